@@ -1,0 +1,59 @@
+// What the subcommands share: output, errors, progress, interruption.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+#include "base/json.h"
+#include "base/progress.h"
+#include "base/result.h"
+
+namespace tidepool::cli {
+
+/// Exit codes beyond ErrorCode's.
+inline constexpr int kOk = 0;
+inline constexpr int kInterrupted = 130;
+
+struct Context {
+  bool json = false;
+  /// Set by the parsed subcommand.
+  std::function<int()> run;
+};
+
+/// Prints an error (a JSON object on stdout with --json, a line on stderr otherwise) and returns
+/// its exit code.
+int report(const Error& error, bool json);
+
+/// One JSON document on stdout.
+void print(const Json& json);
+
+/// A progress bar on stderr when that is a terminal; silent otherwise.
+class TerminalProgress : public ProgressSink {
+ public:
+  TerminalProgress();
+  ~TerminalProgress() override;
+  TerminalProgress(const TerminalProgress&) = delete;
+  TerminalProgress& operator=(const TerminalProgress&) = delete;
+  void update(double fraction, std::string_view what) override;
+
+ private:
+  bool terminal_;
+  bool drawn_ = false;
+};
+
+/// From now on the first Ctrl-C (or SIGTERM) only sets a flag; the second ends the process.
+void catch_interrupts();
+bool interrupted();
+
+// One function per subcommand, each in its own file; it adds the command to the application.
+void add_train(CLI::App& app, Context& context);
+void add_plan(CLI::App& app, Context& context);
+void add_check(CLI::App& app, Context& context);
+void add_simulate(CLI::App& app, Context& context);
+void add_profile(CLI::App& app, Context& context);
+void add_models(CLI::App& app, Context& context);
+void add_machines(CLI::App& app, Context& context);
+void add_planners(CLI::App& app, Context& context);
+
+}  // namespace tidepool::cli

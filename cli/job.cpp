@@ -1,0 +1,320 @@
+#include "job.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+
+#include "base/random.h"
+#include "ir/load_profile.h"
+#include "nn/data/cifar10.h"
+#include "nn/data/fashion_mnist.h"
+#include "nn/data/synthetic.h"
+#include "nn/models/model.h"
+#include "planners/none.h"
+#include "runtime/profiler.h"
+
+namespace tidepool::cli {
+namespace {
+
+constexpr std::int64_t kSyntheticSamples = 10'000;
+constexpr int kReferenceIterations = 3;
+constexpr std::string_view kReferenceModel = "vgg16";
+constexpr std::int64_t kReferenceBatch = 100;
+
+Result<std::unique_ptr<nn::Dataset>> load_data(const JobArguments& arguments,
+                                               const nn::ModelInfo& model) {
+  if (arguments.data == "synthetic") {
+    return std::make_unique<nn::SyntheticDataset>(model.image, model.classes, kSyntheticSamples,
+                                                  arguments.seed);
+  }
+  if (arguments.data == "cifar10") {
+    if (arguments.data_dir.empty()) {
+      return fail(ErrorCode::usage, "--data cifar10 needs --data-dir: the folder with data_batch_1.bin");
+    }
+    return nn::load_cifar10(nn::Split::train, arguments.data_dir);
+  }
+  const std::string folder =
+      arguments.data_dir.empty() ? nn::kFashionMnistFolder : arguments.data_dir;
+  auto data = nn::load_fashion_mnist(nn::Split::train, folder);
+  if (!data && arguments.data_dir.empty()) {
+    Error error = data.error();
+    error.message += "; install Debian's package dataset-fashion-mnist or use --data synthetic";
+    return fail(std::move(error));
+  }
+  return data;
+}
+
+std::filesystem::path cache_file(const Job& job) {
+  std::filesystem::path folder;
+  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && *xdg != '\0') {
+    folder = xdg;
+  } else if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') {
+    folder = std::filesystem::path(home) / ".cache";
+  } else {
+    return {};
+  }
+  std::uint64_t hash = 0;
+  for (const char c : job.fingerprint()) hash = hash_combine(hash, static_cast<unsigned char>(c));
+  return folder / "tidepool" / fmt::format("reference-{:016x}.json", hash);
+}
+
+/// `algorithm` of every op that has it, its least-workspace one otherwise.
+std::vector<std::int32_t> variant(const Program& program, int algorithm) {
+  std::vector<std::int32_t> choice = least_workspace_algorithms(program);
+  for (std::size_t i = 0; i < choice.size(); ++i) {
+    if (algorithm < static_cast<int>(program.ops[i].algorithms.size())) {
+      choice[i] = static_cast<std::int32_t>(algorithm);
+    }
+  }
+  return choice;
+}
+
+Result<void> measure_variant(Job& job, const Machine& machine, std::vector<std::int32_t> algorithms,
+                             int iterations, double from, double to, ProgressSink& progress) {
+  Lowering lowering(job.program(), machine);
+  const Strategy strategy =
+      keep_everything(job.program(), lowering.index(), std::move(algorithms));
+  auto lowered = lowering.lower(strategy, {std::numeric_limits<Bytes>::max() / 4, 0});
+  if (!lowered) return fail(lowered.error());
+  auto runner = job.make_runner();
+  if (!runner) return fail(runner.error());
+  const std::unique_ptr<Device> device = job.make_device(machine);
+  Executor executor(job.program(), lowered->plan, *device, **runner);
+  executor.enter();
+  executor.run(1, interrupted);  // caches, first touches
+  executor.record_timings();
+  executor.run(iterations, interrupted, [&](std::int64_t i, Nanos) {
+    const double done = static_cast<double>(i) / iterations;
+    progress.update(from + (to - from) * done,
+                    fmt::format("profiling {}: iteration {}/{}", job.program().name, i, iterations));
+  });
+  if (interrupted()) return fail(ErrorCode::runtime, "interrupted while profiling");
+  apply_timings(lowered->plan, executor.timings(), job.program());
+  return {};
+}
+
+}  // namespace
+
+void add_job_options(CLI::App& command, JobArguments& a) {
+  command.add_option("model", a.model, "model to train (see `tidepool models`)")->required();
+  command.add_option("--batch", a.batch, "samples in an iteration")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+      ->capture_default_str();
+  command.add_option("--device", a.device, "device to run on")->capture_default_str();
+  command.add_option("--threads", a.threads, "compute threads (default: cores - 1)")
+      ->check(CLI::Range(1, 1024));
+  command.add_option("--link", a.link,
+                     "speed of the emulated link, bytes per second and direction, such as 1GB "
+                     "(default: in the ratio of a GTX 1080 Ti)");
+  command.add_option("--storage", a.storage, "activations: in-place or separate")
+      ->check(CLI::IsMember({"in-place", "separate"}))
+      ->capture_default_str();
+  command.add_option("--data", a.data, "fashion-mnist, cifar10 or synthetic")
+      ->check(CLI::IsMember({"fashion-mnist", "cifar10", "synthetic"}))
+      ->capture_default_str();
+  command.add_option("--data-dir", a.data_dir, "folder of the data set's files");
+  command.add_option("--seed", a.seed, "of initial weights, sample order and dropout")
+      ->capture_default_str();
+  command.add_option("--learning-rate", a.learning_rate, "of SGD with momentum 0.9")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("--algorithms", a.algorithms, "least-workspace or fastest")
+      ->check(CLI::IsMember({"least-workspace", "fastest"}))
+      ->capture_default_str();
+}
+
+void add_budget_options(CLI::App& command, BudgetArguments& a) {
+  command.add_option("--budget", a.device,
+                     "device bytes: 400MiB, 2GB, or a percentage of the unlimited peak such as 60%")
+      ->capture_default_str();
+  command.add_option("--host-budget", a.host, "host bytes for what leaves the device (default: no limit)");
+  command.add_option("--planner", a.planner, "see `tidepool planners`")->capture_default_str();
+}
+
+Result<Job> Job::make(const JobArguments& arguments) {
+  Job job;
+  job.arguments_ = arguments;
+  const auto model = nn::find_model(arguments.model);
+  if (!model) return fail(model.error());
+  const auto kind = find_device_kind(arguments.device);
+  if (!kind) return fail(kind.error());
+  job.kind_ = *kind;
+  job.threads_ = arguments.threads > 0 ? arguments.threads : job.kind_->default_threads();
+  job.kind_->prepare_thread(job.threads_);
+  job.policy_ = arguments.algorithms == "fastest" ? AlgorithmPolicy::fastest
+                                                  : AlgorithmPolicy::least_workspace;
+  if (!arguments.link.empty()) {
+    if (auto link = parse_bytes(arguments.link); !link || *link <= 0) {
+      return fail(ErrorCode::usage, fmt::format("--link '{}' is not a speed in bytes per second such "
+                                                "as 1GB", arguments.link));
+    }
+  }
+  auto data = load_data(arguments, **model);
+  if (!data) return fail(data.error());
+  job.data_ = std::move(*data);
+  if (job.data_->size() < arguments.batch) {
+    return fail(ErrorCode::usage, fmt::format("--batch {} is more than the {} samples of {}",
+                                              arguments.batch, job.data_->size(), job.data_->name()));
+  }
+  auto graph = nn::build_model(arguments.model, {job.data_->image(), job.data_->classes()});
+  if (!graph) return fail(graph.error());
+  nn::TrainingOptions options;
+  options.batch = arguments.batch;
+  options.storage =
+      arguments.storage == "separate" ? nn::Storage::separate : nn::Storage::in_place;
+  auto training = nn::build_training_program(*graph, options, *job.kind_->kernels);
+  if (!training) return fail(training.error());
+  job.training_ = std::make_unique<nn::TrainingProgram>(std::move(*training));
+  return job;
+}
+
+Result<std::unique_ptr<nn::TrainingRunner>> Job::make_runner() const {
+  nn::TrainingSettings settings;
+  settings.seed = arguments_.seed;
+  const auto rate = static_cast<float>(arguments_.learning_rate);
+  settings.learning_rate = [rate](std::int64_t) { return rate; };
+  kind_->prepare_thread(threads_);
+  return nn::TrainingRunner::create(*training_, *kind_->kernels, *data_, settings);
+}
+
+std::unique_ptr<Device> Job::make_device(const Machine& machine) const {
+  return kind_->make({threads_, machine.to_host, machine.to_device});
+}
+
+std::string Job::fingerprint() const {
+  return fmt::format("{}; kernels {}", kind_->make({threads_, {}, {}})->fingerprint(),
+                     kind_->kernels->name);
+}
+
+bool Job::is_reference() const {
+  return arguments_.model == kReferenceModel && arguments_.batch == kReferenceBatch &&
+         policy_ == AlgorithmPolicy::least_workspace && arguments_.storage == "in-place";
+}
+
+Result<Machine> Job::machine(Nanos reference) const {
+  // GTX 1080 Ti: 13.2 GB/s and 81.57 ms for a VGG16 iteration at batch 100 (models-machines.md).
+  constexpr double kReferenceBandwidth = 13.2e9;
+  constexpr double kReferenceSeconds = 81.57e-3;
+  constexpr Nanos kLatency{50'000};  // waking a copy thread
+  double speed = kReferenceBandwidth * kReferenceSeconds / to_seconds(reference);
+  if (!arguments_.link.empty()) {
+    const auto link = parse_bytes(arguments_.link);
+    if (!link) return fail(link.error());
+    speed = static_cast<double>(*link);
+  }
+  Machine machine;
+  machine.name = kind_->name;
+  machine.description = kind_->description;
+  machine.alignment = kind_->make({threads_, {}, {}})->alignment();
+  machine.to_host = {speed, kLatency};
+  machine.to_device = {speed, kLatency};
+  return machine;
+}
+
+Bytes unlimited_peak(const Program& program, Bytes alignment) {
+  const AccessIndex index(program);
+  return load_profile(program, index, alignment, least_workspace_algorithms(program)).peak;
+}
+
+Result<Budget> resolve_budget(const BudgetArguments& arguments, const Program& program,
+                              Bytes alignment) {
+  const auto size = parse_size_or_percent(arguments.device);
+  if (!size) return fail(size.error());
+  Budget budget;
+  budget.device = size->resolve(unlimited_peak(program, alignment));
+  if (!arguments.host.empty()) {
+    const auto host = parse_bytes(arguments.host);
+    if (!host) return fail(host.error());
+    if (*host == 0) return fail(ErrorCode::usage, "--host-budget must be above 0");
+    budget.host = *host;
+  }
+  const SmallestBudget smallest = smallest_budget(program, alignment);
+  if (budget.device < smallest.bytes) {
+    return fail(Error{ErrorCode::infeasible,
+                      fmt::format("budget {} B ({}) cannot be met: {}", budget.device,
+                                  format_bytes(budget.device), explain(smallest, program)),
+                      smallest.bytes});
+  }
+  return budget;
+}
+
+Result<Planned> unlimited_plan(const Program& program, const Machine& machine,
+                               AlgorithmPolicy policy) {
+  FixedWorkload workload(program);
+  PlannerOptions options;
+  options.algorithms = policy;
+  return make_plan(*make_none(), workload, machine, {std::numeric_limits<Bytes>::max() / 4, 0},
+                   options);
+}
+
+Result<void> measure(Job& job, const Machine& machine, int iterations, bool all,
+                     ProgressSink& progress) {
+  int variants = 1;
+  if (all || job.policy() == AlgorithmPolicy::fastest) {
+    for (const Op& op : job.program().ops) {
+      variants = std::max(variants, static_cast<int>(op.algorithms.size()));
+    }
+  }
+  for (int v = 0; v < variants; ++v) {
+    auto algorithms =
+        variants == 1 ? least_workspace_algorithms(job.program()) : variant(job.program(), v);
+    auto done = measure_variant(job, machine, std::move(algorithms), iterations,
+                                static_cast<double>(v) / variants,
+                                static_cast<double>(v + 1) / variants, progress);
+    if (!done) return done;
+  }
+  return {};
+}
+
+Result<Nanos> reference_iteration(const Job& job, ProgressSink& progress) {
+  const std::filesystem::path file = cache_file(job);
+  if (!file.empty() && std::filesystem::exists(file)) {
+    if (const auto text = read_file(file)) {
+      const auto known = read_json(*text, file.string(), [](const JsonCursor& json) {
+        return Nanos{json["iteration_ns"].integer(1)};
+      });
+      if (known) return *known;  // a damaged cache file is measured anew and replaced
+    }
+  }
+  JobArguments arguments;
+  arguments.model = kReferenceModel;
+  arguments.batch = kReferenceBatch;
+  arguments.device = job.kind().name;
+  arguments.threads = job.threads();
+  arguments.link = "1GB";  // not used: nothing is copied but the inputs
+  arguments.data = "synthetic";
+  auto reference = Job::make(arguments);
+  if (!reference) return fail(reference.error());
+  const auto machine = reference->machine(Nanos{1});
+  if (!machine) return fail(machine.error());
+  if (auto done = measure(*reference, *machine, kReferenceIterations, false, progress); !done) {
+    return fail(done.error());
+  }
+  const Nanos time = compute_time(reference->program(), AlgorithmPolicy::least_workspace);
+  remember_reference(job, time);
+  return time;
+}
+
+void remember_reference(const Job& job, Nanos iteration) {
+  const std::filesystem::path file = cache_file(job);
+  if (file.empty()) return;
+  std::error_code ignored;
+  std::filesystem::create_directories(file.parent_path(), ignored);
+  const Json json = {{"fingerprint", job.fingerprint()}, {"iteration_ns", iteration.count()}};
+  (void)write_file(file.string(), json.dump(2) + "\n");
+}
+
+Nanos compute_time(const Program& program, AlgorithmPolicy policy) {
+  const std::vector<std::int32_t> choice = choose_algorithms(program, policy);
+  Nanos sum{0};
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    if (program.ops[i].place == OpPlace::device) {
+      sum += program.ops[i].algorithms[static_cast<std::size_t>(choice[i])].time;
+    }
+  }
+  return sum;
+}
+
+}  // namespace tidepool::cli

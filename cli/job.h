@@ -1,0 +1,104 @@
+// A training job as the user gives it: model, data, device. Shared by train, plan and profile.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "context.h"
+#include "cost/profile.h"
+#include "device_kind.h"
+#include "nn/data/dataset.h"
+#include "nn/training_program.h"
+#include "nn/training_runner.h"
+#include "plan/planner.h"
+#include "runtime/executor.h"
+
+namespace tidepool::cli {
+
+struct JobArguments {
+  std::string model;
+  std::int64_t batch = 100;
+  std::string device = "cpu";
+  int threads = 0;
+  std::string link;
+  std::string storage = "in-place";
+  std::string data = "fashion-mnist";
+  std::string data_dir;
+  std::uint64_t seed = 1;
+  double learning_rate = 0.02;
+  std::string algorithms = "least-workspace";
+};
+
+/// Adds the options of a job to a subcommand.
+void add_job_options(CLI::App& command, JobArguments& arguments);
+
+struct BudgetArguments {
+  std::string device = "100%";
+  std::string host;
+  std::string planner = "autoswap";
+};
+void add_budget_options(CLI::App& command, BudgetArguments& arguments);
+
+/// A job whose model is built for its device. Move-only; the program's address is stable.
+class Job {
+ public:
+  static Result<Job> make(const JobArguments& arguments);
+
+  [[nodiscard]] const JobArguments& arguments() const { return arguments_; }
+  [[nodiscard]] const DeviceKind& kind() const { return *kind_; }
+  [[nodiscard]] int threads() const { return threads_; }
+  [[nodiscard]] const nn::Dataset& data() const { return *data_; }
+  [[nodiscard]] const nn::TrainingProgram& training() const { return *training_; }
+  /// Times of the algorithms are filled in by profiling.
+  [[nodiscard]] Program& program() { return training_->program; }
+  [[nodiscard]] AlgorithmPolicy policy() const { return policy_; }
+
+  Result<std::unique_ptr<nn::TrainingRunner>> make_runner() const;
+  std::unique_ptr<Device> make_device(const Machine& machine) const;
+  /// Device, threads and kernels: what times and bits depend on.
+  [[nodiscard]] std::string fingerprint() const;
+
+  /// The emulated device as a machine: links from --link, or from `reference`, the time of one
+  /// VGG16 iteration at batch 100 on it, so that transfer and compute are in the ratio of a
+  /// GTX 1080 Ti (13.2 GB/s, 81.57 ms an iteration).
+  [[nodiscard]] Result<Machine> machine(Nanos reference) const;
+  [[nodiscard]] bool needs_reference() const { return arguments_.link.empty(); }
+  /// This job is the reference itself.
+  [[nodiscard]] bool is_reference() const;
+
+ private:
+  Job() = default;
+  JobArguments arguments_;
+  const DeviceKind* kind_ = nullptr;
+  int threads_ = 0;
+  AlgorithmPolicy policy_ = AlgorithmPolicy::least_workspace;
+  std::unique_ptr<nn::Dataset> data_;
+  std::unique_ptr<nn::TrainingProgram> training_;
+};
+
+/// Peak load without a budget, least-workspace algorithms: what percentages refer to.
+Bytes unlimited_peak(const Program& program, Bytes alignment);
+
+/// Resolves "60%" and checks that the budget can be met at all.
+Result<Budget> resolve_budget(const BudgetArguments& arguments, const Program& program,
+                              Bytes alignment);
+
+/// A plan that keeps everything, for measuring: works before any op has a time.
+Result<Planned> unlimited_plan(const Program& program, const Machine& machine,
+                               AlgorithmPolicy policy);
+
+/// Runs the job unlimited for some iterations and puts the op times into its program. `all`: every
+/// algorithm of every op, not only those of the job's policy.
+Result<void> measure(Job& job, const Machine& machine, int iterations, bool all,
+                     ProgressSink& progress);
+
+/// The time of a VGG16 iteration at batch 100 on this device, from the cache or measured now.
+Result<Nanos> reference_iteration(const Job& job, ProgressSink& progress);
+/// Remembers it (best effort).
+void remember_reference(const Job& job, Nanos iteration);
+
+/// Sum of the device ops' times with the policy's algorithms.
+Nanos compute_time(const Program& program, AlgorithmPolicy policy);
+
+}  // namespace tidepool::cli

@@ -1,0 +1,49 @@
+// tidepool machines: presets to plan for, and the devices of this build.
+#include <fmt/format.h>
+
+#include "cost/machine_json.h"
+#include "device_kind.h"
+#include "context.h"
+
+namespace tidepool::cli {
+namespace {
+
+int list_machines(bool json) {
+  Json presets = Json::array();
+  for (const Machine& m : machine_presets()) presets.push_back(to_json(m));
+  Json devices = Json::array();
+  for (const DeviceKind& kind : device_kinds()) {
+    const int threads = kind.default_threads();
+    devices.push_back({{"name", kind.name},
+                       {"description", kind.description},
+                       {"threads", threads},
+                       {"fingerprint", kind.make({threads, {}, {}})->fingerprint()}});
+  }
+  if (json) {
+    print({{"schema", 1}, {"devices", std::move(devices)}, {"presets", std::move(presets)}});
+    return kOk;
+  }
+  fmt::print("devices that run here:\n");
+  for (const Json& d : devices) {
+    fmt::print("  {:10} {} ({})\n", d["name"].get<std::string>(), d["description"].get<std::string>(),
+               d["fingerprint"].get<std::string>());
+  }
+  fmt::print("presets for `plan --machine`:\n");
+  for (const Machine& m : machine_presets()) {
+    fmt::print("  {:10} {}: {:.2f} TFLOP/s, {:.0f} GB/s, {} memory, link {:.1f} GB/s out, {:.1f} GB/s in\n",
+               m.name, m.description, m.compute.peak_flops * 1e-12, m.compute.bandwidth * 1e-9,
+               format_bytes(m.device_memory), m.to_host.bytes_per_second * 1e-9,
+               m.to_device.bytes_per_second * 1e-9);
+  }
+  return kOk;
+}
+
+}  // namespace
+
+void add_machines(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand("machines", "list devices and machine presets");
+  command->add_flag("--json", context.json, "one JSON object on stdout");
+  command->callback([&context] { context.run = [&context] { return list_machines(context.json); }; });
+}
+
+}  // namespace tidepool::cli

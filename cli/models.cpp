@@ -1,0 +1,64 @@
+// tidepool models: the model zoo.
+#include "nn/models/model.h"
+
+#include <fmt/format.h>
+
+#include "context.h"
+#include "ir/load_profile.h"
+#include "nn/training_program.h"
+
+namespace tidepool::cli {
+namespace {
+
+int list_models(std::int64_t batch, bool json) {
+  constexpr Bytes kAlignment = 64;
+  Json rows = Json::array();
+  for (const nn::ModelInfo& model : nn::models()) {
+    auto graph = nn::build_model(model.name);
+    if (!graph) return report(graph.error(), json);
+    nn::TrainingOptions options;
+    options.batch = batch;
+    auto training = nn::build_training_program(*graph, options, nn::reference_kernels());
+    if (!training) return report(training.error(), json);
+    const AccessIndex index(training->program);
+    const LoadProfile load = load_profile(training->program, index, kAlignment,
+                                          least_workspace_algorithms(training->program));
+    rows.push_back({{"name", model.name},
+                    {"description", model.description},
+                    {"parameters", training->learnable_elements()},
+                    {"ops", training->program.ops.size()},
+                    {"unlimited_peak_bytes", load.peak},
+                    {"smallest_feasible_bytes", smallest_budget(training->program, kAlignment).bytes}});
+  }
+  if (json) {
+    print({{"schema", 1}, {"batch", batch}, {"models", std::move(rows)}});
+    return kOk;
+  }
+  fmt::print("at batch {}, plain layouts:\n", batch);
+  fmt::print("{:10} {:>11} {:>5} {:>12} {:>12}  {}\n", "name", "parameters", "ops", "peak", "smallest",
+             "description");
+  for (const Json& r : rows) {
+    fmt::print("{:10} {:>11} {:>5} {:>12} {:>12}  {}\n", r["name"].get<std::string>(),
+               r["parameters"].get<std::int64_t>(), r["ops"].get<std::int64_t>(),
+               format_bytes(r["unlimited_peak_bytes"].get<Bytes>()),
+               format_bytes(r["smallest_feasible_bytes"].get<Bytes>()),
+               r["description"].get<std::string>());
+  }
+  return kOk;
+}
+
+}  // namespace
+
+void add_models(CLI::App& app, Context& context) {
+  auto batch = std::make_shared<std::int64_t>(100);
+  CLI::App* command = app.add_subcommand("models", "list the models and what they need");
+  command->add_option("--batch", *batch, "samples in an iteration")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+      ->capture_default_str();
+  command->add_flag("--json", context.json, "one JSON object on stdout");
+  command->callback([batch, &context] {
+    context.run = [batch, &context] { return list_models(*batch, context.json); };
+  });
+}
+
+}  // namespace tidepool::cli

@@ -1,0 +1,226 @@
+// tidepool plan: decides, proves and optionally saves a plan without running it.
+#include <fmt/format.h>
+
+#include "ir/load_profile.h"
+#include "job.h"
+#include "nn/models/model.h"
+#include "plan/plan_json.h"
+#include "planners/registry.h"
+
+namespace tidepool::cli {
+namespace {
+
+struct PlanArguments {
+  JobArguments job;
+  BudgetArguments budget;
+  std::string machine;
+  std::string profile;
+  std::string output;
+  bool explain = false;
+};
+
+/// What to plan for, and whose times they are.
+struct Subject {
+  std::string fingerprint;
+  Program program;
+  Machine machine;
+};
+
+Result<Subject> from_profile(const std::string& path) {
+  const auto text = read_file(path);
+  if (!text) return fail(text.error());
+  auto profile = read_profile(*text, path);
+  if (!profile) return fail(profile.error());
+  return Subject{profile->fingerprint, std::move(profile->program), std::move(profile->machine)};
+}
+
+/// A preset: layouts without padding, no workspaces, times from the compute model.
+Result<Subject> on_preset(const PlanArguments& a) {
+  auto machine = find_machine(a.machine);
+  if (!machine) return fail(machine.error());
+  auto graph = nn::build_model(a.job.model);
+  if (!graph) return fail(graph.error());
+  nn::TrainingOptions options;
+  options.batch = a.job.batch;
+  options.storage = a.job.storage == "separate" ? nn::Storage::separate : nn::Storage::in_place;
+  auto training = nn::build_training_program(*graph, options, nn::reference_kernels());
+  if (!training) return fail(training.error());
+  apply_cost_model(*machine, training->program);
+  return Subject{"preset " + machine->name, std::move(training->program), *machine};
+}
+
+Result<Subject> measured(const PlanArguments& a) {
+  auto job = Job::make(a.job);
+  if (!job) return fail(job.error());
+  const Bytes alignment = job->make_device({})->alignment();
+  if (auto early = resolve_budget(a.budget, job->program(), alignment); !early) {
+    return fail(early.error());
+  }
+  TerminalProgress progress;
+  Nanos reference{1'000'000'000};
+  if (job->needs_reference()) {
+    const auto known = reference_iteration(*job, progress);
+    if (!known) return fail(known.error());
+    reference = *known;
+  }
+  const auto machine = job->machine(reference);
+  if (!machine) return fail(machine.error());
+  constexpr int kIterations = 3;
+  if (auto done = measure(*job, *machine, kIterations, false, progress); !done) {
+    return fail(done.error());
+  }
+  return Subject{job->fingerprint(), std::move(job->program()), *machine};
+}
+
+Result<Subject> subject_of(const PlanArguments& a) {
+  if (!a.profile.empty()) return from_profile(a.profile);
+  if (!a.machine.empty()) return on_preset(a);
+  return measured(a);
+}
+
+std::string ms(Nanos t) { return fmt::format("{:.3f}", to_ms(t)); }
+
+Json decisions(const PlanFile& file) {
+  const AccessIndex index(file.program);
+  Json list = Json::array();
+  for (std::size_t g = 0; g < file.strategy.gaps.size(); ++g) {
+    const Gap& gap = index.gaps()[g];
+    if (gap.kind != GapKind::device) continue;
+    const auto name = [&](OpId op) { return file.program.ops[static_cast<std::size_t>(op)].name; };
+    const Tensor& tensor = file.program.tensors[static_cast<std::size_t>(gap.tensor)];
+    list.push_back({{"tensor", tensor.name},
+                    {"bytes", tensor.bytes},
+                    {"from", name(gap.from)},
+                    {"to", name(gap.to)},
+                    {"wraps", gap.wraps},
+                    {"decision", to_string(file.strategy.gaps[g])},
+                    {"reason", file.strategy.reasons.empty() ? "" : file.strategy.reasons[g]}});
+  }
+  return list;
+}
+
+void print_decisions(const PlanFile& file) {
+  const Json list = decisions(file);
+  std::int64_t kept = 0;
+  Bytes kept_bytes = 0;
+  for (const Json& d : list) {
+    if (d["decision"] == "keep") {
+      ++kept;
+      kept_bytes += d["bytes"].get<Bytes>();
+      continue;
+    }
+    fmt::print("  {:9} {:28} {:>10}  after '{}' until '{}'{}: {}\n", d["decision"].get<std::string>(),
+               d["tensor"].get<std::string>(), format_bytes(d["bytes"].get<Bytes>()),
+               d["from"].get<std::string>(), d["to"].get<std::string>(),
+               d["wraps"].get<bool>() ? " of the next iteration" : "", d["reason"].get<std::string>());
+  }
+  fmt::print("  keep      the other {} gaps ({} in all): the load fits without moving them\n", kept,
+             format_bytes(kept_bytes));
+}
+
+Result<int> plan(const PlanArguments& a, bool json) {
+  auto planner = make_planner(a.budget.planner);
+  if (!planner) return fail(planner.error());
+  if (!a.machine.empty() && !a.profile.empty()) {
+    return fail(ErrorCode::usage, "--machine and --profile exclude each other");
+  }
+  if (a.profile.empty() && a.job.model.empty()) {
+    return fail(ErrorCode::usage, "give a model or --profile (see `tidepool plan --help`)");
+  }
+  auto subject = subject_of(a);
+  if (!subject) return fail(subject.error());
+  const auto budget = resolve_budget(a.budget, subject->program, subject->machine.alignment);
+  if (!budget) return fail(budget.error());
+
+  FixedWorkload workload(subject->program);
+  PlannerOptions options;
+  options.seed = a.job.seed;
+  options.algorithms = a.job.algorithms == "fastest" ? AlgorithmPolicy::fastest
+                                                     : AlgorithmPolicy::least_workspace;
+  options.cancelled = interrupted;
+  auto planned = make_plan(**planner, workload, subject->machine, *budget, options);
+  if (!planned) return fail(planned.error());
+  const Lowered& lowered = planned->lowered;
+
+  PlanFile file{subject->fingerprint, subject->program,       subject->machine,
+                budget->device,       budget->host,           lowered.iteration_time,
+                lowered.compute_time, lowered.strategy,       lowered.plan};
+  if (!a.output.empty()) {
+    if (auto written = write_file(a.output, to_json(file).dump(1) + "\n"); !written) {
+      return fail(written.error());
+    }
+  }
+  const double overhead = static_cast<double>(lowered.iteration_time.count()) /
+                              static_cast<double>(std::max<Nanos::rep>(1, lowered.compute_time.count())) -
+                          1;
+  const Bytes peak = unlimited_peak(file.program, file.machine.alignment);
+  if (json) {
+    Json passes = Json::object();
+    for (const PassTime& p : lowered.pass_times) passes[p.pass] = to_ms(p.time);
+    Json out = {{"schema", 1},
+                {"program", file.program.name},
+                {"machine", file.machine.name},
+                {"planner", a.budget.planner},
+                {"budget_bytes", budget->device},
+                {"unlimited_peak_bytes", peak},
+                {"footprint_bytes", lowered.plan.device_bytes},
+                {"host_bytes", lowered.plan.host_bytes},
+                {"peak_load_bytes", lowered.peak_load},
+                {"predicted_ms", to_ms(lowered.iteration_time)},
+                {"compute_ms", to_ms(lowered.compute_time)},
+                {"predicted_overhead", overhead},
+                {"packer", lowered.packer},
+                {"added_waits", lowered.added_waits},
+                {"streaming", lowered.streaming},
+                {"plan_ms", to_ms(planned->plan_time)},
+                {"check_ms", to_ms(planned->check_time)},
+                {"pass_ms", std::move(passes)},
+                {"notes", planned->notes},
+                {"output", a.output.empty() ? Json(nullptr) : Json(a.output)}};
+    if (a.explain) out["decisions"] = decisions(file);
+    print(out);
+    return kOk;
+  }
+  fmt::print("{} on {}: {} in {} (unlimited peak {})\n", file.program.name, file.machine.name,
+             a.budget.planner, format_bytes(budget->device), format_bytes(peak));
+  fmt::print("  footprint  {}, host {}, packed by {}\n", format_bytes(lowered.plan.device_bytes),
+             format_bytes(lowered.plan.host_bytes), lowered.packer);
+  fmt::print("  time       {} ms an iteration, {} ms of compute: overhead {:.1f} %\n",
+             ms(lowered.iteration_time), ms(lowered.compute_time), 100 * overhead);
+  fmt::print("  made in    {}, proved in {}\n", format_time(planned->plan_time),
+             format_time(planned->check_time));
+  for (const std::string& note : planned->notes) fmt::print("  note       {}\n", note);
+  if (lowered.streaming) fmt::print("  note       streaming: only the running op's tensors stay\n");
+  if (a.explain) print_decisions(file);
+  if (!a.output.empty()) fmt::print("  saved      {}\n", a.output);
+  return kOk;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Context& context) {
+  auto arguments = std::make_shared<PlanArguments>();
+  CLI::App* command = app.add_subcommand("plan", "decide, prove and save a plan");
+  add_job_options(*command, arguments->job);
+  command->get_option("model")->required(false);
+  add_budget_options(*command, arguments->budget);
+  command->add_option("--machine", arguments->machine,
+                      "plan for a preset (see `tidepool machines`) instead of measuring this device");
+  command->add_option("--profile", arguments->profile, "plan from a profile file");
+  command->add_option("-o,--output", arguments->output, "write the plan to this file");
+  command->add_flag("--explain", arguments->explain, "say for each decision why");
+  command->add_flag("--json", context.json, "one JSON object on stdout");
+  command->footer(R"(
+Examples:
+  tidepool plan vgg16 --budget 60% --machine gtx1080ti --explain
+  tidepool plan --profile vgg16.profile.json --budget 400MiB -o plan.json)");
+  command->callback([arguments, &context] {
+    context.run = [arguments, &context] {
+      catch_interrupts();
+      auto code = plan(*arguments, context.json);
+      return code ? *code : report(code.error(), context.json);
+    };
+  });
+}
+
+}  // namespace tidepool::cli

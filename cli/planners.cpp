@@ -1,0 +1,31 @@
+// tidepool planners: what can decide.
+#include <fmt/format.h>
+
+#include "context.h"
+#include "planners/registry.h"
+
+namespace tidepool::cli {
+namespace {
+
+int list_planners(bool json) {
+  if (json) {
+    Json rows = Json::array();
+    for (const PlannerInfo& p : planner_list()) {
+      rows.push_back({{"name", p.name}, {"description", p.description}});
+    }
+    print({{"schema", 1}, {"planners", std::move(rows)}});
+    return kOk;
+  }
+  for (const PlannerInfo& p : planner_list()) fmt::print("{:10} {}\n", p.name, p.description);
+  return kOk;
+}
+
+}  // namespace
+
+void add_planners(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand("planners", "list the planners");
+  command->add_flag("--json", context.json, "one JSON object on stdout");
+  command->callback([&context] { context.run = [&context] { return list_planners(context.json); }; });
+}
+
+}  // namespace tidepool::cli

@@ -1,0 +1,98 @@
+// tidepool profile: measures a model's ops on a device.
+#include "cost/profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "job.h"
+
+namespace tidepool::cli {
+namespace {
+
+struct ProfileArguments {
+  JobArguments job;
+  int iterations = 3;
+  std::string output;
+};
+
+void print_slowest(const Program& program, AlgorithmPolicy policy) {
+  constexpr std::size_t kShown = 12;
+  const auto choice = choose_algorithms(program, policy);
+  std::vector<std::pair<Nanos, std::size_t>> times;
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    if (program.ops[i].place != OpPlace::device) continue;
+    times.emplace_back(program.ops[i].algorithms[static_cast<std::size_t>(choice[i])].time, i);
+  }
+  std::sort(times.rbegin(), times.rend());
+  for (std::size_t i = 0; i < std::min(kShown, times.size()); ++i) {
+    const Op& op = program.ops[times[i].second];
+    std::string others;
+    for (const Algorithm& a : op.algorithms) {
+      if (op.algorithms.size() > 1) {
+        others += fmt::format("  {} {} ({})", a.name, format_time(a.time), format_bytes(a.workspace));
+      }
+    }
+    fmt::print("  {:>10}  {:32}{}\n", format_time(times[i].first), op.name, others);
+  }
+}
+
+Result<int> profile(const ProfileArguments& a, bool json) {
+  auto job = Job::make(a.job);
+  if (!job) return fail(job.error());
+  TerminalProgress progress;
+  Nanos reference{1'000'000'000};
+  if (job->needs_reference()) {
+    const auto known = reference_iteration(*job, progress);
+    if (!known) return fail(known.error());
+    reference = *known;
+  }
+  const auto machine = job->machine(reference);
+  if (!machine) return fail(machine.error());
+  if (auto done = measure(*job, *machine, a.iterations, true, progress); !done) {
+    return fail(done.error());
+  }
+  const Profile result{job->fingerprint(), job->program(), *machine};
+  if (!a.output.empty()) {
+    if (auto written = write_file(a.output, to_json(result).dump(1) + "\n"); !written) {
+      return fail(written.error());
+    }
+  }
+  if (json) {
+    print(to_json(result));
+    return kOk;
+  }
+  fmt::print("{} on {}\n", result.program.name, result.fingerprint);
+  fmt::print("  {} ops, {} an iteration ({} algorithms); link {:.0f} MB/s each way; unlimited peak {}\n",
+             result.program.ops.size(), format_time(compute_time(result.program, job->policy())),
+             a.job.algorithms, result.machine.to_host.bytes_per_second * 1e-6,
+             format_bytes(unlimited_peak(result.program, result.machine.alignment)));
+  print_slowest(result.program, job->policy());
+  if (!a.output.empty()) fmt::print("  saved {}\n", a.output);
+  return kOk;
+}
+
+}  // namespace
+
+void add_profile(CLI::App& app, Context& context) {
+  auto arguments = std::make_shared<ProfileArguments>();
+  CLI::App* command = app.add_subcommand("profile", "measure the ops of a model on a device");
+  add_job_options(*command, arguments->job);
+  command->add_option("--iterations", arguments->iterations, "iterations measured (medians are kept)")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command->add_option("-o,--output", arguments->output, "write the profile to this file");
+  command->add_flag("--json", context.json, "the profile as JSON on stdout");
+  command->footer(R"(
+Example:
+  tidepool profile vgg16 --batch 100 -o vgg16.profile.json)");
+  command->callback([arguments, &context] {
+    context.run = [arguments, &context] {
+      catch_interrupts();
+      auto code = profile(*arguments, context.json);
+      return code ? *code : report(code.error(), context.json);
+    };
+  });
+}
+
+}  // namespace tidepool::cli

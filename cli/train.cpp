@@ -1,0 +1,332 @@
+// tidepool train: trains inside the budget, with the same training without a budget interleaved.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "job.h"
+#include "planners/registry.h"
+#include "runtime/profiler.h"
+
+namespace tidepool::cli {
+namespace {
+
+struct TrainArguments {
+  JobArguments job;
+  BudgetArguments budget;
+  std::int64_t iterations = 10;
+  bool verify = false;
+};
+
+/// One training: a plan on a device of its own, with its own runner.
+class Training {
+ public:
+  Training(const Job& job, const Machine& machine, const Plan& plan,
+           std::unique_ptr<nn::TrainingRunner> runner)
+      : plan_(plan),
+        runner_(std::move(runner)),
+        device_(job.make_device(machine)),
+        executor_(job.training().program, plan_, *device_, *runner_) {}
+
+  Executor& executor() { return executor_; }
+  [[nodiscard]] const nn::TrainingRunner& runner() const { return *runner_; }
+
+  /// Runs a block of iterations. The first of a block starts from an idle device, the first of all
+  /// also from cold caches: they count only when there is nothing else.
+  RunReport run(std::int64_t iterations, const std::function<void(std::int64_t, Nanos)>& tell) {
+    RunReport report = executor_.run(iterations, interrupted, tell);
+    for (std::size_t i = 0; i < report.iteration_times.size(); ++i) {
+      (i == 0 ? first_times_ : times_).push_back(report.iteration_times[i]);
+    }
+    return report;
+  }
+
+  [[nodiscard]] Nanos median() const {
+    std::vector<Nanos> t = times_.empty() ? first_times_ : times_;
+    if (t.empty()) return Nanos{0};
+    std::sort(t.begin(), t.end());
+    return (t[(t.size() - 1) / 2] + t[t.size() / 2]) / 2;
+  }
+
+ private:
+  Plan plan_;
+  std::unique_ptr<nn::TrainingRunner> runner_;
+  std::unique_ptr<Device> device_;
+  Executor executor_;
+  std::vector<Nanos> times_;
+  std::vector<Nanos> first_times_;
+};
+
+/// Bit for bit: losses and every persistent tensor.
+bool identical(const Program& program, const nn::TrainingRunner& a, const nn::TrainingRunner& b) {
+  const auto& x = a.losses();
+  const auto& y = b.losses();
+  if (x.size() != y.size() ||
+      std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) != 0) {
+    return false;
+  }
+  for (std::size_t t = 0; t < program.tensors.size(); ++t) {
+    if (!program.tensors[t].persistent) continue;
+    if (a.value(static_cast<TensorId>(t)) != b.value(static_cast<TensorId>(t))) return false;
+  }
+  return true;
+}
+
+struct Outcome {
+  Outcome(const Job& j, const Machine& m, const Budget& b, const Planned& p, std::string name)
+      : job(j), machine(m), budget(b), planned(p), planner(std::move(name)) {}
+
+  const Job& job;
+  const Machine& machine;
+  const Budget& budget;
+  const Planned& planned;
+  std::string planner;
+  Bytes unlimited_peak = 0;
+  Bytes arena_peak = 0;
+  Nanos unlimited{};
+  Nanos measured{};
+  Nanos predicted_unlimited{};
+  std::vector<float> losses;
+  std::optional<bool> identical;
+  std::int64_t iterations = 0;
+
+  [[nodiscard]] double overhead() const { return ratio(measured, unlimited); }
+  [[nodiscard]] double predicted_overhead() const {
+    return ratio(planned.lowered.iteration_time, predicted_unlimited);
+  }
+  [[nodiscard]] double prediction_error() const {
+    return ratio(planned.lowered.iteration_time, measured);
+  }
+  static double ratio(Nanos a, Nanos b) {
+    return b.count() == 0 ? 0 : static_cast<double>(a.count()) / static_cast<double>(b.count()) - 1;
+  }
+};
+
+struct SwapTotals {
+  std::int64_t tensors = 0;
+  Bytes bytes = 0;  ///< copied out because of a swap, per iteration
+};
+
+SwapTotals swap_totals(const Program& program, const Strategy& strategy) {
+  const AccessIndex index(program);
+  SwapTotals totals;
+  TensorId last = kNone;
+  for (std::size_t g = 0; g < strategy.gaps.size(); ++g) {
+    const Gap& gap = index.gaps()[g];
+    if (strategy.gaps[g] != Decision::swap || gap.kind != GapKind::device) continue;
+    totals.bytes += program.tensors[static_cast<std::size_t>(gap.tensor)].bytes;
+    if (gap.tensor != last) ++totals.tensors;
+    last = gap.tensor;
+  }
+  return totals;
+}
+
+void print_json(const Outcome& o) {
+  const Lowered& lowered = o.planned.lowered;
+  const SwapTotals swaps = swap_totals(o.job.training().program, lowered.strategy);
+  Json out = {{"schema", 1},
+              {"model", o.job.arguments().model},
+              {"batch", o.job.arguments().batch},
+              {"device", o.job.kind().name},
+              {"planner", o.planner},
+              {"budget_bytes", o.budget.device},
+              {"unlimited_peak_bytes", o.unlimited_peak},
+              {"footprint_bytes", lowered.plan.device_bytes},
+              {"arena_peak_bytes", o.arena_peak},
+              {"host_bytes", lowered.plan.host_bytes},
+              {"unlimited_ms", to_ms(o.unlimited)},
+              {"measured_ms", to_ms(o.measured)},
+              {"predicted_ms", to_ms(lowered.iteration_time)},
+              {"overhead", o.overhead()},
+              {"predicted_overhead", o.predicted_overhead()},
+              {"prediction_error", o.prediction_error()},
+              {"swapped_tensors", swaps.tensors},
+              {"swap_bytes", swaps.bytes},
+              {"recomputed_ops", 0},
+              {"plan_ms", to_ms(o.planned.plan_time)},
+              {"check_ms", to_ms(o.planned.check_time)},
+              {"streaming", lowered.streaming},
+              {"link_bytes_per_second", o.machine.to_host.bytes_per_second},
+              {"fingerprint", o.job.fingerprint()},
+              {"data", o.job.data().name()},
+              {"iterations", o.iterations},
+              {"losses", o.losses},
+              {"notes", o.planned.notes}};
+  out["identical"] = o.identical ? Json(*o.identical) : Json(nullptr);
+  print(out);
+}
+
+void print_text(const Outcome& o) {
+  const Lowered& lowered = o.planned.lowered;
+  const SwapTotals swaps = swap_totals(o.job.training().program, lowered.strategy);
+  const auto percent = [](double x) { return fmt::format("{:.1f} %", 100 * x); };
+  fmt::print("{}, batch {}, {}, on {} with {} compute thread{}, link {:.0f} MB/s each way\n",
+             o.job.arguments().model, o.job.arguments().batch, o.job.data().name(),
+             o.job.kind().name, o.job.threads(), o.job.threads() == 1 ? "" : "s",
+             o.machine.to_host.bytes_per_second * 1e-6);
+  fmt::print("  budget     {} ({} of the unlimited peak, {})\n", format_bytes(o.budget.device),
+             percent(static_cast<double>(o.budget.device) / static_cast<double>(o.unlimited_peak)),
+             format_bytes(o.unlimited_peak));
+  fmt::print("  plan       {}: {} tensors swapped, {} out and in an iteration; made in {}, proved in {}\n",
+             o.planner, swaps.tensors, format_bytes(swaps.bytes), format_time(o.planned.plan_time),
+             format_time(o.planned.check_time));
+  for (const std::string& note : o.planned.notes) fmt::print("             {}\n", note);
+  if (lowered.streaming) fmt::print("             streaming: only the running op's tensors stay\n");
+  fmt::print("  memory     highest byte used {}, host {}\n", format_bytes(o.arena_peak),
+             format_bytes(lowered.plan.host_bytes));
+  fmt::print("  time       {} an iteration, {} without a budget: overhead {}\n",
+             format_time(o.measured), format_time(o.unlimited), percent(o.overhead()));
+  fmt::print("  predicted  {} ({} off), overhead {}\n", format_time(lowered.iteration_time),
+             percent(std::abs(o.prediction_error())), percent(o.predicted_overhead()));
+  if (!o.losses.empty()) {
+    fmt::print("  loss       {:.4f} -> {:.4f} over {} iterations\n", o.losses.front(),
+               o.losses.back(), o.losses.size());
+  }
+  if (o.identical) {
+    fmt::print("  identical  {}\n", *o.identical
+                                        ? "yes: losses and all weights, bit for bit"
+                                        : "NO: losses or weights differ from unlimited training");
+  }
+}
+
+int interrupted_after(std::int64_t iterations, bool json) {
+  report(Error{ErrorCode::runtime,
+               fmt::format("interrupted after {} iterations; nothing was saved", iterations), {}},
+         json);
+  return kInterrupted;
+}
+
+Result<int> train(const TrainArguments& arguments, bool json) {
+  auto planner = make_planner(arguments.budget.planner);
+  if (!planner) return fail(planner.error());
+  auto made = Job::make(arguments.job);
+  if (!made) return fail(made.error());
+  Job& job = *made;
+  const Bytes alignment = job.make_device({})->alignment();
+  const auto budget = resolve_budget(arguments.budget, job.program(), alignment);
+  if (!budget) return fail(budget.error());
+
+  TerminalProgress progress;
+  const std::int64_t total = arguments.iterations;
+  // Blocks of the two trainings alternate, so that noise of the machine hits both.
+  constexpr std::int64_t kBlock = 4;
+  const auto block_of = [&](std::int64_t done) { return std::min(kBlock, total - done); };
+  const auto tell = [&](double offset, const char* which) {
+    return [&progress, total, offset, which](std::int64_t i, Nanos time) {
+      const double done = (static_cast<double>(i + 1) + offset) / (2.0 * static_cast<double>(total));
+      progress.update(std::min(done, 1.0), fmt::format("{}: iteration {}/{}, {}", which, i + 1, total,
+                                                       format_time(time)));
+    };
+  };
+
+  // The first block without a budget is also the profile the plan is made from.
+  if (job.policy() == AlgorithmPolicy::fastest) {
+    const auto machine = job.machine(Nanos{1'000'000'000});
+    if (!machine) return fail(machine.error());
+    if (auto done = measure(job, *machine, 2, true, progress); !done) return fail(done.error());
+  }
+  const auto any_machine = job.machine(Nanos{1'000'000'000});
+  if (!any_machine) return fail(any_machine.error());
+  auto unlimited_planned = unlimited_plan(job.program(), *any_machine, job.policy());
+  if (!unlimited_planned) return fail(unlimited_planned.error());
+  auto runner = job.make_runner();
+  if (!runner) return fail(runner.error());
+  Training unlimited(job, *any_machine, unlimited_planned->lowered.plan, std::move(*runner));
+  unlimited.executor().enter();
+  unlimited.executor().record_timings();
+  std::int64_t unlimited_done = unlimited.run(block_of(0), tell(0, "without a budget")).iterations;
+  if (interrupted()) return interrupted_after(0, json);
+  auto timings = unlimited.executor().timings();
+  if (timings.size() > 1) timings.erase(timings.begin());
+  apply_timings(unlimited_planned->lowered.plan, timings, job.program());
+  const Nanos compute = compute_time(job.program(), job.policy());
+
+  Nanos reference = compute;
+  if (job.needs_reference()) {
+    if (job.is_reference()) {
+      remember_reference(job, compute);
+    } else {
+      const auto known = reference_iteration(job, progress);
+      if (!known) return fail(known.error());
+      reference = *known;
+    }
+  }
+  const auto machine = job.machine(reference);
+  if (!machine) return fail(machine.error());
+
+  FixedWorkload workload(job.program());
+  PlannerOptions options;
+  options.seed = arguments.job.seed;
+  options.algorithms = job.policy();
+  options.cancelled = interrupted;
+  options.progress = &progress;
+  auto planned = make_plan(**planner, workload, *machine, *budget, options);
+  if (!planned) return fail(planned.error());
+  const auto predicted_unlimited = unlimited_plan(job.program(), *machine, job.policy());
+  if (!predicted_unlimited) return fail(predicted_unlimited.error());
+
+  auto budgeted_runner = job.make_runner();
+  if (!budgeted_runner) return fail(budgeted_runner.error());
+  Training budgeted(job, *machine, planned->lowered.plan, std::move(*budgeted_runner));
+  budgeted.executor().enter();
+  std::int64_t done = 0;
+  while (done < total && !interrupted()) {
+    done += budgeted.run(block_of(done), tell(static_cast<double>(unlimited_done), "inside the budget"))
+                .iterations;
+    if (interrupted() || unlimited_done >= total) continue;
+    unlimited_done +=
+        unlimited.run(block_of(unlimited_done), tell(static_cast<double>(done), "without a budget"))
+            .iterations;
+  }
+  if (interrupted()) return interrupted_after(done, json);
+  unlimited.executor().exit();
+  budgeted.executor().exit();
+
+  Outcome outcome(job, *machine, *budget, *planned, arguments.budget.planner);
+  outcome.unlimited_peak = unlimited_peak(job.program(), alignment);
+  outcome.arena_peak = budgeted.executor().arena_peak();
+  outcome.unlimited = unlimited.median();
+  outcome.measured = budgeted.median();
+  outcome.predicted_unlimited = predicted_unlimited->lowered.iteration_time;
+  outcome.losses = budgeted.runner().losses();
+  outcome.iterations = done;
+  if (arguments.verify) {
+    outcome.identical = identical(job.program(), unlimited.runner(), budgeted.runner());
+  }
+  json ? print_json(outcome) : print_text(outcome);
+  if (outcome.identical && !*outcome.identical) {
+    fmt::print(stderr, "tidepool: the results differ from unlimited training\n");
+    return static_cast<int>(ErrorCode::check_failed);
+  }
+  return kOk;
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Context& context) {
+  auto arguments = std::make_shared<TrainArguments>();
+  CLI::App* command = app.add_subcommand("train", "train a model inside a memory budget");
+  add_job_options(*command, arguments->job);
+  add_budget_options(*command, arguments->budget);
+  command->add_option("--iterations", arguments->iterations, "iterations to train")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+      ->capture_default_str();
+  command->add_flag("--verify", arguments->verify,
+                    "compare losses and all weights bit for bit with the unlimited run");
+  command->add_flag("--json", context.json, "one JSON object on stdout");
+  command->footer(R"(
+Examples:
+  tidepool train vgg16 --batch 100 --budget 60% --verify
+  tidepool train vgg11 --batch 64 --budget 150MiB --planner autoswap --iterations 20 --json
+  tidepool train tiny-vgg --batch 16 --budget 70% --data synthetic --link 500MB)");
+  command->callback([arguments, &context] {
+    context.run = [arguments, &context] {
+      catch_interrupts();
+      auto code = train(*arguments, context.json);
+      return code ? *code : report(code.error(), context.json);
+    };
+  });
+}
+
+}  // namespace tidepool::cli

@@ -1,0 +1,301 @@
+#include "base/json.h"
+
+#include <fmt/format.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+namespace tidepool {
+namespace {
+
+/// "/ops/3/time_ns" -> "ops[3].time_ns"
+std::string readable(std::string_view pointer) {
+  std::string out;
+  std::size_t at = 0;
+  while (at < pointer.size()) {
+    std::size_t end = pointer.find('/', at + 1);
+    if (end == std::string_view::npos) end = pointer.size();
+    const std::string_view part = pointer.substr(at + 1, end - at - 1);
+    const bool index = !part.empty() && std::all_of(part.begin(), part.end(),
+                                                    [](char c) { return c >= '0' && c <= '9'; });
+    if (index) {
+      out += fmt::format("[{}]", part);
+    } else {
+      if (!out.empty()) out += '.';
+      out += part;
+    }
+    at = end;
+  }
+  return out.empty() ? "(whole document)" : out;
+}
+
+std::string abbreviated(const Json& value) {
+  std::string text = value.is_structured() ? std::string(value.type_name())
+                                           : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (text.size() > 40) text = text.substr(0, 37) + "...";
+  return text;
+}
+
+/// Iterator over the text that counts the lines it has passed, for `LineFinder`.
+struct CountingIterator {
+  using difference_type = std::ptrdiff_t;
+  using value_type = char;
+  using pointer = const char*;
+  using reference = const char&;
+  using iterator_category = std::input_iterator_tag;
+
+  const char* at = nullptr;
+  int* line = nullptr;
+
+  reference operator*() const { return *at; }
+  CountingIterator& operator++() {
+    if (*at == '\n') ++*line;
+    ++at;
+    return *this;
+  }
+  CountingIterator operator++(int) {
+    CountingIterator old = *this;
+    ++*this;
+    return old;
+  }
+  friend bool operator==(const CountingIterator& a, const CountingIterator& b) {
+    return a.at == b.at;
+  }
+};
+
+/// SAX handler that follows the path it is in and keeps the line of the longest match so far.
+class LineFinder : public nlohmann::json_sax<Json> {
+ public:
+  LineFinder(std::string_view wanted, const int* line) : wanted_(wanted), line_(line) {}
+  int found = 1;
+
+  bool null() override { return value(); }
+  bool boolean(bool) override { return value(); }
+  bool number_integer(number_integer_t) override { return value(); }
+  bool number_unsigned(number_unsigned_t) override { return value(); }
+  bool number_float(number_float_t, const string_t&) override { return value(); }
+  bool string(string_t&) override { return value(); }
+  bool binary(binary_t&) override { return value(); }
+  bool start_object(std::size_t) override { return open(false); }
+  bool start_array(std::size_t) override { return open(true); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& name) override {
+    levels_.back().key = name;
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
+  }
+
+ private:
+  struct Level {
+    bool array;
+    std::size_t index;
+    std::string key;
+  };
+
+  bool enter() {
+    std::string path;
+    for (const Level& level : levels_) {
+      path += '/';
+      path += level.array ? std::to_string(level.index) : level.key;
+    }
+    const bool prefix =
+        wanted_.starts_with(path) && (wanted_.size() == path.size() || wanted_[path.size()] == '/');
+    if (prefix && path.size() >= matched_) {
+      matched_ = path.size();
+      found = *line_;
+    }
+    return prefix;
+  }
+  bool value() {
+    enter();
+    next();
+    return true;
+  }
+  bool open(bool array) {
+    enter();
+    levels_.push_back({array, 0, {}});
+    return true;
+  }
+  bool close() {
+    levels_.pop_back();
+    next();
+    return true;
+  }
+  void next() {
+    if (!levels_.empty() && levels_.back().array) ++levels_.back().index;
+  }
+
+  std::string_view wanted_;
+  const int* line_;
+  std::vector<Level> levels_;
+  std::size_t matched_ = 0;
+};
+
+}  // namespace
+
+JsonCursor JsonCursor::operator[](std::string_view key) const {
+  if (auto member = find(key)) return *member;
+  error(fmt::format("missing field '{}'", key));
+}
+
+std::optional<JsonCursor> JsonCursor::find(std::string_view key) const {
+  if (!value_->is_object()) expected("an object");
+  const auto it = value_->find(std::string(key));
+  if (it == value_->end() || it->is_null()) return std::nullopt;
+  return JsonCursor(*it, fmt::format("{}/{}", pointer_, key));
+}
+
+JsonCursor JsonCursor::at(std::size_t index) const {
+  return {value_->at(index), fmt::format("{}/{}", pointer_, index)};
+}
+
+std::size_t JsonCursor::size() const {
+  if (!value_->is_array()) expected("an array");
+  return value_->size();
+}
+
+std::int64_t JsonCursor::integer(std::int64_t low, std::int64_t high) const {
+  const bool fits = value_->is_number_integer() &&
+                    !(value_->is_number_unsigned() &&
+                      value_->get<std::uint64_t>() >
+                          static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()));
+  if (fits) {
+    const auto v = value_->get<std::int64_t>();
+    if (v >= low && v <= high) return v;
+  }
+  if (high == std::numeric_limits<std::int64_t>::max()) {
+    expected(fmt::format("an integer of at least {}", low));
+  }
+  expected(fmt::format("an integer from {} to {}", low, high));
+}
+
+double JsonCursor::number(double low, double high) const {
+  if (value_->is_number()) {
+    const auto v = value_->get<double>();
+    if (std::isfinite(v) && v >= low && v <= high) return v;
+  }
+  if (high == std::numeric_limits<double>::max()) {
+    expected(fmt::format("a number of at least {}", low));
+  }
+  expected(fmt::format("a number from {} to {}", low, high));
+}
+
+std::string JsonCursor::text() const {
+  if (!value_->is_string()) expected("a string");
+  return value_->get<std::string>();
+}
+
+bool JsonCursor::boolean() const {
+  if (!value_->is_boolean()) expected("true or false");
+  return value_->get<bool>();
+}
+
+std::size_t JsonCursor::one_of(const std::string_view* names, std::size_t count) const {
+  const std::string value = text();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (names[i] == value) return i;
+  }
+  expected(fmt::format("one of {}", fmt::join(names, names + count, ", ")));
+}
+
+void JsonCursor::error(const std::string& message) const {
+  throw JsonFieldError(pointer_, message);
+}
+
+void JsonCursor::expected(std::string_view what) const {
+  error(fmt::format("expected {}, found {}", what, abbreviated(*value_)));
+}
+
+int json_line(std::string_view text, std::string_view pointer) {
+  int line = 1;
+  LineFinder finder(pointer, &line);
+  Json::sax_parse(CountingIterator{text.data(), &line},
+                  CountingIterator{text.data() + text.size(), &line}, &finder);
+  return finder.found;
+}
+
+namespace json_detail {
+
+Result<Json> parse(std::string_view text, std::string_view file) {
+  try {
+    return Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    const std::size_t at = std::min<std::size_t>(error.byte, text.size());
+    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+    std::string_view what = error.what();
+    if (const auto colon = what.find("column"); colon != std::string_view::npos) {
+      what.remove_prefix(colon);
+    }
+    return fail(ErrorCode::bad_input, fmt::format("{}:{}: not valid JSON: {}", file, line, what));
+  }
+}
+
+Error field_error(std::string_view text, std::string_view file, const JsonFieldError& error) {
+  return {ErrorCode::bad_input,
+          fmt::format("{}:{}: field '{}': {}", file, json_line(text, error.pointer),
+                      readable(error.pointer), error.what()),
+          std::nullopt};
+}
+
+}  // namespace json_detail
+
+Result<std::string> read_file(const std::string& path) {
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  if (file == nullptr) {
+    return fail(ErrorCode::bad_input, fmt::format("{}: cannot open: {}", path, std::strerror(errno)));
+  }
+  std::string content;
+  char buffer[1 << 16];
+  std::size_t got = 0;
+  while ((got = std::fread(buffer, 1, sizeof buffer, file)) > 0) content.append(buffer, got);
+  const bool failed = std::ferror(file) != 0;
+  const int reason = errno;
+  std::fclose(file);
+  if (failed) {
+    return fail(ErrorCode::bad_input, fmt::format("{}: cannot read: {}", path, std::strerror(reason)));
+  }
+  return content;
+}
+
+Result<void> write_file(const std::string& path, std::string_view content) {
+  const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
+  const auto give_up = [&](const char* what) -> Result<void> {
+    const int reason = errno;
+    ::unlink(temporary.c_str());
+    return fail(ErrorCode::runtime,
+                fmt::format("{}: cannot {}: {}", path, what, std::strerror(reason)));
+  };
+  const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file < 0) return give_up("create");
+  while (!content.empty()) {
+    const ssize_t written = ::write(file, content.data(), content.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      const int reason = errno;
+      ::close(file);
+      errno = reason;
+      return give_up("write");
+    }
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (::fsync(file) != 0 && errno != EINVAL && errno != EROFS) {
+    const int reason = errno;
+    ::close(file);
+    errno = reason;
+    return give_up("write");
+  }
+  if (::close(file) != 0) return give_up("write");
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) return give_up("rename into place");
+  return {};
+}
+
+}  // namespace tidepool

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "base/json.h"
+#include "cost/machine.h"
+
+namespace tidepool {
+
+Json to_json(const Machine& machine);
+/// Throws JsonFieldError for a field that is missing or wrong.
+Machine machine_from_json(const JsonCursor& json);
+
+}  // namespace tidepool

@@ -1,0 +1,23 @@
+#include "cost/profile.h"
+
+namespace tidepool {
+
+Json to_json(const Profile& profile) {
+  return {{"schema", 1},
+          {"type", "tidepool profile"},
+          {"fingerprint", profile.fingerprint},
+          {"machine", to_json(profile.machine)},
+          {"program", to_json(profile.program)}};
+}
+
+Result<Profile> read_profile(std::string_view text, std::string_view file) {
+  return read_json(text, file, [](const JsonCursor& json) {
+    constexpr std::string_view kTypes[] = {"tidepool profile"};
+    (void)json["schema"].integer(1, 1);
+    (void)json["type"].one_of(kTypes);
+    return Profile{json["fingerprint"].text(), program_from_json(json["program"]),
+                   machine_from_json(json["machine"])};
+  });
+}
+
+}  // namespace tidepool

@@ -1,0 +1,314 @@
+#include "device/cpu/cpu_device.h"
+
+#include <fmt/format.h>
+#include <omp.h>
+#include <sched.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstring>
+#include <ctime>
+#include <deque>
+#include <fstream>
+#include <mutex>
+#include <thread>
+
+#include "device/cpu/arena.h"
+
+namespace tidepool {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+
+/// A failed stream keeps completing its commands without running them, so that nobody waits for
+/// ever; the first error is rethrown by synchronize.
+class FailureSlot {
+ public:
+  void set(const std::string& message) {
+    const std::lock_guard lock(mutex_);
+    if (message_.empty()) message_ = message;
+    failed_.store(true, std::memory_order_release);
+  }
+  [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_acquire); }
+  void rethrow() {
+    if (!failed()) return;
+    const std::lock_guard lock(mutex_);
+    throw DeviceError(message_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string message_;
+  std::atomic<bool> failed_{false};
+};
+
+/// How many commands of a stream are done; others block until it is enough.
+class Progress {
+ public:
+  void advance() {
+    {
+      const std::lock_guard lock(mutex_);
+      ++done_;
+    }
+    changed_.notify_all();
+  }
+  void wait_for(std::uint64_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return done_ >= count; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t done_ = 0;
+};
+
+/// A record: command number `count` of a stream, and the clock when it was reached. Shared by the
+/// issuing thread (which may re-record the event) and the stream's thread.
+struct Mark {
+  Progress* progress = nullptr;
+  std::uint64_t count = 0;
+  std::atomic<Nanos::rep> time{0};
+};
+
+struct Command {
+  enum class Kind : std::uint8_t { work, copy, wait, mark } kind = Kind::work;
+  Work work;
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  Bytes bytes = 0;
+  CpuLink link;
+  bool fails = false;
+  std::shared_ptr<Mark> mark;
+};
+
+void sleep_until(Clock::time_point time) {
+  const auto since = time.time_since_epoch();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since);
+  timespec ts{};
+  ts.tv_sec = static_cast<time_t>(seconds.count());
+  ts.tv_nsec = static_cast<long>(std::chrono::duration_cast<Nanos>(since - seconds).count());
+  while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, nullptr) == EINTR) {
+  }
+}
+
+/// Copies in pieces and sleeps whenever it is ahead of the link's speed.
+void paced_copy(const Command& command) {
+  constexpr Bytes kPiece = 512 * kKiB;
+  const Clock::time_point begin = Clock::now();
+  const auto due = [&](Bytes done) {
+    const double seconds = command.link.bytes_per_second > 0
+                               ? static_cast<double>(done) / command.link.bytes_per_second
+                               : 0;
+    return begin + command.link.latency + from_seconds(seconds);
+  };
+  for (Bytes done = 0; done < command.bytes;) {
+    const Bytes piece = std::min(kPiece, command.bytes - done);
+    std::memcpy(command.to + done, command.from + done, static_cast<std::size_t>(piece));
+    done += piece;
+    if (due(done) > Clock::now()) sleep_until(due(done));
+  }
+}
+
+class StreamThread {
+ public:
+  StreamThread(StreamKind kind, int threads, FailureSlot& failure)
+      : failure_(failure), thread_([this, kind, threads] { run(kind, threads); }) {}
+  StreamThread(const StreamThread&) = delete;
+  StreamThread& operator=(const StreamThread&) = delete;
+  ~StreamThread() {
+    {
+      const std::lock_guard lock(mutex_);
+      closing_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+
+  void push(Command command) {
+    {
+      const std::lock_guard lock(mutex_);
+      queue_.push_back(std::move(command));
+      ++issued_;
+    }
+    changed_.notify_one();
+  }
+  [[nodiscard]] std::uint64_t issued() const { return issued_; }  // by the issuing thread only
+  Progress& progress() { return progress_; }
+
+ private:
+  void run(StreamKind kind, int threads) {
+    if (kind == StreamKind::compute) omp_set_num_threads(threads);
+    if (kind == StreamKind::copy) ::prctl(PR_SET_TIMERSLACK, 1000UL);  // ns: wake up on time
+    for (;;) {
+      Command command;
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return closing_ || !queue_.empty(); });
+        if (queue_.empty()) return;
+        command = std::move(queue_.front());
+        queue_.pop_front();
+      }
+      execute(command);
+      progress_.advance();
+    }
+  }
+
+  void execute(const Command& command) {
+    switch (command.kind) {
+      case Command::Kind::wait:
+        command.mark->progress->wait_for(command.mark->count);
+        return;
+      case Command::Kind::mark:
+        command.mark->time.store(Clock::now().time_since_epoch().count(), std::memory_order_release);
+        return;
+      default: break;
+    }
+    if (failure_.failed()) return;
+    try {
+      if (command.kind == Command::Kind::copy) {
+        if (command.fails) {
+          throw DeviceError(fmt::format("cpu: copy of {} failed (injected fault)",
+                                        format_bytes(command.bytes)));
+        }
+        paced_copy(command);
+      } else {
+        command.work.run(command.work.context, command.work.argument, nullptr);
+      }
+    } catch (const std::exception& error) {
+      failure_.set(error.what());
+    }
+  }
+
+  FailureSlot& failure_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Command> queue_;
+  bool closing_ = false;
+  std::uint64_t issued_ = 0;
+  Progress progress_;
+  std::thread thread_;  // last: starts when all else exists
+};
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.starts_with("model name")) {
+      const auto colon = line.find(": ");
+      if (colon != std::string::npos) return line.substr(colon + 2);
+    }
+  }
+  return "unknown processor";
+}
+
+}  // namespace
+
+int default_compute_threads() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const int cores = ::sched_getaffinity(0, sizeof set, &set) == 0
+                        ? CPU_COUNT(&set)
+                        : static_cast<int>(std::thread::hardware_concurrency());
+  return std::max(1, cores - 1);
+}
+
+struct CpuDevice::State {
+  explicit State(const CpuDeviceOptions& o) : options(o) {}
+  CpuDeviceOptions options;
+  Arena device;
+  Arena host;
+  FailureSlot failure;
+  std::vector<std::shared_ptr<Mark>> events;
+  std::int64_t copies = 0;
+  std::vector<std::unique_ptr<StreamThread>> streams;  // last: joined before the arenas go
+};
+
+CpuDevice::CpuDevice(const CpuDeviceOptions& options) : state_(std::make_unique<State>(options)) {
+  if (state_->options.threads <= 0) state_->options.threads = default_compute_threads();
+}
+
+CpuDevice::~CpuDevice() = default;
+
+std::string CpuDevice::fingerprint() const {
+  return fmt::format("cpu; {}; {} compute thread{}", processor_name(), state_->options.threads,
+                     state_->options.threads == 1 ? "" : "s");
+}
+
+void CpuDevice::open(const DeviceConfig& config) {
+  state_->device = Arena(config.device_bytes, "device arena");
+  state_->host = Arena(config.host_bytes, "host arena");
+  for (const StreamKind kind : config.streams) {
+    state_->streams.push_back(
+        std::make_unique<StreamThread>(kind, state_->options.threads, state_->failure));
+  }
+}
+
+std::byte* CpuDevice::arena() { return state_->device.data(); }
+std::byte* CpuDevice::host_arena() { return state_->host.data(); }
+
+void CpuDevice::launch(StreamId stream, const Work& work) {
+  Command command;
+  command.kind = Command::Kind::work;
+  command.work = work;
+  state_->streams[at(stream)]->push(std::move(command));
+}
+
+void CpuDevice::copy(StreamId stream, std::byte* to, const std::byte* from, Bytes bytes,
+                     CopyDirection direction) {
+  Command command;
+  command.kind = Command::Kind::copy;
+  command.to = to;
+  command.from = from;
+  command.bytes = bytes;
+  if (direction == CopyDirection::to_host) command.link = state_->options.to_host;
+  if (direction == CopyDirection::to_device) command.link = state_->options.to_device;
+  command.fails = state_->options.fail_copy == state_->copies++;
+  state_->streams[at(stream)]->push(std::move(command));
+}
+
+Device::EventId CpuDevice::create_event() {
+  state_->events.emplace_back();
+  return static_cast<EventId>(state_->events.size()) - 1;
+}
+
+void CpuDevice::record(EventId event, StreamId stream) {
+  StreamThread& target = *state_->streams[at(stream)];
+  auto mark = std::make_shared<Mark>();
+  mark->progress = &target.progress();
+  mark->count = target.issued() + 1;
+  state_->events[at(event)] = mark;
+  Command command;
+  command.kind = Command::Kind::mark;
+  command.mark = std::move(mark);
+  target.push(std::move(command));
+}
+
+void CpuDevice::wait(StreamId stream, EventId event) {
+  if (!state_->events[at(event)]) return;
+  Command command;
+  command.kind = Command::Kind::wait;
+  command.mark = state_->events[at(event)];
+  state_->streams[at(stream)]->push(std::move(command));
+}
+
+Nanos CpuDevice::synchronize(EventId event) {
+  const std::shared_ptr<Mark>& mark = state_->events[at(event)];
+  if (!mark) return Nanos{0};
+  mark->progress->wait_for(mark->count);
+  state_->failure.rethrow();
+  return Nanos{mark->time.load(std::memory_order_acquire)};
+}
+
+void CpuDevice::synchronize() {
+  for (const auto& stream : state_->streams) stream->progress().wait_for(stream->issued());
+  state_->failure.rethrow();
+}
+
+Nanos CpuDevice::now() { return Clock::now().time_since_epoch(); }
+
+}  // namespace tidepool

@@ -1,0 +1,56 @@
+// CpuDevice: an emulated accelerator. Real kernels on one compute thread with a fixed number of
+// OpenMP workers; copies between the two arenas on threads of their own, paced to a stated link
+// speed; threads block, never poll. Real training, real overlap (DESIGN.md section 3, Device).
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "device/device.h"
+
+namespace tidepool {
+
+/// Speed of one direction: a copy takes latency + bytes / bytes_per_second, or as long as memcpy
+/// takes if that is longer.
+struct CpuLink {
+  double bytes_per_second = 0;
+  Nanos latency{};
+};
+
+struct CpuDeviceOptions {
+  int threads = 0;  ///< compute threads; 0: cores - 1, at least 1
+  CpuLink to_host;
+  CpuLink to_device;
+  std::optional<std::int64_t> fail_copy;  ///< fault injection: this copy (from 0) fails
+};
+
+/// Cores this process may use, less one for the copies; at least 1.
+int default_compute_threads();
+
+class CpuDevice : public Device {
+ public:
+  explicit CpuDevice(const CpuDeviceOptions& options);
+  ~CpuDevice() override;
+
+  [[nodiscard]] std::string fingerprint() const override;
+  [[nodiscard]] Bytes alignment() const override { return 64; }
+  /// Throws DeviceError when an arena cannot be allocated.
+  void open(const DeviceConfig& config) override;
+  [[nodiscard]] std::byte* arena() override;
+  [[nodiscard]] std::byte* host_arena() override;
+  void launch(StreamId stream, const Work& work) override;
+  void copy(StreamId stream, std::byte* to, const std::byte* from, Bytes bytes,
+            CopyDirection direction) override;
+  EventId create_event() override;
+  void record(EventId event, StreamId stream) override;
+  void wait(StreamId stream, EventId event) override;
+  Nanos synchronize(EventId event) override;
+  void synchronize() override;
+  [[nodiscard]] Nanos now() override;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tidepool

@@ -1,0 +1,97 @@
+// Device: where a schedule runs. One arena for all device bytes, one host arena, in-order streams,
+// reusable events (semantics of CUDA events: a wait refers to the latest record before it in the
+// order of calls). One thread issues calls; the work runs asynchronously.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/stream_kind.h"
+#include "base/time.h"
+
+namespace tidepool {
+
+/// The backend's own stream handle; null where kernels run on the stream's thread.
+using NativeStream = void*;
+
+enum class CopyDirection : std::uint8_t { to_host, to_device, on_device, on_host };
+
+/// A byte range some work reads or writes. `address` points into the device or the host arena.
+struct TouchedRange {
+  const std::byte* address = nullptr;
+  Bytes bytes = 0;
+  bool write = false;
+};
+
+/// What a piece of work is, for devices that script speeds or look for races (fake) and for
+/// timelines. `ranges` is filled only when the device asks for it (Device::wants_ranges).
+struct WorkLabel {
+  enum class Kind : std::uint8_t { op, host } kind = Kind::op;
+  std::int32_t op = -1;
+  std::int32_t algorithm = 0;
+  std::span<const TouchedRange> ranges;
+};
+
+/// A call to make on a stream: plain data, so that issuing allocates nothing.
+struct Work {
+  void (*run)(void* context, std::int64_t argument, NativeStream stream) = nullptr;
+  void* context = nullptr;
+  std::int64_t argument = 0;
+  WorkLabel label;
+};
+
+/// A device operation failed (a failed copy, arena not available). Names call and place.
+class DeviceError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct DeviceConfig {
+  Bytes device_bytes = 0;            ///< size of the device arena
+  Bytes host_bytes = 0;              ///< size of the host arena
+  std::vector<StreamKind> streams;   ///< stream i of the device is of kind streams[i]
+};
+
+class Device {
+ public:
+  using StreamId = std::int32_t;
+  using EventId = std::int32_t;
+
+  virtual ~Device() = default;
+
+  /// Kind, threads, library versions. A profile or plan of another fingerprint is refused.
+  [[nodiscard]] virtual std::string fingerprint() const = 0;
+  /// Every placement starts at a multiple of this.
+  [[nodiscard]] virtual Bytes alignment() const = 0;
+  /// Allocates the arenas and starts the streams; called once, before anything below.
+  virtual void open(const DeviceConfig& config) = 0;
+
+  [[nodiscard]] virtual std::byte* arena() = 0;
+  [[nodiscard]] virtual std::byte* host_arena() = 0;
+
+  /// `work.label.ranges` must outlive the work.
+  [[nodiscard]] virtual bool wants_ranges() const { return false; }
+  virtual void launch(StreamId stream, const Work& work) = 0;
+  virtual void copy(StreamId stream, std::byte* to, const std::byte* from, Bytes bytes,
+                    CopyDirection direction) = 0;
+
+  virtual EventId create_event() = 0;
+  /// Marks the work issued to `stream` so far.
+  virtual void record(EventId event, StreamId stream) = 0;
+  /// Later work on `stream` starts after the latest record of `event`; no record: no wait.
+  virtual void wait(StreamId stream, EventId event) = 0;
+  /// Blocks the caller until the latest record of `event` has completed, and returns the device's
+  /// clock at its completion. Throws DeviceError when work failed.
+  virtual Nanos synchronize(EventId event) = 0;
+  /// Blocks the caller until all work is done. Throws DeviceError when work failed.
+  virtual void synchronize() = 0;
+  [[nodiscard]] virtual Nanos now() = 0;
+};
+
+}  // namespace tidepool

@@ -1,0 +1,86 @@
+// FakeDevice: runs work on a virtual clock with scripted speeds. Everything is really executed (in
+// the order of virtual start times), so wrong schedules give wrong bytes; overlapping conflicting
+// work is reported as a race.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "device/device.h"
+
+namespace tidepool {
+
+struct FakeScript {
+  /// Duration of a launch. Called once a launch, in the order of calls.
+  std::function<Nanos(const WorkLabel&)> op_time = [](const WorkLabel&) { return Nanos{0}; };
+  std::function<Nanos(CopyDirection, Bytes)> copy_time = [](CopyDirection, Bytes) {
+    return Nanos{0};
+  };
+  std::int64_t fail_copy = -1;  ///< the copy with this number (from 0) fails
+};
+
+/// What ran when, in the order of calls.
+struct FakeRecord {
+  Device::StreamId stream = 0;
+  Nanos start{};
+  Nanos end{};
+};
+
+class FakeDevice : public Device {
+ public:
+  explicit FakeDevice(FakeScript script, Bytes alignment = 64)
+      : script_(std::move(script)), alignment_(alignment) {}
+
+  [[nodiscard]] std::string fingerprint() const override { return "fake"; }
+  [[nodiscard]] Bytes alignment() const override { return alignment_; }
+  void open(const DeviceConfig& config) override;
+  [[nodiscard]] std::byte* arena() override { return arena_.data(); }
+  [[nodiscard]] std::byte* host_arena() override { return host_arena_.data(); }
+  [[nodiscard]] bool wants_ranges() const override { return true; }
+  void launch(StreamId stream, const Work& work) override;
+  void copy(StreamId stream, std::byte* to, const std::byte* from, Bytes bytes,
+            CopyDirection direction) override;
+  EventId create_event() override;
+  void record(EventId event, StreamId stream) override;
+  void wait(StreamId stream, EventId event) override;
+  Nanos synchronize(EventId event) override;
+  void synchronize() override;
+  [[nodiscard]] Nanos now() override;
+
+  /// Every launch and copy so far.
+  [[nodiscard]] const std::vector<FakeRecord>& records() const { return records_; }
+  /// Descriptions of conflicting work that overlapped in time.
+  [[nodiscard]] const std::vector<std::string>& races() const { return races_; }
+
+ private:
+  struct Command {
+    std::size_t record = 0;
+    Nanos start{};
+    Nanos end{};
+    bool is_copy = false;
+    bool fails = false;
+    Work work;
+    std::vector<TouchedRange> ranges;
+    std::byte* to = nullptr;
+    const std::byte* from = nullptr;
+    Bytes bytes = 0;
+  };
+
+  void enqueue(StreamId stream, Nanos duration, Command command);
+  void execute(const Command& command);
+
+  FakeScript script_;
+  Bytes alignment_;
+  std::vector<std::byte> arena_;
+  std::vector<std::byte> host_arena_;
+  std::vector<Nanos> stream_end_;   ///< end of the last command on each stream
+  std::vector<Nanos> stream_wait_;  ///< earliest start of the next one, from waits
+  std::vector<std::optional<Nanos>> events_;
+  std::vector<Command> pending_;
+  std::vector<Command> active_;  ///< executed, may still run at the virtual time reached
+  std::vector<FakeRecord> records_;
+  std::vector<std::string> races_;
+  std::int64_t copies_ = 0;
+};
+
+}  // namespace tidepool

@@ -1,0 +1,94 @@
+#include "ir/load_profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tidepool {
+
+LoadProfile load_profile(const Program& program, const AccessIndex& index, Bytes alignment,
+                         std::span<const std::int32_t> algorithms) {
+  const std::size_t n = program.ops.size();
+  std::vector<Bytes> change(n + 1, 0);
+  for (TensorId t = 0; t < static_cast<TensorId>(program.tensors.size()); ++t) {
+    const Tensor& tensor = program.tensors[static_cast<std::size_t>(t)];
+    OpId first = kNone;
+    OpId last = kNone;
+    for (const TensorAccess& access : index.accesses(t)) {
+      if (program.ops[static_cast<std::size_t>(access.op)].place != OpPlace::device) continue;
+      if (first == kNone) first = access.op;
+      last = access.op;
+    }
+    if (first == kNone) continue;
+    if (tensor.persistent) {
+      first = 0;
+      last = static_cast<OpId>(n) - 1;
+    }
+    const Bytes bytes = align_up(tensor.bytes, alignment);
+    change[static_cast<std::size_t>(first)] += bytes;
+    change[static_cast<std::size_t>(last) + 1] -= bytes;
+  }
+  LoadProfile profile;
+  profile.at_op.resize(n);
+  Bytes live = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    live += change[i];
+    const Op& op = program.ops[i];
+    profile.at_op[i] =
+        live + align_up(op.algorithms[static_cast<std::size_t>(algorithms[i])].workspace, alignment);
+    if (profile.at_op[i] > profile.peak) {
+      profile.peak = profile.at_op[i];
+      profile.peak_op = static_cast<OpId>(i);
+    }
+  }
+  return profile;
+}
+
+std::vector<std::int32_t> least_workspace_algorithms(const Program& program) {
+  std::vector<std::int32_t> choice;
+  for (const Op& op : program.ops) choice.push_back(least_workspace_algorithm(op));
+  return choice;
+}
+
+std::vector<std::int32_t> fastest_algorithms(const Program& program) {
+  std::vector<std::int32_t> choice;
+  for (const Op& op : program.ops) choice.push_back(fastest_algorithm(op));
+  return choice;
+}
+
+Bytes working_set(const Program& program, OpId id, Bytes alignment, int algorithm) {
+  const Op& op = program.ops[static_cast<std::size_t>(id)];
+  if (op.place != OpPlace::device) return 0;
+  Bytes bytes = align_up(op.algorithms[static_cast<std::size_t>(algorithm)].workspace, alignment);
+  for (const Access& access : op.accesses) {
+    bytes += align_up(program.tensors[static_cast<std::size_t>(access.tensor)].bytes, alignment);
+  }
+  return bytes;
+}
+
+SmallestBudget smallest_budget(const Program& program, Bytes alignment) {
+  SmallestBudget smallest;
+  for (OpId id = 0; id < static_cast<OpId>(program.ops.size()); ++id) {
+    const int least = least_workspace_algorithm(program.ops[static_cast<std::size_t>(id)]);
+    const Bytes bytes = working_set(program, id, alignment, least);
+    if (bytes > smallest.bytes) smallest = {bytes, id};
+  }
+  return smallest;
+}
+
+std::string explain(const SmallestBudget& smallest, const Program& program) {
+  if (smallest.op == kNone) return "no op needs device memory";
+  const Op& op = program.ops[static_cast<std::size_t>(smallest.op)];
+  std::vector<std::string> parts;
+  for (const Access& access : op.accesses) {
+    const Tensor& tensor = program.tensors[static_cast<std::size_t>(access.tensor)];
+    parts.push_back(fmt::format("'{}' ({})", tensor.name, format_bytes(tensor.bytes)));
+  }
+  const Bytes workspace =
+      op.algorithms[static_cast<std::size_t>(least_workspace_algorithm(op))].workspace;
+  if (workspace > 0) parts.push_back(fmt::format("workspace ({})", format_bytes(workspace)));
+  return fmt::format("the smallest feasible budget is {} B ({}), set by op '{}' with {}",
+                     smallest.bytes, format_bytes(smallest.bytes), op.name, fmt::join(parts, ", "));
+}
+
+}  // namespace tidepool

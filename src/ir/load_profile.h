@@ -1,0 +1,41 @@
+// Memory load: device bytes live at each op when every tensor stays from its first device access
+// to its last.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "ir/access_index.h"
+
+namespace tidepool {
+
+struct LoadProfile {
+  std::vector<Bytes> at_op;  ///< one per op, workspace included; host ops have the load between
+  Bytes peak = 0;
+  OpId peak_op = 0;
+};
+
+/// Sizes are rounded up to `alignment`. `algorithms` names one algorithm per op.
+LoadProfile load_profile(const Program& program, const AccessIndex& index, Bytes alignment,
+                         std::span<const std::int32_t> algorithms);
+
+/// Algorithm choices, one per op.
+std::vector<std::int32_t> least_workspace_algorithms(const Program& program);
+std::vector<std::int32_t> fastest_algorithms(const Program& program);
+
+/// What a device op needs while it runs: its tensors, each rounded up to `alignment`, and the
+/// workspace of the given algorithm. 0 for host ops.
+Bytes working_set(const Program& program, OpId op, Bytes alignment, int algorithm);
+
+/// The smallest budget in which the program can run at all: the largest working set with least
+/// workspace (DESIGN.md section 3, lower).
+struct SmallestBudget {
+  Bytes bytes = 0;
+  OpId op = kNone;  ///< the op that sets it
+};
+SmallestBudget smallest_budget(const Program& program, Bytes alignment);
+
+/// "needs at least 12.3 MiB: op 'x' with tensors 'a' (4 MiB), ...", for error messages.
+std::string explain(const SmallestBudget& smallest, const Program& program);
+
+}  // namespace tidepool

@@ -1,0 +1,132 @@
+#include "ir/program.h"
+
+#include <fmt/format.h>
+
+#include <unordered_set>
+
+namespace tidepool {
+namespace {
+
+Result<void> validate_names(const Program& program) {
+  std::unordered_set<std::string> names;
+  for (const Tensor& t : program.tensors) {
+    if (t.name.empty() || !names.insert(t.name).second) {
+      return fail(ErrorCode::bad_input, fmt::format("tensor name '{}' is empty or used twice", t.name));
+    }
+    if (t.bytes <= 0) {
+      return fail(ErrorCode::bad_input, fmt::format("tensor '{}' has {} bytes", t.name, t.bytes));
+    }
+  }
+  names.clear();
+  for (const Op& op : program.ops) {
+    if (op.name.empty() || !names.insert(op.name).second) {
+      return fail(ErrorCode::bad_input, fmt::format("op name '{}' is empty or used twice", op.name));
+    }
+  }
+  return {};
+}
+
+/// `seen[t]`: last op that accessed t (to find doubles); `written[t]`: t holds a value.
+Result<void> validate_op(const Program& program, OpId id, std::vector<OpId>& seen,
+                         std::vector<char>& written) {
+  const Op& op = program.ops[static_cast<std::size_t>(id)];
+  const auto bad = [&](std::string_view what) {
+    return fail(ErrorCode::bad_input, fmt::format("op '{}': {}", op.name, what));
+  };
+  if (op.algorithms.empty()) return bad("has no algorithm");
+  for (const Algorithm& a : op.algorithms) {
+    if (a.workspace < 0 || a.time < Nanos{0}) return bad("negative workspace or time");
+    if (op.place == OpPlace::host && a.workspace > 0) return bad("host ops have no workspace");
+  }
+  bool changes_persistent = false;
+  bool changes_other = false;
+  for (const Access& access : op.accesses) {
+    if (access.tensor < 0 || static_cast<std::size_t>(access.tensor) >= program.tensors.size()) {
+      return bad(fmt::format("accesses tensor {} of {}", access.tensor, program.tensors.size()));
+    }
+    const auto t = static_cast<std::size_t>(access.tensor);
+    const Tensor& tensor = program.tensors[t];
+    if (seen[t] == id) return bad(fmt::format("accesses tensor '{}' twice", tensor.name));
+    seen[t] = id;
+    if (access.mode != AccessMode::write && !written[t] && !tensor.persistent) {
+      return bad(fmt::format("reads tensor '{}' before anything wrote it", tensor.name));
+    }
+    if (access.mode != AccessMode::read) {
+      written[t] = 1;
+      (tensor.persistent ? changes_persistent : changes_other) = true;
+    }
+  }
+  if (changes_persistent && changes_other) {
+    return bad("updates persistent state and writes other tensors; make them two ops");
+  }
+  if (changes_persistent && op.recomputable) return bad("updates persistent state, so it cannot be recomputable");
+  return {};
+}
+
+template <class Better>
+int best_algorithm(const Op& op, Better better) {
+  int best = 0;
+  for (int i = 1; i < static_cast<int>(op.algorithms.size()); ++i) {
+    if (better(op.algorithms[static_cast<std::size_t>(i)],
+               op.algorithms[static_cast<std::size_t>(best)])) {
+      best = i;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+Result<void> validate(const Program& program) {
+  if (program.ops.empty()) return fail(ErrorCode::bad_input, "the program has no ops");
+  if (auto names = validate_names(program); !names) return names;
+  std::vector<OpId> seen(program.tensors.size(), kNone);
+  std::vector<char> written(program.tensors.size(), 0);
+  for (OpId id = 0; id < static_cast<OpId>(program.ops.size()); ++id) {
+    if (auto op = validate_op(program, id, seen, written); !op) return op;
+  }
+  for (std::size_t t = 0; t < seen.size(); ++t) {
+    if (seen[t] == kNone) {
+      return fail(ErrorCode::bad_input,
+                  fmt::format("tensor '{}' is never accessed", program.tensors[t].name));
+    }
+  }
+  return {};
+}
+
+int least_workspace_algorithm(const Op& op) {
+  return best_algorithm(op, [](const Algorithm& a, const Algorithm& b) {
+    if (a.deterministic != b.deterministic) return a.deterministic;
+    return a.workspace != b.workspace ? a.workspace < b.workspace : a.time < b.time;
+  });
+}
+
+int fastest_algorithm(const Op& op) {
+  return best_algorithm(op, [](const Algorithm& a, const Algorithm& b) {
+    if (a.deterministic != b.deterministic) return a.deterministic;
+    return a.time != b.time ? a.time < b.time : a.workspace < b.workspace;
+  });
+}
+
+const char* to_string(TensorKind kind) {
+  switch (kind) {
+    case TensorKind::input: return "input";
+    case TensorKind::weight: return "weight";
+    case TensorKind::optimizer_state: return "optimizer_state";
+    case TensorKind::activation: return "activation";
+    case TensorKind::gradient: return "gradient";
+    case TensorKind::workspace: return "workspace";
+  }
+  return "?";
+}
+
+const char* to_string(AccessMode mode) {
+  switch (mode) {
+    case AccessMode::read: return "read";
+    case AccessMode::write: return "write";
+    case AccessMode::update: return "update";
+  }
+  return "?";
+}
+
+}  // namespace tidepool

@@ -1,0 +1,105 @@
+// Program: one training iteration as a planner sees it. Framework-neutral: sizes, order, times;
+// no shapes, no kernels (DESIGN.md section 3).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "base/time.h"
+
+namespace tidepool {
+
+using TensorId = std::int32_t;
+using OpId = std::int32_t;
+inline constexpr std::int32_t kNone = -1;
+
+enum class TensorKind : std::uint8_t {
+  input,
+  weight,
+  optimizer_state,
+  activation,
+  gradient,
+  workspace,
+};
+
+/// One storage; views share it.
+struct Tensor {
+  std::string name;  ///< unique in its program
+  Bytes bytes = 0;
+  TensorKind kind = TensorKind::activation;
+  /// Its value at the end of an iteration is its value at the start of the next.
+  bool persistent = false;
+};
+
+enum class AccessMode : std::uint8_t {
+  read,
+  write,   ///< overwrites every byte; the old value is not needed
+  update,  ///< reads the old value and makes a new version; any partial overwrite is one
+};
+
+struct Access {
+  TensorId tensor = kNone;
+  AccessMode mode = AccessMode::read;
+};
+
+/// One way to run an op. All algorithms of an op share its tensors' layouts; what one needs beyond
+/// them is workspace.
+struct Algorithm {
+  std::string name;
+  Nanos time{};         ///< measured, or from a cost model
+  Bytes workspace = 0;  ///< device bytes live only while the op runs
+  bool deterministic = true;
+};
+
+enum class OpPlace : std::uint8_t { device, host };
+
+enum class OpPhase : std::uint8_t {
+  round,      ///< runs once for each sub-batch round
+  iteration,  ///< runs once an iteration, after the last round (weight updates, loss collection)
+};
+
+/// One kernel call.
+struct Op {
+  std::string name;  ///< unique in its program
+  std::string kind;  ///< kind of computation, for reports and cost models ("conv_forward")
+  OpPlace place = OpPlace::device;
+  OpPhase phase = OpPhase::round;
+  std::vector<Access> accesses;       ///< a tensor appears at most once
+  std::vector<Algorithm> algorithms;  ///< at least one
+  bool recomputable = true;
+  /// The result also depends on (seed, iteration): dropout, and host ops that feed data.
+  bool random = false;
+  /// Index of the guard that may skip this op in an iteration, or kNone.
+  std::int32_t guard = kNone;
+  double flops = 0;   ///< floating-point operations, for cost models
+  Bytes traffic = 0;  ///< bytes read and written in device memory, for cost models
+};
+
+/// Ops in execution order. Inputs (data, labels, control block) are written by host ops at the
+/// start; results a person sees (the loss) are read by host ops.
+struct Program {
+  std::string name;
+  std::int64_t batch = 0;
+  std::int64_t sub_batch = 0;
+  std::vector<Tensor> tensors;
+  std::vector<Op> ops;
+};
+
+/// Checks every structural promise above plus: a tensor that is not persistent is written before
+/// it is read; an op that updates or overwrites persistent state does nothing else, is not
+/// recomputable, and every tensor is accessed. The message names the op or tensor.
+Result<void> validate(const Program& program);
+
+/// The algorithm with the least workspace; ties go to the faster one, then to the earlier one.
+int least_workspace_algorithm(const Op& op);
+
+/// The fastest deterministic algorithm; ties go to the smaller workspace, then to the earlier one.
+int fastest_algorithm(const Op& op);
+
+const char* to_string(TensorKind kind);
+const char* to_string(AccessMode mode);
+
+}  // namespace tidepool

@@ -1,0 +1,112 @@
+#include "ir/program_json.h"
+
+namespace tidepool {
+namespace {
+
+constexpr std::string_view kKinds[] = {"input",      "weight",   "optimizer_state",
+                                       "activation", "gradient", "workspace"};
+constexpr std::string_view kModes[] = {"read", "write", "update"};
+constexpr std::string_view kPlaces[] = {"device", "host"};
+constexpr std::string_view kPhases[] = {"round", "iteration"};
+
+template <class Enum, std::size_t N>
+std::string_view name_of(const std::string_view (&names)[N], Enum value) {
+  return names[static_cast<std::size_t>(value)];
+}
+
+Json to_json(const Op& op) {
+  Json accesses = Json::array();
+  for (const Access& a : op.accesses) {
+    accesses.push_back({{"tensor", a.tensor}, {"mode", name_of(kModes, a.mode)}});
+  }
+  Json algorithms = Json::array();
+  for (const Algorithm& a : op.algorithms) {
+    algorithms.push_back({{"name", a.name},
+                          {"time_ns", a.time.count()},
+                          {"workspace", a.workspace},
+                          {"deterministic", a.deterministic}});
+  }
+  Json json = {{"name", op.name},
+               {"kind", op.kind},
+               {"place", name_of(kPlaces, op.place)},
+               {"phase", name_of(kPhases, op.phase)},
+               {"recomputable", op.recomputable},
+               {"random", op.random},
+               {"flops", op.flops},
+               {"traffic", op.traffic},
+               {"accesses", std::move(accesses)},
+               {"algorithms", std::move(algorithms)}};
+  if (op.guard != kNone) json["guard"] = op.guard;
+  return json;
+}
+
+Op op_from_json(const JsonCursor& json, std::int64_t tensors) {
+  constexpr std::int64_t kMaxGuard = 31;
+  Op op;
+  op.name = json["name"].text();
+  op.kind = json["kind"].text();
+  op.place = static_cast<OpPlace>(json["place"].one_of(kPlaces));
+  op.phase = static_cast<OpPhase>(json["phase"].one_of(kPhases));
+  op.recomputable = json["recomputable"].boolean();
+  op.random = json["random"].boolean();
+  op.flops = json["flops"].number();
+  op.traffic = json["traffic"].integer();
+  if (const auto guard = json.find("guard")) {
+    op.guard = static_cast<std::int32_t>(guard->integer(0, kMaxGuard));
+  }
+  const JsonCursor accesses = json["accesses"];
+  for (std::size_t i = 0; i < accesses.size(); ++i) {
+    const JsonCursor a = accesses.at(i);
+    op.accesses.push_back({static_cast<TensorId>(a["tensor"].integer(0, tensors - 1)),
+                           static_cast<AccessMode>(a["mode"].one_of(kModes))});
+  }
+  const JsonCursor algorithms = json["algorithms"];
+  for (std::size_t i = 0; i < algorithms.size(); ++i) {
+    const JsonCursor a = algorithms.at(i);
+    op.algorithms.push_back({a["name"].text(), Nanos{a["time_ns"].integer()},
+                             a["workspace"].integer(), a["deterministic"].boolean()});
+  }
+  return op;
+}
+
+}  // namespace
+
+Json to_json(const Program& program) {
+  Json tensors = Json::array();
+  for (const Tensor& t : program.tensors) {
+    tensors.push_back({{"name", t.name},
+                       {"bytes", t.bytes},
+                       {"kind", name_of(kKinds, t.kind)},
+                       {"persistent", t.persistent}});
+  }
+  Json ops = Json::array();
+  for (const Op& op : program.ops) ops.push_back(to_json(op));
+  return {{"name", program.name},
+          {"batch", program.batch},
+          {"sub_batch", program.sub_batch},
+          {"tensors", std::move(tensors)},
+          {"ops", std::move(ops)}};
+}
+
+Program program_from_json(const JsonCursor& json) {
+  Program program;
+  program.name = json["name"].text();
+  program.batch = json["batch"].integer();
+  program.sub_batch = json["sub_batch"].integer();
+  const JsonCursor tensors = json["tensors"];
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const JsonCursor t = tensors.at(i);
+    constexpr Bytes kMostBytes = Bytes{1} << 50;
+    program.tensors.push_back({t["name"].text(), t["bytes"].integer(1, kMostBytes),
+                               static_cast<TensorKind>(t["kind"].one_of(kKinds)),
+                               t["persistent"].boolean()});
+  }
+  const JsonCursor ops = json["ops"];
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    program.ops.push_back(op_from_json(ops.at(i), static_cast<std::int64_t>(tensors.size())));
+  }
+  if (auto valid = validate(program); !valid) json.error(valid.error().message);
+  return program;
+}
+
+}  // namespace tidepool

@@ -1,0 +1,210 @@
+#include "nn/autodiff.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace tidepool::nn {
+namespace {
+
+/// One layer's backward pass: `d` is the whole gradient of its output.
+struct Backward {
+  Lowering& l;
+  LayerId id;
+  Operand d;
+
+  [[nodiscard]] const Layer& layer() const { return l.layer(id); }
+  [[nodiscard]] const LayerState& state() const { return l.states[id]; }
+  [[nodiscard]] bool input_needs_gradient() const { return l.needs_gradient[layer().inputs[0]]; }
+  [[nodiscard]] bool in_place() const { return l.options.storage == Storage::in_place; }
+  [[nodiscard]] std::string name(const char* suffix) const { return layer().name + suffix; }
+
+  /// `gradient` is this layer's contribution to the gradient of its first input.
+  void contribute(Operand gradient) const {
+    const ValueId x = layer().inputs[0];
+    gradient.desc = l.values[x].desc;
+    l.gradients[x].push_back(std::move(gradient));
+  }
+
+  [[nodiscard]] Operand new_input_gradient() const { return l.new_gradient(layer().inputs[0]); }
+
+  [[nodiscard]] Operand new_parameter_gradient(std::size_t index) const {
+    const Operand& parameter = state().parameters[index];
+    return l.writer.tensor("grad:" + l.writer.name_of(parameter.tensor), parameter.desc,
+                           TensorKind::gradient);
+  }
+
+  void update(std::size_t index, const Operand& gradient) const {
+    const Operand& parameter = state().parameters[index];
+    OpDesc desc;
+    desc.kind = OpKind::sgd_update;
+    desc.momentum = l.options.momentum;
+    desc.weight_decay = l.options.weight_decay;
+    l.writer.op(l.writer.name_of(parameter.tensor) + ".update", desc,
+                {gradient, l.control, parameter, state().momenta[index]});
+  }
+};
+
+OpDesc window_desc(OpKind kind, std::int64_t window, std::int64_t stride, std::int64_t padding) {
+  OpDesc desc;
+  desc.kind = kind;
+  desc.window = window;
+  desc.stride = stride;
+  desc.padding = padding;
+  return desc;
+}
+
+OpDesc plain_desc(OpKind kind) { return window_desc(kind, 0, 1, 0); }
+
+void backward(const Backward&, const Input&) {}
+
+/// The weight in the layout backward-data reads it in.
+Operand weight_for_backward_data(const Backward& b) {
+  const Operand& weight = b.state().parameters[0];
+  if (weight.desc.layout == Layout::plain) return weight;
+  TensorDesc desc = weight.desc;
+  desc.layout = Layout::OIhw16o16i;
+  const Operand copy =
+      b.l.writer.tensor(b.name(".weight.reordered"), std::move(desc), TensorKind::workspace);
+  b.l.writer.op(b.name(".reorder_weight"), plain_desc(OpKind::reorder), {weight, copy});
+  return copy;
+}
+
+void backward(const Backward& b, const Conv2d& spec) {
+  const Operand& x = b.state().inputs[0];
+  const Operand dweight = b.new_parameter_gradient(0);
+  b.l.writer.op(b.name(".backward_weights"),
+                window_desc(OpKind::conv_backward_weights, spec.window, spec.stride, spec.padding),
+                {x, b.d, dweight});
+  if (b.input_needs_gradient()) {
+    const Operand weight = weight_for_backward_data(b);
+    const Operand dx = b.new_input_gradient();
+    b.l.writer.op(b.name(".backward_data"),
+                  window_desc(OpKind::conv_backward_data, spec.window, spec.stride, spec.padding),
+                  {b.d, weight, dx});
+    b.contribute(dx);
+  }
+  b.update(0, dweight);
+}
+
+void backward(const Backward& b, const BatchNorm& spec) {
+  const LayerState& state = b.state();
+  const Operand& x = state.inputs[0];
+  const Operand& mean = state.saved[0];
+  const Operand& variance = state.saved[1];
+  const Operand& scale = state.parameters[0];
+  const Operand dscale = b.new_parameter_gradient(0);
+  const Operand dshift = b.new_parameter_gradient(1);
+  OpDesc desc = plain_desc(OpKind::batch_norm_backward);
+  desc.epsilon = spec.epsilon;
+  // Where nobody wants dx, the gradient is overwritten rather than a tensor made for it.
+  desc.in_place = b.in_place() || !b.input_needs_gradient();
+  if (desc.in_place) {
+    b.l.writer.op(b.name(".backward"), desc, {x, b.d, mean, variance, scale, dscale, dshift});
+    b.contribute(b.d);
+  } else {
+    const Operand dx = b.new_input_gradient();
+    b.l.writer.op(b.name(".backward"), desc, {x, b.d, mean, variance, scale, dx, dscale, dshift});
+    b.contribute(dx);
+  }
+  b.update(0, dscale);
+  b.update(1, dshift);
+}
+
+void backward(const Backward& b, const Relu&) {
+  if (!b.input_needs_gradient()) return;
+  const Operand& y = b.l.values[b.layer().output];
+  OpDesc desc = plain_desc(OpKind::relu_backward);
+  desc.in_place = b.in_place();
+  const Operand dx = desc.in_place ? b.d : b.new_input_gradient();
+  if (desc.in_place) {
+    b.l.writer.op(b.name(".backward"), desc, {y, b.d});
+  } else {
+    b.l.writer.op(b.name(".backward"), desc, {y, b.d, dx});
+  }
+  b.contribute(dx);
+}
+
+void backward(const Backward& b, const MaxPool& spec) {
+  if (!b.input_needs_gradient()) return;
+  const Operand dx = b.new_input_gradient();
+  b.l.writer.op(b.name(".backward"),
+                window_desc(OpKind::max_pool_backward, spec.window, spec.stride, spec.padding),
+                {b.d, b.state().saved[0], dx});
+  b.contribute(dx);
+}
+
+void backward(const Backward& b, const Dropout& spec) {
+  if (!b.input_needs_gradient()) return;
+  if (b.state().view) return b.contribute(b.d);
+  OpDesc desc = plain_desc(OpKind::dropout_backward);
+  desc.drop_rate = spec.rate;
+  desc.random_key = b.state().random_key;
+  desc.in_place = b.state().saved.empty();
+  if (desc.in_place) {
+    b.l.writer.op(b.name(".backward"), desc, {b.d, b.l.control});
+    b.contribute(b.d);
+  } else {
+    const Operand dx = b.new_input_gradient();
+    b.l.writer.op(b.name(".backward"), desc, {b.d, b.state().saved[0], dx});
+    b.contribute(dx);
+  }
+}
+
+void backward(const Backward& b, const Linear&) {
+  const Operand dweight = b.new_parameter_gradient(0);
+  const Operand dbias = b.new_parameter_gradient(1);
+  b.l.writer.op(b.name(".backward_weights"), plain_desc(OpKind::linear_backward_weights),
+                {b.state().inputs[0], b.d, dweight, dbias});
+  if (b.input_needs_gradient()) {
+    const Operand dx = b.new_input_gradient();
+    b.l.writer.op(b.name(".backward_data"), plain_desc(OpKind::linear_backward_data),
+                  {b.d, b.state().parameters[0], dx});
+    b.contribute(dx);
+  }
+  b.update(0, dweight);
+  b.update(1, dbias);
+}
+
+void backward(const Backward& b, const Flatten&) {
+  if (!b.input_needs_gradient()) return;
+  if (b.state().view) return b.contribute(b.d);
+  Operand plain = b.d;
+  plain.desc.dims = b.l.values[b.layer().inputs[0]].desc.dims;
+  const Operand dx = b.new_input_gradient();
+  b.l.writer.op(b.name(".backward"), plain_desc(OpKind::reorder), {plain, dx});
+  b.contribute(dx);
+}
+
+void backward(const Backward& b, const SoftmaxCrossEntropy&) {
+  const Operand& labels = b.state().inputs[1];
+  const Operand dlogits = b.new_input_gradient();
+  OpDesc desc = plain_desc(OpKind::softmax_loss_backward);
+  desc.full_batch = b.l.options.batch;
+  b.l.writer.op(b.name(".backward"), desc, {b.state().saved[0], labels, dlogits});
+  b.contribute(dlogits);
+}
+
+}  // namespace
+
+Result<void> emit_backward(Lowering& lowering) {
+  for (auto id = static_cast<LayerId>(lowering.graph.layers.size()) - 1; id >= 0; --id) {
+    const Layer& layer = lowering.layer(id);
+    if (!lowering.needs_gradient[layer.output]) continue;
+    const auto& contributions = lowering.gradients[layer.output];
+    if (contributions.size() > 1) {
+      return fail(ErrorCode::usage,
+                  fmt::format("{}: value '{}' has {} readers whose gradients would have to be "
+                              "added, which is not supported",
+                              lowering.graph.name, lowering.graph.values[layer.output].name,
+                              contributions.size()));
+    }
+    const bool is_loss = layer.output == lowering.graph.loss;
+    if (contributions.empty() && !is_loss) continue;
+    const Backward step{lowering, id, is_loss ? Operand{} : contributions.front()};
+    std::visit([&](const auto& spec) { backward(step, spec); }, layer.spec);
+  }
+  return {};
+}
+
+}  // namespace tidepool::nn

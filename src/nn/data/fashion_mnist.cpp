@@ -1,0 +1,81 @@
+#include "nn/data/fashion_mnist.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "nn/data/idx_file.h"
+#include "nn/data/pixels.h"
+
+namespace tidepool::nn {
+namespace {
+
+constexpr std::int64_t kRawSize = 28;
+constexpr std::int64_t kSize = 32;
+constexpr std::int64_t kChannels = 3;
+constexpr std::int64_t kClasses = 10;
+constexpr std::int64_t kBorder = (kSize - kRawSize) / 2;
+
+class FashionMnist final : public Dataset {
+ public:
+  FashionMnist(std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels)
+      : pixels_(std::move(pixels)),
+        labels_(std::move(labels)),
+        table_(normalisation_table({{0.2860F}, {0.3530F}})) {}
+
+  [[nodiscard]] std::string name() const override { return "fashion-mnist"; }
+  [[nodiscard]] std::int64_t size() const override {
+    return static_cast<std::int64_t>(labels_.size());
+  }
+  [[nodiscard]] ImageShape image() const override { return {kChannels, kSize, kSize}; }
+  [[nodiscard]] std::int64_t classes() const override { return kClasses; }
+  [[nodiscard]] std::int32_t label(std::int64_t sample) const override { return labels_[sample]; }
+
+  void fill(std::int64_t sample, float* to) const override {
+    const std::uint8_t* pixel = pixels_.data() + sample * kRawSize * kRawSize;
+    std::fill_n(to, kSize * kSize, table_[0]);
+    for (std::int64_t y = 0; y < kRawSize; ++y) {
+      float* row = to + (y + kBorder) * kSize + kBorder;
+      for (std::int64_t x = 0; x < kRawSize; ++x) row[x] = table_[*pixel++];
+    }
+    for (std::int64_t c = 1; c < kChannels; ++c) {
+      std::copy_n(to, kSize * kSize, to + c * kSize * kSize);
+    }
+  }
+
+ private:
+  std::vector<std::uint8_t> pixels_;
+  std::vector<std::uint8_t> labels_;
+  std::vector<float> table_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Dataset>> load_fashion_mnist(Split split, const std::string& folder) {
+  const std::string stem = folder + (split == Split::train ? "/train" : "/t10k");
+  const std::string images_path = stem + "-images-idx3-ubyte.gz";
+  const std::string labels_path = stem + "-labels-idx1-ubyte.gz";
+  auto images = read_idx_gz(images_path, 3);
+  if (!images) return fail(images.error());
+  auto labels = read_idx_gz(labels_path, 1);
+  if (!labels) return fail(labels.error());
+  if (images->dims[1] != kRawSize || images->dims[2] != kRawSize) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("{}: images of {}x{}, expected {}x{}", images_path, images->dims[1],
+                            images->dims[2], kRawSize, kRawSize));
+  }
+  if (images->dims[0] != labels->dims[0]) {
+    return fail(ErrorCode::bad_input, fmt::format("{}: {} labels for {} images", labels_path,
+                                                  labels->dims[0], images->dims[0]));
+  }
+  for (std::size_t i = 0; i < labels->data.size(); ++i) {
+    if (labels->data[i] >= kClasses) {
+      return fail(ErrorCode::bad_input, fmt::format("{}: label {} of sample {} is not below {}",
+                                                    labels_path, labels->data[i], i, kClasses));
+    }
+  }
+  return std::make_unique<FashionMnist>(std::move(images->data), std::move(labels->data));
+}
+
+}  // namespace tidepool::nn

@@ -1,0 +1,19 @@
+// Fashion-MNIST (Xiao et al. 2017), from the four .gz files of Debian's dataset-fashion-mnist. The
+// 28x28 grey images are padded to 32x32 and repeated to three channels, the shape of CIFAR.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "nn/data/dataset.h"
+
+namespace tidepool::nn {
+
+inline constexpr const char* kFashionMnistFolder = "/usr/share/datasets/fashion-mnist";
+
+/// A missing or malformed file is an error that names it.
+Result<std::unique_ptr<Dataset>> load_fashion_mnist(
+    Split split, const std::string& folder = kFashionMnistFolder);
+
+}  // namespace tidepool::nn

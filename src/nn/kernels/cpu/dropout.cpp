@@ -1,0 +1,136 @@
+#include "nn/kernels/cpu/cpu.h"
+#include "nn/kernels/cpu/parallel.h"
+#include "nn/kernels/function_kernel.h"
+
+namespace tidepool::nn::cpu {
+namespace {
+
+struct Rule {
+  std::uint64_t key = 0;
+  std::uint32_t threshold = 0;
+  float scale = 0;
+
+  [[nodiscard]] bool keep(std::uint32_t element) const {
+    return dropout_bits(key, element) >= threshold;
+  }
+};
+
+constexpr std::uint32_t kBlock = 16;
+
+// Elements are counted modulo 2^32, as dropout_bits does.
+
+TIDEPOOL_VECTOR_CLONES void drop_plain(Rule rule, std::uint32_t first, std::uint32_t count,
+                                       const float* x, float* y) {
+#pragma omp simd
+  for (std::uint32_t i = 0; i < count; ++i) {
+    y[i] = (rule.keep(first + i) ? x[i] : 0.0F) * rule.scale;
+  }
+}
+
+TIDEPOOL_VECTOR_CLONES void mask_plain(Rule rule, std::uint32_t first, std::uint32_t count,
+                                       std::uint8_t* mask) {
+#pragma omp simd
+  for (std::uint32_t i = 0; i < count; ++i) mask[i] = rule.keep(first + i) ? 1 : 0;
+}
+
+/// One sample's block of 16 channels of `area` pixels; `first` is the element at its start.
+TIDEPOOL_VECTOR_CLONES void drop_block(Rule rule, std::uint32_t first, std::uint32_t area,
+                                       const float* x, float* y) {
+#pragma omp simd
+  for (std::uint32_t i = 0; i < area * kBlock; ++i) {
+    y[i] = (rule.keep(first + i % kBlock * area + i / kBlock) ? x[i] : 0.0F) * rule.scale;
+  }
+}
+
+/// The first `channels` channels of the block are real, the others padding.
+TIDEPOOL_VECTOR_CLONES void mask_block(Rule rule, std::uint32_t first, std::uint32_t area,
+                                       std::uint32_t channels, std::uint8_t* mask) {
+#pragma omp simd
+  for (std::uint32_t i = 0; i < area * kBlock; ++i) {
+    const std::uint32_t kept = rule.keep(first + i % kBlock * area + i / kBlock) ? 1 : 0;
+    mask[i] = static_cast<std::uint8_t>(kept & (i % kBlock < channels ? 1U : 0U));
+  }
+}
+
+TIDEPOOL_VECTOR_CLONES void apply_mask(float scale, const float* dy, const std::uint8_t* mask,
+                                       float* dx, std::int64_t count) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) dx[i] = (mask[i] != 0 ? dy[i] : 0.0F) * scale;
+}
+
+Rule rule_of(const OpDesc& desc, const std::byte* control_bytes) {
+  const auto& control = *reinterpret_cast<const ControlBlock*>(control_bytes);
+  return {dropout_key(control.seed, desc.random_key, control.iteration),
+          dropout_threshold(desc.drop_rate), 1 / (1 - desc.drop_rate)};
+}
+
+/// `mask` may be null.
+void drop(const OpDesc& desc, Rule rule, const float* x, float* y, std::uint8_t* mask) {
+  const TensorDesc& tensor = desc.operands[0];
+  const std::int64_t before = desc.first_sample * (tensor.elements() / tensor.dims[0]);
+  if (tensor.layout == Layout::plain) {
+    return parallel_ranges(tensor.elements(), kFloatGrain, [&](auto begin, auto end) {
+      const auto first = static_cast<std::uint32_t>(before + begin);
+      const auto count = static_cast<std::uint32_t>(end - begin);
+      drop_plain(rule, first, count, x + begin, y + begin);
+      if (mask != nullptr) mask_plain(rule, first, count, mask + begin);
+    });
+  }
+  const std::int64_t channels = tensor.dims[1], area = tensor.dims[2] * tensor.dims[3];
+  const std::int64_t blocks = (channels + kBlock - 1) / kBlock;
+  const auto area32 = static_cast<std::uint32_t>(area);
+  parallel_ranges(tensor.dims[0] * blocks, 1, [&](auto begin, auto end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t sample = i / blocks, channel = i % blocks * kBlock;
+      const auto first = static_cast<std::uint32_t>(before + (sample * channels + channel) * area);
+      const std::int64_t offset = i * area * kBlock;
+      drop_block(rule, first, area32, x + offset, y + offset);
+      if (mask == nullptr) continue;
+      mask_block(rule, first, area32, static_cast<std::uint32_t>(channels - channel),
+                 mask + offset);
+    }
+  });
+}
+
+/// Forward and backward in place are the same: both zero what is not kept and scale the rest.
+void in_place(const OpDesc& desc, Pointers pointers, std::byte*) {
+  auto* x = reinterpret_cast<float*>(pointers[0]);
+  drop(desc, rule_of(desc, pointers[1]), x, x, nullptr);
+}
+
+void forward(const OpDesc& desc, Pointers pointers, std::byte*) {
+  drop(desc, rule_of(desc, pointers[1]), reinterpret_cast<const float*>(pointers[0]),
+       reinterpret_cast<float*>(pointers[2]), reinterpret_cast<std::uint8_t*>(pointers[3]));
+}
+
+void backward(const OpDesc& desc, Pointers pointers, std::byte*) {
+  const auto* dy = reinterpret_cast<const float*>(pointers[0]);
+  const auto* mask = reinterpret_cast<const std::uint8_t*>(pointers[1]);
+  auto* dx = reinterpret_cast<float*>(pointers[2]);
+  const float scale = 1 / (1 - desc.drop_rate);
+  parallel_ranges(desc.operands[1].bytes(), kFloatGrain, [&](auto begin, auto end) {
+    apply_mask(scale, dy + begin, mask + begin, dx + begin, end - begin);
+  });
+}
+
+bool takes(const TensorDesc& tensor) {
+  return tensor.type == ElementType::f32 &&
+         (tensor.layout == Layout::plain || tensor.layout == Layout::nChw16c);
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_dropout(const OpDesc& desc) {
+  const bool is_forward = desc.kind == OpKind::dropout_forward;
+  if (!is_forward && desc.kind != OpKind::dropout_backward) return nullptr;
+  if (!takes(desc.operands[0])) return nullptr;
+  KernelFunction function = is_forward ? forward : backward;
+  if (desc.in_place) {
+    function = in_place;
+  } else if (desc.operands[is_forward ? 3 : 1].type != ElementType::u8) {
+    return nullptr;
+  }
+  return std::make_unique<FunctionKernel>(desc, "loop", function, 0);
+}
+
+}  // namespace tidepool::nn::cpu

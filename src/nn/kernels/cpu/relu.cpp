@@ -1,0 +1,56 @@
+#include "nn/kernels/cpu/cpu.h"
+#include "nn/kernels/cpu/parallel.h"
+#include "nn/kernels/function_kernel.h"
+
+namespace tidepool::nn::cpu {
+namespace {
+
+TIDEPOOL_VECTOR_CLONES void forward_range(const float* x, float* y, std::int64_t count) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) y[i] = x[i] > 0 ? x[i] : 0.0F;
+}
+
+TIDEPOOL_VECTOR_CLONES void backward_range(const float* y, const float* dy, float* dx,
+                                           std::int64_t count) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) dx[i] = y[i] > 0 ? dy[i] : 0.0F;
+}
+
+/// Of storage: the padding of a blocked layout is zeros and stays so.
+std::int64_t stored_floats(const TensorDesc& desc) {
+  return desc.bytes() / static_cast<Bytes>(sizeof(float));
+}
+
+void forward(const OpDesc& desc, Pointers pointers, std::byte*) {
+  const auto* x = reinterpret_cast<const float*>(pointers[0]);
+  auto* y = reinterpret_cast<float*>(pointers[desc.in_place ? 0 : 1]);
+  parallel_ranges(stored_floats(desc.operands[0]), kFloatGrain,
+                  [&](auto begin, auto end) { forward_range(x + begin, y + begin, end - begin); });
+}
+
+void backward(const OpDesc& desc, Pointers pointers, std::byte*) {
+  const auto* y = reinterpret_cast<const float*>(pointers[0]);
+  const auto* dy = reinterpret_cast<const float*>(pointers[1]);
+  auto* dx = reinterpret_cast<float*>(pointers[desc.in_place ? 1 : 2]);
+  parallel_ranges(stored_floats(desc.operands[0]), kFloatGrain, [&](auto begin, auto end) {
+    backward_range(y + begin, dy + begin, dx + begin, end - begin);
+  });
+}
+
+bool layouts_agree(const OpDesc& desc) {
+  for (const TensorDesc& operand : desc.operands) {
+    if (operand != desc.operands[0]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_relu(const OpDesc& desc) {
+  const bool is_forward = desc.kind == OpKind::relu_forward;
+  if (!is_forward && desc.kind != OpKind::relu_backward) return nullptr;
+  if (!layouts_agree(desc)) return nullptr;
+  return std::make_unique<FunctionKernel>(desc, "loop", is_forward ? forward : backward, 0);
+}
+
+}  // namespace tidepool::nn::cpu

@@ -1,0 +1,43 @@
+#include "nn/kernels/cpu/cpu.h"
+#include "nn/kernels/cpu/parallel.h"
+#include "nn/kernels/function_kernel.h"
+
+namespace tidepool::nn::cpu {
+namespace {
+
+struct Rates {
+  float momentum = 0, weight_decay = 0, learning_rate = 0;
+};
+
+TIDEPOOL_VECTOR_CLONES void update_range(Rates rates, const float* gradient, float* weight,
+                                         float* momentum, std::int64_t count) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float decayed = gradient[i] + rates.weight_decay * weight[i];
+    momentum[i] = rates.momentum * momentum[i] + decayed;
+    weight[i] -= rates.learning_rate * momentum[i];
+  }
+}
+
+void update(const OpDesc& desc, Pointers pointers, std::byte*) {
+  const auto* gradient = reinterpret_cast<const float*>(pointers[0]);
+  const auto& control = *reinterpret_cast<const ControlBlock*>(pointers[1]);
+  auto* weight = reinterpret_cast<float*>(pointers[2]);
+  auto* momentum = reinterpret_cast<float*>(pointers[3]);
+  const Rates rates{desc.momentum, desc.weight_decay, control.learning_rate};
+  const std::int64_t count = desc.operands[2].bytes() / static_cast<Bytes>(sizeof(float));
+  parallel_ranges(count, kFloatGrain, [&](auto begin, auto end) {
+    update_range(rates, gradient + begin, weight + begin, momentum + begin, end - begin);
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_sgd(const OpDesc& desc) {
+  if (desc.kind != OpKind::sgd_update) return nullptr;
+  const auto& operands = desc.operands;
+  if (operands[0] != operands[2] || operands[3] != operands[2]) return nullptr;
+  return std::make_unique<FunctionKernel>(desc, "loop", update, 0);
+}
+
+}  // namespace tidepool::nn::cpu

@@ -1,0 +1,41 @@
+#include <algorithm>
+#include <cmath>
+
+#include "nn/kernels/reference/reference.h"
+#include "nn/kernels/reference/tensor_view.h"
+
+namespace tidepool::nn::reference {
+
+void softmax_loss_forward(const OpDesc& desc, Pointers pointers, std::byte*) {
+  const auto logits = read<float>(desc, pointers, 0);
+  const auto labels = read<std::int32_t>(desc, pointers, 1);
+  const auto loss = write<float>(desc, pointers, 2);
+  const auto probabilities = write<float>(desc, pointers, 3);
+  const std::int64_t classes = logits.dim(1);
+  double total = 0;
+  for (std::int64_t n = 0; n < logits.dim(0); ++n) {
+    double largest = logits(n, 0);
+    for (std::int64_t k = 1; k < classes; ++k) {
+      largest = std::max(largest, static_cast<double>(logits(n, k)));
+    }
+    double sum = 0;
+    for (std::int64_t k = 0; k < classes; ++k) sum += std::exp(logits(n, k) - largest);
+    for (std::int64_t k = 0; k < classes; ++k) {
+      probabilities(n, k) = static_cast<float>(std::exp(logits(n, k) - largest) / sum);
+    }
+    total += std::log(sum) - (logits(n, labels(n)) - largest);
+  }
+  loss(0) = static_cast<float>(total / static_cast<double>(desc.full_batch));
+}
+
+void softmax_loss_backward(const OpDesc& desc, Pointers pointers, std::byte*) {
+  const auto probabilities = read<float>(desc, pointers, 0);
+  const auto labels = read<std::int32_t>(desc, pointers, 1);
+  const auto dlogits = write<float>(desc, pointers, 2);
+  const auto batch = static_cast<float>(desc.full_batch);
+  for_each_element(dlogits, [&](auto n, auto k, auto, auto) {
+    dlogits(n, k) = (probabilities(n, k) - (k == labels(n) ? 1.0F : 0.0F)) / batch;
+  });
+}
+
+}  // namespace tidepool::nn::reference

@@ -1,0 +1,94 @@
+#include "nn/lowering.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace tidepool::nn {
+namespace {
+
+bool has_weights(const LayerSpec& spec) {
+  return std::holds_alternative<Conv2d>(spec) || std::holds_alternative<BatchNorm>(spec) ||
+         std::holds_alternative<Linear>(spec);
+}
+
+std::vector<bool> values_that_need_gradients(const Graph& graph) {
+  std::vector<bool> needed(graph.values.size(), false);
+  for (const Layer& layer : graph.layers) {
+    bool need = has_weights(layer.spec);
+    for (const ValueId input : layer.inputs) need = need || needed[input];
+    needed[layer.output] = need;
+  }
+  return needed;
+}
+
+}  // namespace
+
+Lowering::Lowering(const Graph& graph_in, const TrainingOptions& options_in,
+                   const KernelList& kernels_in, TrainingProgram& out_in)
+    : graph(graph_in),
+      options(options_in),
+      kernels(kernels_in),
+      out(out_in),
+      writer(out_in, kernels_in),
+      values(graph_in.values.size()),
+      needs_gradient(values_that_need_gradients(graph_in)),
+      gradients(graph_in.values.size()),
+      states(graph_in.layers.size()) {}
+
+TensorDesc Lowering::batched(const ValueType& type) const {
+  TensorDesc desc;
+  desc.dims.push_back(options.batch);
+  desc.dims.insert(desc.dims.end(), type.dims.begin(), type.dims.end());
+  desc.type = type.type;
+  if (kernels.blocked_layouts && desc.dims.size() == 4) desc.layout = Layout::nChw16c;
+  return desc;
+}
+
+bool Lowering::may_overwrite(const Operand& x) const {
+  if (options.storage != Storage::in_place) return false;
+  for (std::size_t v = 0; v < values.size(); ++v) {
+    if (values[v].tensor != x.tensor) continue;
+    const Value& value = graph.values[v];
+    if (value.consumers.size() != 1) return false;
+    if (std::holds_alternative<Input>(graph.layers[value.producer].spec)) return false;
+  }
+  return true;
+}
+
+Operand Lowering::new_output(LayerId id) {
+  const Value& value = graph.values[layer(id).output];
+  Operand y = writer.tensor(value.name, batched(value.type), TensorKind::activation);
+  values[layer(id).output] = y;
+  return y;
+}
+
+Operand Lowering::new_gradient(ValueId value) {
+  const Operand& stored = values[value];
+  const std::string base = "grad:" + writer.name_of(stored.tensor);
+  std::string name = base;
+  for (int i = 2; writer.name_taken(name); ++i) name = fmt::format("{}#{}", base, i);
+  return writer.tensor(std::move(name), stored.desc, TensorKind::gradient);
+}
+
+Operand Lowering::add_parameter(LayerId id, const std::string& suffix, TensorDesc desc,
+                                Initialiser initialiser, std::int64_t fan_in) {
+  const std::string name = layer(id).name + "." + suffix;
+  const Operand weight = writer.tensor(name, desc, TensorKind::weight, true);
+  const Operand momentum =
+      writer.tensor(name + ".momentum", std::move(desc), TensorKind::optimizer_state, true);
+  out.parameters.push_back({name, weight.tensor, momentum.tensor, initialiser, fan_in, true});
+  states[id].parameters.push_back(weight);
+  states[id].momenta.push_back(momentum);
+  return weight;
+}
+
+Operand Lowering::add_statistic(LayerId id, const std::string& suffix, TensorDesc desc,
+                                Initialiser initialiser) {
+  const std::string name = layer(id).name + "." + suffix;
+  const Operand statistic = writer.tensor(name, std::move(desc), TensorKind::weight, true);
+  out.parameters.push_back({name, statistic.tensor, kNone, initialiser, 1, false});
+  return statistic;
+}
+
+}  // namespace tidepool::nn

@@ -1,0 +1,64 @@
+// Lowering: the state shared by the two halves that turn a graph into a training program:
+// emit_forward (forward.cpp) and emit_backward (autodiff.cpp).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nn/program_writer.h"
+
+namespace tidepool::nn {
+
+/// What the forward pass of one layer leaves for its backward pass.
+struct LayerState {
+  std::vector<Operand> inputs;      ///< as its forward op read them
+  std::vector<Operand> parameters;  ///< learnable ones, in the order of the forward op
+  std::vector<Operand> momenta;     ///< one per parameter
+  std::vector<Operand> saved;       ///< statistics, index, mask, probabilities
+  std::uint64_t random_key = 0;     ///< of dropout
+  bool view = false;                ///< the output is the input's bytes; no op was emitted
+};
+
+// Note [In-place chains]. ReLU and dropout may overwrite their input x when they are its only
+// reader and no backward op needs the bytes of x. The op that made x reads its own output in the
+// backward pass only if it is a ReLU, and what it looks for there is where the output is positive.
+// A second ReLU keeps that, and so does dropout: it scales what it keeps by a positive number, and
+// where it writes zeros the gradient that reaches the ReLU is zero already.
+struct Lowering {
+  Lowering(const Graph& graph_in, const TrainingOptions& options_in, const KernelList& kernels_in,
+           TrainingProgram& out_in);
+
+  const Graph& graph;
+  const TrainingOptions& options;
+  const KernelList& kernels;
+  TrainingProgram& out;
+  ProgramWriter writer;
+
+  std::vector<Operand> values;                  ///< where each value is stored
+  std::vector<bool> needs_gradient;             ///< of each value: it depends on a weight
+  std::vector<std::vector<Operand>> gradients;  ///< of each value: one from each consumer so far
+  std::vector<LayerState> states;               ///< of each layer
+  Operand control;
+
+  [[nodiscard]] const Layer& layer(LayerId id) const { return graph.layers[id]; }
+  /// Shape and layout of a value of this type for the whole batch.
+  [[nodiscard]] TensorDesc batched(const ValueType& type) const;
+  /// See Note [In-place chains].
+  [[nodiscard]] bool may_overwrite(const Operand& x) const;
+
+  /// A new tensor for the output of a layer.
+  Operand new_output(LayerId id);
+  /// A new tensor for one consumer's contribution to the gradient of a value.
+  Operand new_gradient(ValueId value);
+  /// A learnable parameter with its momentum, recorded in the layer's state.
+  Operand add_parameter(LayerId id, const std::string& suffix, TensorDesc desc,
+                        Initialiser initialiser, std::int64_t fan_in);
+  /// A persistent tensor that no gradient reaches.
+  Operand add_statistic(LayerId id, const std::string& suffix, TensorDesc desc,
+                        Initialiser initialiser);
+};
+
+/// Feed ops and the forward pass, loss included.
+void emit_forward(Lowering& lowering);
+
+}  // namespace tidepool::nn

@@ -1,0 +1,37 @@
+// The models by name. A family is one header and source; its models join the list in model.cpp.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "nn/graph.h"
+
+namespace tidepool::nn {
+
+/// Zero means: the model's own.
+struct ModelOptions {
+  ImageShape image;
+  std::int64_t classes = 0;
+};
+
+struct ModelInfo {
+  std::string name;
+  std::string description;
+  ImageShape image;  ///< used where the options do not say otherwise
+  std::int64_t classes = 10;
+  /// Gets options without zeros.
+  Result<Graph> (*build)(const ModelInfo& info, const ModelOptions& options) = nullptr;
+};
+
+/// All models, families in order.
+std::span<const ModelInfo> models();
+
+/// An unknown name is a usage error that offers the nearest ones.
+Result<const ModelInfo*> find_model(std::string_view name);
+
+Result<Graph> build_model(std::string_view name, const ModelOptions& options = {});
+
+}  // namespace tidepool::nn

@@ -1,0 +1,96 @@
+#include "nn/program_writer.h"
+
+#include <algorithm>
+#include <cassert>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+namespace tidepool::nn {
+namespace {
+
+AccessMode mode_of(char letter) {
+  switch (letter) {
+    case 'r':
+      return AccessMode::read;
+    case 'w':
+      return AccessMode::write;
+    default:
+      return AccessMode::update;
+  }
+}
+
+bool is_host(OpKind kind) {
+  return kind == OpKind::feed_images || kind == OpKind::feed_labels ||
+         kind == OpKind::feed_control || kind == OpKind::collect_loss;
+}
+
+bool updates_state(OpKind kind) {
+  return kind == OpKind::sgd_update || kind == OpKind::batch_norm_statistics;
+}
+
+bool is_random(const OpDesc& desc) {
+  switch (desc.kind) {
+    case OpKind::dropout_forward:
+      return true;
+    case OpKind::dropout_backward:
+      return desc.in_place;
+    case OpKind::feed_images:
+    case OpKind::feed_labels:
+    case OpKind::feed_control:
+      return true;
+    default:
+      return false;
+  }
+}
+
+OpPhase phase_of(OpKind kind) {
+  return kind == OpKind::sgd_update || kind == OpKind::collect_loss ? OpPhase::iteration
+                                                                    : OpPhase::round;
+}
+
+}  // namespace
+
+Operand ProgramWriter::tensor(std::string name, TensorDesc desc, TensorKind kind, bool persistent) {
+  const auto id = static_cast<TensorId>(out_.tensors.size());
+  out_.program.tensors.push_back({std::move(name), desc.bytes(), kind, persistent});
+  out_.tensors.push_back(desc);
+  return {id, std::move(desc)};
+}
+
+bool ProgramWriter::name_taken(const std::string& name) const {
+  return std::any_of(out_.program.tensors.begin(), out_.program.tensors.end(),
+                     [&](const Tensor& tensor) { return tensor.name == name; });
+}
+
+void ProgramWriter::op(std::string name, OpDesc desc, std::span<const Operand> operands) {
+  const std::string_view letters = operand_accesses(desc.kind, desc.in_place);
+  assert(letters.size() == operands.size());
+  Op op;
+  op.name = std::move(name);
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    assert(operands[i].desc.bytes() == out_.program.tensors[operands[i].tensor].bytes);
+    op.accesses.push_back({operands[i].tensor, mode_of(letters[i])});
+    desc.operands.push_back(operands[i].desc);
+  }
+  op.kind = to_string(desc.kind);
+  op.place = is_host(desc.kind) ? OpPlace::host : OpPlace::device;
+  op.phase = phase_of(desc.kind);
+  op.recomputable = op.place == OpPlace::device && !updates_state(desc.kind);
+  op.random = is_random(desc);
+  if (op.place == OpPlace::host) {
+    op.algorithms.push_back({"host"});
+  } else {
+    const std::unique_ptr<Kernel> kernel = kernels_.make(desc);
+    for (const KernelAlgorithm& algorithm : kernel->algorithms()) {
+      op.algorithms.push_back(
+          {algorithm.name, Nanos{}, algorithm.workspace, algorithm.deterministic});
+    }
+    op.flops = desc.flops();
+    op.traffic = desc.traffic();
+  }
+  out_.program.ops.push_back(std::move(op));
+  out_.ops.push_back(std::move(desc));
+}
+
+}  // namespace tidepool::nn

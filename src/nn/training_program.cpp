@@ -1,0 +1,65 @@
+#include "nn/training_program.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "nn/autodiff.h"
+#include "nn/lowering.h"
+
+namespace tidepool::nn {
+namespace {
+
+Result<void> check_options(const Graph& graph, const TrainingOptions& options) {
+  if (options.batch < 1) {
+    return fail(ErrorCode::usage,
+                fmt::format("the batch size must be positive, not {}", options.batch));
+  }
+  if (!(options.momentum >= 0 && options.momentum < 1) || !(options.weight_decay >= 0)) {
+    return fail(ErrorCode::usage, "momentum must be in [0, 1) and weight decay not negative");
+  }
+  // Kernels number the elements of one tensor with 32 bits (dropout's generator does).
+  constexpr std::int64_t kMaxElements = std::numeric_limits<std::uint32_t>::max();
+  for (const Value& value : graph.values) {
+    if (value.type.elements() > kMaxElements / options.batch) {
+      return fail(ErrorCode::usage,
+                  fmt::format("{}: value '{}' of {} elements is too large for a batch of {}",
+                              graph.name, value.name, value.type.elements(), options.batch));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::int64_t TrainingProgram::learnable_elements() const {
+  std::int64_t sum = 0;
+  for (const Parameter& parameter : parameters) {
+    if (parameter.learnable) sum += tensors[parameter.tensor].elements();
+  }
+  return sum;
+}
+
+Result<TrainingProgram> build_training_program(const Graph& graph, const TrainingOptions& options,
+                                               const KernelList& kernels) {
+  if (auto valid = check_options(graph, options); !valid) return fail(valid.error());
+  TrainingProgram out;
+  out.program.name = graph.name;
+  out.program.batch = options.batch;
+  out.program.sub_batch = options.batch;
+  out.kernels = kernels.name;
+  out.image = graph.image;
+  out.classes = graph.classes;
+
+  Lowering lowering(graph, options, kernels, out);
+  emit_forward(lowering);
+  if (auto backward = emit_backward(lowering); !backward) return fail(backward.error());
+  OpDesc collect;
+  collect.kind = OpKind::collect_loss;
+  lowering.writer.op("collect_loss", collect, {lowering.values[graph.loss]});
+
+  if (auto valid = validate(out.program); !valid) return fail(valid.error());
+  return out;
+}
+
+}  // namespace tidepool::nn

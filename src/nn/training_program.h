@@ -1,0 +1,65 @@
+// TrainingProgram: one full training iteration made from a graph: feed, forward, loss, backward,
+// weight updates. `program` is what planners see, `ops` and `tensors` what kernels see.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/program.h"
+#include "nn/graph.h"
+#include "nn/kernel.h"
+#include "nn/op_desc.h"
+
+namespace tidepool::nn {
+
+enum class Storage : std::uint8_t {
+  /// Outputs of convolution, batch norm, ReLU and dropout are tensors of their own, dropout keeps
+  /// its mask, every gradient is a tensor of its own.
+  separate,
+  /// ReLU and dropout overwrite their input, dropout makes its mask anew in the backward pass, and
+  /// backward ops that can do so overwrite the gradient they receive.
+  in_place,
+};
+
+struct TrainingOptions {
+  std::int64_t batch = 100;
+  Storage storage = Storage::in_place;
+  float momentum = 0.9F;
+  float weight_decay = 5e-4F;
+  bool dropout = true;  ///< false: dropout layers pass their input on
+};
+
+enum class Initialiser : std::uint8_t { zero, one, he_normal };
+
+/// A weight or a running statistic: persistent, with a value before the first iteration.
+struct Parameter {
+  std::string name;  ///< of its tensor
+  TensorId tensor = kNone;
+  TensorId momentum = kNone;  ///< optimizer state, starts at zero; none when not learnable
+  Initialiser initialiser = Initialiser::zero;
+  std::int64_t fan_in = 1;  ///< inputs summed per output, for he_normal
+  bool learnable = true;
+};
+
+struct TrainingProgram {
+  Program program;
+  std::vector<OpDesc> ops;          ///< one per op of `program`
+  std::vector<TensorDesc> tensors;  ///< one per tensor of `program`
+  std::vector<Parameter> parameters;
+  std::string kernels;  ///< name of the kernel list its algorithms and layouts come from
+  ImageShape image;
+  std::int64_t classes = 0;
+
+  [[nodiscard]] std::int64_t learnable_elements() const;
+};
+
+/// Algorithms carry the workspaces of `kernels` and no times. Where those depend on the number of
+/// worker threads, the caller has set it on the calling thread.
+/// An op that updates weights follows as soon as its gradient exists and the old weight has been
+/// read for the last time.
+Result<TrainingProgram> build_training_program(const Graph& graph, const TrainingOptions& options,
+                                               const KernelList& kernels);
+
+}  // namespace tidepool::nn

@@ -1,0 +1,27 @@
+// check: proves that a plan computes what its program says, inside its budget, at any speed. Reads
+// only the program and the plan and shares no code with what made the plan (DESIGN.md section 3).
+#pragma once
+
+#include "plan/schedule.h"
+
+namespace tidepool {
+
+struct CheckLimits {
+  Bytes device = 0;
+  Bytes host = 0;  ///< 0: no limit
+};
+
+/// Proves, for entry, steady state and exit:
+///  (0) every wait points backwards in issue order;
+///  (1) all byte ranges lie inside the arenas, and the arenas inside the limits;
+///  (2) any two accesses to overlapping bytes, one of them a write, are ordered by happens-before
+///      (vector clocks over two consecutive iterations);
+///  (3) every op reads the values the original program gives it;
+///  (4) the steady state carries every persistent tensor from where the iteration began to the same
+///      place with its next value; entry establishes the first, exit hands out the last;
+///  (5) every state update and every host op happens exactly once an iteration.
+/// Fails with ErrorCode::check_failed and a counterexample that starts with the clause's number.
+/// Rounds and guards are refused (not proved) in this version.
+Result<void> check(const Program& program, const Plan& plan, const CheckLimits& limits);
+
+}  // namespace tidepool

@@ -1,0 +1,263 @@
+#include "plan/lower.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+
+#include "ir/load_profile.h"
+#include "plan/emit.h"
+#include "plan/order.h"
+
+namespace tidepool {
+namespace {
+
+/// Adds the time since its construction to a named pass.
+class PassTimer {
+ public:
+  PassTimer(std::vector<PassTime>& times, std::string_view pass) : times_(times), pass_(pass) {}
+  PassTimer(const PassTimer&) = delete;
+  PassTimer& operator=(const PassTimer&) = delete;
+  ~PassTimer() {
+    const auto took = std::chrono::duration_cast<Nanos>(std::chrono::steady_clock::now() - start_);
+    for (PassTime& t : times_) {
+      if (t.pass == pass_) {
+        t.time += took;
+        return;
+      }
+    }
+    times_.push_back({std::string(pass_), took});
+  }
+
+ private:
+  std::vector<PassTime>& times_;
+  std::string_view pass_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+/// The instances of one space as a packing problem. `may_share(a, b)` is symmetric.
+template <class MayShare>
+PackProblem pack_problem(const std::vector<Instance>& all, const std::vector<InstanceId>& members,
+                         Bytes alignment, MayShare may_share) {
+  PackProblem problem;
+  const std::size_t n = members.size();
+  std::vector<std::vector<std::int32_t>> neighbours(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const Instance& a = all[static_cast<std::size_t>(members[i])];
+    problem.sizes.push_back(align_up(a.bytes, alignment));
+    problem.starts.push_back(a.always ? -1 : a.begin);
+    for (std::size_t j = i + 1; j < n; ++j) {
+      if (may_share(a, all[static_cast<std::size_t>(members[j])])) continue;
+      neighbours[i].push_back(static_cast<std::int32_t>(j));
+      neighbours[j].push_back(static_cast<std::int32_t>(i));
+    }
+  }
+  for (const auto& list : neighbours) {
+    problem.neighbour_start.push_back(static_cast<std::int32_t>(problem.neighbours.size()));
+    problem.neighbours.insert(problem.neighbours.end(), list.begin(), list.end());
+  }
+  problem.neighbour_start.push_back(static_cast<std::int32_t>(problem.neighbours.size()));
+  return problem;
+}
+
+std::vector<InstanceId> members_of(const std::vector<Instance>& all, bool on_host) {
+  std::vector<InstanceId> members;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].on_host == on_host) members.push_back(static_cast<InstanceId>(i));
+  }
+  return members;
+}
+
+/// Packs with every packer; the smallest footprint wins, ties to the earlier packer.
+std::pair<Packing, std::string> best_packing(const PackProblem& problem) {
+  std::pair<Packing, std::string> best;
+  for (const Packer& packer : packers()) {
+    Packing packing = packer.pack(problem);
+    if (best.second.empty() || packing.footprint < best.first.footprint) {
+      best = {std::move(packing), std::string(packer.name)};
+    }
+  }
+  return best;
+}
+
+bool add_wait(Step& step, StreamId stream, std::int32_t index, std::int32_t iteration) {
+  StepWait& wait = step.waits[static_cast<std::size_t>(stream)];
+  if (wait.index != kNone && (wait.iteration > iteration ||
+                              (wait.iteration == iteration && wait.index >= index))) {
+    return false;
+  }
+  wait = {index, iteration};
+  return true;
+}
+
+/// Adds the waits that make two instances at overlapping addresses safe.
+int order_pair(std::span<Step> steps, const HappensBefore& order, const Instance& a,
+               const Instance& b) {
+  const std::int32_t length = order.length();
+  const std::int32_t a_end = a.crosses ? 1 : 0;
+  const std::int32_t b_end = b.crosses ? 1 : 0;
+  int added = 0;
+  const auto wait_for = [&](const Instance& first, std::int32_t iteration, const Instance& next) {
+    const StreamId stream = steps[static_cast<std::size_t>(first.end)].stream;
+    Step& step = steps[static_cast<std::size_t>(next.begin)];
+    if (step.stream != stream && add_wait(step, stream, first.end, iteration)) ++added;
+  };
+  for (std::int32_t shift = -1; shift <= 1; ++shift) {
+    if (order.ordered(a.end, a_end - shift, b.begin)) continue;
+    if (order.ordered(b.end, b_end + shift, a.begin)) continue;
+    const std::int32_t a_over = a.end + a_end * length;
+    if (a_over < b.begin + shift * length) {
+      if (a_end - shift >= -1) wait_for(a, a_end - shift, b);
+    } else if (b_end + shift >= -1) {
+      wait_for(b, b_end + shift, a);
+    }
+  }
+  return added;
+}
+
+int order_sharing(std::span<Step> steps, const HappensBefore& order,
+                  const std::vector<Instance>& all, const std::vector<InstanceId>& members,
+                  const Packing& packing, const PackProblem& problem) {
+  int added = 0;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    for (std::size_t j = i + 1; j < members.size(); ++j) {
+      const bool overlap = packing.offsets[i] < packing.offsets[j] + problem.sizes[j] &&
+                           packing.offsets[j] < packing.offsets[i] + problem.sizes[i];
+      if (!overlap) continue;
+      added += order_pair(steps, order, all[static_cast<std::size_t>(members[i])],
+                          all[static_cast<std::size_t>(members[j])]);
+    }
+  }
+  return added;
+}
+
+}  // namespace
+
+Lowering::Lowering(const Program& program, const Machine& machine)
+    : program_(program),
+      machine_(machine),
+      index_(program),
+      evaluator_(program, index_, machine_) {}
+
+Strategy Lowering::streaming_strategy(const Strategy& like) const {
+  Strategy strategy = like;
+  strategy.hints.clear();
+  strategy.reasons.clear();
+  for (std::size_t g = 0; g < strategy.gaps.size(); ++g) strategy.gaps[g] = Decision::swap;
+  strategy.algorithms = least_workspace_algorithms(program_);
+  return strategy;
+}
+
+std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget& budget,
+                                         const EvaluateOptions& options, Bytes& excess) {
+  excess = 0;
+  Evaluation evaluation;
+  {
+    PassTimer timer(pass_times_, "expand and time");
+    evaluation = evaluator_.evaluate(strategy, options);
+  }
+  if (!evaluation.feasible) return std::nullopt;
+
+  PassTimer timer(pass_times_, "place");
+  std::vector<Step> steps(evaluator_.steps().begin(), evaluator_.steps().end());
+  const Instances instances = find_instances(program_, index_, strategy, steps);
+  const HappensBefore order(steps);
+  const std::vector<Instance>& all = instances.all;
+  const auto on_device = members_of(all, false);
+  const auto on_host = members_of(all, true);
+  const auto by_order = [&](const Instance& a, const Instance& b) {
+    return may_share_by_order(order, a, b);
+  };
+  const auto with_waits = [&](const Instance& a, const Instance& b) {
+    return may_share_with_waits(order.length(), a, b);
+  };
+
+  int added_waits = 0;
+  std::vector<Bytes> offsets(all.size());
+  PackProblem problem = pack_problem(all, on_device, machine_.alignment, by_order);
+  auto [device, packer] = best_packing(problem);
+  if (device.footprint > budget.device) {
+    excess = device.footprint - budget.device;
+    problem = pack_problem(all, on_device, machine_.alignment, with_waits);
+    std::tie(device, packer) = best_packing(problem);
+    if (device.footprint > budget.device) return std::nullopt;
+    added_waits += order_sharing(steps, order, all, on_device, device, problem);
+  }
+  PackProblem host_problem = pack_problem(all, on_host, machine_.alignment, by_order);
+  Packing host = best_packing(host_problem).first;
+  if (budget.host > 0 && host.footprint > budget.host) {
+    host_problem = pack_problem(all, on_host, machine_.alignment, with_waits);
+    host = best_packing(host_problem).first;
+    if (host.footprint > budget.host) return std::nullopt;
+    added_waits += order_sharing(steps, order, all, on_host, host, host_problem);
+  }
+  for (std::size_t i = 0; i < on_device.size(); ++i) {
+    offsets[static_cast<std::size_t>(on_device[i])] = device.offsets[i];
+  }
+  for (std::size_t i = 0; i < on_host.size(); ++i) {
+    offsets[static_cast<std::size_t>(on_host[i])] = host.offsets[i];
+  }
+
+  Lowered result;
+  result.strategy = strategy;
+  result.compute_time = evaluation.compute_time;
+  result.iteration_time = evaluation.iteration_time;
+  result.peak_load = evaluation.peak_load;
+  result.load_limit = options.load_limit;
+  result.packer = packer;
+  result.added_waits = added_waits;
+  if (added_waits > 0) {
+    ReplayScratch scratch;
+    result.iteration_time = replay(steps, evaluator_.streams().compute, scratch);
+  }
+  result.plan = emit_plan({program_, strategy, instances, steps, offsets,
+                           evaluator_.streams(), machine_.alignment, device.footprint,
+                           host.footprint});
+  if (budget.host > 0 && result.plan.host_bytes > budget.host) return std::nullopt;
+  result.steps = std::move(steps);
+  return result;
+}
+
+Result<Lowered> Lowering::lower(const Strategy& strategy, const Budget& budget,
+                                const LowerOptions& options) {
+  pass_times_.clear();
+  std::optional<Lowered> best;
+  Bytes limit = budget.device;
+  for (int i = 0; i < options.attempts && limit > 0; ++i) {
+    Bytes excess = 0;
+    std::optional<Lowered> next = attempt(strategy, budget, {limit, true}, excess);
+    if (next && (!best || next->iteration_time < best->iteration_time)) best = std::move(next);
+    if (excess == 0) break;  // packed without added waits, or the load itself does not fit
+    limit -= excess;
+  }
+  if (!best && options.allow_streaming) {
+    Bytes excess = 0;
+    const Strategy streaming = streaming_strategy(strategy);
+    best = attempt(streaming, budget, {budget.device, false}, excess);
+    if (best) best->streaming = true;
+  }
+  if (!best) {
+    const SmallestBudget smallest = smallest_budget(program_, machine_.alignment);
+    Error error{ErrorCode::infeasible, "", std::nullopt};
+    if (budget.device < smallest.bytes) {
+      error.smallest_feasible = smallest.bytes;
+      error.message = fmt::format("budget {} B ({}) cannot be met: {}", budget.device,
+                                  format_bytes(budget.device), explain(smallest, program_));
+    } else if (options.allow_streaming) {
+      error.message = fmt::format(
+          "host budget {} B ({}) is too small for what leaves the device at {} B", budget.host,
+          format_bytes(budget.host), budget.device);
+    } else {
+      error.message = fmt::format("this strategy does not fit {} B ({})", budget.device,
+                                  format_bytes(budget.device));
+    }
+    return fail(std::move(error));
+  }
+  best->pass_times = pass_times_;
+  best->plan.program = program_.name;
+  best->plan.planner = strategy.planner;
+  return std::move(*best);
+}
+
+}  // namespace tidepool

@@ -1,0 +1,72 @@
+// lower: Strategy -> Plan. A list of passes: expand and time (evaluate), place (pack), emit.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/evaluate.h"
+#include "plan/pack/pack.h"
+
+namespace tidepool {
+
+struct Budget {
+  Bytes device = 0;
+  Bytes host = 0;  ///< 0: no limit
+};
+
+struct LowerOptions {
+  /// When nothing else fits: the streaming schedule, which keeps only the running op's tensors.
+  bool allow_streaming = true;
+  /// Tries with a tighter load limit before giving up on a packing without waits.
+  int attempts = 6;
+};
+
+struct PassTime {
+  std::string pass;
+  Nanos time{};
+};
+
+struct Lowered {
+  Plan plan;
+  Strategy strategy;       ///< what was lowered: the given one, or the streaming one
+  Nanos iteration_time{};  ///< predicted, steady state
+  Nanos compute_time{};
+  Bytes load_limit = 0;    ///< the limit under which the timeline was made
+  Bytes peak_load = 0;
+  std::string packer;
+  int added_waits = 0;     ///< waits that address reuse needed beyond the time pass
+  bool streaming = false;
+  std::vector<Step> steps; ///< the timeline behind plan.steady, same order
+  std::vector<PassTime> pass_times;
+};
+
+/// Everything that stays the same between calls for one program and machine.
+class Lowering {
+ public:
+  /// `program` must be valid and outlive this.
+  Lowering(const Program& program, const Machine& machine);
+
+  /// Fails with `infeasible` (naming the smallest feasible budget, and the op and tensors that set
+  /// it) when the budget cannot be met.
+  Result<Lowered> lower(const Strategy& strategy, const Budget& budget,
+                        const LowerOptions& options = {});
+
+  [[nodiscard]] const Program& program() const { return program_; }
+  [[nodiscard]] const AccessIndex& index() const { return index_; }
+  [[nodiscard]] const Machine& machine() const { return machine_; }
+  [[nodiscard]] Evaluator& evaluator() { return evaluator_; }
+
+ private:
+  std::optional<Lowered> attempt(const Strategy& strategy, const Budget& budget,
+                                 const EvaluateOptions& options, Bytes& excess);
+  Strategy streaming_strategy(const Strategy& like) const;
+
+  const Program& program_;
+  Machine machine_;
+  AccessIndex index_;
+  Evaluator evaluator_;
+  std::vector<PassTime> pass_times_;
+};
+
+}  // namespace tidepool

@@ -1,0 +1,68 @@
+#include "plan/pack/pack.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+
+#include "plan/pack/best_fit.h"
+#include "plan/pack/first_fit.h"
+
+namespace tidepool {
+
+std::span<const Packer> packers() {
+  static constexpr std::array<Packer, 2> all{{
+      {"best-fit", pack_best_fit},
+      {"first-fit", pack_first_fit},
+  }};
+  return all;
+}
+
+std::vector<std::int32_t> by_size_descending(const PackProblem& problem) {
+  std::vector<std::int32_t> order(problem.sizes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+    const auto x = static_cast<std::size_t>(a);
+    const auto y = static_cast<std::size_t>(b);
+    if (problem.sizes[x] != problem.sizes[y]) return problem.sizes[x] > problem.sizes[y];
+    return problem.starts[x] < problem.starts[y];
+  });
+  return order;
+}
+
+Packing place_in_order(const PackProblem& problem, std::span<const std::int32_t> order,
+                       bool choose_smallest_hole) {
+  constexpr Bytes kNotPlaced = -1;
+  Packing packing;
+  packing.offsets.assign(problem.sizes.size(), kNotPlaced);
+  std::vector<std::pair<Bytes, Bytes>> taken;  // [begin, end) of placed conflicting buffers
+  for (const std::int32_t id : order) {
+    const auto buffer = static_cast<std::size_t>(id);
+    taken.clear();
+    for (const std::int32_t other : problem.conflicts(buffer)) {
+      const auto o = static_cast<std::size_t>(other);
+      if (packing.offsets[o] != kNotPlaced) {
+        taken.emplace_back(packing.offsets[o], packing.offsets[o] + problem.sizes[o]);
+      }
+    }
+    std::sort(taken.begin(), taken.end());
+    const Bytes size = problem.sizes[buffer];
+    Bytes best = kNotPlaced;
+    Bytes best_hole = std::numeric_limits<Bytes>::max();
+    Bytes top = 0;
+    for (const auto& [begin, end] : taken) {
+      const Bytes hole = begin - top;
+      if (hole >= size && hole < best_hole) {
+        best = top;
+        best_hole = hole;
+        if (!choose_smallest_hole) break;
+      }
+      top = std::max(top, end);
+    }
+    packing.offsets[buffer] = best == kNotPlaced ? top : best;
+    packing.footprint = std::max(packing.footprint, packing.offsets[buffer] + size);
+  }
+  return packing;
+}
+
+}  // namespace tidepool

@@ -1,0 +1,52 @@
+// Address assignment: give every buffer an offset so that no two conflicting buffers overlap and
+// the footprint is small (offline dynamic storage allocation; SmartPool section III).
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/bytes.h"
+
+namespace tidepool {
+
+/// Buffers and who must not overlap whom. The conflict graph is symmetric; for plain lifetimes it
+/// is an interval graph, for schedules over several streams "not ordered by happens-before".
+struct PackProblem {
+  std::vector<Bytes> sizes;
+  std::vector<std::int32_t> starts;  ///< position of each buffer's begin, to break ties
+  std::vector<std::int32_t> neighbour_start;  ///< CSR: size + 1 entries
+  std::vector<std::int32_t> neighbours;
+
+  [[nodiscard]] std::span<const std::int32_t> conflicts(std::size_t buffer) const {
+    return std::span(neighbours).subspan(
+        static_cast<std::size_t>(neighbour_start[buffer]),
+        static_cast<std::size_t>(neighbour_start[buffer + 1] - neighbour_start[buffer]));
+  }
+};
+
+struct Packing {
+  std::vector<Bytes> offsets;
+  Bytes footprint = 0;  ///< highest byte used
+};
+
+using PackFunction = Packing (*)(const PackProblem&);
+
+struct Packer {
+  std::string_view name;
+  PackFunction pack;
+};
+
+/// All packers, the default first.
+std::span<const Packer> packers();
+
+/// Buffers from large to small, ties by start, then by index: the order of SmartPool.
+std::vector<std::int32_t> by_size_descending(const PackProblem& problem);
+
+/// Places buffers in the given order. `choose_smallest_hole`: best fit; otherwise first fit. A hole
+/// is a maximal free range between already placed conflicting buffers; when none is large enough
+/// the buffer goes above them all.
+Packing place_in_order(const PackProblem& problem, std::span<const std::int32_t> order,
+                       bool choose_smallest_hole);
+
+}  // namespace tidepool

@@ -1,0 +1,237 @@
+#include "planners/autoswap.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+
+#include "ir/load_profile.h"
+
+namespace tidepool {
+namespace {
+
+std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+
+OpId peak_op(std::span<const Bytes> load) {
+  return static_cast<OpId>(std::max_element(load.begin(), load.end()) - load.begin());
+}
+
+}  // namespace
+
+std::string_view to_string(SwapScore score) {
+  switch (score) {
+    case SwapScore::doa: return "DOA";
+    case SwapScore::aoa: return "AOA";
+    case SwapScore::wdoa: return "WDOA";
+    case SwapScore::swdoa: return "SWDOA";
+  }
+  return "?";
+}
+
+SwapCandidates::SwapCandidates(const Program& program, const AccessIndex& index,
+                               const Machine& machine, std::vector<std::int32_t> algorithms)
+    : program_(program), index_(index), machine_(machine), algorithms_(std::move(algorithms)) {
+  Nanos now{0};
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    start_.push_back(now);
+    const Op& op = program.ops[i];
+    if (op.place == OpPlace::device) now += op.algorithms[at(algorithms_[i])].time;
+  }
+  start_.push_back(now);
+  const LoadProfile profile = load_profile(program, index, machine.alignment, algorithms_);
+  load_ = profile.at_op;
+  for (GapId g = 0; g < static_cast<GapId>(index.gaps().size()); ++g) {
+    const Gap& gap = index.gaps()[at(g)];
+    const bool large = program.tensors[at(gap.tensor)].bytes >= kSmallest;
+    if (gap.kind == GapKind::device && large && spans(gap, profile.peak_op)) candidates_.push_back(g);
+  }
+}
+
+/// The op runs while the gap's tensor is idle.
+bool SwapCandidates::spans(const Gap& gap, OpId op) const {
+  return gap.wraps ? op > gap.from || op < gap.to : op > gap.from && op < gap.to;
+}
+
+Nanos SwapCandidates::duration(const Gap& gap) const {
+  const Nanos idle = start_[at(gap.to)] - start_[at(gap.from) + 1];
+  return gap.wraps ? idle + start_.back() : idle;
+}
+
+void SwapCandidates::take_out(std::vector<Bytes>& load, GapId g) const {
+  const Gap& gap = index_.gaps()[at(g)];
+  const Bytes bytes = align_up(program_.tensors[at(gap.tensor)].bytes, machine_.alignment);
+  for (OpId op = 0; op < static_cast<OpId>(load.size()); ++op) {
+    if (spans(gap, op)) load[at(op)] -= bytes;
+  }
+}
+
+double SwapCandidates::score(SwapScore score, GapId g, std::span<const Bytes> load) const {
+  const Gap& gap = index_.gaps()[at(g)];
+  const Bytes bytes = program_.tensors[at(gap.tensor)].bytes;
+  const double absence = to_seconds(duration(gap) - machine_.to_host.time(bytes) -
+                                    machine_.to_device.time(bytes));
+  const double size = static_cast<double>(bytes);
+  if (score == SwapScore::doa) return absence;
+  if (score == SwapScore::aoa) return absence >= 0 ? absence * size : absence / size;
+  double area = 0;
+  for (OpId op = 0; op < static_cast<OpId>(load.size()); ++op) {
+    if (!spans(gap, op)) continue;
+    area += static_cast<double>(load[at(op)]) * to_seconds(start_[at(op) + 1] - start_[at(op)]);
+  }
+  return area;
+}
+
+SwapCandidates::Selection SwapCandidates::select(SwapScore kind, Bytes limit) const {
+  Selection result;
+  result.strategy = keep_everything(program_, index_, algorithms_);
+  Strategy& strategy = result.strategy;
+  strategy.reasons.assign(strategy.gaps.size(), "kept: the load fits without it");
+  std::vector<Bytes> load = load_;
+  std::vector<GapId> left = candidates_;
+  const auto value = [&](GapId g) {
+    return score(kind, g, kind == SwapScore::swdoa ? std::span<const Bytes>(load) : load_);
+  };
+  const auto take = [&](GapId g, std::string reason) {
+    strategy.gaps[at(g)] = Decision::swap;
+    strategy.reasons[at(g)] = std::move(reason);
+    take_out(load, g);
+  };
+  if (kind != SwapScore::swdoa) {
+    std::vector<std::pair<double, GapId>> ranked;
+    for (const GapId g : left) ranked.emplace_back(-value(g), g);
+    std::sort(ranked.begin(), ranked.end());
+    for (std::size_t i = 0; i < ranked.size(); ++i) left[i] = ranked[i].second;
+  }
+  while (!left.empty() && load[at(peak_op(load))] > limit) {
+    auto best = left.begin();
+    double best_value = value(*best);
+    if (kind == SwapScore::swdoa) {
+      for (auto it = std::next(left.begin()); it != left.end(); ++it) {
+        const double v = value(*it);
+        if (v > best_value) {
+          best = it;
+          best_value = v;
+        }
+      }
+    }
+    take(*best, fmt::format("swapped: candidate {} by {} ({:.4g})", ++result.candidates_used,
+                            to_string(kind), best_value));
+    left.erase(best);
+  }
+  // Below load_min: any gap over the current peak, largest score first (spec, Selection).
+  while (load[at(peak_op(load))] > limit) {
+    const OpId peak = peak_op(load);
+    GapId best = kNone;
+    double best_value = 0;
+    for (GapId g = 0; g < static_cast<GapId>(index_.gaps().size()); ++g) {
+      const Gap& gap = index_.gaps()[at(g)];
+      if (gap.kind != GapKind::device || strategy.gaps[at(g)] != Decision::keep) continue;
+      if (!spans(gap, peak)) continue;
+      const double v = value(g);
+      if (best == kNone || v > best_value) {
+        best = g;
+        best_value = v;
+      }
+    }
+    if (best == kNone) break;
+    take(best, fmt::format("swapped: beyond the candidates, over the peak at op '{}', by {} ({:.4g})",
+                           program_.ops[at(peak)].name, to_string(kind), best_value));
+    ++result.others_used;
+  }
+  result.peak = load[at(peak_op(load))];
+  return result;
+}
+
+Bytes SwapCandidates::load_min() const {
+  std::vector<Bytes> load = load_;
+  for (const GapId g : candidates_) take_out(load, g);
+  return load[at(peak_op(load))];
+}
+
+namespace {
+
+class AutoSwap : public Planner {
+ public:
+  Result<PlannerOutput> plan(Workload&, Lowering& lowering, const Budget& budget,
+                             const PlannerOptions& options) override {
+    const Program& program = lowering.program();
+    const SwapCandidates candidates(program, lowering.index(), lowering.machine(),
+                                    choose_algorithms(program, options.algorithms));
+    std::vector<Scored> scored = score_all(candidates, lowering, budget.device);
+    std::stable_sort(scored.begin(), scored.end(),
+                     [](const Scored& a, const Scored& b) { return a.time < b.time; });
+
+    PlannerOutput output;
+    LowerOptions placing;
+    placing.allow_streaming = false;
+    const Scored* chosen = nullptr;
+    for (const Scored& s : scored) {
+      // Placement can only add time to what the evaluator says.
+      if (output.lowered && s.time >= output.lowered->iteration_time) break;
+      auto lowered = lowering.lower(s.selection.strategy, budget, placing);
+      if (!lowered) continue;
+      if (output.lowered && lowered->iteration_time >= output.lowered->iteration_time) continue;
+      output.lowered = std::move(*lowered);
+      chosen = &s;
+    }
+    const Bytes load_min = candidates.load_min();
+    if (chosen == nullptr) {
+      output.notes.push_back(fmt::format(
+          "no selection fits {}: the streaming schedule is used; the smallest load with every "
+          "candidate swapped (load_min) is {}",
+          format_bytes(budget.device), format_bytes(load_min)));
+      output.strategy = candidates.select(SwapScore::swdoa, 0).strategy;
+      output.strategy.planner = "autoswap";
+      return output;
+    }
+    output.strategy = chosen->selection.strategy;
+    output.notes.push_back(fmt::format("score {} at load limit {}: {} of {} candidates",
+                                       to_string(chosen->score), format_bytes(chosen->limit),
+                                       chosen->selection.candidates_used,
+                                       candidates.candidates().size()));
+    if (chosen->selection.others_used > 0) {
+      output.notes.push_back(fmt::format(
+          "the budget is below load_min ({}): {} gaps beyond the candidates are swapped too",
+          format_bytes(load_min), chosen->selection.others_used));
+    }
+    return output;
+  }
+
+ private:
+  struct Scored {
+    SwapCandidates::Selection selection;
+    SwapScore score{};
+    Bytes limit = 0;
+    Nanos time{};
+  };
+
+  /// Every score at the budget and at tighter limits (the footprint is larger than the load, and
+  /// copies take time to leave), timed under the budget.
+  static std::vector<Scored> score_all(const SwapCandidates& candidates, Lowering& lowering,
+                                       Bytes budget) {
+    constexpr std::array<double, 12> kTighter{1.0,  0.99, 0.98, 0.96, 0.94, 0.91,
+                                              0.88, 0.84, 0.8,  0.7,  0.5,  0.0};
+    std::vector<Scored> scored;
+    for (const SwapScore score : kSwapScores) {
+      for (const double factor : kTighter) {
+        Scored s;
+        s.score = score;
+        s.limit = static_cast<Bytes>(static_cast<double>(budget) * factor);
+        s.selection = candidates.select(score, s.limit);
+        s.selection.strategy.planner = "autoswap";
+        const Evaluation evaluation =
+            lowering.evaluator().evaluate(s.selection.strategy, {budget, true});
+        if (!evaluation.feasible) continue;
+        s.time = evaluation.iteration_time;
+        scored.push_back(std::move(s));
+      }
+    }
+    return scored;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Planner> make_autoswap() { return std::make_unique<AutoSwap>(); }
+
+}  // namespace tidepool

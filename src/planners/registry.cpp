@@ -1,0 +1,30 @@
+#include "planners/registry.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "planners/autoswap.h"
+#include "planners/none.h"
+
+namespace tidepool {
+
+std::span<const PlannerInfo> planner_list() {
+  static constexpr std::array<PlannerInfo, 2> all{{
+      {"none", "keeps every tensor on the device", make_none},
+      {"autoswap", "swaps by score: DOA, AOA, WDOA, SWDOA (SmartPool/AutoSwap)", make_autoswap},
+  }};
+  return all;
+}
+
+Result<std::unique_ptr<Planner>> make_planner(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const PlannerInfo& info : planner_list()) {
+    if (info.name == name) return info.make();
+    names.push_back(info.name);
+  }
+  return fail(ErrorCode::usage, fmt::format("unknown planner '{}'; known: {}", name,
+                                            fmt::join(names, ", ")));
+}
+
+}  // namespace tidepool

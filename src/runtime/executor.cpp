@@ -1,0 +1,222 @@
+#include "runtime/executor.h"
+
+#include <algorithm>
+#include <array>
+
+namespace tidepool {
+namespace {
+
+std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+
+/// Where an iteration keeps what must not be overwritten while others are in flight.
+std::size_t slot(std::int64_t iteration) {
+  return static_cast<std::size_t>(iteration % (Executor::kIterationsAhead + 1));
+}
+
+CopyDirection direction(const Placement& from, const Placement& to) {
+  if (from.space == kHostSpace) {
+    return to.space == kHostSpace ? CopyDirection::on_host : CopyDirection::to_device;
+  }
+  return to.space == kHostSpace ? CopyDirection::to_host : CopyDirection::on_device;
+}
+
+}  // namespace
+
+struct Executor::Prepared {
+  Executor* owner = nullptr;
+  const Instruction* instruction = nullptr;
+  std::size_t index = 0;
+  std::vector<std::byte*> pointers;
+  std::byte* workspace = nullptr;
+  std::vector<TouchedRange> ranges;
+  Bytes highest_byte = 0;
+  /// Recorded in even and odd iterations; a wait for the previous iteration takes the other one.
+  /// kNone: nobody waits for this instruction.
+  std::array<Device::EventId, 2> events{kNone, kNone};
+};
+
+struct Executor::PreparedSchedule {
+  std::vector<Prepared> instructions;
+};
+
+Executor::Executor(const Program& program, const Plan& plan, Device& device, OpRunner& runner)
+    : program_(program), plan_(plan), device_(device), runner_(runner) {
+  DeviceConfig config;
+  config.device_bytes = plan.device_bytes;
+  config.host_bytes = plan.host_bytes;
+  for (const Stream& stream : plan.streams) config.streams.push_back(stream.kind);
+  device_.open(config);
+  entry_ = std::make_unique<PreparedSchedule>(prepare(plan.entry));
+  steady_ = std::make_unique<PreparedSchedule>(prepare(plan.steady));
+  exit_ = std::make_unique<PreparedSchedule>(prepare(plan.exit));
+  for (std::int64_t i = 0; i <= kIterationsAhead; ++i) {
+    iteration_end_.push_back(device_.create_event());
+  }
+  for (const Instruction& x : plan.steady.instructions) {
+    if (plan.streams[at(x.stream)].kind == StreamKind::compute) last_compute_stream_ = x.stream;
+  }
+  timings_.assign(static_cast<std::size_t>(kIterationsAhead) + 1,
+                  std::vector<OpTiming>(plan.steady.instructions.size()));
+}
+
+Executor::~Executor() {
+  try {
+    device_.synchronize();  // nothing may still run on addresses and runners we refer to
+  } catch (const DeviceError&) {
+    // Already reported to whoever synchronised; the streams are idle.
+  }
+}
+
+std::byte* Executor::address(PlacementId id) const {
+  const Placement& p = plan_.placements[at(id)];
+  return (p.space == kHostSpace ? device_.host_arena() : device_.arena()) + p.offset;
+}
+
+Executor::PreparedSchedule Executor::prepare(const Schedule& schedule) {
+  PreparedSchedule result;
+  result.instructions.resize(schedule.instructions.size());
+  for (std::size_t i = 0; i < schedule.instructions.size(); ++i) {
+    const Instruction& x = schedule.instructions[i];
+    Prepared& p = result.instructions[i];
+    p.owner = this;
+    p.instruction = &x;
+    p.index = i;
+    const auto touch = [&](PlacementId id, bool write) {
+      const Placement& place = plan_.placements[at(id)];
+      p.pointers.push_back(address(id));
+      p.ranges.push_back({address(id), place.bytes, write});
+      if (place.space != kHostSpace) p.highest_byte = std::max(p.highest_byte, place.offset + place.bytes);
+    };
+    if (x.kind == InstructionKind::op) {
+      const Op& op = program_.ops[at(x.op)];
+      for (std::size_t k = 0; k < x.operands.size(); ++k) {
+        touch(x.operands[k], op.accesses[k].mode != AccessMode::read);
+      }
+      if (x.workspace_bytes > 0) {
+        p.workspace = device_.arena() + x.workspace_offset;
+        p.ranges.push_back({p.workspace, x.workspace_bytes, true});
+        p.highest_byte = std::max(p.highest_byte, x.workspace_offset + x.workspace_bytes);
+      }
+    } else {
+      if (x.from != kNone) touch(x.from, false);
+      if (x.to != kNone) touch(x.to, true);
+    }
+    for (const Wait& wait : x.waits) {
+      auto& events = result.instructions[at(wait.index)].events;
+      if (events[0] == kNone) events = {device_.create_event(), device_.create_event()};
+    }
+  }
+  return result;
+}
+
+void Executor::run_work(void* context, std::int64_t argument, NativeStream stream) {
+  auto& p = *static_cast<Prepared*>(context);
+  Executor& self = *p.owner;
+  const Instruction& x = *p.instruction;
+  switch (x.kind) {
+    case InstructionKind::load:
+      self.runner_.load(self.plan_.placements[at(x.to)].tensor, p.pointers[0]);
+      return;
+    case InstructionKind::store:
+      self.runner_.store(self.plan_.placements[at(x.from)].tensor, p.pointers[0]);
+      return;
+    default: break;
+  }
+  OpCall call;
+  call.op = x.op;
+  call.algorithm = x.algorithm;
+  call.round = x.round;
+  call.iteration = argument;
+  call.pointers = p.pointers;
+  call.workspace = p.workspace;
+  const Nanos start = self.device_.now();
+  self.runner_.launch(call, stream);
+  self.timings_[slot(argument)][p.index] = {start, self.device_.now()};
+}
+
+void Executor::issue_instruction(Prepared& p, std::int64_t iteration) {
+  const Instruction& x = *p.instruction;
+  if (x.kind == InstructionKind::copy) {
+    device_.copy(x.stream, p.pointers[1], p.pointers[0], x.bytes,
+                 direction(plan_.placements[at(x.from)], plan_.placements[at(x.to)]));
+    return;
+  }
+  Work work;
+  work.run = &Executor::run_work;
+  work.context = &p;
+  work.argument = iteration;
+  work.label.op = x.op;
+  work.label.algorithm = x.algorithm;
+  work.label.kind = plan_.streams[at(x.stream)].kind == StreamKind::host ? WorkLabel::Kind::host
+                                                                         : WorkLabel::Kind::op;
+  if (device_.wants_ranges()) work.label.ranges = p.ranges;
+  device_.launch(x.stream, work);
+}
+
+void Executor::issue(PreparedSchedule& schedule, std::int64_t iteration, bool first) {
+  const std::size_t parity = static_cast<std::size_t>(iteration & 1);
+  for (Prepared& p : schedule.instructions) {
+    for (const Wait& wait : p.instruction->waits) {
+      if (wait.iteration != 0 && first) continue;
+      const Prepared& target = schedule.instructions[at(wait.index)];
+      device_.wait(p.instruction->stream,
+                   target.events[wait.iteration == 0 ? parity : 1 - parity]);
+    }
+    issue_instruction(p, iteration);
+    if (p.events[parity] != kNone) device_.record(p.events[parity], p.instruction->stream);
+    arena_peak_ = std::max(arena_peak_, p.highest_byte);
+  }
+}
+
+void Executor::enter() {
+  issue(*entry_, 0, true);
+  device_.synchronize();
+}
+
+RunReport Executor::run(std::int64_t iterations, const std::function<bool()>& cancelled,
+                        const std::function<void(std::int64_t, Nanos)>& on_iteration) {
+  RunReport report;
+  Nanos previous = device_.now();
+  const std::int64_t base = next_iteration_;
+  std::int64_t issued = 0;
+  const auto end_event = [&](std::int64_t i) { return iteration_end_[slot(i)]; };
+  const auto complete_one = [&] {
+    const Nanos end = device_.synchronize(end_event(report.iterations));
+    const Nanos took = end - previous;
+    previous = end;
+    report.iteration_times.push_back(took);
+    if (keep_timings_) keep_timings(base + report.iterations);
+    if (on_iteration) on_iteration(base + report.iterations, took);
+    ++report.iterations;
+  };
+  while (issued < iterations) {
+    if (cancelled && cancelled()) {
+      report.cancelled = true;
+      break;
+    }
+    issue(*steady_, base + issued, issued == 0);
+    device_.record(end_event(issued), last_compute_stream_);
+    ++issued;
+    if (issued - report.iterations > kIterationsAhead) complete_one();
+  }
+  while (report.iterations < issued) complete_one();
+  device_.synchronize();
+  next_iteration_ = base + issued;
+  return report;
+}
+
+void Executor::keep_timings(std::int64_t iteration) {
+  std::vector<OpTiming>& kept = kept_timings_.emplace_back(plan_.steady.instructions.size());
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    // Work on other streams may still be running.
+    const StreamId stream = plan_.steady.instructions[i].stream;
+    if (plan_.streams[at(stream)].kind == StreamKind::compute) kept[i] = timings_[slot(iteration)][i];
+  }
+}
+
+void Executor::exit() {
+  issue(*exit_, 0, true);
+  device_.synchronize();
+}
+
+}  // namespace tidepool

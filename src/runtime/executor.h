@@ -1,0 +1,90 @@
+// Executor: walks a plan's schedules on a device. Derives nothing: placements, order and waits are
+// the plan's.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "device/device.h"
+#include "plan/schedule.h"
+#include "runtime/op_runner.h"
+
+namespace tidepool {
+
+/// When an instruction's work ran by the device's clock; only for work that runs on the stream's
+/// own thread (not for kernels a device runs asynchronously).
+struct OpTiming {
+  Nanos start{};
+  Nanos end{};
+};
+
+struct RunReport {
+  std::int64_t iterations = 0;          ///< completed
+  std::vector<Nanos> iteration_times;   ///< between ends of successive iterations' compute; the
+                                        ///< first counts from the call
+  bool cancelled = false;
+};
+
+/// One plan on one device. Call enter, then run any number of times, then exit. Not thread-safe.
+/// Errors of the device are thrown as DeviceError; nothing of the plan is usable afterwards.
+class Executor {
+ public:
+  /// All must outlive the executor. Opens the device with the plan's arenas and streams.
+  Executor(const Program& program, const Plan& plan, Device& device, OpRunner& runner);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  /// Loads every persistent tensor.
+  void enter();
+  /// Iterations are numbered on from the last call. `cancelled` is asked before each iteration;
+  /// `on_iteration` is told after each one completed (its number, its time). At most
+  /// `kIterationsAhead` iterations are issued before the first is complete.
+  RunReport run(std::int64_t iterations, const std::function<bool()>& cancelled = {},
+                const std::function<void(std::int64_t, Nanos)>& on_iteration = {});
+  /// Stores every persistent tensor.
+  void exit();
+
+  /// The number of the next iteration (a resumed training does not start at 0).
+  void set_next_iteration(std::int64_t iteration) { next_iteration_ = iteration; }
+  /// Highest device byte any issued instruction used, plus one.
+  [[nodiscard]] Bytes arena_peak() const { return arena_peak_; }
+  /// Keeps every completed iteration's times from now on.
+  void record_timings() { keep_timings_ = true; }
+  /// [iteration since record_timings][steady instruction]; instructions that are not on a compute
+  /// stream have none.
+  [[nodiscard]] const std::vector<std::vector<OpTiming>>& timings() const { return kept_timings_; }
+
+  static constexpr std::int64_t kIterationsAhead = 2;
+
+ private:
+  struct Prepared;  // one instruction with its addresses
+  struct PreparedSchedule;
+
+  PreparedSchedule prepare(const Schedule& schedule);
+  [[nodiscard]] std::byte* address(PlacementId placement) const;
+  void issue(PreparedSchedule& schedule, std::int64_t iteration, bool first);
+  void issue_instruction(Prepared& prepared, std::int64_t iteration);
+  void keep_timings(std::int64_t iteration);
+  static void run_work(void* context, std::int64_t argument, NativeStream stream);
+
+  const Program& program_;
+  const Plan& plan_;
+  Device& device_;
+  OpRunner& runner_;
+  std::unique_ptr<PreparedSchedule> entry_;
+  std::unique_ptr<PreparedSchedule> steady_;
+  std::unique_ptr<PreparedSchedule> exit_;
+  std::vector<Device::EventId> iteration_end_;
+  Device::StreamId last_compute_stream_ = 0;
+  std::int64_t next_iteration_ = 0;
+  Bytes arena_peak_ = 0;
+  /// Per iteration in flight; a slot is read when its iteration is complete and written again
+  /// kIterationsAhead + 1 iterations later.
+  std::vector<std::vector<OpTiming>> timings_;
+  bool keep_timings_ = false;
+  std::vector<std::vector<OpTiming>> kept_timings_;
+};
+
+}  // namespace tidepool

@@ -1,0 +1,15 @@
+// Profiling: op times measured on a device become the times of a program's algorithms.
+#pragma once
+
+#include "plan/strategy.h"
+#include "runtime/executor.h"
+
+namespace tidepool {
+
+/// Medians over recorded iterations. An op takes from the end of the op before it to its own end,
+/// so that what the device needs between two ops is counted; the first op counts from its start.
+/// `timings` are an executor's, of a plan whose ops never stall (everything kept).
+void apply_timings(const Plan& plan, const std::vector<std::vector<OpTiming>>& timings,
+                   Program& program);
+
+}  // namespace tidepool

@@ -1,0 +1,114 @@
+#include "nn/graph.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tidepool::nn {
+namespace {
+
+using testing::HasSubstr;
+
+ValueType image(std::int64_t c, std::int64_t h, std::int64_t w) {
+  return {{c, h, w}, ElementType::f32};
+}
+
+TEST(InferType, FollowsTheUsualRules) {
+  EXPECT_EQ(
+      infer_type(Conv2d{.channels = 8, .window = 3, .stride = 2, .padding = 1}, {image(3, 32, 17)}),
+      image(8, 16, 9));
+  EXPECT_EQ(infer_type(MaxPool{}, {image(5, 7, 8)}), image(5, 3, 4));
+  EXPECT_EQ(infer_type(Flatten{}, {image(5, 3, 4)}), (ValueType{{60}, ElementType::f32}));
+  EXPECT_EQ(infer_type(Linear{10}, {ValueType{{60}}}), ValueType{{10}});
+  EXPECT_EQ(infer_type(BatchNorm{}, {image(5, 7, 8)}), image(5, 7, 8));
+  EXPECT_EQ(infer_type(SoftmaxCrossEntropy{}, {ValueType{{10}}, ValueType{{}, ElementType::i32}}),
+            ValueType{});
+}
+
+struct BadShape {
+  LayerSpec spec;
+  std::vector<ValueType> inputs;
+  std::string message;
+};
+
+TEST(InferType, SaysWhyInputsDoNotFit) {
+  const ValueType labels{{}, ElementType::i32};
+  const std::vector<BadShape> cases = {
+      {Conv2d{.channels = 8}, {ValueType{{60}}}, "channels x height x width, not 60"},
+      {Conv2d{.channels = 8}, {}, "takes 1 input, not 0"},
+      {Conv2d{.channels = 0}, {image(3, 8, 8)}, "size 0x8x8"},
+      {Conv2d{.channels = 8, .stride = 0}, {image(3, 8, 8)}, "stride 0"},
+      {MaxPool{}, {image(512, 1, 1)}, "a window of 2 does not fit into 1 elements"},
+      {MaxPool{.padding = 2}, {image(5, 8, 8)}, "padding 2"},
+      {MaxPool{.window = 20}, {image(5, 32, 32)}, "does not fit into a byte"},
+      {Linear{10}, {image(5, 3, 4)}, "flatten the value first"},
+      {Linear{-1}, {ValueType{{4}}}, "size -1"},
+      {Dropout{1.0F}, {ValueType{{4}}}, "a rate in [0, 1)"},
+      {Relu{}, {labels}, "a value of floats"},
+      {SoftmaxCrossEntropy{}, {ValueType{{10}}}, "takes 2 inputs, not 1"},
+      {SoftmaxCrossEntropy{}, {ValueType{{10}}, ValueType{{10}}}, "the labels"},
+      {Input{Input::Role::images, {3, 1 << 20, 1 << 20}}, {}, "too large"},
+  };
+  for (const BadShape& c : cases) {
+    const auto type = infer_type(c.spec, c.inputs);
+    ASSERT_FALSE(type) << c.message;
+    EXPECT_EQ(type.error().code, ErrorCode::usage);
+    EXPECT_THAT(type.error().message, HasSubstr(c.message));
+  }
+}
+
+TEST(GraphBuilder, RecordsProducersAndConsumers) {
+  GraphBuilder b("net");
+  const ValueId images = b.images({1, 4, 4});
+  const ValueId labels = b.labels();
+  const ValueId flat = b.add("flat", Flatten{}, {images});
+  const ValueId logits = b.add("fc", Linear{3}, {flat});
+  const auto graph = b.finish(b.add("loss", SoftmaxCrossEntropy{}, {logits, labels}));
+  ASSERT_TRUE(graph) << graph.error().message;
+  EXPECT_EQ(graph->classes, 3);
+  EXPECT_EQ(graph->image, (ImageShape{1, 4, 4}));
+  EXPECT_EQ(graph->values[flat].name, "flat.out");
+  EXPECT_EQ(graph->layers[graph->values[flat].producer].name, "flat");
+  ASSERT_EQ(graph->values[flat].consumers.size(), 1U);
+  EXPECT_EQ(graph->layers[graph->values[flat].consumers[0]].name, "fc");
+}
+
+TEST(GraphBuilder, KeepsTheFirstError) {
+  GraphBuilder b("net");
+  const ValueId images = b.images({1, 4, 4});
+  const ValueId labels = b.labels();
+  ValueId x = b.add("fc", Linear{3}, {images});
+  x = b.add("relu", Relu{}, {x});
+  const auto graph = b.finish(b.add("loss", SoftmaxCrossEntropy{}, {x, labels}));
+  ASSERT_FALSE(graph);
+  EXPECT_EQ(graph.error().code, ErrorCode::usage);
+  EXPECT_THAT(graph.error().message, HasSubstr("net: layer 'fc' needs a vector"));
+}
+
+TEST(GraphBuilder, RefusesIncompleteGraphs) {
+  {
+    GraphBuilder b("net");
+    const ValueId images = b.images({1, 4, 4});
+    b.labels();
+    EXPECT_THAT(b.finish(images).error().message, HasSubstr("must be a loss"));
+  }
+  {
+    GraphBuilder b("net");
+    EXPECT_THAT(b.finish(b.images({1, 4, 4})).error().message, HasSubstr("images and labels"));
+  }
+  {
+    GraphBuilder b("net");
+    const ValueId flat = b.add("flat", Flatten{}, {b.images({1, 4, 4})});
+    b.add("forgotten", Relu{}, {flat});
+    const ValueId loss = b.add("loss", SoftmaxCrossEntropy{}, {flat, b.labels()});
+    EXPECT_THAT(b.finish(loss).error().message, HasSubstr("'forgotten.out' must be used"));
+  }
+  {
+    GraphBuilder b("net");
+    const ValueId flat = b.add("flat", Flatten{}, {b.images({1, 4, 4})});
+    EXPECT_EQ(b.add("flat", Relu{}, {flat}), -1);
+    EXPECT_THAT(b.finish(flat).error().message, HasSubstr("a name of its own"));
+  }
+}
+
+}  // namespace
+}  // namespace tidepool::nn

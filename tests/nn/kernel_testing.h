@@ -1,0 +1,177 @@
+// OpRun: the operands of one op in buffers of their own, for tests of kernels.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "nn/kernel.h"
+
+namespace tidepool::nn::testing {
+
+/// Aligned to 64 bytes and not to 128 (`shift` moves it by as many times 128); starts as NaNs and
+/// notices writes behind its end.
+class GuardedBuffer {
+ public:
+  explicit GuardedBuffer(Bytes bytes, int shift = 0, int poison = 0xff)
+      : bytes_(static_cast<std::size_t>(bytes)),
+        storage_(bytes_ + kGuard + kAlignment * 2 + 128 * static_cast<std::size_t>(shift)) {
+    const auto address = reinterpret_cast<std::uintptr_t>(storage_.data());
+    const std::uintptr_t aligned = (address + kAlignment - 1) / kAlignment * kAlignment;
+    start_ = storage_.data() + (aligned - address) + 64 + 128 * static_cast<std::size_t>(shift);
+    std::memset(start_, poison, bytes_);
+    std::memset(start_ + bytes_, kGuardByte, kGuard);
+  }
+  [[nodiscard]] std::byte* data() const { return start_; }
+  [[nodiscard]] std::size_t size() const { return bytes_; }
+  [[nodiscard]] bool guard_is_intact() const {
+    return std::all_of(start_ + bytes_, start_ + bytes_ + kGuard,
+                       [](std::byte b) { return b == std::byte{kGuardByte}; });
+  }
+
+ private:
+  static constexpr std::size_t kAlignment = 4096, kGuard = 256;
+  static constexpr unsigned char kGuardByte = 0xab;
+  std::size_t bytes_;
+  std::vector<std::byte> storage_;
+  std::byte* start_;
+};
+
+/// Calls `body(a, b, c, d)` for every logical element.
+template <class Body>
+void for_each_index(const TensorDesc& desc, Body body) {
+  std::int64_t dims[4] = {1, 1, 1, 1};
+  std::copy(desc.dims.begin(), desc.dims.end(), dims);
+  for (std::int64_t a = 0; a < dims[0]; ++a) {
+    for (std::int64_t b = 0; b < dims[1]; ++b) {
+      for (std::int64_t c = 0; c < dims[2]; ++c) {
+        for (std::int64_t d = 0; d < dims[3]; ++d) body(a, b, c, d);
+      }
+    }
+  }
+}
+
+class OpRun {
+ public:
+  /// Operands that are read hold random values that depend on `seed` and logical position only;
+  /// those that are written hold NaNs.
+  OpRun(const OpDesc& desc, std::uint64_t seed, int shift = 0) : desc_(desc) {
+    const std::string_view accesses = operand_accesses(desc.kind, desc.in_place);
+    EXPECT_EQ(accesses.size(), desc.operands.size());
+    for (std::size_t i = 0; i < desc.operands.size(); ++i) {
+      buffers_.emplace_back(desc.operands[i].bytes(), shift + static_cast<int>(i));
+      if (accesses[i] != 'w') fill(i, hash_combine(seed, i));
+    }
+  }
+
+  [[nodiscard]] const OpDesc& desc() const { return desc_; }
+  [[nodiscard]] const GuardedBuffer& buffer(std::size_t operand) const { return buffers_[operand]; }
+  [[nodiscard]] float* floats(std::size_t operand) const {
+    return reinterpret_cast<float*>(buffers_[operand].data());
+  }
+  [[nodiscard]] float& at(std::size_t operand, std::int64_t a, std::int64_t b = 0,
+                          std::int64_t c = 0, std::int64_t d = 0) const {
+    return floats(operand)[desc_.operands[operand].offset(a, b, c, d)];
+  }
+  [[nodiscard]] ControlBlock& control() const {
+    return *reinterpret_cast<ControlBlock*>(buffers_[1].data());
+  }
+  void copy_operand(std::size_t operand, const OpRun& from, std::size_t from_operand) const {
+    ASSERT_EQ(buffers_[operand].size(), from.buffers_[from_operand].size());
+    std::memcpy(buffers_[operand].data(), from.buffers_[from_operand].data(),
+                buffers_[operand].size());
+  }
+
+  /// The workspace starts as bytes of `poison`.
+  void run(Kernel& kernel, int algorithm = 0, int poison = 0xff) const {
+    std::vector<std::byte*> pointers;
+    for (const GuardedBuffer& buffer : buffers_) pointers.push_back(buffer.data());
+    const GuardedBuffer workspace(
+        kernel.algorithms()[static_cast<std::size_t>(algorithm)].workspace, 0, poison);
+    kernel.run(algorithm, pointers, workspace.data(), nullptr);
+    EXPECT_TRUE(workspace.guard_is_intact());
+    for (const GuardedBuffer& buffer : buffers_) EXPECT_TRUE(buffer.guard_is_intact());
+  }
+  void run_reference() const { run(*reference_kernels().make(desc_)); }
+
+ private:
+  void fill(std::size_t operand, std::uint64_t seed) {
+    const TensorDesc& tensor = desc_.operands[operand];
+    std::byte* to = buffers_[operand].data();
+    std::memset(to, 0, buffers_[operand].size());
+    Random random(seed);
+    if (tensor.type == ElementType::i32) {
+      auto* labels = reinterpret_cast<std::int32_t*>(to);
+      const auto classes = static_cast<std::uint64_t>(desc_.operands[0].dims[1]);
+      for_each_index(tensor, [&](auto a, auto, auto, auto) {
+        labels[a] = static_cast<std::int32_t>(random.below(classes));
+      });
+    } else if (tensor.type == ElementType::u8) {
+      fill_bytes(tensor, to, random);
+    } else {
+      auto* values = reinterpret_cast<float*>(to);
+      for_each_index(
+          tensor, [&](auto... index) { values[tensor.offset(index...)] = value(operand, random); });
+    }
+  }
+
+  float value(std::size_t operand, Random& random) const {
+    const auto symmetric = static_cast<float>(2 * random.uniform() - 1);
+    const bool is_variance = (desc_.kind == OpKind::batch_norm_backward && operand == 3) ||
+                             (desc_.kind == OpKind::batch_norm_statistics && operand % 2 == 1);
+    return is_variance ? 1.5F + symmetric : symmetric;
+  }
+
+  /// A control block, or an index or mask: 0 and 1 are valid positions of every window without
+  /// padding.
+  static void fill_bytes(const TensorDesc& tensor, std::byte* to, Random& random) {
+    if (tensor.dims.size() == 1) {
+      ControlBlock block;
+      block.iteration = 3;
+      block.seed = 7;
+      block.learning_rate = 0.1F;
+      std::memcpy(to, &block, sizeof block);
+      return;
+    }
+    for_each_index(tensor, [&](auto... index) {
+      to[tensor.offset(index...)] = static_cast<std::byte>(random.below(2));
+    });
+  }
+
+  OpDesc desc_;
+  std::vector<GuardedBuffer> buffers_;
+};
+
+/// Fails unless all stored elements of one operand, padding included, agree: floats within
+/// `tolerance` times the largest expected one, others exactly.
+inline void expect_close(const OpRun& actual, const OpRun& expected, std::size_t operand,
+                         double tolerance) {
+  const TensorDesc& tensor = expected.desc().operands[operand];
+  const GuardedBuffer &a = actual.buffer(operand), &e = expected.buffer(operand);
+  ASSERT_EQ(a.size(), e.size());
+  if (tensor.type != ElementType::f32) {
+    EXPECT_EQ(std::memcmp(a.data(), e.data(), e.size()), 0) << "operand " << operand;
+    return;
+  }
+  const std::size_t count = e.size() / sizeof(float);
+  double largest = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    largest = std::max(largest, static_cast<double>(std::abs(expected.floats(operand)[i])));
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const double difference = static_cast<double>(actual.floats(operand)[i]) -
+                              static_cast<double>(expected.floats(operand)[i]);
+    // Not `>`: a NaN must fail.
+    ASSERT_TRUE(std::abs(difference) <= tolerance * largest)
+        << "operand " << operand << ", element " << i << ": " << actual.floats(operand)[i]
+        << " instead of " << expected.floats(operand)[i];
+  }
+}
+
+}  // namespace tidepool::nn::testing

@@ -1,0 +1,140 @@
+#include "nn/op_desc.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "nn/kernel_cases.h"
+#include "nn/kernel_testing.h"
+
+namespace tidepool::nn::testing {
+namespace {
+
+constexpr Layout kLayouts[] = {Layout::plain, Layout::nChw16c, Layout::OIhw16i16o,
+                               Layout::OIhw16o16i, Layout::Ohwi16o};
+
+TEST(TensorDesc, CountsChannelPaddingInItsBytes) {
+  const TensorDesc desc{{20, 3, 5, 2}};
+  const std::int64_t area = 5 * 2;
+  EXPECT_EQ(desc.bytes(), 20 * 3 * area * 4);
+  EXPECT_EQ(in_layout(desc, Layout::nChw16c).bytes(), 20 * 16 * area * 4);
+  EXPECT_EQ(in_layout(desc, Layout::OIhw16i16o).bytes(), 32 * 16 * area * 4);
+  EXPECT_EQ(in_layout(desc, Layout::OIhw16o16i).bytes(), 32 * 16 * area * 4);
+  EXPECT_EQ(in_layout(desc, Layout::Ohwi16o).bytes(), 32 * 3 * area * 4);
+  EXPECT_EQ(in_layout(desc, Layout::Ohwi16o).elements(), 20 * 3 * area);
+  EXPECT_EQ(as_type(desc, ElementType::u8).bytes(), 20 * 3 * area);
+  EXPECT_EQ((TensorDesc{{7}, ElementType::i32}.bytes()), 28);
+}
+
+TEST(TensorDesc, GivesEveryElementAnOffsetOfItsOwnInsideItsBytes) {
+  for (const Layout layout : kLayouts) {
+    const TensorDesc desc{{20, 35, 3, 2}, ElementType::f32, layout};
+    std::set<std::int64_t> offsets;
+    for_each_index(desc, [&](auto... index) { offsets.insert(desc.offset(index...)); });
+    EXPECT_EQ(static_cast<std::int64_t>(offsets.size()), desc.elements());
+    EXPECT_EQ(*offsets.begin(), 0);
+    EXPECT_LT(*offsets.rbegin(), desc.bytes() / 4);
+  }
+}
+
+TEST(TensorDesc, OrdersElementsAsTheNameOfTheLayoutSays) {
+  const auto offset = [](Layout layout) {
+    return TensorDesc{{64, 48, 3, 5}, ElementType::f32, layout}.offset(18, 33, 2, 1);
+  };
+  EXPECT_EQ(offset(Layout::plain), ((18 * 48 + 33) * 3 + 2) * 5 + 1);
+  EXPECT_EQ(offset(Layout::nChw16c), (((18 * 3 + 2) * 3 + 2) * 5 + 1) * 16 + 1);
+  EXPECT_EQ(offset(Layout::OIhw16i16o), (((1 * 3 + 2) * 3 + 2) * 5 + 1) * 256 + 1 * 16 + 2);
+  EXPECT_EQ(offset(Layout::OIhw16o16i), (((1 * 3 + 2) * 3 + 2) * 5 + 1) * 256 + 2 * 16 + 1);
+  EXPECT_EQ(offset(Layout::Ohwi16o), (((1 * 3 + 2) * 5 + 1) * 48 + 33) * 16 + 2);
+}
+
+TEST(OpDesc, CountsTheMultiplyAddsOfAConvolutionAlikeInAllDirections) {
+  const double expected = 2.0 * 3 * (16 * 4 * 4) * (32 * 9);
+  for (const OpDesc& desc : convolutions({3, 32, 16, 8, 3, 2, 1})) {
+    EXPECT_EQ(desc.flops(), expected) << to_string(desc.kind);
+  }
+  for (const OpDesc& desc : linears(3, 32, 16)) EXPECT_EQ(desc.flops(), 2.0 * 3 * 32 * 16);
+}
+
+TEST(OpDesc, CountsAnUpdatedOperandAsReadAndWritten) {
+  const TensorDesc x = blocked(2, 16, 4, 4);
+  EXPECT_EQ(make_op(OpKind::relu_forward, {x, x}).traffic(), 2 * x.bytes());
+  EXPECT_EQ(in_place(make_op(OpKind::relu_forward, {x})).traffic(), 2 * x.bytes());
+  EXPECT_EQ(in_place(make_op(OpKind::relu_backward, {x, x})).traffic(), 3 * x.bytes());
+}
+
+TEST(OpDesc, NamesAnAccessForEveryOperandOfEveryKind) {
+  for (const OpCase& c : all_cases()) {
+    EXPECT_EQ(operand_accesses(c.desc.kind, c.desc.in_place).size(), c.desc.operands.size())
+        << c.name;
+  }
+}
+
+TEST(OpDesc, NamesEachKindDifferently) {
+  std::set<std::string> names;
+  const int count = static_cast<int>(OpKind::collect_loss) + 1;
+  for (int kind = 0; kind < count; ++kind) names.insert(to_string(static_cast<OpKind>(kind)));
+  EXPECT_EQ(static_cast<int>(names.size()), count);
+}
+
+TEST(DropoutThreshold, IsTheRateInUnitsOfTwoToTheMinus32) {
+  EXPECT_EQ(dropout_threshold(0), 0U);
+  EXPECT_EQ(dropout_threshold(0.5F), 0x80000000U);
+  EXPECT_EQ(dropout_threshold(0.25F), 0x40000000U);
+}
+
+/// Chi-squared of the top byte of `count` numbers; mean 255, deviation 22.6 when uniform.
+template <class Bits>
+double chi_squared(std::uint32_t count, Bits bits) {
+  std::vector<double> bins(256, 0);
+  for (std::uint32_t i = 0; i < count; ++i) bins[bits(i) >> 24] += 1;
+  const double expected = count / 256.0;
+  double sum = 0;
+  for (const double bin : bins) sum += (bin - expected) * (bin - expected) / expected;
+  return sum;
+}
+
+constexpr std::uint32_t kCount = 1U << 20;
+constexpr double kLikely = 255 + 5 * 22.6;
+
+TEST(DropoutBits, AreUniformOverElements) {
+  for (const std::uint64_t iteration : {0U, 1U, 2U, 1000U}) {
+    const std::uint64_t key = dropout_key(1, 2, iteration);
+    EXPECT_LT(chi_squared(kCount, [&](auto i) { return dropout_bits(key, i); }), kLikely);
+    EXPECT_LT(chi_squared(kCount, [&](auto i) { return dropout_bits(key, i) << 24; }), kLikely);
+  }
+}
+
+TEST(DropoutBits, AreUniformOverIterationsKeysAndSeeds) {
+  EXPECT_LT(chi_squared(kCount, [](auto i) { return dropout_bits(dropout_key(1, 2, i), 3); }),
+            kLikely);
+  EXPECT_LT(chi_squared(kCount, [](auto i) { return dropout_bits(dropout_key(1, i, 2), 3); }),
+            kLikely);
+  EXPECT_LT(chi_squared(kCount, [](auto i) { return dropout_bits(dropout_key(i, 1, 2), 3); }),
+            kLikely);
+}
+
+/// In deviations from what independence gives, for keep decisions with probability one half.
+template <class A, class B>
+double correlation(A a, B b) {
+  std::int64_t equal = 0;
+  for (std::uint32_t i = 0; i < kCount; ++i) equal += (a(i) >> 31) == (b(i) >> 31) ? 1 : 0;
+  return std::abs(static_cast<double>(equal) - kCount / 2.0) / std::sqrt(kCount / 4.0);
+}
+
+TEST(DropoutBits, OfNeighboursIterationsAndOpsAreIndependent) {
+  const std::uint64_t key = dropout_key(1, 2, 3);
+  const auto bits = [](std::uint64_t k, std::uint32_t shift) {
+    return [=](std::uint32_t i) { return dropout_bits(k, i + shift); };
+  };
+  for (const std::uint32_t shift : {1U, 2U, 16U, 32U, 1024U, 65536U}) {
+    EXPECT_LT(correlation(bits(key, 0), bits(key, shift)), 5) << shift;
+  }
+  EXPECT_LT(correlation(bits(key, 0), bits(dropout_key(1, 2, 4), 0)), 5);
+  EXPECT_LT(correlation(bits(key, 0), bits(dropout_key(1, 3, 3), 0)), 5);
+  EXPECT_LT(correlation(bits(key, 0), bits(dropout_key(2, 2, 3), 0)), 5);
+}
+
+}  // namespace
+}  // namespace tidepool::nn::testing

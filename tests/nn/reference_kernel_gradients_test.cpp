@@ -1,0 +1,163 @@
+// Every backward kernel against finite differences of its forward kernel.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "nn/kernel_cases.h"
+#include "nn/kernel_testing.h"
+
+namespace tidepool::nn::testing {
+namespace {
+
+/// A forward op, its operands, and the gradient that reaches one of its outputs.
+class ForwardRun {
+ public:
+  /// `weights` is an operand of `backward` with the shape of output `y`.
+  ForwardRun(const OpRun& forward, std::size_t y, const OpRun& backward, std::size_t weights)
+      : forward_(forward), y_(y), backward_(backward), weights_(weights) {}
+
+  /// Sum of output times weight: the function whose gradient the backward kernel gives.
+  [[nodiscard]] double value() const {
+    forward_.run_reference();
+    double sum = 0;
+    for_each_index(forward_.desc().operands[y_], [&](auto... index) {
+      sum += static_cast<double>(forward_.at(y_, index...)) *
+             static_cast<double>(backward_.at(weights_, index...));
+    });
+    return sum;
+  }
+
+  /// Expects operand `gradient` of the backward op to be the derivative by forward operand `x`.
+  void expect_gradient(std::size_t x, std::size_t gradient, double step = 1e-2,
+                       double tolerance = 2e-3) const {
+    double largest = 0;
+    for_each_index(forward_.desc().operands[x], [&](auto... index) {
+      largest = std::max(largest, std::abs(static_cast<double>(backward_.at(gradient, index...))));
+    });
+    for_each_index(forward_.desc().operands[x], [&](auto... index) {
+      float& element = forward_.at(x, index...);
+      const float middle = element;
+      element = middle + static_cast<float>(step);
+      const double above = value();
+      element = middle - static_cast<float>(step);
+      const double below = value();
+      element = middle;
+      EXPECT_NEAR(backward_.at(gradient, index...), (above - below) / (2 * step),
+                  tolerance * largest + 1e-5);
+    });
+  }
+
+ private:
+  const OpRun& forward_;
+  std::size_t y_;
+  const OpRun& backward_;
+  std::size_t weights_;
+};
+
+void check_convolution(const ConvShape& shape) {
+  const std::vector<OpDesc> ops = convolutions(shape);
+  const OpRun forward(ops[0], 1), weights(ops[1], 2);
+  weights.copy_operand(0, forward, 0);
+  weights.run_reference();
+  ForwardRun(forward, 2, weights, 1).expect_gradient(1, 2);
+  if (ops.size() < 3) return;
+  const OpRun data(plain(ops[2]), 3), plain_forward(plain(ops[0]), 1);
+  data.copy_operand(1, plain_forward, 1);
+  data.run_reference();
+  ForwardRun(plain_forward, 2, data, 0).expect_gradient(0, 2);
+}
+
+TEST(ReferenceConvolution, BackwardMatchesFiniteDifferences) {
+  check_convolution({2, 3, 4, 5, 3, 1, 1});
+  check_convolution({2, 3, 2, 6, 3, 2, 1});
+  check_convolution({1, 16, 3, 4, 3, 1, 1});
+  check_convolution({1, 16, 2, 5, 3, 2, 1});
+  check_convolution({1, 17, 3, 4, 1, 2, 0});
+}
+
+TEST(ReferenceBatchNorm, BackwardMatchesFiniteDifferences) {
+  for (const TensorDesc& x : {blocked(3, 5, 2, 3), TensorDesc{{9, 4}}}) {
+    const std::vector<OpDesc> ops = batch_norms(x);
+    const OpRun forward(ops[0], 1), backward(ops[1], 2);
+    forward.run_reference();
+    backward.copy_operand(0, forward, 0);
+    backward.copy_operand(2, forward, 4);
+    backward.copy_operand(3, forward, 5);
+    backward.copy_operand(4, forward, 1);
+    backward.run_reference();
+    const ForwardRun function(forward, 3, backward, 1);
+    function.expect_gradient(0, 5);
+    function.expect_gradient(1, 6);
+    function.expect_gradient(2, 7);
+  }
+}
+
+TEST(ReferenceRelu, BackwardMatchesFiniteDifferences) {
+  const std::vector<OpDesc> ops = relus_and_dropouts(blocked(2, 5, 3, 3));
+  const OpRun forward(ops[0], 1), backward(ops[2], 2);
+  forward.run_reference();
+  backward.copy_operand(0, forward, 1);
+  backward.run_reference();
+  ForwardRun(forward, 1, backward, 1).expect_gradient(0, 2, 1e-5, 2e-2);
+}
+
+TEST(ReferenceMaxPool, BackwardMatchesFiniteDifferences) {
+  for (const OpDesc& attributes : {window_attributes(2, 2, 0), window_attributes(3, 2, 1),
+                                   window_attributes(3, 1, 1), window_attributes(3, 2, 0)}) {
+    const OpDesc desc = max_pools(blocked(2, 3, 6, 6), attributes)[0];
+    const OpRun forward(desc, 1);
+    forward.run_reference();
+    const auto& operands = desc.operands;
+    const OpRun backward(
+        make_op(OpKind::max_pool_backward, {operands[1], operands[2], operands[0]}, attributes), 2);
+    backward.copy_operand(1, forward, 2);
+    backward.run_reference();
+    ForwardRun(forward, 1, backward, 0).expect_gradient(0, 2, 1e-4, 1e-2);
+  }
+}
+
+TEST(ReferenceDropout, BackwardMatchesFiniteDifferences) {
+  const std::vector<OpDesc> ops = relus_and_dropouts(blocked(2, 5, 3, 3));
+  const OpRun forward(ops[4], 1), backward(ops[6], 2);
+  forward.run_reference();
+  backward.copy_operand(1, forward, 3);
+  backward.run_reference();
+  ForwardRun(forward, 2, backward, 0).expect_gradient(0, 2);
+}
+
+TEST(ReferenceLinear, BackwardMatchesFiniteDifferences) {
+  const std::vector<OpDesc> ops = linears(3, 7, 5);
+  const OpRun forward(ops[0], 1), data(ops[1], 2), weights(ops[2], 3);
+  data.copy_operand(1, forward, 1);
+  data.run_reference();
+  weights.copy_operand(0, forward, 0);
+  weights.run_reference();
+  ForwardRun(forward, 3, data, 0).expect_gradient(0, 2);
+  ForwardRun(forward, 3, weights, 1).expect_gradient(1, 2);
+  ForwardRun(forward, 3, weights, 1).expect_gradient(2, 3);
+}
+
+TEST(ReferenceSoftmaxLoss, BackwardMatchesFiniteDifferences) {
+  const std::vector<OpDesc> ops = softmax_losses(4, 6);
+  const OpRun forward(ops[0], 1), backward(ops[1], 2);
+  forward.run_reference();
+  backward.copy_operand(0, forward, 3);
+  backward.copy_operand(1, forward, 1);
+  backward.run_reference();
+  for_each_index(ops[0].operands[0], [&](auto n, auto k, auto, auto) {
+    constexpr float kStep = 1e-2F;
+    float& logit = forward.at(0, n, k);
+    const float middle = logit;
+    logit = middle + kStep;
+    forward.run_reference();
+    const double above = static_cast<double>(forward.at(2, 0));
+    logit = middle - kStep;
+    forward.run_reference();
+    const double below = static_cast<double>(forward.at(2, 0));
+    logit = middle;
+    EXPECT_NEAR(backward.at(2, n, k), (above - below) / (2 * static_cast<double>(kStep)), 1e-4);
+  });
+}
+
+}  // namespace
+}  // namespace tidepool::nn::testing

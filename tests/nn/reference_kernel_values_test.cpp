@@ -1,0 +1,159 @@
+// Hand-checked values, and the properties sub-batches and recomputation rest on.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <tuple>
+
+#include "nn/kernel_cases.h"
+#include "nn/kernel_testing.h"
+
+namespace tidepool::nn::testing {
+namespace {
+
+void set(const OpRun& run, std::size_t operand, std::initializer_list<float> values) {
+  ASSERT_EQ(run.buffer(operand).size(), values.size() * sizeof(float));
+  std::copy(values.begin(), values.end(), run.floats(operand));
+}
+
+std::vector<float> values(const OpRun& run, std::size_t operand) {
+  const float* first = run.floats(operand);
+  return {first, first + run.buffer(operand).size() / sizeof(float)};
+}
+
+TEST(ReferenceConvolution, SlidesItsWindowOverAPaddedImage) {
+  const OpRun run(make_op(OpKind::conv_forward, {{{1, 1, 2, 2}}, {{1, 1, 3, 3}}, {{1, 1, 2, 2}}},
+                          window_attributes(3, 1, 1)),
+                  1);
+  set(run, 0, {1, 2, 3, 4});
+  set(run, 1, {1, 2, 3, 4, 5, 6, 7, 8, 9});
+  run.run_reference();
+  EXPECT_EQ(values(run, 2), (std::vector<float>{77, 67, 47, 37}));
+}
+
+TEST(ReferenceBatchNorm, NormalisesToShiftAndScaleWithTheBiasedVariance) {
+  const TensorDesc x{{4, 1}}, c{{1}};
+  const OpRun run(make_op(OpKind::batch_norm_forward, {x, c, c, x, c, c}), 1);
+  set(run, 0, {1, 3, 5, 7});
+  set(run, 1, {2});
+  set(run, 2, {10});
+  run.run_reference();
+  EXPECT_EQ(run.at(4, 0), 4);
+  EXPECT_EQ(run.at(5, 0), 5);
+  EXPECT_NEAR(run.at(3, 0), 10 - 2 * 3 / std::sqrt(5.00001), 1e-6);
+  EXPECT_NEAR(run.at(3, 3), 10 + 2 * 3 / std::sqrt(5.00001), 1e-6);
+}
+
+TEST(ReferenceBatchNorm, RunningVarianceIsUnbiased) {
+  const TensorDesc c{{1}};
+  OpDesc attributes;
+  attributes.statistics_count = 5;
+  attributes.statistics_momentum = 0.25F;
+  const OpRun run(make_op(OpKind::batch_norm_statistics, {c, c, c, c}, attributes), 1);
+  set(run, 0, {8});
+  set(run, 1, {4});
+  set(run, 2, {4});
+  set(run, 3, {1});
+  run.run_reference();
+  EXPECT_EQ(run.at(2, 0), 0.75F * 4 + 0.25F * 8);
+  EXPECT_EQ(run.at(3, 0), 0.75F * 1 + 0.25F * 5);
+}
+
+TEST(ReferenceMaxPool, KeepsThePositionOfTheFirstMaximum) {
+  const TensorDesc x{{1, 1, 2, 4}}, y{{1, 1, 1, 2}};
+  const OpRun run(make_op(OpKind::max_pool_forward, {x, y, as_type(y, ElementType::u8)},
+                          window_attributes(2, 2, 0)),
+                  1);
+  set(run, 0, {1, 2, 0, 0, 5, 5, 0, 0});
+  run.run_reference();
+  EXPECT_EQ(values(run, 1), (std::vector<float>{5, 0}));
+  EXPECT_EQ(run.buffer(2).data()[0], std::byte{2});
+  EXPECT_EQ(run.buffer(2).data()[1], std::byte{0});
+}
+
+TEST(ReferenceSoftmaxLoss, IsTheMeanOverTheFullBatchOfMinusLogP) {
+  OpDesc attributes;
+  attributes.full_batch = 8;
+  const TensorDesc logits{{2, 2}}, labels{{2}, ElementType::i32};
+  const OpRun run(
+      make_op(OpKind::softmax_loss_forward, {logits, labels, {{1}}, logits}, attributes), 1);
+  set(run, 0, {0, std::log(3.0F), 1000, 0});
+  auto* label = reinterpret_cast<std::int32_t*>(run.buffer(1).data());
+  label[0] = 1;
+  label[1] = 0;
+  run.run_reference();
+  EXPECT_NEAR(run.at(3, 0, 0), 0.25, 1e-6);
+  EXPECT_NEAR(run.at(3, 0, 1), 0.75, 1e-6);
+  EXPECT_NEAR(run.at(3, 1, 0), 1, 1e-6);
+  EXPECT_NEAR(run.at(2, 0), -std::log(0.75) / 8, 1e-6);
+}
+
+TEST(ReferenceSgd, AddsDecayToTheGradientAndMomentumToTheWeight) {
+  const TensorDesc w{{1}};
+  OpDesc attributes;
+  attributes.momentum = 0.5F;
+  attributes.weight_decay = 0.25F;
+  const OpRun run(make_op(OpKind::sgd_update, {w, control_block(), w, w}, attributes), 1);
+  run.control().learning_rate = 0.125F;
+  set(run, 0, {3});
+  set(run, 2, {4});
+  set(run, 3, {8});
+  run.run_reference();
+  EXPECT_EQ(run.at(3, 0), 0.5F * 8 + (3 + 0.25F * 4));
+  EXPECT_EQ(run.at(2, 0), 4 - 0.125F * 8);
+}
+
+OpDesc dropout(std::int64_t batch, std::int64_t first_sample, float rate) {
+  OpDesc attributes;
+  attributes.drop_rate = rate;
+  attributes.random_key = 5;
+  attributes.first_sample = first_sample;
+  const TensorDesc x = blocked(batch, 20, 6, 6);
+  return make_op(OpKind::dropout_forward, {x, control_block(), x, as_type(x, ElementType::u8)},
+                 attributes);
+}
+
+TEST(ReferenceDropout, ZeroesTheRateAndScalesTheRest) {
+  const OpRun run(dropout(50, 0, 0.25F), 1);
+  run.run_reference();
+  std::int64_t zeros = 0;
+  for_each_index(run.desc().operands[0], [&](auto... index) {
+    const float x = run.at(0, index...), y = run.at(2, index...);
+    zeros += y == 0 ? 1 : 0;
+    EXPECT_TRUE(y == 0 || y == x * (1 / 0.75F));
+  });
+  const double elements = static_cast<double>(run.desc().operands[0].elements());
+  EXPECT_NEAR(static_cast<double>(zeros), elements * 0.25, 5 * std::sqrt(elements * 0.25 * 0.75));
+}
+
+TEST(ReferenceDropout, OfSubBatchesIsThatOfTheFullBatch) {
+  const OpRun whole(dropout(6, 0, 0.5F), 1), part(dropout(2, 3, 0.5F), 2);
+  const std::size_t skipped = part.buffer(0).size() / 2 * 3;
+  std::memcpy(part.buffer(0).data(), whole.buffer(0).data() + skipped, part.buffer(0).size());
+  whole.run_reference();
+  part.run_reference();
+  EXPECT_EQ(
+      std::memcmp(part.buffer(2).data(), whole.buffer(2).data() + skipped, part.buffer(2).size()),
+      0);
+}
+
+TEST(ReferenceDropout, DependsOnIterationSeedAndKey) {
+  const OpRun base(dropout(2, 0, 0.5F), 1);
+  base.run_reference();
+  const auto differs = [&](const OpRun& other) {
+    other.run_reference();
+    return std::memcmp(base.buffer(3).data(), other.buffer(3).data(), base.buffer(3).size()) != 0;
+  };
+  const OpRun same(dropout(2, 0, 0.5F), 1), later(dropout(2, 0, 0.5F), 1),
+      seeded(dropout(2, 0, 0.5F), 1);
+  OpDesc other_op = dropout(2, 0, 0.5F);
+  other_op.random_key = 6;
+  later.control().iteration += 1;
+  seeded.control().seed += 1;
+  EXPECT_FALSE(differs(same));
+  EXPECT_TRUE(differs(later));
+  EXPECT_TRUE(differs(seeded));
+  EXPECT_TRUE(differs(OpRun(other_op, 1)));
+}
+
+}  // namespace
+}  // namespace tidepool::nn::testing

@@ -1,0 +1,92 @@
+// What the tests of training share: small graphs, blocked reference kernels, one-line builders.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nn/data/synthetic.h"
+#include "nn/models/model.h"
+#include "nn/reference_run.h"
+#include "nn/training_program.h"
+#include "nn/training_runner.h"
+
+namespace tidepool::nn {
+
+/// The reference kernels on blocked layouts.
+inline const KernelList& blocked_reference_kernels() {
+  static const KernelList list = [] {
+    KernelList blocked = reference_kernels();
+    blocked.name = "reference-blocked";
+    blocked.blocked_layouts = true;
+    return blocked;
+  }();
+  return list;
+}
+
+/// Every kind of layer on shapes that are no multiples of anything: padded channel blocks, a
+/// window that leaves a border, a flatten that must reorder.
+inline Result<Graph> make_crooked_graph() {
+  GraphBuilder b("crooked");
+  ValueId x = b.images({3, 9, 8});
+  const ValueId labels = b.labels();
+  x = b.add("conv1", Conv2d{.channels = 5}, {x});
+  x = b.add("bn1", BatchNorm{}, {x});
+  x = b.add("relu1", Relu{}, {x});
+  x = b.add("drop1", Dropout{0.3F}, {x});
+  x = b.add("conv2", Conv2d{.channels = 18, .window = 3, .stride = 2, .padding = 1}, {x});
+  x = b.add("bn2", BatchNorm{}, {x});
+  x = b.add("relu2", Relu{}, {x});
+  x = b.add("pool", MaxPool{}, {x});
+  x = b.add("flatten", Flatten{}, {x});
+  x = b.add("drop2", Dropout{0.2F}, {x});
+  x = b.add("fc1", Linear{7}, {x});
+  x = b.add("bn3", BatchNorm{}, {x});
+  x = b.add("relu3", Relu{}, {x});
+  x = b.add("fc2", Linear{4}, {x});
+  return b.finish(b.add("loss", SoftmaxCrossEntropy{}, {x, labels}));
+}
+
+inline TrainingProgram build(const Result<Graph>& graph, const TrainingOptions& options,
+                             const KernelList& kernels = reference_kernels()) {
+  EXPECT_TRUE(graph) << graph.error().message;
+  auto program = build_training_program(*graph, options, kernels);
+  EXPECT_TRUE(program) << program.error().message;
+  return std::move(*program);
+}
+
+inline std::unique_ptr<TrainingRunner> make_runner(const TrainingProgram& program,
+                                                   const Dataset& data,
+                                                   const KernelList& kernels = reference_kernels(),
+                                                   const TrainingSettings& settings = {}) {
+  auto runner = TrainingRunner::create(program, kernels, data, settings);
+  EXPECT_TRUE(runner) << runner.error().message;
+  return std::move(*runner);
+}
+
+inline std::vector<float> floats(const std::vector<std::byte>& bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+/// Position of the op, or -1.
+inline OpId find_op(const Program& program, const std::string& name) {
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    if (program.ops[i].name == name) return static_cast<OpId>(i);
+  }
+  return kNone;
+}
+
+inline TensorId find_tensor(const Program& program, const std::string& name) {
+  for (std::size_t i = 0; i < program.tensors.size(); ++i) {
+    if (program.tensors[i].name == name) return static_cast<TensorId>(i);
+  }
+  return kNone;
+}
+
+}  // namespace tidepool::nn

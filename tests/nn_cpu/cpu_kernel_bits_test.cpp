@@ -1,0 +1,95 @@
+// Recomputation and other schedules must repeat a kernel's bits: at other addresses, over other
+// rubbish in the workspace, from another thread.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "nn/kernel_cases.h"
+#include "nn/kernel_testing.h"
+#include "nn/kernels/cpu/threads.h"
+
+namespace tidepool::nn::testing {
+namespace {
+
+std::vector<OpCase> cases() {
+  std::vector<OpCase> cases = all_cases();
+  constexpr ConvShape kLarger[] = {{3, 64, 64, 32, 3, 1, 1},
+                                   {3, 3, 64, 32, 3, 1, 1},
+                                   {5, 256, 256, 8, 3, 1, 1},
+                                   {3, 256, 512, 4, 3, 1, 1},
+                                   {3, 64, 128, 16, 3, 2, 1}};
+  for (const ConvShape& shape : kLarger) {
+    for (const OpDesc& desc : convolutions(shape)) {
+      cases.push_back({std::string("larger ") + to_string(desc.kind), desc});
+    }
+  }
+  for (const OpDesc& desc : linears(100, 512, 512)) cases.push_back({"larger linear", desc});
+  for (const OpDesc& desc : batch_norms(blocked(20, 64, 16, 16))) {
+    cases.push_back({"larger batch norm", desc});
+  }
+  return cases;
+}
+
+void expect_same_bits(const OpRun& actual, const OpRun& expected) {
+  for (std::size_t i = 0; i < expected.desc().operands.size(); ++i) {
+    EXPECT_EQ(
+        std::memcmp(actual.buffer(i).data(), expected.buffer(i).data(), expected.buffer(i).size()),
+        0)
+        << "operand " << i;
+  }
+}
+
+class CpuKernelBits : public ::testing::TestWithParam<int> {
+ protected:
+  void SetUp() override { set_kernel_threads(GetParam()); }
+  void TearDown() override { set_kernel_threads(1); }
+
+  /// Calls `again(kernel, algorithm, run)` for every algorithm of every case and expects it to
+  /// give `run` the bits of a plain run.
+  template <class Again>
+  void expect_repeatable(int shift, Again again) {
+    for (const OpCase& c : cases()) {
+      SCOPED_TRACE(c.name);
+      const auto kernel = cpu_kernels().make(c.desc);
+      for (std::size_t a = 0; a < kernel->algorithms().size(); ++a) {
+        SCOPED_TRACE(kernel->algorithms()[a].name);
+        const OpRun first(c.desc, 1);
+        first.run(*kernel, static_cast<int>(a));
+        const OpRun second(c.desc, 1, shift);
+        again(*kernel, static_cast<int>(a), second);
+        expect_same_bits(second, first);
+      }
+    }
+  }
+};
+
+TEST_P(CpuKernelBits, RepeatOverAnotherWorkspaceContent) {
+  expect_repeatable(
+      0, [](Kernel& kernel, int algorithm, const OpRun& run) { run.run(kernel, algorithm, 0x3f); });
+}
+
+TEST_P(CpuKernelBits, RepeatAtOtherAddresses) {
+  expect_repeatable(
+      5, [](Kernel& kernel, int algorithm, const OpRun& run) { run.run(kernel, algorithm); });
+}
+
+TEST_P(CpuKernelBits, RepeatOnAnotherThreadOfTheSameTeamSize) {
+  expect_repeatable(0, [](Kernel& kernel, int algorithm, const OpRun& run) {
+    std::thread([&] {
+      set_kernel_threads(GetParam());
+      run.run(kernel, algorithm);
+    }).join();
+  });
+}
+
+TEST_P(CpuKernelBits, RepeatInAnotherKernelOfTheSameOp) {
+  expect_repeatable(0, [](Kernel&, int algorithm, const OpRun& run) {
+    const auto other = cpu_kernels().make(run.desc());
+    run.run(*other, algorithm);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, CpuKernelBits, ::testing::Values(1, 2));
+
+}  // namespace
+}  // namespace tidepool::nn::testing

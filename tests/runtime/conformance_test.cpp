@@ -1,0 +1,147 @@
+// One suite for evaluator, simulator and runtime: random programs under random strategies and
+// budgets. Times agree to the nanosecond, values with the program's own meaning, at any speed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "support/random_program.h"
+#include "support/tag_runner.h"
+#include "device/fake/fake_device.h"
+#include "plan/check.h"
+#include "plan/lower.h"
+#include "runtime/executor.h"
+#include "sim/simulate.h"
+
+namespace tidepool {
+namespace {
+
+using testing::random_machine;
+using testing::random_program;
+using testing::random_strategy;
+using testing::run_in_order;
+using testing::TagRunner;
+
+struct Case {
+  Program program;
+  Machine machine;
+  Budget budget;
+  Lowered lowered;
+};
+
+/// Lowers a drawn strategy under a drawn budget; nullopt when it fits no way but streaming is off.
+std::optional<Case> draw(std::uint64_t seed) {
+  Case c;
+  c.program = random_program(seed);
+  c.machine = random_machine(seed);
+  Random random(seed);
+  Lowering lowering(c.program, c.machine);
+  const double density = 1 - std::pow(random.uniform(), 2);
+  const Strategy strategy = random_strategy(c.program, lowering.index(), density, seed);
+  const LoadProfile profile = load_profile(c.program, lowering.index(), c.machine.alignment,
+                                           strategy.algorithms);
+  const Bytes least = smallest_budget(c.program, c.machine.alignment).bytes;
+  const double share = random.uniform() * 1.1;
+  c.budget.device = least + static_cast<Bytes>(share * static_cast<double>(profile.peak - least));
+  c.budget.device = std::max(c.budget.device, least);
+  auto lowered = lowering.lower(strategy, c.budget);
+  if (!lowered) {
+    ADD_FAILURE() << "seed " << seed << ": " << lowered.error().message;
+    return std::nullopt;
+  }
+  c.lowered = std::move(*lowered);
+  return c;
+}
+
+FakeScript planned_speeds(const Case& c) {
+  FakeScript script;
+  script.op_time = [&c](const WorkLabel& label) {
+    if (label.op < 0) return Nanos{0};
+    return c.program.ops[static_cast<std::size_t>(label.op)]
+        .algorithms[static_cast<std::size_t>(label.algorithm)]
+        .time;
+  };
+  script.copy_time = [&c](CopyDirection direction, Bytes bytes) {
+    return (direction == CopyDirection::to_host ? c.machine.to_host : c.machine.to_device).time(bytes);
+  };
+  return script;
+}
+
+class Conformance : public ::testing::TestWithParam<int> {};
+
+TEST_P(Conformance, EvaluatorSimulatorAndFakeDeviceAgreeToTheNanosecond) {
+  for (int i = 0; i < 50; ++i) {
+    const auto seed = static_cast<std::uint64_t>(GetParam() * 1000 + i);
+    SCOPED_TRACE(seed);
+    auto drawn = draw(seed);
+    ASSERT_TRUE(drawn);
+    const Case& c = *drawn;
+    ASSERT_LE(c.lowered.plan.device_bytes, c.budget.device);
+    const auto proof = check(c.program, c.lowered.plan, {c.budget.device, 0});
+    ASSERT_TRUE(proof) << proof.error().message;
+
+    constexpr int kIterations = 28;
+    const Simulation simulation =
+        simulate(c.program, c.lowered.plan, c.machine, kIterations);
+    EXPECT_EQ(simulation.iteration_time, c.lowered.iteration_time);
+    const Nanos base = simulation.iteration_end[kIterations - 2];
+    for (std::size_t s = 0; s < c.lowered.steps.size(); ++s) {
+      EXPECT_EQ(simulation.iterations.back()[s].start - base, c.lowered.steps[s].start);
+      EXPECT_EQ(simulation.iterations.back()[s].end - base, c.lowered.steps[s].end);
+    }
+
+    FakeDevice device(planned_speeds(c));
+    TagRunner runner(c.program);
+    Executor executor(c.program, c.lowered.plan, device, runner);
+    constexpr int kFakeIterations = 4;
+    const RunReport report = executor.run(kFakeIterations);
+    ASSERT_EQ(device.records().size(),
+              kFakeIterations * c.lowered.plan.steady.instructions.size());
+    for (int it = 0; it < kFakeIterations; ++it) {
+      for (std::size_t s = 0; s < c.lowered.steps.size(); ++s) {
+        const FakeRecord& record =
+            device.records()[static_cast<std::size_t>(it) * c.lowered.steps.size() + s];
+        const Span span{record.start, record.end};
+        ASSERT_EQ(span, simulation.iterations[static_cast<std::size_t>(it)][s]);
+      }
+    }
+    EXPECT_EQ(report.iterations, kFakeIterations);
+    EXPECT_THAT(device.races(), ::testing::IsEmpty());
+    EXPECT_LE(executor.arena_peak(), c.budget.device);
+  }
+}
+
+TEST_P(Conformance, ValuesAreThoseOfTheProgramAtAnySpeed) {
+  for (int i = 0; i < 20; ++i) {
+    const auto seed = static_cast<std::uint64_t>(GetParam() * 1000 + i);
+    SCOPED_TRACE(seed);
+    auto drawn = draw(seed);
+    ASSERT_TRUE(drawn);
+    const Case& c = *drawn;
+    constexpr int kIterations = 4;
+    TagRunner meaning(c.program);
+    run_in_order(c.program, c.lowered.strategy.algorithms, kIterations, meaning);
+    for (std::uint64_t speed = 0; speed < 10; ++speed) {
+      Random random(seed * 31 + speed);
+      FakeScript script;
+      script.op_time = [&](const WorkLabel&) { return Nanos{static_cast<Nanos::rep>(random.below(9000))}; };
+      script.copy_time = [&](CopyDirection, Bytes) {
+        return Nanos{static_cast<Nanos::rep>(random.below(random.below(4) == 0 ? 200'000 : 9000))};
+      };
+      FakeDevice device(script);
+      TagRunner runner(c.program);
+      Executor executor(c.program, c.lowered.plan, device, runner);
+      executor.enter();
+      executor.run(kIterations);
+      executor.exit();
+      EXPECT_THAT(device.races(), ::testing::IsEmpty());
+      EXPECT_EQ(runner.seen(), meaning.seen());
+      EXPECT_EQ(runner.final_values(), meaning.final_values());
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, Conformance, ::testing::Range(0, 8));
+
+}  // namespace
+}  // namespace tidepool

@@ -1,0 +1,115 @@
+// TagRunner: an OpRunner whose kernels hash. Every word of a value holds its tag mixed with the
+// word's position, so torn, shifted, stale or foreign bytes are seen wherever they are read.
+#pragma once
+
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "base/random.h"
+#include "runtime/op_runner.h"
+
+namespace tidepool::testing {
+
+inline void write_tag(std::byte* to, Bytes bytes, std::uint64_t tag) {
+  for (Bytes i = 0; i * 8 < bytes; ++i) {
+    const std::uint64_t word = tag ^ mix64(static_cast<std::uint64_t>(i));
+    std::memcpy(to + i * 8, &word, static_cast<std::size_t>(std::min<Bytes>(8, bytes - i * 8)));
+  }
+}
+
+/// The tag of a whole value; a hash that equals no tag when the bytes are not one whole value.
+inline std::uint64_t read_tag(const std::byte* from, Bytes bytes) {
+  std::uint64_t tag = 0;
+  std::uint64_t damage = 0;
+  for (Bytes i = 0; (i + 1) * 8 <= bytes; ++i) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, from + i * 8, 8);
+    word ^= mix64(static_cast<std::uint64_t>(i));
+    if (i == 0) tag = word;
+    if (word != tag) damage = hash_combine(damage, word + static_cast<std::uint64_t>(i));
+  }
+  return damage == 0 ? tag : hash_combine(tag, damage);
+}
+
+class TagRunner : public OpRunner {
+ public:
+  explicit TagRunner(const Program& program) : program_(program) {}
+
+  void launch(const OpCall& call, NativeStream) override {
+    const Op& op = program_.ops[static_cast<std::size_t>(call.op)];
+    std::uint64_t hash = hash_combine(static_cast<std::uint64_t>(call.op),
+                                      static_cast<std::uint64_t>(call.algorithm));
+    if (op.random) hash = hash_combine(hash, static_cast<std::uint64_t>(call.iteration));
+    for (std::size_t k = 0; k < op.accesses.size(); ++k) {
+      if (op.accesses[k].mode == AccessMode::write) continue;
+      hash = hash_combine(hash, read_tag(call.pointers[k], bytes(op.accesses[k].tensor)));
+    }
+    if (call.workspace != nullptr) {
+      const Bytes size = op.algorithms[static_cast<std::size_t>(call.algorithm)].workspace;
+      write_tag(call.workspace, size, 0xdeadULL);
+    }
+    for (std::size_t k = 0; k < op.accesses.size(); ++k) {
+      if (op.accesses[k].mode == AccessMode::read) continue;
+      write_tag(call.pointers[k], bytes(op.accesses[k].tensor), hash_combine(hash, k));
+    }
+    if (op.place == OpPlace::host) {
+      const std::lock_guard lock(mutex_);
+      seen_[{call.iteration, call.op}] = hash;
+    }
+  }
+  void load(TensorId tensor, std::byte* to) override {
+    write_tag(to, bytes(tensor), mix64(static_cast<std::uint64_t>(tensor) + 77));
+  }
+  void store(TensorId tensor, const std::byte* from) override {
+    const std::lock_guard lock(mutex_);
+    final_[tensor] = read_tag(from, bytes(tensor));
+  }
+
+  /// What host ops saw, by (iteration, op), and the final persistent values.
+  using Seen = std::map<std::pair<std::int64_t, OpId>, std::uint64_t>;
+  [[nodiscard]] const Seen& seen() const { return seen_; }
+  [[nodiscard]] const std::map<TensorId, std::uint64_t>& final_values() const { return final_; }
+
+ private:
+  [[nodiscard]] Bytes bytes(TensorId t) const {
+    return program_.tensors[static_cast<std::size_t>(t)].bytes;
+  }
+  const Program& program_;
+  std::mutex mutex_;
+  Seen seen_;
+  std::map<TensorId, std::uint64_t> final_;
+};
+
+/// The program's own meaning: every op in order, every tensor in a buffer of its own.
+inline void run_in_order(const Program& program, std::span<const std::int32_t> algorithms,
+                         std::int64_t iterations, OpRunner& runner) {
+  std::vector<std::vector<std::byte>> buffers;
+  for (const Tensor& t : program.tensors) buffers.emplace_back(static_cast<std::size_t>(t.bytes));
+  for (std::size_t t = 0; t < buffers.size(); ++t) {
+    if (program.tensors[t].persistent) runner.load(static_cast<TensorId>(t), buffers[t].data());
+  }
+  for (std::int64_t i = 0; i < iterations; ++i) {
+    for (std::size_t op = 0; op < program.ops.size(); ++op) {
+      std::vector<std::byte*> pointers;
+      for (const Access& a : program.ops[op].accesses) {
+        pointers.push_back(buffers[static_cast<std::size_t>(a.tensor)].data());
+      }
+      const auto choice = static_cast<std::size_t>(algorithms[op]);
+      std::vector<std::byte> workspace(
+          static_cast<std::size_t>(program.ops[op].algorithms[choice].workspace));
+      OpCall call;
+      call.op = static_cast<OpId>(op);
+      call.algorithm = algorithms[op];
+      call.iteration = i;
+      call.pointers = pointers;
+      call.workspace = workspace.empty() ? nullptr : workspace.data();
+      runner.launch(call, nullptr);
+    }
+  }
+  for (std::size_t t = 0; t < buffers.size(); ++t) {
+    if (program.tensors[t].persistent) runner.store(static_cast<TensorId>(t), buffers[t].data());
+  }
+}
+
+}  // namespace tidepool::testing
