@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "ir/load_profile.h"
+#include "plan/check.h"
 #include "plan/emit.h"
 #include "plan/order.h"
 
@@ -257,6 +258,7 @@ Result<Lowered> Lowering::lower(const Strategy& strategy, const Budget& budget,
   best->pass_times = pass_times_;
   best->plan.program = program_.name;
   best->plan.planner = strategy.planner;
+  assert(check(program_, best->plan, {budget.device, budget.host}));
   return std::move(*best);
 }
 

@@ -40,6 +40,7 @@ SwapCandidates::SwapCandidates(const Program& program, const AccessIndex& index,
   start_.push_back(now);
   const LoadProfile profile = load_profile(program, index, machine.alignment, algorithms_);
   load_ = profile.at_op;
+  integrate(load_, area_);
   for (GapId g = 0; g < static_cast<GapId>(index.gaps().size()); ++g) {
     const Gap& gap = index.gaps()[at(g)];
     const bool large = program.tensors[at(gap.tensor)].bytes >= kSmallest;
@@ -65,78 +66,75 @@ void SwapCandidates::take_out(std::vector<Bytes>& load, GapId g) const {
   }
 }
 
+void SwapCandidates::integrate(std::span<const Bytes> load, std::vector<double>& area) const {
+  area.resize(load.size() + 1);
+  double sum = 0;
+  for (std::size_t op = 0; op < load.size(); ++op) {
+    area[op] = sum;
+    sum += static_cast<double>(load[op]) * to_seconds(start_[op + 1] - start_[op]);
+  }
+  area.back() = sum;
+}
+
 double SwapCandidates::score(SwapScore score, GapId g, std::span<const Bytes> load) const {
+  std::vector<double> area;
+  integrate(load, area);
+  return score_by_area(score, g, area);
+}
+
+double SwapCandidates::score_by_area(SwapScore score, GapId g, std::span<const double> area) const {
   const Gap& gap = index_.gaps()[at(g)];
+  if (score == SwapScore::wdoa || score == SwapScore::swdoa) {
+    const double span = area[at(gap.to)] - area[at(gap.from) + 1];
+    return gap.wraps ? span + area.back() : span;
+  }
   const Bytes bytes = program_.tensors[at(gap.tensor)].bytes;
   const double absence = to_seconds(duration(gap) - machine_.to_host.time(bytes) -
                                     machine_.to_device.time(bytes));
   const double size = static_cast<double>(bytes);
   if (score == SwapScore::doa) return absence;
-  if (score == SwapScore::aoa) return absence >= 0 ? absence * size : absence / size;
-  double area = 0;
-  for (OpId op = 0; op < static_cast<OpId>(load.size()); ++op) {
-    if (!spans(gap, op)) continue;
-    area += static_cast<double>(load[at(op)]) * to_seconds(start_[at(op) + 1] - start_[at(op)]);
-  }
-  return area;
+  return absence >= 0 ? absence * size : absence / size;
 }
 
 SwapCandidates::Selection SwapCandidates::select(SwapScore kind, Bytes limit) const {
   Selection result;
   result.strategy = keep_everything(program_, index_, algorithms_);
   Strategy& strategy = result.strategy;
-  strategy.reasons.assign(strategy.gaps.size(), "kept: the load fits without it");
   std::vector<Bytes> load = load_;
-  std::vector<GapId> left = candidates_;
-  const auto value = [&](GapId g) {
-    return score(kind, g, kind == SwapScore::swdoa ? std::span<const Bytes>(load) : load_);
-  };
-  const auto take = [&](GapId g, std::string reason) {
+  std::vector<double> area = area_;
+  const auto value = [&](GapId g) { return score_by_area(kind, g, area); };
+  const auto take = [&](GapId g) {
     strategy.gaps[at(g)] = Decision::swap;
-    strategy.reasons[at(g)] = std::move(reason);
     take_out(load, g);
+    if (kind == SwapScore::swdoa) integrate(load, area);
   };
-  if (kind != SwapScore::swdoa) {
-    std::vector<std::pair<double, GapId>> ranked;
-    for (const GapId g : left) ranked.emplace_back(-value(g), g);
-    std::sort(ranked.begin(), ranked.end());
-    for (std::size_t i = 0; i < ranked.size(); ++i) left[i] = ranked[i].second;
-  }
+  // The best of a list by score; the first of equals.
+  const auto best_of = [&](const std::vector<GapId>& list) {
+    return std::max_element(list.begin(), list.end(),
+                            [&](GapId a, GapId b) { return value(a) < value(b); });
+  };
+
+  std::vector<GapId> left = candidates_;
   while (!left.empty() && load[at(peak_op(load))] > limit) {
-    auto best = left.begin();
-    double best_value = value(*best);
-    if (kind == SwapScore::swdoa) {
-      for (auto it = std::next(left.begin()); it != left.end(); ++it) {
-        const double v = value(*it);
-        if (v > best_value) {
-          best = it;
-          best_value = v;
-        }
-      }
-    }
-    take(*best, fmt::format("swapped: candidate {} by {} ({:.4g})", ++result.candidates_used,
-                            to_string(kind), best_value));
+    const auto best = best_of(left);
+    result.picks.push_back({*best, value(*best), true});
+    take(*best);
     left.erase(best);
   }
-  // Below load_min: any gap over the current peak, largest score first (spec, Selection).
+  // Below load_min: any gap over the current peak (spec, Selection).
+  std::vector<GapId> over_peak;
   while (load[at(peak_op(load))] > limit) {
     const OpId peak = peak_op(load);
-    GapId best = kNone;
-    double best_value = 0;
+    over_peak.clear();
     for (GapId g = 0; g < static_cast<GapId>(index_.gaps().size()); ++g) {
       const Gap& gap = index_.gaps()[at(g)];
-      if (gap.kind != GapKind::device || strategy.gaps[at(g)] != Decision::keep) continue;
-      if (!spans(gap, peak)) continue;
-      const double v = value(g);
-      if (best == kNone || v > best_value) {
-        best = g;
-        best_value = v;
-      }
+      const bool free = gap.kind == GapKind::device && strategy.gaps[at(g)] == Decision::keep;
+      if (free && spans(gap, peak)) over_peak.push_back(g);
     }
-    if (best == kNone) break;
-    take(best, fmt::format("swapped: beyond the candidates, over the peak at op '{}', by {} ({:.4g})",
-                           program_.ops[at(peak)].name, to_string(kind), best_value));
-    ++result.others_used;
+    if (over_peak.empty()) break;
+    const GapId best = *best_of(over_peak);
+    result.picks.push_back({best, value(best), false});
+    take(best);
   }
   result.peak = load[at(peak_op(load))];
   return result;
@@ -174,30 +172,34 @@ class AutoSwap : public Planner {
       output.lowered = std::move(*lowered);
       chosen = &s;
     }
-    const Bytes load_min = candidates.load_min();
     if (chosen == nullptr) {
       output.notes.push_back(fmt::format(
           "no selection fits {}: the streaming schedule is used; the smallest load with every "
           "candidate swapped (load_min) is {}",
-          format_bytes(budget.device), format_bytes(load_min)));
+          format_bytes(budget.device), format_bytes(candidates.load_min())));
       output.strategy = candidates.select(SwapScore::swdoa, 0).strategy;
-      output.strategy.planner = "autoswap";
+      output.strategy.planner = kName;
       return output;
     }
-    output.strategy = chosen->selection.strategy;
+    output.lowered->strategy.reasons = reasons(*chosen);
+    output.strategy = output.lowered->strategy;
+    const auto used = std::count_if(chosen->selection.picks.begin(), chosen->selection.picks.end(),
+                                    [](const auto& pick) { return pick.candidate; });
+    const auto others = static_cast<std::ptrdiff_t>(chosen->selection.picks.size()) - used;
     output.notes.push_back(fmt::format("score {} at load limit {}: {} of {} candidates",
-                                       to_string(chosen->score), format_bytes(chosen->limit),
-                                       chosen->selection.candidates_used,
+                                       to_string(chosen->score), format_bytes(chosen->limit), used,
                                        candidates.candidates().size()));
-    if (chosen->selection.others_used > 0) {
+    if (others > 0) {
       output.notes.push_back(fmt::format(
-          "the budget is below load_min ({}): {} gaps beyond the candidates are swapped too",
-          format_bytes(load_min), chosen->selection.others_used));
+          "load_min is {}: {} gaps beyond the candidates are swapped too",
+          format_bytes(candidates.load_min()), others));
     }
     return output;
   }
 
  private:
+  static constexpr const char* kName = "autoswap";
+
   struct Scored {
     SwapCandidates::Selection selection;
     SwapScore score{};
@@ -213,12 +215,16 @@ class AutoSwap : public Planner {
                                               0.88, 0.84, 0.8,  0.7,  0.5,  0.0};
     std::vector<Scored> scored;
     for (const SwapScore score : kSwapScores) {
+      std::size_t last_picks = 0;
       for (const double factor : kTighter) {
         Scored s;
         s.score = score;
         s.limit = static_cast<Bytes>(static_cast<double>(budget) * factor);
         s.selection = candidates.select(score, s.limit);
-        s.selection.strategy.planner = "autoswap";
+        // A tighter limit only adds picks: the same number is the same selection.
+        if (factor < 1.0 && s.selection.picks.size() == last_picks) continue;
+        last_picks = s.selection.picks.size();
+        s.selection.strategy.planner = kName;
         const Evaluation evaluation =
             lowering.evaluator().evaluate(s.selection.strategy, {budget, true});
         if (!evaluation.feasible) continue;
@@ -227,6 +233,19 @@ class AutoSwap : public Planner {
       }
     }
     return scored;
+  }
+
+  static std::vector<std::string> reasons(const Scored& chosen) {
+    const Strategy& strategy = chosen.selection.strategy;
+    std::vector<std::string> out(strategy.gaps.size(), "kept: the load fits without it");
+    for (std::size_t i = 0; i < chosen.selection.picks.size(); ++i) {
+      const SwapCandidates::Pick& pick = chosen.selection.picks[i];
+      out[at(pick.gap)] =
+          fmt::format("{}, pick {} by {} (score {:.4g})",
+                      pick.candidate ? "candidate" : "beyond the candidates", i + 1,
+                      to_string(chosen.score), pick.score);
+    }
+    return out;
   }
 };
 

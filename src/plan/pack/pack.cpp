@@ -32,35 +32,39 @@ std::vector<std::int32_t> by_size_descending(const PackProblem& problem) {
 
 Packing place_in_order(const PackProblem& problem, std::span<const std::int32_t> order,
                        bool choose_smallest_hole) {
-  constexpr Bytes kNotPlaced = -1;
+  constexpr Bytes kNone = -1;
   Packing packing;
-  packing.offsets.assign(problem.sizes.size(), kNotPlaced);
-  std::vector<std::pair<Bytes, Bytes>> taken;  // [begin, end) of placed conflicting buffers
+  packing.offsets.assign(problem.sizes.size(), kNone);
+  // All placed buffers by offset; those that conflict with the current one carry its mark. Walking
+  // the whole list costs less than sorting the neighbours anew for every buffer.
+  std::vector<std::pair<Bytes, std::int32_t>> placed;
+  placed.reserve(order.size());
+  std::vector<std::int32_t> mark(problem.sizes.size(), -1);
   for (const std::int32_t id : order) {
     const auto buffer = static_cast<std::size_t>(id);
-    taken.clear();
     for (const std::int32_t other : problem.conflicts(buffer)) {
-      const auto o = static_cast<std::size_t>(other);
-      if (packing.offsets[o] != kNotPlaced) {
-        taken.emplace_back(packing.offsets[o], packing.offsets[o] + problem.sizes[o]);
-      }
+      mark[static_cast<std::size_t>(other)] = id;
     }
-    std::sort(taken.begin(), taken.end());
     const Bytes size = problem.sizes[buffer];
-    Bytes best = kNotPlaced;
+    Bytes best = kNone;
     Bytes best_hole = std::numeric_limits<Bytes>::max();
     Bytes top = 0;
-    for (const auto& [begin, end] : taken) {
+    for (const auto& [begin, other] : placed) {
+      const auto o = static_cast<std::size_t>(other);
+      if (mark[o] != id) continue;
       const Bytes hole = begin - top;
       if (hole >= size && hole < best_hole) {
         best = top;
         best_hole = hole;
         if (!choose_smallest_hole) break;
       }
-      top = std::max(top, end);
+      top = std::max(top, begin + problem.sizes[o]);
     }
-    packing.offsets[buffer] = best == kNotPlaced ? top : best;
-    packing.footprint = std::max(packing.footprint, packing.offsets[buffer] + size);
+    const Bytes offset = best == kNone ? top : best;
+    packing.offsets[buffer] = offset;
+    packing.footprint = std::max(packing.footprint, offset + size);
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), std::pair(offset, id)),
+                  std::pair(offset, id));
   }
   return packing;
 }

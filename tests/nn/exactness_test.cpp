@@ -1,0 +1,105 @@
+// Promise 1 (DESIGN.md section 5) with real kernels on the fake device: training inside a budget is
+// bit for bit training in program order with all the memory there is.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "device/fake/fake_device.h"
+#include "ir/load_profile.h"
+#include "nn/data/synthetic.h"
+#include "nn/models/model.h"
+#include "nn/reference_run.h"
+#include "nn/training_runner.h"
+#include "planners/registry.h"
+#include "runtime/executor.h"
+
+namespace tidepool::nn {
+namespace {
+
+constexpr std::int64_t kIterations = 3;
+
+struct Setting {
+  const char* model;
+  Storage storage;
+  int percent;  ///< of the unlimited peak; 0: the smallest feasible budget
+};
+
+std::string name_of(const ::testing::TestParamInfo<Setting>& info) {
+  std::string model = info.param.model;
+  std::erase(model, '-');
+  return model + (info.param.storage == Storage::separate ? "Separate" : "InPlace") +
+         std::to_string(info.param.percent);
+}
+
+class Exactness : public ::testing::TestWithParam<Setting> {};
+
+TEST_P(Exactness, LossesAndWeightsAreThoseOfUnlimitedTraining) {
+  constexpr Bytes kAlignment = 64;
+  const Setting& setting = GetParam();
+  const auto graph = build_model(setting.model);
+  ASSERT_TRUE(graph) << graph.error().message;
+  TrainingOptions options;
+  options.batch = 4;
+  options.storage = setting.storage;
+  auto training = build_training_program(*graph, options, reference_kernels());
+  ASSERT_TRUE(training) << training.error().message;
+  const SyntheticDataset data(training->image, training->classes, 64);
+
+  Machine machine;
+  machine.alignment = kAlignment;
+  machine.to_host = machine.to_device = {1e9, Nanos{1000}};
+  machine.compute = {1e11, 1e10, Nanos{1000}, 1, 0};
+  apply_cost_model(machine, training->program);
+  const AccessIndex index(training->program);
+  const Bytes peak = load_profile(training->program, index, kAlignment,
+                                  least_workspace_algorithms(training->program))
+                         .peak;
+  const Bytes smallest = smallest_budget(training->program, kAlignment).bytes;
+  const Bytes budget = setting.percent == 0 ? smallest : std::max(smallest, peak * setting.percent / 100);
+
+  for (const PlannerInfo& info : planner_list()) {
+    SCOPED_TRACE(info.name);
+    FixedWorkload workload(training->program);
+    const auto planned = make_plan(*info.make(), workload, machine, {budget, 0}, {});
+    if (!planned && info.name == "none") {
+      EXPECT_EQ(planned.error().code, ErrorCode::infeasible);
+      continue;
+    }
+    ASSERT_TRUE(planned) << planned.error().message;
+
+    auto inside = TrainingRunner::create(*training, reference_kernels(), data, {});
+    auto unlimited = TrainingRunner::create(*training, reference_kernels(), data, {});
+    ASSERT_TRUE(inside && unlimited);
+    FakeDevice device(FakeScript{});
+    Executor executor(training->program, planned->lowered.plan, device, **inside);
+    executor.enter();
+    executor.run(kIterations);
+    executor.exit();
+    run_reference(*training, **unlimited, kIterations);
+
+    EXPECT_LE(executor.arena_peak(), budget);
+    EXPECT_THAT(device.races(), ::testing::IsEmpty());
+    EXPECT_EQ((*inside)->losses(), (*unlimited)->losses());
+    for (std::size_t t = 0; t < training->program.tensors.size(); ++t) {
+      const Tensor& tensor = training->program.tensors[t];
+      if (!tensor.persistent) continue;
+      EXPECT_TRUE((*inside)->value(static_cast<TensorId>(t)) ==
+                  (*unlimited)->value(static_cast<TensorId>(t)))
+          << tensor.name;
+    }
+  }
+}
+
+std::vector<Setting> settings() {
+  std::vector<Setting> all;
+  for (const char* model : {"tiny-vgg", "mlp"}) {
+    for (const Storage storage : {Storage::in_place, Storage::separate}) {
+      for (const int percent : {110, 100, 75, 50, 0}) all.push_back({model, storage, percent});
+    }
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Exactness, ::testing::ValuesIn(settings()), name_of);
+
+}  // namespace
+}  // namespace tidepool::nn
