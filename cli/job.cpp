@@ -297,6 +297,16 @@ Result<Nanos> reference_iteration(const Job& job, ProgressSink& progress) {
   return time;
 }
 
+Result<Machine> device_machine(const Job& job, ProgressSink& progress) {
+  Nanos reference{1};
+  if (job.needs_reference()) {
+    const auto known = reference_iteration(job, progress);
+    if (!known) return fail(known.error());
+    reference = *known;
+  }
+  return job.machine(reference);
+}
+
 void remember_reference(const Job& job, Nanos iteration) {
   const std::filesystem::path file = cache_file(job);
   if (file.empty()) return;

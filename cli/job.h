@@ -95,7 +95,9 @@ Result<void> measure(Job& job, const Machine& machine, int iterations, bool all,
 
 /// The time of a VGG16 iteration at batch 100 on this device, from the cache or measured now.
 Result<Nanos> reference_iteration(const Job& job, ProgressSink& progress);
-/// Remembers it (best effort).
+/// The job's device as a machine, its link from --link or from the reference iteration.
+Result<Machine> device_machine(const Job& job, ProgressSink& progress);
+/// Remembers the reference iteration (best effort).
 void remember_reference(const Job& job, Nanos iteration);
 
 /// Sum of the device ops' times with the policy's algorithms.

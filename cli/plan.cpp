@@ -57,13 +57,7 @@ Result<Subject> measured(const PlanArguments& a) {
     return fail(early.error());
   }
   TerminalProgress progress;
-  Nanos reference{1'000'000'000};
-  if (job->needs_reference()) {
-    const auto known = reference_iteration(*job, progress);
-    if (!known) return fail(known.error());
-    reference = *known;
-  }
-  const auto machine = job->machine(reference);
+  const auto machine = device_machine(*job, progress);
   if (!machine) return fail(machine.error());
   constexpr int kIterations = 3;
   if (auto done = measure(*job, *machine, kIterations, false, progress); !done) {

@@ -41,13 +41,7 @@ Result<int> profile(const ProfileArguments& a, bool json) {
   auto job = Job::make(a.job);
   if (!job) return fail(job.error());
   TerminalProgress progress;
-  Nanos reference{1'000'000'000};
-  if (job->needs_reference()) {
-    const auto known = reference_iteration(*job, progress);
-    if (!known) return fail(known.error());
-    reference = *known;
-  }
-  const auto machine = job->machine(reference);
+  const auto machine = device_machine(*job, progress);
   if (!machine) return fail(machine.error());
   if (auto done = measure(*job, *machine, a.iterations, true, progress); !done) {
     return fail(done.error());

@@ -242,17 +242,9 @@ Result<int> train(const TrainArguments& arguments, bool json) {
   apply_timings(unlimited_planned->lowered.plan, timings, job.program());
   const Nanos compute = compute_time(job.program(), job.policy());
 
-  Nanos reference = compute;
-  if (job.needs_reference()) {
-    if (job.is_reference()) {
-      remember_reference(job, compute);
-    } else {
-      const auto known = reference_iteration(job, progress);
-      if (!known) return fail(known.error());
-      reference = *known;
-    }
-  }
-  const auto machine = job.machine(reference);
+  const bool is_reference = job.needs_reference() && job.is_reference();
+  if (is_reference) remember_reference(job, compute);
+  const auto machine = is_reference ? job.machine(compute) : device_machine(job, progress);
   if (!machine) return fail(machine.error());
 
   FixedWorkload workload(job.program());
