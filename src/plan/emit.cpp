@@ -36,7 +36,7 @@ class Emitter {
       placement_[i] = static_cast<PlacementId>(plan_.placements.size());
       plan_.placements.push_back(placement_of(all[i], in_.offsets[i]));
     }
-    for (const InstanceId id : in_.instances.boundary) {
+    for (const LifeId id : in_.expansion.boundary) {
       if (id != kNone) plan_.boundary.push_back(placement_[at(id)]);
     }
   }
@@ -48,26 +48,26 @@ class Emitter {
       const StepWait& wait = step.waits[at(s)];
       if (wait.index != kNone) out.waits.push_back({s, wait.index, wait.iteration});
     }
-    const std::size_t id = at(step.id);
-    if (step.kind == StepKind::op) {
-      out.kind = InstructionKind::op;
-      out.op = step.id;
-      out.algorithm = in_.strategy.algorithms[id];
-      out.guard = in_.program.ops[id].guard;
-      for (const InstanceId i : in_.instances.op_operands[id]) {
-        out.operands.push_back(placement_[at(i)]);
-      }
-      if (const InstanceId workspace = in_.instances.op_workspace[id]; workspace != kNone) {
-        out.workspace_offset = in_.offsets[at(workspace)];
-        out.workspace_bytes = in_.instances.all[at(workspace)].bytes;
-      }
-      return out;
+    if (step.kind != StepKind::op) {
+      const Move& move = in_.expansion.moves[at(step.id)];
+      const PlacementId device = placement_[at(move.device)];
+      const PlacementId host = placement_[at(move.host)];
+      return move.out ? copy(std::move(out), device, host) : copy(std::move(out), host, device);
     }
-    const bool to_host = step.kind == StepKind::copy_out;
-    const InstanceId host = in_.instances.gap_host[id];
-    const InstanceId device = to_host ? in_.instances.gap_before[id] : in_.instances.gap_after[id];
-    return copy(std::move(out), placement_[at(to_host ? device : host)],
-                placement_[at(to_host ? host : device)]);
+    const Call& call = in_.expansion.calls[at(step.id)];
+    const Op& op = in_.program.ops[at(call.op)];
+    out.kind = InstructionKind::op;
+    out.op = call.op;
+    out.algorithm = in_.strategy.algorithms[at(call.op)];
+    out.guard = op.guard;
+    for (std::size_t k = 0; k < op.accesses.size(); ++k) {
+      out.operands.push_back(placement_[at(in_.expansion.operands[at(call.first_operand) + k])]);
+    }
+    if (const InstanceId workspace = in_.instances.workspace[at(step.id)]; workspace != kNone) {
+      out.workspace_offset = in_.offsets[at(workspace)];
+      out.workspace_bytes = in_.instances.all[at(workspace)].bytes;
+    }
+    return out;
   }
 
   Instruction copy(Instruction out, PlacementId from, PlacementId to) const {

@@ -13,6 +13,7 @@ namespace tidepool {
 struct EmitInput {
   const Program& program;
   const Strategy& strategy;
+  const Expansion& expansion;
   const Instances& instances;
   std::span<const Step> steps;
   std::span<const Bytes> offsets;  ///< per instance

@@ -23,21 +23,14 @@ struct Instance {
   Bytes bytes = 0;
 };
 
+/// Instance i is life i of the expansion; the workspaces of calls follow.
 struct Instances {
   std::vector<Instance> all;
-  std::vector<std::vector<InstanceId>> op_operands;  ///< per op, per access
-  std::vector<InstanceId> op_workspace;              ///< per op, or kNone
-  /// Per gap: source and target of its copies. Swap: device -> host -> device. Upload: host ->
-  /// device. Download: device -> host.
-  std::vector<InstanceId> gap_before;
-  std::vector<InstanceId> gap_host;
-  std::vector<InstanceId> gap_after;
-  /// Per tensor: where a persistent tensor's value lies between iterations; kNone otherwise.
-  std::vector<InstanceId> boundary;
+  std::vector<InstanceId> workspace;  ///< per call, or kNone
 };
 
-/// `steps` is an evaluator's list for `strategy`. Instance bytes are the tensors' own, not rounded.
-Instances find_instances(const Program& program, const AccessIndex& index,
-                         const Strategy& strategy, std::span<const Step> steps);
+/// `steps` is the evaluator's list for `expansion`. Bytes are the tensors' own, not rounded.
+Instances find_instances(const Program& program, const Strategy& strategy,
+                         const Expansion& expansion, std::span<const Step> steps);
 
 }  // namespace tidepool

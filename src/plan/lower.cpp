@@ -141,12 +141,24 @@ Lowering::Lowering(const Program& program, const Machine& machine)
       index_(program),
       evaluator_(program, index_, machine_) {}
 
+/// Everything leaves the device after each use; what the host still holds is not copied again.
 Strategy Lowering::streaming_strategy(const Strategy& like) const {
   Strategy strategy = like;
   strategy.hints.clear();
   strategy.reasons.clear();
-  for (std::size_t g = 0; g < strategy.gaps.size(); ++g) strategy.gaps[g] = Decision::swap;
   strategy.algorithms = least_workspace_algorithms(program_);
+  for (TensorId t = 0; t < static_cast<TensorId>(program_.tensors.size()); ++t) {
+    const auto gaps = index_.gaps(t);
+    const auto first = static_cast<std::size_t>(index_.first_gap(t));
+    const bool persistent = program_.tensors[static_cast<std::size_t>(t)].persistent;
+    // At the start of the iteration the host holds version 0 of what is persistent.
+    std::int32_t on_host = persistent ? 0 : kNone;
+    for (std::size_t i = 0; i < gaps.size(); ++i) {
+      const bool valid = gaps[i].version == on_host;
+      strategy.gaps[first + i] = valid ? Decision::drop : Decision::swap;
+      on_host = gaps[i].version;
+    }
+  }
   return strategy;
 }
 
@@ -162,7 +174,7 @@ std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget&
 
   PassTimer timer(pass_times_, "place");
   std::vector<Step> steps(evaluator_.steps().begin(), evaluator_.steps().end());
-  const Instances instances = find_instances(program_, index_, strategy, steps);
+  const Instances instances = find_instances(program_, strategy, evaluator_.expansion(), steps);
   const HappensBefore order(steps);
   const std::vector<Instance>& all = instances.all;
   const auto on_device = members_of(all, false);
@@ -212,7 +224,7 @@ std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget&
     ReplayScratch scratch;
     result.iteration_time = replay(steps, evaluator_.streams().compute, scratch);
   }
-  result.plan = emit_plan({program_, strategy, instances, steps, offsets,
+  result.plan = emit_plan({program_, strategy, evaluator_.expansion(), instances, steps, offsets,
                            evaluator_.streams(), machine_.alignment, device.footprint,
                            host.footprint});
   if (budget.host > 0 && result.plan.host_bytes > budget.host) return std::nullopt;

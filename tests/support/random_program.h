@@ -6,7 +6,7 @@
 #include "base/random.h"
 #include "cost/machine.h"
 #include "ir/load_profile.h"
-#include "plan/strategy.h"
+#include "plan/expand.h"
 
 namespace tidepool::testing {
 
@@ -103,18 +103,24 @@ inline Machine random_machine(std::uint64_t seed) {
   return m;
 }
 
-/// Each gap is swapped with the given probability; algorithms are drawn.
+/// Each gap leaves the device with the given probability: swapped, dropped or recomputed, where the
+/// program allows it. Algorithms are drawn.
 inline Strategy random_strategy(const Program& program, const AccessIndex& index,
-                                double swap_probability, std::uint64_t seed) {
+                                double leave_probability, std::uint64_t seed) {
   Random random(seed ^ 0x57a7ULL);
   Strategy s = keep_everything(program, index, {});
   s.planner = "random";
   for (const Op& op : program.ops) {
     s.algorithms.push_back(static_cast<std::int32_t>(random.below(op.algorithms.size())));
   }
+  Expander expander(program, index);
+  Expansion expansion;
   for (std::size_t g = 0; g < s.gaps.size(); ++g) {
-    const bool swap = random.uniform() < swap_probability;
-    if (swap && index.gaps()[g].kind == GapKind::device) s.gaps[g] = Decision::swap;
+    if (index.gaps()[g].kind != GapKind::device || random.uniform() >= leave_probability) continue;
+    constexpr Decision kLeaving[] = {Decision::swap, Decision::drop, Decision::recompute};
+    s.gaps[g] = kLeaving[random.below(3)];
+    if (!expander.expand(s, expansion).empty()) s.gaps[g] = Decision::swap;
+    if (!expander.expand(s, expansion).empty()) s.gaps[g] = Decision::keep;
   }
   return s;
 }
