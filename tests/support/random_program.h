@@ -10,14 +10,20 @@
 
 namespace tidepool::testing {
 
+/// Limits of what `random_program` draws.
+struct RandomShape {
+  std::uint64_t most_layers = 9;
+  std::uint64_t most_words = 4096;  ///< of a tensor, 16 bytes each
+};
+
 /// Layers with skips: feed, forward, loss, backward in reverse order, updates, collection. All
 /// sizes, times, workspaces and shapes of the graph are drawn.
-inline Program random_program(std::uint64_t seed) {
+inline Program random_program(std::uint64_t seed, const RandomShape& shape = {}) {
   Random random(seed);
   Program p;
   p.name = fmt::format("random-{}", seed);
   p.batch = p.sub_batch = 4;
-  const auto bytes = [&] { return static_cast<Bytes>(1 + random.below(4096)) * 16; };
+  const auto bytes = [&] { return static_cast<Bytes>(1 + random.below(shape.most_words)) * 16; };
   const auto time = [&] { return Nanos{static_cast<Nanos::rep>(1 + random.below(50'000))}; };
   const auto tensor = [&](std::string name, TensorKind kind, bool persistent = false) {
     p.tensors.push_back({std::move(name), bytes(), kind, persistent});
@@ -44,7 +50,7 @@ inline Program random_program(std::uint64_t seed) {
     p.ops.push_back(std::move(o));
   };
   using enum AccessMode;
-  const auto layers = static_cast<int>(2 + random.below(8));
+  const auto layers = static_cast<int>(2 + random.below(shape.most_layers - 1));
   const TensorId input = tensor("input", TensorKind::input);
   const TensorId labels = tensor("labels", TensorKind::input);
   op("feed input", {{input, write}}, OpPlace::host);

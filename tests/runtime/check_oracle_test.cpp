@@ -1,0 +1,349 @@
+// The oracle of `check`: random mutants of valid plans, each run on the fake device under random
+// legal interleavings with a value tag in every word. What check accepts never breaks; what is
+// valid is never rejected.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+
+#include "device/fake/fake_device.h"
+#include "plan/check.h"
+#include "plan/lower.h"
+#include "runtime/executor.h"
+#include "support/random_program.h"
+#include "support/tag_runner.h"
+
+namespace tidepool {
+namespace {
+
+using testing::random_machine;
+using testing::random_program;
+using testing::random_strategy;
+using testing::run_in_order;
+using testing::TagRunner;
+
+constexpr int kShards = 10;
+constexpr int kPlansPerShard = 25;
+constexpr int kMutantsPerPlan = 40;  // 10 x 25 x 40 = 10,000 mutants
+constexpr int kInterleavings = 200;
+constexpr int kIterations = 3;
+
+struct Subject {
+  Program program;
+  Plan plan;
+  Bytes budget = 0;
+  std::vector<std::int32_t> algorithms;
+};
+
+Subject draw(std::uint64_t seed) {
+  Subject s;
+  s.program = random_program(seed, {3, 16});
+  const Machine machine = random_machine(seed);
+  Lowering lowering(s.program, machine);
+  Random random(seed ^ 0xbeefULL);
+  const Strategy strategy = random_strategy(s.program, lowering.index(), random.uniform(), seed);
+  const Bytes least = smallest_budget(s.program, machine.alignment).bytes;
+  s.budget = least + static_cast<Bytes>(random.below(static_cast<std::uint64_t>(least)));
+  auto lowered = lowering.lower(strategy, {s.budget, 0});
+  EXPECT_TRUE(lowered) << lowered.error().message;
+  s.plan = std::move(lowered->plan);
+  s.algorithms = lowered->strategy.algorithms;
+  return s;
+}
+
+// ---- mutations. Each returns false when it found nothing to change.
+
+/// Keeps waits pointing at the same instructions after the list changed: `moved[old]` is the new
+/// index, or kNone when the instruction is gone.
+void remap(Schedule& schedule, const std::vector<std::int32_t>& moved) {
+  for (Instruction& x : schedule.instructions) {
+    std::erase_if(x.waits, [&](const Wait& w) { return moved[static_cast<std::size_t>(w.index)] == kNone; });
+    for (Wait& w : x.waits) w.index = moved[static_cast<std::size_t>(w.index)];
+  }
+  schedule.segments = single_segment(schedule.instructions);
+}
+
+std::size_t pick(Random& random, std::size_t size) { return static_cast<std::size_t>(random.below(size)); }
+
+Instruction* pick_instruction(Plan& plan, Random& random, const std::function<bool(const Instruction&)>& want) {
+  std::vector<Instruction*> found;
+  for (Instruction& x : plan.steady.instructions) {
+    if (want(x)) found.push_back(&x);
+  }
+  return found.empty() ? nullptr : found[pick(random, found.size())];
+}
+
+bool move_placement(Plan& plan, Random& random, const Program&) {
+  Placement& p = plan.placements[pick(random, plan.placements.size())];
+  const Bytes room = (p.space == kHostSpace ? plan.host_bytes : plan.device_bytes) - p.bytes;
+  const Bytes to = static_cast<Bytes>(random.below(static_cast<std::uint64_t>(room / plan.alignment + 1))) *
+                   plan.alignment;
+  if (to == p.offset) return false;
+  p.offset = to;
+  return true;
+}
+
+bool move_workspace(Plan& plan, Random& random, const Program&) {
+  Instruction* x = pick_instruction(plan, random, [](const Instruction& i) { return i.workspace_bytes > 0; });
+  if (x == nullptr) return false;
+  const Bytes room = plan.device_bytes - x->workspace_bytes;
+  x->workspace_offset =
+      static_cast<Bytes>(random.below(static_cast<std::uint64_t>(room / plan.alignment + 1))) * plan.alignment;
+  return true;
+}
+
+bool remove_wait(Plan& plan, Random& random, const Program&) {
+  Instruction* x = pick_instruction(plan, random, [](const Instruction& i) { return !i.waits.empty(); });
+  if (x == nullptr) return false;
+  x->waits.erase(x->waits.begin() + static_cast<std::ptrdiff_t>(pick(random, x->waits.size())));
+  return true;
+}
+
+bool weaken_wait(Plan& plan, Random& random, const Program&) {
+  Instruction* x = pick_instruction(plan, random, [](const Instruction& i) { return !i.waits.empty(); });
+  if (x == nullptr) return false;
+  Wait& w = x->waits[pick(random, x->waits.size())];
+  if (random.below(3) == 0 && w.iteration == 0) {
+    w.iteration = -1;
+    return true;
+  }
+  std::vector<std::int32_t> others;
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(plan.steady.instructions.size()); ++i) {
+    if (plan.steady.instructions[static_cast<std::size_t>(i)].stream == w.stream && i != w.index) {
+      others.push_back(i);
+    }
+  }
+  if (others.empty()) return false;
+  w.index = others[pick(random, others.size())];
+  return true;
+}
+
+bool swap_neighbours(Plan& plan, Random& random, const Program&) {
+  auto& list = plan.steady.instructions;
+  const std::size_t i = pick(random, list.size() - 1);
+  std::vector<std::int32_t> moved(list.size());
+  for (std::size_t k = 0; k < list.size(); ++k) moved[k] = static_cast<std::int32_t>(k);
+  std::swap(moved[i], moved[i + 1]);
+  std::swap(list[i], list[i + 1]);
+  remap(plan.steady, moved);
+  return true;
+}
+
+bool remove_instruction(Plan& plan, Random& random, const Program&) {
+  Schedule& schedule = random.below(5) == 0 ? (random.below(2) == 0 ? plan.entry : plan.exit) : plan.steady;
+  auto& list = schedule.instructions;
+  const std::size_t gone = pick(random, list.size());
+  std::vector<std::int32_t> moved(list.size());
+  for (std::size_t k = 0; k < list.size(); ++k) {
+    moved[k] = k == gone ? kNone : static_cast<std::int32_t>(k) - (k > gone ? 1 : 0);
+  }
+  list.erase(list.begin() + static_cast<std::ptrdiff_t>(gone));
+  remap(schedule, moved);
+  return true;
+}
+
+bool double_instruction(Plan& plan, Random& random, const Program&) {
+  auto& list = plan.steady.instructions;
+  const std::size_t from = pick(random, list.size());
+  const std::size_t to = from + 1 + pick(random, list.size() - from);
+  std::vector<std::int32_t> moved(list.size());
+  for (std::size_t k = 0; k < list.size(); ++k) moved[k] = static_cast<std::int32_t>(k) + (k >= to ? 1 : 0);
+  const Instruction twin = list[from];
+  list.insert(list.begin() + static_cast<std::ptrdiff_t>(to), twin);
+  // Old instructions keep their targets; the twin has its original's waits, which lie before it.
+  for (std::size_t k = 0; k < list.size(); ++k) {
+    for (Wait& w : list[k].waits) w.index = moved[static_cast<std::size_t>(w.index)];
+  }
+  plan.steady.segments = single_segment(list);
+  return true;
+}
+
+bool wrong_round(Plan& plan, Random& random, const Program&) {
+  Instruction* x = pick_instruction(plan, random, [](const Instruction& i) { return i.kind == InstructionKind::op; });
+  x->round = 1;
+  return true;
+}
+
+bool wrong_algorithm(Plan& plan, Random& random, const Program& program) {
+  Instruction* x = pick_instruction(plan, random, [&](const Instruction& i) {
+    return i.kind == InstructionKind::op && program.ops[static_cast<std::size_t>(i.op)].algorithms.size() > 1;
+  });
+  if (x == nullptr) return false;
+  const auto count = program.ops[static_cast<std::size_t>(x->op)].algorithms.size();
+  x->algorithm = static_cast<std::int32_t>((static_cast<std::size_t>(x->algorithm) + 1) % count);
+  return true;
+}
+
+/// An operand or a copy's end becomes another placement of the same tensor.
+bool wrong_version(Plan& plan, Random& random, const Program&) {
+  Instruction& x = plan.steady.instructions[pick(random, plan.steady.instructions.size())];
+  PlacementId& id = x.kind == InstructionKind::op
+                        ? x.operands[pick(random, x.operands.size())]
+                        : (random.below(2) == 0 ? x.from : x.to);
+  const Placement now = plan.placements[static_cast<std::size_t>(id)];
+  std::vector<PlacementId> others;
+  for (PlacementId p = 0; p < static_cast<PlacementId>(plan.placements.size()); ++p) {
+    const Placement& other = plan.placements[static_cast<std::size_t>(p)];
+    if (p != id && other.tensor == now.tensor && other.space == now.space) others.push_back(p);
+  }
+  if (others.empty()) return false;
+  id = others[pick(random, others.size())];
+  return true;
+}
+
+bool shorten_copy(Plan& plan, Random& random, const Program&) {
+  Instruction* x = pick_instruction(plan, random, [](const Instruction& i) { return i.kind == InstructionKind::copy; });
+  if (x == nullptr) return false;
+  x->bytes -= 8;
+  return true;
+}
+
+bool wrong_boundary(Plan& plan, Random& random, const Program&) {
+  PlacementId& id = plan.boundary[pick(random, plan.boundary.size())];
+  std::vector<PlacementId> others;
+  for (PlacementId p = 0; p < static_cast<PlacementId>(plan.placements.size()); ++p) {
+    if (p != id && plan.placements[static_cast<std::size_t>(p)].tensor ==
+                       plan.placements[static_cast<std::size_t>(id)].tensor) {
+      others.push_back(p);
+    }
+  }
+  if (others.empty()) return false;
+  id = others[pick(random, others.size())];
+  return true;
+}
+
+struct Mutation {
+  const char* name;
+  bool (*apply)(Plan&, Random&, const Program&);
+};
+constexpr Mutation kMutations[] = {
+    {"address", move_placement},          {"workspace address", move_workspace},
+    {"removed wait", remove_wait},        {"changed wait", weaken_wait},
+    {"order", swap_neighbours},           {"missing instruction", remove_instruction},
+    {"doubled instruction", double_instruction}, {"wrong round", wrong_round},
+    {"wrong algorithm", wrong_algorithm}, {"wrong version", wrong_version},
+    {"shortened copy", shorten_copy},     {"wrong boundary", wrong_boundary},
+};
+
+// ---- the oracle
+
+/// What no interleaving may break: values seen by the host, final state, no overlap, no byte
+/// outside the arenas (the runs below would be undefined; they count as broken).
+class Oracle {
+ public:
+  explicit Oracle(const Subject& subject) : subject_(subject) {}
+
+  /// The first of `kInterleavings` random interleavings that breaks the plan; -1 when none does.
+  int breaks(const Plan& plan, std::uint64_t seed) const {
+    if (!runs_safely(plan)) return 0;
+    // Algorithms are the plan's choice: an op run with another one means that one's result.
+    std::vector<std::int32_t> algorithms = subject_.algorithms;
+    for (const Instruction& x : plan.steady.instructions) {
+      if (x.kind == InstructionKind::op) algorithms[static_cast<std::size_t>(x.op)] = x.algorithm;
+    }
+    TagRunner meaning(subject_.program);
+    run_in_order(subject_.program, algorithms, kIterations, meaning);
+    for (int i = 0; i < kInterleavings; ++i) {
+      if (broken(plan, meaning, hash_combine(seed, static_cast<std::uint64_t>(i)))) return i;
+    }
+    return -1;
+  }
+
+ private:
+  bool runs_safely(const Plan& plan) const {
+    for (const Placement& p : plan.placements) {
+      const Bytes size = p.space == kHostSpace ? plan.host_bytes : plan.device_bytes;
+      if (p.offset < 0 || p.offset + p.bytes > size) return false;
+    }
+    for (const Schedule* s : {&plan.entry, &plan.steady, &plan.exit}) {
+      for (std::size_t i = 0; i < s->instructions.size(); ++i) {
+        const Instruction& x = s->instructions[i];
+        if (x.kind == InstructionKind::op) {
+          const Op& op = subject_.program.ops[static_cast<std::size_t>(x.op)];
+          const Bytes needed = op.algorithms[static_cast<std::size_t>(x.algorithm)].workspace;
+          if (x.workspace_bytes < needed) return false;
+          if (x.workspace_offset + x.workspace_bytes > plan.device_bytes) return false;
+        }
+        for (const Wait& w : x.waits) {
+          // A wait for work not issued yet has no meaning on a device.
+          if (w.iteration == 0 && static_cast<std::size_t>(w.index) >= i) return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  bool broken(const Plan& plan, const TagRunner& meaning, std::uint64_t seed) const {
+    Random random(seed);
+    const std::uint64_t slow = 1 + random.below(6);
+    const auto time = [&] {
+      const std::uint64_t scale = random.below(slow) == 0 ? 20'000 : 500;
+      return Nanos{static_cast<Nanos::rep>(1 + random.below(scale))};
+    };
+    FakeScript script;
+    script.op_time = [&](const WorkLabel&) { return time(); };
+    script.copy_time = [&](CopyDirection, Bytes) { return time(); };
+    FakeDevice device(script);
+    TagRunner runner(subject_.program);
+    Executor executor(subject_.program, plan, device, runner);
+    executor.enter();
+    executor.run(kIterations);
+    executor.exit();
+    return !device.races().empty() || runner.seen() != meaning.seen() ||
+           runner.final_values() != meaning.final_values();
+  }
+
+  const Subject& subject_;
+};
+
+class CheckOracle : public ::testing::TestWithParam<int> {};
+
+TEST_P(CheckOracle, NoAcceptedMutantEverBreaks) {
+  struct Count {
+    int accepted = 0;
+    int rejected_broken = 0;
+    int rejected_unbroken = 0;
+    std::string sample;
+  };
+  std::map<std::string, Count> counts;
+  for (int p = 0; p < kPlansPerShard; ++p) {
+    const auto seed = static_cast<std::uint64_t>(GetParam() * 1000 + p);
+    const Subject subject = draw(seed);
+    const CheckLimits limits{subject.budget, 0};
+    const auto valid = check(subject.program, subject.plan, limits);
+    ASSERT_TRUE(valid) << "seed " << seed << ": a valid plan is rejected: " << valid.error().message;
+    const Oracle oracle(subject);
+    ASSERT_EQ(oracle.breaks(subject.plan, seed), -1) << "seed " << seed;
+
+    Random random(seed);
+    for (int m = 0; m < kMutantsPerPlan;) {
+      Plan mutant = subject.plan;
+      const Mutation& mutation = kMutations[pick(random, std::size(kMutations))];
+      if (!mutation.apply(mutant, random, subject.program)) continue;
+      ++m;
+      Count& count = counts[mutation.name];
+      const auto proof = check(subject.program, mutant, limits);
+      const int breaking = oracle.breaks(mutant, random());
+      if (proof) {
+        ++count.accepted;
+        EXPECT_EQ(breaking, -1) << "seed " << seed << " mutant " << m << " (" << mutation.name
+                                << ") is accepted and breaks";
+      } else if (breaking >= 0) {
+        ++count.rejected_broken;
+      } else {
+        ++count.rejected_unbroken;
+        count.sample = proof.error().message;
+      }
+    }
+  }
+  for (const auto& [name, c] : counts) {
+    std::printf("%-20s accepted %4d, rejected and broken %4d, rejected but never broken %4d%s%s\n",
+                name.c_str(), c.accepted, c.rejected_broken, c.rejected_unbroken,
+                c.sample.empty() ? "" : ", for example: ", c.sample.c_str());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shards, CheckOracle, ::testing::Range(0, kShards));
+
+}  // namespace
+}  // namespace tidepool
