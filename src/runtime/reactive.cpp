@@ -1,0 +1,235 @@
+#include "runtime/reactive.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+
+namespace tidepool {
+namespace {
+
+std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+
+constexpr Device::StreamId kCompute = 0;
+constexpr Device::StreamId kCopy = 1;
+constexpr Device::StreamId kHost = 2;
+
+}  // namespace
+
+Reactive::Reactive(const Program& program, std::vector<std::int32_t> algorithms,
+                   ReactiveBudget budget, Device& device, OpRunner& runner)
+    : program_(program),
+      algorithms_(std::move(algorithms)),
+      device_(device),
+      runner_(runner),
+      device_segments_(budget.device, device.alignment()),
+      host_segments_(budget.host, device.alignment()),
+      places_(program.tensors.size()),
+      last_access_(program.tensors.size(), kNone) {
+  device_.open({budget.device, budget.host,
+                {StreamKind::compute, StreamKind::copy, StreamKind::host}});
+  for (OpId op = 0; op < static_cast<OpId>(program.ops.size()); ++op) {
+    for (const Access& a : program.ops[at(op)].accesses) last_access_[at(a.tensor)] = op;
+  }
+}
+
+Reactive::~Reactive() {
+  try {
+    device_.synchronize();
+  } catch (const DeviceError&) {
+    // Already reported to whoever synchronised.
+  }
+}
+
+Bytes Reactive::enough_host_bytes(const Program& program, Bytes alignment) {
+  Bytes sum = 0;
+  for (const Tensor& t : program.tensors) sum += align_up(t.bytes, alignment);
+  return sum;
+}
+
+Bytes Reactive::host_place(TensorId t) {
+  Place& p = places_[at(t)];
+  if (p.host == kNowhere) {
+    const Tensor& tensor = program_.tensors[at(t)];
+    const auto offset = host_segments_.allocate(tensor.bytes);
+    if (!offset) {
+      throw DeviceError(fmt::format("the host arena is full: no {} for tensor '{}' ({} are used)",
+                                    format_bytes(tensor.bytes), tensor.name,
+                                    format_bytes(host_segments_.used())));
+    }
+    p.host = *offset;
+  }
+  return p.host;
+}
+
+void Reactive::copy(std::byte* to, const std::byte* from, Bytes bytes, bool to_host) {
+  device_.copy(kCopy, to, from, bytes, to_host ? CopyDirection::to_host : CopyDirection::to_device);
+  device_.synchronize();
+}
+
+/// Forgets the device copy, after saving it where the host has none as new.
+void Reactive::leave_device(TensorId t) {
+  Place& p = places_[at(t)];
+  if (p.device_newer) {
+    const Bytes host = host_place(t);
+    copy(device_.host_arena() + host, device_.arena() + p.device, program_.tensors[at(t)].bytes, true);
+    p.device_newer = false;
+  }
+  device_segments_.free(p.device);
+  p.device = kNowhere;
+}
+
+void Reactive::drop(TensorId t) {
+  Place& p = places_[at(t)];
+  if (p.device != kNowhere) device_segments_.free(p.device);
+  if (p.host != kNowhere) host_segments_.free(p.host);
+  p = Place{};
+}
+
+/// Sends the least recently used tensors out, sparing the operands of `op`, until `bytes` fit in one
+/// piece.
+bool Reactive::make_room(Bytes bytes, OpId op) {
+  const auto& accesses = program_.ops[at(op)].accesses;
+  const Bytes rounded = align_up(bytes, device_.alignment());
+  while (device_segments_.largest_free() < rounded) {
+    TensorId oldest = kNone;
+    for (TensorId t = 0; t < static_cast<TensorId>(places_.size()); ++t) {
+      if (places_[at(t)].device == kNowhere) continue;
+      const bool operand = std::any_of(accesses.begin(), accesses.end(),
+                                       [&](const Access& a) { return a.tensor == t; });
+      if (operand) continue;
+      if (oldest == kNone || places_[at(t)].last_use < places_[at(oldest)].last_use) oldest = t;
+    }
+    if (oldest == kNone) return false;
+    leave_device(oldest);
+  }
+  return true;
+}
+
+std::optional<Bytes> Reactive::find_room(Bytes bytes, OpId op) {
+  if (!make_room(bytes, op)) return std::nullopt;
+  const auto offset = device_segments_.allocate(bytes);
+  if (offset) arena_peak_ = std::max(arena_peak_, *offset + bytes);
+  return offset;
+}
+
+/// Brings all operands to the device. False when free bytes are enough but in too many pieces.
+bool Reactive::make_resident(OpId id) {
+  const Op& op = program_.ops[at(id)];
+  for (const Access& a : op.accesses) {
+    Place& p = places_[at(a.tensor)];
+    const Bytes bytes = program_.tensors[at(a.tensor)].bytes;
+    if (p.device == kNowhere) {
+      const auto offset = find_room(bytes, id);
+      if (!offset) return false;
+      p.device = *offset;
+      if (a.mode != AccessMode::write) {
+        copy(device_.arena() + p.device, device_.host_arena() + p.host, bytes, false);
+      }
+    }
+    p.last_use = clock_;
+  }
+  return true;
+}
+
+void Reactive::launch(Device::StreamId stream, const OpCall& call, OpTiming* timing) {
+  struct Context {
+    Reactive* self;
+    const OpCall* call;
+    OpTiming* timing;
+  } context{this, &call, timing};
+  Work work;
+  work.context = &context;
+  work.run = [](void* raw, std::int64_t, NativeStream native) {
+    const auto& c = *static_cast<Context*>(raw);
+    const Nanos start = c.self->device_.now();
+    c.self->runner_.launch(*c.call, native);
+    if (c.timing != nullptr) *c.timing = {start, c.self->device_.now()};
+  };
+  work.label.op = call.op;
+  work.label.algorithm = call.algorithm;
+  if (stream == kHost) work.label.kind = WorkLabel::Kind::host;
+  device_.launch(stream, work);
+  device_.synchronize();  // the context is on this stack
+}
+
+void Reactive::run_op(OpId id, std::int64_t iteration) {
+  const Op& op = program_.ops[at(id)];
+  ++clock_;
+  OpCall call;
+  call.op = id;
+  call.algorithm = algorithms_[at(id)];
+  call.iteration = iteration;
+  pointers_.clear();
+  std::optional<Bytes> workspace;
+  if (op.place == OpPlace::host) {
+    for (const Access& a : op.accesses) {
+      Place& p = places_[at(a.tensor)];
+      const Bytes host = host_place(a.tensor);
+      if (a.mode != AccessMode::write && p.device_newer) leave_device(a.tensor);
+      if (a.mode != AccessMode::read && p.device != kNowhere) {
+        device_segments_.free(p.device);
+        p.device = kNowhere;
+        p.device_newer = false;
+      }
+      pointers_.push_back(device_.host_arena() + host);
+    }
+  } else {
+    const Bytes needed = op.algorithms[at(call.algorithm)].workspace;
+    const auto ready = [&] {
+      if (!make_resident(id)) return false;
+      if (needed > 0) workspace = find_room(needed, id);
+      return needed == 0 || workspace.has_value();
+    };
+    if (!ready()) {
+      if (workspace) device_segments_.free(*workspace);
+      // Too fragmented: everything leaves, then the operands come back side by side.
+      for (TensorId t = 0; t < static_cast<TensorId>(places_.size()); ++t) {
+        if (places_[at(t)].device != kNowhere) leave_device(t);
+      }
+      if (!ready()) {
+        throw DeviceError(fmt::format("op '{}' does not fit the device arena", op.name));
+      }
+    }
+    for (const Access& a : op.accesses) {
+      pointers_.push_back(device_.arena() + places_[at(a.tensor)].device);
+    }
+    if (workspace) call.workspace = device_.arena() + *workspace;
+  }
+  call.pointers = pointers_;
+  launch(op.place == OpPlace::host ? kHost : kCompute, call, &timings_.back()[at(id)]);
+  if (workspace) device_segments_.free(*workspace);
+  for (const Access& a : op.accesses) {
+    Place& p = places_[at(a.tensor)];
+    if (a.mode != AccessMode::read && op.place == OpPlace::device) p.device_newer = true;
+    const bool dead = !program_.tensors[at(a.tensor)].persistent && last_access_[at(a.tensor)] == id;
+    if (dead) drop(a.tensor);
+  }
+}
+
+void Reactive::enter() {
+  for (TensorId t = 0; t < static_cast<TensorId>(places_.size()); ++t) {
+    if (program_.tensors[at(t)].persistent) runner_.load(t, device_.host_arena() + host_place(t));
+  }
+}
+
+void Reactive::run(std::int64_t iterations, const std::function<bool()>& cancelled) {
+  for (std::int64_t i = 0; i < iterations; ++i) {
+    if (cancelled && cancelled()) return;
+    timings_.emplace_back(program_.ops.size());
+    for (OpId op = 0; op < static_cast<OpId>(program_.ops.size()); ++op) {
+      run_op(op, next_iteration_);
+    }
+    ++next_iteration_;
+  }
+}
+
+void Reactive::exit() {
+  for (TensorId t = 0; t < static_cast<TensorId>(places_.size()); ++t) {
+    if (!program_.tensors[at(t)].persistent) continue;
+    if (places_[at(t)].device != kNowhere) leave_device(t);
+    runner_.store(t, device_.host_arena() + places_[at(t)].host);
+  }
+}
+
+}  // namespace tidepool

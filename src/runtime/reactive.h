@@ -1,0 +1,81 @@
+// Reactive: runs a program inside a budget without any plan. Whatever an op needs is brought in
+// when it runs; what was used least recently leaves when room is needed. No prefetch, so it is slow
+// and always right (SmartPool/AutoSwap section V: before a plan exists). It profiles programs that
+// do not fit.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "device/device.h"
+#include "runtime/executor.h"
+#include "runtime/op_runner.h"
+#include "runtime/segments.h"
+
+namespace tidepool {
+
+struct ReactiveBudget {
+  Bytes device = 0;
+  Bytes host = 0;
+};
+
+class Reactive {
+ public:
+  /// All must outlive this. Opens the device. `algorithms` names one per op. `budget.device` must
+  /// be at least the working set of every op; `budget.host` bounds the host arena.
+  Reactive(const Program& program, std::vector<std::int32_t> algorithms, ReactiveBudget budget,
+           Device& device, OpRunner& runner);
+  ~Reactive();
+  Reactive(const Reactive&) = delete;
+  Reactive& operator=(const Reactive&) = delete;
+
+  /// Loads persistent tensors (to the host side).
+  void enter();
+  /// Throws DeviceError when the host arena is too small for what has to leave.
+  void run(std::int64_t iterations, const std::function<bool()>& cancelled = {});
+  /// Stores persistent tensors.
+  void exit();
+
+  /// [iteration][op] of every completed iteration: when each op itself ran.
+  [[nodiscard]] const std::vector<std::vector<OpTiming>>& timings() const { return timings_; }
+  [[nodiscard]] Bytes arena_peak() const { return arena_peak_; }
+  /// Host bytes that suffice for any program: every tensor at once.
+  static Bytes enough_host_bytes(const Program& program, Bytes alignment);
+
+ private:
+  static constexpr Bytes kNowhere = -1;
+  struct Place {
+    Bytes device = kNowhere;
+    Bytes host = kNowhere;
+    bool device_newer = false;   ///< the host bytes, if any, are stale
+    std::int64_t last_use = -1;
+  };
+
+  void run_op(OpId op, std::int64_t iteration);
+  bool make_resident(OpId op);
+  bool make_room(Bytes bytes, OpId op);
+  std::optional<Bytes> find_room(Bytes bytes, OpId op);
+  void leave_device(TensorId tensor);
+  void drop(TensorId tensor);
+  Bytes host_place(TensorId tensor);
+  void copy(std::byte* to, const std::byte* from, Bytes bytes, bool to_host);
+  void launch(Device::StreamId stream, const OpCall& call, OpTiming* timing);
+
+  const Program& program_;
+  std::vector<std::int32_t> algorithms_;
+  Device& device_;
+  OpRunner& runner_;
+  Segments device_segments_;
+  Segments host_segments_;
+  std::vector<Place> places_;
+  std::vector<OpId> last_access_;  ///< per tensor, in program order
+  std::vector<std::vector<OpTiming>> timings_;
+  std::int64_t clock_ = 0;
+  std::int64_t next_iteration_ = 0;
+  Bytes arena_peak_ = 0;
+  std::vector<std::byte*> pointers_;
+};
+
+}  // namespace tidepool

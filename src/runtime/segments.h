@@ -1,0 +1,34 @@
+// Segments: an address-ordered list of used and free ranges of one arena, first fit.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/bytes.h"
+
+namespace tidepool {
+
+class Segments {
+ public:
+  /// All ranges start at multiples of `alignment` (a power of two).
+  Segments(Bytes size, Bytes alignment);
+
+  /// The lowest free range that takes `bytes`; nothing when there is none.
+  std::optional<Bytes> allocate(Bytes bytes);
+  /// `offset` as returned by `allocate`.
+  void free(Bytes offset);
+  [[nodiscard]] Bytes largest_free() const;
+  [[nodiscard]] Bytes used() const { return used_; }
+
+ private:
+  struct Segment {
+    Bytes offset = 0;
+    Bytes bytes = 0;
+    bool used = false;
+  };
+  std::vector<Segment> list_;  ///< covers the arena; no two free neighbours
+  Bytes alignment_;
+  Bytes used_ = 0;
+};
+
+}  // namespace tidepool

@@ -1,0 +1,76 @@
+#include "runtime/reactive.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "device/fake/fake_device.h"
+#include "ir/load_profile.h"
+#include "support/random_program.h"
+#include "support/tag_runner.h"
+
+namespace tidepool {
+namespace {
+
+using testing::random_program;
+using testing::run_in_order;
+using testing::TagRunner;
+
+constexpr std::int64_t kIterations = 3;
+
+TEST(Reactive, ValuesAreThoseOfTheProgramAtEveryBudgetThatCanRunIt) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    const Program program = random_program(seed, {5, 64});
+    const auto algorithms = least_workspace_algorithms(program);
+    TagRunner meaning(program);
+    run_in_order(program, algorithms, kIterations, meaning);
+    const Bytes least = smallest_budget(program, 64).bytes;
+    for (const Bytes budget : {least, least + least / 4, 2 * least, 10 * least}) {
+      FakeDevice device(FakeScript{}, 64);
+      TagRunner runner(program);
+      Reactive reactive(program, algorithms, {budget, Reactive::enough_host_bytes(program, 64)},
+                        device, runner);
+      reactive.enter();
+      reactive.run(kIterations);
+      reactive.exit();
+      EXPECT_LE(reactive.arena_peak(), budget);
+      EXPECT_EQ(runner.seen(), meaning.seen());
+      EXPECT_EQ(runner.final_values(), meaning.final_values());
+      EXPECT_EQ(reactive.timings().size(), static_cast<std::size_t>(kIterations));
+    }
+  }
+}
+
+TEST(Reactive, ATooSmallHostArenaIsATypedErrorThatNamesTheTensor) {
+  const Program program = random_program(3, {5, 64});
+  const auto algorithms = least_workspace_algorithms(program);
+  FakeDevice device(FakeScript{}, 64);
+  TagRunner runner(program);
+  Reactive reactive(program, algorithms, {smallest_budget(program, 64).bytes, 64}, device, runner);
+  try {
+    reactive.enter();
+    reactive.run(1);
+    FAIL() << "nothing was thrown";
+  } catch (const DeviceError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("the host arena is full"));
+  }
+}
+
+TEST(Segments, NeighbouringFreeRangesBecomeOne) {
+  Segments segments(1000, 8);
+  const auto a = segments.allocate(100);
+  const auto b = segments.allocate(200);
+  const auto c = segments.allocate(300);
+  ASSERT_TRUE(a && b && c);
+  EXPECT_EQ(*b, 104);
+  segments.free(*a);
+  segments.free(*c);
+  EXPECT_EQ(segments.largest_free(), 1000 - 304);
+  segments.free(*b);
+  EXPECT_EQ(segments.largest_free(), 1000);
+  EXPECT_EQ(segments.used(), 0);
+  EXPECT_FALSE(segments.allocate(1001));
+}
+
+}  // namespace
+}  // namespace tidepool
