@@ -33,7 +33,6 @@ Lowering::Lowering(const Graph& graph_in, const TrainingOptions& options_in,
       writer(out_in, kernels_in),
       values(graph_in.values.size()),
       needs_gradient(values_that_need_gradients(graph_in)),
-      gradients(graph_in.values.size()),
       states(graph_in.layers.size()) {}
 
 TensorDesc Lowering::batched(const ValueType& type) const {
@@ -56,6 +55,14 @@ bool Lowering::may_overwrite(const Operand& x) const {
   return true;
 }
 
+bool Lowering::may_replace(const Operand& x) const {
+  for (std::size_t v = 0; v < values.size(); ++v) {
+    if (values[v].tensor != x.tensor) continue;
+    if (std::holds_alternative<Relu>(graph.layers[graph.values[v].producer].spec)) return false;
+  }
+  return may_overwrite(x);
+}
+
 Operand Lowering::new_output(LayerId id) {
   const Value& value = graph.values[layer(id).output];
   Operand y = writer.tensor(value.name, batched(value.type), TensorKind::activation);
@@ -69,6 +76,17 @@ Operand Lowering::new_gradient(ValueId value) {
   std::string name = base;
   for (int i = 2; writer.name_taken(name); ++i) name = fmt::format("{}#{}", base, i);
   return writer.tensor(std::move(name), stored.desc, TensorKind::gradient);
+}
+
+Operand Lowering::apart(const Operand& x, const Operand& other, const std::string& name) {
+  if (x.tensor != other.tensor) return x;
+  const TensorKind kind = out.program.tensors[x.tensor].kind;
+  const Operand copy =
+      writer.tensor(name, x.desc, kind == TensorKind::input ? TensorKind::activation : kind);
+  OpDesc desc;
+  desc.kind = OpKind::reorder;
+  writer.op(name, desc, {x, copy});
+  return copy;
 }
 
 Operand Lowering::add_parameter(LayerId id, const std::string& suffix, TensorDesc desc,

@@ -19,11 +19,12 @@ struct LayerState {
   bool view = false;                ///< the output is the input's bytes; no op was emitted
 };
 
-// Note [In-place chains]. ReLU and dropout may overwrite their input x when they are its only
-// reader and no backward op needs the bytes of x. The op that made x reads its own output in the
-// backward pass only if it is a ReLU, and what it looks for there is where the output is positive.
-// A second ReLU keeps that, and so does dropout: it scales what it keeps by a positive number, and
-// where it writes zeros the gradient that reaches the ReLU is zero already.
+// Note [In-place chains]. ReLU, dropout and addition may overwrite their input x when they are its
+// only reader and no backward op needs the bytes of x. The op that made x reads its own output in
+// the backward pass only if it is a ReLU, and what it looks for there is where the output is
+// positive. A second ReLU keeps that, and so does dropout: it scales what it keeps by a positive
+// number, and where it writes zeros the gradient that reaches the ReLU is zero already. Addition
+// does not keep it, so it overwrites nothing that a ReLU made.
 struct Lowering {
   Lowering(const Graph& graph_in, const TrainingOptions& options_in, const KernelList& kernels_in,
            TrainingProgram& out_in);
@@ -34,22 +35,26 @@ struct Lowering {
   TrainingProgram& out;
   ProgramWriter writer;
 
-  std::vector<Operand> values;                  ///< where each value is stored
-  std::vector<bool> needs_gradient;             ///< of each value: it depends on a weight
-  std::vector<std::vector<Operand>> gradients;  ///< of each value: one from each consumer so far
-  std::vector<LayerState> states;               ///< of each layer
+  std::vector<Operand> values;       ///< where each value is stored
+  std::vector<bool> needs_gradient;  ///< of each value: it depends on a weight
+  std::vector<LayerState> states;    ///< of each layer
   Operand control;
 
   [[nodiscard]] const Layer& layer(LayerId id) const { return graph.layers[id]; }
   /// Shape and layout of a value of this type for the whole batch.
   [[nodiscard]] TensorDesc batched(const ValueType& type) const;
-  /// See Note [In-place chains].
+  /// See Note [In-place chains]: for an op that keeps what is positive.
   [[nodiscard]] bool may_overwrite(const Operand& x) const;
+  /// The same for an op that does not.
+  [[nodiscard]] bool may_replace(const Operand& x) const;
 
   /// A new tensor for the output of a layer.
   Operand new_output(LayerId id);
-  /// A new tensor for one consumer's contribution to the gradient of a value.
+  /// A new tensor for one consumer's contribution to the gradient of a value, or for their sum.
   Operand new_gradient(ValueId value);
+  /// `x`, or a copy of it named `name` where `other` is in the same tensor: no op may have a tensor
+  /// twice.
+  Operand apart(const Operand& x, const Operand& other, const std::string& name);
   /// A learnable parameter with its momentum, recorded in the layer's state.
   Operand add_parameter(LayerId id, const std::string& suffix, TensorDesc desc,
                         Initialiser initialiser, std::int64_t fan_in);

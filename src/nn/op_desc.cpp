@@ -81,10 +81,16 @@ const char* to_string(OpKind kind) {
       return "relu_forward";
     case OpKind::relu_backward:
       return "relu_backward";
+    case OpKind::add_forward:
+      return "add_forward";
     case OpKind::max_pool_forward:
       return "max_pool_forward";
     case OpKind::max_pool_backward:
       return "max_pool_backward";
+    case OpKind::avg_pool_forward:
+      return "avg_pool_forward";
+    case OpKind::avg_pool_backward:
+      return "avg_pool_backward";
     case OpKind::dropout_forward:
       return "dropout_forward";
     case OpKind::dropout_backward:
@@ -124,6 +130,8 @@ std::string_view operand_accesses(OpKind kind, bool in_place) {
     case OpKind::softmax_loss_backward:
       return "rrw";
     case OpKind::reorder:
+    case OpKind::avg_pool_forward:
+    case OpKind::avg_pool_backward:
       return "rw";
     case OpKind::batch_norm_forward:
       return "rrrwww";
@@ -136,6 +144,8 @@ std::string_view operand_accesses(OpKind kind, bool in_place) {
       return in_place ? "u" : "rw";
     case OpKind::relu_backward:
       return in_place ? "ru" : "rrw";
+    case OpKind::add_forward:
+      return in_place ? "ur" : "rrw";
     case OpKind::max_pool_forward:
       return "rww";
     case OpKind::dropout_forward:
@@ -184,7 +194,10 @@ double OpDesc::flops() const {
     case OpKind::batch_norm_backward:
       return 11 * elements(0);
     case OpKind::max_pool_forward:
+    case OpKind::avg_pool_forward:
       return elements(1) * static_cast<double>(window * window);
+    case OpKind::avg_pool_backward:
+      return elements(0) * static_cast<double>(window * window);
     case OpKind::max_pool_backward:
       return elements(0);
     case OpKind::sgd_update:
@@ -195,6 +208,7 @@ double OpDesc::flops() const {
       return 6 * elements(0);
     case OpKind::relu_forward:
     case OpKind::relu_backward:
+    case OpKind::add_forward:
     case OpKind::dropout_forward:
     case OpKind::dropout_backward:
     case OpKind::softmax_loss_backward:

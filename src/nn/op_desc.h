@@ -50,8 +50,12 @@ enum class OpKind : std::uint8_t {
   batch_norm_statistics,  ///< r mean, r variance, u running_mean, u running_variance
   relu_forward,           ///< r x, w y                    [in place: u y]
   relu_backward,          ///< r y, r dy, w dx             [in place: r y, u d]
+  add_forward,            ///< r a, r b, w y               [in place: u a, r b]
+                          ///< (also sums gradients)
   max_pool_forward,       ///< r x, w y, w index           (index: u8 position in the window)
   max_pool_backward,      ///< r dy, r index, w dx
+  avg_pool_forward,       ///< r x, w y                    (no padding)
+  avg_pool_backward,      ///< r dy, w dx
   dropout_forward,        ///< r x, r control, w y, w mask [in place: u y, r control]
                           ///< (mask: u8, 1 where kept)
   dropout_backward,       ///< r dy, r mask, w dx          [in place: u d, r control]

@@ -53,7 +53,7 @@ Result<TrainingProgram> build_training_program(const Graph& graph, const Trainin
 
   Lowering lowering(graph, options, kernels, out);
   emit_forward(lowering);
-  if (auto backward = emit_backward(lowering); !backward) return fail(backward.error());
+  emit_backward(lowering);
   OpDesc collect;
   collect.kind = OpKind::collect_loss;
   lowering.writer.op("collect_loss", collect, {lowering.values[graph.loss]});

@@ -108,6 +108,19 @@ inline std::vector<OpDesc> max_pools(const TensorDesc& x, const OpDesc& attribut
   return ops;
 }
 
+inline std::vector<OpDesc> adds(const TensorDesc& x) {
+  return {make_op(OpKind::add_forward, {x, x, x}), in_place(make_op(OpKind::add_forward, {x, x}))};
+}
+
+inline std::vector<OpDesc> avg_pools(const TensorDesc& x, std::int64_t window,
+                                     std::int64_t stride) {
+  TensorDesc y = x;
+  for (const std::size_t i : {2, 3}) y.dims[i] = (x.dims[i] - window) / stride + 1;
+  const OpDesc attributes = window_attributes(window, stride, 0);
+  return {make_op(OpKind::avg_pool_forward, {x, y}, attributes),
+          make_op(OpKind::avg_pool_backward, {y, x}, attributes)};
+}
+
 inline std::vector<OpDesc> linears(std::int64_t batch, std::int64_t in, std::int64_t out) {
   const TensorDesc x{{batch, in}}, weight{{out, in}}, bias{{out}}, y{{batch, out}};
   return {make_op(OpKind::linear_forward, {x, weight, bias, y}),
@@ -168,12 +181,17 @@ inline std::vector<OpCase> all_cases() {
   for (const TensorDesc& x : activations) {
     add(batch_norms(x));
     add(relus_and_dropouts(x));
+    add(adds(x));
   }
   add(max_pools(blocked(3, 32, 8, 8), window_attributes(2, 2, 0)));
   add(max_pools(blocked(1, 16, 5, 5), window_attributes(2, 2, 0)));
   add(max_pools(blocked(2, 20, 7, 7), window_attributes(3, 2, 0)));
   add(max_pools(blocked(3, 20, 7, 7), window_attributes(3, 2, 1)));
   add(max_pools(blocked(2, 16, 6, 6), window_attributes(3, 1, 1)));
+  add(avg_pools(blocked(3, 32, 8, 8), 8, 8));
+  add(avg_pools(blocked(2, 20, 7, 8), 2, 2));
+  add(avg_pools(blocked(3, 16, 7, 7), 3, 2));
+  add(avg_pools(blocked(1, 20, 6, 6), 2, 3));
   add(linears(5, 64, 10));
   add(linears(7, 33, 17));
   add(linears(1, 512, 100));

@@ -70,6 +70,36 @@ TEST(ReferenceMaxPool, KeepsThePositionOfTheFirstMaximum) {
   EXPECT_EQ(run.buffer(2).data()[1], std::byte{0});
 }
 
+TEST(ReferenceAvgPool, TakesTheMeanOfWholeWindows) {
+  const OpRun run(make_op(OpKind::avg_pool_forward, {{{1, 1, 2, 5}}, {{1, 1, 1, 2}}},
+                          window_attributes(2, 2, 0)),
+                  1);
+  set(run, 0, {1, 2, 0, 0, 100, 5, 4, 0, 1, 100});
+  run.run_reference();
+  EXPECT_EQ(values(run, 1), (std::vector<float>{3, 0.25F}));
+}
+
+TEST(ReferenceAvgPool, SharesAGradientAmongTheWindow) {
+  const OpRun run(make_op(OpKind::avg_pool_backward, {{{1, 1, 1, 2}}, {{1, 1, 2, 5}}},
+                          window_attributes(2, 2, 0)),
+                  1);
+  set(run, 0, {4, 8});
+  run.run_reference();
+  EXPECT_EQ(values(run, 1), (std::vector<float>{1, 1, 2, 2, 0, 1, 1, 2, 2, 0}));
+}
+
+TEST(ReferenceAdd, SumsElementByElement) {
+  const TensorDesc x{{3}};
+  for (const OpDesc& desc : adds(x)) {
+    const OpRun run(desc, 1);
+    set(run, 0, {1, 2, 3});
+    set(run, 1, {10, 20, -3});
+    run.run_reference();
+    EXPECT_EQ(values(run, desc.in_place ? 0 : 2), (std::vector<float>{11, 22, 0}));
+    EXPECT_EQ(values(run, 1), (std::vector<float>{10, 20, -3}));
+  }
+}
+
 TEST(ReferenceSoftmaxLoss, IsTheMeanOverTheFullBatchOfMinusLogP) {
   OpDesc attributes;
   attributes.full_batch = 8;

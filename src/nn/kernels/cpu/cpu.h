@@ -9,6 +9,7 @@ std::unique_ptr<Kernel> make_convolution(const OpDesc& desc);
 std::unique_ptr<Kernel> make_reorder(const OpDesc& desc);
 std::unique_ptr<Kernel> make_batch_norm(const OpDesc& desc);
 std::unique_ptr<Kernel> make_relu(const OpDesc& desc);
+std::unique_ptr<Kernel> make_add(const OpDesc& desc);
 std::unique_ptr<Kernel> make_pooling(const OpDesc& desc);
 std::unique_ptr<Kernel> make_dropout(const OpDesc& desc);
 std::unique_ptr<Kernel> make_linear(const OpDesc& desc);

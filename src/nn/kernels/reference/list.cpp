@@ -23,10 +23,16 @@ KernelFunction function_of(OpKind kind) {
       return reference::relu_forward;
     case OpKind::relu_backward:
       return reference::relu_backward;
+    case OpKind::add_forward:
+      return reference::add_forward;
     case OpKind::max_pool_forward:
       return reference::max_pool_forward;
     case OpKind::max_pool_backward:
       return reference::max_pool_backward;
+    case OpKind::avg_pool_forward:
+      return reference::avg_pool_forward;
+    case OpKind::avg_pool_backward:
+      return reference::avg_pool_backward;
     case OpKind::dropout_forward:
       return reference::dropout_forward;
     case OpKind::dropout_backward:

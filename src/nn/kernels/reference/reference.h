@@ -15,8 +15,11 @@ void batch_norm_backward(const OpDesc& desc, Pointers pointers, std::byte* works
 void batch_norm_statistics(const OpDesc& desc, Pointers pointers, std::byte* workspace);
 void relu_forward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
 void relu_backward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
+void add_forward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
 void max_pool_forward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
 void max_pool_backward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
+void avg_pool_forward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
+void avg_pool_backward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
 void dropout_forward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
 void dropout_backward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
 void linear_forward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
