@@ -102,9 +102,11 @@ TEST(TrainingProgram, RefusesBadOptions) {
   EXPECT_THAT(message({.momentum = 1.5F}), HasSubstr("momentum"));
 }
 
-TEST(Training, LossFallsOnSyntheticData) {
+class LossFalls : public testing::TestWithParam<const char*> {};
+
+TEST_P(LossFalls, OnSyntheticData) {
   const SyntheticDataset data({3, 8, 8}, 10, 1000);
-  const auto program = build(build_model("tiny-vgg"), {.batch = 16});
+  const auto program = build(build_model(GetParam()), {.batch = 16});
   const std::vector<float> losses = losses_of(program, data, 30);
   ASSERT_EQ(losses.size(), 30U);
   for (const float loss : losses) ASSERT_TRUE(std::isfinite(loss));
@@ -116,6 +118,8 @@ TEST(Training, LossFallsOnSyntheticData) {
   };
   EXPECT_LT(mean(25), 0.6F * mean(0));
 }
+
+INSTANTIATE_TEST_SUITE_P(Models, LossFalls, testing::Values("tiny-vgg", "tiny-resnet"));
 
 TEST(Training, StoragesAndLayoutsGiveTheSameLosses) {
   const SyntheticDataset data({3, 9, 8}, 4, 100);
