@@ -7,6 +7,21 @@
 namespace tidepool::nn {
 namespace {
 
+OpDesc update_desc(const TrainingOptions& options) {
+  OpDesc desc;
+  desc.weight_decay = options.weight_decay;
+  if (options.optimizer == Optimizer::sgd) {
+    desc.kind = OpKind::sgd_update;
+    desc.momentum = options.momentum;
+  } else {
+    desc.kind = OpKind::adamw_update;
+    desc.beta1 = options.beta1;
+    desc.beta2 = options.beta2;
+    desc.epsilon = options.epsilon;
+  }
+  return desc;
+}
+
 /// One layer's backward pass: `d` is the whole gradient of its output.
 struct Backward {
   Lowering& l;
@@ -37,12 +52,10 @@ struct Backward {
 
   void update(std::size_t index, const Operand& gradient) const {
     const Operand& parameter = state().parameters[index];
-    OpDesc desc;
-    desc.kind = OpKind::sgd_update;
-    desc.momentum = l.options.momentum;
-    desc.weight_decay = l.options.weight_decay;
-    l.writer.op(l.writer.name_of(parameter.tensor) + ".update", desc,
-                {gradient, l.control, parameter, state().momenta[index]});
+    std::vector<Operand> operands{gradient, l.control, parameter};
+    const auto& optimizer_state = state().optimizer_state[index];
+    operands.insert(operands.end(), optimizer_state.begin(), optimizer_state.end());
+    l.writer.op(l.writer.name_of(parameter.tensor) + ".update", update_desc(l.options), operands);
   }
 };
 

@@ -12,6 +12,16 @@ bool has_weights(const LayerSpec& spec) {
          std::holds_alternative<Linear>(spec);
 }
 
+std::vector<const char*> optimizer_state_names(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::sgd:
+      return {".momentum"};
+    case Optimizer::adamw:
+      return {".first_moment", ".second_moment"};
+  }
+  return {};
+}
+
 std::vector<bool> values_that_need_gradients(const Graph& graph) {
   std::vector<bool> needed(graph.values.size(), false);
   for (const Layer& layer : graph.layers) {
@@ -89,15 +99,19 @@ Operand Lowering::apart(const Operand& x, const Operand& other, const std::strin
   return copy;
 }
 
-Operand Lowering::add_parameter(LayerId id, const std::string& suffix, TensorDesc desc,
+Operand Lowering::add_parameter(LayerId id, const std::string& suffix, const TensorDesc& desc,
                                 Initialiser initialiser, std::int64_t fan_in) {
   const std::string name = layer(id).name + "." + suffix;
   const Operand weight = writer.tensor(name, desc, TensorKind::weight, true);
-  const Operand momentum =
-      writer.tensor(name + ".momentum", std::move(desc), TensorKind::optimizer_state, true);
-  out.parameters.push_back({name, weight.tensor, momentum.tensor, initialiser, fan_in, true});
+  Parameter parameter{name, weight.tensor, {}, initialiser, fan_in, true};
+  std::vector<Operand> state;
+  for (const char* part : optimizer_state_names(options.optimizer)) {
+    state.push_back(writer.tensor(name + part, desc, TensorKind::optimizer_state, true));
+    parameter.state.push_back(state.back().tensor);
+  }
+  out.parameters.push_back(std::move(parameter));
   states[id].parameters.push_back(weight);
-  states[id].momenta.push_back(momentum);
+  states[id].optimizer_state.push_back(std::move(state));
   return weight;
 }
 
@@ -105,7 +119,7 @@ Operand Lowering::add_statistic(LayerId id, const std::string& suffix, TensorDes
                                 Initialiser initialiser) {
   const std::string name = layer(id).name + "." + suffix;
   const Operand statistic = writer.tensor(name, std::move(desc), TensorKind::weight, true);
-  out.parameters.push_back({name, statistic.tensor, kNone, initialiser, 1, false});
+  out.parameters.push_back({name, statistic.tensor, {}, initialiser, 1, false});
   return statistic;
 }
 

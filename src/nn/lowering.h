@@ -13,10 +13,10 @@ namespace tidepool::nn {
 struct LayerState {
   std::vector<Operand> inputs;      ///< as its forward op read them
   std::vector<Operand> parameters;  ///< learnable ones, in the order of the forward op
-  std::vector<Operand> momenta;     ///< one per parameter
-  std::vector<Operand> saved;       ///< statistics, index, mask, probabilities
-  std::uint64_t random_key = 0;     ///< of dropout
-  bool view = false;                ///< the output is the input's bytes; no op was emitted
+  std::vector<std::vector<Operand>> optimizer_state;  ///< of each parameter
+  std::vector<Operand> saved;                         ///< statistics, index, mask, probabilities
+  std::uint64_t random_key = 0;                       ///< of dropout
+  bool view = false;  ///< the output is the input's bytes; no op was emitted
 };
 
 // Note [In-place chains]. ReLU, dropout and addition may overwrite their input x when they are its
@@ -55,8 +55,8 @@ struct Lowering {
   /// `x`, or a copy of it named `name` where `other` is in the same tensor: no op may have a tensor
   /// twice.
   Operand apart(const Operand& x, const Operand& other, const std::string& name);
-  /// A learnable parameter with its momentum, recorded in the layer's state.
-  Operand add_parameter(LayerId id, const std::string& suffix, TensorDesc desc,
+  /// A learnable parameter with its optimizer state, recorded in the layer's state.
+  Operand add_parameter(LayerId id, const std::string& suffix, const TensorDesc& desc,
                         Initialiser initialiser, std::int64_t fan_in);
   /// A persistent tensor that no gradient reaches.
   Operand add_statistic(LayerId id, const std::string& suffix, TensorDesc desc,

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cassert>
+#include <cmath>
 
 #include "base/random.h"
 
@@ -107,6 +108,8 @@ const char* to_string(OpKind kind) {
       return "softmax_loss_backward";
     case OpKind::sgd_update:
       return "sgd_update";
+    case OpKind::adamw_update:
+      return "adamw_update";
     case OpKind::feed_images:
       return "feed_images";
     case OpKind::feed_labels:
@@ -140,6 +143,8 @@ std::string_view operand_accesses(OpKind kind, bool in_place) {
     case OpKind::batch_norm_statistics:
     case OpKind::sgd_update:
       return "rruu";
+    case OpKind::adamw_update:
+      return "rruuu";
     case OpKind::relu_forward:
       return in_place ? "u" : "rw";
     case OpKind::relu_backward:
@@ -202,6 +207,8 @@ double OpDesc::flops() const {
       return elements(0);
     case OpKind::sgd_update:
       return 6 * elements(2);
+    case OpKind::adamw_update:
+      return 14 * elements(2);
     case OpKind::softmax_loss_forward:
       return 5 * elements(0);
     case OpKind::batch_norm_statistics:
@@ -232,6 +239,15 @@ Bytes OpDesc::traffic() const {
     total += operands[i].bytes() * (accesses[i] == 'u' ? 2 : 1);
   }
   return total;
+}
+
+AdamwFactors adamw_factors(const OpDesc& desc, const ControlBlock& control) {
+  const auto t = static_cast<double>(control.iteration) + 1;
+  const auto rate = static_cast<double>(control.learning_rate);
+  const auto beta1 = static_cast<double>(desc.beta1), beta2 = static_cast<double>(desc.beta2);
+  return {static_cast<float>(1 - rate * static_cast<double>(desc.weight_decay)),
+          static_cast<float>(rate / (1 - std::pow(beta1, t))),
+          static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, t)))};
 }
 
 std::uint64_t dropout_key(std::uint64_t seed, std::uint64_t random_key, std::uint64_t iteration) {

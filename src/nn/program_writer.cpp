@@ -25,8 +25,12 @@ bool is_host(OpKind kind) {
          kind == OpKind::feed_control || kind == OpKind::collect_loss;
 }
 
+bool updates_weights(OpKind kind) {
+  return kind == OpKind::sgd_update || kind == OpKind::adamw_update;
+}
+
 bool updates_state(OpKind kind) {
-  return kind == OpKind::sgd_update || kind == OpKind::batch_norm_statistics;
+  return updates_weights(kind) || kind == OpKind::batch_norm_statistics;
 }
 
 bool is_random(const OpDesc& desc) {
@@ -45,8 +49,8 @@ bool is_random(const OpDesc& desc) {
 }
 
 OpPhase phase_of(OpKind kind) {
-  return kind == OpKind::sgd_update || kind == OpKind::collect_loss ? OpPhase::iteration
-                                                                    : OpPhase::round;
+  return updates_weights(kind) || kind == OpKind::collect_loss ? OpPhase::iteration
+                                                               : OpPhase::round;
 }
 
 }  // namespace

@@ -18,6 +18,10 @@ Result<void> check_options(const Graph& graph, const TrainingOptions& options) {
   if (!(options.momentum >= 0 && options.momentum < 1) || !(options.weight_decay >= 0)) {
     return fail(ErrorCode::usage, "momentum must be in [0, 1) and weight decay not negative");
   }
+  const auto is_beta = [](float beta) { return beta >= 0 && beta < 1; };
+  if (!is_beta(options.beta1) || !is_beta(options.beta2) || !(options.epsilon > 0)) {
+    return fail(ErrorCode::usage, "beta1 and beta2 must be in [0, 1) and epsilon positive");
+  }
   // Kernels number the elements of one tensor with 32 bits (dropout's generator does).
   constexpr std::int64_t kMaxElements = std::numeric_limits<std::uint32_t>::max();
   for (const Value& value : graph.values) {

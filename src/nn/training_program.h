@@ -23,11 +23,17 @@ enum class Storage : std::uint8_t {
   in_place,
 };
 
+enum class Optimizer : std::uint8_t { sgd, adamw };
+
 struct TrainingOptions {
   std::int64_t batch = 100;
   Storage storage = Storage::in_place;
-  float momentum = 0.9F;
-  float weight_decay = 5e-4F;
+  Optimizer optimizer = Optimizer::sgd;
+  float momentum = 0.9F;       ///< SGD
+  float weight_decay = 5e-4F;  ///< SGD: part of the gradient; AdamW: decoupled (0.01 is usual)
+  float beta1 = 0.9F;          ///< AdamW, as are the next two
+  float beta2 = 0.999F;
+  float epsilon = 1e-8F;
   bool dropout = true;  ///< false: dropout layers pass their input on
 };
 
@@ -37,7 +43,8 @@ enum class Initialiser : std::uint8_t { zero, one, he_normal };
 struct Parameter {
   std::string name;  ///< of its tensor
   TensorId tensor = kNone;
-  TensorId momentum = kNone;  ///< optimizer state, starts at zero; none when not learnable
+  /// Optimizer state in the order of the update op, starts at zero; none when not learnable.
+  std::vector<TensorId> state;
   Initialiser initialiser = Initialiser::zero;
   std::int64_t fan_in = 1;  ///< inputs summed per output, for he_normal
   bool learnable = true;

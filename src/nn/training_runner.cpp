@@ -67,7 +67,7 @@ TrainingRunner::TrainingRunner(const TrainingProgram& program, const KernelList&
     values_[parameter.tensor].resize(bytes);
     write_initial_value(parameter, program.tensors[parameter.tensor], settings_.seed,
                         values_[parameter.tensor]);
-    if (parameter.momentum != kNone) values_[parameter.momentum].resize(bytes);
+    for (const TensorId state : parameter.state) values_[state].resize(bytes);
   }
 }
 

@@ -48,7 +48,7 @@ class Gradients : public testing::TestWithParam<Variant> {
     runner_ = make_runner(program_, data_, kernels(), settings);
     run_reference(program_, *runner_, 1);
     for (const Parameter& parameter : program_.parameters) {
-      if (parameter.learnable) gradients_.push_back(floats(runner_->value(parameter.momentum)));
+      if (parameter.learnable) gradients_.push_back(floats(runner_->value(parameter.state[0])));
     }
   }
 

@@ -142,6 +142,14 @@ inline OpDesc sgd(const TensorDesc& weight) {
   return make_op(OpKind::sgd_update, {weight, control_block(), weight, weight}, attributes);
 }
 
+inline OpDesc adamw(const TensorDesc& weight) {
+  OpDesc attributes;
+  attributes.weight_decay = 0.01F;
+  attributes.epsilon = 1e-8F;
+  return make_op(OpKind::adamw_update, {weight, control_block(), weight, weight, weight},
+                 attributes);
+}
+
 inline std::vector<OpDesc> reorders() {
   const TensorDesc weight{{32, 48, 3, 3}, ElementType::f32, Layout::OIhw16i16o};
   const TensorDesc odd_weight{{20, 24, 1, 1}, ElementType::f32, Layout::OIhw16i16o};
@@ -197,7 +205,10 @@ inline std::vector<OpCase> all_cases() {
   add(linears(1, 512, 100));
   add(softmax_losses(7, 10));
   add(softmax_losses(33, 1000));
-  add({sgd({{33}}), sgd({{20, 24, 3, 3}, ElementType::f32, Layout::OIhw16i16o})});
+  for (const TensorDesc& weight :
+       {TensorDesc{{33}}, TensorDesc{{20, 24, 3, 3}, ElementType::f32, Layout::OIhw16i16o}}) {
+    add({sgd(weight), adamw(weight)});
+  }
   return cases;
 }
 

@@ -123,7 +123,9 @@ class OpRun {
 
   float value(std::size_t operand, Random& random) const {
     const auto symmetric = static_cast<float>(2 * random.uniform() - 1);
-    const bool is_variance = (desc_.kind == OpKind::batch_norm_backward && operand == 3) ||
+    const bool is_second_moment = desc_.kind == OpKind::adamw_update && operand == 4;
+    const bool is_variance = is_second_moment ||
+                             (desc_.kind == OpKind::batch_norm_backward && operand == 3) ||
                              (desc_.kind == OpKind::batch_norm_statistics && operand % 2 == 1);
     return is_variance ? 1.5F + symmetric : symmetric;
   }

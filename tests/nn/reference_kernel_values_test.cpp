@@ -132,6 +132,38 @@ TEST(ReferenceSgd, AddsDecayToTheGradientAndMomentumToTheWeight) {
   EXPECT_EQ(run.at(2, 0), 4 - 0.125F * 8);
 }
 
+// The algorithm of the paper step by step in double precision, for some iterations.
+TEST(ReferenceAdamw, FollowsThePublishedAlgorithm) {
+  const TensorDesc tensor{{2}};
+  OpDesc desc = adamw(tensor);
+  desc.beta1 = 0.8F;
+  desc.beta2 = 0.95F;
+  desc.epsilon = 1e-3F;
+  const OpRun run(desc, 1);
+  set(run, 2, {2, -0.5F});
+  set(run, 3, {0, 0});
+  set(run, 4, {0, 0});
+  double w[] = {2, -0.5}, m[] = {0, 0}, v[] = {0, 0};
+  for (int t = 1; t <= 5; ++t) {
+    const double rate = 0.1 / t;
+    const double gradient[] = {0.5 * t, 0.002 - 0.001 * t};
+    run.control().iteration = static_cast<std::uint64_t>(t - 1);
+    run.control().learning_rate = static_cast<float>(rate);
+    set(run, 0, {static_cast<float>(gradient[0]), static_cast<float>(gradient[1])});
+    run.run_reference();
+    for (int i = 0; i < 2; ++i) {
+      w[i] -= rate * 0.01 * w[i];
+      m[i] = 0.8 * m[i] + 0.2 * gradient[i];
+      v[i] = 0.95 * v[i] + 0.05 * gradient[i] * gradient[i];
+      const double m_hat = m[i] / (1 - std::pow(0.8, t)), v_hat = v[i] / (1 - std::pow(0.95, t));
+      w[i] -= rate * m_hat / (std::sqrt(v_hat) + 1e-3);
+      EXPECT_NEAR(run.at(2, i), w[i], 1e-6) << "iteration " << t;
+      EXPECT_NEAR(run.at(3, i), m[i], 1e-6);
+      EXPECT_NEAR(run.at(4, i), v[i], 1e-6);
+    }
+  }
+}
+
 OpDesc dropout(std::int64_t batch, std::int64_t first_sample, float rate) {
   OpDesc attributes;
   attributes.drop_rate = rate;

@@ -58,10 +58,10 @@ inline Result<Graph> make_tangled_graph() {
   GraphBuilder b("tangled");
   ValueId x = b.images({3, 9, 8});
   const ValueId labels = b.labels();
-  x = b.add("conv1", Conv2d{.channels = 18}, {x});
+  x = b.add("conv1", Conv2d{.channels = 6}, {x});
   x = b.add("bn1", BatchNorm{}, {x});
   const ValueId first = b.add("relu1", Relu{}, {x});
-  x = b.add("conv2", Conv2d{.channels = 18}, {first});
+  x = b.add("conv2", Conv2d{.channels = 6}, {first});
   x = b.add("relu2", Relu{}, {x});
   const ValueId sum1 = b.add("add1", Add{}, {first, x});
   const ValueId side = b.add("drop1", Dropout{0.2F}, {sum1});

@@ -100,6 +100,8 @@ TEST(TrainingProgram, RefusesBadOptions) {
   EXPECT_THAT(message({.batch = 0}), HasSubstr("batch size"));
   EXPECT_THAT(message({.batch = 1 << 25}), HasSubstr("too large for a batch"));
   EXPECT_THAT(message({.momentum = 1.5F}), HasSubstr("momentum"));
+  EXPECT_THAT(message({.beta2 = 1.0F}), HasSubstr("beta2"));
+  EXPECT_THAT(message({.epsilon = 0}), HasSubstr("epsilon"));
 }
 
 class LossFalls : public testing::TestWithParam<const char*> {};
@@ -120,6 +122,27 @@ TEST_P(LossFalls, OnSyntheticData) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, LossFalls, testing::Values("tiny-vgg", "tiny-resnet"));
+
+TEST(Training, AdamwLowersTheLossToo) {
+  const SyntheticDataset data({3, 8, 8}, 10, 1000);
+  const auto program = build(build_model("mlp", {.image = {3, 8, 8}}),
+                             {.batch = 16, .optimizer = Optimizer::adamw, .weight_decay = 0.01F});
+  for (const char* state : {"fc1.weight.first_moment", "fc1.bias.second_moment"}) {
+    const TensorId tensor = find_tensor(program.program, state);
+    ASSERT_NE(tensor, kNone) << state;
+    EXPECT_EQ(program.program.tensors[tensor].kind, TensorKind::optimizer_state);
+    EXPECT_TRUE(program.program.tensors[tensor].persistent);
+  }
+  EXPECT_EQ(find_tensor(program.program, "fc1.weight.momentum"), kNone);
+  const Op& update = program.program.ops[find_op(program.program, "fc1.weight.update")];
+  EXPECT_EQ(update.kind, "adamw_update");
+  EXPECT_EQ(update.phase, OpPhase::iteration);
+  EXPECT_FALSE(update.recomputable);
+  TrainingSettings settings;
+  settings.learning_rate = [](std::int64_t) { return 1e-3F; };
+  const std::vector<float> losses = losses_of(program, data, 20, reference_kernels(), settings);
+  EXPECT_LT(losses[19], 0.5F * losses[0]);
+}
 
 TEST(Training, StoragesAndLayoutsGiveTheSameLosses) {
   const SyntheticDataset data({3, 9, 8}, 4, 100);

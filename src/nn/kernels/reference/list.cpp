@@ -49,6 +49,8 @@ KernelFunction function_of(OpKind kind) {
       return reference::softmax_loss_backward;
     case OpKind::sgd_update:
       return reference::sgd_update;
+    case OpKind::adamw_update:
+      return reference::adamw_update;
     case OpKind::feed_images:
     case OpKind::feed_labels:
     case OpKind::feed_control:

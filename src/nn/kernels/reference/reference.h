@@ -28,5 +28,6 @@ void linear_backward_weights(const OpDesc& desc, Pointers pointers, std::byte* w
 void softmax_loss_forward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
 void softmax_loss_backward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
 void sgd_update(const OpDesc& desc, Pointers pointers, std::byte* workspace);
+void adamw_update(const OpDesc& desc, Pointers pointers, std::byte* workspace);
 
 }  // namespace tidepool::nn::reference
