@@ -76,6 +76,12 @@ void forward(Lowering& l, LayerId id, const BatchNorm& spec) {
   const Operand running_variance =
       l.add_statistic(id, "running_variance", channel, Initialiser::one);
   const Operand y = l.new_output(id);
+  if (!l.training()) {
+    OpDesc desc = make_desc(OpKind::batch_norm_inference);
+    desc.epsilon = spec.epsilon;
+    l.writer.op(name + ".forward", desc, {x, scale, shift, running_mean, running_variance, y});
+    return;
+  }
   const Operand mean = l.writer.tensor(name + ".mean", channel, TensorKind::activation);
   const Operand variance = l.writer.tensor(name + ".variance", channel, TensorKind::activation);
   l.states[id].inputs = {x};
@@ -204,7 +210,7 @@ void forward(Lowering& l, LayerId id, const SoftmaxCrossEntropy&) {
   l.states[id].inputs = {logits, labels};
   l.states[id].saved = {probabilities};
   OpDesc desc = make_desc(OpKind::softmax_loss_forward);
-  desc.full_batch = l.options.batch;
+  desc.full_batch = l.training() ? l.options.batch : 1;
   l.writer.op(name + ".forward", desc, {logits, labels, loss, probabilities});
 }
 
@@ -219,9 +225,11 @@ void emit_forward(Lowering& lowering) {
     }
   };
   run(true);
-  const TensorDesc block{{static_cast<std::int64_t>(sizeof(ControlBlock))}, ElementType::u8};
-  lowering.control = lowering.writer.tensor("control", block, TensorKind::input);
-  lowering.writer.op("feed_control", make_desc(OpKind::feed_control), {lowering.control});
+  if (lowering.training()) {
+    const TensorDesc block{{static_cast<std::int64_t>(sizeof(ControlBlock))}, ElementType::u8};
+    lowering.control = lowering.writer.tensor("control", block, TensorKind::input);
+    lowering.writer.op("feed_control", make_desc(OpKind::feed_control), {lowering.control});
+  }
   run(false);
 }
 

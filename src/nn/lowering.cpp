@@ -66,7 +66,7 @@ bool Lowering::may_overwrite(const Operand& x) const {
 }
 
 bool Lowering::may_replace(const Operand& x) const {
-  for (std::size_t v = 0; v < values.size(); ++v) {
+  for (std::size_t v = 0; training() && v < values.size(); ++v) {
     if (values[v].tensor != x.tensor) continue;
     if (std::holds_alternative<Relu>(graph.layers[graph.values[v].producer].spec)) return false;
   }
@@ -106,6 +106,7 @@ Operand Lowering::add_parameter(LayerId id, const std::string& suffix, const Ten
   Parameter parameter{name, weight.tensor, {}, initialiser, fan_in, true};
   std::vector<Operand> state;
   for (const char* part : optimizer_state_names(options.optimizer)) {
+    if (!training()) break;
     state.push_back(writer.tensor(name + part, desc, TensorKind::optimizer_state, true));
     parameter.state.push_back(state.back().tensor);
   }

@@ -40,6 +40,7 @@ struct Lowering {
   std::vector<LayerState> states;    ///< of each layer
   Operand control;
 
+  [[nodiscard]] bool training() const { return out.purpose == Purpose::training; }
   [[nodiscard]] const Layer& layer(LayerId id) const { return graph.layers[id]; }
   /// Shape and layout of a value of this type for the whole batch.
   [[nodiscard]] TensorDesc batched(const ValueType& type) const;
@@ -63,7 +64,8 @@ struct Lowering {
                         Initialiser initialiser);
 };
 
-/// Feed ops and the forward pass, loss included.
+/// Feed ops and the forward pass, loss included. Without training, batch norm uses the running
+/// statistics, the loss is the sum over the samples and no random number is drawn.
 void emit_forward(Lowering& lowering);
 
 }  // namespace tidepool::nn

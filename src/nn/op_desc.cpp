@@ -76,6 +76,8 @@ const char* to_string(OpKind kind) {
       return "batch_norm_forward";
     case OpKind::batch_norm_backward:
       return "batch_norm_backward";
+    case OpKind::batch_norm_inference:
+      return "batch_norm_inference";
     case OpKind::batch_norm_statistics:
       return "batch_norm_statistics";
     case OpKind::relu_forward:
@@ -106,6 +108,8 @@ const char* to_string(OpKind kind) {
       return "softmax_loss_forward";
     case OpKind::softmax_loss_backward:
       return "softmax_loss_backward";
+    case OpKind::count_correct:
+      return "count_correct";
     case OpKind::sgd_update:
       return "sgd_update";
     case OpKind::adamw_update:
@@ -118,6 +122,8 @@ const char* to_string(OpKind kind) {
       return "feed_control";
     case OpKind::collect_loss:
       return "collect_loss";
+    case OpKind::collect_count:
+      return "collect_count";
   }
   assert(false);
   return "";
@@ -131,6 +137,7 @@ std::string_view operand_accesses(OpKind kind, bool in_place) {
     case OpKind::max_pool_backward:
     case OpKind::linear_backward_data:
     case OpKind::softmax_loss_backward:
+    case OpKind::count_correct:
       return "rrw";
     case OpKind::reorder:
     case OpKind::avg_pool_forward:
@@ -140,6 +147,8 @@ std::string_view operand_accesses(OpKind kind, bool in_place) {
       return "rrrwww";
     case OpKind::batch_norm_backward:
       return in_place ? "rurrrww" : "rrrrrwww";
+    case OpKind::batch_norm_inference:
+      return "rrrrrw";
     case OpKind::batch_norm_statistics:
     case OpKind::sgd_update:
       return "rruu";
@@ -167,6 +176,7 @@ std::string_view operand_accesses(OpKind kind, bool in_place) {
     case OpKind::feed_control:
       return "w";
     case OpKind::collect_loss:
+    case OpKind::collect_count:
       return "r";
   }
   assert(false);
@@ -198,6 +208,8 @@ double OpDesc::flops() const {
       return 7 * elements(0);
     case OpKind::batch_norm_backward:
       return 11 * elements(0);
+    case OpKind::batch_norm_inference:
+      return 2 * elements(0);
     case OpKind::max_pool_forward:
     case OpKind::avg_pool_forward:
       return elements(1) * static_cast<double>(window * window);
@@ -219,12 +231,14 @@ double OpDesc::flops() const {
     case OpKind::dropout_forward:
     case OpKind::dropout_backward:
     case OpKind::softmax_loss_backward:
+    case OpKind::count_correct:
       return elements(0);
     case OpKind::reorder:
     case OpKind::feed_images:
     case OpKind::feed_labels:
     case OpKind::feed_control:
     case OpKind::collect_loss:
+    case OpKind::collect_count:
       return 0;
   }
   assert(false);

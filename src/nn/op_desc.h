@@ -47,6 +47,7 @@ enum class OpKind : std::uint8_t {
   batch_norm_forward,     ///< r x, r scale, r shift, w y, w mean, w variance  (batch statistics)
   batch_norm_backward,    ///< r x, r dy, r mean, r variance, r scale, w dx, w dscale, w dshift
                           ///< [in place: r x, u d, r mean, r variance, r scale, w dscale, w dshift]
+  batch_norm_inference,   ///< r x, r scale, r shift, r running_mean, r running_variance, w y
   batch_norm_statistics,  ///< r mean, r variance, u running_mean, u running_variance
   relu_forward,           ///< r x, w y                    [in place: u y]
   relu_backward,          ///< r y, r dy, w dx             [in place: r y, u d]
@@ -63,13 +64,17 @@ enum class OpKind : std::uint8_t {
   linear_backward_data,   ///< r dy, r weight, w dx
   linear_backward_weights,  ///< r x, r dy, w dweight, w dbias
   softmax_loss_forward,     ///< r logits, r labels, w loss, w probabilities
+                            ///< (a sample with a negative label adds nothing, here and below)
   softmax_loss_backward,    ///< r probabilities, r labels, w dlogits
+  count_correct,            ///< r logits, r labels, w count (one i32: samples whose label has the
+                            ///< largest logit, of equal ones the first)
   sgd_update,               ///< r gradient, r control, u weight, u momentum
   adamw_update,             ///< r gradient, r control, u weight, u m, u v
   feed_images,              ///< host: w images
   feed_labels,              ///< host: w labels
   feed_control,             ///< host: w control
   collect_loss,             ///< host: r loss
+  collect_count,            ///< host: r count
 };
 
 const char* to_string(OpKind kind);

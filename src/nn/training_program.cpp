@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <utility>
 
 #include "nn/autodiff.h"
 #include "nn/lowering.h"
@@ -34,6 +35,25 @@ Result<void> check_options(const Graph& graph, const TrainingOptions& options) {
   return {};
 }
 
+/// Everything but ops and tensors.
+TrainingProgram describe(const Graph& graph, std::string name, const TrainingOptions& options,
+                         const KernelList& kernels) {
+  TrainingProgram out;
+  out.program.name = std::move(name);
+  out.program.batch = options.batch;
+  out.program.sub_batch = options.batch;
+  out.kernels = kernels.name;
+  out.image = graph.image;
+  out.classes = graph.classes;
+  return out;
+}
+
+void collect(Lowering& lowering, OpKind kind, const Operand& value) {
+  OpDesc desc;
+  desc.kind = kind;
+  lowering.writer.op(to_string(kind), desc, {value});
+}
+
 }  // namespace
 
 std::int64_t TrainingProgram::learnable_elements() const {
@@ -47,21 +67,34 @@ std::int64_t TrainingProgram::learnable_elements() const {
 Result<TrainingProgram> build_training_program(const Graph& graph, const TrainingOptions& options,
                                                const KernelList& kernels) {
   if (auto valid = check_options(graph, options); !valid) return fail(valid.error());
-  TrainingProgram out;
-  out.program.name = graph.name;
-  out.program.batch = options.batch;
-  out.program.sub_batch = options.batch;
-  out.kernels = kernels.name;
-  out.image = graph.image;
-  out.classes = graph.classes;
-
+  TrainingProgram out = describe(graph, graph.name, options, kernels);
   Lowering lowering(graph, options, kernels, out);
   emit_forward(lowering);
   emit_backward(lowering);
-  OpDesc collect;
-  collect.kind = OpKind::collect_loss;
-  lowering.writer.op("collect_loss", collect, {lowering.values[graph.loss]});
+  collect(lowering, OpKind::collect_loss, lowering.values[graph.loss]);
+  if (auto valid = validate(out.program); !valid) return fail(valid.error());
+  return out;
+}
 
+Result<TrainingProgram> build_evaluation_program(const Graph& graph, const TrainingOptions& options,
+                                                 const KernelList& kernels) {
+  TrainingOptions forward_only;
+  forward_only.batch = options.batch;
+  forward_only.storage = options.storage;
+  forward_only.dropout = false;
+  if (auto valid = check_options(graph, forward_only); !valid) return fail(valid.error());
+  TrainingProgram out = describe(graph, graph.name + "-evaluation", options, kernels);
+  out.purpose = Purpose::evaluation;
+  Lowering lowering(graph, forward_only, kernels, out);
+  emit_forward(lowering);
+  const std::vector<Operand>& read = lowering.states[graph.values[graph.loss].producer].inputs;
+  const Operand count =
+      lowering.writer.tensor("correct", TensorDesc{{1}, ElementType::i32}, TensorKind::activation);
+  OpDesc desc;
+  desc.kind = OpKind::count_correct;
+  lowering.writer.op("count_correct", desc, {read[0], read[1], count});
+  collect(lowering, OpKind::collect_loss, lowering.values[graph.loss]);
+  collect(lowering, OpKind::collect_count, count);
   if (auto valid = validate(out.program); !valid) return fail(valid.error());
   return out;
 }

@@ -1,5 +1,6 @@
-// TrainingProgram: one full training iteration made from a graph: feed, forward, loss, backward,
-// weight updates. `program` is what planners see, `ops` and `tensors` what kernels see.
+// TrainingProgram: one iteration made from a graph: a training iteration (feed, forward, loss,
+// backward, weight updates) or the evaluation of one batch (feed, forward, loss, count of correct
+// answers). `program` is what planners see, `ops` and `tensors` what kernels see.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +51,10 @@ struct Parameter {
   bool learnable = true;
 };
 
+enum class Purpose : std::uint8_t { training, evaluation };
+
 struct TrainingProgram {
+  Purpose purpose = Purpose::training;
   Program program;
   std::vector<OpDesc> ops;          ///< one per op of `program`
   std::vector<TensorDesc> tensors;  ///< one per tensor of `program`
@@ -68,5 +72,12 @@ struct TrainingProgram {
 /// read for the last time.
 Result<TrainingProgram> build_training_program(const Graph& graph, const TrainingOptions& options,
                                                const KernelList& kernels);
+
+/// The forward pass only: batch norm with the running statistics, dropout passes its input on. Of
+/// the options `batch` and `storage` matter. Weights and statistics are those of the training
+/// program with the same kernels by name and layout; they are only read. The loss is the sum over
+/// the samples; samples with a negative label count for nothing.
+Result<TrainingProgram> build_evaluation_program(const Graph& graph, const TrainingOptions& options,
+                                                 const KernelList& kernels);
 
 }  // namespace tidepool::nn

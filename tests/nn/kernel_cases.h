@@ -75,7 +75,8 @@ inline std::vector<OpDesc> batch_norms(const TensorDesc& x) {
   return {make_op(OpKind::batch_norm_forward, {x, c, c, x, c, c}),
           make_op(OpKind::batch_norm_backward, {x, x, c, c, c, x, c, c}),
           in_place(make_op(OpKind::batch_norm_backward, {x, x, c, c, c, c, c})),
-          make_op(OpKind::batch_norm_statistics, {c, c, c, c}, statistics)};
+          make_op(OpKind::batch_norm_statistics, {c, c, c, c}, statistics),
+          make_op(OpKind::batch_norm_inference, {x, c, c, c, c, x})};
 }
 
 inline std::vector<OpDesc> relus_and_dropouts(const TensorDesc& x) {
@@ -133,7 +134,8 @@ inline std::vector<OpDesc> softmax_losses(std::int64_t batch, std::int64_t class
   attributes.full_batch = 2 * batch;
   const TensorDesc logits{{batch, classes}}, labels{{batch}, ElementType::i32};
   return {make_op(OpKind::softmax_loss_forward, {logits, labels, {{1}}, logits}, attributes),
-          make_op(OpKind::softmax_loss_backward, {logits, labels, logits}, attributes)};
+          make_op(OpKind::softmax_loss_backward, {logits, labels, logits}, attributes),
+          make_op(OpKind::count_correct, {logits, labels, {{1}, ElementType::i32}})};
 }
 
 inline OpDesc sgd(const TensorDesc& weight) {

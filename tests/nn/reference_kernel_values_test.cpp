@@ -58,6 +58,24 @@ TEST(ReferenceBatchNorm, RunningVarianceIsUnbiased) {
   EXPECT_EQ(run.at(3, 0), 0.75F * 1 + 0.25F * 5);
 }
 
+TEST(ReferenceBatchNorm, InferenceWithTheBatchStatisticsIsTheForwardPass) {
+  for (const TensorDesc& x : {blocked(3, 5, 2, 3), TensorDesc{{9, 4}}}) {
+    const TensorDesc c{{x.dims[1]}};
+    const OpRun forward(make_op(OpKind::batch_norm_forward, {x, c, c, x, c, c}), 1);
+    const OpRun inference(make_op(OpKind::batch_norm_inference, {x, c, c, c, c, x}), 2);
+    forward.run_reference();
+    inference.copy_operand(0, forward, 0);
+    inference.copy_operand(1, forward, 1);
+    inference.copy_operand(2, forward, 2);
+    inference.copy_operand(3, forward, 4);
+    inference.copy_operand(4, forward, 5);
+    inference.run_reference();
+    for_each_index(x, [&](auto... index) {
+      EXPECT_NEAR(inference.at(5, index...), forward.at(3, index...), 1e-5);
+    });
+  }
+}
+
 TEST(ReferenceMaxPool, KeepsThePositionOfTheFirstMaximum) {
   const TensorDesc x{{1, 1, 2, 4}}, y{{1, 1, 1, 2}};
   const OpRun run(make_op(OpKind::max_pool_forward, {x, y, as_type(y, ElementType::u8)},
@@ -115,6 +133,43 @@ TEST(ReferenceSoftmaxLoss, IsTheMeanOverTheFullBatchOfMinusLogP) {
   EXPECT_NEAR(run.at(3, 0, 1), 0.75, 1e-6);
   EXPECT_NEAR(run.at(3, 1, 0), 1, 1e-6);
   EXPECT_NEAR(run.at(2, 0), -std::log(0.75) / 8, 1e-6);
+}
+
+TEST(ReferenceSoftmaxLoss, LeavesOutSamplesWithANegativeLabel) {
+  OpDesc attributes;
+  attributes.full_batch = 2;
+  const TensorDesc logits{{2, 2}}, labels{{2}, ElementType::i32};
+  const OpRun forward(
+      make_op(OpKind::softmax_loss_forward, {logits, labels, {{1}}, logits}, attributes), 1);
+  const OpRun backward(make_op(OpKind::softmax_loss_backward, {logits, labels, logits}, attributes),
+                       2);
+  set(forward, 0, {1, 2, 0, std::log(3.0F)});
+  for (const OpRun* run : {&forward, &backward}) {
+    auto* label = reinterpret_cast<std::int32_t*>(run->buffer(1).data());
+    label[0] = -1;
+    label[1] = 1;
+  }
+  forward.run_reference();
+  EXPECT_NEAR(forward.at(2, 0), -std::log(0.75) / 2, 1e-6);
+  backward.copy_operand(0, forward, 3);
+  backward.run_reference();
+  EXPECT_EQ(backward.at(2, 0, 0), 0);
+  EXPECT_EQ(backward.at(2, 0, 1), 0);
+  EXPECT_NEAR(backward.at(2, 1, 0), 0.125, 1e-6);
+}
+
+TEST(ReferenceCountCorrect, TakesTheFirstOfEqualLogitsAndNoNan) {
+  const OpRun run(
+      make_op(OpKind::count_correct, {{{6, 3}}, {{6}, ElementType::i32}, {{1}, ElementType::i32}}),
+      1);
+  const float nan = std::nanf("");
+  const std::int32_t label[] = {1, 0, 1, -1, 0, 2};
+  set(run, 0, {0, 2, 1, 5, 5, 1, 5, 5, 1, 9, 0, 0, nan, 1, 0, 1, nan, 7});
+  std::copy(std::begin(label), std::end(label),
+            reinterpret_cast<std::int32_t*>(run.buffer(1).data()));
+  run.run_reference();
+  // Right, the first of two, the second of two, masked, NaN, next to a NaN.
+  EXPECT_EQ(*reinterpret_cast<const std::int32_t*>(run.buffer(2).data()), 2);
 }
 
 TEST(ReferenceSgd, AddsDecayToTheGradientAndMomentumToTheWeight) {

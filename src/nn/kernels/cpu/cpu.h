@@ -14,6 +14,7 @@ std::unique_ptr<Kernel> make_pooling(const OpDesc& desc);
 std::unique_ptr<Kernel> make_dropout(const OpDesc& desc);
 std::unique_ptr<Kernel> make_linear(const OpDesc& desc);
 std::unique_ptr<Kernel> make_softmax_loss(const OpDesc& desc);
+std::unique_ptr<Kernel> make_count_correct(const OpDesc& desc);
 std::unique_ptr<Kernel> make_sgd(const OpDesc& desc);
 std::unique_ptr<Kernel> make_adamw(const OpDesc& desc);
 

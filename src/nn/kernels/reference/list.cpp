@@ -17,6 +17,8 @@ KernelFunction function_of(OpKind kind) {
       return reference::batch_norm_forward;
     case OpKind::batch_norm_backward:
       return reference::batch_norm_backward;
+    case OpKind::batch_norm_inference:
+      return reference::batch_norm_inference;
     case OpKind::batch_norm_statistics:
       return reference::batch_norm_statistics;
     case OpKind::relu_forward:
@@ -47,6 +49,8 @@ KernelFunction function_of(OpKind kind) {
       return reference::softmax_loss_forward;
     case OpKind::softmax_loss_backward:
       return reference::softmax_loss_backward;
+    case OpKind::count_correct:
+      return reference::count_correct;
     case OpKind::sgd_update:
       return reference::sgd_update;
     case OpKind::adamw_update:
@@ -55,6 +59,7 @@ KernelFunction function_of(OpKind kind) {
     case OpKind::feed_labels:
     case OpKind::feed_control:
     case OpKind::collect_loss:
+    case OpKind::collect_count:
       return nullptr;
   }
   return nullptr;
