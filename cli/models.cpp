@@ -35,10 +35,10 @@ int list_models(std::int64_t batch, bool json) {
     return kOk;
   }
   fmt::print("at batch {}, plain layouts:\n", batch);
-  fmt::print("{:10} {:>11} {:>5} {:>12} {:>12}  {}\n", "name", "parameters", "ops", "peak", "smallest",
+  fmt::print("{:15} {:>11} {:>5} {:>12} {:>12}  {}\n", "name", "parameters", "ops", "peak", "smallest",
              "description");
   for (const Json& r : rows) {
-    fmt::print("{:10} {:>11} {:>5} {:>12} {:>12}  {}\n", r["name"].get<std::string>(),
+    fmt::print("{:15} {:>11} {:>5} {:>12} {:>12}  {}\n", r["name"].get<std::string>(),
                r["parameters"].get<std::int64_t>(), r["ops"].get<std::int64_t>(),
                format_bytes(r["unlimited_peak_bytes"].get<Bytes>()),
                format_bytes(r["smallest_feasible_bytes"].get<Bytes>()),

@@ -1,15 +1,31 @@
 #include "nn/autodiff.h"
 
-#include <fmt/format.h>
-
 #include <utility>
+
+#include "nn/gradient_flow.h"
 
 namespace tidepool::nn {
 namespace {
 
+OpDesc update_desc(const TrainingOptions& options) {
+  OpDesc desc;
+  desc.weight_decay = options.weight_decay;
+  if (options.optimizer == Optimizer::sgd) {
+    desc.kind = OpKind::sgd_update;
+    desc.momentum = options.momentum;
+  } else {
+    desc.kind = OpKind::adamw_update;
+    desc.beta1 = options.beta1;
+    desc.beta2 = options.beta2;
+    desc.epsilon = options.epsilon;
+  }
+  return desc;
+}
+
 /// One layer's backward pass: `d` is the whole gradient of its output.
 struct Backward {
   Lowering& l;
+  GradientFlow& gradients;
   LayerId id;
   Operand d;
 
@@ -17,13 +33,13 @@ struct Backward {
   [[nodiscard]] const LayerState& state() const { return l.states[id]; }
   [[nodiscard]] bool input_needs_gradient() const { return l.needs_gradient[layer().inputs[0]]; }
   [[nodiscard]] bool in_place() const { return l.options.storage == Storage::in_place; }
+  /// See Note [Shared gradients].
+  [[nodiscard]] bool may_overwrite_d() const { return gradients.held_is_free(); }
   [[nodiscard]] std::string name(const char* suffix) const { return layer().name + suffix; }
 
-  /// `gradient` is this layer's contribution to the gradient of its first input.
-  void contribute(Operand gradient) const {
-    const ValueId x = layer().inputs[0];
-    gradient.desc = l.values[x].desc;
-    l.gradients[x].push_back(std::move(gradient));
+  /// `gradient` is this layer's contribution to the gradient of an input.
+  void contribute(Operand gradient, std::size_t input = 0) const {
+    gradients.contribute(layer().inputs[input], std::move(gradient));
   }
 
   [[nodiscard]] Operand new_input_gradient() const { return l.new_gradient(layer().inputs[0]); }
@@ -36,12 +52,10 @@ struct Backward {
 
   void update(std::size_t index, const Operand& gradient) const {
     const Operand& parameter = state().parameters[index];
-    OpDesc desc;
-    desc.kind = OpKind::sgd_update;
-    desc.momentum = l.options.momentum;
-    desc.weight_decay = l.options.weight_decay;
-    l.writer.op(l.writer.name_of(parameter.tensor) + ".update", desc,
-                {gradient, l.control, parameter, state().momenta[index]});
+    std::vector<Operand> operands{gradient, l.control, parameter};
+    const auto& optimizer_state = state().optimizer_state[index];
+    operands.insert(operands.end(), optimizer_state.begin(), optimizer_state.end());
+    l.writer.op(l.writer.name_of(parameter.tensor) + ".update", update_desc(l.options), operands);
   }
 };
 
@@ -98,7 +112,7 @@ void backward(const Backward& b, const BatchNorm& spec) {
   OpDesc desc = plain_desc(OpKind::batch_norm_backward);
   desc.epsilon = spec.epsilon;
   // Where nobody wants dx, the gradient is overwritten rather than a tensor made for it.
-  desc.in_place = b.in_place() || !b.input_needs_gradient();
+  desc.in_place = (b.in_place() || !b.input_needs_gradient()) && b.may_overwrite_d();
   if (desc.in_place) {
     b.l.writer.op(b.name(".backward"), desc, {x, b.d, mean, variance, scale, dscale, dshift});
     b.contribute(b.d);
@@ -115,7 +129,7 @@ void backward(const Backward& b, const Relu&) {
   if (!b.input_needs_gradient()) return;
   const Operand& y = b.l.values[b.layer().output];
   OpDesc desc = plain_desc(OpKind::relu_backward);
-  desc.in_place = b.in_place();
+  desc.in_place = b.in_place() && b.may_overwrite_d();
   const Operand dx = desc.in_place ? b.d : b.new_input_gradient();
   if (desc.in_place) {
     b.l.writer.op(b.name(".backward"), desc, {y, b.d});
@@ -134,6 +148,27 @@ void backward(const Backward& b, const MaxPool& spec) {
   b.contribute(dx);
 }
 
+void backward(const Backward& b, const AvgPool& spec) {
+  if (!b.input_needs_gradient()) return;
+  const Operand dx = b.new_input_gradient();
+  b.l.writer.op(b.name(".backward"),
+                window_desc(OpKind::avg_pool_backward, spec.window, spec.stride, 0), {b.d, dx});
+  b.contribute(dx);
+}
+
+/// Both inputs have the gradient of the sum.
+void backward(const Backward& b, const Add&) {
+  b.contribute(b.d, 0);
+  b.contribute(b.d, 1);
+}
+
+/// The copy that an op which only overwrites gradients overwrites.
+Operand private_copy_of_d(const Backward& b) {
+  const Operand copy = b.new_input_gradient();
+  b.l.writer.op(b.name(".copy_gradient"), plain_desc(OpKind::reorder), {b.d, copy});
+  return copy;
+}
+
 void backward(const Backward& b, const Dropout& spec) {
   if (!b.input_needs_gradient()) return;
   if (b.state().view) return b.contribute(b.d);
@@ -142,8 +177,9 @@ void backward(const Backward& b, const Dropout& spec) {
   desc.random_key = b.state().random_key;
   desc.in_place = b.state().saved.empty();
   if (desc.in_place) {
-    b.l.writer.op(b.name(".backward"), desc, {b.d, b.l.control});
-    b.contribute(b.d);
+    const Operand dx = b.may_overwrite_d() ? b.d : private_copy_of_d(b);
+    b.l.writer.op(b.name(".backward"), desc, {dx, b.l.control});
+    b.contribute(dx);
   } else {
     const Operand dx = b.new_input_gradient();
     b.l.writer.op(b.name(".backward"), desc, {b.d, b.state().saved[0], dx});
@@ -187,24 +223,17 @@ void backward(const Backward& b, const SoftmaxCrossEntropy&) {
 
 }  // namespace
 
-Result<void> emit_backward(Lowering& lowering) {
+void emit_backward(Lowering& lowering) {
+  GradientFlow gradients(lowering);
   for (auto id = static_cast<LayerId>(lowering.graph.layers.size()) - 1; id >= 0; --id) {
     const Layer& layer = lowering.layer(id);
-    if (!lowering.needs_gradient[layer.output]) continue;
-    const auto& contributions = lowering.gradients[layer.output];
-    if (contributions.size() > 1) {
-      return fail(ErrorCode::usage,
-                  fmt::format("{}: value '{}' has {} readers whose gradients would have to be "
-                              "added, which is not supported",
-                              lowering.graph.name, lowering.graph.values[layer.output].name,
-                              contributions.size()));
-    }
-    const bool is_loss = layer.output == lowering.graph.loss;
-    if (contributions.empty() && !is_loss) continue;
-    const Backward step{lowering, id, is_loss ? Operand{} : contributions.front()};
+    const std::optional<Operand> gradient = gradients.take(layer.output);
+    const bool is_loss =
+        layer.output == lowering.graph.loss && lowering.needs_gradient[layer.output];
+    if (!gradient && !is_loss) continue;
+    const Backward step{lowering, gradients, id, gradient.value_or(Operand{})};
     std::visit([&](const auto& spec) { backward(step, spec); }, layer.spec);
   }
-  return {};
 }
 
 }  // namespace tidepool::nn

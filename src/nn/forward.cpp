@@ -20,15 +20,16 @@ std::uint64_t random_key(const std::string& name) {
   return key;
 }
 
-/// The layer's first input in the layout of activations. Only images come in another one.
-Operand activation_input(Lowering& l, LayerId id) {
-  const ValueId value = l.layer(id).inputs[0];
+/// An input of the layer in the layout of activations. Only images come in another one.
+Operand activation_input(Lowering& l, LayerId id, std::size_t index = 0) {
+  const ValueId value = l.layer(id).inputs[index];
   const Operand& stored = l.values[value];
   const TensorDesc wanted = l.batched(l.graph.values[value].type);
   if (stored.desc == wanted) return stored;
   const std::string& name = l.layer(id).name;
-  const Operand copy = l.writer.tensor(name + ".input", wanted, TensorKind::activation);
-  l.writer.op(name + ".reorder_input", make_desc(OpKind::reorder), {stored, copy});
+  const std::string number = index == 0 ? "" : std::to_string(index + 1);
+  const Operand copy = l.writer.tensor(name + ".input" + number, wanted, TensorKind::activation);
+  l.writer.op(name + ".reorder_input" + number, make_desc(OpKind::reorder), {stored, copy});
   return copy;
 }
 
@@ -75,6 +76,12 @@ void forward(Lowering& l, LayerId id, const BatchNorm& spec) {
   const Operand running_variance =
       l.add_statistic(id, "running_variance", channel, Initialiser::one);
   const Operand y = l.new_output(id);
+  if (!l.training()) {
+    OpDesc desc = make_desc(OpKind::batch_norm_inference);
+    desc.epsilon = spec.epsilon;
+    l.writer.op(name + ".forward", desc, {x, scale, shift, running_mean, running_variance, y});
+    return;
+  }
   const Operand mean = l.writer.tensor(name + ".mean", channel, TensorKind::activation);
   const Operand variance = l.writer.tensor(name + ".variance", channel, TensorKind::activation);
   l.states[id].inputs = {x};
@@ -116,6 +123,29 @@ void forward(Lowering& l, LayerId id, const MaxPool& spec) {
   desc.stride = spec.stride;
   desc.padding = spec.padding;
   l.writer.op(name + ".forward", desc, {x, y, index});
+}
+
+void forward(Lowering& l, LayerId id, const AvgPool& spec) {
+  const Operand x = activation_input(l, id);
+  OpDesc desc = make_desc(OpKind::avg_pool_forward);
+  desc.window = spec.window;
+  desc.stride = spec.stride;
+  l.writer.op(l.layer(id).name + ".forward", desc, {x, l.new_output(id)});
+}
+
+void forward(Lowering& l, LayerId id, const Add&) {
+  const std::string name = l.layer(id).name + ".forward";
+  const Operand a = activation_input(l, id, 0);
+  const Operand b = l.apart(activation_input(l, id, 1), a, l.layer(id).name + ".copy");
+  OpDesc desc = make_desc(OpKind::add_forward);
+  const bool replace_a = l.may_replace(a);
+  if (replace_a || l.may_replace(b)) {
+    desc.in_place = true;
+    l.values[l.layer(id).output] = replace_a ? a : b;
+    l.writer.op(name, desc, {replace_a ? a : b, replace_a ? b : a});
+  } else {
+    l.writer.op(name, desc, {a, b, l.new_output(id)});
+  }
 }
 
 void forward(Lowering& l, LayerId id, const Dropout& spec) {
@@ -180,7 +210,7 @@ void forward(Lowering& l, LayerId id, const SoftmaxCrossEntropy&) {
   l.states[id].inputs = {logits, labels};
   l.states[id].saved = {probabilities};
   OpDesc desc = make_desc(OpKind::softmax_loss_forward);
-  desc.full_batch = l.options.batch;
+  desc.full_batch = l.training() ? l.options.batch : 1;
   l.writer.op(name + ".forward", desc, {logits, labels, loss, probabilities});
 }
 
@@ -195,9 +225,11 @@ void emit_forward(Lowering& lowering) {
     }
   };
   run(true);
-  const TensorDesc block{{static_cast<std::int64_t>(sizeof(ControlBlock))}, ElementType::u8};
-  lowering.control = lowering.writer.tensor("control", block, TensorKind::input);
-  lowering.writer.op("feed_control", make_desc(OpKind::feed_control), {lowering.control});
+  if (lowering.training()) {
+    const TensorDesc block{{static_cast<std::int64_t>(sizeof(ControlBlock))}, ElementType::u8};
+    lowering.control = lowering.writer.tensor("control", block, TensorKind::input);
+    lowering.writer.op("feed_control", make_desc(OpKind::feed_control), {lowering.control});
+  }
   run(false);
 }
 

@@ -88,6 +88,20 @@ Result<ValueType> infer(const MaxPool& spec, const Types& inputs) {
   return slide(inputs[0], inputs[0].dims[0], spec.window, spec.stride, spec.padding);
 }
 
+Result<ValueType> infer(const AvgPool& spec, const Types& inputs) {
+  if (auto image = expect_image(inputs); !image) return fail(image.error());
+  return slide(inputs[0], inputs[0].dims[0], spec.window, spec.stride, 0);
+}
+
+Result<ValueType> infer(const Add&, const Types& inputs) {
+  if (auto count = expect_inputs(inputs, 2); !count) return fail(count.error());
+  if (inputs[0] != inputs[1]) {
+    return fail(ErrorCode::usage, fmt::format("needs two values of one shape, not {} and {}",
+                                              to_string(inputs[0]), to_string(inputs[1])));
+  }
+  return same_as_input({inputs[0]});
+}
+
 Result<ValueType> infer(const Dropout& spec, const Types& inputs) {
   if (!(spec.rate >= 0 && spec.rate < 1)) {
     return fail(ErrorCode::usage, fmt::format("needs a rate in [0, 1), not {}", spec.rate));

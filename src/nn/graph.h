@@ -47,6 +47,15 @@ struct MaxPool {
   std::int64_t padding = 0;
 };
 
+/// Square window, no padding: every mean is over whole windows.
+struct AvgPool {
+  std::int64_t window = 2;
+  std::int64_t stride = 2;
+};
+
+/// The sum of two values of the same shape.
+struct Add {};
+
 struct Dropout {
   float rate = 0.5F;  ///< probability of a zero, in [0, 1)
 };
@@ -62,8 +71,8 @@ struct Flatten {};
 /// Inputs: logits, labels. Output: the mean over the batch.
 struct SoftmaxCrossEntropy {};
 
-using LayerSpec = std::variant<Input, Conv2d, BatchNorm, Relu, MaxPool, Dropout, Linear, Flatten,
-                               SoftmaxCrossEntropy>;
+using LayerSpec = std::variant<Input, Conv2d, BatchNorm, Relu, MaxPool, AvgPool, Add, Dropout,
+                               Linear, Flatten, SoftmaxCrossEntropy>;
 
 /// Shape of one sample of a value, {C, H, W} or {C}, or {} for one number; and its element type.
 struct ValueType {

@@ -12,6 +12,16 @@ bool has_weights(const LayerSpec& spec) {
          std::holds_alternative<Linear>(spec);
 }
 
+std::vector<const char*> optimizer_state_names(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::sgd:
+      return {".momentum"};
+    case Optimizer::adamw:
+      return {".first_moment", ".second_moment"};
+  }
+  return {};
+}
+
 std::vector<bool> values_that_need_gradients(const Graph& graph) {
   std::vector<bool> needed(graph.values.size(), false);
   for (const Layer& layer : graph.layers) {
@@ -33,7 +43,6 @@ Lowering::Lowering(const Graph& graph_in, const TrainingOptions& options_in,
       writer(out_in, kernels_in),
       values(graph_in.values.size()),
       needs_gradient(values_that_need_gradients(graph_in)),
-      gradients(graph_in.values.size()),
       states(graph_in.layers.size()) {}
 
 TensorDesc Lowering::batched(const ValueType& type) const {
@@ -56,6 +65,14 @@ bool Lowering::may_overwrite(const Operand& x) const {
   return true;
 }
 
+bool Lowering::may_replace(const Operand& x) const {
+  for (std::size_t v = 0; training() && v < values.size(); ++v) {
+    if (values[v].tensor != x.tensor) continue;
+    if (std::holds_alternative<Relu>(graph.layers[graph.values[v].producer].spec)) return false;
+  }
+  return may_overwrite(x);
+}
+
 Operand Lowering::new_output(LayerId id) {
   const Value& value = graph.values[layer(id).output];
   Operand y = writer.tensor(value.name, batched(value.type), TensorKind::activation);
@@ -71,15 +88,31 @@ Operand Lowering::new_gradient(ValueId value) {
   return writer.tensor(std::move(name), stored.desc, TensorKind::gradient);
 }
 
-Operand Lowering::add_parameter(LayerId id, const std::string& suffix, TensorDesc desc,
+Operand Lowering::apart(const Operand& x, const Operand& other, const std::string& name) {
+  if (x.tensor != other.tensor) return x;
+  const TensorKind kind = out.program.tensors[x.tensor].kind;
+  const Operand copy =
+      writer.tensor(name, x.desc, kind == TensorKind::input ? TensorKind::activation : kind);
+  OpDesc desc;
+  desc.kind = OpKind::reorder;
+  writer.op(name, desc, {x, copy});
+  return copy;
+}
+
+Operand Lowering::add_parameter(LayerId id, const std::string& suffix, const TensorDesc& desc,
                                 Initialiser initialiser, std::int64_t fan_in) {
   const std::string name = layer(id).name + "." + suffix;
   const Operand weight = writer.tensor(name, desc, TensorKind::weight, true);
-  const Operand momentum =
-      writer.tensor(name + ".momentum", std::move(desc), TensorKind::optimizer_state, true);
-  out.parameters.push_back({name, weight.tensor, momentum.tensor, initialiser, fan_in, true});
+  Parameter parameter{name, weight.tensor, {}, initialiser, fan_in, true};
+  std::vector<Operand> state;
+  for (const char* part : optimizer_state_names(options.optimizer)) {
+    if (!training()) break;
+    state.push_back(writer.tensor(name + part, desc, TensorKind::optimizer_state, true));
+    parameter.state.push_back(state.back().tensor);
+  }
+  out.parameters.push_back(std::move(parameter));
   states[id].parameters.push_back(weight);
-  states[id].momenta.push_back(momentum);
+  states[id].optimizer_state.push_back(std::move(state));
   return weight;
 }
 
@@ -87,7 +120,7 @@ Operand Lowering::add_statistic(LayerId id, const std::string& suffix, TensorDes
                                 Initialiser initialiser) {
   const std::string name = layer(id).name + "." + suffix;
   const Operand statistic = writer.tensor(name, std::move(desc), TensorKind::weight, true);
-  out.parameters.push_back({name, statistic.tensor, kNone, initialiser, 1, false});
+  out.parameters.push_back({name, statistic.tensor, {}, initialiser, 1, false});
   return statistic;
 }
 

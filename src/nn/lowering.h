@@ -13,17 +13,18 @@ namespace tidepool::nn {
 struct LayerState {
   std::vector<Operand> inputs;      ///< as its forward op read them
   std::vector<Operand> parameters;  ///< learnable ones, in the order of the forward op
-  std::vector<Operand> momenta;     ///< one per parameter
-  std::vector<Operand> saved;       ///< statistics, index, mask, probabilities
-  std::uint64_t random_key = 0;     ///< of dropout
-  bool view = false;                ///< the output is the input's bytes; no op was emitted
+  std::vector<std::vector<Operand>> optimizer_state;  ///< of each parameter
+  std::vector<Operand> saved;                         ///< statistics, index, mask, probabilities
+  std::uint64_t random_key = 0;                       ///< of dropout
+  bool view = false;  ///< the output is the input's bytes; no op was emitted
 };
 
-// Note [In-place chains]. ReLU and dropout may overwrite their input x when they are its only
-// reader and no backward op needs the bytes of x. The op that made x reads its own output in the
-// backward pass only if it is a ReLU, and what it looks for there is where the output is positive.
-// A second ReLU keeps that, and so does dropout: it scales what it keeps by a positive number, and
-// where it writes zeros the gradient that reaches the ReLU is zero already.
+// Note [In-place chains]. ReLU, dropout and addition may overwrite their input x when they are its
+// only reader and no backward op needs the bytes of x. The op that made x reads its own output in
+// the backward pass only if it is a ReLU, and what it looks for there is where the output is
+// positive. A second ReLU keeps that, and so does dropout: it scales what it keeps by a positive
+// number, and where it writes zeros the gradient that reaches the ReLU is zero already. Addition
+// does not keep it, so it overwrites nothing that a ReLU made.
 struct Lowering {
   Lowering(const Graph& graph_in, const TrainingOptions& options_in, const KernelList& kernels_in,
            TrainingProgram& out_in);
@@ -34,31 +35,37 @@ struct Lowering {
   TrainingProgram& out;
   ProgramWriter writer;
 
-  std::vector<Operand> values;                  ///< where each value is stored
-  std::vector<bool> needs_gradient;             ///< of each value: it depends on a weight
-  std::vector<std::vector<Operand>> gradients;  ///< of each value: one from each consumer so far
-  std::vector<LayerState> states;               ///< of each layer
+  std::vector<Operand> values;       ///< where each value is stored
+  std::vector<bool> needs_gradient;  ///< of each value: it depends on a weight
+  std::vector<LayerState> states;    ///< of each layer
   Operand control;
 
+  [[nodiscard]] bool training() const { return out.purpose == Purpose::training; }
   [[nodiscard]] const Layer& layer(LayerId id) const { return graph.layers[id]; }
   /// Shape and layout of a value of this type for the whole batch.
   [[nodiscard]] TensorDesc batched(const ValueType& type) const;
-  /// See Note [In-place chains].
+  /// See Note [In-place chains]: for an op that keeps what is positive.
   [[nodiscard]] bool may_overwrite(const Operand& x) const;
+  /// The same for an op that does not.
+  [[nodiscard]] bool may_replace(const Operand& x) const;
 
   /// A new tensor for the output of a layer.
   Operand new_output(LayerId id);
-  /// A new tensor for one consumer's contribution to the gradient of a value.
+  /// A new tensor for one consumer's contribution to the gradient of a value, or for their sum.
   Operand new_gradient(ValueId value);
-  /// A learnable parameter with its momentum, recorded in the layer's state.
-  Operand add_parameter(LayerId id, const std::string& suffix, TensorDesc desc,
+  /// `x`, or a copy of it named `name` where `other` is in the same tensor: no op may have a tensor
+  /// twice.
+  Operand apart(const Operand& x, const Operand& other, const std::string& name);
+  /// A learnable parameter with its optimizer state, recorded in the layer's state.
+  Operand add_parameter(LayerId id, const std::string& suffix, const TensorDesc& desc,
                         Initialiser initialiser, std::int64_t fan_in);
   /// A persistent tensor that no gradient reaches.
   Operand add_statistic(LayerId id, const std::string& suffix, TensorDesc desc,
                         Initialiser initialiser);
 };
 
-/// Feed ops and the forward pass, loss included.
+/// Feed ops and the forward pass, loss included. Without training, batch norm uses the running
+/// statistics, the loss is the sum over the samples and no random number is drawn.
 void emit_forward(Lowering& lowering);
 
 }  // namespace tidepool::nn

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cassert>
+#include <cmath>
 
 #include "base/random.h"
 
@@ -75,16 +76,24 @@ const char* to_string(OpKind kind) {
       return "batch_norm_forward";
     case OpKind::batch_norm_backward:
       return "batch_norm_backward";
+    case OpKind::batch_norm_inference:
+      return "batch_norm_inference";
     case OpKind::batch_norm_statistics:
       return "batch_norm_statistics";
     case OpKind::relu_forward:
       return "relu_forward";
     case OpKind::relu_backward:
       return "relu_backward";
+    case OpKind::add_forward:
+      return "add_forward";
     case OpKind::max_pool_forward:
       return "max_pool_forward";
     case OpKind::max_pool_backward:
       return "max_pool_backward";
+    case OpKind::avg_pool_forward:
+      return "avg_pool_forward";
+    case OpKind::avg_pool_backward:
+      return "avg_pool_backward";
     case OpKind::dropout_forward:
       return "dropout_forward";
     case OpKind::dropout_backward:
@@ -99,8 +108,12 @@ const char* to_string(OpKind kind) {
       return "softmax_loss_forward";
     case OpKind::softmax_loss_backward:
       return "softmax_loss_backward";
+    case OpKind::count_correct:
+      return "count_correct";
     case OpKind::sgd_update:
       return "sgd_update";
+    case OpKind::adamw_update:
+      return "adamw_update";
     case OpKind::feed_images:
       return "feed_images";
     case OpKind::feed_labels:
@@ -109,6 +122,8 @@ const char* to_string(OpKind kind) {
       return "feed_control";
     case OpKind::collect_loss:
       return "collect_loss";
+    case OpKind::collect_count:
+      return "collect_count";
   }
   assert(false);
   return "";
@@ -122,20 +137,29 @@ std::string_view operand_accesses(OpKind kind, bool in_place) {
     case OpKind::max_pool_backward:
     case OpKind::linear_backward_data:
     case OpKind::softmax_loss_backward:
+    case OpKind::count_correct:
       return "rrw";
     case OpKind::reorder:
+    case OpKind::avg_pool_forward:
+    case OpKind::avg_pool_backward:
       return "rw";
     case OpKind::batch_norm_forward:
       return "rrrwww";
     case OpKind::batch_norm_backward:
       return in_place ? "rurrrww" : "rrrrrwww";
+    case OpKind::batch_norm_inference:
+      return "rrrrrw";
     case OpKind::batch_norm_statistics:
     case OpKind::sgd_update:
       return "rruu";
+    case OpKind::adamw_update:
+      return "rruuu";
     case OpKind::relu_forward:
       return in_place ? "u" : "rw";
     case OpKind::relu_backward:
       return in_place ? "ru" : "rrw";
+    case OpKind::add_forward:
+      return in_place ? "ur" : "rrw";
     case OpKind::max_pool_forward:
       return "rww";
     case OpKind::dropout_forward:
@@ -152,6 +176,7 @@ std::string_view operand_accesses(OpKind kind, bool in_place) {
     case OpKind::feed_control:
       return "w";
     case OpKind::collect_loss:
+    case OpKind::collect_count:
       return "r";
   }
   assert(false);
@@ -183,27 +208,37 @@ double OpDesc::flops() const {
       return 7 * elements(0);
     case OpKind::batch_norm_backward:
       return 11 * elements(0);
+    case OpKind::batch_norm_inference:
+      return 2 * elements(0);
     case OpKind::max_pool_forward:
+    case OpKind::avg_pool_forward:
       return elements(1) * static_cast<double>(window * window);
+    case OpKind::avg_pool_backward:
+      return elements(0) * static_cast<double>(window * window);
     case OpKind::max_pool_backward:
       return elements(0);
     case OpKind::sgd_update:
       return 6 * elements(2);
+    case OpKind::adamw_update:
+      return 14 * elements(2);
     case OpKind::softmax_loss_forward:
       return 5 * elements(0);
     case OpKind::batch_norm_statistics:
       return 6 * elements(0);
     case OpKind::relu_forward:
     case OpKind::relu_backward:
+    case OpKind::add_forward:
     case OpKind::dropout_forward:
     case OpKind::dropout_backward:
     case OpKind::softmax_loss_backward:
+    case OpKind::count_correct:
       return elements(0);
     case OpKind::reorder:
     case OpKind::feed_images:
     case OpKind::feed_labels:
     case OpKind::feed_control:
     case OpKind::collect_loss:
+    case OpKind::collect_count:
       return 0;
   }
   assert(false);
@@ -218,6 +253,15 @@ Bytes OpDesc::traffic() const {
     total += operands[i].bytes() * (accesses[i] == 'u' ? 2 : 1);
   }
   return total;
+}
+
+AdamwFactors adamw_factors(const OpDesc& desc, const ControlBlock& control) {
+  const auto t = static_cast<double>(control.iteration) + 1;
+  const auto rate = static_cast<double>(control.learning_rate);
+  const auto beta1 = static_cast<double>(desc.beta1), beta2 = static_cast<double>(desc.beta2);
+  return {static_cast<float>(1 - rate * static_cast<double>(desc.weight_decay)),
+          static_cast<float>(rate / (1 - std::pow(beta1, t))),
+          static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, t)))};
 }
 
 std::uint64_t dropout_key(std::uint64_t seed, std::uint64_t random_key, std::uint64_t iteration) {

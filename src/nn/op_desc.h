@@ -47,11 +47,16 @@ enum class OpKind : std::uint8_t {
   batch_norm_forward,     ///< r x, r scale, r shift, w y, w mean, w variance  (batch statistics)
   batch_norm_backward,    ///< r x, r dy, r mean, r variance, r scale, w dx, w dscale, w dshift
                           ///< [in place: r x, u d, r mean, r variance, r scale, w dscale, w dshift]
+  batch_norm_inference,   ///< r x, r scale, r shift, r running_mean, r running_variance, w y
   batch_norm_statistics,  ///< r mean, r variance, u running_mean, u running_variance
   relu_forward,           ///< r x, w y                    [in place: u y]
   relu_backward,          ///< r y, r dy, w dx             [in place: r y, u d]
+  add_forward,            ///< r a, r b, w y               [in place: u a, r b]
+                          ///< (also sums gradients)
   max_pool_forward,       ///< r x, w y, w index           (index: u8 position in the window)
   max_pool_backward,      ///< r dy, r index, w dx
+  avg_pool_forward,       ///< r x, w y                    (no padding)
+  avg_pool_backward,      ///< r dy, w dx
   dropout_forward,        ///< r x, r control, w y, w mask [in place: u y, r control]
                           ///< (mask: u8, 1 where kept)
   dropout_backward,       ///< r dy, r mask, w dx          [in place: u d, r control]
@@ -59,12 +64,17 @@ enum class OpKind : std::uint8_t {
   linear_backward_data,   ///< r dy, r weight, w dx
   linear_backward_weights,  ///< r x, r dy, w dweight, w dbias
   softmax_loss_forward,     ///< r logits, r labels, w loss, w probabilities
+                            ///< (a sample with a negative label adds nothing, here and below)
   softmax_loss_backward,    ///< r probabilities, r labels, w dlogits
+  count_correct,            ///< r logits, r labels, w count (one i32: samples whose label has the
+                            ///< largest logit, of equal ones the first)
   sgd_update,               ///< r gradient, r control, u weight, u momentum
+  adamw_update,             ///< r gradient, r control, u weight, u m, u v
   feed_images,              ///< host: w images
   feed_labels,              ///< host: w labels
   feed_control,             ///< host: w control
   collect_loss,             ///< host: r loss
+  collect_count,            ///< host: r count
 };
 
 const char* to_string(OpKind kind);
@@ -79,7 +89,7 @@ struct OpDesc {
 
   // Attributes; each kind uses those that concern it.
   std::int64_t window = 0, stride = 1, padding = 0;  ///< convolution, pooling (square)
-  float epsilon = 1e-5F;                             ///< batch norm
+  float epsilon = 1e-5F;                             ///< batch norm, AdamW
   float statistics_momentum = 0.1F;   ///< weight of the new value in running statistics
   std::int64_t statistics_count = 0;  ///< values behind one batch variance (N*H*W), for the
                                       ///< unbiased running variance
@@ -89,6 +99,10 @@ struct OpDesc {
   std::int64_t first_sample = 0;      ///< index of element 0's sample in the full batch (rounds)
   std::int64_t full_batch = 0;        ///< the loss is the mean over this many samples
   float momentum = 0.9F, weight_decay = 0;  ///< SGD: m = momentum*m + (g + decay*w); w -= lr*m
+  /// AdamW (Loshchilov and Hutter 2019), in iteration t - 1: w -= lr*decay*w;
+  /// m = beta1*m + (1 - beta1)*g; v = beta2*v + (1 - beta2)*g*g;
+  /// w -= lr * m/(1 - beta1^t) / (sqrt(v/(1 - beta2^t)) + epsilon)
+  float beta1 = 0.9F, beta2 = 0.999F;
 
   [[nodiscard]] double flops() const;
   [[nodiscard]] Bytes traffic() const;  ///< bytes of operands read plus written
@@ -104,6 +118,15 @@ struct ControlBlock {
   std::uint8_t reserved[40] = {};
 };
 static_assert(sizeof(ControlBlock) == 64);
+
+/// What an AdamW update takes from the iteration number and the learning rate, the same on every
+/// device: w = keep * w - step * m / (sqrt(v) * root + epsilon).
+struct AdamwFactors {
+  float keep = 1;  ///< 1 - lr*decay
+  float step = 0;  ///< lr / (1 - beta1^t)
+  float root = 1;  ///< 1 / sqrt(1 - beta2^t)
+};
+AdamwFactors adamw_factors(const OpDesc& desc, const ControlBlock& control);
 
 /// The keep decision of dropout for one element: a pure function of its arguments, on every
 /// device. `element` is the logical (plain layout) index in the full batch.

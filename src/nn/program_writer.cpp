@@ -20,13 +20,19 @@ AccessMode mode_of(char letter) {
   }
 }
 
+bool collects(OpKind kind) { return kind == OpKind::collect_loss || kind == OpKind::collect_count; }
+
 bool is_host(OpKind kind) {
   return kind == OpKind::feed_images || kind == OpKind::feed_labels ||
-         kind == OpKind::feed_control || kind == OpKind::collect_loss;
+         kind == OpKind::feed_control || collects(kind);
+}
+
+bool updates_weights(OpKind kind) {
+  return kind == OpKind::sgd_update || kind == OpKind::adamw_update;
 }
 
 bool updates_state(OpKind kind) {
-  return kind == OpKind::sgd_update || kind == OpKind::batch_norm_statistics;
+  return updates_weights(kind) || kind == OpKind::batch_norm_statistics;
 }
 
 bool is_random(const OpDesc& desc) {
@@ -45,8 +51,7 @@ bool is_random(const OpDesc& desc) {
 }
 
 OpPhase phase_of(OpKind kind) {
-  return kind == OpKind::sgd_update || kind == OpKind::collect_loss ? OpPhase::iteration
-                                                                    : OpPhase::round;
+  return updates_weights(kind) || collects(kind) ? OpPhase::iteration : OpPhase::round;
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ Buffer make_buffer(Bytes bytes) {
 
 }  // namespace
 
-void run_reference(const TrainingProgram& program, TrainingRunner& runner, std::int64_t iterations,
+void run_reference(const TrainingProgram& program, OpRunner& runner, std::int64_t iterations,
                    std::span<const int> algorithms) {
   const Program& ir = program.program;
   assert(algorithms.empty() || algorithms.size() == ir.ops.size());

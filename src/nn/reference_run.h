@@ -1,17 +1,18 @@
-// The oracle of exactness tests: training with all the memory there is.
+// The oracle of exactness tests: a program run with all the memory there is.
 #pragma once
 
 #include <cstdint>
 #include <span>
 
-#include "nn/training_runner.h"
+#include "nn/training_program.h"
+#include "runtime/op_runner.h"
 
 namespace tidepool::nn {
 
 /// Runs `iterations` iterations in program order on the calling thread, each tensor in a buffer of
 /// its own. Loads persistent tensors from the runner and stores them back. `algorithms` has one
 /// index per op; empty means the first of each op.
-void run_reference(const TrainingProgram& program, TrainingRunner& runner, std::int64_t iterations,
+void run_reference(const TrainingProgram& program, OpRunner& runner, std::int64_t iterations,
                    std::span<const int> algorithms = {});
 
 }  // namespace tidepool::nn

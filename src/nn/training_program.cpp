@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <utility>
 
 #include "nn/autodiff.h"
 #include "nn/lowering.h"
@@ -18,6 +19,10 @@ Result<void> check_options(const Graph& graph, const TrainingOptions& options) {
   if (!(options.momentum >= 0 && options.momentum < 1) || !(options.weight_decay >= 0)) {
     return fail(ErrorCode::usage, "momentum must be in [0, 1) and weight decay not negative");
   }
+  const auto is_beta = [](float beta) { return beta >= 0 && beta < 1; };
+  if (!is_beta(options.beta1) || !is_beta(options.beta2) || !(options.epsilon > 0)) {
+    return fail(ErrorCode::usage, "beta1 and beta2 must be in [0, 1) and epsilon positive");
+  }
   // Kernels number the elements of one tensor with 32 bits (dropout's generator does).
   constexpr std::int64_t kMaxElements = std::numeric_limits<std::uint32_t>::max();
   for (const Value& value : graph.values) {
@@ -28,6 +33,25 @@ Result<void> check_options(const Graph& graph, const TrainingOptions& options) {
     }
   }
   return {};
+}
+
+/// Everything but ops and tensors.
+TrainingProgram describe(const Graph& graph, std::string name, const TrainingOptions& options,
+                         const KernelList& kernels) {
+  TrainingProgram out;
+  out.program.name = std::move(name);
+  out.program.batch = options.batch;
+  out.program.sub_batch = options.batch;
+  out.kernels = kernels.name;
+  out.image = graph.image;
+  out.classes = graph.classes;
+  return out;
+}
+
+void collect(Lowering& lowering, OpKind kind, const Operand& value) {
+  OpDesc desc;
+  desc.kind = kind;
+  lowering.writer.op(to_string(kind), desc, {value});
 }
 
 }  // namespace
@@ -43,21 +67,34 @@ std::int64_t TrainingProgram::learnable_elements() const {
 Result<TrainingProgram> build_training_program(const Graph& graph, const TrainingOptions& options,
                                                const KernelList& kernels) {
   if (auto valid = check_options(graph, options); !valid) return fail(valid.error());
-  TrainingProgram out;
-  out.program.name = graph.name;
-  out.program.batch = options.batch;
-  out.program.sub_batch = options.batch;
-  out.kernels = kernels.name;
-  out.image = graph.image;
-  out.classes = graph.classes;
-
+  TrainingProgram out = describe(graph, graph.name, options, kernels);
   Lowering lowering(graph, options, kernels, out);
   emit_forward(lowering);
-  if (auto backward = emit_backward(lowering); !backward) return fail(backward.error());
-  OpDesc collect;
-  collect.kind = OpKind::collect_loss;
-  lowering.writer.op("collect_loss", collect, {lowering.values[graph.loss]});
+  emit_backward(lowering);
+  collect(lowering, OpKind::collect_loss, lowering.values[graph.loss]);
+  if (auto valid = validate(out.program); !valid) return fail(valid.error());
+  return out;
+}
 
+Result<TrainingProgram> build_evaluation_program(const Graph& graph, const TrainingOptions& options,
+                                                 const KernelList& kernels) {
+  TrainingOptions forward_only;
+  forward_only.batch = options.batch;
+  forward_only.storage = options.storage;
+  forward_only.dropout = false;
+  if (auto valid = check_options(graph, forward_only); !valid) return fail(valid.error());
+  TrainingProgram out = describe(graph, graph.name + "-evaluation", options, kernels);
+  out.purpose = Purpose::evaluation;
+  Lowering lowering(graph, forward_only, kernels, out);
+  emit_forward(lowering);
+  const std::vector<Operand>& read = lowering.states[graph.values[graph.loss].producer].inputs;
+  const Operand count =
+      lowering.writer.tensor("correct", TensorDesc{{1}, ElementType::i32}, TensorKind::activation);
+  OpDesc desc;
+  desc.kind = OpKind::count_correct;
+  lowering.writer.op("count_correct", desc, {read[0], read[1], count});
+  collect(lowering, OpKind::collect_loss, lowering.values[graph.loss]);
+  collect(lowering, OpKind::collect_count, count);
   if (auto valid = validate(out.program); !valid) return fail(valid.error());
   return out;
 }

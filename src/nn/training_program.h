@@ -1,5 +1,6 @@
-// TrainingProgram: one full training iteration made from a graph: feed, forward, loss, backward,
-// weight updates. `program` is what planners see, `ops` and `tensors` what kernels see.
+// TrainingProgram: one iteration made from a graph: a training iteration (feed, forward, loss,
+// backward, weight updates) or the evaluation of one batch (feed, forward, loss, count of correct
+// answers). `program` is what planners see, `ops` and `tensors` what kernels see.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +24,17 @@ enum class Storage : std::uint8_t {
   in_place,
 };
 
+enum class Optimizer : std::uint8_t { sgd, adamw };
+
 struct TrainingOptions {
   std::int64_t batch = 100;
   Storage storage = Storage::in_place;
-  float momentum = 0.9F;
-  float weight_decay = 5e-4F;
+  Optimizer optimizer = Optimizer::sgd;
+  float momentum = 0.9F;       ///< SGD
+  float weight_decay = 5e-4F;  ///< SGD: part of the gradient; AdamW: decoupled (0.01 is usual)
+  float beta1 = 0.9F;          ///< AdamW, as are the next two
+  float beta2 = 0.999F;
+  float epsilon = 1e-8F;
   bool dropout = true;  ///< false: dropout layers pass their input on
 };
 
@@ -37,13 +44,17 @@ enum class Initialiser : std::uint8_t { zero, one, he_normal };
 struct Parameter {
   std::string name;  ///< of its tensor
   TensorId tensor = kNone;
-  TensorId momentum = kNone;  ///< optimizer state, starts at zero; none when not learnable
+  /// Optimizer state in the order of the update op, starts at zero; none when not learnable.
+  std::vector<TensorId> state;
   Initialiser initialiser = Initialiser::zero;
   std::int64_t fan_in = 1;  ///< inputs summed per output, for he_normal
   bool learnable = true;
 };
 
+enum class Purpose : std::uint8_t { training, evaluation };
+
 struct TrainingProgram {
+  Purpose purpose = Purpose::training;
   Program program;
   std::vector<OpDesc> ops;          ///< one per op of `program`
   std::vector<TensorDesc> tensors;  ///< one per tensor of `program`
@@ -61,5 +72,12 @@ struct TrainingProgram {
 /// read for the last time.
 Result<TrainingProgram> build_training_program(const Graph& graph, const TrainingOptions& options,
                                                const KernelList& kernels);
+
+/// The forward pass only: batch norm with the running statistics, dropout passes its input on. Of
+/// the options `batch` and `storage` matter. Weights and statistics are those of the training
+/// program with the same kernels by name and layout; they are only read. The loss is the sum over
+/// the samples; samples with a negative label count for nothing.
+Result<TrainingProgram> build_evaluation_program(const Graph& graph, const TrainingOptions& options,
+                                                 const KernelList& kernels);
 
 }  // namespace tidepool::nn

@@ -1,17 +1,12 @@
-// TrainingRunner: runs the ops of a TrainingProgram for whatever walks its program: device ops by
-// kernels, host ops by a data set. Keeps the persistent tensors between runs.
+// TrainingRunner: runs a training program on a data set.
 #pragma once
 
 #include <functional>
 #include <memory>
-#include <span>
 #include <vector>
 
-#include "base/result.h"
-#include "nn/data/dataset.h"
 #include "nn/data/sampler.h"
-#include "nn/training_program.h"
-#include "runtime/op_runner.h"
+#include "nn/program_runner.h"
 
 namespace tidepool::nn {
 
@@ -24,9 +19,9 @@ struct TrainingSettings {
   std::int64_t first_iteration = 0;
 };
 
-/// Threads: device ops and host ops may be launched at the same time from one thread each. load,
-/// store, losses and value are for before and after a run.
-class TrainingRunner final : public OpRunner {
+/// Persistent tensors have their initial values until the first run stores others or someone sets
+/// them. Threads: see ProgramRunner.
+class TrainingRunner final : public ProgramRunner {
  public:
   /// Makes all kernels, on the calling thread: what they depend on (the number of OpenMP threads)
   /// must be as it will be where they run. Program, kernel list and data set must outlive the
@@ -36,31 +31,20 @@ class TrainingRunner final : public OpRunner {
                                                         const Dataset& data,
                                                         TrainingSettings settings);
 
-  void launch(const OpCall& call, NativeStream stream) override;
-  void load(TensorId tensor, std::byte* to) override;
-  void store(TensorId tensor, const std::byte* from) override;
-
   /// Of each iteration of the run; NaN where none was collected.
   [[nodiscard]] const std::vector<float>& losses() const { return losses_; }
-  /// Bytes of a persistent tensor: its initial value until the first store.
-  [[nodiscard]] const std::vector<std::byte>& value(TensorId tensor) const {
-    return values_[tensor];
-  }
 
  private:
   TrainingRunner(const TrainingProgram& program, const KernelList& kernels, const Dataset& data,
                  TrainingSettings settings);
 
-  void launch_host(const OpDesc& desc, const OpCall& call);
+  void launch_host(const OpDesc& desc, const OpCall& call) override;
   /// The samples of this call's round, in `batch_`.
   void select_samples(const OpCall& call);
 
-  const TrainingProgram& program_;
   const Dataset& data_;
   TrainingSettings settings_;
   Sampler sampler_;
-  std::vector<std::unique_ptr<Kernel>> kernels_;  ///< by op; null for host ops
-  std::vector<std::vector<std::byte>> values_;    ///< by tensor; empty unless persistent
   std::vector<std::int64_t> batch_;
   std::vector<float> losses_;
 };

@@ -17,6 +17,7 @@ struct Variant {
   const char* name;
   Storage storage;
   bool blocked;
+  bool tangled = false;
 };
 
 std::string variant_name(const testing::TestParamInfo<Variant>& info) { return info.param.name; }
@@ -25,6 +26,11 @@ constexpr Variant kVariants[] = {{"separate", Storage::separate, false},
                                  {"in_place", Storage::in_place, false},
                                  {"separate_blocked", Storage::separate, true},
                                  {"in_place_blocked", Storage::in_place, true}};
+
+constexpr Variant kTangled[] = {{"tangled_separate", Storage::separate, false, true},
+                                {"tangled_in_place", Storage::in_place, false, true},
+                                {"tangled_separate_blocked", Storage::separate, true, true},
+                                {"tangled_in_place_blocked", Storage::in_place, true, true}};
 
 // With momentum zero at the start, no weight decay and learning rate 0, the momentum after one
 // iteration is the gradient.
@@ -35,13 +41,14 @@ class Gradients : public testing::TestWithParam<Variant> {
     options.batch = 12;
     options.weight_decay = 0;
     options.storage = GetParam().storage;
-    program_ = build(make_crooked_graph(), options, kernels());
+    program_ =
+        build(GetParam().tangled ? make_tangled_graph() : make_crooked_graph(), options, kernels());
     TrainingSettings settings;
     settings.learning_rate = [](std::int64_t) { return 0.0F; };
     runner_ = make_runner(program_, data_, kernels(), settings);
     run_reference(program_, *runner_, 1);
     for (const Parameter& parameter : program_.parameters) {
-      if (parameter.learnable) gradients_.push_back(floats(runner_->value(parameter.momentum)));
+      if (parameter.learnable) gradients_.push_back(floats(runner_->value(parameter.state[0])));
     }
   }
 
@@ -90,10 +97,11 @@ TEST_P(Gradients, MatchFiniteDifferences) {
         (loss_at(parameter, direction, step) - loss_at(parameter, direction, -step)) / (2 * step);
     EXPECT_NEAR(slope, length, 0.005 * length) << parameter.name;
   }
-  EXPECT_EQ(index, 12U);
+  EXPECT_EQ(index, GetParam().tangled ? 11U : 12U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Storages, Gradients, testing::ValuesIn(kVariants), variant_name);
+INSTANTIATE_TEST_SUITE_P(Tangled, Gradients, testing::ValuesIn(kTangled), variant_name);
 
 class BackwardOrder : public testing::TestWithParam<Variant> {
  protected:
@@ -154,6 +162,33 @@ TEST_P(BackwardOrder, ReordersWeightsRightBeforeTheirUse) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Storages, BackwardOrder, testing::ValuesIn(kVariants), variant_name);
+
+TEST(Autodiff, AddsGradientsInTheFirstOneWhereNobodyElseNeedsIt) {
+  const TrainingProgram in_place = build(make_tangled_graph(), {.batch = 3});
+  const TrainingProgram separate =
+      build(make_tangled_graph(), {.batch = 3, .storage = Storage::separate});
+  int updates = 0;
+  for (std::size_t i = 0; i < separate.ops.size(); ++i) {
+    if (separate.ops[i].kind == OpKind::add_forward) {
+      EXPECT_FALSE(separate.ops[i].in_place) << separate.program.ops[i].name;
+    }
+  }
+  for (std::size_t i = 0; i < in_place.ops.size(); ++i) {
+    updates += in_place.ops[i].kind == OpKind::add_forward && in_place.ops[i].in_place ? 1 : 0;
+  }
+  EXPECT_GE(updates, 6);
+  EXPECT_LT(in_place.program.tensors.size(), separate.program.tensors.size());
+}
+
+TEST(Autodiff, AdditionOverwritesNothingAReluMade) {
+  const TrainingProgram program = build(make_tangled_graph(), {.batch = 3});
+  for (const char* kept : {"add1.out", "relu3.out"}) {
+    EXPECT_NE(find_tensor(program.program, kept), kNone) << kept;
+  }
+  for (const char* shared : {"relu1.out", "relu2.out", "add2.out", "add3.out", "add5.out"}) {
+    EXPECT_EQ(find_tensor(program.program, shared), kNone) << shared;
+  }
+}
 
 // A side branch that only reads a value keeps it from being overwritten, and gets no gradient.
 TEST(Autodiff, DoesNotOverwriteAValueWithTwoReaders) {

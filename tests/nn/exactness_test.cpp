@@ -91,7 +91,7 @@ TEST_P(Exactness, LossesAndWeightsAreThoseOfUnlimitedTraining) {
 
 std::vector<Setting> settings() {
   std::vector<Setting> all;
-  for (const char* model : {"tiny-vgg", "mlp"}) {
+  for (const char* model : {"tiny-vgg", "tiny-resnet", "mlp"}) {
     for (const Storage storage : {Storage::in_place, Storage::separate}) {
       for (const int percent : {110, 100, 75, 50, 0}) all.push_back({model, storage, percent});
     }

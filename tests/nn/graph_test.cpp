@@ -17,6 +17,8 @@ TEST(InferType, FollowsTheUsualRules) {
       infer_type(Conv2d{.channels = 8, .window = 3, .stride = 2, .padding = 1}, {image(3, 32, 17)}),
       image(8, 16, 9));
   EXPECT_EQ(infer_type(MaxPool{}, {image(5, 7, 8)}), image(5, 3, 4));
+  EXPECT_EQ(infer_type(AvgPool{8, 8}, {image(5, 8, 16)}), image(5, 1, 2));
+  EXPECT_EQ(infer_type(Add{}, {image(5, 7, 8), image(5, 7, 8)}), image(5, 7, 8));
   EXPECT_EQ(infer_type(Flatten{}, {image(5, 3, 4)}), (ValueType{{60}, ElementType::f32}));
   EXPECT_EQ(infer_type(Linear{10}, {ValueType{{60}}}), ValueType{{10}});
   EXPECT_EQ(infer_type(BatchNorm{}, {image(5, 7, 8)}), image(5, 7, 8));
@@ -40,6 +42,11 @@ TEST(InferType, SaysWhyInputsDoNotFit) {
       {MaxPool{}, {image(512, 1, 1)}, "a window of 2 does not fit into 1 elements"},
       {MaxPool{.padding = 2}, {image(5, 8, 8)}, "padding 2"},
       {MaxPool{.window = 20}, {image(5, 32, 32)}, "does not fit into a byte"},
+      {AvgPool{8, 8}, {image(5, 4, 8)}, "a window of 8 does not fit into 4 elements"},
+      {AvgPool{2, 0}, {image(5, 4, 8)}, "stride 0"},
+      {Add{}, {image(5, 8, 8)}, "takes 2 inputs, not 1"},
+      {Add{}, {image(5, 8, 8), image(5, 8, 9)}, "one shape, not 5x8x8 and 5x8x9"},
+      {Add{}, {labels, labels}, "a value of floats"},
       {Linear{10}, {image(5, 3, 4)}, "flatten the value first"},
       {Linear{-1}, {ValueType{{4}}}, "size -1"},
       {Dropout{1.0F}, {ValueType{{4}}}, "a rate in [0, 1)"},

@@ -75,7 +75,8 @@ inline std::vector<OpDesc> batch_norms(const TensorDesc& x) {
   return {make_op(OpKind::batch_norm_forward, {x, c, c, x, c, c}),
           make_op(OpKind::batch_norm_backward, {x, x, c, c, c, x, c, c}),
           in_place(make_op(OpKind::batch_norm_backward, {x, x, c, c, c, c, c})),
-          make_op(OpKind::batch_norm_statistics, {c, c, c, c}, statistics)};
+          make_op(OpKind::batch_norm_statistics, {c, c, c, c}, statistics),
+          make_op(OpKind::batch_norm_inference, {x, c, c, c, c, x})};
 }
 
 inline std::vector<OpDesc> relus_and_dropouts(const TensorDesc& x) {
@@ -108,6 +109,19 @@ inline std::vector<OpDesc> max_pools(const TensorDesc& x, const OpDesc& attribut
   return ops;
 }
 
+inline std::vector<OpDesc> adds(const TensorDesc& x) {
+  return {make_op(OpKind::add_forward, {x, x, x}), in_place(make_op(OpKind::add_forward, {x, x}))};
+}
+
+inline std::vector<OpDesc> avg_pools(const TensorDesc& x, std::int64_t window,
+                                     std::int64_t stride) {
+  TensorDesc y = x;
+  for (const std::size_t i : {2, 3}) y.dims[i] = (x.dims[i] - window) / stride + 1;
+  const OpDesc attributes = window_attributes(window, stride, 0);
+  return {make_op(OpKind::avg_pool_forward, {x, y}, attributes),
+          make_op(OpKind::avg_pool_backward, {y, x}, attributes)};
+}
+
 inline std::vector<OpDesc> linears(std::int64_t batch, std::int64_t in, std::int64_t out) {
   const TensorDesc x{{batch, in}}, weight{{out, in}}, bias{{out}}, y{{batch, out}};
   return {make_op(OpKind::linear_forward, {x, weight, bias, y}),
@@ -120,13 +134,22 @@ inline std::vector<OpDesc> softmax_losses(std::int64_t batch, std::int64_t class
   attributes.full_batch = 2 * batch;
   const TensorDesc logits{{batch, classes}}, labels{{batch}, ElementType::i32};
   return {make_op(OpKind::softmax_loss_forward, {logits, labels, {{1}}, logits}, attributes),
-          make_op(OpKind::softmax_loss_backward, {logits, labels, logits}, attributes)};
+          make_op(OpKind::softmax_loss_backward, {logits, labels, logits}, attributes),
+          make_op(OpKind::count_correct, {logits, labels, {{1}, ElementType::i32}})};
 }
 
 inline OpDesc sgd(const TensorDesc& weight) {
   OpDesc attributes;
   attributes.weight_decay = 5e-4F;
   return make_op(OpKind::sgd_update, {weight, control_block(), weight, weight}, attributes);
+}
+
+inline OpDesc adamw(const TensorDesc& weight) {
+  OpDesc attributes;
+  attributes.weight_decay = 0.01F;
+  attributes.epsilon = 1e-8F;
+  return make_op(OpKind::adamw_update, {weight, control_block(), weight, weight, weight},
+                 attributes);
 }
 
 inline std::vector<OpDesc> reorders() {
@@ -168,18 +191,26 @@ inline std::vector<OpCase> all_cases() {
   for (const TensorDesc& x : activations) {
     add(batch_norms(x));
     add(relus_and_dropouts(x));
+    add(adds(x));
   }
   add(max_pools(blocked(3, 32, 8, 8), window_attributes(2, 2, 0)));
   add(max_pools(blocked(1, 16, 5, 5), window_attributes(2, 2, 0)));
   add(max_pools(blocked(2, 20, 7, 7), window_attributes(3, 2, 0)));
   add(max_pools(blocked(3, 20, 7, 7), window_attributes(3, 2, 1)));
   add(max_pools(blocked(2, 16, 6, 6), window_attributes(3, 1, 1)));
+  add(avg_pools(blocked(3, 32, 8, 8), 8, 8));
+  add(avg_pools(blocked(2, 20, 7, 8), 2, 2));
+  add(avg_pools(blocked(3, 16, 7, 7), 3, 2));
+  add(avg_pools(blocked(1, 20, 6, 6), 2, 3));
   add(linears(5, 64, 10));
   add(linears(7, 33, 17));
   add(linears(1, 512, 100));
   add(softmax_losses(7, 10));
   add(softmax_losses(33, 1000));
-  add({sgd({{33}}), sgd({{20, 24, 3, 3}, ElementType::f32, Layout::OIhw16i16o})});
+  for (const TensorDesc& weight :
+       {TensorDesc{{33}}, TensorDesc{{20, 24, 3, 3}, ElementType::f32, Layout::OIhw16i16o}}) {
+    add({sgd(weight), adamw(weight)});
+  }
   return cases;
 }
 

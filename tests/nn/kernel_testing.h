@@ -108,9 +108,10 @@ class OpRun {
     Random random(seed);
     if (tensor.type == ElementType::i32) {
       auto* labels = reinterpret_cast<std::int32_t*>(to);
+      // One label in so many is -1: a sample that does not count.
       const auto classes = static_cast<std::uint64_t>(desc_.operands[0].dims[1]);
       for_each_index(tensor, [&](auto a, auto, auto, auto) {
-        labels[a] = static_cast<std::int32_t>(random.below(classes));
+        labels[a] = static_cast<std::int32_t>(random.below(classes + 1)) - 1;
       });
     } else if (tensor.type == ElementType::u8) {
       fill_bytes(tensor, to, random);
@@ -123,7 +124,10 @@ class OpRun {
 
   float value(std::size_t operand, Random& random) const {
     const auto symmetric = static_cast<float>(2 * random.uniform() - 1);
-    const bool is_variance = (desc_.kind == OpKind::batch_norm_backward && operand == 3) ||
+    const bool is_second_moment = desc_.kind == OpKind::adamw_update && operand == 4;
+    const bool is_variance = is_second_moment ||
+                             (desc_.kind == OpKind::batch_norm_inference && operand == 4) ||
+                             (desc_.kind == OpKind::batch_norm_backward && operand == 3) ||
                              (desc_.kind == OpKind::batch_norm_statistics && operand % 2 == 1);
     return is_variance ? 1.5F + symmetric : symmetric;
   }

@@ -66,6 +66,55 @@ TEST(Models, VggDepthsAndDropouts) {
   }
 }
 
+struct ResNetSize {
+  const char* name;
+  std::int64_t parameters;
+  int convolutions;
+  int blocks;
+};
+
+// Convolutions, batch norms, projections and the last layer by hand; the first two are also what
+// the usual PyTorch implementations for CIFAR have. Three projections: between all stages.
+TEST(Models, ResNetsHaveTheKnownNumbersOfParametersAndBlocks) {
+  for (const ResNetSize& size : {ResNetSize{"resnet18-cifar", 11'173'962, 1 + 2 * 8 + 3, 8},
+                                 ResNetSize{"resnet34-cifar", 21'282'122, 1 + 2 * 16 + 3, 16},
+                                 ResNetSize{"resnet50-cifar", 32'606'922, 1 + 3 * 16 + 3, 16},
+                                 ResNetSize{"resnet101-cifar", 62'714'058, 1 + 3 * 33 + 3, 33}}) {
+    const auto graph = build_model(size.name);
+    ASSERT_TRUE(graph) << graph.error().message;
+    EXPECT_EQ(build(graph, {.batch = 1}).learnable_elements(), size.parameters) << size.name;
+    int convolutions = 0;
+    int additions = 0;
+    for (const Layer& layer : graph->layers) {
+      convolutions += std::holds_alternative<Conv2d>(layer.spec);
+      if (!std::holds_alternative<Add>(layer.spec)) continue;
+      ++additions;
+      for (const LayerId reader : graph->values[layer.output].consumers) {
+        EXPECT_FALSE(std::holds_alternative<Relu>(graph->layers[reader].spec)) << layer.name;
+      }
+    }
+    EXPECT_EQ(convolutions, size.convolutions) << size.name;
+    EXPECT_EQ(additions, size.blocks) << size.name;
+  }
+}
+
+TEST(Models, ResNetsReduceTheImageInTheLastTwoStages) {
+  const auto graph = build_model("resnet18-cifar");
+  ASSERT_TRUE(graph);
+  const auto size_after = [&](const std::string& layer) {
+    for (const Value& value : graph->values) {
+      if (value.name == layer + ".out") return to_string(value.type);
+    }
+    return std::string("no such layer");
+  };
+  EXPECT_EQ(size_after("stem_relu"), "64x32x32");
+  EXPECT_EQ(size_after("block1_2.add"), "64x32x32");
+  EXPECT_EQ(size_after("block2_1.add"), "128x32x32");
+  EXPECT_EQ(size_after("block3_1.conv1"), "256x16x16");
+  EXPECT_EQ(size_after("block4_2.add"), "512x8x8");
+  EXPECT_EQ(size_after("pool"), "512x1x1");
+}
+
 TEST(Models, OptionsChangeImageAndClasses) {
   const auto graph = build_model("vgg11", {.image = {1, 64, 48}, .classes = 7});
   ASSERT_TRUE(graph) << graph.error().message;

@@ -73,7 +73,7 @@ TEST(OpDesc, NamesAnAccessForEveryOperandOfEveryKind) {
 
 TEST(OpDesc, NamesEachKindDifferently) {
   std::set<std::string> names;
-  const int count = static_cast<int>(OpKind::collect_loss) + 1;
+  const int count = static_cast<int>(OpKind::collect_count) + 1;
   for (int kind = 0; kind < count; ++kind) names.insert(to_string(static_cast<OpKind>(kind)));
   EXPECT_EQ(static_cast<int>(names.size()), count);
 }

@@ -116,6 +116,15 @@ TEST(ReferenceMaxPool, BackwardMatchesFiniteDifferences) {
   }
 }
 
+TEST(ReferenceAvgPool, BackwardMatchesFiniteDifferences) {
+  for (const auto& [window, stride] : {std::pair{2, 2}, {3, 2}, {2, 3}, {6, 6}}) {
+    const std::vector<OpDesc> ops = avg_pools(blocked(2, 3, 6, 6), window, stride);
+    const OpRun forward(ops[0], 1), backward(ops[1], 2);
+    backward.run_reference();
+    ForwardRun(forward, 1, backward, 0).expect_gradient(0, 1);
+  }
+}
+
 TEST(ReferenceDropout, BackwardMatchesFiniteDifferences) {
   const std::vector<OpDesc> ops = relus_and_dropouts(blocked(2, 5, 3, 3));
   const OpRun forward(ops[4], 1), backward(ops[6], 2);

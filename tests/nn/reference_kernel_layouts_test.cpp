@@ -45,6 +45,8 @@ TEST(ReferenceKernels, ComputeTheSameElementsInEveryLayout) {
     for (std::size_t i = 0; i < c.desc.operands.size(); ++i) {
       if (c.desc.operands[i].type == ElementType::u8) {
         expect_same_elements<std::uint8_t>(actual, expected, i);
+      } else if (c.desc.operands[i].type == ElementType::i32) {
+        expect_same_elements<std::int32_t>(actual, expected, i);
       } else {
         expect_same_elements<float>(actual, expected, i);
       }
@@ -85,8 +87,8 @@ TEST(ReferenceKernels, InPlaceVariantsGiveWhatTheOthersGive) {
 }
 
 TEST(ReferenceKernelList, HasNoKernelForHostOps) {
-  for (const OpKind kind :
-       {OpKind::feed_images, OpKind::feed_labels, OpKind::feed_control, OpKind::collect_loss}) {
+  for (const OpKind kind : {OpKind::feed_images, OpKind::feed_labels, OpKind::feed_control,
+                            OpKind::collect_loss, OpKind::collect_count}) {
     EXPECT_EQ(reference_kernels().factories.back()(make_op(kind, {})), nullptr);
   }
 }

@@ -58,6 +58,24 @@ TEST(ReferenceBatchNorm, RunningVarianceIsUnbiased) {
   EXPECT_EQ(run.at(3, 0), 0.75F * 1 + 0.25F * 5);
 }
 
+TEST(ReferenceBatchNorm, InferenceWithTheBatchStatisticsIsTheForwardPass) {
+  for (const TensorDesc& x : {blocked(3, 5, 2, 3), TensorDesc{{9, 4}}}) {
+    const TensorDesc c{{x.dims[1]}};
+    const OpRun forward(make_op(OpKind::batch_norm_forward, {x, c, c, x, c, c}), 1);
+    const OpRun inference(make_op(OpKind::batch_norm_inference, {x, c, c, c, c, x}), 2);
+    forward.run_reference();
+    inference.copy_operand(0, forward, 0);
+    inference.copy_operand(1, forward, 1);
+    inference.copy_operand(2, forward, 2);
+    inference.copy_operand(3, forward, 4);
+    inference.copy_operand(4, forward, 5);
+    inference.run_reference();
+    for_each_index(x, [&](auto... index) {
+      EXPECT_NEAR(inference.at(5, index...), forward.at(3, index...), 1e-5);
+    });
+  }
+}
+
 TEST(ReferenceMaxPool, KeepsThePositionOfTheFirstMaximum) {
   const TensorDesc x{{1, 1, 2, 4}}, y{{1, 1, 1, 2}};
   const OpRun run(make_op(OpKind::max_pool_forward, {x, y, as_type(y, ElementType::u8)},
@@ -68,6 +86,36 @@ TEST(ReferenceMaxPool, KeepsThePositionOfTheFirstMaximum) {
   EXPECT_EQ(values(run, 1), (std::vector<float>{5, 0}));
   EXPECT_EQ(run.buffer(2).data()[0], std::byte{2});
   EXPECT_EQ(run.buffer(2).data()[1], std::byte{0});
+}
+
+TEST(ReferenceAvgPool, TakesTheMeanOfWholeWindows) {
+  const OpRun run(make_op(OpKind::avg_pool_forward, {{{1, 1, 2, 5}}, {{1, 1, 1, 2}}},
+                          window_attributes(2, 2, 0)),
+                  1);
+  set(run, 0, {1, 2, 0, 0, 100, 5, 4, 0, 1, 100});
+  run.run_reference();
+  EXPECT_EQ(values(run, 1), (std::vector<float>{3, 0.25F}));
+}
+
+TEST(ReferenceAvgPool, SharesAGradientAmongTheWindow) {
+  const OpRun run(make_op(OpKind::avg_pool_backward, {{{1, 1, 1, 2}}, {{1, 1, 2, 5}}},
+                          window_attributes(2, 2, 0)),
+                  1);
+  set(run, 0, {4, 8});
+  run.run_reference();
+  EXPECT_EQ(values(run, 1), (std::vector<float>{1, 1, 2, 2, 0, 1, 1, 2, 2, 0}));
+}
+
+TEST(ReferenceAdd, SumsElementByElement) {
+  const TensorDesc x{{3}};
+  for (const OpDesc& desc : adds(x)) {
+    const OpRun run(desc, 1);
+    set(run, 0, {1, 2, 3});
+    set(run, 1, {10, 20, -3});
+    run.run_reference();
+    EXPECT_EQ(values(run, desc.in_place ? 0 : 2), (std::vector<float>{11, 22, 0}));
+    EXPECT_EQ(values(run, 1), (std::vector<float>{10, 20, -3}));
+  }
 }
 
 TEST(ReferenceSoftmaxLoss, IsTheMeanOverTheFullBatchOfMinusLogP) {
@@ -87,6 +135,43 @@ TEST(ReferenceSoftmaxLoss, IsTheMeanOverTheFullBatchOfMinusLogP) {
   EXPECT_NEAR(run.at(2, 0), -std::log(0.75) / 8, 1e-6);
 }
 
+TEST(ReferenceSoftmaxLoss, LeavesOutSamplesWithANegativeLabel) {
+  OpDesc attributes;
+  attributes.full_batch = 2;
+  const TensorDesc logits{{2, 2}}, labels{{2}, ElementType::i32};
+  const OpRun forward(
+      make_op(OpKind::softmax_loss_forward, {logits, labels, {{1}}, logits}, attributes), 1);
+  const OpRun backward(make_op(OpKind::softmax_loss_backward, {logits, labels, logits}, attributes),
+                       2);
+  set(forward, 0, {1, 2, 0, std::log(3.0F)});
+  for (const OpRun* run : {&forward, &backward}) {
+    auto* label = reinterpret_cast<std::int32_t*>(run->buffer(1).data());
+    label[0] = -1;
+    label[1] = 1;
+  }
+  forward.run_reference();
+  EXPECT_NEAR(forward.at(2, 0), -std::log(0.75) / 2, 1e-6);
+  backward.copy_operand(0, forward, 3);
+  backward.run_reference();
+  EXPECT_EQ(backward.at(2, 0, 0), 0);
+  EXPECT_EQ(backward.at(2, 0, 1), 0);
+  EXPECT_NEAR(backward.at(2, 1, 0), 0.125, 1e-6);
+}
+
+TEST(ReferenceCountCorrect, TakesTheFirstOfEqualLogitsAndNoNan) {
+  const OpRun run(
+      make_op(OpKind::count_correct, {{{6, 3}}, {{6}, ElementType::i32}, {{1}, ElementType::i32}}),
+      1);
+  const float nan = std::nanf("");
+  const std::int32_t label[] = {1, 0, 1, -1, 0, 2};
+  set(run, 0, {0, 2, 1, 5, 5, 1, 5, 5, 1, 9, 0, 0, nan, 1, 0, 1, nan, 7});
+  std::copy(std::begin(label), std::end(label),
+            reinterpret_cast<std::int32_t*>(run.buffer(1).data()));
+  run.run_reference();
+  // Right, the first of two, the second of two, masked, NaN, next to a NaN.
+  EXPECT_EQ(*reinterpret_cast<const std::int32_t*>(run.buffer(2).data()), 2);
+}
+
 TEST(ReferenceSgd, AddsDecayToTheGradientAndMomentumToTheWeight) {
   const TensorDesc w{{1}};
   OpDesc attributes;
@@ -100,6 +185,38 @@ TEST(ReferenceSgd, AddsDecayToTheGradientAndMomentumToTheWeight) {
   run.run_reference();
   EXPECT_EQ(run.at(3, 0), 0.5F * 8 + (3 + 0.25F * 4));
   EXPECT_EQ(run.at(2, 0), 4 - 0.125F * 8);
+}
+
+// The algorithm of the paper step by step in double precision, for some iterations.
+TEST(ReferenceAdamw, FollowsThePublishedAlgorithm) {
+  const TensorDesc tensor{{2}};
+  OpDesc desc = adamw(tensor);
+  desc.beta1 = 0.8F;
+  desc.beta2 = 0.95F;
+  desc.epsilon = 1e-3F;
+  const OpRun run(desc, 1);
+  set(run, 2, {2, -0.5F});
+  set(run, 3, {0, 0});
+  set(run, 4, {0, 0});
+  double w[] = {2, -0.5}, m[] = {0, 0}, v[] = {0, 0};
+  for (int t = 1; t <= 5; ++t) {
+    const double rate = 0.1 / t;
+    const double gradient[] = {0.5 * t, 0.002 - 0.001 * t};
+    run.control().iteration = static_cast<std::uint64_t>(t - 1);
+    run.control().learning_rate = static_cast<float>(rate);
+    set(run, 0, {static_cast<float>(gradient[0]), static_cast<float>(gradient[1])});
+    run.run_reference();
+    for (int i = 0; i < 2; ++i) {
+      w[i] -= rate * 0.01 * w[i];
+      m[i] = 0.8 * m[i] + 0.2 * gradient[i];
+      v[i] = 0.95 * v[i] + 0.05 * gradient[i] * gradient[i];
+      const double m_hat = m[i] / (1 - std::pow(0.8, t)), v_hat = v[i] / (1 - std::pow(0.95, t));
+      w[i] -= rate * m_hat / (std::sqrt(v_hat) + 1e-3);
+      EXPECT_NEAR(run.at(2, i), w[i], 1e-6) << "iteration " << t;
+      EXPECT_NEAR(run.at(3, i), m[i], 1e-6);
+      EXPECT_NEAR(run.at(4, i), v[i], 1e-6);
+    }
+  }
 }
 
 OpDesc dropout(std::int64_t batch, std::int64_t first_sample, float rate) {

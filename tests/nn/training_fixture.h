@@ -51,6 +51,35 @@ inline Result<Graph> make_crooked_graph() {
   return b.finish(b.add("loss", SoftmaxCrossEntropy{}, {x, labels}));
 }
 
+/// Values with several readers in every combination that in-place storage has to notice: sums of
+/// what ReLUs made, of a value with itself, of sums; gradients that three branches share and that
+/// a ReLU, a batch norm, a dropout or a further sum would like to overwrite.
+inline Result<Graph> make_tangled_graph() {
+  GraphBuilder b("tangled");
+  ValueId x = b.images({3, 9, 8});
+  const ValueId labels = b.labels();
+  x = b.add("conv1", Conv2d{.channels = 6}, {x});
+  x = b.add("bn1", BatchNorm{}, {x});
+  const ValueId first = b.add("relu1", Relu{}, {x});
+  x = b.add("conv2", Conv2d{.channels = 6}, {first});
+  x = b.add("relu2", Relu{}, {x});
+  const ValueId sum1 = b.add("add1", Add{}, {first, x});
+  const ValueId side = b.add("drop1", Dropout{0.2F}, {sum1});
+  x = b.add("bn2", BatchNorm{}, {sum1});
+  x = b.add("drop2", Dropout{0.3F}, {x});
+  x = b.add("add2", Add{}, {x, side});
+  x = b.add("add3", Add{}, {sum1, x});
+  x = b.add("add4", Add{}, {x, x});
+  ValueId y = b.add("bn3", BatchNorm{}, {x});
+  x = b.add("relu3", Relu{}, {x});
+  x = b.add("add5", Add{}, {x, y});
+  x = b.add("avg", AvgPool{3, 2}, {x});
+  x = b.add("conv3", Conv2d{.channels = 5, .window = 1, .stride = 2, .padding = 0}, {x});
+  x = b.add("flatten", Flatten{}, {x});
+  x = b.add("fc", Linear{4}, {x});
+  return b.finish(b.add("loss", SoftmaxCrossEntropy{}, {x, labels}));
+}
+
 inline TrainingProgram build(const Result<Graph>& graph, const TrainingOptions& options,
                              const KernelList& kernels = reference_kernels()) {
   EXPECT_TRUE(graph) << graph.error().message;

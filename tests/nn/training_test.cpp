@@ -100,11 +100,15 @@ TEST(TrainingProgram, RefusesBadOptions) {
   EXPECT_THAT(message({.batch = 0}), HasSubstr("batch size"));
   EXPECT_THAT(message({.batch = 1 << 25}), HasSubstr("too large for a batch"));
   EXPECT_THAT(message({.momentum = 1.5F}), HasSubstr("momentum"));
+  EXPECT_THAT(message({.beta2 = 1.0F}), HasSubstr("beta2"));
+  EXPECT_THAT(message({.epsilon = 0}), HasSubstr("epsilon"));
 }
 
-TEST(Training, LossFallsOnSyntheticData) {
+class LossFalls : public testing::TestWithParam<const char*> {};
+
+TEST_P(LossFalls, OnSyntheticData) {
   const SyntheticDataset data({3, 8, 8}, 10, 1000);
-  const auto program = build(build_model("tiny-vgg"), {.batch = 16});
+  const auto program = build(build_model(GetParam()), {.batch = 16});
   const std::vector<float> losses = losses_of(program, data, 30);
   ASSERT_EQ(losses.size(), 30U);
   for (const float loss : losses) ASSERT_TRUE(std::isfinite(loss));
@@ -115,6 +119,29 @@ TEST(Training, LossFallsOnSyntheticData) {
     return sum / 5;
   };
   EXPECT_LT(mean(25), 0.6F * mean(0));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, LossFalls, testing::Values("tiny-vgg", "tiny-resnet"));
+
+TEST(Training, AdamwLowersTheLossToo) {
+  const SyntheticDataset data({3, 8, 8}, 10, 1000);
+  const auto program = build(build_model("mlp", {.image = {3, 8, 8}}),
+                             {.batch = 16, .optimizer = Optimizer::adamw, .weight_decay = 0.01F});
+  for (const char* state : {"fc1.weight.first_moment", "fc1.bias.second_moment"}) {
+    const TensorId tensor = find_tensor(program.program, state);
+    ASSERT_NE(tensor, kNone) << state;
+    EXPECT_EQ(program.program.tensors[tensor].kind, TensorKind::optimizer_state);
+    EXPECT_TRUE(program.program.tensors[tensor].persistent);
+  }
+  EXPECT_EQ(find_tensor(program.program, "fc1.weight.momentum"), kNone);
+  const Op& update = program.program.ops[find_op(program.program, "fc1.weight.update")];
+  EXPECT_EQ(update.kind, "adamw_update");
+  EXPECT_EQ(update.phase, OpPhase::iteration);
+  EXPECT_FALSE(update.recomputable);
+  TrainingSettings settings;
+  settings.learning_rate = [](std::int64_t) { return 1e-3F; };
+  const std::vector<float> losses = losses_of(program, data, 20, reference_kernels(), settings);
+  EXPECT_LT(losses[19], 0.5F * losses[0]);
 }
 
 TEST(Training, StoragesAndLayoutsGiveTheSameLosses) {
@@ -132,10 +159,25 @@ TEST(Training, StoragesAndLayoutsGiveTheSameLosses) {
   }
 }
 
+// Sums are made in the same order wherever they are kept: with one layout even the bits agree.
+TEST(Training, StoragesOfATangledGraphGiveTheSameLosses) {
+  const SyntheticDataset data({3, 9, 8}, 4, 100);
+  std::vector<std::vector<float>> losses;
+  for (const KernelList* kernels : {&reference_kernels(), &blocked_reference_kernels()}) {
+    for (const Storage storage : {Storage::separate, Storage::in_place}) {
+      const auto program = build(make_tangled_graph(), {.batch = 10, .storage = storage}, *kernels);
+      losses.push_back(losses_of(program, data, 5, *kernels));
+    }
+    EXPECT_EQ(losses.back(), losses[losses.size() - 2]) << kernels->name;
+  }
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(losses[2][i], losses[0][i], 1e-3F);
+}
+
 // Images arrive in the plain layout; layers other than convolution and flatten reorder them first.
 TEST(Training, AnyLayerMayReadTheImages) {
   const SyntheticDataset data({3, 8, 8}, 4, 100);
-  const std::vector<LayerSpec> firsts = {BatchNorm{}, Relu{}, MaxPool{}, Dropout{0.2F}};
+  const std::vector<LayerSpec> firsts = {BatchNorm{}, Relu{}, MaxPool{},
+                                         AvgPool{},   Add{},  Dropout{0.2F}};
   for (const LayerSpec& first : firsts) {
     std::vector<std::vector<float>> losses;
     for (const KernelList* kernels : {&reference_kernels(), &blocked_reference_kernels()}) {
@@ -143,7 +185,8 @@ TEST(Training, AnyLayerMayReadTheImages) {
         GraphBuilder b("images-first");
         ValueId x = b.images(data.image());
         const ValueId labels = b.labels();
-        x = b.add("first", first, {x});
+        const bool two_inputs = std::holds_alternative<Add>(first);
+        x = b.add("first", first, two_inputs ? std::vector{x, x} : std::vector{x});
         x = b.add("conv", Conv2d{.channels = 5}, {x});
         x = b.add("flatten", Flatten{}, {x});
         x = b.add("fc", Linear{4}, {x});

@@ -8,13 +8,14 @@
 #include <utility>
 
 #include "nn/models/mlp.h"
+#include "nn/models/resnet.h"
 #include "nn/models/vgg.h"
 
 namespace tidepool::nn {
 namespace {
 
 using Family = std::vector<ModelInfo> (*)();
-constexpr Family kFamilies[] = {vgg_models, mlp_models};
+constexpr Family kFamilies[] = {vgg_models, resnet_models, mlp_models};
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);

@@ -35,6 +35,23 @@ std::unique_ptr<Kernel> make_forward(const OpDesc& desc) {
                            {DNNL_ARG_VARIANCE, channel, {5}}});
 }
 
+std::unique_ptr<Kernel> make_inference(const OpDesc& desc) {
+  const dnnl::memory::desc x = image_desc(desc.operands[0]);
+  const dnnl::memory::desc channel = dnnl_desc(desc.operands[1]);
+  const dnnl::batch_normalization_forward::primitive_desc primitive(
+      {dnnl::prop_kind::forward_inference, x, desc.epsilon,
+       kFlags | dnnl::normalization_flags::use_global_stats},
+      dnnl_attributes(), dnnl_engine(), true);
+  if (!primitive.get(true)) return nullptr;
+  return make_dnnl_kernel(dnnl::batch_normalization_forward(primitive), primitive,
+                          {{DNNL_ARG_SRC, x, {0}},
+                           {DNNL_ARG_SCALE, channel, {1}},
+                           {DNNL_ARG_SHIFT, channel, {2}},
+                           {DNNL_ARG_MEAN, channel, {3}},
+                           {DNNL_ARG_VARIANCE, channel, {4}},
+                           {DNNL_ARG_DST, x, {5}}});
+}
+
 std::unique_ptr<Kernel> make_backward(const OpDesc& desc) {
   const dnnl::memory::desc x = image_desc(desc.operands[0]);
   const dnnl::memory::desc channel = dnnl_desc(desc.operands[2]);
@@ -64,6 +81,8 @@ std::unique_ptr<Kernel> make_batch_norm(const OpDesc& desc) {
   switch (desc.kind) {
     case OpKind::batch_norm_forward:
       return make_forward(desc);
+    case OpKind::batch_norm_inference:
+      return make_inference(desc);
     case OpKind::batch_norm_backward:
       return make_backward(desc);
     default:

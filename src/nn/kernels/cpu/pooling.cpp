@@ -4,16 +4,35 @@
 namespace tidepool::nn::cpu {
 namespace {
 
-constexpr auto kMax = dnnl::algorithm::pooling_max;
+using dnnl::algorithm;
 
-dnnl::pooling_forward::primitive_desc forward_desc(const OpDesc& desc, const TensorDesc& x,
-                                                   const TensorDesc& y) {
-  const dnnl::memory::dims window{desc.window, desc.window}, strides{desc.stride, desc.stride},
-      padding{desc.padding, desc.padding};
-  return {{dnnl::prop_kind::forward_training, kMax, dnnl_desc(x), dnnl_desc(y), strides, window,
-           padding, padding},
+/// oneDNN's view of a pooling op, whatever the direction.
+struct Pooling {
+  dnnl::memory::desc x, y;
+  dnnl::memory::dims window, strides, padding;
+
+  Pooling(const OpDesc& desc, const TensorDesc& x_in, const TensorDesc& y_in)
+      : x(dnnl_desc(x_in)),
+        y(dnnl_desc(y_in)),
+        window{desc.window, desc.window},
+        strides{desc.stride, desc.stride},
+        padding{desc.padding, desc.padding} {}
+};
+
+dnnl::pooling_forward::primitive_desc forward_desc(const Pooling& p, algorithm algorithm) {
+  return {{dnnl::prop_kind::forward_training, algorithm, p.x, p.y, p.strides, p.window, p.padding,
+           p.padding},
           dnnl_attributes(),
           dnnl_engine(),
+          true};
+}
+
+dnnl::pooling_backward::primitive_desc backward_desc(
+    const Pooling& p, algorithm algorithm, const dnnl::pooling_forward::primitive_desc& forward) {
+  return {{algorithm, p.x, p.y, p.strides, p.window, p.padding, p.padding},
+          dnnl_attributes(),
+          dnnl_engine(),
+          forward,
           true};
 }
 
@@ -22,30 +41,49 @@ bool is_usable(const dnnl::pooling_forward::primitive_desc& forward, const Tenso
   return forward.get(true) && forward.workspace_desc() == dnnl_desc(index);
 }
 
-std::unique_ptr<Kernel> make_forward(const OpDesc& desc) {
-  const TensorDesc &x = desc.operands[0], &y = desc.operands[1], &index = desc.operands[2];
-  const auto primitive = forward_desc(desc, x, y);
+std::unique_ptr<Kernel> make_max_forward(const OpDesc& desc) {
+  const Pooling p(desc, desc.operands[0], desc.operands[1]);
+  const TensorDesc& index = desc.operands[2];
+  const auto primitive = forward_desc(p, algorithm::pooling_max);
   if (!is_usable(primitive, index)) return nullptr;
   return make_dnnl_kernel(dnnl::pooling_forward(primitive), primitive,
-                          {{DNNL_ARG_SRC, dnnl_desc(x), {0}},
-                           {DNNL_ARG_DST, dnnl_desc(y), {1}},
+                          {{DNNL_ARG_SRC, p.x, {0}},
+                           {DNNL_ARG_DST, p.y, {1}},
                            {DNNL_ARG_WORKSPACE, dnnl_desc(index), {2}}});
 }
 
-std::unique_ptr<Kernel> make_backward(const OpDesc& desc) {
-  const TensorDesc &dy = desc.operands[0], &index = desc.operands[1], &dx = desc.operands[2];
-  const auto forward = forward_desc(desc, dx, dy);
+std::unique_ptr<Kernel> make_max_backward(const OpDesc& desc) {
+  const Pooling p(desc, desc.operands[2], desc.operands[0]);
+  const TensorDesc& index = desc.operands[1];
+  const auto forward = forward_desc(p, algorithm::pooling_max);
   if (!is_usable(forward, index)) return nullptr;
-  const dnnl::memory::dims window{desc.window, desc.window}, strides{desc.stride, desc.stride},
-      padding{desc.padding, desc.padding};
-  const dnnl::pooling_backward::primitive_desc primitive(
-      {kMax, dnnl_desc(dx), dnnl_desc(dy), strides, window, padding, padding}, dnnl_attributes(),
-      dnnl_engine(), forward, true);
+  const auto primitive = backward_desc(p, algorithm::pooling_max, forward);
   if (!primitive.get(true)) return nullptr;
   return make_dnnl_kernel(dnnl::pooling_backward(primitive), primitive,
-                          {{DNNL_ARG_DIFF_DST, dnnl_desc(dy), {0}},
+                          {{DNNL_ARG_DIFF_DST, p.y, {0}},
                            {DNNL_ARG_WORKSPACE, dnnl_desc(index), {1}},
-                           {DNNL_ARG_DIFF_SRC, dnnl_desc(dx), {2}}});
+                           {DNNL_ARG_DIFF_SRC, p.x, {2}}});
+}
+
+/// Without padding, including it and excluding it are the same.
+constexpr auto kMean = algorithm::pooling_avg_exclude_padding;
+
+std::unique_ptr<Kernel> make_avg_forward(const OpDesc& desc) {
+  const Pooling p(desc, desc.operands[0], desc.operands[1]);
+  const auto primitive = forward_desc(p, kMean);
+  if (!primitive.get(true)) return nullptr;
+  return make_dnnl_kernel(dnnl::pooling_forward(primitive), primitive,
+                          {{DNNL_ARG_SRC, p.x, {0}}, {DNNL_ARG_DST, p.y, {1}}});
+}
+
+std::unique_ptr<Kernel> make_avg_backward(const OpDesc& desc) {
+  const Pooling p(desc, desc.operands[1], desc.operands[0]);
+  const auto forward = forward_desc(p, kMean);
+  if (!forward.get(true)) return nullptr;
+  const auto primitive = backward_desc(p, kMean, forward);
+  if (!primitive.get(true)) return nullptr;
+  return make_dnnl_kernel(dnnl::pooling_backward(primitive), primitive,
+                          {{DNNL_ARG_DIFF_DST, p.y, {0}}, {DNNL_ARG_DIFF_SRC, p.x, {1}}});
 }
 
 }  // namespace
@@ -53,9 +91,13 @@ std::unique_ptr<Kernel> make_backward(const OpDesc& desc) {
 std::unique_ptr<Kernel> make_pooling(const OpDesc& desc) {
   switch (desc.kind) {
     case OpKind::max_pool_forward:
-      return make_forward(desc);
+      return make_max_forward(desc);
     case OpKind::max_pool_backward:
-      return make_backward(desc);
+      return make_max_backward(desc);
+    case OpKind::avg_pool_forward:
+      return make_avg_forward(desc);
+    case OpKind::avg_pool_backward:
+      return make_avg_backward(desc);
     default:
       return nullptr;
   }

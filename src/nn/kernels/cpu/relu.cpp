@@ -1,4 +1,5 @@
 #include "nn/kernels/cpu/cpu.h"
+#include "nn/kernels/cpu/elementwise.h"
 #include "nn/kernels/cpu/parallel.h"
 #include "nn/kernels/function_kernel.h"
 
@@ -14,11 +15,6 @@ TIDEPOOL_VECTOR_CLONES void backward_range(const float* y, const float* dy, floa
                                            std::int64_t count) {
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) dx[i] = y[i] > 0 ? dy[i] : 0.0F;
-}
-
-/// Of storage: the padding of a blocked layout is zeros and stays so.
-std::int64_t stored_floats(const TensorDesc& desc) {
-  return desc.bytes() / static_cast<Bytes>(sizeof(float));
 }
 
 void forward(const OpDesc& desc, Pointers pointers, std::byte*) {
@@ -37,19 +33,12 @@ void backward(const OpDesc& desc, Pointers pointers, std::byte*) {
   });
 }
 
-bool layouts_agree(const OpDesc& desc) {
-  for (const TensorDesc& operand : desc.operands) {
-    if (operand != desc.operands[0]) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 std::unique_ptr<Kernel> make_relu(const OpDesc& desc) {
   const bool is_forward = desc.kind == OpKind::relu_forward;
   if (!is_forward && desc.kind != OpKind::relu_backward) return nullptr;
-  if (!layouts_agree(desc)) return nullptr;
+  if (!operands_agree(desc)) return nullptr;
   return std::make_unique<FunctionKernel>(desc, "loop", is_forward ? forward : backward, 0);
 }
 

@@ -8,7 +8,7 @@
 namespace tidepool::nn::cpu {
 namespace {
 
-/// Probabilities of one sample; returns its loss.
+/// Probabilities of one sample; returns its loss, 0 where the label is negative.
 float forward_row(const float* logits, std::int32_t label, float* probabilities,
                   std::int64_t classes) {
   const float largest = *std::max_element(logits, logits + classes);
@@ -19,7 +19,7 @@ float forward_row(const float* logits, std::int32_t label, float* probabilities,
   }
   const auto inverse = static_cast<float>(1 / sum);
   for (std::int64_t k = 0; k < classes; ++k) probabilities[k] *= inverse;
-  return static_cast<float>(std::log(sum)) - (logits[label] - largest);
+  return label < 0 ? 0.0F : static_cast<float>(std::log(sum)) - (logits[label] - largest);
 }
 
 /// The samples' losses meet in the workspace and are added in order, whatever the team size.
@@ -51,8 +51,13 @@ void backward(const OpDesc& desc, Pointers pointers, std::byte*) {
     for (std::int64_t n = begin; n < end; ++n) {
       const float* p = probabilities + n * classes;
       float* d = dlogits + n * classes;
+      const std::int32_t label = labels[n];
+      if (label < 0) {
+        std::fill_n(d, classes, 0.0F);
+        continue;
+      }
       for (std::int64_t k = 0; k < classes; ++k) d[k] = p[k] / batch;
-      d[labels[n]] = (p[labels[n]] - 1) / batch;
+      d[label] = (p[label] - 1) / batch;
     }
   });
 }

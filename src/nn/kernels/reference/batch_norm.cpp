@@ -80,6 +80,22 @@ void batch_norm_backward(const OpDesc& desc, Pointers pointers, std::byte*) {
   }
 }
 
+void batch_norm_inference(const OpDesc& desc, Pointers pointers, std::byte*) {
+  const auto x = read<float>(desc, pointers, 0);
+  const auto scale = read<float>(desc, pointers, 1);
+  const auto shift = read<float>(desc, pointers, 2);
+  const auto mean = read<float>(desc, pointers, 3);
+  const auto variance = read<float>(desc, pointers, 4);
+  const auto y = write<float>(desc, pointers, 5);
+  for (std::int64_t c = 0; c < x.dim(1); ++c) {
+    const double factor = scale(c) / std::sqrt(static_cast<double>(variance(c)) + desc.epsilon);
+    for_each_in_channel(x, [&](auto n, auto h, auto w) {
+      const double centred = static_cast<double>(x(n, c, h, w)) - mean(c);
+      y(n, c, h, w) = static_cast<float>(centred * factor + shift(c));
+    });
+  }
+}
+
 void batch_norm_statistics(const OpDesc& desc, Pointers pointers, std::byte*) {
   const auto mean = read<float>(desc, pointers, 0);
   const auto variance = read<float>(desc, pointers, 1);

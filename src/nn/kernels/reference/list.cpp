@@ -17,16 +17,24 @@ KernelFunction function_of(OpKind kind) {
       return reference::batch_norm_forward;
     case OpKind::batch_norm_backward:
       return reference::batch_norm_backward;
+    case OpKind::batch_norm_inference:
+      return reference::batch_norm_inference;
     case OpKind::batch_norm_statistics:
       return reference::batch_norm_statistics;
     case OpKind::relu_forward:
       return reference::relu_forward;
     case OpKind::relu_backward:
       return reference::relu_backward;
+    case OpKind::add_forward:
+      return reference::add_forward;
     case OpKind::max_pool_forward:
       return reference::max_pool_forward;
     case OpKind::max_pool_backward:
       return reference::max_pool_backward;
+    case OpKind::avg_pool_forward:
+      return reference::avg_pool_forward;
+    case OpKind::avg_pool_backward:
+      return reference::avg_pool_backward;
     case OpKind::dropout_forward:
       return reference::dropout_forward;
     case OpKind::dropout_backward:
@@ -41,12 +49,17 @@ KernelFunction function_of(OpKind kind) {
       return reference::softmax_loss_forward;
     case OpKind::softmax_loss_backward:
       return reference::softmax_loss_backward;
+    case OpKind::count_correct:
+      return reference::count_correct;
     case OpKind::sgd_update:
       return reference::sgd_update;
+    case OpKind::adamw_update:
+      return reference::adamw_update;
     case OpKind::feed_images:
     case OpKind::feed_labels:
     case OpKind::feed_control:
     case OpKind::collect_loss:
+    case OpKind::collect_count:
       return nullptr;
   }
   return nullptr;

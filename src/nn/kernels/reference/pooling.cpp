@@ -42,4 +42,34 @@ void max_pool_backward(const OpDesc& desc, Pointers pointers, std::byte*) {
   });
 }
 
+void avg_pool_forward(const OpDesc& desc, Pointers pointers, std::byte*) {
+  assert(desc.padding == 0);
+  const auto x = read<float>(desc, pointers, 0);
+  const auto y = write<float>(desc, pointers, 1);
+  const auto area = static_cast<double>(desc.window * desc.window);
+  for_each_element(y, [&](auto n, auto c, auto oh, auto ow) {
+    double sum = 0;
+    for (std::int64_t kh = 0; kh < desc.window; ++kh) {
+      for (std::int64_t kw = 0; kw < desc.window; ++kw) {
+        sum += x(n, c, oh * desc.stride + kh, ow * desc.stride + kw);
+      }
+    }
+    y(n, c, oh, ow) = static_cast<float>(sum / area);
+  });
+}
+
+void avg_pool_backward(const OpDesc& desc, Pointers pointers, std::byte*) {
+  assert(desc.padding == 0);
+  const auto dy = read<float>(desc, pointers, 0);
+  const auto dx = write<float>(desc, pointers, 1);
+  const auto area = static_cast<float>(desc.window * desc.window);
+  for_each_element(dy, [&](auto n, auto c, auto oh, auto ow) {
+    for (std::int64_t kh = 0; kh < desc.window; ++kh) {
+      for (std::int64_t kw = 0; kw < desc.window; ++kw) {
+        dx(n, c, oh * desc.stride + kh, ow * desc.stride + kw) += dy(n, c, oh, ow) / area;
+      }
+    }
+  });
+}
+
 }  // namespace tidepool::nn::reference

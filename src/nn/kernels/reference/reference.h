@@ -12,11 +12,15 @@ void conv_backward_weights(const OpDesc& desc, Pointers pointers, std::byte* wor
 void reorder(const OpDesc& desc, Pointers pointers, std::byte* workspace);
 void batch_norm_forward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
 void batch_norm_backward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
+void batch_norm_inference(const OpDesc& desc, Pointers pointers, std::byte* workspace);
 void batch_norm_statistics(const OpDesc& desc, Pointers pointers, std::byte* workspace);
 void relu_forward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
 void relu_backward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
+void add_forward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
 void max_pool_forward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
 void max_pool_backward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
+void avg_pool_forward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
+void avg_pool_backward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
 void dropout_forward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
 void dropout_backward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
 void linear_forward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
@@ -24,6 +28,8 @@ void linear_backward_data(const OpDesc& desc, Pointers pointers, std::byte* work
 void linear_backward_weights(const OpDesc& desc, Pointers pointers, std::byte* workspace);
 void softmax_loss_forward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
 void softmax_loss_backward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
+void count_correct(const OpDesc& desc, Pointers pointers, std::byte* workspace);
 void sgd_update(const OpDesc& desc, Pointers pointers, std::byte* workspace);
+void adamw_update(const OpDesc& desc, Pointers pointers, std::byte* workspace);
 
 }  // namespace tidepool::nn::reference

@@ -23,7 +23,7 @@ void softmax_loss_forward(const OpDesc& desc, Pointers pointers, std::byte*) {
     for (std::int64_t k = 0; k < classes; ++k) {
       probabilities(n, k) = static_cast<float>(std::exp(logits(n, k) - largest) / sum);
     }
-    total += std::log(sum) - (logits(n, labels(n)) - largest);
+    if (labels(n) >= 0) total += std::log(sum) - (logits(n, labels(n)) - largest);
   }
   loss(0) = static_cast<float>(total / static_cast<double>(desc.full_batch));
 }
@@ -34,6 +34,7 @@ void softmax_loss_backward(const OpDesc& desc, Pointers pointers, std::byte*) {
   const auto dlogits = write<float>(desc, pointers, 2);
   const auto batch = static_cast<float>(desc.full_batch);
   for_each_element(dlogits, [&](auto n, auto k, auto, auto) {
+    if (labels(n) < 0) return;
     dlogits(n, k) = (probabilities(n, k) - (k == labels(n) ? 1.0F : 0.0F)) / batch;
   });
 }

@@ -1,0 +1,39 @@
+#include "nn/kernels/cpu/cpu.h"
+#include "nn/kernels/function_kernel.h"
+
+namespace tidepool::nn::cpu {
+namespace {
+
+/// No comparison with a NaN counts as a success.
+bool is_correct(const float* logits, std::int64_t label, std::int64_t classes) {
+  if (label < 0) return false;
+  const float own = logits[label];
+  for (std::int64_t k = 0; k < label; ++k) {
+    if (!(own > logits[k])) return false;
+  }
+  for (std::int64_t k = label + 1; k < classes; ++k) {
+    if (!(own >= logits[k])) return false;
+  }
+  return true;
+}
+
+void count(const OpDesc& desc, Pointers pointers, std::byte*) {
+  const auto* logits = reinterpret_cast<const float*>(pointers[0]);
+  const auto* labels = reinterpret_cast<const std::int32_t*>(pointers[1]);
+  const std::int64_t samples = desc.operands[0].dims[0], classes = desc.operands[0].dims[1];
+  std::int32_t total = 0;
+#pragma omp parallel for reduction(+ : total)
+  for (std::int64_t n = 0; n < samples; ++n) {
+    if (is_correct(logits + n * classes, labels[n], classes)) ++total;
+  }
+  *reinterpret_cast<std::int32_t*>(pointers[2]) = total;
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_count_correct(const OpDesc& desc) {
+  if (desc.kind != OpKind::count_correct) return nullptr;
+  return std::make_unique<FunctionKernel>(desc, "loop", count, 0);
+}
+
+}  // namespace tidepool::nn::cpu

@@ -1,0 +1,113 @@
+#include "nn/program_runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+namespace tidepool::nn {
+namespace {
+
+std::string describe(const ImageShape& image) {
+  return fmt::format("{}x{}x{}", image.channels, image.height, image.width);
+}
+
+const char* to_string(Purpose purpose) {
+  return purpose == Purpose::training ? "training" : "evaluation";
+}
+
+}  // namespace
+
+Result<void> check_fit(const TrainingProgram& program, Purpose purpose, const KernelList& kernels,
+                       const Dataset& data) {
+  const std::string& model = program.program.name;
+  if (program.purpose != purpose) {
+    return fail(ErrorCode::usage, fmt::format("{} is a program for {}, not for {}", model,
+                                              to_string(program.purpose), to_string(purpose)));
+  }
+  if (program.kernels != kernels.name) {
+    return fail(ErrorCode::usage, fmt::format("{} was built for {} kernels, not for {}", model,
+                                              program.kernels, kernels.name));
+  }
+  if (program.image != data.image()) {
+    return fail(ErrorCode::usage,
+                fmt::format("{} takes images of {}, {} has {}", model, describe(program.image),
+                            data.name(), describe(data.image())));
+  }
+  if (program.classes < data.classes()) {
+    return fail(ErrorCode::usage, fmt::format("{} tells {} classes apart, {} has {}", model,
+                                              program.classes, data.name(), data.classes()));
+  }
+  return {};
+}
+
+ProgramRunner::ProgramRunner(const TrainingProgram& program, const KernelList& kernels)
+    : program_(program), values_(program.tensors.size()) {
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    const bool host = program.program.ops[i].place == OpPlace::host;
+    kernels_.push_back(host ? nullptr : kernels.make(program.ops[i]));
+  }
+  for (std::size_t t = 0; t < program.tensors.size(); ++t) {
+    const Tensor& tensor = program.program.tensors[t];
+    if (tensor.persistent) values_[t].resize(static_cast<std::size_t>(tensor.bytes));
+  }
+}
+
+void ProgramRunner::launch(const OpCall& call, NativeStream stream) {
+  if (kernels_[call.op]) {
+    kernels_[call.op]->run(call.algorithm, call.pointers, call.workspace, stream);
+  } else {
+    launch_host(program_.ops[call.op], call);
+  }
+}
+
+void ProgramRunner::load(TensorId tensor, std::byte* to) {
+  assert(program_.program.tensors[tensor].persistent);
+  std::memcpy(to, values_[tensor].data(), values_[tensor].size());
+}
+
+void ProgramRunner::store(TensorId tensor, const std::byte* from) {
+  assert(program_.program.tensors[tensor].persistent);
+  std::memcpy(values_[tensor].data(), from, values_[tensor].size());
+}
+
+std::vector<PersistentTensor> ProgramRunner::persistent_tensors() const {
+  std::vector<PersistentTensor> list;
+  for (const Tensor& tensor : program_.program.tensors) {
+    if (tensor.persistent) list.push_back({tensor.name, tensor.bytes, tensor.kind});
+  }
+  return list;
+}
+
+Result<TensorId> ProgramRunner::find(std::string_view name) const {
+  const auto& tensors = program_.program.tensors;
+  const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const Tensor& tensor) {
+    return tensor.persistent && tensor.name == name;
+  });
+  if (found == tensors.end()) {
+    return fail(ErrorCode::usage,
+                fmt::format("{} has no persistent tensor '{}'", program_.program.name, name));
+  }
+  return static_cast<TensorId>(found - tensors.begin());
+}
+
+Result<std::span<const std::byte>> ProgramRunner::value(std::string_view name) const {
+  const auto tensor = find(name);
+  if (!tensor) return fail(tensor.error());
+  return std::span<const std::byte>(values_[*tensor]);
+}
+
+Result<void> ProgramRunner::set_value(std::string_view name, std::span<const std::byte> bytes) {
+  const auto tensor = find(name);
+  if (!tensor) return fail(tensor.error());
+  std::vector<std::byte>& value = values_[*tensor];
+  if (bytes.size() != value.size()) {
+    return fail(ErrorCode::usage, fmt::format("'{}' of {} has {} bytes, not {}", name,
+                                              program_.program.name, value.size(), bytes.size()));
+  }
+  std::copy(bytes.begin(), bytes.end(), value.begin());
+  return {};
+}
+
+}  // namespace tidepool::nn

@@ -1,0 +1,64 @@
+// ProgramRunner: what running a TrainingProgram takes whatever it is for: device ops go to kernels,
+// persistent tensors are kept between runs. Host ops are the derived class's.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "nn/data/dataset.h"
+#include "nn/training_program.h"
+#include "runtime/op_runner.h"
+
+namespace tidepool::nn {
+
+/// A persistent tensor for those who save and restore it.
+struct PersistentTensor {
+  std::string name;
+  Bytes bytes = 0;
+  TensorKind kind = TensorKind::weight;
+};
+
+/// Threads: device ops and host ops may be launched at the same time from one thread each. All
+/// else is for before and after a run.
+class ProgramRunner : public OpRunner {
+ public:
+  void launch(const OpCall& call, NativeStream stream) final;
+  void load(TensorId tensor, std::byte* to) final;
+  void store(TensorId tensor, const std::byte* from) final;
+
+  [[nodiscard]] const TrainingProgram& program() const { return program_; }
+  /// In the order of the program.
+  [[nodiscard]] std::vector<PersistentTensor> persistent_tensors() const;
+  /// Bytes of a persistent tensor in its own layout, padding included.
+  [[nodiscard]] const std::vector<std::byte>& value(TensorId tensor) const {
+    return values_[tensor];
+  }
+  [[nodiscard]] Result<std::span<const std::byte>> value(std::string_view name) const;
+  /// Fails when the program has no persistent tensor of this name and size.
+  Result<void> set_value(std::string_view name, std::span<const std::byte> bytes);
+
+ protected:
+  /// Makes all kernels, on the calling thread. Persistent tensors start as zeros.
+  ProgramRunner(const TrainingProgram& program, const KernelList& kernels);
+
+  /// `call.pointers` has the one operand of a host op.
+  virtual void launch_host(const OpDesc& desc, const OpCall& call) = 0;
+  [[nodiscard]] std::span<std::byte> bytes_of(TensorId tensor) { return values_[tensor]; }
+
+ private:
+  [[nodiscard]] Result<TensorId> find(std::string_view name) const;
+
+  const TrainingProgram& program_;
+  std::vector<std::unique_ptr<Kernel>> kernels_;  ///< by op; null for host ops
+  std::vector<std::vector<std::byte>> values_;    ///< by tensor; empty unless persistent
+};
+
+/// Whether a program for `purpose` was built for these kernels and can read this data.
+Result<void> check_fit(const TrainingProgram& program, Purpose purpose, const KernelList& kernels,
+                       const Dataset& data);
+
+}  // namespace tidepool::nn
