@@ -19,25 +19,29 @@ namespace tidepool::cli {
 namespace {
 
 constexpr std::int64_t kSyntheticSamples = 10'000;
+constexpr std::int64_t kSyntheticTestSamples = 1'000;
 constexpr int kReferenceIterations = 3;
 constexpr std::string_view kReferenceModel = "vgg16";
 constexpr std::int64_t kReferenceBatch = 100;
 
 Result<std::unique_ptr<nn::Dataset>> load_data(const JobArguments& arguments,
-                                               const nn::ModelInfo& model) {
+                                               const nn::ModelInfo& model, nn::Split split) {
   if (arguments.data == "synthetic") {
-    return std::make_unique<nn::SyntheticDataset>(model.image, model.classes, kSyntheticSamples,
+    // Made from a seed: the test split is a part of the training samples.
+    const bool train = split == nn::Split::train;
+    return std::make_unique<nn::SyntheticDataset>(model.image, model.classes,
+                                                  train ? kSyntheticSamples : kSyntheticTestSamples,
                                                   arguments.seed);
   }
   if (arguments.data == "cifar10") {
     if (arguments.data_dir.empty()) {
       return fail(ErrorCode::usage, "--data cifar10 needs --data-dir: the folder with data_batch_1.bin");
     }
-    return nn::load_cifar10(nn::Split::train, arguments.data_dir);
+    return nn::load_cifar10(split, arguments.data_dir);
   }
   const std::string folder =
       arguments.data_dir.empty() ? nn::kFashionMnistFolder : arguments.data_dir;
-  auto data = nn::load_fashion_mnist(nn::Split::train, folder);
+  auto data = nn::load_fashion_mnist(split, folder);
   if (!data && arguments.data_dir.empty()) {
     Error error = data.error();
     error.message += "; install Debian's package dataset-fashion-mnist or use --data synthetic";
@@ -117,9 +121,15 @@ void add_job_options(CLI::App& command, JobArguments& a) {
   command.add_option("--data-dir", a.data_dir, "folder of the data set's files");
   command.add_option("--seed", a.seed, "of initial weights, sample order and dropout")
       ->capture_default_str();
-  command.add_option("--learning-rate", a.learning_rate, "of SGD with momentum 0.9")
-      ->check(CLI::PositiveNumber)
+  command.add_option("--learning-rate", a.learning_rate,
+                     "a number or a schedule in epochs: step:0.1,30,60  cosine:0.1  "
+                     "warmup:1+cosine:0.1")
       ->capture_default_str();
+  command.add_option("--optimizer", a.optimizer, "sgd (momentum 0.9) or adamw")
+      ->check(CLI::IsMember({"sgd", "adamw"}))
+      ->capture_default_str();
+  command.add_option("--weight-decay", a.weight_decay, "(default: 5e-4 with sgd, 0.01 with adamw)")
+      ->check(CLI::NonNegativeNumber);
   command.add_option("--algorithms", a.algorithms, "least-workspace or fastest")
       ->check(CLI::IsMember({"least-workspace", "fastest"}))
       ->capture_default_str();
@@ -151,32 +161,69 @@ Result<Job> Job::make(const JobArguments& arguments) {
                                                 "as 1GB", arguments.link));
     }
   }
-  auto data = load_data(arguments, **model);
+  auto data = load_data(arguments, **model, nn::Split::train);
   if (!data) return fail(data.error());
   job.data_ = std::move(*data);
   if (job.data_->size() < arguments.batch) {
     return fail(ErrorCode::usage, fmt::format("--batch {} is more than the {} samples of {}",
                                               arguments.batch, job.data_->size(), job.data_->name()));
   }
+  auto rate = nn::parse_learning_rate(arguments.learning_rate);
+  if (!rate) return fail(rate.error());
+  job.learning_rate_ = *rate;
   auto graph = nn::build_model(arguments.model, {job.data_->image(), job.data_->classes()});
   if (!graph) return fail(graph.error());
-  nn::TrainingOptions options;
+  job.graph_ = std::make_unique<nn::Graph>(std::move(*graph));
+  nn::TrainingOptions& options = job.options_;
   options.batch = arguments.batch;
   options.storage =
       arguments.storage == "separate" ? nn::Storage::separate : nn::Storage::in_place;
-  auto training = nn::build_training_program(*graph, options, *job.kind_->kernels);
+  const bool adamw = arguments.optimizer == "adamw";
+  options.optimizer = adamw ? nn::Optimizer::adamw : nn::Optimizer::sgd;
+  if (adamw) options.weight_decay = 0.01F;
+  if (arguments.weight_decay >= 0) options.weight_decay = static_cast<float>(arguments.weight_decay);
+  auto training = nn::build_training_program(*job.graph_, options, *job.kind_->kernels);
   if (!training) return fail(training.error());
   job.training_ = std::make_unique<nn::TrainingProgram>(std::move(*training));
   return job;
 }
 
-Result<std::unique_ptr<nn::TrainingRunner>> Job::make_runner() const {
+Result<std::unique_ptr<nn::TrainingRunner>> Job::make_runner(std::int64_t iterations,
+                                                             std::int64_t first_iteration) const {
   nn::TrainingSettings settings;
   settings.seed = arguments_.seed;
-  const auto rate = static_cast<float>(arguments_.learning_rate);
-  settings.learning_rate = [rate](std::int64_t) { return rate; };
+  settings.first_iteration = first_iteration;
+  const nn::TrainingLength length{iterations_per_epoch(),
+                                  iterations > 0 ? iterations : iterations_per_epoch()};
+  settings.learning_rate = [rate = learning_rate_, length](std::int64_t i) {
+    return rate.at(i, length);
+  };
   kind_->prepare_thread(threads_);
   return nn::TrainingRunner::create(*training_, *kind_->kernels, *data_, settings);
+}
+
+Result<nn::TrainingProgram> Job::make_evaluation() const {
+  return nn::build_evaluation_program(*graph_, options_, *kind_->kernels);
+}
+
+Result<std::unique_ptr<nn::Dataset>> Job::load_test_data() const {
+  const auto model = nn::find_model(arguments_.model);
+  if (!model) return fail(model.error());
+  return load_data(arguments_, **model, nn::Split::test);
+}
+
+std::vector<std::pair<std::string, std::string>> Job::settings() const {
+  const JobArguments& a = arguments_;
+  return {{"model", a.model},
+          {"batch", fmt::format("{}", a.batch)},
+          {"data", data_->name()},
+          {"seed", fmt::format("{}", a.seed)},
+          {"optimizer", a.optimizer},
+          {"weight_decay", fmt::format("{}", options_.weight_decay)},
+          {"learning_rate", a.learning_rate},
+          {"storage", a.storage},
+          {"algorithms", a.algorithms},
+          {"fingerprint", fingerprint()}};
 }
 
 std::unique_ptr<Device> Job::make_device(const Machine& machine) const {

@@ -8,7 +8,9 @@
 #include "context.h"
 #include "cost/profile.h"
 #include "device_kind.h"
+#include "nn/checkpoint.h"
 #include "nn/data/dataset.h"
+#include "nn/learning_rate.h"
 #include "nn/training_program.h"
 #include "nn/training_runner.h"
 #include "plan/planner.h"
@@ -26,7 +28,9 @@ struct JobArguments {
   std::string data = "fashion-mnist";
   std::string data_dir;
   std::uint64_t seed = 1;
-  double learning_rate = 0.02;
+  std::string learning_rate = "0.02";
+  std::string optimizer = "sgd";
+  double weight_decay = -1;  ///< below 0: the optimizer's usual one
   std::string algorithms = "least-workspace";
 };
 
@@ -54,7 +58,16 @@ class Job {
   [[nodiscard]] Program& program() { return training_->program; }
   [[nodiscard]] AlgorithmPolicy policy() const { return policy_; }
 
-  Result<std::unique_ptr<nn::TrainingRunner>> make_runner() const;
+  /// Samples of an epoch that do not fill a batch are left out.
+  [[nodiscard]] std::int64_t iterations_per_epoch() const { return data_->size() / arguments_.batch; }
+  /// A training of `iterations` in all that goes on at `first_iteration`.
+  Result<std::unique_ptr<nn::TrainingRunner>> make_runner(std::int64_t iterations = 0,
+                                                          std::int64_t first_iteration = 0) const;
+  /// The forward pass of the same model, for the test split of the same data.
+  Result<nn::TrainingProgram> make_evaluation() const;
+  Result<std::unique_ptr<nn::Dataset>> load_test_data() const;
+  /// What must be the same for a checkpoint to go on bit for bit.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> settings() const;
   std::unique_ptr<Device> make_device(const Machine& machine) const;
   /// Device, threads and kernels: what times and bits depend on.
   [[nodiscard]] std::string fingerprint() const;
@@ -74,6 +87,9 @@ class Job {
   int threads_ = 0;
   AlgorithmPolicy policy_ = AlgorithmPolicy::least_workspace;
   std::unique_ptr<nn::Dataset> data_;
+  std::unique_ptr<nn::Graph> graph_;
+  nn::TrainingOptions options_;
+  nn::LearningRate learning_rate_;
   std::unique_ptr<nn::TrainingProgram> training_;
 };
 

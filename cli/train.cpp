@@ -5,9 +5,11 @@
 #include <cmath>
 #include <cstring>
 
+#include "fit.h"
 #include "job.h"
 #include "planners/registry.h"
 #include "runtime/profiler.h"
+#include "training.h"
 
 namespace tidepool::cli {
 namespace {
@@ -17,45 +19,7 @@ struct TrainArguments {
   BudgetArguments budget;
   std::int64_t iterations = 10;
   bool verify = false;
-};
-
-/// One training: a plan on a device of its own, with its own runner.
-class Training {
- public:
-  Training(const Job& job, const Machine& machine, const Plan& plan,
-           std::unique_ptr<nn::TrainingRunner> runner)
-      : plan_(plan),
-        runner_(std::move(runner)),
-        device_(job.make_device(machine)),
-        executor_(job.training().program, plan_, *device_, *runner_) {}
-
-  Executor& executor() { return executor_; }
-  [[nodiscard]] const nn::TrainingRunner& runner() const { return *runner_; }
-
-  /// Runs a block of iterations. The first of a block starts from an idle device, the first of all
-  /// also from cold caches: they count only when there is nothing else.
-  RunReport run(std::int64_t iterations, const std::function<void(std::int64_t, Nanos)>& tell) {
-    RunReport report = executor_.run(iterations, interrupted, tell);
-    for (std::size_t i = 0; i < report.iteration_times.size(); ++i) {
-      (i == 0 ? first_times_ : times_).push_back(report.iteration_times[i]);
-    }
-    return report;
-  }
-
-  [[nodiscard]] Nanos median() const {
-    std::vector<Nanos> t = times_.empty() ? first_times_ : times_;
-    if (t.empty()) return Nanos{0};
-    std::sort(t.begin(), t.end());
-    return (t[(t.size() - 1) / 2] + t[t.size() / 2]) / 2;
-  }
-
- private:
-  Plan plan_;
-  std::unique_ptr<nn::TrainingRunner> runner_;
-  std::unique_ptr<Device> device_;
-  Executor executor_;
-  std::vector<Nanos> times_;
-  std::vector<Nanos> first_times_;
+  FitArguments fit;
 };
 
 /// Bit for bit: losses and every persistent tensor.
@@ -203,6 +167,9 @@ Result<int> train(const TrainArguments& arguments, bool json) {
   auto made = Job::make(arguments.job);
   if (!made) return fail(made.error());
   Job& job = *made;
+  if (arguments.fit.epochs > 0) {
+    return fit(job, arguments.budget, arguments.fit, **planner, json);
+  }
   const Bytes alignment = job.make_device({})->alignment();
   const auto budget = resolve_budget(arguments.budget, job.program(), alignment);
   if (!budget) return fail(budget.error());
@@ -304,6 +271,7 @@ void add_train(CLI::App& app, Context& context) {
   command->add_option("--iterations", arguments->iterations, "iterations to train")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
       ->capture_default_str();
+  add_fit_options(*command, arguments->fit);
   command->add_flag("--verify", arguments->verify,
                     "compare losses and all weights bit for bit with the unlimited run");
   command->add_flag("--json", context.json, "one JSON object on stdout");
@@ -311,6 +279,8 @@ void add_train(CLI::App& app, Context& context) {
 Examples:
   tidepool train vgg16 --batch 100 --budget 60% --verify
   tidepool train vgg11 --batch 64 --budget 150MiB --planner autoswap --iterations 20 --json
+  tidepool train vgg11 --budget 60% --epochs 2 --checkpoint vgg11.ckpt
+  tidepool train vgg11 --budget 50% --epochs 2 --resume vgg11.ckpt
   tidepool train tiny-vgg --batch 16 --budget 70% --data synthetic --link 500MB)");
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {

@@ -1,0 +1,285 @@
+#include "fit.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "nn/evaluation_runner.h"
+#include "training.h"
+
+namespace tidepool::cli {
+namespace {
+
+using State = std::vector<nn::CheckpointTensor>;
+
+State state_of(const nn::ProgramRunner& runner) {
+  State state;
+  for (const nn::PersistentTensor& t : runner.persistent_tensors()) {
+    const auto value = runner.value(t.name);
+    state.push_back({t.name, {value->begin(), value->end()}});
+  }
+  return state;
+}
+
+/// Gives the runner those of its persistent tensors that the state has. A tensor of the state that
+/// the runner lacks is no error: evaluation needs no optimizer state.
+Result<void> restore(const State& state, nn::ProgramRunner& runner) {
+  for (const nn::PersistentTensor& t : runner.persistent_tensors()) {
+    const auto found = std::find_if(state.begin(), state.end(),
+                                    [&](const auto& s) { return s.name == t.name; });
+    if (found == state.end()) {
+      return fail(ErrorCode::bad_input, fmt::format("the checkpoint has no tensor '{}'", t.name));
+    }
+    if (auto set = runner.set_value(t.name, found->value); !set) return set;
+  }
+  return {};
+}
+
+std::uint32_t checksum(const State& state) {
+  uLong crc = crc32(0, nullptr, 0);
+  for (const nn::CheckpointTensor& t : state) {
+    crc = crc32(crc, reinterpret_cast<const Bytef*>(t.value.data()), static_cast<uInt>(t.value.size()));
+  }
+  return static_cast<std::uint32_t>(crc);
+}
+
+Result<nn::Checkpoint> load_checkpoint(const Job& job, const std::string& path) {
+  const auto content = read_file(path);
+  if (!content) return fail(content.error());
+  auto checkpoint = nn::read_checkpoint(*content, path);
+  if (!checkpoint) return fail(checkpoint.error());
+  for (const auto& [name, value] : job.settings()) {
+    const std::string saved = checkpoint->setting(name);
+    if (saved == value) continue;
+    return fail(ErrorCode::bad_input,
+                fmt::format("{}: was saved with {} '{}', this training has '{}'; going on would not be "
+                            "bit for bit the same training",
+                            path, name, saved, value));
+  }
+  return checkpoint;
+}
+
+struct EpochReport {
+  std::int64_t epoch = 0;
+  double loss = 0;  ///< mean over its iterations in this run
+  std::optional<nn::EvaluationResult> test;
+  double seconds = 0;
+};
+
+/// One fit: the job with its plan, and the state between epochs.
+class Fit {
+ public:
+  Fit(Job& job, const Budget& budget, const Machine& machine, Planner& planner, const Planned& planned,
+      const FitArguments& arguments)
+      : job_(job),
+        budget_(budget),
+        machine_(machine),
+        planner_(planner),
+        planned_(planned),
+        arguments_(arguments),
+        total_(arguments.epochs * job.iterations_per_epoch()) {}
+
+  Result<void> resume() {
+    auto checkpoint = load_checkpoint(job_, arguments_.resume);
+    if (!checkpoint) return fail(checkpoint.error());
+    state_ = std::move(checkpoint->tensors);
+    next_ = checkpoint->next_iteration;
+    if (next_ >= total_) {
+      return fail(ErrorCode::usage, fmt::format("{} has finished {} of {} iterations: nothing is left; "
+                                                "ask for more --epochs", arguments_.resume, next_, total_));
+    }
+    return {};
+  }
+
+  /// To the end of the epoch, or to an interruption.
+  Result<void> train_epoch(ProgressSink& progress) {
+    const std::int64_t per_epoch = job_.iterations_per_epoch();
+    const std::int64_t epoch = next_ / per_epoch;
+    const std::int64_t count = (epoch + 1) * per_epoch - next_;
+    const auto start = std::chrono::steady_clock::now();
+    auto runner = job_.make_runner(total_, next_);
+    if (!runner) return fail(runner.error());
+    if (!state_.empty()) {
+      if (auto restored = restore(state_, **runner); !restored) return restored;
+    }
+    Training training(job_, machine_, planned_.lowered.plan, std::move(*runner));
+    training.executor().enter();
+    const RunReport report = training.run(count, [&](std::int64_t i, Nanos time) {
+      progress.update(static_cast<double>(next_ + i + 1) / static_cast<double>(total_),
+                      fmt::format("epoch {}/{}: iteration {}/{}, {}", epoch + 1, arguments_.epochs,
+                                  per_epoch - count + i + 1, per_epoch, format_time(time)));
+    });
+    training.executor().exit();
+    next_ += report.iterations;
+    measured_ = training.median();
+    arena_peak_ = std::max(arena_peak_, training.executor().arena_peak());
+    state_ = state_of(training.runner());
+    EpochReport& r = epochs_.emplace_back();
+    r.epoch = epoch + 1;
+    for (const float loss : training.runner().losses()) r.loss += static_cast<double>(loss);
+    r.loss /= std::max<double>(1, static_cast<double>(report.iterations));
+    r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return {};
+  }
+
+  Result<void> save() const {
+    if (arguments_.checkpoint.empty()) return {};
+    return write_file(arguments_.checkpoint, nn::serialize({job_.settings(), next_, state_}));
+  }
+
+  /// On the test split, inside the same budget; the training's device is closed by now.
+  Result<void> evaluate(const nn::Dataset& data) {
+    const auto program = job_.make_evaluation();
+    if (!program) return fail(program.error());
+    FixedWorkload workload(program->program);
+    auto planned = make_plan(planner_, workload, machine_, budget_, {});
+    if (!planned) return fail(planned.error());
+    job_.kind().prepare_thread(job_.threads());
+    auto runner = nn::EvaluationRunner::create(*program, *job_.kind().kernels, data);
+    if (!runner) return fail(runner.error());
+    if (auto restored = restore(state_, **runner); !restored) return restored;
+    const std::unique_ptr<Device> device = job_.make_device(machine_);
+    Executor executor(program->program, planned->lowered.plan, *device, **runner);
+    executor.enter();
+    executor.run((*runner)->iterations(), interrupted);
+    epochs_.back().test = (*runner)->result();
+    arena_peak_ = std::max(arena_peak_, executor.arena_peak());
+    return {};
+  }
+
+  [[nodiscard]] bool finished() const { return next_ >= total_; }
+  [[nodiscard]] std::int64_t next_iteration() const { return next_; }
+  [[nodiscard]] const std::vector<EpochReport>& epochs() const { return epochs_; }
+  [[nodiscard]] Nanos measured() const { return measured_; }
+  [[nodiscard]] Bytes arena_peak() const { return arena_peak_; }
+  [[nodiscard]] std::uint32_t state_checksum() const { return checksum(state_); }
+
+ private:
+  Job& job_;
+  const Budget& budget_;
+  const Machine& machine_;
+  Planner& planner_;
+  const Planned& planned_;
+  const FitArguments& arguments_;
+  std::int64_t total_;
+  std::int64_t next_ = 0;
+  State state_;
+  std::vector<EpochReport> epochs_;
+  Nanos measured_{};
+  Bytes arena_peak_ = 0;
+};
+
+void print_epoch(const EpochReport& r, std::int64_t epochs) {
+  fmt::print("epoch {}/{}: loss {:.4f}", r.epoch, epochs, r.loss);
+  if (r.test) fmt::print(", test loss {:.4f}, accuracy {:.2f} %", r.test->mean_loss, 100 * r.test->accuracy);
+  fmt::print(", {:.0f} s\n", r.seconds);
+  std::fflush(stdout);
+}
+
+Json to_json(const Job& job, const Budget& budget, const Planned& planned, const Fit& fit) {
+  Json epochs = Json::array();
+  for (const EpochReport& r : fit.epochs()) {
+    Json row = {{"epoch", r.epoch}, {"loss", r.loss}, {"seconds", r.seconds}};
+    if (r.test) {
+      row["test_loss"] = r.test->mean_loss;
+      row["accuracy"] = r.test->accuracy;
+    }
+    epochs.push_back(std::move(row));
+  }
+  return {{"schema", 1},
+          {"model", job.arguments().model},
+          {"batch", job.arguments().batch},
+          {"device", job.kind().name},
+          {"planner", planned.lowered.plan.planner},
+          {"budget_bytes", budget.device},
+          {"footprint_bytes", planned.lowered.plan.device_bytes},
+          {"arena_peak_bytes", fit.arena_peak()},
+          {"predicted_ms", to_ms(planned.lowered.iteration_time)},
+          {"measured_ms", to_ms(fit.measured())},
+          {"next_iteration", fit.next_iteration()},
+          {"state_crc32", fit.state_checksum()},
+          {"epochs", std::move(epochs)}};
+}
+
+}  // namespace
+
+void add_fit_options(CLI::App& command, FitArguments& a) {
+  command.add_option("--epochs", a.epochs,
+                     "train whole epochs, without the unlimited run beside it; evaluates after each")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}))
+      ->excludes("--iterations");
+  command.add_option("--checkpoint", a.checkpoint,
+                     "with --epochs: save the training here after every epoch and on Ctrl-C");
+  command.add_option("--resume", a.resume,
+                     "with --epochs: go on from a checkpoint, bit for bit, also under another budget "
+                     "or planner");
+  command.add_flag("!--no-evaluate", a.evaluate, "with --epochs: skip the test split");
+}
+
+Result<int> fit(Job& job, const BudgetArguments& budget_arguments, const FitArguments& arguments,
+                Planner& planner, bool json) {
+  const auto budget =
+      resolve_budget(budget_arguments, job.program(), job.make_device({})->alignment());
+  if (!budget) return fail(budget.error());
+  std::unique_ptr<nn::Dataset> test;
+  if (arguments.evaluate) {
+    auto loaded = job.load_test_data();
+    if (!loaded) return fail(loaded.error());
+    test = std::move(*loaded);
+  }
+  TerminalProgress progress;
+  const auto machine = device_machine(job, progress);
+  if (!machine) return fail(machine.error());
+  // What a checkpoint cannot go on from is said before anything is measured.
+  if (!arguments.resume.empty()) {
+    if (auto readable = load_checkpoint(job, arguments.resume); !readable) return fail(readable.error());
+  }
+  constexpr int kProfileIterations = 2;
+  if (auto done = measure(job, *machine, kProfileIterations, false, progress); !done) {
+    if (interrupted()) return kInterrupted;
+    return fail(done.error());
+  }
+  FixedWorkload workload(job.program());
+  PlannerOptions options;
+  options.seed = job.arguments().seed;
+  options.algorithms = job.policy();
+  options.cancelled = interrupted;
+  const auto planned = make_plan(planner, workload, *machine, *budget, options);
+  if (!planned) return fail(planned.error());
+
+  Fit fit(job, *budget, *machine, planner, *planned, arguments);
+  if (!arguments.resume.empty()) {
+    if (auto resumed = fit.resume(); !resumed) return fail(resumed.error());
+  }
+  while (!fit.finished()) {
+    if (auto trained = fit.train_epoch(progress); !trained) return fail(trained.error());
+    if (auto saved = fit.save(); !saved) return fail(saved.error());
+    if (interrupted()) {
+      report(Error{ErrorCode::runtime,
+                   fmt::format("interrupted after {} iterations; {}", fit.next_iteration(),
+                               arguments.checkpoint.empty()
+                                   ? std::string("nothing was saved (use --checkpoint)")
+                                   : fmt::format("go on with --resume {}", arguments.checkpoint)),
+                   {}},
+             json);
+      return kInterrupted;
+    }
+    if (test) {
+      if (auto evaluated = fit.evaluate(*test); !evaluated) return fail(evaluated.error());
+    }
+    if (!json) print_epoch(fit.epochs().back(), arguments.epochs);
+  }
+  if (json) {
+    print(to_json(job, *budget, *planned, fit));
+  } else {
+    fmt::print("memory {} of {}, {} an iteration (predicted {}), state crc32 {:08x}\n",
+               format_bytes(fit.arena_peak()), format_bytes(budget->device),
+               format_time(fit.measured()), format_time(planned->lowered.iteration_time),
+               fit.state_checksum());
+  }
+  return kOk;
+}
+
+}  // namespace tidepool::cli

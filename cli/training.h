@@ -1,0 +1,51 @@
+// Training: a plan running on a device of its own, with its own runner.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "job.h"
+#include "runtime/executor.h"
+
+namespace tidepool::cli {
+
+class Training {
+ public:
+  Training(const Job& job, const Machine& machine, const Plan& plan,
+           std::unique_ptr<nn::TrainingRunner> runner)
+      : plan_(plan),
+        runner_(std::move(runner)),
+        device_(job.make_device(machine)),
+        executor_(job.training().program, plan_, *device_, *runner_) {}
+
+  Executor& executor() { return executor_; }
+  [[nodiscard]] const nn::TrainingRunner& runner() const { return *runner_; }
+
+  /// Runs a block of iterations. The first of a block starts from an idle device, the first of all
+  /// also from cold caches: they count only when there is nothing else.
+  RunReport run(std::int64_t iterations, const std::function<void(std::int64_t, Nanos)>& tell) {
+    RunReport report = executor_.run(iterations, interrupted, tell);
+    for (std::size_t i = 0; i < report.iteration_times.size(); ++i) {
+      (i == 0 ? first_times_ : times_).push_back(report.iteration_times[i]);
+    }
+    return report;
+  }
+
+  [[nodiscard]] Nanos median() const {
+    std::vector<Nanos> t = times_.empty() ? first_times_ : times_;
+    if (t.empty()) return Nanos{0};
+    std::sort(t.begin(), t.end());
+    return (t[(t.size() - 1) / 2] + t[t.size() / 2]) / 2;
+  }
+
+ private:
+  Plan plan_;
+  std::unique_ptr<nn::TrainingRunner> runner_;
+  std::unique_ptr<Device> device_;
+  Executor executor_;
+  std::vector<Nanos> times_;
+  std::vector<Nanos> first_times_;
+};
+
+}  // namespace tidepool::cli
