@@ -1,0 +1,85 @@
+# Two commands do everything on a fresh Debian machine: `make run` and `make test`.
+# `make help` lists the rest. The build itself is CMake's; see CMakePresets.json.
+
+JOBS   ?= $(shell nproc)
+PREFIX ?= /usr/local
+
+# What `make run` trains. `make run RUN="train vgg11 --budget 50%"` trains something else.
+RUN ?= train vgg16 --batch 100 --budget 60% --planner autoswap --iterations 12 --verify
+
+sources = $(shell find src cli tests bench -name '*.h' -o -name '*.cpp')
+
+# Sanitizers of GCC 12 cannot place their shadow memory under the address randomisation of some
+# kernels; setarch turns it off where that is permitted.
+no_aslr := $(shell setarch --addr-no-randomize true 2> /dev/null && echo setarch --addr-no-randomize)
+asan-ubsan tsan test-asan-ubsan test-tsan: wrap = $(no_aslr)
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+## run: install what is missing, build, train VGG16 on Fashion-MNIST inside 60 % of its peak
+.PHONY: run
+run: release
+	build/release/cli/tidepool $(RUN)
+
+## test: install what is missing, build, pass all tests: release, asan-ubsan, tsan
+.PHONY: test
+test: test-release test-asan-ubsan test-tsan
+	@echo "passed: release, asan-ubsan, tsan"
+
+## test-release, test-asan-ubsan, test-tsan: one build and its tests
+.PHONY: test-release test-asan-ubsan test-tsan
+test-release test-asan-ubsan test-tsan: test-%: %
+	$(wrap) ctest --preset $* --parallel $(JOBS)
+
+## release, asan-ubsan, tsan: build only, in build/<name>
+.PHONY: release asan-ubsan tsan
+release asan-ubsan tsan: %: dependencies build/%/build.ninja
+	$(wrap) cmake --build --preset $@ --parallel $(JOBS)
+
+build/%/build.ninja: CMakePresets.json
+	cmake --preset $*
+	@touch $@
+
+## dependencies: install missing Debian packages (as root or with sudo)
+.PHONY: dependencies
+dependencies:
+	@scripts/install_dependencies.sh
+
+## check-includes: the include directions between folders
+.PHONY: check-includes
+check-includes:
+	python3 tools/check_includes.py
+
+## lint: include directions, clang-format and clang-tidy, every finding an error
+.PHONY: lint
+lint: check-includes
+	@scripts/install_dependencies.sh --lint
+	clang-format --dry-run -Werror $(sources)
+	cmake --preset release
+	run-clang-tidy -quiet -j $(JOBS) -p build/release '$(CURDIR)/(src|cli|tests|bench)/'
+
+## format: rewrite all sources in the project's style
+.PHONY: format
+format:
+	@scripts/install_dependencies.sh --lint
+	clang-format -i $(sources)
+
+## bench: build and run every benchmark
+.PHONY: bench
+bench: release
+	for b in build/release/bench/bench_*; do [ ! -x $$b ] || $$b || exit 1; done
+
+## install: install the program under PREFIX (/usr/local)
+.PHONY: install
+install: release
+	cmake --install build/release --prefix $(PREFIX)
+
+## clean: remove the builds
+.PHONY: clean
+clean:
+	rm -rf build/release build/asan-ubsan build/tsan
+
+.PHONY: help
+help:
+	@sed -n 's/^## //p' $(MAKEFILE_LIST)

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that Tidepool is built from. Safe to run at any time: it asks the
+# package database first and does not touch apt when nothing is missing.
+#
+#   scripts/install_dependencies.sh          build, run and test
+#   scripts/install_dependencies.sh --lint   also clang-format and clang-tidy
+#   scripts/install_dependencies.sh --fuzz   also clang
+set -euo pipefail
+
+packages=(
+  g++ cmake ninja-build ccache python3
+  libdnnl-dev libfmt-dev libcli11-dev nlohmann-json3-dev libexpected-dev zlib1g-dev
+  libgtest-dev libgmock-dev libbenchmark-dev
+  dataset-fashion-mnist
+)
+
+fail() {
+  echo "install_dependencies.sh: $*" >&2
+  exit 1
+}
+
+for argument in "$@"; do
+  case $argument in
+    --lint) packages+=(clang-format clang-tidy) ;;
+    --fuzz) packages+=(clang) ;;
+    *) fail "unknown argument '$argument'; it takes --lint and --fuzz" ;;
+  esac
+done
+
+if ! command -v dpkg-query > /dev/null || ! command -v apt-get > /dev/null; then
+  fail "this is not a Debian-like system. Install the equivalents of: ${packages[*]}"
+fi
+
+is_installed() {
+  [[ $(dpkg-query --show --showformat='${db:Status-Status}' "$1" 2> /dev/null) == installed ]]
+}
+
+missing=()
+for package in "${packages[@]}"; do
+  is_installed "$package" || missing+=("$package")
+done
+if [[ ${#missing[@]} -eq 0 ]]; then
+  exit 0
+fi
+
+echo "installing: ${missing[*]}" >&2
+if [[ $(id -u) -eq 0 ]]; then
+  as_root=(env)
+elif command -v sudo > /dev/null; then
+  as_root=(sudo)
+else
+  fail "packages are missing and this is neither root nor is there sudo. As root, run:
+  apt-get install ${missing[*]}"
+fi
+as_root+=(DEBIAN_FRONTEND=noninteractive apt-get --quiet --option DPkg::Lock::Timeout=300)
+
+"${as_root[@]}" update >&2 && "${as_root[@]}" install --yes --no-install-recommends \
+  "${missing[@]}" >&2 || fail "apt-get could not install: ${missing[*]}
+Is there a network connection, and do /etc/apt/sources.list and sources.list.d name a mirror?"

@@ -1,0 +1,537 @@
+// The built binary as a user meets it: exit codes, messages, JSON. Nothing here asserts a time.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/json.h"
+#include "support/process.h"
+
+namespace tidepool {
+namespace {
+
+using ::testing::AllOf;
+using testing::Finished;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using testing::run_process;
+using ::testing::StartsWith;
+using testing::TemporaryFolder;
+
+class Cli : public ::testing::Test {
+ protected:
+  void SetUp() override { ::setenv("XDG_CACHE_HOME", folder_.file("cache").c_str(), 1); }
+
+  static Finished tidepool(std::vector<std::string> arguments,
+                           const std::function<void(pid_t)>& meanwhile = {}) {
+    arguments.insert(arguments.begin(), TIDEPOOL_BINARY);
+    Finished f = run_process(std::move(arguments), meanwhile);
+    EXPECT_FALSE(f.timed_out) << f.out << f.err;
+    EXPECT_EQ(f.signal, 0) << f.out << f.err;
+    return f;
+  }
+
+  /// An error with and without --json: the code, the message, the object's shape.
+  static Json expect_error(std::vector<std::string> arguments, int code,
+                           const ::testing::Matcher<std::string>& message) {
+    const Finished text = tidepool(arguments);
+    EXPECT_EQ(text.exit_code, code) << text.out << text.err;
+    EXPECT_THAT(text.out, IsEmpty()) << "results go to stdout, messages to stderr";
+    EXPECT_THAT(text.err, AllOf(StartsWith("tidepool: "), message));
+    arguments.push_back("--json");
+    const Finished json = tidepool(arguments);
+    EXPECT_EQ(json.exit_code, code) << json.out << json.err;
+    const Json object = Json::parse(json.out, nullptr, false);
+    EXPECT_TRUE(object.is_object()) << json.out << json.err;
+    if (!object.is_object()) return Json::object();
+    EXPECT_EQ(object.value("schema", 0), 1);
+    EXPECT_THAT(object.value("error", ""), message);
+    EXPECT_EQ(object.value("exit_code", -1), code);
+    EXPECT_EQ(object.contains("smallest_feasible_bytes"), code == 4) << json.out;
+    return object;
+  }
+
+  static Json success(std::vector<std::string> arguments) {
+    arguments.push_back("--json");
+    const Finished f = tidepool(std::move(arguments));
+    EXPECT_EQ(f.exit_code, 0) << f.out << f.err;
+    const Json object = Json::parse(f.out, nullptr, false);
+    EXPECT_TRUE(object.is_object()) << f.out;
+    if (!object.is_object()) return Json::object();
+    EXPECT_EQ(object.value("schema", 0), 1);
+    return object;
+  }
+
+  /// A saved plan of tiny-vgg on a preset.
+  std::string saved_plan(const std::string& budget = "60%") {
+    const std::string path = folder_.file("plan.json");
+    const Finished f = tidepool({"plan", "tiny-vgg", "--batch", "16", "--machine", "gtx1080ti",
+                                 "--budget", budget, "-o", path});
+    EXPECT_EQ(f.exit_code, 0) << f.err;
+    return path;
+  }
+  std::string write(const std::string& name, const std::string& text) {
+    EXPECT_TRUE(write_file(folder_.file(name), text));
+    return folder_.file(name);
+  }
+
+  TemporaryFolder folder_;
+};
+
+// ---- usage
+
+TEST_F(Cli, HelpOfEverySubcommandIsThere) {
+  const Finished all = tidepool({"--help"});
+  EXPECT_EQ(all.exit_code, 0);
+  for (const char* command :
+       {"train", "plan", "check", "simulate", "profile", "models", "machines", "planners"}) {
+    EXPECT_THAT(all.out, HasSubstr(command));
+    const Finished help = tidepool({command, "--help"});
+    EXPECT_EQ(help.exit_code, 0) << command;
+    EXPECT_THAT(help.out, HasSubstr("--json")) << command;
+    EXPECT_THAT(help.err, IsEmpty()) << command;
+  }
+}
+
+TEST_F(Cli, VersionIsPrinted) {
+  const Finished f = tidepool({"--version"});
+  EXPECT_EQ(f.exit_code, 0);
+  EXPECT_THAT(f.out, StartsWith("tidepool "));
+}
+
+TEST_F(Cli, WrongUsageExitsWith2) {
+  expect_error({}, 2, HasSubstr("--help"));
+  expect_error({"fly"}, 2, HasSubstr("--help"));
+  expect_error({"train"}, 2, HasSubstr("model"));
+  expect_error({"train", "tiny-vgg", "--batch", "0"}, 2, HasSubstr("--batch"));
+  expect_error({"train", "tiny-vgg", "--batch", "ten"}, 2, HasSubstr("--batch"));
+  expect_error({"train", "tiny-vgg", "--no-such-option"}, 2, HasSubstr("--no-such-option"));
+  expect_error({"train", "tiny-vgg", "--data", "imagenet"}, 2, HasSubstr("--data"));
+  expect_error({"train", "tiny-vgg", "--iterations", "0"}, 2, HasSubstr("--iterations"));
+  expect_error({"plan"}, 2, HasSubstr("give a model or --profile"));
+  expect_error({"plan", "tiny-vgg", "--machine", "k40", "--profile", "x"}, 2, HasSubstr("exclude"));
+  expect_error({"simulate", "plan.json", "--iterations", "0"}, 2, HasSubstr("--iterations"));
+}
+
+TEST_F(Cli, UnknownNamesExitWith2AndListOrSuggestTheKnownOnes) {
+  const std::vector<std::string> synthetic{"--data", "synthetic", "--link", "1GB"};
+  const auto with = [&](std::vector<std::string> a) {
+    a.insert(a.end(), synthetic.begin(), synthetic.end());
+    return a;
+  };
+  expect_error(with({"train", "tiny-vggg"}), 2,
+               AllOf(HasSubstr("'tiny-vggg'"), HasSubstr("tiny-vgg")));
+  expect_error(with({"train", "tiny-vgg", "--planner", "magic"}), 2,
+               AllOf(HasSubstr("'magic'"), HasSubstr("autoswap")));
+  expect_error(with({"train", "tiny-vgg", "--device", "abacus"}), 2,
+               AllOf(HasSubstr("'abacus'"), HasSubstr("cpu")));
+  expect_error({"plan", "tiny-vgg", "--machine", "cray"}, 2,
+               AllOf(HasSubstr("'cray'"), HasSubstr("gtx1080ti")));
+  expect_error({"plan", "tiny-vggg", "--machine", "k40"}, 2, HasSubstr("tiny-vgg"));
+  expect_error({"plan", "tiny-vgg", "--machine", "k40", "--planner", "magic"}, 2,
+               HasSubstr("none"));
+}
+
+TEST_F(Cli, BadSizesExitWith2) {
+  for (const char* budget : {"", "lots", "-5MiB", "0%", "5000%", "10000000TiB"}) {
+    expect_error({"plan", "tiny-vgg", "--machine", "k40", "--budget", budget}, 2,
+                 HasSubstr(fmt::format("'{}'", budget)));
+  }
+  expect_error({"plan", "tiny-vgg", "--machine", "k40", "--host-budget", "0"}, 2,
+               HasSubstr("host"));
+  for (const char* link : {"fast", "0", "0.5", "-1GB"}) {
+    expect_error({"train", "tiny-vgg", "--batch", "16", "--data", "synthetic", "--link", link}, 2,
+                 HasSubstr("--link"));
+  }
+}
+
+TEST_F(Cli, ABatchLargerThanTheDataExitsWith2) {
+  expect_error({"train", "tiny-vgg", "--batch", "20000", "--data", "synthetic", "--link", "1GB"}, 2,
+               AllOf(HasSubstr("20000"), HasSubstr("synthetic")));
+}
+
+TEST_F(Cli, ArgumentsThatAreNotUtf8AreStillReported) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"plan", "tiny\xff", "--machine", "k40"},
+        {"plan", "tiny-vgg", "--machine", "k\xff"},
+        {"plan", "tiny-vgg", "--machine", "k40", "--budget", "\xc3"}}) {
+    auto with_json = arguments;
+    with_json.push_back("--json");
+    const Finished f = tidepool(with_json);
+    EXPECT_EQ(f.exit_code, 2) << f.out << f.err;
+    EXPECT_TRUE(Json::parse(f.out, nullptr, false).is_object()) << f.out << f.err;
+  }
+}
+
+// ---- lists
+
+TEST_F(Cli, ListsAreCompleteInJson) {
+  const Json models = success({"models", "--batch", "8"});
+  const auto named = [](const Json& list, const char* name) {
+    return std::any_of(list.begin(), list.end(), [&](const Json& j) { return j["name"] == name; });
+  };
+  EXPECT_TRUE(named(models["models"], "tiny-vgg"));
+  for (const Json& m : models["models"]) {
+    EXPECT_GT(m["unlimited_peak_bytes"], m["smallest_feasible_bytes"]) << m;
+  }
+  const Json machines = success({"machines"});
+  EXPECT_TRUE(named(machines["presets"], "gtx1080ti"));
+  EXPECT_TRUE(named(machines["devices"], "cpu"));
+  const Json planners = success({"planners"});
+  EXPECT_TRUE(named(planners["planners"], "autoswap"));
+  for (const char* command : {"models", "machines", "planners"}) {
+    const Finished text = tidepool({command});
+    EXPECT_EQ(text.exit_code, 0);
+    EXPECT_THAT(text.out, Not(IsEmpty()));
+  }
+}
+
+// ---- files
+
+TEST_F(Cli, MissingFilesExitWith3) {
+  for (const char* command : {"check", "simulate"}) {
+    expect_error({command, "/nonexistent/plan.json"}, 3,
+                 HasSubstr("/nonexistent/plan.json: cannot open: No such file"));
+  }
+  expect_error({"plan", "--profile", "/nonexistent/p.json"}, 3, HasSubstr("/nonexistent/p.json"));
+}
+
+TEST_F(Cli, MalformedJsonExitsWith3AndNamesFileAndLine) {
+  const std::string path = write("broken.json", "{\n  \"schema\": 1,\n  oops\n}\n");
+  for (const char* command : {"check", "simulate"}) {
+    expect_error({command, path}, 3, HasSubstr(fmt::format("{}:3: not valid JSON", path)));
+  }
+  expect_error({"plan", "--profile", path}, 3, HasSubstr(fmt::format("{}:3: ", path)));
+}
+
+TEST_F(Cli, ANumberTooLargeForJsonExitsWith3) {
+  expect_error({"check", write("huge.json", "{\n\"schema\": 1e999\n}")}, 3,
+               HasSubstr("huge.json:2"));
+}
+
+TEST_F(Cli, BytesThatAreNotUtf8ExitWith3) {
+  expect_error({"check", write("latin1.json", "{\"type\": \"caf\xe9\"}")}, 3,
+               HasSubstr("latin1.json:1"));
+}
+
+TEST_F(Cli, ALongForeignTextInTheWrongPlaceExitsWith3) {
+  std::string text = "{\"schema\": 1, \"type\": \"a";
+  for (int i = 0; i < 40; ++i) text += "\xc3\xa9";
+  expect_error({"check", write("accents.json", text + "\"}")}, 3, HasSubstr("field 'type'"));
+}
+
+TEST_F(Cli, AnEmptyFileAndAFolderExitWith3) {
+  expect_error({"check", write("empty.json", "")}, 3, HasSubstr("empty.json:1"));
+  expect_error({"check", folder_.path().string()}, 3, HasSubstr("directory"));
+}
+
+TEST_F(Cli, AFieldThatIsWrongExitsWith3AndNamesFileLineAndField) {
+  const std::string path = saved_plan();
+  Json json = Json::parse(testing::content_of(path));
+  json["plan"]["steady"]["instructions"][0]["stream"] = "left";
+  const std::string text = json.dump(1);
+  write("wrong.json", text);
+  const std::size_t position = text.find("\"left\"");
+  const auto line =
+      1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(position), '\n');
+  expect_error(
+      {"check", folder_.file("wrong.json")}, 3,
+      HasSubstr(fmt::format("wrong.json:{}: field 'plan.steady.instructions[0].stream'", line)));
+}
+
+TEST_F(Cli, AFileOfAnotherKindExitsWith3) {
+  const std::string path = saved_plan();
+  expect_error({"plan", "--profile", path}, 3, HasSubstr("field 'type'"));
+}
+
+TEST_F(Cli, AnOutputThatCannotBeWrittenExitsWith1) {
+  expect_error({"plan", "tiny-vgg", "--machine", "k40", "-o", "/nonexistent/plan.json"}, 1,
+               HasSubstr("/nonexistent/plan.json: cannot create"));
+}
+
+// ---- plan, check, simulate
+
+TEST_F(Cli, APlanIsSavedProvedAndSimulatedAsPredicted) {
+  const std::string path = folder_.file("plan.json");
+  const Json planned = success({"plan", "tiny-vgg", "--batch", "16", "--machine", "gtx1080ti",
+                                "--budget", "60%", "--explain", "-o", path});
+  EXPECT_LE(planned["footprint_bytes"], planned["budget_bytes"]);
+  EXPECT_LT(planned["budget_bytes"], planned["unlimited_peak_bytes"]);
+  EXPECT_EQ(planned["output"], path);
+  EXPECT_FALSE(planned["decisions"].empty());
+  for (const Json& d : planned["decisions"]) EXPECT_FALSE(d["reason"].get<std::string>().empty());
+
+  const Json checked = success({"check", path});
+  EXPECT_EQ(checked["proved"], true);
+  EXPECT_EQ(checked["footprint_bytes"], planned["footprint_bytes"]);
+  EXPECT_EQ(checked["budget_bytes"], planned["budget_bytes"]);
+
+  const Json simulated = success({"simulate", path, "--iterations", "28"});
+  EXPECT_DOUBLE_EQ(simulated["iteration_ms"].get<double>(), planned["predicted_ms"].get<double>());
+  EXPECT_DOUBLE_EQ(simulated["compute_ms"].get<double>(), planned["compute_ms"].get<double>());
+  EXPECT_EQ(simulated["iteration_end_ms"].size(), 28u);
+
+  for (const char* command : {"check", "simulate"}) {
+    const Finished text = tidepool({command, path});
+    EXPECT_EQ(text.exit_code, 0) << text.err;
+    EXPECT_THAT(text.out, HasSubstr(path));
+  }
+}
+
+TEST_F(Cli, PlanningTwiceGivesTheSameFile) {
+  const std::string first = testing::content_of(saved_plan());
+  EXPECT_FALSE(first.empty());
+  EXPECT_EQ(first, testing::content_of(saved_plan()));
+}
+
+TEST_F(Cli, EveryPlannerAndMachineMakesAProvablePlan) {
+  const std::string path = folder_.file("p.json");
+  for (const char* machine : {"gtx1080ti", "rtx2080ti", "k40", "h200"}) {
+    for (const char* planner : {"none", "autoswap"}) {
+      success({"plan", "tiny-vgg", "--batch", "16", "--machine", machine, "--planner", planner,
+               "--budget", "150%", "-o", path});
+      EXPECT_EQ(success({"check", path})["proved"], true);
+    }
+  }
+}
+
+TEST_F(Cli, ACorruptedOffsetExitsWith5) {
+  const std::string path = saved_plan();
+  const Json good = Json::parse(testing::content_of(path));
+  // The first op with two device operands: both at one address.
+  Json json = good;
+  for (const Json& x : good["plan"]["steady"]["instructions"]) {
+    if (x["kind"] != "op" || x["operands"].size() < 2) continue;
+    const std::size_t a = x["operands"][0];
+    const std::size_t b = x["operands"][x["operands"].size() - 1];
+    json["plan"]["placements"][b]["offset"] = good["plan"]["placements"][a]["offset"];
+    break;
+  }
+  ASSERT_NE(json, good);
+  write("bad.json", json.dump(1));
+  for (const char* command : {"check", "simulate"}) {
+    expect_error({command, folder_.file("bad.json")}, 5,
+                 AllOf(HasSubstr("bad.json: the plan is wrong: ("), HasSubstr("byte")));
+  }
+}
+
+TEST_F(Cli, APlanAboveTheBudgetItClaimsExitsWith5) {
+  const std::string path = saved_plan();
+  Json json = Json::parse(testing::content_of(path));
+  json["device_budget"] = json["plan"]["device_bytes"].get<std::int64_t>() - 1;
+  write("over.json", json.dump(1));
+  expect_error({"check", folder_.file("over.json")}, 5, HasSubstr("(1)"));
+}
+
+TEST_F(Cli, AProfileWithSizesThatOverflowExitsWith3) {
+  const std::string path = saved_plan();
+  Json plan = Json::parse(testing::content_of(path));
+  Json profile = {{"schema", 1},
+                  {"type", "tidepool profile"},
+                  {"fingerprint", "x"},
+                  {"machine", plan["machine"]},
+                  {"program", plan["program"]}};
+  write("good.json", profile.dump(1));
+  EXPECT_EQ(tidepool({"plan", "--profile", folder_.file("good.json")}).exit_code, 0);
+  for (Json& op : profile["program"]["ops"]) {
+    if (op["place"] == "device") {
+      op["algorithms"][0]["workspace"] = std::numeric_limits<std::int64_t>::max();
+      break;
+    }
+  }
+  write("overflow.json", profile.dump(1));
+  const Finished f = tidepool({"plan", "--profile", folder_.file("overflow.json")});
+  EXPECT_EQ(f.exit_code, 3) << f.out << f.err;
+}
+
+// ---- budgets
+
+TEST_F(Cli, AnInfeasibleBudgetExitsWith4AndTheBudgetItNamesWorks) {
+  const Json error =
+      expect_error({"plan", "tiny-vgg", "--batch", "16", "--machine", "gtx1080ti", "--budget", "1"},
+                   4, AllOf(HasSubstr("smallest feasible budget"), HasSubstr("op '")));
+  const std::int64_t smallest = error["smallest_feasible_bytes"];
+  const std::vector<std::string> base{"plan",      "tiny-vgg",  "--batch", "16",
+                                      "--machine", "gtx1080ti", "--budget"};
+  const auto with = [&](std::int64_t budget) {
+    auto a = base;
+    a.push_back(std::to_string(budget));
+    return a;
+  };
+  EXPECT_LE(success(with(smallest))["footprint_bytes"], smallest);
+  EXPECT_EQ(expect_error(with(smallest - 1), 4,
+                         HasSubstr("smallest feasible"))["smallest_feasible_bytes"],
+            smallest);
+}
+
+TEST_F(Cli, NoneBelowItsNeedsExitsWith4AndTheBudgetItNamesWorks) {
+  std::vector<std::string> arguments{"plan",      "tiny-vgg",  "--batch", "16",       "--machine",
+                                     "gtx1080ti", "--planner", "none",    "--budget", "50%"};
+  const Json error = expect_error(arguments, 4, HasSubstr("autoswap"));
+  arguments.back() = error["smallest_feasible_bytes"].dump();
+  success(arguments);
+}
+
+TEST_F(Cli, AHostBudgetThatIsTooSmallExitsWith4) {
+  expect_error(
+      {"plan", "tiny-vgg", "--batch", "16", "--machine", "gtx1080ti", "--host-budget", "64"}, 4,
+      HasSubstr("host"));
+}
+
+// ---- train
+
+std::vector<std::string> train(const std::string& budget, const std::string& iterations = "3") {
+  return {"train", "tiny-vgg",  "--batch", "16",       "--data", "synthetic",    "--link",
+          "500MB", "--threads", "1",       "--budget", budget,   "--iterations", iterations};
+}
+
+void expect_trained(const Json& j) {
+  for (const char* field : {"schema",
+                            "model",
+                            "batch",
+                            "device",
+                            "planner",
+                            "budget_bytes",
+                            "unlimited_peak_bytes",
+                            "footprint_bytes",
+                            "arena_peak_bytes",
+                            "unlimited_ms",
+                            "measured_ms",
+                            "predicted_ms",
+                            "overhead",
+                            "predicted_overhead",
+                            "swapped_tensors",
+                            "swap_bytes",
+                            "recomputed_ops",
+                            "plan_ms",
+                            "losses",
+                            "identical"}) {
+    EXPECT_TRUE(j.contains(field)) << field;
+  }
+  EXPECT_EQ(j["model"], "tiny-vgg");
+  EXPECT_EQ(j["batch"], 16);
+  EXPECT_EQ(j["device"], "cpu");
+  EXPECT_EQ(j["planner"], "autoswap");
+  EXPECT_EQ(j["identical"], true);
+  EXPECT_LE(j["arena_peak_bytes"], j["budget_bytes"]);
+  EXPECT_LE(j["footprint_bytes"], j["budget_bytes"]);
+  EXPECT_LE(j["arena_peak_bytes"], j["footprint_bytes"]);
+  EXPECT_EQ(j["losses"].size(), 3u);
+  for (const Json& loss : j["losses"]) EXPECT_TRUE(loss.is_number()) << loss;
+}
+
+TEST_F(Cli, TrainingIsIdenticalAndInsideEveryBudget) {
+  Json losses;
+  for (const char* budget : {"100%", "70%", "40%"}) {
+    auto arguments = train(budget);
+    arguments.push_back("--verify");
+    const Json j = success(arguments);
+    expect_trained(j);
+    if (losses.is_null()) losses = j["losses"];
+    EXPECT_EQ(j["losses"], losses) << budget;
+  }
+}
+
+TEST_F(Cli, TrainingAtExactlyTheSmallestFeasibleBudgetIsIdentical) {
+  const Json error =
+      expect_error(train("1"), 4, AllOf(HasSubstr("cannot be met"), HasSubstr("op '")));
+  const std::int64_t smallest = error["smallest_feasible_bytes"];
+  auto arguments = train(std::to_string(smallest));
+  arguments.push_back("--verify");
+  const Json j = success(arguments);
+  expect_trained(j);
+  EXPECT_EQ(j["budget_bytes"], smallest);
+  EXPECT_GT(j["swapped_tensors"], 0);
+  EXPECT_EQ(expect_error(train(std::to_string(smallest - 1)), 4,
+                         HasSubstr("cannot be met"))["smallest_feasible_bytes"],
+            smallest);
+}
+
+TEST_F(Cli, TrainingWithoutVerifyDoesNotClaimToBeIdentical) {
+  EXPECT_TRUE(success(train("80%"))["identical"].is_null());
+}
+
+TEST_F(Cli, TrainingAsTextSaysThatItIsIdentical) {
+  auto arguments = train("70%");
+  arguments.push_back("--verify");
+  const Finished f = tidepool(arguments);
+  EXPECT_EQ(f.exit_code, 0) << f.err;
+  EXPECT_THAT(f.out,
+              AllOf(HasSubstr("identical  yes"), HasSubstr("predicted"), HasSubstr("budget")));
+  EXPECT_THAT(f.err, IsEmpty()) << "progress is for terminals";
+}
+
+TEST_F(Cli, AnotherSeedGivesOtherLosses) {
+  auto arguments = train("100%");
+  const Json first = success(arguments)["losses"];
+  arguments.insert(arguments.end(), {"--seed", "2"});
+  EXPECT_NE(success(arguments)["losses"], first);
+}
+
+TEST_F(Cli, AProfileCanBePlannedFrom) {
+  const std::string path = folder_.file("profile.json");
+  const Finished f = tidepool({"profile", "tiny-vgg", "--batch", "16", "--data", "synthetic",
+                               "--link", "500MB", "--iterations", "1", "-o", path});
+  ASSERT_EQ(f.exit_code, 0) << f.err;
+  const Json planned = success({"plan", "--profile", path, "--budget", "60%"});
+  EXPECT_LE(planned["footprint_bytes"], planned["budget_bytes"]);
+}
+
+// ---- interruption
+
+Finished interrupted_run(std::vector<std::string> arguments, int signal, int settle_ms) {
+  arguments.insert(arguments.begin(), TIDEPOOL_BINARY);
+  return run_process(
+      std::move(arguments),
+      [&](pid_t process) {
+        testing::wait_until_catches(process, signal);
+        std::this_thread::sleep_for(std::chrono::milliseconds(settle_ms));
+        ::kill(process, signal);
+      },
+      std::chrono::seconds(60));
+}
+
+TEST_F(Cli, AnInterruptInTheMiddleOfATrainingExitsWith130) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const Finished f = interrupted_run(train("60%", "1000000000"), signal, 500);
+    EXPECT_FALSE(f.timed_out) << "hangs";
+    EXPECT_EQ(f.exit_code, 130) << f.err;
+    EXPECT_THAT(f.err, HasSubstr("interrupted after"));
+    EXPECT_THAT(f.out, IsEmpty());
+  }
+}
+
+TEST_F(Cli, AnInterruptAtTheVeryStartExitsWith130) {
+  const Finished f = interrupted_run(train("60%", "1000000000"), SIGINT, 0);
+  EXPECT_FALSE(f.timed_out) << "hangs";
+  EXPECT_EQ(f.exit_code, 130) << f.err;
+}
+
+TEST_F(Cli, AnInterruptWithJsonStillPrintsAnObject) {
+  auto arguments = train("60%", "1000000000");
+  arguments.push_back("--json");
+  const Finished f = interrupted_run(arguments, SIGINT, 300);
+  EXPECT_EQ(f.exit_code, 130) << f.err;
+  const Json object = Json::parse(f.out, nullptr, false);
+  ASSERT_TRUE(object.is_object()) << f.out;
+  EXPECT_EQ(object["schema"], 1);
+  EXPECT_THAT(object["error"].get<std::string>(), HasSubstr("interrupted"));
+  EXPECT_EQ(object.value("exit_code", 0), 130) << "the object's exit code is the process's";
+}
+
+TEST_F(Cli, AnInterruptWhileProfilingExitsWith130) {
+  const std::string path = folder_.file("profile.json");
+  const Finished f =
+      interrupted_run({"profile", "tiny-vgg", "--batch", "512", "--data", "synthetic", "--link",
+                       "500MB", "--iterations", "1000", "-o", path},
+                      SIGINT, 500);
+  EXPECT_FALSE(f.timed_out) << "hangs";
+  EXPECT_EQ(f.exit_code, 130) << f.err;
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+}  // namespace
+}  // namespace tidepool

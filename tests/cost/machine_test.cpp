@@ -1,0 +1,184 @@
+#include "cost/machine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cost/machine_json.h"
+#include "support/program_builder.h"
+
+namespace tidepool {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Machine preset(std::string_view name) {
+  const auto machine = find_machine(name);
+  EXPECT_TRUE(machine) << name;
+  return machine.value_or(Machine{});
+}
+
+TEST(LinkTime, IsLatencyPlusBytesOverSpeedRoundedUp) {
+  const Link link{3e9, Nanos{100}};
+  EXPECT_EQ(link.time(0), Nanos{100});
+  EXPECT_EQ(link.time(1), Nanos{101});
+  EXPECT_EQ(link.time(3), Nanos{101});
+  EXPECT_EQ(link.time(4), Nanos{102});
+  EXPECT_EQ(link.time(3'000'000'000), Nanos{1'000'000'100});
+}
+
+TEST(LinkTime, AWholeNumberOfNanosecondsIsNotRoundedUpFurther) {
+  const Link link{1e9, Nanos{0}};
+  int wrong = 0;
+  Bytes first = 0;
+  for (Bytes bytes = 0; bytes <= 200'000; ++bytes) {
+    if (link.time(bytes) == Nanos{bytes}) continue;
+    if (wrong++ == 0) first = bytes;
+  }
+  EXPECT_EQ(wrong, 0) << "of 200001 sizes at one byte a nanosecond; first at " << first
+                      << " B: " << link.time(first).count() << " ns";
+}
+
+TEST(LinkTime, MoreBytesNeverTakeLess) {
+  const Link link{13.2e9, Nanos{47'200}};
+  Nanos before{0};
+  for (Bytes bytes = 0; bytes < 10'000; ++bytes) {
+    ASSERT_GE(link.time(bytes), before);
+    before = link.time(bytes);
+  }
+}
+
+TEST(MachinePresets, AreThoseOfTheSpecificationInItsOrder) {
+  std::vector<std::string> names;
+  for (const Machine& m : machine_presets()) names.push_back(m.name);
+  EXPECT_THAT(names, ElementsAre("gtx1080ti", "rtx2080ti", "k40", "h200"));
+}
+
+TEST(MachinePresets, Gtx1080TiHasTheMeasuredTransferCoefficients) {
+  const Machine m = preset("gtx1080ti");
+  // 0.0756 ns/B + 47.2 us out, 0.0823 ns/B + 9.7 us in.
+  EXPECT_NEAR(static_cast<double>(m.to_host.time(100'000'000).count()), 7'560'000 + 47'200, 1);
+  EXPECT_NEAR(static_cast<double>(m.to_device.time(100'000'000).count()), 8'230'000 + 9'700, 1);
+  EXPECT_DOUBLE_EQ(m.compute.peak_flops, 11.34e12);
+  EXPECT_DOUBLE_EQ(m.compute.bandwidth, 360e9);
+  EXPECT_EQ(m.device_memory, 11'000'000'000);
+}
+
+TEST(MachinePresets, Rtx2080TiHasTheFiguresOfTheSpecification) {
+  const Machine m = preset("rtx2080ti");
+  EXPECT_DOUBLE_EQ(m.to_host.bytes_per_second, 13e9);
+  EXPECT_DOUBLE_EQ(m.to_device.bytes_per_second, 12.5e9);
+  EXPECT_EQ(m.to_host.latency, Nanos{10'000});
+  EXPECT_EQ(m.to_device.latency, Nanos{10'000});
+  EXPECT_DOUBLE_EQ(m.compute.peak_flops, 13.45e12);
+  EXPECT_DOUBLE_EQ(m.compute.bandwidth, 490e9);
+  EXPECT_EQ(m.device_memory, static_cast<Bytes>(10.3 * static_cast<double>(kGiB)));
+}
+
+TEST(MachinePresets, K40HasTheFiguresOfTheSpecification) {
+  const Machine m = preset("k40");
+  EXPECT_DOUBLE_EQ(m.to_host.bytes_per_second, 10.05e9);
+  EXPECT_DOUBLE_EQ(m.to_device.bytes_per_second, 10.04e9);
+  EXPECT_EQ(m.to_host.latency, Nanos{0});
+  EXPECT_DOUBLE_EQ(m.compute.peak_flops, 4.29e12);
+  EXPECT_DOUBLE_EQ(m.compute.bandwidth, 200e9);
+  EXPECT_EQ(m.device_memory, 11'200'000'000);
+}
+
+TEST(MachinePresets, H200HasTheFiguresOfTheSpecification) {
+  const Machine m = preset("h200");
+  EXPECT_DOUBLE_EQ(m.to_host.bytes_per_second, 55e9);
+  EXPECT_DOUBLE_EQ(m.to_device.bytes_per_second, 55e9);
+  EXPECT_EQ(m.to_host.latency, Nanos{10'000});
+  EXPECT_DOUBLE_EQ(m.compute.peak_flops, 67e12);
+  EXPECT_DOUBLE_EQ(m.compute.bandwidth, 4300e9);
+  EXPECT_EQ(m.device_memory, 139 * kGiB);
+}
+
+TEST(MachinePresets, AllLaunchInTenMicrosecondsAndRunBothDirectionsAtOnce) {
+  for (const Machine& m : machine_presets()) {
+    EXPECT_EQ(m.compute.launch, Nanos{10'000}) << m.name;
+    EXPECT_TRUE(m.duplex) << m.name;
+    EXPECT_EQ(m.alignment & (m.alignment - 1), 0) << m.name;
+  }
+}
+
+TEST(FindMachine, AnUnknownNameIsAUsageErrorThatListsTheKnownOnes) {
+  const auto machine = find_machine("gtx1080");
+  ASSERT_FALSE(machine);
+  EXPECT_EQ(machine.error().code, ErrorCode::usage);
+  EXPECT_THAT(machine.error().message, HasSubstr("'gtx1080'"));
+  EXPECT_THAT(machine.error().message, HasSubstr("gtx1080ti, rtx2080ti, k40, h200"));
+}
+
+TEST(ComputeModel, TakesTheSlowerOfArithmeticAndMemoryPlusTheLaunch) {
+  ComputeModel model{1e12, 1e11, Nanos{500}, 0.5, 0};
+  EXPECT_EQ(model.time(0, 1000), Nanos{10 + 500});   // memory: 1000 B at 100 B/ns
+  EXPECT_EQ(model.time(1e6, 0), Nanos{2000 + 500});  // 1e6 flop at half of 1e12/s
+  EXPECT_EQ(model.time(1e6, 1'000'000), Nanos{10'000 + 500});
+  EXPECT_EQ(model.time(0, 0), Nanos{500});
+}
+
+TEST(ComputeModel, EfficiencyIsHalfOfTheLargestAtHalfFlops) {
+  ComputeModel model{1e12, 1e11, Nanos{0}, 0.8, 1e9};
+  EXPECT_EQ(model.time(1e9, 0), from_seconds(1e9 / (0.4 * 1e12)));
+}
+
+TEST(ApplyCostModel, FillsEveryAlgorithmOfDeviceOpsAndLeavesHostOpsAlone) {
+  Program p = testing::tiny_training();
+  p.ops[0].algorithms[0].time = Nanos{77};
+  p.ops[1].flops = 1e9;
+  p.ops[1].traffic = 1000;
+  p.ops[1].algorithms.push_back({"second", Nanos{1}, 5, true});
+  const Machine m = preset("k40");
+  apply_cost_model(m, p);
+  EXPECT_EQ(p.ops[0].algorithms[0].time, Nanos{77});
+  EXPECT_EQ(p.ops[1].algorithms[0].time, m.compute.time(1e9, 1000));
+  EXPECT_EQ(p.ops[1].algorithms[1].time, m.compute.time(1e9, 1000));
+  EXPECT_EQ(p.ops[2].algorithms[0].time, m.compute.launch);
+}
+
+TEST(MachineJson, PresetsRoundTrip) {
+  for (const Machine& m : machine_presets()) {
+    const Json json = to_json(m);
+    const auto back =
+        read_json(json.dump(), "m.json", [](const JsonCursor& j) { return machine_from_json(j); });
+    ASSERT_TRUE(back) << back.error().message;
+    EXPECT_EQ(to_json(*back), json);
+    EXPECT_EQ(back->to_host.time(123'457), m.to_host.time(123'457));
+    EXPECT_EQ(back->compute.time(1e9, 5), m.compute.time(1e9, 5));
+  }
+}
+
+TEST(MachineJson, MalformedFieldsAreNamed) {
+  const std::vector<std::pair<const char*, Json>> cases{
+      {"/name", 1},
+      {"/description", 1},
+      {"/device_memory", -1},
+      {"/alignment", 0},
+      {"/alignment", 96},
+      {"/alignment", 1 << 21},
+      {"/to_host/bytes_per_second", 0},
+      {"/to_host/latency_ns", -1},
+      {"/to_device/bytes_per_second", "fast"},
+      {"/to_device/latency_ns", 1.5},
+      {"/duplex", 1},
+      {"/compute/peak_flops", -1},
+      {"/compute/bandwidth", "x"},
+      {"/compute/launch_ns", -1},
+      {"/compute/max_efficiency", -0.5},
+      {"/compute/half_flops", nullptr},
+  };
+  for (const auto& [pointer, value] : cases) {
+    Json json = to_json(preset("k40"));
+    json[Json::json_pointer(pointer)] = value;
+    const auto back =
+        read_json(json.dump(1), "m.json", [](const JsonCursor& j) { return machine_from_json(j); });
+    ASSERT_FALSE(back) << pointer;
+    const std::string field = std::string(pointer).substr(std::string(pointer).rfind('/') + 1);
+    EXPECT_THAT(back.error().message, HasSubstr(field));
+  }
+}
+
+}  // namespace
+}  // namespace tidepool

@@ -1,0 +1,340 @@
+// No assertion here depends on how fast this machine is: times are bounded from below only.
+#include "device/cpu/cpu_device.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <omp.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+namespace tidepool {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// Ends the process when a test hangs.
+class CpuDeviceTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ::alarm(60); }
+  void TearDown() override { ::alarm(0); }
+
+  static CpuDeviceOptions options() {
+    CpuDeviceOptions o;
+    o.threads = 1;
+    return o;
+  }
+  static DeviceConfig config(Bytes device = 1 << 20, Bytes host = 1 << 20) {
+    return {
+        device, host, {StreamKind::compute, StreamKind::copy, StreamKind::copy, StreamKind::host}};
+  }
+  static Work call(void (*run)(void*, std::int64_t, NativeStream), void* context,
+                   std::int64_t argument = 0) {
+    Work work;
+    work.run = run;
+    work.context = context;
+    work.argument = argument;
+    return work;
+  }
+  static void sleep_ms(std::int64_t n) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(n));
+  }
+};
+
+TEST_F(CpuDeviceTest, CopiesHaveTheRightContentInEveryDirection) {
+  CpuDevice device(options());
+  device.open(config());
+  // Larger than one piece of a paced copy, and no multiple of it.
+  constexpr Bytes kBytes = 700'001;
+  for (Bytes i = 0; i < kBytes; ++i)
+    device.host_arena()[i] = static_cast<std::byte>(i * 7 + i / 256);
+  device.copy(1, device.arena() + 64, device.host_arena(), kBytes, CopyDirection::to_device);
+  device.synchronize();
+  EXPECT_EQ(std::memcmp(device.arena() + 64, device.host_arena(), kBytes), 0);
+  EXPECT_EQ(device.arena()[63], std::byte{0});
+  EXPECT_EQ(device.arena()[64 + kBytes], std::byte{0});
+  std::memset(device.host_arena(), 0, kBytes);
+  device.copy(2, device.host_arena(), device.arena() + 64, kBytes, CopyDirection::to_host);
+  device.synchronize();
+  EXPECT_EQ(std::memcmp(device.arena() + 64, device.host_arena(), kBytes), 0);
+}
+
+TEST_F(CpuDeviceTest, ACopyTakesAtLeastLatencyPlusBytesOverBandwidth) {
+  CpuDeviceOptions o = options();
+  o.to_host = {40e6, std::chrono::milliseconds(3)};
+  o.to_device = {80e6, std::chrono::milliseconds(7)};
+  CpuDevice device(o);
+  device.open(config());
+  const auto time_of = [&](CopyDirection direction) {
+    const auto begin = device.create_event();
+    const auto end = device.create_event();
+    device.record(begin, 1);
+    device.copy(1, direction == CopyDirection::to_host ? device.host_arena() : device.arena(),
+                direction == CopyDirection::to_host ? device.arena() : device.host_arena(),
+                1'000'000, direction);
+    device.record(end, 1);
+    const Nanos ended = device.synchronize(end);
+    return ended - device.synchronize(begin);
+  };
+  EXPECT_GE(time_of(CopyDirection::to_host), Nanos{25'000'000 + 3'000'000});
+  EXPECT_GE(time_of(CopyDirection::to_device), Nanos{12'500'000 + 7'000'000});
+}
+
+TEST_F(CpuDeviceTest, EventsOrderTwoStreams) {
+  CpuDevice device(options());
+  device.open(config());
+  struct State {
+    std::atomic<int> value{0};
+    int seen = -1;
+  };
+  for (int round = 0; round < 20; ++round) {
+    State state;
+    const auto event = device.create_event();
+    device.launch(0, call(
+                         [](void* c, std::int64_t, NativeStream) {
+                           sleep_ms(2);
+                           static_cast<State*>(c)->value = 1;
+                         },
+                         &state));
+    device.record(event, 0);
+    device.wait(3, event);
+    device.launch(3, call(
+                         [](void* c, std::int64_t, NativeStream) {
+                           auto& s = *static_cast<State*>(c);
+                           s.seen = s.value;
+                         },
+                         &state));
+    device.synchronize();
+    ASSERT_EQ(state.seen, 1);
+  }
+}
+
+TEST_F(CpuDeviceTest, AWaitRefersToTheLatestRecordBeforeItAndSurvivesRecordingAgain) {
+  CpuDevice device(options());
+  device.open(config());
+  std::atomic<int> value{0};
+  const auto event = device.create_event();
+  const auto add = [](void* c, std::int64_t, NativeStream) {
+    ++*static_cast<std::atomic<int>*>(c);
+  };
+  device.launch(0, call(add, &value));
+  device.record(event, 0);
+  device.wait(3, event);  // of the first record: must not wait for the sleeper below
+  std::atomic<bool> release{false};
+  device.launch(0, call(
+                       [](void* c, std::int64_t, NativeStream) {
+                         while (!*static_cast<std::atomic<bool>*>(c)) sleep_ms(1);
+                       },
+                       &release));
+  device.record(event, 0);
+  const auto done = device.create_event();
+  device.launch(3, call(add, &value));
+  device.record(done, 3);
+  device.synchronize(done);  // hangs when the wait moved on to the second record
+  EXPECT_EQ(value, 2);
+  release = true;
+  device.synchronize();
+}
+
+TEST_F(CpuDeviceTest, AnEventNeverRecordedIsNoWait) {
+  CpuDevice device(options());
+  device.open(config());
+  const auto event = device.create_event();
+  device.wait(0, event);
+  EXPECT_EQ(device.synchronize(event), Nanos{0});
+  device.synchronize();
+}
+
+TEST_F(CpuDeviceTest, StreamsRunAtTheSameTime) {
+  CpuDevice device(options());
+  device.open(config());
+  // Each waits for the other to have started: only possible side by side.
+  struct State {
+    std::atomic<int> started{0};
+  } state;
+  const auto meet = [](void* c, std::int64_t, NativeStream) {
+    auto& s = *static_cast<State*>(c);
+    ++s.started;
+    while (s.started < 2) sleep_ms(1);
+  };
+  device.launch(0, call(meet, &state));
+  device.launch(3, call(meet, &state));
+  device.synchronize();
+  EXPECT_EQ(state.started, 2);
+}
+
+TEST_F(CpuDeviceTest, AFailingCopyIsADeviceErrorAndNobodyHangs) {
+  CpuDeviceOptions o = options();
+  o.fail_copy = 1;
+  CpuDevice device(o);
+  device.open(config());
+  std::atomic<int> ran{0};
+  const auto event = device.create_event();
+  device.copy(1, device.arena(), device.host_arena(), 64, CopyDirection::to_device);
+  device.copy(1, device.arena(), device.host_arena(), 128, CopyDirection::to_device);
+  device.record(event, 1);
+  device.wait(0, event);
+  device.launch(
+      0, call([](void* c, std::int64_t, NativeStream) { ++*static_cast<std::atomic<int>*>(c); },
+              &ran));
+  try {
+    device.synchronize(event);
+    FAIL() << "no exception";
+  } catch (const DeviceError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("copy of 128 B failed"));
+  }
+  EXPECT_THROW(device.synchronize(), DeviceError);
+  EXPECT_EQ(ran, 0) << "work after a failure runs on wrong data";
+}
+
+TEST_F(CpuDeviceTest, AnExceptionInWorkIsADeviceErrorWithItsMessage) {
+  CpuDevice device(options());
+  device.open(config());
+  device.launch(
+      0, call([](void*, std::int64_t, NativeStream) { throw std::runtime_error("bad kernel"); },
+              nullptr));
+  try {
+    device.synchronize();
+    FAIL() << "no exception";
+  } catch (const DeviceError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("bad kernel"));
+  }
+}
+
+TEST_F(CpuDeviceTest, TheFirstOfSeveralFailuresIsReported) {
+  CpuDevice device(options());
+  device.open(config());
+  device.launch(
+      0,
+      call([](void*, std::int64_t, NativeStream) { throw std::runtime_error("first"); }, nullptr));
+  device.launch(
+      0,
+      call([](void*, std::int64_t, NativeStream) { throw std::runtime_error("second"); }, nullptr));
+  try {
+    device.synchronize();
+    FAIL() << "no exception";
+  } catch (const DeviceError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("first"));
+  }
+}
+
+TEST_F(CpuDeviceTest, TheDestructorWithWorkQueuedDoesNotHang) {
+  std::atomic<int> ran{0};
+  {
+    CpuDevice device(options());
+    device.open(config());
+    for (int i = 0; i < 50; ++i) {
+      device.launch(i % 2 == 0 ? 0 : 3, call(
+                                            [](void* c, std::int64_t, NativeStream) {
+                                              sleep_ms(1);
+                                              ++*static_cast<std::atomic<int>*>(c);
+                                            },
+                                            &ran));
+    }
+  }
+  EXPECT_LE(ran, 50);
+}
+
+/// Streams are taken down one after another; a wait still queued on a later one refers to an
+/// earlier one (under the address sanitizer this reads freed memory when that goes wrong).
+TEST_F(CpuDeviceTest, TheDestructorWithWaitsQueuedAcrossStreamsDoesNotHang) {
+  for (const auto& [waited_for, waiting] : {std::pair{0, 3}, std::pair{3, 0}, std::pair{1, 2}}) {
+    std::atomic<int> ran{0};
+    {
+      CpuDevice device(options());
+      device.open(config());
+      const auto event = device.create_event();
+      device.launch(waiting,
+                    call([](void*, std::int64_t, NativeStream) { sleep_ms(30); }, nullptr));
+      device.record(event, waited_for);
+      device.wait(waiting, event);
+      device.launch(waiting, call([](void* c, std::int64_t,
+                                     NativeStream) { ++*static_cast<std::atomic<int>*>(c); },
+                                  &ran));
+    }
+    EXPECT_LE(ran, 1);
+  }
+}
+
+TEST_F(CpuDeviceTest, TheDestructorAfterAFailureDoesNotHang) {
+  CpuDeviceOptions o = options();
+  o.fail_copy = 0;
+  CpuDevice device(o);
+  device.open(config());
+  const auto event = device.create_event();
+  device.copy(1, device.arena(), device.host_arena(), 64, CopyDirection::to_device);
+  device.record(event, 1);
+  device.wait(0, event);
+  device.launch(0, call([](void*, std::int64_t, NativeStream) {}, nullptr));
+}
+
+TEST_F(CpuDeviceTest, ADeviceNeverOpenedCanBeDestroyed) { CpuDevice device(options()); }
+
+TEST_F(CpuDeviceTest, AnArenaThatIsTooLargeIsADeviceErrorThatNamesIt) {
+  for (const Bytes bytes : {Bytes{1} << 46, std::numeric_limits<Bytes>::max() / 4}) {
+    CpuDevice device(options());
+    try {
+      device.open(config(bytes, 64));
+      FAIL() << "no exception";
+    } catch (const DeviceError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("device arena"));
+    }
+    CpuDevice other(options());
+    try {
+      other.open(config(64, bytes));
+      FAIL() << "no exception";
+    } catch (const DeviceError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("host arena"));
+    }
+  }
+}
+
+TEST_F(CpuDeviceTest, EmptyArenasAreFine) {
+  CpuDevice device(options());
+  device.open(config(0, 0));
+  device.synchronize();
+}
+
+TEST_F(CpuDeviceTest, ArenasAreAlignedAndZeroed) {
+  CpuDevice device(options());
+  device.open(config(4096, 4096));
+  EXPECT_EQ(device.alignment(), 64);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(device.arena()) % 64, 0u);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(device.host_arena()) % 64, 0u);
+  for (int i = 0; i < 4096; ++i) ASSERT_EQ(device.arena()[i], std::byte{0});
+}
+
+TEST_F(CpuDeviceTest, TheFingerprintHasTheThreads) {
+  CpuDeviceOptions o;
+  o.threads = 3;
+  EXPECT_THAT(CpuDevice(o).fingerprint(), HasSubstr("3 compute threads"));
+  o.threads = 1;
+  EXPECT_THAT(CpuDevice(o).fingerprint(), HasSubstr("1 compute thread"));
+  o.threads = 0;
+  EXPECT_THAT(CpuDevice(o).fingerprint(),
+              HasSubstr(fmt::format("{} compute thread", default_compute_threads())));
+  EXPECT_GE(default_compute_threads(), 1);
+}
+
+TEST_F(CpuDeviceTest, TheComputeStreamHasItsThreads) {
+  CpuDeviceOptions o;
+  o.threads = 3;
+  CpuDevice device(o);
+  device.open(config());
+  int threads = 0;
+  device.launch(0, call([](void* c, std::int64_t,
+                           NativeStream) { *static_cast<int*>(c) = omp_get_max_threads(); },
+                        &threads));
+  device.synchronize();
+  EXPECT_EQ(threads, 3);
+}
+
+}  // namespace
+}  // namespace tidepool

@@ -1,0 +1,186 @@
+#include "ir/program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/program_builder.h"
+#include "support/random_program.h"
+
+namespace tidepool {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::tiny_training;
+
+std::string refusal(const Program& program) {
+  const auto valid = validate(program);
+  if (valid) return "accepted";
+  EXPECT_EQ(valid.error().code, ErrorCode::bad_input);
+  return valid.error().message;
+}
+
+Op& op(Program& p, const std::string& name) {
+  return *std::find_if(p.ops.begin(), p.ops.end(), [&](const Op& o) { return o.name == name; });
+}
+
+TEST(Validate, AcceptsATrainingIteration) {
+  const auto valid = validate(tiny_training());
+  EXPECT_TRUE(valid) << valid.error().message;
+}
+
+TEST(Validate, AcceptsRandomPrograms) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const auto valid = validate(testing::random_program(seed));
+    EXPECT_TRUE(valid) << seed << ": " << valid.error().message;
+  }
+}
+
+TEST(Validate, RefusesAProgramWithoutOps) {
+  Program p = tiny_training();
+  p.ops.clear();
+  EXPECT_THAT(refusal(p), HasSubstr("no ops"));
+  EXPECT_THAT(refusal(Program{}), HasSubstr("no ops"));
+}
+
+TEST(Validate, RefusesATensorWithoutName) {
+  Program p = tiny_training();
+  p.tensors[2].name.clear();
+  EXPECT_THAT(refusal(p), HasSubstr("tensor name ''"));
+}
+
+TEST(Validate, RefusesTwoTensorsOfOneName) {
+  Program p = tiny_training();
+  p.tensors[2].name = p.tensors[0].name;
+  EXPECT_THAT(refusal(p), HasSubstr("tensor name 'input'"));
+}
+
+TEST(Validate, RefusesTensorsWithoutBytes) {
+  for (const Bytes bytes : {Bytes{0}, Bytes{-1}}) {
+    Program p = tiny_training();
+    p.tensors[2].bytes = bytes;
+    EXPECT_THAT(refusal(p), HasSubstr("tensor 'hidden'"));
+  }
+}
+
+TEST(Validate, RefusesAnOpWithoutName) {
+  Program p = tiny_training();
+  p.ops[1].name.clear();
+  EXPECT_THAT(refusal(p), HasSubstr("op name ''"));
+}
+
+TEST(Validate, RefusesTwoOpsOfOneName) {
+  Program p = tiny_training();
+  p.ops[1].name = "head";
+  EXPECT_THAT(refusal(p), HasSubstr("op name 'head'"));
+}
+
+TEST(Validate, RefusesAnOpWithoutAlgorithm) {
+  Program p = tiny_training();
+  op(p, "head").algorithms.clear();
+  EXPECT_THAT(refusal(p), HasSubstr("op 'head': has no algorithm"));
+}
+
+TEST(Validate, RefusesNegativeWorkspaceAndTime) {
+  Program p = tiny_training();
+  op(p, "head").algorithms[0].workspace = -1;
+  EXPECT_THAT(refusal(p), HasSubstr("op 'head': negative"));
+  p = tiny_training();
+  op(p, "head").algorithms[0].time = Nanos{-1};
+  EXPECT_THAT(refusal(p), HasSubstr("op 'head': negative"));
+}
+
+TEST(Validate, RefusesWorkspaceOfAHostOp) {
+  Program p = tiny_training();
+  op(p, "feed").algorithms[0].workspace = 64;
+  EXPECT_THAT(refusal(p), HasSubstr("op 'feed': host ops have no workspace"));
+}
+
+TEST(Validate, RefusesAnAccessToATensorThatDoesNotExist) {
+  for (const TensorId tensor : {TensorId{-1}, TensorId{5}}) {
+    Program p = tiny_training();
+    op(p, "head").accesses[0].tensor = tensor;
+    EXPECT_THAT(refusal(p), HasSubstr("op 'head': accesses tensor"));
+  }
+}
+
+TEST(Validate, RefusesTwoAccessesOfOneOpToOneTensor) {
+  Program p = tiny_training();
+  op(p, "head").accesses.push_back(op(p, "head").accesses[0]);
+  EXPECT_THAT(refusal(p), HasSubstr("op 'head': accesses tensor 'hidden' twice"));
+}
+
+TEST(Validate, RefusesAReadBeforeTheFirstWrite) {
+  Program p = tiny_training();
+  op(p, "forward").accesses[2].mode = AccessMode::read;
+  EXPECT_THAT(refusal(p),
+              HasSubstr("op 'forward': reads tensor 'hidden' before anything wrote it"));
+}
+
+TEST(Validate, AnUpdateNeedsAnOldValueToo) {
+  Program p = tiny_training();
+  op(p, "forward").accesses[2].mode = AccessMode::update;
+  EXPECT_THAT(refusal(p),
+              HasSubstr("op 'forward': reads tensor 'hidden' before anything wrote it"));
+}
+
+TEST(Validate, RefusesAnUpdateOfPersistentStateThatAlsoWritesSomethingElse) {
+  Program p = tiny_training();
+  op(p, "update").accesses[0].mode = AccessMode::update;
+  EXPECT_THAT(refusal(p), HasSubstr("op 'update': updates persistent state and writes other"));
+}
+
+TEST(Validate, OverwritingPersistentStateCountsAsUpdatingIt) {
+  Program p = tiny_training();
+  op(p, "update").accesses[0].mode = AccessMode::update;
+  op(p, "update").accesses[1].mode = AccessMode::write;
+  EXPECT_THAT(refusal(p), HasSubstr("op 'update': updates persistent state and writes other"));
+}
+
+TEST(Validate, RefusesARecomputableUpdateOfPersistentState) {
+  Program p = tiny_training();
+  op(p, "update").recomputable = true;
+  EXPECT_THAT(refusal(p), HasSubstr("op 'update': updates persistent state, so it cannot"));
+}
+
+TEST(Validate, RefusesATensorNobodyAccesses) {
+  Program p = tiny_training();
+  p.tensors.push_back({"forgotten", 64, TensorKind::activation, false});
+  EXPECT_THAT(refusal(p), HasSubstr("tensor 'forgotten' is never accessed"));
+}
+
+Op with_algorithms(std::vector<Algorithm> algorithms) {
+  Op o;
+  o.algorithms = std::move(algorithms);
+  return o;
+}
+
+TEST(LeastWorkspaceAlgorithm, TiesGoToTheFasterAndThenToTheEarlierOne) {
+  EXPECT_EQ(least_workspace_algorithm(with_algorithms(
+                {{"a", Nanos{1}, 9, true}, {"b", Nanos{9}, 1, true}, {"c", Nanos{2}, 2, true}})),
+            1);
+  EXPECT_EQ(least_workspace_algorithm(
+                with_algorithms({{"a", Nanos{9}, 1, true}, {"b", Nanos{5}, 1, true}})),
+            1);
+  EXPECT_EQ(least_workspace_algorithm(
+                with_algorithms({{"a", Nanos{5}, 1, true}, {"b", Nanos{5}, 1, true}})),
+            0);
+}
+
+TEST(FastestAlgorithm, TiesGoToTheSmallerWorkspaceAndThenToTheEarlierOne) {
+  EXPECT_EQ(fastest_algorithm(with_algorithms(
+                {{"a", Nanos{3}, 0, true}, {"b", Nanos{1}, 99, true}, {"c", Nanos{2}, 2, true}})),
+            1);
+  EXPECT_EQ(
+      fastest_algorithm(with_algorithms({{"a", Nanos{1}, 9, true}, {"b", Nanos{1}, 5, true}})), 1);
+  EXPECT_EQ(
+      fastest_algorithm(with_algorithms({{"a", Nanos{1}, 5, true}, {"b", Nanos{1}, 5, true}})), 0);
+}
+
+TEST(ChoosingAlgorithms, ADeterministicOneIsPreferredHoweverSlowOrLarge) {
+  const Op o = with_algorithms({{"a", Nanos{1}, 0, false}, {"b", Nanos{9}, 999, true}});
+  EXPECT_EQ(fastest_algorithm(o), 1);
+  EXPECT_EQ(least_workspace_algorithm(o), 1);
+}
+
+}  // namespace
+}  // namespace tidepool

@@ -1,0 +1,88 @@
+#include "planners/registry.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <set>
+
+#include "support/program_builder.h"
+#include "support/random_program.h"
+
+namespace tidepool {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(PlannerRegistry, ListsDistinctNamesWithDescriptions) {
+  std::set<std::string_view> names;
+  for (const PlannerInfo& info : planner_list()) {
+    EXPECT_TRUE(names.insert(info.name).second) << info.name;
+    EXPECT_FALSE(info.description.empty()) << info.name;
+  }
+  EXPECT_TRUE(names.contains("none"));
+  EXPECT_TRUE(names.contains("autoswap"));
+}
+
+TEST(PlannerRegistry, AnUnknownNameIsAUsageErrorThatListsTheKnownOnes) {
+  for (const char* name : {"", "None", "autoswap "}) {
+    const auto planner = make_planner(name);
+    ASSERT_FALSE(planner);
+    EXPECT_EQ(planner.error().code, ErrorCode::usage);
+    EXPECT_THAT(planner.error().message, HasSubstr("none, autoswap"));
+  }
+}
+
+TEST(PlannerRegistry, EveryPlannerMakesAProvedPlanUnderItsOwnName) {
+  for (const PlannerInfo& info : planner_list()) {
+    const auto planner = make_planner(info.name);
+    ASSERT_TRUE(planner);
+    FixedWorkload workload(testing::random_program(2));
+    const Budget unlimited{std::numeric_limits<Bytes>::max() / 4, 0};
+    const auto planned = make_plan(**planner, workload, testing::random_machine(2), unlimited, {});
+    ASSERT_TRUE(planned) << planned.error().message;
+    EXPECT_EQ(planned->lowered.plan.planner, info.name);
+  }
+}
+
+TEST(PlannerRegistry, APlannerObjectCanBeUsedAgain) {
+  const auto planner = make_planner("autoswap");
+  ASSERT_TRUE(planner);
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    const Program program = testing::random_program(seed);
+    FixedWorkload workload(program);
+    const Budget budget{2 * smallest_budget(program, 64).bytes, 0};
+    EXPECT_TRUE(make_plan(**planner, workload, testing::random_machine(seed), budget, {}));
+  }
+}
+
+TEST(FixedWorkload, HasOneSize) {
+  FixedWorkload workload(testing::tiny_training());
+  EXPECT_EQ(workload.batch(), 1);
+  EXPECT_TRUE(workload.program(1));
+  const auto other = workload.program(2);
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code, ErrorCode::usage);
+}
+
+TEST(MakePlan, AnInfeasibleBudgetIsPassedOn) {
+  const Program program = testing::tiny_training();
+  FixedWorkload workload(program);
+  const auto planner = make_planner("autoswap");
+  const Bytes least = smallest_budget(program, 64).bytes;
+  const auto planned =
+      make_plan(**planner, workload, testing::byte_a_nanosecond(64), {least - 1, 0}, {});
+  ASSERT_FALSE(planned);
+  EXPECT_EQ(planned.error().code, ErrorCode::infeasible);
+  EXPECT_EQ(planned.error().smallest_feasible, least);
+}
+
+TEST(ChooseAlgorithms, FollowsThePolicy) {
+  Program p = testing::tiny_training();
+  p.ops[2].algorithms.push_back({"small and slow", Nanos{9000}, 0, true});
+  EXPECT_EQ(choose_algorithms(p, AlgorithmPolicy::fastest)[2], 0);
+  EXPECT_EQ(choose_algorithms(p, AlgorithmPolicy::least_workspace)[2], 1);
+}
+
+}  // namespace
+}  // namespace tidepool

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Checks the include directions between the folders of src/ (HACKING.md, "Who may include whom").
+
+Prints one line a violation, `file:line: message`, and exits with 1 when there is any.
+cli/, tests/ and bench/ may include everything and are not checked.
+"""
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+# What each folder builds on. A folder may also include what those build on in turn.
+BUILDS_ON = {
+    "base": [],
+    "ir": ["base"],
+    "cost": ["ir"],
+    "plan": ["ir", "cost"],
+    "planners": ["plan"],
+    "sim": ["plan"],
+    "trace": ["ir"],
+    "device": ["base"],
+    "runtime": ["plan", "device", "trace"],
+    "nn": ["ir", "device"],
+    "report": ["plan", "sim"],
+}
+
+# Single headers a folder may include besides.
+EXTRA_HEADERS = {"nn": ["runtime/op_runner.h"]}
+
+# Subfolders that nothing but their own files, and those listed, may include: backends.
+PRIVATE = {
+    "device/cpu": ["nn/kernels/cpu"],
+    "device/cuda": ["nn/kernels/cuda"],
+    "device/fake": [],
+    "nn/kernels/cpu": [],
+    "nn/kernels/cuda": [],
+}
+
+VENDOR_HEADER = re.compile(r"^(dnnl|oneapi|mkldnn|cuda|cudnn|cublas|curand|nvtx|nccl|omp\.h)")
+VENDOR_FOLDERS = ("device/cpu", "device/cuda", "nn/kernels/cpu", "nn/kernels/cuda")
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+SUFFIXES = {".h", ".hpp", ".cpp", ".cu", ".cuh", ".in"}
+
+
+def closure(folder):
+    """All folders that `folder` may include, itself first."""
+    reached = [folder]
+    for f in reached:
+        reached += [g for g in BUILDS_ON[f] if g not in reached]
+    return reached
+
+
+def inside(path, folder):
+    return path.startswith(folder + "/")
+
+
+def include_error(path, quote, header, src):
+    """What is wrong with file `path` (below src/) including `header`; None when nothing is."""
+    if VENDOR_HEADER.match(header):
+        if any(inside(path, f) for f in VENDOR_FOLDERS):
+            return None
+        return f"vendor header <{header}> outside {', '.join(VENDOR_FOLDERS)}"
+    if quote == "<":
+        first = header.split("/")[0]
+        if "/" in header and first in BUILDS_ON:
+            return f'the project\'s own header is included with "{header}", not <{header}>'
+        return None
+    folder, target = path.split("/")[0], header.split("/")[0]
+    if not (src / header).is_file():
+        return f'no file src/{header}: paths start at src/'
+    for private, friends in PRIVATE.items():
+        if inside(header, private) and not any(inside(path, f) for f in [private, *friends]):
+            return f"{private}/ is a backend: only its own folder may include {header}"
+    if header in EXTRA_HEADERS.get(folder, []):
+        return None
+    allowed = closure(folder)
+    if target not in allowed:
+        extra = EXTRA_HEADERS.get(folder, [])
+        return f"{folder}/ may not include {header}; it may include: {', '.join(allowed + extra)}"
+    return None
+
+
+def check_file(file, src):
+    path = file.relative_to(src).as_posix()
+    if path.split("/")[0] not in BUILDS_ON:
+        yield 1, f"folder {path.split('/')[0]}/ is not in the list of tools/check_includes.py"
+        return
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        match = INCLUDE.match(line)
+        error = match and include_error(path, match[1], match[2], src)
+        if error:
+            yield number, error
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    root = Path(__file__).resolve().parent.parent
+    parser.add_argument("src", nargs="?", type=Path, default=root / "src", help="default: src/")
+    src = parser.parse_args().src.resolve()
+    if not src.is_dir():
+        parser.error(f"{src} is not a folder")
+    files = sorted(f for f in src.rglob("*") if f.suffix in SUFFIXES)
+    violations = 0
+    for file in files:
+        for number, message in check_file(file, src):
+            try:
+                shown = file.relative_to(Path.cwd())
+            except ValueError:
+                shown = file
+            print(f"{shown}:{number}: {message}")
+            violations += 1
+    print(f"{len(files)} files, {violations} violations", file=sys.stderr)
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

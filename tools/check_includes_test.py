@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Tests of check_includes.py: one line of source each, and what the tool says about it."""
+
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.dont_write_bytecode = True
+import check_includes  # noqa: E402
+
+HEADERS = [
+    "base/bytes.h", "ir/program.h", "cost/machine.h", "plan/schedule.h", "planners/none.h",
+    "sim/simulate.h", "device/device.h", "device/cpu/arena.h", "device/fake/fake_device.h",
+    "runtime/executor.h", "runtime/op_runner.h", "nn/graph.h", "nn/kernels/cpu/cpu.h",
+]
+
+ALLOWED = [
+    ("ir/a.cpp", '"base/bytes.h"'),
+    ("plan/a.cpp", '"base/bytes.h"'),
+    ("planners/a.cpp", '"cost/machine.h"'),
+    ("runtime/a.cpp", '"device/device.h"'),
+    ("nn/a.cpp", '"runtime/op_runner.h"'),
+    ("nn/kernels/cpu/a.cpp", "<dnnl.hpp>"),
+    ("nn/kernels/cpu/a.cpp", '"device/cpu/arena.h"'),
+    ("device/cpu/a.cpp", "<omp.h>"),
+    ("device/cuda/a.cu", "<cuda_runtime.h>"),
+    ("base/a.cpp", "<vector>"),
+    ("base/a.cpp", "<sys/mman.h>"),
+]
+
+REFUSED = [
+    ("base/a.cpp", '"ir/program.h"'),
+    ("ir/a.cpp", '"cost/machine.h"'),
+    ("planners/a.cpp", '"device/device.h"'),
+    ("planners/a.cpp", '"sim/simulate.h"'),
+    ("sim/a.cpp", '"runtime/op_runner.h"'),
+    ("runtime/a.cpp", '"sim/simulate.h"'),
+    ("runtime/a.cpp", '"nn/graph.h"'),
+    ("runtime/a.cpp", '"device/cpu/arena.h"'),
+    ("device/a.cpp", '"ir/program.h"'),
+    ("nn/a.cpp", '"runtime/executor.h"'),
+    ("nn/a.cpp", '"plan/schedule.h"'),
+    ("nn/a.cpp", '"nn/kernels/cpu/cpu.h"'),
+    ("nn/a.cpp", "<omp.h>"),
+    ("runtime/a.cpp", "<dnnl.hpp>"),
+    ("plan/a.cpp", "<oneapi/dnnl/dnnl.hpp>"),
+    ("ir/a.cpp", "<base/bytes.h>"),
+    ("ir/a.cpp", '"bytes.h"'),
+]
+
+
+class CheckIncludes(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.src = Path(folder.name)
+        for header in HEADERS:
+            path = self.src / header
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+
+    def violations(self, path, include):
+        file = self.src / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"// first line\n#include {include}\n", encoding="utf-8")
+        return list(check_includes.check_file(file, self.src))
+
+    def test_allows(self):
+        for path, include in ALLOWED:
+            with self.subTest(path=path, include=include):
+                self.assertEqual(self.violations(path, include), [])
+
+    def test_refuses(self):
+        for path, include in REFUSED:
+            with self.subTest(path=path, include=include):
+                found = self.violations(path, include)
+                self.assertEqual([line for line, _ in found], [2])
+
+    def test_refuses_a_folder_it_does_not_know(self):
+        self.assertEqual(len(self.violations("other/a.cpp", "<vector>")), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
