@@ -78,6 +78,8 @@ class Gradients : public testing::TestWithParam<Variant> {
 // A step along the gradient must change the loss by step times the gradient's length. A gradient
 // of the wrong direction or the wrong length fails.
 TEST_P(Gradients, MatchFiniteDifferences) {
+  // One ReLU of the tangled graph has its kink within a step.
+  const double tolerance = GetParam().tangled ? 0.01 : 0.005;
   std::size_t index = 0;
   for (const Parameter& parameter : program_.parameters) {
     if (!parameter.learnable) continue;
@@ -95,9 +97,9 @@ TEST_P(Gradients, MatchFiniteDifferences) {
     const double step = 2e-4 / std::max(length, 0.1);
     const double slope =
         (loss_at(parameter, direction, step) - loss_at(parameter, direction, -step)) / (2 * step);
-    EXPECT_NEAR(slope, length, 0.005 * length) << parameter.name;
+    EXPECT_NEAR(slope, length, tolerance * length) << parameter.name;
   }
-  EXPECT_EQ(index, GetParam().tangled ? 11U : 12U);
+  EXPECT_EQ(index, GetParam().tangled ? 15U : 12U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Storages, Gradients, testing::ValuesIn(kVariants), variant_name);
@@ -185,7 +187,8 @@ TEST(Autodiff, AdditionOverwritesNothingAReluMade) {
   for (const char* kept : {"add1.out", "relu3.out"}) {
     EXPECT_NE(find_tensor(program.program, kept), kNone) << kept;
   }
-  for (const char* shared : {"relu1.out", "relu2.out", "add2.out", "add3.out", "add5.out"}) {
+  for (const char* shared : {"relu1.out", "relu2.out", "add2.out", "add3.out", "add5.out",
+                             "add6.out", "relu4.out", "add7.out", "add8.out"}) {
     EXPECT_EQ(find_tensor(program.program, shared), kNone) << shared;
   }
 }

@@ -73,6 +73,14 @@ inline Result<Graph> make_tangled_graph() {
   ValueId y = b.add("bn3", BatchNorm{}, {x});
   x = b.add("relu3", Relu{}, {x});
   x = b.add("add5", Add{}, {x, y});
+  const ValueId base = x;
+  const ValueId left = b.add("conv4", Conv2d{.channels = 6}, {base});
+  const ValueId right = b.add("conv5", Conv2d{.channels = 6}, {base});
+  y = b.add("add6", Add{}, {base, right});
+  x = b.add("add7", Add{}, {base, left});
+  y = b.add("relu4", Relu{}, {y});
+  x = b.add("add8", Add{}, {y, x});
+  x = b.add("bn4", BatchNorm{}, {x});
   x = b.add("avg", AvgPool{3, 2}, {x});
   x = b.add("conv3", Conv2d{.channels = 5, .window = 1, .stride = 2, .padding = 0}, {x});
   x = b.add("flatten", Flatten{}, {x});
