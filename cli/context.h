@@ -11,9 +11,7 @@
 
 namespace tidepool::cli {
 
-/// Exit codes beyond ErrorCode's.
 inline constexpr int kOk = 0;
-inline constexpr int kInterrupted = 130;
 
 struct Context {
   bool json = false;

@@ -238,7 +238,6 @@ Result<int> fit(Job& job, const BudgetArguments& budget_arguments, const FitArgu
   }
   constexpr int kProfileIterations = 2;
   if (auto done = measure(job, *machine, kProfileIterations, false, progress); !done) {
-    if (interrupted()) return kInterrupted;
     return fail(done.error());
   }
   FixedWorkload workload(job.program());
@@ -257,14 +256,11 @@ Result<int> fit(Job& job, const BudgetArguments& budget_arguments, const FitArgu
     if (auto trained = fit.train_epoch(progress); !trained) return fail(trained.error());
     if (auto saved = fit.save(); !saved) return fail(saved.error());
     if (interrupted()) {
-      report(Error{ErrorCode::runtime,
-                   fmt::format("interrupted after {} iterations; {}", fit.next_iteration(),
-                               arguments.checkpoint.empty()
-                                   ? std::string("nothing was saved (use --checkpoint)")
-                                   : fmt::format("go on with --resume {}", arguments.checkpoint)),
-                   {}},
-             json);
-      return kInterrupted;
+      return fail(ErrorCode::interrupted,
+                  fmt::format("interrupted after {} iterations; {}", fit.next_iteration(),
+                              arguments.checkpoint.empty()
+                                  ? std::string("nothing was saved (use --checkpoint)")
+                                  : fmt::format("go on with --resume {}", arguments.checkpoint)));
     }
     if (test) {
       if (auto evaluated = fit.evaluate(*test); !evaluated) return fail(evaluated.error());

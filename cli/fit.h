@@ -15,7 +15,7 @@ struct FitArguments {
 void add_fit_options(CLI::App& command, FitArguments& arguments);
 
 /// Trains `job` inside the budget up to `epochs` epochs in all. Returns the exit code; on Ctrl-C
-/// the state is saved (when a checkpoint is asked for) and the code is kInterrupted.
+/// the state is saved, when a checkpoint is asked for, and the error says how to go on.
 Result<int> fit(Job& job, const BudgetArguments& budget, const FitArguments& arguments,
                 Planner& planner, bool json);
 

@@ -94,7 +94,7 @@ Result<void> measure_variant(Job& job, const Machine& machine, std::vector<std::
     progress.update(from + (to - from) * done,
                     fmt::format("profiling {}: iteration {}/{}", job.program().name, i, iterations));
   });
-  if (interrupted()) return fail(ErrorCode::runtime, "interrupted while profiling");
+  if (interrupted()) return fail(ErrorCode::interrupted, "interrupted while profiling");
   apply_timings(lowered->plan, executor.timings(), job.program());
   return {};
 }

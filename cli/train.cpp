@@ -154,11 +154,9 @@ void print_text(const Outcome& o) {
   }
 }
 
-int interrupted_after(std::int64_t iterations, bool json) {
-  report(Error{ErrorCode::runtime,
-               fmt::format("interrupted after {} iterations; nothing was saved", iterations), {}},
-         json);
-  return kInterrupted;
+tl::unexpected<Error> interrupted_after(std::int64_t iterations) {
+  return fail(ErrorCode::interrupted,
+              fmt::format("interrupted after {} iterations; nothing was saved", iterations));
 }
 
 Result<int> train(const TrainArguments& arguments, bool json) {
@@ -203,7 +201,7 @@ Result<int> train(const TrainArguments& arguments, bool json) {
   unlimited.executor().enter();
   unlimited.executor().record_timings();
   std::int64_t unlimited_done = unlimited.run(block_of(0), tell(0, "without a budget")).iterations;
-  if (interrupted()) return interrupted_after(0, json);
+  if (interrupted()) return interrupted_after(0);
   auto timings = unlimited.executor().timings();
   if (timings.size() > 1) timings.erase(timings.begin());
   apply_timings(unlimited_planned->lowered.plan, timings, job.program());
@@ -238,7 +236,7 @@ Result<int> train(const TrainArguments& arguments, bool json) {
         unlimited.run(block_of(unlimited_done), tell(static_cast<double>(done), "without a budget"))
             .iterations;
   }
-  if (interrupted()) return interrupted_after(done, json);
+  if (interrupted()) return interrupted_after(done);
   unlimited.executor().exit();
   budgeted.executor().exit();
 

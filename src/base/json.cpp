@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,8 +39,11 @@ std::string readable(std::string_view pointer) {
 std::string abbreviated(const Json& value) {
   std::string text = value.is_structured() ? std::string(value.type_name())
                                            : value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (text.size() > 40) text = text.substr(0, 37) + "...";
-  return text;
+  constexpr std::size_t kMost = 40;
+  if (text.size() <= kMost) return text;
+  std::size_t end = kMost - 3;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // UTF-8 tail
+  return text.substr(0, end) + "...";
 }
 
 /// Iterator over the text that counts the lines it has passed, for `LineFinder`.
@@ -52,11 +56,13 @@ struct CountingIterator {
 
   const char* at = nullptr;
   int* line = nullptr;
+  const char** reached = nullptr;
 
   reference operator*() const { return *at; }
   CountingIterator& operator++() {
     if (*at == '\n') ++*line;
     ++at;
+    *reached = at;
     return *this;
   }
   CountingIterator operator++(int) {
@@ -72,14 +78,16 @@ struct CountingIterator {
 /// SAX handler that follows the path it is in and keeps the line of the longest match so far.
 class LineFinder : public nlohmann::json_sax<Json> {
  public:
-  LineFinder(std::string_view wanted, const int* line) : wanted_(wanted), line_(line) {}
+  /// `line` counts the newlines passed, `at` points behind the last character read.
+  LineFinder(std::string_view wanted, const int* line, const char* const* at)
+      : wanted_(wanted), line_(line), at_(at) {}
   int found = 1;
 
   bool null() override { return value(); }
   bool boolean(bool) override { return value(); }
-  bool number_integer(number_integer_t) override { return value(); }
-  bool number_unsigned(number_unsigned_t) override { return value(); }
-  bool number_float(number_float_t, const string_t&) override { return value(); }
+  bool number_integer(number_integer_t) override { return number(); }
+  bool number_unsigned(number_unsigned_t) override { return number(); }
+  bool number_float(number_float_t, const string_t&) override { return number(); }
   bool string(string_t&) override { return value(); }
   bool binary(binary_t&) override { return value(); }
   bool start_object(std::size_t) override { return open(false); }
@@ -101,7 +109,7 @@ class LineFinder : public nlohmann::json_sax<Json> {
     std::string key;
   };
 
-  bool enter() {
+  bool enter(int line) {
     std::string path;
     for (const Level& level : levels_) {
       path += '/';
@@ -111,17 +119,23 @@ class LineFinder : public nlohmann::json_sax<Json> {
         wanted_.starts_with(path) && (wanted_.size() == path.size() || wanted_[path.size()] == '/');
     if (prefix && path.size() >= matched_) {
       matched_ = path.size();
-      found = *line_;
+      found = line;
     }
     return prefix;
   }
   bool value() {
-    enter();
+    enter(*line_);
+    next();
+    return true;
+  }
+  /// A number ends only with the character after it: that one may be the end of its line.
+  bool number() {
+    enter((*at_)[-1] == '\n' ? *line_ - 1 : *line_);
     next();
     return true;
   }
   bool open(bool array) {
-    enter();
+    enter(*line_);
     levels_.push_back({array, 0, {}});
     return true;
   }
@@ -136,6 +150,7 @@ class LineFinder : public nlohmann::json_sax<Json> {
 
   std::string_view wanted_;
   const int* line_;
+  const char* const* at_;
   std::vector<Level> levels_;
   std::size_t matched_ = 0;
 };
@@ -217,25 +232,41 @@ void JsonCursor::expected(std::string_view what) const {
 
 int json_line(std::string_view text, std::string_view pointer) {
   int line = 1;
-  LineFinder finder(pointer, &line);
-  Json::sax_parse(CountingIterator{text.data(), &line},
-                  CountingIterator{text.data() + text.size(), &line}, &finder);
+  const char* reached = text.data();
+  LineFinder finder(pointer, &line, &reached);
+  Json::sax_parse(CountingIterator{text.data(), &line, &reached},
+                  CountingIterator{text.data() + text.size(), &line, &reached}, &finder);
   return finder.found;
 }
 
 namespace json_detail {
 
 Result<Json> parse(std::string_view text, std::string_view file) {
+  const auto line_before = [&](std::size_t byte) {
+    const std::size_t end = std::min(byte, text.size());
+    return 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
+  };
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {
-    const std::size_t at = std::min<std::size_t>(error.byte, text.size());
-    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
     std::string_view what = error.what();
     if (const auto colon = what.find("column"); colon != std::string_view::npos) {
       what.remove_prefix(colon);
     }
-    return fail(ErrorCode::bad_input, fmt::format("{}:{}: not valid JSON: {}", file, line, what));
+    // `byte` counts from 1 and includes the character that is wrong.
+    const std::size_t good = error.byte > 0 ? error.byte - 1 : 0;
+    return fail(ErrorCode::bad_input,
+                fmt::format("{}:{}: not valid JSON: {}", file, line_before(good), what));
+  } catch (const Json::out_of_range& error) {
+    // A number no double holds. The parser does not say where: find where accepting stops.
+    std::string_view what = error.what();
+    const auto quote = what.find('\'');
+    const auto number = quote == std::string_view::npos
+                            ? std::string_view()
+                            : what.substr(quote + 1, what.rfind('\'') - quote - 1);
+    const std::size_t at = number.empty() ? 0 : text.find(number);
+    return fail(ErrorCode::bad_input, fmt::format("{}:{}: not valid JSON: number out of range: {}", file,
+                                                  line_before(at), number));
   }
 }
 
@@ -267,14 +298,19 @@ Result<std::string> read_file(const std::string& path) {
 }
 
 Result<void> write_file(const std::string& path, std::string_view content) {
-  const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
+  // A pipe or a device is written to; only files are replaced (and folders refuse that).
+  struct stat existing {};
+  const bool in_place = ::stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode) &&
+                        !S_ISDIR(existing.st_mode);
+  const std::string temporary =
+      in_place ? path : fmt::format("{}.{}.tmp", path, ::getpid());
   const auto give_up = [&](const char* what) -> Result<void> {
     const int reason = errno;
-    ::unlink(temporary.c_str());
+    if (!in_place) ::unlink(temporary.c_str());
     return fail(ErrorCode::runtime,
                 fmt::format("{}: cannot {}: {}", path, what, std::strerror(reason)));
   };
-  const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const int file = ::open(temporary.c_str(), O_WRONLY | O_CLOEXEC | (in_place ? 0 : O_CREAT | O_TRUNC), 0644);
   if (file < 0) return give_up("create");
   while (!content.empty()) {
     const ssize_t written = ::write(file, content.data(), content.size());
@@ -294,7 +330,7 @@ Result<void> write_file(const std::string& path, std::string_view content) {
     return give_up("write");
   }
   if (::close(file) != 0) return give_up("write");
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) return give_up("rename into place");
+  if (!in_place && std::rename(temporary.c_str(), path.c_str()) != 0) return give_up("rename into place");
   return {};
 }
 

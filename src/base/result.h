@@ -17,12 +17,14 @@ enum class ErrorCode : int {
   bad_input = 3,
   infeasible = 4,
   check_failed = 5,
+  interrupted = 130,  ///< by Ctrl-C or SIGTERM
 };
 
 struct Error {
   ErrorCode code = ErrorCode::runtime;
   std::string message;
-  /// With `infeasible`: the smallest budget, in bytes, that would have worked.
+  /// With `infeasible`: a budget, in bytes, that would have worked, the smallest known: of the device
+  /// unless the message speaks of the host.
   std::optional<std::int64_t> smallest_feasible;
 };
 

@@ -37,7 +37,7 @@ Link link(double gigabytes_per_second, double latency_us) {
 
 Nanos Link::time(Bytes bytes) const {
   return latency + Nanos{static_cast<Nanos::rep>(
-                       std::ceil(static_cast<double>(bytes) / bytes_per_second * 1e9))};
+                       std::ceil(static_cast<double>(bytes) * 1e9 / bytes_per_second))};
 }
 
 Nanos ComputeModel::time(double flops, Bytes traffic) const {

@@ -9,6 +9,10 @@ constexpr std::string_view kModes[] = {"read", "write", "update"};
 constexpr std::string_view kPlaces[] = {"device", "host"};
 constexpr std::string_view kPhases[] = {"round", "iteration"};
 
+// Far above anything real, far below what sums could overflow.
+constexpr Bytes kMostBytes = Bytes{1} << 50;
+constexpr std::int64_t kMostTime = std::int64_t{1} << 50;
+
 template <class Enum, std::size_t N>
 std::string_view name_of(const std::string_view (&names)[N], Enum value) {
   return names[static_cast<std::size_t>(value)];
@@ -63,8 +67,8 @@ Op op_from_json(const JsonCursor& json, std::int64_t tensors) {
   const JsonCursor algorithms = json["algorithms"];
   for (std::size_t i = 0; i < algorithms.size(); ++i) {
     const JsonCursor a = algorithms.at(i);
-    op.algorithms.push_back({a["name"].text(), Nanos{a["time_ns"].integer()},
-                             a["workspace"].integer(), a["deterministic"].boolean()});
+    op.algorithms.push_back({a["name"].text(), Nanos{a["time_ns"].integer(0, kMostTime)},
+                             a["workspace"].integer(0, kMostBytes), a["deterministic"].boolean()});
   }
   return op;
 }
@@ -96,7 +100,6 @@ Program program_from_json(const JsonCursor& json) {
   const JsonCursor tensors = json["tensors"];
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const JsonCursor t = tensors.at(i);
-    constexpr Bytes kMostBytes = Bytes{1} << 50;
     program.tensors.push_back({t["name"].text(), t["bytes"].integer(1, kMostBytes),
                                static_cast<TensorKind>(t["kind"].one_of(kKinds)),
                                t["persistent"].boolean()});

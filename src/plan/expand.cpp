@@ -31,6 +31,8 @@ Expander::Expander(const Program& program, const AccessIndex& index)
       version_written_[operand] = accesses[i].version_written;
       if (i < gaps) gap_after_[operand] = index.first_gap(t) + static_cast<GapId>(i);
       if (accesses[i].version_written != kNone) producers_.push_back(accesses[i].op);
+      const bool on_host = program.ops[at(accesses[i].op)].place == OpPlace::host;
+      if (on_host && program.tensors[at(t)].persistent) persistent_on_host_ = t;
     }
   }
   producer_start_.push_back(static_cast<std::int32_t>(producers_.size()));
@@ -45,6 +47,10 @@ LifeId Expander::refuse(std::string why) {
 }
 
 std::string Expander::expand(const Strategy& strategy, Expansion& out) {
+  if (persistent_on_host_ != kNone) {
+    return fmt::format("tensor '{}': host ops on persistent tensors are not supported",
+                       program_.tensors[at(persistent_on_host_)].name);
+  }
   strategy_ = &strategy;
   out_ = &out;
   out.calls.clear();
@@ -286,9 +292,6 @@ bool Expander::begin_gap(GapId g, CallId call) {
     refuse(fmt::format("tensor '{}' after op '{}': {}", name(), program_.ops[at(gap.from)].name, what));
     return false;
   };
-  if (gap.wraps && gap.kind != GapKind::device) {
-    return refuse_gap("host ops on persistent tensors are not supported");
-  }
   if (gap.kind == GapKind::upload || gap.kind == GapKind::host) {
     s.device = kNone;
     return true;
@@ -339,6 +342,8 @@ void Expander::finish() {
     out_->boundary[at(t)] = s.first;
     Life& first = life(s.first);
     if (!first.on_host && !first.crosses) first.always = true;
+    // Filled at the iteration's end and only read after the last one: its bytes stay taken.
+    if (first.on_host && first.end_move == kNone && first.last_call == kNone) first.always = true;
   }
   // Copies out of host bytes that the previous iteration's end filled.
   for (const MoveId id : out_->ins) {

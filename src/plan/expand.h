@@ -124,6 +124,7 @@ class Expander {
   std::vector<GapId> gap_after_;               ///< per operand: the gap its access begins, or kNone
   std::vector<std::int32_t> producer_start_;   ///< per tensor: the producer of version 1
   std::vector<OpId> producers_;
+  TensorId persistent_on_host_ = kNone;        ///< a persistent tensor some host op touches
 
   const Strategy* strategy_ = nullptr;
   Expansion* out_ = nullptr;

@@ -154,7 +154,8 @@ Strategy Lowering::streaming_strategy(const Strategy& like) const {
     // At the start of the iteration the host holds version 0 of what is persistent.
     std::int32_t on_host = persistent ? 0 : kNone;
     for (std::size_t i = 0; i < gaps.size(); ++i) {
-      const bool valid = gaps[i].version == on_host;
+      // What goes over the iteration's end has one place on the host, the one it started from.
+      const bool valid = gaps[i].version == on_host && (!gaps[i].wraps || on_host == 0);
       strategy.gaps[first + i] = valid ? Decision::drop : Decision::swap;
       on_host = gaps[i].version;
     }
@@ -163,13 +164,15 @@ Strategy Lowering::streaming_strategy(const Strategy& like) const {
 }
 
 std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget& budget,
-                                         const EvaluateOptions& options, Bytes& excess) {
+                                         const EvaluateOptions& options, Bytes& excess,
+                                         std::string& refused) {
   excess = 0;
   Evaluation evaluation;
   {
     PassTimer timer(pass_times_, "expand and time");
     evaluation = evaluator_.evaluate(strategy, options);
   }
+  refused = evaluation.refused;
   if (!evaluation.feasible) return std::nullopt;
 
   PassTimer timer(pass_times_, "place");
@@ -235,11 +238,17 @@ std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget&
 Result<Lowered> Lowering::lower(const Strategy& strategy, const Budget& budget,
                                 const LowerOptions& options) {
   pass_times_.clear();
+  if (!strategy.hints.empty()) {
+    return fail(ErrorCode::bad_input, "strategies with fixed triggers, barriers or addresses cannot be "
+                                      "lowered yet");
+  }
   std::optional<Lowered> best;
+  std::string refused;
   Bytes limit = budget.device;
   for (int i = 0; i < options.attempts && limit > 0; ++i) {
     Bytes excess = 0;
-    std::optional<Lowered> next = attempt(strategy, budget, {limit, true}, excess);
+    std::optional<Lowered> next = attempt(strategy, budget, {limit, true}, excess, refused);
+    if (!refused.empty()) return fail(ErrorCode::bad_input, refused);
     if (next && (!best || next->iteration_time < best->iteration_time)) best = std::move(next);
     if (excess == 0) break;  // packed without added waits, or the load itself does not fit
     limit -= excess;
@@ -247,7 +256,8 @@ Result<Lowered> Lowering::lower(const Strategy& strategy, const Budget& budget,
   if (!best && options.allow_streaming) {
     Bytes excess = 0;
     const Strategy streaming = streaming_strategy(strategy);
-    best = attempt(streaming, budget, {budget.device, false}, excess);
+    best = attempt(streaming, budget, {budget.device, false}, excess, refused);
+    if (!refused.empty()) return fail(ErrorCode::bad_input, refused);
     if (best) best->streaming = true;
   }
   if (!best) {
@@ -258,9 +268,13 @@ Result<Lowered> Lowering::lower(const Strategy& strategy, const Budget& budget,
       error.message = fmt::format("budget {} B ({}) cannot be met: {}", budget.device,
                                   format_bytes(budget.device), explain(smallest, program_));
     } else if (options.allow_streaming) {
+      const auto without = lower(strategy, {budget.device, 0}, options);
+      if (!without) return fail(without.error());
+      error.smallest_feasible = without->plan.host_bytes;
       error.message = fmt::format(
-          "host budget {} B ({}) is too small for what leaves the device at {} B", budget.host,
-          format_bytes(budget.host), budget.device);
+          "host budget {} B ({}) is too small for what leaves the device at {} B: {} B ({}) are enough",
+          budget.host, format_bytes(budget.host), budget.device, without->plan.host_bytes,
+          format_bytes(without->plan.host_bytes));
     } else {
       error.message = fmt::format("this strategy does not fit {} B ({})", budget.device,
                                   format_bytes(budget.device));

@@ -48,7 +48,8 @@ class Lowering {
   Lowering(const Program& program, const Machine& machine);
 
   /// Fails with `infeasible` (naming the smallest feasible budget, and the op and tensors that set
-  /// it) when the budget cannot be met.
+  /// it) when the budget cannot be met, and with `bad_input` when the strategy makes no sense for
+  /// the program (a drop without a copy, a recomputation that is not possible).
   Result<Lowered> lower(const Strategy& strategy, const Budget& budget,
                         const LowerOptions& options = {});
 
@@ -58,8 +59,9 @@ class Lowering {
   [[nodiscard]] Evaluator& evaluator() { return evaluator_; }
 
  private:
+  /// `refused`: why the strategy cannot be expanded, when that is why nothing is returned.
   std::optional<Lowered> attempt(const Strategy& strategy, const Budget& budget,
-                                 const EvaluateOptions& options, Bytes& excess);
+                                 const EvaluateOptions& options, Bytes& excess, std::string& refused);
   Strategy streaming_strategy(const Strategy& like) const;
 
   const Program& program_;

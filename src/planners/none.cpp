@@ -18,11 +18,7 @@ class None : public Planner {
     keep.allow_streaming = false;
     auto lowered = lowering.lower(output.strategy, budget, keep);
     if (!lowered) {
-      // Without swapping, what it needs is what it takes without a budget.
-      const Budget unlimited{std::numeric_limits<Bytes>::max() / 4, 0};
-      auto needed = lowering.lower(output.strategy, unlimited, keep);
-      if (!needed) return fail(needed.error());
-      const Bytes bytes = needed->plan.device_bytes;
+      const Bytes bytes = needed_bytes(lowering, output.strategy, keep);
       return fail(Error{ErrorCode::infeasible,
                         fmt::format("budget {} B ({}) cannot be met without swapping: planner 'none' "
                                     "keeps every tensor and needs {} B ({}); try --planner autoswap",
@@ -32,6 +28,17 @@ class None : public Planner {
     }
     output.lowered = std::move(*lowered);
     return output;
+  }
+
+ private:
+  /// What packing takes without a budget, squeezed as long as a tighter packing is found.
+  static Bytes needed_bytes(Lowering& lowering, const Strategy& strategy,
+                            const LowerOptions& options) {
+    Bytes needed = std::numeric_limits<Bytes>::max() / 4;
+    while (const auto lowered = lowering.lower(strategy, {needed - 1, 0}, options)) {
+      needed = lowered->plan.device_bytes;
+    }
+    return needed;
   }
 };
 

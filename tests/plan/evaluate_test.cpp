@@ -38,7 +38,8 @@ class Bench {
   std::vector<std::int64_t> op_starts() { return starts(StepKind::op); }
   std::int64_t copy_start(StepKind kind, TensorId tensor) {
     for (const Step& s : evaluator_.steps()) {
-      if (s.kind == kind && index_.gaps()[static_cast<std::size_t>(s.id)].tensor == tensor) {
+      if (s.kind == kind &&
+          evaluator_.expansion().moves[static_cast<std::size_t>(s.id)].tensor == tensor) {
         return s.start.count();
       }
     }

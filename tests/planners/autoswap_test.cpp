@@ -295,38 +295,6 @@ TEST(AutoSwap, IsNeverSlowerThanTheStreamingSchedule) {
   }
 }
 
-/// Promise 3 of DESIGN.md.
-TEST(AutoSwap, MoreBudgetIsNeverSlower) {
-  int slower = 0;
-  int pairs = 0;
-  std::string first;
-  for (std::uint64_t seed = 0; seed < 15; ++seed) {
-    const Program program = large_program(seed);
-    const Machine machine = testing::random_machine(seed);
-    const Bytes least = smallest_budget(program, machine.alignment).bytes;
-    const auto unlimited = plan_with(*make_autoswap(), program, machine, {kUnlimited, 0});
-    ASSERT_TRUE(unlimited);
-    const Bytes most = unlimited->lowered.plan.device_bytes;
-    Nanos before{std::numeric_limits<Nanos::rep>::max()};
-    Bytes budget_before = 0;
-    constexpr int kSteps = 12;
-    for (int i = 0; i <= kSteps; ++i) {
-      const Bytes budget = least + std::max<Bytes>(0, most - least) * i / kSteps;
-      const auto planned = plan_with(*make_autoswap(), program, machine, {budget, 0});
-      ASSERT_TRUE(planned) << planned.error().message;
-      const Nanos now = planned->lowered.iteration_time;
-      ++pairs;
-      if (now > before && slower++ == 0) {
-        first = fmt::format("seed {}: {} ns with {} B, {} ns with {} B", seed, before.count(),
-                            budget_before, now.count(), budget);
-      }
-      before = now;
-      budget_before = budget;
-    }
-  }
-  EXPECT_EQ(slower, 0) << "of " << pairs << " steps; " << first;
-}
-
 TEST(None, WithoutALimitHasNoStalls) {
   const Example e;
   const auto planned = plan_with(*make_none(), e.program, two_mib_a_ms(), {kUnlimited, 0});

@@ -70,7 +70,7 @@ class Progress {
 /// A record: command number `count` of a stream, and the clock when it was reached. Shared by the
 /// issuing thread (which may re-record the event) and the stream's thread.
 struct Mark {
-  Progress* progress = nullptr;
+  std::shared_ptr<Progress> progress;  ///< the stream may be gone before the last wait for it
   std::uint64_t count = 0;
   std::atomic<Nanos::rep> time{0};
 };
@@ -138,7 +138,7 @@ class StreamThread {
     changed_.notify_one();
   }
   [[nodiscard]] std::uint64_t issued() const { return issued_; }  // by the issuing thread only
-  Progress& progress() { return progress_; }
+  [[nodiscard]] const std::shared_ptr<Progress>& progress() const { return progress_; }
 
  private:
   void run(StreamKind kind, int threads) {
@@ -154,7 +154,7 @@ class StreamThread {
         queue_.pop_front();
       }
       execute(command);
-      progress_.advance();
+      progress_->advance();
     }
   }
 
@@ -181,6 +181,8 @@ class StreamThread {
       }
     } catch (const std::exception& error) {
       failure_.set(error.what());
+    } catch (...) {
+      failure_.set("cpu: work failed with an unknown exception");
     }
   }
 
@@ -190,7 +192,7 @@ class StreamThread {
   std::deque<Command> queue_;
   bool closing_ = false;
   std::uint64_t issued_ = 0;
-  Progress progress_;
+  std::shared_ptr<Progress> progress_ = std::make_shared<Progress>();
   std::thread thread_;  // last: starts when all else exists
 };
 
@@ -279,7 +281,7 @@ Device::EventId CpuDevice::create_event() {
 void CpuDevice::record(EventId event, StreamId stream) {
   StreamThread& target = *state_->streams[at(stream)];
   auto mark = std::make_shared<Mark>();
-  mark->progress = &target.progress();
+  mark->progress = target.progress();
   mark->count = target.issued() + 1;
   state_->events[at(event)] = mark;
   Command command;
@@ -305,7 +307,7 @@ Nanos CpuDevice::synchronize(EventId event) {
 }
 
 void CpuDevice::synchronize() {
-  for (const auto& stream : state_->streams) stream->progress().wait_for(stream->issued());
+  for (const auto& stream : state_->streams) stream->progress()->wait_for(stream->issued());
   state_->failure.rethrow();
 }
 
