@@ -12,7 +12,7 @@ sources = $(shell find src cli tests bench -name '*.h' -o -name '*.cpp')
 # Sanitizers of GCC 12 cannot place their shadow memory under the address randomisation of some
 # kernels; setarch turns it off where that is permitted.
 no_aslr := $(shell setarch --addr-no-randomize true 2> /dev/null && echo setarch --addr-no-randomize)
-asan-ubsan tsan test-asan-ubsan test-tsan: wrap = $(no_aslr)
+asan-ubsan tsan fuzz test-asan-ubsan test-tsan test-fuzz: wrap = $(no_aslr)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -22,19 +22,22 @@ asan-ubsan tsan test-asan-ubsan test-tsan: wrap = $(no_aslr)
 run: release
 	build/release/cli/tidepool $(RUN)
 
-## test: install what is missing, build, pass all tests: release, asan-ubsan, tsan
+## test: install what is missing, build, pass all tests: release, asan-ubsan, tsan, fuzz
 .PHONY: test
-test: test-release test-asan-ubsan test-tsan
-	@echo "passed: release, asan-ubsan, tsan"
+test: test-release test-asan-ubsan test-tsan test-fuzz
+	@echo "passed: release, asan-ubsan, tsan, fuzz"
 
-## test-release, test-asan-ubsan, test-tsan: one build and its tests
-.PHONY: test-release test-asan-ubsan test-tsan
-test-release test-asan-ubsan test-tsan: test-%: %
+## test-release, test-asan-ubsan, test-tsan, test-fuzz: one build and its tests
+.PHONY: test-release test-asan-ubsan test-tsan test-fuzz
+test-release test-asan-ubsan test-tsan test-fuzz: test-%: %
 	$(wrap) ctest --preset $* --parallel $(JOBS)
 
-## release, asan-ubsan, tsan: build only, in build/<name>
-.PHONY: release asan-ubsan tsan
-release asan-ubsan tsan: %: dependencies build/%/build.ninja
+## release, asan-ubsan, tsan, fuzz: build only, in build/<name>
+.PHONY: release asan-ubsan tsan fuzz fuzz-dependencies
+fuzz: fuzz-dependencies
+fuzz-dependencies:
+	@scripts/install_dependencies.sh --fuzz
+release asan-ubsan tsan fuzz: %: dependencies build/%/build.ninja
 	$(wrap) cmake --build --preset $@ --parallel $(JOBS)
 
 build/%/build.ninja: CMakePresets.json
@@ -78,7 +81,7 @@ install: release
 ## clean: remove the builds
 .PHONY: clean
 clean:
-	rm -rf build/release build/asan-ubsan build/tsan
+	rm -rf build/release build/asan-ubsan build/tsan build/fuzz
 
 .PHONY: help
 help:

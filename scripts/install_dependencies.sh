@@ -22,7 +22,7 @@ fail() {
 for argument in "$@"; do
   case $argument in
     --lint) packages+=(clang-format clang-tidy) ;;
-    --fuzz) packages+=(clang) ;;
+    --fuzz) packages+=(clang libclang-rt-dev) ;;
     *) fail "unknown argument '$argument'; it takes --lint and --fuzz" ;;
   esac
 done

@@ -23,9 +23,14 @@ using testing::run_in_order;
 using testing::TagRunner;
 
 constexpr int kShards = 10;
+#ifdef TIDEPOOL_SANITIZED_TESTS
+constexpr int kPlansPerShard = 2;  // sanitizers look for other things and are slow
+constexpr int kInterleavings = 20;
+#else
 constexpr int kPlansPerShard = 25;
-constexpr int kMutantsPerPlan = 40;  // 10 x 25 x 40 = 10,000 mutants
 constexpr int kInterleavings = 200;
+#endif
+constexpr int kMutantsPerPlan = 40;  // 10 x 25 x 40 = 10,000 mutants
 constexpr int kIterations = 3;
 
 struct Subject {
