@@ -38,8 +38,10 @@ bool is_primitive(nn::OpKind kind) {
     case max_pool_backward:
     case linear_forward:
     case linear_backward_data:
-    case linear_backward_weights: return true;
-    default: return false;
+    case linear_backward_weights:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -72,9 +74,11 @@ class Primitives {
       if (!kernels_[i]) continue;
       const Op& op = program_.program.ops[i];
       std::vector<std::byte*> pointers;
-      for (const Access& a : op.accesses) pointers.push_back(buffers_[static_cast<std::size_t>(a.tensor)]);
+      for (const Access& a : op.accesses)
+        pointers.push_back(buffers_[static_cast<std::size_t>(a.tensor)]);
       const int algorithm = least_workspace_algorithm(op);
-      std::byte* workspace = allocate(op.algorithms[static_cast<std::size_t>(algorithm)].workspace + 64);
+      std::byte* workspace =
+          allocate(op.algorithms[static_cast<std::size_t>(algorithm)].workspace + 64);
       const auto start = Clock::now();
       kernels_[i]->run(algorithm, pointers, workspace, nullptr);
       const Nanos took = Clock::now() - start;
@@ -130,8 +134,8 @@ int main() {
   for (const auto& [kind, time] : by_kind) {
     fmt::print("{:24} {:8.2f} ms\n", nn::to_string(kind), to_ms(time) / kRounds);
   }
-  const double ratio = static_cast<double>(median(iterations).count()) /
-                       static_cast<double>(median(sums).count());
+  const double ratio =
+      static_cast<double>(median(iterations).count()) / static_cast<double>(median(sums).count());
   fmt::print("VGG16, batch 100, {} thread(s), medians of {}\n", threads, kRounds);
   fmt::print("sum of oneDNN primitives   {:8.2f} ms\n", to_ms(median(sums)));
   fmt::print("one unlimited iteration    {:8.2f} ms\n", to_ms(median(iterations)));

@@ -12,8 +12,8 @@
 namespace tidepool::cli {
 
 struct DeviceRequest {
-  int threads = 0;   ///< 0: the kind's default
-  Link to_host;      ///< emulated links only
+  int threads = 0;  ///< 0: the kind's default
+  Link to_host;     ///< emulated links only
   Link to_device;
 };
 

@@ -27,8 +27,8 @@ State state_of(const nn::ProgramRunner& runner) {
 /// the runner lacks is no error: evaluation needs no optimizer state.
 Result<void> restore(const State& state, nn::ProgramRunner& runner) {
   for (const nn::PersistentTensor& t : runner.persistent_tensors()) {
-    const auto found = std::find_if(state.begin(), state.end(),
-                                    [&](const auto& s) { return s.name == t.name; });
+    const auto found =
+        std::find_if(state.begin(), state.end(), [&](const auto& s) { return s.name == t.name; });
     if (found == state.end()) {
       return fail(ErrorCode::bad_input, fmt::format("the checkpoint has no tensor '{}'", t.name));
     }
@@ -40,7 +40,8 @@ Result<void> restore(const State& state, nn::ProgramRunner& runner) {
 std::uint32_t checksum(const State& state) {
   uLong crc = crc32(0, nullptr, 0);
   for (const nn::CheckpointTensor& t : state) {
-    crc = crc32(crc, reinterpret_cast<const Bytef*>(t.value.data()), static_cast<uInt>(t.value.size()));
+    crc = crc32(crc, reinterpret_cast<const Bytef*>(t.value.data()),
+                static_cast<uInt>(t.value.size()));
   }
   return static_cast<std::uint32_t>(crc);
 }
@@ -53,10 +54,11 @@ Result<nn::Checkpoint> load_checkpoint(const Job& job, const std::string& path) 
   for (const auto& [name, value] : job.settings()) {
     const std::string saved = checkpoint->setting(name);
     if (saved == value) continue;
-    return fail(ErrorCode::bad_input,
-                fmt::format("{}: was saved with {} '{}', this training has '{}'; going on would not be "
-                            "bit for bit the same training",
-                            path, name, saved, value));
+    return fail(
+        ErrorCode::bad_input,
+        fmt::format("{}: was saved with {} '{}', this training has '{}'; going on would not be "
+                    "bit for bit the same training",
+                    path, name, saved, value));
   }
   return checkpoint;
 }
@@ -71,8 +73,8 @@ struct EpochReport {
 /// One fit: the job with its plan, and the state between epochs.
 class Fit {
  public:
-  Fit(Job& job, const Budget& budget, const Machine& machine, Planner& planner, const Planned& planned,
-      const FitArguments& arguments)
+  Fit(Job& job, const Budget& budget, const Machine& machine, Planner& planner,
+      const Planned& planned, const FitArguments& arguments)
       : job_(job),
         budget_(budget),
         machine_(machine),
@@ -87,8 +89,10 @@ class Fit {
     state_ = std::move(checkpoint->tensors);
     next_ = checkpoint->next_iteration;
     if (next_ >= total_) {
-      return fail(ErrorCode::usage, fmt::format("{} has finished {} of {} iterations: nothing is left; "
-                                                "ask for more --epochs", arguments_.resume, next_, total_));
+      return fail(ErrorCode::usage,
+                  fmt::format("{} has finished {} of {} iterations: nothing is left; "
+                              "ask for more --epochs",
+                              arguments_.resume, next_, total_));
     }
     return {};
   }
@@ -173,7 +177,8 @@ class Fit {
 
 void print_epoch(const EpochReport& r, std::int64_t epochs) {
   fmt::print("epoch {}/{}: loss {:.4f}", r.epoch, epochs, r.loss);
-  if (r.test) fmt::print(", test loss {:.4f}, accuracy {:.2f} %", r.test->mean_loss, 100 * r.test->accuracy);
+  if (r.test)
+    fmt::print(", test loss {:.4f}, accuracy {:.2f} %", r.test->mean_loss, 100 * r.test->accuracy);
   fmt::print(", {:.0f} s\n", r.seconds);
   std::fflush(stdout);
 }
@@ -206,15 +211,17 @@ Json to_json(const Job& job, const Budget& budget, const Planned& planned, const
 }  // namespace
 
 void add_fit_options(CLI::App& command, FitArguments& a) {
-  command.add_option("--epochs", a.epochs,
-                     "train whole epochs, without the unlimited run beside it; evaluates after each")
+  command
+      .add_option("--epochs", a.epochs,
+                  "train whole epochs, without the unlimited run beside it; evaluates after each")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}))
       ->excludes("--iterations");
   command.add_option("--checkpoint", a.checkpoint,
                      "with --epochs: save the training here after every epoch and on Ctrl-C");
-  command.add_option("--resume", a.resume,
-                     "with --epochs: go on from a checkpoint, bit for bit, also under another budget "
-                     "or planner");
+  command.add_option(
+      "--resume", a.resume,
+      "with --epochs: go on from a checkpoint, bit for bit, also under another budget "
+      "or planner");
   command.add_flag("!--no-evaluate", a.evaluate, "with --epochs: skip the test split");
 }
 
@@ -234,7 +241,8 @@ Result<int> fit(Job& job, const BudgetArguments& budget_arguments, const FitArgu
   if (!machine) return fail(machine.error());
   // What a checkpoint cannot go on from is said before anything is measured.
   if (!arguments.resume.empty()) {
-    if (auto readable = load_checkpoint(job, arguments.resume); !readable) return fail(readable.error());
+    if (auto readable = load_checkpoint(job, arguments.resume); !readable)
+      return fail(readable.error());
   }
   constexpr int kProfileIterations = 2;
   if (auto done = measure(job, *machine, kProfileIterations, false, progress); !done) {

@@ -35,7 +35,8 @@ Result<std::unique_ptr<nn::Dataset>> load_data(const JobArguments& arguments,
   }
   if (arguments.data == "cifar10") {
     if (arguments.data_dir.empty()) {
-      return fail(ErrorCode::usage, "--data cifar10 needs --data-dir: the folder with data_batch_1.bin");
+      return fail(ErrorCode::usage,
+                  "--data cifar10 needs --data-dir: the folder with data_batch_1.bin");
     }
     return nn::load_cifar10(split, arguments.data_dir);
   }
@@ -78,8 +79,7 @@ std::vector<std::int32_t> variant(const Program& program, int algorithm) {
 Result<void> measure_variant(Job& job, const Machine& machine, std::vector<std::int32_t> algorithms,
                              int iterations, double from, double to, ProgressSink& progress) {
   Lowering lowering(job.program(), machine);
-  const Strategy strategy =
-      keep_everything(job.program(), lowering.index(), std::move(algorithms));
+  const Strategy strategy = keep_everything(job.program(), lowering.index(), std::move(algorithms));
   auto lowered = lowering.lower(strategy, {std::numeric_limits<Bytes>::max() / 4, 0});
   if (!lowered) return fail(lowered.error());
   auto runner = job.make_runner();
@@ -91,8 +91,8 @@ Result<void> measure_variant(Job& job, const Machine& machine, std::vector<std::
   executor.record_timings();
   executor.run(iterations, interrupted, [&](std::int64_t i, Nanos) {
     const double done = static_cast<double>(i) / iterations;
-    progress.update(from + (to - from) * done,
-                    fmt::format("profiling {}: iteration {}/{}", job.program().name, i, iterations));
+    progress.update(from + (to - from) * done, fmt::format("profiling {}: iteration {}/{}",
+                                                           job.program().name, i, iterations));
   });
   if (interrupted()) return fail(ErrorCode::interrupted, "interrupted while profiling");
   apply_timings(lowered->plan, executor.timings(), job.program());
@@ -121,9 +121,10 @@ void add_job_options(CLI::App& command, JobArguments& a) {
   command.add_option("--data-dir", a.data_dir, "folder of the data set's files");
   command.add_option("--seed", a.seed, "of initial weights, sample order and dropout")
       ->capture_default_str();
-  command.add_option("--learning-rate", a.learning_rate,
-                     "a number or a schedule in epochs: step:0.1,30,60  cosine:0.1  "
-                     "warmup:1+cosine:0.1")
+  command
+      .add_option("--learning-rate", a.learning_rate,
+                  "a number or a schedule in epochs: step:0.1,30,60  cosine:0.1  "
+                  "warmup:1+cosine:0.1")
       ->capture_default_str();
   command.add_option("--optimizer", a.optimizer, "sgd (momentum 0.9) or adamw")
       ->check(CLI::IsMember({"sgd", "adamw"}))
@@ -136,10 +137,12 @@ void add_job_options(CLI::App& command, JobArguments& a) {
 }
 
 void add_budget_options(CLI::App& command, BudgetArguments& a) {
-  command.add_option("--budget", a.device,
-                     "device bytes: 400MiB, 2GB, or a percentage of the unlimited peak such as 60%")
+  command
+      .add_option("--budget", a.device,
+                  "device bytes: 400MiB, 2GB, or a percentage of the unlimited peak such as 60%")
       ->capture_default_str();
-  command.add_option("--host-budget", a.host, "host bytes for what leaves the device (default: no limit)");
+  command.add_option("--host-budget", a.host,
+                     "host bytes for what leaves the device (default: no limit)");
   command.add_option("--planner", a.planner, "see `tidepool planners`")->capture_default_str();
 }
 
@@ -157,16 +160,19 @@ Result<Job> Job::make(const JobArguments& arguments) {
                                                   : AlgorithmPolicy::least_workspace;
   if (!arguments.link.empty()) {
     if (auto link = parse_bytes(arguments.link); !link || *link <= 0) {
-      return fail(ErrorCode::usage, fmt::format("--link '{}' is not a speed in bytes per second such "
-                                                "as 1GB", arguments.link));
+      return fail(ErrorCode::usage,
+                  fmt::format("--link '{}' is not a speed in bytes per second such "
+                              "as 1GB",
+                              arguments.link));
     }
   }
   auto data = load_data(arguments, **model, nn::Split::train);
   if (!data) return fail(data.error());
   job.data_ = std::move(*data);
   if (job.data_->size() < arguments.batch) {
-    return fail(ErrorCode::usage, fmt::format("--batch {} is more than the {} samples of {}",
-                                              arguments.batch, job.data_->size(), job.data_->name()));
+    return fail(ErrorCode::usage,
+                fmt::format("--batch {} is more than the {} samples of {}", arguments.batch,
+                            job.data_->size(), job.data_->name()));
   }
   auto rate = nn::parse_learning_rate(arguments.learning_rate);
   if (!rate) return fail(rate.error());
@@ -176,12 +182,12 @@ Result<Job> Job::make(const JobArguments& arguments) {
   job.graph_ = std::make_unique<nn::Graph>(std::move(*graph));
   nn::TrainingOptions& options = job.options_;
   options.batch = arguments.batch;
-  options.storage =
-      arguments.storage == "separate" ? nn::Storage::separate : nn::Storage::in_place;
+  options.storage = arguments.storage == "separate" ? nn::Storage::separate : nn::Storage::in_place;
   const bool adamw = arguments.optimizer == "adamw";
   options.optimizer = adamw ? nn::Optimizer::adamw : nn::Optimizer::sgd;
   if (adamw) options.weight_decay = 0.01F;
-  if (arguments.weight_decay >= 0) options.weight_decay = static_cast<float>(arguments.weight_decay);
+  if (arguments.weight_decay >= 0)
+    options.weight_decay = static_cast<float>(arguments.weight_decay);
   auto training = nn::build_training_program(*job.graph_, options, *job.kind_->kernels);
   if (!training) return fail(training.error());
   job.training_ = std::make_unique<nn::TrainingProgram>(std::move(*training));
@@ -241,7 +247,8 @@ bool Job::is_reference() const {
 }
 
 Result<Machine> Job::machine(Nanos reference) const {
-  // GTX 1080 Ti: 13.2 GB/s and 81.57 ms for a VGG16 iteration at batch 100 (models-machines.md).
+  // GTX 1080 Ti: 13.2 GB/s and 81.57 ms for a VGG16 iteration at batch 100 (SmartPool/AutoSwap,
+  // published).
   constexpr double kReferenceBandwidth = 13.2e9;
   constexpr double kReferenceSeconds = 81.57e-3;
   constexpr Nanos kLatency{50'000};  // waking a copy thread

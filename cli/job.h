@@ -59,7 +59,9 @@ class Job {
   [[nodiscard]] AlgorithmPolicy policy() const { return policy_; }
 
   /// Samples of an epoch that do not fill a batch are left out.
-  [[nodiscard]] std::int64_t iterations_per_epoch() const { return data_->size() / arguments_.batch; }
+  [[nodiscard]] std::int64_t iterations_per_epoch() const {
+    return data_->size() / arguments_.batch;
+  }
   /// A training of `iterations` in all that goes on at `first_iteration`.
   Result<std::unique_ptr<nn::TrainingRunner>> make_runner(std::int64_t iterations = 0,
                                                           std::int64_t first_iteration = 0) const;

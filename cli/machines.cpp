@@ -1,9 +1,9 @@
 // tidepool machines: presets to plan for, and the devices of this build.
 #include <fmt/format.h>
 
+#include "context.h"
 #include "cost/machine_json.h"
 #include "device_kind.h"
-#include "context.h"
 
 namespace tidepool::cli {
 namespace {
@@ -25,15 +25,17 @@ int list_machines(bool json) {
   }
   fmt::print("devices that run here:\n");
   for (const Json& d : devices) {
-    fmt::print("  {:10} {} ({})\n", d["name"].get<std::string>(), d["description"].get<std::string>(),
-               d["fingerprint"].get<std::string>());
+    fmt::print("  {:10} {} ({})\n", d["name"].get<std::string>(),
+               d["description"].get<std::string>(), d["fingerprint"].get<std::string>());
   }
   fmt::print("presets for `plan --machine`:\n");
   for (const Machine& m : machine_presets()) {
-    fmt::print("  {:10} {}: {:.2f} TFLOP/s, {:.0f} GB/s, {} memory, link {:.1f} GB/s out, {:.1f} GB/s in\n",
-               m.name, m.description, m.compute.peak_flops * 1e-12, m.compute.bandwidth * 1e-9,
-               format_bytes(m.device_memory), m.to_host.bytes_per_second * 1e-9,
-               m.to_device.bytes_per_second * 1e-9);
+    fmt::print(
+        "  {:10} {}: {:.2f} TFLOP/s, {:.0f} GB/s, {} memory, link {:.1f} GB/s out, {:.1f} GB/s "
+        "in\n",
+        m.name, m.description, m.compute.peak_flops * 1e-12, m.compute.bandwidth * 1e-9,
+        format_bytes(m.device_memory), m.to_host.bytes_per_second * 1e-9,
+        m.to_device.bytes_per_second * 1e-9);
   }
   return kOk;
 }
@@ -43,7 +45,8 @@ int list_machines(bool json) {
 void add_machines(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("machines", "list devices and machine presets");
   command->add_flag("--json", context.json, "one JSON object on stdout");
-  command->callback([&context] { context.run = [&context] { return list_machines(context.json); }; });
+  command->callback(
+      [&context] { context.run = [&context] { return list_machines(context.json); }; });
 }
 
 }  // namespace tidepool::cli

@@ -1,10 +1,9 @@
 // tidepool models: the model zoo.
-#include "nn/models/model.h"
-
 #include <fmt/format.h>
 
 #include "context.h"
 #include "ir/load_profile.h"
+#include "nn/models/model.h"
 #include "nn/training_program.h"
 
 namespace tidepool::cli {
@@ -23,20 +22,21 @@ int list_models(std::int64_t batch, bool json) {
     const AccessIndex index(training->program);
     const LoadProfile load = load_profile(training->program, index, kAlignment,
                                           least_workspace_algorithms(training->program));
-    rows.push_back({{"name", model.name},
-                    {"description", model.description},
-                    {"parameters", training->learnable_elements()},
-                    {"ops", training->program.ops.size()},
-                    {"unlimited_peak_bytes", load.peak},
-                    {"smallest_feasible_bytes", smallest_budget(training->program, kAlignment).bytes}});
+    rows.push_back(
+        {{"name", model.name},
+         {"description", model.description},
+         {"parameters", training->learnable_elements()},
+         {"ops", training->program.ops.size()},
+         {"unlimited_peak_bytes", load.peak},
+         {"smallest_feasible_bytes", smallest_budget(training->program, kAlignment).bytes}});
   }
   if (json) {
     print({{"schema", 1}, {"batch", batch}, {"models", std::move(rows)}});
     return kOk;
   }
   fmt::print("at batch {}, plain layouts:\n", batch);
-  fmt::print("{:15} {:>11} {:>5} {:>12} {:>12}  {}\n", "name", "parameters", "ops", "peak", "smallest",
-             "description");
+  fmt::print("{:15} {:>11} {:>5} {:>12} {:>12}  {}\n", "name", "parameters", "ops", "peak",
+             "smallest", "description");
   for (const Json& r : rows) {
     fmt::print("{:15} {:>11} {:>5} {:>12} {:>12}  {}\n", r["name"].get<std::string>(),
                r["parameters"].get<std::int64_t>(), r["ops"].get<std::int64_t>(),

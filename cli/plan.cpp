@@ -103,10 +103,11 @@ void print_decisions(const PlanFile& file) {
       kept_bytes += d["bytes"].get<Bytes>();
       continue;
     }
-    fmt::print("  {:9} {:28} {:>10}  after '{}' until '{}'{}: {}\n", d["decision"].get<std::string>(),
-               d["tensor"].get<std::string>(), format_bytes(d["bytes"].get<Bytes>()),
-               d["from"].get<std::string>(), d["to"].get<std::string>(),
-               d["wraps"].get<bool>() ? " of the next iteration" : "", d["reason"].get<std::string>());
+    fmt::print("  {:9} {:28} {:>10}  after '{}' until '{}'{}: {}\n",
+               d["decision"].get<std::string>(), d["tensor"].get<std::string>(),
+               format_bytes(d["bytes"].get<Bytes>()), d["from"].get<std::string>(),
+               d["to"].get<std::string>(), d["wraps"].get<bool>() ? " of the next iteration" : "",
+               d["reason"].get<std::string>());
   }
   fmt::print("  keep      the other {} gaps ({} in all): the load fits without moving them\n", kept,
              format_bytes(kept_bytes));
@@ -129,24 +130,25 @@ Result<int> plan(const PlanArguments& a, bool json) {
   FixedWorkload workload(subject->program);
   PlannerOptions options;
   options.seed = a.job.seed;
-  options.algorithms = a.job.algorithms == "fastest" ? AlgorithmPolicy::fastest
-                                                     : AlgorithmPolicy::least_workspace;
+  options.algorithms =
+      a.job.algorithms == "fastest" ? AlgorithmPolicy::fastest : AlgorithmPolicy::least_workspace;
   options.cancelled = interrupted;
   auto planned = make_plan(**planner, workload, subject->machine, *budget, options);
   if (!planned) return fail(planned.error());
   const Lowered& lowered = planned->lowered;
 
-  PlanFile file{subject->fingerprint, subject->program,       subject->machine,
-                budget->device,       budget->host,           lowered.iteration_time,
-                lowered.compute_time, lowered.strategy,       lowered.plan};
+  PlanFile file{subject->fingerprint, subject->program, subject->machine,
+                budget->device,       budget->host,     lowered.iteration_time,
+                lowered.compute_time, lowered.strategy, lowered.plan};
   if (!a.output.empty()) {
     if (auto written = write_file(a.output, to_json(file).dump(1) + "\n"); !written) {
       return fail(written.error());
     }
   }
-  const double overhead = static_cast<double>(lowered.iteration_time.count()) /
-                              static_cast<double>(std::max<Nanos::rep>(1, lowered.compute_time.count())) -
-                          1;
+  const double overhead =
+      static_cast<double>(lowered.iteration_time.count()) /
+          static_cast<double>(std::max<Nanos::rep>(1, lowered.compute_time.count())) -
+      1;
   const Bytes peak = unlimited_peak(file.program, file.machine.alignment);
   if (json) {
     Json passes = Json::object();
@@ -198,8 +200,9 @@ void add_plan(CLI::App& app, Context& context) {
   add_job_options(*command, arguments->job);
   command->get_option("model")->required(false);
   add_budget_options(*command, arguments->budget);
-  command->add_option("--machine", arguments->machine,
-                      "plan for a preset (see `tidepool machines`) instead of measuring this device");
+  command->add_option(
+      "--machine", arguments->machine,
+      "plan for a preset (see `tidepool machines`) instead of measuring this device");
   command->add_option("--profile", arguments->profile, "plan from a profile file");
   command->add_option("-o,--output", arguments->output, "write the plan to this file");
   command->add_flag("--explain", arguments->explain, "say for each decision why");

@@ -30,7 +30,8 @@ void print_slowest(const Program& program, AlgorithmPolicy policy) {
     std::string others;
     for (const Algorithm& a : op.algorithms) {
       if (op.algorithms.size() > 1) {
-        others += fmt::format("  {} {} ({})", a.name, format_time(a.time), format_bytes(a.workspace));
+        others +=
+            fmt::format("  {} {} ({})", a.name, format_time(a.time), format_bytes(a.workspace));
       }
     }
     fmt::print("  {:>10}  {:32}{}\n", format_time(times[i].first), op.name, others);
@@ -57,10 +58,11 @@ Result<int> profile(const ProfileArguments& a, bool json) {
     return kOk;
   }
   fmt::print("{} on {}\n", result.program.name, result.fingerprint);
-  fmt::print("  {} ops, {} an iteration ({} algorithms); link {:.0f} MB/s each way; unlimited peak {}\n",
-             result.program.ops.size(), format_time(compute_time(result.program, job->policy())),
-             a.job.algorithms, result.machine.to_host.bytes_per_second * 1e-6,
-             format_bytes(unlimited_peak(result.program, result.machine.alignment)));
+  fmt::print(
+      "  {} ops, {} an iteration ({} algorithms); link {:.0f} MB/s each way; unlimited peak {}\n",
+      result.program.ops.size(), format_time(compute_time(result.program, job->policy())),
+      a.job.algorithms, result.machine.to_host.bytes_per_second * 1e-6,
+      format_bytes(unlimited_peak(result.program, result.machine.alignment)));
   print_slowest(result.program, job->policy());
   if (!a.output.empty()) fmt::print("  saved {}\n", a.output);
   return kOk;
@@ -72,7 +74,8 @@ void add_profile(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<ProfileArguments>();
   CLI::App* command = app.add_subcommand("profile", "measure the ops of a model on a device");
   add_job_options(*command, arguments->job);
-  command->add_option("--iterations", arguments->iterations, "iterations measured (medians are kept)")
+  command
+      ->add_option("--iterations", arguments->iterations, "iterations measured (medians are kept)")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command->add_option("-o,--output", arguments->output, "write the profile to this file");

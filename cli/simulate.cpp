@@ -13,15 +13,17 @@ namespace {
 int run_simulate(const std::string& path, int iterations, bool json) {
   const auto file = load_plan(path);
   if (!file) return report(file.error(), json);
-  if (auto proof = check(file->program, file->plan, {file->device_budget, file->host_budget}); !proof) {
+  if (auto proof = check(file->program, file->plan, {file->device_budget, file->host_budget});
+      !proof) {
     Error error = proof.error();
     error.message = fmt::format("{}: {}", path, error.message);
     return report(error, json);
   }
   const Simulation s = simulate(file->program, file->plan, file->machine, iterations);
-  const double overhead = static_cast<double>(s.iteration_time.count()) /
-                              static_cast<double>(std::max<Nanos::rep>(1, file->compute_time.count())) -
-                          1;
+  const double overhead =
+      static_cast<double>(s.iteration_time.count()) /
+          static_cast<double>(std::max<Nanos::rep>(1, file->compute_time.count())) -
+      1;
   if (json) {
     Json ends = Json::array();
     for (const Nanos end : s.iteration_end) ends.push_back(to_ms(end));

@@ -26,8 +26,7 @@ struct TrainArguments {
 bool identical(const Program& program, const nn::TrainingRunner& a, const nn::TrainingRunner& b) {
   const auto& x = a.losses();
   const auto& y = b.losses();
-  if (x.size() != y.size() ||
-      std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) != 0) {
+  if (x.size() != y.size() || std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) != 0) {
     return false;
   }
   for (std::size_t t = 0; t < program.tensors.size(); ++t) {
@@ -132,9 +131,10 @@ void print_text(const Outcome& o) {
   fmt::print("  budget     {} ({} of the unlimited peak, {})\n", format_bytes(o.budget.device),
              percent(static_cast<double>(o.budget.device) / static_cast<double>(o.unlimited_peak)),
              format_bytes(o.unlimited_peak));
-  fmt::print("  plan       {}: {} tensors swapped, {} out and in an iteration; made in {}, proved in {}\n",
-             o.planner, swaps.tensors, format_bytes(swaps.bytes), format_time(o.planned.plan_time),
-             format_time(o.planned.check_time));
+  fmt::print(
+      "  plan       {}: {} tensors swapped, {} out and in an iteration; made in {}, proved in {}\n",
+      o.planner, swaps.tensors, format_bytes(swaps.bytes), format_time(o.planned.plan_time),
+      format_time(o.planned.check_time));
   for (const std::string& note : o.planned.notes) fmt::print("             {}\n", note);
   if (lowered.streaming) fmt::print("             streaming: only the running op's tensors stay\n");
   fmt::print("  memory     highest byte used {}, host {}\n", format_bytes(o.arena_peak),
@@ -179,9 +179,10 @@ Result<int> train(const TrainArguments& arguments, bool json) {
   const auto block_of = [&](std::int64_t done) { return std::min(kBlock, total - done); };
   const auto tell = [&](double offset, const char* which) {
     return [&progress, total, offset, which](std::int64_t i, Nanos time) {
-      const double done = (static_cast<double>(i + 1) + offset) / (2.0 * static_cast<double>(total));
-      progress.update(std::min(done, 1.0), fmt::format("{}: iteration {}/{}, {}", which, i + 1, total,
-                                                       format_time(time)));
+      const double done =
+          (static_cast<double>(i + 1) + offset) / (2.0 * static_cast<double>(total));
+      progress.update(std::min(done, 1.0), fmt::format("{}: iteration {}/{}, {}", which, i + 1,
+                                                       total, format_time(time)));
     };
   };
 
@@ -229,8 +230,9 @@ Result<int> train(const TrainArguments& arguments, bool json) {
   budgeted.executor().enter();
   std::int64_t done = 0;
   while (done < total && !interrupted()) {
-    done += budgeted.run(block_of(done), tell(static_cast<double>(unlimited_done), "inside the budget"))
-                .iterations;
+    done +=
+        budgeted.run(block_of(done), tell(static_cast<double>(unlimited_done), "inside the budget"))
+            .iterations;
     if (interrupted() || unlimited_done >= total) continue;
     unlimited_done +=
         unlimited.run(block_of(unlimited_done), tell(static_cast<double>(done), "without a budget"))

@@ -30,8 +30,8 @@ constexpr std::string_view kExpected =
 /// Splits "1.5GiB" into its number and the rest. NaN when no finite non-negative number starts it.
 std::pair<double, std::string_view> split_number(std::string_view text) {
   double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value,
-                                            std::chars_format::fixed);
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
   if (error != std::errc{} || value < 0 || !std::isfinite(value)) return {std::nan(""), text};
   std::string_view rest = text.substr(static_cast<std::size_t>(end - text.data()));
   while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
@@ -46,7 +46,8 @@ Result<Bytes> parse_bytes(std::string_view text) {
     for (const auto& [name, factor] : kUnits) {
       if (unit != name) continue;
       const double bytes = value * factor;
-      if (bytes >= 0x1p62) return fail(ErrorCode::usage, fmt::format("size '{}' is too large", text));
+      if (bytes >= 0x1p62)
+        return fail(ErrorCode::usage, fmt::format("size '{}' is too large", text));
       return static_cast<Bytes>(bytes);
     }
   }
@@ -69,8 +70,8 @@ Result<SizeOrPercent> parse_size_or_percent(std::string_view text) {
   }
   auto bytes = parse_bytes(text);
   if (!bytes) {
-    return fail(ErrorCode::usage,
-                fmt::format("'{}' is not a size; {}, or a percentage such as 60%", text, kExpected));
+    return fail(ErrorCode::usage, fmt::format("'{}' is not a size; {}, or a percentage such as 60%",
+                                              text, kExpected));
   }
   return SizeOrPercent{*bytes, -1};
 }

@@ -26,8 +26,8 @@ Result<Bytes> parse_bytes(std::string_view text);
 
 /// A size given by a user: absolute, or a percentage of a base only known later.
 struct SizeOrPercent {
-  Bytes bytes = 0;       ///< used when percent < 0
-  double percent = -1;   ///< used when >= 0
+  Bytes bytes = 0;      ///< used when percent < 0
+  double percent = -1;  ///< used when >= 0
   [[nodiscard]] Bytes resolve(Bytes base) const;
 };
 

@@ -1,7 +1,7 @@
 #include "base/json.h"
 
-#include <fmt/format.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,8 +37,9 @@ std::string readable(std::string_view pointer) {
 }
 
 std::string abbreviated(const Json& value) {
-  std::string text = value.is_structured() ? std::string(value.type_name())
-                                           : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = value.is_structured()
+                         ? std::string(value.type_name())
+                         : value.dump(-1, ' ', false, Json::error_handler_t::replace);
   constexpr std::size_t kMost = 40;
   if (text.size() <= kMost) return text;
   std::size_t end = kMost - 3;
@@ -265,8 +266,8 @@ Result<Json> parse(std::string_view text, std::string_view file) {
                             ? std::string_view()
                             : what.substr(quote + 1, what.rfind('\'') - quote - 1);
     const std::size_t at = number.empty() ? 0 : text.find(number);
-    return fail(ErrorCode::bad_input, fmt::format("{}:{}: not valid JSON: number out of range: {}", file,
-                                                  line_before(at), number));
+    return fail(ErrorCode::bad_input, fmt::format("{}:{}: not valid JSON: number out of range: {}",
+                                                  file, line_before(at), number));
   }
 }
 
@@ -282,7 +283,8 @@ Error field_error(std::string_view text, std::string_view file, const JsonFieldE
 Result<std::string> read_file(const std::string& path) {
   std::FILE* file = std::fopen(path.c_str(), "rb");
   if (file == nullptr) {
-    return fail(ErrorCode::bad_input, fmt::format("{}: cannot open: {}", path, std::strerror(errno)));
+    return fail(ErrorCode::bad_input,
+                fmt::format("{}: cannot open: {}", path, std::strerror(errno)));
   }
   std::string content;
   char buffer[1 << 16];
@@ -292,7 +294,8 @@ Result<std::string> read_file(const std::string& path) {
   const int reason = errno;
   std::fclose(file);
   if (failed) {
-    return fail(ErrorCode::bad_input, fmt::format("{}: cannot read: {}", path, std::strerror(reason)));
+    return fail(ErrorCode::bad_input,
+                fmt::format("{}: cannot read: {}", path, std::strerror(reason)));
   }
   return content;
 }
@@ -302,15 +305,15 @@ Result<void> write_file(const std::string& path, std::string_view content) {
   struct stat existing {};
   const bool in_place = ::stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode) &&
                         !S_ISDIR(existing.st_mode);
-  const std::string temporary =
-      in_place ? path : fmt::format("{}.{}.tmp", path, ::getpid());
+  const std::string temporary = in_place ? path : fmt::format("{}.{}.tmp", path, ::getpid());
   const auto give_up = [&](const char* what) -> Result<void> {
     const int reason = errno;
     if (!in_place) ::unlink(temporary.c_str());
     return fail(ErrorCode::runtime,
                 fmt::format("{}: cannot {}: {}", path, what, std::strerror(reason)));
   };
-  const int file = ::open(temporary.c_str(), O_WRONLY | O_CLOEXEC | (in_place ? 0 : O_CREAT | O_TRUNC), 0644);
+  const int file =
+      ::open(temporary.c_str(), O_WRONLY | O_CLOEXEC | (in_place ? 0 : O_CREAT | O_TRUNC), 0644);
   if (file < 0) return give_up("create");
   while (!content.empty()) {
     const ssize_t written = ::write(file, content.data(), content.size());
@@ -330,7 +333,8 @@ Result<void> write_file(const std::string& path, std::string_view content) {
     return give_up("write");
   }
   if (::close(file) != 0) return give_up("write");
-  if (!in_place && std::rename(temporary.c_str(), path.c_str()) != 0) return give_up("rename into place");
+  if (!in_place && std::rename(temporary.c_str(), path.c_str()) != 0)
+    return give_up("rename into place");
   return {};
 }
 

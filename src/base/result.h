@@ -23,8 +23,8 @@ enum class ErrorCode : int {
 struct Error {
   ErrorCode code = ErrorCode::runtime;
   std::string message;
-  /// With `infeasible`: a budget, in bytes, that would have worked, the smallest known: of the device
-  /// unless the message speaks of the host.
+  /// With `infeasible`: a budget, in bytes, that would have worked, the smallest known: of the
+  /// device unless the message speaks of the host.
   std::optional<std::int64_t> smallest_feasible;
 };
 

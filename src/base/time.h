@@ -11,7 +11,11 @@ using Nanos = std::chrono::nanoseconds;
 
 constexpr double to_ms(Nanos t) { return static_cast<double>(t.count()) * 1e-6; }
 constexpr double to_seconds(Nanos t) { return static_cast<double>(t.count()) * 1e-9; }
-constexpr Nanos from_seconds(double s) { return Nanos{static_cast<Nanos::rep>(s * 1e9 + 0.5)}; }
+/// Rounded to the nearest; for durations, which are not negative.
+constexpr Nanos from_seconds(double s) {
+  return Nanos{
+      static_cast<Nanos::rep>(s * 1e9 + 0.5)};  // NOLINT(bugprone-incorrect-roundings): constexpr
+}
 
 /// For people: "81.57 ms", "12.3 us", "2.10 s".
 std::string format_time(Nanos t);

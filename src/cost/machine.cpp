@@ -9,11 +9,12 @@
 namespace tidepool {
 namespace {
 
-// Link and memory figures: models-machines.md. gtx1080ti's links are the measured coefficients
-// 0.0756 ns/B + 47.2 us (out) and 0.0823 ns/B + 9.7 us (in). The h200 figures are not measured yet.
-// Efficiency: calibrated on two published iteration times of gtx1080ti at batch 100, VGG16 (70.9 ms
-// with SmartPool's predecessor pool: 122 ms / 1.72) and ResNet101 (1048 ms: 2086 ms / 1.99); the
-// same curve is used for the other machines until they are measured.
+// Peak, bandwidth, link and memory figures are the makers' and, for links, published measurements:
+// gtx1080ti's are 0.0756 ns/B + 47.2 us out and 0.0823 ns/B + 9.7 us in (SmartPool/AutoSwap's
+// machine). The h200's link is not measured yet.
+// Efficiency: chosen by hand for gtx1080ti. With it VGG16 at batch 100 takes 73.8 ms (published,
+// with a memory pool: 70.9) and ResNet101 1343 ms (published: 1048). The same curve serves the
+// other machines until they are measured.
 constexpr double kMaxEfficiency = 0.70;
 constexpr double kHalfFlops = 2.0e9;
 
@@ -53,8 +54,7 @@ Nanos ComputeModel::time(double flops, Bytes traffic) const {
 std::span<const Machine> machine_presets() {
   static const std::array<Machine, 4> presets{
       preset("gtx1080ti", "NVIDIA GTX 1080 Ti, PCIe 3 x16", 11.34, 360,
-             Link{1e9 / 0.0756, Nanos{47'200}}, Link{1e9 / 0.0823, Nanos{9'700}},
-             11'000'000'000),
+             Link{1e9 / 0.0756, Nanos{47'200}}, Link{1e9 / 0.0823, Nanos{9'700}}, 11'000'000'000),
       preset("rtx2080ti", "NVIDIA RTX 2080 Ti, PCIe 3 x16", 13.45, 490, link(13, 10),
              link(12.5, 10), static_cast<Bytes>(10.3 * 0x1p30)),
       preset("k40", "NVIDIA Tesla K40", 4.29, 200, link(10.05, 0), link(10.04, 0),
@@ -71,8 +71,9 @@ Result<Machine> find_machine(std::string_view name) {
     if (m.name == name) return m;
     names.push_back(m.name);
   }
-  return fail(ErrorCode::usage, fmt::format("unknown machine '{}'; known: {} (see `tidepool machines`)",
-                                            name, fmt::join(names, ", ")));
+  return fail(ErrorCode::usage,
+              fmt::format("unknown machine '{}'; known: {} (see `tidepool machines`)", name,
+                          fmt::join(names, ", ")));
 }
 
 void apply_cost_model(const Machine& machine, Program& program) {

@@ -19,7 +19,7 @@ struct Link {
 };
 
 /// Op time = max(flops / (efficiency * peak_flops), traffic / bandwidth) + launch, where
-/// efficiency = max_efficiency * flops / (flops + half_flops)  (models-machines.md).
+/// efficiency = max_efficiency * flops / (flops + half_flops).
 struct ComputeModel {
   double peak_flops = 0;  ///< 0: the machine has no compute model, times must be measured
   double bandwidth = 0;   ///< usable device bytes per second
@@ -40,7 +40,7 @@ struct Machine {
   ComputeModel compute;
 };
 
-/// The presets of models-machines.md, in its order.
+/// GPUs whose figures are published or measured; constants and their sources are in machine.cpp.
 std::span<const Machine> machine_presets();
 Result<Machine> find_machine(std::string_view name);
 

@@ -53,9 +53,9 @@ class DeviceError : public std::runtime_error {
 };
 
 struct DeviceConfig {
-  Bytes device_bytes = 0;            ///< size of the device arena
-  Bytes host_bytes = 0;              ///< size of the host arena
-  std::vector<StreamKind> streams;   ///< stream i of the device is of kind streams[i]
+  Bytes device_bytes = 0;           ///< size of the device arena
+  Bytes host_bytes = 0;             ///< size of the host arena
+  std::vector<StreamKind> streams;  ///< stream i of the device is of kind streams[i]
 };
 
 class Device {

@@ -19,7 +19,8 @@ AccessIndex::AccessIndex(const Program& program) {
     const Op& op = program.ops[static_cast<std::size_t>(id)];
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(op.accesses.size()); ++i) {
       const Access& access = op.accesses[static_cast<std::size_t>(i)];
-      by_tensor[static_cast<std::size_t>(access.tensor)].push_back({id, i, access.mode, kNone, kNone});
+      by_tensor[static_cast<std::size_t>(access.tensor)].push_back(
+          {id, i, access.mode, kNone, kNone});
     }
   }
   for (std::size_t t = 0; t < tensors; ++t) {
@@ -34,10 +35,10 @@ AccessIndex::AccessIndex(const Program& program) {
     }
     const auto add_gap = [&](const TensorAccess& from, const TensorAccess& to, bool wraps) {
       const auto& ops = program.ops;
-      gaps_.push_back({static_cast<TensorId>(t), from.op, to.op, wraps,
-                       gap_kind(ops[static_cast<std::size_t>(from.op)],
-                                ops[static_cast<std::size_t>(to.op)]),
-                       from.version_written != kNone ? from.version_written : from.version_read});
+      gaps_.push_back(
+          {static_cast<TensorId>(t), from.op, to.op, wraps,
+           gap_kind(ops[static_cast<std::size_t>(from.op)], ops[static_cast<std::size_t>(to.op)]),
+           from.version_written != kNone ? from.version_written : from.version_read});
     };
     for (std::size_t i = 0; i + 1 < list.size(); ++i) add_gap(list[i], list[i + 1], false);
     if (program.tensors[t].persistent && !list.empty()) add_gap(list.back(), list.front(), true);

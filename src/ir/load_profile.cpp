@@ -35,7 +35,8 @@ LoadProfile load_profile(const Program& program, const AccessIndex& index, Bytes
     live += change[i];
     const Op& op = program.ops[i];
     profile.at_op[i] =
-        live + align_up(op.algorithms[static_cast<std::size_t>(algorithms[i])].workspace, alignment);
+        live +
+        align_up(op.algorithms[static_cast<std::size_t>(algorithms[i])].workspace, alignment);
     if (profile.at_op[i] > profile.peak) {
       profile.peak = profile.at_op[i];
       profile.peak_op = static_cast<OpId>(i);

@@ -11,7 +11,8 @@ Result<void> validate_names(const Program& program) {
   std::unordered_set<std::string> names;
   for (const Tensor& t : program.tensors) {
     if (t.name.empty() || !names.insert(t.name).second) {
-      return fail(ErrorCode::bad_input, fmt::format("tensor name '{}' is empty or used twice", t.name));
+      return fail(ErrorCode::bad_input,
+                  fmt::format("tensor name '{}' is empty or used twice", t.name));
     }
     if (t.bytes <= 0) {
       return fail(ErrorCode::bad_input, fmt::format("tensor '{}' has {} bytes", t.name, t.bytes));
@@ -20,7 +21,8 @@ Result<void> validate_names(const Program& program) {
   names.clear();
   for (const Op& op : program.ops) {
     if (op.name.empty() || !names.insert(op.name).second) {
-      return fail(ErrorCode::bad_input, fmt::format("op name '{}' is empty or used twice", op.name));
+      return fail(ErrorCode::bad_input,
+                  fmt::format("op name '{}' is empty or used twice", op.name));
     }
   }
   return {};
@@ -59,7 +61,8 @@ Result<void> validate_op(const Program& program, OpId id, std::vector<OpId>& see
   if (changes_persistent && changes_other) {
     return bad("updates persistent state and writes other tensors; make them two ops");
   }
-  if (changes_persistent && op.recomputable) return bad("updates persistent state, so it cannot be recomputable");
+  if (changes_persistent && op.recomputable)
+    return bad("updates persistent state, so it cannot be recomputable");
   return {};
 }
 
@@ -110,21 +113,30 @@ int fastest_algorithm(const Op& op) {
 
 const char* to_string(TensorKind kind) {
   switch (kind) {
-    case TensorKind::input: return "input";
-    case TensorKind::weight: return "weight";
-    case TensorKind::optimizer_state: return "optimizer_state";
-    case TensorKind::activation: return "activation";
-    case TensorKind::gradient: return "gradient";
-    case TensorKind::workspace: return "workspace";
+    case TensorKind::input:
+      return "input";
+    case TensorKind::weight:
+      return "weight";
+    case TensorKind::optimizer_state:
+      return "optimizer_state";
+    case TensorKind::activation:
+      return "activation";
+    case TensorKind::gradient:
+      return "gradient";
+    case TensorKind::workspace:
+      return "workspace";
   }
   return "?";
 }
 
 const char* to_string(AccessMode mode) {
   switch (mode) {
-    case AccessMode::read: return "read";
-    case AccessMode::write: return "write";
-    case AccessMode::update: return "update";
+    case AccessMode::read:
+      return "read";
+    case AccessMode::write:
+      return "write";
+    case AccessMode::update:
+      return "update";
   }
   return "?";
 }

@@ -14,7 +14,8 @@ constexpr std::size_t kLengthBytes = 8;
 constexpr std::size_t kCheckBytes = 4;
 
 void put_little_endian(std::string& to, std::uint64_t value, std::size_t bytes) {
-  for (std::size_t i = 0; i < bytes; ++i) to.push_back(static_cast<char>((value >> (8 * i)) & 0xff));
+  for (std::size_t i = 0; i < bytes; ++i)
+    to.push_back(static_cast<char>((value >> (8 * i)) & 0xff));
 }
 
 std::uint64_t get_little_endian(std::string_view from, std::size_t bytes) {
@@ -55,7 +56,8 @@ Header read_header(const JsonCursor& json) {
   const JsonCursor tensors = json["tensors"];
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     header.checkpoint.tensors.push_back({tensors.at(i)["name"].text(), {}});
-    header.bytes.push_back(static_cast<std::uint64_t>(tensors.at(i)["bytes"].integer(0, kMostBytes)));
+    header.bytes.push_back(
+        static_cast<std::uint64_t>(tensors.at(i)["bytes"].integer(0, kMostBytes)));
   }
   return header;
 }

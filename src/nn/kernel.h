@@ -1,5 +1,5 @@
 // Kernel: runs one OpDesc on one kind of device. Kernels are looked up in an ordered list per
-// device whose last entry is the plain reference kernel (oneDNN's scheme; STYLE.md 8).
+// device whose last entry is the plain reference kernel (oneDNN's scheme).
 #pragma once
 
 #include <memory>

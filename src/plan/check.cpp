@@ -65,7 +65,9 @@ class Checker {
     const Instruction& x = schedule.instructions[i];
     std::string what;
     switch (x.kind) {
-      case InstructionKind::op: what = fmt::format("op '{}'", program_.ops[at(x.op)].name); break;
+      case InstructionKind::op:
+        what = fmt::format("op '{}'", program_.ops[at(x.op)].name);
+        break;
       case InstructionKind::copy: {
         const Placement& from = plan_.placements[at(x.from)];
         const Placement& to = plan_.placements[at(x.to)];
@@ -103,7 +105,8 @@ class Checker {
       if (!valid_index(p.tensor, program_.tensors)) {
         refute(1, "placement {} names tensor {} of {}", i, p.tensor, program_.tensors.size());
       }
-      if (p.space != kHostSpace && p.space != 0) refute(1, "placement {} is in space {}", i, p.space);
+      if (p.space != kHostSpace && p.space != 0)
+        refute(1, "placement {} is in space {}", i, p.space);
       if (p.bytes != program_.tensors[at(p.tensor)].bytes) {
         refute(1, "placement {} of {} has {} B, the tensor {} B", i, tensor_name(p.tensor), p.bytes,
                program_.tensors[at(p.tensor)].bytes);
@@ -135,23 +138,27 @@ class Checker {
   static void check_segments(std::string_view part, const Schedule& schedule) {
     std::int32_t next = 0;
     for (const Segment& s : schedule.segments) {
-      if (s.first != next || s.count < 0) refute(0, "segments of {} do not cover the list in order", part);
+      if (s.first != next || s.count < 0)
+        refute(0, "segments of {} do not cover the list in order", part);
       if (s.repeat != 1) refute(0, "{} repeats a segment; rounds are not proved yet", part);
       next += s.count;
     }
     if (at(next) != schedule.instructions.size()) {
-      refute(0, "segments of {} cover {} of {} instructions", part, next, schedule.instructions.size());
+      refute(0, "segments of {} cover {} of {} instructions", part, next,
+             schedule.instructions.size());
     }
   }
 
-  void check_stream(std::string_view part, std::size_t i, const Instruction& x, StreamKind kind) const {
+  void check_stream(std::string_view part, std::size_t i, const Instruction& x,
+                    StreamKind kind) const {
     if (plan_.streams[at(x.stream)].kind != kind) {
       refute(0, "{}[{}] is on stream {}, which is of another kind", part, i, x.stream);
     }
   }
 
   void check_fields(std::string_view part, std::size_t i, const Instruction& x) const {
-    if (!valid_index(x.stream, plan_.streams)) refute(0, "{}[{}] names stream {}", part, i, x.stream);
+    if (!valid_index(x.stream, plan_.streams))
+      refute(0, "{}[{}] names stream {}", part, i, x.stream);
     if (x.kind == InstructionKind::op) {
       check_op(part, i, x);
       return;
@@ -165,7 +172,8 @@ class Checker {
     }
     const Placement& p = plan_.placements[at(has_from ? x.from : x.to)];
     if (x.bytes != p.bytes) {
-      refute(3, "{}[{}] moves {} of the {} B of {}", part, i, x.bytes, p.bytes, tensor_name(p.tensor));
+      refute(3, "{}[{}] moves {} of the {} B of {}", part, i, x.bytes, p.bytes,
+             tensor_name(p.tensor));
     }
     if (x.kind == InstructionKind::copy) {
       check_stream(part, i, x, StreamKind::copy);
@@ -185,7 +193,8 @@ class Checker {
     if (x.guard != kNone || op.guard != kNone) {
       refute(0, "{}[{}] (op '{}') has a guard; guards are not proved yet", part, i, op.name);
     }
-    if (x.round != 0) refute(0, "{}[{}] is of round {}; rounds are not proved yet", part, i, x.round);
+    if (x.round != 0)
+      refute(0, "{}[{}] is of round {}; rounds are not proved yet", part, i, x.round);
     if (!valid_index(x.algorithm, op.algorithms)) {
       refute(1, "{}[{}]: op '{}' has no algorithm {}", part, i, op.name, x.algorithm);
     }
@@ -220,7 +229,8 @@ class Checker {
     }
   }
 
-  void check_waits(std::string_view part, const Schedule& schedule, std::size_t i, bool cyclic) const {
+  void check_waits(std::string_view part, const Schedule& schedule, std::size_t i,
+                   bool cyclic) const {
     const Instruction& x = schedule.instructions[i];
     std::vector<char> seen(plan_.streams.size(), 0);
     for (const Wait& w : x.waits) {
@@ -232,7 +242,8 @@ class Checker {
       }
       seen[at(w.stream)] = 1;
       if (schedule.instructions[at(w.index)].stream != w.stream) {
-        refute(0, "{}[{}] waits for instruction {}, which is not on stream {}", part, i, w.index, w.stream);
+        refute(0, "{}[{}] waits for instruction {}, which is not on stream {}", part, i, w.index,
+               w.stream);
       }
       const bool backwards = w.iteration == 0 ? at(w.index) < i : (w.iteration == -1 && cyclic);
       if (!backwards) {
@@ -258,7 +269,8 @@ class Checker {
         out.push_back(touch(x.operands[k], mode != AccessMode::write, mode != AccessMode::read));
       }
       if (x.workspace_bytes > 0) {
-        out.push_back({0, x.workspace_offset, x.workspace_offset + x.workspace_bytes, false, true, kNone});
+        out.push_back(
+            {0, x.workspace_offset, x.workspace_offset + x.workspace_bytes, false, true, kNone});
       }
     } else {
       if (x.kind != InstructionKind::load) out.push_back(touch(x.from, true, false));
@@ -345,8 +357,8 @@ class Checker {
     }
   }
 
-  void check_touch(std::string_view part, const Schedule& schedule, Cells& cells, const Touch& touch,
-                   const Event& event, const Clock& clock) const {
+  void check_touch(std::string_view part, const Schedule& schedule, Cells& cells,
+                   const Touch& touch, const Event& event, const Clock& clock) const {
     cut(cells, touch.begin, touch.end);
     const auto ordered = [&](const Event& earlier) {
       return earlier.index < 0 || earlier.index == event.index ||
@@ -354,13 +366,14 @@ class Checker {
     };
     const std::size_t n = schedule.instructions.size();
     const auto race = [&](const Event& earlier, Bytes byte) {
-      refute(2, "{} and {}{} both use {} byte {}, one of them writes, and nothing orders them",
-             describe(part, schedule, static_cast<std::size_t>(earlier.index) % n),
-             describe(part, schedule, static_cast<std::size_t>(event.index) % n),
-             static_cast<std::size_t>(earlier.index) / n == static_cast<std::size_t>(event.index) / n
-                 ? ""
-                 : " of the next iteration",
-             touch.space == kHostSpace ? "host" : "device", byte);
+      refute(
+          2, "{} and {}{} both use {} byte {}, one of them writes, and nothing orders them",
+          describe(part, schedule, static_cast<std::size_t>(earlier.index) % n),
+          describe(part, schedule, static_cast<std::size_t>(event.index) % n),
+          static_cast<std::size_t>(earlier.index) / n == static_cast<std::size_t>(event.index) / n
+              ? ""
+              : " of the next iteration",
+          touch.space == kHostSpace ? "host" : "device", byte);
     };
     for (auto it = cells.find(touch.begin); it != cells.end() && it->first < touch.end; ++it) {
       Cell& cell = it->second;
@@ -416,7 +429,8 @@ class Checker {
     }
     for (const Schedule* s : {&plan_.entry, &plan_.exit}) {
       for (const Instruction& x : s->instructions) {
-        if (x.kind == InstructionKind::op) refute(5, "entry or exit runs op '{}'", program_.ops[at(x.op)].name);
+        if (x.kind == InstructionKind::op)
+          refute(5, "entry or exit runs op '{}'", program_.ops[at(x.op)].name);
       }
     }
   }
@@ -432,7 +446,8 @@ class Checker {
   Value starting_value(TensorId t) { return value_of({-1, t}); }
 
   /// The values an op writes, from those it reads.
-  Value written_value(OpId op, std::size_t operand, int iteration, const std::vector<Value>& reads) {
+  Value written_value(OpId op, std::size_t operand, int iteration,
+                      const std::vector<Value>& reads) {
     std::vector<std::int64_t> key{op, algorithm_[at(op)], static_cast<std::int64_t>(operand),
                                   program_.ops[at(op)].random ? iteration : -1};
     key.insert(key.end(), reads.begin(), reads.end());
@@ -487,12 +502,14 @@ class Checker {
     for (const auto& [key, v] : values_) {
       if (v != value) continue;
       if (key[0] < 0) {
-        return fmt::format("the starting value of '{}'", program_.tensors[at(static_cast<std::int32_t>(key[1]))].name);
+        return fmt::format("the starting value of '{}'",
+                           program_.tensors[at(static_cast<std::int32_t>(key[1]))].name);
       }
       const Op& op = program_.ops[at(static_cast<std::int32_t>(key[0]))];
-      return fmt::format("what op '{}' wrote to '{}'{}", op.name,
-                         program_.tensors[at(op.accesses[static_cast<std::size_t>(key[2])].tensor)].name,
-                         " (perhaps another version or iteration)");
+      return fmt::format(
+          "what op '{}' wrote to '{}'{}", op.name,
+          program_.tensors[at(op.accesses[static_cast<std::size_t>(key[2])].tensor)].name,
+          " (perhaps another version or iteration)");
     }
     return "an unknown value";
   }
@@ -543,9 +560,11 @@ class Checker {
       ++count[at(plan_.placements[at(id)].tensor)];
     }
     for (const TensorId t : persistent) {
-      if (count[at(t)] != 1) refute(4, "{} lies {} times on the boundary", tensor_name(t), count[at(t)]);
+      if (count[at(t)] != 1)
+        refute(4, "{} lies {} times on the boundary", tensor_name(t), count[at(t)]);
     }
-    if (plan_.boundary.size() != persistent.size()) refute(4, "a tensor on the boundary is not persistent");
+    if (plan_.boundary.size() != persistent.size())
+      refute(4, "a tensor on the boundary is not persistent");
   }
 
   Memory state_only(const std::vector<Value>& now) const {
@@ -557,7 +576,8 @@ class Checker {
     return memory;
   }
 
-  void copy_value(std::string_view part, const Schedule& schedule, std::size_t i, Memory& memory) const {
+  void copy_value(std::string_view part, const Schedule& schedule, std::size_t i,
+                  Memory& memory) const {
     const Instruction& x = schedule.instructions[i];
     const Touch from = touch(x.from, true, false);
     const auto value = get(memory, from);
@@ -632,7 +652,8 @@ class Checker {
       }
       // What the op overwrites, workspace included, is gone even where it was not read.
       if (x.workspace_bytes > 0) {
-        put(memory, {0, x.workspace_offset, x.workspace_offset + x.workspace_bytes, false, true, kNone},
+        put(memory,
+            {0, x.workspace_offset, x.workspace_offset + x.workspace_bytes, false, true, kNone},
             -2);
       }
       for (std::size_t k = 0; k < x.operands.size(); ++k) {

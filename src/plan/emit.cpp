@@ -102,13 +102,15 @@ class Emitter {
 
       Instruction in;
       in.stream = in_.streams.in;
-      push(plan_.entry, host_call(InstructionKind::load, staged), last(plan_.entry, in_.streams.in));
+      push(plan_.entry, host_call(InstructionKind::load, staged),
+           last(plan_.entry, in_.streams.in));
       push(plan_.entry, copy(in, staged, id), last(plan_.entry, in_.streams.host));
 
       Instruction out;
       out.stream = in_.streams.out;
       push(plan_.exit, copy(out, id, staged), last(plan_.exit, in_.streams.host));
-      push(plan_.exit, host_call(InstructionKind::store, staged), last(plan_.exit, in_.streams.out));
+      push(plan_.exit, host_call(InstructionKind::store, staged),
+           last(plan_.exit, in_.streams.out));
     }
     plan_.entry.segments = single_segment(plan_.entry.instructions);
     plan_.exit.segments = single_segment(plan_.exit.instructions);

@@ -308,8 +308,8 @@ Evaluator::Choice Evaluator::earliest(MoveId id, CallId position, Bytes limit) c
   Bytes freed_needed = std::numeric_limits<Bytes>::min();
   for (std::int32_t call = here - 1; call >= least_call; --call) {
     const std::int32_t q = call + 1;
-    const Bytes load = q == here ? load_[at(position)] - call_allocates_[at(position)]
-                                 : extended_load(q);
+    const Bytes load =
+        q == here ? load_[at(position)] - call_allocates_[at(position)] : extended_load(q);
     if (load + bytes > limit) break;
     freed_needed = std::max(freed_needed, out_prefix_[at(outs_before(q))] + load + bytes - limit);
     while (out_prefix_[at(out + 1)] < freed_needed) ++out;

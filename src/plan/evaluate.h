@@ -112,7 +112,8 @@ class Evaluator {
   void predict_in_flight();
   bool pass(const EvaluateOptions& options, OpId& stuck);
   bool issue_copies_in(CallId call, const EvaluateOptions& options);
-  [[nodiscard]] bool room_until_deadline(CallId from, CallId deadline, Bytes bytes, Bytes limit) const;
+  [[nodiscard]] bool room_until_deadline(CallId from, CallId deadline, Bytes bytes,
+                                         Bytes limit) const;
   [[nodiscard]] Choice earliest(MoveId move, CallId at, Bytes limit) const;
   void issue_copy_in(MoveId move, const Choice& choice);
   bool issue_device_call(CallId call, Bytes limit);
@@ -147,15 +148,17 @@ class Evaluator {
     return q < calls_ ? outs_before_[static_cast<std::size_t>(q)]
                       : outs_count() + outs_before_[static_cast<std::size_t>(q - calls_)];
   }
-  [[nodiscard]] std::int32_t outs_count() const { return static_cast<std::int32_t>(x_.outs.size()); }
+  [[nodiscard]] std::int32_t outs_count() const {
+    return static_cast<std::int32_t>(x_.outs.size());
+  }
 
   // Waits while the list is made, resolved to list positions at the end.
   struct Pending {
-    std::int32_t call = kNone;         ///< extended device call
-    std::int32_t out = kNone;          ///< extended copy-out
-    MoveId in = kNone;                 ///< copy-in of this iteration
-    MoveId in_previous = kNone;        ///< copy-in of the previous iteration
-    std::int32_t host = kNone;         ///< extended host call
+    std::int32_t call = kNone;   ///< extended device call
+    std::int32_t out = kNone;    ///< extended copy-out
+    MoveId in = kNone;           ///< copy-in of this iteration
+    MoveId in_previous = kNone;  ///< copy-in of the previous iteration
+    std::int32_t host = kNone;   ///< extended host call
   };
   void push(StepKind kind, StreamId stream, std::int32_t id, Nanos start, Nanos duration,
             const Pending& waits);
@@ -175,21 +178,21 @@ class Evaluator {
   // Per strategy.
   Expansion x_;
   std::int32_t calls_ = 0;
-  std::vector<char> on_device_;                    ///< per call
+  std::vector<char> on_device_;  ///< per call
   std::vector<CallId> device_call_at_or_before_;
-  std::vector<std::int32_t> out_position_;         ///< per move: its place in x_.outs
-  std::vector<std::int32_t> outs_before_;          ///< per call (and one past)
-  std::vector<Bytes> out_prefix_;                  ///< bytes freed by the first k copy-outs, of two iterations
-  std::vector<std::int32_t> call_needs_out_;       ///< per call: copy-out (previous iteration) that
-                                                   ///< frees the last life of what it writes first
-  std::vector<Bytes> call_allocates_;              ///< per call: bytes it begins, workspace included
+  std::vector<std::int32_t> out_position_;  ///< per move: its place in x_.outs
+  std::vector<std::int32_t> outs_before_;   ///< per call (and one past)
+  std::vector<Bytes> out_prefix_;  ///< bytes freed by the first k copy-outs, of two iterations
+  std::vector<std::int32_t> call_needs_out_;  ///< per call: copy-out (previous iteration) that
+                                              ///< frees the last life of what it writes first
+  std::vector<Bytes> call_allocates_;         ///< per call: bytes it begins, workspace included
   std::vector<Nanos> call_time_;
   std::vector<Bytes> static_load_;
 
   // Per pass.
   std::vector<Bytes> load_;
   std::vector<Bytes> previous_load_;
-  std::vector<Bytes> in_flight_;                   ///< predicted bytes still being copied out
+  std::vector<Bytes> in_flight_;  ///< predicted bytes still being copied out
   std::vector<Nanos> call_start_;
   std::vector<Nanos> call_end_;
   std::vector<Nanos> previous_call_end_;
@@ -197,9 +200,9 @@ class Evaluator {
   std::vector<Nanos> previous_host_end_;
   std::vector<Nanos> out_end_;
   std::vector<Nanos> previous_out_end_;
-  std::vector<Nanos> in_end_;                      ///< per move
+  std::vector<Nanos> in_end_;  ///< per move
   std::vector<Nanos> previous_in_end_;
-  std::vector<MoveId> call_needs_in_;              ///< per call: the last copy-in issued for it
+  std::vector<MoveId> call_needs_in_;  ///< per call: the last copy-in issued for it
   std::vector<Step> steps_;
   std::vector<Pending> pending_;
   std::vector<std::int32_t> call_step_;

@@ -103,7 +103,8 @@ void Expander::use(LifeId id, CallId call) {
 /// The tensor is needed again later in the version asked for.
 bool Expander::awaits(TensorId t, std::int32_t version) const {
   const State& s = state_[at(t)];
-  return s.open_gap != kNone && s.device == kNone && index_.gaps()[at(s.open_gap)].version == version;
+  return s.open_gap != kNone && s.device == kNone &&
+         index_.gaps()[at(s.open_gap)].version == version;
 }
 
 /// From its next stay on the device the tensor never leaves it again in this iteration, nor at the
@@ -166,7 +167,8 @@ LifeId Expander::fresh_copy(TensorId t, std::int32_t version) {
   return id;
 }
 
-/// After a copy-in or a clone: the value stays until its tensor's next access, or it is a temporary.
+/// After a copy-in or a clone: the value stays until its tensor's next access, or it is a
+/// temporary.
 void Expander::keep_output(TensorId t, std::int32_t version, LifeId id) {
   if (awaits(t, version)) {
     state(t).device = id;
@@ -178,8 +180,9 @@ void Expander::keep_output(TensorId t, std::int32_t version, LifeId id) {
 
 LifeId Expander::recompute(TensorId t, std::int32_t version) {
   if (version <= 0) {
-    return refuse(fmt::format("recomputation needs the starting value of tensor '{}', which is gone",
-                              program_.tensors[at(t)].name));
+    return refuse(
+        fmt::format("recomputation needs the starting value of tensor '{}', which is gone",
+                    program_.tensors[at(t)].name));
   }
   const OpId id = producers_[at(producer_start_[at(t)] + version - 1)];
   const Op& op = program_.ops[at(id)];
@@ -289,7 +292,8 @@ bool Expander::begin_gap(GapId g, CallId call) {
   s.open_gap = g;
   const auto name = [&] { return program_.tensors[at(t)].name; };
   const auto refuse_gap = [&](std::string_view what) {
-    refuse(fmt::format("tensor '{}' after op '{}': {}", name(), program_.ops[at(gap.from)].name, what));
+    refuse(fmt::format("tensor '{}' after op '{}': {}", name(), program_.ops[at(gap.from)].name,
+                       what));
     return false;
   };
   if (gap.kind == GapKind::upload || gap.kind == GapKind::host) {
@@ -298,13 +302,15 @@ bool Expander::begin_gap(GapId g, CallId call) {
   }
   const Decision chosen = gap.kind == GapKind::download ? Decision::swap : decision(g);
   switch (chosen) {
-    case Decision::keep: return true;
+    case Decision::keep:
+      return true;
     case Decision::drop:
       if (s.host == kNone || s.host_version != s.device_version) {
         return refuse_gap("dropped, but the host holds no copy of this version");
       }
       if (gap.wraps) {
-        if (s.device_version != 0) return refuse_gap("dropped over the iteration's end, but changed");
+        if (s.device_version != 0)
+          return refuse_gap("dropped over the iteration's end, but changed");
         life(s.first).always = true;
       }
       break;

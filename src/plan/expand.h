@@ -25,15 +25,15 @@ using MoveId = std::int32_t;
 /// One run of an op.
 struct Call {
   OpId op = kNone;
-  bool clone = false;           ///< recomputation
+  bool clone = false;              ///< recomputation
   std::int32_t first_operand = 0;  ///< into Expansion::operands, one per access of the op
 };
 
 /// A transfer of one tensor between device and host; a swap is two moves.
 struct Move {
   TensorId tensor = kNone;
-  bool out = false;       ///< to the host
-  CallId call = 0;        ///< out: issued after this call; in: needed before this call
+  bool out = false;  ///< to the host
+  CallId call = 0;   ///< out: issued after this call; in: needed before this call
   /// in: the move that filled the host bytes; kNone when a host op or entry did.
   MoveId source = kNone;
   bool source_previous = false;  ///< ... of the previous iteration
@@ -47,23 +47,23 @@ struct Move {
 struct Life {
   TensorId tensor = kNone;
   bool on_host = false;
-  bool always = false;           ///< through every iteration
-  bool crosses = false;          ///< began in the iteration before the one it ends in
-  CallId begin_call = kNone;     ///< exactly one of begin_call and begin_move, unless always
+  bool always = false;        ///< through every iteration
+  bool crosses = false;       ///< began in the iteration before the one it ends in
+  CallId begin_call = kNone;  ///< exactly one of begin_call and begin_move, unless always
   MoveId begin_move = kNone;
-  CallId last_call = kNone;      ///< last call that uses it, kNone when only moves do
-  MoveId end_move = kNone;       ///< last move that uses it
+  CallId last_call = kNone;  ///< last call that uses it, kNone when only moves do
+  MoveId end_move = kNone;   ///< last move that uses it
 };
 
 /// Reused between strategies: `expand` clears it and keeps its memory.
 struct Expansion {
   std::vector<Call> calls;
-  std::vector<Move> moves;             ///< outs in the order of their calls, and so are ins
-  std::vector<MoveId> outs;            ///< in issue order
-  std::vector<MoveId> ins;             ///< in the order of their calls
+  std::vector<Move> moves;   ///< outs in the order of their calls, and so are ins
+  std::vector<MoveId> outs;  ///< in issue order
+  std::vector<MoveId> ins;   ///< in the order of their calls
   std::vector<Life> lives;
-  std::vector<LifeId> operands;        ///< see Call::first_operand
-  std::vector<LifeId> boundary;        ///< per tensor: where a persistent value lies in between
+  std::vector<LifeId> operands;  ///< see Call::first_operand
+  std::vector<LifeId> boundary;  ///< per tensor: where a persistent value lies in between
   std::int32_t clones = 0;
 };
 
@@ -84,10 +84,10 @@ class Expander {
     std::int32_t device_version = kNone;
     LifeId host = kNone;
     std::int32_t host_version = kNone;
-    MoveId host_source = kNone;        ///< what filled the host bytes in this iteration
+    MoveId host_source = kNone;  ///< what filled the host bytes in this iteration
     CallId host_source_call = kNone;
-    GapId open_gap = kNone;            ///< the gap the tensor is in
-    LifeId first = kNone;              ///< its life when the iteration starts (persistent)
+    GapId open_gap = kNone;  ///< the gap the tensor is in
+    LifeId first = kNone;    ///< its life when the iteration starts (persistent)
   };
   struct Temporary {
     TensorId tensor = kNone;
@@ -124,7 +124,7 @@ class Expander {
   std::vector<GapId> gap_after_;               ///< per operand: the gap its access begins, or kNone
   std::vector<std::int32_t> producer_start_;   ///< per tensor: the producer of version 1
   std::vector<OpId> producers_;
-  TensorId persistent_on_host_ = kNone;        ///< a persistent tensor some host op touches
+  TensorId persistent_on_host_ = kNone;  ///< a persistent tensor some host op touches
 
   const Strategy* strategy_ = nullptr;
   Expansion* out_ = nullptr;

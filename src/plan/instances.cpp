@@ -25,8 +25,9 @@ Instances find_instances(const Program& program, const Strategy& strategy,
     instance.bytes = program.tensors[static_cast<std::size_t>(life.tensor)].bytes;
     instance.begin = life.begin_call != kNone ? step_of(call_step, life.begin_call)
                                               : step_of(move_step, life.begin_move);
-    instance.end = std::max({life.crosses ? kNone : instance.begin, step_of(call_step, life.last_call),
-                             step_of(move_step, life.end_move)});
+    instance.end =
+        std::max({life.crosses ? kNone : instance.begin, step_of(call_step, life.last_call),
+                  step_of(move_step, life.end_move)});
     result.all.push_back(instance);
   }
   for (std::size_t c = 0; c < expansion.calls.size(); ++c) {

@@ -16,10 +16,10 @@ using InstanceId = std::int32_t;
 struct Instance {
   TensorId tensor = kNone;  ///< kNone: workspace
   bool on_host = false;
-  bool always = false;      ///< lives through every iteration: conflicts with everything
-  std::int32_t begin = 0;   ///< step that first writes the bytes
-  std::int32_t end = 0;     ///< last step that uses them
-  bool crosses = false;     ///< the end step is the next iteration's
+  bool always = false;     ///< lives through every iteration: conflicts with everything
+  std::int32_t begin = 0;  ///< step that first writes the bytes
+  std::int32_t end = 0;    ///< last step that uses them
+  bool crosses = false;    ///< the end step is the next iteration's
   Bytes bytes = 0;
 };
 

@@ -84,8 +84,8 @@ std::pair<Packing, std::string> best_packing(const PackProblem& problem) {
 
 bool add_wait(Step& step, StreamId stream, std::int32_t index, std::int32_t iteration) {
   StepWait& wait = step.waits[static_cast<std::size_t>(stream)];
-  if (wait.index != kNone && (wait.iteration > iteration ||
-                              (wait.iteration == iteration && wait.index >= index))) {
+  if (wait.index != kNone &&
+      (wait.iteration > iteration || (wait.iteration == iteration && wait.index >= index))) {
     return false;
   }
   wait = {index, iteration};
@@ -227,9 +227,9 @@ std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget&
     ReplayScratch scratch;
     result.iteration_time = replay(steps, evaluator_.streams().compute, scratch);
   }
-  result.plan = emit_plan({program_, strategy, evaluator_.expansion(), instances, steps, offsets,
-                           evaluator_.streams(), machine_.alignment, device.footprint,
-                           host.footprint});
+  result.plan =
+      emit_plan({program_, strategy, evaluator_.expansion(), instances, steps, offsets,
+                 evaluator_.streams(), machine_.alignment, device.footprint, host.footprint});
   if (budget.host > 0 && result.plan.host_bytes > budget.host) return std::nullopt;
   result.steps = std::move(steps);
   return result;
@@ -239,8 +239,9 @@ Result<Lowered> Lowering::lower(const Strategy& strategy, const Budget& budget,
                                 const LowerOptions& options) {
   pass_times_.clear();
   if (!strategy.hints.empty()) {
-    return fail(ErrorCode::bad_input, "strategies with fixed triggers, barriers or addresses cannot be "
-                                      "lowered yet");
+    return fail(ErrorCode::bad_input,
+                "strategies with fixed triggers, barriers or addresses cannot be "
+                "lowered yet");
   }
   std::optional<Lowered> best;
   std::string refused;
@@ -272,7 +273,8 @@ Result<Lowered> Lowering::lower(const Strategy& strategy, const Budget& budget,
       if (!without) return fail(without.error());
       error.smallest_feasible = without->plan.host_bytes;
       error.message = fmt::format(
-          "host budget {} B ({}) is too small for what leaves the device at {} B: {} B ({}) are enough",
+          "host budget {} B ({}) is too small for what leaves the device at {} B: {} B ({}) are "
+          "enough",
           budget.host, format_bytes(budget.host), budget.device, without->plan.host_bytes,
           format_bytes(without->plan.host_bytes));
     } else {

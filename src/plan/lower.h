@@ -32,12 +32,12 @@ struct Lowered {
   Strategy strategy;       ///< what was lowered: the given one, or the streaming one
   Nanos iteration_time{};  ///< predicted, steady state
   Nanos compute_time{};
-  Bytes load_limit = 0;    ///< the limit under which the timeline was made
+  Bytes load_limit = 0;  ///< the limit under which the timeline was made
   Bytes peak_load = 0;
   std::string packer;
-  int added_waits = 0;     ///< waits that address reuse needed beyond the time pass
+  int added_waits = 0;  ///< waits that address reuse needed beyond the time pass
   bool streaming = false;
-  std::vector<Step> steps; ///< the timeline behind plan.steady, same order
+  std::vector<Step> steps;  ///< the timeline behind plan.steady, same order
   std::vector<PassTime> pass_times;
 };
 
@@ -61,7 +61,8 @@ class Lowering {
  private:
   /// `refused`: why the strategy cannot be expanded, when that is why nothing is returned.
   std::optional<Lowered> attempt(const Strategy& strategy, const Budget& budget,
-                                 const EvaluateOptions& options, Bytes& excess, std::string& refused);
+                                 const EvaluateOptions& options, Bytes& excess,
+                                 std::string& refused);
   Strategy streaming_strategy(const Strategy& like) const;
 
   const Program& program_;

@@ -102,7 +102,8 @@ Json to_json(const Plan& plan) {
   }
   Json placements = Json::array();
   for (const Placement& p : plan.placements) {
-    placements.push_back({{"tensor", p.tensor}, {"space", p.space}, {"offset", p.offset}, {"bytes", p.bytes}});
+    placements.push_back(
+        {{"tensor", p.tensor}, {"space", p.space}, {"offset", p.offset}, {"bytes", p.bytes}});
   }
   return {{"program", plan.program},
           {"planner", plan.planner},
@@ -170,9 +171,9 @@ Json to_json(const Strategy& strategy) {
   for (const Decision d : strategy.gaps) gaps.push_back(name_of(kDecisions, d));
   Json hints = Json::array();
   for (const CopyHint& hint : strategy.hints) hints.push_back(to_json(hint));
-  return {{"planner", strategy.planner},       {"sub_batch", strategy.sub_batch},
-          {"gaps", std::move(gaps)},           {"algorithms", strategy.algorithms},
-          {"hints", std::move(hints)},         {"reasons", strategy.reasons}};
+  return {{"planner", strategy.planner}, {"sub_batch", strategy.sub_batch},
+          {"gaps", std::move(gaps)},     {"algorithms", strategy.algorithms},
+          {"hints", std::move(hints)},   {"reasons", strategy.reasons}};
 }
 
 Strategy strategy_from_json(const JsonCursor& json, const Program& program) {
@@ -185,7 +186,8 @@ Strategy strategy_from_json(const JsonCursor& json, const Program& program) {
   strategy.algorithms =
       list<std::int32_t>(json["algorithms"], [](const JsonCursor& j) { return index(j); });
   strategy.hints = list<CopyHint>(json["hints"], hint_from_json);
-  strategy.reasons = list<std::string>(json["reasons"], [](const JsonCursor& j) { return j.text(); });
+  strategy.reasons =
+      list<std::string>(json["reasons"], [](const JsonCursor& j) { return j.text(); });
 
   const std::size_t gaps = AccessIndex(program).gaps().size();
   if (strategy.gaps.size() != gaps) {

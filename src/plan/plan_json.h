@@ -15,8 +15,8 @@ struct PlanFile {
   Program program;
   Machine machine;
   Bytes device_budget = 0;
-  Bytes host_budget = 0;    ///< 0: no limit
-  Nanos iteration_time{};   ///< predicted
+  Bytes host_budget = 0;   ///< 0: no limit
+  Nanos iteration_time{};  ///< predicted
   Nanos compute_time{};
   Strategy strategy;
   Plan plan;

@@ -48,9 +48,9 @@ struct PlannerOptions {
   std::uint64_t seed = 1;
   Nanos time_limit{std::chrono::seconds(10)};  ///< for searches
   AlgorithmPolicy algorithms = AlgorithmPolicy::least_workspace;
-  std::function<bool()> cancelled;             ///< may be empty
-  ProgressSink* progress = nullptr;            ///< may be null
-  const Observation* observation = nullptr;    ///< may be null
+  std::function<bool()> cancelled;           ///< may be empty
+  ProgressSink* progress = nullptr;          ///< may be null
+  const Observation* observation = nullptr;  ///< may be null
 };
 
 struct PlannerOutput {

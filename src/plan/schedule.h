@@ -50,7 +50,7 @@ enum class InstructionKind : std::uint8_t {
 struct Instruction {
   InstructionKind kind = InstructionKind::op;
   StreamId stream = 0;
-  std::vector<Wait> waits;  ///< at most one per other stream
+  std::vector<Wait> waits;     ///< at most one per other stream
   std::int32_t guard = kNone;  ///< skipped in iterations whose guard bit is off
 
   // op
@@ -83,7 +83,7 @@ struct Schedule {
 /// Runs as entry once, steady once an iteration, exit once; the device is idle in between entry,
 /// steady state and exit, but transfers may be in flight from one steady iteration to the next.
 struct Plan {
-  std::string program;     ///< name of the program it was made for
+  std::string program;  ///< name of the program it was made for
   std::string planner;
   Bytes device_bytes = 0;  ///< size of the device arena: the footprint
   Bytes host_bytes = 0;    ///< size of the host arena

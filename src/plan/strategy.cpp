@@ -4,10 +4,14 @@ namespace tidepool {
 
 const char* to_string(Decision decision) {
   switch (decision) {
-    case Decision::keep: return "keep";
-    case Decision::swap: return "swap";
-    case Decision::drop: return "drop";
-    case Decision::recompute: return "recompute";
+    case Decision::keep:
+      return "keep";
+    case Decision::swap:
+      return "swap";
+    case Decision::drop:
+      return "drop";
+    case Decision::recompute:
+      return "recompute";
   }
   return "?";
 }

@@ -20,10 +20,14 @@ OpId peak_op(std::span<const Bytes> load) {
 
 std::string_view to_string(SwapScore score) {
   switch (score) {
-    case SwapScore::doa: return "DOA";
-    case SwapScore::aoa: return "AOA";
-    case SwapScore::wdoa: return "WDOA";
-    case SwapScore::swdoa: return "SWDOA";
+    case SwapScore::doa:
+      return "DOA";
+    case SwapScore::aoa:
+      return "AOA";
+    case SwapScore::wdoa:
+      return "WDOA";
+    case SwapScore::swdoa:
+      return "SWDOA";
   }
   return "?";
 }
@@ -44,7 +48,8 @@ SwapCandidates::SwapCandidates(const Program& program, const AccessIndex& index,
   for (GapId g = 0; g < static_cast<GapId>(index.gaps().size()); ++g) {
     const Gap& gap = index.gaps()[at(g)];
     const bool large = program.tensors[at(gap.tensor)].bytes >= kSmallest;
-    if (gap.kind == GapKind::device && large && spans(gap, profile.peak_op)) candidates_.push_back(g);
+    if (gap.kind == GapKind::device && large && spans(gap, profile.peak_op))
+      candidates_.push_back(g);
   }
 }
 
@@ -89,8 +94,8 @@ double SwapCandidates::score_by_area(SwapScore score, GapId g, std::span<const d
     return gap.wraps ? span + area.back() : span;
   }
   const Bytes bytes = program_.tensors[at(gap.tensor)].bytes;
-  const double absence = to_seconds(duration(gap) - machine_.to_host.time(bytes) -
-                                    machine_.to_device.time(bytes));
+  const double absence =
+      to_seconds(duration(gap) - machine_.to_host.time(bytes) - machine_.to_device.time(bytes));
   const double size = static_cast<double>(bytes);
   if (score == SwapScore::doa) return absence;
   return absence >= 0 ? absence * size : absence / size;
@@ -190,9 +195,9 @@ class AutoSwap : public Planner {
                                        to_string(chosen->score), format_bytes(chosen->limit), used,
                                        candidates.candidates().size()));
     if (others > 0) {
-      output.notes.push_back(fmt::format(
-          "load_min is {}: {} gaps beyond the candidates are swapped too",
-          format_bytes(candidates.load_min()), others));
+      output.notes.push_back(
+          fmt::format("load_min is {}: {} gaps beyond the candidates are swapped too",
+                      format_bytes(candidates.load_min()), others));
     }
     return output;
   }
@@ -256,10 +261,9 @@ class AutoSwap : public Planner {
     std::vector<std::string> out(strategy.gaps.size(), "kept: the load fits without it");
     for (std::size_t i = 0; i < chosen.selection.picks.size(); ++i) {
       const SwapCandidates::Pick& pick = chosen.selection.picks[i];
-      out[at(pick.gap)] =
-          fmt::format("{}, pick {} by {} (score {:.4g})",
-                      pick.candidate ? "candidate" : "beyond the candidates", i + 1,
-                      to_string(chosen.score), pick.score);
+      out[at(pick.gap)] = fmt::format("{}, pick {} by {} (score {:.4g})",
+                                      pick.candidate ? "candidate" : "beyond the candidates", i + 1,
+                                      to_string(chosen.score), pick.score);
     }
     return out;
   }

@@ -52,7 +52,8 @@ class SwapCandidates {
   void take_out(std::vector<Bytes>& load, GapId gap) const;
   /// Integral of the load up to each op, and over the whole iteration at the end.
   void integrate(std::span<const Bytes> load, std::vector<double>& area) const;
-  [[nodiscard]] double score_by_area(SwapScore score, GapId gap, std::span<const double> area) const;
+  [[nodiscard]] double score_by_area(SwapScore score, GapId gap,
+                                     std::span<const double> area) const;
   [[nodiscard]] Nanos duration(const Gap& gap) const;
 
   const Program& program_;

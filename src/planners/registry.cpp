@@ -10,11 +10,11 @@
 namespace tidepool {
 
 std::span<const PlannerInfo> planner_list() {
-  static constexpr std::array<PlannerInfo, 2> all{{
+  static constexpr std::array<PlannerInfo, 2> kAll{{
       {"none", "keeps every tensor on the device", make_none},
       {"autoswap", "swaps by score: DOA, AOA, WDOA, SWDOA (SmartPool/AutoSwap)", make_autoswap},
   }};
-  return all;
+  return kAll;
 }
 
 Result<std::unique_ptr<Planner>> make_planner(std::string_view name) {
@@ -23,8 +23,8 @@ Result<std::unique_ptr<Planner>> make_planner(std::string_view name) {
     if (info.name == name) return info.make();
     names.push_back(info.name);
   }
-  return fail(ErrorCode::usage, fmt::format("unknown planner '{}'; known: {}", name,
-                                            fmt::join(names, ", ")));
+  return fail(ErrorCode::usage,
+              fmt::format("unknown planner '{}'; known: {}", name, fmt::join(names, ", ")));
 }
 
 }  // namespace tidepool

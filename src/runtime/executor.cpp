@@ -85,7 +85,8 @@ Executor::PreparedSchedule Executor::prepare(const Schedule& schedule) {
       const Placement& place = plan_.placements[at(id)];
       p.pointers.push_back(address(id));
       p.ranges.push_back({address(id), place.bytes, write});
-      if (place.space != kHostSpace) p.highest_byte = std::max(p.highest_byte, place.offset + place.bytes);
+      if (place.space != kHostSpace)
+        p.highest_byte = std::max(p.highest_byte, place.offset + place.bytes);
     };
     if (x.kind == InstructionKind::op) {
       const Op& op = program_.ops[at(x.op)];
@@ -120,7 +121,8 @@ void Executor::run_work(void* context, std::int64_t argument, NativeStream strea
     case InstructionKind::store:
       self.runner_.store(self.plan_.placements[at(x.from)].tensor, p.pointers[0]);
       return;
-    default: break;
+    default:
+      break;
   }
   OpCall call;
   call.op = x.op;
@@ -159,8 +161,7 @@ void Executor::issue(PreparedSchedule& schedule, std::int64_t iteration, bool fi
     for (const Wait& wait : p.instruction->waits) {
       if (wait.iteration != 0 && first) continue;
       const Prepared& target = schedule.instructions[at(wait.index)];
-      device_.wait(p.instruction->stream,
-                   target.events[wait.iteration == 0 ? parity : 1 - parity]);
+      device_.wait(p.instruction->stream, target.events[wait.iteration == 0 ? parity : 1 - parity]);
     }
     issue_instruction(p, iteration);
     if (p.events[parity] != kNone) device_.record(p.events[parity], p.instruction->stream);
@@ -210,7 +211,8 @@ void Executor::keep_timings(std::int64_t iteration) {
   for (std::size_t i = 0; i < kept.size(); ++i) {
     // Work on other streams may still be running.
     const StreamId stream = plan_.steady.instructions[i].stream;
-    if (plan_.streams[at(stream)].kind == StreamKind::compute) kept[i] = timings_[slot(iteration)][i];
+    if (plan_.streams[at(stream)].kind == StreamKind::compute)
+      kept[i] = timings_[slot(iteration)][i];
   }
 }
 

@@ -20,9 +20,9 @@ struct OpTiming {
 };
 
 struct RunReport {
-  std::int64_t iterations = 0;          ///< completed
-  std::vector<Nanos> iteration_times;   ///< between ends of successive iterations' compute; the
-                                        ///< first counts from the call
+  std::int64_t iterations = 0;         ///< completed
+  std::vector<Nanos> iteration_times;  ///< between ends of successive iterations' compute; the
+                                       ///< first counts from the call
   bool cancelled = false;
 };
 

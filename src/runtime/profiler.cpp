@@ -21,7 +21,8 @@ void apply_timings(const Plan& plan, const std::vector<std::vector<OpTiming>>& t
       const Nanos begin = previous < list.size() ? iteration[previous].end : iteration[i].start;
       samples.push_back(iteration[i].end - begin);
     }
-    std::nth_element(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2),
+    std::nth_element(samples.begin(),
+                     samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2),
                      samples.end());
     Op& op = program.ops[static_cast<std::size_t>(x.op)];
     op.algorithms[static_cast<std::size_t>(x.algorithm)].time = samples[samples.size() / 2];

@@ -26,8 +26,8 @@ Reactive::Reactive(const Program& program, std::vector<std::int32_t> algorithms,
       host_segments_(budget.host, device.alignment()),
       places_(program.tensors.size()),
       last_access_(program.tensors.size(), kNone) {
-  device_.open({budget.device, budget.host,
-                {StreamKind::compute, StreamKind::copy, StreamKind::host}});
+  device_.open(
+      {budget.device, budget.host, {StreamKind::compute, StreamKind::copy, StreamKind::host}});
   for (OpId op = 0; op < static_cast<OpId>(program.ops.size()); ++op) {
     for (const Access& a : program.ops[at(op)].accesses) last_access_[at(a.tensor)] = op;
   }
@@ -72,7 +72,8 @@ void Reactive::leave_device(TensorId t) {
   Place& p = places_[at(t)];
   if (p.device_newer) {
     const Bytes host = host_place(t);
-    copy(device_.host_arena() + host, device_.arena() + p.device, program_.tensors[at(t)].bytes, true);
+    copy(device_.host_arena() + host, device_.arena() + p.device, program_.tensors[at(t)].bytes,
+         true);
     p.device_newer = false;
   }
   device_segments_.free(p.device);
@@ -86,8 +87,8 @@ void Reactive::drop(TensorId t) {
   p = Place{};
 }
 
-/// Sends the least recently used tensors out, sparing the operands of `op`, until `bytes` fit in one
-/// piece.
+/// Sends the least recently used tensors out, sparing the operands of `op`, until `bytes` fit in
+/// one piece.
 bool Reactive::make_room(Bytes bytes, OpId op) {
   const auto& accesses = program_.ops[at(op)].accesses;
   const Bytes rounded = align_up(bytes, device_.alignment());
@@ -202,7 +203,8 @@ void Reactive::run_op(OpId id, std::int64_t iteration) {
   for (const Access& a : op.accesses) {
     Place& p = places_[at(a.tensor)];
     if (a.mode != AccessMode::read && op.place == OpPlace::device) p.device_newer = true;
-    const bool dead = !program_.tensors[at(a.tensor)].persistent && last_access_[at(a.tensor)] == id;
+    const bool dead =
+        !program_.tensors[at(a.tensor)].persistent && last_access_[at(a.tensor)] == id;
     if (dead) drop(a.tensor);
   }
 }

@@ -49,7 +49,7 @@ class Reactive {
   struct Place {
     Bytes device = kNowhere;
     Bytes host = kNowhere;
-    bool device_newer = false;   ///< the host bytes, if any, are stale
+    bool device_newer = false;  ///< the host bytes, if any, are stale
     std::int64_t last_use = -1;
   };
 

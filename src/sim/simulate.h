@@ -17,7 +17,8 @@ struct Span {
 };
 
 struct Simulation {
-  std::vector<std::vector<Span>> iterations;  ///< [iteration][instruction]; time 0: all streams idle
+  std::vector<std::vector<Span>>
+      iterations;  ///< [iteration][instruction]; time 0: all streams idle
   /// End of each iteration's last compute instruction.
   std::vector<Nanos> iteration_end;
   /// Steady state: difference of the last two iteration ends.

@@ -54,7 +54,8 @@ TEST_P(Exactness, LossesAndWeightsAreThoseOfUnlimitedTraining) {
                                   least_workspace_algorithms(training->program))
                          .peak;
   const Bytes smallest = smallest_budget(training->program, kAlignment).bytes;
-  const Bytes budget = setting.percent == 0 ? smallest : std::max(smallest, peak * setting.percent / 100);
+  const Bytes budget =
+      setting.percent == 0 ? smallest : std::max(smallest, peak * setting.percent / 100);
 
   for (const PlannerInfo& info : planner_list()) {
     SCOPED_TRACE(info.name);

@@ -62,15 +62,19 @@ Subject draw(std::uint64_t seed) {
 /// index, or kNone when the instruction is gone.
 void remap(Schedule& schedule, const std::vector<std::int32_t>& moved) {
   for (Instruction& x : schedule.instructions) {
-    std::erase_if(x.waits, [&](const Wait& w) { return moved[static_cast<std::size_t>(w.index)] == kNone; });
+    std::erase_if(x.waits,
+                  [&](const Wait& w) { return moved[static_cast<std::size_t>(w.index)] == kNone; });
     for (Wait& w : x.waits) w.index = moved[static_cast<std::size_t>(w.index)];
   }
   schedule.segments = single_segment(schedule.instructions);
 }
 
-std::size_t pick(Random& random, std::size_t size) { return static_cast<std::size_t>(random.below(size)); }
+std::size_t pick(Random& random, std::size_t size) {
+  return static_cast<std::size_t>(random.below(size));
+}
 
-Instruction* pick_instruction(Plan& plan, Random& random, const std::function<bool(const Instruction&)>& want) {
+Instruction* pick_instruction(Plan& plan, Random& random,
+                              const std::function<bool(const Instruction&)>& want) {
   std::vector<Instruction*> found;
   for (Instruction& x : plan.steady.instructions) {
     if (want(x)) found.push_back(&x);
@@ -81,31 +85,36 @@ Instruction* pick_instruction(Plan& plan, Random& random, const std::function<bo
 bool move_placement(Plan& plan, Random& random, const Program&) {
   Placement& p = plan.placements[pick(random, plan.placements.size())];
   const Bytes room = (p.space == kHostSpace ? plan.host_bytes : plan.device_bytes) - p.bytes;
-  const Bytes to = static_cast<Bytes>(random.below(static_cast<std::uint64_t>(room / plan.alignment + 1))) *
-                   plan.alignment;
+  const Bytes to =
+      static_cast<Bytes>(random.below(static_cast<std::uint64_t>(room / plan.alignment + 1))) *
+      plan.alignment;
   if (to == p.offset) return false;
   p.offset = to;
   return true;
 }
 
 bool move_workspace(Plan& plan, Random& random, const Program&) {
-  Instruction* x = pick_instruction(plan, random, [](const Instruction& i) { return i.workspace_bytes > 0; });
+  Instruction* x =
+      pick_instruction(plan, random, [](const Instruction& i) { return i.workspace_bytes > 0; });
   if (x == nullptr) return false;
   const Bytes room = plan.device_bytes - x->workspace_bytes;
   x->workspace_offset =
-      static_cast<Bytes>(random.below(static_cast<std::uint64_t>(room / plan.alignment + 1))) * plan.alignment;
+      static_cast<Bytes>(random.below(static_cast<std::uint64_t>(room / plan.alignment + 1))) *
+      plan.alignment;
   return true;
 }
 
 bool remove_wait(Plan& plan, Random& random, const Program&) {
-  Instruction* x = pick_instruction(plan, random, [](const Instruction& i) { return !i.waits.empty(); });
+  Instruction* x =
+      pick_instruction(plan, random, [](const Instruction& i) { return !i.waits.empty(); });
   if (x == nullptr) return false;
   x->waits.erase(x->waits.begin() + static_cast<std::ptrdiff_t>(pick(random, x->waits.size())));
   return true;
 }
 
 bool weaken_wait(Plan& plan, Random& random, const Program&) {
-  Instruction* x = pick_instruction(plan, random, [](const Instruction& i) { return !i.waits.empty(); });
+  Instruction* x =
+      pick_instruction(plan, random, [](const Instruction& i) { return !i.waits.empty(); });
   if (x == nullptr) return false;
   Wait& w = x->waits[pick(random, x->waits.size())];
   if (random.below(3) == 0 && w.iteration == 0) {
@@ -135,7 +144,8 @@ bool swap_neighbours(Plan& plan, Random& random, const Program&) {
 }
 
 bool remove_instruction(Plan& plan, Random& random, const Program&) {
-  Schedule& schedule = random.below(5) == 0 ? (random.below(2) == 0 ? plan.entry : plan.exit) : plan.steady;
+  Schedule& schedule =
+      random.below(5) == 0 ? (random.below(2) == 0 ? plan.entry : plan.exit) : plan.steady;
   auto& list = schedule.instructions;
   const std::size_t gone = pick(random, list.size());
   std::vector<std::int32_t> moved(list.size());
@@ -152,7 +162,8 @@ bool double_instruction(Plan& plan, Random& random, const Program&) {
   const std::size_t from = pick(random, list.size());
   const std::size_t to = from + 1 + pick(random, list.size() - from);
   std::vector<std::int32_t> moved(list.size());
-  for (std::size_t k = 0; k < list.size(); ++k) moved[k] = static_cast<std::int32_t>(k) + (k >= to ? 1 : 0);
+  for (std::size_t k = 0; k < list.size(); ++k)
+    moved[k] = static_cast<std::int32_t>(k) + (k >= to ? 1 : 0);
   const Instruction twin = list[from];
   list.insert(list.begin() + static_cast<std::ptrdiff_t>(to), twin);
   // Old instructions keep their targets; the twin has its original's waits, which lie before it.
@@ -164,14 +175,16 @@ bool double_instruction(Plan& plan, Random& random, const Program&) {
 }
 
 bool wrong_round(Plan& plan, Random& random, const Program&) {
-  Instruction* x = pick_instruction(plan, random, [](const Instruction& i) { return i.kind == InstructionKind::op; });
+  Instruction* x = pick_instruction(
+      plan, random, [](const Instruction& i) { return i.kind == InstructionKind::op; });
   x->round = 1;
   return true;
 }
 
 bool wrong_algorithm(Plan& plan, Random& random, const Program& program) {
   Instruction* x = pick_instruction(plan, random, [&](const Instruction& i) {
-    return i.kind == InstructionKind::op && program.ops[static_cast<std::size_t>(i.op)].algorithms.size() > 1;
+    return i.kind == InstructionKind::op &&
+           program.ops[static_cast<std::size_t>(i.op)].algorithms.size() > 1;
   });
   if (x == nullptr) return false;
   const auto count = program.ops[static_cast<std::size_t>(x->op)].algorithms.size();
@@ -182,9 +195,8 @@ bool wrong_algorithm(Plan& plan, Random& random, const Program& program) {
 /// An operand or a copy's end becomes another placement of the same tensor.
 bool wrong_version(Plan& plan, Random& random, const Program&) {
   Instruction& x = plan.steady.instructions[pick(random, plan.steady.instructions.size())];
-  PlacementId& id = x.kind == InstructionKind::op
-                        ? x.operands[pick(random, x.operands.size())]
-                        : (random.below(2) == 0 ? x.from : x.to);
+  PlacementId& id = x.kind == InstructionKind::op ? x.operands[pick(random, x.operands.size())]
+                                                  : (random.below(2) == 0 ? x.from : x.to);
   const Placement now = plan.placements[static_cast<std::size_t>(id)];
   std::vector<PlacementId> others;
   for (PlacementId p = 0; p < static_cast<PlacementId>(plan.placements.size()); ++p) {
@@ -197,7 +209,8 @@ bool wrong_version(Plan& plan, Random& random, const Program&) {
 }
 
 bool shorten_copy(Plan& plan, Random& random, const Program&) {
-  Instruction* x = pick_instruction(plan, random, [](const Instruction& i) { return i.kind == InstructionKind::copy; });
+  Instruction* x = pick_instruction(
+      plan, random, [](const Instruction& i) { return i.kind == InstructionKind::copy; });
   if (x == nullptr) return false;
   x->bytes -= 8;
   return true;
@@ -222,12 +235,18 @@ struct Mutation {
   bool (*apply)(Plan&, Random&, const Program&);
 };
 constexpr Mutation kMutations[] = {
-    {"address", move_placement},          {"workspace address", move_workspace},
-    {"removed wait", remove_wait},        {"changed wait", weaken_wait},
-    {"order", swap_neighbours},           {"missing instruction", remove_instruction},
-    {"doubled instruction", double_instruction}, {"wrong round", wrong_round},
-    {"wrong algorithm", wrong_algorithm}, {"wrong version", wrong_version},
-    {"shortened copy", shorten_copy},     {"wrong boundary", wrong_boundary},
+    {"address", move_placement},
+    {"workspace address", move_workspace},
+    {"removed wait", remove_wait},
+    {"changed wait", weaken_wait},
+    {"order", swap_neighbours},
+    {"missing instruction", remove_instruction},
+    {"doubled instruction", double_instruction},
+    {"wrong round", wrong_round},
+    {"wrong algorithm", wrong_algorithm},
+    {"wrong version", wrong_version},
+    {"shortened copy", shorten_copy},
+    {"wrong boundary", wrong_boundary},
 };
 
 // ---- the oracle
@@ -316,7 +335,8 @@ TEST_P(CheckOracle, NoAcceptedMutantEverBreaks) {
     const Subject subject = draw(seed);
     const CheckLimits limits{subject.budget, 0};
     const auto valid = check(subject.program, subject.plan, limits);
-    ASSERT_TRUE(valid) << "seed " << seed << ": a valid plan is rejected: " << valid.error().message;
+    ASSERT_TRUE(valid) << "seed " << seed
+                       << ": a valid plan is rejected: " << valid.error().message;
     const Oracle oracle(subject);
     ASSERT_EQ(oracle.breaks(subject.plan, seed), -1) << "seed " << seed;
 

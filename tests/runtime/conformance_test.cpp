@@ -5,13 +5,13 @@
 
 #include <cmath>
 
-#include "support/random_program.h"
-#include "support/tag_runner.h"
 #include "device/fake/fake_device.h"
 #include "plan/check.h"
 #include "plan/lower.h"
 #include "runtime/executor.h"
 #include "sim/simulate.h"
+#include "support/random_program.h"
+#include "support/tag_runner.h"
 
 namespace tidepool {
 namespace {
@@ -38,8 +38,8 @@ std::optional<Case> draw(std::uint64_t seed) {
   Lowering lowering(c.program, c.machine);
   const double density = 1 - std::pow(random.uniform(), 2);
   const Strategy strategy = random_strategy(c.program, lowering.index(), density, seed);
-  const LoadProfile profile = load_profile(c.program, lowering.index(), c.machine.alignment,
-                                           strategy.algorithms);
+  const LoadProfile profile =
+      load_profile(c.program, lowering.index(), c.machine.alignment, strategy.algorithms);
   const Bytes least = smallest_budget(c.program, c.machine.alignment).bytes;
   const double share = random.uniform() * 1.1;
   c.budget.device = least + static_cast<Bytes>(share * static_cast<double>(profile.peak - least));
@@ -62,7 +62,8 @@ FakeScript planned_speeds(const Case& c) {
         .time;
   };
   script.copy_time = [&c](CopyDirection direction, Bytes bytes) {
-    return (direction == CopyDirection::to_host ? c.machine.to_host : c.machine.to_device).time(bytes);
+    return (direction == CopyDirection::to_host ? c.machine.to_host : c.machine.to_device)
+        .time(bytes);
   };
   return script;
 }
@@ -81,8 +82,7 @@ TEST_P(Conformance, EvaluatorSimulatorAndFakeDeviceAgreeToTheNanosecond) {
     ASSERT_TRUE(proof) << proof.error().message;
 
     constexpr int kIterations = 28;
-    const Simulation simulation =
-        simulate(c.program, c.lowered.plan, c.machine, kIterations);
+    const Simulation simulation = simulate(c.program, c.lowered.plan, c.machine, kIterations);
     EXPECT_EQ(simulation.iteration_time, c.lowered.iteration_time);
     const Nanos base = simulation.iteration_end[kIterations - 2];
     for (std::size_t s = 0; s < c.lowered.steps.size(); ++s) {
@@ -95,8 +95,7 @@ TEST_P(Conformance, EvaluatorSimulatorAndFakeDeviceAgreeToTheNanosecond) {
     Executor executor(c.program, c.lowered.plan, device, runner);
     constexpr int kFakeIterations = 4;
     const RunReport report = executor.run(kFakeIterations);
-    ASSERT_EQ(device.records().size(),
-              kFakeIterations * c.lowered.plan.steady.instructions.size());
+    ASSERT_EQ(device.records().size(), kFakeIterations * c.lowered.plan.steady.instructions.size());
     for (int it = 0; it < kFakeIterations; ++it) {
       for (std::size_t s = 0; s < c.lowered.steps.size(); ++s) {
         const FakeRecord& record =
@@ -124,7 +123,9 @@ TEST_P(Conformance, ValuesAreThoseOfTheProgramAtAnySpeed) {
     for (std::uint64_t speed = 0; speed < 10; ++speed) {
       Random random(seed * 31 + speed);
       FakeScript script;
-      script.op_time = [&](const WorkLabel&) { return Nanos{static_cast<Nanos::rep>(random.below(9000))}; };
+      script.op_time = [&](const WorkLabel&) {
+        return Nanos{static_cast<Nanos::rep>(random.below(9000))};
+      };
       script.copy_time = [&](CopyDirection, Bytes) {
         return Nanos{static_cast<Nanos::rep>(random.below(random.below(4) == 0 ? 200'000 : 9000))};
       };

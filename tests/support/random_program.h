@@ -29,7 +29,8 @@ inline Program random_program(std::uint64_t seed, const RandomShape& shape = {})
     p.tensors.push_back({std::move(name), bytes(), kind, persistent});
     return static_cast<TensorId>(p.tensors.size()) - 1;
   };
-  const auto op = [&](std::string name, std::vector<Access> accesses, OpPlace place = OpPlace::device) {
+  const auto op = [&](std::string name, std::vector<Access> accesses,
+                      OpPlace place = OpPlace::device) {
     Op o;
     o.name = std::move(name);
     o.kind = "test";
@@ -81,7 +82,8 @@ inline Program random_program(std::uint64_t seed, const RandomShape& shape = {})
     const TensorId dw = tensor(fmt::format("dw{}", i), TensorKind::gradient);
     const TensorId momentum = tensor(fmt::format("m{}", i), TensorKind::optimizer_state, true);
     const auto layer = static_cast<std::size_t>(i);
-    op(fmt::format("backward weights {}", i), {{outputs[layer], read}, {gradient, read}, {dw, write}});
+    op(fmt::format("backward weights {}", i),
+       {{outputs[layer], read}, {gradient, read}, {dw, write}});
     if (i > 0) {
       const TensorId next = tensor(fmt::format("dx{}", i), TensorKind::gradient);
       op(fmt::format("backward data {}", i),

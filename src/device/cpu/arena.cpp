@@ -41,7 +41,8 @@ Arena::Arena(Bytes bytes, std::string_view what) {
                                   what, format_bytes(bytes), format_bytes(available)));
   }
   mapped_ = static_cast<std::size_t>(usable + page);
-  void* memory = ::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      ::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
     const int reason = errno;
     mapped_ = 0;

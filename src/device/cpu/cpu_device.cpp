@@ -164,16 +164,18 @@ class StreamThread {
         command.mark->progress->wait_for(command.mark->count);
         return;
       case Command::Kind::mark:
-        command.mark->time.store(Clock::now().time_since_epoch().count(), std::memory_order_release);
+        command.mark->time.store(Clock::now().time_since_epoch().count(),
+                                 std::memory_order_release);
         return;
-      default: break;
+      default:
+        break;
     }
     if (failure_.failed()) return;
     try {
       if (command.kind == Command::Kind::copy) {
         if (command.fails) {
-          throw DeviceError(fmt::format("cpu: copy of {} failed (injected fault)",
-                                        format_bytes(command.bytes)));
+          throw DeviceError(
+              fmt::format("cpu: copy of {} failed (injected fault)", format_bytes(command.bytes)));
         }
         paced_copy(command);
       } else {

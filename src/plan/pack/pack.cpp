@@ -11,11 +11,11 @@
 namespace tidepool {
 
 std::span<const Packer> packers() {
-  static constexpr std::array<Packer, 2> all{{
+  static constexpr std::array<Packer, 2> kAll{{
       {"best-fit", pack_best_fit},
       {"first-fit", pack_first_fit},
   }};
-  return all;
+  return kAll;
 }
 
 std::vector<std::int32_t> by_size_descending(const PackProblem& problem) {

@@ -14,14 +14,14 @@ namespace tidepool {
 /// is an interval graph, for schedules over several streams "not ordered by happens-before".
 struct PackProblem {
   std::vector<Bytes> sizes;
-  std::vector<std::int32_t> starts;  ///< position of each buffer's begin, to break ties
+  std::vector<std::int32_t> starts;           ///< position of each buffer's begin, to break ties
   std::vector<std::int32_t> neighbour_start;  ///< CSR: size + 1 entries
   std::vector<std::int32_t> neighbours;
 
   [[nodiscard]] std::span<const std::int32_t> conflicts(std::size_t buffer) const {
-    return std::span(neighbours).subspan(
-        static_cast<std::size_t>(neighbour_start[buffer]),
-        static_cast<std::size_t>(neighbour_start[buffer + 1] - neighbour_start[buffer]));
+    return std::span(neighbours)
+        .subspan(static_cast<std::size_t>(neighbour_start[buffer]),
+                 static_cast<std::size_t>(neighbour_start[buffer + 1] - neighbour_start[buffer]));
   }
 };
 
