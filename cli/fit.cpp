@@ -216,13 +216,17 @@ void add_fit_options(CLI::App& command, FitArguments& a) {
                   "train whole epochs, without the unlimited run beside it; evaluates after each")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}))
       ->excludes("--iterations");
-  command.add_option("--checkpoint", a.checkpoint,
-                     "with --epochs: save the training here after every epoch and on Ctrl-C");
-  command.add_option(
-      "--resume", a.resume,
-      "with --epochs: go on from a checkpoint, bit for bit, also under another budget "
-      "or planner");
-  command.add_flag("!--no-evaluate", a.evaluate, "with --epochs: skip the test split");
+  command
+      .add_option("--checkpoint", a.checkpoint,
+                  "with --epochs: save the training here after every epoch and on Ctrl-C")
+      ->needs("--epochs");
+  command
+      .add_option("--resume", a.resume,
+                  "with --epochs: go on from a checkpoint, bit for bit, also under another budget "
+                  "or planner")
+      ->needs("--epochs");
+  command.add_flag("!--no-evaluate", a.evaluate, "with --epochs: skip the test split")
+      ->needs("--epochs");
 }
 
 Result<int> fit(Job& job, const BudgetArguments& budget_arguments, const FitArguments& arguments,

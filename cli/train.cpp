@@ -272,8 +272,10 @@ void add_train(CLI::App& app, Context& context) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
       ->capture_default_str();
   add_fit_options(*command, arguments->fit);
-  command->add_flag("--verify", arguments->verify,
-                    "compare losses and all weights bit for bit with the unlimited run");
+  command
+      ->add_flag("--verify", arguments->verify,
+                 "compare losses and all weights bit for bit with the unlimited run")
+      ->excludes("--epochs");
   command->add_flag("--json", context.json, "one JSON object on stdout");
   command->footer(R"(
 Examples:

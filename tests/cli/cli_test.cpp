@@ -383,6 +383,17 @@ TEST_F(Cli, AHostBudgetThatIsTooSmallExitsWith4) {
 
 // ---- train
 
+TEST_F(Cli, OptionsOfEpochTrainingWithoutEpochsAreUsageErrors) {
+  for (const char* option : {"--checkpoint", "--resume"}) {
+    expect_error({"train", "tiny-vgg", "--data", "synthetic", option, "x.ckpt"}, 2,
+                 HasSubstr("--epochs"));
+  }
+  expect_error({"train", "tiny-vgg", "--data", "synthetic", "--no-evaluate"}, 2,
+               HasSubstr("--epochs"));
+  expect_error({"train", "tiny-vgg", "--data", "synthetic", "--epochs", "1", "--verify"}, 2,
+               HasSubstr("--epochs"));
+}
+
 std::vector<std::string> train(const std::string& budget, const std::string& iterations = "3") {
   return {"train", "tiny-vgg",  "--batch", "16",       "--data", "synthetic",    "--link",
           "500MB", "--threads", "1",       "--budget", budget,   "--iterations", iterations};
