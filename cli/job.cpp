@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <limits>
 
 #include "base/random.h"
+#include "cache.h"
 #include "ir/load_profile.h"
 #include "nn/data/cifar10.h"
 #include "nn/data/fashion_mnist.h"
@@ -52,17 +52,20 @@ Result<std::unique_ptr<nn::Dataset>> load_data(const JobArguments& arguments,
 }
 
 std::filesystem::path cache_file(const Job& job) {
-  std::filesystem::path folder;
-  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && *xdg != '\0') {
-    folder = xdg;
-  } else if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') {
-    folder = std::filesystem::path(home) / ".cache";
-  } else {
-    return {};
-  }
+  const std::filesystem::path folder = cache_folder();
+  if (folder.empty()) return {};
   std::uint64_t hash = 0;
   for (const char c : job.fingerprint()) hash = hash_combine(hash, static_cast<unsigned char>(c));
-  return folder / "tidepool" / fmt::format("reference-{:016x}.json", hash);
+  return folder / fmt::format("reference-{:016x}.json", hash);
+}
+
+int threads_of(const JobArguments& arguments, const DeviceKind& kind) {
+  return arguments.threads > 0 ? arguments.threads : kind.default_threads();
+}
+
+std::string fingerprint_of(const DeviceKind& kind, int threads) {
+  return fmt::format("{}; kernels {}", kind.make({threads, {}, {}})->fingerprint(),
+                     kind.kernels->name);
 }
 
 /// `algorithm` of every op that has it, its least-workspace one otherwise.
@@ -154,7 +157,7 @@ Result<Job> Job::make(const JobArguments& arguments) {
   const auto kind = find_device_kind(arguments.device);
   if (!kind) return fail(kind.error());
   job.kind_ = *kind;
-  job.threads_ = arguments.threads > 0 ? arguments.threads : job.kind_->default_threads();
+  job.threads_ = threads_of(arguments, *job.kind_);
   job.kind_->prepare_thread(job.threads_);
   job.policy_ = arguments.algorithms == "fastest" ? AlgorithmPolicy::fastest
                                                   : AlgorithmPolicy::least_workspace;
@@ -236,9 +239,12 @@ std::unique_ptr<Device> Job::make_device(const Machine& machine) const {
   return kind_->make({threads_, machine.to_host, machine.to_device});
 }
 
-std::string Job::fingerprint() const {
-  return fmt::format("{}; kernels {}", kind_->make({threads_, {}, {}})->fingerprint(),
-                     kind_->kernels->name);
+std::string Job::fingerprint() const { return fingerprint_of(*kind_, threads_); }
+
+Result<std::string> device_fingerprint(const JobArguments& arguments) {
+  const auto kind = find_device_kind(arguments.device);
+  if (!kind) return fail(kind.error());
+  return fingerprint_of(**kind, threads_of(arguments, **kind));
 }
 
 bool Job::is_reference() const {

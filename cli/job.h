@@ -95,6 +95,9 @@ class Job {
   std::unique_ptr<nn::TrainingProgram> training_;
 };
 
+/// What Job::fingerprint says, without building the job's model.
+Result<std::string> device_fingerprint(const JobArguments& arguments);
+
 /// Peak load without a budget, least-workspace algorithms: what percentages refer to.
 Bytes unlimited_peak(const Program& program, Bytes alignment);
 

@@ -5,14 +5,15 @@
 
 #include <algorithm>
 
-#include "job.h"
+#include "profiling.h"
 
 namespace tidepool::cli {
 namespace {
 
 struct ProfileArguments {
   JobArguments job;
-  int iterations = 3;
+  int iterations = kProfileIterations;
+  CacheArguments cache;
   std::string output;
 };
 
@@ -44,9 +45,8 @@ Result<int> profile(const ProfileArguments& a, bool json) {
   TerminalProgress progress;
   const auto machine = device_machine(*job, progress);
   if (!machine) return fail(machine.error());
-  if (auto done = measure(*job, *machine, a.iterations, true, progress); !done) {
-    return fail(done.error());
-  }
+  const auto source = obtain_profile(*job, *machine, {a.iterations, true}, {a.cache, {}}, progress);
+  if (!source) return fail(source.error());
   const Profile result{job->fingerprint(), job->program(), *machine};
   if (!a.output.empty()) {
     if (auto written = write_file(a.output, to_json(result).dump(1) + "\n"); !written) {
@@ -54,7 +54,9 @@ Result<int> profile(const ProfileArguments& a, bool json) {
     }
   }
   if (json) {
-    print(to_json(result));
+    Json out = to_json(result);
+    out["profile"] = to_json(*source);
+    print(out);
     return kOk;
   }
   fmt::print("{} on {}\n", result.program.name, result.fingerprint);
@@ -78,6 +80,7 @@ void add_profile(CLI::App& app, Context& context) {
       ->add_option("--iterations", arguments->iterations, "iterations measured (medians are kept)")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
+  add_cache_options(*command, arguments->cache, false);
   command->add_option("-o,--output", arguments->output, "write the profile to this file");
   command->add_flag("--json", context.json, "the profile as JSON on stdout");
   command->footer(R"(
