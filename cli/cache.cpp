@@ -50,13 +50,20 @@ Json identity(const Profile& subject, const Budget& budget, const Json& settings
 }
 
 Json to_json(const Measurement& how) {
-  return {{"iterations", how.iterations}, {"all_algorithms", how.all_algorithms}};
+  return {{"iterations", how.iterations},
+          {"all_algorithms", how.all_algorithms},
+          {"reactive_budget", how.reactive_budget},
+          {"unmeasured", how.unmeasured},
+          {"arena_peak", how.arena_peak}};
 }
 
 Measurement measurement_from_json(const JsonCursor& json) {
   Measurement how;
   how.iterations = static_cast<int>(json["iterations"].integer(1, 1'000'000));
   how.all_algorithms = json["all_algorithms"].boolean();
+  how.reactive_budget = json["reactive_budget"].integer();
+  how.unmeasured = static_cast<int>(json["unmeasured"].integer(0, 1'000'000));
+  how.arena_peak = json["arena_peak"].integer();
   return how;
 }
 
@@ -175,7 +182,12 @@ void add_cache_options(CLI::App& command, CacheArguments& a, bool plans) {
 }
 
 bool Measurement::serves(const Measurement& asked) const {
-  return iterations >= asked.iterations && (all_algorithms || !asked.all_algorithms);
+  if (iterations < asked.iterations || (asked.all_algorithms && !all_algorithms)) return false;
+  if (reactive_budget == 0) return true;
+  // Times between copies are not quite those of ops that follow each other: good enough only for
+  // who could not measure better.
+  if (asked.reactive_budget == 0) return false;
+  return unmeasured == 0 || reactive_budget == asked.reactive_budget;
 }
 
 std::string Cache::file(const char* kind, const Json& identity) const {

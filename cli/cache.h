@@ -32,6 +32,10 @@ void add_cache_options(CLI::App& command, CacheArguments& arguments, bool plans)
 struct Measurement {
   int iterations = 0;
   bool all_algorithms = false;  ///< else only the least-workspace ones
+  /// Swapping on demand inside this budget, because not everything could be kept; 0: all was kept.
+  Bytes reactive_budget = 0;
+  int unmeasured = 0;    ///< algorithms that did not fit that budget
+  Bytes arena_peak = 0;  ///< highest device byte used
 
   [[nodiscard]] bool serves(const Measurement& asked) const;
 };

@@ -314,7 +314,7 @@ Result<int> fit(Job& job, const BudgetArguments& budget_arguments, const FitArgu
     choice = *saved;
   }
   const bool all_algorithms = job.policy() == AlgorithmPolicy::fastest;
-  const auto profile = obtain_profile(job, *machine, {kProfileIterations, all_algorithms},
+  const auto profile = obtain_profile(job, *machine, {kProfileIterations, all_algorithms, *budget},
                                       arguments.profiling, progress);
   if (!profile) return fail(profile.error());
   const auto obtained =

@@ -66,15 +66,14 @@ Result<Subject> measured(const PlanArguments& a) {
   auto job = Job::make(a.job);
   if (!job) return fail(job.error());
   const Bytes alignment = job->make_device({})->alignment();
-  if (auto early = resolve_budget(a.budget, job->program(), alignment); !early) {
-    return fail(early.error());
-  }
+  const auto budget = resolve_budget(a.budget, job->program(), alignment);
+  if (!budget) return fail(budget.error());
   TerminalProgress progress;
   const auto machine = device_machine(*job, progress);
   if (!machine) return fail(machine.error());
   const bool all = job->policy() == AlgorithmPolicy::fastest;
   const auto source =
-      obtain_profile(*job, *machine, {kProfileIterations, all}, a.profiling, progress);
+      obtain_profile(*job, *machine, {kProfileIterations, all, *budget}, a.profiling, progress);
   if (!source) return fail(source.error());
   return Subject{{job->fingerprint(), std::move(job->program()), *machine}, *source};
 }

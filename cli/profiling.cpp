@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "reactive_profiling.h"
+
 namespace tidepool::cli {
 namespace {
 
@@ -16,6 +20,29 @@ Result<void> use_file(Job& job, const std::string& path) {
   if (auto same = check_program(path, profile->program, job.program()); !same) return same;
   job.program() = std::move(profile->program);
   return {};
+}
+
+/// Whether all that is to be measured can run with everything kept.
+bool everything_fits(const Job& job, const Machine& machine, const ProfilingTask& task) {
+  const Program& program = job.training().program;
+  const auto variants = variants_to_measure(program, job.policy(), task.all_algorithms);
+  return std::all_of(variants.begin(), variants.end(), [&](const auto& algorithms) {
+    return kept_plan(program, machine, algorithms, task.budget).has_value();
+  });
+}
+
+Result<Measurement> measure_now(Job& job, const Machine& machine, const ProfilingTask& task,
+                                const Measurement& wanted, ProgressSink& progress) {
+  if (wanted.reactive_budget > 0) {
+    return measure_reactively(job, machine, task.budget, task.iterations, task.all_algorithms,
+                              progress);
+  }
+  const auto peak =
+      measure(job, machine, task.budget, task.iterations, task.all_algorithms, progress);
+  if (!peak) return fail(peak.error());
+  Measurement how = wanted;
+  how.arena_peak = *peak;
+  return how;
 }
 
 }  // namespace
@@ -39,32 +66,35 @@ Result<void> check_program(const std::string& path, const Program& of_file, cons
 
 Json to_json(const ProfileSource& source) {
   Json json = {{"from", source.from}};
-  if (source.from != "file") {
-    json["iterations"] = source.how.iterations;
-    json["all_algorithms"] = source.how.all_algorithms;
-  }
+  if (source.from == "file") return json;
+  json["iterations"] = source.how.iterations;
+  json["all_algorithms"] = source.how.all_algorithms;
+  json["reactive"] = source.how.reactive_budget > 0;
+  json["unmeasured_algorithms"] = source.how.unmeasured;
+  json["arena_peak_bytes"] = source.how.arena_peak;
   return json;
 }
 
-Result<ProfileSource> obtain_profile(Job& job, const Machine& machine, const Measurement& asked,
+Result<ProfileSource> obtain_profile(Job& job, const Machine& machine, const ProfilingTask& task,
                                      const ProfilingArguments& arguments, ProgressSink& progress) {
   if (!arguments.file.empty()) {
     if (auto used = use_file(job, arguments.file); !used) return fail(used.error());
     return ProfileSource{"file", {}};
   }
+  Measurement wanted{.iterations = task.iterations, .all_algorithms = task.all_algorithms};
+  if (!everything_fits(job, machine, task)) wanted.reactive_budget = task.budget.device;
   const Cache cache = Cache::of(arguments.cache);
   if (!arguments.cache.reprofile) {
-    if (auto known = cache.profile({job.fingerprint(), job.program(), machine}, asked)) {
+    if (auto known = cache.profile({job.fingerprint(), job.program(), machine}, wanted)) {
       fmt::print(stderr, "tidepool: profile from the cache (--reprofile measures anew)\n");
       job.program() = std::move(known->profile.program);
       return ProfileSource{"cache", known->how};
     }
   }
-  if (auto done = measure(job, machine, asked.iterations, asked.all_algorithms, progress); !done) {
-    return fail(done.error());
-  }
-  cache.keep({{job.fingerprint(), job.program(), machine}, asked});
-  return ProfileSource{"measured", asked};
+  auto how = measure_now(job, machine, task, wanted, progress);
+  if (!how) return fail(how.error());
+  cache.keep({{job.fingerprint(), job.program(), machine}, *how});
+  return ProfileSource{"measured", *how};
 }
 
 }  // namespace tidepool::cli

@@ -16,6 +16,13 @@ struct ProfilingArguments {
   std::string file;  ///< a profile file to use instead of measuring; may be empty
 };
 
+struct ProfilingTask {
+  int iterations = kProfileIterations;
+  bool all_algorithms = false;
+  /// Measuring uses no more: where not everything can be kept, tensors are swapped on demand.
+  Budget budget = no_limit();
+};
+
 /// Which profile was used.
 struct ProfileSource {
   std::string from;  ///< "file", "cache" or "measured"
@@ -24,7 +31,7 @@ struct ProfileSource {
 Json to_json(const ProfileSource& source);
 
 /// Puts times into the job's program. A file of another device or program is refused.
-Result<ProfileSource> obtain_profile(Job& job, const Machine& machine, const Measurement& asked,
+Result<ProfileSource> obtain_profile(Job& job, const Machine& machine, const ProfilingTask& task,
                                      const ProfilingArguments& arguments, ProgressSink& progress);
 
 /// Fails, naming both, when a file's fingerprint is not that of this device.

@@ -190,7 +190,9 @@ Result<int> train(const TrainArguments& arguments, bool json) {
   if (job.policy() == AlgorithmPolicy::fastest) {
     const auto machine = job.machine(Nanos{1'000'000'000});
     if (!machine) return fail(machine.error());
-    if (auto done = measure(job, *machine, 2, true, progress); !done) return fail(done.error());
+    if (auto done = measure(job, *machine, no_limit(), 2, true, progress); !done) {
+      return fail(done.error());
+    }
   }
   const auto any_machine = job.machine(Nanos{1'000'000'000});
   if (!any_machine) return fail(any_machine.error());
