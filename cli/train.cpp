@@ -200,7 +200,9 @@ Result<int> train(const TrainArguments& arguments, bool json) {
   if (job.policy() == AlgorithmPolicy::fastest) {
     const auto machine = job.machine(Nanos{1'000'000'000});
     if (!machine) return fail(machine.error());
-    if (auto done = measure(job, *machine, 2, true, progress); !done) return fail(done.error());
+    if (auto done = measure(job, *machine, no_limit(), 2, true, progress); !done) {
+      return fail(done.error());
+    }
   }
   const auto any_machine = job.machine(Nanos{1'000'000'000});
   if (!any_machine) return fail(any_machine.error());
@@ -222,6 +224,12 @@ Result<int> train(const TrainArguments& arguments, bool json) {
   if (is_reference) remember_reference(job, compute);
   const auto machine = is_reference ? job.machine(compute) : device_machine(job, progress);
   if (!machine) return fail(machine.error());
+
+  // Measured anyway, so not looked for in the cache; the next `plan` or `train --epochs` may.
+  Cache::of(arguments.fit.profiling.cache)
+      .keep_if_better(
+          {{job.fingerprint(), job.program(), *machine},
+           {static_cast<int>(timings.size()), job.policy() == AlgorithmPolicy::fastest}});
 
   FixedWorkload workload(job.program());
   PlannerOptions options;
@@ -282,6 +290,7 @@ void add_train(CLI::App& app, Context& context) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
       ->capture_default_str();
   add_fit_options(*command, arguments->fit);
+  add_cache_options(*command, arguments->fit.profiling.cache, true);
   command
       ->add_flag("--verify", arguments->verify,
                  "compare losses and all weights bit for bit with the unlimited run")
@@ -293,6 +302,8 @@ Examples:
   tidepool train vgg11 --batch 64 --budget 150MiB --planner autoswap --iterations 20 --json
   tidepool train vgg11 --budget 60% --epochs 2 --checkpoint vgg11.ckpt
   tidepool train vgg11 --budget 50% --epochs 2 --resume vgg11.ckpt
+  tidepool train vgg11 --budget 60% --epochs 2 --reprofile --replan
+  tidepool train vgg11 --epochs 2 --profile vgg11.profile.json
   tidepool train tiny-vgg --batch 16 --budget 70% --data synthetic --link 500MB)");
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {
