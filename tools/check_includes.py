@@ -16,7 +16,8 @@ BUILDS_ON = {
     "ir": ["base"],
     "cost": ["ir"],
     "plan": ["ir", "cost"],
-    "planners": ["plan"],
+    "bound": ["cost"],
+    "planners": ["plan", "bound"],
     "sim": ["plan"],
     "trace": ["ir"],
     "device": ["base"],
@@ -37,8 +38,8 @@ PRIVATE = {
     "nn/kernels/cuda": [],
 }
 
-VENDOR_HEADER = re.compile(r"^(dnnl|oneapi|mkldnn|cuda|cudnn|cublas|curand|nvtx|nccl|omp\.h)")
-VENDOR_FOLDERS = ("device/cpu", "device/cuda", "nn/kernels/cpu", "nn/kernels/cuda")
+VENDOR_HEADER = re.compile(r"^(coin/|dnnl|oneapi|mkldnn|cuda|cudnn|cublas|curand|nvtx|nccl|omp\.h)")
+VENDOR_FOLDERS = ("bound", "device/cpu", "device/cuda", "nn/kernels/cpu", "nn/kernels/cuda")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 SUFFIXES = {".h", ".hpp", ".cpp", ".cu", ".cuh", ".in"}

@@ -289,7 +289,7 @@ Result<Lowered> Lowering::lower(const Strategy& strategy, const Budget& budget,
   pass_times_.clear();
   std::optional<Lowered> best;
   std::string refused;
-  Bytes limit = budget.device;
+  Bytes limit = options.load_limit > 0 ? options.load_limit : budget.device;
   for (int i = 0; i < options.attempts && limit > 0; ++i) {
     Bytes excess = 0;
     std::optional<Lowered> next =

@@ -20,6 +20,8 @@ struct LowerOptions {
   bool allow_streaming = true;
   /// False: every copy-in right before its op. Slow; the smallest budgets leave no other way.
   bool prefetch = true;
+  /// The limit on the memory load to begin with; 0: the budget.
+  Bytes load_limit = 0;
   /// Tries with a tighter load limit before giving up on a packing without waits.
   int attempts = 6;
 };
