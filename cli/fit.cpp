@@ -194,8 +194,8 @@ class Fit {
     const std::unique_ptr<Device> device = job_.make_device(machine_);
     Executor executor(program->program, planned->lowered.plan, *device, **runner);
     executor.enter();
-    executor.run((*runner)->iterations(), interrupted);
-    epochs_.back().test = (*runner)->result();
+    const RunReport report = executor.run((*runner)->iterations(), interrupted);
+    if (!report.cancelled) epochs_.back().test = (*runner)->result();
     arena_peak_ = std::max(arena_peak_, executor.arena_peak());
     return {};
   }
@@ -326,18 +326,20 @@ Result<int> fit(Job& job, const BudgetArguments& budget_arguments, const FitArgu
   if (checkpoint) {
     if (auto resumed = fit.resume(std::move(*checkpoint)); !resumed) return fail(resumed.error());
   }
+  const auto stopped = [&] {
+    return fail(ErrorCode::interrupted,
+                fmt::format("interrupted after {} iterations; {}", fit.next_iteration(),
+                            arguments.checkpoint.empty()
+                                ? std::string("nothing was saved (use --checkpoint)")
+                                : fmt::format("go on with --resume {}", arguments.checkpoint)));
+  };
   while (!fit.finished()) {
     if (auto trained = fit.train_epoch(progress); !trained) return fail(trained.error());
     if (auto saved = fit.save(); !saved) return fail(saved.error());
-    if (interrupted()) {
-      return fail(ErrorCode::interrupted,
-                  fmt::format("interrupted after {} iterations; {}", fit.next_iteration(),
-                              arguments.checkpoint.empty()
-                                  ? std::string("nothing was saved (use --checkpoint)")
-                                  : fmt::format("go on with --resume {}", arguments.checkpoint)));
-    }
+    if (interrupted()) return stopped();
     if (test) {
       if (auto evaluated = fit.evaluate(*test); !evaluated) return fail(evaluated.error());
+      if (interrupted()) return stopped();
     }
     if (!json) print_epoch(fit.epochs().back(), arguments.epochs);
   }
