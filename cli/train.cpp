@@ -85,6 +85,14 @@ SwapTotals swap_totals(const Program& program, const Strategy& strategy) {
   return totals;
 }
 
+/// Runs of ops beyond one each, per iteration.
+std::int64_t recomputed_ops(const Program& program, const Plan& plan) {
+  const auto& list = plan.steady.instructions;
+  return std::count_if(list.begin(), list.end(),
+                       [](const Instruction& x) { return x.kind == InstructionKind::op; }) -
+         static_cast<std::int64_t>(program.ops.size());
+}
+
 void print_json(const Outcome& o) {
   const Lowered& lowered = o.planned.lowered;
   const SwapTotals swaps = swap_totals(o.job.training().program, lowered.strategy);
@@ -106,7 +114,7 @@ void print_json(const Outcome& o) {
               {"prediction_error", o.prediction_error()},
               {"swapped_tensors", swaps.tensors},
               {"swap_bytes", swaps.bytes},
-              {"recomputed_ops", 0},
+              {"recomputed_ops", recomputed_ops(o.job.training().program, lowered.plan)},
               {"plan_ms", to_ms(o.planned.plan_time)},
               {"check_ms", to_ms(o.planned.check_time)},
               {"streaming", lowered.streaming},
@@ -132,8 +140,10 @@ void print_text(const Outcome& o) {
              percent(static_cast<double>(o.budget.device) / static_cast<double>(o.unlimited_peak)),
              format_bytes(o.unlimited_peak));
   fmt::print(
-      "  plan       {}: {} tensors swapped, {} out and in an iteration; made in {}, proved in {}\n",
-      o.planner, swaps.tensors, format_bytes(swaps.bytes), format_time(o.planned.plan_time),
+      "  plan       {}: {} tensors swapped, {} out and in an iteration, {} ops recomputed; made in "
+      "{}, proved in {}\n",
+      o.planner, swaps.tensors, format_bytes(swaps.bytes),
+      recomputed_ops(o.job.training().program, lowered.plan), format_time(o.planned.plan_time),
       format_time(o.planned.check_time));
   for (const std::string& note : o.planned.notes) fmt::print("             {}\n", note);
   if (lowered.streaming) fmt::print("             streaming: only the running op's tensors stay\n");

@@ -127,7 +127,6 @@ void Executor::run_work(void* context, std::int64_t argument, NativeStream strea
   OpCall call;
   call.op = x.op;
   call.algorithm = x.algorithm;
-  call.round = x.round;
   call.iteration = argument;
   call.pointers = p.pointers;
   call.workspace = p.workspace;
@@ -157,13 +156,20 @@ void Executor::issue_instruction(Prepared& p, std::int64_t iteration) {
 
 void Executor::issue(PreparedSchedule& schedule, std::int64_t iteration, bool first) {
   const std::size_t parity = static_cast<std::size_t>(iteration & 1);
+  const std::uint32_t guards = runner_.guards(iteration);
   for (Prepared& p : schedule.instructions) {
     for (const Wait& wait : p.instruction->waits) {
       if (wait.iteration != 0 && first) continue;
       const Prepared& target = schedule.instructions[at(wait.index)];
       device_.wait(p.instruction->stream, target.events[wait.iteration == 0 ? parity : 1 - parity]);
     }
-    issue_instruction(p, iteration);
+    // A skipped instruction keeps its place in the order: its waits and its event stay.
+    if (const std::int32_t guard = p.instruction->guard;
+        guard == kNone || (guards >> guard & 1U) != 0) {
+      issue_instruction(p, iteration);
+    } else {
+      timings_[slot(iteration)][p.index] = {};
+    }
     if (p.events[parity] != kNone) device_.record(p.events[parity], p.instruction->stream);
     arena_peak_ = std::max(arena_peak_, p.highest_byte);
   }

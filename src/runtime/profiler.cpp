@@ -11,6 +11,9 @@ Nanos median(std::vector<Nanos>& samples) {
   return *middle;
 }
 
+/// A guard may have skipped the op.
+bool ran(const OpTiming& t) { return t.end > Nanos{0}; }
+
 }  // namespace
 
 void apply_timings(const Plan& plan, const std::vector<std::vector<OpTiming>>& timings,
@@ -18,7 +21,7 @@ void apply_timings(const Plan& plan, const std::vector<std::vector<OpTiming>>& t
   if (timings.empty()) return;
   const auto& list = plan.steady.instructions;
   std::vector<Nanos> samples;
-  std::size_t previous = list.size();
+  std::vector<std::size_t> before;  // device ops so far
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Instruction& x = list[i];
     if (x.kind != InstructionKind::op ||
@@ -27,12 +30,16 @@ void apply_timings(const Plan& plan, const std::vector<std::vector<OpTiming>>& t
     }
     samples.clear();
     for (const auto& iteration : timings) {
-      const Nanos begin = previous < list.size() ? iteration[previous].end : iteration[i].start;
+      if (!ran(iteration[i])) continue;
+      const auto previous = std::find_if(before.rbegin(), before.rend(),
+                                         [&](std::size_t p) { return ran(iteration[p]); });
+      const Nanos begin = previous != before.rend() ? iteration[*previous].end : iteration[i].start;
       samples.push_back(iteration[i].end - begin);
     }
+    before.push_back(i);
+    if (samples.empty()) continue;
     Op& op = program.ops[static_cast<std::size_t>(x.op)];
     op.algorithms[static_cast<std::size_t>(x.algorithm)].time = median(samples);
-    previous = i;
   }
 }
 
@@ -45,8 +52,9 @@ void apply_op_timings(std::span<const std::int32_t> algorithms,
     if (op.place != OpPlace::device) continue;
     samples.clear();
     for (const auto& iteration : timings) {
-      samples.push_back(iteration[i].end - iteration[i].start);
+      if (ran(iteration[i])) samples.push_back(iteration[i].end - iteration[i].start);
     }
+    if (samples.empty()) continue;
     op.algorithms[static_cast<std::size_t>(algorithms[i])].time = median(samples);
   }
 }

@@ -1,4 +1,5 @@
-// A random program under a random strategy and budget, lowered.
+// A random program under a random strategy (with triggers and barriers in half of the cases) and
+// budget, lowered.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,7 +29,10 @@ inline std::optional<RandomPlan> random_plan(std::uint64_t seed, const RandomSha
   Random random(seed);
   Lowering lowering(c.program, c.machine);
   const double density = 1 - std::pow(random.uniform(), 2);
-  const Strategy strategy = random_strategy(c.program, lowering.index(), density, seed);
+  Strategy strategy = random_strategy(c.program, lowering.index(), density, seed);
+  if (random.below(2) == 0) {
+    add_random_hints(c.program, lowering.index(), random.uniform(), seed, strategy);
+  }
   const LoadProfile profile =
       load_profile(c.program, lowering.index(), c.machine.alignment, strategy.algorithms);
   const Bytes least = smallest_budget(c.program, c.machine.alignment).bytes;
