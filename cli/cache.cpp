@@ -147,10 +147,13 @@ void say_ignored(const Error& why) {
 void drop_oldest(const std::filesystem::path& folder) {
   std::error_code failed;
   std::vector<std::pair<std::filesystem::file_time_type, std::filesystem::path>> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
-    const std::string name = entry.path().filename().string();
+  // Other processes may add and remove files meanwhile: no call here may throw.
+  for (std::filesystem::directory_iterator entry(folder, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    const std::string name = entry->path().filename().string();
     if (!name.starts_with("profile-") && !name.starts_with("plan-")) continue;
-    files.emplace_back(entry.last_write_time(failed), entry.path());
+    std::error_code gone;
+    files.emplace_back(entry->last_write_time(gone), entry->path());
   }
   if (files.size() <= kMostFiles) return;
   std::sort(files.begin(), files.end());

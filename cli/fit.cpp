@@ -108,6 +108,42 @@ Result<ObtainedPlan> training_plan(const Job& job, const Machine& machine, const
   return plan;
 }
 
+/// What a training starts with.
+struct Start {
+  Machine machine;
+  std::optional<nn::Checkpoint> checkpoint;
+  ProfileSource profile;
+  ObtainedPlan plan;
+};
+
+Result<Start> prepare(Job& job, const Budget& budget, const std::string& planner_name,
+                      Planner& planner, const FitArguments& arguments, ProgressSink& progress) {
+  Start start;
+  const auto machine = device_machine(job, progress);
+  if (!machine) return fail(machine.error());
+  start.machine = *machine;
+  // What a checkpoint cannot go on from is said before anything is measured.
+  std::optional<AlgorithmChoice> choice;
+  if (!arguments.resume.empty()) {
+    auto loaded = load_checkpoint(job, arguments.resume);
+    if (!loaded) return fail(loaded.error());
+    const auto saved = saved_choice(job, *loaded, arguments.resume);
+    if (!saved) return fail(saved.error());
+    start.checkpoint = std::move(*loaded);
+    choice = *saved;
+  }
+  const bool all_algorithms = job.policy() == AlgorithmPolicy::fastest;
+  const auto profile =
+      obtain_profile(job, start.machine, {kProfileIterations, all_algorithms, budget},
+                     arguments.profiling, progress);
+  if (!profile) return fail(profile.error());
+  start.profile = *profile;
+  auto plan = training_plan(job, start.machine, budget, planner_name, planner, arguments, choice);
+  if (!plan) return fail(plan.error());
+  start.plan = std::move(*plan);
+  return start;
+}
+
 struct EpochReport {
   std::int64_t epoch = 0;
   double loss = 0;  ///< mean over its iterations in this run
@@ -194,8 +230,8 @@ class Fit {
     const std::unique_ptr<Device> device = job_.make_device(machine_);
     Executor executor(program->program, planned->lowered.plan, *device, **runner);
     executor.enter();
-    executor.run((*runner)->iterations(), interrupted);
-    epochs_.back().test = (*runner)->result();
+    const RunReport report = executor.run((*runner)->iterations(), interrupted);
+    if (!report.cancelled) epochs_.back().test = (*runner)->result();
     arena_peak_ = std::max(arena_peak_, executor.arena_peak());
     return {};
   }
@@ -300,49 +336,35 @@ Result<int> fit(Job& job, const BudgetArguments& budget_arguments, const FitArgu
     test = std::move(*loaded);
   }
   TerminalProgress progress;
-  const auto machine = device_machine(job, progress);
-  if (!machine) return fail(machine.error());
-  // What a checkpoint cannot go on from is said before anything is measured.
-  std::optional<nn::Checkpoint> checkpoint;
-  std::optional<AlgorithmChoice> choice;
-  if (!arguments.resume.empty()) {
-    auto loaded = load_checkpoint(job, arguments.resume);
-    if (!loaded) return fail(loaded.error());
-    const auto saved = saved_choice(job, *loaded, arguments.resume);
-    if (!saved) return fail(saved.error());
-    checkpoint = std::move(*loaded);
-    choice = *saved;
-  }
-  const bool all_algorithms = job.policy() == AlgorithmPolicy::fastest;
-  const auto profile = obtain_profile(job, *machine, {kProfileIterations, all_algorithms, *budget},
-                                      arguments.profiling, progress);
-  if (!profile) return fail(profile.error());
-  const auto obtained =
-      training_plan(job, *machine, *budget, budget_arguments.planner, planner, arguments, choice);
-  if (!obtained) return fail(obtained.error());
-  const Planned& planned = obtained->planned;
+  auto start = prepare(job, *budget, budget_arguments.planner, planner, arguments, progress);
+  if (!start) return fail(start.error());
+  const Planned& planned = start->plan.planned;
 
-  Fit fit(job, *budget, *machine, planner, planned, arguments);
-  if (checkpoint) {
-    if (auto resumed = fit.resume(std::move(*checkpoint)); !resumed) return fail(resumed.error());
+  Fit fit(job, *budget, start->machine, planner, planned, arguments);
+  if (start->checkpoint) {
+    if (auto resumed = fit.resume(std::move(*start->checkpoint)); !resumed) {
+      return fail(resumed.error());
+    }
   }
+  const auto stopped = [&] {
+    return fail(ErrorCode::interrupted,
+                fmt::format("interrupted after {} iterations; {}", fit.next_iteration(),
+                            arguments.checkpoint.empty()
+                                ? std::string("nothing was saved (use --checkpoint)")
+                                : fmt::format("go on with --resume {}", arguments.checkpoint)));
+  };
   while (!fit.finished()) {
     if (auto trained = fit.train_epoch(progress); !trained) return fail(trained.error());
     if (auto saved = fit.save(); !saved) return fail(saved.error());
-    if (interrupted()) {
-      return fail(ErrorCode::interrupted,
-                  fmt::format("interrupted after {} iterations; {}", fit.next_iteration(),
-                              arguments.checkpoint.empty()
-                                  ? std::string("nothing was saved (use --checkpoint)")
-                                  : fmt::format("go on with --resume {}", arguments.checkpoint)));
-    }
+    if (interrupted()) return stopped();
     if (test) {
       if (auto evaluated = fit.evaluate(*test); !evaluated) return fail(evaluated.error());
+      if (interrupted()) return stopped();
     }
     if (!json) print_epoch(fit.epochs().back(), arguments.epochs);
   }
   if (json) {
-    print(to_json(job, *budget, *profile, *obtained, fit));
+    print(to_json(job, *budget, start->profile, start->plan, fit));
   } else {
     fmt::print("memory {} of {}, {} an iteration (predicted {}), state crc32 {:08x}\n",
                format_bytes(fit.arena_peak()), format_bytes(budget->device),

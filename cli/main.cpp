@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <csignal>
 #include <exception>
 #include <new>
 #include <string_view>
@@ -57,6 +58,7 @@ int parse_and_run(int argc, char** argv, cli::Context& context) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file above the size limit is a failed write like any other
   cli::Context context;
   context.json = wants_json(argc, argv);
   try {

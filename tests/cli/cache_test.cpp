@@ -1,7 +1,9 @@
 // Profiles and plans that are used again: when they are, when they must not be, and that results do
 // not depend on it.
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <fstream>
 
 #include "support/cli_fixture.h"
 
@@ -172,6 +174,21 @@ TEST_F(CacheTest, ACacheThatCannotBeWrittenIsOnlySlower) {
   const Finished f = tidepool(job("plan"));
   EXPECT_EQ(f.exit_code, 0) << f.err;
   EXPECT_THAT(f.err, HasSubstr("not kept in the cache"));
+}
+
+TEST_F(CacheTest, TheOldestFilesGoWhenThereAreTooMany) {
+  success(job("plan"));
+  const std::string kept = cached("plan-").at(0);
+  const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1000);
+  for (int i = 0; i < 140; ++i) {
+    const std::string old = folder_.file("cache/tidepool/plan-" + std::to_string(i) + ".json");
+    std::ofstream(old) << "old";
+    std::filesystem::last_write_time(old, long_ago);
+  }
+  overwrite(folder_.file("cache/tidepool/notes.txt"), "mine");
+  success(job("plan", {"--seed", "2"}));
+  EXPECT_EQ(cached("").size(), 128u + 1) << "and what is not the cache's own";
+  EXPECT_TRUE(std::filesystem::exists(kept));
 }
 
 TEST_F(CacheTest, FilesOfTheCacheAreProfilesAndPlansOfTheirOwn) {

@@ -1,0 +1,56 @@
+// The CPU device with the faults that the variable TIDEPOOL_TEST_FAULTS names, for the binary that
+// the tests of faults run: words such as "copy-to-host=3 late-us=500".
+#include <cstdlib>
+#include <sstream>
+#include <string>
+
+#include "device/cpu/cpu_device.h"
+#include "device_kind.h"
+
+namespace tidepool::cli {
+
+DeviceKind cpu_device_kind();
+
+namespace {
+
+FaultPlan faults_of_environment() {
+  FaultPlan faults;
+  const char* text = std::getenv("TIDEPOOL_TEST_FAULTS");
+  std::istringstream words(text != nullptr ? text : "");
+  for (std::string word; words >> word;) {
+    const auto equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    const std::int64_t value = std::strtoll(word.c_str() + equals + 1, nullptr, 10);
+    if (name == "copy-to-host") {
+      faults.fail_copy = {value, CopyDirection::to_host};
+    } else if (name == "copy-to-device") {
+      faults.fail_copy = {value, CopyDirection::to_device};
+    } else if (name == "launch") {
+      faults.fail_launch = value;
+    } else if (name == "late-us") {
+      faults.most_late = std::chrono::microseconds(value);
+    } else if (name == "host-memory") {
+      faults.host_memory = value;
+    } else {
+      std::abort();
+    }
+  }
+  return faults;
+}
+
+}  // namespace
+
+DeviceKind faulty_device_kind() {
+  DeviceKind kind = cpu_device_kind();
+  kind.make = [](const DeviceRequest& request) -> std::unique_ptr<Device> {
+    CpuDeviceOptions options;
+    options.threads = request.threads;
+    options.to_host = {request.to_host.bytes_per_second, request.to_host.latency};
+    options.to_device = {request.to_device.bytes_per_second, request.to_device.latency};
+    options.faults = faults_of_environment();
+    return std::make_unique<CpuDevice>(options);
+  };
+  return kind;
+}
+
+}  // namespace tidepool::cli
