@@ -47,6 +47,8 @@ bool interrupted();
 // One function per subcommand, each in its own file; it adds the command to the application.
 void add_train(CLI::App& app, Context& context);
 void add_plan(CLI::App& app, Context& context);
+void add_compare(CLI::App& app, Context& context);
+void add_bound(CLI::App& app, Context& context);
 void add_check(CLI::App& app, Context& context);
 void add_simulate(CLI::App& app, Context& context);
 void add_profile(CLI::App& app, Context& context);

@@ -83,7 +83,7 @@ Result<std::optional<AlgorithmChoice>> saved_choice(const Job& job,
 
 /// The plan to train with. `choice`: what every op has to run.
 Result<ObtainedPlan> training_plan(const Job& job, const Machine& machine, const Budget& budget,
-                                   const std::string& planner_name, Planner& planner,
+                                   const BudgetArguments& budget_arguments, Planner& planner,
                                    const FitArguments& arguments,
                                    const std::optional<AlgorithmChoice>& choice) {
   const Program& program = job.training().program;
@@ -99,10 +99,8 @@ Result<ObtainedPlan> training_plan(const Job& job, const Machine& machine, const
   }
   const Profile subject{job.fingerprint(), choice ? restrict_to(*choice, program) : program,
                         machine};
-  PlanRequest request{subject, budget, planner_name, {}};
-  request.options.seed = job.arguments().seed;
-  request.options.algorithms = job.policy();
-  request.options.cancelled = interrupted;
+  PlanRequest request{subject, budget, budget_arguments.planner,
+                      planner_options(job.arguments(), budget_arguments)};
   auto plan = obtain_plan(planner, request, arguments.profiling.cache);
   if (plan && choice) widen(*choice, plan->planned.lowered);
   return plan;
@@ -116,7 +114,7 @@ struct Start {
   ObtainedPlan plan;
 };
 
-Result<Start> prepare(Job& job, const Budget& budget, const std::string& planner_name,
+Result<Start> prepare(Job& job, const Budget& budget, const BudgetArguments& budget_arguments,
                       Planner& planner, const FitArguments& arguments, ProgressSink& progress) {
   Start start;
   const auto machine = device_machine(job, progress);
@@ -138,7 +136,8 @@ Result<Start> prepare(Job& job, const Budget& budget, const std::string& planner
                      arguments.profiling, progress);
   if (!profile) return fail(profile.error());
   start.profile = *profile;
-  auto plan = training_plan(job, start.machine, budget, planner_name, planner, arguments, choice);
+  auto plan =
+      training_plan(job, start.machine, budget, budget_arguments, planner, arguments, choice);
   if (!plan) return fail(plan.error());
   start.plan = std::move(*plan);
   return start;
@@ -336,7 +335,7 @@ Result<int> fit(Job& job, const BudgetArguments& budget_arguments, const FitArgu
     test = std::move(*loaded);
   }
   TerminalProgress progress;
-  auto start = prepare(job, *budget, budget_arguments.planner, planner, arguments, progress);
+  auto start = prepare(job, *budget, budget_arguments, planner, arguments, progress);
   if (!start) return fail(start.error());
   const Planned& planned = start->plan.planned;
 

@@ -157,6 +157,25 @@ void add_size_options(CLI::App& command, BudgetArguments& a) {
 void add_budget_options(CLI::App& command, BudgetArguments& a) {
   add_size_options(command, a);
   command.add_option("--planner", a.planner, "see `tidepool planners`")->capture_default_str();
+  add_time_limit_option(command, a);
+}
+
+void add_time_limit_option(CLI::App& command, BudgetArguments& a) {
+  command
+      .add_option("--time-limit", a.time_limit,
+                  "seconds a planner that searches may take; Ctrl-C ends it early")
+      ->check(CLI::Range(0.001, 1e6))
+      ->capture_default_str();
+}
+
+PlannerOptions planner_options(const JobArguments& job, const BudgetArguments& budget) {
+  PlannerOptions options;
+  options.seed = job.seed;
+  options.algorithms =
+      job.algorithms == "fastest" ? AlgorithmPolicy::fastest : AlgorithmPolicy::least_workspace;
+  options.time_limit = Nanos{static_cast<Nanos::rep>(budget.time_limit * 1e9)};
+  options.cancelled = interrupted;
+  return options;
 }
 
 Result<Job> Job::make(const JobArguments& arguments) {

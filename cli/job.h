@@ -43,11 +43,15 @@ struct BudgetArguments {
   std::string device = "100%";
   std::string host;
   std::string planner = "autoswap";
+  double time_limit = 10;  ///< seconds
 };
 /// --budget, --host-budget.
 void add_size_options(CLI::App& command, BudgetArguments& arguments);
 /// Those and --planner.
 void add_budget_options(CLI::App& command, BudgetArguments& arguments);
+void add_time_limit_option(CLI::App& command, BudgetArguments& arguments);
+/// What a planner is told: seed, algorithms and time limit of the arguments, Ctrl-C.
+PlannerOptions planner_options(const JobArguments& job, const BudgetArguments& budget);
 
 /// A job whose model is built for its device. Move-only; the program's address is stable.
 class Job {

@@ -39,6 +39,8 @@ int parse_and_run(int argc, char** argv, cli::Context& context) {
   app.set_version_flag("--version", std::string("tidepool ") + TIDEPOOL_VERSION);
   cli::add_train(app, context);
   cli::add_plan(app, context);
+  cli::add_compare(app, context);
+  cli::add_bound(app, context);
   cli::add_check(app, context);
   cli::add_simulate(app, context);
   cli::add_profile(app, context);

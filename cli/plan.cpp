@@ -1,88 +1,20 @@
 // tidepool plan: decides, proves and optionally saves a plan without running it.
 #include <fmt/format.h>
 
-#include "ir/load_profile.h"
-#include "nn/models/model.h"
 #include "plan/plan_json.h"
 #include "planners/registry.h"
 #include "planning.h"
-#include "profiling.h"
+#include "subject.h"
 
 namespace tidepool::cli {
 namespace {
 
 struct PlanArguments {
-  JobArguments job;
+  SubjectArguments subject;
   BudgetArguments budget;
-  std::string machine;
-  ProfilingArguments profiling;
-  bool foreign = false;
   std::string output;
   bool explain = false;
 };
-
-/// What to plan for, and whose times they are.
-struct Subject {
-  Profile profile;
-  std::optional<ProfileSource> source;  ///< none: a preset
-};
-
-/// A plan is good only where its profile was measured: others are refused, unless one plans for
-/// another device on purpose.
-Result<Subject> from_profile(const PlanArguments& a) {
-  const std::string& path = a.profiling.file;
-  const auto text = read_file(path);
-  if (!text) return fail(text.error());
-  auto profile = read_profile(*text, path);
-  if (!profile) return fail(profile.error());
-  if (!a.foreign && !device_kinds().empty()) {
-    const auto here = device_fingerprint(a.job);
-    if (!here) return fail(here.error());
-    if (auto same = check_fingerprint(path, profile->fingerprint, *here); !same) {
-      Error error = same.error();
-      error.message += "; --foreign plans for that one all the same";
-      return fail(std::move(error));
-    }
-  }
-  return Subject{std::move(*profile), ProfileSource{"file", {}}};
-}
-
-/// A preset: layouts without padding, no workspaces, times from the compute model.
-Result<Subject> on_preset(const PlanArguments& a) {
-  auto machine = find_machine(a.machine);
-  if (!machine) return fail(machine.error());
-  auto graph = nn::build_model(a.job.model);
-  if (!graph) return fail(graph.error());
-  nn::TrainingOptions options;
-  options.batch = a.job.batch;
-  options.storage = a.job.storage == "separate" ? nn::Storage::separate : nn::Storage::in_place;
-  auto training = nn::build_training_program(*graph, options, nn::reference_kernels());
-  if (!training) return fail(training.error());
-  apply_cost_model(*machine, training->program);
-  return Subject{{"preset " + machine->name, std::move(training->program), *machine}, {}};
-}
-
-Result<Subject> measured(const PlanArguments& a) {
-  auto job = Job::make(a.job);
-  if (!job) return fail(job.error());
-  const Bytes alignment = job->make_device({})->alignment();
-  const auto budget = resolve_budget(a.budget, job->program(), alignment);
-  if (!budget) return fail(budget.error());
-  TerminalProgress progress;
-  const auto machine = device_machine(*job, progress);
-  if (!machine) return fail(machine.error());
-  const bool all = job->policy() == AlgorithmPolicy::fastest;
-  const auto source =
-      obtain_profile(*job, *machine, {kProfileIterations, all, *budget}, a.profiling, progress);
-  if (!source) return fail(source.error());
-  return Subject{{job->fingerprint(), std::move(job->program()), *machine}, *source};
-}
-
-Result<Subject> subject_of(const PlanArguments& a) {
-  if (!a.profiling.file.empty()) return from_profile(a);
-  if (!a.machine.empty()) return on_preset(a);
-  return measured(a);
-}
 
 std::string ms(Nanos t) { return fmt::format("{:.3f}", to_ms(t)); }
 
@@ -128,24 +60,17 @@ void print_decisions(const PlanFile& file) {
 Result<int> plan(const PlanArguments& a, bool json) {
   auto planner = make_planner(a.budget.planner);
   if (!planner) return fail(planner.error());
-  if (!a.machine.empty() && !a.profiling.file.empty()) {
-    return fail(ErrorCode::usage, "--machine and --profile exclude each other");
-  }
-  if (a.profiling.file.empty() && a.job.model.empty()) {
-    return fail(ErrorCode::usage, "give a model or --profile (see `tidepool plan --help`)");
-  }
-  auto subject = subject_of(a);
+  auto subject = subject_of(a.subject, a.budget);
   if (!subject) return fail(subject.error());
   const Profile& profile = subject->profile;
   const auto budget = resolve_budget(a.budget, profile.program, profile.machine.alignment);
   if (!budget) return fail(budget.error());
 
   PlanRequest request{profile, *budget, a.budget.planner, {}};
-  request.options.seed = a.job.seed;
-  request.options.algorithms =
-      a.job.algorithms == "fastest" ? AlgorithmPolicy::fastest : AlgorithmPolicy::least_workspace;
-  request.options.cancelled = interrupted;
-  const auto obtained = obtain_plan(**planner, request, a.profiling.cache);
+  TerminalProgress progress;
+  request.options = planner_options(a.subject.job, a.budget);
+  request.options.progress = &progress;
+  const auto obtained = obtain_plan(**planner, request, a.subject.profiling.cache);
   if (!obtained) return fail(obtained.error());
   const Planned& planned = obtained->planned;
   const Lowered& lowered = planned.lowered;
@@ -213,19 +138,8 @@ Result<int> plan(const PlanArguments& a, bool json) {
 void add_plan(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<PlanArguments>();
   CLI::App* command = app.add_subcommand("plan", "decide, prove and save a plan");
-  add_job_options(*command, arguments->job);
-  command->get_option("model")->required(false);
+  add_subject_options(*command, arguments->subject);
   add_budget_options(*command, arguments->budget);
-  command->add_option(
-      "--machine", arguments->machine,
-      "plan for a preset (see `tidepool machines`) instead of measuring this device");
-  command->add_option("--profile", arguments->profiling.file,
-                      "plan from a profile file of this device");
-  command
-      ->add_flag("--foreign", arguments->foreign,
-                 "with --profile: also from another device's profile, for running there")
-      ->needs("--profile");
-  add_cache_options(*command, arguments->profiling.cache, true);
   command->add_option("-o,--output", arguments->output, "write the plan to this file");
   command->add_flag("--explain", arguments->explain, "say for each decision why");
   command->add_flag("--json", context.json, "one JSON object on stdout");

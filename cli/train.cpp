@@ -232,10 +232,7 @@ Result<int> train(const TrainArguments& arguments, bool json) {
            {static_cast<int>(timings.size()), job.policy() == AlgorithmPolicy::fastest}});
 
   FixedWorkload workload(job.program());
-  PlannerOptions options;
-  options.seed = arguments.job.seed;
-  options.algorithms = job.policy();
-  options.cancelled = interrupted;
+  PlannerOptions options = planner_options(arguments.job, arguments.budget);
   options.progress = &progress;
   auto planned = make_plan(**planner, workload, *machine, *budget, options);
   if (!planned) return fail(planned.error());

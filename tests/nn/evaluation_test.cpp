@@ -170,7 +170,9 @@ TEST(Evaluation, InsideABudgetGivesTheSameNumbers) {
     for (const Bytes budget : {smallest, 2 * smallest}) {
       SCOPED_TRACE(std::string(info.name) + " in " + std::to_string(budget));
       FixedWorkload workload(program.program);
-      const auto planned = make_plan(*info.make(), workload, machine, {budget, 0}, {});
+      PlannerOptions quick;
+      quick.time_limit = std::chrono::milliseconds(50);
+      const auto planned = make_plan(*info.make(), workload, machine, {budget, 0}, quick);
       if (!planned && info.name == "none") continue;
       ASSERT_TRUE(planned) << planned.error().message;
       auto runner = EvaluationRunner::create(program, reference_kernels(), data);

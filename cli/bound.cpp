@@ -1,0 +1,147 @@
+// tidepool bound: how little memory and time swapping could do with, at best.
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "bound/fluid.h"
+#include "ir/load_profile.h"
+#include "plan_file.h"
+#include "subject.h"
+
+namespace tidepool::cli {
+namespace {
+
+struct BoundArguments {
+  SubjectArguments subject;
+  BudgetArguments budget;
+  std::string plan;
+};
+
+struct Bounds {
+  Bytes peak = 0;
+  Bytes budget = 0;
+  Nanos compute{};
+  FluidBound overhead;
+  FluidLoad least_load;
+  Nanos took{};
+  std::optional<Nanos> plan_overhead;
+};
+
+double share(Nanos part, Nanos whole) {
+  return static_cast<double>(part.count()) /
+         static_cast<double>(std::max<Nanos::rep>(1, whole.count()));
+}
+
+Result<Bounds> bounds_of(const Program& program, const Machine& machine,
+                         const std::vector<std::int32_t>& algorithms, Bytes budget) {
+  const auto start = std::chrono::steady_clock::now();
+  const AccessIndex index(program);
+  Bounds b;
+  b.budget = budget;
+  b.peak = load_profile(program, index, machine.alignment, algorithms).peak;
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    if (program.ops[i].place != OpPlace::device) continue;
+    b.compute += program.ops[i].algorithms[static_cast<std::size_t>(algorithms[i])].time;
+  }
+  const FluidProblem problem{program, index, machine, algorithms};
+  b.overhead = fluid_bound(problem, budget);
+  if (!b.overhead.feasible) {
+    return fail(ErrorCode::infeasible,
+                fmt::format("no swap schedule with these algorithms fits {} B ({})", budget,
+                            format_bytes(budget)));
+  }
+  b.least_load = fluid_least_load(problem);
+  b.took = std::chrono::duration_cast<Nanos>(std::chrono::steady_clock::now() - start);
+  return b;
+}
+
+void print_bounds(const std::string& name, const std::string& machine, const Bounds& b, bool json) {
+  if (json) {
+    Json out = {{"schema", 1},
+                {"program", name},
+                {"machine", machine},
+                {"budget_bytes", b.budget},
+                {"unlimited_peak_bytes", b.peak},
+                {"compute_ms", to_ms(b.compute)},
+                {"least_overhead_ms", to_ms(b.overhead.overhead)},
+                {"least_overhead", share(b.overhead.overhead, b.compute)},
+                {"least_load_without_overhead_bytes", b.least_load.bytes},
+                {"ms", to_ms(b.took)}};
+    if (b.plan_overhead) {
+      out["plan_overhead"] = share(*b.plan_overhead, b.compute);
+      out["gap"] = share(*b.plan_overhead - b.overhead.overhead, b.compute);
+    }
+    return print(out);
+  }
+  fmt::print("{} on {}: no schedule that keeps and swaps does better (fluid relaxation)\n", name,
+             machine);
+  fmt::print("  in {:12} overhead at least {} ({:.2f} % of {})\n", format_bytes(b.budget),
+             format_time(b.overhead.overhead), 100 * share(b.overhead.overhead, b.compute),
+             format_time(b.compute));
+  fmt::print("  no overhead     load at least {} ({:.1f} % of the peak, {})\n",
+             format_bytes(b.least_load.bytes),
+             100 * static_cast<double>(b.least_load.bytes) / static_cast<double>(b.peak),
+             format_bytes(b.peak));
+  if (b.plan_overhead) {
+    fmt::print("  this plan       overhead {} ({:.2f} %): at most {:.2f} % from the best\n",
+               format_time(*b.plan_overhead), 100 * share(*b.plan_overhead, b.compute),
+               100 * share(*b.plan_overhead - b.overhead.overhead, b.compute));
+  }
+  fmt::print("  solved in {}\n", format_time(b.took));
+}
+
+Result<int> bound(const BoundArguments& a, bool json) {
+  if (!a.plan.empty()) {
+    const auto file = load_plan(a.plan);
+    if (!file) return fail(file.error());
+    auto bounds =
+        bounds_of(file->program, file->machine, file->strategy.algorithms, file->device_budget);
+    if (!bounds) return fail(bounds.error());
+    const auto& gaps = file->strategy.gaps;
+    if (std::find(gaps.begin(), gaps.end(), Decision::recompute) == gaps.end()) {
+      bounds->plan_overhead = file->iteration_time - bounds->compute;
+    }
+    print_bounds(file->program.name, file->machine.name, *bounds, json);
+    return kOk;
+  }
+  const auto subject = subject_of(a.subject, a.budget);
+  if (!subject) return fail(subject.error());
+  const Profile& profile = subject->profile;
+  const auto budget = resolve_budget(a.budget, profile.program, profile.machine.alignment);
+  if (!budget) return fail(budget.error());
+  const auto algorithms =
+      choose_algorithms(profile.program, planner_options(a.subject.job, a.budget).algorithms);
+  const auto bounds = bounds_of(profile.program, profile.machine, algorithms, budget->device);
+  if (!bounds) return fail(bounds.error());
+  print_bounds(profile.program.name, profile.machine.name, *bounds, json);
+  return kOk;
+}
+
+}  // namespace
+
+void add_bound(CLI::App& app, Context& context) {
+  auto arguments = std::make_shared<BoundArguments>();
+  CLI::App* command = app.add_subcommand(
+      "bound", "prove how little overhead swapping can have in a budget, and how close a plan is");
+  add_subject_options(*command, arguments->subject);
+  command
+      ->add_option("--budget", arguments->budget.device,
+                   "device bytes: 400MiB, 2GB, or a percentage of the unlimited peak such as 60%")
+      ->capture_default_str();
+  command->add_option("--plan", arguments->plan, "a saved plan, for its program and budget")
+      ->excludes("model");
+  command->add_flag("--json", context.json, "one JSON object on stdout");
+  command->footer(R"(
+Examples:
+  tidepool bound vgg16 --machine gtx1080ti --budget 40%
+  tidepool bound --plan plan.json --json)");
+  command->callback([arguments, &context] {
+    context.run = [arguments, &context] {
+      catch_interrupts();
+      auto code = bound(*arguments, context.json);
+      return code ? *code : report(code.error(), context.json);
+    };
+  });
+}
+
+}  // namespace tidepool::cli

@@ -1,0 +1,89 @@
+#include "subject.h"
+
+#include "nn/models/model.h"
+
+namespace tidepool::cli {
+namespace {
+
+/// A plan is good only where its profile was measured: others are refused, unless one plans for
+/// another device on purpose.
+Result<Subject> from_profile(const SubjectArguments& a) {
+  const std::string& path = a.profiling.file;
+  const auto text = read_file(path);
+  if (!text) return fail(text.error());
+  auto profile = read_profile(*text, path);
+  if (!profile) return fail(profile.error());
+  if (!a.foreign && !device_kinds().empty()) {
+    const auto here = device_fingerprint(a.job);
+    if (!here) return fail(here.error());
+    if (auto same = check_fingerprint(path, profile->fingerprint, *here); !same) {
+      Error error = same.error();
+      error.message += "; --foreign plans for that one all the same";
+      return fail(std::move(error));
+    }
+  }
+  return Subject{std::move(*profile), ProfileSource{"file", {}}};
+}
+
+/// A preset: layouts without padding, no workspaces, times from the compute model.
+Result<Subject> on_preset(const SubjectArguments& a) {
+  auto machine = find_machine(a.machine);
+  if (!machine) return fail(machine.error());
+  auto graph = nn::build_model(a.job.model);
+  if (!graph) return fail(graph.error());
+  nn::TrainingOptions options;
+  options.batch = a.job.batch;
+  options.sub_batch = a.job.sub_batch;
+  options.sub_batch_statistics = a.job.sub_batch_statistics;
+  options.storage = a.job.storage == "separate" ? nn::Storage::separate : nn::Storage::in_place;
+  auto training = nn::build_training_program(*graph, options, nn::reference_kernels());
+  if (!training) return fail(training.error());
+  apply_cost_model(*machine, training->program);
+  return Subject{{"preset " + machine->name, std::move(training->program), *machine}, {}};
+}
+
+Result<Subject> measured(const SubjectArguments& a, const BudgetArguments& budget_arguments) {
+  auto job = Job::make(a.job);
+  if (!job) return fail(job.error());
+  const Bytes alignment = job->make_device({})->alignment();
+  const auto budget = resolve_budget(budget_arguments, job->program(), alignment);
+  if (!budget) return fail(budget.error());
+  TerminalProgress progress;
+  const auto machine = device_machine(*job, progress);
+  if (!machine) return fail(machine.error());
+  const bool all = job->policy() == AlgorithmPolicy::fastest;
+  const auto source =
+      obtain_profile(*job, *machine, {kProfileIterations, all, *budget}, a.profiling, progress);
+  if (!source) return fail(source.error());
+  return Subject{{job->fingerprint(), std::move(job->program()), *machine}, *source};
+}
+
+}  // namespace
+
+void add_subject_options(CLI::App& command, SubjectArguments& a) {
+  add_job_options(command, a.job);
+  command.get_option("model")->required(false);
+  command.add_option(
+      "--machine", a.machine,
+      "plan for a preset (see `tidepool machines`) instead of measuring this device");
+  command.add_option("--profile", a.profiling.file, "plan from a profile file of this device");
+  command
+      .add_flag("--foreign", a.foreign,
+                "with --profile: also from another device's profile, for running there")
+      ->needs("--profile");
+  add_cache_options(command, a.profiling.cache, true);
+}
+
+Result<Subject> subject_of(const SubjectArguments& a, const BudgetArguments& budget) {
+  if (!a.machine.empty() && !a.profiling.file.empty()) {
+    return fail(ErrorCode::usage, "--machine and --profile exclude each other");
+  }
+  if (a.profiling.file.empty() && a.job.model.empty()) {
+    return fail(ErrorCode::usage, "give a model or --profile (see --help)");
+  }
+  if (!a.profiling.file.empty()) return from_profile(a);
+  if (!a.machine.empty()) return on_preset(a);
+  return measured(a, budget);
+}
+
+}  // namespace tidepool::cli
