@@ -33,6 +33,8 @@ struct Executor::Prepared {
   /// Recorded in even and odd iterations; a wait for the previous iteration takes the other one.
   /// kNone: nobody waits for this instruction.
   std::array<Device::EventId, 2> events{kNone, kNone};
+  /// Of each iteration in flight: recorded before and after the work. Empty: not timed so.
+  std::vector<std::array<Device::EventId, 2>> timing;
 };
 
 struct Executor::PreparedSchedule {
@@ -50,7 +52,7 @@ Executor::Executor(const Program& program, const Plan& plan, Device& device, OpR
   steady_ = std::make_unique<PreparedSchedule>(prepare(plan.steady));
   exit_ = std::make_unique<PreparedSchedule>(prepare(plan.exit));
   for (std::int64_t i = 0; i <= kIterationsAhead; ++i) {
-    iteration_end_.push_back(device_.create_event());
+    iteration_end_.push_back(device_.create_timed_event());
   }
   for (const Instruction& x : plan.steady.instructions) {
     if (plan.streams[at(x.stream)].kind == StreamKind::compute) last_compute_stream_ = x.stream;
@@ -133,6 +135,7 @@ void Executor::run_work(void* context, std::int64_t argument, NativeStream strea
   call.workspace = p.workspace;
   const Nanos start = self.device_.now();
   self.runner_.launch(call, stream);
+  if (self.device_.enqueues_kernels()) return;  // these would be times of launching
   self.timings_[slot(argument)][p.index] = {start, self.device_.now()};
 }
 
@@ -152,7 +155,9 @@ void Executor::issue_instruction(Prepared& p, std::int64_t iteration) {
   work.label.kind = plan_.streams[at(x.stream)].kind == StreamKind::host ? WorkLabel::Kind::host
                                                                          : WorkLabel::Kind::op;
   if (device_.wants_ranges()) work.label.ranges = p.ranges;
+  if (!p.timing.empty()) device_.record(p.timing[slot(iteration)][0], x.stream);
   device_.launch(x.stream, work);
+  if (!p.timing.empty()) device_.record(p.timing[slot(iteration)][1], x.stream);
 }
 
 void Executor::issue(PreparedSchedule& schedule, std::int64_t iteration, bool first) {
@@ -166,6 +171,17 @@ void Executor::issue(PreparedSchedule& schedule, std::int64_t iteration, bool fi
     issue_instruction(p, iteration);
     if (p.events[parity] != kNone) device_.record(p.events[parity], p.instruction->stream);
     arena_peak_ = std::max(arena_peak_, p.highest_byte);
+  }
+}
+
+void Executor::record_timings() {
+  keep_timings_ = true;
+  if (!device_.enqueues_kernels()) return;
+  for (Prepared& p : steady_->instructions) {
+    if (plan_.streams[at(p.instruction->stream)].kind != StreamKind::compute) continue;
+    while (p.timing.size() < timings_.size()) {
+      p.timing.push_back({device_.create_timed_event(), device_.create_timed_event()});
+    }
   }
 }
 
@@ -211,8 +227,14 @@ void Executor::keep_timings(std::int64_t iteration) {
   for (std::size_t i = 0; i < kept.size(); ++i) {
     // Work on other streams may still be running.
     const StreamId stream = plan_.steady.instructions[i].stream;
-    if (plan_.streams[at(stream)].kind == StreamKind::compute)
+    if (plan_.streams[at(stream)].kind != StreamKind::compute) continue;
+    const Prepared& p = steady_->instructions[i];
+    if (p.timing.empty()) {
       kept[i] = timings_[slot(iteration)][i];
+    } else {
+      const auto [start, end] = p.timing[slot(iteration)];
+      kept[i] = {device_.synchronize(start), device_.synchronize(end)};
+    }
   }
 }
 
