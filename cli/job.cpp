@@ -134,6 +134,10 @@ void add_job_options(CLI::App& command, JobArguments& a) {
   command.add_option("--algorithms", a.algorithms, "least-workspace or fastest")
       ->check(CLI::IsMember({"least-workspace", "fastest"}))
       ->capture_default_str();
+  command.add_flag("--tf32", a.kernels.tf32,
+                   "GPUs: convolutions and linear layers may round their inputs to TF32");
+  command.add_flag("--allow-nondeterministic", a.kernels.nondeterministic,
+                   "GPUs: also list algorithms that do not repeat their bits");
 }
 
 void add_budget_options(CLI::App& command, BudgetArguments& a) {
@@ -154,10 +158,23 @@ Result<Job> Job::make(const JobArguments& arguments) {
   const auto kind = find_device_kind(arguments.device);
   if (!kind) return fail(kind.error());
   job.kind_ = *kind;
+  job.kernels_ = job.kind_->kernels;
+  if (job.kind_->choose_kernels != nullptr) {
+    job.kernels_ = &job.kind_->choose_kernels(arguments.kernels);
+  } else if (arguments.kernels.tf32 || arguments.kernels.nondeterministic) {
+    return fail(ErrorCode::usage,
+                fmt::format("--tf32 and --allow-nondeterministic mean nothing to device '{}'",
+                            job.kind_->name));
+  }
   job.threads_ = arguments.threads > 0 ? arguments.threads : job.kind_->default_threads();
   job.kind_->prepare_thread(job.threads_);
   job.policy_ = arguments.algorithms == "fastest" ? AlgorithmPolicy::fastest
                                                   : AlgorithmPolicy::least_workspace;
+  if (!arguments.link.empty() && job.kind_->calibrate != nullptr) {
+    return fail(
+        ErrorCode::usage,
+        fmt::format("--link is for emulated devices; that of '{}' is measured", job.kind_->name));
+  }
   if (!arguments.link.empty()) {
     if (auto link = parse_bytes(arguments.link); !link || *link <= 0) {
       return fail(ErrorCode::usage,
@@ -188,7 +205,7 @@ Result<Job> Job::make(const JobArguments& arguments) {
   if (adamw) options.weight_decay = 0.01F;
   if (arguments.weight_decay >= 0)
     options.weight_decay = static_cast<float>(arguments.weight_decay);
-  auto training = nn::build_training_program(*job.graph_, options, *job.kind_->kernels);
+  auto training = nn::build_training_program(*job.graph_, options, *job.kernels_);
   if (!training) return fail(training.error());
   job.training_ = std::make_unique<nn::TrainingProgram>(std::move(*training));
   return job;
@@ -205,11 +222,11 @@ Result<std::unique_ptr<nn::TrainingRunner>> Job::make_runner(std::int64_t iterat
     return rate.at(i, length);
   };
   kind_->prepare_thread(threads_);
-  return nn::TrainingRunner::create(*training_, *kind_->kernels, *data_, settings);
+  return nn::TrainingRunner::create(*training_, *kernels_, *data_, settings);
 }
 
 Result<nn::TrainingProgram> Job::make_evaluation() const {
-  return nn::build_evaluation_program(*graph_, options_, *kind_->kernels);
+  return nn::build_evaluation_program(*graph_, options_, *kernels_);
 }
 
 Result<std::unique_ptr<nn::Dataset>> Job::load_test_data() const {
@@ -238,7 +255,7 @@ std::unique_ptr<Device> Job::make_device(const Machine& machine) const {
 
 std::string Job::fingerprint() const {
   return fmt::format("{}; kernels {}", kind_->make({threads_, {}, {}})->fingerprint(),
-                     kind_->kernels->name);
+                     kernels_->name);
 }
 
 bool Job::is_reference() const {
@@ -247,6 +264,7 @@ bool Job::is_reference() const {
 }
 
 Result<Machine> Job::machine(Nanos reference) const {
+  if (kind_->calibrate != nullptr) return kind_->calibrate();
   // GTX 1080 Ti: 13.2 GB/s and 81.57 ms for a VGG16 iteration at batch 100 (SmartPool/AutoSwap,
   // published).
   constexpr double kReferenceBandwidth = 13.2e9;
@@ -339,6 +357,7 @@ Result<Nanos> reference_iteration(const Job& job, ProgressSink& progress) {
   arguments.threads = job.threads();
   arguments.link = "1GB";  // not used: nothing is copied but the inputs
   arguments.data = "synthetic";
+  arguments.kernels = job.arguments().kernels;
   auto reference = Job::make(arguments);
   if (!reference) return fail(reference.error());
   const auto machine = reference->machine(Nanos{1});
