@@ -155,9 +155,10 @@ void Executor::issue_instruction(Prepared& p, std::int64_t iteration) {
   work.label.kind = plan_.streams[at(x.stream)].kind == StreamKind::host ? WorkLabel::Kind::host
                                                                          : WorkLabel::Kind::op;
   if (device_.wants_ranges()) work.label.ranges = p.ranges;
-  if (!p.timing.empty()) device_.record(p.timing[slot(iteration)][0], x.stream);
+  const bool timed = !p.timing.empty() && !capturing_;
+  if (timed) device_.record(p.timing[slot(iteration)][0], x.stream);
   device_.launch(x.stream, work);
-  if (!p.timing.empty()) device_.record(p.timing[slot(iteration)][1], x.stream);
+  if (timed) device_.record(p.timing[slot(iteration)][1], x.stream);
 }
 
 void Executor::issue(PreparedSchedule& schedule, std::int64_t iteration, bool first) {
@@ -183,6 +184,11 @@ void Executor::record_timings() {
       p.timing.push_back({device_.create_timed_event(), device_.create_timed_event()});
     }
   }
+}
+
+void Executor::stop_timings() {
+  keep_timings_ = false;
+  for (Prepared& p : steady_->instructions) p.timing.clear();
 }
 
 void Executor::enter() {
@@ -219,6 +225,60 @@ RunReport Executor::run(std::int64_t iterations, const std::function<bool()>& ca
   while (report.iterations < issued) complete_one();
   device_.synchronize();
   next_iteration_ = base + issued;
+  return report;
+}
+
+void Executor::capture(std::int64_t per_graph) {
+  if (per_graph_ == per_graph) return;
+  device_.synchronize();
+  device_.begin_capture();
+  capturing_ = true;
+  // Numbered from 0: the device adds the number of the launch. Kernels take theirs from the control
+  // block.
+  for (std::int64_t i = 0; i < per_graph; ++i) issue(*steady_, i, i == 0);
+  graph_ = device_.end_capture();
+  capturing_ = false;
+  per_graph_ = per_graph;
+}
+
+RunReport Executor::run_graphs(std::int64_t iterations, std::int64_t per_graph,
+                               const std::function<bool()>& cancelled,
+                               const std::function<void(std::int64_t, Nanos)>& on_iteration) {
+  RunReport report;
+  const std::int64_t graphs = iterations / per_graph;
+  if (graphs > 0) capture(per_graph);
+  Nanos previous = device_.now();
+  const std::int64_t base = next_iteration_;
+  std::int64_t issued = 0, completed = 0;
+  const auto complete_one = [&] {
+    const Nanos end = device_.synchronize(iteration_end_[slot(completed++)]);
+    const Nanos took = (end - previous) / per_graph;
+    previous = end;
+    for (std::int64_t i = 0; i < per_graph; ++i) {
+      report.iteration_times.push_back(took);
+      if (on_iteration) on_iteration(base + report.iterations, took);
+      ++report.iterations;
+    }
+  };
+  while (issued < graphs) {
+    if (cancelled && cancelled()) {
+      report.cancelled = true;
+      break;
+    }
+    device_.launch_graph(graph_, base + issued * per_graph);
+    device_.record(iteration_end_[slot(issued)], 0);  // graphs run as work of stream 0
+    ++issued;
+    if (issued - completed > kIterationsAhead) complete_one();
+  }
+  while (completed < issued) complete_one();
+  device_.synchronize();
+  next_iteration_ = base + issued * per_graph;
+  if (report.cancelled || iterations % per_graph == 0) return report;
+  const RunReport rest = run(iterations % per_graph, cancelled, on_iteration);
+  report.iterations += rest.iterations;
+  report.cancelled = rest.cancelled;
+  report.iteration_times.insert(report.iteration_times.end(), rest.iteration_times.begin(),
+                                rest.iteration_times.end());
   return report;
 }
 

@@ -42,6 +42,13 @@ class Executor {
   /// `kIterationsAhead` iterations are issued before the first is complete.
   RunReport run(std::int64_t iterations, const std::function<bool()>& cancelled = {},
                 const std::function<void(std::int64_t, Nanos)>& on_iteration = {});
+  /// The same with `per_graph` iterations recorded once, as one graph, and issued as one call each
+  /// time; what is left of `iterations` runs as above. Nothing is in flight from one graph to the
+  /// next, so that each starts on idle streams. For devices that capture. All iterations of a graph
+  /// are reported with their mean time.
+  RunReport run_graphs(std::int64_t iterations, std::int64_t per_graph,
+                       const std::function<bool()>& cancelled = {},
+                       const std::function<void(std::int64_t, Nanos)>& on_iteration = {});
   /// Stores every persistent tensor.
   void exit();
 
@@ -52,6 +59,7 @@ class Executor {
   /// Keeps every completed iteration's times from now on. On a device that enqueues kernels this
   /// puts two timed events around each op, which costs it a few microseconds.
   void record_timings();
+  void stop_timings();
   /// [iteration since record_timings][steady instruction]; instructions that are not on a compute
   /// stream have none.
   [[nodiscard]] const std::vector<std::vector<OpTiming>>& timings() const { return kept_timings_; }
@@ -67,6 +75,7 @@ class Executor {
   void issue(PreparedSchedule& schedule, std::int64_t iteration, bool first);
   void issue_instruction(Prepared& prepared, std::int64_t iteration);
   void keep_timings(std::int64_t iteration);
+  void capture(std::int64_t per_graph);
   static void run_work(void* context, std::int64_t argument, NativeStream stream);
 
   const Program& program_;
@@ -79,6 +88,9 @@ class Executor {
   std::vector<Device::EventId> iteration_end_;
   Device::StreamId last_compute_stream_ = 0;
   std::int64_t next_iteration_ = 0;
+  Device::GraphId graph_ = kNone;  ///< of `per_graph_` iterations
+  std::int64_t per_graph_ = 0;
+  bool capturing_ = false;
   Bytes arena_peak_ = 0;
   /// Per iteration in flight; a slot is read when its iteration is complete and written again
   /// kIterationsAhead + 1 iterations later.
