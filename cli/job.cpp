@@ -106,6 +106,13 @@ void add_job_options(CLI::App& command, JobArguments& a) {
   command.add_option("--batch", a.batch, "samples in an iteration")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
       ->capture_default_str();
+  command
+      .add_option("--sub-batch", a.sub_batch,
+                  "samples a round: an iteration runs its batch in rounds and sums their "
+                  "gradients (default: the whole batch)")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
+  command.add_flag("--sub-batch-statistics", a.sub_batch_statistics,
+                   "let batch norm take its statistics over a round, which changes training");
   command.add_option("--device", a.device, "device to run on")->capture_default_str();
   command.add_option("--threads", a.threads, "compute threads (default: cores - 1)")
       ->check(CLI::Range(1, 1024));
@@ -199,6 +206,8 @@ Result<Job> Job::make(const JobArguments& arguments) {
   job.graph_ = std::make_unique<nn::Graph>(std::move(*graph));
   nn::TrainingOptions& options = job.options_;
   options.batch = arguments.batch;
+  options.sub_batch = arguments.sub_batch;
+  options.sub_batch_statistics = arguments.sub_batch_statistics;
   options.storage = arguments.storage == "separate" ? nn::Storage::separate : nn::Storage::in_place;
   const bool adamw = arguments.optimizer == "adamw";
   options.optimizer = adamw ? nn::Optimizer::adamw : nn::Optimizer::sgd;
@@ -226,7 +235,10 @@ Result<std::unique_ptr<nn::TrainingRunner>> Job::make_runner(std::int64_t iterat
 }
 
 Result<nn::TrainingProgram> Job::make_evaluation() const {
-  return nn::build_evaluation_program(*graph_, options_, *kernels_);
+  // No more samples at once than training takes, so that it fits where training does.
+  nn::TrainingOptions options = options_;
+  options.batch = training_->program.sub_batch;
+  return nn::build_evaluation_program(*graph_, options, *kernels_);
 }
 
 Result<std::unique_ptr<nn::Dataset>> Job::load_test_data() const {
@@ -239,6 +251,7 @@ std::vector<std::pair<std::string, std::string>> Job::settings() const {
   const JobArguments& a = arguments_;
   return {{"model", a.model},
           {"batch", fmt::format("{}", a.batch)},
+          {"sub_batch", fmt::format("{}", training_->program.sub_batch)},
           {"data", data_->name()},
           {"seed", fmt::format("{}", a.seed)},
           {"optimizer", a.optimizer},
@@ -260,7 +273,8 @@ std::string Job::fingerprint() const {
 
 bool Job::is_reference() const {
   return arguments_.model == kReferenceModel && arguments_.batch == kReferenceBatch &&
-         policy_ == AlgorithmPolicy::least_workspace && arguments_.storage == "in-place";
+         training_->program.rounds() == 1 && policy_ == AlgorithmPolicy::least_workspace &&
+         arguments_.storage == "in-place";
 }
 
 Result<Machine> Job::machine(Nanos reference) const {

@@ -21,6 +21,8 @@ namespace tidepool::cli {
 struct JobArguments {
   std::string model;
   std::int64_t batch = 100;
+  std::int64_t sub_batch = 0;  ///< 0: the batch
+  bool sub_batch_statistics = false;
   std::string device = "cpu";
   int threads = 0;
   std::string link;

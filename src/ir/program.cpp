@@ -36,6 +36,12 @@ Result<void> validate_op(const Program& program, OpId id, std::vector<OpId>& see
     return fail(ErrorCode::bad_input, fmt::format("op '{}': {}", op.name, what));
   };
   if (op.algorithms.empty()) return bad("has no algorithm");
+  if (op.round < kNone || op.round >= program.rounds()) {
+    return bad(fmt::format("belongs to round {} of {}", op.round, program.rounds()));
+  }
+  if (op.guard < kNone || op.guard >= kMostGuards) {
+    return bad(fmt::format("has guard {}, they go from 0 to {}", op.guard, kMostGuards - 1));
+  }
   for (const Algorithm& a : op.algorithms) {
     if (a.workspace < 0 || a.time < Nanos{0}) return bad("negative workspace or time");
     if (op.place == OpPlace::host && a.workspace > 0) return bad("host ops have no workspace");
@@ -66,6 +72,46 @@ Result<void> validate_op(const Program& program, OpId id, std::vector<OpId>& see
   return {};
 }
 
+Result<void> validate_rounds(const Program& program) {
+  std::int32_t round = 0;
+  for (const Op& op : program.ops) {
+    if (op.round == kNone) continue;
+    if (op.round < round) {
+      return fail(ErrorCode::bad_input, fmt::format("op '{}' of round {} comes after round {}",
+                                                    op.name, op.round, round));
+    }
+    round = op.round;
+  }
+  return {};
+}
+
+/// See Note [Guards].
+Result<void> validate_guards(const Program& program) {
+  // Per tensor: the guard under which its value was written, if any.
+  std::vector<std::int32_t> written_under(program.tensors.size(), kNone);
+  for (const Op& op : program.ops) {
+    for (const Access& a : op.accesses) {
+      const Tensor& tensor = program.tensors[static_cast<std::size_t>(a.tensor)];
+      std::int32_t& guard = written_under[static_cast<std::size_t>(a.tensor)];
+      if (a.mode == AccessMode::write) {
+        if (op.guard != kNone && tensor.persistent) {
+          return fail(ErrorCode::bad_input,
+                      fmt::format("op '{}': has a guard and overwrites persistent tensor '{}'; an "
+                                  "op that may be skipped updates it",
+                                  op.name, tensor.name));
+        }
+        guard = op.guard;
+      } else if (guard != kNone && guard != op.guard) {
+        return fail(ErrorCode::bad_input,
+                    fmt::format("op '{}': uses tensor '{}', which is not written when guard {} is "
+                                "off",
+                                op.name, tensor.name, guard));
+      }
+    }
+  }
+  return {};
+}
+
 template <class Better>
 int best_algorithm(const Op& op, Better better) {
   int best = 0;
@@ -82,12 +128,18 @@ int best_algorithm(const Op& op, Better better) {
 
 Result<void> validate(const Program& program) {
   if (program.ops.empty()) return fail(ErrorCode::bad_input, "the program has no ops");
+  if (program.sub_batch < 1 || program.sub_batch > program.batch) {
+    return fail(ErrorCode::bad_input, fmt::format("rounds of {} samples do not split a batch of {}",
+                                                  program.sub_batch, program.batch));
+  }
   if (auto names = validate_names(program); !names) return names;
   std::vector<OpId> seen(program.tensors.size(), kNone);
   std::vector<char> written(program.tensors.size(), 0);
   for (OpId id = 0; id < static_cast<OpId>(program.ops.size()); ++id) {
     if (auto op = validate_op(program, id, seen, written); !op) return op;
   }
+  if (auto rounds = validate_rounds(program); !rounds) return rounds;
+  if (auto guards = validate_guards(program); !guards) return guards;
   for (std::size_t t = 0; t < seen.size(); ++t) {
     if (seen[t] == kNone) {
       return fail(ErrorCode::bad_input,

@@ -56,23 +56,26 @@ struct Algorithm {
 
 enum class OpPlace : std::uint8_t { device, host };
 
-enum class OpPhase : std::uint8_t {
-  round,      ///< runs once for each sub-batch round
-  iteration,  ///< runs once an iteration, after the last round (weight updates, loss collection)
-};
+inline constexpr std::int32_t kMostGuards = 32;
+
+// Note [Guards]. A guard is a bit that each iteration sets anew. An op whose guard is off does not
+// run: what it updates keeps its value, what it writes holds nothing. So only ops of the same guard
+// may read what a guarded op wrote, and what it changes of persistent state it updates. Copies are
+// never skipped: they carry nothing to nobody then.
 
 /// One kernel call.
 struct Op {
   std::string name;  ///< unique in its program
   std::string kind;  ///< kind of computation, for reports and cost models ("conv_forward")
   OpPlace place = OpPlace::device;
-  OpPhase phase = OpPhase::round;
+  /// The sub-batch round it belongs to, or kNone: once an iteration (weight updates).
+  std::int32_t round = 0;
   std::vector<Access> accesses;       ///< a tensor appears at most once
   std::vector<Algorithm> algorithms;  ///< at least one
   bool recomputable = true;
   /// The result also depends on (seed, iteration): dropout, and host ops that feed data.
   bool random = false;
-  /// Index of the guard that may skip this op in an iteration, or kNone.
+  /// Index of the guard that may skip this op in an iteration, or kNone. See Note [Guards].
   std::int32_t guard = kNone;
   double flops = 0;   ///< floating-point operations, for cost models
   Bytes traffic = 0;  ///< bytes read and written in device memory, for cost models
@@ -80,17 +83,25 @@ struct Op {
 
 /// Ops in execution order. Inputs (data, labels, control block) are written by host ops at the
 /// start; results a person sees (the loss) are read by host ops.
+///
+/// An iteration may split its batch into rounds of `sub_batch` samples, the last one smaller where
+/// they do not divide. The rounds are written out one after the other: each has ops and tensors of
+/// its own, sums of gradients are explicit ops. Whatever holds for ops and gaps so holds within a
+/// round, between rounds and at their end.
 struct Program {
   std::string name;
-  std::int64_t batch = 0;
-  std::int64_t sub_batch = 0;
+  std::int64_t batch = 1;      ///< samples an iteration
+  std::int64_t sub_batch = 1;  ///< samples a round; 1 <= sub_batch <= batch
   std::vector<Tensor> tensors;
   std::vector<Op> ops;
+
+  [[nodiscard]] std::int64_t rounds() const { return (batch + sub_batch - 1) / sub_batch; }
 };
 
 /// Checks every structural promise above plus: a tensor that is not persistent is written before
 /// it is read; an op that updates or overwrites persistent state does nothing else, is not
-/// recomputable, and every tensor is accessed. The message names the op or tensor.
+/// recomputable; rounds exist and follow each other; what Note [Guards] asks; and every tensor is
+/// accessed. The message names the op or tensor.
 Result<void> validate(const Program& program);
 
 /// The algorithm with the least workspace; ties go to the faster one, then to the earlier one.

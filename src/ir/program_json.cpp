@@ -7,10 +7,10 @@ constexpr std::string_view kKinds[] = {"input",      "weight",   "optimizer_stat
                                        "activation", "gradient", "workspace"};
 constexpr std::string_view kModes[] = {"read", "write", "update"};
 constexpr std::string_view kPlaces[] = {"device", "host"};
-constexpr std::string_view kPhases[] = {"round", "iteration"};
 
 // Far above anything real, far below what sums could overflow.
 constexpr Bytes kMostBytes = Bytes{1} << 50;
+constexpr std::int64_t kMostRounds = 1 << 20;
 constexpr std::int64_t kMostTime = std::int64_t{1} << 50;
 
 template <class Enum, std::size_t N>
@@ -33,7 +33,7 @@ Json to_json(const Op& op) {
   Json json = {{"name", op.name},
                {"kind", op.kind},
                {"place", name_of(kPlaces, op.place)},
-               {"phase", name_of(kPhases, op.phase)},
+               {"round", op.round},
                {"recomputable", op.recomputable},
                {"random", op.random},
                {"flops", op.flops},
@@ -45,18 +45,17 @@ Json to_json(const Op& op) {
 }
 
 Op op_from_json(const JsonCursor& json, std::int64_t tensors) {
-  constexpr std::int64_t kMaxGuard = 31;
   Op op;
   op.name = json["name"].text();
   op.kind = json["kind"].text();
   op.place = static_cast<OpPlace>(json["place"].one_of(kPlaces));
-  op.phase = static_cast<OpPhase>(json["phase"].one_of(kPhases));
+  op.round = static_cast<std::int32_t>(json["round"].integer(kNone, kMostRounds - 1));
   op.recomputable = json["recomputable"].boolean();
   op.random = json["random"].boolean();
   op.flops = json["flops"].number();
   op.traffic = json["traffic"].integer();
   if (const auto guard = json.find("guard")) {
-    op.guard = static_cast<std::int32_t>(guard->integer(0, kMaxGuard));
+    op.guard = static_cast<std::int32_t>(guard->integer(0, kMostGuards - 1));
   }
   const JsonCursor accesses = json["accesses"];
   for (std::size_t i = 0; i < accesses.size(); ++i) {
@@ -95,8 +94,8 @@ Json to_json(const Program& program) {
 Program program_from_json(const JsonCursor& json) {
   Program program;
   program.name = json["name"].text();
-  program.batch = json["batch"].integer();
-  program.sub_batch = json["sub_batch"].integer();
+  program.batch = json["batch"].integer(1, kMostBytes);
+  program.sub_batch = json["sub_batch"].integer(1, program.batch);
   const JsonCursor tensors = json["tensors"];
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const JsonCursor t = tensors.at(i);

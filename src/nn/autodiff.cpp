@@ -44,18 +44,34 @@ struct Backward {
 
   [[nodiscard]] Operand new_input_gradient() const { return l.new_gradient(layer().inputs[0]); }
 
+  [[nodiscard]] const Operand& weight(std::size_t index) const {
+    return l.parameters[id].learnable[index].weight;
+  }
+
+  /// Where this round's gradient of a parameter is written.
   [[nodiscard]] Operand new_parameter_gradient(std::size_t index) const {
-    const Operand& parameter = state().parameters[index];
+    const Operand& parameter = weight(index);
     return l.writer.tensor("grad:" + l.writer.name_of(parameter.tensor), parameter.desc,
                            TensorKind::gradient);
   }
 
+  /// Adds this round's gradient to those of the rounds before; the last round's changes the weight.
   void update(std::size_t index, const Operand& gradient) const {
-    const Operand& parameter = state().parameters[index];
-    std::vector<Operand> operands{gradient, l.control, parameter};
-    const auto& optimizer_state = state().optimizer_state[index];
-    operands.insert(operands.end(), optimizer_state.begin(), optimizer_state.end());
-    l.writer.op(l.writer.name_of(parameter.tensor) + ".update", update_desc(l.options), operands);
+    LayerParameter& parameter = l.parameters[id].learnable[index];
+    const std::string& weight_name = l.writer.name_of(parameter.weight.tensor);
+    if (l.round == 0) {
+      parameter.gradient = gradient;
+    } else {
+      OpDesc sum;
+      sum.kind = OpKind::add_forward;
+      sum.in_place = true;
+      l.writer.op(weight_name + ".accumulate", sum, {parameter.gradient, gradient});
+    }
+    if (!l.last_round()) return;
+    std::vector<Operand> operands{parameter.gradient, l.control, parameter.weight};
+    operands.insert(operands.end(), parameter.optimizer_state.begin(),
+                    parameter.optimizer_state.end());
+    l.writer.op(weight_name + ".update", update_desc(l.options), operands);
   }
 };
 
@@ -74,7 +90,7 @@ void backward(const Backward&, const Input&) {}
 
 /// The weight in the layout backward-data reads it in.
 Operand weight_for_backward_data(const Backward& b) {
-  const Operand& weight = b.state().parameters[0];
+  const Operand& weight = b.weight(0);
   if (weight.desc.layout == Layout::plain) return weight;
   TensorDesc desc = weight.desc;
   desc.layout = Layout::OIhw16o16i;
@@ -106,7 +122,7 @@ void backward(const Backward& b, const BatchNorm& spec) {
   const Operand& x = state.inputs[0];
   const Operand& mean = state.saved[0];
   const Operand& variance = state.saved[1];
-  const Operand& scale = state.parameters[0];
+  const Operand& scale = b.weight(0);
   const Operand dscale = b.new_parameter_gradient(0);
   const Operand dshift = b.new_parameter_gradient(1);
   OpDesc desc = plain_desc(OpKind::batch_norm_backward);
@@ -195,7 +211,7 @@ void backward(const Backward& b, const Linear&) {
   if (b.input_needs_gradient()) {
     const Operand dx = b.new_input_gradient();
     b.l.writer.op(b.name(".backward_data"), plain_desc(OpKind::linear_backward_data),
-                  {b.d, b.state().parameters[0], dx});
+                  {b.d, b.weight(0), dx});
     b.contribute(dx);
   }
   b.update(0, dweight);

@@ -49,7 +49,7 @@ Result<void> EvaluationRunner::take_values(const ProgramRunner& trained) {
 
 void EvaluationRunner::feed_images(std::int64_t first, float* to) const {
   const std::int64_t elements = data_.image().elements();
-  for (std::int64_t i = 0; i < program().program.sub_batch; ++i, to += elements) {
+  for (std::int64_t i = 0; i < program().program.batch; ++i, to += elements) {
     if (first + i < data_.size()) {
       data_.fill(first + i, to);
     } else {
@@ -59,7 +59,7 @@ void EvaluationRunner::feed_images(std::int64_t first, float* to) const {
 }
 
 void EvaluationRunner::feed_labels(std::int64_t first, std::int32_t* to) const {
-  for (std::int64_t i = 0; i < program().program.sub_batch; ++i) {
+  for (std::int64_t i = 0; i < program().program.batch; ++i) {
     *to++ = first + i < data_.size() ? data_.label(first + i) : -1;
   }
 }
@@ -67,7 +67,7 @@ void EvaluationRunner::feed_labels(std::int64_t first, std::int32_t* to) const {
 void EvaluationRunner::launch_host(const OpDesc& desc, const OpCall& call) {
   const Program& ir = program().program;
   const std::int64_t batch = call.iteration % iterations();
-  const std::int64_t first = batch * ir.batch + call.round * ir.sub_batch;
+  const std::int64_t first = batch * ir.batch;
   Part& part = parts_[static_cast<std::size_t>(batch)];
   std::byte* const pointer = call.pointers[0];
   switch (desc.kind) {

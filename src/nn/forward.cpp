@@ -225,7 +225,7 @@ void emit_forward(Lowering& lowering) {
     }
   };
   run(true);
-  if (lowering.training()) {
+  if (lowering.training() && lowering.round == 0) {
     const TensorDesc block{{static_cast<std::int64_t>(sizeof(ControlBlock))}, ElementType::u8};
     lowering.control = lowering.writer.tensor("control", block, TensorKind::input);
     lowering.writer.op("feed_control", make_desc(OpKind::feed_control), {lowering.control});

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace tidepool::nn {
@@ -43,11 +44,22 @@ Lowering::Lowering(const Graph& graph_in, const TrainingOptions& options_in,
       writer(out_in, kernels_in),
       values(graph_in.values.size()),
       needs_gradient(values_that_need_gradients(graph_in)),
-      states(graph_in.layers.size()) {}
+      states(graph_in.layers.size()),
+      parameters(graph_in.layers.size()) {}
+
+void Lowering::begin_round(std::int64_t index) {
+  const Program& program = out.program;
+  round = index;
+  const std::int64_t first = round * program.sub_batch;
+  samples = std::min(program.sub_batch, program.batch - first);
+  writer.begin_round(static_cast<std::int32_t>(round), first);
+  values.assign(values.size(), {});
+  states.assign(states.size(), {});
+}
 
 TensorDesc Lowering::batched(const ValueType& type) const {
   TensorDesc desc;
-  desc.dims.push_back(options.batch);
+  desc.dims.push_back(samples);
   desc.dims.insert(desc.dims.end(), type.dims.begin(), type.dims.end());
   desc.type = type.type;
   if (kernels.blocked_layouts && desc.dims.size() == 4) desc.layout = Layout::nChw16c;
@@ -102,6 +114,9 @@ Operand Lowering::apart(const Operand& x, const Operand& other, const std::strin
 Operand Lowering::add_parameter(LayerId id, const std::string& suffix, const TensorDesc& desc,
                                 Initialiser initialiser, std::int64_t fan_in) {
   const std::string name = layer(id).name + "." + suffix;
+  for (const LayerParameter& known : parameters[id].learnable) {
+    if (writer.name_of(known.weight.tensor) == name) return known.weight;
+  }
   const Operand weight = writer.tensor(name, desc, TensorKind::weight, true);
   Parameter parameter{name, weight.tensor, {}, initialiser, fan_in, true};
   std::vector<Operand> state;
@@ -111,16 +126,19 @@ Operand Lowering::add_parameter(LayerId id, const std::string& suffix, const Ten
     parameter.state.push_back(state.back().tensor);
   }
   out.parameters.push_back(std::move(parameter));
-  states[id].parameters.push_back(weight);
-  states[id].optimizer_state.push_back(std::move(state));
+  parameters[id].learnable.push_back({weight, std::move(state), {}});
   return weight;
 }
 
 Operand Lowering::add_statistic(LayerId id, const std::string& suffix, TensorDesc desc,
                                 Initialiser initialiser) {
   const std::string name = layer(id).name + "." + suffix;
+  for (const Operand& known : parameters[id].statistics) {
+    if (writer.name_of(known.tensor) == name) return known;
+  }
   const Operand statistic = writer.tensor(name, std::move(desc), TensorKind::weight, true);
   out.parameters.push_back({name, statistic.tensor, {}, initialiser, 1, false});
+  parameters[id].statistics.push_back(statistic);
   return statistic;
 }
 

@@ -9,14 +9,25 @@
 
 namespace tidepool::nn {
 
-/// What the forward pass of one layer leaves for its backward pass.
+/// What the forward pass of one layer leaves for its backward pass, in one round.
 struct LayerState {
-  std::vector<Operand> inputs;      ///< as its forward op read them
-  std::vector<Operand> parameters;  ///< learnable ones, in the order of the forward op
-  std::vector<std::vector<Operand>> optimizer_state;  ///< of each parameter
-  std::vector<Operand> saved;                         ///< statistics, index, mask, probabilities
-  std::uint64_t random_key = 0;                       ///< of dropout
-  bool view = false;  ///< the output is the input's bytes; no op was emitted
+  std::vector<Operand> inputs;   ///< as its forward op read them
+  std::vector<Operand> saved;    ///< statistics, index, mask, probabilities
+  std::uint64_t random_key = 0;  ///< of dropout
+  bool view = false;             ///< the output is the input's bytes; no op was emitted
+};
+
+/// A learnable parameter of a layer.
+struct LayerParameter {
+  Operand weight;
+  std::vector<Operand> optimizer_state;
+  Operand gradient;  ///< summed over the rounds so far
+};
+
+/// What a layer has for all rounds.
+struct LayerParameters {
+  std::vector<LayerParameter> learnable;  ///< in the order of the forward op
+  std::vector<Operand> statistics;        ///< persistent ones that no gradient reaches
 };
 
 // Note [In-place chains]. ReLU, dropout and addition may overwrite their input x when they are its
@@ -35,14 +46,20 @@ struct Lowering {
   TrainingProgram& out;
   ProgramWriter writer;
 
-  std::vector<Operand> values;       ///< where each value is stored
-  std::vector<bool> needs_gradient;  ///< of each value: it depends on a weight
-  std::vector<LayerState> states;    ///< of each layer
+  std::vector<Operand> values;              ///< where each value of this round is stored
+  std::vector<bool> needs_gradient;         ///< of each value: it depends on a weight
+  std::vector<LayerState> states;           ///< of each layer
+  std::vector<LayerParameters> parameters;  ///< of each layer
   Operand control;
+  std::int64_t round = 0;
+  std::int64_t samples = 0;  ///< of this round
 
+  /// Forgets the values of the round before; parameters and what was summed so far stay.
+  void begin_round(std::int64_t round);
+  [[nodiscard]] bool last_round() const { return round == out.program.rounds() - 1; }
   [[nodiscard]] bool training() const { return out.purpose == Purpose::training; }
   [[nodiscard]] const Layer& layer(LayerId id) const { return graph.layers[id]; }
-  /// Shape and layout of a value of this type for the whole batch.
+  /// Shape and layout of a value of this type for the whole round.
   [[nodiscard]] TensorDesc batched(const ValueType& type) const;
   /// See Note [In-place chains]: for an op that keeps what is positive.
   [[nodiscard]] bool may_overwrite(const Operand& x) const;
@@ -56,10 +73,10 @@ struct Lowering {
   /// `x`, or a copy of it named `name` where `other` is in the same tensor: no op may have a tensor
   /// twice.
   Operand apart(const Operand& x, const Operand& other, const std::string& name);
-  /// A learnable parameter with its optimizer state, recorded in the layer's state.
+  /// A learnable parameter of a layer; the first round makes it, with its optimizer state.
   Operand add_parameter(LayerId id, const std::string& suffix, const TensorDesc& desc,
                         Initialiser initialiser, std::int64_t fan_in);
-  /// A persistent tensor that no gradient reaches.
+  /// The same for a persistent tensor that no gradient reaches.
   Operand add_statistic(LayerId id, const std::string& suffix, TensorDesc desc,
                         Initialiser initialiser);
 };

@@ -1,5 +1,7 @@
 #include "nn/program_writer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 #include <memory>
@@ -50,29 +52,37 @@ bool is_random(const OpDesc& desc) {
   }
 }
 
-OpPhase phase_of(OpKind kind) {
-  return updates_weights(kind) || collects(kind) ? OpPhase::iteration : OpPhase::round;
-}
-
 }  // namespace
+
+void ProgramWriter::begin_round(std::int32_t round, std::int64_t first_sample) {
+  round_ = round;
+  first_sample_ = first_sample;
+  round_begin_ = names_.size();
+  if (out_.program.rounds() > 1) suffix_ = fmt::format("@{}", round);
+}
 
 Operand ProgramWriter::tensor(std::string name, TensorDesc desc, TensorKind kind, bool persistent) {
   const auto id = static_cast<TensorId>(out_.tensors.size());
-  out_.program.tensors.push_back({std::move(name), desc.bytes(), kind, persistent});
+  out_.program.tensors.push_back(
+      {persistent ? name : name + suffix_, desc.bytes(), kind, persistent});
+  names_.push_back(std::move(name));
   out_.tensors.push_back(desc);
   return {id, std::move(desc)};
 }
 
 bool ProgramWriter::name_taken(const std::string& name) const {
-  return std::any_of(out_.program.tensors.begin(), out_.program.tensors.end(),
-                     [&](const Tensor& tensor) { return tensor.name == name; });
+  return std::find(names_.begin() + static_cast<std::ptrdiff_t>(round_begin_), names_.end(),
+                   name) != names_.end();
 }
 
 void ProgramWriter::op(std::string name, OpDesc desc, std::span<const Operand> operands) {
   const std::string_view letters = operand_accesses(desc.kind, desc.in_place);
   assert(letters.size() == operands.size());
+  desc.first_sample = first_sample_;
   Op op;
+  op.round = updates_weights(desc.kind) ? kNone : round_;
   op.name = std::move(name);
+  if (op.round != kNone) op.name += suffix_;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     assert(operands[i].desc.bytes() == out_.program.tensors[operands[i].tensor].bytes);
     op.accesses.push_back({operands[i].tensor, mode_of(letters[i])});
@@ -80,7 +90,6 @@ void ProgramWriter::op(std::string name, OpDesc desc, std::span<const Operand> o
   }
   op.kind = to_string(desc.kind);
   op.place = is_host(desc.kind) ? OpPlace::host : OpPlace::device;
-  op.phase = phase_of(desc.kind);
   op.recomputable = op.place == OpPlace::device && !updates_state(desc.kind);
   op.random = is_random(desc);
   if (op.place == OpPlace::host) {

@@ -29,14 +29,23 @@ class ProgramWriter {
     op(std::move(name), std::move(desc), std::span(operands.begin(), operands.size()));
   }
 
-  [[nodiscard]] const std::string& name_of(TensorId tensor) const {
-    return out_.program.tensors[tensor].name;
-  }
+  /// What follows belongs to this round, whose first sample has this place in the batch. Names of
+  /// ops and of tensors that are not persistent get "@round" where there are several rounds.
+  void begin_round(std::int32_t round, std::int64_t first_sample);
+
+  /// Without the round.
+  [[nodiscard]] const std::string& name_of(TensorId tensor) const { return names_[tensor]; }
+  /// In this round.
   [[nodiscard]] bool name_taken(const std::string& name) const;
 
  private:
   TrainingProgram& out_;
   const KernelList& kernels_;
+  std::vector<std::string> names_;  ///< by tensor
+  std::string suffix_;
+  std::int32_t round_ = 0;
+  std::int64_t first_sample_ = 0;
+  std::size_t round_begin_ = 0;  ///< the first tensor of this round
 };
 
 }  // namespace tidepool::nn

@@ -53,7 +53,7 @@ void run_reference(const TrainingProgram& program, OpRunner& runner, std::int64_
         pointers.push_back(buffers[access.tensor].get());
       }
       const bool needs_workspace = ir.ops[op].algorithms[algorithm_of(op)].workspace > 0;
-      runner.launch({static_cast<OpId>(op), algorithm_of(op), 0, iteration, pointers,
+      runner.launch({static_cast<OpId>(op), algorithm_of(op), iteration, pointers,
                      needs_workspace ? workspace.get() : nullptr},
                     nullptr);
     }

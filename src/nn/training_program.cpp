@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -11,10 +12,30 @@
 namespace tidepool::nn {
 namespace {
 
+std::int64_t round_size(const TrainingOptions& options) {
+  return options.sub_batch > 0 ? options.sub_batch : options.batch;
+}
+
 Result<void> check_options(const Graph& graph, const TrainingOptions& options) {
   if (options.batch < 1) {
     return fail(ErrorCode::usage,
                 fmt::format("the batch size must be positive, not {}", options.batch));
+  }
+  if (options.sub_batch < 0 || options.sub_batch > options.batch) {
+    return fail(ErrorCode::usage, fmt::format("a round takes 1 to {} samples (the batch), not {}",
+                                              options.batch, options.sub_batch));
+  }
+  const auto takes_statistics = [](const Layer& layer) {
+    return std::holds_alternative<BatchNorm>(layer.spec);
+  };
+  const auto statistics = std::find_if(graph.layers.begin(), graph.layers.end(), takes_statistics);
+  if (round_size(options) < options.batch && statistics != graph.layers.end() &&
+      !options.sub_batch_statistics) {
+    return fail(ErrorCode::usage,
+                fmt::format("{}: batch norm '{}' would take its statistics over {} samples "
+                            "instead of {}, which changes training; allow it with "
+                            "--sub-batch-statistics",
+                            graph.name, statistics->name, round_size(options), options.batch));
   }
   if (!(options.momentum >= 0 && options.momentum < 1) || !(options.weight_decay >= 0)) {
     return fail(ErrorCode::usage, "momentum must be in [0, 1) and weight decay not negative");
@@ -41,7 +62,7 @@ TrainingProgram describe(const Graph& graph, std::string name, const TrainingOpt
   TrainingProgram out;
   out.program.name = std::move(name);
   out.program.batch = options.batch;
-  out.program.sub_batch = options.batch;
+  out.program.sub_batch = round_size(options);
   out.kernels = kernels.name;
   out.image = graph.image;
   out.classes = graph.classes;
@@ -69,9 +90,12 @@ Result<TrainingProgram> build_training_program(const Graph& graph, const Trainin
   if (auto valid = check_options(graph, options); !valid) return fail(valid.error());
   TrainingProgram out = describe(graph, graph.name, options, kernels);
   Lowering lowering(graph, options, kernels, out);
-  emit_forward(lowering);
-  emit_backward(lowering);
-  collect(lowering, OpKind::collect_loss, lowering.values[graph.loss]);
+  for (std::int64_t round = 0; round < out.program.rounds(); ++round) {
+    lowering.begin_round(round);
+    emit_forward(lowering);
+    emit_backward(lowering);
+    collect(lowering, OpKind::collect_loss, lowering.values[graph.loss]);
+  }
   if (auto valid = validate(out.program); !valid) return fail(valid.error());
   return out;
 }
@@ -83,9 +107,10 @@ Result<TrainingProgram> build_evaluation_program(const Graph& graph, const Train
   forward_only.storage = options.storage;
   forward_only.dropout = false;
   if (auto valid = check_options(graph, forward_only); !valid) return fail(valid.error());
-  TrainingProgram out = describe(graph, graph.name + "-evaluation", options, kernels);
+  TrainingProgram out = describe(graph, graph.name + "-evaluation", forward_only, kernels);
   out.purpose = Purpose::evaluation;
   Lowering lowering(graph, forward_only, kernels, out);
+  lowering.begin_round(0);
   emit_forward(lowering);
   const std::vector<Operand>& read = lowering.states[graph.values[graph.loss].producer].inputs;
   const Operand count =

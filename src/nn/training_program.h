@@ -28,6 +28,12 @@ enum class Optimizer : std::uint8_t { sgd, adamw };
 
 struct TrainingOptions {
   std::int64_t batch = 100;
+  /// Samples a round; gradients are summed over the rounds of an iteration, weights change once.
+  /// 0: the whole batch at once.
+  std::int64_t sub_batch = 0;
+  /// Batch norm takes its statistics over a round, which changes training; without this, models
+  /// that have it are refused when a round is smaller than the batch.
+  bool sub_batch_statistics = false;
   Storage storage = Storage::in_place;
   Optimizer optimizer = Optimizer::sgd;
   float momentum = 0.9F;       ///< SGD

@@ -32,34 +32,37 @@ TrainingRunner::TrainingRunner(const TrainingProgram& program, const KernelList&
       data_(data),
       settings_(std::move(settings)),
       sampler_(data.size(), program.program.batch, settings_.seed),
-      batch_(static_cast<std::size_t>(program.program.sub_batch)) {
+      round_(static_cast<std::size_t>(program.program.sub_batch)) {
   for (const Parameter& parameter : program.parameters) {
     write_initial_value(parameter, program.tensors[parameter.tensor], settings_.seed,
                         bytes_of(parameter.tensor));
   }
 }
 
-void TrainingRunner::select_samples(const OpCall& call) {
-  sampler_.samples(settings_.first_iteration + call.iteration,
-                   call.round * program().program.sub_batch, batch_);
+std::span<const std::int64_t> TrainingRunner::select_samples(const OpDesc& desc,
+                                                             std::int64_t iteration) {
+  const auto count = static_cast<std::size_t>(desc.operands[0].dims[0]);
+  const std::span<std::int64_t> samples = std::span(round_).first(count);
+  sampler_.samples(settings_.first_iteration + iteration, desc.first_sample, samples);
+  return samples;
 }
 
 void TrainingRunner::launch_host(const OpDesc& desc, const OpCall& call) {
   std::byte* const pointer = call.pointers[0];
   switch (desc.kind) {
     case OpKind::feed_images: {
-      select_samples(call);
       auto* to = reinterpret_cast<float*>(pointer);
-      for (const std::int64_t sample : batch_) {
+      for (const std::int64_t sample : select_samples(desc, call.iteration)) {
         data_.fill(sample, to);
         to += program().image.elements();
       }
       return;
     }
     case OpKind::feed_labels: {
-      select_samples(call);
       auto* to = reinterpret_cast<std::int32_t*>(pointer);
-      for (const std::int64_t sample : batch_) *to++ = data_.label(sample);
+      for (const std::int64_t sample : select_samples(desc, call.iteration)) {
+        *to++ = data_.label(sample);
+      }
       return;
     }
     case OpKind::feed_control: {
@@ -77,7 +80,10 @@ void TrainingRunner::launch_host(const OpDesc& desc, const OpCall& call) {
       if (losses_.size() <= iteration) {
         losses_.resize(iteration + 1, std::numeric_limits<float>::quiet_NaN());
       }
-      std::memcpy(&losses_[iteration], pointer, sizeof(float));
+      float part = 0;  // of the batch's mean: what this round adds to it
+      std::memcpy(&part, pointer, sizeof part);
+      float& loss = losses_[iteration];
+      loss = desc.first_sample == 0 ? part : loss + part;
       return;
     }
     default:

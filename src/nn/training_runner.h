@@ -31,6 +31,9 @@ class TrainingRunner final : public ProgramRunner {
                                                         const Dataset& data,
                                                         TrainingSettings settings);
 
+  std::uint32_t guards(std::int64_t iteration) override {
+    return settings_.guards(settings_.first_iteration + iteration);
+  }
   /// Of each iteration of the run; NaN where none was collected.
   [[nodiscard]] const std::vector<float>& losses() const { return losses_; }
 
@@ -39,13 +42,13 @@ class TrainingRunner final : public ProgramRunner {
                  TrainingSettings settings);
 
   void launch_host(const OpDesc& desc, const OpCall& call) override;
-  /// The samples of this call's round, in `batch_`.
-  void select_samples(const OpCall& call);
+  /// The samples of this op's round.
+  std::span<const std::int64_t> select_samples(const OpDesc& desc, std::int64_t iteration);
 
   const Dataset& data_;
   TrainingSettings settings_;
   Sampler sampler_;
-  std::vector<std::int64_t> batch_;
+  std::vector<std::int64_t> round_;  ///< samples of the round being fed
   std::vector<float> losses_;
 };
 

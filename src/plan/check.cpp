@@ -127,25 +127,10 @@ class Checker {
   }
 
   void check_shape(std::string_view part, const Schedule& schedule, bool cyclic) const {
-    check_segments(part, schedule);
     for (std::size_t i = 0; i < schedule.instructions.size(); ++i) {
       const Instruction& x = schedule.instructions[i];
       check_fields(part, i, x);
       check_waits(part, schedule, i, cyclic);
-    }
-  }
-
-  static void check_segments(std::string_view part, const Schedule& schedule) {
-    std::int32_t next = 0;
-    for (const Segment& s : schedule.segments) {
-      if (s.first != next || s.count < 0)
-        refute(0, "segments of {} do not cover the list in order", part);
-      if (s.repeat != 1) refute(0, "{} repeats a segment; rounds are not proved yet", part);
-      next += s.count;
-    }
-    if (at(next) != schedule.instructions.size()) {
-      refute(0, "segments of {} cover {} of {} instructions", part, next,
-             schedule.instructions.size());
     }
   }
 
@@ -163,7 +148,7 @@ class Checker {
       check_op(part, i, x);
       return;
     }
-    if (x.guard != kNone) refute(0, "{}[{}] has a guard; guards are not proved yet", part, i);
+    if (x.guard != kNone) refute(0, "{}[{}] has a guard; only ops may be skipped", part, i);
     const bool has_from = x.kind != InstructionKind::load;
     const bool has_to = x.kind != InstructionKind::store;
     if ((has_from && !valid_index(x.from, plan_.placements)) ||
@@ -190,11 +175,10 @@ class Checker {
   void check_op(std::string_view part, std::size_t i, const Instruction& x) const {
     if (!valid_index(x.op, program_.ops)) refute(1, "{}[{}] names op {}", part, i, x.op);
     const Op& op = program_.ops[at(x.op)];
-    if (x.guard != kNone || op.guard != kNone) {
-      refute(0, "{}[{}] (op '{}') has a guard; guards are not proved yet", part, i, op.name);
+    if (x.guard != op.guard) {
+      refute(5, "{}[{}] is skipped by guard {}, op '{}' by guard {}", part, i, x.guard, op.name,
+             op.guard);
     }
-    if (x.round != 0)
-      refute(0, "{}[{}] is of round {}; rounds are not proved yet", part, i, x.round);
     if (!valid_index(x.algorithm, op.algorithms)) {
       refute(1, "{}[{}]: op '{}' has no algorithm {}", part, i, op.name, x.algorithm);
     }
@@ -423,7 +407,8 @@ class Checker {
     for (std::size_t i = 0; i < runs.size(); ++i) {
       const Op& op = program_.ops[i];
       if (runs[i] == 0) refute(5, "op '{}' never runs", op.name);
-      if (runs[i] > 1 && (!op.recomputable || op.place == OpPlace::host)) {
+      const bool repeats = runs[i] == 0 || op.algorithms[at(algorithm_[i])].deterministic;
+      if (runs[i] > 1 && (!op.recomputable || !repeats || op.place == OpPlace::host)) {
         refute(5, "op '{}' runs {} times an iteration and must run once", op.name, runs[i]);
       }
     }

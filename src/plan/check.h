@@ -21,7 +21,8 @@ struct CheckLimits {
 ///      place with its next value; entry establishes the first, exit hands out the last;
 ///  (5) every state update and every host op happens exactly once an iteration.
 /// Fails with ErrorCode::check_failed and a counterexample that starts with the clause's number.
-/// Rounds and guards are refused (not proved) in this version.
+/// A guarded op counts as run: nothing but ops of its guard can tell whether it did (see
+/// Note [Guards] in ir/program.h), and a skipped instruction touches no byte and keeps its order.
 Result<void> check(const Program& program, const Plan& plan, const CheckLimits& limits);
 
 }  // namespace tidepool

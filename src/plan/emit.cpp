@@ -22,7 +22,6 @@ class Emitter {
     plan_.streams = in_.streams.streams;
     add_placements();
     for (const Step& step : in_.steps) plan_.steady.instructions.push_back(instruction(step));
-    plan_.steady.segments = single_segment(plan_.steady.instructions);
     add_entry_and_exit();
     return std::move(plan_);
   }
@@ -112,8 +111,6 @@ class Emitter {
       push(plan_.exit, host_call(InstructionKind::store, staged),
            last(plan_.exit, in_.streams.out));
     }
-    plan_.entry.segments = single_segment(plan_.entry.instructions);
-    plan_.exit.segments = single_segment(plan_.exit.instructions);
   }
 
   Instruction host_call(InstructionKind kind, PlacementId value) const {

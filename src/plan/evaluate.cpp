@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <limits>
+#include <tuple>
 
 namespace tidepool {
 namespace {
@@ -138,6 +139,23 @@ void Evaluator::prepare(const Strategy& strategy) {
     add_load(c, c, algorithm_workspace_[a]);
   }
   for (std::int32_t j = 0; j < outs_count(); ++j) out_position_[at(x_.outs[at(j)])] = j;
+  for (std::int32_t j = 0; j < outs_count(); ++j) {
+    const Move& out = move(x_.outs[at(j)]);
+    if (out.barrier == kNone) continue;
+    std::int32_t& needs = call_needs_out_[at(out.barrier)];
+    needs = std::max(needs, j + (out.barrier_next ? 0 : outs_count()));
+  }
+  free_ins_.clear();
+  triggered_ins_.clear();
+  for (const MoveId id : x_.ins) {
+    (move(id).trigger == kNone ? free_ins_ : triggered_ins_).push_back(id);
+  }
+  std::sort(triggered_ins_.begin(), triggered_ins_.end(), [this](MoveId a, MoveId b) {
+    const auto key = [this](MoveId id) {
+      return std::tuple(trigger_position(id), move(id).call, id);
+    };
+    return key(a) < key(b);
+  });
   std::size_t next = 0;
   for (CallId c = 0; c <= calls_; ++c) {
     while (next < x_.outs.size() && move(x_.outs[next]).call < c) ++next;
@@ -231,6 +249,8 @@ void Evaluator::close_pass() {
   steps_.clear();
   pending_.clear();
   next_in_ = 0;
+  next_triggered_ = 0;
+  for (const MoveId id : triggered_ins_) move_step_[at(id)] = kNone;
   compute_knows_out_ = kNone;
   in_knows_call_ = kNone;
   in_knows_out_ = kNone;
@@ -252,8 +272,9 @@ bool Evaluator::pass(const EvaluateOptions& options, OpId& stuck) {
 }
 
 bool Evaluator::issue_copies_in(CallId c, const EvaluateOptions& options) {
-  for (; next_in_ < x_.ins.size(); ++next_in_) {
-    const MoveId id = x_.ins[next_in_];
+  if (!issue_triggered_copies_in(c, options.load_limit)) return false;
+  for (; next_in_ < free_ins_.size(); ++next_in_) {
+    const MoveId id = free_ins_[next_in_];
     const Move& in = move(id);
     const bool due = in.call == c;
     if (!due) {
@@ -268,6 +289,32 @@ bool Evaluator::issue_copies_in(CallId c, const EvaluateOptions& options) {
       break;
     }
     issue_copy_in(id, choice);
+  }
+  return true;
+}
+
+/// Those whose trigger is reached, in the order of their triggers; what is due goes first when the
+/// memory that others wait for is not there yet.
+bool Evaluator::issue_triggered_copies_in(CallId c, Bytes limit) {
+  bool blocked = false;
+  for (std::size_t k = next_triggered_; k < triggered_ins_.size(); ++k) {
+    const MoveId id = triggered_ins_[k];
+    if (trigger_position(id) > c) break;
+    if (move_step_[at(id)] != kNone) continue;
+    const bool due = move(id).call == c;
+    if (blocked && !due) continue;
+    const Choice choice = earliest(id, c, limit);
+    if (choice.found) {
+      issue_copy_in(id, choice);
+    } else if (due) {
+      return false;
+    } else {
+      blocked = true;
+    }
+  }
+  while (next_triggered_ < triggered_ins_.size() &&
+         move_step_[at(triggered_ins_[next_triggered_])] != kNone) {
+    ++next_triggered_;
   }
   return true;
 }
@@ -301,6 +348,9 @@ Evaluator::Choice Evaluator::earliest(MoveId id, CallId position, Bytes limit) c
     out = std::max(out, out_position_[at(target.end_move)] + (target.crosses ? outs_count() : 0));
   } else {
     least_call = std::max(least_call, target.last_call + (target.crosses ? calls_ : 0));
+  }
+  if (in.trigger != kNone) {
+    least_call = std::max(least_call, in.trigger - 1 + (in.trigger_previous ? 0 : calls_));
   }
   if (out != kNone) earliest_start = std::max(earliest_start, extended_out_end(out));
 

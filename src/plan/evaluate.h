@@ -9,7 +9,8 @@
 // copy-in its tensor) waits for as much of the compute stream (ops up to k) and of the copy-out
 // stream (copies up to j) as must be over for the load to stay within the limit; (k, j) is chosen
 // for the earliest start. Those waits are instructions of the schedule like any other, so the
-// simulator and the devices stall exactly where this engine does.
+// simulator and the devices stall exactly where this engine does. A strategy may fix where a copy
+// is issued and which op waits for it (CopyHint); memory is waited for all the same.
 //
 // Note [Cyclic time]. One list is issued every iteration. The pass is made twice: the second time
 // the end of the first stands for the previous iteration (copies in flight across the boundary,
@@ -112,6 +113,7 @@ class Evaluator {
   void predict_in_flight();
   bool pass(const EvaluateOptions& options, OpId& stuck);
   bool issue_copies_in(CallId call, const EvaluateOptions& options);
+  bool issue_triggered_copies_in(CallId call, Bytes limit);
   [[nodiscard]] bool room_until_deadline(CallId from, CallId deadline, Bytes bytes,
                                          Bytes limit) const;
   [[nodiscard]] Choice earliest(MoveId move, CallId at, Bytes limit) const;
@@ -126,6 +128,10 @@ class Evaluator {
   [[nodiscard]] const Life& life(LifeId id) const { return x_.lives[static_cast<std::size_t>(id)]; }
   [[nodiscard]] Bytes bytes_of(MoveId id) const {
     return tensor_bytes_[static_cast<std::size_t>(move(id).tensor)];
+  }
+  /// Where in the list a copy-in with a trigger stands at the earliest.
+  [[nodiscard]] CallId trigger_position(MoveId id) const {
+    return move(id).trigger_previous ? 0 : move(id).trigger;
   }
   /// Last call before the life's bytes are free or on their way out.
   [[nodiscard]] CallId end_of(const Life& l) const {
@@ -186,6 +192,8 @@ class Evaluator {
   std::vector<std::int32_t> call_needs_out_;  ///< per call: copy-out (previous iteration) that
                                               ///< frees the last life of what it writes first
   std::vector<Bytes> call_allocates_;         ///< per call: bytes it begins, workspace included
+  std::vector<MoveId> free_ins_;              ///< copy-ins without a trigger, by deadline
+  std::vector<MoveId> triggered_ins_;  ///< the others, by position of the trigger, then deadline
   std::vector<Nanos> call_time_;
   std::vector<Bytes> static_load_;
 
@@ -209,6 +217,7 @@ class Evaluator {
   std::vector<std::int32_t> move_step_;
   std::array<Nanos, kMaxStreams> ready_{};
   std::size_t next_in_ = 0;
+  std::size_t next_triggered_ = 0;
   std::int32_t compute_knows_out_ = kNone;
   std::int32_t in_knows_call_ = kNone;
   std::int32_t in_knows_out_ = kNone;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 namespace tidepool {
 namespace {
@@ -62,12 +63,126 @@ std::string Expander::expand(const Strategy& strategy, Expansion& out) {
   out.boundary.assign(program_.tensors.size(), kNone);
   out.clones = 0;
   why_not_.clear();
+  op_call_.clear();
+  if (!read_hints()) return std::move(why_not_);
   start_iteration();
   for (OpId op = 0; op < static_cast<OpId>(program_.ops.size()); ++op) {
     if (!run_op(op)) return std::move(why_not_);
   }
   finish();
+  resolve_hints();
   return std::move(why_not_);
+}
+
+const CopyHint* Expander::hint_of(GapId gap) const {
+  if (hint_of_gap_.empty() || gap == kNone || hint_of_gap_[at(gap)] == kNone) return nullptr;
+  return &strategy_->hints[at(hint_of_gap_[at(gap)])];
+}
+
+bool Expander::read_hints() {
+  hint_of_gap_.clear();
+  due_.clear();
+  next_due_ = 0;
+  if (strategy_->hints.empty()) return true;
+  hint_of_gap_.assign(index_.gaps().size(), kNone);
+  for (std::size_t i = 0; i < strategy_->hints.size(); ++i) {
+    const CopyHint& hint = strategy_->hints[i];
+    if (!check_hint(hint)) return false;
+    hint_of_gap_[at(hint.gap)] = static_cast<std::int32_t>(i);
+    if (hint.out_trigger) due_.push_back({*hint.out_trigger, hint.gap, false});
+    if (hint.in_barrier) due_.push_back({*hint.in_barrier, hint.gap, true});
+  }
+  std::sort(due_.begin(), due_.end(), [](const Due& a, const Due& b) {
+    return std::tie(a.before, a.in, a.gap) < std::tie(b.before, b.in, b.gap);
+  });
+  return true;
+}
+
+bool Expander::check_hint(const CopyHint& hint) {
+  if (hint.gap < 0 || at(hint.gap) >= index_.gaps().size()) {
+    refuse(fmt::format("a hint names gap {} of {}", hint.gap, index_.gaps().size()));
+    return false;
+  }
+  const Gap& gap = index_.gaps()[at(hint.gap)];
+  const auto bad = [&](std::string_view what) {
+    refuse(fmt::format("hint for tensor '{}' after op '{}': {}",
+                       program_.tensors[at(gap.tensor)].name, program_.ops[at(gap.from)].name,
+                       what));
+    return false;
+  };
+  if (hint_of_gap_[at(hint.gap)] != kNone) return bad("the gap has two hints");
+  const Decision chosen = decision(hint.gap);
+  if (gap.kind != GapKind::device || (chosen != Decision::swap && chosen != Decision::drop)) {
+    return bad("the gap is neither swapped nor dropped");
+  }
+  if (chosen == Decision::drop && (hint.out_trigger || hint.out_barrier)) {
+    return bad("a dropped gap has no copy out");
+  }
+  if (hint.device_offset && *hint.device_offset < 0) return bad("the offset is negative");
+  // Positions in the iteration in which the gap begins; those of the next one lie behind.
+  const auto ops = static_cast<std::int32_t>(program_.ops.size());
+  const std::int32_t end = gap.to + (gap.wraps ? ops : 0);
+  const auto position = [&](OpId op) { return gap.wraps && op <= gap.from ? op + ops : op; };
+  for (const auto& op : {hint.out_trigger, hint.in_trigger, hint.out_barrier, hint.in_barrier}) {
+    if (!op) continue;
+    if (*op < 0 || *op >= ops || program_.ops[at(*op)].place != OpPlace::device) {
+      return bad("a trigger or barrier is no device op");
+    }
+    if (position(*op) <= gap.from || position(*op) > end) {
+      return bad(fmt::format("op '{}' is not in the gap", program_.ops[at(*op)].name));
+    }
+  }
+  const std::int32_t out = hint.out_trigger ? position(*hint.out_trigger) : gap.from + 1;
+  if (out >= ops)
+    return bad("the copy out must be issued in the iteration in which the gap begins");
+  for (const auto& op : {hint.in_trigger, hint.out_barrier, hint.in_barrier}) {
+    if (op && position(*op) < out) {
+      return bad("the copy out is issued after what should follow it");
+    }
+  }
+  if (hint.in_barrier && gap.wraps && position(*hint.in_barrier) < ops) {
+    return bad("the copy in is awaited in the iteration before its own");
+  }
+  if (hint.in_barrier && hint.in_trigger &&
+      position(*hint.in_barrier) < position(*hint.in_trigger)) {
+    return bad("the copy in is issued after the op that waits for it");
+  }
+  return true;
+}
+
+/// Copies that hints want right before an op.
+bool Expander::follow_hints(OpId before) {
+  for (; next_due_ < due_.size() && due_[next_due_].before == before; ++next_due_) {
+    const GapId g = due_[next_due_].gap;
+    const Gap& gap = index_.gaps()[at(g)];
+    if (!due_[next_due_].in) {
+      copy_out(g, static_cast<CallId>(out_->calls.size()) - 1);
+    } else if (state(gap.tensor).device == kNone) {
+      const std::int32_t version = gap.wraps ? 0 : gap.version;
+      if (bring_to_device(gap.tensor, version) == kNone) return false;
+    }
+  }
+  return true;
+}
+
+/// Ops become calls, now that all calls are known.
+void Expander::resolve_hints() {
+  if (hint_of_gap_.empty()) return;
+  for (Move& move : out_->moves) {
+    const CopyHint* hint = hint_of(move.gap);
+    if (hint == nullptr) continue;
+    const Gap& gap = index_.gaps()[at(move.gap)];
+    if (!move.out && hint->in_trigger) {
+      move.trigger = op_call_[at(*hint->in_trigger)];
+      move.trigger_previous = gap.wraps && *hint->in_trigger > gap.from;
+      // What the op waiting for it needs first (recomputations) comes before the op itself.
+      if (!move.trigger_previous) move.trigger = std::min(move.trigger, move.call);
+    }
+    if (move.out && hint->out_barrier) {
+      move.barrier = op_call_[at(*hint->out_barrier)];
+      move.barrier_next = gap.wraps && *hint->out_barrier <= gap.from;
+    }
+  }
 }
 
 void Expander::start_iteration() {
@@ -77,6 +192,7 @@ void Expander::start_iteration() {
     const GapId wrap = index_.first_gap(t) + static_cast<GapId>(index_.gaps(t).size()) - 1;
     const bool away = decision(wrap) == Decision::swap || decision(wrap) == Decision::drop;
     s.open_gap = wrap;
+    s.at_start = true;
     s.first = new_life(t, away);
     if (away) {
       s.host = s.first;
@@ -104,7 +220,7 @@ void Expander::use(LifeId id, CallId call) {
 bool Expander::awaits(TensorId t, std::int32_t version) const {
   const State& s = state_[at(t)];
   return s.open_gap != kNone && s.device == kNone &&
-         index_.gaps()[at(s.open_gap)].version == version;
+         (s.at_start ? 0 : index_.gaps()[at(s.open_gap)].version) == version;
 }
 
 /// From its next stay on the device the tensor never leaves it again in this iteration, nor at the
@@ -131,6 +247,7 @@ LifeId Expander::copy_in(TensorId t, bool stays) {
   const auto id = static_cast<MoveId>(out_->moves.size());
   Move& move = out_->moves.emplace_back();
   move.tensor = t;
+  if (stays) move.gap = s.open_gap;
   move.call = static_cast<CallId>(out_->calls.size());
   move.source = s.host_source;
   move.source_call = s.host_source_call;
@@ -139,6 +256,9 @@ LifeId Expander::copy_in(TensorId t, bool stays) {
   out_->ins.push_back(id);
   life(target).begin_move = id;
   life(s.host).end_move = id;
+  if (const CopyHint* hint = hint_of(move.gap); hint != nullptr && hint->device_offset) {
+    life(target).fixed_offset = *hint->device_offset;
+  }
   return target;
 }
 
@@ -186,7 +306,8 @@ LifeId Expander::recompute(TensorId t, std::int32_t version) {
   }
   const OpId id = producers_[at(producer_start_[at(t)] + version - 1)];
   const Op& op = program_.ops[at(id)];
-  if (!op.recomputable || op.place != OpPlace::device) {
+  const bool repeats = op.algorithms[at(strategy_->algorithms[at(id)])].deterministic;
+  if (!op.recomputable || !repeats || op.place != OpPlace::device) {
     return refuse(fmt::format("op '{}' cannot run again for tensor '{}'", op.name,
                               program_.tensors[at(t)].name));
   }
@@ -237,6 +358,7 @@ bool Expander::run_op(OpId id) {
   const bool on_host = op.place == OpPlace::host;
   const std::size_t first = at(access_start_[at(id)]);
   const std::size_t base = operand_stack_.size();
+  if (!follow_hints(id)) return false;
   for (std::size_t k = 0; k < op.accesses.size(); ++k) {
     const TensorId t = op.accesses[k].tensor;
     State& s = state(t);
@@ -252,6 +374,7 @@ bool Expander::run_op(OpId id) {
   }
   const auto call = static_cast<CallId>(out_->calls.size());
   out_->calls.push_back({id, false, static_cast<std::int32_t>(out_->operands.size())});
+  op_call_.push_back(call);
   for (std::size_t k = 0; k < op.accesses.size(); ++k) {
     const LifeId operand = operand_stack_[base + k];
     State& s = state(op.accesses[k].tensor);
@@ -271,6 +394,7 @@ bool Expander::run_op(OpId id) {
       s.device_version = version;
     }
     s.open_gap = kNone;
+    s.at_start = false;
   }
   operand_stack_.resize(base);
   temporaries_.clear();
@@ -317,28 +441,38 @@ bool Expander::begin_gap(GapId g, CallId call) {
     case Decision::recompute:
       if (gap.wraps) return refuse_gap("recomputed over the iteration's end");
       break;
-    case Decision::swap: {
-      const LifeId host = gap.wraps ? s.first : new_life(t, true);
-      const auto id = static_cast<MoveId>(out_->moves.size());
-      Move& move = out_->moves.emplace_back();
-      move.tensor = t;
-      move.out = true;
-      move.call = call;
-      move.device = s.device;
-      move.host = host;
-      out_->outs.push_back(id);
-      if (!life(s.device).crosses) life(s.device).end_move = id;
-      life(host).begin_move = id;
-      if (gap.wraps) life(host).crosses = true;
-      s.host = host;
-      s.host_version = s.device_version;
-      s.host_source = id;
-      s.host_source_call = kNone;
+    case Decision::swap:
+      // With a trigger of its own the value stays on the device until then.
+      if (const CopyHint* hint = hint_of(g); hint != nullptr && hint->out_trigger) return true;
+      copy_out(g, call);
       break;
-    }
   }
   s.device = kNone;
   return true;
+}
+
+/// The tensor's value goes to the host after this call, and leaves the device.
+void Expander::copy_out(GapId g, CallId call) {
+  const Gap& gap = index_.gaps()[at(g)];
+  State& s = state(gap.tensor);
+  const LifeId host = gap.wraps ? s.first : new_life(gap.tensor, true);
+  const auto id = static_cast<MoveId>(out_->moves.size());
+  Move& move = out_->moves.emplace_back();
+  move.tensor = gap.tensor;
+  move.out = true;
+  move.gap = g;
+  move.call = call;
+  move.device = s.device;
+  move.host = host;
+  out_->outs.push_back(id);
+  if (!life(s.device).crosses) life(s.device).end_move = id;
+  life(host).begin_move = id;
+  if (gap.wraps) life(host).crosses = true;
+  s.host = host;
+  s.host_version = s.device_version;
+  s.host_source = id;
+  s.host_source_call = kNone;
+  s.device = kNone;
 }
 
 void Expander::finish() {

@@ -32,8 +32,15 @@ struct Call {
 /// A transfer of one tensor between device and host; a swap is two moves.
 struct Move {
   TensorId tensor = kNone;
-  bool out = false;  ///< to the host
-  CallId call = 0;   ///< out: issued after this call; in: needed before this call
+  bool out = false;   ///< to the host
+  GapId gap = kNone;  ///< the gap it belongs to; kNone: a copy for recomputation only
+  CallId call = 0;    ///< out: issued after this call; in: needed before this call
+  /// in: not issued before this call, of the previous iteration where `trigger_previous`.
+  CallId trigger = kNone;
+  bool trigger_previous = false;
+  /// out: this call waits for it, that of the next iteration where `barrier_next`.
+  CallId barrier = kNone;
+  bool barrier_next = false;
   /// in: the move that filled the host bytes; kNone when a host op or entry did.
   MoveId source = kNone;
   bool source_previous = false;  ///< ... of the previous iteration
@@ -53,6 +60,7 @@ struct Life {
   MoveId begin_move = kNone;
   CallId last_call = kNone;  ///< last call that uses it, kNone when only moves do
   MoveId end_move = kNone;   ///< last move that uses it
+  Bytes fixed_offset = -1;   ///< on the device: where the strategy wants it, or -1
 };
 
 /// Reused between strategies: `expand` clears it and keeps its memory.
@@ -88,6 +96,7 @@ class Expander {
     CallId host_source_call = kNone;
     GapId open_gap = kNone;  ///< the gap the tensor is in
     LifeId first = kNone;    ///< its life when the iteration starts (persistent)
+    bool at_start = false;   ///< not accessed yet: the open gap began in the previous iteration
   };
   struct Temporary {
     TensorId tensor = kNone;
@@ -98,6 +107,12 @@ class Expander {
   void start_iteration();
   bool run_op(OpId op);
   bool begin_gap(GapId gap, CallId call);
+  void copy_out(GapId gap, CallId call);
+  bool read_hints();
+  bool check_hint(const CopyHint& hint);
+  bool follow_hints(OpId before);
+  void resolve_hints();
+  [[nodiscard]] const CopyHint* hint_of(GapId gap) const;
   void finish();
   LifeId bring_to_device(TensorId tensor, std::int32_t version);
   LifeId bring_to_host(TensorId tensor, std::int32_t version);
@@ -131,6 +146,15 @@ class Expander {
   std::vector<State> state_;
   std::vector<Temporary> temporaries_;
   std::vector<LifeId> operand_stack_;
+  std::vector<std::int32_t> hint_of_gap_;  ///< empty without hints
+  struct Due {
+    OpId before = kNone;
+    GapId gap = kNone;
+    bool in = false;  ///< copy in (barrier), otherwise copy out (trigger)
+  };
+  std::vector<Due> due_;  ///< what hints ask right before an op, in the order of ops
+  std::size_t next_due_ = 0;
+  std::vector<CallId> op_call_;  ///< per op so far: its call
   std::string why_not_;
 };
 

@@ -22,6 +22,7 @@ Instances find_instances(const Program& program, const Strategy& strategy,
     instance.on_host = life.on_host;
     instance.always = life.always;
     instance.crosses = life.crosses;
+    instance.fixed_offset = life.fixed_offset;
     instance.bytes = program.tensors[static_cast<std::size_t>(life.tensor)].bytes;
     instance.begin = life.begin_call != kNone ? step_of(call_step, life.begin_call)
                                               : step_of(move_step, life.begin_move);

@@ -21,6 +21,7 @@ struct Instance {
   std::int32_t end = 0;    ///< last step that uses them
   bool crosses = false;    ///< the end step is the next iteration's
   Bytes bytes = 0;
+  Bytes fixed_offset = -1;  ///< where the strategy wants it, or -1
 };
 
 /// Instance i is life i of the expansion; the workspaces of calls follow.

@@ -48,6 +48,7 @@ PackProblem pack_problem(const std::vector<Instance>& all, const std::vector<Ins
     const Instance& a = all[static_cast<std::size_t>(members[i])];
     problem.sizes.push_back(align_up(a.bytes, alignment));
     problem.starts.push_back(a.always ? -1 : a.begin);
+    problem.fixed.push_back(a.fixed_offset);
     for (std::size_t j = i + 1; j < n; ++j) {
       if (may_share(a, all[static_cast<std::size_t>(members[j])])) continue;
       neighbours[i].push_back(static_cast<std::int32_t>(j));
@@ -81,6 +82,52 @@ std::pair<Packing, std::string> best_packing(const PackProblem& problem) {
   }
   return best;
 }
+
+/// Why addresses that the strategy fixes cannot be had; empty when they can.
+class FixedAddresses {
+ public:
+  FixedAddresses(const Program& program, const std::vector<Instance>& all,
+                 const std::vector<InstanceId>& members)
+      : program_(program), all_(all), members_(members) {}
+
+  [[nodiscard]] std::string outside(const PackProblem& problem, Bytes budget,
+                                    Bytes alignment) const {
+    for (std::size_t i = 0; i < problem.fixed.size(); ++i) {
+      const Bytes offset = problem.fixed[i];
+      if (offset < 0) continue;
+      if (offset % alignment != 0) {
+        return fmt::format("tensor '{}' is fixed at {}, which is not aligned to {} B", name(i),
+                           offset, alignment);
+      }
+      if (offset + problem.sizes[i] > budget) {
+        return fmt::format("tensor '{}' is fixed at {}, outside the budget of {} B", name(i),
+                           offset, budget);
+      }
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::string clash(const PackProblem& problem) const {
+    const auto found = fixed_clash(problem);
+    if (!found) return {};
+    const auto a = static_cast<std::size_t>(found->first);
+    const auto b = static_cast<std::size_t>(found->second);
+    return fmt::format(
+        "tensors '{}' and '{}' are fixed at overlapping addresses ({} and {}) and "
+        "live at the same time",
+        name(a), name(b), problem.fixed[a], problem.fixed[b]);
+  }
+
+ private:
+  [[nodiscard]] const std::string& name(std::size_t buffer) const {
+    const Instance& instance = all_[static_cast<std::size_t>(members_[buffer])];
+    return program_.tensors[static_cast<std::size_t>(instance.tensor)].name;
+  }
+
+  const Program& program_;
+  const std::vector<Instance>& all_;
+  const std::vector<InstanceId>& members_;
+};
 
 bool add_wait(Step& step, StreamId stream, std::int32_t index, std::int32_t iteration) {
   StepWait& wait = step.waits[static_cast<std::size_t>(stream)];
@@ -192,10 +239,15 @@ std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget&
   int added_waits = 0;
   std::vector<Bytes> offsets(all.size());
   PackProblem problem = pack_problem(all, on_device, machine_.alignment, by_order);
+  const FixedAddresses fixed(program_, all, on_device);
+  refused = fixed.outside(problem, budget.device, machine_.alignment);
+  if (!refused.empty()) return std::nullopt;
   auto [device, packer] = best_packing(problem);
-  if (device.footprint > budget.device) {
-    excess = device.footprint - budget.device;
+  if (device.footprint > budget.device || fixed_clash(problem)) {
+    excess = std::max<Bytes>(device.footprint - budget.device, 0);
     problem = pack_problem(all, on_device, machine_.alignment, with_waits);
+    refused = fixed.clash(problem);
+    if (!refused.empty()) return std::nullopt;
     std::tie(device, packer) = best_packing(problem);
     if (device.footprint > budget.device) return std::nullopt;
     added_waits += order_sharing(steps, order, all, on_device, device, problem);
@@ -238,11 +290,6 @@ std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget&
 Result<Lowered> Lowering::lower(const Strategy& strategy, const Budget& budget,
                                 const LowerOptions& options) {
   pass_times_.clear();
-  if (!strategy.hints.empty()) {
-    return fail(ErrorCode::bad_input,
-                "strategies with fixed triggers, barriers or addresses cannot be "
-                "lowered yet");
-  }
   std::optional<Lowered> best;
   std::string refused;
   Bytes limit = budget.device;

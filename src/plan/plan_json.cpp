@@ -39,7 +39,6 @@ Json to_json(const Instruction& x) {
   if (x.kind == InstructionKind::op) {
     json["op"] = x.op;
     json["algorithm"] = x.algorithm;
-    json["round"] = x.round;
     json["operands"] = x.operands;
     json["workspace_offset"] = x.workspace_offset;
     json["workspace_bytes"] = x.workspace_bytes;
@@ -60,7 +59,6 @@ Instruction instruction_from_json(const JsonCursor& json) {
   if (x.kind == InstructionKind::op) {
     x.op = index(json["op"]);
     x.algorithm = index(json["algorithm"]);
-    x.round = index(json["round"]);
     x.operands = list<PlacementId>(json["operands"], [](const JsonCursor& j) { return index(j); });
     x.workspace_offset = json["workspace_offset"].integer();
     x.workspace_bytes = json["workspace_bytes"].integer();
@@ -79,18 +77,11 @@ Instruction instruction_from_json(const JsonCursor& json) {
 Json to_json(const Schedule& schedule) {
   Json instructions = Json::array();
   for (const Instruction& x : schedule.instructions) instructions.push_back(to_json(x));
-  Json segments = Json::array();
-  for (const Segment& s : schedule.segments) {
-    segments.push_back({{"first", s.first}, {"count", s.count}, {"repeat", s.repeat}});
-  }
-  return {{"segments", std::move(segments)}, {"instructions", std::move(instructions)}};
+  return {{"instructions", std::move(instructions)}};
 }
 
 Schedule schedule_from_json(const JsonCursor& json) {
   Schedule schedule;
-  schedule.segments = list<Segment>(json["segments"], [](const JsonCursor& j) {
-    return Segment{index(j["first"]), index(j["count"]), index(j["repeat"], 1)};
-  });
   schedule.instructions = list<Instruction>(json["instructions"], instruction_from_json);
   return schedule;
 }

@@ -11,8 +11,9 @@ namespace tidepool {
 
 Result<const Program*> FixedWorkload::program(std::int64_t sub_batch) {
   if (sub_batch != program_.sub_batch) {
-    return fail(ErrorCode::usage, fmt::format("workload '{}' has one size, {} samples, not {}",
-                                              program_.name, program_.sub_batch, sub_batch));
+    return fail(ErrorCode::usage,
+                fmt::format("workload '{}' has one size, rounds of {} samples, not {}",
+                            program_.name, program_.sub_batch, sub_batch));
   }
   return &program_;
 }
@@ -25,7 +26,7 @@ std::vector<std::int32_t> choose_algorithms(const Program& program, AlgorithmPol
 Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& machine,
                           const Budget& budget, const PlannerOptions& options) {
   using Clock = std::chrono::steady_clock;
-  const auto program = workload.program(workload.batch());
+  const auto program = workload.program(workload.sub_batch());
   if (!program) return fail(program.error());
   const auto start = Clock::now();
   Lowering lowering(**program, machine);

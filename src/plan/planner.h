@@ -19,9 +19,10 @@ namespace tidepool {
 class Workload {
  public:
   virtual ~Workload() = default;
-  [[nodiscard]] virtual std::int64_t batch() const = 0;
-  /// The program of one round of `sub_batch` samples; `batch()` is always on offer. The reference
-  /// stays valid as long as the workload.
+  /// Samples a round unless a planner chooses otherwise; always on offer.
+  [[nodiscard]] virtual std::int64_t sub_batch() const = 0;
+  /// An iteration in rounds of `sub_batch` samples. The reference stays valid as long as the
+  /// workload.
   virtual Result<const Program*> program(std::int64_t sub_batch) = 0;
 };
 
@@ -29,7 +30,7 @@ class Workload {
 class FixedWorkload : public Workload {
  public:
   explicit FixedWorkload(Program program) : program_(std::move(program)) {}
-  [[nodiscard]] std::int64_t batch() const override { return program_.batch; }
+  [[nodiscard]] std::int64_t sub_batch() const override { return program_.sub_batch; }
   Result<const Program*> program(std::int64_t sub_batch) override;
 
  private:
@@ -62,7 +63,7 @@ struct PlannerOutput {
 class Planner {
  public:
   virtual ~Planner() = default;
-  /// `lowering` is of the workload's full-batch program.
+  /// `lowering` is of the workload's program at its own sub-batch.
   virtual Result<PlannerOutput> plan(Workload& workload, Lowering& lowering, const Budget& budget,
                                      const PlannerOptions& options) = 0;
 };

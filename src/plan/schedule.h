@@ -51,12 +51,11 @@ struct Instruction {
   InstructionKind kind = InstructionKind::op;
   StreamId stream = 0;
   std::vector<Wait> waits;     ///< at most one per other stream
-  std::int32_t guard = kNone;  ///< skipped in iterations whose guard bit is off
+  std::int32_t guard = kNone;  ///< the op's: skipped in iterations whose guard bit is off
 
   // op
   OpId op = kNone;
   std::int32_t algorithm = 0;
-  std::int32_t round = 0;
   std::vector<PlacementId> operands;  ///< one per access of the op, in its order
   Bytes workspace_offset = 0;
   Bytes workspace_bytes = 0;
@@ -67,17 +66,8 @@ struct Instruction {
   Bytes bytes = 0;
 };
 
-/// A run of instructions executed `repeat` times (sub-batch rounds), round numbers counting up
-/// from each instruction's own.
-struct Segment {
-  std::int32_t first = 0;
-  std::int32_t count = 0;
-  std::int32_t repeat = 1;
-};
-
 struct Schedule {
   std::vector<Instruction> instructions;  ///< in issue order
-  std::vector<Segment> segments;          ///< cover the list in order, without gaps
 };
 
 /// Runs as entry once, steady once an iteration, exit once; the device is idle in between entry,
@@ -96,10 +86,5 @@ struct Plan {
   Schedule steady;
   Schedule exit;
 };
-
-/// One segment over the whole list.
-inline std::vector<Segment> single_segment(const std::vector<Instruction>& instructions) {
-  return {{0, static_cast<std::int32_t>(instructions.size()), 1}};
-}
 
 }  // namespace tidepool

@@ -18,13 +18,20 @@ enum class Decision : std::uint8_t {
 
 const char* to_string(Decision decision);
 
-/// Fixes what `lower` would otherwise choose for one gap's copies (published baselines do).
+/// Fixes what `lower` would otherwise choose for one gap's copies (published baselines do). Ops are
+/// device ops. In a gap that wraps, an op after the gap's first is meant in the iteration in which
+/// the gap begins, any other in the next one.
 struct CopyHint {
-  GapId gap = kNone;
-  std::optional<OpId> out_trigger;     ///< the copy out is issued right before this op
-  std::optional<OpId> in_trigger;      ///< the copy in is issued right before this op
-  std::optional<OpId> out_barrier;     ///< this op waits for the copy out
-  std::optional<OpId> in_barrier;      ///< this op waits for the copy in
+  GapId gap = kNone;  ///< swapped, or dropped (which has no copy out)
+  /// The copy out is issued right before this op: in the gap, or the op that ends it; of a gap that
+  /// wraps, in the iteration in which it begins.
+  std::optional<OpId> out_trigger;
+  /// The copy in is issued right before this op, in the same range, after the copy out; it starts
+  /// when that op could, or later where memory is not free yet.
+  std::optional<OpId> in_trigger;
+  std::optional<OpId> out_barrier;     ///< this op, in the same range, waits for the copy out
+  std::optional<OpId> in_barrier;      ///< and this one, in the iteration of the gap's end, for the
+                                       ///< copy in
   std::optional<Bytes> device_offset;  ///< where the copy in places the tensor
 };
 

@@ -6,6 +6,8 @@
 namespace tidepool {
 namespace {
 
+constexpr std::uint32_t kAllGuards = ~0U;
+
 std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 /// Where an iteration keeps what must not be overwritten while others are in flight.
@@ -22,6 +24,13 @@ CopyDirection direction(const Placement& from, const Placement& to) {
 
 }  // namespace
 
+/// Recorded before and after a piece of work.
+struct Executor::TimedEvents {
+  Device::EventId start = kNone;
+  Device::EventId end = kNone;
+  bool ran = false;
+};
+
 struct Executor::Prepared {
   Executor* owner = nullptr;
   const Instruction* instruction = nullptr;
@@ -33,8 +42,8 @@ struct Executor::Prepared {
   /// Recorded in even and odd iterations; a wait for the previous iteration takes the other one.
   /// kNone: nobody waits for this instruction.
   std::array<Device::EventId, 2> events{kNone, kNone};
-  /// Of each iteration in flight: recorded before and after the work. Empty: not timed so.
-  std::vector<std::array<Device::EventId, 2>> timing;
+  /// Of each iteration in flight. Empty: not timed so.
+  std::vector<TimedEvents> timing;
 };
 
 struct Executor::PreparedSchedule {
@@ -129,7 +138,6 @@ void Executor::run_work(void* context, std::int64_t argument, NativeStream strea
   OpCall call;
   call.op = x.op;
   call.algorithm = x.algorithm;
-  call.round = x.round;
   call.iteration = argument;
   call.pointers = p.pointers;
   call.workspace = p.workspace;
@@ -155,13 +163,19 @@ void Executor::issue_instruction(Prepared& p, std::int64_t iteration) {
   work.label.kind = plan_.streams[at(x.stream)].kind == StreamKind::host ? WorkLabel::Kind::host
                                                                          : WorkLabel::Kind::op;
   if (device_.wants_ranges()) work.label.ranges = p.ranges;
-  const bool timed = !p.timing.empty() && !capturing_;
-  if (timed) device_.record(p.timing[slot(iteration)][0], x.stream);
+  if (p.timing.empty() || capturing_) {
+    device_.launch(x.stream, work);
+    return;
+  }
+  TimedEvents& timed = p.timing[slot(iteration)];
+  device_.record(timed.start, x.stream);
   device_.launch(x.stream, work);
-  if (timed) device_.record(p.timing[slot(iteration)][1], x.stream);
+  device_.record(timed.end, x.stream);
+  timed.ran = true;
 }
 
-void Executor::issue(PreparedSchedule& schedule, std::int64_t iteration, bool first) {
+void Executor::issue(PreparedSchedule& schedule, std::int64_t iteration, std::uint32_t guards,
+                     bool first) {
   const std::size_t parity = static_cast<std::size_t>(iteration & 1);
   for (Prepared& p : schedule.instructions) {
     for (const Wait& wait : p.instruction->waits) {
@@ -169,7 +183,14 @@ void Executor::issue(PreparedSchedule& schedule, std::int64_t iteration, bool fi
       const Prepared& target = schedule.instructions[at(wait.index)];
       device_.wait(p.instruction->stream, target.events[wait.iteration == 0 ? parity : 1 - parity]);
     }
-    issue_instruction(p, iteration);
+    // A skipped instruction keeps its place in the order: its waits and its event stay.
+    if (const std::int32_t guard = p.instruction->guard;
+        guard == kNone || (guards >> guard & 1U) != 0) {
+      issue_instruction(p, iteration);
+    } else {
+      timings_[slot(iteration)][p.index] = {};
+      if (!p.timing.empty()) p.timing[slot(iteration)].ran = false;
+    }
     if (p.events[parity] != kNone) device_.record(p.events[parity], p.instruction->stream);
     arena_peak_ = std::max(arena_peak_, p.highest_byte);
   }
@@ -181,7 +202,7 @@ void Executor::record_timings() {
   for (Prepared& p : steady_->instructions) {
     if (plan_.streams[at(p.instruction->stream)].kind != StreamKind::compute) continue;
     while (p.timing.size() < timings_.size()) {
-      p.timing.push_back({device_.create_timed_event(), device_.create_timed_event()});
+      p.timing.push_back({device_.create_timed_event(), device_.create_timed_event(), false});
     }
   }
 }
@@ -192,7 +213,7 @@ void Executor::stop_timings() {
 }
 
 void Executor::enter() {
-  issue(*entry_, 0, true);
+  issue(*entry_, 0, kAllGuards, true);
   device_.synchronize();
 }
 
@@ -217,7 +238,8 @@ RunReport Executor::run(std::int64_t iterations, const std::function<bool()>& ca
       report.cancelled = true;
       break;
     }
-    issue(*steady_, base + issued, issued == 0);
+    const std::int64_t iteration = base + issued;
+    issue(*steady_, iteration, runner_.guards(iteration), issued == 0);
     device_.record(end_event(issued), last_compute_stream_);
     ++issued;
     if (issued - report.iterations > kIterationsAhead) complete_one();
@@ -228,17 +250,26 @@ RunReport Executor::run(std::int64_t iterations, const std::function<bool()>& ca
   return report;
 }
 
-void Executor::capture(std::int64_t per_graph) {
-  if (per_graph_ == per_graph) return;
+void Executor::capture(std::int64_t first, std::int64_t per_graph) {
+  const auto count = static_cast<std::size_t>(per_graph);
+  bool known = graph_ != kNone && graph_guards_.size() == count;
+  graph_guards_.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t guards = runner_.guards(first + static_cast<std::int64_t>(i));
+    known = known && graph_guards_[i] == guards;
+    graph_guards_[i] = guards;
+  }
+  if (known) return;
   device_.synchronize();
   device_.begin_capture();
   capturing_ = true;
   // Numbered from 0: the device adds the number of the launch. Kernels take theirs from the control
   // block.
-  for (std::int64_t i = 0; i < per_graph; ++i) issue(*steady_, i, i == 0);
+  for (std::int64_t i = 0; i < per_graph; ++i) {
+    issue(*steady_, i, graph_guards_[static_cast<std::size_t>(i)], i == 0);
+  }
   graph_ = device_.end_capture();
   capturing_ = false;
-  per_graph_ = per_graph;
 }
 
 RunReport Executor::run_graphs(std::int64_t iterations, std::int64_t per_graph,
@@ -246,7 +277,6 @@ RunReport Executor::run_graphs(std::int64_t iterations, std::int64_t per_graph,
                                const std::function<void(std::int64_t, Nanos)>& on_iteration) {
   RunReport report;
   const std::int64_t graphs = iterations / per_graph;
-  if (graphs > 0) capture(per_graph);
   Nanos previous = device_.now();
   const std::int64_t base = next_iteration_;
   std::int64_t issued = 0, completed = 0;
@@ -265,6 +295,7 @@ RunReport Executor::run_graphs(std::int64_t iterations, std::int64_t per_graph,
       report.cancelled = true;
       break;
     }
+    capture(base + issued * per_graph, per_graph);
     device_.launch_graph(graph_, base + issued * per_graph);
     device_.record(iteration_end_[slot(issued)], 0);  // graphs run as work of stream 0
     ++issued;
@@ -292,14 +323,14 @@ void Executor::keep_timings(std::int64_t iteration) {
     if (p.timing.empty()) {
       kept[i] = timings_[slot(iteration)][i];
     } else {
-      const auto [start, end] = p.timing[slot(iteration)];
-      kept[i] = {device_.synchronize(start), device_.synchronize(end)};
+      const TimedEvents& timed = p.timing[slot(iteration)];
+      if (timed.ran) kept[i] = {device_.synchronize(timed.start), device_.synchronize(timed.end)};
     }
   }
 }
 
 void Executor::exit() {
-  issue(*exit_, 0, true);
+  issue(*exit_, 0, kAllGuards, true);
   device_.synchronize();
 }
 

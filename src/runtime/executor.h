@@ -45,7 +45,8 @@ class Executor {
   /// The same with `per_graph` iterations recorded once, as one graph, and issued as one call each
   /// time; what is left of `iterations` runs as above. Nothing is in flight from one graph to the
   /// next, so that each starts on idle streams. For devices that capture. All iterations of a graph
-  /// are reported with their mean time.
+  /// are reported with their mean time. Iterations whose guards differ from those recorded are
+  /// recorded anew.
   RunReport run_graphs(std::int64_t iterations, std::int64_t per_graph,
                        const std::function<bool()>& cancelled = {},
                        const std::function<void(std::int64_t, Nanos)>& on_iteration = {});
@@ -67,15 +68,17 @@ class Executor {
   static constexpr std::int64_t kIterationsAhead = 2;
 
  private:
+  struct TimedEvents;
   struct Prepared;  // one instruction with its addresses
   struct PreparedSchedule;
 
   PreparedSchedule prepare(const Schedule& schedule);
   [[nodiscard]] std::byte* address(PlacementId placement) const;
-  void issue(PreparedSchedule& schedule, std::int64_t iteration, bool first);
+  void issue(PreparedSchedule& schedule, std::int64_t iteration, std::uint32_t guards, bool first);
   void issue_instruction(Prepared& prepared, std::int64_t iteration);
   void keep_timings(std::int64_t iteration);
-  void capture(std::int64_t per_graph);
+  /// Makes graph_ one that runs the iterations from `first` on, unless it does.
+  void capture(std::int64_t first, std::int64_t per_graph);
   static void run_work(void* context, std::int64_t argument, NativeStream stream);
 
   const Program& program_;
@@ -88,8 +91,8 @@ class Executor {
   std::vector<Device::EventId> iteration_end_;
   Device::StreamId last_compute_stream_ = 0;
   std::int64_t next_iteration_ = 0;
-  Device::GraphId graph_ = kNone;  ///< of `per_graph_` iterations
-  std::int64_t per_graph_ = 0;
+  Device::GraphId graph_ = kNone;
+  std::vector<std::uint32_t> graph_guards_;  ///< of the iterations in graph_
   bool capturing_ = false;
   Bytes arena_peak_ = 0;
   /// Per iteration in flight; a slot is read when its iteration is complete and written again

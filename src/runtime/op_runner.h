@@ -15,7 +15,6 @@ namespace tidepool {
 struct OpCall {
   OpId op = kNone;
   int algorithm = 0;
-  int round = 0;
   std::int64_t iteration = 0;  ///< counted from 0 over the whole training, for host ops
   std::span<std::byte* const> pointers;
   std::byte* workspace = nullptr;  ///< null when the algorithm needs none
@@ -30,6 +29,9 @@ class OpRunner {
   virtual void launch(const OpCall& call, NativeStream stream) = 0;
   /// Writes the starting value of a persistent tensor to `to`, a host address.
   virtual void load(TensorId tensor, std::byte* to) = 0;
+  /// Bit g: ops with guard g run in this iteration. Asked once an iteration, by the thread that
+  /// issues it.
+  virtual std::uint32_t guards(std::int64_t /*iteration*/) { return ~0U; }
   /// Takes the final value of a persistent tensor from `from`, a host address.
   virtual void store(TensorId tensor, const std::byte* from) = 0;
 };

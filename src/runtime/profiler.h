@@ -8,7 +8,8 @@ namespace tidepool {
 
 /// Medians over recorded iterations. An op takes from the end of the op before it to its own end,
 /// so that what the device needs between two ops is counted; the first op counts from its start.
-/// `timings` are an executor's, of a plan whose ops never stall (everything kept).
+/// Iterations that skipped an op by its guard do not count for it. `timings` are an executor's, of
+/// a plan whose ops never stall (everything kept).
 void apply_timings(const Plan& plan, const std::vector<std::vector<OpTiming>>& timings,
                    Program& program);
 

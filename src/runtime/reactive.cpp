@@ -156,6 +156,21 @@ void Reactive::launch(Device::StreamId stream, const OpCall& call, OpTiming* tim
 
 void Reactive::run_op(OpId id, std::int64_t iteration) {
   const Op& op = program_.ops[at(id)];
+  const bool skipped = op.guard != kNone && (guards_ >> op.guard & 1U) == 0;
+  if (!skipped) launch_op(id, iteration);
+  for (const Access& a : op.accesses) {
+    Place& p = places_[at(a.tensor)];
+    if (!skipped && a.mode != AccessMode::read && op.place == OpPlace::device) {
+      p.device_newer = true;
+    }
+    const bool dead =
+        !program_.tensors[at(a.tensor)].persistent && last_access_[at(a.tensor)] == id;
+    if (dead) drop(a.tensor);
+  }
+}
+
+void Reactive::launch_op(OpId id, std::int64_t iteration) {
+  const Op& op = program_.ops[at(id)];
   ++clock_;
   OpCall call;
   call.op = id;
@@ -200,13 +215,6 @@ void Reactive::run_op(OpId id, std::int64_t iteration) {
   call.pointers = pointers_;
   launch(op.place == OpPlace::host ? kHost : kCompute, call, &timings_.back()[at(id)]);
   if (workspace) device_segments_.free(*workspace);
-  for (const Access& a : op.accesses) {
-    Place& p = places_[at(a.tensor)];
-    if (a.mode != AccessMode::read && op.place == OpPlace::device) p.device_newer = true;
-    const bool dead =
-        !program_.tensors[at(a.tensor)].persistent && last_access_[at(a.tensor)] == id;
-    if (dead) drop(a.tensor);
-  }
 }
 
 void Reactive::enter() {
@@ -219,6 +227,7 @@ void Reactive::run(std::int64_t iterations, const std::function<bool()>& cancell
   for (std::int64_t i = 0; i < iterations; ++i) {
     if (cancelled && cancelled()) return;
     timings_.emplace_back(program_.ops.size());
+    guards_ = runner_.guards(next_iteration_);
     for (OpId op = 0; op < static_cast<OpId>(program_.ops.size()); ++op) {
       run_op(op, next_iteration_);
     }

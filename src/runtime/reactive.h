@@ -54,6 +54,7 @@ class Reactive {
   };
 
   void run_op(OpId op, std::int64_t iteration);
+  void launch_op(OpId op, std::int64_t iteration);
   bool make_resident(OpId op);
   bool make_room(Bytes bytes, OpId op);
   std::optional<Bytes> find_room(Bytes bytes, OpId op);
@@ -74,6 +75,7 @@ class Reactive {
   std::vector<std::vector<OpTiming>> timings_;
   std::int64_t clock_ = 0;
   std::int64_t next_iteration_ = 0;
+  std::uint32_t guards_ = 0;  ///< of the iteration that runs
   Bytes arena_peak_ = 0;
   std::vector<std::byte*> pointers_;
 };

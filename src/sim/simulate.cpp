@@ -18,7 +18,7 @@ Nanos duration_of(const Instruction& x, const Plan& plan, const Program& program
 }
 
 Simulation simulate(const Program& program, const Plan& plan, const Machine& machine,
-                    int iterations) {
+                    int iterations, const Guards& guards) {
   const auto& list = plan.steady.instructions;
   Simulation result;
   std::vector<Nanos> durations;
@@ -32,6 +32,7 @@ Simulation simulate(const Program& program, const Plan& plan, const Machine& mac
   for (int iteration = 0; iteration < iterations; ++iteration) {
     std::vector<Span> spans(list.size());
     Nanos compute_end{0};
+    const std::uint32_t on = guards ? guards(iteration) : ~0U;
     for (std::size_t i = 0; i < list.size(); ++i) {
       const Instruction& x = list[i];
       Nanos start = free_at[at(x.stream)];
@@ -42,7 +43,8 @@ Simulation simulate(const Program& program, const Plan& plan, const Machine& mac
           start = std::max(start, result.iterations.back()[at(wait.index)].end);
         }
       }
-      spans[i] = {start, start + durations[i]};
+      const bool skipped = x.guard != kNone && (on >> x.guard & 1U) == 0;
+      spans[i] = {start, skipped ? start : start + durations[i]};
       free_at[at(x.stream)] = spans[i].end;
       if (plan.streams[at(x.stream)].kind == StreamKind::compute) {
         compute_end = std::max(compute_end, spans[i].end);

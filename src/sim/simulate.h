@@ -2,6 +2,7 @@
 // runtime and includes nothing of it.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "cost/machine.h"
@@ -31,8 +32,12 @@ struct Simulation {
 Nanos duration_of(const Instruction& instruction, const Plan& plan, const Program& program,
                   const Machine& machine);
 
-/// Runs `iterations` iterations of the steady schedule from idle streams.
+/// Bit g of the result: ops with guard g run in this iteration. Empty: all run.
+using Guards = std::function<std::uint32_t(std::int64_t iteration)>;
+
+/// Runs `iterations` iterations of the steady schedule from idle streams. A skipped op takes no
+/// time; it still waits and is waited for.
 Simulation simulate(const Program& program, const Plan& plan, const Machine& machine,
-                    int iterations);
+                    int iterations, const Guards& guards = {});
 
 }  // namespace tidepool

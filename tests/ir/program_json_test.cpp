@@ -50,7 +50,7 @@ TEST(ProgramJson, TheGoldenFileReadsAsWhatItSays) {
   const Op& conv = program->ops[1];
   EXPECT_EQ(conv.kind, "conv_forward");
   EXPECT_EQ(conv.place, OpPlace::device);
-  EXPECT_EQ(conv.phase, OpPhase::round);
+  EXPECT_EQ(conv.round, 0);
   EXPECT_TRUE(conv.recomputable);
   EXPECT_DOUBLE_EQ(conv.flops, 1234567.5);
   EXPECT_EQ(conv.traffic, 1792);
@@ -64,7 +64,7 @@ TEST(ProgramJson, TheGoldenFileReadsAsWhatItSays) {
   EXPECT_EQ(conv.algorithms[1].workspace, 4096);
   EXPECT_FALSE(conv.algorithms[1].deterministic);
   EXPECT_EQ(program->ops[2].accesses[0].mode, AccessMode::update);
-  EXPECT_EQ(program->ops[3].phase, OpPhase::iteration);
+  EXPECT_EQ(program->ops[3].round, kNone);
   EXPECT_EQ(program->ops[3].guard, 3);
 }
 
@@ -110,7 +110,8 @@ TEST(ProgramJson, EveryMalformedFieldIsNamedWithItsLine) {
       {"/ops/1/name", 1, "ops[1].name"},
       {"/ops/1/kind", 1, "ops[1].kind"},
       {"/ops/1/place", "cloud", "ops[1].place"},
-      {"/ops/1/phase", "never", "ops[1].phase"},
+      {"/ops/1/round", "never", "ops[1].round"},
+      {"/ops/1/round", -2, "ops[1].round"},
       {"/ops/1/recomputable", "yes", "ops[1].recomputable"},
       {"/ops/1/random", 0, "ops[1].random"},
       {"/ops/1/flops", -1, "ops[1].flops"},

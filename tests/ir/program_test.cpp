@@ -148,6 +148,47 @@ TEST(Validate, RefusesATensorNobodyAccesses) {
   EXPECT_THAT(refusal(p), HasSubstr("tensor 'forgotten' is never accessed"));
 }
 
+TEST(Validate, RefusesRoundsThatDoNotSplitTheBatch) {
+  Program p = tiny_training();
+  p.batch = 7;
+  p.sub_batch = 3;
+  EXPECT_EQ(p.rounds(), 3);
+  EXPECT_TRUE(validate(p));
+  for (const std::int64_t sub_batch : {0, -1, 8}) {
+    p.sub_batch = sub_batch;
+    EXPECT_THAT(refusal(p), HasSubstr("do not split a batch of 7"));
+  }
+}
+
+TEST(Validate, RefusesOpsOfRoundsThatDoNotExistOrGoBack) {
+  Program p = tiny_training();
+  p.batch = 2;
+  for (const std::int32_t round : {2, -2}) {
+    op(p, "backward").round = round;
+    EXPECT_THAT(refusal(p), HasSubstr("op 'backward': belongs to round"));
+  }
+  op(p, "backward").round = 0;
+  op(p, "head").round = 1;
+  EXPECT_THAT(refusal(p), HasSubstr("op 'backward' of round 0 comes after round 1"));
+}
+
+TEST(Validate, AGuardedOpMaySkipOnlyWhatNobodyElseReads) {
+  Program p = tiny_training();
+  op(p, "update").guard = 4;
+  EXPECT_TRUE(validate(p)) << "it updates what keeps its value";
+  op(p, "update").guard = 32;
+  EXPECT_THAT(refusal(p), HasSubstr("guard 32, they go from 0 to 31"));
+  op(p, "update").guard = 4;
+  op(p, "backward").guard = 4;
+  EXPECT_TRUE(validate(p)) << "its only reader has the same guard";
+  op(p, "backward").guard = 3;
+  EXPECT_THAT(refusal(p), AllOf(HasSubstr("op 'update': uses tensor 'gradient'"),
+                                HasSubstr("not written when guard 3 is off")));
+  op(p, "backward").guard = kNone;
+  op(p, "update").accesses[1].mode = AccessMode::write;
+  EXPECT_THAT(refusal(p), HasSubstr("overwrites persistent tensor 'weight'"));
+}
+
 Op with_algorithms(std::vector<Algorithm> algorithms) {
   Op o;
   o.algorithms = std::move(algorithms);

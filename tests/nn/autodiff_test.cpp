@@ -139,7 +139,7 @@ TEST_P(BackwardOrder, WeightsAreUpdatedRightAfterTheirLastReader) {
     ASSERT_NE(update, kNone) << parameter.name;
     EXPECT_EQ(ops_that_access(parameter.tensor).back(), update) << parameter.name;
     EXPECT_LE(update - gradient_written, 3) << parameter.name;
-    EXPECT_EQ(ir().ops[update].phase, OpPhase::iteration);
+    EXPECT_EQ(ir().ops[update].round, kNone);
   }
 }
 

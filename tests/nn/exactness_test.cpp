@@ -21,13 +21,14 @@ struct Setting {
   const char* model;
   Storage storage;
   int percent;  ///< of the unlimited peak; 0: the smallest feasible budget
+  std::int64_t sub_batch = 4;
 };
 
 std::string name_of(const ::testing::TestParamInfo<Setting>& info) {
   std::string model = info.param.model;
   std::erase(model, '-');
   return model + (info.param.storage == Storage::separate ? "Separate" : "InPlace") +
-         std::to_string(info.param.percent);
+         std::to_string(info.param.percent) + "InRoundsOf" + std::to_string(info.param.sub_batch);
 }
 
 class Exactness : public ::testing::TestWithParam<Setting> {};
@@ -40,6 +41,8 @@ TEST_P(Exactness, LossesAndWeightsAreThoseOfUnlimitedTraining) {
   TrainingOptions options;
   options.batch = 4;
   options.storage = setting.storage;
+  options.sub_batch = setting.sub_batch;
+  options.sub_batch_statistics = true;
   auto training = build_training_program(*graph, options, reference_kernels());
   ASSERT_TRUE(training) << training.error().message;
   const SyntheticDataset data(training->image, training->classes, 64);
@@ -95,6 +98,13 @@ std::vector<Setting> settings() {
   for (const char* model : {"tiny-vgg", "tiny-resnet", "mlp"}) {
     for (const Storage storage : {Storage::in_place, Storage::separate}) {
       for (const int percent : {110, 100, 75, 50, 0}) all.push_back({model, storage, percent});
+    }
+  }
+  for (const char* model : {"tiny-vgg", "tiny-resnet", "mlp"}) {
+    for (const std::int64_t sub_batch : {1, 3}) {
+      for (const int percent : {100, 60, 0}) {
+        all.push_back({model, Storage::in_place, percent, sub_batch});
+      }
     }
   }
   return all;

@@ -28,7 +28,7 @@ TEST(TrainingProgram, BeginsWithFeedsAndEndsWithTheLoss) {
   EXPECT_EQ(ops[1].name, "feed_labels");
   EXPECT_EQ(ops[2].name, "feed_control");
   EXPECT_EQ(ops.back().name, "collect_loss");
-  EXPECT_EQ(ops.back().phase, OpPhase::iteration);
+  EXPECT_EQ(ops.back().round, 0);
   for (const OpId host : {0, 1, 2, static_cast<int>(ops.size()) - 1}) {
     EXPECT_EQ(ops[host].place, OpPlace::host);
     EXPECT_FALSE(ops[host].recomputable);
@@ -90,6 +90,62 @@ TEST(TrainingProgram, InPlaceStorageSharesTensors) {
   EXPECT_NE(find_tensor(in_place.program, "bn1_1.out"), kNone);
 }
 
+TEST(TrainingProgram, RoundsHaveOpsOfTheirOwnAndUpdateOnce) {
+  const auto program = build(build_model("mlp"), {.batch = 10, .sub_batch = 4});
+  const Program& ir = program.program;
+  EXPECT_EQ(ir.rounds(), 3);
+  for (const char* name : {"feed_images@0", "fc1.forward@1", "fc1.weight.accumulate@1",
+                           "fc1.weight.accumulate@2", "fc1.weight.update", "collect_loss@2"}) {
+    EXPECT_NE(find_op(ir, name), kNone) << name;
+  }
+  EXPECT_EQ(find_op(ir, "fc1.weight.accumulate@0"), kNone);
+  EXPECT_EQ(find_op(ir, "feed_control@1"), kNone) << "one control block an iteration";
+  const auto samples = [&](const std::string& name) {
+    return program.tensors[find_tensor(ir, name)].dims[0];
+  };
+  EXPECT_EQ(samples("images@1"), 4);
+  EXPECT_EQ(samples("images@2"), 2) << "the last round is smaller";
+  EXPECT_EQ(program.ops[find_op(ir, "fc1.forward@2")].first_sample, 8);
+  const Op& update = ir.ops[find_op(ir, "fc1.weight.update")];
+  EXPECT_EQ(update.round, kNone);
+  EXPECT_EQ(ir.ops[find_op(ir, "fc1.forward@2")].round, 2);
+}
+
+/// Without batch norm rounds change nothing but the order of sums: dropout's masks are those of the
+/// whole batch.
+TEST(Training, InRoundsIsTrainingOnTheWholeBatch) {
+  GraphBuilder b("plain");
+  ValueId x = b.images({3, 9, 8});
+  const ValueId labels = b.labels();
+  x = b.add("conv", Conv2d{.channels = 5}, {x});
+  x = b.add("relu", Relu{}, {x});
+  x = b.add("pool", MaxPool{}, {x});
+  x = b.add("drop", Dropout{0.3F}, {x});
+  x = b.add("flatten", Flatten{}, {x});
+  x = b.add("fc", Linear{4}, {x});
+  const auto graph = b.finish(b.add("loss", SoftmaxCrossEntropy{}, {x, labels}));
+  const auto train = [&](std::int64_t sub_batch) {
+    const auto program = build(graph, {.batch = 10, .sub_batch = sub_batch});
+    const SyntheticDataset data(program.image, program.classes, 40);
+    const auto runner = make_runner(program, data);
+    run_reference(program, *runner, 4);
+    std::vector<float> all = runner->losses();
+    for (const Parameter& parameter : program.parameters) {
+      const auto values = floats(runner->value(parameter.tensor));
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    return all;
+  };
+  const std::vector<float> whole = train(10);
+  for (const std::int64_t sub_batch : {1, 3, 4, 5}) {
+    const std::vector<float> rounds = train(sub_batch);
+    ASSERT_EQ(rounds.size(), whole.size());
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      ASSERT_NEAR(rounds[i], whole[i], 1e-5F) << "rounds of " << sub_batch << ", number " << i;
+    }
+  }
+}
+
 TEST(TrainingProgram, RefusesBadOptions) {
   const auto graph = build_model("tiny-vgg");
   const auto message = [&](const TrainingOptions& options) {
@@ -98,6 +154,10 @@ TEST(TrainingProgram, RefusesBadOptions) {
     return program ? "" : program.error().message;
   };
   EXPECT_THAT(message({.batch = 0}), HasSubstr("batch size"));
+  EXPECT_THAT(message({.batch = 4, .sub_batch = 5}), HasSubstr("1 to 4 samples"));
+  EXPECT_THAT(message({.batch = 4, .sub_batch = 2}),
+              ::testing::AllOf(HasSubstr("bn1_1"), HasSubstr("2 samples instead of 4"),
+                               HasSubstr("--sub-batch-statistics")));
   EXPECT_THAT(message({.batch = 1 << 25}), HasSubstr("too large for a batch"));
   EXPECT_THAT(message({.momentum = 1.5F}), HasSubstr("momentum"));
   EXPECT_THAT(message({.beta2 = 1.0F}), HasSubstr("beta2"));
@@ -136,7 +196,7 @@ TEST(Training, AdamwLowersTheLossToo) {
   EXPECT_EQ(find_tensor(program.program, "fc1.weight.momentum"), kNone);
   const Op& update = program.program.ops[find_op(program.program, "fc1.weight.update")];
   EXPECT_EQ(update.kind, "adamw_update");
-  EXPECT_EQ(update.phase, OpPhase::iteration);
+  EXPECT_EQ(update.round, kNone);
   EXPECT_FALSE(update.recomputable);
   TrainingSettings settings;
   settings.learning_rate = [](std::int64_t) { return 1e-3F; };

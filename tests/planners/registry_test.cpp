@@ -58,7 +58,7 @@ TEST(PlannerRegistry, APlannerObjectCanBeUsedAgain) {
 
 TEST(FixedWorkload, HasOneSize) {
   FixedWorkload workload(testing::tiny_training());
-  EXPECT_EQ(workload.batch(), 1);
+  EXPECT_EQ(workload.sub_batch(), 1);
   EXPECT_TRUE(workload.program(1));
   const auto other = workload.program(2);
   ASSERT_FALSE(other);

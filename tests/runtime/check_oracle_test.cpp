@@ -16,6 +16,7 @@
 namespace tidepool {
 namespace {
 
+using testing::add_random_hints;
 using testing::random_machine;
 using testing::random_program;
 using testing::random_strategy;
@@ -42,11 +43,12 @@ struct Subject {
 
 Subject draw(std::uint64_t seed) {
   Subject s;
-  s.program = random_program(seed, {3, 16});
+  s.program = random_program(seed, {3, 16, 2});
   const Machine machine = random_machine(seed);
   Lowering lowering(s.program, machine);
   Random random(seed ^ 0xbeefULL);
-  const Strategy strategy = random_strategy(s.program, lowering.index(), random.uniform(), seed);
+  Strategy strategy = random_strategy(s.program, lowering.index(), random.uniform(), seed);
+  add_random_hints(s.program, lowering.index(), random.below(2) == 0 ? 0.5 : 0, seed, strategy);
   const Bytes least = smallest_budget(s.program, machine.alignment).bytes;
   s.budget = least + static_cast<Bytes>(random.below(static_cast<std::uint64_t>(least)));
   auto lowered = lowering.lower(strategy, {s.budget, 0});
@@ -66,7 +68,6 @@ void remap(Schedule& schedule, const std::vector<std::int32_t>& moved) {
                   [&](const Wait& w) { return moved[static_cast<std::size_t>(w.index)] == kNone; });
     for (Wait& w : x.waits) w.index = moved[static_cast<std::size_t>(w.index)];
   }
-  schedule.segments = single_segment(schedule.instructions);
 }
 
 std::size_t pick(Random& random, std::size_t size) {
@@ -170,15 +171,29 @@ bool double_instruction(Plan& plan, Random& random, const Program&) {
   for (std::size_t k = 0; k < list.size(); ++k) {
     for (Wait& w : list[k].waits) w.index = moved[static_cast<std::size_t>(w.index)];
   }
-  plan.steady.segments = single_segment(list);
   return true;
 }
 
-bool wrong_round(Plan& plan, Random& random, const Program&) {
-  Instruction* x = pick_instruction(
-      plan, random, [](const Instruction& i) { return i.kind == InstructionKind::op; });
-  x->round = 1;
-  return true;
+/// An op becomes the same op of another round; its operands stay, or become that round's.
+bool wrong_round(Plan& plan, Random& random, const Program& program) {
+  if (program.rounds() < 2) return false;
+  Instruction* x = pick_instruction(plan, random, [&](const Instruction& i) {
+    return i.kind == InstructionKind::op && program.ops[static_cast<std::size_t>(i.op)].round >= 0;
+  });
+  const auto base = [](const std::string& name) { return name.substr(0, name.rfind('@')); };
+  const Op& op = program.ops[static_cast<std::size_t>(x->op)];
+  for (OpId other = 0; other < static_cast<OpId>(program.ops.size()); ++other) {
+    const Op& twin = program.ops[static_cast<std::size_t>(other)];
+    if (other == x->op || twin.round < 0 || base(twin.name) != base(op.name)) continue;
+    if (random.below(2) == 0) {
+      for (const Instruction& y : plan.steady.instructions) {
+        if (y.kind == InstructionKind::op && y.op == other) x->operands = y.operands;
+      }
+    }
+    x->op = other;
+    return true;
+  }
+  return false;
 }
 
 bool wrong_algorithm(Plan& plan, Random& random, const Program& program) {
@@ -265,10 +280,17 @@ class Oracle {
     for (const Instruction& x : plan.steady.instructions) {
       if (x.kind == InstructionKind::op) algorithms[static_cast<std::size_t>(x.op)] = x.algorithm;
     }
-    TagRunner meaning(subject_.program);
-    run_in_order(subject_.program, algorithms, kIterations, meaning);
+    const std::uint64_t guard_seed = seed | 1;
+    TagRunner with_all(subject_.program);
+    TagRunner with_some(subject_.program, guard_seed);
+    run_in_order(subject_.program, algorithms, kIterations, with_all);
+    run_in_order(subject_.program, algorithms, kIterations, with_some);
     for (int i = 0; i < kInterleavings; ++i) {
-      if (broken(plan, meaning, hash_combine(seed, static_cast<std::uint64_t>(i)))) return i;
+      const bool some = i % 2 == 1;
+      if (broken(plan, some ? with_some : with_all, some ? guard_seed : 0,
+                 hash_combine(seed, static_cast<std::uint64_t>(i)))) {
+        return i;
+      }
     }
     return -1;
   }
@@ -286,6 +308,7 @@ class Oracle {
           const Op& op = subject_.program.ops[static_cast<std::size_t>(x.op)];
           const Bytes needed = op.algorithms[static_cast<std::size_t>(x.algorithm)].workspace;
           if (x.workspace_bytes < needed) return false;
+          if (!operands_fit(plan, x)) return false;
           if (x.workspace_offset + x.workspace_bytes > plan.device_bytes) return false;
         }
         for (const Wait& w : x.waits) {
@@ -297,7 +320,20 @@ class Oracle {
     return true;
   }
 
-  bool broken(const Plan& plan, const TagRunner& meaning, std::uint64_t seed) const {
+  /// A kernel writes as many bytes as its tensor has: more than the placement, in a smaller
+  /// round's.
+  bool operands_fit(const Plan& plan, const Instruction& x) const {
+    const Op& op = subject_.program.ops[static_cast<std::size_t>(x.op)];
+    for (std::size_t k = 0; k < op.accesses.size(); ++k) {
+      const Placement& p = plan.placements[static_cast<std::size_t>(x.operands[k])];
+      const auto tensor = static_cast<std::size_t>(op.accesses[k].tensor);
+      if (p.bytes < subject_.program.tensors[tensor].bytes) return false;
+    }
+    return true;
+  }
+
+  bool broken(const Plan& plan, const TagRunner& meaning, std::uint64_t guard_seed,
+              std::uint64_t seed) const {
     Random random(seed);
     const std::uint64_t slow = 1 + random.below(6);
     const auto time = [&] {
@@ -308,7 +344,7 @@ class Oracle {
     script.op_time = [&](const WorkLabel&) { return time(); };
     script.copy_time = [&](CopyDirection, Bytes) { return time(); };
     FakeDevice device(script);
-    TagRunner runner(subject_.program);
+    TagRunner runner(subject_.program, guard_seed);
     Executor executor(subject_.program, plan, device, runner);
     executor.enter();
     executor.run(kIterations);

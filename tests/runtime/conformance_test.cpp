@@ -16,6 +16,8 @@
 namespace tidepool {
 namespace {
 
+using testing::add_random_hints;
+using testing::random_guards;
 using testing::random_machine;
 using testing::random_program;
 using testing::random_strategy;
@@ -37,7 +39,10 @@ std::optional<Case> draw(std::uint64_t seed) {
   Random random(seed);
   Lowering lowering(c.program, c.machine);
   const double density = 1 - std::pow(random.uniform(), 2);
-  const Strategy strategy = random_strategy(c.program, lowering.index(), density, seed);
+  Strategy strategy = random_strategy(c.program, lowering.index(), density, seed);
+  if (random.below(2) == 0) {
+    add_random_hints(c.program, lowering.index(), random.uniform(), seed, strategy);
+  }
   const LoadProfile profile =
       load_profile(c.program, lowering.index(), c.machine.alignment, strategy.algorithms);
   const Bytes least = smallest_budget(c.program, c.machine.alignment).bytes;
@@ -90,20 +95,30 @@ TEST_P(Conformance, EvaluatorSimulatorAndFakeDeviceAgreeToTheNanosecond) {
       EXPECT_EQ(simulation.iterations.back()[s].end - base, c.lowered.steps[s].end);
     }
 
+    // In half of the cases guards skip ops; both must shift everything behind alike.
+    const std::uint64_t guard_seed = seed % 2 == 0 ? 0 : seed;
+    const Simulation guarded =
+        simulate(c.program, c.lowered.plan, c.machine, 4, [&](std::int64_t iteration) {
+          return guard_seed == 0 ? ~0U : random_guards(guard_seed, iteration);
+        });
     FakeDevice device(planned_speeds(c));
-    TagRunner runner(c.program);
+    TagRunner runner(c.program, guard_seed);
     Executor executor(c.program, c.lowered.plan, device, runner);
     constexpr int kFakeIterations = 4;
     const RunReport report = executor.run(kFakeIterations);
-    ASSERT_EQ(device.records().size(), kFakeIterations * c.lowered.plan.steady.instructions.size());
+    std::size_t next = 0;
     for (int it = 0; it < kFakeIterations; ++it) {
+      const std::uint32_t guards = runner.guards(it);
       for (std::size_t s = 0; s < c.lowered.steps.size(); ++s) {
-        const FakeRecord& record =
-            device.records()[static_cast<std::size_t>(it) * c.lowered.steps.size() + s];
+        const std::int32_t guard = c.lowered.plan.steady.instructions[s].guard;
+        if (guard != kNone && (guards >> guard & 1U) == 0) continue;
+        ASSERT_LT(next, device.records().size());
+        const FakeRecord& record = device.records()[next++];
         const Span span{record.start, record.end};
-        ASSERT_EQ(span, simulation.iterations[static_cast<std::size_t>(it)][s]);
+        ASSERT_EQ(span, guarded.iterations[static_cast<std::size_t>(it)][s]);
       }
     }
+    EXPECT_EQ(next, device.records().size());
     EXPECT_EQ(report.iterations, kFakeIterations);
     EXPECT_THAT(device.races(), ::testing::IsEmpty());
     EXPECT_LE(executor.arena_peak(), c.budget.device);
@@ -118,7 +133,8 @@ TEST_P(Conformance, ValuesAreThoseOfTheProgramAtAnySpeed) {
     ASSERT_TRUE(drawn);
     const Case& c = *drawn;
     constexpr int kIterations = 4;
-    TagRunner meaning(c.program);
+    const std::uint64_t guard_seed = seed % 3;
+    TagRunner meaning(c.program, guard_seed);
     run_in_order(c.program, c.lowered.strategy.algorithms, kIterations, meaning);
     for (std::uint64_t speed = 0; speed < 10; ++speed) {
       Random random(seed * 31 + speed);
@@ -130,7 +146,7 @@ TEST_P(Conformance, ValuesAreThoseOfTheProgramAtAnySpeed) {
         return Nanos{static_cast<Nanos::rep>(random.below(random.below(4) == 0 ? 200'000 : 9000))};
       };
       FakeDevice device(script);
-      TagRunner runner(c.program);
+      TagRunner runner(c.program, guard_seed);
       Executor executor(c.program, c.lowered.plan, device, runner);
       executor.enter();
       executor.run(kIterations);

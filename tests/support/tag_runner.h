@@ -8,6 +8,7 @@
 
 #include "base/random.h"
 #include "runtime/op_runner.h"
+#include "support/random_program.h"
 
 namespace tidepool::testing {
 
@@ -34,7 +35,13 @@ inline std::uint64_t read_tag(const std::byte* from, Bytes bytes) {
 
 class TagRunner : public OpRunner {
  public:
-  explicit TagRunner(const Program& program) : program_(program) {}
+  /// `guard_seed`: which guards are on in which iteration (see random_guards); 0: all.
+  explicit TagRunner(const Program& program, std::uint64_t guard_seed = 0)
+      : program_(program), guard_seed_(guard_seed) {}
+
+  std::uint32_t guards(std::int64_t iteration) override {
+    return guard_seed_ == 0 ? ~0U : random_guards(guard_seed_, iteration);
+  }
 
   void launch(const OpCall& call, NativeStream) override {
     const Op& op = program_.ops[static_cast<std::size_t>(call.op)];
@@ -76,6 +83,7 @@ class TagRunner : public OpRunner {
     return program_.tensors[static_cast<std::size_t>(t)].bytes;
   }
   const Program& program_;
+  std::uint64_t guard_seed_;
   std::mutex mutex_;
   Seen seen_;
   std::map<TensorId, std::uint64_t> final_;
@@ -90,7 +98,10 @@ inline void run_in_order(const Program& program, std::span<const std::int32_t> a
     if (program.tensors[t].persistent) runner.load(static_cast<TensorId>(t), buffers[t].data());
   }
   for (std::int64_t i = 0; i < iterations; ++i) {
+    const std::uint32_t guards = runner.guards(i);
     for (std::size_t op = 0; op < program.ops.size(); ++op) {
+      const std::int32_t guard = program.ops[op].guard;
+      if (guard != kNone && (guards >> guard & 1U) == 0) continue;
       std::vector<std::byte*> pointers;
       for (const Access& a : program.ops[op].accesses) {
         pointers.push_back(buffers[static_cast<std::size_t>(a.tensor)].data());

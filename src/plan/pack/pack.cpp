@@ -18,6 +18,21 @@ std::span<const Packer> packers() {
   return kAll;
 }
 
+std::optional<std::pair<std::int32_t, std::int32_t>> fixed_clash(const PackProblem& problem) {
+  for (std::size_t a = 0; a < problem.fixed.size(); ++a) {
+    if (problem.fixed[a] < 0) continue;
+    for (const std::int32_t id : problem.conflicts(a)) {
+      const auto b = static_cast<std::size_t>(id);
+      if (b < a || problem.fixed[b] < 0) continue;
+      if (problem.fixed[a] < problem.fixed[b] + problem.sizes[b] &&
+          problem.fixed[b] < problem.fixed[a] + problem.sizes[a]) {
+        return std::pair(static_cast<std::int32_t>(a), id);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 std::vector<std::int32_t> by_size_descending(const PackProblem& problem) {
   std::vector<std::int32_t> order(problem.sizes.size());
   std::iota(order.begin(), order.end(), 0);
@@ -40,8 +55,19 @@ Packing place_in_order(const PackProblem& problem, std::span<const std::int32_t>
   std::vector<std::pair<Bytes, std::int32_t>> placed;
   placed.reserve(order.size());
   std::vector<std::int32_t> mark(problem.sizes.size(), -1);
+  const auto put = [&](std::int32_t id, Bytes offset) {
+    const auto buffer = static_cast<std::size_t>(id);
+    packing.offsets[buffer] = offset;
+    packing.footprint = std::max(packing.footprint, offset + problem.sizes[buffer]);
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), std::pair(offset, id)),
+                  std::pair(offset, id));
+  };
+  for (std::size_t i = 0; i < problem.fixed.size(); ++i) {
+    if (problem.fixed[i] >= 0) put(static_cast<std::int32_t>(i), problem.fixed[i]);
+  }
   for (const std::int32_t id : order) {
     const auto buffer = static_cast<std::size_t>(id);
+    if (packing.offsets[buffer] != kNone) continue;
     for (const std::int32_t other : problem.conflicts(buffer)) {
       mark[static_cast<std::size_t>(other)] = id;
     }
@@ -60,11 +86,7 @@ Packing place_in_order(const PackProblem& problem, std::span<const std::int32_t>
       }
       top = std::max(top, begin + problem.sizes[o]);
     }
-    const Bytes offset = best == kNone ? top : best;
-    packing.offsets[buffer] = offset;
-    packing.footprint = std::max(packing.footprint, offset + size);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), std::pair(offset, id)),
-                  std::pair(offset, id));
+    put(id, best == kNone ? top : best);
   }
   return packing;
 }

@@ -2,8 +2,10 @@
 // the footprint is small (offline dynamic storage allocation; SmartPool section III).
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -15,6 +17,7 @@ namespace tidepool {
 struct PackProblem {
   std::vector<Bytes> sizes;
   std::vector<std::int32_t> starts;           ///< position of each buffer's begin, to break ties
+  std::vector<Bytes> fixed;                   ///< where a buffer has to be, or -1; empty: none is
   std::vector<std::int32_t> neighbour_start;  ///< CSR: size + 1 entries
   std::vector<std::int32_t> neighbours;
 
@@ -40,12 +43,15 @@ struct Packer {
 /// All packers, the default first.
 std::span<const Packer> packers();
 
+/// Two conflicting buffers that overlap because both are fixed, if there are any.
+std::optional<std::pair<std::int32_t, std::int32_t>> fixed_clash(const PackProblem& problem);
+
 /// Buffers from large to small, ties by start, then by index: the order of SmartPool.
 std::vector<std::int32_t> by_size_descending(const PackProblem& problem);
 
-/// Places buffers in the given order. `choose_smallest_hole`: best fit; otherwise first fit. A hole
-/// is a maximal free range between already placed conflicting buffers; when none is large enough
-/// the buffer goes above them all.
+/// Places fixed buffers, then the others in the given order. `choose_smallest_hole`: best fit;
+/// otherwise first fit. A hole is a maximal free range between already placed conflicting buffers;
+/// when none is large enough the buffer goes above them all.
 Packing place_in_order(const PackProblem& problem, std::span<const std::int32_t> order,
                        bool choose_smallest_hole);
 
