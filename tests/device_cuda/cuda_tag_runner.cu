@@ -1,6 +1,7 @@
+#include "base/random.h"
 #include "device/cuda/check.h"
 #include "device/cuda/stream.h"
-#include "device_cuda/cuda_tag_runner.h"
+#include "device_cuda/tag_job.h"
 
 namespace tidepool::testing {
 namespace {

@@ -3,29 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "device_cuda/tag_job.h"
 #include "support/tag_runner.h"
 
 namespace tidepool::testing {
-
-struct TagOperand {
-  std::byte* data = nullptr;
-  Bytes bytes = 0;
-  bool reads = false;
-  bool writes = false;
-};
-
-/// What one device op does; handed to the kernel by value.
-struct TagJob {
-  static constexpr std::size_t kMost = 8;
-  std::uint64_t hash = 0;
-  std::size_t count = 0;
-  TagOperand operands[kMost];
-  std::byte* workspace = nullptr;
-  Bytes workspace_bytes = 0;
-};
-
-/// `stream` is a cuda::CudaStream.
-void enqueue_tags(const TagJob& job, NativeStream stream);
 
 class CudaTagRunner : public TagRunner {
  public:
