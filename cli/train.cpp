@@ -142,10 +142,16 @@ void print_text(const Outcome& o) {
   const Lowered& lowered = o.planned.lowered;
   const SwapTotals swaps = swap_totals(o.job.training().program, lowered.strategy);
   const auto percent = [](double x) { return fmt::format("{:.1f} %", 100 * x); };
-  fmt::print("{}, batch {}, {}, on {} with {} compute thread{}, link {:.0f} MB/s each way\n",
-             o.job.arguments().model, o.job.arguments().batch, o.job.data().name(),
-             o.job.kind().name, o.job.threads(), o.job.threads() == 1 ? "" : "s",
-             o.machine.to_host.bytes_per_second * 1e-6);
+  const Machine& m = o.machine;
+  const bool emulated = o.job.kind().calibrate == nullptr;
+  fmt::print("{}, batch {}, {}, on {}{}\n", o.job.arguments().model, o.job.arguments().batch,
+             o.job.data().name(), o.job.kind().name,
+             emulated ? fmt::format(" with {} compute thread{}, link {:.0f} MB/s each way",
+                                    o.job.threads(), o.job.threads() == 1 ? "" : "s",
+                                    m.to_host.bytes_per_second * 1e-6)
+                      : fmt::format(", link {:.1f} GB/s out, {:.1f} GB/s in",
+                                    m.to_host.bytes_per_second * 1e-9,
+                                    m.to_device.bytes_per_second * 1e-9));
   fmt::print("  budget     {} ({} of the unlimited peak, {})\n", format_bytes(o.budget.device),
              percent(static_cast<double>(o.budget.device) / static_cast<double>(o.unlimited_peak)),
              format_bytes(o.unlimited_peak));

@@ -360,8 +360,7 @@ void CudaDevice::open(const DeviceConfig& config) {
       throw DeviceError(fmt::format("cannot allocate the pinned host arena of {}: {}",
                                     format_bytes(config.host_bytes), cudaGetErrorString(error)));
     }
-    s.host_arena = static_cast<std::byte*>(memory);
-    std::memset(memory, 0, bytes);
+    s.host_arena = static_cast<std::byte*>(memory);  // pinning has touched every page
   }
   TIDEPOOL_CUDA_CHECK(cudaDeviceSynchronize());
 }
