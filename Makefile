@@ -60,7 +60,7 @@ lint: check-includes
 	@scripts/install_dependencies.sh --lint
 	clang-format --dry-run -Werror $(sources)
 	cmake --preset release
-	run-clang-tidy -quiet -j $(JOBS) -p build/release '$(CURDIR)/(src|cli|tests|bench)/'
+	run-clang-tidy -quiet -j $(JOBS) -p build/release '$(CURDIR)/(src|cli|tests|bench)/.*\.cpp$$'
 
 ## format: rewrite all sources in the project's style
 .PHONY: format

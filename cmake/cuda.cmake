@@ -41,6 +41,11 @@ if(NOT missing)
   endif()
   # Constexpr functions of base/random.h and nn/op_desc.h are shared with device code.
   string(APPEND CMAKE_CUDA_FLAGS " --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra")
+  # In the bundle (scripts/gpu_bundle.sh) a program's libraries lie in ../lib. The old kind of path,
+  # which also holds for libraries of libraries.
+  set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
+  set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
+  add_link_options(-Wl,--disable-new-dtags)
   message(STATUS "CUDA ${CUDAToolkit_VERSION}: building the cuda device")
 elseif(TIDEPOOL_CUDA STREQUAL "AUTO")
   list(JOIN missing ", " missing)

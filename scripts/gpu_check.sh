@@ -33,7 +33,8 @@ PYTHON
 
 library_path() {
   local folders=() folder
-  for folder in $(python_library_folders | sort -u) /usr/local/cuda/lib64 /usr/local/cuda-*/lib64 /usr/local/nvidia/lib64; do
+  for folder in $(python_library_folders | sort -u) /usr/local/cuda/lib64 \
+    /usr/local/cuda-*/lib64 /usr/local/nvidia/lib64; do
     [[ -d $folder ]] && folders+=("$folder")
   done
   local IFS=:

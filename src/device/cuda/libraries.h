@@ -56,6 +56,7 @@
 
 namespace tidepool::cuda {
 
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration
 #define TIDEPOOL_DECLARE_FUNCTION(name) decltype(&::name) name = nullptr;
 struct Cudnn {
   TIDEPOOL_CUDNN_FUNCTIONS(TIDEPOOL_DECLARE_FUNCTION)

@@ -24,7 +24,7 @@ class Elementwise final : public CudaKernel {
 
  private:
   void enqueue(int, Pointers p, std::byte*, const CudaStream& stream) override {
-    const cudaStream_t s = stream.stream();
+    auto* const s = stream.stream();
     const OpDesc& d = desc();
     const bool in_place = d.in_place;
     switch (d.kind) {

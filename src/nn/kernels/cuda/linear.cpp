@@ -30,8 +30,8 @@ class LinearKernel final : public CudaKernel {
   };
 
   /// The row-major product `to` (rows x columns) = a * b, where cuBLAS sees b's transpose first.
-  void multiply(const CudaStream& s, int rows, int columns, int inner, const Matrix& a,
-                const Matrix& b, float beta, float* to) const {
+  static void multiply(const CudaStream& s, int rows, int columns, int inner, const Matrix& a,
+                       const Matrix& b, float beta, float* to) {
     TIDEPOOL_CUDA_CHECK(cublas().cublasSgemm_v2(s.cublas(), b.operation, a.operation, columns, rows,
                                                 inner, &kOne, b.data, b.columns, a.data, a.columns,
                                                 &beta, to, columns));

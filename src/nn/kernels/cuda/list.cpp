@@ -9,7 +9,7 @@ namespace cuda_kernels_detail {
 
 cudnnHandle_t question_handle() {
   // Lives as long as the process: the driver may be gone before any destructor of ours.
-  static const cudnnHandle_t handle = [] {
+  static auto* const handle = [] {
     cudnnHandle_t made = nullptr;
     TIDEPOOL_CUDA_CHECK(cudnn().cudnnCreate(&made));
     return made;
