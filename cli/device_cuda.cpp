@@ -1,4 +1,6 @@
-#include <fmt/format.h>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
 
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/links.h"
@@ -8,21 +10,26 @@
 namespace tidepool::cli {
 namespace {
 
+/// Rounded, so that two measurements of one machine give the same numbers and cached plans are
+/// found.
+Link rounded(double bytes_per_second, Nanos latency) {
+  constexpr double kStep = 0.5e9;
+  const double steps = std::max(1.0, std::round(bytes_per_second / kStep));
+  return {steps * kStep, std::chrono::ceil<std::chrono::microseconds>(latency)};
+}
+
 Machine calibrated() {
   const LinkMeasurement links = measure_links();
+  const CudaDevice device({});
   Machine machine;
   machine.name = "cuda";
-  machine.description =
-      fmt::format("GPU; link alone {:.1f} GB/s out, {:.1f} GB/s in, together {:.1f} and {:.1f}",
-                  links.to_host.bytes_per_second * 1e-9, links.to_device.bytes_per_second * 1e-9,
-                  links.to_host_both * 1e-9, links.to_device_both * 1e-9);
-  const CudaDevice device({});
+  machine.description = "NVIDIA GPU, link as measured with both directions busy";
   machine.alignment = device.alignment();
   machine.device_memory = device.total_memory();
   // A plan copies in both directions at once most of the time: what the link gives then is what it
   // can count on.
-  machine.to_host = {links.to_host_both, links.to_host.latency};
-  machine.to_device = {links.to_device_both, links.to_device.latency};
+  machine.to_host = rounded(links.to_host_both, links.to_host.latency);
+  machine.to_device = rounded(links.to_device_both, links.to_device.latency);
   return machine;
 }
 

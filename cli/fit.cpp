@@ -6,7 +6,9 @@
 #include <chrono>
 #include <cmath>
 
+#include "algorithm_choice.h"
 #include "nn/evaluation_runner.h"
+#include "planning.h"
 #include "training.h"
 
 namespace tidepool::cli {
@@ -63,6 +65,49 @@ Result<nn::Checkpoint> load_checkpoint(const Job& job, const std::string& path) 
   return checkpoint;
 }
 
+constexpr const char* kChoiceSetting = "algorithm_choice";
+
+/// The algorithms the checkpoint's training ran; none in files of before they were kept, whose
+/// policy then has to say it all.
+Result<std::optional<AlgorithmChoice>> saved_choice(const Job& job,
+                                                    const nn::Checkpoint& checkpoint,
+                                                    const std::string& path) {
+  const std::string text = checkpoint.setting(kChoiceSetting);
+  if (!text.empty()) return read_algorithm_choice(job.training().program, text, path);
+  if (job.policy() == AlgorithmPolicy::least_workspace) return std::nullopt;
+  return fail(ErrorCode::bad_input,
+              fmt::format("{}: does not say which algorithms were the fastest when it was saved; "
+                          "going on would not be bit for bit the same training",
+                          path));
+}
+
+/// The plan to train with. `choice`: what every op has to run.
+Result<ObtainedPlan> training_plan(const Job& job, const Machine& machine, const Budget& budget,
+                                   const std::string& planner_name, Planner& planner,
+                                   const FitArguments& arguments,
+                                   const std::optional<AlgorithmChoice>& choice) {
+  const Program& program = job.training().program;
+  if (!arguments.plan.empty()) {
+    auto plan = plan_from_file(arguments.plan, {job.fingerprint(), program, machine}, budget);
+    if (plan && choice && chosen_algorithms(program, plan->planned.lowered.plan) != *choice) {
+      return fail(ErrorCode::bad_input,
+                  fmt::format("{}: runs other algorithms than {} was trained with; going on would "
+                              "not be bit for bit the same training",
+                              arguments.plan, arguments.resume));
+    }
+    return plan;
+  }
+  const Profile subject{job.fingerprint(), choice ? restrict_to(*choice, program) : program,
+                        machine};
+  PlanRequest request{subject, budget, planner_name, {}};
+  request.options.seed = job.arguments().seed;
+  request.options.algorithms = job.policy();
+  request.options.cancelled = interrupted;
+  auto plan = obtain_plan(planner, request, arguments.profiling.cache);
+  if (plan && choice) widen(*choice, plan->planned.lowered);
+  return plan;
+}
+
 struct EpochReport {
   std::int64_t epoch = 0;
   double loss = 0;  ///< mean over its iterations in this run
@@ -83,11 +128,9 @@ class Fit {
         arguments_(arguments),
         total_(arguments.epochs * job.iterations_per_epoch()) {}
 
-  Result<void> resume() {
-    auto checkpoint = load_checkpoint(job_, arguments_.resume);
-    if (!checkpoint) return fail(checkpoint.error());
-    state_ = std::move(checkpoint->tensors);
-    next_ = checkpoint->next_iteration;
+  Result<void> resume(nn::Checkpoint checkpoint) {
+    state_ = std::move(checkpoint.tensors);
+    next_ = checkpoint.next_iteration;
     if (next_ >= total_) {
       return fail(ErrorCode::usage,
                   fmt::format("{} has finished {} of {} iterations: nothing is left; "
@@ -130,7 +173,11 @@ class Fit {
 
   Result<void> save() const {
     if (arguments_.checkpoint.empty()) return {};
-    return write_file(arguments_.checkpoint, nn::serialize({job_.settings(), next_, state_}));
+    const Program& program = job_.training().program;
+    auto settings = job_.settings();
+    settings.emplace_back(kChoiceSetting,
+                          to_text(program, chosen_algorithms(program, planned_.lowered.plan)));
+    return write_file(arguments_.checkpoint, nn::serialize({std::move(settings), next_, state_}));
   }
 
   /// On the test split, inside the same budget; the training's device is closed by now.
@@ -183,7 +230,9 @@ void print_epoch(const EpochReport& r, std::int64_t epochs) {
   std::fflush(stdout);
 }
 
-Json to_json(const Job& job, const Budget& budget, const Planned& planned, const Fit& fit) {
+Json to_json(const Job& job, const Budget& budget, const ProfileSource& profile,
+             const ObtainedPlan& plan, const Fit& fit) {
+  const Planned& planned = plan.planned;
   Json epochs = Json::array();
   for (const EpochReport& r : fit.epochs()) {
     Json row = {{"epoch", r.epoch}, {"loss", r.loss}, {"seconds", r.seconds}};
@@ -203,6 +252,8 @@ Json to_json(const Job& job, const Budget& budget, const Planned& planned, const
           {"arena_peak_bytes", fit.arena_peak()},
           {"predicted_ms", to_ms(planned.lowered.iteration_time)},
           {"measured_ms", to_ms(fit.measured())},
+          {"profile", to_json(profile)},
+          {"plan_from", plan.from},
           {"next_iteration", fit.next_iteration()},
           {"state_crc32", fit.state_checksum()},
           {"epochs", std::move(epochs)}};
@@ -225,6 +276,14 @@ void add_fit_options(CLI::App& command, FitArguments& a) {
                   "with --epochs: go on from a checkpoint, bit for bit, also under another budget "
                   "or planner")
       ->needs("--epochs");
+  command
+      .add_option("--profile", a.profiling.file,
+                  "with --epochs: plan from this profile file of this device instead of measuring")
+      ->needs("--epochs");
+  command
+      .add_option("--plan", a.plan,
+                  "with --epochs: run this plan file of this device instead of planning")
+      ->needs("--epochs");
   command.add_flag("!--no-evaluate", a.evaluate, "with --epochs: skip the test split")
       ->needs("--epochs");
 }
@@ -244,25 +303,28 @@ Result<int> fit(Job& job, const BudgetArguments& budget_arguments, const FitArgu
   const auto machine = device_machine(job, progress);
   if (!machine) return fail(machine.error());
   // What a checkpoint cannot go on from is said before anything is measured.
+  std::optional<nn::Checkpoint> checkpoint;
+  std::optional<AlgorithmChoice> choice;
   if (!arguments.resume.empty()) {
-    if (auto readable = load_checkpoint(job, arguments.resume); !readable)
-      return fail(readable.error());
+    auto loaded = load_checkpoint(job, arguments.resume);
+    if (!loaded) return fail(loaded.error());
+    const auto saved = saved_choice(job, *loaded, arguments.resume);
+    if (!saved) return fail(saved.error());
+    checkpoint = std::move(*loaded);
+    choice = *saved;
   }
-  constexpr int kProfileIterations = 2;
-  if (auto done = measure(job, *machine, kProfileIterations, false, progress); !done) {
-    return fail(done.error());
-  }
-  FixedWorkload workload(job.program());
-  PlannerOptions options;
-  options.seed = job.arguments().seed;
-  options.algorithms = job.policy();
-  options.cancelled = interrupted;
-  const auto planned = make_plan(planner, workload, *machine, *budget, options);
-  if (!planned) return fail(planned.error());
+  const bool all_algorithms = job.policy() == AlgorithmPolicy::fastest;
+  const auto profile = obtain_profile(job, *machine, {kProfileIterations, all_algorithms, *budget},
+                                      arguments.profiling, progress);
+  if (!profile) return fail(profile.error());
+  const auto obtained =
+      training_plan(job, *machine, *budget, budget_arguments.planner, planner, arguments, choice);
+  if (!obtained) return fail(obtained.error());
+  const Planned& planned = obtained->planned;
 
-  Fit fit(job, *budget, *machine, planner, *planned, arguments);
-  if (!arguments.resume.empty()) {
-    if (auto resumed = fit.resume(); !resumed) return fail(resumed.error());
+  Fit fit(job, *budget, *machine, planner, planned, arguments);
+  if (checkpoint) {
+    if (auto resumed = fit.resume(std::move(*checkpoint)); !resumed) return fail(resumed.error());
   }
   while (!fit.finished()) {
     if (auto trained = fit.train_epoch(progress); !trained) return fail(trained.error());
@@ -280,11 +342,11 @@ Result<int> fit(Job& job, const BudgetArguments& budget_arguments, const FitArgu
     if (!json) print_epoch(fit.epochs().back(), arguments.epochs);
   }
   if (json) {
-    print(to_json(job, *budget, *planned, fit));
+    print(to_json(job, *budget, *profile, *obtained, fit));
   } else {
     fmt::print("memory {} of {}, {} an iteration (predicted {}), state crc32 {:08x}\n",
                format_bytes(fit.arena_peak()), format_bytes(budget->device),
-               format_time(fit.measured()), format_time(planned->lowered.iteration_time),
+               format_time(fit.measured()), format_time(planned.lowered.iteration_time),
                fit.state_checksum());
   }
   return kOk;

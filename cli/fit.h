@@ -1,7 +1,7 @@
 // Training as people do it: epochs, evaluation on the test split, checkpoints, resume.
 #pragma once
 
-#include "job.h"
+#include "profiling.h"
 
 namespace tidepool::cli {
 
@@ -10,6 +10,8 @@ struct FitArguments {
   std::string checkpoint;   ///< written after every epoch and on Ctrl-C
   std::string resume;
   bool evaluate = true;
+  ProfilingArguments profiling;
+  std::string plan;  ///< a plan file to run instead of planning; may be empty
 };
 
 void add_fit_options(CLI::App& command, FitArguments& arguments);

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <limits>
 
 #include "base/random.h"
+#include "cache.h"
 #include "ir/load_profile.h"
 #include "nn/data/cifar10.h"
 #include "nn/data/fashion_mnist.h"
@@ -52,17 +52,29 @@ Result<std::unique_ptr<nn::Dataset>> load_data(const JobArguments& arguments,
 }
 
 std::filesystem::path cache_file(const Job& job) {
-  std::filesystem::path folder;
-  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && *xdg != '\0') {
-    folder = xdg;
-  } else if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') {
-    folder = std::filesystem::path(home) / ".cache";
-  } else {
-    return {};
-  }
+  const std::filesystem::path folder = cache_folder();
+  if (folder.empty()) return {};
   std::uint64_t hash = 0;
   for (const char c : job.fingerprint()) hash = hash_combine(hash, static_cast<unsigned char>(c));
-  return folder / "tidepool" / fmt::format("reference-{:016x}.json", hash);
+  return folder / fmt::format("reference-{:016x}.json", hash);
+}
+
+int threads_of(const JobArguments& arguments, const DeviceKind& kind) {
+  return arguments.threads > 0 ? arguments.threads : kind.default_threads();
+}
+
+Result<const nn::KernelList*> kernels_of(const JobArguments& arguments, const DeviceKind& kind) {
+  if (kind.choose_kernels != nullptr) return &kind.choose_kernels(arguments.kernels);
+  if (arguments.kernels.tf32 || arguments.kernels.nondeterministic) {
+    return fail(
+        ErrorCode::usage,
+        fmt::format("--tf32 and --allow-nondeterministic mean nothing to device '{}'", kind.name));
+  }
+  return kind.kernels;
+}
+
+std::string fingerprint_of(const DeviceKind& kind, const nn::KernelList& kernels, int threads) {
+  return fmt::format("{}; kernels {}", kind.make({threads, {}, {}})->fingerprint(), kernels.name);
 }
 
 /// `algorithm` of every op that has it, its least-workspace one otherwise.
@@ -76,12 +88,11 @@ std::vector<std::int32_t> variant(const Program& program, int algorithm) {
   return choice;
 }
 
-Result<void> measure_variant(Job& job, const Machine& machine, std::vector<std::int32_t> algorithms,
-                             int iterations, double from, double to, ProgressSink& progress) {
-  Lowering lowering(job.program(), machine);
-  const Strategy strategy = keep_everything(job.program(), lowering.index(), std::move(algorithms));
-  auto lowered = lowering.lower(strategy, {std::numeric_limits<Bytes>::max() / 4, 0});
-  if (!lowered) return fail(lowered.error());
+Result<Bytes> measure_variant(Job& job, const Machine& machine, const Budget& budget,
+                              std::vector<std::int32_t> algorithms, int iterations, double from,
+                              double to, ProgressSink& progress) {
+  const auto lowered = kept_plan(job.program(), machine, std::move(algorithms), budget);
+  if (!lowered) return fail(ErrorCode::infeasible, "the budget is too small to keep everything");
   auto runner = job.make_runner();
   if (!runner) return fail(runner.error());
   const std::unique_ptr<Device> device = job.make_device(machine);
@@ -96,7 +107,7 @@ Result<void> measure_variant(Job& job, const Machine& machine, std::vector<std::
   });
   if (interrupted()) return fail(ErrorCode::interrupted, "interrupted while profiling");
   apply_timings(lowered->plan, executor.timings(), job.program());
-  return {};
+  return executor.arena_peak();
 }
 
 }  // namespace
@@ -147,13 +158,17 @@ void add_job_options(CLI::App& command, JobArguments& a) {
                    "GPUs: also list algorithms that do not repeat their bits");
 }
 
-void add_budget_options(CLI::App& command, BudgetArguments& a) {
+void add_size_options(CLI::App& command, BudgetArguments& a) {
   command
       .add_option("--budget", a.device,
                   "device bytes: 400MiB, 2GB, or a percentage of the unlimited peak such as 60%")
       ->capture_default_str();
   command.add_option("--host-budget", a.host,
                      "host bytes for what leaves the device (default: no limit)");
+}
+
+void add_budget_options(CLI::App& command, BudgetArguments& a) {
+  add_size_options(command, a);
   command.add_option("--planner", a.planner, "see `tidepool planners`")->capture_default_str();
 }
 
@@ -165,15 +180,10 @@ Result<Job> Job::make(const JobArguments& arguments) {
   const auto kind = find_device_kind(arguments.device);
   if (!kind) return fail(kind.error());
   job.kind_ = *kind;
-  job.kernels_ = job.kind_->kernels;
-  if (job.kind_->choose_kernels != nullptr) {
-    job.kernels_ = &job.kind_->choose_kernels(arguments.kernels);
-  } else if (arguments.kernels.tf32 || arguments.kernels.nondeterministic) {
-    return fail(ErrorCode::usage,
-                fmt::format("--tf32 and --allow-nondeterministic mean nothing to device '{}'",
-                            job.kind_->name));
-  }
-  job.threads_ = arguments.threads > 0 ? arguments.threads : job.kind_->default_threads();
+  const auto kernels = kernels_of(arguments, *job.kind_);
+  if (!kernels) return fail(kernels.error());
+  job.kernels_ = *kernels;
+  job.threads_ = threads_of(arguments, *job.kind_);
   job.kind_->prepare_thread(job.threads_);
   job.policy_ = arguments.algorithms == "fastest" ? AlgorithmPolicy::fastest
                                                   : AlgorithmPolicy::least_workspace;
@@ -266,9 +276,14 @@ std::unique_ptr<Device> Job::make_device(const Machine& machine) const {
   return kind_->make({threads_, machine.to_host, machine.to_device});
 }
 
-std::string Job::fingerprint() const {
-  return fmt::format("{}; kernels {}", kind_->make({threads_, {}, {}})->fingerprint(),
-                     kernels_->name);
+std::string Job::fingerprint() const { return fingerprint_of(*kind_, *kernels_, threads_); }
+
+Result<std::string> device_fingerprint(const JobArguments& arguments) {
+  const auto kind = find_device_kind(arguments.device);
+  if (!kind) return fail(kind.error());
+  const auto kernels = kernels_of(arguments, **kind);
+  if (!kernels) return fail(kernels.error());
+  return fingerprint_of(**kind, **kernels, threads_of(arguments, **kind));
 }
 
 bool Job::is_reference() const {
@@ -331,27 +346,49 @@ Result<Planned> unlimited_plan(const Program& program, const Machine& machine,
   FixedWorkload workload(program);
   PlannerOptions options;
   options.algorithms = policy;
-  return make_plan(*make_none(), workload, machine, {std::numeric_limits<Bytes>::max() / 4, 0},
-                   options);
+  return make_plan(*make_none(), workload, machine, no_limit(), options);
 }
 
-Result<void> measure(Job& job, const Machine& machine, int iterations, bool all,
-                     ProgressSink& progress) {
-  int variants = 1;
-  if (all || job.policy() == AlgorithmPolicy::fastest) {
-    for (const Op& op : job.program().ops) {
-      variants = std::max(variants, static_cast<int>(op.algorithms.size()));
-    }
+Budget no_limit() { return {std::numeric_limits<Bytes>::max() / 4, 0}; }
+
+std::vector<std::vector<std::int32_t>> variants_to_measure(const Program& program,
+                                                           AlgorithmPolicy policy, bool all) {
+  if (!all && policy != AlgorithmPolicy::fastest) return {least_workspace_algorithms(program)};
+  std::size_t count = 1;
+  for (const Op& op : program.ops) count = std::max(count, op.algorithms.size());
+  if (count == 1) return {least_workspace_algorithms(program)};
+  std::vector<std::vector<std::int32_t>> variants;
+  for (std::size_t v = 0; v < count; ++v) {
+    variants.push_back(variant(program, static_cast<int>(v)));
   }
-  for (int v = 0; v < variants; ++v) {
-    auto algorithms =
-        variants == 1 ? least_workspace_algorithms(job.program()) : variant(job.program(), v);
-    auto done = measure_variant(job, machine, std::move(algorithms), iterations,
-                                static_cast<double>(v) / variants,
-                                static_cast<double>(v + 1) / variants, progress);
-    if (!done) return done;
+  return variants;
+}
+
+std::optional<Lowered> kept_plan(const Program& program, const Machine& machine,
+                                 std::vector<std::int32_t> algorithms, const Budget& budget) {
+  Lowering lowering(program, machine);
+  const Strategy strategy = keep_everything(program, lowering.index(), std::move(algorithms));
+  LowerOptions options;
+  options.allow_streaming = false;
+  auto lowered = lowering.lower(strategy, budget, options);
+  if (!lowered) return std::nullopt;
+  return std::move(*lowered);
+}
+
+Result<Bytes> measure(Job& job, const Machine& machine, const Budget& budget, int iterations,
+                      bool all, ProgressSink& progress) {
+  const auto variants = variants_to_measure(job.program(), job.policy(), all);
+  const auto share = [&](std::size_t v) {
+    return static_cast<double>(v) / static_cast<double>(variants.size());
+  };
+  Bytes peak = 0;
+  for (std::size_t v = 0; v < variants.size(); ++v) {
+    auto used = measure_variant(job, machine, budget, variants[v], iterations, share(v),
+                                share(v + 1), progress);
+    if (!used) return used;
+    peak = std::max(peak, *used);
   }
-  return {};
+  return peak;
 }
 
 Result<Nanos> reference_iteration(const Job& job, ProgressSink& progress) {
@@ -376,7 +413,8 @@ Result<Nanos> reference_iteration(const Job& job, ProgressSink& progress) {
   if (!reference) return fail(reference.error());
   const auto machine = reference->machine(Nanos{1});
   if (!machine) return fail(machine.error());
-  if (auto done = measure(*reference, *machine, kReferenceIterations, false, progress); !done) {
+  if (auto done = measure(*reference, *machine, no_limit(), kReferenceIterations, false, progress);
+      !done) {
     return fail(done.error());
   }
   const Nanos time = compute_time(reference->program(), AlgorithmPolicy::least_workspace);

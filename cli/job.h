@@ -45,6 +45,9 @@ struct BudgetArguments {
   std::string host;
   std::string planner = "autoswap";
 };
+/// --budget, --host-budget.
+void add_size_options(CLI::App& command, BudgetArguments& arguments);
+/// Those and --planner.
 void add_budget_options(CLI::App& command, BudgetArguments& arguments);
 
 /// A job whose model is built for its device. Move-only; the program's address is stable.
@@ -102,6 +105,9 @@ class Job {
   std::unique_ptr<nn::TrainingProgram> training_;
 };
 
+/// What Job::fingerprint says, without building the job's model.
+Result<std::string> device_fingerprint(const JobArguments& arguments);
+
 /// Peak load without a budget, least-workspace algorithms: what percentages refer to.
 Bytes unlimited_peak(const Program& program, Bytes alignment);
 
@@ -113,10 +119,22 @@ Result<Budget> resolve_budget(const BudgetArguments& arguments, const Program& p
 Result<Planned> unlimited_plan(const Program& program, const Machine& machine,
                                AlgorithmPolicy policy);
 
-/// Runs the job unlimited for some iterations and puts the op times into its program. `all`: every
-/// algorithm of every op, not only those of the job's policy.
-Result<void> measure(Job& job, const Machine& machine, int iterations, bool all,
-                     ProgressSink& progress);
+/// More than any program needs.
+Budget no_limit();
+
+/// Which algorithms of each op to run, one list after the other, to measure all of them or only
+/// those of the policy.
+std::vector<std::vector<std::int32_t>> variants_to_measure(const Program& program,
+                                                           AlgorithmPolicy policy, bool all);
+/// A plan that keeps everything inside the budget; nothing when that does not fit.
+std::optional<Lowered> kept_plan(const Program& program, const Machine& machine,
+                                 std::vector<std::int32_t> algorithms, const Budget& budget);
+
+/// Runs the job for some iterations with everything kept inside the budget, which must be enough,
+/// and puts the op times into its program. `all`: every algorithm of every op, not only those of
+/// the job's policy. Returns the highest device byte used.
+Result<Bytes> measure(Job& job, const Machine& machine, const Budget& budget, int iterations,
+                      bool all, ProgressSink& progress);
 
 /// The time of a VGG16 iteration at batch 100 on this device, from the cache or measured now.
 Result<Nanos> reference_iteration(const Job& job, ProgressSink& progress);

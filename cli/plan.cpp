@@ -2,10 +2,11 @@
 #include <fmt/format.h>
 
 #include "ir/load_profile.h"
-#include "job.h"
 #include "nn/models/model.h"
 #include "plan/plan_json.h"
 #include "planners/registry.h"
+#include "planning.h"
+#include "profiling.h"
 
 namespace tidepool::cli {
 namespace {
@@ -14,24 +15,36 @@ struct PlanArguments {
   JobArguments job;
   BudgetArguments budget;
   std::string machine;
-  std::string profile;
+  ProfilingArguments profiling;
+  bool foreign = false;
   std::string output;
   bool explain = false;
 };
 
 /// What to plan for, and whose times they are.
 struct Subject {
-  std::string fingerprint;
-  Program program;
-  Machine machine;
+  Profile profile;
+  std::optional<ProfileSource> source;  ///< none: a preset
 };
 
-Result<Subject> from_profile(const std::string& path) {
+/// A plan is good only where its profile was measured: others are refused, unless one plans for
+/// another device on purpose.
+Result<Subject> from_profile(const PlanArguments& a) {
+  const std::string& path = a.profiling.file;
   const auto text = read_file(path);
   if (!text) return fail(text.error());
   auto profile = read_profile(*text, path);
   if (!profile) return fail(profile.error());
-  return Subject{profile->fingerprint, std::move(profile->program), std::move(profile->machine)};
+  if (!a.foreign && !device_kinds().empty()) {
+    const auto here = device_fingerprint(a.job);
+    if (!here) return fail(here.error());
+    if (auto same = check_fingerprint(path, profile->fingerprint, *here); !same) {
+      Error error = same.error();
+      error.message += "; --foreign plans for that one all the same";
+      return fail(std::move(error));
+    }
+  }
+  return Subject{std::move(*profile), ProfileSource{"file", {}}};
 }
 
 /// A preset: layouts without padding, no workspaces, times from the compute model.
@@ -46,28 +59,27 @@ Result<Subject> on_preset(const PlanArguments& a) {
   auto training = nn::build_training_program(*graph, options, nn::reference_kernels());
   if (!training) return fail(training.error());
   apply_cost_model(*machine, training->program);
-  return Subject{"preset " + machine->name, std::move(training->program), *machine};
+  return Subject{{"preset " + machine->name, std::move(training->program), *machine}, {}};
 }
 
 Result<Subject> measured(const PlanArguments& a) {
   auto job = Job::make(a.job);
   if (!job) return fail(job.error());
   const Bytes alignment = job->make_device({})->alignment();
-  if (auto early = resolve_budget(a.budget, job->program(), alignment); !early) {
-    return fail(early.error());
-  }
+  const auto budget = resolve_budget(a.budget, job->program(), alignment);
+  if (!budget) return fail(budget.error());
   TerminalProgress progress;
   const auto machine = device_machine(*job, progress);
   if (!machine) return fail(machine.error());
-  constexpr int kIterations = 3;
-  if (auto done = measure(*job, *machine, kIterations, false, progress); !done) {
-    return fail(done.error());
-  }
-  return Subject{job->fingerprint(), std::move(job->program()), *machine};
+  const bool all = job->policy() == AlgorithmPolicy::fastest;
+  const auto source =
+      obtain_profile(*job, *machine, {kProfileIterations, all, *budget}, a.profiling, progress);
+  if (!source) return fail(source.error());
+  return Subject{{job->fingerprint(), std::move(job->program()), *machine}, *source};
 }
 
 Result<Subject> subject_of(const PlanArguments& a) {
-  if (!a.profile.empty()) return from_profile(a.profile);
+  if (!a.profiling.file.empty()) return from_profile(a);
   if (!a.machine.empty()) return on_preset(a);
   return measured(a);
 }
@@ -116,28 +128,30 @@ void print_decisions(const PlanFile& file) {
 Result<int> plan(const PlanArguments& a, bool json) {
   auto planner = make_planner(a.budget.planner);
   if (!planner) return fail(planner.error());
-  if (!a.machine.empty() && !a.profile.empty()) {
+  if (!a.machine.empty() && !a.profiling.file.empty()) {
     return fail(ErrorCode::usage, "--machine and --profile exclude each other");
   }
-  if (a.profile.empty() && a.job.model.empty()) {
+  if (a.profiling.file.empty() && a.job.model.empty()) {
     return fail(ErrorCode::usage, "give a model or --profile (see `tidepool plan --help`)");
   }
   auto subject = subject_of(a);
   if (!subject) return fail(subject.error());
-  const auto budget = resolve_budget(a.budget, subject->program, subject->machine.alignment);
+  const Profile& profile = subject->profile;
+  const auto budget = resolve_budget(a.budget, profile.program, profile.machine.alignment);
   if (!budget) return fail(budget.error());
 
-  FixedWorkload workload(subject->program);
-  PlannerOptions options;
-  options.seed = a.job.seed;
-  options.algorithms =
+  PlanRequest request{profile, *budget, a.budget.planner, {}};
+  request.options.seed = a.job.seed;
+  request.options.algorithms =
       a.job.algorithms == "fastest" ? AlgorithmPolicy::fastest : AlgorithmPolicy::least_workspace;
-  options.cancelled = interrupted;
-  auto planned = make_plan(**planner, workload, subject->machine, *budget, options);
-  if (!planned) return fail(planned.error());
-  const Lowered& lowered = planned->lowered;
+  request.options.cancelled = interrupted;
+  const auto obtained = obtain_plan(**planner, request, a.profiling.cache);
+  if (!obtained) return fail(obtained.error());
+  const Planned& planned = obtained->planned;
+  const Lowered& lowered = planned.lowered;
+  const bool from_cache = obtained->from == "cache";
 
-  PlanFile file{subject->fingerprint, subject->program, subject->machine,
+  PlanFile file{profile.fingerprint,  profile.program,  profile.machine,
                 budget->device,       budget->host,     lowered.iteration_time,
                 lowered.compute_time, lowered.strategy, lowered.plan};
   if (!a.output.empty()) {
@@ -168,10 +182,12 @@ Result<int> plan(const PlanArguments& a, bool json) {
                 {"packer", lowered.packer},
                 {"added_waits", lowered.added_waits},
                 {"streaming", lowered.streaming},
-                {"plan_ms", to_ms(planned->plan_time)},
-                {"check_ms", to_ms(planned->check_time)},
+                {"plan_ms", to_ms(planned.plan_time)},
+                {"check_ms", to_ms(planned.check_time)},
                 {"pass_ms", std::move(passes)},
-                {"notes", planned->notes},
+                {"notes", planned.notes},
+                {"plan_from", obtained->from},
+                {"profile", subject->source ? to_json(*subject->source) : Json(nullptr)},
                 {"output", a.output.empty() ? Json(nullptr) : Json(a.output)}};
     if (a.explain) out["decisions"] = decisions(file);
     print(out);
@@ -183,9 +199,9 @@ Result<int> plan(const PlanArguments& a, bool json) {
              format_bytes(lowered.plan.host_bytes), lowered.packer);
   fmt::print("  time       {} ms an iteration, {} ms of compute: overhead {:.1f} %\n",
              ms(lowered.iteration_time), ms(lowered.compute_time), 100 * overhead);
-  fmt::print("  made in    {}, proved in {}\n", format_time(planned->plan_time),
-             format_time(planned->check_time));
-  for (const std::string& note : planned->notes) fmt::print("  note       {}\n", note);
+  fmt::print("  {:9}  {}, proved in {}\n", from_cache ? "cached" : "made in",
+             format_time(planned.plan_time), format_time(planned.check_time));
+  for (const std::string& note : planned.notes) fmt::print("  note       {}\n", note);
   if (lowered.streaming) fmt::print("  note       streaming: only the running op's tensors stay\n");
   if (a.explain) print_decisions(file);
   if (!a.output.empty()) fmt::print("  saved      {}\n", a.output);
@@ -203,14 +219,21 @@ void add_plan(CLI::App& app, Context& context) {
   command->add_option(
       "--machine", arguments->machine,
       "plan for a preset (see `tidepool machines`) instead of measuring this device");
-  command->add_option("--profile", arguments->profile, "plan from a profile file");
+  command->add_option("--profile", arguments->profiling.file,
+                      "plan from a profile file of this device");
+  command
+      ->add_flag("--foreign", arguments->foreign,
+                 "with --profile: also from another device's profile, for running there")
+      ->needs("--profile");
+  add_cache_options(*command, arguments->profiling.cache, true);
   command->add_option("-o,--output", arguments->output, "write the plan to this file");
   command->add_flag("--explain", arguments->explain, "say for each decision why");
   command->add_flag("--json", context.json, "one JSON object on stdout");
   command->footer(R"(
 Examples:
   tidepool plan vgg16 --budget 60% --machine gtx1080ti --explain
-  tidepool plan --profile vgg16.profile.json --budget 400MiB -o plan.json)");
+  tidepool plan --profile vgg16.profile.json --budget 400MiB -o plan.json
+  tidepool plan vgg11 --budget 60% --reprofile --replan)");
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {
       catch_interrupts();

@@ -5,14 +5,16 @@
 
 #include <algorithm>
 
-#include "job.h"
+#include "profiling.h"
 
 namespace tidepool::cli {
 namespace {
 
 struct ProfileArguments {
   JobArguments job;
-  int iterations = 3;
+  BudgetArguments budget{"", "", ""};  ///< empty: no limit
+  int iterations = kProfileIterations;
+  CacheArguments cache;
   std::string output;
 };
 
@@ -38,15 +40,32 @@ void print_slowest(const Program& program, AlgorithmPolicy policy) {
   }
 }
 
+void print_how(const Measurement& how) {
+  if (how.reactive_budget == 0) {
+    fmt::print("  measured with everything kept, highest byte used {}\n",
+               format_bytes(how.arena_peak));
+    return;
+  }
+  fmt::print("  measured inside {}, swapping on demand, highest byte used {}",
+             format_bytes(how.reactive_budget), format_bytes(how.arena_peak));
+  if (how.unmeasured > 0) fmt::print("; {} algorithms need more", how.unmeasured);
+  fmt::print("\n");
+}
+
 Result<int> profile(const ProfileArguments& a, bool json) {
   auto job = Job::make(a.job);
   if (!job) return fail(job.error());
+  ProfilingTask task{.iterations = a.iterations, .all_algorithms = true};
+  if (!a.budget.device.empty()) {
+    const auto budget = resolve_budget(a.budget, job->program(), job->make_device({})->alignment());
+    if (!budget) return fail(budget.error());
+    task.budget = *budget;
+  }
   TerminalProgress progress;
   const auto machine = device_machine(*job, progress);
   if (!machine) return fail(machine.error());
-  if (auto done = measure(*job, *machine, a.iterations, true, progress); !done) {
-    return fail(done.error());
-  }
+  const auto source = obtain_profile(*job, *machine, task, {a.cache, {}}, progress);
+  if (!source) return fail(source.error());
   const Profile result{job->fingerprint(), job->program(), *machine};
   if (!a.output.empty()) {
     if (auto written = write_file(a.output, to_json(result).dump(1) + "\n"); !written) {
@@ -54,7 +73,9 @@ Result<int> profile(const ProfileArguments& a, bool json) {
     }
   }
   if (json) {
-    print(to_json(result));
+    Json out = to_json(result);
+    out["profile"] = to_json(*source);
+    print(out);
     return kOk;
   }
   fmt::print("{} on {}\n", result.program.name, result.fingerprint);
@@ -63,6 +84,7 @@ Result<int> profile(const ProfileArguments& a, bool json) {
       result.program.ops.size(), format_time(compute_time(result.program, job->policy())),
       a.job.algorithms, result.machine.to_host.bytes_per_second * 1e-6,
       format_bytes(unlimited_peak(result.program, result.machine.alignment)));
+  print_how(source->how);
   print_slowest(result.program, job->policy());
   if (!a.output.empty()) fmt::print("  saved {}\n", a.output);
   return kOk;
@@ -74,15 +96,19 @@ void add_profile(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<ProfileArguments>();
   CLI::App* command = app.add_subcommand("profile", "measure the ops of a model on a device");
   add_job_options(*command, arguments->job);
+  add_size_options(*command, arguments->budget);
+  command->get_option("--host-budget")->needs("--budget");
   command
       ->add_option("--iterations", arguments->iterations, "iterations measured (medians are kept)")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
+  add_cache_options(*command, arguments->cache, false);
   command->add_option("-o,--output", arguments->output, "write the profile to this file");
   command->add_flag("--json", context.json, "the profile as JSON on stdout");
   command->footer(R"(
-Example:
-  tidepool profile vgg16 --batch 100 -o vgg16.profile.json)");
+Examples:
+  tidepool profile vgg16 --batch 100 -o vgg16.profile.json
+  tidepool profile vgg16 --budget 40% --host-budget 1GiB)");
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {
       catch_interrupts();

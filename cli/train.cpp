@@ -101,6 +101,14 @@ SwapTotals swap_totals(const Program& program, const Strategy& strategy) {
   return totals;
 }
 
+/// Runs of ops beyond one each, per iteration.
+std::int64_t recomputed_ops(const Program& program, const Plan& plan) {
+  const auto& list = plan.steady.instructions;
+  return std::count_if(list.begin(), list.end(),
+                       [](const Instruction& x) { return x.kind == InstructionKind::op; }) -
+         static_cast<std::int64_t>(program.ops.size());
+}
+
 void print_json(const Outcome& o) {
   const Lowered& lowered = o.planned.lowered;
   const SwapTotals swaps = swap_totals(o.job.training().program, lowered.strategy);
@@ -122,7 +130,7 @@ void print_json(const Outcome& o) {
               {"prediction_error", o.prediction_error()},
               {"swapped_tensors", swaps.tensors},
               {"swap_bytes", swaps.bytes},
-              {"recomputed_ops", 0},
+              {"recomputed_ops", recomputed_ops(o.job.training().program, lowered.plan)},
               {"plan_ms", to_ms(o.planned.plan_time)},
               {"check_ms", to_ms(o.planned.check_time)},
               {"streaming", lowered.streaming},
@@ -144,20 +152,22 @@ void print_text(const Outcome& o) {
   const auto percent = [](double x) { return fmt::format("{:.1f} %", 100 * x); };
   const Machine& m = o.machine;
   const bool emulated = o.job.kind().calibrate == nullptr;
-  fmt::print("{}, batch {}, {}, on {}{}\n", o.job.arguments().model, o.job.arguments().batch,
-             o.job.data().name(), o.job.kind().name,
-             emulated ? fmt::format(" with {} compute thread{}, link {:.0f} MB/s each way",
-                                    o.job.threads(), o.job.threads() == 1 ? "" : "s",
-                                    m.to_host.bytes_per_second * 1e-6)
-                      : fmt::format(", link {:.1f} GB/s out, {:.1f} GB/s in",
-                                    m.to_host.bytes_per_second * 1e-9,
-                                    m.to_device.bytes_per_second * 1e-9));
+  fmt::print(
+      "{}, batch {}, {}, on {}{}\n", o.job.arguments().model, o.job.arguments().batch,
+      o.job.data().name(), o.job.kind().name,
+      emulated
+          ? fmt::format(" with {} compute thread{}, link {:.0f} MB/s each way", o.job.threads(),
+                        o.job.threads() == 1 ? "" : "s", m.to_host.bytes_per_second * 1e-6)
+          : fmt::format(", link {:.1f} GB/s out, {:.1f} GB/s in", m.to_host.bytes_per_second * 1e-9,
+                        m.to_device.bytes_per_second * 1e-9));
   fmt::print("  budget     {} ({} of the unlimited peak, {})\n", format_bytes(o.budget.device),
              percent(static_cast<double>(o.budget.device) / static_cast<double>(o.unlimited_peak)),
              format_bytes(o.unlimited_peak));
   fmt::print(
-      "  plan       {}: {} tensors swapped, {} out and in an iteration; made in {}, proved in {}\n",
-      o.planner, swaps.tensors, format_bytes(swaps.bytes), format_time(o.planned.plan_time),
+      "  plan       {}: {} tensors swapped, {} out and in an iteration, {} ops recomputed; made in "
+      "{}, proved in {}\n",
+      o.planner, swaps.tensors, format_bytes(swaps.bytes),
+      recomputed_ops(o.job.training().program, lowered.plan), format_time(o.planned.plan_time),
       format_time(o.planned.check_time));
   for (const std::string& note : o.planned.notes) fmt::print("             {}\n", note);
   if (lowered.streaming) fmt::print("             streaming: only the running op's tensors stay\n");
@@ -224,7 +234,9 @@ Result<int> train(const TrainArguments& arguments, bool json) {
   if (job.policy() == AlgorithmPolicy::fastest) {
     const auto machine = job.machine(Nanos{1'000'000'000});
     if (!machine) return fail(machine.error());
-    if (auto done = measure(job, *machine, 2, true, progress); !done) return fail(done.error());
+    if (auto done = measure(job, *machine, no_limit(), 2, true, progress); !done) {
+      return fail(done.error());
+    }
   }
   const auto any_machine = job.machine(Nanos{1'000'000'000});
   if (!any_machine) return fail(any_machine.error());
@@ -247,6 +259,12 @@ Result<int> train(const TrainArguments& arguments, bool json) {
   if (is_reference) remember_reference(job, compute);
   const auto machine = is_reference ? job.machine(compute) : device_machine(job, progress);
   if (!machine) return fail(machine.error());
+
+  // Measured anyway, so not looked for in the cache; the next `plan` or `train --epochs` may.
+  Cache::of(arguments.fit.profiling.cache)
+      .keep_if_better(
+          {{job.fingerprint(), job.program(), *machine},
+           {static_cast<int>(timings.size()), job.policy() == AlgorithmPolicy::fastest}});
 
   FixedWorkload workload(job.program());
   PlannerOptions options;
@@ -312,6 +330,7 @@ void add_train(CLI::App& app, Context& context) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
       ->capture_default_str();
   add_fit_options(*command, arguments->fit);
+  add_cache_options(*command, arguments->fit.profiling.cache, true);
   command
       ->add_flag("--verify", arguments->verify,
                  "compare losses and all weights bit for bit with the unlimited run")
@@ -329,6 +348,8 @@ Examples:
   tidepool train vgg11 --batch 64 --budget 150MiB --planner autoswap --iterations 20 --json
   tidepool train vgg11 --budget 60% --epochs 2 --checkpoint vgg11.ckpt
   tidepool train vgg11 --budget 50% --epochs 2 --resume vgg11.ckpt
+  tidepool train vgg11 --budget 60% --epochs 2 --reprofile --replan
+  tidepool train vgg11 --epochs 2 --profile vgg11.profile.json
   tidepool train tiny-vgg --batch 16 --budget 70% --data synthetic --link 500MB)");
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {

@@ -189,11 +189,8 @@ Lowering::Lowering(const Program& program, const Machine& machine)
       evaluator_(program, index_, machine_) {}
 
 /// Everything leaves the device after each use; what the host still holds is not copied again.
-Strategy Lowering::streaming_strategy(const Strategy& like) const {
-  Strategy strategy = like;
-  strategy.hints.clear();
-  strategy.reasons.clear();
-  strategy.algorithms = least_workspace_algorithms(program_);
+Strategy Lowering::everything_away(std::vector<std::int32_t> algorithms) const {
+  Strategy strategy = keep_everything(program_, index_, std::move(algorithms));
   for (TensorId t = 0; t < static_cast<TensorId>(program_.tensors.size()); ++t) {
     const auto gaps = index_.gaps(t);
     const auto first = static_cast<std::size_t>(index_.first_gap(t));
@@ -295,7 +292,8 @@ Result<Lowered> Lowering::lower(const Strategy& strategy, const Budget& budget,
   Bytes limit = budget.device;
   for (int i = 0; i < options.attempts && limit > 0; ++i) {
     Bytes excess = 0;
-    std::optional<Lowered> next = attempt(strategy, budget, {limit, true}, excess, refused);
+    std::optional<Lowered> next =
+        attempt(strategy, budget, {limit, options.prefetch}, excess, refused);
     if (!refused.empty()) return fail(ErrorCode::bad_input, refused);
     if (next && (!best || next->iteration_time < best->iteration_time)) best = std::move(next);
     if (excess == 0) break;  // packed without added waits, or the load itself does not fit
@@ -303,7 +301,7 @@ Result<Lowered> Lowering::lower(const Strategy& strategy, const Budget& budget,
   }
   if (!best && options.allow_streaming) {
     Bytes excess = 0;
-    const Strategy streaming = streaming_strategy(strategy);
+    const Strategy streaming = everything_away(least_workspace_algorithms(program_));
     best = attempt(streaming, budget, {budget.device, false}, excess, refused);
     if (!refused.empty()) return fail(ErrorCode::bad_input, refused);
     if (best) best->streaming = true;

@@ -18,6 +18,8 @@ struct Budget {
 struct LowerOptions {
   /// When nothing else fits: the streaming schedule, which keeps only the running op's tensors.
   bool allow_streaming = true;
+  /// False: every copy-in right before its op. Slow; the smallest budgets leave no other way.
+  bool prefetch = true;
   /// Tries with a tighter load limit before giving up on a packing without waits.
   int attempts = 6;
 };
@@ -53,6 +55,9 @@ class Lowering {
   Result<Lowered> lower(const Strategy& strategy, const Budget& budget,
                         const LowerOptions& options = {});
 
+  /// Every gap swapped, or dropped where the host still holds the value.
+  [[nodiscard]] Strategy everything_away(std::vector<std::int32_t> algorithms) const;
+
   [[nodiscard]] const Program& program() const { return program_; }
   [[nodiscard]] const AccessIndex& index() const { return index_; }
   [[nodiscard]] const Machine& machine() const { return machine_; }
@@ -63,7 +68,6 @@ class Lowering {
   std::optional<Lowered> attempt(const Strategy& strategy, const Budget& budget,
                                  const EvaluateOptions& options, Bytes& excess,
                                  std::string& refused);
-  Strategy streaming_strategy(const Strategy& like) const;
 
   const Program& program_;
   Machine machine_;

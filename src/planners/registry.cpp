@@ -6,13 +6,15 @@
 
 #include "planners/autoswap.h"
 #include "planners/none.h"
+#include "planners/random.h"
 
 namespace tidepool {
 
 std::span<const PlannerInfo> planner_list() {
-  static constexpr std::array<PlannerInfo, 2> kAll{{
+  static constexpr std::array<PlannerInfo, 3> kAll{{
       {"none", "keeps every tensor on the device", make_none},
       {"autoswap", "swaps by score: DOA, AOA, WDOA, SWDOA (SmartPool/AutoSwap)", make_autoswap},
+      {"random", "keeps, swaps, drops and recomputes at random, from --seed", make_random},
   }};
   return kAll;
 }

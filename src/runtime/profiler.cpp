@@ -3,12 +3,23 @@
 #include <algorithm>
 
 namespace tidepool {
+namespace {
+
+Nanos median(std::vector<Nanos>& samples) {
+  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
+  std::nth_element(samples.begin(), middle, samples.end());
+  return *middle;
+}
+
+/// A guard may have skipped the op.
+bool ran(const OpTiming& t) { return t.end > Nanos{0}; }
+
+}  // namespace
 
 void apply_timings(const Plan& plan, const std::vector<std::vector<OpTiming>>& timings,
                    Program& program) {
   if (timings.empty()) return;
   const auto& list = plan.steady.instructions;
-  const auto ran = [](const OpTiming& t) { return t.end > Nanos{0}; };
   std::vector<Nanos> samples;
   std::vector<std::size_t> before;  // device ops so far
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -27,11 +38,24 @@ void apply_timings(const Plan& plan, const std::vector<std::vector<OpTiming>>& t
     }
     before.push_back(i);
     if (samples.empty()) continue;
-    std::nth_element(samples.begin(),
-                     samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2),
-                     samples.end());
     Op& op = program.ops[static_cast<std::size_t>(x.op)];
-    op.algorithms[static_cast<std::size_t>(x.algorithm)].time = samples[samples.size() / 2];
+    op.algorithms[static_cast<std::size_t>(x.algorithm)].time = median(samples);
+  }
+}
+
+void apply_op_timings(std::span<const std::int32_t> algorithms,
+                      const std::vector<std::vector<OpTiming>>& timings, Program& program) {
+  if (timings.empty()) return;
+  std::vector<Nanos> samples;
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    Op& op = program.ops[i];
+    if (op.place != OpPlace::device) continue;
+    samples.clear();
+    for (const auto& iteration : timings) {
+      if (ran(iteration[i])) samples.push_back(iteration[i].end - iteration[i].start);
+    }
+    if (samples.empty()) continue;
+    op.algorithms[static_cast<std::size_t>(algorithms[i])].time = median(samples);
   }
 }
 

@@ -1,6 +1,8 @@
 // Profiling: op times measured on a device become the times of a program's algorithms.
 #pragma once
 
+#include <span>
+
 #include "plan/strategy.h"
 #include "runtime/executor.h"
 
@@ -12,5 +14,10 @@ namespace tidepool {
 /// a plan whose ops never stall (everything kept).
 void apply_timings(const Plan& plan, const std::vector<std::vector<OpTiming>>& timings,
                    Program& program);
+
+/// Medians over iterations that stall between ops (Reactive's): a device op takes from its own
+/// start to its own end. `timings` is [iteration][op], `algorithms` what each op ran.
+void apply_op_timings(std::span<const std::int32_t> algorithms,
+                      const std::vector<std::vector<OpTiming>>& timings, Program& program);
 
 }  // namespace tidepool

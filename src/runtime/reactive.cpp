@@ -28,8 +28,15 @@ Reactive::Reactive(const Program& program, std::vector<std::int32_t> algorithms,
       last_access_(program.tensors.size(), kNone) {
   device_.open(
       {budget.device, budget.host, {StreamKind::compute, StreamKind::copy, StreamKind::host}});
+  for (Device::EventId& event : timing_events_) event = device_.create_timed_event();
   for (OpId op = 0; op < static_cast<OpId>(program.ops.size()); ++op) {
     for (const Access& a : program.ops[at(op)].accesses) last_access_[at(a.tensor)] = op;
+  }
+  if (budget.host < enough_host_bytes(program, device.alignment())) return;
+  Bytes next = 0;
+  for (const Tensor& t : program.tensors) {
+    host_homes_.push_back(next);
+    next += align_up(t.bytes, device.alignment());
   }
 }
 
@@ -49,17 +56,38 @@ Bytes Reactive::enough_host_bytes(const Program& program, Bytes alignment) {
 
 Bytes Reactive::host_place(TensorId t) {
   Place& p = places_[at(t)];
-  if (p.host == kNowhere) {
-    const Tensor& tensor = program_.tensors[at(t)];
-    const auto offset = host_segments_.allocate(tensor.bytes);
-    if (!offset) {
-      throw DeviceError(fmt::format("the host arena is full: no {} for tensor '{}' ({} are used)",
-                                    format_bytes(tensor.bytes), tensor.name,
-                                    format_bytes(host_segments_.used())));
-    }
-    p.host = *offset;
+  if (p.host != kNowhere) return p.host;
+  if (!host_homes_.empty()) return p.host = host_homes_[at(t)];
+  const Tensor& tensor = program_.tensors[at(t)];
+  auto offset = host_segments_.allocate(tensor.bytes);
+  if (!offset) {
+    release_doubles();
+    offset = host_segments_.allocate(tensor.bytes);
   }
-  return p.host;
+  if (!offset) {
+    throw HostArenaFull(fmt::format(
+        "the host arena of {} is full: no {} in one piece for tensor '{}' ({} are used)",
+        format_bytes(host_segments_.size()), format_bytes(tensor.bytes), tensor.name,
+        format_bytes(host_segments_.used())));
+  }
+  return p.host = *offset;
+}
+
+void Reactive::release_host(TensorId t) {
+  Place& p = places_[at(t)];
+  if (p.host != kNowhere && host_homes_.empty()) host_segments_.free(p.host);
+  p.host = kNowhere;
+}
+
+/// Gives up the host bytes of what is on the device too: they can be copied out again. The running
+/// op's operands stay, it may hold their addresses.
+void Reactive::release_doubles() {
+  for (TensorId t = 0; t < static_cast<TensorId>(places_.size()); ++t) {
+    Place& p = places_[at(t)];
+    if (p.device == kNowhere || p.host == kNowhere || is_operand(t, running_)) continue;
+    release_host(t);
+    p.device_newer = true;
+  }
 }
 
 void Reactive::copy(std::byte* to, const std::byte* from, Bytes bytes, bool to_host) {
@@ -83,22 +111,25 @@ void Reactive::leave_device(TensorId t) {
 void Reactive::drop(TensorId t) {
   Place& p = places_[at(t)];
   if (p.device != kNowhere) device_segments_.free(p.device);
-  if (p.host != kNowhere) host_segments_.free(p.host);
+  release_host(t);
   p = Place{};
+}
+
+bool Reactive::is_operand(TensorId t, OpId op) const {
+  if (op == kNone) return false;
+  const auto& accesses = program_.ops[at(op)].accesses;
+  return std::any_of(accesses.begin(), accesses.end(),
+                     [&](const Access& a) { return a.tensor == t; });
 }
 
 /// Sends the least recently used tensors out, sparing the operands of `op`, until `bytes` fit in
 /// one piece.
 bool Reactive::make_room(Bytes bytes, OpId op) {
-  const auto& accesses = program_.ops[at(op)].accesses;
   const Bytes rounded = align_up(bytes, device_.alignment());
   while (device_segments_.largest_free() < rounded) {
     TensorId oldest = kNone;
     for (TensorId t = 0; t < static_cast<TensorId>(places_.size()); ++t) {
-      if (places_[at(t)].device == kNowhere) continue;
-      const bool operand = std::any_of(accesses.begin(), accesses.end(),
-                                       [&](const Access& a) { return a.tensor == t; });
-      if (operand) continue;
+      if (places_[at(t)].device == kNowhere || is_operand(t, op)) continue;
       if (oldest == kNone || places_[at(t)].last_use < places_[at(oldest)].last_use) oldest = t;
     }
     if (oldest == kNone) return false;
@@ -150,8 +181,14 @@ void Reactive::launch(Device::StreamId stream, const OpCall& call, OpTiming* tim
   work.label.op = call.op;
   work.label.algorithm = call.algorithm;
   if (stream == kHost) work.label.kind = WorkLabel::Kind::host;
+  const bool enqueued = stream == kCompute && device_.enqueues_kernels();
+  if (enqueued) device_.record(timing_events_[0], stream);
   device_.launch(stream, work);
+  if (enqueued) device_.record(timing_events_[1], stream);
   device_.synchronize();  // the context is on this stack
+  if (enqueued && timing != nullptr) {
+    *timing = {device_.synchronize(timing_events_[0]), device_.synchronize(timing_events_[1])};
+  }
 }
 
 void Reactive::run_op(OpId id, std::int64_t iteration) {
@@ -172,6 +209,7 @@ void Reactive::run_op(OpId id, std::int64_t iteration) {
 void Reactive::launch_op(OpId id, std::int64_t iteration) {
   const Op& op = program_.ops[at(id)];
   ++clock_;
+  running_ = id;
   OpCall call;
   call.op = id;
   call.algorithm = algorithms_[at(id)];
@@ -236,6 +274,7 @@ void Reactive::run(std::int64_t iterations, const std::function<bool()>& cancell
 }
 
 void Reactive::exit() {
+  running_ = kNone;
   for (TensorId t = 0; t < static_cast<TensorId>(places_.size()); ++t) {
     if (!program_.tensors[at(t)].persistent) continue;
     if (places_[at(t)].device != kNowhere) leave_device(t);

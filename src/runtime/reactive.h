@@ -4,6 +4,7 @@
 // do not fit.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <span>
@@ -21,10 +22,17 @@ struct ReactiveBudget {
   Bytes host = 0;
 };
 
+/// The host arena has no room for what has to leave the device.
+class HostArenaFull : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
+
 class Reactive {
  public:
   /// All must outlive this. Opens the device. `algorithms` names one per op. `budget.device` must
-  /// be at least the working set of every op; `budget.host` bounds the host arena.
+  /// be at least the working set of every op; `budget.host` bounds the host arena: with
+  /// `enough_host_bytes` it never gets full.
   Reactive(const Program& program, std::vector<std::int32_t> algorithms, ReactiveBudget budget,
            Device& device, OpRunner& runner);
   ~Reactive();
@@ -33,7 +41,7 @@ class Reactive {
 
   /// Loads persistent tensors (to the host side).
   void enter();
-  /// Throws DeviceError when the host arena is too small for what has to leave.
+  /// Throws HostArenaFull when the host arena is too small for what has to leave.
   void run(std::int64_t iterations, const std::function<bool()>& cancelled = {});
   /// Stores persistent tensors.
   void exit();
@@ -53,6 +61,7 @@ class Reactive {
     std::int64_t last_use = -1;
   };
 
+  [[nodiscard]] bool is_operand(TensorId tensor, OpId op) const;
   void run_op(OpId op, std::int64_t iteration);
   void launch_op(OpId op, std::int64_t iteration);
   bool make_resident(OpId op);
@@ -61,6 +70,8 @@ class Reactive {
   void leave_device(TensorId tensor);
   void drop(TensorId tensor);
   Bytes host_place(TensorId tensor);
+  void release_host(TensorId tensor);
+  void release_doubles();
   void copy(std::byte* to, const std::byte* from, Bytes bytes, bool to_host);
   void launch(Device::StreamId stream, const OpCall& call, OpTiming* timing);
 
@@ -70,9 +81,13 @@ class Reactive {
   OpRunner& runner_;
   Segments device_segments_;
   Segments host_segments_;
+  /// Where every tensor has a host place of its own; empty when the arena is too small for that.
+  std::vector<Bytes> host_homes_;
   std::vector<Place> places_;
   std::vector<OpId> last_access_;  ///< per tensor, in program order
   std::vector<std::vector<OpTiming>> timings_;
+  std::array<Device::EventId, 2> timing_events_{};  ///< around a launch that only enqueues
+  OpId running_ = kNone;
   std::int64_t clock_ = 0;
   std::int64_t next_iteration_ = 0;
   std::uint32_t guards_ = 0;  ///< of the iteration that runs

@@ -5,7 +5,7 @@
 
 namespace tidepool {
 
-Segments::Segments(Bytes size, Bytes alignment) : alignment_(alignment) {
+Segments::Segments(Bytes size, Bytes alignment) : size_(size), alignment_(alignment) {
   if (size > 0) list_.push_back({0, size, false});
 }
 

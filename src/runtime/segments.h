@@ -19,6 +19,7 @@ class Segments {
   void free(Bytes offset);
   [[nodiscard]] Bytes largest_free() const;
   [[nodiscard]] Bytes used() const { return used_; }
+  [[nodiscard]] Bytes size() const { return size_; }
 
  private:
   struct Segment {
@@ -27,6 +28,7 @@ class Segments {
     bool used = false;
   };
   std::vector<Segment> list_;  ///< covers the arena; no two free neighbours
+  Bytes size_;
   Bytes alignment_;
   Bytes used_ = 0;
 };

@@ -209,7 +209,7 @@ TEST(FakeDevice, ALaunchRacesByTheRangesOfItsLabel) {
 
 TEST(FakeDevice, AFailingCopyThrowsWhenTheCallerSynchronises) {
   FakeScript s = script();
-  s.fail_copy = 1;
+  s.faults.fail_copy = {1, {}};
   FakeDevice device(s);
   open(device);
   Log log;
@@ -220,7 +220,7 @@ TEST(FakeDevice, AFailingCopyThrowsWhenTheCallerSynchronises) {
     device.synchronize();
     FAIL() << "no exception";
   } catch (const DeviceError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("copy of 16 B failed"));
+    EXPECT_THAT(error.what(), HasSubstr("copy of 16 B to the device failed"));
   }
 }
 

@@ -172,7 +172,7 @@ TEST_F(CpuDeviceTest, StreamsRunAtTheSameTime) {
 
 TEST_F(CpuDeviceTest, AFailingCopyIsADeviceErrorAndNobodyHangs) {
   CpuDeviceOptions o = options();
-  o.fail_copy = 1;
+  o.faults.fail_copy = {1, {}};
   CpuDevice device(o);
   device.open(config());
   std::atomic<int> ran{0};
@@ -188,7 +188,7 @@ TEST_F(CpuDeviceTest, AFailingCopyIsADeviceErrorAndNobodyHangs) {
     device.synchronize(event);
     FAIL() << "no exception";
   } catch (const DeviceError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("copy of 128 B failed"));
+    EXPECT_THAT(error.what(), HasSubstr("copy of 128 B to the device failed"));
   }
   EXPECT_THROW(device.synchronize(), DeviceError);
   EXPECT_EQ(ran, 0) << "work after a failure runs on wrong data";
@@ -265,7 +265,7 @@ TEST_F(CpuDeviceTest, TheDestructorWithWaitsQueuedAcrossStreamsDoesNotHang) {
 
 TEST_F(CpuDeviceTest, TheDestructorAfterAFailureDoesNotHang) {
   CpuDeviceOptions o = options();
-  o.fail_copy = 0;
+  o.faults.fail_copy = {0, {}};
   CpuDevice device(o);
   device.open(config());
   const auto event = device.create_event();

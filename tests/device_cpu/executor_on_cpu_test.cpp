@@ -58,7 +58,7 @@ TEST_F(ExecutorOnCpu, EveryFailingCopyEndsInADeviceError) {
   for (std::int64_t copy = 0; copy < 60; copy += 7) {
     CpuDeviceOptions options;
     options.threads = 1;
-    options.fail_copy = copy;
+    options.faults.fail_copy = {copy, {}};
     CpuDevice device(options);
     TagRunner runner(program);
     Executor executor(program, lowered.plan, device, runner);

@@ -146,7 +146,7 @@ TEST_F(CudaDeviceTest, TimedEventsAreOnTheClockOfNow) {
 
 TEST_F(CudaDeviceTest, AFailingCopyIsADeviceError) {
   CudaDeviceOptions o = options();
-  o.fail_copy = 1;
+  o.faults.fail_copy = {1, {}};
   CudaDevice device(o);
   device.open(config());
   device.copy(kIn, device.arena(), device.host_arena(), 64, CopyDirection::to_device);
@@ -154,7 +154,7 @@ TEST_F(CudaDeviceTest, AFailingCopyIsADeviceError) {
     device.copy(kIn, device.arena(), device.host_arena(), 128, CopyDirection::to_device);
     FAIL() << "no exception";
   } catch (const DeviceError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("copy of 128 B failed"));
+    EXPECT_THAT(error.what(), HasSubstr("copy of 128 B to the device failed"));
   }
 }
 

@@ -81,26 +81,6 @@ TEST_F(ExecutorOnCuda, GraphsGiveTheSameValues) {
   }
 }
 
-TEST_F(ExecutorOnCuda, EveryFailingCopyEndsInADeviceError) {
-  const Program program = testing::random_program(1);
-  const Lowered lowered = lower(program, 1);
-  for (std::int64_t copy = 0; copy < 60; copy += 7) {
-    CudaDeviceOptions o = options();
-    o.fail_copy = copy;
-    CudaDevice device(o);
-    CudaTagRunner runner(program);
-    Executor executor(program, lowered.plan, device, runner);
-    EXPECT_THROW(
-        {
-          executor.enter();
-          executor.run(4);
-          executor.exit();
-        },
-        DeviceError)
-        << copy;
-  }
-}
-
 TEST_F(ExecutorOnCuda, AnErrorInTheRunnerEndsInADeviceErrorWithItsMessage) {
   struct Failing : CudaTagRunner {
     Failing(const Program& program, OpPlace place) : CudaTagRunner(program) {

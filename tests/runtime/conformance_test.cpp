@@ -3,62 +3,23 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "device/fake/fake_device.h"
 #include "plan/check.h"
-#include "plan/lower.h"
 #include "runtime/executor.h"
 #include "sim/simulate.h"
-#include "support/random_program.h"
+#include "support/random_plan.h"
 #include "support/tag_runner.h"
 
 namespace tidepool {
 namespace {
 
-using testing::add_random_hints;
 using testing::random_guards;
-using testing::random_machine;
-using testing::random_program;
-using testing::random_strategy;
+using testing::random_plan;
+using testing::RandomPlan;
 using testing::run_in_order;
 using testing::TagRunner;
 
-struct Case {
-  Program program;
-  Machine machine;
-  Budget budget;
-  Lowered lowered;
-};
-
-/// Lowers a drawn strategy under a drawn budget; nullopt when it fits no way but streaming is off.
-std::optional<Case> draw(std::uint64_t seed) {
-  Case c;
-  c.program = random_program(seed);
-  c.machine = random_machine(seed);
-  Random random(seed);
-  Lowering lowering(c.program, c.machine);
-  const double density = 1 - std::pow(random.uniform(), 2);
-  Strategy strategy = random_strategy(c.program, lowering.index(), density, seed);
-  if (random.below(2) == 0) {
-    add_random_hints(c.program, lowering.index(), random.uniform(), seed, strategy);
-  }
-  const LoadProfile profile =
-      load_profile(c.program, lowering.index(), c.machine.alignment, strategy.algorithms);
-  const Bytes least = smallest_budget(c.program, c.machine.alignment).bytes;
-  const double share = random.uniform() * 1.1;
-  c.budget.device = least + static_cast<Bytes>(share * static_cast<double>(profile.peak - least));
-  c.budget.device = std::max(c.budget.device, least);
-  auto lowered = lowering.lower(strategy, c.budget);
-  if (!lowered) {
-    ADD_FAILURE() << "seed " << seed << ": " << lowered.error().message;
-    return std::nullopt;
-  }
-  c.lowered = std::move(*lowered);
-  return c;
-}
-
-FakeScript planned_speeds(const Case& c) {
+FakeScript planned_speeds(const RandomPlan& c) {
   FakeScript script;
   script.op_time = [&c](const WorkLabel& label) {
     if (label.op < 0) return Nanos{0};
@@ -79,9 +40,9 @@ TEST_P(Conformance, EvaluatorSimulatorAndFakeDeviceAgreeToTheNanosecond) {
   for (int i = 0; i < 50; ++i) {
     const auto seed = static_cast<std::uint64_t>(GetParam() * 1000 + i);
     SCOPED_TRACE(seed);
-    auto drawn = draw(seed);
+    auto drawn = random_plan(seed);
     ASSERT_TRUE(drawn);
-    const Case& c = *drawn;
+    const RandomPlan& c = *drawn;
     ASSERT_LE(c.lowered.plan.device_bytes, c.budget.device);
     const auto proof = check(c.program, c.lowered.plan, {c.budget.device, 0});
     ASSERT_TRUE(proof) << proof.error().message;
@@ -129,9 +90,9 @@ TEST_P(Conformance, ValuesAreThoseOfTheProgramAtAnySpeed) {
   for (int i = 0; i < 20; ++i) {
     const auto seed = static_cast<std::uint64_t>(GetParam() * 1000 + i);
     SCOPED_TRACE(seed);
-    auto drawn = draw(seed);
+    auto drawn = random_plan(seed);
     ASSERT_TRUE(drawn);
-    const Case& c = *drawn;
+    const RandomPlan& c = *drawn;
     constexpr int kIterations = 4;
     const std::uint64_t guard_seed = seed % 3;
     TagRunner meaning(c.program, guard_seed);

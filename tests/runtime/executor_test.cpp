@@ -214,7 +214,7 @@ TEST_F(ExecutorTest, AnErrorInTheRunnerSurfacesAndTheExecutorCanStillBeDestroyed
 TEST_F(ExecutorTest, AFailingCopySurfacesAsADeviceError) {
   for (std::int64_t copy = 0; copy < 12; ++copy) {
     FakeScript script = script_;
-    script.fail_copy = copy;
+    script.faults.fail_copy = {copy, {}};
     FakeDevice device(script);
     Recorder runner(program_);
     Executor executor(program_, plan_, device, runner);

@@ -5,6 +5,8 @@
 
 #include "device/fake/fake_device.h"
 #include "ir/load_profile.h"
+#include "runtime/profiler.h"
+#include "support/program_builder.h"
 #include "support/random_program.h"
 #include "support/tag_runner.h"
 
@@ -51,9 +53,64 @@ TEST(Reactive, ATooSmallHostArenaIsATypedErrorThatNamesTheTensor) {
     reactive.enter();
     reactive.run(1);
     FAIL() << "nothing was thrown";
-  } catch (const DeviceError& error) {
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("the host arena is full"));
+  } catch (const HostArenaFull& error) {
+    EXPECT_THAT(error.what(), ::testing::AllOf(::testing::HasSubstr("the host arena of 64 B"),
+                                               ::testing::HasSubstr("tensor '")));
   }
+}
+
+TEST(Reactive, InsideATightHostBudgetItIsRightOrSaysThatTheArenaIsFull) {
+  int right = 0;
+  int full = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    const Program program = random_program(seed, {5, 64});
+    const auto algorithms = least_workspace_algorithms(program);
+    TagRunner meaning(program);
+    run_in_order(program, algorithms, kIterations, meaning);
+    const Bytes least = smallest_budget(program, 64).bytes;
+    const Bytes enough = Reactive::enough_host_bytes(program, 64);
+    for (const Bytes host : {enough - 64, enough * 3 / 4, enough / 2, enough / 4}) {
+      FakeDevice device(FakeScript{}, 64);
+      TagRunner runner(program);
+      try {
+        Reactive reactive(program, algorithms, {least + least / 2, host}, device, runner);
+        reactive.enter();
+        reactive.run(kIterations);
+        reactive.exit();
+      } catch (const HostArenaFull&) {
+        ++full;
+        continue;
+      }
+      ++right;
+      EXPECT_EQ(runner.seen(), meaning.seen());
+      EXPECT_EQ(runner.final_values(), meaning.final_values());
+    }
+  }
+  EXPECT_GT(right, 0);
+  EXPECT_GT(full, 0);
+}
+
+TEST(ApplyOpTimings, TakesTheMedianOfEachOpFromItsOwnStart) {
+  using enum AccessMode;
+  testing::ProgramBuilder b;
+  const TensorId x = b.tensor("x", 64);
+  b.host("feed", {{x, write}}, Nanos{1});
+  b.device("A", {{x, read}}, Nanos{2});
+  b.device("B", {{x, read}}, Nanos{3});
+  Program program = b.build();
+  const auto timing = [](int start, int end) { return OpTiming{Nanos{start}, Nanos{end}}; };
+  const std::vector<std::int32_t> algorithms{0, 0, 0};
+  apply_op_timings(algorithms, {}, program);
+  EXPECT_EQ(program.ops[1].algorithms[0].time, Nanos{2}) << "nothing was measured";
+  apply_op_timings(algorithms,
+                   {{timing(0, 9), timing(10, 20), timing(50, 57)},
+                    {timing(60, 61), timing(70, 100), timing(200, 205)},
+                    {timing(300, 301), timing(310, 330), timing(400, 500)}},
+                   program);
+  EXPECT_EQ(program.ops[0].algorithms[0].time, Nanos{1}) << "host ops are not measured";
+  EXPECT_EQ(program.ops[1].algorithms[0].time, Nanos{20});
+  EXPECT_EQ(program.ops[2].algorithms[0].time, Nanos{7});
 }
 
 TEST(Segments, NeighbouringFreeRangesBecomeOne) {

@@ -82,7 +82,8 @@ struct Command {
   const std::byte* from = nullptr;
   Bytes bytes = 0;
   CpuLink link;
-  bool fails = false;
+  CopyDirection direction = CopyDirection::on_host;
+  FaultInjector::Fault fault;
   std::shared_ptr<Mark> mark;
 };
 
@@ -173,12 +174,11 @@ class StreamThread {
     if (failure_.failed()) return;
     try {
       if (command.kind == Command::Kind::copy) {
-        if (command.fails) {
-          throw DeviceError(
-              fmt::format("cpu: copy of {} failed (injected fault)", format_bytes(command.bytes)));
-        }
+        if (command.fault.fails) FaultInjector::throw_copy(command.direction, command.bytes);
+        if (command.fault.late > Nanos{0}) sleep_until(Clock::now() + command.fault.late);
         paced_copy(command);
       } else {
+        if (command.fault.fails) FaultInjector::throw_launch();
         command.work.run(command.work.context, command.work.argument, nullptr);
       }
     } catch (const std::exception& error) {
@@ -222,13 +222,13 @@ int default_compute_threads() {
 }
 
 struct CpuDevice::State {
-  explicit State(const CpuDeviceOptions& o) : options(o) {}
+  explicit State(const CpuDeviceOptions& o) : options(o), faults(o.faults) {}
   CpuDeviceOptions options;
   Arena device;
   Arena host;
   FailureSlot failure;
   std::vector<std::shared_ptr<Mark>> events;
-  std::int64_t copies = 0;
+  FaultInjector faults;
   std::vector<std::unique_ptr<StreamThread>> streams;  // last: joined before the arenas go
 };
 
@@ -244,6 +244,7 @@ std::string CpuDevice::fingerprint() const {
 }
 
 void CpuDevice::open(const DeviceConfig& config) {
+  state_->faults.open(config);
   state_->device = Arena(config.device_bytes, "device arena");
   state_->host = Arena(config.host_bytes, "host arena");
   for (const StreamKind kind : config.streams) {
@@ -259,6 +260,7 @@ void CpuDevice::launch(StreamId stream, const Work& work) {
   Command command;
   command.kind = Command::Kind::work;
   command.work = work;
+  command.fault = state_->faults.launch();
   state_->streams[at(stream)]->push(std::move(command));
 }
 
@@ -271,7 +273,8 @@ void CpuDevice::copy(StreamId stream, std::byte* to, const std::byte* from, Byte
   command.bytes = bytes;
   if (direction == CopyDirection::to_host) command.link = state_->options.to_host;
   if (direction == CopyDirection::to_device) command.link = state_->options.to_device;
-  command.fails = state_->options.fail_copy == state_->copies++;
+  command.direction = direction;
+  command.fault = state_->faults.copy(direction);
   state_->streams[at(stream)]->push(std::move(command));
 }
 

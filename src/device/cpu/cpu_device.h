@@ -4,9 +4,9 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
 #include "device/device.h"
+#include "device/faults.h"
 
 namespace tidepool {
 
@@ -21,7 +21,7 @@ struct CpuDeviceOptions {
   int threads = 0;  ///< compute threads; 0: cores - 1, at least 1
   CpuLink to_host;
   CpuLink to_device;
-  std::optional<std::int64_t> fail_copy;  ///< fault injection: this copy (from 0) fails
+  FaultPlan faults;  ///< for tests; none unless set
 };
 
 /// Cores this process may use, less one for the copies; at least 1.

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "device/cuda/check.h"
@@ -251,7 +252,7 @@ std::string why_no_cuda() {
 }
 
 struct CudaDevice::State {
-  explicit State(const CudaDeviceOptions& o) : options(o) {}
+  explicit State(const CudaDeviceOptions& o) : options(o), faults(o.faults) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
@@ -290,6 +291,7 @@ struct CudaDevice::State {
   }
 
   CudaDeviceOptions options;
+  FaultInjector faults;
   FailureSlot failure;
   HostCalls calls;
   std::vector<StreamKind> kinds;
@@ -299,7 +301,6 @@ struct CudaDevice::State {
   std::byte* device_arena = nullptr;
   std::byte* host_arena = nullptr;
   Bytes free_at_open = 0;
-  std::int64_t copies = 0;
   std::vector<EventId> joins;      ///< of each stream: where a graph's branches begin and end
   std::unique_ptr<Graph> capture;  ///< the graph being captured
   std::vector<std::unique_ptr<Graph>> graphs;
@@ -329,6 +330,7 @@ std::string CudaDevice::fingerprint() const {
 void CudaDevice::open(const DeviceConfig& config) {
   if (const std::string reason = why_no_cuda(); !reason.empty()) throw DeviceError(reason);
   State& s = *state_;
+  s.faults.open(config);
   TIDEPOOL_CUDA_CHECK(cudaSetDevice(s.options.ordinal));
   s.kinds = config.streams;
   for (const StreamKind kind : config.streams) {
@@ -370,6 +372,7 @@ std::byte* CudaDevice::host_arena() { return state_->host_arena; }
 
 void CudaDevice::launch(StreamId stream, const Work& work) {
   State& s = *state_;
+  if (s.faults.launch().fails) FaultInjector::throw_launch();
   if (s.kinds[at(stream)] != StreamKind::compute) {
     HostCall* call = s.take_call();
     call->work = work;
@@ -388,8 +391,16 @@ void CudaDevice::launch(StreamId stream, const Work& work) {
 void CudaDevice::copy(StreamId stream, std::byte* to, const std::byte* from, Bytes bytes,
                       CopyDirection direction) {
   State& s = *state_;
-  if (s.options.fail_copy == s.copies++) {
-    throw DeviceError(fmt::format("cuda: copy of {} failed (injected fault)", format_bytes(bytes)));
+  const FaultInjector::Fault fault = s.faults.copy(direction);
+  if (fault.fails) FaultInjector::throw_copy(direction, bytes);
+  if (fault.late > Nanos{0}) {
+    HostCall* call = s.take_call();
+    call->work.run = [](void*, std::int64_t nanoseconds, NativeStream) {
+      std::this_thread::sleep_for(Nanos{nanoseconds});
+    };
+    call->work.argument = fault.late.count();
+    call->graph = nullptr;  // its argument is a time
+    s.enqueue(stream, call);
   }
   if (direction == CopyDirection::on_host) {
     // cudaMemcpyAsync would block the caller for these.

@@ -4,10 +4,10 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "device/device.h"
+#include "device/faults.h"
 
 namespace tidepool {
 
@@ -16,9 +16,9 @@ namespace tidepool {
 std::string why_no_cuda();
 
 struct CudaDeviceOptions {
-  int ordinal = 0;                        ///< which GPU
-  bool libraries = true;                  ///< compute streams come with cuDNN and cuBLAS handles
-  std::optional<std::int64_t> fail_copy;  ///< fault injection: this copy (from 0) fails
+  int ordinal = 0;        ///< which GPU
+  bool libraries = true;  ///< compute streams come with cuDNN and cuBLAS handles
+  FaultPlan faults;       ///< injected on purpose, for tests
 };
 
 /// Work on compute streams runs at once on the calling thread and enqueues kernels; it is handed a

@@ -23,6 +23,7 @@ bool conflict(const std::vector<TouchedRange>& a, const std::vector<TouchedRange
 }  // namespace
 
 void FakeDevice::open(const DeviceConfig& config) {
+  faults_.open(config);
   arena_.assign(static_cast<std::size_t>(config.device_bytes), std::byte{0xcd});
   host_arena_.assign(static_cast<std::size_t>(config.host_bytes), std::byte{0xcd});
   stream_end_.assign(config.streams.size(), Nanos{0});
@@ -30,7 +31,7 @@ void FakeDevice::open(const DeviceConfig& config) {
 }
 
 void FakeDevice::enqueue(StreamId stream, Nanos duration, Command command) {
-  command.start = std::max(stream_end_[at(stream)], stream_wait_[at(stream)]);
+  command.start = std::max(stream_end_[at(stream)], stream_wait_[at(stream)]) + command.fault.late;
   command.end = command.start + duration;
   stream_end_[at(stream)] = command.end;
   command.record = records_.size();
@@ -41,6 +42,7 @@ void FakeDevice::enqueue(StreamId stream, Nanos duration, Command command) {
 void FakeDevice::launch(StreamId stream, const Work& work) {
   Command command;
   command.work = work;
+  command.fault = faults_.launch();
   command.ranges.assign(work.label.ranges.begin(), work.label.ranges.end());
   enqueue(stream, script_.op_time(work.label), std::move(command));
 }
@@ -49,7 +51,8 @@ void FakeDevice::copy(StreamId stream, std::byte* to, const std::byte* from, Byt
                       CopyDirection direction) {
   Command command;
   command.is_copy = true;
-  command.fails = copies_++ == script_.fail_copy;
+  command.fault = faults_.copy(direction);
+  command.direction = direction;
   command.to = to;
   command.from = from;
   command.bytes = bytes;
@@ -98,12 +101,11 @@ void FakeDevice::execute(const Command& command) {
                                    command.record));
     }
   }
-  if (command.fails) {
-    throw DeviceError(fmt::format("copy of {} B failed (scripted)", command.bytes));
-  }
   if (command.is_copy) {
+    if (command.fault.fails) FaultInjector::throw_copy(command.direction, command.bytes);
     std::memcpy(command.to, command.from, static_cast<std::size_t>(command.bytes));
   } else {
+    if (command.fault.fails) FaultInjector::throw_launch();
     command.work.run(command.work.context, command.work.argument, nullptr);
   }
   active_.push_back(command);

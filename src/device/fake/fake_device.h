@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "device/device.h"
+#include "device/faults.h"
 
 namespace tidepool {
 
@@ -16,7 +17,7 @@ struct FakeScript {
   std::function<Nanos(CopyDirection, Bytes)> copy_time = [](CopyDirection, Bytes) {
     return Nanos{0};
   };
-  std::int64_t fail_copy = -1;  ///< the copy with this number (from 0) fails
+  FaultPlan faults;
 };
 
 /// What ran when, in the order of calls.
@@ -29,7 +30,7 @@ struct FakeRecord {
 class FakeDevice : public Device {
  public:
   explicit FakeDevice(FakeScript script, Bytes alignment = 64)
-      : script_(std::move(script)), alignment_(alignment) {}
+      : script_(std::move(script)), faults_(script_.faults), alignment_(alignment) {}
 
   [[nodiscard]] std::string fingerprint() const override { return "fake"; }
   [[nodiscard]] Bytes alignment() const override { return alignment_; }
@@ -58,7 +59,8 @@ class FakeDevice : public Device {
     Nanos start{};
     Nanos end{};
     bool is_copy = false;
-    bool fails = false;
+    FaultInjector::Fault fault;
+    CopyDirection direction = CopyDirection::on_host;
     Work work;
     std::vector<TouchedRange> ranges;
     std::byte* to = nullptr;
@@ -70,6 +72,7 @@ class FakeDevice : public Device {
   void execute(const Command& command);
 
   FakeScript script_;
+  FaultInjector faults_;
   Bytes alignment_;
   std::vector<std::byte> arena_;
   std::vector<std::byte> host_arena_;
@@ -80,7 +83,6 @@ class FakeDevice : public Device {
   std::vector<Command> active_;  ///< executed, may still run at the virtual time reached
   std::vector<FakeRecord> records_;
   std::vector<std::string> races_;
-  std::int64_t copies_ = 0;
 };
 
 }  // namespace tidepool

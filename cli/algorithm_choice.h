@@ -1,0 +1,32 @@
+// Which algorithm each op runs. It decides the bits of a training, and with the policy `fastest` it
+// follows from measured times: a checkpoint keeps it, and a resumed training plans with nothing
+// else.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/planner.h"
+
+namespace tidepool::cli {
+
+/// One index per op of a program.
+using AlgorithmChoice = std::vector<std::int32_t>;
+
+AlgorithmChoice chosen_algorithms(const Program& program, const Plan& plan);
+
+/// By name, for the ops that have a choice: a JSON object as text.
+std::string to_text(const Program& program, const AlgorithmChoice& choice);
+/// Errors name `file` and the op.
+Result<AlgorithmChoice> read_algorithm_choice(const Program& program, std::string_view text,
+                                              std::string_view file);
+
+/// The program as if its ops had only the chosen algorithms, so that planners, the streaming
+/// schedule and the smallest budget know no others.
+Program restrict_to(const AlgorithmChoice& choice, Program program);
+/// Turns a plan of the restricted program into one of the program itself.
+void widen(const AlgorithmChoice& choice, Lowered& lowered);
+
+}  // namespace tidepool::cli

@@ -1,0 +1,55 @@
+// Faults: what a device may do to a training at any time, injected on purpose. Devices take a
+// FaultPlan; all of it is off unless a test asks for it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/random.h"
+#include "device/device.h"
+
+namespace tidepool {
+
+struct FaultPlan {
+  struct Copy {
+    std::int64_t number = 0;  ///< from 0
+    /// Only copies in this direction count; none: all of them.
+    std::optional<CopyDirection> direction;
+  };
+  std::optional<Copy> fail_copy;
+  /// This launch (from 0) throws in place of its kernel or host function.
+  std::optional<std::int64_t> fail_launch;
+  /// A device with a larger host arena cannot be opened: host memory is used up.
+  std::optional<Bytes> host_memory;
+  /// Every copy starts late by a time drawn below this.
+  Nanos most_late{};
+  std::uint64_t seed = 1;  ///< of what is drawn
+};
+
+/// Walks a FaultPlan along one device's life. Called by the issuing thread.
+class FaultInjector {
+ public:
+  struct Fault {
+    bool fails = false;
+    Nanos late{};
+  };
+
+  explicit FaultInjector(const FaultPlan& plan) : plan_(plan), random_(plan.seed) {}
+  /// Throws DeviceError when host memory is too small.
+  void open(const DeviceConfig& config) const;
+  /// What is to happen to the next copy.
+  Fault copy(CopyDirection direction);
+  /// What is to happen to the next launch.
+  Fault launch();
+
+  [[noreturn]] static void throw_copy(CopyDirection direction, Bytes bytes);
+  [[noreturn]] static void throw_launch();
+
+ private:
+  FaultPlan plan_;
+  Random random_;
+  std::int64_t copies_ = 0;  ///< that count for `fail_copy`
+  std::int64_t launches_ = 0;
+};
+
+}  // namespace tidepool

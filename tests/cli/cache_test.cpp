@@ -1,0 +1,272 @@
+// Profiles and plans that are used again: when they are, when they must not be, and that results do
+// not depend on it.
+#include <algorithm>
+#include <filesystem>
+
+#include "support/cli_fixture.h"
+
+namespace tidepool {
+namespace {
+
+using ::testing::AllOf;
+using testing::Finished;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+using Arguments = std::vector<std::string>;
+
+/// tiny-vgg, 20 iterations an epoch.
+Arguments job(const std::string& command, Arguments more = {}) {
+  Arguments a{command,     "tiny-vgg", "--batch", "500",       "--data",
+              "synthetic", "--link",   "500MB",   "--threads", "1"};
+  a.insert(a.end(), more.begin(), more.end());
+  return a;
+}
+
+Arguments epochs(const std::string& count, Arguments more = {}) {
+  Arguments a{"--budget", "60%", "--epochs", count, "--no-evaluate"};
+  a.insert(a.end(), more.begin(), more.end());
+  return job("train", a);
+}
+
+class CacheTest : public testing::Cli {
+ protected:
+  /// Files of the cache whose names start so.
+  [[nodiscard]] std::vector<std::string> cached(const std::string& prefix) const {
+    std::vector<std::string> paths;
+    std::error_code none;
+    for (const auto& f :
+         std::filesystem::directory_iterator(folder_.path() / "cache/tidepool", none)) {
+      if (f.path().filename().string().starts_with(prefix)) paths.push_back(f.path().string());
+    }
+    return paths;
+  }
+  static void overwrite(const std::string& path, const std::string& text) {
+    ASSERT_TRUE(write_file(path, text));
+  }
+  static Json document(const std::string& path) { return Json::parse(testing::content_of(path)); }
+
+  /// A profile of the job in which the algorithm `fast` takes no time to speak of.
+  std::string profile_where_fast_is(const std::string& fast) {
+    const std::string path = folder_.file(fast + ".json");
+    if (!std::filesystem::exists(folder_.file("measured.json"))) {
+      success(job("profile", {"-o", folder_.file("measured.json")}));
+    }
+    Json json = document(folder_.file("measured.json"));
+    for (Json& op : json["program"]["ops"]) {
+      for (Json& a : op["algorithms"]) {
+        if (op["algorithms"].size() > 1) a["time_ns"] = a["name"] == fast ? 10 : 1'000'000;
+      }
+    }
+    overwrite(path, json.dump());
+    return path;
+  }
+};
+
+TEST_F(CacheTest, TheSecondPlanComesFromTheCacheAndIsTheSame) {
+  const Json first = success(job("plan", {"--budget", "60%"}));
+  EXPECT_EQ(first["plan_from"], "planner");
+  EXPECT_EQ(first["profile"]["from"], "measured");
+  const Json second = success(job("plan", {"--budget", "60%"}));
+  EXPECT_EQ(second["plan_from"], "cache");
+  EXPECT_EQ(second["profile"]["from"], "cache");
+  for (const char* field : {"footprint_bytes", "predicted_ms", "compute_ms", "packer", "notes",
+                            "peak_load_bytes", "added_waits", "streaming", "host_bytes"}) {
+    EXPECT_EQ(second[field], first[field]) << field;
+  }
+  const Finished text = tidepool(job("plan", {"--budget", "60%"}));
+  EXPECT_THAT(text.err,
+              AllOf(HasSubstr("profile from the cache"), HasSubstr("plan from the cache")));
+  EXPECT_THAT(text.out, HasSubstr("cached"));
+}
+
+TEST_F(CacheTest, WhatAPlanDependsOnIsNotTakenForSomethingElse) {
+  success(job("plan", {"--budget", "150%"}));  // everything is kept: a profile for every budget
+  success(job("plan", {"--budget", "60%"}));
+  const auto sources = [&](const Arguments& more) {
+    const Json j = success(job("plan", more));
+    return std::pair<std::string, std::string>(j["profile"]["from"], j["plan_from"]);
+  };
+  using Pair = std::pair<std::string, std::string>;
+  EXPECT_EQ(sources({"--budget", "70%"}), Pair("cache", "planner"));
+  EXPECT_EQ(sources({"--budget", "60%", "--host-budget", "1GiB"}), Pair("cache", "planner"));
+  EXPECT_EQ(sources({"--budget", "60%", "--seed", "2"}), Pair("cache", "planner"));
+  EXPECT_EQ(sources({"--budget", "150%", "--planner", "none"}), Pair("cache", "planner"));
+  EXPECT_EQ(sources({"--budget", "60%", "--storage", "separate"}), Pair("measured", "planner"));
+  EXPECT_EQ(sources({"--budget", "60%"}), Pair("cache", "cache"));
+  const auto other_link = [&] {
+    Arguments a = job("plan", {"--budget", "60%"});
+    *std::find(a.begin(), a.end(), "500MB") = "600MB";
+    return success(a)["profile"]["from"];
+  };
+  EXPECT_EQ(other_link(), "measured");
+  EXPECT_EQ(success(job("plan", {"--budget", "60%", "--algorithms", "fastest"}))["profile"]["from"],
+            "measured")
+      << "the least-workspace algorithms alone do not say which are fastest";
+  EXPECT_EQ(sources({"--budget", "60%"}).first, "cache") << "all algorithms are more than enough";
+}
+
+TEST_F(CacheTest, NoCacheNeitherUsesNorKeepsAnything) {
+  EXPECT_EQ(success(job("plan", {"--no-cache"}))["plan_from"], "planner");
+  EXPECT_THAT(cached("p"), IsEmpty());
+  success(job("plan"));
+  const Json j = success(job("plan", {"--no-cache"}));
+  EXPECT_EQ(j["profile"]["from"], "measured");
+  EXPECT_EQ(j["plan_from"], "planner");
+}
+
+TEST_F(CacheTest, ReprofileAndReplanReplaceWhatIsThere) {
+  success(job("plan"));
+  const Json replanned = success(job("plan", {"--replan"}));
+  EXPECT_EQ(replanned["profile"]["from"], "cache");
+  EXPECT_EQ(replanned["plan_from"], "planner");
+  const std::string path = cached("profile-").at(0);
+  overwrite(path, "gone");
+  const Finished f = tidepool(job("plan", {"--reprofile"}));
+  EXPECT_EQ(f.exit_code, 0) << f.err;
+  EXPECT_EQ(document(path)["type"], "tidepool profile");
+}
+
+TEST_F(CacheTest, DamagedFilesAreNamedIgnoredAndReplaced) {
+  success(job("plan"));
+  const std::string profile = cached("profile-").at(0);
+  const std::string plan = cached("plan-").at(0);
+  const std::string good_profile = testing::content_of(profile);
+  const std::string good_plan = testing::content_of(plan);
+  for (const std::string& bad :
+       {std::string(), std::string("{}"), good_profile.substr(0, good_profile.size() / 2),
+        std::string(1000, '\xff'), good_plan}) {
+    overwrite(profile, bad);
+    const Finished f = tidepool(job("plan"));
+    EXPECT_EQ(f.exit_code, 0) << f.err;
+    EXPECT_THAT(f.err,
+                AllOf(HasSubstr("cache file ignored, will be replaced"), HasSubstr(profile)));
+    EXPECT_EQ(success(job("plan"))["profile"]["from"], "cache");
+  }
+  overwrite(profile, good_profile);
+  Json other_budget = Json::parse(good_plan);
+  other_budget["device_budget"] = 12345;
+  // Two tensors an op needs at once, both at one address: a plan that reads well and is wrong.
+  Json wrong = Json::parse(good_plan);
+  for (const Json& x : wrong["plan"]["steady"]["instructions"]) {
+    if (x["kind"] != "op" || x["operands"].size() < 2) continue;
+    const std::size_t a = x["operands"][0];
+    const std::size_t b = x["operands"][x["operands"].size() - 1];
+    wrong["plan"]["placements"][b]["offset"] = wrong["plan"]["placements"][a]["offset"];
+    break;
+  }
+  for (const std::string& bad :
+       {std::string("{"), good_profile, other_budget.dump(), wrong.dump()}) {
+    overwrite(plan, bad);
+    const Finished f = tidepool(job("plan"));
+    EXPECT_EQ(f.exit_code, 0) << f.err;
+    EXPECT_THAT(f.err, AllOf(HasSubstr("cache file ignored, will be replaced"), HasSubstr(plan)));
+    EXPECT_EQ(success(job("plan"))["plan_from"], "cache");
+  }
+}
+
+TEST_F(CacheTest, ACacheThatCannotBeWrittenIsOnlySlower) {
+  overwrite(folder_.file("a file"), "");
+  ::setenv("XDG_CACHE_HOME", folder_.file("a file").c_str(), 1);
+  const Finished f = tidepool(job("plan"));
+  EXPECT_EQ(f.exit_code, 0) << f.err;
+  EXPECT_THAT(f.err, HasSubstr("not kept in the cache"));
+}
+
+TEST_F(CacheTest, FilesOfTheCacheAreProfilesAndPlansOfTheirOwn) {
+  success(job("plan", {"--budget", "60%"}));
+  EXPECT_EQ(tidepool({"check", cached("plan-").at(0)}).exit_code, 0);
+  EXPECT_EQ(tidepool({"plan", "--threads", "1", "--profile", cached("profile-").at(0)}).exit_code,
+            0);
+}
+
+TEST_F(CacheTest, AProfileOfMoreIterationsServesFewer) {
+  EXPECT_EQ(success(job("profile", {"--iterations", "5"}))["profile"]["from"], "measured");
+  EXPECT_EQ(success(job("profile"))["profile"]["from"], "cache");
+  EXPECT_EQ(success(job("profile", {"--iterations", "6"}))["profile"]["from"], "measured");
+  EXPECT_EQ(success(job("plan"))["profile"]["from"], "cache");
+}
+
+TEST_F(CacheTest, TheProfileOfAVerifiedTrainingServesTheNextPlan) {
+  const Finished f = tidepool(job("train", {"--budget", "60%", "--iterations", "4", "--verify"}));
+  EXPECT_EQ(f.exit_code, 0) << f.err;
+  EXPECT_THAT(cached("plan-"), IsEmpty()) << "no other run will measure the same times";
+  EXPECT_EQ(success(job("plan"))["profile"]["from"], "cache");
+}
+
+TEST_F(CacheTest, EpochsAreTheSameWithAndWithoutTheCache) {
+  const Json first = success(epochs("1"));
+  EXPECT_EQ(first["profile"]["from"], "measured");
+  EXPECT_EQ(first["plan_from"], "planner");
+  const Json second = success(epochs("1"));
+  EXPECT_EQ(second["profile"]["from"], "cache");
+  EXPECT_EQ(second["plan_from"], "cache");
+  EXPECT_EQ(second["state_crc32"], first["state_crc32"]);
+}
+
+// ---- files of another device
+
+TEST_F(CacheTest, AForeignProfileIsRefusedAndBothFingerprintsAreNamed) {
+  const std::string path = folder_.file("profile.json");
+  success(job("profile", {"-o", path}));
+  Json json = document(path);
+  const std::string here = json["fingerprint"];
+  json["fingerprint"] = "a pocket calculator";
+  overwrite(path, json.dump());
+  const auto both = AllOf(HasSubstr(path), HasSubstr("'a pocket calculator'"), HasSubstr(here));
+  expect_error({"plan", "--threads", "1", "--profile", path}, 3,
+               AllOf(both, HasSubstr("--foreign")));
+  expect_error(epochs("1", {"--profile", path}), 3, both);
+  EXPECT_EQ(tidepool({"plan", "--foreign", "--profile", path}).exit_code, 0);
+}
+
+TEST_F(CacheTest, APlanFileRunsOnlyWhereItBelongs) {
+  const std::string path = folder_.file("plan.json");
+  success(job("plan", {"--budget", "60%", "-o", path}));
+  const Json made = success(epochs("1"));
+  const Json given = success(epochs("1", {"--plan", path}));
+  EXPECT_EQ(given["plan_from"], "file");
+  EXPECT_EQ(given["state_crc32"], made["state_crc32"]);
+  Arguments smaller = epochs("1", {"--plan", path});
+  *std::find(smaller.begin(), smaller.end(), "60%") = "50%";
+  expect_error(smaller, 5, AllOf(HasSubstr(path), HasSubstr("(1)")));
+  Arguments other = epochs("1", {"--plan", path});
+  *std::find(other.begin(), other.end(), "500") = "400";
+  expect_error(other, 3, AllOf(HasSubstr(path), HasSubstr("another program")));
+  Json json = document(path);
+  json["fingerprint"] = "a pocket calculator";
+  overwrite(path, json.dump());
+  expect_error(epochs("1", {"--plan", path}), 3,
+               AllOf(HasSubstr("'a pocket calculator'"), HasSubstr("this device is '")));
+}
+
+// ---- algorithms and resume
+
+TEST_F(CacheTest, AResumedTrainingRunsTheAlgorithmsItWasSavedWith) {
+  const std::string winograd = profile_where_fast_is("winograd");
+  const std::string direct = profile_where_fast_is("direct");
+  const std::string checkpoint = folder_.file("c.ckpt");
+  const auto fastest = [&](const std::string& count, const std::string& profile, Arguments more) {
+    more.insert(more.end(), {"--algorithms", "fastest", "--profile", profile});
+    Arguments a = epochs(count, more);
+    *std::find(a.begin(), a.end(), "60%") = "200%";
+    return a;
+  };
+  const Json whole = success(fastest("2", winograd, {}));
+  EXPECT_NE(success(fastest("2", direct, {}))["state_crc32"], whole["state_crc32"])
+      << "algorithms that give the same bits would show nothing here";
+  success(fastest("1", winograd, {"--checkpoint", checkpoint}));
+  EXPECT_THAT(testing::content_of(checkpoint), HasSubstr("winograd"));
+  const Json resumed = success(fastest("2", direct, {"--resume", checkpoint}));
+  EXPECT_EQ(resumed["state_crc32"], whole["state_crc32"]);
+  // Where those algorithms do not fit, others are no way out.
+  Arguments small = fastest("2", direct, {"--resume", checkpoint});
+  *std::find(small.begin(), small.end(), "200%") = "60%";
+  const Json error = expect_error(small, 4, HasSubstr("smallest feasible"));
+  *std::find(small.begin(), small.end(), "60%") = error["smallest_feasible_bytes"].dump();
+  EXPECT_EQ(success(small)["state_crc32"], whole["state_crc32"]);
+}
+
+}  // namespace
+}  // namespace tidepool

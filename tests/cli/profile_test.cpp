@@ -1,0 +1,123 @@
+// Profiling inside a budget, as `profile`, `plan` and `train --epochs` do it.
+#include "support/cli_fixture.h"
+
+namespace tidepool {
+namespace {
+
+using ::testing::AllOf;
+using testing::Finished;
+using ::testing::HasSubstr;
+
+using Arguments = std::vector<std::string>;
+
+class ProfileTest : public testing::Cli {
+ protected:
+  static Arguments job(const std::string& command, Arguments more = {}) {
+    Arguments a{command,     "tiny-vgg", "--batch", "500",       "--data",
+                "synthetic", "--link",   "500MB",   "--threads", "1"};
+    a.insert(a.end(), more.begin(), more.end());
+    return a;
+  }
+  /// A profile has a time for every algorithm.
+  static void expect_times(const Json& profile) {
+    for (const Json& op : profile["program"]["ops"]) {
+      if (op["place"] != "device") continue;
+      for (const Json& a : op["algorithms"]) EXPECT_GT(a["time_ns"], 0) << op["name"] << a["name"];
+    }
+  }
+};
+
+TEST_F(ProfileTest, WithoutABudgetEverythingIsKept) {
+  const Json j = success(job("profile"));
+  EXPECT_EQ(j["profile"]["reactive"], false);
+  EXPECT_EQ(j["profile"]["unmeasured_algorithms"], 0);
+  EXPECT_GT(j["profile"]["arena_peak_bytes"], 0);
+  expect_times(j);
+}
+
+TEST_F(ProfileTest, InsideABudgetNoMoreIsUsedDownToTheSmallest) {
+  const Json error = expect_error(job("profile", {"--budget", "1%"}), 4, HasSubstr("op '"));
+  const std::int64_t smallest = error["smallest_feasible_bytes"];
+  for (const std::int64_t budget : {smallest, smallest + smallest / 3, 2 * smallest}) {
+    const Json j = success(job("profile", {"--no-cache", "--budget", std::to_string(budget)}));
+    EXPECT_EQ(j["profile"]["reactive"], true);
+    EXPECT_LE(j["profile"]["arena_peak_bytes"], budget);
+    EXPECT_GT(j["profile"]["unmeasured_algorithms"], 0) << "Winograd needs more";
+    expect_times(j);
+  }
+}
+
+TEST_F(ProfileTest, AnAlgorithmThatDoesNotFitIsNeverTheFastest) {
+  const std::string path = folder_.file("p.json");
+  success(job("profile", {"--budget", "40%", "-o", path}));
+  const Json planned = success({"plan", "--threads", "1", "--profile", path, "--budget", "40%",
+                                "--algorithms", "fastest", "-o", folder_.file("plan.json")});
+  const Json file = Json::parse(testing::content_of(folder_.file("plan.json")));
+  for (const Json& x : file["plan"]["steady"]["instructions"]) {
+    if (x["kind"] != "op") continue;
+    EXPECT_EQ(x["algorithm"], 0);
+  }
+}
+
+TEST_F(ProfileTest, TheHostBudgetHoldsWhileProfilingAndTheOneItNamesIsEnough) {
+  for (const Arguments& command :
+       {job("profile"), job("plan"), job("train", {"--epochs", "1", "--no-evaluate"})}) {
+    Arguments a = command;
+    a.insert(a.end(), {"--no-cache", "--budget", "40%", "--host-budget", "1MiB"});
+    const Json error = expect_error(
+        a, 4, AllOf(HasSubstr("--host-budget"), HasSubstr("profiling"), HasSubstr("are enough")));
+    a.back() = error["smallest_feasible_bytes"].dump();
+    success(a);
+  }
+}
+
+TEST_F(ProfileTest, AHostBudgetBelowWhatEveryTensorNeedsMayStillDo) {
+  const Json j =
+      success(job("profile", {"--no-cache", "--budget", "40%", "--host-budget", "16MiB"}));
+  EXPECT_EQ(j["profile"]["reactive"], true);
+  expect_times(j);
+}
+
+TEST_F(ProfileTest, EpochsAndPlansProfileInsideTheirBudgetToo) {
+  for (const Arguments& command : {job("plan"), job("train", {"--epochs", "1", "--no-evaluate"})}) {
+    Arguments a = command;
+    a.insert(a.end(), {"--budget", "45%", "--reprofile"});
+    const Json j = success(a);
+    EXPECT_EQ(j["profile"]["reactive"], true);
+    EXPECT_LE(j["profile"]["arena_peak_bytes"], j["budget_bytes"]);
+  }
+  const Json inside = success(job("train", {"--epochs", "1", "--no-evaluate", "--budget", "45%"}));
+  const Json kept = success(job("train", {"--epochs", "1", "--no-evaluate", "--budget", "150%"}));
+  EXPECT_EQ(kept["profile"]["reactive"], false);
+  EXPECT_EQ(kept["state_crc32"], inside["state_crc32"]);
+}
+
+TEST_F(ProfileTest, AProfileInsideABudgetServesOnlyThoseWhoCannotMeasureBetter) {
+  const auto from = [&](const Arguments& more) {
+    return success(job("plan", more))["profile"]["from"];
+  };
+  EXPECT_EQ(from({"--budget", "45%"}), "measured");
+  EXPECT_EQ(from({"--budget", "50%"}), "cache");
+  EXPECT_EQ(from({"--budget", "150%"}), "measured") << "here everything fits";
+  EXPECT_EQ(success(job("plan", {"--budget", "45%"}))["profile"]["reactive"], false)
+      << "and that profile is the better one from now on";
+}
+
+TEST_F(ProfileTest, AProfileWithAlgorithmsThatDidNotFitServesItsOwnBudgetOnly) {
+  const auto from = [&](const std::string& budget) {
+    return success(job("profile", {"--budget", budget}))["profile"]["from"];
+  };
+  EXPECT_EQ(from("45%"), "measured");
+  EXPECT_EQ(from("45%"), "cache");
+  EXPECT_EQ(from("50%"), "measured");
+}
+
+TEST_F(ProfileTest, TheTextSaysHowItWasMeasured) {
+  const Finished inside = tidepool(job("profile", {"--budget", "45%"}));
+  EXPECT_THAT(inside.out, AllOf(HasSubstr("swapping on demand"), HasSubstr("need more")));
+  const Finished kept = tidepool(job("profile"));
+  EXPECT_THAT(kept.out, HasSubstr("everything kept"));
+}
+
+}  // namespace
+}  // namespace tidepool

@@ -1,0 +1,63 @@
+#include "planners/random.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "ir/load_profile.h"
+#include "support/random_program.h"
+
+namespace tidepool {
+namespace {
+
+Result<Planned> plan(const Program& program, const Machine& machine, Bytes budget,
+                     std::uint64_t seed) {
+  FixedWorkload workload(program);
+  PlannerOptions options;
+  options.seed = seed;
+  return make_plan(*make_random(), workload, machine, {budget, 0}, options);
+}
+
+TEST(RandomPlanner, HonoursEveryBudgetFromTheSmallestFeasibleOne) {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    const Program program = testing::random_program(seed);
+    const Machine machine = testing::random_machine(seed);
+    const Bytes least = smallest_budget(program, machine.alignment).bytes;
+    for (const Bytes budget : {least, least * 5 / 4, least * 2}) {
+      const auto planned = plan(program, machine, budget, seed);
+      ASSERT_TRUE(planned) << "seed " << seed << ": " << planned.error().message;
+      EXPECT_LE(planned->lowered.plan.device_bytes, budget);
+    }
+    const auto refused = plan(program, machine, least - 1, seed);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().smallest_feasible, least);
+  }
+}
+
+TEST(RandomPlanner, MixesAllDecisions) {
+  std::set<Decision> seen;
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    const Program program = testing::random_program(seed);
+    const Machine machine = testing::random_machine(seed);
+    const auto planned =
+        plan(program, machine, smallest_budget(program, machine.alignment).bytes * 2, seed);
+    ASSERT_TRUE(planned);
+    seen.insert(planned->lowered.strategy.gaps.begin(), planned->lowered.strategy.gaps.end());
+  }
+  EXPECT_EQ(seen.size(), 4U);
+}
+
+TEST(RandomPlanner, TheSeedDecides) {
+  const Program program = testing::random_program(5);
+  const Machine machine = testing::random_machine(5);
+  const Bytes budget = smallest_budget(program, machine.alignment).bytes * 2;
+  const auto gaps = [&](std::uint64_t seed) {
+    return plan(program, machine, budget, seed)->lowered.strategy.gaps;
+  };
+  EXPECT_EQ(gaps(1), gaps(1));
+  EXPECT_NE(gaps(1), gaps(2));
+}
+
+}  // namespace
+}  // namespace tidepool
