@@ -7,7 +7,7 @@ PREFIX ?= /usr/local
 # What `make run` trains. `make run RUN="train vgg11 --budget 50%"` trains something else.
 RUN ?= train vgg16 --batch 100 --budget 60% --planner autoswap --iterations 12 --verify
 
-sources = $(shell find src cli tests bench -name '*.h' -o -name '*.cpp')
+sources = $(shell find src cli tests bench -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh')
 
 # Sanitizers of GCC 12 cannot place their shadow memory under the address randomisation of some
 # kernels; setarch turns it off where that is permitted.
@@ -60,7 +60,7 @@ lint: check-includes
 	@scripts/install_dependencies.sh --lint
 	clang-format --dry-run -Werror $(sources)
 	cmake --preset release
-	run-clang-tidy -quiet -j $(JOBS) -p build/release '$(CURDIR)/(src|cli|tests|bench)/'
+	run-clang-tidy -quiet -j $(JOBS) -p build/release '$(CURDIR)/(src|cli|tests|bench)/.*\.cpp$$'
 
 ## format: rewrite all sources in the project's style
 .PHONY: format
@@ -72,6 +72,12 @@ format:
 .PHONY: bench
 bench: release
 	for b in build/release/bench/bench_*; do [ ! -x $$b ] || $$b || exit 1; done
+
+## gpu-bundle: programs, tests and libraries for a GPU machine in build/gpu-bundle, under 60 MiB
+.PHONY: gpu-bundle
+gpu-bundle: dependencies build/release/build.ninja
+	cmake --build --preset release --parallel $(JOBS) --target tidepool device_cuda_test nn_cuda_test bench_cuda
+	scripts/gpu_bundle.sh build/release build/gpu-bundle
 
 ## install: install the program under PREFIX (/usr/local)
 .PHONY: install

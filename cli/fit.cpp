@@ -223,7 +223,7 @@ class Fit {
     auto planned = make_plan(planner_, workload, machine_, budget_, {});
     if (!planned) return fail(planned.error());
     job_.kind().prepare_thread(job_.threads());
-    auto runner = nn::EvaluationRunner::create(*program, *job_.kind().kernels, data);
+    auto runner = nn::EvaluationRunner::create(*program, job_.kernels(), data);
     if (!runner) return fail(runner.error());
     if (auto restored = restore(state_, **runner); !restored) return restored;
     const std::unique_ptr<Device> device = job_.make_device(machine_);

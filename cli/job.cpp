@@ -63,9 +63,18 @@ int threads_of(const JobArguments& arguments, const DeviceKind& kind) {
   return arguments.threads > 0 ? arguments.threads : kind.default_threads();
 }
 
-std::string fingerprint_of(const DeviceKind& kind, int threads) {
-  return fmt::format("{}; kernels {}", kind.make({threads, {}, {}})->fingerprint(),
-                     kind.kernels->name);
+Result<const nn::KernelList*> kernels_of(const JobArguments& arguments, const DeviceKind& kind) {
+  if (kind.choose_kernels != nullptr) return &kind.choose_kernels(arguments.kernels);
+  if (arguments.kernels.tf32 || arguments.kernels.nondeterministic) {
+    return fail(
+        ErrorCode::usage,
+        fmt::format("--tf32 and --allow-nondeterministic mean nothing to device '{}'", kind.name));
+  }
+  return kind.kernels;
+}
+
+std::string fingerprint_of(const DeviceKind& kind, const nn::KernelList& kernels, int threads) {
+  return fmt::format("{}; kernels {}", kind.make({threads, {}, {}})->fingerprint(), kernels.name);
 }
 
 /// `algorithm` of every op that has it, its least-workspace one otherwise.
@@ -143,6 +152,10 @@ void add_job_options(CLI::App& command, JobArguments& a) {
   command.add_option("--algorithms", a.algorithms, "least-workspace or fastest")
       ->check(CLI::IsMember({"least-workspace", "fastest"}))
       ->capture_default_str();
+  command.add_flag("--tf32", a.kernels.tf32,
+                   "GPUs: convolutions and linear layers may round their inputs to TF32");
+  command.add_flag("--allow-nondeterministic", a.kernels.nondeterministic,
+                   "GPUs: also list algorithms that do not repeat their bits");
 }
 
 void add_size_options(CLI::App& command, BudgetArguments& a) {
@@ -186,10 +199,18 @@ Result<Job> Job::make(const JobArguments& arguments) {
   const auto kind = find_device_kind(arguments.device);
   if (!kind) return fail(kind.error());
   job.kind_ = *kind;
+  const auto kernels = kernels_of(arguments, *job.kind_);
+  if (!kernels) return fail(kernels.error());
+  job.kernels_ = *kernels;
   job.threads_ = threads_of(arguments, *job.kind_);
   job.kind_->prepare_thread(job.threads_);
   job.policy_ = arguments.algorithms == "fastest" ? AlgorithmPolicy::fastest
                                                   : AlgorithmPolicy::least_workspace;
+  if (!arguments.link.empty() && job.kind_->calibrate != nullptr) {
+    return fail(
+        ErrorCode::usage,
+        fmt::format("--link is for emulated devices; that of '{}' is measured", job.kind_->name));
+  }
   if (!arguments.link.empty()) {
     if (auto link = parse_bytes(arguments.link); !link || *link <= 0) {
       return fail(ErrorCode::usage,
@@ -222,7 +243,7 @@ Result<Job> Job::make(const JobArguments& arguments) {
   if (adamw) options.weight_decay = 0.01F;
   if (arguments.weight_decay >= 0)
     options.weight_decay = static_cast<float>(arguments.weight_decay);
-  auto training = nn::build_training_program(*job.graph_, options, *job.kind_->kernels);
+  auto training = nn::build_training_program(*job.graph_, options, *job.kernels_);
   if (!training) return fail(training.error());
   job.training_ = std::make_unique<nn::TrainingProgram>(std::move(*training));
   return job;
@@ -239,14 +260,14 @@ Result<std::unique_ptr<nn::TrainingRunner>> Job::make_runner(std::int64_t iterat
     return rate.at(i, length);
   };
   kind_->prepare_thread(threads_);
-  return nn::TrainingRunner::create(*training_, *kind_->kernels, *data_, settings);
+  return nn::TrainingRunner::create(*training_, *kernels_, *data_, settings);
 }
 
 Result<nn::TrainingProgram> Job::make_evaluation() const {
   // No more samples at once than training takes, so that it fits where training does.
   nn::TrainingOptions options = options_;
   options.batch = training_->program.sub_batch;
-  return nn::build_evaluation_program(*graph_, options, *kind_->kernels);
+  return nn::build_evaluation_program(*graph_, options, *kernels_);
 }
 
 Result<std::unique_ptr<nn::Dataset>> Job::load_test_data() const {
@@ -274,12 +295,14 @@ std::unique_ptr<Device> Job::make_device(const Machine& machine) const {
   return kind_->make({threads_, machine.to_host, machine.to_device});
 }
 
-std::string Job::fingerprint() const { return fingerprint_of(*kind_, threads_); }
+std::string Job::fingerprint() const { return fingerprint_of(*kind_, *kernels_, threads_); }
 
 Result<std::string> device_fingerprint(const JobArguments& arguments) {
   const auto kind = find_device_kind(arguments.device);
   if (!kind) return fail(kind.error());
-  return fingerprint_of(**kind, threads_of(arguments, **kind));
+  const auto kernels = kernels_of(arguments, **kind);
+  if (!kernels) return fail(kernels.error());
+  return fingerprint_of(**kind, **kernels, threads_of(arguments, **kind));
 }
 
 bool Job::is_reference() const {
@@ -289,6 +312,7 @@ bool Job::is_reference() const {
 }
 
 Result<Machine> Job::machine(Nanos reference) const {
+  if (kind_->calibrate != nullptr) return kind_->calibrate();
   // GTX 1080 Ti: 13.2 GB/s and 81.57 ms for a VGG16 iteration at batch 100 (SmartPool/AutoSwap,
   // published).
   constexpr double kReferenceBandwidth = 13.2e9;
@@ -403,6 +427,7 @@ Result<Nanos> reference_iteration(const Job& job, ProgressSink& progress) {
   arguments.threads = job.threads();
   arguments.link = "1GB";  // not used: nothing is copied but the inputs
   arguments.data = "synthetic";
+  arguments.kernels = job.arguments().kernels;
   auto reference = Job::make(arguments);
   if (!reference) return fail(reference.error());
   const auto machine = reference->machine(Nanos{1});

@@ -34,6 +34,7 @@ struct JobArguments {
   std::string optimizer = "sgd";
   double weight_decay = -1;  ///< below 0: the optimizer's usual one
   std::string algorithms = "least-workspace";
+  KernelRequest kernels;
 };
 
 /// Adds the options of a job to a subcommand.
@@ -60,6 +61,7 @@ class Job {
 
   [[nodiscard]] const JobArguments& arguments() const { return arguments_; }
   [[nodiscard]] const DeviceKind& kind() const { return *kind_; }
+  [[nodiscard]] const nn::KernelList& kernels() const { return *kernels_; }
   [[nodiscard]] int threads() const { return threads_; }
   [[nodiscard]] const nn::Dataset& data() const { return *data_; }
   [[nodiscard]] const nn::TrainingProgram& training() const { return *training_; }
@@ -83,11 +85,13 @@ class Job {
   /// Device, threads and kernels: what times and bits depend on.
   [[nodiscard]] std::string fingerprint() const;
 
-  /// The emulated device as a machine: links from --link, or from `reference`, the time of one
-  /// VGG16 iteration at batch 100 on it, so that transfer and compute are in the ratio of a
-  /// GTX 1080 Ti (13.2 GB/s, 81.57 ms an iteration).
+  /// The device as a machine. A real one has measured links. An emulated one has them from --link,
+  /// or from `reference`, the time of one VGG16 iteration at batch 100 on it, so that transfer and
+  /// compute are in the ratio of a GTX 1080 Ti (13.2 GB/s, 81.57 ms an iteration).
   [[nodiscard]] Result<Machine> machine(Nanos reference) const;
-  [[nodiscard]] bool needs_reference() const { return arguments_.link.empty(); }
+  [[nodiscard]] bool needs_reference() const {
+    return arguments_.link.empty() && kind_->calibrate == nullptr;
+  }
   /// This job is the reference itself.
   [[nodiscard]] bool is_reference() const;
 
@@ -95,6 +99,7 @@ class Job {
   Job() = default;
   JobArguments arguments_;
   const DeviceKind* kind_ = nullptr;
+  const nn::KernelList* kernels_ = nullptr;
   int threads_ = 0;
   AlgorithmPolicy policy_ = AlgorithmPolicy::least_workspace;
   std::unique_ptr<nn::Dataset> data_;

@@ -12,7 +12,13 @@ int list_machines(bool json) {
   Json presets = Json::array();
   for (const Machine& m : machine_presets()) presets.push_back(to_json(m));
   Json devices = Json::array();
+  std::vector<std::pair<std::string, std::string>> unused;  // name and reason
   for (const DeviceKind& kind : device_kinds()) {
+    if (const std::string reason = kind.unavailable == nullptr ? "" : kind.unavailable();
+        !reason.empty()) {
+      unused.emplace_back(kind.name, reason);
+      continue;
+    }
     const int threads = kind.default_threads();
     devices.push_back({{"name", kind.name},
                        {"description", kind.description},
@@ -20,7 +26,14 @@ int list_machines(bool json) {
                        {"fingerprint", kind.make({threads, {}, {}})->fingerprint()}});
   }
   if (json) {
-    print({{"schema", 1}, {"devices", std::move(devices)}, {"presets", std::move(presets)}});
+    Json reasons = Json::array();
+    for (const auto& [name, reason] : unused) {
+      reasons.push_back({{"name", name}, {"reason", reason}});
+    }
+    print({{"schema", 1},
+           {"devices", std::move(devices)},
+           {"unused_devices", std::move(reasons)},
+           {"presets", std::move(presets)}});
     return kOk;
   }
   fmt::print("devices that run here:\n");
@@ -28,6 +41,8 @@ int list_machines(bool json) {
     fmt::print("  {:10} {} ({})\n", d["name"].get<std::string>(),
                d["description"].get<std::string>(), d["fingerprint"].get<std::string>());
   }
+  if (!unused.empty()) fmt::print("devices of this build that cannot be used:\n");
+  for (const auto& [name, reason] : unused) fmt::print("  {:10} {}\n", name, reason);
   fmt::print("presets for `plan --machine`:\n");
   for (const Machine& m : machine_presets()) {
     fmt::print(

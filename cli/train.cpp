@@ -9,6 +9,7 @@
 #include "job.h"
 #include "planners/registry.h"
 #include "runtime/profiler.h"
+#include "sim/simulate.h"
 #include "training.h"
 
 namespace tidepool::cli {
@@ -19,8 +20,21 @@ struct TrainArguments {
   BudgetArguments budget;
   std::int64_t iterations = 10;
   bool verify = false;
+  std::int64_t graph = 0;  ///< iterations captured in one graph
   FitArguments fit;
 };
+
+/// What an iteration takes longer by simulation when nothing may be in flight from one group of
+/// `per_graph` iterations to the next.
+Nanos closing_cost(const Program& program, const Lowered& lowered, const Machine& machine,
+                   std::int64_t per_graph) {
+  const Simulation group = simulate(program, lowered.plan, machine, static_cast<int>(per_graph));
+  Nanos end{0};
+  for (const auto& iteration : group.iterations) {
+    for (const Span& span : iteration) end = std::max(end, span.end);
+  }
+  return end / per_graph - lowered.iteration_time;
+}
 
 /// Bit for bit: losses and every persistent tensor.
 bool identical(const Program& program, const nn::TrainingRunner& a, const nn::TrainingRunner& b) {
@@ -50,6 +64,8 @@ struct Outcome {
   Nanos unlimited{};
   Nanos measured{};
   Nanos predicted_unlimited{};
+  std::int64_t per_graph = 0;
+  Nanos closing{};  ///< what closing the graph adds to an iteration, by simulation
   std::vector<float> losses;
   std::optional<bool> identical;
   std::int64_t iterations = 0;
@@ -118,6 +134,8 @@ void print_json(const Outcome& o) {
               {"plan_ms", to_ms(o.planned.plan_time)},
               {"check_ms", to_ms(o.planned.check_time)},
               {"streaming", lowered.streaming},
+              {"iterations_per_graph", o.per_graph},
+              {"closing_ms", to_ms(o.closing)},
               {"link_bytes_per_second", o.machine.to_host.bytes_per_second},
               {"fingerprint", o.job.fingerprint()},
               {"data", o.job.data().name()},
@@ -132,10 +150,16 @@ void print_text(const Outcome& o) {
   const Lowered& lowered = o.planned.lowered;
   const SwapTotals swaps = swap_totals(o.job.training().program, lowered.strategy);
   const auto percent = [](double x) { return fmt::format("{:.1f} %", 100 * x); };
-  fmt::print("{}, batch {}, {}, on {} with {} compute thread{}, link {:.0f} MB/s each way\n",
-             o.job.arguments().model, o.job.arguments().batch, o.job.data().name(),
-             o.job.kind().name, o.job.threads(), o.job.threads() == 1 ? "" : "s",
-             o.machine.to_host.bytes_per_second * 1e-6);
+  const Machine& m = o.machine;
+  const bool emulated = o.job.kind().calibrate == nullptr;
+  fmt::print(
+      "{}, batch {}, {}, on {}{}\n", o.job.arguments().model, o.job.arguments().batch,
+      o.job.data().name(), o.job.kind().name,
+      emulated
+          ? fmt::format(" with {} compute thread{}, link {:.0f} MB/s each way", o.job.threads(),
+                        o.job.threads() == 1 ? "" : "s", m.to_host.bytes_per_second * 1e-6)
+          : fmt::format(", link {:.1f} GB/s out, {:.1f} GB/s in", m.to_host.bytes_per_second * 1e-9,
+                        m.to_device.bytes_per_second * 1e-9));
   fmt::print("  budget     {} ({} of the unlimited peak, {})\n", format_bytes(o.budget.device),
              percent(static_cast<double>(o.budget.device) / static_cast<double>(o.unlimited_peak)),
              format_bytes(o.unlimited_peak));
@@ -153,6 +177,10 @@ void print_text(const Outcome& o) {
              format_time(o.measured), format_time(o.unlimited), percent(o.overhead()));
   fmt::print("  predicted  {} ({} off), overhead {}\n", format_time(lowered.iteration_time),
              percent(std::abs(o.prediction_error())), percent(o.predicted_overhead()));
+  if (o.per_graph > 0) {
+    fmt::print("  graph      {} iteration{} in one; closing it adds {} to each (simulated)\n",
+               o.per_graph, o.per_graph == 1 ? "" : "s", format_time(o.closing));
+  }
   if (!o.losses.empty()) {
     fmt::print("  loss       {:.4f} -> {:.4f} over {} iterations\n", o.losses.front(),
                o.losses.back(), o.losses.size());
@@ -178,7 +206,12 @@ Result<int> train(const TrainArguments& arguments, bool json) {
   if (arguments.fit.epochs > 0) {
     return fit(job, arguments.budget, arguments.fit, **planner, json);
   }
-  const Bytes alignment = job.make_device({})->alignment();
+  const std::unique_ptr<Device> device = job.make_device({});
+  const Bytes alignment = device->alignment();
+  if (arguments.graph > 0 && !device->captures()) {
+    return fail(ErrorCode::usage,
+                fmt::format("--graph: device '{}' does not capture graphs", job.kind().name));
+  }
   const auto budget = resolve_budget(arguments.budget, job.program(), alignment);
   if (!budget) return fail(budget.error());
 
@@ -186,7 +219,8 @@ Result<int> train(const TrainArguments& arguments, bool json) {
   const std::int64_t total = arguments.iterations;
   // Blocks of the two trainings alternate, so that noise of the machine hits both.
   constexpr std::int64_t kBlock = 4;
-  const auto block_of = [&](std::int64_t done) { return std::min(kBlock, total - done); };
+  const std::int64_t block = arguments.graph > 0 ? 2 * arguments.graph : kBlock;
+  const auto block_of = [&](std::int64_t done) { return std::min(block, total - done); };
   const auto tell = [&](double offset, const char* which) {
     return [&progress, total, offset, which](std::int64_t i, Nanos time) {
       const double done =
@@ -216,6 +250,7 @@ Result<int> train(const TrainArguments& arguments, bool json) {
   std::int64_t unlimited_done = unlimited.run(block_of(0), tell(0, "without a budget")).iterations;
   if (interrupted()) return interrupted_after(0);
   auto timings = unlimited.executor().timings();
+  unlimited.executor().stop_timings();
   if (timings.size() > 1) timings.erase(timings.begin());
   apply_timings(unlimited_planned->lowered.plan, timings, job.program());
   const Nanos compute = compute_time(job.program(), job.policy());
@@ -241,7 +276,8 @@ Result<int> train(const TrainArguments& arguments, bool json) {
 
   auto budgeted_runner = job.make_runner();
   if (!budgeted_runner) return fail(budgeted_runner.error());
-  Training budgeted(job, *machine, planned->lowered.plan, std::move(*budgeted_runner));
+  Training budgeted(job, *machine, planned->lowered.plan, std::move(*budgeted_runner),
+                    arguments.graph);
   budgeted.executor().enter();
   std::int64_t done = 0;
   while (done < total && !interrupted()) {
@@ -263,6 +299,10 @@ Result<int> train(const TrainArguments& arguments, bool json) {
   outcome.unlimited = unlimited.median();
   outcome.measured = budgeted.median();
   outcome.predicted_unlimited = predicted_unlimited->lowered.iteration_time;
+  if (arguments.graph > 0) {
+    outcome.per_graph = arguments.graph;
+    outcome.closing = closing_cost(job.program(), planned->lowered, *machine, arguments.graph);
+  }
   outcome.losses = budgeted.runner().losses();
   outcome.iterations = done;
   if (arguments.verify) {
@@ -291,6 +331,12 @@ void add_train(CLI::App& app, Context& context) {
   command
       ->add_flag("--verify", arguments->verify,
                  "compare losses and all weights bit for bit with the unlimited run")
+      ->excludes("--epochs");
+  command
+      ->add_option("--graph", arguments->graph,
+                   "GPUs: capture this many iterations in one CUDA graph; transfers then do not "
+                   "cross from one graph to the next")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{64}))
       ->excludes("--epochs");
   command->add_flag("--json", context.json, "one JSON object on stdout");
   command->footer(R"(

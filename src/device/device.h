@@ -62,6 +62,7 @@ class Device {
  public:
   using StreamId = std::int32_t;
   using EventId = std::int32_t;
+  using GraphId = std::int32_t;
 
   virtual ~Device() = default;
 
@@ -81,17 +82,37 @@ class Device {
   virtual void copy(StreamId stream, std::byte* to, const std::byte* from, Bytes bytes,
                     CopyDirection direction) = 0;
 
+  /// True where launching on a compute stream only enqueues kernels: timed events alone tell when
+  /// they ran. False where `Work::run` runs them itself, on the stream's thread.
+  [[nodiscard]] virtual bool enqueues_kernels() const { return false; }
+
   virtual EventId create_event() = 0;
+  /// An event whose completion time `synchronize` returns. Some devices have cheaper ones without.
+  virtual EventId create_timed_event() { return create_event(); }
   /// Marks the work issued to `stream` so far.
   virtual void record(EventId event, StreamId stream) = 0;
   /// Later work on `stream` starts after the latest record of `event`; no record: no wait.
   virtual void wait(StreamId stream, EventId event) = 0;
   /// Blocks the caller until the latest record of `event` has completed, and returns the device's
-  /// clock at its completion. Throws DeviceError when work failed.
+  /// clock at its completion (events from create_timed_event; others may return 0). Throws
+  /// DeviceError when work failed.
   virtual Nanos synchronize(EventId event) = 0;
   /// Blocks the caller until all work is done. Throws DeviceError when work failed.
   virtual void synchronize() = 0;
   [[nodiscard]] virtual Nanos now() = 0;
+
+  // Graphs: a list of calls recorded once and issued many times as one. All streams are idle at
+  // begin_capture; calls up to end_capture are recorded and not made, and events recorded before
+  // cannot be waited for.
+  [[nodiscard]] virtual bool captures() const { return false; }
+  virtual void begin_capture() { throw DeviceError("this device does not capture graphs"); }
+  virtual GraphId end_capture() { throw DeviceError("this device does not capture graphs"); }
+  /// The whole graph runs as one piece of work of stream 0. Host work in it is handed its own
+  /// argument plus `argument`; what runs on compute streams was handed its own when it was
+  /// captured.
+  virtual void launch_graph(GraphId /*graph*/, std::int64_t /*argument*/) {
+    throw DeviceError("this device does not capture graphs");
+  }
 };
 
 }  // namespace tidepool

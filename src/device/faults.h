@@ -1,5 +1,5 @@
-// Faults: what a device may do to a training at any time, injected on purpose. The devices that
-// emulate (cpu, fake) take a FaultPlan; all of it is off unless a test asks for it.
+// Faults: what a device may do to a training at any time, injected on purpose. Devices take a
+// FaultPlan; all of it is off unless a test asks for it.
 #pragma once
 
 #include <cstdint>

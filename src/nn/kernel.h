@@ -1,5 +1,6 @@
 // Kernel: runs one OpDesc on one kind of device. Kernels are looked up in an ordered list per
-// device whose last entry is the plain reference kernel (oneDNN's scheme).
+// device whose last entry is the plain reference kernel (oneDNN's scheme) where that can run: on a
+// GPU it cannot, its list has a kernel for every op.
 #pragma once
 
 #include <memory>

@@ -4,8 +4,6 @@
 #include <cassert>
 #include <cmath>
 
-#include "base/random.h"
-
 namespace tidepool::nn {
 namespace {
 
@@ -262,10 +260,6 @@ AdamwFactors adamw_factors(const OpDesc& desc, const ControlBlock& control) {
   return {static_cast<float>(1 - rate * static_cast<double>(desc.weight_decay)),
           static_cast<float>(rate / (1 - std::pow(beta1, t))),
           static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, t)))};
-}
-
-std::uint64_t dropout_key(std::uint64_t seed, std::uint64_t random_key, std::uint64_t iteration) {
-  return hash_combine(hash_combine(mix64(seed), random_key), iteration);
 }
 
 std::uint32_t dropout_threshold(float rate) {

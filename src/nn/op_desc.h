@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/random.h"
 
 namespace tidepool::nn {
 
@@ -131,11 +132,14 @@ AdamwFactors adamw_factors(const OpDesc& desc, const ControlBlock& control);
 /// The keep decision of dropout for one element: a pure function of its arguments, on every
 /// device. `element` is the logical (plain layout) index in the full batch.
 ///   keep iff dropout_bits(dropout_key(seed, key, iteration), element) >= rate * 2^32
-std::uint64_t dropout_key(std::uint64_t seed, std::uint64_t random_key, std::uint64_t iteration);
+constexpr std::uint64_t dropout_key(std::uint64_t seed, std::uint64_t random_key,
+                                    std::uint64_t iteration) {
+  return hash_combine(hash_combine(mix64(seed), random_key), iteration);
+}
 /// rate * 2^32, for a rate in [0, 1).
 std::uint32_t dropout_threshold(float rate);
 /// 32 random bits of one element under a key from `dropout_key`.
-inline std::uint32_t dropout_bits(std::uint64_t key, std::uint32_t element) {
+constexpr std::uint32_t dropout_bits(std::uint64_t key, std::uint32_t element) {
   // Two rounds of a 32-bit multiply-xorshift (Wellons' lowbias32) with the 64-bit key injected
   // before each: vectorises, and passes the uniformity test in tests/nn.
   std::uint32_t x = element ^ static_cast<std::uint32_t>(key);

@@ -6,6 +6,8 @@
 namespace tidepool {
 namespace {
 
+constexpr std::uint32_t kAllGuards = ~0U;
+
 std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 /// Where an iteration keeps what must not be overwritten while others are in flight.
@@ -22,6 +24,13 @@ CopyDirection direction(const Placement& from, const Placement& to) {
 
 }  // namespace
 
+/// Recorded before and after a piece of work.
+struct Executor::TimedEvents {
+  Device::EventId start = kNone;
+  Device::EventId end = kNone;
+  bool ran = false;
+};
+
 struct Executor::Prepared {
   Executor* owner = nullptr;
   const Instruction* instruction = nullptr;
@@ -33,6 +42,8 @@ struct Executor::Prepared {
   /// Recorded in even and odd iterations; a wait for the previous iteration takes the other one.
   /// kNone: nobody waits for this instruction.
   std::array<Device::EventId, 2> events{kNone, kNone};
+  /// Of each iteration in flight. Empty: not timed so.
+  std::vector<TimedEvents> timing;
 };
 
 struct Executor::PreparedSchedule {
@@ -50,7 +61,7 @@ Executor::Executor(const Program& program, const Plan& plan, Device& device, OpR
   steady_ = std::make_unique<PreparedSchedule>(prepare(plan.steady));
   exit_ = std::make_unique<PreparedSchedule>(prepare(plan.exit));
   for (std::int64_t i = 0; i <= kIterationsAhead; ++i) {
-    iteration_end_.push_back(device_.create_event());
+    iteration_end_.push_back(device_.create_timed_event());
   }
   for (const Instruction& x : plan.steady.instructions) {
     if (plan.streams[at(x.stream)].kind == StreamKind::compute) last_compute_stream_ = x.stream;
@@ -132,6 +143,7 @@ void Executor::run_work(void* context, std::int64_t argument, NativeStream strea
   call.workspace = p.workspace;
   const Nanos start = self.device_.now();
   self.runner_.launch(call, stream);
+  if (self.device_.enqueues_kernels()) return;  // these would be times of launching
   self.timings_[slot(argument)][p.index] = {start, self.device_.now()};
 }
 
@@ -151,12 +163,20 @@ void Executor::issue_instruction(Prepared& p, std::int64_t iteration) {
   work.label.kind = plan_.streams[at(x.stream)].kind == StreamKind::host ? WorkLabel::Kind::host
                                                                          : WorkLabel::Kind::op;
   if (device_.wants_ranges()) work.label.ranges = p.ranges;
+  if (p.timing.empty() || capturing_) {
+    device_.launch(x.stream, work);
+    return;
+  }
+  TimedEvents& timed = p.timing[slot(iteration)];
+  device_.record(timed.start, x.stream);
   device_.launch(x.stream, work);
+  device_.record(timed.end, x.stream);
+  timed.ran = true;
 }
 
-void Executor::issue(PreparedSchedule& schedule, std::int64_t iteration, bool first) {
+void Executor::issue(PreparedSchedule& schedule, std::int64_t iteration, std::uint32_t guards,
+                     bool first) {
   const std::size_t parity = static_cast<std::size_t>(iteration & 1);
-  const std::uint32_t guards = runner_.guards(iteration);
   for (Prepared& p : schedule.instructions) {
     for (const Wait& wait : p.instruction->waits) {
       if (wait.iteration != 0 && first) continue;
@@ -169,14 +189,31 @@ void Executor::issue(PreparedSchedule& schedule, std::int64_t iteration, bool fi
       issue_instruction(p, iteration);
     } else {
       timings_[slot(iteration)][p.index] = {};
+      if (!p.timing.empty()) p.timing[slot(iteration)].ran = false;
     }
     if (p.events[parity] != kNone) device_.record(p.events[parity], p.instruction->stream);
     arena_peak_ = std::max(arena_peak_, p.highest_byte);
   }
 }
 
+void Executor::record_timings() {
+  keep_timings_ = true;
+  if (!device_.enqueues_kernels()) return;
+  for (Prepared& p : steady_->instructions) {
+    if (plan_.streams[at(p.instruction->stream)].kind != StreamKind::compute) continue;
+    while (p.timing.size() < timings_.size()) {
+      p.timing.push_back({device_.create_timed_event(), device_.create_timed_event(), false});
+    }
+  }
+}
+
+void Executor::stop_timings() {
+  keep_timings_ = false;
+  for (Prepared& p : steady_->instructions) p.timing.clear();
+}
+
 void Executor::enter() {
-  issue(*entry_, 0, true);
+  issue(*entry_, 0, kAllGuards, true);
   device_.synchronize();
 }
 
@@ -201,7 +238,8 @@ RunReport Executor::run(std::int64_t iterations, const std::function<bool()>& ca
       report.cancelled = true;
       break;
     }
-    issue(*steady_, base + issued, issued == 0);
+    const std::int64_t iteration = base + issued;
+    issue(*steady_, iteration, runner_.guards(iteration), issued == 0);
     device_.record(end_event(issued), last_compute_stream_);
     ++issued;
     if (issued - report.iterations > kIterationsAhead) complete_one();
@@ -212,18 +250,87 @@ RunReport Executor::run(std::int64_t iterations, const std::function<bool()>& ca
   return report;
 }
 
+void Executor::capture(std::int64_t first, std::int64_t per_graph) {
+  const auto count = static_cast<std::size_t>(per_graph);
+  bool known = graph_ != kNone && graph_guards_.size() == count;
+  graph_guards_.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t guards = runner_.guards(first + static_cast<std::int64_t>(i));
+    known = known && graph_guards_[i] == guards;
+    graph_guards_[i] = guards;
+  }
+  if (known) return;
+  device_.synchronize();
+  device_.begin_capture();
+  capturing_ = true;
+  // Numbered from 0: the device adds the number of the launch. Kernels take theirs from the control
+  // block.
+  for (std::int64_t i = 0; i < per_graph; ++i) {
+    issue(*steady_, i, graph_guards_[static_cast<std::size_t>(i)], i == 0);
+  }
+  graph_ = device_.end_capture();
+  capturing_ = false;
+}
+
+RunReport Executor::run_graphs(std::int64_t iterations, std::int64_t per_graph,
+                               const std::function<bool()>& cancelled,
+                               const std::function<void(std::int64_t, Nanos)>& on_iteration) {
+  RunReport report;
+  const std::int64_t graphs = iterations / per_graph;
+  Nanos previous = device_.now();
+  const std::int64_t base = next_iteration_;
+  std::int64_t issued = 0, completed = 0;
+  const auto complete_one = [&] {
+    const Nanos end = device_.synchronize(iteration_end_[slot(completed++)]);
+    const Nanos took = (end - previous) / per_graph;
+    previous = end;
+    for (std::int64_t i = 0; i < per_graph; ++i) {
+      report.iteration_times.push_back(took);
+      if (on_iteration) on_iteration(base + report.iterations, took);
+      ++report.iterations;
+    }
+  };
+  while (issued < graphs) {
+    if (cancelled && cancelled()) {
+      report.cancelled = true;
+      break;
+    }
+    capture(base + issued * per_graph, per_graph);
+    device_.launch_graph(graph_, base + issued * per_graph);
+    device_.record(iteration_end_[slot(issued)], 0);  // graphs run as work of stream 0
+    ++issued;
+    if (issued - completed > kIterationsAhead) complete_one();
+  }
+  while (completed < issued) complete_one();
+  device_.synchronize();
+  next_iteration_ = base + issued * per_graph;
+  if (report.cancelled || iterations % per_graph == 0) return report;
+  const RunReport rest = run(iterations % per_graph, cancelled, on_iteration);
+  report.iterations += rest.iterations;
+  report.cancelled = rest.cancelled;
+  report.iteration_times.insert(report.iteration_times.end(), rest.iteration_times.begin(),
+                                rest.iteration_times.end());
+  return report;
+}
+
 void Executor::keep_timings(std::int64_t iteration) {
   std::vector<OpTiming>& kept = kept_timings_.emplace_back(plan_.steady.instructions.size());
   for (std::size_t i = 0; i < kept.size(); ++i) {
     // Work on other streams may still be running.
     const StreamId stream = plan_.steady.instructions[i].stream;
-    if (plan_.streams[at(stream)].kind == StreamKind::compute)
+    if (plan_.streams[at(stream)].kind != StreamKind::compute) continue;
+    const Prepared& p = steady_->instructions[i];
+    if (p.timing.empty()) {
       kept[i] = timings_[slot(iteration)][i];
+    } else {
+      const TimedEvents& timed = p.timing[slot(iteration)];
+      if (timed.ran) kept[i] = {device_.synchronize(timed.start), device_.synchronize(timed.end)};
+    }
   }
 }
 
 void Executor::exit() {
-  issue(*exit_, 0, true);
+  issue(*exit_, 0, kAllGuards, true);
   device_.synchronize();
 }
 

@@ -12,8 +12,7 @@
 
 namespace tidepool {
 
-/// When an instruction's work ran by the device's clock; only for work that runs on the stream's
-/// own thread (not for kernels a device runs asynchronously).
+/// When an instruction's work ran by the device's clock.
 struct OpTiming {
   Nanos start{};
   Nanos end{};
@@ -43,6 +42,14 @@ class Executor {
   /// `kIterationsAhead` iterations are issued before the first is complete.
   RunReport run(std::int64_t iterations, const std::function<bool()>& cancelled = {},
                 const std::function<void(std::int64_t, Nanos)>& on_iteration = {});
+  /// The same with `per_graph` iterations recorded once, as one graph, and issued as one call each
+  /// time; what is left of `iterations` runs as above. Nothing is in flight from one graph to the
+  /// next, so that each starts on idle streams. For devices that capture. All iterations of a graph
+  /// are reported with their mean time. Iterations whose guards differ from those recorded are
+  /// recorded anew.
+  RunReport run_graphs(std::int64_t iterations, std::int64_t per_graph,
+                       const std::function<bool()>& cancelled = {},
+                       const std::function<void(std::int64_t, Nanos)>& on_iteration = {});
   /// Stores every persistent tensor.
   void exit();
 
@@ -50,8 +57,10 @@ class Executor {
   void set_next_iteration(std::int64_t iteration) { next_iteration_ = iteration; }
   /// Highest device byte any issued instruction used, plus one.
   [[nodiscard]] Bytes arena_peak() const { return arena_peak_; }
-  /// Keeps every completed iteration's times from now on.
-  void record_timings() { keep_timings_ = true; }
+  /// Keeps every completed iteration's times from now on. On a device that enqueues kernels this
+  /// puts two timed events around each op, which costs it a few microseconds.
+  void record_timings();
+  void stop_timings();
   /// [iteration since record_timings][steady instruction]; instructions that are not on a compute
   /// stream have none.
   [[nodiscard]] const std::vector<std::vector<OpTiming>>& timings() const { return kept_timings_; }
@@ -59,14 +68,17 @@ class Executor {
   static constexpr std::int64_t kIterationsAhead = 2;
 
  private:
+  struct TimedEvents;
   struct Prepared;  // one instruction with its addresses
   struct PreparedSchedule;
 
   PreparedSchedule prepare(const Schedule& schedule);
   [[nodiscard]] std::byte* address(PlacementId placement) const;
-  void issue(PreparedSchedule& schedule, std::int64_t iteration, bool first);
+  void issue(PreparedSchedule& schedule, std::int64_t iteration, std::uint32_t guards, bool first);
   void issue_instruction(Prepared& prepared, std::int64_t iteration);
   void keep_timings(std::int64_t iteration);
+  /// Makes graph_ one that runs the iterations from `first` on, unless it does.
+  void capture(std::int64_t first, std::int64_t per_graph);
   static void run_work(void* context, std::int64_t argument, NativeStream stream);
 
   const Program& program_;
@@ -79,6 +91,9 @@ class Executor {
   std::vector<Device::EventId> iteration_end_;
   Device::StreamId last_compute_stream_ = 0;
   std::int64_t next_iteration_ = 0;
+  Device::GraphId graph_ = kNone;
+  std::vector<std::uint32_t> graph_guards_;  ///< of the iterations in graph_
+  bool capturing_ = false;
   Bytes arena_peak_ = 0;
   /// Per iteration in flight; a slot is read when its iteration is complete and written again
   /// kIterationsAhead + 1 iterations later.

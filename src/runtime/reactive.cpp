@@ -28,6 +28,7 @@ Reactive::Reactive(const Program& program, std::vector<std::int32_t> algorithms,
       last_access_(program.tensors.size(), kNone) {
   device_.open(
       {budget.device, budget.host, {StreamKind::compute, StreamKind::copy, StreamKind::host}});
+  for (Device::EventId& event : timing_events_) event = device_.create_timed_event();
   for (OpId op = 0; op < static_cast<OpId>(program.ops.size()); ++op) {
     for (const Access& a : program.ops[at(op)].accesses) last_access_[at(a.tensor)] = op;
   }
@@ -180,8 +181,14 @@ void Reactive::launch(Device::StreamId stream, const OpCall& call, OpTiming* tim
   work.label.op = call.op;
   work.label.algorithm = call.algorithm;
   if (stream == kHost) work.label.kind = WorkLabel::Kind::host;
+  const bool enqueued = stream == kCompute && device_.enqueues_kernels();
+  if (enqueued) device_.record(timing_events_[0], stream);
   device_.launch(stream, work);
+  if (enqueued) device_.record(timing_events_[1], stream);
   device_.synchronize();  // the context is on this stack
+  if (enqueued && timing != nullptr) {
+    *timing = {device_.synchronize(timing_events_[0]), device_.synchronize(timing_events_[1])};
+  }
 }
 
 void Reactive::run_op(OpId id, std::int64_t iteration) {

@@ -4,6 +4,7 @@
 // do not fit.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <span>
@@ -85,6 +86,7 @@ class Reactive {
   std::vector<Place> places_;
   std::vector<OpId> last_access_;  ///< per tensor, in program order
   std::vector<std::vector<OpTiming>> timings_;
+  std::array<Device::EventId, 2> timing_events_{};  ///< around a launch that only enqueues
   OpId running_ = kNone;
   std::int64_t clock_ = 0;
   std::int64_t next_iteration_ = 0;

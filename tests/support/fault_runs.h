@@ -1,5 +1,5 @@
 // Runs a random plan on a device that misbehaves and says how it ended. Shared by the fault tests
-// of the fake and of the CPU device.
+// of all devices.
 #pragma once
 
 #include <stdexcept>
@@ -26,9 +26,11 @@ inline bool same_values(const TagRunner& runner, const RandomPlan& plan,
   return runner.seen() == meaning.seen() && runner.final_values() == meaning.final_values();
 }
 
-/// Any exception other than DeviceError goes through.
-inline FaultOutcome run_plan_on(Device& device, const RandomPlan& plan, std::int64_t iterations) {
-  TagRunner runner(plan.program);
+/// Any exception other than DeviceError goes through. `Runner`: a TagRunner for the device's
+/// memory.
+template <class Runner = TagRunner>
+FaultOutcome run_plan_on(Device& device, const RandomPlan& plan, std::int64_t iterations) {
+  Runner runner(plan.program);
   FaultOutcome outcome;
   try {
     Executor executor(plan.program, plan.lowered.plan, device, runner);
@@ -45,9 +47,9 @@ inline FaultOutcome run_plan_on(Device& device, const RandomPlan& plan, std::int
 }
 
 /// The same program without its plan, inside the smallest budget it can run in.
-inline FaultOutcome run_reactively_on(Device& device, const RandomPlan& plan,
-                                      std::int64_t iterations) {
-  TagRunner runner(plan.program);
+template <class Runner = TagRunner>
+FaultOutcome run_reactively_on(Device& device, const RandomPlan& plan, std::int64_t iterations) {
+  Runner runner(plan.program);
   const auto algorithms = least_workspace_algorithms(plan.program);
   FaultOutcome outcome;
   try {

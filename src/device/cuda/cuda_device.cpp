@@ -1,0 +1,506 @@
+#include "device/cuda/cuda_device.h"
+
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "device/cuda/check.h"
+#include "device/cuda/libraries.h"
+#include "device/cuda/stream.h"
+
+namespace tidepool {
+namespace {
+
+using cuda::CudaStream;
+
+/// The oldest GPUs this build has code for (CMAKE_CUDA_ARCHITECTURES in the top CMakeLists.txt).
+constexpr int kLeastMajor = 8;
+
+std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+
+std::string version(int v) { return fmt::format("{}.{}", v / 1000, v % 1000 / 10); }
+
+/// The first error of host work; rethrown by synchronize. Host work after it is skipped: it would
+/// run on wrong data.
+class FailureSlot {
+ public:
+  void set(const char* message) {
+    const std::lock_guard lock(mutex_);
+    if (message_.empty()) message_ = message;
+    failed_.store(true, std::memory_order_release);
+  }
+  [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_acquire); }
+  void rethrow() {
+    if (!failed()) return;
+    const std::lock_guard lock(mutex_);
+    throw DeviceError(message_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string message_;
+  std::atomic<bool> failed_{false};
+};
+
+class HostCalls;
+struct Graph;
+
+/// What a host function of the driver is to do: some work, or without `work.run` a copy.
+struct HostCall {
+  FailureSlot* failure = nullptr;
+  HostCalls* pool = nullptr;     ///< where it goes back to; null in a graph, which keeps it
+  const Graph* graph = nullptr;  ///< whose launch argument is added to the work's
+  Work work;
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  Bytes bytes = 0;
+};
+
+/// Calls in flight. Grows in the first iterations, then allocates nothing.
+class HostCalls {
+ public:
+  HostCall* take() {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) {
+      all_.emplace_back();
+      free_.reserve(all_.size());
+      return &all_.back();
+    }
+    HostCall* call = free_.back();
+    free_.pop_back();
+    return call;
+  }
+  void give_back(HostCall* call) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(call);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<HostCall> all_;
+  std::vector<HostCall*> free_;
+};
+
+struct Graph {
+  cudaGraphExec_t executable = nullptr;
+  std::deque<HostCall> calls;
+  std::int64_t argument = 0;  ///< of the launch that runs; written and read by host functions only
+  std::mutex mutex;
+  std::deque<std::int64_t> launches;  ///< arguments of launches that have not started
+
+  Graph() = default;
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  ~Graph() {
+    if (executable != nullptr) (void)cudaGraphExecDestroy(executable);
+  }
+
+  /// The first node.
+  static void CUDART_CB start(void* context) {
+    auto& graph = *static_cast<Graph*>(context);
+    const std::lock_guard lock(graph.mutex);
+    graph.argument = graph.launches.front();
+    graph.launches.pop_front();
+  }
+};
+
+void CUDART_CB run_host_call(void* context) {
+  auto* call = static_cast<HostCall*>(context);
+  if (!call->failure->failed()) {
+    try {
+      if (call->work.run == nullptr) {
+        std::memcpy(call->to, call->from, static_cast<std::size_t>(call->bytes));
+      } else {
+        const std::int64_t base = call->graph == nullptr ? 0 : call->graph->argument;
+        call->work.run(call->work.context, base + call->work.argument, nullptr);
+      }
+    } catch (const std::exception& error) {
+      call->failure->set(error.what());
+    } catch (...) {
+      call->failure->set("cuda: host work failed with an unknown exception");
+    }
+  }
+  if (call->pool != nullptr) call->pool->give_back(call);
+}
+
+struct Event {
+  cudaEvent_t event = nullptr;
+  bool timed = false;
+  bool recorded = false;
+};
+
+/// Tells when timed events happened on the host's steady clock. CUDA gives the time between two
+/// events as a float of milliseconds, so the event that times refer to moves on every few seconds.
+class EventClock {
+ public:
+  EventClock() = default;
+  EventClock(const EventClock&) = delete;
+  EventClock& operator=(const EventClock&) = delete;
+  ~EventClock() {
+    for (Anchor& anchor : anchors_) {
+      if (anchor.event != nullptr) (void)cudaEventDestroy(anchor.event);
+    }
+    if (stream_ != nullptr) (void)cudaStreamDestroy(stream_);
+  }
+
+  void open() {
+    TIDEPOOL_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    for (Anchor& anchor : anchors_) TIDEPOOL_CUDA_CHECK(cudaEventCreate(&anchor.event));
+    mark(anchors_[0]);
+    anchors_[0].time = host_now();
+    mark(anchors_[1]);
+    anchors_[1].time = anchors_[0].time + between(anchors_[0].event, anchors_[1].event);
+  }
+
+  /// `event` has completed.
+  Nanos time_of(cudaEvent_t event) {
+    // Below this a float's step is under a microsecond.
+    constexpr Nanos kMove{8'000'000'000};
+    const Nanos since_first = between(anchors_[0].event, event);
+    const Nanos second = anchors_[1].time - anchors_[0].time;
+    const Nanos time = since_first < second ? anchors_[0].time + since_first
+                                            : anchors_[1].time + between(anchors_[1].event, event);
+    if (time - anchors_[1].time > kMove) {
+      std::swap(anchors_[0], anchors_[1]);
+      mark(anchors_[1]);
+      anchors_[1].time = anchors_[0].time + between(anchors_[0].event, anchors_[1].event);
+    }
+    return time;
+  }
+
+  static Nanos host_now() { return std::chrono::steady_clock::now().time_since_epoch(); }
+
+ private:
+  struct Anchor {
+    cudaEvent_t event = nullptr;
+    Nanos time{};
+  };
+
+  /// Its stream carries nothing else, so this does not wait for anybody's work.
+  void mark(const Anchor& anchor) {
+    TIDEPOOL_CUDA_CHECK(cudaEventRecord(anchor.event, stream_));
+    TIDEPOOL_CUDA_CHECK(cudaEventSynchronize(anchor.event));
+  }
+  static Nanos between(cudaEvent_t from, cudaEvent_t to) {
+    float milliseconds = 0;
+    TIDEPOOL_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, from, to));
+    return Nanos{static_cast<Nanos::rep>(static_cast<double>(milliseconds) * 1e6)};
+  }
+
+  cudaStream_t stream_ = nullptr;
+  std::array<Anchor, 2> anchors_;  ///< the older first
+};
+
+cudaMemcpyKind kind_of(CopyDirection direction) {
+  switch (direction) {
+    case CopyDirection::to_host:
+      return cudaMemcpyDeviceToHost;
+    case CopyDirection::to_device:
+      return cudaMemcpyHostToDevice;
+    default:
+      return cudaMemcpyDeviceToDevice;
+  }
+}
+
+/// Free device memory, all processes counted.
+Bytes free_memory() {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  TIDEPOOL_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+  return static_cast<Bytes>(free);
+}
+
+}  // namespace
+
+std::string why_no_cuda() {
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
+    void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    const char* reason = library == nullptr ? ::dlerror() : nullptr;
+    return fmt::format("no NVIDIA driver{}{}", reason == nullptr ? "" : ": ",
+                       reason == nullptr ? "" : reason);
+  }
+  int devices = 0;
+  const cudaError_t error = cudaGetDeviceCount(&devices);
+  (void)cudaGetLastError();
+  if (error == cudaErrorInsufficientDriver) {
+    return fmt::format("the driver is too old: it is for CUDA {}, this build needs {}",
+                       version(driver), version(CUDART_VERSION));
+  }
+  if (error == cudaErrorNoDevice || (error == cudaSuccess && devices == 0)) {
+    return fmt::format("the driver (CUDA {}) finds no GPU", version(driver));
+  }
+  if (error != cudaSuccess) return fmt::format("cuda: {}", cudaGetErrorString(error));
+  cudaDeviceProp properties{};
+  if (const cudaError_t asked = cudaGetDeviceProperties(&properties, 0); asked != cudaSuccess) {
+    return fmt::format("cuda: {}", cudaGetErrorString(asked));
+  }
+  if (properties.major < kLeastMajor) {
+    return fmt::format("{} is too old: it is sm_{}{}, this build has code for sm_{}0 and later",
+                       properties.name, properties.major, properties.minor, kLeastMajor);
+  }
+  return cuda::missing_libraries();
+}
+
+struct CudaDevice::State {
+  explicit State(const CudaDeviceOptions& o) : options(o), faults(o.faults) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (capture) {
+      cudaGraph_t broken = nullptr;
+      (void)cudaStreamEndCapture(streams[0]->stream(), &broken);
+      if (broken != nullptr) (void)cudaGraphDestroy(broken);
+    }
+    for (const auto& stream : streams) (void)cudaStreamSynchronize(stream->stream());
+    for (const Event& event : events) (void)cudaEventDestroy(event.event);
+    if (device_arena != nullptr) (void)cudaFree(device_arena);
+    if (host_arena != nullptr) (void)cudaFreeHost(host_arena);
+  }
+
+  [[nodiscard]] cudaStream_t stream(StreamId id) const { return streams[at(id)]->stream(); }
+
+  /// The call's storage, of the graph being captured or of the pool.
+  HostCall* take_call() {
+    HostCall* call = capture ? &capture->calls.emplace_back() : calls.take();
+    *call = HostCall{};
+    call->failure = &failure;
+    call->pool = capture ? nullptr : &calls;
+    call->graph = capture.get();
+    return call;
+  }
+  void enqueue(StreamId id, HostCall* call) const {
+    TIDEPOOL_CUDA_CHECK(cudaLaunchHostFunc(stream(id), run_host_call, call));
+  }
+
+  EventId add_event(unsigned flags, bool timed) {
+    Event event;
+    event.timed = timed;
+    TIDEPOOL_CUDA_CHECK(cudaEventCreateWithFlags(&event.event, flags));
+    events.push_back(event);
+    return static_cast<EventId>(events.size()) - 1;
+  }
+
+  CudaDeviceOptions options;
+  FaultInjector faults;
+  FailureSlot failure;
+  HostCalls calls;
+  std::vector<StreamKind> kinds;
+  std::vector<std::unique_ptr<CudaStream>> streams;
+  std::vector<Event> events;
+  EventClock clock;
+  std::byte* device_arena = nullptr;
+  std::byte* host_arena = nullptr;
+  Bytes free_at_open = 0;
+  std::vector<EventId> joins;      ///< of each stream: where a graph's branches begin and end
+  std::unique_ptr<Graph> capture;  ///< the graph being captured
+  std::vector<std::unique_ptr<Graph>> graphs;
+};
+
+CudaDevice::CudaDevice(const CudaDeviceOptions& options)
+    : state_(std::make_unique<State>(options)) {}
+
+CudaDevice::~CudaDevice() = default;
+
+std::string CudaDevice::fingerprint() const {
+  int driver = 0;
+  TIDEPOOL_CUDA_CHECK(cudaDriverGetVersion(&driver));
+  cudaDeviceProp properties{};
+  TIDEPOOL_CUDA_CHECK(cudaGetDeviceProperties(&properties, state_->options.ordinal));
+  std::array<int, 3> cublas{};
+  constexpr std::array kParts = {MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL};
+  for (std::size_t i = 0; i < cublas.size(); ++i) {
+    TIDEPOOL_CUDA_CHECK(cuda::cublas().cublasGetProperty(kParts[i], &cublas[i]));
+  }
+  return fmt::format("cuda; {}, sm_{}{}; driver for CUDA {}, runtime {}; cuBLAS {}; cuDNN {}",
+                     properties.name, properties.major, properties.minor, version(driver),
+                     version(CUDART_VERSION), fmt::join(cublas, "."),
+                     cuda::cudnn().cudnnGetVersion());
+}
+
+void CudaDevice::open(const DeviceConfig& config) {
+  if (const std::string reason = why_no_cuda(); !reason.empty()) throw DeviceError(reason);
+  State& s = *state_;
+  s.faults.open(config);
+  TIDEPOOL_CUDA_CHECK(cudaSetDevice(s.options.ordinal));
+  s.kinds = config.streams;
+  for (const StreamKind kind : config.streams) {
+    const bool handles = kind == StreamKind::compute && s.options.libraries;
+    s.streams.push_back(std::make_unique<CudaStream>(handles ? CudaStream::Handles::libraries
+                                                             : CudaStream::Handles::none));
+    s.joins.push_back(create_event());
+  }
+  s.clock.open();
+  s.free_at_open = free_memory();
+  if (config.device_bytes > 0) {
+    void* memory = nullptr;
+    const auto bytes = static_cast<std::size_t>(config.device_bytes);
+    if (const cudaError_t error = cudaMalloc(&memory, bytes); error != cudaSuccess) {
+      (void)cudaGetLastError();
+      throw DeviceError(fmt::format("cannot allocate the device arena of {}: {} ({} are free)",
+                                    format_bytes(config.device_bytes), cudaGetErrorString(error),
+                                    format_bytes(s.free_at_open)));
+    }
+    s.device_arena = static_cast<std::byte*>(memory);
+    TIDEPOOL_CUDA_CHECK(cudaMemset(memory, 0, bytes));
+  }
+  if (config.host_bytes > 0) {
+    void* memory = nullptr;
+    const auto bytes = static_cast<std::size_t>(config.host_bytes);
+    if (const cudaError_t error = cudaHostAlloc(&memory, bytes, cudaHostAllocDefault);
+        error != cudaSuccess) {
+      (void)cudaGetLastError();
+      throw DeviceError(fmt::format("cannot allocate the pinned host arena of {}: {}",
+                                    format_bytes(config.host_bytes), cudaGetErrorString(error)));
+    }
+    s.host_arena = static_cast<std::byte*>(memory);  // pinning has touched every page
+  }
+  TIDEPOOL_CUDA_CHECK(cudaDeviceSynchronize());
+}
+
+std::byte* CudaDevice::arena() { return state_->device_arena; }
+std::byte* CudaDevice::host_arena() { return state_->host_arena; }
+
+void CudaDevice::launch(StreamId stream, const Work& work) {
+  State& s = *state_;
+  if (s.faults.launch().fails) FaultInjector::throw_launch();
+  if (s.kinds[at(stream)] != StreamKind::compute) {
+    HostCall* call = s.take_call();
+    call->work = work;
+    s.enqueue(stream, call);
+    return;
+  }
+  try {
+    work.run(work.context, work.argument, s.streams[at(stream)].get());
+  } catch (const DeviceError&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw DeviceError(error.what());
+  }
+}
+
+void CudaDevice::copy(StreamId stream, std::byte* to, const std::byte* from, Bytes bytes,
+                      CopyDirection direction) {
+  State& s = *state_;
+  const FaultInjector::Fault fault = s.faults.copy(direction);
+  if (fault.fails) FaultInjector::throw_copy(direction, bytes);
+  if (fault.late > Nanos{0}) {
+    HostCall* call = s.take_call();
+    call->work.run = [](void*, std::int64_t nanoseconds, NativeStream) {
+      std::this_thread::sleep_for(Nanos{nanoseconds});
+    };
+    call->work.argument = fault.late.count();
+    call->graph = nullptr;  // its argument is a time
+    s.enqueue(stream, call);
+  }
+  if (direction == CopyDirection::on_host) {
+    // cudaMemcpyAsync would block the caller for these.
+    HostCall* call = s.take_call();
+    call->to = to;
+    call->from = from;
+    call->bytes = bytes;
+    s.enqueue(stream, call);
+    return;
+  }
+  TIDEPOOL_CUDA_CHECK(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), kind_of(direction),
+                                      s.stream(stream)));
+}
+
+Device::EventId CudaDevice::create_event() {
+  return state_->add_event(cudaEventDisableTiming, false);
+}
+
+/// These are waited for by the host, which then does not spin.
+Device::EventId CudaDevice::create_timed_event() {
+  return state_->add_event(cudaEventBlockingSync, true);
+}
+
+void CudaDevice::record(EventId event, StreamId stream) {
+  Event& e = state_->events[at(event)];
+  TIDEPOOL_CUDA_CHECK(cudaEventRecord(e.event, state_->stream(stream)));
+  e.recorded = true;
+}
+
+void CudaDevice::wait(StreamId stream, EventId event) {
+  const Event& e = state_->events[at(event)];
+  if (!e.recorded) return;
+  TIDEPOOL_CUDA_CHECK(cudaStreamWaitEvent(state_->stream(stream), e.event, 0));
+}
+
+Nanos CudaDevice::synchronize(EventId event) {
+  const Event& e = state_->events[at(event)];
+  if (!e.recorded) return Nanos{0};
+  TIDEPOOL_CUDA_CHECK(cudaEventSynchronize(e.event));
+  state_->failure.rethrow();
+  return e.timed ? state_->clock.time_of(e.event) : Nanos{0};
+}
+
+void CudaDevice::synchronize() {
+  State& s = *state_;
+  if (s.capture) throw DeviceError("cuda: synchronize while a graph is being captured");
+  for (const auto& stream : s.streams) {
+    TIDEPOOL_CUDA_CHECK(cudaStreamSynchronize(stream->stream()));
+  }
+  s.failure.rethrow();
+}
+
+Nanos CudaDevice::now() { return EventClock::host_now(); }
+
+void CudaDevice::begin_capture() {
+  State& s = *state_;
+  s.capture = std::make_unique<Graph>();
+  // Thread-local mode refuses what this thread must not do while a schedule runs: allocate,
+  // synchronise.
+  TIDEPOOL_CUDA_CHECK(cudaStreamBeginCapture(s.stream(0), cudaStreamCaptureModeThreadLocal));
+  TIDEPOOL_CUDA_CHECK(cudaLaunchHostFunc(s.stream(0), Graph::start, s.capture.get()));
+  for (Event& event : s.events) event.recorded = false;
+  record(s.joins[0], 0);
+  for (StreamId i = 1; i < static_cast<StreamId>(s.streams.size()); ++i) wait(i, s.joins[0]);
+}
+
+Device::GraphId CudaDevice::end_capture() {
+  State& s = *state_;
+  for (StreamId i = 1; i < static_cast<StreamId>(s.streams.size()); ++i) {
+    record(s.joins[at(i)], i);
+    wait(0, s.joins[at(i)]);
+  }
+  cudaGraph_t graph = nullptr;
+  TIDEPOOL_CUDA_CHECK(cudaStreamEndCapture(s.stream(0), &graph));
+  std::unique_ptr<Graph> done = std::move(s.capture);
+  const cudaError_t made = cudaGraphInstantiate(&done->executable, graph, 0);
+  (void)cudaGraphDestroy(graph);
+  TIDEPOOL_CUDA_CHECK(made);
+  TIDEPOOL_CUDA_CHECK(cudaGraphUpload(done->executable, s.stream(0)));
+  // Records made while capturing live in the graph only.
+  for (Event& event : s.events) event.recorded = false;
+  s.graphs.push_back(std::move(done));
+  return static_cast<GraphId>(s.graphs.size()) - 1;
+}
+
+void CudaDevice::launch_graph(GraphId graph, std::int64_t argument) {
+  Graph& g = *state_->graphs[at(graph)];
+  {
+    const std::lock_guard lock(g.mutex);
+    g.launches.push_back(argument);
+  }
+  TIDEPOOL_CUDA_CHECK(cudaGraphLaunch(g.executable, state_->stream(0)));
+}
+
+Bytes CudaDevice::bytes_above_level() const { return state_->free_at_open - free_memory(); }
+
+Bytes CudaDevice::total_memory() const {
+  cudaDeviceProp properties{};
+  TIDEPOOL_CUDA_CHECK(cudaGetDeviceProperties(&properties, state_->options.ordinal));
+  return static_cast<Bytes>(properties.totalGlobalMem);
+}
+
+}  // namespace tidepool

@@ -1,0 +1,66 @@
+// CudaDevice: an NVIDIA GPU. One arena from one plain allocation, one pinned host arena, one CUDA
+// stream for each stream of the plan, events without timing. Issuing work allocates nothing and
+// synchronises nothing.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "device/device.h"
+#include "device/faults.h"
+
+namespace tidepool {
+
+/// Why no GPU can be used here, in words (no driver, no device, a driver or a device too old, a
+/// library missing); empty when one can.
+std::string why_no_cuda();
+
+struct CudaDeviceOptions {
+  int ordinal = 0;        ///< which GPU
+  bool libraries = true;  ///< compute streams come with cuDNN and cuBLAS handles
+  FaultPlan faults;       ///< injected on purpose, for tests
+};
+
+/// Work on compute streams runs at once on the calling thread and enqueues kernels; it is handed a
+/// cuda::CudaStream. Work on other streams runs on a thread of the driver, in the order of its
+/// stream, and must not call CUDA.
+class CudaDevice : public Device {
+ public:
+  explicit CudaDevice(const CudaDeviceOptions& options);
+  ~CudaDevice() override;
+
+  [[nodiscard]] std::string fingerprint() const override;
+  /// cudaMalloc's own is 256; copies and vector loads want no more than this.
+  [[nodiscard]] Bytes alignment() const override { return 512; }
+  /// Throws DeviceError when there is no GPU or an arena cannot be allocated.
+  void open(const DeviceConfig& config) override;
+  [[nodiscard]] std::byte* arena() override;
+  [[nodiscard]] std::byte* host_arena() override;
+  void launch(StreamId stream, const Work& work) override;
+  void copy(StreamId stream, std::byte* to, const std::byte* from, Bytes bytes,
+            CopyDirection direction) override;
+  [[nodiscard]] bool enqueues_kernels() const override { return true; }
+  EventId create_event() override;
+  EventId create_timed_event() override;
+  void record(EventId event, StreamId stream) override;
+  void wait(StreamId stream, EventId event) override;
+  Nanos synchronize(EventId event) override;
+  void synchronize() override;
+  /// The host's steady clock; events are told on the same.
+  [[nodiscard]] Nanos now() override;
+  [[nodiscard]] bool captures() const override { return true; }
+  void begin_capture() override;
+  GraphId end_capture() override;
+  void launch_graph(GraphId graph, std::int64_t argument) override;
+
+  /// Device bytes taken since `open` had made streams and handles: the arena, what the driver adds
+  /// to it, and modules and graphs loaded since.
+  [[nodiscard]] Bytes bytes_above_level() const;
+  [[nodiscard]] Bytes total_memory() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tidepool

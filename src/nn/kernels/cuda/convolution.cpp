@@ -1,0 +1,211 @@
+// Convolutions by cuDNN, with every algorithm it supports for the shape.
+#include <array>
+#include <cassert>
+
+#include "nn/kernels/cuda/kernel_support.h"
+
+namespace tidepool::nn::cuda_kernels_detail {
+namespace {
+
+class Filter
+    : public CudnnDescriptor<cudnnFilterDescriptor_t, &cuda::Cudnn::cudnnCreateFilterDescriptor,
+                             &cuda::Cudnn::cudnnDestroyFilterDescriptor> {
+ public:
+  explicit Filter(const TensorDesc& t) {
+    TIDEPOOL_CUDA_CHECK(cudnn().cudnnSetFilter4dDescriptor(
+        get(), CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, dim(t, 0), dim(t, 1), dim(t, 2), dim(t, 3)));
+  }
+};
+
+class Convolution : public CudnnDescriptor<cudnnConvolutionDescriptor_t,
+                                           &cuda::Cudnn::cudnnCreateConvolutionDescriptor,
+                                           &cuda::Cudnn::cudnnDestroyConvolutionDescriptor> {
+ public:
+  Convolution(const OpDesc& desc, bool tf32) {
+    const auto stride = static_cast<int>(desc.stride), padding = static_cast<int>(desc.padding);
+    TIDEPOOL_CUDA_CHECK(cudnn().cudnnSetConvolution2dDescriptor(
+        get(), padding, padding, stride, stride, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+    // The default lets float32 convolutions run in TF32.
+    TIDEPOOL_CUDA_CHECK(
+        cudnn().cudnnSetConvolutionMathType(get(), tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH));
+  }
+};
+
+/// One direction's types and names. cuDNN's documentation calls algorithms 0 (data) and 0 and 3
+/// (weights) not deterministic; all others repeat their bits.
+struct Forward {
+  using Algorithm = cudnnConvolutionFwdAlgo_t;
+  using Performance = cudnnConvolutionFwdAlgoPerf_t;
+  static constexpr int kAlgorithms = CUDNN_CONVOLUTION_FWD_ALGO_COUNT;
+  static constexpr std::array<const char*, kAlgorithms> kNames = {
+      "implicit-gemm", "implicit-precomp-gemm", "gemm", "direct", "fft", "fft-tiling",
+      "winograd",      "winograd-nonfused"};
+};
+struct BackwardData {
+  using Algorithm = cudnnConvolutionBwdDataAlgo_t;
+  using Performance = cudnnConvolutionBwdDataAlgoPerf_t;
+  static constexpr int kAlgorithms = CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT;
+  static constexpr std::array<const char*, kAlgorithms> kNames = {
+      "algo-0", "algo-1", "fft", "fft-tiling", "winograd", "winograd-nonfused"};
+};
+struct BackwardWeights {
+  using Algorithm = cudnnConvolutionBwdFilterAlgo_t;
+  using Performance = cudnnConvolutionBwdFilterAlgoPerf_t;
+  static constexpr int kAlgorithms = CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT;
+  static constexpr std::array<const char*, kAlgorithms> kNames = {
+      "algo-0", "algo-1", "fft", "algo-3", "winograd", "winograd-nonfused", "fft-tiling"};
+};
+
+/// What the three directions share. Operands of a convolution are (x, weight, y) in this order of
+/// roles; `x`, `weight`, `y` are where they stand among the op's operands.
+template <class Direction>
+class ConvolutionKernel : public CudaKernel {
+ protected:
+  struct Roles {
+    std::size_t x, weight, y;
+  };
+  ConvolutionKernel(const OpDesc& desc, const Roles& roles, bool tf32)
+      : CudaKernel(desc),
+        x_(desc.operands[roles.x]),
+        y_(desc.operands[roles.y]),
+        weight_(desc.operands[roles.weight]),
+        convolution_(desc, tf32) {}
+
+  /// Lists what cuDNN says it supports, in the order of its expectation, fastest first.
+  /// `ask(results, returned)` gets its list, `workspace(algorithm, bytes)` an algorithm's need.
+  template <class Ask, class Workspace>
+  void find_algorithms(const CudaKernelOptions& options, Ask ask, Workspace workspace) {
+    // One algorithm may be listed once for each math type.
+    constexpr int kMost = 4 * Direction::kAlgorithms;
+    std::array<typename Direction::Performance, kMost> results{};
+    int returned = 0;
+    TIDEPOOL_CUDA_CHECK(ask(results.data(), kMost, &returned));
+    std::array<bool, Direction::kAlgorithms> listed{};
+    for (int i = 0; i < returned; ++i) {
+      const auto& result = results[static_cast<std::size_t>(i)];
+      const auto index = static_cast<std::size_t>(result.algo);
+      if (result.status != CUDNN_STATUS_SUCCESS || index >= listed.size() || listed[index]) {
+        continue;
+      }
+      const bool deterministic = result.determinism == CUDNN_DETERMINISTIC;
+      if (!deterministic && !options.nondeterministic) continue;
+      std::size_t bytes = 0;
+      if (workspace(result.algo, &bytes) != CUDNN_STATUS_SUCCESS) continue;
+      listed[index] = true;
+      chosen_.push_back(result.algo);
+      add_algorithm(Direction::kNames[index], static_cast<Bytes>(bytes), deterministic);
+    }
+    if (chosen_.empty()) {
+      throw DeviceError("cudnn: no deterministic algorithm for a " +
+                        std::string(to_string(desc().kind)));
+    }
+  }
+  [[nodiscard]] typename Direction::Algorithm chosen(int algorithm) const {
+    return chosen_[static_cast<std::size_t>(algorithm)];
+  }
+  [[nodiscard]] std::size_t workspace_of(int algorithm) const {
+    return static_cast<std::size_t>(algorithms()[static_cast<std::size_t>(algorithm)].workspace);
+  }
+
+  Tensor4d x_, y_;
+  Filter weight_;
+  Convolution convolution_;
+
+ private:
+  std::vector<typename Direction::Algorithm> chosen_;
+};
+
+class ConvForward final : public ConvolutionKernel<Forward> {
+ public:
+  ConvForward(const OpDesc& desc, const CudaKernelOptions& options)
+      : ConvolutionKernel(desc, {0, 1, 2}, options.tf32) {
+    find_algorithms(
+        options,
+        [&](auto* results, int most, int* returned) {
+          return cudnn().cudnnGetConvolutionForwardAlgorithm_v7(question_handle(), x_.get(),
+                                                                weight_.get(), convolution_.get(),
+                                                                y_.get(), most, returned, results);
+        },
+        [&](auto algorithm, std::size_t* bytes) {
+          return cudnn().cudnnGetConvolutionForwardWorkspaceSize(question_handle(), x_.get(),
+                                                                 weight_.get(), convolution_.get(),
+                                                                 y_.get(), algorithm, bytes);
+        });
+  }
+
+ private:
+  void enqueue(int algorithm, Pointers p, std::byte* workspace, const CudaStream& s) override {
+    TIDEPOOL_CUDA_CHECK(cudnn().cudnnConvolutionForward(
+        s.cudnn(), &kOne, x_.get(), p[0], weight_.get(), p[1], convolution_.get(),
+        chosen(algorithm), workspace, workspace_of(algorithm), &kZero, y_.get(), p[2]));
+  }
+};
+
+class ConvBackwardData final : public ConvolutionKernel<BackwardData> {
+ public:
+  ConvBackwardData(const OpDesc& desc, const CudaKernelOptions& options)
+      : ConvolutionKernel(desc, {2, 1, 0}, options.tf32) {
+    find_algorithms(
+        options,
+        [&](auto* results, int most, int* returned) {
+          return cudnn().cudnnGetConvolutionBackwardDataAlgorithm_v7(
+              question_handle(), weight_.get(), y_.get(), convolution_.get(), x_.get(), most,
+              returned, results);
+        },
+        [&](auto algorithm, std::size_t* bytes) {
+          return cudnn().cudnnGetConvolutionBackwardDataWorkspaceSize(
+              question_handle(), weight_.get(), y_.get(), convolution_.get(), x_.get(), algorithm,
+              bytes);
+        });
+  }
+
+ private:
+  void enqueue(int algorithm, Pointers p, std::byte* workspace, const CudaStream& s) override {
+    TIDEPOOL_CUDA_CHECK(cudnn().cudnnConvolutionBackwardData(
+        s.cudnn(), &kOne, weight_.get(), p[1], y_.get(), p[0], convolution_.get(),
+        chosen(algorithm), workspace, workspace_of(algorithm), &kZero, x_.get(), p[2]));
+  }
+};
+
+class ConvBackwardWeights final : public ConvolutionKernel<BackwardWeights> {
+ public:
+  ConvBackwardWeights(const OpDesc& desc, const CudaKernelOptions& options)
+      : ConvolutionKernel(desc, {0, 2, 1}, options.tf32) {
+    find_algorithms(
+        options,
+        [&](auto* results, int most, int* returned) {
+          return cudnn().cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+              question_handle(), x_.get(), y_.get(), convolution_.get(), weight_.get(), most,
+              returned, results);
+        },
+        [&](auto algorithm, std::size_t* bytes) {
+          return cudnn().cudnnGetConvolutionBackwardFilterWorkspaceSize(
+              question_handle(), x_.get(), y_.get(), convolution_.get(), weight_.get(), algorithm,
+              bytes);
+        });
+  }
+
+ private:
+  void enqueue(int algorithm, Pointers p, std::byte* workspace, const CudaStream& s) override {
+    TIDEPOOL_CUDA_CHECK(cudnn().cudnnConvolutionBackwardFilter(
+        s.cudnn(), &kOne, x_.get(), p[0], y_.get(), p[1], convolution_.get(), chosen(algorithm),
+        workspace, workspace_of(algorithm), &kZero, weight_.get(), p[2]));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> make_convolution(const OpDesc& desc, const CudaKernelOptions& options) {
+  switch (desc.kind) {
+    case OpKind::conv_forward:
+      return std::make_unique<ConvForward>(desc, options);
+    case OpKind::conv_backward_data:
+      return std::make_unique<ConvBackwardData>(desc, options);
+    case OpKind::conv_backward_weights:
+      return std::make_unique<ConvBackwardWeights>(desc, options);
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace tidepool::nn::cuda_kernels_detail

@@ -1,0 +1,23 @@
+// The kernels of the CUDA device: cuDNN and cuBLAS where they have the op, our own elsewhere.
+// Plain layouts only. NativeStream is a cuda::CudaStream with library handles.
+#pragma once
+
+#include <cstddef>
+
+#include "nn/kernel.h"
+
+namespace tidepool::nn {
+
+struct CudaKernelOptions {
+  bool tf32 = false;              ///< convolutions and linear layers may round inputs to TF32
+  bool nondeterministic = false;  ///< also list algorithms that do not repeat their bits
+};
+
+/// Four lists, one for each choice; their names differ. Making a kernel needs a GPU: cuDNN is asked
+/// for algorithms and workspaces. Throws DeviceError when there is none.
+const KernelList& cuda_kernels(const CudaKernelOptions& options = {});
+
+/// Loads this project's own device code, so that no later launch does.
+void load_cuda_kernels();
+
+}  // namespace tidepool::nn

@@ -1,0 +1,96 @@
+// Launchers of this project's own device code, all asynchronous on `stream`. Arrays are float32 in
+// plain layout unless said otherwise, start at multiples of 16 bytes, and may be the same array
+// where an op works in place.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace tidepool::nn {
+struct ControlBlock;
+}
+
+namespace tidepool::nn::device_code {
+
+void relu_forward(const float* x, float* y, std::int64_t count, cudaStream_t stream);
+void relu_backward(const float* y, const float* dy, float* dx, std::int64_t count,
+                   cudaStream_t stream);
+void add(const float* a, const float* b, float* y, std::int64_t count, cudaStream_t stream);
+
+struct Dropout {
+  std::uint64_t random_key = 0;
+  std::uint32_t threshold = 0;
+  float scale = 1;
+  std::int64_t first_element = 0;  ///< index of element 0 in the full batch
+};
+/// Forward, and backward in place. `mask` may be null.
+void dropout(const Dropout& dropout, const ControlBlock* control, const float* x, float* y,
+             std::uint8_t* mask, std::int64_t count, cudaStream_t stream);
+void dropout_backward(float scale, const std::uint8_t* mask, const float* dy, float* dx,
+                      std::int64_t count, cudaStream_t stream);
+
+void sgd(float momentum, float weight_decay, const ControlBlock* control, const float* gradient,
+         float* weight, float* velocity, std::int64_t count, cudaStream_t stream);
+
+struct Adamw {
+  float beta1 = 0, beta2 = 0, epsilon = 0, weight_decay = 0;
+};
+void adamw(const Adamw& settings, const ControlBlock* control, const float* gradient, float* weight,
+           float* m, float* v, std::int64_t count, cudaStream_t stream);
+
+/// y[row][column] = bias[column]
+void broadcast_rows(const float* bias, float* y, std::int64_t rows, std::int64_t columns,
+                    cudaStream_t stream);
+/// sums[column] = sum over rows, always in the same order.
+void sum_rows(const float* x, float* sums, std::int64_t rows, std::int64_t columns,
+              cudaStream_t stream);
+
+/// Images of `channels` planes of `plane` elements each.
+struct Planes {
+  std::int64_t images = 0, channels = 0, plane = 0;
+};
+/// Bytes of partial sums the two below need; a function of the shape alone, as the order of
+/// summation is.
+std::int64_t batch_norm_workspace(const Planes& shape);
+void batch_norm_forward(const Planes& shape, float epsilon, const float* x, const float* scale,
+                        const float* shift, float* y, float* mean, float* variance, void* workspace,
+                        cudaStream_t stream);
+void batch_norm_backward(const Planes& shape, float epsilon, const float* x, const float* dy,
+                         const float* mean, const float* variance, const float* scale, float* dx,
+                         float* dscale, float* dshift, void* workspace, cudaStream_t stream);
+void batch_norm_statistics(float momentum, float unbiased, const float* mean, const float* variance,
+                           float* running_mean, float* running_variance, std::int64_t channels,
+                           cudaStream_t stream);
+/// inverse = 1 / sqrt(variance + epsilon)
+void inverse_deviation(float epsilon, const float* variance, float* inverse, std::int64_t count,
+                       cudaStream_t stream);
+/// x *= factor
+void scale(float factor, float* x, std::int64_t count, cudaStream_t stream);
+
+struct Pooling {
+  int planes = 0;  ///< images times channels
+  int height = 0, width = 0, out_height = 0, out_width = 0, window = 0, stride = 1, padding = 0;
+};
+void max_pool_forward(const Pooling& pooling, const float* x, float* y, std::uint8_t* index,
+                      cudaStream_t stream);
+void max_pool_backward(const Pooling& pooling, const float* dy, const std::uint8_t* index,
+                       float* dx, cudaStream_t stream);
+
+/// loss = sum over samples with a label / full_batch. `parts` holds `samples` doubles.
+void cross_entropy(const float* logits, const std::int32_t* labels, std::int64_t samples,
+                   std::int64_t classes, double full_batch, double* parts, float* loss,
+                   cudaStream_t stream);
+void softmax_loss_backward(const float* probabilities, const std::int32_t* labels,
+                           std::int64_t samples, std::int64_t classes, float full_batch,
+                           float* dlogits, cudaStream_t stream);
+/// Adds to *count, which starts at 0.
+void count_correct(const float* logits, const std::int32_t* labels, std::int64_t samples,
+                   std::int64_t classes, std::int32_t* count, cudaStream_t stream);
+
+/// Loads the code of this folder's .cu files.
+void load_elementwise();
+void load_reductions();
+void load_pooling();
+
+}  // namespace tidepool::nn::device_code

@@ -1,0 +1,183 @@
+// Every kernel and every algorithm of the CUDA device against the reference kernels, and against
+// itself: recomputation and other schedules must repeat a kernel's bits.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "nn/kernel_cases.h"
+#include "nn/kernels/cuda/cuda.h"
+#include "nn_cuda/kernel_device.h"
+#include "support/cuda.h"
+
+namespace tidepool::nn::testing {
+namespace {
+
+/// Of the largest element: what the algorithm's arithmetic costs.
+double tolerance_of(const KernelAlgorithm& algorithm, bool tf32) {
+  const std::string_view name = algorithm.name;
+  if (tf32) return 5e-3;  // TF32 has 10 bits of mantissa
+  if (name.find("winograd") != std::string_view::npos) return 1e-3;
+  if (name.find("fft") != std::string_view::npos) return 2e-4;
+  return 2e-5;
+}
+
+std::vector<OpCase> cases() {
+  std::vector<OpCase> list = all_cases();
+  constexpr ConvShape kLarger[] = {{3, 64, 64, 32, 3, 1, 1},
+                                   {3, 3, 64, 32, 3, 1, 1},
+                                   {5, 256, 256, 8, 3, 1, 1},
+                                   {3, 256, 512, 4, 3, 1, 1},
+                                   {3, 64, 128, 16, 3, 2, 1}};
+  for (const ConvShape& shape : kLarger) {
+    for (const OpDesc& desc : convolutions(shape)) {
+      list.push_back({std::string("larger ") + to_string(desc.kind), desc});
+    }
+  }
+  for (const OpDesc& desc : linears(100, 512, 512)) list.push_back({"larger linear", desc});
+  for (const OpDesc& desc : batch_norms(blocked(20, 64, 16, 16))) {
+    list.push_back({"larger batch norm", desc});
+  }
+  for (const OpDesc& desc : batch_norms(blocked(1, 5, 1, 1))) {
+    list.push_back({"one value a channel", desc});
+  }
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    list[i].desc = plain(list[i].desc);
+    list[i].name += " #" + std::to_string(i);
+  }
+  return list;
+}
+
+void expect_agreement(const OpRun& actual, const OpRun& expected, double tolerance) {
+  for (std::size_t i = 0; i < expected.desc().operands.size(); ++i) {
+    expect_close(actual, expected, i, tolerance);
+  }
+}
+
+void expect_same_bits(const OpRun& actual, const OpRun& expected) {
+  for (std::size_t i = 0; i < expected.desc().operands.size(); ++i) {
+    EXPECT_EQ(
+        std::memcmp(actual.buffer(i).data(), expected.buffer(i).data(), expected.buffer(i).size()),
+        0)
+        << "operand " << i;
+  }
+}
+
+/// What the reference gives for a case with seed 1; worked out once for all tests.
+const OpRun& expected_of(const OpCase& c) {
+  static std::map<std::string, std::unique_ptr<OpRun>> known;
+  std::unique_ptr<OpRun>& run = known[c.name];
+  if (run == nullptr) {
+    run = std::make_unique<OpRun>(c.desc, 1);
+    run->run_reference();
+  }
+  return *run;
+}
+
+class CudaKernels : public tidepool::testing::CudaTest {
+ protected:
+  /// Calls `body(case, kernel, algorithm)` for every algorithm of every case.
+  template <class Body>
+  void for_each_algorithm(const KernelList& kernels, Body body) {
+    for (const OpCase& c : cases()) {
+      SCOPED_TRACE(c.name);
+      const auto kernel = kernels.make(c.desc);
+      for (std::size_t a = 0; a < kernel->algorithms().size(); ++a) {
+        SCOPED_TRACE(kernel->algorithms()[a].name);
+        if (!KernelDevice::fits(kernel->algorithms()[a])) continue;
+        body(c, *kernel, static_cast<int>(a));
+      }
+    }
+  }
+  void expect_agreement_of(const KernelList& kernels, bool tf32) {
+    KernelDevice device;
+    for_each_algorithm(kernels, [&](const OpCase& c, Kernel& kernel, int algorithm) {
+      const OpRun actual(c.desc, 1);
+      device.run(kernel, algorithm, actual);
+      expect_agreement(
+          actual, expected_of(c),
+          tolerance_of(kernel.algorithms()[static_cast<std::size_t>(algorithm)], tf32));
+    });
+  }
+};
+
+TEST_F(CudaKernels, AgreeWithTheReferenceAndWriteEveryByte) {
+  expect_agreement_of(cuda_kernels(), false);
+}
+
+TEST_F(CudaKernels, AgreeWithTheReferenceInTf32) {
+  expect_agreement_of(cuda_kernels({.tf32 = true}), true);
+}
+
+TEST_F(CudaKernels, AgreeWithTheReferenceWithAlgorithmsThatDoNotRepeatTheirBits) {
+  expect_agreement_of(cuda_kernels({.nondeterministic = true}), false);
+}
+
+TEST_F(CudaKernels, RepeatTheirBitsOverOtherRubbishAtOtherAddressesAndInAnotherKernel) {
+  KernelDevice device;
+  for_each_algorithm(cuda_kernels(), [&](const OpCase& c, Kernel& kernel, int algorithm) {
+    const OpRun first(c.desc, 1), second(c.desc, 1), third(c.desc, 1);
+    device.run(kernel, algorithm, first);
+    device.run(kernel, algorithm, second, 0x3f, 5);
+    expect_same_bits(second, first);
+    const auto other = cuda_kernels().make(c.desc);
+    device.run(*other, algorithm, third, 0, 1);
+    expect_same_bits(third, first);
+  });
+}
+
+TEST_F(CudaKernels, AreDeterministicUnlessAskedOtherwise) {
+  for_each_algorithm(cuda_kernels(), [&](const OpCase&, Kernel& kernel, int algorithm) {
+    EXPECT_TRUE(kernel.algorithms()[static_cast<std::size_t>(algorithm)].deterministic);
+  });
+}
+
+TEST_F(CudaKernels, FindTheFirstOfEqualMaximaLikeTheReference) {
+  KernelDevice device;
+  for (const OpCase& c : cases()) {
+    if (c.desc.kind != OpKind::max_pool_forward) continue;
+    SCOPED_TRACE(c.name);
+    const OpRun expected(c.desc, 3), actual(c.desc, 3);
+    for (const OpRun* run : {&expected, &actual}) {
+      const std::size_t count = run->buffer(0).size() / sizeof(float);
+      for (std::size_t i = 0; i < count; ++i) run->floats(0)[i] = std::max(0.F, run->floats(0)[i]);
+    }
+    expected.run_reference();
+    device.run(*cuda_kernels().make(c.desc), 0, actual);
+    expect_agreement(actual, expected, 0);
+  }
+}
+
+TEST_F(CudaKernels, RouteGradientsOfPaddedWindowsLikeTheReference) {
+  const TensorDesc x{{3, 20, 7, 7}}, y{{3, 20, 4, 4}};
+  const TensorDesc index = as_type(y, ElementType::u8);
+  const OpDesc attributes = window_attributes(3, 2, 1);
+  const OpRun forward(make_op(OpKind::max_pool_forward, {x, y, index}, attributes), 1);
+  forward.run_reference();
+  const OpDesc desc = make_op(OpKind::max_pool_backward, {y, index, x}, attributes);
+  const OpRun expected(desc, 2), actual(desc, 2);
+  for (const OpRun* run : {&expected, &actual}) run->copy_operand(1, forward, 2);
+  expected.run_reference();
+  KernelDevice device;
+  device.run(*cuda_kernels().make(desc), 0, actual);
+  expect_agreement(actual, expected, 1e-6);
+}
+
+/// Which elements dropout keeps depends on nothing but the numbers in the control block: bit for
+/// bit the reference's choice, also in the middle of a full batch.
+TEST_F(CudaKernels, DropTheElementsTheReferenceDrops) {
+  KernelDevice device;
+  for (const OpCase& c : cases()) {
+    if (c.desc.kind != OpKind::dropout_forward) continue;
+    SCOPED_TRACE(c.name);
+    const OpRun expected(c.desc, 4), actual(c.desc, 4);
+    expected.run_reference();
+    device.run(*cuda_kernels().make(c.desc), 0, actual);
+    expect_agreement(actual, expected, 0);
+  }
+}
+
+}  // namespace
+}  // namespace tidepool::nn::testing
