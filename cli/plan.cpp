@@ -7,6 +7,8 @@
 #include "planners/registry.h"
 #include "planning.h"
 #include "profiling.h"
+#include "trace/trace_program.h"
+#include "trace_file.h"
 
 namespace tidepool::cli {
 namespace {
@@ -16,6 +18,7 @@ struct PlanArguments {
   BudgetArguments budget;
   std::string machine;
   ProfilingArguments profiling;
+  TraceArguments trace;
   bool foreign = false;
   std::string output;
   bool explain = false;
@@ -25,6 +28,9 @@ struct PlanArguments {
 struct Subject {
   Profile profile;
   std::optional<ProfileSource> source;  ///< none: a preset
+  /// Of a trace: device bytes that are always taken and that the program does not know of. The plan
+  /// gets the budget without them; reports count them.
+  Bytes resident = 0;
 };
 
 /// A plan is good only where its profile was measured: others are refused, unless one plans for
@@ -44,7 +50,7 @@ Result<Subject> from_profile(const PlanArguments& a) {
       return fail(std::move(error));
     }
   }
-  return Subject{std::move(*profile), ProfileSource{"file", {}}};
+  return Subject{std::move(*profile), ProfileSource{"file", {}}, 0};
 }
 
 /// A preset: layouts without padding, no workspaces, times from the compute model.
@@ -59,7 +65,28 @@ Result<Subject> on_preset(const PlanArguments& a) {
   auto training = nn::build_training_program(*graph, options, nn::reference_kernels());
   if (!training) return fail(training.error());
   apply_cost_model(*machine, training->program);
-  return Subject{{"preset " + machine->name, std::move(training->program), *machine}, {}};
+  return Subject{{"preset " + machine->name, std::move(training->program), *machine}, {}, 0};
+}
+
+/// A recorded iteration, with its own times, on the links of a preset.
+Result<Subject> from_trace(const PlanArguments& a) {
+  constexpr const char* kPublishedMachine = "gtx1080ti";  // that of the SmartPool/AutoSwap paper
+  auto machine = find_machine(a.machine.empty() ? kPublishedMachine : a.machine);
+  if (!machine) return fail(machine.error());
+  const auto recording = load_trace(a.trace);
+  if (!recording) return fail(recording.error());
+  if (!recording->has_times) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("{}: the trace has no times; a plan needs them", a.trace.file));
+  }
+  auto workload = trace_program(*recording);
+  if (!workload) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("{}: {}", a.trace.file, workload.error().message));
+  }
+  return Subject{{"trace " + recording->name, std::move(workload->program), *machine},
+                 {},
+                 align_up(workload->resident, machine->alignment)};
 }
 
 Result<Subject> measured(const PlanArguments& a) {
@@ -75,13 +102,39 @@ Result<Subject> measured(const PlanArguments& a) {
   const auto source =
       obtain_profile(*job, *machine, {kProfileIterations, all, *budget}, a.profiling, progress);
   if (!source) return fail(source.error());
-  return Subject{{job->fingerprint(), std::move(job->program()), *machine}, *source};
+  return Subject{{job->fingerprint(), std::move(job->program()), *machine}, *source, 0};
 }
 
 Result<Subject> subject_of(const PlanArguments& a) {
+  if (!a.trace.file.empty()) return from_trace(a);
   if (!a.profiling.file.empty()) return from_profile(a);
   if (!a.machine.empty()) return on_preset(a);
   return measured(a);
+}
+
+/// An error of planning beside resident bytes, in terms of the whole budget.
+Error with_resident(Error error, Bytes resident) {
+  if (resident == 0 || error.code != ErrorCode::infeasible) return error;
+  error.message += fmt::format("; this is beside {} B ({}) that are resident in the trace",
+                               resident, format_bytes(resident));
+  if (error.smallest_feasible) *error.smallest_feasible += resident;
+  return error;
+}
+
+/// The budget of the plan: what the user gives, without the resident bytes.
+Result<Budget> budget_of(const PlanArguments& a, const Subject& subject) {
+  const Profile& profile = subject.profile;
+  BudgetArguments arguments = a.budget;
+  if (subject.resident > 0) {
+    const auto size = parse_size_or_percent(arguments.device);
+    if (!size) return fail(size.error());
+    const Bytes peak = unlimited_peak(profile.program, profile.machine.alignment);
+    const Bytes total = size->resolve(peak + subject.resident);
+    arguments.device = fmt::format("{}", std::max<Bytes>(0, total - subject.resident));
+  }
+  auto budget = resolve_budget(arguments, profile.program, profile.machine.alignment);
+  if (!budget) return fail(with_resident(budget.error(), subject.resident));
+  return budget;
 }
 
 std::string ms(Nanos t) { return fmt::format("{:.3f}", to_ms(t)); }
@@ -131,13 +184,18 @@ Result<int> plan(const PlanArguments& a, bool json) {
   if (!a.machine.empty() && !a.profiling.file.empty()) {
     return fail(ErrorCode::usage, "--machine and --profile exclude each other");
   }
-  if (a.profiling.file.empty() && a.job.model.empty()) {
-    return fail(ErrorCode::usage, "give a model or --profile (see `tidepool plan --help`)");
+  if (!a.trace.file.empty() && (!a.profiling.file.empty() || !a.job.model.empty())) {
+    return fail(ErrorCode::usage, "--trace excludes a model and --profile");
+  }
+  if (a.profiling.file.empty() && a.job.model.empty() && a.trace.file.empty()) {
+    return fail(ErrorCode::usage,
+                "give a model, --profile or --trace (see `tidepool plan --help`)");
   }
   auto subject = subject_of(a);
   if (!subject) return fail(subject.error());
   const Profile& profile = subject->profile;
-  const auto budget = resolve_budget(a.budget, profile.program, profile.machine.alignment);
+  const Bytes resident = subject->resident;
+  const auto budget = budget_of(a, *subject);
   if (!budget) return fail(budget.error());
 
   PlanRequest request{profile, *budget, a.budget.planner, {}};
@@ -146,7 +204,7 @@ Result<int> plan(const PlanArguments& a, bool json) {
       a.job.algorithms == "fastest" ? AlgorithmPolicy::fastest : AlgorithmPolicy::least_workspace;
   request.options.cancelled = interrupted;
   const auto obtained = obtain_plan(**planner, request, a.profiling.cache);
-  if (!obtained) return fail(obtained.error());
+  if (!obtained) return fail(with_resident(obtained.error(), resident));
   const Planned& planned = obtained->planned;
   const Lowered& lowered = planned.lowered;
   const bool from_cache = obtained->from == "cache";
@@ -163,7 +221,8 @@ Result<int> plan(const PlanArguments& a, bool json) {
       static_cast<double>(lowered.iteration_time.count()) /
           static_cast<double>(std::max<Nanos::rep>(1, lowered.compute_time.count())) -
       1;
-  const Bytes peak = unlimited_peak(file.program, file.machine.alignment);
+  const Bytes peak = unlimited_peak(file.program, file.machine.alignment) + resident;
+  const Bytes footprint = lowered.plan.device_bytes + resident;
   if (json) {
     Json passes = Json::object();
     for (const PassTime& p : lowered.pass_times) passes[p.pass] = to_ms(p.time);
@@ -171,11 +230,12 @@ Result<int> plan(const PlanArguments& a, bool json) {
                 {"program", file.program.name},
                 {"machine", file.machine.name},
                 {"planner", a.budget.planner},
-                {"budget_bytes", budget->device},
+                {"budget_bytes", budget->device + resident},
                 {"unlimited_peak_bytes", peak},
-                {"footprint_bytes", lowered.plan.device_bytes},
+                {"resident_bytes", resident},
+                {"footprint_bytes", footprint},
                 {"host_bytes", lowered.plan.host_bytes},
-                {"peak_load_bytes", lowered.peak_load},
+                {"peak_load_bytes", lowered.peak_load + resident},
                 {"predicted_ms", to_ms(lowered.iteration_time)},
                 {"compute_ms", to_ms(lowered.compute_time)},
                 {"predicted_overhead", overhead},
@@ -194,13 +254,17 @@ Result<int> plan(const PlanArguments& a, bool json) {
     return kOk;
   }
   fmt::print("{} on {}: {} in {} (unlimited peak {})\n", file.program.name, file.machine.name,
-             a.budget.planner, format_bytes(budget->device), format_bytes(peak));
-  fmt::print("  footprint  {}, host {}, packed by {}\n", format_bytes(lowered.plan.device_bytes),
+             a.budget.planner, format_bytes(budget->device + resident), format_bytes(peak));
+  fmt::print("  footprint  {}, host {}, packed by {}\n", format_bytes(footprint),
              format_bytes(lowered.plan.host_bytes), lowered.packer);
   fmt::print("  time       {} ms an iteration, {} ms of compute: overhead {:.1f} %\n",
              ms(lowered.iteration_time), ms(lowered.compute_time), 100 * overhead);
   fmt::print("  {:9}  {}, proved in {}\n", from_cache ? "cached" : "made in",
              format_time(planned.plan_time), format_time(planned.check_time));
+  if (resident > 0) {
+    fmt::print("  resident   {} of the trace, in all of these; the plan is for the rest\n",
+               format_bytes(resident));
+  }
   for (const std::string& note : planned.notes) fmt::print("  note       {}\n", note);
   if (lowered.streaming) fmt::print("  note       streaming: only the running op's tensors stay\n");
   if (a.explain) print_decisions(file);
@@ -225,6 +289,11 @@ void add_plan(CLI::App& app, Context& context) {
       ->add_flag("--foreign", arguments->foreign,
                  "with --profile: also from another device's profile, for running there")
       ->needs("--profile");
+  command->add_option("--trace", arguments->trace.file,
+                      "plan for the iteration of a recorded trace (see `tidepool info`); its own "
+                      "times, the links of --machine (gtx1080ti)");
+  add_resident_option(*command, arguments->trace);
+  command->get_option("--resident")->needs("--trace");
   add_cache_options(*command, arguments->profiling.cache, true);
   command->add_option("-o,--output", arguments->output, "write the plan to this file");
   command->add_flag("--explain", arguments->explain, "say for each decision why");
@@ -233,6 +302,7 @@ void add_plan(CLI::App& app, Context& context) {
 Examples:
   tidepool plan vgg16 --budget 60% --machine gtx1080ti --explain
   tidepool plan --profile vgg16.profile.json --budget 400MiB -o plan.json
+  tidepool plan --trace vgg16.trace.json --budget 400MiB --explain
   tidepool plan vgg11 --budget 60% --reprofile --replan)");
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {
