@@ -104,7 +104,8 @@ void add_allocators(CLI::App& app, Context& context) {
   command->add_flag("--json", context.json, "one JSON object on stdout");
   command->footer(R"(
 native is cudaMalloc for every block: the peak load. SmartPool packs one iteration, the others see
-the whole trace. The ratio is to the peak load.
+the whole trace. The ratio is to the peak load. What was there before the trace is allocated first,
+in the order in which the trace names it; with a reservation the result depends on that order.
 
 Example:
   tidepool allocators vgg16_batch100_3iterations.csv --resident 13762836)");

@@ -101,6 +101,8 @@ Json trace_info(const Recording& recording) {
           {"resident_bytes", recording.resident},
           {"has_times", recording.has_times},
           {"has_op_names", !recording.ops.empty()},
+          {"has_reads", counts[static_cast<std::size_t>(EventKind::read)] > 0},
+          {"has_writes", counts[static_cast<std::size_t>(EventKind::write)] > 0},
           {"lacks", missing(recording, counts, iteration.has_value())},
           {"iteration", iteration ? iteration_json(recording, *iteration) : Json(nullptr)}};
 }

@@ -115,7 +115,7 @@ Result<Subject> subject_of(const PlanArguments& a) {
 /// An error of planning beside resident bytes, in terms of the whole budget.
 Error with_resident(Error error, Bytes resident) {
   if (resident == 0 || error.code != ErrorCode::infeasible) return error;
-  error.message += fmt::format("; this is beside {} B ({}) that are resident in the trace",
+  error.message += fmt::format("; the resident bytes of the trace, {} B ({}), come on top",
                                resident, format_bytes(resident));
   if (error.smallest_feasible) *error.smallest_feasible += resident;
   return error;
@@ -262,8 +262,10 @@ Result<int> plan(const PlanArguments& a, bool json) {
   fmt::print("  {:9}  {}, proved in {}\n", from_cache ? "cached" : "made in",
              format_time(planned.plan_time), format_time(planned.check_time));
   if (resident > 0) {
-    fmt::print("  resident   {} of the trace, in all of these; the plan is for the rest\n",
-               format_bytes(resident));
+    fmt::print(
+        "  resident   {} of the trace, in all of these; the saved plan and the notes are for the "
+        "rest\n",
+        format_bytes(resident));
   }
   for (const std::string& note : planned.notes) fmt::print("  note       {}\n", note);
   if (lowered.streaming) fmt::print("  note       streaming: only the running op's tensors stay\n");

@@ -50,7 +50,8 @@ struct Recording {
 };
 
 /// What recordings and their files may hold at most.
-inline constexpr Bytes kMostTraceBytes = Bytes{1} << 50;
+inline constexpr Bytes kMostTraceBytes = Bytes{1} << 50;       ///< a block
+inline constexpr Bytes kMostTraceBytesInAll = Bytes{1} << 60;  ///< the sum over all blocks
 inline constexpr std::int64_t kMostTraceTime = std::int64_t{1} << 60;
 
 /// Follows the events of blocks and tells which cannot be. Ids grow one by one.

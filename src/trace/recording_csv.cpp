@@ -105,14 +105,18 @@ class CsvReader {
     if (known == live_.end() || (event.kind == EventKind::malloc && freed(known->second))) {
       event.block = static_cast<BlockId>(recording_.blocks.size());
       recording_.blocks.push_back({bytes, {}, {}});
+      all_bytes_ += bytes;
+      if (all_bytes_ > kMostTraceBytesInAll) return LineError{3, "too many bytes in all"};
       live_.insert_or_assign(address, event.block);
     } else {
       event.block = known->second;
     }
     const std::string_view wrong = order_.next(event.kind, event.block);
     if (!wrong.empty()) return LineError{2, std::string(wrong)};
-    if (event.kind == EventKind::free) freed_.resize(recording_.blocks.size());
-    if (event.kind == EventKind::free) freed_[static_cast<std::size_t>(event.block)] = true;
+    if (event.kind == EventKind::free) {
+      freed_.resize(recording_.blocks.size());
+      freed_[static_cast<std::size_t>(event.block)] = true;
+    }
     const Bytes size = recording_.blocks[static_cast<std::size_t>(event.block)].bytes;
     if (size != bytes) {
       return LineError{3, fmt::format("the block has {} bytes, found {}", size, bytes)};
@@ -129,6 +133,7 @@ class CsvReader {
   BlockOrder order_;
   std::unordered_map<std::uint64_t, BlockId> live_;  ///< last block at an address
   std::vector<bool> freed_;
+  Bytes all_bytes_ = 0;
 };
 
 std::string stem(const std::string& file) {

@@ -43,8 +43,11 @@ Recording recording_from_json(const JsonCursor& json) {
   recording.resident = json["resident_bytes"].integer(0, kMostTraceBytes);
   recording.has_times = json["times"].boolean();
   const JsonCursor blocks = json["blocks"];
+  Bytes all_bytes = 0;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     recording.blocks.push_back(block_from_json(blocks.at(i)));
+    all_bytes += recording.blocks.back().bytes;
+    if (all_bytes > kMostTraceBytesInAll) blocks.at(i)["bytes"].error("too many bytes in all");
   }
   if (const auto ops = json.find("ops")) {
     for (std::size_t i = 0; i < ops->size(); ++i) recording.ops.push_back(ops->at(i).text());
