@@ -107,12 +107,15 @@ Result<int> bound(const BoundArguments& a, bool json) {
   const auto subject = subject_of(a.subject, a.budget);
   if (!subject) return fail(subject.error());
   const Profile& profile = subject->profile;
-  const auto budget = resolve_budget(a.budget, profile.program, profile.machine.alignment);
+  const auto budget = budget_of(a.budget, *subject);
   if (!budget) return fail(budget.error());
   const auto algorithms =
       choose_algorithms(profile.program, planner_options(a.subject.job, a.budget).algorithms);
-  const auto bounds = bounds_of(profile.program, profile.machine, algorithms, budget->device);
-  if (!bounds) return fail(bounds.error());
+  auto bounds = bounds_of(profile.program, profile.machine, algorithms, budget->device);
+  if (!bounds) return fail(with_resident(bounds.error(), subject->resident));
+  for (Bytes* bytes : {&bounds->budget, &bounds->peak, &bounds->least_load.bytes}) {
+    *bytes += subject->resident;
+  }
   print_bounds(profile.program.name, profile.machine.name, *bounds, json);
   return kOk;
 }
