@@ -44,13 +44,16 @@ Result<Bounds> bounds_of(const Program& program, const Machine& machine,
     b.compute += program.ops[i].algorithms[static_cast<std::size_t>(algorithms[i])].time;
   }
   const FluidProblem problem{program, index, machine, algorithms};
-  b.overhead = fluid_bound(problem, budget);
+  const FluidOptions options{Nanos::max(), interrupted};
+  b.overhead = fluid_bound(problem, budget, options);
+  if (b.overhead.stopped) return fail(ErrorCode::interrupted, "interrupted while solving");
   if (!b.overhead.feasible) {
     return fail(ErrorCode::infeasible,
                 fmt::format("no swap schedule with these algorithms fits {} B ({})", budget,
                             format_bytes(budget)));
   }
-  b.least_load = fluid_least_load(problem);
+  b.least_load = fluid_least_load(problem, options);
+  if (b.least_load.stopped) return fail(ErrorCode::interrupted, "interrupted while solving");
   b.took = std::chrono::duration_cast<Nanos>(std::chrono::steady_clock::now() - start);
   return b;
 }

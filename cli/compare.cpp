@@ -158,8 +158,8 @@ Result<int> compare(CompareArguments a, bool json) {
   std::vector<Row> rows;
   const auto total = static_cast<double>(budgets->size() * a.planners.size());
   for (const Budget& budget : *budgets) {
-    const FluidBound bound =
-        fluid_bound({profile.program, index, profile.machine, algorithms}, budget.device);
+    const FluidBound bound = fluid_bound({profile.program, index, profile.machine, algorithms},
+                                         budget.device, {options.time_limit, options.cancelled});
     for (const std::string& name : a.planners) {
       if (interrupted()) {
         return fail(ErrorCode::interrupted, fmt::format("interrupted after {} of {} plans",
@@ -217,7 +217,8 @@ void add_compare(CLI::App& app, Context& context) {
   add_time_limit_option(*command, arguments->budget);
   command->add_flag("--json", context.json, "one JSON object on stdout");
   command->footer(R"(
-overhead is over the time without a budget; gap is how far above the fluid lower bound the plan may be.
+overhead is over the time without a budget; gap is how far above the fluid lower bound the plan may
+be, - where no bound is known: the plan recomputes, or the time limit was up before.
 
 Examples:
   tidepool compare vgg16 --machine gtx1080ti --budget 50%
