@@ -111,7 +111,7 @@ TEST_F(TraceCommands, AllocatorsAreComparedWithThePeakLoad) {
   }
   EXPECT_THAT(
       names, ElementsAre("native", "cnmem", "cnmem-256MiB", "pytorch-caching", "pytorch-expandable",
-                         "smartpool-first-fit", "smartpool-best-fit"));
+                         "smartpool-first-fit", "smartpool-best-fit", "smartpool-no-moves"));
   EXPECT_EQ(all["allocators"][6]["reserved_bytes"], 56 * kMiB);
 }
 
