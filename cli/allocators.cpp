@@ -13,8 +13,8 @@
 namespace tidepool::cli {
 namespace {
 
-/// The lifetimes of one iteration as buffers; which share a moment conflict.
-PackProblem pack_problem(std::span<const Lifetime> lives, std::int32_t period) {
+/// Lifetimes as buffers; those that share a moment conflict.
+PackProblem pack_problem(std::span<const Lifetime> lives, std::int32_t cycle) {
   PackProblem problem;
   for (const Lifetime& life : lives) {
     problem.sizes.push_back(life.bytes);
@@ -23,7 +23,7 @@ PackProblem pack_problem(std::span<const Lifetime> lives, std::int32_t period) {
   problem.neighbour_start.push_back(0);
   for (std::size_t i = 0; i < lives.size(); ++i) {
     for (std::size_t j = 0; j < lives.size(); ++j) {
-      if (i != j && overlap(lives[i], lives[j], period)) {
+      if (i != j && overlap(lives[i], lives[j], cycle)) {
         problem.neighbours.push_back(static_cast<std::int32_t>(j));
       }
     }
@@ -64,6 +64,9 @@ int run_allocators(const TraceArguments& a, bool json) {
     const PackProblem problem = pack_problem(lives, static_cast<std::int32_t>(iteration->period));
     rows.push_back({"smartpool-first-fit", pack_first_fit(problem).footprint});
     rows.push_back({"smartpool-best-fit", pack_best_fit(problem).footprint});
+    const auto two = lifetimes_of_two_iterations(*recording, *iteration, stays);
+    const auto cycle = static_cast<std::int32_t>(2 * iteration->period);
+    rows.push_back({"smartpool-no-moves", pack_best_fit(pack_problem(two, cycle)).footprint});
     load = stays.peak;
   }
   const auto ratio = [&](const Row& row) {
@@ -106,6 +109,8 @@ void add_allocators(CLI::App& app, Context& context) {
 native is cudaMalloc for every block: the peak load. SmartPool packs one iteration, the others see
 the whole trace. The ratio is to the peak load. What was there before the trace is allocated first,
 in the order in which the trace names it; with a reservation the result depends on that order.
+A block that outlives its successor's malloc has to move in SmartPool's packing of one iteration;
+smartpool-no-moves packs two iterations, where such blocks alternate between two addresses.
 
 Example:
   tidepool allocators vgg16_batch100_3iterations.csv --resident 13762836)");

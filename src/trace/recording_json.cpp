@@ -103,7 +103,7 @@ std::string to_json_text(const Recording& recording) {
     std::string row = fmt::format("{{\"bytes\": {}", block.bytes);
     if (!block.name.empty()) row += fmt::format(", \"name\": {}", quoted(block.name));
     if (block.kind) {
-      row += fmt::format(", \"kind\": \"{}\"", kTensorKinds[static_cast<std::size_t>(*block.kind)]);
+      row += fmt::format(R"(, "kind": "{}")", kTensorKinds[static_cast<std::size_t>(*block.kind)]);
     }
     return row + "}";
   });

@@ -112,39 +112,65 @@ Stays find_stays(const Recording& recording, const Iteration& iteration) {
   return Finder(recording, iteration).find();
 }
 
-std::vector<Lifetime> cyclic_lifetimes(const Recording& recording, const Iteration& iteration,
-                                       const Stays& stays) {
+namespace {
+
+/// `iterations`: 1 or 2, see the header.
+std::vector<Lifetime> lifetimes(const Recording& recording, const Iteration& iteration,
+                                const Stays& stays, std::int32_t iterations) {
   const auto period = static_cast<std::int32_t>(iteration.period);
+  const std::int32_t cycle = iterations * period;
   std::vector<char> is_rest(stays.all.size(), 0);
   for (const Stay& stay : stays.all) {
     if (stay.rest != kNone) is_rest[static_cast<std::size_t>(stay.rest)] = 1;
   }
   std::vector<Lifetime> lives;
-  if (stays.resident > 0) lives.push_back({stays.resident, 0, period});
+  const auto add = [&](Bytes bytes, std::int32_t begin, std::int32_t end) {
+    if (begin < end) lives.push_back({bytes, begin, end});
+  };
+  add(stays.resident, 0, stays.resident > 0 ? cycle : 0);
   for (std::size_t s = 0; s < stays.all.size(); ++s) {
     const Stay& stay = stays.all[s];
     const Bytes bytes = recording.blocks[static_cast<std::size_t>(stay.block)].bytes;
     if (is_rest[s] != 0) continue;
-    const std::int32_t begin = stay.malloc_at == kNone ? 0 : stay.malloc_at;
-    if (stay.rest == kNone) {
-      lives.push_back({bytes, begin, stay.free_at == kNone ? period : stay.free_at});
+    if (stay.malloc_at == kNone && stay.free_at == kNone) {
+      add(bytes, 0, cycle);
       continue;
     }
-    const std::int32_t end = stays.all[static_cast<std::size_t>(stay.rest)].free_at;
-    if (end <= begin) {
-      lives.push_back({bytes, begin, end + period});
-    } else {
-      lives.push_back({bytes, 0, period});
-      lives.push_back({bytes, begin, end});
+    for (std::int32_t k = 0; k < iterations; ++k) {
+      const std::int32_t first = k * period;
+      const std::int32_t begin = first + (stay.malloc_at == kNone ? 0 : stay.malloc_at);
+      if (stay.rest == kNone) {
+        add(bytes, begin, first + (stay.free_at == kNone ? period : stay.free_at));
+        continue;
+      }
+      const std::int32_t end =
+          first + period + stays.all[static_cast<std::size_t>(stay.rest)].free_at;
+      if (end - begin <= cycle) {
+        add(bytes, begin, end);
+      } else {
+        add(bytes, 0, cycle);
+        add(bytes, begin, end - cycle);
+      }
     }
   }
-  std::erase_if(lives, [](const Lifetime& life) { return life.begin == life.end; });
   return lives;
 }
 
-bool overlap(const Lifetime& a, const Lifetime& b, std::int32_t period) {
+}  // namespace
+
+std::vector<Lifetime> cyclic_lifetimes(const Recording& recording, const Iteration& iteration,
+                                       const Stays& stays) {
+  return lifetimes(recording, iteration, stays, 1);
+}
+
+std::vector<Lifetime> lifetimes_of_two_iterations(const Recording& recording,
+                                                  const Iteration& iteration, const Stays& stays) {
+  return lifetimes(recording, iteration, stays, 2);
+}
+
+bool overlap(const Lifetime& a, const Lifetime& b, std::int32_t cycle) {
   for (std::int32_t shift = -1; shift <= 1; ++shift) {
-    if (a.begin < b.end + shift * period && b.begin + shift * period < a.end) return true;
+    if (a.begin < b.end + shift * cycle && b.begin + shift * cycle < a.end) return true;
   }
   return false;
 }

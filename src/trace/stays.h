@@ -36,18 +36,27 @@ struct Stays {
 /// `iteration` must have been found in `recording`.
 Stays find_stays(const Recording& recording, const Iteration& iteration);
 
-/// Bytes and when an iteration needs them, from the recorded mallocs and frees: events
-/// [begin, end), beyond `period` in the next iteration. A block that outlives its own successor is
-/// a lifetime that is always there and another one for the time in which there are two of it.
+/// Bytes and when they are taken, in a cycle of whole iterations: events [begin, end); beyond the
+/// cycle's last event they are those of the next cycle.
 struct Lifetime {
   Bytes bytes = 0;
   std::int32_t begin = 0;
-  std::int32_t end = 0;  ///< end - begin <= period; equal: always there
+  std::int32_t end = 0;  ///< end - begin is at most the cycle; equal: always taken
 };
+
+/// The recorded mallocs and frees as lifetimes in a cycle of one iteration. A block that is still
+/// there when its successor is allocated has to move when it is alone again: it is one lifetime
+/// that is always there, and another one for the time in which there are two (the same as in
+/// trace_program.h, Note [Trace boundary]). SmartPool's published ratio counts like this.
 std::vector<Lifetime> cyclic_lifetimes(const Recording& recording, const Iteration& iteration,
                                        const Stays& stays);
 
-/// Whether two lifetimes of a cycle of `period` events share a moment.
-bool overlap(const Lifetime& a, const Lifetime& b, std::int32_t period);
+/// The same in a cycle of two iterations: such blocks alternate between two addresses, nothing
+/// moves.
+std::vector<Lifetime> lifetimes_of_two_iterations(const Recording& recording,
+                                                  const Iteration& iteration, const Stays& stays);
+
+/// Whether two lifetimes of a cycle of `cycle` events share a moment.
+bool overlap(const Lifetime& a, const Lifetime& b, std::int32_t cycle);
 
 }  // namespace tidepool

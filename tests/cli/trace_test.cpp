@@ -1,6 +1,8 @@
 // The commands that take traces: info, allocators, plan --trace.
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "base/bytes.h"
 #include "support/cli_fixture.h"
 
@@ -111,8 +113,24 @@ TEST_F(TraceCommands, AllocatorsAreComparedWithThePeakLoad) {
   }
   EXPECT_THAT(
       names, ElementsAre("native", "cnmem", "cnmem-256MiB", "pytorch-caching", "pytorch-expandable",
-                         "smartpool-first-fit", "smartpool-best-fit"));
+                         "smartpool-first-fit", "smartpool-best-fit", "smartpool-no-moves"));
   EXPECT_EQ(all["allocators"][6]["reserved_bytes"], 56 * kMiB);
+}
+
+TEST_F(TraceCommands, SmartPoolOnTheMeasuredTraceIsThePublishedRatio) {
+  const std::string file = TIDEPOOL_SHARED_DATA "/vgg16-trace/vgg16_batch100_3iterations.csv";
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << file << " is not there";
+  const Json all = success({"allocators", file, "--resident", "13762836"});
+  EXPECT_EQ(all["peak_load_bytes"], 679'197'000);
+  int found = 0;
+  for (const Json& row : all["allocators"]) {
+    if (row["allocator"] != "smartpool-first-fit" && row["allocator"] != "smartpool-best-fit") {
+      continue;
+    }
+    EXPECT_NEAR(row["ratio"].get<double>(), 1.0118, 0.0005) << row;
+    ++found;
+  }
+  EXPECT_EQ(found, 2);
 }
 
 TEST_F(TraceCommands, PlanTakesATrace) {

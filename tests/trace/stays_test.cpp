@@ -71,6 +71,20 @@ TEST(Stays, LifetimesOfTwoGenerations) {
                                                      is(20, 0, 9), is(20, 2, 5)));
 }
 
+TEST(Stays, InTwoIterationsNothingMoves) {
+  TwoGenerations t;
+  const auto iteration = find_iteration(t.b.recording());
+  ASSERT_TRUE(iteration);
+  const auto lives = lifetimes_of_two_iterations(t.b.recording(), *iteration,
+                                                 find_stays(t.b.recording(), *iteration));
+  std::vector<std::pair<int, int>> generations;
+  for (const Lifetime& life : lives) {
+    if (life.bytes == 20) generations.emplace_back(life.begin, life.end);
+  }
+  EXPECT_THAT(generations, ::testing::ElementsAre(std::pair(2, 14), std::pair(11, 23)));
+  EXPECT_EQ(lives.size(), 6U) << "and resident bytes, w, twice a";
+}
+
 TEST(Stays, OverlapIsCyclic) {
   const Lifetime wraps{1, 8, 12};
   EXPECT_TRUE(overlap(wraps, {1, 0, 1}, 10));
@@ -91,14 +105,19 @@ TEST(Stays, LifetimesAddUpToTheLoadOfRandomTrainings) {
     ASSERT_TRUE(iteration);
     const Stays stays = find_stays(recording, *iteration);
     const auto period = static_cast<std::int32_t>(iteration->period);
-    std::vector<Bytes> load(static_cast<std::size_t>(period), 0);
-    for (const Lifetime& life : cyclic_lifetimes(recording, *iteration, stays)) {
-      ASSERT_LE(life.end - life.begin, period);
-      for (std::int32_t i = life.begin; i < life.end; ++i) {
-        load[static_cast<std::size_t>(i % period)] += life.bytes;
+    const auto peak = [](const std::vector<Lifetime>& lives, std::int32_t cycle) {
+      std::vector<Bytes> load(static_cast<std::size_t>(cycle), 0);
+      for (const Lifetime& life : lives) {
+        EXPECT_LE(life.end - life.begin, cycle);
+        for (std::int32_t i = life.begin; i < life.end; ++i) {
+          load[static_cast<std::size_t>(i % cycle)] += life.bytes;
+        }
       }
-    }
-    EXPECT_EQ(*std::max_element(load.begin(), load.end()), stays.peak);
+      return *std::max_element(load.begin(), load.end());
+    };
+    EXPECT_EQ(peak(cyclic_lifetimes(recording, *iteration, stays), period), stays.peak);
+    EXPECT_EQ(peak(lifetimes_of_two_iterations(recording, *iteration, stays), 2 * period),
+              stays.peak);
   }
 }
 
