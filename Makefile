@@ -76,7 +76,7 @@ bench: release
 ## gpu-bundle: programs, tests and libraries for a GPU machine in build/gpu-bundle, under 60 MiB
 .PHONY: gpu-bundle
 gpu-bundle: dependencies build/release/build.ninja
-	cmake --build --preset release --parallel $(JOBS) --target tidepool device_cuda_test nn_cuda_test bench_cuda
+	cmake --build --preset release --parallel $(JOBS) --target tidepool_gpu device_cuda_test nn_cuda_test bench_cuda
 	scripts/gpu_bundle.sh build/release build/gpu-bundle
 
 ## install: install the program under PREFIX (/usr/local)

@@ -154,8 +154,10 @@ void add_job_options(CLI::App& command, JobArguments& a) {
       ->capture_default_str();
   command.add_flag("--tf32", a.kernels.tf32,
                    "GPUs: convolutions and linear layers may round their inputs to TF32");
-  command.add_flag("--allow-nondeterministic", a.kernels.nondeterministic,
-                   "GPUs: also list algorithms that do not repeat their bits");
+  command.add_flag(
+      "--allow-nondeterministic", a.kernels.nondeterministic,
+      "GPUs: also measure and list algorithms that do not repeat their bits; no policy "
+      "picks one while the op has another");
 }
 
 void add_size_options(CLI::App& command, BudgetArguments& a) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Packs what a GPU machine needs to test and measure the CUDA device into one relocatable folder:
 # programs, tests, and the libraries they link, but not the C library, the driver, cuBLAS or cuDNN.
+# Its `tidepool` has the CUDA device only.
 #
 #   scripts/gpu_bundle.sh BUILD_FOLDER BUNDLE_FOLDER
 set -euo pipefail
@@ -15,7 +16,7 @@ fail() {
   exit 1
 }
 
-programs=(cli/tidepool tests/device_cuda_test tests/nn_cuda_test bench/bench_cuda)
+programs=(cli/tidepool_gpu tests/device_cuda_test tests/nn_cuda_test bench/bench_cuda)
 for program in "${programs[@]}"; do
   [[ -x $build/$program ]] || fail "$build/$program is missing: was the CUDA toolkit found?"
 done
@@ -25,6 +26,7 @@ mkdir -p "$bundle/bin" "$bundle/lib"
 for program in "${programs[@]}"; do
   strip -o "$bundle/bin/$(basename "$program")" "$build/$program"
 done
+mv "$bundle/bin/tidepool_gpu" "$bundle/bin/tidepool"
 
 # Every library any program links, by its name, but those of the C library: these belong to the
 # machine's own loader.
