@@ -5,6 +5,7 @@
 #include <set>
 
 #include "bound/fluid.h"
+#include "plan/plan_totals.h"
 #include "planners/registry.h"
 #include "subject.h"
 
@@ -39,22 +40,6 @@ struct Row {
   }
 };
 
-Bytes copied_out(const Plan& plan) {
-  Bytes sum = 0;
-  for (const Instruction& x : plan.steady.instructions) {
-    if (x.kind != InstructionKind::copy) continue;
-    if (plan.placements[static_cast<std::size_t>(x.to)].space == kHostSpace) sum += x.bytes;
-  }
-  return sum;
-}
-
-std::int64_t recomputed_ops(const Program& program, const Plan& plan) {
-  const auto& list = plan.steady.instructions;
-  return std::count_if(list.begin(), list.end(),
-                       [](const Instruction& x) { return x.kind == InstructionKind::op; }) -
-         static_cast<std::int64_t>(program.ops.size());
-}
-
 Row plan_one(const Profile& profile, const Budget& budget, const std::string& name,
              const PlannerOptions& options) {
   Row row;
@@ -70,8 +55,9 @@ Row plan_one(const Profile& profile, const Budget& budget, const std::string& na
   const Plan& plan = planned->lowered.plan;
   row.footprint = plan.device_bytes;
   row.time = planned->lowered.iteration_time;
-  row.swapped = copied_out(plan);
-  row.recomputed = recomputed_ops(profile.program, plan);
+  const PlanTotals totals = totals_of(profile.program, plan);
+  row.swapped = totals.swapped_out;
+  row.recomputed = totals.recomputed_ops;
   row.plan_time = planned->plan_time;
   return row;
 }

@@ -7,6 +7,7 @@
 
 #include "fit.h"
 #include "job.h"
+#include "plan/plan_totals.h"
 #include "planners/registry.h"
 #include "runtime/profiler.h"
 #include "sim/simulate.h"
@@ -82,36 +83,9 @@ struct Outcome {
   }
 };
 
-struct SwapTotals {
-  std::int64_t tensors = 0;
-  Bytes bytes = 0;  ///< copied out because of a swap, per iteration
-};
-
-SwapTotals swap_totals(const Program& program, const Strategy& strategy) {
-  const AccessIndex index(program);
-  SwapTotals totals;
-  TensorId last = kNone;
-  for (std::size_t g = 0; g < strategy.gaps.size(); ++g) {
-    const Gap& gap = index.gaps()[g];
-    if (strategy.gaps[g] != Decision::swap || gap.kind != GapKind::device) continue;
-    totals.bytes += program.tensors[static_cast<std::size_t>(gap.tensor)].bytes;
-    if (gap.tensor != last) ++totals.tensors;
-    last = gap.tensor;
-  }
-  return totals;
-}
-
-/// Runs of ops beyond one each, per iteration.
-std::int64_t recomputed_ops(const Program& program, const Plan& plan) {
-  const auto& list = plan.steady.instructions;
-  return std::count_if(list.begin(), list.end(),
-                       [](const Instruction& x) { return x.kind == InstructionKind::op; }) -
-         static_cast<std::int64_t>(program.ops.size());
-}
-
 void print_json(const Outcome& o) {
   const Lowered& lowered = o.planned.lowered;
-  const SwapTotals swaps = swap_totals(o.job.training().program, lowered.strategy);
+  const PlanTotals totals = totals_of(o.job.training().program, lowered.plan);
   Json out = {{"schema", 1},
               {"model", o.job.arguments().model},
               {"batch", o.job.arguments().batch},
@@ -128,9 +102,9 @@ void print_json(const Outcome& o) {
               {"overhead", o.overhead()},
               {"predicted_overhead", o.predicted_overhead()},
               {"prediction_error", o.prediction_error()},
-              {"swapped_tensors", swaps.tensors},
-              {"swap_bytes", swaps.bytes},
-              {"recomputed_ops", recomputed_ops(o.job.training().program, lowered.plan)},
+              {"swapped_tensors", totals.swapped_tensors},
+              {"swap_bytes", totals.swapped_out},
+              {"recomputed_ops", totals.recomputed_ops},
               {"plan_ms", to_ms(o.planned.plan_time)},
               {"check_ms", to_ms(o.planned.check_time)},
               {"streaming", lowered.streaming},
@@ -148,7 +122,7 @@ void print_json(const Outcome& o) {
 
 void print_text(const Outcome& o) {
   const Lowered& lowered = o.planned.lowered;
-  const SwapTotals swaps = swap_totals(o.job.training().program, lowered.strategy);
+  const PlanTotals totals = totals_of(o.job.training().program, lowered.plan);
   const auto percent = [](double x) { return fmt::format("{:.1f} %", 100 * x); };
   const Machine& m = o.machine;
   const bool emulated = o.job.kind().calibrate == nullptr;
@@ -166,9 +140,8 @@ void print_text(const Outcome& o) {
   fmt::print(
       "  plan       {}: {} tensors swapped, {} out and in an iteration, {} ops recomputed; made in "
       "{}, proved in {}\n",
-      o.planner, swaps.tensors, format_bytes(swaps.bytes),
-      recomputed_ops(o.job.training().program, lowered.plan), format_time(o.planned.plan_time),
-      format_time(o.planned.check_time));
+      o.planner, totals.swapped_tensors, format_bytes(totals.swapped_out), totals.recomputed_ops,
+      format_time(o.planned.plan_time), format_time(o.planned.check_time));
   for (const std::string& note : o.planned.notes) fmt::print("             {}\n", note);
   if (lowered.streaming) fmt::print("             streaming: only the running op's tensors stay\n");
   fmt::print("  memory     highest byte used {}, host {}\n", format_bytes(o.arena_peak),
