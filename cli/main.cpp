@@ -40,6 +40,7 @@ int parse_and_run(int argc, char** argv, cli::Context& context) {
   cli::add_plan(app, context);
   cli::add_check(app, context);
   cli::add_simulate(app, context);
+  cli::add_pack(app, context);
   cli::add_profile(app, context);
   cli::add_models(app, context);
   cli::add_machines(app, context);
