@@ -43,6 +43,7 @@ int parse_and_run(int argc, char** argv, cli::Context& context) {
   cli::add_bound(app, context);
   cli::add_check(app, context);
   cli::add_simulate(app, context);
+  cli::add_pack(app, context);
   cli::add_profile(app, context);
   cli::add_info(app, context);
   cli::add_allocators(app, context);

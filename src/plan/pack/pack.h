@@ -2,6 +2,7 @@
 // the footprint is small (offline dynamic storage allocation; SmartPool section III).
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -12,15 +13,25 @@
 
 namespace tidepool {
 
-/// Buffers and who must not overlap whom. The conflict graph is symmetric; for plain lifetimes it
-/// is an interval graph, for schedules over several streams "not ordered by happens-before".
+/// When a buffer lives: half-open, in any unit.
+struct Lifetime {
+  std::int64_t lower = 0;
+  std::int64_t upper = 0;  ///< above `lower`
+};
+
+/// Buffers and who must not overlap whom. Conflicts come in one of two forms. A symmetric graph
+/// serves everything: lifetimes that wrap around an iteration, schedules over several streams
+/// ("not ordered by happens-before"). Plain lifetimes conflict where they intersect; they need no
+/// graph, which would have 24 million entries for the largest network we have.
 struct PackProblem {
   std::vector<Bytes> sizes;
   std::vector<std::int32_t> starts;           ///< position of each buffer's begin, to break ties
   std::vector<Bytes> fixed;                   ///< where a buffer has to be, or -1; empty: none is
-  std::vector<std::int32_t> neighbour_start;  ///< CSR: size + 1 entries
+  std::vector<Lifetime> lifetimes;            ///< plain lifetimes; empty: the graph says it all
+  std::vector<std::int32_t> neighbour_start;  ///< CSR: size + 1 entries; not used with lifetimes
   std::vector<std::int32_t> neighbours;
 
+  /// Only without lifetimes.
   [[nodiscard]] std::span<const std::int32_t> conflicts(std::size_t buffer) const {
     return std::span(neighbours)
         .subspan(static_cast<std::size_t>(neighbour_start[buffer]),
@@ -38,13 +49,18 @@ using PackFunction = Packing (*)(const PackProblem&);
 struct Packer {
   std::string_view name;
   PackFunction pack;
+  std::string_view summary;  ///< half a line for people
 };
 
-/// All packers, the default first.
+/// All packers, the default first. Lowering runs each of them on every attempt, so all are fast: at
+/// most a second for 20,000 buffers. The search (search.h) is not among them.
 std::span<const Packer> packers();
 
 /// Two conflicting buffers that overlap because both are fixed, if there are any.
 std::optional<std::pair<std::int32_t, std::int32_t>> fixed_clash(const PackProblem& problem);
+
+/// Buffers by descending key, ties by descending size, then by start, then by index.
+std::vector<std::int32_t> order_by(const PackProblem& problem, std::span<const double> keys);
 
 /// Buffers from large to small, ties by start, then by index: the order of SmartPool.
 std::vector<std::int32_t> by_size_descending(const PackProblem& problem);
