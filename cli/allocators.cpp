@@ -14,9 +14,9 @@ namespace tidepool::cli {
 namespace {
 
 /// Lifetimes as buffers; those that share a moment conflict.
-PackProblem pack_problem(std::span<const Lifetime> lives, std::int32_t cycle) {
+PackProblem pack_problem(std::span<const CyclicLifetime> lives, std::int32_t cycle) {
   PackProblem problem;
-  for (const Lifetime& life : lives) {
+  for (const CyclicLifetime& life : lives) {
     problem.sizes.push_back(life.bytes);
     problem.starts.push_back(life.begin);
   }

@@ -10,6 +10,7 @@
 #include "plan/check.h"
 #include "plan/emit.h"
 #include "plan/order.h"
+#include "plan/pack/search.h"
 
 namespace tidepool {
 namespace {
@@ -208,13 +209,13 @@ Strategy Lowering::everything_away(std::vector<std::int32_t> algorithms) const {
 }
 
 std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget& budget,
-                                         const EvaluateOptions& options, Bytes& excess,
-                                         std::string& refused) {
+                                         const EvaluateOptions& timing, const LowerOptions& options,
+                                         Bytes& excess, std::string& refused) {
   excess = 0;
   Evaluation evaluation;
   {
     PassTimer timer(pass_times_, "expand and time");
-    evaluation = evaluator_.evaluate(strategy, options);
+    evaluation = evaluator_.evaluate(strategy, timing);
   }
   refused = evaluation.refused;
   if (!evaluation.feasible) return std::nullopt;
@@ -240,6 +241,15 @@ std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget&
   refused = fixed.outside(problem, budget.device, machine_.alignment);
   if (!refused.empty()) return std::nullopt;
   auto [device, packer] = best_packing(problem);
+  if (device.footprint > budget.device && options.packing_time > Nanos{0}) {
+    SearchOptions search;
+    search.time_limit = options.packing_time;
+    search.seed = options.seed;
+    search.target = budget.device;
+    SearchResult found = search_packing(problem, search);
+    device = std::move(found.packing);
+    packer = "search";
+  }
   if (device.footprint > budget.device || fixed_clash(problem)) {
     excess = std::max<Bytes>(device.footprint - budget.device, 0);
     problem = pack_problem(all, on_device, machine_.alignment, with_waits);
@@ -269,7 +279,7 @@ std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget&
   result.compute_time = evaluation.compute_time;
   result.iteration_time = evaluation.iteration_time;
   result.peak_load = evaluation.peak_load;
-  result.load_limit = options.load_limit;
+  result.load_limit = timing.load_limit;
   result.packer = packer;
   result.added_waits = added_waits;
   if (added_waits > 0) {
@@ -293,7 +303,7 @@ Result<Lowered> Lowering::lower(const Strategy& strategy, const Budget& budget,
   for (int i = 0; i < options.attempts && limit > 0; ++i) {
     Bytes excess = 0;
     std::optional<Lowered> next =
-        attempt(strategy, budget, {limit, options.prefetch}, excess, refused);
+        attempt(strategy, budget, {limit, options.prefetch}, options, excess, refused);
     if (!refused.empty()) return fail(ErrorCode::bad_input, refused);
     if (next && (!best || next->iteration_time < best->iteration_time)) best = std::move(next);
     if (excess == 0) break;  // packed without added waits, or the load itself does not fit
@@ -302,7 +312,7 @@ Result<Lowered> Lowering::lower(const Strategy& strategy, const Budget& budget,
   if (!best && options.allow_streaming) {
     Bytes excess = 0;
     const Strategy streaming = everything_away(least_workspace_algorithms(program_));
-    best = attempt(streaming, budget, {budget.device, false}, excess, refused);
+    best = attempt(streaming, budget, {budget.device, false}, {}, excess, refused);
     if (!refused.empty()) return fail(ErrorCode::bad_input, refused);
     if (best) best->streaming = true;
   }

@@ -22,6 +22,10 @@ struct LowerOptions {
   bool prefetch = true;
   /// The limit on the memory load to begin with; 0: the budget.
   Bytes load_limit = 0;
+  /// How long to search for addresses that need no added waits where the greedy packers find none;
+  /// the result then depends on the machine's speed.
+  Nanos packing_time{0};
+  std::uint64_t seed = 1;  ///< of that search
   /// Tries with a tighter load limit before giving up on a packing without waits.
   int attempts = 6;
 };
@@ -68,8 +72,8 @@ class Lowering {
  private:
   /// `refused`: why the strategy cannot be expanded, when that is why nothing is returned.
   std::optional<Lowered> attempt(const Strategy& strategy, const Budget& budget,
-                                 const EvaluateOptions& options, Bytes& excess,
-                                 std::string& refused);
+                                 const EvaluateOptions& timing, const LowerOptions& options,
+                                 Bytes& excess, std::string& refused);
 
   const Program& program_;
   Machine machine_;

@@ -274,7 +274,9 @@ class Tide : public Planner {
       if (search.time() >= output.lowered->iteration_time) break;
       seeds.push_back(search.best());
       state.assign(search.best());
-      const Bytes excess = place(lowering, state.strategy(), budget, limit, *output.lowered);
+      const Bytes excess = place(lowering, state.strategy(), budget, limit,
+                                 std::min<Nanos>(deadline - Clock::now(), options.time_limit) / 10,
+                                 options.seed, *output.lowered);
       if (output.lowered->load_limit == limit) {
         origin = fmt::format("the search under a load of {}", format_bytes(limit));
       }
@@ -298,15 +300,18 @@ class Tide : public Planner {
   /// Lowers what was found under `limit`; replaces `best` by what is faster. Returns by how much
   /// its addresses exceed the budget when nothing has to wait for them.
   static Bytes place(Lowering& lowering, const Strategy& strategy, const Budget& budget,
-                     Bytes limit, Lowered& best) {
+                     Bytes limit, Nanos packing_time, std::uint64_t seed, Lowered& best) {
     LowerOptions placing;
     placing.allow_streaming = false;
     placing.attempts = 1;
     placing.load_limit = limit;
+    placing.packing_time = packing_time;
+    placing.seed = seed;
     auto lowered = lowering.lower(strategy, budget, placing);
     const bool waits = !lowered || lowered->added_waits > 0;
     if (lowered && lowered->iteration_time < best.iteration_time) best = std::move(*lowered);
     if (!waits) return 0;
+    placing.packing_time = Nanos{0};
     constexpr Bytes kUnlimited = std::numeric_limits<Bytes>::max() / 4;
     const auto unbounded = lowering.lower(strategy, {kUnlimited, budget.host}, placing);
     return unbounded ? std::max<Bytes>(unbounded->plan.device_bytes - budget.device, 0) : 0;

@@ -115,7 +115,7 @@ Stays find_stays(const Recording& recording, const Iteration& iteration) {
 namespace {
 
 /// `iterations`: 1 or 2, see the header.
-std::vector<Lifetime> lifetimes(const Recording& recording, const Iteration& iteration,
+std::vector<CyclicLifetime> lifetimes(const Recording& recording, const Iteration& iteration,
                                 const Stays& stays, std::int32_t iterations) {
   const auto period = static_cast<std::int32_t>(iteration.period);
   const std::int32_t cycle = iterations * period;
@@ -123,7 +123,7 @@ std::vector<Lifetime> lifetimes(const Recording& recording, const Iteration& ite
   for (const Stay& stay : stays.all) {
     if (stay.rest != kNone) is_rest[static_cast<std::size_t>(stay.rest)] = 1;
   }
-  std::vector<Lifetime> lives;
+  std::vector<CyclicLifetime> lives;
   const auto add = [&](Bytes bytes, std::int32_t begin, std::int32_t end) {
     if (begin < end) lives.push_back({bytes, begin, end});
   };
@@ -158,17 +158,17 @@ std::vector<Lifetime> lifetimes(const Recording& recording, const Iteration& ite
 
 }  // namespace
 
-std::vector<Lifetime> cyclic_lifetimes(const Recording& recording, const Iteration& iteration,
+std::vector<CyclicLifetime> cyclic_lifetimes(const Recording& recording, const Iteration& iteration,
                                        const Stays& stays) {
   return lifetimes(recording, iteration, stays, 1);
 }
 
-std::vector<Lifetime> lifetimes_of_two_iterations(const Recording& recording,
+std::vector<CyclicLifetime> lifetimes_of_two_iterations(const Recording& recording,
                                                   const Iteration& iteration, const Stays& stays) {
   return lifetimes(recording, iteration, stays, 2);
 }
 
-bool overlap(const Lifetime& a, const Lifetime& b, std::int32_t cycle) {
+bool overlap(const CyclicLifetime& a, const CyclicLifetime& b, std::int32_t cycle) {
   for (std::int32_t shift = -1; shift <= 1; ++shift) {
     if (a.begin < b.end + shift * cycle && b.begin + shift * cycle < a.end) return true;
   }

@@ -38,7 +38,7 @@ Stays find_stays(const Recording& recording, const Iteration& iteration);
 
 /// Bytes and when they are taken, in a cycle of whole iterations: events [begin, end); beyond the
 /// cycle's last event they are those of the next cycle.
-struct Lifetime {
+struct CyclicLifetime {
   Bytes bytes = 0;
   std::int32_t begin = 0;
   std::int32_t end = 0;  ///< end - begin is at most the cycle; equal: always taken
@@ -48,15 +48,15 @@ struct Lifetime {
 /// there when its successor is allocated has to move when it is alone again: it is one lifetime
 /// that is always there, and another one for the time in which there are two (the same as in
 /// trace_program.h, Note [Trace boundary]). SmartPool's published ratio counts like this.
-std::vector<Lifetime> cyclic_lifetimes(const Recording& recording, const Iteration& iteration,
+std::vector<CyclicLifetime> cyclic_lifetimes(const Recording& recording, const Iteration& iteration,
                                        const Stays& stays);
 
 /// The same in a cycle of two iterations: such blocks alternate between two addresses, nothing
 /// moves.
-std::vector<Lifetime> lifetimes_of_two_iterations(const Recording& recording,
+std::vector<CyclicLifetime> lifetimes_of_two_iterations(const Recording& recording,
                                                   const Iteration& iteration, const Stays& stays);
 
 /// Whether two lifetimes of a cycle of `cycle` events share a moment.
-bool overlap(const Lifetime& a, const Lifetime& b, std::int32_t cycle);
+bool overlap(const CyclicLifetime& a, const CyclicLifetime& b, std::int32_t cycle);
 
 }  // namespace tidepool

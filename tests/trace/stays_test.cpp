@@ -63,9 +63,9 @@ TEST(Stays, LifetimesOfTwoGenerations) {
   const auto lives =
       cyclic_lifetimes(t.b.recording(), *iteration, find_stays(t.b.recording(), *iteration));
   const auto is = [](Bytes bytes, int begin, int end) {
-    return ::testing::AllOf(::testing::Field(&Lifetime::bytes, bytes),
-                            ::testing::Field(&Lifetime::begin, begin),
-                            ::testing::Field(&Lifetime::end, end));
+    return ::testing::AllOf(::testing::Field(&CyclicLifetime::bytes, bytes),
+                            ::testing::Field(&CyclicLifetime::begin, begin),
+                            ::testing::Field(&CyclicLifetime::end, end));
   };
   EXPECT_THAT(lives, ::testing::UnorderedElementsAre(is(57, 0, 9), is(1000, 0, 9), is(3, 0, 8),
                                                      is(20, 0, 9), is(20, 2, 5)));
@@ -78,7 +78,7 @@ TEST(Stays, InTwoIterationsNothingMoves) {
   const auto lives = lifetimes_of_two_iterations(t.b.recording(), *iteration,
                                                  find_stays(t.b.recording(), *iteration));
   std::vector<std::pair<int, int>> generations;
-  for (const Lifetime& life : lives) {
+  for (const CyclicLifetime& life : lives) {
     if (life.bytes == 20) generations.emplace_back(life.begin, life.end);
   }
   EXPECT_THAT(generations, ::testing::ElementsAre(std::pair(2, 14), std::pair(11, 23)));
@@ -86,7 +86,7 @@ TEST(Stays, InTwoIterationsNothingMoves) {
 }
 
 TEST(Stays, OverlapIsCyclic) {
-  const Lifetime wraps{1, 8, 12};
+  const CyclicLifetime wraps{1, 8, 12};
   EXPECT_TRUE(overlap(wraps, {1, 0, 1}, 10));
   EXPECT_TRUE(overlap({1, 1, 2}, wraps, 10));
   EXPECT_FALSE(overlap(wraps, {1, 2, 8}, 10));
@@ -105,9 +105,9 @@ TEST(Stays, LifetimesAddUpToTheLoadOfRandomTrainings) {
     ASSERT_TRUE(iteration);
     const Stays stays = find_stays(recording, *iteration);
     const auto period = static_cast<std::int32_t>(iteration->period);
-    const auto peak = [](const std::vector<Lifetime>& lives, std::int32_t cycle) {
+    const auto peak = [](const std::vector<CyclicLifetime>& lives, std::int32_t cycle) {
       std::vector<Bytes> load(static_cast<std::size_t>(cycle), 0);
-      for (const Lifetime& life : lives) {
+      for (const CyclicLifetime& life : lives) {
         EXPECT_LE(life.end - life.begin, cycle);
         for (std::int32_t i = life.begin; i < life.end; ++i) {
           load[static_cast<std::size_t>(i % cycle)] += life.bytes;

@@ -47,9 +47,10 @@ class PackSearch {
   SearchResult run() {
     greedy();
     result_.lower_bound = clique_bound(problem_);
+    if (options_.target > 0 && result_.lower_bound > options_.target) return std::move(result_);
     for (const Bytes size : problem_.sizes) granule_ = std::gcd(granule_, size);
     std::int64_t nodes = kFirstNodesPerBuffer * static_cast<std::int64_t>(problem_.sizes.size());
-    for (int round = 0; round < options_.rounds && !optimal() && !out_of_time(); ++round) {
+    for (int round = 0; round < options_.rounds && !good_enough() && !out_of_time(); ++round) {
       squeaks(round);
       exact(nodes);
       ejections(round);
@@ -62,6 +63,9 @@ class PackSearch {
 
  private:
   [[nodiscard]] bool optimal() const { return result_.packing.footprint == result_.lower_bound; }
+  [[nodiscard]] bool good_enough() const {
+    return optimal() || result_.packing.footprint <= options_.target;
+  }
 
   bool out_of_time() {
     const Nanos elapsed = Clock::now() - start_;
@@ -105,18 +109,18 @@ class PackSearch {
     }
     // Four starts from each; the exact search, where it applies, is the better use of time.
     for (std::uint64_t i = 0; i < (exact_applies() ? 2 : 8); ++i) {
-      if (optimal() || out_of_time()) return;
+      if (good_enough() || out_of_time()) return;
       squeak_from(i % 2 == 0 ? by_load_ : by_size_,
                   hash_combine(options_.seed + i, static_cast<std::uint64_t>(round)));
     }
   }
 
   void ejections(int round) {
-    if (optimal() || out_of_time()) return;
+    if (good_enough() || out_of_time()) return;
     if (!ejection_) ejection_ = std::make_unique<EjectionSearch>(problem_);
     const std::int64_t steps = std::int64_t{1000} << std::min(2 * round, 24);
     Bytes step = result_.packing.footprint - result_.lower_bound;
-    for (std::uint64_t i = 0; step >= granule_ && !optimal() && !out_of_time(); ++i) {
+    for (std::uint64_t i = 0; step >= granule_ && !good_enough() && !out_of_time(); ++i) {
       const Bytes target = std::max(result_.lower_bound, result_.packing.footprint - step);
       const std::uint64_t seed =
           hash_combine(options_.seed + i, static_cast<std::uint64_t>(round) + 1);
@@ -142,7 +146,7 @@ class PackSearch {
     if (!exact_) exact_ = std::make_unique<BranchAndBound>(problem_);
     Bytes failed = result_.lower_bound - granule_;
     Bytes capacity = result_.lower_bound;
-    while (!optimal() && !out_of_time() && capacity < result_.packing.footprint) {
+    while (!good_enough() && !out_of_time() && capacity < result_.packing.footprint) {
       const bool at_bound = capacity == result_.lower_bound;
       if (!exact_at(capacity, at_bound ? nodes : nodes / 4)) failed = capacity;
       const Bytes steps = (result_.packing.footprint - failed) / granule_;

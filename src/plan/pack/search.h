@@ -15,6 +15,8 @@ namespace tidepool {
 struct SearchOptions {
   Nanos time_limit = from_seconds(10);
   std::uint64_t seed = 0;
+  /// A packing of at most this footprint is good enough; 0: only the best is.
+  Bytes target = 0;
   /// Rounds of the portfolio; each works up to four times as long as the one before. For a result
   /// that does not depend on the machine's speed set this and no time limit.
   int rounds = std::numeric_limits<int>::max();
