@@ -44,13 +44,16 @@ Result<Bounds> bounds_of(const Program& program, const Machine& machine,
     b.compute += program.ops[i].algorithms[static_cast<std::size_t>(algorithms[i])].time;
   }
   const FluidProblem problem{program, index, machine, algorithms};
-  b.overhead = fluid_bound(problem, budget);
+  const FluidOptions options{Nanos::max(), interrupted};
+  b.overhead = fluid_bound(problem, budget, options);
+  if (b.overhead.stopped) return fail(ErrorCode::interrupted, "interrupted while solving");
   if (!b.overhead.feasible) {
     return fail(ErrorCode::infeasible,
                 fmt::format("no swap schedule with these algorithms fits {} B ({})", budget,
                             format_bytes(budget)));
   }
-  b.least_load = fluid_least_load(problem);
+  b.least_load = fluid_least_load(problem, options);
+  if (b.least_load.stopped) return fail(ErrorCode::interrupted, "interrupted while solving");
   b.took = std::chrono::duration_cast<Nanos>(std::chrono::steady_clock::now() - start);
   return b;
 }
@@ -107,12 +110,15 @@ Result<int> bound(const BoundArguments& a, bool json) {
   const auto subject = subject_of(a.subject, a.budget);
   if (!subject) return fail(subject.error());
   const Profile& profile = subject->profile;
-  const auto budget = resolve_budget(a.budget, profile.program, profile.machine.alignment);
+  const auto budget = budget_of(a.budget, *subject);
   if (!budget) return fail(budget.error());
   const auto algorithms =
       choose_algorithms(profile.program, planner_options(a.subject.job, a.budget).algorithms);
-  const auto bounds = bounds_of(profile.program, profile.machine, algorithms, budget->device);
-  if (!bounds) return fail(bounds.error());
+  auto bounds = bounds_of(profile.program, profile.machine, algorithms, budget->device);
+  if (!bounds) return fail(with_resident(bounds.error(), subject->resident));
+  for (Bytes* bytes : {&bounds->budget, &bounds->peak, &bounds->least_load.bytes}) {
+    *bytes += subject->resident;
+  }
   print_bounds(profile.program.name, profile.machine.name, *bounds, json);
   return kOk;
 }

@@ -22,7 +22,8 @@ struct CompareArguments {
 struct Row {
   std::string planner;
   Bytes budget = 0;
-  std::string error;  ///< why there is no plan; empty when there is one
+  std::string error;   ///< why there is no plan; empty when there is one
+  Bytes resident = 0;  ///< of a trace, beside budget and footprint
   Bytes footprint = 0;
   Nanos time{};
   Nanos compute{};  ///< without anything swapped or recomputed
@@ -76,12 +77,13 @@ Row plan_one(const Profile& profile, const Budget& budget, const std::string& na
 }
 
 Json to_json(const Row& r) {
-  Json json = {{"planner", r.planner}, {"budget_bytes", r.budget}, {"feasible", r.feasible()}};
+  Json json = {
+      {"planner", r.planner}, {"budget_bytes", r.budget + r.resident}, {"feasible", r.feasible()}};
   if (!r.feasible()) {
     json["error"] = r.error;
     return json;
   }
-  json["footprint_bytes"] = r.footprint;
+  json["footprint_bytes"] = r.footprint + r.resident;
   json["time_ms"] = to_ms(r.time);
   json["overhead"] = r.overhead();
   json["gap"] = r.gap ? Json(*r.gap) : Json(nullptr);
@@ -99,23 +101,25 @@ void print_header() {
 
 void print_row(const Row& r) {
   if (!r.feasible()) {
-    fmt::print("  {:>11}  {:10} no plan: {}\n", format_bytes(r.budget), r.planner, r.error);
+    fmt::print("  {:>11}  {:10} no plan: {}\n", format_bytes(r.budget + r.resident), r.planner,
+               r.error);
   } else {
     fmt::print("  {:>11}  {:10} {:>11} {:>12} {:>8.2f} % {:>9} {:>11} {:>10}{}\n",
-               format_bytes(r.budget), r.planner, format_bytes(r.footprint), format_time(r.time),
-               100 * r.overhead(), r.gap ? fmt::format("{:.2f} %", 100 * *r.gap) : "-",
-               format_bytes(r.swapped), format_time(r.plan_time),
+               format_bytes(r.budget + r.resident), r.planner,
+               format_bytes(r.footprint + r.resident), format_time(r.time), 100 * r.overhead(),
+               r.gap ? fmt::format("{:.2f} %", 100 * *r.gap) : "-", format_bytes(r.swapped),
+               format_time(r.plan_time),
                r.from_smaller_budget ? "  (plan of a smaller budget)" : "");
   }
   std::fflush(stdout);
 }
 
-Result<std::vector<Budget>> budgets_of(const CompareArguments& a, const Profile& profile) {
+Result<std::vector<Budget>> budgets_of(const CompareArguments& a, const Subject& subject) {
   std::vector<Budget> budgets;
   for (const std::string& text : a.budgets) {
     BudgetArguments one = a.budget;
     one.device = text;
-    const auto budget = resolve_budget(one, profile.program, profile.machine.alignment);
+    const auto budget = budget_of(one, subject);
     if (!budget) return fail(budget.error());
     budgets.push_back(*budget);
   }
@@ -135,7 +139,7 @@ Result<int> compare(CompareArguments a, bool json) {
   const auto subject = subject_of(a.subject, a.budget);
   if (!subject) return fail(subject.error());
   const Profile& profile = subject->profile;
-  const auto budgets = budgets_of(a, profile);
+  const auto budgets = budgets_of(a, *subject);
   if (!budgets) return fail(budgets.error());
   PlannerOptions options = planner_options(a.subject.job, a.budget);
   const auto algorithms = choose_algorithms(profile.program, options.algorithms);
@@ -145,7 +149,8 @@ Result<int> compare(CompareArguments a, bool json) {
   if (!json) {
     fmt::print("{} on {}, unlimited peak {}, {} an iteration\n", profile.program.name,
                profile.machine.name,
-               format_bytes(unlimited_peak(profile.program, profile.machine.alignment)),
+               format_bytes(unlimited_peak(profile.program, profile.machine.alignment) +
+                            subject->resident),
                format_time(compute));
     print_header();
   }
@@ -153,8 +158,8 @@ Result<int> compare(CompareArguments a, bool json) {
   std::vector<Row> rows;
   const auto total = static_cast<double>(budgets->size() * a.planners.size());
   for (const Budget& budget : *budgets) {
-    const FluidBound bound =
-        fluid_bound({profile.program, index, profile.machine, algorithms}, budget.device);
+    const FluidBound bound = fluid_bound({profile.program, index, profile.machine, algorithms},
+                                         budget.device, {options.time_limit, options.cancelled});
     for (const std::string& name : a.planners) {
       if (interrupted()) {
         return fail(ErrorCode::interrupted, fmt::format("interrupted after {} of {} plans",
@@ -164,6 +169,7 @@ Result<int> compare(CompareArguments a, bool json) {
                       fmt::format("{} in {}", name, format_bytes(budget.device)));
       Row row = plan_one(profile, budget, name, options);
       row.compute = compute;
+      row.resident = subject->resident;
       // A plan for less memory is a plan for more: a sweep is never slower with more.
       for (const Row& before : rows) {
         if (before.planner != name || !before.feasible()) continue;
@@ -211,7 +217,8 @@ void add_compare(CLI::App& app, Context& context) {
   add_time_limit_option(*command, arguments->budget);
   command->add_flag("--json", context.json, "one JSON object on stdout");
   command->footer(R"(
-overhead is over the time without a budget; gap is how far above the fluid lower bound the plan may be.
+overhead is over the time without a budget; gap is how far above the fluid lower bound the plan may
+be, - where no bound is known: the plan recomputes, or the time limit was up before.
 
 Examples:
   tidepool compare vgg16 --machine gtx1080ti --budget 50%

@@ -52,6 +52,8 @@ void add_bound(CLI::App& app, Context& context);
 void add_check(CLI::App& app, Context& context);
 void add_simulate(CLI::App& app, Context& context);
 void add_profile(CLI::App& app, Context& context);
+void add_info(CLI::App& app, Context& context);
+void add_allocators(CLI::App& app, Context& context);
 void add_models(CLI::App& app, Context& context);
 void add_machines(CLI::App& app, Context& context);
 void add_planners(CLI::App& app, Context& context);

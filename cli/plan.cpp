@@ -63,7 +63,8 @@ Result<int> plan(const PlanArguments& a, bool json) {
   auto subject = subject_of(a.subject, a.budget);
   if (!subject) return fail(subject.error());
   const Profile& profile = subject->profile;
-  const auto budget = resolve_budget(a.budget, profile.program, profile.machine.alignment);
+  const Bytes resident = subject->resident;
+  const auto budget = budget_of(a.budget, *subject);
   if (!budget) return fail(budget.error());
 
   PlanRequest request{profile, *budget, a.budget.planner, {}};
@@ -71,7 +72,7 @@ Result<int> plan(const PlanArguments& a, bool json) {
   request.options = planner_options(a.subject.job, a.budget);
   request.options.progress = &progress;
   const auto obtained = obtain_plan(**planner, request, a.subject.profiling.cache);
-  if (!obtained) return fail(obtained.error());
+  if (!obtained) return fail(with_resident(obtained.error(), resident));
   const Planned& planned = obtained->planned;
   const Lowered& lowered = planned.lowered;
   const bool from_cache = obtained->from == "cache";
@@ -88,7 +89,8 @@ Result<int> plan(const PlanArguments& a, bool json) {
       static_cast<double>(lowered.iteration_time.count()) /
           static_cast<double>(std::max<Nanos::rep>(1, lowered.compute_time.count())) -
       1;
-  const Bytes peak = unlimited_peak(file.program, file.machine.alignment);
+  const Bytes peak = unlimited_peak(file.program, file.machine.alignment) + resident;
+  const Bytes footprint = lowered.plan.device_bytes + resident;
   if (json) {
     Json passes = Json::object();
     for (const PassTime& p : lowered.pass_times) passes[p.pass] = to_ms(p.time);
@@ -96,11 +98,12 @@ Result<int> plan(const PlanArguments& a, bool json) {
                 {"program", file.program.name},
                 {"machine", file.machine.name},
                 {"planner", a.budget.planner},
-                {"budget_bytes", budget->device},
+                {"budget_bytes", budget->device + resident},
                 {"unlimited_peak_bytes", peak},
-                {"footprint_bytes", lowered.plan.device_bytes},
+                {"resident_bytes", resident},
+                {"footprint_bytes", footprint},
                 {"host_bytes", lowered.plan.host_bytes},
-                {"peak_load_bytes", lowered.peak_load},
+                {"peak_load_bytes", lowered.peak_load + resident},
                 {"predicted_ms", to_ms(lowered.iteration_time)},
                 {"compute_ms", to_ms(lowered.compute_time)},
                 {"predicted_overhead", overhead},
@@ -119,13 +122,19 @@ Result<int> plan(const PlanArguments& a, bool json) {
     return kOk;
   }
   fmt::print("{} on {}: {} in {} (unlimited peak {})\n", file.program.name, file.machine.name,
-             a.budget.planner, format_bytes(budget->device), format_bytes(peak));
-  fmt::print("  footprint  {}, host {}, packed by {}\n", format_bytes(lowered.plan.device_bytes),
+             a.budget.planner, format_bytes(budget->device + resident), format_bytes(peak));
+  fmt::print("  footprint  {}, host {}, packed by {}\n", format_bytes(footprint),
              format_bytes(lowered.plan.host_bytes), lowered.packer);
   fmt::print("  time       {} ms an iteration, {} ms of compute: overhead {:.1f} %\n",
              ms(lowered.iteration_time), ms(lowered.compute_time), 100 * overhead);
   fmt::print("  {:9}  {}, proved in {}\n", from_cache ? "cached" : "made in",
              format_time(planned.plan_time), format_time(planned.check_time));
+  if (resident > 0) {
+    fmt::print(
+        "  resident   {} of the trace, in all of these; the saved plan and the notes are for the "
+        "rest\n",
+        format_bytes(resident));
+  }
   for (const std::string& note : planned.notes) fmt::print("  note       {}\n", note);
   if (lowered.streaming) fmt::print("  note       streaming: only the running op's tensors stay\n");
   if (a.explain) print_decisions(file);
@@ -147,6 +156,7 @@ void add_plan(CLI::App& app, Context& context) {
 Examples:
   tidepool plan vgg16 --budget 60% --machine gtx1080ti --explain
   tidepool plan --profile vgg16.profile.json --budget 400MiB -o plan.json
+  tidepool plan --trace vgg16.trace.json --budget 400MiB --explain
   tidepool plan vgg11 --budget 60% --reprofile --replan)");
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {

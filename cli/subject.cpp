@@ -1,6 +1,11 @@
 #include "subject.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "nn/models/model.h"
+#include "trace/trace_program.h"
 
 namespace tidepool::cli {
 namespace {
@@ -22,7 +27,7 @@ Result<Subject> from_profile(const SubjectArguments& a) {
       return fail(std::move(error));
     }
   }
-  return Subject{std::move(*profile), ProfileSource{"file", {}}};
+  return Subject{std::move(*profile), ProfileSource{"file", {}}, 0};
 }
 
 /// A preset: layouts without padding, no workspaces, times from the compute model.
@@ -39,7 +44,28 @@ Result<Subject> on_preset(const SubjectArguments& a) {
   auto training = nn::build_training_program(*graph, options, nn::reference_kernels());
   if (!training) return fail(training.error());
   apply_cost_model(*machine, training->program);
-  return Subject{{"preset " + machine->name, std::move(training->program), *machine}, {}};
+  return Subject{{"preset " + machine->name, std::move(training->program), *machine}, {}, 0};
+}
+
+/// A recorded iteration, with its own times, on the links of a preset.
+Result<Subject> from_trace(const SubjectArguments& a) {
+  constexpr const char* kPublishedMachine = "gtx1080ti";  // that of the SmartPool/AutoSwap paper
+  auto machine = find_machine(a.machine.empty() ? kPublishedMachine : a.machine);
+  if (!machine) return fail(machine.error());
+  const auto recording = load_trace(a.trace);
+  if (!recording) return fail(recording.error());
+  if (!recording->has_times) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("{}: the trace has no times; a plan needs them", a.trace.file));
+  }
+  auto workload = trace_program(*recording);
+  if (!workload) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("{}: {}", a.trace.file, workload.error().message));
+  }
+  return Subject{{"trace " + recording->name, std::move(workload->program), *machine},
+                 {},
+                 align_up(workload->resident, machine->alignment)};
 }
 
 Result<Subject> measured(const SubjectArguments& a, const BudgetArguments& budget_arguments) {
@@ -55,7 +81,7 @@ Result<Subject> measured(const SubjectArguments& a, const BudgetArguments& budge
   const auto source =
       obtain_profile(*job, *machine, {kProfileIterations, all, *budget}, a.profiling, progress);
   if (!source) return fail(source.error());
-  return Subject{{job->fingerprint(), std::move(job->program()), *machine}, *source};
+  return Subject{{job->fingerprint(), std::move(job->program()), *machine}, *source, 0};
 }
 
 }  // namespace
@@ -71,6 +97,11 @@ void add_subject_options(CLI::App& command, SubjectArguments& a) {
       .add_flag("--foreign", a.foreign,
                 "with --profile: also from another device's profile, for running there")
       ->needs("--profile");
+  command.add_option("--trace", a.trace.file,
+                     "plan for the iteration of a recorded trace (see `tidepool info`); its own "
+                     "times, the links of --machine (gtx1080ti)");
+  add_resident_option(command, a.trace);
+  command.get_option("--resident")->needs("--trace");
   add_cache_options(command, a.profiling.cache, true);
 }
 
@@ -78,12 +109,38 @@ Result<Subject> subject_of(const SubjectArguments& a, const BudgetArguments& bud
   if (!a.machine.empty() && !a.profiling.file.empty()) {
     return fail(ErrorCode::usage, "--machine and --profile exclude each other");
   }
-  if (a.profiling.file.empty() && a.job.model.empty()) {
-    return fail(ErrorCode::usage, "give a model or --profile (see --help)");
+  if (!a.trace.file.empty() && (!a.profiling.file.empty() || !a.job.model.empty())) {
+    return fail(ErrorCode::usage, "--trace excludes a model and --profile");
   }
+  if (a.profiling.file.empty() && a.job.model.empty() && a.trace.file.empty()) {
+    return fail(ErrorCode::usage, "give a model, --profile or --trace (see --help)");
+  }
+  if (!a.trace.file.empty()) return from_trace(a);
   if (!a.profiling.file.empty()) return from_profile(a);
   if (!a.machine.empty()) return on_preset(a);
   return measured(a, budget);
+}
+
+Error with_resident(Error error, Bytes resident) {
+  if (resident == 0 || error.code != ErrorCode::infeasible) return error;
+  error.message += fmt::format("; the resident bytes of the trace, {} B ({}), come on top",
+                               resident, format_bytes(resident));
+  if (error.smallest_feasible) *error.smallest_feasible += resident;
+  return error;
+}
+
+Result<Budget> budget_of(BudgetArguments arguments, const Subject& subject) {
+  const Profile& profile = subject.profile;
+  if (subject.resident > 0) {
+    const auto size = parse_size_or_percent(arguments.device);
+    if (!size) return fail(size.error());
+    const Bytes peak = unlimited_peak(profile.program, profile.machine.alignment);
+    const Bytes total = size->resolve(peak + subject.resident);
+    arguments.device = fmt::format("{}", std::max<Bytes>(0, total - subject.resident));
+  }
+  auto budget = resolve_budget(arguments, profile.program, profile.machine.alignment);
+  if (!budget) return fail(with_resident(budget.error(), subject.resident));
+  return budget;
 }
 
 }  // namespace tidepool::cli

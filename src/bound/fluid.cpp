@@ -3,6 +3,7 @@
 #include <coin/Clp_C_Interface.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -49,7 +50,7 @@ class LinearProgram {
     std::vector<double> values;
     double objective = 0;
   };
-  [[nodiscard]] std::optional<Solution> solve(Nanos time_limit, bool& timed_out) const {
+  [[nodiscard]] std::optional<Solution> solve(const FluidOptions& options, bool& stopped) const {
     const std::unique_ptr<Clp_Simplex, void (*)(Clp_Simplex*)> model(Clp_newModel(),
                                                                      Clp_deleteModel);
     Clp_setLogLevel(model.get(), 0);
@@ -63,11 +64,21 @@ class LinearProgram {
     }
     Clp_addRows(model.get(), rows, row_lower_.data(), row_upper_.data(), row_start_.data(),
                 row_columns_.data(), row_factors_.data());
-    if (time_limit != kNoTimeLimit) Clp_setMaximumSeconds(model.get(), to_seconds(time_limit));
-    Clp_initialDualSolve(model.get());
+    // In slices, each going on from the basis of the one before, so that it can be stopped.
+    using Clock = std::chrono::steady_clock;
+    const auto start = Clock::now();
+    constexpr double kSlice = 0.5;  // seconds
     constexpr int kOptimal = 0;
     constexpr int kStopped = 3;
-    timed_out = Clp_status(model.get()) == kStopped;
+    bool first = true;
+    do {
+      stopped =
+          Clock::now() - start >= options.time_limit || (options.cancelled && options.cancelled());
+      if (stopped) return std::nullopt;
+      Clp_setMaximumSeconds(model.get(), kSlice);
+      first ? Clp_initialDualSolve(model.get()) : Clp_dual(model.get(), 0);
+      first = false;
+    } while (Clp_status(model.get()) == kStopped);
     if (Clp_status(model.get()) != kOptimal) return std::nullopt;
     const double* values = Clp_primalColumnSolution(model.get());
     return Solution{{values, values + columns}, Clp_objectiveValue(model.get())};
@@ -101,8 +112,8 @@ class Relaxation {
     add_ops(!limit);
   }
 
-  std::optional<LinearProgram::Solution> solve(Nanos time_limit, bool& timed_out) const {
-    return lp_.solve(time_limit, timed_out);
+  std::optional<LinearProgram::Solution> solve(const FluidOptions& options, bool& stopped) const {
+    return lp_.solve(options, stopped);
   }
 
   [[nodiscard]] std::vector<double> shares(const LinearProgram::Solution& solution) const {
@@ -267,10 +278,10 @@ class Relaxation {
 
 }  // namespace
 
-FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, Nanos time_limit) {
+FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, const FluidOptions& options) {
   const Relaxation relaxation(problem, limit);
   FluidBound bound;
-  const auto solution = relaxation.solve(time_limit, bound.timed_out);
+  const auto solution = relaxation.solve(options, bound.stopped);
   if (!solution) return bound;
   bound.feasible = true;
   // The solver's tolerance is 1e-7 of a millisecond a row; a microsecond is far above it.
@@ -281,11 +292,10 @@ FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, Nanos time_limi
   return bound;
 }
 
-FluidLoad fluid_least_load(const FluidProblem& problem) {
+FluidLoad fluid_least_load(const FluidProblem& problem, const FluidOptions& options) {
   const Relaxation relaxation(problem, std::nullopt);
   FluidLoad load;
-  bool timed_out = false;
-  if (const auto solution = relaxation.solve(kNoTimeLimit, timed_out)) {
+  if (const auto solution = relaxation.solve(options, load.stopped)) {
     load.bytes = static_cast<Bytes>(std::floor(solution->objective / kBytes));
     load.share = relaxation.shares(*solution);
   }

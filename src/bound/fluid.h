@@ -12,6 +12,7 @@
 // covered.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -29,21 +30,25 @@ struct FluidProblem {
 
 struct FluidBound {
   bool feasible = false;      ///< false: no schedule keeps the load within the limit
-  bool timed_out = false;     ///< nothing is known
+  bool stopped = false;       ///< time was up, or cancelled: nothing is known
   Nanos overhead{};           ///< least sum of stalls, rounded down
   std::vector<double> share;  ///< per gap: the part that is away in an optimum, 0 to 1
 };
 
-inline constexpr Nanos kNoTimeLimit = Nanos::max();
+struct FluidOptions {
+  Nanos time_limit = Nanos::max();
+  std::function<bool()> cancelled;  ///< may be empty; asked every half a second
+};
 
 /// The least overhead under a limit on the memory load.
-FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, Nanos time_limit = kNoTimeLimit);
+FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, const FluidOptions& options = {});
 
 /// The least load without overhead, rounded down; and the shares that reach it.
 struct FluidLoad {
+  bool stopped = false;
   Bytes bytes = 0;
   std::vector<double> share;
 };
-FluidLoad fluid_least_load(const FluidProblem& problem);
+FluidLoad fluid_least_load(const FluidProblem& problem, const FluidOptions& options = {});
 
 }  // namespace tidepool

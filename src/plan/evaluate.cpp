@@ -193,20 +193,33 @@ void Evaluator::predict_unstalled() {
   ready_.fill(now);
 }
 
-/// Bytes still on their way out at each call, from the ends known so far.
+/// Bytes still on their way out at each call, from the ends known so far. Calls and copies out are
+/// both in order of time, so each range ends where the one before did, or later.
 void Evaluator::predict_in_flight() {
   std::fill(in_flight_.begin(), in_flight_.end(), 0);
   const Nanos period = call_end_[at(calls_ - 1)];
+  CallId end = 0;       // first call that starts after the copy is over
+  CallId next_end = 0;  // the same in the next iteration
   for (std::size_t j = 0; j < x_.outs.size(); ++j) {
     const CallId from = move(x_.outs[j]).call;
     const Bytes bytes = bytes_of(x_.outs[j]);
-    CallId c = from + 1;
-    for (; c < calls_ && call_start_[at(c)] < out_end_[j]; ++c) in_flight_[at(c)] += bytes;
-    if (c < calls_) continue;
-    for (CallId next = 0; next < from && call_start_[at(next)] + period < out_end_[j]; ++next) {
-      in_flight_[at(next)] += bytes;
+    end = std::max(end, from + 1);
+    while (end < calls_ && call_start_[at(end)] < out_end_[j]) ++end;
+    if (from + 1 < calls_) in_flight_[at(from + 1)] += bytes;
+    if (end < calls_) {
+      in_flight_[at(end)] -= bytes;
+      continue;
+    }
+    while (next_end < calls_ && call_start_[at(next_end)] + period < out_end_[j]) ++next_end;
+    const CallId last = std::min(next_end, from);
+    if (last > 0) {
+      in_flight_[0] += bytes;
+      in_flight_[at(last)] -= bytes;
     }
   }
+  // Differences so far.
+  Bytes sum = 0;
+  for (Bytes& bytes : in_flight_) bytes = sum += bytes;
 }
 
 Evaluation Evaluator::evaluate(const Strategy& strategy, const EvaluateOptions& options) {

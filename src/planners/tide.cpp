@@ -256,7 +256,7 @@ class Tide : public Planner {
     AwaySet state(lowering.program(), lowering.index(), algorithms);
     std::vector<std::vector<char>> seeds{away_of(output.lowered->strategy),
                                          away_of(lowering.everything_away(algorithms))};
-    for (auto& seed : fluid_seeds(lowering, algorithms, budget.device, options.time_limit)) {
+    for (auto& seed : fluid_seeds(lowering, algorithms, budget.device, options)) {
       seeds.push_back(std::move(seed));
     }
     Bytes limit = budget.device;
@@ -327,12 +327,12 @@ class Tide : public Planner {
   /// take too much of the time limit.
   static std::vector<std::vector<char>> fluid_seeds(Lowering& lowering,
                                                     const std::vector<std::int32_t>& algorithms,
-                                                    Bytes limit, Nanos time_limit) {
+                                                    Bytes limit, const PlannerOptions& options) {
     constexpr int kShareOfTime = 8;
     std::vector<std::vector<char>> seeds;
     const FluidBound bound =
         fluid_bound({lowering.program(), lowering.index(), lowering.machine(), algorithms}, limit,
-                    time_limit / kShareOfTime);
+                    {options.time_limit / kShareOfTime, options.cancelled});
     if (!bound.feasible) return seeds;
     for (const double threshold : {0.99, 0.5, 0.1, 0.001}) {
       std::vector<char>& away = seeds.emplace_back();

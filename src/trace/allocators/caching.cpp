@@ -1,0 +1,43 @@
+#include "trace/allocators/caching.h"
+
+namespace tidepool {
+namespace {
+
+constexpr Bytes kUnit = 512;
+constexpr Bytes kSmallest = kMiB;  // of the large pool: above this
+constexpr Bytes kSmallSegment = 2 * kMiB;
+constexpr Bytes kLargeSegment = 20 * kMiB;
+constexpr Bytes kOwnSegment = 10 * kMiB;  // from here on a segment is made for one size
+constexpr Bytes kSegmentUnit = 2 * kMiB;
+
+Bytes segment_size(Bytes size) {
+  if (size <= kSmallest) return kSmallSegment;
+  return size < kOwnSegment ? kLargeSegment : align_up(size, kSegmentUnit);
+}
+
+}  // namespace
+
+void CachingAllocator::allocate(BlockId block, Bytes bytes) {
+  const Bytes size = align_up(bytes, kUnit);
+  const bool large = size > kSmallest;
+  FreeList& pool = pools_[large ? 1 : 0];
+  auto range = pool.take_best(size);
+  if (!range) {
+    range = pool.new_segment(segment_size(size));
+    reserved_ += range->bytes;
+  }
+  const Bytes rest = range->bytes - size;
+  if (large ? rest > kSmallest : rest >= kUnit) {
+    pool.insert({range->address + size, rest});
+    range->bytes = size;
+  }
+  used_.emplace(block, Used{*range, large});
+}
+
+void CachingAllocator::free(BlockId block) {
+  const auto known = used_.find(block);
+  pools_[known->second.large ? 1 : 0].insert(known->second.range);
+  used_.erase(known);
+}
+
+}  // namespace tidepool

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <array>
+#include <unordered_map>
+
+#include "trace/allocators/allocator.h"
+#include "trace/allocators/free_list.h"
+
+namespace tidepool {
+
+/// PyTorch's expandable segments (expandable_segments:True): sizes in units of 512 B; up to 1 MiB
+/// from the small pool, above from the large one. Each pool is one range of addresses that grows by
+/// mapping pages of 2 MiB (small) or 20 MiB (large). Best fit among the free mapped ranges, of
+/// equals the lowest, split when at least 512 B remains; when none fits, as many pages are mapped
+/// behind the last as the free bytes before them do not cover. Pages stay mapped; the mapped bytes
+/// are what is reserved.
+class ExpandableAllocator : public Allocator {
+ public:
+  void allocate(BlockId block, Bytes bytes) override;
+  void free(BlockId block) override;
+  [[nodiscard]] Bytes reserved() const override { return pools_[0].mapped + pools_[1].mapped; }
+
+ private:
+  struct Pool {
+    FreeList free;
+    Bytes mapped = 0;  ///< [0, mapped) has pages
+  };
+  struct Used {
+    Range range;
+    bool large = false;
+  };
+  std::array<Pool, 2> pools_;  ///< small, large
+  std::unordered_map<BlockId, Used> used_;
+};
+
+}  // namespace tidepool
