@@ -356,7 +356,7 @@ class Bench {
       }
     }
     Lowering lowering(program, machine_);
-    const Strategy strategy = keep_everything(program, lowering.index(), std::move(choice));
+    const Strategy strategy = keep_everything(program, lowering.index(), choice);
     auto lowered = lowering.lower(strategy, {kUnlimited, 0});
     if (!lowered) throw DeviceError(lowered.error().message);
     auto runner = nn::TrainingRunner::create(training, nn::cuda_kernels(), data, {});
@@ -368,6 +368,10 @@ class Bench {
     executor.record_timings();
     executor.run(1);
     apply_timings(lowered->plan, executor.timings(), program);
+    for (std::size_t i = 0; i < choice.size(); ++i) {
+      Nanos& time = program.ops[i].algorithms[static_cast<std::size_t>(choice[i])].time;
+      time = std::max(time, Nanos{1});  // 0 means not measured
+    }
   }
 
   Run run_plan(const nn::TrainingProgram& training, const nn::Dataset& data, const Plan& plan) {
