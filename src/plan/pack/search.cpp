@@ -145,8 +145,21 @@ class PackSearch {
     while (!optimal() && !out_of_time() && capacity < result_.packing.footprint) {
       if (!exact_at(capacity, nodes)) failed = capacity;
       const Bytes steps = (result_.packing.footprint - failed) / granule_;
-      if (steps < 2) return;
+      if (steps < 2) break;
       capacity = std::max(result_.lower_bound, failed + steps / 2 * granule_);
+    }
+    probe(nodes / 4);
+  }
+
+  /// A search that fails at one capacity may succeed at a smaller one: tries some between.
+  void probe(std::int64_t nodes) {
+    constexpr Bytes kProbes = 24;
+    const Bytes width = (result_.packing.footprint - result_.lower_bound) / granule_;
+    for (Bytes k = 1; k < kProbes && !optimal() && !out_of_time(); ++k) {
+      const Bytes capacity = result_.lower_bound + width * k / kProbes * granule_;
+      if (capacity <= result_.lower_bound) continue;
+      if (capacity >= result_.packing.footprint) return;
+      if (exact_at(capacity, nodes)) return;
     }
   }
 
