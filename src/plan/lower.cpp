@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <chrono>
+#include <limits>
 
 #include "ir/load_profile.h"
 #include "plan/check.h"
@@ -72,14 +73,15 @@ std::vector<InstanceId> members_of(const std::vector<Instance>& all, bool on_hos
   return members;
 }
 
-/// Packs with every packer; the smallest footprint wins, ties to the earlier packer.
-std::pair<Packing, std::string> best_packing(const PackProblem& problem) {
+/// The first packer that fits, or else the smallest footprint of all; ties to the earlier packer.
+std::pair<Packing, std::string> best_packing(const PackProblem& problem, Bytes budget) {
   std::pair<Packing, std::string> best;
   for (const Packer& packer : packers()) {
     Packing packing = packer.pack(problem);
     if (best.second.empty() || packing.footprint < best.first.footprint) {
       best = {std::move(packing), std::string(packer.name)};
     }
+    if (best.first.footprint <= budget) break;
   }
   return best;
 }
@@ -240,7 +242,7 @@ std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget&
   const FixedAddresses fixed(program_, all, on_device);
   refused = fixed.outside(problem, budget.device, machine_.alignment);
   if (!refused.empty()) return std::nullopt;
-  auto [device, packer] = best_packing(problem);
+  auto [device, packer] = best_packing(problem, budget.device);
   if (device.footprint > budget.device && options.packing_time > Nanos{0}) {
     SearchOptions search;
     search.time_limit = options.packing_time;
@@ -255,15 +257,16 @@ std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget&
     problem = pack_problem(all, on_device, machine_.alignment, with_waits);
     refused = fixed.clash(problem);
     if (!refused.empty()) return std::nullopt;
-    std::tie(device, packer) = best_packing(problem);
+    std::tie(device, packer) = best_packing(problem, budget.device);
     if (device.footprint > budget.device) return std::nullopt;
     added_waits += order_sharing(steps, order, all, on_device, device, problem);
   }
   PackProblem host_problem = pack_problem(all, on_host, machine_.alignment, by_order);
-  Packing host = best_packing(host_problem).first;
+  const Bytes host_budget = budget.host > 0 ? budget.host : std::numeric_limits<Bytes>::max();
+  Packing host = best_packing(host_problem, host_budget).first;
   if (budget.host > 0 && host.footprint > budget.host) {
     host_problem = pack_problem(all, on_host, machine_.alignment, with_waits);
-    host = best_packing(host_problem).first;
+    host = best_packing(host_problem, host_budget).first;
     if (host.footprint > budget.host) return std::nullopt;
     added_waits += order_sharing(steps, order, all, on_host, host, host_problem);
   }

@@ -26,7 +26,7 @@ TEST_F(Cli, HelpOfEverySubcommandIsThere) {
   const Finished all = tidepool({"--help"});
   EXPECT_EQ(all.exit_code, 0);
   for (const char* command :
-       {"train", "plan", "check", "simulate", "profile", "models", "machines", "planners"}) {
+       {"train", "plan", "check", "simulate", "pack", "profile", "models", "machines", "planners"}) {
     EXPECT_THAT(all.out, HasSubstr(command));
     const Finished help = tidepool({command, "--help"});
     EXPECT_EQ(help.exit_code, 0) << command;

@@ -54,7 +54,7 @@ class PackSearch {
       squeaks(round);
       exact(nodes);
       ejections(round);
-      if (nodes < std::numeric_limits<std::int64_t>::max() / 8) nodes *= 4;
+      if (nodes < std::numeric_limits<std::int64_t>::max() / 8) nodes *= 2;
     }
     result_.proven_optimal = optimal();
     result_.time = Clock::now() - start_;
@@ -147,11 +147,23 @@ class PackSearch {
     Bytes failed = result_.lower_bound - granule_;
     Bytes capacity = result_.lower_bound;
     while (!good_enough() && !out_of_time() && capacity < result_.packing.footprint) {
-      const bool at_bound = capacity == result_.lower_bound;
-      if (!exact_at(capacity, at_bound ? nodes : nodes / 4)) failed = capacity;
+      if (!exact_at(capacity, nodes)) failed = capacity;
       const Bytes steps = (result_.packing.footprint - failed) / granule_;
-      if (steps < 2) return;
+      if (steps < 2) break;
       capacity = std::max(result_.lower_bound, failed + steps / 2 * granule_);
+    }
+    probe(nodes / 4);
+  }
+
+  /// A search that fails at one capacity may succeed at a smaller one: tries some between.
+  void probe(std::int64_t nodes) {
+    constexpr Bytes kProbes = 24;
+    const Bytes width = (result_.packing.footprint - result_.lower_bound) / granule_;
+    for (Bytes k = 1; k < kProbes && !good_enough() && !out_of_time(); ++k) {
+      const Bytes capacity = result_.lower_bound + width * k / kProbes * granule_;
+      if (capacity <= result_.lower_bound) continue;
+      if (capacity >= result_.packing.footprint) return;
+      if (exact_at(capacity, nodes)) return;
     }
   }
 
@@ -164,9 +176,11 @@ class PackSearch {
       }
       const std::array<Key, 3>& keys = kBranchOrders[i];
       const bool shuffled = keys[0] == Key::failures;
+      // The first order is the most successful one; a proof ends everything.
+      const std::int64_t limit = i == 0 && capacity == result_.lower_bound ? 4 * nodes : nodes;
       const std::uint64_t shuffle =
           shuffled ? hash_combine(options_.seed, static_cast<std::uint64_t>(++shuffles_)) : 0;
-      switch (exact_->fit(capacity, {keys, shuffle}, nodes, stop_)) {
+      switch (exact_->fit(capacity, {keys, shuffle}, limit, stop_)) {
         case Answer::found:
           take(exact_->packing(), "exact search");
           return true;

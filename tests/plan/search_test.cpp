@@ -1,0 +1,180 @@
+#include "plan/pack/search.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+
+#include "base/json.h"
+#include "pack_problems.h"
+#include "plan/pack/branch_and_bound.h"
+#include "plan/pack/cliques.h"
+#include "plan/pack/ejection_search.h"
+#include "plan/pack/pack_csv.h"
+#include "plan/pack/squeaky_wheel.h"
+#include "plan/pack/validate.h"
+
+namespace tidepool {
+namespace {
+
+const std::function<bool()> kNever = [] { return false; };
+constexpr std::int64_t kAllNodes = std::int64_t{1} << 40;
+
+SearchOptions some_rounds(int rounds) {
+  SearchOptions options;
+  options.time_limit = from_seconds(3600);
+  options.rounds = rounds;
+  return options;
+}
+
+Bytes best_greedy(const PackProblem& p) {
+  Bytes best = packers()[0].pack(p).footprint;
+  for (const Packer& packer : packers()) best = std::min(best, packer.pack(p).footprint);
+  return best;
+}
+
+/// First fit in every order finds an optimal packing in one of them.
+Bytes smallest_of_all_orders(const PackProblem& p) {
+  std::vector<std::int32_t> order(p.sizes.size());
+  std::iota(order.begin(), order.end(), 0);
+  Bytes best = place_in_order(p, order, false).footprint;
+  while (std::next_permutation(order.begin(), order.end())) {
+    best = std::min(best, place_in_order(p, order, false).footprint);
+  }
+  return best;
+}
+
+TEST(BranchAndBound, IsRightAboutWhatIsPossibleAndWhatIsNot) {
+  int gaps = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    for (const PackProblem& form :
+         {testing::random_lifetimes(seed, 7, 8, 6), testing::random_graph(seed, 7, 3)}) {
+      const Bytes least = smallest_of_all_orders(form);
+      gaps += least > clique_bound(form) ? 1 : 0;
+      BranchAndBound exact(form);
+      for (const auto key : {BranchOrder::Key::load, BranchOrder::Key::failures}) {
+        const BranchOrder order{{key, BranchOrder::Key::area, BranchOrder::Key::size}, seed};
+        EXPECT_EQ(exact.fit(least - 1, order, kAllNodes, kNever), Answer::impossible);
+        ASSERT_EQ(exact.fit(least, order, kAllNodes, kNever), Answer::found);
+        EXPECT_TRUE(validate(form, exact.packing()));
+        EXPECT_LE(exact.packing().footprint, least);
+      }
+    }
+  }
+  EXPECT_GT(gaps, 0) << "some of these problems should not reach their bound";
+}
+
+TEST(BranchAndBound, GivesUpWhenToldTo) {
+  const PackProblem p = testing::random_lifetimes(1, 60, 30, 50);
+  BranchAndBound exact(p);
+  EXPECT_EQ(exact.fit(peak_load(p), {}, 1, kNever), Answer::gave_up);
+}
+
+TEST(SqueakyWheel, KeepsTheBestPackingAndIsDeterministic) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const PackProblem p = testing::random_lifetimes(seed, 50, 30, 40);
+    const Packing start = packers()[0].pack(p);
+    std::vector<Packing> results(2, start);
+    for (Packing& best : results) {
+      auto order = by_size_descending(p);
+      const bool better = squeak(p, order, peak_load(p), seed, 20, kNever, best);
+      EXPECT_EQ(better, best.footprint < start.footprint);
+      EXPECT_TRUE(validate(p, best));
+    }
+    EXPECT_EQ(results[0].offsets, results[1].offsets);
+  }
+}
+
+TEST(EjectionSearch, WhatItFindsIsValidAndFixedBuffersStay) {
+  int found = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    PackProblem p = testing::random_lifetimes(seed, 40, 20, 30);
+    p.fixed.assign(p.sizes.size(), -1);
+    if (seed % 2 == 1) p.fixed[3] = 5;
+    const Packing start = packers()[0].pack(p);
+    EjectionSearch ejection(p);
+    if (!ejection.fit(start.footprint - 1, start, seed, 5000, kNever)) continue;
+    ++found;
+    EXPECT_TRUE(validate(p, ejection.packing()));
+    EXPECT_LT(ejection.packing().footprint, start.footprint);
+  }
+  EXPECT_GT(found, 10);
+}
+
+TEST(Search, IsNeverWorseThanGreedyAndProvesOnlyWhatIsTrue) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    const PackProblem p = testing::random_lifetimes(seed, 7, 8, 6);
+    for (const PackProblem& form : {p, with_conflict_graph(p)}) {
+      const SearchResult r = search_packing(form, some_rounds(8));
+      EXPECT_TRUE(validate(form, r.packing));
+      EXPECT_LE(r.packing.footprint, best_greedy(form));
+      EXPECT_TRUE(r.proven_optimal);
+      EXPECT_EQ(r.packing.footprint, smallest_of_all_orders(form));
+    }
+  }
+}
+
+TEST(Search, RepeatsItselfForASeedAndRounds) {
+  const PackProblem p = testing::random_lifetimes(3, 80, 60, 1000);
+  const SearchResult a = search_packing(p, some_rounds(2));
+  const SearchResult b = search_packing(p, some_rounds(2));
+  EXPECT_EQ(a.packing.offsets, b.packing.offsets);
+  EXPECT_EQ(a.found_by, b.found_by);
+}
+
+TEST(Search, HonoursFixedBuffersAndCyclicLifetimes) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    // A graph that is no interval graph: 2 conflicts with 3 for another reason.
+    PackProblem p = with_conflict_graph(testing::random_lifetimes(seed, 30, 25, 20));
+    p.fixed.assign(p.sizes.size(), -1);
+    p.fixed[seed % 30] = 17;
+    const SearchResult r = search_packing(p, some_rounds(2));
+    EXPECT_TRUE(validate(p, r.packing));
+    EXPECT_LE(r.packing.footprint, best_greedy(p));
+    EXPECT_EQ(r.proven_optimal, r.packing.footprint == r.lower_bound);
+  }
+}
+
+TEST(Search, OfNothingIsDone) {
+  const SearchResult r = search_packing(lifetime_problem({}, {}), some_rounds(1));
+  EXPECT_EQ(r.packing.footprint, 0);
+  EXPECT_TRUE(r.proven_optimal);
+}
+
+TEST(Search, WhenCancelledReturnsAValidPacking) {
+  const PackProblem p = testing::random_lifetimes(5, 200, 100, 1000);
+  SearchOptions options = some_rounds(100);
+  int asked = 0;
+  options.cancelled = [&] { return ++asked > 20; };
+  const SearchResult r = search_packing(p, options);
+  EXPECT_TRUE(validate(p, r.packing));
+}
+
+TEST(Search, ReachesTheLowerBoundOfPublishedProblems) {
+  const std::string folder = "../shared/data/packing/";
+  const auto path = [&](const std::string& name) {
+    return std::string(TIDEPOOL_SOURCE_FOLDER) + "/" + folder + name;
+  };
+  if (!std::filesystem::exists(path("C.1048576.csv"))) {
+    GTEST_SKIP() << "needs the packing files in " << folder;
+  }
+  for (const auto& [name, bound] :
+       {std::pair("input.12.csv", 12), std::pair("C.1048576.csv", 1039360),
+        std::pair("K.1048576.csv", 1048576)}) {
+    const auto text = read_file(path(name));
+    ASSERT_TRUE(text);
+    const auto file = read_pack_csv(*text, name);
+    ASSERT_TRUE(file) << file.error().message;
+    const SearchResult r = search_packing(file->problem, some_rounds(2));
+    EXPECT_EQ(r.lower_bound, bound);
+    EXPECT_TRUE(r.proven_optimal) << name << ": " << r.packing.footprint;
+    EXPECT_TRUE(validate(file->problem, r.packing));
+  }
+}
+
+}  // namespace
+}  // namespace tidepool
