@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <chrono>
 #include <limits>
@@ -39,30 +40,44 @@ class PassTimer {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// The instances of one space as a packing problem. `may_share(a, b)` is symmetric.
+/// The instances of one space as a packing problem. `may_share(a, b)` is symmetric. Graphs of large
+/// models have millions of entries: `bits` and `problem` are reused, and no list grows.
 template <class MayShare>
-PackProblem pack_problem(const std::vector<Instance>& all, const std::vector<InstanceId>& members,
-                         Bytes alignment, MayShare may_share) {
-  PackProblem problem;
+void make_pack_problem(const std::vector<Instance>& all, const std::vector<InstanceId>& members,
+                       Bytes alignment, MayShare may_share, std::vector<std::uint64_t>& bits,
+                       PackProblem& problem) {
   const std::size_t n = members.size();
-  std::vector<std::vector<std::int32_t>> neighbours(n);
+  const std::size_t words = (n + 63) / 64;
+  bits.assign(n * words, 0);  // row i: who conflicts with i
+  problem.sizes.resize(n);
+  problem.starts.resize(n);
+  problem.fixed.resize(n);
+  problem.neighbour_start.assign(n + 1, 0);
   for (std::size_t i = 0; i < n; ++i) {
     const Instance& a = all[static_cast<std::size_t>(members[i])];
-    problem.sizes.push_back(align_up(a.bytes, alignment));
-    problem.starts.push_back(a.always ? -1 : a.begin);
-    problem.fixed.push_back(a.fixed_offset);
+    problem.sizes[i] = align_up(a.bytes, alignment);
+    problem.starts[i] = a.always ? -1 : a.begin;
+    problem.fixed[i] = a.fixed_offset;
     for (std::size_t j = i + 1; j < n; ++j) {
       if (may_share(a, all[static_cast<std::size_t>(members[j])])) continue;
-      neighbours[i].push_back(static_cast<std::int32_t>(j));
-      neighbours[j].push_back(static_cast<std::int32_t>(i));
+      bits[i * words + j / 64] |= std::uint64_t{1} << j % 64;
+      bits[j * words + i / 64] |= std::uint64_t{1} << i % 64;
+      ++problem.neighbour_start[i + 1];
+      ++problem.neighbour_start[j + 1];
     }
   }
-  for (const auto& list : neighbours) {
-    problem.neighbour_start.push_back(static_cast<std::int32_t>(problem.neighbours.size()));
-    problem.neighbours.insert(problem.neighbours.end(), list.begin(), list.end());
+  for (std::size_t i = 0; i < n; ++i) {
+    problem.neighbour_start[i + 1] += problem.neighbour_start[i];
   }
-  problem.neighbour_start.push_back(static_cast<std::int32_t>(problem.neighbours.size()));
-  return problem;
+  problem.neighbours.resize(static_cast<std::size_t>(problem.neighbour_start[n]));
+  auto next = problem.neighbours.begin();
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t w = 0; w < words; ++w) {
+      for (std::uint64_t row = bits[i * words + w]; row != 0; row &= row - 1) {
+        *next++ = static_cast<std::int32_t>(w * 64) + std::countr_zero(row);
+      }
+    }
+  }
 }
 
 std::vector<InstanceId> members_of(const std::vector<Instance>& all, bool on_host) {
@@ -73,16 +88,21 @@ std::vector<InstanceId> members_of(const std::vector<Instance>& all, bool on_hos
   return members;
 }
 
-/// The first packer that fits, or else the smallest footprint of all; ties to the earlier packer.
-std::pair<Packing, std::string> best_packing(const PackProblem& problem, Bytes budget) {
+/// The first packer that fits, or else the smallest footprint of them; ties to the earlier packer.
+/// Where only what fits is of use the packers stop at the budget.
+std::pair<Packing, std::string> best_packing(PackProblem& problem, Bytes budget,
+                                             bool only_what_fits) {
   std::pair<Packing, std::string> best;
-  for (const Packer& packer : packers()) {
+  problem.give_up_above = only_what_fits ? budget : std::numeric_limits<Bytes>::max();
+  for (const Packer& packer : smartpool_packers()) {
     Packing packing = packer.pack(problem);
     if (best.second.empty() || packing.footprint < best.first.footprint) {
       best = {std::move(packing), std::string(packer.name)};
     }
     if (best.first.footprint <= budget) break;
+    problem.give_up_above = best.first.footprint - 1;
   }
+  problem.give_up_above = std::numeric_limits<Bytes>::max();
   return best;
 }
 
@@ -238,11 +258,12 @@ std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget&
 
   int added_waits = 0;
   std::vector<Bytes> offsets(all.size());
-  PackProblem problem = pack_problem(all, on_device, machine_.alignment, by_order);
+  PackProblem& problem = device_problem_;
+  make_pack_problem(all, on_device, machine_.alignment, by_order, conflict_bits_, problem);
   const FixedAddresses fixed(program_, all, on_device);
   refused = fixed.outside(problem, budget.device, machine_.alignment);
   if (!refused.empty()) return std::nullopt;
-  auto [device, packer] = best_packing(problem, budget.device);
+  auto [device, packer] = best_packing(problem, budget.device, false);
   if (device.footprint > budget.device && options.packing_time > Nanos{0}) {
     SearchOptions search;
     search.time_limit = options.packing_time;
@@ -254,19 +275,20 @@ std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget&
   }
   if (device.footprint > budget.device || fixed_clash(problem)) {
     excess = std::max<Bytes>(device.footprint - budget.device, 0);
-    problem = pack_problem(all, on_device, machine_.alignment, with_waits);
+    make_pack_problem(all, on_device, machine_.alignment, with_waits, conflict_bits_, problem);
     refused = fixed.clash(problem);
     if (!refused.empty()) return std::nullopt;
-    std::tie(device, packer) = best_packing(problem, budget.device);
+    std::tie(device, packer) = best_packing(problem, budget.device, true);
     if (device.footprint > budget.device) return std::nullopt;
     added_waits += order_sharing(steps, order, all, on_device, device, problem);
   }
-  PackProblem host_problem = pack_problem(all, on_host, machine_.alignment, by_order);
+  PackProblem& host_problem = host_problem_;
+  make_pack_problem(all, on_host, machine_.alignment, by_order, conflict_bits_, host_problem);
   const Bytes host_budget = budget.host > 0 ? budget.host : std::numeric_limits<Bytes>::max();
-  Packing host = best_packing(host_problem, host_budget).first;
+  Packing host = best_packing(host_problem, host_budget, false).first;
   if (budget.host > 0 && host.footprint > budget.host) {
-    host_problem = pack_problem(all, on_host, machine_.alignment, with_waits);
-    host = best_packing(host_problem, host_budget).first;
+    make_pack_problem(all, on_host, machine_.alignment, with_waits, conflict_bits_, host_problem);
+    host = best_packing(host_problem, host_budget, false).first;
     if (host.footprint > budget.host) return std::nullopt;
     added_waits += order_sharing(steps, order, all, on_host, host, host_problem);
   }
@@ -280,7 +302,7 @@ std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget&
   Lowered result;
   result.strategy = strategy;
   result.compute_time = evaluation.compute_time;
-  result.iteration_time = evaluation.iteration_time;
+  result.iteration_time = result.unplaced_time = evaluation.iteration_time;
   result.peak_load = evaluation.peak_load;
   result.load_limit = timing.load_limit;
   result.packer = packer;
@@ -308,8 +330,10 @@ Result<Lowered> Lowering::lower(const Strategy& strategy, const Budget& budget,
     std::optional<Lowered> next =
         attempt(strategy, budget, {limit, options.prefetch}, options, excess, refused);
     if (!refused.empty()) return fail(ErrorCode::bad_input, refused);
+    const bool lost_nothing = next && next->iteration_time == next->unplaced_time;
     if (next && (!best || next->iteration_time < best->iteration_time)) best = std::move(next);
-    if (excess == 0) break;  // packed without added waits, or the load itself does not fit
+    // A tighter limit makes no timeline faster; without an excess nothing is known to tighten by.
+    if (lost_nothing || excess == 0) break;
     limit -= excess;
   }
   if (!best && options.allow_streaming) {

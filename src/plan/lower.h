@@ -1,6 +1,7 @@
 // lower: Strategy -> Plan. A list of passes: expand and time (evaluate), place (pack), emit.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +40,7 @@ struct Lowered {
   Plan plan;
   Strategy strategy;       ///< what was lowered: the given one, or the streaming one
   Nanos iteration_time{};  ///< predicted, steady state
+  Nanos unplaced_time{};   ///< the same before addresses added waits
   Nanos compute_time{};
   Bytes load_limit = 0;  ///< the limit under which the timeline was made
   Bytes peak_load = 0;
@@ -80,6 +82,9 @@ class Lowering {
   AccessIndex index_;
   Evaluator evaluator_;
   std::vector<PassTime> pass_times_;
+  PackProblem device_problem_;  // reused, as is the next
+  PackProblem host_problem_;
+  std::vector<std::uint64_t> conflict_bits_;
 };
 
 }  // namespace tidepool

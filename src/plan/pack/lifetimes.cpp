@@ -56,7 +56,10 @@ Bytes peak_load(const PackProblem& problem) {
 }
 
 PackProblem with_conflict_graph(const PackProblem& problem) {
-  PackProblem graph{problem.sizes, problem.starts, problem.fixed, {}, {}, {}};
+  PackProblem graph;
+  graph.sizes = problem.sizes;
+  graph.starts = problem.starts;
+  graph.fixed = problem.fixed;
   const std::vector<Lifetime>& lives = problem.lifetimes;
   for (std::size_t i = 0; i < lives.size(); ++i) {
     graph.neighbour_start.push_back(static_cast<std::int32_t>(graph.neighbours.size()));

@@ -133,6 +133,7 @@ Packing place_in_order(const PackProblem& problem, std::span<const std::int32_t>
       top = std::max(top, begin + problem.sizes[o]);
     }
     put(id, best == kNone ? top : best);
+    if (packing.footprint > problem.give_up_above) break;
   }
   return packing;
 }

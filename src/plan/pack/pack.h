@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -25,8 +26,10 @@ struct Lifetime {
 /// graph, which would have 24 million entries for the largest network we have.
 struct PackProblem {
   std::vector<Bytes> sizes;
-  std::vector<std::int32_t> starts;           ///< position of each buffer's begin, to break ties
-  std::vector<Bytes> fixed;                   ///< where a buffer has to be, or -1; empty: none is
+  std::vector<std::int32_t> starts;  ///< position of each buffer's begin, to break ties
+  std::vector<Bytes> fixed;          ///< where a buffer has to be, or -1; empty: none is
+  /// A larger footprint is of no use: a packer may stop there, its packing unfinished.
+  Bytes give_up_above = std::numeric_limits<Bytes>::max();
   std::vector<Lifetime> lifetimes;            ///< plain lifetimes; empty: the graph says it all
   std::vector<std::int32_t> neighbour_start;  ///< CSR: size + 1 entries; not used with lifetimes
   std::vector<std::int32_t> neighbours;
@@ -52,9 +55,11 @@ struct Packer {
   std::string_view summary;  ///< half a line for people
 };
 
-/// All packers, the default first. Lowering runs each of them on every attempt, so all are fast: at
-/// most a second for 20,000 buffers. The search (search.h) is not among them.
+/// All greedy packers, the default first: at most a second for 20,000 buffers. The search
+/// (search.h) is not among them.
 std::span<const Packer> packers();
+/// Those lowering tries on every attempt: SmartPool's two.
+inline std::span<const Packer> smartpool_packers() { return packers().first(2); }
 
 /// Two conflicting buffers that overlap because both are fixed, if there are any.
 std::optional<std::pair<std::int32_t, std::int32_t>> fixed_clash(const PackProblem& problem);
