@@ -116,7 +116,7 @@ namespace {
 
 /// `iterations`: 1 or 2, see the header.
 std::vector<CyclicLifetime> lifetimes(const Recording& recording, const Iteration& iteration,
-                                const Stays& stays, std::int32_t iterations) {
+                                      const Stays& stays, std::int32_t iterations) {
   const auto period = static_cast<std::int32_t>(iteration.period);
   const std::int32_t cycle = iterations * period;
   std::vector<char> is_rest(stays.all.size(), 0);
@@ -159,12 +159,13 @@ std::vector<CyclicLifetime> lifetimes(const Recording& recording, const Iteratio
 }  // namespace
 
 std::vector<CyclicLifetime> cyclic_lifetimes(const Recording& recording, const Iteration& iteration,
-                                       const Stays& stays) {
+                                             const Stays& stays) {
   return lifetimes(recording, iteration, stays, 1);
 }
 
 std::vector<CyclicLifetime> lifetimes_of_two_iterations(const Recording& recording,
-                                                  const Iteration& iteration, const Stays& stays) {
+                                                        const Iteration& iteration,
+                                                        const Stays& stays) {
   return lifetimes(recording, iteration, stays, 2);
 }
 

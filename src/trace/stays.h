@@ -49,12 +49,13 @@ struct CyclicLifetime {
 /// that is always there, and another one for the time in which there are two (the same as in
 /// trace_program.h, Note [Trace boundary]). SmartPool's published ratio counts like this.
 std::vector<CyclicLifetime> cyclic_lifetimes(const Recording& recording, const Iteration& iteration,
-                                       const Stays& stays);
+                                             const Stays& stays);
 
 /// The same in a cycle of two iterations: such blocks alternate between two addresses, nothing
 /// moves.
 std::vector<CyclicLifetime> lifetimes_of_two_iterations(const Recording& recording,
-                                                  const Iteration& iteration, const Stays& stays);
+                                                        const Iteration& iteration,
+                                                        const Stays& stays);
 
 /// Whether two lifetimes of a cycle of `cycle` events share a moment.
 bool overlap(const CyclicLifetime& a, const CyclicLifetime& b, std::int32_t cycle);

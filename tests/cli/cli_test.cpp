@@ -25,8 +25,8 @@ using ::testing::StartsWith;
 TEST_F(Cli, HelpOfEverySubcommandIsThere) {
   const Finished all = tidepool({"--help"});
   EXPECT_EQ(all.exit_code, 0);
-  for (const char* command :
-       {"train", "plan", "check", "simulate", "pack", "profile", "models", "machines", "planners"}) {
+  for (const char* command : {"train", "plan", "check", "simulate", "pack", "profile", "models",
+                              "machines", "planners"}) {
     EXPECT_THAT(all.out, HasSubstr(command));
     const Finished help = tidepool({command, "--help"});
     EXPECT_EQ(help.exit_code, 0) << command;

@@ -40,12 +40,11 @@ TEST(Lifetimes, GraphAndIndexAgreeWithLifetimes) {
 
 TEST(Cliques, OfAGraphAllConflictWithEachOther) {
   // A ring of five: cyclic lifetimes whose largest cliques are pairs.
-  PackProblem ring{{5, 4, 3, 2, 1},
-                   {0, 1, 2, 3, 4},
-                   {},
-                   {},
-                   {0, 2, 4, 6, 8, 10},
-                   {1, 4, 0, 2, 1, 3, 2, 4, 3, 0}};
+  PackProblem ring;
+  ring.sizes = {5, 4, 3, 2, 1};
+  ring.starts = {0, 1, 2, 3, 4};
+  ring.neighbour_start = {0, 2, 4, 6, 8, 10};
+  ring.neighbours = {1, 4, 0, 2, 1, 3, 2, 4, 3, 0};
   EXPECT_EQ(clique_bound(ring), 9);
   const Cliques cliques = find_cliques(ring);
   for (std::size_t q = 0; q < cliques.count(); ++q) EXPECT_EQ(cliques.members(q).size(), 2u);
