@@ -31,6 +31,7 @@ struct Backward {
 
   [[nodiscard]] const Layer& layer() const { return l.layer(id); }
   [[nodiscard]] const LayerState& state() const { return l.states[id]; }
+  [[nodiscard]] const Operand& output() const { return l.values[layer().output]; }
   [[nodiscard]] bool input_needs_gradient() const { return l.needs_gradient[layer().inputs[0]]; }
   [[nodiscard]] bool in_place() const { return l.options.storage == Storage::in_place; }
   /// See Note [Shared gradients].
@@ -143,32 +144,45 @@ void backward(const Backward& b, const BatchNorm& spec) {
 
 void backward(const Backward& b, const Relu&) {
   if (!b.input_needs_gradient()) return;
-  const Operand& y = b.l.values[b.layer().output];
+  const Operand& y = b.output();
   OpDesc desc = plain_desc(OpKind::relu_backward);
   desc.in_place = b.in_place() && b.may_overwrite_d();
   const Operand dx = desc.in_place ? b.d : b.new_input_gradient();
   if (desc.in_place) {
     b.l.writer.op(b.name(".backward"), desc, {y, b.d});
-  } else {
+  } else if (b.in_place()) {
     b.l.writer.op(b.name(".backward"), desc, {y, b.d, dx});
+  } else {
+    desc.reads_forward = true;
+    b.l.writer.op(b.name(".backward"), desc, {y, b.d, dx, b.state().inputs[0]});
   }
   b.contribute(dx);
+}
+
+/// `operands`, and what the forward op read and wrote where storage is separate.
+void write_pool_backward(const Backward& b, OpDesc desc, std::vector<Operand> operands) {
+  if (!b.in_place()) {
+    desc.reads_forward = true;
+    operands.push_back(b.state().inputs[0]);
+    operands.push_back(b.output());
+  }
+  b.l.writer.op(b.name(".backward"), std::move(desc), operands);
 }
 
 void backward(const Backward& b, const MaxPool& spec) {
   if (!b.input_needs_gradient()) return;
   const Operand dx = b.new_input_gradient();
-  b.l.writer.op(b.name(".backward"),
-                window_desc(OpKind::max_pool_backward, spec.window, spec.stride, spec.padding),
-                {b.d, b.state().saved[0], dx});
+  write_pool_backward(
+      b, window_desc(OpKind::max_pool_backward, spec.window, spec.stride, spec.padding),
+      {b.d, b.state().saved[0], dx});
   b.contribute(dx);
 }
 
 void backward(const Backward& b, const AvgPool& spec) {
   if (!b.input_needs_gradient()) return;
   const Operand dx = b.new_input_gradient();
-  b.l.writer.op(b.name(".backward"),
-                window_desc(OpKind::avg_pool_backward, spec.window, spec.stride, 0), {b.d, dx});
+  write_pool_backward(b, window_desc(OpKind::avg_pool_backward, spec.window, spec.stride, 0),
+                      {b.d, dx});
   b.contribute(dx);
 }
 

@@ -98,6 +98,7 @@ void forward(Lowering& l, LayerId id, const BatchNorm& spec) {
 
 void forward(Lowering& l, LayerId id, const Relu&) {
   const Operand x = activation_input(l, id);
+  l.states[id].inputs = {x};
   OpDesc desc = make_desc(OpKind::relu_forward);
   const std::string name = l.layer(id).name + ".forward";
   if (l.may_overwrite(x)) {
@@ -112,6 +113,7 @@ void forward(Lowering& l, LayerId id, const Relu&) {
 void forward(Lowering& l, LayerId id, const MaxPool& spec) {
   const Operand x = activation_input(l, id);
   const Operand y = l.new_output(id);
+  l.states[id].inputs = {x};
   TensorDesc index_desc = y.desc;
   index_desc.type = ElementType::u8;
   const std::string& name = l.layer(id).name;
@@ -127,6 +129,7 @@ void forward(Lowering& l, LayerId id, const MaxPool& spec) {
 
 void forward(Lowering& l, LayerId id, const AvgPool& spec) {
   const Operand x = activation_input(l, id);
+  l.states[id].inputs = {x};
   OpDesc desc = make_desc(OpKind::avg_pool_forward);
   desc.window = spec.window;
   desc.stride = spec.stride;

@@ -21,6 +21,61 @@ std::array<std::int64_t, 4> four_dims(const TensorDesc& desc) {
 
 Bytes element_bytes(ElementType type) { return type == ElementType::u8 ? 1 : 4; }
 
+/// Without the operands that reads_forward adds.
+std::string_view own_accesses(OpKind kind, bool in_place) {
+  switch (kind) {
+    case OpKind::conv_forward:
+    case OpKind::conv_backward_data:
+    case OpKind::conv_backward_weights:
+    case OpKind::max_pool_backward:
+    case OpKind::linear_backward_data:
+    case OpKind::softmax_loss_backward:
+    case OpKind::count_correct:
+      return "rrw";
+    case OpKind::reorder:
+    case OpKind::avg_pool_forward:
+    case OpKind::avg_pool_backward:
+      return "rw";
+    case OpKind::batch_norm_forward:
+      return "rrrwww";
+    case OpKind::batch_norm_backward:
+      return in_place ? "rurrrww" : "rrrrrwww";
+    case OpKind::batch_norm_inference:
+      return "rrrrrw";
+    case OpKind::batch_norm_statistics:
+    case OpKind::sgd_update:
+      return "rruu";
+    case OpKind::adamw_update:
+      return "rruuu";
+    case OpKind::relu_forward:
+      return in_place ? "u" : "rw";
+    case OpKind::relu_backward:
+      return in_place ? "ru" : "rrw";
+    case OpKind::add_forward:
+      return in_place ? "ur" : "rrw";
+    case OpKind::max_pool_forward:
+      return "rww";
+    case OpKind::dropout_forward:
+      return in_place ? "ur" : "rrww";
+    case OpKind::dropout_backward:
+      return in_place ? "ur" : "rrw";
+    case OpKind::linear_forward:
+      return "rrrw";
+    case OpKind::linear_backward_weights:
+    case OpKind::softmax_loss_forward:
+      return "rrww";
+    case OpKind::feed_images:
+    case OpKind::feed_labels:
+    case OpKind::feed_control:
+      return "w";
+    case OpKind::collect_loss:
+    case OpKind::collect_count:
+      return "r";
+  }
+  assert(false);
+  return "";
+}
+
 }  // namespace
 
 std::int64_t TensorDesc::elements() const {
@@ -127,58 +182,14 @@ const char* to_string(OpKind kind) {
   return "";
 }
 
-std::string_view operand_accesses(OpKind kind, bool in_place) {
-  switch (kind) {
-    case OpKind::conv_forward:
-    case OpKind::conv_backward_data:
-    case OpKind::conv_backward_weights:
-    case OpKind::max_pool_backward:
-    case OpKind::linear_backward_data:
-    case OpKind::softmax_loss_backward:
-    case OpKind::count_correct:
-      return "rrw";
-    case OpKind::reorder:
-    case OpKind::avg_pool_forward:
-    case OpKind::avg_pool_backward:
-      return "rw";
-    case OpKind::batch_norm_forward:
-      return "rrrwww";
-    case OpKind::batch_norm_backward:
-      return in_place ? "rurrrww" : "rrrrrwww";
-    case OpKind::batch_norm_inference:
-      return "rrrrrw";
-    case OpKind::batch_norm_statistics:
-    case OpKind::sgd_update:
-      return "rruu";
-    case OpKind::adamw_update:
-      return "rruuu";
-    case OpKind::relu_forward:
-      return in_place ? "u" : "rw";
-    case OpKind::relu_backward:
-      return in_place ? "ru" : "rrw";
-    case OpKind::add_forward:
-      return in_place ? "ur" : "rrw";
-    case OpKind::max_pool_forward:
-      return "rww";
-    case OpKind::dropout_forward:
-      return in_place ? "ur" : "rrww";
-    case OpKind::dropout_backward:
-      return in_place ? "ur" : "rrw";
-    case OpKind::linear_forward:
-      return "rrrw";
-    case OpKind::linear_backward_weights:
-    case OpKind::softmax_loss_forward:
-      return "rrww";
-    case OpKind::feed_images:
-    case OpKind::feed_labels:
-    case OpKind::feed_control:
-      return "w";
-    case OpKind::collect_loss:
-    case OpKind::collect_count:
-      return "r";
+std::string OpDesc::accesses() const {
+  std::string letters(own_accesses(kind, in_place));
+  if (reads_forward) {
+    assert(kind == OpKind::relu_backward || kind == OpKind::max_pool_backward ||
+           kind == OpKind::avg_pool_backward);
+    letters += kind == OpKind::relu_backward ? "r" : "rr";
   }
-  assert(false);
-  return "";
+  return letters;
 }
 
 double OpDesc::flops() const {
@@ -244,11 +255,11 @@ double OpDesc::flops() const {
 }
 
 Bytes OpDesc::traffic() const {
-  const std::string_view accesses = operand_accesses(kind, in_place);
-  assert(accesses.size() == operands.size());
+  const std::string letters = accesses();
+  assert(letters.size() == operands.size());
   Bytes total = 0;
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    total += operands[i].bytes() * (accesses[i] == 'u' ? 2 : 1);
+    total += operands[i].bytes() * (letters[i] == 'u' ? 2 : 1);
   }
   return total;
 }

@@ -39,7 +39,8 @@ struct TensorDesc {
 };
 
 /// The accesses of each kind, in order (r = read, w = write, u = update). `[in place]` is the
-/// variant with fewer operands, told apart by OpDesc::in_place.
+/// variant with fewer operands, told apart by OpDesc::in_place; `[+ ...]` names the operands that
+/// OpDesc::reads_forward adds at the end. Their bytes change no result.
 enum class OpKind : std::uint8_t {
   conv_forward,           ///< r x, r weight, w y                       (no bias)
   conv_backward_data,     ///< r dy, r weight (backward layout), w dx
@@ -51,13 +52,13 @@ enum class OpKind : std::uint8_t {
   batch_norm_inference,   ///< r x, r scale, r shift, r running_mean, r running_variance, w y
   batch_norm_statistics,  ///< r mean, r variance, u running_mean, u running_variance
   relu_forward,           ///< r x, w y                    [in place: u y]
-  relu_backward,          ///< r y, r dy, w dx             [in place: r y, u d]
+  relu_backward,          ///< r y, r dy, w dx             [in place: r y, u d]   [+ r x]
   add_forward,            ///< r a, r b, w y               [in place: u a, r b]
                           ///< (also sums gradients)
   max_pool_forward,       ///< r x, w y, w index           (index: u8 position in the window)
-  max_pool_backward,      ///< r dy, r index, w dx
+  max_pool_backward,      ///< r dy, r index, w dx         [+ r x, r y]
   avg_pool_forward,       ///< r x, w y                    (no padding)
-  avg_pool_backward,      ///< r dy, w dx
+  avg_pool_backward,      ///< r dy, w dx                  [+ r x, r y]
   dropout_forward,        ///< r x, r control, w y, w mask [in place: u y, r control]
                           ///< (mask: u8, 1 where kept)
   dropout_backward,       ///< r dy, r mask, w dx          [in place: u d, r control]
@@ -80,12 +81,11 @@ enum class OpKind : std::uint8_t {
 
 const char* to_string(OpKind kind);
 
-/// One letter per operand: r, w or u, as listed above.
-std::string_view operand_accesses(OpKind kind, bool in_place);
-
 struct OpDesc {
   OpKind kind{};
   bool in_place = false;
+  /// The backward op also takes the input and output of its forward op, as cuDNN's does.
+  bool reads_forward = false;
   std::vector<TensorDesc> operands;  ///< one per access, in the order above
 
   // Attributes; each kind uses those that concern it.
@@ -105,6 +105,8 @@ struct OpDesc {
   /// w -= lr * m/(1 - beta1^t) / (sqrt(v/(1 - beta2^t)) + epsilon)
   float beta1 = 0.9F, beta2 = 0.999F;
 
+  /// One letter per operand: r, w or u, as listed with OpKind.
+  [[nodiscard]] std::string accesses() const;
   [[nodiscard]] double flops() const;
   [[nodiscard]] Bytes traffic() const;  ///< bytes of operands read plus written
 };

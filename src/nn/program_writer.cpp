@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cassert>
 #include <memory>
-#include <string_view>
 #include <utility>
 
 namespace tidepool::nn {
@@ -76,7 +75,7 @@ bool ProgramWriter::name_taken(const std::string& name) const {
 }
 
 void ProgramWriter::op(std::string name, OpDesc desc, std::span<const Operand> operands) {
-  const std::string_view letters = operand_accesses(desc.kind, desc.in_place);
+  const std::string letters = desc.accesses();
   assert(letters.size() == operands.size());
   desc.first_sample = first_sample_;
   Op op;

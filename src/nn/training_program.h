@@ -17,7 +17,8 @@ namespace tidepool::nn {
 
 enum class Storage : std::uint8_t {
   /// Outputs of convolution, batch norm, ReLU and dropout are tensors of their own, dropout keeps
-  /// its mask, every gradient is a tensor of its own.
+  /// its mask, every gradient is a tensor of its own. The backward ops of ReLU and pooling read
+  /// their forward op's input and output, as cuDNN's do, so that both live until then.
   separate,
   /// ReLU and dropout overwrite their input, dropout makes its mask anew in the backward pass, and
   /// backward ops that can do so overwrite the gradient they receive.

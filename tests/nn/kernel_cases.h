@@ -36,6 +36,12 @@ inline OpDesc in_place(OpDesc desc) {
   desc.in_place = true;
   return desc;
 }
+/// `added`: the operands that come with it.
+inline OpDesc reads_forward(OpDesc desc, const std::vector<TensorDesc>& added) {
+  desc.reads_forward = true;
+  desc.operands.insert(desc.operands.end(), added.begin(), added.end());
+  return desc;
+}
 inline OpDesc window_attributes(std::int64_t window, std::int64_t stride, std::int64_t padding) {
   OpDesc desc;
   desc.window = window;
@@ -92,7 +98,8 @@ inline std::vector<OpDesc> relus_and_dropouts(const TensorDesc& x) {
           make_op(OpKind::dropout_forward, {x, control_block(), x, mask}, drop),
           in_place(make_op(OpKind::dropout_forward, {x, control_block()}, drop)),
           make_op(OpKind::dropout_backward, {x, mask, x}, drop),
-          in_place(make_op(OpKind::dropout_backward, {x, control_block()}, drop))};
+          in_place(make_op(OpKind::dropout_backward, {x, control_block()}, drop)),
+          reads_forward(make_op(OpKind::relu_backward, {x, x, x}), {x})};
 }
 
 /// Backward only without padding: random indices are valid there.
@@ -104,7 +111,9 @@ inline std::vector<OpDesc> max_pools(const TensorDesc& x, const OpDesc& attribut
   const TensorDesc index = as_type(y, ElementType::u8);
   std::vector<OpDesc> ops = {make_op(OpKind::max_pool_forward, {x, y, index}, attributes)};
   if (attributes.padding == 0) {
-    ops.push_back(make_op(OpKind::max_pool_backward, {y, index, x}, attributes));
+    const OpDesc backward = make_op(OpKind::max_pool_backward, {y, index, x}, attributes);
+    ops.push_back(backward);
+    ops.push_back(reads_forward(backward, {x, y}));
   }
   return ops;
 }
@@ -119,7 +128,8 @@ inline std::vector<OpDesc> avg_pools(const TensorDesc& x, std::int64_t window,
   for (const std::size_t i : {2, 3}) y.dims[i] = (x.dims[i] - window) / stride + 1;
   const OpDesc attributes = window_attributes(window, stride, 0);
   return {make_op(OpKind::avg_pool_forward, {x, y}, attributes),
-          make_op(OpKind::avg_pool_backward, {y, x}, attributes)};
+          make_op(OpKind::avg_pool_backward, {y, x}, attributes),
+          reads_forward(make_op(OpKind::avg_pool_backward, {y, x}, attributes), {x, y})};
 }
 
 inline std::vector<OpDesc> linears(std::int64_t batch, std::int64_t in, std::int64_t out) {
@@ -171,6 +181,7 @@ inline std::vector<OpCase> all_cases() {
     for (const OpDesc& op : ops) {
       std::string name = to_string(op.kind);
       if (op.in_place) name += " in place";
+      if (op.reads_forward) name += " reads forward";
       for (const TensorDesc& operand : op.operands) {
         name += " ";
         for (const std::int64_t dim : operand.dims) name.append(".").append(std::to_string(dim));

@@ -62,7 +62,7 @@ class OpRun {
   /// Operands that are read hold random values that depend on `seed` and logical position only;
   /// those that are written hold NaNs.
   OpRun(const OpDesc& desc, std::uint64_t seed, int shift = 0) : desc_(desc) {
-    const std::string_view accesses = operand_accesses(desc.kind, desc.in_place);
+    const std::string accesses = desc.accesses();
     EXPECT_EQ(accesses.size(), desc.operands.size());
     for (std::size_t i = 0; i < desc.operands.size(); ++i) {
       buffers_.emplace_back(desc.operands[i].bytes(), shift + static_cast<int>(i));

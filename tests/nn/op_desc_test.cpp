@@ -62,12 +62,12 @@ TEST(OpDesc, CountsAnUpdatedOperandAsReadAndWritten) {
   EXPECT_EQ(make_op(OpKind::relu_forward, {x, x}).traffic(), 2 * x.bytes());
   EXPECT_EQ(in_place(make_op(OpKind::relu_forward, {x})).traffic(), 2 * x.bytes());
   EXPECT_EQ(in_place(make_op(OpKind::relu_backward, {x, x})).traffic(), 3 * x.bytes());
+  EXPECT_EQ(reads_forward(make_op(OpKind::relu_backward, {x, x, x}), {x}).traffic(), 4 * x.bytes());
 }
 
 TEST(OpDesc, NamesAnAccessForEveryOperandOfEveryKind) {
   for (const OpCase& c : all_cases()) {
-    EXPECT_EQ(operand_accesses(c.desc.kind, c.desc.in_place).size(), c.desc.operands.size())
-        << c.name;
+    EXPECT_EQ(c.desc.accesses().size(), c.desc.operands.size()) << c.name;
   }
 }
 

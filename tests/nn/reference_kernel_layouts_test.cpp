@@ -86,6 +86,25 @@ TEST(ReferenceKernels, InPlaceVariantsGiveWhatTheOthersGive) {
   }
 }
 
+TEST(ReferenceKernels, OperandsOfTheForwardOpChangeNothing) {
+  const auto compare = [](const OpDesc& without, const OpDesc& with, std::size_t output) {
+    ASSERT_TRUE(with.reads_forward && !without.reads_forward);
+    const OpRun first(without, 1), second(with, 1);
+    first.run_reference();
+    second.run_reference();
+    EXPECT_EQ(std::memcmp(first.buffer(output).data(), second.buffer(output).data(),
+                          first.buffer(output).size()),
+              0)
+        << to_string(with.kind);
+  };
+  const std::vector<OpDesc> relus = relus_and_dropouts(blocked(3, 20, 4, 3));
+  compare(relus[2], relus[8], 2);
+  const std::vector<OpDesc> max = max_pools(blocked(3, 20, 7, 7), window_attributes(3, 2, 0));
+  compare(max[1], max[2], 2);
+  const std::vector<OpDesc> avg = avg_pools(blocked(2, 20, 7, 8), 2, 2);
+  compare(avg[1], avg[2], 1);
+}
+
 TEST(ReferenceKernelList, HasNoKernelForHostOps) {
   for (const OpKind kind : {OpKind::feed_images, OpKind::feed_labels, OpKind::feed_control,
                             OpKind::collect_loss, OpKind::collect_count}) {

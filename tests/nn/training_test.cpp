@@ -90,6 +90,23 @@ TEST(TrainingProgram, InPlaceStorageSharesTensors) {
   EXPECT_NE(find_tensor(in_place.program, "bn1_1.out"), kNone);
 }
 
+TEST(TrainingProgram, SeparateStorageKeepsInputsAndOutputsForBackwardOps) {
+  const auto reads = [](const TrainingProgram& program, const char* op, const char* tensor) {
+    const TensorId id = find_tensor(program.program, tensor);
+    EXPECT_NE(id, kNone) << tensor;
+    const auto& accesses = program.program.ops[find_op(program.program, op)].accesses;
+    return std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) {
+      return access.tensor == id && access.mode == AccessMode::read;
+    });
+  };
+  const auto separate = build(build_model("tiny-vgg"), {.batch = 2, .storage = Storage::separate});
+  EXPECT_TRUE(reads(separate, "relu1_1.backward", "bn1_1.out"));
+  EXPECT_TRUE(reads(separate, "relu1_1.backward", "relu1_1.out"));
+  EXPECT_TRUE(reads(separate, "pool1.backward", "pool1.out"));
+  const auto in_place = build(build_model("tiny-vgg"), {.batch = 2});
+  EXPECT_FALSE(reads(in_place, "pool1.backward", "pool1.out"));
+}
+
 TEST(TrainingProgram, RoundsHaveOpsOfTheirOwnAndUpdateOnce) {
   const auto program = build(build_model("mlp"), {.batch = 10, .sub_batch = 4});
   const Program& ir = program.program;
