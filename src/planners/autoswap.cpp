@@ -38,9 +38,9 @@ class AutoSwap : public Planner {
       // Placement can only add time to what the evaluator says.
       const Nanos time = next.evaluation.iteration_time;
       if (output.lowered && time >= output.lowered->iteration_time) continue;
+      if (output.lowered) placing.faster_than = output.lowered->iteration_time;
       auto lowered = lowering.lower(next.selection.strategy, budget, placing);
       if (!lowered) continue;
-      if (output.lowered && lowered->iteration_time >= output.lowered->iteration_time) continue;
       output.lowered = std::move(*lowered);
       chosen = &next;
       if (output.lowered->iteration_time == time) break;
