@@ -10,6 +10,7 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build ccache python3
   libdnnl-dev libfmt-dev libcli11-dev nlohmann-json3-dev libexpected-dev zlib1g-dev coinor-libclp-dev
+  libeigen3-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   dataset-fashion-mnist
 )

@@ -240,7 +240,8 @@ std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget&
     evaluation = evaluator_.evaluate(strategy, timing);
   }
   refused = evaluation.refused;
-  if (!evaluation.feasible) return std::nullopt;
+  // Waits that addresses need make no timeline faster.
+  if (!evaluation.feasible || evaluation.iteration_time >= options.faster_than) return std::nullopt;
 
   PassTimer timer(pass_times_, "place");
   std::vector<Step> steps(evaluator_.steps().begin(), evaluator_.steps().end());
@@ -325,13 +326,17 @@ Result<Lowered> Lowering::lower(const Strategy& strategy, const Budget& budget,
   std::optional<Lowered> best;
   std::string refused;
   Bytes limit = options.load_limit > 0 ? options.load_limit : budget.device;
+  LowerOptions placing = options;
   for (int i = 0; i < options.attempts && limit > 0; ++i) {
     Bytes excess = 0;
     std::optional<Lowered> next =
-        attempt(strategy, budget, {limit, options.prefetch}, options, excess, refused);
+        attempt(strategy, budget, {limit, options.prefetch}, placing, excess, refused);
     if (!refused.empty()) return fail(ErrorCode::bad_input, refused);
     const bool lost_nothing = next && next->iteration_time == next->unplaced_time;
-    if (next && (!best || next->iteration_time < best->iteration_time)) best = std::move(next);
+    if (next && next->iteration_time < placing.faster_than) {
+      placing.faster_than = next->iteration_time;
+      best = std::move(next);
+    }
     // A tighter limit makes no timeline faster; without an excess nothing is known to tighten by.
     if (lost_nothing || excess == 0) break;
     limit -= excess;

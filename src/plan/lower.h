@@ -27,6 +27,8 @@ struct LowerOptions {
   /// the result then depends on the machine's speed.
   Nanos packing_time{0};
   std::uint64_t seed = 1;  ///< of that search
+  /// Only plans whose iteration takes less are of use: no addresses are looked for otherwise.
+  Nanos faster_than = Nanos::max();
   /// Tries with a tighter load limit before giving up on a packing without waits.
   int attempts = 6;
 };
@@ -59,7 +61,8 @@ class Lowering {
 
   /// Fails with `infeasible` (naming the smallest feasible budget, and the op and tensors that set
   /// it) when the budget cannot be met, and with `bad_input` when the strategy makes no sense for
-  /// the program (a drop without a copy, a recomputation that is not possible).
+  /// the program (a drop without a copy, a recomputation that is not possible). With `faster_than`
+  /// also `infeasible` when no plan is as fast.
   Result<Lowered> lower(const Strategy& strategy, const Budget& budget,
                         const LowerOptions& options = {});
 
