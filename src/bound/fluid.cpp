@@ -70,15 +70,31 @@ class LinearProgram {
     constexpr double kSlice = 0.5;  // seconds
     constexpr int kOptimal = 0;
     constexpr int kStopped = 3;
-    bool first = true;
-    do {
+    // A dual simplex that goes on from an interrupted presolve may call a feasible program
+    // infeasible; the primal one then decides.
+    enum class Method : std::uint8_t { presolved_dual, dual, primal };
+    auto method = Method::presolved_dual;
+    while (true) {
       stopped =
           Clock::now() - start >= options.time_limit || (options.cancelled && options.cancelled());
       if (stopped) return std::nullopt;
       Clp_setMaximumSeconds(model.get(), kSlice);
-      first ? Clp_initialDualSolve(model.get()) : Clp_dual(model.get(), 0);
-      first = false;
-    } while (Clp_status(model.get()) == kStopped);
+      if (method == Method::presolved_dual) {
+        Clp_initialDualSolve(model.get());
+      } else if (method == Method::dual) {
+        Clp_dual(model.get(), 0);
+      } else {
+        Clp_primal(model.get(), 0);
+      }
+      const int status = Clp_status(model.get());
+      if (status == kStopped) {
+        if (method == Method::presolved_dual) method = Method::dual;
+      } else if (status != kOptimal && method == Method::dual) {
+        method = Method::primal;
+      } else {
+        break;
+      }
+    }
     if (Clp_status(model.get()) != kOptimal) return std::nullopt;
     const double* values = Clp_primalColumnSolution(model.get());
     return Solution{{values, values + columns}, Clp_objectiveValue(model.get())};
