@@ -1,0 +1,128 @@
+// Figure 8: memory load of VGG16 over an iteration, without swapping, at load limits of 500 and
+// 400 MB (MiB), and with every candidate away (load_min), by AutoSwap.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/load_profile.h"
+#include "planners/autoswap_load.h"
+#include "reproduction.h"
+
+namespace tidepool::cli {
+namespace {
+
+/// [time in ms, load in bytes] where each op starts; resident bytes included.
+Json curve(std::span<const Nanos> starts, std::span<const Bytes> load, Bytes resident) {
+  Json points = Json::array();
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    points.push_back(Json::array({to_ms(starts[i]), load[i] + resident}));
+  }
+  return points;
+}
+
+struct Timeline {
+  std::vector<Nanos> starts;
+  std::vector<Bytes> load;
+};
+
+/// Of the evaluator's last evaluation.
+Timeline timeline_of(Evaluator& evaluator) {
+  Timeline line;
+  for (const Step& step : evaluator.steps()) {
+    if (step.kind != StepKind::op || step.stream != evaluator.streams().compute) continue;
+    line.starts.push_back(step.start);
+    line.load.push_back(evaluator.load()[static_cast<std::size_t>(step.id)]);
+  }
+  return line;
+}
+
+/// The program as it is.
+Timeline before(const Work& work, const AccessIndex& index) {
+  Timeline line;
+  const LoadProfile profile =
+      load_profile(work.program, index, work.machine.alignment, work.algorithms);
+  Nanos now{0};
+  for (std::size_t i = 0; i < work.program.ops.size(); ++i) {
+    const Op& op = work.program.ops[i];
+    if (op.place != OpPlace::device) continue;
+    line.starts.push_back(now);
+    line.load.push_back(profile.at_op[i]);
+    now += op.algorithms[static_cast<std::size_t>(work.algorithms[i])].time;
+  }
+  return line;
+}
+
+}  // namespace
+
+Result<void> reproduce_fig8(const ReproduceArguments& a, TableReport& report) {
+  auto work = measured_work(a.data);
+  if (!work) return fail(work.error());
+  add_machine_constants(report);
+  report.constant("resident_bytes", work->resident,
+                  fmt::format("resident: {} counted in every load", format_bytes(work->resident)));
+  using Form = Column::Form;
+  report.columns({{"limit", "limit"},
+                  {"limit MiB", "limit_bytes", Form::mib},
+                  {"peak before", "peak_before_bytes", Form::mib},
+                  {"peak after", "peak_after_bytes", Form::mib},
+                  {"ms to 95 %", "ms_to_95_percent", Form::ms},
+                  {"gaps", "swapped_gaps"},
+                  {"swapped MiB", "swapped_bytes", Form::mib},
+                  {"copies ms", "copy_out_ms", Form::ms},
+                  {"overhead ms", "overhead_ms", Form::ms}});
+  const AccessIndex index(work->program);
+  Evaluator evaluator(work->program, index, work->machine);
+  const SwapCandidates candidates(work->program, index, work->machine, work->algorithms);
+  const Timeline unswapped = before(*work, index);
+  const Bytes peak = *std::max_element(unswapped.load.begin(), unswapped.load.end());
+  double to_95 = 0;
+  for (std::size_t i = unswapped.load.size(); i-- > 0;) {
+    const double share = static_cast<double>(unswapped.load[i] + work->resident) /
+                         static_cast<double>(peak + work->resident);
+    if (share >= 0.95) to_95 = to_ms(unswapped.starts[i]);
+  }
+  WeightSearchOptions search;
+  search.seed = a.seed;
+  search.cancelled = interrupted;
+  const std::pair<const char*, Bytes> limits[] = {
+      {"500 MiB", 500 * kMiB},
+      {"400 MiB", 400 * kMiB},
+      {"load_min", candidates.load_min() + work->resident}};
+  for (const auto& [name, limit] : limits) {
+    if (interrupted()) break;
+    const Bytes load_limit = limit - work->resident;
+    const LoadedSelection found =
+        search_weights(evaluator, candidates, load_limit, load_limit, search);
+    if (!found.evaluation.feasible) {
+      report.note(fmt::format("no selection is feasible at {}", name));
+      continue;
+    }
+    evaluator.evaluate(found.selection.strategy, {load_limit});
+    const Timeline swapped = timeline_of(evaluator);
+    Bytes bytes = 0;
+    Nanos copies{0};
+    for (const SwapPick& pick : found.selection.picks) {
+      const TensorId tensor = index.gaps()[static_cast<std::size_t>(pick.gap)].tensor;
+      bytes += work->program.tensors[static_cast<std::size_t>(tensor)].bytes;
+      copies += candidates.out_time(pick.gap);
+    }
+    report.row({{"limit", name},
+                {"limit_bytes", limit},
+                {"combination", to_string(found.weights)},
+                {"peak_before_bytes", peak + work->resident},
+                {"peak_after_bytes", found.evaluation.peak_load + work->resident},
+                {"ms_to_95_percent", to_95},
+                {"swapped_gaps", found.selection.picks.size()},
+                {"swapped_bytes", bytes},
+                {"copy_out_ms", to_ms(copies)},
+                {"overhead_ms", to_ms(found.evaluation.stall())},
+                {"points_before", curve(unswapped.starts, unswapped.load, work->resident)},
+                {"points_after", curve(swapped.starts, swapped.load, work->resident)}});
+  }
+  report.note(
+      "published: 95 % of the peak after 24 ms; the curves are in --json as points "
+      "[ms, bytes]");
+  return {};
+}
+
+}  // namespace tidepool::cli

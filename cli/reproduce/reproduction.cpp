@@ -1,0 +1,168 @@
+#include "reproduction.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "../job.h"
+#include "../trace_file.h"
+#include "ir/load_profile.h"
+#include "nn/models/model.h"
+#include "trace/trace_program.h"
+
+namespace tidepool::cli {
+namespace {
+
+constexpr const char* kMachine = "gtx1080ti";
+constexpr std::int64_t kBatch = 100;
+constexpr int kIterations = 3;
+constexpr const char* kTraceFile = "vgg16_batch100_3iterations.csv";
+/// Allocated before the recording and never seen in it (the data's own description: 13.1 MiB).
+constexpr Bytes kTraceResident = 13'762'836;
+
+std::string measured_path(const std::string& data, const std::string& file) {
+  return (std::filesystem::path(data) / "vgg16-trace" / file).string();
+}
+
+const PublishedNetwork* published_network(std::string_view model) {
+  for (const PublishedNetwork& network : kPublishedNetworks) {
+    if (network.model == model) return &network;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool ReproduceArguments::wants(std::string_view model) const {
+  return models.empty() || std::find(models.begin(), models.end(), model) != models.end();
+}
+
+Nanos Work::compute_time() const {
+  Nanos sum{0};
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    const Op& op = program.ops[i];
+    if (op.place != OpPlace::device) continue;
+    sum += op.algorithms[static_cast<std::size_t>(algorithms[i])].time;
+  }
+  return sum;
+}
+
+Bytes Work::peak() const {
+  return load_profile(program, AccessIndex(program), machine.alignment, algorithms).peak + resident;
+}
+
+Result<Work> zoo_work(std::string_view model, std::int64_t batch) {
+  Work work;
+  work.model = model;
+  if (batch == kBatch) work.published = published_network(model);
+  auto machine = find_machine(kMachine);
+  if (!machine) return fail(machine.error());
+  work.machine = std::move(*machine);
+  const auto graph = nn::build_model(work.model);
+  if (!graph) return fail(graph.error());
+  nn::TrainingOptions options;
+  options.batch = batch;
+  options.storage = nn::Storage::separate;
+  auto training = nn::build_training_program(*graph, options, nn::reference_kernels());
+  if (!training) return fail(training.error());
+  apply_cost_model(work.machine, training->program);
+  work.program = std::move(training->program);
+  work.algorithms = least_workspace_algorithms(work.program);
+  work.recorded = record_program(work.program, work.algorithms, kIterations);
+  return work;
+}
+
+Result<std::string> read_measured(const std::string& data, const std::string& file) {
+  auto text = read_file(measured_path(data, file));
+  if (text) return text;
+  return fail(ErrorCode::bad_input,
+              fmt::format("{}: no measured data; --data names the folder that has vgg16-trace/",
+                          text.error().message));
+}
+
+Result<Work> measured_work(const std::string& data) {
+  const auto text = read_measured(data, kTraceFile);
+  if (!text) return fail(text.error());
+  auto recording = read_recording(*text, measured_path(data, kTraceFile));
+  if (!recording) return fail(recording.error());
+  recording->resident = kTraceResident;
+  const auto iteration = find_iteration(*recording);
+  if (!iteration) {
+    return fail(ErrorCode::bad_input,
+                measured_path(data, kTraceFile) + ": no iteration that repeats in full twice");
+  }
+  auto traced = trace_program(*recording, *iteration);
+  if (!traced) return fail(traced.error());
+  Work work;
+  work.model = kTraceModel;
+  work.published = published_network("vgg16");
+  auto machine = find_machine(kMachine);
+  if (!machine) return fail(machine.error());
+  work.machine = std::move(*machine);
+  work.program = std::move(traced->program);
+  work.algorithms = least_workspace_algorithms(work.program);
+  work.recorded = {std::move(*recording), *iteration};
+  work.resident = align_up(traced->resident, work.machine.alignment);
+  return work;
+}
+
+Result<std::vector<std::string>> wanted_models(const ReproduceArguments& arguments,
+                                               TableReport& report) {
+  std::vector<std::string> known;
+  for (const PublishedNetwork& network : kPublishedNetworks) known.emplace_back(network.model);
+  known.emplace_back(kTraceModel);
+  for (const std::string& model : arguments.models) {
+    if (std::find(known.begin(), known.end(), model) != known.end()) continue;
+    return fail(ErrorCode::usage, fmt::format("no published figures of '{}'; there are: {}", model,
+                                              fmt::join(known, ", ")));
+  }
+  std::vector<std::string> wanted;
+  for (const std::string& model : known) {
+    if (!arguments.wants(model)) continue;
+    if (model == kTraceModel && arguments.models.empty() &&
+        !std::filesystem::exists(measured_path(arguments.data, kTraceFile))) {
+      report.note(fmt::format("{} is absent, and so is its row (--data DIR)",
+                              measured_path(arguments.data, kTraceFile)));
+      continue;
+    }
+    wanted.push_back(model);
+  }
+  return wanted;
+}
+
+Result<Work> work_of(const std::string& model, const ReproduceArguments& arguments) {
+  return model == kTraceModel ? measured_work(arguments.data) : zoo_work(model, kBatch);
+}
+
+void add_machine_constants(TableReport& report) {
+  const auto machine = find_machine(kMachine);
+  if (!machine) return;
+  const ComputeModel& c = machine->compute;
+  report.constant("machine", machine->name,
+                  fmt::format("machine {}: {}", machine->name, machine->description));
+  report.constant("compute",
+                  {{"peak_flops", c.peak_flops},
+                   {"bandwidth", c.bandwidth},
+                   {"launch_ns", c.launch.count()},
+                   {"max_efficiency", c.max_efficiency},
+                   {"half_flops", c.half_flops}},
+                  fmt::format("op time: max(flops / efficiency / {:.2f} TFLOP/s, bytes / {:.0f} "
+                              "GB/s) + {}, efficiency {:.2f} flops / (flops + {:.2e}); the "
+                              "trace has its own",
+                              c.peak_flops * 1e-12, c.bandwidth * 1e-9, format_time(c.launch),
+                              c.max_efficiency, c.half_flops));
+  report.constant(
+      "link",
+      {{"to_host_bytes_per_second", machine->to_host.bytes_per_second},
+       {"to_host_latency_ns", machine->to_host.latency.count()},
+       {"to_device_bytes_per_second", machine->to_device.bytes_per_second},
+       {"to_device_latency_ns", machine->to_device.latency.count()}},
+      fmt::format("copies: out {:.4f} ns/B + {}, in {:.4f} ns/B + {}, at the same time",
+                  1e9 / machine->to_host.bytes_per_second, format_time(machine->to_host.latency),
+                  1e9 / machine->to_device.bytes_per_second,
+                  format_time(machine->to_device.latency)));
+  report.constant("storage", "separate", "networks of the zoo: separate storage, no workspaces");
+}
+
+}  // namespace tidepool::cli

@@ -1,0 +1,73 @@
+// What the reproductions share: the work they are about and how long they may take.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cost/machine.h"
+#include "plan/evaluate.h"
+#include "published.h"
+#include "table_report.h"
+#include "trace/program_recording.h"
+
+namespace tidepool::cli {
+
+struct ReproduceArguments {
+  std::vector<std::string> models;    ///< empty: all the reproduction is about
+  std::vector<std::int64_t> batches;  ///< empty: those of the reproduction
+  std::string data = "../shared/data";
+  double time_limit = 0;  ///< seconds a search; 0: what the reproduction takes
+  std::uint64_t seed = 1;
+
+  [[nodiscard]] Nanos limit(double usual_seconds) const {
+    return from_seconds(time_limit > 0 ? time_limit : usual_seconds);
+  }
+  [[nodiscard]] bool wants(std::string_view model) const;
+};
+
+/// Overheads below this share of an iteration count as none.
+inline constexpr double kNoOverhead = 1e-3;
+/// The row of the measured trace.
+inline constexpr std::string_view kTraceModel = "vgg16-trace";
+
+/// One iteration to compare on.
+struct Work {
+  std::string model;                            ///< of the zoo, or kTraceModel
+  const PublishedNetwork* published = nullptr;  ///< null: the paper has no figures of it
+  Machine machine;
+  Program program;
+  std::vector<std::int32_t> algorithms;
+  ProgramRecording recorded;  ///< its mallocs and frees, three iterations
+  Bytes resident = 0;         ///< aligned; the program does not know of them
+
+  [[nodiscard]] Nanos compute_time() const;
+  /// Load without swapping, resident bytes included, sizes aligned as planners count them.
+  [[nodiscard]] Bytes peak() const;
+};
+
+/// A network of the zoo on the preset of the paper's machine, separate storage.
+Result<Work> zoo_work(std::string_view model, std::int64_t batch);
+/// CIFAR VGG16 at batch 100 as it was recorded on the paper's machine: its own times, the links of
+/// the preset. `data`: the folder with vgg16-trace/.
+Result<Work> measured_work(const std::string& data);
+/// The folder's file, or an error (ErrorCode::bad_input) that says how to name the folder.
+Result<std::string> read_measured(const std::string& data, const std::string& file);
+
+/// The published networks the arguments ask for, batch 100, and the measured trace at the end; a
+/// note where it is absent. Unknown names are an error.
+Result<std::vector<std::string>> wanted_models(const ReproduceArguments& arguments,
+                                               TableReport& report);
+Result<Work> work_of(const std::string& model, const ReproduceArguments& arguments);
+
+/// The constants of the machine model.
+void add_machine_constants(TableReport& report);
+
+// One function per table or figure, in a file of its name. They run to the end, or until Ctrl-C.
+Result<void> reproduce_table1(const ReproduceArguments& arguments, TableReport& report);
+Result<void> reproduce_table2(const ReproduceArguments& arguments, TableReport& report);
+Result<void> reproduce_fig8(const ReproduceArguments& arguments, TableReport& report);
+Result<void> reproduce_fig9(const ReproduceArguments& arguments, TableReport& report);
+Result<void> reproduce_fig10(const ReproduceArguments& arguments, TableReport& report);
+
+}  // namespace tidepool::cli

@@ -1,0 +1,161 @@
+// Table I: footprint and iteration time of memory pools against cudaMalloc.
+#include <fmt/format.h>
+
+#include "../smartpool.h"
+#include "plan/pack/best_fit.h"
+#include "plan/pack/first_fit.h"
+#include "plan/pack/search.h"
+#include "reproduction.h"
+#include "trace/allocators/caching.h"
+#include "trace/allocators/cnmem.h"
+
+namespace tidepool::cli {
+namespace {
+
+constexpr Nanos kDriverCall{50'000};    // cudaMalloc or cudaFree on the paper's machine
+constexpr Nanos kCnMemCall{1'000};      // a lock and a walk over the list of free blocks
+constexpr Nanos kSmartPoolCall{100};    // a look-up
+constexpr double kSearchSeconds = 0.9;  // usual limit of the packing search
+constexpr Bytes kReservation = 256 * kMiB;
+
+/// Allocation calls of the last recorded iteration.
+struct Calls {
+  std::int64_t all = 0;     ///< mallocs and frees
+  std::int64_t driver = 0;  ///< those for which the allocator calls the driver
+};
+
+struct Replayed {
+  Bytes reserved = 0;
+  Calls last;
+};
+
+Replayed replay_and_count(Allocator& allocator, const ProgramRecording& recorded) {
+  const std::vector<Request> requests = allocation_requests(recorded.recording);
+  std::int64_t calls = 0;
+  const auto& events = recorded.recording.events;
+  const std::int64_t last_begin =
+      recorded.iteration.start + (recorded.iteration.repeats - 1) * recorded.iteration.period;
+  for (std::int64_t i = last_begin; i < last_begin + recorded.iteration.period; ++i) {
+    const EventKind kind = events[static_cast<std::size_t>(i)].kind;
+    if (kind == EventKind::malloc || kind == EventKind::free) ++calls;
+  }
+  // The last iteration's requests are the last ones but for what follows it.
+  std::int64_t after = 0;
+  for (auto i = static_cast<std::size_t>(last_begin + recorded.iteration.period); i < events.size();
+       ++i) {
+    if (events[i].kind == EventKind::malloc || events[i].kind == EventKind::free) ++after;
+  }
+  const std::span<const Request> all(requests);
+  const std::size_t end = all.size() - static_cast<std::size_t>(after);
+  const std::size_t begin = end - static_cast<std::size_t>(calls);
+  Replayed result;
+  result.last.all = calls;
+  result.reserved = replay(allocator, all.first(begin));
+  for (const Request& request : all.subspan(begin, end - begin)) {
+    const Bytes before = allocator.reserved();
+    result.reserved = std::max(result.reserved, replay(allocator, std::span(&request, 1)));
+    if (allocator.reserved() != before) ++result.last.driver;
+  }
+  result.reserved = std::max(result.reserved, replay(allocator, all.subspan(end)));
+  return result;
+}
+
+Json row_of(const Work& work, const ReproduceArguments& a) {
+  const Recording& recording = work.recorded.recording;
+  const Iteration& iteration = work.recorded.iteration;
+  const Stays stays = find_stays(recording, iteration);
+  const auto lives = cyclic_lifetimes(recording, iteration, stays);
+  const PackProblem problem = pack_problem(lives, static_cast<std::int32_t>(iteration.period));
+  SearchOptions search;
+  search.time_limit = a.limit(kSearchSeconds);
+  search.seed = a.seed;
+  search.cancelled = interrupted;
+  const SearchResult found = search_packing(problem, search);
+  CnMemAllocator cnmem, reserving(kReservation);
+  CachingAllocator caching;
+  const Replayed cnmem_run = replay_and_count(cnmem, work.recorded);
+  const Bytes reserving_run = replay(reserving, allocation_requests(recording));
+  const Bytes caching_run = replay(caching, allocation_requests(recording));
+
+  const auto ratio = [&](Bytes bytes) {
+    return static_cast<double>(bytes) / static_cast<double>(stays.peak);
+  };
+  const double compute = to_ms(work.compute_time());
+  const auto with_calls = [&](Nanos pool, std::int64_t driver) {
+    return compute + to_ms(pool) * static_cast<double>(cnmem_run.last.all) +
+           to_ms(kDriverCall) * static_cast<double>(driver);
+  };
+  const double native = with_calls(Nanos{0}, cnmem_run.last.all);
+  const PublishedNetwork& p = *work.published;
+  return {{"model", work.model},
+          {"published_ratio", p.smartpool_ratio},
+          {"first_fit_ratio", ratio(pack_first_fit(problem).footprint)},
+          {"best_fit_ratio", ratio(pack_best_fit(problem).footprint)},
+          {"search_ratio", ratio(found.packing.footprint)},
+          {"search_ms", to_ms(found.time)},
+          {"search_proven_optimal", found.proven_optimal},
+          {"published_cnmem_ratio", p.cnmem_ratio},
+          {"cnmem_ratio", ratio(cnmem_run.reserved)},
+          {"cnmem_256mib_ratio", ratio(reserving_run)},
+          {"caching_ratio", ratio(caching_run)},
+          {"published_peak_bytes", static_cast<Bytes>(p.peak_mib * static_cast<double>(kMiB))},
+          {"peak_bytes", stays.peak},
+          {"compute_ms", compute},
+          {"allocation_calls", cnmem_run.last.all},
+          {"published_native_ms", p.native_ms},
+          {"native_ms", native},
+          {"published_cnmem_speedup", p.cnmem_speedup},
+          {"cnmem_speedup", native / with_calls(kCnMemCall, cnmem_run.last.driver)},
+          {"published_smartpool_speedup", p.smartpool_speedup},
+          {"smartpool_speedup", native / with_calls(kSmartPoolCall, 0)}};
+}
+
+}  // namespace
+
+Result<void> reproduce_table1(const ReproduceArguments& a, TableReport& report) {
+  add_machine_constants(report);
+  report.constant("driver_call_ns", kDriverCall.count(),
+                  fmt::format("cudaMalloc, cudaFree: {} a call", format_time(kDriverCall)));
+  report.constant("pool_call_ns",
+                  {{"cnmem", kCnMemCall.count()}, {"smartpool", kSmartPoolCall.count()}},
+                  fmt::format("pool calls, assumed: CnMem {}, SmartPool {}; CnMem also pays for "
+                              "the driver calls of its third iteration",
+                              format_time(kCnMemCall), format_time(kSmartPoolCall)));
+  report.constant("search_limit_ms", to_ms(a.limit(kSearchSeconds)),
+                  fmt::format("packing search: at most {}", format_time(a.limit(kSearchSeconds))));
+  using Form = Column::Form;
+  report.columns({{"model", "model"},
+                  {"peak MiB", "peak_bytes", Form::mib},
+                  {"publ.", "published_peak_bytes", Form::mib},
+                  {"first-fit", "first_fit_ratio", Form::ratio},
+                  {"best-fit", "best_fit_ratio", Form::ratio},
+                  {"search", "search_ratio", Form::ratio},
+                  {"publ.", "published_ratio", Form::ratio},
+                  {"search ms", "search_ms", Form::ms},
+                  {"CnMem", "cnmem_ratio", Form::ratio},
+                  {"CnMem256", "cnmem_256mib_ratio", Form::ratio},
+                  {"publ.", "published_cnmem_ratio", Form::ratio},
+                  {"PyTorch", "caching_ratio", Form::ratio},
+                  {"calls", "allocation_calls"},
+                  {"native ms", "native_ms", Form::ms},
+                  {"publ.", "published_native_ms", Form::ms},
+                  {"CnMem", "cnmem_speedup", Form::times},
+                  {"publ.", "published_cnmem_speedup", Form::times},
+                  {"SmartPool", "smartpool_speedup", Form::times},
+                  {"publ.", "published_smartpool_speedup", Form::times}});
+  const auto models = wanted_models(a, report);
+  if (!models) return fail(models.error());
+  report.note(
+      "publ. is the published figure of the column before it; ratios are to the peak load "
+      "of the same work");
+  TerminalProgress progress;
+  for (std::size_t i = 0; i < models->size() && !interrupted(); ++i) {
+    progress.update(static_cast<double>(i) / static_cast<double>(models->size()), (*models)[i]);
+    const auto work = work_of((*models)[i], a);
+    if (!work) return fail(work.error());
+    report.row(row_of(*work, a));
+  }
+  return {};
+}
+
+}  // namespace tidepool::cli

@@ -1,0 +1,70 @@
+// Table II: how much of the peak load swapping takes away without overhead.
+#include <fmt/format.h>
+
+#include "bound/fluid.h"
+#include "planners/autoswap_load.h"
+#include "reproduction.h"
+
+namespace tidepool::cli {
+namespace {
+
+constexpr double kFluidSeconds = 300;  // usual limit of one linear program
+
+Json row_of(const Work& work, const ReproduceArguments& a) {
+  const AccessIndex index(work.program);
+  const Bytes peak = work.peak();
+  const auto reduction = [&](Bytes load) {
+    return 1 - static_cast<double>(load + work.resident) / static_cast<double>(peak);
+  };
+  Evaluator evaluator(work.program, index, work.machine);
+  const SwapCandidates candidates(work.program, index, work.machine, work.algorithms);
+  WeightSearchOptions search;
+  search.seed = a.seed;
+  search.cancelled = interrupted;
+  const LeastLoad autoswap = least_load(evaluator, candidates, kNoOverhead, search);
+  const FluidLoad fluid = fluid_least_load({work.program, index, work.machine, work.algorithms},
+                                           {a.limit(kFluidSeconds), interrupted});
+  return {{"model", work.model},
+          {"peak_bytes", peak},
+          {"published_reduction", work.published->reduction},
+          {"autoswap_reduction", reduction(autoswap.bytes)},
+          {"autoswap_bytes", autoswap.bytes + work.resident},
+          {"autoswap_overhead",
+           to_ms(autoswap.selection.evaluation.stall()) / to_ms(work.compute_time())},
+          {"fluid_reduction", fluid.share.empty() ? Json(nullptr) : Json(reduction(fluid.bytes))}};
+}
+
+}  // namespace
+
+Result<void> reproduce_table2(const ReproduceArguments& a, TableReport& report) {
+  add_machine_constants(report);
+  report.constant(
+      "no_overhead", kNoOverhead,
+      fmt::format("no overhead: less than {:.1f} % of an iteration; loads, no addresses",
+                  100 * kNoOverhead));
+  report.constant("fluid_limit_ms", to_ms(a.limit(kFluidSeconds)),
+                  fmt::format("fluid: no schedule that swaps takes more; - where its linear "
+                              "program took more than {}",
+                              format_time(a.limit(kFluidSeconds))));
+  using Form = Column::Form;
+  report.columns({{"model", "model"},
+                  {"peak MiB", "peak_bytes", Form::mib},
+                  {"published", "published_reduction", Form::percent},
+                  {"autoswap", "autoswap_reduction", Form::percent},
+                  {"tide", "tide_reduction", Form::percent},
+                  {"fluid", "fluid_reduction", Form::percent}});
+  const auto models = wanted_models(a, report);
+  if (!models) return fail(models.error());
+  TerminalProgress progress;
+  for (std::size_t i = 0; i < models->size() && !interrupted(); ++i) {
+    progress.update(static_cast<double>(i) / static_cast<double>(models->size()), (*models)[i]);
+    const auto work = work_of((*models)[i], a);
+    if (!work) return fail(work.error());
+    Json row = row_of(*work, a);
+    if (interrupted()) break;
+    report.row(std::move(row));
+  }
+  return {};
+}
+
+}  // namespace tidepool::cli

@@ -1,0 +1,50 @@
+// What every reproduction prints: its constants, rows, notes; as one JSON object, or as a table
+// whose columns are fields of the rows.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "../context.h"
+
+namespace tidepool::cli {
+
+struct Column {
+  enum class Form : std::uint8_t { text, ratio, times, ms, mib, percent };
+  std::string header;
+  std::string field;  ///< of a row
+  Form form = Form::text;
+};
+
+class TableReport {
+ public:
+  TableReport(std::string name, std::string title, bool json);
+
+  /// A constant the results depend on, in words for the table.
+  void constant(const std::string& field, Json value, const std::string& words);
+  void columns(std::vector<Column> columns);
+  /// Printed at once in a table. A field that is null or absent shows as "-".
+  void row(Json row);
+  /// A line below the table; a string in `notes` of the object.
+  void note(const std::string& text);
+  /// Prints what is left. The exit code: 130 when interrupted.
+  int finish();
+
+  [[nodiscard]] std::size_t rows() const { return rows_.size(); }
+  [[nodiscard]] bool json() const { return json_; }
+
+ private:
+  void print_header();
+
+  std::string name_;
+  std::string title_;
+  bool json_;
+  Json constants_ = Json::object();
+  Json rows_ = Json::array();
+  Json notes_ = Json::array();
+  std::vector<std::string> words_;
+  std::vector<Column> columns_;
+  bool header_printed_ = false;
+};
+
+}  // namespace tidepool::cli

@@ -1,0 +1,85 @@
+// tidepool reproduce: quick ones only.
+#include <filesystem>
+
+#include "base/bytes.h"
+#include "support/cli_fixture.h"
+
+namespace tidepool {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class Reproduce : public testing::Cli {};
+
+TEST_F(Reproduce, Table1HasThePublishedFiguresBesideOurs) {
+  const Json table = success({"reproduce", "table1", "--models", "vgg11"});
+  EXPECT_EQ(table["reproduction"], "table1");
+  EXPECT_EQ(table["constants"]["machine"], "gtx1080ti");
+  EXPECT_GT(table["constants"]["compute"]["max_efficiency"], 0.0);
+  EXPECT_EQ(table["constants"]["driver_call_ns"], 50'000);
+  ASSERT_EQ(table["rows"].size(), 1U);
+  const Json& row = table["rows"][0];
+  EXPECT_EQ(row["model"], "vgg11");
+  EXPECT_EQ(row["published_ratio"], 1.013);
+  EXPECT_LE(row["search_ratio"], 1.0005);
+  EXPECT_LE(row["search_ratio"], row["best_fit_ratio"]);
+  EXPECT_LE(row["search_ratio"], row["first_fit_ratio"]);
+  EXPECT_GE(row["cnmem_ratio"], 1.0);
+  EXPECT_GE(row["caching_ratio"], 1.0);
+  // The compute model was fitted so that the zoo takes about as long as published with a pool.
+  EXPECT_NEAR(row["compute_ms"].get<double>(), 76 / 1.75, 3);
+  EXPECT_DOUBLE_EQ(row["native_ms"].get<double>(),
+                   row["compute_ms"].get<double>() + 0.05 * row["allocation_calls"].get<double>());
+  EXPECT_GT(row["smartpool_speedup"], row["cnmem_speedup"]);
+}
+
+TEST_F(Reproduce, ATableHasAColumnOfPublishedFigures) {
+  const testing::Finished text = tidepool({"reproduce", "table1", "--models", "vgg11,vgg13"});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, AllOf(HasSubstr("publ."), HasSubstr("1.0130"), HasSubstr("1.0160"),
+                              HasSubstr("machine gtx1080ti")));
+}
+
+TEST_F(Reproduce, MeasuredTraceIsAsPublished) {
+  const std::string data = TIDEPOOL_SHARED_DATA;
+  if (!std::filesystem::exists(data + "/vgg16-trace")) GTEST_SKIP() << data << " is not there";
+  const Json table = success({"reproduce", "table1", "--models", "vgg16-trace", "--data", data});
+  const Json& row = table["rows"][0];
+  EXPECT_EQ(row["peak_bytes"], 679'197'000);
+  EXPECT_NEAR(row["first_fit_ratio"].get<double>(), 1.0118, 0.0005);
+  EXPECT_NEAR(row["best_fit_ratio"].get<double>(), 1.0118, 0.0005);
+  EXPECT_LE(row["search_ratio"], 1.001);
+
+  const Json curves = success({"reproduce", "fig8", "--data", data});
+  ASSERT_EQ(curves["rows"].size(), 3U);
+  for (const Json& curve : curves["rows"]) {
+    EXPECT_LE(curve["peak_after_bytes"], curve["limit_bytes"]);
+    EXPECT_EQ(curve["points_before"].size(), curve["points_after"].size());
+    for (const Json& point : curve["points_after"]) EXPECT_LE(point[1], curve["limit_bytes"]);
+  }
+}
+
+TEST_F(Reproduce, AbsentDataIsAnErrorWhereNothingElseIsLeft) {
+  const std::string nowhere = folder_.file("nowhere");
+  for (const char* what : {"fig8", "fig9"}) {
+    expect_error({"reproduce", what, "--data", nowhere}, 3,
+                 AllOf(HasSubstr("no measured data"), HasSubstr("--data")));
+  }
+  expect_error({"reproduce", "table1", "--models", "vgg16-trace", "--data", nowhere}, 3,
+               HasSubstr("--data"));
+  const Json table = success({"reproduce", "table1", "--data", nowhere});
+  EXPECT_EQ(table["rows"].size(), 8U) << "the networks of the zoo";
+  EXPECT_THAT(table["notes"].dump(), HasSubstr("is absent"));
+  for (const Json& row : table["rows"]) EXPECT_LE(row["search_ratio"], 1.0005) << row;
+}
+
+TEST_F(Reproduce, UnknownNamesAreUsageErrors) {
+  expect_error({"reproduce", "table9"}, 2, HasSubstr("table9"));
+  expect_error({"reproduce", "table1", "--models", "alexnet"}, 2,
+               AllOf(HasSubstr("'alexnet'"), HasSubstr("resnet101-cifar")));
+  expect_error({"reproduce", "fig10", "--models", "alexnet"}, 2, HasSubstr("fig10"));
+}
+
+}  // namespace
+}  // namespace tidepool
