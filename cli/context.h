@@ -49,6 +49,7 @@ void add_train(CLI::App& app, Context& context);
 void add_plan(CLI::App& app, Context& context);
 void add_compare(CLI::App& app, Context& context);
 void add_bound(CLI::App& app, Context& context);
+void add_analyse(CLI::App& app, Context& context);
 void add_check(CLI::App& app, Context& context);
 void add_simulate(CLI::App& app, Context& context);
 void add_pack(CLI::App& app, Context& context);

@@ -26,26 +26,16 @@ class AutoSwap : public Planner {
                                     choose_algorithms(program, options.algorithms),
                                     settings_.smallest);
     std::vector<LoadedSelection> found = by_single_scores(candidates, lowering, budget, options);
-    add_best_combination(found, candidates, lowering, budget, options);
     sort_by_time_then_traffic(found, program, lowering.index());
-
-    PlannerOutput output;
-    LowerOptions placing;
-    placing.allow_streaming = false;
-    const LoadedSelection* chosen = nullptr;
+    Choice choice;
     for (const LoadedSelection& next : found) {
       if (stopped(options)) break;
-      // Placement can only add time to what the evaluator says.
-      const Nanos time = next.evaluation.iteration_time;
-      if (output.lowered && time >= output.lowered->iteration_time) continue;
-      if (output.lowered) placing.faster_than = output.lowered->iteration_time;
-      auto lowered = lowering.lower(next.selection.strategy, budget, placing);
-      if (!lowered) continue;
-      output.lowered = std::move(*lowered);
-      chosen = &next;
-      if (output.lowered->iteration_time == time) break;
+      if (place(next, budget.device, lowering, budget, choice)) break;
     }
-    if (chosen == nullptr) {
+    combine(found, candidates, lowering, budget, options, choice);
+
+    PlannerOutput output;
+    if (!choice.lowered) {
       output.notes.push_back(fmt::format(
           "no selection fits {}: the streaming schedule is used; the smallest load with every "
           "candidate swapped (load_min) is {}",
@@ -54,14 +44,34 @@ class AutoSwap : public Planner {
       output.strategy.planner = kName;
       return output;
     }
-    output.lowered->strategy.reasons = reasons(*chosen);
+    output.lowered = std::move(choice.lowered);
+    output.lowered->strategy.reasons = reasons(choice.selection);
     output.strategy = output.lowered->strategy;
-    output.notes = notes(*chosen, candidates);
+    output.notes = notes(choice.selection, candidates);
     return output;
   }
 
  private:
   static constexpr const char* kName = "autoswap";
+
+  /// The fastest plan so far.
+  struct Choice {
+    LoadedSelection selection;
+    std::optional<Lowered> lowered;
+  };
+
+  /// Lowers a selection and keeps it where it is faster. True when addresses cost nothing.
+  static bool place(const LoadedSelection& next, Bytes load_limit, Lowering& lowering,
+                    const Budget& budget, Choice& choice) {
+    LowerOptions placing;
+    placing.allow_streaming = false;
+    placing.load_limit = load_limit;
+    if (choice.lowered) placing.faster_than = choice.lowered->iteration_time;
+    auto lowered = lowering.lower(next.selection.strategy, budget, placing);
+    if (!lowered) return false;
+    choice = {next, std::move(*lowered)};
+    return choice.lowered->iteration_time == next.evaluation.iteration_time;
+  }
 
   /// Every score at the budget and at tighter limits (the footprint is larger than the load, and
   /// copies take time to leave), timed under the budget. Selections that several scores share
@@ -91,27 +101,38 @@ class AutoSwap : public Planner {
     return found;
   }
 
-  /// BO for the limit at which the single scores do best, where they leave overhead.
-  void add_best_combination(std::vector<LoadedSelection>& found, const SwapCandidates& candidates,
-                            Lowering& lowering, const Budget& budget,
-                            const PlannerOptions& options) const {
-    const auto best =
-        std::min_element(found.begin(), found.end(), [](const auto& a, const auto& b) {
-          return a.evaluation.iteration_time < b.evaluation.iteration_time;
-        });
-    if (best == found.end() || best->evaluation.stall() <= no_overhead(best->evaluation)) return;
-    LoadedSelection combined =
-        search_weights(lowering.evaluator(), candidates, budget.device, best->selected_for,
-                       {settings_.weight_evaluations, options.seed, options.cancelled});
-    if (!combined.evaluation.feasible ||
-        combined.evaluation.iteration_time >= best->evaluation.iteration_time) {
-      return;
-    }
-    combined.selection.strategy.planner = kName;
-    found.push_back(std::move(combined));
+  /// BO, where the single scores leave overhead: under the budget, and under the tighter load limit
+  /// at which the best plan so far could be packed.
+  void combine(const std::vector<LoadedSelection>& found, const SwapCandidates& candidates,
+               Lowering& lowering, const Budget& budget, const PlannerOptions& options,
+               Choice& choice) const {
+    // Where even all gaps leave more than the limit, there is nothing to choose.
+    const auto meets_limit = [](const LoadedSelection& s) {
+      return s.selection.peak <= s.selected_for;
+    };
+    const auto met = std::find_if(found.begin(), found.end(), meets_limit);
+    if (met == found.end()) return;
+    const WeightSearchOptions search{settings_.weight_evaluations, options.seed, options.cancelled};
+    const auto try_under = [&](Bytes load_limit, Bytes selected_for) {
+      if (stopped(options) || !has_overhead(choice)) return;
+      LoadedSelection combined =
+          search_weights(lowering.evaluator(), candidates, load_limit, selected_for, search);
+      if (!combined.evaluation.feasible) return;
+      combined.selection.strategy.planner = kName;
+      place(combined, load_limit, lowering, budget, choice);
+    };
+    try_under(budget.device, met->selected_for);
+    if (!choice.lowered) return;
+    const Bytes packed = choice.lowered->load_limit;
+    const LoadedSelection& chosen = meets_limit(choice.selection) ? choice.selection : *met;
+    try_under(packed, std::min(packed, chosen.selected_for));
   }
 
-  static Nanos no_overhead(const Evaluation& e) { return e.compute_time / 1000; }
+  static bool has_overhead(const Choice& choice) {
+    if (!choice.lowered) return true;
+    const Nanos stall = choice.lowered->iteration_time - choice.lowered->compute_time;
+    return to_seconds(stall) > kNoOverhead * to_seconds(choice.lowered->compute_time);
+  }
 
   /// Fastest first; among times within a thousandth of the fastest, the one that moves least.
   static void sort_by_time_then_traffic(std::vector<LoadedSelection>& found, const Program& program,

@@ -1,9 +1,9 @@
 #include "planners/autoswap_load.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
-#include "base/random.h"
 #include "planners/bayesian_optimisation.h"
 
 namespace tidepool {
@@ -76,15 +76,7 @@ class LeastLoadSearch {
 
   LeastLoad run() {
     for (const SwapScore score : kSwapScores) try_order(only(score));
-    for (int round = 0; round < kRounds && !cancelled(); ++round) {
-      WeightSearchOptions options = options_;
-      options.seed = hash_combine(options_.seed, static_cast<std::uint64_t>(round));
-      const Bytes limit = best_.bytes - step_;
-      const LoadedSelection found = search_weights(
-          evaluator_, candidates_, limit, std::min(limit, best_.selection.selection.peak), options);
-      if (!without_overhead(found.evaluation)) break;
-      accept(found.weights, found.selected_for, found.selection, limit);
-      try_order(found.weights);
+    while (!cancelled() && combine_below()) {
     }
     // As it is under the least load.
     best_.selection.evaluation =
@@ -94,7 +86,6 @@ class LeastLoadSearch {
 
  private:
   static constexpr Bytes kSteps = 1000;  // the result is known to a thousandth of the peak
-  static constexpr int kRounds = 8;
 
   [[nodiscard]] bool cancelled() const { return options_.cancelled && options_.cancelled(); }
   [[nodiscard]] bool without_overhead(const Evaluation& e) const {
@@ -117,6 +108,29 @@ class LeastLoadSearch {
       }
       if (!order.extend(n + 1)) break;
     }
+  }
+
+  /// BO under less, plain and for a tighter limit. Less load can be easier: another set is picked.
+  bool combine_below() {
+    constexpr std::array kLess{0.999, 0.98, 0.96, 0.94, 0.92, 0.9};
+    constexpr std::array kTighter{1.0, 0.9};
+    const auto part = [](Bytes bytes, double factor) {
+      return static_cast<Bytes>(static_cast<double>(bytes) * factor);
+    };
+    const Bytes from = best_.bytes;
+    for (const double less : kLess) {
+      for (const double tighter : kTighter) {
+        if (cancelled()) return false;
+        const Bytes limit = part(from, less);
+        const LoadedSelection found =
+            search_weights(evaluator_, candidates_, limit, part(limit, tighter), options_);
+        if (!without_overhead(found.evaluation)) continue;
+        accept(found.weights, found.selected_for, found.selection, limit);
+        try_order(found.weights);
+        return true;
+      }
+    }
+    return false;
   }
 
   /// A selection without overhead under `high`: how much less will do.

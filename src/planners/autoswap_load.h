@@ -13,6 +13,9 @@
 
 namespace tidepool {
 
+/// What counts as no overhead: a thousandth of the iteration.
+inline constexpr double kNoOverhead = 1e-3;
+
 /// A selection and what it costs.
 struct LoadedSelection {
   SwapWeights weights{};
@@ -44,6 +47,6 @@ struct LeastLoad {
   LoadedSelection selection;
 };
 LeastLoad least_load(Evaluator& evaluator, const SwapCandidates& candidates,
-                     double tolerance = 1e-3, const WeightSearchOptions& options = {});
+                     double tolerance = kNoOverhead, const WeightSearchOptions& options = {});
 
 }  // namespace tidepool

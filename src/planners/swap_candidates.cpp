@@ -61,7 +61,11 @@ std::string to_string(const SwapWeights& weights) {
 SwapCandidates::SwapCandidates(const Program& program, const AccessIndex& index,
                                const Machine& machine, std::vector<std::int32_t> algorithms,
                                Bytes smallest)
-    : program_(program), index_(index), machine_(machine), algorithms_(std::move(algorithms)) {
+    : program_(program),
+      index_(index),
+      machine_(machine),
+      algorithms_(std::move(algorithms)),
+      smallest_(smallest) {
   Nanos now{0};
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     start_.push_back(now);
@@ -115,8 +119,7 @@ void SwapCandidates::score_candidates() {
   }
 }
 
-/// The op runs while the gap's tensor is idle.
-bool SwapCandidates::spans(const Gap& gap, OpId op) const {
+bool SwapCandidates::spans(const Gap& gap, OpId op) {
   return gap.wraps ? op > gap.from || op < gap.to : op > gap.from && op < gap.to;
 }
 

@@ -72,6 +72,11 @@ class SwapCandidates {
   /// `load` per op: the curve that WDOA and SWDOA weigh with.
   [[nodiscard]] double score(SwapScore score, GapId gap, std::span<const Bytes> load) const;
 
+  [[nodiscard]] Bytes smallest() const { return smallest_; }
+  /// The op runs while the gap's tensor is idle.
+  [[nodiscard]] static bool spans(const Gap& gap, OpId op);
+  /// When an op starts if nothing stalls.
+  [[nodiscard]] Nanos start(OpId op) const { return start_[static_cast<std::size_t>(op)]; }
   /// Of an iteration in which nothing stalls.
   [[nodiscard]] Nanos compute_time() const { return start_.back(); }
   /// How long the gap's tensor takes to the host.
@@ -88,7 +93,6 @@ class SwapCandidates {
     double deviation = 1;
   };
 
-  [[nodiscard]] bool spans(const Gap& gap, OpId op) const;
   void take_out(std::vector<Bytes>& load, GapId gap) const;
   /// Integral of the load up to each op, and over the whole iteration at the end.
   void integrate(std::span<const Bytes> load, std::vector<double>& area) const;
@@ -102,6 +106,7 @@ class SwapCandidates {
   const AccessIndex& index_;
   Machine machine_;
   std::vector<std::int32_t> algorithms_;
+  Bytes smallest_;
   std::vector<Nanos> start_;  ///< per op and one past, when nothing stalls
   std::vector<Bytes> load_;
   std::vector<double> area_;  ///< of load_

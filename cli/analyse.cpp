@@ -1,0 +1,200 @@
+// tidepool analyse: what AutoSwap's scores pick under a limit on the memory load, what it costs,
+// and how much of that another selection could have avoided.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "planners/autoswap_load.h"
+#include "planners/avoidable_overhead.h"
+#include "subject.h"
+
+namespace tidepool::cli {
+namespace {
+
+struct AnalyseArguments {
+  SubjectArguments subject;
+  BudgetArguments load;  ///< `device` is the limit
+  std::string smallest = "1MiB";
+  bool least = false;
+};
+
+struct Row {
+  std::string name;
+  LoadedSelection found;
+  Bytes swapped = 0;
+  AvoidableOverhead analysis;
+};
+
+/// The curve without swapping, and what AutoSwap can make of it.
+struct Curve {
+  Bytes peak = 0;
+  Bytes load_min = 0;
+  Nanos steep{};  ///< from the start of the iteration until the load is 95 % of the peak
+  std::size_t candidates = 0;
+};
+
+Curve curve_of(const SwapCandidates& candidates, Bytes resident) {
+  constexpr double kSteep = 0.95;
+  const auto load = candidates.load();
+  Curve curve;
+  curve.peak = *std::max_element(load.begin(), load.end()) + resident;
+  curve.load_min = candidates.load_min() + resident;
+  curve.candidates = candidates.candidates().size();
+  const auto steep = std::find_if(load.begin(), load.end(), [&](Bytes bytes) {
+    return static_cast<double>(bytes + resident) >= kSteep * static_cast<double>(curve.peak);
+  });
+  curve.steep = candidates.start(static_cast<OpId>(steep - load.begin()));
+  return curve;
+}
+
+Row row_of(std::string name, LoadedSelection found, Lowering& lowering,
+           const SwapCandidates& candidates, Bytes limit) {
+  Row row{std::move(name), std::move(found), 0, {}};
+  for (const SwapPick& pick : row.found.selection.picks) {
+    const Gap& gap = lowering.index().gaps()[static_cast<std::size_t>(pick.gap)];
+    row.swapped += lowering.program().tensors[static_cast<std::size_t>(gap.tensor)].bytes;
+  }
+  if (!row.found.evaluation.feasible) return row;
+  const Strategy& strategy = row.found.selection.strategy;
+  lowering.evaluator().evaluate(strategy, {limit});
+  row.analysis = avoidable_overhead(lowering.evaluator(), candidates, strategy);
+  return row;
+}
+
+Json to_json(const Row& row) {
+  Json json = {{"score", row.name},
+               {"feasible", row.found.evaluation.feasible},
+               {"weights", row.found.weights},
+               {"picks", row.found.selection.picks.size()},
+               {"swap_bytes", row.swapped}};
+  if (!row.found.evaluation.feasible) return json;
+  json["copies_out_ms"] = to_ms(row.analysis.copies_out);
+  json["overhead_ms"] = to_ms(row.analysis.overhead);
+  json["forward_overhead_ms"] = to_ms(row.analysis.forward_overhead);
+  json["idle_out_ms"] = to_ms(row.analysis.idle_out);
+  json["avoidable_ms"] = to_ms(row.analysis.avoidable);
+  json["hidden"] = row.analysis.hidden();
+  return json;
+}
+
+void print_row(const Row& row) {
+  const auto ms = [](Nanos t) { return fmt::format("{:.2f}", to_ms(t)); };
+  const AvoidableOverhead& a = row.analysis;
+  if (!row.found.evaluation.feasible) {
+    fmt::print("  {:6} {:>5}   does not run under this limit\n", row.name,
+               row.found.selection.picks.size());
+    return;
+  }
+  fmt::print("  {:6} {:>5} {:>11} {:>10} {:>9} {:>8} {:>8} {:>9} {:>8.1f} %\n", row.name,
+             row.found.selection.picks.size(), format_bytes(row.swapped), ms(a.copies_out),
+             ms(a.overhead), ms(a.forward_overhead), ms(a.idle_out), ms(a.avoidable),
+             100 * a.hidden());
+}
+
+Result<int> analyse(const AnalyseArguments& a, bool json) {
+  const auto smallest = parse_bytes(a.smallest);
+  if (!smallest) return fail(smallest.error());
+  const auto subject = subject_of(a.subject, a.load);
+  if (!subject) return fail(subject.error());
+  const Profile& profile = subject->profile;
+  const Bytes resident = subject->resident;
+  const auto limit = budget_of(a.load, *subject);
+  if (!limit) return fail(limit.error());
+  const PlannerOptions options = planner_options(a.subject.job, a.load);
+  Lowering lowering(profile.program, profile.machine);
+  const SwapCandidates candidates(profile.program, lowering.index(), profile.machine,
+                                  choose_algorithms(profile.program, options.algorithms),
+                                  *smallest);
+  const Curve curve = curve_of(candidates, resident);
+
+  std::vector<Row> rows;
+  for (const SwapScore score : kSwapScores) {
+    rows.push_back(
+        row_of(std::string(to_string(score)),
+               select_under_load(lowering.evaluator(), candidates, only(score), limit->device),
+               lowering, candidates, limit->device));
+  }
+  WeightSearchOptions search;
+  search.seed = options.seed;
+  search.cancelled = interrupted;
+  rows.push_back(row_of(
+      "BO", search_weights(lowering.evaluator(), candidates, limit->device, limit->device, search),
+      lowering, candidates, limit->device));
+  std::optional<LeastLoad> least;
+  if (a.least) least = least_load(lowering.evaluator(), candidates, kNoOverhead, search);
+  if (interrupted()) return fail(ErrorCode::interrupted, "interrupted while searching");
+
+  if (json) {
+    Json list = Json::array();
+    for (const Row& row : rows) list.push_back(to_json(row));
+    Json out = {{"schema", 1},
+                {"program", profile.program.name},
+                {"machine", profile.machine.name},
+                {"load_limit_bytes", limit->device + resident},
+                {"unlimited_peak_bytes", curve.peak},
+                {"resident_bytes", resident},
+                {"load_min_bytes", curve.load_min},
+                {"candidates", curve.candidates},
+                {"compute_ms", to_ms(candidates.compute_time())},
+                {"steep_ms", to_ms(curve.steep)},
+                {"rows", std::move(list)}};
+    if (least) out["least_load_bytes"] = least->bytes + resident;
+    print(out);
+    return kOk;
+  }
+  fmt::print("{} on {}: {} an iteration, peak load {}, 95 % of it after {}\n", profile.program.name,
+             profile.machine.name, format_time(candidates.compute_time()), format_bytes(curve.peak),
+             format_time(curve.steep));
+  fmt::print("  load limit {}; {} candidates, all of them swapped leave {} (load_min)\n",
+             format_bytes(limit->device + resident), curve.candidates,
+             format_bytes(curve.load_min));
+  fmt::print("  {:6} {:>5} {:>11} {:>10} {:>9} {:>8} {:>8} {:>9} {:>10}\n", "score", "picks",
+             "swapped", "copies out", "overhead", "forward", "out idle", "avoidable", "hidden");
+  for (const Row& row : rows) print_row(row);
+  fmt::print("  times in ms; BO is {}\n", to_string(rows.back().found.weights));
+  if (least) {
+    fmt::print(
+        "  no overhead down to {} ({:.1f} % less), by {}\n", format_bytes(least->bytes + resident),
+        100 * (1 - static_cast<double>(least->bytes + resident) / static_cast<double>(curve.peak)),
+        to_string(least->selection.weights));
+  }
+  return kOk;
+}
+
+}  // namespace
+
+void add_analyse(CLI::App& app, Context& context) {
+  auto arguments = std::make_shared<AnalyseArguments>();
+  CLI::App* command = app.add_subcommand(
+      "analyse", "compare AutoSwap's scores under a load limit, and what they leave avoidable");
+  add_subject_options(*command, arguments->subject);
+  command
+      ->add_option("--load", arguments->load.device,
+                   "limit on the memory load: 350MiB, 2GB, or a percentage of the peak")
+      ->required();
+  command
+      ->add_option("--smallest", arguments->smallest,
+                   "candidates are tensors of at least this size")
+      ->capture_default_str();
+  command->add_flag("--least", arguments->least,
+                    "also look for the least load without overhead (below 0.1 %)");
+  command->add_flag("--json", context.json, "one JSON object on stdout");
+  command->footer(R"(
+The limit is on the memory load; addresses are left aside (`plan` and `compare` are for budgets).
+Each score picks gaps until the peak is within the limit, BO is their best linear combination.
+forward is the overhead up to the peak, out idle the time without a copy out until then. avoidable
+is the part of forward in which a tensor that was not picked could have gone out; hidden is the
+share of the copies out that is not avoidable overhead.
+
+Example:
+  tidepool analyse vgg16 --machine gtx1080ti --load 60% --least)");
+  command->callback([arguments, &context] {
+    context.run = [arguments, &context] {
+      catch_interrupts();
+      auto code = analyse(*arguments, context.json);
+      return code ? *code : report(code.error(), context.json);
+    };
+  });
+}
+
+}  // namespace tidepool::cli
