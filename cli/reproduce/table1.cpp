@@ -1,6 +1,8 @@
 // Table I: footprint and iteration time of memory pools against cudaMalloc.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "../smartpool.h"
 #include "plan/pack/best_fit.h"
 #include "plan/pack/first_fit.h"
@@ -31,32 +33,26 @@ struct Replayed {
 
 Replayed replay_and_count(Allocator& allocator, const ProgramRecording& recorded) {
   const std::vector<Request> requests = allocation_requests(recorded.recording);
-  std::int64_t calls = 0;
   const auto& events = recorded.recording.events;
-  const std::int64_t last_begin =
-      recorded.iteration.start + (recorded.iteration.repeats - 1) * recorded.iteration.period;
-  for (std::int64_t i = last_begin; i < last_begin + recorded.iteration.period; ++i) {
-    const EventKind kind = events[static_cast<std::size_t>(i)].kind;
-    if (kind == EventKind::malloc || kind == EventKind::free) ++calls;
-  }
-  // The last iteration's requests are the last ones but for what follows it.
-  std::int64_t after = 0;
-  for (auto i = static_cast<std::size_t>(last_begin + recorded.iteration.period); i < events.size();
-       ++i) {
-    if (events[i].kind == EventKind::malloc || events[i].kind == EventKind::free) ++after;
-  }
+  // Requests end with the recording's mallocs and frees, in order.
+  const auto request_at = [&](std::int64_t event) {
+    const auto later = std::count_if(events.begin() + event, events.end(), [](const TraceEvent& e) {
+      return e.kind == EventKind::malloc || e.kind == EventKind::free;
+    });
+    return requests.size() - static_cast<std::size_t>(later);
+  };
+  const Iteration& iteration = recorded.iteration;
+  const std::int64_t last = iteration.start + (iteration.repeats - 1) * iteration.period;
+  const std::size_t begin = request_at(last), end = request_at(last + iteration.period);
   const std::span<const Request> all(requests);
-  const std::size_t end = all.size() - static_cast<std::size_t>(after);
-  const std::size_t begin = end - static_cast<std::size_t>(calls);
   Replayed result;
-  result.last.all = calls;
+  result.last.all = static_cast<std::int64_t>(end - begin);
   result.reserved = replay(allocator, all.first(begin));
-  for (const Request& request : all.subspan(begin, end - begin)) {
+  for (std::size_t i = begin; i < all.size(); ++i) {
     const Bytes before = allocator.reserved();
-    result.reserved = std::max(result.reserved, replay(allocator, std::span(&request, 1)));
-    if (allocator.reserved() != before) ++result.last.driver;
+    result.reserved = std::max(result.reserved, replay(allocator, all.subspan(i, 1)));
+    if (i < end && allocator.reserved() != before) ++result.last.driver;
   }
-  result.reserved = std::max(result.reserved, replay(allocator, all.subspan(end)));
   return result;
 }
 
