@@ -95,8 +95,8 @@ TEST(LeastLoad, NoPlainSelectionHasNoOverheadUnderLess) {
     EXPECT_LE(least.selection.evaluation.peak_load, least.bytes);
     EXPECT_LE(to_seconds(least.selection.evaluation.stall()),
               kNoOverhead * to_seconds(s.candidates.compute_time()));
-    for (double part = 0.3; part < 0.999; part += 0.05) {
-      const Bytes limit = s.part_of_peak(part);
+    for (int percent = 30; percent < 100; percent += 5) {
+      const Bytes limit = s.part_of_peak(percent / 100.0);
       for (const SwapScore score : kSwapScores) {
         const auto single = select_under_load(s.evaluator, s.candidates, only(score), limit);
         if (single.evaluation.feasible && single.evaluation.stall() == Nanos{0}) {

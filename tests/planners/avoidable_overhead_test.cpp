@@ -33,7 +33,8 @@ struct Small {
     program = b.build();
   }
 
-  AvoidableOverhead analyse(std::vector<std::string> swapped, Bytes limit, Bytes smallest = 1000) {
+  AvoidableOverhead analyse(const std::vector<std::string>& swapped, Bytes limit,
+                            Bytes smallest = 1000) {
     const AccessIndex index(program);
     const Machine machine = byte_a_nanosecond();
     const auto algorithms = least_workspace_algorithms(program);

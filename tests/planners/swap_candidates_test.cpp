@@ -96,7 +96,7 @@ TEST(AutoSwapSelection, ReportsThePeakThePicksAndTheStrategyThatHasThem) {
   const Example e;
   const auto selection = e.candidates.select(SwapScore::aoa, mib(101.5));
   EXPECT_EQ(selection.peak, mib(101.5));
-  ASSERT_EQ(selection.picks.size(), 1u);
+  ASSERT_EQ(selection.picks.size(), 1U);
   EXPECT_EQ(selection.picks[0].gap, kY);
   EXPECT_TRUE(selection.picks[0].candidate);
   EXPECT_NEAR(selection.picks[0].score, 0.014 * 16 * kMib, 1);
@@ -129,7 +129,7 @@ TEST(AutoSwapSelection, LoadMinIsThePeakWithEveryCandidateSwapped) {
   const Example e;
   EXPECT_EQ(e.candidates.load_min(), mib(65.5));
   const auto selection = e.candidates.select(SwapScore::doa, mib(65.5));
-  EXPECT_EQ(selection.picks.size(), 3u);
+  EXPECT_EQ(selection.picks.size(), 3U);
   for (const auto& pick : selection.picks) EXPECT_TRUE(pick.candidate);
   EXPECT_EQ(selection.peak, mib(65.5));
 }
@@ -138,7 +138,7 @@ TEST(AutoSwapSelection, BelowLoadMinOtherGapsOverThePeakAreTaken) {
   const Example e;
   for (const SwapScore score : kSwapScores) {
     const auto selection = e.candidates.select(score, mib(65.4));
-    ASSERT_EQ(selection.picks.size(), 4u);
+    ASSERT_EQ(selection.picks.size(), 4U);
     EXPECT_FALSE(selection.picks[3].candidate);
     EXPECT_EQ(selection.picks[3].gap, kS);
     EXPECT_EQ(selection.strategy.gaps[kS], Decision::swap);

@@ -21,7 +21,7 @@ std::vector<Bytes> packed(const std::vector<CyclicLifetime>& lives, std::int32_t
     std::vector<std::pair<Bytes, Bytes>> taken;
     for (std::size_t j = 0; j < i; ++j) {
       if (overlap(lives[i], lives[j], cycle)) {
-        taken.push_back({offsets[j], offsets[j] + lives[j].bytes});
+        taken.emplace_back(offsets[j], offsets[j] + lives[j].bytes);
       }
     }
     std::sort(taken.begin(), taken.end());
