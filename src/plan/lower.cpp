@@ -253,6 +253,9 @@ std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget&
   const auto by_order = [&](const Instance& a, const Instance& b) {
     return may_share_by_order(order, a, b);
   };
+  const auto in_time = [&](const Instance& a, const Instance& b) {
+    return may_share_in_time(steps, evaluation.iteration_time, a, b);
+  };
   const auto with_waits = [&](const Instance& a, const Instance& b) {
     return may_share_with_waits(order.length(), a, b);
   };
@@ -265,6 +268,12 @@ std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget&
   refused = fixed.outside(problem, budget.device, machine_.alignment);
   if (!refused.empty()) return std::nullopt;
   auto [device, packer] = best_packing(problem, budget.device, false);
+  bool ordered = true;
+  if (device.footprint > budget.device) {
+    make_pack_problem(all, on_device, machine_.alignment, in_time, conflict_bits_, problem);
+    std::tie(device, packer) = best_packing(problem, budget.device, false);
+    ordered = false;
+  }
   if (device.footprint > budget.device && options.packing_time > Nanos{0}) {
     SearchOptions search;
     search.time_limit = options.packing_time;
@@ -281,8 +290,9 @@ std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget&
     if (!refused.empty()) return std::nullopt;
     std::tie(device, packer) = best_packing(problem, budget.device, true);
     if (device.footprint > budget.device) return std::nullopt;
-    added_waits += order_sharing(steps, order, all, on_device, device, problem);
+    ordered = false;
   }
+  if (!ordered) added_waits += order_sharing(steps, order, all, on_device, device, problem);
   PackProblem& host_problem = host_problem_;
   make_pack_problem(all, on_host, machine_.alignment, by_order, conflict_bits_, host_problem);
   const Bytes host_budget = budget.host > 0 ? budget.host : std::numeric_limits<Bytes>::max();

@@ -53,7 +53,6 @@ class Tide : public Planner {
       }
       // Half of what the addresses need more, at least a hundredth.
       limit -= std::max(excess / 2, limit / 100);
-      if(getenv("TIDE_DEBUG"))fmt::print("limit {} stall {} excess {} best stall {}\n",format_bytes(search.evaluations()),format_time(search.iteration_time()-search.compute_time()),format_bytes(excess),format_time(output.lowered->iteration_time-output.lowered->compute_time));
       if (options.progress != nullptr) {
         options.progress->update(
             elapsed_share(start, options.time_limit),
