@@ -108,6 +108,7 @@ Result<int> analyse(const AnalyseArguments& a, bool json) {
   const Curve curve = curve_of(candidates, resident);
 
   std::vector<Row> rows;
+  rows.reserve(kSwapScores.size() + 1);
   for (const SwapScore score : kSwapScores) {
     rows.push_back(
         row_of(std::string(to_string(score)),

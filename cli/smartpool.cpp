@@ -1,30 +1,23 @@
 #include "smartpool.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "plan/pack/lifetimes.h"
 
 namespace tidepool::cli {
 
 PackProblem pack_problem(std::span<const CyclicLifetime> lives, std::int32_t cycle) {
-  PackProblem problem;
+  std::vector<Bytes> sizes;
+  std::vector<Lifetime> lifetimes;
   for (const CyclicLifetime& life : lives) {
-    problem.sizes.push_back(life.bytes);
-    problem.starts.push_back(life.begin);
+    sizes.push_back(life.bytes);
+    lifetimes.push_back({life.begin, life.end});
   }
-  if (std::all_of(lives.begin(), lives.end(),
-                  [&](const CyclicLifetime& life) { return life.end <= cycle; })) {
-    for (const CyclicLifetime& life : lives) problem.lifetimes.push_back({life.begin, life.end});
-    return problem;
-  }
-  problem.neighbour_start.push_back(0);
-  for (std::size_t i = 0; i < lives.size(); ++i) {
-    for (std::size_t j = 0; j < lives.size(); ++j) {
-      if (i != j && overlap(lives[i], lives[j], cycle)) {
-        problem.neighbours.push_back(static_cast<std::int32_t>(j));
-      }
-    }
-    problem.neighbour_start.push_back(static_cast<std::int32_t>(problem.neighbours.size()));
-  }
-  return problem;
+  const bool wraps = std::any_of(lives.begin(), lives.end(),
+                                 [&](const CyclicLifetime& life) { return life.end > cycle; });
+  return wraps ? cyclic_problem(std::move(sizes), lifetimes, cycle)
+               : lifetime_problem(std::move(sizes), std::move(lifetimes));
 }
 
 }  // namespace tidepool::cli

@@ -38,8 +38,10 @@ PRIVATE = {
     "nn/kernels/cuda": [],
 }
 
-VENDOR_HEADER = re.compile(r"^(coin/|dnnl|oneapi|mkldnn|cuda|cudnn|cublas|curand|nvtx|nccl|omp\.h)")
-VENDOR_FOLDERS = ("bound", "device/cpu", "device/cuda", "nn/kernels/cpu", "nn/kernels/cuda")
+VENDOR_HEADER = re.compile(
+    r"^(coin/|Eigen/|dnnl|oneapi|mkldnn|cuda|cudnn|cublas|curand|nvtx|nccl|omp\.h)")
+VENDOR_FOLDERS = ("bound", "planners", "device/cpu", "device/cuda", "nn/kernels/cpu",
+                  "nn/kernels/cuda")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 SUFFIXES = {".h", ".hpp", ".cpp", ".cu", ".cuh", ".in"}

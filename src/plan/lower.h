@@ -27,7 +27,8 @@ struct LowerOptions {
   /// the result then depends on the machine's speed.
   Nanos packing_time{0};
   std::uint64_t seed = 1;  ///< of that search
-  /// Only plans whose iteration takes less are of use: no addresses are looked for otherwise.
+  /// Plans whose iteration takes as long are of no use: no addresses are looked for. (The streaming
+  /// schedule counts all the same.)
   Nanos faster_than = Nanos::max();
   /// Tries with a tighter load limit before giving up on a packing without waits.
   int attempts = 6;

@@ -111,7 +111,7 @@ class AutoSwap : public Planner {
       return s.selection.peak <= s.selected_for;
     };
     const auto met = std::find_if(found.begin(), found.end(), meets_limit);
-    if (met == found.end()) return;
+    if (met == found.end() || settings_.weight_evaluations == 0) return;
     const WeightSearchOptions search{settings_.weight_evaluations, options.seed, options.cancelled};
     const auto try_under = [&](Bytes load_limit, Bytes selected_for) {
       if (stopped(options) || !has_overhead(choice)) return;

@@ -48,8 +48,9 @@ LoadedSelection search_weights(Evaluator& evaluator, const SwapCandidates& candi
     if (better) best = std::move(next);
     return value;
   };
-  std::vector<Point> start;
-  for (const SwapScore score : kSwapScores) start.push_back(point_of(only(score)));
+  std::array<Point, kSwapScores.size()> start;
+  std::transform(kSwapScores.begin(), kSwapScores.end(), start.begin(),
+                 [](SwapScore score) { return point_of(only(score)); });
   BayesianOptions search;
   search.evaluations = options.evaluations;
   search.seed = options.seed;

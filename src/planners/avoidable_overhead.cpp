@@ -94,7 +94,7 @@ class Analysis {
     Nanos avoided{0};
     for (Kept& kept : kept_) {
       const Gap& gap = c_.index().gaps()[at(kept.gap)];
-      if (!c_.spans(gap, stall.op)) continue;
+      if (!SwapCandidates::spans(gap, stall.op)) continue;
       // A gap that began in the previous iteration has been open all the time.
       const Nanos begin = gap.from < stall.op ? op_end_[at(gap.from)] : Nanos{0};
       const Nanos taken =

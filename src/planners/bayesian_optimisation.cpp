@@ -35,8 +35,8 @@ MatrixXd squared_distances(const MatrixXd& a, const MatrixXd& b) {
 class GaussianProcess {
  public:
   GaussianProcess(const MatrixXd& x, const VectorXd& y) : x_(x) {
-    constexpr std::array kLengths{0.1, 0.2, 0.4, 0.8, 1.6};
-    constexpr std::array kNoises{1e-6, 1e-3, 1e-1};
+    constexpr std::array kLengths{0.15, 0.4, 1.0};
+    constexpr std::array kNoises{1e-6, 1e-2};
     const MatrixXd squared = squared_distances(x, x);
     const auto n = static_cast<double>(y.size());
     double best = -std::numeric_limits<double>::infinity();
@@ -111,8 +111,8 @@ class Proposer {
   Proposer(Index dimensions, std::uint64_t seed) : dimensions_(dimensions), random_(seed) {}
 
   VectorXd next(const MatrixXd& x, const VectorXd& y) {
-    constexpr Index kAnywhere = 192;
-    constexpr Index kNear = 64;
+    constexpr Index kAnywhere = 128;
+    constexpr Index kNear = 32;
     constexpr std::array kSteps{0.2, 0.05, 0.01};
     const GaussianProcess process(x, y);
     Index incumbent = 0;

@@ -14,7 +14,8 @@ namespace tidepool {
 std::span<const PlannerInfo> planner_list() {
   static constexpr std::array<PlannerInfo, 4> kAll{{
       {"none", "keeps every tensor on the device", make_none},
-      {"autoswap", "swaps by score: DOA, AOA, WDOA, SWDOA (SmartPool/AutoSwap)", make_autoswap},
+      {"autoswap", "swaps by score: DOA, AOA, WDOA, SWDOA or their best mix (SmartPool/AutoSwap)",
+       make_autoswap},
       {"tide", "swaps by search, from what the other planners and the fluid bound find", make_tide},
       {"random", "keeps, swaps, drops and recomputes at random, from --seed", make_random},
   }};

@@ -170,7 +170,7 @@ double SwapCandidates::score_by_area(SwapScore score, GapId g, std::span<const d
   const Bytes bytes = program_.tensors[at(gap.tensor)].bytes;
   const double absence =
       to_seconds(duration(gap) - machine_.to_host.time(bytes) - machine_.to_device.time(bytes));
-  const double size = static_cast<double>(bytes);
+  const auto size = static_cast<double>(bytes);
   if (score == SwapScore::doa) return absence;
   return absence >= 0 ? absence * size : absence / size;
 }
@@ -279,7 +279,7 @@ bool SwapOrder::pick_next() {
   auto best = others_.end();
   double best_value = 0;
   for (auto other = others_.begin(); other != others_.end(); ++other) {
-    if (!c_.spans(c_.index_.gaps()[at(other->gap)], peak_op_)) continue;
+    if (!SwapCandidates::spans(c_.index_.gaps()[at(other->gap)], peak_op_)) continue;
     const double v = value(*other);
     if (best != others_.end() && v <= best_value) continue;
     best = other;

@@ -1,5 +1,6 @@
 #include "plan/pack/lifetimes.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "pack_problems.h"
@@ -58,6 +59,21 @@ TEST(Validate, NamesWhatIsWrong) {
   EXPECT_FALSE(validate(p, {{-1, 4}, 8})) << "not placed";
   EXPECT_FALSE(validate(p, {{0}, 4})) << "too few";
   EXPECT_FALSE(validate(with_conflict_graph(p), {{0, 3}, 7})) << "overlap";
+}
+
+TEST(CyclicProblem, BuffersMeetAcrossTheEndOfTheCycle) {
+  // Cycle of 10: 8 to 12 is there at 0 and 1 again.
+  const std::vector<Lifetime> lives{{8, 12}, {0, 2}, {2, 8}, {0, 10}};
+  const PackProblem problem = cyclic_problem({1, 2, 3, 4}, lives, 10);
+  const auto neighbours = [&](std::size_t i) {
+    const auto found = problem.conflicts(i);
+    return std::vector<std::int32_t>(found.begin(), found.end());
+  };
+  EXPECT_THAT(neighbours(0), ::testing::ElementsAre(1, 3));
+  EXPECT_THAT(neighbours(1), ::testing::ElementsAre(0, 3));
+  EXPECT_THAT(neighbours(2), ::testing::ElementsAre(3));
+  EXPECT_THAT(neighbours(3), ::testing::ElementsAre(0, 1, 2));
+  EXPECT_EQ(problem.sizes[2], 3);
 }
 
 }  // namespace

@@ -152,6 +152,24 @@ TEST(Lower, WithoutStreamingAStrategyThatDoesNotFitSaysSo) {
   EXPECT_THAT(lowered.error().message, HasSubstr("this strategy does not fit"));
 }
 
+TEST(Lower, WhatIsNotFasterIsNotPlaced) {
+  const Program program = tiny_training();
+  Lowering lowering(program, byte_a_nanosecond(64));
+  LowerOptions options;
+  options.allow_streaming = false;
+  const Budget budget{2 * smallest_budget(program, 64).bytes, 0};
+  const auto lowered = lowering.lower(keep(lowering), budget, options);
+  ASSERT_TRUE(lowered);
+  options.faster_than = lowered->iteration_time;
+  const auto refused = lowering.lower(keep(lowering), budget, options);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::infeasible);
+  options.faster_than += Nanos{1};
+  const auto again = lowering.lower(keep(lowering), budget, options);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->iteration_time, lowered->iteration_time);
+}
+
 TEST(Lower, EntryLoadsAndExitStoresEveryPersistentTensorOnce) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     const Program program = random_program(seed);

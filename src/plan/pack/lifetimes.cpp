@@ -22,6 +22,29 @@ PackProblem lifetime_problem(std::vector<Bytes> sizes, std::vector<Lifetime> lif
   return problem;
 }
 
+PackProblem cyclic_problem(std::vector<Bytes> sizes, std::span<const Lifetime> lifetimes,
+                           std::int64_t cycle) {
+  PackProblem problem;
+  problem.sizes = std::move(sizes);
+  const auto meet = [cycle](const Lifetime& a, const Lifetime& b) {
+    for (const std::int64_t shift : {-cycle, std::int64_t{0}, cycle}) {
+      if (a.lower < b.upper + shift && b.lower + shift < a.upper) return true;
+    }
+    return false;
+  };
+  problem.neighbour_start.push_back(0);
+  for (std::size_t i = 0; i < lifetimes.size(); ++i) {
+    problem.starts.push_back(static_cast<std::int32_t>(lifetimes[i].lower));
+    for (std::size_t j = 0; j < lifetimes.size(); ++j) {
+      if (i != j && meet(lifetimes[i], lifetimes[j])) {
+        problem.neighbours.push_back(static_cast<std::int32_t>(j));
+      }
+    }
+    problem.neighbour_start.push_back(static_cast<std::int32_t>(problem.neighbours.size()));
+  }
+  return problem;
+}
+
 TimeAxis::TimeAxis(const PackProblem& problem) {
   std::vector<std::int64_t> lowers;
   lowers.reserve(problem.lifetimes.size());

@@ -8,6 +8,12 @@ namespace tidepool {
 /// A problem of plain lifetimes. Buffers begin in the order of their lower ends.
 PackProblem lifetime_problem(std::vector<Bytes> sizes, std::vector<Lifetime> lifetimes);
 
+/// Lifetimes in a cycle that repeats, as a conflict graph: an upper end beyond the cycle is in the
+/// next one, and a buffer as long as the cycle is always there. Lower ends are in [0, cycle), no
+/// buffer is longer than the cycle. Quadratic memory.
+PackProblem cyclic_problem(std::vector<Bytes> sizes, std::span<const Lifetime> lifetimes,
+                           std::int64_t cycle);
+
 /// The most bytes alive at any time: no packing is smaller. Only with lifetimes.
 Bytes peak_load(const PackProblem& problem);
 

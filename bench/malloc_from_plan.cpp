@@ -1,0 +1,210 @@
+// What serving a malloc or a free costs: from a plan (PlannedPool), by the C library, and by the
+// simulated CnMem and PyTorch caching allocators, interleaved, on the measured VGG16 trace or,
+// where that is absent, on a made-up training. Bound: a request from the plan takes less than 100
+// ns.
+//
+//   bench_malloc_from_plan [TRACE.csv]
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <vector>
+
+#include "base/json.h"
+#include "base/random.h"
+#include "plan/pack/best_fit.h"
+#include "plan/pack/lifetimes.h"
+#include "trace/allocators/caching.h"
+#include "trace/allocators/cnmem.h"
+#include "trace/allocators/planned_pool.h"
+#include "trace/iteration.h"
+
+namespace {
+
+using namespace tidepool;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kRounds = 7;
+constexpr double kLeastSeconds = 0.05;  // of one measurement
+constexpr double kBound = 100;          // ns
+
+/// A cycle of mallocs and frees. Block i is lives[i].
+struct Workload {
+  std::string name;
+  std::vector<CyclicLifetime> lives;
+  std::int32_t cycle = 0;
+  std::vector<Request> requests;
+  std::vector<Request> at_start;  ///< mallocs of what is live when the cycle begins
+  std::vector<Bytes> offsets;
+  double ratio = 1;  ///< footprint / peak load
+};
+
+Workload prepared(std::string name, std::vector<CyclicLifetime> lives, std::int32_t cycle) {
+  Workload w{std::move(name), std::move(lives), cycle, {}, {}, {}, 1};
+  std::vector<Bytes> sizes;
+  std::vector<Lifetime> lifetimes;
+  std::vector<std::pair<std::int32_t, Request>> events;
+  std::vector<Bytes> change(static_cast<std::size_t>(cycle) + 1, 0);
+  for (std::size_t i = 0; i < w.lives.size(); ++i) {
+    const CyclicLifetime& life = w.lives[i];
+    sizes.push_back(life.bytes);
+    lifetimes.push_back({life.begin, life.end});
+    const auto block = static_cast<BlockId>(i);
+    change[static_cast<std::size_t>(life.begin)] += life.bytes;
+    change[static_cast<std::size_t>(std::min(life.end, cycle))] -= life.bytes;
+    if (life.end >= cycle) w.at_start.push_back({true, block, life.bytes});
+    if (life.end - life.begin == cycle) continue;
+    if (life.end > cycle) {
+      change[0] += life.bytes;
+      change[static_cast<std::size_t>(life.end - cycle)] -= life.bytes;
+    }
+    events.push_back({life.begin, {true, block, life.bytes}});
+    events.push_back({life.end % cycle, {false, block, life.bytes}});
+  }
+  std::sort(events.begin(), events.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& event : events) w.requests.push_back(event.second);
+  Packing packing = pack_best_fit(cyclic_problem(std::move(sizes), lifetimes, cycle));
+  w.offsets = std::move(packing.offsets);
+  Bytes live = 0;
+  Bytes peak = 1;
+  for (const Bytes bytes : change) peak = std::max(peak, live += bytes);
+  w.ratio = static_cast<double>(packing.footprint) / static_cast<double>(peak);
+  return w;
+}
+
+Workload from_trace(const std::string& file) {
+  const auto text = read_file(file);
+  const auto recording = text ? read_recording(*text, file) : fail(text.error());
+  const auto iteration = recording ? find_iteration(*recording) : std::nullopt;
+  if (iteration) {
+    const Stays stays = find_stays(*recording, *iteration);
+    if (auto lives = lifetimes_to_serve(*recording, *iteration, stays)) {
+      return prepared(recording->name, std::move(*lives),
+                      static_cast<std::int32_t>(2 * iteration->period));
+    }
+  }
+  fmt::print(stderr, "{}: no iteration to plan for\n", file);
+  std::exit(3);
+}
+
+/// Layers whose activations live into the backward pass, with short-lived blocks in between.
+Workload made_up() {
+  constexpr std::int32_t kLayers = 150;
+  Random random(1);
+  const auto bytes = [&](std::uint64_t most) {
+    return static_cast<Bytes>(512 + random.below(most));
+  };
+  std::vector<CyclicLifetime> lives{{64 * kMiB, 0, 8 * kLayers}};
+  for (std::int32_t i = 0; i < kLayers; ++i) {
+    const std::int32_t forward = 4 * i;
+    const std::int32_t backward = 8 * kLayers - 4 * (i + 1);
+    lives.push_back({bytes(8 * kMiB), forward, backward + 3});
+    lives.push_back({bytes(kMiB), forward + 1, forward + 2});
+    lives.push_back({bytes(8 * kMiB), backward, backward + 2});
+  }
+  return prepared("a made-up training", std::move(lives), 8 * kLayers);
+}
+
+/// Nanoseconds a request of as many cycles as take some time. `serve` runs one cycle.
+double measure(const Workload& w, const std::function<void()>& serve) {
+  std::int64_t cycles = 0;
+  const auto start = Clock::now();
+  double seconds = 0;
+  while (seconds < kLeastSeconds) {
+    serve();
+    ++cycles;
+    seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  return seconds * 1e9 / (static_cast<double>(cycles) * static_cast<double>(w.requests.size()));
+}
+
+double from_plan(const Workload& w) {
+  PlannedPool pool(w.lives, w.offsets, w.cycle);
+  std::vector<Bytes> where = w.offsets;
+  return measure(w, [&] {
+    for (const Request& request : w.requests) {
+      Bytes& offset = where[static_cast<std::size_t>(request.block)];
+      if (request.allocate) {
+        offset = pool.malloc(request.bytes).value();
+      } else if (!pool.free(offset)) {
+        std::abort();
+      }
+    }
+  });
+}
+
+double by_c_library(const Workload& w) {
+  std::vector<void*> where(w.lives.size());
+  const auto allocate = [&](const Request& request) {
+    void* memory = std::malloc(static_cast<std::size_t>(request.bytes));
+    if (memory == nullptr) std::abort();
+    where[static_cast<std::size_t>(request.block)] = memory;
+  };
+  for (const Request& request : w.at_start) allocate(request);
+  const double ns = measure(w, [&] {
+    for (const Request& request : w.requests) {
+      request.allocate ? allocate(request)
+                       : std::free(where[static_cast<std::size_t>(request.block)]);
+    }
+  });
+  for (const Request& request : w.at_start) {
+    std::free(where[static_cast<std::size_t>(request.block)]);
+  }
+  return ns;
+}
+
+template <class Simulated>
+double by_simulation(const Workload& w) {
+  Simulated allocator;
+  for (const Request& request : w.at_start) allocator.allocate(request.block, request.bytes);
+  return measure(w, [&] {
+    for (const Request& request : w.requests) {
+      if (request.allocate) {
+        allocator.allocate(request.block, request.bytes);
+      } else {
+        allocator.free(request.block);
+      }
+    }
+  });
+}
+
+double median(std::array<double, kRounds> values) {
+  std::nth_element(values.begin(), values.begin() + kRounds / 2, values.end());
+  return values[kRounds / 2];
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string file =
+      argc > 1 ? argv[1] : TIDEPOOL_SHARED_DATA "/vgg16-trace/vgg16_batch100_3iterations.csv";
+  const bool measured = argc > 1 || std::filesystem::exists(file);
+  const Workload w = measured ? from_trace(file) : made_up();
+  struct Row {
+    const char* name;
+    double (*run)(const Workload&);
+    std::array<double, kRounds> ns{};
+  };
+  std::array<Row, 4> rows{{{"from the plan", from_plan},
+                           {"C library", by_c_library},
+                           {"CnMem, simulated", by_simulation<CnMemAllocator>},
+                           {"caching, simulated", by_simulation<CachingAllocator>}}};
+  for (std::size_t round = 0; round < kRounds; ++round) {
+    for (Row& row : rows) row.ns[round] = row.run(w);
+  }
+  fmt::print("{}: {} mallocs and frees in a cycle, footprint / peak load {:.4f}\n", w.name,
+             w.requests.size(), w.ratio);
+  for (const Row& row : rows) {
+    const auto [least, most] = std::minmax_element(row.ns.begin(), row.ns.end());
+    fmt::print("  {:20} {:8.1f} ns a request, median of {} ({:.1f} to {:.1f})\n", row.name,
+               median(row.ns), kRounds, *least, *most);
+  }
+  const bool met = median(rows[0].ns) < kBound;
+  fmt::print("  bound: below {} ns from the plan: {}\n", kBound, met ? "met" : "NOT MET");
+  return met ? 0 : 1;
+}
