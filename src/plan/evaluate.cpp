@@ -4,6 +4,7 @@
 #include <cassert>
 #include <limits>
 #include <tuple>
+#include <utility>
 
 namespace tidepool {
 namespace {
@@ -147,7 +148,10 @@ void Evaluator::prepare(const Strategy& strategy) {
   }
   free_ins_.clear();
   triggered_ins_.clear();
+  previous_in_.resize(m);
+  last_in_.assign(program_.tensors.size(), kNone);
   for (const MoveId id : x_.ins) {
+    previous_in_[at(id)] = std::exchange(last_in_[at(move(id).tensor)], id);
     (move(id).trigger == kNone ? free_ins_ : triggered_ins_).push_back(id);
   }
   std::sort(triggered_ins_.begin(), triggered_ins_.end(), [this](MoveId a, MoveId b) {
@@ -193,24 +197,27 @@ void Evaluator::predict_unstalled() {
   ready_.fill(now);
 }
 
-/// Bytes still on their way out at each call, from the ends known so far. Calls and copies out are
-/// both in order of time, so each range ends where the one before did, or later.
+/// Bytes still on their way out when each call could start, from the ends known so far: a call that
+/// waited for memory in the pass before should not wait again because a copy-in took what the wait
+/// had freed. Calls and copies out are both in order of time, so each range ends where the one
+/// before did, or later.
 void Evaluator::predict_in_flight() {
   std::fill(in_flight_.begin(), in_flight_.end(), 0);
   const Nanos period = call_end_[at(calls_ - 1)];
-  CallId end = 0;       // first call that starts after the copy is over
+  const auto could_start = [this](CallId c) { return c == 0 ? Nanos{0} : call_end_[at(c - 1)]; };
+  CallId end = 0;       // first call that could start after the copy is over
   CallId next_end = 0;  // the same in the next iteration
   for (std::size_t j = 0; j < x_.outs.size(); ++j) {
     const CallId from = move(x_.outs[j]).call;
     const Bytes bytes = bytes_of(x_.outs[j]);
     end = std::max(end, from + 1);
-    while (end < calls_ && call_start_[at(end)] < out_end_[j]) ++end;
+    while (end < calls_ && could_start(end) < out_end_[j]) ++end;
     if (from + 1 < calls_) in_flight_[at(from + 1)] += bytes;
     if (end < calls_) {
       in_flight_[at(end)] -= bytes;
       continue;
     }
-    while (next_end < calls_ && call_start_[at(next_end)] + period < out_end_[j]) ++next_end;
+    while (next_end < calls_ && could_start(next_end) + period < out_end_[j]) ++next_end;
     const CallId last = std::min(next_end, from);
     if (last > 0) {
       in_flight_[0] += bytes;
@@ -231,6 +238,8 @@ Evaluation Evaluator::evaluate(const Strategy& strategy, const EvaluateOptions& 
   for (CallId c = 0; c < calls_; ++c) {
     if (on_device_[at(c)]) result.compute_time += call_time_[at(c)];
   }
+  for (const MoveId out : x_.outs) result.copy_time += out_time_[at(move(out).tensor)];
+  for (const MoveId in : x_.ins) result.copy_time += in_time_[at(move(in).tensor)];
   predict_unstalled();
   constexpr int kPasses = 2;
   for (int i = 0; i < kPasses; ++i) {
@@ -263,7 +272,7 @@ void Evaluator::close_pass() {
   pending_.clear();
   next_in_ = 0;
   next_triggered_ = 0;
-  for (const MoveId id : triggered_ins_) move_step_[at(id)] = kNone;
+  for (const MoveId id : x_.ins) move_step_[at(id)] = kNone;
   compute_knows_out_ = kNone;
   in_knows_call_ = kNone;
   in_knows_out_ = kNone;
@@ -286,23 +295,38 @@ bool Evaluator::pass(const EvaluateOptions& options, OpId& stuck) {
 
 bool Evaluator::issue_copies_in(CallId c, const EvaluateOptions& options) {
   if (!issue_triggered_copies_in(c, options.load_limit)) return false;
-  for (; next_in_ < free_ins_.size(); ++next_in_) {
-    const MoveId id = free_ins_[next_in_];
+  // What would not start before the call is over starts as early when it is issued later, and takes
+  // memory for less long (unless a copy out goes first, on a link that takes turns). Others may go
+  // first then, and where the host bytes are not there yet; room is kept for what they pass by.
+  constexpr int kPassedBy = 8;
+  const bool may_wait = on_device_[at(c)] != 0 && table_.in != table_.out;
+  const Nanos end_of_call =
+      may_wait ? ready_[at(table_.compute)] + call_time_[at(c)] : Nanos::max();
+  Bytes passed_by = 0;
+  int passed = 0;
+  for (std::size_t k = next_in_; k < free_ins_.size() && passed < kPassedBy; ++k) {
+    const MoveId id = free_ins_[k];
+    if (move_step_[at(id)] != kNone) continue;
     const Move& in = move(id);
     const bool due = in.call == c;
-    if (!due) {
-      if (!options.prefetch) break;
-      const bool filled = (in.source == kNone || in.source_previous || move(in.source).call < c) &&
-                          (in.source_call == kNone || in.source_call < c);
-      if (!filled || !room_until_deadline(c, in.call, bytes_of(id), options.load_limit)) break;
-    }
-    const Choice choice = earliest(id, c, options.load_limit);
-    if (!choice.found) {
-      if (due) return false;
+    if (!due && (!options.prefetch || ready_[at(table_.in)] >= end_of_call)) break;
+    const bool ready = (in.source == kNone || in.source_previous || move(in.source).call < c) &&
+                       (in.source_call == kNone || in.source_call < c) && in_turn(id);
+    if (!due && ready &&
+        !room_until_deadline(c, in.call, bytes_of(id) + passed_by, options.load_limit)) {
       break;
+    }
+    const Choice choice = ready ? earliest(id, c, options.load_limit) : Choice{};
+    if (due && !choice.found) return false;
+    if (ready && !choice.found) break;
+    if (!due && (!ready || choice.start >= end_of_call)) {
+      passed_by += bytes_of(id);
+      ++passed;
+      continue;
     }
     issue_copy_in(id, choice);
   }
+  while (next_in_ < free_ins_.size() && move_step_[at(free_ins_[next_in_])] != kNone) ++next_in_;
   return true;
 }
 

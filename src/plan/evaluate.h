@@ -72,6 +72,7 @@ struct Evaluation {
   std::string refused;     ///< infeasible: why the strategy cannot be expanded, if that is why
   Nanos iteration_time{};  ///< steady state
   Nanos compute_time{};    ///< sum of the device calls' times, recomputation included
+  Nanos copy_time{};       ///< sum of the copies' times, both directions
   Bytes peak_load = 0;     ///< largest load at any op
   [[nodiscard]] Nanos stall() const { return iteration_time - compute_time; }
 };
@@ -128,6 +129,11 @@ class Evaluator {
   [[nodiscard]] const Life& life(LifeId id) const { return x_.lives[static_cast<std::size_t>(id)]; }
   [[nodiscard]] Bytes bytes_of(MoveId id) const {
     return tensor_bytes_[static_cast<std::size_t>(move(id).tensor)];
+  }
+  /// The lives of a tensor end in the order of its copies in: they are issued in that order.
+  [[nodiscard]] bool in_turn(MoveId id) const {
+    const MoveId previous = previous_in_[static_cast<std::size_t>(id)];
+    return previous == kNone || move_step_[static_cast<std::size_t>(previous)] != kNone;
   }
   /// Where in the list a copy-in with a trigger stands at the earliest.
   [[nodiscard]] CallId trigger_position(MoveId id) const {
@@ -192,7 +198,9 @@ class Evaluator {
   std::vector<std::int32_t> call_needs_out_;  ///< per call: copy-out (previous iteration) that
                                               ///< frees the last life of what it writes first
   std::vector<Bytes> call_allocates_;         ///< per call: bytes it begins, workspace included
-  std::vector<MoveId> free_ins_;              ///< copy-ins without a trigger, by deadline
+  std::vector<MoveId> previous_in_;    ///< per move: the copy-in of the same tensor before it
+  std::vector<MoveId> last_in_;        ///< scratch, per tensor
+  std::vector<MoveId> free_ins_;       ///< copy-ins without a trigger, by deadline
   std::vector<MoveId> triggered_ins_;  ///< the others, by position of the trigger, then deadline
   std::vector<Nanos> call_time_;
   std::vector<Bytes> static_load_;

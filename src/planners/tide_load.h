@@ -1,0 +1,57 @@
+// `tide` under a limit on the memory load alone: the search, without addresses. The planner `tide`
+// adds those.
+#pragma once
+
+#include "planners/gap_search.h"
+#include "planners/timeline_search.h"
+
+namespace tidepool {
+
+struct LoadSearchOptions {
+  std::uint64_t seed = 1;
+  std::chrono::steady_clock::time_point deadline;
+  std::function<bool()> cancelled;  ///< may be empty
+  Nanos tolerated_stall{0};         ///< the search ends when no more than this is left
+};
+
+/// Searches for swaps under one load limit after another, each from what it is given and has found.
+/// First on the timeline without stalls, then on the evaluator.
+class LoadSearch {
+ public:
+  /// `lowering` must outlive the search, which uses its evaluator. One algorithm per op.
+  LoadSearch(Lowering& lowering, std::vector<std::int32_t> algorithms);
+
+  /// Adds a start for searches to come.
+  void add_seed(AwayGaps away);
+  void add_seed(const Strategy& strategy);
+
+  /// False when nothing feasible is known under the limit. Not thread-safe.
+  bool run(Bytes load_limit, const LoadSearchOptions& options);
+
+  // Of the last run that returned true:
+  [[nodiscard]] const Strategy& strategy() { return gaps_.strategy(gaps_.best()); }
+  [[nodiscard]] Nanos iteration_time() const { return gaps_.time(); }
+  [[nodiscard]] Nanos compute_time() const { return gaps_.compute_time(); }
+
+  /// Evaluator calls of all runs.
+  [[nodiscard]] std::int64_t evaluations() const { return gaps_.evaluations(); }
+
+ private:
+  Lowering& lowering_;
+  TimelineSearch timeline_;
+  GapSearch gaps_;
+  std::vector<AwayGaps> seeds_;
+  std::size_t given_ = 0;  ///< seeds that are always kept; those found rotate behind them
+};
+
+/// The least load limit under which the search stalls for at most `tolerance` of the compute time,
+/// by bisection between `lower_bound` (see bound/fluid.h; 0: none known) and the peak.
+struct TideLeastLoad {
+  Bytes bytes = 0;
+  Strategy strategy;
+};
+TideLeastLoad tide_least_load(Lowering& lowering, const std::vector<std::int32_t>& algorithms,
+                              Bytes lower_bound, double tolerance,
+                              const LoadSearchOptions& options);
+
+}  // namespace tidepool
