@@ -1,5 +1,8 @@
 #include "smartpool.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "plan/pack/lifetimes.h"
 
 namespace tidepool::cli {
@@ -11,7 +14,10 @@ PackProblem pack_problem(std::span<const CyclicLifetime> lives, std::int32_t cyc
     sizes.push_back(life.bytes);
     lifetimes.push_back({life.begin, life.end});
   }
-  return cyclic_problem(std::move(sizes), lifetimes, cycle);
+  const bool wraps = std::any_of(lives.begin(), lives.end(),
+                                 [&](const CyclicLifetime& life) { return life.end > cycle; });
+  return wraps ? cyclic_problem(std::move(sizes), lifetimes, cycle)
+               : lifetime_problem(std::move(sizes), std::move(lifetimes));
 }
 
 }  // namespace tidepool::cli

@@ -2,12 +2,14 @@
 // best combination (BO) and by `tide`.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <sstream>
 
 #include "bound/fluid.h"
 #include "plan/planner.h"
 #include "planners/autoswap_load.h"
 #include "planners/tide.h"
+#include "planners/tide_load.h"
 #include "reproduction.h"
 
 namespace tidepool::cli {
@@ -53,6 +55,19 @@ Json fluid_ms(const Work& work, const AccessIndex& index, Bytes load) {
   const FluidBound bound = fluid_bound({work.program, index, work.machine, work.algorithms}, load,
                                        {Nanos::max(), interrupted});
   return bound.feasible ? Json(to_ms(bound.overhead)) : Json(nullptr);
+}
+
+/// `tide` without addresses, from the best selection of AutoSwap.
+Json tide_load_ms(const Work& work, Bytes load, const Strategy& seed, const ReproduceArguments& a) {
+  Lowering lowering(work.program, work.machine);
+  LoadSearch search(lowering, work.algorithms);
+  search.add_seed(seed);
+  const Nanos compute = work.compute_time();
+  const Nanos tolerated{
+      static_cast<Nanos::rep>(kNoOverhead * static_cast<double>(compute.count()))};
+  const auto deadline = std::chrono::steady_clock::now() + a.limit(kTideSeconds);
+  if (!search.run(load, {a.seed, deadline, interrupted, tolerated})) return nullptr;
+  return to_ms(search.iteration_time() - compute);
 }
 
 /// `tide` with addresses: overhead where the footprint has the limit.
@@ -115,6 +130,7 @@ Result<void> reproduce_fig9(const ReproduceArguments& a, TableReport& report) {
     }
     const auto combined = search_weights(evaluator, candidates, load, load, search);
     row["bo_ms"] = ms_or_null(combined.evaluation);
+    row["tide_ms"] = tide_load_ms(*work, load, combined.selection.strategy, a);
     row["tide_footprint_ms"] = tide_footprint(*work, limit.bytes, a);
     const bool free = combined.evaluation.feasible && combined.evaluation.stall() == Nanos{0};
     row["fluid_ms"] = free ? Json(0.0) : fluid_ms(*work, index, load);

@@ -1,14 +1,18 @@
 // Table II: how much of the peak load swapping takes away without overhead.
 #include <fmt/format.h>
 
+#include <chrono>
+
 #include "bound/fluid.h"
 #include "planners/autoswap_load.h"
+#include "planners/tide_load.h"
 #include "reproduction.h"
 
 namespace tidepool::cli {
 namespace {
 
 constexpr double kFluidSeconds = 300;  // usual limit of one linear program
+constexpr double kTideSeconds = 60;    // and of one search of `tide`
 
 Json row_of(const Work& work, const ReproduceArguments& a) {
   const AccessIndex index(work.program);
@@ -24,6 +28,11 @@ Json row_of(const Work& work, const ReproduceArguments& a) {
   const LeastLoad autoswap = least_load(evaluator, candidates, kNoOverhead, search);
   const FluidLoad fluid = fluid_least_load({work.program, index, work.machine, work.algorithms},
                                            {a.limit(kFluidSeconds), interrupted});
+  Lowering lowering(work.program, work.machine);
+  const auto deadline = std::chrono::steady_clock::now() + a.limit(kTideSeconds);
+  const TideLeastLoad tide =
+      tide_least_load(lowering, work.algorithms, fluid.share.empty() ? 0 : fluid.bytes, kNoOverhead,
+                      {a.seed, deadline, interrupted, Nanos{0}});
   return {{"model", work.model},
           {"peak_bytes", peak},
           {"published_reduction", work.published->reduction},
@@ -31,6 +40,7 @@ Json row_of(const Work& work, const ReproduceArguments& a) {
           {"autoswap_bytes", autoswap.bytes + work.resident},
           {"autoswap_overhead",
            to_ms(autoswap.selection.evaluation.stall()) / to_ms(work.compute_time())},
+          {"tide_reduction", reduction(tide.bytes)},
           {"fluid_reduction", fluid.share.empty() ? Json(nullptr) : Json(reduction(fluid.bytes))}};
 }
 
@@ -46,6 +56,8 @@ Result<void> reproduce_table2(const ReproduceArguments& a, TableReport& report) 
                   fmt::format("fluid: no schedule that swaps takes more; - where its linear "
                               "program took more than {}",
                               format_time(a.limit(kFluidSeconds))));
+  report.constant("tide_limit_ms", to_ms(a.limit(kTideSeconds)),
+                  fmt::format("tide: at most {} a network", format_time(a.limit(kTideSeconds))));
   using Form = Column::Form;
   report.columns({{"model", "model"},
                   {"peak MiB", "peak_bytes", Form::mib},

@@ -41,6 +41,21 @@ TEST_F(Reproduce, ATableHasAColumnOfPublishedFigures) {
                               HasSubstr("machine gtx1080ti")));
 }
 
+TEST_F(Reproduce, Table2IsBelowTheFluidBound) {
+  const Json table = success({"reproduce", "table2", "--models", "vgg11", "--time-limit", "1"});
+  ASSERT_EQ(table["rows"].size(), 1U);
+  const Json& row = table["rows"][0];
+  EXPECT_EQ(row["published_reduction"], 0.27);
+  EXPECT_GT(row["autoswap_reduction"], 0.0);
+  EXPECT_LE(row["autoswap_overhead"], 0.001);
+  ASSERT_TRUE(row.contains("tide_reduction"));
+  if (row["fluid_reduction"].is_null()) GTEST_SKIP() << "the linear program took too long";
+  // Up to a thousandth of an iteration counts as no overhead, the bound allows none.
+  for (const char* planner : {"autoswap_reduction", "tide_reduction"}) {
+    EXPECT_LE(row[planner].get<double>(), row["fluid_reduction"].get<double>() + 0.02) << planner;
+  }
+}
+
 TEST_F(Reproduce, MeasuredTraceIsAsPublished) {
   const std::string data = TIDEPOOL_SHARED_DATA;
   if (!std::filesystem::exists(data + "/vgg16-trace")) GTEST_SKIP() << data << " is not there";
