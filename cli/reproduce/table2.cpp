@@ -31,7 +31,8 @@ Json row_of(const Work& work, const ReproduceArguments& a) {
   Lowering lowering(work.program, work.machine);
   const auto deadline = std::chrono::steady_clock::now() + a.limit(kTideSeconds);
   const TideLeastLoad tide =
-      tide_least_load(lowering, work.algorithms, fluid.share.empty() ? 0 : fluid.bytes, kNoOverhead,
+      tide_least_load(lowering, work.algorithms, fluid.share.empty() ? 0 : fluid.bytes,
+                      {autoswap.bytes, autoswap.selection.selection.strategy}, kNoOverhead,
                       {a.seed, deadline, interrupted, Nanos{0}});
   return {{"model", work.model},
           {"peak_bytes", peak},

@@ -229,6 +229,17 @@ void Evaluator::predict_in_flight() {
   for (Bytes& bytes : in_flight_) bytes = sum += bytes;
 }
 
+/// When each copy-in would have to start for no op to wait, at the ops' times of the pass before.
+void Evaluator::predict_latest_starts() {
+  latest_start_.resize(free_ins_.size());
+  Nanos next = Nanos::max();
+  for (std::size_t k = free_ins_.size(); k-- > 0;) {
+    const Move& in = move(free_ins_[k]);
+    next = std::min(next, call_start_[at(in.call)]) - in_time_[at(in.tensor)];
+    latest_start_[k] = next;
+  }
+}
+
 Evaluation Evaluator::evaluate(const Strategy& strategy, const EvaluateOptions& options) {
   assert(strategy.algorithms.size() == program_.ops.size());
   Evaluation result;
@@ -244,6 +255,7 @@ Evaluation Evaluator::evaluate(const Strategy& strategy, const EvaluateOptions& 
   constexpr int kPasses = 2;
   for (int i = 0; i < kPasses; ++i) {
     predict_in_flight();
+    predict_latest_starts();
     close_pass();
     if (!pass(options, result.stuck)) return result;
   }
@@ -310,6 +322,8 @@ bool Evaluator::issue_copies_in(CallId c, const EvaluateOptions& options) {
     const Move& in = move(id);
     const bool due = in.call == c;
     if (!due && (!options.prefetch || ready_[at(table_.in)] >= end_of_call)) break;
+    const bool early = latest_start_[k] - end_of_call >= options.lead;
+    if (!due && may_wait && early) break;
     const bool ready = (in.source == kNone || in.source_previous || move(in.source).call < c) &&
                        (in.source_call == kNone || in.source_call < c) && in_turn(id);
     if (!due && ready &&

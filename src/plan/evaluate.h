@@ -80,6 +80,10 @@ struct Evaluation {
 struct EvaluateOptions {
   Bytes load_limit = 0;
   bool prefetch = true;  ///< false: every copy-in right before its op (streaming)
+  /// How much earlier a copy-in may be issued than it would have to be for its op, and those after
+  /// it for theirs. A short lead leaves memory to others for longer, a long one forgives late
+  /// copies.
+  Nanos lead = Nanos::max();
 };
 
 class Evaluator {
@@ -112,6 +116,7 @@ class Evaluator {
   void add_load(CallId from, CallId to, Bytes bytes);
   void predict_unstalled();
   void predict_in_flight();
+  void predict_latest_starts();
   bool pass(const EvaluateOptions& options, OpId& stuck);
   bool issue_copies_in(CallId call, const EvaluateOptions& options);
   bool issue_triggered_copies_in(CallId call, Bytes limit);
@@ -201,6 +206,7 @@ class Evaluator {
   std::vector<MoveId> previous_in_;    ///< per move: the copy-in of the same tensor before it
   std::vector<MoveId> last_in_;        ///< scratch, per tensor
   std::vector<MoveId> free_ins_;       ///< copy-ins without a trigger, by deadline
+  std::vector<Nanos> latest_start_;    ///< of free_ins_, by the pass before
   std::vector<MoveId> triggered_ins_;  ///< the others, by position of the trigger, then deadline
   std::vector<Nanos> call_time_;
   std::vector<Bytes> static_load_;

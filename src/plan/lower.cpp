@@ -234,6 +234,7 @@ std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget&
                                          const EvaluateOptions& timing, const LowerOptions& options,
                                          Bytes& excess, std::string& refused) {
   excess = 0;
+  free_footprint_ = 0;
   Evaluation evaluation;
   {
     PassTimer timer(pass_times_, "expand and time");
@@ -283,6 +284,7 @@ std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget&
     device = std::move(found.packing);
     packer = "search";
   }
+  free_footprint_ = device.footprint;
   if (device.footprint > budget.device || fixed_clash(problem)) {
     excess = std::max<Bytes>(device.footprint - budget.device, 0);
     make_pack_problem(all, on_device, machine_.alignment, with_waits, conflict_bits_, problem);
@@ -339,8 +341,8 @@ Result<Lowered> Lowering::lower(const Strategy& strategy, const Budget& budget,
   LowerOptions placing = options;
   for (int i = 0; i < options.attempts && limit > 0; ++i) {
     Bytes excess = 0;
-    std::optional<Lowered> next =
-        attempt(strategy, budget, {limit, options.prefetch}, placing, excess, refused);
+    std::optional<Lowered> next = attempt(strategy, budget, {limit, options.prefetch, options.lead},
+                                          placing, excess, refused);
     if (!refused.empty()) return fail(ErrorCode::bad_input, refused);
     const bool lost_nothing = next && next->iteration_time == next->unplaced_time;
     if (next && next->iteration_time < placing.faster_than) {

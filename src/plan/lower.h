@@ -21,6 +21,7 @@ struct LowerOptions {
   bool allow_streaming = true;
   /// False: every copy-in right before its op. Slow; the smallest budgets leave no other way.
   bool prefetch = true;
+  Nanos lead = Nanos::max();  ///< of copies in, see EvaluateOptions
   /// The limit on the memory load to begin with; 0: the budget.
   Bytes load_limit = 0;
   /// How long to search for addresses that need no added waits where the greedy packers find none;
@@ -67,6 +68,10 @@ class Lowering {
   Result<Lowered> lower(const Strategy& strategy, const Budget& budget,
                         const LowerOptions& options = {});
 
+  /// Device bytes that the last attempt's addresses needed where no wait may cost time: above the
+  /// budget when it did not fit. 0 when it had no timeline.
+  [[nodiscard]] Bytes free_footprint() const { return free_footprint_; }
+
   /// Every gap swapped, or dropped where the host still holds the value.
   [[nodiscard]] Strategy everything_away(std::vector<std::int32_t> algorithms) const;
 
@@ -89,6 +94,7 @@ class Lowering {
   PackProblem device_problem_;  // reused, as is the next
   PackProblem host_problem_;
   std::vector<std::uint64_t> conflict_bits_;
+  Bytes free_footprint_ = 0;
 };
 
 }  // namespace tidepool

@@ -33,8 +33,9 @@ class HappensBefore {
 /// before the other begins, by happens-before.
 bool may_share_by_order(const HappensBefore& order, const Instance& a, const Instance& b);
 
-/// True when they are disjoint in list order and in the times of the steps, whose steady state takes
-/// `iteration_time`: waits that make them safe to share cost nothing as long as the times hold.
+/// True when they are disjoint in list order and in the times of the steps, whose steady state
+/// takes `iteration_time`: waits that make them safe to share cost nothing as long as the times
+/// hold.
 bool may_share_in_time(std::span<const Step> steps, Nanos iteration_time, const Instance& a,
                        const Instance& b);
 

@@ -85,7 +85,7 @@ void GapSearch::decide(TensorId t) {
 
 GapSearch::Value GapSearch::evaluate() {
   ++evaluations_;
-  const Evaluation e = lowering_.evaluator().evaluate(strategy_, {limit_});
+  const Evaluation e = lowering_.evaluator().evaluate(strategy_, {limit_, true, options_.lead});
   compute_ = e.compute_time;
   if (!e.feasible) return {};
   // Among equals the state that copies less: it leaves the link to others.

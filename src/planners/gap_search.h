@@ -25,6 +25,7 @@ struct GapSearchOptions {
   std::function<bool()> cancelled;  ///< may be empty
   /// Stops when stalls take at most this much of an iteration.
   Nanos tolerated_stall{0};
+  Nanos lead = Nanos::max();  ///< of copies in, see EvaluateOptions
 };
 
 class GapSearch {

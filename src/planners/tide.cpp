@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 
 #include "base/random.h"
 #include "planners/autoswap.h"
@@ -39,14 +38,14 @@ class Tide : public Planner {
       if (output.lowered->iteration_time <= output.lowered->compute_time) break;
       if (options.cancelled && options.cancelled()) break;
       // A part of what is left, so that tighter limits get their turn.
-      const auto until = Clock::now() + (deadline - Clock::now()) / 3;
-      if (!search.run(limit,
-                      {hash_combine(options.seed, round), until, options.cancelled, Nanos{0}})) {
-        break;
-      }
+      LoadSearchOptions searching;
+      searching.seed = hash_combine(options.seed, round);
+      searching.deadline = Clock::now() + (deadline - Clock::now()) / 3;
+      searching.cancelled = options.cancelled;
+      searching.compact = round > 0;
+      if (!search.run(limit, searching)) break;
       if (search.iteration_time() >= output.lowered->iteration_time) break;
-      const Bytes excess = place(lowering, search.strategy(), budget, limit,
-                                 std::min<Nanos>(deadline - Clock::now(), options.time_limit) / 10,
+      const Bytes excess = place(lowering, search, budget, limit, (deadline - Clock::now()) / 4,
                                  options.seed, *output.lowered);
       if (output.lowered->load_limit == limit) {
         origin = fmt::format("the search under a load of {}", format_bytes(limit));
@@ -63,29 +62,33 @@ class Tide : public Planner {
     output.strategy = output.lowered->strategy;
     output.lowered->plan.planner = "tide";
     output.strategy.planner = output.lowered->strategy.planner = "tide";
-    output.notes.push_back(fmt::format("best from {}; {} evaluations", origin, search.evaluations()));
+    output.notes.push_back(
+        fmt::format("best from {}; {} evaluations", origin, search.evaluations()));
     return output;
   }
 
  private:
   /// Lowers what was found under `limit`; replaces `best` by what is faster. Returns by how much
   /// its addresses exceed the budget when nothing has to wait for them.
-  static Bytes place(Lowering& lowering, const Strategy& strategy, const Budget& budget,
-                     Bytes limit, Nanos packing_time, std::uint64_t seed, Lowered& best) {
+  static Bytes place(Lowering& lowering, LoadSearch& search, const Budget& budget, Bytes limit,
+                     Nanos packing_time, std::uint64_t seed, Lowered& best) {
     LowerOptions placing;
     placing.allow_streaming = false;
     placing.attempts = 1;
     placing.load_limit = limit;
-    placing.packing_time = packing_time;
     placing.seed = seed;
-    auto lowered = lowering.lower(strategy, budget, placing);
-    const bool waits = !lowered || lowered->added_waits > 0;
-    if (lowered && lowered->iteration_time < best.iteration_time) best = std::move(*lowered);
-    if (!waits) return 0;
-    placing.packing_time = Nanos{0};
-    constexpr Bytes kUnlimited = std::numeric_limits<Bytes>::max() / 4;
-    const auto unbounded = lowering.lower(strategy, {kUnlimited, budget.host}, placing);
-    return unbounded ? std::max<Bytes>(unbounded->plan.device_bytes - budget.device, 0) : 0;
+    // Copies in as early as they can come forgive late copies, where that costs no time.
+    Bytes excess = 0;
+    for (const Nanos lead : {Nanos::max(), search.lead()}) {
+      placing.lead = lead;
+      placing.packing_time = lead == search.lead() ? packing_time : Nanos{0};
+      placing.faster_than = best.iteration_time;
+      auto lowered = lowering.lower(search.strategy(), budget, placing);
+      excess = std::max<Bytes>(lowering.free_footprint() - budget.device, 0);
+      if (lowered) best = std::move(*lowered);
+      if (best.iteration_time <= search.iteration_time()) break;
+    }
+    return excess;
   }
 
   static double elapsed_share(Clock::time_point start, Nanos limit) {

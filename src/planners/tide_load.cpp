@@ -2,17 +2,26 @@
 
 #include <algorithm>
 
-#include "ir/load_profile.h"
-
 namespace tidepool {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
+Nanos unlimited_time(const Program& program, const std::vector<std::int32_t>& algorithms) {
+  Nanos compute{0};
+  for (std::size_t i = 0; i < algorithms.size(); ++i) {
+    const Op& op = program.ops[i];
+    if (op.place != OpPlace::device) continue;
+    compute += op.algorithms[static_cast<std::size_t>(algorithms[i])].time;
+  }
+  return compute;
+}
+
 }  // namespace
 
 LoadSearch::LoadSearch(Lowering& lowering, std::vector<std::int32_t> algorithms)
     : lowering_(lowering),
+      lead_(unlimited_time(lowering.program(), algorithms) / 80),
       timeline_(lowering, algorithms),
       gaps_(lowering, algorithms) {
   add_seed(lowering.everything_away(std::move(algorithms)));
@@ -36,14 +45,23 @@ bool LoadSearch::run(Bytes load_limit, const LoadSearchOptions& options) {
   constexpr std::size_t kKept = 12;
   const auto now = Clock::now();
   const auto share = std::max<Clock::duration>(options.deadline - now, {}) / kShareOfTime;
-  const AwayGaps start = seeds_.size() > given_ ? seeds_.back()
-                                                : AwayGaps(lowering_.index().gaps().size(), 0);
-  std::vector<AwayGaps> seeds = seeds_;
-  seeds.push_back(
-      timeline_.run(load_limit, start, {options.seed, now + share, options.cancelled}));
-  const bool feasible =
-      gaps_.run(load_limit, seeds,
-                {options.seed, options.deadline, options.cancelled, options.tolerated_stall});
+  const AwayGaps start =
+      seeds_.size() > given_ ? seeds_.back() : AwayGaps(lowering_.index().gaps().size(), 0);
+  std::vector<AwayGaps> seeds{timeline_.run(
+      load_limit, start, {options.seed, now + share, options.cancelled, options.compact})};
+  GapSearchOptions search{options.seed, options.deadline, options.cancelled,
+                          options.tolerated_stall, lead_};
+  bool feasible = false;
+  if (options.compact) {
+    // What was found before copies less and so looks better among equals.
+    search.deadline = now;
+    feasible = gaps_.run(load_limit, seeds, search);
+    search.deadline = options.deadline;
+  }
+  if (!feasible || gaps_.time() > gaps_.compute_time() + options.tolerated_stall) {
+    seeds.insert(seeds.end(), seeds_.begin(), seeds_.end());
+    feasible = gaps_.run(load_limit, seeds, search);
+  }
   if (!feasible) return false;
   if (seeds_.size() >= given_ + kKept) {
     seeds_.erase(seeds_.begin() + static_cast<std::ptrdiff_t>(given_));
@@ -53,25 +71,19 @@ bool LoadSearch::run(Bytes load_limit, const LoadSearchOptions& options) {
 }
 
 TideLeastLoad tide_least_load(Lowering& lowering, const std::vector<std::int32_t>& algorithms,
-                              Bytes lower_bound, double tolerance,
+                              Bytes lower_bound, TideLeastLoad known, double tolerance,
                               const LoadSearchOptions& options) {
-  const LoadProfile profile =
-      load_profile(lowering.program(), lowering.index(), lowering.machine().alignment, algorithms);
-  Nanos compute{0};
-  for (std::size_t i = 0; i < algorithms.size(); ++i) {
-    const Op& op = lowering.program().ops[i];
-    if (op.place != OpPlace::device) continue;
-    compute += op.algorithms[static_cast<std::size_t>(algorithms[i])].time;
-  }
-  TideLeastLoad best{profile.peak,
-                     keep_everything(lowering.program(), lowering.index(), algorithms)};
+  const Nanos compute = unlimited_time(lowering.program(), algorithms);
   LoadSearch search(lowering, algorithms);
+  search.add_seed(known.strategy);
+  TideLeastLoad best = std::move(known);
+  const Bytes precise = best.bytes / 1000;
   LoadSearchOptions one = options;
-  one.tolerated_stall = Nanos{static_cast<Nanos::rep>(tolerance * static_cast<double>(compute.count()))};
+  one.tolerated_stall =
+      Nanos{static_cast<Nanos::rep>(tolerance * static_cast<double>(compute.count()))};
   // Each try gets a part of the time left. A failure proves nothing, but is taken for an answer.
   constexpr int kShareOfTime = 6;
   Bytes low = lower_bound;
-  const Bytes precise = profile.peak / 1000;
   while (best.bytes - low > precise && Clock::now() < options.deadline) {
     if (options.cancelled && options.cancelled()) break;
     const Bytes limit = low + (best.bytes - low) / 2;

@@ -153,6 +153,8 @@ TimelineSearch::Energy TimelineSearch::evaluate() {
     absent_[first] += items_[i].bytes;
     absent_[last] -= items_[i].bytes;
   }
+  // A compact state also has little load above half the limit.
+  constexpr double kCompact = 0.2;
   double area = 0;
   double worst = 0;
   double gone = 0;
@@ -163,6 +165,7 @@ TimelineSearch::Energy TimelineSearch::evaluate() {
   for (std::size_t c = 0; c < n; ++c) {
     gone += absent_[n + c];
     const double excess = load_[c] - absent_[c] - gone - limit_;
+    if (compact_) area += kCompact * std::max(0.0, excess + limit_ / 2) * duration_[c];
     if (excess <= 0) continue;
     worst = std::max(worst, excess);
     area += excess * duration_[c];
@@ -179,6 +182,7 @@ TimelineSearch::Energy TimelineSearch::evaluate() {
 
 AwayGaps TimelineSearch::run(Bytes load_limit, const AwayGaps& away, const Options& options) {
   limit_ = number(load_limit);
+  compact_ = options.compact;
   for (std::size_t i = 0; i < ids_.size(); ++i) away_[i] = away[at(ids_[i])];
   Random random(options.seed);
   Energy current = evaluate();
@@ -196,7 +200,7 @@ AwayGaps TimelineSearch::run(Bytes load_limit, const AwayGaps& away, const Optio
   constexpr std::size_t kTrialsPerGap = 200;
   const std::size_t trials = items_.size() * kTrialsPerGap;
   bool stop = items_.empty();
-  while (!stop && best.worst > 0) {
+  while (!stop && (best.worst > 0 || compact_)) {
     for (std::size_t t = 0; t < trials; ++t) {
       if (t % 64 == 0 && out_of_time()) {
         stop = true;
@@ -219,7 +223,8 @@ AwayGaps TimelineSearch::run(Bytes load_limit, const AwayGaps& away, const Optio
       const double more = energy.total - current.total;
       if (more <= 0 || random.uniform() < std::exp(-more / temperature)) {
         current = energy;
-        if (energy.total < best.total) {
+        const bool fits = energy.worst <= 0;
+        if (fits != (best.worst <= 0) ? fits : energy.total < best.total) {
           best = energy;
           best_away = away_;
         }

@@ -30,6 +30,9 @@ class TimelineSearch {
     std::uint64_t seed = 1;
     std::chrono::steady_clock::time_point deadline;
     std::function<bool()> cancelled;  ///< may be empty
+    /// Also wants little load where the limit allows more, which makes addresses easier to find;
+    /// runs until the deadline.
+    bool compact = false;
   };
 
   /// `lowering` must outlive the search. One algorithm per op.
@@ -78,6 +81,7 @@ class TimelineSearch {
   std::vector<double> end_;
   double period_ = 0;
   double limit_ = 0;
+  bool compact_ = false;
   std::vector<char> away_;  ///< per item
   std::vector<double> out_end_;
   std::vector<double> in_start_;
