@@ -322,15 +322,16 @@ bool Evaluator::issue_copies_in(CallId c, const EvaluateOptions& options) {
     const Move& in = move(id);
     const bool due = in.call == c;
     if (!due && (!options.prefetch || ready_[at(table_.in)] >= end_of_call)) break;
-    const bool early = latest_start_[k] - end_of_call >= options.lead;
-    if (!due && may_wait && early) break;
+    const Nanos not_before =
+        options.lead == Nanos::max() ? kLongAgo : latest_start_[k] - options.lead;
+    if (!due && may_wait && not_before >= end_of_call) break;
     const bool ready = (in.source == kNone || in.source_previous || move(in.source).call < c) &&
                        (in.source_call == kNone || in.source_call < c) && in_turn(id);
     if (!due && ready &&
         !room_until_deadline(c, in.call, bytes_of(id) + passed_by, options.load_limit)) {
       break;
     }
-    const Choice choice = ready ? earliest(id, c, options.load_limit) : Choice{};
+    const Choice choice = ready ? earliest(id, c, options.load_limit, not_before) : Choice{};
     if (due && !choice.found) return false;
     if (ready && !choice.found) break;
     if (!due && (!ready || choice.start >= end_of_call)) {
@@ -354,7 +355,7 @@ bool Evaluator::issue_triggered_copies_in(CallId c, Bytes limit) {
     if (move_step_[at(id)] != kNone) continue;
     const bool due = move(id).call == c;
     if (blocked && !due) continue;
-    const Choice choice = earliest(id, c, limit);
+    const Choice choice = earliest(id, c, limit, kLongAgo);
     if (choice.found) {
       issue_copy_in(id, choice);
     } else if (due) {
@@ -379,7 +380,8 @@ bool Evaluator::room_until_deadline(CallId from, CallId deadline, Bytes bytes, B
 
 /// See Note [Time pass]. The copy-in overlaps every call after `call`, and what is still being
 /// copied out after copy-out `out`; for each candidate call the copy-outs that must be over follow.
-Evaluator::Choice Evaluator::earliest(MoveId id, CallId position, Bytes limit) const {
+Evaluator::Choice Evaluator::earliest(MoveId id, CallId position, Bytes limit,
+                                      Nanos not_before) const {
   const Move& in = move(id);
   const Life& target = life(in.device);
   const Bytes bytes = bytes_of(id);
@@ -418,7 +420,7 @@ Evaluator::Choice Evaluator::earliest(MoveId id, CallId position, Bytes limit) c
     const Nanos others = std::max(earliest_start, out_over);
     const Nanos start = std::max(others, extended_call_end(call));
     if (!best.found || start < best.start) best = {call, out, start, true};
-    if (extended_call_end(call) <= others) break;
+    if (extended_call_end(call) <= std::max(others, not_before)) break;
   }
   return best;
 }

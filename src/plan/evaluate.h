@@ -80,9 +80,9 @@ struct Evaluation {
 struct EvaluateOptions {
   Bytes load_limit = 0;
   bool prefetch = true;  ///< false: every copy-in right before its op (streaming)
-  /// How much earlier a copy-in may be issued than it would have to be for its op, and those after
-  /// it for theirs. A short lead leaves memory to others for longer, a long one forgives late
-  /// copies.
+  /// How much earlier than needed a copy-in may start, up to one op more: needed for its op, and
+  /// for the copies-in behind it to be in time. A short lead leaves memory to others for longer, a
+  /// long one forgives late copies. Not for copies with a trigger.
   Nanos lead = Nanos::max();
 };
 
@@ -122,7 +122,7 @@ class Evaluator {
   bool issue_triggered_copies_in(CallId call, Bytes limit);
   [[nodiscard]] bool room_until_deadline(CallId from, CallId deadline, Bytes bytes,
                                          Bytes limit) const;
-  [[nodiscard]] Choice earliest(MoveId move, CallId at, Bytes limit) const;
+  [[nodiscard]] Choice earliest(MoveId move, CallId at, Bytes limit, Nanos not_before) const;
   void issue_copy_in(MoveId move, const Choice& choice);
   bool issue_device_call(CallId call, Bytes limit);
   void issue_host_call(CallId call);

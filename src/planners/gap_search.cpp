@@ -17,13 +17,13 @@ std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 GapSearch::GapSearch(Lowering& lowering, std::vector<std::int32_t> algorithms)
     : lowering_(lowering),
       strategy_(keep_everything(lowering.program(), lowering.index(), std::move(algorithms))) {
-  constexpr Bytes kSmallest = 4096;  // smaller tensors free nothing worth a copy's latency
+  const Bytes smallest = smallest_worth_moving(lowering, strategy_.algorithms);
   const auto gaps = lowering.index().gaps();
   away_.assign(gaps.size(), 0);
   const std::vector<Nanos> start = unstalled_starts();
   for (GapId g = 0; g < static_cast<GapId>(gaps.size()); ++g) {
     const Gap& gap = gaps[at(g)];
-    if (gap.kind != GapKind::device || bytes(g) < kSmallest) continue;
+    if (gap.kind != GapKind::device || bytes(g) < smallest) continue;
     movable_.push_back(g);
     const Machine& machine = lowering.machine();
     const Nanos copies = machine.to_host.time(bytes(g)) + machine.to_device.time(bytes(g));
@@ -76,8 +76,13 @@ void GapSearch::decide(TensorId t) {
   for (std::size_t i = 0; i < gaps.size(); ++i) {
     Decision& decision = strategy_.gaps[first + i];
     decision = Decision::keep;
-    if (away_[first + i] == 0 || gaps[i].kind != GapKind::device) continue;
-    const bool valid = gaps[i].version == on_host && !gaps[i].wraps;
+    if (gaps[i].kind != GapKind::device) {
+      on_host = gaps[i].version;  // a host op made it or gets it
+      continue;
+    }
+    if (away_[first + i] == 0) continue;
+    // What goes over the iteration's end has one place on the host, the one it started from.
+    const bool valid = gaps[i].version == on_host && (!gaps[i].wraps || on_host == 0);
     decision = valid ? Decision::drop : Decision::swap;
     on_host = gaps[i].version;
   }
@@ -111,7 +116,7 @@ bool GapSearch::run(Bytes load_limit, const std::vector<AwayGaps>& seeds,
   for (const AwayGaps& seed : seeds) {
     assign(seed);
     const Value value = evaluate();
-    if (value.energy >= best_value_.energy) continue;
+    if (!value.better_than(best_value_)) continue;
     best_value_ = value;
     best_ = seed;
   }
@@ -122,18 +127,20 @@ bool GapSearch::run(Bytes load_limit, const std::vector<AwayGaps>& seeds,
 
 void GapSearch::anneal() {
   if (movable_.empty()) return;
-  // Temperatures in parts of the iteration's compute time: from where a stall of some percent is
-  // let pass to where only noise is. One round of cooling takes as many trials as there are gaps,
-  // times kTrialsPerGap; then it starts again from the best.
+  // Temperatures in parts of the iteration's compute time and of its stalls: from where a stall of
+  // some percent is let pass to where only noise is. One round of cooling takes kTrialsPerGap times
+  // as many trials as there are gaps; then it starts again from the best.
   constexpr double kHot = 1e-3;
   constexpr double kCold = 1e-5;
+  constexpr double kStalls = 30;
   constexpr std::size_t kTrialsPerGap = 40;
-  const double unit = static_cast<double>(compute_.count());
   const std::size_t trials = (promising_.empty() ? movable_ : promising_).size() * kTrialsPerGap;
   while (!done()) {
     assign(best_);
     current_ = evaluate();
     find_stalls();
+    const auto stall = static_cast<double>((best_value_.time - compute_).count());
+    const double unit = static_cast<double>(compute_.count()) + kStalls * stall;
     for (std::size_t i = 0; i < trials && !done(); ++i) {
       const double cooled = static_cast<double>(i) / static_cast<double>(trials);
       step(unit * kHot * std::pow(kCold / kHot, cooled));
@@ -154,7 +161,7 @@ void GapSearch::prune() {
     if (out_of_time()) break;
     set(g, false);
     const Value value = evaluate();
-    if (value.energy <= best_value_.energy) {
+    if (value.better_than(best_value_)) {
       best_value_ = value;
     } else {
       set(g, true);
@@ -207,7 +214,7 @@ void GapSearch::step(double temperature) {
   if (worse <= 0 || random_.uniform() < std::exp(-worse / temperature)) {
     current_ = value;
     find_stalls();
-    if (value.energy < best_value_.energy) {
+    if (value.better_than(best_value_)) {
       best_value_ = value;
       best_ = away_;
     }

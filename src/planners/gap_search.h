@@ -58,6 +58,9 @@ class GapSearch {
   struct Value {
     Nanos time = Nanos::max();
     double energy = std::numeric_limits<double>::infinity();
+    [[nodiscard]] bool better_than(const Value& other) const {
+      return time < other.time || (time == other.time && energy < other.energy);
+    }
   };
   Value evaluate();
   [[nodiscard]] bool out_of_time() const;

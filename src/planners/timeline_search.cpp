@@ -17,6 +17,14 @@ double number(Bytes bytes) { return static_cast<double>(bytes); }
 
 }  // namespace
 
+Bytes smallest_worth_moving(const Lowering& lowering, std::span<const std::int32_t> algorithms) {
+  constexpr Bytes kParts = 1 << 16;
+  return load_profile(lowering.program(), lowering.index(), lowering.machine().alignment,
+                      algorithms)
+             .peak /
+         kParts;
+}
+
 TimelineSearch::TimelineSearch(const Lowering& lowering, std::span<const std::int32_t> algorithms)
     : lowering_(lowering) {
   const Program& program = lowering.program();
@@ -27,19 +35,18 @@ TimelineSearch::TimelineSearch(const Lowering& lowering, std::span<const std::in
     duration_.push_back(on_device ? number(op.algorithms[at(algorithms[i])].time) : 0);
   }
   const LoadProfile profile =
-      load_profile(program, lowering.index(), machine.alignment,
-                   std::vector<std::int32_t>(algorithms.begin(), algorithms.end()));
+      load_profile(program, lowering.index(), machine.alignment, algorithms);
   for (const Bytes load : profile.at_op) load_.push_back(number(load));
   set_stalls({});
 
-  constexpr Bytes kSmallest = 4096;
+  const Bytes smallest = smallest_worth_moving(lowering, algorithms);
   const auto gaps = lowering.index().gaps();
   TensorId tensor = kNone;
   std::int32_t version = kNone;
   for (GapId g = 0; g < static_cast<GapId>(gaps.size()); ++g) {
     const Gap& gap = gaps[at(g)];
     const Bytes bytes = program.tensors[at(gap.tensor)].bytes;
-    if (gap.kind != GapKind::device || bytes < kSmallest) continue;
+    if (gap.kind != GapKind::device || bytes < smallest) continue;
     Item item{gap.from,
               gap.to,
               gap.wraps,

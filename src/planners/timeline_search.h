@@ -24,6 +24,10 @@ namespace tidepool {
 /// Per gap of a program: 1 where its tensor is away, 0 where it stays.
 using AwayGaps = std::vector<char>;
 
+/// Gaps of smaller tensors are left alone: a part of the peak so small that it is not worth a
+/// copy's latency.
+Bytes smallest_worth_moving(const Lowering& lowering, std::span<const std::int32_t> algorithms);
+
 class TimelineSearch {
  public:
   struct Options {

@@ -31,8 +31,8 @@ class Bench {
   void swap(TensorId tensor, GapId i = 0) {
     strategy_.gaps[static_cast<std::size_t>(index_.first_gap(tensor) + i)] = Decision::swap;
   }
-  Evaluation evaluate(Bytes limit, bool prefetch = true) {
-    return evaluator_.evaluate(strategy_, {limit, prefetch});
+  Evaluation evaluate(Bytes limit, bool prefetch = true, Nanos lead = Nanos::max()) {
+    return evaluator_.evaluate(strategy_, {limit, prefetch, lead});
   }
   /// Starts of ops in order; of the one copy of a tensor in a direction.
   std::vector<std::int64_t> op_starts() { return starts(StepKind::op); }
@@ -309,6 +309,42 @@ TEST(Evaluate, OnASimplexLinkTheyTakeTurns) {
   EXPECT_EQ(bench.copy_start(StepKind::copy_in, 1), 500);
   EXPECT_THAT(bench.op_starts(), ::testing::ElementsAre(0, 100, 200, 300, 700));
   EXPECT_EQ(e.iteration_time, Nanos{800});
+}
+
+/// x is idle from A to F, s from C to E.
+Program late_and_early_gap() {
+  ProgramBuilder b;
+  const TensorId x = b.tensor("x", 100);
+  const TensorId s = b.tensor("s", 10);
+  const TensorId y = b.tensor("y", 10);
+  b.device("A", {{x, write}}, kOp);
+  b.device("B", {{y, write}}, kOp);
+  b.device("C", {{y, read}, {s, write}}, kOp);
+  b.device("D", {{y, update}}, kOp);
+  b.device("E", {{s, read}}, kOp);
+  b.device("F", {{x, read}}, kOp);
+  return b.build();
+}
+
+/// s is needed first, but is not on the host before 310.
+TEST(Evaluate, ACopyInPassesByOneWhoseBytesAreNotOnTheHostYet) {
+  Bench bench(late_and_early_gap(), byte_a_nanosecond());
+  bench.swap(0);
+  bench.swap(1);
+  ASSERT_TRUE(bench.evaluate(1000).feasible);
+  EXPECT_EQ(bench.copy_start(StepKind::copy_in, 0), 200);
+  EXPECT_EQ(bench.copy_start(StepKind::copy_in, 1), 310);
+}
+
+/// x has to start at 400 to be there at 500.
+TEST(Evaluate, AShortLeadKeepsCopiesInBackUntilTheyAreNeeded) {
+  for (const auto& [lead, start] : {std::pair{0, 400}, {100, 300}, {1000, 200}}) {
+    Bench bench(late_and_early_gap(), byte_a_nanosecond());
+    bench.swap(0);
+    const Evaluation e = bench.evaluate(1000, true, Nanos{lead});
+    EXPECT_EQ(bench.copy_start(StepKind::copy_in, 0), start) << lead;
+    EXPECT_EQ(e.stall(), Nanos{0}) << lead;
+  }
 }
 
 TEST(Evaluate, AnUploadWaitsForItsHostOpAndADownloadForItsDeviceOp) {
