@@ -279,6 +279,7 @@ std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget&
     SearchOptions search;
     search.time_limit = options.packing_time;
     search.seed = options.seed;
+    search.cancelled = options.cancelled;
     search.target = budget.device;
     SearchResult found = search_packing(problem, search);
     device = std::move(found.packing);

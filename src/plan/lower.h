@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,7 +28,8 @@ struct LowerOptions {
   /// How long to search for addresses that need no added waits where the greedy packers find none;
   /// the result then depends on the machine's speed.
   Nanos packing_time{0};
-  std::uint64_t seed = 1;  ///< of that search
+  std::uint64_t seed = 1;           ///< of that search
+  std::function<bool()> cancelled;  ///< ends that search; may be empty
   /// Plans whose iteration takes as long are of no use: no addresses are looked for. (The streaming
   /// schedule counts all the same.)
   Nanos faster_than = Nanos::max();

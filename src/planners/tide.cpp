@@ -33,25 +33,41 @@ class Tide : public Planner {
 
     LoadSearch search(lowering, choose_algorithms(lowering.program(), options.algorithms));
     search.add_seed(output.lowered->strategy);
+    // Down until the addresses fit, with little time for each limit; then halfway back up, with
+    // more.
+    Bytes fits = 0;
+    Bytes fails = budget.device;
     Bytes limit = budget.device;
     for (std::uint64_t round = 0; Clock::now() < deadline && limit > 0; ++round) {
       if (output.lowered->iteration_time <= output.lowered->compute_time) break;
       if (options.cancelled && options.cancelled()) break;
-      // A part of what is left, so that tighter limits get their turn.
+      const auto left = deadline - Clock::now();
       LoadSearchOptions searching;
       searching.seed = hash_combine(options.seed, round);
-      searching.deadline = Clock::now() + (deadline - Clock::now()) / 3;
+      searching.deadline = Clock::now() + left / (fits > 0 ? 4 : 6);
       searching.cancelled = options.cancelled;
       searching.compact = round > 0;
       if (!search.run(limit, searching)) break;
-      if (search.iteration_time() >= output.lowered->iteration_time) break;
-      const Bytes excess = place(lowering, search, budget, limit, (deadline - Clock::now()) / 4,
-                                 options.seed, *output.lowered);
-      if (output.lowered->load_limit == limit) {
-        origin = fmt::format("the search under a load of {}", format_bytes(limit));
+      Bytes excess = 0;
+      if (search.iteration_time() < output.lowered->iteration_time) {
+        excess = place(lowering, search, budget, limit, left / (fits > 0 ? 4 : 20), options,
+                       *output.lowered);
+        if (output.lowered->load_limit == limit) {
+          origin = fmt::format("the search under a load of {}", format_bytes(limit));
+        }
       }
-      // Half of what the addresses need more, at least a hundredth.
-      limit -= std::max(excess / 2, limit / 100);
+      if (excess == 0) {
+        fits = std::max(fits, limit);
+      } else {
+        fails = limit;
+      }
+      if (fits > 0) {
+        // What a limit gives differs from try to try: the interval never closes.
+        if (fails - fits < budget.device / 200) fails = std::min(fails + fails / 50, budget.device);
+        limit = fits + (fails - fits) / 2;
+      } else if (round > 0) {
+        limit -= std::max(excess / 2, limit / 100);
+      }
       if (options.progress != nullptr) {
         options.progress->update(
             elapsed_share(start, options.time_limit),
@@ -71,12 +87,13 @@ class Tide : public Planner {
   /// Lowers what was found under `limit`; replaces `best` by what is faster. Returns by how much
   /// its addresses exceed the budget when nothing has to wait for them.
   static Bytes place(Lowering& lowering, LoadSearch& search, const Budget& budget, Bytes limit,
-                     Nanos packing_time, std::uint64_t seed, Lowered& best) {
+                     Nanos packing_time, const PlannerOptions& options, Lowered& best) {
     LowerOptions placing;
     placing.allow_streaming = false;
     placing.attempts = 1;
     placing.load_limit = limit;
-    placing.seed = seed;
+    placing.seed = options.seed;
+    placing.cancelled = options.cancelled;
     // Copies in as early as they can come forgive late copies, where that costs no time.
     Bytes excess = 0;
     for (const Nanos lead : {Nanos::max(), search.lead()}) {
