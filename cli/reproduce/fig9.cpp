@@ -15,7 +15,7 @@
 namespace tidepool::cli {
 namespace {
 
-constexpr double kTideSeconds = 10;  // usual limit of one plan of `tide`
+constexpr double kTideSeconds = 30;
 
 struct Limit {
   Bytes bytes = 0;

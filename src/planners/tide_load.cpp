@@ -39,35 +39,53 @@ void LoadSearch::add_seed(const Strategy& strategy) {
 }
 
 bool LoadSearch::run(Bytes load_limit, const LoadSearchOptions& options) {
-  // The timeline search ends by itself where no stall is needed; otherwise its best start is found
-  // within some rounds of cooling.
-  constexpr int kShareOfTime = 5;
+  // Which start leads to the best end cannot be told: each gets its part of the time, the first
+  // from what is known. The timeline search ends by itself where no stall is needed; otherwise its
+  // best start is found within some rounds of cooling.
+  constexpr int kStarts = 3;
+  constexpr int kShareOfTimeline = 5;
   constexpr std::size_t kKept = 12;
-  const auto now = Clock::now();
-  const auto share = std::max<Clock::duration>(options.deadline - now, {}) / kShareOfTime;
-  const AwayGaps start =
-      seeds_.size() > given_ ? seeds_.back() : AwayGaps(lowering_.index().gaps().size(), 0);
-  std::vector<AwayGaps> seeds{timeline_.run(
-      load_limit, start, {options.seed, now + share, options.cancelled, options.compact})};
-  GapSearchOptions search{options.seed, options.deadline, options.cancelled,
-                          options.tolerated_stall, lead_};
-  bool feasible = false;
-  if (options.compact) {
-    // What was found before copies less and so looks better among equals.
-    search.deadline = now;
-    feasible = gaps_.run(load_limit, seeds, search);
-    search.deadline = options.deadline;
+  found_.reset();
+  for (int start = 0; start < kStarts; ++start) {
+    const auto now = Clock::now();
+    const auto left = std::max<Clock::duration>(options.deadline - now, {});
+    if (start > 0 && (left <= Clock::duration{} || done(options))) break;
+    GapSearchOptions search{hash_combine(options.seed, static_cast<std::uint64_t>(start)),
+                            now + left / (kStarts - start), options.cancelled,
+                            options.tolerated_stall, lead_};
+    const AwayGaps from = start == 0 && seeds_.size() > given_
+                              ? seeds_.back()
+                              : AwayGaps(lowering_.index().gaps().size(), 0);
+    std::vector<AwayGaps> seeds{
+        timeline_.run(load_limit, from,
+                      {search.seed, now + left / (kStarts - start) / kShareOfTimeline,
+                       options.cancelled, options.compact})};
+    if (options.compact) {
+      // What was found before copies less and so looks better among equals.
+      GapSearchOptions once = search;
+      once.deadline = now;
+      keep_best(gaps_.run(load_limit, seeds, once));
+      if (done(options)) break;
+    }
+    if (start == 0) seeds.insert(seeds.end(), seeds_.begin(), seeds_.end());
+    keep_best(gaps_.run(load_limit, seeds, search));
   }
-  if (!feasible || gaps_.time() > gaps_.compute_time() + options.tolerated_stall) {
-    seeds.insert(seeds.end(), seeds_.begin(), seeds_.end());
-    feasible = gaps_.run(load_limit, seeds, search);
-  }
-  if (!feasible) return false;
+  if (!found_) return false;
   if (seeds_.size() >= given_ + kKept) {
     seeds_.erase(seeds_.begin() + static_cast<std::ptrdiff_t>(given_));
   }
-  seeds_.push_back(gaps_.best());
+  seeds_.push_back(found_->away);
   return true;
+}
+
+void LoadSearch::keep_best(bool feasible) {
+  if (!feasible || (found_ && gaps_.time() >= found_->iteration_time)) return;
+  found_ = Found{gaps_.best(), gaps_.time(), gaps_.compute_time()};
+}
+
+bool LoadSearch::done(const LoadSearchOptions& options) const {
+  if (options.cancelled && options.cancelled()) return true;
+  return found_ && found_->iteration_time <= found_->compute_time + options.tolerated_stall;
 }
 
 TideLeastLoad tide_least_load(Lowering& lowering, const std::vector<std::int32_t>& algorithms,

@@ -2,6 +2,8 @@
 // adds those.
 #pragma once
 
+#include <optional>
+
 #include "planners/gap_search.h"
 #include "planners/timeline_search.h"
 
@@ -31,9 +33,9 @@ class LoadSearch {
   bool run(Bytes load_limit, const LoadSearchOptions& options);
 
   // Of the last run that returned true:
-  [[nodiscard]] const Strategy& strategy() { return gaps_.strategy(gaps_.best()); }
-  [[nodiscard]] Nanos iteration_time() const { return gaps_.time(); }
-  [[nodiscard]] Nanos compute_time() const { return gaps_.compute_time(); }
+  [[nodiscard]] const Strategy& strategy() { return gaps_.strategy(found_->away); }
+  [[nodiscard]] Nanos iteration_time() const { return found_->iteration_time; }
+  [[nodiscard]] Nanos compute_time() const { return found_->compute_time; }
 
   /// With which the timelines of the search are made: short, which leaves memory to others.
   [[nodiscard]] Nanos lead() const { return lead_; }
@@ -42,12 +44,21 @@ class LoadSearch {
   [[nodiscard]] std::int64_t evaluations() const { return gaps_.evaluations(); }
 
  private:
+  struct Found {
+    AwayGaps away;
+    Nanos iteration_time{};
+    Nanos compute_time{};
+  };
+  void keep_best(bool feasible);
+  [[nodiscard]] bool done(const LoadSearchOptions& options) const;
+
   Lowering& lowering_;
   Nanos lead_{};
   TimelineSearch timeline_;
   GapSearch gaps_;
   std::vector<AwayGaps> seeds_;
-  std::size_t given_ = 0;  ///< seeds that are always kept; those found rotate behind them
+  std::optional<Found> found_;  ///< in the last run
+  std::size_t given_ = 0;       ///< seeds that are always kept; those found rotate behind them
 };
 
 /// A load and the swaps that need no more.
