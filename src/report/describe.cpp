@@ -55,7 +55,7 @@ std::string arrival_of(const PlanFile& file, const Timeline& timeline, const Acc
   }
   if (stay.before == kNone) return "copied in for a recomputation";
   const Gap& gap = index.gaps()[at(stay.before)];
-  return fmt::format("copied in for {}", op_of(file, gap.to).name);
+  return with_reason(fmt::format("copied in for {}", op_of(file, gap.to).name), file, stay.before);
 }
 
 std::string departure_of(const PlanFile& file, const Timeline& timeline, const AccessIndex& index,

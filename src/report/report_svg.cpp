@@ -47,6 +47,7 @@ class Picture {
 
   std::string draw() {
     const Heading heading = heading_of(file_, timeline_);
+    lay_out(heading);
     const double height = lanes_y() + kLane * static_cast<double>(timeline_.lanes.size()) + 34;
     put("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
         "height=\"{1}\" shape-rendering=\"crispEdges\">\n",
@@ -65,9 +66,12 @@ class Picture {
 
  private:
   static constexpr double kWidth = 1600;
-  static constexpr double kLeft = 120;
+  static constexpr double kLeft = 132;
   static constexpr double kRight = 1584;
   static constexpr double kLane = 28;
+  static constexpr double kTitle = 30;  // of a line of text, as the next
+  static constexpr double kFacts = 50;
+  static constexpr double kLine = 18;
 
   template <class... Args>
   void put(fmt::format_string<Args...> text, Args&&... args) {
@@ -132,16 +136,16 @@ class Picture {
       dark += fmt::format(".{}{{fill:{}}}", c.name, c.dark);
     }
     const auto lines = [](std::string_view grid, std::string_view strong, std::string_view edge) {
-      return fmt::format(".g{{stroke:{}}}.l{{stroke:{};fill:none}}.e{{stroke:{};stroke-width:.6}}",
+      return fmt::format(".g{{stroke:{}}}.l{{stroke:{};fill:none}}.e{{stroke:{};stroke-width:.6;stroke-opacity:.4}}",
                          grid, strong, edge);
     };
     put("<style>\ntext{{font:12px system-ui,'DejaVu Sans',sans-serif}}"
         ".h{{font-size:19px;font-weight:600}}.b{{font-weight:600}}.end{{text-anchor:end}}"
         ".middle{{text-anchor:middle}}.small{{font-size:11px;pointer-events:none}}"
         ".dark{{fill:#101418}}.band{{opacity:.1;pointer-events:none}}\n{}{}\n",
-        light, lines("#dfe3e8", "#1f2328", "#ffffff"));
+        light, lines("#dfe3e8", "#1f2328", "#1f2328"));
     put("@media (prefers-color-scheme:dark){{{}{}}}\n</style>\n", dark,
-        lines("#2d343d", "#e6e9ed", "#14171b"));
+        lines("#2d343d", "#e6e9ed", "#e6e9ed"));
     put("<defs>\n");
     for (const RunKind kind : {RunKind::copy_out, RunKind::copy_in}) {
       const std::string_view name = colour_of(kind);
@@ -155,16 +159,19 @@ class Picture {
         kLeft, kRight - kLeft);
   }
 
-  void draw_heading(const Heading& heading) {
-    put_text(16, 30, "text h", heading.title);
-    put_text(16, 50, "muted", fmt::format("{}", fmt::join(heading.facts, "  ·  ")));
-    double y = 50;
-    for (const std::string& note : heading.notes) put_text(16, y += 18, "stall", note);
-    legend_y_ = y + 22;
+  void lay_out(const Heading& heading) {
+    legend_y_ = kFacts + kLine * static_cast<double>(heading.notes.size()) + 24;
     load_.y = legend_y_ + 34;
     load_.height = 230;
     map_.y = load_.y + load_.height + 34;
     map_.height = 520;
+  }
+
+  void draw_heading(const Heading& heading) {
+    put_text(16, kTitle, "text h", heading.title);
+    put_text(16, kFacts, "muted", fmt::format("{}", fmt::join(heading.facts, "  ·  ")));
+    double y = kFacts;
+    for (const std::string& note : heading.notes) put_text(16, y += kLine, "text", note);
   }
 
   [[nodiscard]] std::set<std::string_view> colours_used() const {
@@ -336,10 +343,10 @@ class Picture {
 
   void draw_lanes() {
     const Panel panel{lanes_y(), kLane * static_cast<double>(timeline_.lanes.size()), 1};
-    draw_frame(panel, "Streams: what runs when");
+    draw_frame(panel, "Streams: what runs when, and the share of the time they work");
     for (std::size_t s = 0; s < timeline_.lanes.size(); ++s) {
       const double y = panel.y + kLane * static_cast<double>(s);
-      put_text(kLeft - 54, y + kLane / 2 + 4, "text end", timeline_.lanes[s].name);
+      put_text(kLeft - 62, y + kLane / 2 + 4, "text end", timeline_.lanes[s].name);
       put_text(kLeft - 6, y + kLane / 2 + 4, "muted end",
                busy_text(timeline_.lanes[s], timeline_.period));
     }
