@@ -123,6 +123,7 @@ class Picture {
     if (static_cast<double>(text.size()) > letters) {
       std::size_t end = static_cast<std::size_t>(letters) - 1;
       while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80) --end;
+      while (end > 0 && (text[end - 1] == '.' || text[end - 1] == ':')) --end;
       text = text.substr(0, end) + "…";
     }
     put_text(box.x + 3, box.y + box.height / 2 + 4, style, text);
@@ -132,20 +133,24 @@ class Picture {
     std::string light;
     std::string dark;
     for (const Colour& c : palette()) {
-      light += fmt::format(".{}{{fill:{}}}", c.name, c.light);
-      dark += fmt::format(".{}{{fill:{}}}", c.name, c.dark);
+      light += fmt::format(".{0}{{fill:{1}}}.on-{0}{{stroke:{1}}}", c.name, c.light);
+      dark += fmt::format(".{0}{{fill:{1}}}.on-{0}{{stroke:{1}}}", c.name, c.dark);
     }
-    const auto lines = [](std::string_view grid, std::string_view strong, std::string_view edge) {
-      return fmt::format(".g{{stroke:{}}}.l{{stroke:{};fill:none}}.e{{stroke:{};stroke-width:.6;stroke-opacity:.4}}",
-                         grid, strong, edge);
+    // Grid, lines, edges of rectangles on the map, and what is between runs of a stream.
+    const auto lines = [](std::string_view grid, std::string_view strong, std::string_view ground) {
+      return fmt::format(
+          ".g{{stroke:{0}}}.l{{stroke:{1};fill:none}}"
+          ".e{{stroke:{1};stroke-width:.6;stroke-opacity:.4}}.s{{stroke:{2};stroke-width:.6}}",
+          grid, strong, ground);
     };
     put("<style>\ntext{{font:12px system-ui,'DejaVu Sans',sans-serif}}"
         ".h{{font-size:19px;font-weight:600}}.b{{font-weight:600}}.end{{text-anchor:end}}"
-        ".middle{{text-anchor:middle}}.small{{font-size:11px;pointer-events:none}}"
+        ".middle{{text-anchor:middle}}.small{{font-size:11px;pointer-events:none;"
+        "paint-order:stroke;stroke-width:4;stroke-linejoin:round}}"
         ".dark{{fill:#101418}}.band{{opacity:.1;pointer-events:none}}\n{}{}\n",
-        light, lines("#dfe3e8", "#1f2328", "#1f2328"));
+        light, lines("#dfe3e8", "#1f2328", "#f6f7f9"));
     put("@media (prefers-color-scheme:dark){{{}{}}}\n</style>\n", dark,
-        lines("#2d343d", "#e6e9ed", "#e6e9ed"));
+        lines("#2d343d", "#e6e9ed", "#1b1f25"));
     put("<defs>\n");
     for (const RunKind kind : {RunKind::copy_out, RunKind::copy_in}) {
       const std::string_view name = colour_of(kind);
@@ -315,7 +320,10 @@ class Picture {
       const auto [y, height] = rows(stay.offset, stay.bytes);
       const bool on_dark = kind_of(stay) == TensorKind::weight;
       for (const Box& b : boxes(stay.time, y, height, 1)) {
-        put_name(b, on_dark ? "background small" : "dark small", name_of(file_, stay));
+        put_name(b,
+                 fmt::format("{} small on-{}", on_dark ? "background" : "dark",
+                             colour_of(kind_of(stay))),
+                 name_of(file_, stay));
       }
     }
     draw_stall_bands(map_);
@@ -358,8 +366,11 @@ class Picture {
         put_marks(boxes(idle_before(run, timeline_.period), y, kLane - 7, 0.8), "stall",
                   describe_idle(file_, timeline_, i));
       }
-      const std::vector<Box> marks = boxes(run.time, y, kLane - 7, 0.8);
-      put_marks(marks, colour_of(run.kind), describe_run(file_, timeline_, i));
+      const double least = run.time.start == run.time.end ? 2 : 0.8;
+      const std::vector<Box> marks = boxes(run.time, y, kLane - 7, least);
+      put_marks(marks,
+                fmt::format("{}{}", colour_of(run.kind), marks.front().width > 3 ? " s" : ""),
+                describe_run(file_, timeline_, i));
       for (const Box& b : marks) put_name(b, "background small", name_of(file_, timeline_, i));
     }
     put("</g>\n");
