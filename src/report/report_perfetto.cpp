@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <limits>
+
 #include "report/describe.h"
 
 namespace tidepool {
@@ -9,7 +12,13 @@ namespace {
 
 constexpr int kProcess = 1;
 
-double microseconds(Nanos t) { return static_cast<double>(t.count()) * 1e-3; }
+/// The format has microseconds. Readers multiply by 1000 and cut off: never a nanosecond too early,
+/// or neighbours on a track would overlap.
+double microseconds(Nanos t) {
+  const auto nanos = static_cast<double>(t.count());
+  const double us = nanos / 1000;
+  return us * 1000 < nanos ? std::nextafter(us, std::numeric_limits<double>::infinity()) : us;
+}
 
 class Writer {
  public:

@@ -137,20 +137,21 @@ class Picture {
       dark += fmt::format(".{0}{{fill:{1}}}.on-{0}{{stroke:{1}}}", c.name, c.dark);
     }
     // Grid, lines, edges of rectangles on the map, and what is between runs of a stream.
-    const auto lines = [](std::string_view grid, std::string_view strong, std::string_view ground) {
+    const auto lines = [](std::string_view grid, std::string_view strong, std::string_view ground,
+                          std::string_view edge_of_weights) {
       return fmt::format(
-          ".g{{stroke:{0}}}.l{{stroke:{1};fill:none}}"
-          ".e{{stroke:{1};stroke-width:.6;stroke-opacity:.4}}.s{{stroke:{2};stroke-width:.6}}",
-          grid, strong, ground);
+          ".g{{stroke:{}}}.l{{stroke:{};fill:none}}.s{{stroke:{};stroke-width:.6}}"
+          ".e{{stroke:#101418;stroke-width:.6;stroke-opacity:.45}}.e.weight{{stroke:{}}}",
+          grid, strong, ground, edge_of_weights);
     };
     put("<style>\ntext{{font:12px system-ui,'DejaVu Sans',sans-serif}}"
         ".h{{font-size:19px;font-weight:600}}.b{{font-weight:600}}.end{{text-anchor:end}}"
-        ".middle{{text-anchor:middle}}.small{{font-size:11px;pointer-events:none;"
-        "paint-order:stroke;stroke-width:4;stroke-linejoin:round}}"
+        ".middle{{text-anchor:middle}}.small{{font-size:11px;pointer-events:none}}"
+        ".halo{{paint-order:stroke;stroke-width:4;stroke-linejoin:round}}"
         ".dark{{fill:#101418}}.band{{opacity:.1;pointer-events:none}}\n{}{}\n",
-        light, lines("#dfe3e8", "#1f2328", "#f6f7f9"));
+        light, lines("#dfe3e8", "#1f2328", "#f6f7f9", "#ffffff"));
     put("@media (prefers-color-scheme:dark){{{}{}}}\n</style>\n", dark,
-        lines("#2d343d", "#e6e9ed", "#1b1f25"));
+        lines("#2d343d", "#e6e9ed", "#1b1f25", "#101418"));
     put("<defs>\n");
     for (const RunKind kind : {RunKind::copy_out, RunKind::copy_in}) {
       const std::string_view name = colour_of(kind);
@@ -233,7 +234,7 @@ class Picture {
     const double y = panel.y_of(bytes);
     put("<path class=\"l\" stroke-width=\"1.5\" stroke-dasharray=\"{}\" d=\"M{} {:.1f}H{}\"/>\n",
         dash, kLeft, y, kRight);
-    put_text(kRight - 6, below ? y + 14 : y - 5, "text end",
+    put_text(kRight - 6, below ? y + 14 : y - 5, "text end halo on-panel",
              fmt::format("{} {}", name, format_bytes(bytes)));
   }
 
@@ -321,7 +322,7 @@ class Picture {
       const bool on_dark = kind_of(stay) == TensorKind::weight;
       for (const Box& b : boxes(stay.time, y, height, 1)) {
         put_name(b,
-                 fmt::format("{} small on-{}", on_dark ? "background" : "dark",
+                 fmt::format("{} small halo on-{}", on_dark ? "background" : "dark",
                              colour_of(kind_of(stay))),
                  name_of(file_, stay));
       }

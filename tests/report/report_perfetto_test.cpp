@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -42,6 +43,28 @@ TEST(ReportPerfetto, HasAnEventForEachInstructionOnItsStreamsTrack) {
       ASSERT_EQ(tracks[i].size(), 1U);
       const auto lane = static_cast<std::size_t>(t.runs[i].stream);
       EXPECT_EQ(track_names[*tracks[i].begin()], t.lanes[lane].name);
+    }
+  }
+}
+
+TEST(ReportPerfetto, SlicesOfATrackDoNotOverlapInWholeNanoseconds) {
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    auto plan = testing::random_plan(seed);
+    ASSERT_TRUE(plan.has_value());
+    const PlanFile file = testing::file_of(std::move(*plan));
+    const Json trace = Json::parse(report_perfetto(file, make_timeline(file)));
+    const auto nanos = [](const Json& us) {
+      return static_cast<std::int64_t>(us.get<double>() * 1000);  // as readers do
+    };
+    std::map<int, std::vector<std::pair<std::int64_t, std::int64_t>>> slices;
+    for (const Json& e : trace["traceEvents"]) {
+      if (e["ph"] == "X") {
+        slices[e["tid"]].emplace_back(nanos(e["ts"]), nanos(e["ts"]) + nanos(e["dur"]));
+      }
+    }
+    for (auto& [track, list] : slices) {
+      std::sort(list.begin(), list.end());
+      for (std::size_t i = 1; i < list.size(); ++i) EXPECT_LE(list[i - 1].second, list[i].first);
     }
   }
 }
