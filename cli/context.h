@@ -52,6 +52,7 @@ void add_bound(CLI::App& app, Context& context);
 void add_analyse(CLI::App& app, Context& context);
 void add_check(CLI::App& app, Context& context);
 void add_simulate(CLI::App& app, Context& context);
+void add_export(CLI::App& app, Context& context);
 void add_pack(CLI::App& app, Context& context);
 void add_profile(CLI::App& app, Context& context);
 void add_info(CLI::App& app, Context& context);

@@ -20,6 +20,7 @@ Examples:
   tidepool plan vgg16 --budget 400MiB --machine gtx1080ti --explain -o plan.json
   tidepool check plan.json
   tidepool simulate plan.json --json
+  tidepool export plan.json --to html -o plan.html
 
 Exit codes: 0 ok, 1 runtime error, 2 usage, 3 bad input file, 4 budget cannot be met,
 5 a plan failed its proof, 130 interrupted.)";
@@ -44,6 +45,7 @@ int parse_and_run(int argc, char** argv, cli::Context& context) {
   cli::add_analyse(app, context);
   cli::add_check(app, context);
   cli::add_simulate(app, context);
+  cli::add_export(app, context);
   cli::add_pack(app, context);
   cli::add_profile(app, context);
   cli::add_info(app, context);

@@ -1,0 +1,109 @@
+// tidepool export: a saved plan as a page, a trace or a picture.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "context.h"
+#include "plan/check.h"
+#include "plan_file.h"
+#include "report/report_format.h"
+
+namespace tidepool::cli {
+namespace {
+
+struct ExportArguments {
+  std::string path;
+  std::string format = "html";
+  std::string output;
+};
+
+Result<ReportFormat> find_format(const std::string& name) {
+  std::string names;
+  for (const ReportFormat& f : report_formats()) {
+    if (f.name == name) return f;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", f.name);
+  }
+  return fail(ErrorCode::usage, fmt::format("unknown format '{}'; there are: {}", name, names));
+}
+
+Result<void> write_document(const std::string& output, const std::string& document) {
+  if (!output.empty()) return write_file(output, document);
+  const bool written = std::fwrite(document.data(), 1, document.size(), stdout) == document.size();
+  if (written && std::fflush(stdout) == 0) return {};
+  return fail(ErrorCode::runtime, "cannot write the document to stdout");
+}
+
+Result<int> export_plan(const ExportArguments& a, bool json) {
+  const auto format = find_format(a.format);
+  if (!format) return fail(format.error());
+  if (json && a.output.empty()) {
+    return fail(ErrorCode::usage, "--json needs -o: the document itself would go to stdout");
+  }
+  const auto file = load_plan(a.path);
+  if (!file) return fail(file.error());
+  const auto proof = check(file->program, file->plan, {file->device_budget, file->host_budget});
+  if (!proof) {
+    return fail(proof.error().code, fmt::format("{}: {}", a.path, proof.error().message));
+  }
+  const Timeline timeline = make_timeline(*file);
+  const std::string document = format->render(*file, timeline);
+  if (auto written = write_document(a.output, document); !written) return fail(written.error());
+  if (json) {
+    print({{"schema", 1},
+           {"plan", a.path},
+           {"format", format->name},
+           {"output", a.output},
+           {"output_bytes", document.size()},
+           {"iteration_ms", to_ms(timeline.period)},
+           {"periodic", timeline.periodic},
+           {"instructions", timeline.runs.size()},
+           {"stays", timeline.stays.size()},
+           {"peak_load_bytes", timeline.peak_load},
+           {"unlimited_peak_bytes", timeline.unlimited_peak},
+           {"footprint_bytes", file->plan.device_bytes},
+           {"budget_bytes", file->device_budget}});
+  } else if (!a.output.empty()) {
+    fmt::print("{}: {} of {} ({} instructions, {} placements in time)\n", a.output,
+               format_bytes(static_cast<Bytes>(document.size())), format->name,
+               timeline.runs.size(), timeline.stays.size());
+  }
+  return kOk;
+}
+
+std::string footer() {
+  std::string text = "\nFormats:\n";
+  for (const ReportFormat& f : report_formats()) {
+    text += fmt::format("  {:<10}{}\n", f.name, f.summary);
+  }
+  text += R"(
+Shows one iteration of the steady state, timed by the simulator: memory in use with and without the
+budget, where each tensor lies and why, and what each stream does. Without -o the document goes to
+stdout.
+
+Examples:
+  tidepool plan vgg16 --budget 50% --machine gtx1080ti -o plan.json
+  tidepool export plan.json --to html -o plan.html
+  tidepool export plan.json --to perfetto > plan.trace.json)";
+  return text;
+}
+
+}  // namespace
+
+void add_export(CLI::App& app, Context& context) {
+  auto arguments = std::make_shared<ExportArguments>();
+  CLI::App* command = app.add_subcommand("export", "draw a saved plan: page, trace or picture");
+  command->add_option("plan", arguments->path, "plan file")->required();
+  command->add_option("--to", arguments->format, "format, see below")->capture_default_str();
+  command->add_option("-o,--output", arguments->output, "write to this file");
+  command->add_flag("--json", context.json, "one JSON object on stdout; needs -o");
+  command->footer(footer());
+  command->callback([arguments, &context] {
+    context.run = [arguments, &context] {
+      auto code = export_plan(*arguments, context.json);
+      return code ? *code : report(code.error(), context.json);
+    };
+  });
+}
+
+}  // namespace tidepool::cli

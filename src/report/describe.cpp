@@ -1,0 +1,232 @@
+#include "report/describe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tidepool {
+namespace {
+
+std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+
+/// A point in time with a fixed unit, so that neighbours compare by eye.
+std::string moment(Nanos t) { return fmt::format("{:.3f} ms", to_ms(t)); }
+
+std::string interval(Interval time, Nanos period) {
+  return fmt::format("{} to {}{} ({})", moment(time.start),
+                     moment(time.end > period ? time.end - period : time.end),
+                     time.end > period ? " of the next iteration" : "",
+                     format_time(time.end - time.start));
+}
+
+const Op& op_of(const PlanFile& file, OpId op) { return file.program.ops[at(op)]; }
+
+std::string kind_name(const PlanFile& file, TensorId tensor) {
+  std::string name = to_string(file.program.tensors[at(tensor)].kind);
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
+std::string reason_of(const PlanFile& file, GapId gap) {
+  return file.strategy.reasons.empty() ? "" : file.strategy.reasons[at(gap)];
+}
+
+/// "until conv1.backward: the planner's reason".
+std::string with_reason(std::string text, const PlanFile& file, GapId gap) {
+  if (gap == kNone) return text;
+  const std::string reason = reason_of(file, gap);
+  return reason.empty() ? text : fmt::format("{}: {}", text, reason);
+}
+
+std::string arrival_of(const PlanFile& file, const Timeline& timeline, const AccessIndex& index,
+                       const Stay& stay) {
+  switch (stay.arrival) {
+    case Arrival::resident:
+      return "stays through every iteration";
+    case Arrival::written:
+      return fmt::format("written by {}", name_of(file, timeline, stay.first));
+    case Arrival::recomputed:
+      return with_reason(
+          fmt::format("recomputed by {}",
+                      op_of(file, file.plan.steady.instructions[at(stay.first)].op).name),
+          file, stay.before);
+    case Arrival::copied_in:
+      break;
+  }
+  if (stay.before == kNone) return "copied in for a recomputation";
+  const Gap& gap = index.gaps()[at(stay.before)];
+  return with_reason(fmt::format("copied in for {}", op_of(file, gap.to).name), file, stay.before);
+}
+
+std::string departure_of(const PlanFile& file, const Timeline& timeline, const AccessIndex& index,
+                         const Stay& stay) {
+  const auto until = [&](const char* what) {
+    const Gap& gap = index.gaps()[at(stay.after)];
+    return with_reason(
+        fmt::format("{} after {}, until {}{}", what, op_of(file, gap.from).name,
+                    op_of(file, gap.to).name, gap.wraps ? " of the next iteration" : ""),
+        file, stay.after);
+  };
+  switch (stay.departure) {
+    case Departure::resident:
+      return "";
+    case Departure::ended:
+      return stay.first == stay.last
+                 ? ""
+                 : fmt::format("last used by {}", name_of(file, timeline, stay.last));
+    case Departure::swapped:
+      return until("swapped out");
+    case Departure::dropped:
+      return until("dropped (the host still holds it)");
+    case Departure::recomputed:
+      break;
+  }
+  return until("dropped to be recomputed");
+}
+
+}  // namespace
+
+Heading heading_of(const PlanFile& file, const Timeline& timeline) {
+  Heading heading;
+  const double overhead =
+      static_cast<double>(timeline.period.count()) /
+          static_cast<double>(std::max<Nanos::rep>(1, file.compute_time.count())) -
+      1;
+  heading.title = fmt::format("{} on {}, budget {}", file.program.name, file.machine.name,
+                              format_bytes(file.device_budget));
+  const std::string planner =
+      file.strategy.planner.empty() ? file.plan.planner : file.strategy.planner;
+  heading.facts = {fmt::format("footprint {}", format_bytes(file.plan.device_bytes)),
+                   fmt::format("peak without a budget {}", format_bytes(timeline.unlimited_peak)),
+                   fmt::format("overhead {:.1f} %", 100 * overhead),
+                   fmt::format("{} an iteration, {} of compute", format_time(timeline.period),
+                               format_time(file.compute_time)),
+                   fmt::format("{} out, {} in", format_bytes(timeline.copied_out),
+                               format_bytes(timeline.copied_in)),
+                   fmt::format("host {}", format_bytes(file.plan.host_bytes))};
+  if (file.program.batch > 1) {
+    heading.facts.push_back(fmt::format("batch {}", file.program.batch));
+  }
+  if (file.program.rounds() > 1) {
+    heading.facts.push_back(fmt::format("{} rounds", file.program.rounds()));
+  }
+  if (!planner.empty()) heading.facts.push_back(fmt::format("planner {}", planner));
+  if (file.fingerprint.starts_with("trace ")) {
+    heading.notes.push_back(
+        "Planned for a recorded trace: bytes that stay resident outside of it are in none of these "
+        "figures.");
+  }
+  if (!timeline.periodic) {
+    heading.notes.push_back(
+        "The iterations of this plan never become equal; this is the last one simulated.");
+  }
+  return heading;
+}
+
+std::string busy_text(const Lane& lane, Nanos period) {
+  return fmt::format("{:.1f} %", 100.0 * static_cast<double>(lane.busy.count()) /
+                                     static_cast<double>(period.count()));
+}
+
+std::string name_of(const PlanFile& file, const Timeline& timeline, std::int32_t instruction) {
+  const Instruction& x = file.plan.steady.instructions[at(instruction)];
+  const auto tensor = [&](PlacementId id) -> const std::string& {
+    return file.program.tensors[at(file.plan.placements[at(id)].tensor)].name;
+  };
+  switch (timeline.runs[at(instruction)].kind) {
+    case RunKind::copy_out:
+      return fmt::format("{} out", tensor(x.from));
+    case RunKind::copy_in:
+      return fmt::format("{} in", tensor(x.to));
+    case RunKind::recomputation:
+      return fmt::format("{} again", op_of(file, x.op).name);
+    default:
+      break;
+  }
+  return x.op == kNone ? "host call" : op_of(file, x.op).name;
+}
+
+std::string name_of(const PlanFile& file, const Stay& stay) {
+  if (stay.tensor != kNone) return file.program.tensors[at(stay.tensor)].name;
+  const Instruction& x = file.plan.steady.instructions[at(stay.first)];
+  return fmt::format("workspace of {}", op_of(file, x.op).name);
+}
+
+std::vector<std::string> describe_run(const PlanFile& file, const Timeline& timeline,
+                                      std::int32_t instruction) {
+  const Instruction& x = file.plan.steady.instructions[at(instruction)];
+  const Run& run = timeline.runs[at(instruction)];
+  std::vector<std::string> lines{name_of(file, timeline, instruction)};
+  switch (run.kind) {
+    case RunKind::copy_out:
+    case RunKind::copy_in: {
+      const TensorId tensor = file.plan.placements[at(x.from)].tensor;
+      lines.push_back(fmt::format("copy {}, {}, {}",
+                                  run.kind == RunKind::copy_out ? "to the host" : "to the device",
+                                  kind_name(file, tensor), format_bytes(x.bytes)));
+      break;
+    }
+    case RunKind::recomputation:
+      lines.emplace_back("recomputation");
+      break;
+    default:
+      break;
+  }
+  if (x.op != kNone) {
+    const Op& op = op_of(file, x.op);
+    const std::string& algorithm = op.algorithms[at(x.algorithm)].name;
+    std::string text = op.kind;
+    if (op.algorithms.size() > 1) text += fmt::format(", algorithm {}", algorithm);
+    if (x.workspace_bytes > 0) {
+      text += fmt::format(", workspace {}", format_bytes(x.workspace_bytes));
+    }
+    if (x.guard != kNone) text += fmt::format(", skipped when guard {} is off", x.guard);
+    if (!text.empty()) lines.push_back(std::move(text));
+  }
+  lines.push_back(interval(run.time, timeline.period));
+  if (run.idle > Nanos{0}) {
+    for (std::string& line : describe_idle(file, timeline, instruction)) {
+      lines.push_back("before it: " + std::move(line));
+    }
+  }
+  return lines;
+}
+
+std::vector<std::string> describe_idle(const PlanFile& file, const Timeline& timeline,
+                                       std::int32_t instruction) {
+  const Run& run = timeline.runs[at(instruction)];
+  const bool compute = run.kind == RunKind::op || run.kind == RunKind::recomputation;
+  std::string text = fmt::format("{} {}", compute ? "stall of" : "idle for", format_time(run.idle));
+  if (run.waits_for != kNone) {
+    text += fmt::format(", waits for {}{}", name_of(file, timeline, run.waits_for),
+                        run.waits_for_previous ? " of the iteration before" : "");
+  }
+  return {std::move(text)};
+}
+
+std::vector<std::string> describe_stay(const PlanFile& file, const Timeline& timeline,
+                                       const AccessIndex& index, const Stay& stay) {
+  std::vector<std::string> lines{name_of(file, stay)};
+  lines.push_back(fmt::format("{}, {} ({} B) at {}",
+                              stay.tensor == kNone ? "workspace" : kind_name(file, stay.tensor),
+                              format_bytes(stay.bytes), stay.bytes, stay.offset));
+  if (stay.arrival != Arrival::resident) lines.push_back(interval(stay.time, timeline.period));
+  if (stay.tensor == kNone) return lines;
+  lines.push_back(arrival_of(file, timeline, index, stay));
+  if (std::string text = departure_of(file, timeline, index, stay); !text.empty()) {
+    lines.push_back(std::move(text));
+  }
+  std::vector<std::string> said;
+  for (const GapId gap : stay.kept) {
+    std::string reason = reason_of(file, gap);
+    if (index.gaps()[at(gap)].kind != GapKind::device || reason.empty() ||
+        std::find(said.begin(), said.end(), reason) != said.end()) {
+      continue;
+    }
+    lines.push_back("between its uses: " + reason);
+    said.push_back(std::move(reason));
+  }
+  return lines;
+}
+
+}  // namespace tidepool

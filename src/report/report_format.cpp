@@ -1,0 +1,18 @@
+#include "report/report_format.h"
+
+#include "report/report_html.h"
+#include "report/report_perfetto.h"
+#include "report/report_svg.h"
+
+namespace tidepool {
+
+std::span<const ReportFormat> report_formats() {
+  static constexpr ReportFormat kFormats[] = {
+      {"html", "a page for a browser, to zoom and point at; needs no network", report_html},
+      {"perfetto", "a trace for ui.perfetto.dev or chrome://tracing", report_perfetto},
+      {"svg", "a picture without scripts", report_svg},
+  };
+  return kFormats;
+}
+
+}  // namespace tidepool

@@ -1,0 +1,165 @@
+#include "report/report_html.h"
+
+#include <fmt/format.h>
+
+#include "report/describe.h"
+#include "report/markup.h"
+#include "report/page.h"
+#include "report/palette.h"
+
+namespace tidepool {
+namespace {
+
+std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+
+std::string colour_rules() {
+  std::string light;
+  std::string dark;
+  for (const Colour& c : palette()) {
+    light += fmt::format(" --{}: {};", c.name, c.light);
+    dark += fmt::format(" --{}: {};", c.name, c.dark);
+  }
+  return fmt::format(
+      ":root {{ color-scheme: light dark;{} }}\n"
+      "@media (prefers-color-scheme: dark) {{ :root {{{} }} }}",
+      light, dark);
+}
+
+Json kinds() {
+  Json names = Json::array();
+  for (std::size_t k = 0; k < LoadStep::kKinds; ++k) {
+    names.push_back(colour_of(static_cast<TensorKind>(k)));
+  }
+  return names;
+}
+
+Json stays_of(const PlanFile& file, const Timeline& timeline) {
+  Json stays = Json::array();
+  for (const Stay& s : timeline.stays) {
+    const TensorKind kind =
+        s.tensor == kNone ? TensorKind::workspace : file.program.tensors[at(s.tensor)].kind;
+    stays.push_back({s.time.start.count(), s.time.end.count(), s.offset, s.bytes,
+                     static_cast<int>(kind), static_cast<int>(s.decision), s.tensor});
+  }
+  return stays;
+}
+
+/// The tensors an instruction touches, and the device bytes a copy touches; without a copy, an
+/// empty range at -1.
+Json runs_of(const PlanFile& file, const Timeline& timeline) {
+  Json runs = Json::array();
+  for (std::size_t i = 0; i < timeline.runs.size(); ++i) {
+    const Run& run = timeline.runs[i];
+    const Instruction& x = file.plan.steady.instructions[i];
+    Json tensors = Json::array();
+    Bytes offset = -1;
+    Bytes bytes = 0;
+    if (x.kind == InstructionKind::copy) {
+      const PlacementId id = run.kind == RunKind::copy_out ? x.from : x.to;
+      const Placement& device = file.plan.placements[at(id)];
+      tensors.push_back(device.tensor);
+      offset = device.offset;
+      bytes = device.bytes;
+    } else if (x.op != kNone) {
+      for (const Access& a : file.program.ops[at(x.op)].accesses) tensors.push_back(a.tensor);
+    }
+    runs.push_back({run.time.start.count(), run.time.end.count(), run.stream,
+                    static_cast<int>(run.kind), run.idle.count(), std::move(tensors), offset,
+                    bytes});
+  }
+  return runs;
+}
+
+Json lanes_of(const PlanFile& file, const Timeline& timeline) {
+  Json lanes = Json::array();
+  for (std::size_t s = 0; s < timeline.lanes.size(); ++s) {
+    const Lane& lane = timeline.lanes[s];
+    lanes.push_back({{"name", lane.name},
+                     {"busy", busy_text(lane, timeline.period)},
+                     {"compute", file.plan.streams[s].kind == StreamKind::compute}});
+  }
+  return lanes;
+}
+
+Json data_of(const PlanFile& file, const Timeline& timeline) {
+  const Heading heading = heading_of(file, timeline);
+  const AccessIndex index(file.program);
+  Json load = Json::array();
+  for (const LoadStep& step : timeline.load) {
+    Json row = {step.time.count()};
+    for (const Bytes b : step.by_kind) row.push_back(b);
+    load.push_back(std::move(row));
+  }
+  Json unlimited = Json::array();
+  for (const UnlimitedLoad& u : timeline.unlimited) {
+    unlimited.push_back({u.time.start.count(), u.time.end.count(), u.bytes});
+  }
+  Json stay_texts = Json::array();
+  for (const Stay& s : timeline.stays) {
+    stay_texts.push_back(describe_stay(file, timeline, index, s));
+  }
+  Json run_texts = Json::array();
+  Json idle_texts = Json::array();
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(timeline.runs.size()); ++i) {
+    run_texts.push_back(describe_run(file, timeline, i));
+    idle_texts.push_back(timeline.runs[at(i)].idle > Nanos{0} ? describe_idle(file, timeline, i)
+                                                              : std::vector<std::string>{});
+  }
+  Json run_kinds = Json::array();
+  for (int k = 0; k <= static_cast<int>(RunKind::copy_in); ++k) {
+    run_kinds.push_back(colour_of(static_cast<RunKind>(k)));
+  }
+  Json decisions = Json::array();
+  for (int d = 0; d <= static_cast<int>(Decision::recompute); ++d) {
+    decisions.push_back(colour_of(static_cast<Decision>(d)));
+  }
+  Json colours = Json::array();
+  Json legend = Json::array();
+  for (const Colour& c : palette()) {
+    colours.push_back(c.name);
+    if (!c.label.empty()) legend.push_back({c.name, c.label});
+  }
+  Json stack = Json::array();
+  for (const TensorKind kind : kStackOrder) stack.push_back(static_cast<int>(kind));
+  return {{"title", heading.title},
+          {"facts", heading.facts},
+          {"notes", heading.notes},
+          {"period", timeline.period.count()},
+          {"budget", file.device_budget},
+          {"footprint", file.plan.device_bytes},
+          {"colours", std::move(colours)},
+          {"legend", std::move(legend)},
+          {"kinds", kinds()},
+          {"stack", std::move(stack)},
+          {"decisions", std::move(decisions)},
+          {"run_kinds", std::move(run_kinds)},
+          {"lanes", lanes_of(file, timeline)},
+          {"load", std::move(load)},
+          {"unlimited", std::move(unlimited)},
+          {"stays", stays_of(file, timeline)},
+          {"stay_texts", std::move(stay_texts)},
+          {"runs", runs_of(file, timeline)},
+          {"run_texts", std::move(run_texts)},
+          {"idle_texts", std::move(idle_texts)}};
+}
+
+std::string filled(std::string_view page, std::string_view mark, const std::string& text) {
+  const std::size_t position = page.find(mark);
+  std::string out(page.substr(0, position));
+  out += text;
+  out += page.substr(position + mark.size());
+  return out;
+}
+
+}  // namespace
+
+std::string report_html(const PlanFile& file, const Timeline& timeline) {
+  const Json data = data_of(file, timeline);
+  std::string page =
+      filled(kReportPage, "{{data}}",
+             escape_json_in_script(data.dump(-1, ' ', true, Json::error_handler_t::replace)));
+  page = filled(page, "{{colours}}", colour_rules());
+  return filled(page, "{{title}}", escape_markup(data["title"].get<std::string>()));
+}
+
+}  // namespace tidepool

@@ -1,0 +1,379 @@
+#include "report/timeline.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "ir/load_profile.h"
+#include "sim/simulate.h"
+
+namespace tidepool {
+namespace {
+
+std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+
+/// The last two iterations of a simulation that is long enough for them to agree.
+struct SteadyState {
+  std::vector<Span> previous;
+  std::vector<Span> current;
+  Nanos start{};  ///< of the current iteration
+  Nanos period{};
+  bool periodic = false;
+  Bytes copied_out = 0;
+  Bytes copied_in = 0;
+};
+
+SteadyState steady_state(const PlanFile& file) {
+  constexpr int kFewIterations = 8;
+  constexpr int kMostIterations = 512;
+  for (int iterations = kFewIterations;; iterations *= 4) {
+    Simulation s = simulate(file.program, file.plan, file.machine, iterations);
+    const std::size_t n = s.iterations.size();
+    SteadyState steady{std::move(s.iterations[n - 2]),
+                       std::move(s.iterations[n - 1]),
+                       s.iteration_end[n - 2],
+                       s.iteration_time,
+                       true,
+                       s.copied_out,
+                       s.copied_in};
+    for (std::size_t i = 0; i < steady.current.size(); ++i) {
+      steady.periodic = steady.periodic &&
+                        steady.current[i].end - steady.previous[i].end == steady.period &&
+                        steady.current[i].start - steady.previous[i].start == steady.period;
+    }
+    if (steady.periodic || iterations >= kMostIterations) {
+      steady.period = std::max(steady.period, Nanos{1});  // a plan of nothing but host ops
+      return steady;
+    }
+  }
+}
+
+/// One use of a placement's bytes by an instruction.
+struct Use {
+  std::int32_t instruction = kNone;
+  OpId op = kNone;      ///< of an original run, not of a recomputation; kNone for copies
+  bool begins = false;  ///< overwrites every byte
+};
+
+class Builder {
+ public:
+  explicit Builder(const PlanFile& file)
+      : file_(file), index_(file.program), steady_(steady_state(file)) {}
+
+  Timeline build() {
+    out_.period = steady_.period;
+    out_.periodic = steady_.periodic;
+    out_.copied_out = steady_.copied_out;
+    out_.copied_in = steady_.copied_in;
+    add_runs();
+    add_lanes();
+    collect_uses();
+    for (std::size_t p = 0; p < uses_.size(); ++p) add_stays(static_cast<PlacementId>(p));
+    add_workspaces();
+    std::stable_sort(out_.stays.begin(), out_.stays.end(),
+                     [](const Stay& a, const Stay& b) { return a.offset < b.offset; });
+    add_load();
+    add_unlimited();
+    return std::move(out_);
+  }
+
+ private:
+  [[nodiscard]] const std::vector<Instruction>& list() const {
+    return file_.plan.steady.instructions;
+  }
+
+  /// Start in [0, period), no longer than a period.
+  [[nodiscard]] Interval wrapped(Nanos start, Nanos end) const {
+    const Nanos period = steady_.period;
+    const Nanos length = std::clamp(end - start, Nanos{0}, period);
+    start = (start - steady_.start) % period;
+    if (start < Nanos{0}) start += period;
+    return {start, start + length};
+  }
+
+  // ---- instructions
+
+  [[nodiscard]] RunKind kind_of(const Instruction& x, bool again) const {
+    if (x.kind == InstructionKind::copy) {
+      const bool out = file_.plan.placements[at(x.to)].space == kHostSpace;
+      return out ? RunKind::copy_out : RunKind::copy_in;
+    }
+    if (file_.plan.streams[at(x.stream)].kind == StreamKind::host) return RunKind::host_op;
+    return again ? RunKind::recomputation : RunKind::op;
+  }
+
+  void add_runs() {
+    std::vector<char> ran(file_.program.ops.size(), 0);
+    std::vector<Nanos> free_at(file_.plan.streams.size(), Nanos::min());
+    for (std::size_t i = 0; i < list().size(); ++i) {
+      free_at[at(list()[i].stream)] = steady_.previous[i].end;
+    }
+    for (std::size_t i = 0; i < list().size(); ++i) {
+      const Instruction& x = list()[i];
+      const Span span = steady_.current[i];
+      Run run;
+      run.kind = kind_of(x, x.kind == InstructionKind::op && ran[at(x.op)] != 0);
+      if (x.kind == InstructionKind::op) ran[at(x.op)] = 1;
+      run.stream = x.stream;
+      run.time = wrapped(span.start, span.end);
+      run.idle = std::min(span.start - free_at[at(x.stream)], steady_.period);
+      if (run.idle > Nanos{0}) find_cause(x, span.start, run);
+      free_at[at(x.stream)] = span.end;
+      out_.runs.push_back(run);
+    }
+  }
+
+  void find_cause(const Instruction& x, Nanos start, Run& run) const {
+    for (const Wait& wait : x.waits) {
+      const auto& spans = wait.iteration == 0 ? steady_.current : steady_.previous;
+      if (spans[at(wait.index)].end != start) continue;
+      run.waits_for = wait.index;
+      run.waits_for_previous = wait.iteration != 0;
+    }
+  }
+
+  void add_lanes() {
+    const std::size_t n = file_.plan.streams.size();
+    std::vector<char> out(n, 0);
+    std::vector<char> in(n, 0);
+    out_.lanes.resize(n);
+    for (const Run& run : out_.runs) {
+      const std::size_t s = at(run.stream);
+      out_.lanes[s].busy += run.time.end - run.time.start;
+      if (run.kind == RunKind::copy_out) out[s] = 1;
+      if (run.kind == RunKind::copy_in) in[s] = 1;
+    }
+    for (std::size_t s = 0; s < n; ++s) {
+      switch (file_.plan.streams[s].kind) {
+        case StreamKind::compute:
+          out_.lanes[s].name = "compute";
+          break;
+        case StreamKind::host:
+          out_.lanes[s].name = "host";
+          break;
+        case StreamKind::copy:
+          out_.lanes[s].name = out[s] == in[s] ? "copy" : out[s] ? "copy out" : "copy in";
+          break;
+      }
+    }
+  }
+
+  // ---- memory
+
+  void collect_uses() {
+    uses_.resize(file_.plan.placements.size());
+    for (std::size_t i = 0; i < list().size(); ++i) {
+      const Instruction& x = list()[i];
+      const auto instruction = static_cast<std::int32_t>(i);
+      if (x.kind == InstructionKind::copy) {
+        uses_[at(x.from)].push_back({instruction, kNone, false});
+        uses_[at(x.to)].push_back({instruction, kNone, true});
+      }
+      if (x.kind != InstructionKind::op) continue;
+      const OpId original = out_.runs[i].kind == RunKind::recomputation ? kNone : x.op;
+      const auto& accesses = file_.program.ops[at(x.op)].accesses;
+      for (std::size_t k = 0; k < accesses.size(); ++k) {
+        const bool begins = accesses[k].mode == AccessMode::write;
+        uses_[at(x.operands[k])].push_back({instruction, original, begins});
+      }
+    }
+  }
+
+  /// A stay begins where all bytes are overwritten and lasts to the last use before that happens
+  /// again, in this iteration or the next.
+  void add_stays(PlacementId id) {
+    const Placement& placement = file_.plan.placements[at(id)];
+    if (placement.space == kHostSpace) return;
+    std::vector<Use>& uses = uses_[at(id)];
+    const auto first =
+        std::find_if(uses.begin(), uses.end(), [](const Use& u) { return u.begins; });
+    if (first == uses.end()) {
+      const bool holds_value = std::find(file_.plan.boundary.begin(), file_.plan.boundary.end(),
+                                         id) != file_.plan.boundary.end();
+      if (!uses.empty() || holds_value) add_resident(placement, uses);
+      return;
+    }
+    // Uses before the first write belong to the stay of the iteration before.
+    std::rotate(uses.begin(), first, uses.end());
+    for (auto begin = uses.begin(); begin != uses.end();) {
+      const auto end = std::find_if(begin + 1, uses.end(), [](const Use& u) { return u.begins; });
+      add_stay(placement, {begin, end});
+      begin = end;
+    }
+  }
+
+  Stay& new_stay(const Placement& placement) {
+    Stay& stay = out_.stays.emplace_back();
+    stay.tensor = placement.tensor;
+    stay.offset = placement.offset;
+    stay.bytes = placement.bytes;
+    return stay;
+  }
+
+  void add_resident(const Placement& placement, const std::vector<Use>& uses) {
+    Stay& stay = new_stay(placement);
+    stay.time = {Nanos{0}, steady_.period};
+    if (!uses.empty()) stay.last = uses.back().instruction;
+    const GapId first = index_.first_gap(placement.tensor);
+    stay.kept.resize(index_.gaps(placement.tensor).size());
+    std::iota(stay.kept.begin(), stay.kept.end(), first);
+  }
+
+  void add_stay(const Placement& placement, const std::vector<Use>& uses) {
+    Stay& stay = new_stay(placement);
+    stay.first = uses.front().instruction;
+    Nanos end{};
+    for (const Use& use : uses) {
+      // What stands before the beginning in the list happens in the next iteration.
+      const Span span = steady_.current[at(use.instruction)];
+      const Nanos use_end = span.end + (use.instruction < stay.first ? steady_.period : Nanos{0});
+      if (stay.last == kNone || use_end >= end) stay.last = use.instruction;
+      end = std::max(end, use_end);
+    }
+    stay.time = wrapped(steady_.current[at(stay.first)].start, end);
+    switch (out_.runs[at(stay.first)].kind) {
+      case RunKind::copy_in:
+        stay.arrival = Arrival::copied_in;
+        break;
+      case RunKind::recomputation:
+        stay.arrival = Arrival::recomputed;
+        break;
+      default:
+        stay.arrival = Arrival::written;
+    }
+    find_gaps(uses, stay);
+    stay.departure = departure_of(stay);
+    stay.decision = decision_of(stay);
+  }
+
+  /// Which gaps of its tensor lie before, in and after a stay, by the ops that use it.
+  void find_gaps(const std::vector<Use>& uses, Stay& stay) const {
+    const auto position = [&](OpId op) {
+      return std::find_if(uses.begin(), uses.end(), [&](const Use& u) { return u.op == op; });
+    };
+    GapId id = index_.first_gap(stay.tensor);
+    for (const Gap& gap : index_.gaps(stay.tensor)) {
+      const auto from = position(gap.from);
+      const auto to = position(gap.to);
+      // Uses are in the order of time; a stay may hold both ends of a gap and not what is between.
+      if (from < to && to != uses.end()) {
+        stay.kept.push_back(id);
+      } else {
+        if (to != uses.end()) stay.before = id;
+        if (from != uses.end()) stay.after = id;
+      }
+      ++id;
+    }
+  }
+
+  /// Nothing is decided of gaps that a host op begins or ends: their copies always happen.
+  [[nodiscard]] Decision decision_of(GapId gap) const {
+    if (gap == kNone || index_.gaps()[at(gap)].kind != GapKind::device) return Decision::keep;
+    return file_.strategy.gaps[at(gap)];
+  }
+
+  [[nodiscard]] Departure departure_of(const Stay& stay) const {
+    switch (decision_of(stay.after)) {
+      case Decision::swap:
+        return Departure::swapped;
+      case Decision::drop:
+        return Departure::dropped;
+      case Decision::recompute:
+        return Departure::recomputed;
+      case Decision::keep:
+        break;
+    }
+    return Departure::ended;
+  }
+
+  [[nodiscard]] Decision decision_of(const Stay& stay) const {
+    if (const Decision after = decision_of(stay.after); after != Decision::keep) return after;
+    if (const Decision before = decision_of(stay.before); before != Decision::keep) return before;
+    return stay.arrival == Arrival::recomputed ? Decision::recompute : Decision::keep;
+  }
+
+  void add_workspaces() {
+    for (std::size_t i = 0; i < list().size(); ++i) {
+      if (list()[i].kind != InstructionKind::op || list()[i].workspace_bytes == 0) continue;
+      Stay stay;
+      stay.offset = list()[i].workspace_offset;
+      stay.bytes = list()[i].workspace_bytes;
+      stay.time = out_.runs[i].time;
+      stay.first = stay.last = static_cast<std::int32_t>(i);
+      stay.arrival = Arrival::written;
+      stay.departure = Departure::ended;
+      out_.stays.push_back(std::move(stay));
+    }
+  }
+
+  // ---- load
+
+  [[nodiscard]] std::size_t kind_of(const Stay& stay) const {
+    return static_cast<std::size_t>(
+        stay.tensor == kNone ? TensorKind::workspace : file_.program.tensors[at(stay.tensor)].kind);
+  }
+
+  void add_load() {
+    struct Change {
+      Nanos time{};
+      std::size_t kind = 0;
+      Bytes bytes = 0;
+    };
+    std::vector<Change> changes;
+    for (const Stay& stay : out_.stays) {
+      const Bytes bytes = align_up(stay.bytes, file_.plan.alignment);
+      for (const Interval& piece : pieces(stay.time, steady_.period)) {
+        changes.push_back({piece.start, kind_of(stay), bytes});
+        changes.push_back({piece.end, kind_of(stay), -bytes});
+      }
+    }
+    std::sort(changes.begin(), changes.end(),
+              [](const Change& a, const Change& b) { return a.time < b.time; });
+    LoadStep step;
+    for (std::size_t i = 0; i < changes.size();) {
+      const Nanos time = changes[i].time;
+      for (; i < changes.size() && changes[i].time == time; ++i) {
+        step.by_kind[changes[i].kind] += changes[i].bytes;
+      }
+      if (time >= steady_.period) break;
+      if (out_.load.empty() && time > Nanos{0}) out_.load.emplace_back();
+      step.time = time;
+      out_.load.push_back(step);
+      out_.peak_load = std::max(out_.peak_load, step.total());
+    }
+  }
+
+  void add_unlimited() {
+    const LoadProfile profile =
+        load_profile(file_.program, index_, file_.plan.alignment, file_.strategy.algorithms);
+    for (std::size_t i = 0; i < list().size(); ++i) {
+      if (out_.runs[i].kind != RunKind::op) continue;
+      out_.unlimited.push_back({out_.runs[i].time, profile.at_op[at(list()[i].op)]});
+    }
+    out_.unlimited_peak = profile.peak;
+  }
+
+  const PlanFile& file_;
+  AccessIndex index_;
+  SteadyState steady_;
+  std::vector<std::vector<Use>> uses_;  ///< per placement, in list order
+  Timeline out_;
+};
+
+}  // namespace
+
+std::vector<Interval> pieces(Interval interval, Nanos period) {
+  if (interval.end <= period) return {interval};
+  return {{interval.start, period}, {Nanos{0}, interval.end - period}};
+}
+
+Interval idle_before(const Run& run, Nanos period) {
+  const Nanos start = run.time.start - run.idle;
+  const Nanos shift = start < Nanos{0} ? period : Nanos{0};
+  return {start + shift, run.time.start + shift};
+}
+
+Bytes LoadStep::total() const { return std::accumulate(by_kind.begin(), by_kind.end(), Bytes{0}); }
+
+Timeline make_timeline(const PlanFile& file) { return Builder(file).build(); }
+
+}  // namespace tidepool
