@@ -112,12 +112,12 @@ Heading heading_of(const PlanFile& file, const Timeline& timeline) {
   }
   if (!planner.empty()) heading.facts.push_back(fmt::format("planner {}", planner));
   if (file.fingerprint.starts_with("trace ")) {
-    heading.notes.push_back(
+    heading.notes.emplace_back(
         "Planned for a recorded trace: bytes that stay resident outside of it are in none of these "
         "figures.");
   }
   if (!timeline.periodic) {
-    heading.notes.push_back(
+    heading.notes.emplace_back(
         "The iterations of this plan never become equal; this is the last one simulated.");
   }
   return heading;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -71,10 +72,9 @@ class Writer {
   }
 
   [[nodiscard]] bool stalls(StreamId stream) const {
-    for (const Run& run : timeline_.runs) {
-      if (run.stream == stream && run.idle > Nanos{0} && is_compute(stream)) return true;
-    }
-    return false;
+    return std::any_of(timeline_.runs.begin(), timeline_.runs.end(), [&](const Run& run) {
+      return run.stream == stream && run.idle > Nanos{0} && is_compute(stream);
+    });
   }
 
   void add_slice(const std::string& name, const char* category, int track, Interval time,

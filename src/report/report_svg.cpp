@@ -96,8 +96,8 @@ class Picture {
   }
 
   void put_rect(const Box& b, std::string_view style) {
-    put("<rect class=\"{}\" x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\"/>", style,
-        b.x, b.y, b.width, b.height);
+    put(R"(<rect class="{}" x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}"/>)", style, b.x,
+        b.y, b.width, b.height);
   }
 
   /// Boxes that say `lines` when pointed at.
@@ -198,7 +198,7 @@ class Picture {
       x += 18 + 7.2 * static_cast<double>(text.size()) + 16;
     };
     for (const Colour& c : palette()) {
-      if (c.label.empty() || used.count(c.name) == 0) continue;
+      if (c.label.empty() || !used.contains(c.name)) continue;
       put_rect({x, legend_y_ - 10, 12, 12}, c.name);
       put("\n");
       next(c.label);
@@ -213,7 +213,7 @@ class Picture {
   void draw_frame(const Panel& panel, std::string_view title) {
     put_rect({kLeft, panel.y, kRight - kLeft, panel.height}, "panel");
     put_text(kLeft, panel.y - 8, "text b", title);
-    put("<path class=\"g\" d=\"");
+    put(R"(<path class="g" d=")");
     for (const Tick& tick : time_ticks(timeline_.period, 14)) {
       put("M{:.1f} {:.1f}v{:.1f}", x_of(tick.value), panel.y, panel.height);
     }
@@ -262,7 +262,7 @@ class Picture {
     draw_stall_bands(load_);
     std::vector<Bytes> under(timeline_.load.size(), 0);
     for (const TensorKind kind : kStackOrder) draw_load_of(kind, under);
-    put("<path class=\"l\" stroke-width=\"1.6\" d=\"");
+    put(R"(<path class="l" stroke-width="1.6" d=")");
     for (std::size_t i = 0; i < timeline_.unlimited.size(); ++i) {
       const auto& list = timeline_.unlimited;
       const double y = load_.y_of(list[i].bytes);
@@ -277,7 +277,7 @@ class Picture {
   /// One kind's part of the stack, on top of `under`, to which it is added.
   void draw_load_of(TensorKind kind, std::vector<Bytes>& under) {
     const auto k = static_cast<std::size_t>(kind);
-    put("<path class=\"{}\" d=\"", colour_of(kind));
+    put(R"(<path class="{}" d=")", colour_of(kind));
     for (std::size_t i = 0; i < timeline_.load.size(); ++i) {
       const LoadStep& step = timeline_.load[i];
       if (step.by_kind[k] == 0) continue;

@@ -14,7 +14,7 @@ using ::testing::Not;
 
 /// The data the page draws, as the browser reads it.
 Json data_of(const std::string& page) {
-  const std::string begin = "<script id=\"data\" type=\"application/json\">";
+  const std::string begin = R"(<script id="data" type="application/json">)";
   const std::size_t from = page.find(begin) + begin.size();
   const std::size_t to = page.find("</script>", from);
   return Json::parse(page.substr(from, to - from), nullptr, false);
