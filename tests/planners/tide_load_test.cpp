@@ -59,8 +59,7 @@ TEST(TideLeastLoad, LiesBetweenTheFluidBoundAndThePeakAndStallsNoMoreThanItMay) 
     EXPECT_TRUE(e.feasible);
     // Uploads may stall whatever is kept.
     const Strategy kept = keep_everything(program, lowering.index(), algorithms);
-    EXPECT_LE(e.stall(),
-              lowering.evaluator().evaluate(kept, {peak, true, search.lead()}).stall());
+    EXPECT_LE(e.stall(), lowering.evaluator().evaluate(kept, {peak, true, search.lead()}).stall());
   }
 }
 
