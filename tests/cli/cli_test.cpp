@@ -240,13 +240,16 @@ TEST_F(Cli, EveryPlannerAndMachineMakesAProvablePlan) {
 TEST_F(Cli, ACorruptedOffsetExitsWith5) {
   const std::string path = saved_plan();
   const Json good = Json::parse(testing::content_of(path));
-  // The first op with two device operands: both at one address.
+  // The first op with two device operands: the smaller one where the larger one is.
   Json json = good;
   for (const Json& x : good["plan"]["steady"]["instructions"]) {
     if (x["kind"] != "op" || x["operands"].size() < 2) continue;
     const std::size_t a = x["operands"][0];
     const std::size_t b = x["operands"][x["operands"].size() - 1];
-    json["plan"]["placements"][b]["offset"] = good["plan"]["placements"][a]["offset"];
+    const Json& placements = good["plan"]["placements"];
+    const bool a_is_smaller = placements[a]["bytes"] < placements[b]["bytes"];
+    json["plan"]["placements"][a_is_smaller ? a : b]["offset"] =
+        placements[a_is_smaller ? b : a]["offset"];
     break;
   }
   ASSERT_NE(json, good);

@@ -89,19 +89,6 @@ TEST_F(Reproduce, AbsentDataIsAnErrorWhereNothingElseIsLeft) {
   for (const Json& row : table["rows"]) EXPECT_LE(row["search_ratio"], 1.0005) << row;
 }
 
-TEST_F(Reproduce, AnInterruptPrintsWhatIsFinished) {
-  const testing::Finished f =
-      tidepool({"reproduce", "fig10", "--time-limit", "60", "--json"}, [](pid_t process) {
-        testing::wait_until_catches(process, SIGINT);
-        ::kill(process, SIGINT);
-      });
-  EXPECT_EQ(f.exit_code, 130) << f.err;
-  const Json table = Json::parse(f.out, nullptr, false);
-  ASSERT_TRUE(table.is_object()) << f.out;
-  EXPECT_EQ(table["interrupted"], true);
-  EXPECT_THAT(f.err, HasSubstr("interrupted"));
-}
-
 TEST_F(Reproduce, UnknownNamesAreUsageErrors) {
   expect_error({"reproduce", "table9"}, 2, HasSubstr("table9"));
   expect_error({"reproduce", "table1", "--models", "alexnet"}, 2,
