@@ -64,6 +64,14 @@ class LinearProgram {
     }
     Clp_addRows(model.get(), rows, row_lower_.data(), row_upper_.data(), row_start_.data(),
                 row_columns_.data(), row_factors_.data());
+    // Clp's own Ctrl-C handler would replace the program's while it solves: the signal would end a
+    // slice and be lost.
+    const std::unique_ptr<Clp_Solve, void (*)(Clp_Solve*)> presolved(ClpSolve_new(),
+                                                                     ClpSolve_delete);
+    constexpr int kUseDual = 0;
+    constexpr int kInterrupts = 2;
+    ClpSolve_setSolveType(presolved.get(), kUseDual, -1);
+    ClpSolve_setSpecialOption(presolved.get(), kInterrupts, 1, -1);
     // In slices, each going on from the basis of the one before, so that it can be stopped.
     using Clock = std::chrono::steady_clock;
     const auto start = Clock::now();
@@ -75,12 +83,12 @@ class LinearProgram {
     enum class Method : std::uint8_t { presolved_dual, dual, primal };
     auto method = Method::presolved_dual;
     while (true) {
-      stopped =
-          Clock::now() - start >= options.time_limit || (options.cancelled && options.cancelled());
+      const Nanos left = options.time_limit - (Clock::now() - start);
+      stopped = left <= Nanos{0} || (options.cancelled && options.cancelled());
       if (stopped) return std::nullopt;
-      Clp_setMaximumSeconds(model.get(), kSlice);
+      Clp_setMaximumSeconds(model.get(), std::min(kSlice, to_seconds(left)));
       if (method == Method::presolved_dual) {
-        Clp_initialDualSolve(model.get());
+        Clp_initialSolveWithOptions(model.get(), presolved.get());
       } else if (method == Method::dual) {
         Clp_dual(model.get(), 0);
       } else {
@@ -295,8 +303,8 @@ class Relaxation {
 }  // namespace
 
 FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, const FluidOptions& options) {
-  const Relaxation relaxation(problem, limit);
   FluidBound bound;
+  const Relaxation relaxation(problem, limit);
   const auto solution = relaxation.solve(options, bound.stopped);
   if (!solution) return bound;
   bound.feasible = true;

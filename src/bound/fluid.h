@@ -37,7 +37,7 @@ struct FluidBound {
 
 struct FluidOptions {
   Nanos time_limit = Nanos::max();
-  std::function<bool()> cancelled;  ///< may be empty; asked every half a second
+  std::function<bool()> cancelled;  ///< may be empty; asked every half a second of compute time
 };
 
 /// The least overhead under a limit on the memory load.

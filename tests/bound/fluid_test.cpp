@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <csignal>
+#include <thread>
+
 #include "ir/load_profile.h"
 #include "plan/lower.h"
 #include "support/program_builder.h"
@@ -89,6 +93,29 @@ TEST(FluidBound, NoStrategyIsFasterOnRandomPrograms) {
       EXPECT_GE(e.stall(), b.overhead);
     }
   }
+}
+
+/// Clp used to put its own handler in place of the program's while it solved: a Ctrl-C then ended a
+/// slice of the solving and was lost.
+TEST(FluidBound, TheProgramsSignalHandlerStaysWhileItSolves) {
+  const auto handler = [](int) {};
+  const auto before = std::signal(SIGINT, handler);
+  std::atomic<bool> over{false};
+  std::atomic<int> looks{0};
+  std::atomic<bool> replaced{false};
+  std::thread watcher([&] {
+    for (; !over; ++looks) {
+      struct sigaction now {};
+      ::sigaction(SIGINT, nullptr, &now);
+      if (now.sa_handler != static_cast<void (*)(int)>(handler)) replaced = true;
+    }
+  });
+  const Program program = one_gap(100);
+  for (int i = 0; i < 5 || looks < 1000; ++i) bound(program, byte_a_nanosecond(64), 4096 + 128);
+  over = true;
+  watcher.join();
+  std::signal(SIGINT, before);
+  EXPECT_FALSE(replaced);
 }
 
 TEST(FluidLeastLoad, IsWhereTheOverheadBegins) {

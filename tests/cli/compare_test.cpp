@@ -70,6 +70,21 @@ TEST_F(CompareTest, BoundOfAPlanIsItsGap) {
   EXPECT_EQ(same["least_overhead_ms"], bound["least_overhead_ms"]);
 }
 
+/// The linear program takes seconds.
+TEST_F(CompareTest, AnInterruptEndsTheLinearProgram) {
+  for (const char* command : {"bound", "compare"}) {
+    const testing::Finished f =
+        tidepool({command, "resnet50-cifar", "--machine", "gtx1080ti", "--budget", "40%"},
+                 [](pid_t process) {
+                   testing::wait_until_catches(process, SIGINT);
+                   std::this_thread::sleep_for(std::chrono::milliseconds(300));
+                   ::kill(process, SIGINT);
+                 });
+    EXPECT_EQ(f.exit_code, 130) << command << f.out << f.err;
+    EXPECT_THAT(f.err, HasSubstr("interrupted"));
+  }
+}
+
 TEST_F(CompareTest, TrainingInRoundsIsIdenticalInsideABudget) {
   const Arguments train{"train",    "tiny-vgg", "--batch",      "20",     "--sub-batch",
                         "8",        "--data",   "synthetic",    "--link", "500MB",

@@ -89,6 +89,24 @@ TEST_F(Reproduce, AbsentDataIsAnErrorWhereNothingElseIsLeft) {
   for (const Json& row : table["rows"]) EXPECT_LE(row["search_ratio"], 1.0005) << row;
 }
 
+/// The moments: before the first linear program, and in the middle of it, which takes seconds.
+TEST_F(Reproduce, AnInterruptPrintsWhatIsFinished) {
+  for (const int settle_ms : {0, 300}) {
+    const testing::Finished f = tidepool(
+        {"reproduce", "fig10", "--models", "resnet50-cifar", "--time-limit", "60", "--json"},
+        [&](pid_t process) {
+          testing::wait_until_catches(process, SIGINT);
+          std::this_thread::sleep_for(std::chrono::milliseconds(settle_ms));
+          ::kill(process, SIGINT);
+        });
+    EXPECT_EQ(f.exit_code, 130) << f.err;
+    const Json table = Json::parse(f.out, nullptr, false);
+    ASSERT_TRUE(table.is_object()) << f.out;
+    EXPECT_EQ(table["interrupted"], true);
+    EXPECT_THAT(f.err, HasSubstr("interrupted"));
+  }
+}
+
 TEST_F(Reproduce, UnknownNamesAreUsageErrors) {
   expect_error({"reproduce", "table9"}, 2, HasSubstr("table9"));
   expect_error({"reproduce", "table1", "--models", "alexnet"}, 2,

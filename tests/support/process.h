@@ -55,7 +55,8 @@ struct Finished {
 };
 
 /// Runs `arguments[0]`. `meanwhile`, if any, is called once with the process id while it runs. A
-/// process that is not over after `limit` is killed.
+/// process that is not over after `limit` is killed. It starts with Ctrl-C as in a terminal: a
+/// shell starts what runs in its background with that ignored.
 inline Finished run_process(std::vector<std::string> arguments,
                             const std::function<void(pid_t)>& meanwhile = {},
                             std::chrono::seconds limit = std::chrono::seconds(120)) {
@@ -67,6 +68,11 @@ inline Finished run_process(std::vector<std::string> arguments,
   argv.push_back(nullptr);
   const pid_t child = ::fork();
   if (child == 0) {
+    ::signal(SIGINT, SIG_DFL);
+    ::signal(SIGTERM, SIG_DFL);
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
     const int o = ::open(out.c_str(), O_WRONLY | O_CREAT, 0600);
     const int e = ::open(err.c_str(), O_WRONLY | O_CREAT, 0600);
     ::dup2(::open("/dev/null", O_RDONLY), 0);
@@ -98,9 +104,9 @@ inline Finished run_process(std::vector<std::string> arguments,
   return result;
 }
 
-/// Blocks until the process has a handler for `signal`, or is over.
+/// Blocks until the process has a handler for `signal`, or is over. Gives up after a minute.
 inline void wait_until_catches(pid_t process, int signal) {
-  for (int i = 0; i < 5000; ++i) {
+  for (int i = 0; i < 30000; ++i) {
     std::ifstream file("/proc/" + std::to_string(process) + "/status");
     std::string line;
     bool found = false;
