@@ -78,7 +78,7 @@ class LinearProgram {
     constexpr double kSlice = 0.5;  // seconds
     constexpr int kOptimal = 0;
     constexpr int kStopped = 3;
-    // A dual simplex that goes on from an interrupted presolve may call a feasible program
+    // Presolve, and a dual simplex that goes on from an interrupted one, may call a feasible program
     // infeasible; the primal one then decides.
     enum class Method : std::uint8_t { presolved_dual, dual, primal };
     auto method = Method::presolved_dual;
@@ -97,7 +97,7 @@ class LinearProgram {
       const int status = Clp_status(model.get());
       if (status == kStopped) {
         if (method == Method::presolved_dual) method = Method::dual;
-      } else if (status != kOptimal && method == Method::dual) {
+      } else if (status != kOptimal && method != Method::primal) {
         method = Method::primal;
       } else {
         break;
@@ -304,6 +304,12 @@ class Relaxation {
 
 FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, const FluidOptions& options) {
   FluidBound bound;
+  const auto& [program, index, machine, algorithms] = problem;
+  if (load_profile(program, index, machine.alignment, algorithms).peak <= limit) {
+    bound.feasible = true;
+    bound.share.assign(index.gaps().size(), 0);
+    return bound;
+  }
   const Relaxation relaxation(problem, limit);
   const auto solution = relaxation.solve(options, bound.stopped);
   if (!solution) return bound;

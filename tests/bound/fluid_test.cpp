@@ -12,6 +12,7 @@
 #include "plan/lower.h"
 #include "support/program_builder.h"
 #include "support/random_program.h"
+#include "support/swap_programs.h"
 
 namespace tidepool {
 namespace {
@@ -93,6 +94,18 @@ TEST(FluidBound, NoStrategyIsFasterOnRandomPrograms) {
       EXPECT_GE(e.stall(), b.overhead);
     }
   }
+}
+
+/// Clp's presolve called these feasible programs infeasible.
+TEST(FluidBound, PresolveHasNotTheLastWord) {
+  const Program program = testing::SwapExample::make();
+  const FluidBound b = bound(program, testing::two_mib_a_ms(), testing::mib(117));
+  EXPECT_TRUE(b.feasible);
+  EXPECT_EQ(b.overhead, Nanos{0});
+  const FluidBound less = bound(program, testing::two_mib_a_ms(), testing::mib(75));
+  EXPECT_TRUE(less.feasible);
+  EXPECT_GT(less.overhead, testing::ms(30));
+  EXPECT_LE(less.overhead, testing::ms(40)) << "AutoSwap's plan has that much";
 }
 
 /// Clp used to put its own handler in place of the program's while it solved: a Ctrl-C then ended a
