@@ -3,9 +3,9 @@
 
 #include <chrono>
 
-#include "bound/fluid.h"
 #include "ir/load_profile.h"
 #include "plan_file.h"
+#include "proven_gap.h"
 #include "subject.h"
 
 namespace tidepool::cli {
@@ -20,17 +20,11 @@ struct BoundArguments {
 struct Bounds {
   Bytes peak = 0;
   Bytes budget = 0;
-  Nanos compute{};
-  FluidBound overhead;
+  OverheadBound overhead;
   FluidLoad least_load;
   Nanos took{};
-  std::optional<Nanos> plan_overhead;
+  std::optional<Nanos> plan_time;
 };
-
-double share(Nanos part, Nanos whole) {
-  return static_cast<double>(part.count()) /
-         static_cast<double>(std::max<Nanos::rep>(1, whole.count()));
-}
 
 Result<Bounds> bounds_of(const Program& program, const Machine& machine,
                          const std::vector<std::int32_t>& algorithms, Bytes budget) {
@@ -39,56 +33,55 @@ Result<Bounds> bounds_of(const Program& program, const Machine& machine,
   Bounds b;
   b.budget = budget;
   b.peak = load_profile(program, index, machine.alignment, algorithms).peak;
-  for (std::size_t i = 0; i < program.ops.size(); ++i) {
-    if (program.ops[i].place != OpPlace::device) continue;
-    b.compute += program.ops[i].algorithms[static_cast<std::size_t>(algorithms[i])].time;
-  }
-  const FluidProblem problem{program, index, machine, algorithms};
   const FluidOptions options{Nanos::max(), interrupted};
-  b.overhead = fluid_bound(problem, budget, options);
-  if (b.overhead.stopped) return fail(ErrorCode::interrupted, "interrupted while solving");
-  if (!b.overhead.feasible) {
+  b.overhead = overhead_bound(program, machine, algorithms, budget, options);
+  const FluidBound& fluid = b.overhead.fluid;
+  if (fluid.stopped) return fail(ErrorCode::interrupted, "interrupted while solving");
+  if (!fluid.feasible) {
     return fail(ErrorCode::infeasible,
                 fmt::format("no swap schedule with these algorithms fits {} B ({})", budget,
                             format_bytes(budget)));
   }
-  b.least_load = fluid_least_load(problem, options);
+  b.least_load = fluid_least_load({program, index, machine, algorithms}, options);
   if (b.least_load.stopped) return fail(ErrorCode::interrupted, "interrupted while solving");
   b.took = std::chrono::duration_cast<Nanos>(std::chrono::steady_clock::now() - start);
   return b;
 }
 
 void print_bounds(const std::string& name, const std::string& machine, const Bounds& b, bool json) {
+  const OverheadBound& bound = b.overhead;
+  const Nanos compute = bound.compute;
+  const Nanos least = bound.fluid.overhead;
   if (json) {
     Json out = {{"schema", 1},
                 {"program", name},
                 {"machine", machine},
                 {"budget_bytes", b.budget},
                 {"unlimited_peak_bytes", b.peak},
-                {"compute_ms", to_ms(b.compute)},
-                {"least_overhead_ms", to_ms(b.overhead.overhead)},
-                {"least_overhead", share(b.overhead.overhead, b.compute)},
+                {"compute_ms", to_ms(compute)},
+                {"least_overhead_ms", to_ms(least)},
+                {"least_overhead", bound.least_overhead()},
                 {"least_load_without_overhead_bytes", b.least_load.bytes},
                 {"ms", to_ms(b.took)}};
-    if (b.plan_overhead) {
-      out["plan_overhead"] = share(*b.plan_overhead, b.compute);
-      out["gap"] = share(*b.plan_overhead - b.overhead.overhead, b.compute);
+    if (b.plan_time) {
+      out["plan_overhead"] = bound.gap(*b.plan_time) + bound.least_overhead();
+      out["gap"] = bound.gap(*b.plan_time);
     }
     return print(out);
   }
   fmt::print("{} on {}: no schedule that keeps and swaps does better (fluid relaxation)\n", name,
              machine);
   fmt::print("  in {:12} overhead at least {} ({:.2f} % of {})\n", format_bytes(b.budget),
-             format_time(b.overhead.overhead), 100 * share(b.overhead.overhead, b.compute),
-             format_time(b.compute));
+             format_time(least), 100 * bound.least_overhead(), format_time(compute));
   fmt::print("  no overhead     load at least {} ({:.1f} % of the peak, {})\n",
              format_bytes(b.least_load.bytes),
              100 * static_cast<double>(b.least_load.bytes) / static_cast<double>(b.peak),
              format_bytes(b.peak));
-  if (b.plan_overhead) {
+  if (b.plan_time) {
+    const double gap = bound.gap(*b.plan_time);
     fmt::print("  this plan       overhead {} ({:.2f} %): at most {:.2f} % from the best\n",
-               format_time(*b.plan_overhead), 100 * share(*b.plan_overhead, b.compute),
-               100 * share(*b.plan_overhead - b.overhead.overhead, b.compute));
+               format_time(*b.plan_time - compute), 100 * (gap + bound.least_overhead()),
+               100 * gap);
   }
   fmt::print("  solved in {}\n", format_time(b.took));
 }
@@ -100,10 +93,7 @@ Result<int> bound(const BoundArguments& a, bool json) {
     auto bounds =
         bounds_of(file->program, file->machine, file->strategy.algorithms, file->device_budget);
     if (!bounds) return fail(bounds.error());
-    const auto& gaps = file->strategy.gaps;
-    if (std::find(gaps.begin(), gaps.end(), Decision::recompute) == gaps.end()) {
-      bounds->plan_overhead = file->iteration_time - bounds->compute;
-    }
+    if (bounds->overhead.covers(file->strategy)) bounds->plan_time = file->iteration_time;
     print_bounds(file->program.name, file->machine.name, *bounds, json);
     return kOk;
   }

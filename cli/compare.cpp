@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <set>
 
-#include "bound/fluid.h"
 #include "plan/plan_totals.h"
 #include "planners/registry.h"
+#include "proven_gap.h"
 #include "subject.h"
 
 namespace tidepool::cli {
@@ -27,7 +27,8 @@ struct Row {
   Bytes resident = 0;  ///< of a trace, beside budget and footprint
   Bytes footprint = 0;
   Nanos time{};
-  Nanos compute{};  ///< without anything swapped or recomputed
+  Nanos compute{};       ///< without anything swapped or recomputed
+  bool covered = false;  ///< the bound holds for such plans
   std::optional<double> gap;
   Bytes swapped = 0;
   std::int64_t recomputed = 0;
@@ -40,11 +41,12 @@ struct Row {
   }
 };
 
-Row plan_one(const Profile& profile, const Budget& budget, const std::string& name,
-             const PlannerOptions& options) {
+Row plan_one(const Profile& profile, const Budget& budget, const OverheadBound& bound,
+             const std::string& name, const PlannerOptions& options) {
   Row row;
   row.planner = name;
   row.budget = budget.device;
+  row.compute = bound.compute;
   FixedWorkload workload(profile.program);
   const auto planner = make_planner(name);
   const auto planned = make_plan(**planner, workload, profile.machine, budget, options);
@@ -55,6 +57,7 @@ Row plan_one(const Profile& profile, const Budget& budget, const std::string& na
   const Plan& plan = planned->lowered.plan;
   row.footprint = plan.device_bytes;
   row.time = planned->lowered.iteration_time;
+  row.covered = bound.covers(planned->lowered.strategy);
   const PlanTotals totals = totals_of(profile.program, plan);
   row.swapped = totals.swapped_out;
   row.recomputed = totals.recomputed_ops;
@@ -130,7 +133,6 @@ Result<int> compare(CompareArguments a, bool json) {
   PlannerOptions options = planner_options(a.subject.job, a.budget);
   const auto algorithms = choose_algorithms(profile.program, options.algorithms);
   const Nanos compute = compute_time(profile.program, options.algorithms);
-  const AccessIndex index(profile.program);
 
   if (!json) {
     fmt::print("{} on {}, unlimited peak {}, {} an iteration\n", profile.program.name,
@@ -144,8 +146,9 @@ Result<int> compare(CompareArguments a, bool json) {
   std::vector<Row> rows;
   const auto total = static_cast<double>(budgets->size() * a.planners.size());
   for (const Budget& budget : *budgets) {
-    const FluidBound bound = fluid_bound({profile.program, index, profile.machine, algorithms},
-                                         budget.device, {options.time_limit, options.cancelled});
+    const OverheadBound bound =
+        overhead_bound(profile.program, profile.machine, algorithms, budget.device,
+                       {options.time_limit, options.cancelled});
     for (const std::string& name : a.planners) {
       if (interrupted()) {
         return fail(ErrorCode::interrupted, fmt::format("interrupted after {} of {} plans",
@@ -153,8 +156,7 @@ Result<int> compare(CompareArguments a, bool json) {
       }
       progress.update(static_cast<double>(rows.size()) / total,
                       fmt::format("{} in {}", name, format_bytes(budget.device)));
-      Row row = plan_one(profile, budget, name, options);
-      row.compute = compute;
+      Row row = plan_one(profile, budget, bound, name, options);
       row.resident = subject->resident;
       // A plan for less memory is a plan for more: a sweep is never slower with more.
       for (const Row& before : rows) {
@@ -167,10 +169,7 @@ Result<int> compare(CompareArguments a, bool json) {
         row.from_smaller_budget = true;
       }
       row.gap.reset();
-      if (row.feasible() && bound.feasible && row.recomputed == 0) {
-        row.gap = static_cast<double>((row.time - compute - bound.overhead).count()) /
-                  static_cast<double>(compute.count());
-      }
+      if (row.feasible() && row.covered && bound.fluid.feasible) row.gap = bound.gap(row.time);
       if (!json) print_row(row);
       rows.push_back(std::move(row));
     }
@@ -204,7 +203,8 @@ void add_compare(CLI::App& app, Context& context) {
   command->add_flag("--json", context.json, "one JSON object on stdout");
   command->footer(R"(
 overhead is over the time without a budget; gap is how far above the fluid lower bound the plan may
-be, - where no bound is known: the plan recomputes, or the time limit was up before.
+be, - where no bound is known: the plan recomputes or runs other algorithms than the rest, or the
+time limit was up before.
 
 Examples:
   tidepool compare vgg16 --machine gtx1080ti --budget 50%

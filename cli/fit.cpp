@@ -9,6 +9,7 @@
 #include "algorithm_choice.h"
 #include "nn/evaluation_runner.h"
 #include "planning.h"
+#include "proven_gap.h"
 #include "training.h"
 
 namespace tidepool::cli {
@@ -112,6 +113,7 @@ struct Start {
   std::optional<nn::Checkpoint> checkpoint;
   ProfileSource profile;
   ObtainedPlan plan;
+  ProvenGap gap;
 };
 
 Result<Start> prepare(Job& job, const Budget& budget, const BudgetArguments& budget_arguments,
@@ -140,6 +142,12 @@ Result<Start> prepare(Job& job, const Budget& budget, const BudgetArguments& bud
       training_plan(job, start.machine, budget, budget_arguments, planner, arguments, choice);
   if (!plan) return fail(plan.error());
   start.plan = std::move(*plan);
+  progress.update(0, "how far the plan may be from the best");
+  const auto& planned_for = start.plan.profile;
+  start.gap =
+      proven_gap(planned_for ? planned_for->program : job.program(),
+                 planned_for ? planned_for->machine : start.machine, start.plan.planned.lowered,
+                 budget.device, planner_options(job.arguments(), budget_arguments));
   return start;
 }
 
@@ -220,7 +228,9 @@ class Fit {
     const auto program = job_.make_evaluation();
     if (!program) return fail(program.error());
     FixedWorkload workload(program->program);
-    auto planned = make_plan(planner_, workload, machine_, budget_, {});
+    PlannerOptions options;
+    options.cancelled = interrupted;
+    auto planned = make_plan(planner_, workload, machine_, budget_, options);
     if (!planned) return fail(planned.error());
     job_.kind().prepare_thread(job_.threads());
     auto runner = nn::EvaluationRunner::create(*program, job_.kernels(), data);
@@ -265,9 +275,8 @@ void print_epoch(const EpochReport& r, std::int64_t epochs) {
   std::fflush(stdout);
 }
 
-Json to_json(const Job& job, const Budget& budget, const ProfileSource& profile,
-             const ObtainedPlan& plan, const Fit& fit) {
-  const Planned& planned = plan.planned;
+Json to_json(const Job& job, const Budget& budget, const Start& start, const Fit& fit) {
+  const Planned& planned = start.plan.planned;
   Json epochs = Json::array();
   for (const EpochReport& r : fit.epochs()) {
     Json row = {{"epoch", r.epoch}, {"loss", r.loss}, {"seconds", r.seconds}};
@@ -277,21 +286,23 @@ Json to_json(const Job& job, const Budget& budget, const ProfileSource& profile,
     }
     epochs.push_back(std::move(row));
   }
-  return {{"schema", 1},
-          {"model", job.arguments().model},
-          {"batch", job.arguments().batch},
-          {"device", job.kind().name},
-          {"planner", planned.lowered.plan.planner},
-          {"budget_bytes", budget.device},
-          {"footprint_bytes", planned.lowered.plan.device_bytes},
-          {"arena_peak_bytes", fit.arena_peak()},
-          {"predicted_ms", to_ms(planned.lowered.iteration_time)},
-          {"measured_ms", to_ms(fit.measured())},
-          {"profile", to_json(profile)},
-          {"plan_from", plan.from},
-          {"next_iteration", fit.next_iteration()},
-          {"state_crc32", fit.state_checksum()},
-          {"epochs", std::move(epochs)}};
+  Json out = {{"schema", 1},
+              {"model", job.arguments().model},
+              {"batch", job.arguments().batch},
+              {"device", job.kind().name},
+              {"planner", planned.lowered.plan.planner},
+              {"budget_bytes", budget.device},
+              {"footprint_bytes", planned.lowered.plan.device_bytes},
+              {"arena_peak_bytes", fit.arena_peak()},
+              {"predicted_ms", to_ms(planned.lowered.iteration_time)},
+              {"measured_ms", to_ms(fit.measured())},
+              {"profile", to_json(start.profile)},
+              {"plan_from", start.plan.from},
+              {"next_iteration", fit.next_iteration()},
+              {"state_crc32", fit.state_checksum()},
+              {"epochs", std::move(epochs)}};
+  start.gap.add_to(out);
+  return out;
 }
 
 }  // namespace
@@ -363,12 +374,13 @@ Result<int> fit(Job& job, const BudgetArguments& budget_arguments, const FitArgu
     if (!json) print_epoch(fit.epochs().back(), arguments.epochs);
   }
   if (json) {
-    print(to_json(job, *budget, start->profile, start->plan, fit));
+    print(to_json(job, *budget, *start, fit));
   } else {
     fmt::print("memory {} of {}, {} an iteration (predicted {}), state crc32 {:08x}\n",
                format_bytes(fit.arena_peak()), format_bytes(budget->device),
                format_time(fit.measured()), format_time(planned.lowered.iteration_time),
                fit.state_checksum());
+    if (const std::string gap = start->gap.text(); !gap.empty()) fmt::print("gap {}\n", gap);
   }
   return kOk;
 }

@@ -14,7 +14,7 @@ Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& request,
   if (!arguments.replan) {
     if (auto known = cache.plan(request)) {
       fmt::print(stderr, "tidepool: plan from the cache (--replan plans anew)\n");
-      return ObtainedPlan{std::move(*known), "cache"};
+      return ObtainedPlan{std::move(*known), "cache", {}};
     }
   }
   FixedWorkload workload(request.subject.program);
@@ -23,7 +23,7 @@ Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& request,
   if (!planned) return fail(planned.error());
   // A planner that was told to stop gives what it has: not worth keeping.
   if (!interrupted()) cache.keep(request, *planned);
-  return ObtainedPlan{std::move(*planned), "planner"};
+  return ObtainedPlan{std::move(*planned), "planner", {}};
 }
 
 Result<ObtainedPlan> plan_from_file(const std::string& path, const Profile& subject,
@@ -45,6 +45,7 @@ Result<ObtainedPlan> plan_from_file(const std::string& path, const Profile& subj
   plan.planned.lowered.strategy = std::move(file->strategy);
   plan.planned.lowered.iteration_time = file->iteration_time;
   plan.planned.lowered.compute_time = file->compute_time;
+  plan.profile = {file->fingerprint, std::move(file->program), std::move(file->machine)};
   return plan;
 }
 

@@ -1,6 +1,7 @@
 // Where a plan comes from: a plan file, the cache, or the planner.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "cache.h"
@@ -11,6 +12,8 @@ namespace tidepool::cli {
 struct ObtainedPlan {
   Planned planned;
   std::string from;  ///< "file", "cache" or "planner"
+  /// Of a file: what its times were predicted from, perhaps another measurement than today's.
+  std::optional<Profile> profile;
 };
 
 /// Whatever its source, the plan is proved.

@@ -9,6 +9,7 @@
 #include "job.h"
 #include "plan/plan_totals.h"
 #include "planners/registry.h"
+#include "proven_gap.h"
 #include "runtime/profiler.h"
 #include "sim/simulate.h"
 #include "training.h"
@@ -65,6 +66,7 @@ struct Outcome {
   Nanos unlimited{};
   Nanos measured{};
   Nanos predicted_unlimited{};
+  ProvenGap gap;
   std::int64_t per_graph = 0;
   Nanos closing{};  ///< what closing the graph adds to an iteration, by simulation
   std::vector<float> losses;
@@ -116,6 +118,7 @@ void print_json(const Outcome& o) {
               {"iterations", o.iterations},
               {"losses", o.losses},
               {"notes", o.planned.notes}};
+  o.gap.add_to(out);
   out["identical"] = o.identical ? Json(*o.identical) : Json(nullptr);
   print(out);
 }
@@ -150,6 +153,7 @@ void print_text(const Outcome& o) {
              format_time(o.measured), format_time(o.unlimited), percent(o.overhead()));
   fmt::print("  predicted  {} ({} off), overhead {}\n", format_time(lowered.iteration_time),
              percent(std::abs(o.prediction_error())), percent(o.predicted_overhead()));
+  if (const std::string gap = o.gap.text(); !gap.empty()) fmt::print("  gap        {}\n", gap);
   if (o.per_graph > 0) {
     fmt::print("  graph      {} iteration{} in one; closing it adds {} to each (simulated)\n",
                o.per_graph, o.per_graph == 1 ? "" : "s", format_time(o.closing));
@@ -247,6 +251,11 @@ Result<int> train(const TrainArguments& arguments, bool json) {
   const auto predicted_unlimited = unlimited_plan(job.program(), *machine, job.policy());
   if (!predicted_unlimited) return fail(predicted_unlimited.error());
 
+  progress.update(static_cast<double>(unlimited_done) / (2.0 * static_cast<double>(total)),
+                  "how far the plan may be from the best");
+  const ProvenGap gap =
+      proven_gap(job.program(), *machine, planned->lowered, budget->device, options);
+
   auto budgeted_runner = job.make_runner();
   if (!budgeted_runner) return fail(budgeted_runner.error());
   Training budgeted(job, *machine, planned->lowered.plan, std::move(*budgeted_runner),
@@ -272,6 +281,7 @@ Result<int> train(const TrainArguments& arguments, bool json) {
   outcome.unlimited = unlimited.median();
   outcome.measured = budgeted.median();
   outcome.predicted_unlimited = predicted_unlimited->lowered.iteration_time;
+  outcome.gap = gap;
   if (arguments.graph > 0) {
     outcome.per_graph = arguments.graph;
     outcome.closing = closing_cost(job.program(), planned->lowered, *machine, arguments.graph);
@@ -313,6 +323,11 @@ void add_train(CLI::App& app, Context& context) {
       ->excludes("--epochs");
   command->add_flag("--json", context.json, "one JSON object on stdout");
   command->footer(R"(
+overhead is over the time without a budget; gap is how far above the fluid lower bound the plan's
+prediction may be (see `tidepool bound`). The bound takes up to --time-limit before the training
+starts; it is unknown where the plan recomputes or the limit is up before. With --graph, closing the
+graph comes on top.
+
 Examples:
   tidepool train vgg16 --batch 100 --budget 60% --verify
   tidepool train vgg11 --batch 64 --budget 150MiB --planner autoswap --iterations 20 --json

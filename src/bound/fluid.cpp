@@ -78,8 +78,8 @@ class LinearProgram {
     constexpr double kSlice = 0.5;  // seconds
     constexpr int kOptimal = 0;
     constexpr int kStopped = 3;
-    // Presolve, and a dual simplex that goes on from an interrupted one, may call a feasible program
-    // infeasible; the primal one then decides.
+    // Presolve, and a dual simplex that goes on from an interrupted one, may call a feasible
+    // program infeasible; the primal one then decides.
     enum class Method : std::uint8_t { presolved_dual, dual, primal };
     auto method = Method::presolved_dual;
     while (true) {

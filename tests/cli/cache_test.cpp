@@ -222,6 +222,24 @@ TEST_F(CacheTest, EpochsAreTheSameWithAndWithoutTheCache) {
   EXPECT_EQ(second["state_crc32"], first["state_crc32"]);
 }
 
+TEST_F(CacheTest, TheGapIsThatOfThePlanWhereverThePlanIsFrom) {
+  const Json planned = success(epochs("1"));
+  const std::string file = cached("plan-").at(0);
+  const Json bound = success({"bound", "--plan", file});
+  const Json from_cache = success(epochs("1"));
+  EXPECT_EQ(from_cache["plan_from"], "cache");
+  const std::string copy = folder_.file("plan.json");
+  std::filesystem::copy_file(file, copy);
+  // Measured anew: other times than the plan's.
+  const Json from_file = success(epochs("1", {"--plan", copy, "--no-cache"}));
+  EXPECT_EQ(from_file["plan_from"], "file");
+  for (const Json& training : {planned, from_cache, from_file}) {
+    EXPECT_EQ(training["gap"], bound["gap"]);
+    EXPECT_EQ(training["least_overhead"], bound["least_overhead"]);
+  }
+  EXPECT_THAT(tidepool(epochs("1")).out, HasSubstr("\ngap "));
+}
+
 // ---- files of another device
 
 TEST_F(CacheTest, AForeignProfileIsRefusedAndBothFingerprintsAreNamed) {

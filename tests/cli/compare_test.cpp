@@ -8,6 +8,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 using Arguments = std::vector<std::string>;
 
@@ -85,6 +86,21 @@ TEST_F(CompareTest, AnInterruptEndsTheLinearProgram) {
   }
 }
 
+TEST_F(CompareTest, ATrainingHasTheGapOfItsPlan) {
+  const Arguments train{"train",  "tiny-vgg", "--batch",   "16", "--data",   "synthetic",
+                        "--link", "500MB",    "--threads", "1",  "--budget", "50%"};
+  const Json j = success(train);
+  EXPECT_GE(j["least_overhead"].get<double>(), 0);
+  EXPECT_GE(j["gap"].get<double>(), -1e-9) << "nothing beats the bound";
+  const testing::Finished text = tidepool(train);
+  EXPECT_THAT(text.out, HasSubstr("\n  gap        ")) << text.err;
+
+  Arguments unlimited = train;
+  unlimited.back() = "100%";
+  EXPECT_EQ(success(unlimited)["least_overhead"], 0.0);
+  EXPECT_THAT(tidepool(unlimited).out, Not(HasSubstr("gap ")));
+}
+
 TEST_F(CompareTest, TrainingInRoundsIsIdenticalInsideABudget) {
   const Arguments train{"train",    "tiny-vgg", "--batch",      "20",     "--sub-batch",
                         "8",        "--data",   "synthetic",    "--link", "500MB",
@@ -103,6 +119,8 @@ TEST_F(CompareTest, RandomStrategiesRecomputeAndStayIdentical) {
                           "--seed", "4", "--verify"});
   EXPECT_EQ(j["identical"], true);
   EXPECT_GT(j["recomputed_ops"], 0);
+  EXPECT_TRUE(j["gap"].is_null()) << "the bound does not cover recomputation";
+  EXPECT_TRUE(j["least_overhead"].is_null());
   EXPECT_LE(j["arena_peak_bytes"], j["budget_bytes"]);
 }
 

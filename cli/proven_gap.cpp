@@ -1,0 +1,88 @@
+#include "proven_gap.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/load_profile.h"
+
+namespace tidepool::cli {
+namespace {
+
+double share(Nanos part, Nanos whole) {
+  return static_cast<double>(part.count()) /
+         static_cast<double>(std::max<Nanos::rep>(1, whole.count()));
+}
+
+}  // namespace
+
+bool keeps_and_swaps(const Strategy& strategy) {
+  return std::find(strategy.gaps.begin(), strategy.gaps.end(), Decision::recompute) ==
+         strategy.gaps.end();
+}
+
+bool OverheadBound::covers(const Strategy& strategy) const {
+  return keeps_and_swaps(strategy) && strategy.algorithms == algorithms;
+}
+
+double OverheadBound::least_overhead() const { return share(fluid.overhead, compute); }
+
+double OverheadBound::gap(Nanos iteration_time) const {
+  return share(iteration_time - compute - fluid.overhead, compute);
+}
+
+OverheadBound overhead_bound(const Program& program, const Machine& machine,
+                             AlgorithmChoice algorithms, Bytes budget,
+                             const FluidOptions& options) {
+  OverheadBound bound;
+  bound.algorithms = std::move(algorithms);
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    const Op& op = program.ops[i];
+    if (op.place != OpPlace::device) continue;
+    bound.compute += op.algorithms[static_cast<std::size_t>(bound.algorithms[i])].time;
+  }
+  const AccessIndex index(program);
+  bound.fluid = fluid_bound({program, index, machine, bound.algorithms}, budget, options);
+  return bound;
+}
+
+std::string ProvenGap::text() const {
+  if (everything_fits) return {};
+  if (!gap) return "unknown: " + unknown;
+  return fmt::format("{:.2f} %: no plan that keeps and swaps has an overhead below {:.2f} %",
+                     100 * *gap, 100 * *least_overhead);
+}
+
+void ProvenGap::add_to(Json& json) const {
+  json["least_overhead"] = least_overhead ? Json(*least_overhead) : Json(nullptr);
+  json["gap"] = gap ? Json(*gap) : Json(nullptr);
+}
+
+ProvenGap proven_gap(const Program& program, const Machine& machine, const Lowered& lowered,
+                     Bytes budget, const PlannerOptions& options) {
+  ProvenGap result;
+  if (!keeps_and_swaps(lowered.strategy)) {
+    result.unknown = "the plan recomputes";
+    return result;
+  }
+  const AccessIndex index(program);
+  const AlgorithmChoice& algorithms = lowered.strategy.algorithms;
+  result.everything_fits =
+      load_profile(program, index, machine.alignment, algorithms).peak <= budget;
+  const OverheadBound bound =
+      overhead_bound(program, machine, algorithms, budget, {options.time_limit, options.cancelled});
+  if (bound.fluid.feasible) {
+    result.least_overhead = bound.least_overhead();
+    result.gap = bound.gap(lowered.iteration_time);
+  } else if (options.cancelled && options.cancelled()) {
+    result.unknown = "interrupted";
+  } else if (bound.fluid.stopped) {
+    result.unknown = fmt::format("its linear program takes longer than {} (--time-limit)",
+                                 format_time(options.time_limit));
+  } else {
+    result.unknown = "its linear program has no solution";
+  }
+  return result;
+}
+
+}  // namespace tidepool::cli

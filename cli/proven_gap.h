@@ -1,0 +1,49 @@
+// How far a plan may be from the best one: its overhead beyond what no swapping can avoid.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "algorithm_choice.h"
+#include "base/json.h"
+#include "bound/fluid.h"
+
+namespace tidepool::cli {
+
+/// What no plan that keeps and swaps with these algorithms inside one budget can avoid.
+struct OverheadBound {
+  AlgorithmChoice algorithms;
+  Nanos compute{};  ///< sum of the device ops' times: what shares refer to
+  FluidBound fluid;
+
+  /// The bound holds for plans of this strategy.
+  [[nodiscard]] bool covers(const Strategy& strategy) const;
+  /// Least overhead, and what a plan has beyond it. Only where the fluid bound is feasible.
+  [[nodiscard]] double least_overhead() const;
+  [[nodiscard]] double gap(Nanos iteration_time) const;
+};
+
+OverheadBound overhead_bound(const Program& program, const Machine& machine,
+                             AlgorithmChoice algorithms, Bytes budget, const FluidOptions& options);
+
+/// True when no gap is recomputed.
+bool keeps_and_swaps(const Strategy& strategy);
+
+/// One plan's gap, as shares of the compute time.
+struct ProvenGap {
+  std::optional<double> least_overhead;
+  std::optional<double> gap;
+  std::string unknown;           ///< why there is no gap, in a phrase
+  bool everything_fits = false;  ///< nothing has to leave: the bound is 0
+
+  /// For people. Empty where everything fits, as there is nothing to be near to.
+  [[nodiscard]] std::string text() const;
+  /// Sets `least_overhead` and `gap`; null where they are not known.
+  void add_to(Json& json) const;
+};
+
+/// Solves a linear program, for the time limit of `options` at most.
+ProvenGap proven_gap(const Program& program, const Machine& machine, const Lowered& lowered,
+                     Bytes budget, const PlannerOptions& options);
+
+}  // namespace tidepool::cli
