@@ -257,7 +257,7 @@ Evaluation Evaluator::evaluate(const Strategy& strategy, const EvaluateOptions& 
     predict_in_flight();
     predict_latest_starts();
     close_pass();
-    if (!pass(options, result.stuck)) return result;
+    if (!pass(options, result.compute_time, result.stuck)) return result;
   }
   resolve_waits();
   result.iteration_time = replay(steps_, table_.compute, scratch_);
@@ -290,12 +290,16 @@ void Evaluator::close_pass() {
   in_knows_out_ = kNone;
 }
 
-bool Evaluator::pass(const EvaluateOptions& options, OpId& stuck) {
+bool Evaluator::pass(const EvaluateOptions& options, Nanos compute_time, OpId& stuck) {
+  const Nanos tolerated = options.give_up_above - compute_time;
+  Nanos computed{0};
   for (CallId c = 0; c < calls_; ++c) {
     stuck = x_.calls[at(c)].op;
     if (!issue_copies_in(c, options)) return false;
     if (on_device_[at(c)]) {
       if (!issue_device_call(c, options.load_limit)) return false;
+      computed += call_time_[at(c)];
+      if (call_end_[at(c)] - computed > tolerated) return false;
     } else {
       issue_host_call(c);
     }

@@ -67,7 +67,7 @@ struct ReplayScratch {
 Nanos replay(std::span<Step> steps, StreamId compute, ReplayScratch& scratch);
 
 struct Evaluation {
-  bool feasible = false;
+  bool feasible = false;   ///< false also where it gave up
   OpId stuck = kNone;      ///< infeasible: the op whose memory cannot be had
   std::string refused;     ///< infeasible: why the strategy cannot be expanded, if that is why
   Nanos iteration_time{};  ///< steady state
@@ -84,6 +84,9 @@ struct EvaluateOptions {
   /// for the copies-in behind it to be in time. A short lead leaves memory to others for longer, a
   /// long one forgives late copies. Not for copies with a trigger.
   Nanos lead = Nanos::max();
+  /// An iteration that takes longer is of no use: the evaluation may end early, as infeasible.
+  /// Judged while the list is made, where a stall can look longer than it is in the steady state.
+  Nanos give_up_above = Nanos::max();
 };
 
 class Evaluator {
@@ -117,7 +120,7 @@ class Evaluator {
   void predict_unstalled();
   void predict_in_flight();
   void predict_latest_starts();
-  bool pass(const EvaluateOptions& options, OpId& stuck);
+  bool pass(const EvaluateOptions& options, Nanos compute_time, OpId& stuck);
   bool issue_copies_in(CallId call, const EvaluateOptions& options);
   bool issue_triggered_copies_in(CallId call, Bytes limit);
   [[nodiscard]] bool room_until_deadline(CallId from, CallId deadline, Bytes bytes,

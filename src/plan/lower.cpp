@@ -11,6 +11,7 @@
 #include "ir/load_profile.h"
 #include "plan/check.h"
 #include "plan/emit.h"
+#include "plan/latest_starts.h"
 #include "plan/order.h"
 #include "plan/pack/search.h"
 
@@ -152,6 +153,18 @@ class FixedAddresses {
   const std::vector<InstanceId>& members_;
 };
 
+/// A list of steps, and what follows from its order.
+struct Timeline {
+  std::vector<Step> steps;
+  Instances instances;
+  std::optional<HappensBefore> order;
+
+  void find(const Program& program, const Strategy& strategy, const Expansion& expansion) {
+    instances = find_instances(program, strategy, expansion, steps);
+    order.emplace(steps);
+  }
+};
+
 bool add_wait(Step& step, StreamId stream, std::int32_t index, std::int32_t iteration) {
   StepWait& wait = step.waits[static_cast<std::size_t>(stream)];
   if (wait.index != kNone &&
@@ -245,35 +258,45 @@ std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget&
   if (!evaluation.feasible || evaluation.iteration_time >= options.faster_than) return std::nullopt;
 
   PassTimer timer(pass_times_, "place");
-  std::vector<Step> steps(evaluator_.steps().begin(), evaluator_.steps().end());
-  const Instances instances = find_instances(program_, strategy, evaluator_.expansion(), steps);
-  const HappensBefore order(steps);
-  const std::vector<Instance>& all = instances.all;
-  const auto on_device = members_of(all, false);
-  const auto on_host = members_of(all, true);
-  const auto by_order = [&](const Instance& a, const Instance& b) {
-    return may_share_by_order(order, a, b);
+  Timeline timeline;
+  timeline.steps.assign(evaluator_.steps().begin(), evaluator_.steps().end());
+  std::vector<Step>& steps = timeline.steps;
+  timeline.find(program_, strategy, evaluator_.expansion());
+  const auto on_device = members_of(timeline.instances.all, false);
+  const auto on_host = members_of(timeline.instances.all, true);
+
+  const auto device_problem = [&](auto may_share) -> PackProblem& {
+    make_pack_problem(timeline.instances.all, on_device, machine_.alignment, may_share,
+                      conflict_bits_, device_problem_);
+    return device_problem_;
   };
+  const auto by_order = [&](const Instance& a, const Instance& b) {
+    return may_share_by_order(*timeline.order, a, b);
+  };
+  std::vector<Nanos> starts;
   const auto in_time = [&](const Instance& a, const Instance& b) {
-    return may_share_in_time(steps, evaluation.iteration_time, a, b);
+    return may_share_in_time(steps, starts, evaluation.iteration_time, a, b);
   };
   const auto with_waits = [&](const Instance& a, const Instance& b) {
-    return may_share_with_waits(order.length(), a, b);
+    return may_share_with_waits(timeline.order->length(), a, b);
   };
 
-  int added_waits = 0;
-  std::vector<Bytes> offsets(all.size());
-  PackProblem& problem = device_problem_;
-  make_pack_problem(all, on_device, machine_.alignment, by_order, conflict_bits_, problem);
-  const FixedAddresses fixed(program_, all, on_device);
+  PackProblem& problem = device_problem(by_order);
+  const FixedAddresses fixed(program_, timeline.instances.all, on_device);
   refused = fixed.outside(problem, budget.device, machine_.alignment);
   if (!refused.empty()) return std::nullopt;
   auto [device, packer] = best_packing(problem, budget.device, false);
   bool ordered = true;
   if (device.footprint > budget.device) {
-    make_pack_problem(all, on_device, machine_.alignment, in_time, conflict_bits_, problem);
-    std::tie(device, packer) = best_packing(problem, budget.device, false);
+    for (const Step& step : steps) starts.push_back(step.start);
+    std::tie(device, packer) = best_packing(device_problem(in_time), budget.device, false);
     ordered = false;
+  }
+  if (device.footprint > budget.device) {
+    starts = latest_starts(steps, evaluation.iteration_time);
+    list_copies_in_late(steps, starts);
+    timeline.find(program_, strategy, evaluator_.expansion());
+    std::tie(device, packer) = best_packing(device_problem(in_time), budget.device, false);
   }
   if (device.footprint > budget.device && options.packing_time > Nanos{0}) {
     SearchOptions search;
@@ -288,13 +311,16 @@ std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget&
   free_footprint_ = device.footprint;
   if (device.footprint > budget.device || fixed_clash(problem)) {
     excess = std::max<Bytes>(device.footprint - budget.device, 0);
-    make_pack_problem(all, on_device, machine_.alignment, with_waits, conflict_bits_, problem);
+    device_problem(with_waits);
     refused = fixed.clash(problem);
     if (!refused.empty()) return std::nullopt;
     std::tie(device, packer) = best_packing(problem, budget.device, true);
     if (device.footprint > budget.device) return std::nullopt;
     ordered = false;
   }
+  const std::vector<Instance>& all = timeline.instances.all;
+  const HappensBefore& order = *timeline.order;
+  int added_waits = 0;
   if (!ordered) added_waits += order_sharing(steps, order, all, on_device, device, problem);
   PackProblem& host_problem = host_problem_;
   make_pack_problem(all, on_host, machine_.alignment, by_order, conflict_bits_, host_problem);
@@ -306,6 +332,7 @@ std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget&
     if (host.footprint > budget.host) return std::nullopt;
     added_waits += order_sharing(steps, order, all, on_host, host, host_problem);
   }
+  std::vector<Bytes> offsets(all.size());
   for (std::size_t i = 0; i < on_device.size(); ++i) {
     offsets[static_cast<std::size_t>(on_device[i])] = device.offsets[i];
   }
@@ -326,7 +353,7 @@ std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget&
     result.iteration_time = replay(steps, evaluator_.streams().compute, scratch);
   }
   result.plan =
-      emit_plan({program_, strategy, evaluator_.expansion(), instances, steps, offsets,
+      emit_plan({program_, strategy, evaluator_.expansion(), timeline.instances, steps, offsets,
                  evaluator_.streams(), machine_.alignment, device.footprint, host.footprint});
   if (budget.host > 0 && result.plan.host_bytes > budget.host) return std::nullopt;
   result.steps = std::move(steps);

@@ -64,16 +64,15 @@ bool may_share_by_order(const HappensBefore& order, const Instance& a, const Ins
   return true;
 }
 
-bool may_share_in_time(std::span<const Step> steps, Nanos iteration_time, const Instance& a,
-                       const Instance& b) {
+bool may_share_in_time(std::span<const Step> steps, std::span<const Nanos> starts,
+                       Nanos iteration_time, const Instance& a, const Instance& b) {
   if (a.always || b.always || a.on_host != b.on_host) return a.on_host != b.on_host;
   const auto length = static_cast<std::int32_t>(steps.size());
   const auto over_before = [&](const Instance& first, std::int32_t shift, const Instance& next) {
     const Step& end = steps[static_cast<std::size_t>(first.end)];
-    const Step& begin = steps[static_cast<std::size_t>(next.begin)];
     const std::int32_t iteration = (first.crosses ? 1 : 0) + shift;
     return first.end + iteration * length < next.begin &&
-           end.end + iteration * iteration_time <= begin.start;
+           end.end + iteration * iteration_time <= starts[static_cast<std::size_t>(next.begin)];
   };
   for (std::int32_t shift = -1; shift <= 1; ++shift) {  // b's iteration relative to a's
     if (!over_before(a, -shift, b) && !over_before(b, shift, a)) return false;

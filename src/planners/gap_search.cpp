@@ -11,11 +11,13 @@ using Clock = std::chrono::steady_clock;
 constexpr Nanos kInfeasible = Nanos::max();
 
 std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+double number(Nanos time) { return static_cast<double>(time.count()); }
 
 }  // namespace
 
-GapSearch::GapSearch(Lowering& lowering, std::vector<std::int32_t> algorithms)
+GapSearch::GapSearch(const Lowering& lowering, std::vector<std::int32_t> algorithms)
     : lowering_(lowering),
+      evaluator_(lowering.program(), lowering.index(), lowering.machine()),
       strategy_(keep_everything(lowering.program(), lowering.index(), std::move(algorithms))) {
   const Bytes smallest = smallest_worth_moving(lowering, strategy_.algorithms);
   const auto gaps = lowering.index().gaps();
@@ -88,15 +90,17 @@ void GapSearch::decide(TensorId t) {
   }
 }
 
-GapSearch::Value GapSearch::evaluate() {
+GapSearch::Value GapSearch::evaluate(double give_up_above) {
   ++evaluations_;
-  const Evaluation e = lowering_.evaluator().evaluate(strategy_, {limit_, true, options_.lead});
+  EvaluateOptions timing{limit_, true, options_.lead};
+  if (give_up_above < number(Nanos::max()))
+    timing.give_up_above = Nanos{std::llround(give_up_above)};
+  const Evaluation e = evaluator_.evaluate(strategy_, timing);
   compute_ = e.compute_time;
   if (!e.feasible) return {};
   // Among equals the state that copies less: it leaves the link to others.
   constexpr double kCopyWeight = 0.002;
-  return {e.iteration_time, static_cast<double>(e.iteration_time.count()) +
-                                kCopyWeight * static_cast<double>(e.copy_time.count())};
+  return {e.iteration_time, number(e.iteration_time) + kCopyWeight * number(e.copy_time)};
 }
 
 bool GapSearch::out_of_time() const {
@@ -139,8 +143,7 @@ void GapSearch::anneal() {
     assign(best_);
     current_ = evaluate();
     find_stalls();
-    const auto stall = static_cast<double>((best_value_.time - compute_).count());
-    const double unit = static_cast<double>(compute_.count()) + kStalls * stall;
+    const double unit = number(compute_) + kStalls * number(best_value_.time - compute_);
     for (std::size_t i = 0; i < trials && !done(); ++i) {
       const double cooled = static_cast<double>(i) / static_cast<double>(trials);
       step(unit * kHot * std::pow(kCold / kHot, cooled));
@@ -160,7 +163,7 @@ void GapSearch::prune() {
   for (const GapId g : order) {
     if (out_of_time()) break;
     set(g, false);
-    const Value value = evaluate();
+    const Value value = evaluate(number(best_value_.time));
     if (value.better_than(best_value_)) {
       best_value_ = value;
     } else {
@@ -173,10 +176,10 @@ void GapSearch::prune() {
 /// The ops before which the compute stream waits, in the last evaluation.
 void GapSearch::find_stalls() {
   stalled_.clear();
-  const Expansion& x = lowering_.evaluator().expansion();
-  const StreamId compute = lowering_.evaluator().streams().compute;
+  const Expansion& x = evaluator_.expansion();
+  const StreamId compute = evaluator_.streams().compute;
   Nanos ready{0};
-  for (const Step& step : lowering_.evaluator().steps()) {
+  for (const Step& step : evaluator_.steps()) {
     if (step.stream != compute) continue;
     if (step.start > ready) stalled_.push_back(x.calls[at(step.id)].op);
     ready = step.end;
@@ -209,9 +212,9 @@ void GapSearch::step(double temperature) {
     if (second == first || away_[at(second)] == away_[at(first)]) second = kNone;
     if (second != kNone) set(second, away_[at(second)] == 0);
   }
-  const Value value = evaluate();
-  const double worse = value.energy - current_.energy;
-  if (worse <= 0 || random_.uniform() < std::exp(-worse / temperature)) {
+  const double accepted = current_.energy - temperature * std::log1p(-random_.uniform());
+  const Value value = evaluate(accepted);
+  if (value.energy <= accepted) {
     current_ = value;
     find_stalls();
     if (value.better_than(best_value_)) {

@@ -30,8 +30,8 @@ struct GapSearchOptions {
 
 class GapSearch {
  public:
-  /// `lowering` must outlive the search, which uses its evaluator. One algorithm per op.
-  GapSearch(Lowering& lowering, std::vector<std::int32_t> algorithms);
+  /// `lowering` must outlive the search, which only reads it. One algorithm per op.
+  GapSearch(const Lowering& lowering, std::vector<std::int32_t> algorithms);
 
   /// Searches under `load_limit` from the best of the seeds. False when no seed is feasible under
   /// it. Not thread-safe.
@@ -62,7 +62,8 @@ class GapSearch {
       return time < other.time || (time == other.time && energy < other.energy);
     }
   };
-  Value evaluate();
+  /// States whose energy is above `give_up_above` may count as infeasible.
+  Value evaluate(double give_up_above = std::numeric_limits<double>::infinity());
   [[nodiscard]] bool out_of_time() const;
   [[nodiscard]] bool done() const;
   void anneal();
@@ -70,7 +71,8 @@ class GapSearch {
   GapId propose();
   void step(double temperature);
 
-  Lowering& lowering_;
+  const Lowering& lowering_;
+  Evaluator evaluator_;
   std::vector<GapId> movable_;    ///< gaps that may be away
   std::vector<GapId> promising_;  ///< those long enough for half of their copies
   Strategy strategy_;

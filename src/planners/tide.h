@@ -7,11 +7,12 @@ namespace tidepool {
 // Note [Tide]. Two questions take turns. Which gaps are away, under a limit on the memory load:
 // asked of `LoadSearch` (tide_load.h), first under the budget itself. And which addresses: asked of
 // `lower`, which may let placements share bytes wherever the waits cost no time by the schedule.
-// Where the addresses need more than the budget the load limit goes down until they fit, and then
-// halfway back up with more time for each try. From the second limit on the search wants compact
-// states: little load where the limit allows more, which leaves room for addresses. Copies in start
-// as early as they can where that costs nothing, so that late ones are forgiven; otherwise shortly
-// before they must.
+// How many bytes addresses need above the load differs much from state to state, so many states get
+// little time each, one on every thread. The load limit goes down where their addresses exceed the
+// budget and up where they do not. From the second limit on the search wants compact states: little
+// load where the limit allows more, which leaves room for addresses. Copies in start as early as
+// they can where that costs nothing, so that late ones are forgiven; otherwise shortly before they
+// must.
 
 /// Swaps by search. By simulated time never slower than any planner it starts from. The result
 /// depends on the seed and, unless the search ends by itself, on how far it gets in the time limit.

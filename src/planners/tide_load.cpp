@@ -1,11 +1,19 @@
 #include "planners/tide_load.h"
 
 #include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <mutex>
+#include <thread>
 
 namespace tidepool {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+/// The lead of copies in is this part of the compute time.
+constexpr int kLeadParts = 1000;
+constexpr int kMostThreads = 8;
 
 Nanos unlimited_time(const Program& program, const std::vector<std::int32_t>& algorithms) {
   Nanos compute{0};
@@ -19,13 +27,117 @@ Nanos unlimited_time(const Program& program, const std::vector<std::int32_t>& al
 
 }  // namespace
 
-LoadSearch::LoadSearch(Lowering& lowering, std::vector<std::int32_t> algorithms)
+struct LoadSearch::Worker {
+  Worker(const Lowering& lowering, const std::vector<std::int32_t>& algorithms)
+      : timeline(lowering, algorithms), gaps(lowering, algorithms) {}
+  TimelineSearch timeline;
+  GapSearch gaps;
+};
+
+/// What the threads of one run share.
+struct LoadSearch::Run {
+  Run(LoadSearch& searching, Bytes limit, const LoadSearchOptions& with)
+      : search(searching),
+        load_limit(limit),
+        options(with),
+        starts_done(static_cast<std::ptrdiff_t>(searching.workers_.size())) {}
+
+  LoadSearch& search;
+  Bytes load_limit;
+  const LoadSearchOptions& options;
+  Clock::time_point begin = Clock::now();
+  std::mutex mutex;  ///< of the search's found_
+  std::atomic<int> next_start{0};
+  std::atomic<bool> found_enough{false};
+  std::barrier<> starts_done;
+
+  [[nodiscard]] bool stopped() const {
+    return found_enough || (options.cancelled && options.cancelled());
+  }
+
+  void keep(const GapSearch& gaps) {
+    const std::scoped_lock lock(mutex);
+    const auto slower = [&](const Found& found) { return found.iteration_time > gaps.time(); };
+    auto& all = search.found_;
+    all.insert(std::find_if(all.begin(), all.end(), slower), {gaps.best(), gaps.time()});
+    if (gaps.time() <= search.compute_time_ + options.tolerated_stall) found_enough = true;
+  }
+
+  /// One start: annealing on the timeline, and on the evaluator from there.
+  void start(Worker& worker, int number, Clock::duration time) {
+    // The timeline search ends by itself where no stall is needed; otherwise its best start is
+    // found within some rounds of cooling.
+    constexpr int kShareOfTimeline = 5;
+    const auto now = Clock::now();
+    GapSearchOptions annealing = gap_options(number, std::min(now + time, options.deadline));
+    const std::vector<AwayGaps>& known = search.seeds_;
+    const AwayGaps from = number == 0 && known.size() > search.given_
+                              ? known.back()
+                              : AwayGaps(search.lowering_.index().gaps().size(), 0);
+    std::vector<AwayGaps> seeds{
+        worker.timeline.run(load_limit, from,
+                            {annealing.seed, now + (annealing.deadline - now) / kShareOfTimeline,
+                             annealing.cancelled, options.compact})};
+    if (options.compact) {
+      // What was found before copies less and so looks better among equals.
+      GapSearchOptions once = annealing;
+      once.deadline = now;
+      if (worker.gaps.run(load_limit, seeds, once)) keep(worker.gaps);
+    }
+    if (number == 0) seeds.insert(seeds.end(), known.begin(), known.end());
+    if (worker.gaps.run(load_limit, seeds, annealing)) keep(worker.gaps);
+  }
+
+  [[nodiscard]] GapSearchOptions gap_options(int number, Clock::time_point deadline) {
+    return {hash_combine(options.seed, static_cast<std::uint64_t>(number)), deadline,
+            [this] { return stopped(); }, options.tolerated_stall, search.lead_};
+  }
+
+  /// Which start leads to the best end cannot be told: each gets its part of the time. Then all
+  /// threads go on from the best of them.
+  void work(std::size_t index) {
+    constexpr int kLeastStarts = 6;
+    constexpr double kShareOfStarts = 0.6;
+    constexpr std::size_t kContinued = 3;
+    Worker& worker = *search.workers_[index];
+    const auto threads = static_cast<int>(search.workers_.size());
+    const int rounds = std::max(1, (kLeastStarts + threads - 1) / threads);
+    const auto time = std::chrono::duration_cast<Clock::duration>((options.deadline - begin) *
+                                                                  (kShareOfStarts / rounds));
+    for (int i = 0; i < rounds; ++i) {
+      const int number = next_start++;
+      if (number > 0 && (stopped() || Clock::now() >= options.deadline)) break;
+      start(worker, number, time);
+    }
+    starts_done.arrive_and_wait();
+    if (stopped() || Clock::now() >= options.deadline) return;
+    AwayGaps from;
+    {
+      const std::scoped_lock lock(mutex);
+      if (search.found_.empty()) return;
+      from = search.found_[index % std::min(kContinued, search.found_.size())].away;
+    }
+    const int number = rounds * threads + static_cast<int>(index);
+    if (worker.gaps.run(load_limit, {from}, gap_options(number, options.deadline))) {
+      keep(worker.gaps);
+    }
+  }
+};
+
+LoadSearch::LoadSearch(const Lowering& lowering, const std::vector<std::int32_t>& algorithms,
+                       int threads)
     : lowering_(lowering),
-      lead_(unlimited_time(lowering.program(), algorithms) / 80),
-      timeline_(lowering, algorithms),
-      gaps_(lowering, algorithms) {
-  add_seed(lowering.everything_away(std::move(algorithms)));
+      compute_time_(unlimited_time(lowering.program(), algorithms)),
+      lead_(compute_time_ / kLeadParts) {
+  if (threads == 0) threads = static_cast<int>(std::thread::hardware_concurrency());
+  threads = std::clamp(threads, 1, kMostThreads);
+  for (int i = 0; i < threads; ++i) {
+    workers_.push_back(std::make_unique<Worker>(lowering, algorithms));
+  }
+  add_seed(lowering.everything_away(algorithms));
 }
+
+LoadSearch::~LoadSearch() = default;
 
 void LoadSearch::add_seed(AwayGaps away) {
   seeds_.insert(seeds_.begin() + static_cast<std::ptrdiff_t>(given_), std::move(away));
@@ -39,56 +151,35 @@ void LoadSearch::add_seed(const Strategy& strategy) {
 }
 
 bool LoadSearch::run(Bytes load_limit, const LoadSearchOptions& options) {
-  // Which start leads to the best end cannot be told: each gets its part of the time, the first
-  // from what is known. The timeline search ends by itself where no stall is needed; otherwise its
-  // best start is found within some rounds of cooling.
-  constexpr int kStarts = 3;
-  constexpr int kShareOfTimeline = 5;
   constexpr std::size_t kKept = 12;
-  found_.reset();
-  for (int start = 0; start < kStarts; ++start) {
-    const auto now = Clock::now();
-    const auto left = std::max<Clock::duration>(options.deadline - now, {});
-    if (start > 0 && (left <= Clock::duration{} || done(options))) break;
-    GapSearchOptions search{hash_combine(options.seed, static_cast<std::uint64_t>(start)),
-                            now + left / (kStarts - start), options.cancelled,
-                            options.tolerated_stall, lead_};
-    const AwayGaps from = start == 0 && seeds_.size() > given_
-                              ? seeds_.back()
-                              : AwayGaps(lowering_.index().gaps().size(), 0);
-    std::vector<AwayGaps> seeds{
-        timeline_.run(load_limit, from,
-                      {search.seed, now + left / (kStarts - start) / kShareOfTimeline,
-                       options.cancelled, options.compact})};
-    if (options.compact) {
-      // What was found before copies less and so looks better among equals.
-      GapSearchOptions once = search;
-      once.deadline = now;
-      keep_best(gaps_.run(load_limit, seeds, once));
-      if (done(options)) break;
+  found_.clear();
+  {
+    Run run(*this, load_limit, options);
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 1; i < workers_.size(); ++i) {
+      threads.emplace_back([&run, i] { run.work(i); });
     }
-    if (start == 0) seeds.insert(seeds.end(), seeds_.begin(), seeds_.end());
-    keep_best(gaps_.run(load_limit, seeds, search));
+    run.work(0);
   }
-  if (!found_) return false;
+  if (found_.empty()) return false;
   if (seeds_.size() >= given_ + kKept) {
     seeds_.erase(seeds_.begin() + static_cast<std::ptrdiff_t>(given_));
   }
-  seeds_.push_back(found_->away);
+  seeds_.push_back(found_.front().away);
   return true;
 }
 
-void LoadSearch::keep_best(bool feasible) {
-  if (!feasible || (found_ && gaps_.time() >= found_->iteration_time)) return;
-  found_ = Found{gaps_.best(), gaps_.time(), gaps_.compute_time()};
+Strategy LoadSearch::strategy(std::size_t state) {
+  return workers_[0]->gaps.strategy(found_[state].away);
 }
 
-bool LoadSearch::done(const LoadSearchOptions& options) const {
-  if (options.cancelled && options.cancelled()) return true;
-  return found_ && found_->iteration_time <= found_->compute_time + options.tolerated_stall;
+std::int64_t LoadSearch::evaluations() const {
+  std::int64_t sum = 0;
+  for (const auto& worker : workers_) sum += worker->gaps.evaluations();
+  return sum;
 }
 
-TideLeastLoad tide_least_load(Lowering& lowering, const std::vector<std::int32_t>& algorithms,
+TideLeastLoad tide_least_load(const Lowering& lowering, const std::vector<std::int32_t>& algorithms,
                               Bytes lower_bound, TideLeastLoad known, double tolerance,
                               const LoadSearchOptions& options) {
   const Nanos compute = unlimited_time(lowering.program(), algorithms);

@@ -385,6 +385,16 @@ TEST(Evaluate, TheSameQuestionTwiceHasTheSameAnswer) {
   }
 }
 
+TEST(Evaluate, GivesUpAboveATimeAndNotAtIt) {
+  Bench bench(four_ops(), byte_a_nanosecond());
+  bench.swap(kX);
+  EvaluateOptions options{199};  // takes 500 ns
+  options.give_up_above = Nanos{500};
+  EXPECT_EQ(bench.evaluator().evaluate(bench.strategy(), options).iteration_time, Nanos{500});
+  options.give_up_above = Nanos{499};
+  EXPECT_FALSE(bench.evaluator().evaluate(bench.strategy(), options).feasible);
+}
+
 TEST(Evaluate, KeepingEverythingHasThePeakOfTheLoadProfile) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     const Program program = testing::random_program(seed);

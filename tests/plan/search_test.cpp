@@ -176,5 +176,72 @@ TEST(Search, ReachesTheLowerBoundOfPublishedProblems) {
   }
 }
 
+TEST(SearchPacking, WhatConflictsWithEverythingTakesNothingButItsOwnBytes) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    for (PackProblem p :
+         {testing::random_lifetimes(seed, 7, 8, 6), testing::random_graph(seed, 7, 6)}) {
+      const Bytes alone = search_packing(p, some_rounds(8)).packing.footprint;
+      // Two more buffers, in the middle of the list.
+      PackProblem more;
+      const std::vector<std::int32_t> place{0, 1, 2, 5, 6, 7, 8};
+      more.sizes.assign(9, 5);
+      more.starts.assign(9, 0);
+      for (std::size_t i = 0; i < 7; ++i) {
+        more.sizes[static_cast<std::size_t>(place[i])] = p.sizes[i];
+        more.starts[static_cast<std::size_t>(place[i])] = p.starts[i];
+      }
+      if (!p.lifetimes.empty()) {
+        more.lifetimes.assign(9, {-1, 100});
+        for (std::size_t i = 0; i < 7; ++i) {
+          more.lifetimes[static_cast<std::size_t>(place[i])] = p.lifetimes[i];
+        }
+      } else {
+        std::vector<std::vector<std::int32_t>> lists(9);
+        for (std::int32_t all : {3, 4}) {
+          for (std::int32_t other = 0; other < 9; ++other) {
+            if (other != all) lists[static_cast<std::size_t>(all)].push_back(other);
+            if (other != 3 && other != 4) lists[static_cast<std::size_t>(other)].push_back(all);
+          }
+        }
+        for (std::size_t i = 0; i < 7; ++i) {
+          for (const std::int32_t other : p.conflicts(i)) {
+            lists[static_cast<std::size_t>(place[i])].push_back(
+                place[static_cast<std::size_t>(other)]);
+          }
+        }
+        for (auto& list : lists) {
+          std::sort(list.begin(), list.end());
+          more.neighbour_start.push_back(static_cast<std::int32_t>(more.neighbours.size()));
+          more.neighbours.insert(more.neighbours.end(), list.begin(), list.end());
+        }
+        more.neighbour_start.push_back(static_cast<std::int32_t>(more.neighbours.size()));
+      }
+      const SearchResult r = search_packing(more, some_rounds(8));
+      EXPECT_TRUE(validate(more, r.packing));
+      EXPECT_EQ(r.packing.footprint, alone + 10);
+      EXPECT_TRUE(r.proven_optimal);
+    }
+  }
+}
+
+TEST(SearchPacking, WithATargetStaysInMultiplesOfTheSizesUnit) {
+  constexpr Bytes kUnit = 512;
+  int reached = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    PackProblem p = testing::random_lifetimes(seed, 120, 60, 40);
+    for (Bytes& size : p.sizes) size *= kUnit;
+    SearchOptions options = some_rounds(1);
+    const Bytes best = search_packing(p, options).packing.footprint;
+    options.target = best + 3 * kUnit + 17;
+    const SearchResult r = search_packing(p, options);
+    EXPECT_TRUE(validate(p, r.packing));
+    for (const Bytes offset : r.packing.offsets) EXPECT_EQ(offset % kUnit, 0);
+    reached += r.packing.footprint <= options.target ? 1 : 0;
+  }
+  EXPECT_GT(reached, 10);
+}
+
 }  // namespace
 }  // namespace tidepool

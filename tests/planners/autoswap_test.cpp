@@ -99,7 +99,7 @@ TEST(AutoSwap, CombinesScoresWhereTheyLeaveOverhead) {
     SCOPED_TRACE(seed);
     const Program program = large_program(seed);
     const Machine machine = testing::random_machine(seed);
-    const Budget budget{smallest_budget(program, machine.alignment).bytes * 9 / 5, 0};
+    const Budget budget{smallest_budget(program, machine.alignment).bytes * 3 / 2, 0};
     const auto alone = plan_with(*make_autoswap(single), program, machine, budget);
     const auto combined = plan_with(*make_autoswap(), program, machine, budget);
     ASSERT_TRUE(alone && combined);

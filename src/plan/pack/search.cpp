@@ -39,6 +39,11 @@ constexpr int kSqueaks = 10;
 /// Nodes of the first round, for each buffer: enough to place all and to go wrong a few times.
 constexpr std::int64_t kFirstNodesPerBuffer = 16;
 
+/// Ejections in each try of the first round. With a target, which is above the bound more often
+/// than not, they find more than the exact search does, and go first.
+constexpr std::int64_t kFirstEjections = 1'000;
+constexpr std::int64_t kFirstEjectionsToTarget = 10'000;
+
 class PackSearch {
  public:
   PackSearch(const PackProblem& problem, const SearchOptions& options)
@@ -47,13 +52,15 @@ class PackSearch {
   SearchResult run() {
     greedy();
     result_.lower_bound = clique_bound(problem_);
-    if (options_.target > 0 && result_.lower_bound > options_.target) return std::move(result_);
-    for (const Bytes size : problem_.sizes) granule_ = std::gcd(granule_, size);
+    Bytes divisor = 0;
+    for (const Bytes size : problem_.sizes) divisor = std::gcd(divisor, size);
+    granule_ = std::max<Bytes>(divisor, 1);
     std::int64_t nodes = kFirstNodesPerBuffer * static_cast<std::int64_t>(problem_.sizes.size());
-    for (int round = 0; round < options_.rounds && !good_enough() && !out_of_time(); ++round) {
+    for (int round = 0; round < options_.rounds && !over(); ++round) {
       squeaks(round);
-      exact(nodes);
+      if (options_.target == 0) exact(nodes);
       ejections(round);
+      if (options_.target > 0) exact(nodes);
       if (nodes < std::numeric_limits<std::int64_t>::max() / 8) nodes *= 2;
     }
     result_.proven_optimal = optimal();
@@ -63,8 +70,21 @@ class PackSearch {
 
  private:
   [[nodiscard]] bool optimal() const { return result_.packing.footprint == result_.lower_bound; }
+  /// Less than this is impossible, or not asked for.
+  [[nodiscard]] Bytes goal() const {
+    return std::max(result_.lower_bound, whole_granules(options_.target));
+  }
+  /// Offsets below a capacity that is a sum of sizes are sums of sizes, from the ground as from the
+  /// ceiling: what is aligned stays so.
+  [[nodiscard]] Bytes whole_granules(Bytes bytes) const { return bytes - bytes % granule_; }
   [[nodiscard]] bool good_enough() const {
     return optimal() || result_.packing.footprint <= options_.target;
+  }
+
+  /// Nothing more to find.
+  bool over() {
+    const bool hopeless = options_.target > 0 && result_.lower_bound > options_.target;
+    return hopeless || good_enough() || out_of_time();
   }
 
   bool out_of_time() {
@@ -97,7 +117,7 @@ class PackSearch {
 
   void squeak_from(std::vector<std::int32_t> order, std::uint64_t seed) {
     Packing best = result_.packing;
-    if (squeak(problem_, order, result_.lower_bound, seed, kSqueaks, stop_, best)) {
+    if (squeak(problem_, order, goal(), seed, kSqueaks, stop_, best)) {
       take(std::move(best), "squeaky wheel");
     }
   }
@@ -118,10 +138,11 @@ class PackSearch {
   void ejections(int round) {
     if (good_enough() || out_of_time()) return;
     if (!ejection_) ejection_ = std::make_unique<EjectionSearch>(problem_);
-    const std::int64_t steps = std::int64_t{1000} << std::min(2 * round, 24);
-    Bytes step = result_.packing.footprint - result_.lower_bound;
+    const std::int64_t first = options_.target > 0 ? kFirstEjectionsToTarget : kFirstEjections;
+    const std::int64_t steps = first << std::min(2 * round, 24);
+    Bytes step = result_.packing.footprint - goal();
     for (std::uint64_t i = 0; step >= granule_ && !good_enough() && !out_of_time(); ++i) {
-      const Bytes target = std::max(result_.lower_bound, result_.packing.footprint - step);
+      const Bytes target = std::max(goal(), whole_granules(result_.packing.footprint - step));
       const std::uint64_t seed =
           hash_combine(options_.seed + i, static_cast<std::uint64_t>(round) + 1);
       if (ejection_->fit(target, result_.packing, seed, steps, stop_)) {
@@ -140,10 +161,15 @@ class PackSearch {
                        [](Bytes size) { return size > 0; });
   }
 
-  /// At the lower bound, then by bisection between what was not found and the best packing.
+  /// At the goal; where that is the lower bound, also by bisection between what was not found and
+  /// the best packing.
   void exact(std::int64_t nodes) {
-    if (!exact_applies()) return;
+    if (!exact_applies() || good_enough() || out_of_time()) return;
     if (!exact_) exact_ = std::make_unique<BranchAndBound>(problem_);
+    if (goal() > result_.lower_bound) {
+      exact_at(goal(), nodes);
+      return;
+    }
     Bytes failed = result_.lower_bound - granule_;
     Bytes capacity = result_.lower_bound;
     while (!good_enough() && !out_of_time() && capacity < result_.packing.footprint) {
@@ -203,7 +229,7 @@ class PackSearch {
   const std::function<bool()> stop_;
   Nanos shown_{0};
   SearchResult result_;
-  Bytes granule_ = 0;  ///< of all sizes
+  Bytes granule_ = 1;  ///< of all sizes
   std::vector<std::int32_t> by_load_;
   std::vector<std::int32_t> by_size_;
   std::unique_ptr<BranchAndBound> exact_;
@@ -211,10 +237,108 @@ class PackSearch {
   std::int64_t shuffles_ = 0;
 };
 
+/// What conflicts with every other buffer lies on the ground in some best packing: cut its strip of
+/// addresses out of any packing, nothing else is in it, and put it below. The search is for the
+/// rest.
+class Ground {
+ public:
+  explicit Ground(const PackProblem& problem) : problem_(problem), place_(problem.sizes.size()) {
+    const std::size_t n = problem.sizes.size();
+    if (std::any_of(problem.fixed.begin(), problem.fixed.end(), [](Bytes o) { return o >= 0; })) {
+      for (std::size_t i = 0; i < n; ++i) rest_.push_back(i);
+      return;
+    }
+    std::int64_t first_end = std::numeric_limits<std::int64_t>::max();
+    std::int64_t last_begin = std::numeric_limits<std::int64_t>::min();
+    for (const Lifetime& life : problem.lifetimes) {
+      first_end = std::min(first_end, life.upper);
+      last_begin = std::max(last_begin, life.lower);
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+      const bool everywhere =
+          problem.lifetimes.empty()
+              ? problem.conflicts(i).size() + 1 == n
+              : problem.lifetimes[i].lower < first_end && problem.lifetimes[i].upper > last_begin;
+      if (!everywhere) {
+        place_[i] = static_cast<Bytes>(rest_.size());
+        rest_.push_back(i);
+        continue;
+      }
+      place_[i] = height_;
+      height_ += problem.sizes[i];
+    }
+  }
+
+  [[nodiscard]] Bytes height() const { return height_; }
+  [[nodiscard]] bool bare() const { return height_ == 0 || rest_.empty(); }
+
+  /// The problem above the ground.
+  [[nodiscard]] PackProblem rest() const {
+    PackProblem rest;
+    if (problem_.lifetimes.empty()) rest.neighbour_start.push_back(0);
+    for (const std::size_t i : rest_) {
+      rest.sizes.push_back(problem_.sizes[i]);
+      rest.starts.push_back(problem_.starts[i]);
+      if (!problem_.lifetimes.empty()) {
+        rest.lifetimes.push_back(problem_.lifetimes[i]);
+        continue;
+      }
+      for (const std::int32_t other : problem_.conflicts(i)) {
+        const auto o = static_cast<std::size_t>(other);
+        if (!is_rest(o)) continue;
+        rest.neighbours.push_back(static_cast<std::int32_t>(place_[o]));
+      }
+      rest.neighbour_start.push_back(static_cast<std::int32_t>(rest.neighbours.size()));
+    }
+    return rest;
+  }
+
+  /// A packing of the rest as one of the whole.
+  [[nodiscard]] Packing raised(const Packing& rest) const {
+    Packing packing;
+    packing.offsets = place_;
+    for (std::size_t k = 0; k < rest_.size(); ++k) {
+      packing.offsets[rest_[k]] = height_ + rest.offsets[k];
+    }
+    packing.footprint = height_ + rest.footprint;
+    return packing;
+  }
+
+ private:
+  [[nodiscard]] bool is_rest(std::size_t i) const {
+    const auto k = static_cast<std::size_t>(place_[i]);
+    return k < rest_.size() && rest_[k] == i;
+  }
+
+  const PackProblem& problem_;
+  std::vector<Bytes> place_;  ///< offset on the ground, or position in rest_
+  std::vector<std::size_t> rest_;
+  Bytes height_ = 0;
+};
+
 }  // namespace
 
 SearchResult search_packing(const PackProblem& problem, const SearchOptions& options) {
-  return PackSearch(problem, options).run();
+  const Ground ground(problem);
+  if (ground.bare()) return PackSearch(problem, options).run();
+  const auto start = Clock::now();
+  const PackProblem rest = ground.rest();
+  SearchOptions above = options;
+  if (options.target > 0) above.target = std::max<Bytes>(options.target - ground.height(), 1);
+  SearchResult result = PackSearch(rest, above).run();
+  result.packing = ground.raised(result.packing);
+  result.lower_bound += ground.height();
+  // Greedy orders of the whole problem may do better than those of the rest.
+  for (const Packer& packer : packers()) {
+    if (result.proven_optimal || result.packing.footprint <= options.target) break;
+    Packing packing = packer.pack(problem);
+    if (packing.footprint >= result.packing.footprint) continue;
+    result.packing = std::move(packing);
+    result.found_by = packer.name;
+  }
+  result.proven_optimal = result.packing.footprint == result.lower_bound;
+  result.time = Clock::now() - start;
+  return result;
 }
 
 }  // namespace tidepool

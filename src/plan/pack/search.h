@@ -39,7 +39,9 @@ struct SearchResult {
 /// of them fixed) at the lower bound and at capacities that halve the distance to the best packing;
 /// ejections (ejection_search.h). Every round lets the last two work longer. Which of them
 /// finds the best packing differs: exact search on small and tight problems, squeaky wheels on
-/// large ones whose load has one narrow peak, ejections in between.
+/// large ones whose load has one narrow peak, ejections in between. With a target all aim at it;
+/// then ejections go before the exact search and begin with more steps. Buffers that conflict with
+/// all others are placed below everything and are not searched for.
 ///
 /// Uses one thread. The result is a function of problem, seed and rounds unless the time limit or
 /// `cancelled` ends the search: then it is the best packing found until then. So a search that ends
