@@ -15,7 +15,7 @@
 namespace tidepool::cli {
 namespace {
 
-constexpr double kTideSeconds = 30;
+constexpr double kTideSeconds = 60;
 
 struct Limit {
   Bytes bytes = 0;

@@ -18,27 +18,29 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The limit on the load from round to round. What a limit gives differs from try to try, so it
-/// goes up and down for ever: down where addresses exceed the budget, twice as far up where they do
-/// not, which makes one round in three succeed. Steps get smaller at every turn.
+/// The limit on the load from round to round: down by most of what the addresses exceed the budget
+/// by until they fit. Then, since what a limit gives differs from try to try, up and down for ever:
+/// up by a part of the way to the budget, down by half the way to where they did fit.
 class LoadLimit {
  public:
-  explicit LoadLimit(Bytes budget) : budget_(budget), bytes_(budget), step_(budget / 64) {}
+  explicit LoadLimit(Bytes budget) : budget_(budget), bytes_(budget) {}
   [[nodiscard]] Bytes bytes() const { return bytes_; }
   void move(Bytes excess) {
     const Bytes least = budget_ / 512 + 1;
-    const bool down = excess > 0;
-    if (down != down_) step_ = std::max(step_ / 2, least);
-    down_ = down;
-    const Bytes by = down ? std::clamp(excess / 2, std::min(least, step_), step_) : 2 * step_;
-    bytes_ = std::clamp(down ? bytes_ - by : bytes_ + by, Bytes{1}, budget_);
+    if (excess == 0) {
+      fits_ = bytes_;
+      bytes_ += std::max(2 * least, (budget_ - bytes_) / 4);
+    } else {
+      const Bytes by = fits_ == 0 ? excess * 2 / 3 : std::min(excess, bytes_ - fits_) / 2;
+      bytes_ -= std::max(least, by);
+    }
+    bytes_ = std::clamp(bytes_, Bytes{1}, budget_);
   }
 
  private:
   Bytes budget_;
   Bytes bytes_;
-  Bytes step_;
-  bool down_ = true;
+  Bytes fits_ = 0;  ///< the last limit with addresses
 };
 
 /// One call of the planner. See Note [Tide].
@@ -64,14 +66,22 @@ class TideSearch {
       const auto now = Clock::now();
       LoadSearchOptions searching;
       searching.seed = hash_combine(options_.seed, round);
-      searching.deadline = std::min(deadline, now + options_.time_limit / kSearchParts);
       searching.cancelled = options_.cancelled;
       searching.compact = round > 0;
+      const int parts = searching.compact ? kCompactParts : kSearchParts;
+      searching.deadline = std::min(deadline, now + options_.time_limit / parts);
       if (searching.compact) searching.tolerated_stall = tolerated_stall();
       if (!load_.run(limit.bytes(), searching)) break;
-      const auto left = std::max<Clock::duration>(deadline - Clock::now(), {});
-      limit.move(place(limit.bytes(), searching.seed,
-                       std::min<Clock::duration>(left, options_.time_limit / kPackingParts)));
+      const auto packing_time = [&](int share) {
+        return std::clamp<Clock::duration>(options_.time_limit / share, {},
+                                           std::max<Clock::duration>(deadline - Clock::now(), {}));
+      };
+      Bytes excess = place(limit.bytes(), searching.seed, packing_time(kPackingParts));
+      if (excess > 0 && excess < budget_.device / kAlmost) {
+        excess = place(limit.bytes(), hash_combine(searching.seed, round),
+                       packing_time(kPackingParts / 2));
+      }
+      limit.move(excess);
       show_progress(start);
     }
   }
@@ -82,16 +92,21 @@ class TideSearch {
   }
 
  private:
-  /// Parts of the time limit that a round takes at most: for states, and for their addresses.
-  static constexpr int kSearchParts = 6;
+  /// Parts of the time limit that a round takes at most: the first for states, the others for
+  /// states, and each for addresses.
+  static constexpr int kSearchParts = 10;
+  static constexpr int kCompactParts = 20;
   static constexpr int kPackingParts = 12;
+  /// Addresses that exceed the budget by less than this part of it get another try, of twice the
+  /// time.
+  static constexpr int kAlmost = 200;
 
   [[nodiscard]] Nanos stall() const { return best_.iteration_time - best_.compute_time; }
   [[nodiscard]] bool cancelled() const { return options_.cancelled && options_.cancelled(); }
 
   /// Less than this is not worth the time that states for other limits and addresses need.
   [[nodiscard]] Nanos tolerated_stall() const {
-    constexpr int kParts = 2000;
+    constexpr int kParts = 1250;
     return std::min(best_.compute_time / kParts, stall() / 2);
   }
 
@@ -109,6 +124,9 @@ class TideSearch {
       states.push_back({load_.strategy(i), load_.iteration_time(i)});
     }
     if (states.empty()) return 0;
+    const Nanos as_fast = states.front().time + tolerated_stall();
+    // Another seed may find addresses where one does not.
+    for (std::size_t i = 0; states.size() < load_.threads(); ++i) states.push_back(states[i]);
     std::mutex mutex;
     std::atomic<bool> placed{false};
     Bytes least_excess = budget_.device;

@@ -67,7 +67,7 @@ struct LoadSearch::Run {
   void start(Worker& worker, int number, Clock::duration time) {
     // The timeline search ends by itself where no stall is needed; otherwise its best start is
     // found within some rounds of cooling.
-    constexpr int kShareOfTimeline = 5;
+    const int share_of_timeline = options.compact ? 3 : 5;
     const auto now = Clock::now();
     GapSearchOptions annealing = gap_options(number, std::min(now + time, options.deadline));
     const std::vector<AwayGaps>& known = search.seeds_;
@@ -76,7 +76,7 @@ struct LoadSearch::Run {
                               : AwayGaps(search.lowering_.index().gaps().size(), 0);
     std::vector<AwayGaps> seeds{
         worker.timeline.run(load_limit, from,
-                            {annealing.seed, now + (annealing.deadline - now) / kShareOfTimeline,
+                            {annealing.seed, now + (annealing.deadline - now) / share_of_timeline,
                              annealing.cancelled, options.compact})};
     if (options.compact) {
       // What was found before copies less and so looks better among equals.
@@ -96,12 +96,12 @@ struct LoadSearch::Run {
   /// Which start leads to the best end cannot be told: each gets its part of the time. Then all
   /// threads go on from the best of them.
   void work(std::size_t index) {
-    constexpr int kLeastStarts = 6;
-    constexpr double kShareOfStarts = 0.6;
+    const int least_starts = options.compact ? 4 : 12;
+    constexpr double kShareOfStarts = 0.8;
     constexpr std::size_t kContinued = 3;
     Worker& worker = *search.workers_[index];
     const auto threads = static_cast<int>(search.workers_.size());
-    const int rounds = std::max(1, (kLeastStarts + threads - 1) / threads);
+    const int rounds = std::max(1, (least_starts + threads - 1) / threads);
     const auto time = std::chrono::duration_cast<Clock::duration>((options.deadline - begin) *
                                                                   (kShareOfStarts / rounds));
     for (int i = 0; i < rounds; ++i) {
