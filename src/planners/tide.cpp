@@ -62,7 +62,7 @@ class TideSearch {
     const auto deadline = start + options_.time_limit;
     LoadLimit limit(budget_.device);
     for (std::uint64_t round = 0; Clock::now() < deadline; ++round) {
-      if (stall() <= Nanos{0} || cancelled()) break;
+      if (stall() <= best_.compute_time / kNegligible || cancelled()) break;
       const auto now = Clock::now();
       LoadSearchOptions searching;
       searching.seed = hash_combine(options_.seed, round);
@@ -100,6 +100,10 @@ class TideSearch {
   /// Addresses that exceed the budget by less than this part of it get another try, of twice the
   /// time.
   static constexpr int kAlmost = 200;
+
+  /// Stalls of this part of the compute time are no reason to move more bytes: on devices whose
+  /// copies take memory bandwidth from kernels that costs more than it saves.
+  static constexpr int kNegligible = 2000;
 
   [[nodiscard]] Nanos stall() const { return best_.iteration_time - best_.compute_time; }
   [[nodiscard]] bool cancelled() const { return options_.cancelled && options_.cancelled(); }
