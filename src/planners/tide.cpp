@@ -7,6 +7,7 @@
 #include <chrono>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "base/random.h"
@@ -133,7 +134,7 @@ class TideSearch {
     for (std::size_t i = 0; states.size() < load_.threads(); ++i) states.push_back(states[i]);
     std::mutex mutex;
     std::atomic<bool> placed{false};
-    Bytes least_excess = budget_.device;
+    std::optional<Bytes> least_excess;
     const auto place_one = [&](std::size_t i) {
       Lowering& lowering = i == 0 ? lowering_ : others_[i - 1];
       LowerOptions placing;
@@ -150,8 +151,11 @@ class TideSearch {
       }
       auto lowered = lowering.lower(states[i].strategy, budget_, placing);
       const std::scoped_lock lock(mutex);
-      least_excess =
-          std::min(least_excess, std::max<Bytes>(lowering.free_footprint() - budget_.device, 0));
+      const Bytes needed = lowering.free_footprint();  // 0: no addresses were looked for
+      if (needed > 0 && states[i].time <= as_fast) {
+        const Bytes excess = std::max<Bytes>(needed - budget_.device, 0);
+        least_excess = std::min(least_excess.value_or(excess), excess);
+      }
       if (!lowered || lowered->iteration_time >= best_.iteration_time) return;
       best_ = std::move(*lowered);
       origin_ = fmt::format("the search under a load of {}", format_bytes(limit));
@@ -161,7 +165,7 @@ class TideSearch {
     for (std::size_t i = 1; i < states.size(); ++i) threads.emplace_back(place_one, i);
     place_one(0);
     threads.clear();
-    return least_excess;
+    return least_excess.value_or(0);
   }
 
   /// The longest lead of copies in that costs no time: it forgives the latest copies. On a real
