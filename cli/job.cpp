@@ -463,14 +463,7 @@ void remember_reference(const Job& job, Nanos iteration) {
 }
 
 Nanos compute_time(const Program& program, AlgorithmPolicy policy) {
-  const std::vector<std::int32_t> choice = choose_algorithms(program, policy);
-  Nanos sum{0};
-  for (std::size_t i = 0; i < program.ops.size(); ++i) {
-    if (program.ops[i].place == OpPlace::device) {
-      sum += program.ops[i].algorithms[static_cast<std::size_t>(choice[i])].time;
-    }
-  }
-  return sum;
+  return tidepool::compute_time(program, choose_algorithms(program, policy));
 }
 
 }  // namespace tidepool::cli

@@ -36,11 +36,7 @@ OverheadBound overhead_bound(const Program& program, const Machine& machine,
                              const FluidOptions& options) {
   OverheadBound bound;
   bound.algorithms = std::move(algorithms);
-  for (std::size_t i = 0; i < program.ops.size(); ++i) {
-    const Op& op = program.ops[i];
-    if (op.place != OpPlace::device) continue;
-    bound.compute += op.algorithms[static_cast<std::size_t>(bound.algorithms[i])].time;
-  }
+  bound.compute = tidepool::compute_time(program, bound.algorithms);
   const AccessIndex index(program);
   bound.fluid = fluid_bound({program, index, machine, bound.algorithms}, budget, options);
   return bound;

@@ -38,15 +38,7 @@ bool ReproduceArguments::wants(std::string_view model) const {
   return models.empty() || std::find(models.begin(), models.end(), model) != models.end();
 }
 
-Nanos Work::compute_time() const {
-  Nanos sum{0};
-  for (std::size_t i = 0; i < program.ops.size(); ++i) {
-    const Op& op = program.ops[i];
-    if (op.place != OpPlace::device) continue;
-    sum += op.algorithms[static_cast<std::size_t>(algorithms[i])].time;
-  }
-  return sum;
-}
+Nanos Work::compute_time() const { return tidepool::compute_time(program, algorithms); }
 
 Bytes Work::peak() const {
   return load_profile(program, AccessIndex(program), machine.alignment, algorithms).peak + resident;

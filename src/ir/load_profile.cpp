@@ -57,6 +57,16 @@ std::vector<std::int32_t> fastest_algorithms(const Program& program) {
   return choice;
 }
 
+Nanos compute_time(const Program& program, std::span<const std::int32_t> algorithms) {
+  Nanos sum{0};
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    const Op& op = program.ops[i];
+    if (op.place != OpPlace::device) continue;
+    sum += op.algorithms[static_cast<std::size_t>(algorithms[i])].time;
+  }
+  return sum;
+}
+
 Bytes working_set(const Program& program, OpId id, Bytes alignment, int algorithm) {
   const Op& op = program.ops[static_cast<std::size_t>(id)];
   if (op.place != OpPlace::device) return 0;

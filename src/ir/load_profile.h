@@ -23,6 +23,9 @@ LoadProfile load_profile(const Program& program, const AccessIndex& index, Bytes
 std::vector<std::int32_t> least_workspace_algorithms(const Program& program);
 std::vector<std::int32_t> fastest_algorithms(const Program& program);
 
+/// The times of all device ops: an iteration without any stall.
+Nanos compute_time(const Program& program, std::span<const std::int32_t> algorithms);
+
 /// What a device op needs while it runs: its tensors, each rounded up to `alignment`, and the
 /// workspace of the given algorithm. 0 for host ops.
 Bytes working_set(const Program& program, OpId op, Bytes alignment, int algorithm);

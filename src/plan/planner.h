@@ -49,7 +49,7 @@ struct PlannerOptions {
   std::uint64_t seed = 1;
   Nanos time_limit{std::chrono::seconds(10)};  ///< for searches
   AlgorithmPolicy algorithms = AlgorithmPolicy::least_workspace;
-  std::function<bool()> cancelled;           ///< may be empty
+  std::function<bool()> cancelled;           ///< may be empty; asked by several threads
   ProgressSink* progress = nullptr;          ///< may be null
   const Observation* observation = nullptr;  ///< may be null
 };

@@ -116,8 +116,8 @@ class TideSearch {
   }
 
   /// Lowers the states found under `limit` that are faster than the best, one on each thread.
-  /// Returns by how much the addresses of the closest exceed the budget when nothing has to wait
-  /// for them; 0 also where nothing is faster.
+  /// Returns by how much the addresses of the closest among the fastest exceed the budget when
+  /// nothing has to wait for them; 0 also where nothing is faster. The threads share `best_`.
   Bytes place(Bytes limit, std::uint64_t seed, Clock::duration packing_time) {
     struct State {
       Strategy strategy;
@@ -172,7 +172,7 @@ class TideSearch {
   /// link, plans with short leads were some percent slower than predicted.
   [[nodiscard]] Nanos longest_lead(Lowering& lowering, const Strategy& strategy, Bytes limit,
                                    Nanos time) const {
-    for (const Nanos lead : {Nanos::max(), best_.compute_time / 8, best_.compute_time / 80}) {
+    for (const Nanos lead : {Nanos::max(), load_.compute_time() / 8, load_.compute_time() / 80}) {
       const Evaluation e = lowering.evaluator().evaluate(strategy, {limit, true, lead, time});
       if (e.feasible && e.iteration_time <= time) return lead;
     }

@@ -6,6 +6,8 @@
 #include <mutex>
 #include <thread>
 
+#include "ir/load_profile.h"
+
 namespace tidepool {
 namespace {
 
@@ -14,16 +16,6 @@ using Clock = std::chrono::steady_clock;
 /// The lead of copies in is this part of the compute time.
 constexpr int kLeadParts = 1000;
 constexpr int kMostThreads = 8;
-
-Nanos unlimited_time(const Program& program, const std::vector<std::int32_t>& algorithms) {
-  Nanos compute{0};
-  for (std::size_t i = 0; i < algorithms.size(); ++i) {
-    const Op& op = program.ops[i];
-    if (op.place != OpPlace::device) continue;
-    compute += op.algorithms[static_cast<std::size_t>(algorithms[i])].time;
-  }
-  return compute;
-}
 
 }  // namespace
 
@@ -127,7 +119,7 @@ struct LoadSearch::Run {
 LoadSearch::LoadSearch(const Lowering& lowering, const std::vector<std::int32_t>& algorithms,
                        int threads)
     : lowering_(lowering),
-      compute_time_(unlimited_time(lowering.program(), algorithms)),
+      compute_time_(tidepool::compute_time(lowering.program(), algorithms)),
       lead_(compute_time_ / kLeadParts) {
   if (threads == 0) threads = static_cast<int>(std::thread::hardware_concurrency());
   threads = std::clamp(threads, 1, kMostThreads);
@@ -182,7 +174,7 @@ std::int64_t LoadSearch::evaluations() const {
 TideLeastLoad tide_least_load(const Lowering& lowering, const std::vector<std::int32_t>& algorithms,
                               Bytes lower_bound, TideLeastLoad known, double tolerance,
                               const LoadSearchOptions& options) {
-  const Nanos compute = unlimited_time(lowering.program(), algorithms);
+  const Nanos compute = tidepool::compute_time(lowering.program(), algorithms);
   LoadSearch search(lowering, algorithms);
   search.add_seed(known.strategy);
   TideLeastLoad best = std::move(known);

@@ -34,6 +34,21 @@ TEST(LoadProfile, ATrainingIterationByHand) {
   EXPECT_EQ(profile.peak_op, 2);
 }
 
+TEST(ComputeTime, IsTheSumOfTheChosenAlgorithmsOfDeviceOps) {
+  Program program = tiny_training();
+  std::vector<std::int32_t> choice = least_workspace_algorithms(program);
+  Nanos sum{0};
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    Op& op = program.ops[i];
+    op.algorithms.push_back(op.algorithms[0]);
+    op.algorithms.back().time = Nanos{std::int64_t{1} << i};
+    choice[i] = static_cast<std::int32_t>(op.algorithms.size()) - 1;
+    if (op.place == OpPlace::device) sum += op.algorithms.back().time;
+  }
+  EXPECT_GT(sum, Nanos{0});
+  EXPECT_EQ(compute_time(program, choice), sum);
+}
+
 TEST(LoadProfile, EveryTensorAndWorkspaceIsRoundedUpToTheAlignment) {
   ProgramBuilder b;
   const TensorId x = b.tensor("x", 1);
