@@ -19,9 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 std::string golden_text() {
-  const auto file =
-      std::filesystem::path(__FILE__).parent_path().parent_path() / "data/program.json";
-  const auto text = read_file(file.string());
+  const auto text = read_file(TIDEPOOL_TEST_DATA "/program.json");
   EXPECT_TRUE(text) << text.error().message;
   return text.value_or("");
 }
