@@ -169,7 +169,11 @@ Result<int> compare(CompareArguments a, bool json) {
         row.from_smaller_budget = true;
       }
       row.gap.reset();
-      if (row.feasible() && row.covered && bound.fluid.feasible) row.gap = bound.gap(row.time);
+      if (row.feasible() && row.covered && bound.fluid.feasible) {
+        const auto gap = bound.gap(row.time);
+        if (!gap) return fail(gap.error());
+        row.gap = *gap;
+      }
       if (!json) print_row(row);
       rows.push_back(std::move(row));
     }

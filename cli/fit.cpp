@@ -144,10 +144,12 @@ Result<Start> prepare(Job& job, const Budget& budget, const BudgetArguments& bud
   start.plan = std::move(*plan);
   progress.update(0, "how far the plan may be from the best");
   const auto& planned_for = start.plan.profile;
-  start.gap =
+  const auto gap =
       proven_gap(planned_for ? planned_for->program : job.program(),
                  planned_for ? planned_for->machine : start.machine, start.plan.planned.lowered,
                  budget.device, planner_options(job.arguments(), budget_arguments));
+  if (!gap) return fail(gap.error());
+  start.gap = *gap;
   return start;
 }
 

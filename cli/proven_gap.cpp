@@ -27,7 +27,13 @@ bool OverheadBound::covers(const Strategy& strategy) const {
 
 double OverheadBound::least_overhead() const { return share(fluid.overhead, compute); }
 
-double OverheadBound::gap(Nanos iteration_time) const {
+Result<double> OverheadBound::gap(Nanos iteration_time) const {
+  if (iteration_time < compute + fluid.overhead) {
+    return fail(ErrorCode::check_failed,
+                fmt::format("internal error: the plan takes {} ns an iteration, and no plan takes "
+                            "less than {} ns by the fluid bound; one of them is wrong",
+                            iteration_time.count(), (compute + fluid.overhead).count()));
+  }
   return share(iteration_time - compute - fluid.overhead, compute);
 }
 
@@ -54,8 +60,8 @@ void ProvenGap::add_to(Json& json) const {
   json["gap"] = gap ? Json(*gap) : Json(nullptr);
 }
 
-ProvenGap proven_gap(const Program& program, const Machine& machine, const Lowered& lowered,
-                     Bytes budget, const PlannerOptions& options) {
+Result<ProvenGap> proven_gap(const Program& program, const Machine& machine, const Lowered& lowered,
+                             Bytes budget, const PlannerOptions& options) {
   ProvenGap result;
   if (!keeps_and_swaps(lowered.strategy)) {
     result.unknown = "the plan recomputes";
@@ -68,8 +74,10 @@ ProvenGap proven_gap(const Program& program, const Machine& machine, const Lower
   const OverheadBound bound =
       overhead_bound(program, machine, algorithms, budget, {options.time_limit, options.cancelled});
   if (bound.fluid.feasible) {
+    const auto gap = bound.gap(lowered.iteration_time);
+    if (!gap) return fail(gap.error());
     result.least_overhead = bound.least_overhead();
-    result.gap = bound.gap(lowered.iteration_time);
+    result.gap = *gap;
   } else if (options.cancelled && options.cancelled()) {
     result.unknown = "interrupted";
   } else if (bound.fluid.stopped) {

@@ -20,7 +20,8 @@ struct OverheadBound {
   [[nodiscard]] bool covers(const Strategy& strategy) const;
   /// Least overhead, and what a plan has beyond it. Only where the fluid bound is feasible.
   [[nodiscard]] double least_overhead() const;
-  [[nodiscard]] double gap(Nanos iteration_time) const;
+  /// A plan below the bound is an error of this program (`check_failed`): one of them is wrong.
+  [[nodiscard]] Result<double> gap(Nanos iteration_time) const;
 };
 
 OverheadBound overhead_bound(const Program& program, const Machine& machine,
@@ -42,8 +43,8 @@ struct ProvenGap {
   void add_to(Json& json) const;
 };
 
-/// Solves a linear program, for the time limit of `options` at most.
-ProvenGap proven_gap(const Program& program, const Machine& machine, const Lowered& lowered,
+/// Solves a linear program, for the time limit of `options` at most. Fails like OverheadBound::gap.
+Result<ProvenGap> proven_gap(const Program& program, const Machine& machine, const Lowered& lowered,
                      Bytes budget, const PlannerOptions& options);
 
 }  // namespace tidepool::cli

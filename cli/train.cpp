@@ -253,8 +253,8 @@ Result<int> train(const TrainArguments& arguments, bool json) {
 
   progress.update(static_cast<double>(unlimited_done) / (2.0 * static_cast<double>(total)),
                   "how far the plan may be from the best");
-  const ProvenGap gap =
-      proven_gap(job.program(), *machine, planned->lowered, budget->device, options);
+  const auto gap = proven_gap(job.program(), *machine, planned->lowered, budget->device, options);
+  if (!gap) return fail(gap.error());
 
   auto budgeted_runner = job.make_runner();
   if (!budgeted_runner) return fail(budgeted_runner.error());
@@ -281,7 +281,7 @@ Result<int> train(const TrainArguments& arguments, bool json) {
   outcome.unlimited = unlimited.median();
   outcome.measured = budgeted.median();
   outcome.predicted_unlimited = predicted_unlimited->lowered.iteration_time;
-  outcome.gap = gap;
+  outcome.gap = *gap;
   if (arguments.graph > 0) {
     outcome.per_graph = arguments.graph;
     outcome.closing = closing_cost(job.program(), planned->lowered, *machine, arguments.graph);

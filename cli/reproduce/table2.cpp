@@ -30,10 +30,9 @@ Json row_of(const Work& work, const ReproduceArguments& a) {
                                            {a.limit(kFluidSeconds), interrupted});
   Lowering lowering(work.program, work.machine);
   const auto deadline = std::chrono::steady_clock::now() + a.limit(kTideSeconds);
-  const TideLeastLoad tide =
-      tide_least_load(lowering, work.algorithms, fluid.share.empty() ? 0 : fluid.bytes,
-                      {autoswap.bytes, autoswap.selection.selection.strategy}, kNoOverhead,
-                      {a.seed, deadline, interrupted, Nanos{0}});
+  const TideLeastLoad tide = tide_least_load(
+      lowering, work.algorithms, {autoswap.bytes, autoswap.selection.selection.strategy},
+      kNoOverhead, {a.seed, deadline, interrupted, Nanos{0}});
   return {{"model", work.model},
           {"peak_bytes", peak},
           {"published_reduction", work.published->reduction},
@@ -42,7 +41,7 @@ Json row_of(const Work& work, const ReproduceArguments& a) {
           {"autoswap_overhead",
            to_ms(autoswap.selection.evaluation.stall()) / to_ms(work.compute_time())},
           {"tide_reduction", reduction(tide.bytes)},
-          {"fluid_reduction", fluid.share.empty() ? Json(nullptr) : Json(reduction(fluid.bytes))}};
+          {"fluid_reduction", fluid.stopped ? Json(nullptr) : Json(reduction(fluid.bytes))}};
 }
 
 }  // namespace

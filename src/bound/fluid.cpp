@@ -1,150 +1,59 @@
 #include "bound/fluid.h"
 
-#include <coin/Clp_C_Interface.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <limits>
-#include <memory>
 #include <optional>
 #include <utility>
 
+#include "bound/absences.h"
 #include "ir/load_profile.h"
 
 namespace tidepool {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::max();
-// Units of the program: MiB and ms, so that coefficients stay near 1.
-constexpr double kBytes = 1.0 / (1024 * 1024);
-constexpr double kTime = 1e-6;  // of a nanosecond
-
 std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-
-/// Rows and columns of a linear program, minimised.
-class LinearProgram {
- public:
-  using Column = std::int32_t;
-  struct Term {
-    Column column;
-    double factor;
-  };
-
-  Column add_column(double lower, double upper, double cost = 0) {
-    lower_.push_back(lower);
-    upper_.push_back(upper);
-    cost_.push_back(cost);
-    return static_cast<Column>(lower_.size()) - 1;
-  }
-  /// sum of terms <= upper
-  void at_most(std::initializer_list<Term> terms, double upper) {
-    add_row(std::span(terms.begin(), terms.size()), -kInfinity, upper);
-  }
-  void add_at_most(std::span<const Term> terms, double upper) { add_row(terms, -kInfinity, upper); }
-  void equal(std::span<const Term> terms, double value) { add_row(terms, value, value); }
-  void fix(Column column, double value) { lower_[at(column)] = upper_[at(column)] = value; }
-
-  /// The values of the columns in an optimum, and the optimum; nothing when there is none.
-  struct Solution {
-    std::vector<double> values;
-    double objective = 0;
-  };
-  [[nodiscard]] std::optional<Solution> solve(const FluidOptions& options, bool& stopped) const {
-    const std::unique_ptr<Clp_Simplex, void (*)(Clp_Simplex*)> model(Clp_newModel(),
-                                                                     Clp_deleteModel);
-    Clp_setLogLevel(model.get(), 0);
-    const auto rows = static_cast<int>(row_lower_.size());
-    const auto columns = static_cast<int>(lower_.size());
-    Clp_resize(model.get(), 0, columns);
-    for (int c = 0; c < columns; ++c) {
-      Clp_columnLower(model.get())[c] = lower_[at(c)];
-      Clp_columnUpper(model.get())[c] = upper_[at(c)];
-      Clp_objective(model.get())[c] = cost_[at(c)];
-    }
-    Clp_addRows(model.get(), rows, row_lower_.data(), row_upper_.data(), row_start_.data(),
-                row_columns_.data(), row_factors_.data());
-    // Clp's own Ctrl-C handler would replace the program's while it solves: the signal would end a
-    // slice and be lost.
-    const std::unique_ptr<Clp_Solve, void (*)(Clp_Solve*)> presolved(ClpSolve_new(),
-                                                                     ClpSolve_delete);
-    constexpr int kUseDual = 0;
-    constexpr int kInterrupts = 2;
-    ClpSolve_setSolveType(presolved.get(), kUseDual, -1);
-    ClpSolve_setSpecialOption(presolved.get(), kInterrupts, 1, -1);
-    // In slices, each going on from the basis of the one before, so that it can be stopped.
-    using Clock = std::chrono::steady_clock;
-    const auto start = Clock::now();
-    constexpr double kSlice = 0.5;  // seconds
-    constexpr int kOptimal = 0;
-    constexpr int kStopped = 3;
-    // Presolve, and a dual simplex that goes on from an interrupted one, may call a feasible
-    // program infeasible; the primal one then decides.
-    enum class Method : std::uint8_t { presolved_dual, dual, primal };
-    auto method = Method::presolved_dual;
-    while (true) {
-      const Nanos left = options.time_limit - (Clock::now() - start);
-      stopped = left <= Nanos{0} || (options.cancelled && options.cancelled());
-      if (stopped) return std::nullopt;
-      Clp_setMaximumSeconds(model.get(), std::min(kSlice, to_seconds(left)));
-      if (method == Method::presolved_dual) {
-        Clp_initialSolveWithOptions(model.get(), presolved.get());
-      } else if (method == Method::dual) {
-        Clp_dual(model.get(), 0);
-      } else {
-        Clp_primal(model.get(), 0);
-      }
-      const int status = Clp_status(model.get());
-      if (status == kStopped) {
-        if (method == Method::presolved_dual) method = Method::dual;
-      } else if (status != kOptimal && method != Method::primal) {
-        method = Method::primal;
-      } else {
-        break;
-      }
-    }
-    if (Clp_status(model.get()) != kOptimal) return std::nullopt;
-    const double* values = Clp_primalColumnSolution(model.get());
-    return Solution{{values, values + columns}, Clp_objectiveValue(model.get())};
-  }
-
- private:
-  void add_row(std::span<const Term> terms, double lower, double upper) {
-    for (const Term& term : terms) {
-      row_columns_.push_back(term.column);
-      row_factors_.push_back(term.factor);
-    }
-    row_start_.push_back(static_cast<int>(row_columns_.size()));
-    row_lower_.push_back(lower);
-    row_upper_.push_back(upper);
-  }
-
-  std::vector<double> lower_, upper_, cost_;
-  std::vector<double> row_lower_, row_upper_, row_factors_;
-  std::vector<int> row_start_{0}, row_columns_;
-};
 
 /// The program of Note [Fluid relaxation]. Without a limit the limit itself is minimised and
 /// nothing may stall.
 class Relaxation {
  public:
-  Relaxation(const FluidProblem& problem, std::optional<Bytes> limit) : p_(problem) {
-    limit_ = limit ? lp_.add_column(static_cast<double>(*limit) * kBytes,
-                                    static_cast<double>(*limit) * kBytes)
-                   : lp_.add_column(0, kInfinity, 1);
-    add_gaps();
+  Relaxation(const FluidProblem& problem, const LoadProfile& load, std::optional<Bytes> limit)
+      : p_(problem),
+        load_(load.at_op),
+        absences_(absences_of(problem.program, problem.index)),
+        ops_(static_cast<OpId>(problem.program.ops.size())) {
+    choose_units(load.peak);
+    free_dead_bytes();
+    add_absences();
+    if (limit) {
+      limit_ = static_cast<double>(*limit) / byte_unit_;
+    } else {
+      limit_column_ = lp_.add_column(0, static_cast<double>(load.peak) / byte_unit_, 1);
+    }
     add_ops(!limit);
+    add_latencies();
   }
 
-  std::optional<LinearProgram::Solution> solve(const FluidOptions& options, bool& stopped) const {
-    return lp_.solve(options, stopped);
+  [[nodiscard]] LinearProgram::Solution solve(const FluidOptions& options) const {
+    return lp_.solve(options);
   }
+  /// What a value of the objective means. See `longest_stall`.
+  [[nodiscard]] double nanos(double stalls) const {
+    return std::min(stalls, longest_stall()) * time_unit_;
+  }
+  [[nodiscard]] double bytes(double load) const { return load * byte_unit_; }
 
   [[nodiscard]] std::vector<double> shares(const LinearProgram::Solution& solution) const {
     std::vector<double> share(p_.index.gaps().size(), 0);
-    for (std::size_t g = 0; g < share.size(); ++g) {
-      if (away_[g] == kNone) continue;
-      share[g] = std::clamp(solution.values[at(away_[g])] / bytes_of(g), 0.0, 1.0);
+    if (solution.values.empty()) return share;
+    for (std::size_t a = 0; a < absences_.size(); ++a) {
+      if (absences_[a].gap == kNone) continue;
+      double& part = share[at(absences_[a].gap)];
+      if (absences_[a].dead) {
+        part = 1;
+      } else if (away_[a] != kNone) {
+        part = std::clamp(solution.values[at(away_[a])], 0.0, 1.0);
+      }
     }
     return share;
   }
@@ -153,151 +62,258 @@ class Relaxation {
   using Column = LinearProgram::Column;
   using Term = LinearProgram::Term;
 
-  [[nodiscard]] double bytes_of(std::size_t gap) const {
-    const TensorId tensor = p_.index.gaps()[gap].tensor;
-    return static_cast<double>(
-               align_up(p_.program.tensors[at(tensor)].bytes, p_.machine.alignment)) *
-           kBytes;
+  /// So that the program's figures are at most about 1, whatever its size. Larger ones would make
+  /// the solver's tolerance finer than it needs to be, and the solver several times slower.
+  void choose_units(Bytes peak) {
+    byte_unit_ = std::max(1.0, static_cast<double>(peak));
+    const Nanos compute = compute_time(p_.program, p_.algorithms);
+    time_unit_ = std::max(1.0, static_cast<double>(compute.count()));
+    compute_ = static_cast<double>(compute.count()) / time_unit_;
+    const auto units = [&](double rate) { return rate * 1e-9 * time_unit_ / byte_unit_; };
+    out_rate_ = units(p_.machine.to_host.bytes_per_second);
+    in_rate_ = units(p_.machine.to_device.bytes_per_second);
   }
 
-  void add_gaps() {
-    const auto gaps = p_.index.gaps();
-    away_.assign(gaps.size(), kNone);
-    copied_.assign(gaps.size(), kNone);
-    for (std::size_t g = 0; g < gaps.size(); ++g) {
-      if (gaps[g].kind != GapKind::device) continue;
-      away_[g] = lp_.add_column(0, bytes_of(g));
-      copied_[g] = lp_.add_column(0, bytes_of(g));
-      lp_.at_most({{copied_[g], 1}, {away_[g], -1}}, 0);
-    }
-    for (TensorId t = 0; t < static_cast<TensorId>(p_.program.tensors.size()); ++t) {
-      add_chains(t);
+  [[nodiscard]] double bytes_of(const Absence& a) const {
+    return static_cast<double>(p_.program.tensors[at(a.tensor)].bytes) / byte_unit_;
+  }
+  [[nodiscard]] Bytes aligned_bytes_of(const Absence& a) const {
+    return align_up(p_.program.tensors[at(a.tensor)].bytes, p_.machine.alignment);
+  }
+  [[nodiscard]] double padding_of(const Absence& a) const {
+    return static_cast<double>(aligned_bytes_of(a)) / byte_unit_ - bytes_of(a);
+  }
+
+  void free_dead_bytes() {
+    for (const Absence& a : absences_) {
+      if (!a.dead) continue;
+      for (OpId k = a.from + 1; k < (a.wraps ? ops_ : a.to); ++k) {
+        load_[at(k)] -= aligned_bytes_of(a);
+      }
+      for (OpId k = 0; a.wraps && k < a.to; ++k) load_[at(k)] -= aligned_bytes_of(a);
     }
   }
 
-  /// Within one version the host must have got, by some gap so far, what is away.
-  void add_chains(TensorId t) {
-    const auto gaps = p_.index.gaps(t);
-    const auto first = at(p_.index.first_gap(t));
-    std::vector<Term> so_far;
-    const auto add = [&](std::size_t g) {
-      if (away_[g] == kNone) return so_far.clear();
-      so_far.push_back({copied_[g], -1});
-      std::vector<Term> row = so_far;
-      row.push_back({away_[g], 1});
-      lp_.add_at_most(row, 0);
+  /// Some device op runs in it; otherwise nothing is gained by being away.
+  [[nodiscard]] bool sees_an_op(const Absence& a) const {
+    const auto device_op = [&](OpId begin, OpId end) {
+      for (OpId k = begin; k < end; ++k) {
+        if (p_.program.ops[at(k)].place == OpPlace::device) return true;
+      }
+      return false;
     };
-    // The gap over the iteration's end comes first: version 0 is what it carries.
-    const bool wraps = !gaps.empty() && gaps.back().wraps;
-    if (wraps) add(first + gaps.size() - 1);
-    for (std::size_t i = 0; i + (wraps ? 1 : 0) < gaps.size(); ++i) {
-      const bool same_version =
-          i > 0 ? gaps[i].version == gaps[i - 1].version : wraps && gaps[i].version == 0;
-      if (!same_version) so_far.clear();
-      add(first + i);
+    return a.wraps ? device_op(a.from + 1, ops_) || device_op(0, a.to)
+                   : device_op(a.from + 1, a.to);
+  }
+
+  void add_absences() {
+    away_.assign(absences_.size(), kNone);
+    copied_.assign(absences_.size(), kNone);
+    for (std::size_t a = 0; a < absences_.size(); ++a) {
+      if (absences_[a].dead || !sees_an_op(absences_[a])) continue;
+      all_bytes_ += bytes_of(absences_[a]);
+      all_padding_ += padding_of(absences_[a]);
+      away_[a] = lp_.add_column(0, 1);
+      if (absences_[a].host_has_it) continue;
+      copied_[a] = lp_.add_column(0, 1);
+      lp_.at_most({{copied_[a], 1}, {away_[a], -1}}, 0);
+    }
+    for (std::size_t a = 0; a < absences_.size(); ++a) {
+      if (copied_[a] == kNone) continue;
+      std::vector<Term> row{{away_[a], 1}};
+      for (auto b = static_cast<std::int32_t>(a); b != kNone; b = absences_[at(b)].before) {
+        if (copied_[at(b)] != kNone) row.push_back({copied_[at(b)], -1});
+      }
+      lp_.at_most(row, 0);
     }
   }
 
-  struct Cumulative {
-    Column out_start, out_end, in_start, in_end;
+  /// A variable that is the sum of terms, between 0 and `most`.
+  Column sum(std::vector<Term> terms, double most) {
+    const Column column = lp_.add_free_column(0, most);
+    terms.push_back({column, -1});
+    lp_.equal(terms, 0);
+    return column;
+  }
+
+  /// Running sums: what has happened by some point of the iteration.
+  struct Sums {
+    std::vector<Term> copyable;  ///< y of values made: may be copied out
+    std::vector<Term> on_host;   ///< x - y of absences begun: away without a copy
+    std::vector<Term> begun;     ///< x of absences begun
+    std::vector<Term> due;       ///< x of absences ended
+    std::vector<Term> padding;   ///< x of absences open, times their padding
   };
 
+  void begin(Sums& sums, std::size_t a, double sign = 1) const {
+    const double bytes = sign * bytes_of(absences_[a]);
+    sums.begun.push_back({away_[a], bytes});
+    sums.on_host.push_back({away_[a], bytes});
+    if (copied_[a] != kNone) sums.on_host.push_back({copied_[a], -bytes});
+    sums.padding.push_back({away_[a], sign * padding_of(absences_[a])});
+  }
+  void make(Sums& sums, std::size_t a) const {
+    if (copied_[a] != kNone) sums.copyable.push_back({copied_[a], bytes_of(absences_[a])});
+  }
+
+  /// The columns of the running sums.
+  struct Totals {
+    Column copyable, on_host, begun, due, padding;
+  };
+
+  void grow(Column& total, std::vector<Term>& terms, double most) {
+    if (terms.empty()) return;
+    terms.push_back({total, 1});
+    total = sum(std::exchange(terms, {}), most);
+  }
+
   void add_ops(bool no_stalls) {
-    const double out_rate = p_.machine.to_host.bytes_per_second * kBytes * 1e-3;  // MiB per ms
-    const double in_rate = p_.machine.to_device.bytes_per_second * kBytes * 1e-3;
-    const LoadProfile load =
-        load_profile(p_.program, p_.index, p_.machine.alignment, p_.algorithms);
-    const auto gaps = p_.index.gaps();
-    const auto ops = static_cast<OpId>(p_.program.ops.size());
-    std::vector<std::vector<std::size_t>> from(at(ops)), to(at(ops));
-    std::vector<Term> wrap_copied, wrap_free, all_copied, all_away;
-    for (std::size_t g = 0; g < gaps.size(); ++g) {
-      if (away_[g] == kNone) continue;
-      from[at(gaps[g].from)].push_back(g);
-      to[at(gaps[g].to)].push_back(g);
-      all_copied.push_back({copied_[g], 1});
-      all_away.push_back({away_[g], 1});
-      if (!gaps[g].wraps) continue;
-      wrap_copied.push_back({copied_[g], 1});
-      wrap_free.push_back({away_[g], 1});
-      wrap_free.push_back({copied_[g], -1});
+    std::vector<std::vector<std::size_t>> from(at(ops_)), to(at(ops_)), born(at(ops_));
+    Sums sums;
+    for (std::size_t a = 0; a < absences_.size(); ++a) {
+      const Absence& absence = absences_[a];
+      if (away_[a] == kNone) continue;
+      from[at(absence.from)].push_back(a);
+      to[at(absence.to)].push_back(a);
+      if (copied_[a] != kNone) born[at(absence.born)].push_back(a);
+      if (absence.wraps) begin(sums, a);
+      if (absence.carried) make(sums, a);
     }
-    const auto free_column = [&] { return lp_.add_column(-kInfinity, kInfinity); };
-    const auto sum = [&](std::vector<Term> terms) {
-      const Column column = free_column();
-      terms.push_back({column, -1});
-      lp_.equal(terms, 0);
-      return column;
-    };
-    Column available = sum(wrap_copied);  // A: bytes whose gap has begun, to be copied out
-    Column released = sum(wrap_free);     // F: bytes away without a copy
-    Column due = sum({});                 // D: bytes whose gap has ended
-    const Column out_before = free_column();
-    const Column in_before = free_column();
+    // Every sum is of at most the absences of two iterations.
+    const double most = 2 * all_bytes_;
+    Totals totals{sum(std::move(sums.copyable), most), sum(std::move(sums.on_host), most),
+                  sum(std::move(sums.begun), most), sum({}, most),
+                  sum(std::move(sums.padding), all_padding_)};
+    sums = {};
+    const Column out_before = lp_.add_free_column(-most, most);
+    const Column in_before = lp_.add_free_column(0, most);
     Column out = out_before;
     Column in = in_before;
-    for (OpId k = 0; k < ops; ++k) {
-      if (k > 0 && !from[at(k - 1)].empty()) {
-        std::vector<Term> copied{{available, 1}};
-        std::vector<Term> freed{{released, 1}};
-        for (const std::size_t g : from[at(k - 1)]) {
-          copied.push_back({copied_[g], 1});
-          freed.push_back({away_[g], 1});
-          freed.push_back({copied_[g], -1});
-        }
-        available = sum(copied);
-        released = sum(freed);
+    for (OpId k = 0; k < ops_; ++k) {
+      for (const std::size_t a : to[at(k)]) {
+        sums.due.push_back({away_[a], bytes_of(absences_[a])});
+        sums.padding.push_back({away_[a], -padding_of(absences_[a])});
       }
-      if (!to[at(k)].empty()) {
-        std::vector<Term> ended{{due, 1}};
-        for (const std::size_t g : to[at(k)]) ended.push_back({away_[g], 1});
-        due = sum(ended);
-      }
-      const Op& op = p_.program.ops[at(k)];
-      if (op.place != OpPlace::device) continue;
-      const Nanos time = op.algorithms[at(p_.algorithms[at(k)])].time;
-      const double duration = static_cast<double>(time.count()) * kTime;
-      const Column stall = lp_.add_column(0, no_stalls ? 0 : kInfinity, no_stalls ? 0 : 1);
-      for (const bool end : {false, true}) {
-        const Column next_out = free_column();
-        const Column next_in = free_column();
-        lp_.at_most({{out, 1}, {next_out, -1}}, 0);
-        lp_.at_most({{in, 1}, {next_in, -1}}, 0);
-        // Before the op there is as long as it stalls, then as long as it runs.
-        const double fixed = end ? duration : 0;
-        const double stalled = end ? 0 : -1;
-        lp_.at_most({{next_out, 1 / out_rate}, {out, -1 / out_rate}, {stall, stalled}}, fixed);
-        lp_.at_most({{next_in, 1 / in_rate}, {in, -1 / in_rate}, {stall, stalled}}, fixed);
-        if (!p_.machine.duplex) {
-          lp_.at_most({{next_out, 1 / out_rate},
-                       {out, -1 / out_rate},
-                       {next_in, 1 / in_rate},
-                       {in, -1 / in_rate},
-                       {stall, stalled}},
-                      fixed);
-        }
-        out = next_out;
-        in = next_in;
-        lp_.at_most({{out, 1}, {available, -1}}, 0);
-        lp_.at_most({{due, 1}, {in, -1}}, 0);
-        lp_.at_most({{in, 1}, {out, -1}, {released, -1}}, 0);
-        lp_.at_most({{limit_, -1}, {out, -1}, {released, -1}, {in, 1}},
-                    -static_cast<double>(load.at_op[at(k)]) * kBytes);
-      }
+      grow(totals.copyable, sums.copyable, most);
+      grow(totals.on_host, sums.on_host, most);
+      grow(totals.begun, sums.begun, most);
+      grow(totals.due, sums.due, most);
+      grow(totals.padding, sums.padding, all_padding_);
+      if (p_.program.ops[at(k)].place == OpPlace::device) add_op(k, totals, no_stalls, out, in);
+      for (const std::size_t a : from[at(k)]) begin(sums, a);
+      for (const std::size_t a : born[at(k)]) make(sums, a);
     }
-    all_copied.push_back({out_before, 1});
-    all_copied.push_back({out, -1});
-    lp_.equal(all_copied, 0);
-    all_away.push_back({in_before, 1});
-    all_away.push_back({in, -1});
-    lp_.equal(all_away, 0);
+    // An iteration copies what it needs.
+    std::vector<Term> all_out{{out_before, 1}, {out, -1}};
+    std::vector<Term> all_in{{in_before, 1}, {in, -1}};
+    for (std::size_t a = 0; a < absences_.size(); ++a) {
+      if (copied_[a] != kNone) all_out.push_back({copied_[a], bytes_of(absences_[a])});
+      if (away_[a] != kNone) all_in.push_back({away_[a], bytes_of(absences_[a])});
+    }
+    lp_.equal(all_out, 0);
+    lp_.equal(all_in, 0);
+  }
+
+  /// The start and the end of an op: before it there is as long as it stalls, then as long as it
+  /// runs.
+  void add_op(OpId k, const Totals& totals, bool no_stalls, Column& out, Column& in) {
+    const Op& op = p_.program.ops[at(k)];
+    const double duration =
+        static_cast<double>(op.algorithms[at(p_.algorithms[at(k)])].time.count()) / time_unit_;
+    const double room = limit_ - static_cast<double>(load_[at(k)]) / byte_unit_;
+    if (!no_stalls) {
+      stalls_.push_back(lp_.add_column(0, longest_stall(), 1));
+      advance(0, stalls_.back(), out, in);
+    }
+    // All of these only grow while the op runs: what holds at its start need not be said again of
+    // its end, nor the other way round.
+    lp_.at_most({{totals.due, 1}, {in, -1}}, 0);
+    keep_within(room, {{in, 1}, {out, -1}, {totals.on_host, -1}}, totals.padding);
+    advance(duration, kNone, out, in);
+    lp_.at_most({{out, 1}, {totals.copyable, -1}}, 0);
+    keep_within(room, {{in, 1}, {out, -1}, {totals.on_host, -1}}, totals.padding);
+    keep_within(room, {{in, 1}, {totals.begun, -1}}, totals.padding);
+  }
+
+  /// What the links may have copied after a time: a known one, or a stall.
+  void advance(double time, Column stall, Column& out, Column& in) {
+    const double most = 2 * all_bytes_;
+    const Column next_out = lp_.add_free_column(-most, most);
+    const Column next_in = lp_.add_free_column(0, most);
+    lp_.at_most({{out, 1}, {next_out, -1}}, 0);
+    lp_.at_most({{in, 1}, {next_in, -1}}, 0);
+    const auto carry = [&](std::vector<Term> terms) {
+      if (stall != kNone) terms.push_back({stall, -1});
+      lp_.at_most(terms, time);
+    };
+    const Term outs[] = {{next_out, 1 / out_rate_}, {out, -1 / out_rate_}};
+    const Term ins[] = {{next_in, 1 / in_rate_}, {in, -1 / in_rate_}};
+    if (p_.machine.duplex) {
+      carry({outs[0], outs[1]});
+      carry({ins[0], ins[1]});
+    } else {
+      carry({outs[0], outs[1], ins[0], ins[1]});
+    }
+    out = next_out;
+    in = next_in;
+  }
+
+  /// `kept`: what came in minus what was freed; no more comes in, and what is live has room.
+  void keep_within(double room, std::vector<Term> kept, Column padding) {
+    lp_.at_most(kept, 0);
+    kept.push_back({padding, -1});
+    if (limit_column_ != kNone) kept.push_back({limit_column_, -1});
+    lp_.at_most(kept, room);
+  }
+
+  /// No bound above this is returned: a schedule with a longer stall is no faster than that.
+  [[nodiscard]] double longest_stall() const {
+    return 1 + compute_ + 2 * all_bytes_ * (1 / out_rate_ + 1 / in_rate_) + 2 * all_latencies();
+  }
+
+  [[nodiscard]] double all_latencies() const {
+    const Machine& m = p_.machine;
+    return static_cast<double>(absences_.size()) *
+           static_cast<double>((m.to_host.latency + m.to_device.latency).count()) / time_unit_;
+  }
+
+  /// The links carry each copy and its latency within the iteration.
+  void add_latencies() {
+    const auto latency = [&](const Link& link) {
+      return static_cast<double>(link.latency.count()) / time_unit_;
+    };
+    std::vector<Term> row;
+    const auto close = [&] {
+      for (const Column stall : stalls_) row.push_back({stall, -1});
+      lp_.at_most(row, compute_);
+      row.clear();
+    };
+    for (std::size_t a = 0; a < absences_.size(); ++a) {
+      if (copied_[a] == kNone) continue;
+      row.push_back({copied_[a], latency(p_.machine.to_host) + bytes_of(absences_[a]) / out_rate_});
+    }
+    if (p_.machine.duplex) close();
+    for (std::size_t a = 0; a < absences_.size(); ++a) {
+      if (away_[a] == kNone) continue;
+      row.push_back({away_[a], latency(p_.machine.to_device) + bytes_of(absences_[a]) / in_rate_});
+    }
+    close();
   }
 
   const FluidProblem& p_;
+  std::vector<Bytes> load_;  ///< at each op, with nothing away but dead bytes
+  std::vector<Absence> absences_;
+  OpId ops_ = 0;
+  double byte_unit_ = 1, time_unit_ = 1;  ///< bytes and nanoseconds
+  double out_rate_ = 0, in_rate_ = 0;     ///< byte units a time unit
+  double compute_ = 0;
+  double limit_ = 0;
+  double all_bytes_ = 0, all_padding_ = 0;
   LinearProgram lp_;
-  Column limit_ = kNone;
-  std::vector<Column> away_;    ///< x per gap; kNone: it cannot leave
-  std::vector<Column> copied_;  ///< y per gap
+  Column limit_column_ = kNone;
+  std::vector<Column> away_;    ///< x per absence; kNone: dead, or no op runs in it
+  std::vector<Column> copied_;  ///< y per absence; kNone: no copy out is needed
+  std::vector<Column> stalls_;
 };
 
 }  // namespace
@@ -305,30 +321,39 @@ class Relaxation {
 FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, const FluidOptions& options) {
   FluidBound bound;
   const auto& [program, index, machine, algorithms] = problem;
-  if (load_profile(program, index, machine.alignment, algorithms).peak <= limit) {
-    bound.feasible = true;
+  // The last buffer of an arena needs no padding.
+  limit = align_up(limit, machine.alignment);
+  bound.feasible = true;
+  for (OpId k = 0; k < static_cast<OpId>(program.ops.size()) && bound.feasible; ++k) {
+    bound.feasible = working_set(program, k, machine.alignment, algorithms[at(k)]) <= limit;
+  }
+  if (!bound.feasible) return bound;
+  const LoadProfile load = load_profile(program, index, machine.alignment, algorithms);
+  if (load.peak <= limit) {
     bound.share.assign(index.gaps().size(), 0);
     return bound;
   }
-  const Relaxation relaxation(problem, limit);
-  const auto solution = relaxation.solve(options, bound.stopped);
-  if (!solution) return bound;
-  bound.feasible = true;
-  // The solver's tolerance is 1e-7 of a millisecond a row; a microsecond is far above it.
-  constexpr double kTolerance = 1e-3;
-  bound.overhead = Nanos{static_cast<Nanos::rep>(
-      std::max(0.0, std::floor((solution->objective - kTolerance) / kTime)))};
-  bound.share = relaxation.shares(*solution);
+  const Relaxation relaxation(problem, load, limit);
+  const auto solution = relaxation.solve(options);
+  bound.stopped = solution.stopped;
+  bound.feasible = !bound.stopped;
+  if (bound.stopped) return bound;
+  bound.overhead =
+      Nanos{static_cast<Nanos::rep>(std::max(0.0, std::floor(relaxation.nanos(solution.bound))))};
+  bound.share = relaxation.shares(solution);
   return bound;
 }
 
 FluidLoad fluid_least_load(const FluidProblem& problem, const FluidOptions& options) {
-  const Relaxation relaxation(problem, std::nullopt);
+  const auto& [program, index, machine, algorithms] = problem;
+  const LoadProfile profile = load_profile(program, index, machine.alignment, algorithms);
+  const Relaxation relaxation(problem, profile, std::nullopt);
+  const auto solution = relaxation.solve(options);
   FluidLoad load;
-  if (const auto solution = relaxation.solve(options, load.stopped)) {
-    load.bytes = static_cast<Bytes>(std::floor(solution->objective / kBytes));
-    load.share = relaxation.shares(*solution);
-  }
+  load.stopped = solution.stopped;
+  if (load.stopped) return load;
+  load.bytes = static_cast<Bytes>(std::max(0.0, std::floor(relaxation.bytes(solution.bound))));
+  load.share = relaxation.shares(solution);
   return load;
 }
 

@@ -1,21 +1,33 @@
-// The fluid relaxation of swapping: a linear program whose optimum no swap schedule can beat.
+// The fluid relaxation of swapping: a linear program whose optimum no schedule can beat that runs
+// each op once, in program order, on one compute stream, and copies between device and host, one
+// copy at a time in each direction (one in all where the link is not duplex).
 //
-// Note [Fluid relaxation]. Tensors are divisible, copies have no latency, addresses do not matter.
-// Variables are, per gap, the bytes x that are away and the bytes y <= x that are copied out for it
-// (the host may still hold the rest from an earlier gap of the same version), and, at the start and
-// the end of every op, the bytes O copied out and I copied in so far. Copies out can only be of
-// gaps that have begun, copies in must be done when the gap ends, both links have their speed, and
-// what is live minus what is away stays within the limit while every op runs. Stalls before ops are
-// variables; the optimum is their least sum. Time is cyclic: what wraps over the end of the
-// iteration appears at its start. Every steady schedule that only keeps, swaps and drops gives
-// values that satisfy all this, so its stalls sum up to at least the optimum. Recomputation is not
-// covered.
+// Note [Fluid relaxation]. Tensors are divisible and addresses do not matter. Variables are, per
+// absence (bound/absences.h), the part x that is away and the part y <= x that is copied out for
+// it; and, at the start and the end of every op, the bytes O copied out, I copied in and F freed so
+// far.
+//   - What a byte of an absence needs on the host was copied out for that absence or for an earlier
+//     one of the same value: the y up to it sum up to at least x. No y where a host op has the
+//     value or where it is the same in every iteration; no x, and nothing taken, where `to`
+//     overwrites.
+//   - O is at most the y of values made so far: a copy out may run while the tensor is still used.
+//   - What is freed is at most O plus the parts x - y that the host had, and at most the x of
+//     absences begun.
+//   - I is at least the x of absences that have ended, and at most what is freed.
+//   - O and I grow no faster than their links; both together where the link is not duplex.
+//   - What is live, minus what is freed, plus I, stays within the limit while every op runs.
+// Copies move a tensor's own bytes; memory counts aligned ones: the padding of what is away is free
+// at once. A copy's latency counts against the length of the whole iteration only. Stalls before
+// ops are variables; the optimum is their least sum. Time is cyclic: what wraps over the end of the
+// iteration appears at its start. Iteration after iteration any schedule gives values that satisfy
+// all this on average, as every condition is linear; so the mean of its stalls is no less. The
+// value returned is certified (Note [Certificate]). Recomputation is not covered.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <vector>
 
+#include "bound/linear_program.h"
 #include "cost/machine.h"
 #include "ir/access_index.h"
 
@@ -29,16 +41,13 @@ struct FluidProblem {
 };
 
 struct FluidBound {
-  bool feasible = false;      ///< false: no schedule keeps the load within the limit
+  bool feasible = false;      ///< false: some op alone needs more than the limit, or stopped
   bool stopped = false;       ///< time was up, or cancelled: nothing is known
-  Nanos overhead{};           ///< least sum of stalls, rounded down
+  Nanos overhead{};           ///< no schedule has stalls of a smaller sum, rounded down
   std::vector<double> share;  ///< per gap: the part that is away in an optimum, 0 to 1
 };
 
-struct FluidOptions {
-  Nanos time_limit = Nanos::max();
-  std::function<bool()> cancelled;  ///< may be empty; asked every half a second of compute time
-};
+using FluidOptions = SolveOptions;
 
 /// The least overhead under a limit on the memory load.
 FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, const FluidOptions& options = {});

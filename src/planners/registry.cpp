@@ -16,7 +16,7 @@ std::span<const PlannerInfo> planner_list() {
       {"none", "keeps every tensor on the device", make_none},
       {"autoswap", "swaps by score: DOA, AOA, WDOA, SWDOA or their best mix (SmartPool/AutoSwap)",
        make_autoswap},
-      {"tide", "swaps by search, from what the other planners and the fluid bound find", make_tide},
+      {"tide", "swaps by search, from what autoswap finds", make_tide},
       {"random", "keeps, swaps, drops and recomputes at random, from --seed", make_random},
   }};
   return kAll;

@@ -172,7 +172,7 @@ std::int64_t LoadSearch::evaluations() const {
 }
 
 TideLeastLoad tide_least_load(const Lowering& lowering, const std::vector<std::int32_t>& algorithms,
-                              Bytes lower_bound, TideLeastLoad known, double tolerance,
+                              TideLeastLoad known, double tolerance,
                               const LoadSearchOptions& options) {
   const Nanos compute = tidepool::compute_time(lowering.program(), algorithms);
   LoadSearch search(lowering, algorithms);
@@ -184,7 +184,7 @@ TideLeastLoad tide_least_load(const Lowering& lowering, const std::vector<std::i
       Nanos{static_cast<Nanos::rep>(tolerance * static_cast<double>(compute.count()))};
   // Each try gets a part of the time left. A failure proves nothing, but is taken for an answer.
   constexpr int kShareOfTime = 6;
-  Bytes low = lower_bound;
+  Bytes low = 0;
   while (best.bytes - low > precise && Clock::now() < options.deadline) {
     if (options.cancelled && options.cancelled()) break;
     const Bytes limit = low + (best.bytes - low) / 2;

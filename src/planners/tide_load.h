@@ -75,10 +75,11 @@ struct TideLeastLoad {
 };
 
 /// The least load limit under which the search stalls for at most `tolerance` of the compute time,
-/// by bisection between `lower_bound` (see bound/fluid.h; 0: none known) and a load that is known
-/// to do, which is returned where nothing less is found: the peak and nothing swapped, or better.
+/// by bisection between 0 and a load that is known to do, which is returned where nothing less is
+/// found: the peak and nothing swapped, or better. No bound is asked: what it finds is compared
+/// with those, and is to show where they are wrong.
 TideLeastLoad tide_least_load(const Lowering& lowering, const std::vector<std::int32_t>& algorithms,
-                              Bytes lower_bound, TideLeastLoad known, double tolerance,
+                              TideLeastLoad known, double tolerance,
                               const LoadSearchOptions& options);
 
 }  // namespace tidepool

@@ -21,7 +21,7 @@ class ProvenGapTest : public ::testing::Test {
     return make_plan(**make_planner("autoswap"), workload, machine_, {budget, 0}, {})->lowered;
   }
   [[nodiscard]] ProvenGap gap(const Lowered& lowered, const PlannerOptions& options = {}) const {
-    return proven_gap(program_, machine_, lowered, kBudget, options);
+    return proven_gap(program_, machine_, lowered, kBudget, options).value();
   }
 
   // D needs 65 MiB and z, y and x only leave in time in part.
@@ -48,10 +48,19 @@ TEST_F(ProvenGapTest, IsTheOverheadBeyondTheLeast) {
 
 TEST_F(ProvenGapTest, IsZeroAndNotWorthALineWhereEverythingFits) {
   const Bytes enough = mib(200);
-  const ProvenGap g = proven_gap(program_, machine_, plan(enough), enough, {});
+  const ProvenGap g = proven_gap(program_, machine_, plan(enough), enough, {}).value();
   EXPECT_EQ(g.gap, 0.0);
   EXPECT_EQ(g.least_overhead, 0.0);
   EXPECT_THAT(g.text(), IsEmpty());
+}
+
+TEST_F(ProvenGapTest, APlanBelowItsBoundIsAnInternalError) {
+  Lowered lowered = plan(kBudget);
+  lowered.iteration_time = lowered.compute_time + Nanos{1};
+  const auto g = proven_gap(program_, machine_, lowered, kBudget, {});
+  ASSERT_FALSE(g);
+  EXPECT_EQ(g.error().code, ErrorCode::check_failed);
+  EXPECT_THAT(g.error().message, HasSubstr("internal error"));
 }
 
 void expect_unknown(const ProvenGap& g, const char* why) {

@@ -47,10 +47,9 @@ TEST(TideLeastLoad, LiesBetweenTheFluidBoundAndThePeakAndStallsNoMoreThanItMay) 
     const auto algorithms = least_workspace_algorithms(program);
     const FluidLoad fluid = fluid_least_load({program, lowering.index(), machine, algorithms});
     const Bytes peak = load_profile(program, lowering.index(), machine.alignment, algorithms).peak;
-    const TideLeastLoad least =
-        tide_least_load(lowering, algorithms, fluid.bytes,
-                        {peak, keep_everything(program, lowering.index(), algorithms)}, 0.0,
-                        within(std::chrono::milliseconds(200)));
+    const TideLeastLoad least = tide_least_load(
+        lowering, algorithms, {peak, keep_everything(program, lowering.index(), algorithms)}, 0.0,
+        within(std::chrono::milliseconds(200)));
     EXPECT_GE(least.bytes, fluid.bytes);
     EXPECT_LE(least.bytes, peak);
     LoadSearch search(lowering, algorithms);

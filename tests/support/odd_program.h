@@ -19,12 +19,18 @@ enum class HostUse : std::uint8_t {
   persistent,  ///< host ops on everything
 };
 
-inline Program odd_program(std::uint64_t seed, HostUse host_use) {
+/// Limits of what `odd_program` draws.
+struct OddShape {
+  std::uint64_t most_tensors = 9;
+  std::uint64_t most_ops = 15;
+};
+
+inline Program odd_program(std::uint64_t seed, HostUse host_use, const OddShape& shape = {}) {
   Random random(seed ^ 0x0ddULL);
   Program p;
   p.name = fmt::format("odd-{}", seed);
   p.batch = p.sub_batch = 1;
-  const std::size_t tensors = 1 + random.below(9);
+  const std::size_t tensors = 1 + random.below(shape.most_tensors);
   for (std::size_t t = 0; t < tensors; ++t) {
     const bool persistent = random.below(3) == 0;
     p.tensors.push_back({fmt::format("t{}", t), static_cast<Bytes>(8 * (1 + random.below(64))),
@@ -32,7 +38,7 @@ inline Program odd_program(std::uint64_t seed, HostUse host_use) {
   }
   std::vector<char> written(tensors, 0);
   std::vector<char> accessed(tensors, 0);
-  const std::size_t ops = 2 + random.below(14);
+  const std::size_t ops = 2 + random.below(shape.most_ops - 1);
   const std::uint64_t host_one_in = 2 + random.below(4);
   const auto add = [&](std::vector<Access> accesses) {
     Op op;

@@ -46,7 +46,9 @@ struct SwapExample {
     b.device("D", {{d, write}}, ms(10), mib(64));
     b.device("E", {{y, read}, {z, read}, {s, read}, {d, read}}, ms(10));
     b.device("F", {{x, read}}, ms(10));
-    return b.build();
+    Program program = b.build();
+    for (Op& op : program.ops) op.random = true;  // other values in every iteration
+    return program;
   }
 
   [[nodiscard]] std::vector<Bytes> load() const {

@@ -1,0 +1,154 @@
+#include "bound/absences.h"
+
+#include <algorithm>
+
+namespace tidepool {
+namespace {
+
+std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+
+/// Per tensor and version: the value is the same in every iteration. It is where its op is not
+/// random and reads nothing but such values.
+class Constants {
+ public:
+  Constants(const Program& program, const AccessIndex& index) {
+    constant_.resize(program.tensors.size());
+    for (TensorId t = 0; t < static_cast<TensorId>(program.tensors.size()); ++t) {
+      const auto accesses = index.accesses(t);
+      const bool changes = std::any_of(accesses.begin(), accesses.end(),
+                                       [](const auto& a) { return a.version_written != kNone; });
+      constant_[at(t)].push_back(program.tensors[at(t)].persistent && !changes);
+    }
+    for (const Op& op : program.ops) {
+      bool constant = !op.random;
+      for (const Access& a : op.accesses) {
+        if (a.mode != AccessMode::write) constant = constant && constant_[at(a.tensor)].back();
+      }
+      for (const Access& a : op.accesses) {
+        if (a.mode != AccessMode::read) constant_[at(a.tensor)].push_back(constant);
+      }
+    }
+  }
+  [[nodiscard]] bool is_constant(TensorId t, std::int32_t version) const {
+    return constant_[at(t)][at(version)];
+  }
+
+ private:
+  std::vector<std::vector<bool>> constant_;
+};
+
+/// The absences of one tensor.
+class Writer {
+ public:
+  Writer(const Program& program, const AccessIndex& index, const Constants& constants,
+         std::vector<Absence>& all)
+      : program_(program), index_(index), constants_(constants), all_(all) {}
+
+  void write(TensorId t) {
+    tensor_ = t;
+    accesses_ = index_.accesses(t);
+    producers_.assign(1, kNone);
+    for (const TensorAccess& a : accesses_) {
+      if (a.version_written != kNone) producers_.push_back(a.op);
+    }
+    const std::size_t begin = all_.size();
+    std::size_t first = accesses_.size();  // device accesses
+    std::size_t last = accesses_.size();
+    for (std::size_t i = 0; i < accesses_.size(); ++i) {
+      if (!on_device(i)) continue;
+      if (last < accesses_.size()) {
+        add(last, i, false);
+      } else {
+        first = i;
+      }
+      last = i;
+    }
+    if (last < accesses_.size() && program_.tensors[at(t)].persistent) add(last, first, true);
+    link(begin);
+  }
+
+ private:
+  [[nodiscard]] bool on_device(std::size_t access) const {
+    return program_.ops[at(accesses_[access].op)].place == OpPlace::device;
+  }
+  [[nodiscard]] std::int32_t last_version() const {
+    return static_cast<std::int32_t>(producers_.size()) - 1;
+  }
+  /// The value that the next iteration starts with has two numbers.
+  [[nodiscard]] bool same_value(std::int32_t a, std::int32_t b) const {
+    const auto number = [&](std::int32_t v) {
+      return program_.tensors[at(tensor_)].persistent && v == 0 ? last_version() : v;
+    };
+    return number(a) == number(b);
+  }
+
+  /// A host op reads or writes the value.
+  [[nodiscard]] bool used_by_host(std::int32_t version) const {
+    for (std::size_t i = 0; i < accesses_.size(); ++i) {
+      if (on_device(i)) continue;
+      for (const std::int32_t v : {accesses_[i].version_read, accesses_[i].version_written}) {
+        if (v != kNone && same_value(v, version)) return true;
+      }
+    }
+    return false;
+  }
+
+  void add(std::size_t from, std::size_t to, bool wraps) {
+    Absence a;
+    a.tensor = tensor_;
+    a.from = accesses_[from].op;
+    a.to = accesses_[to].op;
+    a.wraps = wraps;
+    const bool adjacent = wraps ? from + 1 == accesses_.size() && to == 0 : to == from + 1;
+    if (adjacent) a.gap = index_.first_gap(tensor_) + static_cast<GapId>(from);
+    a.dead = accesses_[to].version_read == kNone;
+    if (!a.dead) {
+      const std::int32_t version = accesses_[to].version_read;
+      a.carried = version == 0;
+      a.born = producers_[at(a.carried ? last_version() : version)];
+      a.host_has_it =
+          a.born == kNone || constants_.is_constant(tensor_, version) || used_by_host(version);
+    }
+    versions_.resize(all_.size() + 1);
+    versions_.back() = accesses_[to].version_read;
+    all_.push_back(a);
+  }
+
+  /// Sets `before`. In the life of the value that is carried over the iteration's end, those of the
+  /// last version come first, then the one that wraps, then those of version 0.
+  void link(std::size_t begin) {
+    const std::size_t count = all_.size() - begin;
+    for (std::size_t i = 0; i < count; ++i) {
+      Absence& a = all_[begin + i];
+      const std::size_t previous = begin + (i > 0 ? i - 1 : count - 1);
+      const Absence& b = all_[previous];
+      if (a.dead || b.dead || &a == &b || (i == 0 && !b.wraps)) continue;
+      const std::int32_t version = versions_[begin + i];
+      const bool same = i == 0    ? version == 0
+                        : a.wraps ? versions_[previous] == last_version() && version == 0
+                                  : versions_[previous] == version;
+      if (same) a.before = static_cast<std::int32_t>(previous);
+    }
+  }
+
+  const Program& program_;
+  const AccessIndex& index_;
+  const Constants& constants_;
+  std::vector<Absence>& all_;
+  TensorId tensor_ = kNone;
+  std::span<const TensorAccess> accesses_;
+  std::vector<OpId> producers_;  ///< per version; kNone for version 0
+  std::vector<std::int32_t> versions_;
+};
+
+}  // namespace
+
+std::vector<Absence> absences_of(const Program& program, const AccessIndex& index) {
+  std::vector<Absence> all;
+  const Constants constants(program, index);
+  Writer writer(program, index, constants, all);
+  for (TensorId t = 0; t < static_cast<TensorId>(program.tensors.size()); ++t) writer.write(t);
+  return all;
+}
+
+}  // namespace tidepool

@@ -1,0 +1,99 @@
+// Optimised plans against the fluid bound: the searches do not know it, and none may be below it.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "bound/fluid.h"
+#include "planners/registry.h"
+#include "support/odd_program.h"
+#include "support/random_program.h"
+
+namespace tidepool {
+namespace {
+
+/// Set TIDEPOOL_ATTACKS for more programs.
+std::uint64_t attacks(std::uint64_t usual) {
+  const char* text = std::getenv("TIDEPOOL_ATTACKS");
+  return text == nullptr ? usual : std::strtoull(text, nullptr, 10);
+}
+
+/// Persistent tensors nobody changes, values that host ops use in between, overwrites, tensors far
+/// smaller than their alignment: layers as in training in a third of the cases.
+Program attacking_program(std::uint64_t seed) {
+  if (seed % 3 == 0) {
+    testing::RandomShape shape;
+    shape.most_layers = 3;
+    shape.most_rounds = 2;
+    Program p = testing::random_program(seed, shape);
+    Random random(seed);
+    for (Tensor& t : p.tensors) {
+      if (random.below(4) == 0) t.bytes = 8;
+    }
+    return p;
+  }
+  const auto host = seed % 3 == 1 ? testing::HostUse::none : testing::HostUse::plain;
+  Program p = testing::odd_program(seed, host);
+  Random random(seed);
+  for (Tensor& t : p.tensors) t.bytes *= random.below(3) == 0 ? 1 : 64;
+  for (Op& op : p.ops) {
+    for (Algorithm& a : op.algorithms) a.time *= 8;
+  }
+  return p;
+}
+
+/// Links with and without latency, of both directions at once or in turns.
+Machine attacking_machine(std::uint64_t seed) {
+  Machine m = testing::random_machine(seed);
+  Random random(seed ^ 0xa77ULL);
+  if (random.below(2) == 0) m.to_host.latency = m.to_device.latency = Nanos{0};
+  m.alignment = Bytes{64} << random.below(4);
+  return m;
+}
+
+class BoundedPlanner : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(BoundedPlanner, NeverBeatsTheFluidBound) {
+  std::uint64_t bounded = 0;
+  std::uint64_t met = 0;
+  const std::uint64_t programs = attacks(150);
+  for (std::uint64_t seed = 0; seed < programs; ++seed) {
+    SCOPED_TRACE(seed);
+    const Program program = attacking_program(seed);
+    const Machine machine = attacking_machine(seed);
+    const AccessIndex index(program);
+    const auto algorithms = least_workspace_algorithms(program);
+    const Bytes peak = load_profile(program, index, machine.alignment, algorithms).peak;
+    const Bytes least = smallest_budget(program, machine.alignment).bytes;
+    if (least >= peak) continue;
+    Random random(seed ^ 0xb0b0ULL);
+    const Budget budget{
+        least + static_cast<Bytes>(random.below(static_cast<std::uint64_t>(peak - least))), 0};
+    const FluidBound bound = fluid_bound({program, index, machine, algorithms}, budget.device);
+    ASSERT_TRUE(bound.feasible);
+    FixedWorkload workload(program);
+    PlannerOptions options;
+    options.seed = seed;
+    options.time_limit = std::chrono::milliseconds(20);
+    const auto planner = make_planner(GetParam());
+    ASSERT_TRUE(planner);
+    const auto planned = make_plan(**planner, workload, machine, budget, options);
+    if (!planned) {
+      EXPECT_EQ(planned.error().code, ErrorCode::infeasible) << planned.error().message;
+      continue;
+    }
+    const Nanos stall = planned->lowered.iteration_time - compute_time(program, algorithms);
+    EXPECT_GE(stall, bound.overhead);
+    bounded += bound.overhead > Nanos{0};
+    met += bound.overhead > Nanos{0} && stall < bound.overhead * 11 / 10;
+  }
+  // It would prove little if there were hardly any stalls, or all plans were far above.
+  EXPECT_GT(bounded, programs / 5);
+  RecordProperty("bounded", static_cast<int>(bounded));
+  RecordProperty("within_a_tenth", static_cast<int>(met));
+}
+
+INSTANTIATE_TEST_SUITE_P(, BoundedPlanner, ::testing::Values("autoswap", "tide"),
+                         [](const auto& planner) { return std::string(planner.param); });
+
+}  // namespace
+}  // namespace tidepool
