@@ -8,6 +8,7 @@
 #include "../job.h"
 #include "../trace_file.h"
 #include "ir/load_profile.h"
+#include "layer_network.h"
 #include "nn/models/model.h"
 #include "trace/trace_program.h"
 
@@ -62,6 +63,7 @@ Result<Work> zoo_work(std::string_view model, std::int64_t batch) {
   work.program = std::move(training->program);
   work.algorithms = least_workspace_algorithms(work.program);
   work.recorded = record_program(work.program, work.algorithms, kIterations);
+  work.framework = record_network(layer_network(*graph, batch), kIterations);
   return work;
 }
 
@@ -93,8 +95,10 @@ Result<Work> measured_work(const std::string& data) {
   if (!traced) return fail(traced.error());
   work.machine = std::move(*machine);
   work.program = std::move(traced->program);
+  work.move_time = traced->move_time;
   work.algorithms = least_workspace_algorithms(work.program);
   work.recorded = {std::move(*recording), *iteration};
+  work.framework = work.recorded;
   work.resident = align_up(traced->resident, work.machine.alignment);
   return work;
 }
@@ -158,7 +162,8 @@ void add_machine_constants(TableReport& report) {
                   fmt::format("trace: blocks that outlive its iteration are moved once in each "
                               "(57 MiB): {} + 2 x bytes at {:.0f} GB/s, counted in its times",
                               format_time(c.launch), c.bandwidth * 1e-9));
-  report.constant("storage", "separate", "networks of the zoo: separate storage, no workspaces");
+  report.constant("storage", "separate",
+                  "networks of the zoo as programs: separate storage, no workspaces");
 }
 
 }  // namespace tidepool::cli
