@@ -24,8 +24,9 @@
 // Constants that fit the trace's sizes: the workspace is that of Winograd's filters, 16 floats for
 // each pair of channels, inputs rounded up to 32, and one float more (convolutions that are not 3x3
 // with stride 1 do not occur in the trace: the float alone); 1,376,256 resident bytes for each
-// dropout layer, which are the states of its random numbers (the GTX 1080 Ti's 28 x 2048 threads,
-// 24 bytes each). 276 resident bytes of the trace remain without an explanation.
+// dropout layer (28 x 2048 threads of the GTX 1080 Ti, 24 bytes each: taken to be the states of its
+// random numbers, since they explain the 13.1 MiB that never appear in the trace but for 276
+// bytes).
 //
 // Not in the trace, and so assumed: `add` makes one output, and its gradient serves all inputs;
 // `fork` makes nothing, and sums gradients in the first of them. Both have the temporaries of any
