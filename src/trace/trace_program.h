@@ -31,11 +31,12 @@
 // keeps it until then, a move at the start makes it. (As a persistent tensor it would count all the
 // time.)
 //
-// Note [Moves]. The recorded training did not move such blocks: the generations alternate between
-// two addresses, so an iteration is not placed like the one before. A plan of one iteration, which
-// ends where it began, has to move them. Its moves are ops as long as a device copy, which reads
-// and writes every byte; the iteration is that much longer than the recorded one. What placing two
-// iterations without moves takes is in lifetimes_of_two_iterations (stays.h).
+// Note [Moves]. The recorded training did not move such blocks: while both generations are there,
+// the younger is at another address than the older, and there it stays. So no iteration is placed
+// like the one before. A plan of one iteration, which ends where it began, has to move them. Its
+// moves are ops as long as a device copy, which reads and writes every byte; the iteration is that
+// much longer than the recorded one. Placing two iterations, in which the generations alternate
+// between two addresses, does without: lifetimes_of_two_iterations (stays.h).
 //
 // Bytes that no op accesses are not in the program. They are `resident`: whoever plans takes them
 // off the budget first.
