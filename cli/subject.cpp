@@ -58,10 +58,17 @@ Result<Subject> from_trace(const SubjectArguments& a) {
     return fail(ErrorCode::bad_input,
                 fmt::format("{}: the trace has no times; a plan needs them", a.trace.file));
   }
-  auto workload = trace_program(*recording);
+  auto workload = trace_program(*recording, machine->compute);
   if (!workload) {
     return fail(ErrorCode::bad_input,
                 fmt::format("{}: {}", a.trace.file, workload.error().message));
+  }
+  if (workload->moved > 0) {
+    fmt::print(stderr,
+               "{}: {} outlive their iteration; a plan of one iteration moves them on the device, "
+               "which takes {} of its {}\n",
+               a.trace.file, format_bytes(workload->moved), format_time(workload->move_time),
+               format_time(workload->time()));
   }
   return Subject{{"trace " + recording->name, std::move(workload->program), *machine},
                  {},

@@ -19,7 +19,7 @@ BUILDS_ON = {
     "bound": ["cost"],
     "planners": ["plan", "bound"],
     "sim": ["plan"],
-    "trace": ["ir"],
+    "trace": ["ir", "cost"],
     "device": ["base"],
     "runtime": ["plan", "device", "trace"],
     "nn": ["ir", "device"],

@@ -38,10 +38,17 @@ struct Work {
   Machine machine;
   Program program;
   std::vector<std::int32_t> algorithms;
-  ProgramRecording recorded;  ///< its mallocs and frees, three iterations
-  Bytes resident = 0;         ///< aligned; the program does not know of them
+  ProgramRecording recorded;  ///< the program's mallocs and frees, three iterations
+  /// Those of the framework of the trace for this network (layer_recording.h); of the trace itself
+  /// what was recorded.
+  ProgramRecording framework;
+  Bytes resident = 0;  ///< aligned; the program does not know of them
+
+  Nanos move_time{};  ///< of the trace: the part of the program's time that moves blocks
 
   [[nodiscard]] Nanos compute_time() const;
+  /// Without moves, which the framework did not make.
+  [[nodiscard]] Nanos recorded_time() const { return compute_time() - move_time; }
   /// Load without swapping, resident bytes included, sizes aligned as planners count them.
   [[nodiscard]] Bytes peak() const;
 };

@@ -169,6 +169,16 @@ std::vector<CyclicLifetime> lifetimes_of_two_iterations(const Recording& recordi
   return lifetimes(recording, iteration, stays, 2);
 }
 
+std::vector<Bytes> moved_blocks(const Recording& recording, const Stays& stays) {
+  std::vector<Bytes> moved;
+  for (const Stay& stay : stays.all) {
+    if (stay.rest == kNone) continue;
+    if (stays.all[static_cast<std::size_t>(stay.rest)].free_at <= stay.malloc_at) continue;
+    moved.push_back(recording.blocks[static_cast<std::size_t>(stay.block)].bytes);
+  }
+  return moved;
+}
+
 bool overlap(const CyclicLifetime& a, const CyclicLifetime& b, std::int32_t cycle) {
   for (std::int32_t shift = -1; shift <= 1; ++shift) {
     if (a.begin < b.end + shift * cycle && b.begin + shift * cycle < a.end) return true;

@@ -57,6 +57,9 @@ std::vector<CyclicLifetime> lifetimes_of_two_iterations(const Recording& recordi
                                                         const Iteration& iteration,
                                                         const Stays& stays);
 
+/// Sizes of the blocks that move in each iteration where cyclic_lifetimes gives them places.
+std::vector<Bytes> moved_blocks(const Recording& recording, const Stays& stays);
+
 /// Whether two lifetimes of a cycle of `cycle` events share a moment.
 bool overlap(const CyclicLifetime& a, const CyclicLifetime& b, std::int32_t cycle);
 

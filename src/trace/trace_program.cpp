@@ -29,9 +29,10 @@ std::vector<Nanos> event_times(const Recording& recording, const Iteration& iter
 
 class Builder {
  public:
-  Builder(const Recording& recording, const Iteration& iteration)
+  Builder(const Recording& recording, const Iteration& iteration, const ComputeModel& device)
       : recording_(recording),
         iteration_(iteration),
+        device_(device),
         stays_(find_stays(recording, iteration)),
         times_(event_times(recording, iteration)) {}
 
@@ -39,7 +40,7 @@ class Builder {
     program_.name = recording_.name.empty() ? "trace" : recording_.name;
     make_tensors();
     for (const TensorId t : carried_in_) {
-      extra_op("carry in", {{t, AccessMode::write}});
+      move_op("carry in", {{t, AccessMode::write}});
       written_[at(t)] = true;
     }
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(iteration_.period); ++i) take(i);
@@ -51,7 +52,7 @@ class Builder {
                   fmt::format("trace '{}': nothing is accessed in the iteration", program_.name));
     }
     if (auto valid = validate(program_); !valid) return fail(valid.error());
-    return TraceProgram{std::move(program_), stays_.resident, stays_.peak};
+    return TraceProgram{std::move(program_), stays_.resident, stays_.peak, moved_, move_time_};
   }
 
  private:
@@ -130,7 +131,7 @@ class Builder {
     if (carry_after_[at(position)].empty()) return;
     finish_op();
     for (const auto& [younger, older] : carry_after_[at(position)]) {
-      extra_op("carry", {{younger, AccessMode::read}, {older, AccessMode::write}});
+      move_op("carry", {{younger, AccessMode::read}, {older, AccessMode::write}});
     }
   }
 
@@ -194,10 +195,22 @@ class Builder {
     program_.ops.push_back(std::move(op));
   }
 
+  /// An op that moves the tensor of its first access (Note [Moves]).
+  void move_op(std::string_view kind, std::vector<Access> accesses) {
+    const Bytes bytes = program_.tensors[at(accesses[0].tensor)].bytes;
+    extra_op(kind, std::move(accesses));
+    moved_ += bytes;
+    if (!recording_.has_times) return;
+    const Nanos time = device_.time(0, 2 * bytes);
+    program_.ops.back().algorithms[0].time = time;
+    move_time_ += time;
+  }
+
   inline static const std::string kUnnamed = "access";
 
   const Recording& recording_;
   const Iteration& iteration_;
+  const ComputeModel& device_;
   Stays stays_;
   std::vector<Nanos> times_;
   Program program_;
@@ -214,21 +227,31 @@ class Builder {
   bool changes_persistent_ = false;
   bool changes_other_ = false;
   Nanos pending_{};  ///< of mallocs and frees since the last op
+
+  Bytes moved_ = 0;
+  Nanos move_time_{};
 };
 
 }  // namespace
 
-Result<TraceProgram> trace_program(const Recording& recording, const Iteration& iteration) {
-  return Builder(recording, iteration).build();
+Nanos TraceProgram::time() const {
+  Nanos time{0};
+  for (const Op& op : program.ops) time += op.algorithms[0].time;
+  return time;
 }
 
-Result<TraceProgram> trace_program(const Recording& recording) {
+Result<TraceProgram> trace_program(const Recording& recording, const Iteration& iteration,
+                                   const ComputeModel& device) {
+  return Builder(recording, iteration, device).build();
+}
+
+Result<TraceProgram> trace_program(const Recording& recording, const ComputeModel& device) {
   const auto iteration = find_iteration(recording);
   if (!iteration) {
     return fail(ErrorCode::bad_input,
                 fmt::format("trace '{}': no iteration that repeats in full twice", recording.name));
   }
-  return trace_program(recording, *iteration);
+  return trace_program(recording, *iteration, device);
 }
 
 }  // namespace tidepool

@@ -24,17 +24,25 @@
 //
 // Note [Trace boundary]. Gradients of the measured trace are allocated in one iteration and freed
 // in the next, after their successors were allocated: for a while there are two of each. Such a
-// block is two tensors. The younger lives from its first access to the moment of the free, when an
-// op without time ("carry") copies it to the older, which is persistent. That is the recorded load
-// at every moment, and the older one keeps its gap over the iteration boundary. A block that
-// outlives its iteration by less, or by whole iterations, is cut at the boundary: an op without
-// time at the end keeps it until then, another one at the start makes it. (As a persistent tensor
-// it would count all the time.)
+// block is two tensors. The younger lives from its first access to the moment of the free, when a
+// move ("carry") copies it to the older, which is persistent. That is the recorded load at every
+// moment, and the older one keeps its gap over the iteration boundary. A block that outlives its
+// iteration by less, or by whole iterations, is cut at the boundary: an op without time at the end
+// keeps it until then, a move at the start makes it. (As a persistent tensor it would count all the
+// time.)
+//
+// Note [Moves]. The recorded training did not move such blocks: while both generations are there,
+// the younger is at another address than the older, and there it stays. So no iteration is placed
+// like the one before. A plan of one iteration, which ends where it began, has to move them. Its
+// moves are ops as long as a device copy, which reads and writes every byte; the iteration is that
+// much longer than the recorded one. Placing two iterations, in which the generations alternate
+// between two addresses, does without: lifetimes_of_two_iterations (stays.h).
 //
 // Bytes that no op accesses are not in the program. They are `resident`: whoever plans takes them
 // off the budget first.
 #pragma once
 
+#include "cost/machine.h"
 #include "trace/stays.h"
 
 namespace tidepool {
@@ -45,14 +53,22 @@ struct TraceProgram {
   Bytes resident = 0;
   /// Largest number of live bytes of the recorded iteration, resident ones included.
   Bytes recorded_peak = 0;
+  /// Bytes that an iteration moves on the device, and the part of its time that takes (Note
+  /// [Moves]): none in a recording without times.
+  Bytes moved = 0;
+  Nanos move_time{};
+
+  /// Of an iteration without a budget, moves included.
+  [[nodiscard]] Nanos time() const;
 };
 
 /// No op can be recomputed: a recording does not say how. Batch and sub-batch are 1. Without times
-/// in the recording the ops have none. Fails (ErrorCode::bad_input) when nothing is accessed in the
-/// iteration.
-Result<TraceProgram> trace_program(const Recording& recording, const Iteration& iteration);
+/// in the recording the ops have none. `device` has the bandwidth of moves. Fails
+/// (ErrorCode::bad_input) when nothing is accessed in the iteration.
+Result<TraceProgram> trace_program(const Recording& recording, const Iteration& iteration,
+                                   const ComputeModel& device);
 
 /// Finds the iteration first; fails (ErrorCode::bad_input) when there is none.
-Result<TraceProgram> trace_program(const Recording& recording);
+Result<TraceProgram> trace_program(const Recording& recording, const ComputeModel& device);
 
 }  // namespace tidepool

@@ -152,6 +152,34 @@ TEST_F(TraceCommands, PlanTakesATrace) {
   EXPECT_DOUBLE_EQ(success({"simulate", saved})["iteration_ms"], less["predicted_ms"]);
 }
 
+/// Gradients of two generations. They moved in no time, and nobody said so.
+TEST_F(TraceCommands, PlanSaysWhatATraceMovesAndHowLongThatTakes) {
+  std::string text = "index,op,address,bytes,time_ns\n";
+  int index = 0;
+  const auto event = [&](const char* op, int address) {
+    text += fmt::format("{},{},{},{},{}\n", index, op, address, 36 * kMiB, index * 1'000'000);
+    ++index;
+  };
+  for (int i = 0; i < 4; ++i) {
+    event("malloc", 2 + i % 2);
+    event("mutable", 2 + i % 2);
+    event("read", 1);
+    event("mutable", 3 - i % 2);
+    event("free", 3 - i % 2);
+    event("read", 2 + i % 2);
+    event("mutable", 1);
+  }
+  const std::string file = write("generations.csv", text);
+  const Json info = success({"info", file});
+  EXPECT_EQ(info["iteration"]["moved_bytes"], 36 * kMiB);
+  EXPECT_DOUBLE_EQ(info["iteration"]["ms"], 7.0);
+  // 72 MiB at 360 GB/s, and 10 us to begin.
+  const double move_ms = 2e3 * static_cast<double>(36 * kMiB) / 360e9 + 0.01;
+  EXPECT_NEAR(success({"plan", "--trace", file})["compute_ms"].get<double>(), 7 + move_ms, 1e-5);
+  EXPECT_THAT(tidepool({"plan", "--trace", file}).err,
+              AllOf(HasSubstr("36.0 MiB outlive their iteration"), HasSubstr("of its 7.2")));
+}
+
 TEST_F(TraceCommands, TheSmallestBudgetCountsResidentBytes) {
   const Json error =
       expect_error({"plan", "--trace", trace_file(), "--budget", "20MiB", "--resident", "4MiB"}, 4,

@@ -33,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const auto iteration = find_iteration(*recording);
   if (!iteration) return 0;
-  const auto workload = trace_program(*recording, *iteration);
+  const auto workload = trace_program(*recording, *iteration, machine_presets()[0].compute);
   if (!workload) return 0;
   const Program& program = workload->program;
   const LoadProfile load =

@@ -32,7 +32,7 @@ TEST(ProgramRecording, BecomesAProgramOfTheSameTime) {
   const Program program = testing::random_program(7);
   const auto algorithms = least_workspace_algorithms(program);
   const ProgramRecording recorded = record_program(program, algorithms, 2);
-  const auto back = trace_program(recorded.recording, recorded.iteration);
+  const auto back = trace_program(recorded.recording, recorded.iteration, ComputeModel{});
   ASSERT_TRUE(back) << back.error().message;
   Nanos expected{0}, actual{0};
   for (std::size_t i = 0; i < program.ops.size(); ++i) {

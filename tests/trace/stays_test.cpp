@@ -69,6 +69,8 @@ TEST(Stays, LifetimesOfTwoGenerations) {
   };
   EXPECT_THAT(lives, ::testing::UnorderedElementsAre(is(57, 0, 9), is(1000, 0, 9), is(3, 0, 8),
                                                      is(20, 0, 9), is(20, 2, 5)));
+  EXPECT_THAT(moved_blocks(t.b.recording(), find_stays(t.b.recording(), *iteration)),
+              ::testing::ElementsAre(20));
 }
 
 TEST(Stays, InTwoIterationsNothingMoves) {

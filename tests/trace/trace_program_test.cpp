@@ -28,8 +28,11 @@ std::vector<std::string> described(const Program& program) {
   return ops;
 }
 
+/// A byte is read and written in 2 ns, an op starts in 100 ns.
+const ComputeModel kDevice{1e12, 1e9, Nanos{100}, 1, 0};
+
 TraceProgram program_of(const Recording& recording) {
-  auto program = trace_program(recording);
+  auto program = trace_program(recording, kDevice);
   EXPECT_TRUE(program) << program.error().message;
   return program ? std::move(*program) : TraceProgram{};
 }
@@ -126,6 +129,34 @@ TEST(TraceProgram, TwoGenerationsOfABlockAreCarried) {
   EXPECT_EQ(peak(t.program), 1040);
 }
 
+/// Once, blocks that outlive their iteration changed their address in no time.
+TEST(TraceProgram, MovesTakeAsLongAsADeviceCopy) {
+  RecordingBuilder b;
+  const BlockId w = b.block(1000);
+  BlockId old = b.block(20);
+  BlockId next = b.block(300);
+  for (int i = 0; i < 3; ++i) {
+    const BlockId g = b.malloc(20);
+    b.write(g).read(next).free(next);
+    b.write(old).free(old).read(w);
+    old = g;
+    next = b.malloc(300);
+    b.write(next);
+  }
+  const TraceProgram t = program_of(b.recording());
+  Nanos moves{0};
+  for (const Op& op : t.program.ops) {
+    if (op.kind != "carry" && op.kind != "carry in") continue;
+    const Bytes bytes = op.kind == "carry" ? 20 : 300;
+    EXPECT_EQ(op.algorithms[0].time, Nanos{2 * bytes + 100}) << op.name;
+    moves += op.algorithms[0].time;
+  }
+  EXPECT_EQ(moves, Nanos{40 + 600 + 200});
+  EXPECT_EQ(t.move_time, moves);
+  EXPECT_EQ(t.moved, 320);
+  EXPECT_EQ(t.time(), b.step * 9 + moves);
+}
+
 TEST(TraceProgram, ABlockThatCrossesTheBoundaryOnlyJustIsCut) {
   RecordingBuilder b;
   const BlockId w = b.block(1000);
@@ -146,12 +177,13 @@ TEST(TraceProgram, ABlockThatCrossesTheBoundaryOnlyJustIsCut) {
 
 TEST(TraceProgram, NothingToPlanIsAnError) {
   RecordingBuilder none;
-  const auto missing = trace_program(none.malloc(1) >= 0 ? none.recording() : none.recording());
+  const auto missing =
+      trace_program(none.malloc(1) >= 0 ? none.recording() : none.recording(), kDevice);
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, ErrorCode::bad_input);
   RecordingBuilder idle;
   for (int i = 0; i < 3; ++i) idle.free(idle.malloc(8));
-  const auto empty = trace_program(idle.recording());
+  const auto empty = trace_program(idle.recording(), kDevice);
   ASSERT_FALSE(empty);
   EXPECT_THAT(empty.error().message, ::testing::HasSubstr("nothing is accessed"));
 }
@@ -163,12 +195,10 @@ TEST(TraceProgram, RandomTrainingsKeepTheirPeakAndTheirTime) {
     for (int i = 0; i < 7; ++i) training.iteration();
     const auto iteration = find_iteration(training.tape.recording());
     ASSERT_TRUE(iteration);
-    const auto t = trace_program(training.tape.recording(), *iteration);
+    const auto t = trace_program(training.tape.recording(), *iteration, kDevice);
     ASSERT_TRUE(t) << t.error().message;
     EXPECT_EQ(peak(t->program) + t->resident, t->recorded_peak);
-    Nanos time{0};
-    for (const Op& op : t->program.ops) time += op.algorithms[0].time;
-    EXPECT_EQ(time, training.tape.step * iteration->period);
+    EXPECT_EQ(t->time() - t->move_time, training.tape.step * iteration->period);
   }
 }
 
