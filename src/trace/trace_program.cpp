@@ -159,6 +159,7 @@ class Builder {
     op_.name = fmt::format("{} #{}", name, position);
     op_.kind = name;
     op_.recomputable = false;
+    op_.random = true;  // what it reads of the outside (a batch) is not in the recording
     op_.algorithms.push_back({"recorded", pending_, 0, true});
     pending_ = Nanos{0};
     changes_persistent_ = changes_other_ = false;
