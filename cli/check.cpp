@@ -12,7 +12,8 @@ namespace {
 int run_check(const std::string& path, bool json) {
   const auto file = load_plan(path);
   if (!file) return report(file.error(), json);
-  const auto proof = check(file->program, file->plan, {file->device_budget, file->host_budget});
+  const auto proof = check(file->program, file->plan,
+                           {file->device_budget, file->host_budget, file->machine.alignment});
   if (!proof) {
     Error error = proof.error();
     error.message = fmt::format("{}: {}", path, error.message);

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "context.h"
 #include "plan/check.h"
 #include "plan_file.h"
@@ -10,37 +13,68 @@
 namespace tidepool::cli {
 namespace {
 
+/// What the one figure of the long run does not say.
+std::string remarks(const LongRun& steady, int iterations, Nanos end) {
+  const std::string first =
+      fmt::format("the first {} take {} each", iterations, format_time(end / iterations));
+  if (!steady.steady) {
+    return fmt::format("  no steady state within {} iterations: the mean of the last {}; {}\n",
+                       steady.iterations, steady.period, first);
+  }
+  std::string text;
+  if (steady.period > 1) {
+    text += fmt::format("  repeats in groups of {} iterations: their mean\n", steady.period);
+  }
+  if (steady.after > iterations) {
+    text += fmt::format("  the steady state begins after {} iterations; {}\n", steady.after, first);
+  }
+  return text;
+}
+
 int run_simulate(const std::string& path, int iterations, bool json) {
   const auto file = load_plan(path);
   if (!file) return report(file.error(), json);
-  if (auto proof = check(file->program, file->plan, {file->device_budget, file->host_budget});
+  if (auto proof = check(file->program, file->plan,
+                         {file->device_budget, file->host_budget, file->machine.alignment});
       !proof) {
     Error error = proof.error();
     error.message = fmt::format("{}: {}", path, error.message);
     return report(error, json);
   }
-  const Simulation s = simulate(file->program, file->plan, file->machine, iterations);
+  Simulator simulator(file->program, file->plan, file->machine);
+  std::vector<Nanos> ends;
+  for (int i = 0; i < iterations; ++i) {
+    simulator.run();
+    ends.push_back(simulator.end());
+  }
+  const LongRun steady = long_run(file->program, file->plan, file->machine);
   const double overhead =
-      static_cast<double>(s.iteration_time.count()) /
+      static_cast<double>(steady.iteration_time.count()) /
           static_cast<double>(std::max<Nanos::rep>(1, file->compute_time.count())) -
       1;
+  const Bytes out = copied_bytes(file->plan, true);
+  const Bytes in = copied_bytes(file->plan, false);
   if (json) {
-    Json ends = Json::array();
-    for (const Nanos end : s.iteration_end) ends.push_back(to_ms(end));
+    Json ends_ms = Json::array();
+    for (const Nanos end : ends) ends_ms.push_back(to_ms(end));
     print({{"schema", 1},
            {"plan", path},
            {"iterations", iterations},
-           {"iteration_ms", to_ms(s.iteration_time)},
+           {"iteration_ms", to_ms(steady.iteration_time)},
+           {"steady", steady.steady},
+           {"steady_after", steady.after},
+           {"period", steady.period},
            {"compute_ms", to_ms(file->compute_time)},
            {"overhead", overhead},
-           {"copied_out_bytes", s.copied_out},
-           {"copied_in_bytes", s.copied_in},
-           {"iteration_end_ms", std::move(ends)}});
+           {"copied_out_bytes", out},
+           {"copied_in_bytes", in},
+           {"iteration_end_ms", std::move(ends_ms)}});
     return kOk;
   }
   fmt::print("{}: {} an iteration ({} of compute, overhead {:.1f} %), {} out, {} in\n", path,
-             format_time(s.iteration_time), format_time(file->compute_time), 100 * overhead,
-             format_bytes(s.copied_out), format_bytes(s.copied_in));
+             format_time(steady.iteration_time), format_time(file->compute_time), 100 * overhead,
+             format_bytes(out), format_bytes(in));
+  fmt::print("{}", remarks(steady, iterations, ends.back()));
   return kOk;
 }
 
@@ -54,7 +88,9 @@ void add_simulate(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("simulate", "run a saved plan on a virtual clock");
   command->add_option("plan", arguments->path, "plan file")->required();
-  command->add_option("--iterations", arguments->iterations, "iterations to simulate")
+  command
+      ->add_option("--iterations", arguments->iterations,
+                   "iterations to run and print; the figure is the long run's")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
   command->add_flag("--json", context.json, "one JSON object on stdout");

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <unordered_map>
 #include <vector>
 
 namespace tidepool {
@@ -156,6 +157,117 @@ class LineFinder : public nlohmann::json_sax<Json> {
   std::size_t matched_ = 0;
 };
 
+/// Builds the document while it is read, in time linear in its length: an ordered object by itself
+/// looks for each new key among all it has.
+class DocumentBuilder : public nlohmann::json_sax<Json> {
+ public:
+  /// `line` counts the newlines passed.
+  explicit DocumentBuilder(const int* line) : line_(line) {}
+
+  [[nodiscard]] Json document() && { return std::move(root_); }
+  /// What is valid JSON and not read all the same; the reader has stopped on its line.
+  [[nodiscard]] const std::string& refusal() const { return refusal_; }
+  /// What is not valid JSON, and the bytes before it.
+  [[nodiscard]] const std::string& error() const { return error_; }
+  [[nodiscard]] std::size_t error_position() const { return error_position_; }
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t&) override { return refuse("binary values are not read"); }
+  bool start_object(std::size_t) override { return open(Json::object()); }
+  bool start_array(std::size_t) override { return open(Json::array()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& name) override {
+    if (const int first = first_line_of(levels_.back(), name); first != 0) {
+      return refuse(fmt::format("key '{}' is there twice in one object; it is also on line {}",
+                                shown(name), first));
+    }
+    levels_.back().key = std::move(name);
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string& token,
+                   const nlohmann::detail::exception& why) override {
+    // The position counts from 1 and includes the character that is wrong.
+    error_position_ = position > 0 ? position - 1 : 0;
+    std::string_view what = why.what();
+    if (dynamic_cast<const Json::out_of_range*>(&why) != nullptr) {
+      error_ = fmt::format("number out of range: {}", token);
+      return false;
+    }
+    if (const auto column = what.find("column"); column != std::string_view::npos) {
+      what.remove_prefix(column);
+    }
+    error_ = what;
+    return false;
+  }
+
+ private:
+  struct Level {
+    Json value;
+    std::string key;                             ///< of the member being read
+    std::unordered_map<std::string, int> lines;  ///< of all keys so far
+  };
+
+  /// The line of an earlier member of this name, which becomes known; 0 when there is none.
+  int first_line_of(Level& level, const std::string& name) const {
+    const auto [place, fresh] = level.lines.emplace(name, *line_);
+    return fresh ? 0 : place->second;
+  }
+
+  static std::string shown(const std::string& name) {
+    std::string out;
+    for (const char c : name.substr(0, 40)) out += c >= ' ' && c <= '~' ? c : '?';
+    return name.size() > 40 ? out + "..." : out;
+  }
+
+  bool refuse(std::string what) {
+    refusal_ = std::move(what);
+    return false;
+  }
+
+  template <class Value>
+  bool add(Value&& value) {
+    if (levels_.empty()) {
+      root_ = std::forward<Value>(value);
+      return true;
+    }
+    Level& level = levels_.back();
+    if (level.value.is_array()) {
+      level.value.get_ref<Json::array_t&>().emplace_back(std::forward<Value>(value));
+    } else {
+      level.value.get_ref<Json::object_t&>().emplace_back(std::move(level.key),
+                                                          std::forward<Value>(value));
+    }
+    return true;
+  }
+
+  bool open(Json value) {
+    if (levels_.size() == kMostJsonLevels) {
+      return refuse(fmt::format("arrays and objects more than {} deep", kMostJsonLevels));
+    }
+    levels_.push_back({std::move(value), {}, {}});
+    return true;
+  }
+
+  bool close() {
+    Json value = std::move(levels_.back().value);
+    levels_.pop_back();
+    return add(std::move(value));
+  }
+
+  const int* line_;
+  Json root_;
+  std::vector<Level> levels_;
+  std::string refusal_;
+  std::string error_;
+  std::size_t error_position_ = 0;
+};
+
 }  // namespace
 
 JsonCursor JsonCursor::operator[](std::string_view key) const {
@@ -243,32 +355,26 @@ int json_line(std::string_view text, std::string_view pointer) {
 namespace json_detail {
 
 Result<Json> parse(std::string_view text, std::string_view file) {
-  const auto line_before = [&](std::size_t byte) {
-    const std::size_t end = std::min(byte, text.size());
-    return 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
-  };
-  try {
-    return Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    std::string_view what = error.what();
-    if (const auto colon = what.find("column"); colon != std::string_view::npos) {
-      what.remove_prefix(colon);
-    }
-    // `byte` counts from 1 and includes the character that is wrong.
-    const std::size_t good = error.byte > 0 ? error.byte - 1 : 0;
+  if (text.size() > kMostJsonBytes) {
     return fail(ErrorCode::bad_input,
-                fmt::format("{}:{}: not valid JSON: {}", file, line_before(good), what));
-  } catch (const Json::out_of_range& error) {
-    // A number no double holds. The parser does not say where: find where accepting stops.
-    std::string_view what = error.what();
-    const auto quote = what.find('\'');
-    const auto number = quote == std::string_view::npos
-                            ? std::string_view()
-                            : what.substr(quote + 1, what.rfind('\'') - quote - 1);
-    const std::size_t at = number.empty() ? 0 : text.find(number);
-    return fail(ErrorCode::bad_input, fmt::format("{}:{}: not valid JSON: number out of range: {}",
-                                                  file, line_before(at), number));
+                fmt::format("{}: a JSON document of {} bytes; at most {} are read", file,
+                            text.size(), kMostJsonBytes));
   }
+  int line = 1;
+  const char* reached = text.data();
+  DocumentBuilder builder(&line);
+  const bool whole =
+      Json::sax_parse(CountingIterator{text.data(), &line, &reached},
+                      CountingIterator{text.data() + text.size(), &line, &reached}, &builder);
+  if (whole) return std::move(builder).document();
+  if (!builder.refusal().empty()) {
+    return fail(ErrorCode::bad_input, fmt::format("{}:{}: {}", file, line, builder.refusal()));
+  }
+  const std::size_t end = std::min(builder.error_position(), text.size());
+  const auto error_line =
+      1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
+  return fail(ErrorCode::bad_input,
+              fmt::format("{}:{}: not valid JSON: {}", file, error_line, builder.error()));
 }
 
 Error field_error(std::string_view text, std::string_view file, const JsonFieldError& error) {

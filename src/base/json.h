@@ -17,6 +17,11 @@ namespace tidepool {
 
 using Json = nlohmann::ordered_json;
 
+/// Documents are read in time linear in their length. What is longer or nested deeper is refused,
+/// and so is an object that has a key twice.
+inline constexpr std::size_t kMostJsonBytes = std::size_t{1} << 31;
+inline constexpr std::size_t kMostJsonLevels = 64;
+
 /// Thrown by JsonCursor, turned into an Error by `read_json`.
 class JsonFieldError : public std::runtime_error {
  public:

@@ -39,8 +39,9 @@ Link link(double gigabytes_per_second, double latency_us) {
 }  // namespace
 
 Nanos Link::time(Bytes bytes) const {
-  return latency + Nanos{static_cast<Nanos::rep>(
-                       std::ceil(static_cast<double>(bytes) * 1e9 / bytes_per_second))};
+  const double transfer = std::ceil(static_cast<double>(bytes) * 1e9 / bytes_per_second);
+  if (transfer >= static_cast<double>(kMostIterationTime.count())) return kMostIterationTime;
+  return std::min(latency + Nanos{static_cast<Nanos::rep>(transfer)}, kMostIterationTime);
 }
 
 Nanos ComputeModel::time(double flops, Bytes traffic) const {
@@ -76,6 +77,32 @@ Result<Machine> find_machine(std::string_view name) {
   return fail(ErrorCode::usage,
               fmt::format("unknown machine '{}'; known: {} (see `tidepool machines`)", name,
                           fmt::join(names, ", ")));
+}
+
+Result<void> validate_times(const Program& program, const Machine& machine) {
+  // Every term is at most 2^46 and no program has 2^53 accesses: doubles add them up well enough.
+  const auto most = static_cast<double>(kMostIterationTime.count());
+  const auto copies = [&](const Link& link) {
+    double sum = 0;
+    for (const Op& op : program.ops) {
+      for (const Access& a : op.accesses) {
+        const Bytes bytes = program.tensors[static_cast<std::size_t>(a.tensor)].bytes;
+        sum += static_cast<double>(link.time(bytes).count());
+      }
+    }
+    return sum;
+  };
+  const auto check_link = [&](const char* name, const Link& link) -> Result<void> {
+    if (copies(link) <= most) return {};
+    return fail(ErrorCode::bad_input,
+                fmt::format("{} of machine '{}' is too slow: at {} B/s and {} ns of latency copies "
+                            "of what an iteration accesses take longer than {} ns, the most that "
+                            "can be counted",
+                            name, machine.name, link.bytes_per_second, link.latency.count(),
+                            kMostIterationTime.count()));
+  };
+  if (auto out = check_link("to_host", machine.to_host); !out) return out;
+  return check_link("to_device", machine.to_device);
 }
 
 void apply_cost_model(const Machine& machine, Program& program) {

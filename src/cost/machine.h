@@ -14,7 +14,7 @@ namespace tidepool {
 struct Link {
   double bytes_per_second = 0;
   Nanos latency{};
-  /// Rounded up to whole nanoseconds.
+  /// Rounded up to whole nanoseconds; at most kMostIterationTime.
   [[nodiscard]] Nanos time(Bytes bytes) const;
 };
 
@@ -43,6 +43,10 @@ struct Machine {
 /// GPUs whose figures are published or measured; constants and their sources are in machine.cpp.
 std::span<const Machine> machine_presets();
 Result<Machine> find_machine(std::string_view name);
+
+/// Times of an iteration can be counted: its ops and copies, both ways, of everything they access
+/// take no longer than kMostIterationTime. The message names what is too slow.
+Result<void> validate_times(const Program& program, const Machine& machine);
 
 /// Fills the time of every algorithm of every device op from the machine's compute model.
 void apply_cost_model(const Machine& machine, Program& program);

@@ -7,9 +7,10 @@ Json to_json(const Link& link) {
   return {{"bytes_per_second", link.bytes_per_second}, {"latency_ns", link.latency.count()}};
 }
 
+constexpr std::int64_t kMostLatency = 1'000'000'000;
+
 Link link_from_json(const JsonCursor& json) {
   constexpr double kSlowest = 1;
-  constexpr std::int64_t kMostLatency = 1'000'000'000;
   return {json["bytes_per_second"].number(kSlowest),
           Nanos{json["latency_ns"].integer(0, kMostLatency)}};
 }
@@ -37,7 +38,7 @@ Machine machine_from_json(const JsonCursor& json) {
   Machine m;
   m.name = json["name"].text();
   m.description = json["description"].text();
-  m.device_memory = json["device_memory"].integer();
+  m.device_memory = json["device_memory"].integer(0, kMostAccessedBytes);
   m.alignment = json["alignment"].integer(1, kMostAlignment);
   if ((m.alignment & (m.alignment - 1)) != 0) json["alignment"].error("expected a power of two");
   m.to_host = link_from_json(json["to_host"]);
@@ -46,7 +47,7 @@ Machine machine_from_json(const JsonCursor& json) {
   const JsonCursor compute = json["compute"];
   m.compute.peak_flops = compute["peak_flops"].number();
   m.compute.bandwidth = compute["bandwidth"].number();
-  m.compute.launch = Nanos{compute["launch_ns"].integer()};
+  m.compute.launch = Nanos{compute["launch_ns"].integer(0, kMostLatency)};
   m.compute.max_efficiency = compute["max_efficiency"].number();
   m.compute.half_flops = compute["half_flops"].number();
   return m;

@@ -15,8 +15,12 @@ Result<Profile> read_profile(std::string_view text, std::string_view file) {
     constexpr std::string_view kTypes[] = {"tidepool profile"};
     (void)json["schema"].integer(1, 1);
     (void)json["type"].one_of(kTypes);
-    return Profile{json["fingerprint"].text(), program_from_json(json["program"]),
-                   machine_from_json(json["machine"])};
+    Profile profile{json["fingerprint"].text(), program_from_json(json["program"]),
+                    machine_from_json(json["machine"])};
+    if (auto times = validate_times(profile.program, profile.machine); !times) {
+      json["machine"].error(times.error().message);
+    }
+    return profile;
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_set>
 
 namespace tidepool {
@@ -14,8 +15,10 @@ Result<void> validate_names(const Program& program) {
       return fail(ErrorCode::bad_input,
                   fmt::format("tensor name '{}' is empty or used twice", t.name));
     }
-    if (t.bytes <= 0) {
-      return fail(ErrorCode::bad_input, fmt::format("tensor '{}' has {} bytes", t.name, t.bytes));
+    if (t.bytes <= 0 || t.bytes > kMostTensorBytes) {
+      return fail(ErrorCode::bad_input,
+                  fmt::format("tensor '{}' has {} bytes; at least 1, at most {}", t.name, t.bytes,
+                              kMostTensorBytes));
     }
   }
   names.clear();
@@ -69,6 +72,42 @@ Result<void> validate_op(const Program& program, OpId id, std::vector<OpId>& see
   }
   if (changes_persistent && op.recomputable)
     return bad("updates persistent state, so it cannot be recomputable");
+  return {};
+}
+
+/// Sums over an iteration can be counted.
+Result<void> validate_sums(const Program& program) {
+  Bytes bytes = 0;
+  Nanos time{0};
+  for (const Op& op : program.ops) {
+    for (const Access& a : op.accesses) {
+      bytes += program.tensors[static_cast<std::size_t>(a.tensor)].bytes;
+      if (bytes > kMostAccessedBytes) {
+        return fail(ErrorCode::bad_input,
+                    fmt::format("op '{}', tensor '{}': with its bytes an iteration accesses more "
+                                "than {} B, the most that can be counted",
+                                op.name, program.tensors[static_cast<std::size_t>(a.tensor)].name,
+                                kMostAccessedBytes));
+      }
+    }
+    Nanos longest{0};
+    Bytes workspace = 0;
+    for (const Algorithm& a : op.algorithms) {
+      longest = std::max(longest, a.time);
+      workspace = std::max(workspace, a.workspace);
+    }
+    if (workspace > kMostTensorBytes) {
+      return fail(ErrorCode::bad_input, fmt::format("op '{}': a workspace of {} B; at most {}",
+                                                    op.name, workspace, kMostTensorBytes));
+    }
+    if (longest > kMostIterationTime - time) {
+      return fail(ErrorCode::bad_input,
+                  fmt::format("op '{}': with its {} ns the ops of an iteration take longer than {} "
+                              "ns, the most that can be counted",
+                              op.name, longest.count(), kMostIterationTime.count()));
+    }
+    time += longest;
+  }
   return {};
 }
 
@@ -138,6 +177,7 @@ Result<void> validate(const Program& program) {
   for (OpId id = 0; id < static_cast<OpId>(program.ops.size()); ++id) {
     if (auto op = validate_op(program, id, seen, written); !op) return op;
   }
+  if (auto sums = validate_sums(program); !sums) return sums;
   if (auto rounds = validate_rounds(program); !rounds) return rounds;
   if (auto guards = validate_guards(program); !guards) return guards;
   for (std::size_t t = 0; t < seen.size(); ++t) {

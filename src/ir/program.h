@@ -98,10 +98,16 @@ struct Program {
   [[nodiscard]] std::int64_t rounds() const { return (batch + sub_batch - 1) / sub_batch; }
 };
 
-/// Checks every structural promise above plus: a tensor that is not persistent is written before
-/// it is read; an op that updates or overwrites persistent state does nothing else, is not
-/// recomputable; rounds exist and follow each other; what Note [Guards] asks; and every tensor is
-/// accessed. The message names the op or tensor.
+// Far above anything real, and small enough that no sum of bytes or times over an iteration and its
+// copies, nor over ten thousand iterations, leaves 63 bits.
+inline constexpr Bytes kMostTensorBytes = Bytes{1} << 50;    ///< of a tensor, of a workspace
+inline constexpr Bytes kMostAccessedBytes = Bytes{1} << 56;  ///< over all accesses of an iteration
+inline constexpr Nanos kMostIterationTime{std::int64_t{1} << 46};  ///< 19.5 h: all ops and copies
+
+/// Checks every structural promise above, the limits on bytes and times, plus: a tensor that is not
+/// persistent is written before it is read; an op that updates or overwrites persistent state does
+/// nothing else, is not recomputable; rounds exist and follow each other; what Note [Guards] asks;
+/// and every tensor is accessed. The message names the op or tensor.
 Result<void> validate(const Program& program);
 
 /// The algorithm with the least workspace; ties go to the faster one, then to the earlier one.

@@ -8,10 +8,9 @@ constexpr std::string_view kKinds[] = {"input",      "weight",   "optimizer_stat
 constexpr std::string_view kModes[] = {"read", "write", "update"};
 constexpr std::string_view kPlaces[] = {"device", "host"};
 
-// Far above anything real, far below what sums could overflow.
-constexpr Bytes kMostBytes = Bytes{1} << 50;
 constexpr std::int64_t kMostRounds = 1 << 20;
-constexpr std::int64_t kMostTime = std::int64_t{1} << 50;
+constexpr std::int64_t kMostBatch = std::int64_t{1} << 50;
+constexpr double kMostFlops = 1e24;
 
 template <class Enum, std::size_t N>
 std::string_view name_of(const std::string_view (&names)[N], Enum value) {
@@ -52,8 +51,8 @@ Op op_from_json(const JsonCursor& json, std::int64_t tensors) {
   op.round = static_cast<std::int32_t>(json["round"].integer(kNone, kMostRounds - 1));
   op.recomputable = json["recomputable"].boolean();
   op.random = json["random"].boolean();
-  op.flops = json["flops"].number();
-  op.traffic = json["traffic"].integer();
+  op.flops = json["flops"].number(0, kMostFlops);
+  op.traffic = json["traffic"].integer(0, kMostAccessedBytes);
   if (const auto guard = json.find("guard")) {
     op.guard = static_cast<std::int32_t>(guard->integer(0, kMostGuards - 1));
   }
@@ -66,8 +65,9 @@ Op op_from_json(const JsonCursor& json, std::int64_t tensors) {
   const JsonCursor algorithms = json["algorithms"];
   for (std::size_t i = 0; i < algorithms.size(); ++i) {
     const JsonCursor a = algorithms.at(i);
-    op.algorithms.push_back({a["name"].text(), Nanos{a["time_ns"].integer(0, kMostTime)},
-                             a["workspace"].integer(0, kMostBytes), a["deterministic"].boolean()});
+    op.algorithms.push_back(
+        {a["name"].text(), Nanos{a["time_ns"].integer(0, kMostIterationTime.count())},
+         a["workspace"].integer(0, kMostTensorBytes), a["deterministic"].boolean()});
   }
   return op;
 }
@@ -94,14 +94,17 @@ Json to_json(const Program& program) {
 Program program_from_json(const JsonCursor& json) {
   Program program;
   program.name = json["name"].text();
-  program.batch = json["batch"].integer(1, kMostBytes);
+  program.batch = json["batch"].integer(1, kMostBatch);
   program.sub_batch = json["sub_batch"].integer(1, program.batch);
   const JsonCursor tensors = json["tensors"];
+  Bytes all_bytes = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const JsonCursor t = tensors.at(i);
-    program.tensors.push_back({t["name"].text(), t["bytes"].integer(1, kMostBytes),
+    program.tensors.push_back({t["name"].text(), t["bytes"].integer(1, kMostTensorBytes),
                                static_cast<TensorKind>(t["kind"].one_of(kKinds)),
                                t["persistent"].boolean()});
+    all_bytes += program.tensors.back().bytes;
+    if (all_bytes > kMostAccessedBytes) t["bytes"].error("too many bytes in all");
   }
   const JsonCursor ops = json["ops"];
   for (std::size_t i = 0; i < ops.size(); ++i) {

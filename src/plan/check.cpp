@@ -47,10 +47,10 @@ class Checker {
     check_shape("entry", plan_.entry, false);
     check_shape("steady", plan_.steady, true);
     check_shape("exit", plan_.exit, false);
+    check_counts();
     check_races("entry", plan_.entry, 1);
     check_races("steady", plan_.steady, 2);
     check_races("exit", plan_.exit, 1);
-    check_counts();
     check_values();
   }
 
@@ -99,6 +99,15 @@ class Checker {
     }
     if (plan_.alignment <= 0 || (plan_.alignment & (plan_.alignment - 1)) != 0) {
       refute(1, "alignment {} is not a power of two", plan_.alignment);
+    }
+    if (plan_.alignment % limits_.alignment != 0) {
+      refute(1, "the plan's addresses are aligned to {} B, the machine asks for {} B",
+             plan_.alignment, limits_.alignment);
+    }
+    for (std::size_t s = 0; s < plan_.streams.size(); ++s) {
+      if (plan_.streams[s].device != 0) {
+        refute(1, "stream {} is of device {}; there is one device, 0", s, plan_.streams[s].device);
+      }
     }
     for (std::size_t i = 0; i < plan_.placements.size(); ++i) {
       const Placement& p = plan_.placements[i];
@@ -306,6 +315,39 @@ class Checker {
     }
   }
 
+  // ---- clause 5: host ops in the program's order
+
+  /// The host ops in the order of the program, over and over, and the last one that was issued.
+  struct HostOps {
+    explicit HostOps(const Program& program) {
+      for (std::size_t i = 0; i < program.ops.size(); ++i) {
+        if (program.ops[i].place == OpPlace::host) order.push_back(static_cast<OpId>(i));
+      }
+    }
+    std::vector<OpId> order;
+    std::size_t next = 0;
+    Event last;
+  };
+
+  /// Happens-before only points backwards in the list, so the list has them in order too.
+  void check_host_order(std::string_view part, const Schedule& schedule, HostOps& host_ops, OpId op,
+                        const Event& event, const Clock& clock) const {
+    const OpId expected = host_ops.order[host_ops.next];
+    const std::size_t n = schedule.instructions.size();
+    const auto who = [&](const Event& e) {
+      return describe(part, schedule, static_cast<std::size_t>(e.index) % n);
+    };
+    if (op != expected) {
+      refute(5, "{} runs where host op '{}' is next in the program's order", who(event),
+             program_.ops[at(expected)].name);
+    }
+    if (host_ops.last.index >= 0 && clock[at(host_ops.last.stream)] < host_ops.last.sequence) {
+      refute(5, "{} does not wait for {}, the host op before it", who(event), who(host_ops.last));
+    }
+    host_ops.last = event;
+    host_ops.next = (host_ops.next + 1) % host_ops.order.size();
+  }
+
   void check_races(std::string_view part, const Schedule& schedule, int iterations) const {
     const std::size_t n = schedule.instructions.size();
     const std::size_t streams = plan_.streams.size();
@@ -314,6 +356,7 @@ class Checker {
     std::vector<std::int64_t> issued(streams, 0);
     std::vector<std::int64_t> last(streams, -1);
     std::map<Space, Cells> memory;
+    HostOps host_ops(program_);
     for (std::size_t e = 0; e < clocks.size(); ++e) {
       const std::size_t i = e % n;
       const Instruction& x = schedule.instructions[i];
@@ -335,6 +378,9 @@ class Checker {
       sequence[e] = ++issued[at(x.stream)];
       clocks[e] = clock;
       const Event event{static_cast<std::int64_t>(e), x.stream, sequence[e]};
+      if (x.kind == InstructionKind::op && program_.ops[at(x.op)].place == OpPlace::host) {
+        check_host_order(part, schedule, host_ops, x.op, event, clock);
+      }
       for (const Touch& t : touches(x)) {
         check_touch(part, schedule, memory[t.space], t, event, clock);
       }

@@ -28,42 +28,6 @@ StreamTable StreamTable::of(const Machine& machine) {
   return table;
 }
 
-Nanos replay(std::span<Step> steps, StreamId compute, ReplayScratch& scratch) {
-  constexpr int kMaxIterations = 24;
-  scratch.current_end.assign(steps.size(), Nanos{0});
-  scratch.previous_end.assign(steps.size(), Nanos{0});
-  std::array<Nanos, kMaxStreams> ready{};
-  Nanos previous_base{0};
-  Nanos iteration_time{0};
-  for (int iteration = 0; iteration < kMaxIterations; ++iteration) {
-    const Nanos base = ready[at(compute)];
-    bool steady = iteration > 0;
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      Step& step = steps[i];
-      Nanos start = ready[at(step.stream)];
-      for (const StepWait& wait : step.waits) {
-        if (wait.index == kNone) continue;
-        if (wait.iteration == 0) {
-          start = std::max(start, scratch.current_end[at(wait.index)]);
-        } else if (iteration > 0) {
-          start = std::max(start, scratch.previous_end[at(wait.index)]);
-        }
-      }
-      const Nanos end = start + step.duration;
-      ready[at(step.stream)] = end;
-      steady = steady && end - base == scratch.previous_end[i] - previous_base;
-      scratch.current_end[i] = end;
-      step.start = start - base;
-      step.end = end - base;
-    }
-    iteration_time = ready[at(compute)] - base;
-    if (steady) break;
-    previous_base = base;
-    std::swap(scratch.current_end, scratch.previous_end);
-  }
-  return iteration_time;
-}
-
 Evaluator::Evaluator(const Program& program, const AccessIndex& index, const Machine& machine)
     : program_(program), table_(StreamTable::of(machine)), expander_(program, index) {
   for (const Op& op : program.ops) {

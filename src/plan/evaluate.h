@@ -14,7 +14,7 @@
 //
 // Note [Cyclic time]. One list is issued every iteration. The pass is made twice: the second time
 // the end of the first stands for the previous iteration (copies in flight across the boundary,
-// load at its tail). A final replay of the list with its waits gives the steady state.
+// load at its tail). A final replay of the list with its waits gives the long run.
 #pragma once
 
 #include <array>
@@ -57,9 +57,10 @@ struct Step {
   Nanos end{};
 };
 
-/// Computes the steady state of a list of steps (start and end of each) by running iteration after
-/// iteration until two agree. Returns the time of one iteration of the compute stream.
-/// `scratch` avoids allocation between calls.
+/// Runs the list of steps iteration after iteration from idle streams until what follows is known
+/// for ever, and gives each step its start and end in the last one. Returns the long-run mean of
+/// the time of one iteration of the compute stream, rounded: where two iterations agree, what each
+/// of them takes. See Note [Long run] in replay.cpp. `scratch` avoids allocation between calls.
 struct ReplayScratch {
   std::vector<Nanos> current_end;
   std::vector<Nanos> previous_end;

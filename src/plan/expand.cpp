@@ -37,7 +37,6 @@ Expander::Expander(const Program& program, const AccessIndex& index)
     }
   }
   producer_start_.push_back(static_cast<std::int32_t>(producers_.size()));
-  state_.resize(program.tensors.size());
 }
 
 Decision Expander::decision(GapId gap) const { return strategy_->gaps[at(gap)]; }
@@ -47,11 +46,8 @@ LifeId Expander::refuse(std::string why) {
   return kNone;
 }
 
-std::string Expander::expand(const Strategy& strategy, Expansion& out) {
-  if (persistent_on_host_ != kNone) {
-    return fmt::format("tensor '{}': host ops on persistent tensors are not supported",
-                       program_.tensors[at(persistent_on_host_)].name);
-  }
+/// Nothing of an earlier strategy is left behind this.
+void Expander::begin(const Strategy& strategy, Expansion& out) {
   strategy_ = &strategy;
   out_ = &out;
   out.calls.clear();
@@ -62,8 +58,22 @@ std::string Expander::expand(const Strategy& strategy, Expansion& out) {
   out.operands.clear();
   out.boundary.assign(program_.tensors.size(), kNone);
   out.clones = 0;
-  why_not_.clear();
+  state_.assign(program_.tensors.size(), State{});
+  temporaries_.clear();
+  operand_stack_.clear();
+  hint_of_gap_.clear();
+  due_.clear();
+  next_due_ = 0;
   op_call_.clear();
+  why_not_.clear();
+}
+
+std::string Expander::expand(const Strategy& strategy, Expansion& out) {
+  if (persistent_on_host_ != kNone) {
+    return fmt::format("tensor '{}': host ops on persistent tensors are not supported",
+                       program_.tensors[at(persistent_on_host_)].name);
+  }
+  begin(strategy, out);
   if (!read_hints()) return std::move(why_not_);
   start_iteration();
   for (OpId op = 0; op < static_cast<OpId>(program_.ops.size()); ++op) {
@@ -80,9 +90,6 @@ const CopyHint* Expander::hint_of(GapId gap) const {
 }
 
 bool Expander::read_hints() {
-  hint_of_gap_.clear();
-  due_.clear();
-  next_due_ = 0;
   if (strategy_->hints.empty()) return true;
   hint_of_gap_.assign(index_.gaps().size(), kNone);
   for (std::size_t i = 0; i < strategy_->hints.size(); ++i) {
@@ -187,7 +194,7 @@ void Expander::resolve_hints() {
 
 void Expander::start_iteration() {
   for (TensorId t = 0; t < static_cast<TensorId>(program_.tensors.size()); ++t) {
-    State& s = state(t) = State{};
+    State& s = state(t);
     if (!program_.tensors[at(t)].persistent) continue;
     const GapId wrap = index_.first_gap(t) + static_cast<GapId>(index_.gaps(t).size()) - 1;
     const bool away = decision(wrap) == Decision::swap || decision(wrap) == Decision::drop;

@@ -104,6 +104,7 @@ class Expander {
     LifeId life = kNone;
   };
 
+  void begin(const Strategy& strategy, Expansion& out);
   void start_iteration();
   bool run_op(OpId op);
   bool begin_gap(GapId gap, CallId call);
@@ -141,17 +142,20 @@ class Expander {
   std::vector<OpId> producers_;
   TensorId persistent_on_host_ = kNone;  ///< a persistent tensor some host op touches
 
+  struct Due {
+    OpId before = kNone;
+    GapId gap = kNone;
+    bool in = false;  ///< copy in (barrier), otherwise copy out (trigger)
+  };
+
+  // Per strategy: `begin` empties all of it, since the strategy before may have been refused
+  // midway.
   const Strategy* strategy_ = nullptr;
   Expansion* out_ = nullptr;
   std::vector<State> state_;
   std::vector<Temporary> temporaries_;
   std::vector<LifeId> operand_stack_;
   std::vector<std::int32_t> hint_of_gap_;  ///< empty without hints
-  struct Due {
-    OpId before = kNone;
-    GapId gap = kNone;
-    bool in = false;  ///< copy in (barrier), otherwise copy out (trigger)
-  };
   std::vector<Due> due_;  ///< what hints ask right before an op, in the order of ops
   std::size_t next_due_ = 0;
   std::vector<CallId> op_call_;  ///< per op so far: its call

@@ -395,7 +395,7 @@ Result<Lowered> Lowering::lower(const Strategy& strategy, const Budget& budget,
       error.smallest_feasible = smallest.bytes;
       error.message = fmt::format("budget {} B ({}) cannot be met: {}", budget.device,
                                   format_bytes(budget.device), explain(smallest, program_));
-    } else if (options.allow_streaming) {
+    } else if (options.allow_streaming && budget.host > 0) {
       const auto without = lower(strategy, {budget.device, 0}, options);
       if (!without) return fail(without.error());
       error.smallest_feasible = without->plan.host_bytes;
@@ -413,7 +413,7 @@ Result<Lowered> Lowering::lower(const Strategy& strategy, const Budget& budget,
   best->pass_times = pass_times_;
   best->plan.program = program_.name;
   best->plan.planner = strategy.planner;
-  assert(check(program_, best->plan, {budget.device, budget.host}));
+  assert(check(program_, best->plan, {budget.device, budget.host, machine_.alignment}));
   return std::move(*best);
 }
 

@@ -9,6 +9,8 @@ constexpr std::string_view kStreamKinds[] = {"compute", "copy", "host"};
 constexpr std::string_view kInstructionKinds[] = {"op", "copy", "load", "store"};
 constexpr std::string_view kDecisions[] = {"keep", "swap", "drop", "recompute"};
 constexpr std::int64_t kMaxIndex = std::numeric_limits<std::int32_t>::max();
+constexpr Bytes kMostArenaBytes = Bytes{1} << 60;
+constexpr std::int64_t kMostPredicted = std::int64_t{1} << 60;
 
 template <class Enum, std::size_t N>
 std::string_view name_of(const std::string_view (&names)[N], Enum value) {
@@ -60,12 +62,12 @@ Instruction instruction_from_json(const JsonCursor& json) {
     x.op = index(json["op"]);
     x.algorithm = index(json["algorithm"]);
     x.operands = list<PlacementId>(json["operands"], [](const JsonCursor& j) { return index(j); });
-    x.workspace_offset = json["workspace_offset"].integer();
-    x.workspace_bytes = json["workspace_bytes"].integer();
+    x.workspace_offset = json["workspace_offset"].integer(0, kMostArenaBytes);
+    x.workspace_bytes = json["workspace_bytes"].integer(0, kMostArenaBytes);
   } else {
     if (x.kind != InstructionKind::load) x.from = index(json["from"]);
     if (x.kind != InstructionKind::store) x.to = index(json["to"]);
-    x.bytes = json["bytes"].integer();
+    x.bytes = json["bytes"].integer(0, kMostArenaBytes);
   }
   if (const auto guard = json.find("guard")) x.guard = index(*guard);
   x.waits = list<Wait>(json["waits"], [](const JsonCursor& j) {
@@ -113,15 +115,16 @@ Plan plan_from_json(const JsonCursor& json) {
   Plan plan;
   plan.program = json["program"].text();
   plan.planner = json["planner"].text();
-  plan.device_bytes = json["device_bytes"].integer();
-  plan.host_bytes = json["host_bytes"].integer();
-  plan.alignment = json["alignment"].integer(1);
+  plan.device_bytes = json["device_bytes"].integer(0, kMostArenaBytes);
+  plan.host_bytes = json["host_bytes"].integer(0, kMostArenaBytes);
+  plan.alignment = json["alignment"].integer(1, kMostArenaBytes);
   plan.streams = list<Stream>(json["streams"], [](const JsonCursor& j) {
     return Stream{index(j["device"]), static_cast<StreamKind>(j["kind"].one_of(kStreamKinds))};
   });
   plan.placements = list<Placement>(json["placements"], [](const JsonCursor& j) {
-    return Placement{index(j["tensor"]), index(j["space"], kHostSpace), j["offset"].integer(),
-                     j["bytes"].integer()};
+    return Placement{index(j["tensor"]), index(j["space"], kHostSpace),
+                     j["offset"].integer(0, kMostArenaBytes),
+                     j["bytes"].integer(0, kMostArenaBytes)};
   });
   plan.boundary = list<PlacementId>(json["boundary"], [](const JsonCursor& j) { return index(j); });
   plan.entry = schedule_from_json(json["entry"]);
@@ -153,7 +156,8 @@ CopyHint hint_from_json(const JsonCursor& json) {
   hint.in_trigger = op("in_trigger");
   hint.out_barrier = op("out_barrier");
   hint.in_barrier = op("in_barrier");
-  if (const auto field = json.find("device_offset")) hint.device_offset = field->integer();
+  if (const auto field = json.find("device_offset"))
+    hint.device_offset = field->integer(0, kMostArenaBytes);
   return hint;
 }
 
@@ -221,12 +225,15 @@ Result<PlanFile> read_plan(std::string_view text, std::string_view file) {
     (void)json["type"].one_of(kTypes);
     PlanFile out;
     out.fingerprint = json["fingerprint"].text();
-    out.device_budget = json["device_budget"].integer();
-    out.host_budget = json["host_budget"].integer();
-    out.iteration_time = Nanos{json["predicted_ns"].integer()};
-    out.compute_time = Nanos{json["compute_ns"].integer()};
+    out.device_budget = json["device_budget"].integer(0, kMostArenaBytes);
+    out.host_budget = json["host_budget"].integer(0, kMostArenaBytes);
+    out.iteration_time = Nanos{json["predicted_ns"].integer(0, kMostPredicted)};
+    out.compute_time = Nanos{json["compute_ns"].integer(0, kMostPredicted)};
     out.machine = machine_from_json(json["machine"]);
     out.program = program_from_json(json["program"]);
+    if (auto times = validate_times(out.program, out.machine); !times) {
+      json["machine"].error(times.error().message);
+    }
     out.strategy = strategy_from_json(json["strategy"], out.program);
     out.plan = plan_from_json(json["plan"]);
     return out;

@@ -28,6 +28,7 @@ Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& m
   using Clock = std::chrono::steady_clock;
   const auto program = workload.program(workload.sub_batch());
   if (!program) return fail(program.error());
+  if (auto times = validate_times(**program, machine); !times) return fail(times.error());
   const auto start = Clock::now();
   Lowering lowering(**program, machine);
   auto output = planner.plan(workload, lowering, budget, options);
@@ -41,7 +42,9 @@ Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& m
   planned.lowered = std::move(*output->lowered);
   planned.notes = std::move(output->notes);
   const auto lowered_at = Clock::now();
-  if (auto proof = check(**program, planned.lowered.plan, {budget.device, budget.host}); !proof) {
+  if (auto proof =
+          check(**program, planned.lowered.plan, {budget.device, budget.host, machine.alignment});
+      !proof) {
     return fail(proof.error());
   }
   planned.plan_time = lowered_at - start;

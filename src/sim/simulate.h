@@ -22,21 +22,64 @@ struct Simulation {
       iterations;  ///< [iteration][instruction]; time 0: all streams idle
   /// End of each iteration's last compute instruction.
   std::vector<Nanos> iteration_end;
-  /// Steady state: difference of the last two iteration ends.
+  /// Difference of the last two iteration ends.
   Nanos iteration_time{};
   Bytes copied_out = 0;  ///< bytes to the host in one iteration
   Bytes copied_in = 0;   ///< bytes to the device in one iteration
+};
+
+/// What becomes of a plan that runs for ever.
+struct LongRun {
+  bool steady = false;          ///< from some iteration on, groups of `period` repeat exactly
+  std::int64_t period = 1;      ///< in iterations
+  std::int64_t after = 0;       ///< iterations before the first of those groups
+  std::int64_t iterations = 0;  ///< simulated to know
+  /// Mean of a group's iterations, rounded; where nothing repeats, of the last ones simulated.
+  Nanos iteration_time{};
 };
 
 /// Duration of an instruction: the op's algorithm time, or the link's time for the copy.
 Nanos duration_of(const Instruction& instruction, const Plan& plan, const Program& program,
                   const Machine& machine);
 
+/// Runs the steady schedule from idle streams, one iteration after the other, and remembers the
+/// last.
+class Simulator {
+ public:
+  /// `plan` must outlive the simulator.
+  Simulator(const Program& program, const Plan& plan, const Machine& machine);
+
+  /// Another iteration. Bit g: ops with guard g run. A skipped op takes no time; it still waits and
+  /// is waited for.
+  void run(std::uint32_t guards = ~0U);
+
+  [[nodiscard]] std::int64_t iterations() const { return iterations_; }
+  /// Of the last iteration, per instruction.
+  [[nodiscard]] const std::vector<Span>& spans() const { return current_; }
+  /// End of the last iteration's last compute instruction.
+  [[nodiscard]] Nanos end() const { return end_; }
+
+ private:
+  const Plan& plan_;
+  std::vector<Nanos> durations_;
+  std::vector<Nanos> free_at_;  ///< per stream
+  std::vector<Span> current_;
+  std::vector<Span> previous_;
+  std::int64_t iterations_ = 0;
+  Nanos end_{};
+};
+
+/// Simulates until the state of all that compute instructions wait for, seen from the end of the
+/// last of them, has been there before; gives up after some hundred million instructions.
+LongRun long_run(const Program& program, const Plan& plan, const Machine& machine);
+
+/// Bytes that one iteration copies in a direction.
+Bytes copied_bytes(const Plan& plan, bool to_host);
+
 /// Bit g of the result: ops with guard g run in this iteration. Empty: all run.
 using Guards = std::function<std::uint32_t(std::int64_t iteration)>;
 
-/// Runs `iterations` iterations of the steady schedule from idle streams. A skipped op takes no
-/// time; it still waits and is waited for.
+/// Runs `iterations` iterations of the steady schedule from idle streams and keeps all of them.
 Simulation simulate(const Program& program, const Plan& plan, const Machine& machine,
                     int iterations, const Guards& guards = {});
 

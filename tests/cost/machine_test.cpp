@@ -180,5 +180,11 @@ TEST(MachineJson, MalformedFieldsAreNamed) {
   }
 }
 
+TEST(Link, TimesThatCannotBeCountedAreTheLongestThatCan) {
+  EXPECT_EQ((Link{1, Nanos{0}}).time(Bytes{1} << 60), kMostIterationTime);
+  EXPECT_EQ((Link{1e-300, Nanos{1'000'000'000}}).time(1), kMostIterationTime);
+  EXPECT_EQ((Link{1e9, Nanos{7}}).time(1000), Nanos{1007});
+}
+
 }  // namespace
 }  // namespace tidepool

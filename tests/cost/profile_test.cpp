@@ -53,5 +53,17 @@ TEST(Profile, ErrorsInsideTheProgramNameTheFieldFromTheTop) {
   EXPECT_THAT(back.error().message, HasSubstr("field 'program.ops[1].place'"));
 }
 
+// At one byte a second the times of copies passed 2^63; planning never ended.
+TEST(Profile, ALinkTooSlowForItsProgramIsRefusedByName) {
+  Profile slow = example();
+  slow.program.tensors[0].bytes = Bytes{1} << 40;
+  slow.machine.to_device.bytes_per_second = 1;
+  const auto back = read_profile(to_json(slow).dump(1), "p.json");
+  ASSERT_FALSE(back);
+  EXPECT_EQ(back.error().code, ErrorCode::bad_input);
+  EXPECT_THAT(back.error().message,
+              HasSubstr("field 'machine': to_device of machine 'test' is too slow"));
+}
+
 }  // namespace
 }  // namespace tidepool

@@ -196,5 +196,20 @@ TEST(ProgramJson, AProgramThatValidateRefusesIsRefusedWithItsReason) {
   EXPECT_THAT(program.error().message, HasSubstr("tensor name 'x'"));
 }
 
+TEST(ProgramJson, TensorsThatAddUpToMoreThanCanBeCountedAreRefusedByName) {
+  Json tensors = Json::array();
+  for (int i = 0; i < 8192; ++i) {
+    tensors.push_back({{"name", fmt::format("t{}", i)},
+                       {"bytes", Bytes{1} << 50},
+                       {"kind", "activation"},
+                       {"persistent", true}});
+  }
+  const Json program = {
+      {"name", "p"}, {"batch", 1}, {"sub_batch", 1}, {"tensors", tensors}, {"ops", Json::array()}};
+  const auto read = parse(program.dump());
+  ASSERT_FALSE(read);
+  EXPECT_THAT(read.error().message, HasSubstr("field 'tensors[64].bytes': too many bytes in all"));
+}
+
 }  // namespace
 }  // namespace tidepool

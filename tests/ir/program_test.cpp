@@ -1,5 +1,6 @@
 #include "ir/program.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +10,7 @@
 namespace tidepool {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::tiny_training;
 
@@ -221,6 +223,30 @@ TEST(ChoosingAlgorithms, ADeterministicOneIsPreferredHoweverSlowOrLarge) {
   const Op o = with_algorithms({{"a", Nanos{1}, 0, false}, {"b", Nanos{9}, 999, true}});
   EXPECT_EQ(fastest_algorithm(o), 1);
   EXPECT_EQ(least_workspace_algorithm(o), 1);
+}
+
+// Bytes of 8,192 tensors added up to 2^63, and a program "had a peak of 0 B".
+TEST(Validate, RefusesBytesThatAddUpToMoreThanCanBeCounted) {
+  Program p = testing::tiny_training();
+  p.tensors[0].bytes = kMostTensorBytes + 1;
+  EXPECT_THAT(refusal(p), AllOf(HasSubstr("tensor 'input'"), HasSubstr("at most")));
+  p.tensors[0].bytes = kMostTensorBytes;
+  EXPECT_EQ(refusal(p), "accepted");
+  // Each access may become a copy: they are counted, not the tensors.
+  while (p.ops.size() < 64) {
+    Op op = p.ops[1];
+    op.name = fmt::format("forward {}", p.ops.size());
+    p.ops.insert(p.ops.begin() + 2, std::move(op));
+  }
+  EXPECT_THAT(refusal(p), AllOf(HasSubstr("tensor 'input'"), HasSubstr("accesses more than")));
+}
+
+TEST(Validate, RefusesTimesThatAddUpToMoreThanCanBeCounted) {
+  Program p = testing::tiny_training();
+  op(p, "forward").algorithms[0].time = kMostIterationTime - Nanos{3000};
+  EXPECT_EQ(refusal(p), "accepted");
+  op(p, "forward").algorithms[0].time += Nanos{1};
+  EXPECT_THAT(refusal(p), AllOf(HasSubstr("op 'update'"), HasSubstr("take longer than")));
 }
 
 }  // namespace

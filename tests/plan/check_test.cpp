@@ -220,6 +220,18 @@ TEST_F(Check, AGuardOnACopyIsRefused) {
 
 // ---- clause 1
 
+TEST_F(Check, AlignmentBelowTheMachinesIsRefused) {
+  limits_.alignment = 64;
+  EXPECT_EQ(refusal(), "accepted");
+  limits_.alignment = 128;
+  EXPECT_THAT(refusal(), AllOf(clause(1), HasSubstr("aligned to 64 B, the machine asks for 128")));
+}
+
+TEST_F(Check, AStreamOfADeviceThatIsNotThereIsRefused) {
+  plan_.streams[0].device = 7;
+  EXPECT_THAT(refusal(), AllOf(clause(1), HasSubstr("stream 0 is of device 7")));
+}
+
 TEST_F(Check, APlacementOutsideTheArenaIsRefused) {
   const PlacementId id = op("head").operands[0];
   for (const Bytes offset : {align_up(plan_.device_bytes, 64), Bytes{-64}, Bytes{1} << 62}) {
@@ -586,6 +598,80 @@ TEST_F(Check, ACounterexampleNamesBothInstructionsAndTheByte) {
   steady()[at(copy_index(0, false))].waits.clear();
   EXPECT_THAT(refusal(), AllOf(HasSubstr("steady[0] (op 'feed'"),
                                HasSubstr("copy of tensor 'input'"), HasSubstr("host byte")));
+}
+
+// ---- clause 5: the order of host ops
+
+/// Two inputs are fed and two results collected; nothing but the program's order says which first.
+class CheckHostOrder : public Check {
+ protected:
+  void SetUp() override {
+    using enum AccessMode;
+    testing::ProgramBuilder b;
+    const TensorId x = b.tensor("x", 64);
+    const TensorId y = b.tensor("y", 64);
+    const TensorId u = b.tensor("u", 64);
+    const TensorId v = b.tensor("v", 64);
+    b.host("feed x", {{x, write}});
+    b.host("feed y", {{y, write}});
+    b.device("work", {{x, read}, {y, read}, {u, write}, {v, write}}, Nanos{1000});
+    b.host("collect u", {{u, read}});
+    b.host("collect v", {{v, read}});
+    program_ = b.build();
+    Lowering lowering(program_, byte_a_nanosecond(64));
+    auto lowered = lowering.lower(
+        keep_everything(program_, lowering.index(), least_workspace_algorithms(program_)),
+        {1 << 20, 0});
+    ASSERT_TRUE(lowered) << lowered.error().message;
+    plan_ = lowered->plan;
+    limits_ = {plan_.device_bytes, plan_.host_bytes};
+    ASSERT_EQ(refusal(), "accepted");
+  }
+
+  /// The op becomes the first of a second host stream: ordered with what it waits for only.
+  void on_a_stream_of_its_own(const std::string& name) {
+    op(name).stream = static_cast<StreamId>(plan_.streams.size());
+    plan_.streams.push_back({0, StreamKind::host});
+    const std::int32_t moved = op_index(name);
+    for (Instruction& x : steady()) {
+      for (Wait& w : x.waits) {
+        if (w.index == moved) w.stream = op(name).stream;
+      }
+    }
+  }
+};
+
+// The runner of a training sums losses in the order of host ops: the plan was proved, and the sum
+// was another one.
+TEST_F(CheckHostOrder, HostOpsInAnotherOrderAreRefusedThoughNoTensorTells) {
+  const std::int32_t first = op_index("collect u");
+  const std::int32_t second = op_index("collect v");
+  std::swap(op("collect u").op, op("collect v").op);
+  std::swap(steady()[at(first)].operands, steady()[at(second)].operands);
+  // Both wait for both copies, so that the values are right.
+  steady()[at(first)].waits = steady()[at(second)].waits;
+  for (std::int32_t i = second; i > first; --i) {
+    if (steady()[at(i)].kind != InstructionKind::copy) continue;
+    const Instruction copy = steady()[at(i)];
+    erase(plan_.steady, i);
+    insert(plan_.steady, first, copy);
+    break;
+  }
+  EXPECT_THAT(refusal(), AllOf(clause(5), HasSubstr("where host op 'collect u' is next")));
+}
+
+TEST_F(CheckHostOrder, AHostOpOnAStreamOfItsOwnHasToWaitForTheOneBeforeIt) {
+  on_a_stream_of_its_own("feed y");
+  EXPECT_THAT(refusal(), AllOf(clause(5), HasSubstr("does not wait for"), HasSubstr("feed x")));
+}
+
+TEST_F(CheckHostOrder, TheFirstHostOpWaitsForTheLastOneOfTheIterationBefore) {
+  on_a_stream_of_its_own("feed x");
+  const StreamId host = op("feed y").stream;
+  op("feed y").waits.push_back({op("feed x").stream, op_index("feed x"), 0});
+  EXPECT_THAT(refusal(), AllOf(clause(5), HasSubstr("does not wait for"), HasSubstr("collect v")));
+  op("feed x").waits = {{host, op_index("collect v"), -1}};
+  EXPECT_EQ(refusal(), "accepted");
 }
 
 }  // namespace

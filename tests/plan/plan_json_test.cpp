@@ -197,5 +197,26 @@ TEST(PlanJson, EveryNumberReplacedByALargeOneIsRefusedOrRefutedButNeverCrashes) 
   EXPECT_GT(harmless, 0) << "batch sizes and times may be anything";
 }
 
+TEST(PlanJson, TimesThatCannotBeCountedAreRefused) {
+  PlanFile file = tiny_file();
+  file.machine.to_host = {1, Nanos{0}};
+  for (Tensor& t : file.program.tensors) t.bytes = Bytes{1} << 40;
+  const auto back = read_plan(to_json(file).dump(1), "plan.json");
+  ASSERT_FALSE(back);
+  EXPECT_THAT(back.error().message, HasSubstr("field 'machine': to_host of machine"));
+}
+
+// Its addresses are multiples of 1 B, its machine's of 64 B: it was proved.
+TEST(PlanJson, AFileWhoseAddressesAreNotAlignedForItsMachineIsNotProved) {
+  const auto text = read_file(TIDEPOOL_SOURCE_FOLDER "/tests/regress/misaligned.plan.json");
+  ASSERT_TRUE(text) << text.error().message;
+  const auto file = read_plan(*text, "misaligned.plan.json");
+  ASSERT_TRUE(file) << file.error().message;
+  const CheckLimits limits{file->device_budget, file->host_budget, file->machine.alignment};
+  const auto proof = check(file->program, file->plan, limits);
+  ASSERT_FALSE(proof);
+  EXPECT_THAT(proof.error().message, HasSubstr("aligned to 1 B, the machine asks for 64 B"));
+}
+
 }  // namespace
 }  // namespace tidepool

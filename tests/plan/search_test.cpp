@@ -13,6 +13,7 @@
 #include "plan/pack/ejection_search.h"
 #include "plan/pack/pack_csv.h"
 #include "plan/pack/squeaky_wheel.h"
+#include "plan/pack/sweep.h"
 #include "plan/pack/validate.h"
 
 namespace tidepool {
@@ -152,6 +153,46 @@ TEST(Search, WhenCancelledReturnsAValidPacking) {
   options.cancelled = [&] { return ++asked > 20; };
   const SearchResult r = search_packing(p, options);
   EXPECT_TRUE(validate(p, r.packing));
+}
+
+// 200,000 buffers took 20 s where 1 s was allowed. No clock is asked: without any time an order
+// that is quadratic in the buffers is not made to its end.
+TEST(Search, WithoutAnyTimeMakesOneQuickPackingAndProvesWhatItMay) {
+  const PackProblem p = testing::random_lifetimes(5, 50'000, 250'000, 1000);
+  SearchOptions options;
+  options.time_limit = Nanos{0};
+  const SearchResult r = search_packing(p, options);
+  EXPECT_TRUE(validate(p, r.packing));
+  EXPECT_EQ(r.found_by, "sweep");
+  EXPECT_EQ(r.lower_bound, peak_load(p));
+  EXPECT_EQ(r.proven_optimal, r.packing.footprint == r.lower_bound);
+}
+
+TEST(Search, WithoutAnyTimeMakesTheFirstOrderOfAConflictGraphAndNoOther) {
+  const PackProblem p = with_conflict_graph(testing::random_lifetimes(5, 300, 100, 1000));
+  SearchOptions options;
+  options.time_limit = Nanos{0};
+  const SearchResult r = search_packing(p, options);
+  EXPECT_TRUE(validate(p, r.packing));
+  EXPECT_EQ(r.found_by, packers().front().name);
+  EXPECT_EQ(r.packing.offsets, packers().front().pack(p).offsets);
+}
+
+TEST(PackBySweep, IsValidAndAtMostTwiceTheLoadOnRandomLifetimes) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const PackProblem p = testing::random_lifetimes(seed, 1 + seed, 50, 1000);
+    const Packing packing = pack_by_sweep(p);
+    ASSERT_TRUE(validate(p, packing)) << seed;
+    EXPECT_LE(packing.footprint, 2 * peak_load(p)) << seed;
+  }
+}
+
+TEST(PlaceInOrder, StoppedMidwaySaysThatItIsUnfinished) {
+  PackProblem p = testing::random_lifetimes(1, 500, 100, 1000);
+  int asked = 0;
+  p.stop = [&] { return ++asked == 3; };
+  EXPECT_EQ(packers().front().pack(p).footprint, std::numeric_limits<Bytes>::max());
+  EXPECT_EQ(asked, 3);
 }
 
 TEST(Search, ReachesTheLowerBoundOfPublishedProblems) {

@@ -144,6 +144,26 @@ bool swap_neighbours(Plan& plan, Random& random, const Program&) {
   return true;
 }
 
+/// Two host ops change places in the list; each keeps its waits.
+bool swap_host_ops(Plan& plan, Random& random, const Program& program) {
+  auto& list = plan.steady.instructions;
+  std::vector<std::size_t> host;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const bool op = list[i].kind == InstructionKind::op;
+    if (op && program.ops[static_cast<std::size_t>(list[i].op)].place == OpPlace::host) {
+      host.push_back(i);
+    }
+  }
+  if (host.size() < 2) return false;
+  const std::size_t k = pick(random, host.size() - 1);
+  std::vector<std::int32_t> moved(list.size());
+  for (std::size_t i = 0; i < list.size(); ++i) moved[i] = static_cast<std::int32_t>(i);
+  std::swap(moved[host[k]], moved[host[k + 1]]);
+  std::swap(list[host[k]], list[host[k + 1]]);
+  remap(plan.steady, moved);
+  return true;
+}
+
 bool remove_instruction(Plan& plan, Random& random, const Program&) {
   Schedule& schedule =
       random.below(5) == 0 ? (random.below(2) == 0 ? plan.entry : plan.exit) : plan.steady;
@@ -255,6 +275,7 @@ constexpr Mutation kMutations[] = {
     {"removed wait", remove_wait},
     {"changed wait", weaken_wait},
     {"order", swap_neighbours},
+    {"order of host ops", swap_host_ops},
     {"missing instruction", remove_instruction},
     {"doubled instruction", double_instruction},
     {"wrong round", wrong_round},

@@ -62,7 +62,8 @@ class TagRunner : public OpRunner {
     }
     if (op.place == OpPlace::host) {
       const std::lock_guard lock(mutex_);
-      seen_[{call.iteration, call.op}] = hash;
+      host_state_ = hash_combine(host_state_, hash);
+      seen_[{call.iteration, call.op}] = host_state_;
     }
   }
   void load(TensorId tensor, std::byte* to) override {
@@ -73,7 +74,8 @@ class TagRunner : public OpRunner {
     final_[tensor] = read_tag(from, bytes(tensor));
   }
 
-  /// What host ops saw, by (iteration, op), and the final persistent values.
+  /// What host ops saw, by (iteration, op), mixed with what those before them saw: host ops have
+  /// state of their own, as a sum of losses is. And the final persistent values.
   using Seen = std::map<std::pair<std::int64_t, OpId>, std::uint64_t>;
   [[nodiscard]] const Seen& seen() const { return seen_; }
   [[nodiscard]] const std::map<TensorId, std::uint64_t>& final_values() const { return final_; }
@@ -85,6 +87,7 @@ class TagRunner : public OpRunner {
   const Program& program_;
   std::uint64_t guard_seed_;
   std::mutex mutex_;
+  std::uint64_t host_state_ = 0;
   Seen seen_;
   std::map<TensorId, std::uint64_t> final_;
 };

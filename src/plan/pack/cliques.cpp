@@ -34,12 +34,12 @@ std::vector<Members> alive_together(const PackProblem& problem) {
   return cliques;
 }
 
-std::vector<Members> by_begin(const PackProblem& problem) {
+std::vector<Members> by_begin(const PackProblem& problem, const std::function<bool()>& stop) {
   const std::size_t n = problem.sizes.size();
   std::vector<std::int32_t> common(n, 0);  // how many of the clique each buffer conflicts with
   std::vector<Members> cliques;
   Members candidates;
-  for (std::size_t i = 0; i < n; ++i) {
+  for (std::size_t i = 0; i < n && !(i % 64 == 63 && stop && stop()); ++i) {
     const auto conflicts = problem.conflicts(i);
     candidates.assign(conflicts.begin(), conflicts.end());
     std::stable_sort(candidates.begin(), candidates.end(), [&](std::int32_t a, std::int32_t b) {
@@ -93,12 +93,12 @@ Cliques::Cliques(std::size_t buffers, std::vector<std::vector<std::int32_t>> mem
 
 Cliques find_cliques(const PackProblem& problem) {
   return Cliques{problem.sizes.size(),
-                 problem.lifetimes.empty() ? by_begin(problem) : alive_together(problem)};
+                 problem.lifetimes.empty() ? by_begin(problem, {}) : alive_together(problem)};
 }
 
-Bytes clique_bound(const PackProblem& problem) {
+Bytes clique_bound(const PackProblem& problem, const std::function<bool()>& stop) {
   if (!problem.lifetimes.empty()) return peak_load(problem);
-  const Cliques cliques = find_cliques(problem);
+  const Cliques cliques{problem.sizes.size(), by_begin(problem, stop)};
   Bytes most = 0;
   for (std::size_t q = 0; q < cliques.count(); ++q) {
     Bytes bytes = 0;

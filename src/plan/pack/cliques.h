@@ -39,6 +39,7 @@ class Cliques {
 Cliques find_cliques(const PackProblem& problem);
 
 /// The most bytes in one of `find_cliques`: no packing is smaller. With lifetimes the peak load.
-Bytes clique_bound(const PackProblem& problem);
+/// When `stop` says so, which may be empty, the most of those found until then.
+Bytes clique_bound(const PackProblem& problem, const std::function<bool()>& stop = {});
 
 }  // namespace tidepool

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
@@ -30,6 +31,8 @@ struct PackProblem {
   std::vector<Bytes> fixed;          ///< where a buffer has to be, or -1; empty: none is
   /// A larger footprint is of no use: a packer may stop there, its packing unfinished.
   Bytes give_up_above = std::numeric_limits<Bytes>::max();
+  /// Empty, or asked now and then: when it says so a packer stops, its packing unfinished.
+  std::function<bool()> stop;
   std::vector<Lifetime> lifetimes;            ///< plain lifetimes; empty: the graph says it all
   std::vector<std::int32_t> neighbour_start;  ///< CSR: size + 1 entries; not used with lifetimes
   std::vector<std::int32_t> neighbours;
@@ -72,7 +75,8 @@ std::vector<std::int32_t> by_size_descending(const PackProblem& problem);
 
 /// Places fixed buffers, then the others in the given order. `choose_smallest_hole`: best fit;
 /// otherwise first fit. A hole is a maximal free range between already placed conflicting buffers;
-/// when none is large enough the buffer goes above them all.
+/// when none is large enough the buffer goes above them all. An unfinished packing has the largest
+/// footprint that can be written.
 Packing place_in_order(const PackProblem& problem, std::span<const std::int32_t> order,
                        bool choose_smallest_hole);
 

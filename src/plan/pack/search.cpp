@@ -13,6 +13,7 @@
 #include "plan/pack/ejection_search.h"
 #include "plan/pack/greedy_orders.h"
 #include "plan/pack/squeaky_wheel.h"
+#include "plan/pack/sweep.h"
 
 namespace tidepool {
 namespace {
@@ -46,12 +47,16 @@ constexpr std::int64_t kFirstEjectionsToTarget = 10'000;
 
 class PackSearch {
  public:
-  PackSearch(const PackProblem& problem, const SearchOptions& options)
-      : problem_(problem), options_(options), stop_([this] { return out_of_time(); }) {}
+  /// From `start` on.
+  PackSearch(PackProblem problem, const SearchOptions& options, Clock::time_point start)
+      : problem_(std::move(problem)),
+        options_(options),
+        start_(start),
+        stop_([this] { return out_of_time(); }) {}
 
   SearchResult run() {
     greedy();
-    result_.lower_bound = clique_bound(problem_);
+    result_.lower_bound = clique_bound(problem_, stop_);
     Bytes divisor = 0;
     for (const Bytes size : problem_.sizes) divisor = std::gcd(divisor, size);
     granule_ = std::max<Bytes>(divisor, 1);
@@ -103,16 +108,24 @@ class PackSearch {
   }
 
   void take(Packing packing, std::string_view method) {
+    if (packing.footprint == std::numeric_limits<Bytes>::max()) return;  // unfinished
     if (packing.footprint >= result_.packing.footprint && !result_.found_by.empty()) return;
     result_.packing = std::move(packing);
     result_.found_by = method;
   }
 
+  /// However little time there is, one packing is finished: the first order of a conflict graph,
+  /// which costs no more than its edges, or of many lifetimes a sweep where no order gets done.
   void greedy() {
+    const bool can_sweep = !problem_.lifetimes.empty() && problem_.fixed.empty();
     for (const Packer& packer : packers()) {
+      const bool in_any_case = !can_sweep && result_.found_by.empty();
+      problem_.stop = in_any_case ? std::function<bool()>() : stop_;
       take(packer.pack(problem_), packer.name);
-      if (out_of_time()) return;
+      if (out_of_time()) break;
     }
+    problem_.stop = stop_;
+    if (result_.found_by.empty()) take(pack_by_sweep(problem_), "sweep");
   }
 
   void squeak_from(std::vector<std::int32_t> order, std::uint64_t seed) {
@@ -223,9 +236,9 @@ class PackSearch {
 
   static constexpr Nanos kShowEvery = std::chrono::milliseconds(100);
 
-  const PackProblem& problem_;
+  PackProblem problem_;
   const SearchOptions& options_;
-  const Clock::time_point start_ = Clock::now();
+  const Clock::time_point start_;
   const std::function<bool()> stop_;
   Nanos shown_{0};
   SearchResult result_;
@@ -319,19 +332,22 @@ class Ground {
 }  // namespace
 
 SearchResult search_packing(const PackProblem& problem, const SearchOptions& options) {
-  const Ground ground(problem);
-  if (ground.bare()) return PackSearch(problem, options).run();
   const auto start = Clock::now();
-  const PackProblem rest = ground.rest();
+  const Ground ground(problem);
+  if (ground.bare()) return PackSearch(problem, options, start).run();
   SearchOptions above = options;
   if (options.target > 0) above.target = std::max<Bytes>(options.target - ground.height(), 1);
-  SearchResult result = PackSearch(rest, above).run();
+  SearchResult result = PackSearch(ground.rest(), above, start).run();
   result.packing = ground.raised(result.packing);
   result.lower_bound += ground.height();
   // Greedy orders of the whole problem may do better than those of the rest.
+  PackProblem whole = problem;
+  whole.stop = [&] {
+    return Clock::now() - start >= options.time_limit || (options.cancelled && options.cancelled());
+  };
   for (const Packer& packer : packers()) {
     if (result.proven_optimal || result.packing.footprint <= options.target) break;
-    Packing packing = packer.pack(problem);
+    Packing packing = packer.pack(whole);
     if (packing.footprint >= result.packing.footprint) continue;
     result.packing = std::move(packing);
     result.found_by = packer.name;

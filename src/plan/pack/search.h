@@ -34,14 +34,15 @@ struct SearchResult {
 };
 
 /// Note [Packing portfolio]
-/// All packers; then rounds of three methods: squeaky wheels (squeaky_wheel.h) from the orders by
-/// load and by size; the exact search (branch_and_bound.h; problems of some thousand buffers, none
-/// of them fixed) at the lower bound and at capacities that halve the distance to the best packing;
-/// ejections (ejection_search.h). Every round lets the last two work longer. Which of them
-/// finds the best packing differs: exact search on small and tight problems, squeaky wheels on
-/// large ones whose load has one narrow peak, ejections in between. With a target all aim at it;
-/// then ejections go before the exact search and begin with more steps. Buffers that conflict with
-/// all others are placed below everything and are not searched for.
+/// All packers (and where not one of them gets done in time, sweep.h); then rounds of three
+/// methods: squeaky wheels (squeaky_wheel.h) from the orders by load and by size; the exact search
+/// (branch_and_bound.h; problems of some thousand buffers, none of them fixed) at the lower bound
+/// and at capacities that halve the distance to the best packing; ejections (ejection_search.h).
+/// Every round lets the last two work longer. Which of them finds the best packing differs: exact
+/// search on small and tight problems, squeaky wheels on large ones whose load has one narrow peak,
+/// ejections in between. With a target all aim at it; then ejections go before the exact search and
+/// begin with more steps. Buffers that conflict with all others are placed below everything and are
+/// not searched for.
 ///
 /// Uses one thread. The result is a function of problem, seed and rounds unless the time limit or
 /// `cancelled` ends the search: then it is the best packing found until then. So a search that ends

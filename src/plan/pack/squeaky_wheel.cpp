@@ -1,6 +1,7 @@
 #include "plan/pack/squeaky_wheel.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/random.h"
 
@@ -12,6 +13,7 @@ bool squeak(const PackProblem& problem, std::vector<std::int32_t>& order, Bytes 
   bool better = false;
   for (int round = 0; round < rounds && best.footprint > target && !stop(); ++round) {
     Packing packing = place_in_order(problem, order, false);
+    if (packing.footprint == std::numeric_limits<Bytes>::max()) break;  // stopped
     for (std::size_t k = 0; k < order.size(); ++k) {
       const auto i = static_cast<std::size_t>(order[k]);
       if (packing.offsets[i] + problem.sizes[i] <= target) continue;
