@@ -167,8 +167,9 @@ std::string trend(const std::vector<Json>& rows, const char* model, const char* 
     const auto reduction = row["reduction"].get<double>();
     falls = falls && reduction <= last;
     last = reduction;
-    text += fmt::format("{}{:.1f} % at {}", text.empty() ? "" : ", ", 100 * reduction,
-                        row["batch"].get<std::int64_t>());
+    text += fmt::format("{}{:.1f} % at {}{}", text.empty() ? "" : ", ", 100 * reduction,
+                        row["batch"].get<std::int64_t>(),
+                        row["complete"].get<bool>() ? "" : " (cut off)");
   }
   return fmt::format("{}, {}: {}{}", model, planner, text,
                      falls ? " (falls with the batch size)" : "");
