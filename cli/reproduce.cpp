@@ -45,12 +45,14 @@ void add_reproduce(CLI::App& app, Context& context) {
   command->add_option("--batches", arguments->batches, "fig10: these batch sizes")
       ->delimiter(',')
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
+  command->add_option("--limits", arguments->limits, "fig9: only these limits, such as 280MiB")
+      ->delimiter(',');
   command->add_option("--data", arguments->data, "folder with vgg16-trace/, the measured trace")
       ->capture_default_str();
   command
       ->add_option("--time-limit", arguments->time_limit,
                    "seconds for one search: a packing (table1), a linear program (table2), a plan "
-                   "(fig9, fig10); default: printed with the constants")
+                   "(fig9), a footprint (fig10); default: printed with the constants")
       ->check(CLI::PositiveNumber);
   command->add_option("--seed", arguments->seed, "of the searches")->capture_default_str();
   command->add_flag("--json", context.json, "one JSON object on stdout");

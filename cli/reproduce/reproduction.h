@@ -16,6 +16,7 @@ namespace tidepool::cli {
 struct ReproduceArguments {
   std::vector<std::string> models;    ///< empty: all the reproduction is about
   std::vector<std::int64_t> batches;  ///< empty: those of the reproduction
+  std::vector<std::string> limits;    ///< of fig9, as sizes; empty: the published ones and four
   std::string data = "../shared/data";
   double time_limit = 0;  ///< seconds a search; 0: what the reproduction takes
   std::uint64_t seed = 1;
@@ -28,6 +29,12 @@ struct ReproduceArguments {
 
 /// Overheads below this share of an iteration count as none.
 inline constexpr double kNoOverhead = 1e-3;
+/// What the constants of `tide`'s search were chosen on.
+inline constexpr const char* kTideTuning =
+    "its energy weights were first set by hand on this trace; on mlp, vgg11, resnet18 and resnet50 "
+    "halving or doubling one of them gains nothing beyond noise, so they stay (bench/tune_tide; "
+    "the "
+    "trace is the test)";
 /// The row of the measured trace.
 inline constexpr std::string_view kTraceModel = "vgg16-trace";
 
@@ -67,8 +74,10 @@ Result<std::vector<std::string>> wanted_models(const ReproduceArguments& argumen
                                                TableReport& report);
 Result<Work> work_of(const std::string& model, const ReproduceArguments& arguments);
 
-/// The constants of the machine model.
+/// The constants of the machine model, and what they were fitted to.
 void add_machine_constants(TableReport& report);
+/// Below the tables that compare planners: whose result each column is.
+void add_column_notes(TableReport& report);
 
 // One function per table or figure, in a file of its name. They run to the end, or until Ctrl-C.
 Result<void> reproduce_table1(const ReproduceArguments& arguments, TableReport& report);

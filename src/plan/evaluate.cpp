@@ -244,6 +244,8 @@ void Evaluator::close_pass() {
   previous_load_ = load_;
   std::copy(static_load_.begin(), static_load_.begin() + calls_, load_.begin());
   std::fill(call_needs_in_.begin(), call_needs_in_.end(), kNone);
+  reserved_.assign(at(calls_), 0);
+  for (const MoveId id : triggered_ins_) reserve(id, bytes_of(id));
   steps_.clear();
   pending_.clear();
   next_in_ = 0;
@@ -341,7 +343,7 @@ bool Evaluator::issue_triggered_copies_in(CallId c, Bytes limit) {
 
 bool Evaluator::room_until_deadline(CallId from, CallId deadline, Bytes bytes, Bytes limit) const {
   for (CallId c = from; c < deadline; ++c) {
-    if (load_[at(c)] + in_flight_[at(c)] + bytes > limit) return false;
+    if (load_[at(c)] + in_flight_[at(c)] + reserved_[at(c)] + bytes > limit) return false;
   }
   return true;
 }
@@ -417,10 +419,16 @@ void Evaluator::issue_copy_in(MoveId id, const Choice& choice) {
   in_end_[at(id)] = steps_.back().end;
   call_needs_in_[at(in.call)] = id;
   const Bytes bytes = bytes_of(id);
-  const Life& target = life(in.device);
-  const CallId end = target.crosses ? calls_ - 1 : end_of(target);
+  if (in.trigger != kNone) reserve(id, -bytes);
+  const CallId end = last_call_of(life(in.device));
   for (std::int32_t q = choice.call + 1; q < calls_; ++q) previous_load_[at(q)] += bytes;
   for (CallId c = std::max(choice.call + 1 - calls_, 0); c <= end; ++c) load_[at(c)] += bytes;
+}
+
+/// A copy-in without a trigger that is early takes no memory that one with a trigger will need.
+void Evaluator::reserve(MoveId id, Bytes bytes) {
+  const CallId end = last_call_of(life(move(id).device));
+  for (CallId c = trigger_position(id); c <= end; ++c) reserved_[at(c)] += bytes;
 }
 
 bool Evaluator::issue_device_call(CallId c, Bytes limit) {

@@ -128,6 +128,10 @@ class Evaluator {
                                          Bytes limit) const;
   [[nodiscard]] Choice earliest(MoveId move, CallId at, Bytes limit, Nanos not_before) const;
   void issue_copy_in(MoveId move, const Choice& choice);
+  void reserve(MoveId move, Bytes bytes);
+  [[nodiscard]] CallId last_call_of(const Life& target) const {
+    return target.crosses ? calls_ - 1 : end_of(target);
+  }
   bool issue_device_call(CallId call, Bytes limit);
   void issue_host_call(CallId call);
   void issue_copies_out(CallId call);
@@ -219,6 +223,7 @@ class Evaluator {
   std::vector<Bytes> load_;
   std::vector<Bytes> previous_load_;
   std::vector<Bytes> in_flight_;  ///< predicted bytes still being copied out
+  std::vector<Bytes> reserved_;   ///< of copies-in with triggers that are not issued yet
   std::vector<Nanos> call_start_;
   std::vector<Nanos> call_end_;
   std::vector<Nanos> previous_call_end_;

@@ -1,12 +1,8 @@
 #include "planners/autoswap.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
-#include <set>
 
-#include "planners/autoswap_load.h"
+#include "planners/selection_output.h"
 
 namespace tidepool {
 namespace {
@@ -25,87 +21,43 @@ class AutoSwap : public Planner {
     const SwapCandidates candidates(program, lowering.index(), lowering.machine(),
                                     choose_algorithms(program, options.algorithms),
                                     settings_.smallest);
-    std::vector<LoadedSelection> found = by_single_scores(candidates, lowering, budget, options);
+    // The footprint is larger than the load, and copies take time to leave: for tighter limits too.
+    std::vector<LoadedSelection> found =
+        select_for_tighter(lowering.evaluator(), candidates, budget.device, options.cancelled);
     sort_by_time_then_traffic(found, program, lowering.index());
-    Choice choice;
+    PlacedSelection choice;  // the fastest plan so far
     for (const LoadedSelection& next : found) {
       if (stopped(options)) break;
       if (place(next, budget.device, lowering, budget, choice)) break;
     }
     combine(found, candidates, lowering, budget, options, choice);
 
-    PlannerOutput output;
-    if (!choice.lowered) {
-      output.notes.push_back(fmt::format(
-          "no selection fits {}: the streaming schedule is used; the smallest load with every "
-          "candidate swapped (load_min) is {}",
-          format_bytes(budget.device), format_bytes(candidates.load_min())));
-      output.strategy = candidates.select(SwapScore::swdoa, 0).strategy;
-      output.strategy.planner = kName;
-      return output;
-    }
-    output.lowered = std::move(choice.lowered);
-    output.lowered->strategy.reasons = reasons(choice.selection);
-    output.strategy = output.lowered->strategy;
-    output.notes = notes(choice.selection, candidates);
-    return output;
+    return selection_output(std::move(choice), candidates, budget.device, kName);
   }
 
  private:
   static constexpr const char* kName = "autoswap";
 
-  /// The fastest plan so far.
-  struct Choice {
-    LoadedSelection selection;
-    std::optional<Lowered> lowered;
-  };
-
   /// Lowers a selection and keeps it where it is faster. True when addresses cost nothing.
-  static bool place(const LoadedSelection& next, Bytes load_limit, Lowering& lowering,
-                    const Budget& budget, Choice& choice) {
+  static bool place(LoadedSelection next, Bytes load_limit, Lowering& lowering,
+                    const Budget& budget, PlacedSelection& choice) {
+    next.selection.strategy.planner = kName;
     LowerOptions placing;
     placing.allow_streaming = false;
     placing.load_limit = load_limit;
     if (choice.lowered) placing.faster_than = choice.lowered->iteration_time;
     auto lowered = lowering.lower(next.selection.strategy, budget, placing);
     if (!lowered) return false;
-    choice = {next, std::move(*lowered)};
-    return choice.lowered->iteration_time == next.evaluation.iteration_time;
-  }
-
-  /// Every score at the budget and at tighter limits (the footprint is larger than the load, and
-  /// copies take time to leave), timed under the budget. Selections that several scores share
-  /// appear once.
-  static std::vector<LoadedSelection> by_single_scores(const SwapCandidates& candidates,
-                                                       Lowering& lowering, const Budget& budget,
-                                                       const PlannerOptions& options) {
-    constexpr std::array<double, 12> kTighter{1.0,  0.99, 0.98, 0.96, 0.94, 0.91,
-                                              0.88, 0.84, 0.8,  0.7,  0.5,  0.0};
-    std::vector<LoadedSelection> found;
-    std::set<std::vector<Decision>> seen;
-    for (const SwapScore score : kSwapScores) {
-      SwapOrder order(candidates, only(score));
-      for (const double factor : kTighter) {
-        if (stopped(options)) return found;
-        LoadedSelection next;
-        next.weights = only(score);
-        next.selected_for = static_cast<Bytes>(static_cast<double>(budget.device) * factor);
-        next.selection = order.select(next.selected_for);
-        if (!seen.insert(next.selection.strategy.gaps).second) continue;
-        next.selection.strategy.planner = kName;
-        next.evaluation =
-            lowering.evaluator().evaluate(next.selection.strategy, {budget.device, true});
-        if (next.evaluation.feasible) found.push_back(std::move(next));
-      }
-    }
-    return found;
+    const bool lost_nothing = lowered->iteration_time == next.evaluation.iteration_time;
+    choice = {std::move(next), std::move(*lowered)};
+    return lost_nothing;
   }
 
   /// BO, where the single scores leave overhead: under the budget, and under the tighter load limit
   /// at which the best plan so far could be packed.
   void combine(const std::vector<LoadedSelection>& found, const SwapCandidates& candidates,
                Lowering& lowering, const Budget& budget, const PlannerOptions& options,
-               Choice& choice) const {
+               PlacedSelection& choice) const {
     // Where even all gaps leave more than the limit, there is nothing to choose.
     const auto meets_limit = [](const LoadedSelection& s) {
       return s.selection.peak <= s.selected_for;
@@ -118,8 +70,7 @@ class AutoSwap : public Planner {
       LoadedSelection combined =
           search_weights(lowering.evaluator(), candidates, load_limit, selected_for, search);
       if (!combined.evaluation.feasible) return;
-      combined.selection.strategy.planner = kName;
-      place(combined, load_limit, lowering, budget, choice);
+      place(std::move(combined), load_limit, lowering, budget, choice);
     };
     try_under(budget.device, met->selected_for);
     if (!choice.lowered) return;
@@ -128,7 +79,7 @@ class AutoSwap : public Planner {
     try_under(packed, std::min(packed, chosen.selected_for));
   }
 
-  static bool has_overhead(const Choice& choice) {
+  static bool has_overhead(const PlacedSelection& choice) {
     if (!choice.lowered) return true;
     const Nanos stall = choice.lowered->iteration_time - choice.lowered->compute_time;
     return to_seconds(stall) > kNoOverhead * to_seconds(choice.lowered->compute_time);
@@ -160,34 +111,6 @@ class AutoSwap : public Planner {
                        if (x.as_fast != y.as_fast) return x.as_fast;
                        return x.as_fast ? x.moved < y.moved : x.time < y.time;
                      });
-  }
-
-  static std::vector<std::string> notes(const LoadedSelection& chosen,
-                                        const SwapCandidates& candidates) {
-    const std::vector<SwapPick>& picks = chosen.selection.picks;
-    const auto used = std::count_if(picks.begin(), picks.end(),
-                                    [](const SwapPick& pick) { return pick.candidate; });
-    const auto others = static_cast<std::ptrdiff_t>(picks.size()) - used;
-    std::vector<std::string> notes{
-        fmt::format("score {} at load limit {}: {} of {} candidates", to_string(chosen.weights),
-                    format_bytes(chosen.selected_for), used, candidates.candidates().size())};
-    if (others > 0) {
-      notes.push_back(fmt::format("load_min is {}: {} gaps beyond the candidates are swapped too",
-                                  format_bytes(candidates.load_min()), others));
-    }
-    return notes;
-  }
-
-  static std::vector<std::string> reasons(const LoadedSelection& chosen) {
-    const Strategy& strategy = chosen.selection.strategy;
-    std::vector<std::string> out(strategy.gaps.size(), "kept: the load fits without it");
-    for (std::size_t i = 0; i < chosen.selection.picks.size(); ++i) {
-      const SwapPick& pick = chosen.selection.picks[i];
-      out[at(pick.gap)] = fmt::format("{}, pick {} by {} (score {:.4g})",
-                                      pick.candidate ? "candidate" : "beyond the candidates", i + 1,
-                                      to_string(chosen.weights), pick.score);
-    }
-    return out;
   }
 
   AutoSwapOptions settings_;

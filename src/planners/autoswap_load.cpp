@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <set>
 
+#include "planners/backward_copies.h"
 #include "planners/bayesian_optimisation.h"
 
 namespace tidepool {
@@ -17,29 +19,82 @@ SwapWeights weights_of(const Point& point) {
   return weights;
 }
 
-LoadedSelection timed(Evaluator& evaluator, SwapOrder& order, Bytes limit, Bytes selected_for) {
-  LoadedSelection result;
-  result.weights = order.weights();
-  result.selected_for = selected_for;
-  result.selection = order.select(selected_for);
-  result.evaluation = evaluator.evaluate(result.selection.strategy, {limit});
-  return result;
+/// Selections under one limit and how they are timed.
+struct Timing {
+  Evaluator& evaluator;
+  const SwapCandidates& candidates;
+  Bytes limit = 0;
+  CopiesIn copies = CopiesIn::early;
+
+  LoadedSelection operator()(SwapOrder& order, Bytes selected_for) const {
+    LoadedSelection result;
+    result.weights = order.weights();
+    result.selected_for = selected_for;
+    result.selection = order.select(selected_for);
+    Strategy& strategy = result.selection.strategy;
+    if (copies == CopiesIn::backwards) {
+      strategy.hints = copies_in_backwards(candidates, result.selection.picks, limit);
+    }
+    result.evaluation = evaluator.evaluate(strategy, {limit});
+    return result;
+  }
+};
+
+/// The longest stall that counts as none.
+Nanos tolerated_stall(const SwapCandidates& candidates, double tolerance) {
+  return Nanos{
+      static_cast<Nanos::rep>(tolerance * static_cast<double>(candidates.compute_time().count()))};
+}
+
+Bytes peak_of(const SwapCandidates& candidates) {
+  return *std::max_element(candidates.load().begin(), candidates.load().end());
 }
 
 }  // namespace
 
 LoadedSelection select_under_load(Evaluator& evaluator, const SwapCandidates& candidates,
-                                  const SwapWeights& weights, Bytes limit) {
+                                  const SwapWeights& weights, Bytes limit, CopiesIn copies) {
   SwapOrder order(candidates, weights);
-  return timed(evaluator, order, limit, limit);
+  return Timing{evaluator, candidates, limit, copies}(order, limit);
+}
+
+std::vector<LoadedSelection> select_for_tighter(Evaluator& evaluator,
+                                                const SwapCandidates& candidates, Bytes limit,
+                                                const std::function<bool()>& cancelled) {
+  constexpr std::array<double, 12> kTighter{1.0,  0.99, 0.98, 0.96, 0.94, 0.91,
+                                            0.88, 0.84, 0.8,  0.7,  0.5,  0.0};
+  const Timing timed{evaluator, candidates, limit, CopiesIn::early};
+  std::vector<LoadedSelection> found;
+  std::set<std::vector<Decision>> seen;
+  for (const SwapScore score : kSwapScores) {
+    SwapOrder order(candidates, only(score));
+    for (const double factor : kTighter) {
+      if (cancelled && cancelled()) return found;
+      const auto selected_for = static_cast<Bytes>(static_cast<double>(limit) * factor);
+      if (!seen.insert(order.select(selected_for).strategy.gaps).second) continue;
+      LoadedSelection next = timed(order, selected_for);
+      if (next.evaluation.feasible) found.push_back(std::move(next));
+    }
+  }
+  return found;
+}
+
+WeightSearchOptions published_search(std::uint64_t seed, std::function<bool()> cancelled) {
+  WeightSearchOptions options;
+  options.seed = seed;
+  options.cancelled = std::move(cancelled);
+  options.copies = CopiesIn::backwards;
+  options.to_the_end = true;
+  return options;
 }
 
 LoadedSelection search_weights(Evaluator& evaluator, const SwapCandidates& candidates, Bytes limit,
                                Bytes selected_for, const WeightSearchOptions& options) {
   LoadedSelection best;
+  const Timing timed{evaluator, candidates, limit, options.copies};
   const auto time = [&](const Point& point) {
     SwapOrder order(candidates, weights_of(point));
-    LoadedSelection next = timed(evaluator, order, limit, selected_for);
+    LoadedSelection next = timed(order, selected_for);
     const Evaluation& e = next.evaluation;
     const bool better = !best.evaluation.feasible ||
                         (e.feasible && e.iteration_time < best.evaluation.iteration_time);
@@ -54,9 +109,28 @@ LoadedSelection search_weights(Evaluator& evaluator, const SwapCandidates& candi
   BayesianOptions search;
   search.evaluations = options.evaluations;
   search.seed = options.seed;
-  search.enough = to_seconds(candidates.compute_time());
+  if (!options.to_the_end) search.enough = to_seconds(candidates.compute_time());
   search.cancelled = options.cancelled;
   bayesian_minimise(time, {Point(4, -1.0), Point(4, 1.0)}, start, search);
+  return best;
+}
+
+LoadedSelection fastest_under_load(Evaluator& evaluator, const SwapCandidates& candidates,
+                                   Bytes limit, const WeightSearchOptions& options) {
+  LoadedSelection best;
+  const auto keep = [&](LoadedSelection&& next) {
+    if (!next.evaluation.feasible) return;
+    if (!best.evaluation.feasible ||
+        next.evaluation.iteration_time < best.evaluation.iteration_time)
+      best = std::move(next);
+  };
+  for (LoadedSelection& next :
+       select_for_tighter(evaluator, candidates, limit, options.cancelled)) {
+    keep(std::move(next));
+  }
+  const bool free = best.evaluation.feasible &&
+                    best.evaluation.stall() <= tolerated_stall(candidates, kNoOverhead);
+  if (!free) keep(search_weights(evaluator, candidates, limit, limit, options));
   return best;
 }
 
@@ -66,13 +140,13 @@ class LeastLoadSearch {
  public:
   LeastLoadSearch(Evaluator& evaluator, const SwapCandidates& candidates, double tolerance,
                   const WeightSearchOptions& options)
-      : evaluator_(evaluator), candidates_(candidates), options_(options) {
-    allowed_ = Nanos{static_cast<Nanos::rep>(
-        tolerance * static_cast<double>(candidates.compute_time().count()))};
-    const Bytes peak = *std::max_element(candidates.load().begin(), candidates.load().end());
+      : evaluator_(evaluator),
+        candidates_(candidates),
+        options_(options),
+        allowed_(tolerated_stall(candidates, tolerance)) {
+    const Bytes peak = peak_of(candidates);
     step_ = std::max<Bytes>(peak / kSteps, 1);
-    SwapOrder order(candidates, only(SwapScore::doa));
-    best_ = {peak, timed(evaluator, order, peak, peak)};
+    best_ = {peak, select_under_load(evaluator, candidates, only(SwapScore::doa), peak)};
   }
 
   LeastLoad run() {
@@ -150,7 +224,7 @@ class LeastLoadSearch {
   Evaluator& evaluator_;
   const SwapCandidates& candidates_;
   WeightSearchOptions options_;
-  Nanos allowed_{};
+  Nanos allowed_;
   Bytes step_ = 1;
   LeastLoad best_;
 };
@@ -160,6 +234,22 @@ class LeastLoadSearch {
 LeastLoad least_load(Evaluator& evaluator, const SwapCandidates& candidates, double tolerance,
                      const WeightSearchOptions& options) {
   return LeastLoadSearch(evaluator, candidates, tolerance, options).run();
+}
+
+LeastLoad least_plain_load(Evaluator& evaluator, const SwapCandidates& candidates, double tolerance,
+                           const WeightSearchOptions& options) {
+  constexpr Bytes kSteps = 200;
+  const Bytes peak = peak_of(candidates);
+  const Bytes step = std::max<Bytes>(peak / kSteps, 1);
+  const Nanos allowed = tolerated_stall(candidates, tolerance);
+  for (Bytes limit = candidates.load_min(); limit < peak; limit += step) {
+    if (options.cancelled && options.cancelled()) break;
+    LoadedSelection found = search_weights(evaluator, candidates, limit, limit, options);
+    if (found.evaluation.feasible && found.evaluation.stall() <= allowed) {
+      return {limit, std::move(found)};
+    }
+  }
+  return {peak, select_under_load(evaluator, candidates, only(SwapScore::doa), peak)};
 }
 
 }  // namespace tidepool

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "planners/autoswap.h"
+#include "planners/autoswap_published.h"
 #include "planners/none.h"
 #include "planners/random.h"
 #include "planners/tide.h"
@@ -12,10 +13,12 @@
 namespace tidepool {
 
 std::span<const PlannerInfo> planner_list() {
-  static constexpr std::array<PlannerInfo, 4> kAll{{
+  static constexpr std::array<PlannerInfo, 5> kAll{{
       {"none", "keeps every tensor on the device", make_none},
       {"autoswap", "swaps by score: DOA, AOA, WDOA, SWDOA or their best mix (SmartPool/AutoSwap)",
        make_autoswap},
+      {"autoswap-published", "the same as in the paper: picks for the limit, copies in backwards",
+       make_autoswap_published},
       {"tide", "swaps by search, from what autoswap finds", make_tide},
       {"random", "keeps, swaps, drops and recomputes at random, from --seed", make_random},
   }};

@@ -130,7 +130,7 @@ Nanos SwapCandidates::duration(const Gap& gap) const {
 
 void SwapCandidates::take_out(std::vector<Bytes>& load, GapId g) const {
   const Gap& gap = index_.gaps()[at(g)];
-  const Bytes bytes = align_up(program_.tensors[at(gap.tensor)].bytes, machine_.alignment);
+  const Bytes bytes = aligned_bytes(g);
   const auto lower = [&](OpId begin, OpId end) {
     for (OpId op = begin; op < end; ++op) load[at(op)] -= bytes;
   };
@@ -180,13 +180,28 @@ Nanos SwapCandidates::out_time(GapId g) const {
   return machine_.to_host.time(program_.tensors[at(gap.tensor)].bytes);
 }
 
+Nanos SwapCandidates::in_time(GapId g) const {
+  const Gap& gap = index_.gaps()[at(g)];
+  return machine_.to_device.time(program_.tensors[at(gap.tensor)].bytes);
+}
+
+Bytes SwapCandidates::aligned_bytes(GapId g) const {
+  const Gap& gap = index_.gaps()[at(g)];
+  return align_up(program_.tensors[at(gap.tensor)].bytes, machine_.alignment);
+}
+
+std::vector<Bytes> SwapCandidates::load_without(std::span<const GapId> gaps) const {
+  std::vector<Bytes> load = load_;
+  for (const GapId g : gaps) take_out(load, g);
+  return load;
+}
+
 SwapSelection SwapCandidates::select(SwapScore score, Bytes limit) const {
   return SwapOrder(*this, only(score)).select(limit);
 }
 
 Bytes SwapCandidates::load_min() const {
-  std::vector<Bytes> load = load_;
-  for (const GapId g : candidates_) take_out(load, g);
+  const std::vector<Bytes> load = load_without(candidates_);
   return load[at(peak_op(load))];
 }
 

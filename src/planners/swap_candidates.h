@@ -69,6 +69,8 @@ class SwapCandidates {
   [[nodiscard]] std::span<const GapId> candidates() const { return candidates_; }
   /// The load at each op with nothing swapped.
   [[nodiscard]] std::span<const Bytes> load() const { return load_; }
+  /// The load at each op with these gaps swapped, transfers not counted.
+  [[nodiscard]] std::vector<Bytes> load_without(std::span<const GapId> gaps) const;
   /// `load` per op: the curve that WDOA and SWDOA weigh with.
   [[nodiscard]] double score(SwapScore score, GapId gap, std::span<const Bytes> load) const;
 
@@ -81,6 +83,9 @@ class SwapCandidates {
   [[nodiscard]] Nanos compute_time() const { return start_.back(); }
   /// How long the gap's tensor takes to the host.
   [[nodiscard]] Nanos out_time(GapId gap) const;
+  [[nodiscard]] Nanos in_time(GapId gap) const;
+  /// Of the gap's tensor, as it counts in the load.
+  [[nodiscard]] Bytes aligned_bytes(GapId gap) const;
 
   [[nodiscard]] const Program& program() const { return program_; }
   [[nodiscard]] const AccessIndex& index() const { return index_; }

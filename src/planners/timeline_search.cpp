@@ -177,19 +177,15 @@ TimelineSearch::Energy TimelineSearch::evaluate() {
     worst = std::max(worst, excess);
     area += excess * duration_[c];
   }
-  // Weights of the worst excess, of copies that free nothing, and of the bytes copied, beside the
-  // mean excess over a hundredth of the iteration; all in bytes. Tuned on the measured VGG16 trace.
-  constexpr double kWindow = 0.01;
-  constexpr double kWorst = 0.5;
-  constexpr double kUseless = 0.2;
-  constexpr double kCopied = 0.002;
-  return {area / (kWindow * period_) + kWorst * worst + kUseless * useless + kCopied * copied,
+  const Weights& w = weights_;
+  return {area / (w.window * period_) + w.worst * worst + w.useless * useless + w.copied * copied,
           worst};
 }
 
 AwayGaps TimelineSearch::run(Bytes load_limit, const AwayGaps& away, const Options& options) {
   limit_ = number(load_limit);
   compact_ = options.compact;
+  weights_ = options.weights;
   for (std::size_t i = 0; i < ids_.size(); ++i) away_[i] = away[at(ids_[i])];
   Random random(options.seed);
   Energy current = evaluate();

@@ -30,6 +30,14 @@ Bytes smallest_worth_moving(const Lowering& lowering, std::span<const std::int32
 
 class TimelineSearch {
  public:
+  /// What the energy has beside the mean excess, as it is over a part of the iteration; all in
+  /// bytes. bench/tune_tide prints the table they come from.
+  struct Weights {
+    double window = 0.01;  ///< the part of the iteration
+    double worst = 0.5;    ///< of the worst excess
+    double useless = 0.2;  ///< of copies that free nothing
+    double copied = 0.002;
+  };
   struct Options {
     std::uint64_t seed = 1;
     std::chrono::steady_clock::time_point deadline;
@@ -37,6 +45,7 @@ class TimelineSearch {
     /// Also wants little load where the limit allows more, which makes addresses easier to find;
     /// runs until the deadline.
     bool compact = false;
+    Weights weights = {};
   };
 
   /// `lowering` must outlive the search. One algorithm per op.
@@ -86,6 +95,7 @@ class TimelineSearch {
   double period_ = 0;
   double limit_ = 0;
   bool compact_ = false;
+  Weights weights_;
   std::vector<char> away_;  ///< per item
   std::vector<double> out_end_;
   std::vector<double> in_start_;

@@ -229,7 +229,7 @@ TEST_F(Cli, PlanningTwiceGivesTheSameFile) {
 TEST_F(Cli, EveryPlannerAndMachineMakesAProvablePlan) {
   const std::string path = folder_.file("p.json");
   for (const char* machine : {"gtx1080ti", "rtx2080ti", "k40", "h200"}) {
-    for (const char* planner : {"none", "autoswap"}) {
+    for (const char* planner : {"none", "autoswap", "autoswap-published"}) {
       success({"plan", "tiny-vgg", "--batch", "16", "--machine", machine, "--planner", planner,
                "--budget", "150%", "-o", path});
       EXPECT_EQ(success({"check", path})["proved"], true);

@@ -1,5 +1,6 @@
 // tidepool reproduce: quick ones only.
 #include <filesystem>
+#include <set>
 
 #include "base/bytes.h"
 #include "support/cli_fixture.h"
@@ -46,12 +47,14 @@ TEST_F(Reproduce, Table2IsBelowTheFluidBound) {
   ASSERT_EQ(table["rows"].size(), 1U);
   const Json& row = table["rows"][0];
   EXPECT_EQ(row["published_reduction"], 0.27);
+  EXPECT_GT(row["autoswap_published_reduction"], 0.0);
   EXPECT_GT(row["autoswap_reduction"], 0.0);
   EXPECT_LE(row["autoswap_overhead"], 0.001);
   ASSERT_TRUE(row.contains("tide_reduction"));
   if (row["fluid_reduction"].is_null()) GTEST_SKIP() << "the linear program took too long";
   // Up to a thousandth of an iteration counts as no overhead, the bound allows none.
-  for (const char* planner : {"autoswap_reduction", "tide_reduction"}) {
+  for (const char* planner :
+       {"autoswap_published_reduction", "autoswap_reduction", "tide_reduction"}) {
     EXPECT_LE(row[planner].get<double>(), row["fluid_reduction"].get<double>() + 0.02) << planner;
   }
 }
@@ -116,6 +119,44 @@ TEST_F(Reproduce, Table1SaysWhatWasFittedToWhat) {
   const testing::Finished text = tidepool({"reproduce", "table1", "--models", "vgg11"});
   EXPECT_THAT(text.out, AllOf(HasSubstr("the other seven are predictions"),
                               HasSubstr("fitted to the published native ms")));
+}
+
+TEST_F(Reproduce, Figure9HasWhatIsPublishedAndThePublishedMethodBesideOurs) {
+  const std::string data = TIDEPOOL_SHARED_DATA;
+  if (!std::filesystem::exists(data + "/vgg16-trace")) GTEST_SKIP() << data << " is not there";
+  const Json figure = success({"reproduce", "fig9", "--data", data, "--limits", "400MiB,500000000",
+                               "--time-limit", "0.05"});
+  ASSERT_EQ(figure["rows"].size(), 2U);
+  const Json& row = figure["rows"][0];
+  EXPECT_EQ(row["published_doa_ms"], 2.802877);
+  EXPECT_EQ(row["published_aoa_ms"], 4.629288);
+  EXPECT_EQ(row["published_wdoa_ms"], 2.181053);
+  EXPECT_EQ(row["published_swdoa_ms"], 2.802877);
+  EXPECT_EQ(row["published_bo_ms"], 2.181053);
+  EXPECT_TRUE(figure["rows"][1]["published_bo_ms"].is_null());
+  for (const char* score : {"doa_ms", "aoa_ms", "wdoa_ms", "swdoa_ms"}) {
+    EXPECT_LE(row["autoswap_published_ms"], row[score]) << score;
+  }
+  for (const char* planner : {"autoswap_published_ms", "autoswap_ms", "tide_ms"}) {
+    EXPECT_GE(row[planner], row["fluid_ms"]) << planner;
+  }
+  const Json& least = figure["constants"]["least_load_without_overhead"];
+  EXPECT_LE(least["lower_bytes"], least["upper_bytes"]);
+  EXPECT_THAT(figure["notes"].dump(), AllOf(HasSubstr("in 40 of 40 rows"), HasSubstr("load_min")));
+  EXPECT_TRUE(figure["constants"].contains("fitted"));
+  EXPECT_TRUE(figure["constants"].contains("tide_tuning"));
+}
+
+TEST_F(Reproduce, Figure10HasBatchesUpTo400AndNamesTheTrend) {
+  const Json figure = success({"reproduce", "fig10", "--models", "vgg11", "--time-limit", "0.05"});
+  ASSERT_EQ(figure["rows"].size(), 15U);
+  std::set<std::int64_t> batches;
+  for (const Json& row : figure["rows"]) {
+    batches.insert(row["batch"].get<std::int64_t>());
+    EXPECT_TRUE(row.contains("complete"));
+  }
+  EXPECT_EQ(batches, (std::set<std::int64_t>{25, 50, 100, 200, 400}));
+  EXPECT_THAT(figure["notes"].dump(), AllOf(HasSubstr("at least 60 %"), HasSubstr("vgg11, tide")));
 }
 
 TEST_F(Reproduce, AbsentDataIsAnErrorWhereNothingElseIsLeft) {

@@ -74,6 +74,20 @@ TEST(SearchWeights, IsNeverSlowerThanAnyScoreAlone) {
   EXPECT_GT(faster, 0);
 }
 
+TEST(SearchWeights, ThePublishedOneEvaluatesEverythingAlsoWhereNothingStalls) {
+  Subject s(1);
+  const Bytes peak = s.part_of_peak(1);
+  const auto evaluations = [&](WeightSearchOptions options) {
+    int asked = 0;
+    options.cancelled = [&] { return ++asked < 0; };
+    const auto found = search_weights(s.evaluator, s.candidates, peak, peak, options);
+    EXPECT_EQ(found.evaluation.stall(), Nanos{0});
+    return asked;
+  };
+  EXPECT_LE(evaluations({}), 2);
+  EXPECT_GE(evaluations(published_search(1, {})), 36);
+}
+
 TEST(SearchWeights, WhenCancelledAtOnceNothingIsFound) {
   Subject s(1);
   WeightSearchOptions options;
@@ -105,6 +119,46 @@ TEST(LeastLoad, NoPlainSelectionHasNoOverheadUnderLess) {
       }
     }
   }
+}
+
+TEST(FastestUnderLoad, IsNeverSlowerThanThePlainSelectionsOfTheScores) {
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    SCOPED_TRACE(seed);
+    Subject s(seed);
+    for (const double part : {0.9, 0.7, 0.5}) {
+      const Bytes limit = s.part_of_peak(part);
+      const LoadedSelection fastest = fastest_under_load(s.evaluator, s.candidates, limit);
+      for (const SwapScore score : kSwapScores) {
+        const auto plain = select_under_load(s.evaluator, s.candidates, only(score), limit);
+        if (!plain.evaluation.feasible) continue;
+        ASSERT_TRUE(fastest.evaluation.feasible);
+        EXPECT_LE(fastest.evaluation.iteration_time, plain.evaluation.iteration_time);
+      }
+    }
+  }
+}
+
+TEST(LeastPlainLoad, HasNoOverheadUnderItself) {
+  int reduced = 0;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    SCOPED_TRACE(seed);
+    Subject s(seed);
+    WeightSearchOptions options = published_search(1, {});
+    options.evaluations = 6;
+    const LeastLoad least = least_plain_load(s.evaluator, s.candidates, kNoOverhead, options);
+    ASSERT_TRUE(least.selection.evaluation.feasible);
+    EXPECT_GE(least.bytes, s.candidates.load_min());
+    if (least.bytes == s.part_of_peak(1)) continue;  // nothing found; copies of inputs may stall
+    EXPECT_LT(least.bytes, s.part_of_peak(1));
+    const Evaluation again =
+        s.evaluator.evaluate(least.selection.selection.strategy, {least.bytes});
+    ASSERT_TRUE(again.feasible);
+    EXPECT_LE(to_seconds(again.stall()), kNoOverhead * to_seconds(s.candidates.compute_time()));
+    EXPECT_EQ(least.selection.selection.strategy.hints.size(),
+              least.selection.selection.picks.size());
+    ++reduced;
+  }
+  EXPECT_GT(reduced, 0);
 }
 
 TEST(LeastLoad, WhenCancelledItIsThePeak) {

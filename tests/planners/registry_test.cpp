@@ -1,13 +1,15 @@
 #include "planners/registry.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <set>
 
+#include "sim/simulate.h"
 #include "support/program_builder.h"
-#include "support/random_program.h"
+#include "support/swap_programs.h"
 
 namespace tidepool {
 namespace {
@@ -42,6 +44,27 @@ TEST(PlannerRegistry, EveryPlannerMakesAProvedPlanUnderItsOwnName) {
     const auto planned = make_plan(**planner, workload, testing::random_machine(2), unlimited, {});
     ASSERT_TRUE(planned) << planned.error().message;
     EXPECT_EQ(planned->lowered.plan.planner, info.name);
+  }
+}
+
+TEST(PlannerRegistry, EveryPlannerPredictsWhatTheSimulatorSees) {
+  PlannerOptions quick;
+  quick.time_limit = std::chrono::milliseconds(50);
+  for (const PlannerInfo& info : planner_list()) {
+    for (std::uint64_t seed = 0; seed < 8; ++seed) {
+      SCOPED_TRACE(fmt::format("{}, seed {}", info.name, seed));
+      const Program program = testing::large_program(seed);
+      const Machine machine = testing::random_machine(seed);
+      const Bytes least = smallest_budget(program, machine.alignment).bytes;
+      FixedWorkload workload(program);
+      const auto planned = make_plan(*info.make(), workload, machine, {least * 3 / 2, 0}, quick);
+      if (!planned) {
+        EXPECT_EQ(info.name, "none") << planned.error().message;
+        continue;
+      }
+      const Simulation simulated = simulate(program, planned->lowered.plan, machine, 8);
+      EXPECT_EQ(simulated.iteration_time, planned->lowered.iteration_time);
+    }
   }
 }
 
