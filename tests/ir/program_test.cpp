@@ -233,7 +233,7 @@ TEST(Validate, RefusesBytesThatAddUpToMoreThanCanBeCounted) {
   p.tensors[0].bytes = kMostTensorBytes;
   EXPECT_EQ(refusal(p), "accepted");
   // Each access may become a copy: they are counted, not the tensors.
-  while (p.ops.size() < 64) {
+  while (p.ops.size() < 80) {
     Op op = p.ops[1];
     op.name = fmt::format("forward {}", p.ops.size());
     p.ops.insert(p.ops.begin() + 2, std::move(op));
