@@ -116,15 +116,14 @@ void add_least_load(const Work& work, const AccessIndex& index, const ReproduceA
   const Nanos seconds = a.limit(kLeastSeconds);
   const FluidLoad fluid = fluid_least_load({work.program, index, work.machine, work.algorithms},
                                            {seconds, interrupted});
-  const Bytes lower = fluid.share.empty() ? 0 : fluid.bytes;
+  const Bytes lower = fluid.bytes;
   Lowering lowering(work.program, work.machine);
   const Bytes peak = work.peak() - work.resident;
   const auto deadline = std::chrono::steady_clock::now() + seconds;
-  const TideLeastLoad found =
-      tide_least_load(lowering, work.algorithms, lower,
-                      {peak, keep_everything(work.program, index, work.algorithms)}, kNoOverhead,
-                      {a.seed, deadline, interrupted, Nanos{0}});
-  const bool proved = !fluid.share.empty();
+  const TideLeastLoad found = tide_least_load(
+      lowering, work.algorithms, {peak, keep_everything(work.program, index, work.algorithms)},
+      kNoOverhead, {a.seed, deadline, interrupted, Nanos{0}});
+  const bool proved = !fluid.stopped;
   report.constant(
       "least_load_without_overhead",
       {{"lower_bytes", proved ? Json(lower + work.resident) : Json(nullptr)},
