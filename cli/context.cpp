@@ -1,12 +1,11 @@
 #include "context.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <csignal>
-#include <cstdio>
+
+#include "base/duration.h"
 
 namespace tidepool::cli {
 namespace {
@@ -23,6 +22,22 @@ extern "C" void on_signal(int signal) {
 
 }  // namespace
 
+CLI::Option* add_duration_option(CLI::App& command, const std::string& name, Nanos& value,
+                                 const std::string& help, Nanos least) {
+  const auto parse = [&value, name, least](const std::string& text) {
+    const auto duration = parse_duration(text);
+    if (!duration) throw CLI::ValidationError(name, duration.error().message);
+    if (*duration < least) {
+      throw CLI::ValidationError(name,
+                                 fmt::format("'{}' is less than {}", text, format_time(least)));
+    }
+    value = *duration;
+  };
+  auto* option = command.add_option_function<std::string>(name, parse, help)->type_name("DURATION");
+  if (value > Nanos{0}) option->default_str(format_duration(value));
+  return option;
+}
+
 int report(const Error& error, bool json) {
   const int code = static_cast<int>(error.code);
   if (json) {
@@ -30,30 +45,13 @@ int report(const Error& error, bool json) {
     if (error.smallest_feasible) out["smallest_feasible_bytes"] = *error.smallest_feasible;
     print(out);
   } else {
-    fmt::print(stderr, "tidepool: {}\n", error.message);
+    inform("tidepool: {}\n", error.message);
   }
   return code;
 }
 
 void print(const Json& json) {
-  fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
-}
-
-TerminalProgress::TerminalProgress() : terminal_(::isatty(STDERR_FILENO) == 1) {}
-
-TerminalProgress::~TerminalProgress() {
-  if (drawn_) fmt::print(stderr, "\r\x1b[K");
-}
-
-void TerminalProgress::update(double fraction, std::string_view what) {
-  if (!terminal_) return;
-  constexpr int kWidth = 28;
-  const int filled = static_cast<int>(std::clamp(fraction, 0.0, 1.0) * kWidth);
-  std::string bar;
-  for (int i = 0; i < kWidth; ++i) bar += i < filled ? "█" : "·";
-  fmt::print(stderr, "\r\x1b[K{} {:3.0f} %  {}", bar, fraction * 100, what);
-  std::fflush(stderr);
-  drawn_ = true;
+  say("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 void catch_interrupts() {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "context.h"
+#include "overhead.h"
 #include "plan/check.h"
 #include "plan_file.h"
 
@@ -20,10 +21,8 @@ int run_simulate(const std::string& path, int iterations, bool json) {
     return report(error, json);
   }
   const Simulation s = simulate(file->program, file->plan, file->machine, iterations);
-  const double overhead =
-      static_cast<double>(s.iteration_time.count()) /
-          static_cast<double>(std::max<Nanos::rep>(1, file->compute_time.count())) -
-      1;
+  const Nanos unlimited = unlimited_time(file->program, file->machine, file->strategy.algorithms);
+  const double simulated_overhead = overhead(s.iteration_time, unlimited);
   if (json) {
     Json ends = Json::array();
     for (const Nanos end : s.iteration_end) ends.push_back(to_ms(end));
@@ -31,16 +30,17 @@ int run_simulate(const std::string& path, int iterations, bool json) {
            {"plan", path},
            {"iterations", iterations},
            {"iteration_ms", to_ms(s.iteration_time)},
+           {"unlimited_ms", to_ms(unlimited)},
            {"compute_ms", to_ms(file->compute_time)},
-           {"overhead", overhead},
+           {"overhead", simulated_overhead},
            {"copied_out_bytes", s.copied_out},
            {"copied_in_bytes", s.copied_in},
            {"iteration_end_ms", std::move(ends)}});
     return kOk;
   }
-  fmt::print("{}: {} an iteration ({} of compute, overhead {:.1f} %), {} out, {} in\n", path,
-             format_time(s.iteration_time), format_time(file->compute_time), 100 * overhead,
-             format_bytes(s.copied_out), format_bytes(s.copied_in));
+  say("{}: {} an iteration ({} without a budget, overhead {:.1f} %), {} out, {} in\n", path,
+      format_time(s.iteration_time), format_time(unlimited), 100 * simulated_overhead,
+      format_bytes(s.copied_out), format_bytes(s.copied_in));
   return kOk;
 }
 

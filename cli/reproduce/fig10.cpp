@@ -17,6 +17,7 @@ namespace tidepool::cli {
 namespace {
 
 constexpr double kPlanSeconds = 1;    // usual limit of one plan
+constexpr int kPlansOfARow = 30;      // about as many are tried
 constexpr double kFluidSeconds = 60;  // of one linear program
 
 // The paper does not print its batch sizes. Those here go up to its usual 100. Beyond, more of the
@@ -189,9 +190,9 @@ Result<void> reproduce_fig10(const ReproduceArguments& a, TableReport& report) {
                   {"fluid", "fluid_overhead", Form::percent},
                   {"free MiB", "free_footprint_bytes", Form::mib},
                   {"reduction", "free_reduction", Form::percent}});
-  double total = 0;
-  for (const Series& s : *series) total += static_cast<double>(s.batches.size());
-  TerminalProgress progress;
+  std::size_t rows = 0;
+  for (const Series& s : *series) rows += 2 * s.batches.size();
+  report.expect(rows, kPlansOfARow * a.limit(kPlanSeconds));
   for (const Series& s : *series) {
     for (const std::int64_t batch : s.batches) {
       const auto work = zoo_work(s.model, batch);
@@ -199,8 +200,7 @@ Result<void> reproduce_fig10(const ReproduceArguments& a, TableReport& report) {
       const Json baselines = baselines_of(*work);
       for (const char* planner : {"autoswap", "tide"}) {
         if (interrupted()) return {};
-        progress.update(static_cast<double>(report.rows()) / (2 * total),
-                        fmt::format("{}, batch {}, {}", s.model, batch, planner));
+        report.begin_row(fmt::format("{}, batch {}, {}", s.model, batch, planner));
         Json row = row_of(*work, baselines, planner, a);
         if (interrupted()) return {};
         report.row(std::move(row));

@@ -17,11 +17,11 @@ struct ReproduceArguments {
   std::vector<std::string> models;    ///< empty: all the reproduction is about
   std::vector<std::int64_t> batches;  ///< empty: those of the reproduction
   std::string data = "../shared/data";
-  double time_limit = 0;  ///< seconds a search; 0: what the reproduction takes
+  Nanos time_limit{0};  ///< of a search; 0: what the reproduction takes
   std::uint64_t seed = 1;
 
   [[nodiscard]] Nanos limit(double usual_seconds) const {
-    return from_seconds(time_limit > 0 ? time_limit : usual_seconds);
+    return time_limit > Nanos{0} ? time_limit : from_seconds(usual_seconds);
   }
   [[nodiscard]] bool wants(std::string_view model) const;
 };

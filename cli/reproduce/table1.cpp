@@ -144,9 +144,9 @@ Result<void> reproduce_table1(const ReproduceArguments& a, TableReport& report) 
   report.note(
       "publ. is the published figure of the column before it; ratios are to the peak load "
       "of the same work");
-  TerminalProgress progress;
+  report.expect(models->size(), a.limit(kSearchSeconds));
   for (std::size_t i = 0; i < models->size() && !interrupted(); ++i) {
-    progress.update(static_cast<double>(i) / static_cast<double>(models->size()), (*models)[i]);
+    report.begin_row((*models)[i]);
     const auto work = work_of((*models)[i], a);
     if (!work) return fail(work.error());
     report.row(row_of(*work, a));
