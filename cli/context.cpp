@@ -1,8 +1,10 @@
 #include "context.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 
 #include "base/duration.h"
@@ -13,11 +15,17 @@ namespace {
 std::atomic<bool> interrupt_seen{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
+/// Says at once that it was heard: what runs may take a while to end.
 extern "C" void on_signal(int signal) {
   if (interrupt_seen.exchange(true)) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
   }
+  constexpr std::string_view kHeard = "tidepool: stopping; once more ends it at once\n";
+  const int before = errno;
+  const auto written = ::write(STDERR_FILENO, kHeard.data(), kHeard.size());
+  (void)written;  // there is nobody to tell
+  errno = before;
 }
 
 }  // namespace

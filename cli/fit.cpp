@@ -11,6 +11,7 @@
 #include "nn/evaluation_runner.h"
 #include "output_file.h"
 #include "planning.h"
+#include "prompt_end.h"
 #include "proven_gap.h"
 #include "training.h"
 
@@ -356,6 +357,8 @@ Result<int> fit(Job& job, const BudgetArguments& budget_arguments, FitArguments 
     if (!loaded) return fail(loaded.error());
     test = std::move(*loaded);
   }
+  std::optional<PromptEnd> prompt;
+  if (arguments.checkpoint.empty()) prompt.emplace();
   TerminalProgress progress;
   auto start = prepare(job, *budget, budget_arguments, planner, arguments, progress);
   if (!start) return fail(start.error());

@@ -7,6 +7,7 @@
 #include "algorithm_choice.h"
 #include "base/quantity.h"
 #include "ir/load_profile.h"
+#include "prompt_end.h"
 #include "runtime/profiler.h"
 #include "runtime/reactive.h"
 
@@ -43,6 +44,7 @@ Result<Bytes> run_variant(Job& job, const Machine& machine, const Budget& budget
   const std::unique_ptr<Device> device = job.make_device(machine);
   const Bytes enough = Reactive::enough_host_bytes(job.program(), device->alignment());
   const Bytes host = budget.host > 0 ? std::min(budget.host, enough) : enough;
+  const PromptEnd prompt;
   try {
     Reactive reactive(job.program(), algorithms, {budget.device, host}, *device, **runner);
     reactive.enter();

@@ -74,9 +74,9 @@ TEST_P(CpuExactness, LossesAndWeightsAreThoseOfUnlimitedTrainingWithTheSameAlgor
 INSTANTIATE_TEST_SUITE_P(Policies, CpuExactness,
                          ::testing::Values(AlgorithmPolicy::least_workspace,
                                            AlgorithmPolicy::fastest),
-                         [](const auto& info) {
-                           return info.param == AlgorithmPolicy::fastest ? "Fastest"
-                                                                         : "LeastWorkspace";
+                         [](const auto& policy) {
+                           return policy.param == AlgorithmPolicy::fastest ? "Fastest"
+                                                                           : "LeastWorkspace";
                          });
 
 }  // namespace
