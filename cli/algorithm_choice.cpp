@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "ir/load_profile.h"
 
 namespace tidepool::cli {
 namespace {
@@ -54,6 +55,16 @@ Program restrict_to(const AlgorithmChoice& choice, Program program) {
   return program;
 }
 
+AlgorithmChoice fitting(const Program& program, AlgorithmChoice choice, const Budget& budget,
+                        Bytes alignment) {
+  for (OpId op = 0; op < static_cast<OpId>(choice.size()); ++op) {
+    if (working_set(program, op, alignment, choice[at(op)]) > budget.device) {
+      choice[at(op)] = least_workspace_algorithm(program.ops[at(op)]);
+    }
+  }
+  return choice;
+}
+
 void widen(const AlgorithmChoice& choice, Lowered& lowered) {
   lowered.strategy.algorithms = choice;
   for (Schedule* schedule : {&lowered.plan.entry, &lowered.plan.steady, &lowered.plan.exit}) {
@@ -61,6 +72,15 @@ void widen(const AlgorithmChoice& choice, Lowered& lowered) {
       if (x.kind == InstructionKind::op) x.algorithm = choice[at(x.op)];
     }
   }
+}
+
+Result<Planned> plan_with(const AlgorithmChoice& choice, Planner& planner, const Program& program,
+                          const Machine& machine, const Budget& budget,
+                          const PlannerOptions& options) {
+  FixedWorkload workload(restrict_to(choice, program));
+  auto planned = make_plan(planner, workload, machine, budget, options);
+  if (planned) widen(choice, planned->lowered);
+  return planned;
 }
 
 }  // namespace tidepool::cli

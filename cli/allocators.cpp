@@ -68,13 +68,13 @@ int run_allocators(const TraceArguments& a, bool json) {
            {"allocators", std::move(list)}});
     return kOk;
   }
-  fmt::print("{}: peak load {} ({} B)\n", recording->name, format_bytes(load), load);
-  fmt::print("  {:20} {:>12}  {:>12}  ratio\n", "allocator", "reserved", "bytes");
+  say("{}: peak load {} ({} B)\n", recording->name, format_bytes(load), load);
+  say("  {:20} {:>12}  {:>12}  ratio\n", "allocator", "reserved", "bytes");
   for (const Row& row : rows) {
-    fmt::print("  {:20} {:>12}  {:>12}  {:.4f}\n", row.name, format_bytes(row.reserved),
-               row.reserved, ratio(row));
+    say("  {:20} {:>12}  {:>12}  {:.4f}\n", row.name, format_bytes(row.reserved), row.reserved,
+        ratio(row));
   }
-  if (!iteration) fmt::print("  no iteration repeats in full twice: no SmartPool\n");
+  if (!iteration) say("  no iteration repeats in full twice: no SmartPool\n");
   return kOk;
 }
 

@@ -81,14 +81,13 @@ void print_row(const Row& row) {
   const auto ms = [](Nanos t) { return fmt::format("{:.2f}", to_ms(t)); };
   const AvoidableOverhead& a = row.analysis;
   if (!row.found.evaluation.feasible) {
-    fmt::print("  {:6} {:>5}   does not run under this limit\n", row.name,
-               row.found.selection.picks.size());
+    say("  {:6} {:>5}   does not run under this limit\n", row.name,
+        row.found.selection.picks.size());
     return;
   }
-  fmt::print("  {:6} {:>5} {:>11} {:>10} {:>9} {:>8} {:>8} {:>9} {:>8.1f} %\n", row.name,
-             row.found.selection.picks.size(), format_bytes(row.swapped), ms(a.copies_out),
-             ms(a.overhead), ms(a.forward_overhead), ms(a.idle_out), ms(a.avoidable),
-             100 * a.hidden());
+  say("  {:6} {:>5} {:>11} {:>10} {:>9} {:>8} {:>8} {:>9} {:>8.1f} %\n", row.name,
+      row.found.selection.picks.size(), format_bytes(row.swapped), ms(a.copies_out), ms(a.overhead),
+      ms(a.forward_overhead), ms(a.idle_out), ms(a.avoidable), 100 * a.hidden());
 }
 
 Result<int> analyse(const AnalyseArguments& a, bool json) {
@@ -143,19 +142,17 @@ Result<int> analyse(const AnalyseArguments& a, bool json) {
     print(out);
     return kOk;
   }
-  fmt::print("{} on {}: {} an iteration, peak load {}, 95 % of it after {}\n", profile.program.name,
-             profile.machine.name, format_time(candidates.compute_time()), format_bytes(curve.peak),
-             format_time(curve.steep));
-  fmt::print("  load limit {}; {} candidates, all of them swapped leave {} (load_min)\n",
-             format_bytes(limit->device + resident), curve.candidates,
-             format_bytes(curve.load_min));
-  fmt::print("  {:6} {:>5} {:>11} {:>10} {:>9} {:>8} {:>8} {:>9} {:>10}\n", "score", "picks",
-             "swapped", "copies out", "overhead", "forward", "out idle", "avoidable", "hidden");
+  say("{} on {}: {} an iteration, peak load {}, 95 % of it after {}\n", profile.program.name,
+      profile.machine.name, format_time(candidates.compute_time()), format_bytes(curve.peak),
+      format_time(curve.steep));
+  say("  load limit {}; {} candidates, all of them swapped leave {} (load_min)\n",
+      format_bytes(limit->device + resident), curve.candidates, format_bytes(curve.load_min));
+  say("  {:6} {:>5} {:>11} {:>10} {:>9} {:>8} {:>8} {:>9} {:>10}\n", "score", "picks", "swapped",
+      "copies out", "overhead", "forward", "out idle", "avoidable", "hidden");
   for (const Row& row : rows) print_row(row);
-  fmt::print("  times in ms; BO is {}\n", to_string(rows.back().found.weights));
+  say("  times in ms; BO is {}\n", to_string(rows.back().found.weights));
   if (least) {
-    fmt::print(
-        "  no overhead down to {} ({:.1f} % less), by {}\n", format_bytes(least->bytes + resident),
+    say("  no overhead down to {} ({:.1f} % less), by {}\n", format_bytes(least->bytes + resident),
         100 * (1 - static_cast<double>(least->bytes + resident) / static_cast<double>(curve.peak)),
         to_string(least->selection.weights));
   }

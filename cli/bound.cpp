@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "ir/load_profile.h"
+#include "overhead.h"
 #include "plan_file.h"
 #include "proven_gap.h"
 #include "subject.h"
@@ -51,7 +52,7 @@ Result<Bounds> bounds_of(const Program& program, const Machine& machine,
 
 void print_bounds(const std::string& name, const std::string& machine, const Bounds& b, bool json) {
   const OverheadBound& bound = b.overhead;
-  const Nanos compute = bound.compute;
+  const Nanos unlimited = bound.unlimited;
   const Nanos least = bound.fluid.overhead;
   if (json) {
     Json out = {{"schema", 1},
@@ -59,31 +60,31 @@ void print_bounds(const std::string& name, const std::string& machine, const Bou
                 {"machine", machine},
                 {"budget_bytes", b.budget},
                 {"unlimited_peak_bytes", b.peak},
-                {"compute_ms", to_ms(compute)},
+                {"compute_ms", to_ms(bound.compute)},
+                {"unlimited_ms", to_ms(unlimited)},
                 {"least_overhead_ms", to_ms(least)},
                 {"least_overhead", bound.least_overhead()},
                 {"least_load_without_overhead_bytes", b.least_load.bytes},
                 {"ms", to_ms(b.took)}};
     if (b.plan_time) {
-      out["plan_overhead"] = b.gap + bound.least_overhead();
-      out["gap"] = b.gap;
+      out["plan_overhead"] = overhead(*b.plan_time, unlimited);
+      out["optimality_gap"] = b.gap;
     }
     return print(out);
   }
-  fmt::print("{} on {}: no schedule that keeps and swaps does better (fluid relaxation)\n", name,
-             machine);
-  fmt::print("  in {:12} overhead at least {} ({:.2f} % of {})\n", format_bytes(b.budget),
-             format_time(least), 100 * bound.least_overhead(), format_time(compute));
-  fmt::print("  no overhead     load at least {} ({:.1f} % of the peak, {})\n",
-             format_bytes(b.least_load.bytes),
-             100 * static_cast<double>(b.least_load.bytes) / static_cast<double>(b.peak),
-             format_bytes(b.peak));
+  say("{} on {}: no schedule that keeps and swaps does better (fluid relaxation)\n", name, machine);
+  say("  in {:12} an iteration takes at least {}, without a budget {}: overhead {:.2f} %\n",
+      format_bytes(b.budget), format_time(bound.least_time()), format_time(unlimited),
+      100 * bound.least_overhead());
+  say("  no overhead     load at least {} ({:.1f} % of the peak, {})\n",
+      format_bytes(b.least_load.bytes),
+      100 * static_cast<double>(b.least_load.bytes) / static_cast<double>(b.peak),
+      format_bytes(b.peak));
   if (b.plan_time) {
-    fmt::print("  this plan       overhead {} ({:.2f} %): at most {:.2f} % from the best\n",
-               format_time(*b.plan_time - compute), 100 * (b.gap + bound.least_overhead()),
-               100 * b.gap);
+    say("  this plan       {}: overhead {:.2f} %, optimality gap {:.2f} %\n",
+        format_time(*b.plan_time), 100 * overhead(*b.plan_time, unlimited), 100 * b.gap);
   }
-  fmt::print("  solved in {}\n", format_time(b.took));
+  say("  solved in {}\n", format_time(b.took));
 }
 
 Result<int> bound(const BoundArguments& a, bool json) {
@@ -94,7 +95,7 @@ Result<int> bound(const BoundArguments& a, bool json) {
         bounds_of(file->program, file->machine, file->strategy.algorithms, file->device_budget);
     if (!bounds) return fail(bounds.error());
     if (bounds->overhead.covers(file->strategy)) {
-      const auto gap = bounds->overhead.gap(file->iteration_time);
+      const auto gap = bounds->overhead.optimality_gap(file->iteration_time);
       if (!gap) return fail(gap.error());
       bounds->plan_time = file->iteration_time;
       bounds->gap = *gap;
@@ -133,6 +134,9 @@ void add_bound(CLI::App& app, Context& context) {
       ->excludes("model");
   command->add_flag("--json", context.json, "one JSON object on stdout");
   command->footer(R"(
+Percentages are of the time of an iteration without a budget. The optimality gap is what a plan's
+overhead may be above the least one.
+
 Examples:
   tidepool bound vgg16 --machine gtx1080ti --budget 40%
   tidepool bound --plan plan.json --json)");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "output_file.h"
 #include "plan/check.h"
 #include "plan/plan_json.h"
 
@@ -77,6 +78,11 @@ Result<MeasuredProfile> read_measured(const std::string& text, const std::string
   return MeasuredProfile{std::move(*profile), *how};
 }
 
+/// The two kinds are kept side by side.
+const char* kind_of(const Measurement& how) {
+  return how.reactive_budget > 0 ? "profile-inside" : "profile";
+}
+
 /// What the plan file does not say about how its plan came about.
 Json remarks(const Planned& planned) {
   const Lowered& lowered = planned.lowered;
@@ -135,14 +141,14 @@ std::optional<std::string> content(const std::string& path) {
   if (path.empty() || !std::filesystem::exists(path, ignored)) return std::nullopt;
   auto text = read_file(path);
   if (!text) {
-    fmt::print(stderr, "tidepool: cache ignored: {}\n", text.error().message);
+    inform("tidepool: cache ignored: {}\n", text.error().message);
     return std::nullopt;
   }
   return std::move(*text);
 }
 
 void say_ignored(const Error& why) {
-  fmt::print(stderr, "tidepool: cache file ignored, will be replaced: {}\n", why.message);
+  inform("tidepool: cache file ignored, will be replaced: {}\n", why.message);
 }
 
 void drop_oldest(const std::filesystem::path& folder) {
@@ -187,11 +193,23 @@ void add_cache_options(CLI::App& command, CacheArguments& a, bool plans) {
 
 bool Measurement::serves(const Measurement& asked) const {
   if (iterations < asked.iterations || (asked.all_algorithms && !all_algorithms)) return false;
-  if (reactive_budget == 0) return true;
-  // Times between copies are not quite those of ops that follow each other: good enough only for
-  // who could not measure better.
-  if (asked.reactive_budget == 0) return false;
+  // Times between copies are not quite those of ops that follow each other: who asks for one kind
+  // is not given the other.
+  if ((reactive_budget > 0) != (asked.reactive_budget > 0)) return false;
   return unmeasured == 0 || reactive_budget == asked.reactive_budget;
+}
+
+Cache Cache::of(const CacheArguments& arguments) {
+  const std::filesystem::path folder = arguments.off ? std::filesystem::path() : cache_folder();
+  static bool checked = false;
+  if (!folder.empty() && !std::exchange(checked, true)) {
+    std::error_code failed;
+    std::filesystem::create_directories(folder, failed);
+    if (auto writable = check_writable((folder / "probe").string()); !writable) {
+      inform("tidepool: nothing will be kept in the cache: {}\n", writable.error().message);
+    }
+  }
+  return Cache(folder);
 }
 
 std::string Cache::file(const char* kind, const Json& identity) const {
@@ -206,7 +224,7 @@ void Cache::write(const std::string& path, const Json& content) const {
   std::error_code failed;
   std::filesystem::create_directories(folder_, failed);
   if (auto written = write_file(path, content.dump() + "\n"); !written) {
-    fmt::print(stderr, "tidepool: not kept in the cache: {}\n", written.error().message);
+    inform("tidepool: not kept in the cache: {}\n", written.error().message);
     return;
   }
   drop_oldest(folder_);
@@ -214,7 +232,7 @@ void Cache::write(const std::string& path, const Json& content) const {
 
 std::optional<MeasuredProfile> Cache::profile(const Profile& like, const Measurement& asked) const {
   const Json wanted = identity(like);
-  const std::string path = file("profile", wanted);
+  const std::string path = file(kind_of(asked), wanted);
   const auto text = content(path);
   if (!text) return std::nullopt;
   auto found = read_measured(*text, path);
@@ -230,7 +248,7 @@ std::optional<MeasuredProfile> Cache::profile(const Profile& like, const Measure
 }
 
 void Cache::keep(const MeasuredProfile& measured) const {
-  const std::string path = file("profile", identity(measured.profile));
+  const std::string path = file(kind_of(measured.how), identity(measured.profile));
   Json json = tidepool::to_json(measured.profile);
   json["measurement"] = to_json(measured.how);
   write(path, json);

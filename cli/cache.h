@@ -57,9 +57,8 @@ class Cache {
  public:
   /// An empty folder: finds nothing and keeps nothing.
   explicit Cache(std::filesystem::path folder) : folder_(std::move(folder)) {}
-  static Cache of(const CacheArguments& arguments) {
-    return Cache(arguments.off ? std::filesystem::path() : cache_folder());
-  }
+  /// Says once a process, before any work, when nothing can be kept.
+  static Cache of(const CacheArguments& arguments);
 
   /// A profile of `like`'s program, device and links; the times in `like` do not matter.
   [[nodiscard]] std::optional<MeasuredProfile> profile(const Profile& like,

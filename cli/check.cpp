@@ -27,9 +27,8 @@ int run_check(const std::string& path, bool json) {
            {"footprint_bytes", file->plan.device_bytes},
            {"budget_bytes", file->device_budget}});
   } else {
-    fmt::print("{}: proved: {} instructions, {} of {}\n", path,
-               file->plan.steady.instructions.size(), format_bytes(file->plan.device_bytes),
-               format_bytes(file->device_budget));
+    say("{}: proved: {} instructions, {} of {}\n", path, file->plan.steady.instructions.size(),
+        format_bytes(file->plan.device_bytes), format_bytes(file->device_budget));
   }
   return kOk;
 }

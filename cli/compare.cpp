@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <set>
 
+#include "base/quantity.h"
+#include "budget_range.h"
+#include "overhead.h"
 #include "plan/plan_totals.h"
 #include "planners/registry.h"
 #include "proven_gap.h"
@@ -23,11 +26,12 @@ struct CompareArguments {
 struct Row {
   std::string planner;
   Bytes budget = 0;
-  std::string error;   ///< why there is no plan; empty when there is one
-  Bytes resident = 0;  ///< of a trace, beside budget and footprint
+  std::string error;              ///< why there is no plan; empty when there is one
+  std::optional<Bytes> smallest;  ///< where there is none: a budget with one, resident included
+  Bytes resident = 0;             ///< of a trace, beside budget and footprint
   Bytes footprint = 0;
   Nanos time{};
-  Nanos compute{};       ///< without anything swapped or recomputed
+  Nanos unlimited{};     ///< without a budget, same algorithms
   bool covered = false;  ///< the bound holds for such plans
   std::optional<double> gap;
   Bytes swapped = 0;
@@ -36,27 +40,29 @@ struct Row {
   bool from_smaller_budget = false;
 
   [[nodiscard]] bool feasible() const { return error.empty(); }
-  [[nodiscard]] double overhead() const {
-    return static_cast<double>(time.count()) / static_cast<double>(compute.count()) - 1;
-  }
 };
 
-Row plan_one(const Profile& profile, const Budget& budget, const OverheadBound& bound,
+Row plan_one(const Subject& subject, const Budget& budget, const OverheadBound& bound,
              const std::string& name, const PlannerOptions& options) {
+  const Profile& profile = subject.profile;
   Row row;
+  row.resident = subject.resident;
   row.planner = name;
   row.budget = budget.device;
-  row.compute = bound.compute;
   FixedWorkload workload(profile.program);
   const auto planner = make_planner(name);
   const auto planned = make_plan(**planner, workload, profile.machine, budget, options);
   if (!planned) {
-    row.error = planned.error().message;
+    const Error error = with_resident(planned.error(), subject.resident);
+    row.error = error.message;
+    row.smallest = error.smallest_feasible;
     return row;
   }
   const Plan& plan = planned->lowered.plan;
   row.footprint = plan.device_bytes;
   row.time = planned->lowered.iteration_time;
+  row.unlimited =
+      unlimited_time(profile.program, profile.machine, planned->lowered.strategy.algorithms);
   row.covered = bound.covers(planned->lowered.strategy);
   const PlanTotals totals = totals_of(profile.program, plan);
   row.swapped = totals.swapped_out;
@@ -65,17 +71,49 @@ Row plan_one(const Profile& profile, const Budget& budget, const OverheadBound& 
   return row;
 }
 
+/// One budget of the sweep. One that cannot be met is a row as well.
+struct Entry {
+  Budget budget;
+  std::optional<Error> infeasible;
+};
+
+Row infeasible_row(const Subject& subject, const Entry& entry, const std::string& planner) {
+  Row row;
+  row.resident = subject.resident;
+  row.planner = planner;
+  row.budget = entry.budget.device;
+  row.error = entry.infeasible->message;
+  row.smallest = entry.infeasible->smallest_feasible;
+  return row;
+}
+
+/// A plan for less memory is a plan for more: a sweep is never slower with more.
+void reuse_smaller(Row& row, const std::vector<Row>& rows) {
+  for (const Row& before : rows) {
+    if (before.planner != row.planner || !before.feasible()) continue;
+    if (row.feasible() && row.time <= before.time) continue;
+    const Bytes budget = row.budget;
+    const Nanos plan_time = row.plan_time;
+    row = before;
+    row.budget = budget;
+    row.plan_time = plan_time;
+    row.from_smaller_budget = true;
+  }
+}
+
 Json to_json(const Row& r) {
   Json json = {
       {"planner", r.planner}, {"budget_bytes", r.budget + r.resident}, {"feasible", r.feasible()}};
   if (!r.feasible()) {
     json["error"] = r.error;
+    json["smallest_feasible_bytes"] = r.smallest ? Json(*r.smallest) : Json(nullptr);
     return json;
   }
   json["footprint_bytes"] = r.footprint + r.resident;
   json["time_ms"] = to_ms(r.time);
-  json["overhead"] = r.overhead();
-  json["gap"] = r.gap ? Json(*r.gap) : Json(nullptr);
+  json["unlimited_ms"] = to_ms(r.unlimited);
+  json["overhead"] = overhead(r.time, r.unlimited);
+  json["optimality_gap"] = r.gap ? Json(*r.gap) : Json(nullptr);
   json["swap_bytes"] = r.swapped;
   json["recomputed_ops"] = r.recomputed;
   json["plan_ms"] = to_ms(r.plan_time);
@@ -84,37 +122,60 @@ Json to_json(const Row& r) {
 }
 
 void print_header() {
-  fmt::print("  {:>11}  {:10} {:>11} {:>12} {:>10} {:>9} {:>11} {:>10}\n", "budget", "planner",
-             "footprint", "time", "overhead", "gap", "swapped", "planned in");
+  say("  {:>11}  {:10} {:>11} {:>12} {:>10} {:>14} {:>11} {:>10}\n", "budget", "planner",
+      "footprint", "time", "overhead", "optimality gap", "swapped", "planned in");
 }
 
 void print_row(const Row& r) {
   if (!r.feasible()) {
-    fmt::print("  {:>11}  {:10} no plan: {}\n", format_bytes(r.budget + r.resident), r.planner,
-               r.error);
+    say("  {:>11}  {:10} infeasible: {}\n", format_bytes(r.budget + r.resident), r.planner,
+        r.smallest ? fmt::format("the smallest budget is {} ({} B)", format_bytes_up(*r.smallest),
+                                 *r.smallest)
+                   : r.error);
   } else {
-    fmt::print("  {:>11}  {:10} {:>11} {:>12} {:>8.2f} % {:>9} {:>11} {:>10}{}\n",
-               format_bytes(r.budget + r.resident), r.planner,
-               format_bytes(r.footprint + r.resident), format_time(r.time), 100 * r.overhead(),
-               r.gap ? fmt::format("{:.2f} %", 100 * *r.gap) : "-", format_bytes(r.swapped),
-               format_time(r.plan_time),
-               r.from_smaller_budget ? "  (plan of a smaller budget)" : "");
+    say("  {:>11}  {:10} {:>11} {:>12} {:>8.2f} % {:>14} {:>11} {:>10}{}\n",
+        format_bytes(r.budget + r.resident), r.planner, format_bytes(r.footprint + r.resident),
+        format_time(r.time), 100 * overhead(r.time, r.unlimited),
+        r.gap ? fmt::format("{:.2f} %", 100 * *r.gap) : "-", format_bytes(r.swapped),
+        format_time(r.plan_time), r.from_smaller_budget ? "  (plan of a smaller budget)" : "");
   }
-  std::fflush(stdout);
 }
 
-Result<std::vector<Budget>> budgets_of(const CompareArguments& a, const Subject& subject) {
-  std::vector<Budget> budgets;
+/// What the user lists, ranges written out.
+Result<std::vector<BudgetArguments>> listed_budgets(const CompareArguments& a) {
+  std::vector<BudgetArguments> budgets;
   for (const std::string& text : a.budgets) {
-    BudgetArguments one = a.budget;
-    one.device = text;
-    const auto budget = budget_of(one, subject);
-    if (!budget) return fail(budget.error());
-    budgets.push_back(*budget);
+    const auto range = budgets_of_range(text);
+    if (!range) return fail(range.error());
+    for (const std::string& one : *range) {
+      budgets.push_back(a.budget);
+      budgets.back().device = one;
+    }
   }
-  std::sort(budgets.begin(), budgets.end(),
-            [](const Budget& x, const Budget& y) { return x.device < y.device; });
   return budgets;
+}
+
+/// By size. An error where none can be met.
+Result<std::vector<Entry>> entries_of(const std::vector<BudgetArguments>& budgets,
+                                      const Subject& subject) {
+  std::vector<Entry> entries;
+  for (const BudgetArguments& arguments : budgets) {
+    const auto budget = budget_of(arguments, subject);
+    if (budget) {
+      entries.push_back({*budget, {}});
+    } else if (budget.error().code != ErrorCode::infeasible) {
+      return fail(budget.error());
+    } else {
+      const auto bytes = device_bytes(arguments, subject);
+      if (!bytes) return fail(bytes.error());
+      entries.push_back({{*bytes, 0}, budget.error()});
+    }
+  }
+  std::stable_sort(entries.begin(), entries.end(), [](const Entry& x, const Entry& y) {
+    return x.budget.device < y.budget.device;
+  });
+  if (entries.back().infeasible) return fail(*entries.back().infeasible);
+  return entries;
 }
 
 Result<int> compare(CompareArguments a, bool json) {
@@ -124,53 +185,48 @@ Result<int> compare(CompareArguments a, bool json) {
   for (const std::string& name : a.planners) {
     if (auto known = make_planner(name); !known) return fail(known.error());
   }
-  a.budget.device = *std::min_element(a.budgets.begin(), a.budgets.end());
-  const auto subject = subject_of(a.subject, a.budget);
+  const auto budgets = listed_budgets(a);
+  if (!budgets) return fail(budgets.error());
+  const auto subject = subject_of(a.subject, *budgets);
   if (!subject) return fail(subject.error());
   const Profile& profile = subject->profile;
-  const auto budgets = budgets_of(a, *subject);
-  if (!budgets) return fail(budgets.error());
+  const auto entries = entries_of(*budgets, *subject);
+  if (!entries) return fail(entries.error());
   PlannerOptions options = planner_options(a.subject.job, a.budget);
   const auto algorithms = choose_algorithms(profile.program, options.algorithms);
-  const Nanos compute = compute_time(profile.program, options.algorithms);
+  const Nanos unlimited = unlimited_time(profile.program, profile.machine, algorithms);
 
   if (!json) {
-    fmt::print("{} on {}, unlimited peak {}, {} an iteration\n", profile.program.name,
-               profile.machine.name,
-               format_bytes(unlimited_peak(profile.program, profile.machine.alignment) +
-                            subject->resident),
-               format_time(compute));
+    say("{} on {}, unlimited peak {}, {} an iteration\n", profile.program.name,
+        profile.machine.name,
+        format_bytes(unlimited_peak(profile.program, profile.machine.alignment) +
+                     subject->resident),
+        format_time(unlimited));
     print_header();
   }
   TerminalProgress progress;
   std::vector<Row> rows;
-  const auto total = static_cast<double>(budgets->size() * a.planners.size());
-  for (const Budget& budget : *budgets) {
-    const OverheadBound bound =
-        overhead_bound(profile.program, profile.machine, algorithms, budget.device,
-                       {options.time_limit, options.cancelled});
+  const std::size_t total = entries->size() * a.planners.size();
+  for (const Entry& entry : *entries) {
+    const Budget& budget = entry.budget;
+    OverheadBound bound;
+    if (!entry.infeasible) {
+      bound = overhead_bound(profile.program, profile.machine, algorithms, budget.device,
+                             {options.time_limit, options.cancelled});
+    }
     for (const std::string& name : a.planners) {
       if (interrupted()) {
-        return fail(ErrorCode::interrupted, fmt::format("interrupted after {} of {} plans",
-                                                        rows.size(), static_cast<int>(total)));
+        return fail(ErrorCode::interrupted,
+                    fmt::format("interrupted after {} of {} plans", rows.size(), total));
       }
-      progress.update(static_cast<double>(rows.size()) / total,
+      progress.update(static_cast<double>(rows.size()) / static_cast<double>(total),
                       fmt::format("{} in {}", name, format_bytes(budget.device)));
-      Row row = plan_one(profile, budget, bound, name, options);
-      row.resident = subject->resident;
-      // A plan for less memory is a plan for more: a sweep is never slower with more.
-      for (const Row& before : rows) {
-        if (before.planner != name || !before.feasible()) continue;
-        if (row.feasible() && row.time <= before.time) continue;
-        const Nanos plan_time = row.plan_time;
-        row = before;
-        row.budget = budget.device;
-        row.plan_time = plan_time;
-        row.from_smaller_budget = true;
-      }
+      Row row = entry.infeasible ? infeasible_row(*subject, entry, name)
+                                 : plan_one(*subject, budget, bound, name, options);
+      if (!entry.infeasible) reuse_smaller(row, rows);
       row.gap.reset();
       if (row.feasible() && row.covered && bound.fluid.feasible) {
-        const auto gap = bound.gap(row.time);
+        const auto gap = bound.optimality_gap(row.time);
         if (!gap) return fail(gap.error());
         row.gap = *gap;
       }
@@ -184,7 +240,8 @@ Result<int> compare(CompareArguments a, bool json) {
     print({{"schema", 1},
            {"program", profile.program.name},
            {"machine", profile.machine.name},
-           {"compute_ms", to_ms(compute)},
+           {"unlimited_ms", to_ms(unlimited)},
+           {"profile", subject->source ? to_json(*subject->source) : Json(nullptr)},
            {"rows", std::move(list)}});
   }
   return kOk;
@@ -199,20 +256,22 @@ void add_compare(CLI::App& app, Context& context) {
   add_subject_options(*command, arguments->subject);
   command
       ->add_option("--budget,--sweep", arguments->budgets,
-                   "one or several budgets, such as 60% or 30%,40%,50%")
+                   "one or several budgets, such as 60%, 30%,40%,50%, or ranges: 30%..60% (in four "
+                   "steps), 30%..60%:5%")
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("--planners", arguments->planners, "names (default: all)")->delimiter(',');
   add_time_limit_option(*command, arguments->budget);
   command->add_flag("--json", context.json, "one JSON object on stdout");
   command->footer(R"(
-overhead is over the time without a budget; gap is how far above the fluid lower bound the plan may
-be, - where no bound is known: the plan recomputes or runs other algorithms than the rest, or the
-time limit was up before.
+overhead is the time of an iteration over the time without a budget, minus one; optimality gap is
+what it may be above the least overhead, in the same measure: - where no bound is known, as the plan
+recomputes or runs other algorithms than the rest, or the time limit was up before. A budget that
+cannot be met is a row that names the smallest one.
 
 Examples:
   tidepool compare vgg16 --machine gtx1080ti --budget 50%
-  tidepool compare vgg16 --machine gtx1080ti --sweep 30%,40%,50%,60% --planners autoswap,tide --json)");
+  tidepool compare vgg16 --machine gtx1080ti --sweep 30%..60%:10% --planners autoswap,tide --json)");
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {
       catch_interrupts();

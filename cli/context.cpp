@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
-#include <cstdio>
+
+#include "base/duration.h"
 
 namespace tidepool::cli {
 namespace {
@@ -14,14 +15,36 @@ namespace {
 std::atomic<bool> interrupt_seen{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
+/// Says at once that it was heard: what runs may take a while to end.
 extern "C" void on_signal(int signal) {
   if (interrupt_seen.exchange(true)) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
   }
+  constexpr std::string_view kHeard = "tidepool: stopping; once more ends it at once\n";
+  const int before = errno;
+  const auto written = ::write(STDERR_FILENO, kHeard.data(), kHeard.size());
+  (void)written;  // there is nobody to tell
+  errno = before;
 }
 
 }  // namespace
+
+CLI::Option* add_duration_option(CLI::App& command, const std::string& name, Nanos& value,
+                                 const std::string& help, Nanos least) {
+  const auto parse = [&value, name, least](const std::string& text) {
+    const auto duration = parse_duration(text);
+    if (!duration) throw CLI::ValidationError(name, duration.error().message);
+    if (*duration < least) {
+      throw CLI::ValidationError(name,
+                                 fmt::format("'{}' is less than {}", text, format_time(least)));
+    }
+    value = *duration;
+  };
+  auto* option = command.add_option_function<std::string>(name, parse, help)->type_name("DURATION");
+  if (value > Nanos{0}) option->default_str(format_duration(value));
+  return option;
+}
 
 int report(const Error& error, bool json) {
   const int code = static_cast<int>(error.code);
@@ -30,30 +53,13 @@ int report(const Error& error, bool json) {
     if (error.smallest_feasible) out["smallest_feasible_bytes"] = *error.smallest_feasible;
     print(out);
   } else {
-    fmt::print(stderr, "tidepool: {}\n", error.message);
+    inform("tidepool: {}\n", error.message);
   }
   return code;
 }
 
 void print(const Json& json) {
-  fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
-}
-
-TerminalProgress::TerminalProgress() : terminal_(::isatty(STDERR_FILENO) == 1) {}
-
-TerminalProgress::~TerminalProgress() {
-  if (drawn_) fmt::print(stderr, "\r\x1b[K");
-}
-
-void TerminalProgress::update(double fraction, std::string_view what) {
-  if (!terminal_) return;
-  constexpr int kWidth = 28;
-  const int filled = static_cast<int>(std::clamp(fraction, 0.0, 1.0) * kWidth);
-  std::string bar;
-  for (int i = 0; i < kWidth; ++i) bar += i < filled ? "█" : "·";
-  fmt::print(stderr, "\r\x1b[K{} {:3.0f} %  {}", bar, fraction * 100, what);
-  std::fflush(stderr);
-  drawn_ = true;
+  say("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 void catch_interrupts() {

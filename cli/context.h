@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/json.h"
-#include "base/progress.h"
 #include "base/result.h"
+#include "terminal.h"
 
 namespace tidepool::cli {
 
@@ -19,26 +19,16 @@ struct Context {
   std::function<int()> run;
 };
 
+/// An option that takes a duration: 500ms, 10s, 2min. `least`: what is refused below.
+CLI::Option* add_duration_option(CLI::App& command, const std::string& name, Nanos& value,
+                                 const std::string& help, Nanos least = Nanos{1});
+
 /// Prints an error (a JSON object on stdout with --json, a line on stderr otherwise) and returns
 /// its exit code.
 int report(const Error& error, bool json);
 
 /// One JSON document on stdout.
 void print(const Json& json);
-
-/// A progress bar on stderr when that is a terminal; silent otherwise.
-class TerminalProgress : public ProgressSink {
- public:
-  TerminalProgress();
-  ~TerminalProgress() override;
-  TerminalProgress(const TerminalProgress&) = delete;
-  TerminalProgress& operator=(const TerminalProgress&) = delete;
-  void update(double fraction, std::string_view what) override;
-
- private:
-  bool terminal_;
-  bool drawn_ = false;
-};
 
 /// From now on the first Ctrl-C (or SIGTERM) only sets a flag; the second ends the process.
 void catch_interrupts();

@@ -2,9 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 
+#include "base/nearest.h"
 #include "context.h"
+#include "output_file.h"
 #include "plan/check.h"
 #include "plan_file.h"
 #include "report/report_format.h"
@@ -19,19 +20,18 @@ struct ExportArguments {
 };
 
 Result<ReportFormat> find_format(const std::string& name) {
-  std::string names;
+  std::vector<std::string_view> names;
   for (const ReportFormat& f : report_formats()) {
     if (f.name == name) return f;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", f.name);
+    names.push_back(f.name);
   }
-  return fail(ErrorCode::usage, fmt::format("unknown format '{}'; there are: {}", name, names));
+  return fail(unknown_name("format", name, names));
 }
 
 Result<void> write_document(const std::string& output, const std::string& document) {
   if (!output.empty()) return write_file(output, document);
-  const bool written = std::fwrite(document.data(), 1, document.size(), stdout) == document.size();
-  if (written && std::fflush(stdout) == 0) return {};
-  return fail(ErrorCode::runtime, "cannot write the document to stdout");
+  write_result(document);
+  return {};
 }
 
 Result<int> export_plan(const ExportArguments& a, bool json) {
@@ -47,6 +47,7 @@ Result<int> export_plan(const ExportArguments& a, bool json) {
   if (!proof) {
     return fail(proof.error().code, fmt::format("{}: {}", a.path, proof.error().message));
   }
+  if (auto writable = check_writable(a.output); !writable) return fail(writable.error());
   const Timeline timeline = make_timeline(*file);
   const std::string document = format->render(*file, timeline);
   if (auto written = write_document(a.output, document); !written) return fail(written.error());
@@ -65,9 +66,9 @@ Result<int> export_plan(const ExportArguments& a, bool json) {
            {"footprint_bytes", file->plan.device_bytes},
            {"budget_bytes", file->device_budget}});
   } else if (!a.output.empty()) {
-    fmt::print("{}: {} of {} ({} instructions, {} placements in time)\n", a.output,
-               format_bytes(static_cast<Bytes>(document.size())), format->name,
-               timeline.runs.size(), timeline.stays.size());
+    say("{}: {} of {} ({} instructions, {} placements in time)\n", a.output,
+        format_bytes(static_cast<Bytes>(document.size())), format->name, timeline.runs.size(),
+        timeline.stays.size());
   }
   return kOk;
 }

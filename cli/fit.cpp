@@ -7,8 +7,11 @@
 #include <cmath>
 
 #include "algorithm_choice.h"
+#include "infeasible.h"
 #include "nn/evaluation_runner.h"
+#include "output_file.h"
 #include "planning.h"
+#include "prompt_end.h"
 #include "proven_gap.h"
 #include "training.h"
 
@@ -103,7 +106,11 @@ Result<ObtainedPlan> training_plan(const Job& job, const Machine& machine, const
   PlanRequest request{subject, budget, budget_arguments.planner,
                       planner_options(job.arguments(), budget_arguments)};
   auto plan = obtain_plan(planner, request, arguments.profiling.cache);
-  if (plan && choice) widen(*choice, plan->planned.lowered);
+  if (!plan) {
+    return fail(with_least_host_budget(plan.error(), planner, subject.program, machine, budget,
+                                       request.options));
+  }
+  if (choice) widen(*choice, plan->planned.lowered);
   return plan;
 }
 
@@ -205,7 +212,7 @@ class Fit {
     });
     training.executor().exit();
     next_ += report.iterations;
-    measured_ = training.median();
+    if (training.measured() > 0) measured_ = training.median();
     arena_peak_ = std::max(arena_peak_, training.executor().arena_peak());
     state_ = state_of(training.runner());
     EpochReport& r = epochs_.emplace_back();
@@ -270,11 +277,10 @@ class Fit {
 };
 
 void print_epoch(const EpochReport& r, std::int64_t epochs) {
-  fmt::print("epoch {}/{}: loss {:.4f}", r.epoch, epochs, r.loss);
+  say("epoch {}/{}: loss {:.4f}", r.epoch, epochs, r.loss);
   if (r.test)
-    fmt::print(", test loss {:.4f}, accuracy {:.2f} %", r.test->mean_loss, 100 * r.test->accuracy);
-  fmt::print(", {:.0f} s\n", r.seconds);
-  std::fflush(stdout);
+    say(", test loss {:.4f}, accuracy {:.2f} %", r.test->mean_loss, 100 * r.test->accuracy);
+  say(", {:.0f} s\n", r.seconds);
 }
 
 Json to_json(const Job& job, const Budget& budget, const Start& start, const Fit& fit) {
@@ -288,21 +294,22 @@ Json to_json(const Job& job, const Budget& budget, const Start& start, const Fit
     }
     epochs.push_back(std::move(row));
   }
-  Json out = {{"schema", 1},
-              {"model", job.arguments().model},
-              {"batch", job.arguments().batch},
-              {"device", job.kind().name},
-              {"planner", planned.lowered.plan.planner},
-              {"budget_bytes", budget.device},
-              {"footprint_bytes", planned.lowered.plan.device_bytes},
-              {"arena_peak_bytes", fit.arena_peak()},
-              {"predicted_ms", to_ms(planned.lowered.iteration_time)},
-              {"measured_ms", to_ms(fit.measured())},
-              {"profile", to_json(start.profile)},
-              {"plan_from", start.plan.from},
-              {"next_iteration", fit.next_iteration()},
-              {"state_crc32", fit.state_checksum()},
-              {"epochs", std::move(epochs)}};
+  Json out = {
+      {"schema", 1},
+      {"model", job.arguments().model},
+      {"batch", job.arguments().batch},
+      {"device", job.kind().name},
+      {"planner", planned.lowered.plan.planner},
+      {"budget_bytes", budget.device},
+      {"footprint_bytes", planned.lowered.plan.device_bytes},
+      {"arena_peak_bytes", fit.arena_peak()},
+      {"predicted_ms", to_ms(planned.lowered.iteration_time)},
+      {"measured_ms", fit.measured() > Nanos{0} ? Json(to_ms(fit.measured())) : Json(nullptr)},
+      {"profile", to_json(start.profile)},
+      {"plan_from", start.plan.from},
+      {"next_iteration", fit.next_iteration()},
+      {"state_crc32", fit.state_checksum()},
+      {"epochs", std::move(epochs)}};
   start.gap.add_to(out);
   return out;
 }
@@ -317,12 +324,13 @@ void add_fit_options(CLI::App& command, FitArguments& a) {
       ->excludes("--iterations");
   command
       .add_option("--checkpoint", a.checkpoint,
-                  "with --epochs: save the training here after every epoch and on Ctrl-C")
+                  "with --epochs: save the training here after every epoch and on Ctrl-C "
+                  "(default: the file of --resume)")
       ->needs("--epochs");
   command
       .add_option("--resume", a.resume,
                   "with --epochs: go on from a checkpoint, bit for bit, also under another budget "
-                  "or planner")
+                  "or planner, and go on saving to it")
       ->needs("--epochs");
   command
       .add_option("--profile", a.profiling.file,
@@ -336,10 +344,14 @@ void add_fit_options(CLI::App& command, FitArguments& a) {
       ->needs("--epochs");
 }
 
-Result<int> fit(Job& job, const BudgetArguments& budget_arguments, const FitArguments& arguments,
+Result<int> fit(Job& job, const BudgetArguments& budget_arguments, FitArguments arguments,
                 Planner& planner, bool json) {
+  if (arguments.checkpoint.empty()) arguments.checkpoint = arguments.resume;
+  if (auto writable = check_writable(arguments.checkpoint); !writable) {
+    return fail(writable.error());
+  }
   const auto budget =
-      resolve_budget(budget_arguments, job.program(), job.make_device({})->alignment());
+      resolve_budget(budget_arguments, smaller_rounds(job), job.make_device({})->alignment());
   if (!budget) return fail(budget.error());
   std::unique_ptr<nn::Dataset> test;
   if (arguments.evaluate) {
@@ -347,6 +359,8 @@ Result<int> fit(Job& job, const BudgetArguments& budget_arguments, const FitArgu
     if (!loaded) return fail(loaded.error());
     test = std::move(*loaded);
   }
+  std::optional<PromptEnd> prompt;
+  if (arguments.checkpoint.empty()) prompt.emplace();
   TerminalProgress progress;
   auto start = prepare(job, *budget, budget_arguments, planner, arguments, progress);
   if (!start) return fail(start.error());
@@ -367,22 +381,24 @@ Result<int> fit(Job& job, const BudgetArguments& budget_arguments, const FitArgu
   };
   while (!fit.finished()) {
     if (auto trained = fit.train_epoch(progress); !trained) return fail(trained.error());
-    if (auto saved = fit.save(); !saved) return fail(saved.error());
-    if (interrupted()) return stopped();
-    if (test) {
+    const auto saved = fit.save();
+    if (saved && interrupted()) return stopped();
+    if (test && !interrupted()) {
       if (auto evaluated = fit.evaluate(*test); !evaluated) return fail(evaluated.error());
-      if (interrupted()) return stopped();
+      if (saved && interrupted()) return stopped();
     }
+    // What was learned is said even where it could not be saved.
     if (!json) print_epoch(fit.epochs().back(), arguments.epochs);
+    if (!saved) return fail(saved.error());
   }
   if (json) {
     print(to_json(job, *budget, *start, fit));
   } else {
-    fmt::print("memory {} of {}, {} an iteration (predicted {}), state crc32 {:08x}\n",
-               format_bytes(fit.arena_peak()), format_bytes(budget->device),
-               format_time(fit.measured()), format_time(planned.lowered.iteration_time),
-               fit.state_checksum());
-    if (const std::string gap = start->gap.text(); !gap.empty()) fmt::print("gap {}\n", gap);
+    say("memory {} of {}, {} an iteration (predicted {}), state crc32 {:08x}\n",
+        format_bytes(fit.arena_peak()), format_bytes(budget->device),
+        fit.measured() > Nanos{0} ? format_time(fit.measured()) : "not measured",
+        format_time(planned.lowered.iteration_time), fit.state_checksum());
+    if (const std::string gap = start->gap.text(); !gap.empty()) say("optimality gap {}\n", gap);
   }
   return kOk;
 }

@@ -164,59 +164,58 @@ std::string bytes_text(const Json& json, const char* key) {
 }
 
 void print_trace(const std::string& path, const Json& info) {
-  fmt::print("{}: trace '{}', {} events of {} blocks\n", path, info["name"].get<std::string>(),
-             info["events"].get<std::int64_t>(), info["blocks"].get<std::int64_t>());
+  say("{}: trace '{}', {} events of {} blocks\n", path, info["name"].get<std::string>(),
+      info["events"].get<std::int64_t>(), info["blocks"].get<std::int64_t>());
   std::vector<std::string> kinds;
   for (const auto& [kind, count] : info["events_by_kind"].items()) {
     kinds.push_back(fmt::format("{} {}", count.get<std::int64_t>(), kind));
   }
-  fmt::print("  events     {}\n", fmt::join(kinds, ", "));
-  fmt::print("  bytes      at the start {}, at the peak {}\n", bytes_text(info, "bytes_at_start"),
-             bytes_text(info, "peak_bytes"));
+  say("  events     {}\n", fmt::join(kinds, ", "));
+  say("  bytes      at the start {}, at the peak {}\n", bytes_text(info, "bytes_at_start"),
+      bytes_text(info, "peak_bytes"));
   if (info["resident_bytes"].get<Bytes>() > 0) {
-    fmt::print("  resident   {}, counted in both\n", bytes_text(info, "resident_bytes"));
+    say("  resident   {}, counted in both\n", bytes_text(info, "resident_bytes"));
   }
   if (const Json& it = info["iteration"]; it.is_null()) {
-    fmt::print("  iteration  none repeats in full twice\n");
+    say("  iteration  none repeats in full twice\n");
   } else {
-    fmt::print("  iteration  {} events, {} times in full, after {} of warm-up\n",
-               it["period"].get<std::int64_t>(), it["repeats"].get<std::int64_t>(),
-               it["warm_up_events"].get<std::int64_t>());
+    say("  iteration  {} events, {} times in full, after {} of warm-up\n",
+        it["period"].get<std::int64_t>(), it["repeats"].get<std::int64_t>(),
+        it["warm_up_events"].get<std::int64_t>());
     if (it.contains("problem")) {
-      fmt::print("             no workload: {}\n", it["problem"].get<std::string>());
+      say("             no workload: {}\n", it["problem"].get<std::string>());
     } else {
-      fmt::print("             peak {}, {} persistent in {} blocks\n", bytes_text(it, "peak_bytes"),
-                 format_bytes(it["persistent_bytes"].get<Bytes>()),
-                 it["persistent_blocks"].get<std::int64_t>());
-      fmt::print("             as a program: {} ops, {} tensors", it["ops"].get<std::int64_t>(),
-                 it["tensors"].get<std::int64_t>());
-      if (!it["ms"].is_null()) fmt::print(", {:.3f} ms", it["ms"].get<double>());
-      fmt::print("\n");
+      say("             peak {}, {} persistent in {} blocks\n", bytes_text(it, "peak_bytes"),
+          format_bytes(it["persistent_bytes"].get<Bytes>()),
+          it["persistent_blocks"].get<std::int64_t>());
+      say("             as a program: {} ops, {} tensors", it["ops"].get<std::int64_t>(),
+          it["tensors"].get<std::int64_t>());
+      if (!it["ms"].is_null()) say(", {:.3f} ms", it["ms"].get<double>());
+      say("\n");
     }
   }
   const auto lacks = info["lacks"].get<std::vector<std::string>>();
-  fmt::print("  lacks      {}\n",
-             lacks.empty() ? "nothing" : fmt::format("{}", fmt::join(lacks, ", ")));
+  say("  lacks      {}\n", lacks.empty() ? "nothing" : fmt::format("{}", fmt::join(lacks, ", ")));
 }
 
 void print_other(const std::string& path, const Json& info) {
-  fmt::print("{}: {} of '{}': {} ops, {} tensors\n", path, info["contains"].get<std::string>(),
-             info["name"].get<std::string>(), info["ops"].get<std::int64_t>(),
-             info["tensors"].get<std::int64_t>());
-  fmt::print("  batch      {} in rounds of {}\n", info["batch"].get<std::int64_t>(),
-             info["sub_batch"].get<std::int64_t>());
-  fmt::print("  memory     peak {}, smallest budget {}\n", bytes_text(info, "peak_bytes"),
-             bytes_text(info, "smallest_budget_bytes"));
+  say("{}: {} of '{}': {} ops, {} tensors\n", path, info["contains"].get<std::string>(),
+      info["name"].get<std::string>(), info["ops"].get<std::int64_t>(),
+      info["tensors"].get<std::int64_t>());
+  say("  batch      {} in rounds of {}\n", info["batch"].get<std::int64_t>(),
+      info["sub_batch"].get<std::int64_t>());
+  say("  memory     peak {}, smallest budget {}\n", bytes_text(info, "peak_bytes"),
+      bytes_text(info, "smallest_budget_bytes"));
   if (info.contains("machine")) {
-    fmt::print("  machine    {} ({})\n", info["machine"].get<std::string>(),
-               info["fingerprint"].get<std::string>());
+    say("  machine    {} ({})\n", info["machine"].get<std::string>(),
+        info["fingerprint"].get<std::string>());
   }
   if (!info.contains("planner")) return;
-  fmt::print("  plan       {}: {} of a budget of {}, host {}, {} instructions, {:.3f} ms\n",
-             info["planner"].get<std::string>(), format_bytes(info["footprint_bytes"].get<Bytes>()),
-             format_bytes(info["budget_bytes"].get<Bytes>()),
-             format_bytes(info["host_bytes"].get<Bytes>()),
-             info["instructions"].get<std::int64_t>(), info["predicted_ms"].get<double>());
+  say("  plan       {}: {} of a budget of {}, host {}, {} instructions, {:.3f} ms\n",
+      info["planner"].get<std::string>(), format_bytes(info["footprint_bytes"].get<Bytes>()),
+      format_bytes(info["budget_bytes"].get<Bytes>()),
+      format_bytes(info["host_bytes"].get<Bytes>()), info["instructions"].get<std::int64_t>(),
+      info["predicted_ms"].get<double>());
 }
 
 Result<void> write_trace(const std::string& path, const Recording& recording) {
@@ -268,7 +267,7 @@ int run_info(const InfoArguments& a, bool json) {
     print(*info);
   } else if ((*info)["contains"] == "trace") {
     print_trace(a.trace.file, *info);
-    if (!a.output.empty()) fmt::print("  saved      {}\n", a.output);
+    if (!a.output.empty()) say("  saved      {}\n", a.output);
   } else {
     print_other(a.trace.file, *info);
   }

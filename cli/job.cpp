@@ -4,6 +4,8 @@
 
 #include <filesystem>
 #include <limits>
+#include <thread>
+#include <utility>
 
 #include "base/random.h"
 #include "cache.h"
@@ -13,6 +15,7 @@
 #include "nn/data/synthetic.h"
 #include "nn/models/model.h"
 #include "planners/none.h"
+#include "prompt_end.h"
 #include "runtime/profiler.h"
 
 namespace tidepool::cli {
@@ -63,6 +66,15 @@ int threads_of(const JobArguments& arguments, const DeviceKind& kind) {
   return arguments.threads > 0 ? arguments.threads : kind.default_threads();
 }
 
+/// Once a process.
+void warn_of_too_many(int threads) {
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());  // 0: not known
+  static bool warned = false;
+  if (cores == 0 || threads <= cores || std::exchange(warned, true)) return;
+  inform("tidepool: --threads {} is more than the {} core{} here: they wait for each other\n",
+         threads, cores, cores == 1 ? "" : "s");
+}
+
 Result<const nn::KernelList*> kernels_of(const JobArguments& arguments, const DeviceKind& kind) {
   if (kind.choose_kernels != nullptr) return &kind.choose_kernels(arguments.kernels);
   if (arguments.kernels.tf32 || arguments.kernels.nondeterministic) {
@@ -93,6 +105,7 @@ Result<Bytes> measure_variant(Job& job, const Machine& machine, const Budget& bu
                               double to, ProgressSink& progress) {
   const auto lowered = kept_plan(job.program(), machine, std::move(algorithms), budget);
   if (!lowered) return fail(ErrorCode::infeasible, "the budget is too small to keep everything");
+  const PromptEnd prompt;
   auto runner = job.make_runner();
   if (!runner) return fail(runner.error());
   const std::unique_ptr<Device> device = job.make_device(machine);
@@ -176,11 +189,9 @@ void add_budget_options(CLI::App& command, BudgetArguments& a) {
 }
 
 void add_time_limit_option(CLI::App& command, BudgetArguments& a) {
-  command
-      .add_option("--time-limit", a.time_limit,
-                  "seconds a planner that searches may take; Ctrl-C ends it early")
-      ->check(CLI::Range(0.001, 1e6))
-      ->capture_default_str();
+  add_duration_option(command, "--time-limit", a.time_limit,
+                      "what a planner that searches may take, such as 500ms, 10s or 2min; Ctrl-C "
+                      "ends it early");
 }
 
 PlannerOptions planner_options(const JobArguments& job, const BudgetArguments& budget) {
@@ -188,7 +199,7 @@ PlannerOptions planner_options(const JobArguments& job, const BudgetArguments& b
   options.seed = job.seed;
   options.algorithms =
       job.algorithms == "fastest" ? AlgorithmPolicy::fastest : AlgorithmPolicy::least_workspace;
-  options.time_limit = Nanos{static_cast<Nanos::rep>(budget.time_limit * 1e9)};
+  options.time_limit = budget.time_limit;
   options.cancelled = interrupted;
   return options;
 }
@@ -205,6 +216,7 @@ Result<Job> Job::make(const JobArguments& arguments) {
   if (!kernels) return fail(kernels.error());
   job.kernels_ = *kernels;
   job.threads_ = threads_of(arguments, *job.kind_);
+  if (job.kind_->calibrate == nullptr) warn_of_too_many(job.threads_);
   job.kind_->prepare_thread(job.threads_);
   job.policy_ = arguments.algorithms == "fastest" ? AlgorithmPolicy::fastest
                                                   : AlgorithmPolicy::least_workspace;
@@ -263,6 +275,15 @@ Result<std::unique_ptr<nn::TrainingRunner>> Job::make_runner(std::int64_t iterat
   };
   kind_->prepare_thread(threads_);
   return nn::TrainingRunner::create(*training_, *kernels_, *data_, settings);
+}
+
+Result<Program> Job::in_rounds(std::int64_t sub_batch, bool statistics) const {
+  nn::TrainingOptions options = options_;
+  options.sub_batch = sub_batch;
+  options.sub_batch_statistics = statistics;
+  auto training = nn::build_training_program(*graph_, options, *kernels_);
+  if (!training) return fail(training.error());
+  return std::move(training->program);
 }
 
 Result<nn::TrainingProgram> Job::make_evaluation() const {
@@ -363,11 +384,8 @@ Result<Budget> resolve_budget(const BudgetArguments& arguments, const Program& p
 }
 
 Result<Planned> unlimited_plan(const Program& program, const Machine& machine,
-                               AlgorithmPolicy policy) {
-  FixedWorkload workload(program);
-  PlannerOptions options;
-  options.algorithms = policy;
-  return make_plan(*make_none(), workload, machine, no_limit(), options);
+                               const AlgorithmChoice& choice) {
+  return plan_with(choice, *make_none(), program, machine, no_limit(), {});
 }
 
 Budget no_limit() { return {std::numeric_limits<Bytes>::max() / 4, 0}; }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "algorithm_choice.h"
 #include "context.h"
 #include "cost/profile.h"
 #include "device_kind.h"
@@ -44,7 +45,7 @@ struct BudgetArguments {
   std::string device = "100%";
   std::string host;
   std::string planner = "autoswap";
-  double time_limit = 10;  ///< seconds
+  Nanos time_limit{std::chrono::seconds(10)};
 };
 /// --budget, --host-budget.
 void add_size_options(CLI::App& command, BudgetArguments& arguments);
@@ -76,6 +77,8 @@ class Job {
   /// A training of `iterations` in all that goes on at `first_iteration`.
   Result<std::unique_ptr<nn::TrainingRunner>> make_runner(std::int64_t iterations = 0,
                                                           std::int64_t first_iteration = 0) const;
+  /// The program of the same job with its batch in rounds of `sub_batch` samples.
+  [[nodiscard]] Result<Program> in_rounds(std::int64_t sub_batch, bool statistics) const;
   /// The forward pass of the same model, for the test split of the same data.
   Result<nn::TrainingProgram> make_evaluation() const;
   Result<std::unique_ptr<nn::Dataset>> load_test_data() const;
@@ -121,7 +124,7 @@ Result<Budget> resolve_budget(const BudgetArguments& arguments, const Program& p
 
 /// A plan that keeps everything, for measuring: works before any op has a time.
 Result<Planned> unlimited_plan(const Program& program, const Machine& machine,
-                               AlgorithmPolicy policy);
+                               const AlgorithmChoice& choice);
 
 /// More than any program needs.
 Budget no_limit();

@@ -36,17 +36,16 @@ int list_machines(bool json) {
            {"presets", std::move(presets)}});
     return kOk;
   }
-  fmt::print("devices that run here:\n");
+  say("devices that run here:\n");
   for (const Json& d : devices) {
-    fmt::print("  {:10} {} ({})\n", d["name"].get<std::string>(),
-               d["description"].get<std::string>(), d["fingerprint"].get<std::string>());
+    say("  {:10} {} ({})\n", d["name"].get<std::string>(), d["description"].get<std::string>(),
+        d["fingerprint"].get<std::string>());
   }
-  if (!unused.empty()) fmt::print("devices of this build that cannot be used:\n");
-  for (const auto& [name, reason] : unused) fmt::print("  {:10} {}\n", name, reason);
-  fmt::print("presets for `plan --machine`:\n");
+  if (!unused.empty()) say("devices of this build that cannot be used:\n");
+  for (const auto& [name, reason] : unused) say("  {:10} {}\n", name, reason);
+  say("presets for `plan --machine`:\n");
   for (const Machine& m : machine_presets()) {
-    fmt::print(
-        "  {:10} {}: {:.2f} TFLOP/s, {:.0f} GB/s, {} memory, link {:.1f} GB/s out, {:.1f} GB/s "
+    say("  {:10} {}: {:.2f} TFLOP/s, {:.0f} GB/s, {} memory, link {:.1f} GB/s out, {:.1f} GB/s "
         "in\n",
         m.name, m.description, m.compute.peak_flops * 1e-12, m.compute.bandwidth * 1e-9,
         format_bytes(m.device_memory), m.to_host.bytes_per_second * 1e-9,

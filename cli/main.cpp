@@ -3,15 +3,19 @@
 #include <csignal>
 #include <exception>
 #include <new>
+#include <sstream>
 #include <string_view>
 
+#include "base/nearest.h"
 #include "context.h"
-#include "device/device.h"
+#include "prompt_end.h"
 
 namespace {
 
+using tidepool::did_you_mean;
 using tidepool::Error;
 using tidepool::ErrorCode;
+using tidepool::unknown_name;
 namespace cli = tidepool::cli;
 
 constexpr std::string_view kFooter = R"(
@@ -30,6 +34,39 @@ bool wants_json(int argc, char** argv) {
     if (std::string_view(argv[i]) == "--json") return true;
   }
   return false;
+}
+
+/// What was typed where a command is expected: the first argument that is no option.
+std::string_view typed_command(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    if (argv[i][0] != '-') return argv[i];
+  }
+  return {};
+}
+
+/// What the parser says, and what may have been meant.
+std::string usage_message(CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  const auto parsed = app.get_subcommands();
+  const std::string_view command = typed_command(argc, argv);
+  if (parsed.empty() && !command.empty()) {
+    std::vector<std::string_view> names;
+    for (const CLI::App* each : app.get_subcommands({})) names.push_back(each->get_name());
+    return unknown_name("command", command, names).message + " (see `tidepool --help`)";
+  }
+  const CLI::App& at = parsed.empty() ? app : *parsed.front();
+  std::vector<std::string> options;
+  for (const CLI::Option* option : at.get_options()) {
+    for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+  }
+  const std::vector<std::string_view> names(options.begin(), options.end());
+  for (const std::string& extra : at.remaining()) {
+    if (!extra.starts_with("--")) continue;
+    const std::string typed = extra.substr(0, extra.find('='));
+    return fmt::format("unknown option '{}'{} (see `{} --help`)", typed, did_you_mean(typed, names),
+                       parsed.empty() ? "tidepool" : "tidepool " + at.get_name());
+  }
+  return fmt::format("{} (see `{} --help`)", error.what(),
+                     parsed.empty() ? "tidepool" : "tidepool " + at.get_name());
 }
 
 int parse_and_run(int argc, char** argv, cli::Context& context) {
@@ -57,26 +94,46 @@ int parse_and_run(int argc, char** argv, cli::Context& context) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    const std::string hint = " (see `tidepool --help`)";
-    return cli::report(Error{ErrorCode::usage, error.what() + hint, {}}, context.json);
+    if (error.get_exit_code() == 0) {  // --help, --version
+      std::ostringstream text;
+      const int code = app.exit(error, text);
+      cli::write_result(text.str());
+      return code;
+    }
+    return cli::report({ErrorCode::usage, usage_message(app, error, argc, argv), {}}, context.json);
   }
   return context.run();
+}
+
+/// Whatever a library throws is reported as an error of this run.
+int run_and_report(int argc, char** argv) {
+  cli::Context context;
+  context.json = wants_json(argc, argv);
+  cli::report_interruptions_as_json(context.json);
+  const auto failed = [&](const char* why) {
+    return cli::report(Error{ErrorCode::runtime, why, {}}, context.json);
+  };
+  try {
+    cli::claim_standard_streams();
+    return parse_and_run(argc, argv, context);
+  } catch (const cli::OutputError&) {
+    throw;  // there is nowhere to report it as a result
+  } catch (const std::bad_alloc&) {
+    return failed("out of memory");
+  } catch (const std::exception& error) {
+    return failed(error.what());
+  }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file above the size limit is a failed write like any other
-  cli::Context context;
-  context.json = wants_json(argc, argv);
+  std::signal(SIGPIPE, SIG_IGN);  // and so is a pipe that nobody reads
   try {
-    return parse_and_run(argc, argv, context);
-  } catch (const tidepool::DeviceError& error) {
-    return cli::report(Error{ErrorCode::runtime, error.what(), {}}, context.json);
-  } catch (const std::bad_alloc&) {
-    return cli::report(Error{ErrorCode::runtime, "out of memory", {}}, context.json);
-  } catch (const std::exception& error) {
-    return cli::report(Error{ErrorCode::runtime, error.what(), {}}, context.json);
+    return run_and_report(argc, argv);
+  } catch (const cli::OutputError& error) {
+    cli::inform("tidepool: {}\n", error.what());
+    return static_cast<int>(ErrorCode::runtime);
   }
 }

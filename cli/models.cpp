@@ -1,6 +1,7 @@
 // tidepool models: the model zoo.
 #include <fmt/format.h>
 
+#include "base/quantity.h"
 #include "context.h"
 #include "ir/load_profile.h"
 #include "nn/models/model.h"
@@ -34,15 +35,15 @@ int list_models(std::int64_t batch, bool json) {
     print({{"schema", 1}, {"batch", batch}, {"models", std::move(rows)}});
     return kOk;
   }
-  fmt::print("at batch {}, plain layouts:\n", batch);
-  fmt::print("{:15} {:>11} {:>5} {:>12} {:>12}  {}\n", "name", "parameters", "ops", "peak",
-             "smallest", "description");
+  say("at batch {}, plain layouts:\n", batch);
+  say("{:15} {:>11} {:>5} {:>12} {:>12}  {}\n", "name", "parameters", "ops", "peak", "smallest",
+      "description");
   for (const Json& r : rows) {
-    fmt::print("{:15} {:>11} {:>5} {:>12} {:>12}  {}\n", r["name"].get<std::string>(),
-               r["parameters"].get<std::int64_t>(), r["ops"].get<std::int64_t>(),
-               format_bytes(r["unlimited_peak_bytes"].get<Bytes>()),
-               format_bytes(r["smallest_feasible_bytes"].get<Bytes>()),
-               r["description"].get<std::string>());
+    say("{:15} {:>11} {:>5} {:>12} {:>12}  {}\n", r["name"].get<std::string>(),
+        r["parameters"].get<std::int64_t>(), r["ops"].get<std::int64_t>(),
+        format_bytes(r["unlimited_peak_bytes"].get<Bytes>()),
+        format_bytes_up(r["smallest_feasible_bytes"].get<Bytes>()),
+        r["description"].get<std::string>());
   }
   return kOk;
 }

@@ -8,8 +8,10 @@
 #include <chrono>
 #include <memory>
 
+#include "base/nearest.h"
 #include "base/time.h"
 #include "context.h"
+#include "output_file.h"
 #include "plan/pack/lifetimes.h"
 #include "plan/pack/pack_csv.h"
 #include "plan/pack/search.h"
@@ -23,7 +25,7 @@ constexpr std::string_view kSearch = "search";
 struct PackArguments {
   std::string path;
   std::string algorithm{kSearch};
-  double time_limit = 10;
+  Nanos time_limit{std::chrono::seconds(10)};
   std::uint64_t seed = 0;
   std::string output;
 };
@@ -47,7 +49,7 @@ SearchResult search(const PackProblem& problem, const PackArguments& a) {
   TerminalProgress progress;
   catch_interrupts();
   SearchOptions options;
-  options.time_limit = from_seconds(a.time_limit);
+  options.time_limit = a.time_limit;
   options.seed = a.seed;
   options.cancelled = interrupted;
   options.progress = &progress;
@@ -61,10 +63,9 @@ Result<SearchResult> pack(const PackProblem& problem, const PackArguments& a) {
   const auto packer =
       std::find_if(all.begin(), all.end(), [&](const Packer& p) { return p.name == a.algorithm; });
   if (packer == all.end()) {
-    std::string names{kSearch};
-    for (const Packer& p : all) names += fmt::format(", {}", p.name);
-    return fail(ErrorCode::usage,
-                fmt::format("unknown algorithm '{}'; there are: {}", a.algorithm, names));
+    std::vector<std::string_view> names{kSearch};
+    for (const Packer& p : all) names.push_back(p.name);
+    return fail(unknown_name("algorithm", a.algorithm, names));
   }
   SearchResult result{packer->pack(problem), peak_load(problem), false, a.algorithm, Nanos{0}};
   result.proven_optimal = result.packing.footprint == result.lower_bound;
@@ -83,6 +84,7 @@ int run_pack(const PackArguments& a, bool json) {
   if (!text) return report(text.error(), json);
   const auto file = read_pack_csv(*text, a.path);
   if (!file) return report(file.error(), json);
+  if (auto writable = check_writable(a.output); !writable) return report(writable.error(), json);
   const auto outcome = pack(file->problem, a);
   if (!outcome) return report(outcome.error(), json);
   if (auto valid = validate(file->problem, outcome->packing); !valid) {
@@ -92,7 +94,7 @@ int run_pack(const PackArguments& a, bool json) {
     auto written = write_file(a.output, write_pack_csv(*file, outcome->packing));
     if (!written) return report(written.error(), json);
   }
-  if (interrupted()) fmt::print(stderr, "interrupted: this is the best packing so far\n");
+  if (interrupted()) inform("interrupted: this is the best packing so far\n");
   const int code = interrupted() ? static_cast<int>(ErrorCode::interrupted) : kOk;
   if (json) {
     print({{"schema", 1},
@@ -108,10 +110,10 @@ int run_pack(const PackArguments& a, bool json) {
            {"ms", to_ms(outcome->time)}});
     return code;
   }
-  fmt::print("{}: {} buffers in {} B, {:.6f} of the lower bound, {} B{}\n  found by {} in {}\n",
-             a.path, file->ids.size(), outcome->packing.footprint, ratio(*outcome),
-             outcome->lower_bound, outcome->proven_optimal ? ": proven optimal" : "",
-             outcome->found_by, format_time(outcome->time));
+  say("{}: {} buffers in {} B, {:.6f} of the lower bound, {} B{}\n  found by {} in {}\n", a.path,
+      file->ids.size(), outcome->packing.footprint, ratio(*outcome), outcome->lower_bound,
+      outcome->proven_optimal ? ": proven optimal" : "", outcome->found_by,
+      format_time(outcome->time));
   return code;
 }
 
@@ -141,9 +143,8 @@ void add_pack(CLI::App& app, Context& context) {
   command->add_option("file", arguments->path, "CSV file of buffers")->required();
   command->add_option("-a,--algorithm", arguments->algorithm, "how addresses are chosen, see below")
       ->capture_default_str();
-  command->add_option("--time-limit", arguments->time_limit, "seconds a search may take")
-      ->check(CLI::Range(0.0, 1e6))
-      ->capture_default_str();
+  add_duration_option(*command, "--time-limit", arguments->time_limit,
+                      "what a search may take, such as 500ms, 10s or 2min", Nanos{0});
   command->add_option("--seed", arguments->seed, "of the search's random numbers")
       ->capture_default_str();
   command->add_option("-o,--output", arguments->output, "write the offsets to this CSV file");

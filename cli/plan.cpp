@@ -1,6 +1,9 @@
 // tidepool plan: decides, proves and optionally saves a plan without running it.
 #include <fmt/format.h>
 
+#include "infeasible.h"
+#include "output_file.h"
+#include "overhead.h"
 #include "plan/plan_json.h"
 #include "planners/registry.h"
 #include "planning.h"
@@ -47,19 +50,19 @@ void print_decisions(const PlanFile& file) {
       kept_bytes += d["bytes"].get<Bytes>();
       continue;
     }
-    fmt::print("  {:9} {:28} {:>10}  after '{}' until '{}'{}: {}\n",
-               d["decision"].get<std::string>(), d["tensor"].get<std::string>(),
-               format_bytes(d["bytes"].get<Bytes>()), d["from"].get<std::string>(),
-               d["to"].get<std::string>(), d["wraps"].get<bool>() ? " of the next iteration" : "",
-               d["reason"].get<std::string>());
+    say("  {:9} {:28} {:>10}  after '{}' until '{}'{}: {}\n", d["decision"].get<std::string>(),
+        d["tensor"].get<std::string>(), format_bytes(d["bytes"].get<Bytes>()),
+        d["from"].get<std::string>(), d["to"].get<std::string>(),
+        d["wraps"].get<bool>() ? " of the next iteration" : "", d["reason"].get<std::string>());
   }
-  fmt::print("  keep      the other {} gaps ({} in all): the load fits without moving them\n", kept,
-             format_bytes(kept_bytes));
+  say("  keep      the other {} gaps ({} in all): the load fits without moving them\n", kept,
+      format_bytes(kept_bytes));
 }
 
 Result<int> plan(const PlanArguments& a, bool json) {
   auto planner = make_planner(a.budget.planner);
   if (!planner) return fail(planner.error());
+  if (auto writable = check_writable(a.output); !writable) return fail(writable.error());
   auto subject = subject_of(a.subject, a.budget);
   if (!subject) return fail(subject.error());
   const Profile& profile = subject->profile;
@@ -72,7 +75,11 @@ Result<int> plan(const PlanArguments& a, bool json) {
   request.options = planner_options(a.subject.job, a.budget);
   request.options.progress = &progress;
   const auto obtained = obtain_plan(**planner, request, a.subject.profiling.cache);
-  if (!obtained) return fail(with_resident(obtained.error(), resident));
+  if (!obtained) {
+    return fail(with_resident(with_least_host_budget(obtained.error(), **planner, profile.program,
+                                                     profile.machine, *budget, request.options),
+                              resident));
+  }
   const Planned& planned = obtained->planned;
   const Lowered& lowered = planned.lowered;
   const bool from_cache = obtained->from == "cache";
@@ -85,10 +92,8 @@ Result<int> plan(const PlanArguments& a, bool json) {
       return fail(written.error());
     }
   }
-  const double overhead =
-      static_cast<double>(lowered.iteration_time.count()) /
-          static_cast<double>(std::max<Nanos::rep>(1, lowered.compute_time.count())) -
-      1;
+  const Nanos unlimited = unlimited_time(file.program, file.machine, lowered.strategy.algorithms);
+  const double predicted_overhead = overhead(lowered.iteration_time, unlimited);
   const Bytes peak = unlimited_peak(file.program, file.machine.alignment) + resident;
   const Bytes footprint = lowered.plan.device_bytes + resident;
   if (json) {
@@ -105,8 +110,9 @@ Result<int> plan(const PlanArguments& a, bool json) {
                 {"host_bytes", lowered.plan.host_bytes},
                 {"peak_load_bytes", lowered.peak_load + resident},
                 {"predicted_ms", to_ms(lowered.iteration_time)},
+                {"unlimited_ms", to_ms(unlimited)},
                 {"compute_ms", to_ms(lowered.compute_time)},
-                {"predicted_overhead", overhead},
+                {"predicted_overhead", predicted_overhead},
                 {"packer", lowered.packer},
                 {"added_waits", lowered.added_waits},
                 {"streaming", lowered.streaming},
@@ -121,24 +127,23 @@ Result<int> plan(const PlanArguments& a, bool json) {
     print(out);
     return kOk;
   }
-  fmt::print("{} on {}: {} in {} (unlimited peak {})\n", file.program.name, file.machine.name,
-             a.budget.planner, format_bytes(budget->device + resident), format_bytes(peak));
-  fmt::print("  footprint  {}, host {}, packed by {}\n", format_bytes(footprint),
-             format_bytes(lowered.plan.host_bytes), lowered.packer);
-  fmt::print("  time       {} ms an iteration, {} ms of compute: overhead {:.1f} %\n",
-             ms(lowered.iteration_time), ms(lowered.compute_time), 100 * overhead);
-  fmt::print("  {:9}  {}, proved in {}\n", from_cache ? "cached" : "made in",
-             format_time(planned.plan_time), format_time(planned.check_time));
+  say("{} on {}: {} in {} (unlimited peak {})\n", file.program.name, file.machine.name,
+      a.budget.planner, format_bytes(budget->device + resident), format_bytes(peak));
+  say("  footprint  {}, host {}, packed by {}\n", format_bytes(footprint),
+      format_bytes(lowered.plan.host_bytes), lowered.packer);
+  say("  time       {} ms an iteration, {} ms without a budget: overhead {:.1f} %\n",
+      ms(lowered.iteration_time), ms(unlimited), 100 * predicted_overhead);
+  say("  {:9}  {}, proved in {}\n", from_cache ? "cached" : "made in",
+      format_time(planned.plan_time), format_time(planned.check_time));
   if (resident > 0) {
-    fmt::print(
-        "  resident   {} of the trace, in all of these; the saved plan and the notes are for the "
+    say("  resident   {} of the trace, in all of these; the saved plan and the notes are for the "
         "rest\n",
         format_bytes(resident));
   }
-  for (const std::string& note : planned.notes) fmt::print("  note       {}\n", note);
-  if (lowered.streaming) fmt::print("  note       streaming: only the running op's tensors stay\n");
+  for (const std::string& note : planned.notes) say("  note       {}\n", note);
+  if (lowered.streaming) say("  note       streaming: only the running op's tensors stay\n");
   if (a.explain) print_decisions(file);
-  if (!a.output.empty()) fmt::print("  saved      {}\n", a.output);
+  if (!a.output.empty()) say("  saved      {}\n", a.output);
   return kOk;
 }
 

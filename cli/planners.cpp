@@ -16,7 +16,7 @@ int list_planners(bool json) {
     print({{"schema", 1}, {"planners", std::move(rows)}});
     return kOk;
   }
-  for (const PlannerInfo& p : planner_list()) fmt::print("{:19} {}\n", p.name, p.description);
+  for (const PlannerInfo& p : planner_list()) say("{:19} {}\n", p.name, p.description);
   return kOk;
 }
 

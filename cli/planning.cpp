@@ -13,7 +13,7 @@ Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& request,
   const Cache cache = Cache::of(arguments);
   if (!arguments.replan) {
     if (auto known = cache.plan(request)) {
-      fmt::print(stderr, "tidepool: plan from the cache (--replan plans anew)\n");
+      inform("tidepool: plan from the cache (--replan plans anew)\n");
       return ObtainedPlan{std::move(*known), "cache", {}};
     }
   }

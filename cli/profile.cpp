@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "infeasible.h"
+#include "output_file.h"
 #include "profiling.h"
 
 namespace tidepool::cli {
@@ -36,28 +38,29 @@ void print_slowest(const Program& program, AlgorithmPolicy policy) {
             fmt::format("  {} {} ({})", a.name, format_time(a.time), format_bytes(a.workspace));
       }
     }
-    fmt::print("  {:>10}  {:32}{}\n", format_time(times[i].first), op.name, others);
+    say("  {:>10}  {:32}{}\n", format_time(times[i].first), op.name, others);
   }
 }
 
 void print_how(const Measurement& how) {
   if (how.reactive_budget == 0) {
-    fmt::print("  measured with everything kept, highest byte used {}\n",
-               format_bytes(how.arena_peak));
+    say("  measured with everything kept, highest byte used {}\n", format_bytes(how.arena_peak));
     return;
   }
-  fmt::print("  measured inside {}, swapping on demand, highest byte used {}",
-             format_bytes(how.reactive_budget), format_bytes(how.arena_peak));
-  if (how.unmeasured > 0) fmt::print("; {} algorithms need more", how.unmeasured);
-  fmt::print("\n");
+  say("  measured inside {}, swapping on demand, highest byte used {}",
+      format_bytes(how.reactive_budget), format_bytes(how.arena_peak));
+  if (how.unmeasured > 0) say("; {} algorithms need more", how.unmeasured);
+  say("\n");
 }
 
 Result<int> profile(const ProfileArguments& a, bool json) {
+  if (auto writable = check_writable(a.output); !writable) return fail(writable.error());
   auto job = Job::make(a.job);
   if (!job) return fail(job.error());
   ProfilingTask task{.iterations = a.iterations, .all_algorithms = true};
   if (!a.budget.device.empty()) {
-    const auto budget = resolve_budget(a.budget, job->program(), job->make_device({})->alignment());
+    const auto budget =
+        resolve_budget(a.budget, smaller_rounds(*job), job->make_device({})->alignment());
     if (!budget) return fail(budget.error());
     task.budget = *budget;
   }
@@ -78,15 +81,14 @@ Result<int> profile(const ProfileArguments& a, bool json) {
     print(out);
     return kOk;
   }
-  fmt::print("{} on {}\n", result.program.name, result.fingerprint);
-  fmt::print(
-      "  {} ops, {} an iteration ({} algorithms); link {:.0f} MB/s each way; unlimited peak {}\n",
+  say("{} on {}\n", result.program.name, result.fingerprint);
+  say("  {} ops, {} an iteration ({} algorithms); link {:.0f} MB/s each way; unlimited peak {}\n",
       result.program.ops.size(), format_time(compute_time(result.program, job->policy())),
       a.job.algorithms, result.machine.to_host.bytes_per_second * 1e-6,
       format_bytes(unlimited_peak(result.program, result.machine.alignment)));
   print_how(source->how);
   print_slowest(result.program, job->policy());
-  if (!a.output.empty()) fmt::print("  saved {}\n", a.output);
+  if (!a.output.empty()) say("  saved {}\n", a.output);
   return kOk;
 }
 

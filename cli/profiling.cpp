@@ -86,7 +86,7 @@ Result<ProfileSource> obtain_profile(Job& job, const Machine& machine, const Pro
   const Cache cache = Cache::of(arguments.cache);
   if (!arguments.cache.reprofile) {
     if (auto known = cache.profile({job.fingerprint(), job.program(), machine}, wanted)) {
-      fmt::print(stderr, "tidepool: profile from the cache (--reprofile measures anew)\n");
+      inform("tidepool: profile from the cache (--reprofile measures anew)\n");
       job.program() = std::move(known->profile.program);
       return ProfileSource{"cache", known->how};
     }

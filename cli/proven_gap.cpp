@@ -5,17 +5,9 @@
 #include <algorithm>
 
 #include "ir/load_profile.h"
+#include "overhead.h"
 
 namespace tidepool::cli {
-namespace {
-
-double share(Nanos part, Nanos whole) {
-  return static_cast<double>(part.count()) /
-         static_cast<double>(std::max<Nanos::rep>(1, whole.count()));
-}
-
-}  // namespace
-
 bool keeps_and_swaps(const Strategy& strategy) {
   return std::find(strategy.gaps.begin(), strategy.gaps.end(), Decision::recompute) ==
          strategy.gaps.end();
@@ -25,16 +17,16 @@ bool OverheadBound::covers(const Strategy& strategy) const {
   return keeps_and_swaps(strategy) && strategy.algorithms == algorithms;
 }
 
-double OverheadBound::least_overhead() const { return share(fluid.overhead, compute); }
+double OverheadBound::least_overhead() const { return overhead(least_time(), unlimited); }
 
-Result<double> OverheadBound::gap(Nanos iteration_time) const {
-  if (iteration_time < compute + fluid.overhead) {
+Result<double> OverheadBound::optimality_gap(Nanos iteration_time) const {
+  if (iteration_time < least_time()) {
     return fail(ErrorCode::check_failed,
                 fmt::format("internal error: the plan takes {} ns an iteration, and no plan takes "
                             "less than {} ns by the fluid bound; one of them is wrong",
-                            iteration_time.count(), (compute + fluid.overhead).count()));
+                            iteration_time.count(), least_time().count()));
   }
-  return share(iteration_time - compute - fluid.overhead, compute);
+  return overhead(iteration_time, unlimited) - least_overhead();
 }
 
 OverheadBound overhead_bound(const Program& program, const Machine& machine,
@@ -43,6 +35,7 @@ OverheadBound overhead_bound(const Program& program, const Machine& machine,
   OverheadBound bound;
   bound.algorithms = std::move(algorithms);
   bound.compute = tidepool::compute_time(program, bound.algorithms);
+  bound.unlimited = unlimited_time(program, machine, bound.algorithms);
   const AccessIndex index(program);
   bound.fluid = fluid_bound({program, index, machine, bound.algorithms}, budget, options);
   return bound;
@@ -51,13 +44,15 @@ OverheadBound overhead_bound(const Program& program, const Machine& machine,
 std::string ProvenGap::text() const {
   if (everything_fits) return {};
   if (!gap) return "unknown: " + unknown;
-  return fmt::format("{:.2f} %: no plan that keeps and swaps has an overhead below {:.2f} %",
-                     100 * *gap, 100 * *least_overhead);
+  return fmt::format(
+      "{:.2f} % of the time without a budget: no plan that keeps and swaps has an "
+      "overhead below {:.2f} %",
+      100 * *gap, 100 * *least_overhead);
 }
 
 void ProvenGap::add_to(Json& json) const {
   json["least_overhead"] = least_overhead ? Json(*least_overhead) : Json(nullptr);
-  json["gap"] = gap ? Json(*gap) : Json(nullptr);
+  json["optimality_gap"] = gap ? Json(*gap) : Json(nullptr);
 }
 
 Result<ProvenGap> proven_gap(const Program& program, const Machine& machine, const Lowered& lowered,
@@ -74,7 +69,7 @@ Result<ProvenGap> proven_gap(const Program& program, const Machine& machine, con
   const OverheadBound bound =
       overhead_bound(program, machine, algorithms, budget, {options.time_limit, options.cancelled});
   if (bound.fluid.feasible) {
-    const auto gap = bound.gap(lowered.iteration_time);
+    const auto gap = bound.optimality_gap(lowered.iteration_time);
     if (!gap) return fail(gap.error());
     result.least_overhead = bound.least_overhead();
     result.gap = *gap;

@@ -13,15 +13,18 @@ namespace tidepool::cli {
 /// What no plan that keeps and swaps with these algorithms inside one budget can avoid.
 struct OverheadBound {
   AlgorithmChoice algorithms;
-  Nanos compute{};  ///< sum of the device ops' times: what shares refer to
+  Nanos compute{};    ///< sum of the device ops' times
+  Nanos unlimited{};  ///< an iteration without a budget: what shares refer to
   FluidBound fluid;
 
   /// The bound holds for plans of this strategy.
   [[nodiscard]] bool covers(const Strategy& strategy) const;
-  /// Least overhead, and what a plan has beyond it. Only where the fluid bound is feasible.
+  /// No plan's iteration takes less. Only where the fluid bound is feasible, as the next two.
+  [[nodiscard]] Nanos least_time() const { return compute + fluid.overhead; }
+  /// Least overhead, and what a plan has beyond it.
   [[nodiscard]] double least_overhead() const;
   /// A plan below the bound is an error of this program (`check_failed`): one of them is wrong.
-  [[nodiscard]] Result<double> gap(Nanos iteration_time) const;
+  [[nodiscard]] Result<double> optimality_gap(Nanos iteration_time) const;
 };
 
 OverheadBound overhead_bound(const Program& program, const Machine& machine,
@@ -30,7 +33,7 @@ OverheadBound overhead_bound(const Program& program, const Machine& machine,
 /// True when no gap is recomputed.
 bool keeps_and_swaps(const Strategy& strategy);
 
-/// One plan's gap, as shares of the compute time.
+/// One plan's optimality gap, as a share of the time without a budget.
 struct ProvenGap {
   std::optional<double> least_overhead;
   std::optional<double> gap;
@@ -39,7 +42,7 @@ struct ProvenGap {
 
   /// For people. Empty where everything fits, as there is nothing to be near to.
   [[nodiscard]] std::string text() const;
-  /// Sets `least_overhead` and `gap`; null where they are not known.
+  /// Sets `least_overhead` and `optimality_gap`; null where they are not known.
   void add_to(Json& json) const;
 };
 

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 
+#include "algorithm_choice.h"
+#include "base/quantity.h"
 #include "ir/load_profile.h"
+#include "prompt_end.h"
 #include "runtime/profiler.h"
 #include "runtime/reactive.h"
 
@@ -15,17 +18,6 @@ std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 bool fits(const Program& program, OpId op, int algorithm, const Budget& budget, Bytes alignment) {
   return working_set(program, op, alignment, algorithm) <= budget.device;
-}
-
-/// `choice` with the least-workspace algorithm where the chosen one does not fit.
-std::vector<std::int32_t> fitting(const Program& program, std::vector<std::int32_t> choice,
-                                  const Budget& budget, Bytes alignment) {
-  for (OpId op = 0; op < static_cast<OpId>(choice.size()); ++op) {
-    if (!fits(program, op, choice[at(op)], budget, alignment)) {
-      choice[at(op)] = least_workspace_algorithm(program.ops[at(op)]);
-    }
-  }
-  return choice;
 }
 
 /// Returns how many algorithms could not be measured.
@@ -52,6 +44,7 @@ Result<Bytes> run_variant(Job& job, const Machine& machine, const Budget& budget
   const std::unique_ptr<Device> device = job.make_device(machine);
   const Bytes enough = Reactive::enough_host_bytes(job.program(), device->alignment());
   const Bytes host = budget.host > 0 ? std::min(budget.host, enough) : enough;
+  const PromptEnd prompt;
   try {
     Reactive reactive(job.program(), algorithms, {budget.device, host}, *device, **runner);
     reactive.enter();
@@ -70,7 +63,7 @@ Result<Bytes> run_variant(Job& job, const Machine& machine, const Budget& budget
               fmt::format("--host-budget {} B ({}) is not enough for profiling inside {} "
                           "of device memory: {}; {} B ({}) are enough",
                           budget.host, format_bytes(budget.host), format_bytes(budget.device),
-                          full.what(), enough, format_bytes(enough)),
+                          full.what(), enough, format_bytes_up(enough)),
               enough});
   }
 }

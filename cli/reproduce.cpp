@@ -49,11 +49,9 @@ void add_reproduce(CLI::App& app, Context& context) {
       ->delimiter(',');
   command->add_option("--data", arguments->data, "folder with vgg16-trace/, the measured trace")
       ->capture_default_str();
-  command
-      ->add_option("--time-limit", arguments->time_limit,
-                   "seconds for one search: a packing (table1), a linear program (table2), a plan "
-                   "(fig9), a footprint (fig10); default: printed with the constants")
-      ->check(CLI::PositiveNumber);
+  add_duration_option(*command, "--time-limit", arguments->time_limit,
+                      "for one search: a packing (table1), a linear program (table2), a plan "
+                      "(fig9), a footprint (fig10); default: printed with the constants");
   command->add_option("--seed", arguments->seed, "of the searches")->capture_default_str();
   command->add_flag("--json", context.json, "one JSON object on stdout");
   command->footer(R"(

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "context.h"
+#include "overhead.h"
 #include "plan/check.h"
 #include "plan_file.h"
 
@@ -48,10 +49,8 @@ int run_simulate(const std::string& path, int iterations, bool json) {
     ends.push_back(simulator.end());
   }
   const LongRun steady = long_run(file->program, file->plan, file->machine);
-  const double overhead =
-      static_cast<double>(steady.iteration_time.count()) /
-          static_cast<double>(std::max<Nanos::rep>(1, file->compute_time.count())) -
-      1;
+  const Nanos unlimited = unlimited_time(file->program, file->machine, file->strategy.algorithms);
+  const double simulated_overhead = overhead(steady.iteration_time, unlimited);
   const Bytes out = copied_bytes(file->plan, true);
   const Bytes in = copied_bytes(file->plan, false);
   if (json) {
@@ -64,17 +63,18 @@ int run_simulate(const std::string& path, int iterations, bool json) {
            {"steady", steady.steady},
            {"steady_after", steady.after},
            {"period", steady.period},
+           {"unlimited_ms", to_ms(unlimited)},
            {"compute_ms", to_ms(file->compute_time)},
-           {"overhead", overhead},
+           {"overhead", simulated_overhead},
            {"copied_out_bytes", out},
            {"copied_in_bytes", in},
            {"iteration_end_ms", std::move(ends_ms)}});
     return kOk;
   }
-  fmt::print("{}: {} an iteration ({} of compute, overhead {:.1f} %), {} out, {} in\n", path,
-             format_time(steady.iteration_time), format_time(file->compute_time), 100 * overhead,
-             format_bytes(out), format_bytes(in));
-  fmt::print("{}", remarks(steady, iterations, ends.back()));
+  say("{}: {} an iteration ({} without a budget, overhead {:.1f} %), {} out, {} in\n", path,
+      format_time(steady.iteration_time), format_time(unlimited), 100 * simulated_overhead,
+      format_bytes(out), format_bytes(in));
+  say("{}", remarks(steady, iterations, ends.back()));
   return kOk;
 }
 

@@ -36,15 +36,25 @@ Result<Subject> on_preset(const SubjectArguments& a) {
   if (!machine) return fail(machine.error());
   auto graph = nn::build_model(a.job.model);
   if (!graph) return fail(graph.error());
-  nn::TrainingOptions options;
-  options.batch = a.job.batch;
-  options.sub_batch = a.job.sub_batch;
-  options.sub_batch_statistics = a.job.sub_batch_statistics;
-  options.storage = a.job.storage == "separate" ? nn::Storage::separate : nn::Storage::in_place;
-  auto training = nn::build_training_program(*graph, options, nn::reference_kernels());
-  if (!training) return fail(training.error());
-  apply_cost_model(*machine, training->program);
-  return Subject{{"preset " + machine->name, std::move(training->program), *machine}, {}, 0};
+  const auto in_rounds = [job = a.job, graph = std::move(*graph), machine = *machine](
+                             std::int64_t sub_batch, bool statistics) -> Result<Program> {
+    nn::TrainingOptions options;
+    options.batch = job.batch;
+    options.sub_batch = sub_batch;
+    options.sub_batch_statistics = statistics;
+    options.storage = job.storage == "separate" ? nn::Storage::separate : nn::Storage::in_place;
+    auto training = nn::build_training_program(graph, options, nn::reference_kernels());
+    if (!training) return fail(training.error());
+    apply_cost_model(machine, training->program);
+    return std::move(training->program);
+  };
+  auto program = in_rounds(a.job.sub_batch, a.job.sub_batch_statistics);
+  if (!program) return fail(program.error());
+  return Subject{{"preset " + machine->name, std::move(*program), *machine},
+                 {},
+                 0,
+                 a.job.sub_batch_statistics,
+                 in_rounds};
 }
 
 /// A recorded iteration, with its own times, on the links of a preset.
@@ -75,11 +85,28 @@ Result<Subject> from_trace(const SubjectArguments& a) {
                  align_up(workload->resident, machine->alignment)};
 }
 
-Result<Subject> measured(const SubjectArguments& a, const BudgetArguments& budget_arguments) {
-  auto job = Job::make(a.job);
-  if (!job) return fail(job.error());
-  const Bytes alignment = job->make_device({})->alignment();
-  const auto budget = resolve_budget(budget_arguments, job->program(), alignment);
+/// The least of the budgets that can be met; an error where none can.
+Result<Budget> least_feasible(const Job& job, std::span<const BudgetArguments> budgets) {
+  const Bytes alignment = job.make_device({})->alignment();
+  Result<Budget> least = fail(ErrorCode::usage, "give a budget");
+  for (const BudgetArguments& arguments : budgets) {
+    // What smaller rounds would do is worth finding out only where this is the answer.
+    const auto budget = budgets.size() == 1
+                            ? resolve_budget(arguments, smaller_rounds(job), alignment)
+                            : resolve_budget(arguments, job.training().program, alignment);
+    if (!budget && budget.error().code != ErrorCode::infeasible) return budget;
+    if (budget && (!least || budget->device < least->device)) least = budget;
+    if (!budget && !least) least = budget;
+  }
+  return least;
+}
+
+Result<Subject> measured(const SubjectArguments& a, std::span<const BudgetArguments> budgets) {
+  auto made = Job::make(a.job);
+  if (!made) return fail(made.error());
+  // Lives on in the subject, for programs of other rounds.
+  const auto job = std::make_shared<Job>(std::move(*made));
+  const auto budget = least_feasible(*job, budgets);
   if (!budget) return fail(budget.error());
   TerminalProgress progress;
   const auto machine = device_machine(*job, progress);
@@ -88,7 +115,13 @@ Result<Subject> measured(const SubjectArguments& a, const BudgetArguments& budge
   const auto source =
       obtain_profile(*job, *machine, {kProfileIterations, all, *budget}, a.profiling, progress);
   if (!source) return fail(source.error());
-  return Subject{{job->fingerprint(), std::move(job->program()), *machine}, *source, 0};
+  return Subject{{job->fingerprint(), job->program(), *machine},
+                 *source,
+                 0,
+                 a.job.sub_batch_statistics,
+                 [job](std::int64_t sub_batch, bool statistics) {
+                   return job->in_rounds(sub_batch, statistics);
+                 }};
 }
 
 }  // namespace
@@ -113,6 +146,10 @@ void add_subject_options(CLI::App& command, SubjectArguments& a) {
 }
 
 Result<Subject> subject_of(const SubjectArguments& a, const BudgetArguments& budget) {
+  return subject_of(a, std::span(&budget, 1));
+}
+
+Result<Subject> subject_of(const SubjectArguments& a, std::span<const BudgetArguments> budgets) {
   if (!a.machine.empty() && !a.profiling.file.empty()) {
     return fail(ErrorCode::usage, "--machine and --profile exclude each other");
   }
@@ -125,7 +162,7 @@ Result<Subject> subject_of(const SubjectArguments& a, const BudgetArguments& bud
   if (!a.trace.file.empty()) return from_trace(a);
   if (!a.profiling.file.empty()) return from_profile(a);
   if (!a.machine.empty()) return on_preset(a);
-  return measured(a, budget);
+  return measured(a, budgets);
 }
 
 Error with_resident(Error error, Bytes resident) {
@@ -136,16 +173,23 @@ Error with_resident(Error error, Bytes resident) {
   return error;
 }
 
+Result<Bytes> device_bytes(const BudgetArguments& arguments, const Subject& subject) {
+  const auto size = parse_size_or_percent(arguments.device);
+  if (!size) return fail(size.error());
+  const Profile& profile = subject.profile;
+  const Bytes peak = unlimited_peak(profile.program, profile.machine.alignment);
+  return std::max<Bytes>(0, size->resolve(peak + subject.resident) - subject.resident);
+}
+
 Result<Budget> budget_of(BudgetArguments arguments, const Subject& subject) {
   const Profile& profile = subject.profile;
   if (subject.resident > 0) {
-    const auto size = parse_size_or_percent(arguments.device);
-    if (!size) return fail(size.error());
-    const Bytes peak = unlimited_peak(profile.program, profile.machine.alignment);
-    const Bytes total = size->resolve(peak + subject.resident);
-    arguments.device = fmt::format("{}", std::max<Bytes>(0, total - subject.resident));
+    const auto bytes = device_bytes(arguments, subject);
+    if (!bytes) return fail(bytes.error());
+    arguments.device = fmt::format("{}", *bytes);
   }
-  auto budget = resolve_budget(arguments, profile.program, profile.machine.alignment);
+  auto budget = resolve_budget(arguments, {profile.program, subject.statistics, subject.in_rounds},
+                               profile.machine.alignment);
   if (!budget) return fail(with_resident(budget.error(), subject.resident));
   return budget;
 }

@@ -5,10 +5,15 @@
 #include <cmath>
 #include <cstring>
 
+#include "algorithm_choice.h"
 #include "fit.h"
+#include "infeasible.h"
+#include "ir/load_profile.h"
 #include "job.h"
+#include "overhead.h"
 #include "plan/plan_totals.h"
 #include "planners/registry.h"
+#include "prompt_end.h"
 #include "proven_gap.h"
 #include "runtime/profiler.h"
 #include "sim/simulate.h"
@@ -65,6 +70,7 @@ struct Outcome {
   Bytes arena_peak = 0;
   Nanos unlimited{};
   Nanos measured{};
+  std::size_t measured_iterations = 0;  ///< of either training; 0: the two times are not known
   Nanos predicted_unlimited{};
   ProvenGap gap;
   std::int64_t per_graph = 0;
@@ -73,19 +79,22 @@ struct Outcome {
   std::optional<bool> identical;
   std::int64_t iterations = 0;
 
-  [[nodiscard]] double overhead() const { return ratio(measured, unlimited); }
+  [[nodiscard]] double measured_overhead() const { return overhead(measured, unlimited); }
   [[nodiscard]] double predicted_overhead() const {
-    return ratio(planned.lowered.iteration_time, predicted_unlimited);
+    return overhead(planned.lowered.iteration_time, predicted_unlimited);
   }
+  /// Of the prediction, as a share of the measured time.
   [[nodiscard]] double prediction_error() const {
-    return ratio(planned.lowered.iteration_time, measured);
-  }
-  static double ratio(Nanos a, Nanos b) {
-    return b.count() == 0 ? 0 : static_cast<double>(a.count()) / static_cast<double>(b.count()) - 1;
+    if (measured.count() == 0) return 0;
+    return to_ms(planned.lowered.iteration_time) / to_ms(measured) - 1;
   }
 };
 
+/// Fewer measured iterations than these say nothing of an overhead.
+constexpr std::size_t kFewIterations = 3;
+
 void print_json(const Outcome& o) {
+  const auto known = [&](double x) { return o.measured_iterations > 0 ? Json(x) : Json(nullptr); };
   const Lowered& lowered = o.planned.lowered;
   const PlanTotals totals = totals_of(o.job.training().program, lowered.plan);
   Json out = {{"schema", 1},
@@ -98,12 +107,13 @@ void print_json(const Outcome& o) {
               {"footprint_bytes", lowered.plan.device_bytes},
               {"arena_peak_bytes", o.arena_peak},
               {"host_bytes", lowered.plan.host_bytes},
-              {"unlimited_ms", to_ms(o.unlimited)},
-              {"measured_ms", to_ms(o.measured)},
+              {"measured_iterations", o.measured_iterations},
+              {"unlimited_ms", known(to_ms(o.unlimited))},
+              {"measured_ms", known(to_ms(o.measured))},
               {"predicted_ms", to_ms(lowered.iteration_time)},
-              {"overhead", o.overhead()},
+              {"overhead", known(o.measured_overhead())},
               {"predicted_overhead", o.predicted_overhead()},
-              {"prediction_error", o.prediction_error()},
+              {"prediction_error", known(o.prediction_error())},
               {"swapped_tensors", totals.swapped_tensors},
               {"swap_bytes", totals.swapped_out},
               {"recomputed_ops", totals.recomputed_ops},
@@ -123,49 +133,61 @@ void print_json(const Outcome& o) {
   print(out);
 }
 
+void print_times(const Outcome& o) {
+  const auto percent = [](double x) { return fmt::format("{:.1f} %", 100 * x); };
+  std::string off = "not measured";
+  if (o.measured_iterations == 0) {
+    say("  time       not measured: every iteration was on cold caches (more --iterations)\n");
+  } else {
+    say("  time       {} an iteration, {} without a budget: overhead {}{}\n",
+        format_time(o.measured), format_time(o.unlimited), percent(o.measured_overhead()),
+        o.measured_iterations < kFewIterations
+            ? fmt::format(", of {} iteration{} each: too few to tell it from noise",
+                          o.measured_iterations, o.measured_iterations == 1 ? "" : "s")
+            : "");
+    off = percent(std::abs(o.prediction_error())) + " off";
+  }
+  say("  predicted  {} ({}), overhead {}\n", format_time(o.planned.lowered.iteration_time), off,
+      percent(o.predicted_overhead()));
+}
+
 void print_text(const Outcome& o) {
   const Lowered& lowered = o.planned.lowered;
   const PlanTotals totals = totals_of(o.job.training().program, lowered.plan);
   const auto percent = [](double x) { return fmt::format("{:.1f} %", 100 * x); };
   const Machine& m = o.machine;
   const bool emulated = o.job.kind().calibrate == nullptr;
-  fmt::print(
-      "{}, batch {}, {}, on {}{}\n", o.job.arguments().model, o.job.arguments().batch,
+  say("{}, batch {}, {}, on {}{}\n", o.job.arguments().model, o.job.arguments().batch,
       o.job.data().name(), o.job.kind().name,
       emulated
           ? fmt::format(" with {} compute thread{}, link {:.0f} MB/s each way", o.job.threads(),
                         o.job.threads() == 1 ? "" : "s", m.to_host.bytes_per_second * 1e-6)
           : fmt::format(", link {:.1f} GB/s out, {:.1f} GB/s in", m.to_host.bytes_per_second * 1e-9,
                         m.to_device.bytes_per_second * 1e-9));
-  fmt::print("  budget     {} ({} of the unlimited peak, {})\n", format_bytes(o.budget.device),
-             percent(static_cast<double>(o.budget.device) / static_cast<double>(o.unlimited_peak)),
-             format_bytes(o.unlimited_peak));
-  fmt::print(
-      "  plan       {}: {} tensors swapped, {} out and in an iteration, {} ops recomputed; made in "
+  say("  budget     {} ({} of the unlimited peak, {})\n", format_bytes(o.budget.device),
+      percent(static_cast<double>(o.budget.device) / static_cast<double>(o.unlimited_peak)),
+      format_bytes(o.unlimited_peak));
+  say("  plan       {}: {} tensors swapped, {} out and in an iteration, {} ops recomputed; made in "
       "{}, proved in {}\n",
       o.planner, totals.swapped_tensors, format_bytes(totals.swapped_out), totals.recomputed_ops,
       format_time(o.planned.plan_time), format_time(o.planned.check_time));
-  for (const std::string& note : o.planned.notes) fmt::print("             {}\n", note);
-  if (lowered.streaming) fmt::print("             streaming: only the running op's tensors stay\n");
-  fmt::print("  memory     highest byte used {}, host {}\n", format_bytes(o.arena_peak),
-             format_bytes(lowered.plan.host_bytes));
-  fmt::print("  time       {} an iteration, {} without a budget: overhead {}\n",
-             format_time(o.measured), format_time(o.unlimited), percent(o.overhead()));
-  fmt::print("  predicted  {} ({} off), overhead {}\n", format_time(lowered.iteration_time),
-             percent(std::abs(o.prediction_error())), percent(o.predicted_overhead()));
-  if (const std::string gap = o.gap.text(); !gap.empty()) fmt::print("  gap        {}\n", gap);
+  for (const std::string& note : o.planned.notes) say("             {}\n", note);
+  if (lowered.streaming) say("             streaming: only the running op's tensors stay\n");
+  say("  memory     highest byte used {}, host {}\n", format_bytes(o.arena_peak),
+      format_bytes(lowered.plan.host_bytes));
+  print_times(o);
+  if (const std::string gap = o.gap.text(); !gap.empty()) say("  optimality gap {}\n", gap);
   if (o.per_graph > 0) {
-    fmt::print("  graph      {} iteration{} in one; closing it adds {} to each (simulated)\n",
-               o.per_graph, o.per_graph == 1 ? "" : "s", format_time(o.closing));
+    say("  graph      {} iteration{} in one; closing it adds {} to each (simulated)\n", o.per_graph,
+        o.per_graph == 1 ? "" : "s", format_time(o.closing));
   }
   if (!o.losses.empty()) {
-    fmt::print("  loss       {:.4f} -> {:.4f} over {} iterations\n", o.losses.front(),
-               o.losses.back(), o.losses.size());
+    say("  loss       {:.4f} -> {:.4f} over {} iterations\n", o.losses.front(), o.losses.back(),
+        o.losses.size());
   }
   if (o.identical) {
-    fmt::print("  identical  {}\n", *o.identical
-                                        ? "yes: losses and all weights, bit for bit"
-                                        : "NO: losses or weights differ from unlimited training");
+    say("  identical  {}\n", *o.identical ? "yes: losses and all weights, bit for bit"
+                                          : "NO: losses or weights differ from unlimited training");
   }
 }
 
@@ -189,7 +211,7 @@ Result<int> train(const TrainArguments& arguments, bool json) {
     return fail(ErrorCode::usage,
                 fmt::format("--graph: device '{}' does not capture graphs", job.kind().name));
   }
-  const auto budget = resolve_budget(arguments.budget, job.program(), alignment);
+  const auto budget = resolve_budget(arguments.budget, smaller_rounds(job), alignment);
   if (!budget) return fail(budget.error());
 
   TerminalProgress progress;
@@ -207,6 +229,7 @@ Result<int> train(const TrainArguments& arguments, bool json) {
     };
   };
 
+  const PromptEnd prompt;
   // The first block without a budget is also the profile the plan is made from.
   if (job.policy() == AlgorithmPolicy::fastest) {
     const auto machine = job.machine(Nanos{1'000'000'000});
@@ -217,7 +240,10 @@ Result<int> train(const TrainArguments& arguments, bool json) {
   }
   const auto any_machine = job.machine(Nanos{1'000'000'000});
   if (!any_machine) return fail(any_machine.error());
-  auto unlimited_planned = unlimited_plan(job.program(), *any_machine, job.policy());
+  // One choice for both trainings, made before the times it follows from are measured again.
+  const AlgorithmChoice choice =
+      fitting(job.program(), choose_algorithms(job.program(), job.policy()), *budget, alignment);
+  auto unlimited_planned = unlimited_plan(job.program(), *any_machine, choice);
   if (!unlimited_planned) return fail(unlimited_planned.error());
   auto runner = job.make_runner();
   if (!runner) return fail(runner.error());
@@ -230,7 +256,7 @@ Result<int> train(const TrainArguments& arguments, bool json) {
   unlimited.executor().stop_timings();
   if (timings.size() > 1) timings.erase(timings.begin());
   apply_timings(unlimited_planned->lowered.plan, timings, job.program());
-  const Nanos compute = compute_time(job.program(), job.policy());
+  const Nanos compute = tidepool::compute_time(job.program(), choice);
 
   const bool is_reference = job.needs_reference() && job.is_reference();
   if (is_reference) remember_reference(job, compute);
@@ -243,13 +269,14 @@ Result<int> train(const TrainArguments& arguments, bool json) {
           {{job.fingerprint(), job.program(), *machine},
            {static_cast<int>(timings.size()), job.policy() == AlgorithmPolicy::fastest}});
 
-  FixedWorkload workload(job.program());
   PlannerOptions options = planner_options(arguments.job, arguments.budget);
   options.progress = &progress;
-  auto planned = make_plan(**planner, workload, *machine, *budget, options);
-  if (!planned) return fail(planned.error());
-  const auto predicted_unlimited = unlimited_plan(job.program(), *machine, job.policy());
-  if (!predicted_unlimited) return fail(predicted_unlimited.error());
+  auto planned = plan_with(choice, **planner, job.program(), *machine, *budget, options);
+  if (!planned) {
+    return fail(with_least_host_budget(planned.error(), **planner,
+                                       restrict_to(choice, job.program()), *machine, *budget,
+                                       options));
+  }
 
   progress.update(static_cast<double>(unlimited_done) / (2.0 * static_cast<double>(total)),
                   "how far the plan may be from the best");
@@ -280,7 +307,8 @@ Result<int> train(const TrainArguments& arguments, bool json) {
   outcome.arena_peak = budgeted.executor().arena_peak();
   outcome.unlimited = unlimited.median();
   outcome.measured = budgeted.median();
-  outcome.predicted_unlimited = predicted_unlimited->lowered.iteration_time;
+  outcome.measured_iterations = std::min(budgeted.measured(), unlimited.measured());
+  outcome.predicted_unlimited = unlimited_time(job.program(), *machine, choice);
   outcome.gap = *gap;
   if (arguments.graph > 0) {
     outcome.per_graph = arguments.graph;
@@ -293,7 +321,7 @@ Result<int> train(const TrainArguments& arguments, bool json) {
   }
   json ? print_json(outcome) : print_text(outcome);
   if (outcome.identical && !*outcome.identical) {
-    fmt::print(stderr, "tidepool: the results differ from unlimited training\n");
+    inform("tidepool: the results differ from unlimited training\n");
     return static_cast<int>(ErrorCode::check_failed);
   }
   return kOk;
@@ -323,8 +351,9 @@ void add_train(CLI::App& app, Context& context) {
       ->excludes("--epochs");
   command->add_flag("--json", context.json, "one JSON object on stdout");
   command->footer(R"(
-overhead is over the time without a budget; gap is how far above the fluid lower bound the plan's
-prediction may be (see `tidepool bound`). The bound takes up to --time-limit before the training
+overhead is the time of an iteration over the time without a budget, minus one; the optimality gap is
+what the plan's predicted overhead may be above the least one, in the same measure (see `tidepool
+bound`). Iterations on cold caches are not measured. The bound takes up to --time-limit before the training
 starts; it is unknown where the plan recomputes or the limit is up before. With --graph, closing the
 graph comes on top.
 

@@ -25,20 +25,22 @@ class Training {
   [[nodiscard]] const nn::TrainingRunner& runner() const { return *runner_; }
 
   /// Runs a block of iterations. The first of a block starts from an idle device, the first of all
-  /// also from cold caches: they count only when there is nothing else.
+  /// also from cold caches: they are not measured.
   RunReport run(std::int64_t iterations, const std::function<void(std::int64_t, Nanos)>& tell) {
     RunReport report = per_graph_ > 0
                            ? executor_.run_graphs(iterations, per_graph_, interrupted, tell)
                            : executor_.run(iterations, interrupted, tell);
     for (std::size_t i = 0; i < report.iteration_times.size(); ++i) {
       const bool first = static_cast<std::int64_t>(i) < std::max<std::int64_t>(per_graph_, 1);
-      (first ? first_times_ : times_).push_back(report.iteration_times[i]);
+      if (!first) times_.push_back(report.iteration_times[i]);
     }
     return report;
   }
 
+  [[nodiscard]] std::size_t measured() const { return times_.size(); }
+  /// Of the measured iterations; 0 where there are none.
   [[nodiscard]] Nanos median() const {
-    std::vector<Nanos> t = times_.empty() ? first_times_ : times_;
+    std::vector<Nanos> t = times_;
     if (t.empty()) return Nanos{0};
     std::sort(t.begin(), t.end());
     return (t[(t.size() - 1) / 2] + t[t.size() / 2]) / 2;
@@ -51,7 +53,6 @@ class Training {
   std::unique_ptr<Device> device_;
   Executor executor_;
   std::vector<Nanos> times_;
-  std::vector<Nanos> first_times_;
 };
 
 }  // namespace tidepool::cli

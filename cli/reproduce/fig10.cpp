@@ -240,9 +240,9 @@ Result<void> reproduce_fig10(const ReproduceArguments& a, TableReport& report) {
                   {"reduction", "free_reduction", Form::percent},
                   {"complete", "complete"}});
   std::vector<Json> rows;
-  double total = 0;
-  for (const Series& s : *series) total += static_cast<double>(s.batches.size());
-  TerminalProgress progress;
+  std::size_t cells = 0;
+  for (const Series& s : *series) cells += s.batches.size();
+  report.expect(cells * kPlanners.size(), a.limit(kCellSeconds));
   for (const Series& s : *series) {
     for (const std::int64_t batch : s.batches) {
       const auto work = zoo_work(s.model, batch);
@@ -250,9 +250,7 @@ Result<void> reproduce_fig10(const ReproduceArguments& a, TableReport& report) {
       const Json baselines = baselines_of(*work, a);
       for (const char* planner : kPlanners) {
         if (interrupted()) return {};
-        progress.update(
-            static_cast<double>(report.rows()) / (static_cast<double>(kPlanners.size()) * total),
-            fmt::format("{}, batch {}, {}", s.model, batch, planner));
+        report.begin_row(fmt::format("{}, batch {}, {}", s.model, batch, planner));
         Json row = row_of(*work, baselines, planner, a);
         if (interrupted()) return {};
         rows.push_back(row);

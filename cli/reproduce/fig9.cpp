@@ -219,11 +219,10 @@ Result<void> reproduce_fig9(const ReproduceArguments& a, TableReport& report) {
   WeightSearchOptions search;
   search.seed = a.seed;
   search.cancelled = interrupted;
-  TerminalProgress progress;
+  report.expect(limits->size(), 2 * a.limit(kTideSeconds));
   for (std::size_t i = 0; i < limits->size() && !interrupted(); ++i) {
     const Limit& limit = (*limits)[i];
-    progress.update(static_cast<double>(i) / static_cast<double>(limits->size()),
-                    format_bytes(limit.bytes));
+    report.begin_row(format_bytes(limit.bytes));
     const Bytes load = limit.bytes - work->resident;
     Json row = {{"limit_bytes", limit.bytes}};
     const char* const fields[] = {"doa_ms", "aoa_ms", "wdoa_ms", "swdoa_ms", "bo_ms"};

@@ -18,11 +18,11 @@ struct ReproduceArguments {
   std::vector<std::int64_t> batches;  ///< empty: those of the reproduction
   std::vector<std::string> limits;    ///< of fig9, as sizes; empty: the published ones and four
   std::string data = "../shared/data";
-  double time_limit = 0;  ///< seconds a search; 0: what the reproduction takes
+  Nanos time_limit{0};  ///< of a search; 0: what the reproduction takes
   std::uint64_t seed = 1;
 
   [[nodiscard]] Nanos limit(double usual_seconds) const {
-    return from_seconds(time_limit > 0 ? time_limit : usual_seconds);
+    return time_limit > Nanos{0} ? time_limit : from_seconds(usual_seconds);
   }
   [[nodiscard]] bool wants(std::string_view model) const;
 };

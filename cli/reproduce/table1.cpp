@@ -195,9 +195,9 @@ Result<void> reproduce_table1(const ReproduceArguments& a, TableReport& report) 
       "SmartPool's published ratio, and ours without a star, places one iteration: gradients of "
       "weights outlive it and move once in each (move_ms in --json, counted in its speedup); with "
       "a star two iterations are placed, in which they alternate and nothing moves");
-  TerminalProgress progress;
+  report.expect(models->size(), a.limit(kSearchSeconds));
   for (std::size_t i = 0; i < models->size() && !interrupted(); ++i) {
-    progress.update(static_cast<double>(i) / static_cast<double>(models->size()), (*models)[i]);
+    report.begin_row((*models)[i]);
     const auto work = work_of((*models)[i], a);
     if (!work) return fail(work.error());
     report.row(row_of(*work, a));

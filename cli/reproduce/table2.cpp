@@ -72,9 +72,9 @@ Result<void> reproduce_table2(const ReproduceArguments& a, TableReport& report) 
                   {"fluid", "fluid_reduction", Form::percent}});
   const auto models = wanted_models(a, report);
   if (!models) return fail(models.error());
-  TerminalProgress progress;
+  report.expect(models->size(), a.limit(kFluidSeconds) + a.limit(kTideSeconds));
   for (std::size_t i = 0; i < models->size() && !interrupted(); ++i) {
-    progress.update(static_cast<double>(i) / static_cast<double>(models->size()), (*models)[i]);
+    report.begin_row((*models)[i]);
     const auto work = work_of((*models)[i], a);
     if (!work) return fail(work.error());
     Json row = row_of(*work, a);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/duration.h"
 
 namespace tidepool::cli {
 namespace {
@@ -49,17 +50,44 @@ void TableReport::columns(std::vector<Column> columns) { columns_ = std::move(co
 
 void TableReport::print_header() {
   if (std::exchange(header_printed_, true)) return;
-  fmt::print("{}\n", title_);
-  for (const std::string& line : words_) fmt::print("  {}\n", line);
-  fmt::print("\n");
+  say("{}\n", title_);
+  for (const std::string& line : words_) say("  {}\n", line);
+  say("\n");
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     if (i == 0) {
-      fmt::print("  {:<{}}", columns_[i].header, width(columns_[i], true));
+      say("  {:<{}}", columns_[i].header, width(columns_[i], true));
     } else {
-      fmt::print("  {:>{}}", columns_[i].header, width(columns_[i], false));
+      say("  {:>{}}", columns_[i].header, width(columns_[i], false));
     }
   }
-  fmt::print("\n");
+  say("\n");
+}
+
+void TableReport::expect(std::size_t rows, Nanos each) {
+  constexpr Nanos kWorthALine = std::chrono::seconds(10);
+  expected_rows_ = rows;
+  started_ = std::chrono::steady_clock::now();
+  if (!json_) print_header();
+  const Nanos all = each * static_cast<Nanos::rep>(rows);
+  if (all < kWorthALine) return;
+  inform("tidepool: {} row{}, each may take up to about {}: {} in all\n", rows,
+         rows == 1 ? "" : "s", format_duration(each), format_duration(all));
+}
+
+std::string TableReport::time_left() const {
+  if (rows_.empty() || rows_.size() >= expected_rows_) return {};
+  const Nanos each =
+      (std::chrono::steady_clock::now() - started_) / static_cast<Nanos::rep>(rows_.size());
+  return fmt::format(
+      ", about {} left",
+      format_duration(each * static_cast<Nanos::rep>(expected_rows_ - rows_.size())));
+}
+
+void TableReport::begin_row(const std::string& what) {
+  const auto total = static_cast<double>(std::max<std::size_t>(1, expected_rows_));
+  progress_.update(
+      static_cast<double>(rows_.size()) / total,
+      fmt::format("row {} of {}: {}{}", rows_.size() + 1, expected_rows_, what, time_left()));
 }
 
 void TableReport::row(Json row) {
@@ -67,13 +95,12 @@ void TableReport::row(Json row) {
     print_header();
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       if (i == 0) {
-        fmt::print("  {:<{}}", shown(row, columns_[i]), width(columns_[i], true));
+        say("  {:<{}}", shown(row, columns_[i]), width(columns_[i], true));
       } else {
-        fmt::print("  {:>{}}", shown(row, columns_[i]), width(columns_[i], false));
+        say("  {:>{}}", shown(row, columns_[i]), width(columns_[i], false));
       }
     }
-    fmt::print("\n");
-    std::fflush(stdout);
+    say("\n");
   }
   rows_.push_back(std::move(row));
 }
@@ -91,10 +118,10 @@ int TableReport::finish() {
            {"interrupted", stopped}});
   } else {
     print_header();
-    if (!notes_.empty()) fmt::print("\n");
-    for (const Json& note : notes_) fmt::print("  {}\n", note.get<std::string>());
+    if (!notes_.empty()) say("\n");
+    for (const Json& note : notes_) say("  {}\n", note.get<std::string>());
   }
-  if (stopped) fmt::print(stderr, "interrupted: these are the rows finished until then\n");
+  if (stopped) inform("interrupted: these are the rows finished until then\n");
   return stopped ? static_cast<int>(ErrorCode::interrupted) : kOk;
 }
 

@@ -2,6 +2,7 @@
 // whose columns are fields of the rows.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,11 @@ class TableReport {
   /// A constant the results depend on, in words for the table.
   void constant(const std::string& field, Json value, const std::string& words);
   void columns(std::vector<Column> columns);
+  /// How many rows there will be, and how long one may take, about: says how long it may take in
+  /// all. The table's head is printed now. To be called before the first `begin_row`.
+  void expect(std::size_t rows, Nanos each);
+  /// The next row is worked on; `what` it is of, for the progress line.
+  void begin_row(const std::string& what);
   /// Printed at once in a table. A field that is null or absent shows as "-".
   void row(Json row);
   /// A line below the table; a string in `notes` of the object.
@@ -35,6 +41,7 @@ class TableReport {
 
  private:
   void print_header();
+  [[nodiscard]] std::string time_left() const;
 
   std::string name_;
   std::string title_;
@@ -45,6 +52,9 @@ class TableReport {
   std::vector<std::string> words_;
   std::vector<Column> columns_;
   bool header_printed_ = false;
+  std::size_t expected_rows_ = 0;
+  std::chrono::steady_clock::time_point started_;
+  TerminalProgress progress_;
 };
 
 }  // namespace tidepool::cli

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <utility>
+
+#include "base/quantity.h"
 
 namespace tidepool {
 namespace {
@@ -27,21 +28,10 @@ constexpr std::array<std::pair<std::string_view, double>, 11> kUnits{{
 constexpr std::string_view kExpected =
     "expected a size such as 400MiB, 2GB or 1048576 (units: B kB MB GB TB KiB MiB GiB TiB)";
 
-/// Splits "1.5GiB" into its number and the rest. NaN when no finite non-negative number starts it.
-std::pair<double, std::string_view> split_number(std::string_view text) {
-  double value = 0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
-  if (error != std::errc{} || value < 0 || !std::isfinite(value)) return {std::nan(""), text};
-  std::string_view rest = text.substr(static_cast<std::size_t>(end - text.data()));
-  while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
-  return {value, rest};
-}
-
 }  // namespace
 
 Result<Bytes> parse_bytes(std::string_view text) {
-  const auto [value, unit] = split_number(text);
+  const auto [value, unit] = split_quantity(text);
   if (!std::isnan(value)) {
     for (const auto& [name, factor] : kUnits) {
       if (unit != name) continue;
@@ -61,7 +51,7 @@ Bytes SizeOrPercent::resolve(Bytes base) const {
 
 Result<SizeOrPercent> parse_size_or_percent(std::string_view text) {
   if (!text.empty() && text.back() == '%') {
-    const auto [value, rest] = split_number(text);
+    const auto [value, rest] = split_quantity(text);
     if (std::isnan(value) || rest != "%" || value <= 0 || value > 1000) {
       return fail(ErrorCode::usage,
                   fmt::format("'{}' is not a percentage between 0% and 1000%", text));
@@ -82,6 +72,15 @@ std::string format_bytes(Bytes bytes) {
   if (magnitude >= 0x1p30) return fmt::format("{:.2f} GiB", b / 0x1p30);
   if (magnitude >= 0x1p20) return fmt::format("{:.1f} MiB", b / 0x1p20);
   if (magnitude >= 0x1p10) return fmt::format("{:.1f} KiB", b / 0x1p10);
+  return fmt::format("{} B", bytes);
+}
+
+std::string format_bytes_up(Bytes bytes) {
+  const double b = static_cast<double>(bytes);
+  const auto up = [&](double unit, double digits) { return std::ceil(b / unit * digits) / digits; };
+  if (b > 0x1p30 - 0x1p20 / 10) return fmt::format("{:.2f} GiB", up(0x1p30, 100));
+  if (b > 0x1p20 - 0x1p10 / 10) return fmt::format("{:.1f} MiB", up(0x1p20, 10));
+  if (b >= 0x1p10) return fmt::format("{:.1f} KiB", up(0x1p10, 10));
   return fmt::format("{} B", bytes);
 }
 

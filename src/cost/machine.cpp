@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 
+#include "base/nearest.h"
+
 namespace tidepool {
 namespace {
 
@@ -69,14 +71,12 @@ std::span<const Machine> machine_presets() {
 }
 
 Result<Machine> find_machine(std::string_view name) {
-  std::vector<std::string> names;
+  std::vector<std::string_view> names;
   for (const Machine& m : machine_presets()) {
     if (m.name == name) return m;
     names.push_back(m.name);
   }
-  return fail(ErrorCode::usage,
-              fmt::format("unknown machine '{}'; known: {} (see `tidepool machines`)", name,
-                          fmt::join(names, ", ")));
+  return fail(unknown_name("machine", name, names));
 }
 
 Result<void> validate_times(const Program& program, const Machine& machine) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/quantity.h"
+
 namespace tidepool {
 
 LoadProfile load_profile(const Program& program, const AccessIndex& index, Bytes alignment,
@@ -99,7 +101,8 @@ std::string explain(const SmallestBudget& smallest, const Program& program) {
       op.algorithms[static_cast<std::size_t>(least_workspace_algorithm(op))].workspace;
   if (workspace > 0) parts.push_back(fmt::format("workspace ({})", format_bytes(workspace)));
   return fmt::format("the smallest feasible budget is {} B ({}), set by op '{}' with {}",
-                     smallest.bytes, format_bytes(smallest.bytes), op.name, fmt::join(parts, ", "));
+                     smallest.bytes, format_bytes_up(smallest.bytes), op.name,
+                     fmt::join(parts, ", "));
 }
 
 }  // namespace tidepool

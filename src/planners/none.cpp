@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "base/quantity.h"
+
 namespace tidepool {
 namespace {
 
@@ -19,12 +21,12 @@ class None : public Planner {
     auto lowered = lowering.lower(output.strategy, budget, keep);
     if (!lowered) {
       const Bytes bytes = needed_bytes(lowering, output.strategy, keep);
-      return fail(
-          Error{ErrorCode::infeasible,
-                fmt::format("budget {} B ({}) cannot be met without swapping: planner 'none' "
-                            "keeps every tensor and needs {} B ({}); try --planner autoswap",
-                            budget.device, format_bytes(budget.device), bytes, format_bytes(bytes)),
-                bytes});
+      return fail(Error{
+          ErrorCode::infeasible,
+          fmt::format("budget {} B ({}) cannot be met without swapping: planner 'none' "
+                      "keeps every tensor and needs {} B ({}); try --planner autoswap",
+                      budget.device, format_bytes(budget.device), bytes, format_bytes_up(bytes)),
+          bytes});
     }
     output.lowered = std::move(*lowered);
     return output;

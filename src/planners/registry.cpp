@@ -1,9 +1,8 @@
 #include "planners/registry.h"
 
-#include <fmt/format.h>
-
 #include <array>
 
+#include "base/nearest.h"
 #include "planners/autoswap.h"
 #include "planners/autoswap_published.h"
 #include "planners/none.h"
@@ -31,8 +30,7 @@ Result<std::unique_ptr<Planner>> make_planner(std::string_view name) {
     if (info.name == name) return info.make();
     names.push_back(info.name);
   }
-  return fail(ErrorCode::usage,
-              fmt::format("unknown planner '{}'; known: {}", name, fmt::join(names, ", ")));
+  return fail(unknown_name("planner", name, names));
 }
 
 }  // namespace tidepool

@@ -92,15 +92,16 @@ TEST_F(ProfileTest, EpochsAndPlansProfileInsideTheirBudgetToo) {
   EXPECT_EQ(kept["state_crc32"], inside["state_crc32"]);
 }
 
-TEST_F(ProfileTest, AProfileInsideABudgetServesOnlyThoseWhoCannotMeasureBetter) {
+TEST_F(ProfileTest, AProfileServesOnlyThoseWhoAskForItsKind) {
   const auto from = [&](const Arguments& more) {
     return success(job("plan", more))["profile"]["from"];
   };
   EXPECT_EQ(from({"--budget", "45%"}), "measured");
   EXPECT_EQ(from({"--budget", "50%"}), "cache");
   EXPECT_EQ(from({"--budget", "150%"}), "measured") << "here everything fits";
-  EXPECT_EQ(success(job("plan", {"--budget", "45%"}))["profile"]["reactive"], false)
-      << "and that profile is the better one from now on";
+  EXPECT_EQ(success(job("plan", {"--budget", "45%"}))["profile"]["reactive"], true)
+      << "a profile made without a budget does not take the place of one inside";
+  EXPECT_EQ(from({"--budget", "150%"}), "cache") << "both are kept";
 }
 
 TEST_F(ProfileTest, AProfileWithAlgorithmsThatDidNotFitServesItsOwnBudgetOnly) {

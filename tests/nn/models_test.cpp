@@ -130,7 +130,7 @@ TEST(Models, UnknownNameOffersTheNearest) {
   ASSERT_FALSE(model);
   EXPECT_EQ(model.error().code, ErrorCode::usage);
   EXPECT_THAT(model.error().message, AllOf(HasSubstr("'vgg61'"), HasSubstr("vgg11")));
-  EXPECT_THAT(find_model("vgg-16").error().message, HasSubstr("did you mean vgg16"));
+  EXPECT_THAT(find_model("vgg-16").error().message, HasSubstr("did you mean 'vgg16'?"));
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ Result<Graph> build_mlp(const ModelInfo& info, const ModelOptions& options) {
 }  // namespace
 
 std::vector<ModelInfo> mlp_models() {
-  return {{"mlp", "two hidden layers of 256 with ReLU", {1, 28, 28}, 10, build_mlp}};
+  return {{"mlp", "two hidden layers of 256 with ReLU", {3, 32, 32}, 10, build_mlp}};
 }
 
 }  // namespace tidepool::nn

@@ -1,12 +1,8 @@
 #include "nn/models/model.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
-#include <numeric>
 #include <utility>
 
+#include "base/nearest.h"
 #include "nn/models/mlp.h"
 #include "nn/models/resnet.h"
 #include "nn/models/vgg.h"
@@ -16,35 +12,6 @@ namespace {
 
 using Family = std::vector<ModelInfo> (*)();
 constexpr Family kFamilies[] = {vgg_models, resnet_models, mlp_models};
-
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replace = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replace, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
-/// Up to three names, nearest first.
-std::vector<std::string_view> nearest_names(std::string_view name) {
-  std::vector<std::pair<std::size_t, std::string_view>> ranked;
-  for (const ModelInfo& model : models()) {
-    ranked.emplace_back(edit_distance(name.substr(0, 64), model.name), model.name);
-  }
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  ranked.resize(std::min<std::size_t>(ranked.size(), 3));
-  std::vector<std::string_view> names;
-  for (const auto& entry : ranked) names.push_back(entry.second);
-  return names;
-}
 
 }  // namespace
 
@@ -63,8 +30,9 @@ Result<const ModelInfo*> find_model(std::string_view name) {
   for (const ModelInfo& model : models()) {
     if (model.name == name) return &model;
   }
-  return fail(ErrorCode::usage, fmt::format("unknown model '{}'; did you mean {}?", name,
-                                            fmt::join(nearest_names(name), ", ")));
+  std::vector<std::string_view> names;
+  for (const ModelInfo& model : models()) names.push_back(model.name);
+  return fail(unknown_name("model", name, names));
 }
 
 Result<Graph> build_model(std::string_view name, const ModelOptions& options) {

@@ -1,0 +1,102 @@
+#include "infeasible.h"
+
+#include <fmt/format.h>
+
+#include "base/quantity.h"
+
+namespace tidepool::cli {
+namespace {
+
+struct Rounds {
+  std::int64_t sub_batch = 0;
+  bool statistics = false;
+};
+
+/// Rounds of `sub_batch`, when the budget can then be met; with other statistics of batch norm
+/// where nothing else can be.
+std::optional<Rounds> fits(const BudgetArguments& budget, const SmallerRounds& rounds,
+                           Bytes alignment, std::int64_t sub_batch) {
+  for (const bool statistics : {false, true}) {
+    if (rounds.statistics && !statistics) continue;
+    const auto program = rounds.in_rounds(sub_batch, statistics);
+    if (program && resolve_budget(budget, *program, alignment))
+      return Rounds{sub_batch, statistics};
+  }
+  return std::nullopt;
+}
+
+/// The largest of the halved sub-batches that fits.
+std::optional<Rounds> largest_that_fits(const BudgetArguments& budget, const SmallerRounds& rounds,
+                                        Bytes alignment) {
+  std::vector<std::int64_t> halved;
+  for (std::int64_t n = rounds.program.sub_batch; n > 1;) halved.push_back(n = (n + 1) / 2);
+  if (halved.empty()) return std::nullopt;
+  std::optional<Rounds> found = fits(budget, rounds, alignment, 1);
+  std::size_t low = 0;
+  for (std::size_t high = halved.size() - 1; found && low < high;) {
+    const std::size_t middle = (low + high) / 2;
+    const auto now = fits(budget, rounds, alignment, halved[middle]);
+    if (now) {
+      found = now;
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+SmallerRounds smaller_rounds(const Job& job) {
+  return {job.training().program, job.arguments().sub_batch_statistics,
+          [&job](std::int64_t sub_batch, bool statistics) {
+            return job.in_rounds(sub_batch, statistics);
+          }};
+}
+
+Result<Budget> resolve_budget(const BudgetArguments& arguments, const SmallerRounds& rounds,
+                              Bytes alignment) {
+  auto budget = resolve_budget(arguments, rounds.program, alignment);
+  if (budget || budget.error().code != ErrorCode::infeasible || !rounds.in_rounds) return budget;
+  const auto smaller = largest_that_fits(arguments, rounds, alignment);
+  if (!smaller) return budget;
+  Error error = budget.error();
+  error.message += fmt::format("; it fits with --sub-batch {}{}", smaller->sub_batch,
+                               smaller->statistics && !rounds.statistics
+                                   ? " --sub-batch-statistics, which changes batch norm"
+                                   : "");
+  return fail(std::move(error));
+}
+
+Error with_least_host_budget(Error error, Planner& planner, const Program& program,
+                             const Machine& machine, const Budget& budget, PlannerOptions options) {
+  if (error.code != ErrorCode::infeasible || budget.host == 0) return error;
+  options.time_limit = std::min<Nanos>(options.time_limit, std::chrono::milliseconds(50));
+  options.progress = nullptr;
+  const auto host_bytes = [&](Bytes host) -> std::optional<Bytes> {
+    FixedWorkload workload(program);
+    const auto planned = make_plan(planner, workload, machine, {budget.device, host}, options);
+    if (!planned) return std::nullopt;
+    return planned->lowered.plan.host_bytes;
+  };
+  auto enough = host_bytes(0);
+  if (!enough) return error;  // the host is not what it fails for
+  for (Bytes low = budget.host; *enough - low > machine.alignment && !interrupted();) {
+    const Bytes middle = align_up(low + (*enough - low) / 2, machine.alignment);
+    if (const auto used = host_bytes(middle)) {
+      enough = used;
+    } else {
+      low = middle;
+    }
+  }
+  error.smallest_feasible = *enough;
+  error.message = fmt::format(
+      "--host-budget {} B ({}) is too small for what leaves the device at {} B ({}); the smallest "
+      "feasible one is {} B ({})",
+      budget.host, format_bytes(budget.host), budget.device, format_bytes(budget.device), *enough,
+      format_bytes_up(*enough));
+  return error;
+}
+
+}  // namespace tidepool::cli

@@ -1,0 +1,32 @@
+// Ctrl-C where nothing would be lost: the work that runs is not waited for.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace tidepool::cli {
+
+/// Errors are reported as JSON from now on, see PromptEnd.
+void report_interruptions_as_json(bool json);
+
+/// While one lives, an interruption ends the process within a second, with the error and the exit
+/// code of every interruption: an iteration with more threads than cores takes minutes. Only around
+/// work that leaves nothing behind when it stops anywhere.
+class PromptEnd {
+ public:
+  PromptEnd();
+  ~PromptEnd();
+  PromptEnd(const PromptEnd&) = delete;
+  PromptEnd& operator=(const PromptEnd&) = delete;
+
+ private:
+  void watch();
+
+  std::mutex mutex_;
+  std::condition_variable over_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
+}  // namespace tidepool::cli

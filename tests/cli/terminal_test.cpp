@@ -1,0 +1,204 @@
+// What is written where: progress, messages and results; terminals, pipes, full disks.
+#include "terminal.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/cli_fixture.h"
+#include "support/terminal.h"
+
+namespace tidepool {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Each;
+using testing::Finished;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using testing::run_in_terminal;
+using testing::run_process;
+using testing::screen_of;
+using ::testing::StartsWith;
+
+using Arguments = std::vector<std::string>;
+
+// ---- pace and form
+
+TEST(Pace, QuickWorkHasNoLineAndLongWorkOneNowAndThen) {
+  const cli::Pace::Clock::time_point start{};
+  const Nanos five = std::chrono::seconds(5);
+  cli::Pace pace(start, five);
+  int lines = 0;
+  for (int ms = 0; ms < 4990; ms += 10) lines += pace.due(start + std::chrono::milliseconds(ms));
+  EXPECT_EQ(lines, 0);
+  for (int ms = 4990; ms < 61'000; ms += 10) {
+    lines += pace.due(start + std::chrono::milliseconds(ms));
+  }
+  EXPECT_EQ(lines, 12) << "a minute of work";
+}
+
+TEST(ProgressLine, FitsItsTerminal) {
+  const std::string line = cli::progress_line(0.5, "profiling a model with a long name", 40);
+  EXPECT_EQ(screen_of(line)[0].size(), 40U);
+  EXPECT_THAT(line, HasSubstr(" 50 %  "));
+  EXPECT_THAT(cli::progress_line(0.999, "x", 80), HasSubstr(" 99 %")) << "not over yet";
+  EXPECT_THAT(cli::progress_line(7, "x", 80), HasSubstr("100 %"));
+}
+
+// ---- the real program
+
+class Terminal : public testing::Cli {
+ protected:
+  static Arguments training(const Arguments& more, const char* batch = "16") {
+    Arguments a{TIDEPOOL_BINARY, "train", "tiny-vgg",  "--batch", batch,      "--data", "synthetic",
+                "--link",        "500MB", "--threads", "1",       "--budget", "60%"};
+    a.insert(a.end(), more.begin(), more.end());
+    return a;
+  }
+};
+
+TEST_F(Terminal, TheProgressLineIsGoneWhereResultsAre) {
+  const std::pair<Arguments, const char*> cases[] = {
+      {training({"--iterations", "20"}), "tiny-vgg, batch 16"},
+      {training({"--epochs", "2"}, "500"), "epoch 1/2: "},
+      {{TIDEPOOL_BINARY, "compare", "tiny-vgg", "--batch", "16", "--machine", "gtx1080ti",
+        "--sweep", "50%,60%", "--planners", "autoswap,none"},
+       "autoswap"},
+      {{TIDEPOOL_BINARY, "reproduce", "table1", "--models", "vgg11,vgg13"}, "vgg13"},
+  };
+  for (const auto& [arguments, result] : cases) {
+    Arguments a = arguments;
+    const Finished f = run_in_terminal(a);
+    EXPECT_EQ(f.exit_code, 0) << f.out;
+    EXPECT_THAT(f.out, HasSubstr("█")) << a[1] << ": progress is drawn";
+    const auto screen = screen_of(f.out);
+    EXPECT_THAT(screen, Contains(HasSubstr(result))) << f.out;
+    EXPECT_THAT(screen, Each(Not(HasSubstr(" %  ")))) << "and nothing of it stays";
+  }
+}
+
+TEST_F(Terminal, AnErrorErasesTheProgressLineToo) {
+  const Finished f = run_in_terminal(training({"--host-budget", "64"}));
+  EXPECT_EQ(f.exit_code, 4) << f.out;
+  EXPECT_THAT(screen_of(f.out), Contains(StartsWith("tidepool: --host-budget")));
+}
+
+TEST_F(Terminal, InAPipeThereAreNoControlCharacters) {
+  Arguments a = training({"--iterations", "20"});
+  const Finished f = run_process(a);
+  EXPECT_EQ(f.exit_code, 0);
+  EXPECT_THAT(f.out + f.err, AllOf(Not(HasSubstr("\r")), Not(HasSubstr("\x1b"))));
+}
+
+/// Runs with stdout redirected by the shell.
+Finished redirected(const Arguments& arguments, const char* redirection) {
+  Arguments shell{"/bin/sh", "-c", std::string("exec \"$@\" ") + redirection, "sh",
+                  TIDEPOOL_BINARY};
+  shell.insert(shell.end(), arguments.begin(), arguments.end());
+  return run_process(std::move(shell));
+}
+
+TEST_F(Terminal, AResultThatCannotBeWrittenIsAnError) {
+  const std::string plan = saved_plan();
+  const Arguments commands[] = {{"models"},
+                                {"models", "--json"},
+                                {"--help"},
+                                {"check", plan},
+                                {"export", plan, "--to", "svg"},
+                                {"plan", "tiny-vgg", "--machine", "k40", "--json"},
+                                {"bound", "--plan", plan},
+                                {"nonsense", "--json"}};
+  for (const Arguments& command : commands) {
+    const Finished full = redirected(command, "> /dev/full");
+    EXPECT_EQ(full.exit_code, 1) << command[0] << full.err;
+    EXPECT_THAT(full.err, HasSubstr("tidepool: cannot write to stdout: No space left"));
+    const Finished closed = redirected(command, ">&-");
+    EXPECT_EQ(closed.exit_code, 1) << command[0] << closed.err;
+    EXPECT_THAT(closed.err, HasSubstr("tidepool: stdout is closed"));
+  }
+}
+
+TEST_F(Terminal, APipeThatNobodyReadsIsAnErrorAndNotASignal) {
+  const std::string code = folder_.file("code");
+  const Finished f =
+      run_process({"/bin/sh", "-c", "{ sleep 0.2; \"$0\" models; echo $? > \"$1\"; } | true",
+                   TIDEPOOL_BINARY, code});
+  EXPECT_EQ(testing::content_of(code), "1\n") << f.err;
+  EXPECT_THAT(f.err, HasSubstr("Broken pipe"));
+}
+
+TEST_F(Terminal, FilesDoNotTakeThePlaceOfAClosedStderr) {
+  const std::string path = folder_.file("p.json");
+  const Finished f = redirected({"profile", "tiny-vgg", "--batch", "16", "--data", "synthetic",
+                                 "--link", "1GB", "--iterations", "1", "-o", path},
+                                "2>&-");
+  EXPECT_EQ(f.exit_code, 0);
+  EXPECT_TRUE(Json::parse(testing::content_of(path), nullptr, false).is_object());
+}
+
+// ---- files
+
+TEST_F(Terminal, OutputsAreFoundWritableBeforeTheWorkBegins) {
+  // Each of these would take minutes.
+  const Arguments training{"--batch", "500", "--data", "synthetic", "--link", "1GB"};
+  const auto with = [&](Arguments a) {
+    a.insert(a.end(), training.begin(), training.end());
+    return a;
+  };
+  const std::string nowhere = folder_.file("missing/file");
+  const Arguments commands[] = {
+      with({"profile", "vgg16", "--iterations", "1000", "-o", nowhere}),
+      with({"train", "vgg16", "--epochs", "100", "--checkpoint", nowhere}),
+      {"plan", "resnet101-cifar", "--machine", "gtx1080ti", "--budget", "40%", "--planner", "tide",
+       "--time-limit", "10min", "-o", nowhere}};
+  for (const Arguments& command : commands) {
+    expect_error(command, 1, HasSubstr(nowhere + ": cannot create: No such file"));
+  }
+  expect_error({"plan", "tiny-vgg", "--machine", "k40", "-o", folder_.path().string()}, 1,
+               HasSubstr("Is a directory"));
+}
+
+TEST_F(Terminal, AnOutputThatFailsLeavesTheOldFile) {
+  const std::string path = write("plan.json", "the old one");
+  expect_error({"plan", "tiny-vgg", "--machine", "k40", "--budget", "1", "-o", path}, 4,
+               HasSubstr("smallest"));
+  EXPECT_EQ(testing::content_of(path), "the old one");
+}
+
+TEST_F(Terminal, ACacheThatCannotBeWrittenIsSaidBeforeTheWork) {
+  write("cache", "a file where the folder would be");
+  const Finished f = tidepool({"plan", "tiny-vgg", "--machine", "k40"});
+  EXPECT_EQ(f.exit_code, 0) << "a command without its cache is only slower";
+  EXPECT_THAT(f.err, HasSubstr("nothing will be kept in the cache"));
+}
+
+TEST_F(Terminal, AnEpochIsReportedEvenWhereItCannotBeSaved) {
+  Arguments a = training({"--epochs", "2", "--checkpoint", "/dev/full"}, "500");
+  const Finished f = run_process(a);
+  EXPECT_EQ(f.exit_code, 1);
+  EXPECT_THAT(f.out, StartsWith("epoch 1/2: loss "));
+  EXPECT_THAT(f.err, HasSubstr("/dev/full: cannot write: No space left"));
+}
+
+TEST_F(Terminal, AResumedTrainingGoesOnSavingToItsCheckpoint) {
+  const auto fit = [](const char* epochs, Arguments more) {
+    Arguments a{"train", "tiny-vgg",  "--batch", "500",      "--data", "synthetic",    "--link",
+                "1GB",   "--threads", "1",       "--epochs", epochs,   "--no-evaluate"};
+    a.insert(a.end(), more.begin(), more.end());
+    return a;
+  };
+  const std::string checkpoint = folder_.file("c.ckpt");
+  const std::string other = folder_.file("d.ckpt");
+  success(fit("1", {"--checkpoint", checkpoint}));
+  const std::string first = testing::content_of(checkpoint);
+  success(fit("2", {"--resume", checkpoint, "--checkpoint", other}));
+  EXPECT_EQ(testing::content_of(checkpoint), first) << "another file was named";
+  success(fit("2", {"--resume", checkpoint}));
+  EXPECT_EQ(testing::content_of(checkpoint), testing::content_of(other));
+  EXPECT_EQ(success(fit("3", {"--resume", checkpoint}))["next_iteration"], 60);
+}
+
+}  // namespace
+}  // namespace tidepool
