@@ -129,15 +129,6 @@ TEST_F(Terminal, APipeThatNobodyReadsIsAnErrorAndNotASignal) {
   EXPECT_THAT(f.err, HasSubstr("Broken pipe"));
 }
 
-TEST_F(Terminal, FilesDoNotTakeThePlaceOfAClosedStderr) {
-  const std::string path = folder_.file("p.json");
-  const Finished f = redirected({"profile", "tiny-vgg", "--batch", "16", "--data", "synthetic",
-                                 "--link", "1GB", "--iterations", "1", "-o", path},
-                                "2>&-");
-  EXPECT_EQ(f.exit_code, 0);
-  EXPECT_TRUE(Json::parse(testing::content_of(path), nullptr, false).is_object());
-}
-
 // ---- files
 
 TEST_F(Terminal, OutputsAreFoundWritableBeforeTheWorkBegins) {
