@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/quantity.h"
+
 namespace tidepool {
 namespace {
 
@@ -124,6 +126,17 @@ TEST(FormatBytes, PicksTheBinaryUnitThatReadsBest) {
   EXPECT_EQ(format_bytes(408'107'418), "389.2 MiB");
   EXPECT_EQ(format_bytes(3 * kGiB / 2), "1.50 GiB");
   EXPECT_EQ(format_bytes(-2048), "-2.0 KiB");
+}
+
+TEST(FormatBytesUp, IsNeverLessThanWhatItPrints) {
+  EXPECT_EQ(format_bytes_up(1), "1 B");
+  EXPECT_EQ(format_bytes_up(kKiB), "1.0 KiB");
+  EXPECT_EQ(format_bytes_up(kKiB + 1), "1.1 KiB");
+  EXPECT_EQ(format_bytes_up(27 * kMiB + 1), "27.1 MiB");
+  EXPECT_EQ(format_bytes_up(kMiB - 1), "1.0 MiB") << "and not 1024.0 KiB";
+  for (Bytes bytes = 1; bytes < 4 * kGiB; bytes = bytes + bytes / 7 + 1) {
+    EXPECT_GE(*parse_bytes(format_bytes_up(bytes)), bytes) << bytes;
+  }
 }
 
 }  // namespace

@@ -237,7 +237,7 @@ TEST_F(CacheTest, TheGapIsThatOfThePlanWhereverThePlanIsFrom) {
     EXPECT_EQ(training["optimality_gap"], bound["optimality_gap"]);
     EXPECT_EQ(training["least_overhead"], bound["least_overhead"]);
   }
-  EXPECT_THAT(tidepool(epochs("1")).out, HasSubstr("\ngap "));
+  EXPECT_THAT(tidepool(epochs("1")).out, HasSubstr("\noptimality gap "));
 }
 
 // ---- files of another device
