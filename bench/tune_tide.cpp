@@ -88,12 +88,12 @@ Result<Subject> zoo_subject(const char* model, const Machine& machine) {
   return Subject{model, std::move(training->program)};
 }
 
-Result<Subject> trace_subject(const std::string& path) {
+Result<Subject> trace_subject(const std::string& path, const Machine& machine) {
   const auto text = read_file(path);
   if (!text) return fail(text.error());
   const auto recording = read_recording(*text, path);
   if (!recording) return fail(recording.error());
-  auto traced = trace_program(*recording);
+  auto traced = trace_program(*recording, machine.compute);
   if (!traced) return fail(traced.error());
   return Subject{"trace (test)", std::move(traced->program)};
 }
@@ -109,7 +109,7 @@ Result<void> tune(std::int64_t states, const std::string& trace) {
   }
   const std::size_t tuned_on = subjects.size();
   if (!trace.empty()) {
-    auto subject = trace_subject(trace);
+    auto subject = trace_subject(trace, *machine);
     if (!subject) return fail(subject.error());
     subjects.push_back(std::move(*subject));
   }
