@@ -121,8 +121,11 @@ Result<std::vector<std::string>> wanted_models(const ReproduceArguments& argumen
   std::vector<std::string> wanted;
   for (const std::string& model : known) {
     if (!arguments.wants(model)) continue;
-    if (model == kTraceModel && arguments.models.empty() &&
+    if (model == kTraceModel &&
         !std::filesystem::exists(measured_path(arguments.data, kTraceFile))) {
+      if (!arguments.models.empty()) {
+        return fail(read_measured(arguments.data, kTraceFile).error());
+      }
       report.note(fmt::format("{} is absent, and so is its row (--data DIR)",
                               measured_path(arguments.data, kTraceFile)));
       continue;

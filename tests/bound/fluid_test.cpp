@@ -6,12 +6,12 @@
 
 #include <atomic>
 #include <csignal>
-#include <cstdlib>
 #include <string>
 #include <thread>
 
 #include "ir/load_profile.h"
 #include "plan/lower.h"
+#include "support/attacks.h"
 #include "support/exhaustive_swap.h"
 #include "support/odd_program.h"
 #include "support/program_builder.h"
@@ -242,16 +242,10 @@ Machine ticking_machine(std::uint64_t seed) {
   return m;
 }
 
-/// Set TIDEPOOL_ATTACKS for more programs.
-std::uint64_t attacks(std::uint64_t usual) {
-  const char* text = std::getenv("TIDEPOOL_ATTACKS");
-  return text == nullptr ? usual : std::strtoull(text, nullptr, 10);
-}
-
 TEST(FluidBound, NoScheduleOfAnExhaustiveSearchIsFaster) {
   std::uint64_t stalled = 0;
   double tightness = 0;
-  const std::uint64_t programs = attacks(150);
+  const std::uint64_t programs = testing::attacks(150);
   for (std::uint64_t seed = 0; seed < programs; ++seed) {
     SCOPED_TRACE(seed);
     const Program program = ticking_program(seed);

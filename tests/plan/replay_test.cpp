@@ -4,6 +4,7 @@
 
 #include "base/random.h"
 #include "plan/evaluate.h"
+#include "support/attacks.h"
 
 namespace tidepool {
 namespace {
@@ -89,7 +90,7 @@ TEST(Replay, AStreamNobodyWaitsForMayFallBehindForEver) {
 TEST(Replay, OfRandomListsIsTheMeanOfTheLongRun) {
   int slow = 0;
   int groups = 0;
-  for (std::uint64_t seed = 0; seed < 1500; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::attacks(1500); ++seed) {
     Random random(seed);
     std::vector<Step> steps;
     const auto count = static_cast<std::int32_t>(3 + random.below(8));
@@ -117,8 +118,8 @@ TEST(Replay, OfRandomListsIsTheMeanOfTheLongRun) {
     groups += long_run % kGroups != Nanos{0} ? 1 : 0;
   }
   // Both happen, or the test says little.
-  EXPECT_GT(slow, 20);
-  EXPECT_GT(groups, 5);
+  EXPECT_GE(slow, 2);
+  EXPECT_GE(groups, 1);
 }
 
 }  // namespace

@@ -1,21 +1,14 @@
 // Optimised plans against the fluid bound: the searches do not know it, and none may be below it.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "bound/fluid.h"
 #include "planners/registry.h"
+#include "support/attacks.h"
 #include "support/odd_program.h"
 #include "support/random_program.h"
 
 namespace tidepool {
 namespace {
-
-/// Set TIDEPOOL_ATTACKS for more programs.
-std::uint64_t attacks(std::uint64_t usual) {
-  const char* text = std::getenv("TIDEPOOL_ATTACKS");
-  return text == nullptr ? usual : std::strtoull(text, nullptr, 10);
-}
 
 /// Persistent tensors nobody changes, values that host ops use in between, overwrites, tensors far
 /// smaller than their alignment: layers as in training in a third of the cases.
@@ -55,7 +48,7 @@ class BoundedPlanner : public ::testing::TestWithParam<const char*> {};
 TEST_P(BoundedPlanner, NeverBeatsTheFluidBound) {
   std::uint64_t bounded = 0;
   std::uint64_t met = 0;
-  const std::uint64_t programs = attacks(150);
+  const std::uint64_t programs = testing::attacks(150);
   for (std::uint64_t seed = 0; seed < programs; ++seed) {
     SCOPED_TRACE(seed);
     const Program program = attacking_program(seed);

@@ -1,0 +1,18 @@
+// How many programs a test attacks a claim with.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+
+namespace tidepool::testing {
+
+/// Fewer under sanitizers; what TIDEPOOL_ATTACKS says where it is set.
+inline std::uint64_t attacks(std::uint64_t usual) {
+#ifdef TIDEPOOL_SANITIZED_TESTS
+  usual /= 5;
+#endif
+  const char* text = std::getenv("TIDEPOOL_ATTACKS");
+  return text == nullptr ? usual : std::strtoull(text, nullptr, 10);
+}
+
+}  // namespace tidepool::testing
