@@ -48,6 +48,6 @@ struct ProvenGap {
 
 /// Solves a linear program, for the time limit of `options` at most. Fails like OverheadBound::gap.
 Result<ProvenGap> proven_gap(const Program& program, const Machine& machine, const Lowered& lowered,
-                     Bytes budget, const PlannerOptions& options);
+                             Bytes budget, const PlannerOptions& options);
 
 }  // namespace tidepool::cli
