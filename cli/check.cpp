@@ -12,8 +12,9 @@ namespace {
 int run_check(const std::string& path, bool json) {
   const auto file = load_plan(path);
   if (!file) return report(file.error(), json);
-  const auto proof = check(file->program, file->plan,
-                           {file->device_budget, file->host_budget, file->machine.alignment});
+  const auto proof = check(
+      file->program, file->plan,
+      {file->device_budget, file->host_budget, file->machine.alignment, file->machine.duplex});
   if (!proof) {
     Error error = proof.error();
     error.message = fmt::format("{}: {}", path, error.message);

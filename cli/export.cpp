@@ -42,8 +42,9 @@ Result<int> export_plan(const ExportArguments& a, bool json) {
   }
   const auto file = load_plan(a.path);
   if (!file) return fail(file.error());
-  const auto proof = check(file->program, file->plan,
-                           {file->device_budget, file->host_budget, file->machine.alignment});
+  const auto proof = check(
+      file->program, file->plan,
+      {file->device_budget, file->host_budget, file->machine.alignment, file->machine.duplex});
   if (!proof) {
     return fail(proof.error().code, fmt::format("{}: {}", a.path, proof.error().message));
   }

@@ -162,7 +162,9 @@ Result<Start> prepare(Job& job, const Budget& budget, const BudgetArguments& bud
 
 struct EpochReport {
   std::int64_t epoch = 0;
-  double loss = 0;  ///< mean over its iterations in this run
+  std::int64_t iterations = 0;  ///< of it in this run; fewer than it has when interrupted, resumed
+  std::int64_t all_iterations = 0;  ///< that it has
+  double loss = 0;                  ///< mean over its iterations in this run
   std::optional<nn::EvaluationResult> test;
   double seconds = 0;
 };
@@ -217,6 +219,8 @@ class Fit {
     state_ = state_of(training.runner());
     EpochReport& r = epochs_.emplace_back();
     r.epoch = epoch + 1;
+    r.iterations = report.iterations;
+    r.all_iterations = per_epoch;
     for (const float loss : training.runner().losses()) r.loss += static_cast<double>(loss);
     r.loss /= std::max<double>(1, static_cast<double>(report.iterations));
     r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -277,7 +281,10 @@ class Fit {
 };
 
 void print_epoch(const EpochReport& r, std::int64_t epochs) {
-  say("epoch {}/{}: loss {:.4f}", r.epoch, epochs, r.loss);
+  say("epoch {}/{}", r.epoch, epochs);
+  if (r.iterations < r.all_iterations)
+    say(", {} of its {} iterations", r.iterations, r.all_iterations);
+  say(": loss {:.4f}", r.loss);
   if (r.test)
     say(", test loss {:.4f}, accuracy {:.2f} %", r.test->mean_loss, 100 * r.test->accuracy);
   say(", {:.0f} s\n", r.seconds);
@@ -287,7 +294,8 @@ Json to_json(const Job& job, const Budget& budget, const Start& start, const Fit
   const Planned& planned = start.plan.planned;
   Json epochs = Json::array();
   for (const EpochReport& r : fit.epochs()) {
-    Json row = {{"epoch", r.epoch}, {"loss", r.loss}, {"seconds", r.seconds}};
+    Json row = {
+        {"epoch", r.epoch}, {"iterations", r.iterations}, {"loss", r.loss}, {"seconds", r.seconds}};
     if (r.test) {
       row["test_loss"] = r.test->mean_loss;
       row["accuracy"] = r.test->accuracy;

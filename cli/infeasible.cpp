@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/quantity.h"
+#include "ir/load_profile.h"
 
 namespace tidepool::cli {
 namespace {
@@ -12,21 +13,22 @@ struct Rounds {
   bool statistics = false;
 };
 
-/// Rounds of `sub_batch`, when the budget can then be met; with other statistics of batch norm
-/// where nothing else can be.
-std::optional<Rounds> fits(const BudgetArguments& budget, const SmallerRounds& rounds,
-                           Bytes alignment, std::int64_t sub_batch) {
+/// Rounds of `sub_batch`, when these bytes are then enough; with other statistics of batch norm
+/// where nothing else is.
+std::optional<Rounds> fits(Bytes budget, const SmallerRounds& rounds, Bytes alignment,
+                           std::int64_t sub_batch) {
   for (const bool statistics : {false, true}) {
     if (rounds.statistics && !statistics) continue;
     const auto program = rounds.in_rounds(sub_batch, statistics);
-    if (program && resolve_budget(budget, *program, alignment))
+    if (program && smallest_budget(*program, alignment).bytes <= budget) {
       return Rounds{sub_batch, statistics};
+    }
   }
   return std::nullopt;
 }
 
 /// The largest of the halved sub-batches that fits.
-std::optional<Rounds> largest_that_fits(const BudgetArguments& budget, const SmallerRounds& rounds,
+std::optional<Rounds> largest_that_fits(Bytes budget, const SmallerRounds& rounds,
                                         Bytes alignment) {
   std::vector<std::int64_t> halved;
   for (std::int64_t n = rounds.program.sub_batch; n > 1;) halved.push_back(n = (n + 1) / 2);
@@ -59,10 +61,14 @@ Result<Budget> resolve_budget(const BudgetArguments& arguments, const SmallerRou
                               Bytes alignment) {
   auto budget = resolve_budget(arguments, rounds.program, alignment);
   if (budget || budget.error().code != ErrorCode::infeasible || !rounds.in_rounds) return budget;
-  const auto smaller = largest_that_fits(arguments, rounds, alignment);
+  // In bytes: with other rounds a percentage would be of another peak.
+  const auto size = parse_size_or_percent(arguments.device);
+  if (!size) return fail(size.error());
+  const Bytes device = size->resolve(unlimited_peak(rounds.program, alignment));
+  const auto smaller = largest_that_fits(device, rounds, alignment);
   if (!smaller) return budget;
   Error error = budget.error();
-  error.message += fmt::format("; it fits with --sub-batch {}{}", smaller->sub_batch,
+  error.message += fmt::format("; {} B fit with --sub-batch {}{}", device, smaller->sub_batch,
                                smaller->statistics && !rounds.statistics
                                    ? " --sub-batch-statistics, which changes batch norm"
                                    : "");

@@ -28,8 +28,10 @@ Json row_of(const Work& work, const ReproduceArguments& a) {
   const LeastLoad published =
       least_plain_load(evaluator, candidates, kNoOverhead, published_search(a.seed, interrupted));
   const LeastLoad autoswap = least_load(evaluator, candidates, kNoOverhead, search);
+  const Nanos no_overhead{
+      static_cast<Nanos::rep>(kNoOverhead * static_cast<double>(work.compute_time().count()))};
   const FluidLoad fluid = fluid_least_load({work.program, index, work.machine, work.algorithms},
-                                           {a.limit(kFluidSeconds), interrupted});
+                                           no_overhead, {a.limit(kFluidSeconds), interrupted});
   Lowering lowering(work.program, work.machine);
   const auto deadline = std::chrono::steady_clock::now() + a.limit(kTideSeconds);
   const TideLeastLoad tide = tide_least_load(

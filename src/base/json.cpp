@@ -360,6 +360,13 @@ Result<Json> parse(std::string_view text, std::string_view file) {
                 fmt::format("{}: a JSON document of {} bytes; at most {} are read", file,
                             text.size(), kMostJsonBytes));
   }
+  // The parser takes a NUL for the end of the text and would not see what follows.
+  if (const auto nul = text.find('\0'); nul != std::string_view::npos) {
+    const auto nul_line =
+        1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(nul), '\n');
+    return fail(ErrorCode::bad_input,
+                fmt::format("{}:{}: not valid JSON: a NUL byte", file, nul_line));
+  }
   int line = 1;
   const char* reached = text.data();
   DocumentBuilder builder(&line);

@@ -13,11 +13,12 @@ namespace {
 
 std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
-/// The program of Note [Fluid relaxation]. Without a limit the limit itself is minimised and
-/// nothing may stall.
+/// The program of Note [Fluid relaxation]. Without a limit the limit itself is minimised, and
+/// stalls may sum up to `stalls`.
 class Relaxation {
  public:
-  Relaxation(const FluidProblem& problem, const LoadProfile& load, std::optional<Bytes> limit)
+  Relaxation(const FluidProblem& problem, const LoadProfile& load, std::optional<Bytes> limit,
+             Nanos stalls = Nanos{0})
       : p_(problem),
         load_(load.at_op),
         absences_(absences_of(problem.program, problem.index)),
@@ -30,8 +31,13 @@ class Relaxation {
     } else {
       limit_column_ = lp_.add_column(0, static_cast<double>(load.peak) / byte_unit_, 1);
     }
-    add_ops(!limit);
+    add_ops(!limit && stalls == Nanos{0}, limit ? 1 : 0);
     add_latencies();
+    if (!limit && !stalls_.empty()) {
+      std::vector<Term> row;
+      for (const Column stall : stalls_) row.push_back({stall, 1});
+      lp_.at_most(row, static_cast<double>(stalls.count()) / time_unit_);
+    }
   }
 
   [[nodiscard]] LinearProgram::Solution solve(const FluidOptions& options) const {
@@ -167,7 +173,7 @@ class Relaxation {
     total = sum(std::exchange(terms, {}), most);
   }
 
-  void add_ops(bool no_stalls) {
+  void add_ops(bool no_stalls, double stall_cost) {
     std::vector<std::vector<std::size_t>> from(at(ops_)), to(at(ops_)), born(at(ops_));
     Sums sums;
     for (std::size_t a = 0; a < absences_.size(); ++a) {
@@ -199,7 +205,8 @@ class Relaxation {
       grow(totals.begun, sums.begun, most);
       grow(totals.due, sums.due, most);
       grow(totals.padding, sums.padding, all_padding_);
-      if (p_.program.ops[at(k)].place == OpPlace::device) add_op(k, totals, no_stalls, out, in);
+      if (p_.program.ops[at(k)].place == OpPlace::device)
+        add_op(k, totals, no_stalls, stall_cost, out, in);
       for (const std::size_t a : from[at(k)]) begin(sums, a);
       for (const std::size_t a : born[at(k)]) make(sums, a);
     }
@@ -216,13 +223,14 @@ class Relaxation {
 
   /// The start and the end of an op: before it there is as long as it stalls, then as long as it
   /// runs.
-  void add_op(OpId k, const Totals& totals, bool no_stalls, Column& out, Column& in) {
+  void add_op(OpId k, const Totals& totals, bool no_stalls, double stall_cost, Column& out,
+              Column& in) {
     const Op& op = p_.program.ops[at(k)];
     const double duration =
         static_cast<double>(op.algorithms[at(p_.algorithms[at(k)])].time.count()) / time_unit_;
     const double room = limit_ - static_cast<double>(load_[at(k)]) / byte_unit_;
     if (!no_stalls) {
-      stalls_.push_back(lp_.add_column(0, longest_stall(), 1));
+      stalls_.push_back(lp_.add_column(0, longest_stall(), stall_cost));
       advance(0, stalls_.back(), out, in);
     }
     // All of these only grow while the op runs: what holds at its start need not be said again of
@@ -344,10 +352,10 @@ FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, const FluidOpti
   return bound;
 }
 
-FluidLoad fluid_least_load(const FluidProblem& problem, const FluidOptions& options) {
+FluidLoad fluid_least_load(const FluidProblem& problem, Nanos stalls, const FluidOptions& options) {
   const auto& [program, index, machine, algorithms] = problem;
   const LoadProfile profile = load_profile(program, index, machine.alignment, algorithms);
-  const Relaxation relaxation(problem, profile, std::nullopt);
+  const Relaxation relaxation(problem, profile, std::nullopt, std::max(stalls, Nanos{0}));
   const auto solution = relaxation.solve(options);
   FluidLoad load;
   load.stopped = solution.stopped;

@@ -52,12 +52,14 @@ using FluidOptions = SolveOptions;
 /// The least overhead under a limit on the memory load.
 FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, const FluidOptions& options = {});
 
-/// The least load without overhead, rounded down; and the shares that reach it.
+/// The least load with stalls of no more than a sum, rounded down; and the shares that reach it.
 struct FluidLoad {
   bool stopped = false;
   Bytes bytes = 0;
   std::vector<double> share;
 };
-FluidLoad fluid_least_load(const FluidProblem& problem, const FluidOptions& options = {});
+/// `stalls`: what counts as no overhead. Training without a budget may stall itself, for its inputs.
+FluidLoad fluid_least_load(const FluidProblem& problem, Nanos stalls,
+                           const FluidOptions& options = {});
 
 }  // namespace tidepool

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -140,6 +141,39 @@ class Checker {
       const Instruction& x = schedule.instructions[i];
       check_fields(part, i, x);
       check_waits(part, schedule, i, cyclic);
+    }
+    check_resources(part, schedule);
+  }
+
+  /// A device runs one op at a time and a direction of its link carries one copy at a time: whoever
+  /// walks the plan takes two streams for two of them.
+  void check_resources(std::string_view part, const Schedule& schedule) const {
+    enum Resource : std::uint8_t { compute, out, in, resources };
+    constexpr std::array<std::string_view, resources> kWhat{"device ops", "copies to the host",
+                                                            "copies to the device"};
+    std::array<StreamId, resources> used;
+    used.fill(kNone);
+    for (std::size_t i = 0; i < schedule.instructions.size(); ++i) {
+      const Instruction& x = schedule.instructions[i];
+      Resource resource = compute;
+      if (x.kind == InstructionKind::copy) {
+        const Space to = plan_.placements[at(x.to)].space;
+        if (plan_.placements[at(x.from)].space == to) continue;
+        resource = to == kHostSpace ? out : in;
+      } else if (x.kind != InstructionKind::op || program_.ops[at(x.op)].place != OpPlace::device) {
+        continue;
+      }
+      StreamId& stream = used[resource];
+      if (stream != kNone && stream != x.stream) {
+        refute(0, "{}[{}] is on stream {}, and earlier {} on stream {}", part, i, x.stream,
+               kWhat[resource], stream);
+      }
+      stream = x.stream;
+      const bool both = used[out] != kNone && used[in] != kNone;
+      if (!limits_.duplex && both && used[out] != used[in]) {
+        refute(0, "{}[{}] is on stream {}: copies take turns on this link, and need one stream",
+               part, i, x.stream);
+      }
     }
   }
 

@@ -10,10 +10,12 @@ struct CheckLimits {
   Bytes device = 0;
   Bytes host = 0;       ///< 0: no limit
   Bytes alignment = 1;  ///< of the machine: the plan's is a multiple of it
+  bool duplex = true;   ///< of the machine: its link carries both directions at the same time
 };
 
 /// Proves, for entry, steady state and exit:
-///  (0) every wait points backwards in issue order;
+///  (0) every wait points backwards in issue order; no resource is used twice at a time: device ops
+///      are on one stream, and so are the copies of each direction (of both, if not duplex);
 ///  (1) all byte ranges lie inside the arenas, and the arenas inside the limits; addresses have the
 ///      machine's alignment; streams and spaces are of the one device there is, 0, or of the host;
 ///  (2) any two accesses to overlapping bytes, one of them a write, are ordered by happens-before

@@ -413,7 +413,8 @@ Result<Lowered> Lowering::lower(const Strategy& strategy, const Budget& budget,
   best->pass_times = pass_times_;
   best->plan.program = program_.name;
   best->plan.planner = strategy.planner;
-  assert(check(program_, best->plan, {budget.device, budget.host, machine_.alignment}));
+  assert(check(program_, best->plan,
+               {budget.device, budget.host, machine_.alignment, machine_.duplex}));
   return std::move(*best);
 }
 

@@ -76,6 +76,13 @@ TEST(ReadJson, AKeyThatIsThereTwiceIsRefusedWithBothLines) {
   EXPECT_TRUE(read_json("[{\"a\": 1}, {\"a\": {\"a\": 2}}]", "some.json", nothing));
 }
 
+/// What followed a NUL byte was not looked at.
+TEST(ReadJson, ANulByteIsRefusedAndEndsNothing) {
+  const auto nothing = [](const JsonCursor&) { return 0; };
+  const std::string text("{}\n\0 garbage", 12);
+  EXPECT_EQ(error_of(text, nothing).message, "some.json:2: not valid JSON: a NUL byte");
+}
+
 TEST(ReadJson, NestingDeeperThanAnyDocumentOfOursIsRefusedWithItsLine) {
   const auto nothing = [](const JsonCursor&) { return 0; };
   const std::string deepest(kMostJsonLevels, '[');

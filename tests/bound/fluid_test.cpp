@@ -276,6 +276,20 @@ TEST(FluidBound, NoScheduleOfAnExhaustiveSearchIsFaster) {
   RecordProperty("tightness", std::to_string(tightness / static_cast<double>(stalled)));
 }
 
+/// Training without a budget may stall for its inputs; what stalls no more has no overhead.
+TEST(FluidLeastLoad, CountsOnlyStallsBeyondThoseWithoutABudget) {
+  const Program program = one_gap(3);
+  const AccessIndex index(program);
+  const Machine machine = byte_a_nanosecond(64);
+  const auto algorithms = least_workspace_algorithms(program);
+  const FluidProblem problem{program, index, machine, algorithms};
+  const Bytes without = fluid_least_load(problem, Nanos{0}).bytes;
+  const Bytes with = fluid_least_load(problem, Nanos{3000}).bytes;
+  EXPECT_LT(with, without - 1000);
+  EXPECT_LE(fluid_bound(problem, with + 64).overhead, Nanos{3000});
+  EXPECT_GT(fluid_bound(problem, with - 64).overhead, Nanos{2900});
+}
+
 TEST(FluidLeastLoad, IsWhereTheOverheadBegins) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);
@@ -284,7 +298,7 @@ TEST(FluidLeastLoad, IsWhereTheOverheadBegins) {
     const AccessIndex index(program);
     const auto algorithms = least_workspace_algorithms(program);
     const FluidProblem problem{program, index, machine, algorithms};
-    const FluidLoad least = fluid_least_load(problem);
+    const FluidLoad least = fluid_least_load(problem, Nanos{0});
     EXPECT_LE(least.bytes, load_profile(program, index, 64, algorithms).peak);
     EXPECT_EQ(fluid_bound(problem, least.bytes + 64).overhead, Nanos{0});
     const FluidBound below = fluid_bound(problem, least.bytes * 9 / 10);

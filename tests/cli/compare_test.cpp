@@ -127,6 +127,25 @@ TEST_F(CompareTest, BoundOfAPlanIsItsGap) {
   EXPECT_EQ(same["least_overhead_ms"], bound["least_overhead_ms"]);
 }
 
+/// The time of a plan is its own, whatever its file says; a plan that recomputes is not judged.
+TEST_F(CompareTest, BoundOfAPlanJudgesThePlanAndNotWhatItsFileSaysOfIt) {
+  const std::string file = folder_.file("plan.json");
+  success(tiny("plan", {"--budget", "50%", "-o", file}));
+  const Json before = success({"bound", "--plan", file});
+  Json edited = Json::parse(*read_file(file));
+  edited["predicted_ns"] = 1;
+  ASSERT_TRUE(write_file(file, edited.dump()));
+  const Json after = success({"bound", "--plan", file});
+  EXPECT_EQ(after["optimality_gap"], before["optimality_gap"]);
+  success(tiny("plan", {"--budget", "50%", "--planner", "random", "--seed", "3", "-o", file}));
+  edited = Json::parse(*read_file(file));
+  for (Json& gap : edited["strategy"]["gaps"]) {
+    if (gap == "recompute") gap = "swap";
+  }
+  ASSERT_TRUE(write_file(file, edited.dump()));
+  EXPECT_FALSE(success({"bound", "--plan", file}).contains("optimality_gap"));
+}
+
 /// The linear program takes seconds.
 TEST_F(CompareTest, AnInterruptEndsTheLinearProgram) {
   for (const char* command : {"bound", "compare"}) {

@@ -199,6 +199,26 @@ TEST_F(Check, ACopyOnTheComputeStreamIsRefused) {
   EXPECT_THAT(refusal(), clause(0));
 }
 
+/// A plan with two compute streams was proved and simulated in half the time.
+TEST_F(Check, TwoStreamsForOneDeviceAreRefused) {
+  const auto second = static_cast<StreamId>(plan_.streams.size());
+  plan_.streams.push_back(plan_.streams[at(op("head").stream)]);
+  const auto head = static_cast<std::int32_t>(&op("head") - steady().data());
+  op("head").stream = second;
+  for (Instruction& x : steady()) {
+    for (Wait& w : x.waits) {
+      if (w.index == head) w.stream = second;
+    }
+  }
+  EXPECT_THAT(refusal(), AllOf(clause(0), HasSubstr("earlier device ops on stream")));
+}
+
+TEST_F(Check, CopiesOfBothDirectionsOnALinkThatTakesTurnsNeedOneStream) {
+  EXPECT_EQ(refusal(), "accepted");
+  limits_.duplex = false;
+  EXPECT_THAT(refusal(), AllOf(clause(0), HasSubstr("take turns")));
+}
+
 TEST_F(Check, AGuardThatTheOpDoesNotHaveIsRefused) {
   op("head").guard = 0;
   EXPECT_THAT(refusal(), AllOf(clause(5), HasSubstr("is skipped by guard 0, op 'head' by guard")));

@@ -45,7 +45,8 @@ TEST(TideLeastLoad, LiesBetweenTheFluidBoundAndThePeakAndStallsNoMoreThanItMay) 
     const Machine machine = testing::random_machine(seed);
     Lowering lowering(program, machine);
     const auto algorithms = least_workspace_algorithms(program);
-    const FluidLoad fluid = fluid_least_load({program, lowering.index(), machine, algorithms});
+    const FluidLoad fluid =
+        fluid_least_load({program, lowering.index(), machine, algorithms}, Nanos{0});
     const Bytes peak = load_profile(program, lowering.index(), machine.alignment, algorithms).peak;
     const TideLeastLoad least = tide_least_load(
         lowering, algorithms, {peak, keep_everything(program, lowering.index(), algorithms)}, 0.0,
