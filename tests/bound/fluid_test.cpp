@@ -245,7 +245,7 @@ Machine ticking_machine(std::uint64_t seed) {
 TEST(FluidBound, NoScheduleOfAnExhaustiveSearchIsFaster) {
   std::uint64_t stalled = 0;
   double tightness = 0;
-  const std::uint64_t programs = testing::attacks(150);
+  const std::uint64_t programs = testing::attacks(750);
   for (std::uint64_t seed = 0; seed < programs; ++seed) {
     SCOPED_TRACE(seed);
     const Program program = ticking_program(seed);
