@@ -16,15 +16,24 @@ Result<Planned> plan(Planner& planner, const Program& program, const Machine& ma
   return make_plan(planner, workload, machine, {budget, 0}, options);
 }
 
+/// Sanitized searches are many times slower: fewer programs, with more time each.
+#ifdef TIDEPOOL_SANITIZED_TESTS
+constexpr std::uint64_t kPrograms = 6;
+constexpr std::chrono::milliseconds kQuick{1000};
+#else
+constexpr std::uint64_t kPrograms = 20;
+constexpr std::chrono::milliseconds kQuick{100};
+#endif
+
 PlannerOptions quick() {
   PlannerOptions options;
-  options.time_limit = std::chrono::milliseconds(100);
+  options.time_limit = kQuick;
   return options;
 }
 
 TEST(Tide, HonoursEveryBudgetAndIsNeverSlowerThanAutoswap) {
   int faster = 0;
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+  for (std::uint64_t seed = 0; seed < kPrograms; ++seed) {
     SCOPED_TRACE(seed);
     const Program program = testing::random_program(seed);
     const Machine machine = testing::random_machine(seed);
