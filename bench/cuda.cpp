@@ -23,6 +23,7 @@
 #include <sstream>
 
 #include "base/json.h"
+#include "base/median.h"
 #include "device/cuda/check.h"
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/links.h"
@@ -79,12 +80,6 @@ class RepeatedSamples final : public nn::Dataset {
   std::int64_t size_;
   std::vector<std::vector<float>> samples_;
 };
-
-Nanos median(std::vector<Nanos> times) {
-  if (times.empty()) return Nanos{0};
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
-}
 
 double gib(Bytes bytes) { return static_cast<double>(bytes) / static_cast<double>(kGiB); }
 
@@ -390,7 +385,7 @@ class Bench {
     result.energy = meter_.stop();
     std::vector<Nanos> times = report.iteration_times;
     times.erase(times.begin());  // starts from an idle device
-    result.iteration = median(times);
+    result.iteration = times.empty() ? Nanos{0} : median(times);
     result.arena = executor.arena_peak();
     result.driver = device.bytes_above_level();
     return result;

@@ -9,6 +9,7 @@
 #include <map>
 #include <thread>
 
+#include "base/median.h"
 #include "device/cpu/cpu_device.h"
 #include "nn/data/synthetic.h"
 #include "nn/kernels/cpu/threads.h"
@@ -43,11 +44,6 @@ bool is_primitive(nn::OpKind kind) {
     default:
       return false;
   }
-}
-
-Nanos median(std::vector<Nanos> times) {
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
 }
 
 /// Every primitive of the program once, by itself, on buffers of its own.

@@ -15,9 +15,10 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/median.h"
 #include "base/random.h"
-#include "plan/pack/best_fit.h"
-#include "plan/pack/lifetimes.h"
+#include "pack/best_fit.h"
+#include "pack/lifetimes.h"
 #include "trace/allocators/caching.h"
 #include "trace/allocators/cnmem.h"
 #include "trace/allocators/planned_pool.h"
@@ -171,11 +172,6 @@ double by_simulation(const Workload& w) {
       }
     }
   });
-}
-
-double median(std::array<double, kRounds> values) {
-  std::nth_element(values.begin(), values.begin() + kRounds / 2, values.end());
-  return values[kRounds / 2];
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include "nn/kernel.h"
 #include "nn/models/model.h"
 #include "nn/training_program.h"
-#include "planners/timeline_search.h"
+#include "planners/toolkit/timeline_search.h"
 #include "trace/recording.h"
 #include "trace/trace_program.h"
 
@@ -65,7 +65,7 @@ double excess(const Subject& subject, const Machine& machine, const Weights& wei
       TimelineSearch::Options options;
       options.seed = seed;
       options.deadline = std::chrono::steady_clock::time_point::max();
-      options.cancelled = [&] { return search.evaluations() >= states; };
+      options.stop = [&] { return search.evaluations() >= states; };
       options.weights = weights;
       search.run(static_cast<Bytes>(part * static_cast<double>(peak)),
                  AwayGaps(lowering.index().gaps().size(), 0), options);

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "plan/planner.h"
+#include "planners/planner.h"
 
 namespace tidepool::cli {
 

@@ -1,8 +1,8 @@
 // tidepool allocators: what a recorded training would have needed under each allocator.
 #include <fmt/format.h>
 
-#include "plan/pack/best_fit.h"
-#include "plan/pack/first_fit.h"
+#include "pack/best_fit.h"
+#include "pack/first_fit.h"
 #include "smartpool.h"
 #include "trace/allocators/caching.h"
 #include "trace/allocators/cnmem.h"

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "planners/autoswap_load.h"
-#include "planners/avoidable_overhead.h"
+#include "planners/autoswap/autoswap_load.h"
+#include "planners/autoswap/avoidable_overhead.h"
 #include "subject.h"
 
 namespace tidepool::cli {
@@ -116,7 +116,7 @@ Result<int> analyse(const AnalyseArguments& a, bool json) {
   }
   WeightSearchOptions search;
   search.seed = options.seed;
-  search.cancelled = interrupted;
+  search.stop = interrupted;
   rows.push_back(row_of(
       "BO", search_weights(lowering.evaluator(), candidates, limit->device, limit->device, search),
       lowering, candidates, limit->device));

@@ -4,9 +4,9 @@
 #include <chrono>
 
 #include "algorithm_choice.h"
+#include "check/check.h"
 #include "ir/load_profile.h"
 #include "overhead.h"
-#include "plan/check.h"
 #include "plan_file.h"
 #include "proven_gap.h"
 #include "sim/simulate.h"

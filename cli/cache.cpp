@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/random.h"
+#include "check/check.h"
+#include "lower/plan_file.h"
 #include "output_file.h"
-#include "plan/check.h"
-#include "plan/plan_json.h"
 
 namespace tidepool::cli {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "context.h"
 #include "cost/profile.h"
-#include "plan/planner.h"
+#include "planners/planner.h"
 
 namespace tidepool::cli {
 

@@ -1,5 +1,5 @@
 // tidepool check: proves a saved plan.
-#include "plan/check.h"
+#include "check/check.h"
 
 #include <fmt/format.h>
 

@@ -7,9 +7,9 @@
 #include "base/quantity.h"
 #include "budget_range.h"
 #include "overhead.h"
-#include "plan/plan_totals.h"
 #include "planners/registry.h"
 #include "proven_gap.h"
+#include "schedule/plan_totals.h"
 #include "subject.h"
 
 namespace tidepool::cli {
@@ -212,7 +212,7 @@ Result<int> compare(CompareArguments a, bool json) {
     OverheadBound bound;
     if (!entry.infeasible) {
       bound = overhead_bound(profile.program, profile.machine, algorithms, budget.device,
-                             {options.time_limit, options.cancelled});
+                             {options.time_limit, options.stop});
     }
     for (const std::string& name : a.planners) {
       if (interrupted()) {

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "base/nearest.h"
+#include "check/check.h"
 #include "context.h"
 #include "output_file.h"
-#include "plan/check.h"
 #include "plan_file.h"
 #include "report/report_format.h"
 

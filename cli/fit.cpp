@@ -242,7 +242,7 @@ class Fit {
     if (!program) return fail(program.error());
     FixedWorkload workload(program->program);
     PlannerOptions options;
-    options.cancelled = interrupted;
+    options.stop = interrupted;
     auto planned = make_plan(planner_, workload, machine_, budget_, options);
     if (!planned) return fail(planned.error());
     job_.kind().prepare_thread(job_.threads());

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "ir/load_profile.h"
-#include "plan/plan_json.h"
+#include "lower/plan_file.h"
 #include "trace/recording_csv.h"
 #include "trace/recording_json.h"
 #include "trace/trace_program.h"

@@ -200,7 +200,7 @@ PlannerOptions planner_options(const JobArguments& job, const BudgetArguments& b
   options.algorithms =
       job.algorithms == "fastest" ? AlgorithmPolicy::fastest : AlgorithmPolicy::least_workspace;
   options.time_limit = budget.time_limit;
-  options.cancelled = interrupted;
+  options.stop = interrupted;
   return options;
 }
 

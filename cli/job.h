@@ -14,7 +14,7 @@
 #include "nn/learning_rate.h"
 #include "nn/training_program.h"
 #include "nn/training_runner.h"
-#include "plan/planner.h"
+#include "planners/planner.h"
 #include "runtime/executor.h"
 
 namespace tidepool::cli {

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "plan/evaluate.h"
+#include "lower/evaluate.h"
 
 namespace tidepool::cli {
 

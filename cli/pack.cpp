@@ -1,5 +1,5 @@
 // tidepool pack: addresses for a list of buffers with lifetimes.
-#include "plan/pack/pack.h"
+#include "pack/pack.h"
 
 #include <fmt/format.h>
 #include <zlib.h>
@@ -12,10 +12,10 @@
 #include "base/time.h"
 #include "context.h"
 #include "output_file.h"
-#include "plan/pack/lifetimes.h"
-#include "plan/pack/pack_csv.h"
-#include "plan/pack/search.h"
-#include "plan/pack/validate.h"
+#include "pack/lifetimes.h"
+#include "pack/pack_csv.h"
+#include "pack/search.h"
+#include "pack/validate.h"
 
 namespace tidepool::cli {
 namespace {
@@ -51,7 +51,7 @@ SearchResult search(const PackProblem& problem, const PackArguments& a) {
   SearchOptions options;
   options.time_limit = a.time_limit;
   options.seed = a.seed;
-  options.cancelled = interrupted;
+  options.stop = interrupted;
   options.progress = &progress;
   return search_packing(problem, options);
 }

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include "infeasible.h"
+#include "lower/plan_file.h"
 #include "output_file.h"
 #include "overhead.h"
-#include "plan/plan_json.h"
 #include "planners/registry.h"
 #include "planning.h"
 #include "subject.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "plan/plan_json.h"
+#include "lower/plan_file.h"
 
 namespace tidepool::cli {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "plan/check.h"
+#include "check/check.h"
 #include "plan_file.h"
 #include "profiling.h"
 

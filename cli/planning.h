@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cache.h"
-#include "plan/planner.h"
+#include "planners/planner.h"
 
 namespace tidepool::cli {
 

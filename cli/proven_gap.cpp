@@ -67,13 +67,13 @@ Result<ProvenGap> proven_gap(const Program& program, const Machine& machine, con
   result.everything_fits =
       load_profile(program, index, machine.alignment, algorithms).peak <= budget;
   const OverheadBound bound =
-      overhead_bound(program, machine, algorithms, budget, {options.time_limit, options.cancelled});
+      overhead_bound(program, machine, algorithms, budget, {options.time_limit, options.stop});
   if (bound.fluid.feasible) {
     const auto gap = bound.optimality_gap(lowered.iteration_time);
     if (!gap) return fail(gap.error());
     result.least_overhead = bound.least_overhead();
     result.gap = *gap;
-  } else if (options.cancelled && options.cancelled()) {
+  } else if (options.stop.requested()) {
     result.unknown = "interrupted";
   } else if (bound.fluid.stopped) {
     result.unknown = fmt::format("its linear program takes longer than {} (--time-limit)",

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "check/check.h"
 #include "context.h"
 #include "overhead.h"
-#include "plan/check.h"
 #include "plan_file.h"
 
 namespace tidepool::cli {

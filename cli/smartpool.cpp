@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "plan/pack/lifetimes.h"
+#include "pack/lifetimes.h"
 
 namespace tidepool::cli {
 

@@ -1,7 +1,7 @@
 // SmartPool's packing problem of a recorded iteration.
 #pragma once
 
-#include "plan/pack/pack.h"
+#include "pack/pack.h"
 #include "trace/stays.h"
 
 namespace tidepool::cli {

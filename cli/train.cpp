@@ -11,11 +11,11 @@
 #include "ir/load_profile.h"
 #include "job.h"
 #include "overhead.h"
-#include "plan/plan_totals.h"
 #include "planners/registry.h"
 #include "prompt_end.h"
 #include "proven_gap.h"
 #include "runtime/profiler.h"
+#include "schedule/plan_totals.h"
 #include "sim/simulate.h"
 #include "training.h"
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/median.h"
 #include "job.h"
 #include "runtime/executor.h"
 
@@ -40,10 +41,7 @@ class Training {
   [[nodiscard]] std::size_t measured() const { return times_.size(); }
   /// Of the measured iterations; 0 where there are none.
   [[nodiscard]] Nanos median() const {
-    std::vector<Nanos> t = times_;
-    if (t.empty()) return Nanos{0};
-    std::sort(t.begin(), t.end());
-    return (t[(t.size() - 1) / 2] + t[t.size() / 2]) / 2;
+    return times_.empty() ? Nanos{0} : tidepool::median(times_);
   }
 
  private:

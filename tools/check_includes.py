@@ -15,15 +15,18 @@ BUILDS_ON = {
     "base": [],
     "ir": ["base"],
     "cost": ["ir"],
-    "plan": ["ir", "cost"],
+    "schedule": ["ir"],
+    "check": ["ir", "schedule"],
+    "pack": ["base"],
+    "lower": ["cost", "schedule", "pack", "check"],
     "bound": ["cost"],
-    "planners": ["plan", "bound"],
-    "sim": ["plan"],
+    "planners": ["lower", "check", "bound"],
+    "sim": ["schedule", "cost"],
     "trace": ["ir", "cost"],
     "device": ["base"],
-    "runtime": ["plan", "device", "trace"],
+    "runtime": ["lower", "device", "trace"],
     "nn": ["ir", "device"],
-    "report": ["plan", "sim"],
+    "report": ["lower", "sim"],
 }
 
 # Single headers a folder may include besides.

@@ -11,14 +11,14 @@ sys.dont_write_bytecode = True
 import check_includes  # noqa: E402
 
 HEADERS = [
-    "base/bytes.h", "ir/program.h", "cost/machine.h", "plan/schedule.h", "planners/none.h",
+    "base/bytes.h", "ir/program.h", "cost/machine.h", "schedule/schedule.h", "planners/none.h",
     "sim/simulate.h", "device/device.h", "device/cpu/arena.h", "device/fake/fake_device.h",
     "runtime/executor.h", "runtime/op_runner.h", "nn/graph.h", "nn/kernels/cpu/cpu.h",
 ]
 
 ALLOWED = [
     ("ir/a.cpp", '"base/bytes.h"'),
-    ("plan/a.cpp", '"base/bytes.h"'),
+    ("lower/a.cpp", '"base/bytes.h"'),
     ("planners/a.cpp", '"cost/machine.h"'),
     ("runtime/a.cpp", '"device/device.h"'),
     ("nn/a.cpp", '"runtime/op_runner.h"'),
@@ -42,12 +42,12 @@ REFUSED = [
     ("runtime/a.cpp", '"device/cpu/arena.h"'),
     ("device/a.cpp", '"ir/program.h"'),
     ("nn/a.cpp", '"runtime/executor.h"'),
-    ("nn/a.cpp", '"plan/schedule.h"'),
+    ("nn/a.cpp", '"schedule/schedule.h"'),
     ("nn/a.cpp", '"nn/kernels/cpu/cpu.h"'),
     ("nn/a.cpp", "<omp.h>"),
     ("runtime/a.cpp", "<dnnl.hpp>"),
-    ("plan/a.cpp", "<Eigen/Cholesky>"),
-    ("plan/a.cpp", "<oneapi/dnnl/dnnl.hpp>"),
+    ("lower/a.cpp", "<Eigen/Cholesky>"),
+    ("lower/a.cpp", "<oneapi/dnnl/dnnl.hpp>"),
     ("ir/a.cpp", "<base/bytes.h>"),
     ("ir/a.cpp", '"bytes.h"'),
 ]

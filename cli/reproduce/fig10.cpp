@@ -8,8 +8,8 @@
 #include "../smartpool.h"
 #include "bound/fluid.h"
 #include "ir/load_profile.h"
-#include "plan/pack/best_fit.h"
-#include "plan/planner.h"
+#include "pack/best_fit.h"
+#include "planners/planner.h"
 #include "planners/registry.h"
 #include "reproduction.h"
 #include "trace/allocators/cnmem.h"
@@ -49,7 +49,7 @@ class LeastFootprint {
         workload_(work.program) {
     options_.seed = a.seed;
     options_.time_limit = a.limit(kCellSeconds) / kPlansOfACell;
-    options_.cancelled = [this] { return stopped(); };
+    options_.stop = [this] { return stopped(); };
   }
 
   /// Ctrl-C, or the time of the cell is up: what was found until then counts.

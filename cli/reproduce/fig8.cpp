@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "ir/load_profile.h"
-#include "planners/autoswap_load.h"
+#include "planners/autoswap/autoswap_load.h"
 #include "reproduction.h"
 
 namespace tidepool::cli {
@@ -83,7 +83,7 @@ Result<void> reproduce_fig8(const ReproduceArguments& a, TableReport& report) {
   }
   WeightSearchOptions search;
   search.seed = a.seed;
-  search.cancelled = interrupted;
+  search.stop = interrupted;
   const std::pair<const char*, Bytes> limits[] = {
       {"500 MiB", 500 * kMiB},
       {"400 MiB", 400 * kMiB},

@@ -11,10 +11,10 @@
 #include "base/bytes.h"
 #include "base/random.h"
 #include "bound/fluid.h"
-#include "plan/planner.h"
-#include "planners/autoswap_load.h"
-#include "planners/tide.h"
-#include "planners/tide_load.h"
+#include "planners/autoswap/autoswap_load.h"
+#include "planners/planner.h"
+#include "planners/tide/tide.h"
+#include "planners/tide/tide_load.h"
 #include "reproduction.h"
 
 namespace tidepool::cli {
@@ -173,7 +173,7 @@ Json tide_footprint(const Work& work, Bytes limit, const ReproduceArguments& a) 
   PlannerOptions options;
   options.seed = a.seed;
   options.time_limit = a.limit(kTideSeconds);
-  options.cancelled = interrupted;
+  options.stop = interrupted;
   const auto planned =
       make_plan(*make_tide(), workload, work.machine, {limit - work.resident, 0}, options);
   if (!planned) return nullptr;
@@ -219,7 +219,7 @@ Result<void> reproduce_fig9(const ReproduceArguments& a, TableReport& report) {
   const SwapCandidates candidates(work->program, index, work->machine, work->algorithms);
   WeightSearchOptions search;
   search.seed = a.seed;
-  search.cancelled = interrupted;
+  search.stop = interrupted;
   report.expect(limits->size(), 2 * a.limit(kTideSeconds));
   for (std::size_t i = 0; i < limits->size() && !interrupted(); ++i) {
     const Limit& limit = (*limits)[i];

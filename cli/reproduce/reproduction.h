@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cost/machine.h"
-#include "plan/evaluate.h"
+#include "lower/evaluate.h"
 #include "published.h"
 #include "table_report.h"
 #include "trace/program_recording.h"

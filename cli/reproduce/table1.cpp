@@ -5,9 +5,9 @@
 #include <numeric>
 
 #include "../smartpool.h"
-#include "plan/pack/best_fit.h"
-#include "plan/pack/first_fit.h"
-#include "plan/pack/search.h"
+#include "pack/best_fit.h"
+#include "pack/first_fit.h"
+#include "pack/search.h"
 #include "reproduction.h"
 #include "trace/allocators/caching.h"
 #include "trace/allocators/cnmem.h"
@@ -100,7 +100,7 @@ Json row_of(const Work& work, const ReproduceArguments& a) {
   SearchOptions search;
   search.time_limit = a.limit(kSearchSeconds);
   search.seed = a.seed;
-  search.cancelled = interrupted;
+  search.stop = interrupted;
   const SearchResult found = search_packing(moving, search);
   const std::vector<Bytes> moved = moved_blocks(recording, stays);
   const Nanos moves = time_of_moves(moved, work.machine.compute);

@@ -4,8 +4,8 @@
 #include <chrono>
 
 #include "bound/fluid.h"
-#include "planners/autoswap_load.h"
-#include "planners/tide_load.h"
+#include "planners/autoswap/autoswap_load.h"
+#include "planners/tide/tide_load.h"
 #include "reproduction.h"
 
 namespace tidepool::cli {
@@ -24,7 +24,7 @@ Json row_of(const Work& work, const ReproduceArguments& a) {
   const SwapCandidates candidates(work.program, index, work.machine, work.algorithms);
   WeightSearchOptions search;
   search.seed = a.seed;
-  search.cancelled = interrupted;
+  search.stop = interrupted;
   const LeastLoad published =
       least_plain_load(evaluator, candidates, kNoOverhead, published_search(a.seed, interrupted));
   const LeastLoad autoswap = least_load(evaluator, candidates, kNoOverhead, search);

@@ -58,7 +58,8 @@ struct FluidLoad {
   Bytes bytes = 0;
   std::vector<double> share;
 };
-/// `stalls`: what counts as no overhead. Training without a budget may stall itself, for its inputs.
+/// `stalls`: what counts as no overhead. Training without a budget may stall itself, for its
+/// inputs.
 FluidLoad fluid_least_load(const FluidProblem& problem, Nanos stalls,
                            const FluidOptions& options = {});
 

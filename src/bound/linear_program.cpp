@@ -38,7 +38,7 @@ bool solve_in_slices(Clp_Simplex* model, const SolveOptions& options) {
   auto method = Method::presolved_dual;
   while (true) {
     const Nanos left = options.time_limit - (Clock::now() - start);
-    if (left <= Nanos{0} || (options.cancelled && options.cancelled())) return false;
+    if (left <= Nanos{0} || options.stop.requested()) return false;
     Clp_setMaximumSeconds(model, std::min(kSlice, to_seconds(left)));
     if (method == Method::presolved_dual) {
       Clp_initialSolveWithOptions(model, presolved.get());

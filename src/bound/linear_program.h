@@ -8,18 +8,18 @@
 // finite because every column has finite bounds.
 #pragma once
 
-#include <functional>
 #include <initializer_list>
 #include <span>
 #include <vector>
 
+#include "base/stop.h"
 #include "base/time.h"
 
 namespace tidepool {
 
 struct SolveOptions {
   Nanos time_limit = Nanos::max();
-  std::function<bool()> cancelled;  ///< may be empty; asked every half a second of compute time
+  Stop stop;  ///< asked every half a second of compute time
 };
 
 class LinearProgram {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "plan/planner.h"
+#include "planners/planner.h"
 
 namespace tidepool {
 

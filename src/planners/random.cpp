@@ -20,7 +20,7 @@ class RandomPlanner : public Planner {
     const auto algorithms = choose_algorithms(lowering.program(), options.algorithms);
     Bytes limit = budget.device;
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
-      if (options.cancelled && options.cancelled()) {
+      if (options.stop.requested()) {
         return fail(ErrorCode::interrupted, "interrupted while planning");
       }
       // Small budgets leave no room to copy in ahead; and where the load fits but its addresses do

@@ -3,11 +3,11 @@
 #include <array>
 
 #include "base/nearest.h"
-#include "planners/autoswap.h"
-#include "planners/autoswap_published.h"
+#include "planners/autoswap/autoswap.h"
+#include "planners/autoswap/autoswap_published.h"
 #include "planners/none.h"
 #include "planners/random.h"
-#include "planners/tide.h"
+#include "planners/tide/tide.h"
 
 namespace tidepool {
 

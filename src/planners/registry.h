@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "plan/planner.h"
+#include "planners/planner.h"
 
 namespace tidepool {
 

@@ -5,8 +5,8 @@
 #include <span>
 #include <string_view>
 
-#include "plan/strategy.h"
 #include "report/timeline.h"
+#include "schedule/strategy.h"
 
 namespace tidepool {
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/plan_json.h"
+#include "lower/plan_file.h"
 
 namespace tidepool {
 

@@ -217,7 +217,7 @@ void Executor::enter() {
   device_.synchronize();
 }
 
-RunReport Executor::run(std::int64_t iterations, const std::function<bool()>& cancelled,
+RunReport Executor::run(std::int64_t iterations, const Stop& stop,
                         const std::function<void(std::int64_t, Nanos)>& on_iteration) {
   RunReport report;
   Nanos previous = device_.now();
@@ -234,7 +234,7 @@ RunReport Executor::run(std::int64_t iterations, const std::function<bool()>& ca
     ++report.iterations;
   };
   while (issued < iterations) {
-    if (cancelled && cancelled()) {
+    if (stop.requested()) {
       report.cancelled = true;
       break;
     }
@@ -272,8 +272,7 @@ void Executor::capture(std::int64_t first, std::int64_t per_graph) {
   capturing_ = false;
 }
 
-RunReport Executor::run_graphs(std::int64_t iterations, std::int64_t per_graph,
-                               const std::function<bool()>& cancelled,
+RunReport Executor::run_graphs(std::int64_t iterations, std::int64_t per_graph, const Stop& stop,
                                const std::function<void(std::int64_t, Nanos)>& on_iteration) {
   RunReport report;
   const std::int64_t graphs = iterations / per_graph;
@@ -291,7 +290,7 @@ RunReport Executor::run_graphs(std::int64_t iterations, std::int64_t per_graph,
     }
   };
   while (issued < graphs) {
-    if (cancelled && cancelled()) {
+    if (stop.requested()) {
       report.cancelled = true;
       break;
     }
@@ -305,7 +304,7 @@ RunReport Executor::run_graphs(std::int64_t iterations, std::int64_t per_graph,
   device_.synchronize();
   next_iteration_ = base + issued * per_graph;
   if (report.cancelled || iterations % per_graph == 0) return report;
-  const RunReport rest = run(iterations % per_graph, cancelled, on_iteration);
+  const RunReport rest = run(iterations % per_graph, stop, on_iteration);
   report.iterations += rest.iterations;
   report.cancelled = rest.cancelled;
   report.iteration_times.insert(report.iteration_times.end(), rest.iteration_times.begin(),

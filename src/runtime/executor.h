@@ -6,9 +6,10 @@
 #include <memory>
 #include <vector>
 
+#include "base/stop.h"
 #include "device/device.h"
-#include "plan/schedule.h"
 #include "runtime/op_runner.h"
+#include "schedule/schedule.h"
 
 namespace tidepool {
 
@@ -40,15 +41,14 @@ class Executor {
   /// Iterations are numbered on from the last call. `cancelled` is asked before each iteration;
   /// `on_iteration` is told after each one completed (its number, its time). At most
   /// `kIterationsAhead` iterations are issued before the first is complete.
-  RunReport run(std::int64_t iterations, const std::function<bool()>& cancelled = {},
+  RunReport run(std::int64_t iterations, const Stop& stop = {},
                 const std::function<void(std::int64_t, Nanos)>& on_iteration = {});
   /// The same with `per_graph` iterations recorded once, as one graph, and issued as one call each
   /// time; what is left of `iterations` runs as above. Nothing is in flight from one graph to the
   /// next, so that each starts on idle streams. For devices that capture. All iterations of a graph
   /// are reported with their mean time. Iterations whose guards differ from those recorded are
   /// recorded anew.
-  RunReport run_graphs(std::int64_t iterations, std::int64_t per_graph,
-                       const std::function<bool()>& cancelled = {},
+  RunReport run_graphs(std::int64_t iterations, std::int64_t per_graph, const Stop& stop = {},
                        const std::function<void(std::int64_t, Nanos)>& on_iteration = {});
   /// Stores every persistent tensor.
   void exit();

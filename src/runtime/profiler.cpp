@@ -2,14 +2,10 @@
 
 #include <algorithm>
 
+#include "base/median.h"
+
 namespace tidepool {
 namespace {
-
-Nanos median(std::vector<Nanos>& samples) {
-  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
-  std::nth_element(samples.begin(), middle, samples.end());
-  return *middle;
-}
 
 /// A guard may have skipped the op.
 bool ran(const OpTiming& t) { return t.end > Nanos{0}; }

@@ -3,8 +3,8 @@
 
 #include <span>
 
-#include "plan/strategy.h"
 #include "runtime/executor.h"
+#include "schedule/strategy.h"
 
 namespace tidepool {
 

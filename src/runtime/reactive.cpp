@@ -261,9 +261,9 @@ void Reactive::enter() {
   }
 }
 
-void Reactive::run(std::int64_t iterations, const std::function<bool()>& cancelled) {
+void Reactive::run(std::int64_t iterations, const Stop& stop) {
   for (std::int64_t i = 0; i < iterations; ++i) {
-    if (cancelled && cancelled()) return;
+    if (stop.requested()) return;
     timings_.emplace_back(program_.ops.size());
     guards_ = runner_.guards(next_iteration_);
     for (OpId op = 0; op < static_cast<OpId>(program_.ops.size()); ++op) {

@@ -5,11 +5,11 @@
 #pragma once
 
 #include <array>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "base/stop.h"
 #include "device/device.h"
 #include "runtime/executor.h"
 #include "runtime/op_runner.h"
@@ -42,7 +42,7 @@ class Reactive {
   /// Loads persistent tensors (to the host side).
   void enter();
   /// Throws HostArenaFull when the host arena is too small for what has to leave.
-  void run(std::int64_t iterations, const std::function<bool()>& cancelled = {});
+  void run(std::int64_t iterations, const Stop& stop = {});
   /// Stores persistent tensors.
   void exit();
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cost/machine.h"
-#include "plan/schedule.h"
+#include "schedule/schedule.h"
 
 namespace tidepool {
 

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "ir/load_profile.h"
-#include "plan/lower.h"
+#include "lower/lower.h"
 #include "support/attacks.h"
 #include "support/exhaustive_swap.h"
 #include "support/odd_program.h"

@@ -88,7 +88,7 @@ TEST_F(ProvenGapTest, IsUnknownWhenTheTimeIsUp) {
 
 TEST_F(ProvenGapTest, IsUnknownWhenInterrupted) {
   PlannerOptions options;
-  options.cancelled = [] { return true; };
+  options.stop = [] { return true; };
   expect_unknown(gap(plan(kBudget), options), "interrupted");
 }
 

@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "device/cpu/cpu_device.h"
-#include "plan/lower.h"
+#include "lower/lower.h"
 #include "runtime/executor.h"
 #include "support/random_program.h"
 #include "support/tag_runner.h"

@@ -6,7 +6,7 @@
 
 #include "device/cuda/cuda_device.h"
 #include "device_cuda/cuda_tag_runner.h"
-#include "plan/lower.h"
+#include "lower/lower.h"
 #include "runtime/executor.h"
 #include "support/cuda.h"
 #include "support/random_program.h"

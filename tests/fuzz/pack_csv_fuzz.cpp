@@ -1,9 +1,9 @@
 // Packing problems: what parses can be packed by everything, and is read again as written.
 #include <cstdlib>
 
-#include "plan/pack/pack_csv.h"
-#include "plan/pack/search.h"
-#include "plan/pack/validate.h"
+#include "pack/pack_csv.h"
+#include "pack/search.h"
+#include "pack/validate.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace tidepool;

@@ -1,6 +1,6 @@
 // Plan files: what parses can be proved or refuted, and what is proved can be simulated.
-#include "plan/check.h"
-#include "plan/plan_json.h"
+#include "check/check.h"
+#include "lower/plan_file.h"
 #include "sim/simulate.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

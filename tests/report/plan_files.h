@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/plan_json.h"
+#include "lower/plan_file.h"
 #include "support/program_builder.h"
 #include "support/random_plan.h"
 

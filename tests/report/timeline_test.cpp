@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "plan/check.h"
+#include "check/check.h"
 #include "report/plan_files.h"
 #include "sim/simulate.h"
 

@@ -6,9 +6,9 @@
 #include <functional>
 #include <map>
 
+#include "check/check.h"
 #include "device/fake/fake_device.h"
-#include "plan/check.h"
-#include "plan/lower.h"
+#include "lower/lower.h"
 #include "runtime/executor.h"
 #include "support/random_program.h"
 #include "support/tag_runner.h"

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "plan/check.h"
-#include "plan/lower.h"
+#include "check/check.h"
+#include "lower/lower.h"
 #include "support/random_program.h"
 #include "support/run_plan.h"
 

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "check/check.h"
 #include "device/fake/fake_device.h"
-#include "plan/check.h"
 #include "runtime/executor.h"
 #include "sim/simulate.h"
 #include "support/random_plan.h"

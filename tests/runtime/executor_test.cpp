@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "device/fake/fake_device.h"
-#include "plan/lower.h"
+#include "lower/lower.h"
 #include "runtime/profiler.h"
 #include "support/program_builder.h"
 #include "support/random_program.h"

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "plan/check.h"
-#include "plan/lower.h"
+#include "check/check.h"
+#include "lower/lower.h"
 #include "sim/simulate.h"
 #include "support/odd_program.h"
 #include "support/random_program.h"

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "plan/lower.h"
-#include "plan/plan_json.h"
+#include "lower/lower.h"
+#include "lower/plan_file.h"
 #include "support/program_builder.h"
 
 namespace tidepool {

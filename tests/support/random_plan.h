@@ -8,7 +8,7 @@
 #include <cmath>
 #include <optional>
 
-#include "plan/lower.h"
+#include "lower/lower.h"
 #include "support/random_program.h"
 
 namespace tidepool::testing {

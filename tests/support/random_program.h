@@ -11,7 +11,7 @@
 #include "base/random.h"
 #include "cost/machine.h"
 #include "ir/load_profile.h"
-#include "plan/expand.h"
+#include "lower/expand.h"
 
 namespace tidepool::testing {
 

@@ -8,8 +8,8 @@
 
 #include "base/random.h"
 #include "device/fake/fake_device.h"
-#include "plan/schedule.h"
 #include "runtime/executor.h"
+#include "schedule/schedule.h"
 #include "support/tag_runner.h"
 
 namespace tidepool::testing {

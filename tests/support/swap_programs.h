@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ir/load_profile.h"
-#include "planners/swap_candidates.h"
+#include "planners/toolkit/swap_candidates.h"
 #include "support/program_builder.h"
 #include "support/random_program.h"
 

@@ -6,9 +6,9 @@
 
 #include "base/json.h"
 #include "base/random.h"
+#include "check/check.h"
 #include "ir/load_profile.h"
-#include "plan/check.h"
-#include "plan/planner.h"
+#include "planners/planner.h"
 #include "planners/registry.h"
 #include "sim/simulate.h"
 #include "trace/allocators/cnmem.h"

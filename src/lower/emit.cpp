@@ -1,0 +1,149 @@
+#include "lower/emit.h"
+
+#include <algorithm>
+
+namespace tidepool {
+namespace {
+
+std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+
+Placement placement_of(const Instance& instance, Bytes offset) {
+  return {instance.tensor, instance.on_host ? kHostSpace : 0, offset, instance.bytes};
+}
+
+class Emitter {
+ public:
+  explicit Emitter(const EmitInput& input) : in_(input) {}
+
+  Plan build() {
+    plan_.alignment = in_.alignment;
+    plan_.device_bytes = in_.device_bytes;
+    plan_.host_bytes = in_.host_bytes;
+    plan_.streams = in_.streams.streams;
+    add_placements();
+    for (const Step& step : in_.steps) plan_.steady.instructions.push_back(instruction(step));
+    add_entry_and_exit();
+    return std::move(plan_);
+  }
+
+ private:
+  void add_placements() {
+    const auto& all = in_.instances.all;
+    placement_.assign(all.size(), kNone);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i].tensor == kNone) continue;  // workspaces have no placement of their own
+      placement_[i] = static_cast<PlacementId>(plan_.placements.size());
+      plan_.placements.push_back(placement_of(all[i], in_.offsets[i]));
+    }
+    for (const LifeId id : in_.expansion.boundary) {
+      if (id != kNone) plan_.boundary.push_back(placement_[at(id)]);
+    }
+  }
+
+  Instruction instruction(const Step& step) {
+    Instruction out;
+    out.stream = step.stream;
+    for (StreamId s = 0; s < kMaxStreams; ++s) {
+      const StepWait& wait = step.waits[at(s)];
+      if (wait.index != kNone) out.waits.push_back({s, wait.index, wait.iteration});
+    }
+    if (step.kind != StepKind::op) {
+      const Move& move = in_.expansion.moves[at(step.id)];
+      const PlacementId device = placement_[at(move.device)];
+      const PlacementId host = placement_[at(move.host)];
+      return move.out ? copy(std::move(out), device, host) : copy(std::move(out), host, device);
+    }
+    const Call& call = in_.expansion.calls[at(step.id)];
+    const Op& op = in_.program.ops[at(call.op)];
+    out.kind = InstructionKind::op;
+    out.op = call.op;
+    out.algorithm = in_.strategy.algorithms[at(call.op)];
+    out.guard = op.guard;
+    for (std::size_t k = 0; k < op.accesses.size(); ++k) {
+      out.operands.push_back(placement_[at(in_.expansion.operands[at(call.first_operand) + k])]);
+    }
+    if (const InstanceId workspace = in_.instances.workspace[at(step.id)]; workspace != kNone) {
+      out.workspace_offset = in_.offsets[at(workspace)];
+      out.workspace_bytes = in_.instances.all[at(workspace)].bytes;
+    }
+    return out;
+  }
+
+  Instruction copy(Instruction out, PlacementId from, PlacementId to) const {
+    out.kind = InstructionKind::copy;
+    out.from = from;
+    out.to = to;
+    out.bytes = plan_.placements[at(from)].bytes;
+    return out;
+  }
+
+  /// Persistent tensors that live on the device between iterations pass through one staging area
+  /// on the host, above the host placements that hold values between iterations.
+  void add_entry_and_exit() {
+    Bytes staging = 0;
+    for (const PlacementId id : plan_.boundary) {
+      const Placement& p = plan_.placements[at(id)];
+      if (p.space == kHostSpace) {
+        staging = std::max(staging, align_up(p.offset + p.bytes, in_.alignment));
+      }
+    }
+    const std::vector<PlacementId> boundary = plan_.boundary;
+    for (const PlacementId id : boundary) {
+      const Placement value = plan_.placements[at(id)];
+      if (value.space == kHostSpace) {
+        push(plan_.entry, host_call(InstructionKind::load, id), {});
+        push(plan_.exit, host_call(InstructionKind::store, id), {});
+        continue;
+      }
+      const auto staged = static_cast<PlacementId>(plan_.placements.size());
+      plan_.placements.push_back({value.tensor, kHostSpace, staging, value.bytes});
+      plan_.host_bytes = std::max(plan_.host_bytes, staging + value.bytes);
+
+      Instruction in;
+      in.stream = in_.streams.in;
+      push(plan_.entry, host_call(InstructionKind::load, staged),
+           last(plan_.entry, in_.streams.in));
+      push(plan_.entry, copy(in, staged, id), last(plan_.entry, in_.streams.host));
+
+      Instruction out;
+      out.stream = in_.streams.out;
+      push(plan_.exit, copy(out, id, staged), last(plan_.exit, in_.streams.host));
+      push(plan_.exit, host_call(InstructionKind::store, staged),
+           last(plan_.exit, in_.streams.out));
+    }
+  }
+
+  Instruction host_call(InstructionKind kind, PlacementId value) const {
+    Instruction out;
+    out.kind = kind;
+    out.stream = in_.streams.host;
+    (kind == InstructionKind::load ? out.to : out.from) = value;
+    out.bytes = plan_.placements[at(value)].bytes;
+    return out;
+  }
+
+  /// A wait for the last instruction on a stream so far, if there is one.
+  static std::vector<Wait> last(const Schedule& schedule, StreamId stream) {
+    for (std::size_t i = schedule.instructions.size(); i > 0; --i) {
+      if (schedule.instructions[i - 1].stream == stream) {
+        return {{stream, static_cast<std::int32_t>(i - 1), 0}};
+      }
+    }
+    return {};
+  }
+
+  static void push(Schedule& schedule, Instruction instruction, std::vector<Wait> waits) {
+    instruction.waits = std::move(waits);
+    schedule.instructions.push_back(std::move(instruction));
+  }
+
+  const EmitInput& in_;
+  Plan plan_;
+  std::vector<PlacementId> placement_;
+};
+
+}  // namespace
+
+Plan emit_plan(const EmitInput& input) { return Emitter(input).build(); }
+
+}  // namespace tidepool

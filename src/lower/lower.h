@@ -1,0 +1,102 @@
+// lower: Strategy -> Plan. A list of passes: expand and time (evaluate), place (pack), emit.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/stop.h"
+#include "lower/evaluate.h"
+#include "pack/pack.h"
+
+namespace tidepool {
+
+struct Budget {
+  Bytes device = 0;
+  Bytes host = 0;  ///< 0: no limit
+};
+
+struct LowerOptions {
+  /// When nothing else fits: the streaming schedule, which keeps only the running op's tensors.
+  bool allow_streaming = true;
+  /// False: every copy-in right before its op. Slow; the smallest budgets leave no other way.
+  bool prefetch = true;
+  Nanos lead = Nanos::max();  ///< of copies in, see EvaluateOptions
+  /// The limit on the memory load to begin with; 0: the budget.
+  Bytes load_limit = 0;
+  /// How long to search for addresses that need no added waits where the greedy packers find none;
+  /// the result then depends on the machine's speed.
+  Nanos packing_time{0};
+  std::uint64_t seed = 1;  ///< of that search
+  Stop stop;               ///< ends that search
+  /// Plans whose iteration takes as long are of no use: no addresses are looked for. (The streaming
+  /// schedule counts all the same.)
+  Nanos faster_than = Nanos::max();
+  /// Tries with a tighter load limit before giving up on a packing without waits.
+  int attempts = 6;
+};
+
+struct PassTime {
+  std::string pass;
+  Nanos time{};
+};
+
+struct Lowered {
+  Plan plan;
+  Strategy strategy;       ///< what was lowered: the given one, or the streaming one
+  Nanos iteration_time{};  ///< predicted, steady state
+  Nanos unplaced_time{};   ///< the same before addresses added waits
+  Nanos compute_time{};
+  Bytes load_limit = 0;  ///< the limit under which the timeline was made
+  Bytes peak_load = 0;
+  std::string packer;
+  int added_waits = 0;  ///< waits that address reuse needed beyond the time pass
+  bool streaming = false;
+  std::vector<Step> steps;  ///< the timeline behind plan.steady, same order
+  std::vector<PassTime> pass_times;
+};
+
+/// Everything that stays the same between calls for one program and machine.
+class Lowering {
+ public:
+  /// `program` must be valid and outlive this.
+  Lowering(const Program& program, const Machine& machine);
+
+  /// Fails with `infeasible` (naming the smallest feasible budget, and the op and tensors that set
+  /// it) when the budget cannot be met, and with `bad_input` when the strategy makes no sense for
+  /// the program (a drop without a copy, a recomputation that is not possible). With `faster_than`
+  /// also `infeasible` when no plan is as fast.
+  Result<Lowered> lower(const Strategy& strategy, const Budget& budget,
+                        const LowerOptions& options = {});
+
+  /// Device bytes that the last attempt's addresses needed where no wait may cost time: above the
+  /// budget when it did not fit. 0 when it had no timeline.
+  [[nodiscard]] Bytes free_footprint() const { return free_footprint_; }
+
+  /// Every gap swapped, or dropped where the host still holds the value.
+  [[nodiscard]] Strategy everything_away(std::vector<std::int32_t> algorithms) const;
+
+  [[nodiscard]] const Program& program() const { return program_; }
+  [[nodiscard]] const AccessIndex& index() const { return index_; }
+  [[nodiscard]] const Machine& machine() const { return machine_; }
+  [[nodiscard]] Evaluator& evaluator() { return evaluator_; }
+
+ private:
+  /// `refused`: why the strategy cannot be expanded, when that is why nothing is returned.
+  std::optional<Lowered> attempt(const Strategy& strategy, const Budget& budget,
+                                 const EvaluateOptions& timing, const LowerOptions& options,
+                                 Bytes& excess, std::string& refused);
+
+  const Program& program_;
+  Machine machine_;
+  AccessIndex index_;
+  Evaluator evaluator_;
+  std::vector<PassTime> pass_times_;
+  PackProblem device_problem_;  // reused, as is the next
+  PackProblem host_problem_;
+  std::vector<std::uint64_t> conflict_bits_;
+  Bytes free_footprint_ = 0;
+};
+
+}  // namespace tidepool

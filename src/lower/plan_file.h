@@ -1,0 +1,29 @@
+// The plan file: everything needed to prove, simulate, explain and run a plan, in one document.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cost/profile.h"
+#include "schedule/schedule.h"
+#include "schedule/strategy.h"
+
+namespace tidepool {
+
+struct PlanFile {
+  std::string fingerprint;  ///< device or machine preset the times are from
+  Program program;
+  Machine machine;
+  Bytes device_budget = 0;
+  Bytes host_budget = 0;   ///< 0: no limit
+  Nanos iteration_time{};  ///< predicted
+  Nanos compute_time{};
+  Strategy strategy;
+  Plan plan;
+};
+
+Json to_json(const PlanFile& file);
+/// Errors name `file`, line and field. The plan is not proved: call `check`.
+Result<PlanFile> read_plan(std::string_view text, std::string_view file);
+
+}  // namespace tidepool

@@ -1,0 +1,127 @@
+#include "planners/autoswap/autoswap.h"
+
+#include <algorithm>
+
+#include "planners/toolkit/selection_output.h"
+
+namespace tidepool {
+namespace {
+
+std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+
+bool stopped(const PlannerOptions& options) { return options.stop.requested(); }
+
+class AutoSwap : public Planner {
+ public:
+  explicit AutoSwap(const AutoSwapOptions& settings) : settings_(settings) {}
+
+  Result<PlannerOutput> plan(Workload&, Lowering& lowering, const Budget& budget,
+                             const PlannerOptions& options) override {
+    const Program& program = lowering.program();
+    const SwapCandidates candidates(program, lowering.index(), lowering.machine(),
+                                    choose_algorithms(program, options.algorithms),
+                                    settings_.smallest);
+    // The footprint is larger than the load, and copies take time to leave: for tighter limits too.
+    std::vector<LoadedSelection> found =
+        select_for_tighter(lowering.evaluator(), candidates, budget.device, options.stop);
+    sort_by_time_then_traffic(found, program, lowering.index());
+    PlacedSelection choice;  // the fastest plan so far
+    for (const LoadedSelection& next : found) {
+      if (stopped(options)) break;
+      if (place(next, budget.device, lowering, budget, choice)) break;
+    }
+    combine(found, candidates, lowering, budget, options, choice);
+
+    return selection_output(std::move(choice), candidates, budget.device, kName);
+  }
+
+ private:
+  static constexpr const char* kName = "autoswap";
+
+  /// Lowers a selection and keeps it where it is faster. True when addresses cost nothing.
+  static bool place(LoadedSelection next, Bytes load_limit, Lowering& lowering,
+                    const Budget& budget, PlacedSelection& choice) {
+    next.selection.strategy.planner = kName;
+    LowerOptions placing;
+    placing.allow_streaming = false;
+    placing.load_limit = load_limit;
+    if (choice.lowered) placing.faster_than = choice.lowered->iteration_time;
+    auto lowered = lowering.lower(next.selection.strategy, budget, placing);
+    if (!lowered) return false;
+    const bool lost_nothing = lowered->iteration_time == next.evaluation.iteration_time;
+    choice = {std::move(next), std::move(*lowered)};
+    return lost_nothing;
+  }
+
+  /// BO, where the single scores leave overhead: under the budget, and under the tighter load limit
+  /// at which the best plan so far could be packed.
+  void combine(const std::vector<LoadedSelection>& found, const SwapCandidates& candidates,
+               Lowering& lowering, const Budget& budget, const PlannerOptions& options,
+               PlacedSelection& choice) const {
+    // Where even all gaps leave more than the limit, there is nothing to choose.
+    const auto meets_limit = [](const LoadedSelection& s) {
+      return s.selection.peak <= s.selected_for;
+    };
+    const auto met = std::find_if(found.begin(), found.end(), meets_limit);
+    if (met == found.end() || settings_.weight_evaluations == 0) return;
+    const WeightSearchOptions search{settings_.weight_evaluations, options.seed, options.stop};
+    const auto try_under = [&](Bytes load_limit, Bytes selected_for) {
+      if (stopped(options) || !has_overhead(choice)) return;
+      LoadedSelection combined =
+          search_weights(lowering.evaluator(), candidates, load_limit, selected_for, search);
+      if (!combined.evaluation.feasible) return;
+      place(std::move(combined), load_limit, lowering, budget, choice);
+    };
+    try_under(budget.device, met->selected_for);
+    if (!choice.lowered) return;
+    const Bytes packed = choice.lowered->load_limit;
+    const LoadedSelection& chosen = meets_limit(choice.selection) ? choice.selection : *met;
+    try_under(packed, std::min(packed, chosen.selected_for));
+  }
+
+  static bool has_overhead(const PlacedSelection& choice) {
+    if (!choice.lowered) return true;
+    const Nanos stall = choice.lowered->iteration_time - choice.lowered->compute_time;
+    return to_seconds(stall) > kNoOverhead * to_seconds(choice.lowered->compute_time);
+  }
+
+  /// Fastest first; among times within a thousandth of the fastest, the one that moves least.
+  static void sort_by_time_then_traffic(std::vector<LoadedSelection>& found, const Program& program,
+                                        const AccessIndex& index) {
+    Nanos fastest = Nanos::max();
+    for (const LoadedSelection& s : found) {
+      fastest = std::min(fastest, s.evaluation.iteration_time);
+    }
+    struct Key {
+      bool as_fast = false;
+      Nanos time{};
+      Bytes moved = 0;
+    };
+    const auto key = [&](const LoadedSelection& s) {
+      Key k{s.evaluation.iteration_time <= fastest + fastest / 1000, s.evaluation.iteration_time};
+      for (const SwapPick& pick : s.selection.picks) {
+        k.moved += program.tensors[at(index.gaps()[at(pick.gap)].tensor)].bytes;
+      }
+      return k;
+    };
+    std::stable_sort(found.begin(), found.end(),
+                     [&](const LoadedSelection& a, const LoadedSelection& b) {
+                       const Key x = key(a);
+                       const Key y = key(b);
+                       if (x.as_fast != y.as_fast) return x.as_fast;
+                       return x.as_fast ? x.moved < y.moved : x.time < y.time;
+                     });
+  }
+
+  AutoSwapOptions settings_;
+};
+
+}  // namespace
+
+std::unique_ptr<Planner> make_autoswap() { return make_autoswap(AutoSwapOptions{}); }
+
+std::unique_ptr<Planner> make_autoswap(const AutoSwapOptions& options) {
+  return std::make_unique<AutoSwap>(options);
+}
+
+}  // namespace tidepool

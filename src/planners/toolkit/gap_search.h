@@ -1,0 +1,91 @@
+// Annealing over which gaps are away, on the evaluator, under a limit on the memory load. No
+// addresses: `tide` places what this finds.
+//
+// Note [Gap search]. A state says for each gap whether its tensor is away; a value that leaves
+// twice unchanged is copied out once. A step flips single gaps or exchanges two, mostly where the
+// compute stream stalls. The search ends when nothing stalls, or at the deadline. Rounds of cooling
+// repeat from the best state so far.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "base/random.h"
+#include "base/stop.h"
+#include "lower/lower.h"
+#include "planners/toolkit/timeline_search.h"
+
+namespace tidepool {
+
+struct GapSearchOptions {
+  std::uint64_t seed = 1;
+  std::chrono::steady_clock::time_point deadline;
+  Stop stop;
+  /// Stops when stalls take at most this much of an iteration.
+  Nanos tolerated_stall{0};
+  Nanos lead = Nanos::max();  ///< of copies in, see EvaluateOptions
+};
+
+class GapSearch {
+ public:
+  /// `lowering` must outlive the search, which only reads it. One algorithm per op.
+  GapSearch(const Lowering& lowering, std::vector<std::int32_t> algorithms);
+
+  /// Searches under `load_limit` from the best of the seeds. False when no seed is feasible under
+  /// it. Not thread-safe.
+  bool run(Bytes load_limit, const std::vector<AwayGaps>& seeds, const GapSearchOptions& options);
+
+  /// Brings back what is away without saving time, the largest first, until the deadline of the
+  /// last `run`.
+  void prune();
+
+  [[nodiscard]] const AwayGaps& best() const { return best_; }
+  /// What the last run found, as decisions.
+  [[nodiscard]] const Strategy& strategy(const AwayGaps& away);
+  [[nodiscard]] Nanos time() const { return best_value_.time; }
+  [[nodiscard]] Nanos compute_time() const { return compute_; }
+  [[nodiscard]] std::int64_t evaluations() const { return evaluations_; }
+
+ private:
+  [[nodiscard]] Bytes bytes(GapId gap) const;
+  [[nodiscard]] std::vector<Nanos> unstalled_starts() const;
+  void set(GapId gap, bool away);
+  void assign(const AwayGaps& away);
+  void decide(TensorId tensor);
+  /// Time of an iteration and what annealing minimises.
+  struct Value {
+    Nanos time = Nanos::max();
+    double energy = std::numeric_limits<double>::infinity();
+    [[nodiscard]] bool better_than(const Value& other) const {
+      return time < other.time || (time == other.time && energy < other.energy);
+    }
+  };
+  /// States whose energy is above `give_up_above` may count as infeasible.
+  Value evaluate(double give_up_above = std::numeric_limits<double>::infinity());
+  [[nodiscard]] bool out_of_time() const;
+  [[nodiscard]] bool done() const;
+  void anneal();
+  void find_stalls();
+  GapId propose();
+  void step(double temperature);
+
+  const Lowering& lowering_;
+  Evaluator evaluator_;
+  std::vector<GapId> movable_;    ///< gaps that may be away
+  std::vector<GapId> promising_;  ///< those long enough for half of their copies
+  Strategy strategy_;
+  AwayGaps away_;
+  AwayGaps best_;
+  std::vector<OpId> stalled_;
+  Bytes limit_ = 0;
+  GapSearchOptions options_;
+  Random random_{1};
+  Value best_value_;
+  Value current_;
+  Nanos compute_{};
+  std::int64_t evaluations_ = 0;
+};
+
+}  // namespace tidepool

@@ -1,0 +1,58 @@
+#include "planners/toolkit/selection_output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tidepool {
+namespace {
+
+std::vector<std::string> notes(const LoadedSelection& chosen, const SwapCandidates& candidates) {
+  const std::vector<SwapPick>& picks = chosen.selection.picks;
+  const auto used = std::count_if(picks.begin(), picks.end(),
+                                  [](const SwapPick& pick) { return pick.candidate; });
+  const auto others = static_cast<std::ptrdiff_t>(picks.size()) - used;
+  std::vector<std::string> notes{
+      fmt::format("score {} at load limit {}: {} of {} candidates", to_string(chosen.weights),
+                  format_bytes(chosen.selected_for), used, candidates.candidates().size())};
+  if (others > 0) {
+    notes.push_back(fmt::format("load_min is {}: {} gaps beyond the candidates are swapped too",
+                                format_bytes(candidates.load_min()), others));
+  }
+  return notes;
+}
+
+std::vector<std::string> reasons(const LoadedSelection& chosen) {
+  const Strategy& strategy = chosen.selection.strategy;
+  std::vector<std::string> out(strategy.gaps.size(), "kept: the load fits without it");
+  for (std::size_t i = 0; i < chosen.selection.picks.size(); ++i) {
+    const SwapPick& pick = chosen.selection.picks[i];
+    out[static_cast<std::size_t>(pick.gap)] = fmt::format(
+        "{}, pick {} by {} (score {:.4g})", pick.candidate ? "candidate" : "beyond the candidates",
+        i + 1, to_string(chosen.weights), pick.score);
+  }
+  return out;
+}
+
+}  // namespace
+
+PlannerOutput selection_output(PlacedSelection placed, const SwapCandidates& candidates,
+                               Bytes budget, std::string_view planner) {
+  PlannerOutput output;
+  if (!placed.lowered) {
+    output.notes.push_back(fmt::format(
+        "no selection fits {}: the streaming schedule is used; the smallest load with every "
+        "candidate swapped (load_min) is {}",
+        format_bytes(budget), format_bytes(candidates.load_min())));
+    output.strategy = candidates.select(SwapScore::swdoa, 0).strategy;
+    output.strategy.planner = planner;
+    return output;
+  }
+  output.lowered = std::move(placed.lowered);
+  output.lowered->strategy.reasons = reasons(placed.selection);
+  output.strategy = output.lowered->strategy;
+  output.notes = notes(placed.selection, candidates);
+  return output;
+}
+
+}  // namespace tidepool

@@ -1,0 +1,310 @@
+#include "planners/toolkit/swap_candidates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ir/load_profile.h"
+
+namespace tidepool {
+namespace {
+
+constexpr auto kSwdoa = static_cast<std::size_t>(SwapScore::swdoa);
+
+std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+
+OpId peak_op(std::span<const Bytes> load) {
+  return static_cast<OpId>(std::max_element(load.begin(), load.end()) - load.begin());
+}
+
+/// The score that the weights leave as it is, if they do.
+std::optional<SwapScore> single_score(const SwapWeights& weights) {
+  std::optional<SwapScore> single;
+  for (const SwapScore score : kSwapScores) {
+    const double weight = weights[static_cast<std::size_t>(score)];
+    if (weight == 0) continue;
+    if (single || weight < 0) return std::nullopt;
+    single = score;
+  }
+  return single;
+}
+
+}  // namespace
+
+std::string_view to_string(SwapScore score) {
+  switch (score) {
+    case SwapScore::doa:
+      return "DOA";
+    case SwapScore::aoa:
+      return "AOA";
+    case SwapScore::wdoa:
+      return "WDOA";
+    case SwapScore::swdoa:
+      return "SWDOA";
+  }
+  return "?";
+}
+
+std::string to_string(const SwapWeights& weights) {
+  if (const auto single = single_score(weights)) return std::string(to_string(*single));
+  std::string text;
+  for (const SwapScore score : kSwapScores) {
+    const double weight = weights[static_cast<std::size_t>(score)];
+    if (weight == 0) continue;
+    const char* sign = text.empty() ? (weight < 0 ? "-" : "") : (weight < 0 ? " - " : " + ");
+    text += fmt::format("{}{:.2f} {}", sign, std::abs(weight), to_string(score));
+  }
+  return text.empty() ? "no score" : text;
+}
+
+SwapCandidates::SwapCandidates(const Program& program, const AccessIndex& index,
+                               const Machine& machine, std::vector<std::int32_t> algorithms,
+                               Bytes smallest)
+    : program_(program),
+      index_(index),
+      machine_(machine),
+      algorithms_(std::move(algorithms)),
+      smallest_(smallest) {
+  Nanos now{0};
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    start_.push_back(now);
+    const Op& op = program.ops[i];
+    if (op.place == OpPlace::device) now += op.algorithms[at(algorithms_[i])].time;
+  }
+  start_.push_back(now);
+  const LoadProfile profile = load_profile(program, index, machine.alignment, algorithms_);
+  load_ = profile.at_op;
+  integrate(load_, area_);
+  for (GapId g = 0; g < static_cast<GapId>(index.gaps().size()); ++g) {
+    const Gap& gap = index.gaps()[at(g)];
+    const bool large = program.tensors[at(gap.tensor)].bytes >= smallest;
+    if (gap.kind == GapKind::device && large && spans(gap, profile.peak_op))
+      candidates_.push_back(g);
+  }
+  score_candidates();
+}
+
+/// SWDOA by its own picking order: the curve sinks with each pick (section IV-B, Fig. 6).
+void SwapCandidates::score_candidates() {
+  for (const GapId g : candidates_) {
+    std::array<double, 4>& scores = scores_.emplace_back();
+    for (const SwapScore score : kSwapScores) {
+      scores[static_cast<std::size_t>(score)] = score_by_area(score, g, area_);
+    }
+  }
+  std::vector<Bytes> load = load_;
+  std::vector<double> area = area_;
+  std::vector<std::size_t> left(candidates_.size());
+  for (std::size_t i = 0; i < left.size(); ++i) left[i] = i;
+  while (!left.empty()) {
+    const auto best = std::max_element(left.begin(), left.end(), [&](std::size_t a, std::size_t b) {
+      return area_over(candidates_[a], area) < area_over(candidates_[b], area);
+    });
+    scores_[*best][kSwdoa] = area_over(candidates_[*best], area);
+    take_out(load, candidates_[*best]);
+    integrate(load, area);
+    left.erase(best);
+  }
+  if (scores_.empty()) return;
+  const auto n = static_cast<double>(scores_.size());
+  for (std::size_t s = 0; s < spread_.size(); ++s) {
+    double sum = 0;
+    for (const auto& scores : scores_) sum += scores[s];
+    const double mean = sum / n;
+    double squares = 0;
+    for (const auto& scores : scores_) squares += (scores[s] - mean) * (scores[s] - mean);
+    const double deviation = std::sqrt(squares / n);
+    spread_[s] = {mean, deviation > 0 ? deviation : 1};
+  }
+}
+
+bool SwapCandidates::spans(const Gap& gap, OpId op) {
+  return gap.wraps ? op > gap.from || op < gap.to : op > gap.from && op < gap.to;
+}
+
+Nanos SwapCandidates::duration(const Gap& gap) const {
+  const Nanos idle = start_[at(gap.to)] - start_[at(gap.from) + 1];
+  return gap.wraps ? idle + start_.back() : idle;
+}
+
+void SwapCandidates::take_out(std::vector<Bytes>& load, GapId g) const {
+  const Gap& gap = index_.gaps()[at(g)];
+  const Bytes bytes = aligned_bytes(g);
+  const auto lower = [&](OpId begin, OpId end) {
+    for (OpId op = begin; op < end; ++op) load[at(op)] -= bytes;
+  };
+  if (gap.wraps) {
+    lower(gap.from + 1, static_cast<OpId>(load.size()));
+    lower(0, gap.to);
+  } else {
+    lower(gap.from + 1, gap.to);
+  }
+}
+
+void SwapCandidates::integrate(std::span<const Bytes> load, std::vector<double>& area) const {
+  area.resize(load.size() + 1);
+  double sum = 0;
+  for (std::size_t op = 0; op < load.size(); ++op) {
+    area[op] = sum;
+    sum += static_cast<double>(load[op]) * to_seconds(start_[op + 1] - start_[op]);
+  }
+  area.back() = sum;
+}
+
+double SwapCandidates::score(SwapScore score, GapId g, std::span<const Bytes> load) const {
+  std::vector<double> area;
+  integrate(load, area);
+  return score_by_area(score, g, area);
+}
+
+double SwapCandidates::area_over(GapId g, std::span<const double> area) const {
+  const Gap& gap = index_.gaps()[at(g)];
+  const double span = area[at(gap.to)] - area[at(gap.from) + 1];
+  return gap.wraps ? span + area.back() : span;
+}
+
+double SwapCandidates::score_by_area(SwapScore score, GapId g, std::span<const double> area) const {
+  if (score == SwapScore::wdoa || score == SwapScore::swdoa) return area_over(g, area);
+  const Gap& gap = index_.gaps()[at(g)];
+  const Bytes bytes = program_.tensors[at(gap.tensor)].bytes;
+  const double absence =
+      to_seconds(duration(gap) - machine_.to_host.time(bytes) - machine_.to_device.time(bytes));
+  const auto size = static_cast<double>(bytes);
+  if (score == SwapScore::doa) return absence;
+  return absence >= 0 ? absence * size : absence / size;
+}
+
+Nanos SwapCandidates::out_time(GapId g) const {
+  const Gap& gap = index_.gaps()[at(g)];
+  return machine_.to_host.time(program_.tensors[at(gap.tensor)].bytes);
+}
+
+Nanos SwapCandidates::in_time(GapId g) const {
+  const Gap& gap = index_.gaps()[at(g)];
+  return machine_.to_device.time(program_.tensors[at(gap.tensor)].bytes);
+}
+
+Bytes SwapCandidates::aligned_bytes(GapId g) const {
+  const Gap& gap = index_.gaps()[at(g)];
+  return align_up(program_.tensors[at(gap.tensor)].bytes, machine_.alignment);
+}
+
+std::vector<Bytes> SwapCandidates::load_without(std::span<const GapId> gaps) const {
+  std::vector<Bytes> load = load_;
+  for (const GapId g : gaps) take_out(load, g);
+  return load;
+}
+
+SwapSelection SwapCandidates::select(SwapScore score, Bytes limit) const {
+  return SwapOrder(*this, only(score)).select(limit);
+}
+
+Bytes SwapCandidates::load_min() const {
+  const std::vector<Bytes> load = load_without(candidates_);
+  return load[at(peak_op(load))];
+}
+
+SwapOrder::SwapOrder(const SwapCandidates& candidates, const SwapWeights& weights)
+    : c_(candidates), weights_(weights), factors_(weights), load_(candidates.load_) {
+  if (!single_score(weights)) {
+    for (std::size_t s = 0; s < factors_.size(); ++s) {
+      factors_[s] /= c_.spread_[s].deviation;
+      offset_ -= factors_[s] * c_.spread_[s].mean;
+    }
+  } else {
+    for (double& factor : factors_) factor = factor > 0 ? 1 : 0;
+  }
+  for (std::size_t i = 0; i < c_.candidates_.size(); ++i) {
+    ranked_.push_back({c_.candidates_[i], combine(c_.scores_[i]), true});
+  }
+  std::stable_sort(ranked_.begin(), ranked_.end(),
+                   [](const SwapPick& a, const SwapPick& b) { return a.score > b.score; });
+  peak_op_ = peak_op(load_);
+  peaks_.push_back(load_[at(peak_op_)]);
+}
+
+double SwapOrder::combine(const std::array<double, 4>& scores) const {
+  double sum = offset_;
+  for (std::size_t s = 0; s < scores.size(); ++s) sum += factors_[s] * scores[s];
+  return sum;
+}
+
+std::size_t SwapOrder::picks_until(Bytes limit) {
+  while (peaks_.back() > limit && pick_next()) {
+  }
+  const auto enough =
+      std::find_if(peaks_.begin(), peaks_.end(), [limit](Bytes peak) { return peak <= limit; });
+  return enough == peaks_.end() ? picks_.size() : static_cast<std::size_t>(enough - peaks_.begin());
+}
+
+bool SwapOrder::extend(std::size_t picks) {
+  while (picks_.size() < picks && pick_next()) {
+  }
+  return picks_.size() >= picks;
+}
+
+SwapSelection SwapOrder::first(std::size_t picks) const {
+  SwapSelection selection;
+  selection.strategy = keep_everything(c_.program_, c_.index_, c_.algorithms_);
+  selection.picks.assign(picks_.begin(), picks_.begin() + static_cast<std::ptrdiff_t>(picks));
+  for (const SwapPick& pick : selection.picks) {
+    selection.strategy.gaps[at(pick.gap)] = Decision::swap;
+  }
+  selection.peak = peaks_[picks];
+  return selection;
+}
+
+void SwapOrder::pick(GapId gap, double score, bool candidate) {
+  picks_.push_back({gap, score, candidate});
+  c_.take_out(load_, gap);
+  peak_op_ = peak_op(load_);
+  peaks_.push_back(load_[at(peak_op_)]);
+  if (others_begun_ && factors_[kSwdoa] != 0) c_.integrate(load_, area_);
+}
+
+void SwapOrder::begin_others() {
+  others_begun_ = true;
+  c_.integrate(load_, area_);
+  std::vector<char> candidate(c_.index_.gaps().size(), 0);
+  for (const GapId g : c_.candidates_) candidate[at(g)] = 1;
+  for (GapId g = 0; g < static_cast<GapId>(candidate.size()); ++g) {
+    if (candidate[at(g)] || c_.index_.gaps()[at(g)].kind != GapKind::device) continue;
+    std::array<double, 4> scores{};
+    for (const SwapScore score : kSwapScores) {
+      // SWDOA is added when the curve is known.
+      if (score == SwapScore::swdoa) continue;
+      scores[static_cast<std::size_t>(score)] = c_.score_by_area(score, g, c_.area_);
+    }
+    others_.push_back({g, combine(scores)});
+  }
+}
+
+bool SwapOrder::pick_next() {
+  if (picks_.size() < ranked_.size()) {
+    const SwapPick next = ranked_[picks_.size()];
+    pick(next.gap, next.score, true);
+    return true;
+  }
+  if (!others_begun_) begin_others();
+  const double per_area = factors_[kSwdoa];
+  const auto value = [&](const Other& other) {
+    return per_area == 0 ? other.fixed : other.fixed + per_area * c_.area_over(other.gap, area_);
+  };
+  auto best = others_.end();
+  double best_value = 0;
+  for (auto other = others_.begin(); other != others_.end(); ++other) {
+    if (!SwapCandidates::spans(c_.index_.gaps()[at(other->gap)], peak_op_)) continue;
+    const double v = value(*other);
+    if (best != others_.end() && v <= best_value) continue;
+    best = other;
+    best_value = v;
+  }
+  if (best == others_.end()) return false;
+  const GapId gap = best->gap;
+  others_.erase(best);
+  pick(gap, best_value, false);
+  return true;
+}
+
+}  // namespace tidepool

@@ -1,0 +1,248 @@
+#include "planners/toolkit/timeline_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ir/load_profile.h"
+
+namespace tidepool {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+double number(Nanos time) { return static_cast<double>(time.count()); }
+double number(Bytes bytes) { return static_cast<double>(bytes); }
+
+}  // namespace
+
+Bytes smallest_worth_moving(const Lowering& lowering, std::span<const std::int32_t> algorithms) {
+  constexpr Bytes kParts = 1 << 16;
+  return load_profile(lowering.program(), lowering.index(), lowering.machine().alignment,
+                      algorithms)
+             .peak /
+         kParts;
+}
+
+TimelineSearch::TimelineSearch(const Lowering& lowering, std::span<const std::int32_t> algorithms)
+    : lowering_(lowering) {
+  const Program& program = lowering.program();
+  const Machine& machine = lowering.machine();
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    const Op& op = program.ops[i];
+    const bool on_device = op.place == OpPlace::device;
+    duration_.push_back(on_device ? number(op.algorithms[at(algorithms[i])].time) : 0);
+  }
+  const LoadProfile profile =
+      load_profile(program, lowering.index(), machine.alignment, algorithms);
+  for (const Bytes load : profile.at_op) load_.push_back(number(load));
+  set_stalls({});
+
+  const Bytes smallest = smallest_worth_moving(lowering, algorithms);
+  const auto gaps = lowering.index().gaps();
+  TensorId tensor = kNone;
+  std::int32_t version = kNone;
+  for (GapId g = 0; g < static_cast<GapId>(gaps.size()); ++g) {
+    const Gap& gap = gaps[at(g)];
+    const Bytes bytes = program.tensors[at(gap.tensor)].bytes;
+    if (gap.kind != GapKind::device || bytes < smallest) continue;
+    Item item{gap.from,
+              gap.to,
+              gap.wraps,
+              true,
+              kNone,
+              number(align_up(bytes, machine.alignment)),
+              number(machine.to_host.time(bytes)),
+              number(machine.to_device.time(bytes))};
+    const double idle = start_[at(gap.to)] + (gap.wraps ? period_ : 0) - end_[at(gap.from)];
+    if (2 * idle < item.out + item.in) continue;
+    if (gap.tensor == tensor && gap.version == version && !gap.wraps) {
+      item.previous = static_cast<std::int32_t>(items_.size()) - 1;
+    }
+    tensor = gap.tensor;
+    version = gap.version;
+    ids_.push_back(g);
+    items_.push_back(item);
+  }
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(items_.size()); ++i) {
+    by_from_.push_back(i);
+    by_to_.push_back(i);
+  }
+  std::stable_sort(by_from_.begin(), by_from_.end(), [this](std::int32_t a, std::int32_t b) {
+    return items_[at(a)].from < items_[at(b)].from;
+  });
+  std::stable_sort(by_to_.begin(), by_to_.end(), [this](std::int32_t a, std::int32_t b) {
+    return items_[at(a)].to < items_[at(b)].to;
+  });
+  away_.assign(items_.size(), 0);
+  out_end_.resize(items_.size());
+  in_start_.resize(items_.size());
+}
+
+void TimelineSearch::set_stalls(std::span<const Nanos> stalls) {
+  const std::size_t n = duration_.size();
+  start_.resize(2 * n);
+  end_.resize(2 * n);
+  double now = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (!stalls.empty()) now += number(stalls[i]);
+    start_[i] = now;
+    end_[i] = now += duration_[i];
+  }
+  period_ = now;
+  for (std::size_t i = 0; i < n; ++i) {
+    start_[n + i] = start_[i] + period_;
+    end_[n + i] = end_[i] + period_;
+  }
+}
+
+/// The host has no copy of this version from an earlier gap that is away.
+bool TimelineSearch::copies_out(std::size_t i) const {
+  for (std::int32_t p = items_[i].previous; p != kNone; p = items_[at(p)].previous) {
+    if (away_[at(p)] != 0) return false;
+  }
+  return true;
+}
+
+std::size_t TimelineSearch::first_op_from(double time) const {
+  return static_cast<std::size_t>(std::lower_bound(start_.begin(), start_.end(), time) -
+                                  start_.begin());
+}
+
+std::size_t TimelineSearch::ops_over_by(double time) const {
+  return static_cast<std::size_t>(std::upper_bound(end_.begin(), end_.end(), time) - end_.begin());
+}
+
+TimelineSearch::Energy TimelineSearch::evaluate() {
+  ++evaluations_;
+  const std::size_t n = duration_.size();
+  double copied = 0;
+  double ready = -period_;
+  for (int round = 0; round < 2; ++round) {
+    for (const std::int32_t id : by_from_) {
+      const std::size_t i = at(id);
+      if (away_[i] == 0) continue;
+      const double begin = end_[at(items_[i].from)];
+      if (!copies_out(i)) {
+        out_end_[i] = begin;
+        continue;
+      }
+      ready = std::max(ready, begin) + items_[i].out;
+      out_end_[i] = ready;
+      copied += items_[i].bytes;
+    }
+    ready -= period_;
+  }
+  double next = std::numeric_limits<double>::infinity();
+  for (int round = 0; round < 2; ++round) {
+    for (std::size_t k = by_to_.size(); k-- > 0;) {
+      const std::size_t i = at(by_to_[k]);
+      if (away_[i] == 0) continue;
+      next = std::min(next, start_[at(items_[i].to)]) - items_[i].in;
+      in_start_[i] = next;
+      copied += items_[i].bytes;
+    }
+    next += period_;
+  }
+  absent_.assign(2 * n + 1, 0);
+  double useless = 0;
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    if (away_[i] == 0) continue;
+    const double back = in_start_[i] + (items_[i].wraps ? period_ : 0);
+    const std::size_t first = first_op_from(out_end_[i]);
+    const std::size_t last = ops_over_by(back);
+    if (first >= last) {
+      const double late = std::max(0.0, out_end_[i] - back);
+      useless += items_[i].bytes + late * items_[i].bytes / items_[i].in;
+      continue;
+    }
+    absent_[first] += items_[i].bytes;
+    absent_[last] -= items_[i].bytes;
+  }
+  // A compact state also has little load above half the limit.
+  constexpr double kCompact = 0.2;
+  double area = 0;
+  double worst = 0;
+  double gone = 0;
+  for (std::size_t c = 0; c < n; ++c) {
+    gone += absent_[c];
+    absent_[c] = gone;
+  }
+  for (std::size_t c = 0; c < n; ++c) {
+    gone += absent_[n + c];
+    const double excess = load_[c] - absent_[c] - gone - limit_;
+    if (compact_) area += kCompact * std::max(0.0, excess + limit_ / 2) * duration_[c];
+    if (excess <= 0) continue;
+    worst = std::max(worst, excess);
+    area += excess * duration_[c];
+  }
+  const Weights& w = weights_;
+  return {area / (w.window * period_) + w.worst * worst + w.useless * useless + w.copied * copied,
+          worst};
+}
+
+AwayGaps TimelineSearch::run(Bytes load_limit, const AwayGaps& away, const Options& options) {
+  limit_ = number(load_limit);
+  compact_ = options.compact;
+  weights_ = options.weights;
+  for (std::size_t i = 0; i < ids_.size(); ++i) away_[i] = away[at(ids_[i])];
+  Random random(options.seed);
+  Energy current = evaluate();
+  Energy best = current;
+  std::vector<char> best_away = away_;
+  double largest = 0;
+  for (const Item& item : items_) largest = std::max(largest, item.bytes);
+  const auto out_of_time = [&] {
+    return Clock::now() >= options.deadline || options.stop.requested();
+  };
+  // Temperatures in parts of the largest tensor; one round of cooling takes kTrialsPerGap times as
+  // many trials as there are gaps, then it starts again from the best.
+  constexpr double kHot = 0.3;
+  constexpr double kCold = 1e-3;
+  constexpr std::size_t kTrialsPerGap = 200;
+  const std::size_t trials = items_.size() * kTrialsPerGap;
+  bool stop = items_.empty();
+  while (!stop && (best.worst > 0 || compact_)) {
+    for (std::size_t t = 0; t < trials; ++t) {
+      if (t % 64 == 0 && out_of_time()) {
+        stop = true;
+        break;
+      }
+      const double cooled = static_cast<double>(t) / static_cast<double>(trials);
+      const double temperature = largest * kHot * std::pow(kCold / kHot, cooled);
+      const std::size_t first = random.below(items_.size());
+      std::size_t second = first;
+      away_[first] ^= 1;
+      if (random.below(2) == 0) {
+        second = random.below(items_.size());
+        if (second != first && away_[second] == away_[first]) {
+          away_[second] ^= 1;
+        } else {
+          second = first;
+        }
+      }
+      const Energy energy = evaluate();
+      const double more = energy.total - current.total;
+      if (more <= 0 || random.uniform() < std::exp(-more / temperature)) {
+        current = energy;
+        const bool fits = energy.worst <= 0;
+        if (fits != (best.worst <= 0) ? fits : energy.total < best.total) {
+          best = energy;
+          best_away = away_;
+        }
+        continue;
+      }
+      if (second != first) away_[second] ^= 1;
+      away_[first] ^= 1;
+    }
+    away_ = best_away;
+    current = best;
+  }
+  best_excess_ = static_cast<Bytes>(std::ceil(best.worst));
+  AwayGaps result(lowering_.index().gaps().size(), 0);
+  for (std::size_t i = 0; i < ids_.size(); ++i) result[at(ids_[i])] = best_away[i];
+  return result;
+}
+
+}  // namespace tidepool

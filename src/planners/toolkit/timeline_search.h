@@ -1,0 +1,107 @@
+// Annealing over which gaps are away on a timeline that is given: ops have fixed times, the search
+// asks where the load then exceeds the limit. It sees no waits, so a state costs microseconds
+// where the evaluator needs tens or hundreds of them.
+//
+// Note [Timeline search]. Copies out follow each other in the order in which their gaps begin, as
+// early as they can; copies in follow each other in the order of their deadlines, as late as they
+// can. A tensor is absent from the end of the one to the start of the other. The energy is what the
+// load exceeds the limit by, over time and at its worst. A state without excess on the timeline
+// without stalls needs no stall, but for what the evaluator's waits cost; states with little excess
+// are good starts for `GapSearch`. With a timeline that has stalls the search looks for states that
+// need no others.
+#pragma once
+
+#include <chrono>
+#include <span>
+#include <vector>
+
+#include "base/random.h"
+#include "base/stop.h"
+#include "lower/lower.h"
+
+namespace tidepool {
+
+/// Per gap of a program: 1 where its tensor is away, 0 where it stays.
+using AwayGaps = std::vector<char>;
+
+/// Gaps of smaller tensors are left alone: a part of the peak so small that it is not worth a
+/// copy's latency.
+Bytes smallest_worth_moving(const Lowering& lowering, std::span<const std::int32_t> algorithms);
+
+class TimelineSearch {
+ public:
+  /// What the energy has beside the mean excess, as it is over a part of the iteration; all in
+  /// bytes. bench/tune_tide prints the table they come from.
+  struct Weights {
+    double window = 0.01;  ///< the part of the iteration
+    double worst = 0.5;    ///< of the worst excess
+    double useless = 0.2;  ///< of copies that free nothing
+    double copied = 0.002;
+  };
+  struct Options {
+    std::uint64_t seed = 1;
+    std::chrono::steady_clock::time_point deadline;
+    Stop stop;
+    /// Also wants little load where the limit allows more, which makes addresses easier to find;
+    /// runs until the deadline.
+    bool compact = false;
+    Weights weights = {};
+  };
+
+  /// `lowering` must outlive the search. One algorithm per op.
+  TimelineSearch(const Lowering& lowering, std::span<const std::int32_t> algorithms);
+
+  /// The stall before each op; empty: none. Nanoseconds.
+  void set_stalls(std::span<const Nanos> stalls);
+
+  /// Anneals from `away` until no load exceeds the limit or time is up. Returns the best state.
+  AwayGaps run(Bytes load_limit, const AwayGaps& away, const Options& options);
+
+  /// What the load of the best state exceeds the limit by, at its worst; 0 where nothing does.
+  [[nodiscard]] Bytes excess() const { return best_excess_; }
+  [[nodiscard]] std::int64_t evaluations() const { return evaluations_; }
+  /// Gaps that may be away: long enough for half of their copies.
+  [[nodiscard]] std::span<const GapId> gaps() const { return ids_; }
+
+ private:
+  struct Item {
+    OpId from = 0;
+    OpId to = 0;
+    bool wraps = false;
+    bool first_of_version = true;   ///< nothing earlier in the iteration has the same version
+    std::int32_t previous = kNone;  ///< the gap of the same version before, among the items
+    double bytes = 0;
+    double out = 0;
+    double in = 0;
+  };
+  struct Energy {
+    double total = 0;
+    double worst = 0;
+  };
+  Energy evaluate();
+  [[nodiscard]] bool copies_out(std::size_t item) const;
+  [[nodiscard]] std::size_t first_op_from(double time) const;
+  [[nodiscard]] std::size_t ops_over_by(double time) const;
+
+  const Lowering& lowering_;
+  std::vector<GapId> ids_;
+  std::vector<Item> items_;            ///< per movable gap
+  std::vector<std::int32_t> by_from_;  ///< items in the order of copies out
+  std::vector<std::int32_t> by_to_;    ///< items in the order of copies in
+  std::vector<double> duration_;       ///< per op
+  std::vector<double> load_;           ///< per op, everything kept
+  std::vector<double> start_;          ///< per op of two iterations
+  std::vector<double> end_;
+  double period_ = 0;
+  double limit_ = 0;
+  bool compact_ = false;
+  Weights weights_;
+  std::vector<char> away_;  ///< per item
+  std::vector<double> out_end_;
+  std::vector<double> in_start_;
+  std::vector<double> absent_;  ///< differences, per op of two iterations
+  Bytes best_excess_ = 0;
+  std::int64_t evaluations_ = 0;
+};
+
+}  // namespace tidepool

@@ -1,0 +1,88 @@
+#include "planners/tide/tide.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ir/load_profile.h"
+#include "planners/autoswap/autoswap.h"
+#include "support/random_program.h"
+
+namespace tidepool {
+namespace {
+
+Result<Planned> plan(Planner& planner, const Program& program, const Machine& machine, Bytes budget,
+                     const PlannerOptions& options = {}) {
+  FixedWorkload workload(program);
+  return make_plan(planner, workload, machine, {budget, 0}, options);
+}
+
+/// Sanitized searches are many times slower: fewer programs, with more time each.
+#ifdef TIDEPOOL_SANITIZED_TESTS
+constexpr std::uint64_t kPrograms = 6;
+constexpr std::chrono::milliseconds kQuick{1000};
+#else
+constexpr std::uint64_t kPrograms = 20;
+constexpr std::chrono::milliseconds kQuick{100};
+#endif
+
+PlannerOptions quick() {
+  PlannerOptions options;
+  options.time_limit = kQuick;
+  return options;
+}
+
+TEST(Tide, HonoursEveryBudgetAndIsNeverSlowerThanAutoswap) {
+  int faster = 0;
+  for (std::uint64_t seed = 0; seed < kPrograms; ++seed) {
+    SCOPED_TRACE(seed);
+    const Program program = testing::random_program(seed);
+    const Machine machine = testing::random_machine(seed);
+    const Bytes least = smallest_budget(program, machine.alignment).bytes;
+    for (const Bytes budget : {least, least * 5 / 4, least * 3 / 2}) {
+      const auto tide = plan(*make_tide(), program, machine, budget, quick());
+      const auto autoswap = plan(*make_autoswap(), program, machine, budget);
+      ASSERT_TRUE(tide) << tide.error().message;
+      ASSERT_TRUE(autoswap);
+      EXPECT_LE(tide->lowered.plan.device_bytes, budget);
+      EXPECT_LE(tide->lowered.iteration_time, autoswap->lowered.iteration_time);
+      faster += tide->lowered.iteration_time < autoswap->lowered.iteration_time ? 1 : 0;
+    }
+  }
+  EXPECT_GT(faster, 0) << "the search finds something";
+}
+
+TEST(Tide, AnInfeasibleBudgetNamesTheSmallestFeasibleOne) {
+  const Program program = testing::random_program(3);
+  const Machine machine = testing::random_machine(3);
+  const Bytes least = smallest_budget(program, machine.alignment).bytes;
+  const auto refused = plan(*make_tide(), program, machine, least - 1, quick());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().smallest_feasible, least);
+}
+
+/// Gaps of one version: the host gets it once.
+TEST(Tide, AValueThatLeavesTwiceIsCopiedOutOnce) {
+  bool seen = false;
+  for (std::uint64_t seed = 0; seed < 20 && !seen; ++seed) {
+    const Program program = testing::random_program(seed);
+    const Machine machine = testing::random_machine(seed);
+    const Bytes budget = smallest_budget(program, machine.alignment).bytes * 5 / 4;
+    const auto planned = plan(*make_tide(), program, machine, budget, quick());
+    ASSERT_TRUE(planned);
+    const auto& gaps = planned->lowered.strategy.gaps;
+    seen = std::find(gaps.begin(), gaps.end(), Decision::drop) != gaps.end();
+  }
+  EXPECT_TRUE(seen);
+}
+
+TEST(Tide, CancellingKeepsTheBestSoFar) {
+  const Program program = testing::random_program(2);
+  const Machine machine = testing::random_machine(2);
+  PlannerOptions options;
+  options.stop = [] { return true; };
+  const Bytes budget = smallest_budget(program, machine.alignment).bytes * 5 / 4;
+  EXPECT_TRUE(plan(*make_tide(), program, machine, budget, options));
+}
+
+}  // namespace
+}  // namespace tidepool

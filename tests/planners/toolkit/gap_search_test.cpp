@@ -1,0 +1,98 @@
+#include "planners/toolkit/gap_search.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/load_profile.h"
+#include "support/random_program.h"
+
+namespace tidepool {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// No search here ends by its deadline, on a machine however slow.
+constexpr auto kLong = std::chrono::minutes(10);
+constexpr std::int64_t kEvaluations = 3000;
+
+struct Subject {
+  explicit Subject(std::uint64_t seed)
+      : program(testing::random_program(seed)),
+        machine(testing::random_machine(seed)),
+        lowering(program, machine),
+        algorithms(least_workspace_algorithms(program)) {}
+
+  [[nodiscard]] std::size_t gaps() const { return lowering.index().gaps().size(); }
+  [[nodiscard]] Bytes limit() const {
+    const Bytes least = smallest_budget(program, machine.alignment).bytes;
+    const Bytes peak = load_profile(program, lowering.index(), machine.alignment, algorithms).peak;
+    return (least + peak) / 2;
+  }
+
+  Program program;
+  Machine machine;
+  Lowering lowering;
+  std::vector<std::int32_t> algorithms;
+};
+
+TEST(GapSearch, ImprovesOnTheBestOfManyRandomStatesAndSaysWhatItsStrategyTakes) {
+  int better = 0;
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    SCOPED_TRACE(seed);
+    Subject subject(seed);
+    const Bytes limit = subject.limit();
+    GapSearch search(subject.lowering, subject.algorithms);
+    Random random(seed);
+    Nanos best = Nanos::max();
+    std::vector<AwayGaps> states;
+    for (int i = 0; i < 100; ++i) {
+      AwayGaps& away = states.emplace_back(subject.gaps());
+      for (char& a : away) a = random.below(2) == 0 ? 1 : 0;
+      const Evaluation e = subject.lowering.evaluator().evaluate(search.strategy(away), {limit});
+      if (e.feasible) best = std::min(best, e.iteration_time);
+    }
+    GapSearchOptions options;
+    options.deadline = Clock::now() + kLong;
+    options.stop = [&search] { return search.evaluations() > kEvaluations; };
+    ASSERT_EQ(search.run(limit, states, options), best != Nanos::max());
+    EXPECT_LE(search.time(), best);
+    better += search.time() < best ? 1 : 0;
+    const Evaluation e =
+        subject.lowering.evaluator().evaluate(search.strategy(search.best()), {limit});
+    EXPECT_TRUE(e.feasible);
+    EXPECT_EQ(e.iteration_time, search.time());
+  }
+  EXPECT_GT(better, 0);
+}
+
+TEST(GapSearch, EndsWhenNothingStalls) {
+  Subject subject(1);
+  GapSearch search(subject.lowering, subject.algorithms);
+  GapSearchOptions options;
+  options.deadline = Clock::now() + kLong;
+  constexpr Bytes kPlenty = Bytes{1} << 40;
+  ASSERT_TRUE(search.run(kPlenty, {AwayGaps(subject.gaps(), 0)}, options));
+  EXPECT_EQ(search.time(), search.compute_time());
+  EXPECT_EQ(search.evaluations(), 1);
+}
+
+TEST(GapSearch, SaysWhenNoStartFits) {
+  Subject subject(1);
+  GapSearch search(subject.lowering, subject.algorithms);
+  GapSearchOptions options;
+  options.deadline = Clock::now() + kLong;
+  EXPECT_FALSE(search.run(1, {AwayGaps(subject.gaps(), 0)}, options));
+}
+
+TEST(GapSearch, CancellingKeepsTheBestSeed) {
+  Subject subject(2);
+  GapSearch search(subject.lowering, subject.algorithms);
+  GapSearchOptions options;
+  options.deadline = Clock::now() + kLong;
+  options.stop = [] { return true; };
+  const AwayGaps start(subject.gaps(), 1);
+  ASSERT_TRUE(search.run(subject.limit(), {start}, options));
+  EXPECT_EQ(search.best(), start);
+}
+
+}  // namespace
+}  // namespace tidepool
