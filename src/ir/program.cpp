@@ -45,6 +45,9 @@ Result<void> validate_op(const Program& program, OpId id, std::vector<OpId>& see
   if (op.guard < kNone || op.guard >= kMostGuards) {
     return bad(fmt::format("has guard {}, they go from 0 to {}", op.guard, kMostGuards - 1));
   }
+  if (op.layer < kNone || op.layer >= std::ssize(program.layers)) {
+    return bad(fmt::format("belongs to layer {} of {}", op.layer, program.layers.size()));
+  }
   for (const Algorithm& a : op.algorithms) {
     if (a.workspace < 0 || a.time < Nanos{0}) return bad("negative workspace or time");
     if (op.place == OpPlace::host && a.workspace > 0) return bad("host ops have no workspace");
@@ -217,6 +220,20 @@ const char* to_string(TensorKind kind) {
       return "gradient";
     case TensorKind::workspace:
       return "workspace";
+  }
+  return "?";
+}
+
+const char* to_string(Phase phase) {
+  switch (phase) {
+    case Phase::forward:
+      return "forward";
+    case Phase::backward:
+      return "backward";
+    case Phase::update:
+      return "update";
+    case Phase::other:
+      return "other";
   }
   return "?";
 }

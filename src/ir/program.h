@@ -56,6 +56,14 @@ struct Algorithm {
 
 enum class OpPlace : std::uint8_t { device, host };
 
+/// Part of an iteration an op belongs to.
+enum class Phase : std::uint8_t {
+  forward,
+  backward,
+  update,  ///< of weights and of other state
+  other,   ///< inputs, results; ops of recordings that do not say
+};
+
 inline constexpr std::int32_t kMostGuards = 32;
 
 // Note [Guards]. A guard is a bit that each iteration sets anew. An op whose guard is off does not
@@ -77,6 +85,10 @@ struct Op {
   bool random = false;
   /// Index of the guard that may skip this op in an iteration, or kNone. See Note [Guards].
   std::int32_t guard = kNone;
+  /// Index into Program::layers, or kNone. What runs for a layer forwards, backwards and at its
+  /// update has the same one: some planners decide by layer.
+  std::int32_t layer = kNone;
+  Phase phase = Phase::other;
   double flops = 0;   ///< floating-point operations, for cost models
   Bytes traffic = 0;  ///< bytes read and written in device memory, for cost models
 };
@@ -90,8 +102,9 @@ struct Op {
 /// round, between rounds and at their end.
 struct Program {
   std::string name;
-  std::int64_t batch = 1;      ///< samples an iteration
-  std::int64_t sub_batch = 1;  ///< samples a round; 1 <= sub_batch <= batch
+  std::int64_t batch = 1;           ///< samples an iteration
+  std::int64_t sub_batch = 1;       ///< samples a round; 1 <= sub_batch <= batch
+  std::vector<std::string> layers;  ///< names, in the order of their first forward op; may be empty
   std::vector<Tensor> tensors;
   std::vector<Op> ops;
 
@@ -117,6 +130,7 @@ int least_workspace_algorithm(const Op& op);
 int fastest_algorithm(const Op& op);
 
 const char* to_string(TensorKind kind);
+const char* to_string(Phase phase);
 const char* to_string(AccessMode mode);
 
 }  // namespace tidepool

@@ -7,6 +7,7 @@ constexpr std::string_view kKinds[] = {"input",      "weight",   "optimizer_stat
                                        "activation", "gradient", "workspace"};
 constexpr std::string_view kModes[] = {"read", "write", "update"};
 constexpr std::string_view kPlaces[] = {"device", "host"};
+constexpr std::string_view kPhases[] = {"forward", "backward", "update", "other"};
 
 constexpr std::int64_t kMostRounds = 1 << 20;
 constexpr std::int64_t kMostBatch = std::int64_t{1} << 50;
@@ -40,10 +41,12 @@ Json to_json(const Op& op) {
                {"accesses", std::move(accesses)},
                {"algorithms", std::move(algorithms)}};
   if (op.guard != kNone) json["guard"] = op.guard;
+  if (op.layer != kNone) json["layer"] = op.layer;
+  if (op.phase != Phase::other) json["phase"] = name_of(kPhases, op.phase);
   return json;
 }
 
-Op op_from_json(const JsonCursor& json, std::int64_t tensors) {
+Op op_from_json(const JsonCursor& json, std::int64_t tensors, std::int64_t layers) {
   Op op;
   op.name = json["name"].text();
   op.kind = json["kind"].text();
@@ -56,6 +59,10 @@ Op op_from_json(const JsonCursor& json, std::int64_t tensors) {
   if (const auto guard = json.find("guard")) {
     op.guard = static_cast<std::int32_t>(guard->integer(0, kMostGuards - 1));
   }
+  if (const auto layer = json.find("layer")) {
+    op.layer = static_cast<std::int32_t>(layer->integer(0, layers - 1));
+  }
+  if (const auto phase = json.find("phase")) op.phase = static_cast<Phase>(phase->one_of(kPhases));
   const JsonCursor accesses = json["accesses"];
   for (std::size_t i = 0; i < accesses.size(); ++i) {
     const JsonCursor a = accesses.at(i);
@@ -84,11 +91,13 @@ Json to_json(const Program& program) {
   }
   Json ops = Json::array();
   for (const Op& op : program.ops) ops.push_back(to_json(op));
-  return {{"name", program.name},
-          {"batch", program.batch},
-          {"sub_batch", program.sub_batch},
-          {"tensors", std::move(tensors)},
-          {"ops", std::move(ops)}};
+  Json json = {{"name", program.name},
+               {"batch", program.batch},
+               {"sub_batch", program.sub_batch},
+               {"tensors", std::move(tensors)},
+               {"ops", std::move(ops)}};
+  if (!program.layers.empty()) json["layers"] = program.layers;
+  return json;
 }
 
 Program program_from_json(const JsonCursor& json) {
@@ -96,6 +105,11 @@ Program program_from_json(const JsonCursor& json) {
   program.name = json["name"].text();
   program.batch = json["batch"].integer(1, kMostBatch);
   program.sub_batch = json["sub_batch"].integer(1, program.batch);
+  if (const auto layers = json.find("layers")) {
+    for (std::size_t i = 0; i < layers->size(); ++i) {
+      program.layers.push_back(layers->at(i).text());
+    }
+  }
   const JsonCursor tensors = json["tensors"];
   Bytes all_bytes = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -108,7 +122,8 @@ Program program_from_json(const JsonCursor& json) {
   }
   const JsonCursor ops = json["ops"];
   for (std::size_t i = 0; i < ops.size(); ++i) {
-    program.ops.push_back(op_from_json(ops.at(i), static_cast<std::int64_t>(tensors.size())));
+    program.ops.push_back(
+        op_from_json(ops.at(i), std::ssize(program.tensors), std::ssize(program.layers)));
   }
   if (auto valid = validate(program); !valid) json.error(valid.error().message);
   return program;

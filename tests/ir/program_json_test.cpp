@@ -28,6 +28,23 @@ Result<Program> parse(const std::string& text) {
   return read_json(text, "p.json", [](const JsonCursor& j) { return program_from_json(j); });
 }
 
+TEST(ProgramJson, LayersAndPhasesGoThereAndBack) {
+  Program program = *parse(golden_text());
+  program.layers = {"conv1", "fc"};
+  program.ops[1].layer = 1;
+  program.ops[1].phase = Phase::backward;
+  const auto again = parse(to_json(program).dump());
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->layers, program.layers);
+  EXPECT_EQ(again->ops[1].layer, 1);
+  EXPECT_EQ(again->ops[1].phase, Phase::backward);
+  EXPECT_EQ(again->ops[0].layer, kNone);
+  EXPECT_EQ(again->ops[0].phase, Phase::other);
+  program.ops[1].layer = 2;
+  EXPECT_FALSE(parse(to_json(program).dump()));
+  EXPECT_FALSE(validate(program));
+}
+
 TEST(ProgramJson, TheGoldenFileReadsAsWhatItSays) {
   const auto program = parse(golden_text());
   ASSERT_TRUE(program) << program.error().message;
