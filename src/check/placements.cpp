@@ -32,7 +32,7 @@ class Places {
       for (std::size_t k = 0; k < x.operands.size(); ++k) {
         use(x.operands[k], op.accesses[k].mode == AccessMode::write);
       }
-      for (const PlacementId id : subject_.released_by(x.op)) use(id, false);
+      for (const PlacementId id : subject_.released_by(x)) use(id, false);
     }
   }
 

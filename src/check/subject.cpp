@@ -66,13 +66,18 @@ std::vector<Touch> Subject::touches(const Instruction& x) const {
       const AccessMode mode = op.accesses[k].mode;
       out.push_back(touch(x.operands[k], mode != AccessMode::write, mode != AccessMode::read));
     }
-    for (const PlacementId id : released_by(x.op)) out.push_back(touch(id, true, false));
+    for (const PlacementId id : released_by(x)) out.push_back(touch(id, true, false));
     if (x.workspace_bytes > 0) out.push_back(workspace(x));
   } else {
     if (x.kind != InstructionKind::load) out.push_back(touch(x.from, true, false));
     if (x.kind != InstructionKind::store) out.push_back(touch(x.to, false, true));
   }
   return out;
+}
+
+std::span<const PlacementId> Subject::released_by(const Instruction& x) const {
+  if (x.op == kNone || first_run_.empty() || first_run_[at(x.op)] != &x) return {};
+  return released_[at(x.op)];
 }
 
 void Subject::find_released() {
@@ -87,16 +92,16 @@ void Subject::find_released() {
       last[at(accesses[k].tensor)] = {static_cast<OpId>(i), k};
     }
   }
-  std::vector<const Instruction*> first_run(program.ops.size(), nullptr);
+  first_run_.assign(program.ops.size(), nullptr);
   for (const Instruction& x : plan.steady.instructions) {
     if (x.kind != InstructionKind::op) continue;
-    auto& run = first_run[at(x.op)];
+    auto& run = first_run_[at(x.op)];
     if (run == nullptr) run = &x;
   }
   for (std::size_t t = 0; t < program.tensors.size(); ++t) {
     const OpId released_at = program.tensors[t].released_at;
     if (released_at == kNone) continue;
-    const Instruction* run = first_run[at(last[t].op)];
+    const Instruction* run = first_run_[at(last[t].op)];
     if (run != nullptr) released_[at(released_at)].push_back(run->operands[last[t].operand]);
   }
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -58,16 +59,15 @@ class Subject {
   [[nodiscard]] Touch touch(PlacementId id, bool reads, bool writes) const;
   [[nodiscard]] Touch workspace(const Instruction& x) const;
   [[nodiscard]] std::vector<Touch> touches(const Instruction& x) const;
-  /// Where tensors lie that this op of the steady state releases (Tensor::released_at): at their
-  /// last access. The op does not read them, and the values must be there all the same.
-  [[nodiscard]] const std::vector<PlacementId>& released_by(OpId op) const {
-    return released_[at(op)];
-  }
+  /// Where tensors lie that this instruction of the steady state releases (Tensor::released_at): at
+  /// their last access. Its op does not read them, and the values must be there all the same.
+  [[nodiscard]] std::span<const PlacementId> released_by(const Instruction& x) const;
   /// Finds `released_by`, once the shape is right.
   void find_released();
 
  private:
   std::vector<std::vector<PlacementId>> released_;  ///< per op
+  std::vector<const Instruction*> first_run_;       ///< per op; later ones are recomputations
 };
 
 }  // namespace tidepool::checking

@@ -229,7 +229,7 @@ class Values {
         expect(memory, subject_.touch(x.operands[k], true, false), m.reads[k], 3,
                subject_.describe("steady", schedule, i));
       }
-      for (const PlacementId id : subject_.released_by(x.op)) {
+      for (const PlacementId id : subject_.released_by(x)) {
         const Touch held = subject_.touch(id, true, false);
         expect(memory, held, now[at(held.tensor)], 6,
                subject_.describe("steady", schedule, i) + ", which releases it,");

@@ -184,6 +184,14 @@ Result<void> validate_stays(const Program& program) {
                               "access by op {} of {}",
                               tensor.name, tensor.released_at, last[t], program.ops.size()));
     }
+    const Op& user = program.ops[static_cast<std::size_t>(last[t])];
+    const Op& releaser = program.ops[static_cast<std::size_t>(tensor.released_at)];
+    if (user.place != releaser.place || user.device != releaser.device) {
+      return fail(ErrorCode::bad_input,
+                  fmt::format("tensor '{}': is released at op '{}', which runs elsewhere than op "
+                              "'{}', the last that accesses it",
+                              tensor.name, releaser.name, user.name));
+    }
   }
   return {};
 }

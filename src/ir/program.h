@@ -35,8 +35,8 @@ struct Tensor {
   /// It has one address for as long as it lives, and is never copied to another space. All its
   /// accesses are of one place.
   bool pinned = false;
-  /// Not persistent: its bytes stay taken until this op, behind its last access, has run (another
-  /// stream or framework still holds them); kNone: no longer than it is accessed.
+  /// Not persistent: its bytes stay taken until this op, behind its last access and at the same
+  /// place, has run (a framework still holds them); kNone: no longer than it is accessed.
   OpId released_at = kNone;
 };
 

@@ -17,6 +17,7 @@
 // load at its tail). A final replay of the list with its waits gives the long run.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <vector>
@@ -149,9 +150,15 @@ class Evaluator {
     const MoveId previous = previous_in_[static_cast<std::size_t>(id)];
     return previous == kNone || move_step_[static_cast<std::size_t>(previous)] != kNone;
   }
-  /// Where in the list a copy-in with a trigger stands at the earliest.
+  /// Where in the list a copy-in with a trigger stands at the earliest: behind what it copies.
   [[nodiscard]] CallId trigger_position(MoveId id) const {
-    return move(id).trigger_previous ? 0 : move(id).trigger;
+    const Move& in = move(id);
+    CallId position = in.trigger_previous ? 0 : in.trigger;
+    if (in.source_call != kNone) position = std::max(position, in.source_call + 1);
+    if (in.source != kNone && !in.source_previous) {
+      position = std::max(position, move(in.source).call + 1);
+    }
+    return position;
   }
   /// Last call before the life's bytes are free or on their way out.
   [[nodiscard]] CallId end_of(const Life& l) const {

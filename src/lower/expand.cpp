@@ -85,7 +85,7 @@ std::string Expander::expand(const Strategy& strategy, Expansion& out) {
   }
   finish();
   hints_.resolve(out.moves, op_call_);
-  if (program_.single_placements) hold_back_copies_in();
+  if (program_.single_placements) separate_lives();
   return std::move(why_not_);
 }
 
@@ -104,15 +104,44 @@ bool Expander::follow_hints(OpId before) {
   return true;
 }
 
-/// Where a tensor may have one place at a time, no copy in starts before its last place was left.
-void Expander::hold_back_copies_in() {
-  for (const MoveId id : out_->ins) {
-    Move& in = out_->moves[at(id)];
-    if (in.gap == kNone || in.trigger != kNone) continue;
-    const Gap& gap = index_.gaps()[at(in.gap)];
-    if (gap.kind != GapKind::device) continue;
-    in.trigger = op_call_[at(gap.from)] + 1;
-    in.trigger_previous = gap.wraps;
+/// Where a tensor may have one place at a time, a life begins only when the one before it is over.
+void Expander::separate_lives() {
+  std::vector<std::vector<LifeId>> lives(program_.tensors.size());
+  for (LifeId id = 0; id < static_cast<LifeId>(out_->lives.size()); ++id) {
+    const Life& l = life(id);
+    if (l.space != host_ && !l.always) lives[at(l.tensor)].push_back(id);
+  }
+  for (std::vector<LifeId>& list : lives) {
+    if (list.empty()) continue;
+    // One that crosses is the first of the iteration, and the last again.
+    const bool comes_round = life(list.front()).crosses;
+    if (comes_round) list.push_back(list.front());
+    for (std::size_t i = 1; i < list.size(); ++i) separate(list[i - 1], list[i], false);
+    if (!comes_round) separate(list.back(), list.front(), true);
+  }
+}
+
+/// `next`: the second one is of the next iteration.
+void Expander::separate(LifeId first, LifeId second, bool next) {
+  const Life& before = life(first);
+  const Life& after = life(second);
+  if (after.begin_move != kNone && before.last_call != kNone) {
+    Move& in = out_->moves[at(after.begin_move)];
+    const auto calls = static_cast<CallId>(out_->calls.size());
+    const auto position = [&](CallId call, bool previous) {
+      return previous ? call - calls : call;
+    };
+    const CallId trigger = before.last_call + 1;
+    if (in.trigger == kNone ||
+        position(trigger, next) > position(in.trigger, in.trigger_previous)) {
+      in.trigger = trigger;
+      in.trigger_previous = next;
+    }
+  }
+  if (after.begin_call != kNone && before.end_move != kNone) {
+    Move& out = out_->moves[at(before.end_move)];
+    out.barrier = after.begin_call;
+    out.barrier_next = next;
   }
 }
 

@@ -56,7 +56,8 @@ class Expander {
   bool begin_gap(GapId gap, CallId call);
   void copy_out(GapId gap, CallId call);
   bool follow_hints(OpId before);
-  void hold_back_copies_in();
+  void separate_lives();
+  void separate(LifeId first, LifeId second, bool next);
   void finish();
   LifeId bring_to_device(TensorId tensor, std::int32_t version);
   LifeId bring_to_host(TensorId tensor, std::int32_t version);

@@ -694,5 +694,58 @@ TEST_F(CheckHostOrder, TheFirstHostOpWaitsForTheLastOneOfTheIterationBefore) {
   EXPECT_EQ(refusal(), "accepted");
 }
 
+// ---- clause 6
+
+TEST_F(Check, APinnedTensorThatIsCopiedIsRefused) {
+  program_.tensors[at(kWeight)].pinned = true;
+  EXPECT_THAT(refusal(), AllOf(clause(6), HasSubstr("moves tensor")));
+}
+
+TEST_F(Check, APinnedTensorAtTwoPlacesIsRefused) {
+  program_.tensors[at(kGradient)].pinned = true;
+  EXPECT_EQ(refusal(), "accepted");
+  // Written at one place and read at another, which holds the same by chance.
+  const PlacementId old = op("update").operands[0];
+  Placement moved = placement(old);
+  moved.offset = align_up(plan_.device_bytes(), 64);
+  plan_.device_bytes() = limits_.spaces[0].bytes = moved.offset + moved.bytes;
+  plan_.placements.push_back(moved);
+  op("update").operands[0] = static_cast<PlacementId>(plan_.placements.size()) - 1;
+  EXPECT_NE(refusal(), "accepted");
+}
+
+/// Hidden is read by `backward` for the last time and stays taken until `update` has run.
+TEST_F(Check, BytesThatStayTakenAndAreOverwrittenAreRefused) {
+  const auto update = static_cast<OpId>(std::ranges::find(program_.ops, "update", &Op::name) -
+                                        program_.ops.begin());
+  const TensorId hidden = program_.ops[1].accesses[2].tensor;
+  ASSERT_EQ(program_.tensors[at(hidden)].name, "hidden");
+  program_.tensors[at(hidden)].released_at = update;
+  EXPECT_EQ(refusal(), "accepted");
+  // `update` gets a workspace there: the bytes are not free while it runs.
+  op("update").workspace_bytes = 64;
+  op("update").workspace_offset = placement(op("forward").operands[2]).offset;
+  EXPECT_THAT(refusal(), clause(2));
+  program_.tensors[at(hidden)].released_at = kNone;
+  EXPECT_EQ(refusal(), "accepted");
+}
+
+/// The weight comes back to another place; with a second copy it comes back before it left.
+TEST_F(Check, ASecondPlaceWhileTheFirstIsNeededIsRefusedInProgramsWithSinglePlacements) {
+  program_.single_placements = true;
+  EXPECT_EQ(refusal(), "accepted");
+  Instruction& in = steady()[at(copy_index(kWeight, false))];
+  Placement second = placement(in.to);
+  second.offset = align_up(plan_.device_bytes(), 64);
+  plan_.device_bytes() = limits_.spaces[0].bytes = second.offset + second.bytes;
+  plan_.placements.push_back(second);
+  Instruction early = in;
+  early.to = static_cast<PlacementId>(plan_.placements.size()) - 1;
+  insert(plan_.steady, op_index("update"), early);
+  EXPECT_THAT(refusal(), AllOf(clause(6), HasSubstr("after it got a place at")));
+  program_.single_placements = false;
+  EXPECT_EQ(refusal(), "accepted");
+}
+
 }  // namespace
 }  // namespace tidepool

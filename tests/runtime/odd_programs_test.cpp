@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 
 #include "check/check.h"
 #include "lower/lower.h"
@@ -86,6 +88,151 @@ class OddPrograms : public ::testing::TestWithParam<std::uint64_t> {
     return right;
   }
 };
+
+/// By the times of the simulator and nothing else.
+class Occupation {
+ public:
+  Occupation(const Program& program, const Plan& plan, const Machine& machine)
+      : program_(program), plan_(plan), spans_(simulate(program, plan, machine, 3).iterations[2]) {}
+
+  /// Bytes that stay taken are written by nobody until the op that releases them is over.
+  void expect_taken_until_released() const {
+    for (TensorId t = 0; t < static_cast<TensorId>(program_.tensors.size()); ++t) {
+      const OpId released_at = program_.tensors[static_cast<std::size_t>(t)].released_at;
+      if (released_at == kNone) continue;
+      const Placement* held = nullptr;
+      OpId last = kNone;  // the first run of each op: the others are recomputations
+      Nanos from{};
+      Nanos to{};
+      for_each([&](const Instruction& x, const Span& span) {
+        if (x.kind != InstructionKind::op) return;
+        const Op& op = program_.ops[static_cast<std::size_t>(x.op)];
+        if (x.op == released_at) to = std::max(to, span.end);
+        for (std::size_t k = 0; k < x.operands.size(); ++k) {
+          if (op.accesses[k].tensor != t || x.op <= last) continue;
+          held = &plan_.placements[static_cast<std::size_t>(x.operands[k])];
+          from = span.end;
+          last = x.op;
+        }
+      });
+      ASSERT_NE(held, nullptr);
+      for_each([&](const Instruction& x, const Span& span) {
+        if (span.start >= to || span.end <= from || span.start == span.end) return;
+        const auto writes = [&](PlacementId id) {
+          const Placement& p = plan_.placements[static_cast<std::size_t>(id)];
+          return p.tensor != t && p.space == held->space && p.offset < held->offset + held->bytes &&
+                 held->offset < p.offset + p.bytes;
+        };
+        EXPECT_FALSE(x.to != kNone && writes(x.to));
+        for (const PlacementId id : x.operands) EXPECT_FALSE(writes(id));
+      });
+    }
+  }
+
+  void expect_pinned_stay() const {
+    std::vector<const Placement*> at(program_.tensors.size(), nullptr);
+    const auto see = [&](PlacementId id) {
+      const Placement& p = plan_.placements[static_cast<std::size_t>(id)];
+      const auto t = static_cast<std::size_t>(p.tensor);
+      if (!program_.tensors[t].pinned) return;
+      if (at[t] == nullptr) at[t] = &p;
+      EXPECT_EQ(std::pair(p.space, p.offset), std::pair(at[t]->space, at[t]->offset));
+    };
+    for_each([&](const Instruction& x, const Span&) {
+      if (x.to != kNone) see(x.to);
+      if (x.from != kNone) see(x.from);
+      for (const PlacementId id : x.operands) see(id);
+    });
+  }
+
+  /// Of placements that begin and end in one iteration.
+  void expect_single_placements() const {
+    struct Stay {
+      Nanos from = Nanos::max();
+      Nanos to = Nanos::min();
+    };
+    std::map<PlacementId, Stay> stays;
+    for_each([&](const Instruction& x, const Span& span) {
+      const auto see = [&](PlacementId id) {
+        if (id == kNone || plan_.kind_of(id) != SpaceKind::device) return;
+        Stay& stay = stays[id];
+        stay.from = std::min(stay.from, span.start);
+        stay.to = std::max(stay.to, span.end);
+      };
+      see(x.to);
+      see(x.from);
+      for (const PlacementId id : x.operands) see(id);
+    });
+    const auto tensor = [&](PlacementId id) {
+      return plan_.placements[static_cast<std::size_t>(id)].tensor;
+    };
+    for (const auto& [a, stay_a] : stays) {
+      for (const auto& [b, stay_b] : stays) {
+        if (a >= b || tensor(a) != tensor(b)) continue;
+        if (program_.tensors[static_cast<std::size_t>(tensor(a))].persistent) continue;
+        EXPECT_TRUE(stay_a.to <= stay_b.from || stay_b.to <= stay_a.from)
+            << program_.tensors[static_cast<std::size_t>(tensor(a))].name << ": placement " << a
+            << " " << stay_a.from.count() << ".." << stay_a.to.count() << ", " << b << " "
+            << stay_b.from.count() << ".." << stay_b.to.count();
+      }
+    }
+  }
+
+ private:
+  void for_each(const std::function<void(const Instruction&, const Span&)>& visit) const {
+    for (std::size_t i = 0; i < spans_.size(); ++i) visit(plan_.steady.instructions[i], spans_[i]);
+  }
+
+  const Program& program_;
+  const Plan& plan_;
+  std::vector<Span> spans_;
+};
+
+TEST_P(OddPrograms, AsOtherFrameworksRecordThemArePlannedProvedSimulatedAndRunRight) {
+  int planned = 0;
+  constexpr std::uint64_t kRecorded = 300;
+  for (std::uint64_t i = 0; i < kRecorded; ++i) {
+    const std::uint64_t seed = GetParam() * kRecorded + i;
+    SCOPED_TRACE(seed);
+    const Program program = odd_program(seed, HostUse::plain, {9, 15, true});
+    const auto valid = validate(program);
+    ASSERT_TRUE(valid) << valid.error().message;
+    const Machine machine = random_machine(seed);
+    Lowering lowering(program, machine);
+    Random random(seed);
+    const Strategy strategy = random_strategy(program, lowering.index(), random.uniform(), seed);
+    const Bytes least = std::max<Bytes>(1, smallest_budget(program, machine.alignment()).bytes);
+    const Bytes peak =
+        load_profile(program, lowering.index(), machine.alignment(), strategy.algorithms).peak;
+    ASSERT_GE(std::max<Bytes>(peak, 1), least);
+    const Budget budget{
+        least + static_cast<Bytes>(random.uniform() * 1.5 * static_cast<double>(peak)), 0};
+    const auto lowered = lowering.lower(strategy, budget);
+    if (!lowered) {
+      // Bytes that cannot move leave holes: less than the peak need not be enough.
+      EXPECT_EQ(lowered.error().code, ErrorCode::infeasible) << lowered.error().message;
+      continue;
+    }
+    ++planned;
+    const auto proof = check(program, lowered->plan, check_limits(machine, budget));
+    ASSERT_TRUE(proof) << proof.error().message;
+    EXPECT_EQ(long_run(program, lowered->plan, machine).iteration_time, lowered->iteration_time);
+    const Occupation occupation(program, lowered->plan, machine);
+    occupation.expect_taken_until_released();
+    occupation.expect_pinned_stay();
+    if (program.single_placements) occupation.expect_single_placements();
+    constexpr std::int64_t kIterations = 4;
+    testing::TagRunner meaning(program);
+    testing::run_in_order(program, lowered->strategy.algorithms, kIterations, meaning);
+    for (std::uint64_t speed = 0; speed < 3; ++speed) {
+      const auto outcome = testing::run_at_random_speed(program, lowered->plan, meaning,
+                                                        kIterations, seed * 7 + speed);
+      EXPECT_TRUE(outcome.values_right);
+      EXPECT_EQ(outcome.races, 0u);
+    }
+  }
+  EXPECT_GT(planned, static_cast<int>(kRecorded) * 4 / 5);
+}
 
 TEST_P(OddPrograms, OnTheDeviceOnlyArePlannedProvedSimulatedAndRunRight) {
   plan_prove_simulate_and_run(HostUse::none);

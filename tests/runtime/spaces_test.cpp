@@ -181,7 +181,8 @@ TEST_F(Refusals, LinksOfOneChannelNeedOneStream) {
 
 TEST_F(Refusals, AnOpRunsOnItsOwnDevice) {
   SpacedPlan p = two_devices(2);
-  const auto op = std::ranges::find(p.program.ops, "b forward 0", &Op::name);
+  const auto op = std::ranges::find(p.program.ops, "b forward 0@0", &Op::name);
+  ASSERT_NE(op, p.program.ops.end());
   const auto id = static_cast<OpId>(op - p.program.ops.begin());
   for (Instruction& x : p.plan.steady.instructions) {
     if (x.op == id) x.stream = 0;
@@ -200,8 +201,9 @@ TEST_F(Refusals, AForgottenWaitBelowTheHostIsARace) {
 
 TEST_F(Refusals, AForgottenWaitBetweenDevicesIsARace) {
   SpacedPlan p = two_devices(4);
-  first_copy(p, SpaceKind::device, SpaceKind::device).waits.pop_back();
-  EXPECT_THAT(refusal(p), AllOf(HasSubstr("(2)"), HasSubstr("device 1 byte")));
+  Instruction& across = first_copy(p, SpaceKind::device, SpaceKind::device);
+  across.waits.erase(across.waits.begin());  // the op that writes what is copied
+  EXPECT_THAT(refusal(p), AllOf(HasSubstr("(2)"), HasSubstr("device 0 byte")));
 }
 
 TEST(DevicesWithOneArena, RefuseWhatNeedsMore) {

@@ -23,7 +23,37 @@ enum class HostUse : std::uint8_t {
 struct OddShape {
   std::uint64_t most_tensors = 9;
   std::uint64_t most_ops = 15;
+  /// What recordings of other frameworks have: ops that update state and write other tensors
+  /// beside, tensors that are pinned or stay taken after their last access, single placements.
+  bool recorded = false;
 };
+
+/// Pins some tensors, keeps some taken, asks for single placements in every second program.
+inline void make_recorded(Random& random, Program& p) {
+  std::vector<OpId> first(p.tensors.size(), kNone);
+  std::vector<OpId> last(p.tensors.size(), kNone);
+  std::vector<char> moves(p.tensors.size(), 0);  // used on the host and on the device
+  for (std::size_t i = 0; i < p.ops.size(); ++i) {
+    for (const Access& a : p.ops[i].accesses) {
+      const auto t = static_cast<std::size_t>(a.tensor);
+      if (first[t] == kNone) first[t] = static_cast<OpId>(i);
+      last[t] = static_cast<OpId>(i);
+      const Op& before = p.ops[static_cast<std::size_t>(first[t])];
+      if (p.ops[i].place != before.place) moves[t] = 1;
+    }
+  }
+  const auto ops = static_cast<std::uint64_t>(p.ops.size());
+  for (std::size_t t = 0; t < p.tensors.size(); ++t) {
+    Tensor& tensor = p.tensors[t];
+    tensor.pinned = moves[t] == 0 && random.below(6) == 0;
+    const auto behind = static_cast<std::uint64_t>(last[t]) + 1;
+    if (tensor.persistent || behind >= ops || random.below(3) > 0) continue;
+    const auto op = static_cast<OpId>(behind + random.below(ops - behind));
+    const auto place_of = [&](OpId id) { return p.ops[static_cast<std::size_t>(id)].place; };
+    if (place_of(op) == place_of(last[t])) tensor.released_at = op;
+  }
+  p.single_placements = random.below(2) == 0;
+}
 
 inline Program odd_program(std::uint64_t seed, HostUse host_use, const OddShape& shape = {}) {
   Random random(seed ^ 0x0ddULL);
@@ -82,14 +112,16 @@ inline Program odd_program(std::uint64_t seed, HostUse host_use, const OddShape&
       });
       if (taken) continue;
       const bool persistent = p.tensors[t].persistent;
-      if (!persistent && !written[t] && changes_persistent) continue;
-      accesses.push_back({static_cast<TensorId>(t), mode_for(t, persistent == changes_persistent)});
+      if (!persistent && !written[t] && changes_persistent && !shape.recorded) continue;
+      const bool may_change = persistent == changes_persistent || (shape.recorded && !persistent);
+      accesses.push_back({static_cast<TensorId>(t), mode_for(t, may_change)});
     }
     if (!accesses.empty()) add(std::move(accesses));
   }
   for (std::size_t t = 0; t < tensors; ++t) {
     if (!accessed[t]) add({{static_cast<TensorId>(t), AccessMode::write}});
   }
+  if (shape.recorded) make_recorded(random, p);
   return p;
 }
 
