@@ -152,9 +152,8 @@ std::size_t TimelineSearch::ops_over_by(double time) const {
   return static_cast<std::size_t>(std::upper_bound(end_.begin(), end_.end(), time) - end_.begin());
 }
 
-TimelineSearch::Energy TimelineSearch::evaluate() {
-  if (++evaluations_ % kStatesAnEvaluation == 0) allowance_.spend(1);
-  const std::size_t n = duration_.size();
+/// When each copy of what is away ends or starts. Returns the bytes copied, over two iterations.
+double TimelineSearch::time_copies() {
   double copied = 0;
   double ready = -period_;
   for (int round = 0; round < 2; ++round) {
@@ -183,6 +182,13 @@ TimelineSearch::Energy TimelineSearch::evaluate() {
     }
     next += period_;
   }
+  return copied;
+}
+
+TimelineSearch::Energy TimelineSearch::evaluate() {
+  if (++evaluations_ % kStatesAnEvaluation == 0) allowance_.spend(1);
+  const std::size_t n = duration_.size();
+  const double copied = time_copies();
   absent_.assign(2 * n + 1, 0);
   double useless = 0;
   for (std::size_t i = 0; i < items_.size(); ++i) {

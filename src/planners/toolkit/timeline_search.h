@@ -79,6 +79,7 @@ class TimelineSearch {
     double worst = 0;
   };
   class State;
+  double time_copies();
   Energy evaluate();
   [[nodiscard]] bool copies_out(std::size_t item) const;
   [[nodiscard]] std::size_t first_op_from(double time) const;
