@@ -33,7 +33,7 @@ class None : public Planner {
   static Bytes needed_bytes(Lowering& lowering, const Strategy& strategy) {
     Bytes needed = std::numeric_limits<Bytes>::max() / 4;
     while (const auto lowered = place(lowering, strategy, {needed - 1, 0}, {}).lowered) {
-      needed = lowered->plan.device_bytes;
+      needed = lowered->plan.device_bytes();
     }
     return needed;
   }

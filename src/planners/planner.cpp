@@ -72,8 +72,7 @@ Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& m
   planned.notes = std::move(output->notes);
   const auto lowered_at = Clock::now();
   const Lowering& used = **context->lowering(planned.sub_batch());
-  if (auto proof = check(used.program(), planned.lowered.plan,
-                         {budget.device, budget.host, machine.alignment, machine.duplex});
+  if (auto proof = check(used.program(), planned.lowered.plan, check_limits(machine, budget));
       !proof) {
     return fail(proof.error());
   }

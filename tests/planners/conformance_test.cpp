@@ -35,17 +35,20 @@ struct Subject {
   [[nodiscard]] const Program& program() const {
     return **workload->program(workload->sub_batch());
   }
-  [[nodiscard]] Bytes least() const { return smallest_budget(program(), machine.alignment).bytes; }
+  [[nodiscard]] Bytes least() const {
+    return smallest_budget(program(), machine.alignment()).bytes;
+  }
   /// With nothing away; addresses may need a little more.
   [[nodiscard]] Bytes peak() const {
     const AccessIndex index(program());
-    return load_profile(program(), index, machine.alignment, least_workspace_algorithms(program()))
+    return load_profile(program(), index, machine.alignment(),
+                        least_workspace_algorithms(program()))
         .peak;
   }
 };
 
 Machine half_duplex(Machine machine) {
-  machine.duplex = false;
+  machine.set_duplex(false);
   return machine;
 }
 
@@ -105,9 +108,9 @@ void expect_proved_inside(const Planned& planned, Subject& subject, const Budget
   ASSERT_TRUE(program) << program.error().message;
   const auto proof =
       check(**program, planned.lowered.plan,
-            {budget.device, budget.host, subject.machine.alignment, subject.machine.duplex});
+            {budget.device, budget.host, subject.machine.alignment(), subject.machine.duplex()});
   EXPECT_TRUE(proof) << proof.error().message;
-  EXPECT_LE(planned.lowered.plan.device_bytes, budget.device);
+  EXPECT_LE(planned.lowered.plan.device_bytes(), budget.device);
   EXPECT_EQ(planned.lowered.strategy.algorithms.size(), (*program)->ops.size());
   const Simulation simulated = simulate(**program, planned.lowered.plan, subject.machine, 8);
   EXPECT_EQ(simulated.iteration_time, planned.lowered.iteration_time);
@@ -144,7 +147,8 @@ TEST_P(PlannerConformance, AHostBudgetHolds) {
     const Bytes device = subject.least() * 3 / 2;
     const auto free = plan(subject, device, repeatable(1));
     if (!free) continue;
-    for (const Bytes host : {free->lowered.plan.host_bytes, free->lowered.plan.host_bytes / 2}) {
+    for (const Bytes host :
+         {free->lowered.plan.host_bytes(), free->lowered.plan.host_bytes() / 2}) {
       if (host == 0) continue;
       const Budget budget{device, host};
       const auto planned = plan(GetParam(), subject, budget, repeatable(1));
@@ -152,7 +156,7 @@ TEST_P(PlannerConformance, AHostBudgetHolds) {
         EXPECT_EQ(planned.error().code, ErrorCode::infeasible);
         continue;
       }
-      EXPECT_LE(planned->lowered.plan.host_bytes, host);
+      EXPECT_LE(planned->lowered.plan.host_bytes(), host);
       expect_proved_inside(*planned, subject, budget);
     }
   }
@@ -160,7 +164,7 @@ TEST_P(PlannerConformance, AHostBudgetHolds) {
 
 TEST_P(PlannerConformance, TheSeedDecidesTheResult) {
   for (Subject& subject : subjects()) {
-    const Bytes budget = (subject.least() + subject.peak()) / 2 + subject.machine.alignment;
+    const Bytes budget = (subject.least() + subject.peak()) / 2 + subject.machine.alignment();
     for (const std::uint64_t seed : {1U, 7U}) {
       SCOPED_TRACE(fmt::format("{}, seed {}", subject.name, seed));
       const auto first = plan(subject, budget, repeatable(seed));
@@ -176,7 +180,7 @@ TEST_P(PlannerConformance, TheSeedDecidesTheResult) {
       EXPECT_EQ(a.algorithms, b.algorithms);
       EXPECT_EQ(a.sub_batch, b.sub_batch);
       EXPECT_EQ(first->lowered.iteration_time, again->lowered.iteration_time);
-      EXPECT_EQ(first->lowered.plan.device_bytes, again->lowered.plan.device_bytes);
+      EXPECT_EQ(first->lowered.plan.device_bytes(), again->lowered.plan.device_bytes());
       EXPECT_EQ(first->notes, again->notes);
     }
   }

@@ -45,7 +45,7 @@ TEST(Observe, OnADeviceAsFastAsPlannedTheStallsAreThePlannedOnes) {
     const Program program = testing::random_program(seed, shape);
     const Machine machine = testing::random_machine(seed);
     Lowering lowering(program, machine);
-    const Bytes budget = smallest_budget(program, machine.alignment).bytes * 3 / 2;
+    const Bytes budget = smallest_budget(program, machine.alignment()).bytes * 3 / 2;
     const auto lowered =
         lowering.lower(lowering.everything_away(least_workspace_algorithms(program)), {budget, 0});
     ASSERT_TRUE(lowered);
@@ -57,9 +57,8 @@ TEST(Observe, OnADeviceAsFastAsPlannedTheStallsAreThePlannedOnes) {
           .algorithms[static_cast<std::size_t>(label.algorithm)]
           .time;
     };
-    script.copy_time = [&](CopyDirection direction, Bytes bytes) {
-      return (direction == CopyDirection::to_host ? machine.to_host : machine.to_device)
-          .time(bytes);
+    script.copy_time = [&](CopyRoute route, Bytes bytes) {
+      return (route == CopyRoute::to_host ? machine.to_host() : machine.to_device()).time(bytes);
     };
     const Observation seen =
         observe(lowered->plan, run_and_time(program, lowered->plan, std::move(script), 40));

@@ -24,13 +24,14 @@ std::vector<GapId> candidate_gaps(const Program& program, const AccessIndex& ind
 Bytes smallest_worth_moving(const Program& program, const AccessIndex& index,
                             const Machine& machine, std::span<const std::int32_t> algorithms) {
   constexpr Bytes kParts = 1 << 16;
-  return load_profile(program, index, machine.alignment, algorithms).peak / kParts;
+  return load_profile(program, index, machine.alignment(), algorithms).peak / kParts;
 }
 
 bool long_enough(const Gap& gap, const Program& program, const Machine& machine,
                  std::span<const Nanos> starts) {
   const Bytes bytes = program.tensors[at(gap.tensor)].bytes;
-  return 2 * idle_time(gap, starts) >= machine.to_host.time(bytes) + machine.to_device.time(bytes);
+  return 2 * idle_time(gap, starts) >=
+         machine.to_host().time(bytes) + machine.to_device().time(bytes);
 }
 
 }  // namespace tidepool

@@ -21,6 +21,7 @@ void derive_drops(const AccessIndex& index, TensorId tensor, std::span<Decision>
   std::int32_t on_host = gaps[last].wraps && is_away(decisions[first + last]) ? 0 : kNone;
   for (std::size_t i = 0; i < gaps.size(); ++i) {
     Decision& decision = decisions[first + i];
+    if (gaps[i].kind == GapKind::kept) continue;
     if (gaps[i].kind != GapKind::device) {
       on_host = gaps[i].version;  // a host op made it or gets it
       continue;
@@ -28,8 +29,8 @@ void derive_drops(const AccessIndex& index, TensorId tensor, std::span<Decision>
     if (!is_away(decision)) continue;
     // What goes over the iteration's end has one place on the host, the one it started from.
     const bool valid = gaps[i].version == on_host && (!gaps[i].wraps || on_host == 0);
-    decision = valid ? Decision::drop : Decision::swap;
-    on_host = gaps[i].version;
+    decision = valid || gaps[i].dead ? Decision::drop : Decision::swap;
+    if (!gaps[i].dead) on_host = gaps[i].version;
   }
 }
 
@@ -47,9 +48,10 @@ void StrategyBuilder::decide(GapId g, Decision decision) {
   const Gap& gap = index_.gaps()[at(g)];
   if (gap.kind != GapKind::device) {
     if (refused_.empty()) {
-      refused_ = fmt::format(
-          "tensor '{}' after op '{}': nothing is decided between the device and a host op",
-          program_.tensors[at(gap.tensor)].name, program_.ops[at(gap.from)].name);
+      refused_ =
+          fmt::format("tensor '{}' after op '{}': {}, so nothing is decided",
+                      program_.tensors[at(gap.tensor)].name, program_.ops[at(gap.from)].name,
+                      gap.kind == GapKind::kept ? "it is pinned" : "a host op is next to it");
     }
     return;
   }

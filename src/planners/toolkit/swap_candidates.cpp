@@ -70,7 +70,7 @@ SwapCandidates::SwapCandidates(const Program& program, const AccessIndex& index,
       algorithms_(std::move(algorithms)),
       smallest_(smallest) {
   start_ = unstalled_starts(program, algorithms_);
-  const LoadProfile profile = load_profile(program, index, machine.alignment, algorithms_);
+  const LoadProfile profile = load_profile(program, index, machine.alignment(), algorithms_);
   load_ = profile.at_op;
   integrate(load_, area_);
   for (const GapId g : candidate_gaps(program, index, smallest)) {
@@ -157,8 +157,8 @@ double SwapCandidates::score_by_area(SwapScore score, GapId g, std::span<const d
   if (score == SwapScore::wdoa || score == SwapScore::swdoa) return area_over(g, area);
   const Gap& gap = index_.gaps()[at(g)];
   const Bytes bytes = program_.tensors[at(gap.tensor)].bytes;
-  const double absence = to_seconds(idle_time(gap, start_) - machine_.to_host.time(bytes) -
-                                    machine_.to_device.time(bytes));
+  const double absence = to_seconds(idle_time(gap, start_) - machine_.to_host().time(bytes) -
+                                    machine_.to_device().time(bytes));
   const auto size = static_cast<double>(bytes);
   if (score == SwapScore::doa) return absence;
   return absence >= 0 ? absence * size : absence / size;
@@ -166,17 +166,17 @@ double SwapCandidates::score_by_area(SwapScore score, GapId g, std::span<const d
 
 Nanos SwapCandidates::out_time(GapId g) const {
   const Gap& gap = index_.gaps()[at(g)];
-  return machine_.to_host.time(program_.tensors[at(gap.tensor)].bytes);
+  return machine_.to_host().time(program_.tensors[at(gap.tensor)].bytes);
 }
 
 Nanos SwapCandidates::in_time(GapId g) const {
   const Gap& gap = index_.gaps()[at(g)];
-  return machine_.to_device.time(program_.tensors[at(gap.tensor)].bytes);
+  return machine_.to_device().time(program_.tensors[at(gap.tensor)].bytes);
 }
 
 Bytes SwapCandidates::aligned_bytes(GapId g) const {
   const Gap& gap = index_.gaps()[at(g)];
-  return align_up(program_.tensors[at(gap.tensor)].bytes, machine_.alignment);
+  return align_up(program_.tensors[at(gap.tensor)].bytes, machine_.alignment());
 }
 
 std::vector<Bytes> SwapCandidates::load_without(std::span<const GapId> gaps) const {

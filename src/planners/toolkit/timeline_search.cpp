@@ -75,7 +75,7 @@ TimelineSearch::TimelineSearch(const Lowering& lowering, std::span<const std::in
     duration_.push_back(number(starts[i + 1] - starts[i]));
   }
   const LoadProfile profile =
-      load_profile(program, lowering.index(), machine.alignment, algorithms);
+      load_profile(program, lowering.index(), machine.alignment(), algorithms);
   for (const Bytes load : profile.at_op) load_.push_back(number(load));
   set_stalls({});
 
@@ -92,9 +92,9 @@ TimelineSearch::TimelineSearch(const Lowering& lowering, std::span<const std::in
               gap.wraps,
               true,
               kNone,
-              number(align_up(bytes, machine.alignment)),
-              number(machine.to_host.time(bytes)),
-              number(machine.to_device.time(bytes))};
+              number(align_up(bytes, machine.alignment())),
+              number(machine.to_host().time(bytes)),
+              number(machine.to_device().time(bytes))};
     if (gap.tensor == tensor && gap.version == version && !gap.wraps) {
       item.previous = static_cast<std::int32_t>(items_.size()) - 1;
     }

@@ -70,7 +70,8 @@ class OffloadAll {
     const auto gaps = index_.gaps(t);
     for (std::size_t i = 0; i < gaps.size(); ++i) {
       const Gap& g = gaps[i];
-      const bool turns = g.kind == GapKind::device && passes_.phase_of(g.from) == Phase::forward &&
+      const bool turns = g.kind == GapKind::device && !g.dead &&
+                         passes_.phase_of(g.from) == Phase::forward &&
                          passes_.phase_of(g.to) == Phase::backward;
       if (!turns || !read_by_another(t, g)) continue;
       const std::int32_t owner = passes_.pass_of(g.from);
@@ -175,7 +176,7 @@ class VdnnAll : public Planner {
     StrategyBuilder builder(program, lowering.index(), algorithms);
     OffloadAll policy(
         program, lowering.index(),
-        load_profile(program, lowering.index(), context.machine().alignment, algorithms).at_op);
+        load_profile(program, lowering.index(), context.machine().alignment(), algorithms).at_op);
     const std::size_t offloaded = policy.decide(builder);
     auto strategy = builder.build();
     if (!strategy) return fail(strategy.error());

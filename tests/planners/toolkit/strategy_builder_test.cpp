@@ -98,6 +98,35 @@ TEST(StrategyBuilder, AChangedValueIsCopiedOutAgain) {
   EXPECT_TRUE(builder.build());
 }
 
+TEST(StrategyBuilder, AValueThatNobodyReadsAgainIsNotCopiedOut) {
+  using enum AccessMode;
+  testing::ProgramBuilder b;
+  const TensorId x = b.tensor("x", 64);
+  b.device("a", {{x, write}}, Nanos{10});
+  b.device("b", {{x, read}}, Nanos{10});
+  b.device("c", {{x, write}}, Nanos{10});
+  b.device("d", {{x, read}}, Nanos{10});
+  const Program program = b.build();
+  const AccessIndex index(program);
+  StrategyBuilder builder(program, index, least_workspace_algorithms(program));
+  for (const GapId g : {0, 1, 2}) builder.away(g);
+  EXPECT_EQ(builder.decision(0), Decision::swap);
+  EXPECT_EQ(builder.decision(1), Decision::drop) << "c overwrites it";
+  EXPECT_EQ(builder.decision(2), Decision::swap) << "the host has an older value";
+  EXPECT_TRUE(builder.build());
+}
+
+TEST(StrategyBuilder, APinnedTensorStays) {
+  Subject s;
+  s.program.tensors[1].pinned = true;  // y
+  s.index = AccessIndex(s.program);
+  StrategyBuilder builder = s.builder();
+  builder.away(s.gap("y", "a"));
+  const auto strategy = builder.build();
+  ASSERT_FALSE(strategy);
+  EXPECT_THAT(strategy.error().message, ::testing::AllOf(HasSubstr("'y'"), HasSubstr("pinned")));
+}
+
 TEST(StrategyBuilder, NonsenseIsRefusedWithOpAndTensor) {
   const Subject s;
   const auto refused = [&](const std::function<void(StrategyBuilder&)>& decide) -> std::string {
