@@ -64,7 +64,6 @@ double excess(const Subject& subject, const Machine& machine, const Weights& wei
       TimelineSearch search(lowering, algorithms);
       TimelineSearch::Options options;
       options.seed = seed;
-      options.deadline = std::chrono::steady_clock::time_point::max();
       options.stop = [&] { return search.evaluations() >= states; };
       options.weights = weights;
       search.run(static_cast<Bytes>(part * static_cast<double>(peak)),

@@ -5,44 +5,75 @@
 #include <chrono>
 
 #include "check/check.h"
-#include "ir/load_profile.h"
 
 namespace tidepool {
+namespace {
 
-Result<const Program*> FixedWorkload::program(std::int64_t sub_batch) {
-  if (sub_batch != program_.sub_batch) {
-    return fail(ErrorCode::usage,
-                fmt::format("workload '{}' has one size, rounds of {} samples, not {}",
-                            program_.name, program_.sub_batch, sub_batch));
+/// What of a choice was not the planner's to decide; empty when all of it was.
+std::string beyond(const MayDecide& may, const Strategy& strategy, PlannerContext& context,
+                   const Lowering& lowering) {
+  if (!may.sub_batch && strategy.sub_batch != context.workload().sub_batch()) {
+    return fmt::format("sub-batch {}", strategy.sub_batch);
   }
-  return &program_;
+  if (!may.algorithms && strategy.algorithms != context.algorithms(lowering.program())) {
+    return "algorithms";
+  }
+  const auto allowed = [&](Decision decision) {
+    if (decision == Decision::keep) return true;
+    return decision == Decision::recompute ? may.recompute : may.swap;
+  };
+  const auto gaps = lowering.index().gaps();
+  for (std::size_t g = 0; g < gaps.size() && g < strategy.gaps.size(); ++g) {
+    if (gaps[g].kind != GapKind::device || allowed(strategy.gaps[g])) continue;
+    const Tensor& tensor = lowering.program().tensors[static_cast<std::size_t>(gaps[g].tensor)];
+    return fmt::format("'{}' for tensor '{}'", to_string(strategy.gaps[g]), tensor.name);
+  }
+  return {};
 }
 
-std::vector<std::int32_t> choose_algorithms(const Program& program, AlgorithmPolicy policy) {
-  return policy == AlgorithmPolicy::fastest ? fastest_algorithms(program)
-                                            : least_workspace_algorithms(program);
+/// The plan of what the planner chose, under its name.
+Result<Lowered> realise(PlannerOutput& output, std::string_view name, PlannerContext& context) {
+  Strategy* strategy = std::get_if<Strategy>(&output.choice);
+  Strategy& chosen = strategy != nullptr ? *strategy : std::get<Lowered>(output.choice).strategy;
+  const auto lowering = context.lowering(chosen.sub_batch);
+  if (!lowering) return fail(lowering.error());
+  const MayDecide& may = context.options().may;
+  if (const std::string what = beyond(may, chosen, context, **lowering); !what.empty()) {
+    return fail(ErrorCode::runtime,
+                fmt::format("planner '{}' decided {}, which it may not", name, what));
+  }
+  chosen.planner = name;
+  if (strategy == nullptr) {
+    Lowered& lowered = std::get<Lowered>(output.choice);
+    lowered.plan.planner = name;
+    return std::move(lowered);
+  }
+  LowerOptions options;
+  options.allow_streaming = may.swap && may.algorithms;
+  auto lowered = (*lowering)->lower(chosen, context.budget(), options);
+  if (lowered) lowered->strategy.planner = name;
+  return lowered;
 }
+
+}  // namespace
 
 Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& machine,
                           const Budget& budget, const PlannerOptions& options) {
   using Clock = std::chrono::steady_clock;
-  const auto program = workload.program(workload.sub_batch());
-  if (!program) return fail(program.error());
-  if (auto times = validate_times(**program, machine); !times) return fail(times.error());
   const auto start = Clock::now();
-  Lowering lowering(**program, machine);
-  auto output = planner.plan(workload, lowering, budget, options);
+  auto context = PlannerContext::make(workload, machine, budget, options);
+  if (!context) return fail(context.error());
+  auto output = planner.plan(*context);
   if (!output) return fail(output.error());
-  if (!output->lowered) {
-    auto lowered = lowering.lower(output->strategy, budget);
-    if (!lowered) return fail(lowered.error());
-    output->lowered = std::move(*lowered);
-  }
+  auto lowered = realise(*output, planner.name(), *context);
+  if (!lowered) return fail(lowered.error());
   Planned planned;
-  planned.lowered = std::move(*output->lowered);
+  planned.lowered = std::move(*lowered);
   planned.notes = std::move(output->notes);
   const auto lowered_at = Clock::now();
-  if (auto proof = check(**program, planned.lowered.plan, check_limits(machine, budget)); !proof) {
+  const Lowering& used = **context->lowering(planned.sub_batch());
+  if (auto proof = check(used.program(), planned.lowered.plan, check_limits(machine, budget));
+      !proof) {
     return fail(proof.error());
   }
   planned.plan_time = lowered_at - start;

@@ -4,92 +4,68 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 #include "base/random.h"
+#include "planners/registry.h"
+#include "planners/toolkit/candidate_gaps.h"
+#include "planners/toolkit/load_limit.h"
+#include "planners/toolkit/strategy_builder.h"
 
 namespace tidepool {
 namespace {
 
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-
 class RandomPlanner : public Planner {
  public:
-  Result<PlannerOutput> plan(Workload&, Lowering& lowering, const Budget& budget,
-                             const PlannerOptions& options) override {
-    const auto algorithms = choose_algorithms(lowering.program(), options.algorithms);
-    Bytes limit = budget.device;
+  [[nodiscard]] std::string_view name() const override { return "random"; }
+
+  Result<PlannerOutput> plan(PlannerContext& context) override {
+    const Lowering& lowering = context.lowering();
+    LoadLimit limit(context.budget().device, kSteps);
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
-      if (options.stop.requested()) {
-        return fail(ErrorCode::interrupted, "interrupted while planning");
-      }
+      if (context.stopped()) return fail(ErrorCode::interrupted, "interrupted while planning");
       // Small budgets leave no room to copy in ahead; and where the load fits but its addresses do
       // not, there must be some for holes.
       LowerOptions as_drawn;
-      as_drawn.allow_streaming = false;
       as_drawn.prefetch = attempt % 2 == 0;
-      PlannerOutput output;
-      output.strategy =
-          draw(lowering, lowering.everything_away(algorithms), {limit, as_drawn.prefetch},
-               hash_combine(options.seed, static_cast<std::uint64_t>(attempt)));
-      auto lowered = lowering.lower(output.strategy, budget, as_drawn);
-      if (lowered) {
-        output.notes.push_back(count(lowering.index(), output.strategy));
-        output.lowered = std::move(*lowered);
-        return output;
+      const Strategy strategy =
+          draw(context, {limit.bytes(), as_drawn.prefetch},
+               hash_combine(context.options().seed, static_cast<std::uint64_t>(attempt)));
+      Trial trial = place(context.lowering(), strategy, context.budget(), as_drawn);
+      if (trial.lowered) {
+        return PlannerOutput{std::move(*trial.lowered), {count(lowering.index(), strategy)}};
       }
-      if (!as_drawn.prefetch) limit -= limit / kShrink;
+      if (!as_drawn.prefetch) limit.tighten(0);
     }
-    // Whatever fits at all fits like this; an error names the smallest feasible budget.
-    auto lowered =
-        lowering.lower(keep_everything(lowering.program(), lowering.index(), algorithms), budget);
-    if (!lowered) return fail(lowered.error());
-    PlannerOutput output;
-    output.strategy = lowered->strategy;
-    output.lowered = std::move(*lowered);
-    return output;
+    // Whatever fits at all is streamed; an error names the smallest feasible budget.
+    return PlannerOutput{context.everything_kept(), {}};
   }
 
  private:
   static constexpr int kAttempts = 8;
-  static constexpr Bytes kShrink = 25;      // of the limit, after a packing that did not fit
-  static constexpr int kMostTrials = 4000;  // evaluations: about a second on large programs
+  static constexpr Bytes kSteps = 25;  // by which the limit goes down, parts of the budget
+  static constexpr std::int64_t kMostTrials = 4000;  // about a second on large programs
 
   /// From everything away to a random mixture, one gap at a time, as long as it can be timed.
-  static Strategy draw(Lowering& lowering, Strategy strategy, const EvaluateOptions& timing,
-                       std::uint64_t seed) {
+  static Strategy draw(PlannerContext& context, const EvaluateOptions& timing, std::uint64_t seed) {
+    Lowering& lowering = context.lowering();
     Random random(seed);
-    const auto gaps = lowering.index().gaps();
-    strategy.planner = "random";
-    std::vector<GapId> order(gaps.size());
-    std::iota(order.begin(), order.end(), 0);
+    StrategyBuilder builder(lowering.program(), lowering.index(),
+                            context.algorithms(lowering.program()));
+    const MayDecide& may = context.options().may;
+    std::vector<GapId> order = candidate_gaps(lowering.program(), lowering.index(), 0);
+    const auto begin_with = [&](GapId g) { may.swap ? builder.away(g) : builder.keep(g); };
+    for (const GapId g : order) begin_with(g);
     std::shuffle(order.begin(), order.end(), random);
-    std::vector<Decision> before;  // of the tensor's gaps
-    int trials = 0;
+    const std::int64_t limit = context.options().evaluation_limit;
+    std::int64_t trials = limit > 0 ? std::min(limit, kMostTrials) : kMostTrials;
     for (const GapId g : order) {
-      if (gaps[at(g)].kind != GapKind::device) continue;
-      constexpr Decision kAll[] = {Decision::keep, Decision::swap, Decision::drop,
-                                   Decision::recompute};
-      const Decision chosen = kAll[random.below(4)];
-      if (strategy.gaps[at(g)] == chosen) continue;
-      const auto first = static_cast<std::size_t>(lowering.index().first_gap(gaps[at(g)].tensor));
-      const std::size_t end = first + lowering.index().gaps(gaps[at(g)].tensor).size();
-      before.assign(strategy.gaps.begin() + static_cast<std::ptrdiff_t>(first),
-                    strategy.gaps.begin() + static_cast<std::ptrdiff_t>(end));
-      strategy.gaps[at(g)] = chosen;
-      // What was dropped because this gap left a copy on the host is copied out itself.
-      for (std::size_t next = at(g) + 1; chosen != Decision::swap && next < end; ++next) {
-        if (strategy.gaps[next] == Decision::drop) {
-          strategy.gaps[next] = Decision::swap;
-          break;
-        }
-      }
-      if (++trials > kMostTrials || !lowering.evaluator().evaluate(strategy, timing).feasible) {
-        std::copy(before.begin(), before.end(),
-                  strategy.gaps.begin() + static_cast<std::ptrdiff_t>(first));
-      }
+      const std::uint64_t chosen = random.below(4);
+      if (chosen >= 2 || (chosen == 1 && !may.recompute)) continue;
+      if (trials-- == 0 || context.stopped()) break;
+      chosen == 0 ? builder.keep(g) : builder.recompute(g);
+      if (!lowering.evaluator().evaluate(builder.strategy(), timing).feasible) begin_with(g);
     }
-    return strategy;
+    return builder.strategy();
   }
 
   static std::string count(const AccessIndex& index, const Strategy& strategy) {
@@ -106,5 +82,11 @@ class RandomPlanner : public Planner {
 }  // namespace
 
 std::unique_ptr<Planner> make_random() { return std::make_unique<RandomPlanner>(); }
+
+PlannerInfo random_planner() {
+  return {.name = "random",
+          .description = "keeps, swaps, drops and recomputes at random, from --seed",
+          .make = make_random};
+}
 
 }  // namespace tidepool

@@ -1,4 +1,5 @@
-// The list of planners. A new one is one file pair and one line in registry.cpp.
+// The list of planners. The build makes it, from src/planners/CMakeLists.txt: a new planner is one
+// file pair and one line there.
 #pragma once
 
 #include <memory>
@@ -9,12 +10,18 @@
 
 namespace tidepool {
 
+/// What the source of planner NAME says of it, in a function `PlannerInfo NAME_planner()`.
 struct PlannerInfo {
   std::string_view name;
   std::string_view description;
-  std::unique_ptr<Planner> (*make)();
+  std::unique_ptr<Planner> (*make)() = nullptr;
+  /// It plans for every budget that can be met at all.
+  bool meets_every_budget = true;
+  /// Another planner, whose plan it never falls behind by predicted time; may be empty.
+  std::string_view starts_from = {};
 };
 
+/// Those that this build has.
 std::span<const PlannerInfo> planner_list();
 /// Fails with a usage error that names the known planners.
 Result<std::unique_ptr<Planner>> make_planner(std::string_view name);

@@ -2,77 +2,75 @@
 
 #include <algorithm>
 
-#include "planners/toolkit/selection_output.h"
+#include "planners/autoswap/selection_output.h"
+#include "planners/registry.h"
 
 namespace tidepool {
 namespace {
 
 std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
-bool stopped(const PlannerOptions& options) { return options.stop.requested(); }
-
 class AutoSwap : public Planner {
  public:
   explicit AutoSwap(const AutoSwapOptions& settings) : settings_(settings) {}
 
-  Result<PlannerOutput> plan(Workload&, Lowering& lowering, const Budget& budget,
-                             const PlannerOptions& options) override {
+  [[nodiscard]] std::string_view name() const override { return "autoswap"; }
+
+  Result<PlannerOutput> plan(PlannerContext& context) override {
+    if (!context.options().may.swap) return PlannerOutput{context.everything_kept(), {}};
+    Lowering& lowering = context.lowering();
     const Program& program = lowering.program();
+    const Bytes budget = context.budget().device;
     const SwapCandidates candidates(program, lowering.index(), lowering.machine(),
-                                    choose_algorithms(program, options.algorithms),
-                                    settings_.smallest);
+                                    context.algorithms(program), settings_.smallest);
     // The footprint is larger than the load, and copies take time to leave: for tighter limits too.
     std::vector<LoadedSelection> found =
-        select_for_tighter(lowering.evaluator(), candidates, budget.device, options.stop);
+        select_for_tighter(lowering.evaluator(), candidates, budget, context.options().stop);
     sort_by_time_then_traffic(found, program, lowering.index());
     PlacedSelection choice;  // the fastest plan so far
     for (const LoadedSelection& next : found) {
-      if (stopped(options)) break;
-      if (place(next, budget.device, lowering, budget, choice)) break;
+      if (context.stopped()) break;
+      if (try_placing(next, budget, context, choice)) break;
     }
-    combine(found, candidates, lowering, budget, options, choice);
-
-    return selection_output(std::move(choice), candidates, budget.device, kName);
+    combine(found, candidates, context, choice);
+    return selection_output(std::move(choice), candidates, budget);
   }
 
  private:
-  static constexpr const char* kName = "autoswap";
-
   /// Lowers a selection and keeps it where it is faster. True when addresses cost nothing.
-  static bool place(LoadedSelection next, Bytes load_limit, Lowering& lowering,
-                    const Budget& budget, PlacedSelection& choice) {
-    next.selection.strategy.planner = kName;
+  static bool try_placing(LoadedSelection next, Bytes load_limit, PlannerContext& context,
+                          PlacedSelection& choice) {
     LowerOptions placing;
-    placing.allow_streaming = false;
     placing.load_limit = load_limit;
     if (choice.lowered) placing.faster_than = choice.lowered->iteration_time;
-    auto lowered = lowering.lower(next.selection.strategy, budget, placing);
-    if (!lowered) return false;
-    const bool lost_nothing = lowered->iteration_time == next.evaluation.iteration_time;
-    choice = {std::move(next), std::move(*lowered)};
+    Trial trial =
+        place(context.lowering(), next.selection.strategy, context.budget(), std::move(placing));
+    if (!trial.lowered) return false;
+    const bool lost_nothing = trial.lowered->iteration_time == next.evaluation.iteration_time;
+    choice = {std::move(next), std::move(trial.lowered)};
     return lost_nothing;
   }
 
   /// BO, where the single scores leave overhead: under the budget, and under the tighter load limit
   /// at which the best plan so far could be packed.
   void combine(const std::vector<LoadedSelection>& found, const SwapCandidates& candidates,
-               Lowering& lowering, const Budget& budget, const PlannerOptions& options,
-               PlacedSelection& choice) const {
+               PlannerContext& context, PlacedSelection& choice) const {
     // Where even all gaps leave more than the limit, there is nothing to choose.
     const auto meets_limit = [](const LoadedSelection& s) {
       return s.selection.peak <= s.selected_for;
     };
     const auto met = std::find_if(found.begin(), found.end(), meets_limit);
     if (met == found.end() || settings_.weight_evaluations == 0) return;
-    const WeightSearchOptions search{settings_.weight_evaluations, options.seed, options.stop};
+    const WeightSearchOptions search{settings_.weight_evaluations, context.options().seed,
+                                     context.options().stop};
     const auto try_under = [&](Bytes load_limit, Bytes selected_for) {
-      if (stopped(options) || !has_overhead(choice)) return;
-      LoadedSelection combined =
-          search_weights(lowering.evaluator(), candidates, load_limit, selected_for, search);
+      if (context.stopped() || !has_overhead(choice)) return;
+      LoadedSelection combined = search_weights(context.lowering().evaluator(), candidates,
+                                                load_limit, selected_for, search);
       if (!combined.evaluation.feasible) return;
-      place(std::move(combined), load_limit, lowering, budget, choice);
+      try_placing(std::move(combined), load_limit, context, choice);
     };
-    try_under(budget.device, met->selected_for);
+    try_under(context.budget().device, met->selected_for);
     if (!choice.lowered) return;
     const Bytes packed = choice.lowered->load_limit;
     const LoadedSelection& chosen = meets_limit(choice.selection) ? choice.selection : *met;
@@ -122,6 +120,13 @@ std::unique_ptr<Planner> make_autoswap() { return make_autoswap(AutoSwapOptions{
 
 std::unique_ptr<Planner> make_autoswap(const AutoSwapOptions& options) {
   return std::make_unique<AutoSwap>(options);
+}
+
+PlannerInfo autoswap_planner() {
+  return {
+      .name = "autoswap",
+      .description = "swaps by score: DOA, AOA, WDOA, SWDOA or their best mix (SmartPool/AutoSwap)",
+      .make = make_autoswap};
 }
 
 }  // namespace tidepool

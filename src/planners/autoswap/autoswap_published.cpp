@@ -1,49 +1,47 @@
 #include "planners/autoswap/autoswap_published.h"
 
-#include <algorithm>
-
-#include "planners/toolkit/selection_output.h"
+#include "planners/autoswap/selection_output.h"
+#include "planners/registry.h"
+#include "planners/toolkit/load_limit.h"
 
 namespace tidepool {
 namespace {
 
 class AutoSwapPublished : public Planner {
  public:
-  Result<PlannerOutput> plan(Workload&, Lowering& lowering, const Budget& budget,
-                             const PlannerOptions& options) override {
-    const Program& program = lowering.program();
-    const SwapCandidates candidates(program, lowering.index(), lowering.machine(),
-                                    choose_algorithms(program, options.algorithms));
-    return selection_output(place(candidates, lowering, budget, options), candidates, budget.device,
-                            kName);
+  [[nodiscard]] std::string_view name() const override { return "autoswap-published"; }
+
+  Result<PlannerOutput> plan(PlannerContext& context) override {
+    if (!context.options().may.swap) return PlannerOutput{context.everything_kept(), {}};
+    const Lowering& lowering = context.lowering();
+    const SwapCandidates candidates(lowering.program(), lowering.index(), lowering.machine(),
+                                    context.algorithms(lowering.program()));
+    return selection_output(fitting(candidates, context), candidates, context.budget().device);
   }
 
  private:
-  static constexpr const char* kName = "autoswap-published";
-
   /// The selection for the largest limit whose addresses fit without further waits; where there is
   /// none, for the largest that fits with some.
-  static PlacedSelection place(const SwapCandidates& candidates, Lowering& lowering,
-                               const Budget& budget, const PlannerOptions& options) {
-    constexpr Bytes kSteps = 100;  // of the budget: the least by which the limit goes down
+  static PlacedSelection fitting(const SwapCandidates& candidates, PlannerContext& context) {
+    constexpr Bytes kSteps = 100;
+    const Budget& budget = context.budget();
+    const auto search = published_search(context.options().seed, context.options().stop);
     PlacedSelection with_waits;
-    Bytes limit = budget.device;
-    while (limit > 0 && !options.stop.requested()) {
-      PlacedSelection next;
-      next.selection = search_weights(lowering.evaluator(), candidates, limit, limit,
-                                      published_search(options.seed, options.stop));
-      if (!next.selection.evaluation.feasible) break;
-      next.selection.selection.strategy.planner = kName;
+    LoadLimit limit(budget.device, kSteps);
+    while (limit.bytes() > 0 && !context.stopped()) {
+      LoadedSelection next = search_weights(context.lowering().evaluator(), candidates,
+                                            limit.bytes(), limit.bytes(), search);
+      if (!next.evaluation.feasible) break;
       LowerOptions placing;
-      placing.allow_streaming = false;
-      placing.load_limit = limit;
+      placing.load_limit = limit.bytes();
       placing.attempts = 1;
-      auto lowered = lowering.lower(next.selection.selection.strategy, budget, placing);
-      if (lowered) next.lowered = std::move(*lowered);
-      const Bytes excess = lowering.free_footprint() - budget.device;
-      if (next.lowered && excess <= 0) return next;
-      if (next.lowered && !with_waits.lowered) with_waits = std::move(next);
-      limit -= std::max(excess, budget.device / kSteps + 1);
+      Trial trial = place(context.lowering(), next.selection.strategy, budget, placing);
+      const Bytes excess = trial.excess(budget);
+      if (trial.lowered && excess <= 0) return {std::move(next), std::move(trial.lowered)};
+      if (trial.lowered && !with_waits.lowered) {
+        with_waits = {std::move(next), std::move(trial.lowered)};
+      }
+      limit.tighten(excess);
     }
     return with_waits;
   }
@@ -52,5 +50,11 @@ class AutoSwapPublished : public Planner {
 }  // namespace
 
 std::unique_ptr<Planner> make_autoswap_published() { return std::make_unique<AutoSwapPublished>(); }
+
+PlannerInfo autoswap_published_planner() {
+  return {.name = "autoswap-published",
+          .description = "the same as in the paper: picks for the limit, copies in backwards",
+          .make = make_autoswap_published};
+}
 
 }  // namespace tidepool

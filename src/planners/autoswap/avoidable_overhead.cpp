@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planners/toolkit/candidate_gaps.h"
+
 namespace tidepool {
 namespace {
 
@@ -32,11 +34,8 @@ class Analysis {
     op_end_.assign(load.size(), Nanos{0});
     read_compute();
     read_copies_out();
-    for (GapId g = 0; g < static_cast<GapId>(strategy.gaps.size()); ++g) {
-      const Gap& gap = c_.index().gaps()[at(g)];
-      const bool kept = strategy.gaps[at(g)] == Decision::keep && gap.kind == GapKind::device;
-      const Bytes bytes = c_.program().tensors[at(gap.tensor)].bytes;
-      if (kept && bytes >= c_.smallest()) kept_.push_back({g, c_.out_time(g)});
+    for (const GapId g : candidate_gaps(c_.program(), c_.index(), c_.smallest())) {
+      if (strategy.gaps[at(g)] == Decision::keep) kept_.push_back({g, c_.out_time(g)});
     }
   }
 

@@ -2,16 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <barrier>
 #include <mutex>
-#include <thread>
 
 #include "ir/load_profile.h"
 
 namespace tidepool {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 /// The lead of copies in is this part of the compute time.
 constexpr int kLeadParts = 1000;
@@ -32,16 +28,18 @@ struct LoadSearch::Run {
       : search(searching),
         load_limit(limit),
         options(with),
-        starts_done(static_cast<std::ptrdiff_t>(searching.workers_.size())) {}
+        left(searching.workers_.size(),
+             with.allowance.part(with.allowance.repeats()
+                                     ? 1.0 / static_cast<double>(searching.workers_.size())
+                                     : 1.0)) {}
 
   LoadSearch& search;
   Bytes load_limit;
   const LoadSearchOptions& options;
-  Clock::time_point begin = Clock::now();
-  std::mutex mutex;  ///< of the search's found_
+  std::vector<Allowance> left;  ///< per worker
+  std::mutex mutex;             ///< of the search's found_
   std::atomic<int> next_start{0};
   std::atomic<bool> found_enough{false};
-  std::barrier<> starts_done;
 
   [[nodiscard]] bool stopped() const { return found_enough || options.stop.requested(); }
 
@@ -53,65 +51,83 @@ struct LoadSearch::Run {
     if (gaps.time() <= search.compute_time_ + options.tolerated_stall) found_enough = true;
   }
 
+  /// Annealing on the evaluator. Returns what it has spent.
+  std::int64_t anneal(GapSearch& gaps, const std::vector<AwayGaps>& seeds, std::uint64_t seed,
+                      const Allowance& allowance) {
+    if (gaps.run(load_limit, seeds,
+                 {seed, allowance, [this] { return stopped(); }, options.tolerated_stall,
+                  search.lead_})) {
+      keep(gaps);
+    }
+    return gaps.spent();
+  }
+
   /// One start: annealing on the timeline, and on the evaluator from there.
-  void start(Worker& worker, int number, Clock::duration time) {
+  void start(Worker& worker, int number, Allowance& mine) {
     // The timeline search ends by itself where no stall is needed; otherwise its best start is
     // found within some rounds of cooling.
-    const int share_of_timeline = options.compact ? 3 : 5;
-    const auto now = Clock::now();
-    GapSearchOptions annealing = gap_options(number, std::min(now + time, options.deadline));
+    const double share_of_timeline = options.compact ? 1.0 / 3 : 1.0 / 5;
+    const std::uint64_t seed = hash_combine(options.seed, static_cast<std::uint64_t>(number));
     const std::vector<AwayGaps>& known = search.seeds_;
     const AwayGaps from = number == 0 && known.size() > search.given_
                               ? known.back()
                               : AwayGaps(search.lowering_.index().gaps().size(), 0);
-    std::vector<AwayGaps> seeds{
-        worker.timeline.run(load_limit, from,
-                            {annealing.seed, now + (annealing.deadline - now) / share_of_timeline,
-                             annealing.stop, options.compact})};
+    std::vector<AwayGaps> seeds{worker.timeline.run(
+        load_limit, from,
+        {seed, mine.part(share_of_timeline), [this] { return stopped(); }, options.compact})};
+    mine.spend(worker.timeline.spent());
     if (options.compact) {
       // What was found before copies less and so looks better among equals.
-      GapSearchOptions once = annealing;
-      once.deadline = now;
-      if (worker.gaps.run(load_limit, seeds, once)) keep(worker.gaps);
+      mine.spend(anneal(worker.gaps, seeds, seed, Allowance::none()));
     }
     if (number == 0) seeds.insert(seeds.end(), known.begin(), known.end());
-    if (worker.gaps.run(load_limit, seeds, annealing)) keep(worker.gaps);
+    mine.spend(anneal(worker.gaps, seeds, seed, mine.part(1)));
   }
 
-  [[nodiscard]] GapSearchOptions gap_options(int number, Clock::time_point deadline) {
-    return {hash_combine(options.seed, static_cast<std::uint64_t>(number)), deadline,
-            [this] { return stopped(); }, options.tolerated_stall, search.lead_};
-  }
-
-  /// Which start leads to the best end cannot be told: each gets its part of the time. Then all
-  /// threads go on from the best of them.
-  void work(std::size_t index) {
-    const int least_starts = options.compact ? 4 : 12;
+  /// Which start leads to the best end cannot be told: each gets its part.
+  void make_starts(std::size_t index) {
     constexpr double kShareOfStarts = 0.8;
-    constexpr std::size_t kContinued = 3;
-    Worker& worker = *search.workers_[index];
-    const auto threads = static_cast<int>(search.workers_.size());
-    const int rounds = std::max(1, (least_starts + threads - 1) / threads);
-    const auto time = std::chrono::duration_cast<Clock::duration>((options.deadline - begin) *
-                                                                  (kShareOfStarts / rounds));
+    const int rounds = starts_per_worker();
+    double others = 1;  // the share of what comes behind
     for (int i = 0; i < rounds; ++i) {
       const int number = next_start++;
-      if (number > 0 && (stopped() || Clock::now() >= options.deadline)) break;
-      start(worker, number, time);
-    }
-    starts_done.arrive_and_wait();
-    if (stopped() || Clock::now() >= options.deadline) return;
-    AwayGaps from;
-    {
-      const std::scoped_lock lock(mutex);
-      if (search.found_.empty()) return;
-      from = search.found_[index % std::min(kContinued, search.found_.size())].away;
-    }
-    const int number = rounds * threads + static_cast<int>(index);
-    if (worker.gaps.run(load_limit, {from}, gap_options(number, options.deadline))) {
-      keep(worker.gaps);
+      if (number > 0 && (stopped() || left[index].used_up())) break;
+      const double share = kShareOfStarts / rounds;
+      Allowance mine = left[index].part(share / others);
+      others -= share;
+      start(*search.workers_[index], number, mine);
+      left[index].spend(mine.spent());
     }
   }
+
+  /// All threads go on from the best of the starts.
+  void go_on(std::size_t index) {
+    constexpr std::size_t kContinued = 3;
+    if (stopped() || left[index].used_up() || ended.empty()) return;
+    const int number =
+        starts_per_worker() * static_cast<int>(search.workers_.size()) + static_cast<int>(index);
+    left[index].spend(anneal(
+        search.workers_[index]->gaps, {ended[index % std::min(kContinued, ended.size())].away},
+        hash_combine(options.seed, static_cast<std::uint64_t>(number)), left[index].part(1)));
+  }
+
+  void run() {
+    const std::size_t workers = search.workers_.size();
+    search.pool_->each(workers, [this](std::size_t i) { make_starts(i); });
+    ended = search.found_;
+    search.pool_->each(workers, [this](std::size_t i) { go_on(i); });
+    search.spent_ = 0;
+    for (const Allowance& mine : left) search.spent_ += mine.spent();
+  }
+
+ private:
+  [[nodiscard]] int starts_per_worker() const {
+    const int least_starts = options.compact ? 4 : 12;
+    const auto threads = static_cast<int>(search.workers_.size());
+    return std::max(1, (least_starts + threads - 1) / threads);
+  }
+
+  std::vector<Found> ended;  ///< what the starts have found
 };
 
 LoadSearch::LoadSearch(const Lowering& lowering, const std::vector<std::int32_t>& algorithms,
@@ -124,6 +140,7 @@ LoadSearch::LoadSearch(const Lowering& lowering, const std::vector<std::int32_t>
   for (int i = 0; i < threads; ++i) {
     workers_.push_back(std::make_unique<Worker>(lowering, algorithms));
   }
+  pool_ = std::make_unique<ThreadPool>(workers_.size());
   add_seed(lowering.everything_away(algorithms));
 }
 
@@ -143,14 +160,7 @@ void LoadSearch::add_seed(const Strategy& strategy) {
 bool LoadSearch::run(Bytes load_limit, const LoadSearchOptions& options) {
   constexpr std::size_t kKept = 12;
   found_.clear();
-  {
-    Run run(*this, load_limit, options);
-    std::vector<std::jthread> threads;
-    for (std::size_t i = 1; i < workers_.size(); ++i) {
-      threads.emplace_back([&run, i] { run.work(i); });
-    }
-    run.work(0);
-  }
+  Run(*this, load_limit, options).run();
   if (found_.empty()) return false;
   if (seeds_.size() >= given_ + kKept) {
     seeds_.erase(seeds_.begin() + static_cast<std::ptrdiff_t>(given_));
@@ -180,15 +190,17 @@ TideLeastLoad tide_least_load(const Lowering& lowering, const std::vector<std::i
   LoadSearchOptions one = options;
   one.tolerated_stall =
       Nanos{static_cast<Nanos::rep>(tolerance * static_cast<double>(compute.count()))};
-  // Each try gets a part of the time left. A failure proves nothing, but is taken for an answer.
-  constexpr int kShareOfTime = 6;
+  // Each try gets a part of what is left. A failure proves nothing, but is taken for an answer.
+  constexpr double kShare = 1.0 / 6;
+  Allowance allowance = options.allowance;
   Bytes low = 0;
-  while (best.bytes - low > precise && Clock::now() < options.deadline) {
+  while (best.bytes - low > precise && !allowance.used_up()) {
     if (options.stop.requested()) break;
     const Bytes limit = low + (best.bytes - low) / 2;
-    one.deadline = Clock::now() + (options.deadline - Clock::now()) / kShareOfTime;
+    one.allowance = allowance.part(kShare);
     const bool found = search.run(limit, one) &&
                        search.iteration_time() - search.compute_time() <= one.tolerated_stall;
+    allowance.spend(search.spent());
     if (found) {
       best = {limit, search.strategy()};
     } else {

@@ -4,7 +4,9 @@
 
 #include <memory>
 
+#include "base/parallel.h"
 #include "base/stop.h"
+#include "planners/toolkit/allowance.h"
 #include "planners/toolkit/gap_search.h"
 #include "planners/toolkit/timeline_search.h"
 
@@ -12,7 +14,9 @@ namespace tidepool {
 
 struct LoadSearchOptions {
   std::uint64_t seed = 1;
-  std::chrono::steady_clock::time_point deadline;
+  /// A deadline, or a number of evaluations, which the threads divide: with one thread the result
+  /// then repeats.
+  Allowance allowance = Allowance::none();
   Stop stop;                 ///< called by several threads
   Nanos tolerated_stall{0};  ///< the search ends when no more than this is left
   /// Wants little load where the limit allows more: for addresses. Takes a part of the time.
@@ -49,8 +53,12 @@ class LoadSearch {
   [[nodiscard]] Nanos lead() const { return lead_; }
 
   [[nodiscard]] std::size_t threads() const { return workers_.size(); }
+  /// Idle but in `run`.
+  [[nodiscard]] ThreadPool& pool() { return *pool_; }
   /// Evaluator calls of all runs.
   [[nodiscard]] std::int64_t evaluations() const;
+  /// Of its allowance, by the last run.
+  [[nodiscard]] std::int64_t spent() const { return spent_; }
 
  private:
   struct Found {
@@ -64,9 +72,11 @@ class LoadSearch {
   Nanos compute_time_{};
   Nanos lead_{};
   std::vector<std::unique_ptr<Worker>> workers_;
+  std::unique_ptr<ThreadPool> pool_;  ///< as many threads
   std::vector<AwayGaps> seeds_;
   std::vector<Found> found_;  ///< in the last run, the fastest first
   std::size_t given_ = 0;     ///< seeds that are always kept; those found rotate behind them
+  std::int64_t spent_ = 0;
 };
 
 /// A load and the swaps that need no more.

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "planners/toolkit/annealing.h"
+#include "planners/toolkit/candidate_gaps.h"
+#include "planners/toolkit/strategy_builder.h"
+#include "planners/toolkit/unstalled_starts.h"
+
 namespace tidepool {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr Nanos kInfeasible = Nanos::max();
 
@@ -15,36 +18,77 @@ double number(Nanos time) { return static_cast<double>(time.count()); }
 
 }  // namespace
 
+/// What annealing moves: the search's gaps.
+class GapSearch::State {
+ public:
+  explicit State(GapSearch& search) : s_(search) {
+    value_ = s_.evaluate();
+    find_stalls();
+  }
+
+  [[nodiscard]] double current() const { return value_.energy; }
+  [[nodiscard]] bool is_away(std::size_t gap) const { return s_.away_[gap] != 0; }
+  void flip(std::size_t gap) { s_.set(static_cast<GapId>(gap), !is_away(gap)); }
+  double energy(double give_up_above) {
+    value_ = s_.evaluate(give_up_above);
+    return value_.energy;
+  }
+  void accept() {
+    find_stalls();
+    if (!value_.better_than(s_.best_value_)) return;
+    s_.best_value_ = value_;
+    s_.best_ = s_.away_;
+  }
+  [[nodiscard]] bool out_of_time() const { return s_.done(); }
+
+  /// A gap that may matter: mostly one that spans or ends at a stall.
+  std::size_t propose(Random& random) {
+    constexpr int kTries = 8;
+    const bool any = s_.promising_.empty() || random.below(50) == 0;
+    const std::vector<GapId>& list = any ? s_.movable_ : s_.promising_;
+    GapId g = list[random.below(list.size())];
+    if (stalled_.empty() || random.below(3) == 0) return at(g);
+    const OpId op = stalled_[random.below(stalled_.size())];
+    for (int i = 0; i < kTries; ++i) {
+      const Gap& gap = s_.lowering_.index().gaps()[at(g)];
+      const bool spans = gap.wraps ? op > gap.from || op <= gap.to : op > gap.from && op <= gap.to;
+      if (spans) break;
+      g = list[random.below(list.size())];
+    }
+    return at(g);
+  }
+
+ private:
+  /// The ops before which the compute stream waits, in the last evaluation.
+  void find_stalls() {
+    stalled_.clear();
+    const Expansion& x = s_.evaluator_.expansion();
+    Nanos ready{0};
+    for (const Step& step : s_.evaluator_.steps()) {
+      if (step.stream != s_.evaluator_.streams().compute) continue;
+      if (step.start > ready) stalled_.push_back(x.calls[at(step.id)].op);
+      ready = step.end;
+    }
+  }
+
+  GapSearch& s_;
+  Value value_;
+  std::vector<OpId> stalled_;
+};
+
 GapSearch::GapSearch(const Lowering& lowering, std::vector<std::int32_t> algorithms)
     : lowering_(lowering),
       evaluator_(lowering.program(), lowering.index(), lowering.machine()),
       strategy_(keep_everything(lowering.program(), lowering.index(), std::move(algorithms))) {
-  const Bytes smallest = smallest_worth_moving(lowering, strategy_.algorithms);
-  const auto gaps = lowering.index().gaps();
-  away_.assign(gaps.size(), 0);
-  const std::vector<Nanos> start = unstalled_starts();
-  for (GapId g = 0; g < static_cast<GapId>(gaps.size()); ++g) {
-    const Gap& gap = gaps[at(g)];
-    if (gap.kind != GapKind::device || bytes(g) < smallest) continue;
-    movable_.push_back(g);
-    const Machine& machine = lowering.machine();
-    const Nanos copies = machine.to_host().time(bytes(g)) + machine.to_device().time(bytes(g));
-    const Nanos idle = start[at(gap.to)] - start[at(gap.from) + 1];
-    if (2 * (gap.wraps ? idle + start.back() : idle) >= copies) promising_.push_back(g);
-  }
-}
-
-/// Per op and one past the last.
-std::vector<Nanos> GapSearch::unstalled_starts() const {
-  std::vector<Nanos> start{Nanos{0}};
-  const Program& program = lowering_.program();
-  for (std::size_t i = 0; i < program.ops.size(); ++i) {
-    const Op& op = program.ops[i];
-    const bool on_device = op.place == OpPlace::device;
-    const Algorithm& algorithm = op.algorithms[at(strategy_.algorithms[i])];
-    start.push_back(start.back() + (on_device ? algorithm.time : Nanos{0}));
-  }
-  return start;
+  const Program& program = lowering.program();
+  const AccessIndex& index = lowering.index();
+  const Machine& machine = lowering.machine();
+  away_.assign(index.gaps().size(), 0);
+  const std::vector<Nanos> starts = unstalled_starts(program, strategy_.algorithms);
+  movable_ = candidate_gaps(program, index,
+                            smallest_worth_moving(program, index, machine, strategy_.algorithms));
+  std::copy_if(movable_.begin(), movable_.end(), std::back_inserter(promising_),
+               [&](GapId g) { return long_enough(index.gaps()[at(g)], program, machine, starts); });
 }
 
 Bytes GapSearch::bytes(GapId g) const {
@@ -69,29 +113,18 @@ const Strategy& GapSearch::strategy(const AwayGaps& away) {
   return strategy_;
 }
 
-/// The first gap of a version copies out; the others find the value on the host.
 void GapSearch::decide(TensorId t) {
-  const auto gaps = lowering_.index().gaps(t);
   const auto first = at(lowering_.index().first_gap(t));
-  const std::size_t last = gaps.size() - 1;
-  std::int32_t on_host = gaps[last].wraps && away_[first + last] != 0 ? 0 : kNone;
-  for (std::size_t i = 0; i < gaps.size(); ++i) {
-    Decision& decision = strategy_.gaps[first + i];
-    decision = Decision::keep;
-    if (gaps[i].kind != GapKind::device) {
-      on_host = gaps[i].version;  // a host op made it or gets it
-      continue;
-    }
-    if (away_[first + i] == 0) continue;
-    // What goes over the iteration's end has one place on the host, the one it started from.
-    const bool valid = gaps[i].version == on_host && (!gaps[i].wraps || on_host == 0);
-    decision = valid ? Decision::drop : Decision::swap;
-    on_host = gaps[i].version;
+  const std::size_t end = first + lowering_.index().gaps(t).size();
+  for (std::size_t g = first; g < end; ++g) {
+    strategy_.gaps[g] = away_[g] != 0 ? Decision::swap : Decision::keep;
   }
+  derive_drops(lowering_.index(), t, strategy_.gaps);
 }
 
 GapSearch::Value GapSearch::evaluate(double give_up_above) {
   ++evaluations_;
+  options_.allowance.spend(1);
   EvaluateOptions timing{limit_, true, options_.lead};
   if (give_up_above < number(Nanos::max()))
     timing.give_up_above = Nanos{std::llround(give_up_above)};
@@ -104,7 +137,7 @@ GapSearch::Value GapSearch::evaluate(double give_up_above) {
 }
 
 bool GapSearch::out_of_time() const {
-  return Clock::now() >= options_.deadline || options_.stop.requested();
+  return options_.allowance.used_up() || options_.stop.requested();
 }
 
 bool GapSearch::done() const {
@@ -125,11 +158,11 @@ bool GapSearch::run(Bytes load_limit, const std::vector<AwayGaps>& seeds,
     best_ = seed;
   }
   if (best_value_.time == kInfeasible) return false;
-  anneal();
+  cool();
   return true;
 }
 
-void GapSearch::anneal() {
+void GapSearch::cool() {
   if (movable_.empty()) return;
   // Temperatures in parts of the iteration's compute time and of its stalls: from where a stall of
   // some percent is let pass to where only noise is. One round of cooling takes kTrialsPerGap times
@@ -141,13 +174,9 @@ void GapSearch::anneal() {
   const std::size_t trials = (promising_.empty() ? movable_ : promising_).size() * kTrialsPerGap;
   while (!done()) {
     assign(best_);
-    current_ = evaluate();
-    find_stalls();
+    State state(*this);
     const double unit = number(compute_) + kStalls * number(best_value_.time - compute_);
-    for (std::size_t i = 0; i < trials && !done(); ++i) {
-      const double cooled = static_cast<double>(i) / static_cast<double>(trials);
-      step(unit * kHot * std::pow(kCold / kHot, cooled));
-    }
+    anneal(state, state.current(), {unit * kHot, unit * kCold, trials}, random_);
     prune();
   }
 }
@@ -171,60 +200,6 @@ void GapSearch::prune() {
     }
   }
   best_ = away_;
-}
-
-/// The ops before which the compute stream waits, in the last evaluation.
-void GapSearch::find_stalls() {
-  stalled_.clear();
-  const Expansion& x = evaluator_.expansion();
-  const StreamId compute = evaluator_.streams().compute;
-  Nanos ready{0};
-  for (const Step& step : evaluator_.steps()) {
-    if (step.stream != compute) continue;
-    if (step.start > ready) stalled_.push_back(x.calls[at(step.id)].op);
-    ready = step.end;
-  }
-}
-
-/// A gap that may matter: mostly one that spans or ends at a stall.
-GapId GapSearch::propose() {
-  constexpr int kTries = 8;
-  const bool any = promising_.empty() || random_.below(50) == 0;
-  const std::vector<GapId>& list = any ? movable_ : promising_;
-  GapId g = list[random_.below(list.size())];
-  if (stalled_.empty() || random_.below(3) == 0) return g;
-  const OpId op = stalled_[random_.below(stalled_.size())];
-  for (int i = 0; i < kTries; ++i) {
-    const Gap& gap = lowering_.index().gaps()[at(g)];
-    const bool spans = gap.wraps ? op > gap.from || op <= gap.to : op > gap.from && op <= gap.to;
-    if (spans) return g;
-    g = list[random_.below(list.size())];
-  }
-  return g;
-}
-
-void GapSearch::step(double temperature) {
-  const GapId first = propose();
-  set(first, away_[at(first)] == 0);
-  GapId second = kNone;
-  if (random_.below(2) == 0) {
-    second = propose();
-    if (second == first || away_[at(second)] == away_[at(first)]) second = kNone;
-    if (second != kNone) set(second, away_[at(second)] == 0);
-  }
-  const double accepted = current_.energy - temperature * std::log1p(-random_.uniform());
-  const Value value = evaluate(accepted);
-  if (value.energy <= accepted) {
-    current_ = value;
-    find_stalls();
-    if (value.better_than(best_value_)) {
-      best_value_ = value;
-      best_ = away_;
-    }
-    return;
-  }
-  if (second != kNone) set(second, away_[at(second)] == 0);
-  set(first, away_[at(first)] == 0);
 }
 
 }  // namespace tidepool

@@ -2,12 +2,11 @@
 // addresses: `tide` places what this finds.
 //
 // Note [Gap search]. A state says for each gap whether its tensor is away; a value that leaves
-// twice unchanged is copied out once. A step flips single gaps or exchanges two, mostly where the
-// compute stream stalls. The search ends when nothing stalls, or at the deadline. Rounds of cooling
-// repeat from the best state so far.
+// twice unchanged is copied out once. A trial (annealing.h) flips single gaps or exchanges two,
+// mostly where the compute stream stalls. The search ends when nothing stalls, or with its
+// allowance. Rounds of cooling repeat from the best state so far.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -15,13 +14,14 @@
 #include "base/random.h"
 #include "base/stop.h"
 #include "lower/lower.h"
+#include "planners/toolkit/allowance.h"
 #include "planners/toolkit/timeline_search.h"
 
 namespace tidepool {
 
 struct GapSearchOptions {
   std::uint64_t seed = 1;
-  std::chrono::steady_clock::time_point deadline;
+  Allowance allowance = Allowance::unlimited();
   Stop stop;
   /// Stops when stalls take at most this much of an iteration.
   Nanos tolerated_stall{0};
@@ -37,7 +37,7 @@ class GapSearch {
   /// it. Not thread-safe.
   bool run(Bytes load_limit, const std::vector<AwayGaps>& seeds, const GapSearchOptions& options);
 
-  /// Brings back what is away without saving time, the largest first, until the deadline of the
+  /// Brings back what is away without saving time, the largest first, within the allowance of the
   /// last `run`.
   void prune();
 
@@ -47,10 +47,12 @@ class GapSearch {
   [[nodiscard]] Nanos time() const { return best_value_.time; }
   [[nodiscard]] Nanos compute_time() const { return compute_; }
   [[nodiscard]] std::int64_t evaluations() const { return evaluations_; }
+  /// In the last run.
+  [[nodiscard]] std::int64_t spent() const { return options_.allowance.spent(); }
 
  private:
+  class State;
   [[nodiscard]] Bytes bytes(GapId gap) const;
-  [[nodiscard]] std::vector<Nanos> unstalled_starts() const;
   void set(GapId gap, bool away);
   void assign(const AwayGaps& away);
   void decide(TensorId tensor);
@@ -66,10 +68,7 @@ class GapSearch {
   Value evaluate(double give_up_above = std::numeric_limits<double>::infinity());
   [[nodiscard]] bool out_of_time() const;
   [[nodiscard]] bool done() const;
-  void anneal();
-  void find_stalls();
-  GapId propose();
-  void step(double temperature);
+  void cool();
 
   const Lowering& lowering_;
   Evaluator evaluator_;
@@ -78,12 +77,10 @@ class GapSearch {
   Strategy strategy_;
   AwayGaps away_;
   AwayGaps best_;
-  std::vector<OpId> stalled_;
   Bytes limit_ = 0;
   GapSearchOptions options_;
   Random random_{1};
   Value best_value_;
-  Value current_;
   Nanos compute_{};
   std::int64_t evaluations_ = 0;
 };

@@ -6,6 +6,9 @@
 #include <cmath>
 
 #include "ir/load_profile.h"
+#include "planners/toolkit/candidate_gaps.h"
+#include "planners/toolkit/strategy_builder.h"
+#include "planners/toolkit/unstalled_starts.h"
 
 namespace tidepool {
 namespace {
@@ -66,21 +69,12 @@ SwapCandidates::SwapCandidates(const Program& program, const AccessIndex& index,
       machine_(machine),
       algorithms_(std::move(algorithms)),
       smallest_(smallest) {
-  Nanos now{0};
-  for (std::size_t i = 0; i < program.ops.size(); ++i) {
-    start_.push_back(now);
-    const Op& op = program.ops[i];
-    if (op.place == OpPlace::device) now += op.algorithms[at(algorithms_[i])].time;
-  }
-  start_.push_back(now);
+  start_ = unstalled_starts(program, algorithms_);
   const LoadProfile profile = load_profile(program, index, machine.alignment(), algorithms_);
   load_ = profile.at_op;
   integrate(load_, area_);
-  for (GapId g = 0; g < static_cast<GapId>(index.gaps().size()); ++g) {
-    const Gap& gap = index.gaps()[at(g)];
-    const bool large = program.tensors[at(gap.tensor)].bytes >= smallest;
-    if (gap.kind == GapKind::device && large && spans(gap, profile.peak_op))
-      candidates_.push_back(g);
+  for (const GapId g : candidate_gaps(program, index, smallest)) {
+    if (spans(index.gaps()[at(g)], profile.peak_op)) candidates_.push_back(g);
   }
   score_candidates();
 }
@@ -123,11 +117,6 @@ bool SwapCandidates::spans(const Gap& gap, OpId op) {
   return gap.wraps ? op > gap.from || op < gap.to : op > gap.from && op < gap.to;
 }
 
-Nanos SwapCandidates::duration(const Gap& gap) const {
-  const Nanos idle = start_[at(gap.to)] - start_[at(gap.from) + 1];
-  return gap.wraps ? idle + start_.back() : idle;
-}
-
 void SwapCandidates::take_out(std::vector<Bytes>& load, GapId g) const {
   const Gap& gap = index_.gaps()[at(g)];
   const Bytes bytes = aligned_bytes(g);
@@ -168,8 +157,8 @@ double SwapCandidates::score_by_area(SwapScore score, GapId g, std::span<const d
   if (score == SwapScore::wdoa || score == SwapScore::swdoa) return area_over(g, area);
   const Gap& gap = index_.gaps()[at(g)];
   const Bytes bytes = program_.tensors[at(gap.tensor)].bytes;
-  const double absence =
-      to_seconds(duration(gap) - machine_.to_host().time(bytes) - machine_.to_device().time(bytes));
+  const double absence = to_seconds(idle_time(gap, start_) - machine_.to_host().time(bytes) -
+                                    machine_.to_device().time(bytes));
   const auto size = static_cast<double>(bytes);
   if (score == SwapScore::doa) return absence;
   return absence >= 0 ? absence * size : absence / size;
@@ -246,11 +235,10 @@ bool SwapOrder::extend(std::size_t picks) {
 
 SwapSelection SwapOrder::first(std::size_t picks) const {
   SwapSelection selection;
-  selection.strategy = keep_everything(c_.program_, c_.index_, c_.algorithms_);
+  StrategyBuilder builder(c_.program_, c_.index_, c_.algorithms_);
   selection.picks.assign(picks_.begin(), picks_.begin() + static_cast<std::ptrdiff_t>(picks));
-  for (const SwapPick& pick : selection.picks) {
-    selection.strategy.gaps[at(pick.gap)] = Decision::swap;
-  }
+  for (const SwapPick& pick : selection.picks) builder.away(pick.gap);
+  selection.strategy = builder.strategy();
   selection.peak = peaks_[picks];
   return selection;
 }
@@ -268,8 +256,8 @@ void SwapOrder::begin_others() {
   c_.integrate(load_, area_);
   std::vector<char> candidate(c_.index_.gaps().size(), 0);
   for (const GapId g : c_.candidates_) candidate[at(g)] = 1;
-  for (GapId g = 0; g < static_cast<GapId>(candidate.size()); ++g) {
-    if (candidate[at(g)] || c_.index_.gaps()[at(g)].kind != GapKind::device) continue;
+  for (const GapId g : candidate_gaps(c_.program_, c_.index_, 0)) {
+    if (candidate[at(g)]) continue;
     std::array<double, 4> scores{};
     for (const SwapScore score : kSwapScores) {
       // SWDOA is added when the curve is known.

@@ -105,7 +105,6 @@ class SwapCandidates {
   [[nodiscard]] double score_by_area(SwapScore score, GapId gap,
                                      std::span<const double> area) const;
   void score_candidates();
-  [[nodiscard]] Nanos duration(const Gap& gap) const;
 
   const Program& program_;
   const AccessIndex& index_;

@@ -5,11 +5,12 @@
 #include <limits>
 
 #include "ir/load_profile.h"
+#include "planners/toolkit/annealing.h"
+#include "planners/toolkit/candidate_gaps.h"
+#include "planners/toolkit/unstalled_starts.h"
 
 namespace tidepool {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 double number(Nanos time) { return static_cast<double>(time.count()); }
@@ -17,36 +18,75 @@ double number(Bytes bytes) { return static_cast<double>(bytes); }
 
 }  // namespace
 
-Bytes smallest_worth_moving(const Lowering& lowering, std::span<const std::int32_t> algorithms) {
-  constexpr Bytes kParts = 1 << 16;
-  return load_profile(lowering.program(), lowering.index(), lowering.machine().alignment(),
-                      algorithms)
-             .peak /
-         kParts;
-}
+/// What annealing moves: items that are away or not.
+class TimelineSearch::State {
+ public:
+  State(TimelineSearch& search, const Stop& stop) : s_(search), stop_(stop) {
+    energy_ = best_ = s_.evaluate();
+    best_away_ = s_.away_;
+  }
+
+  /// Goes on from the best state so far.
+  double restart() {
+    s_.away_ = best_away_;
+    return best_.total;
+  }
+  [[nodiscard]] const Energy& best() const { return best_; }
+  [[nodiscard]] const std::vector<char>& best_away() const { return best_away_; }
+
+  [[nodiscard]] bool is_away(std::size_t item) const { return s_.away_[item] != 0; }
+  void flip(std::size_t item) { s_.away_[item] ^= 1; }
+  [[nodiscard]] std::size_t propose(Random& random) const { return random.below(s_.items_.size()); }
+  double energy(double) {
+    energy_ = s_.evaluate();
+    return energy_.total;
+  }
+  void accept() {
+    const bool fits = energy_.worst <= 0;
+    if (!(fits != (best_.worst <= 0) ? fits : energy_.total < best_.total)) return;
+    best_ = energy_;
+    best_away_ = s_.away_;
+  }
+  /// Clocks take as long as small states.
+  [[nodiscard]] bool out_of_time() {
+    constexpr int kStatesAQuestion = 64;
+    if (asked_++ % kStatesAQuestion == 0) {
+      out_of_time_ = out_of_time_ || s_.allowance_.used_up() || stop_.requested();
+    }
+    return out_of_time_;
+  }
+
+ private:
+  TimelineSearch& s_;
+  const Stop& stop_;
+  Energy energy_;
+  Energy best_;
+  std::vector<char> best_away_;
+  int asked_ = 0;
+  bool out_of_time_ = false;
+};
 
 TimelineSearch::TimelineSearch(const Lowering& lowering, std::span<const std::int32_t> algorithms)
     : lowering_(lowering) {
   const Program& program = lowering.program();
   const Machine& machine = lowering.machine();
+  const std::vector<Nanos> starts = unstalled_starts(program, algorithms);
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
-    const Op& op = program.ops[i];
-    const bool on_device = op.place == OpPlace::device;
-    duration_.push_back(on_device ? number(op.algorithms[at(algorithms[i])].time) : 0);
+    duration_.push_back(number(starts[i + 1] - starts[i]));
   }
   const LoadProfile profile =
       load_profile(program, lowering.index(), machine.alignment(), algorithms);
   for (const Bytes load : profile.at_op) load_.push_back(number(load));
   set_stalls({});
 
-  const Bytes smallest = smallest_worth_moving(lowering, algorithms);
-  const auto gaps = lowering.index().gaps();
+  const AccessIndex& index = lowering.index();
   TensorId tensor = kNone;
   std::int32_t version = kNone;
-  for (GapId g = 0; g < static_cast<GapId>(gaps.size()); ++g) {
-    const Gap& gap = gaps[at(g)];
+  for (const GapId g :
+       candidate_gaps(program, index, smallest_worth_moving(program, index, machine, algorithms))) {
+    const Gap& gap = index.gaps()[at(g)];
+    if (!long_enough(gap, program, machine, starts)) continue;
     const Bytes bytes = program.tensors[at(gap.tensor)].bytes;
-    if (gap.kind != GapKind::device || bytes < smallest) continue;
     Item item{gap.from,
               gap.to,
               gap.wraps,
@@ -55,8 +95,6 @@ TimelineSearch::TimelineSearch(const Lowering& lowering, std::span<const std::in
               number(align_up(bytes, machine.alignment())),
               number(machine.to_host().time(bytes)),
               number(machine.to_device().time(bytes))};
-    const double idle = start_[at(gap.to)] + (gap.wraps ? period_ : 0) - end_[at(gap.from)];
-    if (2 * idle < item.out + item.in) continue;
     if (gap.tensor == tensor && gap.version == version && !gap.wraps) {
       item.previous = static_cast<std::int32_t>(items_.size()) - 1;
     }
@@ -114,9 +152,8 @@ std::size_t TimelineSearch::ops_over_by(double time) const {
   return static_cast<std::size_t>(std::upper_bound(end_.begin(), end_.end(), time) - end_.begin());
 }
 
-TimelineSearch::Energy TimelineSearch::evaluate() {
-  ++evaluations_;
-  const std::size_t n = duration_.size();
+/// When each copy of what is away ends or starts. Returns the bytes copied, over two iterations.
+double TimelineSearch::time_copies() {
   double copied = 0;
   double ready = -period_;
   for (int round = 0; round < 2; ++round) {
@@ -145,6 +182,13 @@ TimelineSearch::Energy TimelineSearch::evaluate() {
     }
     next += period_;
   }
+  return copied;
+}
+
+TimelineSearch::Energy TimelineSearch::evaluate() {
+  if (++evaluations_ % kStatesAnEvaluation == 0) allowance_.spend(1);
+  const std::size_t n = duration_.size();
+  const double copied = time_copies();
   absent_.assign(2 * n + 1, 0);
   double useless = 0;
   for (std::size_t i = 0; i < items_.size(); ++i) {
@@ -186,59 +230,23 @@ AwayGaps TimelineSearch::run(Bytes load_limit, const AwayGaps& away, const Optio
   limit_ = number(load_limit);
   compact_ = options.compact;
   weights_ = options.weights;
+  allowance_ = options.allowance;
   for (std::size_t i = 0; i < ids_.size(); ++i) away_[i] = away[at(ids_[i])];
   Random random(options.seed);
-  Energy current = evaluate();
-  Energy best = current;
-  std::vector<char> best_away = away_;
+  State state(*this, options.stop);
   double largest = 0;
   for (const Item& item : items_) largest = std::max(largest, item.bytes);
-  const auto out_of_time = [&] {
-    return Clock::now() >= options.deadline || options.stop.requested();
-  };
   // Temperatures in parts of the largest tensor; one round of cooling takes kTrialsPerGap times as
   // many trials as there are gaps, then it starts again from the best.
   constexpr double kHot = 0.3;
   constexpr double kCold = 1e-3;
   constexpr std::size_t kTrialsPerGap = 200;
-  const std::size_t trials = items_.size() * kTrialsPerGap;
-  bool stop = items_.empty();
-  while (!stop && (best.worst > 0 || compact_)) {
-    for (std::size_t t = 0; t < trials; ++t) {
-      if (t % 64 == 0 && out_of_time()) {
-        stop = true;
-        break;
-      }
-      const double cooled = static_cast<double>(t) / static_cast<double>(trials);
-      const double temperature = largest * kHot * std::pow(kCold / kHot, cooled);
-      const std::size_t first = random.below(items_.size());
-      std::size_t second = first;
-      away_[first] ^= 1;
-      if (random.below(2) == 0) {
-        second = random.below(items_.size());
-        if (second != first && away_[second] == away_[first]) {
-          away_[second] ^= 1;
-        } else {
-          second = first;
-        }
-      }
-      const Energy energy = evaluate();
-      const double more = energy.total - current.total;
-      if (more <= 0 || random.uniform() < std::exp(-more / temperature)) {
-        current = energy;
-        const bool fits = energy.worst <= 0;
-        if (fits != (best.worst <= 0) ? fits : energy.total < best.total) {
-          best = energy;
-          best_away = away_;
-        }
-        continue;
-      }
-      if (second != first) away_[second] ^= 1;
-      away_[first] ^= 1;
-    }
-    away_ = best_away;
-    current = best;
+  const Cooling cooling{largest * kHot, largest * kCold, items_.size() * kTrialsPerGap};
+  while (!items_.empty() && (state.best().worst > 0 || compact_) && !state.out_of_time()) {
+    anneal(state, state.restart(), cooling, random);
   }
+  const Energy best = state.best();
+  const std::vector<char>& best_away = state.best_away();
   best_excess_ = static_cast<Bytes>(std::ceil(best.worst));
   AwayGaps result(lowering_.index().gaps().size(), 0);
   for (std::size_t i = 0; i < ids_.size(); ++i) result[at(ids_[i])] = best_away[i];

@@ -11,22 +11,18 @@
 // need no others.
 #pragma once
 
-#include <chrono>
 #include <span>
 #include <vector>
 
 #include "base/random.h"
 #include "base/stop.h"
 #include "lower/lower.h"
+#include "planners/toolkit/allowance.h"
 
 namespace tidepool {
 
 /// Per gap of a program: 1 where its tensor is away, 0 where it stays.
 using AwayGaps = std::vector<char>;
-
-/// Gaps of smaller tensors are left alone: a part of the peak so small that it is not worth a
-/// copy's latency.
-Bytes smallest_worth_moving(const Lowering& lowering, std::span<const std::int32_t> algorithms);
 
 class TimelineSearch {
  public:
@@ -40,10 +36,11 @@ class TimelineSearch {
   };
   struct Options {
     std::uint64_t seed = 1;
-    std::chrono::steady_clock::time_point deadline;
+    /// kStatesAnEvaluation states count as one evaluation: they are so much quicker.
+    Allowance allowance = Allowance::unlimited();
     Stop stop;
     /// Also wants little load where the limit allows more, which makes addresses easier to find;
-    /// runs until the deadline.
+    /// uses up the allowance.
     bool compact = false;
     Weights weights = {};
   };
@@ -60,6 +57,9 @@ class TimelineSearch {
   /// What the load of the best state exceeds the limit by, at its worst; 0 where nothing does.
   [[nodiscard]] Bytes excess() const { return best_excess_; }
   [[nodiscard]] std::int64_t evaluations() const { return evaluations_; }
+  /// In the last run.
+  [[nodiscard]] std::int64_t spent() const { return allowance_.spent(); }
+  static constexpr std::int64_t kStatesAnEvaluation = 16;
   /// Gaps that may be away: long enough for half of their copies.
   [[nodiscard]] std::span<const GapId> gaps() const { return ids_; }
 
@@ -78,6 +78,8 @@ class TimelineSearch {
     double total = 0;
     double worst = 0;
   };
+  class State;
+  double time_copies();
   Energy evaluate();
   [[nodiscard]] bool copies_out(std::size_t item) const;
   [[nodiscard]] std::size_t first_op_from(double time) const;
@@ -101,6 +103,7 @@ class TimelineSearch {
   std::vector<double> in_start_;
   std::vector<double> absent_;  ///< differences, per op of two iterations
   Bytes best_excess_ = 0;
+  Allowance allowance_ = Allowance::none();
   std::int64_t evaluations_ = 0;
 };
 

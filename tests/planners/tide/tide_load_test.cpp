@@ -11,7 +11,7 @@ namespace {
 
 LoadSearchOptions within(std::chrono::milliseconds time) {
   LoadSearchOptions options;
-  options.deadline = std::chrono::steady_clock::now() + time;
+  options.allowance = std::chrono::steady_clock::now() + time;
   return options;
 }
 

@@ -52,7 +52,7 @@ TEST(GapSearch, ImprovesOnTheBestOfManyRandomStatesAndSaysWhatItsStrategyTakes) 
       if (e.feasible) best = std::min(best, e.iteration_time);
     }
     GapSearchOptions options;
-    options.deadline = Clock::now() + kLong;
+    options.allowance = Clock::now() + kLong;
     options.stop = [&search] { return search.evaluations() > kEvaluations; };
     ASSERT_EQ(search.run(limit, states, options), best != Nanos::max());
     EXPECT_LE(search.time(), best);
@@ -69,7 +69,7 @@ TEST(GapSearch, EndsWhenNothingStalls) {
   Subject subject(1);
   GapSearch search(subject.lowering, subject.algorithms);
   GapSearchOptions options;
-  options.deadline = Clock::now() + kLong;
+  options.allowance = Clock::now() + kLong;
   constexpr Bytes kPlenty = Bytes{1} << 40;
   ASSERT_TRUE(search.run(kPlenty, {AwayGaps(subject.gaps(), 0)}, options));
   EXPECT_EQ(search.time(), search.compute_time());
@@ -80,7 +80,7 @@ TEST(GapSearch, SaysWhenNoStartFits) {
   Subject subject(1);
   GapSearch search(subject.lowering, subject.algorithms);
   GapSearchOptions options;
-  options.deadline = Clock::now() + kLong;
+  options.allowance = Clock::now() + kLong;
   EXPECT_FALSE(search.run(1, {AwayGaps(subject.gaps(), 0)}, options));
 }
 
@@ -88,7 +88,7 @@ TEST(GapSearch, CancellingKeepsTheBestSeed) {
   Subject subject(2);
   GapSearch search(subject.lowering, subject.algorithms);
   GapSearchOptions options;
-  options.deadline = Clock::now() + kLong;
+  options.allowance = Clock::now() + kLong;
   options.stop = [] { return true; };
   const AwayGaps start(subject.gaps(), 1);
   ASSERT_TRUE(search.run(subject.limit(), {start}, options));

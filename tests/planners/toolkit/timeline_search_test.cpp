@@ -47,7 +47,7 @@ class Layers : public ::testing::Test {
   AwayGaps run(Bytes limit, bool compact = false) {
     TimelineSearch::Options options;
     // A compact search ends by its number of evaluations, on a machine however slow.
-    options.deadline = Clock::now() + std::chrono::minutes(10);
+    options.allowance = Clock::now() + std::chrono::minutes(10);
     options.stop = [this, compact] { return compact && search_.evaluations() > 20'000; };
     options.compact = compact;
     return search_.run(limit, AwayGaps(lowering_.index().gaps().size(), 0), options);
@@ -85,7 +85,7 @@ TEST_F(Layers, WhatItFindsNeedsNoStallsByTheEvaluator) {
 TEST_F(Layers, SaysByHowMuchTheLoadExceedsWhatCannotBeMet) {
   // An op needs two tensors at once; with one nothing can be found.
   TimelineSearch::Options options;
-  options.deadline = Clock::now() + std::chrono::milliseconds(50);
+  options.allowance = Clock::now() + std::chrono::milliseconds(50);
   search_.run(kLayer, AwayGaps(lowering_.index().gaps().size(), 0), options);
   EXPECT_GE(search_.excess(), kLayer);
 }

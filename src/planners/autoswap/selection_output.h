@@ -17,6 +17,6 @@ struct PlacedSelection {
 /// Without a plan the output is a strategy that lowering streams, and a note that says so. `budget`
 /// is named in it.
 PlannerOutput selection_output(PlacedSelection placed, const SwapCandidates& candidates,
-                               Bytes budget, std::string_view planner);
+                               Bytes budget);
 
 }  // namespace tidepool

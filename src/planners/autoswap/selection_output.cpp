@@ -1,4 +1,4 @@
-#include "planners/toolkit/selection_output.h"
+#include "planners/autoswap/selection_output.h"
 
 #include <fmt/format.h>
 
@@ -37,22 +37,15 @@ std::vector<std::string> reasons(const LoadedSelection& chosen) {
 }  // namespace
 
 PlannerOutput selection_output(PlacedSelection placed, const SwapCandidates& candidates,
-                               Bytes budget, std::string_view planner) {
-  PlannerOutput output;
+                               Bytes budget) {
   if (!placed.lowered) {
-    output.notes.push_back(fmt::format(
-        "no selection fits {}: the streaming schedule is used; the smallest load with every "
-        "candidate swapped (load_min) is {}",
-        format_bytes(budget), format_bytes(candidates.load_min())));
-    output.strategy = candidates.select(SwapScore::swdoa, 0).strategy;
-    output.strategy.planner = planner;
-    return output;
+    return {candidates.select(SwapScore::swdoa, 0).strategy,
+            {fmt::format("no selection fits {}: the streaming schedule is used; the smallest load "
+                         "with every candidate swapped (load_min) is {}",
+                         format_bytes(budget), format_bytes(candidates.load_min()))}};
   }
-  output.lowered = std::move(placed.lowered);
-  output.lowered->strategy.reasons = reasons(placed.selection);
-  output.strategy = output.lowered->strategy;
-  output.notes = notes(placed.selection, candidates);
-  return output;
+  placed.lowered->strategy.reasons = reasons(placed.selection);
+  return {std::move(*placed.lowered), notes(placed.selection, candidates)};
 }
 
 }  // namespace tidepool

@@ -1,0 +1,69 @@
+#include "planners/planner_context.h"
+
+#include <algorithm>
+
+#include "ir/load_profile.h"
+
+namespace tidepool {
+
+std::vector<std::int32_t> choose_algorithms(const Program& program, AlgorithmPolicy policy) {
+  return policy == AlgorithmPolicy::fastest ? fastest_algorithms(program)
+                                            : least_workspace_algorithms(program);
+}
+
+Trial place(Lowering& lowering, const Strategy& strategy, const Budget& budget,
+            LowerOptions options) {
+  options.allow_streaming = false;
+  Trial trial;
+  auto lowered = lowering.lower(strategy, budget, options);
+  if (lowered) trial.lowered = std::move(*lowered);
+  trial.needed = lowering.free_footprint();
+  return trial;
+}
+
+Result<PlannerContext> PlannerContext::make(Workload& workload, const Machine& machine,
+                                            const Budget& budget, const PlannerOptions& options) {
+  PlannerContext context(workload, machine, budget, options);
+  if (auto own = context.lowering(workload.sub_batch()); !own) return fail(own.error());
+  return context;
+}
+
+Result<Lowering*> PlannerContext::lowering(std::int64_t sub_batch) {
+  const auto known = lowerings_.find(sub_batch);
+  if (known != lowerings_.end()) return known->second.get();
+  const auto program = workload_->program(sub_batch);
+  if (!program) return fail(program.error());
+  if (auto times = validate_times(**program, *machine_); !times) return fail(times.error());
+  auto& made = lowerings_[sub_batch];
+  made = std::make_unique<Lowering>(**program, *machine_);
+  return made.get();
+}
+
+Result<Evaluation> PlannerContext::time(const Strategy& strategy, const EvaluateOptions& limit) {
+  const auto of = lowering(strategy.sub_batch);
+  if (!of) return fail(of.error());
+  return (*of)->evaluator().evaluate(strategy, limit);
+}
+
+Result<Trial> PlannerContext::place(const Strategy& strategy, const LowerOptions& options) {
+  const auto of = lowering(strategy.sub_batch);
+  if (!of) return fail(of.error());
+  return tidepool::place(**of, strategy, *budget_, options);
+}
+
+Allowance PlannerContext::allowance() const {
+  return options_->evaluation_limit > 0 ? Allowance::of(options_->evaluation_limit)
+                                        : Allowance(begun_ + options_->time_limit);
+}
+
+void PlannerContext::show_progress(const Allowance& spent, std::string_view what) const {
+  if (options_->progress == nullptr) return;
+  const double over =
+      spent.repeats()
+          ? static_cast<double>(spent.spent()) / static_cast<double>(options_->evaluation_limit)
+          : std::chrono::duration<double>(Allowance::Clock::now() - begun_).count() /
+                to_seconds(options_->time_limit);
+  options_->progress->update(std::clamp(over, 0.0, 1.0), what);
+}
+
+}  // namespace tidepool

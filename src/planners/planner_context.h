@@ -1,0 +1,116 @@
+// PlannerContext: all that a planner is given.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/progress.h"
+#include "base/stop.h"
+#include "lower/lower.h"
+#include "planners/toolkit/allowance.h"
+#include "planners/workload.h"
+#include "schedule/observation.h"
+
+namespace tidepool {
+
+enum class AlgorithmPolicy : std::uint8_t { least_workspace, fastest };
+
+std::vector<std::int32_t> choose_algorithms(const Program& program, AlgorithmPolicy policy);
+
+/// What a planner decides itself. The rest is as the workload and the policy have it; a choice
+/// beyond this is an error of the planner. Where no strategy fits, the streaming schedule (of swaps
+/// and the least workspaces) takes its place if both are allowed.
+struct MayDecide {
+  bool sub_batch = true;
+  bool algorithms = true;
+  bool swap = true;  ///< and drop: a swap whose copy the host has already
+  bool recompute = true;
+};
+
+struct PlannerOptions {
+  std::uint64_t seed = 1;
+  Nanos time_limit{std::chrono::seconds(10)};  ///< for searches
+  AlgorithmPolicy algorithms = AlgorithmPolicy::least_workspace;
+  Stop stop;                                 ///< asked by several threads
+  ProgressSink* progress = nullptr;          ///< may be null
+  const Observation* observation = nullptr;  ///< of an earlier plan, may be null
+  /// Searches end after so many evaluations of strategies, whatever the time: the result then
+  /// depends on the seed alone. 0: the time limit holds.
+  std::int64_t evaluation_limit = 0;
+  MayDecide may;
+};
+
+/// A strategy tried with addresses.
+struct Trial {
+  std::optional<Lowered> lowered;  ///< where they fit
+  /// Device bytes the addresses took where no wait may cost time, above the budget or not. 0: none
+  /// were looked for, because the strategy cannot be timed or is not fast enough.
+  Bytes needed = 0;
+  [[nodiscard]] Bytes excess(const Budget& budget) const { return needed - budget.device; }
+};
+
+/// Lowers a strategy, without the streaming schedule. `lowering` is of the strategy's sub-batch.
+Trial place(Lowering& lowering, const Strategy& strategy, const Budget& budget,
+            LowerOptions options);
+
+/// One call of a planner. Workload, machine, budget and options must outlive it. Not thread-safe;
+/// a planner with threads of its own makes lowerings for them.
+class PlannerContext {
+ public:
+  /// Fails where the workload's own program cannot be planned on this machine.
+  static Result<PlannerContext> make(Workload& workload, const Machine& machine,
+                                     const Budget& budget, const PlannerOptions& options);
+
+  [[nodiscard]] Workload& workload() const { return *workload_; }
+  [[nodiscard]] const Machine& machine() const { return *machine_; }
+  [[nodiscard]] const Budget& budget() const { return *budget_; }
+  /// Seed, policy, limits, what may be decided, an observation where there is one.
+  [[nodiscard]] const PlannerOptions& options() const { return *options_; }
+
+  /// Program, access index, evaluator and lowering of a sub-batch on offer: made when first asked
+  /// for, and kept.
+  Result<Lowering*> lowering(std::int64_t sub_batch);
+  /// The same of the workload's own sub-batch.
+  Lowering& lowering() { return *lowerings_.at(workload_->sub_batch()); }
+
+  /// Of each op, by the policy.
+  [[nodiscard]] std::vector<std::int32_t> algorithms(const Program& program) const {
+    return choose_algorithms(program, options_->algorithms);
+  }
+
+  /// Everything kept, with the policy's algorithms: what is left to a planner that only swaps where
+  /// it may not.
+  [[nodiscard]] Strategy everything_kept() {
+    const Lowering& own = lowering();
+    return keep_everything(own.program(), own.index(), algorithms(own.program()));
+  }
+
+  // Trials, of any sub-batch.
+  /// How long a strategy's iteration takes under a limit on the memory load, without addresses.
+  Result<Evaluation> time(const Strategy& strategy, const EvaluateOptions& limit);
+  /// And with addresses inside the budget.
+  Result<Trial> place(const Strategy& strategy, const LowerOptions& options);
+
+  [[nodiscard]] bool stopped() const { return options_->stop.requested(); }
+  /// From when the context was made.
+  [[nodiscard]] Allowance allowance() const;
+  /// Tells the progress, where somebody listens: the part of the allowance that is over.
+  void show_progress(const Allowance& spent, std::string_view what) const;
+
+ private:
+  PlannerContext(Workload& workload, const Machine& machine, const Budget& budget,
+                 const PlannerOptions& options)
+      : workload_(&workload), machine_(&machine), budget_(&budget), options_(&options) {}
+
+  Workload* workload_;
+  const Machine* machine_;
+  const Budget* budget_;
+  const PlannerOptions* options_;
+  Allowance::Clock::time_point begun_ = Allowance::Clock::now();
+  std::map<std::int64_t, std::unique_ptr<Lowering>> lowerings_;  ///< by sub-batch
+};
+
+}  // namespace tidepool

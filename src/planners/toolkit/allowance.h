@@ -1,0 +1,75 @@
+// Allowance: how far a search may go.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+
+#include "base/time.h"
+
+namespace tidepool {
+
+/// Time, for people, or a number of evaluations, for results that repeat. One thread spends it; a
+/// search gives parts of its own to the searches inside it and then spends what they have spent.
+class Allowance {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// A deadline is one.
+  Allowance(Clock::time_point deadline)  // NOLINT(*-explicit-*)
+      : deadline_(deadline) {}
+  static Allowance of(std::int64_t evaluations) {
+    Allowance result(Clock::time_point::max());
+    result.evaluations_ = evaluations;
+    return result;
+  }
+  static Allowance unlimited() { return of(kUnlimited); }
+  static Allowance none() { return of(0); }
+
+  /// No clock is asked.
+  [[nodiscard]] bool repeats() const { return deadline_ == Clock::time_point::max(); }
+  [[nodiscard]] bool used_up() const {
+    return spent_ >= evaluations_ || (!repeats() && Clock::now() >= deadline_);
+  }
+  /// So much of what is left; of evaluations at least one.
+  [[nodiscard]] Allowance part(double share) const { return take(time_left(), share, left()); }
+  /// So much of the whole, but not more than is left.
+  [[nodiscard]] Allowance slice(double share) const {
+    Allowance result = take(deadline_ - begun_, share, static_cast<double>(evaluations_));
+    result.deadline_ = std::min(result.deadline_, deadline_);
+    result.evaluations_ = std::min(result.evaluations_, evaluations_ - spent_);
+    return result;
+  }
+  /// 0 where no clock is asked.
+  [[nodiscard]] Clock::duration time_left() const {
+    return repeats() ? Clock::duration::zero()
+                     : std::max(deadline_ - Clock::now(), Clock::duration::zero());
+  }
+
+  void spend(std::int64_t evaluations) { spent_ += evaluations; }
+  [[nodiscard]] std::int64_t spent() const { return spent_; }
+
+ private:
+  static constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
+
+  [[nodiscard]] double left() const { return static_cast<double>(evaluations_ - spent_); }
+  [[nodiscard]] Allowance take(Clock::duration time, double share, double evaluations) const {
+    Allowance result = unlimited();
+    if (!repeats()) {
+      result.deadline_ = result.begun_ + std::chrono::duration_cast<Clock::duration>(time * share);
+    }
+    if (evaluations_ != kUnlimited) {
+      result.evaluations_ =
+          std::max<std::int64_t>(static_cast<std::int64_t>(evaluations * share), 1);
+    }
+    return result;
+  }
+
+  Clock::time_point begun_ = Clock::now();
+  Clock::time_point deadline_;
+  std::int64_t evaluations_ = kUnlimited;
+  std::int64_t spent_ = 0;
+};
+
+}  // namespace tidepool

@@ -1,0 +1,45 @@
+// LoadLimit: the limit on the memory load under which addresses fit the budget.
+#pragma once
+
+#include <algorithm>
+
+#include "base/bytes.h"
+
+namespace tidepool {
+
+/// Addresses need more than the load, how much more is only known when they have been looked for:
+/// the limit begins at the budget and goes down by what they exceeded it.
+class LoadLimit {
+ public:
+  /// `parts`: it goes down by no less than this part of the budget.
+  explicit LoadLimit(Bytes budget, Bytes parts) : budget_(budget), least_(budget / parts + 1) {
+    bytes_ = budget;
+  }
+
+  /// At most 0 when there is nothing left to try.
+  [[nodiscard]] Bytes bytes() const { return bytes_; }
+
+  /// The addresses took `excess` more than the budget; not positive: it is not known how much.
+  void tighten(Bytes excess) { bytes_ -= std::max(excess, least_); }
+
+  /// For searches, whose addresses differ from try to try: down by most of the excess until they
+  /// fit once (`excess` 0), then up by a part of the way to the budget where they fit, and down by
+  /// half the way to where they did where they do not, for ever.
+  void follow(Bytes excess) {
+    if (excess == 0) {
+      fitted_ = bytes_;
+      bytes_ += std::max(2 * least_, (budget_ - bytes_) / 4);
+    } else {
+      tighten(fitted_ == 0 ? excess * 2 / 3 : std::min(excess, bytes_ - fitted_) / 2);
+    }
+    bytes_ = std::clamp(bytes_, Bytes{1}, budget_);
+  }
+
+ private:
+  Bytes budget_;
+  Bytes least_;
+  Bytes bytes_;
+  Bytes fitted_ = 0;  ///< the last limit with addresses
+};
+
+}  // namespace tidepool

@@ -1,0 +1,56 @@
+// StrategyBuilder: what a planner decides becomes a Strategy.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "schedule/strategy.h"
+
+namespace tidepool {
+
+/// Makes drops of swaps of one tensor: a gap that is away (swapped or dropped) is dropped where the
+/// host holds its value already, from an earlier gap or because a host op made it, or where nobody
+/// reads it again; it is swapped otherwise: a value is copied out once. The other decisions stay.
+/// For searches, which change single gaps; a StrategyBuilder does it by itself.
+void derive_drops(const AccessIndex& index, TensorId tensor, std::span<Decision> gaps);
+
+/// Begins with everything kept. Which of the gaps that are away are swapped and which dropped it
+/// finds out itself.
+class StrategyBuilder {
+ public:
+  /// Both must outlive the builder. One algorithm per op.
+  StrategyBuilder(const Program& program, const AccessIndex& index,
+                  std::vector<std::int32_t> algorithms);
+
+  void keep(GapId gap) { decide(gap, Decision::keep); }
+  void away(GapId gap) { decide(gap, Decision::swap); }
+  void recompute(GapId gap) { decide(gap, Decision::recompute); }
+  /// For a gap that is away; one hint a gap. What it says of a copy out is left out where there is
+  /// none, because the gap became a drop.
+  void hint(const CopyHint& hint) { hints_.push_back(hint); }
+  void run(OpId op, std::int32_t algorithm);
+
+  /// The decision as it stands.
+  [[nodiscard]] Decision decision(GapId gap) const;
+  /// The strategy as it stands, for trials. Not refused, whatever it says: evaluator and `lower`
+  /// do that.
+  [[nodiscard]] const Strategy& strategy();
+
+  /// Fails with `bad_input`, naming op and tensor, where the program does not allow what was
+  /// decided: a gap or an algorithm that there is not, a gap in which nothing is decided (one that
+  /// begins or ends at a host op), a recomputation of an op that must not run again, a hint
+  /// outside of its gap.
+  Result<Strategy> build();
+
+ private:
+  void decide(GapId gap, Decision decision);
+
+  const Program& program_;
+  const AccessIndex& index_;
+  Strategy strategy_;
+  std::vector<CopyHint> hints_;
+  std::string refused_;  ///< the first reason
+};
+
+}  // namespace tidepool

@@ -1,0 +1,283 @@
+// What every planner keeps to, whatever it thinks: programs x budgets x seeds x machines. A planner
+// joins by being in the list (src/planners/CMakeLists.txt).
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+
+#include "check/check.h"
+#include "planners/registry.h"
+#include "sim/simulate.h"
+#include "support/odd_program.h"
+#include "support/sub_batch_workload.h"
+#include "support/swap_programs.h"
+
+namespace tidepool {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+#ifdef TIDEPOOL_SANITIZED_TESTS
+constexpr std::uint64_t kSeeds = 2;
+constexpr std::chrono::seconds kSoon{30};
+#else
+constexpr std::uint64_t kSeeds = 6;
+constexpr std::chrono::seconds kSoon{2};
+#endif
+
+/// A workload and a machine it fits.
+struct Subject {
+  std::string name;
+  std::unique_ptr<Workload> workload;
+  Machine machine;
+
+  [[nodiscard]] const Program& program() const {
+    return **workload->program(workload->sub_batch());
+  }
+  [[nodiscard]] Bytes least() const {
+    return smallest_budget(program(), machine.alignment()).bytes;
+  }
+  /// With nothing away; addresses may need a little more.
+  [[nodiscard]] Bytes peak() const {
+    const AccessIndex index(program());
+    return load_profile(program(), index, machine.alignment(),
+                        least_workspace_algorithms(program()))
+        .peak;
+  }
+};
+
+Machine half_duplex(Machine machine) {
+  machine.set_duplex(false);
+  return machine;
+}
+
+std::vector<Subject> subjects() {
+  std::vector<Subject> all;
+  const auto add = [&](std::string name, Program program, Machine machine) {
+    all.push_back(
+        {std::move(name), std::make_unique<FixedWorkload>(std::move(program)), std::move(machine)});
+  };
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    add(fmt::format("random {}", seed), testing::random_program(seed),
+        testing::random_machine(seed));
+    add(fmt::format("large {}", seed), testing::large_program(seed),
+        testing::random_machine(seed + 100));
+    add(fmt::format("odd {}", seed), testing::odd_program(seed, testing::HostUse::plain),
+        testing::byte_a_nanosecond(8));
+    add(fmt::format("odd without host {}", seed),
+        testing::odd_program(seed, testing::HostUse::none),
+        half_duplex(testing::byte_a_nanosecond(8)));
+  }
+  add("swap example", testing::SwapExample::make(), testing::two_mib_a_ms());
+  add("tiny training", testing::tiny_training(), testing::byte_a_nanosecond(64));
+  all.push_back({"sub-batches", std::make_unique<testing::SubBatchWorkload>(),
+                 testing::byte_a_nanosecond(64)});
+  return all;
+}
+
+/// With a result that repeats, and soon there.
+PlannerOptions repeatable(std::uint64_t seed) {
+  PlannerOptions options;
+  options.seed = seed;
+  options.evaluation_limit = 300;
+  return options;
+}
+
+class PlannerConformance : public ::testing::TestWithParam<PlannerInfo> {
+ protected:
+  [[nodiscard]] static Result<Planned> plan(const PlannerInfo& info, Subject& subject,
+                                            const Budget& budget, const PlannerOptions& options) {
+    return make_plan(*info.make(), *subject.workload, subject.machine, budget, options);
+  }
+  [[nodiscard]] static Result<Planned> plan(Subject& subject, Bytes budget,
+                                            const PlannerOptions& options) {
+    return plan(GetParam(), subject, {budget, 0}, options);
+  }
+  static const PlannerInfo* find(std::string_view name) {
+    for (const PlannerInfo& info : planner_list()) {
+      if (info.name == name) return &info;
+    }
+    return nullptr;
+  }
+};
+
+/// The proof with everything anew: program, budget and alignment as the test has them.
+void expect_proved_inside(const Planned& planned, Subject& subject, const Budget& budget) {
+  const auto program = subject.workload->program(planned.sub_batch());
+  ASSERT_TRUE(program) << program.error().message;
+  const auto proof =
+      check(**program, planned.lowered.plan,
+            {budget.device, budget.host, subject.machine.alignment(), subject.machine.duplex()});
+  EXPECT_TRUE(proof) << proof.error().message;
+  EXPECT_LE(planned.lowered.plan.device_bytes(), budget.device);
+  EXPECT_EQ(planned.lowered.strategy.algorithms.size(), (*program)->ops.size());
+  const Simulation simulated = simulate(**program, planned.lowered.plan, subject.machine, 8);
+  EXPECT_EQ(simulated.iteration_time, planned.lowered.iteration_time);
+}
+
+TEST_P(PlannerConformance, PlansAreProvedAndInsideTheBudget) {
+  int planned_for = 0;
+  for (Subject& subject : subjects()) {
+    const Bytes least = subject.least();
+    const Bytes peak = std::max(subject.peak(), least);
+    for (const Bytes budget : {least, (least + peak) / 2, peak, 4 * peak}) {
+      SCOPED_TRACE(fmt::format("{} in {} B", subject.name, budget));
+      const auto planned = plan(subject, budget, repeatable(1));
+      if (!planned) {
+        EXPECT_EQ(planned.error().code, ErrorCode::infeasible) << planned.error().message;
+        EXPECT_FALSE(GetParam().meets_every_budget) << planned.error().message;
+        EXPECT_LT(budget, 4 * peak);
+        continue;
+      }
+      ++planned_for;
+      EXPECT_EQ(planned->lowered.plan.planner, GetParam().name);
+      EXPECT_EQ(planned->lowered.strategy.planner, GetParam().name);
+      expect_proved_inside(*planned, subject, {budget, 0});
+    }
+  }
+  EXPECT_GT(planned_for, 0);
+}
+
+TEST_P(PlannerConformance, AHostBudgetHolds) {
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE(seed);
+    Subject subject{"", std::make_unique<FixedWorkload>(testing::random_program(seed)),
+                    testing::random_machine(seed)};
+    const Bytes device = subject.least() * 3 / 2;
+    const auto free = plan(subject, device, repeatable(1));
+    if (!free) continue;
+    for (const Bytes host :
+         {free->lowered.plan.host_bytes(), free->lowered.plan.host_bytes() / 2}) {
+      if (host == 0) continue;
+      const Budget budget{device, host};
+      const auto planned = plan(GetParam(), subject, budget, repeatable(1));
+      if (!planned) {
+        EXPECT_EQ(planned.error().code, ErrorCode::infeasible);
+        continue;
+      }
+      EXPECT_LE(planned->lowered.plan.host_bytes(), host);
+      expect_proved_inside(*planned, subject, budget);
+    }
+  }
+}
+
+TEST_P(PlannerConformance, TheSeedDecidesTheResult) {
+  for (Subject& subject : subjects()) {
+    const Bytes budget = (subject.least() + subject.peak()) / 2 + subject.machine.alignment();
+    for (const std::uint64_t seed : {1U, 7U}) {
+      SCOPED_TRACE(fmt::format("{}, seed {}", subject.name, seed));
+      const auto first = plan(subject, budget, repeatable(seed));
+      const auto again = plan(subject, budget, repeatable(seed));
+      ASSERT_EQ(first.has_value(), again.has_value());
+      if (!first) {
+        EXPECT_EQ(first.error().smallest_feasible, again.error().smallest_feasible);
+        continue;
+      }
+      const Strategy& a = first->lowered.strategy;
+      const Strategy& b = again->lowered.strategy;
+      EXPECT_EQ(a.gaps, b.gaps);
+      EXPECT_EQ(a.algorithms, b.algorithms);
+      EXPECT_EQ(a.sub_batch, b.sub_batch);
+      EXPECT_EQ(first->lowered.iteration_time, again->lowered.iteration_time);
+      EXPECT_EQ(first->lowered.plan.device_bytes(), again->lowered.plan.device_bytes());
+      EXPECT_EQ(first->notes, again->notes);
+    }
+  }
+}
+
+TEST_P(PlannerConformance, EndsSoonAfterAStopRequest) {
+  const Program program = testing::large_program(4);
+  for (const int asked_before : {0, 1, 20}) {
+    SCOPED_TRACE(asked_before);
+    Subject subject{"", std::make_unique<FixedWorkload>(program), testing::random_machine(4)};
+    std::atomic<int> asked{0};
+    std::atomic<Clock::rep> stopped_at{0};
+    PlannerOptions options;
+    options.time_limit = std::chrono::minutes(5);
+    options.stop = [&] {
+      if (asked++ < asked_before) return false;
+      Clock::rep never = 0;
+      stopped_at.compare_exchange_strong(never, Clock::now().time_since_epoch().count());
+      return true;
+    };
+    const auto planned = plan(subject, subject.least() * 5 / 4, options);
+    const auto end = Clock::now().time_since_epoch().count();
+    if (stopped_at != 0) {
+      EXPECT_LT(Clock::duration(end - stopped_at), kSoon);
+    }
+    if (!planned) {
+      EXPECT_TRUE(planned.error().code == ErrorCode::interrupted ||
+                  planned.error().code == ErrorCode::infeasible)
+          << planned.error().message;
+    }
+  }
+}
+
+TEST_P(PlannerConformance, IsNeverWorseThanWhatItStartsFrom) {
+  if (GetParam().starts_from.empty()) GTEST_SKIP() << "starts from nothing";
+  const PlannerInfo* other = find(GetParam().starts_from);
+  ASSERT_NE(other, nullptr) << GetParam().starts_from;
+  for (Subject& subject : subjects()) {
+    for (const Bytes budget : {subject.least(), (subject.least() + subject.peak()) / 2}) {
+      SCOPED_TRACE(fmt::format("{} in {} B", subject.name, budget));
+      const auto planned = plan(subject, budget, repeatable(3));
+      const auto start = plan(*other, subject, {budget, 0}, repeatable(3));
+      if (!start) continue;
+      ASSERT_TRUE(planned) << planned.error().message;
+      EXPECT_LE(planned->lowered.iteration_time, start->lowered.iteration_time);
+    }
+  }
+}
+
+TEST_P(PlannerConformance, AnInfeasibleBudgetIsRefusedWithTheSmallestFeasibleOne) {
+  for (Subject& subject : subjects()) {
+    // With smaller rounds less could do.
+    if (subject.workload->sub_batches().size() > 1) continue;
+    SCOPED_TRACE(subject.name);
+    const Bytes least = subject.least();
+    const auto refused = plan(subject, least - 1, repeatable(1));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::infeasible) << refused.error().message;
+    ASSERT_TRUE(refused.error().smallest_feasible);
+    const Bytes named = *refused.error().smallest_feasible;
+    if (GetParam().meets_every_budget) {
+      EXPECT_EQ(named, least);
+    }
+    const auto planned = plan(subject, named, repeatable(1));
+    ASSERT_TRUE(planned) << planned.error().message;
+    expect_proved_inside(*planned, subject, {named, 0});
+  }
+}
+
+/// Another planner would be refused by `make_plan`, so that the result would be an error.
+TEST_P(PlannerConformance, DecidesOnlyWhatItMay) {
+  const std::pair<const char*, std::function<void(MayDecide&)>> kForbidden[] = {
+      {"sub-batch", [](MayDecide& may) { may.sub_batch = false; }},
+      {"algorithms", [](MayDecide& may) { may.algorithms = false; }},
+      {"swap", [](MayDecide& may) { may.swap = false; }},
+      {"recompute", [](MayDecide& may) { may.recompute = false; }},
+  };
+  for (Subject& subject : subjects()) {
+    for (const auto& [what, forbid] : kForbidden) {
+      SCOPED_TRACE(fmt::format("{} without {}", subject.name, what));
+      PlannerOptions options = repeatable(2);
+      forbid(options.may);
+      const auto planned = plan(subject, (subject.least() + subject.peak()) / 2, options);
+      if (!planned) {
+        EXPECT_EQ(planned.error().code, ErrorCode::infeasible) << planned.error().message;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, PlannerConformance,
+                         ::testing::ValuesIn(planner_list().begin(), planner_list().end()),
+                         [](const auto& planner) {
+                           std::string name(planner.param.name);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace tidepool

@@ -1,0 +1,125 @@
+#include "runtime/observe.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "device/fake/fake_device.h"
+#include "lower/lower.h"
+#include "support/program_builder.h"
+#include "support/random_program.h"
+#include "support/tag_runner.h"
+
+namespace tidepool {
+namespace {
+
+/// Of each instruction on a compute stream, by the fake device's own record. (No work on it can
+/// read its virtual clock, so an executor's recorded times say nothing there.)
+std::vector<std::vector<OpTiming>> run_and_time(const Program& program, const Plan& plan,
+                                                FakeScript script, std::int64_t iterations) {
+  FakeDevice device(std::move(script));
+  testing::TagRunner runner(program);
+  Executor executor(program, plan, device, runner);
+  executor.run(iterations);
+  const auto& list = plan.steady.instructions;
+  std::vector<std::vector<OpTiming>> timings;
+  auto record = device.records().begin();
+  for (std::int64_t k = 0; k < iterations; ++k) {
+    auto& iteration = timings.emplace_back(list.size());
+    for (std::size_t i = 0; i < list.size(); ++i, ++record) {
+      const auto stream = static_cast<std::size_t>(list[i].stream);
+      if (plan.streams[stream].kind != StreamKind::compute) continue;
+      iteration[i] = {record->start, record->end};
+    }
+  }
+  return timings;
+}
+
+/// The device runs exactly as fast as planned: what is observed is what the timing engine said.
+TEST(Observe, OnADeviceAsFastAsPlannedTheStallsAreThePlannedOnes) {
+  int stalled = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    testing::RandomShape shape;
+    shape.guards = false;
+    const Program program = testing::random_program(seed, shape);
+    const Machine machine = testing::random_machine(seed);
+    Lowering lowering(program, machine);
+    const Bytes budget = smallest_budget(program, machine.alignment()).bytes * 3 / 2;
+    const auto lowered =
+        lowering.lower(lowering.everything_away(least_workspace_algorithms(program)), {budget, 0});
+    ASSERT_TRUE(lowered);
+    const auto& list = lowered->plan.steady.instructions;
+    FakeScript script;
+    script.op_time = [&](const WorkLabel& label) {
+      if (label.op < 0) return Nanos{0};
+      return program.ops[static_cast<std::size_t>(label.op)]
+          .algorithms[static_cast<std::size_t>(label.algorithm)]
+          .time;
+    };
+    script.copy_time = [&](CopyRoute route, Bytes bytes) {
+      return (route == CopyRoute::to_host ? machine.to_host() : machine.to_device()).time(bytes);
+    };
+    const Observation seen =
+        observe(lowered->plan, run_and_time(program, lowered->plan, std::move(script), 40));
+    ASSERT_EQ(seen.durations.size(), list.size());
+    ASSERT_EQ(seen.stalls.size(), list.size());
+    Nanos busy{0};
+    Nanos idle{0};
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const auto stream = static_cast<std::size_t>(list[i].stream);
+      if (lowered->plan.streams[stream].kind != StreamKind::compute) {
+        EXPECT_EQ(seen.durations[i], Observation::kNotMeasured);
+        EXPECT_EQ(seen.stalls[i], Observation::kNotMeasured);
+        continue;
+      }
+      EXPECT_EQ(seen.durations[i], lowered->steps[i].duration);
+      busy += seen.durations[i];
+      idle += seen.stalls[i];
+    }
+    EXPECT_EQ(busy, lowered->compute_time);
+    EXPECT_EQ(busy + idle, lowered->iteration_time);
+    stalled += idle > Nanos{0} ? 1 : 0;
+  }
+  EXPECT_GT(stalled, 5);
+}
+
+TEST(Observe, TakesMediansAndLeavesOutWhatDidNotRun) {
+  const Program program = testing::tiny_training();
+  Lowering lowering(program, testing::byte_a_nanosecond(64));
+  const auto lowered = lowering.lower(
+      keep_everything(program, lowering.index(), least_workspace_algorithms(program)),
+      {1 << 20, 0});
+  ASSERT_TRUE(lowered);
+  const Plan& plan = lowered->plan;
+  const auto& list = plan.steady.instructions;
+  std::vector<std::size_t> ops;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (plan.streams[static_cast<std::size_t>(list[i].stream)].kind == StreamKind::compute) {
+      ops.push_back(i);
+    }
+  }
+  ASSERT_EQ(ops.size(), 4U);
+  // Three iterations of 1000 ns; the second op is skipped in the last two, the fourth always.
+  std::vector<std::vector<OpTiming>> timings(3, std::vector<OpTiming>(list.size()));
+  const Nanos first_takes[] = {Nanos{10}, Nanos{500}, Nanos{30}};
+  for (int k = 0; k < 3; ++k) {
+    auto& iteration = timings[static_cast<std::size_t>(k)];
+    const Nanos begin{1000 * k + 1};
+    iteration[ops[0]] = {begin, begin + first_takes[k]};
+    if (k == 0) iteration[ops[1]] = {begin + Nanos{60}, begin + Nanos{70}};
+    iteration[ops[2]] = {begin + Nanos{600}, begin + Nanos{700}};
+  }
+  const Observation seen = observe(plan, timings);
+  EXPECT_EQ(seen.durations[ops[0]], Nanos{30});
+  EXPECT_EQ(seen.stalls[ops[0]], Nanos{300}) << "from the end of the iteration before";
+  EXPECT_EQ(seen.durations[ops[1]], Nanos{10});
+  EXPECT_EQ(seen.stalls[ops[1]], Nanos{50});
+  EXPECT_EQ(seen.durations[ops[2]], Nanos{100});
+  EXPECT_EQ(seen.stalls[ops[2]], Nanos{530}) << "of 530, 100 and 570";
+  EXPECT_EQ(seen.durations[ops[3]], Observation::kNotMeasured);
+  EXPECT_EQ(seen.stalls[ops[3]], Observation::kNotMeasured);
+}
+
+}  // namespace
+}  // namespace tidepool
