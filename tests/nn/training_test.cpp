@@ -43,7 +43,7 @@ TEST(TrainingProgram, OpsAndDescriptionsAgree) {
     ASSERT_EQ(program.tensors.size(), program.program.tensors.size());
     for (std::size_t i = 0; i < program.ops.size(); ++i) {
       const Op& op = program.program.ops[i];
-      EXPECT_EQ(op.kind, to_string(program.ops[i].kind));
+      EXPECT_EQ(op.kind, program.ops[i].kind_name());
       ASSERT_EQ(op.accesses.size(), program.ops[i].operands.size()) << op.name;
       for (std::size_t k = 0; k < op.accesses.size(); ++k) {
         EXPECT_EQ(program.ops[i].operands[k].bytes(),

@@ -1,7 +1,8 @@
 // Element-wise ops: four elements at a time, which is one 16-byte access an array.
 #include "nn/kernels/cuda/grid.cuh"
 #include "nn/kernels/cuda/launch.h"
-#include "nn/op_desc.h"
+#include "nn/ops/adamw.h"
+#include "nn/ops/dropout.h"
 
 namespace tidepool::nn::device_code {
 namespace {
