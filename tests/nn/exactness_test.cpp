@@ -5,10 +5,7 @@
 
 #include "device/fake/fake_device.h"
 #include "ir/load_profile.h"
-#include "nn/data/synthetic.h"
-#include "nn/models/model.h"
-#include "nn/reference_run.h"
-#include "nn/training_runner.h"
+#include "nn/training_fixture.h"
 #include "planners/registry.h"
 #include "runtime/executor.h"
 
@@ -126,6 +123,16 @@ std::vector<Setting> settings() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Exactness, ::testing::ValuesIn(settings()), name_of);
+
+TEST(ExactnessOfGelu, InBudgetsAndRounds) {
+  for (const Storage storage : {Storage::in_place, Storage::separate}) {
+    for (const int percent : {75, 0}) {
+      SCOPED_TRACE(percent);
+      expect_exact(make_gelu_graph(), {.batch = 4, .storage = storage}, percent);
+      expect_exact(make_gelu_graph(), {.batch = 4, .sub_batch = 3, .storage = storage}, percent);
+    }
+  }
+}
 
 }  // namespace
 }  // namespace tidepool::nn

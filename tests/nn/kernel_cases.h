@@ -93,6 +93,11 @@ inline std::vector<OpDesc> relus_and_dropouts(const TensorDesc& x) {
           reads_forward(make_op(ReluBackward{}, {x, x, x}), {x})};
 }
 
+inline std::vector<OpDesc> gelus(const TensorDesc& x) {
+  return {make_op(GeluForward{}, {x, x}), make_op(GeluBackward{}, {x, x, x}),
+          in_place(make_op(GeluBackward{}, {x, x}))};
+}
+
 /// Backward only without padding: random indices are valid there.
 inline std::vector<OpDesc> max_pools(const TensorDesc& x, const Window& attributes) {
   TensorDesc y = x;
@@ -192,6 +197,7 @@ inline std::vector<OpCase> all_cases() {
   for (const TensorDesc& x : activations) {
     add(batch_norms(x));
     add(relus_and_dropouts(x));
+    add(gelus(x));
     add(adds(x));
   }
   add(max_pools(blocked(3, 32, 8, 8), {2, 2, 0}));

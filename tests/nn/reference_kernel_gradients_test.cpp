@@ -101,6 +101,15 @@ TEST(ReferenceRelu, BackwardMatchesFiniteDifferences) {
   ForwardRun(forward, 1, backward, 1).expect_gradient(0, 2, 1e-5, 2e-2);
 }
 
+TEST(ReferenceGelu, BackwardMatchesFiniteDifferences) {
+  const std::vector<OpDesc> ops = gelus(blocked(2, 5, 3, 3));
+  const OpRun forward(ops[0], 1), backward(ops[1], 2);
+  for_each_index(ops[0].operands[0], [&](auto... index) { forward.at(0, index...) *= 4; });
+  backward.copy_operand(0, forward, 0);
+  backward.run_reference();
+  ForwardRun(forward, 1, backward, 1).expect_gradient(0, 2);
+}
+
 TEST(ReferenceMaxPool, BackwardMatchesFiniteDifferences) {
   for (const Window& attributes :
        {Window{2, 2, 0}, Window{3, 2, 1}, Window{3, 1, 1}, Window{3, 2, 0}}) {

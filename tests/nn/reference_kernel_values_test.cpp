@@ -97,6 +97,24 @@ TEST(ReferenceAvgPool, SharesAGradientAmongTheWindow) {
   EXPECT_EQ(values(run, 1), (std::vector<float>{1, 1, 2, 2, 0, 1, 1, 2, 2, 0}));
 }
 
+// What torch.nn.functional.gelu gives, and the slopes at 0 and far out.
+TEST(ReferenceGelu, IsTheExactForm) {
+  const TensorDesc x{{6}};
+  const OpRun forward(gelus(x)[0], 1);
+  set(forward, 0, {0, 1, -1, 0.5F, -3, 20});
+  forward.run_reference();
+  const float expected[] = {0, 0.84134475F, -0.15865525F, 0.34573123F, -0.00404970F, 20};
+  for (std::int64_t i = 0; i < 6; ++i) EXPECT_NEAR(forward.at(1, i), expected[i], 1e-7) << i;
+  const OpRun apart(gelus(x)[1], 1), together(gelus(x)[2], 1);
+  for (const OpRun* run : {&apart, &together}) {
+    set(*run, 0, {0, 20, -20, 0, 20, -20});
+    set(*run, 1, {2, 2, 2, -1, -1, -1});
+    run->run_reference();
+  }
+  EXPECT_EQ(values(apart, 2), (std::vector<float>{1, 2, 0, -0.5F, -1, 0}));
+  EXPECT_EQ(values(together, 1), values(apart, 2));
+}
+
 TEST(ReferenceAdd, SumsElementByElement) {
   const TensorDesc x{{3}};
   for (const OpDesc& desc : adds(x)) {

@@ -12,6 +12,7 @@
 #include "nn/ops/batch_norm.h"
 #include "nn/ops/convolution.h"
 #include "nn/ops/dropout.h"
+#include "nn/ops/gelu.h"
 #include "nn/ops/host.h"
 #include "nn/ops/linear.h"
 #include "nn/ops/pooling.h"
@@ -27,11 +28,11 @@ namespace tidepool::nn {
 using AnyOp =
     std::variant<ConvForward, ConvBackwardData, ConvBackwardWeights, Reorder, BatchNormForward,
                  BatchNormBackward, BatchNormInference, BatchNormStatistics, ReluForward,
-                 ReluBackward, AddForward, MaxPoolForward, MaxPoolBackward, AvgPoolForward,
-                 AvgPoolBackward, DropoutForward, DropoutBackward, LinearForward,
-                 LinearBackwardData, LinearBackwardWeights, SoftmaxLossForward, SoftmaxLossBackward,
-                 SquaredErrorForward, SquaredErrorBackward, CountCorrect, SgdUpdate, AdamwUpdate,
-                 Feed, FeedControl, CollectLoss, CollectCount>;
+                 ReluBackward, AddForward, GeluForward, GeluBackward, MaxPoolForward,
+                 MaxPoolBackward, AvgPoolForward, AvgPoolBackward, DropoutForward, DropoutBackward,
+                 LinearForward, LinearBackwardData, LinearBackwardWeights, SoftmaxLossForward,
+                 SoftmaxLossBackward, SquaredErrorForward, SquaredErrorBackward, CountCorrect,
+                 SgdUpdate, AdamwUpdate, Feed, FeedControl, CollectLoss, CollectCount>;
 
 struct OpDesc {
   AnyOp op;

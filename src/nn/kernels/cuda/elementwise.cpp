@@ -28,6 +28,14 @@ void enqueue(const ReluBackward& /*op*/, const Call& c) {
   device_code::relu_backward(operand(c.p, 0), operand(c.p, 1), c.output(1, 2), c.count, c.stream);
 }
 
+void enqueue(const GeluForward& /*op*/, const Call& c) {
+  device_code::gelu_forward(operand(c.p, 0), operand(c.p, 1), c.count, c.stream);
+}
+
+void enqueue(const GeluBackward& /*op*/, const Call& c) {
+  device_code::gelu_backward(operand(c.p, 0), operand(c.p, 1), c.output(1, 2), c.count, c.stream);
+}
+
 void enqueue(const AddForward& /*op*/, const Call& c) {
   device_code::add(operand(c.p, 0), operand(c.p, 1), c.output(0, 2), c.count, c.stream);
 }

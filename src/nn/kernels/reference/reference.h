@@ -17,6 +17,8 @@ void run(const BatchNormInference& op, const OpDesc& desc, Pointers pointers);
 void run(const BatchNormStatistics& op, const OpDesc& desc, Pointers pointers);
 void run(const ReluForward& op, const OpDesc& desc, Pointers pointers);
 void run(const ReluBackward& op, const OpDesc& desc, Pointers pointers);
+void run(const GeluForward& op, const OpDesc& desc, Pointers pointers);
+void run(const GeluBackward& op, const OpDesc& desc, Pointers pointers);
 void run(const AddForward& op, const OpDesc& desc, Pointers pointers);
 void run(const MaxPoolForward& op, const OpDesc& desc, Pointers pointers);
 void run(const MaxPoolBackward& op, const OpDesc& desc, Pointers pointers);
