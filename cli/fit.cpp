@@ -308,7 +308,7 @@ Json to_json(const Job& job, const Budget& budget, const Start& start, const Fit
       {"device", job.kind().name},
       {"planner", planned.lowered.plan.planner},
       {"budget_bytes", budget.device},
-      {"footprint_bytes", planned.lowered.plan.device_bytes},
+      {"footprint_bytes", planned.lowered.plan.device_bytes()},
       {"arena_peak_bytes", fit.arena_peak()},
       {"predicted_ms", to_ms(planned.lowered.iteration_time)},
       {"measured_ms", fit.measured() > Nanos{0} ? Json(to_ms(fit.measured())) : Json(nullptr)},

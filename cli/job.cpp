@@ -313,7 +313,7 @@ std::vector<std::pair<std::string, std::string>> Job::settings() const {
 }
 
 std::unique_ptr<Device> Job::make_device(const Machine& machine) const {
-  return kind_->make({threads_, machine.to_host, machine.to_device});
+  return kind_->make({threads_, machine.to_host(), machine.to_device()});
 }
 
 std::string Job::fingerprint() const { return fingerprint_of(*kind_, *kernels_, threads_); }
@@ -348,9 +348,9 @@ Result<Machine> Job::machine(Nanos reference) const {
   Machine machine;
   machine.name = kind_->name;
   machine.description = kind_->description;
-  machine.alignment = kind_->make({threads_, {}, {}})->alignment();
-  machine.to_host = {speed, kLatency};
-  machine.to_device = {speed, kLatency};
+  machine.set_alignment(kind_->make({threads_, {}, {}})->alignment());
+  machine.to_host() = {speed, kLatency};
+  machine.to_device() = {speed, kLatency};
   return machine;
 }
 

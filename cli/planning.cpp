@@ -36,9 +36,9 @@ Result<ObtainedPlan> plan_from_file(const std::string& path, const Profile& subj
   if (auto same = check_program(path, file->program, subject.program); !same) {
     return fail(same.error());
   }
-  if (auto proof =
-          check(subject.program, file->plan,
-                {budget.device, budget.host, subject.machine.alignment, subject.machine.duplex});
+  if (auto proof = check(
+          subject.program, file->plan,
+          {budget.device, budget.host, subject.machine.alignment(), subject.machine.duplex()});
       !proof) {
     return fail(proof.error().code, fmt::format("{}: {}", path, proof.error().message));
   }

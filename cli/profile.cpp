@@ -84,8 +84,8 @@ Result<int> profile(const ProfileArguments& a, bool json) {
   say("{} on {}\n", result.program.name, result.fingerprint);
   say("  {} ops, {} an iteration ({} algorithms); link {:.0f} MB/s each way; unlimited peak {}\n",
       result.program.ops.size(), format_time(compute_time(result.program, job->policy())),
-      a.job.algorithms, result.machine.to_host.bytes_per_second * 1e-6,
-      format_bytes(unlimited_peak(result.program, result.machine.alignment)));
+      a.job.algorithms, result.machine.to_host().bytes_per_second * 1e-6,
+      format_bytes(unlimited_peak(result.program, result.machine.alignment())));
   print_how(source->how);
   print_slowest(result.program, job->policy());
   if (!a.output.empty()) say("  saved {}\n", a.output);

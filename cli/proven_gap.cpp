@@ -65,7 +65,7 @@ Result<ProvenGap> proven_gap(const Program& program, const Machine& machine, con
   const AccessIndex index(program);
   const AlgorithmChoice& algorithms = lowered.strategy.algorithms;
   result.everything_fits =
-      load_profile(program, index, machine.alignment, algorithms).peak <= budget;
+      load_profile(program, index, machine.alignment(), algorithms).peak <= budget;
   const OverheadBound bound =
       overhead_bound(program, machine, algorithms, budget, {options.time_limit, options.stop});
   if (bound.fluid.feasible) {

@@ -78,7 +78,7 @@ Result<Measurement> measure_reactively(Job& job, const Machine& machine, const B
                   .reactive_budget = budget.device};
   const double runs = static_cast<double>(variants.size()) * (iterations + 1);
   for (std::size_t v = 0; v < variants.size(); ++v) {
-    const auto algorithms = fitting(job.program(), variants[v], budget, machine.alignment);
+    const auto algorithms = fitting(job.program(), variants[v], budget, machine.alignment());
     auto used = run_variant(job, machine, budget, algorithms, iterations, [&](int i) {
       const double done = static_cast<double>(v) * (iterations + 1) + i;
       progress.update(done / runs,
@@ -89,7 +89,7 @@ Result<Measurement> measure_reactively(Job& job, const Machine& machine, const B
     how.arena_peak = std::max(how.arena_peak, *used);
   }
   if (how.all_algorithms) {
-    how.unmeasured = fill_in_unmeasured(job.program(), budget, machine.alignment);
+    how.unmeasured = fill_in_unmeasured(job.program(), budget, machine.alignment());
   }
   return how;
 }

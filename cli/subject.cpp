@@ -82,7 +82,7 @@ Result<Subject> from_trace(const SubjectArguments& a) {
   }
   return Subject{{"trace " + recording->name, std::move(workload->program), *machine},
                  {},
-                 align_up(workload->resident, machine->alignment)};
+                 align_up(workload->resident, machine->alignment())};
 }
 
 /// The least of the budgets that can be met; an error where none can.
@@ -177,7 +177,7 @@ Result<Bytes> device_bytes(const BudgetArguments& arguments, const Subject& subj
   const auto size = parse_size_or_percent(arguments.device);
   if (!size) return fail(size.error());
   const Profile& profile = subject.profile;
-  const Bytes peak = unlimited_peak(profile.program, profile.machine.alignment);
+  const Bytes peak = unlimited_peak(profile.program, profile.machine.alignment());
   return std::max<Bytes>(0, size->resolve(peak + subject.resident) - subject.resident);
 }
 
@@ -189,7 +189,7 @@ Result<Budget> budget_of(BudgetArguments arguments, const Subject& subject) {
     arguments.device = fmt::format("{}", *bytes);
   }
   auto budget = resolve_budget(arguments, {profile.program, subject.statistics, subject.in_rounds},
-                               profile.machine.alignment);
+                               profile.machine.alignment());
   if (!budget) return fail(with_resident(budget.error(), subject.resident));
   return budget;
 }

@@ -104,9 +104,9 @@ void print_json(const Outcome& o) {
               {"planner", o.planner},
               {"budget_bytes", o.budget.device},
               {"unlimited_peak_bytes", o.unlimited_peak},
-              {"footprint_bytes", lowered.plan.device_bytes},
+              {"footprint_bytes", lowered.plan.device_bytes()},
               {"arena_peak_bytes", o.arena_peak},
-              {"host_bytes", lowered.plan.host_bytes},
+              {"host_bytes", lowered.plan.host_bytes()},
               {"measured_iterations", o.measured_iterations},
               {"unlimited_ms", known(to_ms(o.unlimited))},
               {"measured_ms", known(to_ms(o.measured))},
@@ -122,7 +122,7 @@ void print_json(const Outcome& o) {
               {"streaming", lowered.streaming},
               {"iterations_per_graph", o.per_graph},
               {"closing_ms", to_ms(o.closing)},
-              {"link_bytes_per_second", o.machine.to_host.bytes_per_second},
+              {"link_bytes_per_second", o.machine.to_host().bytes_per_second},
               {"fingerprint", o.job.fingerprint()},
               {"data", o.job.data().name()},
               {"iterations", o.iterations},
@@ -161,9 +161,10 @@ void print_text(const Outcome& o) {
       o.job.data().name(), o.job.kind().name,
       emulated
           ? fmt::format(" with {} compute thread{}, link {:.0f} MB/s each way", o.job.threads(),
-                        o.job.threads() == 1 ? "" : "s", m.to_host.bytes_per_second * 1e-6)
-          : fmt::format(", link {:.1f} GB/s out, {:.1f} GB/s in", m.to_host.bytes_per_second * 1e-9,
-                        m.to_device.bytes_per_second * 1e-9));
+                        o.job.threads() == 1 ? "" : "s", m.to_host().bytes_per_second * 1e-6)
+          : fmt::format(", link {:.1f} GB/s out, {:.1f} GB/s in",
+                        m.to_host().bytes_per_second * 1e-9,
+                        m.to_device().bytes_per_second * 1e-9));
   say("  budget     {} ({} of the unlimited peak, {})\n", format_bytes(o.budget.device),
       percent(static_cast<double>(o.budget.device) / static_cast<double>(o.unlimited_peak)),
       format_bytes(o.unlimited_peak));
@@ -174,7 +175,7 @@ void print_text(const Outcome& o) {
   for (const std::string& note : o.planned.notes) say("             {}\n", note);
   if (lowered.streaming) say("             streaming: only the running op's tensors stay\n");
   say("  memory     highest byte used {}, host {}\n", format_bytes(o.arena_peak),
-      format_bytes(lowered.plan.host_bytes));
+      format_bytes(lowered.plan.host_bytes()));
   print_times(o);
   if (const std::string gap = o.gap.text(); !gap.empty()) say("  optimality gap {}\n", gap);
   if (o.per_graph > 0) {
