@@ -71,7 +71,7 @@ class Primitives {
       const Nanos took = Clock::now() - start;
       std::free(workspace);
       total += took;
-      if (by_kind != nullptr) (*by_kind)[program_.ops[i].kind] += took;
+      if (by_kind != nullptr) (*by_kind)[program_.ops[i].kind_name()] += took;
     }
   }
 
