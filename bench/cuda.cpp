@@ -180,8 +180,7 @@ class Bench {
     constexpr std::int64_t kSide = 8192;
     constexpr Bytes kCopy = 256 * kMiB;
     constexpr int kCopies = 8, kProducts = 8;  // 0.05 and 0.2 s where a link does 50 GB/s
-    nn::OpDesc desc;
-    desc.kind = nn::OpKind::linear_backward_data;
+    nn::OpDesc desc{nn::LinearBackwardData{}};
     const nn::TensorDesc square{{kSide, kSide}};
     desc.operands = {square, square, square};
     const auto kernel = nn::cuda_kernels().make(desc);

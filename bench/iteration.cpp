@@ -12,7 +12,6 @@
 #include "base/median.h"
 #include "device/cpu/cpu_device.h"
 #include "nn/data/synthetic.h"
-#include "nn/kernels/cpu/threads.h"
 #include "nn/models/model.h"
 #include "nn/training_runner.h"
 #include "planners/none.h"
@@ -26,24 +25,16 @@ using Clock = std::chrono::steady_clock;
 constexpr int kRounds = 5;
 
 /// Ops whose kernel is one oneDNN primitive.
-bool is_primitive(nn::OpKind kind) {
-  using enum nn::OpKind;
-  switch (kind) {
-    case conv_forward:
-    case conv_backward_data:
-    case conv_backward_weights:
-    case reorder:
-    case batch_norm_forward:
-    case batch_norm_backward:
-    case max_pool_forward:
-    case max_pool_backward:
-    case linear_forward:
-    case linear_backward_data:
-    case linear_backward_weights:
-      return true;
-    default:
-      return false;
-  }
+bool is_primitive(const nn::OpDesc& desc) {
+  return std::visit(
+      []<class Op>(const Op& /*op*/) {
+        return std::is_base_of_v<nn::Window, Op> ||
+               std::is_base_of_v<nn::BatchNormAttributes, Op> || std::is_same_v<Op, nn::Reorder> ||
+               std::is_same_v<Op, nn::LinearForward> ||
+               std::is_same_v<Op, nn::LinearBackwardData> ||
+               std::is_same_v<Op, nn::LinearBackwardWeights>;
+      },
+      desc.op);
 }
 
 /// Every primitive of the program once, by itself, on buffers of its own.
@@ -55,7 +46,7 @@ class Primitives {
       buffers_.push_back(allocate(t.bytes));
     }
     for (const nn::OpDesc& desc : program.ops) {
-      kernels_.push_back(is_primitive(desc.kind) ? kernels.make(desc) : nullptr);
+      kernels_.push_back(is_primitive(desc) ? kernels.make(desc) : nullptr);
     }
   }
   ~Primitives() {
@@ -64,7 +55,7 @@ class Primitives {
   Primitives(const Primitives&) = delete;
   Primitives& operator=(const Primitives&) = delete;
 
-  void run(std::map<nn::OpKind, Nanos>* by_kind, Nanos& total) {
+  void run(std::map<std::string, Nanos>* by_kind, Nanos& total) {
     total = Nanos{0};
     for (std::size_t i = 0; i < kernels_.size(); ++i) {
       if (!kernels_[i]) continue;
@@ -80,7 +71,7 @@ class Primitives {
       const Nanos took = Clock::now() - start;
       std::free(workspace);
       total += took;
-      if (by_kind != nullptr) (*by_kind)[program_.ops[i].kind] += took;
+      if (by_kind != nullptr) (*by_kind)[program_.ops[i].kind_name()] += took;
     }
   }
 
@@ -100,11 +91,11 @@ class Primitives {
 
 int main() {
   const int threads = default_compute_threads();
-  nn::set_kernel_threads(threads);
+  const nn::KernelList& kernels = nn::cpu_kernels(threads);
   const auto graph = nn::build_model("vgg16");
-  auto training = nn::build_training_program(*graph, {}, nn::cpu_kernels());
+  auto training = nn::build_training_program(*graph, {}, kernels);
   const nn::SyntheticDataset data(training->image, training->classes, 1000);
-  auto runner = nn::TrainingRunner::create(*training, nn::cpu_kernels(), data, {});
+  auto runner = nn::TrainingRunner::create(*training, kernels, data, {});
 
   Machine machine;
   machine.set_alignment(64);
@@ -117,18 +108,18 @@ int main() {
   executor.enter();
   executor.run(1);
 
-  Primitives primitives(*training, nn::cpu_kernels());
+  Primitives primitives(*training, kernels);
   Nanos warm{};
   primitives.run(nullptr, warm);
   std::vector<Nanos> iterations;
   std::vector<Nanos> sums;
-  std::map<nn::OpKind, Nanos> by_kind;
+  std::map<std::string, Nanos> by_kind;
   for (int round = 0; round < kRounds; ++round) {
     iterations.push_back(executor.run(2).iteration_times.back());
     primitives.run(&by_kind, sums.emplace_back());
   }
   for (const auto& [kind, time] : by_kind) {
-    fmt::print("{:24} {:8.2f} ms\n", nn::to_string(kind), to_ms(time) / kRounds);
+    fmt::print("{:24} {:8.2f} ms\n", kind, to_ms(time) / kRounds);
   }
   const double ratio =
       static_cast<double>(median(iterations).count()) / static_cast<double>(median(sums).count());

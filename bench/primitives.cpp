@@ -10,7 +10,6 @@
 
 #include "base/random.h"
 #include "nn/kernel.h"
-#include "nn/kernels/cpu/threads.h"
 
 namespace {
 
@@ -74,24 +73,20 @@ class Vgg16 {
   std::int64_t channels_ = 3, size_ = 32;
   int layer_ = 0;
 
-  void add(OpDesc desc, OpKind kind, std::vector<TensorDesc> operands, bool in_place = false) {
-    desc.kind = kind;
-    desc.operands = std::move(operands);
-    desc.in_place = in_place;
-    std::string name = std::to_string(layer_) + " " + to_string(kind);
+  void add(const AnyOp& op, std::vector<TensorDesc> operands, bool in_place = false) {
+    OpDesc desc{.op = op, .in_place = in_place, .operands = std::move(operands)};
+    std::string name = std::to_string(layer_) + " " + desc.name();
     ops.push_back({std::move(name), std::move(desc)});
   }
 
   void update(const TensorDesc& weight) {
     const TensorDesc control{{sizeof(ControlBlock)}, ElementType::u8};
-    add({}, OpKind::sgd_update, {weight, control, weight, weight});
+    add(SgdUpdate{}, {weight, control, weight, weight});
   }
 
   void convolution(std::int64_t width) {
     ++layer_;
-    OpDesc desc;
-    desc.window = 3;
-    desc.padding = 1;
+    const Window desc{3, 1, 1};
     const bool first = channels_ == 3;
     TensorDesc x = activation(channels_, size_);
     TensorDesc weight{{width, channels_, 3, 3}, ElementType::f32, Layout::OIhw16i16o};
@@ -100,13 +95,13 @@ class Vgg16 {
       weight.layout = Layout::Ohwi16o;
     }
     const TensorDesc y = activation(width, size_);
-    add(desc, OpKind::conv_forward, {x, weight, y});
-    add(desc, OpKind::conv_backward_weights, {x, y, weight});
+    add(ConvForward{desc}, {x, weight, y});
+    add(ConvBackwardWeights{desc}, {x, y, weight});
     if (!first) {
       TensorDesc backward_weight = weight;
       backward_weight.layout = Layout::OIhw16o16i;
-      add(desc, OpKind::reorder, {weight, backward_weight});
-      add(desc, OpKind::conv_backward_data, {y, backward_weight, x});
+      add(Reorder{}, {weight, backward_weight});
+      add(ConvBackwardData{desc}, {y, backward_weight, x});
     }
     update(weight);
     channels_ = width;
@@ -114,50 +109,46 @@ class Vgg16 {
 
   void normalise_and_activate(const TensorDesc& x) {
     const TensorDesc c{{x.dims[1]}}, control{{sizeof(ControlBlock)}, ElementType::u8};
-    add({}, OpKind::batch_norm_forward, {x, c, c, x, c, c});
-    add({}, OpKind::batch_norm_statistics, {c, c, c, c});
-    add({}, OpKind::relu_forward, {x}, true);
-    OpDesc drop;
-    drop.drop_rate = 0.4F;
-    add(drop, OpKind::dropout_forward, {x, control}, true);
-    add(drop, OpKind::dropout_backward, {x, control}, true);
-    add({}, OpKind::relu_backward, {x, x}, true);
-    add({}, OpKind::batch_norm_backward, {x, x, c, c, c, c, c}, true);
+    add(BatchNormForward{}, {x, c, c, x, c, c});
+    add(BatchNormStatistics{}, {c, c, c, c});
+    add(ReluForward{}, {x}, true);
+    const DropoutAttributes drop{.rate = 0.4F};
+    add(DropoutForward{drop}, {x, control}, true);
+    add(DropoutBackward{drop}, {x, control}, true);
+    add(ReluBackward{}, {x, x}, true);
+    add(BatchNormBackward{}, {x, x, c, c, c, c, c}, true);
     update(c);
   }
 
   void pool() {
     ++layer_;
-    OpDesc desc;
-    desc.window = 2;
-    desc.stride = 2;
+    const Window desc{2, 2, 0};
     const TensorDesc x = activation(channels_, size_);
     size_ /= 2;
     const TensorDesc y = activation(channels_, size_);
     TensorDesc index = y;
     index.type = ElementType::u8;
-    add(desc, OpKind::max_pool_forward, {x, y, index});
-    add(desc, OpKind::max_pool_backward, {y, index, x});
+    add(MaxPoolForward{desc}, {x, y, index});
+    add(MaxPoolBackward{desc}, {y, index, x});
   }
 
   void linear(std::int64_t features) {
     ++layer_;
     const TensorDesc x{{kBatch, channels_}}, weight{{features, channels_}}, bias{{features}},
         y{{kBatch, features}};
-    add({}, OpKind::linear_forward, {x, weight, bias, y});
-    add({}, OpKind::linear_backward_weights, {x, y, weight, bias});
-    add({}, OpKind::linear_backward_data, {y, weight, x});
+    add(LinearForward{}, {x, weight, bias, y});
+    add(LinearBackwardWeights{}, {x, y, weight, bias});
+    add(LinearBackwardData{}, {y, weight, x});
     update(weight);
     channels_ = features;
   }
 
   void loss() {
     ++layer_;
-    OpDesc desc;
-    desc.full_batch = kBatch;
+    const LossAttributes desc{kBatch};
     const TensorDesc logits{{kBatch, channels_}}, labels{{kBatch}, ElementType::i32};
-    add(desc, OpKind::softmax_loss_forward, {logits, labels, {{1}}, logits});
-    add(desc, OpKind::softmax_loss_backward, {logits, labels, logits});
+    add(SoftmaxLossForward{desc}, {logits, labels, {{1}}, logits});
+    add(SoftmaxLossBackward{desc}, {logits, labels, logits});
   }
 };
 
@@ -175,7 +166,7 @@ double median_seconds(Kernel& kernel, int algorithm, const std::vector<std::byte
 }
 
 struct Total {
-  OpKind kind{};
+  std::string kind;
   double first = 0;  ///< seconds with the first algorithm of each op
   double best = 0;   ///< seconds with the fastest
 };
@@ -208,21 +199,19 @@ void measure(const NamedOp& op, Total& total) {
 }  // namespace
 
 int main() {
-  set_kernel_threads(1);
   Vgg16 model;
   model.build();
   std::vector<Total> totals;
   for (const NamedOp& op : model.ops) {
     auto found = std::find_if(totals.begin(), totals.end(),
-                              [&](const Total& t) { return t.kind == op.desc.kind; });
-    if (found == totals.end()) found = totals.insert(found, {op.desc.kind, 0, 0});
+                              [&](const Total& t) { return t.kind == op.desc.name(); });
+    if (found == totals.end()) found = totals.insert(found, {op.desc.name(), 0, 0});
     measure(op, *found);
   }
   std::printf("\n%-28s %12s %12s\n", "total", "first, ms", "fastest, ms");
   Total sum;
   for (const Total& total : totals) {
-    std::printf("%-28s %12.2f %12.2f\n", to_string(total.kind), total.first * 1e3,
-                total.best * 1e3);
+    std::printf("%-28s %12.2f %12.2f\n", total.kind.c_str(), total.first * 1e3, total.best * 1e3);
     sum.first += total.first;
     sum.best += total.best;
   }

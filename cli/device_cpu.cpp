@@ -1,6 +1,5 @@
 #include "device/cpu/cpu_device.h"
 #include "device_kind.h"
-#include "nn/kernels/cpu/threads.h"
 
 namespace tidepool::cli {
 
@@ -8,8 +7,7 @@ DeviceKind cpu_device_kind() {
   DeviceKind kind;
   kind.name = "cpu";
   kind.description = "emulated accelerator: oneDNN kernels, copies paced to a stated link speed";
-  kind.kernels = &nn::cpu_kernels();
-  kind.prepare_thread = nn::set_kernel_threads;
+  kind.kernels = nn::cpu_kernels;
   kind.default_threads = default_compute_threads;
   kind.make = [](const DeviceRequest& request) -> std::unique_ptr<Device> {
     CpuDeviceOptions options;

@@ -39,7 +39,7 @@ DeviceKind cuda_device_kind() {
   DeviceKind kind;
   kind.name = "cuda";
   kind.description = "NVIDIA GPU: cuDNN and cuBLAS kernels, copies over pinned host memory";
-  kind.kernels = &nn::cuda_kernels();
+  kind.kernels = [](int) -> const nn::KernelList& { return nn::cuda_kernels(); };
   kind.choose_kernels = [](const KernelRequest& request) -> const nn::KernelList& {
     return nn::cuda_kernels({request.tf32, request.nondeterministic});
   };
@@ -48,7 +48,6 @@ DeviceKind cuda_device_kind() {
     static const Machine machine = calibrated();  // takes a second; once a process
     return machine;
   };
-  kind.prepare_thread = [](int) {};
   kind.default_threads = [] { return 1; };
   kind.make = [](const DeviceRequest&) -> std::unique_ptr<Device> {
     nn::load_cuda_kernels();

@@ -26,15 +26,14 @@ struct DeviceRequest {
 struct DeviceKind {
   std::string name;
   std::string description;
-  const nn::KernelList* kernels = nullptr;
+  /// For a number of worker threads.
+  const nn::KernelList& (*kernels)(int threads) = nullptr;
   /// Kernels by request; null: there is only `kernels`.
   const nn::KernelList& (*choose_kernels)(const KernelRequest& request) = nullptr;
   /// Why it cannot be used here, in words; empty when it can. Null: it always can.
   std::string (*unavailable)() = nullptr;
   /// The device as a machine with its measured links; null: links are emulated. Throws DeviceError.
   Machine (*calibrate)() = nullptr;
-  /// Sets what kernels depend on for the calling thread (the number of OpenMP threads).
-  void (*prepare_thread)(int threads) = nullptr;
   int (*default_threads)() = nullptr;
   std::unique_ptr<Device> (*make)(const DeviceRequest& request) = nullptr;
 };

@@ -245,7 +245,6 @@ class Fit {
     options.stop = interrupted;
     auto planned = make_plan(planner_, workload, machine_, budget_, options);
     if (!planned) return fail(planned.error());
-    job_.kind().prepare_thread(job_.threads());
     auto runner = nn::EvaluationRunner::create(*program, job_.kernels(), data);
     if (!runner) return fail(runner.error());
     if (auto restored = restore(state_, **runner); !restored) return restored;

@@ -82,7 +82,7 @@ Result<const nn::KernelList*> kernels_of(const JobArguments& arguments, const De
         ErrorCode::usage,
         fmt::format("--tf32 and --allow-nondeterministic mean nothing to device '{}'", kind.name));
   }
-  return kind.kernels;
+  return &kind.kernels(threads_of(arguments, kind));
 }
 
 std::string fingerprint_of(const DeviceKind& kind, const nn::KernelList& kernels, int threads) {
@@ -217,7 +217,6 @@ Result<Job> Job::make(const JobArguments& arguments) {
   job.kernels_ = *kernels;
   job.threads_ = threads_of(arguments, *job.kind_);
   if (job.kind_->calibrate == nullptr) warn_of_too_many(job.threads_);
-  job.kind_->prepare_thread(job.threads_);
   job.policy_ = arguments.algorithms == "fastest" ? AlgorithmPolicy::fastest
                                                   : AlgorithmPolicy::least_workspace;
   if (!arguments.link.empty() && job.kind_->calibrate != nullptr) {
@@ -273,7 +272,6 @@ Result<std::unique_ptr<nn::TrainingRunner>> Job::make_runner(std::int64_t iterat
   settings.learning_rate = [rate = learning_rate_, length](std::int64_t i) {
     return rate.at(i, length);
   };
-  kind_->prepare_thread(threads_);
   return nn::TrainingRunner::create(*training_, *kernels_, *data_, settings);
 }
 

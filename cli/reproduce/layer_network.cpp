@@ -1,6 +1,7 @@
 #include "layer_network.h"
 
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 namespace tidepool::cli {
@@ -22,6 +23,11 @@ struct KindOf {
   Kind operator()(const nn::Linear&) const { return LayerKind::linear; }
   Kind operator()(const nn::Flatten&) const { return LayerKind::flatten; }
   Kind operator()(const nn::SoftmaxCrossEntropy&) const { return LayerKind::softmax_loss; }
+  /// The published recordings have no others.
+  template <class Layer>
+  Kind operator()(const Layer& /*layer*/) const {
+    throw std::logic_error("a layer that no recorded framework has");
+  }
 };
 
 class Converter {

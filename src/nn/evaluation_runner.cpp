@@ -10,7 +10,7 @@ namespace tidepool::nn {
 
 Result<std::unique_ptr<EvaluationRunner>> EvaluationRunner::create(const TrainingProgram& program,
                                                                    const KernelList& kernels,
-                                                                   const Dataset& data) {
+                                                                   const SampleSource& data) {
   if (auto fit = check_fit(program, Purpose::evaluation, kernels, data); !fit) {
     return fail(fit.error());
   }
@@ -18,9 +18,8 @@ Result<std::unique_ptr<EvaluationRunner>> EvaluationRunner::create(const Trainin
 }
 
 EvaluationRunner::EvaluationRunner(const TrainingProgram& program, const KernelList& kernels,
-                                   const Dataset& data)
-    : ProgramRunner(program, kernels),
-      data_(data),
+                                   const SampleSource& data)
+    : ProgramRunner(program, kernels, data),
       parts_(static_cast<std::size_t>((data.size() + program.program.batch - 1) /
                                       program.program.batch)) {}
 
@@ -47,43 +46,33 @@ Result<void> EvaluationRunner::take_values(const ProgramRunner& trained) {
   return {};
 }
 
-void EvaluationRunner::feed_images(std::int64_t first, float* to) const {
-  const std::int64_t elements = data_.image().elements();
-  for (std::int64_t i = 0; i < program().program.batch; ++i, to += elements) {
-    if (first + i < data_.size()) {
-      data_.fill(first + i, to);
+void EvaluationRunner::feed(const Feed& feed, const OpDesc& desc, std::int64_t first,
+                            std::byte* to) const {
+  const TensorDesc& tensor = desc.operands[0];
+  const auto bytes = static_cast<std::size_t>(tensor.bytes() / tensor.dims[0]);
+  // -1 in each byte is -1.
+  const int filler = program().inputs[feed.input].classes > 0 ? 0xff : 0;
+  for (std::int64_t i = 0; i < tensor.dims[0]; ++i, to += bytes) {
+    if (first + i < data().size()) {
+      read_sample(feed, first + i, to);
     } else {
-      std::fill_n(to, elements, 0.0F);
+      std::memset(to, filler, bytes);
     }
   }
 }
 
-void EvaluationRunner::feed_labels(std::int64_t first, std::int32_t* to) const {
-  for (std::int64_t i = 0; i < program().program.batch; ++i) {
-    *to++ = first + i < data_.size() ? data_.label(first + i) : -1;
-  }
-}
-
 void EvaluationRunner::launch_host(const OpDesc& desc, const OpCall& call) {
-  const Program& ir = program().program;
   const std::int64_t batch = call.iteration % iterations();
-  const std::int64_t first = batch * ir.batch;
   Part& part = parts_[static_cast<std::size_t>(batch)];
   std::byte* const pointer = call.pointers[0];
-  switch (desc.kind) {
-    case OpKind::feed_images:
-      return feed_images(first, reinterpret_cast<float*>(pointer));
-    case OpKind::feed_labels:
-      return feed_labels(first, reinterpret_cast<std::int32_t*>(pointer));
-    case OpKind::collect_loss:
-      std::memcpy(&part.loss, pointer, sizeof part.loss);
-      return;
-    case OpKind::collect_count:
-      std::memcpy(&part.correct, pointer, sizeof part.correct);
-      part.ran = true;
-      return;
-    default:
-      assert(false && "not a host op");
+  if (const auto* input = desc.find<Feed>()) {
+    feed(*input, desc, batch * program().program.batch, pointer);
+  } else if (desc.is<CollectLoss>()) {
+    std::memcpy(&part.loss, pointer, sizeof part.loss);
+  } else {
+    assert(desc.is<CollectCount>());
+    std::memcpy(&part.correct, pointer, sizeof part.correct);
+    part.ran = true;
   }
 }
 
@@ -92,7 +81,7 @@ EvaluationResult EvaluationRunner::result() const {
   const std::int64_t batch = program().program.batch;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     if (!parts_[i].ran) continue;
-    total.samples += std::min(batch, data_.size() - static_cast<std::int64_t>(i) * batch);
+    total.samples += std::min(batch, data().size() - static_cast<std::int64_t>(i) * batch);
     total.mean_loss += static_cast<double>(parts_[i].loss);
     total.accuracy += parts_[i].correct;
   }

@@ -22,7 +22,7 @@ class EvaluationRunner final : public ProgramRunner {
   /// zeros until they are taken or set.
   static Result<std::unique_ptr<EvaluationRunner>> create(const TrainingProgram& program,
                                                           const KernelList& kernels,
-                                                          const Dataset& data);
+                                                          const SampleSource& data);
 
   /// Weights and running statistics by name, from a runner with the same layouts.
   Result<void> take_values(const ProgramRunner& trained);
@@ -40,13 +40,13 @@ class EvaluationRunner final : public ProgramRunner {
     bool ran = false;
   };
 
-  EvaluationRunner(const TrainingProgram& program, const KernelList& kernels, const Dataset& data);
+  EvaluationRunner(const TrainingProgram& program, const KernelList& kernels,
+                   const SampleSource& data);
 
   void launch_host(const OpDesc& desc, const OpCall& call) override;
-  void feed_images(std::int64_t first, float* to) const;
-  void feed_labels(std::int64_t first, std::int32_t* to) const;
+  /// Writes one input for the batch that starts at sample `first`.
+  void feed(const Feed& feed, const OpDesc& desc, std::int64_t first, std::byte* to) const;
 
-  const Dataset& data_;
   std::vector<Part> parts_;  ///< of each batch
 };
 

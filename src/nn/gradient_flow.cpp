@@ -32,21 +32,20 @@ Operand GradientFlow::sum(ValueId value, const Operand& first, const Operand& se
   Lowering& l = lowering_;
   const std::string name =
       fmt::format("grad:{}.sum{}", l.graph.values[value].name, contributions_[value]);
-  OpDesc desc;
-  desc.kind = OpKind::add_forward;
+  const ProgramWriter::Scope scope(l.writer, l.layer(l.maker_of(value)).name, Phase::backward);
   const bool in_place = l.options.storage == Storage::in_place;
   // The value itself waits for `first`, nobody does for a fresh `second`.
   const bool first_is_free = first.tensor != held_ && waiting_for(first.tensor) == 1;
   const bool second_is_free = second.tensor != held_ && waiting_for(second.tensor) == 0;
   if (in_place && (first_is_free || second_is_free)) {
-    desc.in_place = true;
     const Operand& target = first_is_free ? first : second;
-    l.writer.op(name, desc, {target, first_is_free ? second : first});
+    l.writer.op(name, {.op = AddForward{}, .in_place = true},
+                {target, first_is_free ? second : first});
     return target;
   }
   const Operand addend = l.apart(second, first, name + ".copy");
   const Operand total = l.new_gradient(value);
-  l.writer.op(name, desc, {first, addend, total});
+  l.writer.op(name, {AddForward{}}, {first, addend, total});
   return total;
 }
 

@@ -28,8 +28,8 @@ class GradientFlow {
   /// Whether the op being written may overwrite the gradient its layer holds.
   [[nodiscard]] bool held_is_free() const { return waiting_for(held_) == 0; }
   /// Adds one consumer's part to the gradient of a value: the first is kept as it is, others are
-  /// added by an op of their own, in their order. The part is not overwritten afterwards unless
-  /// nobody else reads it.
+  /// added by an op of their own, in their order, which belongs to the layer that made the value.
+  /// The part is not overwritten afterwards unless nobody else reads it.
   void contribute(ValueId value, Operand part);
 
  private:

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "device/device.h"
-#include "nn/op_desc.h"
+#include "nn/ops/op_desc.h"
 
 namespace tidepool::nn {
 
@@ -32,21 +32,30 @@ class Kernel {
                    NativeStream stream) = 0;
 };
 
-/// Makes a kernel, or returns null when it does not support the op.
-using KernelFactory = std::unique_ptr<Kernel> (*)(const OpDesc& desc);
+/// What the kernels of a list are made with. Each device uses what concerns it.
+struct KernelContext {
+  int threads = 1;    ///< worker threads of CPU kernels; bits and workspaces depend on it
+  bool tf32 = false;  ///< float32 products may round their inputs to TF32
+  bool nondeterministic = false;  ///< also list algorithms that do not repeat their bits
+};
+
+/// Makes a kernel, or returns null when it does not support the op. May be called from any thread.
+using KernelFactory = std::unique_ptr<Kernel> (*)(const OpDesc& desc, const KernelContext& context);
 
 struct KernelList {
   std::string name;                      ///< "cpu", "reference"
   bool blocked_layouts = false;          ///< activations in nChw16c; otherwise all plain
   std::vector<KernelFactory> factories;  ///< in order of preference; the last is the reference
+  KernelContext context{};
 
-  /// The first factory's kernel that takes the op. Asserts that one does.
+  /// The first factory's kernel that takes the op, or null.
   [[nodiscard]] std::unique_ptr<Kernel> make(const OpDesc& desc) const;
 };
 
 /// Plain loops for every device op, any layout; the oracle of the kernel tests.
 const KernelList& reference_kernels();
-/// oneDNN where it has the op, our own loops elsewhere, then the reference kernels.
-const KernelList& cpu_kernels();
+/// oneDNN where it has the op, our own loops elsewhere, then the reference kernels. One list for
+/// each number of threads, all of one name; they live as long as the process.
+const KernelList& cpu_kernels(int threads = 1);
 
 }  // namespace tidepool::nn

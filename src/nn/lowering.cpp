@@ -5,28 +5,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "nn/optimizers.h"
+
 namespace tidepool::nn {
 namespace {
-
-bool has_weights(const LayerSpec& spec) {
-  return std::holds_alternative<Conv2d>(spec) || std::holds_alternative<BatchNorm>(spec) ||
-         std::holds_alternative<Linear>(spec);
-}
-
-std::vector<const char*> optimizer_state_names(Optimizer optimizer) {
-  switch (optimizer) {
-    case Optimizer::sgd:
-      return {".momentum"};
-    case Optimizer::adamw:
-      return {".first_moment", ".second_moment"};
-  }
-  return {};
-}
 
 std::vector<bool> values_that_need_gradients(const Graph& graph) {
   std::vector<bool> needed(graph.values.size(), false);
   for (const Layer& layer : graph.layers) {
-    bool need = has_weights(layer.spec);
+    bool need = traits_of(layer.spec).has_weights;
     for (const ValueId input : layer.inputs) need = need || needed[input];
     needed[layer.output] = need;
   }
@@ -45,7 +32,13 @@ Lowering::Lowering(const Graph& graph_in, const TrainingOptions& options_in,
       values(graph_in.values.size()),
       needs_gradient(values_that_need_gradients(graph_in)),
       states(graph_in.layers.size()),
-      parameters(graph_in.layers.size()) {}
+      parameters(graph_in.layers.size()) {
+  for (const Layer& each : graph.layers) {
+    if (traits_of(each.spec).role != LayerRole::input) continue;
+    out.inputs.push_back({each.name, graph.values[each.output].type,
+                          each.output == graph.labels ? graph.classes : 0});
+  }
+}
 
 void Lowering::begin_round(std::int64_t index) {
   const Program& program = out.program;
@@ -55,6 +48,12 @@ void Lowering::begin_round(std::int64_t index) {
   writer.begin_round(static_cast<std::int32_t>(round), first);
   values.assign(values.size(), {});
   states.assign(states.size(), {});
+}
+
+LayerId Lowering::maker_of(ValueId value) const {
+  LayerId maker = graph.values[value].producer;
+  while (states[maker].view) maker = graph.values[layer(maker).inputs[0]].producer;
+  return maker;
 }
 
 TensorDesc Lowering::batched(const ValueType& type) const {
@@ -72,7 +71,7 @@ bool Lowering::may_overwrite(const Operand& x) const {
     if (values[v].tensor != x.tensor) continue;
     const Value& value = graph.values[v];
     if (value.consumers.size() != 1) return false;
-    if (std::holds_alternative<Input>(graph.layers[value.producer].spec)) return false;
+    if (graph.traits(value.producer).role == LayerRole::input) return false;
   }
   return true;
 }
@@ -80,7 +79,7 @@ bool Lowering::may_overwrite(const Operand& x) const {
 bool Lowering::may_replace(const Operand& x) const {
   for (std::size_t v = 0; training() && v < values.size(); ++v) {
     if (values[v].tensor != x.tensor) continue;
-    if (std::holds_alternative<Relu>(graph.layers[graph.values[v].producer].spec)) return false;
+    if (graph.traits(graph.values[v].producer).reads_sign_of_output) return false;
   }
   return may_overwrite(x);
 }
@@ -105,9 +104,7 @@ Operand Lowering::apart(const Operand& x, const Operand& other, const std::strin
   const TensorKind kind = out.program.tensors[x.tensor].kind;
   const Operand copy =
       writer.tensor(name, x.desc, kind == TensorKind::input ? TensorKind::activation : kind);
-  OpDesc desc;
-  desc.kind = OpKind::reorder;
-  writer.op(name, desc, {x, copy});
+  writer.op(name, {Reorder{}}, {x, copy});
   return copy;
 }
 
@@ -120,9 +117,9 @@ Operand Lowering::add_parameter(LayerId id, const std::string& suffix, const Ten
   const Operand weight = writer.tensor(name, desc, TensorKind::weight, true);
   Parameter parameter{name, weight.tensor, {}, initialiser, fan_in, true};
   std::vector<Operand> state;
-  for (const char* part : optimizer_state_names(options.optimizer)) {
+  for (const OperandRule& part : optimizer_state(options)) {
     if (!training()) break;
-    state.push_back(writer.tensor(name + part, desc, TensorKind::optimizer_state, true));
+    state.push_back(writer.tensor(name + "." + part.name, desc, TensorKind::optimizer_state, true));
     parameter.state.push_back(state.back().tensor);
   }
   out.parameters.push_back(std::move(parameter));

@@ -1,5 +1,5 @@
 // Lowering: the state shared by the two halves that turn a graph into a training program:
-// emit_forward (forward.cpp) and emit_backward (autodiff.cpp).
+// emit_forward and emit_backward (autodiff.h). Layers write their ops into it, see passes.h.
 #pragma once
 
 #include <string>
@@ -11,10 +11,9 @@ namespace tidepool::nn {
 
 /// What the forward pass of one layer leaves for its backward pass, in one round.
 struct LayerState {
-  std::vector<Operand> inputs;   ///< as its forward op read them
-  std::vector<Operand> saved;    ///< statistics, index, mask, probabilities
-  std::uint64_t random_key = 0;  ///< of dropout
-  bool view = false;             ///< the output is the input's bytes; no op was emitted
+  std::vector<Operand> inputs;  ///< as its forward op read them
+  std::vector<Operand> saved;   ///< statistics, index, mask, probabilities
+  bool view = false;            ///< the output is the input's bytes; no op was emitted
 };
 
 /// A learnable parameter of a layer.
@@ -37,6 +36,7 @@ struct LayerParameters {
 // number, and where it writes zeros the gradient that reaches the ReLU is zero already. Addition
 // does not keep it, so it overwrites nothing that a ReLU made.
 struct Lowering {
+  /// Lists the graph's inputs in `out_in`. All four must outlive it.
   Lowering(const Graph& graph_in, const TrainingOptions& options_in, const KernelList& kernels_in,
            TrainingProgram& out_in);
 
@@ -58,7 +58,11 @@ struct Lowering {
   void begin_round(std::int64_t round);
   [[nodiscard]] bool last_round() const { return round == out.program.rounds() - 1; }
   [[nodiscard]] bool training() const { return out.purpose == Purpose::training; }
+  /// The loss is the mean over so many samples: the batch, or 1 where it is a sum.
+  [[nodiscard]] std::int64_t samples_of_mean() const { return training() ? options.batch : 1; }
   [[nodiscard]] const Layer& layer(LayerId id) const { return graph.layers[id]; }
+  /// The layer whose op made the bytes of a value: not one that passed them on.
+  [[nodiscard]] LayerId maker_of(ValueId value) const;
   /// Shape and layout of a value of this type for the whole round.
   [[nodiscard]] TensorDesc batched(const ValueType& type) const;
   /// See Note [In-place chains]: for an op that keeps what is positive.

@@ -9,18 +9,37 @@
 namespace tidepool::nn {
 namespace {
 
-std::string describe(const ImageShape& image) {
-  return fmt::format("{}x{}x{}", image.channels, image.height, image.width);
-}
-
 const char* to_string(Purpose purpose) {
   return purpose == Purpose::training ? "training" : "evaluation";
+}
+
+Result<std::size_t> find_field(const std::string& model, const ProgramInput& input,
+                               const SampleSource& data) {
+  const std::vector<Field> fields = data.fields();
+  const auto found = std::find_if(fields.begin(), fields.end(),
+                                  [&](const Field& field) { return field.name == input.name; });
+  if (found == fields.end()) {
+    return fail(ErrorCode::usage,
+                fmt::format("{} takes {}, which {} does not have", model, input.name, data.name()));
+  }
+  if (found->type != input.type) {
+    const bool same_shape = found->type.dims == input.type.dims;
+    return fail(ErrorCode::usage,
+                fmt::format("{} takes {} of {}, {} has {}{}", model, input.name,
+                            to_string(input.type), data.name(), to_string(found->type),
+                            same_shape ? " of another element type" : ""));
+  }
+  if (input.classes < found->classes) {
+    return fail(ErrorCode::usage, fmt::format("{} tells {} classes apart, {} has {}", model,
+                                              input.classes, data.name(), found->classes));
+  }
+  return static_cast<std::size_t>(found - fields.begin());
 }
 
 }  // namespace
 
 Result<void> check_fit(const TrainingProgram& program, Purpose purpose, const KernelList& kernels,
-                       const Dataset& data) {
+                       const SampleSource& data) {
   const std::string& model = program.program.name;
   if (program.purpose != purpose) {
     return fail(ErrorCode::usage, fmt::format("{} is a program for {}, not for {}", model,
@@ -30,23 +49,22 @@ Result<void> check_fit(const TrainingProgram& program, Purpose purpose, const Ke
     return fail(ErrorCode::usage, fmt::format("{} was built for {} kernels, not for {}", model,
                                               program.kernels, kernels.name));
   }
-  if (program.image != data.image()) {
-    return fail(ErrorCode::usage,
-                fmt::format("{} takes images of {}, {} has {}", model, describe(program.image),
-                            data.name(), describe(data.image())));
-  }
-  if (program.classes < data.classes()) {
-    return fail(ErrorCode::usage, fmt::format("{} tells {} classes apart, {} has {}", model,
-                                              program.classes, data.name(), data.classes()));
+  for (const ProgramInput& input : program.inputs) {
+    if (auto field = find_field(model, input, data); !field) return fail(field.error());
   }
   return {};
 }
 
-ProgramRunner::ProgramRunner(const TrainingProgram& program, const KernelList& kernels)
-    : program_(program), values_(program.tensors.size()) {
+ProgramRunner::ProgramRunner(const TrainingProgram& program, const KernelList& kernels,
+                             const SampleSource& data)
+    : program_(program), data_(data), values_(program.tensors.size()) {
+  for (const ProgramInput& input : program.inputs) {
+    fields_.push_back(*find_field(program.program.name, input, data));
+  }
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     const bool host = program.program.ops[i].place == OpPlace::host;
     kernels_.push_back(host ? nullptr : kernels.make(program.ops[i]));
+    assert((host || kernels_.back()) && "building the program found a kernel");
   }
   for (std::size_t t = 0; t < program.tensors.size(); ++t) {
     const Tensor& tensor = program.program.tensors[t];

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "nn/data/dataset.h"
+#include "nn/data/sample_source.h"
 #include "nn/training_program.h"
 #include "runtime/op_runner.h"
 
@@ -42,23 +42,32 @@ class ProgramRunner : public OpRunner {
   Result<void> set_value(std::string_view name, std::span<const std::byte> bytes);
 
  protected:
-  /// Makes all kernels, on the calling thread. Persistent tensors start as zeros.
-  ProgramRunner(const TrainingProgram& program, const KernelList& kernels);
+  /// Makes all kernels. Persistent tensors start as zeros. `data` fits, see check_fit; all three
+  /// must outlive the runner.
+  ProgramRunner(const TrainingProgram& program, const KernelList& kernels,
+                const SampleSource& data);
 
   /// `call.pointers` has the one operand of a host op.
   virtual void launch_host(const OpDesc& desc, const OpCall& call) = 0;
   [[nodiscard]] std::span<std::byte> bytes_of(TensorId tensor) { return values_[tensor]; }
+  [[nodiscard]] const SampleSource& data() const { return data_; }
+  /// Writes what a feed op writes for one sample.
+  void read_sample(const Feed& feed, std::int64_t sample, std::byte* to) const {
+    data_.read(fields_[feed.input], sample, to);
+  }
 
  private:
   [[nodiscard]] Result<TensorId> find(std::string_view name) const;
 
   const TrainingProgram& program_;
+  const SampleSource& data_;
+  std::vector<std::size_t> fields_;               ///< of `data_`, by input of the program
   std::vector<std::unique_ptr<Kernel>> kernels_;  ///< by op; null for host ops
   std::vector<std::vector<std::byte>> values_;    ///< by tensor; empty unless persistent
 };
 
 /// Whether a program for `purpose` was built for these kernels and can read this data.
 Result<void> check_fit(const TrainingProgram& program, Purpose purpose, const KernelList& kernels,
-                       const Dataset& data);
+                       const SampleSource& data);
 
 }  // namespace tidepool::nn

@@ -8,50 +8,16 @@
 #include <utility>
 
 namespace tidepool::nn {
-namespace {
-
-AccessMode mode_of(char letter) {
-  switch (letter) {
-    case 'r':
-      return AccessMode::read;
-    case 'w':
-      return AccessMode::write;
-    default:
-      return AccessMode::update;
-  }
+ProgramWriter::Scope::Scope(ProgramWriter& writer, const std::string& layer, Phase phase)
+    : writer_(writer), outer_layer_(writer.layer_), outer_phase_(writer.phase_) {
+  writer.layer_ = &layer;
+  writer.phase_ = phase;
 }
 
-bool collects(OpKind kind) { return kind == OpKind::collect_loss || kind == OpKind::collect_count; }
-
-bool is_host(OpKind kind) {
-  return kind == OpKind::feed_images || kind == OpKind::feed_labels ||
-         kind == OpKind::feed_control || collects(kind);
+ProgramWriter::Scope::~Scope() {
+  writer_.layer_ = outer_layer_;
+  writer_.phase_ = outer_phase_;
 }
-
-bool updates_weights(OpKind kind) {
-  return kind == OpKind::sgd_update || kind == OpKind::adamw_update;
-}
-
-bool updates_state(OpKind kind) {
-  return updates_weights(kind) || kind == OpKind::batch_norm_statistics;
-}
-
-bool is_random(const OpDesc& desc) {
-  switch (desc.kind) {
-    case OpKind::dropout_forward:
-      return true;
-    case OpKind::dropout_backward:
-      return desc.in_place;
-    case OpKind::feed_images:
-    case OpKind::feed_labels:
-    case OpKind::feed_control:
-      return true;
-    default:
-      return false;
-  }
-}
-
-}  // namespace
 
 void ProgramWriter::begin_round(std::int32_t round, std::int64_t first_sample) {
   round_ = round;
@@ -74,31 +40,58 @@ bool ProgramWriter::name_taken(const std::string& name) const {
                    name) != names_.end();
 }
 
+std::int32_t ProgramWriter::layer_index() {
+  if (layer_ == nullptr) return kNone;
+  std::vector<std::string>& names = out_.program.layers;
+  const auto [found, is_new] =
+      layers_.try_emplace(*layer_, static_cast<std::int32_t>(names.size()));
+  if (is_new) names.push_back(*layer_);
+  return found->second;
+}
+
+void ProgramWriter::add_algorithms(const OpDesc& desc, Op& op) {
+  const std::unique_ptr<Kernel> kernel = kernels_.make(desc);
+  if (kernel == nullptr) {
+    if (!error_) {
+      error_ = Error{ErrorCode::usage,
+                     fmt::format("{}: the {} kernels have none for op '{}' ({})", out_.program.name,
+                                 kernels_.name, op.name, desc.name()),
+                     std::nullopt};
+    }
+    op.algorithms.push_back({"none"});
+    return;
+  }
+  for (const KernelAlgorithm& algorithm : kernel->algorithms()) {
+    op.algorithms.push_back(
+        {algorithm.name, Nanos{}, algorithm.workspace, algorithm.deterministic});
+  }
+}
+
 void ProgramWriter::op(std::string name, OpDesc desc, std::span<const Operand> operands) {
-  const std::string letters = desc.accesses();
-  assert(letters.size() == operands.size());
+  const std::vector<OperandRule> rules = desc.rules();
+  assert(rules.size() == operands.size());
+  const OpRole role = desc.role();
   desc.first_sample = first_sample_;
   Op op;
-  op.round = updates_weights(desc.kind) ? kNone : round_;
+  op.round = role == OpRole::weight_update ? kNone : round_;
   op.name = std::move(name);
   if (op.round != kNone) op.name += suffix_;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     assert(operands[i].desc.bytes() == out_.program.tensors[operands[i].tensor].bytes);
-    op.accesses.push_back({operands[i].tensor, mode_of(letters[i])});
+    op.accesses.push_back({operands[i].tensor, rules[i].mode});
     desc.operands.push_back(operands[i].desc);
   }
-  op.kind = to_string(desc.kind);
-  op.place = is_host(desc.kind) ? OpPlace::host : OpPlace::device;
-  op.recomputable = op.place == OpPlace::device && !updates_state(desc.kind);
-  op.random = is_random(desc);
+  op.kind = desc.kind_name();
+  op.place = on_host(role) ? OpPlace::host : OpPlace::device;
+  op.recomputable = desc.recomputable();
+  op.random = desc.random();
   if (op.place == OpPlace::host) {
     op.algorithms.push_back({"host"});
   } else {
-    const std::unique_ptr<Kernel> kernel = kernels_.make(desc);
-    for (const KernelAlgorithm& algorithm : kernel->algorithms()) {
-      op.algorithms.push_back(
-          {algorithm.name, Nanos{}, algorithm.workspace, algorithm.deterministic});
-    }
+    assert(layer_ != nullptr);
+    op.layer = layer_index();
+    op.phase = role == OpRole::compute ? phase_ : Phase::update;
+    add_algorithms(desc, op);
     op.flops = desc.flops();
     op.traffic = desc.traffic();
   }

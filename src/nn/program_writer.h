@@ -2,8 +2,10 @@
 // kernels see in step.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "nn/training_program.h"
@@ -23,11 +25,29 @@ class ProgramWriter {
   ProgramWriter(TrainingProgram& out, const KernelList& kernels) : out_(out), kernels_(kernels) {}
 
   Operand tensor(std::string name, TensorDesc desc, TensorKind kind, bool persistent = false);
-  /// `desc` without operands; they are those given here.
+  /// `desc` without operands; they are those given here. Ops on the device belong to the layer and
+  /// phase of the innermost Scope; those that update state to the phase `update`.
   void op(std::string name, OpDesc desc, std::span<const Operand> operands);
   void op(std::string name, OpDesc desc, std::initializer_list<Operand> operands) {
     op(std::move(name), std::move(desc), std::span(operands.begin(), operands.size()));
   }
+
+  /// While it lives, ops belong to this layer and phase. Scopes nest.
+  class Scope {
+   public:
+    Scope(ProgramWriter& writer, const std::string& layer, Phase phase);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    ProgramWriter& writer_;
+    const std::string* outer_layer_;
+    Phase outer_phase_;
+  };
+
+  /// The first op that the list has no kernel for; the program is of no use then.
+  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
 
   /// What follows belongs to this round, whose first sample has this place in the batch. Names of
   /// ops and of tensors that are not persistent get "@round" where there are several rounds.
@@ -39,13 +59,21 @@ class ProgramWriter {
   [[nodiscard]] bool name_taken(const std::string& name) const;
 
  private:
+  /// Its place in Program::layers, which its first op gives it.
+  [[nodiscard]] std::int32_t layer_index();
+  void add_algorithms(const OpDesc& desc, Op& op);
+
   TrainingProgram& out_;
   const KernelList& kernels_;
   std::vector<std::string> names_;  ///< by tensor
   std::string suffix_;
   std::int32_t round_ = 0;
   std::int64_t first_sample_ = 0;
-  std::size_t round_begin_ = 0;  ///< the first tensor of this round
+  std::size_t round_begin_ = 0;         ///< the first tensor of this round
+  const std::string* layer_ = nullptr;  ///< of the innermost scope
+  Phase phase_ = Phase::other;
+  std::unordered_map<std::string, std::int32_t> layers_;  ///< places of those that have ops
+  std::optional<Error> error_;
 };
 
 }  // namespace tidepool::nn

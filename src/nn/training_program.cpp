@@ -26,7 +26,7 @@ Result<void> check_options(const Graph& graph, const TrainingOptions& options) {
                                               options.batch, options.sub_batch));
   }
   const auto takes_statistics = [](const Layer& layer) {
-    return std::holds_alternative<BatchNorm>(layer.spec);
+    return traits_of(layer.spec).batch_statistics;
   };
   const auto statistics = std::find_if(graph.layers.begin(), graph.layers.end(), takes_statistics);
   if (round_size(options) < options.batch && statistics != graph.layers.end() &&
@@ -69,10 +69,16 @@ TrainingProgram describe(const Graph& graph, std::string name, const TrainingOpt
   return out;
 }
 
-void collect(Lowering& lowering, OpKind kind, const Operand& value) {
-  OpDesc desc;
-  desc.kind = kind;
-  lowering.writer.op(to_string(kind), desc, {value});
+/// The host op that takes a result.
+template <class Collect>
+void collect(Lowering& lowering, const Operand& value) {
+  lowering.writer.op(Collect::name, {Collect{}}, {value});
+}
+
+Result<TrainingProgram> finish(const Lowering& lowering, TrainingProgram program) {
+  if (const auto& error = lowering.writer.error()) return fail(*error);
+  if (auto valid = validate(program.program); !valid) return fail(valid.error());
+  return program;
 }
 
 }  // namespace
@@ -94,10 +100,9 @@ Result<TrainingProgram> build_training_program(const Graph& graph, const Trainin
     lowering.begin_round(round);
     emit_forward(lowering);
     emit_backward(lowering);
-    collect(lowering, OpKind::collect_loss, lowering.values[graph.loss]);
+    collect<CollectLoss>(lowering, lowering.values[graph.loss]);
   }
-  if (auto valid = validate(out.program); !valid) return fail(valid.error());
-  return out;
+  return finish(lowering, std::move(out));
 }
 
 Result<TrainingProgram> build_evaluation_program(const Graph& graph, const TrainingOptions& options,
@@ -107,21 +112,28 @@ Result<TrainingProgram> build_evaluation_program(const Graph& graph, const Train
   forward_only.storage = options.storage;
   forward_only.dropout = false;
   if (auto valid = check_options(graph, forward_only); !valid) return fail(valid.error());
+  if (!graph.traits(graph.values[graph.loss].producer).classifies) {
+    return fail(
+        ErrorCode::usage,
+        fmt::format("{}: the loss '{}' has no labels, so there is nothing to count as right",
+                    graph.name, graph.values[graph.loss].name));
+  }
   TrainingProgram out = describe(graph, graph.name + "-evaluation", forward_only, kernels);
   out.purpose = Purpose::evaluation;
   Lowering lowering(graph, forward_only, kernels, out);
   lowering.begin_round(0);
   emit_forward(lowering);
-  const std::vector<Operand>& read = lowering.states[graph.values[graph.loss].producer].inputs;
+  const LayerId loss = graph.values[graph.loss].producer;
+  const std::vector<Operand>& read = lowering.states[loss].inputs;
   const Operand count =
       lowering.writer.tensor("correct", TensorDesc{{1}, ElementType::i32}, TensorKind::activation);
-  OpDesc desc;
-  desc.kind = OpKind::count_correct;
-  lowering.writer.op("count_correct", desc, {read[0], read[1], count});
-  collect(lowering, OpKind::collect_loss, lowering.values[graph.loss]);
-  collect(lowering, OpKind::collect_count, count);
-  if (auto valid = validate(out.program); !valid) return fail(valid.error());
-  return out;
+  {
+    const ProgramWriter::Scope scope(lowering.writer, graph.layers[loss].name, Phase::forward);
+    lowering.writer.op(CountCorrect::name, {CountCorrect{}}, {read[0], read[1], count});
+  }
+  collect<CollectLoss>(lowering, lowering.values[graph.loss]);
+  collect<CollectCount>(lowering, count);
+  return finish(lowering, std::move(out));
 }
 
 }  // namespace tidepool::nn

@@ -11,7 +11,7 @@
 #include "ir/program.h"
 #include "nn/graph.h"
 #include "nn/kernel.h"
-#include "nn/op_desc.h"
+#include "nn/ops/op_desc.h"
 
 namespace tidepool::nn {
 
@@ -58,6 +58,15 @@ struct Parameter {
   bool learnable = true;
 };
 
+/// Data a program reads: what its feed op writes for each sample.
+struct ProgramInput {
+  std::string name;
+  ValueType type;
+  /// Of labels: their values are in [0, classes), or negative for samples that do not count; of
+  /// others 0.
+  std::int64_t classes = 0;
+};
+
 enum class Purpose : std::uint8_t { training, evaluation };
 
 struct TrainingProgram {
@@ -65,16 +74,16 @@ struct TrainingProgram {
   Program program;
   std::vector<OpDesc> ops;          ///< one per op of `program`
   std::vector<TensorDesc> tensors;  ///< one per tensor of `program`
+  std::vector<ProgramInput> inputs;
   std::vector<Parameter> parameters;
   std::string kernels;  ///< name of the kernel list its algorithms and layouts come from
-  ImageShape image;
+  ImageShape image;     ///< of classifiers of images, as is the next
   std::int64_t classes = 0;
 
   [[nodiscard]] std::int64_t learnable_elements() const;
 };
 
-/// Algorithms carry the workspaces of `kernels` and no times. Where those depend on the number of
-/// worker threads, the caller has set it on the calling thread.
+/// Algorithms carry the workspaces of `kernels` and no times.
 /// An op that updates weights follows as soon as its gradient exists and the old weight has been
 /// read for the last time.
 Result<TrainingProgram> build_training_program(const Graph& graph, const TrainingOptions& options,
@@ -83,7 +92,7 @@ Result<TrainingProgram> build_training_program(const Graph& graph, const Trainin
 /// The forward pass only: batch norm with the running statistics, dropout passes its input on. Of
 /// the options `batch` and `storage` matter. Weights and statistics are those of the training
 /// program with the same kernels by name and layout; they are only read. The loss is the sum over
-/// the samples; samples with a negative label count for nothing.
+/// the samples; samples with a negative label count for nothing. Fails for a loss without labels.
 Result<TrainingProgram> build_evaluation_program(const Graph& graph, const TrainingOptions& options,
                                                  const KernelList& kernels);
 

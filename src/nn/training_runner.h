@@ -1,4 +1,4 @@
-// TrainingRunner: runs a training program on a data set.
+// TrainingRunner: runs a training program on samples of data.
 #pragma once
 
 #include <functional>
@@ -23,12 +23,11 @@ struct TrainingSettings {
 /// them. Threads: see ProgramRunner.
 class TrainingRunner final : public ProgramRunner {
  public:
-  /// Makes all kernels, on the calling thread: what they depend on (the number of OpenMP threads)
-  /// must be as it will be where they run. Program, kernel list and data set must outlive the
-  /// runner. Fails when they do not fit together.
+  /// Makes all kernels. Program, kernel list and data must outlive the runner. Fails when they do
+  /// not fit together.
   static Result<std::unique_ptr<TrainingRunner>> create(const TrainingProgram& program,
                                                         const KernelList& kernels,
-                                                        const Dataset& data,
+                                                        const SampleSource& data,
                                                         TrainingSettings settings);
 
   std::uint32_t guards(std::int64_t iteration) override {
@@ -38,14 +37,14 @@ class TrainingRunner final : public ProgramRunner {
   [[nodiscard]] const std::vector<float>& losses() const { return losses_; }
 
  private:
-  TrainingRunner(const TrainingProgram& program, const KernelList& kernels, const Dataset& data,
-                 TrainingSettings settings);
+  TrainingRunner(const TrainingProgram& program, const KernelList& kernels,
+                 const SampleSource& data, TrainingSettings settings);
 
   void launch_host(const OpDesc& desc, const OpCall& call) override;
-  /// The samples of this op's round.
-  std::span<const std::int64_t> select_samples(const OpDesc& desc, std::int64_t iteration);
+  /// Writes one input for the samples of this op's round.
+  void feed(const Feed& feed, const OpDesc& desc, std::int64_t iteration, std::byte* to);
+  void collect_loss(const OpDesc& desc, std::int64_t iteration, const std::byte* from);
 
-  const Dataset& data_;
   TrainingSettings settings_;
   Sampler sampler_;
   std::vector<std::int64_t> round_;  ///< samples of the round being fed

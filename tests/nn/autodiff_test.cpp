@@ -153,9 +153,9 @@ TEST_P(BackwardOrder, GradientsLiveShortly) {
 
 TEST_P(BackwardOrder, ReordersWeightsRightBeforeTheirUse) {
   for (std::size_t i = 0; i < ir().ops.size(); ++i) {
-    if (program_.ops[i].kind != OpKind::conv_backward_data) continue;
+    if (!program_.ops[i].is<ConvBackwardData>()) continue;
     EXPECT_NE(ir().ops[i].name, "conv1_1.backward_data") << "nobody wants the images' gradient";
-    const bool reordered = program_.ops[i - 1].kind == OpKind::reorder &&
+    const bool reordered = program_.ops[i - 1].is<Reorder>() &&
                            ir().ops[i - 1].accesses[1].tensor == ir().ops[i].accesses[1].tensor;
     EXPECT_EQ(reordered, GetParam().blocked) << ir().ops[i].name;
     EXPECT_EQ(program_.ops[i].operands[1].layout,
@@ -171,12 +171,12 @@ TEST(Autodiff, AddsGradientsInTheFirstOneWhereNobodyElseNeedsIt) {
       build(make_tangled_graph(), {.batch = 3, .storage = Storage::separate});
   int updates = 0;
   for (std::size_t i = 0; i < separate.ops.size(); ++i) {
-    if (separate.ops[i].kind == OpKind::add_forward) {
+    if (separate.ops[i].is<AddForward>()) {
       EXPECT_FALSE(separate.ops[i].in_place) << separate.program.ops[i].name;
     }
   }
   for (std::size_t i = 0; i < in_place.ops.size(); ++i) {
-    updates += in_place.ops[i].kind == OpKind::add_forward && in_place.ops[i].in_place ? 1 : 0;
+    updates += in_place.ops[i].is<AddForward>() && in_place.ops[i].in_place ? 1 : 0;
   }
   EXPECT_GE(updates, 6);
   EXPECT_LT(in_place.program.tensors.size(), separate.program.tensors.size());

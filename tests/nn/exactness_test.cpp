@@ -5,10 +5,7 @@
 
 #include "device/fake/fake_device.h"
 #include "ir/load_profile.h"
-#include "nn/data/synthetic.h"
-#include "nn/models/model.h"
-#include "nn/reference_run.h"
-#include "nn/training_runner.h"
+#include "nn/training_fixture.h"
 #include "planners/registry.h"
 #include "runtime/executor.h"
 
@@ -36,18 +33,10 @@ std::string name_of(const ::testing::TestParamInfo<Setting>& info) {
          std::to_string(info.param.percent) + "InRoundsOf" + std::to_string(info.param.sub_batch);
 }
 
-class Exactness : public ::testing::TestWithParam<Setting> {};
-
-TEST_P(Exactness, LossesAndWeightsAreThoseOfUnlimitedTraining) {
+/// With every planner, under a budget of so many percent of the unlimited peak.
+void expect_exact(const Result<Graph>& graph, const TrainingOptions& options, int percent) {
   constexpr Bytes kAlignment = 64;
-  const Setting& setting = GetParam();
-  const auto graph = build_model(setting.model);
   ASSERT_TRUE(graph) << graph.error().message;
-  TrainingOptions options;
-  options.batch = 4;
-  options.storage = setting.storage;
-  options.sub_batch = setting.sub_batch;
-  options.sub_batch_statistics = true;
   auto training = build_training_program(*graph, options, reference_kernels());
   ASSERT_TRUE(training) << training.error().message;
   const SyntheticDataset data(training->image, training->classes, 64);
@@ -62,8 +51,7 @@ TEST_P(Exactness, LossesAndWeightsAreThoseOfUnlimitedTraining) {
                                   least_workspace_algorithms(training->program))
                          .peak;
   const Bytes smallest = smallest_budget(training->program, kAlignment).bytes;
-  const Bytes budget =
-      setting.percent == 0 ? smallest : std::max(smallest, peak * setting.percent / 100);
+  const Bytes budget = percent == 0 ? smallest : std::max(smallest, peak * percent / 100);
 
   auto unlimited = TrainingRunner::create(*training, reference_kernels(), data, {});
   ASSERT_TRUE(unlimited);
@@ -102,6 +90,18 @@ TEST_P(Exactness, LossesAndWeightsAreThoseOfUnlimitedTraining) {
   }
 }
 
+class Exactness : public ::testing::TestWithParam<Setting> {};
+
+TEST_P(Exactness, LossesAndWeightsAreThoseOfUnlimitedTraining) {
+  const Setting& setting = GetParam();
+  TrainingOptions options;
+  options.batch = 4;
+  options.storage = setting.storage;
+  options.sub_batch = setting.sub_batch;
+  options.sub_batch_statistics = true;
+  expect_exact(build_model(setting.model), options, setting.percent);
+}
+
 std::vector<Setting> settings() {
   std::vector<Setting> all;
   for (const char* model : {"tiny-vgg", "tiny-resnet", "mlp"}) {
@@ -123,6 +123,16 @@ std::vector<Setting> settings() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Exactness, ::testing::ValuesIn(settings()), name_of);
+
+TEST(ExactnessOfGelu, InBudgetsAndRounds) {
+  for (const Storage storage : {Storage::in_place, Storage::separate}) {
+    for (const int percent : {75, 0}) {
+      SCOPED_TRACE(percent);
+      expect_exact(make_gelu_graph(), {.batch = 4, .storage = storage}, percent);
+      expect_exact(make_gelu_graph(), {.batch = 4, .sub_batch = 3, .storage = storage}, percent);
+    }
+  }
+}
 
 }  // namespace
 }  // namespace tidepool::nn

@@ -124,7 +124,7 @@ TEST_P(Flow, CopiesAGradientThatIsAddedToItself) {
   flow.contribute(value("x.out"), d);
   flow.contribute(value("x.out"), d);
   ASSERT_EQ(sums(), 2U);
-  EXPECT_EQ(program_.ops[forward_ops_].kind, OpKind::reorder);
+  EXPECT_TRUE(program_.ops[forward_ops_].is<Reorder>());
   const auto& accesses = program_.program.ops.back().accesses;
   EXPECT_NE(accesses[0].tensor, accesses[1].tensor);
 }

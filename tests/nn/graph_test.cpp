@@ -53,7 +53,7 @@ TEST(InferType, SaysWhyInputsDoNotFit) {
       {Relu{}, {labels}, "a value of floats"},
       {SoftmaxCrossEntropy{}, {ValueType{{10}}}, "takes 2 inputs, not 1"},
       {SoftmaxCrossEntropy{}, {ValueType{{10}}, ValueType{{10}}}, "the labels"},
-      {Input{Input::Role::images, {3, 1 << 20, 1 << 20}}, {}, "too large"},
+      {Input{{{3, 1 << 20, 1 << 20}}}, {}, "too large"},
   };
   for (const BadShape& c : cases) {
     const auto type = infer_type(c.spec, c.inputs);
@@ -100,7 +100,7 @@ TEST(GraphBuilder, RefusesIncompleteGraphs) {
   }
   {
     GraphBuilder b("net");
-    EXPECT_THAT(b.finish(b.images({1, 4, 4})).error().message, HasSubstr("images and labels"));
+    EXPECT_THAT(b.finish(b.images({1, 4, 4})).error().message, HasSubstr("must be a loss"));
   }
   {
     GraphBuilder b("net");

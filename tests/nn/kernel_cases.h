@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "nn/op_desc.h"
+#include "nn/ops/op_desc.h"
 
 namespace tidepool::nn::testing {
 
@@ -27,10 +27,8 @@ inline TensorDesc in_layout(TensorDesc desc, Layout layout) {
 }
 inline TensorDesc control_block() { return {{sizeof(ControlBlock)}, ElementType::u8}; }
 
-inline OpDesc make_op(OpKind kind, std::vector<TensorDesc> operands, OpDesc attributes = {}) {
-  attributes.kind = kind;
-  attributes.operands = std::move(operands);
-  return attributes;
+inline OpDesc make_op(const AnyOp& op, std::vector<TensorDesc> operands) {
+  return {.op = op, .operands = std::move(operands)};
 }
 inline OpDesc in_place(OpDesc desc) {
   desc.in_place = true;
@@ -42,11 +40,8 @@ inline OpDesc reads_forward(OpDesc desc, const std::vector<TensorDesc>& added) {
   desc.operands.insert(desc.operands.end(), added.begin(), added.end());
   return desc;
 }
-inline OpDesc window_attributes(std::int64_t window, std::int64_t stride, std::int64_t padding) {
-  OpDesc desc;
-  desc.window = window;
-  desc.stride = stride;
-  desc.padding = padding;
+inline OpDesc from_sample(OpDesc desc, std::int64_t first_sample) {
+  desc.first_sample = first_sample;
   return desc;
 }
 
@@ -64,54 +59,55 @@ inline std::vector<OpDesc> convolutions(const ConvShape& s) {
   const TensorDesc weight{{s.out, s.in, s.window, s.window},
                           ElementType::f32,
                           first ? Layout::Ohwi16o : Layout::OIhw16i16o};
-  const OpDesc attributes = window_attributes(s.window, s.stride, s.padding);
-  std::vector<OpDesc> ops = {make_op(OpKind::conv_forward, {x, weight, y}, attributes),
-                             make_op(OpKind::conv_backward_weights, {x, y, weight}, attributes)};
+  const Window attributes{s.window, s.stride, s.padding};
+  std::vector<OpDesc> ops = {make_op(ConvForward{attributes}, {x, weight, y}),
+                             make_op(ConvBackwardWeights{attributes}, {x, y, weight})};
   if (!first) {
-    ops.push_back(make_op(OpKind::conv_backward_data, {y, in_layout(weight, Layout::OIhw16o16i), x},
-                          attributes));
+    ops.push_back(
+        make_op(ConvBackwardData{attributes}, {y, in_layout(weight, Layout::OIhw16o16i), x}));
   }
   return ops;
 }
 
 inline std::vector<OpDesc> batch_norms(const TensorDesc& x) {
   const TensorDesc c{{x.dims[1]}};
-  OpDesc statistics;
-  statistics.statistics_count = 12;
-  return {make_op(OpKind::batch_norm_forward, {x, c, c, x, c, c}),
-          make_op(OpKind::batch_norm_backward, {x, x, c, c, c, x, c, c}),
-          in_place(make_op(OpKind::batch_norm_backward, {x, x, c, c, c, c, c})),
-          make_op(OpKind::batch_norm_statistics, {c, c, c, c}, statistics),
-          make_op(OpKind::batch_norm_inference, {x, c, c, c, c, x})};
+  return {make_op(BatchNormForward{}, {x, c, c, x, c, c}),
+          make_op(BatchNormBackward{}, {x, x, c, c, c, x, c, c}),
+          in_place(make_op(BatchNormBackward{}, {x, x, c, c, c, c, c})),
+          make_op(BatchNormStatistics{.values = 12}, {c, c, c, c}),
+          make_op(BatchNormInference{}, {x, c, c, c, c, x})};
 }
 
 inline std::vector<OpDesc> relus_and_dropouts(const TensorDesc& x) {
-  OpDesc drop;
-  drop.drop_rate = 0.4F;
-  drop.random_key = 11;
-  drop.first_sample = 5;
+  const DropoutAttributes drop{.rate = 0.4F, .random_key = 11};
+  constexpr std::int64_t kFirst = 5;
   const TensorDesc mask = as_type(x, ElementType::u8);
-  return {make_op(OpKind::relu_forward, {x, x}),
-          in_place(make_op(OpKind::relu_forward, {x})),
-          make_op(OpKind::relu_backward, {x, x, x}),
-          in_place(make_op(OpKind::relu_backward, {x, x})),
-          make_op(OpKind::dropout_forward, {x, control_block(), x, mask}, drop),
-          in_place(make_op(OpKind::dropout_forward, {x, control_block()}, drop)),
-          make_op(OpKind::dropout_backward, {x, mask, x}, drop),
-          in_place(make_op(OpKind::dropout_backward, {x, control_block()}, drop)),
-          reads_forward(make_op(OpKind::relu_backward, {x, x, x}), {x})};
+  return {make_op(ReluForward{}, {x, x}),
+          in_place(make_op(ReluForward{}, {x})),
+          make_op(ReluBackward{}, {x, x, x}),
+          in_place(make_op(ReluBackward{}, {x, x})),
+          from_sample(make_op(DropoutForward{drop}, {x, control_block(), x, mask}), kFirst),
+          from_sample(in_place(make_op(DropoutForward{drop}, {x, control_block()})), kFirst),
+          from_sample(make_op(DropoutBackward{drop}, {x, mask, x}), kFirst),
+          from_sample(in_place(make_op(DropoutBackward{drop}, {x, control_block()})), kFirst),
+          reads_forward(make_op(ReluBackward{}, {x, x, x}), {x})};
+}
+
+inline std::vector<OpDesc> gelus(const TensorDesc& x) {
+  return {make_op(GeluForward{}, {x, x}), make_op(GeluBackward{}, {x, x, x}),
+          in_place(make_op(GeluBackward{}, {x, x}))};
 }
 
 /// Backward only without padding: random indices are valid there.
-inline std::vector<OpDesc> max_pools(const TensorDesc& x, const OpDesc& attributes) {
+inline std::vector<OpDesc> max_pools(const TensorDesc& x, const Window& attributes) {
   TensorDesc y = x;
   for (const std::size_t i : {2, 3}) {
     y.dims[i] = (x.dims[i] + 2 * attributes.padding - attributes.window) / attributes.stride + 1;
   }
   const TensorDesc index = as_type(y, ElementType::u8);
-  std::vector<OpDesc> ops = {make_op(OpKind::max_pool_forward, {x, y, index}, attributes)};
+  std::vector<OpDesc> ops = {make_op(MaxPoolForward{attributes}, {x, y, index})};
   if (attributes.padding == 0) {
-    const OpDesc backward = make_op(OpKind::max_pool_backward, {y, index, x}, attributes);
+    const OpDesc backward = make_op(MaxPoolBackward{attributes}, {y, index, x});
     ops.push_back(backward);
     ops.push_back(reads_forward(backward, {x, y}));
   }
@@ -119,47 +115,46 @@ inline std::vector<OpDesc> max_pools(const TensorDesc& x, const OpDesc& attribut
 }
 
 inline std::vector<OpDesc> adds(const TensorDesc& x) {
-  return {make_op(OpKind::add_forward, {x, x, x}), in_place(make_op(OpKind::add_forward, {x, x}))};
+  return {make_op(AddForward{}, {x, x, x}), in_place(make_op(AddForward{}, {x, x}))};
 }
 
 inline std::vector<OpDesc> avg_pools(const TensorDesc& x, std::int64_t window,
                                      std::int64_t stride) {
   TensorDesc y = x;
   for (const std::size_t i : {2, 3}) y.dims[i] = (x.dims[i] - window) / stride + 1;
-  const OpDesc attributes = window_attributes(window, stride, 0);
-  return {make_op(OpKind::avg_pool_forward, {x, y}, attributes),
-          make_op(OpKind::avg_pool_backward, {y, x}, attributes),
-          reads_forward(make_op(OpKind::avg_pool_backward, {y, x}, attributes), {x, y})};
+  const Window attributes{window, stride, 0};
+  return {make_op(AvgPoolForward{attributes}, {x, y}), make_op(AvgPoolBackward{attributes}, {y, x}),
+          reads_forward(make_op(AvgPoolBackward{attributes}, {y, x}), {x, y})};
 }
 
 inline std::vector<OpDesc> linears(std::int64_t batch, std::int64_t in, std::int64_t out) {
   const TensorDesc x{{batch, in}}, weight{{out, in}}, bias{{out}}, y{{batch, out}};
-  return {make_op(OpKind::linear_forward, {x, weight, bias, y}),
-          make_op(OpKind::linear_backward_data, {y, weight, x}),
-          make_op(OpKind::linear_backward_weights, {x, y, weight, bias})};
+  return {make_op(LinearForward{}, {x, weight, bias, y}),
+          make_op(LinearBackwardData{}, {y, weight, x}),
+          make_op(LinearBackwardWeights{}, {x, y, weight, bias})};
 }
 
 inline std::vector<OpDesc> softmax_losses(std::int64_t batch, std::int64_t classes) {
-  OpDesc attributes;
-  attributes.full_batch = 2 * batch;
+  const LossAttributes attributes{2 * batch};
   const TensorDesc logits{{batch, classes}}, labels{{batch}, ElementType::i32};
-  return {make_op(OpKind::softmax_loss_forward, {logits, labels, {{1}}, logits}, attributes),
-          make_op(OpKind::softmax_loss_backward, {logits, labels, logits}, attributes),
-          make_op(OpKind::count_correct, {logits, labels, {{1}, ElementType::i32}})};
+  return {make_op(SoftmaxLossForward{attributes}, {logits, labels, {{1}}, logits}),
+          make_op(SoftmaxLossBackward{attributes}, {logits, labels, logits}),
+          make_op(CountCorrect{}, {logits, labels, {{1}, ElementType::i32}})};
+}
+
+inline std::vector<OpDesc> squared_errors(const TensorDesc& x) {
+  const LossAttributes attributes{2 * x.dims[0]};
+  return {make_op(SquaredErrorForward{attributes}, {x, x, {{1}}}),
+          make_op(SquaredErrorBackward{attributes}, {x, x, x})};
 }
 
 inline OpDesc sgd(const TensorDesc& weight) {
-  OpDesc attributes;
-  attributes.weight_decay = 5e-4F;
-  return make_op(OpKind::sgd_update, {weight, control_block(), weight, weight}, attributes);
+  return make_op(SgdUpdate{.weight_decay = 5e-4F}, {weight, control_block(), weight, weight});
 }
 
 inline OpDesc adamw(const TensorDesc& weight) {
-  OpDesc attributes;
-  attributes.weight_decay = 0.01F;
-  attributes.epsilon = 1e-8F;
-  return make_op(OpKind::adamw_update, {weight, control_block(), weight, weight, weight},
-                 attributes);
+  return make_op(AdamwUpdate{.weight_decay = 0.01F},
+                 {weight, control_block(), weight, weight, weight});
 }
 
 inline std::vector<OpDesc> reorders() {
@@ -167,7 +162,7 @@ inline std::vector<OpDesc> reorders() {
   const TensorDesc odd_weight{{20, 24, 1, 1}, ElementType::f32, Layout::OIhw16i16o};
   const TensorDesc odd = blocked(3, 20, 5, 4);
   const auto reorder = [](const TensorDesc& from, Layout to) {
-    return make_op(OpKind::reorder, {from, in_layout(from, to)});
+    return make_op(Reorder{}, {from, in_layout(from, to)});
   };
   return {reorder(weight, Layout::OIhw16o16i), reorder(odd_weight, Layout::OIhw16o16i),
           reorder(in_layout(weight, Layout::plain), Layout::OIhw16i16o),
@@ -179,7 +174,7 @@ inline std::vector<OpCase> all_cases() {
   std::vector<OpCase> cases;
   const auto add = [&](const std::vector<OpDesc>& ops) {
     for (const OpDesc& op : ops) {
-      std::string name = to_string(op.kind);
+      std::string name = op.name();
       if (op.in_place) name += " in place";
       if (op.reads_forward) name += " reads forward";
       for (const TensorDesc& operand : op.operands) {
@@ -202,13 +197,14 @@ inline std::vector<OpCase> all_cases() {
   for (const TensorDesc& x : activations) {
     add(batch_norms(x));
     add(relus_and_dropouts(x));
+    add(gelus(x));
     add(adds(x));
   }
-  add(max_pools(blocked(3, 32, 8, 8), window_attributes(2, 2, 0)));
-  add(max_pools(blocked(1, 16, 5, 5), window_attributes(2, 2, 0)));
-  add(max_pools(blocked(2, 20, 7, 7), window_attributes(3, 2, 0)));
-  add(max_pools(blocked(3, 20, 7, 7), window_attributes(3, 2, 1)));
-  add(max_pools(blocked(2, 16, 6, 6), window_attributes(3, 1, 1)));
+  add(max_pools(blocked(3, 32, 8, 8), {2, 2, 0}));
+  add(max_pools(blocked(1, 16, 5, 5), {2, 2, 0}));
+  add(max_pools(blocked(2, 20, 7, 7), {3, 2, 0}));
+  add(max_pools(blocked(3, 20, 7, 7), {3, 2, 1}));
+  add(max_pools(blocked(2, 16, 6, 6), {3, 1, 1}));
   add(avg_pools(blocked(3, 32, 8, 8), 8, 8));
   add(avg_pools(blocked(2, 20, 7, 8), 2, 2));
   add(avg_pools(blocked(3, 16, 7, 7), 3, 2));
@@ -218,6 +214,8 @@ inline std::vector<OpCase> all_cases() {
   add(linears(1, 512, 100));
   add(softmax_losses(7, 10));
   add(softmax_losses(33, 1000));
+  add(squared_errors(blocked(3, 20, 5, 4)));
+  add(squared_errors({{7, 10}}));
   for (const TensorDesc& weight :
        {TensorDesc{{33}}, TensorDesc{{20, 24, 3, 3}, ElementType::f32, Layout::OIhw16i16o}}) {
     add({sgd(weight), adamw(weight)});

@@ -62,11 +62,11 @@ class OpRun {
   /// Operands that are read hold random values that depend on `seed` and logical position only;
   /// those that are written hold NaNs.
   OpRun(const OpDesc& desc, std::uint64_t seed, int shift = 0) : desc_(desc) {
-    const std::string accesses = desc.accesses();
-    EXPECT_EQ(accesses.size(), desc.operands.size());
+    const std::vector<OperandRule> rules = desc.rules();
+    EXPECT_EQ(rules.size(), desc.operands.size());
     for (std::size_t i = 0; i < desc.operands.size(); ++i) {
       buffers_.emplace_back(desc.operands[i].bytes(), shift + static_cast<int>(i));
-      if (accesses[i] != 'w') fill(i, hash_combine(seed, i));
+      if (rules[i].mode != AccessMode::write) fill(i, hash_combine(seed, i));
     }
   }
 
@@ -124,11 +124,10 @@ class OpRun {
 
   float value(std::size_t operand, Random& random) const {
     const auto symmetric = static_cast<float>(2 * random.uniform() - 1);
-    const bool is_second_moment = desc_.kind == OpKind::adamw_update && operand == 4;
-    const bool is_variance = is_second_moment ||
-                             (desc_.kind == OpKind::batch_norm_inference && operand == 4) ||
-                             (desc_.kind == OpKind::batch_norm_backward && operand == 3) ||
-                             (desc_.kind == OpKind::batch_norm_statistics && operand % 2 == 1);
+    const bool is_second_moment = desc_.is<AdamwUpdate>() && operand == 4;
+    const bool is_variance = is_second_moment || (desc_.is<BatchNormInference>() && operand == 4) ||
+                             (desc_.is<BatchNormBackward>() && operand == 3) ||
+                             (desc_.is<BatchNormStatistics>() && operand % 2 == 1);
     return is_variance ? 1.5F + symmetric : symmetric;
   }
 

@@ -1,4 +1,4 @@
-#include "nn/op_desc.h"
+#include "nn/ops/op_desc.h"
 
 #include <gtest/gtest.h>
 
@@ -52,30 +52,32 @@ TEST(TensorDesc, OrdersElementsAsTheNameOfTheLayoutSays) {
 TEST(OpDesc, CountsTheMultiplyAddsOfAConvolutionAlikeInAllDirections) {
   const double expected = 2.0 * 3 * (16 * 4 * 4) * (32 * 9);
   for (const OpDesc& desc : convolutions({3, 32, 16, 8, 3, 2, 1})) {
-    EXPECT_EQ(desc.flops(), expected) << to_string(desc.kind);
+    EXPECT_EQ(desc.flops(), expected) << desc.name();
   }
   for (const OpDesc& desc : linears(3, 32, 16)) EXPECT_EQ(desc.flops(), 2.0 * 3 * 32 * 16);
 }
 
 TEST(OpDesc, CountsAnUpdatedOperandAsReadAndWritten) {
   const TensorDesc x = blocked(2, 16, 4, 4);
-  EXPECT_EQ(make_op(OpKind::relu_forward, {x, x}).traffic(), 2 * x.bytes());
-  EXPECT_EQ(in_place(make_op(OpKind::relu_forward, {x})).traffic(), 2 * x.bytes());
-  EXPECT_EQ(in_place(make_op(OpKind::relu_backward, {x, x})).traffic(), 3 * x.bytes());
-  EXPECT_EQ(reads_forward(make_op(OpKind::relu_backward, {x, x, x}), {x}).traffic(), 4 * x.bytes());
+  EXPECT_EQ(make_op(ReluForward{}, {x, x}).traffic(), 2 * x.bytes());
+  EXPECT_EQ(in_place(make_op(ReluForward{}, {x})).traffic(), 2 * x.bytes());
+  EXPECT_EQ(in_place(make_op(ReluBackward{}, {x, x})).traffic(), 3 * x.bytes());
+  EXPECT_EQ(reads_forward(make_op(ReluBackward{}, {x, x, x}), {x}).traffic(), 4 * x.bytes());
 }
 
 TEST(OpDesc, NamesAnAccessForEveryOperandOfEveryKind) {
   for (const OpCase& c : all_cases()) {
-    EXPECT_EQ(c.desc.accesses().size(), c.desc.operands.size()) << c.name;
+    EXPECT_EQ(c.desc.rules().size(), c.desc.operands.size()) << c.name;
   }
 }
 
 TEST(OpDesc, NamesEachKindDifferently) {
   std::set<std::string> names;
-  const int count = static_cast<int>(OpKind::collect_count) + 1;
-  for (int kind = 0; kind < count; ++kind) names.insert(to_string(static_cast<OpKind>(kind)));
-  EXPECT_EQ(static_cast<int>(names.size()), count);
+  [&]<std::size_t... kind>(std::index_sequence<kind...>) {
+    (names.insert(std::variant_alternative_t<kind, AnyOp>::name), ...);
+  }
+  (std::make_index_sequence<std::variant_size_v<AnyOp>>());
+  EXPECT_EQ(names.size(), std::variant_size_v<AnyOp>);
 }
 
 TEST(DropoutThreshold, IsTheRateInUnitsOfTwoToTheMinus32) {

@@ -101,15 +101,24 @@ TEST(ReferenceRelu, BackwardMatchesFiniteDifferences) {
   ForwardRun(forward, 1, backward, 1).expect_gradient(0, 2, 1e-5, 2e-2);
 }
 
+TEST(ReferenceGelu, BackwardMatchesFiniteDifferences) {
+  const std::vector<OpDesc> ops = gelus(blocked(2, 5, 3, 3));
+  const OpRun forward(ops[0], 1), backward(ops[1], 2);
+  for_each_index(ops[0].operands[0], [&](auto... index) { forward.at(0, index...) *= 4; });
+  backward.copy_operand(0, forward, 0);
+  backward.run_reference();
+  ForwardRun(forward, 1, backward, 1).expect_gradient(0, 2);
+}
+
 TEST(ReferenceMaxPool, BackwardMatchesFiniteDifferences) {
-  for (const OpDesc& attributes : {window_attributes(2, 2, 0), window_attributes(3, 2, 1),
-                                   window_attributes(3, 1, 1), window_attributes(3, 2, 0)}) {
+  for (const Window& attributes :
+       {Window{2, 2, 0}, Window{3, 2, 1}, Window{3, 1, 1}, Window{3, 2, 0}}) {
     const OpDesc desc = max_pools(blocked(2, 3, 6, 6), attributes)[0];
     const OpRun forward(desc, 1);
     forward.run_reference();
     const auto& operands = desc.operands;
     const OpRun backward(
-        make_op(OpKind::max_pool_backward, {operands[1], operands[2], operands[0]}, attributes), 2);
+        make_op(MaxPoolBackward{attributes}, {operands[1], operands[2], operands[0]}), 2);
     backward.copy_operand(1, forward, 2);
     backward.run_reference();
     ForwardRun(forward, 1, backward, 0).expect_gradient(0, 2, 1e-4, 1e-2);
@@ -165,6 +174,27 @@ TEST(ReferenceSoftmaxLoss, BackwardMatchesFiniteDifferences) {
     const double below = static_cast<double>(forward.at(2, 0));
     logit = middle;
     EXPECT_NEAR(backward.at(2, n, k), (above - below) / (2 * static_cast<double>(kStep)), 1e-4);
+  });
+}
+
+TEST(ReferenceSquaredError, BackwardMatchesFiniteDifferences) {
+  const std::vector<OpDesc> ops = squared_errors(blocked(2, 5, 3, 3));
+  const OpRun forward(ops[0], 1), backward(ops[1], 2);
+  backward.copy_operand(0, forward, 0);
+  backward.copy_operand(1, forward, 1);
+  backward.run_reference();
+  for_each_index(ops[0].operands[0], [&](auto... index) {
+    constexpr float kStep = 0.25F;  // exact for a parabola, but for rounding
+    float& element = forward.at(0, index...);
+    const float middle = element;
+    element = middle + kStep;
+    forward.run_reference();
+    const double above = static_cast<double>(forward.at(2, 0));
+    element = middle - kStep;
+    forward.run_reference();
+    const double below = static_cast<double>(forward.at(2, 0));
+    element = middle;
+    EXPECT_NEAR(backward.at(2, index...), (above - below) / (2 * static_cast<double>(kStep)), 2e-6);
   });
 }
 

@@ -21,9 +21,8 @@ std::vector<float> values(const OpRun& run, std::size_t operand) {
 }
 
 TEST(ReferenceConvolution, SlidesItsWindowOverAPaddedImage) {
-  const OpRun run(make_op(OpKind::conv_forward, {{{1, 1, 2, 2}}, {{1, 1, 3, 3}}, {{1, 1, 2, 2}}},
-                          window_attributes(3, 1, 1)),
-                  1);
+  const OpRun run(
+      make_op(ConvForward{Window{3, 1, 1}}, {{{1, 1, 2, 2}}, {{1, 1, 3, 3}}, {{1, 1, 2, 2}}}), 1);
   set(run, 0, {1, 2, 3, 4});
   set(run, 1, {1, 2, 3, 4, 5, 6, 7, 8, 9});
   run.run_reference();
@@ -32,7 +31,7 @@ TEST(ReferenceConvolution, SlidesItsWindowOverAPaddedImage) {
 
 TEST(ReferenceBatchNorm, NormalisesToShiftAndScaleWithTheBiasedVariance) {
   const TensorDesc x{{4, 1}}, c{{1}};
-  const OpRun run(make_op(OpKind::batch_norm_forward, {x, c, c, x, c, c}), 1);
+  const OpRun run(make_op(BatchNormForward{}, {x, c, c, x, c, c}), 1);
   set(run, 0, {1, 3, 5, 7});
   set(run, 1, {2});
   set(run, 2, {10});
@@ -45,10 +44,8 @@ TEST(ReferenceBatchNorm, NormalisesToShiftAndScaleWithTheBiasedVariance) {
 
 TEST(ReferenceBatchNorm, RunningVarianceIsUnbiased) {
   const TensorDesc c{{1}};
-  OpDesc attributes;
-  attributes.statistics_count = 5;
-  attributes.statistics_momentum = 0.25F;
-  const OpRun run(make_op(OpKind::batch_norm_statistics, {c, c, c, c}, attributes), 1);
+  const BatchNormStatistics attributes{.momentum = 0.25F, .values = 5};
+  const OpRun run(make_op(attributes, {c, c, c, c}), 1);
   set(run, 0, {8});
   set(run, 1, {4});
   set(run, 2, {4});
@@ -61,8 +58,8 @@ TEST(ReferenceBatchNorm, RunningVarianceIsUnbiased) {
 TEST(ReferenceBatchNorm, InferenceWithTheBatchStatisticsIsTheForwardPass) {
   for (const TensorDesc& x : {blocked(3, 5, 2, 3), TensorDesc{{9, 4}}}) {
     const TensorDesc c{{x.dims[1]}};
-    const OpRun forward(make_op(OpKind::batch_norm_forward, {x, c, c, x, c, c}), 1);
-    const OpRun inference(make_op(OpKind::batch_norm_inference, {x, c, c, c, c, x}), 2);
+    const OpRun forward(make_op(BatchNormForward{}, {x, c, c, x, c, c}), 1);
+    const OpRun inference(make_op(BatchNormInference{}, {x, c, c, c, c, x}), 2);
     forward.run_reference();
     inference.copy_operand(0, forward, 0);
     inference.copy_operand(1, forward, 1);
@@ -78,9 +75,7 @@ TEST(ReferenceBatchNorm, InferenceWithTheBatchStatisticsIsTheForwardPass) {
 
 TEST(ReferenceMaxPool, KeepsThePositionOfTheFirstMaximum) {
   const TensorDesc x{{1, 1, 2, 4}}, y{{1, 1, 1, 2}};
-  const OpRun run(make_op(OpKind::max_pool_forward, {x, y, as_type(y, ElementType::u8)},
-                          window_attributes(2, 2, 0)),
-                  1);
+  const OpRun run(make_op(MaxPoolForward{Window{2, 2, 0}}, {x, y, as_type(y, ElementType::u8)}), 1);
   set(run, 0, {1, 2, 0, 0, 5, 5, 0, 0});
   run.run_reference();
   EXPECT_EQ(values(run, 1), (std::vector<float>{5, 0}));
@@ -89,21 +84,35 @@ TEST(ReferenceMaxPool, KeepsThePositionOfTheFirstMaximum) {
 }
 
 TEST(ReferenceAvgPool, TakesTheMeanOfWholeWindows) {
-  const OpRun run(make_op(OpKind::avg_pool_forward, {{{1, 1, 2, 5}}, {{1, 1, 1, 2}}},
-                          window_attributes(2, 2, 0)),
-                  1);
+  const OpRun run(make_op(AvgPoolForward{Window{2, 2, 0}}, {{{1, 1, 2, 5}}, {{1, 1, 1, 2}}}), 1);
   set(run, 0, {1, 2, 0, 0, 100, 5, 4, 0, 1, 100});
   run.run_reference();
   EXPECT_EQ(values(run, 1), (std::vector<float>{3, 0.25F}));
 }
 
 TEST(ReferenceAvgPool, SharesAGradientAmongTheWindow) {
-  const OpRun run(make_op(OpKind::avg_pool_backward, {{{1, 1, 1, 2}}, {{1, 1, 2, 5}}},
-                          window_attributes(2, 2, 0)),
-                  1);
+  const OpRun run(make_op(AvgPoolBackward{Window{2, 2, 0}}, {{{1, 1, 1, 2}}, {{1, 1, 2, 5}}}), 1);
   set(run, 0, {4, 8});
   run.run_reference();
   EXPECT_EQ(values(run, 1), (std::vector<float>{1, 1, 2, 2, 0, 1, 1, 2, 2, 0}));
+}
+
+// What torch.nn.functional.gelu gives, and the slopes at 0 and far out.
+TEST(ReferenceGelu, IsTheExactForm) {
+  const TensorDesc x{{6}};
+  const OpRun forward(gelus(x)[0], 1);
+  set(forward, 0, {0, 1, -1, 0.5F, -3, 20});
+  forward.run_reference();
+  const float expected[] = {0, 0.84134475F, -0.15865525F, 0.34573123F, -0.00404970F, 20};
+  for (std::int64_t i = 0; i < 6; ++i) EXPECT_NEAR(forward.at(1, i), expected[i], 1e-7) << i;
+  const OpRun apart(gelus(x)[1], 1), together(gelus(x)[2], 1);
+  for (const OpRun* run : {&apart, &together}) {
+    set(*run, 0, {0, 20, -20, 0, 20, -20});
+    set(*run, 1, {2, 2, 2, -1, -1, -1});
+    run->run_reference();
+  }
+  EXPECT_EQ(values(apart, 2), (std::vector<float>{1, 2, 0, -0.5F, -1, 0}));
+  EXPECT_EQ(values(together, 1), values(apart, 2));
 }
 
 TEST(ReferenceAdd, SumsElementByElement) {
@@ -119,11 +128,9 @@ TEST(ReferenceAdd, SumsElementByElement) {
 }
 
 TEST(ReferenceSoftmaxLoss, IsTheMeanOverTheFullBatchOfMinusLogP) {
-  OpDesc attributes;
-  attributes.full_batch = 8;
+  const LossAttributes attributes{8};
   const TensorDesc logits{{2, 2}}, labels{{2}, ElementType::i32};
-  const OpRun run(
-      make_op(OpKind::softmax_loss_forward, {logits, labels, {{1}}, logits}, attributes), 1);
+  const OpRun run(make_op(SoftmaxLossForward{attributes}, {logits, labels, {{1}}, logits}), 1);
   set(run, 0, {0, std::log(3.0F), 1000, 0});
   auto* label = reinterpret_cast<std::int32_t*>(run.buffer(1).data());
   label[0] = 1;
@@ -136,13 +143,10 @@ TEST(ReferenceSoftmaxLoss, IsTheMeanOverTheFullBatchOfMinusLogP) {
 }
 
 TEST(ReferenceSoftmaxLoss, LeavesOutSamplesWithANegativeLabel) {
-  OpDesc attributes;
-  attributes.full_batch = 2;
+  const LossAttributes attributes{2};
   const TensorDesc logits{{2, 2}}, labels{{2}, ElementType::i32};
-  const OpRun forward(
-      make_op(OpKind::softmax_loss_forward, {logits, labels, {{1}}, logits}, attributes), 1);
-  const OpRun backward(make_op(OpKind::softmax_loss_backward, {logits, labels, logits}, attributes),
-                       2);
+  const OpRun forward(make_op(SoftmaxLossForward{attributes}, {logits, labels, {{1}}, logits}), 1);
+  const OpRun backward(make_op(SoftmaxLossBackward{attributes}, {logits, labels, logits}), 2);
   set(forward, 0, {1, 2, 0, std::log(3.0F)});
   for (const OpRun* run : {&forward, &backward}) {
     auto* label = reinterpret_cast<std::int32_t*>(run->buffer(1).data());
@@ -158,10 +162,23 @@ TEST(ReferenceSoftmaxLoss, LeavesOutSamplesWithANegativeLabel) {
   EXPECT_NEAR(backward.at(2, 1, 0), 0.125, 1e-6);
 }
 
+TEST(ReferenceSquaredError, IsTheMeanOverTheFullBatchAndTheElementsOfASample) {
+  const TensorDesc x{{2, 3}};
+  const LossAttributes attributes{4};
+  const OpRun forward(make_op(SquaredErrorForward{attributes}, {x, x, {{1}}}), 1);
+  const OpRun backward(make_op(SquaredErrorBackward{attributes}, {x, x, x}), 2);
+  for (const OpRun* run : {&forward, &backward}) {
+    set(*run, 0, {1, 2, 3, 4, 5, 6});
+    set(*run, 1, {1, 0, 3, 4, 5, 2});
+    run->run_reference();
+  }
+  EXPECT_FLOAT_EQ(forward.at(2, 0), (4 + 16) / 12.0F);
+  EXPECT_EQ(values(backward, 2), (std::vector<float>{0, 4 / 12.0F, 0, 0, 0, 8 / 12.0F}));
+}
+
 TEST(ReferenceCountCorrect, TakesTheFirstOfEqualLogitsAndNoNan) {
   const OpRun run(
-      make_op(OpKind::count_correct, {{{6, 3}}, {{6}, ElementType::i32}, {{1}, ElementType::i32}}),
-      1);
+      make_op(CountCorrect{}, {{{6, 3}}, {{6}, ElementType::i32}, {{1}, ElementType::i32}}), 1);
   const float nan = std::nanf("");
   const std::int32_t label[] = {1, 0, 1, -1, 0, 2};
   set(run, 0, {0, 2, 1, 5, 5, 1, 5, 5, 1, 9, 0, 0, nan, 1, 0, 1, nan, 7});
@@ -174,10 +191,8 @@ TEST(ReferenceCountCorrect, TakesTheFirstOfEqualLogitsAndNoNan) {
 
 TEST(ReferenceSgd, AddsDecayToTheGradientAndMomentumToTheWeight) {
   const TensorDesc w{{1}};
-  OpDesc attributes;
-  attributes.momentum = 0.5F;
-  attributes.weight_decay = 0.25F;
-  const OpRun run(make_op(OpKind::sgd_update, {w, control_block(), w, w}, attributes), 1);
+  const SgdUpdate attributes{.momentum = 0.5F, .weight_decay = 0.25F};
+  const OpRun run(make_op(attributes, {w, control_block(), w, w}), 1);
   run.control().learning_rate = 0.125F;
   set(run, 0, {3});
   set(run, 2, {4});
@@ -191,9 +206,10 @@ TEST(ReferenceSgd, AddsDecayToTheGradientAndMomentumToTheWeight) {
 TEST(ReferenceAdamw, FollowsThePublishedAlgorithm) {
   const TensorDesc tensor{{2}};
   OpDesc desc = adamw(tensor);
-  desc.beta1 = 0.8F;
-  desc.beta2 = 0.95F;
-  desc.epsilon = 1e-3F;
+  auto& op = std::get<AdamwUpdate>(desc.op);
+  op.beta1 = 0.8F;
+  op.beta2 = 0.95F;
+  op.epsilon = 1e-3F;
   const OpRun run(desc, 1);
   set(run, 2, {2, -0.5F});
   set(run, 3, {0, 0});
@@ -220,13 +236,11 @@ TEST(ReferenceAdamw, FollowsThePublishedAlgorithm) {
 }
 
 OpDesc dropout(std::int64_t batch, std::int64_t first_sample, float rate) {
-  OpDesc attributes;
-  attributes.drop_rate = rate;
-  attributes.random_key = 5;
-  attributes.first_sample = first_sample;
+  const DropoutAttributes attributes{.rate = rate, .random_key = 5};
   const TensorDesc x = blocked(batch, 20, 6, 6);
-  return make_op(OpKind::dropout_forward, {x, control_block(), x, as_type(x, ElementType::u8)},
-                 attributes);
+  return from_sample(
+      make_op(DropoutForward{attributes}, {x, control_block(), x, as_type(x, ElementType::u8)}),
+      first_sample);
 }
 
 TEST(ReferenceDropout, ZeroesTheRateAndScalesTheRest) {
@@ -263,7 +277,7 @@ TEST(ReferenceDropout, DependsOnIterationSeedAndKey) {
   const OpRun same(dropout(2, 0, 0.5F), 1), later(dropout(2, 0, 0.5F), 1),
       seeded(dropout(2, 0, 0.5F), 1);
   OpDesc other_op = dropout(2, 0, 0.5F);
-  other_op.random_key = 6;
+  std::get<DropoutForward>(other_op.op).random_key = 6;
   later.control().iteration += 1;
   seeded.control().seed += 1;
   EXPECT_FALSE(differs(same));

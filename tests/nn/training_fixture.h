@@ -88,6 +88,24 @@ inline Result<Graph> make_tangled_graph() {
   return b.finish(b.add("loss", SoftmaxCrossEntropy{}, {x, labels}));
 }
 
+/// GELU where its input or its output has another reader, and on vectors.
+inline Result<Graph> make_gelu_graph() {
+  GraphBuilder b("gelu");
+  ValueId x = b.images({3, 9, 8});
+  const ValueId labels = b.labels();
+  const ValueId first = b.add("conv1", Conv2d{.channels = 6}, {x});
+  x = b.add("gelu1", Gelu{}, {first});
+  x = b.add("drop", Dropout{0.2F}, {x});
+  x = b.add("add", Add{}, {first, x});
+  x = b.add("gelu2", Gelu{}, {x});
+  x = b.add("pool", MaxPool{}, {x});
+  x = b.add("flatten", Flatten{}, {x});
+  x = b.add("fc1", Linear{7}, {x});
+  x = b.add("gelu3", Gelu{}, {x});
+  x = b.add("fc2", Linear{4}, {x});
+  return b.finish(b.add("loss", SoftmaxCrossEntropy{}, {x, labels}));
+}
+
 inline TrainingProgram build(const Result<Graph>& graph, const TrainingOptions& options,
                              const KernelList& kernels = reference_kernels()) {
   EXPECT_TRUE(graph) << graph.error().message;

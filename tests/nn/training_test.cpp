@@ -43,7 +43,7 @@ TEST(TrainingProgram, OpsAndDescriptionsAgree) {
     ASSERT_EQ(program.tensors.size(), program.program.tensors.size());
     for (std::size_t i = 0; i < program.ops.size(); ++i) {
       const Op& op = program.program.ops[i];
-      EXPECT_EQ(op.kind, to_string(program.ops[i].kind));
+      EXPECT_EQ(op.kind, program.ops[i].kind_name());
       ASSERT_EQ(op.accesses.size(), program.ops[i].operands.size()) << op.name;
       for (std::size_t k = 0; k < op.accesses.size(); ++k) {
         EXPECT_EQ(program.ops[i].operands[k].bytes(),
@@ -253,7 +253,7 @@ TEST(Training, StoragesOfATangledGraphGiveTheSameLosses) {
 // Images arrive in the plain layout; layers other than convolution and flatten reorder them first.
 TEST(Training, AnyLayerMayReadTheImages) {
   const SyntheticDataset data({3, 8, 8}, 4, 100);
-  const std::vector<LayerSpec> firsts = {BatchNorm{}, Relu{}, MaxPool{},
+  const std::vector<LayerSpec> firsts = {BatchNorm{}, Relu{}, Gelu{},       MaxPool{},
                                          AvgPool{},   Add{},  Dropout{0.2F}};
   for (const LayerSpec& first : firsts) {
     std::vector<std::vector<float>> losses;
@@ -278,6 +278,36 @@ TEST(Training, AnyLayerMayReadTheImages) {
       }
     }
   }
+}
+
+// GELU's backward pass reads its input, which nothing may overwrite, and no more: what it made may
+// be overwritten by a dropout and a sum.
+TEST(TrainingProgram, GeluKeepsItsInputAndNotItsOutput) {
+  const auto program = build(make_gelu_graph(), {.batch = 3});
+  const Program& ir = program.program;
+  for (const char* kept : {"conv1.out", "gelu1.out", "gelu2.out", "fc1.out", "gelu3.out"}) {
+    EXPECT_NE(find_tensor(ir, kept), kNone) << kept;
+  }
+  for (const char* shared : {"drop.out", "add.out"}) {
+    EXPECT_EQ(find_tensor(ir, shared), kNone) << shared;
+  }
+  const OpId backward = find_op(ir, "gelu2.backward");
+  ASSERT_NE(backward, kNone);
+  EXPECT_TRUE(program.ops[backward].in_place);
+  EXPECT_EQ(ir.ops[backward].accesses[0].tensor, find_tensor(ir, "gelu1.out"));
+}
+
+TEST(Training, StoragesAndLayoutsOfAGraphWithGeluGiveTheSameLosses) {
+  const SyntheticDataset data({3, 9, 8}, 4, 100);
+  std::vector<std::vector<float>> losses;
+  for (const KernelList* kernels : {&reference_kernels(), &blocked_reference_kernels()}) {
+    for (const Storage storage : {Storage::separate, Storage::in_place}) {
+      const auto program = build(make_gelu_graph(), {.batch = 10, .storage = storage}, *kernels);
+      losses.push_back(losses_of(program, data, 5, *kernels));
+    }
+    EXPECT_EQ(losses.back(), losses[losses.size() - 2]) << kernels->name;
+  }
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(losses[2][i], losses[0][i], 1e-3F);
 }
 
 TEST(Training, IsRepeatableAndCanBeResumed) {

@@ -4,7 +4,6 @@
 
 #include "device/fake/fake_device.h"
 #include "ir/load_profile.h"
-#include "nn/kernels/cpu/threads.h"
 #include "nn/training_fixture.h"
 #include "planners/registry.h"
 #include "runtime/executor.h"
@@ -26,7 +25,6 @@ void give_times(const Machine& machine, Program& program) {
 class CpuExactness : public ::testing::TestWithParam<AlgorithmPolicy> {};
 
 TEST_P(CpuExactness, LossesAndWeightsAreThoseOfUnlimitedTrainingWithTheSameAlgorithms) {
-  set_kernel_threads(1);
   auto training = build(build_model("tiny-vgg"), {.batch = 16}, cpu_kernels());
   Machine machine;
   machine.set_alignment(kAlignment);

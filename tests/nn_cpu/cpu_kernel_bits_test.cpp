@@ -1,12 +1,12 @@
 // Recomputation and other schedules must repeat a kernel's bits: at other addresses, over other
 // rubbish in the workspace, from another thread.
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <thread>
 
 #include "nn/kernel_cases.h"
 #include "nn/kernel_testing.h"
-#include "nn/kernels/cpu/threads.h"
 
 namespace tidepool::nn::testing {
 namespace {
@@ -20,7 +20,7 @@ std::vector<OpCase> cases() {
                                    {3, 64, 128, 16, 3, 2, 1}};
   for (const ConvShape& shape : kLarger) {
     for (const OpDesc& desc : convolutions(shape)) {
-      cases.push_back({std::string("larger ") + to_string(desc.kind), desc});
+      cases.push_back({std::string("larger ") + desc.name(), desc});
     }
   }
   for (const OpDesc& desc : linears(100, 512, 512)) cases.push_back({"larger linear", desc});
@@ -41,16 +41,13 @@ void expect_same_bits(const OpRun& actual, const OpRun& expected) {
 
 class CpuKernelBits : public ::testing::TestWithParam<int> {
  protected:
-  void SetUp() override { set_kernel_threads(GetParam()); }
-  void TearDown() override { set_kernel_threads(1); }
-
   /// Calls `again(kernel, algorithm, run)` for every algorithm of every case and expects it to
   /// give `run` the bits of a plain run.
   template <class Again>
   void expect_repeatable(int shift, Again again) {
     for (const OpCase& c : cases()) {
       SCOPED_TRACE(c.name);
-      const auto kernel = cpu_kernels().make(c.desc);
+      const auto kernel = cpu_kernels(GetParam()).make(c.desc);
       for (std::size_t a = 0; a < kernel->algorithms().size(); ++a) {
         SCOPED_TRACE(kernel->algorithms()[a].name);
         const OpRun first(c.desc, 1);
@@ -73,18 +70,34 @@ TEST_P(CpuKernelBits, RepeatAtOtherAddresses) {
       5, [](Kernel& kernel, int algorithm, const OpRun& run) { run.run(kernel, algorithm); });
 }
 
-TEST_P(CpuKernelBits, RepeatOnAnotherThreadOfTheSameTeamSize) {
+// Whatever OpenMP's own thread count is there: a kernel keeps to the number it was made with.
+TEST_P(CpuKernelBits, RepeatOnAnotherThread) {
+  for (const int ambient : {1, 3}) {
+    expect_repeatable(0, [&](Kernel& kernel, int algorithm, const OpRun& run) {
+      std::thread([&] {
+        omp_set_num_threads(ambient);
+        run.run(kernel, algorithm);
+        EXPECT_EQ(omp_get_max_threads(), ambient);
+      }).join();
+    });
+  }
+}
+
+TEST_P(CpuKernelBits, RepeatInAKernelMadeUnderAnotherThreadCountOfOpenMp) {
+  const int ambient = omp_get_max_threads();
   expect_repeatable(0, [](Kernel& kernel, int algorithm, const OpRun& run) {
-    std::thread([&] {
-      set_kernel_threads(GetParam());
-      run.run(kernel, algorithm);
-    }).join();
+    omp_set_num_threads(3 - GetParam());
+    const auto other = cpu_kernels(GetParam()).make(run.desc());
+    EXPECT_EQ(other->algorithms()[static_cast<std::size_t>(algorithm)].workspace,
+              kernel.algorithms()[static_cast<std::size_t>(algorithm)].workspace);
+    run.run(*other, algorithm);
   });
+  omp_set_num_threads(ambient);
 }
 
 TEST_P(CpuKernelBits, RepeatInAnotherKernelOfTheSameOp) {
   expect_repeatable(0, [](Kernel&, int algorithm, const OpRun& run) {
-    const auto other = cpu_kernels().make(run.desc());
+    const auto other = cpu_kernels(GetParam()).make(run.desc());
     run.run(*other, algorithm);
   });
 }

@@ -4,7 +4,6 @@
 
 #include "nn/kernel_cases.h"
 #include "nn/kernel_testing.h"
-#include "nn/kernels/cpu/threads.h"
 
 namespace tidepool::nn::testing {
 namespace {
@@ -22,18 +21,14 @@ void expect_agreement(const OpRun& actual, const OpRun& expected, double toleran
   }
 }
 
-class CpuKernels : public ::testing::TestWithParam<int> {
- protected:
-  void SetUp() override { set_kernel_threads(GetParam()); }
-  void TearDown() override { set_kernel_threads(1); }
-};
+class CpuKernels : public ::testing::TestWithParam<int> {};
 
 TEST_P(CpuKernels, AgreeWithTheReferenceAndWriteEveryByte) {
   for (const OpCase& c : all_cases()) {
     SCOPED_TRACE(c.name);
     const OpRun expected(c.desc, 1);
     expected.run_reference();
-    const auto kernel = cpu_kernels().make(c.desc);
+    const auto kernel = cpu_kernels(GetParam()).make(c.desc);
     for (std::size_t a = 0; a < kernel->algorithms().size(); ++a) {
       SCOPED_TRACE(kernel->algorithms()[a].name);
       const OpRun actual(c.desc, 1);
@@ -50,14 +45,14 @@ TEST_P(CpuKernels, AgreeWithTheReferenceInPlainLayouts) {
     const OpRun expected(desc, 2);
     expected.run_reference();
     const OpRun actual(desc, 2);
-    actual.run(*cpu_kernels().make(desc));
+    actual.run(*cpu_kernels(GetParam()).make(desc));
     expect_agreement(actual, expected, 1e-5);
   }
 }
 
 TEST_P(CpuKernels, FindTheFirstOfEqualMaximaLikeTheReference) {
   for (const OpCase& c : all_cases()) {
-    if (c.desc.kind != OpKind::max_pool_forward) continue;
+    if (!c.desc.is<MaxPoolForward>()) continue;
     SCOPED_TRACE(c.name);
     const OpRun expected(c.desc, 3), actual(c.desc, 3);
     for (const OpRun* run : {&expected, &actual}) {
@@ -65,7 +60,7 @@ TEST_P(CpuKernels, FindTheFirstOfEqualMaximaLikeTheReference) {
       for (std::size_t i = 0; i < count; ++i) run->floats(0)[i] = std::max(0.F, run->floats(0)[i]);
     }
     expected.run_reference();
-    actual.run(*cpu_kernels().make(c.desc));
+    actual.run(*cpu_kernels(GetParam()).make(c.desc));
     expect_agreement(actual, expected, 0);
   }
 }
@@ -73,24 +68,24 @@ TEST_P(CpuKernels, FindTheFirstOfEqualMaximaLikeTheReference) {
 TEST_P(CpuKernels, RouteGradientsOfPaddedWindowsLikeTheReference) {
   const TensorDesc x = blocked(3, 20, 7, 7), y = blocked(3, 20, 4, 4);
   const TensorDesc index = as_type(y, ElementType::u8);
-  const OpDesc attributes = window_attributes(3, 2, 1);
-  const OpRun forward(make_op(OpKind::max_pool_forward, {x, y, index}, attributes), 1);
+  const Window attributes{3, 2, 1};
+  const OpRun forward(make_op(MaxPoolForward{attributes}, {x, y, index}), 1);
   forward.run_reference();
-  const OpDesc desc = make_op(OpKind::max_pool_backward, {y, index, x}, attributes);
+  const OpDesc desc = make_op(MaxPoolBackward{attributes}, {y, index, x});
   const OpRun expected(desc, 2), actual(desc, 2);
   for (const OpRun* run : {&expected, &actual}) run->copy_operand(1, forward, 2);
   expected.run_reference();
-  actual.run(*cpu_kernels().make(desc));
+  actual.run(*cpu_kernels(GetParam()).make(desc));
   expect_agreement(actual, expected, 1e-6);
 }
 
 TEST_P(CpuKernels, BatchNormBackwardInPlaceGivesTheBitsOfTheOtherVariant) {
   for (const TensorDesc& x : {blocked(3, 64, 8, 8), blocked(5, 20, 3, 3), TensorDesc{{7, 48}}}) {
     const TensorDesc c{{x.dims[1]}};
-    const OpRun apart(make_op(OpKind::batch_norm_backward, {x, x, c, c, c, x, c, c}), 4);
-    const OpRun together(in_place(make_op(OpKind::batch_norm_backward, {x, x, c, c, c, c, c})), 4);
-    apart.run(*cpu_kernels().make(apart.desc()));
-    together.run(*cpu_kernels().make(together.desc()));
+    const OpRun apart(make_op(BatchNormBackward{}, {x, x, c, c, c, x, c, c}), 4);
+    const OpRun together(in_place(make_op(BatchNormBackward{}, {x, x, c, c, c, c, c})), 4);
+    apart.run(*cpu_kernels(GetParam()).make(apart.desc()));
+    together.run(*cpu_kernels(GetParam()).make(together.desc()));
     const auto same = [&](std::size_t a, std::size_t b) {
       return std::memcmp(apart.buffer(a).data(), together.buffer(b).data(),
                          apart.buffer(a).size()) == 0;
@@ -108,8 +103,8 @@ TEST_P(CpuKernels, WinogradAgreesWithDirectOnLayersOfVgg16) {
                                    {3, 512, 512, 4, 3, 1, 1}};
   for (const ConvShape& shape : kShapes) {
     for (const OpDesc& desc : convolutions(shape)) {
-      SCOPED_TRACE(to_string(desc.kind));
-      const auto kernel = cpu_kernels().make(desc);
+      SCOPED_TRACE(desc.name());
+      const auto kernel = cpu_kernels(GetParam()).make(desc);
       if (kernel->algorithms().size() < 2) GTEST_SKIP() << "no Winograd on this machine";
       const OpRun direct(desc, 5), winograd(desc, 5);
       direct.run(*kernel, 0);
@@ -155,7 +150,8 @@ TEST(CpuKernelList, EndsWithTheReferenceKernels) {
 
 TEST(CpuKernelList, HasItsOwnKernelForEveryOpOfVgg16) {
   for (const OpCase& c : all_cases()) {
-    if (c.desc.kind == OpKind::batch_norm_statistics) continue;
+    if (c.desc.is<BatchNormStatistics>()) continue;
+    if (c.desc.is<SquaredErrorForward>() || c.desc.is<SquaredErrorBackward>()) continue;
     SCOPED_TRACE(c.name);
     EXPECT_NE(cpu_kernels().make(c.desc)->algorithms()[0].name, "reference");
   }

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "nn/evaluation_runner.h"
-#include "nn/kernels/cpu/threads.h"
 #include "nn/training_fixture.h"
 
 namespace tidepool::nn {
@@ -45,7 +44,6 @@ void expect_agreement(const Result<Graph>& graph, const TrainingOptions& options
 class CpuTraining : public testing::TestWithParam<Storage> {};
 
 TEST_P(CpuTraining, AgreesWithTheReference) {
-  set_kernel_threads(1);
   const TrainingOptions sgd{.batch = 10, .storage = GetParam()};
   TrainingOptions adamw = sgd;
   adamw.optimizer = Optimizer::adamw;

@@ -1,7 +1,7 @@
 #include <cmath>
 
-#include "nn/kernels/cpu/cpu.h"
 #include "nn/kernels/cpu/elementwise.h"
+#include "nn/kernels/cpu/factories.h"
 #include "nn/kernels/cpu/parallel.h"
 #include "nn/kernels/function_kernel.h"
 
@@ -34,27 +34,29 @@ TIDEPOOL_VECTOR_CLONES void update_range(Rates rates, Range r) {
 }
 
 /// The padding of a blocked layout stays zero: its gradient and its moments are.
-void update(const OpDesc& desc, Pointers pointers, std::byte*) {
+void update(const OpDesc& desc, Pointers pointers, std::byte*, const KernelContext& context) {
   const auto* gradient = reinterpret_cast<const float*>(pointers[0]);
   const auto& control = *reinterpret_cast<const ControlBlock*>(pointers[1]);
   auto* weight = reinterpret_cast<float*>(pointers[2]);
   auto* first = reinterpret_cast<float*>(pointers[3]);
   auto* second = reinterpret_cast<float*>(pointers[4]);
-  const Rates rates{adamw_factors(desc, control), desc.beta1, desc.beta2, desc.epsilon};
-  parallel_ranges(stored_floats(desc.operands[2]), kFloatGrain, [&](auto begin, auto end) {
-    update_range(rates,
-                 {gradient + begin, weight + begin, first + begin, second + begin, end - begin});
-  });
+  const auto& op = desc.get<AdamwUpdate>();
+  const Rates rates{adamw_factors(op, control), op.beta1, op.beta2, op.epsilon};
+  parallel_ranges(
+      context.threads, stored_floats(desc.operands[2]), kFloatGrain, [&](auto begin, auto end) {
+        update_range(
+            rates, {gradient + begin, weight + begin, first + begin, second + begin, end - begin});
+      });
 }
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_adamw(const OpDesc& desc) {
-  if (desc.kind != OpKind::adamw_update) return nullptr;
+std::unique_ptr<Kernel> make_adamw(const OpDesc& desc, const KernelContext& context) {
+  if (!desc.is<AdamwUpdate>()) return nullptr;
   for (const std::size_t operand : {0, 3, 4}) {
     if (desc.operands[operand] != desc.operands[2]) return nullptr;
   }
-  return std::make_unique<FunctionKernel>(desc, "loop", update, 0);
+  return std::make_unique<FunctionKernel>(desc, context, "loop", update);
 }
 
 }  // namespace tidepool::nn::cpu

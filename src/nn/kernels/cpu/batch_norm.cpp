@@ -1,5 +1,6 @@
-#include "nn/kernels/cpu/cpu.h"
 #include "nn/kernels/cpu/dnnl_kernel.h"
+#include "nn/kernels/cpu/factories.h"
+#include "nn/kernels/cpu/team_size.h"
 
 namespace tidepool::nn::cpu {
 namespace {
@@ -15,18 +16,19 @@ dnnl::memory::desc image_desc(const TensorDesc& desc) {
 }
 
 dnnl::batch_normalization_forward::primitive_desc forward_desc(const OpDesc& desc) {
-  return {{dnnl::prop_kind::forward_training, image_desc(desc.operands[0]), desc.epsilon, kFlags},
+  return {{dnnl::prop_kind::forward_training, image_desc(desc.operands[0]),
+           desc.get<BatchNormAttributes>().epsilon, kFlags},
           dnnl_attributes(),
           dnnl_engine(),
           true};
 }
 
-std::unique_ptr<Kernel> make_forward(const OpDesc& desc) {
+std::unique_ptr<Kernel> make_forward(const OpDesc& desc, const KernelContext& context) {
   const dnnl::memory::desc x = image_desc(desc.operands[0]);
   const dnnl::memory::desc channel = dnnl_desc(desc.operands[1]);
   const auto primitive = forward_desc(desc);
   if (!primitive.get(true)) return nullptr;
-  return make_dnnl_kernel(dnnl::batch_normalization_forward(primitive), primitive,
+  return make_dnnl_kernel(context, dnnl::batch_normalization_forward(primitive), primitive,
                           {{DNNL_ARG_SRC, x, {0}},
                            {DNNL_ARG_SCALE, channel, {1}},
                            {DNNL_ARG_SHIFT, channel, {2}},
@@ -35,15 +37,15 @@ std::unique_ptr<Kernel> make_forward(const OpDesc& desc) {
                            {DNNL_ARG_VARIANCE, channel, {5}}});
 }
 
-std::unique_ptr<Kernel> make_inference(const OpDesc& desc) {
+std::unique_ptr<Kernel> make_inference(const OpDesc& desc, const KernelContext& context) {
   const dnnl::memory::desc x = image_desc(desc.operands[0]);
   const dnnl::memory::desc channel = dnnl_desc(desc.operands[1]);
   const dnnl::batch_normalization_forward::primitive_desc primitive(
-      {dnnl::prop_kind::forward_inference, x, desc.epsilon,
+      {dnnl::prop_kind::forward_inference, x, desc.get<BatchNormAttributes>().epsilon,
        kFlags | dnnl::normalization_flags::use_global_stats},
       dnnl_attributes(), dnnl_engine(), true);
   if (!primitive.get(true)) return nullptr;
-  return make_dnnl_kernel(dnnl::batch_normalization_forward(primitive), primitive,
+  return make_dnnl_kernel(context, dnnl::batch_normalization_forward(primitive), primitive,
                           {{DNNL_ARG_SRC, x, {0}},
                            {DNNL_ARG_SCALE, channel, {1}},
                            {DNNL_ARG_SHIFT, channel, {2}},
@@ -52,18 +54,18 @@ std::unique_ptr<Kernel> make_inference(const OpDesc& desc) {
                            {DNNL_ARG_DST, x, {5}}});
 }
 
-std::unique_ptr<Kernel> make_backward(const OpDesc& desc) {
+std::unique_ptr<Kernel> make_backward(const OpDesc& desc, const KernelContext& context) {
   const dnnl::memory::desc x = image_desc(desc.operands[0]);
   const dnnl::memory::desc channel = dnnl_desc(desc.operands[2]);
   const auto hint = forward_desc(desc);
   if (!hint.get(true)) return nullptr;
   const dnnl::batch_normalization_backward::primitive_desc primitive(
-      {dnnl::prop_kind::backward, x, x, desc.epsilon, kFlags}, dnnl_attributes(), dnnl_engine(),
-      hint, true);
+      {dnnl::prop_kind::backward, x, x, desc.get<BatchNormAttributes>().epsilon, kFlags},
+      dnnl_attributes(), dnnl_engine(), hint, true);
   if (!primitive.get(true)) return nullptr;
   const int dx = desc.in_place ? 1 : 5;
   const int dscale = desc.in_place ? 5 : 6;
-  return make_dnnl_kernel(dnnl::batch_normalization_backward(primitive), primitive,
+  return make_dnnl_kernel(context, dnnl::batch_normalization_backward(primitive), primitive,
                           {{DNNL_ARG_SRC, x, {0}},
                            {DNNL_ARG_DIFF_DST, x, {1}},
                            {DNNL_ARG_MEAN, channel, {2}},
@@ -77,17 +79,12 @@ std::unique_ptr<Kernel> make_backward(const OpDesc& desc) {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_batch_norm(const OpDesc& desc) {
-  switch (desc.kind) {
-    case OpKind::batch_norm_forward:
-      return make_forward(desc);
-    case OpKind::batch_norm_inference:
-      return make_inference(desc);
-    case OpKind::batch_norm_backward:
-      return make_backward(desc);
-    default:
-      return nullptr;
-  }
+std::unique_ptr<Kernel> make_batch_norm(const OpDesc& desc, const KernelContext& context) {
+  const TeamSize team(context.threads);
+  if (desc.is<BatchNormForward>()) return make_forward(desc, context);
+  if (desc.is<BatchNormInference>()) return make_inference(desc, context);
+  if (desc.is<BatchNormBackward>()) return make_backward(desc, context);
+  return nullptr;
 }
 
 }  // namespace tidepool::nn::cpu

@@ -1,8 +1,9 @@
 #include <string_view>
 #include <utility>
 
-#include "nn/kernels/cpu/cpu.h"
 #include "nn/kernels/cpu/dnnl_kernel.h"
+#include "nn/kernels/cpu/factories.h"
+#include "nn/kernels/cpu/team_size.h"
 
 namespace tidepool::nn::cpu {
 namespace {
@@ -20,8 +21,8 @@ struct Convolution {
       : x(dnnl_desc(x_in)),
         weight(dnnl_desc(weight_in)),
         y(dnnl_desc(y_in)),
-        strides{desc.stride, desc.stride},
-        padding{desc.padding, desc.padding} {}
+        strides{desc.get<Window>().stride, desc.get<Window>().stride},
+        padding{desc.get<Window>().padding, desc.get<Window>().padding} {}
 };
 
 dnnl::convolution_forward::primitive_desc forward_desc(const Convolution& c, algorithm algorithm) {
@@ -94,22 +95,22 @@ DnnlSequence backward_data_sequence(const Convolution& c,
   return sequence;
 }
 
-std::unique_ptr<Kernel> make_forward(const OpDesc& desc) {
+std::unique_ptr<Kernel> make_forward(const OpDesc& desc, const KernelContext& context) {
   const Convolution c(desc, desc.operands[0], desc.operands[1], desc.operands[2]);
   const auto direct = forward_desc(c, algorithm::convolution_direct);
   if (!exists(direct)) return nullptr;
-  auto kernel = std::make_unique<DnnlKernel>();
+  auto kernel = std::make_unique<DnnlKernel>(context.threads);
   kernel->add("direct", forward_sequence(c, direct));
   const auto winograd = forward_desc(c, algorithm::convolution_winograd);
   if (is_winograd(winograd)) kernel->add("winograd", forward_sequence(c, winograd));
   return kernel;
 }
 
-std::unique_ptr<Kernel> make_backward_weights(const OpDesc& desc) {
+std::unique_ptr<Kernel> make_backward_weights(const OpDesc& desc, const KernelContext& context) {
   const Convolution c(desc, desc.operands[0], desc.operands[2], desc.operands[1]);
   const auto direct = backward_weights_desc(c, algorithm::convolution_direct);
   if (!exists(direct)) return nullptr;
-  auto kernel = std::make_unique<DnnlKernel>();
+  auto kernel = std::make_unique<DnnlKernel>(context.threads);
   kernel->add("direct", backward_weights_sequence(c, direct));
   const auto winograd = backward_weights_desc(c, algorithm::convolution_winograd);
   if (is_winograd(winograd)) kernel->add("winograd", backward_weights_sequence(c, winograd));
@@ -140,11 +141,11 @@ void add_winograd_backward_data(DnnlKernel& kernel, const OpDesc& desc) {
   kernel.add("winograd", std::move(sequence));
 }
 
-std::unique_ptr<Kernel> make_backward_data(const OpDesc& desc) {
+std::unique_ptr<Kernel> make_backward_data(const OpDesc& desc, const KernelContext& context) {
   const Convolution c(desc, desc.operands[2], desc.operands[1], desc.operands[0]);
   const auto direct = backward_data_desc(c, algorithm::convolution_direct);
   if (!exists(direct)) return nullptr;
-  auto kernel = std::make_unique<DnnlKernel>();
+  auto kernel = std::make_unique<DnnlKernel>(context.threads);
   kernel->add("direct", backward_data_sequence(c, direct));
   add_winograd_backward_data(*kernel, desc);
   return kernel;
@@ -152,17 +153,12 @@ std::unique_ptr<Kernel> make_backward_data(const OpDesc& desc) {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_convolution(const OpDesc& desc) {
-  switch (desc.kind) {
-    case OpKind::conv_forward:
-      return make_forward(desc);
-    case OpKind::conv_backward_data:
-      return make_backward_data(desc);
-    case OpKind::conv_backward_weights:
-      return make_backward_weights(desc);
-    default:
-      return nullptr;
-  }
+std::unique_ptr<Kernel> make_convolution(const OpDesc& desc, const KernelContext& context) {
+  const TeamSize team(context.threads);
+  if (desc.is<ConvForward>()) return make_forward(desc, context);
+  if (desc.is<ConvBackwardData>()) return make_backward_data(desc, context);
+  if (desc.is<ConvBackwardWeights>()) return make_backward_weights(desc, context);
+  return nullptr;
 }
 
 }  // namespace tidepool::nn::cpu

@@ -1,4 +1,4 @@
-#include "nn/kernels/cpu/cpu.h"
+#include "nn/kernels/cpu/factories.h"
 #include "nn/kernels/function_kernel.h"
 
 namespace tidepool::nn::cpu {
@@ -17,12 +17,13 @@ bool is_correct(const float* logits, std::int64_t label, std::int64_t classes) {
   return true;
 }
 
-void count(const OpDesc& desc, Pointers pointers, std::byte*) {
+void count(const OpDesc& desc, Pointers pointers, std::byte*, const KernelContext& context) {
   const auto* logits = reinterpret_cast<const float*>(pointers[0]);
   const auto* labels = reinterpret_cast<const std::int32_t*>(pointers[1]);
   const std::int64_t samples = desc.operands[0].dims[0], classes = desc.operands[0].dims[1];
   std::int32_t total = 0;
-#pragma omp parallel for reduction(+ : total)
+  const int threads = context.threads;
+#pragma omp parallel for num_threads(threads) reduction(+ : total)
   for (std::int64_t n = 0; n < samples; ++n) {
     if (is_correct(logits + n * classes, labels[n], classes)) ++total;
   }
@@ -31,9 +32,9 @@ void count(const OpDesc& desc, Pointers pointers, std::byte*) {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_count_correct(const OpDesc& desc) {
-  if (desc.kind != OpKind::count_correct) return nullptr;
-  return std::make_unique<FunctionKernel>(desc, "loop", count, 0);
+std::unique_ptr<Kernel> make_count_correct(const OpDesc& desc, const KernelContext& context) {
+  if (!desc.is<CountCorrect>()) return nullptr;
+  return std::make_unique<FunctionKernel>(desc, context, "loop", count);
 }
 
 }  // namespace tidepool::nn::cpu

@@ -3,6 +3,8 @@
 #include <cassert>
 #include <utility>
 
+#include "nn/kernels/cpu/team_size.h"
+
 namespace tidepool::nn::cpu {
 namespace {
 
@@ -111,15 +113,17 @@ void DnnlKernel::add(std::string name, DnnlSequence sequence) {
 
 void DnnlKernel::run(int algorithm, std::span<std::byte* const> pointers, std::byte* workspace,
                      NativeStream /*stream*/) {
+  const TeamSize team(threads_);
   sequences_[static_cast<std::size_t>(algorithm)].run(pointers, workspace);
 }
 
-std::unique_ptr<Kernel> make_dnnl_kernel(const dnnl::primitive& primitive,
+std::unique_ptr<Kernel> make_dnnl_kernel(const KernelContext& context,
+                                         const dnnl::primitive& primitive,
                                          const dnnl::primitive_desc_base& primitive_desc,
                                          std::vector<DnnlArgument> arguments) {
   DnnlSequence sequence;
   sequence.add(primitive, primitive_desc, std::move(arguments));
-  auto kernel = std::make_unique<DnnlKernel>();
+  auto kernel = std::make_unique<DnnlKernel>(context.threads);
   kernel->add("onednn", std::move(sequence));
   return kernel;
 }

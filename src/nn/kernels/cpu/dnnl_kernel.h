@@ -1,5 +1,5 @@
 // DnnlKernel: a Kernel whose algorithms are short sequences of oneDNN primitives. Primitives and
-// memory objects are made once; a run only sets addresses.
+// memory objects are made once, under the TeamSize they run under; a run only sets addresses.
 #pragma once
 
 #include <dnnl.hpp>
@@ -53,6 +53,8 @@ class DnnlSequence {
 
 class DnnlKernel final : public Kernel {
  public:
+  /// Made and run with so many threads.
+  explicit DnnlKernel(int threads) : threads_(threads) {}
   void add(std::string name, DnnlSequence sequence);
 
   [[nodiscard]] std::span<const KernelAlgorithm> algorithms() const override { return algorithms_; }
@@ -60,12 +62,14 @@ class DnnlKernel final : public Kernel {
            NativeStream stream) override;
 
  private:
+  int threads_;
   std::vector<KernelAlgorithm> algorithms_;
   std::vector<DnnlSequence> sequences_;
 };
 
 /// A kernel with one algorithm of one primitive.
-std::unique_ptr<Kernel> make_dnnl_kernel(const dnnl::primitive& primitive,
+std::unique_ptr<Kernel> make_dnnl_kernel(const KernelContext& context,
+                                         const dnnl::primitive& primitive,
                                          const dnnl::primitive_desc_base& primitive_desc,
                                          std::vector<DnnlArgument> arguments);
 

@@ -1,4 +1,4 @@
-#include "nn/kernels/cpu/cpu.h"
+#include "nn/kernels/cpu/factories.h"
 #include "nn/kernels/cpu/parallel.h"
 #include "nn/kernels/function_kernel.h"
 
@@ -60,16 +60,18 @@ TIDEPOOL_VECTOR_CLONES void apply_mask(float scale, const float* dy, const std::
 
 Rule rule_of(const OpDesc& desc, const std::byte* control_bytes) {
   const auto& control = *reinterpret_cast<const ControlBlock*>(control_bytes);
-  return {dropout_key(control.seed, desc.random_key, control.iteration),
-          dropout_threshold(desc.drop_rate), 1 / (1 - desc.drop_rate)};
+  const auto& op = desc.get<DropoutAttributes>();
+  return {dropout_key(control.seed, op.random_key, control.iteration), dropout_threshold(op.rate),
+          op.scale()};
 }
 
 /// `mask` may be null.
-void drop(const OpDesc& desc, Rule rule, const float* x, float* y, std::uint8_t* mask) {
+void drop(const OpDesc& desc, Rule rule, int threads, const float* x, float* y,
+          std::uint8_t* mask) {
   const TensorDesc& tensor = desc.operands[0];
   const std::int64_t before = desc.first_sample * (tensor.elements() / tensor.dims[0]);
   if (tensor.layout == Layout::plain) {
-    return parallel_ranges(tensor.elements(), kFloatGrain, [&](auto begin, auto end) {
+    return parallel_ranges(threads, tensor.elements(), kFloatGrain, [&](auto begin, auto end) {
       const auto first = static_cast<std::uint32_t>(before + begin);
       const auto count = static_cast<std::uint32_t>(end - begin);
       drop_plain(rule, first, count, x + begin, y + begin);
@@ -79,7 +81,7 @@ void drop(const OpDesc& desc, Rule rule, const float* x, float* y, std::uint8_t*
   const std::int64_t channels = tensor.dims[1], area = tensor.dims[2] * tensor.dims[3];
   const std::int64_t blocks = (channels + kBlock - 1) / kBlock;
   const auto area32 = static_cast<std::uint32_t>(area);
-  parallel_ranges(tensor.dims[0] * blocks, 1, [&](auto begin, auto end) {
+  parallel_ranges(threads, tensor.dims[0] * blocks, 1, [&](auto begin, auto end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t sample = i / blocks, channel = i % blocks * kBlock;
       const auto first = static_cast<std::uint32_t>(before + (sample * channels + channel) * area);
@@ -93,24 +95,26 @@ void drop(const OpDesc& desc, Rule rule, const float* x, float* y, std::uint8_t*
 }
 
 /// Forward and backward in place are the same: both zero what is not kept and scale the rest.
-void in_place(const OpDesc& desc, Pointers pointers, std::byte*) {
+void in_place(const OpDesc& desc, Pointers pointers, std::byte*, const KernelContext& context) {
   auto* x = reinterpret_cast<float*>(pointers[0]);
-  drop(desc, rule_of(desc, pointers[1]), x, x, nullptr);
+  drop(desc, rule_of(desc, pointers[1]), context.threads, x, x, nullptr);
 }
 
-void forward(const OpDesc& desc, Pointers pointers, std::byte*) {
-  drop(desc, rule_of(desc, pointers[1]), reinterpret_cast<const float*>(pointers[0]),
-       reinterpret_cast<float*>(pointers[2]), reinterpret_cast<std::uint8_t*>(pointers[3]));
+void forward(const OpDesc& desc, Pointers pointers, std::byte*, const KernelContext& context) {
+  drop(desc, rule_of(desc, pointers[1]), context.threads,
+       reinterpret_cast<const float*>(pointers[0]), reinterpret_cast<float*>(pointers[2]),
+       reinterpret_cast<std::uint8_t*>(pointers[3]));
 }
 
-void backward(const OpDesc& desc, Pointers pointers, std::byte*) {
+void backward(const OpDesc& desc, Pointers pointers, std::byte*, const KernelContext& context) {
   const auto* dy = reinterpret_cast<const float*>(pointers[0]);
   const auto* mask = reinterpret_cast<const std::uint8_t*>(pointers[1]);
   auto* dx = reinterpret_cast<float*>(pointers[2]);
-  const float scale = 1 / (1 - desc.drop_rate);
-  parallel_ranges(desc.operands[1].bytes(), kFloatGrain, [&](auto begin, auto end) {
-    apply_mask(scale, dy + begin, mask + begin, dx + begin, end - begin);
-  });
+  const float scale = desc.get<DropoutBackward>().scale();
+  parallel_ranges(context.threads, desc.operands[1].bytes(), kFloatGrain,
+                  [&](auto begin, auto end) {
+                    apply_mask(scale, dy + begin, mask + begin, dx + begin, end - begin);
+                  });
 }
 
 bool takes(const TensorDesc& tensor) {
@@ -120,9 +124,9 @@ bool takes(const TensorDesc& tensor) {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_dropout(const OpDesc& desc) {
-  const bool is_forward = desc.kind == OpKind::dropout_forward;
-  if (!is_forward && desc.kind != OpKind::dropout_backward) return nullptr;
+std::unique_ptr<Kernel> make_dropout(const OpDesc& desc, const KernelContext& context) {
+  const bool is_forward = desc.is<DropoutForward>();
+  if (!is_forward && !desc.is<DropoutBackward>()) return nullptr;
   if (!takes(desc.operands[0])) return nullptr;
   KernelFunction function = is_forward ? forward : backward;
   if (desc.in_place) {
@@ -130,7 +134,7 @@ std::unique_ptr<Kernel> make_dropout(const OpDesc& desc) {
   } else if (desc.operands[is_forward ? 3 : 1].type != ElementType::u8) {
     return nullptr;
   }
-  return std::make_unique<FunctionKernel>(desc, "loop", function, 0);
+  return std::make_unique<FunctionKernel>(desc, context, "loop", function);
 }
 
 }  // namespace tidepool::nn::cpu

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "nn/op_desc.h"
+#include "nn/ops/op_desc.h"
 
 namespace tidepool::nn::cpu {
 

@@ -1,5 +1,6 @@
-#include "nn/kernels/cpu/cpu.h"
 #include "nn/kernels/cpu/dnnl_kernel.h"
+#include "nn/kernels/cpu/factories.h"
+#include "nn/kernels/cpu/team_size.h"
 
 namespace tidepool::nn::cpu {
 namespace {
@@ -15,18 +16,18 @@ dnnl::inner_product_forward::primitive_desc forward_desc(const TensorDesc& x,
           true};
 }
 
-std::unique_ptr<Kernel> make_forward(const OpDesc& desc) {
+std::unique_ptr<Kernel> make_forward(const OpDesc& desc, const KernelContext& context) {
   const TensorDesc &x = desc.operands[0], &weight = desc.operands[1], &y = desc.operands[3];
   const auto primitive = forward_desc(x, weight, y);
   if (!primitive.get(true)) return nullptr;
-  return make_dnnl_kernel(dnnl::inner_product_forward(primitive), primitive,
+  return make_dnnl_kernel(context, dnnl::inner_product_forward(primitive), primitive,
                           {{DNNL_ARG_SRC, dnnl_desc(x), {0}},
                            {DNNL_ARG_WEIGHTS, dnnl_desc(weight), {1}},
                            {DNNL_ARG_BIAS, dnnl_desc(desc.operands[2]), {2}},
                            {DNNL_ARG_DST, dnnl_desc(y), {3}}});
 }
 
-std::unique_ptr<Kernel> make_backward_data(const OpDesc& desc) {
+std::unique_ptr<Kernel> make_backward_data(const OpDesc& desc, const KernelContext& context) {
   const TensorDesc &dy = desc.operands[0], &weight = desc.operands[1], &dx = desc.operands[2];
   const auto hint = forward_desc(dx, weight, dy);
   if (!hint.get(true)) return nullptr;
@@ -34,13 +35,13 @@ std::unique_ptr<Kernel> make_backward_data(const OpDesc& desc) {
       {dnnl_desc(dx), dnnl_desc(weight), dnnl_desc(dy)}, dnnl_attributes(), dnnl_engine(), hint,
       true);
   if (!primitive.get(true)) return nullptr;
-  return make_dnnl_kernel(dnnl::inner_product_backward_data(primitive), primitive,
+  return make_dnnl_kernel(context, dnnl::inner_product_backward_data(primitive), primitive,
                           {{DNNL_ARG_DIFF_DST, dnnl_desc(dy), {0}},
                            {DNNL_ARG_WEIGHTS, dnnl_desc(weight), {1}},
                            {DNNL_ARG_DIFF_SRC, dnnl_desc(dx), {2}}});
 }
 
-std::unique_ptr<Kernel> make_backward_weights(const OpDesc& desc) {
+std::unique_ptr<Kernel> make_backward_weights(const OpDesc& desc, const KernelContext& context) {
   const TensorDesc &x = desc.operands[0], &dy = desc.operands[1], &dweight = desc.operands[2],
                    &dbias = desc.operands[3];
   const auto hint = forward_desc(x, dweight, dy);
@@ -49,7 +50,7 @@ std::unique_ptr<Kernel> make_backward_weights(const OpDesc& desc) {
       {dnnl_desc(x), dnnl_desc(dweight), dnnl_desc(dbias), dnnl_desc(dy)}, dnnl_attributes(),
       dnnl_engine(), hint, true);
   if (!primitive.get(true)) return nullptr;
-  return make_dnnl_kernel(dnnl::inner_product_backward_weights(primitive), primitive,
+  return make_dnnl_kernel(context, dnnl::inner_product_backward_weights(primitive), primitive,
                           {{DNNL_ARG_SRC, dnnl_desc(x), {0}},
                            {DNNL_ARG_DIFF_DST, dnnl_desc(dy), {1}},
                            {DNNL_ARG_DIFF_WEIGHTS, dnnl_desc(dweight), {2}},
@@ -58,17 +59,12 @@ std::unique_ptr<Kernel> make_backward_weights(const OpDesc& desc) {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_linear(const OpDesc& desc) {
-  switch (desc.kind) {
-    case OpKind::linear_forward:
-      return make_forward(desc);
-    case OpKind::linear_backward_data:
-      return make_backward_data(desc);
-    case OpKind::linear_backward_weights:
-      return make_backward_weights(desc);
-    default:
-      return nullptr;
-  }
+std::unique_ptr<Kernel> make_linear(const OpDesc& desc, const KernelContext& context) {
+  const TeamSize team(context.threads);
+  if (desc.is<LinearForward>()) return make_forward(desc, context);
+  if (desc.is<LinearBackwardData>()) return make_backward_data(desc, context);
+  if (desc.is<LinearBackwardWeights>()) return make_backward_weights(desc, context);
+  return nullptr;
 }
 
 }  // namespace tidepool::nn::cpu

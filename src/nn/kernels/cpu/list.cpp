@@ -1,15 +1,14 @@
-#include "nn/kernels/cpu/cpu.h"
+#include <map>
+#include <mutex>
+
+#include "nn/kernels/cpu/factories.h"
 
 namespace tidepool::nn {
 namespace {
 
-KernelList make_list() {
-  KernelList list{
-      "cpu",
-      true,
-      {cpu::make_convolution, cpu::make_reorder, cpu::make_batch_norm, cpu::make_relu,
-       cpu::make_add, cpu::make_pooling, cpu::make_dropout, cpu::make_linear,
-       cpu::make_softmax_loss, cpu::make_count_correct, cpu::make_sgd, cpu::make_adamw}};
+KernelList make_list(int threads) {
+  KernelList list{"cpu", true, {std::begin(cpu::kFactories), std::end(cpu::kFactories)}};
+  list.context.threads = threads;
   const KernelList& reference = reference_kernels();
   list.factories.insert(list.factories.end(), reference.factories.begin(),
                         reference.factories.end());
@@ -18,9 +17,13 @@ KernelList make_list() {
 
 }  // namespace
 
-const KernelList& cpu_kernels() {
-  static const KernelList list = make_list();
-  return list;
+const KernelList& cpu_kernels(int threads) {
+  static std::mutex mutex;
+  static std::map<int, KernelList> lists;
+  const std::lock_guard lock(mutex);
+  const auto found = lists.find(threads);
+  return found != lists.end() ? found->second
+                              : lists.emplace(threads, make_list(threads)).first->second;
 }
 
 }  // namespace tidepool::nn

@@ -17,17 +17,17 @@
 
 namespace tidepool::nn::cpu {
 
-/// Splits [0, count) into one range for each thread of the team, at multiples of `grain`, and calls
+/// Splits [0, count) into one range for each of `threads`, at multiples of `grain`, and calls
 /// `body(begin, end)` on each.
 template <class Body>
-void parallel_ranges(std::int64_t count, std::int64_t grain, const Body& body) {
-#pragma omp parallel
+void parallel_ranges(int threads, std::int64_t count, std::int64_t grain, const Body& body) {
+#pragma omp parallel num_threads(threads)
   {
-    const std::int64_t threads = omp_get_num_threads();
+    const std::int64_t team = omp_get_num_threads();
     const std::int64_t grains = (count + grain - 1) / grain;
     const std::int64_t thread = omp_get_thread_num();
-    const std::int64_t begin = std::min(count, grains * thread / threads * grain);
-    const std::int64_t end = std::min(count, grains * (thread + 1) / threads * grain);
+    const std::int64_t begin = std::min(count, grains * thread / team * grain);
+    const std::int64_t end = std::min(count, grains * (thread + 1) / team * grain);
     if (begin < end) body(begin, end);
   }
 }

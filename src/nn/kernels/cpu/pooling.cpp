@@ -1,5 +1,6 @@
-#include "nn/kernels/cpu/cpu.h"
 #include "nn/kernels/cpu/dnnl_kernel.h"
+#include "nn/kernels/cpu/factories.h"
+#include "nn/kernels/cpu/team_size.h"
 
 namespace tidepool::nn::cpu {
 namespace {
@@ -14,9 +15,9 @@ struct Pooling {
   Pooling(const OpDesc& desc, const TensorDesc& x_in, const TensorDesc& y_in)
       : x(dnnl_desc(x_in)),
         y(dnnl_desc(y_in)),
-        window{desc.window, desc.window},
-        strides{desc.stride, desc.stride},
-        padding{desc.padding, desc.padding} {}
+        window{desc.get<Window>().window, desc.get<Window>().window},
+        strides{desc.get<Window>().stride, desc.get<Window>().stride},
+        padding{desc.get<Window>().padding, desc.get<Window>().padding} {}
 };
 
 dnnl::pooling_forward::primitive_desc forward_desc(const Pooling& p, algorithm algorithm) {
@@ -41,25 +42,25 @@ bool is_usable(const dnnl::pooling_forward::primitive_desc& forward, const Tenso
   return forward.get(true) && forward.workspace_desc() == dnnl_desc(index);
 }
 
-std::unique_ptr<Kernel> make_max_forward(const OpDesc& desc) {
+std::unique_ptr<Kernel> make_max_forward(const OpDesc& desc, const KernelContext& context) {
   const Pooling p(desc, desc.operands[0], desc.operands[1]);
   const TensorDesc& index = desc.operands[2];
   const auto primitive = forward_desc(p, algorithm::pooling_max);
   if (!is_usable(primitive, index)) return nullptr;
-  return make_dnnl_kernel(dnnl::pooling_forward(primitive), primitive,
+  return make_dnnl_kernel(context, dnnl::pooling_forward(primitive), primitive,
                           {{DNNL_ARG_SRC, p.x, {0}},
                            {DNNL_ARG_DST, p.y, {1}},
                            {DNNL_ARG_WORKSPACE, dnnl_desc(index), {2}}});
 }
 
-std::unique_ptr<Kernel> make_max_backward(const OpDesc& desc) {
+std::unique_ptr<Kernel> make_max_backward(const OpDesc& desc, const KernelContext& context) {
   const Pooling p(desc, desc.operands[2], desc.operands[0]);
   const TensorDesc& index = desc.operands[1];
   const auto forward = forward_desc(p, algorithm::pooling_max);
   if (!is_usable(forward, index)) return nullptr;
   const auto primitive = backward_desc(p, algorithm::pooling_max, forward);
   if (!primitive.get(true)) return nullptr;
-  return make_dnnl_kernel(dnnl::pooling_backward(primitive), primitive,
+  return make_dnnl_kernel(context, dnnl::pooling_backward(primitive), primitive,
                           {{DNNL_ARG_DIFF_DST, p.y, {0}},
                            {DNNL_ARG_WORKSPACE, dnnl_desc(index), {1}},
                            {DNNL_ARG_DIFF_SRC, p.x, {2}}});
@@ -68,39 +69,33 @@ std::unique_ptr<Kernel> make_max_backward(const OpDesc& desc) {
 /// Without padding, including it and excluding it are the same.
 constexpr auto kMean = algorithm::pooling_avg_exclude_padding;
 
-std::unique_ptr<Kernel> make_avg_forward(const OpDesc& desc) {
+std::unique_ptr<Kernel> make_avg_forward(const OpDesc& desc, const KernelContext& context) {
   const Pooling p(desc, desc.operands[0], desc.operands[1]);
   const auto primitive = forward_desc(p, kMean);
   if (!primitive.get(true)) return nullptr;
-  return make_dnnl_kernel(dnnl::pooling_forward(primitive), primitive,
+  return make_dnnl_kernel(context, dnnl::pooling_forward(primitive), primitive,
                           {{DNNL_ARG_SRC, p.x, {0}}, {DNNL_ARG_DST, p.y, {1}}});
 }
 
-std::unique_ptr<Kernel> make_avg_backward(const OpDesc& desc) {
+std::unique_ptr<Kernel> make_avg_backward(const OpDesc& desc, const KernelContext& context) {
   const Pooling p(desc, desc.operands[1], desc.operands[0]);
   const auto forward = forward_desc(p, kMean);
   if (!forward.get(true)) return nullptr;
   const auto primitive = backward_desc(p, kMean, forward);
   if (!primitive.get(true)) return nullptr;
-  return make_dnnl_kernel(dnnl::pooling_backward(primitive), primitive,
+  return make_dnnl_kernel(context, dnnl::pooling_backward(primitive), primitive,
                           {{DNNL_ARG_DIFF_DST, p.y, {0}}, {DNNL_ARG_DIFF_SRC, p.x, {1}}});
 }
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_pooling(const OpDesc& desc) {
-  switch (desc.kind) {
-    case OpKind::max_pool_forward:
-      return make_max_forward(desc);
-    case OpKind::max_pool_backward:
-      return make_max_backward(desc);
-    case OpKind::avg_pool_forward:
-      return make_avg_forward(desc);
-    case OpKind::avg_pool_backward:
-      return make_avg_backward(desc);
-    default:
-      return nullptr;
-  }
+std::unique_ptr<Kernel> make_pooling(const OpDesc& desc, const KernelContext& context) {
+  const TeamSize team(context.threads);
+  if (desc.is<MaxPoolForward>()) return make_max_forward(desc, context);
+  if (desc.is<MaxPoolBackward>()) return make_max_backward(desc, context);
+  if (desc.is<AvgPoolForward>()) return make_avg_forward(desc, context);
+  if (desc.is<AvgPoolBackward>()) return make_avg_backward(desc, context);
+  return nullptr;
 }
 
 }  // namespace tidepool::nn::cpu

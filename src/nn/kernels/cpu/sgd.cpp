@@ -1,4 +1,4 @@
-#include "nn/kernels/cpu/cpu.h"
+#include "nn/kernels/cpu/factories.h"
 #include "nn/kernels/cpu/parallel.h"
 #include "nn/kernels/function_kernel.h"
 
@@ -19,25 +19,26 @@ TIDEPOOL_VECTOR_CLONES void update_range(Rates rates, const float* gradient, flo
   }
 }
 
-void update(const OpDesc& desc, Pointers pointers, std::byte*) {
+void update(const OpDesc& desc, Pointers pointers, std::byte*, const KernelContext& context) {
   const auto* gradient = reinterpret_cast<const float*>(pointers[0]);
   const auto& control = *reinterpret_cast<const ControlBlock*>(pointers[1]);
   auto* weight = reinterpret_cast<float*>(pointers[2]);
   auto* momentum = reinterpret_cast<float*>(pointers[3]);
-  const Rates rates{desc.momentum, desc.weight_decay, control.learning_rate};
+  const auto& op = desc.get<SgdUpdate>();
+  const Rates rates{op.momentum, op.weight_decay, control.learning_rate};
   const std::int64_t count = desc.operands[2].bytes() / static_cast<Bytes>(sizeof(float));
-  parallel_ranges(count, kFloatGrain, [&](auto begin, auto end) {
+  parallel_ranges(context.threads, count, kFloatGrain, [&](auto begin, auto end) {
     update_range(rates, gradient + begin, weight + begin, momentum + begin, end - begin);
   });
 }
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_sgd(const OpDesc& desc) {
-  if (desc.kind != OpKind::sgd_update) return nullptr;
+std::unique_ptr<Kernel> make_sgd(const OpDesc& desc, const KernelContext& context) {
+  if (!desc.is<SgdUpdate>()) return nullptr;
   const auto& operands = desc.operands;
   if (operands[0] != operands[2] || operands[3] != operands[2]) return nullptr;
-  return std::make_unique<FunctionKernel>(desc, "loop", update, 0);
+  return std::make_unique<FunctionKernel>(desc, context, "loop", update);
 }
 
 }  // namespace tidepool::nn::cpu

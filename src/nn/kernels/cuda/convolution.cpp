@@ -2,6 +2,7 @@
 #include <array>
 #include <cassert>
 
+#include "nn/kernels/cuda/factories.h"
 #include "nn/kernels/cuda/kernel_support.h"
 
 namespace tidepool::nn::cuda_kernels_detail {
@@ -22,7 +23,8 @@ class Convolution : public CudnnDescriptor<cudnnConvolutionDescriptor_t,
                                            &cuda::Cudnn::cudnnDestroyConvolutionDescriptor> {
  public:
   Convolution(const OpDesc& desc, bool tf32) {
-    const auto stride = static_cast<int>(desc.stride), padding = static_cast<int>(desc.padding);
+    const auto& window = desc.get<Window>();
+    const auto stride = static_cast<int>(window.stride), padding = static_cast<int>(window.padding);
     TIDEPOOL_CUDA_CHECK(cudnn().cudnnSetConvolution2dDescriptor(
         get(), padding, padding, stride, stride, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
     // The default lets float32 convolutions run in TF32.
@@ -74,7 +76,7 @@ class ConvolutionKernel : public CudaKernel {
   /// Lists what cuDNN says it supports, in the order of its expectation, fastest first.
   /// `ask(results, returned)` gets its list, `workspace(algorithm, bytes)` an algorithm's need.
   template <class Ask, class Workspace>
-  void find_algorithms(const CudaKernelOptions& options, Ask ask, Workspace workspace) {
+  void find_algorithms(const KernelContext& context, Ask ask, Workspace workspace) {
     // One algorithm may be listed once for each math type.
     constexpr int kMost = 4 * Direction::kAlgorithms;
     std::array<typename Direction::Performance, kMost> results{};
@@ -88,7 +90,7 @@ class ConvolutionKernel : public CudaKernel {
         continue;
       }
       const bool deterministic = result.determinism == CUDNN_DETERMINISTIC;
-      if (!deterministic && !options.nondeterministic) continue;
+      if (!deterministic && !context.nondeterministic) continue;
       std::size_t bytes = 0;
       if (workspace(result.algo, &bytes) != CUDNN_STATUS_SUCCESS) continue;
       listed[index] = true;
@@ -96,8 +98,7 @@ class ConvolutionKernel : public CudaKernel {
       add_algorithm(Direction::kNames[index], static_cast<Bytes>(bytes), deterministic);
     }
     if (chosen_.empty()) {
-      throw DeviceError("cudnn: no deterministic algorithm for a " +
-                        std::string(to_string(desc().kind)));
+      throw DeviceError("cudnn: no deterministic algorithm for a " + std::string(desc().name()));
     }
   }
   [[nodiscard]] typename Direction::Algorithm chosen(int algorithm) const {
@@ -115,12 +116,12 @@ class ConvolutionKernel : public CudaKernel {
   std::vector<typename Direction::Algorithm> chosen_;
 };
 
-class ConvForward final : public ConvolutionKernel<Forward> {
+class ConvForwardKernel final : public ConvolutionKernel<Forward> {
  public:
-  ConvForward(const OpDesc& desc, const CudaKernelOptions& options)
-      : ConvolutionKernel(desc, {0, 1, 2}, options.tf32) {
+  ConvForwardKernel(const OpDesc& desc, const KernelContext& context)
+      : ConvolutionKernel(desc, {0, 1, 2}, context.tf32) {
     find_algorithms(
-        options,
+        context,
         [&](auto* results, int most, int* returned) {
           return cudnn().cudnnGetConvolutionForwardAlgorithm_v7(question_handle(), x_.get(),
                                                                 weight_.get(), convolution_.get(),
@@ -141,12 +142,12 @@ class ConvForward final : public ConvolutionKernel<Forward> {
   }
 };
 
-class ConvBackwardData final : public ConvolutionKernel<BackwardData> {
+class ConvBackwardDataKernel final : public ConvolutionKernel<BackwardData> {
  public:
-  ConvBackwardData(const OpDesc& desc, const CudaKernelOptions& options)
-      : ConvolutionKernel(desc, {2, 1, 0}, options.tf32) {
+  ConvBackwardDataKernel(const OpDesc& desc, const KernelContext& context)
+      : ConvolutionKernel(desc, {2, 1, 0}, context.tf32) {
     find_algorithms(
-        options,
+        context,
         [&](auto* results, int most, int* returned) {
           return cudnn().cudnnGetConvolutionBackwardDataAlgorithm_v7(
               question_handle(), weight_.get(), y_.get(), convolution_.get(), x_.get(), most,
@@ -167,12 +168,12 @@ class ConvBackwardData final : public ConvolutionKernel<BackwardData> {
   }
 };
 
-class ConvBackwardWeights final : public ConvolutionKernel<BackwardWeights> {
+class ConvBackwardWeightsKernel final : public ConvolutionKernel<BackwardWeights> {
  public:
-  ConvBackwardWeights(const OpDesc& desc, const CudaKernelOptions& options)
-      : ConvolutionKernel(desc, {0, 2, 1}, options.tf32) {
+  ConvBackwardWeightsKernel(const OpDesc& desc, const KernelContext& context)
+      : ConvolutionKernel(desc, {0, 2, 1}, context.tf32) {
     find_algorithms(
-        options,
+        context,
         [&](auto* results, int most, int* returned) {
           return cudnn().cudnnGetConvolutionBackwardFilterAlgorithm_v7(
               question_handle(), x_.get(), y_.get(), convolution_.get(), weight_.get(), most,
@@ -195,17 +196,12 @@ class ConvBackwardWeights final : public ConvolutionKernel<BackwardWeights> {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_convolution(const OpDesc& desc, const CudaKernelOptions& options) {
-  switch (desc.kind) {
-    case OpKind::conv_forward:
-      return std::make_unique<ConvForward>(desc, options);
-    case OpKind::conv_backward_data:
-      return std::make_unique<ConvBackwardData>(desc, options);
-    case OpKind::conv_backward_weights:
-      return std::make_unique<ConvBackwardWeights>(desc, options);
-    default:
-      return nullptr;
-  }
+std::unique_ptr<Kernel> make_convolution(const OpDesc& desc, const KernelContext& context) {
+  if (desc.is<ConvForward>()) return std::make_unique<ConvForwardKernel>(desc, context);
+  if (desc.is<ConvBackwardData>()) return std::make_unique<ConvBackwardDataKernel>(desc, context);
+  if (desc.is<ConvBackwardWeights>())
+    return std::make_unique<ConvBackwardWeightsKernel>(desc, context);
+  return nullptr;
 }
 
 }  // namespace tidepool::nn::cuda_kernels_detail

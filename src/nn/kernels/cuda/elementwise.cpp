@@ -1,93 +1,108 @@
-// Element-wise ops and weight updates: our own kernels.
+// Element-wise ops and weight updates: our own kernels. An op works in place when asked to: the
+// last operand read is the one written.
+#include "nn/kernels/cuda/factories.h"
 #include "nn/kernels/cuda/kernel_support.h"
 #include "nn/kernels/cuda/launch.h"
 
 namespace tidepool::nn::cuda_kernels_detail {
 namespace {
 
-device_code::Dropout dropout_of(const OpDesc& desc) {
-  const TensorDesc& x = desc.operands[0];
-  device_code::Dropout dropout;
-  dropout.random_key = desc.random_key;
-  dropout.threshold = dropout_threshold(desc.drop_rate);
-  dropout.scale = 1 / (1 - desc.drop_rate);
-  dropout.first_element = desc.first_sample * (x.elements() / x.dims[0]);
-  return dropout;
+/// One run of an op.
+struct Call {
+  const OpDesc& desc;
+  Pointers p;
+  std::int64_t count;  ///< elements of operand 0
+  cudaStream_t stream;
+
+  /// Where the result is: `apart`, or `in_place` where the op works so.
+  [[nodiscard]] float* output(std::size_t in_place, std::size_t apart) const {
+    return operand(p, desc.in_place ? in_place : apart);
+  }
+};
+
+void enqueue(const ReluForward& /*op*/, const Call& c) {
+  device_code::relu_forward(operand(c.p, 0), c.output(0, 1), c.count, c.stream);
 }
 
-/// Works in place when asked to: the last operand read is the one written.
+void enqueue(const ReluBackward& /*op*/, const Call& c) {
+  device_code::relu_backward(operand(c.p, 0), operand(c.p, 1), c.output(1, 2), c.count, c.stream);
+}
+
+void enqueue(const GeluForward& /*op*/, const Call& c) {
+  device_code::gelu_forward(operand(c.p, 0), operand(c.p, 1), c.count, c.stream);
+}
+
+void enqueue(const GeluBackward& /*op*/, const Call& c) {
+  device_code::gelu_backward(operand(c.p, 0), operand(c.p, 1), c.output(1, 2), c.count, c.stream);
+}
+
+void enqueue(const AddForward& /*op*/, const Call& c) {
+  device_code::add(operand(c.p, 0), operand(c.p, 1), c.output(0, 2), c.count, c.stream);
+}
+
+device_code::Dropout rule_of(const DropoutAttributes& op, const OpDesc& desc) {
+  const TensorDesc& x = desc.operands[0];
+  return {op.random_key, dropout_threshold(op.rate), op.scale(),
+          desc.first_sample * (x.elements() / x.dims[0])};
+}
+
+void enqueue(const DropoutForward& op, const Call& c) {
+  device_code::dropout(rule_of(op, c.desc), operand<ControlBlock>(c.p, 1), operand(c.p, 0),
+                       c.output(0, 2), c.desc.in_place ? nullptr : operand<std::uint8_t>(c.p, 3),
+                       c.count, c.stream);
+}
+
+void enqueue(const DropoutBackward& op, const Call& c) {
+  if (c.desc.in_place) {  // zeroes and scales what the forward pass did
+    device_code::dropout(rule_of(op, c.desc), operand<ControlBlock>(c.p, 1), operand(c.p, 0),
+                         operand(c.p, 0), nullptr, c.count, c.stream);
+  } else {
+    device_code::dropout_backward(op.scale(), operand<std::uint8_t>(c.p, 1), operand(c.p, 0),
+                                  operand(c.p, 2), c.count, c.stream);
+  }
+}
+
+void enqueue(const SgdUpdate& op, const Call& c) {
+  device_code::sgd(op.momentum, op.weight_decay, operand<ControlBlock>(c.p, 1), operand(c.p, 0),
+                   operand(c.p, 2), operand(c.p, 3), c.count, c.stream);
+}
+
+void enqueue(const AdamwUpdate& op, const Call& c) {
+  device_code::adamw({op.beta1, op.beta2, op.epsilon, op.weight_decay},
+                     operand<ControlBlock>(c.p, 1), operand(c.p, 0), operand(c.p, 2),
+                     operand(c.p, 3), operand(c.p, 4), c.count, c.stream);
+}
+
+/// All layouts here are plain.
+void enqueue(const Reorder& /*op*/, const Call& c) {
+  TIDEPOOL_CUDA_CHECK(cudaMemcpyAsync(c.p[1], c.p[0],
+                                      static_cast<std::size_t>(c.desc.operands[0].bytes()),
+                                      cudaMemcpyDeviceToDevice, c.stream));
+}
+
+template <class Op>
 class Elementwise final : public CudaKernel {
  public:
-  explicit Elementwise(const OpDesc& desc) : CudaKernel(desc), count_(desc.operands[0].elements()) {
-    add_algorithm("own", 0);
-  }
+  explicit Elementwise(const OpDesc& desc) : CudaKernel(desc) { add_algorithm("own", 0); }
 
  private:
   void enqueue(int, Pointers p, std::byte*, const CudaStream& stream) override {
-    auto* const s = stream.stream();
-    const OpDesc& d = desc();
-    const bool in_place = d.in_place;
-    switch (d.kind) {
-      case OpKind::relu_forward:
-        device_code::relu_forward(operand(p, 0), operand(p, in_place ? 0 : 1), count_, s);
-        return;
-      case OpKind::relu_backward:
-        device_code::relu_backward(operand(p, 0), operand(p, 1), operand(p, in_place ? 1 : 2),
-                                   count_, s);
-        return;
-      case OpKind::add_forward:
-        device_code::add(operand(p, 0), operand(p, 1), operand(p, in_place ? 0 : 2), count_, s);
-        return;
-      case OpKind::dropout_forward:
-        device_code::dropout(dropout_of(d), operand<ControlBlock>(p, 1), operand(p, 0),
-                             operand(p, in_place ? 0 : 2),
-                             in_place ? nullptr : operand<std::uint8_t>(p, 3), count_, s);
-        return;
-      case OpKind::dropout_backward:
-        if (in_place) {  // zeroes and scales what the forward pass did
-          device_code::dropout(dropout_of(d), operand<ControlBlock>(p, 1), operand(p, 0),
-                               operand(p, 0), nullptr, count_, s);
-        } else {
-          device_code::dropout_backward(1 / (1 - d.drop_rate), operand<std::uint8_t>(p, 1),
-                                        operand(p, 0), operand(p, 2), count_, s);
-        }
-        return;
-      case OpKind::sgd_update:
-        device_code::sgd(d.momentum, d.weight_decay, operand<ControlBlock>(p, 1), operand(p, 0),
-                         operand(p, 2), operand(p, 3), count_, s);
-        return;
-      case OpKind::adamw_update:
-        device_code::adamw({d.beta1, d.beta2, d.epsilon, d.weight_decay},
-                           operand<ControlBlock>(p, 1), operand(p, 0), operand(p, 2), operand(p, 3),
-                           operand(p, 4), count_, s);
-        return;
-      default:  // reorder: all layouts here are plain
-        TIDEPOOL_CUDA_CHECK(cudaMemcpyAsync(p[1], p[0],
-                                            static_cast<std::size_t>(d.operands[0].bytes()),
-                                            cudaMemcpyDeviceToDevice, s));
-        return;
-    }
+    cuda_kernels_detail::enqueue(desc().get<Op>(),
+                                 {desc(), p, desc().operands[0].elements(), stream.stream()});
   }
-
-  std::int64_t count_;
 };
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_elementwise(const OpDesc& desc, const CudaKernelOptions&) {
-  switch (desc.kind) {
-    case OpKind::relu_forward:
-    case OpKind::relu_backward:
-    case OpKind::add_forward:
-    case OpKind::dropout_forward:
-    case OpKind::dropout_backward:
-    case OpKind::sgd_update:
-    case OpKind::adamw_update:
-    case OpKind::reorder:
-      return std::make_unique<Elementwise>(desc);
-    default:
-      return nullptr;
-  }
+std::unique_ptr<Kernel> make_elementwise(const OpDesc& desc, const KernelContext& /*context*/) {
+  return std::visit(
+      [&]<class Op>(const Op& op) -> std::unique_ptr<Kernel> {
+        if constexpr (requires(const Call& call) { enqueue(op, call); }) {
+          return std::make_unique<Elementwise<Op>>(desc);
+        }
+        return nullptr;
+      },
+      desc.op);
 }
 
 }  // namespace tidepool::nn::cuda_kernels_detail

@@ -1,7 +1,8 @@
 // Element-wise ops: four elements at a time, which is one 16-byte access an array.
 #include "nn/kernels/cuda/grid.cuh"
 #include "nn/kernels/cuda/launch.h"
-#include "nn/op_desc.h"
+#include "nn/ops/adamw.h"
+#include "nn/ops/dropout.h"
 
 namespace tidepool::nn::device_code {
 namespace {
@@ -30,6 +31,15 @@ struct Positive {
 };
 struct WherePositive {
   __device__ float operator()(float y, float dy) const { return y > 0 ? dy : 0.0F; }
+};
+struct Gelu {
+  __device__ float operator()(float x) const { return x * normcdff(x); }
+};
+struct GeluGradient {
+  __device__ float operator()(float x, float dy) const {
+    constexpr float kInverseRootTwoPi = 0.3989422804F;
+    return dy * (normcdff(x) + x * kInverseRootTwoPi * expf(-0.5F * x * x));
+  }
 };
 struct Sum {
   __device__ float operator()(float a, float b) const { return a + b; }
@@ -192,6 +202,15 @@ void relu_forward(const float* x, float* y, std::int64_t count, cudaStream_t str
 void relu_backward(const float* y, const float* dy, float* dx, std::int64_t count,
                    cudaStream_t stream) {
   map(WherePositive{}, dx, count, stream, y, dy);
+}
+
+void gelu_forward(const float* x, float* y, std::int64_t count, cudaStream_t stream) {
+  map(Gelu{}, y, count, stream, x);
+}
+
+void gelu_backward(const float* x, const float* dy, float* dx, std::int64_t count,
+                   cudaStream_t stream) {
+  map(GeluGradient{}, dx, count, stream, x, dy);
 }
 
 void add(const float* a, const float* b, float* y, std::int64_t count, cudaStream_t stream) {

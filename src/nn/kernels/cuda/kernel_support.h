@@ -87,12 +87,4 @@ inline constexpr float kZero = 0;
 /// For questions to cuDNN before there is any stream. Takes some device memory of its own.
 cudnnHandle_t question_handle();
 
-/// A kernel, or null when this file's ops are others.
-std::unique_ptr<Kernel> make_convolution(const OpDesc& desc, const CudaKernelOptions& options);
-std::unique_ptr<Kernel> make_linear(const OpDesc& desc, const CudaKernelOptions& options);
-std::unique_ptr<Kernel> make_batch_norm(const OpDesc& desc, const CudaKernelOptions& options);
-std::unique_ptr<Kernel> make_pooling(const OpDesc& desc, const CudaKernelOptions& options);
-std::unique_ptr<Kernel> make_loss(const OpDesc& desc, const CudaKernelOptions& options);
-std::unique_ptr<Kernel> make_elementwise(const OpDesc& desc, const CudaKernelOptions& options);
-
 }  // namespace tidepool::nn::cuda_kernels_detail

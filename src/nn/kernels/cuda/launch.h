@@ -16,6 +16,9 @@ namespace tidepool::nn::device_code {
 void relu_forward(const float* x, float* y, std::int64_t count, cudaStream_t stream);
 void relu_backward(const float* y, const float* dy, float* dx, std::int64_t count,
                    cudaStream_t stream);
+void gelu_forward(const float* x, float* y, std::int64_t count, cudaStream_t stream);
+void gelu_backward(const float* x, const float* dy, float* dx, std::int64_t count,
+                   cudaStream_t stream);
 void add(const float* a, const float* b, float* y, std::int64_t count, cudaStream_t stream);
 
 struct Dropout {

@@ -1,6 +1,7 @@
 // Linear layers by cuBLAS. It stores matrices by columns, so each of ours is the transpose of its.
 #include <array>
 
+#include "nn/kernels/cuda/factories.h"
 #include "nn/kernels/cuda/kernel_support.h"
 #include "nn/kernels/cuda/launch.h"
 
@@ -46,27 +47,20 @@ class LinearKernel final : public CudaKernel {
     constexpr auto kAsIs = CUBLAS_OP_N, kTransposed = CUBLAS_OP_T;
     const OpDesc& d = desc();
     const int batch = dim(d.operands[0], 0);
-    switch (d.kind) {
-      case OpKind::linear_forward: {  // y = x * weight' + bias
-        const int in = dim(d.operands[0], 1), out = dim(d.operands[3], 1);
-        device_code::broadcast_rows(operand(p, 2), operand(p, 3), batch, out, s.stream());
-        multiply(s, batch, out, in, {kAsIs, operand(p, 0), in}, {kTransposed, operand(p, 1), in},
-                 kOne, operand(p, 3));
-        return;
-      }
-      case OpKind::linear_backward_data: {  // dx = dy * weight
-        const int out = dim(d.operands[0], 1), in = dim(d.operands[2], 1);
-        multiply(s, batch, in, out, {kAsIs, operand(p, 0), out}, {kAsIs, operand(p, 1), in}, kZero,
-                 operand(p, 2));
-        return;
-      }
-      default: {  // dweight = dy' * x
-        const int in = dim(d.operands[0], 1), out = dim(d.operands[1], 1);
-        multiply(s, out, in, batch, {kTransposed, operand(p, 1), out}, {kAsIs, operand(p, 0), in},
-                 kZero, operand(p, 2));
-        device_code::sum_rows(operand(p, 1), operand(p, 3), batch, out, s.stream());
-        return;
-      }
+    if (d.is<LinearForward>()) {  // y = x * weight' + bias
+      const int in = dim(d.operands[0], 1), out = dim(d.operands[3], 1);
+      device_code::broadcast_rows(operand(p, 2), operand(p, 3), batch, out, s.stream());
+      multiply(s, batch, out, in, {kAsIs, operand(p, 0), in}, {kTransposed, operand(p, 1), in},
+               kOne, operand(p, 3));
+    } else if (d.is<LinearBackwardData>()) {  // dx = dy * weight
+      const int out = dim(d.operands[0], 1), in = dim(d.operands[2], 1);
+      multiply(s, batch, in, out, {kAsIs, operand(p, 0), out}, {kAsIs, operand(p, 1), in}, kZero,
+               operand(p, 2));
+    } else {  // dweight = dy' * x
+      const int in = dim(d.operands[0], 1), out = dim(d.operands[1], 1);
+      multiply(s, out, in, batch, {kTransposed, operand(p, 1), out}, {kAsIs, operand(p, 0), in},
+               kZero, operand(p, 2));
+      device_code::sum_rows(operand(p, 1), operand(p, 3), batch, out, s.stream());
     }
   }
 
@@ -75,15 +69,12 @@ class LinearKernel final : public CudaKernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_linear(const OpDesc& desc, const CudaKernelOptions& options) {
-  switch (desc.kind) {
-    case OpKind::linear_forward:
-    case OpKind::linear_backward_data:
-    case OpKind::linear_backward_weights:
-      return std::make_unique<LinearKernel>(desc, options.tf32);
-    default:
-      return nullptr;
+std::unique_ptr<Kernel> make_linear(const OpDesc& desc, const KernelContext& context) {
+  if (desc.is<LinearForward>() || desc.is<LinearBackwardData>() ||
+      desc.is<LinearBackwardWeights>()) {
+    return std::make_unique<LinearKernel>(desc, context.tf32);
   }
+  return nullptr;
 }
 
 }  // namespace tidepool::nn::cuda_kernels_detail

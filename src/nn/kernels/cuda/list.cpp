@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "nn/kernels/cuda/cuda.h"
+#include "nn/kernels/cuda/factories.h"
 #include "nn/kernels/cuda/kernel_support.h"
 #include "nn/kernels/cuda/launch.h"
 
@@ -19,36 +20,38 @@ cudnnHandle_t question_handle() {
 
 namespace {
 
-using Make = std::unique_ptr<Kernel> (*)(const OpDesc&, const CudaKernelOptions&);
-
-template <Make make, bool tf32, bool nondeterministic>
-std::unique_ptr<Kernel> factory(const OpDesc& desc) {
-  const bool plain = std::all_of(desc.operands.begin(), desc.operands.end(),
-                                 [](const TensorDesc& t) { return t.layout == Layout::plain; });
-  if (!plain) return nullptr;
-  return make(desc, {tf32, nondeterministic});
+bool all_plain(const OpDesc& desc) {
+  return std::all_of(desc.operands.begin(), desc.operands.end(),
+                     [](const TensorDesc& t) { return t.layout == Layout::plain; });
 }
 
-template <bool tf32, bool nondeterministic>
-const KernelList& list() {
-  static const KernelList kernels{
-      std::string("cuda") + (tf32 ? "-tf32" : "") + (nondeterministic ? "-nondeterministic" : ""),
-      false,
-      {factory<make_convolution, tf32, nondeterministic>,
-       factory<make_linear, tf32, nondeterministic>,
-       factory<make_batch_norm, tf32, nondeterministic>,
-       factory<make_pooling, tf32, nondeterministic>, factory<make_loss, tf32, nondeterministic>,
-       factory<make_elementwise, tf32, nondeterministic>}};
-  return kernels;
+/// What the factories share: none knows another layout.
+std::unique_ptr<Kernel> make(const OpDesc& desc, const KernelContext& context) {
+  if (!all_plain(desc)) return nullptr;
+  for (const KernelFactory factory : kFactories) {
+    if (auto kernel = factory(desc, context)) return kernel;
+  }
+  return nullptr;
+}
+
+KernelList list_for(const CudaKernelOptions& options) {
+  KernelList list{std::string("cuda") + (options.tf32 ? "-tf32" : "") +
+                      (options.nondeterministic ? "-nondeterministic" : ""),
+                  false,
+                  {make}};
+  list.context.tf32 = options.tf32;
+  list.context.nondeterministic = options.nondeterministic;
+  return list;
 }
 
 }  // namespace
 }  // namespace cuda_kernels_detail
 
 const KernelList& cuda_kernels(const CudaKernelOptions& options) {
-  using cuda_kernels_detail::list;
-  if (options.tf32) return options.nondeterministic ? list<true, true>() : list<true, false>();
-  return options.nondeterministic ? list<false, true>() : list<false, false>();
+  using cuda_kernels_detail::list_for;
+  static const KernelList lists[2][2] = {{list_for({false, false}), list_for({false, true})},
+                                         {list_for({true, false}), list_for({true, true})}};
+  return lists[options.tf32 ? 1 : 0][options.nondeterministic ? 1 : 0];
 }
 
 void load_cuda_kernels() {

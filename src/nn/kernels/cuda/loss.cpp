@@ -1,4 +1,5 @@
 // Softmax by cuDNN; cross-entropy, its gradient and the count of right answers by our own kernels.
+#include "nn/kernels/cuda/factories.h"
 #include "nn/kernels/cuda/kernel_support.h"
 #include "nn/kernels/cuda/launch.h"
 
@@ -19,29 +20,32 @@ class SoftmaxLoss final : public CudaKernel {
                                     &kOne, logits_.get(), p[0], &kZero, logits_.get(), p[3]));
     // From the logits: the logarithm of a probability that is 0 in float would be infinite.
     device_code::cross_entropy(operand(p, 0), operand<std::int32_t>(p, 1), logits.dims[0],
-                               logits.dims[1], static_cast<double>(desc().full_batch),
+                               logits.dims[1],
+                               static_cast<double>(desc().get<LossAttributes>().full_batch),
                                reinterpret_cast<double*>(workspace), operand(p, 2), s.stream());
   }
 
   Tensor4d logits_;
 };
 
-class SoftmaxLossBackward final : public CudaKernel {
+class SoftmaxLossBackwardKernel final : public CudaKernel {
  public:
-  explicit SoftmaxLossBackward(const OpDesc& desc) : CudaKernel(desc) { add_algorithm("own", 0); }
+  explicit SoftmaxLossBackwardKernel(const OpDesc& desc) : CudaKernel(desc) {
+    add_algorithm("own", 0);
+  }
 
  private:
   void enqueue(int, Pointers p, std::byte*, const CudaStream& s) override {
     const TensorDesc& probabilities = desc().operands[0];
     device_code::softmax_loss_backward(
         operand(p, 0), operand<std::int32_t>(p, 1), probabilities.dims[0], probabilities.dims[1],
-        static_cast<float>(desc().full_batch), operand(p, 2), s.stream());
+        static_cast<float>(desc().get<LossAttributes>().full_batch), operand(p, 2), s.stream());
   }
 };
 
-class CountCorrect final : public CudaKernel {
+class CountCorrectKernel final : public CudaKernel {
  public:
-  explicit CountCorrect(const OpDesc& desc) : CudaKernel(desc) { add_algorithm("own", 0); }
+  explicit CountCorrectKernel(const OpDesc& desc) : CudaKernel(desc) { add_algorithm("own", 0); }
 
  private:
   void enqueue(int, Pointers p, std::byte*, const CudaStream& s) override {
@@ -54,17 +58,11 @@ class CountCorrect final : public CudaKernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_loss(const OpDesc& desc, const CudaKernelOptions&) {
-  switch (desc.kind) {
-    case OpKind::softmax_loss_forward:
-      return std::make_unique<SoftmaxLoss>(desc);
-    case OpKind::softmax_loss_backward:
-      return std::make_unique<SoftmaxLossBackward>(desc);
-    case OpKind::count_correct:
-      return std::make_unique<CountCorrect>(desc);
-    default:
-      return nullptr;
-  }
+std::unique_ptr<Kernel> make_loss(const OpDesc& desc, const KernelContext& /*context*/) {
+  if (desc.is<SoftmaxLossForward>()) return std::make_unique<SoftmaxLoss>(desc);
+  if (desc.is<SoftmaxLossBackward>()) return std::make_unique<SoftmaxLossBackwardKernel>(desc);
+  if (desc.is<CountCorrect>()) return std::make_unique<CountCorrectKernel>(desc);
+  return nullptr;
 }
 
 }  // namespace tidepool::nn::cuda_kernels_detail

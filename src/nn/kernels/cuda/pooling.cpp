@@ -1,4 +1,5 @@
 // Average pooling by cuDNN; max pooling, which keeps an index, by our own kernels.
+#include "nn/kernels/cuda/factories.h"
 #include "nn/kernels/cuda/kernel_support.h"
 #include "nn/kernels/cuda/launch.h"
 
@@ -10,7 +11,8 @@ class PoolingDescriptor
                              &cuda::Cudnn::cudnnDestroyPoolingDescriptor> {
  public:
   explicit PoolingDescriptor(const OpDesc& desc) {
-    const auto window = static_cast<int>(desc.window), stride = static_cast<int>(desc.stride);
+    const auto window = static_cast<int>(desc.get<Window>().window),
+               stride = static_cast<int>(desc.get<Window>().stride);
     TIDEPOOL_CUDA_CHECK(cudnn().cudnnSetPooling2dDescriptor(
         get(), CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING, CUDNN_PROPAGATE_NAN, window, window, 0,
         0, stride, stride));
@@ -21,7 +23,7 @@ class AveragePooling final : public CudaKernel {
  public:
   explicit AveragePooling(const OpDesc& desc)
       : CudaKernel(desc),
-        forward_(desc.kind == OpKind::avg_pool_forward),
+        forward_(desc.is<AvgPoolForward>()),
         x_(desc.operands[forward_ ? 0 : 1]),
         y_(desc.operands[forward_ ? 1 : 0]),
         pooling_(desc) {
@@ -49,8 +51,7 @@ class AveragePooling final : public CudaKernel {
 
 class MaxPooling final : public CudaKernel {
  public:
-  explicit MaxPooling(const OpDesc& desc)
-      : CudaKernel(desc), forward_(desc.kind == OpKind::max_pool_forward) {
+  explicit MaxPooling(const OpDesc& desc) : CudaKernel(desc), forward_(desc.is<MaxPoolForward>()) {
     const TensorDesc& x = desc.operands[forward_ ? 0 : 2];
     const TensorDesc& y = desc.operands[forward_ ? 1 : 0];
     pooling_.planes = dim(x, 0) * dim(x, 1);
@@ -58,9 +59,10 @@ class MaxPooling final : public CudaKernel {
     pooling_.width = dim(x, 3);
     pooling_.out_height = dim(y, 2);
     pooling_.out_width = dim(y, 3);
-    pooling_.window = static_cast<int>(desc.window);
-    pooling_.stride = static_cast<int>(desc.stride);
-    pooling_.padding = static_cast<int>(desc.padding);
+    const auto& window = desc.get<Window>();
+    pooling_.window = static_cast<int>(window.window);
+    pooling_.stride = static_cast<int>(window.stride);
+    pooling_.padding = static_cast<int>(window.padding);
     add_algorithm("own", 0);
   }
 
@@ -81,17 +83,14 @@ class MaxPooling final : public CudaKernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_pooling(const OpDesc& desc, const CudaKernelOptions&) {
-  switch (desc.kind) {
-    case OpKind::max_pool_forward:
-    case OpKind::max_pool_backward:
-      return std::make_unique<MaxPooling>(desc);
-    case OpKind::avg_pool_forward:
-    case OpKind::avg_pool_backward:
-      return std::make_unique<AveragePooling>(desc);
-    default:
-      return nullptr;
+std::unique_ptr<Kernel> make_pooling(const OpDesc& desc, const KernelContext& /*context*/) {
+  if (desc.is<MaxPoolForward>() || desc.is<MaxPoolBackward>()) {
+    return std::make_unique<MaxPooling>(desc);
   }
+  if (desc.is<AvgPoolForward>() || desc.is<AvgPoolBackward>()) {
+    return std::make_unique<AveragePooling>(desc);
+  }
+  return nullptr;
 }
 
 }  // namespace tidepool::nn::cuda_kernels_detail

@@ -6,7 +6,7 @@
 
 namespace tidepool::nn::reference {
 
-void adamw_update(const OpDesc& desc, Pointers pointers, std::byte*) {
+void run(const AdamwUpdate& op, const OpDesc& desc, Pointers pointers) {
   assert(desc.operands[0] == desc.operands[2] && desc.operands[2] == desc.operands[3] &&
          desc.operands[3] == desc.operands[4]);
   const auto gradient = read<float>(desc, pointers, 0);
@@ -14,15 +14,15 @@ void adamw_update(const OpDesc& desc, Pointers pointers, std::byte*) {
   const auto weight = update<float>(desc, pointers, 2);
   const auto first = update<float>(desc, pointers, 3);
   const auto second = update<float>(desc, pointers, 4);
-  const AdamwFactors factors = adamw_factors(desc, control);
+  const AdamwFactors factors = adamw_factors(op, control);
   for_each_element(weight, [&](auto a, auto b, auto c, auto d) {
     const float g = gradient(a, b, c, d);
     float& m = first(a, b, c, d);
     float& v = second(a, b, c, d);
-    m = desc.beta1 * m + (1 - desc.beta1) * g;
-    v = desc.beta2 * v + (1 - desc.beta2) * (g * g);
+    m = op.beta1 * m + (1 - op.beta1) * g;
+    v = op.beta2 * v + (1 - op.beta2) * (g * g);
     weight(a, b, c, d) = factors.keep * weight(a, b, c, d) -
-                         factors.step * m / (std::sqrt(v) * factors.root + desc.epsilon);
+                         factors.step * m / (std::sqrt(v) * factors.root + op.epsilon);
   });
 }
 

@@ -5,7 +5,7 @@
 
 namespace tidepool::nn::reference {
 
-void add_forward(const OpDesc& desc, Pointers pointers, std::byte*) {
+void run(const AddForward& /*op*/, const OpDesc& desc, Pointers pointers) {
   assert(desc.operands[0].dims == desc.operands[1].dims);
   const auto a = update<float>(desc, pointers, 0);
   const auto b = read<float>(desc, pointers, 1);

@@ -23,7 +23,7 @@ double channel_size(const TensorView<T>& view) {
 
 }  // namespace
 
-void batch_norm_forward(const OpDesc& desc, Pointers pointers, std::byte*) {
+void run(const BatchNormForward& op, const OpDesc& desc, Pointers pointers) {
   const auto x = read<float>(desc, pointers, 0);
   const auto scale = read<float>(desc, pointers, 1);
   const auto shift = read<float>(desc, pointers, 2);
@@ -39,7 +39,7 @@ void batch_norm_forward(const OpDesc& desc, Pointers pointers, std::byte*) {
     for_each_in_channel(
         x, [&](auto n, auto h, auto w) { squares += (x(n, c, h, w) - m) * (x(n, c, h, w) - m); });
     const double v = squares / count;
-    const double factor = scale(c) / std::sqrt(v + desc.epsilon);
+    const double factor = scale(c) / std::sqrt(v + op.epsilon);
     for_each_in_channel(x, [&](auto n, auto h, auto w) {
       y(n, c, h, w) = static_cast<float>((x(n, c, h, w) - m) * factor + shift(c));
     });
@@ -48,7 +48,7 @@ void batch_norm_forward(const OpDesc& desc, Pointers pointers, std::byte*) {
   }
 }
 
-void batch_norm_backward(const OpDesc& desc, Pointers pointers, std::byte*) {
+void run(const BatchNormBackward& op, const OpDesc& desc, Pointers pointers) {
   const auto x = read<float>(desc, pointers, 0);
   const auto mean = read<float>(desc, pointers, 2);
   const auto variance = read<float>(desc, pointers, 3);
@@ -61,7 +61,7 @@ void batch_norm_backward(const OpDesc& desc, Pointers pointers, std::byte*) {
   const auto dshift = write<float>(desc, pointers, first_written + 1);
   const double count = channel_size(x);
   for (std::int64_t c = 0; c < x.dim(1); ++c) {
-    const double inverse = 1 / std::sqrt(static_cast<double>(variance(c)) + desc.epsilon);
+    const double inverse = 1 / std::sqrt(static_cast<double>(variance(c)) + op.epsilon);
     const auto normalised = [&](auto n, auto h, auto w) {
       return (static_cast<double>(x(n, c, h, w)) - mean(c)) * inverse;
     };
@@ -80,7 +80,7 @@ void batch_norm_backward(const OpDesc& desc, Pointers pointers, std::byte*) {
   }
 }
 
-void batch_norm_inference(const OpDesc& desc, Pointers pointers, std::byte*) {
+void run(const BatchNormInference& op, const OpDesc& desc, Pointers pointers) {
   const auto x = read<float>(desc, pointers, 0);
   const auto scale = read<float>(desc, pointers, 1);
   const auto shift = read<float>(desc, pointers, 2);
@@ -88,7 +88,7 @@ void batch_norm_inference(const OpDesc& desc, Pointers pointers, std::byte*) {
   const auto variance = read<float>(desc, pointers, 4);
   const auto y = write<float>(desc, pointers, 5);
   for (std::int64_t c = 0; c < x.dim(1); ++c) {
-    const double factor = scale(c) / std::sqrt(static_cast<double>(variance(c)) + desc.epsilon);
+    const double factor = scale(c) / std::sqrt(static_cast<double>(variance(c)) + op.epsilon);
     for_each_in_channel(x, [&](auto n, auto h, auto w) {
       const double centred = static_cast<double>(x(n, c, h, w)) - mean(c);
       y(n, c, h, w) = static_cast<float>(centred * factor + shift(c));
@@ -96,14 +96,14 @@ void batch_norm_inference(const OpDesc& desc, Pointers pointers, std::byte*) {
   }
 }
 
-void batch_norm_statistics(const OpDesc& desc, Pointers pointers, std::byte*) {
+void run(const BatchNormStatistics& op, const OpDesc& desc, Pointers pointers) {
   const auto mean = read<float>(desc, pointers, 0);
   const auto variance = read<float>(desc, pointers, 1);
   const auto running_mean = update<float>(desc, pointers, 2);
   const auto running_variance = update<float>(desc, pointers, 3);
-  const auto n = static_cast<float>(desc.statistics_count);
-  const float unbiased = desc.statistics_count > 1 ? n / (n - 1) : 1.0F;
-  const float m = desc.statistics_momentum;
+  const auto n = static_cast<float>(op.values);
+  const float unbiased = op.values > 1 ? n / (n - 1) : 1.0F;
+  const float m = op.momentum;
   for (std::int64_t c = 0; c < mean.dim(0); ++c) {
     running_mean(c) = (1 - m) * running_mean(c) + m * mean(c);
     running_variance(c) = (1 - m) * running_variance(c) + m * (variance(c) * unbiased);

@@ -7,13 +7,13 @@ namespace {
 /// Calls `body(kh, kw, ih, iw)` for each filter position over output (oh, ow) that meets the input
 /// and not its padding.
 template <class Body>
-void for_each_tap(const OpDesc& desc, const TensorDesc& x, std::int64_t oh, std::int64_t ow,
+void for_each_tap(const Window& op, const TensorDesc& x, std::int64_t oh, std::int64_t ow,
                   Body body) {
-  for (std::int64_t kh = 0; kh < desc.window; ++kh) {
-    const std::int64_t ih = oh * desc.stride - desc.padding + kh;
+  for (std::int64_t kh = 0; kh < op.window; ++kh) {
+    const std::int64_t ih = oh * op.stride - op.padding + kh;
     if (ih < 0 || ih >= x.dims[2]) continue;
-    for (std::int64_t kw = 0; kw < desc.window; ++kw) {
-      const std::int64_t iw = ow * desc.stride - desc.padding + kw;
+    for (std::int64_t kw = 0; kw < op.window; ++kw) {
+      const std::int64_t iw = ow * op.stride - op.padding + kw;
       if (iw >= 0 && iw < x.dims[3]) body(kh, kw, ih, iw);
     }
   }
@@ -21,13 +21,13 @@ void for_each_tap(const OpDesc& desc, const TensorDesc& x, std::int64_t oh, std:
 
 }  // namespace
 
-void conv_forward(const OpDesc& desc, Pointers pointers, std::byte*) {
+void run(const ConvForward& op, const OpDesc& desc, Pointers pointers) {
   const auto x = read<float>(desc, pointers, 0);
   const auto weight = read<float>(desc, pointers, 1);
   const auto y = write<float>(desc, pointers, 2);
   for_each_element(y, [&](auto n, auto o, auto oh, auto ow) {
     double sum = 0;
-    for_each_tap(desc, desc.operands[0], oh, ow, [&](auto kh, auto kw, auto ih, auto iw) {
+    for_each_tap(op, desc.operands[0], oh, ow, [&](auto kh, auto kw, auto ih, auto iw) {
       for (std::int64_t i = 0; i < x.dim(1); ++i) {
         sum += static_cast<double>(x(n, i, ih, iw)) * weight(o, i, kh, kw);
       }
@@ -36,21 +36,20 @@ void conv_forward(const OpDesc& desc, Pointers pointers, std::byte*) {
   });
 }
 
-void conv_backward_data(const OpDesc& desc, Pointers pointers, std::byte*) {
+void run(const ConvBackwardData& op, const OpDesc& desc, Pointers pointers) {
   const auto dy = read<float>(desc, pointers, 0);
   const auto weight = read<float>(desc, pointers, 1);
   const auto dx = write<float>(desc, pointers, 2);
   for_each_element(dx, [&](auto n, auto i, auto ih, auto iw) {
     double sum = 0;
-    for (std::int64_t kh = 0; kh < desc.window; ++kh) {
-      const std::int64_t h = ih + desc.padding - kh;
-      if (h < 0 || h % desc.stride != 0 || h / desc.stride >= dy.dim(2)) continue;
-      for (std::int64_t kw = 0; kw < desc.window; ++kw) {
-        const std::int64_t w = iw + desc.padding - kw;
-        if (w < 0 || w % desc.stride != 0 || w / desc.stride >= dy.dim(3)) continue;
+    for (std::int64_t kh = 0; kh < op.window; ++kh) {
+      const std::int64_t h = ih + op.padding - kh;
+      if (h < 0 || h % op.stride != 0 || h / op.stride >= dy.dim(2)) continue;
+      for (std::int64_t kw = 0; kw < op.window; ++kw) {
+        const std::int64_t w = iw + op.padding - kw;
+        if (w < 0 || w % op.stride != 0 || w / op.stride >= dy.dim(3)) continue;
         for (std::int64_t o = 0; o < dy.dim(1); ++o) {
-          sum += static_cast<double>(dy(n, o, h / desc.stride, w / desc.stride)) *
-                 weight(o, i, kh, kw);
+          sum += static_cast<double>(dy(n, o, h / op.stride, w / op.stride)) * weight(o, i, kh, kw);
         }
       }
     }
@@ -58,17 +57,17 @@ void conv_backward_data(const OpDesc& desc, Pointers pointers, std::byte*) {
   });
 }
 
-void conv_backward_weights(const OpDesc& desc, Pointers pointers, std::byte*) {
+void run(const ConvBackwardWeights& op, const OpDesc& desc, Pointers pointers) {
   const auto x = read<float>(desc, pointers, 0);
   const auto dy = read<float>(desc, pointers, 1);
   const auto dweight = write<float>(desc, pointers, 2);
   for_each_element(dweight, [&](auto o, auto i, auto kh, auto kw) {
     double sum = 0;
     for (std::int64_t oh = 0; oh < dy.dim(2); ++oh) {
-      const std::int64_t ih = oh * desc.stride - desc.padding + kh;
+      const std::int64_t ih = oh * op.stride - op.padding + kh;
       if (ih < 0 || ih >= x.dim(2)) continue;
       for (std::int64_t ow = 0; ow < dy.dim(3); ++ow) {
-        const std::int64_t iw = ow * desc.stride - desc.padding + kw;
+        const std::int64_t iw = ow * op.stride - op.padding + kw;
         if (iw < 0 || iw >= x.dim(3)) continue;
         for (std::int64_t n = 0; n < dy.dim(0); ++n) {
           sum += static_cast<double>(x(n, i, ih, iw)) * dy(n, o, oh, ow);

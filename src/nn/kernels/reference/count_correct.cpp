@@ -4,7 +4,7 @@
 namespace tidepool::nn::reference {
 
 /// Written so that no comparison with a NaN counts as a success.
-void count_correct(const OpDesc& desc, Pointers pointers, std::byte*) {
+void run(const CountCorrect& /*op*/, const OpDesc& desc, Pointers pointers) {
   const auto logits = read<float>(desc, pointers, 0);
   const auto labels = read<std::int32_t>(desc, pointers, 1);
   const auto count = write<std::int32_t>(desc, pointers, 2);

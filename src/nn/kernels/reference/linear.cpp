@@ -3,7 +3,7 @@
 
 namespace tidepool::nn::reference {
 
-void linear_forward(const OpDesc& desc, Pointers pointers, std::byte*) {
+void run(const LinearForward& /*op*/, const OpDesc& desc, Pointers pointers) {
   const auto x = read<float>(desc, pointers, 0);
   const auto weight = read<float>(desc, pointers, 1);
   const auto bias = read<float>(desc, pointers, 2);
@@ -17,7 +17,7 @@ void linear_forward(const OpDesc& desc, Pointers pointers, std::byte*) {
   });
 }
 
-void linear_backward_data(const OpDesc& desc, Pointers pointers, std::byte*) {
+void run(const LinearBackwardData& /*op*/, const OpDesc& desc, Pointers pointers) {
   const auto dy = read<float>(desc, pointers, 0);
   const auto weight = read<float>(desc, pointers, 1);
   const auto dx = write<float>(desc, pointers, 2);
@@ -30,7 +30,7 @@ void linear_backward_data(const OpDesc& desc, Pointers pointers, std::byte*) {
   });
 }
 
-void linear_backward_weights(const OpDesc& desc, Pointers pointers, std::byte*) {
+void run(const LinearBackwardWeights& /*op*/, const OpDesc& desc, Pointers pointers) {
   const auto x = read<float>(desc, pointers, 0);
   const auto dy = read<float>(desc, pointers, 1);
   const auto dweight = write<float>(desc, pointers, 2);

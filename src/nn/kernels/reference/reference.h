@@ -1,35 +1,40 @@
-// The reference kernels: one plain function per op kind, for any layout, written to be read. No
-// workspace, one thread; sums are kept in double. They are the oracle of the kernel tests.
+// The reference kernels: one plain function per kind of op, for any layout, written to be read. No
+// workspace, one thread; sums are kept in double. They are the oracle of the kernel tests. A kind
+// of device op without one does not compile.
 #pragma once
 
 #include "nn/kernels/function_kernel.h"
 
 namespace tidepool::nn::reference {
 
-void conv_forward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
-void conv_backward_data(const OpDesc& desc, Pointers pointers, std::byte* workspace);
-void conv_backward_weights(const OpDesc& desc, Pointers pointers, std::byte* workspace);
-void reorder(const OpDesc& desc, Pointers pointers, std::byte* workspace);
-void batch_norm_forward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
-void batch_norm_backward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
-void batch_norm_inference(const OpDesc& desc, Pointers pointers, std::byte* workspace);
-void batch_norm_statistics(const OpDesc& desc, Pointers pointers, std::byte* workspace);
-void relu_forward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
-void relu_backward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
-void add_forward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
-void max_pool_forward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
-void max_pool_backward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
-void avg_pool_forward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
-void avg_pool_backward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
-void dropout_forward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
-void dropout_backward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
-void linear_forward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
-void linear_backward_data(const OpDesc& desc, Pointers pointers, std::byte* workspace);
-void linear_backward_weights(const OpDesc& desc, Pointers pointers, std::byte* workspace);
-void softmax_loss_forward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
-void softmax_loss_backward(const OpDesc& desc, Pointers pointers, std::byte* workspace);
-void count_correct(const OpDesc& desc, Pointers pointers, std::byte* workspace);
-void sgd_update(const OpDesc& desc, Pointers pointers, std::byte* workspace);
-void adamw_update(const OpDesc& desc, Pointers pointers, std::byte* workspace);
+void run(const ConvForward& op, const OpDesc& desc, Pointers pointers);
+void run(const ConvBackwardData& op, const OpDesc& desc, Pointers pointers);
+void run(const ConvBackwardWeights& op, const OpDesc& desc, Pointers pointers);
+void run(const Reorder& op, const OpDesc& desc, Pointers pointers);
+void run(const BatchNormForward& op, const OpDesc& desc, Pointers pointers);
+void run(const BatchNormBackward& op, const OpDesc& desc, Pointers pointers);
+void run(const BatchNormInference& op, const OpDesc& desc, Pointers pointers);
+void run(const BatchNormStatistics& op, const OpDesc& desc, Pointers pointers);
+void run(const ReluForward& op, const OpDesc& desc, Pointers pointers);
+void run(const ReluBackward& op, const OpDesc& desc, Pointers pointers);
+void run(const GeluForward& op, const OpDesc& desc, Pointers pointers);
+void run(const GeluBackward& op, const OpDesc& desc, Pointers pointers);
+void run(const AddForward& op, const OpDesc& desc, Pointers pointers);
+void run(const MaxPoolForward& op, const OpDesc& desc, Pointers pointers);
+void run(const MaxPoolBackward& op, const OpDesc& desc, Pointers pointers);
+void run(const AvgPoolForward& op, const OpDesc& desc, Pointers pointers);
+void run(const AvgPoolBackward& op, const OpDesc& desc, Pointers pointers);
+void run(const DropoutForward& op, const OpDesc& desc, Pointers pointers);
+void run(const DropoutBackward& op, const OpDesc& desc, Pointers pointers);
+void run(const LinearForward& op, const OpDesc& desc, Pointers pointers);
+void run(const LinearBackwardData& op, const OpDesc& desc, Pointers pointers);
+void run(const LinearBackwardWeights& op, const OpDesc& desc, Pointers pointers);
+void run(const SoftmaxLossForward& op, const OpDesc& desc, Pointers pointers);
+void run(const SoftmaxLossBackward& op, const OpDesc& desc, Pointers pointers);
+void run(const SquaredErrorForward& op, const OpDesc& desc, Pointers pointers);
+void run(const SquaredErrorBackward& op, const OpDesc& desc, Pointers pointers);
+void run(const CountCorrect& op, const OpDesc& desc, Pointers pointers);
+void run(const SgdUpdate& op, const OpDesc& desc, Pointers pointers);
+void run(const AdamwUpdate& op, const OpDesc& desc, Pointers pointers);
 
 }  // namespace tidepool::nn::reference

@@ -3,7 +3,7 @@
 
 namespace tidepool::nn::reference {
 
-void relu_forward(const OpDesc& desc, Pointers pointers, std::byte*) {
+void run(const ReluForward& /*op*/, const OpDesc& desc, Pointers pointers) {
   const auto x = update<float>(desc, pointers, 0);
   const auto y = desc.in_place ? x : write<float>(desc, pointers, 1);
   for_each_element(y, [&](auto n, auto c, auto h, auto w) {
@@ -11,7 +11,7 @@ void relu_forward(const OpDesc& desc, Pointers pointers, std::byte*) {
   });
 }
 
-void relu_backward(const OpDesc& desc, Pointers pointers, std::byte*) {
+void run(const ReluBackward& /*op*/, const OpDesc& desc, Pointers pointers) {
   const auto y = read<float>(desc, pointers, 0);
   const auto dy = update<float>(desc, pointers, 1);
   const auto dx = desc.in_place ? dy : write<float>(desc, pointers, 2);

@@ -5,7 +5,7 @@
 
 namespace tidepool::nn::reference {
 
-void reorder(const OpDesc& desc, Pointers pointers, std::byte*) {
+void run(const Reorder& /*op*/, const OpDesc& desc, Pointers pointers) {
   assert(desc.operands[0].dims == desc.operands[1].dims);
   const auto from = read<float>(desc, pointers, 0);
   const auto to = write<float>(desc, pointers, 1);

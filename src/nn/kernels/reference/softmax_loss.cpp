@@ -6,7 +6,7 @@
 
 namespace tidepool::nn::reference {
 
-void softmax_loss_forward(const OpDesc& desc, Pointers pointers, std::byte*) {
+void run(const SoftmaxLossForward& op, const OpDesc& desc, Pointers pointers) {
   const auto logits = read<float>(desc, pointers, 0);
   const auto labels = read<std::int32_t>(desc, pointers, 1);
   const auto loss = write<float>(desc, pointers, 2);
@@ -25,14 +25,14 @@ void softmax_loss_forward(const OpDesc& desc, Pointers pointers, std::byte*) {
     }
     if (labels(n) >= 0) total += std::log(sum) - (logits(n, labels(n)) - largest);
   }
-  loss(0) = static_cast<float>(total / static_cast<double>(desc.full_batch));
+  loss(0) = static_cast<float>(total / static_cast<double>(op.full_batch));
 }
 
-void softmax_loss_backward(const OpDesc& desc, Pointers pointers, std::byte*) {
+void run(const SoftmaxLossBackward& op, const OpDesc& desc, Pointers pointers) {
   const auto probabilities = read<float>(desc, pointers, 0);
   const auto labels = read<std::int32_t>(desc, pointers, 1);
   const auto dlogits = write<float>(desc, pointers, 2);
-  const auto batch = static_cast<float>(desc.full_batch);
+  const auto batch = static_cast<float>(op.full_batch);
   for_each_element(dlogits, [&](auto n, auto k, auto, auto) {
     if (labels(n) < 0) return;
     dlogits(n, k) = (probabilities(n, k) - (k == labels(n) ? 1.0F : 0.0F)) / batch;

@@ -1,0 +1,28 @@
+// The CPU kernels: a factory for each family of ops, and the list of them in order of preference.
+// Each returns null for ops it does not take.
+#pragma once
+
+#include "nn/kernel.h"
+
+namespace tidepool::nn::cpu {
+
+std::unique_ptr<Kernel> make_convolution(const OpDesc& desc, const KernelContext& context);
+std::unique_ptr<Kernel> make_reorder(const OpDesc& desc, const KernelContext& context);
+std::unique_ptr<Kernel> make_batch_norm(const OpDesc& desc, const KernelContext& context);
+std::unique_ptr<Kernel> make_relu(const OpDesc& desc, const KernelContext& context);
+std::unique_ptr<Kernel> make_gelu(const OpDesc& desc, const KernelContext& context);
+std::unique_ptr<Kernel> make_add(const OpDesc& desc, const KernelContext& context);
+std::unique_ptr<Kernel> make_pooling(const OpDesc& desc, const KernelContext& context);
+std::unique_ptr<Kernel> make_dropout(const OpDesc& desc, const KernelContext& context);
+std::unique_ptr<Kernel> make_linear(const OpDesc& desc, const KernelContext& context);
+std::unique_ptr<Kernel> make_softmax_loss(const OpDesc& desc, const KernelContext& context);
+std::unique_ptr<Kernel> make_count_correct(const OpDesc& desc, const KernelContext& context);
+std::unique_ptr<Kernel> make_sgd(const OpDesc& desc, const KernelContext& context);
+std::unique_ptr<Kernel> make_adamw(const OpDesc& desc, const KernelContext& context);
+
+inline constexpr KernelFactory kFactories[] = {
+    make_convolution,   make_reorder, make_batch_norm, make_relu,   make_gelu,
+    make_add,           make_pooling, make_dropout,    make_linear, make_softmax_loss,
+    make_count_correct, make_sgd,     make_adamw};
+
+}  // namespace tidepool::nn::cpu

@@ -1,0 +1,19 @@
+// The CUDA kernels: a factory for each family of ops, and the list of them. Each returns null for
+// ops it does not take.
+#pragma once
+
+#include "nn/kernel.h"
+
+namespace tidepool::nn::cuda_kernels_detail {
+
+std::unique_ptr<Kernel> make_convolution(const OpDesc& desc, const KernelContext& context);
+std::unique_ptr<Kernel> make_linear(const OpDesc& desc, const KernelContext& context);
+std::unique_ptr<Kernel> make_batch_norm(const OpDesc& desc, const KernelContext& context);
+std::unique_ptr<Kernel> make_pooling(const OpDesc& desc, const KernelContext& context);
+std::unique_ptr<Kernel> make_loss(const OpDesc& desc, const KernelContext& context);
+std::unique_ptr<Kernel> make_elementwise(const OpDesc& desc, const KernelContext& context);
+
+inline constexpr KernelFactory kFactories[] = {make_convolution, make_linear, make_batch_norm,
+                                               make_pooling,     make_loss,   make_elementwise};
+
+}  // namespace tidepool::nn::cuda_kernels_detail

@@ -1,0 +1,19 @@
+// Addition of two tensors of one shape; also sums gradients.
+#pragma once
+
+#include <array>
+
+#include "nn/ops/op_kind.h"
+
+namespace tidepool::nn {
+
+struct AddForward {
+  static constexpr const char* name = "add_forward";
+  static constexpr auto operands = std::array{reads("a", When::apart), updates("a", When::in_place),
+                                              reads("b"), writes("y", When::apart)};
+  static constexpr auto role = OpRole::compute;
+  static constexpr auto random = Randomness::never;
+  [[nodiscard]] double flops(Operands o) const { return count(o[0]); }
+};
+
+}  // namespace tidepool::nn

@@ -1,0 +1,50 @@
+// Ops on the host: data in, results out.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "nn/ops/op_kind.h"
+
+namespace tidepool::nn {
+
+/// Writes one input of the program.
+struct Feed {
+  std::size_t input = 0;  ///< index into TrainingProgram::inputs
+  std::string input_name;
+
+  /// For people and planners the kind says what is fed.
+  [[nodiscard]] std::string kind_name() const { return "feed_" + input_name; }
+
+  static constexpr const char* name = "feed";
+  static constexpr auto operands = std::array{writes("data")};
+  static constexpr auto role = OpRole::feed;
+  static constexpr auto random = Randomness::always;
+  [[nodiscard]] double flops(Operands /*operands*/) const { return 0; }
+};
+
+struct FeedControl {
+  static constexpr const char* name = "feed_control";
+  static constexpr auto operands = std::array{writes("control")};
+  static constexpr auto role = OpRole::feed;
+  static constexpr auto random = Randomness::always;
+  [[nodiscard]] double flops(Operands /*operands*/) const { return 0; }
+};
+
+struct CollectLoss {
+  static constexpr const char* name = "collect_loss";
+  static constexpr auto operands = std::array{reads("loss")};
+  static constexpr auto role = OpRole::collect;
+  static constexpr auto random = Randomness::never;
+  [[nodiscard]] double flops(Operands /*operands*/) const { return 0; }
+};
+
+struct CollectCount {
+  static constexpr const char* name = "collect_count";
+  static constexpr auto operands = std::array{reads("count")};
+  static constexpr auto role = OpRole::collect;
+  static constexpr auto random = Randomness::never;
+  [[nodiscard]] double flops(Operands /*operands*/) const { return 0; }
+};
+
+}  // namespace tidepool::nn

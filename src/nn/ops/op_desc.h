@@ -1,0 +1,75 @@
+// OpDesc: one op with everything a kernel needs to know. The contract between the training graph,
+// which makes them, and the kernels, which run them. float32 unless a tensor says otherwise.
+#pragma once
+
+#include <string>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "nn/ops/adamw.h"
+#include "nn/ops/add.h"
+#include "nn/ops/batch_norm.h"
+#include "nn/ops/convolution.h"
+#include "nn/ops/dropout.h"
+#include "nn/ops/gelu.h"
+#include "nn/ops/host.h"
+#include "nn/ops/linear.h"
+#include "nn/ops/pooling.h"
+#include "nn/ops/relu.h"
+#include "nn/ops/reorder.h"
+#include "nn/ops/sgd.h"
+#include "nn/ops/softmax_loss.h"
+#include "nn/ops/squared_error.h"
+
+namespace tidepool::nn {
+
+/// The list of kinds. A kind and its attributes.
+using AnyOp =
+    std::variant<ConvForward, ConvBackwardData, ConvBackwardWeights, Reorder, BatchNormForward,
+                 BatchNormBackward, BatchNormInference, BatchNormStatistics, ReluForward,
+                 ReluBackward, AddForward, GeluForward, GeluBackward, MaxPoolForward,
+                 MaxPoolBackward, AvgPoolForward, AvgPoolBackward, DropoutForward, DropoutBackward,
+                 LinearForward, LinearBackwardData, LinearBackwardWeights, SoftmaxLossForward,
+                 SoftmaxLossBackward, SquaredErrorForward, SquaredErrorBackward, CountCorrect,
+                 SgdUpdate, AdamwUpdate, Feed, FeedControl, CollectLoss, CollectCount>;
+
+struct OpDesc {
+  AnyOp op;
+  bool in_place = false;               ///< see When
+  bool reads_forward = false;          ///< see When
+  std::vector<TensorDesc> operands{};  ///< those that are there, in the order of the declaration
+  std::int64_t first_sample = 0;       ///< index of element 0's sample in the full batch (rounds)
+
+  template <class Op>
+  [[nodiscard]] bool is() const {
+    return std::holds_alternative<Op>(op);
+  }
+  /// The attributes: `T` is the kind itself or what it derives from; null when it is neither.
+  template <class T>
+  [[nodiscard]] const T* find() const {
+    return std::visit(
+        [](const auto& held) -> const T* {
+          if constexpr (std::is_convertible_v<decltype(&held), const T*>) return &held;
+          return nullptr;
+        },
+        op);
+  }
+  /// The same where it must be one.
+  template <class T>
+  [[nodiscard]] const T& get() const {
+    return *find<T>();
+  }
+
+  [[nodiscard]] const char* name() const;       ///< of the kind
+  [[nodiscard]] std::string kind_name() const;  ///< as planners and reports see it
+  [[nodiscard]] OpRole role() const;
+  [[nodiscard]] bool random() const;
+  [[nodiscard]] bool recomputable() const { return role() == OpRole::compute; }
+  /// Of the operands that are there.
+  [[nodiscard]] std::vector<OperandRule> rules() const;
+  [[nodiscard]] double flops() const;
+  [[nodiscard]] Bytes traffic() const;  ///< bytes of operands read plus written
+};
+
+}  // namespace tidepool::nn

@@ -1,0 +1,54 @@
+#include "nn/passes.h"
+
+#include "nn/optimizers.h"
+
+namespace tidepool::nn {
+
+Operand ForwardPass::activation(std::size_t index) const {
+  const ValueId value = layer().inputs[index];
+  const TensorDesc wanted = l.batched(l.graph.values[value].type);
+  if (stored(index).desc == wanted) return stored(index);
+  const std::string number = index == 0 ? "" : std::to_string(index + 1);
+  const Operand copy =
+      l.writer.tensor(layer().name + ".input" + number, wanted, TensorKind::activation);
+  l.writer.op(layer().name + ".reorder_input" + number, {Reorder{}}, {stored(index), copy});
+  return copy;
+}
+
+void ForwardPass::pass_on(const Operand& x) const {
+  state().view = true;
+  set_output(x);
+}
+
+Operand BackwardPass::new_parameter_gradient(std::size_t index) const {
+  const Operand& parameter = weight(index);
+  return l.writer.tensor("grad:" + l.writer.name_of(parameter.tensor), parameter.desc,
+                         TensorKind::gradient);
+}
+
+void BackwardPass::update(std::size_t index, const Operand& gradient) const {
+  LayerParameter& parameter = l.parameters[id].learnable[index];
+  const std::string& weight_name = l.writer.name_of(parameter.weight.tensor);
+  if (l.round == 0) {
+    parameter.gradient = gradient;
+  } else {
+    l.writer.op(weight_name + ".accumulate", {.op = AddForward{}, .in_place = true},
+                {parameter.gradient, gradient});
+  }
+  if (!l.last_round()) return;
+  std::vector<Operand> operands{parameter.gradient, l.control, parameter.weight};
+  operands.insert(operands.end(), parameter.optimizer_state.begin(),
+                  parameter.optimizer_state.end());
+  l.writer.op(weight_name + ".update", {update_op(l.options)}, operands);
+}
+
+void BackwardPass::write_pool_backward(OpDesc desc, std::vector<Operand> operands) const {
+  if (!in_place()) {
+    desc.reads_forward = true;
+    operands.push_back(state().inputs[0]);
+    operands.push_back(output());
+  }
+  l.writer.op(name(".backward"), std::move(desc), operands);
+}
+
+}  // namespace tidepool::nn
