@@ -24,7 +24,7 @@ class None : public Planner {
       return fail(Error{
           ErrorCode::infeasible,
           fmt::format("budget {} B ({}) cannot be met without swapping: planner 'none' "
-                      "keeps every tensor and needs {} B ({}); try --planner autoswap",
+                      "keeps every tensor and needs {} B ({}); try `planner` autoswap",
                       budget.device, format_bytes(budget.device), bytes, format_bytes_up(bytes)),
           bytes});
     }

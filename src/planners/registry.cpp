@@ -19,7 +19,7 @@ std::span<const PlannerInfo> planner_list() {
       {"autoswap-published", "the same as in the paper: picks for the limit, copies in backwards",
        make_autoswap_published},
       {"tide", "swaps by search, from what autoswap finds", make_tide},
-      {"random", "keeps, swaps, drops and recomputes at random, from --seed", make_random},
+      {"random", "keeps, swaps, drops and recomputes at random, from a seed", make_random},
   }};
   return kAll;
 }
