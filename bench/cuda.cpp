@@ -137,10 +137,10 @@ class Bench {
     links_ = measure_links();
     const CudaDevice device({});
     machine_.name = "cuda";
-    machine_.alignment = device.alignment();
-    machine_.device_memory = device.total_memory();
-    machine_.to_host = {links_.to_host_both, links_.to_host.latency};
-    machine_.to_device = {links_.to_device_both, links_.to_device.latency};
+    machine_.set_alignment(device.alignment());
+    machine_.set_device_memory(device.total_memory());
+    machine_.to_host() = {links_.to_host_both, links_.to_host.latency};
+    machine_.to_device() = {links_.to_device_both, links_.to_device.latency};
     const std::string fingerprint = device.fingerprint();
     const auto today = fmt::localtime(std::time(nullptr));
     say(fmt::format("# CUDA device, {:%Y-%m-%d}\n\n{}\n\n", today, fingerprint));
@@ -214,9 +214,8 @@ class Bench {
         for (int i = 0; i < kProducts; ++i) device.launch(0, work);
       }
       for (int i = 0; with_copies && i < kCopies; ++i) {
-        device.copy(1, device.host_arena(), copied, kCopy, CopyDirection::to_host);
-        device.copy(2, copied + kCopy, device.host_arena() + kCopy, kCopy,
-                    CopyDirection::to_device);
+        device.copy(1, device.host_arena(), copied, kCopy, CopyRoute::to_host);
+        device.copy(2, copied + kCopy, device.host_arena() + kCopy, kCopy, CopyRoute::to_device);
       }
       for (int s = 0; s < 3; ++s) device.record(events[s][1], s);
       device.synchronize();
@@ -323,7 +322,7 @@ class Bench {
           nn::build_training_program(graph, {.batch = batch}, nn::reference_kernels());
       if (!training) return fail(training.error());
       const AccessIndex index(training->program);
-      return load_profile(training->program, index, machine_.alignment,
+      return load_profile(training->program, index, machine_.alignment(),
                           least_workspace_algorithms(training->program))
           .peak;
     };
@@ -418,9 +417,9 @@ class Bench {
                              {"unlimited_ms", to_ms(unlimited)},
                              {"predicted_ms", to_ms(predicted)},
                              {"arena_bytes", run.arena},
-                             {"footprint_bytes", planned.lowered.plan.device_bytes},
+                             {"footprint_bytes", planned.lowered.plan.device_bytes()},
                              {"driver_bytes", run.driver},
-                             {"host_bytes", planned.lowered.plan.host_bytes},
+                             {"host_bytes", planned.lowered.plan.host_bytes()},
                              {"plan_ms", to_ms(planned.plan_time)},
                              {"average_watts", run.energy.average_watts},
                              {"maximum_watts", run.energy.maximum_watts},
@@ -465,7 +464,8 @@ class Bench {
     const Program& program = training->program;
     const AccessIndex index(program);
     const Bytes peak =
-        load_profile(program, index, machine_.alignment, least_workspace_algorithms(program)).peak;
+        load_profile(program, index, machine_.alignment(), least_workspace_algorithms(program))
+            .peak;
     const auto unlimited_plan = plan(program, *make_none(), kUnlimited);
     if (!unlimited_plan) return note(fmt::format("{}: {}", name, unlimited_plan.error().message));
     const Run unlimited = run_plan(*training, data, unlimited_plan->lowered.plan);

@@ -107,8 +107,8 @@ int main() {
   auto runner = nn::TrainingRunner::create(*training, nn::cpu_kernels(), data, {});
 
   Machine machine;
-  machine.alignment = 64;
-  machine.to_host = machine.to_device = {1e9, Nanos{50'000}};
+  machine.set_alignment(64);
+  machine.to_host() = machine.to_device() = LinkSpeed{1e9, Nanos{50'000}};
   FixedWorkload workload(training->program);
   const auto planned =
       make_plan(*make_none(), workload, machine, {std::numeric_limits<Bytes>::max() / 4, 0}, {});

@@ -56,7 +56,7 @@ double excess(const Subject& subject, const Machine& machine, const Weights& wei
   const auto algorithms = least_workspace_algorithms(subject.program);
   Lowering lowering(subject.program, machine);
   const Bytes peak =
-      load_profile(subject.program, lowering.index(), machine.alignment, algorithms).peak;
+      load_profile(subject.program, lowering.index(), machine.alignment(), algorithms).peak;
   double sum = 0;
   int runs = 0;
   for (const double part : {0.35, 0.45, 0.55, 0.65, 0.75}) {

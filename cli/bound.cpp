@@ -39,7 +39,7 @@ Result<Bounds> bounds_of(const Program& program, const Machine& machine,
   const AccessIndex index(program);
   Bounds b;
   b.budget = budget;
-  b.peak = load_profile(program, index, machine.alignment, algorithms).peak;
+  b.peak = load_profile(program, index, machine.alignment(), algorithms).peak;
   const FluidOptions options{Nanos::max(), interrupted};
   b.overhead = overhead_bound(program, machine, algorithms, budget, options);
   const FluidBound& fluid = b.overhead.fluid;
@@ -114,9 +114,9 @@ Result<int> bound(const BoundArguments& a, bool json) {
   if (!a.plan.empty()) {
     const auto file = load_plan(a.plan);
     if (!file) return fail(file.error());
-    const auto proof = check(
-        file->program, file->plan,
-        {file->device_budget, file->host_budget, file->machine.alignment, file->machine.duplex});
+    const auto proof = check(file->program, file->plan,
+                             {file->device_budget, file->host_budget, file->machine.alignment(),
+                              file->machine.duplex()});
     if (!proof) {
       return fail(proof.error().code, fmt::format("{}: {}", a.plan, proof.error().message));
     }

@@ -14,7 +14,7 @@ int run_check(const std::string& path, bool json) {
   if (!file) return report(file.error(), json);
   const auto proof = check(
       file->program, file->plan,
-      {file->device_budget, file->host_budget, file->machine.alignment, file->machine.duplex});
+      {file->device_budget, file->host_budget, file->machine.alignment(), file->machine.duplex()});
   if (!proof) {
     Error error = proof.error();
     error.message = fmt::format("{}: {}", path, error.message);
@@ -25,11 +25,11 @@ int run_check(const std::string& path, bool json) {
            {"plan", path},
            {"proved", true},
            {"instructions", file->plan.steady.instructions.size()},
-           {"footprint_bytes", file->plan.device_bytes},
+           {"footprint_bytes", file->plan.device_bytes()},
            {"budget_bytes", file->device_budget}});
   } else {
     say("{}: proved: {} instructions, {} of {}\n", path, file->plan.steady.instructions.size(),
-        format_bytes(file->plan.device_bytes), format_bytes(file->device_budget));
+        format_bytes(file->plan.device_bytes()), format_bytes(file->device_budget));
   }
   return kOk;
 }

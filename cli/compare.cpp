@@ -62,7 +62,7 @@ Row plan_one(const Subject& subject, const Budget& budget, const OverheadBound& 
     return row;
   }
   const Plan& plan = planned->lowered.plan;
-  row.footprint = plan.device_bytes;
+  row.footprint = plan.device_bytes();
   row.time = planned->lowered.iteration_time;
   row.unlimited =
       unlimited_time(profile.program, profile.machine, planned->lowered.strategy.algorithms);
@@ -213,7 +213,7 @@ Result<int> compare(CompareArguments a, bool json) {
   if (!json) {
     say("{} on {}, unlimited peak {}, {} an iteration\n", profile.program.name,
         profile.machine.name,
-        format_bytes(unlimited_peak(profile.program, profile.machine.alignment) +
+        format_bytes(unlimited_peak(profile.program, profile.machine.alignment()) +
                      subject->resident),
         format_time(unlimited));
     print_header(width);

@@ -51,7 +51,7 @@ Result<int> export_plan(const ExportArguments& a, bool json) {
   if (!file) return fail(file.error());
   const auto proof = check(
       file->program, file->plan,
-      {file->device_budget, file->host_budget, file->machine.alignment, file->machine.duplex});
+      {file->device_budget, file->host_budget, file->machine.alignment(), file->machine.duplex()});
   if (!proof) {
     return fail(proof.error().code, fmt::format("{}: {}", a.path, proof.error().message));
   }
@@ -71,7 +71,7 @@ Result<int> export_plan(const ExportArguments& a, bool json) {
            {"stays", timeline.stays.size()},
            {"peak_load_bytes", timeline.peak_load},
            {"unlimited_peak_bytes", timeline.unlimited_peak},
-           {"footprint_bytes", file->plan.device_bytes},
+           {"footprint_bytes", file->plan.device_bytes()},
            {"budget_bytes", file->device_budget}});
   } else if (!a.output.empty()) {
     say("{}: {} of {} ({} instructions, {} placements in time)\n", a.output,

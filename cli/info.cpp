@@ -136,8 +136,8 @@ Json plan_info(const PlanFile& file) {
   json["fingerprint"] = file.fingerprint;
   json["machine"] = file.machine.name;
   json["budget_bytes"] = file.device_budget;
-  json["footprint_bytes"] = file.plan.device_bytes;
-  json["host_bytes"] = file.plan.host_bytes;
+  json["footprint_bytes"] = file.plan.device_bytes();
+  json["host_bytes"] = file.plan.host_bytes();
   json["instructions"] = file.plan.steady.instructions.size();
   json["predicted_ms"] = to_ms(file.iteration_time);
   return json;

@@ -48,8 +48,8 @@ int list_machines(bool json) {
     say("  {:10} {}: {:.2f} TFLOP/s, {:.0f} GB/s, {} memory, link {:.1f} GB/s out, {:.1f} GB/s "
         "in\n",
         m.name, m.description, m.compute.peak_flops * 1e-12, m.compute.bandwidth * 1e-9,
-        format_bytes(m.device_memory), m.to_host.bytes_per_second * 1e-9,
-        m.to_device.bytes_per_second * 1e-9);
+        format_bytes(m.device_memory()), m.to_host().bytes_per_second * 1e-9,
+        m.to_device().bytes_per_second * 1e-9);
   }
   return kOk;
 }

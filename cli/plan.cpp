@@ -103,8 +103,8 @@ Result<int> plan(const PlanArguments& a, bool json) {
   }
   const Nanos unlimited = unlimited_time(file.program, file.machine, lowered.strategy.algorithms);
   const double predicted_overhead = overhead(lowered.iteration_time, unlimited);
-  const Bytes peak = unlimited_peak(file.program, file.machine.alignment) + resident;
-  const Bytes footprint = lowered.plan.device_bytes + resident;
+  const Bytes peak = unlimited_peak(file.program, file.machine.alignment()) + resident;
+  const Bytes footprint = lowered.plan.device_bytes() + resident;
   if (json) {
     Json passes = Json::object();
     for (const PassTime& p : lowered.pass_times) passes[p.pass] = to_ms(p.time);
@@ -116,7 +116,7 @@ Result<int> plan(const PlanArguments& a, bool json) {
                 {"unlimited_peak_bytes", peak},
                 {"resident_bytes", resident},
                 {"footprint_bytes", footprint},
-                {"host_bytes", lowered.plan.host_bytes},
+                {"host_bytes", lowered.plan.host_bytes()},
                 {"peak_load_bytes", lowered.peak_load + resident},
                 {"predicted_ms", to_ms(lowered.iteration_time)},
                 {"unlimited_ms", to_ms(unlimited)},
@@ -140,7 +140,7 @@ Result<int> plan(const PlanArguments& a, bool json) {
   say("{} on {}: {} in {} (unlimited peak {})\n", file.program.name, file.machine.name,
       a.planner.name, format_bytes(budget->device + resident), format_bytes(peak));
   say("  footprint  {}, host {}, packed by {}\n", format_bytes(footprint),
-      format_bytes(lowered.plan.host_bytes), lowered.packer);
+      format_bytes(lowered.plan.host_bytes()), lowered.packer);
   say("  time       {} ms an iteration, {} ms without a budget: overhead {:.1f} %\n",
       ms(lowered.iteration_time), ms(unlimited), 100 * predicted_overhead);
   say("  {:9}  {}, proved in {}\n", from_cache ? "cached" : "made in",

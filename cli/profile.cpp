@@ -94,8 +94,8 @@ Result<int> profile(const ProfileArguments& a, bool json) {
       result.program.ops.size(),
       format_time(
           compute_time(result.program, choose_algorithms(result.program, a.job.algorithms))),
-      to_text(a.job.algorithms), result.machine.to_host.bytes_per_second * 1e-6,
-      format_bytes(unlimited_peak(result.program, result.machine.alignment)));
+      to_text(a.job.algorithms), result.machine.to_host().bytes_per_second * 1e-6,
+      format_bytes(unlimited_peak(result.program, result.machine.alignment())));
   print_how(source->how);
   print_slowest(result.program, a.job.algorithms);
   if (!a.output.empty()) say("  saved {}\n", a.output);

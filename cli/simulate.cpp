@@ -35,9 +35,9 @@ std::string remarks(const LongRun& steady, int iterations, Nanos end) {
 int run_simulate(const std::string& path, int iterations, bool json) {
   const auto file = load_plan(path);
   if (!file) return report(file.error(), json);
-  if (auto proof = check(
-          file->program, file->plan,
-          {file->device_budget, file->host_budget, file->machine.alignment, file->machine.duplex});
+  if (auto proof = check(file->program, file->plan,
+                         {file->device_budget, file->host_budget, file->machine.alignment(),
+                          file->machine.duplex()});
       !proof) {
     Error error = proof.error();
     error.message = fmt::format("{}: {}", path, error.message);

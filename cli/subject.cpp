@@ -85,7 +85,7 @@ Result<Subject> from_trace(const SubjectArguments& a) {
   }
   return Subject{{"trace " + recording->name, std::move(workload->program), *machine},
                  {},
-                 align_up(workload->resident, machine->alignment)};
+                 align_up(workload->resident, machine->alignment())};
 }
 
 /// The least of the budgets that can be met; an error where none can.
@@ -203,7 +203,7 @@ Error with_resident(Error error, Bytes resident) {
 
 Bytes device_bytes(const BudgetSpec& spec, const Subject& subject) {
   const Profile& profile = subject.profile;
-  const Bytes peak = unlimited_peak(profile.program, profile.machine.alignment);
+  const Bytes peak = unlimited_peak(profile.program, profile.machine.alignment());
   return std::max<Bytes>(0, spec.device.resolve(peak + subject.resident) - subject.resident);
 }
 
@@ -211,7 +211,7 @@ Result<Budget> budget_of(BudgetSpec spec, const Subject& subject) {
   const Profile& profile = subject.profile;
   if (subject.resident > 0) spec.device = {.bytes = device_bytes(spec, subject), .percent = -1};
   auto budget = resolve_budget(spec, {profile.program, subject.statistics, subject.in_rounds},
-                               profile.machine.alignment);
+                               profile.machine.alignment());
   if (!budget) return fail(with_resident(budget.error(), subject.resident));
   return budget;
 }

@@ -45,7 +45,7 @@ void add_iterations(const TrainingSpec& spec, const TrainingReport& r, Json& out
   const Planned& planned = r.start.plan.planned;
   Json notes = Json::array();
   for (const std::string& note : planned.notes) notes.push_back(with_option_names(note));
-  out["host_bytes"] = lowered.plan.host_bytes;
+  out["host_bytes"] = lowered.plan.host_bytes();
   out["measured_iterations"] = r.measured_iterations;
   out["unlimited_ms"] = r.baseline ? ms_or_null(r.baseline->time) : Json(nullptr);
   out["overhead"] = or_null(r.measured_overhead());
@@ -55,7 +55,7 @@ void add_iterations(const TrainingSpec& spec, const TrainingReport& r, Json& out
   out["streaming"] = lowered.streaming;
   out["iterations_per_graph"] = spec.graph;
   out["closing_ms"] = r.graph ? to_ms(r.graph->closing) : 0.0;
-  out["link_bytes_per_second"] = r.start.machine.to_host.bytes_per_second;
+  out["link_bytes_per_second"] = r.start.machine.to_host().bytes_per_second;
   out["fingerprint"] = r.fingerprint;
   out["data"] = r.data;
   out["iterations"] = r.next_iteration;
@@ -70,9 +70,9 @@ void print_heading(const TrainingSpec& spec, const TrainingReport& r) {
   const std::string link =
       r.emulated_link
           ? fmt::format(" with {} compute thread{}, link {:.0f} MB/s each way", r.threads,
-                        r.threads == 1 ? "" : "s", m.to_host.bytes_per_second * 1e-6)
-          : fmt::format(", link {:.1f} GB/s out, {:.1f} GB/s in", m.to_host.bytes_per_second * 1e-9,
-                        m.to_device.bytes_per_second * 1e-9);
+                        r.threads == 1 ? "" : "s", m.to_host().bytes_per_second * 1e-6)
+          : fmt::format(", link {:.1f} GB/s out, {:.1f} GB/s in",
+                        m.to_host().bytes_per_second * 1e-9, m.to_device().bytes_per_second * 1e-9);
   say("{}, batch {}, {}, on {}{}\n", spec.job.model, spec.job.batch, r.data, r.device, link);
 }
 
@@ -95,7 +95,7 @@ void print_plan(const TrainingSpec& spec, const TrainingReport& r) {
     say("             streaming: only the running op's tensors stay\n");
   }
   say("  memory     highest byte used {}, host {}\n", format_bytes(r.arena_peak),
-      format_bytes(start.lowered().plan.host_bytes));
+      format_bytes(start.lowered().plan.host_bytes()));
 }
 
 void print_times(const TrainingReport& r) {
@@ -164,7 +164,7 @@ Json to_json(const TrainingSpec& spec, const TrainingReport& r) {
               {"planner", planner_of(spec, r)},
               {"budget_bytes", r.start.budget.device},
               {"unlimited_peak_bytes", r.start.unlimited_peak},
-              {"footprint_bytes", lowered.plan.device_bytes},
+              {"footprint_bytes", lowered.plan.device_bytes()},
               {"arena_peak_bytes", r.arena_peak},
               {"measured_ms", ms_or_null(r.measured)},
               {"predicted_ms", to_ms(lowered.iteration_time)},

@@ -63,7 +63,7 @@ class LeastFootprint {
     const auto share = [&](double part) {
       return static_cast<Bytes>(part * static_cast<double>(peak));
     };
-    const Bytes smallest = smallest_budget(work_.program, work_.machine.alignment).bytes;
+    const Bytes smallest = smallest_budget(work_.program, work_.machine.alignment()).bytes;
     Bytes high = peak + share(0.02);  // where everything stays
     for (Bytes low = smallest; low < high;) {
       while (high - low > share(kSmallestStep) && !stopped()) {
@@ -88,7 +88,7 @@ class LeastFootprint {
     if (!plan) return false;
     const double share = to_ms(plan->lowered.iteration_time) / to_ms(work_.compute_time()) - 1;
     if (share >= overhead_) return false;
-    const Bytes footprint = plan->lowered.plan.device_bytes;
+    const Bytes footprint = plan->lowered.plan.device_bytes();
     if (!best_ || footprint < best_->footprint) best_ = Found{footprint, share};
     return true;
   }

@@ -40,7 +40,7 @@ Timeline timeline_of(Evaluator& evaluator) {
 Timeline before(const Work& work, const AccessIndex& index) {
   Timeline line;
   const LoadProfile profile =
-      load_profile(work.program, index, work.machine.alignment, work.algorithms);
+      load_profile(work.program, index, work.machine.alignment(), work.algorithms);
   Nanos now{0};
   for (std::size_t i = 0; i < work.program.ops.size(); ++i) {
     const Op& op = work.program.ops[i];

@@ -47,7 +47,8 @@ bool ReproduceArguments::wants(std::string_view model) const {
 Nanos Work::compute_time() const { return tidepool::compute_time(program, algorithms); }
 
 Bytes Work::peak() const {
-  return load_profile(program, AccessIndex(program), machine.alignment, algorithms).peak + resident;
+  return load_profile(program, AccessIndex(program), machine.alignment(), algorithms).peak +
+         resident;
 }
 
 Result<Work> zoo_work(std::string_view model, std::int64_t batch) {
@@ -104,7 +105,7 @@ Result<Work> measured_work(const std::string& data) {
   work.algorithms = least_workspace_algorithms(work.program);
   work.recorded = {std::move(*recording), *iteration};
   work.framework = work.recorded;
-  work.resident = align_up(traced->resident, work.machine.alignment);
+  work.resident = align_up(traced->resident, work.machine.alignment());
   return work;
 }
 
@@ -160,16 +161,16 @@ void add_machine_constants(TableReport& report) {
       "fitted",
       {{"max_efficiency", kEfficiencyFit}, {"half_flops", kEfficiencyFit}, {"link", kLinkFit}},
       fmt::format("efficiency fitted to {}; copies: {}", kEfficiencyFit, kLinkFit));
-  report.constant(
-      "link",
-      {{"to_host_bytes_per_second", machine->to_host.bytes_per_second},
-       {"to_host_latency_ns", machine->to_host.latency.count()},
-       {"to_device_bytes_per_second", machine->to_device.bytes_per_second},
-       {"to_device_latency_ns", machine->to_device.latency.count()}},
-      fmt::format("copies: out {:.4f} ns/B + {}, in {:.4f} ns/B + {}, at the same time",
-                  1e9 / machine->to_host.bytes_per_second, format_time(machine->to_host.latency),
-                  1e9 / machine->to_device.bytes_per_second,
-                  format_time(machine->to_device.latency)));
+  report.constant("link",
+                  {{"to_host_bytes_per_second", machine->to_host().bytes_per_second},
+                   {"to_host_latency_ns", machine->to_host().latency.count()},
+                   {"to_device_bytes_per_second", machine->to_device().bytes_per_second},
+                   {"to_device_latency_ns", machine->to_device().latency.count()}},
+                  fmt::format("copies: out {:.4f} ns/B + {}, in {:.4f} ns/B + {}, at the same time",
+                              1e9 / machine->to_host().bytes_per_second,
+                              format_time(machine->to_host().latency),
+                              1e9 / machine->to_device().bytes_per_second,
+                              format_time(machine->to_device().latency)));
   report.constant("trace_moves", "device copies",
                   fmt::format("trace: blocks that outlive its iteration are moved once in each "
                               "(57 MiB): {} + 2 x bytes at {:.0f} GB/s, counted in its times",

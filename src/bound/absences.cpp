@@ -45,6 +45,7 @@ class Writer {
       : program_(program), index_(index), constants_(constants), all_(all) {}
 
   void write(TensorId t) {
+    if (program_.tensors[at(t)].pinned) return;  // it never leaves
     tensor_ = t;
     accesses_ = index_.accesses(t);
     producers_.assign(1, kNone);

@@ -76,15 +76,15 @@ class Relaxation {
     time_unit_ = std::max(1.0, static_cast<double>(compute.count()));
     compute_ = static_cast<double>(compute.count()) / time_unit_;
     const auto units = [&](double rate) { return rate * 1e-9 * time_unit_ / byte_unit_; };
-    out_rate_ = units(p_.machine.to_host.bytes_per_second);
-    in_rate_ = units(p_.machine.to_device.bytes_per_second);
+    out_rate_ = units(p_.machine.to_host().bytes_per_second);
+    in_rate_ = units(p_.machine.to_device().bytes_per_second);
   }
 
   [[nodiscard]] double bytes_of(const Absence& a) const {
     return static_cast<double>(p_.program.tensors[at(a.tensor)].bytes) / byte_unit_;
   }
   [[nodiscard]] Bytes aligned_bytes_of(const Absence& a) const {
-    return align_up(p_.program.tensors[at(a.tensor)].bytes, p_.machine.alignment);
+    return align_up(p_.program.tensors[at(a.tensor)].bytes, p_.machine.alignment());
   }
   [[nodiscard]] double padding_of(const Absence& a) const {
     return static_cast<double>(aligned_bytes_of(a)) / byte_unit_ - bytes_of(a);
@@ -256,7 +256,7 @@ class Relaxation {
     };
     const Term outs[] = {{next_out, 1 / out_rate_}, {out, -1 / out_rate_}};
     const Term ins[] = {{next_in, 1 / in_rate_}, {in, -1 / in_rate_}};
-    if (p_.machine.duplex) {
+    if (p_.machine.duplex()) {
       carry({outs[0], outs[1]});
       carry({ins[0], ins[1]});
     } else {
@@ -282,12 +282,12 @@ class Relaxation {
   [[nodiscard]] double all_latencies() const {
     const Machine& m = p_.machine;
     return static_cast<double>(absences_.size()) *
-           static_cast<double>((m.to_host.latency + m.to_device.latency).count()) / time_unit_;
+           static_cast<double>((m.to_host().latency + m.to_device().latency).count()) / time_unit_;
   }
 
   /// The links carry each copy and its latency within the iteration.
   void add_latencies() {
-    const auto latency = [&](const Link& link) {
+    const auto latency = [&](const LinkSpeed& link) {
       return static_cast<double>(link.latency.count()) / time_unit_;
     };
     std::vector<Term> row;
@@ -298,12 +298,14 @@ class Relaxation {
     };
     for (std::size_t a = 0; a < absences_.size(); ++a) {
       if (copied_[a] == kNone) continue;
-      row.push_back({copied_[a], latency(p_.machine.to_host) + bytes_of(absences_[a]) / out_rate_});
+      row.push_back(
+          {copied_[a], latency(p_.machine.to_host()) + bytes_of(absences_[a]) / out_rate_});
     }
-    if (p_.machine.duplex) close();
+    if (p_.machine.duplex()) close();
     for (std::size_t a = 0; a < absences_.size(); ++a) {
       if (away_[a] == kNone) continue;
-      row.push_back({away_[a], latency(p_.machine.to_device) + bytes_of(absences_[a]) / in_rate_});
+      row.push_back(
+          {away_[a], latency(p_.machine.to_device()) + bytes_of(absences_[a]) / in_rate_});
     }
     close();
   }
@@ -330,13 +332,15 @@ FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, const FluidOpti
   FluidBound bound;
   const auto& [program, index, machine, algorithms] = problem;
   // The last buffer of an arena needs no padding.
-  limit = align_up(limit, machine.alignment);
+  limit = align_up(limit, machine.alignment());
   bound.feasible = true;
+  const std::vector<Bytes> unmovable = unmovable_load(program, machine.alignment());
   for (OpId k = 0; k < static_cast<OpId>(program.ops.size()) && bound.feasible; ++k) {
-    bound.feasible = working_set(program, k, machine.alignment, algorithms[at(k)]) <= limit;
+    bound.feasible =
+        working_set(program, k, machine.alignment(), algorithms[at(k)], unmovable[at(k)]) <= limit;
   }
   if (!bound.feasible) return bound;
-  const LoadProfile load = load_profile(program, index, machine.alignment, algorithms);
+  const LoadProfile load = load_profile(program, index, machine.alignment(), algorithms);
   if (load.peak <= limit) {
     bound.share.assign(index.gaps().size(), 0);
     return bound;
@@ -354,7 +358,7 @@ FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, const FluidOpti
 
 FluidLoad fluid_least_load(const FluidProblem& problem, Nanos stalls, const FluidOptions& options) {
   const auto& [program, index, machine, algorithms] = problem;
-  const LoadProfile profile = load_profile(program, index, machine.alignment, algorithms);
+  const LoadProfile profile = load_profile(program, index, machine.alignment(), algorithms);
   const Relaxation relaxation(problem, profile, std::nullopt, std::max(stalls, Nanos{0}));
   const auto solution = relaxation.solve(options);
   FluidLoad load;

@@ -6,18 +6,35 @@
 
 namespace tidepool {
 
+/// What a plan is proved against: the budget of each space, and what the machine has.
 struct CheckLimits {
-  Bytes device = 0;
-  Bytes host = 0;       ///< 0: no limit
-  Bytes alignment = 1;  ///< of the machine: the plan's is a multiple of it
-  bool duplex = true;   ///< of the machine: its link carries both directions at the same time
+  struct Space {
+    SpaceKind kind = SpaceKind::device;
+    Bytes bytes = 0;      ///< the budget
+    Bytes alignment = 1;  ///< of the machine: the plan's is a multiple of it
+  };
+  /// Copies are made from `from` to `to`; those of one channel take turns.
+  struct Link {
+    SpaceId from = 0;
+    SpaceId to = 0;
+    std::int32_t channel = 0;
+  };
+  std::vector<Space> spaces;  ///< by SpaceId
+  std::vector<Link> links;
+
+  CheckLimits() = default;
+  /// One device and its host. `host` 0: no limit. `duplex`: the link carries both directions at the
+  /// same time.
+  explicit(false)
+      CheckLimits(Bytes device, Bytes host = 0, Bytes alignment = 1, bool duplex = true);
 };
 
 /// Proves, for entry, steady state and exit:
-///  (0) every wait points backwards in issue order; no resource is used twice at a time: device ops
-///      are on one stream, and so are the copies of each direction (of both, if not duplex);
+///  (0) every wait points backwards in issue order; no resource is used twice at a time: the ops of
+///      a device are on one stream, which is that device's, and so are the copies of each channel;
+///      copies between two spaces have a link there;
 ///  (1) all byte ranges lie inside the arenas, and the arenas inside the limits; addresses have the
-///      machine's alignment; streams and spaces are of the one device there is, 0, or of the host;
+///      machine's alignment; the arenas are those of the machine's spaces;
 ///  (2) any two accesses to overlapping bytes, one of them a write, are ordered by happens-before
 ///      (vector clocks over two consecutive iterations);
 ///  (3) every op reads the values the original program gives it;
@@ -26,7 +43,10 @@ struct CheckLimits {
 ///  (5) every state update and every host op happens exactly once an iteration, and each host op
 ///      happens-before the next one of the program, the last one before the first of the next
 ///      iteration: what runs host ops may keep state that no tensor holds (a sum of losses, a place
-///      in the data).
+///      in the data);
+///  (6) pinned tensors lie at one place and are never copied; what stays taken until a later op
+///      holds its value until that op (Tensor::released_at); in programs with single placements no
+///      tensor is used at one place of a device while another is still needed.
 /// Fails with ErrorCode::check_failed and a counterexample that starts with the clause's number.
 /// A guarded op counts as run: nothing but ops of its guard can tell whether it did (see
 /// Note [Guards] in ir/program.h), and a skipped instruction touches no byte and keeps its order.

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cmath>
+#include <functional>
 
 #include "base/nearest.h"
 
@@ -23,27 +25,96 @@ constexpr double kMaxEfficiency = 0.84;
 constexpr double kHalfFlops = 2.43e9;
 
 Machine preset(std::string name, std::string description, double teraflops, double gigabytes,
-               Link out, Link in, Bytes memory) {
+               LinkSpeed out, LinkSpeed in, Bytes memory) {
   Machine m;
   m.name = std::move(name);
   m.description = std::move(description);
-  m.device_memory = memory;
-  m.to_host = out;
-  m.to_device = in;
+  m.set_device_memory(memory);
+  m.set_links(out, in);
   m.compute = {teraflops * 1e12, gigabytes * 1e9, Nanos{10'000}, kMaxEfficiency, kHalfFlops};
   return m;
 }
 
-Link link(double gigabytes_per_second, double latency_us) {
+LinkSpeed link(double gigabytes_per_second, double latency_us) {
   return {gigabytes_per_second * 1e9, Nanos{static_cast<Nanos::rep>(latency_us * 1e3)}};
 }
 
 }  // namespace
 
-Nanos Link::time(Bytes bytes) const {
+Nanos LinkSpeed::time(Bytes bytes) const {
   const double transfer = std::ceil(static_cast<double>(bytes) * 1e9 / bytes_per_second);
   if (transfer >= static_cast<double>(kMostIterationTime.count())) return kMostIterationTime;
   return std::min(latency + Nanos{static_cast<Nanos::rep>(transfer)}, kMostIterationTime);
+}
+
+SpaceId Machine::host() const {
+  SpaceId id = 0;
+  while (spaces[static_cast<std::size_t>(id)].kind != SpaceKind::host) ++id;
+  return id;
+}
+
+const Link* Machine::find_link(SpaceId from, SpaceId to) const {
+  const auto it = std::ranges::find_if(
+      links, [&](const Link& link) { return link.from == from && link.to == to; });
+  return it == links.end() ? nullptr : &*it;
+}
+
+std::int32_t Machine::channels() const {
+  std::int32_t channels = 0;
+  for (const Link& link : links) channels = std::max(channels, link.channel + 1);
+  return channels;
+}
+
+bool Machine::duplex() const {
+  return find_link(0, host())->channel != find_link(host(), 0)->channel;
+}
+
+LinkSpeed& Machine::speed(SpaceId from, SpaceId to) {
+  return const_cast<Link*>(find_link(from, to))->speed;  // NOLINT(*-const-cast): of this object
+}
+
+void Machine::set_duplex(bool duplex) { set_links(to_host(), to_device(), duplex); }
+
+void Machine::set_alignment(Bytes alignment) {
+  for (MemorySpace& space : spaces) space.alignment = alignment;
+}
+
+void Machine::set_links(LinkSpeed to_host, LinkSpeed to_device, bool duplex) {
+  assert(spaces.size() == 2);
+  links = {{0, 1, to_host, 0}, {1, 0, to_device, duplex ? 1 : 0}};
+}
+
+std::string inconsistency(const Machine& machine) {
+  const auto count = std::ssize(machine.spaces);
+  const bool kinds = std::ranges::is_sorted(machine.spaces, {}, &MemorySpace::kind);
+  const auto of_kind = [&](SpaceKind kind) {
+    return std::ranges::count(machine.spaces, kind, &MemorySpace::kind);
+  };
+  if (!kinds || of_kind(SpaceKind::device) < 1 || of_kind(SpaceKind::host) != 1) {
+    return "spaces: expected devices, then one host, then files";
+  }
+  for (const MemorySpace& space : machine.spaces) {
+    if (space.bytes < 0 || space.alignment <= 0 || (space.alignment & (space.alignment - 1)) != 0) {
+      return "spaces: sizes are not negative, and alignments are powers of two";
+    }
+  }
+  std::vector<char> used(machine.links.size(), 0);
+  for (const Link& link : machine.links) {
+    if (link.from < 0 || link.from >= count || link.to < 0 || link.to >= count ||
+        link.from == link.to || machine.find_link(link.from, link.to) != &link) {
+      return "links: each joins two different spaces, in a direction no other link has";
+    }
+    if (link.channel < 0 || link.channel >= std::ssize(used)) return "links: channels have holes";
+    used[static_cast<std::size_t>(link.channel)] = 1;
+  }
+  if (!std::ranges::is_sorted(used, std::greater{})) return "links: channels have holes";
+  for (SpaceId d = 0; machine.spaces[static_cast<std::size_t>(d)].kind == SpaceKind::device; ++d) {
+    if (machine.find_link(d, machine.host()) == nullptr ||
+        machine.find_link(machine.host(), d) == nullptr) {
+      return fmt::format("links: device {} has none to the host, or none back", d);
+    }
+  }
+  return {};
 }
 
 Nanos ComputeModel::time(double flops, Bytes traffic) const {
@@ -59,7 +130,8 @@ Nanos ComputeModel::time(double flops, Bytes traffic) const {
 std::span<const Machine> machine_presets() {
   static const std::array<Machine, 4> presets{
       preset("gtx1080ti", "NVIDIA GTX 1080 Ti, PCIe 3 x16", 11.34, 360,
-             Link{1e9 / 0.0756, Nanos{47'200}}, Link{1e9 / 0.0823, Nanos{9'700}}, 11'000'000'000),
+             LinkSpeed{1e9 / 0.0756, Nanos{47'200}}, LinkSpeed{1e9 / 0.0823, Nanos{9'700}},
+             11'000'000'000),
       preset("rtx2080ti", "NVIDIA RTX 2080 Ti, PCIe 3 x16", 13.45, 490, link(13, 10),
              link(12.5, 10), static_cast<Bytes>(10.3 * 0x1p30)),
       preset("k40", "NVIDIA Tesla K40", 4.29, 200, link(10.05, 0), link(10.04, 0),
@@ -82,7 +154,7 @@ Result<Machine> find_machine(std::string_view name) {
 Result<void> validate_times(const Program& program, const Machine& machine) {
   // Every term is at most 2^46 and no program has 2^53 accesses: doubles add them up well enough.
   const auto most = static_cast<double>(kMostIterationTime.count());
-  const auto copies = [&](const Link& link) {
+  const auto copies = [&](const LinkSpeed& link) {
     double sum = 0;
     for (const Op& op : program.ops) {
       for (const Access& a : op.accesses) {
@@ -92,17 +164,23 @@ Result<void> validate_times(const Program& program, const Machine& machine) {
     }
     return sum;
   };
-  const auto check_link = [&](const char* name, const Link& link) -> Result<void> {
-    if (copies(link) <= most) return {};
-    return fail(ErrorCode::bad_input,
-                fmt::format("{} of machine '{}' is too slow: at {} B/s and {} ns of latency copies "
-                            "of what an iteration accesses take longer than {} ns, the most that "
-                            "can be counted",
-                            name, machine.name, link.bytes_per_second, link.latency.count(),
-                            kMostIterationTime.count()));
+  const auto name_of = [&](SpaceId space) {
+    const SpaceKind kind = machine.spaces[static_cast<std::size_t>(space)].kind;
+    return std::ranges::count(machine.spaces, kind, &MemorySpace::kind) == 1
+               ? std::string(to_string(kind))
+               : fmt::format("{} {}", to_string(kind), space);
   };
-  if (auto out = check_link("to_host", machine.to_host); !out) return out;
-  return check_link("to_device", machine.to_device);
+  for (const Link& link : machine.links) {
+    if (copies(link.speed) <= most) continue;
+    return fail(
+        ErrorCode::bad_input,
+        fmt::format("the link of machine '{}' from {} to {} is too slow: at {} B/s and {} "
+                    "ns of latency copies of what an iteration accesses take longer than "
+                    "{} ns, the most that can be counted",
+                    machine.name, name_of(link.from), name_of(link.to), link.speed.bytes_per_second,
+                    link.speed.latency.count(), kMostIterationTime.count()));
+  }
+  return {};
 }
 
 void apply_cost_model(const Machine& machine, Program& program) {

@@ -1,4 +1,4 @@
-// Machine: link speeds and latencies per direction, memory sizes, a compute model.
+// Machine: the spaces bytes can lie in, the links that join them, a compute model.
 #pragma once
 
 #include <span>
@@ -6,12 +6,13 @@
 #include <string_view>
 #include <vector>
 
+#include "base/space.h"
 #include "ir/program.h"
 
 namespace tidepool {
 
-/// One direction of the link between device and host.
-struct Link {
+/// How long copies of one direction of a link take.
+struct LinkSpeed {
   double bytes_per_second = 0;
   Nanos latency{};
   /// Rounded up to whole nanoseconds; at most kMostIterationTime.
@@ -29,16 +30,58 @@ struct ComputeModel {
   [[nodiscard]] Nanos time(double flops, Bytes traffic) const;
 };
 
+struct MemorySpace {
+  SpaceKind kind = SpaceKind::device;
+  Bytes bytes = 0;        ///< usable; 0: unknown
+  Bytes alignment = 512;  ///< every placement starts at a multiple of it
+};
+
+/// One direction between two spaces.
+struct Link {
+  SpaceId from = 0;
+  SpaceId to = 0;
+  LinkSpeed speed;
+  /// Copies over links of one channel take turns, on one stream; different channels run at the same
+  /// time. Counted from 0 without holes.
+  std::int32_t channel = 0;
+};
+
+/// One device and its host, until told otherwise: device 0 is space 0, the host is space 1.
 struct Machine {
   std::string name;
   std::string description;
-  Bytes device_memory = 0;  ///< usable bytes; 0: unknown
-  Bytes alignment = 512;
-  Link to_host;
-  Link to_device;
-  bool duplex = true;  ///< both directions run at the same time, each on its own stream
-  ComputeModel compute;
+  std::vector<MemorySpace> spaces{{SpaceKind::device, 0, 512}, {SpaceKind::host, 0, 512}};
+  std::vector<Link> links{{0, 1, {}, 0}, {1, 0, {}, 1}};
+  ComputeModel compute;  ///< of each device
+
+  /// The space of host memory.
+  [[nodiscard]] SpaceId host() const;
+  /// Null when no link leads there.
+  [[nodiscard]] const Link* find_link(SpaceId from, SpaceId to) const;
+  [[nodiscard]] std::int32_t channels() const;
+
+  // The first device and its links with the host.
+  [[nodiscard]] Bytes device_memory() const { return spaces[0].bytes; }
+  [[nodiscard]] Bytes alignment() const { return spaces[0].alignment; }
+  [[nodiscard]] const LinkSpeed& to_host() const { return find_link(0, host())->speed; }
+  [[nodiscard]] const LinkSpeed& to_device() const { return find_link(host(), 0)->speed; }
+  [[nodiscard]] LinkSpeed& to_host() { return speed(0, host()); }
+  [[nodiscard]] LinkSpeed& to_device() { return speed(host(), 0); }
+  /// Both directions run at the same time, each on its own stream.
+  [[nodiscard]] bool duplex() const;
+  void set_device_memory(Bytes bytes) { spaces[0].bytes = bytes; }
+  void set_alignment(Bytes alignment);  ///< of all spaces
+  void set_duplex(bool duplex);
+  void set_links(LinkSpeed to_host, LinkSpeed to_device, bool duplex = true);
+
+ private:
+  [[nodiscard]] LinkSpeed& speed(SpaceId from, SpaceId to);
 };
+
+/// The tables make sense: devices, one host, then files; links join different spaces that exist,
+/// each pair once, and each device has a link to the host and back; channels have no holes. Says
+/// what does not, or nothing.
+std::string inconsistency(const Machine& machine);
 
 /// GPUs whose figures are published or measured; constants and their sources are in machine.cpp.
 std::span<const Machine> machine_presets();

@@ -1,30 +1,77 @@
 #include "cost/machine_json.h"
 
+#include <limits>
+
 namespace tidepool {
 namespace {
 
+constexpr std::string_view kSpaceKinds[] = {"device", "host", "file"};
+constexpr std::int64_t kMostLatency = 1'000'000'000;
+constexpr std::int64_t kMostAlignment = 1 << 20;
+constexpr std::int64_t kMostIndex = std::numeric_limits<std::int32_t>::max();
+
 Json to_json(const Link& link) {
-  return {{"bytes_per_second", link.bytes_per_second}, {"latency_ns", link.latency.count()}};
+  return {{"from", link.from},
+          {"to", link.to},
+          {"bytes_per_second", link.speed.bytes_per_second},
+          {"latency_ns", link.speed.latency.count()},
+          {"channel", link.channel}};
 }
 
-constexpr std::int64_t kMostLatency = 1'000'000'000;
-
-Link link_from_json(const JsonCursor& json) {
+LinkSpeed speed_from_json(const JsonCursor& json) {
   constexpr double kSlowest = 1;
   return {json["bytes_per_second"].number(kSlowest),
           Nanos{json["latency_ns"].integer(0, kMostLatency)}};
 }
 
+Bytes alignment_from_json(const JsonCursor& json) {
+  const Bytes alignment = json.integer(1, kMostAlignment);
+  if ((alignment & (alignment - 1)) != 0) json.error("expected a power of two");
+  return alignment;
+}
+
+void read_tables(const JsonCursor& json, Machine& m) {
+  const auto index = [](const JsonCursor& j) {
+    return static_cast<std::int32_t>(j.integer(0, kMostIndex));
+  };
+  m.spaces.clear();
+  const JsonCursor spaces = json["spaces"];
+  for (std::size_t i = 0; i < spaces.size(); ++i) {
+    const JsonCursor j = spaces.at(i);
+    m.spaces.push_back({static_cast<SpaceKind>(j["kind"].one_of(kSpaceKinds)),
+                        j["bytes"].integer(0, kMostAccessedBytes),
+                        alignment_from_json(j["alignment"])});
+  }
+  m.links.clear();
+  const JsonCursor links = json["links"];
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const JsonCursor j = links.at(i);
+    m.links.push_back({index(j["from"]), index(j["to"]), speed_from_json(j), index(j["channel"])});
+  }
+  if (const std::string wrong = inconsistency(m); !wrong.empty()) json.error(wrong);
+}
+
+/// Files of before there were tables: one device and its host.
+void read_one_device(const JsonCursor& json, Machine& m) {
+  m.set_device_memory(json["device_memory"].integer(0, kMostAccessedBytes));
+  m.set_alignment(alignment_from_json(json["alignment"]));
+  const LinkSpeed to_host = speed_from_json(json["to_host"]);
+  m.set_links(to_host, speed_from_json(json["to_device"]), json["duplex"].boolean());
+}
+
 }  // namespace
 
 Json to_json(const Machine& m) {
+  Json spaces = Json::array();
+  for (const MemorySpace& s : m.spaces) {
+    spaces.push_back({{"kind", to_string(s.kind)}, {"bytes", s.bytes}, {"alignment", s.alignment}});
+  }
+  Json links = Json::array();
+  for (const Link& link : m.links) links.push_back(to_json(link));
   return {{"name", m.name},
           {"description", m.description},
-          {"device_memory", m.device_memory},
-          {"alignment", m.alignment},
-          {"to_host", to_json(m.to_host)},
-          {"to_device", to_json(m.to_device)},
-          {"duplex", m.duplex},
+          {"spaces", std::move(spaces)},
+          {"links", std::move(links)},
           {"compute",
            {{"peak_flops", m.compute.peak_flops},
             {"bandwidth", m.compute.bandwidth},
@@ -34,16 +81,14 @@ Json to_json(const Machine& m) {
 }
 
 Machine machine_from_json(const JsonCursor& json) {
-  constexpr std::int64_t kMostAlignment = 1 << 20;
   Machine m;
   m.name = json["name"].text();
   m.description = json["description"].text();
-  m.device_memory = json["device_memory"].integer(0, kMostAccessedBytes);
-  m.alignment = json["alignment"].integer(1, kMostAlignment);
-  if ((m.alignment & (m.alignment - 1)) != 0) json["alignment"].error("expected a power of two");
-  m.to_host = link_from_json(json["to_host"]);
-  m.to_device = link_from_json(json["to_device"]);
-  m.duplex = json["duplex"].boolean();
+  if (json.find("spaces")) {
+    read_tables(json, m);
+  } else {
+    read_one_device(json, m);
+  }
   const JsonCursor compute = json["compute"];
   m.compute.peak_flops = compute["peak_flops"].number();
   m.compute.bandwidth = compute["bandwidth"].number();

@@ -1,4 +1,4 @@
-// Device: where a schedule runs. One arena for all device bytes, one host arena, in-order streams,
+// Device: where a schedule runs. One arena for all bytes of a space, in-order streams,
 // reusable events (semantics of CUDA events: a wait refers to the latest record before it in the
 // order of calls). One thread issues calls; the work runs asynchronously.
 #pragma once
@@ -9,9 +9,11 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/space.h"
 #include "base/stream_kind.h"
 #include "base/time.h"
 
@@ -20,9 +22,24 @@ namespace tidepool {
 /// The backend's own stream handle; null where kernels run on the stream's thread.
 using NativeStream = void*;
 
-enum class CopyDirection : std::uint8_t { to_host, to_device, on_device, on_host };
+/// Where a copy comes from and goes to.
+struct CopyRoute {
+  SpaceId from = 0;
+  SpaceId to = 0;
+  friend bool operator==(const CopyRoute&, const CopyRoute&) = default;
 
-/// A byte range some work reads or writes. `address` points into the device or the host arena.
+  // With one device (space 0) and its host (space 1).
+  static const CopyRoute to_host;
+  static const CopyRoute to_device;
+  static const CopyRoute on_device;
+  static const CopyRoute on_host;
+};
+inline constexpr CopyRoute CopyRoute::to_host{0, 1};
+inline constexpr CopyRoute CopyRoute::to_device{1, 0};
+inline constexpr CopyRoute CopyRoute::on_device{0, 0};
+inline constexpr CopyRoute CopyRoute::on_host{1, 1};
+
+/// A byte range some work reads or writes. `address` points into an arena.
 struct TouchedRange {
   const std::byte* address = nullptr;
   Bytes bytes = 0;
@@ -53,10 +70,22 @@ class DeviceError : public std::runtime_error {
 };
 
 struct DeviceConfig {
-  Bytes device_bytes = 0;           ///< size of the device arena
-  Bytes host_bytes = 0;             ///< size of the host arena
-  std::vector<StreamKind> streams;  ///< stream i of the device is of kind streams[i]
+  struct ArenaSize {
+    SpaceKind kind = SpaceKind::device;
+    Bytes bytes = 0;
+  };
+  std::vector<ArenaSize> arenas;    ///< by SpaceId
+  std::vector<StreamKind> streams;  ///< stream i is of kind streams[i]
+
+  DeviceConfig() = default;
+  /// One device and its host.
+  DeviceConfig(Bytes device_bytes, Bytes host_bytes, std::vector<StreamKind> kinds)
+      : arenas{{SpaceKind::device, device_bytes}, {SpaceKind::host, host_bytes}},
+        streams(std::move(kinds)) {}
 };
+
+/// Throws DeviceError unless the config is of one device and its host.
+void require_one_device(const DeviceConfig& config);
 
 class Device {
  public:
@@ -70,17 +99,21 @@ class Device {
   [[nodiscard]] virtual std::string fingerprint() const = 0;
   /// Every placement starts at a multiple of this.
   [[nodiscard]] virtual Bytes alignment() const = 0;
-  /// Allocates the arenas and starts the streams; called once, before anything below.
+  /// Allocates the arenas and starts the streams; called once, before anything below. Throws
+  /// DeviceError for arenas it cannot have: most devices have one of their own and one of the host.
   virtual void open(const DeviceConfig& config) = 0;
 
-  [[nodiscard]] virtual std::byte* arena() = 0;
-  [[nodiscard]] virtual std::byte* host_arena() = 0;
+  [[nodiscard]] virtual std::byte* arena(SpaceId space) = 0;
+  /// The device's own, where there is one device.
+  [[nodiscard]] std::byte* arena() { return arena(0); }
+  /// The host's, where there is one device.
+  [[nodiscard]] std::byte* host_arena() { return arena(1); }
 
   /// `work.label.ranges` must outlive the work.
   [[nodiscard]] virtual bool wants_ranges() const { return false; }
   virtual void launch(StreamId stream, const Work& work) = 0;
   virtual void copy(StreamId stream, std::byte* to, const std::byte* from, Bytes bytes,
-                    CopyDirection direction) = 0;
+                    CopyRoute route) = 0;
 
   /// True where launching on a compute stream only enqueues kernels: timed events alone tell when
   /// they ran. False where `Work::run` runs them itself, on the stream's thread.

@@ -5,32 +5,27 @@
 namespace tidepool {
 namespace {
 
-const char* to_string(CopyDirection direction) {
-  switch (direction) {
-    case CopyDirection::to_host:
-      return "to the host";
-    case CopyDirection::to_device:
-      return "to the device";
-    case CopyDirection::on_device:
-      return "on the device";
-    case CopyDirection::on_host:
-      return "on the host";
-  }
-  return "?";
+std::string to_string(CopyRoute route) {
+  if (route == CopyRoute::to_host) return "to the host";
+  if (route == CopyRoute::to_device) return "to the device";
+  return fmt::format("from space {} to space {}", route.from, route.to);
 }
 
 }  // namespace
 
 void FaultInjector::open(const DeviceConfig& config) const {
-  if (!plan_.host_memory || config.host_bytes <= *plan_.host_memory) return;
-  throw DeviceError(fmt::format(
-      "cannot allocate the host arena of {}: only {} of memory are available (injected fault)",
-      format_bytes(config.host_bytes), format_bytes(*plan_.host_memory)));
+  if (!plan_.host_memory) return;
+  for (const auto& arena : config.arenas) {
+    if (arena.kind != SpaceKind::host || arena.bytes <= *plan_.host_memory) continue;
+    throw DeviceError(fmt::format(
+        "cannot allocate the host arena of {}: only {} of memory are available (injected fault)",
+        format_bytes(arena.bytes), format_bytes(*plan_.host_memory)));
+  }
 }
 
-FaultInjector::Fault FaultInjector::copy(CopyDirection direction) {
+FaultInjector::Fault FaultInjector::copy(CopyRoute route) {
   Fault fault;
-  if (plan_.fail_copy && plan_.fail_copy->direction.value_or(direction) == direction) {
+  if (plan_.fail_copy && plan_.fail_copy->route.value_or(route) == route) {
     fault.fails = copies_++ == plan_.fail_copy->number;
   }
   if (plan_.most_late > Nanos{0}) {
@@ -44,9 +39,9 @@ FaultInjector::Fault FaultInjector::launch() {
   return {plan_.fail_launch.has_value() && launches_++ == *plan_.fail_launch, {}};
 }
 
-void FaultInjector::throw_copy(CopyDirection direction, Bytes bytes) {
-  throw DeviceError(fmt::format("copy of {} {} failed (injected fault)", format_bytes(bytes),
-                                to_string(direction)));
+void FaultInjector::throw_copy(CopyRoute route, Bytes bytes) {
+  throw DeviceError(
+      fmt::format("copy of {} {} failed (injected fault)", format_bytes(bytes), to_string(route)));
 }
 
 void FaultInjector::throw_launch() { throw DeviceError("a kernel failed (injected fault)"); }

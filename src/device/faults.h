@@ -13,8 +13,8 @@ namespace tidepool {
 struct FaultPlan {
   struct Copy {
     std::int64_t number = 0;  ///< from 0
-    /// Only copies in this direction count; none: all of them.
-    std::optional<CopyDirection> direction;
+    /// Only copies on this route count; none: all of them.
+    std::optional<CopyRoute> route;
   };
   std::optional<Copy> fail_copy;
   /// This launch (from 0) throws in place of its kernel or host function.
@@ -38,11 +38,11 @@ class FaultInjector {
   /// Throws DeviceError when host memory is too small.
   void open(const DeviceConfig& config) const;
   /// What is to happen to the next copy.
-  Fault copy(CopyDirection direction);
+  Fault copy(CopyRoute route);
   /// What is to happen to the next launch.
   Fault launch();
 
-  [[noreturn]] static void throw_copy(CopyDirection direction, Bytes bytes);
+  [[noreturn]] static void throw_copy(CopyRoute route, Bytes bytes);
   [[noreturn]] static void throw_launch();
 
  private:

@@ -3,10 +3,11 @@
 namespace tidepool {
 namespace {
 
-GapKind gap_kind(const Op& from, const Op& to) {
+GapKind gap_kind(const Tensor& tensor, const Op& from, const Op& to) {
   const bool from_device = from.place == OpPlace::device;
   const bool to_device = to.place == OpPlace::device;
-  if (from_device) return to_device ? GapKind::device : GapKind::download;
+  if (from_device && to_device) return tensor.pinned ? GapKind::kept : GapKind::device;
+  if (from_device) return GapKind::download;
   return to_device ? GapKind::upload : GapKind::host;
 }
 
@@ -35,10 +36,11 @@ AccessIndex::AccessIndex(const Program& program) {
     }
     const auto add_gap = [&](const TensorAccess& from, const TensorAccess& to, bool wraps) {
       const auto& ops = program.ops;
-      gaps_.push_back(
-          {static_cast<TensorId>(t), from.op, to.op, wraps,
-           gap_kind(ops[static_cast<std::size_t>(from.op)], ops[static_cast<std::size_t>(to.op)]),
-           from.version_written != kNone ? from.version_written : from.version_read});
+      gaps_.push_back({static_cast<TensorId>(t), from.op, to.op, wraps,
+                       gap_kind(program.tensors[t], ops[static_cast<std::size_t>(from.op)],
+                                ops[static_cast<std::size_t>(to.op)]),
+                       from.version_written != kNone ? from.version_written : from.version_read,
+                       !wraps && to.mode == AccessMode::write});
     };
     for (std::size_t i = 0; i + 1 < list.size(); ++i) add_gap(list[i], list[i + 1], false);
     if (program.tensors[t].persistent && !list.empty()) add_gap(list.back(), list.front(), true);

@@ -25,6 +25,7 @@ enum class GapKind : std::uint8_t {
   upload,    ///< from a host access to a device access: always a copy in
   download,  ///< from a device access to a host access: always a copy out
   host,      ///< between two host accesses: nothing moves
+  kept,      ///< between two device accesses of a pinned tensor: always kept
 };
 
 /// The idle interval between two successive accesses of one tensor. A persistent tensor's last gap
@@ -36,6 +37,9 @@ struct Gap {
   bool wraps = false;
   GapKind kind = GapKind::device;
   std::int32_t version = kNone;  ///< the version that lives through the gap
+  /// It ends in a write and does not wrap: nobody reads the version again, and its bytes are free
+  /// for nothing. (A wrapping gap's value is what the training ends with.)
+  bool dead = false;
 };
 
 class AccessIndex {

@@ -26,6 +26,7 @@ LoadProfile load_profile(const Program& program, const AccessIndex& index, Bytes
       first = 0;
       last = static_cast<OpId>(n) - 1;
     }
+    if (last == index.accesses(t).back().op) last = std::max(last, tensor.released_at);
     const Bytes bytes = align_up(tensor.bytes, alignment);
     change[static_cast<std::size_t>(first)] += bytes;
     change[static_cast<std::size_t>(last) + 1] -= bytes;
@@ -69,21 +70,61 @@ Nanos compute_time(const Program& program, std::span<const std::int32_t> algorit
   return sum;
 }
 
-Bytes working_set(const Program& program, OpId id, Bytes alignment, int algorithm) {
+std::vector<Bytes> unmovable_load(const Program& program, Bytes alignment) {
+  struct Stay {
+    OpId first = kNone;
+    OpId last = kNone;
+  };
+  const auto n = std::ssize(program.ops);
+  std::vector<Stay> stays(program.tensors.size());
+  for (OpId id = 0; id < n; ++id) {
+    for (const Access& a : program.ops[static_cast<std::size_t>(id)].accesses) {
+      Stay& stay = stays[static_cast<std::size_t>(a.tensor)];
+      if (stay.first == kNone) stay.first = id;
+      stay.last = id;
+    }
+  }
+  std::vector<Bytes> load(program.ops.size() + 1, 0);  // differences, summed up at the end
+  for (std::size_t t = 0; t < stays.size(); ++t) {
+    const Tensor& tensor = program.tensors[t];
+    if (!tensor.pinned && tensor.released_at == kNone) continue;
+    const OpId last = stays[t].last;
+    if (program.ops[static_cast<std::size_t>(last)].place != OpPlace::device) continue;
+    OpId from = tensor.pinned ? stays[t].first : last + 1;
+    OpId to = std::max(tensor.released_at, tensor.pinned ? last : kNone);
+    if (tensor.pinned && tensor.persistent) {
+      from = 0;
+      to = static_cast<OpId>(n) - 1;
+    }
+    const Bytes bytes = align_up(tensor.bytes, alignment);
+    load[static_cast<std::size_t>(from)] += bytes;
+    load[static_cast<std::size_t>(to) + 1] -= bytes;
+  }
+  for (std::size_t i = 1; i < load.size(); ++i) load[i] += load[i - 1];
+  load.pop_back();
+  return load;
+}
+
+Bytes working_set(const Program& program, OpId id, Bytes alignment, int algorithm,
+                  Bytes unmovable) {
   const Op& op = program.ops[static_cast<std::size_t>(id)];
   if (op.place != OpPlace::device) return 0;
-  Bytes bytes = align_up(op.algorithms[static_cast<std::size_t>(algorithm)].workspace, alignment);
+  Bytes bytes = unmovable;
+  bytes += align_up(op.algorithms[static_cast<std::size_t>(algorithm)].workspace, alignment);
   for (const Access& access : op.accesses) {
-    bytes += align_up(program.tensors[static_cast<std::size_t>(access.tensor)].bytes, alignment);
+    const Tensor& tensor = program.tensors[static_cast<std::size_t>(access.tensor)];
+    if (!tensor.pinned) bytes += align_up(tensor.bytes, alignment);
   }
   return bytes;
 }
 
 SmallestBudget smallest_budget(const Program& program, Bytes alignment) {
   SmallestBudget smallest;
+  const std::vector<Bytes> unmovable = unmovable_load(program, alignment);
   for (OpId id = 0; id < static_cast<OpId>(program.ops.size()); ++id) {
     const int least = least_workspace_algorithm(program.ops[static_cast<std::size_t>(id)]);
-    const Bytes bytes = working_set(program, id, alignment, least);
+    const Bytes bytes =
+        working_set(program, id, alignment, least, unmovable[static_cast<std::size_t>(id)]);
     if (bytes > smallest.bytes) smallest = {bytes, id};
   }
   return smallest;
@@ -99,6 +140,11 @@ std::string explain(const SmallestBudget& smallest, const Program& program) {
   }
   const Bytes workspace =
       op.algorithms[static_cast<std::size_t>(least_workspace_algorithm(op))].workspace;
+  const Bytes unmovable = unmovable_load(program, 1)[static_cast<std::size_t>(smallest.op)];
+  if (unmovable > 0) {
+    parts.push_back(
+        fmt::format("bytes that are pinned or stay taken ({})", format_bytes(unmovable)));
+  }
   if (workspace > 0) parts.push_back(fmt::format("workspace ({})", format_bytes(workspace)));
   return fmt::format("the smallest feasible budget is {} B ({}), set by op '{}' with {}",
                      smallest.bytes, format_bytes_up(smallest.bytes), op.name,

@@ -26,12 +26,19 @@ std::vector<std::int32_t> fastest_algorithms(const Program& program);
 /// The times of all device ops: an iteration without any stall.
 Nanos compute_time(const Program& program, std::span<const std::int32_t> algorithms);
 
-/// What a device op needs while it runs: its tensors, each rounded up to `alignment`, and the
-/// workspace of the given algorithm. 0 for host ops.
-Bytes working_set(const Program& program, OpId op, Bytes alignment, int algorithm);
+/// Per op: device bytes that are there whatever is decided, beside what the op accesses: pinned
+/// tensors as long as they live (also where the op accesses them), and tensors that stay taken
+/// after their last access.
+std::vector<Bytes> unmovable_load(const Program& program, Bytes alignment);
+
+/// What a device op needs while it runs: its tensors, each rounded up to `alignment`, the workspace
+/// of the given algorithm, and the `unmovable` load at the op. 0 for host ops.
+Bytes working_set(const Program& program, OpId op, Bytes alignment, int algorithm,
+                  Bytes unmovable = 0);
 
 /// The smallest budget in which the program can run at all: the largest working set with least
-/// workspace (DESIGN.md section 3, lower).
+/// workspace (DESIGN.md section 3, lower). A lower bound where bytes are unmovable: their addresses
+/// may leave holes that nothing fits in.
 struct SmallestBudget {
   Bytes bytes = 0;
   OpId op = kNone;  ///< the op that sets it

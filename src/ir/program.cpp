@@ -45,6 +45,10 @@ Result<void> validate_op(const Program& program, OpId id, std::vector<OpId>& see
   if (op.guard < kNone || op.guard >= kMostGuards) {
     return bad(fmt::format("has guard {}, they go from 0 to {}", op.guard, kMostGuards - 1));
   }
+  if (op.device < 0 || op.device >= kMostDevices || (op.place == OpPlace::host && op.device != 0)) {
+    return bad(fmt::format("runs on device {}; there are at most {}, and host ops have none",
+                           op.device, kMostDevices));
+  }
   if (op.layer < kNone || op.layer >= std::ssize(program.layers)) {
     return bad(fmt::format("belongs to layer {} of {}", op.layer, program.layers.size()));
   }
@@ -53,7 +57,6 @@ Result<void> validate_op(const Program& program, OpId id, std::vector<OpId>& see
     if (op.place == OpPlace::host && a.workspace > 0) return bad("host ops have no workspace");
   }
   bool changes_persistent = false;
-  bool changes_other = false;
   for (const Access& access : op.accesses) {
     if (access.tensor < 0 || static_cast<std::size_t>(access.tensor) >= program.tensors.size()) {
       return bad(fmt::format("accesses tensor {} of {}", access.tensor, program.tensors.size()));
@@ -67,11 +70,8 @@ Result<void> validate_op(const Program& program, OpId id, std::vector<OpId>& see
     }
     if (access.mode != AccessMode::read) {
       written[t] = 1;
-      (tensor.persistent ? changes_persistent : changes_other) = true;
+      if (tensor.persistent) changes_persistent = true;
     }
-  }
-  if (changes_persistent && changes_other) {
-    return bad("updates persistent state and writes other tensors; make them two ops");
   }
   if (changes_persistent && op.recomputable)
     return bad("updates persistent state, so it cannot be recomputable");
@@ -154,6 +154,40 @@ Result<void> validate_guards(const Program& program) {
   return {};
 }
 
+/// Tensors that are pinned, or stay taken after their last access.
+Result<void> validate_stays(const Program& program) {
+  std::vector<OpId> last(program.tensors.size(), kNone);
+  for (OpId id = 0; id < static_cast<OpId>(program.ops.size()); ++id) {
+    const Op& op = program.ops[static_cast<std::size_t>(id)];
+    for (const Access& a : op.accesses) {
+      const auto t = static_cast<std::size_t>(a.tensor);
+      const Tensor& tensor = program.tensors[t];
+      const Op& before = program.ops[static_cast<std::size_t>(last[t] == kNone ? id : last[t])];
+      if (tensor.pinned && (before.place != op.place || before.device != op.device)) {
+        return fail(ErrorCode::bad_input,
+                    fmt::format("op '{}': accesses pinned tensor '{}' elsewhere than op '{}'",
+                                op.name, tensor.name, before.name));
+      }
+      last[t] = id;
+    }
+  }
+  for (std::size_t t = 0; t < program.tensors.size(); ++t) {
+    const Tensor& tensor = program.tensors[t];
+    if (tensor.released_at == kNone) continue;
+    if (tensor.persistent) {
+      return fail(ErrorCode::bad_input,
+                  fmt::format("tensor '{}': is persistent and released at an op", tensor.name));
+    }
+    if (tensor.released_at <= last[t] || tensor.released_at >= std::ssize(program.ops)) {
+      return fail(ErrorCode::bad_input,
+                  fmt::format("tensor '{}': is released at op {}, which is not behind its last "
+                              "access by op {} of {}",
+                              tensor.name, tensor.released_at, last[t], program.ops.size()));
+    }
+  }
+  return {};
+}
+
 template <class Better>
 int best_algorithm(const Op& op, Better better) {
   int best = 0;
@@ -189,7 +223,7 @@ Result<void> validate(const Program& program) {
                   fmt::format("tensor '{}' is never accessed", program.tensors[t].name));
     }
   }
-  return {};
+  return validate_stays(program);
 }
 
 int least_workspace_algorithm(const Op& op) {

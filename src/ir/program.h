@@ -32,6 +32,12 @@ struct Tensor {
   TensorKind kind = TensorKind::activation;
   /// Its value at the end of an iteration is its value at the start of the next.
   bool persistent = false;
+  /// It has one address for as long as it lives, and is never copied to another space. All its
+  /// accesses are of one place.
+  bool pinned = false;
+  /// Not persistent: its bytes stay taken until this op, behind its last access, has run (another
+  /// stream or framework still holds them); kNone: no longer than it is accessed.
+  OpId released_at = kNone;
 };
 
 enum class AccessMode : std::uint8_t {
@@ -65,6 +71,7 @@ enum class Phase : std::uint8_t {
 };
 
 inline constexpr std::int32_t kMostGuards = 32;
+inline constexpr std::int32_t kMostDevices = 64;
 
 // Note [Guards]. A guard is a bit that each iteration sets anew. An op whose guard is off does not
 // run: what it updates keeps its value, what it writes holds nothing. So only ops of the same guard
@@ -76,6 +83,7 @@ struct Op {
   std::string name;  ///< unique in its program
   std::string kind;  ///< kind of computation, for reports and cost models ("conv_forward")
   OpPlace place = OpPlace::device;
+  std::int32_t device = 0;  ///< device ops: on which
   /// The sub-batch round it belongs to, or kNone: once an iteration (weight updates).
   std::int32_t round = 0;
   std::vector<Access> accesses;       ///< a tensor appears at most once
@@ -108,6 +116,10 @@ struct Program {
   std::vector<Tensor> tensors;
   std::vector<Op> ops;
 
+  /// A tensor may have at most one place on a device at a time: no copy of it for a recomputation
+  /// beside the one that is still needed. For runtimes whose blocks have one address.
+  bool single_placements = false;
+
   [[nodiscard]] std::int64_t rounds() const { return (batch + sub_batch - 1) / sub_batch; }
 };
 
@@ -118,9 +130,10 @@ inline constexpr Bytes kMostAccessedBytes = Bytes{1} << 56;  ///< over all acces
 inline constexpr Nanos kMostIterationTime{std::int64_t{1} << 46};  ///< 19.5 h: all ops and copies
 
 /// Checks every structural promise above, the limits on bytes and times, plus: a tensor that is not
-/// persistent is written before it is read; an op that updates or overwrites persistent state does
-/// nothing else, is not recomputable; rounds exist and follow each other; what Note [Guards] asks;
-/// and every tensor is accessed. The message names the op or tensor.
+/// persistent is written before it is read; an op that updates or overwrites persistent state is
+/// not recomputable; tensors that stay taken or are pinned keep to what Tensor says; rounds exist
+/// and follow each other; what Note [Guards] asks; and every tensor is accessed. The message names
+/// the op or tensor.
 Result<void> validate(const Program& program);
 
 /// The algorithm with the least workspace; ties go to the faster one, then to the earlier one.

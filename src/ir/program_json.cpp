@@ -12,6 +12,7 @@ constexpr std::string_view kPhases[] = {"forward", "backward", "update", "other"
 constexpr std::int64_t kMostRounds = 1 << 20;
 constexpr std::int64_t kMostBatch = std::int64_t{1} << 50;
 constexpr double kMostFlops = 1e24;
+constexpr std::int64_t kMostOps = std::int64_t{1} << 30;
 
 template <class Enum, std::size_t N>
 std::string_view name_of(const std::string_view (&names)[N], Enum value) {
@@ -41,6 +42,7 @@ Json to_json(const Op& op) {
                {"accesses", std::move(accesses)},
                {"algorithms", std::move(algorithms)}};
   if (op.guard != kNone) json["guard"] = op.guard;
+  if (op.device != 0) json["device"] = op.device;
   if (op.layer != kNone) json["layer"] = op.layer;
   if (op.phase != Phase::other) json["phase"] = name_of(kPhases, op.phase);
   return json;
@@ -58,6 +60,9 @@ Op op_from_json(const JsonCursor& json, std::int64_t tensors, std::int64_t layer
   op.traffic = json["traffic"].integer(0, kMostAccessedBytes);
   if (const auto guard = json.find("guard")) {
     op.guard = static_cast<std::int32_t>(guard->integer(0, kMostGuards - 1));
+  }
+  if (const auto device = json.find("device")) {
+    op.device = static_cast<std::int32_t>(device->integer(0, kMostDevices - 1));
   }
   if (const auto layer = json.find("layer")) {
     op.layer = static_cast<std::int32_t>(layer->integer(0, layers - 1));
@@ -84,10 +89,13 @@ Op op_from_json(const JsonCursor& json, std::int64_t tensors, std::int64_t layer
 Json to_json(const Program& program) {
   Json tensors = Json::array();
   for (const Tensor& t : program.tensors) {
-    tensors.push_back({{"name", t.name},
-                       {"bytes", t.bytes},
-                       {"kind", name_of(kKinds, t.kind)},
-                       {"persistent", t.persistent}});
+    Json tensor = {{"name", t.name},
+                   {"bytes", t.bytes},
+                   {"kind", name_of(kKinds, t.kind)},
+                   {"persistent", t.persistent}};
+    if (t.pinned) tensor["pinned"] = true;
+    if (t.released_at != kNone) tensor["released_at"] = t.released_at;
+    tensors.push_back(std::move(tensor));
   }
   Json ops = Json::array();
   for (const Op& op : program.ops) ops.push_back(to_json(op));
@@ -97,6 +105,7 @@ Json to_json(const Program& program) {
                {"tensors", std::move(tensors)},
                {"ops", std::move(ops)}};
   if (!program.layers.empty()) json["layers"] = program.layers;
+  if (program.single_placements) json["single_placements"] = true;
   return json;
 }
 
@@ -110,13 +119,22 @@ Program program_from_json(const JsonCursor& json) {
       program.layers.push_back(layers->at(i).text());
     }
   }
+  if (const auto single = json.find("single_placements")) {
+    program.single_placements = single->boolean();
+  }
   const JsonCursor tensors = json["tensors"];
   Bytes all_bytes = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const JsonCursor t = tensors.at(i);
-    program.tensors.push_back({t["name"].text(), t["bytes"].integer(1, kMostTensorBytes),
-                               static_cast<TensorKind>(t["kind"].one_of(kKinds)),
-                               t["persistent"].boolean()});
+    Tensor& tensor = program.tensors.emplace_back();
+    tensor.name = t["name"].text();
+    tensor.bytes = t["bytes"].integer(1, kMostTensorBytes);
+    tensor.kind = static_cast<TensorKind>(t["kind"].one_of(kKinds));
+    tensor.persistent = t["persistent"].boolean();
+    if (const auto pinned = t.find("pinned")) tensor.pinned = pinned->boolean();
+    if (const auto op = t.find("released_at")) {
+      tensor.released_at = static_cast<OpId>(op->integer(0, kMostOps));
+    }
     all_bytes += program.tensors.back().bytes;
     if (all_bytes > kMostAccessedBytes) t["bytes"].error("too many bytes in all");
   }

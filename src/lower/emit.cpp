@@ -8,7 +8,7 @@ namespace {
 std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 Placement placement_of(const Instance& instance, Bytes offset) {
-  return {instance.tensor, instance.on_host ? kHostSpace : 0, offset, instance.bytes};
+  return {instance.tensor, instance.space, offset, instance.bytes};
 }
 
 class Emitter {
@@ -16,9 +16,7 @@ class Emitter {
   explicit Emitter(const EmitInput& input) : in_(input) {}
 
   Plan build() {
-    plan_.alignment = in_.alignment;
-    plan_.device_bytes = in_.device_bytes;
-    plan_.host_bytes = in_.host_bytes;
+    plan_.arenas = in_.arenas;
     plan_.streams = in_.streams.streams;
     add_placements();
     for (const Step& step : in_.steps) plan_.steady.instructions.push_back(instruction(step));
@@ -83,21 +81,22 @@ class Emitter {
     Bytes staging = 0;
     for (const PlacementId id : plan_.boundary) {
       const Placement& p = plan_.placements[at(id)];
-      if (p.space == kHostSpace) {
-        staging = std::max(staging, align_up(p.offset + p.bytes, in_.alignment));
+      if (p.space == plan_.host()) {
+        staging = std::max(staging,
+                           align_up(p.offset + p.bytes, plan_.arenas[at(plan_.host())].alignment));
       }
     }
     const std::vector<PlacementId> boundary = plan_.boundary;
     for (const PlacementId id : boundary) {
       const Placement value = plan_.placements[at(id)];
-      if (value.space == kHostSpace) {
+      if (value.space == plan_.host()) {
         push(plan_.entry, host_call(InstructionKind::load, id), {});
         push(plan_.exit, host_call(InstructionKind::store, id), {});
         continue;
       }
       const auto staged = static_cast<PlacementId>(plan_.placements.size());
-      plan_.placements.push_back({value.tensor, kHostSpace, staging, value.bytes});
-      plan_.host_bytes = std::max(plan_.host_bytes, staging + value.bytes);
+      plan_.placements.push_back({value.tensor, plan_.host(), staging, value.bytes});
+      plan_.host_bytes() = std::max(plan_.host_bytes(), staging + value.bytes);
 
       Instruction in;
       in.stream = in_.streams.in;

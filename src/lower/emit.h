@@ -18,9 +18,9 @@ struct EmitInput {
   std::span<const Step> steps;
   std::span<const Bytes> offsets;  ///< per instance
   const StreamTable& streams;
-  Bytes alignment = 0;
-  Bytes device_bytes = 0;
-  Bytes host_bytes = 0;  ///< of the steady state; entry and exit may need more for staging
+  /// One for each space of the machine, as the steady state needs them. Entry and exit may need
+  /// more of the host for staging.
+  std::vector<Arena> arenas;
 };
 
 Plan emit_plan(const EmitInput& input);

@@ -20,27 +20,29 @@ std::size_t at(T index) {
 
 StreamTable StreamTable::of(const Machine& machine) {
   StreamTable table;
-  table.in = machine.duplex ? 2 : 1;
+  table.in = machine.duplex() ? 2 : 1;
   table.host = table.in + 1;
   table.streams = {{0, StreamKind::compute}, {0, StreamKind::copy}};
-  if (machine.duplex) table.streams.push_back({0, StreamKind::copy});
+  if (machine.duplex()) table.streams.push_back({0, StreamKind::copy});
   table.streams.push_back({0, StreamKind::host});
   return table;
 }
 
 Evaluator::Evaluator(const Program& program, const AccessIndex& index, const Machine& machine)
-    : program_(program), table_(StreamTable::of(machine)), expander_(program, index) {
+    : program_(program),
+      table_(StreamTable::of(machine)),
+      expander_(program, index, machine.host()) {
   for (const Op& op : program.ops) {
     algorithm_start_.push_back(static_cast<std::int32_t>(algorithm_time_.size()));
     for (const Algorithm& a : op.algorithms) {
       algorithm_time_.push_back(a.time);
-      algorithm_workspace_.push_back(align_up(a.workspace, machine.alignment));
+      algorithm_workspace_.push_back(align_up(a.workspace, machine.alignment()));
     }
   }
   for (const Tensor& t : program.tensors) {
-    tensor_bytes_.push_back(align_up(t.bytes, machine.alignment));
-    out_time_.push_back(machine.to_host.time(t.bytes));
-    in_time_.push_back(machine.to_device.time(t.bytes));
+    tensor_bytes_.push_back(align_up(t.bytes, machine.alignment()));
+    out_time_.push_back(machine.to_host().time(t.bytes));
+    in_time_.push_back(machine.to_device().time(t.bytes));
   }
 }
 
@@ -53,7 +55,7 @@ void Evaluator::add_load(CallId from, CallId to, Bytes bytes) {
 /// Load that does not depend on when copies are issued: lives begun by calls, and the part at the
 /// head of the iteration of lives that began in the previous one.
 void Evaluator::prepare_life(const Life& l) {
-  if (l.on_host) return;
+  if (l.space != 0) return;
   const Bytes bytes = tensor_bytes_[at(l.tensor)];
   if (l.always) {
     add_load(0, calls_ - 1, bytes);

@@ -27,7 +27,8 @@
 
 namespace tidepool {
 
-/// The stream table of a machine with one device.
+/// The streams that plans for the first device use: of its ops, of each direction of its link with
+/// the host, and of host ops.
 struct StreamTable {
   StreamId compute = 0;
   StreamId out = 1;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <tuple>
 
 namespace tidepool {
 namespace {
@@ -12,8 +11,8 @@ std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 }  // namespace
 
-Expander::Expander(const Program& program, const AccessIndex& index)
-    : program_(program), index_(index) {
+Expander::Expander(const Program& program, const AccessIndex& index, SpaceId host)
+    : program_(program), index_(index), host_(host), hints_(program, index) {
   std::int32_t operands = 0;
   for (const Op& op : program.ops) {
     access_start_.push_back(operands);
@@ -32,8 +31,19 @@ Expander::Expander(const Program& program, const AccessIndex& index)
       version_written_[operand] = accesses[i].version_written;
       if (i < gaps) gap_after_[operand] = index.first_gap(t) + static_cast<GapId>(i);
       if (accesses[i].version_written != kNone) producers_.push_back(accesses[i].op);
-      const bool on_host = program.ops[at(accesses[i].op)].place == OpPlace::host;
-      if (on_host && program.tensors[at(t)].persistent) persistent_on_host_ = t;
+      const Op& op = program.ops[at(accesses[i].op)];
+      if (op.place == OpPlace::host && program.tensors[at(t)].persistent) {
+        unsupported_ = fmt::format("tensor '{}': host ops on persistent tensors are not supported",
+                                   program.tensors[at(t)].name);
+      }
+      if (op.device != 0) {
+        unsupported_ = fmt::format("op '{}' runs on device {}: plans are made for one device",
+                                   op.name, op.device);
+      }
+    }
+    if (const OpId op = program.tensors[at(t)].released_at; op != kNone) {
+      released_by_.resize(program.ops.size());
+      released_by_[at(op)].push_back(t);
     }
   }
   producer_start_.push_back(static_cast<std::int32_t>(producers_.size()));
@@ -61,108 +71,30 @@ void Expander::begin(const Strategy& strategy, Expansion& out) {
   state_.assign(program_.tensors.size(), State{});
   temporaries_.clear();
   operand_stack_.clear();
-  hint_of_gap_.clear();
-  due_.clear();
-  next_due_ = 0;
   op_call_.clear();
   why_not_.clear();
 }
 
 std::string Expander::expand(const Strategy& strategy, Expansion& out) {
-  if (persistent_on_host_ != kNone) {
-    return fmt::format("tensor '{}': host ops on persistent tensors are not supported",
-                       program_.tensors[at(persistent_on_host_)].name);
-  }
+  if (!unsupported_.empty()) return unsupported_;
   begin(strategy, out);
-  if (!read_hints()) return std::move(why_not_);
+  if (std::string why = hints_.read(strategy); !why.empty()) return why;
   start_iteration();
   for (OpId op = 0; op < static_cast<OpId>(program_.ops.size()); ++op) {
     if (!run_op(op)) return std::move(why_not_);
   }
   finish();
-  resolve_hints();
+  hints_.resolve(out.moves, op_call_);
+  if (program_.single_placements) hold_back_copies_in();
   return std::move(why_not_);
-}
-
-const CopyHint* Expander::hint_of(GapId gap) const {
-  if (hint_of_gap_.empty() || gap == kNone || hint_of_gap_[at(gap)] == kNone) return nullptr;
-  return &strategy_->hints[at(hint_of_gap_[at(gap)])];
-}
-
-bool Expander::read_hints() {
-  if (strategy_->hints.empty()) return true;
-  hint_of_gap_.assign(index_.gaps().size(), kNone);
-  for (std::size_t i = 0; i < strategy_->hints.size(); ++i) {
-    const CopyHint& hint = strategy_->hints[i];
-    if (!check_hint(hint)) return false;
-    hint_of_gap_[at(hint.gap)] = static_cast<std::int32_t>(i);
-    if (hint.out_trigger) due_.push_back({*hint.out_trigger, hint.gap, false});
-    if (hint.in_barrier) due_.push_back({*hint.in_barrier, hint.gap, true});
-  }
-  std::sort(due_.begin(), due_.end(), [](const Due& a, const Due& b) {
-    return std::tie(a.before, a.in, a.gap) < std::tie(b.before, b.in, b.gap);
-  });
-  return true;
-}
-
-bool Expander::check_hint(const CopyHint& hint) {
-  if (hint.gap < 0 || at(hint.gap) >= index_.gaps().size()) {
-    refuse(fmt::format("a hint names gap {} of {}", hint.gap, index_.gaps().size()));
-    return false;
-  }
-  const Gap& gap = index_.gaps()[at(hint.gap)];
-  const auto bad = [&](std::string_view what) {
-    refuse(fmt::format("hint for tensor '{}' after op '{}': {}",
-                       program_.tensors[at(gap.tensor)].name, program_.ops[at(gap.from)].name,
-                       what));
-    return false;
-  };
-  if (hint_of_gap_[at(hint.gap)] != kNone) return bad("the gap has two hints");
-  const Decision chosen = decision(hint.gap);
-  if (gap.kind != GapKind::device || (chosen != Decision::swap && chosen != Decision::drop)) {
-    return bad("the gap is neither swapped nor dropped");
-  }
-  if (chosen == Decision::drop && (hint.out_trigger || hint.out_barrier)) {
-    return bad("a dropped gap has no copy out");
-  }
-  if (hint.device_offset && *hint.device_offset < 0) return bad("the offset is negative");
-  // Positions in the iteration in which the gap begins; those of the next one lie behind.
-  const auto ops = static_cast<std::int32_t>(program_.ops.size());
-  const std::int32_t end = gap.to + (gap.wraps ? ops : 0);
-  const auto position = [&](OpId op) { return gap.wraps && op <= gap.from ? op + ops : op; };
-  for (const auto& op : {hint.out_trigger, hint.in_trigger, hint.out_barrier, hint.in_barrier}) {
-    if (!op) continue;
-    if (*op < 0 || *op >= ops || program_.ops[at(*op)].place != OpPlace::device) {
-      return bad("a trigger or barrier is no device op");
-    }
-    if (position(*op) <= gap.from || position(*op) > end) {
-      return bad(fmt::format("op '{}' is not in the gap", program_.ops[at(*op)].name));
-    }
-  }
-  const std::int32_t out = hint.out_trigger ? position(*hint.out_trigger) : gap.from + 1;
-  if (out >= ops)
-    return bad("the copy out must be issued in the iteration in which the gap begins");
-  for (const auto& op : {hint.in_trigger, hint.out_barrier, hint.in_barrier}) {
-    if (op && position(*op) < out) {
-      return bad("the copy out is issued after what should follow it");
-    }
-  }
-  if (hint.in_barrier && gap.wraps && position(*hint.in_barrier) < ops) {
-    return bad("the copy in is awaited in the iteration before its own");
-  }
-  if (hint.in_barrier && hint.in_trigger &&
-      position(*hint.in_barrier) < position(*hint.in_trigger)) {
-    return bad("the copy in is issued after the op that waits for it");
-  }
-  return true;
 }
 
 /// Copies that hints want right before an op.
 bool Expander::follow_hints(OpId before) {
-  for (; next_due_ < due_.size() && due_[next_due_].before == before; ++next_due_) {
-    const GapId g = due_[next_due_].gap;
+  while (const Hints::Due* due = hints_.next_due(before)) {
+    const GapId g = due->gap;
     const Gap& gap = index_.gaps()[at(g)];
-    if (!due_[next_due_].in) {
+    if (!due->in) {
       copy_out(g, static_cast<CallId>(out_->calls.size()) - 1);
     } else if (state(gap.tensor).device == kNone) {
       const std::int32_t version = gap.wraps ? 0 : gap.version;
@@ -172,23 +104,15 @@ bool Expander::follow_hints(OpId before) {
   return true;
 }
 
-/// Ops become calls, now that all calls are known.
-void Expander::resolve_hints() {
-  if (hint_of_gap_.empty()) return;
-  for (Move& move : out_->moves) {
-    const CopyHint* hint = hint_of(move.gap);
-    if (hint == nullptr) continue;
-    const Gap& gap = index_.gaps()[at(move.gap)];
-    if (!move.out && hint->in_trigger) {
-      move.trigger = op_call_[at(*hint->in_trigger)];
-      move.trigger_previous = gap.wraps && *hint->in_trigger > gap.from;
-      // What the op waiting for it needs first (recomputations) comes before the op itself.
-      if (!move.trigger_previous) move.trigger = std::min(move.trigger, move.call);
-    }
-    if (move.out && hint->out_barrier) {
-      move.barrier = op_call_[at(*hint->out_barrier)];
-      move.barrier_next = gap.wraps && *hint->out_barrier <= gap.from;
-    }
+/// Where a tensor may have one place at a time, no copy in starts before its last place was left.
+void Expander::hold_back_copies_in() {
+  for (const MoveId id : out_->ins) {
+    Move& in = out_->moves[at(id)];
+    if (in.gap == kNone || in.trigger != kNone) continue;
+    const Gap& gap = index_.gaps()[at(in.gap)];
+    if (gap.kind != GapKind::device) continue;
+    in.trigger = op_call_[at(gap.from)] + 1;
+    in.trigger_previous = gap.wraps;
   }
 }
 
@@ -197,10 +121,12 @@ void Expander::start_iteration() {
     State& s = state(t);
     if (!program_.tensors[at(t)].persistent) continue;
     const GapId wrap = index_.first_gap(t) + static_cast<GapId>(index_.gaps(t).size()) - 1;
-    const bool away = decision(wrap) == Decision::swap || decision(wrap) == Decision::drop;
+    const bool decided = index_.gaps()[at(wrap)].kind != GapKind::kept;
+    const bool away =
+        decided && (decision(wrap) == Decision::swap || decision(wrap) == Decision::drop);
     s.open_gap = wrap;
     s.at_start = true;
-    s.first = new_life(t, away);
+    s.first = new_life(t, away ? host_ : 0);
     if (away) {
       s.host = s.first;
       s.host_version = 0;
@@ -211,11 +137,25 @@ void Expander::start_iteration() {
   }
 }
 
-LifeId Expander::new_life(TensorId tensor, bool on_host) {
+LifeId Expander::new_life(TensorId tensor, SpaceId space) {
   Life& life = out_->lives.emplace_back();
   life.tensor = tensor;
-  life.on_host = on_host;
+  life.space = space;
   return static_cast<LifeId>(out_->lives.size()) - 1;
+}
+
+/// Refuses where the program allows a tensor one place at a time, or pins it, and has one already.
+bool Expander::may_have_another_place(TensorId t) {
+  const bool pinned = program_.tensors[at(t)].pinned;
+  if (!pinned && !program_.single_placements) return true;
+  const bool taken =
+      pinned || state(t).device != kNone ||
+      std::ranges::any_of(temporaries_, [&](const Temporary& x) { return x.tensor == t; });
+  if (taken) {
+    refuse(fmt::format("recomputation needs a second place for tensor '{}', which may have one",
+                       program_.tensors[at(t)].name));
+  }
+  return !taken;
 }
 
 void Expander::use(LifeId id, CallId call) {
@@ -234,7 +174,7 @@ bool Expander::awaits(TensorId t, std::int32_t version) const {
 /// iteration's end: that stay is the one the next iteration starts with.
 bool Expander::is_last_stay(TensorId t) const {
   const State& s = state_[at(t)];
-  if (s.first == kNone || out_->lives[at(s.first)].on_host) return false;
+  if (s.first == kNone || out_->lives[at(s.first)].space == host_) return false;
   const GapId end = index_.first_gap(t) + static_cast<GapId>(index_.gaps(t).size());
   for (GapId g = s.open_gap + 1; g < end; ++g) {
     if (decision(g) != Decision::keep) return false;
@@ -243,14 +183,15 @@ bool Expander::is_last_stay(TensorId t) const {
 }
 
 LifeId Expander::life_for_stay(TensorId t) {
-  if (!is_last_stay(t)) return new_life(t, false);
+  if (!is_last_stay(t)) return new_life(t, 0);
   life(state(t).first).crosses = true;
   return state(t).first;
 }
 
 LifeId Expander::copy_in(TensorId t, bool stays) {
   State& s = state(t);
-  const LifeId target = stays ? life_for_stay(t) : new_life(t, false);
+  if (!stays && !may_have_another_place(t)) return kNone;
+  const LifeId target = stays ? life_for_stay(t) : new_life(t, 0);
   const auto id = static_cast<MoveId>(out_->moves.size());
   Move& move = out_->moves.emplace_back();
   move.tensor = t;
@@ -263,7 +204,7 @@ LifeId Expander::copy_in(TensorId t, bool stays) {
   out_->ins.push_back(id);
   life(target).begin_move = id;
   life(s.host).end_move = id;
-  if (const CopyHint* hint = hint_of(move.gap); hint != nullptr && hint->device_offset) {
+  if (const CopyHint* hint = hints_.of(move.gap); hint != nullptr && hint->device_offset) {
     life(target).fixed_offset = *hint->device_offset;
   }
   return target;
@@ -277,7 +218,7 @@ LifeId Expander::bring_to_device(TensorId t, std::int32_t version) {
   }
   if (s.host == kNone || s.host_version != version) return recompute(t, version);
   const LifeId id = copy_in(t, awaits(t, version));
-  keep_output(t, version, id);
+  if (id != kNone) keep_output(t, version, id);
   return id;
 }
 
@@ -329,7 +270,8 @@ LifeId Expander::recompute(TensorId t, std::int32_t version) {
     } else if (op.accesses[k].mode == AccessMode::update) {
       operand = fresh_copy(x, version_read_[first + k]);
     } else {
-      operand = awaits(x, version_written_[first + k]) ? life_for_stay(x) : new_life(x, false);
+      const bool stays = awaits(x, version_written_[first + k]);
+      if (stays || may_have_another_place(x)) operand = stays ? life_for_stay(x) : new_life(x, 0);
     }
     if (operand == kNone) {
       operand_stack_.resize(base);
@@ -375,7 +317,7 @@ bool Expander::run_op(OpId id) {
                         : bring_to_device(t, version_read_[first + k]);
       if (operand == kNone) return false;
     } else if (operand == kNone) {
-      operand = on_host ? new_life(t, true) : life_for_stay(t);
+      operand = on_host ? new_life(t, host_) : life_for_stay(t);
     }
     operand_stack_.push_back(operand);
   }
@@ -408,12 +350,28 @@ bool Expander::run_op(OpId id) {
   for (std::size_t k = 0; k < op.accesses.size(); ++k) {
     const GapId gap = gap_after_[first + k];
     if (gap == kNone) {
-      state(op.accesses[k].tensor).device = kNone;
+      end_last_stay(op.accesses[k].tensor, on_host);
     } else if (!begin_gap(gap, call)) {
       return false;
     }
   }
+  if (!released_by_.empty()) {
+    for (const TensorId t : released_by_[at(id)]) {
+      use(state(t).held, call);
+      state(t).device = kNone;
+    }
+  }
   return true;
+}
+
+/// What stays taken can be read by recomputations until it is released.
+void Expander::end_last_stay(TensorId t, bool on_host) {
+  State& s = state(t);
+  if (program_.tensors[at(t)].released_at != kNone) {
+    s.held = on_host ? s.host : s.device;
+    if (!on_host) return;
+  }
+  s.device = kNone;
 }
 
 bool Expander::begin_gap(GapId g, CallId call) {
@@ -431,11 +389,13 @@ bool Expander::begin_gap(GapId g, CallId call) {
     s.device = kNone;
     return true;
   }
+  if (gap.kind == GapKind::kept) return decision(g) == Decision::keep || refuse_gap("is pinned");
   const Decision chosen = gap.kind == GapKind::download ? Decision::swap : decision(g);
   switch (chosen) {
     case Decision::keep:
       return true;
     case Decision::drop:
+      if (gap.dead) break;
       if (s.host == kNone || s.host_version != s.device_version) {
         return refuse_gap("dropped, but the host holds no copy of this version");
       }
@@ -450,7 +410,7 @@ bool Expander::begin_gap(GapId g, CallId call) {
       break;
     case Decision::swap:
       // With a trigger of its own the value stays on the device until then.
-      if (const CopyHint* hint = hint_of(g); hint != nullptr && hint->out_trigger) return true;
+      if (const CopyHint* hint = hints_.of(g); hint != nullptr && hint->out_trigger) return true;
       copy_out(g, call);
       break;
   }
@@ -462,7 +422,7 @@ bool Expander::begin_gap(GapId g, CallId call) {
 void Expander::copy_out(GapId g, CallId call) {
   const Gap& gap = index_.gaps()[at(g)];
   State& s = state(gap.tensor);
-  const LifeId host = gap.wraps ? s.first : new_life(gap.tensor, true);
+  const LifeId host = gap.wraps ? s.first : new_life(gap.tensor, host_);
   const auto id = static_cast<MoveId>(out_->moves.size());
   Move& move = out_->moves.emplace_back();
   move.tensor = gap.tensor;
@@ -488,9 +448,10 @@ void Expander::finish() {
     if (s.first == kNone) continue;
     out_->boundary[at(t)] = s.first;
     Life& first = life(s.first);
-    if (!first.on_host && !first.crosses) first.always = true;
+    const bool on_host = first.space == host_;
+    if (!on_host && !first.crosses) first.always = true;
     // Filled at the iteration's end and only read after the last one: its bytes stay taken.
-    if (first.on_host && first.end_move == kNone && first.last_call == kNone) first.always = true;
+    if (on_host && first.end_move == kNone && first.last_call == kNone) first.always = true;
   }
   // Copies out of host bytes that the previous iteration's end filled.
   for (const MoveId id : out_->ins) {

@@ -19,7 +19,7 @@ Instances find_instances(const Program& program, const Strategy& strategy,
   for (const Life& life : expansion.lives) {
     Instance instance;
     instance.tensor = life.tensor;
-    instance.on_host = life.on_host;
+    instance.space = life.space;
     instance.always = life.always;
     instance.crosses = life.crosses;
     instance.fixed_offset = life.fixed_offset;

@@ -11,11 +11,11 @@ namespace tidepool {
 
 using InstanceId = std::int32_t;
 
-/// One stay of a tensor (or one op's workspace) on the device or on the host. Every access to its
+/// One life of a tensor, or one op's workspace. Every access to its
 /// bytes happens after its begin step started and before its end step is over.
 struct Instance {
   TensorId tensor = kNone;  ///< kNone: workspace
-  bool on_host = false;
+  SpaceId space = 0;
   bool always = false;     ///< lives through every iteration: conflicts with everything
   std::int32_t begin = 0;  ///< step that first writes the bytes
   std::int32_t end = 0;    ///< last step that uses them

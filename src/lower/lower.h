@@ -1,21 +1,26 @@
 // lower: Strategy -> Plan. A list of passes: expand and time (evaluate), place (pack), emit.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/stop.h"
+#include "check/check.h"
 #include "lower/evaluate.h"
-#include "pack/pack.h"
+#include "lower/place.h"
 
 namespace tidepool {
 
 struct Budget {
-  Bytes device = 0;
-  Bytes host = 0;  ///< 0: no limit
+  Bytes device = 0;  ///< of each device
+  Bytes host = 0;    ///< 0: no limit
 };
+
+/// What a plan for this machine and budget is proved against.
+CheckLimits check_limits(const Machine& machine, const Budget& budget);
 
 struct LowerOptions {
   /// When nothing else fits: the streaming schedule, which keeps only the running op's tensors.
@@ -83,19 +88,31 @@ class Lowering {
   [[nodiscard]] Evaluator& evaluator() { return evaluator_; }
 
  private:
-  /// `refused`: why the strategy cannot be expanded, when that is why nothing is returned.
+  struct Attempt;
+  struct Pass;
+  static const std::array<Pass, 4> kPasses;
+
+  /// All passes. What ended it is in `refused_` and `excess_`.
   std::optional<Lowered> attempt(const Strategy& strategy, const Budget& budget,
-                                 const EvaluateOptions& timing, const LowerOptions& options,
-                                 Bytes& excess, std::string& refused);
+                                 const EvaluateOptions& timing, const LowerOptions& options);
+  bool expand_and_time(Attempt& a);
+  bool place_on_device(Attempt& a);
+  bool place_on_host(Attempt& a);
+  bool emit(Attempt& a);
+  [[nodiscard]] Result<void> verify_timeline(const Attempt& a) const;
+  [[nodiscard]] Result<void> verify_addresses(const Attempt& a) const;
+  [[nodiscard]] Result<void> verify_plan(const Attempt& a) const;
+  Error why_infeasible(const Strategy& strategy, const Budget& budget, const LowerOptions& options);
 
   const Program& program_;
   Machine machine_;
   AccessIndex index_;
   Evaluator evaluator_;
+  Placer placer_;
   std::vector<PassTime> pass_times_;
-  PackProblem device_problem_;  // reused, as is the next
-  PackProblem host_problem_;
-  std::vector<std::uint64_t> conflict_bits_;
+  // Of the last attempt.
+  std::string refused_;  ///< why the strategy makes no sense, if that ended it
+  Bytes excess_ = 0;     ///< device bytes by which addresses exceed the budget where no wait stalls
   Bytes free_footprint_ = 0;
 };
 

@@ -53,7 +53,7 @@ HappensBefore::HappensBefore(std::span<const Step> steps)
 }
 
 bool may_share_by_order(const HappensBefore& order, const Instance& a, const Instance& b) {
-  if (a.always || b.always || a.on_host != b.on_host) return a.on_host != b.on_host;
+  if (a.always || b.always || a.space != b.space) return a.space != b.space;
   const std::int32_t a_end = a.crosses ? 1 : 0;
   const std::int32_t b_end = b.crosses ? 1 : 0;
   for (std::int32_t shift = -1; shift <= 1; ++shift) {  // b's iteration relative to a's
@@ -66,7 +66,7 @@ bool may_share_by_order(const HappensBefore& order, const Instance& a, const Ins
 
 bool may_share_in_time(std::span<const Step> steps, std::span<const Nanos> starts,
                        Nanos iteration_time, const Instance& a, const Instance& b) {
-  if (a.always || b.always || a.on_host != b.on_host) return a.on_host != b.on_host;
+  if (a.always || b.always || a.space != b.space) return a.space != b.space;
   const auto length = static_cast<std::int32_t>(steps.size());
   const auto over_before = [&](const Instance& first, std::int32_t shift, const Instance& next) {
     const Step& end = steps[static_cast<std::size_t>(first.end)];
@@ -81,7 +81,7 @@ bool may_share_in_time(std::span<const Step> steps, std::span<const Nanos> start
 }
 
 bool may_share_with_waits(std::int32_t length, const Instance& a, const Instance& b) {
-  if (a.always || b.always || a.on_host != b.on_host) return a.on_host != b.on_host;
+  if (a.always || b.always || a.space != b.space) return a.space != b.space;
   const std::int32_t a_end = a.end + (a.crosses ? length : 0);
   const std::int32_t b_end = b.end + (b.crosses ? length : 0);
   for (std::int32_t shift = -1; shift <= 1; ++shift) {

@@ -1,10 +1,12 @@
 #include "lower/plan_file.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace tidepool {
 namespace {
 
+constexpr std::string_view kSpaceKinds[] = {"device", "host", "file"};
 constexpr std::string_view kStreamKinds[] = {"compute", "copy", "host"};
 constexpr std::string_view kInstructionKinds[] = {"op", "copy", "load", "store"};
 constexpr std::string_view kDecisions[] = {"keep", "swap", "drop", "recompute"};
@@ -93,6 +95,10 @@ Json to_json(const Plan& plan) {
   for (const Stream& s : plan.streams) {
     streams.push_back({{"device", s.device}, {"kind", name_of(kStreamKinds, s.kind)}});
   }
+  Json arenas = Json::array();
+  for (const Arena& a : plan.arenas) {
+    arenas.push_back({{"kind", to_string(a.kind)}, {"bytes", a.bytes}, {"alignment", a.alignment}});
+  }
   Json placements = Json::array();
   for (const Placement& p : plan.placements) {
     placements.push_back(
@@ -100,9 +106,7 @@ Json to_json(const Plan& plan) {
   }
   return {{"program", plan.program},
           {"planner", plan.planner},
-          {"device_bytes", plan.device_bytes},
-          {"host_bytes", plan.host_bytes},
-          {"alignment", plan.alignment},
+          {"arenas", std::move(arenas)},
           {"streams", std::move(streams)},
           {"placements", std::move(placements)},
           {"boundary", plan.boundary},
@@ -111,18 +115,36 @@ Json to_json(const Plan& plan) {
           {"exit", to_json(plan.exit)}};
 }
 
+std::vector<Arena> arenas_of_one_device(const JsonCursor& json) {
+  const Bytes alignment = json["alignment"].integer(1, kMostArenaBytes);
+  return {{SpaceKind::device, json["device_bytes"].integer(0, kMostArenaBytes), alignment},
+          {SpaceKind::host, json["host_bytes"].integer(0, kMostArenaBytes), alignment}};
+}
+
 Plan plan_from_json(const JsonCursor& json) {
   Plan plan;
   plan.program = json["program"].text();
   plan.planner = json["planner"].text();
-  plan.device_bytes = json["device_bytes"].integer(0, kMostArenaBytes);
-  plan.host_bytes = json["host_bytes"].integer(0, kMostArenaBytes);
-  plan.alignment = json["alignment"].integer(1, kMostArenaBytes);
+  // Files of before there were arenas: a device's, and the host's, which was called -1.
+  const bool one_device = !json.find("arenas");
+  plan.arenas = one_device ? arenas_of_one_device(json)
+                           : list<Arena>(json["arenas"], [](const JsonCursor& j) {
+                               return Arena{static_cast<SpaceKind>(j["kind"].one_of(kSpaceKinds)),
+                                            j["bytes"].integer(0, kMostArenaBytes),
+                                            j["alignment"].integer(1, kMostArenaBytes)};
+                             });
+  const auto arenas = static_cast<SpaceId>(plan.arenas.size());
+  if (std::ranges::count(plan.arenas, SpaceKind::host, &Arena::kind) != 1 ||
+      plan.arenas[0].kind != SpaceKind::device) {
+    json["arenas"].error("expected those of devices first, and one of the host");
+  }
   plan.streams = list<Stream>(json["streams"], [](const JsonCursor& j) {
     return Stream{index(j["device"]), static_cast<StreamKind>(j["kind"].one_of(kStreamKinds))};
   });
-  plan.placements = list<Placement>(json["placements"], [](const JsonCursor& j) {
-    return Placement{index(j["tensor"]), index(j["space"], kHostSpace),
+  plan.placements = list<Placement>(json["placements"], [&](const JsonCursor& j) {
+    const SpaceId space = index(j["space"], one_device ? -1 : 0);
+    if (space >= arenas) j["space"].error("no such space");
+    return Placement{index(j["tensor"]), space < 0 ? plan.host() : space,
                      j["offset"].integer(0, kMostArenaBytes),
                      j["bytes"].integer(0, kMostArenaBytes)};
   });

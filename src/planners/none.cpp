@@ -38,7 +38,7 @@ class None : public Planner {
                             const LowerOptions& options) {
     Bytes needed = std::numeric_limits<Bytes>::max() / 4;
     while (const auto lowered = lowering.lower(strategy, {needed - 1, 0}, options)) {
-      needed = lowered->plan.device_bytes;
+      needed = lowered->plan.device_bytes();
     }
     return needed;
   }

@@ -42,9 +42,7 @@ Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& m
   planned.lowered = std::move(*output->lowered);
   planned.notes = std::move(output->notes);
   const auto lowered_at = Clock::now();
-  if (auto proof = check(**program, planned.lowered.plan,
-                         {budget.device, budget.host, machine.alignment, machine.duplex});
-      !proof) {
+  if (auto proof = check(**program, planned.lowered.plan, check_limits(machine, budget)); !proof) {
     return fail(proof.error());
   }
   planned.plan_time = lowered_at - start;

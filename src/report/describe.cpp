@@ -96,14 +96,14 @@ Heading heading_of(const PlanFile& file, const Timeline& timeline) {
                               format_bytes(file.device_budget));
   const std::string planner =
       file.strategy.planner.empty() ? file.plan.planner : file.strategy.planner;
-  heading.facts = {fmt::format("footprint {}", format_bytes(file.plan.device_bytes)),
+  heading.facts = {fmt::format("footprint {}", format_bytes(file.plan.device_bytes())),
                    fmt::format("peak without a budget {}", format_bytes(timeline.unlimited_peak)),
                    fmt::format("overhead {:.1f} %", 100 * overhead),
                    fmt::format("{} an iteration, {} of compute", format_time(timeline.period),
                                format_time(file.compute_time)),
                    fmt::format("{} out, {} in", format_bytes(timeline.copied_out),
                                format_bytes(timeline.copied_in)),
-                   fmt::format("host {}", format_bytes(file.plan.host_bytes))};
+                   fmt::format("host {}", format_bytes(file.plan.host_bytes()))};
   if (file.program.batch > 1) {
     heading.facts.push_back(fmt::format("batch {}", file.program.batch));
   }

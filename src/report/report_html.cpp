@@ -126,7 +126,7 @@ Json data_of(const PlanFile& file, const Timeline& timeline) {
           {"notes", heading.notes},
           {"period", timeline.period.count()},
           {"budget", file.device_budget},
-          {"footprint", file.plan.device_bytes},
+          {"footprint", file.plan.device_bytes()},
           {"colours", std::move(colours)},
           {"legend", std::move(legend)},
           {"kinds", kinds()},

@@ -34,7 +34,7 @@ class Writer {
                   {"facts", heading.facts},
                   {"notes", heading.notes},
                   {"budget_bytes", file_.device_budget},
-                  {"footprint_bytes", file_.plan.device_bytes}};
+                  {"footprint_bytes", file_.plan.device_bytes()}};
     const Json trace = {{"traceEvents", std::move(events_)},
                         {"displayTimeUnit", "ms"},
                         {"otherData", std::move(other)}};

@@ -40,7 +40,7 @@ class Picture {
     const auto highest =
         static_cast<double>(std::max({timeline.peak_load, timeline.unlimited_peak, Bytes{1}}));
     const auto budget = static_cast<double>(file.device_budget);
-    const auto footprint = static_cast<double>(std::max<Bytes>(1, file.plan.device_bytes));
+    const auto footprint = static_cast<double>(std::max<Bytes>(1, file.plan.device_bytes()));
     load_.top = 1.06 * std::max(highest, budget <= 1.3 * highest ? budget : 0);
     map_.top = 1.01 * std::max(footprint, budget <= 1.25 * footprint ? budget : 0);
   }
@@ -330,8 +330,8 @@ class Picture {
     draw_stall_bands(map_);
     put("</g>\n");
     draw_limit(map_, file_.device_budget, "budget", "6 4", true);
-    if (map_.y_of(file_.plan.device_bytes) - map_.y_of(file_.device_budget) > 18) {
-      draw_limit(map_, file_.plan.device_bytes, "footprint", "2 3", false);
+    if (map_.y_of(file_.plan.device_bytes()) - map_.y_of(file_.device_budget) > 18) {
+      draw_limit(map_, file_.plan.device_bytes(), "footprint", "2 3", false);
     }
   }
 

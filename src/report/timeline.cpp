@@ -94,7 +94,7 @@ class Builder {
 
   [[nodiscard]] RunKind kind_of(const Instruction& x, bool again) const {
     if (x.kind == InstructionKind::copy) {
-      const bool out = file_.plan.placements[at(x.to)].space == kHostSpace;
+      const bool out = file_.plan.kind_of(x.to) != SpaceKind::device;
       return out ? RunKind::copy_out : RunKind::copy_in;
     }
     if (file_.plan.streams[at(x.stream)].kind == StreamKind::host) return RunKind::host_op;
@@ -182,7 +182,7 @@ class Builder {
   /// again, in this iteration or the next.
   void add_stays(PlacementId id) {
     const Placement& placement = file_.plan.placements[at(id)];
-    if (placement.space == kHostSpace) return;
+    if (placement.space != 0) return;
     std::vector<Use>& uses = uses_[at(id)];
     const auto first =
         std::find_if(uses.begin(), uses.end(), [](const Use& u) { return u.begins; });
@@ -320,7 +320,7 @@ class Builder {
     };
     std::vector<Change> changes;
     for (const Stay& stay : out_.stays) {
-      const Bytes bytes = align_up(stay.bytes, file_.plan.alignment);
+      const Bytes bytes = align_up(stay.bytes, file_.plan.arenas[0].alignment);
       for (const Interval& piece : pieces(stay.time, steady_.period)) {
         changes.push_back({piece.start, kind_of(stay), bytes});
         changes.push_back({piece.end, kind_of(stay), -bytes});
@@ -343,8 +343,8 @@ class Builder {
   }
 
   void add_unlimited() {
-    const LoadProfile profile =
-        load_profile(file_.program, index_, file_.plan.alignment, file_.strategy.algorithms);
+    const LoadProfile profile = load_profile(file_.program, index_, file_.plan.arenas[0].alignment,
+                                             file_.strategy.algorithms);
     for (std::size_t i = 0; i < list().size(); ++i) {
       if (out_.runs[i].kind != RunKind::op) continue;
       out_.unlimited.push_back({out_.runs[i].time, profile.at_op[at(list()[i].op)]});

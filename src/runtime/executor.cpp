@@ -15,13 +15,6 @@ std::size_t slot(std::int64_t iteration) {
   return static_cast<std::size_t>(iteration % (Executor::kIterationsAhead + 1));
 }
 
-CopyDirection direction(const Placement& from, const Placement& to) {
-  if (from.space == kHostSpace) {
-    return to.space == kHostSpace ? CopyDirection::on_host : CopyDirection::to_device;
-  }
-  return to.space == kHostSpace ? CopyDirection::to_host : CopyDirection::on_device;
-}
-
 }  // namespace
 
 /// Recorded before and after a piece of work.
@@ -53,18 +46,23 @@ struct Executor::PreparedSchedule {
 Executor::Executor(const Program& program, const Plan& plan, Device& device, OpRunner& runner)
     : program_(program), plan_(plan), device_(device), runner_(runner) {
   DeviceConfig config;
-  config.device_bytes = plan.device_bytes;
-  config.host_bytes = plan.host_bytes;
+  for (const Arena& arena : plan.arenas) config.arenas.push_back({arena.kind, arena.bytes});
   for (const Stream& stream : plan.streams) config.streams.push_back(stream.kind);
   device_.open(config);
   entry_ = std::make_unique<PreparedSchedule>(prepare(plan.entry));
   steady_ = std::make_unique<PreparedSchedule>(prepare(plan.steady));
   exit_ = std::make_unique<PreparedSchedule>(prepare(plan.exit));
-  for (std::int64_t i = 0; i <= kIterationsAhead; ++i) {
-    iteration_end_.push_back(device_.create_timed_event());
-  }
   for (const Instruction& x : plan.steady.instructions) {
-    if (plan.streams[at(x.stream)].kind == StreamKind::compute) last_compute_stream_ = x.stream;
+    if (plan.streams[at(x.stream)].kind != StreamKind::compute) continue;
+    if (std::ranges::find(compute_streams_, x.stream) == compute_streams_.end()) {
+      compute_streams_.push_back(x.stream);
+    }
+  }
+  for (std::int64_t i = 0; i <= kIterationsAhead; ++i) {
+    std::vector<Device::EventId>& ends = iteration_end_.emplace_back();
+    for (std::size_t k = 0; k < std::max<std::size_t>(compute_streams_.size(), 1); ++k) {
+      ends.push_back(device_.create_timed_event());
+    }
   }
   timings_.assign(static_cast<std::size_t>(kIterationsAhead) + 1,
                   std::vector<OpTiming>(plan.steady.instructions.size()));
@@ -80,7 +78,7 @@ Executor::~Executor() {
 
 std::byte* Executor::address(PlacementId id) const {
   const Placement& p = plan_.placements[at(id)];
-  return (p.space == kHostSpace ? device_.host_arena() : device_.arena()) + p.offset;
+  return device_.arena(p.space) + p.offset;
 }
 
 Executor::PreparedSchedule Executor::prepare(const Schedule& schedule) {
@@ -96,7 +94,7 @@ Executor::PreparedSchedule Executor::prepare(const Schedule& schedule) {
       const Placement& place = plan_.placements[at(id)];
       p.pointers.push_back(address(id));
       p.ranges.push_back({address(id), place.bytes, write});
-      if (place.space != kHostSpace)
+      if (plan_.kind_of(id) == SpaceKind::device)
         p.highest_byte = std::max(p.highest_byte, place.offset + place.bytes);
     };
     if (x.kind == InstructionKind::op) {
@@ -105,7 +103,7 @@ Executor::PreparedSchedule Executor::prepare(const Schedule& schedule) {
         touch(x.operands[k], op.accesses[k].mode != AccessMode::read);
       }
       if (x.workspace_bytes > 0) {
-        p.workspace = device_.arena() + x.workspace_offset;
+        p.workspace = device_.arena(op.device) + x.workspace_offset;
         p.ranges.push_back({p.workspace, x.workspace_bytes, true});
         p.highest_byte = std::max(p.highest_byte, x.workspace_offset + x.workspace_bytes);
       }
@@ -151,7 +149,7 @@ void Executor::issue_instruction(Prepared& p, std::int64_t iteration) {
   const Instruction& x = *p.instruction;
   if (x.kind == InstructionKind::copy) {
     device_.copy(x.stream, p.pointers[1], p.pointers[0], x.bytes,
-                 direction(plan_.placements[at(x.from)], plan_.placements[at(x.to)]));
+                 {plan_.placements[at(x.from)].space, plan_.placements[at(x.to)].space});
     return;
   }
   Work work;
@@ -223,9 +221,11 @@ RunReport Executor::run(std::int64_t iterations, const Stop& stop,
   Nanos previous = device_.now();
   const std::int64_t base = next_iteration_;
   std::int64_t issued = 0;
-  const auto end_event = [&](std::int64_t i) { return iteration_end_[slot(i)]; };
   const auto complete_one = [&] {
-    const Nanos end = device_.synchronize(end_event(report.iterations));
+    Nanos end{0};
+    for (std::size_t k = 0; k < compute_streams_.size(); ++k) {
+      end = std::max(end, device_.synchronize(iteration_end_[slot(report.iterations)][k]));
+    }
     const Nanos took = end - previous;
     previous = end;
     report.iteration_times.push_back(took);
@@ -240,7 +240,9 @@ RunReport Executor::run(std::int64_t iterations, const Stop& stop,
     }
     const std::int64_t iteration = base + issued;
     issue(*steady_, iteration, runner_.guards(iteration), issued == 0);
-    device_.record(end_event(issued), last_compute_stream_);
+    for (std::size_t k = 0; k < compute_streams_.size(); ++k) {
+      device_.record(iteration_end_[slot(issued)][k], compute_streams_[k]);
+    }
     ++issued;
     if (issued - report.iterations > kIterationsAhead) complete_one();
   }
@@ -280,7 +282,7 @@ RunReport Executor::run_graphs(std::int64_t iterations, std::int64_t per_graph, 
   const std::int64_t base = next_iteration_;
   std::int64_t issued = 0, completed = 0;
   const auto complete_one = [&] {
-    const Nanos end = device_.synchronize(iteration_end_[slot(completed++)]);
+    const Nanos end = device_.synchronize(iteration_end_[slot(completed++)][0]);
     const Nanos took = (end - previous) / per_graph;
     previous = end;
     for (std::int64_t i = 0; i < per_graph; ++i) {
@@ -296,7 +298,7 @@ RunReport Executor::run_graphs(std::int64_t iterations, std::int64_t per_graph, 
     }
     capture(base + issued * per_graph, per_graph);
     device_.launch_graph(graph_, base + issued * per_graph);
-    device_.record(iteration_end_[slot(issued)], 0);  // graphs run as work of stream 0
+    device_.record(iteration_end_[slot(issued)][0], 0);  // graphs run as work of stream 0
     ++issued;
     if (issued - completed > kIterationsAhead) complete_one();
   }

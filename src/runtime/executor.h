@@ -88,8 +88,9 @@ class Executor {
   std::unique_ptr<PreparedSchedule> entry_;
   std::unique_ptr<PreparedSchedule> steady_;
   std::unique_ptr<PreparedSchedule> exit_;
-  std::vector<Device::EventId> iteration_end_;
-  Device::StreamId last_compute_stream_ = 0;
+  std::vector<Device::StreamId> compute_streams_;  ///< those with work
+  /// Per iteration in flight: an event on each of these streams.
+  std::vector<std::vector<Device::EventId>> iteration_end_;
   std::int64_t next_iteration_ = 0;
   Device::GraphId graph_ = kNone;
   std::vector<std::uint32_t> graph_guards_;  ///< of the iterations in graph_

@@ -91,7 +91,7 @@ void Reactive::release_doubles() {
 }
 
 void Reactive::copy(std::byte* to, const std::byte* from, Bytes bytes, bool to_host) {
-  device_.copy(kCopy, to, from, bytes, to_host ? CopyDirection::to_host : CopyDirection::to_device);
+  device_.copy(kCopy, to, from, bytes, to_host ? CopyRoute::to_host : CopyRoute::to_device);
   device_.synchronize();
 }
 

@@ -12,10 +12,12 @@ PlanTotals totals_of(const Program& program, const Plan& plan) {
     if (x.kind == InstructionKind::op) ++runs;
     if (x.kind != InstructionKind::copy) continue;
     const Placement& to = plan.placements[at(x.to)];
-    if (to.space == kHostSpace) {
+    const bool from_device = plan.kind_of(x.from) == SpaceKind::device;
+    const bool to_device = plan.kind_of(x.to) == SpaceKind::device;
+    if (from_device && !to_device) {
       totals.copied_out += x.bytes;
       out[at(to.tensor)] += x.bytes;
-    } else {
+    } else if (to_device && !from_device) {
       totals.copied_in += x.bytes;
       comes_in[at(to.tensor)] = 1;
     }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/space.h"
 #include "base/stream_kind.h"
 #include "ir/program.h"
 
@@ -13,20 +14,23 @@ namespace tidepool {
 using StreamId = std::int32_t;
 using PlacementId = std::int32_t;
 
-/// Where a placement lies: a device's arena (0, 1, ...) or the host arena.
-using Space = std::int32_t;
-inline constexpr Space kHostSpace = -1;
+/// One contiguous range of bytes of a space; a placement is a part of it.
+struct Arena {
+  SpaceKind kind = SpaceKind::device;
+  Bytes bytes = 0;
+  Bytes alignment = 0;  ///< every placement starts at a multiple of it
+};
 
 /// An in-order queue of instructions.
 struct Stream {
-  std::int32_t device = 0;
+  std::int32_t device = 0;  ///< compute: whose; 0 for others
   StreamKind kind = StreamKind::compute;
 };
 
 /// One instance of a tensor at one address range: [offset, offset + bytes) of a space's arena.
 struct Placement {
   TensorId tensor = kNone;
-  Space space = 0;
+  SpaceId space = 0;
   Bytes offset = 0;
   Bytes bytes = 0;
 };
@@ -57,7 +61,7 @@ struct Instruction {
   OpId op = kNone;
   std::int32_t algorithm = 0;
   std::vector<PlacementId> operands;  ///< one per access of the op, in its order
-  Bytes workspace_offset = 0;
+  Bytes workspace_offset = 0;         ///< in the arena of the op's device
   Bytes workspace_bytes = 0;
 
   // copy, load, store
@@ -75,9 +79,8 @@ struct Schedule {
 struct Plan {
   std::string program;  ///< name of the program it was made for
   std::string planner;
-  Bytes device_bytes = 0;  ///< size of the device arena: the footprint
-  Bytes host_bytes = 0;    ///< size of the host arena
-  Bytes alignment = 0;
+  /// An arena for each space, by SpaceId: those of devices, the host's, those of files.
+  std::vector<Arena> arenas{{SpaceKind::device, 0, 0}, {SpaceKind::host, 0, 0}};
   std::vector<Stream> streams;
   std::vector<Placement> placements;
   /// Where each persistent tensor's value lies between iterations, one per persistent tensor.
@@ -85,6 +88,19 @@ struct Plan {
   Schedule entry;
   Schedule steady;
   Schedule exit;
+
+  /// The space of host memory.
+  [[nodiscard]] SpaceId host() const;
+  [[nodiscard]] SpaceKind kind_of(PlacementId id) const {
+    const SpaceId space = placements[static_cast<std::size_t>(id)].space;
+    return arenas[static_cast<std::size_t>(space)].kind;
+  }
+  /// Size of the first device's arena: the footprint.
+  [[nodiscard]] Bytes device_bytes() const { return arenas[0].bytes; }
+  [[nodiscard]] Bytes& device_bytes() { return arenas[0].bytes; }
+  /// Size of the host's arena.
+  [[nodiscard]] Bytes host_bytes() const { return arenas[static_cast<std::size_t>(host())].bytes; }
+  [[nodiscard]] Bytes& host_bytes() { return arenas[static_cast<std::size_t>(host())].bytes; }
 };
 
 }  // namespace tidepool

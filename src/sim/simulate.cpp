@@ -14,15 +14,18 @@ Nanos duration_of(const Instruction& x, const Plan& plan, const Program& program
                   const Machine& machine) {
   if (x.kind == InstructionKind::op) return program.ops[at(x.op)].algorithms[at(x.algorithm)].time;
   if (x.kind != InstructionKind::copy) return Nanos{0};
-  const bool to_host = plan.placements[at(x.to)].space == kHostSpace;
-  return (to_host ? machine.to_host : machine.to_device).time(x.bytes);
+  const Link* link =
+      machine.find_link(plan.placements[at(x.from)].space, plan.placements[at(x.to)].space);
+  return link == nullptr ? Nanos{0} : link->speed.time(x.bytes);
 }
 
-Bytes copied_bytes(const Plan& plan, bool to_host) {
+Bytes copied_bytes(const Plan& plan, bool out) {
   Bytes bytes = 0;
   for (const Instruction& x : plan.steady.instructions) {
     if (x.kind != InstructionKind::copy) continue;
-    if ((plan.placements[at(x.to)].space == kHostSpace) == to_host) bytes += x.bytes;
+    const bool from_device = plan.kind_of(x.from) == SpaceKind::device;
+    const bool to_device = plan.kind_of(x.to) == SpaceKind::device;
+    if (from_device != to_device && from_device == out) bytes += x.bytes;
   }
   return bytes;
 }

@@ -102,12 +102,12 @@ Error with_least_host_budget(Error error, Planner& planner, const Program& progr
     FixedWorkload workload(program);
     const auto planned = make_plan(planner, workload, machine, {budget.device, host}, options);
     if (!planned) return std::nullopt;
-    return planned->lowered.plan.host_bytes;
+    return planned->lowered.plan.host_bytes();
   };
   auto enough = host_bytes(0);
   if (!enough) return error;  // the host is not what it fails for
-  for (Bytes low = budget.host; *enough - low > machine.alignment && !options.stop.requested();) {
-    const Bytes middle = align_up(low + (*enough - low) / 2, machine.alignment);
+  for (Bytes low = budget.host; *enough - low > machine.alignment() && !options.stop.requested();) {
+    const Bytes middle = align_up(low + (*enough - low) / 2, machine.alignment());
     if (const auto used = host_bytes(middle)) {
       enough = used;
     } else {

@@ -18,9 +18,9 @@ struct KernelRequest {
 };
 
 struct DeviceRequest {
-  int threads = 0;  ///< 0: the kind's default
-  Link to_host;     ///< emulated links only
-  Link to_device;
+  int threads = 0;    ///< 0: the kind's default
+  LinkSpeed to_host;  ///< emulated links only
+  LinkSpeed to_device;
 };
 
 struct DeviceKind {

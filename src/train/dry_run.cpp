@@ -43,14 +43,16 @@ class DryDevice final : public Device {
   [[nodiscard]] std::string fingerprint() const override { return "dry"; }
   [[nodiscard]] Bytes alignment() const override { return alignment_; }
   void open(const DeviceConfig& config) override {
-    device_.reserve(config.device_bytes);
-    host_.reserve(config.host_bytes);
+    require_one_device(config);
+    device_.reserve(config.arenas[0].bytes);
+    host_.reserve(config.arenas[1].bytes);
   }
-  [[nodiscard]] std::byte* arena() override { return device_.start(); }
-  [[nodiscard]] std::byte* host_arena() override { return host_.start(); }
+  [[nodiscard]] std::byte* arena(SpaceId space) override {
+    return space == 0 ? device_.start() : host_.start();
+  }
   void launch(StreamId /*stream*/, const Work& /*work*/) override {}
   void copy(StreamId /*stream*/, std::byte* /*to*/, const std::byte* /*from*/, Bytes /*bytes*/,
-            CopyDirection /*direction*/) override {}
+            CopyRoute /*route*/) override {}
   EventId create_event() override { return 0; }
   void record(EventId /*event*/, StreamId /*stream*/) override {}
   void wait(StreamId /*stream*/, EventId /*event*/) override {}

@@ -147,7 +147,7 @@ std::vector<std::pair<std::string, std::string>> Job::settings() const {
 }
 
 std::unique_ptr<Device> Job::make_device(const Machine& machine) const {
-  return kind_->make({threads_, machine.to_host, machine.to_device});
+  return kind_->make({threads_, machine.to_host(), machine.to_device()});
 }
 
 std::string Job::fingerprint() const { return fingerprint_of(*kind_, *kernels_, threads_); }

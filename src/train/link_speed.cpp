@@ -77,9 +77,9 @@ Machine emulated(const Job& job, double bytes_per_second) {
   Machine machine;
   machine.name = job.kind().name;
   machine.description = job.kind().description;
-  machine.alignment = job.alignment();
-  machine.to_host = {bytes_per_second, kLatency};
-  machine.to_device = {bytes_per_second, kLatency};
+  machine.set_alignment(job.alignment());
+  machine.to_host() = {bytes_per_second, kLatency};
+  machine.to_device() = {bytes_per_second, kLatency};
   return machine;
 }
 

@@ -96,7 +96,7 @@ Result<Bytes> run_variant(Job& job, const Machine& machine, const ProfilingTask&
 
 Result<Measurement> measure_reactively(Job& job, const Machine& machine, const ProfilingTask& task,
                                        Observer& observer) {
-  const auto variants = variants_inside(job, task, machine.alignment);
+  const auto variants = variants_inside(job, task, machine.alignment());
   Measurement how{.iterations = task.iterations,
                   .all_algorithms = variants.size() > 1 || task.all_algorithms,
                   .reactive_budget = task.budget.device};
@@ -112,7 +112,7 @@ Result<Measurement> measure_reactively(Job& job, const Machine& machine, const P
     how.arena_peak = std::max(how.arena_peak, *used);
   }
   if (how.all_algorithms) {
-    how.unmeasured = fill_in_unmeasured(job.program(), task.budget, machine.alignment);
+    how.unmeasured = fill_in_unmeasured(job.program(), task.budget, machine.alignment());
   }
   return how;
 }

@@ -20,11 +20,11 @@ Result<void> check_sizes(const std::string& path, const Plan& plan, const Budget
                           path, needed, format_bytes_up(needed), what, given, format_bytes(given)),
               needed});
   };
-  if (plan.device_bytes > budget.device) {
-    return too_large("device", plan.device_bytes, budget.device);
+  if (plan.device_bytes() > budget.device) {
+    return too_large("device", plan.device_bytes(), budget.device);
   }
-  if (budget.host > 0 && plan.host_bytes > budget.host) {
-    return too_large("host", plan.host_bytes, budget.host);
+  if (budget.host > 0 && plan.host_bytes() > budget.host) {
+    return too_large("host", plan.host_bytes(), budget.host);
   }
   return {};
 }
@@ -60,9 +60,9 @@ Result<ObtainedPlan> plan_from_file(const std::string& path, const Profile& subj
     return fail(same.error());
   }
   if (auto fits = check_sizes(path, file->plan, budget); !fits) return fail(fits.error());
-  if (auto proof =
-          check(subject.program, file->plan,
-                {budget.device, budget.host, subject.machine.alignment, subject.machine.duplex});
+  if (auto proof = check(
+          subject.program, file->plan,
+          {budget.device, budget.host, subject.machine.alignment(), subject.machine.duplex()});
       !proof) {
     return fail(proof.error().code, fmt::format("{}: {}", path, proof.error().message));
   }

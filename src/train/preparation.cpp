@@ -51,7 +51,7 @@ Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& bu
   const auto machine = device_machine(job, budget, observer);
   if (!machine) return fail(machine.error());
   start.machine = *machine;
-  start.unlimited_peak = unlimited_peak(job.program(), machine->alignment);
+  start.unlimited_peak = unlimited_peak(job.program(), machine->alignment());
   // What a checkpoint cannot go on from is said before anything is measured.
   std::optional<AlgorithmChoice> choice;
   if (!spec.resume.empty()) {

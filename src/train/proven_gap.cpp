@@ -40,7 +40,7 @@ OverheadBound overhead_bound(const Program& program, const Machine& machine,
   bound.unlimited = unlimited_time(program, machine, bound.algorithms);
   const AccessIndex index(program);
   bound.everything_fits =
-      load_profile(program, index, machine.alignment, bound.algorithms).peak <= budget;
+      load_profile(program, index, machine.alignment(), bound.algorithms).peak <= budget;
   bound.fluid = fluid_bound({program, index, machine, bound.algorithms}, budget, options);
   return bound;
 }

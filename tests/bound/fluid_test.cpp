@@ -230,15 +230,15 @@ Machine ticking_machine(std::uint64_t seed) {
   Random random(seed ^ 0x3acULL);
   Machine m;
   m.name = "test";
-  m.alignment = 2048;
+  m.set_alignment(2048);
   const auto link = [&] {
-    return Link{
+    return LinkSpeed{
         512e9 / static_cast<double>(kTick.count()) / static_cast<double>(1 + random.below(2)),
         kTick * static_cast<Nanos::rep>(random.below(2))};
   };
-  m.to_host = link();
-  m.to_device = link();
-  m.duplex = random.below(3) != 0;
+  m.to_host() = link();
+  m.to_device() = link();
+  m.set_duplex(random.below(3) != 0);
   return m;
 }
 
@@ -252,8 +252,8 @@ TEST(FluidBound, NoScheduleOfAnExhaustiveSearchIsFaster) {
     const Machine machine = ticking_machine(seed);
     const AccessIndex index(program);
     const std::vector<std::int32_t> algorithms(program.ops.size(), 0);
-    const LoadProfile profile = load_profile(program, index, machine.alignment, algorithms);
-    const Bytes least = smallest_budget(program, machine.alignment).bytes;
+    const LoadProfile profile = load_profile(program, index, machine.alignment(), algorithms);
+    const Bytes least = smallest_budget(program, machine.alignment()).bytes;
     if (least == profile.peak) continue;
     Random random(seed);
     const Bytes limit =

@@ -40,7 +40,7 @@ class Check : public ::testing::Test {
     auto lowered = lowering.lower(strategy, budget);
     ASSERT_TRUE(lowered) << lowered.error().message;
     plan_ = lowered->plan;
-    limits_ = {plan_.device_bytes, plan_.host_bytes};
+    limits_ = {plan_.device_bytes(), plan_.host_bytes()};
     ASSERT_EQ(refusal(), "accepted");
   }
 
@@ -77,7 +77,7 @@ class Check : public ::testing::Test {
     for (std::size_t i = 0; i < steady().size(); ++i) {
       const Instruction& x = steady()[i];
       if (x.kind == InstructionKind::copy && placement(x.from).tensor == tensor &&
-          (placement(x.to).space == kHostSpace) == to_host) {
+          (placement(x.to).space == plan_.host()) == to_host) {
         return static_cast<std::int32_t>(i);
       }
     }
@@ -122,7 +122,7 @@ TEST_F(Check, AnInvalidProgramIsRefusedBeforeThePlanIsLookedAt) {
 
 TEST_F(Check, AnEmptyPlanIsRefused) {
   plan_ = Plan{};
-  plan_.alignment = 64;
+  for (Arena& arena : plan_.arenas) arena.alignment = 64;
   EXPECT_THAT(refusal(), clause(5));
 }
 
@@ -210,12 +210,12 @@ TEST_F(Check, TwoStreamsForOneDeviceAreRefused) {
       if (w.index == head) w.stream = second;
     }
   }
-  EXPECT_THAT(refusal(), AllOf(clause(0), HasSubstr("earlier device ops on stream")));
+  EXPECT_THAT(refusal(), AllOf(clause(0), HasSubstr("earlier ops of device 0 on stream")));
 }
 
 TEST_F(Check, CopiesOfBothDirectionsOnALinkThatTakesTurnsNeedOneStream) {
   EXPECT_EQ(refusal(), "accepted");
-  limits_.duplex = false;
+  limits_.links[1].channel = 0;
   EXPECT_THAT(refusal(), AllOf(clause(0), HasSubstr("take turns")));
 }
 
@@ -241,9 +241,9 @@ TEST_F(Check, AGuardOnACopyIsRefused) {
 // ---- clause 1
 
 TEST_F(Check, AlignmentBelowTheMachinesIsRefused) {
-  limits_.alignment = 64;
+  limits_.spaces[0].alignment = 64;
   EXPECT_EQ(refusal(), "accepted");
-  limits_.alignment = 128;
+  limits_.spaces[0].alignment = 128;
   EXPECT_THAT(refusal(), AllOf(clause(1), HasSubstr("aligned to 64 B, the machine asks for 128")));
 }
 
@@ -254,7 +254,7 @@ TEST_F(Check, AStreamOfADeviceThatIsNotThereIsRefused) {
 
 TEST_F(Check, APlacementOutsideTheArenaIsRefused) {
   const PlacementId id = op("head").operands[0];
-  for (const Bytes offset : {align_up(plan_.device_bytes, 64), Bytes{-64}, Bytes{1} << 62}) {
+  for (const Bytes offset : {align_up(plan_.device_bytes(), 64), Bytes{-64}, Bytes{1} << 62}) {
     const Bytes before = std::exchange(placement(id).offset, offset);
     EXPECT_THAT(refusal(), AllOf(clause(1), HasSubstr("outside the device arena")));
     placement(id).offset = before;
@@ -262,28 +262,28 @@ TEST_F(Check, APlacementOutsideTheArenaIsRefused) {
 }
 
 TEST_F(Check, APlacementOutsideTheHostArenaIsRefused) {
-  placement(op("feed").operands[0]).offset = align_up(plan_.host_bytes, 64);
+  placement(op("feed").operands[0]).offset = align_up(plan_.host_bytes(), 64);
   EXPECT_THAT(refusal(), AllOf(clause(1), HasSubstr("outside the host arena")));
 }
 
 TEST_F(Check, APlanLargerThanTheDeviceBudgetIsRefused) {
-  limits_.device = plan_.device_bytes - 1;
-  EXPECT_THAT(refusal(), AllOf(clause(1), HasSubstr("exceeds the budget")));
+  limits_.spaces[0].bytes = plan_.device_bytes() - 1;
+  EXPECT_THAT(refusal(), AllOf(clause(1), HasSubstr("exceeds the device budget")));
 }
 
 TEST_F(Check, APlanLargerThanTheHostBudgetIsRefused) {
-  limits_.host = plan_.host_bytes - 1;
+  limits_.spaces[1].bytes = plan_.host_bytes() - 1;
   EXPECT_THAT(refusal(), AllOf(clause(1), HasSubstr("exceeds the host budget")));
 }
 
 TEST_F(Check, AHostBudgetOfZeroIsNoLimit) {
-  limits_.host = 0;
+  limits_.spaces[1] = CheckLimits(0, 0).spaces[1];
   EXPECT_EQ(refusal(), "accepted");
 }
 
 TEST_F(Check, AnAlignmentThatIsNoPowerOfTwoIsRefused) {
   for (const Bytes alignment : {Bytes{0}, Bytes{-64}, Bytes{96}}) {
-    plan_.alignment = alignment;
+    plan_.arenas[0].alignment = alignment;
     EXPECT_THAT(refusal(), clause(1));
   }
 }
@@ -337,7 +337,7 @@ TEST_F(Check, AnAlgorithmThatNeedsMoreWorkspaceIsRefused) {
 }
 
 TEST_F(Check, AWorkspaceOutsideTheArenaIsRefused) {
-  op("head").workspace_offset = align_up(plan_.device_bytes, 64);
+  op("head").workspace_offset = align_up(plan_.device_bytes(), 64);
   EXPECT_THAT(refusal(), AllOf(clause(1), HasSubstr("workspace of op 'head'")));
 }
 
@@ -456,9 +456,9 @@ TEST_F(Check, ACopyOfTheWrongTensorIsRefused) {
 TEST_F(Check, ACopyFromAPlaceWithoutAValueIsRefused) {
   // Another host placement of the weight that nobody ever writes in the steady state.
   Placement empty = placement(steady()[at(copy_index(kWeight, true))].to);
-  empty.offset = align_up(plan_.host_bytes, 64);
-  plan_.host_bytes = empty.offset + empty.bytes;
-  limits_.host = plan_.host_bytes;
+  empty.offset = align_up(plan_.host_bytes(), 64);
+  plan_.host_bytes() = empty.offset + empty.bytes;
+  limits_.spaces[1].bytes = plan_.host_bytes();
   plan_.placements.push_back(empty);
   steady()[at(copy_index(kWeight, false))].from =
       static_cast<PlacementId>(plan_.placements.size()) - 1;
@@ -644,7 +644,7 @@ class CheckHostOrder : public Check {
         {1 << 20, 0});
     ASSERT_TRUE(lowered) << lowered.error().message;
     plan_ = lowered->plan;
-    limits_ = {plan_.device_bytes, plan_.host_bytes};
+    limits_ = {plan_.device_bytes(), plan_.host_bytes()};
     ASSERT_EQ(refusal(), "accepted");
   }
 

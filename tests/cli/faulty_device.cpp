@@ -22,9 +22,9 @@ FaultPlan faults_of_environment() {
     const std::string name = word.substr(0, equals);
     const std::int64_t value = std::strtoll(word.c_str() + equals + 1, nullptr, 10);
     if (name == "copy-to-host") {
-      faults.fail_copy = {value, CopyDirection::to_host};
+      faults.fail_copy = {value, CopyRoute::to_host};
     } else if (name == "copy-to-device") {
-      faults.fail_copy = {value, CopyDirection::to_device};
+      faults.fail_copy = {value, CopyRoute::to_device};
     } else if (name == "launch") {
       faults.fail_launch = value;
     } else if (name == "late-us") {

@@ -19,7 +19,7 @@ Machine preset(std::string_view name) {
 }
 
 TEST(LinkTime, IsLatencyPlusBytesOverSpeedRoundedUp) {
-  const Link link{3e9, Nanos{100}};
+  const LinkSpeed link{3e9, Nanos{100}};
   EXPECT_EQ(link.time(0), Nanos{100});
   EXPECT_EQ(link.time(1), Nanos{101});
   EXPECT_EQ(link.time(3), Nanos{101});
@@ -28,7 +28,7 @@ TEST(LinkTime, IsLatencyPlusBytesOverSpeedRoundedUp) {
 }
 
 TEST(LinkTime, AWholeNumberOfNanosecondsIsNotRoundedUpFurther) {
-  const Link link{1e9, Nanos{0}};
+  const LinkSpeed link{1e9, Nanos{0}};
   int wrong = 0;
   Bytes first = 0;
   for (Bytes bytes = 0; bytes <= 200'000; ++bytes) {
@@ -40,7 +40,7 @@ TEST(LinkTime, AWholeNumberOfNanosecondsIsNotRoundedUpFurther) {
 }
 
 TEST(LinkTime, MoreBytesNeverTakeLess) {
-  const Link link{13.2e9, Nanos{47'200}};
+  const LinkSpeed link{13.2e9, Nanos{47'200}};
   Nanos before{0};
   for (Bytes bytes = 0; bytes < 10'000; ++bytes) {
     ASSERT_GE(link.time(bytes), before);
@@ -57,49 +57,49 @@ TEST(MachinePresets, AreThoseOfTheSpecificationInItsOrder) {
 TEST(MachinePresets, Gtx1080TiHasTheMeasuredTransferCoefficients) {
   const Machine m = preset("gtx1080ti");
   // 0.0756 ns/B + 47.2 us out, 0.0823 ns/B + 9.7 us in.
-  EXPECT_NEAR(static_cast<double>(m.to_host.time(100'000'000).count()), 7'560'000 + 47'200, 1);
-  EXPECT_NEAR(static_cast<double>(m.to_device.time(100'000'000).count()), 8'230'000 + 9'700, 1);
+  EXPECT_NEAR(static_cast<double>(m.to_host().time(100'000'000).count()), 7'560'000 + 47'200, 1);
+  EXPECT_NEAR(static_cast<double>(m.to_device().time(100'000'000).count()), 8'230'000 + 9'700, 1);
   EXPECT_DOUBLE_EQ(m.compute.peak_flops, 11.34e12);
   EXPECT_DOUBLE_EQ(m.compute.bandwidth, 360e9);
-  EXPECT_EQ(m.device_memory, 11'000'000'000);
+  EXPECT_EQ(m.device_memory(), 11'000'000'000);
 }
 
 TEST(MachinePresets, Rtx2080TiHasTheFiguresOfTheSpecification) {
   const Machine m = preset("rtx2080ti");
-  EXPECT_DOUBLE_EQ(m.to_host.bytes_per_second, 13e9);
-  EXPECT_DOUBLE_EQ(m.to_device.bytes_per_second, 12.5e9);
-  EXPECT_EQ(m.to_host.latency, Nanos{10'000});
-  EXPECT_EQ(m.to_device.latency, Nanos{10'000});
+  EXPECT_DOUBLE_EQ(m.to_host().bytes_per_second, 13e9);
+  EXPECT_DOUBLE_EQ(m.to_device().bytes_per_second, 12.5e9);
+  EXPECT_EQ(m.to_host().latency, Nanos{10'000});
+  EXPECT_EQ(m.to_device().latency, Nanos{10'000});
   EXPECT_DOUBLE_EQ(m.compute.peak_flops, 13.45e12);
   EXPECT_DOUBLE_EQ(m.compute.bandwidth, 490e9);
-  EXPECT_EQ(m.device_memory, static_cast<Bytes>(10.3 * static_cast<double>(kGiB)));
+  EXPECT_EQ(m.device_memory(), static_cast<Bytes>(10.3 * static_cast<double>(kGiB)));
 }
 
 TEST(MachinePresets, K40HasTheFiguresOfTheSpecification) {
   const Machine m = preset("k40");
-  EXPECT_DOUBLE_EQ(m.to_host.bytes_per_second, 10.05e9);
-  EXPECT_DOUBLE_EQ(m.to_device.bytes_per_second, 10.04e9);
-  EXPECT_EQ(m.to_host.latency, Nanos{0});
+  EXPECT_DOUBLE_EQ(m.to_host().bytes_per_second, 10.05e9);
+  EXPECT_DOUBLE_EQ(m.to_device().bytes_per_second, 10.04e9);
+  EXPECT_EQ(m.to_host().latency, Nanos{0});
   EXPECT_DOUBLE_EQ(m.compute.peak_flops, 4.29e12);
   EXPECT_DOUBLE_EQ(m.compute.bandwidth, 200e9);
-  EXPECT_EQ(m.device_memory, 11'200'000'000);
+  EXPECT_EQ(m.device_memory(), 11'200'000'000);
 }
 
 TEST(MachinePresets, H200HasTheFiguresOfTheSpecification) {
   const Machine m = preset("h200");
-  EXPECT_DOUBLE_EQ(m.to_host.bytes_per_second, 55e9);
-  EXPECT_DOUBLE_EQ(m.to_device.bytes_per_second, 55e9);
-  EXPECT_EQ(m.to_host.latency, Nanos{10'000});
+  EXPECT_DOUBLE_EQ(m.to_host().bytes_per_second, 55e9);
+  EXPECT_DOUBLE_EQ(m.to_device().bytes_per_second, 55e9);
+  EXPECT_EQ(m.to_host().latency, Nanos{10'000});
   EXPECT_DOUBLE_EQ(m.compute.peak_flops, 67e12);
   EXPECT_DOUBLE_EQ(m.compute.bandwidth, 4300e9);
-  EXPECT_EQ(m.device_memory, 139 * kGiB);
+  EXPECT_EQ(m.device_memory(), 139 * kGiB);
 }
 
 TEST(MachinePresets, AllLaunchInTenMicrosecondsAndRunBothDirectionsAtOnce) {
   for (const Machine& m : machine_presets()) {
     EXPECT_EQ(m.compute.launch, Nanos{10'000}) << m.name;
-    EXPECT_TRUE(m.duplex) << m.name;
-    EXPECT_EQ(m.alignment & (m.alignment - 1), 0) << m.name;
+    EXPECT_TRUE(m.duplex()) << m.name;
+    EXPECT_EQ(m.alignment() & (m.alignment() - 1), 0) << m.name;
   }
 }
 
@@ -145,7 +145,7 @@ TEST(MachineJson, PresetsRoundTrip) {
         read_json(json.dump(), "m.json", [](const JsonCursor& j) { return machine_from_json(j); });
     ASSERT_TRUE(back) << back.error().message;
     EXPECT_EQ(to_json(*back), json);
-    EXPECT_EQ(back->to_host.time(123'457), m.to_host.time(123'457));
+    EXPECT_EQ(back->to_host().time(123'457), m.to_host().time(123'457));
     EXPECT_EQ(back->compute.time(1e9, 5), m.compute.time(1e9, 5));
   }
 }
@@ -154,15 +154,18 @@ TEST(MachineJson, MalformedFieldsAreNamed) {
   const std::vector<std::pair<const char*, Json>> cases{
       {"/name", 1},
       {"/description", 1},
-      {"/device_memory", -1},
-      {"/alignment", 0},
-      {"/alignment", 96},
-      {"/alignment", 1 << 21},
-      {"/to_host/bytes_per_second", 0},
-      {"/to_host/latency_ns", -1},
-      {"/to_device/bytes_per_second", "fast"},
-      {"/to_device/latency_ns", 1.5},
-      {"/duplex", 1},
+      {"/spaces/0/kind", "moon"},
+      {"/spaces/0/bytes", -1},
+      {"/spaces/0/alignment", 0},
+      {"/spaces/1/alignment", 96},
+      {"/spaces/0/alignment", 1 << 21},
+      {"/spaces", 1},
+      {"/links/0/from", -1},
+      {"/links/0/bytes_per_second", 0},
+      {"/links/0/latency_ns", -1},
+      {"/links/1/bytes_per_second", "fast"},
+      {"/links/1/latency_ns", 1.5},
+      {"/links/1/channel", -1},
       {"/compute/peak_flops", -1},
       {"/compute/bandwidth", "x"},
       {"/compute/launch_ns", -1},
@@ -180,10 +183,59 @@ TEST(MachineJson, MalformedFieldsAreNamed) {
   }
 }
 
+TEST(MachineJson, FilesOfBeforeThereWereTablesAreRead) {
+  Machine m = preset("k40");
+  m.set_duplex(false);
+  Json old = to_json(m);
+  old.erase("spaces");
+  old.erase("links");
+  old["device_memory"] = m.device_memory();
+  old["alignment"] = m.alignment();
+  old["to_host"] = {{"bytes_per_second", m.to_host().bytes_per_second}, {"latency_ns", 0}};
+  old["to_device"] = {{"bytes_per_second", m.to_device().bytes_per_second}, {"latency_ns", 0}};
+  old["duplex"] = false;
+  const auto back =
+      read_json(old.dump(), "m.json", [](const JsonCursor& j) { return machine_from_json(j); });
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(to_json(*back), to_json(m));
+  for (const char* field : {"device_memory", "alignment", "to_host", "to_device", "duplex"}) {
+    Json less = old;
+    less.erase(field);
+    EXPECT_FALSE(read_json(less.dump(), "m.json", [](const JsonCursor& j) {
+      return machine_from_json(j);
+    })) << field;
+  }
+}
+
+TEST(Machine, TablesThatMakeNoSenseAreNamed) {
+  const Machine good = preset("k40");
+  EXPECT_EQ(inconsistency(good), "");
+  const auto with = [&](auto change) {
+    Machine m = good;
+    change(m);
+    return inconsistency(m);
+  };
+  EXPECT_THAT(with([](Machine& m) { std::swap(m.spaces[0], m.spaces[1]); }), HasSubstr("spaces"));
+  EXPECT_THAT(with([](Machine& m) { m.spaces[1].kind = SpaceKind::file; }), HasSubstr("one host"));
+  EXPECT_THAT(with([](Machine& m) { m.spaces[0].alignment = 96; }), HasSubstr("powers of two"));
+  EXPECT_THAT(with([](Machine& m) { m.links[0].to = 0; }), HasSubstr("different spaces"));
+  EXPECT_THAT(with([](Machine& m) { m.links[0].to = 2; }), HasSubstr("different spaces"));
+  EXPECT_THAT(with([](Machine& m) { m.links[1] = m.links[0]; }), HasSubstr("no other link"));
+  EXPECT_THAT(with([](Machine& m) { m.links[0].channel = 1; }), HasSubstr("holes"));
+  EXPECT_THAT(with([](Machine& m) { m.links.pop_back(); }), HasSubstr("none back"));
+  Machine three = good;
+  three.spaces.push_back({SpaceKind::file, 0, 4096});
+  three.links.push_back({1, 2, {1e9, Nanos{0}}, 2});
+  EXPECT_EQ(inconsistency(three), "");
+  EXPECT_EQ(three.channels(), 3);
+  EXPECT_EQ(three.find_link(0, 2), nullptr);
+  EXPECT_EQ(three.find_link(1, 2)->channel, 2);
+}
+
 TEST(Link, TimesThatCannotBeCountedAreTheLongestThatCan) {
-  EXPECT_EQ((Link{1, Nanos{0}}).time(Bytes{1} << 60), kMostIterationTime);
-  EXPECT_EQ((Link{1e-300, Nanos{1'000'000'000}}).time(1), kMostIterationTime);
-  EXPECT_EQ((Link{1e9, Nanos{7}}).time(1000), Nanos{1007});
+  EXPECT_EQ((LinkSpeed{1, Nanos{0}}).time(Bytes{1} << 60), kMostIterationTime);
+  EXPECT_EQ((LinkSpeed{1e-300, Nanos{1'000'000'000}}).time(1), kMostIterationTime);
+  EXPECT_EQ((LinkSpeed{1e9, Nanos{7}}).time(1000), Nanos{1007});
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ TEST(Profile, RoundTrips) {
   const auto back = read_profile(json.dump(2), "p.json");
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(back->fingerprint, "fake; two threads");
-  EXPECT_EQ(back->machine.alignment, 64);
+  EXPECT_EQ(back->machine.alignment(), 64);
   EXPECT_EQ(to_json(*back), json);
 }
 
@@ -57,12 +57,12 @@ TEST(Profile, ErrorsInsideTheProgramNameTheFieldFromTheTop) {
 TEST(Profile, ALinkTooSlowForItsProgramIsRefusedByName) {
   Profile slow = example();
   slow.program.tensors[0].bytes = Bytes{1} << 40;
-  slow.machine.to_device.bytes_per_second = 1;
+  slow.machine.to_device().bytes_per_second = 1;
   const auto back = read_profile(to_json(slow).dump(1), "p.json");
   ASSERT_FALSE(back);
   EXPECT_EQ(back.error().code, ErrorCode::bad_input);
   EXPECT_THAT(back.error().message,
-              HasSubstr("field 'machine': to_device of machine 'test' is too slow"));
+              HasSubstr("field 'machine': the link of machine 'test' from host to device is too slow"));
 }
 
 }  // namespace

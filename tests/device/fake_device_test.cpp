@@ -16,7 +16,7 @@ using ::testing::SizeIs;
 FakeScript script() {
   FakeScript s;
   s.op_time = [](const WorkLabel&) { return Nanos{10}; };
-  s.copy_time = [](CopyDirection, Bytes bytes) { return Nanos{bytes}; };
+  s.copy_time = [](CopyRoute, Bytes bytes) { return Nanos{bytes}; };
   return s;
 }
 
@@ -140,7 +140,7 @@ TEST(FakeDevice, CopiesMoveBytesBetweenTheArenas) {
   FakeDevice device(script());
   open(device);
   std::memcpy(device.host_arena(), "hello", 5);
-  device.copy(1, device.arena() + 64, device.host_arena(), 5, CopyDirection::to_device);
+  device.copy(1, device.arena() + 64, device.host_arena(), 5, CopyRoute::to_device);
   device.synchronize();
   EXPECT_EQ(std::memcmp(device.arena() + 64, "hello", 5), 0);
   EXPECT_EQ(device.records()[0].end, Nanos{5});
@@ -156,8 +156,8 @@ TEST(FakeDevice, MemoryIsNotZeroAtTheStart) {
 TEST(FakeDevice, OverlappingConflictingCopiesAreARace) {
   FakeDevice device(script());
   open(device);
-  device.copy(1, device.arena(), device.host_arena(), 64, CopyDirection::to_device);
-  device.copy(2, device.arena() + 32, device.host_arena() + 64, 64, CopyDirection::to_device);
+  device.copy(1, device.arena(), device.host_arena(), 64, CopyRoute::to_device);
+  device.copy(2, device.arena() + 32, device.host_arena() + 64, 64, CopyRoute::to_device);
   device.synchronize();
   ASSERT_THAT(device.races(), SizeIs(1));
   EXPECT_THAT(device.races()[0], HasSubstr("records 0 and 1"));
@@ -166,8 +166,8 @@ TEST(FakeDevice, OverlappingConflictingCopiesAreARace) {
 TEST(FakeDevice, TwoReadersAreNoRace) {
   FakeDevice device(script());
   open(device);
-  device.copy(1, device.host_arena(), device.arena(), 64, CopyDirection::to_host);
-  device.copy(2, device.host_arena() + 64, device.arena(), 64, CopyDirection::to_host);
+  device.copy(1, device.host_arena(), device.arena(), 64, CopyRoute::to_host);
+  device.copy(2, device.host_arena() + 64, device.arena(), 64, CopyRoute::to_host);
   device.synchronize();
   EXPECT_THAT(device.races(), IsEmpty());
 }
@@ -175,8 +175,8 @@ TEST(FakeDevice, TwoReadersAreNoRace) {
 TEST(FakeDevice, NeighbouringRangesAreNoRace) {
   FakeDevice device(script());
   open(device);
-  device.copy(1, device.arena(), device.host_arena(), 64, CopyDirection::to_device);
-  device.copy(2, device.arena() + 64, device.host_arena() + 64, 64, CopyDirection::to_device);
+  device.copy(1, device.arena(), device.host_arena(), 64, CopyRoute::to_device);
+  device.copy(2, device.arena() + 64, device.host_arena() + 64, 64, CopyRoute::to_device);
   device.synchronize();
   EXPECT_THAT(device.races(), IsEmpty());
 }
@@ -185,10 +185,10 @@ TEST(FakeDevice, ConflictsThatAnEventOrdersAreNoRace) {
   FakeDevice device(script());
   open(device);
   const auto event = device.create_event();
-  device.copy(1, device.arena(), device.host_arena(), 64, CopyDirection::to_device);
+  device.copy(1, device.arena(), device.host_arena(), 64, CopyRoute::to_device);
   device.record(event, 1);
   device.wait(2, event);
-  device.copy(2, device.host_arena() + 64, device.arena(), 64, CopyDirection::to_host);
+  device.copy(2, device.host_arena() + 64, device.arena(), 64, CopyRoute::to_host);
   device.synchronize();
   EXPECT_THAT(device.races(), IsEmpty());
 }
@@ -202,7 +202,7 @@ TEST(FakeDevice, ALaunchRacesByTheRangesOfItsLabel) {
   Work work = log.entry(1);
   work.label.ranges = ranges;
   device.launch(0, work);
-  device.copy(1, device.host_arena(), device.arena(), 64, CopyDirection::to_host);
+  device.copy(1, device.host_arena(), device.arena(), 64, CopyRoute::to_host);
   device.synchronize();
   EXPECT_THAT(device.races(), SizeIs(1));
 }
@@ -213,9 +213,9 @@ TEST(FakeDevice, AFailingCopyThrowsWhenTheCallerSynchronises) {
   FakeDevice device(s);
   open(device);
   Log log;
-  device.copy(1, device.arena(), device.host_arena(), 8, CopyDirection::to_device);
-  device.copy(1, device.arena(), device.host_arena(), 16, CopyDirection::to_device);
-  device.copy(1, device.arena(), device.host_arena(), 24, CopyDirection::to_device);
+  device.copy(1, device.arena(), device.host_arena(), 8, CopyRoute::to_device);
+  device.copy(1, device.arena(), device.host_arena(), 16, CopyRoute::to_device);
+  device.copy(1, device.arena(), device.host_arena(), 24, CopyRoute::to_device);
   try {
     device.synchronize();
     FAIL() << "no exception";
@@ -226,13 +226,13 @@ TEST(FakeDevice, AFailingCopyThrowsWhenTheCallerSynchronises) {
 
 TEST(FakeDevice, TheScriptSeesLabelsAndDirectionsInTheOrderOfCalls) {
   std::vector<std::int32_t> ops;
-  std::vector<CopyDirection> directions;
+  std::vector<CopyRoute> directions;
   FakeScript s;
   s.op_time = [&](const WorkLabel& label) {
     ops.push_back(label.op);
     return Nanos{0};
   };
-  s.copy_time = [&](CopyDirection direction, Bytes) {
+  s.copy_time = [&](CopyRoute direction, Bytes) {
     directions.push_back(direction);
     return Nanos{0};
   };
@@ -244,10 +244,10 @@ TEST(FakeDevice, TheScriptSeesLabelsAndDirectionsInTheOrderOfCalls) {
     work.label.op = op;
     device.launch(0, work);
   }
-  device.copy(1, device.arena(), device.host_arena(), 8, CopyDirection::to_device);
-  device.copy(1, device.host_arena(), device.arena(), 8, CopyDirection::to_host);
+  device.copy(1, device.arena(), device.host_arena(), 8, CopyRoute::to_device);
+  device.copy(1, device.host_arena(), device.arena(), 8, CopyRoute::to_host);
   EXPECT_THAT(ops, ::testing::ElementsAre(4, 2));
-  EXPECT_THAT(directions, ::testing::ElementsAre(CopyDirection::to_device, CopyDirection::to_host));
+  EXPECT_THAT(directions, ::testing::ElementsAre(CopyRoute::to_device, CopyRoute::to_host));
 }
 
 }  // namespace

@@ -8,7 +8,8 @@
 namespace tidepool {
 namespace {
 
-using enum CopyDirection;
+constexpr CopyRoute to_host = CopyRoute::to_host;
+constexpr CopyRoute to_device = CopyRoute::to_device;
 
 TEST(Faults, NothingHappensUnlessAskedFor) {
   FaultInjector faults{FaultPlan{}};

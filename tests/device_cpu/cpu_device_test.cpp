@@ -55,13 +55,13 @@ TEST_F(CpuDeviceTest, CopiesHaveTheRightContentInEveryDirection) {
   constexpr Bytes kBytes = 700'001;
   for (Bytes i = 0; i < kBytes; ++i)
     device.host_arena()[i] = static_cast<std::byte>(i * 7 + i / 256);
-  device.copy(1, device.arena() + 64, device.host_arena(), kBytes, CopyDirection::to_device);
+  device.copy(1, device.arena() + 64, device.host_arena(), kBytes, CopyRoute::to_device);
   device.synchronize();
   EXPECT_EQ(std::memcmp(device.arena() + 64, device.host_arena(), kBytes), 0);
   EXPECT_EQ(device.arena()[63], std::byte{0});
   EXPECT_EQ(device.arena()[64 + kBytes], std::byte{0});
   std::memset(device.host_arena(), 0, kBytes);
-  device.copy(2, device.host_arena(), device.arena() + 64, kBytes, CopyDirection::to_host);
+  device.copy(2, device.host_arena(), device.arena() + 64, kBytes, CopyRoute::to_host);
   device.synchronize();
   EXPECT_EQ(std::memcmp(device.arena() + 64, device.host_arena(), kBytes), 0);
 }
@@ -72,19 +72,19 @@ TEST_F(CpuDeviceTest, ACopyTakesAtLeastLatencyPlusBytesOverBandwidth) {
   o.to_device = {80e6, std::chrono::milliseconds(7)};
   CpuDevice device(o);
   device.open(config());
-  const auto time_of = [&](CopyDirection direction) {
+  const auto time_of = [&](CopyRoute direction) {
     const auto begin = device.create_event();
     const auto end = device.create_event();
     device.record(begin, 1);
-    device.copy(1, direction == CopyDirection::to_host ? device.host_arena() : device.arena(),
-                direction == CopyDirection::to_host ? device.arena() : device.host_arena(),
-                1'000'000, direction);
+    device.copy(1, direction == CopyRoute::to_host ? device.host_arena() : device.arena(),
+                direction == CopyRoute::to_host ? device.arena() : device.host_arena(), 1'000'000,
+                direction);
     device.record(end, 1);
     const Nanos ended = device.synchronize(end);
     return ended - device.synchronize(begin);
   };
-  EXPECT_GE(time_of(CopyDirection::to_host), Nanos{25'000'000 + 3'000'000});
-  EXPECT_GE(time_of(CopyDirection::to_device), Nanos{12'500'000 + 7'000'000});
+  EXPECT_GE(time_of(CopyRoute::to_host), Nanos{25'000'000 + 3'000'000});
+  EXPECT_GE(time_of(CopyRoute::to_device), Nanos{12'500'000 + 7'000'000});
 }
 
 TEST_F(CpuDeviceTest, EventsOrderTwoStreams) {
@@ -177,8 +177,8 @@ TEST_F(CpuDeviceTest, AFailingCopyIsADeviceErrorAndNobodyHangs) {
   device.open(config());
   std::atomic<int> ran{0};
   const auto event = device.create_event();
-  device.copy(1, device.arena(), device.host_arena(), 64, CopyDirection::to_device);
-  device.copy(1, device.arena(), device.host_arena(), 128, CopyDirection::to_device);
+  device.copy(1, device.arena(), device.host_arena(), 64, CopyRoute::to_device);
+  device.copy(1, device.arena(), device.host_arena(), 128, CopyRoute::to_device);
   device.record(event, 1);
   device.wait(0, event);
   device.launch(
@@ -269,7 +269,7 @@ TEST_F(CpuDeviceTest, TheDestructorAfterAFailureDoesNotHang) {
   CpuDevice device(o);
   device.open(config());
   const auto event = device.create_event();
-  device.copy(1, device.arena(), device.host_arena(), 64, CopyDirection::to_device);
+  device.copy(1, device.arena(), device.host_arena(), 64, CopyRoute::to_device);
   device.record(event, 1);
   device.wait(0, event);
   device.launch(0, call([](void*, std::int64_t, NativeStream) {}, nullptr));

@@ -84,7 +84,7 @@ TEST_F(FaultsOnCpu, AFailedCopyOfEitherDirectionEndsTheRunWhileOthersAreLate) {
         CpuDeviceOptions o = options();
         o.faults.most_late = Nanos{50'000};
         o.faults.seed = seed;
-        o.faults.fail_copy = {number, to_host ? CopyDirection::to_host : CopyDirection::to_device};
+        o.faults.fail_copy = {number, to_host ? CopyRoute::to_host : CopyRoute::to_device};
         CpuDevice device(o);
         const FaultOutcome outcome = run_plan_on(device, plan, kIterations);
         EXPECT_FALSE(outcome.finished);
@@ -109,7 +109,7 @@ TEST_F(FaultsOnCpu, AKernelThatThrowsEndsTheRun) {
 TEST_F(FaultsOnCpu, HostMemoryUsedUpIsADeviceError) {
   for_each_plan(2, [](const RandomPlan& plan, std::uint64_t) {
     CpuDeviceOptions o = options();
-    o.faults.host_memory = plan.lowered.plan.host_bytes - 1;
+    o.faults.host_memory = plan.lowered.plan.host_bytes() - 1;
     CpuDevice device(o);
     EXPECT_THAT(run_plan_on(device, plan, kIterations).error, HasSubstr("host arena"));
   });

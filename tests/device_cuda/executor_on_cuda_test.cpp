@@ -28,7 +28,7 @@ class ExecutorOnCuda : public testing::CudaTest {
   }
   static Lowered lower(const Program& program, std::uint64_t seed) {
     Machine machine = testing::random_machine(seed);
-    machine.alignment = kAlignment;
+    machine.set_alignment(kAlignment);
     Lowering lowering(program, machine);
     const Bytes least = smallest_budget(program, kAlignment).bytes;
     const Strategy strategy = testing::random_strategy(program, lowering.index(), 0.7, seed);

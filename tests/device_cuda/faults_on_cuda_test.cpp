@@ -75,7 +75,7 @@ TEST_F(FaultsOnCuda, AFailedCopyOfEitherDirectionEndsTheRun) {
       for (const std::int64_t number : {std::int64_t{0}, 2 * count - 1}) {
         if (count == 0) continue;
         CudaDeviceOptions o = options();
-        o.faults.fail_copy = {number, to_host ? CopyDirection::to_host : CopyDirection::to_device};
+        o.faults.fail_copy = {number, to_host ? CopyRoute::to_host : CopyRoute::to_device};
         CudaDevice device(o);
         const FaultOutcome outcome = run_plan_on(device, plan);
         EXPECT_FALSE(outcome.finished);
@@ -100,7 +100,7 @@ TEST_F(FaultsOnCuda, AKernelThatThrowsEndsTheRun) {
 TEST_F(FaultsOnCuda, HostMemoryUsedUpIsADeviceError) {
   for_each_plan(2, [](const RandomPlan& plan, std::uint64_t) {
     CudaDeviceOptions o = options();
-    o.faults.host_memory = plan.lowered.plan.host_bytes - 1;
+    o.faults.host_memory = plan.lowered.plan.host_bytes() - 1;
     CudaDevice device(o);
     EXPECT_THAT(run_plan_on(device, plan).error, HasSubstr("host arena"));
   });

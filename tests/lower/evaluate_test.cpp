@@ -124,7 +124,7 @@ TEST(Evaluate, WithoutRoomForThePrefetchTheOpWaitsForItsCopyIn) {
 TEST(Evaluate, AnOpWaitsForTheCopyOutThatMakesItsRoom) {
   // C needs 100 and x is still on its way out when it could start: at half the speed until 300.
   Machine slow_out = byte_a_nanosecond();
-  slow_out.to_host.bytes_per_second = 0.5e9;
+  slow_out.to_host().bytes_per_second = 0.5e9;
   Bench bench(four_ops(), slow_out);
   bench.swap(kX);
   const Evaluation e = bench.evaluate(199);
@@ -136,7 +136,7 @@ TEST(Evaluate, AnOpWaitsForTheCopyOutThatMakesItsRoom) {
 
 TEST(Evaluate, AStalledProgramRunsOnWhenThereIsRoomForTheCopyInFlight) {
   Machine slow_out = byte_a_nanosecond();
-  slow_out.to_host.bytes_per_second = 0.5e9;
+  slow_out.to_host().bytes_per_second = 0.5e9;
   Bench bench(four_ops(), slow_out);
   bench.swap(kX);
   const Evaluation e = bench.evaluate(1000);
@@ -195,7 +195,7 @@ TEST(Evaluate, OneByteLessThanTheFreeSwapNeedsCostsTheWholeCopyIn) {
 
 TEST(Evaluate, ASlowLinkInMakesTheCopyInLate) {
   Machine slow_in = byte_a_nanosecond();
-  slow_in.to_device.bytes_per_second = 0.5e9;
+  slow_in.to_device().bytes_per_second = 0.5e9;
   Bench bench(five_ops(), slow_in);
   bench.swap(kX);
   const Evaluation e = bench.evaluate(180);
@@ -206,8 +206,8 @@ TEST(Evaluate, ASlowLinkInMakesTheCopyInLate) {
 
 TEST(Evaluate, LatencyCountsForEveryCopy) {
   Machine latency = byte_a_nanosecond();
-  latency.to_host.latency = Nanos{30};
-  latency.to_device.latency = Nanos{50};
+  latency.to_host().latency = Nanos{30};
+  latency.to_device().latency = Nanos{50};
   Bench bench(four_ops(), latency);
   bench.swap(kX);
   const Evaluation e = bench.evaluate(1000);
@@ -296,7 +296,7 @@ TEST(Evaluate, OnADuplexLinkBothDirectionsRunAtOnce) {
 
 TEST(Evaluate, OnASimplexLinkTheyTakeTurns) {
   Machine simplex = byte_a_nanosecond();
-  simplex.duplex = false;
+  simplex.set_duplex(false);
   Bench bench(two_swaps(), simplex);
   bench.swap(0);
   bench.swap(1);
@@ -402,7 +402,7 @@ TEST(Evaluate, KeepingEverythingHasThePeakOfTheLoadProfile) {
     const Machine machine = testing::random_machine(seed);
     const auto algorithms = least_workspace_algorithms(program);
     Evaluator evaluator(program, index, machine);
-    const LoadProfile profile = load_profile(program, index, machine.alignment, algorithms);
+    const LoadProfile profile = load_profile(program, index, machine.alignment(), algorithms);
     const Strategy keep = keep_everything(program, index, algorithms);
     const Evaluation e = evaluator.evaluate(keep, {profile.peak, false});
     ASSERT_TRUE(e.feasible) << seed;
@@ -413,7 +413,7 @@ TEST(Evaluate, KeepingEverythingHasThePeakOfTheLoadProfile) {
 TEST(StreamTable, ADuplexMachineHasOneCopyStreamMoreThanASimplexOne) {
   Machine m = byte_a_nanosecond();
   const StreamTable duplex = StreamTable::of(m);
-  m.duplex = false;
+  m.set_duplex(false);
   const StreamTable simplex = StreamTable::of(m);
   EXPECT_EQ(duplex.streams.size(), 4u);
   EXPECT_EQ(simplex.streams.size(), 3u);

@@ -70,7 +70,7 @@ struct Timeline {
         machine(testing::random_machine(seed)),
         lowering(program, machine) {
     const auto algorithms = least_workspace_algorithms(program);
-    const Bytes limit = smallest_budget(program, machine.alignment).bytes * 3 / 2;
+    const Bytes limit = smallest_budget(program, machine.alignment()).bytes * 3 / 2;
     const Evaluation e =
         lowering.evaluator().evaluate(lowering.everything_away(algorithms), {limit});
     feasible = e.feasible;

@@ -31,7 +31,7 @@ Strategy keep(const Lowering& lowering) {
 }
 
 void expect_proved(const Program& program, const Lowered& lowered, const Budget& budget) {
-  EXPECT_LE(lowered.plan.device_bytes, budget.device);
+  EXPECT_LE(lowered.plan.device_bytes(), budget.device);
   const auto proof = check(program, lowered.plan, {budget.device, budget.host});
   EXPECT_TRUE(proof) << proof.error().message;
 }
@@ -58,10 +58,10 @@ TEST(Lower, TheBudgetIsHonouredDownToTheSmallestFeasibleOne) {
     const Program program = random_program(seed);
     const Machine machine = random_machine(seed);
     Lowering lowering(program, machine);
-    const Bytes least = smallest_budget(program, machine.alignment).bytes;
+    const Bytes least = smallest_budget(program, machine.alignment()).bytes;
     const auto unlimited = lowering.lower(keep(lowering), {kUnlimited, 0});
     ASSERT_TRUE(unlimited);
-    const Bytes most = unlimited->plan.device_bytes;
+    const Bytes most = unlimited->plan.device_bytes();
     for (const double share : {1.0, 0.75, 0.5, 0.25, 0.1, 0.0}) {
       const Bytes budget = least + static_cast<Bytes>(share * static_cast<double>(most - least));
       const auto lowered =
@@ -77,7 +77,7 @@ TEST(Lower, ThePredictedTimeIsTheSimulatedOne) {
     const Program program = random_program(seed);
     const Machine machine = random_machine(seed);
     Lowering lowering(program, machine);
-    const Bytes least = smallest_budget(program, machine.alignment).bytes;
+    const Bytes least = smallest_budget(program, machine.alignment()).bytes;
     const auto lowered =
         lowering.lower(random_strategy(program, lowering.index(), 0.6, seed), {least * 2, 0});
     ASSERT_TRUE(lowered) << seed;
@@ -93,7 +93,7 @@ TEST(Lower, TheSmallestFeasibleBudgetWorksByStreaming) {
   const auto lowered = lowering.lower(keep(lowering), {least, 0});
   ASSERT_TRUE(lowered) << lowered.error().message;
   EXPECT_TRUE(lowered->streaming);
-  EXPECT_EQ(lowered->plan.device_bytes, least);
+  EXPECT_EQ(lowered->plan.device_bytes(), least);
   expect_proved(program, *lowered, {least, 0});
 }
 
@@ -119,7 +119,7 @@ TEST(Lower, OnRandomProgramsTheSmallestBudgetIsExact) {
     const Program program = random_program(seed);
     const Machine machine = random_machine(seed);
     Lowering lowering(program, machine);
-    const Bytes least = smallest_budget(program, machine.alignment).bytes;
+    const Bytes least = smallest_budget(program, machine.alignment()).bytes;
     const auto lowered = lowering.lower(keep(lowering), {least, 0});
     ASSERT_TRUE(lowered) << lowered.error().message;
     expect_proved(program, *lowered, {least, 0});
@@ -218,7 +218,7 @@ TEST(Lower, TheHostBudgetIsHonouredOrRefused) {
     ASSERT_TRUE(free);
     for (const double share : {1.0, 0.9, 0.7, 0.4}) {
       const Budget budget{least * 3,
-                          static_cast<Bytes>(share * static_cast<double>(free->plan.host_bytes))};
+                          static_cast<Bytes>(share * static_cast<double>(free->plan.host_bytes()))};
       const auto lowered = lowering.lower(strategy, budget);
       if (!lowered) {
         EXPECT_LT(share, 1.0);
@@ -227,7 +227,7 @@ TEST(Lower, TheHostBudgetIsHonouredOrRefused) {
         ++refused;
         continue;
       }
-      EXPECT_LE(lowered->plan.host_bytes, budget.host);
+      EXPECT_LE(lowered->plan.host_bytes(), budget.host);
       expect_proved(program, *lowered, budget);
       ++met;
     }
@@ -266,7 +266,8 @@ TEST(Lower, TimesItsPasses) {
   ASSERT_TRUE(lowered);
   std::vector<std::string> names;
   for (const PassTime& p : lowered->pass_times) names.push_back(p.pass);
-  EXPECT_THAT(names, ::testing::ElementsAre("expand and time", "place"));
+  EXPECT_THAT(names, ::testing::ElementsAre("expand and time", "place on the device",
+                                            "place on the host", "emit"));
 }
 
 TEST(Lower, AddressesAreAlignedToTheMachine) {
@@ -275,7 +276,7 @@ TEST(Lower, AddressesAreAlignedToTheMachine) {
   Lowering lowering(program, machine);
   const auto lowered = lowering.lower(keep(lowering), {kUnlimited, 0});
   ASSERT_TRUE(lowered);
-  EXPECT_EQ(lowered->plan.alignment, 512);
+  EXPECT_EQ(lowered->plan.arenas[0].alignment, 512);
   for (const Placement& p : lowered->plan.placements) EXPECT_EQ(p.offset % 512, 0);
 }
 

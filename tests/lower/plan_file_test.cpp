@@ -21,7 +21,7 @@ using ::testing::StartsWith;
 PlanFile lowered_file(const Program& program, const Machine& machine, double density,
                       std::uint64_t seed) {
   Lowering lowering(program, machine);
-  const Budget budget{smallest_budget(program, machine.alignment).bytes * 2, 0};
+  const Budget budget{smallest_budget(program, machine.alignment()).bytes * 2, 0};
   auto lowered =
       lowering.lower(testing::random_strategy(program, lowering.index(), density, seed), budget);
   EXPECT_TRUE(lowered);
@@ -104,14 +104,17 @@ TEST(PlanJson, MalformedFieldsAreNamed) {
       {"strategy/hints/0/device_offset", -1},
       {"plan/program", 1},
       {"plan/planner", 1},
-      {"plan/device_bytes", -1},
-      {"plan/host_bytes", -1},
-      {"plan/alignment", 0},
+      {"plan/arenas", 1},
+      {"plan/arenas/0/kind", "moon"},
+      {"plan/arenas/0/bytes", -1},
+      {"plan/arenas/1/bytes", "x"},
+      {"plan/arenas/1/alignment", 0},
       {"plan/streams", 1},
       {"plan/streams/0/kind", "wild"},
       {"plan/streams/0/device", -1},
       {"plan/placements/0/tensor", -1},
-      {"plan/placements/0/space", -2},
+      {"plan/placements/0/space", -1},
+      {"plan/placements/0/space", 2},
       {"plan/placements/0/offset", -64},
       {"plan/placements/0/bytes", "x"},
       {"plan/boundary/0", -1},
@@ -152,6 +155,30 @@ TEST(PlanJson, MalformedFieldsAreNamed) {
   }
 }
 
+/// Files of before there were arenas have the sizes of two, and call the host's space -1.
+TEST(PlanJson, FilesOfOneDeviceWithoutArenasAreRead) {
+  const PlanFile file = tiny_file();
+  const Json now = to_json(file);
+  Json old = now;
+  old["plan"].erase("arenas");
+  old["plan"]["device_bytes"] = file.plan.device_bytes();
+  old["plan"]["host_bytes"] = file.plan.host_bytes();
+  old["plan"]["alignment"] = file.plan.arenas[0].alignment;
+  for (Json& p : old["plan"]["placements"]) {
+    if (p["space"] == 1) p["space"] = -1;
+  }
+  const auto back = read_plan(old.dump(1), "plan.json");
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(to_json(*back), now);
+  for (const char* field : {"device_bytes", "host_bytes", "alignment"}) {
+    Json bad = old;
+    bad["plan"][field] = -1;
+    EXPECT_THAT(refusal(bad), HasSubstr(fmt::format("field 'plan.{}'", field)));
+  }
+  old["plan"]["placements"][0]["space"] = -2;
+  EXPECT_THAT(refusal(old), HasSubstr("field 'plan.placements[0].space'"));
+}
+
 TEST(PlanJson, MissingFieldsAreNamed) {
   const Json good = to_json(tiny_file());
   for (const char* parent :
@@ -162,7 +189,9 @@ TEST(PlanJson, MissingFieldsAreNamed) {
     for (const auto& [key, value] : object.items()) {
       Json json = good;
       json[pointer].erase(key);
-      EXPECT_THAT(refusal(json), HasSubstr(fmt::format("missing field '{}'", key))) << parent;
+      // Without arenas it is read as a file of before there were any.
+      const std::string missing = key == "arenas" ? "alignment" : key;
+      EXPECT_THAT(refusal(json), HasSubstr(fmt::format("missing field '{}'", missing))) << parent;
     }
   }
 }
@@ -199,11 +228,11 @@ TEST(PlanJson, EveryNumberReplacedByALargeOneIsRefusedOrRefutedButNeverCrashes) 
 
 TEST(PlanJson, TimesThatCannotBeCountedAreRefused) {
   PlanFile file = tiny_file();
-  file.machine.to_host = {1, Nanos{0}};
+  file.machine.to_host() = {1, Nanos{0}};
   for (Tensor& t : file.program.tensors) t.bytes = Bytes{1} << 40;
   const auto back = read_plan(to_json(file).dump(1), "plan.json");
   ASSERT_FALSE(back);
-  EXPECT_THAT(back.error().message, HasSubstr("field 'machine': to_host of machine"));
+  EXPECT_THAT(back.error().message, HasSubstr("field 'machine': the link of machine"));
 }
 
 // Its addresses are multiples of 1 B, its machine's of 64 B: it was proved.
@@ -212,7 +241,7 @@ TEST(PlanJson, AFileWhoseAddressesAreNotAlignedForItsMachineIsNotProved) {
   ASSERT_TRUE(text) << text.error().message;
   const auto file = read_plan(*text, "misaligned.plan.json");
   ASSERT_TRUE(file) << file.error().message;
-  const CheckLimits limits{file->device_budget, file->host_budget, file->machine.alignment};
+  const CheckLimits limits{file->device_budget, file->host_budget, file->machine.alignment()};
   const auto proof = check(file->program, file->plan, limits);
   ASSERT_FALSE(proof);
   EXPECT_THAT(proof.error().message, HasSubstr("aligned to 1 B, the machine asks for 64 B"));

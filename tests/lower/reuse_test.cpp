@@ -96,9 +96,9 @@ TEST(Reuse, AUsedEvaluatorSaysWhatAFreshOneSaysAfterAnySequenceOfStrategies) {
     const AccessIndex index(program);
     const Machine machine = testing::random_machine(seed);
     Random random(seed);
-    const Bytes least = smallest_budget(program, machine.alignment).bytes;
+    const Bytes least = smallest_budget(program, machine.alignment()).bytes;
     const Bytes peak =
-        load_profile(program, index, machine.alignment, fastest_algorithms(program)).peak;
+        load_profile(program, index, machine.alignment(), fastest_algorithms(program)).peak;
     Evaluator used(program, index, machine);
     for (int i = 0; i < 20; ++i) {
       SCOPED_TRACE(::testing::Message() << "seed " << seed << " strategy " << i);
@@ -125,7 +125,7 @@ TEST(Reuse, AUsedLoweringMakesThePlanThatAFreshOneMakes) {
     const Program program = testing::random_program(seed);
     const Machine machine = testing::random_machine(seed);
     Random random(seed);
-    const Bytes least = smallest_budget(program, machine.alignment).bytes;
+    const Bytes least = smallest_budget(program, machine.alignment()).bytes;
     Lowering used(program, machine);
     for (int i = 0; i < 10; ++i) {
       SCOPED_TRACE(::testing::Message() << "seed " << seed << " strategy " << i);

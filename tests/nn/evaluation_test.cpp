@@ -161,8 +161,8 @@ TEST(Evaluation, InsideABudgetGivesTheSameNumbers) {
   auto program = build_evaluation(graph, {.batch = 8});
   const EvaluationResult expected = evaluate(graph, {.batch = 8}, data, *trained);
   Machine machine;
-  machine.alignment = kAlignment;
-  machine.to_host = machine.to_device = {1e9, Nanos{1000}};
+  machine.set_alignment(kAlignment);
+  machine.to_host() = machine.to_device() = LinkSpeed{1e9, Nanos{1000}};
   machine.compute = {1e11, 1e10, Nanos{1000}, 1, 0};
   apply_cost_model(machine, program.program);
   const Bytes smallest = smallest_budget(program.program, kAlignment).bytes;

@@ -53,8 +53,8 @@ TEST_P(Exactness, LossesAndWeightsAreThoseOfUnlimitedTraining) {
   const SyntheticDataset data(training->image, training->classes, 64);
 
   Machine machine;
-  machine.alignment = kAlignment;
-  machine.to_host = machine.to_device = {1e9, Nanos{1000}};
+  machine.set_alignment(kAlignment);
+  machine.to_host() = machine.to_device() = LinkSpeed{1e9, Nanos{1000}};
   machine.compute = {1e11, 1e10, Nanos{1000}, 1, 0};
   apply_cost_model(machine, training->program);
   const AccessIndex index(training->program);

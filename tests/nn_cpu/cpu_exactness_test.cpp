@@ -29,8 +29,8 @@ TEST_P(CpuExactness, LossesAndWeightsAreThoseOfUnlimitedTrainingWithTheSameAlgor
   set_kernel_threads(1);
   auto training = build(build_model("tiny-vgg"), {.batch = 16}, cpu_kernels());
   Machine machine;
-  machine.alignment = kAlignment;
-  machine.to_host = machine.to_device = {1e9, Nanos{1000}};
+  machine.set_alignment(kAlignment);
+  machine.to_host() = machine.to_device() = LinkSpeed{1e9, Nanos{1000}};
   machine.compute = {1e11, 1e10, Nanos{1000}, 1, 0};
   give_times(machine, training.program);
   const SyntheticDataset data(training.image, training.classes, 64);

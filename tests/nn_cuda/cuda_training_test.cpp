@@ -22,8 +22,8 @@ constexpr Bytes kAlignment = 512;
 
 Machine machine_of_tests() {
   Machine machine;
-  machine.alignment = kAlignment;
-  machine.to_host = machine.to_device = {20e9, Nanos{5000}};
+  machine.set_alignment(kAlignment);
+  machine.to_host() = machine.to_device() = LinkSpeed{20e9, Nanos{5000}};
   machine.compute = {1e13, 1e12, Nanos{3000}, 1, 0};
   return machine;
 }
@@ -43,7 +43,7 @@ void run(const TrainingProgram& training, const Planned& planned, OpRunner& runn
   executor.enter();
   per_graph > 0 ? executor.run_graphs(iterations, per_graph) : executor.run(iterations);
   executor.exit();
-  EXPECT_LE(executor.arena_peak(), planned.lowered.plan.device_bytes);
+  EXPECT_LE(executor.arena_peak(), planned.lowered.plan.device_bytes());
 }
 
 void expect_same(const TrainingProgram& training, const TrainingRunner& actual,

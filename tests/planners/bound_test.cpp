@@ -38,8 +38,8 @@ Program attacking_program(std::uint64_t seed) {
 Machine attacking_machine(std::uint64_t seed) {
   Machine m = testing::random_machine(seed);
   Random random(seed ^ 0xa77ULL);
-  if (random.below(2) == 0) m.to_host.latency = m.to_device.latency = Nanos{0};
-  m.alignment = Bytes{64} << random.below(4);
+  if (random.below(2) == 0) m.to_host().latency = m.to_device().latency = Nanos{0};
+  m.set_alignment(Bytes{64} << random.below(4));
   return m;
 }
 
@@ -55,8 +55,8 @@ TEST_P(BoundedPlanner, NeverBeatsTheFluidBound) {
     const Machine machine = attacking_machine(seed);
     const AccessIndex index(program);
     const auto algorithms = least_workspace_algorithms(program);
-    const Bytes peak = load_profile(program, index, machine.alignment, algorithms).peak;
-    const Bytes least = smallest_budget(program, machine.alignment).bytes;
+    const Bytes peak = load_profile(program, index, machine.alignment(), algorithms).peak;
+    const Bytes least = smallest_budget(program, machine.alignment()).bytes;
     if (least >= peak) continue;
     Random random(seed ^ 0xb0b0ULL);
     const Budget budget{

@@ -23,11 +23,11 @@ TEST(RandomPlanner, HonoursEveryBudgetFromTheSmallestFeasibleOne) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     const Program program = testing::random_program(seed);
     const Machine machine = testing::random_machine(seed);
-    const Bytes least = smallest_budget(program, machine.alignment).bytes;
+    const Bytes least = smallest_budget(program, machine.alignment()).bytes;
     for (const Bytes budget : {least, least * 5 / 4, least * 2}) {
       const auto planned = plan(program, machine, budget, seed);
       ASSERT_TRUE(planned) << "seed " << seed << ": " << planned.error().message;
-      EXPECT_LE(planned->lowered.plan.device_bytes, budget);
+      EXPECT_LE(planned->lowered.plan.device_bytes(), budget);
     }
     const auto refused = plan(program, machine, least - 1, seed);
     ASSERT_FALSE(refused);
@@ -41,7 +41,7 @@ TEST(RandomPlanner, MixesAllDecisions) {
     const Program program = testing::random_program(seed);
     const Machine machine = testing::random_machine(seed);
     const auto planned =
-        plan(program, machine, smallest_budget(program, machine.alignment).bytes * 2, seed);
+        plan(program, machine, smallest_budget(program, machine.alignment()).bytes * 2, seed);
     ASSERT_TRUE(planned);
     seen.insert(planned->lowered.strategy.gaps.begin(), planned->lowered.strategy.gaps.end());
   }
@@ -51,7 +51,7 @@ TEST(RandomPlanner, MixesAllDecisions) {
 TEST(RandomPlanner, TheSeedDecides) {
   const Program program = testing::random_program(5);
   const Machine machine = testing::random_machine(5);
-  const Bytes budget = smallest_budget(program, machine.alignment).bytes * 2;
+  const Bytes budget = smallest_budget(program, machine.alignment()).bytes * 2;
   const auto gaps = [&](std::uint64_t seed) {
     return plan(program, machine, budget, seed)->lowered.strategy.gaps;
   };

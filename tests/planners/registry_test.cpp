@@ -55,7 +55,7 @@ TEST(PlannerRegistry, EveryPlannerPredictsWhatTheSimulatorSees) {
       SCOPED_TRACE(fmt::format("{}, seed {}", info.name, seed));
       const Program program = testing::large_program(seed);
       const Machine machine = testing::random_machine(seed);
-      const Bytes least = smallest_budget(program, machine.alignment).bytes;
+      const Bytes least = smallest_budget(program, machine.alignment()).bytes;
       FixedWorkload workload(program);
       const auto planned = make_plan(*info.make(), workload, machine, {least * 3 / 2, 0}, quick);
       if (!planned) {

@@ -46,11 +46,11 @@ inline PlanFile copy_across_the_end(const std::string& name = "x") {
   file.compute_time = Nanos{30};
   file.strategy.algorithms = {0, 0};
   Plan& plan = file.plan;
-  plan.device_bytes = 72;
-  plan.host_bytes = 50;
-  plan.alignment = 1;
+  plan.device_bytes() = 72;
+  plan.host_bytes() = 50;
+  plan.arenas[0].alignment = 1;
   plan.streams = {{0, StreamKind::compute}, {0, StreamKind::copy}};
-  plan.placements = {{x, 0, 0, 50}, {x, kHostSpace, 0, 50}, {y, 0, 64, 8}};
+  plan.placements = {{x, 0, 0, 50}, {x, 1, 0, 50}, {y, 0, 64, 8}};
   Instruction a;
   a.op = 0;
   a.operands = {0};

@@ -11,6 +11,7 @@
 #include "lower/lower.h"
 #include "runtime/executor.h"
 #include "support/random_program.h"
+#include "support/spaces.h"
 #include "support/tag_runner.h"
 
 namespace tidepool {
@@ -37,24 +38,49 @@ constexpr int kIterations = 3;
 struct Subject {
   Program program;
   Plan plan;
-  Bytes budget = 0;
+  CheckLimits limits;
   std::vector<std::int32_t> algorithms;
 };
 
-Subject draw(std::uint64_t seed) {
+/// For one device.
+Subject draw_one(std::uint64_t seed, Machine& machine) {
   Subject s;
   s.program = random_program(seed, {3, 16, 2});
-  const Machine machine = random_machine(seed);
+  machine = random_machine(seed);
   Lowering lowering(s.program, machine);
   Random random(seed ^ 0xbeefULL);
   Strategy strategy = random_strategy(s.program, lowering.index(), random.uniform(), seed);
   add_random_hints(s.program, lowering.index(), random.below(2) == 0 ? 0.5 : 0, seed, strategy);
-  const Bytes least = smallest_budget(s.program, machine.alignment).bytes;
-  s.budget = least + static_cast<Bytes>(random.below(static_cast<std::uint64_t>(least)));
-  auto lowered = lowering.lower(strategy, {s.budget, 0});
+  const Bytes least = smallest_budget(s.program, machine.alignment()).bytes;
+  const Bytes budget = least + static_cast<Bytes>(random.below(static_cast<std::uint64_t>(least)));
+  auto lowered = lowering.lower(strategy, {budget, 0});
   EXPECT_TRUE(lowered) << lowered.error().message;
   s.plan = std::move(lowered->plan);
   s.algorithms = lowered->strategy.algorithms;
+  s.limits = {budget, 0};
+  return s;
+}
+
+/// Every third for two devices, every third with a file below the host.
+Subject draw(std::uint64_t seed) {
+  Machine machine;
+  Subject s = draw_one(seed, machine);
+  if (seed % 3 == 0) return s;
+  testing::SpacedPlan spaced;
+  if (seed % 3 == 1) {
+    Machine other_machine;
+    Subject other = draw_one(seed + 500'000, other_machine);
+    spaced = testing::TwoDevices({s.program, s.plan, machine},
+                                 {other.program, other.plan, other_machine})
+                 .make();
+  } else {
+    spaced = testing::FileTier(s.program, s.plan, machine, seed).make();
+  }
+  s = {std::move(spaced.program), std::move(spaced.plan), std::move(spaced.limits), {}};
+  s.algorithms.assign(s.program.ops.size(), 0);
+  for (const Instruction& x : s.plan.steady.instructions) {
+    if (x.kind == InstructionKind::op) s.algorithms[static_cast<std::size_t>(x.op)] = x.algorithm;
+  }
   return s;
 }
 
@@ -85,23 +111,24 @@ Instruction* pick_instruction(Plan& plan, Random& random,
 
 bool move_placement(Plan& plan, Random& random, const Program&) {
   Placement& p = plan.placements[pick(random, plan.placements.size())];
-  const Bytes room = (p.space == kHostSpace ? plan.host_bytes : plan.device_bytes) - p.bytes;
-  const Bytes to =
-      static_cast<Bytes>(random.below(static_cast<std::uint64_t>(room / plan.alignment + 1))) *
-      plan.alignment;
+  const Bytes room = plan.arenas[static_cast<std::size_t>(p.space)].bytes - p.bytes;
+  const Bytes to = static_cast<Bytes>(random.below(
+                       static_cast<std::uint64_t>(room / plan.arenas[0].alignment + 1))) *
+                   plan.arenas[0].alignment;
   if (to == p.offset) return false;
   p.offset = to;
   return true;
 }
 
-bool move_workspace(Plan& plan, Random& random, const Program&) {
+bool move_workspace(Plan& plan, Random& random, const Program& program) {
   Instruction* x =
       pick_instruction(plan, random, [](const Instruction& i) { return i.workspace_bytes > 0; });
   if (x == nullptr) return false;
-  const Bytes room = plan.device_bytes - x->workspace_bytes;
-  x->workspace_offset =
-      static_cast<Bytes>(random.below(static_cast<std::uint64_t>(room / plan.alignment + 1))) *
-      plan.alignment;
+  const auto device = static_cast<std::size_t>(program.ops[static_cast<std::size_t>(x->op)].device);
+  const Bytes room = plan.arenas[device].bytes - x->workspace_bytes;
+  x->workspace_offset = static_cast<Bytes>(random.below(
+                            static_cast<std::uint64_t>(room / plan.arenas[0].alignment + 1))) *
+                        plan.arenas[0].alignment;
   return true;
 }
 
@@ -319,7 +346,7 @@ class Oracle {
  private:
   bool runs_safely(const Plan& plan) const {
     for (const Placement& p : plan.placements) {
-      const Bytes size = p.space == kHostSpace ? plan.host_bytes : plan.device_bytes;
+      const Bytes size = plan.arenas[static_cast<std::size_t>(p.space)].bytes;
       if (p.offset < 0 || p.offset + p.bytes > size) return false;
     }
     for (const Schedule* s : {&plan.entry, &plan.steady, &plan.exit}) {
@@ -330,7 +357,8 @@ class Oracle {
           const Bytes needed = op.algorithms[static_cast<std::size_t>(x.algorithm)].workspace;
           if (x.workspace_bytes < needed) return false;
           if (!operands_fit(plan, x)) return false;
-          if (x.workspace_offset + x.workspace_bytes > plan.device_bytes) return false;
+          const Bytes room = plan.arenas[static_cast<std::size_t>(op.device)].bytes;
+          if (x.workspace_offset + x.workspace_bytes > room) return false;
         }
         for (const Wait& w : x.waits) {
           // A wait for work not issued yet has no meaning on a device.
@@ -363,7 +391,7 @@ class Oracle {
     };
     FakeScript script;
     script.op_time = [&](const WorkLabel&) { return time(); };
-    script.copy_time = [&](CopyDirection, Bytes) { return time(); };
+    script.copy_time = [&](CopyRoute, Bytes) { return time(); };
     FakeDevice device(script);
     TagRunner runner(subject_.program, guard_seed);
     Executor executor(subject_.program, plan, device, runner);
@@ -390,7 +418,7 @@ TEST_P(CheckOracle, NoAcceptedMutantEverBreaks) {
   for (int p = 0; p < kPlansPerShard; ++p) {
     const auto seed = static_cast<std::uint64_t>(GetParam() * 1000 + p);
     const Subject subject = draw(seed);
-    const CheckLimits limits{subject.budget, 0};
+    const CheckLimits& limits = subject.limits;
     const auto valid = check(subject.program, subject.plan, limits);
     ASSERT_TRUE(valid) << "seed " << seed
                        << ": a valid plan is rejected: " << valid.error().message;

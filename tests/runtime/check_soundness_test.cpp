@@ -44,7 +44,7 @@ Sample sample(std::uint64_t seed) {
   }
   const Machine machine = random_machine(seed);
   Lowering lowering(s.program, machine);
-  const Bytes least = smallest_budget(s.program, machine.alignment).bytes;
+  const Bytes least = smallest_budget(s.program, machine.alignment()).bytes;
   s.budget = least + least * static_cast<Bytes>(seed % 4) / 3;
   auto lowered =
       lowering.lower(random_strategy(s.program, lowering.index(), 0.6, seed), {s.budget, 0});

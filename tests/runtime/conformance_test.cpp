@@ -27,8 +27,8 @@ FakeScript planned_speeds(const RandomPlan& c) {
         .algorithms[static_cast<std::size_t>(label.algorithm)]
         .time;
   };
-  script.copy_time = [&c](CopyDirection direction, Bytes bytes) {
-    return (direction == CopyDirection::to_host ? c.machine.to_host : c.machine.to_device)
+  script.copy_time = [&c](CopyRoute direction, Bytes bytes) {
+    return (direction == CopyRoute::to_host ? c.machine.to_host() : c.machine.to_device())
         .time(bytes);
   };
   return script;
@@ -43,7 +43,7 @@ TEST_P(Conformance, EvaluatorSimulatorAndFakeDeviceAgreeToTheNanosecond) {
     auto drawn = random_plan(seed);
     ASSERT_TRUE(drawn);
     const RandomPlan& c = *drawn;
-    ASSERT_LE(c.lowered.plan.device_bytes, c.budget.device);
+    ASSERT_LE(c.lowered.plan.device_bytes(), c.budget.device);
     const auto proof = check(c.program, c.lowered.plan, {c.budget.device, 0});
     ASSERT_TRUE(proof) << proof.error().message;
 
@@ -103,7 +103,7 @@ TEST_P(Conformance, ValuesAreThoseOfTheProgramAtAnySpeed) {
       script.op_time = [&](const WorkLabel&) {
         return Nanos{static_cast<Nanos::rep>(random.below(9000))};
       };
-      script.copy_time = [&](CopyDirection, Bytes) {
+      script.copy_time = [&](CopyRoute, Bytes) {
         return Nanos{static_cast<Nanos::rep>(random.below(random.below(4) == 0 ? 200'000 : 9000))};
       };
       FakeDevice device(script);

@@ -54,7 +54,7 @@ class ExecutorTest : public ::testing::Test {
 
   ExecutorTest() {
     script_.op_time = [](const WorkLabel&) { return Nanos{100}; };
-    script_.copy_time = [](CopyDirection, Bytes bytes) { return Nanos{bytes}; };
+    script_.copy_time = [](CopyRoute, Bytes bytes) { return Nanos{bytes}; };
     Lowering lowering(program_, testing::byte_a_nanosecond(64));
     Strategy strategy =
         keep_everything(program_, lowering.index(), least_workspace_algorithms(program_));
@@ -177,21 +177,21 @@ TEST_F(ExecutorTest, ArenaPeakIsTheHighestByteTouchedAndInsideTheArena) {
   EXPECT_EQ(executor.arena_peak(), 0);
   executor.enter();
   executor.run(1);
-  EXPECT_EQ(executor.arena_peak(), plan_.device_bytes);
+  EXPECT_EQ(executor.arena_peak(), plan_.device_bytes());
 }
 
 TEST_F(ExecutorTest, ArenaPeakCountsWorkspaces) {
   Plan plan = plan_;
   for (Instruction& x : plan.steady.instructions) {
     if (x.workspace_bytes == 0) continue;
-    x.workspace_offset = plan.device_bytes;
-    plan.device_bytes += x.workspace_bytes;
+    x.workspace_offset = plan.device_bytes();
+    plan.device_bytes() += x.workspace_bytes;
   }
   FakeDevice device(script_);
   Executor executor(program_, plan, device, runner_);
   executor.enter();
   executor.run(1);
-  EXPECT_EQ(executor.arena_peak(), plan.device_bytes);
+  EXPECT_EQ(executor.arena_peak(), plan.device_bytes());
 }
 
 TEST_F(ExecutorTest, AnErrorInTheRunnerSurfacesAndTheExecutorCanStillBeDestroyed) {
@@ -243,7 +243,7 @@ TEST_F(ExecutorTest, PointersAreWherePlacementsSayAndWorkspacesOnlyWhereNeeded) 
       std::byte* base = host ? device->host_arena() : device->arena();
       for (std::byte* pointer : call.pointers) {
         EXPECT_GE(pointer, base);
-        EXPECT_LT(pointer, base + (host ? plan->host_bytes : plan->device_bytes));
+        EXPECT_LT(pointer, base + (host ? plan->host_bytes() : plan->device_bytes()));
       }
       EXPECT_EQ(call.workspace != nullptr, call.op == kHead);
     }

@@ -27,9 +27,9 @@ FakeScript speeds_of(const RandomPlan& c, std::int64_t slower = 1) {
     const Op& op = c.program.ops[static_cast<std::size_t>(label.op)];
     return op.algorithms[static_cast<std::size_t>(label.algorithm)].time;
   };
-  script.copy_time = [&c, slower](CopyDirection direction, Bytes bytes) {
-    const Link& link =
-        direction == CopyDirection::to_host ? c.machine.to_host : c.machine.to_device;
+  script.copy_time = [&c, slower](CopyRoute direction, Bytes bytes) {
+    const LinkSpeed& link =
+        direction == CopyRoute::to_host ? c.machine.to_host() : c.machine.to_device();
     return link.time(bytes) * slower;
   };
   return script;
@@ -96,8 +96,7 @@ TEST_P(FaultsTest, AFailedCopyOfEitherDirectionEndsTheRunWithItsSizeAndWay) {
       for (const std::int64_t number : {std::int64_t{0}, count / 2, 2 * count - 1}) {
         if (number < 0 || count == 0) continue;
         FakeScript script = speeds_of(plan);
-        script.faults.fail_copy = {number,
-                                   to_host ? CopyDirection::to_host : CopyDirection::to_device};
+        script.faults.fail_copy = {number, to_host ? CopyRoute::to_host : CopyRoute::to_device};
         FakeDevice device(script);
         const FaultOutcome outcome = run_plan_on(device, plan, kIterations);
         EXPECT_FALSE(outcome.finished);
@@ -124,11 +123,11 @@ TEST_P(FaultsTest, AKernelThatThrowsEndsTheRun) {
 TEST_P(FaultsTest, HostMemoryUsedUpIsSaidBeforeAnythingRuns) {
   for_each_plan([](const RandomPlan& plan, std::uint64_t) {
     FakeScript script = speeds_of(plan);
-    script.faults.host_memory = plan.lowered.plan.host_bytes - 1;
+    script.faults.host_memory = plan.lowered.plan.host_bytes() - 1;
     FakeDevice device(script);
     EXPECT_THAT(run_plan_on(device, plan, kIterations).error, HasSubstr("host arena"));
     EXPECT_THAT(device.records(), IsEmpty());
-    script.faults.host_memory = plan.lowered.plan.host_bytes;
+    script.faults.host_memory = plan.lowered.plan.host_bytes();
     FakeDevice enough(script);
     expect_right(run_plan_on(enough, plan, kIterations), enough);
   });

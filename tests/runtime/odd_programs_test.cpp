@@ -51,9 +51,9 @@ class OddPrograms : public ::testing::TestWithParam<std::uint64_t> {
     Lowering lowering(program, machine);
     Random random(seed);
     const Strategy strategy = random_strategy(program, lowering.index(), random.uniform(), seed);
-    const Bytes least = std::max<Bytes>(1, smallest_budget(program, machine.alignment).bytes);
+    const Bytes least = std::max<Bytes>(1, smallest_budget(program, machine.alignment()).bytes);
     const Bytes peak =
-        load_profile(program, lowering.index(), machine.alignment, strategy.algorithms).peak;
+        load_profile(program, lowering.index(), machine.alignment(), strategy.algorithms).peak;
     const double share = random.below(3) == 0 ? 0.0 : random.uniform() * 1.2;
     const Bytes budget =
         std::max(least, least + static_cast<Bytes>(share * static_cast<double>(peak - least)));

@@ -26,7 +26,7 @@ struct Example {
     b.device("B", {{y, write}}, Nanos{20});
     program = b.build();
     plan.streams = {{0, StreamKind::compute}, {0, StreamKind::copy}};
-    plan.placements = {{x, 0, 0, 50}, {x, kHostSpace, 0, 50}, {y, 0, 64, 8}};
+    plan.placements = {{x, 0, 0, 50}, {x, 1, 0, 50}, {y, 0, 64, 8}};
     add_op(0, 0);
     add_copy(0, 1);
     add_op(1, 2);
@@ -100,7 +100,7 @@ TEST(Simulate, CountsBytesByDirection) {
 TEST(Simulate, EachDirectionHasItsOwnSpeedAndLatency) {
   Example e;
   e.add_copy(1, 0);
-  e.machine.to_device = {0.5e9, Nanos{7}};
+  e.machine.to_device() = {0.5e9, Nanos{7}};
   EXPECT_EQ(duration_of(e.at(1), e.plan, e.program, e.machine), Nanos{50});
   EXPECT_EQ(duration_of(e.at(3), e.plan, e.program, e.machine), Nanos{107});
 }

@@ -21,15 +21,15 @@ namespace tidepool::testing {
 class ExhaustiveSwap {
  public:
   ExhaustiveSwap(const Program& program, const Machine& machine, Bytes limit, Nanos tick)
-      : program_(program), duplex_(machine.duplex), limit_(limit), tick_(tick) {
+      : program_(program), duplex_(machine.duplex()), limit_(limit), tick_(tick) {
     for (const Tensor& t : program.tensors) {
-      bytes_.push_back(align_up(t.bytes, machine.alignment));
-      out_ticks_.push_back(ticks(machine.to_host.time(t.bytes)));
-      in_ticks_.push_back(ticks(machine.to_device.time(t.bytes)));
+      bytes_.push_back(align_up(t.bytes, machine.alignment()));
+      out_ticks_.push_back(ticks(machine.to_host().time(t.bytes)));
+      in_ticks_.push_back(ticks(machine.to_device().time(t.bytes)));
     }
     for (const Op& op : program.ops) {
       op_ticks_.push_back(ticks(op.algorithms[0].time));
-      workspace_.push_back(align_up(op.algorithms[0].workspace, machine.alignment));
+      workspace_.push_back(align_up(op.algorithms[0].workspace, machine.alignment()));
     }
     find_needs();
   }

@@ -75,7 +75,7 @@ inline std::int64_t copies_in(const RandomPlan& plan, bool to_host) {
   for (const Instruction& x : plan.lowered.plan.steady.instructions) {
     if (x.kind != InstructionKind::copy) continue;
     const Placement& to = plan.lowered.plan.placements[static_cast<std::size_t>(x.to)];
-    if ((to.space == kHostSpace) == to_host) ++count;
+    if ((to.space != 0) == to_host) ++count;
   }
   return count;
 }

@@ -64,9 +64,9 @@ class ProgramBuilder {
 inline Machine byte_a_nanosecond(Bytes alignment = 1) {
   Machine m;
   m.name = "one byte a nanosecond";
-  m.alignment = alignment;
-  m.to_host = {1e9, Nanos{0}};
-  m.to_device = {1e9, Nanos{0}};
+  m.set_alignment(alignment);
+  m.to_host() = {1e9, Nanos{0}};
+  m.to_device() = {1e9, Nanos{0}};
   return m;
 }
 

@@ -34,8 +34,8 @@ inline std::optional<RandomPlan> random_plan(std::uint64_t seed, const RandomSha
     add_random_hints(c.program, lowering.index(), random.uniform(), seed, strategy);
   }
   const LoadProfile profile =
-      load_profile(c.program, lowering.index(), c.machine.alignment, strategy.algorithms);
-  const Bytes least = smallest_budget(c.program, c.machine.alignment).bytes;
+      load_profile(c.program, lowering.index(), c.machine.alignment(), strategy.algorithms);
+  const Bytes least = smallest_budget(c.program, c.machine.alignment()).bytes;
   const double share = random.uniform() * 1.1;
   c.budget.device = least + static_cast<Bytes>(share * static_cast<double>(profile.peak - least));
   c.budget.device = std::max(c.budget.device, least);

@@ -223,14 +223,14 @@ inline Machine random_machine(std::uint64_t seed) {
   Random random(seed ^ 0x5eedULL);
   Machine m;
   m.name = "test";
-  m.alignment = 64;
+  m.set_alignment(64);
   const auto link = [&] {
-    return Link{1e8 * static_cast<double>(1 + random.below(200)),
-                Nanos{static_cast<Nanos::rep>(random.below(3000))}};
+    return LinkSpeed{1e8 * static_cast<double>(1 + random.below(200)),
+                     Nanos{static_cast<Nanos::rep>(random.below(3000))}};
   };
-  m.to_host = link();
-  m.to_device = link();
-  m.duplex = random.below(3) != 0;
+  m.to_host() = link();
+  m.to_device() = link();
+  m.set_duplex(random.below(3) != 0);
   return m;
 }
 

@@ -20,7 +20,7 @@ inline FakeScript random_speeds(Random& random) {
   script.op_time = [&random](const WorkLabel&) {
     return Nanos{static_cast<Nanos::rep>(1 + random.below(9000))};
   };
-  script.copy_time = [&random](CopyDirection, Bytes) {
+  script.copy_time = [&random](CopyRoute, Bytes) {
     return Nanos{static_cast<Nanos::rep>(1 + random.below(random.below(4) == 0 ? 200'000 : 9000))};
   };
   return script;

@@ -19,9 +19,9 @@ inline constexpr double kMib = static_cast<double>(kMiB);
 inline Machine two_mib_a_ms() {
   Machine m;
   m.name = "test";
-  m.alignment = 512;
-  m.to_host = {2 * kMib * 1000, Nanos{0}};
-  m.to_device = m.to_host;
+  m.set_alignment(512);
+  m.to_host() = {2 * kMib * 1000, Nanos{0}};
+  m.to_device() = m.to_host();
   return m;
 }
 

@@ -145,14 +145,14 @@ TEST_F(MeasuredTrace, PlannersTakeIt) {
   const Machine machine = gtx1080ti();
   const auto t = trace_program(recording_, machine.compute);
   ASSERT_TRUE(t) << t.error().message;
-  const Bytes budget = 400 * kMiB - align_up(t->resident, machine.alignment);
+  const Bytes budget = 400 * kMiB - align_up(t->resident, machine.alignment());
   FixedWorkload workload(t->program);
   for (const char* name : {"autoswap", "autoswap-published"}) {
     const auto planner = make_planner(name);
     ASSERT_TRUE(planner);
     const auto planned = make_plan(**planner, workload, machine, {budget, 0}, {});
     ASSERT_TRUE(planned) << planned.error().message;
-    EXPECT_LE(planned->lowered.plan.device_bytes, budget);
+    EXPECT_LE(planned->lowered.plan.device_bytes(), budget);
     const Simulation simulated = simulate(t->program, planned->lowered.plan, machine, 4);
     EXPECT_EQ(simulated.iteration_time, planned->lowered.iteration_time) << name;
   }

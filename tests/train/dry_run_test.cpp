@@ -13,9 +13,9 @@ class DryRunTest : public testing::TrainingTest {
   void SetUp() override {
     TrainingTest::SetUp();
     job_ = std::make_unique<Job>(Job::make(tiny(100).job, listener_).value());
-    machine_.alignment = job_->alignment();
-    machine_.to_host = machine_.to_device = {1e9, Nanos{0}};
-    device_ = unlimited_peak(job_->program(), machine_.alignment) * 2 / 5;
+    machine_.set_alignment(job_->alignment());
+    machine_.set_links({1e9, Nanos{0}}, {1e9, Nanos{0}});
+    device_ = unlimited_peak(job_->program(), machine_.alignment()) * 2 / 5;
     algorithms_ = least_workspace_algorithms(job_->program());
   }
   Result<Measurement> measured(Bytes host) {
@@ -31,10 +31,10 @@ class DryRunTest : public testing::TrainingTest {
 
 TEST_F(DryRunTest, TheLeastHostBytesAreEnoughAndOneStepLessIsNot) {
   const Bytes least =
-      least_host_bytes(job_->program(), algorithms_, device_, 64, machine_.alignment);
-  EXPECT_LT(least, Reactive::enough_host_bytes(job_->program(), machine_.alignment));
+      least_host_bytes(job_->program(), algorithms_, device_, 64, machine_.alignment());
+  EXPECT_LT(least, Reactive::enough_host_bytes(job_->program(), machine_.alignment()));
   EXPECT_TRUE(measured(least));
-  const auto less = measured(least - machine_.alignment);
+  const auto less = measured(least - machine_.alignment());
   ASSERT_FALSE(less);
   EXPECT_EQ(less.error().code, ErrorCode::infeasible);
   EXPECT_EQ(less.error().smallest_feasible, least);
@@ -42,12 +42,12 @@ TEST_F(DryRunTest, TheLeastHostBytesAreEnoughAndOneStepLessIsNot) {
 }
 
 TEST_F(DryRunTest, AmpleHostBytesAreEnoughAndNotAllThereCouldBe) {
-  const Bytes ample = ample_host_bytes(job_->program(), algorithms_, device_, machine_.alignment);
-  EXPECT_TRUE(runs_on_demand(job_->program(), algorithms_, {device_, ample}, machine_.alignment));
-  EXPECT_LT(ample, Reactive::enough_host_bytes(job_->program(), machine_.alignment));
+  const Bytes ample = ample_host_bytes(job_->program(), algorithms_, device_, machine_.alignment());
+  EXPECT_TRUE(runs_on_demand(job_->program(), algorithms_, {device_, ample}, machine_.alignment()));
+  EXPECT_LT(ample, Reactive::enough_host_bytes(job_->program(), machine_.alignment()));
   testing::forget_opened();
   ASSERT_TRUE(measured(0)) << "no limit";
-  for (const DeviceConfig& c : testing::opened_devices()) EXPECT_LE(c.host_bytes, ample);
+  for (const testing::OpenedArenas& a : testing::opened_devices()) EXPECT_LE(a.host, ample);
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ TEST_F(TrainTest, NothingOpensAnArenaAboveTheBudget) {
       ASSERT_TRUE(report) << report.error().message;
       const Bytes budget = report->start.budget.device;
       EXPECT_THAT(testing::opened_devices(), SizeIs(::testing::Ge(2U))) << "profile and training";
-      EXPECT_THAT(testing::opened_devices(), Each(Field(&DeviceConfig::device_bytes, Le(budget))));
+      EXPECT_THAT(testing::opened_devices(),
+                  Each(Field(&testing::OpenedArenas::device, Le(budget))));
       EXPECT_LE(report->arena_peak, budget);
       EXPECT_LE(report->start.profile.how.arena_peak, budget);
       EXPECT_EQ(report->losses.size(), 3U);
@@ -46,7 +47,7 @@ TEST_F(TrainTest, NothingOpensAHostArenaAboveItsBudget) {
   const auto report = run_training(spec, listener_);
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_THAT(testing::opened_devices(),
-              Each(Field(&DeviceConfig::host_bytes, Le(spec.budget.host))));
+              Each(Field(&testing::OpenedArenas::host, Le(spec.budget.host))));
 }
 
 TEST_F(TrainTest, EpochsAndEvaluationStayInsideToo) {

@@ -61,7 +61,7 @@ class TrainingTest : public ::testing::Test {
   }
   static Bytes largest_arena() {
     Bytes largest = 0;
-    for (const DeviceConfig& c : opened_devices()) largest = std::max(largest, c.device_bytes);
+    for (const OpenedArenas& a : opened_devices()) largest = std::max(largest, a.device);
     return largest;
   }
 

@@ -9,13 +9,13 @@ DeviceKind cpu_device_kind();
 
 namespace {
 
-std::vector<DeviceConfig> opened;
+std::vector<testing::OpenedArenas> opened;
 
 class WatchedDevice : public CpuDevice {
  public:
   using CpuDevice::CpuDevice;
   void open(const DeviceConfig& config) override {
-    opened.push_back(config);
+    opened.push_back({config.arenas.at(0).bytes, config.arenas.at(1).bytes});
     CpuDevice::open(config);
   }
 };
@@ -37,7 +37,7 @@ DeviceKind watched_device_kind() {
 
 namespace testing {
 
-std::vector<DeviceConfig> opened_devices() { return opened; }
+std::vector<OpenedArenas> opened_devices() { return opened; }
 void forget_opened() { opened.clear(); }
 
 }  // namespace testing

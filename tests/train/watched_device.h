@@ -3,12 +3,17 @@
 
 #include <vector>
 
-#include "device/device.h"
+#include "base/bytes.h"
 
 namespace tidepool::testing {
 
+struct OpenedArenas {
+  Bytes device = 0;
+  Bytes host = 0;
+};
+
 /// Of every device opened in this process since the last `forget_opened`.
-std::vector<DeviceConfig> opened_devices();
+std::vector<OpenedArenas> opened_devices();
 void forget_opened();
 
 }  // namespace tidepool::testing

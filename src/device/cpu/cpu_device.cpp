@@ -82,7 +82,7 @@ struct Command {
   const std::byte* from = nullptr;
   Bytes bytes = 0;
   CpuLink link;
-  CopyDirection direction = CopyDirection::on_host;
+  CopyRoute route = CopyRoute::on_host;
   FaultInjector::Fault fault;
   std::shared_ptr<Mark> mark;
 };
@@ -174,7 +174,7 @@ class StreamThread {
     if (failure_.failed()) return;
     try {
       if (command.kind == Command::Kind::copy) {
-        if (command.fault.fails) FaultInjector::throw_copy(command.direction, command.bytes);
+        if (command.fault.fails) FaultInjector::throw_copy(command.route, command.bytes);
         if (command.fault.late > Nanos{0}) sleep_until(Clock::now() + command.fault.late);
         paced_copy(command);
       } else {
@@ -244,17 +244,19 @@ std::string CpuDevice::fingerprint() const {
 }
 
 void CpuDevice::open(const DeviceConfig& config) {
+  require_one_device(config);
   state_->faults.open(config);
-  state_->device = Arena(config.device_bytes, "device arena");
-  state_->host = Arena(config.host_bytes, "host arena");
+  state_->device = Arena(config.arenas[0].bytes, "device arena");
+  state_->host = Arena(config.arenas[1].bytes, "host arena");
   for (const StreamKind kind : config.streams) {
     state_->streams.push_back(
         std::make_unique<StreamThread>(kind, state_->options.threads, state_->failure));
   }
 }
 
-std::byte* CpuDevice::arena() { return state_->device.data(); }
-std::byte* CpuDevice::host_arena() { return state_->host.data(); }
+std::byte* CpuDevice::arena(SpaceId space) {
+  return (space == 0 ? state_->device : state_->host).data();
+}
 
 void CpuDevice::launch(StreamId stream, const Work& work) {
   Command command;
@@ -265,16 +267,16 @@ void CpuDevice::launch(StreamId stream, const Work& work) {
 }
 
 void CpuDevice::copy(StreamId stream, std::byte* to, const std::byte* from, Bytes bytes,
-                     CopyDirection direction) {
+                     CopyRoute route) {
   Command command;
   command.kind = Command::Kind::copy;
   command.to = to;
   command.from = from;
   command.bytes = bytes;
-  if (direction == CopyDirection::to_host) command.link = state_->options.to_host;
-  if (direction == CopyDirection::to_device) command.link = state_->options.to_device;
-  command.direction = direction;
-  command.fault = state_->faults.copy(direction);
+  if (route == CopyRoute::to_host) command.link = state_->options.to_host;
+  if (route == CopyRoute::to_device) command.link = state_->options.to_device;
+  command.route = route;
+  command.fault = state_->faults.copy(route);
   state_->streams[at(stream)]->push(std::move(command));
 }
 

@@ -10,7 +10,7 @@
 
 namespace tidepool {
 
-/// Speed of one direction: a copy takes latency + bytes / bytes_per_second, or as long as memcpy
+/// Speed of one route: a copy takes latency + bytes / bytes_per_second, or as long as memcpy
 /// takes if that is longer.
 struct CpuLink {
   double bytes_per_second = 0;
@@ -36,11 +36,11 @@ class CpuDevice : public Device {
   [[nodiscard]] Bytes alignment() const override { return 64; }
   /// Throws DeviceError when an arena cannot be allocated.
   void open(const DeviceConfig& config) override;
-  [[nodiscard]] std::byte* arena() override;
-  [[nodiscard]] std::byte* host_arena() override;
+  using Device::arena;
+  [[nodiscard]] std::byte* arena(SpaceId space) override;
   void launch(StreamId stream, const Work& work) override;
   void copy(StreamId stream, std::byte* to, const std::byte* from, Bytes bytes,
-            CopyDirection direction) override;
+            CopyRoute route) override;
   EventId create_event() override;
   void record(EventId event, StreamId stream) override;
   void wait(StreamId stream, EventId event) override;

@@ -200,15 +200,10 @@ class EventClock {
   std::array<Anchor, 2> anchors_;  ///< the older first
 };
 
-cudaMemcpyKind kind_of(CopyDirection direction) {
-  switch (direction) {
-    case CopyDirection::to_host:
-      return cudaMemcpyDeviceToHost;
-    case CopyDirection::to_device:
-      return cudaMemcpyHostToDevice;
-    default:
-      return cudaMemcpyDeviceToDevice;
-  }
+cudaMemcpyKind kind_of(CopyRoute route) {
+  if (route == CopyRoute::to_host) return cudaMemcpyDeviceToHost;
+  if (route == CopyRoute::to_device) return cudaMemcpyHostToDevice;
+  return cudaMemcpyDeviceToDevice;
 }
 
 /// Free device memory, all processes counted.
@@ -330,6 +325,9 @@ std::string CudaDevice::fingerprint() const {
 void CudaDevice::open(const DeviceConfig& config) {
   if (const std::string reason = why_no_cuda(); !reason.empty()) throw DeviceError(reason);
   State& s = *state_;
+  require_one_device(config);
+  const Bytes device_bytes = config.arenas[0].bytes;
+  const Bytes host_bytes = config.arenas[1].bytes;
   s.faults.open(config);
   TIDEPOOL_CUDA_CHECK(cudaSetDevice(s.options.ordinal));
   s.kinds = config.streams;
@@ -341,34 +339,35 @@ void CudaDevice::open(const DeviceConfig& config) {
   }
   s.clock.open();
   s.free_at_open = free_memory();
-  if (config.device_bytes > 0) {
+  if (device_bytes > 0) {
     void* memory = nullptr;
-    const auto bytes = static_cast<std::size_t>(config.device_bytes);
+    const auto bytes = static_cast<std::size_t>(device_bytes);
     if (const cudaError_t error = cudaMalloc(&memory, bytes); error != cudaSuccess) {
       (void)cudaGetLastError();
       throw DeviceError(fmt::format("cannot allocate the device arena of {}: {} ({} are free)",
-                                    format_bytes(config.device_bytes), cudaGetErrorString(error),
+                                    format_bytes(device_bytes), cudaGetErrorString(error),
                                     format_bytes(s.free_at_open)));
     }
     s.device_arena = static_cast<std::byte*>(memory);
     TIDEPOOL_CUDA_CHECK(cudaMemset(memory, 0, bytes));
   }
-  if (config.host_bytes > 0) {
+  if (host_bytes > 0) {
     void* memory = nullptr;
-    const auto bytes = static_cast<std::size_t>(config.host_bytes);
+    const auto bytes = static_cast<std::size_t>(host_bytes);
     if (const cudaError_t error = cudaHostAlloc(&memory, bytes, cudaHostAllocDefault);
         error != cudaSuccess) {
       (void)cudaGetLastError();
       throw DeviceError(fmt::format("cannot allocate the pinned host arena of {}: {}",
-                                    format_bytes(config.host_bytes), cudaGetErrorString(error)));
+                                    format_bytes(host_bytes), cudaGetErrorString(error)));
     }
     s.host_arena = static_cast<std::byte*>(memory);  // pinning has touched every page
   }
   TIDEPOOL_CUDA_CHECK(cudaDeviceSynchronize());
 }
 
-std::byte* CudaDevice::arena() { return state_->device_arena; }
-std::byte* CudaDevice::host_arena() { return state_->host_arena; }
+std::byte* CudaDevice::arena(SpaceId space) {
+  return space == 0 ? state_->device_arena : state_->host_arena;
+}
 
 void CudaDevice::launch(StreamId stream, const Work& work) {
   State& s = *state_;
@@ -389,10 +388,10 @@ void CudaDevice::launch(StreamId stream, const Work& work) {
 }
 
 void CudaDevice::copy(StreamId stream, std::byte* to, const std::byte* from, Bytes bytes,
-                      CopyDirection direction) {
+                      CopyRoute route) {
   State& s = *state_;
-  const FaultInjector::Fault fault = s.faults.copy(direction);
-  if (fault.fails) FaultInjector::throw_copy(direction, bytes);
+  const FaultInjector::Fault fault = s.faults.copy(route);
+  if (fault.fails) FaultInjector::throw_copy(route, bytes);
   if (fault.late > Nanos{0}) {
     HostCall* call = s.take_call();
     call->work.run = [](void*, std::int64_t nanoseconds, NativeStream) {
@@ -402,7 +401,7 @@ void CudaDevice::copy(StreamId stream, std::byte* to, const std::byte* from, Byt
     call->graph = nullptr;  // its argument is a time
     s.enqueue(stream, call);
   }
-  if (direction == CopyDirection::on_host) {
+  if (route == CopyRoute::on_host) {
     // cudaMemcpyAsync would block the caller for these.
     HostCall* call = s.take_call();
     call->to = to;
@@ -411,8 +410,8 @@ void CudaDevice::copy(StreamId stream, std::byte* to, const std::byte* from, Byt
     s.enqueue(stream, call);
     return;
   }
-  TIDEPOOL_CUDA_CHECK(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), kind_of(direction),
-                                      s.stream(stream)));
+  TIDEPOOL_CUDA_CHECK(
+      cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), kind_of(route), s.stream(stream)));
 }
 
 Device::EventId CudaDevice::create_event() {

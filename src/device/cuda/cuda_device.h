@@ -34,11 +34,11 @@ class CudaDevice : public Device {
   [[nodiscard]] Bytes alignment() const override { return 512; }
   /// Throws DeviceError when there is no GPU or an arena cannot be allocated.
   void open(const DeviceConfig& config) override;
-  [[nodiscard]] std::byte* arena() override;
-  [[nodiscard]] std::byte* host_arena() override;
+  using Device::arena;
+  [[nodiscard]] std::byte* arena(SpaceId space) override;
   void launch(StreamId stream, const Work& work) override;
   void copy(StreamId stream, std::byte* to, const std::byte* from, Bytes bytes,
-            CopyDirection direction) override;
+            CopyRoute route) override;
   [[nodiscard]] bool enqueues_kernels() const override { return true; }
   EventId create_event() override;
   EventId create_timed_event() override;

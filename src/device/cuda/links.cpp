@@ -35,11 +35,11 @@ class Links {
     if (in) device_.record(events_[1][0], 1);
     for (int i = 0; i < count; ++i) {
       if (out) {
-        device_.copy(0, device_.host_arena(), device_.arena(), bytes, CopyDirection::to_host);
+        device_.copy(0, device_.host_arena(), device_.arena(), bytes, CopyRoute::to_host);
       }
       if (in) {
         device_.copy(1, device_.arena() + kLarge, device_.host_arena() + kLarge, bytes,
-                     CopyDirection::to_device);
+                     CopyRoute::to_device);
       }
     }
     if (out) device_.record(events_[0][1], 0);

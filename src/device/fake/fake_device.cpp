@@ -24,8 +24,9 @@ bool conflict(const std::vector<TouchedRange>& a, const std::vector<TouchedRange
 
 void FakeDevice::open(const DeviceConfig& config) {
   faults_.open(config);
-  arena_.assign(static_cast<std::size_t>(config.device_bytes), std::byte{0xcd});
-  host_arena_.assign(static_cast<std::size_t>(config.host_bytes), std::byte{0xcd});
+  for (const auto& arena : config.arenas) {
+    arenas_.emplace_back(static_cast<std::size_t>(arena.bytes), std::byte{0xcd});
+  }
   stream_end_.assign(config.streams.size(), Nanos{0});
   stream_wait_.assign(config.streams.size(), Nanos{0});
 }
@@ -48,16 +49,16 @@ void FakeDevice::launch(StreamId stream, const Work& work) {
 }
 
 void FakeDevice::copy(StreamId stream, std::byte* to, const std::byte* from, Bytes bytes,
-                      CopyDirection direction) {
+                      CopyRoute route) {
   Command command;
   command.is_copy = true;
-  command.fault = faults_.copy(direction);
-  command.direction = direction;
+  command.fault = faults_.copy(route);
+  command.route = route;
   command.to = to;
   command.from = from;
   command.bytes = bytes;
   command.ranges = {{from, bytes, false}, {to, bytes, true}};
-  enqueue(stream, script_.copy_time(direction, bytes), std::move(command));
+  enqueue(stream, script_.copy_time(route, bytes), std::move(command));
 }
 
 Device::EventId FakeDevice::create_event() {
@@ -102,7 +103,7 @@ void FakeDevice::execute(const Command& command) {
     }
   }
   if (command.is_copy) {
-    if (command.fault.fails) FaultInjector::throw_copy(command.direction, command.bytes);
+    if (command.fault.fails) FaultInjector::throw_copy(command.route, command.bytes);
     std::memcpy(command.to, command.from, static_cast<std::size_t>(command.bytes));
   } else {
     if (command.fault.fails) FaultInjector::throw_launch();

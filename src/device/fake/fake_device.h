@@ -14,9 +14,7 @@ namespace tidepool {
 struct FakeScript {
   /// Duration of a launch. Called once a launch, in the order of calls.
   std::function<Nanos(const WorkLabel&)> op_time = [](const WorkLabel&) { return Nanos{0}; };
-  std::function<Nanos(CopyDirection, Bytes)> copy_time = [](CopyDirection, Bytes) {
-    return Nanos{0};
-  };
+  std::function<Nanos(CopyRoute, Bytes)> copy_time = [](CopyRoute, Bytes) { return Nanos{0}; };
   FaultPlan faults;
 };
 
@@ -35,12 +33,14 @@ class FakeDevice : public Device {
   [[nodiscard]] std::string fingerprint() const override { return "fake"; }
   [[nodiscard]] Bytes alignment() const override { return alignment_; }
   void open(const DeviceConfig& config) override;
-  [[nodiscard]] std::byte* arena() override { return arena_.data(); }
-  [[nodiscard]] std::byte* host_arena() override { return host_arena_.data(); }
+  using Device::arena;
+  [[nodiscard]] std::byte* arena(SpaceId space) override {
+    return arenas_[static_cast<std::size_t>(space)].data();
+  }
   [[nodiscard]] bool wants_ranges() const override { return true; }
   void launch(StreamId stream, const Work& work) override;
   void copy(StreamId stream, std::byte* to, const std::byte* from, Bytes bytes,
-            CopyDirection direction) override;
+            CopyRoute route) override;
   EventId create_event() override;
   void record(EventId event, StreamId stream) override;
   void wait(StreamId stream, EventId event) override;
@@ -60,7 +60,7 @@ class FakeDevice : public Device {
     Nanos end{};
     bool is_copy = false;
     FaultInjector::Fault fault;
-    CopyDirection direction = CopyDirection::on_host;
+    CopyRoute route = CopyRoute::on_host;
     Work work;
     std::vector<TouchedRange> ranges;
     std::byte* to = nullptr;
@@ -74,8 +74,7 @@ class FakeDevice : public Device {
   FakeScript script_;
   FaultInjector faults_;
   Bytes alignment_;
-  std::vector<std::byte> arena_;
-  std::vector<std::byte> host_arena_;
+  std::vector<std::vector<std::byte>> arenas_;
   std::vector<Nanos> stream_end_;   ///< end of the last command on each stream
   std::vector<Nanos> stream_wait_;  ///< earliest start of the next one, from waits
   std::vector<std::optional<Nanos>> events_;

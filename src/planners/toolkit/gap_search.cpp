@@ -28,7 +28,7 @@ GapSearch::GapSearch(const Lowering& lowering, std::vector<std::int32_t> algorit
     if (gap.kind != GapKind::device || bytes(g) < smallest) continue;
     movable_.push_back(g);
     const Machine& machine = lowering.machine();
-    const Nanos copies = machine.to_host.time(bytes(g)) + machine.to_device.time(bytes(g));
+    const Nanos copies = machine.to_host().time(bytes(g)) + machine.to_device().time(bytes(g));
     const Nanos idle = start[at(gap.to)] - start[at(gap.from) + 1];
     if (2 * (gap.wraps ? idle + start.back() : idle) >= copies) promising_.push_back(g);
   }

@@ -73,7 +73,7 @@ SwapCandidates::SwapCandidates(const Program& program, const AccessIndex& index,
     if (op.place == OpPlace::device) now += op.algorithms[at(algorithms_[i])].time;
   }
   start_.push_back(now);
-  const LoadProfile profile = load_profile(program, index, machine.alignment, algorithms_);
+  const LoadProfile profile = load_profile(program, index, machine.alignment(), algorithms_);
   load_ = profile.at_op;
   integrate(load_, area_);
   for (GapId g = 0; g < static_cast<GapId>(index.gaps().size()); ++g) {
@@ -169,7 +169,7 @@ double SwapCandidates::score_by_area(SwapScore score, GapId g, std::span<const d
   const Gap& gap = index_.gaps()[at(g)];
   const Bytes bytes = program_.tensors[at(gap.tensor)].bytes;
   const double absence =
-      to_seconds(duration(gap) - machine_.to_host.time(bytes) - machine_.to_device.time(bytes));
+      to_seconds(duration(gap) - machine_.to_host().time(bytes) - machine_.to_device().time(bytes));
   const auto size = static_cast<double>(bytes);
   if (score == SwapScore::doa) return absence;
   return absence >= 0 ? absence * size : absence / size;
@@ -177,17 +177,17 @@ double SwapCandidates::score_by_area(SwapScore score, GapId g, std::span<const d
 
 Nanos SwapCandidates::out_time(GapId g) const {
   const Gap& gap = index_.gaps()[at(g)];
-  return machine_.to_host.time(program_.tensors[at(gap.tensor)].bytes);
+  return machine_.to_host().time(program_.tensors[at(gap.tensor)].bytes);
 }
 
 Nanos SwapCandidates::in_time(GapId g) const {
   const Gap& gap = index_.gaps()[at(g)];
-  return machine_.to_device.time(program_.tensors[at(gap.tensor)].bytes);
+  return machine_.to_device().time(program_.tensors[at(gap.tensor)].bytes);
 }
 
 Bytes SwapCandidates::aligned_bytes(GapId g) const {
   const Gap& gap = index_.gaps()[at(g)];
-  return align_up(program_.tensors[at(gap.tensor)].bytes, machine_.alignment);
+  return align_up(program_.tensors[at(gap.tensor)].bytes, machine_.alignment());
 }
 
 std::vector<Bytes> SwapCandidates::load_without(std::span<const GapId> gaps) const {

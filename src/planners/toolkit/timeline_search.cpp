@@ -19,7 +19,7 @@ double number(Bytes bytes) { return static_cast<double>(bytes); }
 
 Bytes smallest_worth_moving(const Lowering& lowering, std::span<const std::int32_t> algorithms) {
   constexpr Bytes kParts = 1 << 16;
-  return load_profile(lowering.program(), lowering.index(), lowering.machine().alignment,
+  return load_profile(lowering.program(), lowering.index(), lowering.machine().alignment(),
                       algorithms)
              .peak /
          kParts;
@@ -35,7 +35,7 @@ TimelineSearch::TimelineSearch(const Lowering& lowering, std::span<const std::in
     duration_.push_back(on_device ? number(op.algorithms[at(algorithms[i])].time) : 0);
   }
   const LoadProfile profile =
-      load_profile(program, lowering.index(), machine.alignment, algorithms);
+      load_profile(program, lowering.index(), machine.alignment(), algorithms);
   for (const Bytes load : profile.at_op) load_.push_back(number(load));
   set_stalls({});
 
@@ -52,9 +52,9 @@ TimelineSearch::TimelineSearch(const Lowering& lowering, std::span<const std::in
               gap.wraps,
               true,
               kNone,
-              number(align_up(bytes, machine.alignment)),
-              number(machine.to_host.time(bytes)),
-              number(machine.to_device.time(bytes))};
+              number(align_up(bytes, machine.alignment())),
+              number(machine.to_host().time(bytes)),
+              number(machine.to_device().time(bytes))};
     const double idle = start_[at(gap.to)] + (gap.wraps ? period_ : 0) - end_[at(gap.from)];
     if (2 * idle < item.out + item.in) continue;
     if (gap.tensor == tensor && gap.version == version && !gap.wraps) {

@@ -13,7 +13,7 @@ namespace {
 
 /// Rounded, so that two measurements of one machine give the same numbers and cached plans are
 /// found.
-Link rounded(double bytes_per_second, Nanos latency) {
+LinkSpeed rounded(double bytes_per_second, Nanos latency) {
   constexpr double kStep = 0.5e9;
   const double steps = std::max(1.0, std::round(bytes_per_second / kStep));
   return {steps * kStep, std::chrono::ceil<std::chrono::microseconds>(latency)};
@@ -25,12 +25,12 @@ Machine calibrated() {
   Machine machine;
   machine.name = "cuda";
   machine.description = "NVIDIA GPU, link as measured with both directions busy";
-  machine.alignment = device.alignment();
-  machine.device_memory = device.total_memory();
+  machine.set_alignment(device.alignment());
+  machine.set_device_memory(device.total_memory());
   // A plan copies in both directions at once most of the time: what the link gives then is what it
   // can count on.
-  machine.to_host = rounded(links.to_host_both, links.to_host.latency);
-  machine.to_device = rounded(links.to_device_both, links.to_device.latency);
+  machine.to_host() = rounded(links.to_host_both, links.to_host.latency);
+  machine.to_device() = rounded(links.to_device_both, links.to_device.latency);
   return machine;
 }
 

@@ -28,12 +28,12 @@ TEST(AutoSwapPublished, HonoursEveryBudgetFromTheSmallestFeasibleOne) {
     SCOPED_TRACE(seed);
     const Program program = large_program(seed);
     const Machine machine = testing::random_machine(seed);
-    const Bytes least = smallest_budget(program, machine.alignment).bytes;
+    const Bytes least = smallest_budget(program, machine.alignment()).bytes;
     for (const double factor : {1.0, 1.2, 1.5, 2.0, 3.0}) {
       const auto budget = static_cast<Bytes>(static_cast<double>(least) * factor);
       const auto planned = plan(program, machine, budget);
       ASSERT_TRUE(planned) << planned.error().message;
-      EXPECT_LE(planned->lowered.plan.device_bytes, budget);
+      EXPECT_LE(planned->lowered.plan.device_bytes(), budget);
       EXPECT_EQ(planned->lowered.plan.planner, "autoswap-published");
     }
     const auto refused = plan(program, machine, least - 1);
@@ -50,7 +50,7 @@ TEST(AutoSwapPublished, PicksForTheLimitItselfAndTimesEveryCopyIn) {
     SCOPED_TRACE(seed);
     const Program program = large_program(seed);
     const Machine machine = testing::random_machine(seed);
-    const Bytes budget = 2 * smallest_budget(program, machine.alignment).bytes;
+    const Bytes budget = 2 * smallest_budget(program, machine.alignment()).bytes;
     const auto planned = plan(program, machine, budget);
     ASSERT_TRUE(planned);
     if (planned->lowered.streaming) continue;
@@ -89,7 +89,7 @@ TEST(AutoSwapPublished, SaysWhenTheBudgetIsBelowLoadMin) {
 TEST(AutoSwapPublished, WhenCancelledItStillGivesAPlan) {
   const Program program = large_program(4);
   const Machine machine = testing::random_machine(4);
-  const Bytes budget = smallest_budget(program, machine.alignment).bytes * 3 / 2;
+  const Bytes budget = smallest_budget(program, machine.alignment()).bytes * 3 / 2;
   for (const int allowed : {0, 1, 5, 60}) {
     SCOPED_TRACE(allowed);
     int asked = 0;
@@ -97,7 +97,7 @@ TEST(AutoSwapPublished, WhenCancelledItStillGivesAPlan) {
     options.stop = [&] { return ++asked > allowed; };
     const auto planned = plan(program, machine, budget, options);
     ASSERT_TRUE(planned) << planned.error().message;
-    EXPECT_LE(planned->lowered.plan.device_bytes, budget);
+    EXPECT_LE(planned->lowered.plan.device_bytes(), budget);
     EXPECT_LE(asked, allowed + 10) << "it goes on after it was cancelled";
   }
 }

@@ -33,12 +33,12 @@ TEST(AutoSwap, HonoursEveryBudgetFromTheSmallestFeasibleOne) {
     SCOPED_TRACE(seed);
     const Program program = large_program(seed);
     const Machine machine = testing::random_machine(seed);
-    const Bytes least = smallest_budget(program, machine.alignment).bytes;
+    const Bytes least = smallest_budget(program, machine.alignment()).bytes;
     for (const double factor : {1.0, 1.2, 1.5, 2.0, 3.0}) {
       const auto budget = static_cast<Bytes>(static_cast<double>(least) * factor);
       const auto planned = plan_with(*make_autoswap(), program, machine, {budget, 0});
       ASSERT_TRUE(planned) << planned.error().message;
-      EXPECT_LE(planned->lowered.plan.device_bytes, budget);
+      EXPECT_LE(planned->lowered.plan.device_bytes(), budget);
       EXPECT_EQ(planned->lowered.plan.planner, "autoswap");
     }
   }
@@ -78,7 +78,7 @@ TEST(AutoSwap, IsNeverSlowerThanTheStreamingSchedule) {
     SCOPED_TRACE(seed);
     const Program program = large_program(seed);
     const Machine machine = testing::random_machine(seed);
-    const Bytes budget = 2 * smallest_budget(program, machine.alignment).bytes;
+    const Bytes budget = 2 * smallest_budget(program, machine.alignment()).bytes;
     Lowering lowering(program, machine);
     Strategy stream =
         keep_everything(program, lowering.index(), least_workspace_algorithms(program));
@@ -99,7 +99,7 @@ TEST(AutoSwap, CombinesScoresWhereTheyLeaveOverhead) {
     SCOPED_TRACE(seed);
     const Program program = large_program(seed);
     const Machine machine = testing::random_machine(seed);
-    const Budget budget{smallest_budget(program, machine.alignment).bytes * 3 / 2, 0};
+    const Budget budget{smallest_budget(program, machine.alignment()).bytes * 3 / 2, 0};
     const auto alone = plan_with(*make_autoswap(single), program, machine, budget);
     const auto combined = plan_with(*make_autoswap(), program, machine, budget);
     ASSERT_TRUE(alone && combined);
@@ -112,7 +112,7 @@ TEST(AutoSwap, CombinesScoresWhereTheyLeaveOverhead) {
 TEST(AutoSwap, TheSameSeedGivesTheSamePlan) {
   const Program program = large_program(4);
   const Machine machine = testing::random_machine(4);
-  const Budget budget{smallest_budget(program, machine.alignment).bytes * 3 / 2, 0};
+  const Budget budget{smallest_budget(program, machine.alignment()).bytes * 3 / 2, 0};
   const auto first = plan_with(*make_autoswap(), program, machine, budget);
   const auto again = plan_with(*make_autoswap(), program, machine, budget);
   ASSERT_TRUE(first && again);
@@ -123,7 +123,7 @@ TEST(AutoSwap, TheSameSeedGivesTheSamePlan) {
 TEST(AutoSwap, WhenCancelledItStillGivesAPlan) {
   const Program program = large_program(4);
   const Machine machine = testing::random_machine(4);
-  const Budget budget{smallest_budget(program, machine.alignment).bytes * 3 / 2, 0};
+  const Budget budget{smallest_budget(program, machine.alignment()).bytes * 3 / 2, 0};
   for (const int allowed : {0, 1, 5, 60}) {
     SCOPED_TRACE(allowed);
     int asked = 0;
@@ -131,7 +131,7 @@ TEST(AutoSwap, WhenCancelledItStillGivesAPlan) {
     options.stop = [&] { return ++asked > allowed; };
     const auto planned = plan_with(*make_autoswap(), program, machine, budget, options);
     ASSERT_TRUE(planned) << planned.error().message;
-    EXPECT_LE(planned->lowered.plan.device_bytes, budget.device);
+    EXPECT_LE(planned->lowered.plan.device_bytes(), budget.device);
     EXPECT_LE(asked, allowed + 10) << "it goes on after it was cancelled";
   }
 }
@@ -150,7 +150,7 @@ TEST(None, WithoutALimitHasNoStalls) {
   const auto planned = plan_with(*make_none(), e.program, two_mib_a_ms(), {kUnlimited, 0});
   ASSERT_TRUE(planned);
   EXPECT_EQ(planned->lowered.iteration_time, ms(70));
-  EXPECT_EQ(planned->lowered.plan.device_bytes, mib(117.5));
+  EXPECT_EQ(planned->lowered.plan.device_bytes(), mib(117.5));
 }
 
 TEST(None, AnInfeasibleBudgetNamesOneThatThenWorks) {
@@ -158,7 +158,7 @@ TEST(None, AnInfeasibleBudgetNamesOneThatThenWorks) {
     SCOPED_TRACE(seed);
     const Program program = large_program(seed);
     const Machine machine = testing::random_machine(seed);
-    const Bytes least = smallest_budget(program, machine.alignment).bytes;
+    const Bytes least = smallest_budget(program, machine.alignment()).bytes;
     const auto refused = plan_with(*make_none(), program, machine, {least, 0});
     if (refused) continue;  // nothing lives longer than one op
     EXPECT_EQ(refused.error().code, ErrorCode::infeasible);
@@ -168,7 +168,7 @@ TEST(None, AnInfeasibleBudgetNamesOneThatThenWorks) {
     EXPECT_GT(named, least);
     const auto planned = plan_with(*make_none(), program, machine, {named, 0});
     ASSERT_TRUE(planned) << planned.error().message;
-    EXPECT_LE(planned->lowered.plan.device_bytes, named);
+    EXPECT_LE(planned->lowered.plan.device_bytes(), named);
   }
 }
 
@@ -179,11 +179,11 @@ TEST(None, TheBudgetItNamesIsTheSmallestOneThatWorks) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     const Program program = large_program(seed);
     const Machine machine = testing::random_machine(seed);
-    const Bytes least = smallest_budget(program, machine.alignment).bytes;
+    const Bytes least = smallest_budget(program, machine.alignment()).bytes;
     const auto refused = plan_with(*make_none(), program, machine, {least, 0});
     if (refused) continue;
     ++refusals;
-    const Bytes below = *refused.error().smallest_feasible - machine.alignment;
+    const Bytes below = *refused.error().smallest_feasible - machine.alignment();
     if (plan_with(*make_none(), program, machine, {below, 0}) && smaller_works++ == 0) {
       first = fmt::format("seed {}: {} B works too", seed, below);
     }

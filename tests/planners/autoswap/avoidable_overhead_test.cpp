@@ -110,7 +110,7 @@ TEST(AvoidableOverhead, IsNeverMoreThanTheOverheadOrTheIdleTime) {
     const SwapCandidates candidates(program, index, machine, least_workspace_algorithms(program),
                                     1);
     Evaluator evaluator(program, index, machine);
-    const Bytes limit = smallest_budget(program, machine.alignment).bytes * 3 / 2;
+    const Bytes limit = smallest_budget(program, machine.alignment()).bytes * 3 / 2;
     const Strategy strategy = candidates.select(SwapScore::wdoa, limit).strategy;
     const Evaluation evaluation = evaluator.evaluate(strategy, {limit});
     if (!evaluation.feasible) continue;

@@ -22,7 +22,7 @@ TEST(LoadSearch, IsNeverWorseThanWhatItIsGiven) {
     const Machine machine = testing::random_machine(seed);
     Lowering lowering(program, machine);
     const auto algorithms = least_workspace_algorithms(program);
-    const Bytes limit = smallest_budget(program, machine.alignment).bytes * 3 / 2;
+    const Bytes limit = smallest_budget(program, machine.alignment()).bytes * 3 / 2;
     const Strategy away = lowering.everything_away(algorithms);
     for (const bool compact : {false, true}) {
       LoadSearch search(lowering, algorithms);
@@ -47,7 +47,8 @@ TEST(TideLeastLoad, LiesBetweenTheFluidBoundAndThePeakAndStallsNoMoreThanItMay) 
     const auto algorithms = least_workspace_algorithms(program);
     const FluidLoad fluid =
         fluid_least_load({program, lowering.index(), machine, algorithms}, Nanos{0});
-    const Bytes peak = load_profile(program, lowering.index(), machine.alignment, algorithms).peak;
+    const Bytes peak =
+        load_profile(program, lowering.index(), machine.alignment(), algorithms).peak;
     const TideLeastLoad least = tide_least_load(
         lowering, algorithms, {peak, keep_everything(program, lowering.index(), algorithms)}, 0.0,
         within(std::chrono::milliseconds(200)));

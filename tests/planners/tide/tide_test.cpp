@@ -37,13 +37,13 @@ TEST(Tide, HonoursEveryBudgetAndIsNeverSlowerThanAutoswap) {
     SCOPED_TRACE(seed);
     const Program program = testing::random_program(seed);
     const Machine machine = testing::random_machine(seed);
-    const Bytes least = smallest_budget(program, machine.alignment).bytes;
+    const Bytes least = smallest_budget(program, machine.alignment()).bytes;
     for (const Bytes budget : {least, least * 5 / 4, least * 3 / 2}) {
       const auto tide = plan(*make_tide(), program, machine, budget, quick());
       const auto autoswap = plan(*make_autoswap(), program, machine, budget);
       ASSERT_TRUE(tide) << tide.error().message;
       ASSERT_TRUE(autoswap);
-      EXPECT_LE(tide->lowered.plan.device_bytes, budget);
+      EXPECT_LE(tide->lowered.plan.device_bytes(), budget);
       EXPECT_LE(tide->lowered.iteration_time, autoswap->lowered.iteration_time);
       faster += tide->lowered.iteration_time < autoswap->lowered.iteration_time ? 1 : 0;
     }
@@ -54,7 +54,7 @@ TEST(Tide, HonoursEveryBudgetAndIsNeverSlowerThanAutoswap) {
 TEST(Tide, AnInfeasibleBudgetNamesTheSmallestFeasibleOne) {
   const Program program = testing::random_program(3);
   const Machine machine = testing::random_machine(3);
-  const Bytes least = smallest_budget(program, machine.alignment).bytes;
+  const Bytes least = smallest_budget(program, machine.alignment()).bytes;
   const auto refused = plan(*make_tide(), program, machine, least - 1, quick());
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().smallest_feasible, least);
@@ -66,7 +66,7 @@ TEST(Tide, AValueThatLeavesTwiceIsCopiedOutOnce) {
   for (std::uint64_t seed = 0; seed < 20 && !seen; ++seed) {
     const Program program = testing::random_program(seed);
     const Machine machine = testing::random_machine(seed);
-    const Bytes budget = smallest_budget(program, machine.alignment).bytes * 5 / 4;
+    const Bytes budget = smallest_budget(program, machine.alignment()).bytes * 5 / 4;
     const auto planned = plan(*make_tide(), program, machine, budget, quick());
     ASSERT_TRUE(planned);
     const auto& gaps = planned->lowered.strategy.gaps;
@@ -80,7 +80,7 @@ TEST(Tide, CancellingKeepsTheBestSoFar) {
   const Machine machine = testing::random_machine(2);
   PlannerOptions options;
   options.stop = [] { return true; };
-  const Bytes budget = smallest_budget(program, machine.alignment).bytes * 5 / 4;
+  const Bytes budget = smallest_budget(program, machine.alignment()).bytes * 5 / 4;
   EXPECT_TRUE(plan(*make_tide(), program, machine, budget, options));
 }
 

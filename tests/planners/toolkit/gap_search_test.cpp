@@ -23,8 +23,9 @@ struct Subject {
 
   [[nodiscard]] std::size_t gaps() const { return lowering.index().gaps().size(); }
   [[nodiscard]] Bytes limit() const {
-    const Bytes least = smallest_budget(program, machine.alignment).bytes;
-    const Bytes peak = load_profile(program, lowering.index(), machine.alignment, algorithms).peak;
+    const Bytes least = smallest_budget(program, machine.alignment()).bytes;
+    const Bytes peak =
+        load_profile(program, lowering.index(), machine.alignment(), algorithms).peak;
     return (least + peak) / 2;
   }
 

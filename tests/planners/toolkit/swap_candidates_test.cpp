@@ -236,7 +236,7 @@ TEST(SwapOrder, IsThatOfPickingStepByStep) {
       for (const double part : {0.9, 0.0, 0.7, 0.5}) {
         SCOPED_TRACE(fmt::format("seed {}, {}, {}", seed, to_string(score), part));
         const auto limit = static_cast<Bytes>(part * static_cast<double>(order.peak_after(0)));
-        StepByStep step_by_step(candidates, score, machine.alignment);
+        StepByStep step_by_step(candidates, score, machine.alignment());
         const SwapSelection selection = order.select(limit);
         EXPECT_EQ(gaps_of(selection.picks), step_by_step.picks(limit));
         EXPECT_EQ(selection.peak, step_by_step.peak());

@@ -1,0 +1,73 @@
+// What the clauses of check share: the plan that is judged, and how to name what is wrong with it.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "check/check.h"
+
+namespace tidepool::checking {
+
+/// A counterexample; caught in `check`.
+struct Refuted : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+template <class... Args>
+[[noreturn]] void refute(int clause, fmt::format_string<Args...> text, Args&&... args) {
+  throw Refuted(fmt::format("({}) {}", clause, fmt::format(text, std::forward<Args>(args)...)));
+}
+
+inline std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+
+template <class T>
+bool valid_index(std::int32_t index, const std::vector<T>& list) {
+  return index >= 0 && at(index) < list.size();
+}
+
+/// Bytes an instruction touches. `tensor` is kNone for a workspace.
+struct Touch {
+  SpaceId space = 0;
+  Bytes begin = 0;
+  Bytes end = 0;
+  bool reads = false;
+  bool writes = false;
+  TensorId tensor = kNone;
+};
+
+/// A program and a plan for it. Both must outlive this.
+class Subject {
+ public:
+  Subject(const Program& program, const Plan& plan);
+
+  const Program& program;
+  const Plan& plan;
+
+  [[nodiscard]] std::string tensor_name(TensorId t) const;
+  [[nodiscard]] std::string space_name(SpaceId space) const;
+  /// Instruction `i` of `schedule`, which is the `part` ("entry", "steady", "exit") of the plan.
+  [[nodiscard]] std::string describe(std::string_view part, const Schedule& schedule,
+                                     std::size_t i) const;
+
+  // What an instruction touches; only of plans whose shape is right.
+  [[nodiscard]] Touch touch(PlacementId id, bool reads, bool writes) const;
+  [[nodiscard]] Touch workspace(const Instruction& x) const;
+  [[nodiscard]] std::vector<Touch> touches(const Instruction& x) const;
+  /// Where tensors lie that this op of the steady state releases (Tensor::released_at): at their
+  /// last access. The op does not read them, and the values must be there all the same.
+  [[nodiscard]] const std::vector<PlacementId>& released_by(OpId op) const {
+    return released_[at(op)];
+  }
+  /// Finds `released_by`, once the shape is right.
+  void find_released();
+
+ private:
+  std::vector<std::vector<PlacementId>> released_;  ///< per op
+};
+
+}  // namespace tidepool::checking

@@ -1,0 +1,147 @@
+#include "lower/place.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "pack/search.h"
+#include "pack/validate.h"
+
+namespace tidepool {
+
+void Placer::find_members(const Timeline& timeline, SpaceId space) {
+  members_.clear();
+  const auto& all = timeline.instances.all;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].space == space) members_.push_back(static_cast<InstanceId>(i));
+  }
+}
+
+void Placer::make_problem(const Subject& subject, Bytes alignment, const SharingRule& rule) {
+  Timeline& timeline = subject.timeline;
+  if (rule.prepare != nullptr) {
+    rule.prepare(timeline, subject.program, subject.strategy, subject.expansion);
+  }
+  make_pack_problem(timeline, members_, alignment, rule, conflict_bits_, problem_);
+}
+
+/// The first packer that fits, or else the smallest footprint of them; ties to the earlier packer.
+/// Where only what fits is of use the packers stop at the budget.
+void Placer::pack(Bytes budget, bool only_what_fits) {
+  bool any = false;
+  problem_.give_up_above = only_what_fits ? budget : std::numeric_limits<Bytes>::max();
+  for (const Packer& packer : smartpool_packers()) {
+    Packing packing = packer.pack(problem_);
+    if (!any || packing.footprint < packing_.footprint) {
+      packing_ = std::move(packing);
+      packer_ = packer.name;
+      any = true;
+    }
+    if (packing_.footprint <= budget) break;
+    problem_.give_up_above = packing_.footprint - 1;
+  }
+  problem_.give_up_above = std::numeric_limits<Bytes>::max();
+}
+
+void Placer::search(Bytes budget, const PlaceOptions& options) {
+  SearchOptions search;
+  search.time_limit = options.packing_time;
+  search.seed = options.seed;
+  search.stop = options.stop;
+  search.target = budget;
+  packing_ = search_packing(problem_, search).packing;
+  packer_ = "search";
+}
+
+bool Placer::place_device(const Subject& subject, SpaceId space, Bytes budget, Bytes alignment,
+                          const PlaceOptions& options) {
+  find_members(subject.timeline, space);
+  refused_.clear();
+  added_waits_ = 0;
+  free_footprint_ = 0;
+  const SharingRule* used = nullptr;
+  for (const SharingRule& rule : sharing_rules()) {
+    if (rule.may_stall) break;
+    make_problem(subject, alignment, rule);
+    if (used == nullptr && has_fixed_outside(subject, budget, alignment)) return false;
+    pack(budget, false);
+    used = &rule;
+    if (packing_.footprint <= budget) break;
+  }
+  if (packing_.footprint > budget && options.packing_time > Nanos{0}) search(budget, options);
+  free_footprint_ = packing_.footprint;
+  if (packing_.footprint > budget || fixed_clash(problem_)) {
+    used = &freest_rule();
+    make_problem(subject, alignment, *used);
+    if (has_fixed_clash(subject)) return false;
+    pack(budget, true);
+    if (packing_.footprint > budget) return false;
+  }
+  finish(subject, used->adds_waits);
+  return true;
+}
+
+bool Placer::place_host(const Subject& subject, SpaceId space, Bytes budget, Bytes alignment) {
+  find_members(subject.timeline, space);
+  refused_.clear();
+  added_waits_ = 0;
+  for (const SharingRule* rule : {&strictest_rule(), &freest_rule()}) {
+    make_problem(subject, alignment, *rule);
+    pack(budget, false);
+    if (packing_.footprint > budget) continue;
+    finish(subject, rule->adds_waits);
+    return true;
+  }
+  return false;
+}
+
+void Placer::finish(const Subject& subject, bool adds_waits) {
+  if (adds_waits) added_waits_ = order_sharing(subject.timeline, members_, packing_, problem_);
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    offsets_[static_cast<std::size_t>(members_[i])] = packing_.offsets[i];
+  }
+}
+
+namespace {
+
+const std::string& tensor_name(const Placer::Subject& subject, InstanceId id) {
+  const Instance& instance = subject.timeline.instances.all[static_cast<std::size_t>(id)];
+  return subject.program.tensors[static_cast<std::size_t>(instance.tensor)].name;
+}
+
+}  // namespace
+
+bool Placer::has_fixed_outside(const Subject& subject, Bytes budget, Bytes alignment) {
+  for (std::size_t i = 0; i < problem_.fixed.size(); ++i) {
+    const Bytes offset = problem_.fixed[i];
+    if (offset < 0) continue;
+    const std::string& name = tensor_name(subject, members_[i]);
+    if (offset % alignment != 0) {
+      refused_ = fmt::format("tensor '{}' is fixed at {}, which is not aligned to {} B", name,
+                             offset, alignment);
+    } else if (offset + problem_.sizes[i] > budget) {
+      refused_ = fmt::format("tensor '{}' is fixed at {}, outside the budget of {} B", name, offset,
+                             budget);
+    }
+    if (!refused_.empty()) return true;
+  }
+  return false;
+}
+
+bool Placer::has_fixed_clash(const Subject& subject) {
+  const auto found = fixed_clash(problem_);
+  if (!found) return false;
+  const auto a = static_cast<std::size_t>(found->first);
+  const auto b = static_cast<std::size_t>(found->second);
+  refused_ = fmt::format(
+      "tensors '{}' and '{}' are fixed at overlapping addresses ({} and {}) and live at the same "
+      "time",
+      tensor_name(subject, members_[a]), tensor_name(subject, members_[b]), problem_.fixed[a],
+      problem_.fixed[b]);
+  return true;
+}
+
+Result<void> Placer::verify() const { return validate(problem_, packing_); }
+
+}  // namespace tidepool
