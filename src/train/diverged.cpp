@@ -14,7 +14,8 @@ bool warn_if_diverged(std::span<const float> losses, std::int64_t first, Observe
   observer.notice(Notice::loss_is_not_a_number,
                   fmt::format("the loss of iteration {} is {}: the training has diverged; a "
                               "smaller `learning_rate` may help",
-                              first + (at - losses.begin()) + 1, *at));
+                              first + (at - losses.begin()) + 1,
+                              std::isnan(*at) ? "not a number" : "infinite"));
   return true;
 }
 
