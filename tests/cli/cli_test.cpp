@@ -676,7 +676,7 @@ TEST_F(Cli, AnInterruptWithJsonStillPrintsAnObject) {
 TEST_F(Cli, AnInterruptWhilePlanningExitsWith130) {
   const std::string path = folder_.file("plan.json");
   const Finished f =
-      interrupted_run({"plan", "vgg16", "--machine", "gtx1080ti", "--budget", "50%", "--planner",
+      interrupted_run({"plan", "vgg16", "--machine", "gtx1080ti", "--budget", "15%", "--planner",
                        "tide", "--time-limit", "60s", "-o", path, "--json"},
                       SIGINT, 1500);
   EXPECT_FALSE(f.timed_out) << "hangs";
