@@ -7,7 +7,7 @@ PREFIX ?= /usr/local
 # What `make run` trains. `make run RUN="train vgg11 --budget 50%"` trains something else.
 RUN ?= train vgg16 --batch 100 --budget 60% --planner autoswap --iterations 12 --verify
 
-sources = $(shell find src cli tests bench -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh')
+sources = $(shell find src cli examples tests bench -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh')
 
 # Sanitizers of GCC 12 cannot place their shadow memory under the address randomisation of some
 # kernels; setarch turns it off where that is permitted.
@@ -49,10 +49,11 @@ build/%/build.ninja: CMakePresets.json
 dependencies:
 	@scripts/install_dependencies.sh
 
-## check-includes: the include directions between folders
+## check-includes: the include directions between folders, and no option names in libraries
 .PHONY: check-includes
 check-includes:
 	python3 tools/check_includes.py
+	python3 tools/check_messages.py
 
 ## lint: include directions, clang-format and clang-tidy, every finding an error
 .PHONY: lint
@@ -60,7 +61,7 @@ lint: check-includes
 	@scripts/install_dependencies.sh --lint
 	clang-format --dry-run -Werror $(sources)
 	cmake --preset release
-	run-clang-tidy -quiet -j $(JOBS) -p build/release '$(CURDIR)/(src|cli|tests|bench)/.*\.cpp$$'
+	run-clang-tidy -quiet -j $(JOBS) -p build/release '$(CURDIR)/(src|cli|examples|tests|bench)/.*\.cpp$$'
 
 ## format: rewrite all sources in the project's style
 .PHONY: format

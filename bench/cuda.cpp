@@ -554,7 +554,7 @@ int main(int argc, char** argv) {
   const auto arguments = parse(argc, argv);
   if (!arguments) {
     fmt::print(stderr, "bench_cuda: {}\n", arguments.error().message);
-    return static_cast<int>(ErrorCode::usage);
+    return 2;
   }
   if (const std::string reason = why_no_cuda(); !reason.empty()) {
     fmt::print("no GPU is used: {}\n", reason);

@@ -7,13 +7,14 @@
 #include "planners/autoswap/autoswap_load.h"
 #include "planners/autoswap/avoidable_overhead.h"
 #include "subject.h"
+#include "terminal_observer.h"
 
 namespace tidepool::cli {
 namespace {
 
 struct AnalyseArguments {
   SubjectArguments subject;
-  BudgetArguments load;  ///< `device` is the limit
+  BudgetSpec load;  ///< `device` is the limit
   std::string smallest = "1MiB";
   bool least = false;
 };
@@ -93,16 +94,17 @@ void print_row(const Row& row) {
 Result<int> analyse(const AnalyseArguments& a, bool json) {
   const auto smallest = parse_bytes(a.smallest);
   if (!smallest) return fail(smallest.error());
-  const auto subject = subject_of(a.subject, a.load);
+  TerminalObserver observer;
+  const Cache cache(a.subject.cache, observer);
+  const auto subject = subject_of(a.subject, a.load, cache, observer);
   if (!subject) return fail(subject.error());
   const Profile& profile = subject->profile;
   const Bytes resident = subject->resident;
   const auto limit = budget_of(a.load, *subject);
   if (!limit) return fail(limit.error());
-  const PlannerOptions options = planner_options(a.subject.job, a.load);
   Lowering lowering(profile.program, profile.machine);
   const SwapCandidates candidates(profile.program, lowering.index(), profile.machine,
-                                  choose_algorithms(profile.program, options.algorithms),
+                                  choose_algorithms(profile.program, a.subject.job.algorithms),
                                   *smallest);
   const Curve curve = curve_of(candidates, resident);
 
@@ -115,7 +117,7 @@ Result<int> analyse(const AnalyseArguments& a, bool json) {
                lowering, candidates, limit->device));
   }
   WeightSearchOptions search;
-  search.seed = options.seed;
+  search.seed = a.subject.job.seed;
   search.stop = interrupted;
   rows.push_back(row_of(
       "BO", search_weights(lowering.evaluator(), candidates, limit->device, limit->device, search),
@@ -166,9 +168,9 @@ void add_analyse(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "analyse", "compare AutoSwap's scores under a load limit, and what they leave avoidable");
   add_subject_options(*command, arguments->subject);
-  command
-      ->add_option("--load", arguments->load.device,
-                   "limit on the memory load: 350MiB, 2GB, or a percentage of the peak")
+  add_size_option(*command, "--load", arguments->load.device,
+                  "limit on the memory load: 350MiB, 2GB, or a percentage of the peak")
+      ->default_str("")
       ->required();
   command
       ->add_option("--smallest", arguments->smallest,
@@ -177,6 +179,7 @@ void add_analyse(CLI::App& app, Context& context) {
   command->add_flag("--least", arguments->least,
                     "also look for the least load without overhead (below 0.1 %)");
   command->add_flag("--json", context.json, "one JSON object on stdout");
+  refuse_ignored(*command, ignored_by_subjects());
   command->footer(R"(
 The limit is on the memory load; addresses are left aside (`plan` and `compare` are for budgets).
 Each score picks gaps until the peak is within the limit, BO is their best linear combination.

@@ -3,21 +3,22 @@
 
 #include <chrono>
 
-#include "algorithm_choice.h"
 #include "check/check.h"
 #include "ir/load_profile.h"
-#include "overhead.h"
-#include "plan_file.h"
-#include "proven_gap.h"
 #include "sim/simulate.h"
 #include "subject.h"
+#include "terminal_observer.h"
+#include "train/algorithm_choice.h"
+#include "train/load_plan.h"
+#include "train/overhead.h"
+#include "train/proven_gap.h"
 
 namespace tidepool::cli {
 namespace {
 
 struct BoundArguments {
   SubjectArguments subject;
-  BudgetArguments budget;
+  BudgetSpec budget;
   std::string plan;
 };
 
@@ -134,13 +135,14 @@ Result<int> bound(const BoundArguments& a, bool json) {
     print_bounds(file->program.name, file->machine.name, *bounds, json);
     return kOk;
   }
-  const auto subject = subject_of(a.subject, a.budget);
+  TerminalObserver observer;
+  const Cache cache(a.subject.cache, observer);
+  const auto subject = subject_of(a.subject, a.budget, cache, observer);
   if (!subject) return fail(subject.error());
   const Profile& profile = subject->profile;
   const auto budget = budget_of(a.budget, *subject);
   if (!budget) return fail(budget.error());
-  const auto algorithms =
-      choose_algorithms(profile.program, planner_options(a.subject.job, a.budget).algorithms);
+  const auto algorithms = choose_algorithms(profile.program, a.subject.job.algorithms);
   auto bounds = bounds_of(profile.program, profile.machine, algorithms, budget->device);
   if (!bounds) return fail(with_resident(bounds.error(), subject->resident));
   for (Bytes* bytes : {&bounds->budget, &bounds->peak, &bounds->least_load.bytes}) {
@@ -157,13 +159,15 @@ void add_bound(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "bound", "prove how little overhead swapping can have in a budget, and how close a plan is");
   add_subject_options(*command, arguments->subject);
-  command
-      ->add_option("--budget", arguments->budget.device,
-                   "device bytes: 400MiB, 2GB, or a percentage of the unlimited peak such as 60%")
-      ->capture_default_str();
+  add_size_option(*command, "--budget", arguments->budget.device,
+                  "device bytes: 400MiB, 2GB, or a percentage of the unlimited peak such as 60%");
   command->add_option("--plan", arguments->plan, "a saved plan, for its program and budget")
       ->excludes("model");
   command->add_flag("--json", context.json, "one JSON object on stdout");
+  auto ignored = ignored_by_subjects();
+  ignored.push_back(
+      {"--plan", {"--budget", "--machine", "--profile", "--trace", "--batch", "--algorithms"}});
+  refuse_ignored(*command, std::move(ignored));
   command->footer(R"(
 Percentages are of the time of an iteration without a budget. The optimality gap is what a plan's
 overhead may be above the least one.

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "context.h"
-#include "plan_file.h"
+#include "train/load_plan.h"
 
 namespace tidepool::cli {
 namespace {

@@ -6,18 +6,21 @@
 
 #include "base/quantity.h"
 #include "budget_range.h"
-#include "overhead.h"
+#include "option_names.h"
 #include "planners/registry.h"
-#include "proven_gap.h"
+#include "profile_source.h"
 #include "schedule/plan_totals.h"
 #include "subject.h"
+#include "terminal_observer.h"
+#include "train/overhead.h"
+#include "train/proven_gap.h"
 
 namespace tidepool::cli {
 namespace {
 
 struct CompareArguments {
   SubjectArguments subject;
-  BudgetArguments budget;
+  PlannerSpec planner;  ///< its time limit, for each
   std::vector<std::string> budgets{"60%"};
   std::vector<std::string> planners;
 };
@@ -101,11 +104,11 @@ void reuse_smaller(Row& row, const std::vector<Row>& rows) {
   }
 }
 
-Json to_json(const Row& r) {
+Json row_json(const Row& r) {
   Json json = {
       {"planner", r.planner}, {"budget_bytes", r.budget + r.resident}, {"feasible", r.feasible()}};
   if (!r.feasible()) {
-    json["error"] = r.error;
+    json["error"] = with_option_names(r.error);
     json["smallest_feasible_bytes"] = r.smallest ? Json(*r.smallest) : Json(nullptr);
     return json;
   }
@@ -121,54 +124,61 @@ Json to_json(const Row& r) {
   return json;
 }
 
-void print_header() {
-  say("  {:>11}  {:10} {:>11} {:>12} {:>10} {:>14} {:>11} {:>10}\n", "budget", "planner",
+/// Of the planners' names.
+std::size_t name_width(const std::vector<std::string>& names) {
+  std::size_t width = 10;
+  for (const std::string& name : names) width = std::max(width, name.size());
+  return width;
+}
+
+void print_header(std::size_t width) {
+  say("  {:>11}  {:{}} {:>11} {:>12} {:>10} {:>14} {:>11} {:>10}\n", "budget", "planner", width,
       "footprint", "time", "overhead", "optimality gap", "swapped", "planned in");
 }
 
-void print_row(const Row& r) {
+void print_row(const Row& r, std::size_t width) {
   if (!r.feasible()) {
-    say("  {:>11}  {:10} infeasible: {}\n", format_bytes(r.budget + r.resident), r.planner,
+    say("  {:>11}  {:{}} infeasible: {}\n", format_bytes(r.budget + r.resident), r.planner, width,
         r.smallest ? fmt::format("the smallest budget is {} ({} B)", format_bytes_up(*r.smallest),
                                  *r.smallest)
-                   : r.error);
+                   : with_option_names(r.error));
   } else {
-    say("  {:>11}  {:10} {:>11} {:>12} {:>8.2f} % {:>14} {:>11} {:>10}{}\n",
-        format_bytes(r.budget + r.resident), r.planner, format_bytes(r.footprint + r.resident),
-        format_time(r.time), 100 * overhead(r.time, r.unlimited),
-        r.gap ? fmt::format("{:.2f} %", 100 * *r.gap) : "-", format_bytes(r.swapped),
-        format_time(r.plan_time), r.from_smaller_budget ? "  (plan of a smaller budget)" : "");
+    say("  {:>11}  {:{}} {:>11} {:>12} {:>8.2f} % {:>14} {:>11} {:>10}{}\n",
+        format_bytes(r.budget + r.resident), r.planner, width,
+        format_bytes(r.footprint + r.resident), format_time(r.time),
+        100 * overhead(r.time, r.unlimited), r.gap ? fmt::format("{:.2f} %", 100 * *r.gap) : "-",
+        format_bytes(r.swapped), format_time(r.plan_time),
+        r.from_smaller_budget ? "  (plan of a smaller budget)" : "");
   }
 }
 
 /// What the user lists, ranges written out.
-Result<std::vector<BudgetArguments>> listed_budgets(const CompareArguments& a) {
-  std::vector<BudgetArguments> budgets;
+Result<std::vector<BudgetSpec>> listed_budgets(const CompareArguments& a) {
+  std::vector<BudgetSpec> budgets;
   for (const std::string& text : a.budgets) {
     const auto range = budgets_of_range(text);
     if (!range) return fail(range.error());
     for (const std::string& one : *range) {
-      budgets.push_back(a.budget);
-      budgets.back().device = one;
+      const auto size = parse_size_or_percent(one);
+      if (!size) return fail(size.error());
+      budgets.push_back({.device = *size});
     }
   }
   return budgets;
 }
 
 /// By size. An error where none can be met.
-Result<std::vector<Entry>> entries_of(const std::vector<BudgetArguments>& budgets,
+Result<std::vector<Entry>> entries_of(const std::vector<BudgetSpec>& budgets,
                                       const Subject& subject) {
   std::vector<Entry> entries;
-  for (const BudgetArguments& arguments : budgets) {
-    const auto budget = budget_of(arguments, subject);
+  for (const BudgetSpec& spec : budgets) {
+    const auto budget = budget_of(spec, subject);
     if (budget) {
       entries.push_back({*budget, {}});
     } else if (budget.error().code != ErrorCode::infeasible) {
       return fail(budget.error());
     } else {
-      const auto bytes = device_bytes(arguments, subject);
-      if (!bytes) return fail(bytes.error());
-      entries.push_back({{*bytes, 0}, budget.error()});
+      entries.push_back({{device_bytes(spec, subject), 0}, budget.error()});
     }
   }
   std::stable_sort(entries.begin(), entries.end(), [](const Entry& x, const Entry& y) {
@@ -185,14 +195,18 @@ Result<int> compare(CompareArguments a, bool json) {
   for (const std::string& name : a.planners) {
     if (auto known = make_planner(name); !known) return fail(known.error());
   }
+  const std::size_t width = name_width(a.planners);
   const auto budgets = listed_budgets(a);
   if (!budgets) return fail(budgets.error());
-  const auto subject = subject_of(a.subject, *budgets);
+  TerminalObserver progress;
+  const Cache cache(a.subject.cache, progress);
+  const auto subject = subject_of(a.subject, *budgets, cache, progress);
   if (!subject) return fail(subject.error());
   const Profile& profile = subject->profile;
   const auto entries = entries_of(*budgets, *subject);
   if (!entries) return fail(entries.error());
-  PlannerOptions options = planner_options(a.subject.job, a.budget);
+  PlannerOptions options = planner_options(a.subject.job, a.planner);
+  options.stop = interrupted;
   const auto algorithms = choose_algorithms(profile.program, options.algorithms);
   const Nanos unlimited = unlimited_time(profile.program, profile.machine, algorithms);
 
@@ -202,9 +216,8 @@ Result<int> compare(CompareArguments a, bool json) {
         format_bytes(unlimited_peak(profile.program, profile.machine.alignment()) +
                      subject->resident),
         format_time(unlimited));
-    print_header();
+    print_header(width);
   }
-  TerminalProgress progress;
   std::vector<Row> rows;
   const std::size_t total = entries->size() * a.planners.size();
   for (const Entry& entry : *entries) {
@@ -230,13 +243,13 @@ Result<int> compare(CompareArguments a, bool json) {
         if (!gap) return fail(gap.error());
         row.gap = *gap;
       }
-      if (!json) print_row(row);
+      if (!json) print_row(row, width);
       rows.push_back(std::move(row));
     }
   }
   if (json) {
     Json list = Json::array();
-    for (const Row& row : rows) list.push_back(to_json(row));
+    for (const Row& row : rows) list.push_back(row_json(row));
     print({{"schema", 1},
            {"program", profile.program.name},
            {"machine", profile.machine.name},
@@ -261,13 +274,14 @@ void add_compare(CLI::App& app, Context& context) {
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("--planners", arguments->planners, "names (default: all)")->delimiter(',');
-  add_time_limit_option(*command, arguments->budget);
+  add_time_limit_option(*command, arguments->planner);
   command->add_flag("--json", context.json, "one JSON object on stdout");
+  refuse_ignored(*command, ignored_by_subjects());
   command->footer(R"(
 overhead is the time of an iteration over the time without a budget, minus one; optimality gap is
 what it may be above the least overhead, in the same measure: - where no bound is known, as the plan
-recomputes or runs other algorithms than the rest, or the time limit was up before. A budget that
-cannot be met is a row that names the smallest one.
+recomputes or runs other algorithms than the rest, or the time limit was up before; 0 where
+everything fits. A budget that cannot be met is a row that names the smallest one.
 
 Examples:
   tidepool compare vgg16 --machine gtx1080ti --budget 50%

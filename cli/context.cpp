@@ -8,6 +8,7 @@
 #include <csignal>
 
 #include "base/duration.h"
+#include "option_names.h"
 
 namespace tidepool::cli {
 namespace {
@@ -47,13 +48,14 @@ CLI::Option* add_duration_option(CLI::App& command, const std::string& name, Nan
 }
 
 int report(const Error& error, bool json) {
-  const int code = static_cast<int>(error.code);
+  const int code = exit_code(error.code);
+  const std::string message = with_option_names(error.message);
   if (json) {
-    Json out = {{"schema", 1}, {"error", error.message}, {"exit_code", code}};
+    Json out = {{"schema", 1}, {"error", message}, {"exit_code", code}};
     if (error.smallest_feasible) out["smallest_feasible_bytes"] = *error.smallest_feasible;
     print(out);
   } else {
-    inform("tidepool: {}\n", error.message);
+    inform("tidepool: {}\n", message);
   }
   return code;
 }

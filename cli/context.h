@@ -7,11 +7,10 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "exit_code.h"
 #include "terminal.h"
 
 namespace tidepool::cli {
-
-inline constexpr int kOk = 0;
 
 struct Context {
   bool json = false;
@@ -23,8 +22,8 @@ struct Context {
 CLI::Option* add_duration_option(CLI::App& command, const std::string& name, Nanos& value,
                                  const std::string& help, Nanos least = Nanos{1});
 
-/// Prints an error (a JSON object on stdout with --json, a line on stderr otherwise) and returns
-/// its exit code.
+/// Prints an error (a JSON object on stdout with --json, a line on stderr otherwise), fields of
+/// specs by the names of their options, and returns its exit code.
 int report(const Error& error, bool json);
 
 /// One JSON document on stdout.

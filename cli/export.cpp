@@ -6,18 +6,25 @@
 #include "base/nearest.h"
 #include "check/check.h"
 #include "context.h"
-#include "output_file.h"
-#include "plan_file.h"
 #include "report/report_format.h"
+#include "train/load_plan.h"
+#include "train/output_file.h"
 
 namespace tidepool::cli {
 namespace {
 
 struct ExportArguments {
   std::string path;
-  std::string format = "html";
+  std::string format;  ///< empty: that of the output's suffix
   std::string output;
 };
+
+/// The form a file's name asks for; a page where it asks for none.
+std::string format_of(const std::string& output) {
+  if (output.ends_with(".svg")) return "svg";
+  if (output.ends_with(".json")) return "perfetto";
+  return "html";
+}
 
 Result<ReportFormat> find_format(const std::string& name) {
   std::vector<std::string_view> names;
@@ -35,7 +42,7 @@ Result<void> write_document(const std::string& output, const std::string& docume
 }
 
 Result<int> export_plan(const ExportArguments& a, bool json) {
-  const auto format = find_format(a.format);
+  const auto format = find_format(a.format.empty() ? format_of(a.output) : a.format);
   if (!format) return fail(format.error());
   if (json && a.output.empty()) {
     return fail(ErrorCode::usage, "--json needs -o: the document itself would go to stdout");
@@ -49,7 +56,7 @@ Result<int> export_plan(const ExportArguments& a, bool json) {
     return fail(proof.error().code, fmt::format("{}: {}", a.path, proof.error().message));
   }
   if (auto writable = check_writable(a.output); !writable) return fail(writable.error());
-  const Timeline timeline = make_timeline(*file);
+  const PlanTimeline timeline = make_timeline(*file);
   const std::string document = format->render(*file, timeline);
   if (auto written = write_document(a.output, document); !written) return fail(written.error());
   if (json) {
@@ -97,7 +104,9 @@ void add_export(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<ExportArguments>();
   CLI::App* command = app.add_subcommand("export", "draw a saved plan: page, trace or picture");
   command->add_option("plan", arguments->path, "plan file")->required();
-  command->add_option("--to", arguments->format, "format, see below")->capture_default_str();
+  command->add_option("--to", arguments->format,
+                      "format, see below (default: by the suffix of -o: .svg, .json for perfetto, "
+                      "else html)");
   command->add_option("-o,--output", arguments->output, "write to this file");
   command->add_flag("--json", context.json, "one JSON object on stdout; needs -o");
   command->footer(footer());

@@ -3,7 +3,7 @@
 
 #include "context.h"
 #include "cost/machine_json.h"
-#include "device_kind.h"
+#include "train/device_kind.h"
 
 namespace tidepool::cli {
 namespace {

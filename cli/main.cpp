@@ -134,6 +134,6 @@ int main(int argc, char** argv) {
     return run_and_report(argc, argv);
   } catch (const cli::OutputError& error) {
     cli::inform("tidepool: {}\n", error.what());
-    return static_cast<int>(ErrorCode::runtime);
+    return cli::exit_code(ErrorCode::runtime);
   }
 }

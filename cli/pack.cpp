@@ -11,11 +11,11 @@
 #include "base/nearest.h"
 #include "base/time.h"
 #include "context.h"
-#include "output_file.h"
 #include "pack/lifetimes.h"
 #include "pack/pack_csv.h"
 #include "pack/search.h"
 #include "pack/validate.h"
+#include "train/output_file.h"
 
 namespace tidepool::cli {
 namespace {
@@ -95,7 +95,7 @@ int run_pack(const PackArguments& a, bool json) {
     if (!written) return report(written.error(), json);
   }
   if (interrupted()) inform("interrupted: this is the best packing so far\n");
-  const int code = interrupted() ? static_cast<int>(ErrorCode::interrupted) : kOk;
+  const int code = interrupted() ? exit_code(ErrorCode::interrupted) : kOk;
   if (json) {
     print({{"schema", 1},
            {"file", a.path},

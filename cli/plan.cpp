@@ -1,20 +1,23 @@
 // tidepool plan: decides, proves and optionally saves a plan without running it.
 #include <fmt/format.h>
 
-#include "infeasible.h"
 #include "lower/plan_file.h"
-#include "output_file.h"
-#include "overhead.h"
+#include "option_names.h"
 #include "planners/registry.h"
-#include "planning.h"
+#include "profile_source.h"
 #include "subject.h"
+#include "terminal_observer.h"
+#include "train/output_file.h"
+#include "train/overhead.h"
+#include "train/planning.h"
 
 namespace tidepool::cli {
 namespace {
 
 struct PlanArguments {
   SubjectArguments subject;
-  BudgetArguments budget;
+  BudgetSpec budget;
+  PlannerSpec planner;
   std::string output;
   bool explain = false;
 };
@@ -60,26 +63,32 @@ void print_decisions(const PlanFile& file) {
 }
 
 Result<int> plan(const PlanArguments& a, bool json) {
-  auto planner = make_planner(a.budget.planner);
+  auto planner = make_planner(a.planner.name);
   if (!planner) return fail(planner.error());
   if (auto writable = check_writable(a.output); !writable) return fail(writable.error());
-  auto subject = subject_of(a.subject, a.budget);
+  TerminalObserver observer;
+  const Cache cache(a.subject.cache, observer);
+  auto subject = subject_of(a.subject, a.budget, cache, observer);
   if (!subject) return fail(subject.error());
   const Profile& profile = subject->profile;
   const Bytes resident = subject->resident;
   const auto budget = budget_of(a.budget, *subject);
   if (!budget) return fail(budget.error());
 
-  PlanRequest request{profile, *budget, a.budget.planner, {}};
-  TerminalProgress progress;
-  request.options = planner_options(a.subject.job, a.budget);
-  request.options.progress = &progress;
-  const auto obtained = obtain_plan(**planner, request, a.subject.profiling.cache);
+  PlanRequest request{profile, *budget, a.planner.name, {}};
+  request.options = planner_options(a.subject.job, a.planner);
+  request.options.stop = interrupted;
+  request.options.progress = &observer;
+  const auto obtained = obtain_plan(**planner, request, cache, a.subject.cache.replan, observer);
   if (!obtained) {
     return fail(with_resident(with_least_host_budget(obtained.error(), **planner, profile.program,
                                                      profile.machine, *budget, request.options),
                               resident));
   }
+  // A search that was stopped has a plan all the same: the best until then.
+  const bool stopped = interrupted();
+  const int code = stopped ? exit_code(ErrorCode::interrupted) : kOk;
+  if (stopped) inform("tidepool: interrupted: this is the best plan until then\n");
   const Planned& planned = obtained->planned;
   const Lowered& lowered = planned.lowered;
   const bool from_cache = obtained->from == "cache";
@@ -102,7 +111,7 @@ Result<int> plan(const PlanArguments& a, bool json) {
     Json out = {{"schema", 1},
                 {"program", file.program.name},
                 {"machine", file.machine.name},
-                {"planner", a.budget.planner},
+                {"planner", a.planner.name},
                 {"budget_bytes", budget->device + resident},
                 {"unlimited_peak_bytes", peak},
                 {"resident_bytes", resident},
@@ -124,11 +133,12 @@ Result<int> plan(const PlanArguments& a, bool json) {
                 {"profile", subject->source ? to_json(*subject->source) : Json(nullptr)},
                 {"output", a.output.empty() ? Json(nullptr) : Json(a.output)}};
     if (a.explain) out["decisions"] = decisions(file);
+    out["interrupted"] = stopped;
     print(out);
-    return kOk;
+    return code;
   }
   say("{} on {}: {} in {} (unlimited peak {})\n", file.program.name, file.machine.name,
-      a.budget.planner, format_bytes(budget->device + resident), format_bytes(peak));
+      a.planner.name, format_bytes(budget->device + resident), format_bytes(peak));
   say("  footprint  {}, host {}, packed by {}\n", format_bytes(footprint),
       format_bytes(lowered.plan.host_bytes()), lowered.packer);
   say("  time       {} ms an iteration, {} ms without a budget: overhead {:.1f} %\n",
@@ -140,11 +150,13 @@ Result<int> plan(const PlanArguments& a, bool json) {
         "rest\n",
         format_bytes(resident));
   }
-  for (const std::string& note : planned.notes) say("  note       {}\n", note);
+  for (const std::string& note : planned.notes) {
+    say("  note       {}\n", with_option_names(note));
+  }
   if (lowered.streaming) say("  note       streaming: only the running op's tensors stay\n");
   if (a.explain) print_decisions(file);
   if (!a.output.empty()) say("  saved      {}\n", a.output);
-  return kOk;
+  return code;
 }
 
 }  // namespace
@@ -153,10 +165,12 @@ void add_plan(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<PlanArguments>();
   CLI::App* command = app.add_subcommand("plan", "decide, prove and save a plan");
   add_subject_options(*command, arguments->subject);
-  add_budget_options(*command, arguments->budget);
+  add_size_options(*command, arguments->budget);
+  add_planner_options(*command, arguments->planner);
   command->add_option("-o,--output", arguments->output, "write the plan to this file");
   command->add_flag("--explain", arguments->explain, "say for each decision why");
   command->add_flag("--json", context.json, "one JSON object on stdout");
+  refuse_ignored(*command, ignored_by_subjects());
   command->footer(R"(
 Examples:
   tidepool plan vgg16 --budget 60% --machine gtx1080ti --explain

@@ -5,18 +5,25 @@
 
 #include <algorithm>
 
-#include "infeasible.h"
-#include "output_file.h"
-#include "profiling.h"
+#include "context.h"
+#include "ir/load_profile.h"
+#include "profile_source.h"
+#include "spec_options.h"
+#include "terminal_observer.h"
+#include "train/budget.h"
+#include "train/link_speed.h"
+#include "train/output_file.h"
+#include "train/profiling.h"
 
 namespace tidepool::cli {
 namespace {
 
 struct ProfileArguments {
-  JobArguments job;
-  BudgetArguments budget{"", "", ""};  ///< empty: no limit
+  JobSpec job;
+  BudgetSpec budget;
+  bool inside = false;  ///< the budget is given
   int iterations = kProfileIterations;
-  CacheArguments cache;
+  CacheSpec cache;
   std::string output;
 };
 
@@ -55,19 +62,20 @@ void print_how(const Measurement& how) {
 
 Result<int> profile(const ProfileArguments& a, bool json) {
   if (auto writable = check_writable(a.output); !writable) return fail(writable.error());
-  auto job = Job::make(a.job);
+  TerminalObserver observer;
+  auto job = Job::make(a.job, observer);
   if (!job) return fail(job.error());
   ProfilingTask task{.iterations = a.iterations, .all_algorithms = true};
-  if (!a.budget.device.empty()) {
-    const auto budget =
-        resolve_budget(a.budget, smaller_rounds(*job), job->make_device({})->alignment());
+  if (a.inside) {
+    const auto budget = resolve_budget(a.budget, smaller_rounds(*job), job->alignment());
     if (!budget) return fail(budget.error());
     task.budget = *budget;
   }
-  TerminalProgress progress;
-  const auto machine = device_machine(*job, progress);
+  const auto machine = device_machine(*job, task.budget, observer);
   if (!machine) return fail(machine.error());
-  const auto source = obtain_profile(*job, *machine, task, {a.cache, {}}, progress);
+  const Cache cache(a.cache, observer);
+  const auto source =
+      obtain_profile(*job, *machine, task, {cache, a.cache.reprofile, {}}, observer);
   if (!source) return fail(source.error());
   const Profile result{job->fingerprint(), job->program(), *machine};
   if (!a.output.empty()) {
@@ -83,11 +91,13 @@ Result<int> profile(const ProfileArguments& a, bool json) {
   }
   say("{} on {}\n", result.program.name, result.fingerprint);
   say("  {} ops, {} an iteration ({} algorithms); link {:.0f} MB/s each way; unlimited peak {}\n",
-      result.program.ops.size(), format_time(compute_time(result.program, job->policy())),
-      a.job.algorithms, result.machine.to_host().bytes_per_second * 1e-6,
+      result.program.ops.size(),
+      format_time(
+          compute_time(result.program, choose_algorithms(result.program, a.job.algorithms))),
+      to_text(a.job.algorithms), result.machine.to_host().bytes_per_second * 1e-6,
       format_bytes(unlimited_peak(result.program, result.machine.alignment())));
   print_how(source->how);
-  print_slowest(result.program, job->policy());
+  print_slowest(result.program, a.job.algorithms);
   if (!a.output.empty()) say("  saved {}\n", a.output);
   return kOk;
 }
@@ -111,7 +121,8 @@ void add_profile(CLI::App& app, Context& context) {
 Examples:
   tidepool profile vgg16 --batch 100 -o vgg16.profile.json
   tidepool profile vgg16 --budget 40% --host-budget 1GiB)");
-  command->callback([arguments, &context] {
+  command->callback([arguments, command, &context] {
+    arguments->inside = command->count("--budget") > 0;
     context.run = [arguments, &context] {
       catch_interrupts();
       auto code = profile(*arguments, context.json);

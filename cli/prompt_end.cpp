@@ -35,11 +35,11 @@ void PromptEnd::watch() {
     if (over_.wait_for(lock, kGrace, [&] { return done_; })) return;
     static std::atomic<bool> ending{false};
     if (ending.exchange(true)) return;  // another one is at it
-    int code = static_cast<int>(ErrorCode::interrupted);
+    int code = exit_code(ErrorCode::interrupted);
     try {
       code = report({ErrorCode::interrupted, "interrupted; nothing was saved", {}}, as_json);
     } catch (const OutputError&) {
-      code = static_cast<int>(ErrorCode::runtime);
+      code = exit_code(ErrorCode::runtime);
     }
     ::_exit(code);
   }

@@ -8,8 +8,8 @@
 
 #include "check/check.h"
 #include "context.h"
-#include "overhead.h"
-#include "plan_file.h"
+#include "train/load_plan.h"
+#include "train/overhead.h"
 
 namespace tidepool::cli {
 namespace {

@@ -6,6 +6,8 @@
 
 #include "nn/models/model.h"
 #include "trace/trace_program.h"
+#include "train/job.h"
+#include "train/link_speed.h"
 
 namespace tidepool::cli {
 namespace {
@@ -13,13 +15,13 @@ namespace {
 /// A plan is good only where its profile was measured: others are refused, unless one plans for
 /// another device on purpose.
 Result<Subject> from_profile(const SubjectArguments& a) {
-  const std::string& path = a.profiling.file;
+  const std::string& path = a.profile;
   const auto text = read_file(path);
   if (!text) return fail(text.error());
   auto profile = read_profile(*text, path);
   if (!profile) return fail(profile.error());
   if (!a.foreign && !device_kinds().empty()) {
-    const auto here = device_fingerprint(a.job);
+    const auto here = device_fingerprint(a.job.device);
     if (!here) return fail(here.error());
     if (auto same = check_fingerprint(path, profile->fingerprint, *here); !same) {
       Error error = same.error();
@@ -42,7 +44,8 @@ Result<Subject> on_preset(const SubjectArguments& a) {
     options.batch = job.batch;
     options.sub_batch = sub_batch;
     options.sub_batch_statistics = statistics;
-    options.storage = job.storage == "separate" ? nn::Storage::separate : nn::Storage::in_place;
+    options.storage = job.storage;
+    options.optimizer = job.optimizer;
     auto training = nn::build_training_program(graph, options, nn::reference_kernels());
     if (!training) return fail(training.error());
     apply_cost_model(machine, training->program);
@@ -74,11 +77,11 @@ Result<Subject> from_trace(const SubjectArguments& a) {
                 fmt::format("{}: {}", a.trace.file, workload.error().message));
   }
   if (workload->moved > 0) {
-    fmt::print(stderr,
-               "{}: {} outlive their iteration; a plan of one iteration moves them on the device, "
-               "which takes {} of its {}\n",
-               a.trace.file, format_bytes(workload->moved), format_time(workload->move_time),
-               format_time(workload->time()));
+    inform(
+        "{}: {} outlive their iteration; a plan of one iteration moves them on the device, "
+        "which takes {} of its {}\n",
+        a.trace.file, format_bytes(workload->moved), format_time(workload->move_time),
+        format_time(workload->time()));
   }
   return Subject{{"trace " + recording->name, std::move(workload->program), *machine},
                  {},
@@ -86,14 +89,13 @@ Result<Subject> from_trace(const SubjectArguments& a) {
 }
 
 /// The least of the budgets that can be met; an error where none can.
-Result<Budget> least_feasible(const Job& job, std::span<const BudgetArguments> budgets) {
-  const Bytes alignment = job.make_device({})->alignment();
+Result<Budget> least_feasible(const Job& job, std::span<const BudgetSpec> budgets) {
+  const Bytes alignment = job.alignment();
   Result<Budget> least = fail(ErrorCode::usage, "give a budget");
-  for (const BudgetArguments& arguments : budgets) {
+  for (const BudgetSpec& spec : budgets) {
     // What smaller rounds would do is worth finding out only where this is the answer.
-    const auto budget = budgets.size() == 1
-                            ? resolve_budget(arguments, smaller_rounds(job), alignment)
-                            : resolve_budget(arguments, job.training().program, alignment);
+    const auto budget = budgets.size() == 1 ? resolve_budget(spec, smaller_rounds(job), alignment)
+                                            : resolve_budget(spec, job.program(), alignment);
     if (!budget && budget.error().code != ErrorCode::infeasible) return budget;
     if (budget && (!least || budget->device < least->device)) least = budget;
     if (!budget && !least) least = budget;
@@ -101,19 +103,19 @@ Result<Budget> least_feasible(const Job& job, std::span<const BudgetArguments> b
   return least;
 }
 
-Result<Subject> measured(const SubjectArguments& a, std::span<const BudgetArguments> budgets) {
-  auto made = Job::make(a.job);
+Result<Subject> measured(const SubjectArguments& a, std::span<const BudgetSpec> budgets,
+                         const Cache& cache, Observer& observer) {
+  auto made = Job::make(a.job, observer);
   if (!made) return fail(made.error());
   // Lives on in the subject, for programs of other rounds.
   const auto job = std::make_shared<Job>(std::move(*made));
   const auto budget = least_feasible(*job, budgets);
   if (!budget) return fail(budget.error());
-  TerminalProgress progress;
-  const auto machine = device_machine(*job, progress);
+  const auto machine = device_machine(*job, *budget, observer);
   if (!machine) return fail(machine.error());
-  const bool all = job->policy() == AlgorithmPolicy::fastest;
-  const auto source =
-      obtain_profile(*job, *machine, {kProfileIterations, all, *budget}, a.profiling, progress);
+  const bool all = a.job.algorithms == AlgorithmPolicy::fastest;
+  const auto source = obtain_profile(*job, *machine, {kProfileIterations, all, *budget},
+                                     {cache, a.cache.reprofile, {}}, observer);
   if (!source) return fail(source.error());
   return Subject{{job->fingerprint(), job->program(), *machine},
                  *source,
@@ -124,6 +126,21 @@ Result<Subject> measured(const SubjectArguments& a, std::span<const BudgetArgume
                  }};
 }
 
+/// What only a measurement on this device would look at.
+const std::vector<std::string> kOfTheDevice{
+    "--device",        "--threads",     "--link",      "--data",
+    "--data-dir",      "--tf32",        "--reprofile", "--allow-nondeterministic",
+    "--learning-rate", "--weight-decay"};
+/// What a file says itself.
+const std::vector<std::string> kOfTheProgram{"--batch", "--sub-batch", "--sub-batch-statistics",
+                                             "--storage", "--optimizer"};
+
+std::vector<std::string> joined(std::vector<std::string> all,
+                                const std::vector<std::string>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
 }  // namespace
 
 void add_subject_options(CLI::App& command, SubjectArguments& a) {
@@ -132,7 +149,7 @@ void add_subject_options(CLI::App& command, SubjectArguments& a) {
   command.add_option(
       "--machine", a.machine,
       "plan for a preset (see `tidepool machines`) instead of measuring this device");
-  command.add_option("--profile", a.profiling.file, "plan from a profile file of this device");
+  command.add_option("--profile", a.profile, "plan from a profile file of this device");
   command
       .add_flag("--foreign", a.foreign,
                 "with --profile: also from another device's profile, for running there")
@@ -142,27 +159,38 @@ void add_subject_options(CLI::App& command, SubjectArguments& a) {
                      "times, the links of --machine (gtx1080ti)");
   add_resident_option(command, a.trace);
   command.get_option("--resident")->needs("--trace");
-  add_cache_options(command, a.profiling.cache, true);
+  add_cache_options(command, a.cache, true);
 }
 
-Result<Subject> subject_of(const SubjectArguments& a, const BudgetArguments& budget) {
-  return subject_of(a, std::span(&budget, 1));
+std::vector<Ignored> ignored_by_subjects() {
+  // --device, --threads and what chooses kernels say which device a profile has to be of.
+  const std::vector<std::string> measuring{"--link",      "--data",          "--data-dir",
+                                           "--reprofile", "--learning-rate", "--weight-decay"};
+  return {{"--machine", kOfTheDevice},
+          {"--profile", joined({"model"}, joined(measuring, kOfTheProgram))},
+          {"--trace", joined(kOfTheDevice, kOfTheProgram)}};
 }
 
-Result<Subject> subject_of(const SubjectArguments& a, std::span<const BudgetArguments> budgets) {
-  if (!a.machine.empty() && !a.profiling.file.empty()) {
+Result<Subject> subject_of(const SubjectArguments& a, const BudgetSpec& budget, const Cache& cache,
+                           Observer& observer) {
+  return subject_of(a, std::span(&budget, 1), cache, observer);
+}
+
+Result<Subject> subject_of(const SubjectArguments& a, std::span<const BudgetSpec> budgets,
+                           const Cache& cache, Observer& observer) {
+  if (!a.machine.empty() && !a.profile.empty()) {
     return fail(ErrorCode::usage, "--machine and --profile exclude each other");
   }
-  if (!a.trace.file.empty() && (!a.profiling.file.empty() || !a.job.model.empty())) {
+  if (!a.trace.file.empty() && (!a.profile.empty() || !a.job.model.empty())) {
     return fail(ErrorCode::usage, "--trace excludes a model and --profile");
   }
-  if (a.profiling.file.empty() && a.job.model.empty() && a.trace.file.empty()) {
+  if (a.profile.empty() && a.job.model.empty() && a.trace.file.empty()) {
     return fail(ErrorCode::usage, "give a model, --profile or --trace (see --help)");
   }
   if (!a.trace.file.empty()) return from_trace(a);
-  if (!a.profiling.file.empty()) return from_profile(a);
+  if (!a.profile.empty()) return from_profile(a);
   if (!a.machine.empty()) return on_preset(a);
-  return measured(a, budgets);
+  return measured(a, budgets, cache, observer);
 }
 
 Error with_resident(Error error, Bytes resident) {
@@ -173,22 +201,16 @@ Error with_resident(Error error, Bytes resident) {
   return error;
 }
 
-Result<Bytes> device_bytes(const BudgetArguments& arguments, const Subject& subject) {
-  const auto size = parse_size_or_percent(arguments.device);
-  if (!size) return fail(size.error());
+Bytes device_bytes(const BudgetSpec& spec, const Subject& subject) {
   const Profile& profile = subject.profile;
   const Bytes peak = unlimited_peak(profile.program, profile.machine.alignment());
-  return std::max<Bytes>(0, size->resolve(peak + subject.resident) - subject.resident);
+  return std::max<Bytes>(0, spec.device.resolve(peak + subject.resident) - subject.resident);
 }
 
-Result<Budget> budget_of(BudgetArguments arguments, const Subject& subject) {
+Result<Budget> budget_of(BudgetSpec spec, const Subject& subject) {
   const Profile& profile = subject.profile;
-  if (subject.resident > 0) {
-    const auto bytes = device_bytes(arguments, subject);
-    if (!bytes) return fail(bytes.error());
-    arguments.device = fmt::format("{}", *bytes);
-  }
-  auto budget = resolve_budget(arguments, {profile.program, subject.statistics, subject.in_rounds},
+  if (subject.resident > 0) spec.device = {.bytes = device_bytes(spec, subject), .percent = -1};
+  auto budget = resolve_budget(spec, {profile.program, subject.statistics, subject.in_rounds},
                                profile.machine.alignment());
   if (!budget) return fail(with_resident(budget.error(), subject.resident));
   return budget;

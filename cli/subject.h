@@ -6,23 +6,26 @@
 #include <span>
 #include <string>
 
-#include "infeasible.h"
-#include "job.h"
-#include "profiling.h"
+#include "spec_options.h"
 #include "trace_file.h"
+#include "train/budget.h"
+#include "train/profiling.h"
 
 namespace tidepool::cli {
 
 struct SubjectArguments {
-  JobArguments job;
+  JobSpec job;
   std::string machine;  ///< a preset; empty: this device
-  ProfilingArguments profiling;
+  std::string profile;  ///< a profile file; may be empty
+  CacheSpec cache;
   TraceArguments trace;
   bool foreign = false;
 };
 
 /// Adds model, device, preset and profile options to a subcommand.
 void add_subject_options(CLI::App& command, SubjectArguments& arguments);
+/// What has no effect beside the options of subjects, for `refuse_ignored`.
+std::vector<Ignored> ignored_by_subjects();
 
 /// What to plan for, and whose times they are.
 struct Subject {
@@ -35,17 +38,19 @@ struct Subject {
   ProgramInRounds in_rounds{};  ///< empty where the program is as it is
 };
 
-/// Measuring, where that is what the arguments ask for, stays inside the budget.
-Result<Subject> subject_of(const SubjectArguments& arguments, const BudgetArguments& budget);
-/// The same for several budgets: it stays inside the least of them that can be met.
-Result<Subject> subject_of(const SubjectArguments& arguments,
-                           std::span<const BudgetArguments> budgets);
+/// Measuring, where that is what the arguments ask for, stays inside the least of the budgets that
+/// can be met.
+Result<Subject> subject_of(const SubjectArguments& arguments, std::span<const BudgetSpec> budgets,
+                           const Cache& cache, Observer& observer);
+/// The same for one budget.
+Result<Subject> subject_of(const SubjectArguments& arguments, const BudgetSpec& budget,
+                           const Cache& cache, Observer& observer);
 
 /// The budget of the plan: what the user gives, without the resident bytes.
-Result<Budget> budget_of(BudgetArguments arguments, const Subject& subject);
+Result<Budget> budget_of(BudgetSpec spec, const Subject& subject);
 
 /// The device bytes the user asks for, without the resident ones.
-Result<Bytes> device_bytes(const BudgetArguments& arguments, const Subject& subject);
+Bytes device_bytes(const BudgetSpec& spec, const Subject& subject);
 
 /// An error of planning beside resident bytes, in terms of the whole budget.
 Error with_resident(Error error, Bytes resident);

@@ -26,6 +26,7 @@ BUILDS_ON = {
     "device": ["base"],
     "runtime": ["lower", "device", "trace"],
     "nn": ["ir", "device"],
+    "train": ["planners", "sim", "trace", "runtime", "nn"],
     "report": ["lower", "sim"],
 }
 
@@ -34,11 +35,11 @@ EXTRA_HEADERS = {"nn": ["runtime/op_runner.h"]}
 
 # Subfolders that nothing but their own files, and those listed, may include: backends.
 PRIVATE = {
-    "device/cpu": ["nn/kernels/cpu"],
-    "device/cuda": ["nn/kernels/cuda"],
+    "device/cpu": ["nn/kernels/cpu", "train/devices"],
+    "device/cuda": ["nn/kernels/cuda", "train/devices"],
     "device/fake": [],
-    "nn/kernels/cpu": [],
-    "nn/kernels/cuda": [],
+    "nn/kernels/cpu": ["train/devices"],
+    "nn/kernels/cuda": ["train/devices"],
 }
 
 VENDOR_HEADER = re.compile(

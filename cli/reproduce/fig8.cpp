@@ -20,14 +20,14 @@ Json curve(std::span<const Nanos> starts, std::span<const Bytes> load, Bytes res
   return points;
 }
 
-struct Timeline {
+struct PlanTimeline {
   std::vector<Nanos> starts;
   std::vector<Bytes> load;
 };
 
 /// Of the evaluator's last evaluation.
-Timeline timeline_of(Evaluator& evaluator) {
-  Timeline line;
+PlanTimeline timeline_of(Evaluator& evaluator) {
+  PlanTimeline line;
   for (const Step& step : evaluator.steps()) {
     if (step.kind != StepKind::op || step.stream != evaluator.streams().compute) continue;
     line.starts.push_back(step.start);
@@ -37,8 +37,8 @@ Timeline timeline_of(Evaluator& evaluator) {
 }
 
 /// The program as it is.
-Timeline before(const Work& work, const AccessIndex& index) {
-  Timeline line;
+PlanTimeline before(const Work& work, const AccessIndex& index) {
+  PlanTimeline line;
   const LoadProfile profile =
       load_profile(work.program, index, work.machine.alignment(), work.algorithms);
   Nanos now{0};
@@ -73,7 +73,7 @@ Result<void> reproduce_fig8(const ReproduceArguments& a, TableReport& report) {
   const AccessIndex index(work->program);
   Evaluator evaluator(work->program, index, work->machine);
   const SwapCandidates candidates(work->program, index, work->machine, work->algorithms);
-  const Timeline unswapped = before(*work, index);
+  const PlanTimeline unswapped = before(*work, index);
   const Bytes peak = *std::max_element(unswapped.load.begin(), unswapped.load.end());
   double to_95 = 0;
   for (std::size_t i = unswapped.load.size(); i-- > 0;) {
@@ -98,7 +98,7 @@ Result<void> reproduce_fig8(const ReproduceArguments& a, TableReport& report) {
       continue;
     }
     evaluator.evaluate(found.selection.strategy, {load_limit});
-    const Timeline swapped = timeline_of(evaluator);
+    const PlanTimeline swapped = timeline_of(evaluator);
     Bytes bytes = 0;
     Nanos copies{0};
     for (const SwapPick& pick : found.selection.picks) {

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "../job.h"
 #include "../trace_file.h"
 #include "ir/load_profile.h"
 #include "layer_network.h"
 #include "nn/models/model.h"
+#include "nn/training_program.h"
 #include "trace/trace_program.h"
 
 namespace tidepool::cli {

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/duration.h"
+#include "planners/registry.h"
 
 namespace tidepool::cli {
 namespace {
@@ -31,9 +32,14 @@ std::string shown(const Json& row, const Column& column) {
   return "";
 }
 
-/// The first column is as wide as the longest name we have, the others as their headers.
+/// The first column is as wide as the longest name we have, one of planners as theirs, the others
+/// as their headers.
 std::size_t width(const Column& column, bool first) {
-  return first ? 16 : std::max<std::size_t>(8, column.header.size());
+  if (first) return 16;
+  std::size_t width = std::max<std::size_t>(8, column.header.size());
+  if (column.field != "planner") return width;
+  for (const PlannerInfo& planner : planner_list()) width = std::max(width, planner.name.size());
+  return width;
 }
 
 }  // namespace
@@ -122,7 +128,7 @@ int TableReport::finish() {
     for (const Json& note : notes_) say("  {}\n", note.get<std::string>());
   }
   if (stopped) inform("interrupted: these are the rows finished until then\n");
-  return stopped ? static_cast<int>(ErrorCode::interrupted) : kOk;
+  return stopped ? exit_code(ErrorCode::interrupted) : kOk;
 }
 
 }  // namespace tidepool::cli

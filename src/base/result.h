@@ -10,14 +10,14 @@
 
 namespace tidepool {
 
-/// What went wrong. The values are the exit codes of the command line tool.
-enum class ErrorCode : int {
-  runtime = 1,
-  usage = 2,
-  bad_input = 3,
-  infeasible = 4,
-  check_failed = 5,
-  interrupted = 130,  ///< by Ctrl-C or SIGTERM
+/// What kind of thing went wrong. Programs give each an exit code of their own.
+enum class ErrorCode : std::uint8_t {
+  runtime,
+  usage,         ///< what was asked for makes no sense
+  bad_input,     ///< a file or other input is malformed, or of something else
+  infeasible,    ///< a budget cannot be met
+  check_failed,  ///< a plan is wrong, or this program is
+  interrupted,   ///< somebody stopped it
 };
 
 struct Error {

@@ -34,7 +34,7 @@ Result<void> check_options(const Graph& graph, const TrainingOptions& options) {
     return fail(ErrorCode::usage,
                 fmt::format("{}: batch norm '{}' would take its statistics over {} samples "
                             "instead of {}, which changes training; allow it with "
-                            "--sub-batch-statistics",
+                            "`sub_batch_statistics`",
                             graph.name, statistics->name, round_size(options), options.batch));
   }
   if (!(options.momentum >= 0 && options.momentum < 1) || !(options.weight_decay >= 0)) {

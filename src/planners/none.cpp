@@ -22,7 +22,7 @@ class None : public Planner {
     const Bytes bytes = needed_bytes(lowering, strategy);
     return fail(Error{ErrorCode::infeasible,
                       fmt::format("budget {} B ({}) cannot be met without swapping: planner 'none' "
-                                  "keeps every tensor and needs {} B ({}); try --planner autoswap",
+                                  "keeps every tensor and needs {} B ({}); try `planner` autoswap",
                                   context.budget().device, format_bytes(context.budget().device),
                                   bytes, format_bytes_up(bytes)),
                       bytes});

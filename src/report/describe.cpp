@@ -38,7 +38,7 @@ std::string with_reason(std::string text, const PlanFile& file, GapId gap) {
   return reason.empty() ? text : fmt::format("{}: {}", text, reason);
 }
 
-std::string arrival_of(const PlanFile& file, const Timeline& timeline, const AccessIndex& index,
+std::string arrival_of(const PlanFile& file, const PlanTimeline& timeline, const AccessIndex& index,
                        const Stay& stay) {
   switch (stay.arrival) {
     case Arrival::resident:
@@ -58,8 +58,8 @@ std::string arrival_of(const PlanFile& file, const Timeline& timeline, const Acc
   return with_reason(fmt::format("copied in for {}", op_of(file, gap.to).name), file, stay.before);
 }
 
-std::string departure_of(const PlanFile& file, const Timeline& timeline, const AccessIndex& index,
-                         const Stay& stay) {
+std::string departure_of(const PlanFile& file, const PlanTimeline& timeline,
+                         const AccessIndex& index, const Stay& stay) {
   const auto until = [&](const char* what) {
     const Gap& gap = index.gaps()[at(stay.after)];
     return with_reason(
@@ -86,7 +86,7 @@ std::string departure_of(const PlanFile& file, const Timeline& timeline, const A
 
 }  // namespace
 
-Heading heading_of(const PlanFile& file, const Timeline& timeline) {
+Heading heading_of(const PlanFile& file, const PlanTimeline& timeline) {
   Heading heading;
   const double overhead =
       static_cast<double>(timeline.period.count()) /
@@ -128,7 +128,7 @@ std::string busy_text(const Lane& lane, Nanos period) {
                                      static_cast<double>(period.count()));
 }
 
-std::string name_of(const PlanFile& file, const Timeline& timeline, std::int32_t instruction) {
+std::string name_of(const PlanFile& file, const PlanTimeline& timeline, std::int32_t instruction) {
   const Instruction& x = file.plan.steady.instructions[at(instruction)];
   const auto tensor = [&](PlacementId id) -> const std::string& {
     return file.program.tensors[at(file.plan.placements[at(id)].tensor)].name;
@@ -152,7 +152,7 @@ std::string name_of(const PlanFile& file, const Stay& stay) {
   return fmt::format("workspace of {}", op_of(file, x.op).name);
 }
 
-std::vector<std::string> describe_run(const PlanFile& file, const Timeline& timeline,
+std::vector<std::string> describe_run(const PlanFile& file, const PlanTimeline& timeline,
                                       std::int32_t instruction) {
   const Instruction& x = file.plan.steady.instructions[at(instruction)];
   const Run& run = timeline.runs[at(instruction)];
@@ -192,7 +192,7 @@ std::vector<std::string> describe_run(const PlanFile& file, const Timeline& time
   return lines;
 }
 
-std::vector<std::string> describe_idle(const PlanFile& file, const Timeline& timeline,
+std::vector<std::string> describe_idle(const PlanFile& file, const PlanTimeline& timeline,
                                        std::int32_t instruction) {
   const Run& run = timeline.runs[at(instruction)];
   const bool compute = run.kind == RunKind::op || run.kind == RunKind::recomputation;
@@ -204,7 +204,7 @@ std::vector<std::string> describe_idle(const PlanFile& file, const Timeline& tim
   return {std::move(text)};
 }
 
-std::vector<std::string> describe_stay(const PlanFile& file, const Timeline& timeline,
+std::vector<std::string> describe_stay(const PlanFile& file, const PlanTimeline& timeline,
                                        const AccessIndex& index, const Stay& stay) {
   std::vector<std::string> lines{name_of(file, stay)};
   lines.push_back(fmt::format("{}, {} ({} B) at {}",

@@ -14,25 +14,25 @@ struct Heading {
   std::vector<std::string> facts;  ///< footprint, time, overhead, traffic; one short text each
   std::vector<std::string> notes;  ///< what one must know to read the picture; often empty
 };
-Heading heading_of(const PlanFile& file, const Timeline& timeline);
+Heading heading_of(const PlanFile& file, const PlanTimeline& timeline);
 
 /// "97.6 %": the share of the period in which a stream is busy.
 std::string busy_text(const Lane& lane, Nanos period);
 
 /// "conv1.forward", "conv1.forward again", "weight out".
-std::string name_of(const PlanFile& file, const Timeline& timeline, std::int32_t instruction);
+std::string name_of(const PlanFile& file, const PlanTimeline& timeline, std::int32_t instruction);
 /// Name of the tensor or "workspace of conv1.forward".
 std::string name_of(const PlanFile& file, const Stay& stay);
 
 /// Lines: name, time, stall and its cause.
-std::vector<std::string> describe_run(const PlanFile& file, const Timeline& timeline,
+std::vector<std::string> describe_run(const PlanFile& file, const PlanTimeline& timeline,
                                       std::int32_t instruction);
 /// Why the stream of this run did nothing before it. Only for a run with `idle` > 0.
-std::vector<std::string> describe_idle(const PlanFile& file, const Timeline& timeline,
+std::vector<std::string> describe_idle(const PlanFile& file, const PlanTimeline& timeline,
                                        std::int32_t instruction);
 /// Lines: name, kind and bytes, address, lifetime, how the value came and what happens to it, and
 /// the planner's reasons.
-std::vector<std::string> describe_stay(const PlanFile& file, const Timeline& timeline,
+std::vector<std::string> describe_stay(const PlanFile& file, const PlanTimeline& timeline,
                                        const AccessIndex& index, const Stay& stay);
 
 }  // namespace tidepool

@@ -14,7 +14,7 @@ struct ReportFormat {
   std::string_view name;
   std::string_view summary;
   /// The whole document. The plan must be proved, the timeline be its own.
-  std::string (*render)(const PlanFile& file, const Timeline& timeline);
+  std::string (*render)(const PlanFile& file, const PlanTimeline& timeline);
 };
 
 std::span<const ReportFormat> report_formats();

@@ -33,7 +33,7 @@ Json kinds() {
   return names;
 }
 
-Json stays_of(const PlanFile& file, const Timeline& timeline) {
+Json stays_of(const PlanFile& file, const PlanTimeline& timeline) {
   Json stays = Json::array();
   for (const Stay& s : timeline.stays) {
     const TensorKind kind =
@@ -46,7 +46,7 @@ Json stays_of(const PlanFile& file, const Timeline& timeline) {
 
 /// The tensors an instruction touches, and the device bytes a copy touches; without a copy, an
 /// empty range at -1.
-Json runs_of(const PlanFile& file, const Timeline& timeline) {
+Json runs_of(const PlanFile& file, const PlanTimeline& timeline) {
   Json runs = Json::array();
   for (std::size_t i = 0; i < timeline.runs.size(); ++i) {
     const Run& run = timeline.runs[i];
@@ -70,7 +70,7 @@ Json runs_of(const PlanFile& file, const Timeline& timeline) {
   return runs;
 }
 
-Json lanes_of(const PlanFile& file, const Timeline& timeline) {
+Json lanes_of(const PlanFile& file, const PlanTimeline& timeline) {
   Json lanes = Json::array();
   for (std::size_t s = 0; s < timeline.lanes.size(); ++s) {
     const Lane& lane = timeline.lanes[s];
@@ -81,7 +81,7 @@ Json lanes_of(const PlanFile& file, const Timeline& timeline) {
   return lanes;
 }
 
-Json data_of(const PlanFile& file, const Timeline& timeline) {
+Json data_of(const PlanFile& file, const PlanTimeline& timeline) {
   const Heading heading = heading_of(file, timeline);
   const AccessIndex index(file.program);
   Json load = Json::array();
@@ -153,7 +153,7 @@ std::string filled(std::string_view page, std::string_view mark, const std::stri
 
 }  // namespace
 
-std::string report_html(const PlanFile& file, const Timeline& timeline) {
+std::string report_html(const PlanFile& file, const PlanTimeline& timeline) {
   const Json data = data_of(file, timeline);
   std::string page =
       filled(kReportPage, "{{data}}",

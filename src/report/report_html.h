@@ -5,6 +5,6 @@
 
 namespace tidepool {
 
-std::string report_html(const PlanFile& file, const Timeline& timeline);
+std::string report_html(const PlanFile& file, const PlanTimeline& timeline);
 
 }  // namespace tidepool

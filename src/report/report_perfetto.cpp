@@ -23,7 +23,7 @@ double microseconds(Nanos t) {
 
 class Writer {
  public:
-  Writer(const PlanFile& file, const Timeline& timeline) : file_(file), timeline_(timeline) {}
+  Writer(const PlanFile& file, const PlanTimeline& timeline) : file_(file), timeline_(timeline) {}
 
   std::string write() {
     const Heading heading = heading_of(file_, timeline_);
@@ -136,13 +136,13 @@ class Writer {
   }
 
   const PlanFile& file_;
-  const Timeline& timeline_;
+  const PlanTimeline& timeline_;
   Json events_ = Json::array();
 };
 
 }  // namespace
 
-std::string report_perfetto(const PlanFile& file, const Timeline& timeline) {
+std::string report_perfetto(const PlanFile& file, const PlanTimeline& timeline) {
   return Writer(file, timeline).write();
 }
 

@@ -7,6 +7,6 @@
 
 namespace tidepool {
 
-std::string report_perfetto(const PlanFile& file, const Timeline& timeline);
+std::string report_perfetto(const PlanFile& file, const PlanTimeline& timeline);
 
 }  // namespace tidepool

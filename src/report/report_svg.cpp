@@ -35,7 +35,7 @@ struct Box {
 
 class Picture {
  public:
-  Picture(const PlanFile& file, const Timeline& timeline)
+  Picture(const PlanFile& file, const PlanTimeline& timeline)
       : file_(file), timeline_(timeline), index_(file.program) {
     const auto highest =
         static_cast<double>(std::max({timeline.peak_load, timeline.unlimited_peak, Bytes{1}}));
@@ -382,7 +382,7 @@ class Picture {
   }
 
   const PlanFile& file_;
-  const Timeline& timeline_;
+  const PlanTimeline& timeline_;
   AccessIndex index_;
   Panel load_;
   Panel map_;
@@ -392,7 +392,7 @@ class Picture {
 
 }  // namespace
 
-std::string report_svg(const PlanFile& file, const Timeline& timeline) {
+std::string report_svg(const PlanFile& file, const PlanTimeline& timeline) {
   return Picture(file, timeline).draw();
 }
 

@@ -6,6 +6,6 @@
 
 namespace tidepool {
 
-std::string report_svg(const PlanFile& file, const Timeline& timeline);
+std::string report_svg(const PlanFile& file, const PlanTimeline& timeline);
 
 }  // namespace tidepool

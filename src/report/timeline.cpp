@@ -59,7 +59,7 @@ class Builder {
   explicit Builder(const PlanFile& file)
       : file_(file), index_(file.program), steady_(steady_state(file)) {}
 
-  Timeline build() {
+  PlanTimeline build() {
     out_.period = steady_.period;
     out_.periodic = steady_.periodic;
     out_.copied_out = steady_.copied_out;
@@ -356,7 +356,7 @@ class Builder {
   AccessIndex index_;
   SteadyState steady_;
   std::vector<std::vector<Use>> uses_;  ///< per placement, in list order
-  Timeline out_;
+  PlanTimeline out_;
 };
 
 }  // namespace
@@ -374,6 +374,6 @@ Interval idle_before(const Run& run, Nanos period) {
 
 Bytes LoadStep::total() const { return std::accumulate(by_kind.begin(), by_kind.end(), Bytes{0}); }
 
-Timeline make_timeline(const PlanFile& file) { return Builder(file).build(); }
+PlanTimeline make_timeline(const PlanFile& file) { return Builder(file).build(); }
 
 }  // namespace tidepool

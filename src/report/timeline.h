@@ -1,5 +1,5 @@
-// Timeline: when everything in one steady iteration of a plan happens, and how long each piece of
-// device memory is in use. The data behind every picture of a plan.
+// PlanTimeline: when everything in one steady iteration of a plan happens, and how long each piece
+// of device memory is in use. The data behind every picture of a plan.
 //
 // Note [One of many iterations]. The steady schedule repeats: copies are in flight and placements
 // hold values across the end of an iteration. Time 0 is when the compute stream finished the
@@ -98,7 +98,7 @@ struct Lane {
   Nanos busy{};      ///< in one period
 };
 
-struct Timeline {
+struct PlanTimeline {
   Nanos period{};
   /// False: a stream runs ahead of the compute stream without end, or two iterations never agree.
   /// The picture then shows the last simulated iteration.
@@ -116,6 +116,6 @@ struct Timeline {
 };
 
 /// Simulates the plan, which must be proved (`check`): nothing else is trusted of the file.
-Timeline make_timeline(const PlanFile& file);
+PlanTimeline make_timeline(const PlanFile& file);
 
 }  // namespace tidepool

@@ -533,7 +533,56 @@ TEST_F(Cli, WarmUpIterationsAreNotMeasured) {
   const Json two = success(train("60%", "2"));
   EXPECT_EQ(two["measured_iterations"], 1);
   EXPECT_THAT(tidepool(train("60%", "2")).out, HasSubstr("too few to tell it from noise"));
-  EXPECT_EQ(success(train("60%", "10"))["measured_iterations"], 7) << "two blocks of 4, one of 2";
+  EXPECT_EQ(success(train("60%", "10"))["measured_iterations"], 9);
+  auto compared = train("60%", "10");
+  compared.push_back("--baseline");
+  EXPECT_EQ(success(compared)["measured_iterations"], 7) << "two blocks of 4, one of 2";
+}
+
+/// What needs the same training without a budget is measured where that is asked for only.
+TEST_F(Cli, TheMeasuredOverheadNeedsABaselineThePredictedOneDoesNot) {
+  const Json alone = success(train("60%", "6"));
+  EXPECT_TRUE(alone["overhead"].is_null());
+  EXPECT_TRUE(alone["unlimited_ms"].is_null());
+  EXPECT_TRUE(alone["predicted_overhead"].is_number());
+  EXPECT_TRUE(alone["measured_ms"].is_number());
+  EXPECT_TRUE(alone["prediction_error"].is_number());
+  EXPECT_THAT(tidepool(train("60%", "6")).out,
+              AllOf(HasSubstr("by prediction (--baseline measures it)"),
+                    Not(HasSubstr("without a budget: overhead"))));
+  auto compared = train("60%", "6");
+  compared.push_back("--baseline");
+  const Json beside = success(compared);
+  EXPECT_TRUE(beside["overhead"].is_number());
+  EXPECT_GT(beside["unlimited_ms"], 0);
+  EXPECT_TRUE(beside["identical"].is_null());
+  EXPECT_EQ(beside["losses"], alone["losses"]);
+  EXPECT_THAT(tidepool(compared).out,
+              AllOf(HasSubstr("without a budget: overhead"), Not(HasSubstr("by prediction"))));
+}
+
+TEST_F(Cli, LossesThatAreNoNumbersAreWarnedOf) {
+  auto arguments = train("100%", "5");
+  arguments.insert(arguments.end(), {"--learning-rate", "1e30"});
+  const Finished f = tidepool(arguments);
+  EXPECT_EQ(f.exit_code, 0) << f.err;
+  EXPECT_THAT(f.err, AllOf(HasSubstr("diverged"), HasSubstr("--learning-rate")));
+}
+
+TEST_F(Cli, OptionsThatWouldBeIgnoredAreUsageErrorsThatNameBoth) {
+  const auto refused = [&](std::vector<std::string> arguments, const char* one, const char* other) {
+    expect_error(std::move(arguments), 2,
+                 AllOf(HasSubstr(one), HasSubstr("excludes"), HasSubstr(other)));
+  };
+  refused({"plan", "tiny-vgg", "--machine", "k40", "--threads", "1"}, "--machine", "--threads");
+  refused({"compare", "tiny-vgg", "--machine", "k40", "--link", "1GB"}, "--machine", "--link");
+  refused({"plan", "--profile", "x.json", "--batch", "3"}, "--profile", "--batch");
+  refused({"plan", "tiny-vgg", "--profile", "x.json"}, "--profile", "model");
+  refused({"analyse", "--trace", "x.csv", "--load", "50%", "--sub-batch", "3"}, "--trace",
+          "--sub-batch");
+  refused({"bound", "--plan", "x.json", "--budget", "50%"}, "--plan", "--budget");
+  refused({"train", "tiny-vgg", "--profile", "x.json", "--reprofile"}, "--profile", "--reprofile");
+  refused({"train", "tiny-vgg", "--plan", "x.json", "--replan"}, "--plan", "--replan");
 }
 
 TEST_F(Cli, TrainingAsTextSaysThatItIsIdentical) {
@@ -621,6 +670,22 @@ TEST_F(Cli, AnInterruptWithJsonStillPrintsAnObject) {
   EXPECT_EQ(object["schema"], 1);
   EXPECT_THAT(object["error"].get<std::string>(), HasSubstr("interrupted"));
   EXPECT_EQ(object.value("exit_code", 0), 130) << "the object's exit code is the process's";
+}
+
+/// A search that is stopped has a plan, which is kept; the exit code says that it was stopped.
+TEST_F(Cli, AnInterruptWhilePlanningExitsWith130) {
+  const std::string path = folder_.file("plan.json");
+  const Finished f =
+      interrupted_run({"plan", "vgg16", "--machine", "gtx1080ti", "--budget", "15%", "--planner",
+                       "tide", "--time-limit", "60s", "-o", path, "--json"},
+                      SIGINT, 1500);
+  EXPECT_FALSE(f.timed_out) << "hangs";
+  EXPECT_EQ(f.exit_code, 130) << f.err;
+  EXPECT_THAT(f.err, HasSubstr("interrupted"));
+  const Json object = Json::parse(f.out, nullptr, false);
+  ASSERT_TRUE(object.is_object()) << f.out;
+  EXPECT_EQ(object["interrupted"], true);
+  EXPECT_EQ(success({"check", path})["proved"], true);
 }
 
 TEST_F(Cli, AnInterruptWhileProfilingExitsWith130) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <sstream>
 
 #include "support/cli_fixture.h"
 
@@ -51,6 +52,26 @@ TEST_F(CompareTest, ASweepIsNeverSlowerWithMoreMemory) {
       EXPECT_LE(time, (times[{key.first, "autoswap"}]));
     }
   }
+}
+
+TEST_F(CompareTest, WhereEverythingFitsThereIsNoGapAndLongNamesHaveRoom) {
+  const Arguments arguments = tiny("compare", {"--budget", "150%", "--planners",
+                                               "autoswap-published,none", "--time-limit", "1"});
+  for (const Json& row : success(arguments)["rows"]) EXPECT_EQ(row["optimality_gap"], 0.0);
+  const testing::Finished text = tidepool(arguments);
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  std::size_t end = 0;  // of the column after the names
+  std::istringstream lines(text.out);
+  for (std::string line; std::getline(lines, line);) {
+    for (const char* name : {" autoswap-published ", " none "}) {
+      const std::size_t at = line.find(name);
+      if (at == std::string::npos) continue;
+      const std::size_t here = line.find("iB", at);
+      if (end == 0) end = here;
+      EXPECT_EQ(here, end) << text.out;
+    }
+  }
+  EXPECT_GT(end, 0U) << text.out;
 }
 
 TEST_F(CompareTest, UnknownPlannersAndBudgetsAreErrors) {

@@ -34,6 +34,17 @@ TEST_F(ExportTest, WritesEachFormat) {
   }
 }
 
+TEST_F(ExportTest, TheSuffixOfTheOutputSaysTheFormat) {
+  const std::string plan = saved_plan();
+  const std::pair<const char*, const char*> names[] = {
+      {"a.svg", "svg"}, {"a.json", "perfetto"}, {"a.html", "html"}, {"a", "html"}};
+  for (const auto& [name, format] : names) {
+    EXPECT_EQ(success({"export", plan, "-o", folder_.file(name)})["format"], format) << name;
+  }
+  EXPECT_EQ(success({"export", plan, "--to", "html", "-o", folder_.file("b.svg")})["format"],
+            "html");
+}
+
 TEST_F(ExportTest, AgreesWithTheSimulator) {
   const std::string plan = saved_plan();
   const Json drawn = success({"export", plan, "-o", folder_.file("out.html")});

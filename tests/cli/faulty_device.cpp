@@ -5,9 +5,9 @@
 #include <string>
 
 #include "device/cpu/cpu_device.h"
-#include "device_kind.h"
+#include "train/device_kind.h"
 
-namespace tidepool::cli {
+namespace tidepool {
 
 DeviceKind cpu_device_kind();
 
@@ -53,4 +53,4 @@ DeviceKind faulty_device_kind() {
   return kind;
 }
 
-}  // namespace tidepool::cli
+}  // namespace tidepool

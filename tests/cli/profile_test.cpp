@@ -66,6 +66,7 @@ TEST_F(ProfileTest, TheHostBudgetHoldsWhileProfilingAndTheOneItNamesIsEnough) {
     a.insert(a.end(), {"--no-cache", "--budget", "40%", "--host-budget", "1MiB"});
     const Json error = expect_error(
         a, 4, AllOf(HasSubstr("--host-budget"), HasSubstr("profiling"), HasSubstr("are enough")));
+    ASSERT_TRUE(error.contains("smallest_feasible_bytes"));
     a.back() = error["smallest_feasible_bytes"].dump();
     success(a);
   }

@@ -61,8 +61,9 @@ TEST(Profile, ALinkTooSlowForItsProgramIsRefusedByName) {
   const auto back = read_profile(to_json(slow).dump(1), "p.json");
   ASSERT_FALSE(back);
   EXPECT_EQ(back.error().code, ErrorCode::bad_input);
-  EXPECT_THAT(back.error().message,
-              HasSubstr("field 'machine': the link of machine 'test' from host to device is too slow"));
+  EXPECT_THAT(
+      back.error().message,
+      HasSubstr("field 'machine': the link of machine 'test' from host to device is too slow"));
 }
 
 }  // namespace

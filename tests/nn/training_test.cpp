@@ -174,7 +174,7 @@ TEST(TrainingProgram, RefusesBadOptions) {
   EXPECT_THAT(message({.batch = 4, .sub_batch = 5}), HasSubstr("1 to 4 samples"));
   EXPECT_THAT(message({.batch = 4, .sub_batch = 2}),
               ::testing::AllOf(HasSubstr("bn1_1"), HasSubstr("2 samples instead of 4"),
-                               HasSubstr("--sub-batch-statistics")));
+                               HasSubstr("sub_batch_statistics")));
   EXPECT_THAT(message({.batch = 1 << 25}), HasSubstr("too large for a batch"));
   EXPECT_THAT(message({.momentum = 1.5F}), HasSubstr("momentum"));
   EXPECT_THAT(message({.beta2 = 1.0F}), HasSubstr("beta2"));

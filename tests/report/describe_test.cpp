@@ -27,7 +27,7 @@ TEST(Describe, TheHeadingNamesWorkMachineBudgetAndWhatItCosts) {
 
 TEST(Describe, ARunSaysWhatItIsAndWhatItWaitedFor) {
   const PlanFile file = testing::copy_across_the_end();
-  const Timeline t = make_timeline(file);
+  const PlanTimeline t = make_timeline(file);
   EXPECT_EQ(name_of(file, t, 0), "A");
   EXPECT_EQ(name_of(file, t, 1), "x out");
   EXPECT_THAT(describe_idle(file, t, 0),
@@ -48,7 +48,7 @@ TEST(Describe, AStaySaysWhereAndWhyItIs) {
     for (std::size_t g = 0; g < index.gaps().size(); ++g) {
       file.strategy.reasons.push_back("reason " + std::to_string(g) + ".");
     }
-    const Timeline t = make_timeline(file);
+    const PlanTimeline t = make_timeline(file);
     for (const Stay& s : t.stays) {
       const std::vector<std::string> lines = describe_stay(file, t, index, s);
       EXPECT_EQ(lines[0], name_of(file, s));

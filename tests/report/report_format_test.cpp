@@ -9,7 +9,7 @@ namespace {
 
 TEST(ReportFormat, EachFormatRendersItsOwnKindOfDocument) {
   const PlanFile file = testing::copy_across_the_end();
-  const Timeline t = make_timeline(file);
+  const PlanTimeline t = make_timeline(file);
   std::vector<std::string> names;
   for (const ReportFormat& f : report_formats()) {
     names.emplace_back(f.name);

@@ -33,7 +33,7 @@ TEST(ReportHtml, HoldsAllThatIsDrawn) {
     auto plan = testing::random_plan(seed);
     ASSERT_TRUE(plan.has_value());
     const PlanFile file = testing::file_of(std::move(*plan));
-    const Timeline t = make_timeline(file);
+    const PlanTimeline t = make_timeline(file);
     const Json data = data_of(report_html(file, t));
     ASSERT_TRUE(data.is_object());
     EXPECT_EQ(data["period"], t.period.count());

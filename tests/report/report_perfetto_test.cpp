@@ -16,7 +16,7 @@ TEST(ReportPerfetto, HasAnEventForEachInstructionOnItsStreamsTrack) {
     auto plan = testing::random_plan(seed);
     ASSERT_TRUE(plan.has_value());
     const PlanFile file = testing::file_of(std::move(*plan));
-    const Timeline t = make_timeline(file);
+    const PlanTimeline t = make_timeline(file);
     const Json trace = Json::parse(report_perfetto(file, t), nullptr, false);
     ASSERT_TRUE(trace.is_object());
     std::map<int, std::string> track_names;
@@ -71,7 +71,7 @@ TEST(ReportPerfetto, SlicesOfATrackDoNotOverlapInWholeNanoseconds) {
 
 TEST(ReportPerfetto, CountsTheLoadAndShowsStalls) {
   const PlanFile file = testing::copy_across_the_end();
-  const Timeline t = make_timeline(file);
+  const PlanTimeline t = make_timeline(file);
   const Json trace = Json::parse(report_perfetto(file, t));
   std::vector<std::pair<double, Bytes>> load;
   double stalled = 0;

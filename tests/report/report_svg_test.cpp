@@ -55,7 +55,7 @@ TEST(ReportSvg, IsWellFormedForEveryPlan) {
 
 TEST(ReportSvg, WhatPassesTheEndIsDrawnInTwoParts) {
   const PlanFile file = testing::copy_across_the_end();
-  const Timeline t = make_timeline(file);
+  const PlanTimeline t = make_timeline(file);
   const std::string svg = report_svg(file, t);
   const std::size_t title = svg.find("<title>x out\n");
   ASSERT_NE(title, std::string::npos);

@@ -37,7 +37,7 @@ bool covers(const Interval& outer, const Interval& inner, Nanos period) {
   return directly || a_period_later;
 }
 
-Bytes live_bytes(const Timeline& t, const PlanFile& file, Nanos time) {
+Bytes live_bytes(const PlanTimeline& t, const PlanFile& file, Nanos time) {
   Bytes sum = 0;
   for (const Stay& s : t.stays) {
     for (const Interval& piece : pieces(s.time, t.period)) {
@@ -48,14 +48,14 @@ Bytes live_bytes(const Timeline& t, const PlanFile& file, Nanos time) {
   return sum;
 }
 
-TEST(Timeline, PiecesAreOnThePicture) {
+TEST(PlanTimeline, PiecesAreOnThePicture) {
   EXPECT_THAT(pieces(interval(3, 10), Nanos{10}), ElementsAre(interval(3, 10)));
   EXPECT_THAT(pieces(interval(3, 12), Nanos{10}), ElementsAre(interval(3, 10), interval(0, 2)));
 }
 
-TEST(Timeline, WhatPassesTheEndOfAnIterationIsShownAtItsBeginning) {
+TEST(PlanTimeline, WhatPassesTheEndOfAnIterationIsShownAtItsBeginning) {
   const PlanFile file = testing::copy_across_the_end();
-  const Timeline t = make_timeline(file);
+  const PlanTimeline t = make_timeline(file);
   EXPECT_TRUE(t.periodic);
   EXPECT_EQ(t.period, Nanos{60});
   ASSERT_EQ(t.runs.size(), 3U);
@@ -92,7 +92,7 @@ TEST(Timeline, WhatPassesTheEndOfAnIterationIsShownAtItsBeginning) {
   EXPECT_EQ(t.copied_in, 0);
 }
 
-TEST(Timeline, IdleTimeBeforeTheBeginningLiesAtTheEnd) {
+TEST(PlanTimeline, IdleTimeBeforeTheBeginningLiesAtTheEnd) {
   tidepool::Run run;
   run.time = interval(2, 5);
   run.idle = Nanos{4};
@@ -112,7 +112,7 @@ class RandomTimelines : public ::testing::TestWithParam<int> {
 
   PlanFile file_;
   Bytes load_limit_ = 0;
-  Timeline t_;
+  PlanTimeline t_;
 };
 
 TEST_P(RandomTimelines, TheIterationIsTheSimulatedOne) {
@@ -217,7 +217,7 @@ TEST_P(RandomTimelines, EveryDecisionOfTheStrategyShows) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomTimelines, ::testing::Range(1, 25));
 
-TEST(Timeline, WithoutABudgetTheLoadIsThePrograms) {
+TEST(PlanTimeline, WithoutABudgetTheLoadIsThePrograms) {
   using enum AccessMode;
   testing::ProgramBuilder b;
   const TensorId w = b.tensor("w", 40, true);
@@ -239,7 +239,7 @@ TEST(Timeline, WithoutABudgetTheLoadIsThePrograms) {
   file.device_budget = 1000;
   file.strategy = lowered->strategy;
   file.plan = lowered->plan;
-  const Timeline t = make_timeline(file);
+  const PlanTimeline t = make_timeline(file);
   const LoadProfile profile = load_profile(program, lowering.index(), 1, strategy.algorithms);
   ASSERT_EQ(t.unlimited.size(), 3U);
   for (std::size_t i = 0; i < 3; ++i) {

@@ -1,0 +1,60 @@
+#include "option_names.h"
+
+#include <utility>
+
+namespace tidepool::cli {
+namespace {
+
+constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
+    {"baseline", "--baseline"},
+    {"batch", "--batch"},
+    {"budget", "--budget"},
+    {"checkpoint", "--checkpoint"},
+    {"data", "--data"},
+    {"data_folder", "--data-dir"},
+    {"epochs", "--epochs"},
+    {"graph", "--graph"},
+    {"host_budget", "--host-budget"},
+    {"iterations", "--iterations"},
+    {"learning_rate", "--learning-rate"},
+    {"link", "--link"},
+    {"nondeterministic", "--allow-nondeterministic"},
+    {"planner", "--planner"},
+    {"resume", "--resume"},
+    {"sub_batch", "--sub-batch"},
+    {"sub_batch_statistics", "--sub-batch-statistics"},
+    {"tf32", "--tf32"},
+    {"threads", "--threads"},
+    {"time_limit", "--time-limit"},
+};
+
+/// Empty: it is no field.
+std::string_view option_of(std::string_view field) {
+  for (const auto& [name, option] : kOptions) {
+    if (name == field) return option;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string with_option_names(std::string_view text) {
+  std::string named;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t open = text.find('`', at);
+    const std::size_t close = open == std::string_view::npos ? open : text.find('`', open + 1);
+    if (close == std::string_view::npos) return named.append(text.substr(at));
+    named.append(text.substr(at, open - at));
+    const std::string_view option = option_of(text.substr(open + 1, close - open - 1));
+    if (option.empty()) {
+      named.push_back('`');
+      at = open + 1;
+    } else {
+      named.append(option);
+      at = close + 1;
+    }
+  }
+  return named;
+}
+
+}  // namespace tidepool::cli

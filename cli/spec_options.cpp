@@ -1,0 +1,178 @@
+#include "spec_options.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "context.h"
+#include "train/data_sets.h"
+#include "train/job.h"
+
+namespace tidepool::cli {
+namespace {
+
+/// One of several values by name.
+template <class Value>
+CLI::Option* add_choice_option(CLI::App& command, const std::string& name, Value& value,
+                               const std::vector<Value>& choices, const std::string& help) {
+  std::vector<std::string> names;
+  for (const Value choice : choices) names.emplace_back(to_text(choice));
+  const auto choose = [&value, choices](const std::string& text) {
+    for (const Value choice : choices) {
+      if (to_text(choice) == text) value = choice;
+    }
+  };
+  return command.add_option_function<std::string>(name, choose, help)
+      ->check(CLI::IsMember(names))
+      ->default_str(std::string(to_text(value)));
+}
+
+void add_data_options(CLI::App& command, DataSpec& data) {
+  std::vector<std::string> names;
+  std::string list;
+  for (const DataSetInfo& info : data_sets()) {
+    const bool last = names.size() + 1 == data_sets().size();
+    list += names.empty() ? "" : last ? " or " : ", ";
+    list += names.emplace_back(info.name);
+  }
+  command.add_option("--data", data.name, list)->check(CLI::IsMember(names))->capture_default_str();
+  command.add_option("--data-dir", data.folder, "folder of the data set's files");
+}
+
+void add_device_options(CLI::App& command, DeviceSpec& device) {
+  command.add_option("--device", device.name, "device to run on")->capture_default_str();
+  command.add_option("--threads", device.threads, "compute threads (default: cores - 1)")
+      ->check(CLI::Range(1, 1024));
+  const auto link = [&device](const std::string& text) {
+    const auto speed = parse_bytes(text);
+    if (!speed || *speed <= 0) {
+      throw CLI::ValidationError(
+          "--link", fmt::format("'{}' is not a speed in bytes per second such as 1GB", text));
+    }
+    device.link = *speed;
+  };
+  command.add_option_function<std::string>(
+      "--link", link,
+      "speed of the emulated link, bytes per second and direction, such as 1GB "
+      "(default: in the ratio of a GTX 1080 Ti)");
+  command.add_flag("--tf32", device.kernels.tf32,
+                   "GPUs: convolutions and linear layers may round their inputs to TF32");
+  command.add_flag(
+      "--allow-nondeterministic", device.kernels.nondeterministic,
+      "GPUs: also measure and list algorithms that do not repeat their bits; no policy "
+      "picks one while the op has another");
+}
+
+void add_optimizer_options(CLI::App& command, JobSpec& job) {
+  const auto rate = [&job](const std::string& text) {
+    const auto parsed = nn::parse_learning_rate(text);
+    if (!parsed) throw CLI::ValidationError("--learning-rate", parsed.error().message);
+    job.learning_rate = *parsed;
+  };
+  command
+      .add_option_function<std::string>(
+          "--learning-rate", rate,
+          "a number or a schedule in epochs: step:0.1,30,60  cosine:0.1  warmup:1+cosine:0.1")
+      ->default_str(to_text(job.learning_rate));
+  using nn::Optimizer;
+  add_choice_option(command, "--optimizer", job.optimizer,
+                    std::vector{Optimizer::sgd, Optimizer::adamw}, "sgd (momentum 0.9) or adamw");
+  command
+      .add_option_function<double>(
+          "--weight-decay", [&job](double decay) { job.weight_decay = decay; },
+          "(default: 5e-4 with sgd, 0.01 with adamw)")
+      ->check(CLI::NonNegativeNumber);
+}
+
+}  // namespace
+
+void add_job_options(CLI::App& command, JobSpec& job) {
+  command.add_option("model", job.model, "model to train (see `tidepool models`)")->required();
+  command.add_option("--batch", job.batch, "samples in an iteration")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+      ->capture_default_str();
+  command
+      .add_option("--sub-batch", job.sub_batch,
+                  "samples a round: an iteration runs its batch in rounds and sums their "
+                  "gradients (default: the whole batch)")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
+  command.add_flag("--sub-batch-statistics", job.sub_batch_statistics,
+                   "let batch norm take its statistics over a round, which changes training");
+  add_device_options(command, job.device);
+  using nn::Storage;
+  add_choice_option(command, "--storage", job.storage,
+                    std::vector{Storage::in_place, Storage::separate},
+                    "activations: in-place or separate");
+  add_data_options(command, job.data);
+  command.add_option("--seed", job.seed, "of initial weights, sample order and dropout")
+      ->capture_default_str();
+  add_optimizer_options(command, job);
+  add_choice_option(command, "--algorithms", job.algorithms,
+                    std::vector{AlgorithmPolicy::least_workspace, AlgorithmPolicy::fastest},
+                    "least-workspace or fastest");
+}
+
+CLI::Option* add_size_option(CLI::App& command, const std::string& name, SizeOrPercent& size,
+                             const std::string& help) {
+  const auto parse = [&size, name](const std::string& text) {
+    const auto parsed = parse_size_or_percent(text);
+    if (!parsed) throw CLI::ValidationError(name, parsed.error().message);
+    size = *parsed;
+  };
+  auto* option = command.add_option_function<std::string>(name, parse, help)->type_name("SIZE");
+  if (size.percent >= 0) option->default_str(fmt::format("{:.6g}%", size.percent));
+  return option;
+}
+
+void add_size_options(CLI::App& command, BudgetSpec& budget) {
+  add_size_option(command, "--budget", budget.device,
+                  "device bytes: 400MiB, 2GB, or a percentage of the unlimited peak such as 60%");
+  const auto host = [&budget](const std::string& text) {
+    const auto bytes = parse_bytes(text);
+    if (!bytes) throw CLI::ValidationError("--host-budget", bytes.error().message);
+    if (*bytes == 0) throw CLI::ValidationError("--host-budget", "must be above 0");
+    budget.host = *bytes;
+  };
+  command
+      .add_option_function<std::string>("--host-budget", host,
+                                        "host bytes for what leaves the device (default: no limit)")
+      ->type_name("SIZE");
+}
+
+void add_planner_options(CLI::App& command, PlannerSpec& planner) {
+  command.add_option("--planner", planner.name, "see `tidepool planners`")->capture_default_str();
+  add_time_limit_option(command, planner);
+}
+
+void add_time_limit_option(CLI::App& command, PlannerSpec& planner) {
+  add_duration_option(command, "--time-limit", planner.time_limit,
+                      "what a planner that searches may take, such as 500ms, 10s or 2min; Ctrl-C "
+                      "ends it early");
+}
+
+void add_cache_options(CLI::App& command, CacheSpec& cache, bool plans) {
+  command.add_flag("--no-cache", cache.off,
+                   "neither use nor keep files in $XDG_CACHE_HOME/tidepool (else "
+                   "~/.cache/tidepool)");
+  command.add_flag("--reprofile", cache.reprofile,
+                   "measure although the cache has a profile, and replace it");
+  if (!plans) return;
+  command.add_flag("--replan", cache.replan, "plan although the cache has a plan, and replace it");
+}
+
+void refuse_ignored(CLI::App& command, std::vector<Ignored> pairs) {
+  command.parse_complete_callback([&command, pairs = std::move(pairs)] {
+    const auto given = [&](const std::string& name) {
+      const CLI::Option* option = command.get_option_no_throw(name);
+      return option != nullptr && option->count() > 0;
+    };
+    for (const Ignored& pair : pairs) {
+      if (!given(pair.option)) continue;
+      for (const std::string& other : pair.others) {
+        if (given(other)) throw CLI::ExcludesError(pair.option, other);
+      }
+    }
+  });
+}
+
+}  // namespace tidepool::cli

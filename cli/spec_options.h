@@ -1,0 +1,34 @@
+// Options that fill the structs of train/training_spec.h. All of a command's options are checked
+// when they are parsed: a malformed size is a usage error that names its option.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "train/training_spec.h"
+
+namespace tidepool::cli {
+
+/// The job's options, with the model as the positional argument.
+void add_job_options(CLI::App& command, JobSpec& job);
+/// --budget, --host-budget.
+void add_size_options(CLI::App& command, BudgetSpec& budget);
+/// A device size in bytes or percent; `name` such as "--budget".
+CLI::Option* add_size_option(CLI::App& command, const std::string& name, SizeOrPercent& size,
+                             const std::string& help);
+/// --planner, --time-limit.
+void add_planner_options(CLI::App& command, PlannerSpec& planner);
+void add_time_limit_option(CLI::App& command, PlannerSpec& planner);
+/// `plans`: the command makes plans too.
+void add_cache_options(CLI::App& command, CacheSpec& cache, bool plans);
+
+/// Options that have no effect beside `option`: giving both is a usage error that names the two.
+struct Ignored {
+  std::string option;
+  std::vector<std::string> others;
+};
+/// To be called once a command, after its options.
+void refuse_ignored(CLI::App& command, std::vector<Ignored> pairs);
+
+}  // namespace tidepool::cli

@@ -1,0 +1,204 @@
+#include "train_report.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "option_names.h"
+#include "profile_source.h"
+#include "schedule/plan_totals.h"
+#include "terminal.h"
+
+namespace tidepool::cli {
+namespace {
+
+/// Fewer measured iterations than these say nothing of an overhead.
+constexpr std::size_t kFewIterations = 3;
+
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+/// A time that 0 stands for "not measured" in.
+Json ms_or_null(Nanos time) { return time.count() > 0 ? Json(to_ms(time)) : Json(nullptr); }
+
+std::string planner_of(const TrainingSpec& spec, const TrainingReport& r) {
+  return spec.plan.empty() ? spec.planner.name : r.start.lowered().plan.planner;
+}
+
+Json epochs_json(const std::vector<EpochReport>& epochs) {
+  Json list = Json::array();
+  for (const EpochReport& r : epochs) {
+    Json row = {
+        {"epoch", r.epoch}, {"iterations", r.iterations}, {"loss", r.loss}, {"seconds", r.seconds}};
+    if (r.test) {
+      row["test_loss"] = r.test->mean_loss;
+      row["accuracy"] = r.test->accuracy;
+    }
+    list.push_back(std::move(row));
+  }
+  return list;
+}
+
+void add_iterations(const TrainingSpec& spec, const TrainingReport& r, Json& out) {
+  const Lowered& lowered = r.start.lowered();
+  const Planned& planned = r.start.plan.planned;
+  Json notes = Json::array();
+  for (const std::string& note : planned.notes) notes.push_back(with_option_names(note));
+  out["host_bytes"] = lowered.plan.host_bytes();
+  out["measured_iterations"] = r.measured_iterations;
+  out["unlimited_ms"] = r.baseline ? ms_or_null(r.baseline->time) : Json(nullptr);
+  out["overhead"] = or_null(r.measured_overhead());
+  out["prediction_error"] = or_null(r.prediction_error());
+  out["plan_ms"] = to_ms(planned.plan_time);
+  out["check_ms"] = to_ms(planned.check_time);
+  out["streaming"] = lowered.streaming;
+  out["iterations_per_graph"] = spec.graph;
+  out["closing_ms"] = r.graph ? to_ms(r.graph->closing) : 0.0;
+  out["link_bytes_per_second"] = r.start.machine.to_host().bytes_per_second;
+  out["fingerprint"] = r.fingerprint;
+  out["data"] = r.data;
+  out["iterations"] = r.next_iteration;
+  out["losses"] = r.losses;
+  out["notes"] = std::move(notes);
+  const bool compared = r.baseline && r.baseline->identical;
+  out["identical"] = compared ? Json(*r.baseline->identical) : Json(nullptr);
+}
+
+void print_heading(const TrainingSpec& spec, const TrainingReport& r) {
+  const Machine& m = r.start.machine;
+  const std::string link =
+      r.emulated_link
+          ? fmt::format(" with {} compute thread{}, link {:.0f} MB/s each way", r.threads,
+                        r.threads == 1 ? "" : "s", m.to_host().bytes_per_second * 1e-6)
+          : fmt::format(", link {:.1f} GB/s out, {:.1f} GB/s in",
+                        m.to_host().bytes_per_second * 1e-9, m.to_device().bytes_per_second * 1e-9);
+  say("{}, batch {}, {}, on {}{}\n", spec.job.model, spec.job.batch, r.data, r.device, link);
+}
+
+void print_plan(const TrainingSpec& spec, const TrainingReport& r) {
+  const Preparation& start = r.start;
+  const Planned& planned = start.plan.planned;
+  const PlanTotals totals = r.totals;
+  say("  budget     {} ({} of the unlimited peak, {})\n", format_bytes(start.budget.device),
+      percent(static_cast<double>(start.budget.device) / static_cast<double>(start.unlimited_peak)),
+      format_bytes(start.unlimited_peak));
+  say("  plan       {}: {} tensors swapped, {} out and in an iteration, {} ops recomputed; {} {}, "
+      "proved in {}\n",
+      planner_of(spec, r), totals.swapped_tensors, format_bytes(totals.swapped_out),
+      totals.recomputed_ops, start.plan.from == "planner" ? "made in" : "read in",
+      format_time(planned.plan_time), format_time(planned.check_time));
+  for (const std::string& note : planned.notes) {
+    say("             {}\n", with_option_names(note));
+  }
+  if (start.lowered().streaming) {
+    say("             streaming: only the running op's tensors stay\n");
+  }
+  say("  memory     highest byte used {}, host {}\n", format_bytes(r.arena_peak),
+      format_bytes(start.lowered().plan.host_bytes()));
+}
+
+void print_times(const TrainingReport& r) {
+  const auto overhead = r.measured_overhead();
+  const std::string few =
+      r.measured_iterations < kFewIterations
+          ? fmt::format(", of {} iteration{}{}: too few to tell it from noise",
+                        r.measured_iterations, r.measured_iterations == 1 ? "" : "s",
+                        r.baseline ? " each" : "")
+          : "";
+  std::string off = "not measured";
+  if (r.measured_iterations == 0) {
+    say("  time       not measured: every iteration was on cold caches (more --iterations)\n");
+  } else if (overhead) {
+    say("  time       {} an iteration, {} without a budget: overhead {}{}\n",
+        format_time(r.measured), format_time(r.baseline->time), percent(*overhead), few);
+  } else {
+    say("  time       {} an iteration{}\n", format_time(r.measured), few);
+  }
+  if (const auto error = r.prediction_error()) off = percent(std::abs(*error)) + " off";
+  say("  predicted  {} ({}), overhead {}{}\n", format_time(r.start.lowered().iteration_time), off,
+      percent(r.start.predicted_overhead()),
+      r.baseline ? "" : " by prediction (--baseline measures it)");
+}
+
+void print_iterations(const TrainingSpec& spec, const TrainingReport& r) {
+  print_heading(spec, r);
+  print_plan(spec, r);
+  print_times(r);
+  if (const std::string gap = with_option_names(r.start.gap.text()); !gap.empty()) {
+    say("  optimality gap {}\n", gap);
+  }
+  if (r.graph) {
+    say("  graph      {} iteration{} in one; closing it adds {} to each (simulated)\n",
+        r.graph->iterations, r.graph->iterations == 1 ? "" : "s", format_time(r.graph->closing));
+  }
+  if (!r.losses.empty()) {
+    say("  loss       {:.4f} -> {:.4f} over {} iterations\n", r.losses.front(), r.losses.back(),
+        r.losses.size());
+  }
+  if (r.baseline && r.baseline->identical) {
+    say("  identical  {}\n", *r.baseline->identical
+                                 ? "yes: losses and all weights, bit for bit"
+                                 : "NO: losses or weights differ from unlimited training");
+  }
+}
+
+void print_epochs_end(const TrainingReport& r) {
+  say("memory {} of {}, {} an iteration (predicted {}), state crc32 {:08x}\n",
+      format_bytes(r.arena_peak), format_bytes(r.start.budget.device),
+      r.measured > Nanos{0} ? format_time(r.measured) : "not measured",
+      format_time(r.start.lowered().iteration_time), r.state_crc32);
+  if (const std::string gap = with_option_names(r.start.gap.text()); !gap.empty()) {
+    say("optimality gap {}\n", gap);
+  }
+}
+
+}  // namespace
+
+Json to_json(const TrainingSpec& spec, const TrainingReport& r) {
+  const Lowered& lowered = r.start.lowered();
+  Json out = {{"schema", 1},
+              {"model", spec.job.model},
+              {"batch", spec.job.batch},
+              {"device", r.device},
+              {"planner", planner_of(spec, r)},
+              {"budget_bytes", r.start.budget.device},
+              {"unlimited_peak_bytes", r.start.unlimited_peak},
+              {"footprint_bytes", lowered.plan.device_bytes()},
+              {"arena_peak_bytes", r.arena_peak},
+              {"measured_ms", ms_or_null(r.measured)},
+              {"predicted_ms", to_ms(lowered.iteration_time)},
+              {"predicted_overhead", r.start.predicted_overhead()},
+              {"swapped_tensors", r.totals.swapped_tensors},
+              {"swap_bytes", r.totals.swapped_out},
+              {"recomputed_ops", r.totals.recomputed_ops},
+              {"profile", to_json(r.start.profile)},
+              {"plan_from", r.start.plan.from},
+              {"next_iteration", r.next_iteration},
+              {"state_crc32", r.state_crc32}};
+  r.start.gap.add_to(out);
+  if (spec.epochs > 0) {
+    out["epochs"] = epochs_json(r.epochs);
+  } else {
+    add_iterations(spec, r, out);
+  }
+  return out;
+}
+
+void print_report(const TrainingSpec& spec, const TrainingReport& r) {
+  spec.epochs > 0 ? print_epochs_end(r) : print_iterations(spec, r);
+}
+
+void print_epoch(const EpochReport& r) {
+  say("epoch {}/{}", r.epoch, r.epochs);
+  if (r.iterations < r.all_iterations) {
+    say(", {} of its {} iterations", r.iterations, r.all_iterations);
+  }
+  say(": loss {:.4f}", r.loss);
+  if (r.test) {
+    say(", test loss {:.4f}, accuracy {:.2f} %", r.test->mean_loss, 100 * r.test->accuracy);
+  }
+  say(", {:.0f} s\n", r.seconds);
+}
+
+}  // namespace tidepool::cli

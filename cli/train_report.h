@@ -1,0 +1,14 @@
+// What `tidepool train` prints.
+#pragma once
+
+#include "base/json.h"
+#include "train/training_report.h"
+
+namespace tidepool::cli {
+
+Json to_json(const TrainingSpec& spec, const TrainingReport& report);
+/// On stdout, for people.
+void print_report(const TrainingSpec& spec, const TrainingReport& report);
+void print_epoch(const EpochReport& report);
+
+}  // namespace tidepool::cli

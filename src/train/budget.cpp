@@ -1,0 +1,126 @@
+#include "train/budget.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/quantity.h"
+#include "ir/load_profile.h"
+
+namespace tidepool {
+namespace {
+
+struct Rounds {
+  std::int64_t sub_batch = 0;
+  bool statistics = false;
+};
+
+/// Rounds of `sub_batch`, when these bytes are then enough; with other statistics of batch norm
+/// where nothing else is.
+std::optional<Rounds> fits(Bytes budget, const SmallerRounds& rounds, Bytes alignment,
+                           std::int64_t sub_batch) {
+  for (const bool statistics : {false, true}) {
+    if (rounds.statistics && !statistics) continue;
+    const auto program = rounds.in_rounds(sub_batch, statistics);
+    if (program && smallest_budget(*program, alignment).bytes <= budget) {
+      return Rounds{sub_batch, statistics};
+    }
+  }
+  return std::nullopt;
+}
+
+/// The largest of the halved sub-batches that fits.
+std::optional<Rounds> largest_that_fits(Bytes budget, const SmallerRounds& rounds,
+                                        Bytes alignment) {
+  std::vector<std::int64_t> halved;
+  for (std::int64_t n = rounds.program.sub_batch; n > 1;) halved.push_back(n = (n + 1) / 2);
+  if (halved.empty()) return std::nullopt;
+  std::optional<Rounds> found = fits(budget, rounds, alignment, 1);
+  std::size_t low = 0;
+  for (std::size_t high = halved.size() - 1; found && low < high;) {
+    const std::size_t middle = (low + high) / 2;
+    const auto now = fits(budget, rounds, alignment, halved[middle]);
+    if (now) {
+      found = now;
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+Bytes unlimited_peak(const Program& program, Bytes alignment) {
+  const AccessIndex index(program);
+  return load_profile(program, index, alignment, least_workspace_algorithms(program)).peak;
+}
+
+Budget no_limit() { return {std::numeric_limits<Bytes>::max() / 4, 0}; }
+
+Result<Budget> resolve_budget(const BudgetSpec& spec, const Program& program, Bytes alignment) {
+  const Budget budget{spec.device.resolve(unlimited_peak(program, alignment)), spec.host};
+  const SmallestBudget smallest = smallest_budget(program, alignment);
+  if (budget.device >= smallest.bytes) return budget;
+  return fail(Error{ErrorCode::infeasible,
+                    fmt::format("budget {} B ({}) cannot be met: {}", budget.device,
+                                format_bytes(budget.device), explain(smallest, program)),
+                    smallest.bytes});
+}
+
+SmallerRounds smaller_rounds(const Job& job) {
+  return {job.program(), job.spec().sub_batch_statistics,
+          [&job](std::int64_t sub_batch, bool statistics) {
+            return job.in_rounds(sub_batch, statistics);
+          }};
+}
+
+Result<Budget> resolve_budget(const BudgetSpec& spec, const SmallerRounds& rounds,
+                              Bytes alignment) {
+  auto budget = resolve_budget(spec, rounds.program, alignment);
+  if (budget || budget.error().code != ErrorCode::infeasible || !rounds.in_rounds) return budget;
+  // In bytes: with other rounds a percentage would be of another peak.
+  const Bytes device = spec.device.resolve(unlimited_peak(rounds.program, alignment));
+  const auto smaller = largest_that_fits(device, rounds, alignment);
+  if (!smaller) return budget;
+  Error error = budget.error();
+  error.message += fmt::format("; {} B fit with `sub_batch` {}{}", device, smaller->sub_batch,
+                               smaller->statistics && !rounds.statistics
+                                   ? " `sub_batch_statistics`, which changes batch norm"
+                                   : "");
+  return fail(std::move(error));
+}
+
+Error with_least_host_budget(Error error, Planner& planner, const Program& program,
+                             const Machine& machine, const Budget& budget, PlannerOptions options) {
+  if (error.code != ErrorCode::infeasible || budget.host == 0) return error;
+  options.time_limit = std::min<Nanos>(options.time_limit, std::chrono::milliseconds(50));
+  options.progress = nullptr;
+  const auto host_bytes = [&](Bytes host) -> std::optional<Bytes> {
+    FixedWorkload workload(program);
+    const auto planned = make_plan(planner, workload, machine, {budget.device, host}, options);
+    if (!planned) return std::nullopt;
+    return planned->lowered.plan.host_bytes();
+  };
+  auto enough = host_bytes(0);
+  if (!enough) return error;  // the host is not what it fails for
+  for (Bytes low = budget.host; *enough - low > machine.alignment() && !options.stop.requested();) {
+    const Bytes middle = align_up(low + (*enough - low) / 2, machine.alignment());
+    if (const auto used = host_bytes(middle)) {
+      enough = used;
+    } else {
+      low = middle;
+    }
+  }
+  error.smallest_feasible = *enough;
+  error.message = fmt::format(
+      "`host_budget` {} B ({}) is too small for what leaves the device at {} B ({}); the smallest "
+      "feasible one is {} B ({})",
+      budget.host, format_bytes(budget.host), budget.device, format_bytes(budget.device), *enough,
+      format_bytes_up(*enough));
+  return error;
+}
+
+}  // namespace tidepool

@@ -1,0 +1,49 @@
+// The kinds of device a program has. A backend adds one file in devices/ and one word in CMake.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "cost/machine.h"
+#include "device/device.h"
+#include "nn/kernel.h"
+
+namespace tidepool {
+
+/// Choices of a device's kernels; a kind that has no such choice refuses them.
+struct KernelRequest {
+  bool tf32 = false;              ///< float32 products may round their inputs to TF32
+  bool nondeterministic = false;  ///< also algorithms that do not repeat their bits
+};
+
+struct DeviceRequest {
+  int threads = 0;    ///< 0: the kind's default
+  LinkSpeed to_host;  ///< emulated links only
+  LinkSpeed to_device;
+};
+
+struct DeviceKind {
+  std::string name;
+  std::string description;
+  /// For a number of worker threads.
+  const nn::KernelList& (*kernels)(int threads) = nullptr;
+  /// Kernels by request; null: there is only `kernels`.
+  const nn::KernelList& (*choose_kernels)(const KernelRequest& request) = nullptr;
+  /// Why it cannot be used here, in words; empty when it can. Null: it always can.
+  std::string (*unavailable)() = nullptr;
+  /// The device as a machine with its measured links; null: links are emulated. Throws DeviceError.
+  Machine (*calibrate)() = nullptr;
+  int (*default_threads)() = nullptr;
+  std::unique_ptr<Device> (*make)(const DeviceRequest& request) = nullptr;
+
+  [[nodiscard]] bool emulates_links() const { return calibrate == nullptr; }
+};
+
+/// Never empty in a useful program; the first is the default. Each program links a list of its own
+/// (`tidepool_device_list` in CMake).
+std::span<const DeviceKind> device_kinds();
+/// Fails when there is no such kind or it cannot be used here.
+Result<const DeviceKind*> find_device_kind(std::string_view name);
+
+}  // namespace tidepool

@@ -1,0 +1,22 @@
+#include "device/cpu/cpu_device.h"
+#include "train/device_kind.h"
+
+namespace tidepool {
+
+DeviceKind cpu_device_kind() {
+  DeviceKind kind;
+  kind.name = "cpu";
+  kind.description = "emulated accelerator: oneDNN kernels, copies paced to a stated link speed";
+  kind.kernels = nn::cpu_kernels;
+  kind.default_threads = default_compute_threads;
+  kind.make = [](const DeviceRequest& request) -> std::unique_ptr<Device> {
+    CpuDeviceOptions options;
+    options.threads = request.threads;
+    options.to_host = {request.to_host.bytes_per_second, request.to_host.latency};
+    options.to_device = {request.to_device.bytes_per_second, request.to_device.latency};
+    return std::make_unique<CpuDevice>(options);
+  };
+  return kind;
+}
+
+}  // namespace tidepool

@@ -1,0 +1,60 @@
+#include "nn/kernels/cuda/cuda.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "device/cuda/cuda_device.h"
+#include "device/cuda/links.h"
+#include "train/device_kind.h"
+
+namespace tidepool {
+namespace {
+
+/// Rounded, so that two measurements of one machine give the same numbers and cached plans are
+/// found.
+LinkSpeed rounded(double bytes_per_second, Nanos latency) {
+  constexpr double kStep = 0.5e9;
+  const double steps = std::max(1.0, std::round(bytes_per_second / kStep));
+  return {steps * kStep, std::chrono::ceil<std::chrono::microseconds>(latency)};
+}
+
+Machine calibrated() {
+  const LinkMeasurement links = measure_links();
+  const CudaDevice device({});
+  Machine machine;
+  machine.name = "cuda";
+  machine.description = "NVIDIA GPU, link as measured with both directions busy";
+  machine.set_alignment(device.alignment());
+  machine.set_device_memory(device.total_memory());
+  // A plan copies in both directions at once most of the time: what the link gives then is what it
+  // can count on.
+  machine.to_host() = rounded(links.to_host_both, links.to_host.latency);
+  machine.to_device() = rounded(links.to_device_both, links.to_device.latency);
+  return machine;
+}
+
+}  // namespace
+
+DeviceKind cuda_device_kind() {
+  DeviceKind kind;
+  kind.name = "cuda";
+  kind.description = "NVIDIA GPU: cuDNN and cuBLAS kernels, copies over pinned host memory";
+  kind.kernels = [](int) -> const nn::KernelList& { return nn::cuda_kernels(); };
+  kind.choose_kernels = [](const KernelRequest& request) -> const nn::KernelList& {
+    return nn::cuda_kernels({request.tf32, request.nondeterministic});
+  };
+  kind.unavailable = why_no_cuda;
+  kind.calibrate = [] {
+    static const Machine machine = calibrated();  // takes a second; once a process
+    return machine;
+  };
+  kind.default_threads = [] { return 1; };
+  kind.make = [](const DeviceRequest&) -> std::unique_ptr<Device> {
+    nn::load_cuda_kernels();
+    return std::make_unique<CudaDevice>(CudaDeviceOptions{});
+  };
+  return kind;
+}
+
+}  // namespace tidepool

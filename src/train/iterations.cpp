@@ -1,0 +1,132 @@
+#include "train/iterations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "planners/none.h"
+#include "sim/simulate.h"
+#include "train/diverged.h"
+#include "train/training_run.h"
+
+namespace tidepool {
+namespace {
+
+/// Blocks of two trainings alternate, so that noise of the machine hits both.
+constexpr std::int64_t kBlock = 4;
+
+/// What an iteration takes longer by simulation when nothing may be in flight from one group of
+/// `per_graph` iterations to the next.
+Nanos closing_cost(const Program& program, const Lowered& lowered, const Machine& machine,
+                   std::int64_t per_graph) {
+  const Simulation group = simulate(program, lowered.plan, machine, static_cast<int>(per_graph));
+  Nanos end{0};
+  for (const auto& iteration : group.iterations) {
+    for (const Span& span : iteration) end = std::max(end, span.end);
+  }
+  return end / per_graph - lowered.iteration_time;
+}
+
+/// The training inside the budget, and the one beside it.
+class Iterations {
+ public:
+  Iterations(const Job& job, const TrainingSpec& spec, const Preparation& start, Observer& observer)
+      : job_(job), spec_(spec), start_(start), observer_(observer) {}
+
+  Result<void> open() {
+    auto runner = job_.make_runner();
+    if (!runner) return fail(runner.error());
+    inside_.emplace(job_, start_.machine, start_.lowered().plan, std::move(*runner), spec_.graph);
+    inside_->executor().enter();
+    if (spec_.comparison == Comparison::none) return {};
+    const auto plan = plan_with(chosen_algorithms(job_.program(), start_.lowered().plan),
+                                *make_none(), job_.program(), start_.machine, no_limit(), {});
+    if (!plan) return fail(plan.error());
+    runner = job_.make_runner();
+    if (!runner) return fail(runner.error());
+    without_.emplace(job_, start_.machine, plan->lowered.plan, std::move(*runner));
+    without_->executor().enter();
+    return {};
+  }
+
+  /// All iterations of both; stops early when the observer says so. Returns how many are done.
+  std::int64_t run() {
+    const std::int64_t total = spec_.iterations;
+    // Alone there is nothing to alternate with: one block.
+    const std::int64_t block = !without_ ? total : spec_.graph > 0 ? 2 * spec_.graph : kBlock;
+    std::int64_t done = 0;
+    while (done < total && !observer_.stop_requested()) {
+      const std::int64_t count = std::min(block, total - done);
+      const std::int64_t before = done;
+      done += inside_
+                  ->run(count, observer_.stop(),
+                        [&](std::int64_t i, Nanos time) {
+                          tell(i, time, before, "inside the budget");
+                          observer_.iteration({i + 1, total, time});
+                        })
+                  .iterations;
+      if (!without_ || observer_.stop_requested()) continue;
+      without_->run(count, observer_.stop(),
+                    [&](std::int64_t i, Nanos time) { tell(i, time, done, "without a budget"); });
+    }
+    return done;
+  }
+
+  void close(TrainingReport& report) {
+    inside_->executor().exit();
+    report.arena_peak = inside_->executor().arena_peak();
+    report.measured = inside_->median();
+    report.measured_iterations = inside_->measured();
+    report.losses = inside_->runner().losses();
+    report.state_crc32 = checksum(state_of(inside_->runner()));
+    if (!without_) return;
+    without_->executor().exit();
+    Baseline baseline;
+    baseline.time = without_->median();
+    if (spec_.comparison == Comparison::bits) {
+      baseline.identical = identical(job_.program(), without_->runner(), inside_->runner());
+    }
+    report.measured_iterations = std::min(report.measured_iterations, without_->measured());
+    report.baseline = baseline;
+  }
+
+ private:
+  /// `beside`: iterations the other training has done.
+  void tell(std::int64_t i, Nanos time, std::int64_t beside, const char* which) {
+    const std::int64_t total = spec_.iterations;
+    const std::int64_t done = i + 1 + (without_ ? beside : 0);
+    observer_.update(
+        static_cast<double>(done) / static_cast<double>(without_ ? 2 * total : total),
+        fmt::format("{}: iteration {}/{}, {}", which, i + 1, total, format_time(time)));
+  }
+
+  const Job& job_;
+  const TrainingSpec& spec_;
+  const Preparation& start_;
+  Observer& observer_;
+  std::optional<TrainingRun> inside_;
+  std::optional<TrainingRun> without_;
+};
+
+}  // namespace
+
+Result<void> train_iterations(const Job& job, const TrainingSpec& spec, TrainingReport& report,
+                              Observer& observer) {
+  Iterations iterations(job, spec, report.start, observer);
+  if (auto opened = iterations.open(); !opened) return opened;
+  report.next_iteration = iterations.run();
+  if (observer.stop_requested()) {
+    return fail(
+        ErrorCode::interrupted,
+        fmt::format("interrupted after {} iterations; nothing was saved", report.next_iteration));
+  }
+  iterations.close(report);
+  if (spec.graph > 0) {
+    report.graph = GraphReport{spec.graph, closing_cost(job.program(), report.start.lowered(),
+                                                        report.start.machine, spec.graph)};
+  }
+  warn_if_diverged(report.losses, 0, observer);
+  return {};
+}
+
+}  // namespace tidepool

@@ -1,0 +1,187 @@
+#include "train/job.h"
+
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "nn/models/model.h"
+#include "train/data_sets.h"
+
+namespace tidepool {
+namespace {
+
+int threads_of(const DeviceSpec& device, const DeviceKind& kind) {
+  return device.threads > 0 ? device.threads : kind.default_threads();
+}
+
+void warn_of_too_many(int threads, Observer& observer) {
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());  // 0: not known
+  if (cores == 0 || threads <= cores) return;
+  observer.notice(
+      Notice::too_many_threads,
+      fmt::format("`threads` {} is more than the {} core{} here: they wait for each other", threads,
+                  cores, cores == 1 ? "" : "s"));
+}
+
+Result<const nn::KernelList*> kernels_of(const DeviceSpec& device, const DeviceKind& kind) {
+  if (kind.choose_kernels != nullptr) return &kind.choose_kernels(device.kernels);
+  if (device.kernels.tf32 || device.kernels.nondeterministic) {
+    return fail(
+        ErrorCode::usage,
+        fmt::format("`tf32` and `nondeterministic` mean nothing to device '{}'", kind.name));
+  }
+  return &kind.kernels(threads_of(device, kind));
+}
+
+std::string fingerprint_of(const DeviceKind& kind, const nn::KernelList& kernels, int threads) {
+  return fmt::format("{}; kernels {}", kind.make({threads, {}, {}})->fingerprint(), kernels.name);
+}
+
+nn::TrainingOptions training_options(const JobSpec& spec) {
+  constexpr float kUsualOfAdamW = 0.01F;
+  nn::TrainingOptions options;
+  options.batch = spec.batch;
+  options.sub_batch = spec.sub_batch;
+  options.sub_batch_statistics = spec.sub_batch_statistics;
+  options.storage = spec.storage;
+  options.optimizer = spec.optimizer;
+  if (spec.optimizer == nn::Optimizer::adamw) options.weight_decay = kUsualOfAdamW;
+  if (spec.weight_decay) options.weight_decay = static_cast<float>(*spec.weight_decay);
+  return options;
+}
+
+}  // namespace
+
+PlannerOptions planner_options(const JobSpec& job, const PlannerSpec& planner) {
+  PlannerOptions options;
+  options.seed = job.seed;
+  options.algorithms = job.algorithms;
+  options.time_limit = planner.time_limit;
+  return options;
+}
+
+Result<Job> Job::make(const JobSpec& spec, Observer& observer) {
+  Job job;
+  job.spec_ = spec;
+  const auto model = nn::find_model(spec.model);
+  if (!model) return fail(model.error());
+  const auto kind = find_device_kind(spec.device.name);
+  if (!kind) return fail(kind.error());
+  job.kind_ = *kind;
+  const auto kernels = kernels_of(spec.device, *job.kind_);
+  if (!kernels) return fail(kernels.error());
+  job.kernels_ = *kernels;
+  job.threads_ = threads_of(spec.device, *job.kind_);
+  if (job.kind_->emulates_links()) warn_of_too_many(job.threads_, observer);
+  if (spec.device.link > 0 && !job.kind_->emulates_links()) {
+    return fail(
+        ErrorCode::usage,
+        fmt::format("`link` is for emulated devices; that of '{}' is measured", job.kind_->name));
+  }
+  auto data = load_data(spec, **model, nn::Split::train);
+  if (!data) return fail(data.error());
+  job.data_ = std::move(*data);
+  if (job.data_->size() < spec.batch) {
+    return fail(ErrorCode::usage, fmt::format("`batch` {} is more than the {} samples of {}",
+                                              spec.batch, job.data_->size(), job.data_->name()));
+  }
+  auto graph = nn::build_model(spec.model, {job.data_->image(), job.data_->classes()});
+  if (!graph) return fail(graph.error());
+  job.graph_ = std::make_unique<nn::Graph>(std::move(*graph));
+  job.options_ = training_options(spec);
+  auto training = nn::build_training_program(*job.graph_, job.options_, *job.kernels_);
+  if (!training) return fail(training.error());
+  job.training_ = std::make_unique<nn::TrainingProgram>(std::move(*training));
+  return job;
+}
+
+Result<std::unique_ptr<nn::TrainingRunner>> Job::make_runner(std::int64_t iterations,
+                                                             std::int64_t first_iteration) const {
+  nn::TrainingSettings settings;
+  settings.seed = spec_.seed;
+  settings.first_iteration = first_iteration;
+  const nn::TrainingLength length{iterations_per_epoch(),
+                                  iterations > 0 ? iterations : iterations_per_epoch()};
+  settings.learning_rate = [rate = spec_.learning_rate, length](std::int64_t i) {
+    return rate.at(i, length);
+  };
+  return nn::TrainingRunner::create(*training_, *kernels_, *data_, settings);
+}
+
+Result<Program> Job::in_rounds(std::int64_t sub_batch, bool statistics) const {
+  nn::TrainingOptions options = options_;
+  options.sub_batch = sub_batch;
+  options.sub_batch_statistics = statistics;
+  auto training = nn::build_training_program(*graph_, options, *kernels_);
+  if (!training) return fail(training.error());
+  return std::move(training->program);
+}
+
+Result<nn::TrainingProgram> Job::make_evaluation() const {
+  // No more samples at once than training takes, so that it fits where training does.
+  nn::TrainingOptions options = options_;
+  options.batch = training_->program.sub_batch;
+  return nn::build_evaluation_program(*graph_, options, *kernels_);
+}
+
+Result<std::unique_ptr<nn::Dataset>> Job::load_test_data() const {
+  const auto model = nn::find_model(spec_.model);
+  if (!model) return fail(model.error());
+  return load_data(spec_, **model, nn::Split::test);
+}
+
+std::vector<std::pair<std::string, std::string>> Job::settings() const {
+  return {{"model", spec_.model},
+          {"batch", fmt::format("{}", spec_.batch)},
+          {"sub_batch", fmt::format("{}", training_->program.sub_batch)},
+          {"data", data_->name()},
+          {"seed", fmt::format("{}", spec_.seed)},
+          {"optimizer", std::string(to_text(spec_.optimizer))},
+          {"weight_decay", fmt::format("{}", options_.weight_decay)},
+          {"learning_rate", to_text(spec_.learning_rate)},
+          {"storage", std::string(to_text(spec_.storage))},
+          {"algorithms", std::string(to_text(spec_.algorithms))},
+          {"fingerprint", fingerprint()}};
+}
+
+std::unique_ptr<Device> Job::make_device(const Machine& machine) const {
+  return kind_->make({threads_, machine.to_host(), machine.to_device()});
+}
+
+std::string Job::fingerprint() const { return fingerprint_of(*kind_, *kernels_, threads_); }
+
+Result<std::string> device_fingerprint(const DeviceSpec& device) {
+  const auto kind = find_device_kind(device.name);
+  if (!kind) return fail(kind.error());
+  const auto kernels = kernels_of(device, **kind);
+  if (!kernels) return fail(kernels.error());
+  return fingerprint_of(**kind, **kernels, threads_of(device, **kind));
+}
+
+std::string to_text(const nn::LearningRate& rate) {
+  using Shape = nn::LearningRate::Shape;
+  const nn::LearningRate usual;
+  std::string text;
+  if (rate.warmup_epochs > 0) text += fmt::format("warmup:{}+", rate.warmup_epochs);
+  if (rate.shape == Shape::step) text += "step:";
+  if (rate.shape == Shape::cosine) text += "cosine:";
+  text += fmt::format("{}", rate.base);
+  for (const double milestone : rate.milestones) text += fmt::format(",{}", milestone);
+  if (rate.gamma != usual.gamma) text += fmt::format(",gamma={}", rate.gamma);
+  if (rate.epochs > 0) text += fmt::format(",epochs={}", rate.epochs);
+  return text;
+}
+
+std::string_view to_text(nn::Optimizer optimizer) {
+  return optimizer == nn::Optimizer::adamw ? "adamw" : "sgd";
+}
+
+std::string_view to_text(nn::Storage storage) {
+  return storage == nn::Storage::separate ? "separate" : "in-place";
+}
+
+std::string_view to_text(AlgorithmPolicy policy) {
+  return policy == AlgorithmPolicy::fastest ? "fastest" : "least-workspace";
+}
+
+}  // namespace tidepool

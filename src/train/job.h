@@ -1,0 +1,75 @@
+// Job: a training whose model is built for its device.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nn/data/dataset.h"
+#include "nn/graph.h"
+#include "nn/training_program.h"
+#include "nn/training_runner.h"
+#include "train/observer.h"
+#include "train/training_spec.h"
+
+namespace tidepool {
+
+/// Move-only; the program's address is stable.
+class Job {
+ public:
+  /// Unknown names and what does not go together are usage errors.
+  static Result<Job> make(const JobSpec& spec, Observer& observer);
+
+  [[nodiscard]] const JobSpec& spec() const { return spec_; }
+  [[nodiscard]] const DeviceKind& kind() const { return *kind_; }
+  [[nodiscard]] const nn::KernelList& kernels() const { return *kernels_; }
+  [[nodiscard]] int threads() const { return threads_; }
+  [[nodiscard]] const nn::Dataset& data() const { return *data_; }
+  [[nodiscard]] const nn::TrainingProgram& training() const { return *training_; }
+  /// Times of the algorithms are filled in by profiling.
+  [[nodiscard]] Program& program() { return training_->program; }
+  [[nodiscard]] const Program& program() const { return training_->program; }
+
+  /// Samples of an epoch that do not fill a batch are left out.
+  [[nodiscard]] std::int64_t iterations_per_epoch() const { return data_->size() / spec_.batch; }
+  /// A training of `iterations` in all that goes on at `first_iteration`.
+  [[nodiscard]] Result<std::unique_ptr<nn::TrainingRunner>> make_runner(
+      std::int64_t iterations = 0, std::int64_t first_iteration = 0) const;
+  /// The program of the same job with its batch in rounds of `sub_batch` samples.
+  [[nodiscard]] Result<Program> in_rounds(std::int64_t sub_batch, bool statistics) const;
+  /// The forward pass of the same model, for the test split of the same data.
+  [[nodiscard]] Result<nn::TrainingProgram> make_evaluation() const;
+  [[nodiscard]] Result<std::unique_ptr<nn::Dataset>> load_test_data() const;
+  /// What must be the same for a checkpoint to go on bit for bit.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> settings() const;
+
+  /// Not opened yet: it has no memory.
+  [[nodiscard]] std::unique_ptr<Device> make_device(const Machine& machine) const;
+  /// Of the device's arenas.
+  [[nodiscard]] Bytes alignment() const { return make_device({})->alignment(); }
+  /// Device, threads and kernels: what times and bits depend on.
+  [[nodiscard]] std::string fingerprint() const;
+
+ private:
+  Job() = default;
+  JobSpec spec_;
+  const DeviceKind* kind_ = nullptr;
+  const nn::KernelList* kernels_ = nullptr;
+  int threads_ = 0;
+  std::unique_ptr<nn::Dataset> data_;
+  std::unique_ptr<nn::Graph> graph_;
+  nn::TrainingOptions options_;
+  std::unique_ptr<nn::TrainingProgram> training_;
+};
+
+/// What Job::fingerprint says, without building a model.
+Result<std::string> device_fingerprint(const DeviceSpec& device);
+
+/// As `nn::parse_learning_rate` reads it.
+std::string to_text(const nn::LearningRate& rate);
+std::string_view to_text(nn::Optimizer optimizer);
+std::string_view to_text(nn::Storage storage);
+std::string_view to_text(AlgorithmPolicy policy);
+
+}  // namespace tidepool

@@ -1,0 +1,120 @@
+#include "train/measure_reactively.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/quantity.h"
+#include "ir/load_profile.h"
+#include "runtime/profiler.h"
+#include "train/dry_run.h"
+#include "train/measure.h"
+
+namespace tidepool {
+namespace {
+
+std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+
+bool fits(const Program& program, OpId op, int algorithm, const Budget& budget, Bytes alignment) {
+  return working_set(program, op, alignment, algorithm) <= budget.device;
+}
+
+/// Returns how many algorithms could not be measured.
+int fill_in_unmeasured(Program& program, const Budget& budget, Bytes alignment) {
+  int unmeasured = 0;
+  for (OpId id = 0; id < static_cast<OpId>(program.ops.size()); ++id) {
+    auto& algorithms = program.ops[at(id)].algorithms;
+    Nanos slowest{0};
+    for (const Algorithm& a : algorithms) slowest = std::max(slowest, a.time);
+    for (std::size_t a = 0; a < algorithms.size(); ++a) {
+      if (fits(program, id, static_cast<int>(a), budget, alignment)) continue;
+      algorithms[a].time = slowest;
+      ++unmeasured;
+    }
+  }
+  return unmeasured;
+}
+
+/// What each run of the task runs: an algorithm that does not fit gives way to one that does.
+std::vector<AlgorithmChoice> variants_inside(const Job& job, const ProfilingTask& task,
+                                             Bytes alignment) {
+  auto variants = variants_to_measure(job.program(), job.spec().algorithms, task.all_algorithms);
+  for (AlgorithmChoice& variant : variants) {
+    variant = fitting(job.program(), std::move(variant), task.budget, alignment);
+  }
+  return variants;
+}
+
+Error host_budget_too_small(const Job& job, const ProfilingTask& task, Bytes alignment,
+                            const char* why) {
+  const Budget& budget = task.budget;
+  Bytes least = 0;
+  for (const AlgorithmChoice& algorithms : variants_inside(job, task, alignment)) {
+    least = std::max(
+        least, least_host_bytes(job.program(), algorithms, budget.device, budget.host, alignment));
+  }
+  return {ErrorCode::infeasible,
+          fmt::format("`host_budget` {} B ({}) is not enough for profiling inside {} of device "
+                      "memory: {}; {} B ({}) are enough, and the least that are",
+                      budget.host, format_bytes(budget.host), format_bytes(budget.device), why,
+                      least, format_bytes_up(least)),
+          least};
+}
+
+Result<Bytes> run_variant(Job& job, const Machine& machine, const ProfilingTask& task,
+                          const AlgorithmChoice& algorithms, Observer& observer,
+                          const std::function<void(int)>& tell) {
+  const Budget& budget = task.budget;
+  auto runner = job.make_runner();
+  if (!runner) return fail(runner.error());
+  const std::unique_ptr<Device> device = job.make_device(machine);
+  const Bytes alignment = device->alignment();
+  const Bytes host =
+      budget.host > 0 ? std::min(budget.host, Reactive::enough_host_bytes(job.program(), alignment))
+                      : ample_host_bytes(job.program(), algorithms, budget.device, alignment);
+  const NothingToLose scope(observer);
+  try {
+    Reactive reactive(job.program(), algorithms, {budget.device, host}, *device, **runner);
+    reactive.enter();
+    for (int i = 0; i <= task.iterations && !observer.stop_requested(); ++i) {
+      tell(i);
+      reactive.run(1, observer.stop());
+    }
+    if (observer.stop_requested()) {
+      return fail(ErrorCode::interrupted, "interrupted while profiling");
+    }
+    auto timings = reactive.timings();
+    timings.erase(timings.begin());  // cold caches, first touches
+    apply_op_timings(algorithms, timings, job.program());
+    return reactive.arena_peak();
+  } catch (const HostArenaFull& full) {
+    return fail(host_budget_too_small(job, task, alignment, full.what()));
+  }
+}
+
+}  // namespace
+
+Result<Measurement> measure_reactively(Job& job, const Machine& machine, const ProfilingTask& task,
+                                       Observer& observer) {
+  const auto variants = variants_inside(job, task, machine.alignment());
+  Measurement how{.iterations = task.iterations,
+                  .all_algorithms = variants.size() > 1 || task.all_algorithms,
+                  .reactive_budget = task.budget.device};
+  const double runs = static_cast<double>(variants.size()) * (task.iterations + 1);
+  for (std::size_t v = 0; v < variants.size(); ++v) {
+    auto used = run_variant(job, machine, task, variants[v], observer, [&](int i) {
+      const double done = static_cast<double>(v) * (task.iterations + 1) + i;
+      observer.update(done / runs,
+                      fmt::format("profiling {} inside {}: iteration {}/{}", job.program().name,
+                                  format_bytes(task.budget.device), i, task.iterations));
+    });
+    if (!used) return fail(used.error());
+    how.arena_peak = std::max(how.arena_peak, *used);
+  }
+  if (how.all_algorithms) {
+    how.unmeasured = fill_in_unmeasured(job.program(), task.budget, machine.alignment());
+  }
+  return how;
+}
+
+}  // namespace tidepool

@@ -1,0 +1,16 @@
+// Measures a program that does not fit its budget: every op runs, tensors come and go on demand.
+#pragma once
+
+#include "train/job.h"
+#include "train/measurement.h"
+
+namespace tidepool {
+
+/// Puts op times into the job's program without using more than the budget, on device and host. An
+/// algorithm that does not fit is given the time of its op's slowest one: it also has the most
+/// workspace, so that no policy picks it. A host budget that is too small is `infeasible` and names
+/// the least one that is enough for this.
+Result<Measurement> measure_reactively(Job& job, const Machine& machine, const ProfilingTask& task,
+                                       Observer& observer);
+
+}  // namespace tidepool

@@ -1,0 +1,42 @@
+#include "train/output_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace tidepool {
+namespace {
+
+tl::unexpected<Error> cannot(const char* what, const std::string& path, int reason) {
+  return fail(ErrorCode::runtime,
+              fmt::format("{}: cannot {}: {}", path, what, std::strerror(reason)));
+}
+
+}  // namespace
+
+Result<void> check_writable(const std::string& path) {
+  if (path.empty()) return {};
+  struct stat existing {};
+  const bool exists = ::stat(path.c_str(), &existing) == 0;
+  if (exists && S_ISDIR(existing.st_mode)) return cannot("write", path, EISDIR);
+  if (exists && !S_ISREG(existing.st_mode)) {  // a device or a pipe: it is written to in place
+    return ::access(path.c_str(), W_OK) == 0 ? Result<void>() : cannot("write", path, errno);
+  }
+  const std::string probe = fmt::format("{}.{}.tmp", path, ::getpid());
+  const int file = ::open(probe.c_str(), O_WRONLY | O_CLOEXEC | O_CREAT | O_TRUNC, 0644);
+  if (file < 0) return cannot("create", path, errno);
+  const std::array<char, 4096> block{};
+  const bool room = ::write(file, block.data(), block.size()) == std::ssize(block);
+  const int reason = room ? 0 : errno;
+  ::close(file);
+  ::unlink(probe.c_str());
+  if (!room) return cannot("write", path, reason);
+  return {};
+}
+
+}  // namespace tidepool

@@ -1,0 +1,28 @@
+// Where a plan comes from: a plan file, the cache, or the planner.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "planners/planner.h"
+#include "train/cache.h"
+
+namespace tidepool {
+
+struct ObtainedPlan {
+  Planned planned;
+  std::string from;  ///< "file", "cache" or "planner"
+  /// Of a file: what its times were predicted from, perhaps another measurement than today's.
+  std::optional<Profile> profile;
+};
+
+/// Whatever its source, the plan is proved. `replan`: the cache is not asked.
+Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& request, const Cache& cache,
+                                 bool replan, Observer& observer);
+
+/// A plan file for running on `subject`'s device: refused when it is of another device or program;
+/// `infeasible` when it needs more than the budget.
+Result<ObtainedPlan> plan_from_file(const std::string& path, const Profile& subject,
+                                    const Budget& budget);
+
+}  // namespace tidepool

@@ -1,0 +1,91 @@
+#include "train/preparation.h"
+
+#include <fmt/format.h>
+
+#include "train/link_speed.h"
+#include "train/overhead.h"
+
+namespace tidepool {
+namespace {
+
+/// The plan to train with. `choice`: what every op has to run; none: what the planner picks.
+Result<ObtainedPlan> training_plan(const Job& job, const TrainingSpec& spec, const Budget& budget,
+                                   const Machine& machine, Planner& planner,
+                                   const std::optional<AlgorithmChoice>& choice, const Cache& cache,
+                                   Observer& observer) {
+  const Program& program = job.program();
+  if (!spec.plan.empty()) {
+    auto plan = plan_from_file(spec.plan, {job.fingerprint(), program, machine}, budget);
+    if (plan && choice && chosen_algorithms(program, plan->planned.lowered.plan) != *choice) {
+      return fail(ErrorCode::bad_input,
+                  fmt::format("{}: runs other algorithms than {} was trained with; going on would "
+                              "not be bit for bit the same training",
+                              spec.plan, spec.resume));
+    }
+    return plan;
+  }
+  const Profile subject{job.fingerprint(), choice ? restrict_to(*choice, program) : program,
+                        machine};
+  PlanRequest request{subject, budget, spec.planner.name, planner_options(spec.job, spec.planner)};
+  request.options.stop = observer.stop();
+  request.options.progress = &observer;
+  auto plan = obtain_plan(planner, request, cache, spec.cache.replan, observer);
+  if (!plan) {
+    return fail(with_least_host_budget(plan.error(), planner, subject.program, machine, budget,
+                                       request.options));
+  }
+  if (choice) widen(*choice, plan->planned.lowered);
+  return plan;
+}
+
+}  // namespace
+
+double Preparation::predicted_overhead() const {
+  return overhead(lowered().iteration_time, predicted_unlimited);
+}
+
+Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& budget,
+                            Planner& planner, Observer& observer) {
+  Preparation start;
+  start.budget = budget;
+  const auto machine = device_machine(job, budget, observer);
+  if (!machine) return fail(machine.error());
+  start.machine = *machine;
+  start.unlimited_peak = unlimited_peak(job.program(), machine->alignment());
+  // What a checkpoint cannot go on from is said before anything is measured.
+  std::optional<AlgorithmChoice> choice;
+  if (!spec.resume.empty()) {
+    auto loaded = load_checkpoint(job, spec.resume);
+    if (!loaded) return fail(loaded.error());
+    const auto saved = saved_choice(job, *loaded, spec.resume);
+    if (!saved) return fail(saved.error());
+    start.checkpoint = std::move(*loaded);
+    choice = *saved;
+  }
+  const Cache cache(spec.cache, observer);
+  const bool all_algorithms = job.spec().algorithms == AlgorithmPolicy::fastest;
+  const auto profile =
+      obtain_profile(job, start.machine, {kProfileIterations, all_algorithms, budget},
+                     {cache, spec.cache.reprofile, spec.profile}, observer);
+  if (!profile) return fail(profile.error());
+  start.profile = *profile;
+  auto plan = training_plan(job, spec, budget, start.machine, planner, choice, cache, observer);
+  if (!plan) return fail(plan.error());
+  start.plan = std::move(*plan);
+
+  observer.update(0, "how far the plan may be from the best");
+  // A plan file may have been predicted from another measurement than today's.
+  const auto& planned_for = start.plan.profile;
+  const Program& program = planned_for ? planned_for->program : job.program();
+  const Machine& on = planned_for ? planned_for->machine : start.machine;
+  start.predicted_unlimited =
+      unlimited_time(program, on, chosen_algorithms(program, start.lowered().plan));
+  PlannerOptions options = planner_options(spec.job, spec.planner);
+  options.stop = observer.stop();
+  const auto gap = proven_gap(program, on, start.lowered(), budget.device, options);
+  if (!gap) return fail(gap.error());
+  start.gap = *gap;
+  return start;
+}
+
+}  // namespace tidepool

@@ -1,0 +1,88 @@
+#include "train/proven_gap.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/load_profile.h"
+#include "train/overhead.h"
+
+namespace tidepool {
+
+bool keeps_and_swaps(const Strategy& strategy) {
+  return std::find(strategy.gaps.begin(), strategy.gaps.end(), Decision::recompute) ==
+         strategy.gaps.end();
+}
+
+bool OverheadBound::covers(const Strategy& strategy) const {
+  return keeps_and_swaps(strategy) && strategy.algorithms == algorithms;
+}
+
+double OverheadBound::least_overhead() const { return overhead(least_time(), unlimited); }
+
+Result<double> OverheadBound::optimality_gap(Nanos iteration_time) const {
+  if (iteration_time < least_time()) {
+    return fail(ErrorCode::check_failed,
+                fmt::format("internal error: the plan takes {} ns an iteration, and no plan takes "
+                            "less than {} ns by the fluid bound; one of them is wrong",
+                            iteration_time.count(), least_time().count()));
+  }
+  if (everything_fits && iteration_time <= unlimited) return 0.0;
+  return overhead(iteration_time, unlimited) - least_overhead();
+}
+
+OverheadBound overhead_bound(const Program& program, const Machine& machine,
+                             AlgorithmChoice algorithms, Bytes budget,
+                             const FluidOptions& options) {
+  OverheadBound bound;
+  bound.algorithms = std::move(algorithms);
+  bound.compute = compute_time(program, bound.algorithms);
+  bound.unlimited = unlimited_time(program, machine, bound.algorithms);
+  const AccessIndex index(program);
+  bound.everything_fits =
+      load_profile(program, index, machine.alignment(), bound.algorithms).peak <= budget;
+  bound.fluid = fluid_bound({program, index, machine, bound.algorithms}, budget, options);
+  return bound;
+}
+
+std::string ProvenGap::text() const {
+  if (everything_fits) return {};
+  if (!gap) return "unknown: " + unknown;
+  return fmt::format(
+      "{:.2f} % of the time without a budget: no plan that keeps and swaps has an "
+      "overhead below {:.2f} %",
+      100 * *gap, 100 * *least_overhead);
+}
+
+void ProvenGap::add_to(Json& json) const {
+  json["least_overhead"] = least_overhead ? Json(*least_overhead) : Json(nullptr);
+  json["optimality_gap"] = gap ? Json(*gap) : Json(nullptr);
+}
+
+Result<ProvenGap> proven_gap(const Program& program, const Machine& machine, const Lowered& lowered,
+                             Bytes budget, const PlannerOptions& options) {
+  ProvenGap result;
+  if (!keeps_and_swaps(lowered.strategy)) {
+    result.unknown = "the plan recomputes";
+    return result;
+  }
+  const OverheadBound bound = overhead_bound(program, machine, lowered.strategy.algorithms, budget,
+                                             {options.time_limit, options.stop});
+  result.everything_fits = bound.everything_fits;
+  if (bound.fluid.feasible) {
+    const auto gap = bound.optimality_gap(lowered.iteration_time);
+    if (!gap) return fail(gap.error());
+    result.least_overhead = bound.least_overhead();
+    result.gap = *gap;
+  } else if (options.stop.requested()) {
+    result.unknown = "interrupted";
+  } else if (bound.fluid.stopped) {
+    result.unknown = fmt::format("its linear program takes longer than {} (`time_limit`)",
+                                 format_time(options.time_limit));
+  } else {
+    result.unknown = "its linear program has no solution";
+  }
+  return result;
+}
+
+}  // namespace tidepool

@@ -1,0 +1,57 @@
+// How far a plan may be from the best one: its overhead beyond what no swapping can avoid.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/json.h"
+#include "bound/fluid.h"
+#include "train/algorithm_choice.h"
+
+namespace tidepool {
+
+/// What no plan that keeps and swaps with these algorithms inside one budget can avoid.
+struct OverheadBound {
+  AlgorithmChoice algorithms;
+  Nanos compute{};    ///< sum of the device ops' times
+  Nanos unlimited{};  ///< an iteration without a budget: what shares refer to
+  FluidBound fluid;
+  bool everything_fits = false;  ///< in the budget: nothing has to leave
+
+  /// The bound holds for plans of this strategy.
+  [[nodiscard]] bool covers(const Strategy& strategy) const;
+  /// No plan's iteration takes less. Only where the fluid bound is feasible, as the next two.
+  [[nodiscard]] Nanos least_time() const { return compute + fluid.overhead; }
+  /// Least overhead, and what a plan has beyond it.
+  [[nodiscard]] double least_overhead() const;
+  /// 0 where everything fits and the plan is no slower than without a budget: there is nothing to
+  /// be near to. A plan below the bound is an error of this program (`check_failed`): one of them
+  /// is wrong.
+  [[nodiscard]] Result<double> optimality_gap(Nanos iteration_time) const;
+};
+
+OverheadBound overhead_bound(const Program& program, const Machine& machine,
+                             AlgorithmChoice algorithms, Bytes budget, const FluidOptions& options);
+
+/// True when no gap is recomputed.
+bool keeps_and_swaps(const Strategy& strategy);
+
+/// One plan's optimality gap, as a share of the time without a budget.
+struct ProvenGap {
+  std::optional<double> least_overhead;
+  std::optional<double> gap;
+  std::string unknown;           ///< why there is no gap, in a phrase; names fields of PlannerSpec
+  bool everything_fits = false;  ///< nothing has to leave: the bound is 0
+
+  /// For people, fields in backquotes. Empty where everything fits, as there is nothing to be near
+  /// to.
+  [[nodiscard]] std::string text() const;
+  /// Sets `least_overhead` and `optimality_gap`; null where they are not known.
+  void add_to(Json& json) const;
+};
+
+/// Solves a linear program, for the time limit of `options` at most. Fails like OverheadBound::gap.
+Result<ProvenGap> proven_gap(const Program& program, const Machine& machine, const Lowered& lowered,
+                             Bytes budget, const PlannerOptions& options);
+
+}  // namespace tidepool

@@ -1,0 +1,50 @@
+// What a training was and what came of it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schedule/plan_totals.h"
+#include "train/observer.h"
+#include "train/preparation.h"
+
+namespace tidepool {
+
+/// The same training without a budget, run in turn with it.
+struct Baseline {
+  Nanos time{};                   ///< median of an iteration
+  std::optional<bool> identical;  ///< losses and all weights, bit for bit; none: not compared
+};
+
+struct GraphReport {
+  std::int64_t iterations = 0;  ///< in one graph
+  Nanos closing{};              ///< what closing it adds to an iteration, by simulation
+};
+
+struct TrainingReport {
+  std::string device;
+  std::string fingerprint;
+  std::string data;
+  int threads = 0;
+  bool emulated_link = false;
+  Preparation start;
+  PlanTotals totals;  ///< of the plan
+
+  std::int64_t next_iteration = 0;  ///< of the whole training
+  std::vector<float> losses;        ///< of this run's iterations; with epochs their means are there
+  Bytes arena_peak = 0;             ///< highest device byte used
+  Nanos measured{};                 ///< median of an iteration; 0: every one was on cold caches
+  std::size_t measured_iterations = 0;
+  std::optional<Baseline> baseline;
+  std::optional<GraphReport> graph;
+  std::vector<EpochReport> epochs;
+  std::uint32_t state_crc32 = 0;  ///< of all persistent tensors
+
+  /// Measured; none without a baseline.
+  [[nodiscard]] std::optional<double> measured_overhead() const;
+  /// Of the prediction, as a share of the measured time.
+  [[nodiscard]] std::optional<double> prediction_error() const;
+};
+
+}  // namespace tidepool

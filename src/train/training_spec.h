@@ -1,0 +1,103 @@
+// TrainingSpec: what to train, on what, inside which budget. Plain data; `run_training` (train.h)
+// does what it says. Messages of this library name the fields of these structs in backquotes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "nn/learning_rate.h"
+#include "nn/training_program.h"
+#include "planners/planner.h"
+#include "train/device_kind.h"
+
+namespace tidepool {
+
+/// Names are looked up in the lists of device_kind.h, data_sets.h, nn/models and planners.
+struct DeviceSpec {
+  std::string name = "cpu";
+  int threads = 0;  ///< compute threads; 0: the device's default
+  /// Of an emulated link, bytes per second and direction; 0: in the ratio of a GTX 1080 Ti.
+  Bytes link = 0;
+  KernelRequest kernels;
+};
+
+struct DataSpec {
+  std::string name = "fashion-mnist";
+  std::string folder;  ///< `data_folder`; empty: where the data set usually lies
+};
+
+inline nn::LearningRate constant_rate(double rate) {
+  nn::LearningRate constant;
+  constant.base = rate;
+  return constant;
+}
+
+/// The work without its budget.
+struct JobSpec {
+  std::string model;
+  std::int64_t batch = 100;
+  std::int64_t sub_batch = 0;  ///< samples a round; 0: the batch
+  bool sub_batch_statistics = false;
+  DeviceSpec device;
+  DataSpec data;
+  nn::Storage storage = nn::Storage::in_place;
+  std::uint64_t seed = 1;  ///< of initial weights, sample order and dropout
+  nn::LearningRate learning_rate = constant_rate(0.02);
+  nn::Optimizer optimizer = nn::Optimizer::sgd;
+  std::optional<double> weight_decay;  ///< none: the optimizer's usual one
+  AlgorithmPolicy algorithms = AlgorithmPolicy::least_workspace;
+};
+
+struct BudgetSpec {
+  /// Percentages are of the unlimited peak load with least-workspace algorithms: it is computed,
+  /// nothing runs without a budget to find it.
+  SizeOrPercent device{.bytes = 0, .percent = 100};
+  Bytes host = 0;  ///< `host_budget`, for what leaves the device; 0: no limit
+};
+
+struct PlannerSpec {
+  std::string name = "autoswap";
+  Nanos time_limit{std::chrono::seconds(10)};  ///< for searches and for the optimality gap
+};
+
+/// Profiles and plans kept between runs, in `cache_folder()`.
+struct CacheSpec {
+  bool off = false;
+  bool reprofile = false;  ///< measure although the cache has a profile, and replace it
+  bool replan = false;
+};
+
+/// What a training is compared with: the same training without a budget, which runs in turn with it
+/// and needs the memory for that.
+enum class Comparison : std::uint8_t {
+  none,
+  times,  ///< what the budget costs, measured
+  bits,   ///< that, and losses and all weights bit for bit
+};
+
+struct TrainingSpec {
+  JobSpec job;
+  BudgetSpec budget;
+  PlannerSpec planner;
+  CacheSpec cache;
+  std::string profile;  ///< a profile file of this device instead of measuring; may be empty
+  std::string plan;     ///< a plan file of this device instead of planning; may be empty
+
+  std::int64_t iterations = 10;  ///< where `epochs` is 0
+  std::int64_t epochs = 0;       ///< above 0: this many, the earlier runs of `resume` included
+
+  // With iterations.
+  Comparison comparison = Comparison::none;
+  std::int64_t graph = 0;  ///< iterations captured in one graph, on devices that do so; 0: none
+
+  // With epochs.
+  bool evaluate = true;    ///< on the test split, after each
+  std::string checkpoint;  ///< a file written after every epoch and when stopped; empty: `resume`
+  std::string resume;      ///< a checkpoint to go on from, bit for bit; may be empty
+};
+
+/// What a planner is told.
+PlannerOptions planner_options(const JobSpec& job, const PlannerSpec& planner);
+
+}  // namespace tidepool

@@ -1,0 +1,40 @@
+// The state of a training between runs: its persistent tensors, and checkpoints of them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nn/checkpoint.h"
+#include "nn/program_runner.h"
+#include "train/algorithm_choice.h"
+#include "train/job.h"
+
+namespace tidepool {
+
+using TrainingState = std::vector<nn::CheckpointTensor>;
+
+TrainingState state_of(const nn::ProgramRunner& runner);
+
+/// Gives the runner those of its persistent tensors that the state has. A tensor of the state that
+/// the runner lacks is no error: evaluation needs no optimizer state.
+Result<void> restore(const TrainingState& state, nn::ProgramRunner& runner);
+
+/// CRC-32 of all values.
+std::uint32_t checksum(const TrainingState& state);
+
+/// Bit for bit: losses and every persistent tensor.
+bool identical(const Program& program, const nn::TrainingRunner& a, const nn::TrainingRunner& b);
+
+/// A checkpoint that this job can go on from, bit for bit; else an error that says what differs.
+Result<nn::Checkpoint> load_checkpoint(const Job& job, const std::string& path);
+Result<void> save_checkpoint(const Job& job, const AlgorithmChoice& algorithms,
+                             std::int64_t next_iteration, const TrainingState& state,
+                             const std::string& path);
+/// The algorithms the checkpoint's training ran; none in files of before they were kept, whose
+/// policy then has to say it all.
+Result<std::optional<AlgorithmChoice>> saved_choice(const Job& job,
+                                                    const nn::Checkpoint& checkpoint,
+                                                    const std::string& path);
+
+}  // namespace tidepool

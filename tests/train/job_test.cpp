@@ -1,0 +1,49 @@
+// A job's texts: what checkpoints keep has to be read back as it was.
+#include "train/job.h"
+
+#include "train/training_fixture.h"
+
+namespace tidepool {
+namespace {
+
+TEST(LearningRateText, IsReadBackAsItWas) {
+  for (const char* text :
+       {"0.02", "0.1", "1e-05", "step:0.1,30,60", "step:0.1,30,60,gamma=0.2", "cosine:0.1",
+        "cosine:0.1,epochs=90", "warmup:5+cosine:0.1", "warmup:0.5+step:0.3,1.5,2,gamma=0.5"}) {
+    const auto rate = nn::parse_learning_rate(text);
+    ASSERT_TRUE(rate) << text;
+    EXPECT_EQ(to_text(*rate), text);
+    const auto again = nn::parse_learning_rate(to_text(*rate));
+    ASSERT_TRUE(again) << to_text(*rate);
+    EXPECT_EQ(*again, *rate) << text;
+  }
+}
+
+class JobTest : public testing::TrainingTest {};
+
+TEST_F(JobTest, UnknownNamesAreUsageErrorsThatOfferTheNearest) {
+  JobSpec spec = tiny(100).job;
+  spec.data.name = "fashion-minst";
+  const auto job = Job::make(spec, listener_);
+  ASSERT_FALSE(job);
+  EXPECT_EQ(job.error().code, ErrorCode::usage);
+  EXPECT_THAT(job.error().message, ::testing::HasSubstr("did you mean 'fashion-mnist'?"));
+}
+
+TEST_F(JobTest, MoreThreadsThanCoresAreNoticed) {
+  JobSpec spec = tiny(100).job;
+  spec.device.threads = 1000;
+  ASSERT_TRUE(Job::make(spec, listener_));
+  ASSERT_EQ(listener_.notices.size(), 1U);
+  EXPECT_EQ(listener_.notices[0].first, Notice::too_many_threads);
+}
+
+TEST_F(JobTest, MakingADeviceTakesNoMemoryYet) {
+  const auto job = Job::make(tiny(100).job, listener_);
+  ASSERT_TRUE(job);
+  EXPECT_GT(job->alignment(), 0);
+  EXPECT_THAT(testing::opened_devices(), ::testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace tidepool

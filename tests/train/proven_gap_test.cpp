@@ -1,0 +1,104 @@
+// The proven gap of a plan: when it is known, and what is said when it is not.
+#include "train/proven_gap.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planners/registry.h"
+#include "support/swap_programs.h"
+#include "train/overhead.h"
+
+namespace tidepool {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::mib;
+
+class ProvenGapTest : public ::testing::Test {
+ protected:
+  [[nodiscard]] Lowered plan(Bytes budget) const {
+    FixedWorkload workload(program_);
+    return make_plan(**make_planner("autoswap"), workload, machine_, {budget, 0}, {})->lowered;
+  }
+  [[nodiscard]] ProvenGap gap(const Lowered& lowered, const PlannerOptions& options = {}) const {
+    return proven_gap(program_, machine_, lowered, kBudget, options).value();
+  }
+
+  // D needs 65 MiB and z, y and x only leave in time in part.
+  static constexpr Bytes kBudget = mib(75);
+  Program program_ = testing::SwapExample::make();
+  Machine machine_ = testing::two_mib_a_ms();
+};
+
+TEST_F(ProvenGapTest, IsTheOverheadBeyondTheLeast) {
+  const Lowered lowered = plan(kBudget);
+  const ProvenGap g = gap(lowered);
+  ASSERT_TRUE(g.gap && g.least_overhead) << g.unknown;
+  EXPECT_GT(*g.least_overhead, 0) << "the example needs a stall";
+  EXPECT_GE(*g.gap, 0);
+  EXPECT_NEAR(*g.least_overhead + *g.gap,
+              overhead(lowered.iteration_time,
+                       unlimited_time(program_, machine_, lowered.strategy.algorithms)),
+              1e-12);
+  Json json;
+  g.add_to(json);
+  EXPECT_EQ(json["optimality_gap"], *g.gap);
+  EXPECT_EQ(json["least_overhead"], *g.least_overhead);
+  EXPECT_THAT(g.text(), HasSubstr("no plan that keeps and swaps"));
+}
+
+TEST_F(ProvenGapTest, IsZeroAndNotWorthALineWhereEverythingFits) {
+  const Bytes enough = mib(200);
+  const ProvenGap g = proven_gap(program_, machine_, plan(enough), enough, {}).value();
+  EXPECT_EQ(g.gap, 0.0);
+  EXPECT_EQ(g.least_overhead, 0.0);
+  EXPECT_THAT(g.text(), IsEmpty());
+}
+
+TEST_F(ProvenGapTest, APlanBelowItsBoundIsAnInternalError) {
+  Lowered lowered = plan(kBudget);
+  lowered.iteration_time = lowered.compute_time + Nanos{1};
+  const auto g = proven_gap(program_, machine_, lowered, kBudget, {});
+  ASSERT_FALSE(g);
+  EXPECT_EQ(g.error().code, ErrorCode::check_failed);
+  EXPECT_THAT(g.error().message, HasSubstr("internal error"));
+}
+
+void expect_unknown(const ProvenGap& g, const char* why) {
+  EXPECT_FALSE(g.gap);
+  EXPECT_THAT(g.text(), HasSubstr(why));
+  Json json;
+  g.add_to(json);
+  EXPECT_TRUE(json["optimality_gap"].is_null());
+  EXPECT_TRUE(json["least_overhead"].is_null());
+}
+
+TEST_F(ProvenGapTest, IsUnknownOfAPlanThatRecomputes) {
+  Lowered lowered = plan(kBudget);
+  lowered.strategy.gaps[0] = Decision::recompute;
+  expect_unknown(gap(lowered), "recomputes");
+}
+
+TEST_F(ProvenGapTest, IsUnknownWhenTheTimeIsUp) {
+  PlannerOptions options;
+  options.time_limit = Nanos{0};
+  expect_unknown(gap(plan(kBudget), options), "`time_limit`");
+}
+
+TEST_F(ProvenGapTest, IsUnknownWhenInterrupted) {
+  PlannerOptions options;
+  options.stop = [] { return true; };
+  expect_unknown(gap(plan(kBudget), options), "interrupted");
+}
+
+TEST_F(ProvenGapTest, TheBoundOfSomeAlgorithmsIsNoneOfOthers) {
+  Strategy strategy = plan(kBudget).strategy;
+  const OverheadBound bound = overhead_bound(program_, machine_, strategy.algorithms, kBudget, {});
+  EXPECT_TRUE(bound.covers(strategy));
+  strategy.algorithms[0] = 1;
+  EXPECT_FALSE(bound.covers(strategy));
+}
+
+}  // namespace
+}  // namespace tidepool

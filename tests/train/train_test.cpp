@@ -1,0 +1,196 @@
+// Training through the library: what it allocates, what it returns, whom it tells.
+#include "train/train.h"
+
+#include "train/training_fixture.h"
+
+namespace tidepool {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Le;
+using ::testing::Pair;
+using ::testing::SizeIs;
+
+class TrainTest : public testing::TrainingTest {};
+
+TEST_F(TrainTest, NothingOpensAnArenaAboveTheBudget) {
+  for (const double percent : {40.0, 70.0, 150.0}) {
+    for (const AlgorithmPolicy policy :
+         {AlgorithmPolicy::least_workspace, AlgorithmPolicy::fastest}) {
+      testing::forget_opened();
+      TrainingSpec spec = tiny(percent);
+      spec.job.algorithms = policy;
+      const auto report = run_training(spec, listener_);
+      ASSERT_TRUE(report) << report.error().message;
+      const Bytes budget = report->start.budget.device;
+      EXPECT_THAT(testing::opened_devices(), SizeIs(::testing::Ge(2U))) << "profile and training";
+      EXPECT_THAT(testing::opened_devices(),
+                  Each(Field(&testing::OpenedArenas::device, Le(budget))));
+      EXPECT_LE(report->arena_peak, budget);
+      EXPECT_LE(report->start.profile.how.arena_peak, budget);
+      EXPECT_EQ(report->losses.size(), 3U);
+      if (percent < 100) {
+        EXPECT_LT(budget, report->start.unlimited_peak);
+      }
+    }
+  }
+}
+
+TEST_F(TrainTest, NothingOpensAHostArenaAboveItsBudget) {
+  TrainingSpec spec = tiny(40);
+  spec.budget.host = 16 * kMiB;
+  const auto report = run_training(spec, listener_);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_THAT(testing::opened_devices(),
+              Each(Field(&testing::OpenedArenas::host, Le(spec.budget.host))));
+}
+
+TEST_F(TrainTest, EpochsAndEvaluationStayInsideToo) {
+  TrainingSpec spec = tiny(50);
+  spec.epochs = 1;
+  spec.evaluate = true;
+  const auto report = run_training(spec, listener_);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_LE(largest_arena(), report->start.budget.device);
+  ASSERT_THAT(report->epochs, SizeIs(1));
+  EXPECT_TRUE(report->epochs[0].test);
+  EXPECT_THAT(listener_.epochs, SizeIs(1));
+  EXPECT_EQ(report->next_iteration, 20);
+}
+
+/// The check above would see it.
+TEST_F(TrainTest, OnlyAComparisonTrainsWithoutABudgetAndFindsTheSameBits) {
+  TrainingSpec spec = tiny(50);
+  const auto alone = run_training(spec, listener_);
+  ASSERT_TRUE(alone) << alone.error().message;
+  EXPECT_FALSE(alone->baseline);
+  EXPECT_FALSE(alone->measured_overhead());
+  spec.comparison = Comparison::times;
+  const auto timed = run_training(spec, listener_);
+  ASSERT_TRUE(timed) << timed.error().message;
+  EXPECT_GE(largest_arena(), timed->start.unlimited_peak);
+  ASSERT_TRUE(timed->baseline);
+  EXPECT_FALSE(timed->baseline->identical);
+  EXPECT_TRUE(timed->measured_overhead());
+  spec.comparison = Comparison::bits;
+  const auto compared = run_training(spec, listener_);
+  ASSERT_TRUE(compared) << compared.error().message;
+  ASSERT_TRUE(compared->baseline);
+  EXPECT_EQ(compared->baseline->identical, true);
+  EXPECT_EQ(compared->losses, alone->losses);
+  EXPECT_EQ(compared->state_crc32, alone->state_crc32);
+}
+
+TEST_F(TrainTest, BudgetsDoNotChangeBits) {
+  std::optional<std::uint32_t> state;
+  for (const double percent : {40.0, 60.0, 150.0}) {
+    const auto report = run_training(tiny(percent), listener_);
+    ASSERT_TRUE(report) << report.error().message;
+    if (!state) state = report->state_crc32;
+    EXPECT_EQ(report->state_crc32, *state) << percent;
+  }
+}
+
+TEST_F(TrainTest, ObserversHearOfEveryIterationInOrder) {
+  const auto report = run_training(tiny(60), listener_);
+  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_THAT(listener_.iterations, SizeIs(3));
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(listener_.iterations[i].number, static_cast<std::int64_t>(i) + 1);
+    EXPECT_EQ(listener_.iterations[i].total, 3);
+  }
+  EXPECT_GT(listener_.updates, 3);
+  EXPECT_EQ(listener_.nesting, 0);
+}
+
+TEST_F(TrainTest, AStoppedTrainingIsInterruptedAndSavesWhereItIsAsked) {
+  TrainingSpec spec = tiny(60);
+  spec.epochs = 1;
+  const auto whole = run_training(spec, listener_);
+  ASSERT_TRUE(whole) << whole.error().message;
+  spec.checkpoint = folder_.file("c.ckpt");
+  testing::Listener impatient;
+  impatient.stop_after = 5;
+  const auto stopped = run_training(spec, impatient);
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, ErrorCode::interrupted);
+  EXPECT_THAT(stopped.error().message, HasSubstr("`resume` " + spec.checkpoint));
+  spec.resume = spec.checkpoint;
+  const auto resumed = run_training(spec, listener_);
+  ASSERT_TRUE(resumed) << resumed.error().message;
+  EXPECT_EQ(resumed->state_crc32, whole->state_crc32);
+
+  testing::Listener hasty;
+  hasty.stop_after = 1;
+  const auto lost = run_training(tiny(60), hasty);
+  ASSERT_FALSE(lost);
+  EXPECT_EQ(lost.error().code, ErrorCode::interrupted);
+  EXPECT_EQ(hasty.nesting, 0);
+}
+
+TEST_F(TrainTest, TheSecondTrainingTakesProfileAndPlanFromTheCache) {
+  const auto first = run_training(tiny(60), listener_);
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_EQ(first->start.profile.from, "measured");
+  EXPECT_THAT(listener_.notices, IsEmpty());
+  const auto second = run_training(tiny(60), listener_);
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_EQ(second->start.profile.from, "cache");
+  EXPECT_EQ(second->start.plan.from, "cache");
+  EXPECT_THAT(listener_.notices, Contains(Pair(Notice::profile_from_cache, ::testing::_)));
+  EXPECT_EQ(second->state_crc32, first->state_crc32);
+}
+
+TEST_F(TrainTest, ALossThatIsNoNumberIsSaidOnce) {
+  TrainingSpec spec = tiny(60);
+  spec.job.learning_rate.base = 1e30;
+  spec.iterations = 5;
+  const auto report = run_training(spec, listener_);
+  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_THAT(listener_.notices, SizeIs(1));
+  EXPECT_EQ(listener_.notices[0].first, Notice::loss_is_not_a_number);
+  EXPECT_THAT(listener_.notices[0].second, AllOf(HasSubstr("iteration"), HasSubstr("diverged")));
+}
+
+ErrorCode code_of(const TrainingSpec& spec) {
+  Observer observer;
+  const auto report = run_training(spec, observer);
+  EXPECT_FALSE(report);
+  return report ? ErrorCode::runtime : report.error().code;
+}
+
+TEST_F(TrainTest, ErrorsSayWhatKindTheyAre) {
+  TrainingSpec spec = tiny(60);
+  spec.job.model = "tiny-vggg";
+  EXPECT_EQ(code_of(spec), ErrorCode::usage);
+  spec = tiny(60);
+  spec.job.batch = 20'000;
+  EXPECT_EQ(code_of(spec), ErrorCode::usage);
+  spec = tiny(60);
+  spec.resume = "x.ckpt";
+  EXPECT_EQ(code_of(spec), ErrorCode::usage);
+  spec.epochs = 1;
+  EXPECT_EQ(code_of(spec), ErrorCode::bad_input);
+  spec = tiny(60);
+  spec.graph = 2;
+  EXPECT_EQ(code_of(spec), ErrorCode::usage);
+  spec = tiny(60);
+  spec.budget.device = {.bytes = 1000};
+  const auto infeasible = run_training(spec, listener_);
+  ASSERT_FALSE(infeasible);
+  EXPECT_EQ(infeasible.error().code, ErrorCode::infeasible);
+  ASSERT_TRUE(infeasible.error().smallest_feasible);
+  EXPECT_THAT(testing::opened_devices(), IsEmpty()) << "nothing half-run";
+  spec.budget.device = {.bytes = *infeasible.error().smallest_feasible};
+  const auto smallest = run_training(spec, listener_);
+  ASSERT_TRUE(smallest) << smallest.error().message;
+  EXPECT_LE(largest_arena(), spec.budget.device.bytes);
+}
+
+}  // namespace
+}  // namespace tidepool

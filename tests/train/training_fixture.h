@@ -1,0 +1,72 @@
+// A small training on the watched device, with a cache of its own.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "support/process.h"
+#include "train/train.h"
+#include "train/watched_device.h"
+
+namespace tidepool::testing {
+
+/// Remembers what it is told.
+class Listener : public Observer {
+ public:
+  void update(double fraction, std::string_view /*what*/) override {
+    EXPECT_GE(fraction, 0);
+    EXPECT_LE(fraction, 1);
+    ++updates;
+  }
+  void notice(Notice kind, const std::string& text) override { notices.emplace_back(kind, text); }
+  void iteration(const IterationReport& report) override { iterations.push_back(report); }
+  void epoch(const EpochReport& report) override { epochs.push_back(report); }
+  [[nodiscard]] bool stop_requested() const override {
+    return static_cast<std::int64_t>(iterations.size()) >= stop_after;
+  }
+  void nothing_to_lose(bool begins) override { nesting += begins ? 1 : -1; }
+
+  int updates = 0;
+  int nesting = 0;
+  std::int64_t stop_after = std::int64_t{1} << 60;
+  std::vector<std::pair<Notice, std::string>> notices;
+  std::vector<IterationReport> iterations;
+  std::vector<EpochReport> epochs;
+};
+
+class TrainingTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ::setenv("XDG_CACHE_HOME", folder_.file("cache").c_str(), 1);
+    forget_opened();
+  }
+
+  /// 20 iterations an epoch.
+  static TrainingSpec tiny(double percent) {
+    TrainingSpec spec;
+    spec.job.model = "tiny-vgg";
+    spec.job.batch = 500;
+    spec.job.data.name = "synthetic";
+    spec.job.device.name = "watched";
+    spec.job.device.threads = 1;
+    spec.job.device.link = 500'000'000;
+    spec.budget.device = {.bytes = 0, .percent = percent};
+    spec.iterations = 3;
+    spec.evaluate = false;
+    return spec;
+  }
+  static Bytes largest_arena() {
+    Bytes largest = 0;
+    for (const OpenedArenas& a : opened_devices()) largest = std::max(largest, a.device);
+    return largest;
+  }
+
+  TemporaryFolder folder_;
+  Listener listener_;
+};
+
+}  // namespace tidepool::testing

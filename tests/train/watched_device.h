@@ -1,0 +1,19 @@
+// The device list of these tests: a CPU device, "watched", that says which arenas were opened.
+#pragma once
+
+#include <vector>
+
+#include "base/bytes.h"
+
+namespace tidepool::testing {
+
+struct OpenedArenas {
+  Bytes device = 0;
+  Bytes host = 0;
+};
+
+/// Of every device opened in this process since the last `forget_opened`.
+std::vector<OpenedArenas> opened_devices();
+void forget_opened();
+
+}  // namespace tidepool::testing
