@@ -116,8 +116,8 @@ struct Program {
   std::vector<Tensor> tensors;
   std::vector<Op> ops;
 
-  /// A tensor may have at most one place on a device at a time: no copy of it for a recomputation
-  /// beside the one that is still needed. For runtimes whose blocks have one address.
+  /// A tensor may have at most one place on a device at a time. For runtimes whose blocks have one
+  /// address. Nothing is recomputed then: that takes places beside those that are still needed.
   bool single_placements = false;
 
   [[nodiscard]] std::int64_t rounds() const { return (batch + sub_batch - 1) / sub_batch; }

@@ -173,18 +173,12 @@ LifeId Expander::new_life(TensorId tensor, SpaceId space) {
   return static_cast<LifeId>(out_->lives.size()) - 1;
 }
 
-/// Refuses where the program allows a tensor one place at a time, or pins it, and has one already.
+/// Refuses a second place of a pinned tensor.
 bool Expander::may_have_another_place(TensorId t) {
-  const bool pinned = program_.tensors[at(t)].pinned;
-  if (!pinned && !program_.single_placements) return true;
-  const bool taken =
-      pinned || state(t).device != kNone ||
-      std::ranges::any_of(temporaries_, [&](const Temporary& x) { return x.tensor == t; });
-  if (taken) {
-    refuse(fmt::format("recomputation needs a second place for tensor '{}', which may have one",
-                       program_.tensors[at(t)].name));
-  }
-  return !taken;
+  if (!program_.tensors[at(t)].pinned) return true;
+  refuse(fmt::format("recomputation needs a second place for pinned tensor '{}'",
+                     program_.tensors[at(t)].name));
+  return false;
 }
 
 void Expander::use(LifeId id, CallId call) {
@@ -283,6 +277,13 @@ LifeId Expander::recompute(TensorId t, std::int32_t version) {
   }
   const OpId id = producers_[at(producer_start_[at(t)] + version - 1)];
   const Op& op = program_.ops[at(id)];
+  if (program_.single_placements) {
+    // What it needs and makes may have a place of its own already.
+    return refuse(
+        fmt::format("op '{}' cannot run again for tensor '{}': tensors may have one "
+                    "place at a time",
+                    op.name, program_.tensors[at(t)].name));
+  }
   const bool repeats = op.algorithms[at(strategy_->algorithms[at(id)])].deterministic;
   if (!op.recomputable || !repeats || op.place != OpPlace::device) {
     return refuse(fmt::format("op '{}' cannot run again for tensor '{}'", op.name,

@@ -269,7 +269,7 @@ TEST_F(CacheTest, APlanFileRunsOnlyWhereItBelongs) {
   *std::find(smaller.begin(), smaller.end(), "60%") = "50%";
   const Json error = expect_error(
       smaller, 4, AllOf(HasSubstr(path), HasSubstr("the plan needs"), HasSubstr("the budget is")));
-  EXPECT_EQ(error["smallest_feasible_bytes"], document(path)["plan"]["device_bytes"]);
+  EXPECT_EQ(error["smallest_feasible_bytes"], document(path)["plan"]["arenas"][0]["bytes"]);
   Arguments other = epochs("1", {"--plan", path});
   *std::find(other.begin(), other.end(), "500") = "400";
   expect_error(other, 3, AllOf(HasSubstr(path), HasSubstr("another program")));

@@ -316,7 +316,7 @@ TEST_F(Cli, ACorruptedOffsetExitsWith5) {
 TEST_F(Cli, APlanAboveTheBudgetItClaimsExitsWith5) {
   const std::string path = saved_plan();
   Json json = Json::parse(testing::content_of(path));
-  json["device_budget"] = json["plan"]["device_bytes"].get<std::int64_t>() - 1;
+  json["device_budget"] = json["plan"]["arenas"][0]["bytes"].get<std::int64_t>() - 1;
   write("over.json", json.dump(1));
   expect_error({"check", folder_.file("over.json")}, 5, HasSubstr("(1)"));
 }

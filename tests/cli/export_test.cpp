@@ -66,7 +66,7 @@ TEST_F(ExportTest, WrongUseIsRefused) {
 TEST_F(ExportTest, APlanThatIsNoneFailsAsInCheck) {
   const std::string plan = saved_plan();
   Json damaged = Json::parse(testing::content_of(plan));
-  damaged["plan"]["device_bytes"] = 1;
+  damaged["plan"]["arenas"][0]["bytes"] = 1;
   const std::string cases[] = {write("cut.json", "{\"schema\": 1,"), write("empty.json", "{}"),
                                write("damaged.json", damaged.dump()), folder_.file("absent.json")};
   for (const std::string& path : cases) {

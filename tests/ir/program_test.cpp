@@ -141,8 +141,10 @@ TEST(Validate, WhatStaysTakenIsReleasedBehindItsLastAccess) {
   Program p = tiny_training();
   const auto hidden = static_cast<std::size_t>(op(p, "forward").accesses[2].tensor);
   const auto last = static_cast<OpId>(p.ops.size()) - 1;
-  p.tensors[hidden].released_at = last;
+  p.tensors[hidden].released_at = last - 1;
   EXPECT_EQ(refusal(p), "accepted");
+  p.tensors[hidden].released_at = last;
+  EXPECT_THAT(refusal(p), HasSubstr("'collect', which runs elsewhere than op 'backward'"));
   for (const OpId op : {0, 1, last + 1}) {
     p.tensors[hidden].released_at = op;
     EXPECT_THAT(refusal(p), HasSubstr("tensor 'hidden': is released at op"));
