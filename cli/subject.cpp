@@ -60,6 +60,44 @@ Result<Subject> on_preset(const SubjectArguments& a) {
                  in_rounds};
 }
 
+/// A preset, or a machine file.
+Result<Machine> named_machine(const std::string& name) {
+  if (!name.ends_with(".json")) return find_machine(name);
+  const auto text = read_file(name);
+  if (!text) return fail(text.error());
+  return read_json(*text, name, [](const JsonCursor& json) { return machine_from_json(json); });
+}
+
+/// A program of any origin: with the times of its algorithms, or with those of the machine's
+/// compute model where it has none at all.
+Result<Subject> from_program(const SubjectArguments& a) {
+  if (a.machine.empty()) {
+    return fail(ErrorCode::usage,
+                "--program needs --machine: a preset (see `tidepool machines`), or a file that "
+                "ends in .json");
+  }
+  auto machine = named_machine(a.machine);
+  if (!machine) return fail(machine.error());
+  const auto text = read_file(a.program);
+  if (!text) return fail(text.error());
+  auto program =
+      read_json(*text, a.program, [](const JsonCursor& json) { return program_from_json(json); });
+  if (!program) return fail(program.error());
+  const bool timed = std::ranges::any_of(program->ops, [](const Op& op) {
+    return std::ranges::any_of(op.algorithms, [](const Algorithm& x) { return x.time > Nanos{0}; });
+  });
+  if (!timed) {
+    if (machine->compute.peak_flops == 0) {
+      return fail(ErrorCode::bad_input,
+                  fmt::format("{}: no op has a time, and machine '{}' has no compute model",
+                              a.program, machine->name));
+    }
+    apply_cost_model(*machine, *program);
+  }
+  if (auto times = validate_times(*program, *machine); !times) return fail(times.error());
+  return Subject{{"program " + program->name, std::move(*program), *machine}, {}, 0};
+}
+
 /// A recorded iteration, with its own times, on the links of a preset.
 Result<Subject> from_trace(const SubjectArguments& a) {
   constexpr const char* kPublishedMachine = "gtx1080ti";  // that of the SmartPool/AutoSwap paper
@@ -154,6 +192,9 @@ void add_subject_options(CLI::App& command, SubjectArguments& a) {
       .add_flag("--foreign", a.foreign,
                 "with --profile: also from another device's profile, for running there")
       ->needs("--profile");
+  command.add_option("--program", a.program,
+                     "plan for the iteration in a program file, with the times it has, on the "
+                     "machine of --machine: a preset, or a machine's own .json file");
   command.add_option("--trace", a.trace.file,
                      "plan for the iteration of a recorded trace (see `tidepool info`); its own "
                      "times, the links of --machine (gtx1080ti)");
@@ -168,6 +209,7 @@ std::vector<Ignored> ignored_by_subjects() {
                                            "--reprofile", "--learning-rate", "--weight-decay"};
   return {{"--machine", kOfTheDevice},
           {"--profile", joined({"model"}, joined(measuring, kOfTheProgram))},
+          {"--program", joined(kOfTheDevice, kOfTheProgram)},
           {"--trace", joined(kOfTheDevice, kOfTheProgram)}};
 }
 
@@ -184,8 +226,12 @@ Result<Subject> subject_of(const SubjectArguments& a, std::span<const BudgetSpec
   if (!a.trace.file.empty() && (!a.profile.empty() || !a.job.model.empty())) {
     return fail(ErrorCode::usage, "--trace excludes a model and --profile");
   }
+  if (!a.program.empty() && (!a.profile.empty() || !a.job.model.empty() || !a.trace.file.empty())) {
+    return fail(ErrorCode::usage, "--program excludes a model, --profile and --trace");
+  }
+  if (!a.program.empty()) return from_program(a);
   if (a.profile.empty() && a.job.model.empty() && a.trace.file.empty()) {
-    return fail(ErrorCode::usage, "give a model, --profile or --trace (see --help)");
+    return fail(ErrorCode::usage, "give a model, --profile, --program or --trace (see --help)");
   }
   if (!a.trace.file.empty()) return from_trace(a);
   if (!a.profile.empty()) return from_profile(a);

@@ -1,5 +1,5 @@
-// What to plan for: a model on a preset, a model measured on this device, a profile file, or a
-// recorded trace.
+// What to plan for: a model on a preset, a model measured on this device, a profile file, a program
+// file on a machine given apart, or a recorded trace.
 #pragma once
 
 #include <optional>
@@ -15,8 +15,9 @@ namespace tidepool::cli {
 
 struct SubjectArguments {
   JobSpec job;
-  std::string machine;  ///< a preset; empty: this device
+  std::string machine;  ///< a preset, or a file with a program; empty: this device
   std::string profile;  ///< a profile file; may be empty
+  std::string program;  ///< a program file, planned for on `machine`; may be empty
   CacheSpec cache;
   TraceArguments trace;
   bool foreign = false;

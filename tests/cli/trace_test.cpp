@@ -92,6 +92,38 @@ TEST_F(TraceCommands, InfoDescribesPlansProfilesAndPrograms) {
   expect_error({"info", saved_plan(), "--resident", "1MiB"}, 2, HasSubstr("is no trace"));
 }
 
+/// The program and the machine of a plan, each from a file of its own, give the same plan again.
+TEST_F(TraceCommands, AProgramFileIsPlannedForOnAMachineGivenApart) {
+  const auto text = read_file(saved_plan());
+  ASSERT_TRUE(text);
+  const Json file = Json::parse(*text);
+  const std::string program = write("program.json", file["program"].dump());
+  const std::string machine = write("machine.json", file["machine"].dump());
+  const std::string again = folder_.file("again.json");
+  const std::string budget = std::to_string(file["device_budget"].get<std::int64_t>());
+  (void)success({"plan", "--program", program, "--machine", machine, "--budget", budget,
+                 "--planner", "autoswap", "-o", again});
+  const auto same = read_file(again);
+  ASSERT_TRUE(same);
+  EXPECT_EQ(Json::parse(*same)["plan"], file["plan"]);
+  expect_error({"plan", "--program", program, "--budget", budget}, 2, HasSubstr("--machine"));
+  expect_error({"plan", "vgg16", "--program", program, "--machine", "k40", "--budget", budget}, 2,
+               HasSubstr("--program"));
+  const std::string bad = write("bad.json", "{\"name\": 1}");
+  expect_error({"plan", "--program", bad, "--machine", "k40", "--budget", budget}, 3,
+               HasSubstr("bad.json:1: field 'name'"));
+  // Without times the machine's compute model says them.
+  Json untimed = file["program"];
+  for (Json& op : untimed["ops"]) {
+    for (Json& algorithm : op["algorithms"]) algorithm["time_ns"] = 0;
+  }
+  const std::string bare = write("untimed.json", untimed.dump());
+  EXPECT_GT(
+      success({"plan", "--program", bare, "--machine", "k40", "--budget", budget})["compute_ms"]
+          .get<double>(),
+      0);
+}
+
 TEST_F(TraceCommands, BadFilesAreNamedWithLineAndField) {
   const std::string bad = write("bad.csv", "index,op,address,bytes,time_ns\n0,malloc,0x1,zero,1\n");
   for (const char* command : {"info", "allocators"}) {
