@@ -62,19 +62,11 @@ CheckLimits check_limits(const Machine& machine, const Budget& budget) {
 /// Everything leaves the device after each use; what the host still holds is not copied again.
 Strategy Lowering::everything_away(std::vector<std::int32_t> algorithms) const {
   Strategy strategy = keep_everything(program_, index_, std::move(algorithms));
+  for (std::size_t g = 0; g < strategy.gaps.size(); ++g) {
+    if (index_.gaps()[g].kind == GapKind::device) strategy.gaps[g] = Decision::swap;
+  }
   for (TensorId t = 0; t < static_cast<TensorId>(program_.tensors.size()); ++t) {
-    const auto gaps = index_.gaps(t);
-    const auto first = static_cast<std::size_t>(index_.first_gap(t));
-    const bool persistent = program_.tensors[static_cast<std::size_t>(t)].persistent;
-    // At the start of the iteration the host holds version 0 of what is persistent.
-    std::int32_t on_host = persistent ? 0 : kNone;
-    for (std::size_t i = 0; i < gaps.size(); ++i) {
-      // What goes over the iteration's end has one place on the host, the one it started from.
-      if (gaps[i].kind == GapKind::kept) continue;
-      const bool valid = gaps[i].version == on_host && (!gaps[i].wraps || on_host == 0);
-      strategy.gaps[first + i] = valid || gaps[i].dead ? Decision::drop : Decision::swap;
-      if (!gaps[i].dead) on_host = gaps[i].version;
-    }
+    derive_drops(index_, t, strategy.gaps);
   }
   return strategy;
 }

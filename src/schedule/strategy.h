@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,5 +48,10 @@ struct Strategy {
 /// Everything kept, with the given algorithms.
 Strategy keep_everything(const Program& program, const AccessIndex& index,
                          std::vector<std::int32_t> algorithms);
+
+/// Makes drops of swaps of one tensor: a gap that is away (swapped or dropped) is dropped where the
+/// host holds its value already, from an earlier gap or because a host op made it, or where nobody
+/// reads it again; it is swapped otherwise: a value is copied out once. The other decisions stay.
+void derive_drops(const AccessIndex& index, TensorId tensor, std::span<Decision> gaps);
 
 }  // namespace tidepool

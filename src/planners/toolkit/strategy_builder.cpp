@@ -9,30 +9,7 @@ namespace {
 
 std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
-bool is_away(Decision decision) { return decision == Decision::swap || decision == Decision::drop; }
-
 }  // namespace
-
-void derive_drops(const AccessIndex& index, TensorId tensor, std::span<Decision> decisions) {
-  const auto gaps = index.gaps(tensor);
-  const auto first = at(index.first_gap(tensor));
-  if (gaps.empty()) return;
-  const std::size_t last = gaps.size() - 1;
-  std::int32_t on_host = gaps[last].wraps && is_away(decisions[first + last]) ? 0 : kNone;
-  for (std::size_t i = 0; i < gaps.size(); ++i) {
-    Decision& decision = decisions[first + i];
-    if (gaps[i].kind == GapKind::kept) continue;
-    if (gaps[i].kind != GapKind::device) {
-      on_host = gaps[i].version;  // a host op made it or gets it
-      continue;
-    }
-    if (!is_away(decision)) continue;
-    // What goes over the iteration's end has one place on the host, the one it started from.
-    const bool valid = gaps[i].version == on_host && (!gaps[i].wraps || on_host == 0);
-    decision = valid || gaps[i].dead ? Decision::drop : Decision::swap;
-    if (!gaps[i].dead) on_host = gaps[i].version;
-  }
-}
 
 StrategyBuilder::StrategyBuilder(const Program& program, const AccessIndex& index,
                                  std::vector<std::int32_t> algorithms)

@@ -1,19 +1,12 @@
 // StrategyBuilder: what a planner decides becomes a Strategy.
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
 #include "schedule/strategy.h"
 
 namespace tidepool {
-
-/// Makes drops of swaps of one tensor: a gap that is away (swapped or dropped) is dropped where the
-/// host holds its value already, from an earlier gap or because a host op made it, or where nobody
-/// reads it again; it is swapped otherwise: a value is copied out once. The other decisions stay.
-/// For searches, which change single gaps; a StrategyBuilder does it by itself.
-void derive_drops(const AccessIndex& index, TensorId tensor, std::span<Decision> gaps);
 
 /// Begins with everything kept. Which of the gaps that are away are swapped and which dropped it
 /// finds out itself.
