@@ -8,16 +8,13 @@
 #include "nn/training_fixture.h"
 #include "planners/registry.h"
 #include "runtime/executor.h"
+#include "support/sanitized.h"
 
 namespace tidepool::nn {
 namespace {
 
 constexpr std::int64_t kIterations = 3;
-#ifdef TIDEPOOL_SANITIZED_TESTS
-constexpr bool kAllSettings = false;  // sanitizers look for other things and are slow
-#else
-constexpr bool kAllSettings = true;
-#endif
+constexpr bool kAllSettings = !testing::kSanitized;
 
 struct Setting {
   const char* model;

@@ -10,6 +10,7 @@
 #include "planners/registry.h"
 #include "sim/simulate.h"
 #include "support/odd_program.h"
+#include "support/sanitized.h"
 #include "support/sub_batch_workload.h"
 #include "support/swap_programs.h"
 
@@ -20,11 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 /// What hangs fails; how soon it ends is not measured here.
 constexpr std::chrono::seconds kSoon{30};
-#ifdef TIDEPOOL_SANITIZED_TESTS
-constexpr std::uint64_t kSeeds = 2;
-#else
-constexpr std::uint64_t kSeeds = 6;
-#endif
+constexpr auto kSeeds = testing::usual_or<std::uint64_t>(6, 2);
 
 /// A workload and a machine it fits.
 struct Subject {

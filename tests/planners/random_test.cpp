@@ -7,6 +7,7 @@
 
 #include "ir/load_profile.h"
 #include "support/random_program.h"
+#include "support/sanitized.h"
 
 namespace tidepool {
 namespace {
@@ -20,7 +21,7 @@ Result<Planned> plan(const Program& program, const Machine& machine, Bytes budge
 }
 
 TEST(RandomPlanner, HonoursEveryBudgetFromTheSmallestFeasibleOne) {
-  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::usual_or(30U, 8U); ++seed) {
     const Program program = testing::random_program(seed);
     const Machine machine = testing::random_machine(seed);
     const Bytes least = smallest_budget(program, machine.alignment()).bytes;

@@ -11,6 +11,7 @@
 #include "lower/lower.h"
 #include "runtime/executor.h"
 #include "support/random_program.h"
+#include "support/sanitized.h"
 #include "support/spaces.h"
 #include "support/tag_runner.h"
 
@@ -25,13 +26,8 @@ using testing::run_in_order;
 using testing::TagRunner;
 
 constexpr int kShards = 10;
-#ifdef TIDEPOOL_SANITIZED_TESTS
-constexpr int kPlansPerShard = 2;  // sanitizers look for other things and are slow
-constexpr int kInterleavings = 20;
-#else
-constexpr int kPlansPerShard = 25;
-constexpr int kInterleavings = 200;
-#endif
+constexpr int kPlansPerShard = testing::usual_or(25, 2);
+constexpr int kInterleavings = testing::usual_or(200, 20);
 constexpr int kMutantsPerPlan = 40;  // 10 x 25 x 40 = 10,000 mutants
 constexpr int kIterations = 3;
 

@@ -8,6 +8,7 @@
 #include "runtime/executor.h"
 #include "sim/simulate.h"
 #include "support/random_plan.h"
+#include "support/sanitized.h"
 #include "support/tag_runner.h"
 
 namespace tidepool {
@@ -37,7 +38,7 @@ FakeScript planned_speeds(const RandomPlan& c) {
 class Conformance : public ::testing::TestWithParam<int> {};
 
 TEST_P(Conformance, EvaluatorSimulatorAndFakeDeviceAgreeToTheNanosecond) {
-  for (int i = 0; i < 50; ++i) {
+  for (int i = 0; i < testing::usual_or(50, 15); ++i) {
     const auto seed = static_cast<std::uint64_t>(GetParam() * 1000 + i);
     SCOPED_TRACE(seed);
     auto drawn = random_plan(seed);
@@ -87,7 +88,7 @@ TEST_P(Conformance, EvaluatorSimulatorAndFakeDeviceAgreeToTheNanosecond) {
 }
 
 TEST_P(Conformance, ValuesAreThoseOfTheProgramAtAnySpeed) {
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < testing::usual_or(20, 5); ++i) {
     const auto seed = static_cast<std::uint64_t>(GetParam() * 1000 + i);
     SCOPED_TRACE(seed);
     auto drawn = random_plan(seed);

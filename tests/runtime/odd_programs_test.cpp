@@ -12,6 +12,7 @@
 #include "support/odd_program.h"
 #include "support/random_program.h"
 #include "support/run_plan.h"
+#include "support/sanitized.h"
 
 namespace tidepool {
 namespace {
@@ -24,7 +25,7 @@ using testing::HostUse;
 
 class OddPrograms : public ::testing::TestWithParam<std::uint64_t> {
  protected:
-  static constexpr std::uint64_t kPrograms = 150;
+  static constexpr auto kPrograms = testing::usual_or<std::uint64_t>(150, 40);
 
   void plan_prove_simulate_and_run(HostUse host_use) {
     int failures = 0;
@@ -190,11 +191,7 @@ class Occupation {
 
 TEST_P(OddPrograms, AsOtherFrameworksRecordThemArePlannedProvedSimulatedAndRunRight) {
   int planned = 0;
-#ifdef TIDEPOOL_SANITIZED_TESTS
-  constexpr std::uint64_t kRecorded = 50;  // sanitizers look for other things and are slow
-#else
-  constexpr std::uint64_t kRecorded = 300;
-#endif
+  constexpr auto kRecorded = testing::usual_or<std::uint64_t>(300, 50);
   for (std::uint64_t i = 0; i < kRecorded; ++i) {
     const std::uint64_t seed = GetParam() * kRecorded + i;
     SCOPED_TRACE(seed);

@@ -11,6 +11,7 @@
 #include "sim/simulate.h"
 #include "support/random_plan.h"
 #include "support/run_plan.h"
+#include "support/sanitized.h"
 #include "support/tag_runner.h"
 
 namespace tidepool {
@@ -22,11 +23,7 @@ using testing::random_plan;
 using testing::SpacedPlan;
 using testing::TagRunner;
 
-#ifdef TIDEPOOL_SANITIZED_TESTS
-constexpr std::uint64_t kPlans = 8;  // sanitizers look for other things and are slow
-#else
-constexpr std::uint64_t kPlans = 40;
-#endif
+constexpr auto kPlans = testing::usual_or<std::uint64_t>(40, 8);
 
 SpacedPlan two_devices(std::uint64_t seed) {
   auto a = random_plan(seed * 2);

@@ -8,6 +8,7 @@
 
 #include "check/check.h"
 #include "planners/none.h"
+#include "support/sanitized.h"
 #include "support/swap_programs.h"
 
 namespace tidepool {
@@ -29,7 +30,7 @@ Result<Planned> plan_with(Planner& planner, const Program& program, const Machin
 constexpr Bytes kUnlimited = std::numeric_limits<Bytes>::max() / 4;
 
 TEST(AutoSwap, HonoursEveryBudgetFromTheSmallestFeasibleOne) {
-  for (std::uint64_t seed = 0; seed < 25; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::usual_or(25U, 6U); ++seed) {
     SCOPED_TRACE(seed);
     const Program program = large_program(seed);
     const Machine machine = testing::random_machine(seed);

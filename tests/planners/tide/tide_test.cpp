@@ -6,6 +6,7 @@
 #include "ir/load_profile.h"
 #include "planners/autoswap/autoswap.h"
 #include "support/random_program.h"
+#include "support/sanitized.h"
 
 namespace tidepool {
 namespace {
@@ -17,13 +18,8 @@ Result<Planned> plan(Planner& planner, const Program& program, const Machine& ma
 }
 
 /// Sanitized searches are many times slower: fewer programs, with more time each.
-#ifdef TIDEPOOL_SANITIZED_TESTS
-constexpr std::uint64_t kPrograms = 6;
-constexpr std::chrono::milliseconds kQuick{1000};
-#else
-constexpr std::uint64_t kPrograms = 20;
-constexpr std::chrono::milliseconds kQuick{100};
-#endif
+constexpr auto kPrograms = testing::usual_or<std::uint64_t>(20, 6);
+constexpr std::chrono::milliseconds kQuick{testing::usual_or(100, 1000)};
 
 PlannerOptions quick() {
   PlannerOptions options;
