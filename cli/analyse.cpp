@@ -91,6 +91,67 @@ void print_row(const Row& row) {
       ms(a.forward_overhead), ms(a.idle_out), ms(a.avoidable), 100 * a.hidden());
 }
 
+/// What was found under one limit.
+struct Analysis {
+  Curve curve;
+  Bytes limit = 0;  ///< on the load, resident bytes included
+  Nanos compute{};
+  std::vector<Row> rows;  ///< the scores, then their best combination
+  std::optional<LeastLoad> least;
+};
+
+/// A row a score, then their best combination. Incomplete when interrupted.
+std::vector<Row> rows_under(Bytes limit, Lowering& lowering, const SwapCandidates& candidates,
+                            const WeightSearchOptions& search) {
+  std::vector<Row> rows;
+  rows.reserve(kSwapScores.size() + 1);
+  for (const SwapScore score : kSwapScores) {
+    rows.push_back(row_of(std::string(to_string(score)),
+                          select_under_load(lowering.evaluator(), candidates, only(score), limit),
+                          lowering, candidates, limit));
+  }
+  rows.push_back(row_of("BO",
+                        search_weights(lowering.evaluator(), candidates, limit, limit, search),
+                        lowering, candidates, limit));
+  return rows;
+}
+
+void print_json(const Subject& subject, const Analysis& x) {
+  Json list = Json::array();
+  for (const Row& row : x.rows) list.push_back(to_json(row));
+  Json out = {{"schema", 1},
+              {"program", subject.profile.program.name},
+              {"machine", subject.profile.machine.name},
+              {"load_limit_bytes", x.limit},
+              {"unlimited_peak_bytes", x.curve.peak},
+              {"resident_bytes", subject.resident},
+              {"load_min_bytes", x.curve.load_min},
+              {"candidates", x.curve.candidates},
+              {"compute_ms", to_ms(x.compute)},
+              {"steep_ms", to_ms(x.curve.steep)},
+              {"rows", std::move(list)}};
+  if (x.least) out["least_load_bytes"] = x.least->bytes + subject.resident;
+  print(out);
+}
+
+void print_text(const Subject& subject, const Analysis& x) {
+  say("{} on {}: {} an iteration, peak load {}, 95 % of it after {}\n",
+      subject.profile.program.name, subject.profile.machine.name, format_time(x.compute),
+      format_bytes(x.curve.peak), format_time(x.curve.steep));
+  say("  load limit {}; {} candidates, all of them swapped leave {} (load_min)\n",
+      format_bytes(x.limit), x.curve.candidates, format_bytes(x.curve.load_min));
+  say("  {:6} {:>5} {:>11} {:>10} {:>9} {:>8} {:>8} {:>9} {:>10}\n", "score", "picks", "swapped",
+      "copies out", "overhead", "forward", "out idle", "avoidable", "hidden");
+  for (const Row& row : x.rows) print_row(row);
+  say("  times in ms; BO is {}\n", to_string(x.rows.back().found.weights));
+  if (x.least) {
+    const Bytes bytes = x.least->bytes + subject.resident;
+    say("  no overhead down to {} ({:.1f} % less), by {}\n", format_bytes(bytes),
+        100 * (1 - static_cast<double>(bytes) / static_cast<double>(x.curve.peak)),
+        to_string(x.least->selection.weights));
+  }
+}
+
 Result<int> analyse(const AnalyseArguments& a, bool json) {
   const auto smallest = parse_bytes(a.smallest);
   if (!smallest) return fail(smallest.error());
@@ -99,64 +160,28 @@ Result<int> analyse(const AnalyseArguments& a, bool json) {
   const auto subject = subject_of(a.subject, a.load, cache, observer);
   if (!subject) return fail(subject.error());
   const Profile& profile = subject->profile;
-  const Bytes resident = subject->resident;
   const auto limit = budget_of(a.load, *subject);
   if (!limit) return fail(limit.error());
   Lowering lowering(profile.program, profile.machine);
   const SwapCandidates candidates(profile.program, lowering.index(), profile.machine,
                                   choose_algorithms(profile.program, a.subject.job.algorithms),
                                   *smallest);
-  const Curve curve = curve_of(candidates, resident);
-
-  std::vector<Row> rows;
-  rows.reserve(kSwapScores.size() + 1);
-  for (const SwapScore score : kSwapScores) {
-    rows.push_back(
-        row_of(std::string(to_string(score)),
-               select_under_load(lowering.evaluator(), candidates, only(score), limit->device),
-               lowering, candidates, limit->device));
-  }
   WeightSearchOptions search;
   search.seed = a.subject.job.seed;
   search.stop = interrupted;
-  rows.push_back(row_of(
-      "BO", search_weights(lowering.evaluator(), candidates, limit->device, limit->device, search),
-      lowering, candidates, limit->device));
-  std::optional<LeastLoad> least;
-  if (a.least) least = least_load(lowering.evaluator(), candidates, kNoOverhead, search);
-  if (interrupted()) return fail(ErrorCode::interrupted, "interrupted while searching");
-
-  if (json) {
-    Json list = Json::array();
-    for (const Row& row : rows) list.push_back(to_json(row));
-    Json out = {{"schema", 1},
-                {"program", profile.program.name},
-                {"machine", profile.machine.name},
-                {"load_limit_bytes", limit->device + resident},
-                {"unlimited_peak_bytes", curve.peak},
-                {"resident_bytes", resident},
-                {"load_min_bytes", curve.load_min},
-                {"candidates", curve.candidates},
-                {"compute_ms", to_ms(candidates.compute_time())},
-                {"steep_ms", to_ms(curve.steep)},
-                {"rows", std::move(list)}};
-    if (least) out["least_load_bytes"] = least->bytes + resident;
-    print(out);
-    return kOk;
+  Analysis analysis{curve_of(candidates, subject->resident),
+                    limit->device + subject->resident,
+                    candidates.compute_time(),
+                    rows_under(limit->device, lowering, candidates, search),
+                    {}};
+  if (a.least) {
+    analysis.least = least_load(lowering.evaluator(), candidates, kNoOverhead, search);
   }
-  say("{} on {}: {} an iteration, peak load {}, 95 % of it after {}\n", profile.program.name,
-      profile.machine.name, format_time(candidates.compute_time()), format_bytes(curve.peak),
-      format_time(curve.steep));
-  say("  load limit {}; {} candidates, all of them swapped leave {} (load_min)\n",
-      format_bytes(limit->device + resident), curve.candidates, format_bytes(curve.load_min));
-  say("  {:6} {:>5} {:>11} {:>10} {:>9} {:>8} {:>8} {:>9} {:>10}\n", "score", "picks", "swapped",
-      "copies out", "overhead", "forward", "out idle", "avoidable", "hidden");
-  for (const Row& row : rows) print_row(row);
-  say("  times in ms; BO is {}\n", to_string(rows.back().found.weights));
-  if (least) {
-    say("  no overhead down to {} ({:.1f} % less), by {}\n", format_bytes(least->bytes + resident),
-        100 * (1 - static_cast<double>(least->bytes + resident) / static_cast<double>(curve.peak)),
-        to_string(least->selection.weights));
+  if (interrupted()) return fail(ErrorCode::interrupted, "interrupted while searching");
+  if (json) {
+    print_json(*subject, analysis);
+  } else {
+    print_text(*subject, analysis);
   }
   return kOk;
 }

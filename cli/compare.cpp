@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <functional>
 
 #include "base/quantity.h"
 #include "budget_range.h"
@@ -188,6 +188,56 @@ Result<std::vector<Entry>> entries_of(const std::vector<BudgetSpec>& budgets,
   return entries;
 }
 
+/// Every planner in every budget; `on_row` gets each row at once.
+Result<std::vector<Row>> rows_of(const Subject& subject, const std::vector<Entry>& entries,
+                                 const std::vector<std::string>& planners,
+                                 const PlannerOptions& options, ProgressSink& progress,
+                                 const std::function<void(const Row&)>& on_row) {
+  const Profile& profile = subject.profile;
+  const auto algorithms = choose_algorithms(profile.program, options.algorithms);
+  const std::size_t total = entries.size() * planners.size();
+  std::vector<Row> rows;
+  for (const Entry& entry : entries) {
+    const Budget& budget = entry.budget;
+    OverheadBound bound;
+    if (!entry.infeasible) {
+      bound = overhead_bound(profile.program, profile.machine, algorithms, budget.device,
+                             {options.time_limit, options.stop});
+    }
+    for (const std::string& name : planners) {
+      if (interrupted()) {
+        return fail(ErrorCode::interrupted,
+                    fmt::format("interrupted after {} of {} plans", rows.size(), total));
+      }
+      progress.update(static_cast<double>(rows.size()) / static_cast<double>(total),
+                      fmt::format("{} in {}", name, format_bytes(budget.device)));
+      Row row = entry.infeasible ? infeasible_row(subject, entry, name)
+                                 : plan_one(subject, budget, bound, name, options);
+      if (!entry.infeasible) reuse_smaller(row, rows);
+      row.gap.reset();
+      if (row.feasible() && row.covered && bound.fluid.feasible) {
+        const auto gap = bound.optimality_gap(row.time);
+        if (!gap) return fail(gap.error());
+        row.gap = *gap;
+      }
+      on_row(row);
+      rows.push_back(std::move(row));
+    }
+  }
+  return rows;
+}
+
+void print_json(const Subject& subject, Nanos unlimited, const std::vector<Row>& rows) {
+  Json list = Json::array();
+  for (const Row& row : rows) list.push_back(row_json(row));
+  print({{"schema", 1},
+         {"program", subject.profile.program.name},
+         {"machine", subject.profile.machine.name},
+         {"unlimited_ms", to_ms(unlimited)},
+         {"profile", subject.source ? to_json(*subject.source) : Json(nullptr)},
+         {"rows", std::move(list)}});
+}
+
 Result<int> compare(CompareArguments a, bool json) {
   if (a.planners.empty()) {
     for (const PlannerInfo& info : planner_list()) a.planners.emplace_back(info.name);
@@ -207,8 +257,8 @@ Result<int> compare(CompareArguments a, bool json) {
   if (!entries) return fail(entries.error());
   PlannerOptions options = planner_options(a.subject.job, a.planner);
   options.stop = interrupted;
-  const auto algorithms = choose_algorithms(profile.program, options.algorithms);
-  const Nanos unlimited = unlimited_time(profile.program, profile.machine, algorithms);
+  const Nanos unlimited = unlimited_time(profile.program, profile.machine,
+                                         choose_algorithms(profile.program, options.algorithms));
 
   if (!json) {
     say("{} on {}, unlimited peak {}, {} an iteration\n", profile.program.name,
@@ -218,45 +268,11 @@ Result<int> compare(CompareArguments a, bool json) {
         format_time(unlimited));
     print_header(width);
   }
-  std::vector<Row> rows;
-  const std::size_t total = entries->size() * a.planners.size();
-  for (const Entry& entry : *entries) {
-    const Budget& budget = entry.budget;
-    OverheadBound bound;
-    if (!entry.infeasible) {
-      bound = overhead_bound(profile.program, profile.machine, algorithms, budget.device,
-                             {options.time_limit, options.stop});
-    }
-    for (const std::string& name : a.planners) {
-      if (interrupted()) {
-        return fail(ErrorCode::interrupted,
-                    fmt::format("interrupted after {} of {} plans", rows.size(), total));
-      }
-      progress.update(static_cast<double>(rows.size()) / static_cast<double>(total),
-                      fmt::format("{} in {}", name, format_bytes(budget.device)));
-      Row row = entry.infeasible ? infeasible_row(*subject, entry, name)
-                                 : plan_one(*subject, budget, bound, name, options);
-      if (!entry.infeasible) reuse_smaller(row, rows);
-      row.gap.reset();
-      if (row.feasible() && row.covered && bound.fluid.feasible) {
-        const auto gap = bound.optimality_gap(row.time);
-        if (!gap) return fail(gap.error());
-        row.gap = *gap;
-      }
-      if (!json) print_row(row, width);
-      rows.push_back(std::move(row));
-    }
-  }
-  if (json) {
-    Json list = Json::array();
-    for (const Row& row : rows) list.push_back(row_json(row));
-    print({{"schema", 1},
-           {"program", profile.program.name},
-           {"machine", profile.machine.name},
-           {"unlimited_ms", to_ms(unlimited)},
-           {"profile", subject->source ? to_json(*subject->source) : Json(nullptr)},
-           {"rows", std::move(list)}});
-  }
+  const auto rows = rows_of(*subject, *entries, a.planners, options, progress, [&](const Row& row) {
+    if (!json) print_row(row, width);
+  });
+  if (!rows) return fail(rows.error());
+  if (json) print_json(*subject, unlimited, *rows);
   return kOk;
 }
 

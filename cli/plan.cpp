@@ -62,6 +62,97 @@ void print_decisions(const PlanFile& file) {
       format_bytes(kept_bytes));
 }
 
+/// A plan that was made, and what people want to know of it.
+struct Made {
+  const PlanArguments& arguments;
+  const Subject& subject;
+  const ObtainedPlan& obtained;
+  PlanFile file;
+  Nanos unlimited{};    ///< an iteration without a budget
+  double overhead = 0;  ///< over that
+  Bytes budget = 0;     ///< this and what follows with the resident bytes
+  Bytes peak = 0;
+  Bytes footprint = 0;
+  bool stopped = false;  ///< the best until then
+};
+
+Made made_of(const PlanArguments& a, const Subject& subject, const Budget& budget,
+             const ObtainedPlan& obtained) {
+  const Profile& profile = subject.profile;
+  const Lowered& lowered = obtained.planned.lowered;
+  Made made{a,
+            subject,
+            obtained,
+            {profile.fingerprint, profile.program, profile.machine, budget.device, budget.host,
+             lowered.iteration_time, lowered.compute_time, lowered.strategy, lowered.plan}};
+  made.unlimited = unlimited_time(profile.program, profile.machine, lowered.strategy.algorithms);
+  made.overhead = overhead(lowered.iteration_time, made.unlimited);
+  made.budget = budget.device + subject.resident;
+  made.peak = unlimited_peak(profile.program, profile.machine.alignment()) + subject.resident;
+  made.footprint = lowered.plan.device_bytes() + subject.resident;
+  made.stopped = interrupted();
+  return made;
+}
+
+void print_json(const Made& m) {
+  const Planned& planned = m.obtained.planned;
+  const Lowered& lowered = planned.lowered;
+  const std::string& output = m.arguments.output;
+  Json passes = Json::object();
+  for (const PassTime& p : lowered.pass_times) passes[p.pass] = to_ms(p.time);
+  Json out = {{"schema", 1},
+              {"program", m.file.program.name},
+              {"machine", m.file.machine.name},
+              {"planner", m.arguments.planner.name},
+              {"budget_bytes", m.budget},
+              {"unlimited_peak_bytes", m.peak},
+              {"resident_bytes", m.subject.resident},
+              {"footprint_bytes", m.footprint},
+              {"host_bytes", lowered.plan.host_bytes()},
+              {"peak_load_bytes", lowered.peak_load + m.subject.resident},
+              {"predicted_ms", to_ms(lowered.iteration_time)},
+              {"unlimited_ms", to_ms(m.unlimited)},
+              {"compute_ms", to_ms(lowered.compute_time)},
+              {"predicted_overhead", m.overhead},
+              {"packer", lowered.packer},
+              {"added_waits", lowered.added_waits},
+              {"streaming", lowered.streaming},
+              {"plan_ms", to_ms(planned.plan_time)},
+              {"check_ms", to_ms(planned.check_time)},
+              {"pass_ms", std::move(passes)},
+              {"notes", planned.notes},
+              {"plan_from", m.obtained.from},
+              {"profile", m.subject.source ? to_json(*m.subject.source) : Json(nullptr)},
+              {"output", output.empty() ? Json(nullptr) : Json(output)}};
+  if (m.arguments.explain) out["decisions"] = decisions(m.file);
+  out["interrupted"] = m.stopped;
+  print(out);
+}
+
+void print_text(const Made& m) {
+  const Planned& planned = m.obtained.planned;
+  const Lowered& lowered = planned.lowered;
+  say("{} on {}: {} in {} (unlimited peak {})\n", m.file.program.name, m.file.machine.name,
+      m.arguments.planner.name, format_bytes(m.budget), format_bytes(m.peak));
+  say("  footprint  {}, host {}, packed by {}\n", format_bytes(m.footprint),
+      format_bytes(lowered.plan.host_bytes()), lowered.packer);
+  say("  time       {} ms an iteration, {} ms without a budget: overhead {:.1f} %\n",
+      ms(lowered.iteration_time), ms(m.unlimited), 100 * m.overhead);
+  say("  {:9}  {}, proved in {}\n", m.obtained.from == "cache" ? "cached" : "made in",
+      format_time(planned.plan_time), format_time(planned.check_time));
+  if (m.subject.resident > 0) {
+    say("  resident   {} of the trace, in all of these; the saved plan and the notes are for the "
+        "rest\n",
+        format_bytes(m.subject.resident));
+  }
+  for (const std::string& note : planned.notes) {
+    say("  note       {}\n", with_option_names(note));
+  }
+  if (lowered.streaming) say("  note       streaming: only the running op's tensors stay\n");
+  if (m.arguments.explain) print_decisions(m.file);
+  if (!m.arguments.output.empty()) say("  saved      {}\n", m.arguments.output);
+}
+
 Result<int> plan(const PlanArguments& a, bool json) {
   auto planner = make_planner(a.planner.name);
   if (!planner) return fail(planner.error());
@@ -71,7 +162,6 @@ Result<int> plan(const PlanArguments& a, bool json) {
   auto subject = subject_of(a.subject, a.budget, cache, observer);
   if (!subject) return fail(subject.error());
   const Profile& profile = subject->profile;
-  const Bytes resident = subject->resident;
   const auto budget = budget_of(a.budget, *subject);
   if (!budget) return fail(budget.error());
 
@@ -83,80 +173,22 @@ Result<int> plan(const PlanArguments& a, bool json) {
   if (!obtained) {
     return fail(with_resident(with_least_host_budget(obtained.error(), **planner, profile.program,
                                                      profile.machine, *budget, request.options),
-                              resident));
+                              subject->resident));
   }
   // A search that was stopped has a plan all the same: the best until then.
-  const bool stopped = interrupted();
-  const int code = stopped ? exit_code(ErrorCode::interrupted) : kOk;
-  if (stopped) inform("tidepool: interrupted: this is the best plan until then\n");
-  const Planned& planned = obtained->planned;
-  const Lowered& lowered = planned.lowered;
-  const bool from_cache = obtained->from == "cache";
-
-  PlanFile file{profile.fingerprint,  profile.program,  profile.machine,
-                budget->device,       budget->host,     lowered.iteration_time,
-                lowered.compute_time, lowered.strategy, lowered.plan};
+  const Made made = made_of(a, *subject, *budget, *obtained);
+  if (made.stopped) inform("tidepool: interrupted: this is the best plan until then\n");
   if (!a.output.empty()) {
-    if (auto written = write_file(a.output, to_json(file).dump(1) + "\n"); !written) {
+    if (auto written = write_file(a.output, to_json(made.file).dump(1) + "\n"); !written) {
       return fail(written.error());
     }
   }
-  const Nanos unlimited = unlimited_time(file.program, file.machine, lowered.strategy.algorithms);
-  const double predicted_overhead = overhead(lowered.iteration_time, unlimited);
-  const Bytes peak = unlimited_peak(file.program, file.machine.alignment()) + resident;
-  const Bytes footprint = lowered.plan.device_bytes() + resident;
   if (json) {
-    Json passes = Json::object();
-    for (const PassTime& p : lowered.pass_times) passes[p.pass] = to_ms(p.time);
-    Json out = {{"schema", 1},
-                {"program", file.program.name},
-                {"machine", file.machine.name},
-                {"planner", a.planner.name},
-                {"budget_bytes", budget->device + resident},
-                {"unlimited_peak_bytes", peak},
-                {"resident_bytes", resident},
-                {"footprint_bytes", footprint},
-                {"host_bytes", lowered.plan.host_bytes()},
-                {"peak_load_bytes", lowered.peak_load + resident},
-                {"predicted_ms", to_ms(lowered.iteration_time)},
-                {"unlimited_ms", to_ms(unlimited)},
-                {"compute_ms", to_ms(lowered.compute_time)},
-                {"predicted_overhead", predicted_overhead},
-                {"packer", lowered.packer},
-                {"added_waits", lowered.added_waits},
-                {"streaming", lowered.streaming},
-                {"plan_ms", to_ms(planned.plan_time)},
-                {"check_ms", to_ms(planned.check_time)},
-                {"pass_ms", std::move(passes)},
-                {"notes", planned.notes},
-                {"plan_from", obtained->from},
-                {"profile", subject->source ? to_json(*subject->source) : Json(nullptr)},
-                {"output", a.output.empty() ? Json(nullptr) : Json(a.output)}};
-    if (a.explain) out["decisions"] = decisions(file);
-    out["interrupted"] = stopped;
-    print(out);
-    return code;
+    print_json(made);
+  } else {
+    print_text(made);
   }
-  say("{} on {}: {} in {} (unlimited peak {})\n", file.program.name, file.machine.name,
-      a.planner.name, format_bytes(budget->device + resident), format_bytes(peak));
-  say("  footprint  {}, host {}, packed by {}\n", format_bytes(footprint),
-      format_bytes(lowered.plan.host_bytes()), lowered.packer);
-  say("  time       {} ms an iteration, {} ms without a budget: overhead {:.1f} %\n",
-      ms(lowered.iteration_time), ms(unlimited), 100 * predicted_overhead);
-  say("  {:9}  {}, proved in {}\n", from_cache ? "cached" : "made in",
-      format_time(planned.plan_time), format_time(planned.check_time));
-  if (resident > 0) {
-    say("  resident   {} of the trace, in all of these; the saved plan and the notes are for the "
-        "rest\n",
-        format_bytes(resident));
-  }
-  for (const std::string& note : planned.notes) {
-    say("  note       {}\n", with_option_names(note));
-  }
-  if (lowered.streaming) say("  note       streaming: only the running op's tensors stay\n");
-  if (a.explain) print_decisions(file);
-  if (!a.output.empty()) say("  saved      {}\n", a.output);
-  return code;
+  return made.stopped ? exit_code(ErrorCode::interrupted) : kOk;
 }
 
 }  // namespace

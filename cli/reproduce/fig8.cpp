@@ -52,14 +52,28 @@ PlanTimeline before(const Work& work, const AccessIndex& index) {
   return line;
 }
 
-}  // namespace
+/// The program as it is, and how early its load is near the peak.
+struct Unswapped {
+  PlanTimeline line;
+  Bytes peak = 0;       ///< resident bytes included
+  double to_95_ms = 0;  ///< until the load is 95 % of it
+};
 
-Result<void> reproduce_fig8(const ReproduceArguments& a, TableReport& report) {
-  auto work = measured_work(a.data);
-  if (!work) return fail(work.error());
+Unswapped unswapped_of(const Work& work, const AccessIndex& index) {
+  Unswapped u{before(work, index)};
+  u.peak = *std::max_element(u.line.load.begin(), u.line.load.end()) + work.resident;
+  for (std::size_t i = u.line.load.size(); i-- > 0;) {
+    const double share =
+        static_cast<double>(u.line.load[i] + work.resident) / static_cast<double>(u.peak);
+    if (share >= 0.95) u.to_95_ms = to_ms(u.line.starts[i]);
+  }
+  return u;
+}
+
+void add_heading(const Work& work, TableReport& report) {
   add_machine_constants(report);
-  report.constant("resident_bytes", work->resident,
-                  fmt::format("resident: {} counted in every load", format_bytes(work->resident)));
+  report.constant("resident_bytes", work.resident,
+                  fmt::format("resident: {} counted in every load", format_bytes(work.resident)));
   using Form = Column::Form;
   report.columns({{"limit", "limit"},
                   {"limit MiB", "limit_bytes", Form::mib},
@@ -70,17 +84,18 @@ Result<void> reproduce_fig8(const ReproduceArguments& a, TableReport& report) {
                   {"swapped MiB", "swapped_bytes", Form::mib},
                   {"copies ms", "copy_out_ms", Form::ms},
                   {"overhead ms", "overhead_ms", Form::ms}});
+}
+
+}  // namespace
+
+Result<void> reproduce_fig8(const ReproduceArguments& a, TableReport& report) {
+  auto work = measured_work(a.data);
+  if (!work) return fail(work.error());
+  add_heading(*work, report);
   const AccessIndex index(work->program);
   Evaluator evaluator(work->program, index, work->machine);
   const SwapCandidates candidates(work->program, index, work->machine, work->algorithms);
-  const PlanTimeline unswapped = before(*work, index);
-  const Bytes peak = *std::max_element(unswapped.load.begin(), unswapped.load.end());
-  double to_95 = 0;
-  for (std::size_t i = unswapped.load.size(); i-- > 0;) {
-    const double share = static_cast<double>(unswapped.load[i] + work->resident) /
-                         static_cast<double>(peak + work->resident);
-    if (share >= 0.95) to_95 = to_ms(unswapped.starts[i]);
-  }
+  const Unswapped unswapped = unswapped_of(*work, index);
   WeightSearchOptions search;
   search.seed = a.seed;
   search.stop = interrupted;
@@ -106,18 +121,19 @@ Result<void> reproduce_fig8(const ReproduceArguments& a, TableReport& report) {
       bytes += work->program.tensors[static_cast<std::size_t>(tensor)].bytes;
       copies += candidates.out_time(pick.gap);
     }
-    report.row({{"limit", name},
-                {"limit_bytes", limit},
-                {"combination", to_string(found.weights)},
-                {"peak_before_bytes", peak + work->resident},
-                {"peak_after_bytes", found.evaluation.peak_load + work->resident},
-                {"ms_to_95_percent", to_95},
-                {"swapped_gaps", found.selection.picks.size()},
-                {"swapped_bytes", bytes},
-                {"copy_out_ms", to_ms(copies)},
-                {"overhead_ms", to_ms(found.evaluation.stall())},
-                {"points_before", curve(unswapped.starts, unswapped.load, work->resident)},
-                {"points_after", curve(swapped.starts, swapped.load, work->resident)}});
+    report.row(
+        {{"limit", name},
+         {"limit_bytes", limit},
+         {"combination", to_string(found.weights)},
+         {"peak_before_bytes", unswapped.peak},
+         {"peak_after_bytes", found.evaluation.peak_load + work->resident},
+         {"ms_to_95_percent", unswapped.to_95_ms},
+         {"swapped_gaps", found.selection.picks.size()},
+         {"swapped_bytes", bytes},
+         {"copy_out_ms", to_ms(copies)},
+         {"overhead_ms", to_ms(found.evaluation.stall())},
+         {"points_before", curve(unswapped.line.starts, unswapped.line.load, work->resident)},
+         {"points_after", curve(swapped.starts, swapped.load, work->resident)}});
   }
   report.note(
       "published: 95 % of the peak after 24 ms; the curves are in --json as points "

@@ -180,25 +180,19 @@ Json tide_footprint(const Work& work, Bytes limit, const ReproduceArguments& a) 
   return to_ms(planned->lowered.iteration_time - work.compute_time());
 }
 
-}  // namespace
-
-Result<void> reproduce_fig9(const ReproduceArguments& a, TableReport& report) {
-  const auto work = measured_work(a.data);
-  if (!work) return fail(work.error());
-  const auto all_limits = limits_of(a.data);
-  if (!all_limits) return fail(all_limits.error());
-  const auto limits = wanted_limits(*all_limits, a.limits);
-  if (!limits) return fail(limits.error());
+/// What is the same in every row.
+void add_constants(const Work& work, const ReproduceArguments& a, TableReport& report) {
   add_machine_constants(report);
-  report.constant("resident_bytes", work->resident,
-                  fmt::format("resident: {} counted in every limit", format_bytes(work->resident)));
-  report.constant("compute_ms", to_ms(work->compute_time()),
-                  fmt::format("iteration without swapping: {}", format_time(work->compute_time())));
+  report.constant("resident_bytes", work.resident,
+                  fmt::format("resident: {} counted in every limit", format_bytes(work.resident)));
+  report.constant("compute_ms", to_ms(work.compute_time()),
+                  fmt::format("iteration without swapping: {}", format_time(work.compute_time())));
   report.constant("tide_limit_ms", to_ms(a.limit(kTideSeconds)),
                   fmt::format("tide: at most {} a plan", format_time(a.limit(kTideSeconds))));
   report.constant("tide_tuning", kTideTuning, fmt::format("tide: {}", kTideTuning));
-  const AccessIndex index(work->program);
-  add_least_load(*work, index, a, report);
+}
+
+void add_columns(TableReport& report) {
   using Form = Column::Form;
   report.columns({{"limit MiB", "limit_bytes", Form::mib},
                   {"publ. DOA", "published_doa_ms", Form::ms},
@@ -215,36 +209,58 @@ Result<void> reproduce_fig9(const ReproduceArguments& a, TableReport& report) {
                   {"tide", "tide_ms", Form::ms},
                   {"tide footprint", "tide_footprint_ms", Form::ms},
                   {"fluid bound", "fluid_ms", Form::ms}});
-  Evaluator evaluator(work->program, index, work->machine);
-  const SwapCandidates candidates(work->program, index, work->machine, work->algorithms);
+}
+
+/// Every way of swapping under one limit.
+Json row_of(const Work& work, const AccessIndex& index, const SwapCandidates& candidates,
+            const Limit& limit, const ReproduceArguments& a) {
+  const Bytes load = limit.bytes - work.resident;
+  Evaluator evaluator(work.program, index, work.machine);
   WeightSearchOptions search;
   search.seed = a.seed;
   search.stop = interrupted;
+  Json row = {{"limit_bytes", limit.bytes}};
+  const char* const fields[] = {"doa_ms", "aoa_ms", "wdoa_ms", "swdoa_ms", "bo_ms"};
+  for (std::size_t s = 0; s <= kScores; ++s) {
+    row[fmt::format("published_{}", fields[s])] =
+        limit.published ? Json((*limit.published)[s]) : Json(nullptr);
+  }
+  for (std::size_t s = 0; s < kScores; ++s) {
+    const auto single =
+        select_under_load(evaluator, candidates, only(kSwapScores[s]), load, CopiesIn::backwards);
+    row[fields[s]] = ms_or_null(single.evaluation);
+  }
+  const auto published =
+      search_weights(evaluator, candidates, load, load, published_search(a.seed, interrupted));
+  row["autoswap_published_ms"] = ms_or_null(published.evaluation);
+  const auto ours = fastest_under_load(evaluator, candidates, load, search);
+  row["autoswap_ms"] = ms_or_null(ours.evaluation);
+  row["tide_ms"] = tide_load_ms(work, load, ours.selection.strategy, a);
+  row["tide_footprint_ms"] = tide_footprint(work, limit.bytes, a);
+  const bool free = ours.evaluation.feasible && ours.evaluation.stall() == Nanos{0};
+  row["fluid_ms"] = free ? Json(0.0) : fluid_ms(work, index, load);
+  return row;
+}
+
+}  // namespace
+
+Result<void> reproduce_fig9(const ReproduceArguments& a, TableReport& report) {
+  const auto work = measured_work(a.data);
+  if (!work) return fail(work.error());
+  const auto all_limits = limits_of(a.data);
+  if (!all_limits) return fail(all_limits.error());
+  const auto limits = wanted_limits(*all_limits, a.limits);
+  if (!limits) return fail(limits.error());
+  add_constants(*work, a, report);
+  const AccessIndex index(work->program);
+  add_least_load(*work, index, a, report);
+  add_columns(report);
+  const SwapCandidates candidates(work->program, index, work->machine, work->algorithms);
   report.expect(limits->size(), 2 * a.limit(kTideSeconds));
-  for (std::size_t i = 0; i < limits->size() && !interrupted(); ++i) {
-    const Limit& limit = (*limits)[i];
+  for (const Limit& limit : *limits) {
+    if (interrupted()) break;
     report.begin_row(format_bytes(limit.bytes));
-    const Bytes load = limit.bytes - work->resident;
-    Json row = {{"limit_bytes", limit.bytes}};
-    const char* const fields[] = {"doa_ms", "aoa_ms", "wdoa_ms", "swdoa_ms", "bo_ms"};
-    for (std::size_t s = 0; s <= kScores; ++s) {
-      row[fmt::format("published_{}", fields[s])] =
-          limit.published ? Json((*limit.published)[s]) : Json(nullptr);
-    }
-    for (std::size_t s = 0; s < kScores; ++s) {
-      const auto single =
-          select_under_load(evaluator, candidates, only(kSwapScores[s]), load, CopiesIn::backwards);
-      row[fields[s]] = ms_or_null(single.evaluation);
-    }
-    const auto published =
-        search_weights(evaluator, candidates, load, load, published_search(a.seed, interrupted));
-    row["autoswap_published_ms"] = ms_or_null(published.evaluation);
-    const auto ours = fastest_under_load(evaluator, candidates, load, search);
-    row["autoswap_ms"] = ms_or_null(ours.evaluation);
-    row["tide_ms"] = tide_load_ms(*work, load, ours.selection.strategy, a);
-    row["tide_footprint_ms"] = tide_footprint(*work, limit.bytes, a);
-    const bool free = ours.evaluation.feasible && ours.evaluation.stall() == Nanos{0};
-    row["fluid_ms"] = free ? Json(0.0) : fluid_ms(*work, index, load);
+    Json row = row_of(*work, index, candidates, limit, a);
     if (interrupted()) break;
     report.row(std::move(row));
   }

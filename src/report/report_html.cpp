@@ -25,14 +25,6 @@ std::string colour_rules() {
       light, dark);
 }
 
-Json kinds() {
-  Json names = Json::array();
-  for (std::size_t k = 0; k < LoadStep::kKinds; ++k) {
-    names.push_back(colour_of(static_cast<TensorKind>(k)));
-  }
-  return names;
-}
-
 Json stays_of(const PlanFile& file, const PlanTimeline& timeline) {
   Json stays = Json::array();
   for (const Stay& s : timeline.stays) {
@@ -81,19 +73,37 @@ Json lanes_of(const PlanFile& file, const PlanTimeline& timeline) {
   return lanes;
 }
 
-Json data_of(const PlanFile& file, const PlanTimeline& timeline) {
-  const Heading heading = heading_of(file, timeline);
-  const AccessIndex index(file.program);
+Json load_of(const PlanTimeline& timeline) {
   Json load = Json::array();
   for (const LoadStep& step : timeline.load) {
     Json row = {step.time.count()};
     for (const Bytes b : step.by_kind) row.push_back(b);
     load.push_back(std::move(row));
   }
+  return load;
+}
+
+Json unlimited_of(const PlanTimeline& timeline) {
   Json unlimited = Json::array();
   for (const UnlimitedLoad& u : timeline.unlimited) {
     unlimited.push_back({u.time.start.count(), u.time.end.count(), u.bytes});
   }
+  return unlimited;
+}
+
+/// The name of the colour of each value up to `last`.
+template <class Enum>
+Json colours_up_to(Enum last) {
+  Json names = Json::array();
+  for (int value = 0; value <= static_cast<int>(last); ++value) {
+    names.push_back(colour_of(static_cast<Enum>(value)));
+  }
+  return names;
+}
+
+Json data_of(const PlanFile& file, const PlanTimeline& timeline) {
+  const Heading heading = heading_of(file, timeline);
+  const AccessIndex index(file.program);
   Json stay_texts = Json::array();
   for (const Stay& s : timeline.stays) {
     stay_texts.push_back(describe_stay(file, timeline, index, s));
@@ -104,14 +114,6 @@ Json data_of(const PlanFile& file, const PlanTimeline& timeline) {
     run_texts.push_back(describe_run(file, timeline, i));
     idle_texts.push_back(timeline.runs[at(i)].idle > Nanos{0} ? describe_idle(file, timeline, i)
                                                               : std::vector<std::string>{});
-  }
-  Json run_kinds = Json::array();
-  for (int k = 0; k <= static_cast<int>(RunKind::copy_in); ++k) {
-    run_kinds.push_back(colour_of(static_cast<RunKind>(k)));
-  }
-  Json decisions = Json::array();
-  for (int d = 0; d <= static_cast<int>(Decision::recompute); ++d) {
-    decisions.push_back(colour_of(static_cast<Decision>(d)));
   }
   Json colours = Json::array();
   Json legend = Json::array();
@@ -129,13 +131,13 @@ Json data_of(const PlanFile& file, const PlanTimeline& timeline) {
           {"footprint", file.plan.device_bytes()},
           {"colours", std::move(colours)},
           {"legend", std::move(legend)},
-          {"kinds", kinds()},
+          {"kinds", colours_up_to(TensorKind::workspace)},
           {"stack", std::move(stack)},
-          {"decisions", std::move(decisions)},
-          {"run_kinds", std::move(run_kinds)},
+          {"decisions", colours_up_to(Decision::recompute)},
+          {"run_kinds", colours_up_to(RunKind::copy_in)},
           {"lanes", lanes_of(file, timeline)},
-          {"load", std::move(load)},
-          {"unlimited", std::move(unlimited)},
+          {"load", load_of(timeline)},
+          {"unlimited", unlimited_of(timeline)},
           {"stays", stays_of(file, timeline)},
           {"stay_texts", std::move(stay_texts)},
           {"runs", runs_of(file, timeline)},
