@@ -14,7 +14,7 @@
 #include <functional>
 #include <vector>
 
-#include "base/json.h"
+#include "base/file.h"
 #include "base/median.h"
 #include "base/random.h"
 #include "pack/best_fit.h"

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "base/json.h"
+#include "base/file.h"
 #include "cost/machine.h"
 #include "ir/load_profile.h"
 #include "nn/kernel.h"

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/file.h"
 #include "base/nearest.h"
 #include "check/check.h"
 #include "context.h"

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "base/file.h"
 #include "ir/load_profile.h"
 #include "lower/plan_file.h"
 #include "trace/recording_csv.h"

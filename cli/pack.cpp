@@ -8,6 +8,7 @@
 #include <chrono>
 #include <memory>
 
+#include "base/file.h"
 #include "base/nearest.h"
 #include "base/time.h"
 #include "context.h"

@@ -1,6 +1,7 @@
 // tidepool plan: decides, proves and optionally saves a plan without running it.
 #include <fmt/format.h>
 
+#include "base/file.h"
 #include "lower/plan_file.h"
 #include "option_names.h"
 #include "planners/registry.h"

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/file.h"
 #include "context.h"
 #include "ir/load_profile.h"
 #include "profile_source.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/file.h"
 #include "nn/models/model.h"
 #include "trace/trace_program.h"
 #include "train/job.h"

@@ -1,5 +1,7 @@
 #include "trace_file.h"
 
+#include "base/file.h"
+
 namespace tidepool::cli {
 
 void add_resident_option(CLI::App& command, TraceArguments& arguments) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "../trace_file.h"
+#include "base/file.h"
 #include "ir/load_profile.h"
 #include "layer_network.h"
 #include "nn/models/model.h"

@@ -88,11 +88,4 @@ auto read_json(std::string_view text, std::string_view file, Reader&& reader)
   }
 }
 
-/// The whole file, or an Error that names it and the system's reason.
-Result<std::string> read_file(const std::string& path);
-
-/// Writes to a temporary file beside `path` and renames it, so that a full disk or an interrupt
-/// never leaves half a file.
-Result<void> write_file(const std::string& path, std::string_view content);
-
 }  // namespace tidepool

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/file.h"
 #include "base/random.h"
 #include "check/check.h"
 #include "lower/plan_file.h"

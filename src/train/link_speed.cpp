@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "base/file.h"
 #include "base/random.h"
 #include "ir/load_profile.h"
 #include "train/cache.h"

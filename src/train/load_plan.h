@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/file.h"
 #include "lower/plan_file.h"
 
 namespace tidepool {

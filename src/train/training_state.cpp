@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/file.h"
+
 namespace tidepool {
 namespace {
 

@@ -1,15 +1,8 @@
 #include "base/json.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <csignal>
-#include <filesystem>
 
 namespace tidepool {
 namespace {
@@ -23,27 +16,6 @@ Error error_of(std::string_view text, Reader reader) {
   EXPECT_FALSE(result) << text;
   return result ? Error{} : result.error();
 }
-
-/// A folder of its own, removed at the end.
-class Folder {
- public:
-  Folder() {
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / "tidepool-json-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  [[nodiscard]] std::string file(const std::string& name) const { return (path_ / name).string(); }
-  [[nodiscard]] std::size_t entries() const {
-    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_),
-                                                  std::filesystem::directory_iterator()));
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 TEST(ReadJson, SyntaxErrorsNameFileAndLine) {
   const auto nothing = [](const JsonCursor&) { return 0; };
@@ -261,85 +233,6 @@ TEST(JsonLine, KeysThatBeginAlikeAreNotMixedUp) {
   const std::string text = "{\n\"ab\": true,\n\"a\": true,\n\"a10\": [\n0, 1]\n}";
   EXPECT_EQ(json_line(text, "/a"), 3);
   EXPECT_EQ(json_line(text, "/ab"), 2);
-}
-
-TEST(ReadFile, AMissingFileIsBadInputWithTheReason) {
-  const auto text = read_file("/nonexistent/x.json");
-  ASSERT_FALSE(text);
-  EXPECT_EQ(text.error().code, ErrorCode::bad_input);
-  EXPECT_THAT(text.error().message, "/nonexistent/x.json: cannot open: No such file or directory");
-}
-
-TEST(ReadFile, AFolderIsBadInputWithTheReason) {
-  const Folder folder;
-  const auto text = read_file(folder.file("."));
-  ASSERT_FALSE(text);
-  EXPECT_THAT(text.error().message, HasSubstr("Is a directory"));
-}
-
-TEST(WriteFile, WhatWasWrittenIsReadBackAndNoTemporaryFileStays) {
-  const Folder folder;
-  const std::string content = std::string("a\0b\n", 4) + std::string(300'000, 'x');
-  ASSERT_TRUE(write_file(folder.file("out"), content));
-  EXPECT_EQ(*read_file(folder.file("out")), content);
-  EXPECT_EQ(folder.entries(), 1u);
-}
-
-TEST(WriteFile, AnOldFileIsReplaced) {
-  const Folder folder;
-  ASSERT_TRUE(write_file(folder.file("out"), "a longer old text"));
-  ASSERT_TRUE(write_file(folder.file("out"), "new"));
-  EXPECT_EQ(*read_file(folder.file("out")), "new");
-  EXPECT_EQ(folder.entries(), 1u);
-}
-
-TEST(WriteFile, AMissingFolderIsARuntimeErrorWithTheReason) {
-  const auto written = write_file("/nonexistent/folder/x", "text");
-  ASSERT_FALSE(written);
-  EXPECT_EQ(written.error().code, ErrorCode::runtime);
-  EXPECT_THAT(written.error().message,
-              "/nonexistent/folder/x: cannot create: No such file or directory");
-}
-
-TEST(WriteFile, AFolderAsTargetFailsAndLeavesNoTemporaryFile) {
-  const Folder folder;
-  ASSERT_TRUE(std::filesystem::create_directory(folder.file("taken")));
-  const auto written = write_file(folder.file("taken"), "text");
-  ASSERT_FALSE(written);
-  EXPECT_THAT(written.error().message, HasSubstr("rename"));
-  EXPECT_EQ(folder.entries(), 1u);
-}
-
-/// A limit on the size of files stands in for a full disk: the write stops in the middle.
-TEST(WriteFile, AFullDiskKeepsTheOldFileAndLeavesNoTemporaryFile) {
-  const Folder folder;
-  ASSERT_TRUE(write_file(folder.file("out"), "old"));
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit small = before;
-  small.rlim_cur = 4096;
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  const auto written = write_file(folder.file("out"), std::string(100'000, 'x'));
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
-  std::signal(SIGXFSZ, handler);
-  ASSERT_FALSE(written);
-  EXPECT_EQ(written.error().code, ErrorCode::runtime);
-  EXPECT_THAT(written.error().message, HasSubstr("cannot write: File too large"));
-  EXPECT_EQ(*read_file(folder.file("out")), "old");
-  EXPECT_EQ(folder.entries(), 1u);
-}
-
-/// `-o /dev/null` and `-o /dev/stdout`: the rename must not put a file where the device was.
-TEST(WriteFile, ATargetThatIsNoRegularFileIsNotReplacedByOne) {
-  const Folder folder;
-  ASSERT_EQ(::mkfifo(folder.file("pipe").c_str(), 0600), 0);
-  const int reader = ::open(folder.file("pipe").c_str(), O_RDWR | O_NONBLOCK);
-  ASSERT_GE(reader, 0);
-  (void)write_file(folder.file("pipe"), "text");
-  EXPECT_EQ(std::filesystem::status(folder.file("pipe")).type(), std::filesystem::file_type::fifo);
-  EXPECT_EQ(folder.entries(), 1u);
-  ::close(reader);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/bytes.h"
+#include "base/file.h"
 #include "support/cli_fixture.h"
 
 namespace tidepool {

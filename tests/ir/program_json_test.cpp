@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "base/file.h"
 #include "support/program_builder.h"
 #include "support/random_program.h"
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/file.h"
 #include "check/check.h"
 #include "lower/lower.h"
 #include "support/program_builder.h"

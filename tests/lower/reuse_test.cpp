@@ -1,6 +1,7 @@
 // Evaluators are reused for thousands of strategies: nothing of one may be left in the next.
 #include <gtest/gtest.h>
 
+#include "base/file.h"
 #include "lower/lower.h"
 #include "lower/plan_file.h"
 #include "support/odd_program.h"

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <numeric>
 
-#include "base/json.h"
+#include "base/file.h"
 #include "pack/branch_and_bound.h"
 #include "pack/cliques.h"
 #include "pack/ejection_search.h"

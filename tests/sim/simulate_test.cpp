@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/file.h"
 #include "lower/lower.h"
 #include "lower/plan_file.h"
 #include "support/program_builder.h"

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "support/process.h"
 

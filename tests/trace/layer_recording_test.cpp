@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "base/json.h"
+#include "base/file.h"
 #include "trace/recording_csv.h"
 #include "trace/stays.h"
 

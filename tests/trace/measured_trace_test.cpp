@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "base/json.h"
+#include "base/file.h"
 #include "base/random.h"
 #include "check/check.h"
 #include "ir/load_profile.h"

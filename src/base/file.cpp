@@ -1,0 +1,72 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace tidepool {
+
+Result<std::string> read_file(const std::string& path) {
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  if (file == nullptr) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("{}: cannot open: {}", path, std::strerror(errno)));
+  }
+  std::string content;
+  char buffer[1 << 16];
+  std::size_t got = 0;
+  while ((got = std::fread(buffer, 1, sizeof buffer, file)) > 0) content.append(buffer, got);
+  const bool failed = std::ferror(file) != 0;
+  const int reason = errno;
+  std::fclose(file);
+  if (failed) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("{}: cannot read: {}", path, std::strerror(reason)));
+  }
+  return content;
+}
+
+Result<void> write_file(const std::string& path, std::string_view content) {
+  // A pipe or a device is written to; only files are replaced (and folders refuse that).
+  struct stat existing {};
+  const bool in_place = ::stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode) &&
+                        !S_ISDIR(existing.st_mode);
+  const std::string temporary = in_place ? path : fmt::format("{}.{}.tmp", path, ::getpid());
+  const auto give_up = [&](const char* what) -> Result<void> {
+    const int reason = errno;
+    if (!in_place) ::unlink(temporary.c_str());
+    return fail(ErrorCode::runtime,
+                fmt::format("{}: cannot {}: {}", path, what, std::strerror(reason)));
+  };
+  const int file =
+      ::open(temporary.c_str(), O_WRONLY | O_CLOEXEC | (in_place ? 0 : O_CREAT | O_TRUNC), 0644);
+  if (file < 0) return give_up("create");
+  while (!content.empty()) {
+    const ssize_t written = ::write(file, content.data(), content.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      const int reason = errno;
+      ::close(file);
+      errno = reason;
+      return give_up("write");
+    }
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (::fsync(file) != 0 && errno != EINVAL && errno != EROFS) {
+    const int reason = errno;
+    ::close(file);
+    errno = reason;
+    return give_up("write");
+  }
+  if (::close(file) != 0) return give_up("write");
+  if (!in_place && std::rename(temporary.c_str(), path.c_str()) != 0)
+    return give_up("rename into place");
+  return {};
+}
+
+}  // namespace tidepool
