@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "device/cpu/arena.h"
+#include "device/failure_slot.h"
 
 namespace tidepool {
 namespace {
@@ -23,28 +24,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-
-/// A failed stream keeps completing its commands without running them, so that nobody waits for
-/// ever; the first error is rethrown by synchronize.
-class FailureSlot {
- public:
-  void set(const std::string& message) {
-    const std::lock_guard lock(mutex_);
-    if (message_.empty()) message_ = message;
-    failed_.store(true, std::memory_order_release);
-  }
-  [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_acquire); }
-  void rethrow() {
-    if (!failed()) return;
-    const std::lock_guard lock(mutex_);
-    throw DeviceError(message_);
-  }
-
- private:
-  std::mutex mutex_;
-  std::string message_;
-  std::atomic<bool> failed_{false};
-};
 
 /// How many commands of a stream are done; others block until it is enough.
 class Progress {
@@ -171,20 +150,18 @@ class StreamThread {
       default:
         break;
     }
-    if (failure_.failed()) return;
-    try {
-      if (command.kind == Command::Kind::copy) {
-        if (command.fault.fails) FaultInjector::throw_copy(command.route, command.bytes);
-        if (command.fault.late > Nanos{0}) sleep_until(Clock::now() + command.fault.late);
-        paced_copy(command);
-      } else {
-        if (command.fault.fails) FaultInjector::throw_launch();
-        command.work.run(command.work.context, command.work.argument, nullptr);
-      }
-    } catch (const std::exception& error) {
-      failure_.set(error.what());
-    } catch (...) {
-      failure_.set("cpu: work failed with an unknown exception");
+    // After a failure commands still complete, so that nobody waits for ever.
+    failure_.run([&] { carry_out(command); }, "cpu: work failed with an unknown exception");
+  }
+
+  static void carry_out(const Command& command) {
+    if (command.kind == Command::Kind::copy) {
+      if (command.fault.fails) FaultInjector::throw_copy(command.route, command.bytes);
+      if (command.fault.late > Nanos{0}) sleep_until(Clock::now() + command.fault.late);
+      paced_copy(command);
+    } else {
+      if (command.fault.fails) FaultInjector::throw_launch();
+      command.work.run(command.work.context, command.work.argument, nullptr);
     }
   }
 

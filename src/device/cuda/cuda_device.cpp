@@ -5,15 +5,13 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <atomic>
-#include <chrono>
-#include <cstring>
-#include <deque>
 #include <mutex>
 #include <thread>
 #include <utility>
 
 #include "device/cuda/check.h"
+#include "device/cuda/event_clock.h"
+#include "device/cuda/host_calls.h"
 #include "device/cuda/libraries.h"
 #include "device/cuda/stream.h"
 
@@ -21,6 +19,10 @@ namespace tidepool {
 namespace {
 
 using cuda::CudaStream;
+using cuda::EventClock;
+using cuda::Graph;
+using cuda::HostCall;
+using cuda::HostCalls;
 
 /// The oldest GPUs this build has code for (CMAKE_CUDA_ARCHITECTURES in the top CMakeLists.txt).
 constexpr int kLeastMajor = 8;
@@ -29,175 +31,10 @@ std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 std::string version(int v) { return fmt::format("{}.{}", v / 1000, v % 1000 / 10); }
 
-/// The first error of host work; rethrown by synchronize. Host work after it is skipped: it would
-/// run on wrong data.
-class FailureSlot {
- public:
-  void set(const char* message) {
-    const std::lock_guard lock(mutex_);
-    if (message_.empty()) message_ = message;
-    failed_.store(true, std::memory_order_release);
-  }
-  [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_acquire); }
-  void rethrow() {
-    if (!failed()) return;
-    const std::lock_guard lock(mutex_);
-    throw DeviceError(message_);
-  }
-
- private:
-  std::mutex mutex_;
-  std::string message_;
-  std::atomic<bool> failed_{false};
-};
-
-class HostCalls;
-struct Graph;
-
-/// What a host function of the driver is to do: some work, or without `work.run` a copy.
-struct HostCall {
-  FailureSlot* failure = nullptr;
-  HostCalls* pool = nullptr;     ///< where it goes back to; null in a graph, which keeps it
-  const Graph* graph = nullptr;  ///< whose launch argument is added to the work's
-  Work work;
-  std::byte* to = nullptr;
-  const std::byte* from = nullptr;
-  Bytes bytes = 0;
-};
-
-/// Calls in flight. Grows in the first iterations, then allocates nothing.
-class HostCalls {
- public:
-  HostCall* take() {
-    const std::lock_guard lock(mutex_);
-    if (free_.empty()) {
-      all_.emplace_back();
-      free_.reserve(all_.size());
-      return &all_.back();
-    }
-    HostCall* call = free_.back();
-    free_.pop_back();
-    return call;
-  }
-  void give_back(HostCall* call) {
-    const std::lock_guard lock(mutex_);
-    free_.push_back(call);
-  }
-
- private:
-  std::mutex mutex_;
-  std::deque<HostCall> all_;
-  std::vector<HostCall*> free_;
-};
-
-struct Graph {
-  cudaGraphExec_t executable = nullptr;
-  std::deque<HostCall> calls;
-  std::int64_t argument = 0;  ///< of the launch that runs; written and read by host functions only
-  std::mutex mutex;
-  std::deque<std::int64_t> launches;  ///< arguments of launches that have not started
-
-  Graph() = default;
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
-  ~Graph() {
-    if (executable != nullptr) (void)cudaGraphExecDestroy(executable);
-  }
-
-  /// The first node.
-  static void CUDART_CB start(void* context) {
-    auto& graph = *static_cast<Graph*>(context);
-    const std::lock_guard lock(graph.mutex);
-    graph.argument = graph.launches.front();
-    graph.launches.pop_front();
-  }
-};
-
-void CUDART_CB run_host_call(void* context) {
-  auto* call = static_cast<HostCall*>(context);
-  if (!call->failure->failed()) {
-    try {
-      if (call->work.run == nullptr) {
-        std::memcpy(call->to, call->from, static_cast<std::size_t>(call->bytes));
-      } else {
-        const std::int64_t base = call->graph == nullptr ? 0 : call->graph->argument;
-        call->work.run(call->work.context, base + call->work.argument, nullptr);
-      }
-    } catch (const std::exception& error) {
-      call->failure->set(error.what());
-    } catch (...) {
-      call->failure->set("cuda: host work failed with an unknown exception");
-    }
-  }
-  if (call->pool != nullptr) call->pool->give_back(call);
-}
-
 struct Event {
   cudaEvent_t event = nullptr;
   bool timed = false;
   bool recorded = false;
-};
-
-/// Tells when timed events happened on the host's steady clock. CUDA gives the time between two
-/// events as a float of milliseconds, so the event that times refer to moves on every few seconds.
-class EventClock {
- public:
-  EventClock() = default;
-  EventClock(const EventClock&) = delete;
-  EventClock& operator=(const EventClock&) = delete;
-  ~EventClock() {
-    for (Anchor& anchor : anchors_) {
-      if (anchor.event != nullptr) (void)cudaEventDestroy(anchor.event);
-    }
-    if (stream_ != nullptr) (void)cudaStreamDestroy(stream_);
-  }
-
-  void open() {
-    TIDEPOOL_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-    for (Anchor& anchor : anchors_) TIDEPOOL_CUDA_CHECK(cudaEventCreate(&anchor.event));
-    mark(anchors_[0]);
-    anchors_[0].time = host_now();
-    mark(anchors_[1]);
-    anchors_[1].time = anchors_[0].time + between(anchors_[0].event, anchors_[1].event);
-  }
-
-  /// `event` has completed.
-  Nanos time_of(cudaEvent_t event) {
-    // Below this a float's step is under a microsecond.
-    constexpr Nanos kMove{8'000'000'000};
-    const Nanos since_first = between(anchors_[0].event, event);
-    const Nanos second = anchors_[1].time - anchors_[0].time;
-    const Nanos time = since_first < second ? anchors_[0].time + since_first
-                                            : anchors_[1].time + between(anchors_[1].event, event);
-    if (time - anchors_[1].time > kMove) {
-      std::swap(anchors_[0], anchors_[1]);
-      mark(anchors_[1]);
-      anchors_[1].time = anchors_[0].time + between(anchors_[0].event, anchors_[1].event);
-    }
-    return time;
-  }
-
-  static Nanos host_now() { return std::chrono::steady_clock::now().time_since_epoch(); }
-
- private:
-  struct Anchor {
-    cudaEvent_t event = nullptr;
-    Nanos time{};
-  };
-
-  /// Its stream carries nothing else, so this does not wait for anybody's work.
-  void mark(const Anchor& anchor) {
-    TIDEPOOL_CUDA_CHECK(cudaEventRecord(anchor.event, stream_));
-    TIDEPOOL_CUDA_CHECK(cudaEventSynchronize(anchor.event));
-  }
-  static Nanos between(cudaEvent_t from, cudaEvent_t to) {
-    float milliseconds = 0;
-    TIDEPOOL_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, from, to));
-    return Nanos{static_cast<Nanos::rep>(static_cast<double>(milliseconds) * 1e6)};
-  }
-
-  cudaStream_t stream_ = nullptr;
-  std::array<Anchor, 2> anchors_;  ///< the older first
 };
 
 cudaMemcpyKind kind_of(CopyRoute route) {
@@ -274,7 +111,7 @@ struct CudaDevice::State {
     return call;
   }
   void enqueue(StreamId id, HostCall* call) const {
-    TIDEPOOL_CUDA_CHECK(cudaLaunchHostFunc(stream(id), run_host_call, call));
+    TIDEPOOL_CUDA_CHECK(cudaLaunchHostFunc(stream(id), cuda::run_host_call, call));
   }
 
   EventId add_event(unsigned flags, bool timed) {
@@ -460,7 +297,7 @@ void CudaDevice::begin_capture() {
   // Thread-local mode refuses what this thread must not do while a schedule runs: allocate,
   // synchronise.
   TIDEPOOL_CUDA_CHECK(cudaStreamBeginCapture(s.stream(0), cudaStreamCaptureModeThreadLocal));
-  TIDEPOOL_CUDA_CHECK(cudaLaunchHostFunc(s.stream(0), Graph::start, s.capture.get()));
+  TIDEPOOL_CUDA_CHECK(cudaLaunchHostFunc(s.stream(0), cuda::start_graph, s.capture.get()));
   for (Event& event : s.events) event.recorded = false;
   record(s.joins[0], 0);
   for (StreamId i = 1; i < static_cast<StreamId>(s.streams.size()); ++i) wait(i, s.joins[0]);
