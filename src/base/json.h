@@ -67,6 +67,12 @@ class JsonCursor {
   std::string pointer_;
 };
 
+/// What JsonCursor::one_of reads as `value`.
+template <class Enum, std::size_t N>
+std::string_view name_of(const std::string_view (&names)[N], Enum value) {
+  return names[static_cast<std::size_t>(value)];
+}
+
 /// The line (from 1) of the value at a JSON pointer; of its nearest existing parent when absent.
 int json_line(std::string_view text, std::string_view pointer);
 

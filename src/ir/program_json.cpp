@@ -14,11 +14,6 @@ constexpr std::int64_t kMostBatch = std::int64_t{1} << 50;
 constexpr double kMostFlops = 1e24;
 constexpr std::int64_t kMostOps = std::int64_t{1} << 30;
 
-template <class Enum, std::size_t N>
-std::string_view name_of(const std::string_view (&names)[N], Enum value) {
-  return names[static_cast<std::size_t>(value)];
-}
-
 Json to_json(const Op& op) {
   Json accesses = Json::array();
   for (const Access& a : op.accesses) {

@@ -14,11 +14,6 @@ constexpr std::int64_t kMaxIndex = std::numeric_limits<std::int32_t>::max();
 constexpr Bytes kMostArenaBytes = Bytes{1} << 60;
 constexpr std::int64_t kMostPredicted = std::int64_t{1} << 60;
 
-template <class Enum, std::size_t N>
-std::string_view name_of(const std::string_view (&names)[N], Enum value) {
-  return names[static_cast<std::size_t>(value)];
-}
-
 std::int32_t index(const JsonCursor& json, std::int64_t low = 0) {
   return static_cast<std::int32_t>(json.integer(low, kMaxIndex));
 }

@@ -103,7 +103,7 @@ std::string to_json_text(const Recording& recording) {
     std::string row = fmt::format("{{\"bytes\": {}", block.bytes);
     if (!block.name.empty()) row += fmt::format(", \"name\": {}", quoted(block.name));
     if (block.kind) {
-      row += fmt::format(R"(, "kind": "{}")", kTensorKinds[static_cast<std::size_t>(*block.kind)]);
+      row += fmt::format(R"(, "kind": "{}")", name_of(kTensorKinds, *block.kind));
     }
     return row + "}";
   });
@@ -111,8 +111,7 @@ std::string to_json_text(const Recording& recording) {
               [&](std::size_t i) { return quoted(recording.ops[i]); });
   append_rows(out, "events", recording.events.size(), [&](std::size_t i) {
     const TraceEvent& event = recording.events[i];
-    std::string row =
-        fmt::format("[\"{}\", {}", kEventKinds[static_cast<std::size_t>(event.kind)], event.block);
+    std::string row = fmt::format("[\"{}\", {}", name_of(kEventKinds, event.kind), event.block);
     if (recording.has_times) row += fmt::format(", {}", event.time.count());
     if (event.op != kNone) row += fmt::format(", {}", event.op);
     return row + "]";
