@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <sstream>
 
 #include "base/bytes.h"
+#include "base/csv.h"
 #include "base/random.h"
+#include "base/shown.h"
 #include "bound/fluid.h"
 #include "planners/autoswap/autoswap_load.h"
 #include "planners/planner.h"
@@ -30,30 +31,32 @@ struct Limit {
   std::optional<std::array<double, kScores + 1>> published;
 };
 
+Limit published_limit(const CsvReader& csv) {
+  const auto& cells = csv.cells();
+  if (cells.size() != kScores + 2) csv.error(fmt::format("expected {} fields", kScores + 2));
+  const auto bytes = parse_number<Bytes>(cells[0]);
+  if (!bytes) csv.error("limit_bytes", "not a whole number");
+  Limit limit{*bytes, std::array<double, kScores + 1>{}};
+  for (std::size_t i = 0; i <= kScores; ++i) {
+    const auto ms = parse_number<double>(cells[i + 1]);
+    if (!ms) csv.error(fmt::format("'{}' is not a number", shown(cells[i + 1])));
+    (*limit.published)[i] = *ms;
+  }
+  return limit;
+}
+
 /// The published limits, and four below.
 Result<std::vector<Limit>> limits_of(const std::string& data) {
   constexpr const char* kFile = "published_fig9_overheads.csv";
   const auto text = read_measured(data, kFile);
   if (!text) return fail(text.error());
-  std::vector<Limit> limits;
-  for (const Bytes mib : {200, 220, 240, 260}) limits.push_back({mib * kMiB, {}});
-  std::istringstream lines(*text);
-  std::string line;
-  std::getline(lines, line);  // the header
-  while (std::getline(lines, line)) {
-    if (line.empty()) continue;
-    Limit limit;
-    limit.published.emplace();
-    char comma = 0;
-    std::istringstream fields(line);
-    fields >> limit.bytes;
-    for (double& ms : *limit.published) fields >> comma >> ms;
-    if (!fields) {
-      return fail(ErrorCode::bad_input, fmt::format("{}: not six numbers: '{}'", kFile, line));
-    }
-    limits.push_back(limit);
-  }
-  return limits;
+  return read_csv(*text, kFile, [](CsvReader& csv) {
+    std::vector<Limit> limits;
+    for (const Bytes mib : {200, 220, 240, 260}) limits.push_back({mib * kMiB, {}});
+    (void)csv.next();  // the header
+    while (csv.next()) limits.push_back(published_limit(csv));
+    return limits;
+  });
 }
 
 /// The limits the arguments ask for, with what is published of them; or all.

@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/shown.h"
+
 namespace tidepool {
 namespace {
 
@@ -211,12 +213,6 @@ class DocumentBuilder : public nlohmann::json_sax<Json> {
   int first_line_of(Level& level, const std::string& name) const {
     const auto [place, fresh] = level.lines.emplace(name, *line_);
     return fresh ? 0 : place->second;
-  }
-
-  static std::string shown(const std::string& name) {
-    std::string out;
-    for (const char c : name.substr(0, 40)) out += c >= ' ' && c <= '~' ? c : '?';
-    return name.size() > 40 ? out + "..." : out;
   }
 
   bool refuse(std::string what) {
