@@ -31,6 +31,7 @@ TEST_F(TrainTest, NothingOpensAnArenaAboveTheBudget) {
       EXPECT_THAT(testing::opened_devices(), SizeIs(::testing::Ge(2U))) << "profile and training";
       EXPECT_THAT(testing::opened_devices(),
                   Each(Field(&testing::OpenedArenas::device, Le(budget))));
+      EXPECT_LE(testing::most_open_at_once(), budget) << "one device at a time";
       EXPECT_LE(report->arena_peak, budget);
       EXPECT_LE(report->start.profile.how.arena_peak, budget);
       EXPECT_EQ(report->losses.size(), 3U);

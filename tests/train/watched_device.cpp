@@ -1,5 +1,7 @@
 #include "train/watched_device.h"
 
+#include <algorithm>
+
 #include "device/cpu/cpu_device.h"
 #include "train/device_kind.h"
 
@@ -10,14 +12,23 @@ DeviceKind cpu_device_kind();
 namespace {
 
 std::vector<testing::OpenedArenas> opened;
+Bytes open_now = 0;
+Bytes most_open = 0;
 
 class WatchedDevice : public CpuDevice {
  public:
   using CpuDevice::CpuDevice;
+  ~WatchedDevice() override { open_now -= bytes_; }
   void open(const DeviceConfig& config) override {
     opened.push_back({config.arenas.at(0).bytes, config.arenas.at(1).bytes});
+    bytes_ = config.arenas.at(0).bytes;
+    open_now += bytes_;
+    most_open = std::max(most_open, open_now);
     CpuDevice::open(config);
   }
+
+ private:
+  Bytes bytes_ = 0;
 };
 
 }  // namespace
@@ -38,7 +49,11 @@ DeviceKind watched_device_kind() {
 namespace testing {
 
 std::vector<OpenedArenas> opened_devices() { return opened; }
-void forget_opened() { opened.clear(); }
+void forget_opened() {
+  opened.clear();
+  most_open = open_now;
+}
+Bytes most_open_at_once() { return most_open; }
 
 }  // namespace testing
 }  // namespace tidepool

@@ -15,5 +15,8 @@ struct OpenedArenas {
 /// Of every device opened in this process since the last `forget_opened`.
 std::vector<OpenedArenas> opened_devices();
 void forget_opened();
+/// The most bytes of device arenas that were open at a time since then. A device takes and gives
+/// back all of its arenas at once.
+Bytes most_open_at_once();
 
 }  // namespace tidepool::testing
