@@ -58,21 +58,6 @@ class ProgressOnly : public Observer {
   Observer& observer_;
 };
 
-/// The reference on the job's device, in the largest halved rounds that can run in the budget.
-Result<Job> reference_job(const Job& job, Bytes budget, Bytes alignment, Observer& observer) {
-  JobSpec spec;
-  spec.model = kReferenceModel;
-  spec.batch = kReferenceBatch;
-  spec.device = job.spec().device;
-  spec.device.threads = job.threads();
-  spec.data.name = "synthetic";
-  for (spec.sub_batch = kReferenceBatch;; spec.sub_batch = (spec.sub_batch + 1) / 2) {
-    auto reference = Job::make(spec, observer);
-    if (!reference || spec.sub_batch == 1) return reference;
-    if (smallest_budget(reference->program(), alignment).bytes <= budget) return reference;
-  }
-}
-
 Machine emulated(const Job& job, double bytes_per_second) {
   constexpr Nanos kLatency{50'000};  // waking a copy thread
   Machine machine;
@@ -109,6 +94,21 @@ Result<Nanos> measure_reference(const Job& job, const Budget& budget, Observer& 
 }
 
 }  // namespace
+
+Result<Job> reference_job(const Job& job, Bytes budget, Bytes alignment, Observer& observer) {
+  JobSpec spec;
+  spec.model = kReferenceModel;
+  spec.batch = kReferenceBatch;
+  spec.device = job.spec().device;
+  spec.device.threads = job.threads();
+  spec.data.name = "synthetic";
+  spec.sub_batch_statistics = true;  // it is timed, not trained
+  for (spec.sub_batch = kReferenceBatch;; spec.sub_batch = (spec.sub_batch + 1) / 2) {
+    auto reference = Job::make(spec, observer);
+    if (!reference || spec.sub_batch == 1) return reference;
+    if (smallest_budget(reference->program(), alignment).bytes <= budget) return reference;
+  }
+}
 
 Result<Machine> device_machine(const Job& job, const Budget& budget, Observer& observer) {
   if (!job.kind().emulates_links()) return job.kind().calibrate();

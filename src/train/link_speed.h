@@ -13,4 +13,8 @@ namespace tidepool {
 /// where it has to, but takes what the largest op of VGG16 needs with one sample (some 30 MiB).
 Result<Machine> device_machine(const Job& job, const Budget& budget, Observer& observer);
 
+/// The VGG16 iteration on the job's device, in the largest halved rounds that can run in the
+/// budget; in rounds of one sample where none can.
+Result<Job> reference_job(const Job& job, Bytes budget, Bytes alignment, Observer& observer);
+
 }  // namespace tidepool
