@@ -75,6 +75,7 @@ TEST_F(TrainTest, OnlyAComparisonTrainsWithoutABudgetAndFindsTheSameBits) {
   const auto timed = run_training(spec, listener_);
   ASSERT_TRUE(timed) << timed.error().message;
   EXPECT_GE(largest_arena(), timed->start.unlimited_peak);
+  EXPECT_GT(testing::most_open_at_once(), largest_arena());
   ASSERT_TRUE(timed->baseline);
   EXPECT_FALSE(timed->baseline->identical);
   EXPECT_TRUE(timed->measured_overhead());
