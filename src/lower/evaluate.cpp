@@ -19,29 +19,49 @@ Evaluator::Evaluator(const Program& program, const AccessIndex& index, const Mac
     : table_(StreamTable::of(machine)),
       expander_(program, index, machine.host()),
       problems_(program, machine),
+      parts_(program, index, expander_, problems_),
       pass_(table_) {}
 
 Evaluation Evaluator::evaluate(const Strategy& strategy, const EvaluateOptions& options) {
   Evaluation result;
-  result.refused = expander_.expand(strategy, x_);
-  if (!result.refused.empty()) return result;
-  problems_.make(strategy, x_, problem_);
-  result.compute_time = problem_.compute_time;
-  result.copy_time = problem_.out_time + problem_.in_time;
+  limits_ = {options.load_limit, options.prefetch, options.lead};
+  listed_ = false;
+  const TimingProblem* problem = parts_.problem_of(strategy);
+  calls_are_ops_ = problem != nullptr;
+  if (!calls_are_ops_) {
+    result.refused = expander_.expand(strategy, x_);
+    if (!result.refused.empty()) return result;
+    problems_.make(strategy, x_, problem_);
+    problem = &problem_;
+  }
+  result.compute_time = problem->compute_time;
+  result.copy_time = problem->out_time + problem->in_time;
   // No iteration is shorter than what one stream has to do.
   const Nanos link = table_.in == table_.out ? result.copy_time
-                                             : std::max(problem_.out_time, problem_.in_time);
+                                             : std::max(problem->out_time, problem->in_time);
   if (std::max(result.compute_time, link) > options.give_up_above) return result;
-  const TimingLimits limits{options.load_limit, options.prefetch, options.lead};
-  if (!pass_.run_and_list(problem_, limits, steps_)) {
-    result.stuck = x_.calls[static_cast<std::size_t>(pass_.stuck())].op;
+  if (!pass_.run(*problem, limits_)) {
+    const CallId stuck = pass_.stuck();
+    result.stuck = calls_are_ops_ ? stuck : x_.calls[static_cast<std::size_t>(stuck)].op;
     return result;
   }
-  result.iteration_time =
-      pass_.settled() ? pass_.period() : replay(steps_, table_.compute, scratch_);
   for (const Bytes load : pass_.load()) result.peak_load = std::max(result.peak_load, load);
+  result.iteration_time = pass_.settled() ? pass_.period() : make_list();
   result.feasible = result.iteration_time <= options.give_up_above;
   return result;
+}
+
+Nanos Evaluator::make_list() {
+  if (listed_) return pass_.period();
+  listed_ = true;
+  if (calls_are_ops_) {
+    [[maybe_unused]] const std::string refused = expander_.expand(parts_.strategy(), x_);
+    assert(refused.empty());
+    problems_.make(parts_.strategy(), x_, problem_);
+  }
+  [[maybe_unused]] const bool feasible = pass_.run_and_list(problem_, limits_, steps_);
+  assert(feasible);
+  return pass_.settled() ? pass_.period() : replay(steps_, table_.compute, scratch_);
 }
 
 }  // namespace tidepool

@@ -24,6 +24,7 @@
 
 #include "lower/expand.h"
 #include "lower/replay.h"
+#include "lower/tensor_parts.h"
 #include "lower/time_pass.h"
 #include "lower/timing_problem.h"
 
@@ -60,22 +61,39 @@ class Evaluator {
   /// Allocates nothing once its memory has grown.
   Evaluation evaluate(const Strategy& strategy, const EvaluateOptions& options);
 
+  /// The next evaluation does not use what the last one left.
+  void forget() { parts_.forget(); }
+
   // Of the last evaluation, which was feasible.
   /// Its list, with the times of the steady state.
-  [[nodiscard]] std::span<Step> steps() { return steps_; }
-  [[nodiscard]] const Expansion& expansion() const { return x_; }
+  [[nodiscard]] std::span<Step> steps() {
+    make_list();
+    return steps_;
+  }
+  [[nodiscard]] const Expansion& expansion() {
+    make_list();
+    return x_;
+  }
   /// Load at each call.
   [[nodiscard]] std::span<const Bytes> load() const { return pass_.load(); }
 
   [[nodiscard]] const StreamTable& streams() const { return table_; }
 
  private:
+  /// Returns the iteration time.
+  Nanos make_list();
+
   const StreamTable table_;
   Expander expander_;
   TimingProblems problems_;
+  TensorParts parts_;
   TimePass pass_;
   Expansion x_;
   TimingProblem problem_;
+  // Of the last evaluation.
+  TimingLimits limits_;
+  bool calls_are_ops_ = false;  ///< its problem is that of parts_, otherwise problem_ of x_
+  bool listed_ = false;
   std::vector<Step> steps_;
   ReplayScratch scratch_;
 };

@@ -19,6 +19,7 @@ struct TimedCall {
   std::int32_t needs_out = kNone;   ///< extended: the copy-out that frees the last life of what it
                                     ///< writes first, or that waits for it by a hint
   std::int32_t outs_before = 0;     ///< copies out issued before it
+  Bytes workspace = 0;              ///< of `allocates`
   bool on_device = false;
 };
 
@@ -65,6 +66,7 @@ struct TimingProblem {
   Nanos out_time{};
   Nanos in_time{};
 
+  void clear_copies();
   [[nodiscard]] std::int32_t call_count() const { return static_cast<std::int32_t>(calls.size()); }
   [[nodiscard]] std::int32_t out_count() const { return static_cast<std::int32_t>(outs.size()); }
   /// Copies out issued before an extended call.
@@ -73,6 +75,14 @@ struct TimingProblem {
     return call < n ? calls[static_cast<std::size_t>(call)].outs_before
                     : out_count() + calls[static_cast<std::size_t>(call - n)].outs_before;
   }
+};
+
+/// Lives and moves with the positions of the moves among the copies out, or in: of a whole expansion,
+/// or of one tensor.
+struct TimingPart {
+  std::span<const Move> moves;
+  std::span<const Life> lives;
+  std::span<const std::int32_t> position;
 };
 
 /// Makes timing problems of one program's strategies. Allocates nothing once its memory has grown.
@@ -84,13 +94,24 @@ class TimingProblems {
   /// Of an expanded strategy. Ids are those of its moves.
   void make(const Strategy& strategy, const Expansion& expansion, TimingProblem& problem);
 
- private:
-  void begin(const Strategy& strategy, const Expansion& x, TimingProblem& p);
-  void add_copies(const Expansion& x, TimingProblem& p);
-  void add_lives(const Expansion& x, TimingProblem& p);
-  void add_host_waits(const Expansion& x, TimingProblem& p);
-  void finish(TimingProblem& p);
+  // The pieces of `make`. `load` is the static load as a difference array of one entry more.
+  /// A call's time and workspace by the algorithm chosen.
+  void set_algorithm(const Strategy& strategy, OpId op, TimedCall& call) const;
+  [[nodiscard]] TimedOut timed_out(const TimingPart& part, MoveId id) const;
+  /// Where copies out have their positions, and those in of the same tensor before it.
+  [[nodiscard]] TimedIn timed_in(const TimingPart& part, MoveId id, const TimingProblem& p) const;
+  /// Adds `sign` times the load of a life.
+  void add_life(const TimingPart& part, const Life& life, int sign, TimingProblem& p,
+                std::vector<Bytes>& load) const;
+  /// What a call must wait for whose output takes the place of a life that this move ends.
+  static void add_needed_out(const TimingPart& part, MoveId out, TimingProblem& p);
+  /// Of a host call whose operand is this life.
+  static void add_host_waits(const TimingPart& part, CallId call, const Life& life,
+                             TimingProblem& p);
+  /// When all else is there.
+  static void finish(const std::vector<Bytes>& load, TimingProblem& p);
 
+ private:
   const Program& program_;
   std::vector<Nanos> algorithm_time_;
   std::vector<Bytes> algorithm_workspace_;
@@ -98,8 +119,9 @@ class TimingProblems {
   std::vector<Bytes> tensor_bytes_;
   std::vector<Nanos> out_time_;
   std::vector<Nanos> in_time_;
-  std::vector<std::int32_t> position_;  ///< per move: among the copies out, or in
-  std::vector<std::int32_t> last_in_;   ///< per tensor
+  std::vector<std::int32_t> position_;
+  std::vector<std::int32_t> last_in_;  ///< per tensor
+  std::vector<Bytes> load_;
 };
 
 }  // namespace tidepool
