@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -62,7 +63,7 @@ class LoadCurve {
   }
 
  private:
-  static constexpr std::size_t kBlock = 64;
+  static constexpr std::size_t kBlock = 32;
 
   void add_in_block(std::size_t block, std::size_t from, std::size_t to, Bytes bytes) {
     for (std::size_t i = from; i < to; ++i) values_[i] += bytes;
@@ -70,9 +71,15 @@ class LoadCurve {
   }
   void update(std::size_t block) {
     const std::size_t end = std::min((block + 1) * kBlock, values_.size());
-    Bytes most = values_[block * kBlock];
-    for (std::size_t i = block * kBlock; i < end; ++i) most = std::max(most, values_[i]);
-    most_[block] = most + added_[block];
+    std::size_t i = block * kBlock;
+    // Four at a time: each maximum waits for the one before.
+    std::array<Bytes, 4> most;
+    most.fill(values_[i]);
+    for (; i + most.size() <= end; i += most.size()) {
+      for (std::size_t k = 0; k < most.size(); ++k) most[k] = std::max(most[k], values_[i + k]);
+    }
+    for (; i < end; ++i) most[0] = std::max(most[0], values_[i]);
+    most_[block] = std::max(std::max(most[0], most[1]), std::max(most[2], most[3])) + added_[block];
   }
 
   std::vector<Bytes> values_;

@@ -67,6 +67,8 @@ bool TensorParts::find_changed(const Strategy& strategy) {
     strategy_.algorithms.clear();
     problem_.calls.assign(program_.ops.size(), {});
     load_.assign(program_.ops.size() + 1, 0);
+    outs_.clear();
+    ins_.clear();
     needing_.clear();
     for (TensorId t = 0; t < static_cast<TensorId>(parts_.size()); ++t) {
       part(t).moves.clear();

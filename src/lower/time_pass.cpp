@@ -43,6 +43,7 @@ void TimePass::begin(const TimingProblem& problem, const TimingLimits& limits) {
   occupied_.resize(n);
   in_flight_.resize(n + 1);
   no_room_.resize(problem.ins.size());
+  room_.resize(problem.ins.size());
   issued_.resize(problem.ins.size());
   needs_in_.resize(n);
 }
@@ -135,6 +136,8 @@ void TimePass::begin_pass() {
   first_start_.fill(Nanos::max());
   std::fill(ends_.begin(), ends_.end(), 0);
   std::fill(no_room_.begin(), no_room_.end(), kNone);
+  std::fill(room_.begin(), room_.end(), Room{});
+  additions_ = 0;
   std::fill(issued_.begin(), issued_.end(), 0);
   std::fill(needs_in_.begin(), needs_in_.end(), kNone);
   early_ = 0;
@@ -150,7 +153,8 @@ bool TimePass::make_pass() {
     early_ -= ends_[at(c)];
     load_[at(c)] = p_->static_load[at(c)] + early_;
     stuck_ = c;
-    if (!issue_triggered(c) || !issue_copies_in(c)) return false;
+    if (!p_->triggered.empty() && !issue_triggered(c)) return false;
+    if (next_in_ < p_->free_ins.size() && !issue_copies_in(c)) return false;
     if (p_->calls[at(c)].on_device) {
       if (!issue_device_call(c)) return false;
     } else {
@@ -195,6 +199,7 @@ bool TimePass::issue_copies_in(CallId c) {
     }
     issue_in(i, c, choice);
     occupied_.add(at(c), at(in.call) + 1, in.bytes);
+    ++additions_;
   }
   while (next_in_ < list.size() && issued_[at(list[next_in_])] != 0) ++next_in_;
   return true;
@@ -235,6 +240,9 @@ bool TimePass::has_room(std::int32_t i, CallId from) {
   if (failed >= from && occupied_.at(at(failed)) > limit) return false;
   Bytes beside = 0;
   for (const std::int32_t other : passed_by_) beside += p_->ins[at(other)].bytes;
+  Room& known = room_[at(i)];
+  if (known.additions == additions_ && beside <= known.beside) return true;
+  const Bytes beside_at_first = beside;
   std::size_t position = at(from);
   const auto free_until = [&](std::size_t end) {
     const std::size_t found = occupied_.first_above(position, end, limit - beside);
@@ -250,7 +258,9 @@ bool TimePass::has_room(std::int32_t i, CallId from) {
     }
     beside -= passed.bytes;
   }
-  return position >= at(in.call) || free_until(at(in.call));
+  if (position < at(in.call) && !free_until(at(in.call))) return false;
+  known = {additions_, beside_at_first};
+  return true;
 }
 
 /// See Note [Time pass]. The copy-in overlaps every call after `call`, and what is still being
