@@ -12,7 +12,11 @@ std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 }  // namespace
 
 Expander::Expander(const Program& program, const AccessIndex& index, SpaceId host)
-    : program_(program), index_(index), host_(host), hints_(program, index) {
+    : program_(program),
+      index_(index),
+      host_(host),
+      hints_(program, index),
+      state_(program.tensors.size()) {
   std::int32_t operands = 0;
   for (const Op& op : program.ops) {
     access_start_.push_back(operands);
@@ -79,14 +83,51 @@ std::string Expander::expand(const Strategy& strategy, Expansion& out) {
   if (!unsupported_.empty()) return unsupported_;
   begin(strategy, out);
   if (std::string why = hints_.read(strategy); !why.empty()) return why;
-  start_iteration();
+  const auto tensors = static_cast<TensorId>(program_.tensors.size());
+  for (TensorId t = 0; t < tensors; ++t) start_iteration(t);
   for (OpId op = 0; op < static_cast<OpId>(program_.ops.size()); ++op) {
     if (!run_op(op)) return std::move(why_not_);
   }
-  finish();
+  for (TensorId t = 0; t < tensors; ++t) finish(t);
+  find_previous_sources();
   hints_.resolve(out.moves, op_call_);
   if (program_.single_placements) separate_lives();
   return std::move(why_not_);
+}
+
+bool Expander::expand_tensor(const Strategy& strategy, TensorId t, Expansion& out) {
+  strategy_ = &strategy;
+  out_ = &out;
+  out.calls.clear();
+  out.moves.clear();
+  out.outs.clear();
+  out.ins.clear();
+  out.lives.clear();
+  out.operands.clear();
+  out.boundary.resize(program_.tensors.size());
+  state(t) = {};
+  temporaries_.clear();
+  why_not_.clear();
+  hints_.forget();
+  start_iteration(t);
+  bool possible = true;
+  for (const TensorAccess& access : index_.accesses(t)) {
+    alone_at_ = access.op;
+    const auto k = at(access.operand);
+    const LifeId operand = bring_operand(access.op, k);
+    possible = operand != kNone;
+    if (!possible) break;
+    use_operand(access.op, k, operand, access.op);
+    out.operands.push_back(operand);
+    possible = leave_operand(access.op, k, access.op);
+    if (!possible) break;
+  }
+  alone_at_ = kNone;
+  if (!possible) return false;
+  if (const OpId op = program_.tensors[at(t)].released_at; op != kNone) use(state(t).held, op);
+  finish(t);
+  find_previous_sources();
+  return true;
 }
 
 /// Copies that hints want right before an op.
@@ -145,24 +186,22 @@ void Expander::separate(LifeId first, LifeId second, bool next) {
   }
 }
 
-void Expander::start_iteration() {
-  for (TensorId t = 0; t < static_cast<TensorId>(program_.tensors.size()); ++t) {
-    State& s = state(t);
-    if (!program_.tensors[at(t)].persistent) continue;
-    const GapId wrap = index_.first_gap(t) + static_cast<GapId>(index_.gaps(t).size()) - 1;
-    const bool decided = index_.gaps()[at(wrap)].kind != GapKind::kept;
-    const bool away =
-        decided && (decision(wrap) == Decision::swap || decision(wrap) == Decision::drop);
-    s.open_gap = wrap;
-    s.at_start = true;
-    s.first = new_life(t, away ? host_ : 0);
-    if (away) {
-      s.host = s.first;
-      s.host_version = 0;
-    } else {
-      s.device = s.first;
-      s.device_version = 0;
-    }
+void Expander::start_iteration(TensorId t) {
+  if (!program_.tensors[at(t)].persistent) return;
+  State& s = state(t);
+  const GapId wrap = index_.first_gap(t) + static_cast<GapId>(index_.gaps(t).size()) - 1;
+  const bool decided = index_.gaps()[at(wrap)].kind != GapKind::kept;
+  const bool away =
+      decided && (decision(wrap) == Decision::swap || decision(wrap) == Decision::drop);
+  s.open_gap = wrap;
+  s.at_start = true;
+  s.first = new_life(t, away ? host_ : 0);
+  if (away) {
+    s.host = s.first;
+    s.host_version = 0;
+  } else {
+    s.device = s.first;
+    s.device_version = 0;
   }
 }
 
@@ -219,7 +258,7 @@ LifeId Expander::copy_in(TensorId t, bool stays) {
   Move& move = out_->moves.emplace_back();
   move.tensor = t;
   if (stays) move.gap = s.open_gap;
-  move.call = static_cast<CallId>(out_->calls.size());
+  move.call = next_call();
   move.source = s.host_source;
   move.source_call = s.host_source_call;
   move.device = target;
@@ -277,6 +316,7 @@ LifeId Expander::recompute(TensorId t, std::int32_t version) {
   }
   const OpId id = producers_[at(producer_start_[at(t)] + version - 1)];
   const Op& op = program_.ops[at(id)];
+  if (alone_at_ != kNone) return kNone;
   if (program_.single_placements) {
     // What it needs and makes may have a place of its own already.
     return refuse(
@@ -332,58 +372,71 @@ LifeId Expander::bring_to_host(TensorId t, std::int32_t version) {
   return refuse(fmt::format("host ops find no copy of tensor '{}'", program_.tensors[at(t)].name));
 }
 
-bool Expander::run_op(OpId id) {
+/// Where the op finds its operand.
+LifeId Expander::bring_operand(OpId id, std::size_t k) {
   const Op& op = program_.ops[at(id)];
   const bool on_host = op.place == OpPlace::host;
-  const std::size_t first = at(access_start_[at(id)]);
+  const TensorId t = op.accesses[k].tensor;
+  if (op.accesses[k].mode != AccessMode::write) {
+    const std::int32_t version = version_read_[at(access_start_[at(id)]) + k];
+    return on_host ? bring_to_host(t, version) : bring_to_device(t, version);
+  }
+  const State& s = state(t);
+  if (const LifeId resident = on_host ? s.host : s.device; resident != kNone) return resident;
+  return on_host ? new_life(t, host_) : life_for_stay(t);
+}
+
+void Expander::use_operand(OpId id, std::size_t k, LifeId operand, CallId call) {
+  const Op& op = program_.ops[at(id)];
+  const bool on_host = op.place == OpPlace::host;
+  const std::size_t access = at(access_start_[at(id)]) + k;
+  State& s = state(op.accesses[k].tensor);
+  const bool resident = operand == (on_host ? s.host : s.device);
+  if (op.accesses[k].mode == AccessMode::write && !resident) life(operand).begin_call = call;
+  use(operand, call);
+  const std::int32_t version =
+      version_written_[access] != kNone ? version_written_[access] : version_read_[access];
+  if (on_host) {
+    s.host = operand;
+    s.host_version = version;
+    s.host_source_call = call;
+    if (op.accesses[k].mode != AccessMode::read) s.host_source = kNone;
+  } else {
+    s.device = operand;
+    s.device_version = version;
+  }
+  s.open_gap = kNone;
+  s.at_start = false;
+}
+
+bool Expander::leave_operand(OpId id, std::size_t k, CallId call) {
+  const GapId gap = gap_after_[at(access_start_[at(id)]) + k];
+  if (gap != kNone) return begin_gap(gap, call);
+  const Op& op = program_.ops[at(id)];
+  end_last_stay(op.accesses[k].tensor, op.place == OpPlace::host);
+  return true;
+}
+
+bool Expander::run_op(OpId id) {
+  const std::size_t operands = program_.ops[at(id)].accesses.size();
   const std::size_t base = operand_stack_.size();
   if (!follow_hints(id)) return false;
-  for (std::size_t k = 0; k < op.accesses.size(); ++k) {
-    const TensorId t = op.accesses[k].tensor;
-    State& s = state(t);
-    LifeId operand = on_host ? s.host : s.device;
-    if (op.accesses[k].mode != AccessMode::write) {
-      operand = on_host ? bring_to_host(t, version_read_[first + k])
-                        : bring_to_device(t, version_read_[first + k]);
-      if (operand == kNone) return false;
-    } else if (operand == kNone) {
-      operand = on_host ? new_life(t, host_) : life_for_stay(t);
-    }
+  for (std::size_t k = 0; k < operands; ++k) {
+    const LifeId operand = bring_operand(id, k);
+    if (operand == kNone) return false;
     operand_stack_.push_back(operand);
   }
   const auto call = static_cast<CallId>(out_->calls.size());
   out_->calls.push_back({id, false, static_cast<std::int32_t>(out_->operands.size())});
   op_call_.push_back(call);
-  for (std::size_t k = 0; k < op.accesses.size(); ++k) {
-    const LifeId operand = operand_stack_[base + k];
-    State& s = state(op.accesses[k].tensor);
-    out_->operands.push_back(operand);
-    const bool resident = operand == (on_host ? s.host : s.device);
-    if (op.accesses[k].mode == AccessMode::write && !resident) life(operand).begin_call = call;
-    use(operand, call);
-    const std::int32_t version = version_written_[first + k] != kNone ? version_written_[first + k]
-                                                                      : version_read_[first + k];
-    if (on_host) {
-      s.host = operand;
-      s.host_version = version;
-      s.host_source_call = call;
-      if (op.accesses[k].mode != AccessMode::read) s.host_source = kNone;
-    } else {
-      s.device = operand;
-      s.device_version = version;
-    }
-    s.open_gap = kNone;
-    s.at_start = false;
+  for (std::size_t k = 0; k < operands; ++k) {
+    out_->operands.push_back(operand_stack_[base + k]);
+    use_operand(id, k, operand_stack_[base + k], call);
   }
   operand_stack_.resize(base);
   temporaries_.clear();
-  for (std::size_t k = 0; k < op.accesses.size(); ++k) {
-    const GapId gap = gap_after_[first + k];
-    if (gap == kNone) {
-      end_last_stay(op.accesses[k].tensor, on_host);
-    } else if (!begin_gap(gap, call)) {
-      return false;
-    }
+  for (std::size_t k = 0; k < operands; ++k) {
+    if (!leave_operand(id, k, call)) return false;
   }
   if (!released_by_.empty()) {
     for (const TensorId t : released_by_[at(id)]) {
@@ -472,18 +525,19 @@ void Expander::copy_out(GapId g, CallId call) {
   s.device = kNone;
 }
 
-void Expander::finish() {
-  for (TensorId t = 0; t < static_cast<TensorId>(program_.tensors.size()); ++t) {
-    const State& s = state(t);
-    if (s.first == kNone) continue;
-    out_->boundary[at(t)] = s.first;
-    Life& first = life(s.first);
-    const bool on_host = first.space == host_;
-    if (!on_host && !first.crosses) first.always = true;
-    // Filled at the iteration's end and only read after the last one: its bytes stay taken.
-    if (on_host && first.end_move == kNone && first.last_call == kNone) first.always = true;
-  }
-  // Copies out of host bytes that the previous iteration's end filled.
+void Expander::finish(TensorId t) {
+  const State& s = state(t);
+  if (s.first == kNone) return;
+  out_->boundary[at(t)] = s.first;
+  Life& first = life(s.first);
+  const bool on_host = first.space == host_;
+  if (!on_host && !first.crosses) first.always = true;
+  // Filled at the iteration's end and only read after the last one: its bytes stay taken.
+  if (on_host && first.end_move == kNone && first.last_call == kNone) first.always = true;
+}
+
+/// Copies in from host bytes that the previous iteration's end filled.
+void Expander::find_previous_sources() {
   for (const MoveId id : out_->ins) {
     Move& in = out_->moves[at(id)];
     const Life& host = life(in.host);

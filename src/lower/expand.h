@@ -30,6 +30,16 @@ class Expander {
   /// persistent state. Allocates nothing once its memory has grown.
   std::string expand(const Strategy& strategy, Expansion& out);
 
+  /// One tensor's lives and moves, where nothing is recomputed and there are no hints: the same as
+  /// those `expand` would make, with ops for calls. They have no part in those of other tensors.
+  /// `out` has no calls; its operands are the tensor's lives at its accesses, in their order. False
+  /// where `expand` may refuse.
+  bool expand_tensor(const Strategy& strategy, TensorId tensor, Expansion& out);
+  /// Strategies of swaps and drops can be expanded tensor by tensor.
+  [[nodiscard]] bool tensors_are_independent() const {
+    return unsupported_.empty() && !program_.single_placements;
+  }
+
  private:
   struct State {
     LifeId device = kNone;
@@ -50,15 +60,19 @@ class Expander {
   };
 
   void begin(const Strategy& strategy, Expansion& out);
-  void start_iteration();
+  void start_iteration(TensorId tensor);
   bool run_op(OpId op);
+  LifeId bring_operand(OpId op, std::size_t k);
+  void use_operand(OpId op, std::size_t k, LifeId operand, CallId call);
+  bool leave_operand(OpId op, std::size_t k, CallId call);
   void end_last_stay(TensorId tensor, bool on_host);
   bool begin_gap(GapId gap, CallId call);
   void copy_out(GapId gap, CallId call);
   bool follow_hints(OpId before);
   void separate_lives();
   void separate(LifeId first, LifeId second, bool next);
-  void finish();
+  void finish(TensorId tensor);
+  void find_previous_sources();
   LifeId bring_to_device(TensorId tensor, std::int32_t version);
   LifeId bring_to_host(TensorId tensor, std::int32_t version);
   LifeId fresh_copy(TensorId tensor, std::int32_t version);
@@ -72,6 +86,9 @@ class Expander {
   [[nodiscard]] bool awaits(TensorId tensor, std::int32_t version) const;
   [[nodiscard]] bool is_last_stay(TensorId tensor) const;
   LifeId refuse(std::string why);
+  [[nodiscard]] CallId next_call() const {
+    return alone_at_ != kNone ? alone_at_ : static_cast<CallId>(out_->calls.size());
+  }
 
   Life& life(LifeId id) { return out_->lives[static_cast<std::size_t>(id)]; }
   State& state(TensorId t) { return state_[static_cast<std::size_t>(t)]; }
@@ -98,6 +115,7 @@ class Expander {
   std::vector<Temporary> temporaries_;
   std::vector<LifeId> operand_stack_;
   std::vector<CallId> op_call_;  ///< per op so far: its call
+  OpId alone_at_ = kNone;        ///< of expand_tensor: the op it is at
   std::string why_not_;
 };
 

@@ -20,9 +20,7 @@ const CopyHint* Hints::of(GapId gap) const {
 
 std::string Hints::read(const Strategy& strategy) {
   strategy_ = &strategy;
-  hint_of_gap_.clear();
-  due_.clear();
-  next_due_ = 0;
+  forget();
   if (strategy.hints.empty()) return {};
   hint_of_gap_.assign(index_.gaps().size(), kNone);
   for (std::size_t i = 0; i < strategy.hints.size(); ++i) {

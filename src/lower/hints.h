@@ -19,6 +19,12 @@ class Hints {
 
   /// Empty when the hints of `strategy`, which must stay, make sense; otherwise what does not.
   std::string read(const Strategy& strategy);
+  /// As after `read` of a strategy without any.
+  void forget() {
+    hint_of_gap_.clear();
+    due_.clear();
+    next_due_ = 0;
+  }
   /// Null where the gap has none, and for kNone.
   [[nodiscard]] const CopyHint* of(GapId gap) const;
 

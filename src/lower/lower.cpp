@@ -88,7 +88,7 @@ struct Lowering::Attempt {
 struct Lowering::Pass {
   std::string_view name;
   bool (Lowering::*run)(Attempt&);
-  Result<void> (Lowering::*verify)(const Attempt&) const;
+  Result<void> (Lowering::*verify)(const Attempt&);
 };
 
 constexpr std::array<Lowering::Pass, 4> Lowering::kPasses{{
@@ -118,7 +118,7 @@ bool Lowering::expand_and_time(Attempt& a) {
   return true;
 }
 
-Result<void> Lowering::verify_timeline(const Attempt& a) const {
+Result<void> Lowering::verify_timeline(const Attempt& a) {
   const Expansion& x = evaluator_.expansion();
   std::vector<char> calls(x.calls.size(), 0);
   std::vector<char> moves(x.moves.size(), 0);
@@ -171,7 +171,7 @@ bool Lowering::place_on_host(Attempt& a) {
   return true;
 }
 
-Result<void> Lowering::verify_addresses(const Attempt&) const { return placer_.verify(); }
+Result<void> Lowering::verify_addresses(const Attempt&) { return placer_.verify(); }
 
 bool Lowering::emit(Attempt& a) {
   if (a.result.added_waits > 0) {
@@ -186,7 +186,7 @@ bool Lowering::emit(Attempt& a) {
   return true;
 }
 
-Result<void> Lowering::verify_plan(const Attempt& a) const {
+Result<void> Lowering::verify_plan(const Attempt& a) {
   return check(program_, a.result.plan, check_limits(machine_, a.budget));
 }
 

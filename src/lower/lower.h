@@ -99,9 +99,9 @@ class Lowering {
   bool place_on_device(Attempt& a);
   bool place_on_host(Attempt& a);
   bool emit(Attempt& a);
-  [[nodiscard]] Result<void> verify_timeline(const Attempt& a) const;
-  [[nodiscard]] Result<void> verify_addresses(const Attempt& a) const;
-  [[nodiscard]] Result<void> verify_plan(const Attempt& a) const;
+  [[nodiscard]] Result<void> verify_timeline(const Attempt& a);
+  [[nodiscard]] Result<void> verify_addresses(const Attempt& a);
+  [[nodiscard]] Result<void> verify_plan(const Attempt& a);
   Error why_infeasible(const Strategy& strategy, const Budget& budget, const LowerOptions& options);
 
   const Program& program_;

@@ -16,7 +16,7 @@
 #include <limits>
 #include <vector>
 
-#include "lower/evaluate.h"
+#include "lower/replay.h"
 
 namespace tidepool {
 namespace {
