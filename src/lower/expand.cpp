@@ -172,11 +172,10 @@ void Expander::separate(LifeId first, LifeId second, bool next) {
     const auto position = [&](CallId call, bool previous) {
       return previous ? call - calls : call;
     };
-    const CallId trigger = before.last_call + 1;
-    if (in.trigger == kNone ||
-        position(trigger, next) > position(in.trigger, in.trigger_previous)) {
-      in.trigger = trigger;
-      in.trigger_previous = next;
+    if (in.after == kNone ||
+        position(before.last_call, next) > position(in.after, in.after_previous)) {
+      in.after = before.last_call;
+      in.after_previous = next;
     }
   }
   if (after.begin_call != kNone && before.end_move != kNone) {

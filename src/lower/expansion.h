@@ -28,6 +28,9 @@ struct Move {
   /// in: not issued before this call, of the previous iteration where `trigger_previous`.
   CallId trigger = kNone;
   bool trigger_previous = false;
+  /// in: this call must be over, of the previous iteration where `after_previous`.
+  CallId after = kNone;
+  bool after_previous = false;
   /// out: this call waits for it, that of the next iteration where `barrier_next`.
   CallId barrier = kNone;
   bool barrier_next = false;

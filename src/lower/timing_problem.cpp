@@ -128,6 +128,10 @@ TimedIn TimingProblems::timed_in(const TimingPart& part, MoveId id, const Timing
   } else {
     in.after_call = std::max(in.after_call, life.last_call + (life.crosses ? calls : 0));
   }
+  if (move.after != kNone) {
+    in.after_call = std::max(in.after_call, move.after + (move.after_previous ? 0 : calls));
+    if (!move.after_previous) in.not_before = std::max(in.not_before, move.after + 1);
+  }
   if (move.trigger != kNone) {
     in.after_call = std::max(in.after_call, move.trigger - 1 + (move.trigger_previous ? 0 : calls));
     in.trigger = std::max(move.trigger_previous ? 0 : move.trigger, in.not_before);
