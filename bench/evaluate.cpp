@@ -1,13 +1,14 @@
 // What one evaluation of a strategy costs, after that of everything kept and after one changed
-// decision, and how both grow with the program. Programs: networks of the zoo, the measured trace, and generated chains of
-// layers. The strategy keeps the load under 60 % of the peak by Belady's rule: where the load is too
-// high, what is needed last goes away.
+// decision, and how both grow with the program. Programs: networks of the zoo, the measured trace,
+// and generated chains of layers. The strategy keeps the load under 60 % of the peak by Belady's
+// rule: where the load is too high, what is needed last goes away.
 //   bench_evaluate [TRACE [MOST_OPS]]
-#include <fmt/format.h>
+#include "lower/evaluate.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 #include <time.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -18,7 +19,6 @@
 #include "base/random.h"
 #include "cost/machine.h"
 #include "ir/load_profile.h"
-#include "lower/evaluate.h"
 #include "nn/kernel.h"
 #include "nn/models/model.h"
 #include "nn/training_program.h"
@@ -68,8 +68,10 @@ Program chain(int ops) {
   std::vector<TensorId> weight;
   std::vector<double> time;
   for (int l = 0; l <= layers; ++l) {
-    value.push_back(tensor(fmt::format("v{}", l), static_cast<Bytes>(random.below(8) + 1) << 20, l == 0));
-    weight.push_back(tensor(fmt::format("w{}", l), static_cast<Bytes>(random.below(64) + 1) << 12, true));
+    value.push_back(
+        tensor(fmt::format("v{}", l), static_cast<Bytes>(random.below(8) + 1) << 20, l == 0));
+    weight.push_back(
+        tensor(fmt::format("w{}", l), static_cast<Bytes>(random.below(64) + 1) << 12, true));
     time.push_back(200.0 + static_cast<double>(random.below(1200)));
   }
   const auto read = [](TensorId t) { return Access{t, AccessMode::read}; };
@@ -85,9 +87,11 @@ Program chain(int ops) {
   for (int l = layers; l >= 1; --l) {
     const TensorId next =
         tensor(fmt::format("g{}", l), program.tensors[at(value[at(l - 1)])].bytes, false);
-    const TensorId dw = tensor(fmt::format("dw{}", l), program.tensors[at(weight[at(l)])].bytes, false);
+    const TensorId dw =
+        tensor(fmt::format("dw{}", l), program.tensors[at(weight[at(l)])].bytes, false);
     op(fmt::format("backward{}", l),
-       {read(gradient), read(value[at(l - 1)]), read(value[at(l)]), read(weight[at(l)]), write(next), write(dw)},
+       {read(gradient), read(value[at(l - 1)]), read(value[at(l)]), read(weight[at(l)]),
+        write(next), write(dw)},
        2 * time[at(l)]);
     op(fmt::format("update{}", l), {read(dw), {weight[at(l)], AccessMode::update}}, 5);
     gradient = next;
@@ -100,8 +104,8 @@ Strategy belady(const Program& program, const AccessIndex& index, const Machine&
                 const std::vector<std::int32_t>& algorithms, Bytes limit) {
   Strategy strategy = keep_everything(program, index, algorithms);
   const LoadProfile profile = load_profile(program, index, machine.alignment(), algorithms);
-  const std::vector<GapId> movable = candidate_gaps(
-      program, index, smallest_worth_moving(program, index, machine, algorithms));
+  const std::vector<GapId> movable =
+      candidate_gaps(program, index, smallest_worth_moving(program, index, machine, algorithms));
   std::vector<std::vector<GapId>> begins(program.ops.size());
   for (const GapId g : movable) {
     if (!index.gaps()[at(g)].wraps) begins[at(index.gaps()[at(g)].from)].push_back(g);
@@ -153,15 +157,14 @@ Cost measure(const Program& program, const Machine& machine) {
   const std::size_t repeats = std::clamp<std::size_t>(2'000'000 / program.ops.size(), 20, 2000);
   Strategy moving = strategy;
   for (std::size_t i = 0; i < repeats; ++i) {
-
     evaluator.evaluate(kept, options);
     const auto begin = Clock::now();
     evaluator.evaluate(moving, options);
     full.push_back(micros(Clock::now() - begin));
   }
   Random random(1);
-  const std::vector<GapId> movable = candidate_gaps(
-      program, index, smallest_worth_moving(program, index, machine, algorithms));
+  const std::vector<GapId> movable =
+      candidate_gaps(program, index, smallest_worth_moving(program, index, machine, algorithms));
   std::size_t infeasible = 0;
   for (std::size_t i = 0; i < repeats; ++i) {
     const GapId g = movable[random.below(movable.size())];
@@ -185,13 +188,14 @@ Cost measure(const Program& program, const Machine& machine) {
   std::size_t swaps = 0;
   for (const Decision d : strategy.gaps) swaps += d != Decision::keep ? 1 : 0;
   Cost cost{full[full.size() / 2], changed[changed.size() / 2], changed[changed.size() * 9 / 10]};
-  fmt::print("{:24} {:7} ops {:7} away  {} {:6.2f} %  full {:9.1f} us  one decision {:9.1f} us "
-             "(p90 {:.1f}; {:.0f} % infeasible)\n",
-             program.name, program.ops.size(), swaps, e.feasible ? "stalls" : "INFEASIBLE",
-             100.0 * static_cast<double>(e.stall().count()) /
-                 static_cast<double>(std::max<Nanos::rep>(e.compute_time.count(), 1)),
-             cost.full, cost.changed, cost.changed_p90,
-             100.0 * static_cast<double>(infeasible) / static_cast<double>(changed.size()));
+  fmt::print(
+      "{:24} {:7} ops {:7} away  {} {:6.2f} %  full {:9.1f} us  one decision {:9.1f} us "
+      "(p90 {:.1f}; {:.0f} % infeasible)\n",
+      program.name, program.ops.size(), swaps, e.feasible ? "stalls" : "INFEASIBLE",
+      100.0 * static_cast<double>(e.stall().count()) /
+          static_cast<double>(std::max<Nanos::rep>(e.compute_time.count(), 1)),
+      cost.full, cost.changed, cost.changed_p90,
+      100.0 * static_cast<double>(infeasible) / static_cast<double>(changed.size()));
   return cost;
 }
 
@@ -251,7 +255,9 @@ Result<void> run(const std::string& trace_path, int most_ops) {
 }  // namespace tidepool
 
 int main(int argc, char** argv) {
-  if (const auto done = tidepool::run(argc > 1 ? argv[1] : "", argc > 2 ? std::atoi(argv[2]) : 100000); !done) {
+  if (const auto done =
+          tidepool::run(argc > 1 ? argv[1] : "", argc > 2 ? std::atoi(argv[2]) : 100000);
+      !done) {
     fmt::print(stderr, "{}\n", done.error().message);
     return 1;
   }

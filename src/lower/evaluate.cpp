@@ -37,8 +37,8 @@ Evaluation Evaluator::evaluate(const Strategy& strategy, const EvaluateOptions& 
   result.compute_time = problem->compute_time;
   result.copy_time = problem->out_time + problem->in_time;
   // No iteration is shorter than what one stream has to do.
-  const Nanos link = table_.in == table_.out ? result.copy_time
-                                             : std::max(problem->out_time, problem->in_time);
+  const Nanos link =
+      table_.in == table_.out ? result.copy_time : std::max(problem->out_time, problem->in_time);
   if (std::max(result.compute_time, link) > options.give_up_above) return result;
   if (!pass_.run(*problem, limits_)) {
     const CallId stuck = pass_.stuck();

@@ -8,9 +8,10 @@
 // at the latest. Memory is never assumed: whoever allocates (an op its outputs and workspace, a
 // copy-in its tensor) waits for as much of the compute stream (ops up to k) and of the copy-out
 // stream (copies up to j) as must be over for the load to stay within the limit; (k, j) is chosen
-// for the earliest start, at most some calls before its place in the list. Those waits are instructions of the schedule like any other, so the
-// simulator and the devices stall exactly where this engine does. A strategy may fix where a copy
-// is issued and which op waits for it (CopyHint); memory is waited for all the same.
+// for the earliest start, at most some calls before its place in the list. Those waits are
+// instructions of the schedule like any other, so the simulator and the devices stall exactly where
+// this engine does. A strategy may fix where a copy is issued and which op waits for it (CopyHint);
+// memory is waited for all the same.
 //
 // Note [Cyclic time]. One list is issued every iteration. The pass is made twice: the second time
 // the end of the first stands for the previous iteration (copies in flight across the boundary,

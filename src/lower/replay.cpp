@@ -10,13 +10,13 @@
 // iterations up to there are skipped at once, exactly, and what happens then is run step by step
 // again. When nothing ever catches up this is the long run, and d of the compute stream over p the
 // mean.
+#include "lower/replay.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <limits>
 #include <vector>
-
-#include "lower/replay.h"
 
 namespace tidepool {
 namespace {

@@ -115,8 +115,8 @@ bool TensorParts::change(const Strategy& strategy, TensorId t) {
   return true;
 }
 
-/// Copies out are issued in the order of the accesses before them, copies in are needed in the order
-/// of those behind them.
+/// Copies out are issued in the order of the accesses before them, copies in are needed in the
+/// order of those behind them.
 std::int32_t TensorParts::operand_of(const Move& move) const {
   const auto accesses = index_.accesses(move.tensor);
   const auto g = at(move.gap - index_.first_gap(move.tensor));

@@ -36,7 +36,8 @@ class TensorParts {
   };
   /// A copy in the order of issue.
   struct Copy {
-    std::int32_t operand = 0;  ///< of all operands of the program: of the access before or behind it
+    std::int32_t operand =
+        0;  ///< of all operands of the program: of the access before or behind it
     TensorId tensor = kNone;
     MoveId move = kNone;
     friend bool operator<(const Copy& a, const Copy& b) { return a.operand < b.operand; }
@@ -62,13 +63,13 @@ class TensorParts {
   bool known_ = false;  ///< the rest is of strategy_
   Strategy strategy_;   ///< decisions and algorithms
   std::vector<Part> parts_;
-  std::vector<Copy> outs_;  ///< in the order of issue
-  std::vector<Copy> ins_;   ///< in the order of their calls
+  std::vector<Copy> outs_;   ///< in the order of issue
+  std::vector<Copy> ins_;    ///< in the order of their calls
   std::vector<Bytes> load_;  ///< differences, without workspaces
   TimingProblem problem_;
 
   std::vector<TensorId> changed_;
-  std::vector<CallId> needing_;  ///< calls with a needs_out
+  std::vector<CallId> needing_;        ///< calls with a needs_out
   std::vector<std::int32_t> last_in_;  ///< per tensor
   Expansion x_;
 };

@@ -79,7 +79,9 @@ void TimePass::predict_occupied() {
   const std::int32_t n = calls();
   std::fill(in_flight_.begin(), in_flight_.end(), 0);
   const Nanos period = now_.call_end[at(n - 1)];
-  const auto could_start = [this](CallId c) { return c == 0 ? Nanos{0} : now_.call_end[at(c - 1)]; };
+  const auto could_start = [this](CallId c) {
+    return c == 0 ? Nanos{0} : now_.call_end[at(c - 1)];
+  };
   CallId end = 0;       // first call that could start after the copy is over
   CallId next_end = 0;  // the same in the next iteration
   for (std::size_t j = 0; j < p_->outs.size(); ++j) {
@@ -187,8 +189,7 @@ bool TimePass::issue_copies_in(CallId c) {
     const Nanos not_before =
         limits_.lead == Nanos::max() ? kLongAgo : latest_start_[k] + late - limits_.lead;
     if (!due && may_wait && not_before >= end_of_call) break;
-    const bool ready =
-        in.not_before <= c && (in.before == kNone || issued_[at(in.before)] != 0);
+    const bool ready = in.not_before <= c && (in.before == kNone || issued_[at(in.before)] != 0);
     if (!due && ready && !has_room(i, c)) break;
     const Choice choice = ready ? earliest(in, c, not_before) : Choice{};
     if (due && !choice.found) return false;
@@ -264,11 +265,11 @@ bool TimePass::has_room(std::int32_t i, CallId from) {
 }
 
 /// See Note [Time pass]. The copy-in overlaps every call after `call`, and what is still being
-/// copied out after copy-out `out`; for each candidate call the copies out that must be over follow.
+/// copied out after copy-out `out`; for each candidate call the copies out that must be over
+/// follow.
 TimePass::Choice TimePass::earliest(const TimedIn& in, CallId position, Nanos not_before) const {
   const std::int32_t here = calls() + position;
-  const std::int32_t least_call =
-      std::max({in_knows_call_, in.after_call, here - kWindow});
+  const std::int32_t least_call = std::max({in_knows_call_, in.after_call, here - kWindow});
   std::int32_t out = std::max(in_knows_out_, in.after_out);
   Nanos from = ready_[at(table_.in)];
   if (in.after_host_call != kNone) from = std::max(from, now_.host_end[at(in.after_host_call)]);
@@ -282,8 +283,8 @@ TimePass::Choice TimePass::earliest(const TimedIn& in, CallId position, Nanos no
     const Bytes load =
         q == here ? load_[at(position)] - p_->calls[at(position)].allocates : extended_load(q);
     if (load + in.bytes > limits_.load_limit) break;
-    freed_needed = std::max(freed_needed,
-                            p_->freed[at(p_->outs_before(q))] + load + in.bytes - limits_.load_limit);
+    freed_needed = std::max(
+        freed_needed, p_->freed[at(p_->outs_before(q))] + load + in.bytes - limits_.load_limit);
     while (p_->freed[at(out + 1)] < freed_needed) ++out;
     const Nanos others = out == kNone ? from : std::max(from, out_end(out));
     const Nanos over = call_end(call);
@@ -365,9 +366,9 @@ void TimePass::issue_host_call(CallId c) {
   const auto later = [](std::int32_t& latest, std::int32_t in, const std::vector<Nanos>& ends) {
     if (latest == kNone || ends[at(in)] > ends[at(latest)]) latest = in;
   };
-  const auto first = std::lower_bound(
-      p_->host_waits.begin(), p_->host_waits.end(), c,
-      [](const HostWait& wait, CallId call) { return wait.call < call; });
+  const auto first =
+      std::lower_bound(p_->host_waits.begin(), p_->host_waits.end(), c,
+                       [](const HostWait& wait, CallId call) { return wait.call < call; });
   const auto end = std::find_if(first, p_->host_waits.end(),
                                 [c](const HostWait& wait) { return wait.call != c; });
   for (auto wait = first; wait != end; ++wait) {
@@ -427,10 +428,18 @@ void TimePass::find_whether_settled() {
       depends(d.start, then[at(d.index)] - shift_, now[at(d.index)] - period);
     };
     switch (d.kind) {
-      case Dependency::call: compare(then_.call_end, now_.call_end); break;
-      case Dependency::out: compare(then_.out_end, now_.out_end); break;
-      case Dependency::in: compare(then_.in_end, now_.in_end); break;
-      case Dependency::host: compare(then_.host_end, now_.host_end); break;
+      case Dependency::call:
+        compare(then_.call_end, now_.call_end);
+        break;
+      case Dependency::out:
+        compare(then_.out_end, now_.out_end);
+        break;
+      case Dependency::in:
+        compare(then_.in_end, now_.in_end);
+        break;
+      case Dependency::host:
+        compare(then_.host_end, now_.host_end);
+        break;
     }
   }
 }

@@ -124,18 +124,18 @@ class TimePass {
   Bytes early_ = 0;          ///< bytes in load of copies in before the calls they are for
   LoadCurve occupied_;       ///< load, and predicted bytes still being copied out
   std::vector<Bytes> in_flight_;
-  std::vector<Nanos> latest_start_;   ///< of free_ins, by the pass before
-  std::vector<std::int32_t> no_room_; ///< per copy-in: where there was no room
+  std::vector<Nanos> latest_start_;    ///< of free_ins, by the pass before
+  std::vector<std::int32_t> no_room_;  ///< per copy-in: where there was no room
   /// What room a copy-in had beside others when that was looked at last.
   struct Room {
     std::int32_t additions = kNone;  ///< additions_ then
     Bytes beside = 0;
   };
   std::vector<Room> room_;
-  std::int32_t additions_ = 0;  ///< to occupied_ in this pass
-  std::vector<char> issued_;          ///< per copy-in
+  std::int32_t additions_ = 0;           ///< to occupied_ in this pass
+  std::vector<char> issued_;             ///< per copy-in
   std::vector<std::int32_t> passed_by_;  ///< copies in that others go before, at most kPassedBy
-  std::vector<std::int32_t> needs_in_;  ///< per call: the last copy-in issued for it
+  std::vector<std::int32_t> needs_in_;   ///< per call: the last copy-in issued for it
   std::array<Nanos, kMaxStreams> ready_{};
   std::array<Nanos, kMaxStreams> ready_before_{};  ///< at the start of the iteration
   std::size_t next_in_ = 0;

@@ -14,8 +14,7 @@ std::size_t at(T index) {
 
 }  // namespace
 
-TimingProblems::TimingProblems(const Program& program, const Machine& machine)
-    : program_(program) {
+TimingProblems::TimingProblems(const Program& program, const Machine& machine) : program_(program) {
   for (const Op& op : program.ops) {
     algorithm_start_.push_back(static_cast<std::int32_t>(algorithm_time_.size()));
     for (const Algorithm& a : op.algorithms) {

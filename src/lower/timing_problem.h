@@ -15,20 +15,20 @@ namespace tidepool {
 
 struct TimedCall {
   Nanos time{};
-  Bytes allocates = 0;              ///< what begins with it, workspace included
-  std::int32_t needs_out = kNone;   ///< extended: the copy-out that frees the last life of what it
-                                    ///< writes first, or that waits for it by a hint
-  std::int32_t outs_before = 0;     ///< copies out issued before it
-  Bytes workspace = 0;              ///< of `allocates`
+  Bytes allocates = 0;             ///< what begins with it, workspace included
+  std::int32_t needs_out = kNone;  ///< extended: the copy-out that frees the last life of what it
+                                   ///< writes first, or that waits for it by a hint
+  std::int32_t outs_before = 0;    ///< copies out issued before it
+  Bytes workspace = 0;             ///< of `allocates`
   bool on_device = false;
 };
 
 struct TimedOut {
-  CallId call = 0;               ///< issued after it
-  std::int32_t id = kNone;       ///< the move
+  CallId call = 0;          ///< issued after it
+  std::int32_t id = kNone;  ///< the move
   Nanos time{};
   Bytes bytes = 0;
-  CallId host_reader = kNone;    ///< the call of the previous iteration that read the host bytes
+  CallId host_reader = kNone;  ///< the call of the previous iteration that read the host bytes
 };
 
 struct TimedIn {
@@ -36,12 +36,12 @@ struct TimedIn {
   std::int32_t id = kNone;  ///< the move
   Nanos time{};
   Bytes bytes = 0;
-  std::int32_t before = kNone;        ///< the copy-in of the same tensor before it
-  std::int32_t after_out = kNone;     ///< extended: of its bytes and of its life of last time
-  std::int32_t after_call = 0;        ///< extended: end of its life of last time, trigger
-  CallId after_host_call = kNone;     ///< the host op of this iteration that made its bytes
-  CallId not_before = 0;              ///< position in the list: behind what makes its bytes
-  CallId trigger = kNone;             ///< position in the list where it wants to be issued
+  std::int32_t before = kNone;     ///< the copy-in of the same tensor before it
+  std::int32_t after_out = kNone;  ///< extended: of its bytes and of its life of last time
+  std::int32_t after_call = 0;     ///< extended: end of its life of last time, trigger
+  CallId after_host_call = kNone;  ///< the host op of this iteration that made its bytes
+  CallId not_before = 0;           ///< position in the list: behind what makes its bytes
+  CallId trigger = kNone;          ///< position in the list where it wants to be issued
 };
 
 /// What a host call waits for besides host calls.
@@ -77,8 +77,8 @@ struct TimingProblem {
   }
 };
 
-/// Lives and moves with the positions of the moves among the copies out, or in: of a whole expansion,
-/// or of one tensor.
+/// Lives and moves with the positions of the moves among the copies out, or in: of a whole
+/// expansion, or of one tensor.
 struct TimingPart {
   std::span<const Move> moves;
   std::span<const Life> lives;
