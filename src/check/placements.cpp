@@ -1,15 +1,26 @@
 #include "check/placements.h"
 
+#include <algorithm>
+
+#include "check/happens_before.h"
+
 namespace tidepool::checking {
 namespace {
 
-/// Where each tensor lies as the steady state goes on, in list order.
+/// Where each tensor lies as the steady state goes on, twice: what is moved at the end of an
+/// iteration may be used in the next.
+///
+/// Note [One place]. In list order, a tensor gets another place only by being written there. All
+/// its uses at the place it had must be over when that write begins. Uses at the new place come
+/// after the write, since there are no races; so they come after those at the old place too.
 class Places {
  public:
   explicit Places(const Subject& subject)
       : subject_(subject),
         pinned_at_(subject.program.tensors.size(), kNone),
-        current_(subject.program.tensors.size(), kNone) {
+        current_(subject.program.tensors.size(), kNone),
+        uses_(subject.program.tensors.size()),
+        before_(subject.plan.steady, subject.plan.streams.size(), 2) {
     for (const PlacementId id : subject.plan.boundary) {
       const TensorId t = subject.plan.placements[at(id)].tensor;
       if (subject.program.tensors[at(t)].pinned) pinned_at_[at(t)] = id;
@@ -17,12 +28,9 @@ class Places {
     }
   }
 
-  /// Twice, since what is moved at the end of an iteration may be used in the next.
   void check() {
-    const auto& list = subject_.plan.steady.instructions;
-    for (std::size_t e = 0; e < 2 * list.size(); ++e) {
-      position_ = e % list.size();
-      const Instruction& x = list[position_];
+    for (event_ = 0; event_ < before_.events(); ++event_) {
+      const Instruction& x = instruction(event_);
       if (x.kind == InstructionKind::copy) {
         use(x.from, false);
         use(x.to, true);
@@ -45,37 +53,77 @@ class Places {
     const Placement& q = subject_.plan.placements[at(b)];
     return p.space == q.space && p.offset == q.offset;
   }
-  [[nodiscard]] std::string who() const {
-    return subject_.describe("steady", subject_.plan.steady, position_);
+  [[nodiscard]] const Instruction& instruction(std::size_t event) const {
+    const auto& list = subject_.plan.steady.instructions;
+    return list[event % list.size()];
+  }
+  [[nodiscard]] std::string who(std::size_t event) const {
+    return subject_.describe("steady", subject_.plan.steady,
+                             event % subject_.plan.steady.instructions.size());
+  }
+  [[nodiscard]] Bytes offset(PlacementId id) const {
+    return subject_.plan.placements[at(id)].offset;
   }
 
   void use(PlacementId id, bool overwrites) {
     const TensorId t = subject_.plan.placements[at(id)].tensor;
     if (subject_.program.tensors[at(t)].pinned) {
-      const Instruction& x = subject_.plan.steady.instructions[position_];
+      const Instruction& x = instruction(event_);
       PlacementId& pinned_at = pinned_at_[at(t)];
       if (pinned_at == kNone) pinned_at = id;
       if (x.kind == InstructionKind::copy || !same_bytes(pinned_at, id)) {
-        refute(6, "{} moves {}, which is pinned", who(), subject_.tensor_name(t));
+        refute(6, "{} moves {}, which is pinned", who(event_), subject_.tensor_name(t));
       }
     }
     if (!subject_.program.single_placements || !on_device(id)) return;
     PlacementId& current = current_[at(t)];
-    if (!overwrites && current != kNone && !same_bytes(current, id)) {
-      refute(6, "{} uses {} at {}, after it got a place at {}", who(), subject_.tensor_name(t),
-             subject_.plan.placements[at(id)].offset, subject_.plan.placements[at(current)].offset);
+    const bool moves = current != kNone && !same_bytes(current, id);
+    if (moves && !overwrites) {
+      refute(6, "{} uses {} at {}, after it got a place at {}", who(event_),
+             subject_.tensor_name(t), offset(id), offset(current));
     }
+    if (moves) leave(current, id);
     current = id;
+    add_use(uses_[at(t)]);
+  }
+
+  /// The tensor is written at `to`: its uses at `from` must be over.
+  void leave(PlacementId from, PlacementId to) {
+    const TensorId t = subject_.plan.placements[at(from)].tensor;
+    for (const std::size_t earlier : uses_[at(t)]) {
+      // A copy within the device.
+      if (earlier == event_ || before_.ordered(earlier, event_)) continue;
+      refute(6, "{} gives {} a place at {}, and does not wait for {}, which uses it at {}",
+             who(event_), subject_.tensor_name(t), offset(to), who(earlier), offset(from));
+    }
+    uses_[at(t)].clear();
+  }
+
+  /// The latest of each stream is enough.
+  void add_use(std::vector<std::size_t>& uses) const {
+    const auto same = std::ranges::find_if(uses, [&](std::size_t earlier) {
+      return instruction(earlier).stream == instruction(event_).stream;
+    });
+    if (same != uses.end()) {
+      *same = event_;
+    } else {
+      uses.push_back(event_);
+    }
   }
 
   const Subject& subject_;
-  std::vector<PlacementId> pinned_at_;  ///< per tensor
-  std::vector<PlacementId> current_;    ///< per tensor: its place on a device
-  std::size_t position_ = 0;            ///< of the instruction
+  std::vector<PlacementId> pinned_at_;          ///< per tensor
+  std::vector<PlacementId> current_;            ///< per tensor: its place on a device
+  std::vector<std::vector<std::size_t>> uses_;  ///< per tensor: events there, the last per stream
+  HappensBefore before_;
+  std::size_t event_ = 0;
 };
 
 }  // namespace
 
-void check_placements(const Subject& subject) { Places(subject).check(); }
+void check_placements(const Subject& subject) {
+  const bool pinned = std::ranges::any_of(subject.program.tensors, &Tensor::pinned);
+  if (pinned || subject.program.single_placements) Places(subject).check();
+}
 
 }  // namespace tidepool::checking

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "check/happens_before.h"
+
 namespace tidepool::checking {
 namespace {
 
@@ -12,52 +14,33 @@ class Races {
 
   /// The part of the plan, issued `iterations` times.
   void check(std::string_view part, const Schedule& schedule, int iterations) const {
-    const std::size_t n = schedule.instructions.size();
-    const std::size_t streams = subject_.plan.streams.size();
-    std::vector<Clock> clocks(n * static_cast<std::size_t>(iterations));
-    std::vector<std::int64_t> sequence(clocks.size());
-    std::vector<std::int64_t> issued(streams, 0);
-    std::vector<std::int64_t> last(streams, -1);
+    const HappensBefore before(schedule, subject_.plan.streams.size(), iterations);
     std::map<SpaceId, Cells> memory;
     HostOps host_ops(subject_.program);
-    for (std::size_t e = 0; e < clocks.size(); ++e) {
-      const std::size_t i = e % n;
-      const Instruction& x = schedule.instructions[i];
-      Clock clock(streams, 0);
-      const auto learn = [&](std::size_t earlier) {
-        for (std::size_t s = 0; s < streams; ++s) clock[s] = std::max(clock[s], clocks[earlier][s]);
-        auto& own = clock[at(schedule.instructions[earlier % n].stream)];
-        own = std::max(own, sequence[earlier]);
-      };
-      if (last[at(x.stream)] >= 0) learn(static_cast<std::size_t>(last[at(x.stream)]));
-      for (const Wait& w : x.waits) {
-        if (w.iteration == 0) {
-          learn(e - i + at(w.index));
-        } else if (e >= n) {
-          learn(e - i - n + at(w.index));
-        }
-      }
-      last[at(x.stream)] = static_cast<std::int64_t>(e);
-      sequence[e] = ++issued[at(x.stream)];
-      clocks[e] = clock;
-      const Event event{static_cast<std::int64_t>(e), x.stream, sequence[e]};
+    for (std::size_t e = 0; e < before.events(); ++e) {
+      const Instruction& x = schedule.instructions[e % schedule.instructions.size()];
+      const Event event{static_cast<std::int64_t>(e), x.stream};
       if (x.kind == InstructionKind::op && subject_.program.ops[at(x.op)].place == OpPlace::host) {
-        check_host_order(part, schedule, host_ops, x.op, event, clock);
+        check_host_order(part, schedule, host_ops, x.op, event, before);
       }
       for (const Touch& t : subject_.touches(x)) {
-        check_touch(part, schedule, memory[t.space], t, event, clock);
+        check_touch(part, schedule, memory[t.space], t, event, before);
       }
     }
   }
 
  private:
-  using Clock = std::vector<std::int64_t>;  // per stream: events known to be over
-
   struct Event {
     std::int64_t index = -1;  // position in the unrolled list
     StreamId stream = 0;
-    std::int64_t sequence = 0;  // position on its stream, from 1
   };
+
+  /// Also where there is no earlier event, and of an event and itself.
+  static bool ordered(const HappensBefore& before, const Event& earlier, const Event& later) {
+    return earlier.index < 0 || earlier.index == later.index ||
+           before.ordered(static_cast<std::size_t>(earlier.index),
+                          static_cast<std::size_t>(later.index));
+  }
 
   struct Cell {
     Bytes end = 0;
@@ -106,7 +89,7 @@ class Races {
 
   /// Happens-before only points backwards in the list, so the list has them in order too.
   void check_host_order(std::string_view part, const Schedule& schedule, HostOps& host_ops, OpId op,
-                        const Event& event, const Clock& clock) const {
+                        const Event& event, const HappensBefore& before) const {
     const OpId expected = host_ops.order[host_ops.next];
     const std::size_t n = schedule.instructions.size();
     const auto who = [&](const Event& e) {
@@ -116,7 +99,7 @@ class Races {
       refute(5, "{} runs where host op '{}' is next in the program's order", who(event),
              subject_.program.ops[at(expected)].name);
     }
-    if (host_ops.last.index >= 0 && clock[at(host_ops.last.stream)] < host_ops.last.sequence) {
+    if (!ordered(before, host_ops.last, event)) {
       refute(5, "{} does not wait for {}, the host op before it", who(event), who(host_ops.last));
     }
     host_ops.last = event;
@@ -124,12 +107,8 @@ class Races {
   }
 
   void check_touch(std::string_view part, const Schedule& schedule, Cells& cells,
-                   const Touch& touch, const Event& event, const Clock& clock) const {
+                   const Touch& touch, const Event& event, const HappensBefore& before) const {
     cut(cells, touch.begin, touch.end);
-    const auto ordered = [&](const Event& earlier) {
-      return earlier.index < 0 || earlier.index == event.index ||
-             clock[at(earlier.stream)] >= earlier.sequence;
-    };
     const std::size_t n = schedule.instructions.size();
     const auto race = [&](const Event& earlier, Bytes byte) {
       refute(
@@ -143,7 +122,7 @@ class Races {
     };
     for (auto it = cells.find(touch.begin); it != cells.end() && it->first < touch.end; ++it) {
       Cell& cell = it->second;
-      if (!ordered(cell.writer)) race(cell.writer, it->first);
+      if (!ordered(before, cell.writer, event)) race(cell.writer, it->first);
       if (cell.writer.index == event.index && event.index >= 0) {
         refute(2, "{} uses byte {} twice and writes it",
                subject_.describe(part, schedule, static_cast<std::size_t>(event.index) % n),
@@ -156,7 +135,7 @@ class Races {
                    subject_.describe(part, schedule, static_cast<std::size_t>(event.index) % n),
                    it->first);
           }
-          if (!ordered(reader)) race(reader, it->first);
+          if (!ordered(before, reader, event)) race(reader, it->first);
         }
         cell.writer = event;
         cell.readers.clear();
