@@ -1,11 +1,15 @@
 #include "bound/fluid.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <optional>
 #include <utility>
 
 #include "bound/absences.h"
+#include "bound/device_links.h"
 #include "ir/load_profile.h"
 
 namespace tidepool {
@@ -20,6 +24,7 @@ class Relaxation {
   Relaxation(const FluidProblem& problem, const LoadProfile& load, std::optional<Bytes> limit,
              Nanos stalls = Nanos{0})
       : p_(problem),
+        links_(device_links(problem.machine)),
         load_(load.at_op),
         absences_(absences_of(problem.program, problem.index)),
         ops_(static_cast<OpId>(problem.program.ops.size())) {
@@ -76,8 +81,8 @@ class Relaxation {
     time_unit_ = std::max(1.0, static_cast<double>(compute.count()));
     compute_ = static_cast<double>(compute.count()) / time_unit_;
     const auto units = [&](double rate) { return rate * 1e-9 * time_unit_ / byte_unit_; };
-    out_rate_ = units(p_.machine.to_host().bytes_per_second);
-    in_rate_ = units(p_.machine.to_device().bytes_per_second);
+    out_rate_ = units(links_.out.bytes_per_second);
+    in_rate_ = units(links_.in.bytes_per_second);
   }
 
   [[nodiscard]] double bytes_of(const Absence& a) const {
@@ -256,7 +261,7 @@ class Relaxation {
     };
     const Term outs[] = {{next_out, 1 / out_rate_}, {out, -1 / out_rate_}};
     const Term ins[] = {{next_in, 1 / in_rate_}, {in, -1 / in_rate_}};
-    if (p_.machine.duplex()) {
+    if (links_.duplex) {
       carry({outs[0], outs[1]});
       carry({ins[0], ins[1]});
     } else {
@@ -280,16 +285,14 @@ class Relaxation {
   }
 
   [[nodiscard]] double all_latencies() const {
-    const Machine& m = p_.machine;
-    return static_cast<double>(absences_.size()) *
-           static_cast<double>((m.to_host().latency + m.to_device().latency).count()) / time_unit_;
+    return static_cast<double>(absences_.size()) * (links_.out.latency + links_.in.latency) /
+           time_unit_;
   }
 
   /// The links carry each copy and its latency within the iteration.
   void add_latencies() {
-    const auto latency = [&](const LinkSpeed& link) {
-      return static_cast<double>(link.latency.count()) / time_unit_;
-    };
+    const double out_latency = links_.out.latency / time_unit_;
+    const double in_latency = links_.in.latency / time_unit_;
     std::vector<Term> row;
     const auto close = [&] {
       for (const Column stall : stalls_) row.push_back({stall, -1});
@@ -298,19 +301,18 @@ class Relaxation {
     };
     for (std::size_t a = 0; a < absences_.size(); ++a) {
       if (copied_[a] == kNone) continue;
-      row.push_back(
-          {copied_[a], latency(p_.machine.to_host()) + bytes_of(absences_[a]) / out_rate_});
+      row.push_back({copied_[a], out_latency + bytes_of(absences_[a]) / out_rate_});
     }
-    if (p_.machine.duplex()) close();
+    if (links_.duplex) close();
     for (std::size_t a = 0; a < absences_.size(); ++a) {
       if (away_[a] == kNone) continue;
-      row.push_back(
-          {away_[a], latency(p_.machine.to_device()) + bytes_of(absences_[a]) / in_rate_});
+      row.push_back({away_[a], in_latency + bytes_of(absences_[a]) / in_rate_});
     }
     close();
   }
 
   const FluidProblem& p_;
+  DeviceLinks links_;
   std::vector<Bytes> load_;  ///< at each op, with nothing away but dead bytes
   std::vector<Absence> absences_;
   OpId ops_ = 0;
@@ -326,11 +328,30 @@ class Relaxation {
   std::vector<Column> stalls_;
 };
 
+FluidOptions what_is_left(FluidOptions options, std::chrono::steady_clock::time_point start) {
+  if (options.time_limit != Nanos::max()) {
+    options.time_limit -= std::chrono::steady_clock::now() - start;
+  }
+  return options;
+}
+
 }  // namespace
 
+std::string beyond_one_device(const Program& program) {
+  for (const Op& op : program.ops) {
+    if (op.device == 0) continue;
+    return fmt::format("op '{}' runs on device {}: the bound is for one device", op.name,
+                       op.device);
+  }
+  return {};
+}
+
 FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, const FluidOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
   FluidBound bound;
   const auto& [program, index, machine, algorithms] = problem;
+  bound.refused = beyond_one_device(program);
+  if (!bound.refused.empty()) return bound;
   // The last buffer of an arena needs no padding.
   limit = align_up(limit, machine.alignment());
   bound.feasible = true;
@@ -346,10 +367,9 @@ FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, const FluidOpti
     return bound;
   }
   const Relaxation relaxation(problem, load, limit);
-  const auto solution = relaxation.solve(options);
+  const auto solution = relaxation.solve(what_is_left(options, start));
   bound.stopped = solution.stopped;
   bound.feasible = !bound.stopped;
-  if (bound.stopped) return bound;
   bound.overhead =
       Nanos{static_cast<Nanos::rep>(std::max(0.0, std::floor(relaxation.nanos(solution.bound))))};
   bound.share = relaxation.shares(solution);
@@ -357,13 +377,14 @@ FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, const FluidOpti
 }
 
 FluidLoad fluid_least_load(const FluidProblem& problem, Nanos stalls, const FluidOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  FluidLoad load;
   const auto& [program, index, machine, algorithms] = problem;
+  if (!beyond_one_device(program).empty()) return load;
   const LoadProfile profile = load_profile(program, index, machine.alignment(), algorithms);
   const Relaxation relaxation(problem, profile, std::nullopt, std::max(stalls, Nanos{0}));
-  const auto solution = relaxation.solve(options);
-  FluidLoad load;
+  const auto solution = relaxation.solve(what_is_left(options, start));
   load.stopped = solution.stopped;
-  if (load.stopped) return load;
   load.bytes = static_cast<Bytes>(std::max(0.0, std::floor(relaxation.bytes(solution.bound))));
   load.share = relaxation.shares(solution);
   return load;

@@ -1,15 +1,16 @@
 // The fluid relaxation of swapping: a linear program whose optimum no schedule can beat that runs
-// each op once, in program order, on one compute stream, and copies between device and host, one
-// copy at a time in each direction (one in all where the link is not duplex).
+// each op once, in program order, on the compute stream of the first device, and copies between it
+// and other spaces, one copy at a time over each link (in all where there is one that is not
+// duplex). Several links count as one, see Note [Several links] in bound/device_links.h.
 //
 // Note [Fluid relaxation]. Tensors are divisible and addresses do not matter. Variables are, per
 // absence (bound/absences.h), the part x that is away and the part y <= x that is copied out for
 // it; and, at the start and the end of every op, the bytes O copied out, I copied in and F freed so
 // far.
-//   - What a byte of an absence needs on the host was copied out for that absence or for an earlier
-//     one of the same value: the y up to it sum up to at least x. No y where a host op has the
-//     value or where it is the same in every iteration; no x, and nothing taken, where `to`
-//     overwrites.
+//   - What a byte of an absence needs on the host (here: in any other space) was copied out for
+//     that absence or for an earlier one of the same value: the y up to it sum up to at least x.
+//     No y where a host op has the value or where it is the same in every iteration; no x, and
+//     nothing taken, where `to` overwrites.
 //   - O is at most the y of values made so far: a copy out may run while the tensor is still used.
 //   - What is freed is at most O plus the parts x - y that the host had, and at most the x of
 //     absences begun.
@@ -25,6 +26,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "bound/linear_program.h"
@@ -41,20 +43,27 @@ struct FluidProblem {
 };
 
 struct FluidBound {
-  bool feasible = false;      ///< false: some op alone needs more than the limit, or stopped
-  bool stopped = false;       ///< time was up, or cancelled: nothing is known
+  bool feasible = false;      ///< false: some op needs more than the limit, or one of the below
+  std::string refused;        ///< why there is no bound for such a program; usually empty
+  bool stopped = false;       ///< time was up, or cancelled: `overhead` may be far from the best
   Nanos overhead{};           ///< no schedule has stalls of a smaller sum, rounded down
   std::vector<double> share;  ///< per gap: the part that is away in an optimum, 0 to 1
 };
 
+/// The time limit is for all of a call.
 using FluidOptions = SolveOptions;
 
 /// The least overhead under a limit on the memory load.
 FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, const FluidOptions& options = {});
 
-/// The least load with stalls of no more than a sum, rounded down; and the shares that reach it.
+/// Why the bounds do not hold for a program; empty where they do. The time of ops on several
+/// devices does not add up.
+std::string beyond_one_device(const Program& program);
+
+/// The least load with stalls of no more than a sum, rounded down; and the shares that reach it. 0
+/// for a program beyond one device.
 struct FluidLoad {
-  bool stopped = false;
+  bool stopped = false;  ///< time was up, or cancelled: `bytes` may be far from the best
   Bytes bytes = 0;
   std::vector<double> share;
 };

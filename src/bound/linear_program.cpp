@@ -108,11 +108,10 @@ LinearProgram::Solution LinearProgram::solve(const SolveOptions& options) const 
               row_columns_.data(), row_factors_.data());
   Solution solution;
   solution.stopped = !solve_in_slices(model.get(), options);
-  if (solution.stopped) return solution;
   const double* prices = Clp_dualRowSolution(model.get());
   solution.bound = certified({prices, prices + rows});
   constexpr int kOptimal = 0;
-  if (Clp_status(model.get()) != kOptimal) return solution;
+  if (solution.stopped || Clp_status(model.get()) != kOptimal) return solution;
   const double* values = Clp_primalColumnSolution(model.get());
   solution.values.assign(values, values + columns);
   solution.objective = Clp_objectiveValue(model.get());

@@ -44,8 +44,8 @@ class LinearProgram {
   void equal(std::span<const Term> terms, double value);
 
   struct Solution {
-    bool stopped = false;        ///< time was up, or cancelled: nothing else is set
-    double bound = 0;            ///< no solution has less; see Note [Certificate]
+    bool stopped = false;        ///< time was up, or cancelled: only the bound is set
+    double bound = 0;            ///< no solution has less, stopped or not; see Note [Certificate]
     double objective = 0;        ///< what Clp calls the optimum; 0 where it found none
     std::vector<double> values;  ///< per column, in that optimum; empty where it found none
   };

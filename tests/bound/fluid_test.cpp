@@ -276,6 +276,29 @@ TEST(FluidBound, NoScheduleOfAnExhaustiveSearchIsFaster) {
   RecordProperty("tightness", std::to_string(tightness / static_cast<double>(stalled)));
 }
 
+/// What is known when time is up is a bound too, though a worse one.
+TEST(FluidBound, IsNeverTooHighWhenStopped) {
+  const Program program = testing::random_program(7, {9, 4096, 3});
+  const Machine machine = testing::random_machine(7);
+  const AccessIndex index(program);
+  const auto algorithms = least_workspace_algorithms(program);
+  const FluidProblem problem{program, index, machine, algorithms};
+  const Bytes limit = load_profile(program, index, machine.alignment(), algorithms).peak * 3 / 4;
+  const FluidBound full = fluid_bound(problem, limit);
+  const FluidLoad least = fluid_least_load(problem, Nanos{0});
+  ASSERT_TRUE(full.feasible);
+  EXPECT_FALSE(full.stopped);
+  ASSERT_GT(full.overhead, Nanos{0});
+  bool stopped = false;
+  for (Nanos time{0}; time < Nanos{20'000'000}; time = time * 3 / 2 + Nanos{100'000}) {
+    const FluidBound early = fluid_bound(problem, limit, {time, {}});
+    EXPECT_LE(early.overhead, full.overhead + Nanos{1 + full.overhead.count() / 1'000'000});
+    EXPECT_LE(fluid_least_load(problem, Nanos{0}, {time, {}}).bytes, least.bytes + 64);
+    stopped = stopped || early.stopped;
+  }
+  EXPECT_TRUE(stopped);
+}
+
 /// Training without a budget may stall for its inputs; what stalls no more has no overhead.
 TEST(FluidLeastLoad, CountsOnlyStallsBeyondThoseWithoutABudget) {
   const Program program = one_gap(3);

@@ -1,0 +1,27 @@
+// The links of the device, taken together: what the bounds know of a machine.
+#pragma once
+
+#include "cost/machine.h"
+
+namespace tidepool {
+
+/// How fast bytes can leave the first device, or come in: over all its links, to the host, to other
+/// devices, to files. What is away may be anywhere.
+struct DeviceLinks {
+  struct Direction {
+    double bytes_per_second = 0;
+    double latency = 0;  ///< nanoseconds that a copy takes up beside its bytes, see below
+  };
+  Direction out;
+  Direction in;
+  bool duplex = true;  ///< false: there is one link each way, and they take turns
+};
+
+/// Note [Several links]. Links of speeds r_i and latencies l_i, R = sum of r_i. In a time T link i
+/// carries copies with sum of (l_i + bytes / r_i) <= T. Times r_i / R, summed up over the links:
+/// sum over all copies of (l_i r_i / R + bytes / R) <= T. So they do no more than one link of speed
+/// R whose latency is the least of l_i r_i / R. That some of them take turns is left out: it can
+/// only make schedules slower.
+DeviceLinks device_links(const Machine& machine);
+
+}  // namespace tidepool
