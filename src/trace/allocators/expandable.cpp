@@ -12,11 +12,22 @@ Bytes whole_pages(Bytes bytes, Bytes page) { return (bytes + page - 1) / page * 
 
 }  // namespace
 
+std::optional<Range> ExpandableAllocator::take(Pool& pool, Bytes size) {
+  auto best = pool.free.take_best(size);
+  if (!best || best->address + best->bytes < pool.mapped) return best;
+  const Range last = *best;
+  if (auto inner = pool.free.take_best(size)) {
+    pool.free.insert(last);
+    return inner;
+  }
+  return best;
+}
+
 void ExpandableAllocator::allocate(BlockId block, Bytes bytes) {
   const Bytes size = align_up(bytes, kUnit);
   const bool large = size > kSmallest;
   Pool& pool = pools_[large ? 1 : 0];
-  auto range = pool.free.take_best(size);
+  auto range = take(pool, size);
   if (!range) {
     range = pool.free.take_ending_at(pool.mapped).value_or(Range{pool.mapped, 0});
     const Bytes more = whole_pages(size - range->bytes, large ? kLargePage : kSmallPage);
