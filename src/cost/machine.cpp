@@ -124,7 +124,10 @@ Nanos ComputeModel::time(double flops, Bytes traffic) const {
     const double efficiency = max_efficiency * flops / (flops + half_flops);
     arithmetic = flops / (efficiency * peak_flops);
   }
-  return from_seconds(std::max(memory, arithmetic)) + launch;
+  const double seconds = std::max(memory, arithmetic);
+  // Also where the figures give no number.
+  if (!(seconds < to_seconds(kMostIterationTime))) return kMostIterationTime;
+  return std::min(from_seconds(seconds) + launch, kMostIterationTime);
 }
 
 std::span<const Machine> machine_presets() {
@@ -151,7 +154,41 @@ Result<Machine> find_machine(std::string_view name) {
   return fail(unknown_name("machine", name, names));
 }
 
+bool is_preset(const Machine& machine) {
+  const auto same_speed = [](const LinkSpeed& a, const LinkSpeed& b) {
+    return a.bytes_per_second == b.bytes_per_second && a.latency == b.latency;
+  };
+  return std::ranges::any_of(machine_presets(), [&](const Machine& preset) {
+    return preset.name == machine.name && preset.spaces.size() == machine.spaces.size() &&
+           preset.device_memory() == machine.device_memory() &&
+           same_speed(preset.to_host(), machine.to_host()) &&
+           same_speed(preset.to_device(), machine.to_device());
+  });
+}
+
+namespace {
+
+/// `validate` says the same of a program's own times; a compute model may have replaced them.
+Result<void> validate_op_times(const Program& program, const Machine& machine) {
+  Nanos sum{0};
+  for (const Op& op : program.ops) {
+    Nanos longest{0};
+    for (const Algorithm& a : op.algorithms) longest = std::max(longest, a.time);
+    if (longest > kMostIterationTime - sum) {
+      return fail(ErrorCode::bad_input,
+                  fmt::format("op '{}' takes {} ns on machine '{}' (`compute`): with it the ops of "
+                              "an iteration take longer than {} ns, the most that can be counted",
+                              op.name, longest.count(), machine.name, kMostIterationTime.count()));
+    }
+    sum += longest;
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<void> validate_times(const Program& program, const Machine& machine) {
+  if (auto ops = validate_op_times(program, machine); !ops) return ops;
   // Every term is at most 2^46 and no program has 2^53 accesses: doubles add them up well enough.
   const auto most = static_cast<double>(kMostIterationTime.count());
   const auto copies = [&](const LinkSpeed& link) {

@@ -27,6 +27,7 @@ struct ComputeModel {
   Nanos launch{};
   double max_efficiency = 1;
   double half_flops = 0;  ///< op size at which half of max_efficiency is reached
+  /// At most kMostIterationTime.
   [[nodiscard]] Nanos time(double flops, Bytes traffic) const;
 };
 
@@ -86,9 +87,12 @@ std::string inconsistency(const Machine& machine);
 /// GPUs whose figures are published or measured; constants and their sources are in machine.cpp.
 std::span<const Machine> machine_presets();
 Result<Machine> find_machine(std::string_view name);
+/// Of that name, links and memory.
+bool is_preset(const Machine& machine);
 
-/// Times of an iteration can be counted: its ops and copies, both ways, of everything they access
-/// take no longer than kMostIterationTime. The message names what is too slow.
+/// Times of an iteration can be counted: its ops, and copies, both ways, of everything they access
+/// take no longer than kMostIterationTime each. The message names what is too slow. To be asked
+/// again when `apply_cost_model` has set times.
 Result<void> validate_times(const Program& program, const Machine& machine);
 
 /// Fills the time of every algorithm of every device op from the machine's compute model.

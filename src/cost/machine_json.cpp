@@ -18,9 +18,12 @@ Json to_json(const Link& link) {
           {"channel", link.channel}};
 }
 
+// Per second, of bytes and of operations: the sums of several are far from what doubles can hold.
+constexpr double kSlowest = 1;
+constexpr double kFastest = 1e24;
+
 LinkSpeed speed_from_json(const JsonCursor& json) {
-  constexpr double kSlowest = 1;
-  return {json["bytes_per_second"].number(kSlowest),
+  return {json["bytes_per_second"].number(kSlowest, kFastest),
           Nanos{json["latency_ns"].integer(0, kMostLatency)}};
 }
 
@@ -59,6 +62,20 @@ void read_one_device(const JsonCursor& json, Machine& m) {
   m.set_links(to_host, speed_from_json(json["to_device"]), json["duplex"].boolean());
 }
 
+/// Without `peak_flops` there is no model, and the other figures mean nothing.
+ComputeModel compute_from_json(const JsonCursor& json) {
+  constexpr double kLeastEfficiency = 1e-9;
+  ComputeModel c;
+  c.peak_flops = json["peak_flops"].number(0, kFastest);
+  const bool model = c.peak_flops > 0;
+  if (model && c.peak_flops < kSlowest) json["peak_flops"].error("expected 0 or at least 1");
+  c.bandwidth = json["bandwidth"].number(model ? kSlowest : 0, kFastest);
+  c.launch = Nanos{json["launch_ns"].integer(0, kMostLatency)};
+  c.max_efficiency = json["max_efficiency"].number(model ? kLeastEfficiency : 0, 1);
+  c.half_flops = json["half_flops"].number(0, kFastest);
+  return c;
+}
+
 }  // namespace
 
 Json to_json(const Machine& m) {
@@ -89,12 +106,7 @@ Machine machine_from_json(const JsonCursor& json) {
   } else {
     read_one_device(json, m);
   }
-  const JsonCursor compute = json["compute"];
-  m.compute.peak_flops = compute["peak_flops"].number();
-  m.compute.bandwidth = compute["bandwidth"].number();
-  m.compute.launch = Nanos{compute["launch_ns"].integer(0, kMostLatency)};
-  m.compute.max_efficiency = compute["max_efficiency"].number();
-  m.compute.half_flops = compute["half_flops"].number();
+  m.compute = compute_from_json(json["compute"]);
   return m;
 }
 

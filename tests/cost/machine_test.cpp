@@ -207,6 +207,53 @@ TEST(MachineJson, FilesOfBeforeThereWereTablesAreRead) {
   }
 }
 
+/// Regression: such figures made times that no integer holds.
+TEST(MachineJson, ComputeModelsWithoutMeaningAreNamed) {
+  const auto refusal = [](const char* field, const Json& value) {
+    Json json = to_json(preset("k40"));
+    json["compute"][field] = value;
+    const auto machine =
+        read_json(json.dump(), "m.json", [](const JsonCursor& j) { return machine_from_json(j); });
+    return machine ? "" : machine.error().message;
+  };
+  EXPECT_THAT(refusal("peak_flops", 1e-300), HasSubstr("compute.peak_flops"));
+  EXPECT_THAT(refusal("peak_flops", 1e300), HasSubstr("compute.peak_flops"));
+  EXPECT_THAT(refusal("bandwidth", 0), HasSubstr("compute.bandwidth"));
+  EXPECT_THAT(refusal("bandwidth", 1e-9), HasSubstr("compute.bandwidth"));
+  EXPECT_THAT(refusal("max_efficiency", 0), HasSubstr("compute.max_efficiency"));
+  EXPECT_THAT(refusal("max_efficiency", 1.5), HasSubstr("compute.max_efficiency"));
+  EXPECT_THAT(refusal("half_flops", 1e300), HasSubstr("compute.half_flops"));
+  EXPECT_EQ(refusal("peak_flops", 0), "");
+  Json fast = to_json(preset("k40"));
+  fast["links"][0]["bytes_per_second"] = 1e300;
+  EXPECT_FALSE(
+      read_json(fast.dump(), "m.json", [](const JsonCursor& j) { return machine_from_json(j); }));
+}
+
+TEST(ComputeModel, TimesThatCannotBeCountedAreTheLongestThatCan) {
+  EXPECT_EQ((ComputeModel{1e12, 0, Nanos{0}, 1, 0}).time(0, 0), kMostIterationTime);  // 0 / 0
+  EXPECT_EQ((ComputeModel{1e12, 0, Nanos{5}, 1, 0}).time(1, 1), kMostIterationTime);
+  EXPECT_EQ((ComputeModel{1e-300, 1, Nanos{5}, 1, 0}).time(1, 0), kMostIterationTime);
+  EXPECT_EQ((ComputeModel{1e12, 1e9, Nanos{5}, 1, 1e24}).time(1e308, 0), kMostIterationTime);
+}
+
+TEST(ValidateTimes, WhatAComputeModelMakesOfAProgramIsLookedAtToo) {
+  Program p = testing::tiny_training();
+  Machine slow = preset("k40");
+  EXPECT_TRUE(validate_times(p, slow));
+  for (Op& op : p.ops) op.flops = 1e12;
+  slow.compute.peak_flops = 1e8;  // 10,000 s an op
+  apply_cost_model(slow, p);
+  EXPECT_TRUE(validate_times(p, slow));
+  slow.compute.peak_flops = 1e7;
+  apply_cost_model(slow, p);
+  const auto times = validate_times(p, slow);
+  ASSERT_FALSE(times);
+  EXPECT_EQ(times.error().code, ErrorCode::bad_input);
+  EXPECT_THAT(times.error().message, HasSubstr("on machine 'k40'"));
+  EXPECT_THAT(times.error().message, HasSubstr("`compute`"));
+}
+
 TEST(Machine, TablesThatMakeNoSenseAreNamed) {
   const Machine good = preset("k40");
   EXPECT_EQ(inconsistency(good), "");
