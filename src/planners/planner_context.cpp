@@ -56,6 +56,12 @@ Allowance PlannerContext::allowance() const {
                                         : Allowance(begun_ + options_->time_limit);
 }
 
+Stop PlannerContext::stopped_or_late() const {
+  return [stop = options_->stop, whole = allowance()] {
+    return stop.requested() || (!whole.repeats() && whole.used_up());
+  };
+}
+
 void PlannerContext::show_progress(const Allowance& spent, std::string_view what) const {
   if (options_->progress == nullptr) return;
   const double over =

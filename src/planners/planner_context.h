@@ -97,6 +97,9 @@ class PlannerContext {
   [[nodiscard]] bool stopped() const { return options_->stop.requested(); }
   /// From when the context was made.
   [[nodiscard]] Allowance allowance() const;
+  /// For searches that end by themselves: yes when asked to stop or when the time limit is over.
+  /// With an evaluation limit no clock is asked.
+  [[nodiscard]] Stop stopped_or_late() const;
   /// Tells the progress, where somebody listens: the part of the allowance that is over.
   void show_progress(const Allowance& spent, std::string_view what) const;
 

@@ -23,13 +23,17 @@ class AutoSwap : public Planner {
     const Bytes budget = context.budget().device;
     const SwapCandidates candidates(program, lowering.index(), lowering.machine(),
                                     context.algorithms(program), settings_.smallest);
+    const Stop stop = context.stopped_or_late();
     // The footprint is larger than the load, and copies take time to leave: for tighter limits too.
     std::vector<LoadedSelection> found =
-        select_for_tighter(lowering.evaluator(), candidates, budget, context.options().stop);
+        select_for_tighter(lowering.evaluator(), candidates, budget, stop);
     sort_by_time_then_traffic(found, program, lowering.index());
     PlacedSelection choice;  // the fastest plan so far
+    bool tried = false;
     for (const LoadedSelection& next : found) {
-      if (context.stopped()) break;
+      // What has been found is worth one try, however late it is.
+      if (context.stopped() || (tried && stop.requested())) break;
+      tried = true;
       if (try_placing(next, budget, context, choice)) break;
     }
     combine(found, candidates, context, choice);
@@ -61,10 +65,10 @@ class AutoSwap : public Planner {
     };
     const auto met = std::find_if(found.begin(), found.end(), meets_limit);
     if (met == found.end() || settings_.weight_evaluations == 0) return;
-    const WeightSearchOptions search{settings_.weight_evaluations, context.options().seed,
-                                     context.options().stop};
+    const Stop stop = context.stopped_or_late();
+    const WeightSearchOptions search{settings_.weight_evaluations, context.options().seed, stop};
     const auto try_under = [&](Bytes load_limit, Bytes selected_for) {
-      if (context.stopped() || !has_overhead(choice)) return;
+      if (stop.requested() || !has_overhead(choice)) return;
       LoadedSelection combined = search_weights(context.lowering().evaluator(), candidates,
                                                 load_limit, selected_for, search);
       if (!combined.evaluation.feasible) return;

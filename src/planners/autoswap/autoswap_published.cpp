@@ -25,10 +25,11 @@ class AutoSwapPublished : public Planner {
   static PlacedSelection fitting(const SwapCandidates& candidates, PlannerContext& context) {
     constexpr Bytes kSteps = 100;
     const Budget& budget = context.budget();
-    const auto search = published_search(context.options().seed, context.options().stop);
+    const Stop stop = context.stopped_or_late();
+    const auto search = published_search(context.options().seed, stop);
     PlacedSelection with_waits;
     LoadLimit limit(budget.device, kSteps);
-    while (limit.bytes() > 0 && !context.stopped()) {
+    while (limit.bytes() > 0 && !stop.requested()) {
       LoadedSelection next = search_weights(context.lowering().evaluator(), candidates,
                                             limit.bytes(), limit.bytes(), search);
       if (!next.evaluation.feasible) break;

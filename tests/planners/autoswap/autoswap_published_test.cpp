@@ -87,6 +87,18 @@ TEST(AutoSwapPublished, SaysWhenTheBudgetIsBelowLoadMin) {
   EXPECT_THAT(planned->notes, ::testing::Contains(HasSubstr("load_min")));
 }
 
+/// Regression: it searched for each of a hundred limits, whatever the time limit.
+TEST(AutoSwapPublished, WithNoTimeItStillGivesAPlan) {
+  const Program program = large_program(4);
+  const Machine machine = testing::random_machine(4);
+  PlannerOptions options;
+  options.time_limit = Nanos{0};
+  const Bytes budget = smallest_budget(program, machine.alignment()).bytes * 3 / 2;
+  const auto planned = plan(program, machine, budget, options);
+  ASSERT_TRUE(planned) << planned.error().message;
+  EXPECT_THAT(planned->notes, ::testing::Contains(HasSubstr("no selection fits")));
+}
+
 TEST(AutoSwapPublished, WhenCancelledItStillGivesAPlan) {
   const Program program = large_program(4);
   const Machine machine = testing::random_machine(4);
