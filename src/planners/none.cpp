@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <limits>
+#include <optional>
 
 #include "base/quantity.h"
+#include "ir/load_profile.h"
 #include "planners/registry.h"
 
 namespace tidepool {
@@ -17,25 +20,67 @@ class None : public Planner {
   Result<PlannerOutput> plan(PlannerContext& context) override {
     Lowering& lowering = context.lowering();
     const Strategy strategy = context.everything_kept();
-    Trial trial = place(lowering, strategy, context.budget(), {});
-    if (trial.lowered) return PlannerOutput{std::move(*trial.lowered), {}};
-    const Bytes bytes = needed_bytes(lowering, strategy);
-    return fail(Error{ErrorCode::infeasible,
-                      fmt::format("budget {} B ({}) cannot be met without swapping: planner 'none' "
-                                  "keeps every tensor and needs {} B ({}); try `planner` autoswap",
-                                  context.budget().device, format_bytes(context.budget().device),
-                                  bytes, format_bytes_up(bytes)),
-                      bytes});
+    const Budget& budget = context.budget();
+    if (auto fits = lowering.lower(strategy, budget, plain()))
+      return PlannerOutput{std::move(*fits), {}};
+    const auto needed = needed_bytes(lowering, strategy);
+    if (!needed) return fail(needed.error());
+    if (*needed <= budget.device) return fail(host_is_too_small(lowering, strategy, budget));
+    if (auto fits = search(lowering, strategy, context)) return PlannerOutput{std::move(*fits), {}};
+    return fail(Error{
+        ErrorCode::infeasible,
+        fmt::format("budget {} B ({}) cannot be met without swapping: planner 'none' "
+                    "keeps every tensor and needs {} B ({}); try `planner` autoswap",
+                    budget.device, format_bytes(budget.device), *needed, format_bytes_up(*needed)),
+        *needed});
   }
 
  private:
-  /// What packing takes without a budget, squeezed as long as a tighter packing is found.
-  static Bytes needed_bytes(Lowering& lowering, const Strategy& strategy) {
-    Bytes needed = std::numeric_limits<Bytes>::max() / 4;
-    while (const auto lowered = place(lowering, strategy, {needed - 1, 0}, {}).lowered) {
+  static LowerOptions plain() {
+    LowerOptions options;
+    options.allow_streaming = false;
+    return options;
+  }
+
+  /// What packing takes without a budget, squeezed as long as a tighter packing is found. Fails
+  /// where it cannot be lowered at all.
+  static Result<Bytes> needed_bytes(Lowering& lowering, const Strategy& strategy) {
+    auto lowered = lowering.lower(strategy, {std::numeric_limits<Bytes>::max() / 4, 0}, plain());
+    if (!lowered) return fail(lowered.error());
+    Bytes needed = 0;
+    while (lowered) {
       needed = lowered->plan.device_bytes();
+      lowered = lowering.lower(strategy, {needed - 1, 0}, plain());
     }
     return needed;
+  }
+
+  static Error host_is_too_small(Lowering& lowering, const Strategy& strategy,
+                                 const Budget& budget) {
+    const auto free = lowering.lower(strategy, {budget.device, 0}, plain());
+    if (!free) return free.error();
+    const Bytes bytes = free->plan.host_bytes();
+    return {ErrorCode::infeasible,
+            fmt::format("host budget {} B ({}) is too small: {} B ({}) are enough", budget.host,
+                        format_bytes(budget.host), bytes, format_bytes_up(bytes)),
+            bytes};
+  }
+
+  /// Addresses inside the budget by searching for them, for as long as the planner may; nothing
+  /// with an evaluation limit. A load above the budget has none.
+  static std::optional<Lowered> search(Lowering& lowering, const Strategy& strategy,
+                                       const PlannerContext& context) {
+    const Bytes alignment = lowering.machine().alignment();
+    const LoadProfile load =
+        load_profile(lowering.program(), lowering.index(), alignment, strategy.algorithms);
+    if (load.peak > align_up(context.budget().device, alignment)) return std::nullopt;
+    LowerOptions options = plain();
+    options.packing_time = std::chrono::duration_cast<Nanos>(context.allowance().time_left());
+    options.seed = context.options().seed;
+    options.stop = context.options().stop;
+    options.attempts = 1;
+    if (options.packing_time <= Nanos{0}) return std::nullopt;
+    return tidepool::place(lowering, strategy, context.budget(), options).lowered;
   }
 };
 

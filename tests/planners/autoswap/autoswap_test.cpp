@@ -4,10 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <limits>
 
 #include "check/check.h"
+#include "ir/load_profile.h"
 #include "planners/none.h"
+#include "support/program_builder.h"
+#include "support/random_program.h"
 #include "support/sanitized.h"
 #include "support/swap_programs.h"
 
@@ -173,6 +177,72 @@ TEST(None, AnInfeasibleBudgetNamesOneThatThenWorks) {
   }
 }
 
+/// Regression: it was said to need 2305843009213693951 B.
+TEST(None, SaysWhyAProgramCannotBeLowered) {
+  Program program = testing::tiny_training();
+  for (Op& op : program.ops) op.device = op.place == OpPlace::device ? 1 : 0;
+  Machine machine = two_mib_a_ms();
+  machine.spaces.insert(machine.spaces.begin(), machine.spaces.front());
+  machine.links = {{0, 2, {1e9, Nanos{0}}, 0},
+                   {2, 0, {1e9, Nanos{0}}, 1},
+                   {1, 2, {1e9, Nanos{0}}, 2},
+                   {2, 1, {1e9, Nanos{0}}, 3}};
+  const auto refused = plan_with(*make_none(), program, machine, {mib(1), 0});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("runs on device 1"));
+}
+
+TEST(None, SaysWhenTheHostIsTooSmall) {
+  const Program program = testing::tiny_training();
+  const Machine machine = two_mib_a_ms();
+  const auto refused = plan_with(*make_none(), program, machine, {mib(1), 1});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("host budget 1 B"));
+  ASSERT_TRUE(refused.error().smallest_feasible);
+  const Bytes enough = *refused.error().smallest_feasible;
+  EXPECT_TRUE(plan_with(*make_none(), program, machine, {mib(1), enough}));
+  EXPECT_FALSE(plan_with(*make_none(), program, machine, {mib(1), enough - 1}));
+}
+
+/// Regression: everything fits, and the greedy packers do not see it.
+TEST(None, SearchesForAddressesInsideTheBudget) {
+  int found = 0;
+  constexpr auto kSeeds = testing::usual_or<std::uint64_t>(40, 15);
+  for (std::uint64_t seed = 0; seed < kSeeds && found < 3; ++seed) {
+    SCOPED_TRACE(seed);
+    const Program program = testing::random_program(seed);
+    const Machine machine = testing::random_machine(seed);
+    const AccessIndex index(program);
+    const Bytes peak =
+        load_profile(program, index, machine.alignment(), least_workspace_algorithms(program)).peak;
+    PlannerOptions options;
+    options.evaluation_limit = 1;
+    if (plan_with(*make_none(), program, machine, {peak, 0}, options)) continue;
+    options.evaluation_limit = 0;
+    options.time_limit = std::chrono::milliseconds(200);
+    const auto planned = plan_with(*make_none(), program, machine, {peak, 0}, options);
+    if (!planned) continue;
+    ++found;
+    EXPECT_LE(planned->lowered.plan.device_bytes(), peak);
+  }
+  EXPECT_GT(found, 0);
+}
+
+TEST(AutoSwap, WithNoTimeItStillGivesAPlan) {
+  const Program program = large_program(4);
+  const Machine machine = testing::random_machine(4);
+  PlannerOptions options;
+  options.time_limit = Nanos{0};
+  const Bytes least = smallest_budget(program, machine.alignment()).bytes;
+  const auto planned = plan_with(*make_autoswap(), program, machine, {least * 3 / 2, 0}, options);
+  ASSERT_TRUE(planned) << planned.error().message;
+  EXPECT_THAT(planned->notes, ::testing::Contains(HasSubstr("no selection fits")));
+  options.evaluation_limit = 1'000'000;  // no clock is asked
+  const auto whole = plan_with(*make_autoswap(), program, machine, {least * 3 / 2, 0}, options);
+  ASSERT_TRUE(whole) << whole.error().message;
+  EXPECT_LE(whole->lowered.iteration_time, planned->lowered.iteration_time);
+}
+
 TEST(None, TheBudgetItNamesIsTheSmallestOneThatWorks) {
   int refusals = 0;
   int smaller_works = 0;
@@ -185,7 +255,9 @@ TEST(None, TheBudgetItNamesIsTheSmallestOneThatWorks) {
     if (refused) continue;
     ++refusals;
     const Bytes below = *refused.error().smallest_feasible - machine.alignment();
-    if (plan_with(*make_none(), program, machine, {below, 0}) && smaller_works++ == 0) {
+    PlannerOptions no_search;
+    no_search.evaluation_limit = 1;
+    if (plan_with(*make_none(), program, machine, {below, 0}, no_search) && smaller_works++ == 0) {
       first = fmt::format("seed {}: {} B works too", seed, below);
     }
   }
