@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "check/check.h"
+#include "lower/memory_sizes.h"
 
 namespace tidepool {
 namespace {
@@ -58,9 +59,12 @@ Result<Lowered> realise(PlannerOutput& output, std::string_view name, PlannerCon
 }  // namespace
 
 Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& machine,
-                          const Budget& budget, const PlannerOptions& options) {
+                          const Budget& wanted, const PlannerOptions& options) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
+  const auto within = within_memory(machine, wanted);
+  if (!within) return fail(within.error());
+  const Budget& budget = *within;
   auto context = PlannerContext::make(workload, machine, budget, options);
   if (!context) return fail(context.error());
   auto output = planner.plan(*context);

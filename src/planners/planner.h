@@ -40,7 +40,7 @@ struct Planned {
 };
 
 /// Runs the planner, lowers what it chose, of whatever sub-batch and algorithms, and proves the
-/// result with `check`.
+/// result with `check`. The machine's own memory limits the budget too, see `within_memory`.
 Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& machine,
                           const Budget& budget, const PlannerOptions& options);
 

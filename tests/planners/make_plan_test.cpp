@@ -3,6 +3,7 @@
 
 #include "check/check.h"
 #include "ir/load_profile.h"
+#include "lower/memory_sizes.h"
 #include "planners/planner.h"
 #include "planners/toolkit/strategy_builder.h"
 #include "support/sub_batch_workload.h"
@@ -118,6 +119,33 @@ TEST(MakePlan, WhereNothingElseFitsTheStreamingScheduleNeedsTheRightToSwap) {
   const auto refused = make_plan(chooser, workload, kMachine, {least, 0}, options);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::infeasible);
+}
+
+/// Regression: a machine with 1 MiB was given a plan of 3 MiB.
+TEST(MakePlan, TheMemoryOfTheMachineLimitsTheBudget) {
+  SubBatchWorkload workload;
+  Machine small = kMachine;
+  small.name = "small";
+  small.set_device_memory(kPlenty.device - 1);
+  Chooser chooser(8);
+  const auto above = make_plan(chooser, workload, small, kPlenty, {});
+  ASSERT_FALSE(above);
+  EXPECT_EQ(above.error().code, ErrorCode::infeasible);
+  EXPECT_THAT(above.error().message, HasSubstr("1073741824 B (1.00 GiB)"));
+  EXPECT_THAT(above.error().message, HasSubstr("machine 'small': 1073741823 B"));
+  small.set_device_memory(kPlenty.device);
+  ASSERT_TRUE(make_plan(chooser, workload, small, kPlenty, {}));
+  // Without a limit the memory is one.
+  const auto unlimited = make_plan(chooser, workload, small, {kNoDeviceLimit, 0}, {});
+  ASSERT_TRUE(unlimited);
+  EXPECT_LE(unlimited->lowered.plan.device_bytes(), small.device_memory());
+  small.spaces[1].bytes = 1;
+  const auto host = make_plan(chooser, workload, small, kPlenty, {});
+  ASSERT_FALSE(host) << "the host's size counts where its budget has no limit";
+  EXPECT_THAT(host.error().message, HasSubstr("host"));
+  // For presets people may wish for more memory.
+  Machine preset = *find_machine("k40");
+  EXPECT_TRUE(make_plan(chooser, workload, preset, {2 * preset.device_memory(), 0}, {}));
 }
 
 TEST(MakePlan, APlannerSeesTheObservation) {
