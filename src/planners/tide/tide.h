@@ -17,6 +17,6 @@ namespace tidepool {
 /// Swaps by search. By simulated time never slower than any planner it starts from. The result
 /// depends on the seed and, unless the search ends by itself, on how far it gets in the time limit.
 /// With an evaluation limit it depends on the seed alone: one thread, and greedy packing only.
-std::unique_ptr<Planner> make_tide();
+std::unique_ptr<Planner> make_tide(int threads = 0);
 
 }  // namespace tidepool
