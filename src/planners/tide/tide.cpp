@@ -35,12 +35,16 @@ class TideSearch {
 
   void run() {
     constexpr Bytes kSteps = 512;
+    constexpr std::uint64_t kToTheBudget = 3;  // every third round
     LoadLimit limit(budget_.device, kSteps);
-    for (std::uint64_t round = 0; !over(); ++round) {
-      const std::uint64_t seed = hash_combine(context_.options().seed, round);
-      const bool found = search(limit.bytes(), seed, round > 0);
-      if (!found && limit.bytes() == budget_.device) break;
-      limit.follow(found ? place_found(limit.bytes(), seed, packing_time(round)) : 0);
+    for (round_ = 0; !over(); ++round_) {
+      const std::uint64_t seed = hash_combine(context_.options().seed, round_);
+      const bool whole = round_ % kToTheBudget == 0;
+      const Bytes load = whole ? budget_.device : limit.bytes();
+      const bool found = search(load, seed);
+      if (!found && whole) break;
+      const Bytes excess = found ? place_found(load, seed) : 0;
+      if (!whole || round_ == 0 || excess == 0) limit.follow(excess);
       context_.show_progress(allowance_, fmt::format("tide: {} of stalls", format_time(stall())));
     }
   }
@@ -90,33 +94,25 @@ class TideSearch {
     for (const LoadedSelection& pick : picks) load_.add_seed(pick.selection.strategy);
   }
 
-  /// One round of search under a limit; more of them where addresses take longer than states.
-  bool search(Bytes limit, std::uint64_t seed, bool compact) {
-    const Clock::time_point begun = Clock::now();
-    bool found = false;
-    for (std::uint64_t i = 0;; ++i) {
-      LoadSearchOptions searching{hash_combine(seed, i), allowance_, context_.options().stop};
-      searching.compact = compact;
-      searching.rounds = 1;
-      if (compact) searching.tolerated_stall = tolerated_stall();
-      found = load_.run(limit, searching);
-      allowance_.spend(load_.spent());
-      const bool enough =
-          !found || load_.iteration_time() - load_.compute_time() <= searching.tolerated_stall;
-      if (enough || allowance_.repeats() || allowance_.used_up() || context_.stopped()) break;
-      if (Clock::now() - begun >= last_placing_) break;
-    }
-    return found;
-  }
-
-  /// Whatever the time limit, so that a longer one begins the same way.
-  [[nodiscard]] Nanos packing_time(std::uint64_t round) const {
+  /// Grows as the search's rounds do, whatever the allowance, so that a larger one begins the same
+  /// way.
+  [[nodiscard]] Nanos packing_time() const {
     if (allowance_.repeats()) return Nanos{0};
-    constexpr double kFirst = 0.05;
-    constexpr double kGrowth = 1.25;
-    const double time = kFirst * std::pow(kGrowth, static_cast<double>(round));
+    constexpr double kFirst = 0.1;
+    constexpr double kGrowth = 1.3;
+    const double time = kFirst * std::pow(kGrowth, static_cast<double>(round_));
     return std::min(from_seconds(std::min(time, 60.0)),
                     std::chrono::duration_cast<Nanos>(allowance_.time_left()) / 2);
+  }
+
+  bool search(Bytes limit, std::uint64_t seed) {
+    LoadSearchOptions searching{seed, allowance_, context_.options().stop};
+    searching.rounds = 1;
+    searching.compact = round_ > 0;
+    if (searching.compact) searching.tolerated_stall = tolerated_stall();
+    const bool found = load_.run(limit, searching);
+    allowance_.spend(std::max<std::int64_t>(load_.spent(), 1));
+    return found;
   }
 
   struct State {
@@ -138,14 +134,14 @@ class TideSearch {
   /// Lowers the states found under `limit` that are faster than the best. Returns by how much the
   /// addresses of the closest among the fastest exceed the budget when nothing has to wait for
   /// them; 0 also where nothing is faster.
-  Bytes place_found(Bytes limit, std::uint64_t seed, Nanos packing_time) {
+  Bytes place_found(Bytes limit, std::uint64_t seed) {
     const Clock::time_point begun = Clock::now();
     // Another try would not end in time.
     if (!allowance_.repeats() && allowance_.time_left() < last_placing_ - last_packing_) return 0;
     Placing p;
     p.limit = limit;
     p.seed = seed;
-    p.packing_time = packing_time;
+    p.packing_time = packing_time();
     p.faster_than = best_.iteration_time;
     for (std::size_t i = 0; i < load_.found() && p.states.size() < kPlaced; ++i) {
       if (load_.iteration_time(i) >= best_.iteration_time) break;
@@ -153,7 +149,7 @@ class TideSearch {
     }
     if (p.states.empty()) return 0;
     // Another seed may find addresses where one does not.
-    for (std::size_t i = 0; packing_time > Nanos{0} && p.states.size() < load_.pool().threads();
+    for (std::size_t i = 0; p.packing_time > Nanos{0} && p.states.size() < load_.pool().threads();
          ++i) {
       p.states.push_back(p.states[i]);
     }
@@ -163,7 +159,7 @@ class TideSearch {
     load_.pool().each(p.states.size(), [&](std::size_t i) { place_one(p, i); });
     allowance_.spend(static_cast<std::int64_t>(p.states.size()));
     last_placing_ = Clock::now() - begun;
-    last_packing_ = packing_time;
+    last_packing_ = p.packing_time;
     return take_best(p);
   }
 
@@ -217,6 +213,7 @@ class TideSearch {
   Lowered best_;
   std::string origin_ = "autoswap";
   LoadSearch load_;
+  std::uint64_t round_ = 0;
   std::deque<Lowering> others_;  ///< for states placed side by side
   Clock::duration last_placing_{};
   Clock::duration last_packing_{};

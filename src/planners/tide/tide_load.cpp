@@ -9,8 +9,8 @@ namespace tidepool {
 namespace {
 
 /// Evaluations of each lane in the first round, and how much longer each round is.
-constexpr double kFirstRound = 256;
-constexpr double kGrowth = 1.3;
+constexpr double kFirstRound = 32;
+constexpr double kGrowth = 1.6;
 /// Stalls of this part of the compute time are few: the timeline's starts are good.
 constexpr int kFewStalls = 100;
 
@@ -132,7 +132,11 @@ struct LoadSearch::Run {
   }
 
   bool run() {
-    time_starts();
+    if (search.known_limit_ == load_limit) {
+      search.found_ = search.known_;
+    } else {
+      time_starts();
+    }
     if (search.found_.empty()) return false;
     for (int round = 0; round < options.rounds && !over(); ++round) {
       const std::int64_t planned = search.lane_evaluations();
@@ -168,7 +172,10 @@ LoadSearch::LoadSearch(const Lowering& lowering, const std::vector<std::int32_t>
 
 LoadSearch::~LoadSearch() = default;
 
-void LoadSearch::add_seed(AwayGaps away) { seeds_.push_back(std::move(away)); }
+void LoadSearch::add_seed(AwayGaps away) {
+  seeds_.push_back(std::move(away));
+  known_limit_ = 0;
+}
 
 void LoadSearch::add_seed(const Strategy& strategy) {
   AwayGaps away;
@@ -191,7 +198,10 @@ bool LoadSearch::run(Bytes load_limit, const LoadSearchOptions& options) {
   Run run{*this, load_limit, options, options.allowance.part(1)};
   const bool found = run.run();
   spent_ = run.left.spent();
-  if (found) known_ = found_;
+  if (found) {
+    known_ = found_;
+    known_limit_ = load_limit;
+  }
   return found;
 }
 

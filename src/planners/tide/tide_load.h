@@ -50,7 +50,8 @@ class LoadSearch {
   /// False when nothing feasible is known under the limit. Not thread-safe.
   bool run(Bytes load_limit, const LoadSearchOptions& options);
 
-  /// Evaluations of the next run's first round: as many for each lane, and one for each start.
+  /// Evaluations of the next run's first round, at most: as many for each lane, and one for each
+  /// start.
   [[nodiscard]] std::int64_t next_round() const;
 
   // Of the last run that returned true; state 0 is the fastest, and no two are the same.
@@ -89,6 +90,7 @@ class LoadSearch {
   std::unique_ptr<ThreadPool> pool_;
   std::vector<AwayGaps> seeds_;
   std::vector<Found> known_;  ///< by earlier runs
+  Bytes known_limit_ = 0;     ///< under which they have their times
   std::vector<Found> found_;  ///< in the last run, the fastest first
   int rounds_ = 0;            ///< of all runs
   std::int64_t spent_ = 0;
