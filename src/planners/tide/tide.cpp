@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <deque>
-#include <mutex>
 #include <optional>
 
 #include "base/random.h"
 #include "planners/autoswap/autoswap.h"
+#include "planners/autoswap/autoswap_load.h"
 #include "planners/registry.h"
 #include "planners/tide/tide_load.h"
 #include "planners/toolkit/load_limit.h"
@@ -17,42 +18,33 @@
 namespace tidepool {
 namespace {
 
+using Clock = Allowance::Clock;
+
 /// One call of the planner. See Note [Tide].
 class TideSearch {
  public:
-  TideSearch(PlannerContext& context, Lowered first)
+  TideSearch(PlannerContext& context, Lowered first, int threads)
       : context_(context),
         budget_(context.budget()),
         allowance_(context.allowance()),
         best_(std::move(first)),
-        load_(context.lowering(), context.algorithms(context.lowering().program()),
-              allowance_.repeats() ? 1 : 0) {
+        load_(context.lowering(), context.algorithms(context.lowering().program()), threads) {
     load_.add_seed(best_.strategy);
-    for (std::size_t i = 1; i < load_.threads(); ++i) {
-      others_.emplace_back(context.lowering().program(), context.machine());
-    }
+    add_score_picks();
   }
 
   void run() {
     constexpr Bytes kSteps = 512;
+    constexpr std::uint64_t kToTheBudget = 3;  // every third round
     LoadLimit limit(budget_.device, kSteps);
-    for (std::uint64_t round = 0; !allowance_.used_up(); ++round) {
-      if (stall() <= best_.compute_time / kNegligible || context_.stopped()) break;
-      LoadSearchOptions searching{hash_combine(context_.options().seed, round),
-                                  allowance_.slice(kSearchShare), context_.options().stop};
-      if (round > 0) {
-        searching.compact = true;
-        searching.allowance = allowance_.slice(kCompactShare);
-        searching.tolerated_stall = tolerated_stall();
-      }
-      const bool found = load_.run(limit.bytes(), searching);
-      allowance_.spend(load_.spent());
-      if (!found) break;
-      Bytes excess = place_found(limit.bytes(), searching.seed, kPackingShare);
-      if (excess > 0 && excess < budget_.device / kAlmost && !allowance_.repeats()) {
-        excess = place_found(limit.bytes(), hash_combine(searching.seed, round), 2 * kPackingShare);
-      }
-      limit.follow(excess);
+    for (round_ = 0; !over(); ++round_) {
+      const std::uint64_t seed = hash_combine(context_.options().seed, round_);
+      const bool whole = round_ % kToTheBudget == 0;
+      const Bytes load = whole ? budget_.device : limit.bytes();
+      const bool found = search(load, seed);
+      if (!found && whole) break;
+      const Bytes excess = found ? place_found(load, seed) : 0;
+      if (!whole || round_ == 0 || excess == 0) limit.follow(excess);
       context_.show_progress(allowance_, fmt::format("tide: {} of stalls", format_time(stall())));
     }
   }
@@ -63,14 +55,7 @@ class TideSearch {
   }
 
  private:
-  /// Shares of the allowance that a round takes at most: the first for states, the others for
-  /// states, and each for addresses.
-  static constexpr double kSearchShare = 1.0 / 10;
-  static constexpr double kCompactShare = 1.0 / 20;
-  static constexpr double kPackingShare = 1.0 / 12;
-  /// Addresses that exceed the budget by less than this part of it get another try, of twice the
-  /// time.
-  static constexpr int kAlmost = 200;
+  static constexpr std::size_t kPlaced = LoadSearch::kLanes;  ///< states of a round
 
   /// Stalls of this part of the compute time are no reason to move more bytes: on devices whose
   /// copies take memory bandwidth from kernels that costs more than it saves.
@@ -78,56 +63,125 @@ class TideSearch {
 
   [[nodiscard]] Nanos stall() const { return best_.iteration_time - best_.compute_time; }
 
+  /// A round that evaluations do not suffice for is not begun: it might find what has no addresses
+  /// in the place of what has.
+  [[nodiscard]] bool over() const {
+    return allowance_.used_up() || stall() <= best_.compute_time / kNegligible ||
+           context_.stopped() ||
+           (allowance_.repeats() && load_.next_round() > allowance_.evaluations_left());
+  }
+
   /// Less than this is not worth the time that states for other limits and addresses need.
   [[nodiscard]] Nanos tolerated_stall() const {
     constexpr int kParts = 1250;
     return std::min(best_.compute_time / kParts, stall() / 2);
   }
 
+  /// What AutoSwap's scores pick for the budget and for tighter limits: the fastest of it.
+  void add_score_picks() {
+    constexpr std::size_t kMost = 8;
+    Lowering& lowering = context_.lowering();
+    const Stop& stop = context_.options().stop;
+    const SwapCandidates candidates(lowering.program(), lowering.index(), lowering.machine(),
+                                    context_.algorithms(lowering.program()));
+    const Allowance half = allowance_.part(1.0 / 2);
+    auto picks = select_for_tighter(lowering.evaluator(), candidates, budget_.device,
+                                    [&] { return stop.requested() || half.used_up(); });
+    std::stable_sort(picks.begin(), picks.end(), [](const auto& a, const auto& b) {
+      return a.evaluation.iteration_time < b.evaluation.iteration_time;
+    });
+    if (picks.size() > kMost) picks.resize(kMost);
+    for (const LoadedSelection& pick : picks) load_.add_seed(pick.selection.strategy);
+  }
+
+  /// Grows as the search's rounds do, whatever the allowance, so that a larger one begins the same
+  /// way.
+  [[nodiscard]] Nanos packing_time() const {
+    if (allowance_.repeats()) return Nanos{0};
+    constexpr double kFirst = 0.1;
+    constexpr double kGrowth = 1.3;
+    const double time = kFirst * std::pow(kGrowth, static_cast<double>(round_));
+    return std::min(from_seconds(std::min(time, 60.0)),
+                    std::chrono::duration_cast<Nanos>(allowance_.time_left()) / 2);
+  }
+
+  bool search(Bytes limit, std::uint64_t seed) {
+    LoadSearchOptions searching{seed, allowance_, context_.options().stop};
+    searching.rounds = 1;
+    searching.compact = round_ > 0;
+    if (searching.compact) searching.tolerated_stall = tolerated_stall();
+    const bool found = load_.run(limit, searching);
+    allowance_.spend(std::max<std::int64_t>(load_.spent(), 1));
+    return found;
+  }
+
   struct State {
     Strategy strategy;
     Nanos time{};
+    Nanos lead{};
+    Trial trial;
   };
   /// What the threads that place share.
   struct Placing {
     Bytes limit = 0;
     std::uint64_t seed = 0;
     Nanos packing_time{};
-    Nanos tolerated{};
+    Nanos faster_than{};
     std::vector<State> states;
-    std::mutex mutex;  ///< of best_, origin_ and least_excess
     std::atomic<bool> placed{false};
-    std::optional<Bytes> least_excess;
   };
 
-  /// Lowers the states found under `limit` that are faster than the best, one on each thread.
-  /// Returns by how much the addresses of the closest among the fastest exceed the budget when
-  /// nothing has to wait for them; 0 also where nothing is faster.
-  Bytes place_found(Bytes limit, std::uint64_t seed, double share) {
+  /// Lowers the states found under `limit` that are faster than the best. Returns by how much the
+  /// addresses of the closest among the fastest exceed the budget when nothing has to wait for
+  /// them; 0 also where nothing is faster.
+  Bytes place_found(Bytes limit, std::uint64_t seed) {
+    const Clock::time_point begun = Clock::now();
+    // Another try would not end in time.
+    if (!allowance_.repeats() && allowance_.time_left() < last_placing_ - last_packing_) return 0;
     Placing p;
     p.limit = limit;
     p.seed = seed;
-    p.tolerated = tolerated_stall();
-    p.packing_time = std::chrono::duration_cast<Nanos>(
-        std::min(allowance_.slice(share).time_left(), allowance_.time_left()));
-    for (std::size_t i = 0; i < load_.found() && p.states.size() < load_.threads(); ++i) {
+    p.packing_time = packing_time();
+    p.faster_than = best_.iteration_time;
+    for (std::size_t i = 0; i < load_.found() && p.states.size() < kPlaced; ++i) {
       if (load_.iteration_time(i) >= best_.iteration_time) break;
-      p.states.push_back({load_.strategy(i), load_.iteration_time(i)});
+      p.states.push_back({load_.strategy(i), load_.iteration_time(i), load_.lead(i), {}});
     }
     if (p.states.empty()) return 0;
     // Another seed may find addresses where one does not.
-    for (std::size_t i = 0; p.states.size() < load_.threads(); ++i) {
+    for (std::size_t i = 0; p.packing_time > Nanos{0} && p.states.size() < load_.pool().threads();
+         ++i) {
       p.states.push_back(p.states[i]);
+    }
+    while (others_.size() + 1 < p.states.size()) {
+      others_.emplace_back(context_.lowering().program(), context_.machine());
     }
     load_.pool().each(p.states.size(), [&](std::size_t i) { place_one(p, i); });
     allowance_.spend(static_cast<std::int64_t>(p.states.size()));
-    return p.least_excess.value_or(0);
+    last_placing_ = Clock::now() - begun;
+    last_packing_ = p.packing_time;
+    return take_best(p);
+  }
+
+  Bytes take_best(Placing& p) {
+    std::optional<Bytes> least_excess;
+    const Nanos as_fast = p.states.front().time + tolerated_stall();
+    for (State& state : p.states) {
+      if (state.trial.needed > 0 && state.time <= as_fast) {
+        const Bytes excess = std::max<Bytes>(state.trial.excess(budget_), 0);
+        least_excess = std::min(least_excess.value_or(excess), excess);
+      }
+      auto& lowered = state.trial.lowered;
+      if (!lowered || lowered->iteration_time >= best_.iteration_time) continue;
+      best_ = std::move(*lowered);
+      origin_ = fmt::format("the search under a load of {}", format_bytes(p.limit));
+    }
+    return least_excess.value_or(0);
   }
 
   void place_one(Placing& p, std::size_t i) {
     Lowering& lowering = i == 0 ? context_.lowering() : others_[i - 1];
-    const Nanos as_fast = p.states.front().time + p.tolerated;
-    const State& state = p.states[i];
+    State& state = p.states[i];
     LowerOptions placing;
     placing.attempts = 1;
     placing.load_limit = p.limit;
@@ -135,31 +189,22 @@ class TideSearch {
     placing.stop = [&] { return p.placed || context_.stopped(); };
     placing.lead = longest_lead(lowering, state, p.limit);
     placing.packing_time = p.packing_time;
-    {
-      const std::scoped_lock lock(p.mutex);
-      placing.faster_than = best_.iteration_time;
-    }
-    Trial trial = place(lowering, state.strategy, budget_, placing);
-    const std::scoped_lock lock(p.mutex);
-    if (trial.needed > 0 && state.time <= as_fast) {
-      const Bytes excess = std::max<Bytes>(trial.excess(budget_), 0);
-      p.least_excess = std::min(p.least_excess.value_or(excess), excess);
-    }
-    if (!trial.lowered || trial.lowered->iteration_time >= best_.iteration_time) return;
-    best_ = std::move(*trial.lowered);
-    origin_ = fmt::format("the search under a load of {}", format_bytes(p.limit));
-    if (best_.iteration_time <= p.states.front().time) p.placed = true;
+    placing.faster_than = p.faster_than;
+    state.trial = place(lowering, state.strategy, budget_, placing);
+    const auto& lowered = state.trial.lowered;
+    if (lowered && lowered->iteration_time <= p.states.front().time) p.placed = true;
   }
 
   /// The longest lead of copies in that costs no time: it forgives the latest copies. On a real
   /// link, plans with short leads were some percent slower than predicted.
   [[nodiscard]] Nanos longest_lead(Lowering& lowering, const State& state, Bytes limit) const {
     for (const Nanos lead : {Nanos::max(), load_.compute_time() / 8, load_.compute_time() / 80}) {
+      if (lead <= state.lead) break;
       const Evaluation e =
           lowering.evaluator().evaluate(state.strategy, {limit, true, lead, state.time});
       if (e.feasible && e.iteration_time <= state.time) return lead;
     }
-    return load_.lead();
+    return state.lead;
   }
 
   PlannerContext& context_;
@@ -168,36 +213,58 @@ class TideSearch {
   Lowered best_;
   std::string origin_ = "autoswap";
   LoadSearch load_;
-  std::deque<Lowering> others_;  ///< for the other threads
+  std::uint64_t round_ = 0;
+  std::deque<Lowering> others_;  ///< for states placed side by side
+  Clock::duration last_placing_{};
+  Clock::duration last_packing_{};
 };
 
 class Tide : public Planner {
  public:
+  explicit Tide(int threads) : threads_(threads) {}
+
   [[nodiscard]] std::string_view name() const override { return "tide"; }
 
   Result<PlannerOutput> plan(PlannerContext& context) override {
-    auto first = make_autoswap()->plan(context);
-    if (!first) return first;
-    if (Strategy* strategy = std::get_if<Strategy>(&first->choice)) {
-      if (!context.options().may.swap) return first;
-      auto lowered = context.lowering().lower(*strategy, context.budget());
-      if (!lowered) return fail(lowered.error());
-      first->choice = std::move(*lowered);
-    }
-    TideSearch search(context, std::get<Lowered>(std::move(first->choice)));
+    if (!context.options().may.swap) return make_autoswap()->plan(context);
+    auto first = begin(context);
+    if (!first) return fail(first.error());
+    TideSearch search(context, std::move(*first), threads_);
     search.run();
     return PlannerOutput{std::move(search.best()), {search.note()}};
   }
+
+ private:
+  /// AutoSwap's plan. Where that takes more than half of the time: what it has by then, or the
+  /// streaming schedule.
+  static Result<Lowered> begin(PlannerContext& context) {
+    constexpr std::chrono::milliseconds kAtLeast{300};
+    const Allowance half = context.allowance().part(1.0 / 2);
+    const Clock::time_point least = Clock::now() + kAtLeast;
+    PlannerOptions options = context.options();
+    options.stop = [&] { return context.stopped() || (half.used_up() && Clock::now() >= least); };
+    auto inner =
+        PlannerContext::make(context.workload(), context.machine(), context.budget(), options);
+    if (!inner) return fail(inner.error());
+    auto first = make_autoswap()->plan(*inner);
+    if (!first) return fail(first.error());
+    if (auto* lowered = std::get_if<Lowered>(&first->choice)) return std::move(*lowered);
+    LowerOptions lowering;
+    if (options.stop.requested()) lowering.attempts = 0;
+    return context.lowering().lower(std::get<Strategy>(first->choice), context.budget(), lowering);
+  }
+
+  int threads_;
 };
 
 }  // namespace
 
-std::unique_ptr<Planner> make_tide() { return std::make_unique<Tide>(); }
+std::unique_ptr<Planner> make_tide(int threads) { return std::make_unique<Tide>(threads); }
 
 PlannerInfo tide_planner() {
   return {.name = "tide",
           .description = "swaps by search, from what autoswap finds",
-          .make = make_tide,
+          .make = [] { return make_tide(); },
           .starts_from = "autoswap"};
 }
 

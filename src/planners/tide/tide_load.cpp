@@ -1,17 +1,18 @@
 #include "planners/tide/tide_load.h"
 
 #include <algorithm>
-#include <atomic>
-#include <mutex>
+#include <cmath>
 
 #include "ir/load_profile.h"
 
 namespace tidepool {
 namespace {
 
-/// The lead of copies in is this part of the compute time.
-constexpr int kLeadParts = 1000;
-constexpr int kMostThreads = 8;
+/// Evaluations of each lane in the first round, and how much longer each round is.
+constexpr double kFirstRound = 32;
+constexpr double kGrowth = 1.6;
+/// Stalls of this part of the compute time are few: the timeline's starts are good.
+constexpr int kFewStalls = 100;
 
 }  // namespace
 
@@ -22,133 +23,158 @@ struct LoadSearch::Worker {
   GapSearch gaps;
 };
 
-/// What the threads of one run share.
+/// One call of `run`. What lanes do depends on nothing but seed, round and the states known before
+/// the round, so threads may take them in any order.
 struct LoadSearch::Run {
-  Run(LoadSearch& searching, Bytes limit, const LoadSearchOptions& with)
-      : search(searching),
-        load_limit(limit),
-        options(with),
-        left(searching.workers_.size(),
-             with.allowance.part(with.allowance.repeats()
-                                     ? 1.0 / static_cast<double>(searching.workers_.size())
-                                     : 1.0)) {}
-
   LoadSearch& search;
   Bytes load_limit;
   const LoadSearchOptions& options;
-  std::vector<Allowance> left;  ///< per worker
-  std::mutex mutex;             ///< of the search's found_
-  std::atomic<int> next_start{0};
-  std::atomic<bool> found_enough{false};
+  Allowance left;
 
-  [[nodiscard]] bool stopped() const { return found_enough || options.stop.requested(); }
+  /// The fastest and what else is known, without states twice.
+  static constexpr std::size_t kKept = 12;
 
-  void keep(const GapSearch& gaps) {
-    const std::scoped_lock lock(mutex);
-    const auto slower = [&](const Found& found) { return found.iteration_time > gaps.time(); };
+  [[nodiscard]] bool over() const {
+    return left.used_up() || options.stop.requested() ||
+           search.found_.front().iteration_time <= search.compute_time_ + options.tolerated_stall;
+  }
+
+  void add(std::vector<Found>& states) {
     auto& all = search.found_;
-    all.insert(std::find_if(all.begin(), all.end(), slower), {gaps.best(), gaps.time()});
-    if (gaps.time() <= search.compute_time_ + options.tolerated_stall) found_enough = true;
-  }
-
-  /// Annealing on the evaluator. Returns what it has spent.
-  std::int64_t anneal(GapSearch& gaps, const std::vector<AwayGaps>& seeds, std::uint64_t seed,
-                      const Allowance& allowance) {
-    if (gaps.run(load_limit, seeds,
-                 {seed, allowance, [this] { return stopped(); }, options.tolerated_stall,
-                  search.lead_})) {
-      keep(gaps);
+    for (Found& state : states) {
+      if (state.iteration_time != Nanos::max()) all.push_back(std::move(state));
     }
-    return gaps.spent();
+    std::stable_sort(all.begin(), all.end(), [](const Found& a, const Found& b) {
+      return a.iteration_time < b.iteration_time;
+    });
+    const auto same = [](const Found& a, const Found& b) {
+      return a.iteration_time == b.iteration_time;
+    };
+    all.erase(std::unique(all.begin(), all.end(), same), all.end());
+    if (all.size() > kKept) all.resize(kKept);
   }
 
-  /// One start: annealing on the timeline, and on the evaluator from there.
-  void start(Worker& worker, int number, Allowance& mine) {
-    // The timeline search ends by itself where no stall is needed; otherwise its best start is
-    // found within some rounds of cooling.
-    const double share_of_timeline = options.compact ? 1.0 / 3 : 1.0 / 5;
-    const std::uint64_t seed = hash_combine(options.seed, static_cast<std::uint64_t>(number));
-    const std::vector<AwayGaps>& known = search.seeds_;
-    const AwayGaps from = number == 0 && known.size() > search.given_
-                              ? known.back()
-                              : AwayGaps(search.lowering_.index().gaps().size(), 0);
-    std::vector<AwayGaps> seeds{worker.timeline.run(
-        load_limit, from,
-        {seed, mine.part(share_of_timeline), [this] { return stopped(); }, options.compact})};
+  /// How long the iteration takes under this limit by what is given, with the best lead for it, and
+  /// by what was found before.
+  void time_starts() {
+    std::vector<Found> states;
+    for (const AwayGaps& away : search.seeds_) {
+      for (const Nanos lead : search.leads_) states.push_back({away, lead});
+    }
+    states.insert(states.end(), search.known_.begin(), search.known_.end());
+    search.pool_->each(kLanes, [&](std::size_t lane) {
+      for (std::size_t i = lane; i < states.size(); i += kLanes) {
+        // Something is known at the end, however little time there is.
+        if (i >= kLanes && (options.stop.requested() || left.used_up())) {
+          states[i].iteration_time = Nanos::max();
+          continue;
+        }
+        states[i].iteration_time =
+            search.workers_[lane]->gaps.time_of(states[i].away, load_limit, states[i].lead);
+      }
+    });
+    left.spend(static_cast<std::int64_t>(states.size()));
+    add(states);
+  }
+
+  [[nodiscard]] bool few_stalls() const {
+    return search.found_.front().iteration_time <=
+           search.compute_time_ + search.compute_time_ / kFewStalls;
+  }
+
+  /// A start from the timeline; where stalls are many, with a part of those of the best state.
+  AwayGaps start_from_timeline(Worker& worker, const AwayGaps& from, std::uint64_t seed,
+                               Allowance& mine, std::int64_t evaluations) {
+    const Found& best = search.found_.front();
+    std::vector<Nanos> stalls;
+    if (!few_stalls()) {
+      worker.gaps.time_of(best.away, load_limit, best.lead);
+      mine.spend(1);
+      stalls = worker.gaps.stalls();
+      const double part = 0.5 + 0.5 * Random(hash_combine(seed, 2)).uniform();
+      for (Nanos& stall : stalls) {
+        stall = Nanos{std::llround(part * static_cast<double>(stall.count()))};
+      }
+    }
+    worker.timeline.set_stalls(stalls);
+    AwayGaps away = worker.timeline.run(
+        load_limit, from, {seed, mine.at_most(evaluations), options.stop, options.compact});
     mine.spend(worker.timeline.spent());
-    if (options.compact) {
-      // What was found before copies less and so looks better among equals.
-      mine.spend(anneal(worker.gaps, seeds, seed, Allowance::none()));
+    return away;
+  }
+
+  /// Lane 0 goes on from the best state, lane 1 from the timeline, lane 2 from another state, lane
+  /// 3 from the timeline where stalls are few and else from the best state with another lead.
+  /// `planned`: evaluations, of which there may be fewer left.
+  Found run_lane(std::size_t lane, std::uint64_t seed, std::int64_t planned) {
+    constexpr std::int64_t kTimelinePart = 4;
+    constexpr std::int64_t kPruning = 8;  // the part left to it
+    Worker& worker = *search.workers_[lane];
+    const std::vector<Found>& known = search.found_;
+    Random random(hash_combine(seed, 1));
+    Allowance mine = left.at_most(std::min(planned, left.evaluations_left() / kLanesCount));
+    Found start = lane == 2 ? known[random.below(known.size())] : known.front();
+    if (lane == 3) start.lead = search.leads_[random.below(search.leads_.size())];
+    std::int64_t trials = planned - planned / kPruning;
+    if (lane == 1 || (lane == 3 && few_stalls())) {
+      const AwayGaps nothing(start.away.size(), 0);
+      start.away = start_from_timeline(worker, lane == 1 ? start.away : nothing, seed, mine,
+                                       planned / kTimelinePart);
+      trials -= planned / kTimelinePart;
     }
-    if (number == 0) seeds.insert(seeds.end(), known.begin(), known.end());
-    mine.spend(anneal(worker.gaps, seeds, seed, mine.part(1)));
+    const bool found = worker.gaps.run(load_limit, {start.away},
+                                       {seed, mine.part(1), options.stop, options.tolerated_stall,
+                                        start.lead, static_cast<std::size_t>(trials)});
+    mine.spend(worker.gaps.spent());
+    spent[lane] = mine.spent();
+    if (!found) return {{}, start.lead, Nanos::max()};
+    return {worker.gaps.best(), start.lead, worker.gaps.time()};
   }
 
-  /// Which start leads to the best end cannot be told: each gets its part.
-  void make_starts(std::size_t index) {
-    constexpr double kShareOfStarts = 0.8;
-    const int rounds = starts_per_worker();
-    double others = 1;  // the share of what comes behind
-    for (int i = 0; i < rounds; ++i) {
-      const int number = next_start++;
-      if (number > 0 && (stopped() || left[index].used_up())) break;
-      const double share = kShareOfStarts / rounds;
-      Allowance mine = left[index].part(share / others);
-      others -= share;
-      start(*search.workers_[index], number, mine);
-      left[index].spend(mine.spent());
+  bool run() {
+    if (search.known_limit_ == load_limit) {
+      search.found_ = search.known_;
+    } else {
+      time_starts();
     }
+    if (search.found_.empty()) return false;
+    for (int round = 0; round < options.rounds && !over(); ++round) {
+      const std::int64_t planned = search.lane_evaluations();
+      const std::uint64_t seed = hash_combine(options.seed, static_cast<std::uint64_t>(round));
+      std::vector<Found> states(kLanes);
+      search.pool_->each(kLanes, [&](std::size_t lane) {
+        states[lane] = run_lane(lane, hash_combine(seed, lane), planned);
+      });
+      for (const std::int64_t of_lane : spent) left.spend(of_lane);
+      add(states);
+      ++search.rounds_;
+    }
+    return true;
   }
 
-  /// All threads go on from the best of the starts.
-  void go_on(std::size_t index) {
-    constexpr std::size_t kContinued = 3;
-    if (stopped() || left[index].used_up() || ended.empty()) return;
-    const int number =
-        starts_per_worker() * static_cast<int>(search.workers_.size()) + static_cast<int>(index);
-    left[index].spend(anneal(
-        search.workers_[index]->gaps, {ended[index % std::min(kContinued, ended.size())].away},
-        hash_combine(options.seed, static_cast<std::uint64_t>(number)), left[index].part(1)));
-  }
-
-  void run() {
-    const std::size_t workers = search.workers_.size();
-    search.pool_->each(workers, [this](std::size_t i) { make_starts(i); });
-    ended = search.found_;
-    search.pool_->each(workers, [this](std::size_t i) { go_on(i); });
-    search.spent_ = 0;
-    for (const Allowance& mine : left) search.spent_ += mine.spent();
-  }
-
- private:
-  [[nodiscard]] int starts_per_worker() const {
-    const int least_starts = options.compact ? 4 : 12;
-    const auto threads = static_cast<int>(search.workers_.size());
-    return std::max(1, (least_starts + threads - 1) / threads);
-  }
-
-  std::vector<Found> ended;  ///< what the starts have found
+  static constexpr auto kLanesCount = static_cast<std::int64_t>(kLanes);
+  std::array<std::int64_t, kLanes> spent{};
 };
 
 LoadSearch::LoadSearch(const Lowering& lowering, const std::vector<std::int32_t>& algorithms,
                        int threads)
     : lowering_(lowering),
       compute_time_(tidepool::compute_time(lowering.program(), algorithms)),
-      lead_(compute_time_ / kLeadParts) {
+      leads_{Nanos::max(), compute_time_ / 8, compute_time_ / 1000} {
   if (threads == 0) threads = static_cast<int>(std::thread::hardware_concurrency());
-  threads = std::clamp(threads, 1, kMostThreads);
-  for (int i = 0; i < threads; ++i) {
+  for (std::size_t i = 0; i < kLanes; ++i) {
     workers_.push_back(std::make_unique<Worker>(lowering, algorithms));
   }
-  pool_ = std::make_unique<ThreadPool>(workers_.size());
+  pool_ = std::make_unique<ThreadPool>(
+      std::clamp<std::size_t>(static_cast<std::size_t>(threads), 1, kLanes));
   add_seed(lowering.everything_away(algorithms));
 }
 
 LoadSearch::~LoadSearch() = default;
 
 void LoadSearch::add_seed(AwayGaps away) {
-  seeds_.insert(seeds_.begin() + static_cast<std::ptrdiff_t>(given_), std::move(away));
-  ++given_;
+  seeds_.push_back(std::move(away));
+  known_limit_ = 0;
 }
 
 void LoadSearch::add_seed(const Strategy& strategy) {
@@ -157,16 +183,26 @@ void LoadSearch::add_seed(const Strategy& strategy) {
   add_seed(std::move(away));
 }
 
+std::int64_t LoadSearch::lane_evaluations() const {
+  constexpr double kMost = 1e9;
+  return std::llround(std::min(kFirstRound * std::pow(kGrowth, rounds_), kMost));
+}
+
+std::int64_t LoadSearch::next_round() const {
+  const std::size_t starts = seeds_.size() * leads_.size() + known_.size();
+  return lane_evaluations() * static_cast<std::int64_t>(kLanes) + static_cast<std::int64_t>(starts);
+}
+
 bool LoadSearch::run(Bytes load_limit, const LoadSearchOptions& options) {
-  constexpr std::size_t kKept = 12;
   found_.clear();
-  Run(*this, load_limit, options).run();
-  if (found_.empty()) return false;
-  if (seeds_.size() >= given_ + kKept) {
-    seeds_.erase(seeds_.begin() + static_cast<std::ptrdiff_t>(given_));
+  Run run{*this, load_limit, options, options.allowance.part(1)};
+  const bool found = run.run();
+  spent_ = run.left.spent();
+  if (found) {
+    known_ = found_;
+    known_limit_ = load_limit;
   }
-  seeds_.push_back(found_.front().away);
-  return true;
+  return found;
 }
 
 Strategy LoadSearch::strategy(std::size_t state) {

@@ -2,6 +2,8 @@
 // adds those.
 #pragma once
 
+#include <array>
+#include <limits>
 #include <memory>
 
 #include "base/parallel.h"
@@ -14,25 +16,32 @@ namespace tidepool {
 
 struct LoadSearchOptions {
   std::uint64_t seed = 1;
-  /// A deadline, or a number of evaluations, which the threads divide: with one thread the result
-  /// then repeats.
+  /// A deadline, or a number of evaluations: the result then repeats, on any number of threads.
   Allowance allowance = Allowance::none();
   Stop stop;                 ///< called by several threads
   Nanos tolerated_stall{0};  ///< the search ends when no more than this is left
-  /// Wants little load where the limit allows more: for addresses. Takes a part of the time.
+  /// Wants little load where the limit allows more: for addresses.
   bool compact = false;
+  int rounds = std::numeric_limits<int>::max();
 };
 
+// Note [Load search]. A search goes on in rounds. In each, a fixed number of lanes start from
+// states that are known or from the timeline (TimelineSearch), each anneals on the evaluator
+// (GapSearch) for as many evaluations as the others, and what they find is known from then on. Each
+// round is longer than the one before, whatever the allowance: one that is twice as large makes the
+// same rounds first, so it never finds less. Where the ops must wait for copies, copies in are best
+// early; where nothing needs to wait, late ones leave memory to others: which, a state's lead says.
+
 /// Searches for swaps under one load limit after another, each from what it is given and has found.
-/// First on the timeline without stalls, then on the evaluator; from several starts, on several
-/// threads.
 class LoadSearch {
  public:
   /// `lowering` must outlive the search, which only reads it. One algorithm per op. `threads`: 0
-  /// for as many as there are cores, up to eight.
+  /// for as many as there are cores; no more than kLanes are of use.
   LoadSearch(const Lowering& lowering, const std::vector<std::int32_t>& algorithms,
              int threads = 0);
   ~LoadSearch();
+
+  static constexpr std::size_t kLanes = 4;
 
   /// Adds a start for searches to come.
   void add_seed(AwayGaps away);
@@ -41,18 +50,20 @@ class LoadSearch {
   /// False when nothing feasible is known under the limit. Not thread-safe.
   bool run(Bytes load_limit, const LoadSearchOptions& options);
 
-  // Of the last run that returned true; state 0 is the fastest.
+  /// Evaluations of the next run's first round, at most: as many for each lane, and one for each
+  /// start.
+  [[nodiscard]] std::int64_t next_round() const;
+
+  // Of the last run that returned true; state 0 is the fastest, and no two are the same.
   [[nodiscard]] std::size_t found() const { return found_.size(); }
   [[nodiscard]] Strategy strategy(std::size_t state = 0);
   [[nodiscard]] Nanos iteration_time(std::size_t state = 0) const {
     return found_[state].iteration_time;
   }
+  /// With which the state has its time.
+  [[nodiscard]] Nanos lead(std::size_t state = 0) const { return found_[state].lead; }
   [[nodiscard]] Nanos compute_time() const { return compute_time_; }
 
-  /// With which the timelines of the search are made: short, which leaves memory to others.
-  [[nodiscard]] Nanos lead() const { return lead_; }
-
-  [[nodiscard]] std::size_t threads() const { return workers_.size(); }
   /// Idle but in `run`.
   [[nodiscard]] ThreadPool& pool() { return *pool_; }
   /// Evaluator calls of all runs.
@@ -63,19 +74,25 @@ class LoadSearch {
  private:
   struct Found {
     AwayGaps away;
+    Nanos lead{};
     Nanos iteration_time{};
   };
   struct Worker;
   struct Run;
 
+  /// In the next round, of each lane.
+  [[nodiscard]] std::int64_t lane_evaluations() const;
+
   const Lowering& lowering_;
   Nanos compute_time_{};
-  Nanos lead_{};
-  std::vector<std::unique_ptr<Worker>> workers_;
-  std::unique_ptr<ThreadPool> pool_;  ///< as many threads
+  std::array<Nanos, 3> leads_{};                  ///< longest first
+  std::vector<std::unique_ptr<Worker>> workers_;  ///< one a lane
+  std::unique_ptr<ThreadPool> pool_;
   std::vector<AwayGaps> seeds_;
+  std::vector<Found> known_;  ///< by earlier runs
+  Bytes known_limit_ = 0;     ///< under which they have their times
   std::vector<Found> found_;  ///< in the last run, the fastest first
-  std::size_t given_ = 0;     ///< seeds that are always kept; those found rotate behind them
+  int rounds_ = 0;            ///< of all runs
   std::int64_t spent_ = 0;
 };
 

@@ -41,6 +41,13 @@ class Allowance {
     result.evaluations_ = std::min(result.evaluations_, evaluations_ - spent_);
     return result;
   }
+  /// What is left, but no more than so many evaluations.
+  [[nodiscard]] Allowance at_most(std::int64_t evaluations) const {
+    Allowance result(deadline_);
+    result.evaluations_ = std::min(evaluations_left(), evaluations);
+    return result;
+  }
+  [[nodiscard]] std::int64_t evaluations_left() const { return evaluations_ - spent_; }
   /// 0 where no clock is asked.
   [[nodiscard]] Clock::duration time_left() const {
     return repeats() ? Clock::duration::zero()

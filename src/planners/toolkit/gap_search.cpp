@@ -43,12 +43,12 @@ class GapSearch::State {
 
   /// A gap that may matter: mostly one that spans or ends at a stall.
   std::size_t propose(Random& random) {
-    constexpr int kTries = 8;
+    constexpr int kTries = 24;
     const bool any = s_.promising_.empty() || random.below(50) == 0;
     const std::vector<GapId>& list = any ? s_.movable_ : s_.promising_;
     GapId g = list[random.below(list.size())];
-    if (stalled_.empty() || random.below(3) == 0) return at(g);
-    const OpId op = stalled_[random.below(stalled_.size())];
+    if (stalled_.empty() || random.below(4) == 0) return at(g);
+    const OpId op = random_stall(random);
     for (int i = 0; i < kTries; ++i) {
       const Gap& gap = s_.lowering_.index().gaps()[at(g)];
       const bool spans = gap.wraps ? op > gap.from || op <= gap.to : op > gap.from && op <= gap.to;
@@ -59,22 +59,41 @@ class GapSearch::State {
   }
 
  private:
-  /// The ops before which the compute stream waits, in the last evaluation.
+  /// The ops before which the compute stream waits in the last evaluation.
   void find_stalls() {
     stalled_.clear();
-    const Expansion& x = s_.evaluator_.expansion();
-    Nanos ready{0};
-    for (const Step& step : s_.evaluator_.steps()) {
-      if (step.stream != s_.evaluator_.streams().compute) continue;
-      if (step.start > ready) stalled_.push_back(x.calls[at(step.id)].op);
-      ready = step.end;
-    }
+    Nanos sum{0};
+    s_.each_stall([&](OpId op, Nanos stall) { stalled_.push_back({op, sum += stall}); });
   }
 
+  /// One of them; half of the time by length.
+  OpId random_stall(Random& random) const {
+    if (random.below(2) == 0) return stalled_[random.below(stalled_.size())].op;
+    const double part = random.uniform() * number(stalled_.back().sum);
+    return std::lower_bound(stalled_.begin(), stalled_.end() - 1, part,
+                            [](const Stall& s, double sum) { return number(s.sum) < sum; })
+        ->op;
+  }
+
+  struct Stall {
+    OpId op = kNone;
+    Nanos sum{};  ///< up to this one
+  };
   GapSearch& s_;
   Value value_;
-  std::vector<OpId> stalled_;
+  std::vector<Stall> stalled_;
 };
+
+template <class Visit>
+void GapSearch::each_stall(const Visit& visit) {
+  const Expansion& x = evaluator_.expansion();
+  Nanos ready{0};
+  for (const Step& step : evaluator_.steps()) {
+    if (step.stream != evaluator_.streams().compute) continue;
+    if (step.start > ready) visit(x.calls[at(step.id)].op, step.start - ready);
+    ready = step.end;
+  }
+}
 
 GapSearch::GapSearch(const Lowering& lowering, std::vector<std::int32_t> algorithms)
     : lowering_(lowering),
@@ -136,6 +155,18 @@ GapSearch::Value GapSearch::evaluate(double give_up_above) {
   return {e.iteration_time, number(e.iteration_time) + kCopyWeight * number(e.copy_time)};
 }
 
+Nanos GapSearch::time_of(const AwayGaps& away, Bytes load_limit, Nanos lead) {
+  ++evaluations_;
+  const Evaluation e = evaluator_.evaluate(strategy(away), {load_limit, true, lead});
+  return e.feasible ? e.iteration_time : kInfeasible;
+}
+
+std::vector<Nanos> GapSearch::stalls() {
+  std::vector<Nanos> result(lowering_.program().ops.size(), Nanos{0});
+  each_stall([&](OpId op, Nanos stall) { result[at(op)] += stall; });
+  return result;
+}
+
 bool GapSearch::out_of_time() const {
   return options_.allowance.used_up() || options_.stop.requested();
 }
@@ -171,7 +202,9 @@ void GapSearch::cool() {
   constexpr double kCold = 1e-5;
   constexpr double kStalls = 30;
   constexpr std::size_t kTrialsPerGap = 40;
-  const std::size_t trials = (promising_.empty() ? movable_ : promising_).size() * kTrialsPerGap;
+  const std::size_t trials =
+      options_.trials > 0 ? options_.trials
+                          : (promising_.empty() ? movable_ : promising_).size() * kTrialsPerGap;
   while (!done()) {
     assign(best_);
     State state(*this);

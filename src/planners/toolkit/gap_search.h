@@ -3,8 +3,9 @@
 //
 // Note [Gap search]. A state says for each gap whether its tensor is away; a value that leaves
 // twice unchanged is copied out once. A trial (annealing.h) flips single gaps or exchanges two,
-// mostly where the compute stream stalls. The search ends when nothing stalls, or with its
-// allowance. Rounds of cooling repeat from the best state so far.
+// mostly over stalls, long ones before short ones. The search ends when nothing stalls, or with its
+// allowance. Rounds of cooling repeat from the best state so far. How long a round is does not
+// depend on the allowance, unless it is told: what more evaluations find is never worse.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,8 @@ struct GapSearchOptions {
   /// Stops when stalls take at most this much of an iteration.
   Nanos tolerated_stall{0};
   Nanos lead = Nanos::max();  ///< of copies in, see EvaluateOptions
+  /// Of one round of cooling; 0: as many as the number of gaps asks for.
+  std::size_t trials = 0;
 };
 
 class GapSearch {
@@ -46,6 +49,10 @@ class GapSearch {
   [[nodiscard]] const Strategy& strategy(const AwayGaps& away);
   [[nodiscard]] Nanos time() const { return best_value_.time; }
   [[nodiscard]] Nanos compute_time() const { return compute_; }
+  /// How long a state's iteration takes under a limit; Nanos::max() where it is not feasible.
+  Nanos time_of(const AwayGaps& away, Bytes load_limit, Nanos lead);
+  /// The stall before each op in the evaluation before; it must have been feasible.
+  [[nodiscard]] std::vector<Nanos> stalls();
   [[nodiscard]] std::int64_t evaluations() const { return evaluations_; }
   /// In the last run.
   [[nodiscard]] std::int64_t spent() const { return options_.allowance.spent(); }
@@ -69,6 +76,8 @@ class GapSearch {
   [[nodiscard]] bool out_of_time() const;
   [[nodiscard]] bool done() const;
   void cool();
+  template <class Visit>
+  void each_stall(const Visit& visit);
 
   const Lowering& lowering_;
   Evaluator evaluator_;

@@ -23,12 +23,12 @@ class LoadLimit {
   void tighten(Bytes excess) { bytes_ -= std::max(excess, least_); }
 
   /// For searches, whose addresses differ from try to try: down by most of the excess until they
-  /// fit once (`excess` 0), then up by a part of the way to the budget where they fit, and down by
-  /// half the way to where they did where they do not, for ever.
+  /// fit once (`excess` 0), then up by half the way to the budget where they fit, and down by half
+  /// the way to where they did where they do not, for ever.
   void follow(Bytes excess) {
     if (excess == 0) {
       fitted_ = bytes_;
-      bytes_ += std::max(2 * least_, (budget_ - bytes_) / 4);
+      bytes_ += std::max(2 * least_, (budget_ - bytes_) / 2);
     } else {
       tighten(fitted_ == 0 ? excess * 2 / 3 : std::min(excess, bytes_ - fitted_) / 2);
     }

@@ -5,6 +5,7 @@
 #include "bound/fluid.h"
 #include "ir/load_profile.h"
 #include "support/random_program.h"
+#include "support/sanitized.h"
 
 namespace tidepool {
 namespace {
@@ -26,7 +27,7 @@ TEST(LoadSearch, IsNeverWorseThanWhatItIsGiven) {
     const Strategy away = lowering.everything_away(algorithms);
     for (const bool compact : {false, true}) {
       LoadSearch search(lowering, algorithms);
-      const Evaluation given = lowering.evaluator().evaluate(away, {limit, true, search.lead()});
+      const Evaluation given = lowering.evaluator().evaluate(away, {limit});
       if (!given.feasible) continue;
       search.add_seed(away);
       LoadSearchOptions options = within(std::chrono::milliseconds(100));
@@ -35,6 +36,55 @@ TEST(LoadSearch, IsNeverWorseThanWhatItIsGiven) {
       EXPECT_LE(search.iteration_time(), given.iteration_time);
       EXPECT_GE(search.iteration_time(), search.compute_time());
     }
+  }
+}
+
+/// What a search has found, as one text.
+std::string found_by(Lowering& lowering, Bytes limit, std::int64_t evaluations, int threads) {
+  LoadSearch search(lowering, least_workspace_algorithms(lowering.program()), threads);
+  LoadSearchOptions options;
+  options.allowance = Allowance::of(evaluations);
+  if (!search.run(limit, options)) return "nothing";
+  std::string text;
+  for (std::size_t i = 0; i < search.found(); ++i) {
+    text += std::to_string(search.iteration_time(i).count()) + " " +
+            std::to_string(search.lead(i).count()) + "\n";
+  }
+  return text;
+}
+
+TEST(LoadSearch, FindsTheSameOnAnyNumberOfThreads) {
+  const std::uint64_t programs = testing::usual_or(4, 1);
+  for (std::uint64_t seed = 0; seed < programs; ++seed) {
+    SCOPED_TRACE(seed);
+    const Program program = testing::random_program(seed);
+    const Machine machine = testing::random_machine(seed);
+    Lowering lowering(program, machine);
+    const Bytes limit = smallest_budget(program, machine.alignment()).bytes * 5 / 4;
+    const std::string one = found_by(lowering, limit, 3000, 1);
+    for (const int threads : {2, 4}) EXPECT_EQ(found_by(lowering, limit, 3000, threads), one);
+  }
+}
+
+TEST(LoadSearch, MoreEvaluationsAreNeverWorse) {
+  const std::uint64_t programs = testing::usual_or(6, 2);
+  for (std::uint64_t seed = 0; seed < programs; ++seed) {
+    SCOPED_TRACE(seed);
+    const Program program = testing::random_program(seed);
+    const Machine machine = testing::random_machine(seed);
+    Lowering lowering(program, machine);
+    const Bytes limit = smallest_budget(program, machine.alignment()).bytes * 5 / 4;
+    Nanos before = Nanos::max();
+    for (const std::int64_t evaluations : {100, 400, 1000, 4000}) {
+      LoadSearch search(lowering, least_workspace_algorithms(program));
+      LoadSearchOptions options;
+      options.seed = seed;
+      options.allowance = Allowance::of(evaluations);
+      if (!search.run(limit, options)) continue;
+      EXPECT_LE(search.iteration_time(), before) << evaluations;
+      before = search.iteration_time();
+    }
+    EXPECT_LT(before, Nanos::max());
   }
 }
 
@@ -55,12 +105,15 @@ TEST(TideLeastLoad, LiesBetweenTheFluidBoundAndThePeakAndStallsNoMoreThanItMay) 
     EXPECT_GE(least.bytes, fluid.bytes);
     EXPECT_LE(least.bytes, peak);
     LoadSearch search(lowering, algorithms);
-    const Evaluation e =
-        lowering.evaluator().evaluate(least.strategy, {least.bytes, true, search.lead()});
-    EXPECT_TRUE(e.feasible);
+    // By the search's own leads: the load that is known is its fastest.
+    search.add_seed(least.strategy);
+    LoadSearchOptions only_time_it;
+    only_time_it.rounds = 0;
+    ASSERT_TRUE(search.run(least.bytes, only_time_it));
     // Uploads may stall whatever is kept.
     const Strategy kept = keep_everything(program, lowering.index(), algorithms);
-    EXPECT_LE(e.stall(), lowering.evaluator().evaluate(kept, {peak, true, search.lead()}).stall());
+    EXPECT_LE(search.iteration_time() - search.compute_time(),
+              lowering.evaluator().evaluate(kept, {peak}).stall());
   }
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/load_profile.h"
+#include "lower/plan_file.h"
 #include "planners/autoswap/autoswap.h"
 #include "support/random_program.h"
 #include "support/sanitized.h"
@@ -17,13 +18,12 @@ Result<Planned> plan(Planner& planner, const Program& program, const Machine& ma
   return make_plan(planner, workload, machine, {budget, 0}, options);
 }
 
-/// Sanitized searches are many times slower: fewer programs, with more time each.
-constexpr auto kPrograms = testing::usual_or<std::uint64_t>(20, 6);
-constexpr std::chrono::milliseconds kQuick{testing::usual_or(100, 1000)};
+constexpr std::uint64_t kPrograms = testing::usual_or(20, 6);
 
+/// By evaluations: where autoswap takes half of a time limit, tide does not wait for its end.
 PlannerOptions quick() {
   PlannerOptions options;
-  options.time_limit = kQuick;
+  options.evaluation_limit = 600;
   return options;
 }
 
@@ -69,6 +69,61 @@ TEST(Tide, AValueThatLeavesTwiceIsCopiedOutOnce) {
     seen = std::find(gaps.begin(), gaps.end(), Decision::drop) != gaps.end();
   }
   EXPECT_TRUE(seen);
+}
+
+PlannerOptions of_evaluations(std::int64_t evaluations, std::uint64_t seed) {
+  PlannerOptions options;
+  options.evaluation_limit = evaluations;
+  options.seed = seed;
+  return options;
+}
+
+TEST(Tide, MoreEvaluationsAreNeverWorseForTheSameSeed) {
+  const std::uint64_t programs = testing::usual_or(6, 2);
+  int better = 0;
+  for (std::uint64_t seed = 0; seed < programs; ++seed) {
+    SCOPED_TRACE(seed);
+    const Program program = testing::random_program(seed);
+    const Machine machine = testing::random_machine(seed);
+    const Bytes budget = smallest_budget(program, machine.alignment()).bytes * 5 / 4;
+    Nanos before = Nanos::max();
+    for (const std::int64_t evaluations : {400, 4'000}) {
+      const auto planned =
+          plan(*make_tide(), program, machine, budget, of_evaluations(evaluations, seed));
+      ASSERT_TRUE(planned) << planned.error().message;
+      EXPECT_LE(planned->lowered.iteration_time, before) << evaluations;
+      better += planned->lowered.iteration_time < before && before != Nanos::max() ? 1 : 0;
+      before = planned->lowered.iteration_time;
+    }
+  }
+  EXPECT_GT(better, 0) << "the search finds something";
+}
+
+TEST(Tide, EvaluationsGiveTheSamePlanOnAnyNumberOfThreads) {
+  const std::uint64_t programs = testing::usual_or(4, 1);
+  int searched = 0;
+  for (std::uint64_t seed = 0; seed < programs; ++seed) {
+    SCOPED_TRACE(seed);
+    const Program program = testing::random_program(seed);
+    const Machine machine = testing::random_machine(seed);
+    const Bytes budget = smallest_budget(program, machine.alignment()).bytes * 5 / 4;
+    std::vector<std::string> plans;
+    for (const int threads : {1, 2, 4}) {
+      const auto planned =
+          plan(*make_tide(threads), program, machine, budget, of_evaluations(3'000, seed));
+      ASSERT_TRUE(planned) << planned.error().message;
+      PlanFile file;
+      file.program = program;
+      file.machine = machine;
+      file.iteration_time = planned->lowered.iteration_time;
+      file.strategy = planned->lowered.strategy;
+      file.plan = planned->lowered.plan;
+      plans.push_back(to_json(file).dump());
+      searched += planned->notes.front().find("the search") != std::string::npos ? 1 : 0;
+    }
+    for (const std::string& other : plans) EXPECT_EQ(other, plans.front());
+  }
+  EXPECT_GT(searched, 0) << "the search finds something";
 }
 
 TEST(Tide, CancellingKeepsTheBestSoFar) {

@@ -26,6 +26,17 @@ TEST(Allowance, OfEvaluationsIsUsedUpBySpendingThem) {
   EXPECT_TRUE(allowance.used_up());
 }
 
+TEST(Allowance, AtMostSoManyEvaluationsOfWhatIsLeftUntilTheSameDeadline) {
+  Allowance allowance = Allowance::of(100);
+  allowance.spend(70);
+  EXPECT_EQ(allowance.at_most(20).evaluations_left(), 20);
+  EXPECT_EQ(allowance.at_most(50).evaluations_left(), 30);
+  EXPECT_TRUE(allowance.at_most(50).repeats());
+  const Allowance until = Allowance(Clock::now()).at_most(5);
+  EXPECT_TRUE(until.used_up());
+  EXPECT_FALSE(until.repeats());
+}
+
 TEST(Allowance, APartIsNeverNothing) {
   EXPECT_FALSE(Allowance::of(1).part(0.01).used_up());
   EXPECT_TRUE(Allowance::none().used_up());

@@ -84,6 +84,27 @@ TEST(GapSearch, SaysWhenNoStartFits) {
   EXPECT_FALSE(search.run(1, {AwayGaps(subject.gaps(), 0)}, options));
 }
 
+TEST(GapSearch, SaysBeforeWhichOpsAStateStalls) {
+  int stalling = 0;
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    SCOPED_TRACE(seed);
+    Subject subject(seed);
+    GapSearch search(subject.lowering, subject.algorithms);
+    const AwayGaps away(subject.gaps(), 1);
+    const Nanos time = search.time_of(away, subject.limit(), Nanos::max());
+    if (time == Nanos::max()) continue;
+    const Evaluation e =
+        subject.lowering.evaluator().evaluate(search.strategy(away), {subject.limit()});
+    EXPECT_EQ(time, e.iteration_time);
+    Nanos sum{0};
+    for (const Nanos stall : search.stalls()) sum += stall;
+    // Before the first op a stall is between iterations, and not in the list.
+    EXPECT_LE(sum, e.stall());
+    stalling += sum > Nanos{0} ? 1 : 0;
+  }
+  EXPECT_GT(stalling, 0);
+}
+
 TEST(GapSearch, CancellingKeepsTheBestSeed) {
   Subject subject(2);
   GapSearch search(subject.lowering, subject.algorithms);

@@ -90,6 +90,21 @@ TEST_F(Layers, SaysByHowMuchTheLoadExceedsWhatCannotBeMet) {
   EXPECT_GE(search_.excess(), kLayer);
 }
 
+/// A quarter of the load with stalls as long as the ops: copies have the time they need.
+TEST_F(Layers, StallsGiveCopiesTime) {
+  const auto excess_after = [this](Bytes limit) {
+    TimelineSearch::Options options;
+    options.allowance = Allowance::of(2000);
+    search_.run(limit, AwayGaps(lowering_.index().gaps().size(), 0), options);
+    return search_.excess();
+  };
+  ASSERT_GT(excess_after(5 * kLayer / 2), 0);
+  search_.set_stalls(std::vector<Nanos>(program_.ops.size(), kOp));
+  EXPECT_EQ(excess_after(5 * kLayer / 2), 0);
+  search_.set_stalls({});
+  EXPECT_GT(excess_after(5 * kLayer / 2), 0);
+}
+
 TEST_F(Layers, ACompactStateHasMoreAwayThanTheLimitAsks) {
   const int needed = count(run(6 * kLayer));
   const int compact = count(run(6 * kLayer, true));
