@@ -14,18 +14,21 @@ class Races {
   void check(std::string_view part, const Schedule& schedule, int iterations) const {
     const std::size_t n = schedule.instructions.size();
     const std::size_t streams = subject_.plan.streams.size();
-    std::vector<Clock> clocks(n * static_cast<std::size_t>(iterations));
-    std::vector<std::int64_t> sequence(clocks.size());
+    const std::size_t events = n * static_cast<std::size_t>(iterations);
+    std::vector<std::int64_t> clocks(events * streams, 0);
+    std::vector<std::int64_t> sequence(events);
     std::vector<std::int64_t> issued(streams, 0);
     std::vector<std::int64_t> last(streams, -1);
     std::map<SpaceId, Cells> memory;
     HostOps host_ops(subject_.program);
-    for (std::size_t e = 0; e < clocks.size(); ++e) {
+    for (std::size_t e = 0; e < events; ++e) {
       const std::size_t i = e % n;
       const Instruction& x = schedule.instructions[i];
-      Clock clock(streams, 0);
+      const Clock clock = std::span(clocks).subspan(e * streams, streams);
       const auto learn = [&](std::size_t earlier) {
-        for (std::size_t s = 0; s < streams; ++s) clock[s] = std::max(clock[s], clocks[earlier][s]);
+        for (std::size_t s = 0; s < streams; ++s) {
+          clock[s] = std::max(clock[s], clocks[earlier * streams + s]);
+        }
         auto& own = clock[at(schedule.instructions[earlier % n].stream)];
         own = std::max(own, sequence[earlier]);
       };
@@ -39,7 +42,6 @@ class Races {
       }
       last[at(x.stream)] = static_cast<std::int64_t>(e);
       sequence[e] = ++issued[at(x.stream)];
-      clocks[e] = clock;
       const Event event{static_cast<std::int64_t>(e), x.stream, sequence[e]};
       if (x.kind == InstructionKind::op && subject_.program.ops[at(x.op)].place == OpPlace::host) {
         check_host_order(part, schedule, host_ops, x.op, event, clock);
@@ -51,7 +53,7 @@ class Races {
   }
 
  private:
-  using Clock = std::vector<std::int64_t>;  // per stream: events known to be over
+  using Clock = std::span<std::int64_t>;  // per stream: events known to be over
 
   struct Event {
     std::int64_t index = -1;  // position in the unrolled list
@@ -106,7 +108,7 @@ class Races {
 
   /// Happens-before only points backwards in the list, so the list has them in order too.
   void check_host_order(std::string_view part, const Schedule& schedule, HostOps& host_ops, OpId op,
-                        const Event& event, const Clock& clock) const {
+                        const Event& event, Clock clock) const {
     const OpId expected = host_ops.order[host_ops.next];
     const std::size_t n = schedule.instructions.size();
     const auto who = [&](const Event& e) {
@@ -124,7 +126,7 @@ class Races {
   }
 
   void check_touch(std::string_view part, const Schedule& schedule, Cells& cells,
-                   const Touch& touch, const Event& event, const Clock& clock) const {
+                   const Touch& touch, const Event& event, Clock clock) const {
     cut(cells, touch.begin, touch.end);
     const auto ordered = [&](const Event& earlier) {
       return earlier.index < 0 || earlier.index == event.index ||
@@ -158,8 +160,6 @@ class Races {
           }
           if (!ordered(reader)) race(reader, it->first);
         }
-        cell.writer = event;
-        cell.readers.clear();
       } else {
         const auto same = std::find_if(cell.readers.begin(), cell.readers.end(),
                                        [&](const Event& r) { return r.stream == event.stream; });
@@ -170,6 +170,14 @@ class Races {
         }
       }
     }
+    if (touch.writes && touch.begin < touch.end) become_one(cells, touch, event);
+  }
+
+  /// What is written as a whole is one cell again: cells do not get smaller for ever.
+  static void become_one(Cells& cells, const Touch& touch, const Event& event) {
+    const auto first = cells.find(touch.begin);
+    cells.erase(std::next(first), cells.lower_bound(touch.end));
+    first->second = {touch.end, event, {}};
   }
 
   const Subject& subject_;

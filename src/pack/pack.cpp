@@ -8,6 +8,7 @@
 #include "pack/best_fit.h"
 #include "pack/first_fit.h"
 #include "pack/greedy_orders.h"
+#include "pack/hold_order.h"
 
 namespace tidepool {
 
@@ -25,52 +26,92 @@ std::span<const Packer> packers() {
 
 namespace {
 
-/// Says who conflicts with one buffer in focus, from either form of conflicts.
-class ConflictTest {
+/// Who conflicts with one buffer in focus: a test for each form of conflicts.
+class GraphTest {
  public:
-  explicit ConflictTest(const PackProblem& problem)
-      : problem_(problem), mark_(problem.lifetimes.empty() ? problem.sizes.size() : 0, -1) {}
-
+  explicit GraphTest(const PackProblem& problem)
+      : problem_(problem), mark_(problem.sizes.size(), -1) {}
   void focus(std::size_t buffer) {
     focus_ = static_cast<std::int32_t>(buffer);
-    if (!problem_.lifetimes.empty()) {
-      lifetime_ = problem_.lifetimes[buffer];
-      return;
-    }
     for (const std::int32_t other : problem_.conflicts(buffer)) {
       mark_[static_cast<std::size_t>(other)] = focus_;
     }
   }
   [[nodiscard]] bool operator()(std::int32_t other) const {
-    const auto o = static_cast<std::size_t>(other);
-    if (problem_.lifetimes.empty()) return mark_[o] == focus_;
-    const Lifetime& lifetime = problem_.lifetimes[o];
-    return lifetime.lower < lifetime_.upper && lifetime_.lower < lifetime.upper;
+    return mark_[static_cast<std::size_t>(other)] == focus_;
   }
 
  private:
   const PackProblem& problem_;
   std::vector<std::int32_t> mark_;
   std::int32_t focus_ = -1;
+};
+
+class LifetimeTest {
+ public:
+  explicit LifetimeTest(const PackProblem& problem) : lifetimes_(problem.lifetimes) {}
+  void focus(std::size_t buffer) { lifetime_ = lifetimes_[buffer]; }
+  [[nodiscard]] bool operator()(std::int32_t other) const {
+    const Lifetime& lifetime = lifetimes_[static_cast<std::size_t>(other)];
+    return lifetime.lower < lifetime_.upper && lifetime_.lower < lifetime.upper;
+  }
+
+ private:
+  std::span<const Lifetime> lifetimes_;
   Lifetime lifetime_;
 };
 
+class HoldTest {
+ public:
+  explicit HoldTest(const PackProblem& problem) : holds_(problem.holds) {}
+  void focus(std::size_t buffer) { hold_ = holds_[buffer]; }
+  [[nodiscard]] bool operator()(std::int32_t other) const {
+    return conflict(holds_[static_cast<std::size_t>(other)], hold_);
+  }
+
+ private:
+  std::span<const Hold> holds_;
+  Hold hold_;
+};
+
+/// Calls `work` with the test for the form that the problem has.
+template <class Work>
+auto with_test(const PackProblem& problem, Work&& work) {
+  if (!problem.lifetimes.empty()) return work(LifetimeTest(problem));
+  if (!problem.holds.empty()) return work(HoldTest(problem));
+  return work(GraphTest(problem));
+}
+
 }  // namespace
 
+Hold Hold::for_ever() {
+  Hold hold;
+  hold.until.fill(std::numeric_limits<std::int32_t>::max());
+  hold.until_next = hold.until;
+  return hold;
+}
+
 std::optional<std::pair<std::int32_t, std::int32_t>> fixed_clash(const PackProblem& problem) {
-  ConflictTest conflict(problem);
-  for (std::size_t a = 0; a < problem.fixed.size(); ++a) {
-    if (problem.fixed[a] < 0) continue;
-    conflict.focus(a);
-    for (std::size_t b = a + 1; b < problem.fixed.size(); ++b) {
-      if (problem.fixed[b] >= 0 && problem.fixed[a] < problem.fixed[b] + problem.sizes[b] &&
-          problem.fixed[b] < problem.fixed[a] + problem.sizes[a] &&
-          conflict(static_cast<std::int32_t>(b))) {
-        return std::pair(static_cast<std::int32_t>(a), static_cast<std::int32_t>(b));
+  std::vector<std::int32_t> fixed;
+  for (std::size_t i = 0; i < problem.fixed.size(); ++i) {
+    if (problem.fixed[i] >= 0) fixed.push_back(static_cast<std::int32_t>(i));
+  }
+  using Pair = std::optional<std::pair<std::int32_t, std::int32_t>>;
+  if (fixed.size() < 2) return std::nullopt;
+  return with_test(problem, [&](auto conflict) -> Pair {
+    for (auto first = fixed.begin(); first != fixed.end(); ++first) {
+      const auto a = static_cast<std::size_t>(*first);
+      conflict.focus(a);
+      for (auto second = first + 1; second != fixed.end(); ++second) {
+        const auto b = static_cast<std::size_t>(*second);
+        if (problem.fixed[a] < problem.fixed[b] + problem.sizes[b] &&
+            problem.fixed[b] < problem.fixed[a] + problem.sizes[a] && conflict(*second)) {
+          return std::pair(*first, *second);
+        }
       }
     }
-  }
-  return std::nullopt;
+    return std::nullopt;
+  });
 }
 
 std::vector<std::int32_t> order_by(const PackProblem& problem, std::span<const double> keys) {
@@ -93,8 +134,11 @@ std::vector<std::int32_t> by_size_descending(const PackProblem& problem) {
   return order;
 }
 
-Packing place_in_order(const PackProblem& problem, std::span<const std::int32_t> order,
-                       bool choose_smallest_hole) {
+namespace {
+
+template <class Test>
+Packing place(const PackProblem& problem, std::span<const std::int32_t> order,
+              bool choose_smallest_hole, Test conflict) {
   constexpr Bytes kNone = -1;
   constexpr std::size_t kBetweenQuestions = 64;  // at 200,000 buffers a few milliseconds
   Packing packing;
@@ -103,7 +147,6 @@ Packing place_in_order(const PackProblem& problem, std::span<const std::int32_t>
   // anew for every buffer.
   std::vector<std::pair<Bytes, std::int32_t>> placed;
   placed.reserve(order.size());
-  ConflictTest conflict(problem);
   const auto put = [&](std::int32_t id, Bytes offset) {
     const auto buffer = static_cast<std::size_t>(id);
     packing.offsets[buffer] = offset;
@@ -141,6 +184,16 @@ Packing place_in_order(const PackProblem& problem, std::span<const std::int32_t>
     if (packing.footprint > problem.give_up_above) break;
   }
   return packing;
+}
+
+}  // namespace
+
+Packing place_in_order(const PackProblem& problem, std::span<const std::int32_t> order,
+                       bool choose_smallest_hole) {
+  if (!problem.holds.empty()) return place_holds_in_order(problem, order, choose_smallest_hole);
+  return with_test(problem, [&](auto conflict) {
+    return place(problem, order, choose_smallest_hole, std::move(conflict));
+  });
 }
 
 }  // namespace tidepool
