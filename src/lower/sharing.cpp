@@ -43,7 +43,7 @@ Hold hold_by(const Timeline& t, const Instance& a, FirstBehind&& first_behind) {
   for (std::size_t s = 0; s < kMaxStreams; ++s) {
     const std::vector<std::int32_t>& list = t.on_stream[s];
     const auto position = [&](std::size_t place) {
-      return place < list.size() ? list[place] : std::numeric_limits<std::int32_t>::max();
+      return place < list.size() ? list[place] : Hold::kNever;
     };
     const std::size_t now = first_behind(list, shift);
     const std::size_t next = first_behind(list, shift - 1);

@@ -9,7 +9,7 @@
 namespace tidepool {
 namespace {
 
-constexpr std::int32_t kNever = std::numeric_limits<std::int32_t>::max();
+constexpr std::int32_t kNever = Hold::kNever;
 constexpr Bytes kTop = std::numeric_limits<Bytes>::max() / 2;
 
 std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }

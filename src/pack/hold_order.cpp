@@ -2,15 +2,14 @@
 
 #include <algorithm>
 
+#include "pack/ordered_placement.h"
+
 namespace tidepool {
 namespace {
 
 std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
-struct Range {
-  Bytes begin = 0;
-  Bytes end = 0;
-};
+using Range = AddressRange;
 
 bool begins_lower(const Range& a, const Range& b) { return a.begin < b.begin; }
 
@@ -33,15 +32,10 @@ class PlacedHolds {
     }
   }
 
-  [[nodiscard]] std::size_t count() const { return all_.size(); }
-  [[nodiscard]] Bytes offset(std::int32_t id) const { return offset_[at(id)]; }
-  std::vector<Bytes> take_offsets() { return std::move(offset_); }
-
-  void put(std::int32_t id, Bytes offset) {
-    offset_[at(id)] = offset;
-    const Range range{offset, offset + problem_.sizes[at(id)]};
+  void put(std::int32_t id, const Range& range) {
+    offset_[at(id)] = range.begin;
     all_.push_back({range, id});
-    if (hold(id).until == Hold::for_ever().until) {
+    if (hold(id).is_for_ever()) {
       put_always(range);
       return;
     }
@@ -86,9 +80,8 @@ class PlacedHolds {
     }
   }
 
-  static constexpr Bytes kNowhere = -1;
-
  private:
+  static constexpr Bytes kNowhere = -1;
   static constexpr std::size_t kBlock = 256;
 
   struct Placed {
@@ -190,41 +183,7 @@ class PlacedHolds {
 
 Packing place_holds_in_order(const PackProblem& problem, std::span<const std::int32_t> order,
                              bool choose_smallest_hole) {
-  constexpr std::size_t kBetweenQuestions = 64;
-  Packing packing;
-  PlacedHolds placed(problem);
-  const auto put = [&](std::int32_t id, Bytes offset) {
-    placed.put(id, offset);
-    packing.footprint = std::max(packing.footprint, offset + problem.sizes[at(id)]);
-  };
-  for (std::size_t i = 0; i < problem.fixed.size(); ++i) {
-    if (problem.fixed[i] >= 0) put(static_cast<std::int32_t>(i), problem.fixed[i]);
-  }
-  for (const std::int32_t id : order) {
-    if (placed.offset(id) != PlacedHolds::kNowhere) continue;
-    if (placed.count() % kBetweenQuestions == 0 && problem.stop.requested()) {
-      packing.footprint = std::numeric_limits<Bytes>::max();
-      break;
-    }
-    const Bytes size = problem.sizes[at(id)];
-    Bytes best = PlacedHolds::kNowhere;
-    Bytes best_hole = std::numeric_limits<Bytes>::max();
-    Bytes top = 0;
-    placed.for_each_conflict(id, [&](const Range& other) {
-      const Bytes hole = other.begin - top;
-      if (hole >= size && hole < best_hole) {
-        best = top;
-        best_hole = hole;
-        if (!choose_smallest_hole) return false;
-      }
-      top = std::max(top, other.end);
-      return true;
-    });
-    put(id, best == PlacedHolds::kNowhere ? top : best);
-    if (packing.footprint > problem.give_up_above) break;
-  }
-  packing.offsets = placed.take_offsets();
-  return packing;
+  return place_among(problem, order, choose_smallest_hole, PlacedHolds(problem));
 }
 
 }  // namespace tidepool

@@ -9,6 +9,7 @@
 #include "pack/first_fit.h"
 #include "pack/greedy_orders.h"
 #include "pack/hold_order.h"
+#include "pack/ordered_placement.h"
 
 namespace tidepool {
 
@@ -86,7 +87,7 @@ auto with_test(const PackProblem& problem, Work&& work) {
 
 Hold Hold::for_ever() {
   Hold hold;
-  hold.until.fill(std::numeric_limits<std::int32_t>::max());
+  hold.until.fill(kNever);
   hold.until_next = hold.until;
   return hold;
 }
@@ -136,54 +137,74 @@ std::vector<std::int32_t> by_size_descending(const PackProblem& problem) {
 
 namespace {
 
+/// All placed buffers by offset, and a test. Walking the whole list costs less than sorting the
+/// conflicts anew for every buffer, where they are many.
 template <class Test>
-Packing place(const PackProblem& problem, std::span<const std::int32_t> order,
-              bool choose_smallest_hole, Test conflict) {
-  constexpr Bytes kNone = -1;
-  constexpr std::size_t kBetweenQuestions = 64;  // at 200,000 buffers a few milliseconds
-  Packing packing;
-  packing.offsets.assign(problem.sizes.size(), kNone);
-  // All placed buffers by offset. Walking the whole list costs less than sorting the neighbours
-  // anew for every buffer.
-  std::vector<std::pair<Bytes, std::int32_t>> placed;
-  placed.reserve(order.size());
-  const auto put = [&](std::int32_t id, Bytes offset) {
-    const auto buffer = static_cast<std::size_t>(id);
-    packing.offsets[buffer] = offset;
-    packing.footprint = std::max(packing.footprint, offset + problem.sizes[buffer]);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), std::pair(offset, id)),
-                  std::pair(offset, id));
+class PlacedList {
+ public:
+  explicit PlacedList(Test test) : test_(std::move(test)) {}
+
+  void put(std::int32_t id, const AddressRange& range) {
+    const auto lower = [](const Entry& a, const Entry& b) {
+      return a.range.begin != b.range.begin ? a.range.begin < b.range.begin : a.id < b.id;
+    };
+    const Entry entry{range, id};
+    list_.insert(std::upper_bound(list_.begin(), list_.end(), entry, lower), entry);
+  }
+
+  template <class Visit>
+  void for_each_conflict(std::int32_t id, Visit&& visit) {
+    test_.focus(static_cast<std::size_t>(id));
+    for (const Entry& entry : list_) {
+      if (test_(entry.id) && !visit(entry.range)) return;
+    }
+  }
+
+ private:
+  struct Entry {
+    AddressRange range;
+    std::int32_t id = 0;
   };
-  for (std::size_t i = 0; i < problem.fixed.size(); ++i) {
-    if (problem.fixed[i] >= 0) put(static_cast<std::int32_t>(i), problem.fixed[i]);
+  Test test_;
+  std::vector<Entry> list_;
+};
+
+/// The conflicts of a graph with few of them.
+class PlacedNeighbours {
+ public:
+  explicit PlacedNeighbours(const PackProblem& problem)
+      : problem_(problem), places_(problem.sizes.size(), kNowhere) {}
+
+  void put(std::int32_t id, const AddressRange& range) {
+    places_[static_cast<std::size_t>(id)] = range;
   }
-  for (const std::int32_t id : order) {
-    const auto buffer = static_cast<std::size_t>(id);
-    if (packing.offsets[buffer] != kNone) continue;
-    if (placed.size() % kBetweenQuestions == 0 && problem.stop.requested()) {
-      packing.footprint = std::numeric_limits<Bytes>::max();
-      break;
+
+  template <class Visit>
+  void for_each_conflict(std::int32_t id, Visit&& visit) {
+    found_.clear();
+    for (const std::int32_t other : problem_.conflicts(static_cast<std::size_t>(id))) {
+      const AddressRange& place = places_[static_cast<std::size_t>(other)];
+      if (place.begin >= 0) found_.push_back(place);
     }
-    conflict.focus(buffer);
-    const Bytes size = problem.sizes[buffer];
-    Bytes best = kNone;
-    Bytes best_hole = std::numeric_limits<Bytes>::max();
-    Bytes top = 0;
-    for (const auto& [begin, other] : placed) {
-      const auto o = static_cast<std::size_t>(other);
-      if (!conflict(other)) continue;
-      const Bytes hole = begin - top;
-      if (hole >= size && hole < best_hole) {
-        best = top;
-        best_hole = hole;
-        if (!choose_smallest_hole) break;
-      }
-      top = std::max(top, begin + problem.sizes[o]);
+    std::sort(found_.begin(), found_.end(),
+              [](const AddressRange& a, const AddressRange& b) { return a.begin < b.begin; });
+    for (const AddressRange& place : found_) {
+      if (!visit(place)) return;
     }
-    put(id, best == kNone ? top : best);
-    if (packing.footprint > problem.give_up_above) break;
   }
-  return packing;
+
+ private:
+  static constexpr AddressRange kNowhere{-1, -1};
+  const PackProblem& problem_;
+  std::vector<AddressRange> places_;
+  std::vector<AddressRange> found_;
+};
+
+/// So few that sorting them costs less than a walk over everything.
+bool has_few_conflicts(const PackProblem& problem) {
+  constexpr double kFew = 1.0 / 32;
+  const auto n = static_cast<double>(problem.sizes.size());
+  return problem.has_graph() && static_cast<double>(problem.neighbours.size()) < kFew * n * n;
 }
 
 }  // namespace
@@ -191,8 +212,11 @@ Packing place(const PackProblem& problem, std::span<const std::int32_t> order,
 Packing place_in_order(const PackProblem& problem, std::span<const std::int32_t> order,
                        bool choose_smallest_hole) {
   if (!problem.holds.empty()) return place_holds_in_order(problem, order, choose_smallest_hole);
+  if (has_few_conflicts(problem)) {
+    return place_among(problem, order, choose_smallest_hole, PlacedNeighbours(problem));
+  }
   return with_test(problem, [&](auto conflict) {
-    return place(problem, order, choose_smallest_hole, std::move(conflict));
+    return place_among(problem, order, choose_smallest_hole, PlacedList(std::move(conflict)));
   });
 }
 

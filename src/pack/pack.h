@@ -2,6 +2,7 @@
 // the footprint is small (offline dynamic storage allocation; SmartPool section III).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -29,13 +30,19 @@ struct Hold {
   static constexpr std::size_t kKinds = 4;
   std::int32_t begin = 0;  ///< position in the cycle
   std::int32_t kind = 0;   ///< of its begin
-  /// Per kind: what begins before this position, at or behind `begin`, conflicts. Above `begin`.
+  /// Per kind: what begins before this position, at or behind `begin`, conflicts. Above `begin`;
+  /// kNever: all of the cycle.
   std::array<std::int32_t, kKinds> until{};
   /// Per kind, of the cycle after: what begins before this position, and before `begin`, conflicts.
   std::array<std::int32_t, kKinds> until_next{};
 
   /// Conflicts with everything.
   static Hold for_ever();
+  [[nodiscard]] bool is_for_ever() const {
+    return *std::min_element(until.begin(), until.end()) == kNever &&
+           *std::min_element(until_next.begin(), until_next.end()) == kNever;
+  }
+  static constexpr std::int32_t kNever = std::numeric_limits<std::int32_t>::max();
 };
 
 inline bool conflict(const Hold& a, const Hold& b) {

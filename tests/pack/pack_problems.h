@@ -58,6 +58,7 @@ inline PackProblem random_holds(std::uint64_t seed, std::size_t buffers, std::ui
         const auto late = random.below(2) == 0 ? 0 : static_cast<std::int32_t>(random.below(9));
         hold.until[k] = end + late;
         hold.until_next[k] = std::max(0, end + late - cycle);
+        if (end + late >= cycle && random.below(2) == 0) hold.until[k] = Hold::kNever;
       }
     }
     p.sizes.push_back(static_cast<Bytes>(1 + random.below(largest)));
