@@ -135,7 +135,7 @@ void SwapCandidates::take_out(std::vector<Bytes>& load, GapId g) const {
   });
 }
 
-void SwapCandidates::take_out(LoadCurve& curve, GapId g) const {
+void SwapCandidates::take_out(PeakCurve& curve, GapId g) const {
   const Bytes bytes = aligned_bytes(g);
   for_each_part(g, [&](OpId begin, OpId end) { curve.lower(begin, end, bytes); });
 }
@@ -189,7 +189,7 @@ Bytes SwapCandidates::aligned_bytes(GapId g) const {
 }
 
 std::vector<Bytes> SwapCandidates::load_without(std::span<const GapId> gaps) const {
-  LoadCurve curve(load_);
+  PeakCurve curve(load_);
   for (const GapId g : gaps) take_out(curve, g);
   return curve.load();
 }

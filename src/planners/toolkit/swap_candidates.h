@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "cost/machine.h"
-#include "planners/toolkit/load_curve.h"
+#include "planners/toolkit/peak_curve.h"
 #include "schedule/strategy.h"
 
 namespace tidepool {
@@ -103,7 +103,7 @@ class SwapCandidates {
   template <class Lower>
   void for_each_part(GapId gap, Lower&& lower) const;
   void take_out(std::vector<Bytes>& load, GapId gap) const;
-  void take_out(LoadCurve& curve, GapId gap) const;
+  void take_out(PeakCurve& curve, GapId gap) const;
   /// Integral of the load up to each op, and over the whole iteration at the end.
   void integrate(std::span<const Bytes> load, std::vector<double>& area) const;
   [[nodiscard]] double area_over(GapId gap, std::span<const double> area) const;
@@ -157,7 +157,7 @@ class SwapOrder {
   std::vector<SwapPick> ranked_;  ///< the candidates, best first
   std::vector<SwapPick> picks_;
   std::vector<Bytes> peaks_;  ///< after so many picks
-  LoadCurve curve_;
+  PeakCurve curve_;
 
   // Beyond the candidates.
   struct Other {

@@ -1,4 +1,4 @@
-#include "planners/toolkit/load_curve.h"
+#include "planners/toolkit/peak_curve.h"
 
 #include <algorithm>
 #include <limits>
@@ -11,7 +11,7 @@ constexpr Bytes kNoLoad = std::numeric_limits<Bytes>::min() / 2;
 
 }  // namespace
 
-LoadCurve::LoadCurve(std::span<const Bytes> load) : ops_(load.size()) {
+PeakCurve::PeakCurve(std::span<const Bytes> load) : ops_(load.size()) {
   while (leaves_ < ops_) leaves_ *= 2;
   highest_.assign(2 * leaves_, kNoLoad);
   lowered_.assign(2 * leaves_, 0);
@@ -21,7 +21,7 @@ LoadCurve::LoadCurve(std::span<const Bytes> load) : ops_(load.size()) {
   }
 }
 
-void LoadCurve::lower(OpId begin, OpId end, Bytes bytes) {
+void PeakCurve::lower(OpId begin, OpId end, Bytes bytes) {
   if (begin >= end) return;
   const std::size_t first = leaves_ + static_cast<std::size_t>(begin);
   const std::size_t past = leaves_ + static_cast<std::size_t>(end);
@@ -40,7 +40,7 @@ void LoadCurve::lower(OpId begin, OpId end, Bytes bytes) {
   }
 }
 
-OpId LoadCurve::peak_op() const {
+OpId PeakCurve::peak_op() const {
   std::size_t k = 1;
   while (k < leaves_) {
     k *= 2;
@@ -49,7 +49,7 @@ OpId LoadCurve::peak_op() const {
   return static_cast<OpId>(k - leaves_);
 }
 
-std::vector<Bytes> LoadCurve::load() const {
+std::vector<Bytes> PeakCurve::load() const {
   std::vector<Bytes> above(2 * leaves_, 0);  // lowered above each node
   std::vector<Bytes> load(ops_);
   for (std::size_t k = 2; k < 2 * leaves_; ++k) above[k] = above[k / 2] + lowered_[k / 2];

@@ -1,4 +1,4 @@
-#include "planners/toolkit/load_curve.h"
+#include "planners/toolkit/peak_curve.h"
 
 #include <gtest/gtest.h>
 
@@ -9,12 +9,12 @@
 namespace tidepool {
 namespace {
 
-TEST(LoadCurve, IsTheListOfLoadsAfterAnyChanges) {
+TEST(PeakCurve, IsTheListOfLoadsAfterAnyChanges) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     Random random(seed);
     std::vector<Bytes> load(1 + random.below(40));
     for (Bytes& bytes : load) bytes = static_cast<Bytes>(random.below(50));
-    LoadCurve curve(load);
+    PeakCurve curve(load);
     for (int change = 0; change < 40; ++change) {
       const auto highest = std::max_element(load.begin(), load.end());
       ASSERT_EQ(curve.peak(), *highest);

@@ -1,4 +1,4 @@
-// LoadCurve: the memory load per op, lowered over ranges, and where it is highest.
+// PeakCurve: the memory load per op, lowered over ranges, and where it is highest.
 #pragma once
 
 #include <span>
@@ -9,9 +9,9 @@
 namespace tidepool {
 
 /// A tree over the ops: a change and the peak take time log n.
-class LoadCurve {
+class PeakCurve {
  public:
-  explicit LoadCurve(std::span<const Bytes> load);
+  explicit PeakCurve(std::span<const Bytes> load);
 
   /// Over [begin, end).
   void lower(OpId begin, OpId end, Bytes bytes);
