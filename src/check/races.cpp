@@ -137,8 +137,6 @@ class Races {
           }
           if (!ordered(before, reader, event)) race(reader, it->first);
         }
-        cell.writer = event;
-        cell.readers.clear();
       } else {
         const auto same = std::find_if(cell.readers.begin(), cell.readers.end(),
                                        [&](const Event& r) { return r.stream == event.stream; });
@@ -149,6 +147,14 @@ class Races {
         }
       }
     }
+    if (touch.writes && touch.begin < touch.end) become_one(cells, touch, event);
+  }
+
+  /// What is written as a whole is one cell again: cells do not get smaller for ever.
+  static void become_one(Cells& cells, const Touch& touch, const Event& event) {
+    const auto first = cells.find(touch.begin);
+    cells.erase(std::next(first), cells.lower_bound(touch.end));
+    first->second = {touch.end, event, {}};
   }
 
   const Subject& subject_;

@@ -26,7 +26,7 @@ class Values {
     const auto check_state = [&](const Memory& m, const char* when) {
       for (const PlacementId id : subject_.plan.boundary) {
         const Touch t = subject_.touch(id, true, false);
-        expect(m, t, now[at(t.tensor)], 4, fmt::format("the state {}", when));
+        expect(m, t, now[at(t.tensor)], 4, [&] { return fmt::format("the state {}", when); });
       }
     };
     check_state(memory, "after entry");
@@ -98,11 +98,12 @@ class Values {
     return whole ? std::optional<Value>(held.value) : std::nullopt;
   }
 
-  void expect(const Memory& memory, const Touch& t, Value wanted, int clause,
-              const std::string& who) const {
+  /// `who()` names who expects it.
+  template <class Who>
+  void expect(const Memory& memory, const Touch& t, Value wanted, int clause, Who&& who) const {
     const auto found = get(memory, t);
     if (found && *found == wanted) return;
-    refute(clause, "{} needs {} at {} [{}, {}) and finds {}", who, subject_.tensor_name(t.tensor),
+    refute(clause, "{} needs {} at {} [{}, {}) and finds {}", who(), subject_.tensor_name(t.tensor),
            subject_.space_name(t.space), t.begin, t.end,
            found ? explain_value(*found) : std::string("no whole value there"));
   }
@@ -180,7 +181,8 @@ class Values {
       } else {
         if (stored == nullptr) refute(4, "entry stores a tensor");
         const Touch t = subject_.touch(x.from, true, false);
-        expect(memory, t, now[at(t.tensor)], 4, subject_.describe(part, schedule, i));
+        expect(memory, t, now[at(t.tensor)], 4,
+               [&] { return subject_.describe(part, schedule, i); });
         ++(*stored)[at(t.tensor)];
       }
     }
@@ -227,12 +229,12 @@ class Values {
       for (std::size_t k = 0; k < x.operands.size(); ++k) {
         if (m.reads[k] < 0) continue;
         expect(memory, subject_.touch(x.operands[k], true, false), m.reads[k], 3,
-               subject_.describe("steady", schedule, i));
+               [&] { return subject_.describe("steady", schedule, i); });
       }
       for (const PlacementId id : subject_.released_by(x)) {
         const Touch held = subject_.touch(id, true, false);
         expect(memory, held, now[at(held.tensor)], 6,
-               subject_.describe("steady", schedule, i) + ", which releases it,");
+               [&] { return subject_.describe("steady", schedule, i) + ", which releases it,"; });
       }
       // What the op overwrites, workspace included, is gone even where it was not read.
       if (x.workspace_bytes > 0) {

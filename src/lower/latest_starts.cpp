@@ -10,6 +10,35 @@ namespace {
 
 std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
+/// The ops of each stream in the order of the list, in which their ends ascend.
+class ListedOps {
+ public:
+  explicit ListedOps(std::span<const Step> steps)
+      : steps_(steps), none_(static_cast<std::int32_t>(steps.size())) {
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (steps[i].kind != StepKind::op) continue;
+      on_stream_[at(steps[i].stream)].push_back(static_cast<std::int32_t>(i));
+    }
+  }
+
+  /// The first from `position` on that is not over at `time`; the length where all are.
+  [[nodiscard]] std::int32_t first_running_at(Nanos time, std::int32_t position) const {
+    std::int32_t first = none_;
+    for (const std::vector<std::int32_t>& list : on_stream_) {
+      const auto running = std::partition_point(
+          list.begin(), list.end(), [&](std::int32_t op) { return steps_[at(op)].end <= time; });
+      const auto found = std::lower_bound(running, list.end(), position);
+      if (found != list.end()) first = std::min(first, *found);
+    }
+    return first;
+  }
+
+ private:
+  std::span<const Step> steps_;
+  std::int32_t none_;
+  std::array<std::vector<std::int32_t>, kMaxStreams> on_stream_;
+};
+
 }  // namespace
 
 std::vector<Nanos> latest_starts(std::span<const Step> steps, Nanos iteration_time) {
@@ -68,16 +97,14 @@ void list_copies_in_late(std::vector<Step>& steps, std::vector<Nanos>& latest) {
   std::array<std::int32_t, kMaxStreams> next;
   next.fill(n);
   std::vector<std::pair<std::int32_t, std::int32_t>> order;  // (listed before, old position)
+  const ListedOps ops(steps);
   for (std::int32_t i = n; i-- > 0;) {
     const Step& step = steps[at(i)];
     std::int32_t place = i;
     if (step.kind == StepKind::copy_in) {
       const std::int32_t limit = std::min(before[at(i)], next[at(step.stream)]);
       ++place;
-      const auto over = [&](const Step& s) {
-        return s.kind != StepKind::op || s.end <= latest[at(i)];
-      };
-      while (place < limit && over(steps[at(place)])) ++place;
+      place = std::min(limit, ops.first_running_at(latest[at(i)], place));
     }
     next[at(step.stream)] = std::min(next[at(step.stream)], place);
     for (const StepWait& wait : step.waits) {

@@ -52,43 +52,4 @@ HappensBefore::HappensBefore(std::span<const Step> steps)
   }
 }
 
-bool may_share_by_order(const HappensBefore& order, const Instance& a, const Instance& b) {
-  if (a.always || b.always || a.space != b.space) return a.space != b.space;
-  const std::int32_t a_end = a.crosses ? 1 : 0;
-  const std::int32_t b_end = b.crosses ? 1 : 0;
-  for (std::int32_t shift = -1; shift <= 1; ++shift) {  // b's iteration relative to a's
-    const bool a_first = order.ordered(a.end, a_end - shift, b.begin);
-    const bool b_first = order.ordered(b.end, b_end + shift, a.begin);
-    if (!a_first && !b_first) return false;
-  }
-  return true;
-}
-
-bool may_share_in_time(std::span<const Step> steps, std::span<const Nanos> starts,
-                       Nanos iteration_time, const Instance& a, const Instance& b) {
-  if (a.always || b.always || a.space != b.space) return a.space != b.space;
-  const auto length = static_cast<std::int32_t>(steps.size());
-  const auto over_before = [&](const Instance& first, std::int32_t shift, const Instance& next) {
-    const Step& end = steps[static_cast<std::size_t>(first.end)];
-    const std::int32_t iteration = (first.crosses ? 1 : 0) + shift;
-    return first.end + iteration * length < next.begin &&
-           end.end + iteration * iteration_time <= starts[static_cast<std::size_t>(next.begin)];
-  };
-  for (std::int32_t shift = -1; shift <= 1; ++shift) {  // b's iteration relative to a's
-    if (!over_before(a, -shift, b) && !over_before(b, shift, a)) return false;
-  }
-  return true;
-}
-
-bool may_share_with_waits(std::int32_t length, const Instance& a, const Instance& b) {
-  if (a.always || b.always || a.space != b.space) return a.space != b.space;
-  const std::int32_t a_end = a.end + (a.crosses ? length : 0);
-  const std::int32_t b_end = b.end + (b.crosses ? length : 0);
-  for (std::int32_t shift = -1; shift <= 1; ++shift) {
-    const bool overlap = a.begin <= b_end + shift * length && b.begin + shift * length <= a_end;
-    if (overlap) return false;
-  }
-  return true;
-}
-
 }  // namespace tidepool

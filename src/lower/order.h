@@ -29,18 +29,4 @@ class HappensBefore {
   std::vector<std::array<std::int32_t, kMaxStreams>> knows_;
 };
 
-/// True when the two instances may hold the same bytes: in every pair of iterations one is over
-/// before the other begins, by happens-before.
-bool may_share_by_order(const HappensBefore& order, const Instance& a, const Instance& b);
-
-/// True when they are disjoint in list order and in the times of the steps, whose steady state
-/// takes `iteration_time`: waits that make them safe to share cost nothing as long as the times
-/// hold. `starts`: per step when it starts, or how late it may (latest_starts.h).
-bool may_share_in_time(std::span<const Step> steps, std::span<const Nanos> starts,
-                       Nanos iteration_time, const Instance& a, const Instance& b);
-
-/// True when they are disjoint in list order, so that waits (which point backwards in the list)
-/// can make them safe to share.
-bool may_share_with_waits(std::int32_t length, const Instance& a, const Instance& b);
-
 }  // namespace tidepool

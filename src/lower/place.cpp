@@ -5,10 +5,21 @@
 #include <algorithm>
 #include <limits>
 
+#include "pack/cycle_sweep.h"
+#include "pack/holds.h"
 #include "pack/search.h"
 #include "pack/validate.h"
 
 namespace tidepool {
+namespace {
+
+/// Orders by size take time that grows with the pairs in conflict. With more instances than this a
+/// sweep does it, and orders only what it cannot fit by the last rule: small budgets, under which
+/// few instances are there at the same time.
+constexpr std::size_t kMostForOrders = 4'000;
+constexpr std::int64_t kMostPairsForOrders = 1 << 24;
+
+}  // namespace
 
 void Placer::find_members(const Timeline& timeline, SpaceId space) {
   members_.clear();
@@ -23,14 +34,23 @@ void Placer::make_problem(const Subject& subject, Bytes alignment, const Sharing
   if (rule.prepare != nullptr) {
     rule.prepare(timeline, subject.program, subject.strategy, subject.expansion);
   }
-  make_pack_problem(timeline, members_, alignment, rule, conflict_bits_, problem_);
+  make_pack_problem(timeline, members_, alignment, rule, problem_);
 }
 
 /// The first packer that fits, or else the smallest footprint of them; ties to the earlier packer.
 /// Where only what fits is of use the packers stop at the budget.
-void Placer::pack(Bytes budget, bool only_what_fits) {
-  bool any = false;
+void Placer::pack(Bytes budget, bool only_what_fits, bool last_resort) {
+  const bool has_fixed = std::any_of(problem_.fixed.begin(), problem_.fixed.end(),
+                                     [](Bytes offset) { return offset >= 0; });
   problem_.give_up_above = only_what_fits ? budget : std::numeric_limits<Bytes>::max();
+  bool any = false;
+  if (members_.size() > kMostForOrders && !has_fixed) {
+    packing_ = pack_by_cycle_sweep(problem_);
+    packer_ = "sweep";
+    if (packing_.footprint <= budget || !last_resort) return;
+    if (most_conflicts(problem_.holds) > kMostPairsForOrders) return;
+    any = true;
+  }
   for (const Packer& packer : smartpool_packers()) {
     Packing packing = packer.pack(problem_);
     if (!any || packing.footprint < packing_.footprint) {
@@ -54,6 +74,19 @@ void Placer::search(Bytes budget, const PlaceOptions& options) {
   packer_ = "search";
 }
 
+namespace {
+
+/// The rule by which the footprint is judged where no wait may cost time.
+const SharingRule& last_without_stalls() {
+  const SharingRule* last = nullptr;
+  for (const SharingRule& rule : sharing_rules()) {
+    if (!rule.may_stall) last = &rule;
+  }
+  return *last;
+}
+
+}  // namespace
+
 bool Placer::place_device(const Subject& subject, SpaceId space, Bytes budget, Bytes alignment,
                           const PlaceOptions& options) {
   find_members(subject.timeline, space);
@@ -65,7 +98,8 @@ bool Placer::place_device(const Subject& subject, SpaceId space, Bytes budget, B
     if (rule.may_stall) break;
     make_problem(subject, alignment, rule);
     if (used == nullptr && has_fixed_outside(subject, budget, alignment)) return false;
-    pack(budget, false);
+    const bool last = &rule == &last_without_stalls();
+    pack(budget, !last, false);
     used = &rule;
     if (packing_.footprint <= budget) break;
   }
@@ -75,7 +109,7 @@ bool Placer::place_device(const Subject& subject, SpaceId space, Bytes budget, B
     used = &freest_rule();
     make_problem(subject, alignment, *used);
     if (has_fixed_clash(subject)) return false;
-    pack(budget, true);
+    pack(budget, true, true);
     if (packing_.footprint > budget) return false;
   }
   finish(subject, used->adds_waits);
@@ -88,7 +122,7 @@ bool Placer::place_host(const Subject& subject, SpaceId space, Bytes budget, Byt
   added_waits_ = 0;
   for (const SharingRule* rule : {&strictest_rule(), &freest_rule()}) {
     make_problem(subject, alignment, *rule);
-    pack(budget, false);
+    pack(budget, false, rule == &freest_rule());
     if (packing_.footprint > budget) continue;
     finish(subject, rule->adds_waits);
     return true;

@@ -56,13 +56,12 @@ class Placer {
   bool has_fixed_outside(const Subject& subject, Bytes budget, Bytes alignment);
   bool has_fixed_clash(const Subject& subject);
   void make_problem(const Subject& subject, Bytes alignment, const SharingRule& rule);
-  void pack(Bytes budget, bool only_what_fits);
+  void pack(Bytes budget, bool only_what_fits, bool last_resort);
   void search(Bytes budget, const PlaceOptions& options);
   void finish(const Subject& subject, bool adds_waits);
 
   std::vector<InstanceId> members_;
   PackProblem problem_;
-  std::vector<std::uint64_t> conflict_bits_;
   Packing packing_;
   std::vector<Bytes> offsets_;
   std::string packer_;

@@ -1,29 +1,89 @@
 #include "lower/sharing.h"
 
+#include <algorithm>
 #include <array>
-#include <bit>
+#include <limits>
+#include <utility>
 
 #include "lower/latest_starts.h"
 
 namespace tidepool {
+namespace {
+
+std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
+
+}  // namespace
+
+static_assert(kMaxStreams <= Hold::kKinds);
 
 void Timeline::find(const Program& program, const Strategy& strategy, const Expansion& expansion) {
   instances = find_instances(program, strategy, expansion, steps);
+  find_order();
+}
+
+void Timeline::find_order() {
   order.emplace(steps);
+  for (auto& list : on_stream) list.clear();
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    on_stream[at(steps[i].stream)].push_back(static_cast<std::int32_t>(i));
+  }
 }
 
 namespace {
 
-bool ordered_anyway(const Timeline& t, const Instance& a, const Instance& b) {
-  return may_share_by_order(*t.order, a, b);
+/// The hold of an instance by a rule that says, of the steps of a stream, which is the first that
+/// comes behind its end step: `first_behind(list, shift)` is its place among them. The end is of
+/// `shift` iterations later than the steps'.
+template <class FirstBehind>
+Hold hold_by(const Timeline& t, const Instance& a, FirstBehind&& first_behind) {
+  Hold hold;
+  hold.begin = a.begin;
+  hold.kind = t.steps[at(a.begin)].stream;
+  const std::int32_t shift = a.crosses ? 1 : 0;
+  for (std::size_t s = 0; s < kMaxStreams; ++s) {
+    const std::vector<std::int32_t>& list = t.on_stream[s];
+    const auto position = [&](std::size_t place) {
+      return place < list.size() ? list[place] : Hold::kNever;
+    };
+    const std::size_t now = first_behind(list, shift);
+    const std::size_t next = first_behind(list, shift - 1);
+    hold.until[s] = position(now);
+    hold.until_next[s] = next == 0 ? 0 : position(next);
+  }
+  return hold;
 }
 
-bool apart_in_time(const Timeline& t, const Instance& a, const Instance& b) {
-  return may_share_in_time(t.steps, t.starts, t.iteration_time, a, b);
+Hold ordered_anyway(const Timeline& t, const Instance& a) {
+  return hold_by(t, a, [&](const std::vector<std::int32_t>& list, std::int32_t shift) {
+    const auto known = std::partition_point(list.begin(), list.end(), [&](std::int32_t step) {
+      return !t.order->ordered(a.end, shift, step);
+    });
+    return static_cast<std::size_t>(known - list.begin());
+  });
 }
 
-bool apart_in_list(const Timeline& t, const Instance& a, const Instance& b) {
-  return may_share_with_waits(t.order->length(), a, b);
+/// The place of the first step behind `end`, which is of `shift` iterations later, in the list.
+std::size_t first_listed(const Timeline& t, const std::vector<std::int32_t>& list, std::int32_t end,
+                         std::int32_t shift) {
+  const std::int32_t position = end + shift * t.order->length();
+  return static_cast<std::size_t>(std::upper_bound(list.begin(), list.end(), position) -
+                                  list.begin());
+}
+
+Hold apart_in_time(const Timeline& t, const Instance& a) {
+  return hold_by(t, a, [&](const std::vector<std::int32_t>& list, std::int32_t shift) {
+    const Nanos over = t.steps[at(a.end)].end + shift * t.iteration_time;
+    const auto started = std::partition_point(
+        list.begin(), list.end(), [&](std::int32_t step) { return t.starts[at(step)] < over; });
+    return std::max(first_listed(t, list, a.end, shift),
+                    static_cast<std::size_t>(started - list.begin()));
+  });
+}
+
+Hold apart_in_list(const Timeline& t, const Instance& a) {
+  return hold_by(t, a, [&](const std::vector<std::int32_t>& list, std::int32_t shift) {
+    return first_listed(t, list, a.end, shift);
+  });
 }
 
 void take_starts(Timeline& t, const Program&, const Strategy&, const Expansion&) {
@@ -52,40 +112,18 @@ const SharingRule& strictest_rule() { return kRules.front(); }
 const SharingRule& freest_rule() { return kRules.back(); }
 
 void make_pack_problem(const Timeline& timeline, std::span<const InstanceId> members,
-                       Bytes alignment, const SharingRule& rule, std::vector<std::uint64_t>& bits,
-                       PackProblem& problem) {
+                       Bytes alignment, const SharingRule& rule, PackProblem& problem) {
   const std::size_t n = members.size();
-  const std::size_t words = (n + 63) / 64;
-  bits.assign(n * words, 0);  // row i: who conflicts with i
   problem.sizes.resize(n);
   problem.starts.resize(n);
   problem.fixed.resize(n);
-  problem.neighbour_start.assign(n + 1, 0);
+  problem.holds.resize(n);
   for (std::size_t i = 0; i < n; ++i) {
-    const Instance& a = timeline.instances.all[static_cast<std::size_t>(members[i])];
+    const Instance& a = timeline.instances.all[at(members[i])];
     problem.sizes[i] = align_up(a.bytes, alignment);
     problem.starts[i] = a.always ? -1 : a.begin;
     problem.fixed[i] = a.fixed_offset;
-    for (std::size_t j = i + 1; j < n; ++j) {
-      const Instance& b = timeline.instances.all[static_cast<std::size_t>(members[j])];
-      if (rule.may_share(timeline, a, b)) continue;
-      bits[i * words + j / 64] |= std::uint64_t{1} << j % 64;
-      bits[j * words + i / 64] |= std::uint64_t{1} << i % 64;
-      ++problem.neighbour_start[i + 1];
-      ++problem.neighbour_start[j + 1];
-    }
-  }
-  for (std::size_t i = 0; i < n; ++i) {
-    problem.neighbour_start[i + 1] += problem.neighbour_start[i];
-  }
-  problem.neighbours.resize(static_cast<std::size_t>(problem.neighbour_start[n]));
-  auto next = problem.neighbours.begin();
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t w = 0; w < words; ++w) {
-      for (std::uint64_t row = bits[i * words + w]; row != 0; row &= row - 1) {
-        *next++ = static_cast<std::int32_t>(w * 64) + std::countr_zero(row);
-      }
-    }
+    problem.holds[i] = a.always ? Hold::for_ever() : rule.hold(timeline, a);
   }
 }
 
@@ -101,45 +139,122 @@ bool add_wait(Step& step, StreamId stream, std::int32_t index, std::int32_t iter
   return true;
 }
 
-/// Adds the waits that make two instances at overlapping addresses safe.
-int order_pair(std::span<Step> steps, const HappensBefore& order, const Instance& a,
-               const Instance& b) {
-  const std::int32_t length = order.length();
-  const std::int32_t a_end = a.crosses ? 1 : 0;
-  const std::int32_t b_end = b.crosses ? 1 : 0;
-  int added = 0;
-  const auto wait_for = [&](const Instance& first, std::int32_t iteration, const Instance& next) {
-    const StreamId stream = steps[static_cast<std::size_t>(first.end)].stream;
-    Step& step = steps[static_cast<std::size_t>(next.begin)];
-    if (step.stream != stream && add_wait(step, stream, first.end, iteration)) ++added;
-  };
-  for (std::int32_t shift = -1; shift <= 1; ++shift) {
-    if (order.ordered(a.end, a_end - shift, b.begin)) continue;
-    if (order.ordered(b.end, b_end + shift, a.begin)) continue;
-    const std::int32_t a_over = a.end + a_end * length;
-    if (a_over < b.begin + shift * length) {
-      if (a_end - shift >= -1) wait_for(a, a_end - shift, b);
-    } else if (b_end + shift >= -1) {
-      wait_for(b, b_end + shift, a);
+/// Per stream and byte: the last end so far, as a position in two iterations, from -length on.
+/// Addresses are cut where an instance begins or ends.
+class LastUsers {
+ public:
+  LastUsers(const Packing& packing, const PackProblem& problem) {
+    for (std::size_t i = 0; i < packing.offsets.size(); ++i) {
+      cuts_.push_back(packing.offsets[i]);
+      cuts_.push_back(packing.offsets[i] + problem.sizes[i]);
+    }
+    std::sort(cuts_.begin(), cuts_.end());
+    cuts_.erase(std::unique(cuts_.begin(), cuts_.end()), cuts_.end());
+    all_.assign(2 * cuts_.size(), nothing());
+    most_ = all_;
+  }
+
+  static constexpr std::int32_t kNobody = std::numeric_limits<std::int32_t>::min();
+  using Ends = std::array<std::int32_t, kMaxStreams>;
+
+  /// Ends come in rising order.
+  void use(Bytes begin, Bytes end, StreamId stream, std::int32_t position) {
+    for (auto [low, high] = cells(begin, end); low < high; low /= 2, high /= 2) {
+      if (low % 2 == 1) set(low++, stream, position);
+      if (high % 2 == 1) set(--high, stream, position);
     }
   }
-  return added;
-}
+
+  [[nodiscard]] Ends last(Bytes begin, Bytes end) const {
+    Ends ends = nothing();
+    const auto take = [&ends](const Ends& other) {
+      for (std::size_t s = 0; s < kMaxStreams; ++s) ends[s] = std::max(ends[s], other[s]);
+    };
+    auto [low, high] = cells(begin, end);
+    for (const std::size_t border : {low, high - 1}) {
+      for (std::size_t node = border / 2; node > 0; node /= 2) take(all_[node]);
+    }
+    for (; low < high; low /= 2, high /= 2) {
+      if (low % 2 == 1) take(most_[low++]);
+      if (high % 2 == 1) take(most_[--high]);
+    }
+    return ends;
+  }
+
+ private:
+  static Ends nothing() {
+    Ends ends;
+    ends.fill(kNobody);
+    return ends;
+  }
+  /// Leaves of a tree that lies in an array: node k is above nodes 2 k and 2 k + 1.
+  [[nodiscard]] std::pair<std::size_t, std::size_t> cells(Bytes begin, Bytes end) const {
+    const auto leaf = [&](Bytes address) {
+      return cuts_.size() +
+             static_cast<std::size_t>(std::lower_bound(cuts_.begin(), cuts_.end(), address) -
+                                      cuts_.begin());
+    };
+    return {leaf(begin), leaf(end)};
+  }
+  void set(std::size_t node, StreamId stream, std::int32_t position) {
+    all_[node][at(stream)] = position;
+    for (; node > 0; node /= 2) most_[node][at(stream)] = position;
+  }
+
+  std::vector<Bytes> cuts_;
+  std::vector<Ends> all_;   ///< per node: of what took all its bytes
+  std::vector<Ends> most_;  ///< per node: of what took any of them
+};
 
 }  // namespace
 
 int order_sharing(Timeline& timeline, std::span<const InstanceId> members, const Packing& packing,
                   const PackProblem& problem) {
-  const auto instance = [&](std::size_t i) -> const Instance& {
-    return timeline.instances.all[static_cast<std::size_t>(members[i])];
+  const std::int32_t length = timeline.order->length();
+  struct Event {
+    std::int32_t position;
+    bool begins;
+    std::size_t member;
   };
-  int added = 0;
+  std::vector<Event> events;
+  const auto instance = [&](std::size_t i) -> const Instance& {
+    return timeline.instances.all[at(members[i])];
+  };
   for (std::size_t i = 0; i < members.size(); ++i) {
-    for (std::size_t j = i + 1; j < members.size(); ++j) {
-      const bool overlap = packing.offsets[i] < packing.offsets[j] + problem.sizes[j] &&
-                           packing.offsets[j] < packing.offsets[i] + problem.sizes[i];
-      if (!overlap) continue;
-      added += order_pair(timeline.steps, *timeline.order, instance(i), instance(j));
+    const Instance& a = instance(i);
+    if (a.always) continue;
+    events.push_back({a.begin, true, i});
+    // Of this iteration and the one before it, as far as it ends in time for a begin of this one.
+    for (std::int32_t shift = -1; shift <= 0; ++shift) {
+      const std::int32_t end = a.end + ((a.crosses ? 1 : 0) + shift) * length;
+      if (end < length) events.push_back({end, false, i});
+    }
+  }
+  // What ends with a step may not be followed by what begins with it.
+  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+    if (a.position != b.position) return a.position < b.position;
+    return a.begins != b.begins ? a.begins : a.member < b.member;
+  });
+  LastUsers users(packing, problem);
+  std::vector<std::array<bool, kMaxStreams>> changed(timeline.steps.size());
+  int added = 0;
+  for (const Event& event : events) {
+    const Instance& a = instance(event.member);
+    const Bytes from = packing.offsets[event.member];
+    const Bytes to = from + problem.sizes[event.member];
+    if (!event.begins) {
+      users.use(from, to, timeline.steps[at(a.end)].stream, event.position);
+      continue;
+    }
+    Step& step = timeline.steps[at(a.begin)];
+    const LastUsers::Ends last = users.last(from, to);
+    for (StreamId s = 0; s < kMaxStreams; ++s) {
+      if (s == step.stream || last[at(s)] == LastUsers::kNobody) continue;
+      const std::int32_t iteration = last[at(s)] < 0 ? -1 : 0;
+      const std::int32_t index = last[at(s)] - iteration * length;
+      if (timeline.order->ordered(index, iteration, a.begin)) continue;
+      if (!add_wait(step, s, index, iteration)) continue;
+      if (!std::exchange(changed[at(a.begin)][at(s)], true)) ++added;
     }
   }
   return added;

@@ -1,6 +1,7 @@
 // Which instances may hold the same bytes, and the waits that make it safe.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -17,20 +18,28 @@ struct Timeline {
   Nanos iteration_time{};
   Instances instances;
   std::optional<HappensBefore> order;
-  /// Per step when it starts, or how late it may; for rules that ask.
+  std::array<std::vector<std::int32_t>, kMaxStreams> on_stream;  ///< the steps of each stream
+  /// Per step when it starts, or how late it may; for rules that ask. Ascends on every stream.
   std::vector<Nanos> starts;
 
   /// Instances and order of the steps as they are now.
   void find(const Program& program, const Strategy& strategy, const Expansion& expansion);
+  void find_order();
 };
 
 /// A rule by which instances of one space may share bytes. Each is freer than those before it.
+///
+/// Note [Sharing]. An instance may follow another at the same bytes if its begin step comes behind
+/// the other's end step, by the rule: in the list, and in the starts, or by what is known to be
+/// over. On one stream all of these ascend. So who may follow an instance is said by one step on
+/// each stream: the first that may, in this iteration or in the next one. That is its hold
+/// (pack.h), and nobody looks at pairs.
 struct SharingRule {
   std::string_view name;
   /// Readies the timeline; may list its steps anew. Null: nothing to do.
   void (*prepare)(Timeline&, const Program&, const Strategy&, const Expansion&);
-  /// Symmetric.
-  bool (*may_share)(const Timeline&, const Instance&, const Instance&);
+  /// Of an instance that is not always there.
+  Hold (*hold)(const Timeline&, const Instance&);
   bool adds_waits;  ///< addresses are safe only after `order_sharing`
   bool may_stall;   ///< and those waits may cost time
 };
@@ -41,13 +50,13 @@ std::span<const SharingRule> sharing_rules();
 const SharingRule& strictest_rule();
 const SharingRule& freest_rule();
 
-/// The instances `members`, all of one space, as a packing problem under a rule. Graphs of large
-/// models have millions of entries: `bits` and `problem` are reused, and no list grows.
+/// The instances `members`, all of one space, as a packing problem under a rule: its kinds of begin
+/// are streams. No list of `problem` is made anew where there is one.
 void make_pack_problem(const Timeline& timeline, std::span<const InstanceId> members,
-                       Bytes alignment, const SharingRule& rule, std::vector<std::uint64_t>& bits,
-                       PackProblem& problem);
+                       Bytes alignment, const SharingRule& rule, PackProblem& problem);
 
-/// Adds the waits that make overlapping addresses of `packing` safe. Returns how many.
+/// Adds the waits that make overlapping addresses of `packing` safe: of what had some of the bytes
+/// before, for the last that is not certainly over, on each stream. Returns how many were added.
 int order_sharing(Timeline& timeline, std::span<const InstanceId> members, const Packing& packing,
                   const PackProblem& problem);
 

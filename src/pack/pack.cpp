@@ -8,6 +8,8 @@
 #include "pack/best_fit.h"
 #include "pack/first_fit.h"
 #include "pack/greedy_orders.h"
+#include "pack/hold_order.h"
+#include "pack/ordered_placement.h"
 
 namespace tidepool {
 
@@ -25,52 +27,92 @@ std::span<const Packer> packers() {
 
 namespace {
 
-/// Says who conflicts with one buffer in focus, from either form of conflicts.
-class ConflictTest {
+/// Who conflicts with one buffer in focus: a test for each form of conflicts.
+class GraphTest {
  public:
-  explicit ConflictTest(const PackProblem& problem)
-      : problem_(problem), mark_(problem.lifetimes.empty() ? problem.sizes.size() : 0, -1) {}
-
+  explicit GraphTest(const PackProblem& problem)
+      : problem_(problem), mark_(problem.sizes.size(), -1) {}
   void focus(std::size_t buffer) {
     focus_ = static_cast<std::int32_t>(buffer);
-    if (!problem_.lifetimes.empty()) {
-      lifetime_ = problem_.lifetimes[buffer];
-      return;
-    }
     for (const std::int32_t other : problem_.conflicts(buffer)) {
       mark_[static_cast<std::size_t>(other)] = focus_;
     }
   }
   [[nodiscard]] bool operator()(std::int32_t other) const {
-    const auto o = static_cast<std::size_t>(other);
-    if (problem_.lifetimes.empty()) return mark_[o] == focus_;
-    const Lifetime& lifetime = problem_.lifetimes[o];
-    return lifetime.lower < lifetime_.upper && lifetime_.lower < lifetime.upper;
+    return mark_[static_cast<std::size_t>(other)] == focus_;
   }
 
  private:
   const PackProblem& problem_;
   std::vector<std::int32_t> mark_;
   std::int32_t focus_ = -1;
+};
+
+class LifetimeTest {
+ public:
+  explicit LifetimeTest(const PackProblem& problem) : lifetimes_(problem.lifetimes) {}
+  void focus(std::size_t buffer) { lifetime_ = lifetimes_[buffer]; }
+  [[nodiscard]] bool operator()(std::int32_t other) const {
+    const Lifetime& lifetime = lifetimes_[static_cast<std::size_t>(other)];
+    return lifetime.lower < lifetime_.upper && lifetime_.lower < lifetime.upper;
+  }
+
+ private:
+  std::span<const Lifetime> lifetimes_;
   Lifetime lifetime_;
 };
 
+class HoldTest {
+ public:
+  explicit HoldTest(const PackProblem& problem) : holds_(problem.holds) {}
+  void focus(std::size_t buffer) { hold_ = holds_[buffer]; }
+  [[nodiscard]] bool operator()(std::int32_t other) const {
+    return conflict(holds_[static_cast<std::size_t>(other)], hold_);
+  }
+
+ private:
+  std::span<const Hold> holds_;
+  Hold hold_;
+};
+
+/// Calls `work` with the test for the form that the problem has.
+template <class Work>
+auto with_test(const PackProblem& problem, Work&& work) {
+  if (!problem.lifetimes.empty()) return work(LifetimeTest(problem));
+  if (!problem.holds.empty()) return work(HoldTest(problem));
+  return work(GraphTest(problem));
+}
+
 }  // namespace
 
+Hold Hold::for_ever() {
+  Hold hold;
+  hold.until.fill(kNever);
+  hold.until_next = hold.until;
+  return hold;
+}
+
 std::optional<std::pair<std::int32_t, std::int32_t>> fixed_clash(const PackProblem& problem) {
-  ConflictTest conflict(problem);
-  for (std::size_t a = 0; a < problem.fixed.size(); ++a) {
-    if (problem.fixed[a] < 0) continue;
-    conflict.focus(a);
-    for (std::size_t b = a + 1; b < problem.fixed.size(); ++b) {
-      if (problem.fixed[b] >= 0 && problem.fixed[a] < problem.fixed[b] + problem.sizes[b] &&
-          problem.fixed[b] < problem.fixed[a] + problem.sizes[a] &&
-          conflict(static_cast<std::int32_t>(b))) {
-        return std::pair(static_cast<std::int32_t>(a), static_cast<std::int32_t>(b));
+  std::vector<std::int32_t> fixed;
+  for (std::size_t i = 0; i < problem.fixed.size(); ++i) {
+    if (problem.fixed[i] >= 0) fixed.push_back(static_cast<std::int32_t>(i));
+  }
+  using Pair = std::optional<std::pair<std::int32_t, std::int32_t>>;
+  if (fixed.size() < 2) return std::nullopt;
+  return with_test(problem, [&](auto conflict) -> Pair {
+    for (auto first = fixed.begin(); first != fixed.end(); ++first) {
+      const auto a = static_cast<std::size_t>(*first);
+      conflict.focus(a);
+      for (auto second = first + 1; second != fixed.end(); ++second) {
+        const auto b = static_cast<std::size_t>(*second);
+        if (problem.fixed[a] < problem.fixed[b] + problem.sizes[b] &&
+            problem.fixed[b] < problem.fixed[a] + problem.sizes[a] && conflict(*second)) {
+          return std::pair(*first, *second);
+        }
       }
     }
-  }
-  return std::nullopt;
+    return std::nullopt;
+  });
 }
 
 std::vector<std::int32_t> order_by(const PackProblem& problem, std::span<const double> keys) {
@@ -93,54 +135,89 @@ std::vector<std::int32_t> by_size_descending(const PackProblem& problem) {
   return order;
 }
 
+namespace {
+
+/// All placed buffers by offset, and a test. Walking the whole list costs less than sorting the
+/// conflicts anew for every buffer, where they are many.
+template <class Test>
+class PlacedList {
+ public:
+  explicit PlacedList(Test test) : test_(std::move(test)) {}
+
+  void put(std::int32_t id, const AddressRange& range) {
+    const auto lower = [](const Entry& a, const Entry& b) {
+      return a.range.begin != b.range.begin ? a.range.begin < b.range.begin : a.id < b.id;
+    };
+    const Entry entry{range, id};
+    list_.insert(std::upper_bound(list_.begin(), list_.end(), entry, lower), entry);
+  }
+
+  template <class Visit>
+  void for_each_conflict(std::int32_t id, Visit&& visit) {
+    test_.focus(static_cast<std::size_t>(id));
+    for (const Entry& entry : list_) {
+      if (test_(entry.id) && !visit(entry.range)) return;
+    }
+  }
+
+ private:
+  struct Entry {
+    AddressRange range;
+    std::int32_t id = 0;
+  };
+  Test test_;
+  std::vector<Entry> list_;
+};
+
+/// The conflicts of a graph with few of them.
+class PlacedNeighbours {
+ public:
+  explicit PlacedNeighbours(const PackProblem& problem)
+      : problem_(problem), places_(problem.sizes.size(), kNowhere) {}
+
+  void put(std::int32_t id, const AddressRange& range) {
+    places_[static_cast<std::size_t>(id)] = range;
+  }
+
+  template <class Visit>
+  void for_each_conflict(std::int32_t id, Visit&& visit) {
+    found_.clear();
+    for (const std::int32_t other : problem_.conflicts(static_cast<std::size_t>(id))) {
+      const AddressRange& place = places_[static_cast<std::size_t>(other)];
+      if (place.begin >= 0) found_.push_back(place);
+    }
+    std::sort(found_.begin(), found_.end(),
+              [](const AddressRange& a, const AddressRange& b) { return a.begin < b.begin; });
+    for (const AddressRange& place : found_) {
+      if (!visit(place)) return;
+    }
+  }
+
+ private:
+  static constexpr AddressRange kNowhere{-1, -1};
+  const PackProblem& problem_;
+  std::vector<AddressRange> places_;
+  std::vector<AddressRange> found_;
+};
+
+/// So few that sorting them costs less than a walk over everything.
+bool has_few_conflicts(const PackProblem& problem) {
+  constexpr double kFew = 1.0 / 32;
+  const auto n = static_cast<double>(problem.sizes.size());
+  return problem.has_graph() && static_cast<double>(problem.neighbours.size()) < kFew * n * n;
+}
+
+}  // namespace
+
 Packing place_in_order(const PackProblem& problem, std::span<const std::int32_t> order,
                        bool choose_smallest_hole) {
-  constexpr Bytes kNone = -1;
-  constexpr std::size_t kBetweenQuestions = 64;  // at 200,000 buffers a few milliseconds
-  Packing packing;
-  packing.offsets.assign(problem.sizes.size(), kNone);
-  // All placed buffers by offset. Walking the whole list costs less than sorting the neighbours
-  // anew for every buffer.
-  std::vector<std::pair<Bytes, std::int32_t>> placed;
-  placed.reserve(order.size());
-  ConflictTest conflict(problem);
-  const auto put = [&](std::int32_t id, Bytes offset) {
-    const auto buffer = static_cast<std::size_t>(id);
-    packing.offsets[buffer] = offset;
-    packing.footprint = std::max(packing.footprint, offset + problem.sizes[buffer]);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), std::pair(offset, id)),
-                  std::pair(offset, id));
-  };
-  for (std::size_t i = 0; i < problem.fixed.size(); ++i) {
-    if (problem.fixed[i] >= 0) put(static_cast<std::int32_t>(i), problem.fixed[i]);
+  if (!problem.holds.empty()) return place_holds_in_order(problem, order, choose_smallest_hole);
+  if (has_few_conflicts(problem)) {
+    return place_among(problem, order, choose_smallest_hole, PlacedNeighbours(problem));
   }
-  for (const std::int32_t id : order) {
-    const auto buffer = static_cast<std::size_t>(id);
-    if (packing.offsets[buffer] != kNone) continue;
-    if (placed.size() % kBetweenQuestions == 0 && problem.stop.requested()) {
-      packing.footprint = std::numeric_limits<Bytes>::max();
-      break;
-    }
-    conflict.focus(buffer);
-    const Bytes size = problem.sizes[buffer];
-    Bytes best = kNone;
-    Bytes best_hole = std::numeric_limits<Bytes>::max();
-    Bytes top = 0;
-    for (const auto& [begin, other] : placed) {
-      const auto o = static_cast<std::size_t>(other);
-      if (!conflict(other)) continue;
-      const Bytes hole = begin - top;
-      if (hole >= size && hole < best_hole) {
-        best = top;
-        best_hole = hole;
-        if (!choose_smallest_hole) break;
-      }
-      top = std::max(top, begin + problem.sizes[o]);
-    }
-    put(id, best == kNone ? top : best);
-    if (packing.footprint > problem.give_up_above) break;
-  }
-  return packing;
+  return with_test(problem, [&](auto conflict) {
+    return place_among(problem, order, choose_smallest_hole, PlacedList(std::move(conflict)));
+  });
 }
 
 }  // namespace tidepool

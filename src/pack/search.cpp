@@ -10,8 +10,10 @@
 
 #include "pack/branch_and_bound.h"
 #include "pack/cliques.h"
+#include "pack/cycle_sweep.h"
 #include "pack/ejection_search.h"
 #include "pack/greedy_orders.h"
+#include "pack/holds.h"
 #include "pack/squeaky_wheel.h"
 #include "pack/sweep.h"
 
@@ -331,8 +333,10 @@ class Ground {
 
 }  // namespace
 
-SearchResult search_packing(const PackProblem& problem, const SearchOptions& options) {
-  const auto start = Clock::now();
+namespace {
+
+SearchResult search_from(Clock::time_point start, const PackProblem& problem,
+                         const SearchOptions& options) {
   const Ground ground(problem);
   if (ground.bare()) return PackSearch(problem, options, start).run();
   SearchOptions above = options;
@@ -355,6 +359,38 @@ SearchResult search_packing(const PackProblem& problem, const SearchOptions& opt
   result.proven_optimal = result.packing.footprint == result.lower_bound;
   result.time = Clock::now() - start;
   return result;
+}
+
+/// Holds that conflict too often for a graph: SmartPool's orders, and a sweep where there is no
+/// time for them.
+SearchResult pack_once(Clock::time_point start, PackProblem problem, const SearchOptions& options) {
+  SearchResult result;
+  result.lower_bound = held_at_once(problem);
+  result.packing = pack_by_cycle_sweep(problem);
+  result.found_by = "sweep";
+  problem.stop = [&] {
+    return Clock::now() - start >= options.time_limit || options.stop.requested();
+  };
+  for (const Packer& packer : smartpool_packers()) {
+    if (result.packing.footprint <= std::max(options.target, result.lower_bound)) break;
+    Packing packing = packer.pack(problem);
+    if (packing.footprint >= result.packing.footprint) continue;
+    result.packing = std::move(packing);
+    result.found_by = packer.name;
+  }
+  result.proven_optimal = result.packing.footprint == result.lower_bound;
+  result.time = Clock::now() - start;
+  return result;
+}
+
+}  // namespace
+
+SearchResult search_packing(const PackProblem& problem, const SearchOptions& options) {
+  constexpr std::int64_t kMostPairs = 1 << 24;  // 128 MiB as a graph
+  const auto start = Clock::now();
+  if (problem.holds.empty()) return search_from(start, problem, options);
+  if (most_conflicts(problem.holds) > kMostPairs) return pack_once(start, problem, options);
+  return search_from(start, hold_graph(problem), options);
 }
 
 }  // namespace tidepool

@@ -70,6 +70,33 @@ Result<void> validate_graph(const PackProblem& problem, const Packing& packing) 
   return {};
 }
 
+/// Walks the addresses with the buffers that lie at one of them.
+Result<void> validate_holds(const PackProblem& problem, const Packing& packing) {
+  std::vector<std::size_t> order(problem.sizes.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return packing.offsets[a] < packing.offsets[b]; });
+  // In the same cycle where the other begins no earlier, in the next one where it does.
+  const auto leaves_to = [&](const Hold& hold, const Hold& other) {
+    const auto kind = static_cast<std::size_t>(other.kind);
+    return other.begin >= (other.begin >= hold.begin ? hold.until : hold.until_next)[kind];
+  };
+  std::vector<std::size_t> here;
+  for (const std::size_t i : order) {
+    std::erase_if(here, [&](std::size_t j) {
+      return packing.offsets[j] + problem.sizes[j] <= packing.offsets[i];
+    });
+    for (const std::size_t j : here) {
+      if (problem.sizes[i] == 0) break;
+      const Hold& a = problem.holds[i];
+      const Hold& b = problem.holds[j];
+      if (a.begin == b.begin || !leaves_to(a, b) || !leaves_to(b, a)) return overlap(i, j);
+    }
+    if (problem.sizes[i] > 0) here.push_back(i);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> validate(const PackProblem& problem, const Packing& packing) {
@@ -91,8 +118,9 @@ Result<void> validate(const PackProblem& problem, const Packing& packing) {
     return wrong(
         fmt::format("footprint {}, but the highest byte used is {}", packing.footprint, top));
   }
-  return problem.lifetimes.empty() ? validate_graph(problem, packing)
-                                   : validate_lifetimes(problem, packing);
+  if (!problem.lifetimes.empty()) return validate_lifetimes(problem, packing);
+  return problem.holds.empty() ? validate_graph(problem, packing)
+                               : validate_holds(problem, packing);
 }
 
 }  // namespace tidepool

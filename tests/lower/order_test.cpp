@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "lower/may_share.h"
+#include "lower/sharing.h"
+
 namespace tidepool {
 namespace {
 
@@ -28,11 +31,28 @@ Instance from_to(std::int32_t begin, std::int32_t end, bool crosses = false) {
 
 constexpr Nanos kIteration{600};
 
+/// By the rule of pairs and by holds, which have to agree.
+bool in_time(const std::vector<Step>& steps, std::vector<Nanos> starts, const Instance& a,
+             const Instance& b) {
+  Timeline t;
+  t.steps = steps;
+  t.iteration_time = kIteration;
+  t.starts = std::move(starts);
+  t.find_order();
+  const bool may = testing::may_share_in_time(t.steps, t.starts, kIteration, a, b);
+  t.instances.all = {a, b};
+  const SharingRule& rule = sharing_rules()[2];
+  PackProblem problem;
+  make_pack_problem(t, std::vector<InstanceId>{0, 1}, 1, rule, problem);
+  EXPECT_EQ(conflict(problem.holds[0], problem.holds[1]), !may);
+  return may;
+}
+
 /// With the starts of the steps.
 bool in_time(const std::vector<Step>& steps, const Instance& a, const Instance& b) {
   std::vector<Nanos> starts;
   for (const Step& step : steps) starts.push_back(step.start);
-  return may_share_in_time(steps, starts, kIteration, a, b);
+  return in_time(steps, std::move(starts), a, b);
 }
 
 TEST(MayShareInTime, WhenOneIsOverBeforeTheOtherBegins) {
@@ -46,21 +66,23 @@ TEST(MayShareInTime, NotWhenTheListHasThemInOrderButTheTimesOverlap) {
   auto steps = steps_in_a_row(6);
   steps[2].stream = 1;
   steps[2].end = Nanos{301};  // a slow copy
-  EXPECT_TRUE(may_share_with_waits(6, from_to(0, 2), from_to(3, 5)));
+  EXPECT_TRUE(testing::may_share_with_waits(6, from_to(0, 2), from_to(3, 5)));
   EXPECT_FALSE(in_time(steps, from_to(0, 2), from_to(3, 5)));
 }
 
 TEST(MayShareInTime, WhenTheOtherCouldBeginLater) {
   const auto steps = steps_in_a_row(6);
   std::vector<Nanos> starts(6, Nanos{0});
-  EXPECT_FALSE(may_share_in_time(steps, starts, kIteration, from_to(0, 2), from_to(3, 5)));
-  starts[3] = steps[2].end;
-  EXPECT_TRUE(may_share_in_time(steps, starts, kIteration, from_to(0, 2), from_to(3, 5)));
+  EXPECT_FALSE(in_time(steps, starts, from_to(0, 2), from_to(3, 5)));
+  for (std::size_t i : {3U, 4U, 5U}) starts[i] = steps[2].end;
+  EXPECT_TRUE(in_time(steps, starts, from_to(0, 2), from_to(3, 5)));
 }
 
 TEST(MayShareInTime, NotWhenTheWaitWouldPointForwards) {
   auto steps = steps_in_a_row(6);
   std::swap(steps[2], steps[4]);  // over in time before step 3 begins, issued after it
+  steps[2].stream = 1;
+  steps[4].stream = 2;
   EXPECT_FALSE(in_time(steps, from_to(0, 4), from_to(3, 5)));
 }
 

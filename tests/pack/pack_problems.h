@@ -40,4 +40,32 @@ inline PackProblem random_graph(std::uint64_t seed, std::size_t buffers, std::ui
   return p;
 }
 
+/// Holds in a cycle of `length`: of several kinds, some over the end of the cycle, some for ever,
+/// and kinds that learn of an end at different times.
+inline PackProblem random_holds(std::uint64_t seed, std::size_t buffers, std::uint64_t length,
+                                std::uint64_t longest, std::uint64_t largest) {
+  Random random(seed);
+  PackProblem p;
+  const auto cycle = static_cast<std::int32_t>(length);
+  const std::uint64_t kinds = 1 + random.below(Hold::kKinds);
+  for (std::size_t i = 0; i < buffers; ++i) {
+    Hold hold = Hold::for_ever();
+    if (random.below(16) != 0) {
+      hold.begin = static_cast<std::int32_t>(random.below(length));
+      hold.kind = static_cast<std::int32_t>(random.below(kinds));
+      const auto end = hold.begin + 1 + static_cast<std::int32_t>(random.below(longest));
+      for (std::size_t k = 0; k < Hold::kKinds; ++k) {
+        const auto late = random.below(2) == 0 ? 0 : static_cast<std::int32_t>(random.below(9));
+        hold.until[k] = end + late;
+        hold.until_next[k] = std::max(0, end + late - cycle);
+        if (end + late >= cycle && random.below(2) == 0) hold.until[k] = Hold::kNever;
+      }
+    }
+    p.sizes.push_back(static_cast<Bytes>(1 + random.below(largest)));
+    p.starts.push_back(hold.begin);
+    p.holds.push_back(hold);
+  }
+  return p;
+}
+
 }  // namespace tidepool::testing

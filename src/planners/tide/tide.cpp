@@ -235,14 +235,14 @@ class Tide : public Planner {
   }
 
  private:
-  /// AutoSwap's plan. Where that takes more than half of the time: what it has by then, or the
+  /// AutoSwap's plan. Where that takes more than most of the time: what it has by then, or the
   /// streaming schedule.
   static Result<Lowered> begin(PlannerContext& context) {
     constexpr std::chrono::milliseconds kAtLeast{300};
-    const Allowance half = context.allowance().part(1.0 / 2);
+    const Allowance most = context.allowance().part(4.0 / 5);
     const Clock::time_point least = Clock::now() + kAtLeast;
     PlannerOptions options = context.options();
-    options.stop = [&] { return context.stopped() || (half.used_up() && Clock::now() >= least); };
+    options.stop = [&] { return context.stopped() || (most.used_up() && Clock::now() >= least); };
     auto inner =
         PlannerContext::make(context.workload(), context.machine(), context.budget(), options);
     if (!inner) return fail(inner.error());

@@ -117,18 +117,27 @@ bool SwapCandidates::spans(const Gap& gap, OpId op) {
   return gap.wraps ? op > gap.from || op < gap.to : op > gap.from && op < gap.to;
 }
 
-void SwapCandidates::take_out(std::vector<Bytes>& load, GapId g) const {
+template <class Lower>
+void SwapCandidates::for_each_part(GapId g, Lower&& lower) const {
   const Gap& gap = index_.gaps()[at(g)];
-  const Bytes bytes = aligned_bytes(g);
-  const auto lower = [&](OpId begin, OpId end) {
-    for (OpId op = begin; op < end; ++op) load[at(op)] -= bytes;
-  };
-  if (gap.wraps) {
-    lower(gap.from + 1, static_cast<OpId>(load.size()));
-    lower(0, gap.to);
-  } else {
+  if (!gap.wraps) {
     lower(gap.from + 1, gap.to);
+    return;
   }
+  lower(gap.from + 1, static_cast<OpId>(load_.size()));
+  lower(0, gap.to);
+}
+
+void SwapCandidates::take_out(std::vector<Bytes>& load, GapId g) const {
+  const Bytes bytes = aligned_bytes(g);
+  for_each_part(g, [&](OpId begin, OpId end) {
+    for (OpId op = begin; op < end; ++op) load[at(op)] -= bytes;
+  });
+}
+
+void SwapCandidates::take_out(PeakCurve& curve, GapId g) const {
+  const Bytes bytes = aligned_bytes(g);
+  for_each_part(g, [&](OpId begin, OpId end) { curve.lower(begin, end, bytes); });
 }
 
 void SwapCandidates::integrate(std::span<const Bytes> load, std::vector<double>& area) const {
@@ -180,9 +189,9 @@ Bytes SwapCandidates::aligned_bytes(GapId g) const {
 }
 
 std::vector<Bytes> SwapCandidates::load_without(std::span<const GapId> gaps) const {
-  std::vector<Bytes> load = load_;
-  for (const GapId g : gaps) take_out(load, g);
-  return load;
+  PeakCurve curve(load_);
+  for (const GapId g : gaps) take_out(curve, g);
+  return curve.load();
 }
 
 SwapSelection SwapCandidates::select(SwapScore score, Bytes limit) const {
@@ -195,7 +204,7 @@ Bytes SwapCandidates::load_min() const {
 }
 
 SwapOrder::SwapOrder(const SwapCandidates& candidates, const SwapWeights& weights)
-    : c_(candidates), weights_(weights), factors_(weights), load_(candidates.load_) {
+    : c_(candidates), weights_(weights), factors_(weights), curve_(candidates.load_) {
   if (!single_score(weights)) {
     for (std::size_t s = 0; s < factors_.size(); ++s) {
       factors_[s] /= c_.spread_[s].deviation;
@@ -209,8 +218,7 @@ SwapOrder::SwapOrder(const SwapCandidates& candidates, const SwapWeights& weight
   }
   std::stable_sort(ranked_.begin(), ranked_.end(),
                    [](const SwapPick& a, const SwapPick& b) { return a.score > b.score; });
-  peak_op_ = peak_op(load_);
-  peaks_.push_back(load_[at(peak_op_)]);
+  peaks_.push_back(curve_.peak());
 }
 
 double SwapOrder::combine(const std::array<double, 4>& scores) const {
@@ -245,14 +253,16 @@ SwapSelection SwapOrder::first(std::size_t picks) const {
 
 void SwapOrder::pick(GapId gap, double score, bool candidate) {
   picks_.push_back({gap, score, candidate});
+  c_.take_out(curve_, gap);
+  peaks_.push_back(curve_.peak());
+  if (!others_begun_ || factors_[kSwdoa] == 0) return;
   c_.take_out(load_, gap);
-  peak_op_ = peak_op(load_);
-  peaks_.push_back(load_[at(peak_op_)]);
-  if (others_begun_ && factors_[kSwdoa] != 0) c_.integrate(load_, area_);
+  c_.integrate(load_, area_);
 }
 
 void SwapOrder::begin_others() {
   others_begun_ = true;
+  load_ = curve_.load();
   c_.integrate(load_, area_);
   std::vector<char> candidate(c_.index_.gaps().size(), 0);
   for (const GapId g : c_.candidates_) candidate[at(g)] = 1;
@@ -264,8 +274,12 @@ void SwapOrder::begin_others() {
       if (score == SwapScore::swdoa) continue;
       scores[static_cast<std::size_t>(score)] = c_.score_by_area(score, g, c_.area_);
     }
-    others_.push_back({g, combine(scores)});
+    others_.push_back({g, c_.index_.gaps()[at(g)], combine(scores)});
   }
+  if (factors_[kSwdoa] != 0) return;
+  // The best is then the first that spans the peak.
+  std::stable_sort(others_.begin(), others_.end(),
+                   [](const Other& a, const Other& b) { return a.fixed > b.fixed; });
 }
 
 bool SwapOrder::pick_next() {
@@ -275,24 +289,37 @@ bool SwapOrder::pick_next() {
     return true;
   }
   if (!others_begun_) begin_others();
-  const double per_area = factors_[kSwdoa];
-  const auto value = [&](const Other& other) {
-    return per_area == 0 ? other.fixed : other.fixed + per_area * c_.area_over(other.gap, area_);
-  };
-  auto best = others_.end();
-  double best_value = 0;
-  for (auto other = others_.begin(); other != others_.end(); ++other) {
-    if (!SwapCandidates::spans(c_.index_.gaps()[at(other->gap)], peak_op_)) continue;
-    const double v = value(*other);
-    if (best != others_.end() && v <= best_value) continue;
-    best = other;
-    best_value = v;
+  Other* best = best_other();
+  if (best == nullptr) return false;
+  best->picked = true;
+  const GapId gap = best->id;
+  const double value = value_of(*best);
+  if (++others_picked_ * 2 > others_.size()) {
+    std::erase_if(others_, [](const Other& other) { return other.picked; });
+    others_picked_ = 0;
   }
-  if (best == others_.end()) return false;
-  const GapId gap = best->gap;
-  others_.erase(best);
-  pick(gap, best_value, false);
+  pick(gap, value, false);
   return true;
+}
+
+double SwapOrder::value_of(const Other& other) const {
+  const double per_area = factors_[kSwdoa];
+  return per_area == 0 ? other.fixed : other.fixed + per_area * c_.area_over(other.id, area_);
+}
+
+SwapOrder::Other* SwapOrder::best_other() {
+  const OpId peak = curve_.peak_op();
+  Other* best = nullptr;
+  double best_value = 0;
+  for (Other& other : others_) {
+    if (other.picked || !SwapCandidates::spans(other.gap, peak)) continue;
+    if (factors_[kSwdoa] == 0) return &other;
+    const double value = value_of(other);
+    if (best != nullptr && value <= best_value) continue;
+    best = &other;
+    best_value = value;
+  }
+  return best;
 }
 
 }  // namespace tidepool

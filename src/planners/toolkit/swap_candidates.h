@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cost/machine.h"
+#include "planners/toolkit/peak_curve.h"
 #include "schedule/strategy.h"
 
 namespace tidepool {
@@ -98,7 +99,11 @@ class SwapCandidates {
     double deviation = 1;
   };
 
+  /// Calls `lower(begin, end)` for the ops, as ranges, that the gap spans.
+  template <class Lower>
+  void for_each_part(GapId gap, Lower&& lower) const;
   void take_out(std::vector<Bytes>& load, GapId gap) const;
+  void take_out(PeakCurve& curve, GapId gap) const;
   /// Integral of the load up to each op, and over the whole iteration at the end.
   void integrate(std::span<const Bytes> load, std::vector<double>& area) const;
   [[nodiscard]] double area_over(GapId gap, std::span<const double> area) const;
@@ -152,17 +157,24 @@ class SwapOrder {
   std::vector<SwapPick> ranked_;  ///< the candidates, best first
   std::vector<SwapPick> picks_;
   std::vector<Bytes> peaks_;  ///< after so many picks
-  std::vector<Bytes> load_;
-  OpId peak_op_ = 0;
+  PeakCurve curve_;
 
   // Beyond the candidates.
   struct Other {
-    GapId gap = kNone;
+    GapId id = kNone;
+    Gap gap;
     double fixed = 0;  ///< the combination without SWDOA
+    bool picked = false;
   };
+  [[nodiscard]] double value_of(const Other& other) const;
+  Other* best_other();
+
   bool others_begun_ = false;
-  std::vector<Other> others_;
-  std::vector<double> area_;  ///< of load_; kept up to date where SWDOA counts
+  std::vector<Other> others_;      ///< by falling combination, or by gap where SWDOA counts
+  std::size_t others_picked_ = 0;  ///< and still in the list
+  // Kept up to date where SWDOA counts.
+  std::vector<Bytes> load_;
+  std::vector<double> area_;  ///< of load_
 };
 
 }  // namespace tidepool
