@@ -72,7 +72,7 @@ Result<int> profile(const ProfileArguments& a, bool json) {
     if (!budget) return fail(budget.error());
     task.budget = *budget;
   }
-  const auto machine = device_machine(*job, task.budget, observer);
+  const auto machine = device_machine(*job, task.budget, a.cache, observer);
   if (!machine) return fail(machine.error());
   const Cache cache(a.cache, observer);
   const auto source =

@@ -150,7 +150,7 @@ Result<Subject> measured(const SubjectArguments& a, std::span<const BudgetSpec> 
   const auto job = std::make_shared<Job>(std::move(*made));
   const auto budget = least_feasible(*job, budgets);
   if (!budget) return fail(budget.error());
-  const auto machine = device_machine(*job, *budget, observer);
+  const auto machine = device_machine(*job, *budget, a.cache, observer);
   if (!machine) return fail(machine.error());
   const bool all = a.job.algorithms == AlgorithmPolicy::fastest;
   const auto source = obtain_profile(*job, *machine, {kProfileIterations, all, *budget},
