@@ -29,7 +29,9 @@ int report(const Error& error, bool json);
 /// One JSON document on stdout.
 void print(const Json& json);
 
-/// From now on the first Ctrl-C (or SIGTERM) only sets a flag; the second ends the process.
+/// From now on the first SIGINT (Ctrl-C), SIGTERM or SIGHUP only sets a flag. One that follows
+/// within a second is the same one, as `timeout` sends it to a process and to its group; a later
+/// one ends the process. A SIGHUP that was ignored, as `nohup` does it, stays so.
 void catch_interrupts();
 bool interrupted();
 

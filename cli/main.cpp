@@ -27,7 +27,8 @@ Examples:
   tidepool export plan.json --to html -o plan.html
 
 Exit codes: 0 ok, 1 runtime error, 2 usage, 3 bad input file, 4 budget cannot be met,
-5 a plan failed its proof, 130 interrupted.)";
+5 a plan failed its proof, 130 interrupted (by SIGTERM 143, by SIGHUP 129), 141 nobody reads stdout
+any more.)";
 
 bool wants_json(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
@@ -129,9 +130,11 @@ int run_and_report(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file above the size limit is a failed write like any other
-  std::signal(SIGPIPE, SIG_IGN);  // and so is a pipe that nobody reads
+  std::signal(SIGPIPE, SIG_IGN);  // so is a pipe that nobody reads
   try {
     return run_and_report(argc, argv);
+  } catch (const cli::PipeClosed&) {
+    return cli::kPipeClosed;
   } catch (const cli::OutputError& error) {
     cli::inform("tidepool: {}\n", error.what());
     return cli::exit_code(ErrorCode::runtime);

@@ -95,7 +95,7 @@ int run_pack(const PackArguments& a, bool json) {
     auto written = write_file(a.output, write_pack_csv(*file, outcome->packing));
     if (!written) return report(written.error(), json);
   }
-  if (interrupted()) inform("interrupted: this is the best packing so far\n");
+  if (interrupted()) inform("tidepool: interrupted: this is the best packing so far\n");
   const int code = interrupted() ? exit_code(ErrorCode::interrupted) : kOk;
   if (json) {
     print({{"schema", 1},

@@ -49,6 +49,7 @@ void write_result(std::string_view text) {
   errno = 0;
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (written && std::fflush(stdout) == 0) return;
+  if (errno == EPIPE) throw PipeClosed();
   throw OutputError(fmt::format("cannot write to stdout: {}", std::strerror(errno)));
 }
 

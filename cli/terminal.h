@@ -19,6 +19,12 @@ class OutputError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Whoever read stdout, such as `head`, has enough: nothing went wrong.
+class PipeClosed : public OutputError {
+ public:
+  PipeClosed() : OutputError("nobody reads stdout any more") {}
+};
+
 /// Results, at once: whoever reads the other end of a pipe sees each row when it is there. Throws
 /// OutputError.
 void write_result(std::string_view text);

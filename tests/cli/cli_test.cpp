@@ -624,15 +624,43 @@ Finished interrupted_run(std::vector<std::string> arguments, int signal, int set
       std::chrono::seconds(60));
 }
 
-TEST_F(Cli, AnInterruptInTheMiddleOfATrainingExitsWith130) {
-  for (const int signal : {SIGINT, SIGTERM}) {
+TEST_F(Cli, AnInterruptInTheMiddleOfATrainingExitsWithTheCodeOfItsSignal) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const Finished f = interrupted_run(train("60%", "1000000000"), signal, 500);
     EXPECT_FALSE(f.timed_out) << "hangs";
-    EXPECT_EQ(f.exit_code, 130) << f.err;
+    EXPECT_EQ(f.exit_code, 128 + signal) << f.err;
     // "interrupted after N iterations" where the iteration under way ends soon.
     EXPECT_THAT(f.err, AllOf(HasSubstr("interrupted"), HasSubstr("nothing was saved")));
     EXPECT_THAT(f.out, IsEmpty());
   }
+}
+
+/// As `timeout` sends a signal: to the process and to its group.
+Finished interrupted_twice(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), TIDEPOOL_BINARY);
+  return run_process(
+      std::move(arguments),
+      [&](pid_t process) {
+        testing::wait_until_catches(process, SIGTERM);
+        std::this_thread::sleep_for(std::chrono::milliseconds(700));
+        ::kill(process, SIGTERM);
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        ::kill(process, SIGTERM);
+      },
+      std::chrono::seconds(60));
+}
+
+TEST_F(Cli, TwoSignalsWithinASecondAreOne) {
+  const std::string checkpoint = folder_.file("c.ckpt");
+  const std::vector<std::string> arguments{
+      "train",     "tiny-vgg", "--batch",       "100",          "--data",
+      "synthetic", "--link",   "1GB",           "--threads",    "1",
+      "--epochs",  "100000",   "--no-evaluate", "--checkpoint", checkpoint};
+  const Finished f = interrupted_twice(arguments);
+  EXPECT_EQ(f.signal, 0);
+  EXPECT_EQ(f.exit_code, 128 + SIGTERM) << f.err;
+  EXPECT_THAT(f.err, AllOf(HasSubstr("go on with --resume"), Not(HasSubstr("ended at once"))));
+  EXPECT_TRUE(std::filesystem::exists(checkpoint));
 }
 
 /// An iteration takes minutes then; it is not waited for, as nothing would be saved.
