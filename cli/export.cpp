@@ -48,6 +48,9 @@ Result<int> export_plan(const ExportArguments& a, bool json) {
   if (json && a.output.empty()) {
     return fail(ErrorCode::usage, "--json needs -o: the document itself would go to stdout");
   }
+  if (auto other = check_no_input(a.output, std::span(&a.path, 1)); !other) {
+    return fail(other.error());
+  }
   const auto file = load_plan(a.path);
   if (!file) return fail(file.error());
   const auto proof = check(

@@ -10,6 +10,7 @@
 #include "trace/recording_json.h"
 #include "trace/trace_program.h"
 #include "trace_file.h"
+#include "train/output_file.h"
 
 namespace tidepool::cli {
 namespace {
@@ -225,6 +226,10 @@ Result<void> write_trace(const std::string& path, const Recording& recording) {
 
 Result<Json> describe(const InfoArguments& a) {
   const std::string& path = a.trace.file;
+  if (auto other = check_no_input(a.output, std::span(&path, 1)); !other) {
+    return fail(other.error());
+  }
+  if (auto writable = check_writable(a.output); !writable) return fail(writable.error());
   const auto text = read_file(path);
   if (!text) return fail(text.error());
   std::string type = "tidepool trace";

@@ -81,6 +81,9 @@ double ratio(const SearchResult& r) {
 }
 
 int run_pack(const PackArguments& a, bool json) {
+  if (auto other = check_no_input(a.output, std::span(&a.path, 1)); !other) {
+    return report(other.error(), json);
+  }
   const auto text = read_text(a.path);
   if (!text) return report(text.error(), json);
   const auto file = read_pack_csv(*text, a.path);

@@ -1,6 +1,8 @@
 // tidepool plan: decides, proves and optionally saves a plan without running it.
 #include <fmt/format.h>
 
+#include <array>
+
 #include "base/file.h"
 #include "lower/plan_file.h"
 #include "option_names.h"
@@ -157,6 +159,9 @@ void print_text(const Made& m) {
 Result<int> plan(const PlanArguments& a, bool json) {
   auto planner = make_planner(a.planner.name);
   if (!planner) return fail(planner.error());
+  const std::array inputs{a.subject.profile, a.subject.program, a.subject.machine,
+                          a.subject.trace.file};
+  if (auto other = check_no_input(a.output, inputs); !other) return fail(other.error());
   if (auto writable = check_writable(a.output); !writable) return fail(writable.error());
   TerminalObserver observer;
   const Cache cache(a.subject.cache, observer);

@@ -39,4 +39,19 @@ Result<void> check_writable(const std::string& path) {
   return {};
 }
 
+Result<void> check_no_input(const std::string& output, std::span<const std::string> inputs) {
+  struct stat written {};
+  if (output.empty() || ::stat(output.c_str(), &written) != 0) return {};
+  if (!S_ISREG(written.st_mode)) return {};  // a terminal is both
+  for (const std::string& input : inputs) {
+    struct stat read {};
+    if (input.empty() || ::stat(input.c_str(), &read) != 0) continue;
+    if (read.st_dev != written.st_dev || read.st_ino != written.st_ino) continue;
+    return fail(
+        ErrorCode::usage,
+        fmt::format("{}: is what is read ({}); writing it would destroy that", output, input));
+  }
+  return {};
+}
+
 }  // namespace tidepool

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "support/cli_fixture.h"
 #include "support/terminal.h"
 
@@ -156,6 +158,37 @@ TEST_F(Terminal, AnOutputThatFailsLeavesTheOldFile) {
   expect_error({"plan", "tiny-vgg", "--machine", "k40", "--budget", "1", "-o", path}, 4,
                HasSubstr("smallest"));
   EXPECT_EQ(testing::content_of(path), "the old one");
+}
+
+/// `export plan.json -o plan.json` wrote the page over the plan.
+TEST_F(Terminal, AnOutputThatIsAnInputIsRefusedByWhateverName) {
+  const std::string plan = saved_plan();
+  const std::string content = testing::content_of(plan);
+  const std::string link = folder_.file("link.json");
+  const std::string twin = folder_.file("twin.json");
+  std::filesystem::create_symlink(plan, link);
+  std::filesystem::create_hard_link(plan, twin);
+  for (const std::string& output : {plan, link, twin, folder_.file("./plan.json")}) {
+    expect_error({"export", plan, "-o", output}, 2, HasSubstr(output + ": is what is read"));
+  }
+  const std::string csv = write("b.csv", "id,lower,upper,size\n1,0,2,8\n");
+  expect_error({"pack", csv, "-o", csv}, 2, HasSubstr("is what is read"));
+  expect_error({"info", csv, "-o", csv}, 2, HasSubstr("is what is read"));
+  expect_error({"plan", "--profile", plan, "-o", link}, 2, HasSubstr("is what is read"));
+  expect_error({"plan", "--program", csv, "--machine", plan, "-o", plan}, 2,
+               HasSubstr("is what is read"));
+  expect_error({"train", "tiny-vgg", "--data", "synthetic", "--plan", plan, "--epochs", "1",
+                "--checkpoint", plan},
+               2, HasSubstr("is what is read"));
+  EXPECT_EQ(testing::content_of(plan), content);
+}
+
+TEST_F(Terminal, ACheckpointReplacesNothingElse) {
+  const std::string path = write("thesis.txt", "years of work");
+  expect_error({"train", "tiny-vgg", "--data", "synthetic", "--link", "1GB", "--epochs", "1",
+                "--checkpoint", path},
+               2, HasSubstr("--checkpoint " + path + ": exists and is no checkpoint"));
+  EXPECT_EQ(testing::content_of(path), "years of work");
 }
 
 TEST_F(Terminal, ACacheThatCannotBeWrittenIsSaidBeforeTheWork) {
