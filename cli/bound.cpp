@@ -3,7 +3,6 @@
 
 #include <chrono>
 
-#include "check/check.h"
 #include "ir/load_profile.h"
 #include "sim/simulate.h"
 #include "subject.h"
@@ -114,9 +113,7 @@ Result<int> bound(const BoundArguments& a, bool json) {
   if (!a.plan.empty()) {
     const auto file = load_plan(a.plan);
     if (!file) return fail(file.error());
-    const auto proof = check(file->program, file->plan,
-                             {file->device_budget, file->host_budget, file->machine.alignment(),
-                              file->machine.duplex()});
+    const auto proof = prove(*file);
     if (!proof) {
       return fail(proof.error().code, fmt::format("{}: {}", a.plan, proof.error().message));
     }

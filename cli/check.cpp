@@ -1,6 +1,4 @@
 // tidepool check: proves a saved plan.
-#include "check/check.h"
-
 #include <fmt/format.h>
 
 #include "context.h"
@@ -12,9 +10,7 @@ namespace {
 int run_check(const std::string& path, bool json) {
   const auto file = load_plan(path);
   if (!file) return report(file.error(), json);
-  const auto proof = check(
-      file->program, file->plan,
-      {file->device_budget, file->host_budget, file->machine.alignment(), file->machine.duplex()});
+  const auto proof = prove(*file);
   if (!proof) {
     Error error = proof.error();
     error.message = fmt::format("{}: {}", path, error.message);

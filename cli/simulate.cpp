@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "check/check.h"
 #include "context.h"
 #include "train/load_plan.h"
 #include "train/overhead.h"
@@ -35,10 +34,7 @@ std::string remarks(const LongRun& steady, int iterations, Nanos end) {
 int run_simulate(const std::string& path, int iterations, bool json) {
   const auto file = load_plan(path);
   if (!file) return report(file.error(), json);
-  if (auto proof = check(file->program, file->plan,
-                         {file->device_budget, file->host_budget, file->machine.alignment(),
-                          file->machine.duplex()});
-      !proof) {
+  if (auto proof = prove(*file); !proof) {
     Error error = proof.error();
     error.message = fmt::format("{}: {}", path, error.message);
     return report(error, json);

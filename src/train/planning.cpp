@@ -60,9 +60,7 @@ Result<ObtainedPlan> plan_from_file(const std::string& path, const Profile& subj
     return fail(same.error());
   }
   if (auto fits = check_sizes(path, file->plan, budget); !fits) return fail(fits.error());
-  if (auto proof = check(
-          subject.program, file->plan,
-          {budget.device, budget.host, subject.machine.alignment(), subject.machine.duplex()});
+  if (auto proof = check(subject.program, file->plan, check_limits(subject.machine, budget));
       !proof) {
     return fail(proof.error().code, fmt::format("{}: {}", path, proof.error().message));
   }

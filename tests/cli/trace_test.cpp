@@ -125,6 +125,31 @@ TEST_F(TraceCommands, AProgramFileIsPlannedForOnAMachineGivenApart) {
       0);
 }
 
+/// What proves saved plans knew one device and its host, with one alignment.
+TEST_F(TraceCommands, PlansForOtherSpacesAndAlignmentsAreProved) {
+  const Json file = Json::parse(testing::content_of(saved_plan("50%")));
+  const std::string program = write("program.json", file["program"].dump());
+  Json machine = file["machine"];
+  machine["spaces"][1]["alignment"] = 4096;
+  machine["spaces"].push_back({{"kind", "file"}, {"bytes", 0}, {"alignment", 8192}});
+  for (const int from : {1, 2}) {
+    Json link = machine["links"][0];
+    link["from"] = from;
+    link["to"] = 3 - from;
+    link["channel"] = from + 1;
+    machine["links"].push_back(link);
+  }
+  const std::string path = folder_.file("three.plan.json");
+  (void)success({"plan", "--program", program, "--machine", write("three.json", machine.dump()),
+                 "--budget", "50%", "-o", path});
+  EXPECT_EQ(success({"check", path})["proved"], true);
+  (void)success({"simulate", path});
+  (void)success({"export", path, "-o", folder_.file("three.html")});
+  Json coarser = Json::parse(testing::content_of(path));
+  coarser["machine"]["spaces"][1]["alignment"] = 1 << 20;
+  expect_error({"check", write("coarser.json", coarser.dump())}, 5, HasSubstr("(1)"));
+}
+
 TEST_F(TraceCommands, BadFilesAreNamedWithLineAndField) {
   const std::string bad = write("bad.csv", "index,op,address,bytes,time_ns\n0,malloc,0x1,zero,1\n");
   for (const char* command : {"info", "allocators"}) {
