@@ -85,7 +85,7 @@ TEST_F(LinkSpeedTest, SaysWhatTheLinkFollowsFrom) {
   ASSERT_TRUE(machine) << machine.error().message;
   ASSERT_FALSE(listener_.notices.empty());
   EXPECT_EQ(listener_.notices.back().first, Notice::link_from_reference);
-  EXPECT_THAT(listener_.notices.back().second, HasSubstr("tiny-vgg at batch 16"));
+  EXPECT_THAT(listener_.notices.back().second, HasSubstr("tiny-vgg at batch 100"));
 }
 
 }  // namespace
