@@ -17,7 +17,7 @@ namespace {
 
 struct BoundArguments {
   SubjectArguments subject;
-  BudgetSpec budget;
+  BudgetSpec budget{.device = {.bytes = 0, .percent = 100}};
   std::string plan;
 };
 
@@ -95,18 +95,6 @@ void print_bounds(const std::string& name, const std::string& machine, const Bou
     say("  this plan       recomputes or reorders ops: the bound says nothing about it\n");
   }
   say("  solved in {}\n", format_time(b.took));
-}
-
-/// What the bound is for.
-bool runs_each_op_once_in_order(const Program& program, const Plan& plan) {
-  OpId last = kNone;
-  for (const Instruction& x : plan.steady.instructions) {
-    if (x.kind != InstructionKind::op) continue;
-    if (program.ops[static_cast<std::size_t>(x.op)].place != OpPlace::device) continue;
-    if (x.op <= last) return false;
-    last = x.op;
-  }
-  return true;
 }
 
 Result<int> bound(const BoundArguments& a, bool json) {

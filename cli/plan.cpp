@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <optional>
 
 #include "base/file.h"
 #include "lower/plan_file.h"
@@ -71,9 +72,9 @@ struct Made {
   const Subject& subject;
   const ObtainedPlan& obtained;
   PlanFile file;
-  Nanos unlimited{};    ///< an iteration without a budget
-  double overhead = 0;  ///< over that
-  Bytes budget = 0;     ///< this and what follows with the resident bytes
+  Nanos unlimited{};            ///< an iteration without a budget
+  double overhead = 0;          ///< over that
+  std::optional<Bytes> budget;  ///< this and what follows with the resident bytes; none: no limit
   Bytes peak = 0;
   Bytes footprint = 0;
   bool stopped = false;  ///< the best until then
@@ -86,11 +87,12 @@ Made made_of(const PlanArguments& a, const Subject& subject, const Budget& budge
   Made made{a,
             subject,
             obtained,
-            {profile.fingerprint, profile.program, profile.machine, budget.device, budget.host,
+            {profile.fingerprint, profile.program, profile.machine,
+             limited(budget) ? budget.device : lowered.plan.device_bytes(), budget.host,
              lowered.iteration_time, lowered.compute_time, lowered.strategy, lowered.plan}};
   made.unlimited = unlimited_time(profile.program, profile.machine, lowered.strategy.algorithms);
   made.overhead = overhead(lowered.iteration_time, made.unlimited);
-  made.budget = budget.device + subject.resident;
+  if (limited(budget)) made.budget = budget.device + subject.resident;
   made.peak = unlimited_peak(profile.program, profile.machine.alignment()) + subject.resident;
   made.footprint = lowered.plan.device_bytes() + subject.resident;
   made.stopped = interrupted();
@@ -107,7 +109,7 @@ void print_json(const Made& m) {
               {"program", m.file.program.name},
               {"machine", m.file.machine.name},
               {"planner", m.arguments.planner.name},
-              {"budget_bytes", m.budget},
+              {"budget_bytes", m.budget ? Json(*m.budget) : Json(nullptr)},
               {"unlimited_peak_bytes", m.peak},
               {"resident_bytes", m.subject.resident},
               {"footprint_bytes", m.footprint},
@@ -135,8 +137,9 @@ void print_json(const Made& m) {
 void print_text(const Made& m) {
   const Planned& planned = m.obtained.planned;
   const Lowered& lowered = planned.lowered;
-  say("{} on {}: {} in {} (unlimited peak {})\n", m.file.program.name, m.file.machine.name,
-      m.arguments.planner.name, format_bytes(m.budget), format_bytes(m.peak));
+  say("{} on {}: {} {} (unlimited peak {})\n", m.file.program.name, m.file.machine.name,
+      m.arguments.planner.name, m.budget ? "in " + format_bytes(*m.budget) : "without a budget",
+      format_bytes(m.peak));
   say("  footprint  {}, host {}, packed by {}\n", format_bytes(m.footprint),
       format_bytes(lowered.plan.host_bytes()), lowered.packer);
   say("  time       {} ms an iteration, {} ms without a budget: overhead {:.1f} %\n",

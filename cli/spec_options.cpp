@@ -126,7 +126,8 @@ CLI::Option* add_size_option(CLI::App& command, const std::string& name, SizeOrP
 
 void add_size_options(CLI::App& command, BudgetSpec& budget) {
   add_size_option(command, "--budget", budget.device,
-                  "device bytes: 400MiB, 2GB, or a percentage of the unlimited peak such as 60%");
+                  "device bytes: 400MiB, 2GB, or a percentage of the unlimited peak load such as "
+                  "60%; 100% leaves no room for gaps between addresses (default: no limit)");
   const auto host = [&budget](const std::string& text) {
     const auto bytes = parse_bytes(text);
     if (!bytes) throw CLI::ValidationError("--host-budget", bytes.error().message);

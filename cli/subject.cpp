@@ -249,6 +249,7 @@ Error with_resident(Error error, Bytes resident) {
 }
 
 Bytes device_bytes(const BudgetSpec& spec, const Subject& subject) {
+  if (!spec.limited()) return kNoLimit;
   const Profile& profile = subject.profile;
   const Bytes peak = unlimited_peak(profile.program, profile.machine.alignment());
   return std::max<Bytes>(0, spec.device.resolve(peak + subject.resident) - subject.resident);
@@ -256,7 +257,8 @@ Bytes device_bytes(const BudgetSpec& spec, const Subject& subject) {
 
 Result<Budget> budget_of(BudgetSpec spec, const Subject& subject) {
   const Profile& profile = subject.profile;
-  if (subject.resident > 0) spec.device = {.bytes = device_bytes(spec, subject), .percent = -1};
+  if (subject.resident > 0 && spec.limited())
+    spec.device = {.bytes = device_bytes(spec, subject), .percent = -1};
   auto budget = resolve_budget(spec, {profile.program, subject.statistics, subject.in_rounds},
                                profile.machine.alignment());
   if (!budget) return fail(with_resident(budget.error(), subject.resident));

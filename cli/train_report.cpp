@@ -80,9 +80,14 @@ void print_plan(const TrainingSpec& spec, const TrainingReport& r) {
   const Preparation& start = r.start;
   const Planned& planned = start.plan.planned;
   const PlanTotals totals = r.totals;
-  say("  budget     {} ({} of the unlimited peak, {})\n", format_bytes(start.budget.device),
-      percent(static_cast<double>(start.budget.device) / static_cast<double>(start.unlimited_peak)),
-      format_bytes(start.unlimited_peak));
+  if (limited(start.budget)) {
+    say("  budget     {} ({} of the unlimited peak, {})\n", format_bytes(start.budget.device),
+        percent(static_cast<double>(start.budget.device) /
+                static_cast<double>(start.unlimited_peak)),
+        format_bytes(start.unlimited_peak));
+  } else {
+    say("  budget     none (the unlimited peak is {})\n", format_bytes(start.unlimited_peak));
+  }
   say("  plan       {}: {} tensors swapped, {} out and in an iteration, {} ops recomputed; {} {}, "
       "proved in {}\n",
       planner_of(spec, r), totals.swapped_tensors, format_bytes(totals.swapped_out),
@@ -144,8 +149,9 @@ void print_iterations(const TrainingSpec& spec, const TrainingReport& r) {
 }
 
 void print_epochs_end(const TrainingReport& r) {
-  say("memory {} of {}, {} an iteration (predicted {}), state crc32 {:08x}\n",
-      format_bytes(r.arena_peak), format_bytes(r.start.budget.device),
+  say("memory {}{}, {} an iteration (predicted {}), state crc32 {:08x}\n",
+      format_bytes(r.arena_peak),
+      limited(r.start.budget) ? " of " + format_bytes(r.start.budget.device) : "",
       r.measured > Nanos{0} ? format_time(r.measured) : "not measured",
       format_time(r.start.lowered().iteration_time), r.state_crc32);
   if (const std::string gap = with_option_names(r.start.gap.text()); !gap.empty()) {
@@ -157,25 +163,26 @@ void print_epochs_end(const TrainingReport& r) {
 
 Json to_json(const TrainingSpec& spec, const TrainingReport& r) {
   const Lowered& lowered = r.start.lowered();
-  Json out = {{"schema", 1},
-              {"model", spec.job.model},
-              {"batch", spec.job.batch},
-              {"device", r.device},
-              {"planner", planner_of(spec, r)},
-              {"budget_bytes", r.start.budget.device},
-              {"unlimited_peak_bytes", r.start.unlimited_peak},
-              {"footprint_bytes", lowered.plan.device_bytes()},
-              {"arena_peak_bytes", r.arena_peak},
-              {"measured_ms", ms_or_null(r.measured)},
-              {"predicted_ms", to_ms(lowered.iteration_time)},
-              {"predicted_overhead", r.start.predicted_overhead()},
-              {"swapped_tensors", r.totals.swapped_tensors},
-              {"swap_bytes", r.totals.swapped_out},
-              {"recomputed_ops", r.totals.recomputed_ops},
-              {"profile", to_json(r.start.profile)},
-              {"plan_from", r.start.plan.from},
-              {"next_iteration", r.next_iteration},
-              {"state_crc32", r.state_crc32}};
+  Json out = {
+      {"schema", 1},
+      {"model", spec.job.model},
+      {"batch", spec.job.batch},
+      {"device", r.device},
+      {"planner", planner_of(spec, r)},
+      {"budget_bytes", limited(r.start.budget) ? Json(r.start.budget.device) : Json(nullptr)},
+      {"unlimited_peak_bytes", r.start.unlimited_peak},
+      {"footprint_bytes", lowered.plan.device_bytes()},
+      {"arena_peak_bytes", r.arena_peak},
+      {"measured_ms", ms_or_null(r.measured)},
+      {"predicted_ms", to_ms(lowered.iteration_time)},
+      {"predicted_overhead", r.start.predicted_overhead()},
+      {"swapped_tensors", r.totals.swapped_tensors},
+      {"swap_bytes", r.totals.swapped_out},
+      {"recomputed_ops", r.totals.recomputed_ops},
+      {"profile", to_json(r.start.profile)},
+      {"plan_from", r.start.plan.from},
+      {"next_iteration", r.next_iteration},
+      {"state_crc32", r.state_crc32}};
   r.start.gap.add_to(out);
   if (spec.epochs > 0) {
     out["epochs"] = epochs_json(r.epochs);

@@ -421,6 +421,23 @@ TEST_F(Cli, NoneBelowItsNeedsExitsWith4AndTheBudgetItNamesWorks) {
   success(arguments);
 }
 
+/// The default was 100 % of the peak load, which leaves no room for gaps between addresses.
+TEST_F(Cli, WithoutABudgetThereIsNoLimit) {
+  for (const char* planner : {"none", "autoswap", "tide"}) {
+    const std::string path = folder_.file("plan.json");
+    const Json j = success({"plan", "tiny-vgg", "--machine", "gtx1080ti", "--planner", planner,
+                            "--time-limit", "1s", "-o", path});
+    EXPECT_TRUE(j["budget_bytes"].is_null()) << planner;
+    EXPECT_NEAR(j["predicted_overhead"].get<double>(), 0, 1e-3) << planner;
+    EXPECT_EQ(success({"check", path})["budget_bytes"], j["footprint_bytes"]) << planner;
+  }
+  const std::vector<std::string> train{
+      "train", "tiny-vgg",  "--batch", "16",        "--data", "synthetic",    "--link",
+      "500MB", "--threads", "1",       "--planner", "none",   "--iterations", "2"};
+  EXPECT_TRUE(success(train)["budget_bytes"].is_null());
+  EXPECT_THAT(tidepool(train).out, HasSubstr("budget     none (the unlimited peak is"));
+}
+
 TEST_F(Cli, AHostBudgetThatIsTooSmallExitsWith4) {
   expect_error(
       {"plan", "tiny-vgg", "--batch", "16", "--machine", "gtx1080ti", "--host-budget", "64"}, 4,
