@@ -111,11 +111,15 @@ void add_train(CLI::App& app, Context& context) {
   add_length_options(*command, *arguments);
   command->add_option("--profile", spec.profile,
                       "plan from this profile file of this device instead of measuring");
-  command->add_option("--plan", spec.plan, "run this plan file of this device instead of planning");
+  command->add_option(
+      "--plan", spec.plan,
+      "run this plan file of this device instead of planning, in its own budget unless "
+      "--budget is given");
   add_cache_options(*command, spec.cache, true);
   add_comparison_options(*command, *arguments);
   command->add_flag("--json", context.json, "one JSON object on stdout");
-  refuse_ignored(*command, {{"--profile", {"--reprofile"}}, {"--plan", {"--replan"}}});
+  refuse_ignored(*command, {{"--profile", {"--reprofile"}},
+                            {"--plan", {"--replan", "--planner", "--algorithms", "--time-limit"}}});
   command->footer(kFooter);
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {

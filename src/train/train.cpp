@@ -69,7 +69,10 @@ Result<TrainingReport> run_training(const TrainingSpec& spec, Observer& observer
   if (saves) {
     if (auto sound = check_checkpoint(spec); !sound) return fail(sound.error());
   }
-  const auto budget = resolve_budget(spec.budget, smaller_rounds(*job), job->alignment());
+  Result<BudgetSpec> wanted = spec.budget;
+  if (!spec.plan.empty()) wanted = budget_of_plan(spec.budget, spec.plan, *job);
+  if (!wanted) return fail(wanted.error());
+  const auto budget = resolve_budget(*wanted, smaller_rounds(*job), job->alignment());
   if (!budget) return fail(budget.error());
   std::unique_ptr<nn::Dataset> test;
   if (spec.epochs > 0 && spec.evaluate) {

@@ -599,7 +599,15 @@ TEST_F(Cli, OptionsThatWouldBeIgnoredAreUsageErrorsThatNameBoth) {
           "--sub-batch");
   refused({"bound", "--plan", "x.json", "--budget", "50%"}, "--plan", "--budget");
   refused({"train", "tiny-vgg", "--profile", "x.json", "--reprofile"}, "--profile", "--reprofile");
-  refused({"train", "tiny-vgg", "--plan", "x.json", "--replan"}, "--plan", "--replan");
+  for (const char* option : {"--replan", "--planner", "--algorithms", "--time-limit"}) {
+    std::vector<std::string> arguments{"train", "tiny-vgg", "--plan", "x.json", option};
+    if (option != std::string_view("--replan")) {
+      arguments.emplace_back(option == std::string_view("--time-limit")   ? "1s"
+                             : option == std::string_view("--algorithms") ? "fastest"
+                                                                          : "tide");
+    }
+    refused(arguments, "--plan", option);
+  }
 }
 
 TEST_F(Cli, TrainingAsTextSaysThatItIsIdentical) {
