@@ -5,8 +5,10 @@
 
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <ctime>
+#include <limits>
 
 #include "base/duration.h"
 #include "option_names.h"
@@ -64,6 +66,20 @@ CLI::Option* add_duration_option(CLI::App& command, const std::string& name, Nan
   auto* option = command.add_option_function<std::string>(name, parse, help)->type_name("DURATION");
   if (value > Nanos{0}) option->default_str(format_duration(value));
   return option;
+}
+
+CLI::Option* add_seed_option(CLI::App& command, std::uint64_t& seed, const std::string& help) {
+  const auto parse = [&seed](const std::string& text) {
+    const char* const end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, seed);
+    if (error == std::errc{} && rest == end) return;
+    throw CLI::ValidationError("--seed",
+                               fmt::format("'{}' is not a whole number from 0 to {}", text,
+                                           std::numeric_limits<std::uint64_t>::max()));
+  };
+  return command.add_option_function<std::string>("--seed", parse, help)
+      ->type_name("UINT")
+      ->default_str(fmt::format("{}", seed));
 }
 
 int report(const Error& error, bool json) {

@@ -22,6 +22,9 @@ struct Context {
 CLI::Option* add_duration_option(CLI::App& command, const std::string& name, Nanos& value,
                                  const std::string& help, Nanos least = Nanos{1});
 
+/// An option that takes the seed of random numbers.
+CLI::Option* add_seed_option(CLI::App& command, std::uint64_t& seed, const std::string& help);
+
 /// Prints an error (a JSON object on stdout with --json, a line on stderr otherwise), fields of
 /// specs by the names of their options, and returns its exit code.
 int report(const Error& error, bool json);

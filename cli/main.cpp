@@ -70,6 +70,16 @@ std::string usage_message(CLI::App& app, const CLI::ParseError& error, int argc,
                      parsed.empty() ? "tidepool" : "tidepool " + at.get_name());
 }
 
+/// The first that is given an empty text, as a script does whose variable is not set.
+std::string option_without_value(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& value : option->results()) {
+      if (value.empty()) return option->get_name();
+    }
+  }
+  return {};
+}
+
 int parse_and_run(int argc, char** argv, cli::Context& context) {
   CLI::App app{"Trains deep networks inside a memory budget."};
   app.name("tidepool");
@@ -102,6 +112,10 @@ int parse_and_run(int argc, char** argv, cli::Context& context) {
       return code;
     }
     return cli::report({ErrorCode::usage, usage_message(app, error, argc, argv), {}}, context.json);
+  }
+  if (const std::string empty = option_without_value(*app.get_subcommands().front());
+      !empty.empty()) {
+    return cli::report({ErrorCode::usage, empty + ": its value is empty", {}}, context.json);
   }
   return context.run();
 }

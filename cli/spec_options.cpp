@@ -104,8 +104,7 @@ void add_job_options(CLI::App& command, JobSpec& job) {
                     std::vector{Storage::in_place, Storage::separate},
                     "activations: in-place or separate");
   add_data_options(command, job.data);
-  command.add_option("--seed", job.seed, "of initial weights, sample order and dropout")
-      ->capture_default_str();
+  add_seed_option(command, job.seed, "of initial weights, sample order and dropout");
   add_optimizer_options(command, job);
   add_choice_option(command, "--algorithms", job.algorithms,
                     std::vector{AlgorithmPolicy::least_workspace, AlgorithmPolicy::fastest},

@@ -6,6 +6,7 @@
 
 #include "planners/planner.h"
 #include "train/cache.h"
+#include "train/job.h"
 
 namespace tidepool {
 

@@ -55,6 +55,24 @@ TEST_F(Cli, WrongUsageExitsWith2) {
   expect_error({"simulate", "plan.json", "--iterations", "0"}, 2, HasSubstr("--iterations"));
 }
 
+/// A variable that is not set: "$PLAN" was taken for no plan at all.
+TEST_F(Cli, EmptyValuesAreUsageErrors) {
+  expect_error({"train", "tiny-vgg", "--plan", ""}, 2, HasSubstr("--plan: its value is empty"));
+  expect_error({"plan", "tiny-vgg", "--machine", "k40", "-o", ""}, 2, HasSubstr("--output"));
+  expect_error({"plan", "tiny-vgg", "--machine="}, 2, HasSubstr("--machine"));
+  expect_error({"plan", ""}, 2, HasSubstr("model"));
+  expect_error({"check", ""}, 2, HasSubstr("plan"));
+}
+
+TEST_F(Cli, SeedsAreWholeNumbers) {
+  for (const char* seed : {"-1", "18446744073709551616", "1.5", "0x10", " 1", "1e3"}) {
+    expect_error({"plan", "tiny-vgg", "--machine", "k40", "--seed", seed}, 2,
+                 AllOf(HasSubstr("--seed"), HasSubstr("is not a whole number from 0 to")));
+    expect_error({"pack", "x.csv", "--seed", seed}, 2, HasSubstr("is not a whole number"));
+  }
+  success({"plan", "tiny-vgg", "--machine", "k40", "--seed", "18446744073709551615"});
+}
+
 TEST_F(Cli, UnknownNamesExitWith2AndListOrSuggestTheKnownOnes) {
   const std::vector<std::string> synthetic{"--data", "synthetic", "--link", "1GB"};
   const auto with = [&](std::vector<std::string> a) {
