@@ -148,7 +148,20 @@ Result<Subject> measured(const SubjectArguments& a, std::span<const BudgetSpec> 
   if (!made) return fail(made.error());
   // Lives on in the subject, for programs of other rounds.
   const auto job = std::make_shared<Job>(std::move(*made));
+  const ProgramInRounds in_rounds = [job](std::int64_t sub_batch, bool statistics) {
+    return job->in_rounds(sub_batch, statistics);
+  };
   const auto budget = least_feasible(*job, budgets);
+  if (!budget && a.unmeasured && budget.error().code == ErrorCode::infeasible) {
+    Machine machine;
+    machine.name = job->kind().name;
+    machine.set_alignment(job->alignment());
+    return Subject{{job->fingerprint(), job->program(), machine},
+                   {},
+                   0,
+                   a.job.sub_batch_statistics,
+                   in_rounds};
+  }
   if (!budget) return fail(budget.error());
   const auto machine = device_machine(*job, *budget, a.cache, observer);
   if (!machine) return fail(machine.error());
@@ -160,9 +173,7 @@ Result<Subject> measured(const SubjectArguments& a, std::span<const BudgetSpec> 
                  *source,
                  0,
                  a.job.sub_batch_statistics,
-                 [job](std::int64_t sub_batch, bool statistics) {
-                   return job->in_rounds(sub_batch, statistics);
-                 }};
+                 in_rounds};
 }
 
 /// What only a measurement on this device would look at.
