@@ -221,6 +221,12 @@ void print_other(const std::string& path, const Json& info) {
 }
 
 Result<void> write_trace(const std::string& path, const Recording& recording) {
+  if (path.ends_with(".csv") && recording.resident > 0) {
+    return fail(ErrorCode::usage,
+                fmt::format("{}: a CSV trace has no place for the resident bytes; write a .json "
+                            "file, or drop them with --resident 0",
+                            path));
+  }
   return write_file(path, path.ends_with(".csv") ? to_csv(recording) : to_json_text(recording));
 }
 

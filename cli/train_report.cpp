@@ -40,7 +40,7 @@ Json epochs_json(const std::vector<EpochReport>& epochs) {
   return list;
 }
 
-void add_iterations(const TrainingSpec& spec, const TrainingReport& r, Json& out) {
+void add_measured(const TrainingSpec& spec, const TrainingReport& r, Json& out) {
   const Lowered& lowered = r.start.lowered();
   const Planned& planned = r.start.plan.planned;
   Json notes = Json::array();
@@ -59,7 +59,8 @@ void add_iterations(const TrainingSpec& spec, const TrainingReport& r, Json& out
   out["fingerprint"] = r.fingerprint;
   out["data"] = r.data;
   out["iterations"] = r.next_iteration;
-  out["losses"] = r.losses;
+  // With epochs their means are there.
+  out["losses"] = spec.epochs > 0 ? Json(nullptr) : Json(r.losses);
   out["notes"] = std::move(notes);
   const bool compared = r.baseline && r.baseline->identical;
   out["identical"] = compared ? Json(*r.baseline->identical) : Json(nullptr);
@@ -184,11 +185,8 @@ Json to_json(const TrainingSpec& spec, const TrainingReport& r) {
       {"next_iteration", r.next_iteration},
       {"state_crc32", r.state_crc32}};
   r.start.gap.add_to(out);
-  if (spec.epochs > 0) {
-    out["epochs"] = epochs_json(r.epochs);
-  } else {
-    add_iterations(spec, r, out);
-  }
+  add_measured(spec, r, out);
+  out["epochs"] = spec.epochs > 0 ? epochs_json(r.epochs) : Json(nullptr);
   return out;
 }
 

@@ -628,6 +628,25 @@ TEST_F(Cli, OptionsThatWouldBeIgnoredAreUsageErrorsThatNameBoth) {
   }
 }
 
+TEST_F(Cli, EpochsAndIterationsHaveTheSameKeys) {
+  const std::vector<std::string> base{"train",     "tiny-vgg",  "--batch",  "2500",
+                                      "--data",    "synthetic", "--link",   "1GB",
+                                      "--threads", "1",         "--budget", "60%"};
+  auto iterations = base;
+  iterations.insert(iterations.end(), {"--iterations", "3"});
+  auto epochs = base;
+  epochs.insert(epochs.end(), {"--epochs", "1", "--no-evaluate"});
+  const Json a = success(iterations);
+  const Json b = success(epochs);
+  for (const auto& [key, value] : a.items()) EXPECT_TRUE(b.contains(key)) << key;
+  for (const auto& [key, value] : b.items()) EXPECT_TRUE(a.contains(key)) << key;
+  for (const char* key : {"losses", "overhead", "unlimited_ms", "identical"}) {
+    EXPECT_TRUE(b[key].is_null()) << key;
+  }
+  EXPECT_TRUE(a["epochs"].is_null());
+  EXPECT_EQ(b["iterations"], 4);
+}
+
 TEST_F(Cli, TrainingAsTextSaysThatItIsIdentical) {
   auto arguments = train("70%");
   arguments.push_back("--verify");

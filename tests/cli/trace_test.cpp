@@ -69,8 +69,18 @@ TEST_F(TraceCommands, InfoConvertsAndKeepsResidentBytes) {
   EXPECT_EQ(info["resident_bytes"], 4 * kMiB);
   EXPECT_EQ(info["peak_bytes"], 60 * kMiB);
   const std::string csv = folder_.file("back.csv");
-  (void)success({"info", json, "-o", csv});
+  expect_error({"info", json, "-o", csv}, 2, HasSubstr("--resident 0"));
+  (void)success({"info", json, "--resident", "0", "-o", csv});
   EXPECT_EQ(success({"info", csv})["peak_bytes"], 56 * kMiB);
+}
+
+/// They were dropped without a word.
+TEST_F(TraceCommands, InfoWritesNoCsvWithoutTheResidentBytesItWasGiven) {
+  const std::string csv = folder_.file("b.csv");
+  expect_error({"info", trace_file(), "--resident", "4MiB", "-o", csv}, 2, HasSubstr("resident"));
+  EXPECT_FALSE(std::filesystem::exists(csv));
+  (void)success({"info", trace_file(), "-o", csv});
+  EXPECT_TRUE(std::filesystem::exists(csv));
 }
 
 TEST_F(TraceCommands, InfoDescribesPlansProfilesAndPrograms) {
