@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/file.h"
+#include "base/quantity.h"
 #include "lower/plan_file.h"
 #include "option_names.h"
 #include "planners/registry.h"
@@ -186,6 +187,10 @@ Result<int> plan(const PlanArguments& a, bool json) {
   }
   // A search that was stopped has a plan all the same: the best until then.
   const Made made = made_of(a, *subject, *budget, *obtained);
+  if (const Bytes there = profile.machine.device_memory(); there > 0 && made.footprint > there) {
+    inform("tidepool: the plan needs {} of device memory; '{}' has {}\n",
+           format_bytes_up(made.footprint), profile.machine.name, format_bytes(there));
+  }
   if (made.stopped) inform("tidepool: interrupted: this is the best plan until then\n");
   if (!a.output.empty()) {
     if (auto written = write_file(a.output, to_json(made.file).dump(1) + "\n"); !written) {

@@ -199,6 +199,23 @@ TEST_F(Cli, ListsAreCompleteInJson) {
   }
 }
 
+TEST_F(Cli, AModelsPeakIsForTheImageItNames) {
+  for (const Json& m : success({"models", "--batch", "1"})["models"]) {
+    EXPECT_EQ(m["image"],
+              m["name"] == "tiny-vgg" || m["name"] == "tiny-resnet" ? "3x8x8" : "3x32x32")
+        << m["name"];
+  }
+}
+
+/// One plans for other cards than one has, and is told where it would not run.
+TEST_F(Cli, APlanAboveThePresetsMemoryIsWarnedOf) {
+  const Finished f = tidepool(
+      {"plan", "vgg16", "--batch", "20000", "--machine", "k40", "--planner", "none", "--no-cache"});
+  EXPECT_EQ(f.exit_code, 0) << f.err;
+  EXPECT_THAT(f.err, AllOf(HasSubstr("the plan needs"), HasSubstr("'k40' has")));
+  EXPECT_THAT(tidepool({"plan", "tiny-vgg", "--machine", "k40", "--no-cache"}).err, IsEmpty());
+}
+
 // ---- files
 
 TEST_F(Cli, MissingFilesExitWith3) {
