@@ -159,6 +159,7 @@ overhead may be above the least one.
 
 Examples:
   tidepool bound vgg16 --machine gtx1080ti --budget 40%
+  tidepool plan vgg16 --machine gtx1080ti --budget 40% -o plan.json
   tidepool bound --plan plan.json --json)");
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {

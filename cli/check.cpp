@@ -38,7 +38,9 @@ void add_check(CLI::App& app, Context& context) {
       "check", "prove that a saved plan computes what its program says, inside its budget");
   command->add_option("plan", *path, "plan file")->required();
   command->add_flag("--json", context.json, "one JSON object on stdout");
-  command->footer("\nExample:\n  tidepool check plan.json");
+  command->footer(
+      "\nExamples:\n  tidepool plan tiny-vgg --machine gtx1080ti --budget 60% -o plan.json\n  "
+      "tidepool check plan.json");
   command->callback([path, &context] {
     context.run = [path, &context] { return run_check(*path, context.json); };
   });

@@ -299,9 +299,9 @@ void add_info(CLI::App& app, Context& context) {
   command->add_flag("--json", context.json, "one JSON object on stdout");
   command->footer(R"(
 Examples:
-  tidepool info vgg16_batch100_3iterations.csv
-  tidepool info vgg16.csv --resident 13762836 -o vgg16.trace.json
-  tidepool info plan.json --json)");
+  tidepool plan tiny-vgg --machine gtx1080ti --budget 60% -o plan.json
+  tidepool info plan.json --json
+  tidepool info vgg16.csv --resident 13762836 -o vgg16.trace.json   # a trace of yours)");
   command->callback([arguments, &context] {
     context.run = [arguments, &context] { return run_info(*arguments, context.json); };
   });

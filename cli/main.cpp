@@ -20,7 +20,7 @@ namespace cli = tidepool::cli;
 
 constexpr std::string_view kFooter = R"(
 Examples:
-  tidepool train vgg16 --budget 60% --planner autoswap --iterations 10 --verify
+  tidepool train tiny-vgg --data synthetic --budget 60% --verify
   tidepool plan vgg16 --budget 400MiB --machine gtx1080ti --explain -o plan.json
   tidepool check plan.json
   tidepool simulate plan.json --json

@@ -133,6 +133,7 @@ gives the best packing so far (exit code 130). A search that ends with a proof g
 packing for the same seed every time.
 
 Examples:
+  printf 'id,lower,upper,size\n1,0,2,64\n2,1,3,32\n3,2,4,64\n' > buffers.csv
   tidepool pack buffers.csv --time-limit 60 -o offsets.csv
   tidepool pack buffers.csv --algorithm load --json)";
   return text;

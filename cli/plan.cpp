@@ -220,9 +220,10 @@ void add_plan(CLI::App& app, Context& context) {
   command->footer(R"(
 Examples:
   tidepool plan vgg16 --budget 60% --machine gtx1080ti --explain
-  tidepool plan --profile vgg16.profile.json --budget 400MiB -o plan.json
-  tidepool plan --trace vgg16.trace.json --budget 400MiB --explain
-  tidepool plan vgg11 --budget 60% --reprofile --replan)");
+  tidepool plan tiny-vgg --data synthetic --budget 60% --reprofile --replan
+  tidepool profile tiny-vgg --data synthetic -o tiny.profile.json
+  tidepool plan --profile tiny.profile.json --budget 60% -o tiny.plan.json
+  tidepool plan --trace vgg16_batch100_3iterations.csv --budget 400MiB   # a trace of yours)");
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {
       catch_interrupts();

@@ -91,7 +91,9 @@ void add_simulate(CLI::App& app, Context& context) {
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
   command->add_flag("--json", context.json, "one JSON object on stdout");
-  command->footer("\nExample:\n  tidepool simulate plan.json --iterations 4 --json");
+  command->footer(
+      "\nExamples:\n  tidepool plan tiny-vgg --machine gtx1080ti --budget 60% -o plan.json\n  "
+      "tidepool simulate plan.json --iterations 4 --json");
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {
       return run_simulate(arguments->path, arguments->iterations, context.json);

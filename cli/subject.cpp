@@ -33,9 +33,20 @@ Result<Subject> from_profile(const SubjectArguments& a) {
   return Subject{std::move(*profile), ProfileSource{"file", {}}, 0};
 }
 
+/// Machine files are read for programs only: models and traces have no use for their tables.
+Result<Machine> preset(const std::string& name) {
+  if (name.ends_with(".json")) {
+    return fail(ErrorCode::usage,
+                fmt::format("--machine {}: a machine file goes with --program; models and traces "
+                            "take a preset (see `tidepool machines`)",
+                            name));
+  }
+  return find_machine(name);
+}
+
 /// A preset: layouts without padding, no workspaces, times from the compute model.
 Result<Subject> on_preset(const SubjectArguments& a) {
-  auto machine = find_machine(a.machine);
+  auto machine = preset(a.machine);
   if (!machine) return fail(machine.error());
   auto graph = nn::build_model(a.job.model);
   if (!graph) return fail(graph.error());
@@ -102,7 +113,7 @@ Result<Subject> from_program(const SubjectArguments& a) {
 /// A recorded iteration, with its own times, on the links of a preset.
 Result<Subject> from_trace(const SubjectArguments& a) {
   constexpr const char* kPublishedMachine = "gtx1080ti";  // that of the SmartPool/AutoSwap paper
-  auto machine = find_machine(a.machine.empty() ? kPublishedMachine : a.machine);
+  auto machine = preset(a.machine.empty() ? kPublishedMachine : a.machine);
   if (!machine) return fail(machine.error());
   const auto recording = load_trace(a.trace);
   if (!recording) return fail(recording.error());

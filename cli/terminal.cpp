@@ -44,7 +44,26 @@ std::string_view first_characters(std::string_view text, std::size_t most) {
 
 }  // namespace
 
-void write_result(std::string_view text) {
+std::string harmless(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f) {
+      out += fmt::format("\\x{:02x}", c);
+    } else if (c == 0xc2 && next >= 0x80 && next < 0xa0) {  // the controls of Latin-1, as UTF-8
+      out += fmt::format("\\x{:02x}", next);
+      ++i;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+void write_result(std::string_view result) {
+  const std::string text = harmless(result);
   erase_line();
   errno = 0;
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
@@ -53,7 +72,8 @@ void write_result(std::string_view text) {
   throw OutputError(fmt::format("cannot write to stdout: {}", std::strerror(errno)));
 }
 
-void write_message(std::string_view text) {
+void write_message(std::string_view message) {
+  const std::string text = harmless(message);
   erase_line();
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
@@ -79,7 +99,7 @@ std::string progress_line(double fraction, std::string_view what, std::size_t co
   const int filled = static_cast<int>(share * kWidth);
   std::string line;
   for (int i = 0; i < kWidth; ++i) line += i < filled ? "█" : "·";
-  line += fmt::format(" {:3.0f} %  {}", std::floor(100 * share), what);
+  line += fmt::format(" {:3.0f} %  {}", std::floor(100 * share), harmless(what));
   return std::string(first_characters(line, columns));
 }
 

@@ -58,6 +58,10 @@ class Pace {
   Nanos between_;
 };
 
+/// The text without what a terminal would obey: control characters other than line ends and tabs
+/// become `\\x1b`. Names come from files that anybody may have written.
+std::string harmless(std::string_view text);
+
 /// A line of progress that fits `columns`.
 std::string progress_line(double fraction, std::string_view what, std::size_t columns);
 

@@ -38,6 +38,7 @@ void read_tables(const JsonCursor& json, Machine& m) {
   const JsonCursor spaces = json["spaces"];
   for (std::size_t i = 0; i < spaces.size(); ++i) {
     const JsonCursor j = spaces.at(i);
+    j.has_only({"kind", "bytes", "alignment"});
     m.spaces.push_back({static_cast<SpaceKind>(j["kind"].one_of(kSpaceKinds)),
                         j["bytes"].integer(0, kMostAccessedBytes),
                         alignment_from_json(j["alignment"])});
@@ -46,6 +47,7 @@ void read_tables(const JsonCursor& json, Machine& m) {
   const JsonCursor links = json["links"];
   for (std::size_t i = 0; i < links.size(); ++i) {
     const JsonCursor j = links.at(i);
+    j.has_only({"from", "to", "bytes_per_second", "latency_ns", "channel"});
     m.links.push_back({index(j["from"]), index(j["to"]), speed_from_json(j), index(j["channel"])});
   }
   if (const std::string wrong = inconsistency(m); !wrong.empty()) json.error(wrong);
@@ -85,11 +87,15 @@ Machine machine_from_json(const JsonCursor& json) {
   m.name = json["name"].text();
   m.description = json["description"].text();
   if (json.find("spaces")) {
+    json.has_only({"name", "description", "spaces", "links", "compute"});
     read_tables(json, m);
   } else {
+    json.has_only({"name", "description", "device_memory", "alignment", "to_host", "to_device",
+                   "duplex", "compute"});
     read_one_device(json, m);
   }
   const JsonCursor compute = json["compute"];
+  compute.has_only({"peak_flops", "bandwidth", "launch_ns", "max_efficiency", "half_flops"});
   m.compute.peak_flops = compute["peak_flops"].number();
   m.compute.bandwidth = compute["bandwidth"].number();
   m.compute.launch = Nanos{compute["launch_ns"].integer(0, kMostLatency)};

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
+#include <sstream>
 
 #include "support/cli_fixture.h"
 
@@ -173,6 +175,31 @@ TEST_F(Cli, ArgumentsThatAreNotUtf8AreStillReported) {
     const Finished f = tidepool(with_json);
     EXPECT_EQ(f.exit_code, 2) << f.out << f.err;
     EXPECT_TRUE(Json::parse(f.out, nullptr, false).is_object()) << f.out << f.err;
+  }
+}
+
+/// `train --profile vgg11.profile.json` had no line before it that made the file.
+TEST_F(Cli, ExamplesRunWhenTheyArePastedInOrder) {
+  const std::filesystem::path binary = TIDEPOOL_BINARY;
+  for (const char* command :
+       {"", "train", "plan", "profile", "check", "simulate", "export", "info", "pack"}) {
+    const std::string folder = folder_.file(std::string("examples-") + command);
+    std::filesystem::create_directories(folder);
+    std::istringstream help(tidepool(*command == 0 ? std::vector<std::string>{"--help"}
+                                                   : std::vector<std::string>{command, "--help"})
+                                .out);
+    std::string script =
+        fmt::format("set -e\ncd '{}'\nPATH='{}':$PATH\n", folder, binary.parent_path().string());
+    int examples = 0;
+    for (std::string line; std::getline(help, line);) {
+      if (!line.starts_with("  tidepool ") && !line.starts_with("  printf ")) continue;
+      if (line.find('#') != std::string::npos) continue;  // needs a file or minutes
+      script += line + "\n";
+      ++examples;
+    }
+    EXPECT_GT(examples, 0) << command;
+    const Finished f = run_process({"/bin/sh", "-c", script});
+    EXPECT_EQ(f.exit_code, 0) << script << f.err;
   }
 }
 

@@ -49,6 +49,15 @@ TEST(ProgressLine, FitsItsTerminal) {
   EXPECT_THAT(cli::progress_line(7, "x", 80), HasSubstr("100 %"));
 }
 
+TEST(Harmless, ControlCharactersAreShownAndTextStays) {
+  EXPECT_EQ(cli::harmless("a\tb\n"), "a\tb\n");
+  EXPECT_EQ(cli::harmless("\x1b[2J\r\x7f"), "\\x1b[2J\\x0d\\x7f");
+  EXPECT_EQ(cli::harmless("\xc2\x9b"
+                          "2J"),
+            "\\x9b2J");
+  EXPECT_EQ(cli::harmless("\xc2\xb5s \xe2\x96\x88 \xc3\xa9"), "\xc2\xb5s \xe2\x96\x88 \xc3\xa9");
+}
+
 // ---- the real program
 
 class Terminal : public testing::Cli {

@@ -123,6 +123,17 @@ TEST_F(TraceCommands, AProgramFileIsPlannedForOnAMachineGivenApart) {
   const std::string bad = write("bad.json", "{\"name\": 1}");
   expect_error({"plan", "--program", bad, "--machine", "k40", "--budget", budget}, 3,
                HasSubstr("bad.json:1: field 'name'"));
+  expect_error({"plan", "vgg16", "--machine", machine, "--budget", "60%"}, 2,
+               HasSubstr("a machine file goes with --program"));
+  // What is misspelt is not ignored.
+  Json misspelt = file["program"];
+  misspelt["tensors"][0]["pined"] = true;
+  expect_error({"plan", "--program", write("pined.json", misspelt.dump()), "--machine", "k40"}, 3,
+               AllOf(HasSubstr("field 'tensors[0].pined'"), HasSubstr("did you mean 'pinned'?")));
+  misspelt = file["machine"];
+  misspelt["compute"]["band_width"] = 1;
+  expect_error({"plan", "--program", program, "--machine", write("m.json", misspelt.dump())}, 3,
+               HasSubstr("unknown field; did you mean 'bandwidth'?"));
   // Without times the machine's compute model says them.
   Json untimed = file["program"];
   for (Json& op : untimed["ops"]) {
