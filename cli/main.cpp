@@ -5,6 +5,8 @@
 #include <new>
 #include <sstream>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/nearest.h"
 #include "context.h"
@@ -120,6 +122,18 @@ int parse_and_run(int argc, char** argv, cli::Context& context) {
   return context.run();
 }
 
+/// `tidepool help train` and `tidepool --help train` ask for what `tidepool train --help` does.
+std::vector<char*> with_help_last(int argc, char** argv) {
+  static char help[] = "--help";
+  std::vector<char*> arguments(argv, argv + argc);
+  if (argc < 2) return arguments;
+  const std::string_view first = arguments[1];
+  if (first != "help" && first != "--help" && first != "-h") return arguments;
+  arguments[1] = help;
+  if (argc > 2 && arguments[2][0] != '-') std::swap(arguments[1], arguments[2]);
+  return arguments;
+}
+
 /// Whatever a library throws is reported as an error of this run.
 int run_and_report(int argc, char** argv) {
   cli::Context context;
@@ -130,7 +144,7 @@ int run_and_report(int argc, char** argv) {
   };
   try {
     cli::claim_standard_streams();
-    return parse_and_run(argc, argv, context);
+    return parse_and_run(argc, with_help_last(argc, argv).data(), context);
   } catch (const cli::OutputError&) {
     throw;  // there is nowhere to report it as a result
   } catch (const std::bad_alloc&) {

@@ -64,6 +64,7 @@ void add_models(CLI::App& app, Context& context) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
       ->capture_default_str();
   command->add_flag("--json", context.json, "one JSON object on stdout");
+  command->footer("\nExample:\n  tidepool models --batch 16");
   command->callback([batch, &context] {
     context.run = [batch, &context] { return list_models(*batch, context.json); };
   });

@@ -149,7 +149,7 @@ void add_pack(CLI::App& app, Context& context) {
   command->add_option("-a,--algorithm", arguments->algorithm, "how addresses are chosen, see below")
       ->capture_default_str();
   add_duration_option(*command, "--time-limit", arguments->time_limit,
-                      "what a search may take, such as 500ms, 10s or 2min", Nanos{0});
+                      "what a search may take, such as 500ms, 10s or 2min");
   add_seed_option(*command, arguments->seed, "of the search's random numbers");
   command->add_option("-o,--output", arguments->output, "write the offsets to this CSV file");
   command->add_flag("--json", context.json, "one JSON object on stdout");

@@ -71,6 +71,9 @@ int run_simulate(const std::string& path, int iterations, bool json) {
   say("{}: {} an iteration ({} without a budget, overhead {:.1f} %), {} out, {} in\n", path,
       format_time(steady.iteration_time), format_time(unlimited), 100 * simulated_overhead,
       format_bytes(out), format_bytes(in));
+  std::vector<std::string> texts;
+  for (const Nanos end : ends) texts.push_back(format_time(end));
+  say("  iterations end at {}\n", fmt::join(texts, ", "));
   say("{}", remarks(steady, iterations, ends.back()));
   return kOk;
 }

@@ -77,11 +77,15 @@ void add_optimizer_options(CLI::App& command, JobSpec& job) {
   using nn::Optimizer;
   add_choice_option(command, "--optimizer", job.optimizer,
                     std::vector{Optimizer::sgd, Optimizer::adamw}, "sgd (momentum 0.9) or adamw");
-  command
-      .add_option_function<double>(
-          "--weight-decay", [&job](double decay) { job.weight_decay = decay; },
-          "(default: 5e-4 with sgd, 0.01 with adamw)")
-      ->check(CLI::NonNegativeNumber);
+  command.add_option_function<double>(
+      "--weight-decay",
+      [&job](double decay) {
+        if (!(decay >= 0)) {
+          throw CLI::ValidationError("--weight-decay", fmt::format("{} is below 0", decay));
+        }
+        job.weight_decay = decay;
+      },
+      "(default: 5e-4 with sgd, 0.01 with adamw)");
 }
 
 }  // namespace

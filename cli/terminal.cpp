@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -23,6 +24,12 @@ bool line_drawn = false;
 void erase_line() {
   if (!std::exchange(line_drawn, false)) return;
   std::fputs("\r\x1b[K", stderr);
+}
+
+/// Escape sequences would be shown as they are.
+bool is_dumb() {
+  const char* const kind = std::getenv("TERM");
+  return kind != nullptr && std::string_view(kind) == "dumb";
 }
 
 std::size_t terminal_columns() {
@@ -106,7 +113,7 @@ std::string progress_line(double fraction, std::string_view what, std::size_t co
 TerminalProgress::~TerminalProgress() { erase_line(); }
 
 void TerminalProgress::update(double fraction, std::string_view what) {
-  static const bool terminal = ::isatty(STDERR_FILENO) == 1;
+  static const bool terminal = ::isatty(STDERR_FILENO) == 1 && !is_dumb();
   static Pace pace(kProcessStart, kBetweenLines);
   if (terminal) {
     // The last column stays free: a full line would wrap, and only its end could be erased.

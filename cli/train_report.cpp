@@ -15,6 +15,11 @@ namespace {
 /// Fewer measured iterations than these say nothing of an overhead.
 constexpr std::size_t kFewIterations = 3;
 
+/// "1 tensor", "2 tensors".
+std::string counted(std::int64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
@@ -89,11 +94,12 @@ void print_plan(const TrainingSpec& spec, const TrainingReport& r) {
   } else {
     say("  budget     none (the unlimited peak is {})\n", format_bytes(start.unlimited_peak));
   }
-  say("  plan       {}: {} tensors swapped, {} out and in an iteration, {} ops recomputed; {} {}, "
+  say("  plan       {}: {} swapped, {} out and in an iteration, {} recomputed; {} {}, "
       "proved in {}\n",
-      planner_of(spec, r), totals.swapped_tensors, format_bytes(totals.swapped_out),
-      totals.recomputed_ops, start.plan.from == "planner" ? "made in" : "read in",
-      format_time(planned.plan_time), format_time(planned.check_time));
+      planner_of(spec, r), counted(totals.swapped_tensors, "tensor"),
+      format_bytes(totals.swapped_out), counted(totals.recomputed_ops, "op"),
+      start.plan.from == "planner" ? "made in" : "read in", format_time(planned.plan_time),
+      format_time(planned.check_time));
   for (const std::string& note : planned.notes) {
     say("             {}\n", with_option_names(note));
   }
@@ -139,8 +145,8 @@ void print_iterations(const TrainingSpec& spec, const TrainingReport& r) {
         r.graph->iterations, r.graph->iterations == 1 ? "" : "s", format_time(r.graph->closing));
   }
   if (!r.losses.empty()) {
-    say("  loss       {:.4f} -> {:.4f} over {} iterations\n", r.losses.front(), r.losses.back(),
-        r.losses.size());
+    say("  loss       {:.4f} -> {:.4f} over {}\n", r.losses.front(), r.losses.back(),
+        counted(static_cast<std::int64_t>(r.losses.size()), "iteration"));
   }
   if (r.baseline && r.baseline->identical) {
     say("  identical  {}\n", *r.baseline->identical

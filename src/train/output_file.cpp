@@ -19,7 +19,7 @@ tl::unexpected<Error> cannot(const char* what, const std::string& path, int reas
 
 }  // namespace
 
-Result<void> check_writable(const std::string& path) {
+Result<void> check_writable(const std::string& path, Bytes bytes) {
   if (path.empty()) return {};
   struct stat existing {};
   const bool exists = ::stat(path.c_str(), &existing) == 0;
@@ -31,7 +31,10 @@ Result<void> check_writable(const std::string& path) {
   const int file = ::open(probe.c_str(), O_WRONLY | O_CLOEXEC | O_CREAT | O_TRUNC, 0644);
   if (file < 0) return cannot("create", path, errno);
   const std::array<char, 4096> block{};
-  const bool room = ::write(file, block.data(), block.size()) == std::ssize(block);
+  // Not every file system can set bytes aside: then only the block is tried.
+  const bool none = bytes > 0 && ::fallocate(file, 0, 0, bytes) != 0 &&
+                    (errno == ENOSPC || errno == EFBIG || errno == EDQUOT);
+  const bool room = !none && ::write(file, block.data(), block.size()) == std::ssize(block);
   const int reason = room ? 0 : errno;
   ::close(file);
   ::unlink(probe.c_str());

@@ -28,7 +28,7 @@ Result<void> check_spec(const TrainingSpec& spec) {
 }
 
 /// What is saved replaces no file that is something else.
-Result<void> check_checkpoint(const TrainingSpec& spec) {
+Result<void> check_checkpoint(const TrainingSpec& spec, const Program& program) {
   const std::string& path = spec.checkpoint.empty() ? spec.resume : spec.checkpoint;
   const std::array inputs{spec.profile, spec.plan};
   if (auto other = check_no_input(path, inputs); !other) return other;
@@ -37,7 +37,9 @@ Result<void> check_checkpoint(const TrainingSpec& spec) {
         ErrorCode::usage,
         fmt::format("`checkpoint` {}: exists and is no checkpoint; it is not replaced", path));
   }
-  return check_writable(path);
+  Bytes state = 0;
+  for (const Tensor& t : program.tensors) state += t.persistent ? t.bytes : 0;
+  return check_writable(path, state);
 }
 
 Result<void> check_graph(const Job& job, const TrainingSpec& spec) {
@@ -67,7 +69,7 @@ Result<TrainingReport> run_training(const TrainingSpec& spec, Observer& observer
   if (auto captures = check_graph(*job, spec); !captures) return fail(captures.error());
   const bool saves = !spec.checkpoint.empty() || !spec.resume.empty();
   if (saves) {
-    if (auto sound = check_checkpoint(spec); !sound) return fail(sound.error());
+    if (auto sound = check_checkpoint(spec, job->program()); !sound) return fail(sound.error());
   }
   Result<BudgetSpec> wanted = spec.budget;
   if (!spec.plan.empty()) wanted = budget_of_plan(spec.budget, spec.plan, *job);

@@ -37,6 +37,13 @@ TEST_F(Cli, HelpOfEverySubcommandIsThere) {
   }
 }
 
+TEST_F(Cli, HelpCanBeAskedForInFront) {
+  const std::string help = tidepool({"train", "--help"}).out;
+  EXPECT_EQ(tidepool({"help", "train"}).out, help);
+  EXPECT_EQ(tidepool({"--help", "train"}).out, help);
+  EXPECT_EQ(tidepool({"help"}).out, tidepool({"--help"}).out);
+}
+
 TEST_F(Cli, VersionIsPrinted) {
   const Finished f = tidepool({"--version"});
   EXPECT_EQ(f.exit_code, 0);
@@ -73,6 +80,15 @@ TEST_F(Cli, SeedsAreWholeNumbers) {
     expect_error({"pack", "x.csv", "--seed", seed}, 2, HasSubstr("is not a whole number"));
   }
   success({"plan", "tiny-vgg", "--machine", "k40", "--seed", "18446744073709551615"});
+}
+
+TEST_F(Cli, WrongValuesNameTheirOption) {
+  expect_error({"train", "tiny-vgg", "--weight-decay", "-1"}, 2,
+               HasSubstr("--weight-decay: -1 is below 0"));
+  expect_error({"analyse", "tiny-vgg", "--machine", "k40", "--load", "50%", "--smallest", "-1"}, 2,
+               HasSubstr("--smallest"));
+  expect_error({"analyse", "tiny-vgg", "--machine", "k40", "--load", "1%"}, 4, HasSubstr("--load"));
+  expect_error({"pack", "x.csv", "--time-limit", "0"}, 2, HasSubstr("--time-limit"));
 }
 
 TEST_F(Cli, UnknownNamesExitWith2AndListOrSuggestTheKnownOnes) {

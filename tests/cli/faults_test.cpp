@@ -209,6 +209,7 @@ TEST_F(FaultsTest, ACheckpointThatCannotBeWrittenWholeLeavesTheOldOne) {
   EXPECT_EQ(f.signal, 0) << "the limit's signal ended it";
   EXPECT_EQ(f.exit_code, 1) << f.err;
   EXPECT_THAT(f.err, AllOf(HasSubstr("c.ckpt: cannot write"), HasSubstr("File too large")));
+  EXPECT_THAT(f.out, IsEmpty()) << "known before the epoch";
   EXPECT_EQ(testing::content_of(checkpoint), saved);
   EXPECT_EQ(files(), before) << "nothing is left beside it";
   EXPECT_EQ(resumed(2, checkpoint), undisturbed(2));

@@ -90,6 +90,14 @@ TEST_F(Terminal, TheProgressLineIsGoneWhereResultsAre) {
   }
 }
 
+TEST_F(Terminal, ADumbTerminalGetsNoControlCharacters) {
+  Arguments a = training({"--iterations", "20"});
+  a.insert(a.begin(), {"/usr/bin/env", "TERM=dumb"});
+  const Finished f = run_in_terminal(a);
+  EXPECT_EQ(f.exit_code, 0) << f.out;
+  EXPECT_THAT(f.out, Not(HasSubstr("\x1b")));
+}
+
 TEST_F(Terminal, AnErrorErasesTheProgressLineToo) {
   const Finished f = run_in_terminal(training({"--host-budget", "64"}));
   EXPECT_EQ(f.exit_code, 4) << f.out;
