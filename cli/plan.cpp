@@ -73,9 +73,9 @@ struct Made {
   const Subject& subject;
   const ObtainedPlan& obtained;
   PlanFile file;
-  Nanos unlimited{};            ///< an iteration without a budget
-  double overhead = 0;          ///< over that
-  std::optional<Bytes> budget;  ///< this and what follows with the resident bytes; none: no limit
+  Nanos unlimited{};              ///< an iteration without a budget
+  double overhead = 0;            ///< over that
+  std::optional<Bytes> budget{};  ///< this and what follows with the resident bytes; none: no limit
   Bytes peak = 0;
   Bytes footprint = 0;
   bool stopped = false;  ///< the best until then
