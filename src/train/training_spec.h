@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 
@@ -50,8 +49,9 @@ struct JobSpec {
   AlgorithmPolicy algorithms = AlgorithmPolicy::least_workspace;
 };
 
-/// Device bytes without a limit: more than any program needs. Sums with sizes do not overflow.
-inline constexpr Bytes kNoLimit = std::numeric_limits<Bytes>::max() / 4;
+/// Device bytes without a limit: more than any program accesses (kMostAccessedBytes). Sums with
+/// sizes do not overflow, and plan files hold it.
+inline constexpr Bytes kNoLimit = Bytes{1} << 58;
 
 struct BudgetSpec {
   /// Percentages are of the unlimited peak load with least-workspace algorithms: it is computed,

@@ -83,6 +83,12 @@ TEST_F(CacheTest, TheSecondPlanComesFromTheCacheAndIsTheSame) {
   EXPECT_THAT(text.out, HasSubstr("cached"));
 }
 
+TEST_F(CacheTest, APlanWithoutABudgetIsKeptToo) {
+  EXPECT_EQ(success(job("plan"))["plan_from"], "planner");
+  EXPECT_EQ(success(job("plan"))["plan_from"], "cache");
+  EXPECT_THAT(tidepool(job("plan")).err, Not(HasSubstr("ignored")));
+}
+
 TEST_F(CacheTest, WhatAPlanDependsOnIsNotTakenForSomethingElse) {
   success(job("plan", {"--budget", "150%"}));  // everything is kept: a profile for every budget
   success(job("plan", {"--budget", "60%"}));
