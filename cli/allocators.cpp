@@ -95,7 +95,7 @@ A block that outlives its successor's malloc has to move in SmartPool's packing 
 smartpool-no-moves packs two iterations, where such blocks alternate between two addresses.
 
 Example:
-  tidepool allocators vgg16_batch100_3iterations.csv --resident 13762836)");
+  tidepool allocators vgg16_batch100_3iterations.csv --resident 13762836   # a trace of yours)");
   command->callback([arguments, &context] {
     context.run = [arguments, &context] { return run_allocators(*arguments, context.json); };
   });

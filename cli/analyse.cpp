@@ -154,14 +154,18 @@ void print_text(const Subject& subject, const Analysis& x) {
 
 Result<int> analyse(const AnalyseArguments& a, bool json) {
   const auto smallest = parse_bytes(a.smallest);
-  if (!smallest) return fail(smallest.error());
+  if (!smallest) return fail(ErrorCode::usage, "--smallest: " + smallest.error().message);
   TerminalObserver observer;
   const Cache cache(a.subject.cache, observer);
   const auto subject = subject_of(a.subject, a.load, cache, observer);
   if (!subject) return fail(subject.error());
   const Profile& profile = subject->profile;
   const auto limit = budget_of(a.load, *subject);
-  if (!limit) return fail(limit.error());
+  if (!limit) {
+    Error error = limit.error();
+    if (error.message.starts_with("budget ")) error.message.replace(0, 6, "--load");
+    return fail(std::move(error));
+  }
   Lowering lowering(profile.program, profile.machine);
   const SwapCandidates candidates(profile.program, lowering.index(), profile.machine,
                                   choose_algorithms(profile.program, a.subject.job.algorithms),

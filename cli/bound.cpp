@@ -3,7 +3,6 @@
 
 #include <chrono>
 
-#include "check/check.h"
 #include "ir/load_profile.h"
 #include "sim/simulate.h"
 #include "subject.h"
@@ -18,7 +17,7 @@ namespace {
 
 struct BoundArguments {
   SubjectArguments subject;
-  BudgetSpec budget;
+  BudgetSpec budget{.device = {.bytes = 0, .percent = 100}};
   std::string plan;
 };
 
@@ -98,25 +97,11 @@ void print_bounds(const std::string& name, const std::string& machine, const Bou
   say("  solved in {}\n", format_time(b.took));
 }
 
-/// What the bound is for.
-bool runs_each_op_once_in_order(const Program& program, const Plan& plan) {
-  OpId last = kNone;
-  for (const Instruction& x : plan.steady.instructions) {
-    if (x.kind != InstructionKind::op) continue;
-    if (program.ops[static_cast<std::size_t>(x.op)].place != OpPlace::device) continue;
-    if (x.op <= last) return false;
-    last = x.op;
-  }
-  return true;
-}
-
 Result<int> bound(const BoundArguments& a, bool json) {
   if (!a.plan.empty()) {
     const auto file = load_plan(a.plan);
     if (!file) return fail(file.error());
-    const auto proof = check(file->program, file->plan,
-                             {file->device_budget, file->host_budget, file->machine.alignment(),
-                              file->machine.duplex()});
+    const auto proof = prove(*file);
     if (!proof) {
       return fail(proof.error().code, fmt::format("{}: {}", a.plan, proof.error().message));
     }
@@ -174,6 +159,7 @@ overhead may be above the least one.
 
 Examples:
   tidepool bound vgg16 --machine gtx1080ti --budget 40%
+  tidepool plan vgg16 --machine gtx1080ti --budget 40% -o plan.json
   tidepool bound --plan plan.json --json)");
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {

@@ -1,6 +1,4 @@
 // tidepool check: proves a saved plan.
-#include "check/check.h"
-
 #include <fmt/format.h>
 
 #include "context.h"
@@ -12,9 +10,7 @@ namespace {
 int run_check(const std::string& path, bool json) {
   const auto file = load_plan(path);
   if (!file) return report(file.error(), json);
-  const auto proof = check(
-      file->program, file->plan,
-      {file->device_budget, file->host_budget, file->machine.alignment(), file->machine.duplex()});
+  const auto proof = prove(*file);
   if (!proof) {
     Error error = proof.error();
     error.message = fmt::format("{}: {}", path, error.message);
@@ -42,7 +38,9 @@ void add_check(CLI::App& app, Context& context) {
       "check", "prove that a saved plan computes what its program says, inside its budget");
   command->add_option("plan", *path, "plan file")->required();
   command->add_flag("--json", context.json, "one JSON object on stdout");
-  command->footer("\nExample:\n  tidepool check plan.json");
+  command->footer(
+      "\nExamples:\n  tidepool plan tiny-vgg --machine gtx1080ti --budget 60% -o plan.json\n  "
+      "tidepool check plan.json");
   command->callback([path, &context] {
     context.run = [path, &context] { return run_check(*path, context.json); };
   });

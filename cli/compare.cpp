@@ -167,7 +167,7 @@ Result<std::vector<BudgetSpec>> listed_budgets(const CompareArguments& a) {
   return budgets;
 }
 
-/// By size. An error where none can be met.
+/// By size.
 Result<std::vector<Entry>> entries_of(const std::vector<BudgetSpec>& budgets,
                                       const Subject& subject) {
   std::vector<Entry> entries;
@@ -184,19 +184,25 @@ Result<std::vector<Entry>> entries_of(const std::vector<BudgetSpec>& budgets,
   std::stable_sort(entries.begin(), entries.end(), [](const Entry& x, const Entry& y) {
     return x.budget.device < y.budget.device;
   });
-  if (entries.back().infeasible) return fail(*entries.back().infeasible);
   return entries;
 }
 
+struct Comparisons {
+  std::vector<Row> rows;
+  /// Why the command fails all the same: it was interrupted, or no budget can be met.
+  std::optional<Error> ended;
+};
+
 /// Every planner in every budget; `on_row` gets each row at once.
-Result<std::vector<Row>> rows_of(const Subject& subject, const std::vector<Entry>& entries,
-                                 const std::vector<std::string>& planners,
-                                 const PlannerOptions& options, ProgressSink& progress,
-                                 const std::function<void(const Row&)>& on_row) {
+Result<Comparisons> rows_of(const Subject& subject, const std::vector<Entry>& entries,
+                            const std::vector<std::string>& planners, const PlannerOptions& options,
+                            ProgressSink& progress, const std::function<void(const Row&)>& on_row) {
   const Profile& profile = subject.profile;
   const auto algorithms = choose_algorithms(profile.program, options.algorithms);
   const std::size_t total = entries.size() * planners.size();
-  std::vector<Row> rows;
+  Comparisons all;
+  std::vector<Row>& rows = all.rows;
+  all.ended = entries.back().infeasible;
   for (const Entry& entry : entries) {
     const Budget& budget = entry.budget;
     OverheadBound bound;
@@ -205,14 +211,16 @@ Result<std::vector<Row>> rows_of(const Subject& subject, const std::vector<Entry
                              {options.time_limit, options.stop});
     }
     for (const std::string& name : planners) {
-      if (interrupted()) {
-        return fail(ErrorCode::interrupted,
-                    fmt::format("interrupted after {} of {} plans", rows.size(), total));
-      }
       progress.update(static_cast<double>(rows.size()) / static_cast<double>(total),
                       fmt::format("{} in {}", name, format_bytes(budget.device)));
       Row row = entry.infeasible ? infeasible_row(subject, entry, name)
                                  : plan_one(subject, budget, bound, name, options);
+      if (interrupted()) {  // the plan is what it had until then
+        all.ended = Error{ErrorCode::interrupted,
+                          fmt::format("interrupted after {} of {} plans", rows.size(), total),
+                          {}};
+        return all;
+      }
       if (!entry.infeasible) reuse_smaller(row, rows);
       row.gap.reset();
       if (row.feasible() && row.covered && bound.fluid.feasible) {
@@ -224,18 +232,35 @@ Result<std::vector<Row>> rows_of(const Subject& subject, const std::vector<Entry
       rows.push_back(std::move(row));
     }
   }
-  return rows;
+  return all;
 }
 
-void print_json(const Subject& subject, Nanos unlimited, const std::vector<Row>& rows) {
+void print_json(const Subject& subject, std::optional<Nanos> unlimited, const Comparisons& all) {
   Json list = Json::array();
-  for (const Row& row : rows) list.push_back(row_json(row));
-  print({{"schema", 1},
-         {"program", subject.profile.program.name},
-         {"machine", subject.profile.machine.name},
-         {"unlimited_ms", to_ms(unlimited)},
-         {"profile", subject.source ? to_json(*subject.source) : Json(nullptr)},
-         {"rows", std::move(list)}});
+  for (const Row& row : all.rows) list.push_back(row_json(row));
+  Json out = {{"schema", 1},
+              {"program", subject.profile.program.name},
+              {"machine", subject.profile.machine.name},
+              {"unlimited_ms", unlimited ? Json(to_ms(*unlimited)) : Json(nullptr)},
+              {"profile", subject.source ? to_json(*subject.source) : Json(nullptr)},
+              {"rows", std::move(list)},
+              {"interrupted", all.ended && all.ended->code == ErrorCode::interrupted}};
+  if (all.ended) {
+    out["error"] = with_option_names(all.ended->message);
+    out["exit_code"] = exit_code(all.ended->code);
+    if (all.ended->smallest_feasible) {
+      out["smallest_feasible_bytes"] = *all.ended->smallest_feasible;
+    }
+  }
+  print(out);
+}
+
+void print_heading(const Subject& subject, std::optional<Nanos> unlimited, std::size_t width) {
+  const Profile& profile = subject.profile;
+  say("{} on {}, unlimited peak {}{}\n", profile.program.name, profile.machine.name,
+      format_bytes(unlimited_peak(profile.program, profile.machine.alignment()) + subject.resident),
+      unlimited ? fmt::format(", {} an iteration", format_time(*unlimited)) : "");
+  print_header(width);
 }
 
 Result<int> compare(CompareArguments a, bool json) {
@@ -245,6 +270,7 @@ Result<int> compare(CompareArguments a, bool json) {
   for (const std::string& name : a.planners) {
     if (auto known = make_planner(name); !known) return fail(known.error());
   }
+  a.subject.unmeasured = true;
   const std::size_t width = name_width(a.planners);
   const auto budgets = listed_budgets(a);
   if (!budgets) return fail(budgets.error());
@@ -257,23 +283,20 @@ Result<int> compare(CompareArguments a, bool json) {
   if (!entries) return fail(entries.error());
   PlannerOptions options = planner_options(a.subject.job, a.planner);
   options.stop = interrupted;
-  const Nanos unlimited = unlimited_time(profile.program, profile.machine,
-                                         choose_algorithms(profile.program, options.algorithms));
-
-  if (!json) {
-    say("{} on {}, unlimited peak {}, {} an iteration\n", profile.program.name,
-        profile.machine.name,
-        format_bytes(unlimited_peak(profile.program, profile.machine.alignment()) +
-                     subject->resident),
-        format_time(unlimited));
-    print_header(width);
+  // Where no budget can be met nothing was measured.
+  std::optional<Nanos> unlimited;
+  if (!entries->back().infeasible) {
+    unlimited = unlimited_time(profile.program, profile.machine,
+                               choose_algorithms(profile.program, options.algorithms));
   }
-  const auto rows = rows_of(*subject, *entries, a.planners, options, progress, [&](const Row& row) {
+  if (!json) print_heading(*subject, unlimited, width);
+  const auto all = rows_of(*subject, *entries, a.planners, options, progress, [&](const Row& row) {
     if (!json) print_row(row, width);
   });
-  if (!rows) return fail(rows.error());
-  if (json) print_json(*subject, unlimited, *rows);
-  return kOk;
+  if (!all) return fail(all.error());
+  if (json) print_json(*subject, unlimited, *all);
+  if (!all->ended) return kOk;
+  return json ? exit_code(all->ended->code) : report(*all->ended, false);
 }
 
 }  // namespace
@@ -297,7 +320,8 @@ void add_compare(CLI::App& app, Context& context) {
 overhead is the time of an iteration over the time without a budget, minus one; optimality gap is
 what it may be above the least overhead, in the same measure: - where no bound is known, as the plan
 recomputes or runs other algorithms than the rest, or the time limit was up before; 0 where
-everything fits. A budget that cannot be met is a row that names the smallest one.
+everything fits. A budget that cannot be met is a row that names the smallest one; where none can be
+met the exit code is 4. Ctrl-C keeps the rows that are finished.
 
 Examples:
   tidepool compare vgg16 --machine gtx1080ti --budget 50%

@@ -5,7 +5,10 @@
 
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
+#include <ctime>
+#include <limits>
 
 #include "base/duration.h"
 #include "option_names.h"
@@ -13,19 +16,37 @@
 namespace tidepool::cli {
 namespace {
 
-std::atomic<bool> interrupt_seen{false};
-static_assert(std::atomic<bool>::is_always_lock_free);
+/// 0: none.
+std::atomic<int> signal_seen{0};
+std::atomic<std::int64_t> seen_at{0};
+static_assert(std::atomic<int>::is_always_lock_free &&
+              std::atomic<std::int64_t>::is_always_lock_free);
+
+std::int64_t now_in_ms() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::int64_t>(now.tv_sec) * 1000 + now.tv_nsec / 1'000'000;
+}
+
+void say_at_once(std::string_view text) {
+  const auto written = ::write(STDERR_FILENO, text.data(), text.size());
+  (void)written;  // there is nobody to tell
+}
 
 /// Says at once that it was heard: what runs may take a while to end.
 extern "C" void on_signal(int signal) {
-  if (interrupt_seen.exchange(true)) {
-    std::signal(signal, SIG_DFL);
-    std::raise(signal);
-  }
-  constexpr std::string_view kHeard = "tidepool: stopping; once more ends it at once\n";
+  constexpr std::int64_t kTogether = 1000;
   const int before = errno;
-  const auto written = ::write(STDERR_FILENO, kHeard.data(), kHeard.size());
-  (void)written;  // there is nobody to tell
+  int none = 0;
+  std::int64_t never = 0;
+  seen_at.compare_exchange_strong(never, now_in_ms());  // first, as another thread may be here
+  if (signal_seen.compare_exchange_strong(none, signal)) {
+    say_at_once("tidepool: stopping; a signal later than a second from now ends it at once\n");
+  } else if (now_in_ms() - seen_at > kTogether) {
+    say_at_once("tidepool: ended at once\n");
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);  // when this returns
+  }
   errno = before;
 }
 
@@ -45,6 +66,20 @@ CLI::Option* add_duration_option(CLI::App& command, const std::string& name, Nan
   auto* option = command.add_option_function<std::string>(name, parse, help)->type_name("DURATION");
   if (value > Nanos{0}) option->default_str(format_duration(value));
   return option;
+}
+
+CLI::Option* add_seed_option(CLI::App& command, std::uint64_t& seed, const std::string& help) {
+  const auto parse = [&seed](const std::string& text) {
+    const char* const end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, seed);
+    if (error == std::errc{} && rest == end) return;
+    throw CLI::ValidationError("--seed",
+                               fmt::format("'{}' is not a whole number from 0 to {}", text,
+                                           std::numeric_limits<std::uint64_t>::max()));
+  };
+  return command.add_option_function<std::string>("--seed", parse, help)
+      ->type_name("UINT")
+      ->default_str(fmt::format("{}", seed));
 }
 
 int report(const Error& error, bool json) {
@@ -67,8 +102,11 @@ void print(const Json& json) {
 void catch_interrupts() {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
+  if (std::signal(SIGHUP, on_signal) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
 }
 
-bool interrupted() { return interrupt_seen.load(); }
+bool interrupted() { return signal_seen.load() != 0; }
+
+int interrupting_signal() { return interrupted() ? signal_seen.load() : SIGINT; }
 
 }  // namespace tidepool::cli

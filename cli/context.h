@@ -22,6 +22,9 @@ struct Context {
 CLI::Option* add_duration_option(CLI::App& command, const std::string& name, Nanos& value,
                                  const std::string& help, Nanos least = Nanos{1});
 
+/// An option that takes the seed of random numbers.
+CLI::Option* add_seed_option(CLI::App& command, std::uint64_t& seed, const std::string& help);
+
 /// Prints an error (a JSON object on stdout with --json, a line on stderr otherwise), fields of
 /// specs by the names of their options, and returns its exit code.
 int report(const Error& error, bool json);
@@ -29,7 +32,9 @@ int report(const Error& error, bool json);
 /// One JSON document on stdout.
 void print(const Json& json);
 
-/// From now on the first Ctrl-C (or SIGTERM) only sets a flag; the second ends the process.
+/// From now on the first SIGINT (Ctrl-C), SIGTERM or SIGHUP only sets a flag. One that follows
+/// within a second is the same one, as `timeout` sends it to a process and to its group; a later
+/// one ends the process. A SIGHUP that was ignored, as `nohup` does it, stays so.
 void catch_interrupts();
 bool interrupted();
 

@@ -6,8 +6,13 @@
 namespace tidepool::cli {
 
 inline constexpr int kOk = 0;
+/// Nobody reads stdout any more: what a shell says of a program that SIGPIPE ended.
+inline constexpr int kPipeClosed = 141;
 
-constexpr int exit_code(ErrorCode code) {
+/// The signal that `interrupted()` (context.h) has seen; SIGINT where it has seen none.
+int interrupting_signal();
+
+inline int exit_code(ErrorCode code) {
   switch (code) {
     case ErrorCode::runtime:
       return 1;
@@ -20,7 +25,7 @@ constexpr int exit_code(ErrorCode code) {
     case ErrorCode::check_failed:
       return 5;
     case ErrorCode::interrupted:
-      return 130;
+      return 128 + interrupting_signal();
   }
   return 1;
 }

@@ -5,7 +5,6 @@
 
 #include "base/file.h"
 #include "base/nearest.h"
-#include "check/check.h"
 #include "context.h"
 #include "report/report_format.h"
 #include "train/load_plan.h"
@@ -48,11 +47,12 @@ Result<int> export_plan(const ExportArguments& a, bool json) {
   if (json && a.output.empty()) {
     return fail(ErrorCode::usage, "--json needs -o: the document itself would go to stdout");
   }
+  if (auto other = check_no_input(a.output, std::span(&a.path, 1)); !other) {
+    return fail(other.error());
+  }
   const auto file = load_plan(a.path);
   if (!file) return fail(file.error());
-  const auto proof = check(
-      file->program, file->plan,
-      {file->device_budget, file->host_budget, file->machine.alignment(), file->machine.duplex()});
+  const auto proof = prove(*file);
   if (!proof) {
     return fail(proof.error().code, fmt::format("{}: {}", a.path, proof.error().message));
   }

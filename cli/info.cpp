@@ -10,6 +10,7 @@
 #include "trace/recording_json.h"
 #include "trace/trace_program.h"
 #include "trace_file.h"
+#include "train/output_file.h"
 
 namespace tidepool::cli {
 namespace {
@@ -220,11 +221,21 @@ void print_other(const std::string& path, const Json& info) {
 }
 
 Result<void> write_trace(const std::string& path, const Recording& recording) {
+  if (path.ends_with(".csv") && recording.resident > 0) {
+    return fail(ErrorCode::usage,
+                fmt::format("{}: a CSV trace has no place for the resident bytes; write a .json "
+                            "file, or drop them with --resident 0",
+                            path));
+  }
   return write_file(path, path.ends_with(".csv") ? to_csv(recording) : to_json_text(recording));
 }
 
 Result<Json> describe(const InfoArguments& a) {
   const std::string& path = a.trace.file;
+  if (auto other = check_no_input(a.output, std::span(&path, 1)); !other) {
+    return fail(other.error());
+  }
+  if (auto writable = check_writable(a.output); !writable) return fail(writable.error());
   const auto text = read_file(path);
   if (!text) return fail(text.error());
   std::string type = "tidepool trace";
@@ -288,9 +299,9 @@ void add_info(CLI::App& app, Context& context) {
   command->add_flag("--json", context.json, "one JSON object on stdout");
   command->footer(R"(
 Examples:
-  tidepool info vgg16_batch100_3iterations.csv
-  tidepool info vgg16.csv --resident 13762836 -o vgg16.trace.json
-  tidepool info plan.json --json)");
+  tidepool plan tiny-vgg --machine gtx1080ti --budget 60% -o plan.json
+  tidepool info plan.json --json
+  tidepool info vgg16.csv --resident 13762836 -o vgg16.trace.json   # a trace of yours)");
   command->callback([arguments, &context] {
     context.run = [arguments, &context] { return run_info(*arguments, context.json); };
   });

@@ -59,6 +59,7 @@ int list_machines(bool json) {
 void add_machines(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("machines", "list devices and machine presets");
   command->add_flag("--json", context.json, "one JSON object on stdout");
+  command->footer("\nExample:\n  tidepool machines --json");
   command->callback(
       [&context] { context.run = [&context] { return list_machines(context.json); }; });
 }

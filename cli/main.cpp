@@ -5,6 +5,8 @@
 #include <new>
 #include <sstream>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/nearest.h"
 #include "context.h"
@@ -20,14 +22,15 @@ namespace cli = tidepool::cli;
 
 constexpr std::string_view kFooter = R"(
 Examples:
-  tidepool train vgg16 --budget 60% --planner autoswap --iterations 10 --verify
+  tidepool train tiny-vgg --data synthetic --budget 60% --verify
   tidepool plan vgg16 --budget 400MiB --machine gtx1080ti --explain -o plan.json
   tidepool check plan.json
   tidepool simulate plan.json --json
   tidepool export plan.json --to html -o plan.html
 
 Exit codes: 0 ok, 1 runtime error, 2 usage, 3 bad input file, 4 budget cannot be met,
-5 a plan failed its proof, 130 interrupted.)";
+5 a plan failed its proof, 130 interrupted (by SIGTERM 143, by SIGHUP 129), 141 nobody reads stdout
+any more.)";
 
 bool wants_json(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
@@ -69,6 +72,16 @@ std::string usage_message(CLI::App& app, const CLI::ParseError& error, int argc,
                      parsed.empty() ? "tidepool" : "tidepool " + at.get_name());
 }
 
+/// The first that is given an empty text, as a script does whose variable is not set.
+std::string option_without_value(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& value : option->results()) {
+      if (value.empty()) return option->get_name();
+    }
+  }
+  return {};
+}
+
 int parse_and_run(int argc, char** argv, cli::Context& context) {
   CLI::App app{"Trains deep networks inside a memory budget."};
   app.name("tidepool");
@@ -102,7 +115,23 @@ int parse_and_run(int argc, char** argv, cli::Context& context) {
     }
     return cli::report({ErrorCode::usage, usage_message(app, error, argc, argv), {}}, context.json);
   }
+  if (const std::string empty = option_without_value(*app.get_subcommands().front());
+      !empty.empty()) {
+    return cli::report({ErrorCode::usage, empty + ": its value is empty", {}}, context.json);
+  }
   return context.run();
+}
+
+/// `tidepool help train` and `tidepool --help train` ask for what `tidepool train --help` does.
+std::vector<char*> with_help_last(int argc, char** argv) {
+  static char help[] = "--help";
+  std::vector<char*> arguments(argv, argv + argc);
+  if (argc < 2) return arguments;
+  const std::string_view first = arguments[1];
+  if (first != "help" && first != "--help" && first != "-h") return arguments;
+  arguments[1] = help;
+  if (argc > 2 && arguments[2][0] != '-') std::swap(arguments[1], arguments[2]);
+  return arguments;
 }
 
 /// Whatever a library throws is reported as an error of this run.
@@ -115,7 +144,7 @@ int run_and_report(int argc, char** argv) {
   };
   try {
     cli::claim_standard_streams();
-    return parse_and_run(argc, argv, context);
+    return parse_and_run(argc, with_help_last(argc, argv).data(), context);
   } catch (const cli::OutputError&) {
     throw;  // there is nowhere to report it as a result
   } catch (const std::bad_alloc&) {
@@ -129,9 +158,11 @@ int run_and_report(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file above the size limit is a failed write like any other
-  std::signal(SIGPIPE, SIG_IGN);  // and so is a pipe that nobody reads
+  std::signal(SIGPIPE, SIG_IGN);  // so is a pipe that nobody reads
   try {
     return run_and_report(argc, argv);
+  } catch (const cli::PipeClosed&) {
+    return cli::kPipeClosed;
   } catch (const cli::OutputError& error) {
     cli::inform("tidepool: {}\n", error.what());
     return cli::exit_code(ErrorCode::runtime);

@@ -10,6 +10,10 @@
 namespace tidepool::cli {
 namespace {
 
+std::string image_text(const nn::ImageShape& image) {
+  return fmt::format("{}x{}x{}", image.channels, image.height, image.width);
+}
+
 int list_models(std::int64_t batch, bool json) {
   constexpr Bytes kAlignment = 64;
   Json rows = Json::array();
@@ -26,6 +30,7 @@ int list_models(std::int64_t batch, bool json) {
     rows.push_back(
         {{"name", model.name},
          {"description", model.description},
+         {"image", image_text(model.image)},
          {"parameters", training->learnable_elements()},
          {"ops", training->program.ops.size()},
          {"unlimited_peak_bytes", load.peak},
@@ -35,13 +40,15 @@ int list_models(std::int64_t batch, bool json) {
     print({{"schema", 1}, {"batch", batch}, {"models", std::move(rows)}});
     return kOk;
   }
-  say("at batch {}, plain layouts:\n", batch);
-  say("{:15} {:>11} {:>5} {:>12} {:>12}  {}\n", "name", "parameters", "ops", "peak", "smallest",
-      "description");
+  say("at batch {}, plain layouts, data of the size in the column image (fashion-mnist has "
+      "1x28x28):\n",
+      batch);
+  say("{:15} {:>8} {:>11} {:>5} {:>12} {:>12}  {}\n", "name", "image", "parameters", "ops", "peak",
+      "smallest", "description");
   for (const Json& r : rows) {
-    say("{:15} {:>11} {:>5} {:>12} {:>12}  {}\n", r["name"].get<std::string>(),
-        r["parameters"].get<std::int64_t>(), r["ops"].get<std::int64_t>(),
-        format_bytes(r["unlimited_peak_bytes"].get<Bytes>()),
+    say("{:15} {:>8} {:>11} {:>5} {:>12} {:>12}  {}\n", r["name"].get<std::string>(),
+        r["image"].get<std::string>(), r["parameters"].get<std::int64_t>(),
+        r["ops"].get<std::int64_t>(), format_bytes(r["unlimited_peak_bytes"].get<Bytes>()),
         format_bytes_up(r["smallest_feasible_bytes"].get<Bytes>()),
         r["description"].get<std::string>());
   }
@@ -57,6 +64,7 @@ void add_models(CLI::App& app, Context& context) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
       ->capture_default_str();
   command->add_flag("--json", context.json, "one JSON object on stdout");
+  command->footer("\nExample:\n  tidepool models --batch 16");
   command->callback([batch, &context] {
     context.run = [batch, &context] { return list_models(*batch, context.json); };
   });

@@ -81,6 +81,9 @@ double ratio(const SearchResult& r) {
 }
 
 int run_pack(const PackArguments& a, bool json) {
+  if (auto other = check_no_input(a.output, std::span(&a.path, 1)); !other) {
+    return report(other.error(), json);
+  }
   const auto text = read_text(a.path);
   if (!text) return report(text.error(), json);
   const auto file = read_pack_csv(*text, a.path);
@@ -95,7 +98,7 @@ int run_pack(const PackArguments& a, bool json) {
     auto written = write_file(a.output, write_pack_csv(*file, outcome->packing));
     if (!written) return report(written.error(), json);
   }
-  if (interrupted()) inform("interrupted: this is the best packing so far\n");
+  if (interrupted()) inform("tidepool: interrupted: this is the best packing so far\n");
   const int code = interrupted() ? exit_code(ErrorCode::interrupted) : kOk;
   if (json) {
     print({{"schema", 1},
@@ -130,6 +133,7 @@ gives the best packing so far (exit code 130). A search that ends with a proof g
 packing for the same seed every time.
 
 Examples:
+  printf 'id,lower,upper,size\n1,0,2,64\n2,1,3,32\n3,2,4,64\n' > buffers.csv
   tidepool pack buffers.csv --time-limit 60 -o offsets.csv
   tidepool pack buffers.csv --algorithm load --json)";
   return text;
@@ -145,9 +149,8 @@ void add_pack(CLI::App& app, Context& context) {
   command->add_option("-a,--algorithm", arguments->algorithm, "how addresses are chosen, see below")
       ->capture_default_str();
   add_duration_option(*command, "--time-limit", arguments->time_limit,
-                      "what a search may take, such as 500ms, 10s or 2min", Nanos{0});
-  command->add_option("--seed", arguments->seed, "of the search's random numbers")
-      ->capture_default_str();
+                      "what a search may take, such as 500ms, 10s or 2min");
+  add_seed_option(*command, arguments->seed, "of the search's random numbers");
   command->add_option("-o,--output", arguments->output, "write the offsets to this CSV file");
   command->add_flag("--json", context.json, "one JSON object on stdout");
   command->footer(footer());

@@ -1,7 +1,11 @@
 // tidepool plan: decides, proves and optionally saves a plan without running it.
 #include <fmt/format.h>
 
+#include <array>
+#include <optional>
+
 #include "base/file.h"
+#include "base/quantity.h"
 #include "lower/plan_file.h"
 #include "option_names.h"
 #include "planners/registry.h"
@@ -69,9 +73,9 @@ struct Made {
   const Subject& subject;
   const ObtainedPlan& obtained;
   PlanFile file;
-  Nanos unlimited{};    ///< an iteration without a budget
-  double overhead = 0;  ///< over that
-  Bytes budget = 0;     ///< this and what follows with the resident bytes
+  Nanos unlimited{};              ///< an iteration without a budget
+  double overhead = 0;            ///< over that
+  std::optional<Bytes> budget{};  ///< this and what follows with the resident bytes; none: no limit
   Bytes peak = 0;
   Bytes footprint = 0;
   bool stopped = false;  ///< the best until then
@@ -84,11 +88,12 @@ Made made_of(const PlanArguments& a, const Subject& subject, const Budget& budge
   Made made{a,
             subject,
             obtained,
-            {profile.fingerprint, profile.program, profile.machine, budget.device, budget.host,
+            {profile.fingerprint, profile.program, profile.machine,
+             limited(budget) ? budget.device : lowered.plan.device_bytes(), budget.host,
              lowered.iteration_time, lowered.compute_time, lowered.strategy, lowered.plan}};
   made.unlimited = unlimited_time(profile.program, profile.machine, lowered.strategy.algorithms);
   made.overhead = overhead(lowered.iteration_time, made.unlimited);
-  made.budget = budget.device + subject.resident;
+  if (limited(budget)) made.budget = budget.device + subject.resident;
   made.peak = unlimited_peak(profile.program, profile.machine.alignment()) + subject.resident;
   made.footprint = lowered.plan.device_bytes() + subject.resident;
   made.stopped = interrupted();
@@ -105,7 +110,7 @@ void print_json(const Made& m) {
               {"program", m.file.program.name},
               {"machine", m.file.machine.name},
               {"planner", m.arguments.planner.name},
-              {"budget_bytes", m.budget},
+              {"budget_bytes", m.budget ? Json(*m.budget) : Json(nullptr)},
               {"unlimited_peak_bytes", m.peak},
               {"resident_bytes", m.subject.resident},
               {"footprint_bytes", m.footprint},
@@ -133,8 +138,9 @@ void print_json(const Made& m) {
 void print_text(const Made& m) {
   const Planned& planned = m.obtained.planned;
   const Lowered& lowered = planned.lowered;
-  say("{} on {}: {} in {} (unlimited peak {})\n", m.file.program.name, m.file.machine.name,
-      m.arguments.planner.name, format_bytes(m.budget), format_bytes(m.peak));
+  say("{} on {}: {} {} (unlimited peak {})\n", m.file.program.name, m.file.machine.name,
+      m.arguments.planner.name, m.budget ? "in " + format_bytes(*m.budget) : "without a budget",
+      format_bytes(m.peak));
   say("  footprint  {}, host {}, packed by {}\n", format_bytes(m.footprint),
       format_bytes(lowered.plan.host_bytes()), lowered.packer);
   say("  time       {} ms an iteration, {} ms without a budget: overhead {:.1f} %\n",
@@ -157,6 +163,9 @@ void print_text(const Made& m) {
 Result<int> plan(const PlanArguments& a, bool json) {
   auto planner = make_planner(a.planner.name);
   if (!planner) return fail(planner.error());
+  const std::array inputs{a.subject.profile, a.subject.program, a.subject.machine,
+                          a.subject.trace.file};
+  if (auto other = check_no_input(a.output, inputs); !other) return fail(other.error());
   if (auto writable = check_writable(a.output); !writable) return fail(writable.error());
   TerminalObserver observer;
   const Cache cache(a.subject.cache, observer);
@@ -178,6 +187,10 @@ Result<int> plan(const PlanArguments& a, bool json) {
   }
   // A search that was stopped has a plan all the same: the best until then.
   const Made made = made_of(a, *subject, *budget, *obtained);
+  if (const Bytes there = profile.machine.device_memory(); there > 0 && made.footprint > there) {
+    inform("tidepool: the plan needs {} of device memory; '{}' has {}\n",
+           format_bytes_up(made.footprint), profile.machine.name, format_bytes(there));
+  }
   if (made.stopped) inform("tidepool: interrupted: this is the best plan until then\n");
   if (!a.output.empty()) {
     if (auto written = write_file(a.output, to_json(made.file).dump(1) + "\n"); !written) {
@@ -207,9 +220,10 @@ void add_plan(CLI::App& app, Context& context) {
   command->footer(R"(
 Examples:
   tidepool plan vgg16 --budget 60% --machine gtx1080ti --explain
-  tidepool plan --profile vgg16.profile.json --budget 400MiB -o plan.json
-  tidepool plan --trace vgg16.trace.json --budget 400MiB --explain
-  tidepool plan vgg11 --budget 60% --reprofile --replan)");
+  tidepool plan tiny-vgg --data synthetic --budget 60% --reprofile --replan
+  tidepool profile tiny-vgg --data synthetic -o tiny.profile.json
+  tidepool plan --profile tiny.profile.json --budget 60% -o tiny.plan.json
+  tidepool plan --trace vgg16_batch100_3iterations.csv --budget 400MiB   # a trace of yours)");
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {
       catch_interrupts();

@@ -25,6 +25,7 @@ int list_planners(bool json) {
 void add_planners(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("planners", "list the planners");
   command->add_flag("--json", context.json, "one JSON object on stdout");
+  command->footer("\nExample:\n  tidepool planners");
   command->callback(
       [&context] { context.run = [&context] { return list_planners(context.json); }; });
 }

@@ -72,7 +72,7 @@ Result<int> profile(const ProfileArguments& a, bool json) {
     if (!budget) return fail(budget.error());
     task.budget = *budget;
   }
-  const auto machine = device_machine(*job, task.budget, observer);
+  const auto machine = device_machine(*job, task.budget, a.cache, observer);
   if (!machine) return fail(machine.error());
   const Cache cache(a.cache, observer);
   const auto source =
@@ -120,8 +120,8 @@ void add_profile(CLI::App& app, Context& context) {
   command->add_flag("--json", context.json, "the profile as JSON on stdout");
   command->footer(R"(
 Examples:
-  tidepool profile vgg16 --batch 100 -o vgg16.profile.json
-  tidepool profile vgg16 --budget 40% --host-budget 1GiB)");
+  tidepool profile tiny-vgg --data synthetic -o tiny.profile.json
+  tidepool profile tiny-vgg --data synthetic --budget 40% --host-budget 1GiB)");
   command->callback([arguments, command, &context] {
     arguments->inside = command->count("--budget") > 0;
     context.run = [arguments, &context] {

@@ -52,7 +52,7 @@ void add_reproduce(CLI::App& app, Context& context) {
   add_duration_option(*command, "--time-limit", arguments->time_limit,
                       "for one search: a packing (table1), a linear program (table2), a plan "
                       "(fig9), a footprint (fig10); default: printed with the constants");
-  command->add_option("--seed", arguments->seed, "of the searches")->capture_default_str();
+  add_seed_option(*command, arguments->seed, "of the searches");
   command->add_flag("--json", context.json, "one JSON object on stdout");
   command->footer(R"(
 Columns named published_* (publ.) are the paper's figures, all others are computed here: on the

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "check/check.h"
 #include "context.h"
 #include "train/load_plan.h"
 #include "train/overhead.h"
@@ -35,10 +34,7 @@ std::string remarks(const LongRun& steady, int iterations, Nanos end) {
 int run_simulate(const std::string& path, int iterations, bool json) {
   const auto file = load_plan(path);
   if (!file) return report(file.error(), json);
-  if (auto proof = check(file->program, file->plan,
-                         {file->device_budget, file->host_budget, file->machine.alignment(),
-                          file->machine.duplex()});
-      !proof) {
+  if (auto proof = prove(*file); !proof) {
     Error error = proof.error();
     error.message = fmt::format("{}: {}", path, error.message);
     return report(error, json);
@@ -75,6 +71,9 @@ int run_simulate(const std::string& path, int iterations, bool json) {
   say("{}: {} an iteration ({} without a budget, overhead {:.1f} %), {} out, {} in\n", path,
       format_time(steady.iteration_time), format_time(unlimited), 100 * simulated_overhead,
       format_bytes(out), format_bytes(in));
+  std::vector<std::string> texts;
+  for (const Nanos end : ends) texts.push_back(format_time(end));
+  say("  iterations end at {}\n", fmt::join(texts, ", "));
   say("{}", remarks(steady, iterations, ends.back()));
   return kOk;
 }
@@ -95,7 +94,9 @@ void add_simulate(CLI::App& app, Context& context) {
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
   command->add_flag("--json", context.json, "one JSON object on stdout");
-  command->footer("\nExample:\n  tidepool simulate plan.json --iterations 4 --json");
+  command->footer(
+      "\nExamples:\n  tidepool plan tiny-vgg --machine gtx1080ti --budget 60% -o plan.json\n  "
+      "tidepool simulate plan.json --iterations 4 --json");
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {
       return run_simulate(arguments->path, arguments->iterations, context.json);

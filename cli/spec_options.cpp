@@ -77,11 +77,15 @@ void add_optimizer_options(CLI::App& command, JobSpec& job) {
   using nn::Optimizer;
   add_choice_option(command, "--optimizer", job.optimizer,
                     std::vector{Optimizer::sgd, Optimizer::adamw}, "sgd (momentum 0.9) or adamw");
-  command
-      .add_option_function<double>(
-          "--weight-decay", [&job](double decay) { job.weight_decay = decay; },
-          "(default: 5e-4 with sgd, 0.01 with adamw)")
-      ->check(CLI::NonNegativeNumber);
+  command.add_option_function<double>(
+      "--weight-decay",
+      [&job](double decay) {
+        if (!(decay >= 0)) {
+          throw CLI::ValidationError("--weight-decay", fmt::format("{} is below 0", decay));
+        }
+        job.weight_decay = decay;
+      },
+      "(default: 5e-4 with sgd, 0.01 with adamw)");
 }
 
 }  // namespace
@@ -104,8 +108,7 @@ void add_job_options(CLI::App& command, JobSpec& job) {
                     std::vector{Storage::in_place, Storage::separate},
                     "activations: in-place or separate");
   add_data_options(command, job.data);
-  command.add_option("--seed", job.seed, "of initial weights, sample order and dropout")
-      ->capture_default_str();
+  add_seed_option(command, job.seed, "of initial weights, sample order and dropout");
   add_optimizer_options(command, job);
   add_choice_option(command, "--algorithms", job.algorithms,
                     std::vector{AlgorithmPolicy::least_workspace, AlgorithmPolicy::fastest},
@@ -126,7 +129,8 @@ CLI::Option* add_size_option(CLI::App& command, const std::string& name, SizeOrP
 
 void add_size_options(CLI::App& command, BudgetSpec& budget) {
   add_size_option(command, "--budget", budget.device,
-                  "device bytes: 400MiB, 2GB, or a percentage of the unlimited peak such as 60%");
+                  "device bytes: 400MiB, 2GB, or a percentage of the unlimited peak load such as "
+                  "60%; 100% leaves no room for gaps between addresses (default: no limit)");
   const auto host = [&budget](const std::string& text) {
     const auto bytes = parse_bytes(text);
     if (!bytes) throw CLI::ValidationError("--host-budget", bytes.error().message);

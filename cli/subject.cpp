@@ -33,9 +33,20 @@ Result<Subject> from_profile(const SubjectArguments& a) {
   return Subject{std::move(*profile), ProfileSource{"file", {}}, 0};
 }
 
+/// Machine files are read for programs only: models and traces have no use for their tables.
+Result<Machine> preset(const std::string& name) {
+  if (name.ends_with(".json")) {
+    return fail(ErrorCode::usage,
+                fmt::format("--machine {}: a machine file goes with --program; models and traces "
+                            "take a preset (see `tidepool machines`)",
+                            name));
+  }
+  return find_machine(name);
+}
+
 /// A preset: layouts without padding, no workspaces, times from the compute model.
 Result<Subject> on_preset(const SubjectArguments& a) {
-  auto machine = find_machine(a.machine);
+  auto machine = preset(a.machine);
   if (!machine) return fail(machine.error());
   auto graph = nn::build_model(a.job.model);
   if (!graph) return fail(graph.error());
@@ -102,7 +113,7 @@ Result<Subject> from_program(const SubjectArguments& a) {
 /// A recorded iteration, with its own times, on the links of a preset.
 Result<Subject> from_trace(const SubjectArguments& a) {
   constexpr const char* kPublishedMachine = "gtx1080ti";  // that of the SmartPool/AutoSwap paper
-  auto machine = find_machine(a.machine.empty() ? kPublishedMachine : a.machine);
+  auto machine = preset(a.machine.empty() ? kPublishedMachine : a.machine);
   if (!machine) return fail(machine.error());
   const auto recording = load_trace(a.trace);
   if (!recording) return fail(recording.error());
@@ -148,9 +159,22 @@ Result<Subject> measured(const SubjectArguments& a, std::span<const BudgetSpec> 
   if (!made) return fail(made.error());
   // Lives on in the subject, for programs of other rounds.
   const auto job = std::make_shared<Job>(std::move(*made));
+  const ProgramInRounds in_rounds = [job](std::int64_t sub_batch, bool statistics) {
+    return job->in_rounds(sub_batch, statistics);
+  };
   const auto budget = least_feasible(*job, budgets);
+  if (!budget && a.unmeasured && budget.error().code == ErrorCode::infeasible) {
+    Machine machine;
+    machine.name = job->kind().name;
+    machine.set_alignment(job->alignment());
+    return Subject{{job->fingerprint(), job->program(), machine},
+                   {},
+                   0,
+                   a.job.sub_batch_statistics,
+                   in_rounds};
+  }
   if (!budget) return fail(budget.error());
-  const auto machine = device_machine(*job, *budget, observer);
+  const auto machine = device_machine(*job, *budget, a.cache, observer);
   if (!machine) return fail(machine.error());
   const bool all = a.job.algorithms == AlgorithmPolicy::fastest;
   const auto source = obtain_profile(*job, *machine, {kProfileIterations, all, *budget},
@@ -160,9 +184,7 @@ Result<Subject> measured(const SubjectArguments& a, std::span<const BudgetSpec> 
                  *source,
                  0,
                  a.job.sub_batch_statistics,
-                 [job](std::int64_t sub_batch, bool statistics) {
-                   return job->in_rounds(sub_batch, statistics);
-                 }};
+                 in_rounds};
 }
 
 /// What only a measurement on this device would look at.
@@ -249,6 +271,7 @@ Error with_resident(Error error, Bytes resident) {
 }
 
 Bytes device_bytes(const BudgetSpec& spec, const Subject& subject) {
+  if (!spec.limited()) return kNoLimit;
   const Profile& profile = subject.profile;
   const Bytes peak = unlimited_peak(profile.program, profile.machine.alignment());
   return std::max<Bytes>(0, spec.device.resolve(peak + subject.resident) - subject.resident);
@@ -256,7 +279,8 @@ Bytes device_bytes(const BudgetSpec& spec, const Subject& subject) {
 
 Result<Budget> budget_of(BudgetSpec spec, const Subject& subject) {
   const Profile& profile = subject.profile;
-  if (subject.resident > 0) spec.device = {.bytes = device_bytes(spec, subject), .percent = -1};
+  if (subject.resident > 0 && spec.limited())
+    spec.device = {.bytes = device_bytes(spec, subject), .percent = -1};
   auto budget = resolve_budget(spec, {profile.program, subject.statistics, subject.in_rounds},
                                profile.machine.alignment());
   if (!budget) return fail(with_resident(budget.error(), subject.resident));

@@ -21,6 +21,8 @@ struct SubjectArguments {
   CacheSpec cache;
   TraceArguments trace;
   bool foreign = false;
+  /// Where no budget can be met: a subject that was not measured, instead of an error.
+  bool unmeasured = false;
 };
 
 /// Adds model, device, preset and profile options to a subcommand.

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -23,6 +24,12 @@ bool line_drawn = false;
 void erase_line() {
   if (!std::exchange(line_drawn, false)) return;
   std::fputs("\r\x1b[K", stderr);
+}
+
+/// Escape sequences would be shown as they are.
+bool is_dumb() {
+  const char* const kind = std::getenv("TERM");
+  return kind != nullptr && std::string_view(kind) == "dumb";
 }
 
 std::size_t terminal_columns() {
@@ -44,15 +51,36 @@ std::string_view first_characters(std::string_view text, std::size_t most) {
 
 }  // namespace
 
-void write_result(std::string_view text) {
+std::string harmless(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f) {
+      out += fmt::format("\\x{:02x}", c);
+    } else if (c == 0xc2 && next >= 0x80 && next < 0xa0) {  // the controls of Latin-1, as UTF-8
+      out += fmt::format("\\x{:02x}", next);
+      ++i;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+void write_result(std::string_view result) {
+  const std::string text = harmless(result);
   erase_line();
   errno = 0;
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (written && std::fflush(stdout) == 0) return;
+  if (errno == EPIPE) throw PipeClosed();
   throw OutputError(fmt::format("cannot write to stdout: {}", std::strerror(errno)));
 }
 
-void write_message(std::string_view text) {
+void write_message(std::string_view message) {
+  const std::string text = harmless(message);
   erase_line();
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
@@ -78,14 +106,14 @@ std::string progress_line(double fraction, std::string_view what, std::size_t co
   const int filled = static_cast<int>(share * kWidth);
   std::string line;
   for (int i = 0; i < kWidth; ++i) line += i < filled ? "█" : "·";
-  line += fmt::format(" {:3.0f} %  {}", std::floor(100 * share), what);
+  line += fmt::format(" {:3.0f} %  {}", std::floor(100 * share), harmless(what));
   return std::string(first_characters(line, columns));
 }
 
 TerminalProgress::~TerminalProgress() { erase_line(); }
 
 void TerminalProgress::update(double fraction, std::string_view what) {
-  static const bool terminal = ::isatty(STDERR_FILENO) == 1;
+  static const bool terminal = ::isatty(STDERR_FILENO) == 1 && !is_dumb();
   static Pace pace(kProcessStart, kBetweenLines);
   if (terminal) {
     // The last column stays free: a full line would wrap, and only its end could be erased.

@@ -19,6 +19,12 @@ class OutputError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Whoever read stdout, such as `head`, has enough: nothing went wrong.
+class PipeClosed : public OutputError {
+ public:
+  PipeClosed() : OutputError("nobody reads stdout any more") {}
+};
+
 /// Results, at once: whoever reads the other end of a pipe sees each row when it is there. Throws
 /// OutputError.
 void write_result(std::string_view text);
@@ -51,6 +57,10 @@ class Pace {
   Clock::time_point last_;
   Nanos between_;
 };
+
+/// The text without what a terminal would obey: control characters other than line ends and tabs
+/// become `\\x1b`. Names come from files that anybody may have written.
+std::string harmless(std::string_view text);
 
 /// A line of progress that fits `columns`.
 std::string progress_line(double fraction, std::string_view what, std::size_t columns);

@@ -90,14 +90,16 @@ unlimited_ms and overhead are null without --baseline or --verify, identical wit
 predicted_overhead is always there.
 
 Examples:
-  tidepool train vgg16 --batch 100 --budget 60% --verify
-  tidepool train vgg11 --batch 64 --budget 150MiB --planner autoswap --iterations 20 --json
-  tidepool train vgg11 --budget 60% --baseline
-  tidepool train vgg11 --budget 60% --epochs 2 --checkpoint vgg11.ckpt
-  tidepool train vgg11 --budget 50% --epochs 2 --resume vgg11.ckpt
-  tidepool train vgg11 --budget 60% --epochs 2 --reprofile --replan
-  tidepool train vgg11 --epochs 2 --profile vgg11.profile.json
-  tidepool train tiny-vgg --batch 16 --budget 70% --data synthetic --link 500MB)";
+  tidepool train tiny-vgg --budget 60% --data synthetic --verify
+  tidepool train tiny-vgg --budget 2MiB --data synthetic --planner tide --time-limit 2s --json
+  tidepool train tiny-vgg --budget 60% --data synthetic --link 500MB --baseline
+  tidepool train tiny-vgg --budget 60% --data synthetic --epochs 1 --checkpoint tiny.ckpt
+  tidepool train tiny-vgg --budget 50% --data synthetic --epochs 2 --resume tiny.ckpt
+  tidepool profile tiny-vgg --data synthetic -o tiny.profile.json
+  tidepool train tiny-vgg --budget 60% --data synthetic --profile tiny.profile.json
+  tidepool plan --profile tiny.profile.json --budget 60% -o tiny.plan.json
+  tidepool train tiny-vgg --data synthetic --plan tiny.plan.json
+  tidepool train vgg16 --batch 100 --budget 60%   # takes minutes on few cores)";
 
 }  // namespace
 
@@ -111,11 +113,15 @@ void add_train(CLI::App& app, Context& context) {
   add_length_options(*command, *arguments);
   command->add_option("--profile", spec.profile,
                       "plan from this profile file of this device instead of measuring");
-  command->add_option("--plan", spec.plan, "run this plan file of this device instead of planning");
+  command->add_option(
+      "--plan", spec.plan,
+      "run this plan file of this device instead of planning, in its own budget unless "
+      "--budget is given");
   add_cache_options(*command, spec.cache, true);
   add_comparison_options(*command, *arguments);
   command->add_flag("--json", context.json, "one JSON object on stdout");
-  refuse_ignored(*command, {{"--profile", {"--reprofile"}}, {"--plan", {"--replan"}}});
+  refuse_ignored(*command, {{"--profile", {"--reprofile"}},
+                            {"--plan", {"--replan", "--planner", "--algorithms", "--time-limit"}}});
   command->footer(kFooter);
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {

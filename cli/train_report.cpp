@@ -15,6 +15,11 @@ namespace {
 /// Fewer measured iterations than these say nothing of an overhead.
 constexpr std::size_t kFewIterations = 3;
 
+/// "1 tensor", "2 tensors".
+std::string counted(std::int64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
@@ -40,7 +45,7 @@ Json epochs_json(const std::vector<EpochReport>& epochs) {
   return list;
 }
 
-void add_iterations(const TrainingSpec& spec, const TrainingReport& r, Json& out) {
+void add_measured(const TrainingSpec& spec, const TrainingReport& r, Json& out) {
   const Lowered& lowered = r.start.lowered();
   const Planned& planned = r.start.plan.planned;
   Json notes = Json::array();
@@ -59,7 +64,8 @@ void add_iterations(const TrainingSpec& spec, const TrainingReport& r, Json& out
   out["fingerprint"] = r.fingerprint;
   out["data"] = r.data;
   out["iterations"] = r.next_iteration;
-  out["losses"] = r.losses;
+  // With epochs their means are there.
+  out["losses"] = spec.epochs > 0 ? Json(nullptr) : Json(r.losses);
   out["notes"] = std::move(notes);
   const bool compared = r.baseline && r.baseline->identical;
   out["identical"] = compared ? Json(*r.baseline->identical) : Json(nullptr);
@@ -80,14 +86,20 @@ void print_plan(const TrainingSpec& spec, const TrainingReport& r) {
   const Preparation& start = r.start;
   const Planned& planned = start.plan.planned;
   const PlanTotals totals = r.totals;
-  say("  budget     {} ({} of the unlimited peak, {})\n", format_bytes(start.budget.device),
-      percent(static_cast<double>(start.budget.device) / static_cast<double>(start.unlimited_peak)),
-      format_bytes(start.unlimited_peak));
-  say("  plan       {}: {} tensors swapped, {} out and in an iteration, {} ops recomputed; {} {}, "
+  if (limited(start.budget)) {
+    say("  budget     {} ({} of the unlimited peak, {})\n", format_bytes(start.budget.device),
+        percent(static_cast<double>(start.budget.device) /
+                static_cast<double>(start.unlimited_peak)),
+        format_bytes(start.unlimited_peak));
+  } else {
+    say("  budget     none (the unlimited peak is {})\n", format_bytes(start.unlimited_peak));
+  }
+  say("  plan       {}: {} swapped, {} out and in an iteration, {} recomputed; {} {}, "
       "proved in {}\n",
-      planner_of(spec, r), totals.swapped_tensors, format_bytes(totals.swapped_out),
-      totals.recomputed_ops, start.plan.from == "planner" ? "made in" : "read in",
-      format_time(planned.plan_time), format_time(planned.check_time));
+      planner_of(spec, r), counted(totals.swapped_tensors, "tensor"),
+      format_bytes(totals.swapped_out), counted(totals.recomputed_ops, "op"),
+      start.plan.from == "planner" ? "made in" : "read in", format_time(planned.plan_time),
+      format_time(planned.check_time));
   for (const std::string& note : planned.notes) {
     say("             {}\n", with_option_names(note));
   }
@@ -133,8 +145,8 @@ void print_iterations(const TrainingSpec& spec, const TrainingReport& r) {
         r.graph->iterations, r.graph->iterations == 1 ? "" : "s", format_time(r.graph->closing));
   }
   if (!r.losses.empty()) {
-    say("  loss       {:.4f} -> {:.4f} over {} iterations\n", r.losses.front(), r.losses.back(),
-        r.losses.size());
+    say("  loss       {:.4f} -> {:.4f} over {}\n", r.losses.front(), r.losses.back(),
+        counted(static_cast<std::int64_t>(r.losses.size()), "iteration"));
   }
   if (r.baseline && r.baseline->identical) {
     say("  identical  {}\n", *r.baseline->identical
@@ -144,8 +156,9 @@ void print_iterations(const TrainingSpec& spec, const TrainingReport& r) {
 }
 
 void print_epochs_end(const TrainingReport& r) {
-  say("memory {} of {}, {} an iteration (predicted {}), state crc32 {:08x}\n",
-      format_bytes(r.arena_peak), format_bytes(r.start.budget.device),
+  say("memory {}{}, {} an iteration (predicted {}), state crc32 {:08x}\n",
+      format_bytes(r.arena_peak),
+      limited(r.start.budget) ? " of " + format_bytes(r.start.budget.device) : "",
       r.measured > Nanos{0} ? format_time(r.measured) : "not measured",
       format_time(r.start.lowered().iteration_time), r.state_crc32);
   if (const std::string gap = with_option_names(r.start.gap.text()); !gap.empty()) {
@@ -157,31 +170,29 @@ void print_epochs_end(const TrainingReport& r) {
 
 Json to_json(const TrainingSpec& spec, const TrainingReport& r) {
   const Lowered& lowered = r.start.lowered();
-  Json out = {{"schema", 1},
-              {"model", spec.job.model},
-              {"batch", spec.job.batch},
-              {"device", r.device},
-              {"planner", planner_of(spec, r)},
-              {"budget_bytes", r.start.budget.device},
-              {"unlimited_peak_bytes", r.start.unlimited_peak},
-              {"footprint_bytes", lowered.plan.device_bytes()},
-              {"arena_peak_bytes", r.arena_peak},
-              {"measured_ms", ms_or_null(r.measured)},
-              {"predicted_ms", to_ms(lowered.iteration_time)},
-              {"predicted_overhead", r.start.predicted_overhead()},
-              {"swapped_tensors", r.totals.swapped_tensors},
-              {"swap_bytes", r.totals.swapped_out},
-              {"recomputed_ops", r.totals.recomputed_ops},
-              {"profile", to_json(r.start.profile)},
-              {"plan_from", r.start.plan.from},
-              {"next_iteration", r.next_iteration},
-              {"state_crc32", r.state_crc32}};
+  Json out = {
+      {"schema", 1},
+      {"model", spec.job.model},
+      {"batch", spec.job.batch},
+      {"device", r.device},
+      {"planner", planner_of(spec, r)},
+      {"budget_bytes", limited(r.start.budget) ? Json(r.start.budget.device) : Json(nullptr)},
+      {"unlimited_peak_bytes", r.start.unlimited_peak},
+      {"footprint_bytes", lowered.plan.device_bytes()},
+      {"arena_peak_bytes", r.arena_peak},
+      {"measured_ms", ms_or_null(r.measured)},
+      {"predicted_ms", to_ms(lowered.iteration_time)},
+      {"predicted_overhead", r.start.predicted_overhead()},
+      {"swapped_tensors", r.totals.swapped_tensors},
+      {"swap_bytes", r.totals.swapped_out},
+      {"recomputed_ops", r.totals.recomputed_ops},
+      {"profile", to_json(r.start.profile)},
+      {"plan_from", r.start.plan.from},
+      {"next_iteration", r.next_iteration},
+      {"state_crc32", r.state_crc32}};
   r.start.gap.add_to(out);
-  if (spec.epochs > 0) {
-    out["epochs"] = epochs_json(r.epochs);
-  } else {
-    add_iterations(spec, r, out);
-  }
+  add_measured(spec, r, out);
+  out["epochs"] = spec.epochs > 0 ? epochs_json(r.epochs) : Json(nullptr);
   return out;
 }
 

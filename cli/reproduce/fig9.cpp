@@ -66,7 +66,7 @@ Result<std::vector<Limit>> wanted_limits(const std::vector<Limit>& all,
   std::vector<Limit> wanted;
   for (const std::string& name : names) {
     const auto bytes = parse_bytes(name);
-    if (!bytes) return fail(bytes.error());
+    if (!bytes) return fail(ErrorCode::usage, "--limits: " + bytes.error().message);
     const auto known = std::find_if(all.begin(), all.end(),
                                     [&](const Limit& limit) { return limit.bytes == *bytes; });
     wanted.push_back(known == all.end() ? Limit{*bytes, {}} : *known);

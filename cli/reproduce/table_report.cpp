@@ -127,7 +127,7 @@ int TableReport::finish() {
     if (!notes_.empty()) say("\n");
     for (const Json& note : notes_) say("  {}\n", note.get<std::string>());
   }
-  if (stopped) inform("interrupted: these are the rows finished until then\n");
+  if (stopped) inform("tidepool: interrupted: these are the rows finished until then\n");
   return stopped ? exit_code(ErrorCode::interrupted) : kOk;
 }
 

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/nearest.h"
 #include "base/shown.h"
 
 namespace tidepool {
@@ -270,6 +271,16 @@ std::optional<JsonCursor> JsonCursor::find(std::string_view key) const {
   const auto it = value_->find(std::string(key));
   if (it == value_->end() || it->is_null()) return std::nullopt;
   return JsonCursor(*it, fmt::format("{}/{}", pointer_, key));
+}
+
+void JsonCursor::has_only(std::initializer_list<std::string_view> keys) const {
+  if (!value_->is_object()) expected("an object");
+  for (const auto& [key, value] : value_->items()) {
+    if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
+    const std::vector<std::string_view> names(keys);
+    JsonCursor(value, fmt::format("{}/{}", pointer_, key))
+        .error("unknown field" + did_you_mean(key, names));
+  }
 }
 
 JsonCursor JsonCursor::at(std::size_t index) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -44,6 +45,10 @@ class JsonCursor {
   [[nodiscard]] JsonCursor at(std::size_t index) const;
   /// The length of an array.
   [[nodiscard]] std::size_t size() const;
+
+  /// An object that has other members is an error that names the nearest: what is misspelt is not
+  /// ignored.
+  void has_only(std::initializer_list<std::string_view> keys) const;
 
   [[nodiscard]] std::int64_t integer(
       std::int64_t low = 0, std::int64_t high = std::numeric_limits<std::int64_t>::max()) const;

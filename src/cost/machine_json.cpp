@@ -41,6 +41,7 @@ void read_tables(const JsonCursor& json, Machine& m) {
   const JsonCursor spaces = json["spaces"];
   for (std::size_t i = 0; i < spaces.size(); ++i) {
     const JsonCursor j = spaces.at(i);
+    j.has_only({"kind", "bytes", "alignment"});
     m.spaces.push_back({static_cast<SpaceKind>(j["kind"].one_of(kSpaceKinds)),
                         j["bytes"].integer(0, kMostAccessedBytes),
                         alignment_from_json(j["alignment"])});
@@ -49,6 +50,7 @@ void read_tables(const JsonCursor& json, Machine& m) {
   const JsonCursor links = json["links"];
   for (std::size_t i = 0; i < links.size(); ++i) {
     const JsonCursor j = links.at(i);
+    j.has_only({"from", "to", "bytes_per_second", "latency_ns", "channel"});
     m.links.push_back({index(j["from"]), index(j["to"]), speed_from_json(j), index(j["channel"])});
   }
   if (const std::string wrong = inconsistency(m); !wrong.empty()) json.error(wrong);
@@ -65,6 +67,7 @@ void read_one_device(const JsonCursor& json, Machine& m) {
 /// Without `peak_flops` there is no model, and the other figures mean nothing.
 ComputeModel compute_from_json(const JsonCursor& json) {
   constexpr double kLeastEfficiency = 1e-9;
+  json.has_only({"peak_flops", "bandwidth", "launch_ns", "max_efficiency", "half_flops"});
   ComputeModel c;
   c.peak_flops = json["peak_flops"].number(0, kFastest);
   const bool model = c.peak_flops > 0;
@@ -102,8 +105,11 @@ Machine machine_from_json(const JsonCursor& json) {
   m.name = json["name"].text();
   m.description = json["description"].text();
   if (json.find("spaces")) {
+    json.has_only({"name", "description", "spaces", "links", "compute"});
     read_tables(json, m);
   } else {
+    json.has_only({"name", "description", "device_memory", "alignment", "to_host", "to_device",
+                   "duplex", "compute"});
     read_one_device(json, m);
   }
   m.compute = compute_from_json(json["compute"]);

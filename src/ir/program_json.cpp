@@ -44,6 +44,8 @@ Json to_json(const Op& op) {
 }
 
 Op op_from_json(const JsonCursor& json, std::int64_t tensors, std::int64_t layers) {
+  json.has_only({"name", "kind", "place", "round", "recomputable", "random", "flops", "traffic",
+                 "accesses", "algorithms", "guard", "device", "layer", "phase"});
   Op op;
   op.name = json["name"].text();
   op.kind = json["kind"].text();
@@ -66,12 +68,14 @@ Op op_from_json(const JsonCursor& json, std::int64_t tensors, std::int64_t layer
   const JsonCursor accesses = json["accesses"];
   for (std::size_t i = 0; i < accesses.size(); ++i) {
     const JsonCursor a = accesses.at(i);
+    a.has_only({"tensor", "mode"});
     op.accesses.push_back({static_cast<TensorId>(a["tensor"].integer(0, tensors - 1)),
                            static_cast<AccessMode>(a["mode"].one_of(kModes))});
   }
   const JsonCursor algorithms = json["algorithms"];
   for (std::size_t i = 0; i < algorithms.size(); ++i) {
     const JsonCursor a = algorithms.at(i);
+    a.has_only({"name", "time_ns", "workspace", "deterministic"});
     op.algorithms.push_back(
         {a["name"].text(), Nanos{a["time_ns"].integer(0, kMostIterationTime.count())},
          a["workspace"].integer(0, kMostTensorBytes), a["deterministic"].boolean()});
@@ -105,6 +109,7 @@ Json to_json(const Program& program) {
 }
 
 Program program_from_json(const JsonCursor& json) {
+  json.has_only({"name", "batch", "sub_batch", "tensors", "ops", "layers", "single_placements"});
   Program program;
   program.name = json["name"].text();
   program.batch = json["batch"].integer(1, kMostBatch);
@@ -121,6 +126,7 @@ Program program_from_json(const JsonCursor& json) {
   Bytes all_bytes = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const JsonCursor t = tensors.at(i);
+    t.has_only({"name", "bytes", "kind", "persistent", "pinned", "released_at"});
     Tensor& tensor = program.tensors.emplace_back();
     tensor.name = t["name"].text();
     tensor.bytes = t["bytes"].integer(1, kMostTensorBytes);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "base/quantity.h"
 #include "ir/load_profile.h"
@@ -58,7 +57,9 @@ Bytes unlimited_peak(const Program& program, Bytes alignment) {
   return load_profile(program, index, alignment, least_workspace_algorithms(program)).peak;
 }
 
-Budget no_limit() { return {std::numeric_limits<Bytes>::max() / 4, 0}; }
+Budget no_limit() { return {kNoLimit, 0}; }
+
+bool limited(const Budget& budget) { return budget.device < kNoLimit; }
 
 Result<Budget> resolve_budget(const BudgetSpec& spec, const Program& program, Bytes alignment) {
   const Budget budget{spec.device.resolve(unlimited_peak(program, alignment)), spec.host};
@@ -116,10 +117,13 @@ Error with_least_host_budget(Error error, Planner& planner, const Program& progr
   }
   error.smallest_feasible = *enough;
   error.message = fmt::format(
-      "`host_budget` {} B ({}) is too small for what leaves the device at {} B ({}); the smallest "
-      "feasible one is {} B ({})",
-      budget.host, format_bytes(budget.host), budget.device, format_bytes(budget.device), *enough,
-      format_bytes_up(*enough));
+      "`host_budget` {} B ({}) is too small for what leaves the device{}; the smallest feasible "
+      "one "
+      "is {} B ({})",
+      budget.host, format_bytes(budget.host),
+      limited(budget) ? fmt::format(" at {} B ({})", budget.device, format_bytes(budget.device))
+                      : "",
+      *enough, format_bytes_up(*enough));
   return error;
 }
 

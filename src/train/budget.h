@@ -14,6 +14,8 @@ Bytes unlimited_peak(const Program& program, Bytes alignment);
 
 /// More than any program needs.
 Budget no_limit();
+/// Of the device's bytes.
+bool limited(const Budget& budget);
 
 /// Resolves "60%" and checks that the budget can be met at all.
 Result<Budget> resolve_budget(const BudgetSpec& spec, const Program& program, Bytes alignment);

@@ -110,8 +110,7 @@ Result<Planned> read_planned(const std::string& text, const std::string& path,
   planned->lowered.compute_time = file->compute_time;
   const auto start = std::chrono::steady_clock::now();
   if (auto proof = check(request.subject.program, planned->lowered.plan,
-                         {request.budget.device, request.budget.host,
-                          request.subject.machine.alignment(), request.subject.machine.duplex()});
+                         check_limits(request.subject.machine, request.budget));
       !proof) {
     return fail(proof.error().code, fmt::format("{}: {}", path, proof.error().message));
   }

@@ -2,19 +2,40 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <cmath>
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/quantity.h"
 #include "base/random.h"
 #include "ir/load_profile.h"
+#include "nn/models/model.h"
 #include "train/cache.h"
 #include "train/measure.h"
 
 namespace tidepool {
 namespace {
 
-constexpr std::string_view kReferenceModel = "vgg16";
-constexpr std::int64_t kReferenceBatch = 100;
+/// The published iteration, that of a GTX 1080 Ti: SmartPool/AutoSwap, arXiv:1903.06631.
+constexpr std::string_view kPublishedModel = "vgg16";
+constexpr std::int64_t kPublishedBatch = 100;
+constexpr double kPublishedBandwidth = 13.2e9;
+constexpr double kPublishedSeconds = 81.57e-3;
+
+/// What is measured for it: the first of the list that the budget allows. Each is the same question
+/// whatever the budget, and they answer alike (within a tenth on two cores; see
+/// tests/train/link_speed_test.cpp): a quarter of the published batch takes a quarter of its time,
+/// and a small network is scaled by its flops. Where its ops are so short that calling them is much
+/// of their time, that is taken out by a second measurement with fewer samples.
+struct Reference {
+  std::string_view model;
+  std::int64_t batch = 0;
+  int iterations = kProfileIterations;
+  std::int64_t without = 0;  ///< the batch whose time is taken off; 0: none
+};
+constexpr Reference kReferences[] = {
+    {kPublishedModel, 25}, {"tiny-vgg", 100, 15}, {"tiny-vgg", 16, 25, 4}, {"tiny-vgg", 4, 25, 1}};
 
 /// Where its time is kept; empty: nowhere.
 std::filesystem::path reference_file(const Job& job) {
@@ -25,24 +46,26 @@ std::filesystem::path reference_file(const Job& job) {
   return folder / fmt::format("reference-{:016x}.json", hash);
 }
 
-std::optional<Nanos> known_reference(const std::filesystem::path& file) {
+std::optional<ReferenceTime> known_reference(const std::filesystem::path& file) {
   std::error_code unknown;
   if (file.empty() || !std::filesystem::exists(file, unknown)) return std::nullopt;
   const auto text = read_file(file.string());
   if (!text) return std::nullopt;
-  const auto time = read_json(*text, file.string(), [](const JsonCursor& json) {
-    return Nanos{json["iteration_ns"].integer(1)};
+  auto known = read_json(*text, file.string(), [](const JsonCursor& json) {
+    return ReferenceTime{Nanos{json["iteration_ns"].integer(1)}, json["measured"].text()};
   });
-  if (!time) return std::nullopt;  // a damaged file: measured anew and replaced
-  return *time;
+  if (!known) return std::nullopt;  // damaged or of an older version: measured anew and replaced
+  return std::move(*known);
 }
 
 /// Best effort.
-void remember(const std::filesystem::path& file, const Job& job, Nanos iteration) {
+void remember(const std::filesystem::path& file, const Job& job, const ReferenceTime& reference) {
   if (file.empty()) return;
   std::error_code ignored;
   std::filesystem::create_directories(file.parent_path(), ignored);
-  const Json json = {{"fingerprint", job.fingerprint()}, {"iteration_ns", iteration.count()}};
+  const Json json = {{"fingerprint", job.fingerprint()},
+                     {"iteration_ns", reference.iteration.count()},
+                     {"measured", reference.measured}};
   (void)write_file(file.string(), json.dump(2) + "\n");
 }
 
@@ -69,62 +92,140 @@ Machine emulated(const Job& job, double bytes_per_second) {
   return machine;
 }
 
-Result<Nanos> measure_reference(const Job& job, const Budget& budget, Observer& all) {
-  constexpr double kAnySpeed = 10e9;  // copies are not part of the time
-  ProgressOnly observer(all);
-  const Bytes alignment = job.alignment();
-  auto reference = reference_job(job, budget.device, alignment, observer);
-  if (!reference) return fail(reference.error());
-  ProfilingTask task;
-  task.budget = {std::max(budget.device, smallest_budget(reference->program(), alignment).bytes),
-                 budget.host};
-  const Machine machine = emulated(*reference, kAnySpeed);
-  const auto done =
-      measure(*reference, machine, task, planned_measurement(*reference, machine, task), observer);
-  if (done) {
-    return compute_time(reference->program(), least_workspace_algorithms(reference->program()));
+/// An iteration by phase: its flops, and its time with least-workspace algorithms.
+struct Work {
+  std::array<double, 4> flops{};
+  std::array<double, 4> time{};
+};
+
+Work work_of(const Program& program) {
+  Work work;
+  const auto algorithms = least_workspace_algorithms(program);
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    const Op& op = program.ops[i];
+    if (op.place != OpPlace::device) continue;
+    const auto phase = static_cast<std::size_t>(op.phase);
+    const auto algorithm = static_cast<std::size_t>(algorithms[i]);
+    work.flops.at(phase) += op.flops;
+    work.time.at(phase) += static_cast<double>(op.algorithms[algorithm].time.count());
   }
-  if (done.error().code != ErrorCode::infeasible) return fail(done.error());
-  Error error = done.error();
+  return work;
+}
+
+Result<Work> published_work() {
+  const auto graph = nn::build_model(kPublishedModel);
+  if (!graph) return fail(graph.error());
+  nn::TrainingOptions options;
+  options.batch = kPublishedBatch;
+  const auto training = nn::build_training_program(*graph, options, nn::reference_kernels());
+  if (!training) return fail(training.error());
+  return work_of(training->program);
+}
+
+/// The published iteration: each phase in the ratio of its flops. `less` has fewer samples of the
+/// same network; updates take as long with any.
+Nanos scaled(const Work& measured, const Work& less, const Work& published) {
+  double sum = 0;
+  for (std::size_t phase = 0; phase < measured.time.size(); ++phase) {
+    double time = measured.time[phase];
+    double flops = measured.flops[phase];
+    if (less.flops[phase] < flops && less.time[phase] < time) {
+      time -= less.time[phase];
+      flops -= less.flops[phase];
+    }
+    sum += flops > 0 ? time * published.flops[phase] / flops : time;
+  }
+  return Nanos{std::max<std::int64_t>(1, std::llround(sum))};
+}
+
+/// `infeasible` where the budget is too small for it.
+Result<Work> measure_network(const Job& job, const Reference& reference, const Budget& budget,
+                             Observer& observer) {
+  constexpr double kAnySpeed = 10e9;  // copies are not part of the time
+  JobSpec spec;
+  spec.model = reference.model;
+  spec.batch = reference.batch;
+  spec.device = job.spec().device;
+  spec.device.threads = job.threads();
+  spec.data.name = "synthetic";
+  auto measured = Job::make(spec, observer);
+  if (!measured) return fail(measured.error());
+  const SmallestBudget least = smallest_budget(measured->program(), job.alignment());
+  if (least.bytes > budget.device) {
+    return fail(Error{ErrorCode::infeasible,
+                      fmt::format("{} at batch {} needs {} B ({})", reference.model,
+                                  reference.batch, least.bytes, format_bytes_up(least.bytes)),
+                      least.bytes});
+  }
+  const ProfilingTask task{.iterations = reference.iterations, .budget = budget};
+  const Machine machine = emulated(*measured, kAnySpeed);
+  const auto done =
+      measure(*measured, machine, task, planned_measurement(*measured, machine, task), observer);
+  if (!done) return fail(done.error());
+  return work_of(measured->program());
+}
+
+Result<Nanos> measure_reference(const Job& job, const Reference& reference, const Budget& budget,
+                                Observer& observer) {
+  const auto measured = measure_network(job, reference, budget, observer);
+  if (!measured) return fail(measured.error());
+  Work less = *measured;
+  if (reference.without > 0) {
+    Reference fewer = reference;
+    fewer.batch = reference.without;
+    const auto without = measure_network(job, fewer, budget, observer);
+    if (!without) return fail(without.error());
+    less = *without;
+  }
+  const auto published = published_work();
+  if (!published) return fail(published.error());
+  return scaled(*measured, less, *published);
+}
+
+/// By the first reference that the budget allows.
+Result<ReferenceTime> measure_reference(const Job& job, const Budget& budget, Observer& all) {
+  ProgressOnly observer(all);
+  Error error;
+  for (const Reference& reference : kReferences) {
+    const auto time = measure_reference(job, reference, budget, observer);
+    if (time) {
+      return ReferenceTime{*time, fmt::format("{} at batch {}", reference.model, reference.batch)};
+    }
+    if (time.error().code != ErrorCode::infeasible) return fail(time.error());
+    error = time.error();
+  }
   error.message =
-      "the speed of the emulated link follows from a VGG16 iteration, which this machine has not "
-      "measured yet: " +
-      error.message + "; or give the `link`";
+      "the speed of the emulated link follows from a small network, which has not been measured "
+      "on this machine and does not fit the budget: " +
+      error.message + "; give the `link`, or a larger budget once";
   return fail(std::move(error));
 }
 
 }  // namespace
 
-Result<Job> reference_job(const Job& job, Bytes budget, Bytes alignment, Observer& observer) {
-  JobSpec spec;
-  spec.model = kReferenceModel;
-  spec.batch = kReferenceBatch;
-  spec.device = job.spec().device;
-  spec.device.threads = job.threads();
-  spec.data.name = "synthetic";
-  spec.sub_batch_statistics = true;  // it is timed, not trained
-  for (spec.sub_batch = kReferenceBatch;; spec.sub_batch = (spec.sub_batch + 1) / 2) {
-    auto reference = Job::make(spec, observer);
-    if (!reference || spec.sub_batch == 1) return reference;
-    if (smallest_budget(reference->program(), alignment).bytes <= budget) return reference;
+Result<ReferenceTime> reference_time(const Job& job, const Budget& budget, const CacheSpec& cache,
+                                     Observer& observer) {
+  const std::filesystem::path file = cache.off ? std::filesystem::path() : reference_file(job);
+  if (!cache.reprofile) {
+    if (auto known = known_reference(file)) return std::move(*known);
   }
+  auto measured = measure_reference(job, budget, observer);
+  if (!measured) return measured;
+  remember(file, job, *measured);
+  return measured;
 }
 
-Result<Machine> device_machine(const Job& job, const Budget& budget, Observer& observer) {
+Result<Machine> device_machine(const Job& job, const Budget& budget, const CacheSpec& cache,
+                               Observer& observer) {
   if (!job.kind().emulates_links()) return job.kind().calibrate();
   if (job.spec().device.link > 0) return emulated(job, static_cast<double>(job.spec().device.link));
-  const std::filesystem::path file = reference_file(job);
-  auto reference = known_reference(file);
-  if (!reference) {
-    const auto measured = measure_reference(job, budget, observer);
-    if (!measured) return fail(measured.error());
-    reference = *measured;
-    remember(file, job, *reference);
-  }
-  // Published: SmartPool/AutoSwap, arXiv:1903.06631.
-  constexpr double kReferenceBandwidth = 13.2e9;
-  constexpr double kReferenceSeconds = 81.57e-3;
-  return emulated(job, kReferenceBandwidth * kReferenceSeconds / to_seconds(*reference));
+  const auto reference = reference_time(job, budget, cache, observer);
+  if (!reference) return fail(reference.error());
+  const double speed = kPublishedBandwidth * kPublishedSeconds / to_seconds(reference->iteration);
+  observer.notice(
+      Notice::link_from_reference,
+      fmt::format("emulated link {:.0f} MB/s each way, by {}", speed * 1e-6, reference->measured));
+  return emulated(job, speed);
 }
 
 }  // namespace tidepool

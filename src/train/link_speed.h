@@ -6,15 +6,22 @@
 
 namespace tidepool {
 
-/// A real device has measured links. An emulated one has them from `link`, or from the time of one
-/// VGG16 iteration at batch 100 on it, so that transfer and compute are in the ratio of a GTX 1080
-/// Ti (13.2 GB/s, 81.57 ms an iteration). That time is measured once a machine and kept in the
-/// cache folder, whatever the spec says of caches. Measuring it stays inside `budget`, in rounds
-/// where it has to, but takes what the largest op of VGG16 needs with one sample (some 30 MiB).
-Result<Machine> device_machine(const Job& job, const Budget& budget, Observer& observer);
+/// How long VGG16 takes on the job's device, one iteration at batch 100, without copies.
+struct ReferenceTime {
+  Nanos iteration{};
+  std::string measured;  ///< what it was estimated from, for people
+};
 
-/// The VGG16 iteration on the job's device, in the largest halved rounds that can run in the
-/// budget; in rounds of one sample where none can.
-Result<Job> reference_job(const Job& job, Bytes budget, Bytes alignment, Observer& observer);
+/// Measured once a machine and kept in the cache; `reprofile` measures it anew. Stays inside
+/// `budget`: VGG16 at batch 25 where that can run, else a small network, scaled by flops. Each of
+/// them is the same work in every budget. `infeasible` where none fits.
+Result<ReferenceTime> reference_time(const Job& job, const Budget& budget, const CacheSpec& cache,
+                                     Observer& observer);
+
+/// A real device has measured links. An emulated one has them from `link`, or from the reference
+/// time, so that transfer and compute are in the ratio of a GTX 1080 Ti (13.2 GB/s, 81.57 ms an
+/// iteration); the observer is told.
+Result<Machine> device_machine(const Job& job, const Budget& budget, const CacheSpec& cache,
+                               Observer& observer);
 
 }  // namespace tidepool

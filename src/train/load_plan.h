@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/file.h"
+#include "lower/lower.h"
 #include "lower/plan_file.h"
 
 namespace tidepool {
@@ -10,6 +11,12 @@ inline Result<PlanFile> load_plan(const std::string& path) {
   const auto text = read_file(path);
   if (!text) return fail(text.error());
   return read_plan(*text, path);
+}
+
+/// Proves the plan against the budgets and the machine that its file names.
+inline Result<void> prove(const PlanFile& file) {
+  return check(file.program, file.plan,
+               check_limits(file.machine, {file.device_budget, file.host_budget}));
 }
 
 }  // namespace tidepool

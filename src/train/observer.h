@@ -15,6 +15,7 @@ namespace tidepool {
 /// What people should know although nothing has failed.
 enum class Notice : std::uint8_t {
   too_many_threads,     ///< more than there are cores
+  link_from_reference,  ///< how fast the emulated link is, and why
   profile_from_cache,   ///< nothing was measured
   plan_from_cache,      ///< nothing was planned
   cache_unusable,       ///< nothing will be kept

@@ -19,7 +19,7 @@ tl::unexpected<Error> cannot(const char* what, const std::string& path, int reas
 
 }  // namespace
 
-Result<void> check_writable(const std::string& path) {
+Result<void> check_writable(const std::string& path, Bytes bytes) {
   if (path.empty()) return {};
   struct stat existing {};
   const bool exists = ::stat(path.c_str(), &existing) == 0;
@@ -31,11 +31,29 @@ Result<void> check_writable(const std::string& path) {
   const int file = ::open(probe.c_str(), O_WRONLY | O_CLOEXEC | O_CREAT | O_TRUNC, 0644);
   if (file < 0) return cannot("create", path, errno);
   const std::array<char, 4096> block{};
-  const bool room = ::write(file, block.data(), block.size()) == std::ssize(block);
+  // Not every file system can set bytes aside: then only the block is tried.
+  const bool none = bytes > 0 && ::fallocate(file, 0, 0, bytes) != 0 &&
+                    (errno == ENOSPC || errno == EFBIG || errno == EDQUOT);
+  const bool room = !none && ::write(file, block.data(), block.size()) == std::ssize(block);
   const int reason = room ? 0 : errno;
   ::close(file);
   ::unlink(probe.c_str());
   if (!room) return cannot("write", path, reason);
+  return {};
+}
+
+Result<void> check_no_input(const std::string& output, std::span<const std::string> inputs) {
+  struct stat written {};
+  if (output.empty() || ::stat(output.c_str(), &written) != 0) return {};
+  if (!S_ISREG(written.st_mode)) return {};  // a terminal is both
+  for (const std::string& input : inputs) {
+    struct stat read {};
+    if (input.empty() || ::stat(input.c_str(), &read) != 0) continue;
+    if (read.st_dev != written.st_dev || read.st_ino != written.st_ino) continue;
+    return fail(
+        ErrorCode::usage,
+        fmt::format("{}: is what is read ({}); writing it would destroy that", output, input));
+  }
   return {};
 }
 

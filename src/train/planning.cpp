@@ -2,8 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+
 #include "base/quantity.h"
 #include "check/check.h"
+#include "ir/load_profile.h"
+#include "sim/simulate.h"
+#include "train/algorithm_choice.h"
 #include "train/load_plan.h"
 #include "train/profiling.h"
 
@@ -49,10 +54,29 @@ Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& request, c
   return ObtainedPlan{std::move(*planned), "planner", {}};
 }
 
+Result<BudgetSpec> budget_of_plan(const BudgetSpec& given, const std::string& path,
+                                  const Job& job) {
+  const auto file = load_plan(path);
+  if (!file) return fail(file.error());
+  // What it was planned for means nothing to another job.
+  if (auto same = check_fingerprint(path, file->fingerprint, job.fingerprint()); !same) {
+    return fail(same.error());
+  }
+  if (auto same = check_program(path, file->program, job.program()); !same) {
+    return fail(same.error());
+  }
+  BudgetSpec budget = given;
+  if (!budget.limited()) budget.device = {.bytes = file->device_budget};
+  if (budget.host == 0) budget.host = file->host_budget;
+  return budget;
+}
+
 Result<ObtainedPlan> plan_from_file(const std::string& path, const Profile& subject,
                                     const Budget& budget) {
+  const auto start = std::chrono::steady_clock::now();
   auto file = load_plan(path);
   if (!file) return fail(file.error());
+  const auto read = std::chrono::steady_clock::now();
   if (auto same = check_fingerprint(path, file->fingerprint, subject.fingerprint); !same) {
     return fail(same.error());
   }
@@ -60,18 +84,21 @@ Result<ObtainedPlan> plan_from_file(const std::string& path, const Profile& subj
     return fail(same.error());
   }
   if (auto fits = check_sizes(path, file->plan, budget); !fits) return fail(fits.error());
-  if (auto proof = check(
-          subject.program, file->plan,
-          {budget.device, budget.host, subject.machine.alignment(), subject.machine.duplex()});
-      !proof) {
-    return fail(proof.error().code, fmt::format("{}: {}", path, proof.error().message));
-  }
+  // Against the machine here, on which it runs, and that of the file, on which it is timed.
+  auto proof = check(subject.program, file->plan, check_limits(subject.machine, budget));
+  if (proof) proof = check(file->program, file->plan, check_limits(file->machine, budget));
+  if (!proof) return fail(proof.error().code, fmt::format("{}: {}", path, proof.error().message));
   ObtainedPlan plan;
   plan.from = "file";
   plan.planned.lowered.plan = std::move(file->plan);
   plan.planned.lowered.strategy = std::move(file->strategy);
-  plan.planned.lowered.iteration_time = file->iteration_time;
-  plan.planned.lowered.compute_time = file->compute_time;
+  plan.planned.plan_time = read - start;
+  plan.planned.check_time = std::chrono::steady_clock::now() - read;
+  // What the file says of the plan may be of another version, or edited.
+  Lowered& lowered = plan.planned.lowered;
+  lowered.strategy.algorithms = chosen_algorithms(file->program, lowered.plan);
+  lowered.iteration_time = long_run(file->program, lowered.plan, file->machine).iteration_time;
+  lowered.compute_time = compute_time(file->program, lowered.strategy.algorithms);
   plan.profile = {file->fingerprint, std::move(file->program), std::move(file->machine)};
   return plan;
 }

@@ -6,6 +6,7 @@
 
 #include "planners/planner.h"
 #include "train/cache.h"
+#include "train/job.h"
 
 namespace tidepool {
 
@@ -20,8 +21,13 @@ struct ObtainedPlan {
 Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& request, const Cache& cache,
                                  bool replan, Observer& observer);
 
+/// The budget of a training with a plan file: the file's, where none is given. Refuses a file of
+/// another device or program.
+Result<BudgetSpec> budget_of_plan(const BudgetSpec& given, const std::string& path, const Job& job);
+
 /// A plan file for running on `subject`'s device: refused when it is of another device or program;
-/// `infeasible` when it needs more than the budget.
+/// `infeasible` when it needs more than the budget. Its times are simulated on the machine and with
+/// the op times that the file names.
 Result<ObtainedPlan> plan_from_file(const std::string& path, const Profile& subject,
                                     const Budget& budget);
 

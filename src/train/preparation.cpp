@@ -48,7 +48,7 @@ Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& bu
                             Planner& planner, Observer& observer) {
   Preparation start;
   start.budget = budget;
-  const auto machine = device_machine(job, budget, observer);
+  const auto machine = device_machine(job, budget, spec.cache, observer);
   if (!machine) return fail(machine.error());
   start.machine = *machine;
   start.unlimited_peak = unlimited_peak(job.program(), machine->alignment());

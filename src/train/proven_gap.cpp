@@ -14,6 +14,17 @@ bool keeps_and_swaps(const Strategy& strategy) {
          strategy.gaps.end();
 }
 
+bool runs_each_op_once_in_order(const Program& program, const Plan& plan) {
+  OpId last = kNone;
+  for (const Instruction& x : plan.steady.instructions) {
+    if (x.kind != InstructionKind::op) continue;
+    if (program.ops[static_cast<std::size_t>(x.op)].place != OpPlace::device) continue;
+    if (x.op <= last) return false;
+    last = x.op;
+  }
+  return true;
+}
+
 bool OverheadBound::covers(const Strategy& strategy) const {
   return keeps_and_swaps(strategy) && strategy.algorithms == algorithms;
 }
@@ -31,6 +42,22 @@ Result<double> OverheadBound::optimality_gap(Nanos iteration_time) const {
   return overhead(iteration_time, unlimited) - least_overhead();
 }
 
+namespace {
+
+/// No plan can use more: all tensors, those of the next iteration, and a workspace. The linear
+/// program is not told of a budget that is no number of bytes.
+Bytes usable(const Program& program, Bytes alignment, Bytes budget) {
+  Bytes tensors = 0;
+  Bytes workspace = 0;
+  for (const Tensor& t : program.tensors) tensors += align_up(t.bytes, alignment);
+  for (const Op& op : program.ops) {
+    for (const Algorithm& a : op.algorithms) workspace = std::max(workspace, a.workspace);
+  }
+  return std::min(budget, 2 * tensors + align_up(workspace, alignment));
+}
+
+}  // namespace
+
 OverheadBound overhead_bound(const Program& program, const Machine& machine,
                              AlgorithmChoice algorithms, Bytes budget,
                              const FluidOptions& options) {
@@ -41,7 +68,8 @@ OverheadBound overhead_bound(const Program& program, const Machine& machine,
   const AccessIndex index(program);
   bound.everything_fits =
       load_profile(program, index, machine.alignment(), bound.algorithms).peak <= budget;
-  bound.fluid = fluid_bound({program, index, machine, bound.algorithms}, budget, options);
+  bound.fluid = fluid_bound({program, index, machine, bound.algorithms},
+                            usable(program, machine.alignment(), budget), options);
   return bound;
 }
 
@@ -62,12 +90,13 @@ void ProvenGap::add_to(Json& json) const {
 Result<ProvenGap> proven_gap(const Program& program, const Machine& machine, const Lowered& lowered,
                              Bytes budget, const PlannerOptions& options) {
   ProvenGap result;
-  if (!keeps_and_swaps(lowered.strategy)) {
+  if (!keeps_and_swaps(lowered.strategy) || !runs_each_op_once_in_order(program, lowered.plan)) {
     result.unknown = "the plan recomputes";
     return result;
   }
-  const OverheadBound bound = overhead_bound(program, machine, lowered.strategy.algorithms, budget,
-                                             {options.time_limit, options.stop});
+  const OverheadBound bound =
+      overhead_bound(program, machine, chosen_algorithms(program, lowered.plan), budget,
+                     {options.time_limit, options.stop});
   result.everything_fits = bound.everything_fits;
   if (bound.fluid.feasible) {
     const auto gap = bound.optimality_gap(lowered.iteration_time);

@@ -36,6 +36,9 @@ OverheadBound overhead_bound(const Program& program, const Machine& machine,
 /// True when no gap is recomputed.
 bool keeps_and_swaps(const Strategy& strategy);
 
+/// What the bound is for, by the plan itself: its file may say otherwise.
+bool runs_each_op_once_in_order(const Program& program, const Plan& plan);
+
 /// One plan's optimality gap, as a share of the time without a budget.
 struct ProvenGap {
   std::optional<double> least_overhead;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "planners/registry.h"
 #include "train/epochs.h"
 #include "train/iterations.h"
@@ -23,6 +25,21 @@ Result<void> check_spec(const TrainingSpec& spec) {
   }
   if (epochs && spec.graph > 0) return refuse("`graph` takes `iterations`, not `epochs`");
   return {};
+}
+
+/// What is saved replaces no file that is something else.
+Result<void> check_checkpoint(const TrainingSpec& spec, const Program& program) {
+  const std::string& path = spec.checkpoint.empty() ? spec.resume : spec.checkpoint;
+  const std::array inputs{spec.profile, spec.plan};
+  if (auto other = check_no_input(path, inputs); !other) return other;
+  if (!spec.checkpoint.empty() && !may_become_checkpoint(path)) {
+    return fail(
+        ErrorCode::usage,
+        fmt::format("`checkpoint` {}: exists and is no checkpoint; it is not replaced", path));
+  }
+  Bytes state = 0;
+  for (const Tensor& t : program.tensors) state += t.persistent ? t.bytes : 0;
+  return check_writable(path, state);
 }
 
 Result<void> check_graph(const Job& job, const TrainingSpec& spec) {
@@ -52,10 +69,12 @@ Result<TrainingReport> run_training(const TrainingSpec& spec, Observer& observer
   if (auto captures = check_graph(*job, spec); !captures) return fail(captures.error());
   const bool saves = !spec.checkpoint.empty() || !spec.resume.empty();
   if (saves) {
-    const std::string& path = spec.checkpoint.empty() ? spec.resume : spec.checkpoint;
-    if (auto writable = check_writable(path); !writable) return fail(writable.error());
+    if (auto sound = check_checkpoint(spec, job->program()); !sound) return fail(sound.error());
   }
-  const auto budget = resolve_budget(spec.budget, smaller_rounds(*job), job->alignment());
+  Result<BudgetSpec> wanted = spec.budget;
+  if (!spec.plan.empty()) wanted = budget_of_plan(spec.budget, spec.plan, *job);
+  if (!wanted) return fail(wanted.error());
+  const auto budget = resolve_budget(*wanted, smaller_rounds(*job), job->alignment());
   if (!budget) return fail(budget.error());
   std::unique_ptr<nn::Dataset> test;
   if (spec.epochs > 0 && spec.evaluate) {

@@ -4,7 +4,10 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include "base/file.h"
 
@@ -91,6 +94,17 @@ Result<void> save_checkpoint(const Job& job, const AlgorithmChoice& algorithms,
   auto settings = job.settings();
   settings.emplace_back(kChoiceSetting, to_text(job.program(), algorithms));
   return write_file(path, nn::serialize({std::move(settings), next_iteration, state}));
+}
+
+bool may_become_checkpoint(const std::string& path) {
+  std::error_code unknown;
+  if (!std::filesystem::is_regular_file(path, unknown)) return true;
+  constexpr std::string_view kStart = "tidepool checkpoint ";
+  std::ifstream file(path, std::ios::binary);
+  std::array<char, kStart.size()> start{};
+  file.read(start.data(), start.size());
+  const auto read = static_cast<std::size_t>(file.gcount());
+  return read == 0 || std::string_view(start.data(), read) == kStart;
 }
 
 Result<std::optional<AlgorithmChoice>> saved_choice(const Job& job,

@@ -31,6 +31,8 @@ Result<nn::Checkpoint> load_checkpoint(const Job& job, const std::string& path);
 Result<void> save_checkpoint(const Job& job, const AlgorithmChoice& algorithms,
                              std::int64_t next_iteration, const TrainingState& state,
                              const std::string& path);
+/// False for a file that holds something else.
+bool may_become_checkpoint(const std::string& path);
 /// The algorithms the checkpoint's training ran; none in files of before they were kept, whose
 /// policy then has to say it all.
 Result<std::optional<AlgorithmChoice>> saved_choice(const Job& job,

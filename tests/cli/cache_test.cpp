@@ -83,6 +83,12 @@ TEST_F(CacheTest, TheSecondPlanComesFromTheCacheAndIsTheSame) {
   EXPECT_THAT(text.out, HasSubstr("cached"));
 }
 
+TEST_F(CacheTest, APlanWithoutABudgetIsKeptToo) {
+  EXPECT_EQ(success(job("plan"))["plan_from"], "planner");
+  EXPECT_EQ(success(job("plan"))["plan_from"], "cache");
+  EXPECT_THAT(tidepool(job("plan")).err, Not(HasSubstr("ignored")));
+}
+
 TEST_F(CacheTest, WhatAPlanDependsOnIsNotTakenForSomethingElse) {
   success(job("plan", {"--budget", "150%"}));  // everything is kept: a profile for every budget
   success(job("plan", {"--budget", "60%"}));
@@ -278,6 +284,22 @@ TEST_F(CacheTest, APlanFileRunsOnlyWhereItBelongs) {
   overwrite(path, json.dump());
   expect_error(epochs("1", {"--plan", path}), 3,
                AllOf(HasSubstr("'a pocket calculator'"), HasSubstr("this device is '")));
+}
+
+/// The time of a plan is its own, whatever its file says, and so is its budget.
+TEST_F(CacheTest, ATrainingJudgesThePlanAndNotWhatItsFileSaysOfIt) {
+  const std::string path = folder_.file("plan.json");
+  const Json planned = success(job("plan", {"--budget", "60%", "-o", path}));
+  Json edited = document(path);
+  edited["predicted_ns"] = 1;
+  edited["compute_ns"] = 1;
+  overwrite(path, edited.dump());
+  const Json trained = success(job("train", {"--plan", path, "--iterations", "2"}));
+  EXPECT_EQ(trained["budget_bytes"], planned["budget_bytes"]);
+  EXPECT_EQ(trained["predicted_ms"], planned["predicted_ms"]);
+  EXPECT_EQ(trained["predicted_overhead"], planned["predicted_overhead"]);
+  EXPECT_GT(trained["plan_ms"], 0);
+  EXPECT_GT(trained["check_ms"], 0);
 }
 
 // ---- algorithms and resume

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
+#include <sstream>
 
 #include "support/cli_fixture.h"
 
@@ -35,6 +37,13 @@ TEST_F(Cli, HelpOfEverySubcommandIsThere) {
   }
 }
 
+TEST_F(Cli, HelpCanBeAskedForInFront) {
+  const std::string help = tidepool({"train", "--help"}).out;
+  EXPECT_EQ(tidepool({"help", "train"}).out, help);
+  EXPECT_EQ(tidepool({"--help", "train"}).out, help);
+  EXPECT_EQ(tidepool({"help"}).out, tidepool({"--help"}).out);
+}
+
 TEST_F(Cli, VersionIsPrinted) {
   const Finished f = tidepool({"--version"});
   EXPECT_EQ(f.exit_code, 0);
@@ -53,6 +62,33 @@ TEST_F(Cli, WrongUsageExitsWith2) {
   expect_error({"plan"}, 2, HasSubstr("give a model"));
   expect_error({"plan", "tiny-vgg", "--machine", "k40", "--profile", "x"}, 2, HasSubstr("exclude"));
   expect_error({"simulate", "plan.json", "--iterations", "0"}, 2, HasSubstr("--iterations"));
+}
+
+/// A variable that is not set: "$PLAN" was taken for no plan at all.
+TEST_F(Cli, EmptyValuesAreUsageErrors) {
+  expect_error({"train", "tiny-vgg", "--plan", ""}, 2, HasSubstr("--plan: its value is empty"));
+  expect_error({"plan", "tiny-vgg", "--machine", "k40", "-o", ""}, 2, HasSubstr("--output"));
+  expect_error({"plan", "tiny-vgg", "--machine="}, 2, HasSubstr("--machine"));
+  expect_error({"plan", ""}, 2, HasSubstr("model"));
+  expect_error({"check", ""}, 2, HasSubstr("plan"));
+}
+
+TEST_F(Cli, SeedsAreWholeNumbers) {
+  for (const char* seed : {"-1", "18446744073709551616", "1.5", "0x10", " 1", "1e3"}) {
+    expect_error({"plan", "tiny-vgg", "--machine", "k40", "--seed", seed}, 2,
+                 AllOf(HasSubstr("--seed"), HasSubstr("is not a whole number from 0 to")));
+    expect_error({"pack", "x.csv", "--seed", seed}, 2, HasSubstr("is not a whole number"));
+  }
+  success({"plan", "tiny-vgg", "--machine", "k40", "--seed", "18446744073709551615"});
+}
+
+TEST_F(Cli, WrongValuesNameTheirOption) {
+  expect_error({"train", "tiny-vgg", "--weight-decay", "-1"}, 2,
+               HasSubstr("--weight-decay: -1 is below 0"));
+  expect_error({"analyse", "tiny-vgg", "--machine", "k40", "--load", "50%", "--smallest", "-1"}, 2,
+               HasSubstr("--smallest"));
+  expect_error({"analyse", "tiny-vgg", "--machine", "k40", "--load", "1%"}, 4, HasSubstr("--load"));
+  expect_error({"pack", "x.csv", "--time-limit", "0"}, 2, HasSubstr("--time-limit"));
 }
 
 TEST_F(Cli, UnknownNamesExitWith2AndListOrSuggestTheKnownOnes) {
@@ -158,6 +194,31 @@ TEST_F(Cli, ArgumentsThatAreNotUtf8AreStillReported) {
   }
 }
 
+/// `train --profile vgg11.profile.json` had no line before it that made the file.
+TEST_F(Cli, ExamplesRunWhenTheyArePastedInOrder) {
+  const std::filesystem::path binary = TIDEPOOL_BINARY;
+  for (const char* command :
+       {"", "train", "plan", "profile", "check", "simulate", "export", "info", "pack"}) {
+    const std::string folder = folder_.file(std::string("examples-") + command);
+    std::filesystem::create_directories(folder);
+    std::istringstream help(tidepool(*command == 0 ? std::vector<std::string>{"--help"}
+                                                   : std::vector<std::string>{command, "--help"})
+                                .out);
+    std::string script =
+        fmt::format("set -e\ncd '{}'\nPATH='{}':$PATH\n", folder, binary.parent_path().string());
+    int examples = 0;
+    for (std::string line; std::getline(help, line);) {
+      if (!line.starts_with("  tidepool ") && !line.starts_with("  printf ")) continue;
+      if (line.find('#') != std::string::npos) continue;  // needs a file or minutes
+      script += line + "\n";
+      ++examples;
+    }
+    EXPECT_GT(examples, 0) << command;
+    const Finished f = run_process({"/bin/sh", "-c", script});
+    EXPECT_EQ(f.exit_code, 0) << script << f.err;
+  }
+}
+
 // ---- lists
 
 TEST_F(Cli, ListsAreCompleteInJson) {
@@ -179,6 +240,23 @@ TEST_F(Cli, ListsAreCompleteInJson) {
     EXPECT_EQ(text.exit_code, 0);
     EXPECT_THAT(text.out, Not(IsEmpty()));
   }
+}
+
+TEST_F(Cli, AModelsPeakIsForTheImageItNames) {
+  for (const Json& m : success({"models", "--batch", "1"})["models"]) {
+    EXPECT_EQ(m["image"],
+              m["name"] == "tiny-vgg" || m["name"] == "tiny-resnet" ? "3x8x8" : "3x32x32")
+        << m["name"];
+  }
+}
+
+/// One plans for other cards than one has, and is told where it would not run.
+TEST_F(Cli, APlanAboveThePresetsMemoryIsWarnedOf) {
+  const Finished f = tidepool(
+      {"plan", "vgg16", "--batch", "20000", "--machine", "k40", "--planner", "none", "--no-cache"});
+  EXPECT_EQ(f.exit_code, 0) << f.err;
+  EXPECT_THAT(f.err, AllOf(HasSubstr("the plan needs"), HasSubstr("'k40' has")));
+  EXPECT_THAT(tidepool({"plan", "tiny-vgg", "--machine", "k40", "--no-cache"}).err, IsEmpty());
 }
 
 // ---- files
@@ -421,6 +499,23 @@ TEST_F(Cli, NoneBelowItsNeedsExitsWith4AndTheBudgetItNamesWorks) {
   success(arguments);
 }
 
+/// The default was 100 % of the peak load, which leaves no room for gaps between addresses.
+TEST_F(Cli, WithoutABudgetThereIsNoLimit) {
+  for (const char* planner : {"none", "autoswap", "tide"}) {
+    const std::string path = folder_.file("plan.json");
+    const Json j = success({"plan", "tiny-vgg", "--machine", "gtx1080ti", "--planner", planner,
+                            "--time-limit", "1s", "-o", path});
+    EXPECT_TRUE(j["budget_bytes"].is_null()) << planner;
+    EXPECT_NEAR(j["predicted_overhead"].get<double>(), 0, 1e-3) << planner;
+    EXPECT_EQ(success({"check", path})["budget_bytes"], j["footprint_bytes"]) << planner;
+  }
+  const std::vector<std::string> train{
+      "train", "tiny-vgg",  "--batch", "16",        "--data", "synthetic",    "--link",
+      "500MB", "--threads", "1",       "--planner", "none",   "--iterations", "2"};
+  EXPECT_TRUE(success(train)["budget_bytes"].is_null());
+  EXPECT_THAT(tidepool(train).out, HasSubstr("budget     none (the unlimited peak is"));
+}
+
 TEST_F(Cli, AHostBudgetThatIsTooSmallExitsWith4) {
   expect_error(
       {"plan", "tiny-vgg", "--batch", "16", "--machine", "gtx1080ti", "--host-budget", "64"}, 4,
@@ -582,7 +677,34 @@ TEST_F(Cli, OptionsThatWouldBeIgnoredAreUsageErrorsThatNameBoth) {
           "--sub-batch");
   refused({"bound", "--plan", "x.json", "--budget", "50%"}, "--plan", "--budget");
   refused({"train", "tiny-vgg", "--profile", "x.json", "--reprofile"}, "--profile", "--reprofile");
-  refused({"train", "tiny-vgg", "--plan", "x.json", "--replan"}, "--plan", "--replan");
+  for (const char* option : {"--replan", "--planner", "--algorithms", "--time-limit"}) {
+    std::vector<std::string> arguments{"train", "tiny-vgg", "--plan", "x.json", option};
+    if (option != std::string_view("--replan")) {
+      arguments.emplace_back(option == std::string_view("--time-limit")   ? "1s"
+                             : option == std::string_view("--algorithms") ? "fastest"
+                                                                          : "tide");
+    }
+    refused(arguments, "--plan", option);
+  }
+}
+
+TEST_F(Cli, EpochsAndIterationsHaveTheSameKeys) {
+  const std::vector<std::string> base{"train",     "tiny-vgg",  "--batch",  "2500",
+                                      "--data",    "synthetic", "--link",   "1GB",
+                                      "--threads", "1",         "--budget", "60%"};
+  auto iterations = base;
+  iterations.insert(iterations.end(), {"--iterations", "3"});
+  auto epochs = base;
+  epochs.insert(epochs.end(), {"--epochs", "1", "--no-evaluate"});
+  const Json a = success(iterations);
+  const Json b = success(epochs);
+  for (const auto& [key, value] : a.items()) EXPECT_TRUE(b.contains(key)) << key;
+  for (const auto& [key, value] : b.items()) EXPECT_TRUE(a.contains(key)) << key;
+  for (const char* key : {"losses", "overhead", "unlimited_ms", "identical"}) {
+    EXPECT_TRUE(b[key].is_null()) << key;
+  }
+  EXPECT_TRUE(a["epochs"].is_null());
+  EXPECT_EQ(b["iterations"], 4);
 }
 
 TEST_F(Cli, TrainingAsTextSaysThatItIsIdentical) {
@@ -624,15 +746,43 @@ Finished interrupted_run(std::vector<std::string> arguments, int signal, int set
       std::chrono::seconds(60));
 }
 
-TEST_F(Cli, AnInterruptInTheMiddleOfATrainingExitsWith130) {
-  for (const int signal : {SIGINT, SIGTERM}) {
+TEST_F(Cli, AnInterruptInTheMiddleOfATrainingExitsWithTheCodeOfItsSignal) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const Finished f = interrupted_run(train("60%", "1000000000"), signal, 500);
     EXPECT_FALSE(f.timed_out) << "hangs";
-    EXPECT_EQ(f.exit_code, 130) << f.err;
+    EXPECT_EQ(f.exit_code, 128 + signal) << f.err;
     // "interrupted after N iterations" where the iteration under way ends soon.
     EXPECT_THAT(f.err, AllOf(HasSubstr("interrupted"), HasSubstr("nothing was saved")));
     EXPECT_THAT(f.out, IsEmpty());
   }
+}
+
+/// As `timeout` sends a signal: to the process and to its group.
+Finished interrupted_twice(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), TIDEPOOL_BINARY);
+  return run_process(
+      std::move(arguments),
+      [&](pid_t process) {
+        testing::wait_until_catches(process, SIGTERM);
+        std::this_thread::sleep_for(std::chrono::milliseconds(700));
+        ::kill(process, SIGTERM);
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        ::kill(process, SIGTERM);
+      },
+      std::chrono::seconds(60));
+}
+
+TEST_F(Cli, TwoSignalsWithinASecondAreOne) {
+  const std::string checkpoint = folder_.file("c.ckpt");
+  const std::vector<std::string> arguments{
+      "train",     "tiny-vgg", "--batch",       "100",          "--data",
+      "synthetic", "--link",   "1GB",           "--threads",    "1",
+      "--epochs",  "100000",   "--no-evaluate", "--checkpoint", checkpoint};
+  const Finished f = interrupted_twice(arguments);
+  EXPECT_EQ(f.signal, 0);
+  EXPECT_EQ(f.exit_code, 128 + SIGTERM) << f.err;
+  EXPECT_THAT(f.err, AllOf(HasSubstr("go on with --resume"), Not(HasSubstr("ended at once"))));
+  EXPECT_TRUE(std::filesystem::exists(checkpoint));
 }
 
 /// An iteration takes minutes then; it is not waited for, as nothing would be saved.

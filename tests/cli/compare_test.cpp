@@ -76,7 +76,6 @@ TEST_F(CompareTest, WhereEverythingFitsThereIsNoGapAndLongNamesHaveRoom) {
 
 TEST_F(CompareTest, UnknownPlannersAndBudgetsAreErrors) {
   expect_error(tiny("compare", {"--planners", "autoswap,best"}), 2, HasSubstr("'best'"));
-  expect_error(tiny("compare", {"--budget", "1%"}), 4, HasSubstr("smallest feasible"));
   expect_error(tiny("compare", {"--budget", "60%..30%"}), 2, HasSubstr("smaller one"));
   expect_error({"compare"}, 2, HasSubstr("give a model"));
 }
@@ -95,6 +94,46 @@ TEST_F(CompareTest, ASweepGoesOnAfterABudgetThatCannotBeMet) {
   EXPECT_EQ(text.exit_code, 0) << text.err;
   EXPECT_THAT(text.out, HasSubstr(fmt::format("infeasible: the smallest budget is ")));
   EXPECT_THAT(text.out, HasSubstr(fmt::format("({} B)", smallest)));
+}
+
+/// They were an error of the last of them.
+TEST_F(CompareTest, BudgetsThatCannotBeMetAreRowsEvenWhereNoneCan) {
+  const Arguments here{"compare",   "tiny-vgg", "--batch",    "32",        "--data",
+                       "synthetic", "--link",   "500MB",      "--threads", "1",
+                       "--budget",  "1B,2B",    "--planners", "autoswap"};
+  for (const Arguments& arguments :
+       {tiny("compare", {"--budget", "1B,2B", "--planners", "autoswap"}), here}) {
+    const testing::Finished text = tidepool(arguments);
+    EXPECT_EQ(text.exit_code, 4) << text.err;
+    EXPECT_THAT(text.out, AllOf(HasSubstr("1 B  autoswap"), HasSubstr("2 B  autoswap")));
+    EXPECT_THAT(text.err, HasSubstr("tidepool: budget 2 B"));
+    Arguments with_json = arguments;
+    with_json.emplace_back("--json");
+    const testing::Finished f = tidepool(with_json);
+    EXPECT_EQ(f.exit_code, 4) << f.err;
+    const Json j = Json::parse(f.out, nullptr, false);
+    ASSERT_TRUE(j.is_object()) << f.out;
+    ASSERT_EQ(j["rows"].size(), 2U);
+    EXPECT_EQ(j["exit_code"], 4);
+    EXPECT_EQ(j["smallest_feasible_bytes"], j["rows"][0]["smallest_feasible_bytes"]);
+  }
+}
+
+TEST_F(CompareTest, AnInterruptKeepsTheRowsThatAreFinished) {
+  const testing::Finished f =
+      tidepool(tiny("compare", {"--budget", "50%", "--planners", "autoswap,none,tide",
+                                "--time-limit", "60s", "--json"}),
+               [](pid_t process) {
+                 testing::wait_until_catches(process, SIGINT);
+                 std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+                 ::kill(process, SIGINT);
+               });
+  if (f.exit_code == 0) GTEST_SKIP() << "it was over before";
+  EXPECT_EQ(f.exit_code, 130) << f.err;
+  const Json j = Json::parse(f.out, nullptr, false);
+  ASSERT_TRUE(j.is_object()) << f.out;
+  EXPECT_EQ(j["interrupted"], true);
+  EXPECT_EQ(j["rows"].size(), 2U) << "tide searches for a minute";
 }
 
 /// As text "100%" is less than "45%". What is measured is measured inside the least of them.

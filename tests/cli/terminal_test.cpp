@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "support/cli_fixture.h"
 #include "support/terminal.h"
 
@@ -47,6 +49,15 @@ TEST(ProgressLine, FitsItsTerminal) {
   EXPECT_THAT(cli::progress_line(7, "x", 80), HasSubstr("100 %"));
 }
 
+TEST(Harmless, ControlCharactersAreShownAndTextStays) {
+  EXPECT_EQ(cli::harmless("a\tb\n"), "a\tb\n");
+  EXPECT_EQ(cli::harmless("\x1b[2J\r\x7f"), "\\x1b[2J\\x0d\\x7f");
+  EXPECT_EQ(cli::harmless("\xc2\x9b"
+                          "2J"),
+            "\\x9b2J");
+  EXPECT_EQ(cli::harmless("\xc2\xb5s \xe2\x96\x88 \xc3\xa9"), "\xc2\xb5s \xe2\x96\x88 \xc3\xa9");
+}
+
 // ---- the real program
 
 class Terminal : public testing::Cli {
@@ -77,6 +88,14 @@ TEST_F(Terminal, TheProgressLineIsGoneWhereResultsAre) {
     EXPECT_THAT(screen, Contains(HasSubstr(result))) << f.out;
     EXPECT_THAT(screen, Each(Not(HasSubstr("#")))) << "and nothing of it stays";
   }
+}
+
+TEST_F(Terminal, ADumbTerminalGetsNoControlCharacters) {
+  Arguments a = training({"--iterations", "20"});
+  a.insert(a.begin(), {"/usr/bin/env", "TERM=dumb"});
+  const Finished f = run_in_terminal(a);
+  EXPECT_EQ(f.exit_code, 0) << f.out;
+  EXPECT_THAT(f.out, Not(HasSubstr("\x1b")));
 }
 
 TEST_F(Terminal, AnErrorErasesTheProgressLineToo) {
@@ -120,13 +139,13 @@ TEST_F(Terminal, AResultThatCannotBeWrittenIsAnError) {
   }
 }
 
-TEST_F(Terminal, APipeThatNobodyReadsIsAnErrorAndNotASignal) {
+TEST_F(Terminal, APipeThatNobodyReadsEndsItSilently) {
   const std::string code = folder_.file("code");
   const Finished f =
       run_process({"/bin/sh", "-c", "{ sleep 0.2; \"$0\" models; echo $? > \"$1\"; } | true",
                    TIDEPOOL_BINARY, code});
-  EXPECT_EQ(testing::content_of(code), "1\n") << f.err;
-  EXPECT_THAT(f.err, HasSubstr("Broken pipe"));
+  EXPECT_EQ(testing::content_of(code), "141\n") << f.err;
+  EXPECT_THAT(f.err, IsEmpty());
 }
 
 // ---- files
@@ -156,6 +175,37 @@ TEST_F(Terminal, AnOutputThatFailsLeavesTheOldFile) {
   expect_error({"plan", "tiny-vgg", "--machine", "k40", "--budget", "1", "-o", path}, 4,
                HasSubstr("smallest"));
   EXPECT_EQ(testing::content_of(path), "the old one");
+}
+
+/// `export plan.json -o plan.json` wrote the page over the plan.
+TEST_F(Terminal, AnOutputThatIsAnInputIsRefusedByWhateverName) {
+  const std::string plan = saved_plan();
+  const std::string content = testing::content_of(plan);
+  const std::string link = folder_.file("link.json");
+  const std::string twin = folder_.file("twin.json");
+  std::filesystem::create_symlink(plan, link);
+  std::filesystem::create_hard_link(plan, twin);
+  for (const std::string& output : {plan, link, twin, folder_.file("./plan.json")}) {
+    expect_error({"export", plan, "-o", output}, 2, HasSubstr(output + ": is what is read"));
+  }
+  const std::string csv = write("b.csv", "id,lower,upper,size\n1,0,2,8\n");
+  expect_error({"pack", csv, "-o", csv}, 2, HasSubstr("is what is read"));
+  expect_error({"info", csv, "-o", csv}, 2, HasSubstr("is what is read"));
+  expect_error({"plan", "--profile", plan, "-o", link}, 2, HasSubstr("is what is read"));
+  expect_error({"plan", "--program", csv, "--machine", plan, "-o", plan}, 2,
+               HasSubstr("is what is read"));
+  expect_error({"train", "tiny-vgg", "--data", "synthetic", "--plan", plan, "--epochs", "1",
+                "--checkpoint", plan},
+               2, HasSubstr("is what is read"));
+  EXPECT_EQ(testing::content_of(plan), content);
+}
+
+TEST_F(Terminal, ACheckpointReplacesNothingElse) {
+  const std::string path = write("thesis.txt", "years of work");
+  expect_error({"train", "tiny-vgg", "--data", "synthetic", "--link", "1GB", "--epochs", "1",
+                "--checkpoint", path},
+               2, HasSubstr("--checkpoint " + path + ": exists and is no checkpoint"));
+  EXPECT_EQ(testing::content_of(path), "years of work");
 }
 
 TEST_F(Terminal, ACacheThatCannotBeWrittenIsSaidBeforeTheWork) {

@@ -69,8 +69,18 @@ TEST_F(TraceCommands, InfoConvertsAndKeepsResidentBytes) {
   EXPECT_EQ(info["resident_bytes"], 4 * kMiB);
   EXPECT_EQ(info["peak_bytes"], 60 * kMiB);
   const std::string csv = folder_.file("back.csv");
-  (void)success({"info", json, "-o", csv});
+  expect_error({"info", json, "-o", csv}, 2, HasSubstr("--resident 0"));
+  (void)success({"info", json, "--resident", "0", "-o", csv});
   EXPECT_EQ(success({"info", csv})["peak_bytes"], 56 * kMiB);
+}
+
+/// They were dropped without a word.
+TEST_F(TraceCommands, InfoWritesNoCsvWithoutTheResidentBytesItWasGiven) {
+  const std::string csv = folder_.file("b.csv");
+  expect_error({"info", trace_file(), "--resident", "4MiB", "-o", csv}, 2, HasSubstr("resident"));
+  EXPECT_FALSE(std::filesystem::exists(csv));
+  (void)success({"info", trace_file(), "-o", csv});
+  EXPECT_TRUE(std::filesystem::exists(csv));
 }
 
 TEST_F(TraceCommands, InfoDescribesPlansProfilesAndPrograms) {
@@ -113,6 +123,17 @@ TEST_F(TraceCommands, AProgramFileIsPlannedForOnAMachineGivenApart) {
   const std::string bad = write("bad.json", "{\"name\": 1}");
   expect_error({"plan", "--program", bad, "--machine", "k40", "--budget", budget}, 3,
                HasSubstr("bad.json:1: field 'name'"));
+  expect_error({"plan", "vgg16", "--machine", machine, "--budget", "60%"}, 2,
+               HasSubstr("a machine file goes with --program"));
+  // What is misspelt is not ignored.
+  Json misspelt = file["program"];
+  misspelt["tensors"][0]["pined"] = true;
+  expect_error({"plan", "--program", write("pined.json", misspelt.dump()), "--machine", "k40"}, 3,
+               AllOf(HasSubstr("field 'tensors[0].pined'"), HasSubstr("did you mean 'pinned'?")));
+  misspelt = file["machine"];
+  misspelt["compute"]["band_width"] = 1;
+  expect_error({"plan", "--program", program, "--machine", write("m.json", misspelt.dump())}, 3,
+               HasSubstr("unknown field; did you mean 'bandwidth'?"));
   // Without times the machine's compute model says them.
   Json untimed = file["program"];
   for (Json& op : untimed["ops"]) {
@@ -123,6 +144,31 @@ TEST_F(TraceCommands, AProgramFileIsPlannedForOnAMachineGivenApart) {
       success({"plan", "--program", bare, "--machine", "k40", "--budget", budget})["compute_ms"]
           .get<double>(),
       0);
+}
+
+/// What proves saved plans knew one device and its host, with one alignment.
+TEST_F(TraceCommands, PlansForOtherSpacesAndAlignmentsAreProved) {
+  const Json file = Json::parse(testing::content_of(saved_plan("50%")));
+  const std::string program = write("program.json", file["program"].dump());
+  Json machine = file["machine"];
+  machine["spaces"][1]["alignment"] = 4096;
+  machine["spaces"].push_back({{"kind", "file"}, {"bytes", 0}, {"alignment", 8192}});
+  for (const int from : {1, 2}) {
+    Json link = machine["links"][0];
+    link["from"] = from;
+    link["to"] = 3 - from;
+    link["channel"] = from + 1;
+    machine["links"].push_back(link);
+  }
+  const std::string path = folder_.file("three.plan.json");
+  (void)success({"plan", "--program", program, "--machine", write("three.json", machine.dump()),
+                 "--budget", "50%", "-o", path});
+  EXPECT_EQ(success({"check", path})["proved"], true);
+  (void)success({"simulate", path});
+  (void)success({"export", path, "-o", folder_.file("three.html")});
+  Json coarser = Json::parse(testing::content_of(path));
+  coarser["machine"]["spaces"][1]["alignment"] = 1 << 20;
+  expect_error({"check", write("coarser.json", coarser.dump())}, 5, HasSubstr("(1)"));
 }
 
 TEST_F(TraceCommands, BadFilesAreNamedWithLineAndField) {
