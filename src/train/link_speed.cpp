@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 #include <filesystem>
+#include <map>
 
 #include "base/file.h"
 #include "base/quantity.h"
@@ -23,19 +23,20 @@ constexpr std::int64_t kPublishedBatch = 100;
 constexpr double kPublishedBandwidth = 13.2e9;
 constexpr double kPublishedSeconds = 81.57e-3;
 
-/// What is measured for it: the first of the list that the budget allows. Each is the same question
-/// whatever the budget, and they answer alike (within a tenth on two cores; see
-/// tests/train/link_speed_test.cpp): a quarter of the published batch takes a quarter of its time,
-/// and a small network is scaled by its flops. Where its ops are so short that calling them is much
-/// of their time, that is taken out by a second measurement with fewer samples.
+/// What is measured for it: the first of the list that the budget allows. Each is the same work in
+/// every budget, and they answer alike, because each kind of op is scaled by what it does. Where
+/// ops are so short that calling them is much of their time, that is taken out by a second
+/// measurement with fewer samples. docs/USAGE.md has what the four gave on one machine.
 struct Reference {
   std::string_view model;
   std::int64_t batch = 0;
   int iterations = kProfileIterations;
   std::int64_t without = 0;  ///< the batch whose time is taken off; 0: none
 };
-constexpr Reference kReferences[] = {
-    {kPublishedModel, 25}, {"tiny-vgg", 100, 15}, {"tiny-vgg", 16, 25, 4}, {"tiny-vgg", 4, 25, 1}};
+constexpr Reference kReferences[] = {{kPublishedModel, 25},
+                                     {"tiny-vgg", 100, 15, 16},
+                                     {"tiny-vgg", 16, 25, 4},
+                                     {"tiny-vgg", 4, 25, 1}};
 
 /// Where its time is kept; empty: nowhere.
 std::filesystem::path reference_file(const Job& job) {
@@ -92,11 +93,12 @@ Machine emulated(const Job& job, double bytes_per_second) {
   return machine;
 }
 
-/// An iteration by phase: its flops, and its time with least-workspace algorithms.
-struct Work {
-  std::array<double, 4> flops{};
-  std::array<double, 4> time{};
+/// What the ops of one kind do in an iteration, and how long they take.
+struct Share {
+  double amount = 0;  ///< flops of convolutions and linear layers; bytes moved by others
+  double time = 0;
 };
+using Work = std::map<std::string, Share>;  ///< by kind
 
 Work work_of(const Program& program) {
   Work work;
@@ -104,36 +106,40 @@ Work work_of(const Program& program) {
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     const Op& op = program.ops[i];
     if (op.place != OpPlace::device) continue;
-    const auto phase = static_cast<std::size_t>(op.phase);
+    const bool arithmetic = op.kind.starts_with("conv") || op.kind.starts_with("linear");
+    Share& share = work[op.kind];
+    share.amount += arithmetic ? op.flops : static_cast<double>(op.traffic);
     const auto algorithm = static_cast<std::size_t>(algorithms[i]);
-    work.flops.at(phase) += op.flops;
-    work.time.at(phase) += static_cast<double>(op.algorithms[algorithm].time.count());
+    share.time += static_cast<double>(op.algorithms[algorithm].time.count());
   }
   return work;
 }
 
-Result<Work> published_work() {
+Result<Work> published_work(const Job& job) {
   const auto graph = nn::build_model(kPublishedModel);
   if (!graph) return fail(graph.error());
   nn::TrainingOptions options;
   options.batch = kPublishedBatch;
-  const auto training = nn::build_training_program(*graph, options, nn::reference_kernels());
+  const auto training = nn::build_training_program(*graph, options, job.kernels());
   if (!training) return fail(training.error());
   return work_of(training->program);
 }
 
-/// The published iteration: each phase in the ratio of its flops. `less` has fewer samples of the
-/// same network; updates take as long with any.
+/// The published iteration: each kind of op by what it does. `less` has fewer samples of the same
+/// network; updates take as long with any.
 Nanos scaled(const Work& measured, const Work& less, const Work& published) {
   double sum = 0;
-  for (std::size_t phase = 0; phase < measured.time.size(); ++phase) {
-    double time = measured.time[phase];
-    double flops = measured.flops[phase];
-    if (less.flops[phase] < flops && less.time[phase] < time) {
-      time -= less.time[phase];
-      flops -= less.flops[phase];
+  for (const auto& [kind, whole] : published) {
+    const auto found = measured.find(kind);
+    if (found == measured.end()) continue;
+    Share share = found->second;
+    const auto fewer = less.find(kind);
+    if (fewer != less.end() && share.amount > 1.5 * fewer->second.amount &&
+        share.time > fewer->second.time) {
+      share.amount -= fewer->second.amount;
+      share.time -= fewer->second.time;
     }
-    sum += flops > 0 ? time * published.flops[phase] / flops : time;
+    sum += share.amount > 0 ? share.time * whole.amount / share.amount : share.time;
   }
   return Nanos{std::max<std::int64_t>(1, std::llround(sum))};
 }
@@ -169,7 +175,7 @@ Result<Nanos> measure_reference(const Job& job, const Reference& reference, cons
                                 Observer& observer) {
   const auto measured = measure_network(job, reference, budget, observer);
   if (!measured) return fail(measured.error());
-  Work less = *measured;
+  Work less;
   if (reference.without > 0) {
     Reference fewer = reference;
     fewer.batch = reference.without;
@@ -177,7 +183,7 @@ Result<Nanos> measure_reference(const Job& job, const Reference& reference, cons
     if (!without) return fail(without.error());
     less = *without;
   }
-  const auto published = published_work();
+  const auto published = published_work(job);
   if (!published) return fail(published.error());
   return scaled(*measured, less, *published);
 }

@@ -13,8 +13,8 @@ struct ReferenceTime {
 };
 
 /// Measured once a machine and kept in the cache; `reprofile` measures it anew. Stays inside
-/// `budget`: VGG16 at batch 25 where that can run, else a small network, scaled by flops. Each of
-/// them is the same work in every budget. `infeasible` where none fits.
+/// `budget`: VGG16 at batch 25 where that can run, else a small network, scaled by kinds of op.
+/// Each of them is the same work in every budget. `infeasible` where none fits.
 Result<ReferenceTime> reference_time(const Job& job, const Budget& budget, const CacheSpec& cache,
                                      Observer& observer);
 
