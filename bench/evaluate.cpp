@@ -14,7 +14,7 @@
 #include <cstdlib>
 #include <queue>
 
-#include "base/json.h"
+#include "base/file.h"
 #include "base/median.h"
 #include "base/random.h"
 #include "cost/machine.h"
