@@ -7,7 +7,7 @@
 
 #include <cstdlib>
 
-#include "base/json.h"
+#include "base/file.h"
 #include "cost/machine.h"
 #include "ir/load_profile.h"
 #include "ir/program_json.h"
