@@ -57,7 +57,8 @@ const TimingProblem* TensorParts::problem_of(const Strategy& strategy) {
 /// False where something is recomputed.
 bool TensorParts::find_changed(const Strategy& strategy) {
   const auto& now = strategy.gaps;
-  if (std::memchr(now.data(), static_cast<int>(Decision::recompute), now.size()) != nullptr) {
+  if (!now.empty() &&
+      std::memchr(now.data(), static_cast<int>(Decision::recompute), now.size()) != nullptr) {
     return false;
   }
   changed_.clear();
