@@ -60,7 +60,7 @@ LifeId Expander::refuse(std::string why) {
   return kNone;
 }
 
-/// Nothing of an earlier strategy is left behind this.
+/// Nothing of an earlier strategy is left behind this, but what is kept by tensor.
 void Expander::begin(const Strategy& strategy, Expansion& out) {
   strategy_ = &strategy;
   out_ = &out;
@@ -70,18 +70,22 @@ void Expander::begin(const Strategy& strategy, Expansion& out) {
   out.ins.clear();
   out.lives.clear();
   out.operands.clear();
-  out.boundary.assign(program_.tensors.size(), kNone);
   out.clones = 0;
-  state_.assign(program_.tensors.size(), State{});
   temporaries_.clear();
   operand_stack_.clear();
   op_call_.clear();
   why_not_.clear();
 }
 
+void Expander::forget_all_tensors() {
+  out_->boundary.assign(program_.tensors.size(), kNone);
+  state_.assign(program_.tensors.size(), State{});
+}
+
 std::string Expander::expand(const Strategy& strategy, Expansion& out) {
   if (!unsupported_.empty()) return unsupported_;
   begin(strategy, out);
+  forget_all_tensors();
   if (std::string why = hints_.read(strategy); !why.empty()) return why;
   const auto tensors = static_cast<TensorId>(program_.tensors.size());
   for (TensorId t = 0; t < tensors; ++t) start_iteration(t);
@@ -96,18 +100,9 @@ std::string Expander::expand(const Strategy& strategy, Expansion& out) {
 }
 
 bool Expander::expand_tensor(const Strategy& strategy, TensorId t, Expansion& out) {
-  strategy_ = &strategy;
-  out_ = &out;
-  out.calls.clear();
-  out.moves.clear();
-  out.outs.clear();
-  out.ins.clear();
-  out.lives.clear();
-  out.operands.clear();
+  begin(strategy, out);
   out.boundary.resize(program_.tensors.size());
   state(t) = {};
-  temporaries_.clear();
-  why_not_.clear();
   hints_.forget();
   start_iteration(t);
   bool possible = true;

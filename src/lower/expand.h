@@ -60,6 +60,7 @@ class Expander {
   };
 
   void begin(const Strategy& strategy, Expansion& out);
+  void forget_all_tensors();
   void start_iteration(TensorId tensor);
   bool run_op(OpId op);
   LifeId bring_operand(OpId op, std::size_t k);

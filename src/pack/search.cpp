@@ -331,9 +331,22 @@ class Ground {
   Bytes height_ = 0;
 };
 
-}  // namespace
-
-namespace {
+/// Until the target or the lower bound is met: what does better than the result so far becomes it.
+void try_packers(std::span<const Packer> tried, Clock::time_point start, PackProblem problem,
+                 const SearchOptions& options, SearchResult& result) {
+  problem.stop = [&] {
+    return Clock::now() - start >= options.time_limit || options.stop.requested();
+  };
+  for (const Packer& packer : tried) {
+    if (result.packing.footprint <= std::max(options.target, result.lower_bound)) break;
+    Packing packing = packer.pack(problem);
+    if (packing.footprint >= result.packing.footprint) continue;
+    result.packing = std::move(packing);
+    result.found_by = packer.name;
+  }
+  result.proven_optimal = result.packing.footprint == result.lower_bound;
+  result.time = Clock::now() - start;
+}
 
 SearchResult search_from(Clock::time_point start, const PackProblem& problem,
                          const SearchOptions& options) {
@@ -345,19 +358,7 @@ SearchResult search_from(Clock::time_point start, const PackProblem& problem,
   result.packing = ground.raised(result.packing);
   result.lower_bound += ground.height();
   // Greedy orders of the whole problem may do better than those of the rest.
-  PackProblem whole = problem;
-  whole.stop = [&] {
-    return Clock::now() - start >= options.time_limit || options.stop.requested();
-  };
-  for (const Packer& packer : packers()) {
-    if (result.proven_optimal || result.packing.footprint <= options.target) break;
-    Packing packing = packer.pack(whole);
-    if (packing.footprint >= result.packing.footprint) continue;
-    result.packing = std::move(packing);
-    result.found_by = packer.name;
-  }
-  result.proven_optimal = result.packing.footprint == result.lower_bound;
-  result.time = Clock::now() - start;
+  try_packers(packers(), start, problem, options, result);
   return result;
 }
 
@@ -368,18 +369,7 @@ SearchResult pack_once(Clock::time_point start, PackProblem problem, const Searc
   result.lower_bound = held_at_once(problem);
   result.packing = pack_by_cycle_sweep(problem);
   result.found_by = "sweep";
-  problem.stop = [&] {
-    return Clock::now() - start >= options.time_limit || options.stop.requested();
-  };
-  for (const Packer& packer : smartpool_packers()) {
-    if (result.packing.footprint <= std::max(options.target, result.lower_bound)) break;
-    Packing packing = packer.pack(problem);
-    if (packing.footprint >= result.packing.footprint) continue;
-    result.packing = std::move(packing);
-    result.found_by = packer.name;
-  }
-  result.proven_optimal = result.packing.footprint == result.lower_bound;
-  result.time = Clock::now() - start;
+  try_packers(smartpool_packers(), start, std::move(problem), options, result);
   return result;
 }
 

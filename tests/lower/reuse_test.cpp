@@ -6,6 +6,7 @@
 #include "lower/plan_file.h"
 #include "support/odd_program.h"
 #include "support/random_program.h"
+#include "support/same_evaluation.h"
 
 namespace tidepool {
 namespace {
@@ -52,38 +53,6 @@ EvaluateOptions draw_options(Bytes least, Bytes peak, Random& random) {
   return options;
 }
 
-void expect_same_step(const Step& a, const Step& b) {
-  EXPECT_EQ(a.kind, b.kind);
-  EXPECT_EQ(a.stream, b.stream);
-  EXPECT_EQ(a.id, b.id);
-  EXPECT_EQ(a.start, b.start);
-  EXPECT_EQ(a.end, b.end);
-  for (std::size_t s = 0; s < a.waits.size(); ++s) {
-    EXPECT_EQ(a.waits[s].index, b.waits[s].index);
-    EXPECT_EQ(a.waits[s].iteration, b.waits[s].iteration);
-  }
-}
-
-void expect_same(const Evaluation& a, Evaluator& used, const Evaluation& b, Evaluator& fresh) {
-  EXPECT_EQ(a.feasible, b.feasible);
-  EXPECT_EQ(a.stuck, b.stuck);
-  EXPECT_EQ(a.refused, b.refused);
-  EXPECT_EQ(a.iteration_time, b.iteration_time);
-  EXPECT_EQ(a.compute_time, b.compute_time);
-  EXPECT_EQ(a.copy_time, b.copy_time);
-  EXPECT_EQ(a.peak_load, b.peak_load);
-  if (!a.feasible || !b.feasible) return;
-  ASSERT_EQ(used.steps().size(), fresh.steps().size());
-  for (std::size_t i = 0; i < used.steps().size(); ++i) {
-    expect_same_step(used.steps()[i], fresh.steps()[i]);
-  }
-  EXPECT_EQ(used.expansion().operands, fresh.expansion().operands);
-  EXPECT_EQ(used.expansion().boundary, fresh.expansion().boundary);
-  EXPECT_EQ(used.expansion().clones, fresh.expansion().clones);
-  ASSERT_EQ(used.load().size(), fresh.load().size());
-  EXPECT_TRUE(std::equal(used.load().begin(), used.load().end(), fresh.load().begin()));
-}
-
 // Temporaries of a strategy that was refused midway through a recomputation stayed, and the next
 // strategy computed from them.
 TEST(Reuse, AUsedEvaluatorSaysWhatAFreshOneSaysAfterAnySequenceOfStrategies) {
@@ -108,7 +77,7 @@ TEST(Reuse, AUsedEvaluatorSaysWhatAFreshOneSaysAfterAnySequenceOfStrategies) {
       Evaluator fresh(program, index, machine);
       const Evaluation a = used.evaluate(strategy, options);
       const Evaluation b = fresh.evaluate(strategy, options);
-      expect_same(a, used, b, fresh);
+      testing::expect_same(a, used, b, fresh);
       if (::testing::Test::HasFailure()) return;
       feasible += b.feasible ? 1 : 0;
       refused += b.refused.empty() ? 0 : 1;
@@ -173,7 +142,7 @@ TEST(Reuse, AfterARefusalLateInARecomputationTheNextStrategyIsReadRight) {
         Evaluator fresh(program, index, profile->machine);
         const Evaluation a = used.evaluate(strategy, {Bytes{1} << 30});
         const Evaluation b = fresh.evaluate(strategy, {Bytes{1} << 30});
-        expect_same(a, used, b, fresh);
+        testing::expect_same(a, used, b, fresh);
         if (::testing::Test::HasFailure()) return;
         if (b.refused.empty()) break;
         ++refused;

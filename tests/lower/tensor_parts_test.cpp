@@ -8,25 +8,11 @@
 #include "lower/evaluate.h"
 #include "support/odd_program.h"
 #include "support/random_program.h"
+#include "support/same_evaluation.h"
 #include "support/sanitized.h"
 
 namespace tidepool {
 namespace {
-
-void expect_same(const Evaluation& a, Evaluator& used, const Evaluation& b, Evaluator& fresh) {
-  ASSERT_EQ(a.refused, b.refused);
-  ASSERT_EQ(a.feasible, b.feasible);
-  ASSERT_EQ(a.stuck, b.stuck);
-  ASSERT_EQ(a.iteration_time, b.iteration_time);
-  ASSERT_EQ(a.copy_time, b.copy_time);
-  ASSERT_EQ(a.peak_load, b.peak_load);
-  if (!a.feasible) return;
-  ASSERT_EQ(used.steps().size(), fresh.steps().size());
-  for (std::size_t i = 0; i < used.steps().size(); ++i) {
-    ASSERT_EQ(used.steps()[i].id, fresh.steps()[i].id);
-    ASSERT_EQ(used.steps()[i].start, fresh.steps()[i].start);
-  }
-}
 
 TEST(TensorParts, AfterOneChangedDecisionTheEvaluationIsThatOfAFreshEvaluator) {
   int feasible = 0;
@@ -66,8 +52,8 @@ TEST(TensorParts, AfterOneChangedDecisionTheEvaluationIsThatOfAFreshEvaluator) {
       Evaluator fresh(program, index, machine);
       const Evaluation a = used.evaluate(strategy, options);
       const Evaluation b = fresh.evaluate(strategy, options);
-      expect_same(a, used, b, fresh);
-      if (::testing::Test::HasFatalFailure()) return;
+      testing::expect_same(a, used, b, fresh);
+      if (::testing::Test::HasFailure()) return;
       feasible += a.feasible ? 1 : 0;
     }
   }

@@ -38,8 +38,9 @@ std::vector<std::vector<OpTiming>> run_and_time(const Program& program, const Pl
 
 /// The device runs exactly as fast as planned: what is observed is what the timing engine said.
 TEST(Observe, OnADeviceAsFastAsPlannedTheStallsAreThePlannedOnes) {
-  int stalled = 0;
-  for (std::uint64_t seed = 0; seed < testing::usual_or(20U, 5U); ++seed) {
+  const auto programs = testing::usual_or<std::uint64_t>(20, 5);
+  std::uint64_t stalled = 0;
+  for (std::uint64_t seed = 0; seed < programs; ++seed) {
     SCOPED_TRACE(seed);
     testing::RandomShape shape;
     shape.guards = false;
@@ -82,7 +83,7 @@ TEST(Observe, OnADeviceAsFastAsPlannedTheStallsAreThePlannedOnes) {
     EXPECT_EQ(busy + idle, lowered->iteration_time);
     stalled += idle > Nanos{0} ? 1 : 0;
   }
-  EXPECT_GT(stalled, 5);
+  EXPECT_GT(stalled, programs / 4);
 }
 
 TEST(Observe, TakesMediansAndLeavesOutWhatDidNotRun) {
