@@ -271,7 +271,7 @@ Error with_resident(Error error, Bytes resident) {
 }
 
 Bytes device_bytes(const BudgetSpec& spec, const Subject& subject) {
-  if (!spec.limited()) return kNoLimit;
+  if (!spec.limited()) return kNoDeviceLimit;
   const Profile& profile = subject.profile;
   const Bytes peak = unlimited_peak(profile.program, profile.machine.alignment());
   return std::max<Bytes>(0, spec.device.resolve(peak + subject.resident) - subject.resident);

@@ -14,6 +14,10 @@
 
 namespace tidepool {
 
+/// Device bytes without a limit, from here on: more than any program accesses
+/// (kMostAccessedBytes). Sums with sizes do not overflow, and plan files hold it.
+inline constexpr Bytes kNoDeviceLimit = Bytes{1} << 58;
+
 struct Budget {
   Bytes device = 0;  ///< of each device
   Bytes host = 0;    ///< 0: no limit

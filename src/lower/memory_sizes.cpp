@@ -18,12 +18,11 @@ Result<Budget> within_memory(const Machine& machine, Budget budget) {
       part = part == 0 ? space.bytes : std::min(part, space.bytes);
     } else if (part > space.bytes) {
       return fail(
-          Error{ErrorCode::infeasible,
-                fmt::format(
-                    "the {} budget of {} B ({}) is more than the memory of machine '{}': {} B ({})",
-                    to_string(space.kind), part, format_bytes(part), machine.name, space.bytes,
-                    format_bytes(space.bytes)),
-                std::nullopt});
+          ErrorCode::usage,
+          fmt::format(
+              "the {} budget of {} B ({}) is more than the memory of machine '{}': {} B ({})",
+              to_string(space.kind), part, format_bytes(part), machine.name, space.bytes,
+              format_bytes(space.bytes)));
     }
   }
   return budget;

@@ -1,14 +1,9 @@
 // What a machine's own memory leaves of a budget.
 #pragma once
 
-#include <limits>
-
 #include "lower/lower.h"
 
 namespace tidepool {
-
-/// A device budget from here on means that there is no limit, as 0 does for the host.
-inline constexpr Bytes kNoDeviceLimit = std::numeric_limits<Bytes>::max() / 4;
 
 /// A budget for this machine: where there is no limit, the memory is one. Fails where the budget is
 /// above the memory of a device or of the host, naming both. Sizes of 0 are not known. Presets do

@@ -57,9 +57,9 @@ Bytes unlimited_peak(const Program& program, Bytes alignment) {
   return load_profile(program, index, alignment, least_workspace_algorithms(program)).peak;
 }
 
-Budget no_limit() { return {kNoLimit, 0}; }
+Budget no_limit() { return {kNoDeviceLimit, 0}; }
 
-bool limited(const Budget& budget) { return budget.device < kNoLimit; }
+bool limited(const Budget& budget) { return budget.device < kNoDeviceLimit; }
 
 Result<Budget> resolve_budget(const BudgetSpec& spec, const Program& program, Bytes alignment) {
   const Budget budget{spec.device.resolve(unlimited_peak(program, alignment)), spec.host};

@@ -49,19 +49,15 @@ struct JobSpec {
   AlgorithmPolicy algorithms = AlgorithmPolicy::least_workspace;
 };
 
-/// Device bytes without a limit: more than any program accesses (kMostAccessedBytes). Sums with
-/// sizes do not overflow, and plan files hold it.
-inline constexpr Bytes kNoLimit = Bytes{1} << 58;
-
 struct BudgetSpec {
   /// Percentages are of the unlimited peak load with least-workspace algorithms: it is computed,
   /// nothing runs without a budget to find it. At 100 % there is no room for gaps between
   /// addresses. Unless it is given there is no limit, or that of `TrainingSpec::plan`.
-  SizeOrPercent device{.bytes = kNoLimit};
+  SizeOrPercent device{.bytes = kNoDeviceLimit};
   Bytes host = 0;  ///< `host_budget`, for what leaves the device; 0: no limit
 
   /// Of the device's bytes.
-  [[nodiscard]] bool limited() const { return device.percent >= 0 || device.bytes < kNoLimit; }
+  [[nodiscard]] bool limited() const { return device.percent >= 0 || device.bytes < kNoDeviceLimit; }
 };
 
 struct PlannerSpec {

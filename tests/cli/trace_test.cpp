@@ -103,6 +103,24 @@ TEST_F(TraceCommands, InfoDescribesPlansProfilesAndPrograms) {
   expect_error({"info", saved_plan(), "--resident", "1MiB"}, 2, HasSubstr("is no trace"));
 }
 
+/// No limit was a number that the memory of a machine file did not know, and was refused.
+TEST_F(TraceCommands, WithoutABudgetAMachineFilesMemoryIsTheLimit) {
+  const auto text = read_file(saved_plan());
+  ASSERT_TRUE(text);
+  Json file = Json::parse(*text);
+  const std::string program = write("program.json", file["program"].dump());
+  Json machine = file["machine"];
+  machine["name"] = "mine";
+  const auto memory = Bytes{1} << 30;
+  machine["spaces"][0]["bytes"] = memory;
+  const std::string own = write("mine.json", machine.dump());
+  const std::string saved = folder_.file("unlimited.json");
+  (void)success({"plan", "--program", program, "--machine", own, "-o", saved});
+  (void)success({"check", saved});
+  expect_error({"plan", "--program", program, "--machine", own, "--budget", "2GiB"}, 2,
+               HasSubstr("mine"));
+}
+
 /// The program and the machine of a plan, each from a file of its own, give the same plan again.
 TEST_F(TraceCommands, AProgramFileIsPlannedForOnAMachineGivenApart) {
   const auto text = read_file(saved_plan());

@@ -130,7 +130,7 @@ TEST(MakePlan, TheMemoryOfTheMachineLimitsTheBudget) {
   Chooser chooser(8);
   const auto above = make_plan(chooser, workload, small, kPlenty, {});
   ASSERT_FALSE(above);
-  EXPECT_EQ(above.error().code, ErrorCode::infeasible);
+  EXPECT_EQ(above.error().code, ErrorCode::usage);
   EXPECT_THAT(above.error().message, HasSubstr("1073741824 B (1.00 GiB)"));
   EXPECT_THAT(above.error().message, HasSubstr("machine 'small': 1073741823 B"));
   small.set_device_memory(kPlenty.device);
