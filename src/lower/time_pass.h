@@ -33,6 +33,10 @@ class TimePass {
   [[nodiscard]] bool settled() const { return settled_; }
   [[nodiscard]] Nanos period() const { return ready_[at(table_.compute)]; }
   [[nodiscard]] std::span<const Bytes> load() const { return load_; }
+  /// Of a device call in the last iteration made, whose time 0 is when the compute stream has done
+  /// the iteration before.
+  [[nodiscard]] Nanos start_of(CallId call) const { return now_.call_start[at(call)]; }
+  [[nodiscard]] Nanos end_of(CallId call) const { return now_.call_end[at(call)]; }
 
   /// As `run`, and lists what was issued. The times are those of the last iteration made.
   bool run_and_list(const TimingProblem& problem, const TimingLimits& limits,
