@@ -32,11 +32,12 @@ void write_elements(const TensorDesc& desc, float* to, ValueAt value_at) {
     return;
   }
   assert(desc.dims.size() == 4);
+  const ElementOffsets offset(desc);
   std::int64_t i = 0;
   for (std::int64_t a = 0; a < desc.dims[0]; ++a) {
     for (std::int64_t b = 0; b < desc.dims[1]; ++b) {
       for (std::int64_t c = 0; c < desc.dims[2]; ++c) {
-        for (std::int64_t d = 0; d < desc.dims[3]; ++d) to[desc.offset(a, b, c, d)] = value_at(i++);
+        for (std::int64_t d = 0; d < desc.dims[3]; ++d) to[offset(a, b, c, d)] = value_at(i++);
       }
     }
   }

@@ -11,7 +11,7 @@
 namespace tidepool::nn {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 std::vector<float> losses_of(const TrainingProgram& program, const Dataset& data,
                              std::int64_t iterations,
@@ -182,7 +182,7 @@ TEST(TrainingProgram, RefusesBadOptions) {
   EXPECT_THAT(message({.epsilon = 0}), HasSubstr("epsilon"));
 }
 
-class LossFalls : public testing::TestWithParam<const char*> {};
+class LossFalls : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(LossFalls, OnSyntheticData) {
   const SyntheticDataset data({3, 8, 8}, 10, 1000);
@@ -200,7 +200,7 @@ TEST_P(LossFalls, OnSyntheticData) {
   EXPECT_LT(mean(kIterations - 5), testing::usual_or(0.6F, 1.0F) * mean(0));
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, LossFalls, testing::Values("tiny-vgg", "tiny-resnet"));
+INSTANTIATE_TEST_SUITE_P(Models, LossFalls, ::testing::Values("tiny-vgg", "tiny-resnet"));
 
 TEST(Training, AdamwLowersTheLossToo) {
   const SyntheticDataset data({3, 8, 8}, 10, 1000);

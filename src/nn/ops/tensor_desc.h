@@ -1,6 +1,8 @@
 // TensorDesc: shape, element type and physical layout of a tensor, as kernels see it.
 #pragma once
 
+#include <array>
+#include <cassert>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -34,6 +36,38 @@ struct TensorDesc {
   [[nodiscard]] std::int64_t offset(std::int64_t a, std::int64_t b, std::int64_t c,
                                     std::int64_t d) const;
   friend bool operator==(const TensorDesc&, const TensorDesc&) = default;
+};
+
+/// Where the elements of a tensor are, for whoever asks for many of them: in every layout an offset
+/// is a sum with one part for each dimension, of which one goes in blocks.
+class ElementOffsets {
+ public:
+  static constexpr std::uint64_t kBlock = 16;  ///< channels of a block
+
+  explicit ElementOffsets(const TensorDesc& desc);
+
+  /// As TensorDesc::offset.
+  [[nodiscard]] std::int64_t operator()(std::int64_t a, std::int64_t b, std::int64_t c,
+                                        std::int64_t d) const {
+    return part(0, a) + part(1, b) + part(2, c) + part(3, d);
+  }
+
+ private:
+  struct Dimension {
+    std::uint64_t size = 1;
+    std::uint64_t block = 0;   ///< from one block to the next
+    std::uint64_t within = 0;  ///< from one index of a block to the next
+  };
+  [[nodiscard]] std::int64_t part(std::size_t dimension, std::int64_t index) const {
+    const Dimension& of = dimensions_[dimension];
+    const auto i = static_cast<std::uint64_t>(index);
+    assert(i < of.size);
+    return static_cast<std::int64_t>(i / kBlock * of.block + i % kBlock * of.within);
+  }
+  void go_by(std::size_t dimension, std::uint64_t within);
+  void go_by_blocks(std::size_t dimension, std::uint64_t within, std::uint64_t block);
+
+  std::array<Dimension, 4> dimensions_;
 };
 
 }  // namespace tidepool::nn

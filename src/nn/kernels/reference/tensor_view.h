@@ -10,10 +10,10 @@ namespace tidepool::nn::reference {
 template <class T>
 class TensorView {
  public:
-  TensorView(const TensorDesc& desc, T* data) : desc_(desc), data_(data) {}
+  TensorView(const TensorDesc& desc, T* data) : desc_(desc), offsets_(desc), data_(data) {}
 
   T& operator()(std::int64_t a, std::int64_t b = 0, std::int64_t c = 0, std::int64_t d = 0) const {
-    return data_[desc_.offset(a, b, c, d)];
+    return data_[offsets_(a, b, c, d)];
   }
   /// Size of a dimension; those a tensor lacks are 1.
   [[nodiscard]] std::int64_t dim(std::size_t index) const {
@@ -23,6 +23,7 @@ class TensorView {
 
  private:
   const TensorDesc& desc_;
+  ElementOffsets offsets_;
   T* data_;
 };
 
