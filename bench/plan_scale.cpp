@@ -3,7 +3,7 @@
 // exponent of a power law through the times and through the memory. The program is a chain of
 // layers, forward and backward, with skip connections, of a fixed seed. Each size runs in a process
 // of its own.
-//   bench_plan_scale [--json] [--least OPS] [--most OPS] [--no-planner]
+//   bench_plan_scale [--json] [--least OPS] [--most OPS] [--no-planner] [--time-limit SECONDS]
 #include <fmt/format.h>
 #include <malloc.h>
 #include <sys/wait.h>
@@ -280,7 +280,7 @@ void measure_passes(const Program& program, const Machine& machine, Bytes budget
   if (!read) give_up(read.error().message);
 }
 
-Json measure(int ops, bool with_planner) {
+Json measure(int ops, bool with_planner, int time_limit) {
   const Program program = Chain(ops).write();
   const Machine m = machine();
   const auto algorithms = least_workspace_algorithms(program);
@@ -293,7 +293,9 @@ Json measure(int ops, bool with_planner) {
     auto planner = make_planner("autoswap");
     FixedWorkload workload(program);
     const auto planned = stages.run("autoswap", [&] {
-      return make_plan(**planner, workload, m, {budget, 0}, {});
+      PlannerOptions options;
+      options.time_limit = std::chrono::seconds(time_limit);
+      return make_plan(**planner, workload, m, {budget, 0}, options);
     });
     if (!planned) give_up(planned.error().message);
     json["autoswap_overhead"] = to_seconds(planned->lowered.iteration_time) /
@@ -309,14 +311,14 @@ Json measure(int ops, bool with_planner) {
 }
 
 /// `measure` in a child, so that no size finds the memory of another.
-std::optional<Json> measure_apart(int ops, bool with_planner) {
+std::optional<Json> measure_apart(int ops, bool with_planner, int time_limit) {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) return std::nullopt;
   const pid_t child = fork();
   if (child < 0) return std::nullopt;
   if (child == 0) {
     close(ends[0]);
-    const std::string text = measure(ops, with_planner).dump();
+    const std::string text = measure(ops, with_planner, time_limit).dump();
     const bool whole = write(ends[1], text.data(), text.size()) == std::ssize(text);
     std::exit(whole ? 0 : 1);
   }
@@ -390,26 +392,31 @@ int main_of(int argc, char** argv) {
   bool with_planner = true;
   int least = kSizes.front();
   int most = kSizes.back();
+  int time_limit = 10;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
     if (argument == "--json") as_json = true;
     if (argument == "--no-planner") with_planner = false;
     if (argument == "--least" && i + 1 < argc) least = std::atoi(argv[++i]);
     if (argument == "--most" && i + 1 < argc) most = std::atoi(argv[++i]);
+    if (argument == "--time-limit" && i + 1 < argc) time_limit = std::atoi(argv[++i]);
   }
   Json runs = Json::array();
   for (const int ops : kSizes) {
     if (ops < least || ops > most) continue;
-    const auto run = measure_apart(ops, with_planner);
+    const auto run = measure_apart(ops, with_planner, time_limit);
     if (!run) return 1;
     if (!as_json) print(*run);
     runs.push_back(*run);
   }
   const Json grows = exponents(runs);
   if (as_json) {
-    fmt::print(
-        "{}\n",
-        Json{{"schema", 1}, {"share", kShare}, {"runs", runs}, {"exponents", grows}}.dump(2));
+    fmt::print("{}\n", Json{{"schema", 1},
+                            {"share", kShare},
+                            {"time_limit_s", time_limit},
+                            {"runs", runs},
+                            {"exponents", grows}}
+                           .dump(2));
     return 0;
   }
   fmt::print("exponents: time, memory\n");

@@ -77,12 +77,45 @@ class Evaluator {
   }
   /// Load at each call.
   [[nodiscard]] std::span<const Bytes> load() const { return pass_.load(); }
+  /// Calls `see(op, stall)` for every call before which the compute stream waits, in their order.
+  /// Mostly without making the list.
+  template <class See>
+  void each_stall(See&& see) {
+    if (listed_) {
+      see_listed_stalls(see);
+    } else {
+      see_stalls_of_pass(see);
+    }
+  }
 
   [[nodiscard]] const StreamTable& streams() const { return table_; }
 
  private:
   /// Returns the iteration time.
   Nanos make_list();
+  template <class See>
+  void see_listed_stalls(See& see) {
+    Nanos ready{0};
+    for (const Step& step : steps_) {
+      if (step.stream != table_.compute) continue;
+      if (step.start > ready)
+        see(x_.calls[static_cast<std::size_t>(step.id)].op, step.start - ready);
+      ready = step.end;
+    }
+  }
+  template <class See>
+  void see_stalls_of_pass(See& see) {
+    const TimingProblem& problem = calls_are_ops_ ? parts_.problem() : problem_;
+    Nanos ready{0};
+    for (CallId c = 0; c < problem.call_count(); ++c) {
+      if (!problem.calls[static_cast<std::size_t>(c)].on_device) continue;
+      const Nanos start = pass_.start_of(c);
+      if (start > ready) {
+        see(calls_are_ops_ ? op_of(c) : x_.calls[static_cast<std::size_t>(c)].op, start - ready);
+      }
+      ready = pass_.end_of(c);
+    }
+  }
 
   const StreamTable table_;
   Expander expander_;

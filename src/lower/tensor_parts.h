@@ -19,7 +19,8 @@ class TensorParts {
   /// `Expander::expand` and `TimingProblems::make`, which say why if it cannot be made at all.
   const TimingProblem* problem_of(const Strategy& strategy);
 
-  /// What the last problem was made of: decisions and algorithms.
+  [[nodiscard]] const TimingProblem& problem() const { return problem_; }
+  /// What it was made of: decisions and algorithms.
   [[nodiscard]] const Strategy& strategy() const { return strategy_; }
 
   /// The next problem is made from scratch.

@@ -45,6 +45,7 @@ void TimePass::begin(const TimingProblem& problem, const TimingLimits& limits) {
   no_room_.resize(problem.ins.size());
   room_.resize(problem.ins.size());
   issued_.resize(problem.ins.size());
+  after_.resize(problem.free_ins.size());
   needs_in_.resize(n);
 }
 
@@ -143,7 +144,9 @@ void TimePass::begin_pass() {
   std::fill(issued_.begin(), issued_.end(), 0);
   std::fill(needs_in_.begin(), needs_in_.end(), kNone);
   early_ = 0;
-  next_in_ = next_triggered_ = 0;
+  for (std::size_t k = 0; k < after_.size(); ++k) after_[k] = k + 1;
+  next_triggered_ = 0;
+  begin_with(0);
   compute_knows_out_ = in_knows_call_ = in_knows_out_ = kNone;
   dependencies_.clear();
   steps_.clear();
@@ -156,7 +159,7 @@ bool TimePass::make_pass() {
     load_[at(c)] = p_->static_load[at(c)] + early_;
     stuck_ = c;
     if (!p_->triggered.empty() && !issue_triggered(c)) return false;
-    if (next_in_ < p_->free_ins.size() && !issue_copies_in(c)) return false;
+    if (may_issue_copies_in(c) && !issue_copies_in(c)) return false;
     if (p_->calls[at(c)].on_device) {
       if (!issue_device_call(c)) return false;
     } else {
@@ -166,6 +169,22 @@ bool TimePass::make_pass() {
   }
   stuck_ = kNone;
   return true;
+}
+
+void TimePass::begin_with(std::size_t next) {
+  next_in_ = next;
+  next_due_ = next < p_->free_ins.size() ? p_->ins[at(p_->free_ins[next])].call : kNever;
+  no_room_until_ = kNone;
+}
+
+/// False where `issue_copies_in` would find nothing to do, as it mostly does: until a copy-in is
+/// due all wait behind the next one, and room only gets less.
+bool TimePass::may_issue_copies_in(CallId c) const {
+  if (next_due_ == c) return true;
+  if (next_due_ == kNever || c <= no_room_until_) return false;
+  const TimedCall& call = p_->calls[at(c)];
+  const bool may_wait = call.on_device && table_.in != table_.out;
+  return !may_wait || ready_[at(table_.in)] < ready_[at(table_.compute)] + call.time;
 }
 
 bool TimePass::issue_copies_in(CallId c) {
@@ -180,9 +199,9 @@ bool TimePass::issue_copies_in(CallId c) {
   // How much later than in the pass before.
   const Nanos late = now - (c == 0 ? Nanos{0} : then_.call_end[at(c - 1)]);
   passed_by_.clear();
-  for (std::size_t k = next_in_; k < list.size() && passed_by_.size() < kPassedBy; ++k) {
+  std::size_t before = next_in_;  // the last one passed by
+  for (std::size_t k = next_in_; k < list.size() && passed_by_.size() < kPassedBy; k = after_[k]) {
     const std::int32_t i = list[k];
-    if (issued_[at(i)] != 0) continue;
     const TimedIn& in = p_->ins[at(i)];
     const bool due = in.call == c;
     if (!due && (!limits_.prefetch || ready_[at(table_.in)] >= end_of_call)) break;
@@ -190,19 +209,27 @@ bool TimePass::issue_copies_in(CallId c) {
         limits_.lead == Nanos::max() ? kLongAgo : latest_start_[k] + late - limits_.lead;
     if (!due && may_wait && not_before >= end_of_call) break;
     const bool ready = in.not_before <= c && (in.before == kNone || issued_[at(in.before)] != 0);
-    if (!due && ready && !has_room(i, c)) break;
+    if (!due && ready && !has_room(i, c)) {
+      if (k == next_in_) no_room_until_ = no_room_[at(i)];
+      break;
+    }
     const Choice choice = ready ? earliest(in, c, not_before) : Choice{};
     if (due && !choice.found) return false;
     if (ready && !choice.found) break;
     if (!due && (!ready || choice.start >= end_of_call)) {
       passed_by_.push_back(i);
+      before = k;
       continue;
     }
     issue_in(i, c, choice);
     occupied_.add(at(c), at(in.call) + 1, in.bytes);
     ++additions_;
+    if (k == next_in_) {
+      begin_with(after_[k]);
+    } else {
+      after_[before] = after_[k];
+    }
   }
-  while (next_in_ < list.size() && issued_[at(list[next_in_])] != 0) ++next_in_;
   return true;
 }
 

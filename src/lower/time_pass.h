@@ -33,6 +33,10 @@ class TimePass {
   [[nodiscard]] bool settled() const { return settled_; }
   [[nodiscard]] Nanos period() const { return ready_[at(table_.compute)]; }
   [[nodiscard]] std::span<const Bytes> load() const { return load_; }
+  /// Of a device call in the last iteration made, whose time 0 is when the compute stream has done
+  /// the iteration before.
+  [[nodiscard]] Nanos start_of(CallId call) const { return now_.call_start[at(call)]; }
+  [[nodiscard]] Nanos end_of(CallId call) const { return now_.call_end[at(call)]; }
 
   /// As `run`, and lists what was issued. The times are those of the last iteration made.
   bool run_and_list(const TimingProblem& problem, const TimingLimits& limits,
@@ -43,6 +47,7 @@ class TimePass {
   /// A copy-in starts at the earliest when this many calls before its place in the list are over.
   static constexpr std::int32_t kWindow = 16;
   static constexpr std::size_t kPassedBy = 8;
+  static constexpr CallId kNever = std::numeric_limits<CallId>::max();
 
   struct Choice {
     std::int32_t call = 0;  ///< extended: calls up to this one must be over
@@ -79,6 +84,8 @@ class TimePass {
   void begin_pass();
   bool make_pass();
   bool issue_copies_in(CallId call);
+  [[nodiscard]] bool may_issue_copies_in(CallId call) const;
+  void begin_with(std::size_t next);
   bool issue_triggered(CallId call);
   [[nodiscard]] bool has_room(std::int32_t in, CallId from);
   [[nodiscard]] Choice earliest(const TimedIn& in, CallId position, Nanos not_before) const;
@@ -138,7 +145,12 @@ class TimePass {
   std::vector<std::int32_t> needs_in_;   ///< per call: the last copy-in issued for it
   std::array<Nanos, kMaxStreams> ready_{};
   std::array<Nanos, kMaxStreams> ready_before_{};  ///< at the start of the iteration
+  /// The first of free_ins that is not issued, and what follows each of the others: those issued in
+  /// between are passed over.
   std::size_t next_in_ = 0;
+  std::vector<std::size_t> after_;
+  CallId next_due_ = 0;       ///< the call it is for; kNever behind the last
+  CallId no_room_until_ = 0;  ///< up to this call there is no room for it before the call it is for
   std::size_t next_triggered_ = 0;
   std::int32_t compute_knows_out_ = kNone;
   std::int32_t in_knows_call_ = kNone;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "nn/training_fixture.h"
+#include "support/sanitized.h"
 
 namespace tidepool::nn {
 namespace {
@@ -186,8 +187,9 @@ class LossFalls : public testing::TestWithParam<const char*> {};
 TEST_P(LossFalls, OnSyntheticData) {
   const SyntheticDataset data({3, 8, 8}, 10, 1000);
   const auto program = build(build_model(GetParam()), {.batch = 16});
-  const std::vector<float> losses = losses_of(program, data, 30);
-  ASSERT_EQ(losses.size(), 30U);
+  constexpr auto kIterations = testing::usual_or<std::size_t>(30, 10);
+  const std::vector<float> losses = losses_of(program, data, kIterations);
+  ASSERT_EQ(losses.size(), kIterations);
   for (const float loss : losses) ASSERT_TRUE(std::isfinite(loss));
   EXPECT_NEAR(losses[0], std::log(10.0F), 1.0F);
   const auto mean = [&](std::size_t from) {
@@ -195,7 +197,7 @@ TEST_P(LossFalls, OnSyntheticData) {
     for (std::size_t i = from; i < from + 5; ++i) sum += losses[i];
     return sum / 5;
   };
-  EXPECT_LT(mean(25), 0.6F * mean(0));
+  EXPECT_LT(mean(kIterations - 5), testing::usual_or(0.6F, 1.0F) * mean(0));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, LossFalls, testing::Values("tiny-vgg", "tiny-resnet"));

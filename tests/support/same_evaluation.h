@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "lower/evaluate.h"
 
@@ -21,6 +23,12 @@ inline void expect_same_step(const Step& a, const Step& b) {
   }
 }
 
+inline std::vector<std::pair<OpId, Nanos>> stalls(Evaluator& evaluator) {
+  std::vector<std::pair<OpId, Nanos>> list;
+  evaluator.each_stall([&list](OpId op, Nanos stall) { list.emplace_back(op, stall); });
+  return list;
+}
+
 inline void expect_same(const Evaluation& a, Evaluator& used, const Evaluation& b,
                         Evaluator& fresh) {
   EXPECT_EQ(a.feasible, b.feasible);
@@ -31,7 +39,9 @@ inline void expect_same(const Evaluation& a, Evaluator& used, const Evaluation& 
   EXPECT_EQ(a.copy_time, b.copy_time);
   EXPECT_EQ(a.peak_load, b.peak_load);
   if (!a.feasible || !b.feasible) return;
+  const auto stalls_without_list = stalls(used);
   ASSERT_EQ(used.steps().size(), fresh.steps().size());
+  EXPECT_EQ(stalls_without_list, stalls(fresh));
   for (std::size_t i = 0; i < used.steps().size(); ++i) {
     expect_same_step(used.steps()[i], fresh.steps()[i]);
   }

@@ -63,7 +63,7 @@ class GapSearch::State {
   void find_stalls() {
     stalled_.clear();
     Nanos sum{0};
-    s_.each_stall([&](OpId op, Nanos stall) { stalled_.push_back({op, sum += stall}); });
+    s_.evaluator_.each_stall([&](OpId op, Nanos stall) { stalled_.push_back({op, sum += stall}); });
   }
 
   /// One of them; half of the time by length.
@@ -83,17 +83,6 @@ class GapSearch::State {
   Value value_;
   std::vector<Stall> stalled_;
 };
-
-template <class Visit>
-void GapSearch::each_stall(const Visit& visit) {
-  const Expansion& x = evaluator_.expansion();
-  Nanos ready{0};
-  for (const Step& step : evaluator_.steps()) {
-    if (step.stream != evaluator_.streams().compute) continue;
-    if (step.start > ready) visit(x.calls[at(step.id)].op, step.start - ready);
-    ready = step.end;
-  }
-}
 
 GapSearch::GapSearch(const Lowering& lowering, std::vector<std::int32_t> algorithms)
     : lowering_(lowering),
@@ -163,7 +152,7 @@ Nanos GapSearch::time_of(const AwayGaps& away, Bytes load_limit, Nanos lead) {
 
 std::vector<Nanos> GapSearch::stalls() {
   std::vector<Nanos> result(lowering_.program().ops.size(), Nanos{0});
-  each_stall([&](OpId op, Nanos stall) { result[at(op)] += stall; });
+  evaluator_.each_stall([&](OpId op, Nanos stall) { result[at(op)] += stall; });
   return result;
 }
 

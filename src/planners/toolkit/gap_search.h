@@ -76,8 +76,6 @@ class GapSearch {
   [[nodiscard]] bool out_of_time() const;
   [[nodiscard]] bool done() const;
   void cool();
-  template <class Visit>
-  void each_stall(const Visit& visit);
 
   const Lowering& lowering_;
   Evaluator evaluator_;

@@ -71,14 +71,13 @@ SwapCandidates::SwapCandidates(const Program& program, const AccessIndex& index,
   start_ = unstalled_starts(program, algorithms_);
   const LoadProfile profile = load_profile(program, index, machine.alignment(), algorithms_);
   load_ = profile.at_op;
-  integrate(load_, area_);
+  area_ = AreaCurve(load_, start_);
   for (const GapId g : candidate_gaps(program, index, smallest)) {
     if (spans(index.gaps()[at(g)], profile.peak_op)) candidates_.push_back(g);
   }
   score_candidates();
 }
 
-/// SWDOA by its own picking order: the curve sinks with each pick (section IV-B, Fig. 6).
 void SwapCandidates::score_candidates() {
   for (const GapId g : candidates_) {
     std::array<double, 4>& scores = scores_.emplace_back();
@@ -86,19 +85,7 @@ void SwapCandidates::score_candidates() {
       scores[static_cast<std::size_t>(score)] = score_by_area(score, g, area_);
     }
   }
-  std::vector<Bytes> load = load_;
-  std::vector<double> area = area_;
-  std::vector<std::size_t> left(candidates_.size());
-  for (std::size_t i = 0; i < left.size(); ++i) left[i] = i;
-  while (!left.empty()) {
-    const auto best = std::max_element(left.begin(), left.end(), [&](std::size_t a, std::size_t b) {
-      return area_over(candidates_[a], area) < area_over(candidates_[b], area);
-    });
-    scores_[*best][kSwdoa] = area_over(candidates_[*best], area);
-    take_out(load, candidates_[*best]);
-    integrate(load, area);
-    left.erase(best);
-  }
+  score_by_pick_order();
   if (scores_.empty()) return;
   const auto n = static_cast<double>(scores_.size());
   for (std::size_t s = 0; s < spread_.size(); ++s) {
@@ -112,56 +99,66 @@ void SwapCandidates::score_candidates() {
   }
 }
 
+/// SWDOA by its own picking order: the curve sinks with each pick (section IV-B, Fig. 6). So do the
+/// scores of those left: who is best by its score of now and was best by those before, is the best.
+void SwapCandidates::score_by_pick_order() {
+  AreaCurve area = area_;
+  struct Ranked {
+    double score = 0;  ///< or above it
+    std::size_t candidate = 0;
+    bool operator<(const Ranked& other) const {
+      return score != other.score ? score < other.score : candidate > other.candidate;
+    }
+  };
+  std::vector<Ranked> heap;
+  for (std::size_t i = 0; i < scores_.size(); ++i) heap.push_back({scores_[i][kSwdoa], i});
+  std::make_heap(heap.begin(), heap.end());
+  while (!heap.empty()) {
+    std::pop_heap(heap.begin(), heap.end());
+    Ranked& last = heap.back();
+    last.score = area_over(candidates_[last.candidate], area);
+    if (heap.size() > 1 && last < heap.front()) {
+      std::push_heap(heap.begin(), heap.end());
+      continue;
+    }
+    scores_[last.candidate][kSwdoa] = last.score;
+    take_out(area, candidates_[last.candidate]);
+    heap.pop_back();
+  }
+}
+
 bool SwapCandidates::spans(const Gap& gap, OpId op) {
   return gap.wraps ? op > gap.from || op < gap.to : op > gap.from && op < gap.to;
 }
 
-template <class Lower>
-void SwapCandidates::for_each_part(GapId g, Lower&& lower) const {
+template <class See>
+void SwapCandidates::for_each_part(GapId g, See&& see) const {
   const Gap& gap = index_.gaps()[at(g)];
   if (!gap.wraps) {
-    lower(gap.from + 1, gap.to);
+    see(gap.from + 1, gap.to);
     return;
   }
-  lower(gap.from + 1, static_cast<OpId>(load_.size()));
-  lower(0, gap.to);
+  see(gap.from + 1, static_cast<OpId>(load_.size()));
+  see(0, gap.to);
 }
 
-void SwapCandidates::take_out(std::vector<Bytes>& load, GapId g) const {
-  const Bytes bytes = aligned_bytes(g);
-  for_each_part(g, [&](OpId begin, OpId end) {
-    for (OpId op = begin; op < end; ++op) load[at(op)] -= bytes;
-  });
-}
-
-void SwapCandidates::take_out(PeakCurve& curve, GapId g) const {
+template <class Curve>
+void SwapCandidates::take_out(Curve& curve, GapId g) const {
   const Bytes bytes = aligned_bytes(g);
   for_each_part(g, [&](OpId begin, OpId end) { curve.lower(begin, end, bytes); });
 }
 
-void SwapCandidates::integrate(std::span<const Bytes> load, std::vector<double>& area) const {
-  area.resize(load.size() + 1);
-  double sum = 0;
-  for (std::size_t op = 0; op < load.size(); ++op) {
-    area[op] = sum;
-    sum += static_cast<double>(load[op]) * to_seconds(start_[op + 1] - start_[op]);
-  }
-  area.back() = sum;
-}
-
 double SwapCandidates::score(SwapScore score, GapId g, std::span<const Bytes> load) const {
-  std::vector<double> area;
-  integrate(load, area);
-  return score_by_area(score, g, area);
+  return score_by_area(score, g, AreaCurve(load, start_));
 }
 
-double SwapCandidates::area_over(GapId g, std::span<const double> area) const {
+double SwapCandidates::area_over(GapId g, const AreaCurve& area) const {
   const Gap& gap = index_.gaps()[at(g)];
-  const double span = area[at(gap.to)] - area[at(gap.from) + 1];
-  return gap.wraps ? span + area.back() : span;
+  const double span = area.until(gap.to) - area.until(gap.from + 1);
+  return gap.wraps ? span + area.whole() : span;
 }
 
-double SwapCandidates::score_by_area(SwapScore score, GapId g, std::span<const double> area) const {
+double SwapCandidates::score_by_area(SwapScore score, GapId g, const AreaCurve& area) const {
   if (score == SwapScore::wdoa || score == SwapScore::swdoa) return area_over(g, area);
   const Gap& gap = index_.gaps()[at(g)];
   const Bytes bytes = program_.tensors[at(gap.tensor)].bytes;
@@ -254,15 +251,11 @@ void SwapOrder::pick(GapId gap, double score, bool candidate) {
   picks_.push_back({gap, score, candidate});
   c_.take_out(curve_, gap);
   peaks_.push_back(curve_.peak());
-  if (!others_begun_ || factors_[kSwdoa] == 0) return;
-  c_.take_out(load_, gap);
-  c_.integrate(load_, area_);
+  if (others_begun_ && factors_[kSwdoa] != 0) c_.take_out(area_, gap);
 }
 
 void SwapOrder::begin_others() {
   others_begun_ = true;
-  load_ = curve_.load();
-  c_.integrate(load_, area_);
   std::vector<char> candidate(c_.index_.gaps().size(), 0);
   for (const GapId g : c_.candidates_) candidate[at(g)] = 1;
   for (const GapId g : candidate_gaps(c_.program_, c_.index_, 0)) {
@@ -273,12 +266,21 @@ void SwapOrder::begin_others() {
       if (score == SwapScore::swdoa) continue;
       scores[static_cast<std::size_t>(score)] = c_.score_by_area(score, g, c_.area_);
     }
-    others_.push_back({g, c_.index_.gaps()[at(g)], combine(scores)});
+    others_.push_back({g, combine(scores)});
   }
-  if (factors_[kSwdoa] != 0) return;
-  // The best is then the first that spans the peak.
-  std::stable_sort(others_.begin(), others_.end(),
-                   [](const Other& a, const Other& b) { return a.fixed > b.fixed; });
+  if (factors_[kSwdoa] != 0) {
+    area_ = AreaCurve(curve_.load(), c_.start_);
+  } else {
+    // The best is then the first that spans the peak.
+    std::stable_sort(others_.begin(), others_.end(),
+                     [](const Other& a, const Other& b) { return a.fixed > b.fixed; });
+  }
+  others_left_ = StabbingTree(c_.load_.size());
+  for (std::size_t i = 0; i < others_.size(); ++i) {
+    c_.for_each_part(others_[i].id, [&](OpId begin, OpId end) {
+      others_left_.add(static_cast<std::int32_t>(i), begin, end);
+    });
+  }
 }
 
 bool SwapOrder::pick_next() {
@@ -288,16 +290,11 @@ bool SwapOrder::pick_next() {
     return true;
   }
   if (!others_begun_) begin_others();
-  Other* best = best_other();
-  if (best == nullptr) return false;
-  best->picked = true;
-  const GapId gap = best->id;
-  const double value = value_of(*best);
-  if (++others_picked_ * 2 > others_.size()) {
-    std::erase_if(others_, [](const Other& other) { return other.picked; });
-    others_picked_ = 0;
-  }
-  pick(gap, value, false);
+  const std::int32_t best = best_other();
+  if (best == kNone) return false;
+  const Other& other = others_[at(best)];
+  c_.for_each_part(other.id, [&](OpId begin, OpId end) { others_left_.remove(best, begin, end); });
+  pick(other.id, value_of(other), false);
   return true;
 }
 
@@ -306,18 +303,17 @@ double SwapOrder::value_of(const Other& other) const {
   return per_area == 0 ? other.fixed : other.fixed + per_area * c_.area_over(other.id, area_);
 }
 
-SwapOrder::Other* SwapOrder::best_other() {
+std::int32_t SwapOrder::best_other() const {
   const OpId peak = curve_.peak_op();
-  Other* best = nullptr;
+  if (factors_[kSwdoa] == 0) return others_left_.least_over(peak);
+  std::int32_t best = kNone;
   double best_value = 0;
-  for (Other& other : others_) {
-    if (other.picked || !SwapCandidates::spans(other.gap, peak)) continue;
-    if (factors_[kSwdoa] == 0) return &other;
-    const double value = value_of(other);
-    if (best != nullptr && value <= best_value) continue;
-    best = &other;
+  others_left_.for_each_over(peak, [&](std::int32_t i) {
+    const double value = value_of(others_[at(i)]);
+    if (best != kNone && (value < best_value || (value == best_value && i > best))) return;
+    best = i;
     best_value = value;
-  }
+  });
   return best;
 }
 

@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "cost/machine.h"
+#include "planners/toolkit/area_curve.h"
 #include "planners/toolkit/peak_curve.h"
+#include "planners/toolkit/stabbing_tree.h"
 #include "schedule/strategy.h"
 
 namespace tidepool {
@@ -99,17 +101,16 @@ class SwapCandidates {
     double deviation = 1;
   };
 
-  /// Calls `lower(begin, end)` for the ops, as ranges, that the gap spans.
-  template <class Lower>
-  void for_each_part(GapId gap, Lower&& lower) const;
-  void take_out(std::vector<Bytes>& load, GapId gap) const;
-  void take_out(PeakCurve& curve, GapId gap) const;
-  /// Integral of the load up to each op, and over the whole iteration at the end.
-  void integrate(std::span<const Bytes> load, std::vector<double>& area) const;
-  [[nodiscard]] double area_over(GapId gap, std::span<const double> area) const;
-  [[nodiscard]] double score_by_area(SwapScore score, GapId gap,
-                                     std::span<const double> area) const;
+  /// Calls `see(begin, end)` for the ops, as ranges, that the gap spans.
+  template <class See>
+  void for_each_part(GapId gap, See&& see) const;
+  /// From a curve of the load.
+  template <class Curve>
+  void take_out(Curve& curve, GapId gap) const;
+  [[nodiscard]] double area_over(GapId gap, const AreaCurve& area) const;
+  [[nodiscard]] double score_by_area(SwapScore score, GapId gap, const AreaCurve& area) const;
   void score_candidates();
+  void score_by_pick_order();
 
   const Program& program_;
   const AccessIndex& index_;
@@ -118,7 +119,7 @@ class SwapCandidates {
   Bytes smallest_;
   std::vector<Nanos> start_;  ///< per op and one past, when nothing stalls
   std::vector<Bytes> load_;
-  std::vector<double> area_;  ///< of load_
+  AreaCurve area_;  ///< of load_
   std::vector<GapId> candidates_;
   std::vector<std::array<double, 4>> scores_;  ///< per candidate; SWDOA: when it was picked by it
   std::array<Spread, 4> spread_;
@@ -162,19 +163,15 @@ class SwapOrder {
   // Beyond the candidates.
   struct Other {
     GapId id = kNone;
-    Gap gap;
     double fixed = 0;  ///< the combination without SWDOA
-    bool picked = false;
   };
   [[nodiscard]] double value_of(const Other& other) const;
-  Other* best_other();
+  [[nodiscard]] std::int32_t best_other() const;
 
   bool others_begun_ = false;
-  std::vector<Other> others_;      ///< by falling combination, or by gap where SWDOA counts
-  std::size_t others_picked_ = 0;  ///< and still in the list
-  // Kept up to date where SWDOA counts.
-  std::vector<Bytes> load_;
-  std::vector<double> area_;  ///< of load_
+  std::vector<Other> others_;  ///< by falling combination, or by gap where SWDOA counts
+  StabbingTree others_left_;   ///< by position in others_
+  AreaCurve area_;             ///< of curve_, kept up to date where SWDOA counts
 };
 
 }  // namespace tidepool
