@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <queue>
 
+#include "base/at.h"
 #include "base/file.h"
 #include "base/median.h"
 #include "base/random.h"
@@ -40,8 +41,6 @@ struct Clock {
 };
 
 constexpr double kLimit = 0.6;
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 /// A chain of layers with a skip connection over every second one: forward, backward and update.
 Program chain(int ops) {

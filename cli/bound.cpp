@@ -1,9 +1,11 @@
 // tidepool bound: how little memory and time swapping could do with, at best.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "ir/load_profile.h"
+#include "option_names.h"
 #include "sim/simulate.h"
 #include "subject.h"
 #include "terminal_observer.h"
@@ -19,12 +21,14 @@ struct BoundArguments {
   SubjectArguments subject;
   BudgetSpec budget{.device = {.bytes = 0, .percent = 100}};
   std::string plan;
+  Nanos time_limit{0};  ///< 0: none
 };
 
 struct Bounds {
   Bytes peak = 0;
   Bytes budget = 0;
   OverheadBound overhead;
+  std::string unknown;  ///< why the overhead has no bound; empty where it has
   FluidLoad least_load;
   Nanos took{};
   std::optional<Nanos> plan_time;
@@ -33,44 +37,56 @@ struct Bounds {
 };
 
 Result<Bounds> bounds_of(const Program& program, const Machine& machine,
-                         const std::vector<std::int32_t>& algorithms, Bytes budget) {
+                         const std::vector<std::int32_t>& algorithms, Bytes budget,
+                         Nanos time_limit) {
   const auto start = std::chrono::steady_clock::now();
+  const auto spent = [&] {
+    return std::chrono::duration_cast<Nanos>(std::chrono::steady_clock::now() - start);
+  };
   const AccessIndex index(program);
   Bounds b;
   b.budget = budget;
   b.peak = load_profile(program, index, machine.alignment(), algorithms).peak;
-  const FluidOptions options{Nanos::max(), interrupted};
+  if (time_limit == Nanos{0}) time_limit = Nanos::max();
+  const FluidOptions options{time_limit, interrupted};
   b.overhead = overhead_bound(program, machine, algorithms, budget, options);
   const FluidBound& fluid = b.overhead.fluid;
-  if (fluid.stopped) return fail(ErrorCode::interrupted, "interrupted while solving");
-  if (!fluid.feasible) {
+  if (interrupted()) return fail(ErrorCode::interrupted, "interrupted while solving");
+  b.unknown = why_no_bound(fluid, options);
+  if (!fluid.feasible && !fluid.stopped && fluid.refused.empty()) {
     return fail(ErrorCode::infeasible,
                 fmt::format("no swap schedule with these algorithms fits {} B ({})", budget,
                             format_bytes(budget)));
   }
   b.least_load = fluid_least_load({program, index, machine, algorithms},
-                                  b.overhead.unlimited - b.overhead.compute, options);
-  if (b.least_load.stopped) return fail(ErrorCode::interrupted, "interrupted while solving");
-  b.took = std::chrono::duration_cast<Nanos>(std::chrono::steady_clock::now() - start);
+                                  b.overhead.unlimited - b.overhead.compute,
+                                  {std::max(time_limit - spent(), Nanos{0}), interrupted});
+  if (interrupted()) return fail(ErrorCode::interrupted, "interrupted while solving");
+  b.took = spent();
   return b;
 }
 
 void print_bounds(const std::string& name, const std::string& machine, const Bounds& b, bool json) {
   const OverheadBound& bound = b.overhead;
   const Nanos unlimited = bound.unlimited;
-  const Nanos least = bound.fluid.overhead;
+  const bool known = b.unknown.empty();
+  const bool load_known = !b.least_load.stopped && bound.fluid.refused.empty();
   if (json) {
-    Json out = {{"schema", 1},
-                {"program", name},
-                {"machine", machine},
-                {"budget_bytes", b.budget},
-                {"unlimited_peak_bytes", b.peak},
-                {"compute_ms", to_ms(bound.compute)},
-                {"unlimited_ms", to_ms(unlimited)},
-                {"least_overhead_ms", to_ms(least)},
-                {"least_overhead", bound.least_overhead()},
-                {"least_load_without_overhead_bytes", b.least_load.bytes},
-                {"ms", to_ms(b.took)}};
+    Json out = {
+        {"schema", 1},
+        {"program", name},
+        {"machine", machine},
+        {"budget_bytes", b.budget},
+        {"unlimited_peak_bytes", b.peak},
+        {"compute_ms", to_ms(bound.compute)},
+        {"unlimited_ms", to_ms(unlimited)},
+        {"least_overhead_ms", known ? Json(to_ms(bound.fluid.overhead)) : Json(nullptr)},
+        {"least_overhead", known ? Json(bound.least_overhead()) : Json(nullptr)},
+        {"least_load_without_overhead_bytes",
+         load_known ? Json(b.least_load.bytes) : Json(nullptr)},
+        {"bound_stopped", bound.fluid.stopped || b.least_load.stopped},
+        {"bound_refused", bound.fluid.refused.empty() ? Json(nullptr) : Json(bound.fluid.refused)},
+        {"ms", to_ms(b.took)}};
     if (b.plan_time) {
       out["plan_overhead"] = overhead(*b.plan_time, unlimited);
       out["optimality_gap"] = b.gap;
@@ -80,13 +96,22 @@ void print_bounds(const std::string& name, const std::string& machine, const Bou
   say("{} on {}: no schedule that keeps and swaps, ops in their order, does better (fluid "
       "relaxation)\n",
       name, machine);
-  say("  in {:12} an iteration takes at least {}, without a budget {}: overhead {:.2f} %\n",
-      format_bytes(b.budget), format_time(bound.least_time()), format_time(unlimited),
-      100 * bound.least_overhead());
-  say("  no overhead     load at least {} ({:.1f} % of the peak, {})\n",
-      format_bytes(b.least_load.bytes),
-      100 * static_cast<double>(b.least_load.bytes) / static_cast<double>(b.peak),
-      format_bytes(b.peak));
+  if (known) {
+    say("  in {:12} an iteration takes at least {}, without a budget {}: overhead {:.2f} %\n",
+        format_bytes(b.budget), format_time(bound.least_time()), format_time(unlimited),
+        100 * bound.least_overhead());
+  } else {
+    say("  in {:12} not known: {}\n", format_bytes(b.budget), with_option_names(b.unknown));
+  }
+  if (load_known) {
+    say("  no overhead     load at least {} ({:.1f} % of the peak, {})\n",
+        format_bytes(b.least_load.bytes),
+        100 * static_cast<double>(b.least_load.bytes) / static_cast<double>(b.peak),
+        format_bytes(b.peak));
+  } else {
+    say("  no overhead     not known: {}\n",
+        bound.fluid.refused.empty() ? "no time was left (--time-limit)" : bound.fluid.refused);
+  }
   if (b.plan_time) {
     say("  this plan       {}: overhead {:.2f} %, optimality gap {:.2f} %\n",
         format_time(*b.plan_time), 100 * overhead(*b.plan_time, unlimited), 100 * b.gap);
@@ -105,11 +130,12 @@ Result<int> bound(const BoundArguments& a, bool json) {
     if (!proof) {
       return fail(proof.error().code, fmt::format("{}: {}", a.plan, proof.error().message));
     }
-    auto bounds = bounds_of(file->program, file->machine,
-                            chosen_algorithms(file->program, file->plan), file->device_budget);
+    auto bounds =
+        bounds_of(file->program, file->machine, chosen_algorithms(file->program, file->plan),
+                  file->device_budget, a.time_limit);
     if (!bounds) return fail(bounds.error());
     bounds->not_covered = !runs_each_op_once_in_order(file->program, file->plan);
-    if (!bounds->not_covered) {
+    if (!bounds->not_covered && bounds->unknown.empty()) {
       // Of the plan itself; what the file says of its time may be of another version, or edited.
       const Nanos time = long_run(file->program, file->plan, file->machine).iteration_time;
       const auto gap = bounds->overhead.optimality_gap(time);
@@ -128,7 +154,8 @@ Result<int> bound(const BoundArguments& a, bool json) {
   const auto budget = budget_of(a.budget, *subject);
   if (!budget) return fail(budget.error());
   const auto algorithms = choose_algorithms(profile.program, a.subject.job.algorithms);
-  auto bounds = bounds_of(profile.program, profile.machine, algorithms, budget->device);
+  auto bounds =
+      bounds_of(profile.program, profile.machine, algorithms, budget->device, a.time_limit);
   if (!bounds) return fail(with_resident(bounds.error(), subject->resident));
   for (Bytes* bytes : {&bounds->budget, &bounds->peak, &bounds->least_load.bytes}) {
     *bytes += subject->resident;
@@ -148,6 +175,8 @@ void add_bound(CLI::App& app, Context& context) {
                   "device bytes: 400MiB, 2GB, or a percentage of the unlimited peak such as 60%");
   command->add_option("--plan", arguments->plan, "a saved plan, for its program and budget")
       ->excludes("model");
+  add_duration_option(*command, "--time-limit", arguments->time_limit,
+                      "for its linear programs: 500ms, 10s, 2min (default: none)");
   command->add_flag("--json", context.json, "one JSON object on stdout");
   auto ignored = ignored_by_subjects();
   ignored.push_back(

@@ -1,7 +1,9 @@
 // tidepool check: proves a saved plan.
 #include <fmt/format.h>
 
+#include "base/counted.h"
 #include "context.h"
+#include "lower/memory_sizes.h"
 #include "train/load_plan.h"
 
 namespace tidepool::cli {
@@ -16,16 +18,20 @@ int run_check(const std::string& path, bool json) {
     error.message = fmt::format("{}: {}", path, error.message);
     return report(error, json);
   }
+  const std::string beyond = beyond_memory(file->machine, file->plan);
   if (json) {
     print({{"schema", 1},
            {"plan", path},
            {"proved", true},
            {"instructions", file->plan.steady.instructions.size()},
            {"footprint_bytes", file->plan.device_bytes()},
-           {"budget_bytes", file->device_budget}});
+           {"budget_bytes", file->device_budget},
+           {"beyond_memory", beyond.empty() ? Json(nullptr) : Json(beyond)}});
   } else {
-    say("{}: proved: {} instructions, {} of {}\n", path, file->plan.steady.instructions.size(),
+    say("{}: proved: {}, {} of {}\n", path,
+        counted(file->plan.steady.instructions.size(), "instruction"),
         format_bytes(file->plan.device_bytes()), format_bytes(file->device_budget));
+    if (!beyond.empty()) say("  it does not fit: {}\n", beyond);
   }
   return kOk;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/counted.h"
 #include "base/quantity.h"
 #include "budget_range.h"
 #include "option_names.h"
@@ -37,6 +38,8 @@ struct Row {
   Nanos unlimited{};     ///< without a budget, same algorithms
   bool covered = false;  ///< the bound holds for such plans
   std::optional<double> gap;
+  bool bound_stopped = false;  ///< the time limit was up before there was a bound
+  std::string bound_refused;   ///< why there is no bound for such a program
   Bytes swapped = 0;
   std::int64_t recomputed = 0;
   Nanos plan_time{};
@@ -117,6 +120,8 @@ Json row_json(const Row& r) {
   json["unlimited_ms"] = to_ms(r.unlimited);
   json["overhead"] = overhead(r.time, r.unlimited);
   json["optimality_gap"] = r.gap ? Json(*r.gap) : Json(nullptr);
+  json["bound_stopped"] = r.bound_stopped;
+  json["bound_refused"] = r.bound_refused.empty() ? Json(nullptr) : Json(r.bound_refused);
   json["swap_bytes"] = r.swapped;
   json["recomputed_ops"] = r.recomputed;
   json["plan_ms"] = to_ms(r.plan_time);
@@ -216,13 +221,16 @@ Result<Comparisons> rows_of(const Subject& subject, const std::vector<Entry>& en
       Row row = entry.infeasible ? infeasible_row(subject, entry, name)
                                  : plan_one(subject, budget, bound, name, options);
       if (interrupted()) {  // the plan is what it had until then
-        all.ended = Error{ErrorCode::interrupted,
-                          fmt::format("interrupted after {} of {} plans", rows.size(), total),
-                          {}};
+        all.ended =
+            Error{ErrorCode::interrupted,
+                  fmt::format("interrupted after {} of {}", rows.size(), counted(total, "plan")),
+                  {}};
         return all;
       }
       if (!entry.infeasible) reuse_smaller(row, rows);
       row.gap.reset();
+      row.bound_stopped = bound.fluid.stopped;
+      row.bound_refused = bound.fluid.refused;
       if (row.feasible() && row.covered && bound.fluid.feasible) {
         const auto gap = bound.optimality_gap(row.time);
         if (!gap) return fail(gap.error());
@@ -263,6 +271,26 @@ void print_heading(const Subject& subject, std::optional<Nanos> unlimited, std::
   print_header(width);
 }
 
+/// Why there are rows without a gap, where it is not their plans.
+void print_missing_bounds(const std::vector<Row>& rows, Nanos time_limit) {
+  std::vector<std::string> stopped;
+  for (const Row& row : rows) {
+    const std::string budget = format_bytes(row.budget + row.resident);
+    if (row.bound_stopped && (stopped.empty() || stopped.back() != budget)) {
+      stopped.push_back(budget);
+    }
+  }
+  if (!stopped.empty()) {
+    say("  no bound in {}: the linear program takes longer than {} (--time-limit)\n",
+        fmt::join(stopped, ", "), format_time(time_limit));
+  }
+  for (const Row& row : rows) {
+    if (row.bound_refused.empty()) continue;
+    say("  no bound: {}\n", row.bound_refused);
+    break;
+  }
+}
+
 Result<int> compare(CompareArguments a, bool json) {
   if (a.planners.empty()) {
     for (const PlannerInfo& info : planner_list()) a.planners.emplace_back(info.name);
@@ -294,7 +322,11 @@ Result<int> compare(CompareArguments a, bool json) {
     if (!json) print_row(row, width);
   });
   if (!all) return fail(all.error());
-  if (json) print_json(*subject, unlimited, *all);
+  if (json) {
+    print_json(*subject, unlimited, *all);
+  } else {
+    print_missing_bounds(all->rows, options.time_limit);
+  }
   if (!all->ended) return kOk;
   return json ? exit_code(all->ended->code) : report(*all->ended, false);
 }

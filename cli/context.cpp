@@ -68,6 +68,17 @@ CLI::Option* add_duration_option(CLI::App& command, const std::string& name, Nan
   return option;
 }
 
+CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
+  const auto check = [least, most](const std::string& text) -> std::string {
+    std::int64_t value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, value);
+    if (error == std::errc{} && rest == end && value >= least && value <= most) return {};
+    return fmt::format("'{}' is not a whole number from {} to {}", text, least, most);
+  };
+  return {check, fmt::format("in [{} - {}]", least, most)};
+}
+
 CLI::Option* add_seed_option(CLI::App& command, std::uint64_t& seed, const std::string& help) {
   const auto parse = [&seed](const std::string& text) {
     const char* const end = text.data() + text.size();

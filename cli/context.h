@@ -22,6 +22,9 @@ struct Context {
 CLI::Option* add_duration_option(CLI::App& command, const std::string& name, Nanos& value,
                                  const std::string& help, Nanos least = Nanos{1});
 
+/// For options that take a whole number: refuses others by saying what would be right.
+CLI::Validator whole_number(std::int64_t least, std::int64_t most);
+
 /// An option that takes the seed of random numbers.
 CLI::Option* add_seed_option(CLI::App& command, std::uint64_t& seed, const std::string& help);
 

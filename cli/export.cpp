@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "base/file.h"
 #include "base/nearest.h"
 #include "context.h"
@@ -75,9 +76,9 @@ Result<int> export_plan(const ExportArguments& a, bool json) {
            {"footprint_bytes", file->plan.device_bytes()},
            {"budget_bytes", file->device_budget}});
   } else if (!a.output.empty()) {
-    say("{}: {} of {} ({} instructions, {} placements in time)\n", a.output,
-        format_bytes(static_cast<Bytes>(document.size())), format->name, timeline.runs.size(),
-        timeline.stays.size());
+    say("{}: {} of {} ({}, {} in time)\n", a.output,
+        format_bytes(static_cast<Bytes>(document.size())), format->name,
+        counted(timeline.runs.size(), "instruction"), counted(timeline.stays.size(), "placement"));
   }
   return kOk;
 }

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "base/counted.h"
 #include "base/file.h"
 #include "ir/load_profile.h"
 #include "lower/plan_file.h"
@@ -165,9 +166,14 @@ std::string bytes_text(const Json& json, const char* key) {
   return fmt::format("{} ({} B)", format_bytes(bytes), bytes);
 }
 
+/// Of a member that is named in the plural.
+std::string counted_in(const Json& info, const std::string& what) {
+  return counted(info[what + "s"].get<std::int64_t>(), what);
+}
+
 void print_trace(const std::string& path, const Json& info) {
-  say("{}: trace '{}', {} events of {} blocks\n", path, info["name"].get<std::string>(),
-      info["events"].get<std::int64_t>(), info["blocks"].get<std::int64_t>());
+  say("{}: trace '{}', {} of {}\n", path, info["name"].get<std::string>(),
+      counted_in(info, "event"), counted_in(info, "block"));
   std::vector<std::string> kinds;
   for (const auto& [kind, count] : info["events_by_kind"].items()) {
     kinds.push_back(fmt::format("{} {}", count.get<std::int64_t>(), kind));
@@ -181,17 +187,17 @@ void print_trace(const std::string& path, const Json& info) {
   if (const Json& it = info["iteration"]; it.is_null()) {
     say("  iteration  none repeats in full twice\n");
   } else {
-    say("  iteration  {} events, {} times in full, after {} of warm-up\n",
-        it["period"].get<std::int64_t>(), it["repeats"].get<std::int64_t>(),
+    say("  iteration  {}, {} in full, after {} of warm-up\n",
+        counted(it["period"].get<std::int64_t>(), "event"),
+        counted(it["repeats"].get<std::int64_t>(), "time"),
         it["warm_up_events"].get<std::int64_t>());
     if (it.contains("problem")) {
       say("             no workload: {}\n", it["problem"].get<std::string>());
     } else {
-      say("             peak {}, {} persistent in {} blocks\n", bytes_text(it, "peak_bytes"),
+      say("             peak {}, {} persistent in {}\n", bytes_text(it, "peak_bytes"),
           format_bytes(it["persistent_bytes"].get<Bytes>()),
-          it["persistent_blocks"].get<std::int64_t>());
-      say("             as a program: {} ops, {} tensors", it["ops"].get<std::int64_t>(),
-          it["tensors"].get<std::int64_t>());
+          counted(it["persistent_blocks"].get<std::int64_t>(), "block"));
+      say("             as a program: {}, {}", counted_in(it, "op"), counted_in(it, "tensor"));
       if (!it["ms"].is_null()) say(", {:.3f} ms", it["ms"].get<double>());
       say("\n");
     }
@@ -201,9 +207,8 @@ void print_trace(const std::string& path, const Json& info) {
 }
 
 void print_other(const std::string& path, const Json& info) {
-  say("{}: {} of '{}': {} ops, {} tensors\n", path, info["contains"].get<std::string>(),
-      info["name"].get<std::string>(), info["ops"].get<std::int64_t>(),
-      info["tensors"].get<std::int64_t>());
+  say("{}: {} of '{}': {}, {}\n", path, info["contains"].get<std::string>(),
+      info["name"].get<std::string>(), counted_in(info, "op"), counted_in(info, "tensor"));
   say("  batch      {} in rounds of {}\n", info["batch"].get<std::int64_t>(),
       info["sub_batch"].get<std::int64_t>());
   say("  memory     peak {}, smallest budget {}\n", bytes_text(info, "peak_bytes"),
@@ -213,10 +218,10 @@ void print_other(const std::string& path, const Json& info) {
         info["fingerprint"].get<std::string>());
   }
   if (!info.contains("planner")) return;
-  say("  plan       {}: {} of a budget of {}, host {}, {} instructions, {:.3f} ms\n",
+  say("  plan       {}: {} of a budget of {}, host {}, {}, {:.3f} ms\n",
       info["planner"].get<std::string>(), format_bytes(info["footprint_bytes"].get<Bytes>()),
       format_bytes(info["budget_bytes"].get<Bytes>()),
-      format_bytes(info["host_bytes"].get<Bytes>()), info["instructions"].get<std::int64_t>(),
+      format_bytes(info["host_bytes"].get<Bytes>()), counted_in(info, "instruction"),
       info["predicted_ms"].get<double>());
 }
 

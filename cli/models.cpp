@@ -61,7 +61,7 @@ void add_models(CLI::App& app, Context& context) {
   auto batch = std::make_shared<std::int64_t>(100);
   CLI::App* command = app.add_subcommand("models", "list the models and what they need");
   command->add_option("--batch", *batch, "samples in an iteration")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+      ->check(whole_number(1, std::int64_t{1} << 20))
       ->capture_default_str();
   command->add_flag("--json", context.json, "one JSON object on stdout");
   command->footer("\nExample:\n  tidepool models --batch 16");

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <memory>
 
+#include "base/counted.h"
 #include "base/file.h"
 #include "base/nearest.h"
 #include "base/time.h"
@@ -114,9 +115,9 @@ int run_pack(const PackArguments& a, bool json) {
            {"ms", to_ms(outcome->time)}});
     return code;
   }
-  say("{}: {} buffers in {} B, {:.6f} of the lower bound, {} B{}\n  found by {} in {}\n", a.path,
-      file->ids.size(), outcome->packing.footprint, ratio(*outcome), outcome->lower_bound,
-      outcome->proven_optimal ? ": proven optimal" : "", outcome->found_by,
+  say("{}: {} in {} B, {:.6f} of the lower bound, {} B{}\n  found by {} in {}\n", a.path,
+      counted(file->ids.size(), "buffer"), outcome->packing.footprint, ratio(*outcome),
+      outcome->lower_bound, outcome->proven_optimal ? ": proven optimal" : "", outcome->found_by,
       format_time(outcome->time));
   return code;
 }

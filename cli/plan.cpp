@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "base/counted.h"
 #include "base/file.h"
 #include "base/quantity.h"
 #include "lower/plan_file.h"
@@ -63,8 +64,8 @@ void print_decisions(const PlanFile& file) {
         d["from"].get<std::string>(), d["to"].get<std::string>(),
         d["wraps"].get<bool>() ? " of the next iteration" : "", d["reason"].get<std::string>());
   }
-  say("  keep      the other {} gaps ({} in all): the load fits without moving them\n", kept,
-      format_bytes(kept_bytes));
+  say("  keep      the other {} ({} in all): the load fits without moving them\n",
+      counted(kept, "gap"), format_bytes(kept_bytes));
 }
 
 /// A plan that was made, and what people want to know of it.

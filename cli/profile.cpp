@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "base/file.h"
 #include "context.h"
 #include "ir/load_profile.h"
@@ -57,7 +58,9 @@ void print_how(const Measurement& how) {
   }
   say("  measured inside {}, swapping on demand, highest byte used {}",
       format_bytes(how.reactive_budget), format_bytes(how.arena_peak));
-  if (how.unmeasured > 0) say("; {} algorithms need more", how.unmeasured);
+  if (how.unmeasured > 0)
+    say("; {} more", how.unmeasured == 1 ? "1 algorithm needs"
+                                         : fmt::format("{} algorithms need", how.unmeasured));
   say("\n");
 }
 
@@ -91,8 +94,8 @@ Result<int> profile(const ProfileArguments& a, bool json) {
     return kOk;
   }
   say("{} on {}\n", result.program.name, result.fingerprint);
-  say("  {} ops, {} an iteration ({} algorithms); link {:.0f} MB/s each way; unlimited peak {}\n",
-      result.program.ops.size(),
+  say("  {}, {} an iteration ({} algorithms); link {:.0f} MB/s each way; unlimited peak {}\n",
+      counted(result.program.ops.size(), "op"),
       format_time(
           compute_time(result.program, choose_algorithms(result.program, a.job.algorithms))),
       to_text(a.job.algorithms), result.machine.to_host().bytes_per_second * 1e-6,
@@ -113,7 +116,7 @@ void add_profile(CLI::App& app, Context& context) {
   command->get_option("--host-budget")->needs("--budget");
   command
       ->add_option("--iterations", arguments->iterations, "iterations measured (medians are kept)")
-      ->check(CLI::Range(1, 1000))
+      ->check(whole_number(1, 1000))
       ->capture_default_str();
   add_cache_options(*command, arguments->cache, false);
   command->add_option("-o,--output", arguments->output, "write the profile to this file");

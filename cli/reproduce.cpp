@@ -44,7 +44,7 @@ void add_reproduce(CLI::App& app, Context& context) {
   command->add_option("--models", arguments->models, "only these networks")->delimiter(',');
   command->add_option("--batches", arguments->batches, "fig10: these batch sizes")
       ->delimiter(',')
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
+      ->check(whole_number(1, std::int64_t{1} << 20));
   command->add_option("--limits", arguments->limits, "fig9: only these limits, such as 280MiB")
       ->delimiter(',');
   command->add_option("--data", arguments->data, "folder with vgg16-trace/, the measured trace")

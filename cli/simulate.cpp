@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/counted.h"
 #include "context.h"
+#include "lower/memory_sizes.h"
 #include "train/load_plan.h"
 #include "train/overhead.h"
 
@@ -15,18 +17,20 @@ namespace {
 
 /// What the one figure of the long run does not say.
 std::string remarks(const LongRun& steady, int iterations, Nanos end) {
-  const std::string first =
-      fmt::format("the first {} take {} each", iterations, format_time(end / iterations));
+  const std::string first = iterations == 1 ? fmt::format("the first takes {}", format_time(end))
+                                            : fmt::format("the first {} take {} each", iterations,
+                                                          format_time(end / iterations));
   if (!steady.steady) {
-    return fmt::format("  no steady state within {} iterations: the mean of the last {}; {}\n",
-                       steady.iterations, steady.period, first);
+    return fmt::format("  no steady state within {}: the mean of the last {}; {}\n",
+                       counted(steady.iterations, "iteration"), steady.period, first);
   }
   std::string text;
   if (steady.period > 1) {
     text += fmt::format("  repeats in groups of {} iterations: their mean\n", steady.period);
   }
   if (steady.after > iterations) {
-    text += fmt::format("  the steady state begins after {} iterations; {}\n", steady.after, first);
+    text += fmt::format("  the steady state begins after {}; {}\n",
+                        counted(steady.after, "iteration"), first);
   }
   return text;
 }
@@ -50,6 +54,7 @@ int run_simulate(const std::string& path, int iterations, bool json) {
   const double simulated_overhead = overhead(steady.iteration_time, unlimited);
   const Bytes out = copied_bytes(file->plan, true);
   const Bytes in = copied_bytes(file->plan, false);
+  const std::string beyond = beyond_memory(file->machine, file->plan);
   if (json) {
     Json ends_ms = Json::array();
     for (const Nanos end : ends) ends_ms.push_back(to_ms(end));
@@ -65,6 +70,7 @@ int run_simulate(const std::string& path, int iterations, bool json) {
            {"overhead", simulated_overhead},
            {"copied_out_bytes", out},
            {"copied_in_bytes", in},
+           {"beyond_memory", beyond.empty() ? Json(nullptr) : Json(beyond)},
            {"iteration_end_ms", std::move(ends_ms)}});
     return kOk;
   }
@@ -75,6 +81,7 @@ int run_simulate(const std::string& path, int iterations, bool json) {
   for (const Nanos end : ends) texts.push_back(format_time(end));
   say("  iterations end at {}\n", fmt::join(texts, ", "));
   say("{}", remarks(steady, iterations, ends.back()));
+  if (!beyond.empty()) say("  it does not fit: {}\n", beyond);
   return kOk;
 }
 
@@ -91,7 +98,7 @@ void add_simulate(CLI::App& app, Context& context) {
   command
       ->add_option("--iterations", arguments->iterations,
                    "iterations to run and print; the figure is the long run's")
-      ->check(CLI::Range(1, 10'000))
+      ->check(whole_number(1, 10'000))
       ->capture_default_str();
   command->add_flag("--json", context.json, "one JSON object on stdout");
   command->footer(

@@ -42,7 +42,7 @@ void add_data_options(CLI::App& command, DataSpec& data) {
 void add_device_options(CLI::App& command, DeviceSpec& device) {
   command.add_option("--device", device.name, "device to run on")->capture_default_str();
   command.add_option("--threads", device.threads, "compute threads (default: cores - 1)")
-      ->check(CLI::Range(1, 1024));
+      ->check(whole_number(1, 1024));
   const auto link = [&device](const std::string& text) {
     const auto speed = parse_bytes(text);
     if (!speed || *speed <= 0) {
@@ -93,13 +93,13 @@ void add_optimizer_options(CLI::App& command, JobSpec& job) {
 void add_job_options(CLI::App& command, JobSpec& job) {
   command.add_option("model", job.model, "model to train (see `tidepool models`)")->required();
   command.add_option("--batch", job.batch, "samples in an iteration")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+      ->check(whole_number(1, std::int64_t{1} << 20))
       ->capture_default_str();
   command
       .add_option("--sub-batch", job.sub_batch,
                   "samples a round: an iteration runs its batch in rounds and sums their "
                   "gradients (default: the whole batch)")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
+      ->check(whole_number(1, std::int64_t{1} << 20));
   command.add_flag("--sub-batch-statistics", job.sub_batch_statistics,
                    "let batch norm take its statistics over a round, which changes training");
   add_device_options(command, job.device);

@@ -43,10 +43,10 @@ int train(const TrainArguments& a, bool json) {
 void add_length_options(CLI::App& command, TrainArguments& a) {
   TrainingSpec& spec = a.spec;
   command.add_option("--iterations", spec.iterations, "iterations to train")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+      ->check(whole_number(1, std::int64_t{1} << 40))
       ->capture_default_str();
   command.add_option("--epochs", spec.epochs, "train whole epochs instead; evaluates after each")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}))
+      ->check(whole_number(1, 1'000'000))
       ->excludes("--iterations");
   command
       .add_option("--checkpoint", spec.checkpoint,
@@ -75,7 +75,7 @@ void add_comparison_options(CLI::App& command, TrainArguments& a) {
       .add_option("--graph", a.spec.graph,
                   "GPUs: capture this many iterations in one CUDA graph; transfers then do not "
                   "cross from one graph to the next")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{64}))
+      ->check(whole_number(1, 64))
       ->excludes("--epochs");
 }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/counted.h"
 #include "option_names.h"
 #include "profile_source.h"
 #include "schedule/plan_totals.h"
@@ -14,11 +15,6 @@ namespace {
 
 /// Fewer measured iterations than these say nothing of an overhead.
 constexpr std::size_t kFewIterations = 3;
-
-/// "1 tensor", "2 tensors".
-std::string counted(std::int64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
@@ -75,8 +71,8 @@ void print_heading(const TrainingSpec& spec, const TrainingReport& r) {
   const Machine& m = r.start.machine;
   const std::string link =
       r.emulated_link
-          ? fmt::format(" with {} compute thread{}, link {:.0f} MB/s each way", r.threads,
-                        r.threads == 1 ? "" : "s", m.to_host().bytes_per_second * 1e-6)
+          ? fmt::format(" with {}, link {:.0f} MB/s each way", counted(r.threads, "compute thread"),
+                        m.to_host().bytes_per_second * 1e-6)
           : fmt::format(", link {:.1f} GB/s out, {:.1f} GB/s in",
                         m.to_host().bytes_per_second * 1e-9, m.to_device().bytes_per_second * 1e-9);
   say("{}, batch {}, {}, on {}{}\n", spec.job.model, spec.job.batch, r.data, r.device, link);
@@ -114,9 +110,8 @@ void print_times(const TrainingReport& r) {
   const auto overhead = r.measured_overhead();
   const std::string few =
       r.measured_iterations < kFewIterations
-          ? fmt::format(", of {} iteration{}{}: too few to tell it from noise",
-                        r.measured_iterations, r.measured_iterations == 1 ? "" : "s",
-                        r.baseline ? " each" : "")
+          ? fmt::format(", of {}{}: too few to tell it from noise",
+                        counted(r.measured_iterations, "iteration"), r.baseline ? " each" : "")
           : "";
   std::string off = "not measured";
   if (r.measured_iterations == 0) {
@@ -141,12 +136,12 @@ void print_iterations(const TrainingSpec& spec, const TrainingReport& r) {
     say("  optimality gap {}\n", gap);
   }
   if (r.graph) {
-    say("  graph      {} iteration{} in one; closing it adds {} to each (simulated)\n",
-        r.graph->iterations, r.graph->iterations == 1 ? "" : "s", format_time(r.graph->closing));
+    say("  graph      {} in one; closing it adds {} to each (simulated)\n",
+        counted(r.graph->iterations, "iteration"), format_time(r.graph->closing));
   }
   if (!r.losses.empty()) {
     say("  loss       {:.4f} -> {:.4f} over {}\n", r.losses.front(), r.losses.back(),
-        counted(static_cast<std::int64_t>(r.losses.size()), "iteration"));
+        counted(r.losses.size(), "iteration"));
   }
   if (r.baseline && r.baseline->identical) {
     say("  identical  {}\n", *r.baseline->identical
@@ -203,7 +198,7 @@ void print_report(const TrainingSpec& spec, const TrainingReport& r) {
 void print_epoch(const EpochReport& r) {
   say("epoch {}/{}", r.epoch, r.epochs);
   if (r.iterations < r.all_iterations) {
-    say(", {} of its {} iterations", r.iterations, r.all_iterations);
+    say(", {} of its {}", r.iterations, counted(r.all_iterations, "iteration"));
   }
   say(": loss {:.4f}", r.loss);
   if (r.test) {

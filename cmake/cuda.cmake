@@ -41,6 +41,8 @@ if(NOT missing)
   endif()
   # Constexpr functions of base/random.h and nn/op_desc.h are shared with device code.
   string(APPEND CMAKE_CUDA_FLAGS " --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra")
+  # fmt 9 takes nvcc for a compiler without constexpr, and then does not compile as C++20.
+  string(APPEND CMAKE_CUDA_FLAGS " -DFMT_USE_CONSTEXPR=1")
   # In the bundle (scripts/gpu_bundle.sh) a program's libraries lie in ../lib. The old kind of path,
   # which also holds for libraries of libraries.
   set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)

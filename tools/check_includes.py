@@ -5,10 +5,11 @@ Prints one line a violation, `file:line: message`, and exits with 1 when there i
 cli/, tests/ and bench/ may include everything and are not checked.
 """
 
-import argparse
 import re
 import sys
-from pathlib import Path
+
+sys.dont_write_bytecode = True
+import findings  # noqa: E402
 
 # What each folder builds on. A folder may also include what those build on in turn.
 BUILDS_ON = {
@@ -48,7 +49,6 @@ VENDOR_FOLDERS = ("bound", "planners", "device/cpu", "device/cuda", "nn/kernels/
                   "nn/kernels/cuda")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
-SUFFIXES = {".h", ".hpp", ".cpp", ".cu", ".cuh", ".in"}
 
 
 def closure(folder):
@@ -102,24 +102,7 @@ def check_file(file, src):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    root = Path(__file__).resolve().parent.parent
-    parser.add_argument("src", nargs="?", type=Path, default=root / "src", help="default: src/")
-    src = parser.parse_args().src.resolve()
-    if not src.is_dir():
-        parser.error(f"{src} is not a folder")
-    files = sorted(f for f in src.rglob("*") if f.suffix in SUFFIXES)
-    violations = 0
-    for file in files:
-        for number, message in check_file(file, src):
-            try:
-                shown = file.relative_to(Path.cwd())
-            except ValueError:
-                shown = file
-            print(f"{shown}:{number}: {message}")
-            violations += 1
-    print(f"{len(files)} files, {violations} violations", file=sys.stderr)
-    return 1 if violations else 0
+    return findings.run(__doc__.splitlines()[0], ["src"], check_file)
 
 
 if __name__ == "__main__":

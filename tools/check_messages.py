@@ -6,12 +6,12 @@ backquotes, and cli/ says how its options are called (cli/option_names.h). Print
 violation, `file:line: message`, and exits with 1 when there is any.
 """
 
-import argparse
 import re
 import sys
-from pathlib import Path
 
-SUFFIXES = {".h", ".hpp", ".cpp", ".cu", ".cuh", ".in"}
+sys.dont_write_bytecode = True
+import findings  # noqa: E402
+
 
 # Comments, character and string literals, raw ones too, in the order in which they may begin.
 TOKEN = re.compile(
@@ -34,20 +34,9 @@ def violations(source):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    root = Path(__file__).resolve().parent.parent
-    parser.add_argument("src", nargs="?", type=Path, default=root / "src", help="default: src/")
-    src = parser.parse_args().src.resolve()
-    if not src.is_dir():
-        parser.error(f"{src} is not a folder")
-    files = sorted(f for f in src.rglob("*") if f.suffix in SUFFIXES)
-    found = 0
-    for file in files:
-        for line, literal in violations(file.read_text(encoding="utf-8")):
-            print(f"{file}:{line}: a library message names an option: {literal!r}")
-            found += 1
-    print(f"{len(files)} files, {found} violations", file=sys.stderr)
-    return 1 if found else 0
+    return findings.run(__doc__.splitlines()[0], ["src"], lambda file, _: [
+        (line, f"a library message names an option: {literal!r}")
+        for line, literal in violations(file.read_text(encoding="utf-8"))])
 
 
 if __name__ == "__main__":

@@ -9,9 +9,11 @@
 
 #include "base/bytes.h"
 #include "base/csv.h"
+#include "base/quantity.h"
 #include "base/random.h"
 #include "base/shown.h"
 #include "bound/fluid.h"
+#include "ir/load_profile.h"
 #include "planners/autoswap/autoswap_load.h"
 #include "planners/planner.h"
 #include "planners/tide/tide.h"
@@ -75,6 +77,23 @@ Result<std::vector<Limit>> wanted_limits(const std::vector<Limit>& all,
 }
 
 /// What the published BO column is, row by row.
+/// No schedule has a load below what its widest op accesses.
+Result<void> all_can_be_met(const Work& work, const std::vector<Limit>& limits) {
+  const SmallestBudget smallest = smallest_budget(work.program, work.machine.alignment());
+  const Bytes least = smallest.bytes + work.resident;
+  for (const Limit& limit : limits) {
+    if (limit.bytes >= least) continue;
+    return fail(
+        Error{ErrorCode::infeasible,
+              fmt::format("--limits: {} B ({}) cannot be met: with the {} that are always "
+                          "resident, {}; at least {} B ({}) in all",
+                          limit.bytes, format_bytes(limit.bytes), format_bytes(work.resident),
+                          explain(smallest, work.program), least, format_bytes_up(least)),
+              least});
+  }
+  return {};
+}
+
 std::string note_on_published_bo(const std::vector<Limit>& limits) {
   std::size_t rows = 0;
   std::size_t least = 0;
@@ -254,6 +273,7 @@ Result<void> reproduce_fig9(const ReproduceArguments& a, TableReport& report) {
   if (!all_limits) return fail(all_limits.error());
   const auto limits = wanted_limits(*all_limits, a.limits);
   if (!limits) return fail(limits.error());
+  if (auto met = all_can_be_met(*work, *limits); !met) return fail(met.error());
   add_constants(*work, a, report);
   const AccessIndex index(work->program);
   add_least_load(*work, index, a, report);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/counted.h"
 #include "base/duration.h"
 #include "planners/registry.h"
 
@@ -76,8 +77,8 @@ void TableReport::expect(std::size_t rows, Nanos each) {
   if (!json_) print_header();
   const Nanos all = each * static_cast<Nanos::rep>(rows);
   if (all < kWorthALine) return;
-  inform("tidepool: {} row{}, each may take up to about {}: {} in all\n", rows,
-         rows == 1 ? "" : "s", format_duration(each), format_duration(all));
+  inform("tidepool: {}, each may take up to about {}: {} in all\n", counted(rows, "row"),
+         format_duration(each), format_duration(all));
 }
 
 std::string TableReport::time_left() const {

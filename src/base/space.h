@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/id.h"
+
 namespace tidepool {
 
 /// Index into a table of spaces: the arenas of devices 0, 1, ... come first, in the order of the
 /// devices, then the host's, then what lies below it.
-using SpaceId = std::int32_t;
+using SpaceId = Id<struct SpaceTag>;
 
 enum class SpaceKind : std::uint8_t {
   device,  ///< a device's arena: its ops use bytes here and nowhere else

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "base/at.h"
+
 namespace tidepool {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 /// Per tensor and version: the value is the same in every iteration. It is where its op is not
 /// random and reads nothing but such values.

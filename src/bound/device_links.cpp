@@ -24,7 +24,9 @@ DeviceLinks::Direction together(const Machine& machine, SpaceId Link::*end) {
 }  // namespace
 
 DeviceLinks device_links(const Machine& machine) {
-  const auto count = [&](SpaceId Link::*end) { return std::ranges::count(machine.links, 0, end); };
+  const auto count = [&](SpaceId Link::*end) {
+    return std::ranges::count(machine.links, SpaceId{0}, end);
+  };
   const bool several = count(&Link::from) > 1 || count(&Link::to) > 1;
   return {together(machine, &Link::from), together(machine, &Link::to),
           several || machine.duplex()};

@@ -8,14 +8,13 @@
 #include <optional>
 #include <utility>
 
+#include "base/at.h"
 #include "bound/absences.h"
 #include "bound/device_links.h"
 #include "ir/load_profile.h"
 
 namespace tidepool {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 /// The program of Note [Fluid relaxation]. Without a limit the limit itself is minimised, and
 /// stalls may sum up to `stalls`.

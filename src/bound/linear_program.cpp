@@ -9,12 +9,12 @@
 #include <limits>
 #include <memory>
 
+#include "base/at.h"
+
 namespace tidepool {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::max();
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 using Model = std::unique_ptr<Clp_Simplex, void (*)(Clp_Simplex*)>;
 

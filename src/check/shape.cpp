@@ -174,7 +174,7 @@ class Shape {
     }
     const bool device = op.place == OpPlace::device;
     check_stream(part, i, x, device ? StreamKind::compute : StreamKind::host);
-    const SpaceId space = device ? op.device : plan_.host();
+    const SpaceId space = device ? SpaceId{op.device} : plan_.host();
     if (device && plan_.streams[at(x.stream)].device != op.device) {
       refute(0, "{}[{}]: op '{}' of device {} is on a stream of device {}", part, i, op.name,
              op.device, plan_.streams[at(x.stream)].device);

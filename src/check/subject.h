@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/at.h"
 #include "check/check.h"
 
 namespace tidepool::checking {
@@ -23,8 +24,6 @@ template <class... Args>
 [[noreturn]] void refute(int clause, fmt::format_string<Args...> text, Args&&... args) {
   throw Refuted(fmt::format("({}) {}", clause, fmt::format(text, std::forward<Args>(args)...)));
 }
-
-inline std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 template <class T>
 bool valid_index(std::int32_t index, const std::vector<T>& list) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/id.h"
 #include "base/space.h"
 #include "base/stream_kind.h"
 #include "base/time.h"
@@ -89,9 +90,8 @@ void require_one_device(const DeviceConfig& config);
 
 class Device {
  public:
-  using StreamId = std::int32_t;
-  using EventId = std::int32_t;
-  using GraphId = std::int32_t;
+  using EventId = Id<struct EventTag>;
+  using GraphId = Id<struct GraphTag>;
 
   virtual ~Device() = default;
 

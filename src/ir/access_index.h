@@ -4,11 +4,12 @@
 #include <span>
 #include <vector>
 
+#include "base/id.h"
 #include "ir/program.h"
 
 namespace tidepool {
 
-using GapId = std::int32_t;
+using GapId = Id<struct GapTag>;
 
 /// One access of one tensor. Versions count a tensor's values within an iteration: 0 is the value
 /// at its start (persistent tensors), each write or update makes the next.

@@ -90,7 +90,7 @@ std::vector<Bytes> unmovable_load(const Program& program, Bytes alignment) {
     if (!tensor.pinned && tensor.released_at == kNone) continue;
     const OpId last = stays[t].last;
     if (program.ops[static_cast<std::size_t>(last)].place != OpPlace::device) continue;
-    OpId from = tensor.pinned ? stays[t].first : last + 1;
+    OpId from = tensor.pinned ? stays[t].first : OpId{last + 1};
     OpId to = std::max(tensor.released_at, tensor.pinned ? last : kNone);
     if (tensor.pinned && tensor.persistent) {
       from = 0;

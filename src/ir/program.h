@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/id.h"
 #include "base/result.h"
 #include "base/time.h"
 
 namespace tidepool {
 
-using TensorId = std::int32_t;
-using OpId = std::int32_t;
-inline constexpr std::int32_t kNone = -1;
+using TensorId = Id<struct TensorTag>;
+using OpId = Id<struct OpTag>;
 
 enum class TensorKind : std::uint8_t {
   input,

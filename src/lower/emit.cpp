@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "base/at.h"
+
 namespace tidepool {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 Placement placement_of(const Instance& instance, Bytes offset) {
   return {instance.tensor, instance.space, offset, instance.bytes};

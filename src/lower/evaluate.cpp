@@ -42,7 +42,7 @@ Evaluation Evaluator::evaluate(const Strategy& strategy, const EvaluateOptions& 
   if (std::max(result.compute_time, link) > options.give_up_above) return result;
   if (!pass_.run(*problem, limits_)) {
     const CallId stuck = pass_.stuck();
-    result.stuck = calls_are_ops_ ? stuck : x_.calls[static_cast<std::size_t>(stuck)].op;
+    result.stuck = calls_are_ops_ ? op_of(stuck) : x_.calls[static_cast<std::size_t>(stuck)].op;
     return result;
   }
   for (const Bytes load : pass_.load()) result.peak_load = std::max(result.peak_load, load);

@@ -111,7 +111,7 @@ class Evaluator {
       if (!problem.calls[static_cast<std::size_t>(c)].on_device) continue;
       const Nanos start = pass_.start_of(c);
       if (start > ready) {
-        see(calls_are_ops_ ? OpId{c} : x_.calls[static_cast<std::size_t>(c)].op, start - ready);
+        see(calls_are_ops_ ? op_of(c) : x_.calls[static_cast<std::size_t>(c)].op, start - ready);
       }
       ready = pass_.end_of(c);
     }

@@ -4,12 +4,10 @@
 
 #include <algorithm>
 
+#include "base/at.h"
+#include "lower/separate_lives.h"
+
 namespace tidepool {
-namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-
-}  // namespace
 
 Expander::Expander(const Program& program, const AccessIndex& index, SpaceId host)
     : program_(program),
@@ -95,7 +93,7 @@ std::string Expander::expand(const Strategy& strategy, Expansion& out) {
   for (TensorId t = 0; t < tensors; ++t) finish(t);
   find_previous_sources();
   hints_.resolve(out.moves, op_call_);
-  if (program_.single_placements) separate_lives();
+  if (program_.single_placements) separate_lives(program_.tensors.size(), host_, out);
   return std::move(why_not_);
 }
 
@@ -112,14 +110,15 @@ bool Expander::expand_tensor(const Strategy& strategy, TensorId t, Expansion& ou
     const LifeId operand = bring_operand(access.op, k);
     possible = operand != kNone;
     if (!possible) break;
-    use_operand(access.op, k, operand, access.op);
+    use_operand(access.op, k, operand, call_of(access.op));
     out.operands.push_back(operand);
-    possible = leave_operand(access.op, k, access.op);
+    possible = leave_operand(access.op, k, call_of(access.op));
     if (!possible) break;
   }
   alone_at_ = kNone;
   if (!possible) return false;
-  if (const OpId op = program_.tensors[at(t)].released_at; op != kNone) use(state(t).held, op);
+  if (const OpId op = program_.tensors[at(t)].released_at; op != kNone)
+    use(state(t).held, call_of(op));
   finish(t);
   find_previous_sources();
   return true;
@@ -140,46 +139,6 @@ bool Expander::follow_hints(OpId before) {
   return true;
 }
 
-/// Where a tensor may have one place at a time, a life begins only when the one before it is over.
-void Expander::separate_lives() {
-  std::vector<std::vector<LifeId>> lives(program_.tensors.size());
-  for (LifeId id = 0; id < static_cast<LifeId>(out_->lives.size()); ++id) {
-    const Life& l = life(id);
-    if (l.space != host_ && !l.always) lives[at(l.tensor)].push_back(id);
-  }
-  for (std::vector<LifeId>& list : lives) {
-    if (list.empty()) continue;
-    // One that crosses is the first of the iteration, and the last again.
-    const bool comes_round = life(list.front()).crosses;
-    if (comes_round) list.push_back(list.front());
-    for (std::size_t i = 1; i < list.size(); ++i) separate(list[i - 1], list[i], false);
-    if (!comes_round) separate(list.back(), list.front(), true);
-  }
-}
-
-/// `next`: the second one is of the next iteration.
-void Expander::separate(LifeId first, LifeId second, bool next) {
-  const Life& before = life(first);
-  const Life& after = life(second);
-  if (after.begin_move != kNone && before.last_call != kNone) {
-    Move& in = out_->moves[at(after.begin_move)];
-    const auto calls = static_cast<CallId>(out_->calls.size());
-    const auto position = [&](CallId call, bool previous) {
-      return previous ? call - calls : call;
-    };
-    if (in.after == kNone ||
-        position(before.last_call, next) > position(in.after, in.after_previous)) {
-      in.after = before.last_call;
-      in.after_previous = next;
-    }
-  }
-  if (after.begin_call != kNone && before.end_move != kNone) {
-    Move& out = out_->moves[at(before.end_move)];
-    out.barrier = after.begin_call;
-    out.barrier_next = next;
-  }
-}
-
 void Expander::start_iteration(TensorId t) {
   if (!program_.tensors[at(t)].persistent) return;
   State& s = state(t);
@@ -189,7 +148,7 @@ void Expander::start_iteration(TensorId t) {
       decided && (decision(wrap) == Decision::swap || decision(wrap) == Decision::drop);
   s.open_gap = wrap;
   s.at_start = true;
-  s.first = new_life(t, away ? host_ : 0);
+  s.first = new_life(t, away ? host_ : SpaceId{0});
   if (away) {
     s.host = s.first;
     s.host_version = 0;
@@ -206,164 +165,9 @@ LifeId Expander::new_life(TensorId tensor, SpaceId space) {
   return static_cast<LifeId>(out_->lives.size()) - 1;
 }
 
-/// Refuses a second place of a pinned tensor.
-bool Expander::may_have_another_place(TensorId t) {
-  if (!program_.tensors[at(t)].pinned) return true;
-  refuse(fmt::format("recomputation needs a second place for pinned tensor '{}'",
-                     program_.tensors[at(t)].name));
-  return false;
-}
-
 void Expander::use(LifeId id, CallId call) {
   // A life that lives on from here into the next iteration ends there.
   if (!life(id).crosses) life(id).last_call = call;
-}
-
-/// The tensor is needed again later in the version asked for.
-bool Expander::awaits(TensorId t, std::int32_t version) const {
-  const State& s = state_[at(t)];
-  return s.open_gap != kNone && s.device == kNone &&
-         (s.at_start ? 0 : index_.gaps()[at(s.open_gap)].version) == version;
-}
-
-/// From its next stay on the device the tensor never leaves it again in this iteration, nor at the
-/// iteration's end: that stay is the one the next iteration starts with.
-bool Expander::is_last_stay(TensorId t) const {
-  const State& s = state_[at(t)];
-  if (s.first == kNone || out_->lives[at(s.first)].space == host_) return false;
-  const GapId end = index_.first_gap(t) + static_cast<GapId>(index_.gaps(t).size());
-  for (GapId g = s.open_gap + 1; g < end; ++g) {
-    if (decision(g) != Decision::keep) return false;
-  }
-  return true;
-}
-
-LifeId Expander::life_for_stay(TensorId t) {
-  if (!is_last_stay(t)) return new_life(t, 0);
-  life(state(t).first).crosses = true;
-  return state(t).first;
-}
-
-LifeId Expander::copy_in(TensorId t, bool stays) {
-  State& s = state(t);
-  if (!stays && !may_have_another_place(t)) return kNone;
-  const LifeId target = stays ? life_for_stay(t) : new_life(t, 0);
-  const auto id = static_cast<MoveId>(out_->moves.size());
-  Move& move = out_->moves.emplace_back();
-  move.tensor = t;
-  if (stays) move.gap = s.open_gap;
-  move.call = next_call();
-  move.source = s.host_source;
-  move.source_call = s.host_source_call;
-  move.device = target;
-  move.host = s.host;
-  out_->ins.push_back(id);
-  life(target).begin_move = id;
-  life(s.host).end_move = id;
-  if (const CopyHint* hint = hints_.of(move.gap); hint != nullptr && hint->device_offset) {
-    life(target).fixed_offset = *hint->device_offset;
-  }
-  return target;
-}
-
-LifeId Expander::bring_to_device(TensorId t, std::int32_t version) {
-  State& s = state(t);
-  if (s.device != kNone && s.device_version == version) return s.device;
-  for (const Temporary& temporary : temporaries_) {
-    if (temporary.tensor == t && temporary.version == version) return temporary.life;
-  }
-  if (s.host == kNone || s.host_version != version) return recompute(t, version);
-  const LifeId id = copy_in(t, awaits(t, version));
-  if (id != kNone) keep_output(t, version, id);
-  return id;
-}
-
-/// A life of its own that holds this version, for a clone that will change it.
-LifeId Expander::fresh_copy(TensorId t, std::int32_t version) {
-  State& s = state(t);
-  if (s.host != kNone && s.host_version == version) return copy_in(t, false);
-  // Hidden from the tensor's open gap, so that the result does not become its stay.
-  const GapId open = s.open_gap;
-  s.open_gap = kNone;
-  const LifeId id = recompute(t, version);
-  state(t).open_gap = open;
-  std::erase_if(temporaries_, [&](const Temporary& x) { return x.life == id; });
-  return id;
-}
-
-/// After a copy-in or a clone: the value stays until its tensor's next access, or it is a
-/// temporary.
-void Expander::keep_output(TensorId t, std::int32_t version, LifeId id) {
-  if (awaits(t, version)) {
-    state(t).device = id;
-    state(t).device_version = version;
-  } else {
-    temporaries_.push_back({t, version, id});
-  }
-}
-
-LifeId Expander::recompute(TensorId t, std::int32_t version) {
-  if (version <= 0) {
-    return refuse(
-        fmt::format("recomputation needs the starting value of tensor '{}', which is gone",
-                    program_.tensors[at(t)].name));
-  }
-  const OpId id = producers_[at(producer_start_[at(t)] + version - 1)];
-  const Op& op = program_.ops[at(id)];
-  if (alone_at_ != kNone) return kNone;
-  if (program_.single_placements) {
-    // What it needs and makes may have a place of its own already.
-    return refuse(
-        fmt::format("op '{}' cannot run again for tensor '{}': tensors may have one "
-                    "place at a time",
-                    op.name, program_.tensors[at(t)].name));
-  }
-  const bool repeats = op.algorithms[at(strategy_->algorithms[at(id)])].deterministic;
-  if (!op.recomputable || !repeats || op.place != OpPlace::device) {
-    return refuse(fmt::format("op '{}' cannot run again for tensor '{}'", op.name,
-                              program_.tensors[at(t)].name));
-  }
-  // Recursion appends calls of its own; the operands of this one wait on the stack.
-  const std::size_t base = operand_stack_.size();
-  const std::size_t first = at(access_start_[at(id)]);
-  for (std::size_t k = 0; k < op.accesses.size(); ++k) {
-    const TensorId x = op.accesses[k].tensor;
-    LifeId operand = kNone;
-    if (op.accesses[k].mode == AccessMode::read) {
-      operand = bring_to_device(x, version_read_[first + k]);
-    } else if (op.accesses[k].mode == AccessMode::update) {
-      operand = fresh_copy(x, version_read_[first + k]);
-    } else {
-      const bool stays = awaits(x, version_written_[first + k]);
-      if (stays || may_have_another_place(x)) operand = stays ? life_for_stay(x) : new_life(x, 0);
-    }
-    if (operand == kNone) {
-      operand_stack_.resize(base);
-      return kNone;
-    }
-    operand_stack_.push_back(operand);
-  }
-  const auto call = static_cast<CallId>(out_->calls.size());
-  out_->calls.push_back({id, true, static_cast<std::int32_t>(out_->operands.size())});
-  ++out_->clones;
-  LifeId result = kNone;
-  for (std::size_t k = 0; k < op.accesses.size(); ++k) {
-    const LifeId operand = operand_stack_[base + k];
-    const TensorId x = op.accesses[k].tensor;
-    out_->operands.push_back(operand);
-    if (op.accesses[k].mode == AccessMode::write) life(operand).begin_call = call;
-    use(operand, call);
-    if (op.accesses[k].mode == AccessMode::read) continue;
-    keep_output(x, version_written_[first + k], operand);
-    if (x == t) result = operand;
-  }
-  operand_stack_.resize(base);
-  return result;
-}
-
-LifeId Expander::bring_to_host(TensorId t, std::int32_t version) {
-  if (state(t).host != kNone && state(t).host_version == version) return state(t).host;
-  return refuse(fmt::format("host ops find no copy of tensor '{}'", program_.tensors[at(t)].name));
 }
 
 /// Where the op finds its operand.

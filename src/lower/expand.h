@@ -70,8 +70,6 @@ class Expander {
   bool begin_gap(GapId gap, CallId call);
   void copy_out(GapId gap, CallId call);
   bool follow_hints(OpId before);
-  void separate_lives();
-  void separate(LifeId first, LifeId second, bool next);
   void finish(TensorId tensor);
   void find_previous_sources();
   LifeId bring_to_device(TensorId tensor, std::int32_t version);
@@ -88,7 +86,7 @@ class Expander {
   [[nodiscard]] bool is_last_stay(TensorId tensor) const;
   LifeId refuse(std::string why);
   [[nodiscard]] CallId next_call() const {
-    return alone_at_ != kNone ? alone_at_ : static_cast<CallId>(out_->calls.size());
+    return alone_at_ != kNone ? call_of(alone_at_) : static_cast<CallId>(out_->calls.size());
   }
 
   Life& life(LifeId id) { return out_->lives[static_cast<std::size_t>(id)]; }

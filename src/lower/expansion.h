@@ -3,14 +3,15 @@
 
 #include <vector>
 
+#include "base/id.h"
 #include "base/space.h"
 #include "ir/access_index.h"
 
 namespace tidepool {
 
-using CallId = std::int32_t;
-using LifeId = std::int32_t;
-using MoveId = std::int32_t;
+using CallId = Id<struct CallTag>;
+using LifeId = Id<struct LifeTag>;
+using MoveId = Id<struct MoveTag>;
 
 /// One run of an op.
 struct Call {
@@ -67,5 +68,9 @@ struct Expansion {
   std::vector<LifeId> boundary;  ///< per tensor: where a persistent value lies in between
   std::int32_t clones = 0;
 };
+
+// Where nothing is recomputed, and where a tensor is expanded alone, the calls are the ops.
+constexpr CallId call_of(OpId op) { return op.value(); }
+constexpr OpId op_of(CallId call) { return call.value(); }
 
 }  // namespace tidepool

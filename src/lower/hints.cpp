@@ -6,12 +6,9 @@
 #include <string_view>
 #include <tuple>
 
+#include "base/at.h"
+
 namespace tidepool {
-namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-
-}  // namespace
 
 const CopyHint* Hints::of(GapId gap) const {
   if (hint_of_gap_.empty() || gap == kNone || hint_of_gap_[at(gap)] == kNone) return nullptr;
@@ -58,7 +55,9 @@ std::string Hints::wrong_with(const CopyHint& hint) const {
   // Positions in the iteration in which the gap begins; those of the next one lie behind.
   const auto ops = static_cast<std::int32_t>(program_.ops.size());
   const std::int32_t end = gap.to + (gap.wraps ? ops : 0);
-  const auto position = [&](OpId op) { return gap.wraps && op <= gap.from ? op + ops : op; };
+  const auto position = [&](OpId op) {
+    return gap.wraps && op <= gap.from ? op + ops : op.value();
+  };
   for (const auto& op : {hint.out_trigger, hint.in_trigger, hint.out_barrier, hint.in_barrier}) {
     if (!op) continue;
     if (*op < 0 || *op >= ops || program_.ops[at(*op)].place != OpPlace::device) {

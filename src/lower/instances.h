@@ -5,11 +5,12 @@
 #include <span>
 #include <vector>
 
+#include "base/id.h"
 #include "lower/evaluate.h"
 
 namespace tidepool {
 
-using InstanceId = std::int32_t;
+using InstanceId = Id<struct InstanceTag>;
 
 /// One life of a tensor, or one op's workspace. Every access to its
 /// bytes happens after its begin step started and before its end step is over.

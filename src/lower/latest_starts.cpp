@@ -5,10 +5,10 @@
 #include <tuple>
 #include <utility>
 
+#include "base/at.h"
+
 namespace tidepool {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 /// The ops of each stream in the order of the list, in which their ends ascend.
 class ListedOps {

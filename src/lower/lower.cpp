@@ -6,7 +6,6 @@
 #include <array>
 #include <cassert>
 #include <chrono>
-#include <limits>
 
 #include "ir/load_profile.h"
 #include "lower/emit.h"
@@ -45,20 +44,6 @@ Lowering::Lowering(const Program& program, const Machine& machine)
       index_(program),
       evaluator_(program, index_, machine_) {}
 
-CheckLimits check_limits(const Machine& machine, const Budget& budget) {
-  CheckLimits limits;
-  constexpr Bytes kNoLimit = std::numeric_limits<Bytes>::max();
-  const Bytes host = budget.host > 0 ? budget.host : kNoLimit;
-  for (const MemorySpace& space : machine.spaces) {
-    const Bytes bytes = space.kind == SpaceKind::device ? budget.device
-                        : space.kind == SpaceKind::host ? host
-                                                        : kNoLimit;
-    limits.spaces.push_back({space.kind, bytes, space.alignment});
-  }
-  for (const Link& link : machine.links) limits.links.push_back({link.from, link.to, link.channel});
-  return limits;
-}
-
 /// Everything leaves the device after each use; what the host still holds is not copied again.
 Strategy Lowering::everything_away(std::vector<std::int32_t> algorithms) const {
   Strategy strategy = keep_everything(program_, index_, std::move(algorithms));
@@ -79,7 +64,7 @@ struct Lowering::Attempt {
   const LowerOptions& options;
   Evaluation evaluation;
   Timeline timeline;
-  Bytes host_limit = 0;  ///< no limit is the largest number
+  std::vector<Bytes> limits;  ///< by space
   std::vector<Arena> arenas;
   Lowered result;
 };
@@ -148,10 +133,10 @@ bool Lowering::place_on_device(Attempt& a) {
   const PlaceOptions options{a.options.packing_time, a.options.seed, a.options.stop};
   const bool placed =
       placer_.place_device({program_, a.strategy, evaluator_.expansion(), a.timeline}, 0,
-                           a.budget.device, machine_.spaces[0].alignment, options);
+                           a.limits[0], machine_.spaces[0].alignment, options);
   refused_ = placer_.refused();
   free_footprint_ = placer_.free_footprint();
-  excess_ = std::max<Bytes>(free_footprint_ - a.budget.device, 0);
+  excess_ = std::max<Bytes>(free_footprint_ - a.limits[0], 0);
   if (!placed) return false;
   a.arenas[0].bytes = placer_.footprint();
   a.result.packer = placer_.packer();
@@ -163,7 +148,7 @@ bool Lowering::place_on_host(Attempt& a) {
   const SpaceId host = machine_.host();
   Arena& arena = a.arenas[static_cast<std::size_t>(host)];
   if (!placer_.place_host({program_, a.strategy, evaluator_.expansion(), a.timeline}, host,
-                          a.host_limit, arena.alignment)) {
+                          a.limits[static_cast<std::size_t>(host)], arena.alignment)) {
     return false;
   }
   arena.bytes = placer_.footprint();
@@ -181,7 +166,9 @@ bool Lowering::emit(Attempt& a) {
   a.result.plan = emit_plan({program_, a.strategy, evaluator_.expansion(), a.timeline.instances,
                              a.timeline.steps, placer_.offsets(), evaluator_.streams(), a.arenas});
   // Entry and exit may need more of the host than the iterations.
-  if (a.result.plan.host_bytes() > a.host_limit) return false;
+  for (std::size_t s = 0; s < a.limits.size(); ++s) {
+    if (a.result.plan.arenas[s].bytes > a.limits[s]) return false;
+  }
   a.result.steps = std::move(a.timeline.steps);
   return true;
 }
@@ -196,8 +183,8 @@ std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget&
   excess_ = 0;
   free_footprint_ = 0;
   refused_.clear();
-  Attempt a{strategy, budget, timing, options, {}, {}, 0, {}, {}};
-  a.host_limit = budget.host > 0 ? budget.host : std::numeric_limits<Bytes>::max();
+  Attempt a{strategy, budget, timing, options, {}, {}, {}, {}, {}};
+  a.limits = space_budgets(machine_, budget);
   for (const Pass& pass : kPasses) {
     const PassTimer timer(pass_times_, pass.name);
     if (!(this->*pass.run)(a)) return std::nullopt;
@@ -247,7 +234,9 @@ Error Lowering::why_infeasible(const Strategy& strategy, const Budget& budget,
     error.message = fmt::format("budget {} B ({}) cannot be met: {}", budget.device,
                                 format_bytes(budget.device), explain(smallest, program_));
   } else if (options.allow_streaming && budget.host > 0) {
-    const auto without = lower(strategy, {budget.device, 0}, options);
+    Budget unlimited = budget;
+    unlimited.host = 0;
+    const auto without = lower(strategy, unlimited, options);
     if (!without) return without.error();
     error.smallest_feasible = without->plan.host_bytes();
     error.message = fmt::format(

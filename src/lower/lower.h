@@ -8,23 +8,11 @@
 #include <vector>
 
 #include "base/stop.h"
-#include "check/check.h"
+#include "lower/budget.h"
 #include "lower/evaluate.h"
 #include "lower/place.h"
 
 namespace tidepool {
-
-/// Device bytes without a limit, from here on: more than any program accesses
-/// (kMostAccessedBytes). Sums with sizes do not overflow, and plan files hold it.
-inline constexpr Bytes kNoDeviceLimit = Bytes{1} << 58;
-
-struct Budget {
-  Bytes device = 0;  ///< of each device
-  Bytes host = 0;    ///< 0: no limit
-};
-
-/// What a plan for this machine and budget is proved against.
-CheckLimits check_limits(const Machine& machine, const Budget& budget);
 
 struct LowerOptions {
   /// When nothing else fits: the streaming schedule, which keeps only the running op's tensors.

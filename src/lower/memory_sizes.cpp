@@ -3,29 +3,54 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+
+#include "base/quantity.h"
 
 namespace tidepool {
+namespace {
 
-Result<Budget> within_memory(const Machine& machine, Budget budget) {
-  if (is_preset(machine)) return budget;
-  const Budget wanted = budget;
-  for (const MemorySpace& space : machine.spaces) {
-    if (space.bytes == 0 || space.kind == SpaceKind::file) continue;
-    Bytes& part = space.kind == SpaceKind::device ? budget.device : budget.host;
-    const bool unlimited =
-        space.kind == SpaceKind::device ? wanted.device >= kNoDeviceLimit : wanted.host == 0;
-    if (unlimited) {
-      part = part == 0 ? space.bytes : std::min(part, space.bytes);
-    } else if (part > space.bytes) {
+/// What is asked for in a space, or nothing where there is no limit.
+std::optional<Bytes> wanted_in(SpaceId space, const Machine& machine, const Budget& budget) {
+  const Bytes wanted = space_budgets(machine, budget)[static_cast<std::size_t>(space)];
+  if (wanted >= kNoDeviceLimit) return std::nullopt;
+  return wanted;
+}
+
+}  // namespace
+
+Result<Budget> within_memory(const Machine& machine, const Budget& wanted) {
+  if (is_preset(machine)) return wanted;
+  Budget budget = wanted;
+  for (SpaceId s = 0; s < std::ssize(machine.spaces); ++s) {
+    const Bytes memory = machine.spaces[static_cast<std::size_t>(s)].bytes;
+    if (memory == 0) continue;
+    const auto limit = wanted_in(s, machine, wanted);
+    if (!limit) {
+      (s == 0 ? budget.device : s == machine.host() ? budget.host : budget.others[s]) = memory;
+    } else if (*limit > memory) {
       return fail(
           ErrorCode::usage,
           fmt::format(
               "the {} budget of {} B ({}) is more than the memory of machine '{}': {} B ({})",
-              to_string(space.kind), part, format_bytes(part), machine.name, space.bytes,
-              format_bytes(space.bytes)));
+              space_name(machine, s), *limit, format_bytes(*limit), machine.name, memory,
+              format_bytes(memory)));
     }
   }
   return budget;
+}
+
+std::string beyond_memory(const Machine& machine, const Plan& plan) {
+  if (is_preset(machine)) return {};
+  for (std::size_t s = 0; s < std::min(machine.spaces.size(), plan.arenas.size()); ++s) {
+    const Bytes memory = machine.spaces[s].bytes;
+    const Bytes needed = plan.arenas[s].bytes;
+    if (memory == 0 || needed <= memory) continue;
+    return fmt::format("the plan needs {} B ({}) of {} memory; machine '{}' has {} B ({})", needed,
+                       format_bytes_up(needed), space_name(machine, static_cast<SpaceId>(s)),
+                       machine.name, memory, format_bytes(memory));
+  }
+  return {};
 }
 
 }  // namespace tidepool

@@ -219,20 +219,45 @@ Strategy strategy_from_json(const JsonCursor& json, const Program& program) {
   return strategy;
 }
 
+/// Of spaces behind the first device and the host, each once.
+std::map<SpaceId, Bytes> other_budgets_from_json(const JsonCursor& json, const Machine& machine) {
+  std::map<SpaceId, Bytes> budgets;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const JsonCursor one = json.at(i);
+    const JsonCursor space = one["space"];
+    const auto id = static_cast<SpaceId>(space.integer(1, std::ssize(machine.spaces) - 1));
+    if (id == machine.host()) space.error("the host has its budget in 'host_budget'");
+    if (!budgets.emplace(id, one["bytes"].integer(0, kMostArenaBytes)).second) {
+      space.error("has a budget already");
+    }
+  }
+  return budgets;
+}
+
 }  // namespace
 
+Json to_json(const std::map<SpaceId, Bytes>& other_budgets) {
+  Json json = Json::array();
+  for (const auto& [space, bytes] : other_budgets) {
+    json.push_back({{"space", space}, {"bytes", bytes}});
+  }
+  return json;
+}
+
 Json to_json(const PlanFile& file) {
-  return {{"schema", 1},
-          {"type", "tidepool plan"},
-          {"fingerprint", file.fingerprint},
-          {"device_budget", file.device_budget},
-          {"host_budget", file.host_budget},
-          {"predicted_ns", file.iteration_time.count()},
-          {"compute_ns", file.compute_time.count()},
-          {"machine", to_json(file.machine)},
-          {"program", to_json(file.program)},
-          {"strategy", to_json(file.strategy)},
-          {"plan", to_json(file.plan)}};
+  Json json{{"schema", 1},
+            {"type", "tidepool plan"},
+            {"fingerprint", file.fingerprint},
+            {"device_budget", file.device_budget},
+            {"host_budget", file.host_budget},
+            {"predicted_ns", file.iteration_time.count()},
+            {"compute_ns", file.compute_time.count()},
+            {"machine", to_json(file.machine)},
+            {"program", to_json(file.program)},
+            {"strategy", to_json(file.strategy)},
+            {"plan", to_json(file.plan)}};
+  if (!file.other_budgets.empty()) json["other_budgets"] = to_json(file.other_budgets);
+  return json;
 }
 
 Result<PlanFile> read_plan(std::string_view text, std::string_view file) {
@@ -253,6 +278,9 @@ Result<PlanFile> read_plan(std::string_view text, std::string_view file) {
     }
     out.strategy = strategy_from_json(json["strategy"], out.program);
     out.plan = plan_from_json(json["plan"]);
+    if (const auto others = json.find("other_budgets")) {
+      out.other_budgets = other_budgets_from_json(*others, out.machine);
+    }
     return out;
   });
 }

@@ -1,10 +1,12 @@
 // The plan file: everything needed to prove, simulate, explain and run a plan, in one document.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "cost/profile.h"
+#include "lower/budget.h"
 #include "schedule/schedule.h"
 #include "schedule/strategy.h"
 
@@ -20,8 +22,12 @@ struct PlanFile {
   Nanos compute_time{};
   Strategy strategy;
   Plan plan;
+  std::map<SpaceId, Bytes> other_budgets{};  ///< Budget::others
+
+  [[nodiscard]] Budget budget() const { return {device_budget, host_budget, other_budgets}; }
 };
 
+Json to_json(const std::map<SpaceId, Bytes>& other_budgets);
 Json to_json(const PlanFile& file);
 /// Errors name `file`, line and field. The plan is not proved: call `check`.
 Result<PlanFile> read_plan(std::string_view text, std::string_view file);

@@ -5,14 +5,10 @@
 #include <limits>
 #include <utility>
 
+#include "base/at.h"
 #include "lower/latest_starts.h"
 
 namespace tidepool {
-namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-
-}  // namespace
 
 static_assert(kMaxStreams <= Hold::kKinds);
 

@@ -186,7 +186,7 @@ void TensorParts::number_copies() {
     for (std::size_t k = 0; k < accesses.size(); ++k) {
       const OpId op = accesses[k].op;
       if (problem_.calls[at(op)].on_device) continue;
-      TimingProblems::add_host_waits(p, op, p.lives[at(part(t).operands[k])], problem_);
+      TimingProblems::add_host_waits(p, call_of(op), p.lives[at(part(t).operands[k])], problem_);
     }
   }
   std::stable_sort(problem_.host_waits.begin(), problem_.host_waits.end(),

@@ -88,7 +88,7 @@ void TimePass::predict_occupied() {
   for (std::size_t j = 0; j < p_->outs.size(); ++j) {
     const TimedOut& out = p_->outs[j];
     const Nanos over = now_.out_end[j];
-    end = std::max(end, out.call + 1);
+    end = std::max<CallId>(end, out.call + 1);
     while (end < n && could_start(end) < over) ++end;
     in_flight_[at(out.call + 1)] += out.bytes;
     if (end < n) {

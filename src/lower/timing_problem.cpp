@@ -117,7 +117,7 @@ TimedIn TimingProblems::timed_in(const TimingPart& part, MoveId id, const Timing
   if (move.source != kNone) {
     in.after_out = part.position[at(move.source)] + (move.source_previous ? 0 : outs);
     if (!move.source_previous) {
-      in.not_before = std::max(in.not_before, part.moves[at(move.source)].call + 1);
+      in.not_before = std::max<CallId>(in.not_before, part.moves[at(move.source)].call + 1);
     }
   }
   // The life this copy begins has one address: that of the iteration before must be over.
@@ -129,11 +129,11 @@ TimedIn TimingProblems::timed_in(const TimingPart& part, MoveId id, const Timing
   }
   if (move.after != kNone) {
     in.after_call = std::max(in.after_call, move.after + (move.after_previous ? 0 : calls));
-    if (!move.after_previous) in.not_before = std::max(in.not_before, move.after + 1);
+    if (!move.after_previous) in.not_before = std::max<CallId>(in.not_before, move.after + 1);
   }
   if (move.trigger != kNone) {
     in.after_call = std::max(in.after_call, move.trigger - 1 + (move.trigger_previous ? 0 : calls));
-    in.trigger = std::max(move.trigger_previous ? 0 : move.trigger, in.not_before);
+    in.trigger = std::max(move.trigger_previous ? CallId{0} : move.trigger, in.not_before);
   }
   return in;
 }

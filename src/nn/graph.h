@@ -8,14 +8,15 @@
 #include <string_view>
 #include <vector>
 
+#include "base/id.h"
 #include "base/result.h"
 #include "nn/image_shape.h"
 #include "nn/layers/layers.h"
 
 namespace tidepool::nn {
 
-using ValueId = std::int32_t;
-using LayerId = std::int32_t;
+using ValueId = Id<struct ValueTag>;
+using LayerId = Id<struct LayerTag>;
 
 /// Type of the output of a layer, or why the inputs do not fit it. The message does not name the
 /// layer.

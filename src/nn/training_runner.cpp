@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/counted.h"
 #include "nn/initial_values.h"
 
 namespace tidepool::nn {
@@ -19,8 +20,9 @@ Result<std::unique_ptr<TrainingRunner>> TrainingRunner::create(const TrainingPro
     return fail(fit.error());
   }
   if (data.size() < program.program.batch) {
-    return fail(ErrorCode::usage, fmt::format("{} has {} samples, fewer than a batch of {}",
-                                              data.name(), data.size(), program.program.batch));
+    return fail(ErrorCode::usage,
+                fmt::format("{} has {}, fewer than a batch of {}", data.name(),
+                            counted(data.size(), "sample"), program.program.batch));
   }
   return std::unique_ptr<TrainingRunner>(
       new TrainingRunner(program, kernels, data, std::move(settings)));

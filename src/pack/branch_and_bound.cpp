@@ -4,8 +4,10 @@
 #include <limits>
 #include <numeric>
 
+#include "base/at.h"
 #include "base/random.h"
 #include "pack/cliques.h"
+#include "pack/failed_states.h"
 #include "pack/greedy_orders.h"
 #include "pack/lifetimes.h"
 
@@ -13,24 +15,6 @@ namespace tidepool {
 namespace {
 
 constexpr Bytes kInfinite = std::numeric_limits<Bytes>::max() / 4;
-
-/// States that are known to fail. Overwrites when full; what it forgets is searched again.
-class FailedStates {
- public:
-  struct Key {
-    std::uint64_t a = 0;
-    std::uint64_t b = 0;
-    bool operator==(const Key&) const = default;
-  };
-  void clear() { std::fill(table_.begin(), table_.end(), Key{}); }
-  [[nodiscard]] bool contains(const Key& key) const { return table_[slot(key)] == key; }
-  void insert(const Key& key) { table_[slot(key)] = key; }
-
- private:
-  static constexpr std::size_t kSlots = std::size_t{1} << 18;
-  static std::size_t slot(const Key& key) { return key.a & (kSlots - 1); }
-  std::vector<Key> table_ = std::vector<Key>(kSlots);
-};
 
 }  // namespace
 
@@ -82,7 +66,6 @@ class BranchAndBound::Search {
  private:
   using Id = std::int32_t;
   using Key = BranchOrder::Key;
-  static std::size_t at(Id i) { return static_cast<std::size_t>(i); }
 
   [[nodiscard]] std::span<const Id> conflicts(std::size_t i) const {
     return std::span(neighbours_)

@@ -6,13 +6,13 @@
 #include <map>
 #include <set>
 
+#include "base/at.h"
+
 namespace tidepool {
 namespace {
 
 constexpr std::int32_t kNever = Hold::kNever;
 constexpr Bytes kTop = std::numeric_limits<Bytes>::max() / 2;
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 /// Which bytes are free for one kind of begin, and how many hold the others.
 class FreeBytes {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/at.h"
+
 namespace tidepool {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 /// Buffers of each kind by begin. What conflicts with a buffer and begins behind it is a range of
 /// these lists, what begins before it and conflicts in the next cycle is the first part of them.

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "base/at.h"
+
 namespace tidepool {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 /// A point in time with a fixed unit, so that neighbours compare by eye.
 std::string moment(Nanos t) { return fmt::format("{:.3f} ms", to_ms(t)); }

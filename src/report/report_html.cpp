@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/at.h"
 #include "report/describe.h"
 #include "report/markup.h"
 #include "report/page.h"
@@ -9,8 +10,6 @@
 
 namespace tidepool {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 std::string colour_rules() {
   std::string light;

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <set>
 
+#include "base/at.h"
 #include "report/describe.h"
 #include "report/markup.h"
 #include "report/palette.h"
@@ -13,8 +14,6 @@
 
 namespace tidepool {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 /// A panel of the picture, in pixels.
 struct Panel {

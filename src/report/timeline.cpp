@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/at.h"
 #include "ir/load_profile.h"
 #include "sim/simulate.h"
 
 namespace tidepool {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 /// The last two iterations of a simulation that is long enough for them to agree.
 struct SteadyState {

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 
+#include "base/at.h"
+
 namespace tidepool {
 namespace {
 
 constexpr std::uint32_t kAllGuards = ~0U;
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 /// Where an iteration keeps what must not be overwritten while others are in flight.
 std::size_t slot(std::int64_t iteration) {

@@ -88,7 +88,7 @@ class Executor {
   std::unique_ptr<PreparedSchedule> entry_;
   std::unique_ptr<PreparedSchedule> steady_;
   std::unique_ptr<PreparedSchedule> exit_;
-  std::vector<Device::StreamId> compute_streams_;  ///< those with work
+  std::vector<StreamId> compute_streams_;  ///< those with work
   /// Per iteration in flight: an event on each of these streams.
   std::vector<std::vector<Device::EventId>> iteration_end_;
   std::int64_t next_iteration_ = 0;

@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <cassert>
 
+#include "base/at.h"
+
 namespace tidepool {
 namespace {
 
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-
-constexpr Device::StreamId kCompute = 0;
-constexpr Device::StreamId kCopy = 1;
-constexpr Device::StreamId kHost = 2;
+constexpr StreamId kCompute = 0;
+constexpr StreamId kCopy = 1;
+constexpr StreamId kHost = 2;
 
 }  // namespace
 
@@ -164,7 +164,7 @@ bool Reactive::make_resident(OpId id) {
   return true;
 }
 
-void Reactive::launch(Device::StreamId stream, const OpCall& call, OpTiming* timing) {
+void Reactive::launch(StreamId stream, const OpCall& call, OpTiming* timing) {
   struct Context {
     Reactive* self;
     const OpCall* call;

@@ -73,7 +73,7 @@ class Reactive {
   void release_host(TensorId tensor);
   void release_doubles();
   void copy(std::byte* to, const std::byte* from, Bytes bytes, bool to_host);
-  void launch(Device::StreamId stream, const OpCall& call, OpTiming* timing);
+  void launch(StreamId stream, const OpCall& call, OpTiming* timing);
 
   const Program& program_;
   std::vector<std::int32_t> algorithms_;

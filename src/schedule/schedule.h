@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "base/id.h"
 #include "base/space.h"
 #include "base/stream_kind.h"
 #include "ir/program.h"
 
 namespace tidepool {
 
-using StreamId = std::int32_t;
-using PlacementId = std::int32_t;
+using PlacementId = Id<struct PlacementTag>;
 
 /// One contiguous range of bytes of a space; a placement is a part of it.
 struct Arena {

@@ -1,9 +1,9 @@
 #include "schedule/strategy.h"
 
+#include "base/at.h"
+
 namespace tidepool {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 bool is_away(Decision decision) { return decision == Decision::swap || decision == Decision::drop; }
 

@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/at.h"
+
 namespace tidepool {
-namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-
-}  // namespace
 
 Nanos duration_of(const Instruction& x, const Plan& plan, const Program& program,
                   const Machine& machine) {

@@ -4,6 +4,8 @@
 #include <cassert>
 #include <utility>
 
+#include "base/at.h"
+
 namespace tidepool {
 namespace {
 
@@ -11,8 +13,6 @@ constexpr Bytes kFloat = 4;
 constexpr Bytes kRandomStates = 28 * 2048 * 24;  // of a dropout layer
 constexpr Bytes kWinogradTile = 16;              // floats of a transformed filter
 constexpr Bytes kChannelGroup = 32;
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 Bytes workspace_of(const NetworkLayer& conv) {
   if (conv.window != 3 || conv.stride != 1) return kFloat;

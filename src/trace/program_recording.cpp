@@ -2,10 +2,10 @@
 
 #include <cassert>
 
+#include "base/at.h"
+
 namespace tidepool {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 class Recorder {
  public:

@@ -7,11 +7,12 @@
 #include <string_view>
 #include <vector>
 
+#include "base/id.h"
 #include "ir/program.h"
 
 namespace tidepool {
 
-using BlockId = std::int32_t;
+using BlockId = Id<struct BlockTag>;
 
 enum class EventKind : std::uint8_t {
   malloc,

@@ -6,11 +6,12 @@
 #include <span>
 #include <vector>
 
+#include "base/id.h"
 #include "trace/iteration.h"
 
 namespace tidepool {
 
-using StayId = std::int32_t;
+using StayId = Id<struct StayTag>;
 
 /// Positions are events of the iteration, counted from 0.
 struct Stay {

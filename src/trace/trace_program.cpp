@@ -4,10 +4,10 @@
 
 #include <limits>
 
+#include "base/at.h"
+
 namespace tidepool {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 /// Time from each event of the iteration to the next event, averaged over the repetitions.
 std::vector<Nanos> event_times(const Recording& recording, const Iteration& iteration) {

@@ -2,15 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "base/at.h"
 #include "base/json.h"
 #include "ir/load_profile.h"
 
 namespace tidepool {
-namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-
-}  // namespace
 
 AlgorithmChoice chosen_algorithms(const Program& program, const Plan& plan) {
   AlgorithmChoice choice(program.ops.size(), 0);

@@ -47,9 +47,11 @@ Json settings(const PlanRequest& request) {
 }
 
 Json identity(const Profile& subject, const Budget& budget, const Json& settings) {
-  return {{"fingerprint", subject.fingerprint},  {"device_budget", budget.device},
-          {"host_budget", budget.host},          {"machine", to_json(subject.machine)},
-          {"program", to_json(subject.program)}, {"settings", settings}};
+  Json json{{"fingerprint", subject.fingerprint},  {"device_budget", budget.device},
+            {"host_budget", budget.host},          {"machine", to_json(subject.machine)},
+            {"program", to_json(subject.program)}, {"settings", settings}};
+  if (!budget.others.empty()) json["other_budgets"] = to_json(budget.others);
+  return json;
 }
 
 Result<MeasuredProfile> read_measured(const std::string& text, const std::string& path) {
@@ -101,7 +103,7 @@ Result<Planned> read_planned(const std::string& text, const std::string& path,
                            [&](const JsonCursor& json) { return planned_from_json(json, wanted); });
   if (!planned) return fail(planned.error());
   const Profile subject{file->fingerprint, std::move(file->program), std::move(file->machine)};
-  if (identity(subject, {file->device_budget, file->host_budget}, settings(request)) != wanted) {
+  if (identity(subject, file->budget(), settings(request)) != wanted) {
     return fail(ErrorCode::bad_input, fmt::format("{}: is a plan for something else", path));
   }
   planned->lowered.plan = std::move(file->plan);
@@ -156,6 +158,7 @@ void Cache::open() const {
   std::error_code failed;
   std::filesystem::create_directories(folder_, failed);
   if (auto writable = check_writable((folder_ / "probe").string()); !writable) {
+    told_ = true;
     observer_.notice(Notice::cache_unusable, fmt::format("nothing will be kept in the cache: {}",
                                                          writable.error().message));
   }
@@ -189,8 +192,10 @@ void Cache::write(const std::string& path, const Json& content) const {
   std::error_code failed;
   std::filesystem::create_directories(folder_, failed);
   if (auto written = write_file(path, content.dump() + "\n"); !written) {
-    observer_.notice(Notice::not_kept_in_cache,
-                     fmt::format("not kept in the cache: {}", written.error().message));
+    if (!std::exchange(told_, true)) {
+      observer_.notice(Notice::not_kept_in_cache,
+                       fmt::format("not kept in the cache: {}", written.error().message));
+    }
     return;
   }
   drop_oldest(folder_);
@@ -239,10 +244,10 @@ void Cache::keep(const PlanRequest& request, const Planned& planned) const {
   const std::string path =
       file("plan", identity(request.subject, request.budget, settings(request)));
   const Lowered& lowered = planned.lowered;
-  Json json = tidepool::to_json(PlanFile{request.subject.fingerprint, request.subject.program,
-                                         request.subject.machine, request.budget.device,
-                                         request.budget.host, lowered.iteration_time,
-                                         lowered.compute_time, lowered.strategy, lowered.plan});
+  Json json = tidepool::to_json(
+      PlanFile{request.subject.fingerprint, request.subject.program, request.subject.machine,
+               request.budget.device, request.budget.host, lowered.iteration_time,
+               lowered.compute_time, lowered.strategy, lowered.plan, request.budget.others});
   json["settings"] = settings(request);
   json["remarks"] = remarks(planned);
   write(path, json);

@@ -59,6 +59,7 @@ class Cache {
   std::filesystem::path folder_;  ///< empty: finds nothing and keeps nothing
   Observer& observer_;
   mutable bool opened_ = false;
+  mutable bool told_ = false;  ///< the observer knows that files are not kept
 };
 
 /// The program with all times 0: what a profile belongs to whatever was measured.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/counted.h"
 #include "train/diverged.h"
 #include "train/training_run.h"
 
@@ -28,10 +29,9 @@ class Epochs {
     state_ = std::move(checkpoint.tensors);
     next_ = checkpoint.next_iteration;
     if (next_ < total_) return {};
-    return fail(ErrorCode::usage,
-                fmt::format("{} has finished {} of {} iterations: nothing is left; "
-                            "ask for more `epochs`",
-                            spec_.resume, next_, total_));
+    return fail(ErrorCode::usage, fmt::format("{} has finished {} of {}: nothing is left; "
+                                              "ask for more `epochs`",
+                                              spec_.resume, next_, counted(total_, "iteration")));
   }
 
   /// To the end of the epoch, or to where the observer stops it.
@@ -106,7 +106,7 @@ class Epochs {
   [[nodiscard]] tl::unexpected<Error> stopped() const {
     return fail(
         ErrorCode::interrupted,
-        fmt::format("interrupted after {} iterations; {}", next_,
+        fmt::format("interrupted after {}; {}", counted(next_, "iteration"),
                     checkpoint().empty() ? std::string("nothing was saved (use `checkpoint`)")
                                          : fmt::format("go on with `resume` {}", checkpoint())));
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "planners/none.h"
 #include "sim/simulate.h"
 #include "train/diverged.h"
@@ -116,9 +117,8 @@ Result<void> train_iterations(const Job& job, const TrainingSpec& spec, Training
   if (auto opened = iterations.open(); !opened) return opened;
   report.next_iteration = iterations.run();
   if (observer.stop_requested()) {
-    return fail(
-        ErrorCode::interrupted,
-        fmt::format("interrupted after {} iterations; nothing was saved", report.next_iteration));
+    return fail(ErrorCode::interrupted, fmt::format("interrupted after {}; nothing was saved",
+                                                    counted(report.next_iteration, "iteration")));
   }
   iterations.close(report);
   if (spec.graph > 0) {

@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "base/counted.h"
 #include "nn/models/model.h"
 #include "train/data_sets.h"
 
@@ -17,10 +18,9 @@ int threads_of(const DeviceSpec& device, const DeviceKind& kind) {
 void warn_of_too_many(int threads, Observer& observer) {
   const int cores = static_cast<int>(std::thread::hardware_concurrency());  // 0: not known
   if (cores == 0 || threads <= cores) return;
-  observer.notice(
-      Notice::too_many_threads,
-      fmt::format("`threads` {} is more than the {} core{} here: they wait for each other", threads,
-                  cores, cores == 1 ? "" : "s"));
+  observer.notice(Notice::too_many_threads,
+                  fmt::format("`threads` {} is more than the {} here: they wait for each other",
+                              threads, counted(cores, "core")));
 }
 
 Result<const nn::KernelList*> kernels_of(const DeviceSpec& device, const DeviceKind& kind) {
@@ -82,8 +82,9 @@ Result<Job> Job::make(const JobSpec& spec, Observer& observer) {
   if (!data) return fail(data.error());
   job.data_ = std::move(*data);
   if (job.data_->size() < spec.batch) {
-    return fail(ErrorCode::usage, fmt::format("`batch` {} is more than the {} samples of {}",
-                                              spec.batch, job.data_->size(), job.data_->name()));
+    return fail(ErrorCode::usage,
+                fmt::format("`batch` {} is more than the {} of {}", spec.batch,
+                            counted(job.data_->size(), "sample"), job.data_->name()));
   }
   auto graph = nn::build_model(spec.model, {job.data_->image(), job.data_->classes()});
   if (!graph) return fail(graph.error());

@@ -13,10 +13,9 @@ inline Result<PlanFile> load_plan(const std::string& path) {
   return read_plan(*text, path);
 }
 
-/// Proves the plan against the budgets and the machine that its file names.
+/// Proves the plan against the budgets, of each space, and the machine that its file names.
 inline Result<void> prove(const PlanFile& file) {
-  return check(file.program, file.plan,
-               check_limits(file.machine, {file.device_budget, file.host_budget}));
+  return check(file.program, file.plan, check_limits(file.machine, file.budget()));
 }
 
 }  // namespace tidepool

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/at.h"
 #include "base/quantity.h"
 #include "ir/load_profile.h"
 #include "runtime/profiler.h"
@@ -12,8 +13,6 @@
 
 namespace tidepool {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 bool fits(const Program& program, OpId op, int algorithm, const Budget& budget, Bytes alignment) {
   return working_set(program, op, alignment, algorithm) <= budget.device;

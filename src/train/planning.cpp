@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <vector>
 
 #include "base/quantity.h"
 #include "check/check.h"
@@ -15,21 +17,20 @@
 namespace tidepool {
 namespace {
 
-/// Names what the plan needs and what there is.
-Result<void> check_sizes(const std::string& path, const Plan& plan, const Budget& budget) {
-  const auto too_large = [&](const char* what, Bytes needed, Bytes given) {
-    return fail(
-        Error{ErrorCode::infeasible,
-              fmt::format("{}: the plan needs {} B ({}) of {} memory, the budget is {} B "
-                          "({})",
-                          path, needed, format_bytes_up(needed), what, given, format_bytes(given)),
-              needed});
-  };
-  if (plan.device_bytes() > budget.device) {
-    return too_large("device", plan.device_bytes(), budget.device);
-  }
-  if (budget.host > 0 && plan.host_bytes() > budget.host) {
-    return too_large("host", plan.host_bytes(), budget.host);
+/// Names the space of which the plan needs more than there is.
+Result<void> check_sizes(const std::string& path, const Plan& plan, const Machine& machine,
+                         const Budget& budget) {
+  const std::vector<Bytes> given = space_budgets(machine, budget);
+  // Where the plan has other spaces than the machine, the proof says so.
+  for (std::size_t s = 0; s < std::min(given.size(), plan.arenas.size()); ++s) {
+    const Bytes needed = plan.arenas[s].bytes;
+    if (needed <= given[s]) continue;
+    return fail(Error{
+        ErrorCode::infeasible,
+        fmt::format("{}: the plan needs {} B ({}) of {} memory, the budget is {} B ({})", path,
+                    needed, format_bytes_up(needed), space_name(machine, static_cast<SpaceId>(s)),
+                    given[s], format_bytes(given[s])),
+        needed});
   }
   return {};
 }
@@ -83,7 +84,8 @@ Result<ObtainedPlan> plan_from_file(const std::string& path, const Profile& subj
   if (auto same = check_program(path, file->program, subject.program); !same) {
     return fail(same.error());
   }
-  if (auto fits = check_sizes(path, file->plan, budget); !fits) return fail(fits.error());
+  if (auto fits = check_sizes(path, file->plan, subject.machine, budget); !fits)
+    return fail(fits.error());
   // Against the machine here, on which it runs, and that of the file, on which it is timed.
   auto proof = check(subject.program, file->plan, check_limits(subject.machine, budget));
   if (proof) proof = check(file->program, file->plan, check_limits(file->machine, budget));

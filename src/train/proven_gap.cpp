@@ -58,6 +58,15 @@ Bytes usable(const Program& program, Bytes alignment, Bytes budget) {
 
 }  // namespace
 
+std::string why_no_bound(const FluidBound& bound, const FluidOptions& options) {
+  if (bound.feasible) return {};
+  if (!bound.refused.empty()) return bound.refused;
+  if (options.stop.requested()) return "interrupted";
+  if (!bound.stopped) return "its linear program has no solution";
+  return fmt::format("its linear program takes longer than {} (`time_limit`)",
+                     format_time(options.time_limit));
+}
+
 OverheadBound overhead_bound(const Program& program, const Machine& machine,
                              AlgorithmChoice algorithms, Bytes budget,
                              const FluidOptions& options) {
@@ -85,6 +94,8 @@ std::string ProvenGap::text() const {
 void ProvenGap::add_to(Json& json) const {
   json["least_overhead"] = least_overhead ? Json(*least_overhead) : Json(nullptr);
   json["optimality_gap"] = gap ? Json(*gap) : Json(nullptr);
+  json["bound_stopped"] = stopped;
+  json["bound_refused"] = refused.empty() ? Json(nullptr) : Json(refused);
 }
 
 Result<ProvenGap> proven_gap(const Program& program, const Machine& machine, const Lowered& lowered,
@@ -94,22 +105,18 @@ Result<ProvenGap> proven_gap(const Program& program, const Machine& machine, con
     result.unknown = "the plan recomputes";
     return result;
   }
+  const FluidOptions solving{options.time_limit, options.stop};
   const OverheadBound bound =
-      overhead_bound(program, machine, chosen_algorithms(program, lowered.plan), budget,
-                     {options.time_limit, options.stop});
+      overhead_bound(program, machine, chosen_algorithms(program, lowered.plan), budget, solving);
   result.everything_fits = bound.everything_fits;
+  result.stopped = bound.fluid.stopped;
+  result.refused = bound.fluid.refused;
+  result.unknown = why_no_bound(bound.fluid, solving);
   if (bound.fluid.feasible) {
     const auto gap = bound.optimality_gap(lowered.iteration_time);
     if (!gap) return fail(gap.error());
     result.least_overhead = bound.least_overhead();
     result.gap = *gap;
-  } else if (options.stop.requested()) {
-    result.unknown = "interrupted";
-  } else if (bound.fluid.stopped) {
-    result.unknown = fmt::format("its linear program takes longer than {} (`time_limit`)",
-                                 format_time(options.time_limit));
-  } else {
-    result.unknown = "its linear program has no solution";
   }
   return result;
 }

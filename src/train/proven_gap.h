@@ -30,6 +30,9 @@ struct OverheadBound {
   [[nodiscard]] Result<double> optimality_gap(Nanos iteration_time) const;
 };
 
+/// Why there is no bound, in a phrase that names fields of PlannerSpec. Empty where there is one.
+std::string why_no_bound(const FluidBound& bound, const FluidOptions& options);
+
 OverheadBound overhead_bound(const Program& program, const Machine& machine,
                              AlgorithmChoice algorithms, Bytes budget, const FluidOptions& options);
 
@@ -44,12 +47,15 @@ struct ProvenGap {
   std::optional<double> least_overhead;
   std::optional<double> gap;
   std::string unknown;           ///< why there is no gap, in a phrase; names fields of PlannerSpec
+  bool stopped = false;          ///< ... because time was up, or interrupted
+  std::string refused;           ///< ... because there is no bound for such a program, and why
   bool everything_fits = false;  ///< nothing has to leave: the bound is 0
 
   /// For people, fields in backquotes. Empty where everything fits, as there is nothing to be near
   /// to.
   [[nodiscard]] std::string text() const;
-  /// Sets `least_overhead` and `optimality_gap`; null where they are not known.
+  /// Sets `least_overhead` and `optimality_gap`, null where they are not known, and
+  /// `bound_stopped` and `bound_refused`, which say whether the bound is why.
   void add_to(Json& json) const;
 };
 

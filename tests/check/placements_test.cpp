@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/at.h"
 #include "base/random.h"
 #include "check/check.h"
 #include "lower/lower.h"
@@ -21,14 +22,12 @@
 namespace tidepool {
 namespace {
 
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-
 /// By hand: the value of `hidden` leaves after `make` and comes back at another place for `late`,
 /// while `early` still reads the first one.
 class SinglePlacements : public ::testing::Test {
  protected:
   enum : std::int32_t { kComputeStream, kOut, kIn, kHost };
-  enum : PlacementId { kWeightHost, kWeight, kInputHost, kInput, kHidden, kHiddenHost, kHidden2 };
+  enum : std::int32_t { kWeightHost, kWeight, kInputHost, kInput, kHidden, kHiddenHost, kHidden2 };
 
   void SetUp() override {
     using enum AccessMode;

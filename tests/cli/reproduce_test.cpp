@@ -147,6 +147,13 @@ TEST_F(Reproduce, Figure9HasWhatIsPublishedAndThePublishedMethodBesideOurs) {
   EXPECT_TRUE(figure["constants"].contains("tide_tuning"));
 }
 
+TEST_F(Reproduce, ALimitOfFigure9ThatNoScheduleMeetsIsNamed) {
+  const std::string data = TIDEPOOL_SHARED_DATA;
+  if (!std::filesystem::exists(data + "/vgg16-trace")) GTEST_SKIP() << data << " is not there";
+  expect_error({"reproduce", "fig9", "--data", data, "--limits", "400MiB,1B"}, 4,
+               AllOf(HasSubstr("--limits: 1 B (1 B) cannot be met"), HasSubstr("resident")));
+}
+
 TEST_F(Reproduce, Figure10HasBatchesUpTo400AndNamesTheTrend) {
   const Json figure = success({"reproduce", "fig10", "--models", "vgg11", "--time-limit", "0.05"});
   ASSERT_EQ(figure["rows"].size(), 15U);

@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr Device::StreamId kCompute = 0, kOut = 1, kIn = 2, kHost = 3;
+constexpr StreamId kCompute = 0, kOut = 1, kIn = 2, kHost = 3;
 
 class CudaDeviceTest : public testing::CudaTest {
  protected:

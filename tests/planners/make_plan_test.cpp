@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using testing::SubBatchWorkload;
 
 const Machine kMachine = testing::byte_a_nanosecond(64);
-constexpr Budget kPlenty{Bytes{1} << 30, 0};
+const Budget kPlenty{Bytes{1} << 30, 0};
 
 /// Chooses rounds of a size and the second algorithm of every op that has one.
 class Chooser : public Planner {

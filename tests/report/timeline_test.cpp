@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/at.h"
 #include "check/check.h"
 #include "report/plan_files.h"
 #include "sim/simulate.h"
@@ -13,8 +14,6 @@ namespace tidepool {
 namespace {
 
 using ::testing::ElementsAre;
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 Interval interval(int start, int end) { return {Nanos{start}, Nanos{end}}; }
 

@@ -268,8 +268,8 @@ inline void add_random_hints(const Program& program, const AccessIndex& index, d
     const Decision decision = strategy.gaps[static_cast<std::size_t>(g)];
     if (gap.kind != GapKind::device || random.uniform() >= probability) continue;
     if (decision != Decision::swap && decision != Decision::drop) continue;
-    const auto length =
-        static_cast<std::uint64_t>(gap.to + (gap.wraps ? static_cast<OpId>(ops) : 0) - gap.from);
+    const auto length = static_cast<std::uint64_t>(
+        gap.to + (gap.wraps ? static_cast<std::int32_t>(ops) : 0) - gap.from);
     const auto draw = [&]() -> std::optional<OpId> {
       if (random.below(2) == 0) return std::nullopt;
       const auto op = static_cast<std::uint64_t>(gap.from) + 1 + random.below(length);

@@ -72,6 +72,8 @@ void expect_unknown(const ProvenGap& g, const char* why) {
   g.add_to(json);
   EXPECT_TRUE(json["optimality_gap"].is_null());
   EXPECT_TRUE(json["least_overhead"].is_null());
+  EXPECT_EQ(json["bound_stopped"], g.stopped);
+  EXPECT_EQ(json["bound_refused"].is_null(), g.refused.empty());
 }
 
 TEST_F(ProvenGapTest, IsUnknownOfAPlanThatRecomputes) {
@@ -83,7 +85,9 @@ TEST_F(ProvenGapTest, IsUnknownOfAPlanThatRecomputes) {
 TEST_F(ProvenGapTest, IsUnknownWhenTheTimeIsUp) {
   PlannerOptions options;
   options.time_limit = Nanos{0};
-  expect_unknown(gap(plan(kBudget), options), "`time_limit`");
+  const ProvenGap g = gap(plan(kBudget), options);
+  expect_unknown(g, "`time_limit`");
+  EXPECT_TRUE(g.stopped);
 }
 
 TEST_F(ProvenGapTest, IsUnknownWhenInterrupted) {

@@ -15,6 +15,8 @@
 #include <mutex>
 #include <thread>
 
+#include "base/at.h"
+#include "base/counted.h"
 #include "device/cpu/arena.h"
 #include "device/failure_slot.h"
 
@@ -22,8 +24,6 @@ namespace tidepool {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 /// How many commands of a stream are done; others block until it is enough.
 class Progress {
@@ -216,8 +216,8 @@ CpuDevice::CpuDevice(const CpuDeviceOptions& options) : state_(std::make_unique<
 CpuDevice::~CpuDevice() = default;
 
 std::string CpuDevice::fingerprint() const {
-  return fmt::format("cpu; {}; {} compute thread{}", processor_name(), state_->options.threads,
-                     state_->options.threads == 1 ? "" : "s");
+  return fmt::format("cpu; {}; {}", processor_name(),
+                     counted(state_->options.threads, "compute thread"));
 }
 
 void CpuDevice::open(const DeviceConfig& config) {

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/at.h"
 #include "device/cuda/check.h"
 #include "device/cuda/event_clock.h"
 #include "device/cuda/host_calls.h"
@@ -26,8 +27,6 @@ using cuda::HostCalls;
 
 /// The oldest GPUs this build has code for (CMAKE_CUDA_ARCHITECTURES in the top CMakeLists.txt).
 constexpr int kLeastMajor = 8;
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 std::string version(int v) { return fmt::format("{}.{}", v / 1000, v % 1000 / 10); }
 

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/at.h"
+
 namespace tidepool {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 bool conflict(const std::vector<TouchedRange>& a, const std::vector<TouchedRange>& b) {
   for (const TouchedRange& x : a) {

@@ -20,7 +20,7 @@ struct FakeScript {
 
 /// What ran when, in the order of calls.
 struct FakeRecord {
-  Device::StreamId stream = 0;
+  StreamId stream = 0;
   Nanos start{};
   Nanos end{};
 };

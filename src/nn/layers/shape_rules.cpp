@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
+
 namespace tidepool::nn {
 namespace {
 
@@ -24,7 +26,7 @@ Result<std::int64_t> windows(std::int64_t size, const Window& w) {
 Result<void> expect_inputs(InputTypes inputs, std::size_t count) {
   if (inputs.size() == count) return {};
   return fail(ErrorCode::usage,
-              fmt::format("takes {} input{}, not {}", count, count == 1 ? "" : "s", inputs.size()));
+              fmt::format("takes {}, not {}", counted(count, "input"), inputs.size()));
 }
 
 Result<void> expect_rank(const ValueType& type, std::size_t rank, std::string_view what) {

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
+#include "base/at.h"
 #include "planners/autoswap/selection_output.h"
 #include "planners/registry.h"
 
 namespace tidepool {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 class AutoSwap : public Planner {
  public:

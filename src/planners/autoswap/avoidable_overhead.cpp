@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
+#include "base/at.h"
 #include "planners/toolkit/candidate_gaps.h"
 
 namespace tidepool {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 struct Interval {
   Nanos from{};

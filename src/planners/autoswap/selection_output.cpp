@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
+
 namespace tidepool {
 namespace {
 
@@ -12,12 +14,17 @@ std::vector<std::string> notes(const LoadedSelection& chosen, const SwapCandidat
   const auto used = std::count_if(picks.begin(), picks.end(),
                                   [](const SwapPick& pick) { return pick.candidate; });
   const auto others = static_cast<std::ptrdiff_t>(picks.size()) - used;
-  std::vector<std::string> notes{
-      fmt::format("score {} at load limit {}: {} of {} candidates", to_string(chosen.weights),
-                  format_bytes(chosen.selected_for), used, candidates.candidates().size())};
+  const std::string limit = chosen.selected_for < kNoDeviceLimit
+                                ? fmt::format("at load limit {}", format_bytes(chosen.selected_for))
+                                : "without a limit";
+  std::vector<std::string> notes{fmt::format("score {} {}: {} of {}", to_string(chosen.weights),
+                                             limit, used,
+                                             counted(candidates.candidates().size(), "candidate"))};
   if (others > 0) {
-    notes.push_back(fmt::format("load_min is {}: {} gaps beyond the candidates are swapped too",
-                                format_bytes(candidates.load_min()), others));
+    notes.push_back(
+        fmt::format("load_min is {}: {} swapped too", format_bytes(candidates.load_min()),
+                    others == 1 ? "1 gap beyond the candidates is"
+                                : fmt::format("{} gaps beyond the candidates are", others)));
   }
   return notes;
 }

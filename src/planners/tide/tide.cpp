@@ -8,6 +8,7 @@
 #include <deque>
 #include <optional>
 
+#include "base/counted.h"
 #include "base/random.h"
 #include "planners/autoswap/autoswap.h"
 #include "planners/autoswap/autoswap_load.h"
@@ -51,7 +52,7 @@ class TideSearch {
 
   Lowered& best() { return best_; }
   [[nodiscard]] std::string note() const {
-    return fmt::format("best from {}; {} evaluations", origin_, load_.evaluations());
+    return fmt::format("best from {}; {}", origin_, counted(load_.evaluations(), "evaluation"));
   }
 
  private:

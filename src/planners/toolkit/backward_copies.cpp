@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "base/at.h"
+
 namespace tidepool {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 /// Positions are ops of two iterations: that in which a gap begins, and the one after.
 class BackwardCopies {

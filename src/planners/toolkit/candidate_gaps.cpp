@@ -1,14 +1,10 @@
 #include "planners/toolkit/candidate_gaps.h"
 
+#include "base/at.h"
 #include "ir/load_profile.h"
 #include "planners/toolkit/unstalled_starts.h"
 
 namespace tidepool {
-namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-
-}  // namespace
 
 std::vector<GapId> candidate_gaps(const Program& program, const AccessIndex& index,
                                   Bytes smallest) {

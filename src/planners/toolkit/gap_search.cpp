@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/at.h"
 #include "planners/toolkit/annealing.h"
 #include "planners/toolkit/candidate_gaps.h"
 #include "planners/toolkit/strategy_builder.h"
@@ -13,7 +14,6 @@ namespace {
 
 constexpr Nanos kInfeasible = Nanos::max();
 
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 double number(Nanos time) { return static_cast<double>(time.count()); }
 
 }  // namespace

@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "base/at.h"
+
 namespace tidepool {
-namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-
-}  // namespace
 
 LayerPasses::LayerPasses(const Program& program, std::span<const Bytes> load) {
   find_phases(program, load);

@@ -2,14 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "base/at.h"
 #include "lower/expand.h"
 
 namespace tidepool {
-namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-
-}  // namespace
 
 StrategyBuilder::StrategyBuilder(const Program& program, const AccessIndex& index,
                                  std::vector<std::int32_t> algorithms)

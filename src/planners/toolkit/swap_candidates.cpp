@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/at.h"
 #include "ir/load_profile.h"
 #include "planners/toolkit/candidate_gaps.h"
 #include "planners/toolkit/strategy_builder.h"
@@ -14,8 +15,6 @@ namespace tidepool {
 namespace {
 
 constexpr auto kSwdoa = static_cast<std::size_t>(SwapScore::swdoa);
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 OpId peak_op(std::span<const Bytes> load) {
   return static_cast<OpId>(std::max_element(load.begin(), load.end()) - load.begin());
@@ -294,8 +293,7 @@ bool SwapOrder::pick_next() {
   const std::int32_t best = best_other();
   if (best == kNone) return false;
   const Other& other = others_[at(best)];
-  c_.for_each_part(other.id,
-                   [&](OpId begin, OpId end) { others_left_.remove(best, begin, end); });
+  c_.for_each_part(other.id, [&](OpId begin, OpId end) { others_left_.remove(best, begin, end); });
   pick(other.id, value_of(other), false);
   return true;
 }

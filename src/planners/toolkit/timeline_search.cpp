@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/at.h"
 #include "ir/load_profile.h"
 #include "planners/toolkit/annealing.h"
 #include "planners/toolkit/candidate_gaps.h"
@@ -12,7 +13,6 @@
 namespace tidepool {
 namespace {
 
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 double number(Nanos time) { return static_cast<double>(time.count()); }
 double number(Bytes bytes) { return static_cast<double>(bytes); }
 

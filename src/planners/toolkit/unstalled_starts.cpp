@@ -1,11 +1,8 @@
 #include "planners/toolkit/unstalled_starts.h"
 
+#include "base/at.h"
+
 namespace tidepool {
-namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-
-}  // namespace
 
 std::vector<Nanos> unstalled_starts(const Program& program,
                                     std::span<const std::int32_t> algorithms) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/at.h"
 #include "ir/load_profile.h"
 #include "planners/registry.h"
 #include "planners/toolkit/layer_passes.h"
@@ -11,8 +12,6 @@
 
 namespace tidepool {
 namespace {
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 /// The policy for one program. See Note [vDNN].
 class OffloadAll {
@@ -128,7 +127,7 @@ class OffloadAll {
   void hint(std::size_t owner, std::int32_t asking, StrategyBuilder& builder) const {
     for (const GapId id : inputs_[owner]) {
       const Gap& g = gap(id);
-      const auto inside = [&](OpId op) { return std::clamp(op, g.from + 1, g.to); };
+      const auto inside = [&](OpId op) { return std::clamp<OpId>(op, g.from + 1, g.to); };
       CopyHint hint;
       hint.gap = id;
       hint.out_barrier = device_op(inside(end_of_next(owner)), g);

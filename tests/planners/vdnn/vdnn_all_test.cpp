@@ -18,8 +18,8 @@ using testing::SubBatchWorkload;
 constexpr Bytes kPlenty = Bytes{1} << 30;
 
 /// Ops of the network of SubBatchWorkload in one round.
-enum : OpId { kFeed, kForward0, kForward1, kForward2, kForward3 };
-enum : OpId { kBackward3 = 5, kBackward2, kBackward1, kBackward0 };
+enum : std::int32_t { kFeed, kForward0, kForward1, kForward2, kForward3 };
+enum : std::int32_t { kBackward3 = 5, kBackward2, kBackward1, kBackward0 };
 
 class VdnnAll : public ::testing::Test {
  protected:

@@ -1,0 +1,246 @@
+// The built binary plans, proves and simulates, in budgets that can and cannot be met.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "support/cli_fixture.h"
+
+namespace tidepool {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using testing::Cli;
+using testing::Finished;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// ---- plan, check, simulate
+
+/// Saved plans may name a machine of any size: a preset's does not count, others do.
+TEST_F(Cli, APlanThatNeedsMoreThanItsMachineHasSaysSo) {
+  const std::string path = saved_plan();
+  EXPECT_TRUE(success({"check", path})["beyond_memory"].is_null());
+  Json file = Json::parse(*read_file(path));
+  file["machine"]["name"] = "small";
+  file["machine"]["spaces"][0]["bytes"] = 1000;
+  const std::string small = write("small.json", file.dump());
+  for (const char* command : {"check", "simulate"}) {
+    EXPECT_THAT(success({command, small})["beyond_memory"].get<std::string>(),
+                AllOf(HasSubstr("of device memory"), HasSubstr("machine 'small' has 1000 B")));
+    EXPECT_THAT(tidepool({command, small}).out, HasSubstr("it does not fit: the plan needs"));
+    EXPECT_THAT(tidepool({command, path}).out, Not(HasSubstr("does not fit")));
+  }
+}
+
+TEST_F(Cli, CountsAreInTheRightNumber) {
+  const std::string path = saved_plan();
+  EXPECT_THAT(tidepool({"simulate", path, "--iterations", "1"}).out,
+              Not(AnyOf(HasSubstr("the first 1 "), HasSubstr(" 1 iterations"))));
+  const std::string pack = write("one.csv", "id,lower,upper,size\n0,0,1,64\n");
+  const Finished packed = tidepool({"pack", pack});
+  EXPECT_EQ(packed.exit_code, 0) << packed.err;
+  EXPECT_THAT(packed.out, HasSubstr("one.csv: 1 buffer in 64 B"));
+}
+
+TEST_F(Cli, APlanIsSavedProvedAndSimulatedAsPredicted) {
+  const std::string path = folder_.file("plan.json");
+  const Json planned = success({"plan", "tiny-vgg", "--batch", "16", "--machine", "gtx1080ti",
+                                "--budget", "60%", "--explain", "-o", path});
+  EXPECT_LE(planned["footprint_bytes"], planned["budget_bytes"]);
+  EXPECT_LT(planned["budget_bytes"], planned["unlimited_peak_bytes"]);
+  EXPECT_EQ(planned["output"], path);
+  EXPECT_FALSE(planned["decisions"].empty());
+  for (const Json& d : planned["decisions"]) EXPECT_FALSE(d["reason"].get<std::string>().empty());
+
+  const Json checked = success({"check", path});
+  EXPECT_EQ(checked["proved"], true);
+  EXPECT_EQ(checked["footprint_bytes"], planned["footprint_bytes"]);
+  EXPECT_EQ(checked["budget_bytes"], planned["budget_bytes"]);
+
+  const Json simulated = success({"simulate", path, "--iterations", "28"});
+  EXPECT_DOUBLE_EQ(simulated["iteration_ms"].get<double>(), planned["predicted_ms"].get<double>());
+  EXPECT_DOUBLE_EQ(simulated["compute_ms"].get<double>(), planned["compute_ms"].get<double>());
+  EXPECT_EQ(simulated["iteration_end_ms"].size(), 28u);
+
+  for (const char* command : {"check", "simulate"}) {
+    const Finished text = tidepool({command, path});
+    EXPECT_EQ(text.exit_code, 0) << text.err;
+    EXPECT_THAT(text.out, HasSubstr(path));
+  }
+}
+
+TEST_F(Cli, PlanningTwiceGivesTheSameFile) {
+  const std::string first = testing::content_of(saved_plan());
+  EXPECT_FALSE(first.empty());
+  EXPECT_EQ(first, testing::content_of(saved_plan()));
+}
+
+TEST_F(Cli, EveryPlannerAndMachineMakesAProvablePlan) {
+  const std::string path = folder_.file("p.json");
+  for (const char* machine : {"gtx1080ti", "rtx2080ti", "k40", "h200"}) {
+    for (const char* planner : {"none", "autoswap", "autoswap-published"}) {
+      success({"plan", "tiny-vgg", "--batch", "16", "--machine", machine, "--planner", planner,
+               "--budget", "150%", "-o", path});
+      EXPECT_EQ(success({"check", path})["proved"], true);
+    }
+  }
+}
+
+TEST_F(Cli, ACorruptedOffsetExitsWith5) {
+  const std::string path = saved_plan();
+  const Json good = Json::parse(testing::content_of(path));
+  // The first op with two device operands: the smaller one where the larger one is.
+  Json json = good;
+  for (const Json& x : good["plan"]["steady"]["instructions"]) {
+    if (x["kind"] != "op" || x["operands"].size() < 2) continue;
+    const std::size_t a = x["operands"][0];
+    const std::size_t b = x["operands"][x["operands"].size() - 1];
+    const Json& placements = good["plan"]["placements"];
+    const bool a_is_smaller = placements[a]["bytes"] < placements[b]["bytes"];
+    json["plan"]["placements"][a_is_smaller ? a : b]["offset"] =
+        placements[a_is_smaller ? b : a]["offset"];
+    break;
+  }
+  ASSERT_NE(json, good);
+  write("bad.json", json.dump(1));
+  for (const char* command : {"check", "simulate"}) {
+    expect_error({command, folder_.file("bad.json")}, 5,
+                 AllOf(HasSubstr("bad.json: the plan is wrong: ("), HasSubstr("byte")));
+  }
+}
+
+TEST_F(Cli, APlanAboveTheBudgetItClaimsExitsWith5) {
+  const std::string path = saved_plan();
+  Json json = Json::parse(testing::content_of(path));
+  json["device_budget"] = json["plan"]["arenas"][0]["bytes"].get<std::int64_t>() - 1;
+  write("over.json", json.dump(1));
+  expect_error({"check", folder_.file("over.json")}, 5, HasSubstr("(1)"));
+}
+
+TEST_F(Cli, AProfileWithSizesThatOverflowExitsWith3) {
+  const std::string path = saved_plan();
+  Json plan = Json::parse(testing::content_of(path));
+  Json profile = {{"schema", 1},
+                  {"type", "tidepool profile"},
+                  {"fingerprint", "x"},
+                  {"machine", plan["machine"]},
+                  {"program", plan["program"]}};
+  write("good.json", profile.dump(1));
+  EXPECT_EQ(tidepool({"plan", "--foreign", "--profile", folder_.file("good.json")}).exit_code, 0);
+  for (Json& op : profile["program"]["ops"]) {
+    if (op["place"] == "device") {
+      op["algorithms"][0]["workspace"] = std::numeric_limits<std::int64_t>::max();
+      break;
+    }
+  }
+  write("overflow.json", profile.dump(1));
+  const Finished f = tidepool({"plan", "--foreign", "--profile", folder_.file("overflow.json")});
+  EXPECT_EQ(f.exit_code, 3) << f.out << f.err;
+}
+
+// ---- budgets
+
+TEST_F(Cli, AnInfeasibleBudgetExitsWith4AndTheBudgetItNamesWorks) {
+  const Json error =
+      expect_error({"plan", "tiny-vgg", "--batch", "16", "--machine", "gtx1080ti", "--budget", "1"},
+                   4, AllOf(HasSubstr("smallest feasible budget"), HasSubstr("op '")));
+  const std::int64_t smallest = error["smallest_feasible_bytes"];
+  const std::vector<std::string> base{"plan",      "tiny-vgg",  "--batch", "16",
+                                      "--machine", "gtx1080ti", "--budget"};
+  const auto with = [&](std::int64_t budget) {
+    auto a = base;
+    a.push_back(std::to_string(budget));
+    return a;
+  };
+  EXPECT_LE(success(with(smallest))["footprint_bytes"], smallest);
+  EXPECT_EQ(expect_error(with(smallest - 1), 4,
+                         HasSubstr("smallest feasible"))["smallest_feasible_bytes"],
+            smallest);
+}
+
+/// The size in the last brackets of a message, as a person would copy it.
+std::string size_in(const std::string& message, const std::string& after) {
+  const auto open = message.find('(', message.find(after));
+  std::string size = message.substr(open + 1, message.find(')', open) - open - 1);
+  std::erase(size, ' ');
+  return size;
+}
+
+TEST_F(Cli, TheSmallestBudgetAsItIsPrintedIsEnough) {
+  for (const char* model : {"vgg11", "mlp", "tiny-vgg"}) {
+    std::vector<std::string> arguments{"plan",      model,       "--batch",  "3",
+                                       "--machine", "gtx1080ti", "--budget", "1"};
+    const Json error = expect_error(arguments, 4, HasSubstr("the smallest feasible budget is"));
+    arguments.back() = size_in(error["error"], "the smallest feasible budget is");
+    EXPECT_LE(success(arguments)["footprint_bytes"], success(arguments)["budget_bytes"]);
+  }
+}
+
+TEST_F(Cli, ABudgetThatSmallerRoundsMeetSaysSo) {
+  std::vector<std::string> arguments{"plan",      "mlp",       "--batch",  "8192",
+                                     "--machine", "gtx1080ti", "--budget", "40MiB"};
+  expect_error(arguments, 4, HasSubstr("41943040 B fit with --sub-batch 2048"));
+  arguments.insert(arguments.end(), {"--sub-batch", "2048"});
+  success(arguments);
+  arguments.back() = "4096";
+  expect_error(arguments, 4, HasSubstr("41943040 B fit with --sub-batch 2048"));
+  expect_error({"plan", "mlp", "--machine", "gtx1080ti", "--budget", "1KiB"}, 4,
+               Not(HasSubstr("fit with")));
+  // Its largest op updates a weight, whatever the rounds are; a percentage would be of another
+  // peak.
+  expect_error({"plan", "mlp", "--machine", "gtx1080ti", "--budget", "80%"}, 4,
+               Not(HasSubstr("fit with")));
+  expect_error(
+      {"plan", "tiny-vgg", "--batch", "64", "--machine", "gtx1080ti", "--budget", "300KiB"}, 4,
+      AllOf(HasSubstr("fit with --sub-batch"), HasSubstr("--sub-batch-statistics")));
+}
+
+TEST_F(Cli, AHostBudgetThatIsTooSmallNamesTheSmallestThatWorks) {
+  std::vector<std::string> arguments{"plan",          "tiny-vgg",  "--batch",  "16",
+                                     "--machine",     "gtx1080ti", "--budget", "50%",
+                                     "--host-budget", "64"};
+  const Json error = expect_error(arguments, 4, HasSubstr("the smallest feasible one is"));
+  const std::int64_t smallest = error["smallest_feasible_bytes"];
+  arguments.back() = std::to_string(smallest);
+  EXPECT_LE(success(arguments)["host_bytes"], smallest);
+  arguments.back() = std::to_string(smallest - 1);
+  expect_error(arguments, 4, HasSubstr("the smallest feasible one is"));
+  arguments.back() = size_in(error["error"], "the smallest feasible one is");
+  success(arguments);
+}
+
+TEST_F(Cli, NoneBelowItsNeedsExitsWith4AndTheBudgetItNamesWorks) {
+  std::vector<std::string> arguments{"plan",      "tiny-vgg",  "--batch", "16",       "--machine",
+                                     "gtx1080ti", "--planner", "none",    "--budget", "50%"};
+  const Json error = expect_error(arguments, 4, HasSubstr("autoswap"));
+  arguments.back() = error["smallest_feasible_bytes"].dump();
+  success(arguments);
+}
+
+/// The default was 100 % of the peak load, which leaves no room for gaps between addresses.
+TEST_F(Cli, WithoutABudgetThereIsNoLimit) {
+  for (const char* planner : {"none", "autoswap", "tide"}) {
+    const std::string path = folder_.file("plan.json");
+    const Json j = success({"plan", "tiny-vgg", "--machine", "gtx1080ti", "--planner", planner,
+                            "--time-limit", "1s", "-o", path});
+    EXPECT_TRUE(j["budget_bytes"].is_null()) << planner;
+    EXPECT_NEAR(j["predicted_overhead"].get<double>(), 0, 1e-3) << planner;
+    EXPECT_EQ(success({"check", path})["budget_bytes"], j["footprint_bytes"]) << planner;
+  }
+  const std::vector<std::string> train{
+      "train", "tiny-vgg",  "--batch", "16",        "--data", "synthetic",    "--link",
+      "500MB", "--threads", "1",       "--planner", "none",   "--iterations", "2"};
+  EXPECT_TRUE(success(train)["budget_bytes"].is_null());
+  EXPECT_THAT(tidepool(train).out, HasSubstr("budget     none (the unlimited peak is"));
+}
+
+TEST_F(Cli, AHostBudgetThatIsTooSmallExitsWith4) {
+  expect_error(
+      {"plan", "tiny-vgg", "--batch", "16", "--machine", "gtx1080ti", "--host-budget", "64"}, 4,
+      HasSubstr("host"));
+}
+
+}  // namespace
+}  // namespace tidepool
