@@ -7,11 +7,12 @@ namespace tidepool {
 
 bool TimePass::run(const TimingProblem& problem, const TimingLimits& limits) {
   begin(problem, limits);
-  predict_unstalled();
+  ready_.fill(predict_unstalled(problem, now_));
+  std::copy(problem.static_load.begin(), problem.static_load.end(), load_.begin());
   constexpr int kPasses = 2;
   for (int i = 0; i < kPasses; ++i) {
-    predict_occupied();
-    predict_latest_starts();
+    predict_occupied(problem, now_, in_flight_, occupied_);
+    if (limits.lead != Nanos::max()) predict_latest_starts(problem, now_, latest_start_);
     begin_pass();
     if (!make_pass()) return false;
   }
@@ -24,7 +25,7 @@ bool TimePass::run_and_list(const TimingProblem& problem, const TimingLimits& li
   listing_ = true;
   const bool feasible = run(problem, limits);
   listing_ = false;
-  if (feasible) resolve_waits(steps);
+  if (feasible) list_.resolve(problem, steps);
   return feasible;
 }
 
@@ -32,101 +33,16 @@ void TimePass::begin(const TimingProblem& problem, const TimingLimits& limits) {
   p_ = &problem;
   limits_ = limits;
   const auto n = at(calls());
-  for (Times* t : {&then_, &now_}) {
-    for (auto* v : {&t->call_start, &t->call_end, &t->host_end}) v->resize(n);
-    t->out_end.resize(at(outs()));
-    t->in_end.resize(problem.ins.size());
-  }
+  then_.resize(problem);
+  now_.resize(problem);
   load_.resize(n);
   previous_load_.resize(n);
   ends_.resize(n + 2);
-  occupied_.resize(n);
-  in_flight_.resize(n + 1);
   no_room_.resize(problem.ins.size());
   room_.resize(problem.ins.size());
   issued_.resize(problem.ins.size());
   after_.resize(problem.free_ins.size());
   needs_in_.resize(n);
-}
-
-/// Before the first pass: the previous iteration as if nothing ever stalled.
-void TimePass::predict_unstalled() {
-  Nanos now{0};
-  for (CallId c = 0; c < calls(); ++c) {
-    const TimedCall& call = p_->calls[at(c)];
-    now_.call_start[at(c)] = now;
-    if (call.on_device) now += call.time;
-    now_.call_end[at(c)] = now;
-    now_.host_end[at(c)] = now;
-  }
-  Nanos out_ready{0};
-  for (std::size_t j = 0; j < p_->outs.size(); ++j) {
-    const TimedOut& out = p_->outs[j];
-    out_ready = std::max(out_ready, now_.call_end[at(out.call)]) + out.time;
-    now_.out_end[j] = out_ready;
-  }
-  for (std::size_t i = 0; i < p_->ins.size(); ++i) {
-    now_.in_end[i] = now_.call_start[at(p_->ins[i].call)];
-  }
-  std::copy(p_->static_load.begin(), p_->static_load.end(), load_.begin());
-  ready_.fill(now);
-}
-
-/// The load without early copies in, and bytes still on their way out when each call could start,
-/// from the ends known so far: a call that waited for memory in the pass before should not wait
-/// again because a copy-in took what the wait had freed. Calls and copies out are both in order of
-/// time, so each range ends where the one before did, or later.
-void TimePass::predict_occupied() {
-  const std::int32_t n = calls();
-  std::fill(in_flight_.begin(), in_flight_.end(), 0);
-  const Nanos period = now_.call_end[at(n - 1)];
-  const auto could_start = [this](CallId c) {
-    return c == 0 ? Nanos{0} : now_.call_end[at(c - 1)];
-  };
-  CallId end = 0;       // first call that could start after the copy is over
-  CallId next_end = 0;  // the same in the next iteration
-  for (std::size_t j = 0; j < p_->outs.size(); ++j) {
-    const TimedOut& out = p_->outs[j];
-    const Nanos over = now_.out_end[j];
-    end = std::max<CallId>(end, out.call + 1);
-    while (end < n && could_start(end) < over) ++end;
-    in_flight_[at(out.call + 1)] += out.bytes;
-    if (end < n) {
-      in_flight_[at(end)] -= out.bytes;
-      continue;
-    }
-    while (next_end < n && could_start(next_end) + period < over) ++next_end;
-    const CallId last = std::min(next_end, out.call);
-    if (last > 0) {
-      in_flight_[0] += out.bytes;
-      in_flight_[at(last)] -= out.bytes;
-    }
-  }
-  // A copy-in without a trigger that is early takes no memory that one with a trigger will need.
-  for (const std::int32_t i : p_->triggered) {
-    const TimedIn& in = p_->ins[at(i)];
-    in_flight_[at(in.trigger)] += in.bytes;
-    in_flight_[at(in.call) + 1] -= in.bytes;
-  }
-  std::vector<Bytes>& occupied = occupied_.values();
-  Bytes sum = 0;  // in_flight_ has differences
-  for (std::size_t c = 0; c < occupied.size(); ++c) {
-    sum += in_flight_[c];
-    occupied[c] = p_->static_load[c] + sum;
-  }
-  occupied_.built();
-}
-
-/// When each copy-in would have to start for no op to wait, at the ops' times of the pass before.
-void TimePass::predict_latest_starts() {
-  if (limits_.lead == Nanos::max()) return;
-  latest_start_.resize(p_->free_ins.size());
-  Nanos next = Nanos::max();
-  for (std::size_t k = latest_start_.size(); k-- > 0;) {
-    const TimedIn& in = p_->ins[at(p_->free_ins[k])];
-    next = std::min(next, now_.call_start[at(in.call)]) - in.time;
-    latest_start_[k] = next;
-  }
 }
 
 /// The pass just made becomes the previous iteration.
@@ -149,8 +65,7 @@ void TimePass::begin_pass() {
   begin_with(0);
   compute_knows_out_ = in_knows_call_ = in_knows_out_ = kNone;
   dependencies_.clear();
-  steps_.clear();
-  pending_.clear();
+  list_.clear();
 }
 
 bool TimePass::make_pass() {
@@ -323,24 +238,24 @@ TimePass::Choice TimePass::earliest(const TimedIn& in, CallId position, Nanos no
 }
 
 void TimePass::push(StepKind kind, StreamId stream, std::int32_t id, Nanos start, Nanos duration,
-                    const Pending& waits) {
+                    const ExtendedWaits& waits) {
   if (first_start_[at(stream)] == Nanos::max()) first_start_[at(stream)] = start;
   ready_[at(stream)] = start + duration;
   if (!listing_) return;
-  Step& step = steps_.emplace_back();
+  Step step;
   step.kind = kind;
   step.stream = stream;
   step.id = id;
   step.duration = duration;
   step.start = start;
   step.end = start + duration;
-  pending_.push_back(waits);
+  list_.add(step, waits);
 }
 
 void TimePass::issue_in(std::int32_t i, CallId c, const Choice& choice) {
   const TimedIn& in = p_->ins[at(i)];
   const std::int32_t n = calls();
-  Pending waits;
+  ExtendedWaits waits;
   if (choice.call > in_knows_call_) {
     waits.call = in_knows_call_ = choice.call;
     if (choice.call < n) dependencies_.push_back({choice.start, Dependency::call, choice.call});
@@ -368,7 +283,7 @@ bool TimePass::issue_device_call(CallId c) {
   std::int32_t out = std::max(compute_knows_out_, call.needs_out);
   const Bytes freed_needed = p_->freed[at(outs() + call.outs_before)] + load - limits_.load_limit;
   while (p_->freed[at(out + 1)] < freed_needed) ++out;
-  Pending waits;
+  ExtendedWaits waits;
   Nanos start = ready_[at(table_.compute)];
   if (out > compute_knows_out_) {
     waits.out = compute_knows_out_ = out;
@@ -388,7 +303,7 @@ bool TimePass::issue_device_call(CallId c) {
 }
 
 void TimePass::issue_host_call(CallId c) {
-  Pending waits;
+  ExtendedWaits waits;
   Nanos start = ready_[at(table_.host)];
   const auto later = [](std::int32_t& latest, std::int32_t in, const std::vector<Nanos>& ends) {
     if (latest == kNone || ends[at(in)] > ends[at(latest)]) latest = in;
@@ -427,7 +342,7 @@ void TimePass::issue_outs(CallId c) {
       c + 1 < calls() ? p_->calls[at(c) + 1].outs_before : static_cast<std::int32_t>(outs());
   for (std::int32_t j = p_->calls[at(c)].outs_before; j < end; ++j) {
     const TimedOut& out = p_->outs[at(j)];
-    Pending waits;
+    ExtendedWaits waits;
     waits.call = calls() + c;
     Nanos start = std::max(ready_[at(table_.out)], now_.call_end[at(c)]);
     if (out.host_reader != kNone) {
@@ -469,59 +384,6 @@ void TimePass::find_whether_settled() {
         break;
     }
   }
-}
-
-/// Extended positions become positions in the list, now that all are known.
-void TimePass::resolve_waits(std::vector<Step>& steps) {
-  call_step_.resize(at(calls()));
-  out_step_.resize(at(outs()));
-  in_step_.resize(p_->ins.size());
-  for (std::size_t i = 0; i < steps_.size(); ++i) {
-    auto& list = steps_[i].kind == StepKind::op        ? call_step_
-                 : steps_[i].kind == StepKind::copy_in ? in_step_
-                                                       : out_step_;
-    list[at(steps_[i].id)] = static_cast<std::int32_t>(i);
-  }
-  std::int32_t last = kNone;  // of the steps on the compute stream
-  compute_step_.resize(at(calls()));
-  for (CallId c = 0; c < calls(); ++c) {
-    if (p_->calls[at(c)].on_device) last = call_step_[at(c)];
-    compute_step_[at(c)] = last;
-  }
-  const auto set = [](Step& step, StreamId stream, std::int32_t index, std::int32_t iteration) {
-    if (stream == step.stream) return;
-    StepWait& wait = step.waits[at(stream)];
-    const bool later = wait.index == kNone || iteration > wait.iteration ||
-                       (iteration == wait.iteration && index > wait.index);
-    if (later) wait = {index, iteration};
-  };
-  for (std::size_t i = 0; i < steps_.size(); ++i) {
-    Step& step = steps_[i];
-    const Pending& p = pending_[i];
-    if (p.call != kNone) {
-      const bool now = p.call >= calls();
-      const std::int32_t computed = compute_step_[at(now ? p.call - calls() : p.call)];
-      if (computed != kNone) {
-        set(step, table_.compute, computed, now ? 0 : -1);
-      } else if (now && last != kNone) {
-        // No device call in this iteration yet: the last of the previous one.
-        set(step, table_.compute, last, -1);
-      }
-    }
-    if (p.out != kNone) {
-      const bool now = p.out >= outs();
-      set(step, table_.out, out_step_[at(now ? p.out - outs() : p.out)], now ? 0 : -1);
-    }
-    if (p.in != kNone) set(step, table_.in, in_step_[at(p.in)], 0);
-    if (p.in_previous != kNone) set(step, table_.in, in_step_[at(p.in_previous)], -1);
-    if (p.host != kNone) {
-      const bool now = p.host >= calls();
-      set(step, table_.host, call_step_[at(now ? p.host - calls() : p.host)], now ? 0 : -1);
-    }
-    if (step.kind == StepKind::copy_out) step.id = p_->outs[at(step.id)].id;
-    if (step.kind == StepKind::copy_in) step.id = p_->ins[at(step.id)].id;
-  }
-  steps.assign(steps_.begin(), steps_.end());
 }
 
 }  // namespace tidepool

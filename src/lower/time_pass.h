@@ -7,8 +7,10 @@
 #include <span>
 #include <vector>
 
+#include "base/at.h"
 #include "lower/load_curve.h"
-#include "lower/step.h"
+#include "lower/prediction.h"
+#include "lower/step_list.h"
 #include "lower/timing_problem.h"
 
 namespace tidepool {
@@ -22,7 +24,7 @@ struct TimingLimits {
 /// Reused between problems. Not thread-safe.
 class TimePass {
  public:
-  explicit TimePass(const StreamTable& streams) : table_(streams) {}
+  explicit TimePass(const StreamTable& streams) : table_(streams), list_(streams) {}
 
   /// False when memory cannot be had before some call: `stuck`. `problem` must stay until the next.
   bool run(const TimingProblem& problem, const TimingLimits& limits);
@@ -55,32 +57,8 @@ class TimePass {
     Nanos start{};
     bool found = false;
   };
-  /// Waits while the list is made, by extended positions.
-  struct Pending {
-    std::int32_t call = kNone;
-    std::int32_t out = kNone;
-    std::int32_t in = kNone;
-    std::int32_t in_previous = kNone;
-    std::int32_t host = kNone;  ///< a call
-  };
-  /// One iteration's times.
-  struct Times {
-    std::vector<Nanos> call_start;
-    std::vector<Nanos> call_end;
-    std::vector<Nanos> host_end;  ///< of host calls; of device calls as call_end
-    std::vector<Nanos> out_end;
-    std::vector<Nanos> in_end;
-  };
-
-  template <class T>
-  static std::size_t at(T index) {
-    return static_cast<std::size_t>(index);
-  }
 
   void begin(const TimingProblem& problem, const TimingLimits& limits);
-  void predict_unstalled();
-  void predict_occupied();
-  void predict_latest_starts();
   void begin_pass();
   bool make_pass();
   bool issue_copies_in(CallId call);
@@ -94,14 +72,13 @@ class TimePass {
   void issue_host_call(CallId call);
   void issue_outs(CallId call);
   void push(StepKind kind, StreamId stream, std::int32_t id, Nanos start, Nanos duration,
-            const Pending& waits);
+            const ExtendedWaits& waits);
   /// Something of the previous iteration had been waited for: it must not come later now, and what
   /// decided the start not earlier.
   void depends(Nanos start, Nanos then, Nanos now) {
     if (then != now && (then >= start || now > start)) settled_ = false;
   }
   void find_whether_settled();
-  void resolve_waits(std::vector<Step>& steps);
 
   [[nodiscard]] std::int32_t calls() const { return p_->call_count(); }
   [[nodiscard]] std::int32_t outs() const { return p_->out_count(); }
@@ -122,8 +99,8 @@ class TimePass {
   bool settled_ = false;
   bool listing_ = false;
 
-  Times then_;  ///< of the previous iteration, whose period is shift_
-  Times now_;
+  IterationTimes then_;  ///< of the previous iteration, whose period is shift_
+  IterationTimes now_;
   Nanos shift_{};
   std::vector<Bytes> load_;
   std::vector<Bytes> previous_load_;
@@ -164,13 +141,7 @@ class TimePass {
   };
   std::vector<Dependency> dependencies_;
   std::array<Nanos, kMaxStreams> first_start_{};  ///< of each stream in this pass
-  std::vector<Step> steps_;
-  std::vector<Pending> pending_;
-  // Per call, copy-out and copy-in its step; per call the last step of the compute stream up to it.
-  std::vector<std::int32_t> call_step_;
-  std::vector<std::int32_t> out_step_;
-  std::vector<std::int32_t> in_step_;
-  std::vector<std::int32_t> compute_step_;
+  StepList list_;
 };
 
 }  // namespace tidepool
