@@ -21,7 +21,7 @@ Result<Planned> plan(const Program& program, const Machine& machine, Bytes budge
 }
 
 TEST(RandomPlanner, HonoursEveryBudgetFromTheSmallestFeasibleOne) {
-  for (std::uint64_t seed = 0; seed < testing::usual_or(30U, 8U); ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::usual_or(30U, 3U); ++seed) {
     const Program program = testing::random_program(seed);
     const Machine machine = testing::random_machine(seed);
     const Bytes least = smallest_budget(program, machine.alignment()).bytes;

@@ -34,7 +34,7 @@ Result<Planned> plan_with(Planner& planner, const Program& program, const Machin
 constexpr Bytes kUnlimited = std::numeric_limits<Bytes>::max() / 4;
 
 TEST(AutoSwap, HonoursEveryBudgetFromTheSmallestFeasibleOne) {
-  for (std::uint64_t seed = 0; seed < testing::usual_or(25U, 6U); ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::usual_or(25U, 2U); ++seed) {
     SCOPED_TRACE(seed);
     const Program program = large_program(seed);
     const Machine machine = testing::random_machine(seed);
