@@ -18,13 +18,13 @@
 #include <limits>
 #include <vector>
 
+#include "base/at.h"
+
 namespace tidepool {
 namespace {
 
 /// Run one by one before longer periods are looked for.
 constexpr int kFewIterations = 8;
-
-std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
 class LongRun {
  public:

@@ -4,15 +4,9 @@
 #include <cstring>
 #include <utility>
 
+#include "base/at.h"
+
 namespace tidepool {
-namespace {
-
-template <class T>
-std::size_t at(T index) {
-  return static_cast<std::size_t>(index);
-}
-
-}  // namespace
 
 TensorParts::TensorParts(const Program& program, const AccessIndex& index, Expander& expander,
                          const TimingProblems& problems)

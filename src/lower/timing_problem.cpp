@@ -4,15 +4,9 @@
 #include <tuple>
 #include <utility>
 
+#include "base/at.h"
+
 namespace tidepool {
-namespace {
-
-template <class T>
-std::size_t at(T index) {
-  return static_cast<std::size_t>(index);
-}
-
-}  // namespace
 
 TimingProblems::TimingProblems(const Program& program, const Machine& machine) : program_(program) {
   for (const Op& op : program.ops) {

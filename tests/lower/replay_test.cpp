@@ -2,14 +2,13 @@
 // plain repetition.
 #include <gtest/gtest.h>
 
+#include "base/at.h"
 #include "base/random.h"
 #include "lower/evaluate.h"
 #include "support/attacks.h"
 
 namespace tidepool {
 namespace {
-
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 Step step(StreamId stream, int duration) {
   Step s;
