@@ -76,7 +76,6 @@ Result<std::vector<Limit>> wanted_limits(const std::vector<Limit>& all,
   return wanted;
 }
 
-/// What the published BO column is, row by row.
 /// No schedule has a load below what its widest op accesses.
 Result<void> all_can_be_met(const Work& work, const std::vector<Limit>& limits) {
   const SmallestBudget smallest = smallest_budget(work.program, work.machine.alignment());
@@ -94,6 +93,7 @@ Result<void> all_can_be_met(const Work& work, const std::vector<Limit>& limits) 
   return {};
 }
 
+/// What the published BO column is, row by row.
 std::string note_on_published_bo(const std::vector<Limit>& limits) {
   std::size_t rows = 0;
   std::size_t least = 0;

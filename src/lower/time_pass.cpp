@@ -97,20 +97,24 @@ void TimePass::begin_with(std::size_t next) {
 bool TimePass::may_issue_copies_in(CallId c) const {
   if (next_due_ == c) return true;
   if (next_due_ == kNever || c <= no_room_until_) return false;
+  return ready_[at(table_.in)] < may_wait_until(c);
+}
+
+/// The end of the call: what would not start before then starts as early when it is issued later,
+/// and takes memory for less long. Nanos::max() where a copy out could go first, on a link that
+/// takes turns, and where the call is none of the device.
+Nanos TimePass::may_wait_until(CallId c) const {
   const TimedCall& call = p_->calls[at(c)];
-  const bool may_wait = call.on_device && table_.in != table_.out;
-  return !may_wait || ready_[at(table_.in)] < ready_[at(table_.compute)] + call.time;
+  if (!call.on_device || table_.in == table_.out) return Nanos::max();
+  return ready_[at(table_.compute)] + call.time;
 }
 
 bool TimePass::issue_copies_in(CallId c) {
-  // What would not start before the call is over starts as early when it is issued later, and takes
-  // memory for less long (unless a copy out goes first, on a link that takes turns). Others may go
-  // first then, and where the host bytes are not there yet; room is kept for what they pass by.
+  // Others may go before what can wait, and before what is not on the host yet; room is kept for
+  // what they pass by.
   const std::vector<std::int32_t>& list = p_->free_ins;
-  const TimedCall& call = p_->calls[at(c)];
-  const bool may_wait = call.on_device && table_.in != table_.out;
   const Nanos now = ready_[at(table_.compute)];
-  const Nanos end_of_call = may_wait ? now + call.time : Nanos::max();
+  const Nanos end_of_call = may_wait_until(c);
   // How much later than in the pass before.
   const Nanos late = now - (c == 0 ? Nanos{0} : then_.call_end[at(c - 1)]);
   passed_by_.clear();
@@ -122,7 +126,7 @@ bool TimePass::issue_copies_in(CallId c) {
     if (!due && (!limits_.prefetch || ready_[at(table_.in)] >= end_of_call)) break;
     const Nanos not_before =
         limits_.lead == Nanos::max() ? kLongAgo : latest_start_[k] + late - limits_.lead;
-    if (!due && may_wait && not_before >= end_of_call) break;
+    if (!due && not_before >= end_of_call) break;
     const bool ready = in.not_before <= c && (in.before == kNone || issued_[at(in.before)] != 0);
     if (!due && ready && !has_room(i, c)) {
       if (k == next_in_) no_room_until_ = no_room_[at(i)];

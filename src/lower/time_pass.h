@@ -63,6 +63,7 @@ class TimePass {
   bool make_pass();
   bool issue_copies_in(CallId call);
   [[nodiscard]] bool may_issue_copies_in(CallId call) const;
+  [[nodiscard]] Nanos may_wait_until(CallId call) const;
   void begin_with(std::size_t next);
   bool issue_triggered(CallId call);
   [[nodiscard]] bool has_room(std::int32_t in, CallId from);
