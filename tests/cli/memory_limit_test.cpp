@@ -1,11 +1,6 @@
 // The program under a limit of the system's on its memory: what it opens anywhere counts.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
-#include <fstream>
-#include <thread>
-
 #include "base/bytes.h"
 #include "support/cli_fixture.h"
 
@@ -25,45 +20,33 @@ class MemoryLimitTest : public testing::Cli {
     return a;
   }
 
-  /// The private writable memory the process has, which RLIMIT_DATA limits; 0 when it is over.
-  static Bytes data_of(pid_t process) {
-    std::ifstream file(fmt::format("/proc/{}/status", process));
-    for (std::string word; file >> word;) {
-      Bytes kib = 0;
-      if (word == "VmData:" && file >> kib) return kib * kKiB;
-    }
-    return 0;
-  }
-
-  /// The most a run takes. The program's threads and libraries are there before its arenas are, and
-  /// those stay to the end, so looking now and then sees it.
-  static Bytes most_data(Arguments arguments) {
-    Bytes most = 0;
-    const Finished f = testing::run_process(std::move(arguments), [&](pid_t process) {
-      for (Bytes now = data_of(process); now > 0; now = data_of(process)) {
-        most = std::max(most, now);
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      }
-    });
-    EXPECT_EQ(f.exit_code, 0) << f.err;
-    return most;
-  }
-
   static Finished run_within(Bytes limit, Arguments arguments) {
     arguments.insert(
         arguments.begin(),
         {"/bin/sh", "-c", fmt::format("ulimit -d {} && exec \"$0\" \"$@\"", limit / kKiB)});
     return testing::run_process(std::move(arguments));
   }
+
+  /// The least limit within which a run ends well, to a MiB.
+  static Bytes least_limit(const Arguments& arguments) {
+    Bytes low = 0;
+    Bytes high = 4096 * kMiB;
+    EXPECT_EQ(run_within(high, arguments).exit_code, 0);
+    while (high - low > kMiB) {
+      const Bytes limit = (low + high) / 2;
+      (run_within(limit, arguments).exit_code == 0 ? high : low) = limit;
+    }
+    return high;
+  }
 };
 
 /// The budget holds from the first byte: a batch trains in rounds where the same batch without a
 /// budget (65 MiB on the device, 47 on the host) finds no memory.
 TEST_F(MemoryLimitTest, ABudgetTrainsABatchThatDoesNotFitTheMachine) {
-  const Bytes limit = most_data(mlp({"--batch", "10"})) + 56 * kMiB;
+  const Bytes limit = least_limit(mlp({"--batch", "10"})) + 56 * kMiB;
   const Finished inside = run_within(
       limit, mlp({"--batch", "4000", "--sub-batch", "250", "--budget", "12MiB", "--json"}));
-  ASSERT_EQ(inside.exit_code, 0) << inside.err;
+  ASSERT_EQ(inside.exit_code, 0) << inside.out << inside.err;
   EXPECT_LE(Json::parse(inside.out)["arena_peak_bytes"].get<Bytes>(), 12 * kMiB);
   const Finished whole = run_within(limit, mlp({"--batch", "4000"}));
   EXPECT_NE(whole.exit_code, 0) << whole.out;
