@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 #include <set>
+#include <utility>
 
 #include "planners/toolkit/backward_copies.h"
 #include "planners/toolkit/bayesian_optimisation.h"
@@ -27,10 +28,15 @@ struct Timing {
   CopiesIn copies = CopiesIn::early;
 
   LoadedSelection operator()(SwapOrder& order, Bytes selected_for) const {
+    return (*this)(order, selected_for, order.select(selected_for));
+  }
+
+  LoadedSelection operator()(const SwapOrder& order, Bytes selected_for,
+                             SwapSelection selection) const {
     LoadedSelection result;
     result.weights = order.weights();
     result.selected_for = selected_for;
-    result.selection = order.select(selected_for);
+    result.selection = std::move(selection);
     Strategy& strategy = result.selection.strategy;
     if (copies == CopiesIn::backwards) {
       strategy.hints = copies_in_backwards(candidates, result.selection.picks, limit);
@@ -71,8 +77,9 @@ std::vector<LoadedSelection> select_for_tighter(Evaluator& evaluator,
     for (const double factor : kTighter) {
       if (stop.requested()) return found;
       const auto selected_for = static_cast<Bytes>(static_cast<double>(limit) * factor);
-      if (!seen.insert(order.select(selected_for).strategy.gaps).second) continue;
-      LoadedSelection next = timed(order, selected_for);
+      SwapSelection selection = order.select(selected_for);
+      if (!seen.insert(selection.strategy.gaps).second) continue;
+      LoadedSelection next = timed(order, selected_for, std::move(selection));
       if (next.evaluation.feasible) found.push_back(std::move(next));
     }
   }
