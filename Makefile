@@ -61,8 +61,8 @@ check-includes:
 lint: check-includes
 	@scripts/install_dependencies.sh --lint
 	clang-format --dry-run -Werror $(sources)
-	cmake --preset release
-	run-clang-tidy -quiet -j $(JOBS) -p build/release '$(CURDIR)/(src|cli|examples|tests|bench)/.*\.cpp$$'
+	cmake --preset release -B build/lint -D CMAKE_DISABLE_PRECOMPILE_HEADERS=ON
+	run-clang-tidy -quiet -j $(JOBS) -p build/lint '$(CURDIR)/(src|cli|examples|tests|bench)/.*\.cpp$$'
 
 ## format: rewrite all sources in the project's style
 .PHONY: format
@@ -89,7 +89,7 @@ install: release
 ## clean: remove the builds
 .PHONY: clean
 clean:
-	rm -rf build/release build/asan-ubsan build/tsan build/fuzz
+	rm -rf build/release build/asan-ubsan build/tsan build/fuzz build/lint
 
 .PHONY: help
 help:

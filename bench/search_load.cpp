@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "cost/machine.h"
 #include "ir/load_profile.h"
 #include "ir/program_json.h"

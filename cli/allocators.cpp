@@ -1,6 +1,7 @@
 // tidepool allocators: what a recorded training would have needed under each allocator.
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "pack/best_fit.h"
 #include "pack/first_fit.h"
 #include "smartpool.h"
@@ -14,12 +15,12 @@
 namespace tidepool::cli {
 namespace {
 
-struct Row {
+struct AllocatorRow {
   std::string name;
   Bytes reserved = 0;
 };
 
-std::vector<Row> replay_all(const Recording& recording) {
+std::vector<AllocatorRow> replay_all(const Recording& recording) {
   constexpr Bytes kReservation = 256 * kMiB;
   const std::vector<Request> requests = allocation_requests(recording);
   NativeAllocator native;
@@ -37,7 +38,7 @@ std::vector<Row> replay_all(const Recording& recording) {
 int run_allocators(const TraceArguments& a, bool json) {
   const auto recording = load_trace(a);
   if (!recording) return report(recording.error(), json);
-  std::vector<Row> rows = replay_all(*recording);
+  std::vector<AllocatorRow> rows = replay_all(*recording);
   const auto iteration = find_iteration(*recording);
   Bytes load = rows[0].reserved;
   if (iteration) {
@@ -51,12 +52,12 @@ int run_allocators(const TraceArguments& a, bool json) {
     rows.push_back({"smartpool-no-moves", pack_best_fit(pack_problem(two, cycle)).footprint});
     load = stays.peak;
   }
-  const auto ratio = [&](const Row& row) {
+  const auto ratio = [&](const AllocatorRow& row) {
     return static_cast<double>(row.reserved) / static_cast<double>(load);
   };
   if (json) {
     Json list = Json::array();
-    for (const Row& row : rows) {
+    for (const AllocatorRow& row : rows) {
       list.push_back(
           {{"allocator", row.name}, {"reserved_bytes", row.reserved}, {"ratio", ratio(row)}});
     }
@@ -70,7 +71,7 @@ int run_allocators(const TraceArguments& a, bool json) {
   }
   say("{}: peak load {} ({} B)\n", recording->name, format_bytes(load), load);
   say("  {:20} {:>12}  {:>12}  ratio\n", "allocator", "reserved", "bytes");
-  for (const Row& row : rows) {
+  for (const AllocatorRow& row : rows) {
     say("  {:20} {:>12}  {:>12}  {:.4f}\n", row.name, format_bytes(row.reserved), row.reserved,
         ratio(row));
   }

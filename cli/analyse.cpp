@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/json.h"
 #include "planners/autoswap/autoswap_load.h"
 #include "planners/autoswap/avoidable_overhead.h"
 #include "subject.h"
@@ -19,7 +20,7 @@ struct AnalyseArguments {
   bool least = false;
 };
 
-struct Row {
+struct AnalysisRow {
   std::string name;
   LoadedSelection found;
   Bytes swapped = 0;
@@ -48,9 +49,9 @@ Curve curve_of(const SwapCandidates& candidates, Bytes resident) {
   return curve;
 }
 
-Row row_of(std::string name, LoadedSelection found, Lowering& lowering,
-           const SwapCandidates& candidates, Bytes limit) {
-  Row row{std::move(name), std::move(found), 0, {}};
+AnalysisRow row_of(std::string name, LoadedSelection found, Lowering& lowering,
+                   const SwapCandidates& candidates, Bytes limit) {
+  AnalysisRow row{std::move(name), std::move(found), 0, {}};
   for (const SwapPick& pick : row.found.selection.picks) {
     const Gap& gap = lowering.index().gaps()[static_cast<std::size_t>(pick.gap)];
     row.swapped += lowering.program().tensors[static_cast<std::size_t>(gap.tensor)].bytes;
@@ -62,7 +63,7 @@ Row row_of(std::string name, LoadedSelection found, Lowering& lowering,
   return row;
 }
 
-Json to_json(const Row& row) {
+Json row_json(const AnalysisRow& row) {
   Json json = {{"score", row.name},
                {"feasible", row.found.evaluation.feasible},
                {"weights", row.found.weights},
@@ -78,7 +79,7 @@ Json to_json(const Row& row) {
   return json;
 }
 
-void print_row(const Row& row) {
+void print_row(const AnalysisRow& row) {
   const auto ms = [](Nanos t) { return fmt::format("{:.2f}", to_ms(t)); };
   const AvoidableOverhead& a = row.analysis;
   if (!row.found.evaluation.feasible) {
@@ -96,14 +97,15 @@ struct Analysis {
   Curve curve;
   Bytes limit = 0;  ///< on the load, resident bytes included
   Nanos compute{};
-  std::vector<Row> rows;  ///< the scores, then their best combination
+  std::vector<AnalysisRow> rows;  ///< the scores, then their best combination
   std::optional<LeastLoad> least;
 };
 
 /// A row a score, then their best combination. Incomplete when interrupted.
-std::vector<Row> rows_under(Bytes limit, Lowering& lowering, const SwapCandidates& candidates,
-                            const WeightSearchOptions& search) {
-  std::vector<Row> rows;
+std::vector<AnalysisRow> rows_under(Bytes limit, Lowering& lowering,
+                                    const SwapCandidates& candidates,
+                                    const WeightSearchOptions& search) {
+  std::vector<AnalysisRow> rows;
   rows.reserve(kSwapScores.size() + 1);
   for (const SwapScore score : kSwapScores) {
     rows.push_back(row_of(std::string(to_string(score)),
@@ -118,7 +120,7 @@ std::vector<Row> rows_under(Bytes limit, Lowering& lowering, const SwapCandidate
 
 void print_json(const Subject& subject, const Analysis& x) {
   Json list = Json::array();
-  for (const Row& row : x.rows) list.push_back(to_json(row));
+  for (const AnalysisRow& row : x.rows) list.push_back(row_json(row));
   Json out = {{"schema", 1},
               {"program", subject.profile.program.name},
               {"machine", subject.profile.machine.name},
@@ -142,7 +144,7 @@ void print_text(const Subject& subject, const Analysis& x) {
       format_bytes(x.limit), x.curve.candidates, format_bytes(x.curve.load_min));
   say("  {:6} {:>5} {:>11} {:>10} {:>9} {:>8} {:>8} {:>9} {:>10}\n", "score", "picks", "swapped",
       "copies out", "overhead", "forward", "out idle", "avoidable", "hidden");
-  for (const Row& row : x.rows) print_row(row);
+  for (const AnalysisRow& row : x.rows) print_row(row);
   say("  times in ms; BO is {}\n", to_string(x.rows.back().found.weights));
   if (x.least) {
     const Bytes bytes = x.least->bytes + subject.resident;

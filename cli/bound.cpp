@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/json.h"
 #include "ir/load_profile.h"
 #include "option_names.h"
 #include "sim/simulate.h"
@@ -79,14 +80,13 @@ void print_bounds(const std::string& name, const std::string& machine, const Bou
         {"budget_bytes", b.budget},
         {"unlimited_peak_bytes", b.peak},
         {"compute_ms", to_ms(bound.compute)},
-        {"unlimited_ms", to_ms(unlimited)},
+        {"unlimited_ms", bound.fluid.refused.empty() ? Json(to_ms(unlimited)) : Json(nullptr)},
         {"least_overhead_ms", known ? Json(to_ms(bound.fluid.overhead)) : Json(nullptr)},
         {"least_overhead", known ? Json(bound.least_overhead()) : Json(nullptr)},
         {"least_load_without_overhead_bytes",
          load_known ? Json(b.least_load.bytes) : Json(nullptr)},
-        {"bound_stopped", bound.fluid.stopped || b.least_load.stopped},
-        {"bound_refused", bound.fluid.refused.empty() ? Json(nullptr) : Json(bound.fluid.refused)},
         {"ms", to_ms(b.took)}};
+    add_missing_bound(out, bound.fluid.stopped || b.least_load.stopped, bound.fluid.refused);
     if (b.plan_time) {
       out["plan_overhead"] = overhead(*b.plan_time, unlimited);
       out["optimality_gap"] = b.gap;

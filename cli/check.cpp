@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/counted.h"
+#include "base/json.h"
 #include "context.h"
 #include "lower/memory_sizes.h"
 #include "train/load_plan.h"

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/counted.h"
+#include "base/json.h"
 #include "base/quantity.h"
 #include "budget_range.h"
 #include "option_names.h"
@@ -27,7 +28,7 @@ struct CompareArguments {
 };
 
 /// One planner in one budget.
-struct Row {
+struct ComparisonRow {
   std::string planner;
   Bytes budget = 0;
   std::string error;              ///< why there is no plan; empty when there is one
@@ -48,10 +49,10 @@ struct Row {
   [[nodiscard]] bool feasible() const { return error.empty(); }
 };
 
-Row plan_one(const Subject& subject, const Budget& budget, const OverheadBound& bound,
-             const std::string& name, const PlannerOptions& options) {
+ComparisonRow plan_one(const Subject& subject, const Budget& budget, const OverheadBound& bound,
+                       const std::string& name, const PlannerOptions& options) {
   const Profile& profile = subject.profile;
-  Row row;
+  ComparisonRow row;
   row.resident = subject.resident;
   row.planner = name;
   row.budget = budget.device;
@@ -83,8 +84,9 @@ struct Entry {
   std::optional<Error> infeasible;
 };
 
-Row infeasible_row(const Subject& subject, const Entry& entry, const std::string& planner) {
-  Row row;
+ComparisonRow infeasible_row(const Subject& subject, const Entry& entry,
+                             const std::string& planner) {
+  ComparisonRow row;
   row.resident = subject.resident;
   row.planner = planner;
   row.budget = entry.budget.device;
@@ -94,8 +96,8 @@ Row infeasible_row(const Subject& subject, const Entry& entry, const std::string
 }
 
 /// A plan for less memory is a plan for more: a sweep is never slower with more.
-void reuse_smaller(Row& row, const std::vector<Row>& rows) {
-  for (const Row& before : rows) {
+void reuse_smaller(ComparisonRow& row, const std::vector<ComparisonRow>& rows) {
+  for (const ComparisonRow& before : rows) {
     if (before.planner != row.planner || !before.feasible()) continue;
     if (row.feasible() && row.time <= before.time) continue;
     const Bytes budget = row.budget;
@@ -107,7 +109,7 @@ void reuse_smaller(Row& row, const std::vector<Row>& rows) {
   }
 }
 
-Json row_json(const Row& r) {
+Json row_json(const ComparisonRow& r) {
   Json json = {
       {"planner", r.planner}, {"budget_bytes", r.budget + r.resident}, {"feasible", r.feasible()}};
   if (!r.feasible()) {
@@ -120,8 +122,7 @@ Json row_json(const Row& r) {
   json["unlimited_ms"] = to_ms(r.unlimited);
   json["overhead"] = overhead(r.time, r.unlimited);
   json["optimality_gap"] = r.gap ? Json(*r.gap) : Json(nullptr);
-  json["bound_stopped"] = r.bound_stopped;
-  json["bound_refused"] = r.bound_refused.empty() ? Json(nullptr) : Json(r.bound_refused);
+  add_missing_bound(json, r.bound_stopped, r.bound_refused);
   json["swap_bytes"] = r.swapped;
   json["recomputed_ops"] = r.recomputed;
   json["plan_ms"] = to_ms(r.plan_time);
@@ -141,7 +142,7 @@ void print_header(std::size_t width) {
       "footprint", "time", "overhead", "optimality gap", "swapped", "planned in");
 }
 
-void print_row(const Row& r, std::size_t width) {
+void print_row(const ComparisonRow& r, std::size_t width) {
   if (!r.feasible()) {
     say("  {:>11}  {:{}} infeasible: {}\n", format_bytes(r.budget + r.resident), r.planner, width,
         r.smallest ? fmt::format("the smallest budget is {} ({} B)", format_bytes_up(*r.smallest),
@@ -193,7 +194,7 @@ Result<std::vector<Entry>> entries_of(const std::vector<BudgetSpec>& budgets,
 }
 
 struct Comparisons {
-  std::vector<Row> rows;
+  std::vector<ComparisonRow> rows;
   /// Why the command fails all the same: it was interrupted, or no budget can be met.
   std::optional<Error> ended;
 };
@@ -201,12 +202,13 @@ struct Comparisons {
 /// Every planner in every budget; `on_row` gets each row at once.
 Result<Comparisons> rows_of(const Subject& subject, const std::vector<Entry>& entries,
                             const std::vector<std::string>& planners, const PlannerOptions& options,
-                            ProgressSink& progress, const std::function<void(const Row&)>& on_row) {
+                            ProgressSink& progress,
+                            const std::function<void(const ComparisonRow&)>& on_row) {
   const Profile& profile = subject.profile;
   const auto algorithms = choose_algorithms(profile.program, options.algorithms);
   const std::size_t total = entries.size() * planners.size();
   Comparisons all;
-  std::vector<Row>& rows = all.rows;
+  std::vector<ComparisonRow>& rows = all.rows;
   all.ended = entries.back().infeasible;
   for (const Entry& entry : entries) {
     const Budget& budget = entry.budget;
@@ -218,8 +220,8 @@ Result<Comparisons> rows_of(const Subject& subject, const std::vector<Entry>& en
     for (const std::string& name : planners) {
       progress.update(static_cast<double>(rows.size()) / static_cast<double>(total),
                       fmt::format("{} in {}", name, format_bytes(budget.device)));
-      Row row = entry.infeasible ? infeasible_row(subject, entry, name)
-                                 : plan_one(subject, budget, bound, name, options);
+      ComparisonRow row = entry.infeasible ? infeasible_row(subject, entry, name)
+                                           : plan_one(subject, budget, bound, name, options);
       if (interrupted()) {  // the plan is what it had until then
         all.ended =
             Error{ErrorCode::interrupted,
@@ -245,7 +247,7 @@ Result<Comparisons> rows_of(const Subject& subject, const std::vector<Entry>& en
 
 void print_json(const Subject& subject, std::optional<Nanos> unlimited, const Comparisons& all) {
   Json list = Json::array();
-  for (const Row& row : all.rows) list.push_back(row_json(row));
+  for (const ComparisonRow& row : all.rows) list.push_back(row_json(row));
   Json out = {{"schema", 1},
               {"program", subject.profile.program.name},
               {"machine", subject.profile.machine.name},
@@ -272,9 +274,9 @@ void print_heading(const Subject& subject, std::optional<Nanos> unlimited, std::
 }
 
 /// Why there are rows without a gap, where it is not their plans.
-void print_missing_bounds(const std::vector<Row>& rows, Nanos time_limit) {
+void print_missing_bounds(const std::vector<ComparisonRow>& rows, Nanos time_limit) {
   std::vector<std::string> stopped;
-  for (const Row& row : rows) {
+  for (const ComparisonRow& row : rows) {
     const std::string budget = format_bytes(row.budget + row.resident);
     if (row.bound_stopped && (stopped.empty() || stopped.back() != budget)) {
       stopped.push_back(budget);
@@ -284,7 +286,7 @@ void print_missing_bounds(const std::vector<Row>& rows, Nanos time_limit) {
     say("  no bound in {}: the linear program takes longer than {} (--time-limit)\n",
         fmt::join(stopped, ", "), format_time(time_limit));
   }
-  for (const Row& row : rows) {
+  for (const ComparisonRow& row : rows) {
     if (row.bound_refused.empty()) continue;
     say("  no bound: {}\n", row.bound_refused);
     break;
@@ -311,16 +313,17 @@ Result<int> compare(CompareArguments a, bool json) {
   if (!entries) return fail(entries.error());
   PlannerOptions options = planner_options(a.subject.job, a.planner);
   options.stop = interrupted;
-  // Where no budget can be met nothing was measured.
+  // Where no budget can be met nothing was measured, and only programs of one device are timed.
   std::optional<Nanos> unlimited;
-  if (!entries->back().infeasible) {
+  if (!entries->back().infeasible && beyond_one_device(profile.program).empty()) {
     unlimited = unlimited_time(profile.program, profile.machine,
                                choose_algorithms(profile.program, options.algorithms));
   }
   if (!json) print_heading(*subject, unlimited, width);
-  const auto all = rows_of(*subject, *entries, a.planners, options, progress, [&](const Row& row) {
-    if (!json) print_row(row, width);
-  });
+  const auto all =
+      rows_of(*subject, *entries, a.planners, options, progress, [&](const ComparisonRow& row) {
+        if (!json) print_row(row, width);
+      });
   if (!all) return fail(all.error());
   if (json) {
     print_json(*subject, unlimited, *all);

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "base/duration.h"
+#include "base/json.h"
 #include "option_names.h"
 
 namespace tidepool::cli {

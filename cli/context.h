@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "base/json.h"
+#include "base/json_fwd.h"
 #include "base/result.h"
 #include "exit_code.h"
 #include "terminal.h"

@@ -83,7 +83,7 @@ Result<int> export_plan(const ExportArguments& a, bool json) {
   return kOk;
 }
 
-std::string footer() {
+std::string export_footer() {
   std::string text = "\nFormats:\n";
   for (const ReportFormat& f : report_formats()) {
     text += fmt::format("  {:<10}{}\n", f.name, f.summary);
@@ -111,7 +111,7 @@ void add_export(CLI::App& app, Context& context) {
                       "else html)");
   command->add_option("-o,--output", arguments->output, "write to this file");
   command->add_flag("--json", context.json, "one JSON object on stdout; needs -o");
-  command->footer(footer());
+  command->footer(export_footer());
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {
       auto code = export_plan(*arguments, context.json);

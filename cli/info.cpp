@@ -5,6 +5,7 @@
 
 #include "base/counted.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "ir/load_profile.h"
 #include "lower/plan_file.h"
 #include "trace/recording_csv.h"

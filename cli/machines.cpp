@@ -1,6 +1,7 @@
 // tidepool machines: presets to plan for, and the devices of this build.
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "context.h"
 #include "cost/machine_json.h"
 #include "train/device_kind.h"

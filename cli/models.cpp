@@ -1,6 +1,7 @@
 // tidepool models: the model zoo.
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "base/quantity.h"
 #include "context.h"
 #include "ir/load_profile.h"

@@ -122,7 +122,7 @@ int run_pack(const PackArguments& a, bool json) {
   return code;
 }
 
-std::string footer() {
+std::string pack_footer() {
   std::string text = fmt::format(
       "\nAlgorithms:\n  {:<12}all of the others, local and exact search; ends early with a proof\n",
       kSearch);
@@ -154,7 +154,7 @@ void add_pack(CLI::App& app, Context& context) {
   add_seed_option(*command, arguments->seed, "of the search's random numbers");
   command->add_option("-o,--output", arguments->output, "write the offsets to this CSV file");
   command->add_flag("--json", context.json, "one JSON object on stdout");
-  command->footer(footer());
+  command->footer(pack_footer());
   command->callback([arguments, &context] {
     context.run = [arguments, &context] { return run_pack(*arguments, context.json); };
   });

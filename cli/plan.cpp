@@ -6,6 +6,7 @@
 
 #include "base/counted.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/quantity.h"
 #include "lower/plan_file.h"
 #include "option_names.h"

@@ -1,6 +1,7 @@
 // tidepool planners: what can decide.
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "context.h"
 #include "planners/registry.h"
 

@@ -7,6 +7,7 @@
 
 #include "base/counted.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "context.h"
 #include "ir/load_profile.h"
 #include "profile_source.h"

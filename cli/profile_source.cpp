@@ -1,5 +1,7 @@
 #include "profile_source.h"
 
+#include "base/json.h"
+
 namespace tidepool::cli {
 
 Json to_json(const ProfileSource& source) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/counted.h"
+#include "base/json.h"
 #include "context.h"
 #include "lower/memory_sizes.h"
 #include "train/load_plan.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "nn/models/model.h"
 #include "trace/trace_program.h"
 #include "train/job.h"

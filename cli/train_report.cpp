@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/counted.h"
+#include "base/json.h"
 #include "option_names.h"
 #include "profile_source.h"
 #include "schedule/plan_totals.h"

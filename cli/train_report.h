@@ -1,7 +1,7 @@
 // What `tidepool train` prints.
 #pragma once
 
-#include "base/json.h"
+#include "base/json_fwd.h"
 #include "train/training_report.h"
 
 namespace tidepool::cli {

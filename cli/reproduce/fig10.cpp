@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "../smartpool.h"
+#include "base/json.h"
 #include "bound/fluid.h"
 #include "ir/load_profile.h"
 #include "pack/best_fit.h"
@@ -136,7 +137,8 @@ Json baselines_of(const Work& work, const ReproduceArguments& a) {
           {"fluid_overhead", fluid_overhead(work, baseline, a.limit(kCellSeconds))}};
 }
 
-Json row_of(const Work& work, Json row, const std::string& planner, const ReproduceArguments& a) {
+Json fig10_row(const Work& work, Json row, const std::string& planner,
+               const ReproduceArguments& a) {
   const auto baseline = row["cnmem_bytes"].get<Bytes>();
   row["planner"] = planner;
   const auto reduction = [&](const Found& found) {
@@ -251,7 +253,7 @@ Result<void> reproduce_fig10(const ReproduceArguments& a, TableReport& report) {
       for (const char* planner : kPlanners) {
         if (interrupted()) return {};
         report.begin_row(fmt::format("{}, batch {}, {}", s.model, batch, planner));
-        Json row = row_of(*work, baselines, planner, a);
+        Json row = fig10_row(*work, baselines, planner, a);
         if (interrupted()) return {};
         rows.push_back(row);
         report.row(std::move(row));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/json.h"
 #include "ir/load_profile.h"
 #include "planners/autoswap/autoswap_load.h"
 #include "reproduction.h"

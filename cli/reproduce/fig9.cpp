@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/csv.h"
+#include "base/json.h"
 #include "base/quantity.h"
 #include "base/random.h"
 #include "base/shown.h"
@@ -23,7 +24,7 @@
 namespace tidepool::cli {
 namespace {
 
-constexpr double kTideSeconds = 60;
+constexpr double kPlanSeconds = 60;    // for one plan
 constexpr double kLeastSeconds = 120;  // for the least load without overhead, each way
 constexpr std::size_t kScores = kSwapScores.size();
 
@@ -181,7 +182,7 @@ Json tide_load_ms(const Work& work, Bytes load, const Strategy& seed, const Repr
   constexpr int kRuns = 3;
   const auto begin = std::chrono::steady_clock::now();
   for (int run = 0; run < kRuns; ++run) {
-    const auto deadline = begin + a.limit(kTideSeconds) * (run + 1) / kRuns;
+    const auto deadline = begin + a.limit(kPlanSeconds) * (run + 1) / kRuns;
     const auto number = hash_combine(a.seed, static_cast<std::uint64_t>(run));
     if (!search.run(load, {number, deadline, interrupted, tolerated})) return nullptr;
     if (interrupted() || search.iteration_time() - compute <= tolerated) break;
@@ -194,7 +195,7 @@ Json tide_footprint(const Work& work, Bytes limit, const ReproduceArguments& a) 
   FixedWorkload workload(work.program);
   PlannerOptions options;
   options.seed = a.seed;
-  options.time_limit = a.limit(kTideSeconds);
+  options.time_limit = a.limit(kPlanSeconds);
   options.stop = interrupted;
   const auto planned =
       make_plan(*make_tide(), workload, work.machine, {limit - work.resident, 0}, options);
@@ -209,8 +210,8 @@ void add_constants(const Work& work, const ReproduceArguments& a, TableReport& r
                   fmt::format("resident: {} counted in every limit", format_bytes(work.resident)));
   report.constant("compute_ms", to_ms(work.compute_time()),
                   fmt::format("iteration without swapping: {}", format_time(work.compute_time())));
-  report.constant("tide_limit_ms", to_ms(a.limit(kTideSeconds)),
-                  fmt::format("tide: at most {} a plan", format_time(a.limit(kTideSeconds))));
+  report.constant("tide_limit_ms", to_ms(a.limit(kPlanSeconds)),
+                  fmt::format("tide: at most {} a plan", format_time(a.limit(kPlanSeconds))));
   report.constant("tide_tuning", kTideTuning, fmt::format("tide: {}", kTideTuning));
 }
 
@@ -234,8 +235,8 @@ void add_columns(TableReport& report) {
 }
 
 /// Every way of swapping under one limit.
-Json row_of(const Work& work, const AccessIndex& index, const SwapCandidates& candidates,
-            const Limit& limit, const ReproduceArguments& a) {
+Json fig9_row(const Work& work, const AccessIndex& index, const SwapCandidates& candidates,
+              const Limit& limit, const ReproduceArguments& a) {
   const Bytes load = limit.bytes - work.resident;
   Evaluator evaluator(work.program, index, work.machine);
   WeightSearchOptions search;
@@ -279,11 +280,11 @@ Result<void> reproduce_fig9(const ReproduceArguments& a, TableReport& report) {
   add_least_load(*work, index, a, report);
   add_columns(report);
   const SwapCandidates candidates(work->program, index, work->machine, work->algorithms);
-  report.expect(limits->size(), 2 * a.limit(kTideSeconds));
+  report.expect(limits->size(), 2 * a.limit(kPlanSeconds));
   for (const Limit& limit : *limits) {
     if (interrupted()) break;
     report.begin_row(format_bytes(limit.bytes));
-    Json row = row_of(*work, index, candidates, limit, a);
+    Json row = fig9_row(*work, index, candidates, limit, a);
     if (interrupted()) break;
     report.row(std::move(row));
   }

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "../smartpool.h"
+#include "base/json.h"
 #include "pack/best_fit.h"
 #include "pack/first_fit.h"
 #include "pack/search.h"
@@ -89,7 +90,7 @@ Json times_of(const Work& work, Nanos compute_time, const Calls& calls, Nanos mo
           {"smartpool_without_moves_speedup", native / with_calls(kSmartPoolCall, 0)}};
 }
 
-Json row_of(const Work& work, const ReproduceArguments& a) {
+Json table1_row(const Work& work, const ReproduceArguments& a) {
   const Recording& recording = work.framework.recording;
   const Iteration& iteration = work.framework.iteration;
   const Stays stays = find_stays(recording, iteration);
@@ -200,7 +201,7 @@ Result<void> reproduce_table1(const ReproduceArguments& a, TableReport& report) 
     report.begin_row((*models)[i]);
     const auto work = work_of((*models)[i], a);
     if (!work) return fail(work.error());
-    report.row(row_of(*work, a));
+    report.row(table1_row(*work, a));
   }
   return {};
 }

@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "base/json.h"
 #include "bound/fluid.h"
 #include "planners/autoswap/autoswap_load.h"
 #include "planners/tide/tide_load.h"
@@ -14,7 +15,7 @@ namespace {
 constexpr double kFluidSeconds = 300;  // usual limit of one linear program
 constexpr double kTideSeconds = 60;    // and of one search of `tide`
 
-Json row_of(const Work& work, const ReproduceArguments& a) {
+Json table2_row(const Work& work, const ReproduceArguments& a) {
   const AccessIndex index(work.program);
   const Bytes peak = work.peak();
   const auto reduction = [&](Bytes load) {
@@ -79,7 +80,7 @@ Result<void> reproduce_table2(const ReproduceArguments& a, TableReport& report) 
     report.begin_row((*models)[i]);
     const auto work = work_of((*models)[i], a);
     if (!work) return fail(work.error());
-    Json row = row_of(*work, a);
+    Json row = table2_row(*work, a);
     if (interrupted()) break;
     report.row(std::move(row));
   }

@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/counted.h"
 #include "base/duration.h"
+#include "base/json.h"
 #include "planners/registry.h"
 
 namespace tidepool::cli {

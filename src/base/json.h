@@ -12,11 +12,10 @@
 #include <string_view>
 #include <type_traits>
 
+#include "base/json_fwd.h"
 #include "base/result.h"
 
 namespace tidepool {
-
-using Json = nlohmann::ordered_json;
 
 /// Documents are read in time linear in their length. What is longer or nested deeper is refused,
 /// and so is an object that has a key twice.

@@ -1,5 +1,7 @@
 #include "cost/profile.h"
 
+#include "base/json.h"
+
 namespace tidepool {
 
 Json to_json(const Profile& profile) {

@@ -1,5 +1,7 @@
 #include "ir/program_json.h"
 
+#include "base/json.h"
+
 namespace tidepool {
 namespace {
 

@@ -1,7 +1,7 @@
 // The stable JSON form of a Program. Times are whole nanoseconds, sizes whole bytes.
 #pragma once
 
-#include "base/json.h"
+#include "base/json_fwd.h"
 #include "ir/program.h"
 
 namespace tidepool {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/json.h"
+
 namespace tidepool {
 namespace {
 

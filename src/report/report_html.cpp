@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/at.h"
+#include "base/json.h"
 #include "report/describe.h"
 #include "report/markup.h"
 #include "report/page.h"

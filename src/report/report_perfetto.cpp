@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/json.h"
 #include "report/describe.h"
 
 namespace tidepool {

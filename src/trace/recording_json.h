@@ -9,7 +9,7 @@
 // where "times" is true), and, if known, its op, an index into "ops".
 #pragma once
 
-#include "base/json.h"
+#include "base/result.h"
 #include "trace/recording.h"
 
 namespace tidepool {

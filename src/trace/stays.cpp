@@ -49,7 +49,7 @@ class Finder {
       stays_.all.back().block = e.block;
     }
     stays_.of_event.push_back(id);
-    Stay& stay = stays_.all[static_cast<std::size_t>(id)];
+    BlockStay& stay = stays_.all[static_cast<std::size_t>(id)];
     if (e.kind == EventKind::malloc) {
       stay.malloc_at = position;
     } else if (e.kind == EventKind::free) {
@@ -69,7 +69,7 @@ class Finder {
       const StayId ended = stays_.of_event[i - start_ - period_];
       if (begun == kNone || stays_.all[static_cast<std::size_t>(begun)].malloc_at == kNone)
         continue;
-      const Stay& end = stays_.all[static_cast<std::size_t>(ended)];
+      const BlockStay& end = stays_.all[static_cast<std::size_t>(ended)];
       if (end.malloc_at == kNone && end.free_at != kNone &&
           bytes(end.block) == bytes(event(i).block)) {
         stays_.all[static_cast<std::size_t>(begun)].rest = ended;
@@ -120,7 +120,7 @@ std::vector<CyclicLifetime> lifetimes(const Recording& recording, const Iteratio
   const auto period = static_cast<std::int32_t>(iteration.period);
   const std::int32_t cycle = iterations * period;
   std::vector<char> is_rest(stays.all.size(), 0);
-  for (const Stay& stay : stays.all) {
+  for (const BlockStay& stay : stays.all) {
     if (stay.rest != kNone) is_rest[static_cast<std::size_t>(stay.rest)] = 1;
   }
   std::vector<CyclicLifetime> lives;
@@ -129,7 +129,7 @@ std::vector<CyclicLifetime> lifetimes(const Recording& recording, const Iteratio
   };
   add(stays.resident, 0, stays.resident > 0 ? cycle : 0);
   for (std::size_t s = 0; s < stays.all.size(); ++s) {
-    const Stay& stay = stays.all[s];
+    const BlockStay& stay = stays.all[s];
     const Bytes bytes = recording.blocks[static_cast<std::size_t>(stay.block)].bytes;
     if (is_rest[s] != 0) continue;
     if (stay.malloc_at == kNone && stay.free_at == kNone) {
@@ -171,7 +171,7 @@ std::vector<CyclicLifetime> lifetimes_of_two_iterations(const Recording& recordi
 
 std::vector<Bytes> moved_blocks(const Recording& recording, const Stays& stays) {
   std::vector<Bytes> moved;
-  for (const Stay& stay : stays.all) {
+  for (const BlockStay& stay : stays.all) {
     if (stay.rest == kNone) continue;
     if (stays.all[static_cast<std::size_t>(stay.rest)].free_at <= stay.malloc_at) continue;
     moved.push_back(recording.blocks[static_cast<std::size_t>(stay.block)].bytes);

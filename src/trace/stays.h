@@ -14,7 +14,7 @@ namespace tidepool {
 using StayId = Id<struct StayTag>;
 
 /// Positions are events of the iteration, counted from 0.
-struct Stay {
+struct BlockStay {
   BlockId block = kNone;
   std::int32_t malloc_at = kNone;     ///< kNone: there when the iteration begins
   std::int32_t free_at = kNone;       ///< kNone: there when it ends
@@ -26,7 +26,7 @@ struct Stay {
 };
 
 struct Stays {
-  std::vector<Stay> all;
+  std::vector<BlockStay> all;
   std::vector<StayId> of_event;  ///< per event of the iteration
   /// Bytes there all the time and not accessed in the iteration, with those of the recording.
   Bytes resident = 0;

@@ -64,7 +64,7 @@ class Builder {
     TensorId then = kNone;
   };
 
-  TensorId new_tensor(const Stay& stay, bool persistent, std::string_view suffix = "") {
+  TensorId new_tensor(const BlockStay& stay, bool persistent, std::string_view suffix = "") {
     const TraceBlock& block = recording_.blocks[at(stay.block)];
     Tensor tensor;
     tensor.name = block.name.empty()
@@ -82,9 +82,9 @@ class Builder {
     parts_.resize(stays_.all.size());
     carry_after_.assign(static_cast<std::size_t>(iteration_.period), {});
     for (std::size_t s = 0; s < stays_.all.size(); ++s) {
-      const Stay& young = stays_.all[s];
+      const BlockStay& young = stays_.all[s];
       if (young.rest == kNone || young.first_access == kNone) continue;
-      const Stay& old = stays_.all[at(young.rest)];
+      const BlockStay& old = stays_.all[at(young.rest)];
       if (old.first_access == kNone || old.last_access < young.first_access) continue;
       const TensorId younger = new_tensor(young, false, ".young");
       const TensorId older = new_tensor(young, true, ".old");
@@ -93,7 +93,7 @@ class Builder {
       carry_after_[at(old.last_access)].push_back({younger, older});
     }
     for (std::size_t s = 0; s < stays_.all.size(); ++s) {
-      const Stay& stay = stays_.all[s];
+      const BlockStay& stay = stays_.all[s];
       if (parts_[s].tensor != kNone || stay.first_access == kNone) continue;
       const bool begins = stay.malloc_at != kNone;
       const bool ends = stay.free_at != kNone;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/random.h"
 #include "check/check.h"
 #include "lower/plan_file.h"

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/quantity.h"
 #include "base/random.h"
 #include "ir/load_profile.h"

@@ -1,5 +1,7 @@
 #include "train/measurement.h"
 
+#include "base/json.h"
+
 namespace tidepool {
 
 bool Measurement::serves(const Measurement& asked) const {

@@ -1,7 +1,7 @@
 // How a profile is measured: what is asked for, and what was done.
 #pragma once
 
-#include "base/json.h"
+#include "base/json_fwd.h"
 #include "lower/lower.h"
 #include "train/budget.h"
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/json.h"
 #include "ir/load_profile.h"
 #include "train/overhead.h"
 
@@ -67,6 +68,11 @@ std::string why_no_bound(const FluidBound& bound, const FluidOptions& options) {
                      format_time(options.time_limit));
 }
 
+void add_missing_bound(Json& json, bool stopped, const std::string& refused) {
+  json["bound_stopped"] = stopped;
+  json["bound_refused"] = refused.empty() ? Json(nullptr) : Json(refused);
+}
+
 OverheadBound overhead_bound(const Program& program, const Machine& machine,
                              AlgorithmChoice algorithms, Bytes budget,
                              const FluidOptions& options) {
@@ -94,8 +100,7 @@ std::string ProvenGap::text() const {
 void ProvenGap::add_to(Json& json) const {
   json["least_overhead"] = least_overhead ? Json(*least_overhead) : Json(nullptr);
   json["optimality_gap"] = gap ? Json(*gap) : Json(nullptr);
-  json["bound_stopped"] = stopped;
-  json["bound_refused"] = refused.empty() ? Json(nullptr) : Json(refused);
+  add_missing_bound(json, stopped, refused);
 }
 
 Result<ProvenGap> proven_gap(const Program& program, const Machine& machine, const Lowered& lowered,

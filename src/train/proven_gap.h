@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "base/json.h"
+#include "base/json_fwd.h"
 #include "bound/fluid.h"
 #include "train/algorithm_choice.h"
 
@@ -33,6 +33,10 @@ struct OverheadBound {
 /// Why there is no bound, in a phrase that names fields of PlannerSpec. Empty where there is one.
 std::string why_no_bound(const FluidBound& bound, const FluidOptions& options);
 
+/// Sets `bound_stopped` and `bound_refused` (null where it is empty), of a FluidBound: whether one
+/// of them is why there is no bound.
+void add_missing_bound(Json& json, bool stopped, const std::string& refused);
+
 OverheadBound overhead_bound(const Program& program, const Machine& machine,
                              AlgorithmChoice algorithms, Bytes budget, const FluidOptions& options);
 
@@ -54,8 +58,8 @@ struct ProvenGap {
   /// For people, fields in backquotes. Empty where everything fits, as there is nothing to be near
   /// to.
   [[nodiscard]] std::string text() const;
-  /// Sets `least_overhead` and `optimality_gap`, null where they are not known, and
-  /// `bound_stopped` and `bound_refused`, which say whether the bound is why.
+  /// Sets `least_overhead` and `optimality_gap`, null where they are not known, and what
+  /// `add_missing_bound` does.
   void add_to(Json& json) const;
 };
 

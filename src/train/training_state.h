@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "nn/checkpoint.h"
+#include "nn/data/checkpoint.h"
 #include "nn/program_runner.h"
 #include "train/algorithm_choice.h"
 #include "train/job.h"

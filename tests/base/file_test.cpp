@@ -39,7 +39,8 @@ TEST(ReadFile, AFolderIsBadInputWithTheReason) {
 
 TEST(WriteFile, WhatWasWrittenIsReadBackAndNoTemporaryFileStays) {
   const TemporaryFolder folder;
-  const std::string content = std::string("a\0b\n", 4) + std::string(300'000, 'x');
+  std::string content("a\0b\n", 4);
+  content.append(300'000, 'x');
   ASSERT_TRUE(write_file(folder.file("out"), content));
   EXPECT_EQ(*read_file(folder.file("out")), content);
   EXPECT_EQ(entries(folder), 1u);

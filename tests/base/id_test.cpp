@@ -78,7 +78,7 @@ TEST(Id, IsHashedAndPrintedAsItsNumber) {
   EXPECT_EQ(std::hash<CatId>{}(7), std::hash<std::int32_t>{}(7));
   EXPECT_TRUE((std::unordered_set<CatId>{1, 2}.contains(CatId{2})));
   EXPECT_EQ(fmt::format("{} {:>4}", CatId{7}, CatId{12}), "7   12");
-  EXPECT_EQ(testing::PrintToString(CatId{7}), "7");
+  EXPECT_EQ(::testing::PrintToString(CatId{7}), "7");
 }
 
 TEST(Id, IsANumberInJson) {

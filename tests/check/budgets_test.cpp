@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/at.h"
+#include "base/json.h"
 #include "check/check.h"
 #include "lower/budget.h"
 #include "lower/memory_sizes.h"

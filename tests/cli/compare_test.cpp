@@ -219,6 +219,26 @@ TEST_F(CompareTest, RowsWithoutAGapSayWhetherTheBoundWasStopped) {
   EXPECT_EQ(known["bound_stopped"], false);
 }
 
+TEST_F(CompareTest, WhyThereIsNoBoundForAProgramOfTwoDevicesIsSaid) {
+  const auto plan = read_file(TIDEPOOL_TEST_DATA "/peer.plan.json");
+  ASSERT_TRUE(plan) << plan.error().message;
+  Json parts = Json::parse(*plan);
+  parts["program"]["ops"].back()["device"] = 1;
+  const std::string program = write("program.json", parts["program"].dump());
+  const std::string machine = write("machine.json", parts["machine"].dump());
+  const std::string why = "op 'b' runs on device 1: the bound is for one device";
+  for (const std::string command : {"bound", "compare"}) {
+    const Arguments arguments{command, "--program", program, "--machine", machine};
+    const Json json = success(arguments);
+    EXPECT_TRUE(json["unlimited_ms"].is_null());
+    if (command == "bound") {
+      EXPECT_EQ(json["bound_refused"], why);
+      EXPECT_EQ(json["bound_stopped"], false);
+    }
+    EXPECT_THAT(tidepool(arguments).out, HasSubstr(why));
+  }
+}
+
 /// The time of a plan is its own, whatever its file says; a plan that recomputes is not judged.
 TEST_F(CompareTest, BoundOfAPlanJudgesThePlanAndNotWhatItsFileSaysOfIt) {
   const std::string file = folder_.file("plan.json");

@@ -1,7 +1,7 @@
 // Checkpoints: what parses survives a round trip.
 #include <cstdlib>
 
-#include "nn/checkpoint.h"
+#include "nn/data/checkpoint.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace tidepool::nn;

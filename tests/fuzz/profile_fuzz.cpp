@@ -1,6 +1,7 @@
 // Profiles: what parses is a valid program that survives a round trip.
 #include <cstdlib>
 
+#include "base/json.h"
 #include "cost/profile.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "support/program_builder.h"
 #include "support/random_program.h"
 

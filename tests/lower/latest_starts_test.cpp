@@ -64,8 +64,8 @@ TEST(ListCopiesInLate, BeforeTheOpThatIsNotOverAtTheLatestStart) {
 }
 
 /// Timelines of random programs with everything away.
-struct Timeline {
-  explicit Timeline(std::uint64_t seed)
+struct SteadyTimes {
+  explicit SteadyTimes(std::uint64_t seed)
       : program(testing::random_program(seed)),
         machine(testing::random_machine(seed)),
         lowering(program, machine) {
@@ -111,7 +111,7 @@ TEST(LatestStarts, OfRandomTimelinesCostNothingAndCannotBeLater) {
   int later = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(seed);
-    const Timeline t(seed);
+    const SteadyTimes t(seed);
     if (!t.feasible) continue;
     auto latest = latest_starts(t.steps, t.time);
     ASSERT_TRUE(holds(t.steps, latest, t.time));
@@ -134,7 +134,7 @@ TEST(ListCopiesInLate, KeepsStreamsWaitsAndTimes) {
   int moved = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(seed);
-    const Timeline t(seed);
+    const SteadyTimes t(seed);
     if (!t.feasible) continue;
     auto steps = t.steps;
     auto latest = latest_starts(steps, t.time);

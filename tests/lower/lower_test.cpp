@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/json.h"
 #include "check/check.h"
 #include "lower/plan_file.h"
 #include "sim/simulate.h"

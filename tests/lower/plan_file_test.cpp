@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "check/check.h"
 #include "lower/lower.h"
 #include "support/program_builder.h"

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "lower/lower.h"
 #include "lower/plan_file.h"
 #include "support/odd_program.h"

@@ -20,7 +20,7 @@ struct Variant {
   bool tangled = false;
 };
 
-std::string variant_name(const testing::TestParamInfo<Variant>& info) { return info.param.name; }
+std::string variant_name(const ::testing::TestParamInfo<Variant>& info) { return info.param.name; }
 
 constexpr Variant kVariants[] = {{"separate", Storage::separate, false},
                                  {"in_place", Storage::in_place, false},
@@ -34,7 +34,7 @@ constexpr Variant kTangled[] = {{"tangled_separate", Storage::separate, false, t
 
 // With momentum zero at the start, no weight decay and learning rate 0, the momentum after one
 // iteration is the gradient.
-class Gradients : public testing::TestWithParam<Variant> {
+class Gradients : public ::testing::TestWithParam<Variant> {
  protected:
   Gradients() : data_({3, 9, 8}, 4, 64) {
     TrainingOptions options;
@@ -102,10 +102,10 @@ TEST_P(Gradients, MatchFiniteDifferences) {
   EXPECT_EQ(index, GetParam().tangled ? 15U : 12U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Storages, Gradients, testing::ValuesIn(kVariants), variant_name);
-INSTANTIATE_TEST_SUITE_P(Tangled, Gradients, testing::ValuesIn(kTangled), variant_name);
+INSTANTIATE_TEST_SUITE_P(Storages, Gradients, ::testing::ValuesIn(kVariants), variant_name);
+INSTANTIATE_TEST_SUITE_P(Tangled, Gradients, ::testing::ValuesIn(kTangled), variant_name);
 
-class BackwardOrder : public testing::TestWithParam<Variant> {
+class BackwardOrder : public ::testing::TestWithParam<Variant> {
  protected:
   BackwardOrder() {
     TrainingOptions options;
@@ -163,7 +163,7 @@ TEST_P(BackwardOrder, ReordersWeightsRightBeforeTheirUse) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Storages, BackwardOrder, testing::ValuesIn(kVariants), variant_name);
+INSTANTIATE_TEST_SUITE_P(Storages, BackwardOrder, ::testing::ValuesIn(kVariants), variant_name);
 
 TEST(Autodiff, AddsGradientsInTheFirstOneWhereNobodyElseNeedsIt) {
   const TrainingProgram in_place = build(make_tangled_graph(), {.batch = 3});

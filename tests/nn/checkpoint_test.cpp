@@ -1,4 +1,4 @@
-#include "nn/checkpoint.h"
+#include "nn/data/checkpoint.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

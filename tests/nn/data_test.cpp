@@ -16,15 +16,15 @@
 namespace tidepool::nn {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
 /// A fresh folder, removed at the end.
 class Folder {
  public:
-  Folder() : path_(fs::path(testing::TempDir()) / ("tidepool_data_" + name())) {
+  Folder() : path_(fs::path(::testing::TempDir()) / ("tidepool_data_" + name())) {
     fs::remove_all(path_);
     fs::create_directories(path_);
   }
@@ -37,7 +37,7 @@ class Folder {
 
  private:
   static std::string name() {
-    return testing::UnitTest::GetInstance()->current_test_info()->name();
+    return ::testing::UnitTest::GetInstance()->current_test_info()->name();
   }
   fs::path path_;
 };

@@ -14,7 +14,7 @@
 namespace tidepool::nn {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 /// Samples of the same classes that training does not see.
 class HeldOut final : public Dataset {
@@ -183,7 +183,7 @@ TEST(Evaluation, InsideABudgetGivesTheSameNumbers) {
       executor.run((*runner)->iterations());
       executor.exit();
       EXPECT_LE(executor.arena_peak(), budget);
-      EXPECT_THAT(device.races(), testing::IsEmpty());
+      EXPECT_THAT(device.races(), ::testing::IsEmpty());
       EXPECT_EQ((*runner)->result().mean_loss, expected.mean_loss);
       EXPECT_EQ((*runner)->result().accuracy, expected.accuracy);
     }

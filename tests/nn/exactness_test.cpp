@@ -14,7 +14,7 @@ namespace tidepool::nn {
 namespace {
 
 constexpr std::int64_t kIterations = 3;
-constexpr bool kAllSettings = !testing::kSanitized;
+constexpr bool kAllSettings = !tidepool::testing::kSanitized;
 
 struct Setting {
   const char* model;

@@ -12,7 +12,7 @@
 namespace tidepool::nn {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 /// Two vectors and what a fixed linear map makes of them, in an order of fields that is not the
 /// graph's; and one number a sample that no graph here reads.

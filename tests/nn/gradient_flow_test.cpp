@@ -10,7 +10,7 @@ namespace tidepool::nn {
 namespace {
 
 /// The gradients of the values `x` and `y` and nothing else.
-class Flow : public testing::TestWithParam<Storage> {
+class Flow : public ::testing::TestWithParam<Storage> {
  protected:
   Flow() : graph_(make_graph()), lowering_(graph_, options(), reference_kernels(), program_) {
     emit_forward(lowering_);
@@ -129,7 +129,7 @@ TEST_P(Flow, CopiesAGradientThatIsAddedToItself) {
   EXPECT_NE(accesses[0].tensor, accesses[1].tensor);
 }
 
-INSTANTIATE_TEST_SUITE_P(Storages, Flow, testing::Values(Storage::separate, Storage::in_place));
+INSTANTIATE_TEST_SUITE_P(Storages, Flow, ::testing::Values(Storage::separate, Storage::in_place));
 
 }  // namespace
 }  // namespace tidepool::nn

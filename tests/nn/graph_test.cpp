@@ -6,7 +6,7 @@
 namespace tidepool::nn {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 ValueType image(std::int64_t c, std::int64_t h, std::int64_t w) {
   return {{c, h, w}, ElementType::f32};

@@ -8,7 +8,7 @@
 namespace tidepool::nn {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr TrainingLength kLength{10, 1000};  // 100 epochs of 10 iterations
 

@@ -8,8 +8,8 @@
 namespace tidepool::nn {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 TEST(Models, AllBuildInBothStoragesAndLayouts) {
   std::set<std::string> names;

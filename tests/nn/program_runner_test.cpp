@@ -9,9 +9,9 @@
 namespace tidepool::nn {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class RunnerState : public testing::Test {
+class RunnerState : public ::testing::Test {
  protected:
   RunnerState()
       : data_({3, 8, 8}, 10, 64),

@@ -187,7 +187,7 @@ class LossFalls : public ::testing::TestWithParam<const char*> {};
 TEST_P(LossFalls, OnSyntheticData) {
   const SyntheticDataset data({3, 8, 8}, 10, 1000);
   const auto program = build(build_model(GetParam()), {.batch = 16});
-  constexpr auto kIterations = testing::usual_or<std::size_t>(30, 10);
+  constexpr auto kIterations = tidepool::testing::usual_or<std::size_t>(30, 10);
   const std::vector<float> losses = losses_of(program, data, kIterations);
   ASSERT_EQ(losses.size(), kIterations);
   for (const float loss : losses) ASSERT_TRUE(std::isfinite(loss));
@@ -197,7 +197,7 @@ TEST_P(LossFalls, OnSyntheticData) {
     for (std::size_t i = from; i < from + 5; ++i) sum += losses[i];
     return sum / 5;
   };
-  EXPECT_LT(mean(kIterations - 5), testing::usual_or(0.6F, 1.0F) * mean(0));
+  EXPECT_LT(mean(kIterations - 5), tidepool::testing::usual_or(0.6F, 1.0F) * mean(0));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, LossFalls, ::testing::Values("tiny-vgg", "tiny-resnet"));

@@ -41,7 +41,7 @@ void expect_agreement(const Result<Graph>& graph, const TrainingOptions& options
   EXPECT_EQ(actual.evaluation.samples, 40);
 }
 
-class CpuTraining : public testing::TestWithParam<Storage> {};
+class CpuTraining : public ::testing::TestWithParam<Storage> {};
 
 TEST_P(CpuTraining, AgreesWithTheReference) {
   const TrainingOptions sgd{.batch = 10, .storage = GetParam()};
@@ -53,7 +53,7 @@ TEST_P(CpuTraining, AgreesWithTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Storages, CpuTraining,
-                         testing::Values(Storage::separate, Storage::in_place));
+                         ::testing::Values(Storage::separate, Storage::in_place));
 
 }  // namespace
 }  // namespace tidepool::nn

@@ -24,7 +24,7 @@ constexpr std::chrono::seconds kSoon{30};
 constexpr auto kSeeds = testing::usual_or<std::uint64_t>(6, 2);
 
 /// A workload and a machine it fits.
-struct Subject {
+struct ConformanceSubject {
   std::string name;
   std::unique_ptr<Workload> workload;
   Machine machine;
@@ -49,8 +49,8 @@ Machine half_duplex(Machine machine) {
   return machine;
 }
 
-std::vector<Subject> subjects() {
-  std::vector<Subject> all;
+std::vector<ConformanceSubject> subjects() {
+  std::vector<ConformanceSubject> all;
   const auto add = [&](std::string name, Program program, Machine machine) {
     all.push_back(
         {std::move(name), std::make_unique<FixedWorkload>(std::move(program)), std::move(machine)});
@@ -83,11 +83,11 @@ PlannerOptions repeatable(std::uint64_t seed) {
 
 class PlannerConformance : public ::testing::TestWithParam<PlannerInfo> {
  protected:
-  [[nodiscard]] static Result<Planned> plan(const PlannerInfo& info, Subject& subject,
+  [[nodiscard]] static Result<Planned> plan(const PlannerInfo& info, ConformanceSubject& subject,
                                             const Budget& budget, const PlannerOptions& options) {
     return make_plan(*info.make(), *subject.workload, subject.machine, budget, options);
   }
-  [[nodiscard]] static Result<Planned> plan(Subject& subject, Bytes budget,
+  [[nodiscard]] static Result<Planned> plan(ConformanceSubject& subject, Bytes budget,
                                             const PlannerOptions& options) {
     return plan(GetParam(), subject, {budget, 0}, options);
   }
@@ -100,7 +100,8 @@ class PlannerConformance : public ::testing::TestWithParam<PlannerInfo> {
 };
 
 /// The proof with everything anew: program, budget and alignment as the test has them.
-void expect_proved_inside(const Planned& planned, Subject& subject, const Budget& budget) {
+void expect_proved_inside(const Planned& planned, ConformanceSubject& subject,
+                          const Budget& budget) {
   const auto program = subject.workload->program(planned.sub_batch());
   ASSERT_TRUE(program) << program.error().message;
   const auto proof =
@@ -115,7 +116,7 @@ void expect_proved_inside(const Planned& planned, Subject& subject, const Budget
 
 TEST_P(PlannerConformance, PlansAreProvedAndInsideTheBudget) {
   int planned_for = 0;
-  for (Subject& subject : subjects()) {
+  for (ConformanceSubject& subject : subjects()) {
     const Bytes least = subject.least();
     const Bytes peak = std::max(subject.peak(), least);
     for (const Bytes budget : {least, (least + peak) / 2, peak, 4 * peak}) {
@@ -139,8 +140,8 @@ TEST_P(PlannerConformance, PlansAreProvedAndInsideTheBudget) {
 TEST_P(PlannerConformance, AHostBudgetHolds) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(seed);
-    Subject subject{"", std::make_unique<FixedWorkload>(testing::random_program(seed)),
-                    testing::random_machine(seed)};
+    ConformanceSubject subject{"", std::make_unique<FixedWorkload>(testing::random_program(seed)),
+                               testing::random_machine(seed)};
     const Bytes device = subject.least() * 3 / 2;
     const auto free = plan(subject, device, repeatable(1));
     if (!free) continue;
@@ -160,7 +161,7 @@ TEST_P(PlannerConformance, AHostBudgetHolds) {
 }
 
 TEST_P(PlannerConformance, TheSeedDecidesTheResult) {
-  for (Subject& subject : subjects()) {
+  for (ConformanceSubject& subject : subjects()) {
     const Bytes budget = (subject.least() + subject.peak()) / 2 + subject.machine.alignment();
     for (const std::uint64_t seed : {1U, 7U}) {
       SCOPED_TRACE(fmt::format("{}, seed {}", subject.name, seed));
@@ -187,7 +188,8 @@ TEST_P(PlannerConformance, EndsSoonAfterAStopRequest) {
   const Program program = testing::large_program(4);
   for (const int asked_before : {0, 1, 20}) {
     SCOPED_TRACE(asked_before);
-    Subject subject{"", std::make_unique<FixedWorkload>(program), testing::random_machine(4)};
+    ConformanceSubject subject{"", std::make_unique<FixedWorkload>(program),
+                               testing::random_machine(4)};
     std::atomic<int> asked{0};
     std::atomic<Clock::rep> stopped_at{0};
     PlannerOptions options;
@@ -215,7 +217,7 @@ TEST_P(PlannerConformance, IsNeverWorseThanWhatItStartsFrom) {
   if (GetParam().starts_from.empty()) GTEST_SKIP() << "starts from nothing";
   const PlannerInfo* other = find(GetParam().starts_from);
   ASSERT_NE(other, nullptr) << GetParam().starts_from;
-  for (Subject& subject : subjects()) {
+  for (ConformanceSubject& subject : subjects()) {
     for (const Bytes budget : {subject.least(), (subject.least() + subject.peak()) / 2}) {
       SCOPED_TRACE(fmt::format("{} in {} B", subject.name, budget));
       const auto planned = plan(subject, budget, repeatable(3));
@@ -228,7 +230,7 @@ TEST_P(PlannerConformance, IsNeverWorseThanWhatItStartsFrom) {
 }
 
 TEST_P(PlannerConformance, AnInfeasibleBudgetIsRefusedWithTheSmallestFeasibleOne) {
-  for (Subject& subject : subjects()) {
+  for (ConformanceSubject& subject : subjects()) {
     // With smaller rounds less could do.
     if (subject.workload->sub_batches().size() > 1) continue;
     SCOPED_TRACE(subject.name);
@@ -255,7 +257,7 @@ TEST_P(PlannerConformance, DecidesOnlyWhatItMay) {
       {"swap", [](MayDecide& may) { may.swap = false; }},
       {"recompute", [](MayDecide& may) { may.recompute = false; }},
   };
-  for (Subject& subject : subjects()) {
+  for (ConformanceSubject& subject : subjects()) {
     for (const auto& [what, forbid] : kForbidden) {
       SCOPED_TRACE(fmt::format("{} without {}", subject.name, what));
       PlannerOptions options = repeatable(2);

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "base/json.h"
 #include "report/plan_files.h"
 
 namespace tidepool {

@@ -29,7 +29,7 @@ constexpr int kShards = 10;
 constexpr int kPlansPerShard = testing::usual_or(25, 2);
 constexpr int kInterleavings = testing::usual_or(200, 20);
 constexpr int kMutantsPerPlan = 40;  // 10 x 25 x 40 = 10,000 mutants
-constexpr int kIterations = 3;
+constexpr int kOracleIterations = 3;
 
 struct Subject {
   Program program;
@@ -327,8 +327,8 @@ class Oracle {
     const std::uint64_t guard_seed = seed | 1;
     TagRunner with_all(subject_.program);
     TagRunner with_some(subject_.program, guard_seed);
-    run_in_order(subject_.program, algorithms, kIterations, with_all);
-    run_in_order(subject_.program, algorithms, kIterations, with_some);
+    run_in_order(subject_.program, algorithms, kOracleIterations, with_all);
+    run_in_order(subject_.program, algorithms, kOracleIterations, with_some);
     for (int i = 0; i < kInterleavings; ++i) {
       const bool some = i % 2 == 1;
       if (broken(plan, some ? with_some : with_all, some ? guard_seed : 0,
@@ -392,7 +392,7 @@ class Oracle {
     TagRunner runner(subject_.program, guard_seed);
     Executor executor(subject_.program, plan, device, runner);
     executor.enter();
-    executor.run(kIterations);
+    executor.run(kOracleIterations);
     executor.exit();
     return !device.races().empty() || runner.seen() != meaning.seen() ||
            runner.final_values() != meaning.final_values();

@@ -21,7 +21,7 @@ using testing::run_in_order;
 using testing::RunOutcome;
 using testing::TagRunner;
 
-constexpr std::int64_t kIterations = 2;  // what check unrolls
+constexpr std::int64_t kSoundnessIterations = 2;  // what check unrolls
 constexpr std::uint64_t kSpeeds = 20;
 
 struct Sample {
@@ -60,8 +60,8 @@ bool accepted(const Sample& s) {
 /// The plan as it is now gives the right values at every speed tried.
 void expect_right(const Sample& s, const TagRunner& meaning, std::uint64_t seed) {
   for (std::uint64_t speed = 0; speed < kSpeeds; ++speed) {
-    const RunOutcome outcome =
-        run_at_random_speed(s.program, s.lowered.plan, meaning, kIterations, seed * 100 + speed);
+    const RunOutcome outcome = run_at_random_speed(s.program, s.lowered.plan, meaning,
+                                                   kSoundnessIterations, seed * 100 + speed);
     ASSERT_TRUE(outcome.values_right) << "accepted by check, wrong at speed " << speed;
     ASSERT_EQ(outcome.races, 0u) << "accepted by check, races at speed " << speed;
   }
@@ -78,7 +78,7 @@ TEST_P(CheckSoundness, EachSingleWaitIsNeededOrItsRemovalIsHarmless) {
     Sample s = sample(seed);
     ASSERT_TRUE(accepted(s));
     TagRunner meaning(s.program);
-    run_in_order(s.program, s.lowered.strategy.algorithms, kIterations, meaning);
+    run_in_order(s.program, s.lowered.strategy.algorithms, kSoundnessIterations, meaning);
     for (Schedule* part : {&s.lowered.plan.entry, &s.lowered.plan.steady, &s.lowered.plan.exit}) {
       for (Instruction& x : part->instructions) {
         for (std::size_t w = 0; w < x.waits.size(); ++w) {
@@ -105,7 +105,7 @@ TEST_P(CheckSoundness, PlansWithRandomDamageAreRefusedOrRight) {
     SCOPED_TRACE(seed);
     Sample s = sample(seed);
     TagRunner meaning(s.program);
-    run_in_order(s.program, s.lowered.strategy.algorithms, kIterations, meaning);
+    run_in_order(s.program, s.lowered.strategy.algorithms, kSoundnessIterations, meaning);
     const Plan original = s.lowered.plan;
     Random random(seed);
     for (int damage = 0; damage < 60; ++damage) {
@@ -145,7 +145,7 @@ TEST_P(CheckSoundness, PlansWithRandomDamageAreRefusedOrRight) {
       if (!accepted(s)) continue;
       for (std::uint64_t speed = 0; speed < 4; ++speed) {
         const RunOutcome outcome =
-            run_at_random_speed(s.program, plan, meaning, kIterations, seed * 977 + speed);
+            run_at_random_speed(s.program, plan, meaning, kSoundnessIterations, seed * 977 + speed);
         ASSERT_TRUE(outcome.values_right) << "damage " << damage;
         ASSERT_EQ(outcome.races, 0u) << "damage " << damage;
       }

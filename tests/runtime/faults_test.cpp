@@ -17,7 +17,7 @@ using testing::RandomPlan;
 using testing::run_plan_on;
 using testing::run_reactively_on;
 
-constexpr std::int64_t kIterations = 4;
+constexpr std::int64_t kFaultIterations = 4;
 
 /// The speeds the plan was made for, copies `slower` times slower.
 FakeScript speeds_of(const RandomPlan& c, std::int64_t slower = 1) {
@@ -65,7 +65,7 @@ TEST_P(FaultsTest, LateCopiesChangeNoByte) {
       script.faults.most_late = Nanos{most_late};
       script.faults.seed = seed;
       FakeDevice device(script);
-      expect_right(run_plan_on(device, plan, kIterations), device);
+      expect_right(run_plan_on(device, plan, kFaultIterations), device);
     }
   });
 }
@@ -74,7 +74,7 @@ TEST_P(FaultsTest, ASlowLinkChangesNoByte) {
   for_each_plan([](const RandomPlan& plan, std::uint64_t) {
     for (const std::int64_t slower : {2, 100, 10'000}) {
       FakeDevice device(speeds_of(plan, slower));
-      expect_right(run_plan_on(device, plan, kIterations), device);
+      expect_right(run_plan_on(device, plan, kFaultIterations), device);
     }
   });
 }
@@ -85,7 +85,7 @@ TEST_P(FaultsTest, ASlowAndLateLinkChangesNoByteWithoutAPlanEither) {
     script.faults.most_late = Nanos{100'000};
     script.faults.seed = seed;
     FakeDevice device(script);
-    expect_right(run_reactively_on(device, plan, kIterations), device);
+    expect_right(run_reactively_on(device, plan, kFaultIterations), device);
   });
 }
 
@@ -98,7 +98,7 @@ TEST_P(FaultsTest, AFailedCopyOfEitherDirectionEndsTheRunWithItsSizeAndWay) {
         FakeScript script = speeds_of(plan);
         script.faults.fail_copy = {number, to_host ? CopyRoute::to_host : CopyRoute::to_device};
         FakeDevice device(script);
-        const FaultOutcome outcome = run_plan_on(device, plan, kIterations);
+        const FaultOutcome outcome = run_plan_on(device, plan, kFaultIterations);
         EXPECT_FALSE(outcome.finished);
         EXPECT_THAT(outcome.error,
                     HasSubstr(to_host ? "to the host failed" : "to the device failed"));
@@ -113,9 +113,10 @@ TEST_P(FaultsTest, AKernelThatThrowsEndsTheRun) {
       FakeScript script = speeds_of(plan);
       script.faults.fail_launch = launch;
       FakeDevice device(script);
-      EXPECT_THAT(run_plan_on(device, plan, kIterations).error, HasSubstr("a kernel failed"));
+      EXPECT_THAT(run_plan_on(device, plan, kFaultIterations).error, HasSubstr("a kernel failed"));
       FakeDevice other(script);
-      EXPECT_THAT(run_reactively_on(other, plan, kIterations).error, HasSubstr("a kernel failed"));
+      EXPECT_THAT(run_reactively_on(other, plan, kFaultIterations).error,
+                  HasSubstr("a kernel failed"));
     }
   });
 }
@@ -125,11 +126,11 @@ TEST_P(FaultsTest, HostMemoryUsedUpIsSaidBeforeAnythingRuns) {
     FakeScript script = speeds_of(plan);
     script.faults.host_memory = plan.lowered.plan.host_bytes() - 1;
     FakeDevice device(script);
-    EXPECT_THAT(run_plan_on(device, plan, kIterations).error, HasSubstr("host arena"));
+    EXPECT_THAT(run_plan_on(device, plan, kFaultIterations).error, HasSubstr("host arena"));
     EXPECT_THAT(device.records(), IsEmpty());
     script.faults.host_memory = plan.lowered.plan.host_bytes();
     FakeDevice enough(script);
-    expect_right(run_plan_on(enough, plan, kIterations), enough);
+    expect_right(run_plan_on(enough, plan, kFaultIterations), enough);
   });
 }
 

@@ -17,7 +17,7 @@ using testing::random_program;
 using testing::run_in_order;
 using testing::TagRunner;
 
-constexpr std::int64_t kIterations = 3;
+constexpr std::int64_t kReactiveIterations = 3;
 
 TEST(Reactive, ValuesAreThoseOfTheProgramAtEveryBudgetThatCanRunIt) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
@@ -25,7 +25,7 @@ TEST(Reactive, ValuesAreThoseOfTheProgramAtEveryBudgetThatCanRunIt) {
     const Program program = random_program(seed, {5, 64});
     const auto algorithms = least_workspace_algorithms(program);
     TagRunner meaning(program);
-    run_in_order(program, algorithms, kIterations, meaning);
+    run_in_order(program, algorithms, kReactiveIterations, meaning);
     const Bytes least = smallest_budget(program, 64).bytes;
     for (const Bytes budget : {least, least + least / 4, 2 * least, 10 * least}) {
       FakeDevice device(FakeScript{}, 64);
@@ -33,12 +33,12 @@ TEST(Reactive, ValuesAreThoseOfTheProgramAtEveryBudgetThatCanRunIt) {
       Reactive reactive(program, algorithms, {budget, Reactive::enough_host_bytes(program, 64)},
                         device, runner);
       reactive.enter();
-      reactive.run(kIterations);
+      reactive.run(kReactiveIterations);
       reactive.exit();
       EXPECT_LE(reactive.arena_peak(), budget);
       EXPECT_EQ(runner.seen(), meaning.seen());
       EXPECT_EQ(runner.final_values(), meaning.final_values());
-      EXPECT_EQ(reactive.timings().size(), static_cast<std::size_t>(kIterations));
+      EXPECT_EQ(reactive.timings().size(), static_cast<std::size_t>(kReactiveIterations));
     }
   }
 }
@@ -67,7 +67,7 @@ TEST(Reactive, InsideATightHostBudgetItIsRightOrSaysThatTheArenaIsFull) {
     const Program program = random_program(seed, {5, 64});
     const auto algorithms = least_workspace_algorithms(program);
     TagRunner meaning(program);
-    run_in_order(program, algorithms, kIterations, meaning);
+    run_in_order(program, algorithms, kReactiveIterations, meaning);
     const Bytes least = smallest_budget(program, 64).bytes;
     const Bytes enough = Reactive::enough_host_bytes(program, 64);
     for (const Bytes host : {enough - 64, enough * 3 / 4, enough / 2, enough / 4}) {
@@ -76,7 +76,7 @@ TEST(Reactive, InsideATightHostBudgetItIsRightOrSaysThatTheArenaIsFull) {
       try {
         Reactive reactive(program, algorithms, {least + least / 2, host}, device, runner);
         reactive.enter();
-        reactive.run(kIterations);
+        reactive.run(kReactiveIterations);
         reactive.exit();
       } catch (const HostArenaFull&) {
         ++full;

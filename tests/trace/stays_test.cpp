@@ -44,8 +44,8 @@ TEST(Stays, BlocksOfTwoGenerationsAreJoined) {
   EXPECT_EQ(iteration->period, 9);
   const Stays stays = find_stays(t.b.recording(), *iteration);
   ASSERT_EQ(stays.all.size(), 4U);
-  const Stay& young = stays.all[1];
-  const Stay& old = stays.all[2];
+  const BlockStay& young = stays.all[1];
+  const BlockStay& old = stays.all[2];
   EXPECT_EQ(young.malloc_at, 2);
   EXPECT_EQ(young.free_at, kNone);
   EXPECT_EQ(young.rest, 2);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/json.h"
 #include "planners/registry.h"
 #include "support/swap_programs.h"
 #include "train/overhead.h"

@@ -5,7 +5,7 @@
 namespace tidepool::nn {
 namespace {
 
-struct Stage {
+struct VggStage {
   std::int64_t width = 0;
   int convolutions = 0;
   float dropout = 0;  ///< after each convolution but the last
@@ -16,7 +16,7 @@ ValueId norm_relu(GraphBuilder& b, const std::string& suffix, ValueId x) {
   return b.add("relu" + suffix, Relu{}, {x});
 }
 
-ValueId add_stage(GraphBuilder& b, int number, const Stage& stage, ValueId x) {
+ValueId add_stage(GraphBuilder& b, int number, const VggStage& stage, ValueId x) {
   for (int i = 1; i <= stage.convolutions; ++i) {
     const std::string suffix = fmt::format("{}_{}", number, i);
     x = b.add("conv" + suffix, Conv2d{.channels = stage.width}, {x});
@@ -27,7 +27,7 @@ ValueId add_stage(GraphBuilder& b, int number, const Stage& stage, ValueId x) {
 }
 
 Result<Graph> build(const ModelInfo& info, const ModelOptions& options,
-                    const std::vector<Stage>& stages, std::int64_t hidden) {
+                    const std::vector<VggStage>& stages, std::int64_t hidden) {
   GraphBuilder b(info.name);
   ValueId x = b.images(options.image);
   const ValueId labels = b.labels();
@@ -54,7 +54,7 @@ Result<Graph> build_vgg(const ModelInfo& info, const ModelOptions& options) {
                512);
 }
 
-Result<Graph> build_tiny(const ModelInfo& info, const ModelOptions& options) {
+Result<Graph> build_tiny_vgg(const ModelInfo& info, const ModelOptions& options) {
   return build(info, options, {{16, 2, 0.3F}, {32, 2, 0.4F}}, 32);
 }
 
@@ -67,7 +67,7 @@ std::vector<ModelInfo> vgg_models() {
       {"vgg13", "VGG-13 with batch norm, CIFAR form", cifar, 10, build_vgg<2, 2, 2, 2>},
       {"vgg16", "VGG-16 with batch norm, CIFAR form", cifar, 10, build_vgg<2, 2, 3, 3>},
       {"vgg19", "VGG-19 with batch norm, CIFAR form", cifar, 10, build_vgg<2, 2, 4, 4>},
-      {"tiny-vgg", "two VGG stages of widths 16 and 32, for trials", {3, 8, 8}, 10, build_tiny},
+      {"tiny-vgg", "two VGG stages of widths 16 and 32, for trials", {3, 8, 8}, 10, build_tiny_vgg},
   };
 }
 

@@ -33,11 +33,11 @@ std::optional<std::vector<CyclicLifetime>> lifetimes_to_serve(const Recording& r
                                                               const Iteration& iteration,
                                                               const Stays& stays) {
   std::vector<char> joined(stays.all.size(), 0);
-  for (const Stay& stay : stays.all) {
+  for (const BlockStay& stay : stays.all) {
     if (stay.rest != kNone) joined[static_cast<std::size_t>(stay.rest)] = 1;
   }
   for (std::size_t i = 0; i < stays.all.size(); ++i) {
-    const Stay& stay = stays.all[i];
+    const BlockStay& stay = stays.all[i];
     const bool begins = stay.malloc_at != kNone;
     const bool ends = stay.free_at != kNone;
     if (begins && !ends && stay.rest == kNone) return std::nullopt;

@@ -13,8 +13,8 @@ using testing::mib;
 using testing::ms;
 
 /// A random program with its candidates.
-struct Subject {
-  explicit Subject(std::uint64_t seed)
+struct LoadSubject {
+  explicit LoadSubject(std::uint64_t seed)
       : program(testing::large_program(seed)),
         machine(testing::random_machine(seed)),
         evaluator(program, index, machine),
@@ -51,7 +51,7 @@ TEST(SelectUnderLoad, PicksAndTimesUnderTheSameLimit) {
 TEST(SearchWeights, IsNeverSlowerThanAnyScoreAlone) {
   int faster = 0;
   for (std::uint64_t seed = 0; seed < 15; ++seed) {
-    Subject s(seed);
+    LoadSubject s(seed);
     for (const double part : {0.9, 0.7, 0.5}) {
       const Bytes limit = s.part_of_peak(part);
       Nanos best = Nanos::max();
@@ -75,7 +75,7 @@ TEST(SearchWeights, IsNeverSlowerThanAnyScoreAlone) {
 }
 
 TEST(SearchWeights, ThePublishedOneEvaluatesEverythingAlsoWhereNothingStalls) {
-  Subject s(1);
+  LoadSubject s(1);
   const Bytes peak = s.part_of_peak(1);
   const auto evaluations = [&](WeightSearchOptions options) {
     int asked = 0;
@@ -89,7 +89,7 @@ TEST(SearchWeights, ThePublishedOneEvaluatesEverythingAlsoWhereNothingStalls) {
 }
 
 TEST(SearchWeights, WhenCancelledAtOnceNothingIsFound) {
-  Subject s(1);
+  LoadSubject s(1);
   WeightSearchOptions options;
   options.stop = [] { return true; };
   const Bytes limit = s.part_of_peak(0.7);
@@ -102,7 +102,7 @@ TEST(LeastLoad, NoPlainSelectionHasNoOverheadUnderLess) {
   options.evaluations = 6;
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     SCOPED_TRACE(seed);
-    Subject s(seed);
+    LoadSubject s(seed);
     const LeastLoad least = least_load(s.evaluator, s.candidates, kNoOverhead, options);
     ASSERT_TRUE(least.selection.evaluation.feasible);
     EXPECT_LE(least.bytes, s.part_of_peak(1));
@@ -124,7 +124,7 @@ TEST(LeastLoad, NoPlainSelectionHasNoOverheadUnderLess) {
 TEST(FastestUnderLoad, IsNeverSlowerThanThePlainSelectionsOfTheScores) {
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     SCOPED_TRACE(seed);
-    Subject s(seed);
+    LoadSubject s(seed);
     for (const double part : {0.9, 0.7, 0.5}) {
       const Bytes limit = s.part_of_peak(part);
       const LoadedSelection fastest = fastest_under_load(s.evaluator, s.candidates, limit);
@@ -142,7 +142,7 @@ TEST(LeastPlainLoad, HasNoOverheadUnderItself) {
   int reduced = 0;
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     SCOPED_TRACE(seed);
-    Subject s(seed);
+    LoadSubject s(seed);
     WeightSearchOptions options = published_search(1, {});
     options.evaluations = 6;
     const LeastLoad least = least_plain_load(s.evaluator, s.candidates, kNoOverhead, options);
@@ -162,7 +162,7 @@ TEST(LeastPlainLoad, HasNoOverheadUnderItself) {
 }
 
 TEST(LeastLoad, WhenCancelledItIsThePeak) {
-  Subject s(3);
+  LoadSubject s(3);
   WeightSearchOptions options;
   options.stop = [] { return true; };
   const LeastLoad least = least_load(s.evaluator, s.candidates, kNoOverhead, options);

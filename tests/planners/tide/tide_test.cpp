@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/json.h"
 #include "ir/load_profile.h"
 #include "lower/plan_file.h"
 #include "planners/autoswap/autoswap.h"

@@ -14,8 +14,8 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kLong = std::chrono::minutes(10);
 constexpr std::int64_t kEvaluations = 3000;
 
-struct Subject {
-  explicit Subject(std::uint64_t seed)
+struct SearchSubject {
+  explicit SearchSubject(std::uint64_t seed)
       : program(testing::random_program(seed)),
         machine(testing::random_machine(seed)),
         lowering(program, machine),
@@ -39,7 +39,7 @@ TEST(GapSearch, ImprovesOnTheBestOfManyRandomStatesAndSaysWhatItsStrategyTakes) 
   int better = 0;
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
     SCOPED_TRACE(seed);
-    Subject subject(seed);
+    SearchSubject subject(seed);
     const Bytes limit = subject.limit();
     GapSearch search(subject.lowering, subject.algorithms);
     Random random(seed);
@@ -66,7 +66,7 @@ TEST(GapSearch, ImprovesOnTheBestOfManyRandomStatesAndSaysWhatItsStrategyTakes) 
 }
 
 TEST(GapSearch, EndsWhenNothingStalls) {
-  Subject subject(1);
+  SearchSubject subject(1);
   GapSearch search(subject.lowering, subject.algorithms);
   GapSearchOptions options;
   options.allowance = Clock::now() + kLong;
@@ -77,7 +77,7 @@ TEST(GapSearch, EndsWhenNothingStalls) {
 }
 
 TEST(GapSearch, SaysWhenNoStartFits) {
-  Subject subject(1);
+  SearchSubject subject(1);
   GapSearch search(subject.lowering, subject.algorithms);
   GapSearchOptions options;
   options.allowance = Clock::now() + kLong;
@@ -88,7 +88,7 @@ TEST(GapSearch, SaysBeforeWhichOpsAStateStalls) {
   int stalling = 0;
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
     SCOPED_TRACE(seed);
-    Subject subject(seed);
+    SearchSubject subject(seed);
     GapSearch search(subject.lowering, subject.algorithms);
     const AwayGaps away(subject.gaps(), 1);
     const Nanos time = search.time_of(away, subject.limit(), Nanos::max());
@@ -106,7 +106,7 @@ TEST(GapSearch, SaysBeforeWhichOpsAStateStalls) {
 }
 
 TEST(GapSearch, CancellingKeepsTheBestSeed) {
-  Subject subject(2);
+  SearchSubject subject(2);
   GapSearch search(subject.lowering, subject.algorithms);
   GapSearchOptions options;
   options.allowance = Clock::now() + kLong;

@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 /// x: fed by the host, read by a, b and c. y: written by a, read by b and c, and the host.
 /// z: written by b, which must not run again, read by c. w: persistent, read by a and c, updated at
 /// the end.
-struct Subject {
+struct BuilderSubject {
   Program program = make();
   AccessIndex index{program};
   static Program make() {
@@ -65,7 +65,7 @@ CopyHint hint_for(GapId gap, std::optional<OpId> in_trigger = {},
 }
 
 TEST(StrategyBuilder, BeginsWithEverythingKept) {
-  const Subject s;
+  const BuilderSubject s;
   const auto strategy = s.builder().build();
   ASSERT_TRUE(strategy);
   EXPECT_EQ(strategy->gaps,
@@ -73,7 +73,7 @@ TEST(StrategyBuilder, BeginsWithEverythingKept) {
 }
 
 TEST(StrategyBuilder, AGapWhoseValueTheHostStillHoldsIsDropped) {
-  const Subject s;
+  const BuilderSubject s;
   StrategyBuilder builder = s.builder();
   builder.away(s.gap("x", "a"));  // the host fed it
   builder.away(s.gap("y", "b"));
@@ -88,7 +88,7 @@ TEST(StrategyBuilder, AGapWhoseValueTheHostStillHoldsIsDropped) {
 }
 
 TEST(StrategyBuilder, AChangedValueIsCopiedOutAgain) {
-  const Subject s;
+  const BuilderSubject s;
   StrategyBuilder builder = s.builder();
   builder.away(s.gap("w", "update"));  // over the iteration's end
   EXPECT_EQ(builder.decision(s.gap("w", "update")), Decision::swap);
@@ -117,7 +117,7 @@ TEST(StrategyBuilder, AValueThatNobodyReadsAgainIsNotCopiedOut) {
 }
 
 TEST(StrategyBuilder, APinnedTensorStays) {
-  Subject s;
+  BuilderSubject s;
   s.program.tensors[1].pinned = true;  // y
   s.index = AccessIndex(s.program);
   StrategyBuilder builder = s.builder();
@@ -128,7 +128,7 @@ TEST(StrategyBuilder, APinnedTensorStays) {
 }
 
 TEST(StrategyBuilder, NonsenseIsRefusedWithOpAndTensor) {
-  const Subject s;
+  const BuilderSubject s;
   const auto refused = [&](const std::function<void(StrategyBuilder&)>& decide) -> std::string {
     StrategyBuilder builder = s.builder();
     decide(builder);
@@ -156,7 +156,7 @@ TEST(StrategyBuilder, NonsenseIsRefusedWithOpAndTensor) {
 }
 
 TEST(StrategyBuilder, AHintLosesItsCopyOutWithTheCopyOut) {
-  const Subject s;
+  const BuilderSubject s;
   StrategyBuilder builder = s.builder();
   builder.away(s.gap("y", "b"));
   builder.hint(hint_for(s.gap("y", "b"), 3, 3));

@@ -1,10 +1,12 @@
-#include "nn/checkpoint.h"
+#include "nn/data/checkpoint.h"
 
 #include <fmt/format.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <cstring>
+
+#include "base/json.h"
 
 namespace tidepool::nn {
 namespace {
