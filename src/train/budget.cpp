@@ -29,13 +29,23 @@ std::optional<Rounds> fits(Bytes budget, const SmallerRounds& rounds, Bytes alig
   return std::nullopt;
 }
 
+/// Smaller rounds are looked for in programs of up to about this many ops: a batch of a million in
+/// rounds of one sample has tens of millions, which take minutes and gigabytes to write down.
+constexpr std::int64_t kMostOps = 100'000;
+
 /// The largest of the halved sub-batches that fits.
 std::optional<Rounds> largest_that_fits(Bytes budget, const SmallerRounds& rounds,
                                         Bytes alignment) {
+  const std::int64_t sub_batch = rounds.program.sub_batch;
+  const auto ops = static_cast<std::int64_t>(rounds.program.ops.size());
   std::vector<std::int64_t> halved;
-  for (std::int64_t n = rounds.program.sub_batch; n > 1;) halved.push_back(n = (n + 1) / 2);
+  for (std::int64_t n = sub_batch; n > 1;) {
+    n = (n + 1) / 2;
+    if (ops * (sub_batch / n) > kMostOps) break;
+    halved.push_back(n);
+  }
   if (halved.empty()) return std::nullopt;
-  std::optional<Rounds> found = fits(budget, rounds, alignment, 1);
+  std::optional<Rounds> found = fits(budget, rounds, alignment, halved.back());
   std::size_t low = 0;
   for (std::size_t high = halved.size() - 1; found && low < high;) {
     const std::size_t middle = (low + high) / 2;

@@ -33,7 +33,7 @@ struct SmallerRounds {
 SmallerRounds smaller_rounds(const Job& job);
 
 /// resolve_budget, whose error also names the largest of the halved sub-batches with which the
-/// budget could be met.
+/// budget could be met. Those with more than some 100,000 ops are not looked at.
 Result<Budget> resolve_budget(const BudgetSpec& spec, const SmallerRounds& rounds, Bytes alignment);
 
 /// For an error of planning inside a host budget: names the least one with which the planner has a

@@ -197,6 +197,13 @@ TEST_F(Cli, ABudgetThatSmallerRoundsMeetSaysSo) {
       AllOf(HasSubstr("fit with --sub-batch"), HasSubstr("--sub-batch-statistics")));
 }
 
+/// In rounds of one sample it would have tens of millions of ops: minutes and gigabytes.
+TEST_F(Cli, SmallerRoundsOfAHugeBatchAreNotLookedForToTheEnd) {
+  expect_error(
+      {"plan", "tiny-vgg", "--batch", "1048576", "--machine", "gtx1080ti", "--budget", "1%"}, 4,
+      HasSubstr("cannot be met"));
+}
+
 TEST_F(Cli, AHostBudgetThatIsTooSmallNamesTheSmallestThatWorks) {
   std::vector<std::string> arguments{"plan",          "tiny-vgg",  "--batch",  "16",
                                      "--machine",     "gtx1080ti", "--budget", "50%",
