@@ -128,7 +128,6 @@ TEST_F(CompareTest, AnInterruptKeepsTheRowsThatAreFinished) {
                  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
                  ::kill(process, SIGINT);
                });
-  if (f.exit_code == 0) GTEST_SKIP() << "it was over before";
   EXPECT_EQ(f.exit_code, 130) << f.err;
   const Json j = Json::parse(f.out, nullptr, false);
   ASSERT_TRUE(j.is_object()) << f.out;
