@@ -196,10 +196,8 @@ TEST(PlaceInOrder, StoppedMidwaySaysThatItIsUnfinished) {
 }
 
 TEST(Search, ReachesTheLowerBoundOfPublishedProblems) {
-  const std::string folder = "../shared/data/packing/";
-  const auto path = [&](const std::string& name) {
-    return std::string(TIDEPOOL_SOURCE_FOLDER) + "/" + folder + name;
-  };
+  const std::string folder = TIDEPOOL_SOURCE_FOLDER "/../shared/data/packing/";
+  const auto path = [&](const char* name) { return folder + name; };
   if (!std::filesystem::exists(path("C.1048576.csv"))) {
     GTEST_SKIP() << "needs the packing files in " << folder;
   }
