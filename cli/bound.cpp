@@ -6,13 +6,13 @@
 
 #include "base/json.h"
 #include "ir/load_profile.h"
+#include "lower/overhead.h"
 #include "option_names.h"
 #include "sim/simulate.h"
 #include "subject.h"
 #include "terminal_observer.h"
 #include "train/algorithm_choice.h"
 #include "train/load_plan.h"
-#include "train/overhead.h"
 #include "train/proven_gap.h"
 
 namespace tidepool::cli {

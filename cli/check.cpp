@@ -1,9 +1,14 @@
 // tidepool check: proves a saved plan.
 #include <fmt/format.h>
 
+#include <string>
+#include <vector>
+
+#include "base/at.h"
 #include "base/counted.h"
 #include "base/json.h"
 #include "context.h"
+#include "lower/budget.h"
 #include "lower/memory_sizes.h"
 #include "train/load_plan.h"
 
@@ -20,6 +25,20 @@ int run_check(const std::string& path, bool json) {
     return report(error, json);
   }
   const std::string beyond = beyond_memory(file->machine, file->plan);
+  const std::vector<Bytes> budgets = space_budgets(file->machine, file->budget());
+  Json spaces = Json::array();
+  std::vector<std::string> texts;
+  for (SpaceId s = 0; s < std::ssize(budgets); ++s) {
+    const Bytes bytes = file->plan.arenas[at(s)].bytes;
+    const bool limited = budgets[at(s)] < kNoDeviceLimit;
+    const std::string name = space_name(file->machine, s);
+    spaces.push_back({{"space", s},
+                      {"name", name},
+                      {"bytes", bytes},
+                      {"budget_bytes", limited ? Json(budgets[at(s)]) : Json(nullptr)}});
+    texts.push_back(fmt::format("{} {}{}", name, format_bytes(bytes),
+                                limited ? " of " + format_bytes(budgets[at(s)]) : ""));
+  }
   if (json) {
     print({{"schema", 1},
            {"plan", path},
@@ -27,11 +46,11 @@ int run_check(const std::string& path, bool json) {
            {"instructions", file->plan.steady.instructions.size()},
            {"footprint_bytes", file->plan.device_bytes()},
            {"budget_bytes", file->device_budget},
+           {"spaces", std::move(spaces)},
            {"beyond_memory", beyond.empty() ? Json(nullptr) : Json(beyond)}});
   } else {
-    say("{}: proved: {}, {} of {}\n", path,
-        counted(file->plan.steady.instructions.size(), "instruction"),
-        format_bytes(file->plan.device_bytes()), format_bytes(file->device_budget));
+    say("{}: proved: {}; {}\n", path, counted(file->plan.steady.instructions.size(), "instruction"),
+        fmt::join(texts, ", "));
     if (!beyond.empty()) say("  it does not fit: {}\n", beyond);
   }
   return kOk;

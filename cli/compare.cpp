@@ -8,13 +8,13 @@
 #include "base/json.h"
 #include "base/quantity.h"
 #include "budget_range.h"
+#include "lower/overhead.h"
 #include "option_names.h"
 #include "planners/registry.h"
 #include "profile_source.h"
 #include "schedule/plan_totals.h"
 #include "subject.h"
 #include "terminal_observer.h"
-#include "train/overhead.h"
 #include "train/proven_gap.h"
 
 namespace tidepool::cli {
@@ -315,7 +315,7 @@ Result<int> compare(CompareArguments a, bool json) {
   options.stop = interrupted;
   // Where no budget can be met nothing was measured, and only programs of one device are timed.
   std::optional<Nanos> unlimited;
-  if (!entries->back().infeasible && beyond_one_device(profile.program).empty()) {
+  if (!entries->back().infeasible && on_one_device(profile.program)) {
     unlimited = unlimited_time(profile.program, profile.machine,
                                choose_algorithms(profile.program, options.algorithms));
   }

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/quantity.h"
+#include "lower/overhead.h"
 #include "lower/plan_file.h"
 #include "option_names.h"
 #include "planners/registry.h"
@@ -15,7 +16,6 @@
 #include "subject.h"
 #include "terminal_observer.h"
 #include "train/output_file.h"
-#include "train/overhead.h"
 #include "train/planning.h"
 
 namespace tidepool::cli {

@@ -4,14 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "base/counted.h"
 #include "base/json.h"
 #include "context.h"
 #include "lower/memory_sizes.h"
+#include "lower/overhead.h"
+#include "schedule/plan_totals.h"
 #include "train/load_plan.h"
-#include "train/overhead.h"
 
 namespace tidepool::cli {
 namespace {
@@ -51,14 +53,21 @@ int run_simulate(const std::string& path, int iterations, bool json) {
     ends.push_back(simulator.end());
   }
   const LongRun steady = long_run(file->program, file->plan, file->machine);
-  const Nanos unlimited = unlimited_time(file->program, file->machine, file->strategy.algorithms);
-  const double simulated_overhead = overhead(steady.iteration_time, unlimited);
-  const Bytes out = copied_bytes(file->plan, true);
-  const Bytes in = copied_bytes(file->plan, false);
+  // What the file says of the plan beside it may be of another version, or edited.
+  const PlanTotals totals = totals_of(file->program, file->plan);
+  std::optional<Nanos> unlimited;
+  if (on_one_device(file->program)) {
+    unlimited =
+        unlimited_time(file->program, file->machine, chosen_algorithms(file->program, file->plan));
+  }
   const std::string beyond = beyond_memory(file->machine, file->plan);
   if (json) {
     Json ends_ms = Json::array();
     for (const Nanos end : ends) ends_ms.push_back(to_ms(end));
+    Json copied = Json::array();
+    for (const CopiedBytes& c : totals.copied) {
+      copied.push_back({{"from", c.from}, {"to", c.to}, {"bytes", c.bytes}});
+    }
     print({{"schema", 1},
            {"plan", path},
            {"iterations", iterations},
@@ -66,18 +75,29 @@ int run_simulate(const std::string& path, int iterations, bool json) {
            {"steady", steady.steady},
            {"steady_after", steady.after},
            {"period", steady.period},
-           {"unlimited_ms", to_ms(unlimited)},
-           {"compute_ms", to_ms(file->compute_time)},
-           {"overhead", simulated_overhead},
-           {"copied_out_bytes", out},
-           {"copied_in_bytes", in},
+           {"unlimited_ms", unlimited ? Json(to_ms(*unlimited)) : Json(nullptr)},
+           {"compute_ms", to_ms(totals.compute_time)},
+           {"overhead",
+            unlimited ? Json(overhead(steady.iteration_time, *unlimited)) : Json(nullptr)},
+           {"copied_out_bytes", totals.copied_out},
+           {"copied_in_bytes", totals.copied_in},
+           {"copied", std::move(copied)},
            {"beyond_memory", beyond.empty() ? Json(nullptr) : Json(beyond)},
            {"iteration_end_ms", std::move(ends_ms)}});
     return kOk;
   }
-  say("{}: {} an iteration ({} without a budget, overhead {:.1f} %), {} out, {} in\n", path,
-      format_time(steady.iteration_time), format_time(unlimited), 100 * simulated_overhead,
-      format_bytes(out), format_bytes(in));
+  const std::string judged =
+      unlimited ? fmt::format(" ({} without a budget, overhead {:.1f} %)", format_time(*unlimited),
+                              100 * overhead(steady.iteration_time, *unlimited))
+                : "";
+  say("{}: {} an iteration{}, {} out, {} in\n", path, format_time(steady.iteration_time), judged,
+      format_bytes(totals.copied_out), format_bytes(totals.copied_in));
+  if (file->machine.spaces.size() > 2) {
+    for (const CopiedBytes& c : totals.copied) {
+      say("  {} from {} to {}\n", format_bytes(c.bytes), space_name(file->machine, c.from),
+          space_name(file->machine, c.to));
+    }
+  }
   std::vector<std::string> texts;
   for (const Nanos end : ends) texts.push_back(format_time(end));
   say("  iterations end at {}\n", fmt::join(texts, ", "));

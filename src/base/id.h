@@ -1,5 +1,6 @@
-// Typed ids: indices into tables, which the compiler keeps apart. An id of one kind is never taken
-// for one of another, and costs what an int32_t costs.
+// Typed ids: indices into tables. Making an id of one kind from one of another, assigning it or
+// comparing with it does not compile. A number computed from an id is an int32_t, of which any kind
+// can be made again: sums are not guarded. It costs what an int32_t costs.
 #pragma once
 
 #include <fmt/core.h>

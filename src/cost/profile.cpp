@@ -17,6 +17,8 @@ Result<Profile> read_profile(std::string_view text, std::string_view file) {
     constexpr std::string_view kTypes[] = {"tidepool profile"};
     (void)json["schema"].integer(1, 1);
     (void)json["type"].one_of(kTypes);
+    json.has_only({"schema", "type", "fingerprint", "machine", "program",
+                   "measurement"});  // the last: of the cache, for itself
     Profile profile{json["fingerprint"].text(), program_from_json(json["program"]),
                     machine_from_json(json["machine"])};
     if (auto times = validate_times(profile.program, profile.machine); !times) {

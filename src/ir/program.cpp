@@ -234,6 +234,10 @@ Result<void> validate(const Program& program) {
   return validate_stays(program);
 }
 
+bool on_one_device(const Program& program) {
+  return std::ranges::all_of(program.ops, [](const Op& op) { return op.device == 0; });
+}
+
 int least_workspace_algorithm(const Op& op) {
   return best_algorithm(op, [](const Algorithm& a, const Algorithm& b) {
     if (a.deterministic != b.deterministic) return a.deterministic;

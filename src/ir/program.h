@@ -136,6 +136,9 @@ inline constexpr Nanos kMostIterationTime{std::int64_t{1} << 46};  ///< 19.5 h: 
 /// the op or tensor.
 Result<void> validate(const Program& program);
 
+/// Whether all device ops run on one device. Where they run on several, their times do not add up.
+bool on_one_device(const Program& program);
+
 /// The algorithm with the least workspace; ties go to the faster one, then to the earlier one.
 int least_workspace_algorithm(const Op& op);
 

@@ -58,18 +58,22 @@ Instruction instruction_from_json(const JsonCursor& json) {
   x.kind = static_cast<InstructionKind>(json["kind"].one_of(kInstructionKinds));
   x.stream = index(json["stream"]);
   if (x.kind == InstructionKind::op) {
+    json.has_only({"kind", "stream", "op", "algorithm", "operands", "workspace_offset",
+                   "workspace_bytes", "guard", "waits"});
     x.op = index(json["op"]);
     x.algorithm = index(json["algorithm"]);
     x.operands = list<PlacementId>(json["operands"], [](const JsonCursor& j) { return index(j); });
     x.workspace_offset = json["workspace_offset"].integer(0, kMostArenaBytes);
     x.workspace_bytes = json["workspace_bytes"].integer(0, kMostArenaBytes);
   } else {
+    json.has_only({"kind", "stream", "from", "to", "bytes", "guard", "waits"});
     if (x.kind != InstructionKind::load) x.from = index(json["from"]);
     if (x.kind != InstructionKind::store) x.to = index(json["to"]);
     x.bytes = json["bytes"].integer(0, kMostArenaBytes);
   }
   if (const auto guard = json.find("guard")) x.guard = index(*guard);
   x.waits = list<Wait>(json["waits"], [](const JsonCursor& j) {
+    j.has_only({"stream", "index", "iteration"});
     return Wait{index(j["stream"]), index(j["index"]), index(j["iteration"], -1)};
   });
   return x;
@@ -82,6 +86,7 @@ Json to_json(const Schedule& schedule) {
 }
 
 Schedule schedule_from_json(const JsonCursor& json) {
+  json.has_only({"instructions"});
   Schedule schedule;
   schedule.instructions = list<Instruction>(json["instructions"], instruction_from_json);
   return schedule;
@@ -119,13 +124,21 @@ std::vector<Arena> arenas_of_one_device(const JsonCursor& json) {
 }
 
 Plan plan_from_json(const JsonCursor& json) {
+  // Files of before there were arenas: a device's, and the host's, which was called -1.
+  const bool one_device = !json.find("arenas");
+  if (one_device) {
+    json.has_only({"program", "planner", "device_bytes", "host_bytes", "alignment", "streams",
+                   "placements", "boundary", "entry", "steady", "exit"});
+  } else {
+    json.has_only({"program", "planner", "arenas", "streams", "placements", "boundary", "entry",
+                   "steady", "exit"});
+  }
   Plan plan;
   plan.program = json["program"].text();
   plan.planner = json["planner"].text();
-  // Files of before there were arenas: a device's, and the host's, which was called -1.
-  const bool one_device = !json.find("arenas");
   plan.arenas = one_device ? arenas_of_one_device(json)
                            : list<Arena>(json["arenas"], [](const JsonCursor& j) {
+                               j.has_only({"kind", "bytes", "alignment"});
                                return Arena{static_cast<SpaceKind>(j["kind"].one_of(kSpaceKinds)),
                                             j["bytes"].integer(0, kMostArenaBytes),
                                             j["alignment"].integer(1, kMostArenaBytes)};
@@ -136,9 +149,11 @@ Plan plan_from_json(const JsonCursor& json) {
     json["arenas"].error("expected those of devices first, and one of the host");
   }
   plan.streams = list<Stream>(json["streams"], [](const JsonCursor& j) {
+    j.has_only({"device", "kind"});
     return Stream{index(j["device"]), static_cast<StreamKind>(j["kind"].one_of(kStreamKinds))};
   });
   plan.placements = list<Placement>(json["placements"], [&](const JsonCursor& j) {
+    j.has_only({"tensor", "space", "offset", "bytes"});
     const SpaceId space = index(j["space"], one_device ? -1 : 0);
     if (space >= arenas) j["space"].error("no such space");
     return Placement{index(j["tensor"]), space < 0 ? plan.host() : space,
@@ -165,6 +180,7 @@ Json to_json(const CopyHint& hint) {
 }
 
 CopyHint hint_from_json(const JsonCursor& json) {
+  json.has_only({"gap", "out_trigger", "in_trigger", "out_barrier", "in_barrier", "device_offset"});
   CopyHint hint;
   hint.gap = index(json["gap"]);
   const auto op = [&](const char* name) -> std::optional<OpId> {
@@ -191,6 +207,7 @@ Json to_json(const Strategy& strategy) {
 }
 
 Strategy strategy_from_json(const JsonCursor& json, const Program& program) {
+  json.has_only({"planner", "sub_batch", "gaps", "algorithms", "hints", "reasons"});
   Strategy strategy;
   strategy.planner = json["planner"].text();
   strategy.sub_batch = json["sub_batch"].integer();
@@ -226,6 +243,7 @@ std::map<SpaceId, Bytes> other_budgets_from_json(const JsonCursor& json, const M
   std::map<SpaceId, Bytes> budgets;
   for (std::size_t i = 0; i < json.size(); ++i) {
     const JsonCursor one = json.at(i);
+    one.has_only({"space", "bytes"});
     const JsonCursor space = one["space"];
     const auto id = static_cast<SpaceId>(space.integer(1, std::ssize(machine.spaces) - 1));
     if (id == machine.host()) space.error("the host has its budget in 'host_budget'");
@@ -267,6 +285,9 @@ Result<PlanFile> read_plan(std::string_view text, std::string_view file) {
     constexpr std::string_view kTypes[] = {"tidepool plan"};
     (void)json["schema"].integer(1, 1);
     (void)json["type"].one_of(kTypes);
+    json.has_only({"schema", "type", "fingerprint", "device_budget", "host_budget", "other_budgets",
+                   "predicted_ns", "compute_ns", "machine", "program", "strategy", "plan",
+                   "settings", "remarks"});  // the last two: of the cache, for itself
     PlanFile out;
     out.fingerprint = json["fingerprint"].text();
     out.device_budget = json["device_budget"].integer(0, kMostArenaBytes);

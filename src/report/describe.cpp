@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "base/at.h"
+#include "lower/overhead.h"
+#include "schedule/plan_totals.h"
 
 namespace tidepool {
 namespace {
@@ -88,22 +90,24 @@ std::string departure_of(const PlanFile& file, const PlanTimeline& timeline,
 
 Heading heading_of(const PlanFile& file, const PlanTimeline& timeline) {
   Heading heading;
-  const double overhead =
-      static_cast<double>(timeline.period.count()) /
-          static_cast<double>(std::max<Nanos::rep>(1, file.compute_time.count())) -
-      1;
+  const PlanTotals totals = totals_of(file.program, file.plan);
   heading.title = fmt::format("{} on {}, budget {}", file.program.name, file.machine.name,
                               format_bytes(file.device_budget));
   const std::string planner =
       file.strategy.planner.empty() ? file.plan.planner : file.strategy.planner;
-  heading.facts = {fmt::format("footprint {}", format_bytes(file.plan.device_bytes())),
-                   fmt::format("peak without a budget {}", format_bytes(timeline.unlimited_peak)),
-                   fmt::format("overhead {:.1f} %", 100 * overhead),
-                   fmt::format("{} an iteration, {} of compute", format_time(timeline.period),
-                               format_time(file.compute_time)),
-                   fmt::format("{} out, {} in", format_bytes(timeline.copied_out),
-                               format_bytes(timeline.copied_in)),
-                   fmt::format("host {}", format_bytes(file.plan.host_bytes()))};
+  heading.facts = {
+      fmt::format("footprint {}", format_bytes(file.plan.device_bytes())),
+      fmt::format("peak without a budget {}", format_bytes(timeline.unlimited_peak)),
+      fmt::format("{} an iteration, {} of compute", format_time(timeline.period),
+                  format_time(totals.compute_time)),
+      fmt::format("{} out, {} in", format_bytes(totals.copied_out), format_bytes(totals.copied_in)),
+      fmt::format("host {}", format_bytes(file.plan.host_bytes()))};
+  if (on_one_device(file.program)) {
+    const Nanos unlimited =
+        unlimited_time(file.program, file.machine, chosen_algorithms(file.program, file.plan));
+    heading.facts.push_back(
+        fmt::format("overhead {:.1f} %", 100 * overhead(timeline.period, unlimited)));
+  }
   if (file.program.batch > 1) {
     heading.facts.push_back(fmt::format("batch {}", file.program.batch));
   }

@@ -5,6 +5,7 @@
 
 #include "base/at.h"
 #include "ir/load_profile.h"
+#include "schedule/plan_totals.h"
 #include "sim/simulate.h"
 
 namespace tidepool {
@@ -17,8 +18,6 @@ struct SteadyState {
   Nanos start{};  ///< of the current iteration
   Nanos period{};
   bool periodic = false;
-  Bytes copied_out = 0;
-  Bytes copied_in = 0;
 };
 
 SteadyState steady_state(const PlanFile& file) {
@@ -27,13 +26,8 @@ SteadyState steady_state(const PlanFile& file) {
   for (int iterations = kFewIterations;; iterations *= 4) {
     Simulation s = simulate(file.program, file.plan, file.machine, iterations);
     const std::size_t n = s.iterations.size();
-    SteadyState steady{std::move(s.iterations[n - 2]),
-                       std::move(s.iterations[n - 1]),
-                       s.iteration_end[n - 2],
-                       s.iteration_time,
-                       true,
-                       s.copied_out,
-                       s.copied_in};
+    SteadyState steady{std::move(s.iterations[n - 2]), std::move(s.iterations[n - 1]),
+                       s.iteration_end[n - 2], s.iteration_time, true};
     for (std::size_t i = 0; i < steady.current.size(); ++i) {
       steady.periodic = steady.periodic &&
                         steady.current[i].end - steady.previous[i].end == steady.period &&
@@ -61,8 +55,6 @@ class Builder {
   PlanTimeline build() {
     out_.period = steady_.period;
     out_.periodic = steady_.periodic;
-    out_.copied_out = steady_.copied_out;
-    out_.copied_in = steady_.copied_in;
     add_runs();
     add_lanes();
     collect_uses();
@@ -343,7 +335,7 @@ class Builder {
 
   void add_unlimited() {
     const LoadProfile profile = load_profile(file_.program, index_, file_.plan.arenas[0].alignment,
-                                             file_.strategy.algorithms);
+                                             chosen_algorithms(file_.program, file_.plan));
     for (std::size_t i = 0; i < list().size(); ++i) {
       if (out_.runs[i].kind != RunKind::op) continue;
       out_.unlimited.push_back({out_.runs[i].time, profile.at_op[at(list()[i].op)]});

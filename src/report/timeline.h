@@ -111,8 +111,6 @@ struct PlanTimeline {
   /// What would be in use at each device op if everything were kept, at the times of the plan.
   std::vector<UnlimitedLoad> unlimited;
   Bytes unlimited_peak = 0;
-  Bytes copied_out = 0;  ///< in one iteration
-  Bytes copied_in = 0;
 };
 
 /// Simulates the plan, which must be proved (`check`): nothing else is trusted of the file.

@@ -1,34 +1,65 @@
 #include "schedule/plan_totals.h"
 
+#include <map>
+#include <utility>
+
+#include "base/at.h"
+
 namespace tidepool {
+namespace {
+
+/// What is copied of a tensor off one device and onto it.
+struct Traffic {
+  Bytes out = 0;
+  Bytes in = 0;
+};
+
+}  // namespace
 
 PlanTotals totals_of(const Program& program, const Plan& plan) {
-  const auto at = [](std::int32_t index) { return static_cast<std::size_t>(index); };
   PlanTotals totals;
-  std::vector<Bytes> out(program.tensors.size(), 0);
-  std::vector<char> comes_in(program.tensors.size(), 0);
+  std::map<std::pair<TensorId, SpaceId>, Traffic> traffic;
+  std::map<std::pair<SpaceId, SpaceId>, Bytes> copied;
   std::int64_t runs = 0;
   for (const Instruction& x : plan.steady.instructions) {
-    if (x.kind == InstructionKind::op) ++runs;
+    if (x.kind == InstructionKind::op) {
+      const Op& op = program.ops[at(x.op)];
+      ++runs;
+      if (op.place == OpPlace::device) totals.compute_time += op.algorithms[at(x.algorithm)].time;
+    }
     if (x.kind != InstructionKind::copy) continue;
+    const Placement& from = plan.placements[at(x.from)];
     const Placement& to = plan.placements[at(x.to)];
-    const bool from_device = plan.kind_of(x.from) == SpaceKind::device;
-    const bool to_device = plan.kind_of(x.to) == SpaceKind::device;
-    if (from_device && !to_device) {
+    copied[{from.space, to.space}] += x.bytes;
+    if (plan.kind_of(x.from) == SpaceKind::device) {
       totals.copied_out += x.bytes;
-      out[at(to.tensor)] += x.bytes;
-    } else if (to_device && !from_device) {
+      traffic[{from.tensor, from.space}].out += x.bytes;
+    }
+    if (plan.kind_of(x.to) == SpaceKind::device) {
       totals.copied_in += x.bytes;
-      comes_in[at(to.tensor)] = 1;
+      traffic[{to.tensor, to.space}].in += x.bytes;
     }
   }
-  for (std::size_t t = 0; t < out.size(); ++t) {
-    if (out[t] == 0 || !comes_in[t]) continue;
-    ++totals.swapped_tensors;
-    totals.swapped_out += out[t];
+  for (const auto& [spaces, bytes] : copied) {
+    totals.copied.push_back({spaces.first, spaces.second, bytes});
+  }
+  TensorId counted = kNone;  // the map has a tensor's devices one after the other
+  for (const auto& [where, moved] : traffic) {
+    if (moved.out == 0 || moved.in == 0) continue;
+    if (where.first != counted) ++totals.swapped_tensors;
+    counted = where.first;
+    totals.swapped_out += moved.out;
   }
   totals.recomputed_ops = runs - static_cast<std::int64_t>(program.ops.size());
   return totals;
+}
+
+std::vector<std::int32_t> chosen_algorithms(const Program& program, const Plan& plan) {
+  std::vector<std::int32_t> chosen(program.ops.size(), 0);
+  for (const Instruction& x : plan.steady.instructions) {
+    if (x.kind == InstructionKind::op) chosen[at(x.op)] = x.algorithm;
+  }
+  return chosen;
 }
 
 }  // namespace tidepool

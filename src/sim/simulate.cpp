@@ -16,17 +16,6 @@ Nanos duration_of(const Instruction& x, const Plan& plan, const Program& program
   return link == nullptr ? Nanos{0} : link->speed.time(x.bytes);
 }
 
-Bytes copied_bytes(const Plan& plan, bool out) {
-  Bytes bytes = 0;
-  for (const Instruction& x : plan.steady.instructions) {
-    if (x.kind != InstructionKind::copy) continue;
-    const bool from_device = plan.kind_of(x.from) == SpaceKind::device;
-    const bool to_device = plan.kind_of(x.to) == SpaceKind::device;
-    if (from_device != to_device && from_device == out) bytes += x.bytes;
-  }
-  return bytes;
-}
-
 Simulator::Simulator(const Program& program, const Plan& plan, const Machine& machine)
     : plan_(plan), free_at_(plan.streams.size()) {
   for (const Instruction& x : plan.steady.instructions) {
@@ -156,8 +145,6 @@ LongRun long_run(const Program& program, const Plan& plan, const Machine& machin
 Simulation simulate(const Program& program, const Plan& plan, const Machine& machine,
                     int iterations, const Guards& guards) {
   Simulation result;
-  result.copied_out = copied_bytes(plan, true);
-  result.copied_in = copied_bytes(plan, false);
   Simulator simulator(program, plan, machine);
   for (int iteration = 0; iteration < iterations; ++iteration) {
     simulator.run(guards ? guards(iteration) : ~0U);

@@ -24,8 +24,6 @@ struct Simulation {
   std::vector<Nanos> iteration_end;
   /// Difference of the last two iteration ends.
   Nanos iteration_time{};
-  Bytes copied_out = 0;  ///< bytes to the host in one iteration
-  Bytes copied_in = 0;   ///< bytes to the device in one iteration
 };
 
 /// What becomes of a plan that runs for ever.
@@ -72,9 +70,6 @@ class Simulator {
 /// Simulates until the state of all that compute instructions wait for, seen from the end of the
 /// last of them, has been there before; gives up after some hundred million instructions.
 LongRun long_run(const Program& program, const Plan& plan, const Machine& machine);
-
-/// Bytes that one iteration copies in a direction.
-Bytes copied_bytes(const Plan& plan, bool to_host);
 
 /// Bit g of the result: ops with guard g run in this iteration. Empty: all run.
 using Guards = std::function<std::uint32_t(std::int64_t iteration)>;

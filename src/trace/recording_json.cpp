@@ -12,6 +12,7 @@ constexpr std::string_view kTensorKinds[] = {"input",      "weight",   "optimize
 constexpr std::string_view kTypes[] = {"tidepool trace"};
 
 TraceBlock block_from_json(const JsonCursor& json) {
+  json.has_only({"bytes", "name", "kind"});
   TraceBlock block;
   block.bytes = json["bytes"].integer(1, kMostTraceBytes);
   if (const auto name = json.find("name")) block.name = name->text();
@@ -40,6 +41,7 @@ TraceEvent event_from_json(const JsonCursor& json, const Recording& recording) {
 Recording recording_from_json(const JsonCursor& json) {
   (void)json["schema"].integer(1, 1);
   (void)json["type"].one_of(kTypes);
+  json.has_only({"schema", "type", "name", "resident_bytes", "times", "blocks", "ops", "events"});
   Recording recording;
   recording.name = json["name"].text();
   recording.resident = json["resident_bytes"].integer(0, kMostTraceBytes);

@@ -8,14 +8,6 @@
 
 namespace tidepool {
 
-AlgorithmChoice chosen_algorithms(const Program& program, const Plan& plan) {
-  AlgorithmChoice choice(program.ops.size(), 0);
-  for (const Instruction& x : plan.steady.instructions) {
-    if (x.kind == InstructionKind::op) choice[at(x.op)] = x.algorithm;
-  }
-  return choice;
-}
-
 std::string to_text(const Program& program, const AlgorithmChoice& choice) {
   Json json = Json::object();
   for (std::size_t i = 0; i < program.ops.size(); ++i) {

@@ -9,13 +9,12 @@
 #include <vector>
 
 #include "planners/planner.h"
+#include "schedule/plan_totals.h"
 
 namespace tidepool {
 
 /// One index per op of a program.
 using AlgorithmChoice = std::vector<std::int32_t>;
-
-AlgorithmChoice chosen_algorithms(const Program& program, const Plan& plan);
 
 /// By name, for the ops that have a choice: a JSON object as text.
 std::string to_text(const Program& program, const AlgorithmChoice& choice);

@@ -100,7 +100,7 @@ Result<ObtainedPlan> plan_from_file(const std::string& path, const Profile& subj
   Lowered& lowered = plan.planned.lowered;
   lowered.strategy.algorithms = chosen_algorithms(file->program, lowered.plan);
   lowered.iteration_time = long_run(file->program, lowered.plan, file->machine).iteration_time;
-  lowered.compute_time = compute_time(file->program, lowered.strategy.algorithms);
+  lowered.compute_time = totals_of(file->program, lowered.plan).compute_time;
   plan.profile = {file->fingerprint, std::move(file->program), std::move(file->machine)};
   return plan;
 }

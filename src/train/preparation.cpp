@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "lower/overhead.h"
 #include "train/link_speed.h"
-#include "train/overhead.h"
 
 namespace tidepool {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "ir/load_profile.h"
-#include "train/overhead.h"
+#include "lower/overhead.h"
 
 namespace tidepool {
 

@@ -1,6 +1,6 @@
 #include "train/training_report.h"
 
-#include "train/overhead.h"
+#include "lower/overhead.h"
 
 namespace tidepool {
 

@@ -198,6 +198,27 @@ TEST(PlanJson, MissingFieldsAreNamed) {
   }
 }
 
+/// A misspelt limit is not lifted without a word. One object of each kind.
+TEST(PlanJson, UnknownFieldsAreRefusedInEveryObject) {
+  PlanFile file = tiny_file();
+  file.other_budgets = {};
+  const Json good = to_json(file);
+  std::vector<std::string> objects{""};
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    const std::string pointer = objects[i];
+    const Json& at = good.at(Json::json_pointer(pointer));
+    if (at.is_array() && !at.empty()) objects.push_back(pointer + "/0");
+    if (!at.is_object()) continue;
+    for (const auto& [key, value] : at.items()) {
+      if (value.is_structured()) objects.push_back(pointer + "/" + key);
+    }
+    Json json = good;
+    json[Json::json_pointer(pointer + "/other_budget")] = 1;
+    EXPECT_THAT(refusal(json), HasSubstr("unknown field")) << pointer;
+  }
+  EXPECT_GE(objects.size(), 30U);
+}
+
 TEST(PlanJson, TheLineIsTheOneOfTheField) {
   Json json = to_json(tiny_file());
   json["plan"]["placements"][1]["offset"] = "far";

@@ -39,6 +39,48 @@ TEST(PlanTotals, CountsWhatMovesAndWhatRunsAgain) {
   EXPECT_EQ(totals.swapped_tensors, 1);
   EXPECT_EQ(totals.swapped_out, 200);
   EXPECT_EQ(totals.recomputed_ops, 1);
+  EXPECT_EQ(totals.compute_time, Nanos{50});
+  EXPECT_EQ(totals.copied,
+            (std::vector<CopiedBytes>{{0, 1, totals.copied_out}, {1, 0, totals.copied_in}}));
+}
+
+TEST(PlanTotals, CountsEverySpace) {
+  testing::ProgramBuilder b;
+  const TensorId x = b.tensor("x", 10);
+  const TensorId y = b.tensor("y", 20);
+  b.device("f", {{x, AccessMode::write}, {y, AccessMode::write}}, Nanos{7});
+  const Program program = b.build();
+  Plan plan;
+  plan.arenas = {{SpaceKind::device, 64, 1},
+                 {SpaceKind::device, 64, 1},
+                 {SpaceKind::host, 64, 1},
+                 {SpaceKind::file, 64, 1}};
+  // x goes to the second device and back, y to the file and not back.
+  plan.placements = {{x, 0, 0, 10}, {x, 1, 0, 10}, {y, 0, 16, 20}, {y, 2, 0, 20}, {y, 3, 0, 20}};
+  const auto copy = [&](PlacementId from, PlacementId to, Bytes bytes) {
+    Instruction c;
+    c.kind = InstructionKind::copy;
+    c.from = from;
+    c.to = to;
+    c.bytes = bytes;
+    plan.steady.instructions.push_back(c);
+  };
+  Instruction f;
+  f.op = 0;
+  plan.steady.instructions.push_back(f);
+  copy(0, 1, 10);
+  copy(1, 0, 10);
+  copy(2, 3, 20);
+  copy(3, 4, 20);
+  const PlanTotals totals = totals_of(program, plan);
+  EXPECT_EQ(totals.copied,
+            (std::vector<CopiedBytes>{{0, 1, 10}, {0, 2, 20}, {1, 0, 10}, {2, 3, 20}}));
+  EXPECT_EQ(totals.copied_out, 10 + 10 + 20);
+  EXPECT_EQ(totals.copied_in, 10 + 10);
+  EXPECT_EQ(totals.swapped_tensors, 1);
+  EXPECT_EQ(totals.swapped_out, 10 + 10);
+  EXPECT_EQ(totals.recomputed_ops, 0);
+  EXPECT_EQ(totals.compute_time, Nanos{7});
 }
 
 }  // namespace

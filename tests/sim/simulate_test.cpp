@@ -89,15 +89,6 @@ TEST(Simulate, CopiesInFlightAtTheEndDoNotCountForTheIteration) {
   EXPECT_LT(s.iteration_end[0], s.iterations[0][1].end);
 }
 
-TEST(Simulate, CountsBytesByDirection) {
-  Example e;
-  e.add_copy(1, 0);
-  e.add_copy(1, 0);
-  const Simulation s = simulate(e.program, e.plan, e.machine, 3);
-  EXPECT_EQ(s.copied_out, 50);
-  EXPECT_EQ(s.copied_in, 100);
-}
-
 TEST(Simulate, EachDirectionHasItsOwnSpeedAndLatency) {
   Example e;
   e.add_copy(1, 0);

@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "lower/overhead.h"
 #include "planners/registry.h"
 #include "support/swap_programs.h"
-#include "train/overhead.h"
 
 namespace tidepool {
 namespace {

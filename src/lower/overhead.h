@@ -14,7 +14,7 @@ namespace tidepool {
 double overhead(Nanos iteration, Nanos unlimited);
 
 /// An iteration without a budget as predicted: everything stays, the same algorithms, the copies of
-/// inputs included.
+/// inputs included. For programs on one device.
 Nanos unlimited_time(const Program& program, const Machine& machine,
                      std::span<const std::int32_t> algorithms);
 

@@ -1,4 +1,4 @@
-#include "train/overhead.h"
+#include "lower/overhead.h"
 
 #include <limits>
 
