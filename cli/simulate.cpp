@@ -38,6 +38,82 @@ std::string remarks(const LongRun& steady, int iterations, Nanos end) {
   return text;
 }
 
+struct Outcome {
+  std::vector<Nanos> ends;  ///< of the iterations asked for
+  LongRun steady;
+  PlanTotals totals;
+  std::optional<Nanos> unlimited;  ///< for programs on one device
+  std::string beyond;              ///< why it does not fit its machine
+};
+
+Outcome simulate_file(const PlanFile& file, int iterations) {
+  Outcome out;
+  Simulator simulator(file.program, file.plan, file.machine);
+  for (int i = 0; i < iterations; ++i) {
+    simulator.run();
+    out.ends.push_back(simulator.end());
+  }
+  out.steady = long_run(file.program, file.plan, file.machine);
+  // What the file says of the plan beside it may be of another version, or edited.
+  out.totals = totals_of(file.program, file.plan);
+  if (on_one_device(file.program)) {
+    out.unlimited =
+        unlimited_time(file.program, file.machine, chosen_algorithms(file.program, file.plan));
+  }
+  out.beyond = beyond_memory(file.machine, file.plan);
+  return out;
+}
+
+Json to_json(const std::string& path, const Outcome& o) {
+  Json ends_ms = Json::array();
+  for (const Nanos end : o.ends) ends_ms.push_back(to_ms(end));
+  Json copied = Json::array();
+  for (const CopiedBytes& c : o.totals.copied) {
+    copied.push_back({{"from", c.from}, {"to", c.to}, {"bytes", c.bytes}});
+  }
+  Json json{{"schema", 1},
+            {"plan", path},
+            {"iterations", o.ends.size()},
+            {"iteration_ms", to_ms(o.steady.iteration_time)},
+            {"steady", o.steady.steady},
+            {"steady_after", o.steady.after},
+            {"period", o.steady.period},
+            {"unlimited_ms", nullptr},
+            {"compute_ms", to_ms(o.totals.compute_time)},
+            {"overhead", nullptr},
+            {"copied_out_bytes", o.totals.copied_out},
+            {"copied_in_bytes", o.totals.copied_in},
+            {"copied", std::move(copied)},
+            {"beyond_memory", o.beyond.empty() ? Json(nullptr) : Json(o.beyond)},
+            {"iteration_end_ms", std::move(ends_ms)}};
+  if (o.unlimited) {
+    json["unlimited_ms"] = to_ms(*o.unlimited);
+    json["overhead"] = overhead(o.steady.iteration_time, *o.unlimited);
+  }
+  return json;
+}
+
+void print_text(const std::string& path, const Machine& machine, const Outcome& o) {
+  std::string judged;
+  if (o.unlimited) {
+    judged = fmt::format(" ({} without a budget, overhead {:.1f} %)", format_time(*o.unlimited),
+                         100 * overhead(o.steady.iteration_time, *o.unlimited));
+  }
+  say("{}: {} an iteration{}, {} out, {} in\n", path, format_time(o.steady.iteration_time), judged,
+      format_bytes(o.totals.copied_out), format_bytes(o.totals.copied_in));
+  if (machine.spaces.size() > 2) {
+    for (const CopiedBytes& c : o.totals.copied) {
+      say("  {} from {} to {}\n", format_bytes(c.bytes), space_name(machine, c.from),
+          space_name(machine, c.to));
+    }
+  }
+  std::vector<std::string> texts;
+  for (const Nanos end : o.ends) texts.push_back(format_time(end));
+  say("  iterations end at {}\n", fmt::join(texts, ", "));
+  say("{}", remarks(o.steady, static_cast<int>(o.ends.size()), o.ends.back()));
+  if (!o.beyond.empty()) say("  it does not fit: {}\n", o.beyond);
+}
+
 int run_simulate(const std::string& path, int iterations, bool json) {
   const auto file = load_plan(path);
   if (!file) return report(file.error(), json);
@@ -46,63 +122,12 @@ int run_simulate(const std::string& path, int iterations, bool json) {
     error.message = fmt::format("{}: {}", path, error.message);
     return report(error, json);
   }
-  Simulator simulator(file->program, file->plan, file->machine);
-  std::vector<Nanos> ends;
-  for (int i = 0; i < iterations; ++i) {
-    simulator.run();
-    ends.push_back(simulator.end());
-  }
-  const LongRun steady = long_run(file->program, file->plan, file->machine);
-  // What the file says of the plan beside it may be of another version, or edited.
-  const PlanTotals totals = totals_of(file->program, file->plan);
-  std::optional<Nanos> unlimited;
-  if (on_one_device(file->program)) {
-    unlimited =
-        unlimited_time(file->program, file->machine, chosen_algorithms(file->program, file->plan));
-  }
-  const std::string beyond = beyond_memory(file->machine, file->plan);
+  const Outcome outcome = simulate_file(*file, iterations);
   if (json) {
-    Json ends_ms = Json::array();
-    for (const Nanos end : ends) ends_ms.push_back(to_ms(end));
-    Json copied = Json::array();
-    for (const CopiedBytes& c : totals.copied) {
-      copied.push_back({{"from", c.from}, {"to", c.to}, {"bytes", c.bytes}});
-    }
-    print({{"schema", 1},
-           {"plan", path},
-           {"iterations", iterations},
-           {"iteration_ms", to_ms(steady.iteration_time)},
-           {"steady", steady.steady},
-           {"steady_after", steady.after},
-           {"period", steady.period},
-           {"unlimited_ms", unlimited ? Json(to_ms(*unlimited)) : Json(nullptr)},
-           {"compute_ms", to_ms(totals.compute_time)},
-           {"overhead",
-            unlimited ? Json(overhead(steady.iteration_time, *unlimited)) : Json(nullptr)},
-           {"copied_out_bytes", totals.copied_out},
-           {"copied_in_bytes", totals.copied_in},
-           {"copied", std::move(copied)},
-           {"beyond_memory", beyond.empty() ? Json(nullptr) : Json(beyond)},
-           {"iteration_end_ms", std::move(ends_ms)}});
-    return kOk;
+    print(to_json(path, outcome));
+  } else {
+    print_text(path, file->machine, outcome);
   }
-  const std::string judged =
-      unlimited ? fmt::format(" ({} without a budget, overhead {:.1f} %)", format_time(*unlimited),
-                              100 * overhead(steady.iteration_time, *unlimited))
-                : "";
-  say("{}: {} an iteration{}, {} out, {} in\n", path, format_time(steady.iteration_time), judged,
-      format_bytes(totals.copied_out), format_bytes(totals.copied_in));
-  if (file->machine.spaces.size() > 2) {
-    for (const CopiedBytes& c : totals.copied) {
-      say("  {} from {} to {}\n", format_bytes(c.bytes), space_name(file->machine, c.from),
-          space_name(file->machine, c.to));
-    }
-  }
-  std::vector<std::string> texts;
-  for (const Nanos end : ends) texts.push_back(format_time(end));
-  say("  iterations end at {}\n", fmt::join(texts, ", "));
-  say("{}", remarks(steady, iterations, ends.back()));
-  if (!beyond.empty()) say("  it does not fit: {}\n", beyond);
   return kOk;
 }
 

@@ -14,9 +14,9 @@ class Stop {
   Stop() = default;
   template <std::predicate Callable>
   requires(!std::same_as<std::remove_cvref_t<Callable>, Stop>)
-      // A callable is a Stop, in options and arguments.
+      // A callable is a Stop, in options and arguments. NOLINTNEXTLINE(*-explicit-*,*-forwarding-*)
       Stop(Callable&& asked)
-      : asked_(std::forward<Callable>(asked)) {}  // NOLINT(*-explicit-*)
+      : asked_(std::forward<Callable>(asked)) {}
 
   [[nodiscard]] bool requested() const { return asked_ && asked_(); }
 

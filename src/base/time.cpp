@@ -7,7 +7,7 @@
 namespace tidepool {
 
 std::string format_time(Nanos t) {
-  const double ns = static_cast<double>(t.count());
+  const auto ns = static_cast<double>(t.count());
   const double magnitude = std::abs(ns);
   if (magnitude >= 1e9) return fmt::format("{:.2f} s", ns * 1e-9);
   if (magnitude >= 1e6) return fmt::format("{:.2f} ms", ns * 1e-6);

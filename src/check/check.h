@@ -25,7 +25,7 @@ struct CheckLimits {
   CheckLimits() = default;
   /// One device and its host. `host` 0: no limit. `duplex`: the link carries both directions at the
   /// same time.
-  explicit(false)
+  explicit(false)  // NOLINTNEXTLINE(google-explicit-constructor): that is what it says
       CheckLimits(Bytes device, Bytes host = 0, Bytes alignment = 1, bool duplex = true);
 };
 

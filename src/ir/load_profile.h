@@ -33,7 +33,7 @@ std::vector<Bytes> unmovable_load(const Program& program, Bytes alignment);
 
 /// What a device op needs while it runs: its tensors, each rounded up to `alignment`, the workspace
 /// of the given algorithm, and the `unmovable` load at the op. 0 for host ops.
-Bytes working_set(const Program& program, OpId op, Bytes alignment, int algorithm,
+Bytes working_set(const Program& program, OpId id, Bytes alignment, int algorithm,
                   Bytes unmovable = 0);
 
 /// The smallest budget in which the program can run at all: the largest working set with least

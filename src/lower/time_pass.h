@@ -68,7 +68,7 @@ class TimePass {
   bool issue_triggered(CallId call);
   [[nodiscard]] bool has_room(std::int32_t in, CallId from);
   [[nodiscard]] Choice earliest(const TimedIn& in, CallId position, Nanos not_before) const;
-  void issue_in(std::int32_t in, CallId position, const Choice& choice);
+  void issue_in(std::int32_t i, CallId c, const Choice& choice);
   bool issue_device_call(CallId call);
   void issue_host_call(CallId call);
   void issue_outs(CallId call);

@@ -12,7 +12,7 @@ namespace {
 
 /// Mean 0, variance 1: the sum of four 16-bit uniform numbers has variance 4 * (2^32 - 1) / 12.
 float normal(std::uint64_t bits) {
-  std::int64_t sum = -2 * 65535;
+  std::int64_t sum = std::int64_t{-2} * 65535;
   for (int i = 0; i < 4; ++i) sum += static_cast<std::int64_t>(bits >> (16 * i) & 0xffff);
   constexpr double kDeviation = 37837.22723;
   return static_cast<float>(static_cast<double>(sum) / kDeviation);

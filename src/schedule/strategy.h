@@ -52,6 +52,6 @@ Strategy keep_everything(const Program& program, const AccessIndex& index,
 /// Makes drops of swaps of one tensor: a gap that is away (swapped or dropped) is dropped where the
 /// host holds its value already, from an earlier gap or because a host op made it, or where nobody
 /// reads it again; it is swapped otherwise: a value is copied out once. The other decisions stay.
-void derive_drops(const AccessIndex& index, TensorId tensor, std::span<Decision> gaps);
+void derive_drops(const AccessIndex& index, TensorId tensor, std::span<Decision> decisions);
 
 }  // namespace tidepool

@@ -10,7 +10,7 @@ namespace tidepool {
 namespace {
 
 constexpr Bytes kFloat = 4;
-constexpr Bytes kRandomStates = 28 * 2048 * 24;  // of a dropout layer
+constexpr Bytes kRandomStates = Bytes{28} * 2048 * 24;  // of a dropout layer
 constexpr Bytes kWinogradTile = 16;              // floats of a transformed filter
 constexpr Bytes kChannelGroup = 32;
 

@@ -42,10 +42,27 @@ Bytes peak_live_bytes(const Recording& recording) {
   return peak;
 }
 
+namespace {
+
+/// A form of trace file.
+struct Form {
+  bool (*fits)(std::string_view text);  ///< by its first characters, blanks not counted
+  Result<Recording> (*read)(std::string_view text, const std::string& file);
+};
+
+/// The first that fits is taken.
+constexpr Form kForms[] = {
+    {[](std::string_view text) { return text.starts_with('{'); }, read_recording_json},
+    {[](std::string_view) { return true; }, read_recording_csv},
+};
+
+}  // namespace
+
 Result<Recording> read_recording(std::string_view text, const std::string& file) {
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  const bool json = first != std::string_view::npos && text[first] == '{';
-  return json ? read_recording_json(text, file) : read_recording_csv(text, file);
+  const std::string_view trimmed =
+      text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  return std::ranges::find_if(kForms, [&](const Form& form) { return form.fits(trimmed); })
+      ->read(text, file);
 }
 
 }  // namespace tidepool

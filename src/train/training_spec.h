@@ -57,7 +57,9 @@ struct BudgetSpec {
   Bytes host = 0;  ///< `host_budget`, for what leaves the device; 0: no limit
 
   /// Of the device's bytes.
-  [[nodiscard]] bool limited() const { return device.percent >= 0 || device.bytes < kNoDeviceLimit; }
+  [[nodiscard]] bool limited() const {
+    return device.percent >= 0 || device.bytes < kNoDeviceLimit;
+  }
 };
 
 struct PlannerSpec {

@@ -23,7 +23,7 @@ class MemoryLimitTest : public testing::Cli {
   static Finished run_within(Bytes limit, Arguments arguments) {
     arguments.insert(
         arguments.begin(),
-        {"/bin/sh", "-c", fmt::format("ulimit -d {} && exec \"$0\" \"$@\"", limit / kKiB)});
+        {"/bin/sh", "-c", fmt::format(R"(ulimit -d {} && exec "$0" "$@")", limit / kKiB)});
     return testing::run_process(std::move(arguments));
   }
 

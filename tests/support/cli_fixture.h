@@ -35,10 +35,10 @@ class Cli : public ::testing::Test {
     EXPECT_EQ(text.exit_code, code) << text.out << text.err;
     EXPECT_THAT(text.out, ::testing::IsEmpty()) << "results go to stdout, messages to stderr";
     EXPECT_THAT(text.err, ::testing::AllOf(::testing::StartsWith("tidepool: "), message));
-    arguments.push_back("--json");
+    arguments.emplace_back("--json");
     const Finished json = tidepool(arguments);
     EXPECT_EQ(json.exit_code, code) << json.out << json.err;
-    const Json object = Json::parse(json.out, nullptr, false);
+    Json object = Json::parse(json.out, nullptr, false);
     EXPECT_TRUE(object.is_object()) << json.out << json.err;
     if (!object.is_object()) return Json::object();
     EXPECT_EQ(object.value("schema", 0), 1);
@@ -49,7 +49,7 @@ class Cli : public ::testing::Test {
   }
 
   static Json success(std::vector<std::string> arguments) {
-    arguments.push_back("--json");
+    arguments.emplace_back("--json");
     const Finished f = tidepool(std::move(arguments));
     EXPECT_EQ(f.exit_code, 0) << f.out << f.err;
     const Json object = Json::parse(f.out, nullptr, false);

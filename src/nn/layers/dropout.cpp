@@ -20,7 +20,7 @@ std::uint64_t random_key(const std::string& name) {
 
 /// The copy that an op which only overwrites gradients overwrites.
 Operand private_copy_of_d(const BackwardPass& b) {
-  const Operand copy = b.new_input_gradient();
+  Operand copy = b.new_input_gradient();
   b.l.writer.op(b.name(".copy_gradient"), {Reorder{}}, {b.d, copy});
   return copy;
 }

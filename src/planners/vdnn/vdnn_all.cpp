@@ -26,9 +26,9 @@ class OffloadAll {
 
   std::size_t decide(StrategyBuilder& builder) {
     std::size_t offloaded = 0;
-    for (std::size_t p = 0; p < inputs_.size(); ++p) {
-      for (const GapId g : inputs_[p]) builder.away(g);
-      offloaded += inputs_[p].size();
+    for (const auto& inputs : inputs_) {
+      for (const GapId g : inputs) builder.away(g);
+      offloaded += inputs.size();
     }
     for (std::size_t p = 0; p < inputs_.size(); ++p) {
       if (passes_.pass(p).phase == Phase::backward) prefetch_during(p, builder);

@@ -37,8 +37,7 @@ TEST(StabbingTree, FindsTheRangesOverAnOpThatAreLeft) {
         ASSERT_THAT(found, ::testing::UnorderedElementsAreArray(over));
         ASSERT_EQ(tree.least_over(op), over.empty() ? kNone : over.front());
       }
-      const auto next =
-          ranges.begin() + static_cast<std::ptrdiff_t>(random.below(ranges.size()));
+      const auto next = ranges.begin() + static_cast<std::ptrdiff_t>(random.below(ranges.size()));
       tree.remove(next->number, next->begin, next->end);
       ranges.erase(next);
     }
