@@ -155,13 +155,18 @@ void add_time_limit_option(CLI::App& command, PlannerSpec& planner) {
 }
 
 void add_cache_options(CLI::App& command, CacheSpec& cache, bool plans) {
-  command.add_flag("--no-cache", cache.off,
-                   "neither use nor keep files in $XDG_CACHE_HOME/tidepool (else "
-                   "~/.cache/tidepool)");
-  command.add_flag("--reprofile", cache.reprofile,
-                   "measure although the cache has a profile, and replace it");
+  CLI::Option* off =
+      command.add_flag("--no-cache", cache.off,
+                       "neither use nor keep files in $XDG_CACHE_HOME/tidepool (else "
+                       "~/.cache/tidepool)");
+  command
+      .add_flag("--reprofile", cache.reprofile,
+                "measure although the cache has a profile, and replace it")
+      ->excludes(off);
   if (!plans) return;
-  command.add_flag("--replan", cache.replan, "plan although the cache has a plan, and replace it");
+  command
+      .add_flag("--replan", cache.replan, "plan although the cache has a plan, and replace it")
+      ->excludes(off);
 }
 
 void refuse_ignored(CLI::App& command, std::vector<Ignored> pairs) {

@@ -64,6 +64,10 @@ TEST_F(Cli, WrongUsageExitsWith2) {
   expect_error({"plan"}, 2, HasSubstr("give a model"));
   expect_error({"plan", "tiny-vgg", "--machine", "k40", "--profile", "x"}, 2, HasSubstr("exclude"));
   expect_error({"simulate", "plan.json", "--iterations", "0"}, 2, HasSubstr("--iterations"));
+  for (const char* option : {"--replan", "--reprofile"}) {
+    expect_error({"plan", "tiny-vgg", "--no-cache", option}, 2,
+                 AllOf(HasSubstr(option), HasSubstr("--no-cache")));
+  }
 }
 
 /// A variable that is not set: "$PLAN" was taken for no plan at all.

@@ -238,6 +238,20 @@ TEST_F(CompareTest, WhyThereIsNoBoundForAProgramOfTwoDevicesIsSaid) {
   }
 }
 
+TEST_F(CompareTest, EverySpaceOfAPlanIsShown) {
+  const std::string plan = TIDEPOOL_TEST_DATA "/peer.plan.json";
+  const Json moved = success({"simulate", plan});
+  EXPECT_EQ(moved["copied"].size(), 3U);
+  EXPECT_EQ(moved["copied_out_bytes"], 2 << 20);
+  EXPECT_EQ(moved["copied_in_bytes"], (2 << 20) + 512);
+  EXPECT_THAT(tidepool({"simulate", plan}).out, HasSubstr("1.0 MiB from device 1 to device 0"));
+  const Json proved = success({"check", plan});
+  ASSERT_EQ(proved["spaces"].size(), 3U);
+  EXPECT_EQ(proved["spaces"][1]["name"], "device 1");
+  EXPECT_TRUE(proved["spaces"][2]["budget_bytes"].is_null());
+  EXPECT_THAT(tidepool({"check", plan}).out, HasSubstr("device 1 1.0 MiB of 1.0 MiB"));
+}
+
 /// The time of a plan is its own, whatever its file says; a plan that recomputes is not judged.
 TEST_F(CompareTest, BoundOfAPlanJudgesThePlanAndNotWhatItsFileSaysOfIt) {
   const std::string file = folder_.file("plan.json");
