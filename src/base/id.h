@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <type_traits>
 
 namespace tidepool {
@@ -102,6 +103,10 @@ struct std::hash<tidepool::Id<Tag>> {
     return std::hash<std::int32_t>{}(id.value());
   }
 };
+
+/// Without it they would all be 0.
+template <class Tag>
+struct std::numeric_limits<tidepool::Id<Tag>> : std::numeric_limits<std::int32_t> {};
 
 template <class Tag, class Char>
 struct fmt::formatter<tidepool::Id<Tag>, Char> : fmt::formatter<std::int32_t, Char> {};

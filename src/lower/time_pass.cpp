@@ -8,6 +8,7 @@ namespace tidepool {
 bool TimePass::run(const TimingProblem& problem, const TimingLimits& limits) {
   begin(problem, limits);
   ready_.fill(predict_unstalled(problem, now_));
+  find_events();
   std::copy(problem.static_load.begin(), problem.static_load.end(), load_.begin());
   constexpr int kPasses = 2;
   for (int i = 0; i < kPasses; ++i) {
@@ -68,8 +69,65 @@ void TimePass::begin_pass() {
   list_.clear();
 }
 
-bool TimePass::make_pass() {
+void TimePass::find_events() {
+  const auto n = at(calls());
+  unstalled_.resize(n + 1);
+  unstalled_[0] = Nanos{0};
+  std::copy(now_.call_end.begin(), now_.call_end.end(), unstalled_.begin() + 1);
+  is_event_.assign(n + 2, 0);
+  for (const TimedOut& out : p_->outs) is_event_[at(out.call)] = 1;
+  for (const TimedIn& in : p_->ins) is_event_[at(in.call)] = is_event_[at(in.call) + 1] = 1;
+  events_.clear();
   for (CallId c = 0; c < calls(); ++c) {
+    const TimedCall& call = p_->calls[at(c)];
+    if (is_event_[at(c)] != 0 || !call.on_device || call.needs_out != kNone) events_.push_back(c);
+  }
+  events_.push_back(calls());
+}
+
+/// Makes plain calls from this one on, all at once, as long as they start at once and no copy-in
+/// can be issued before them. Returns the first other one.
+CallId TimePass::pass_plain_calls(CallId first) {
+  while (events_[next_event_] < first) ++next_event_;
+  CallId end = events_[next_event_];
+  if (end == first || listing_ || !p_->triggered.empty()) return first;
+  const Nanos delta = ready_[at(table_.compute)] - unstalled_[at(first)];
+  if (next_due_ != kNever) {
+    // See may_issue_copies_in.
+    const auto from = unstalled_.begin() + std::max(first, retry_at_);
+    const auto to = unstalled_.begin() + end;
+    if (from < to) {
+      const auto may = table_.in == table_.out
+                           ? from
+                           : std::upper_bound(from + 1, to + 1, ready_[at(table_.in)] - delta) - 1;
+      end = static_cast<CallId>(may - unstalled_.begin());
+    }
+  }
+  // See issue_device_call: up to this load nothing more has to be copied out.
+  const Bytes out_before = p_->freed[at(outs() + p_->calls[at(first)].outs_before)];
+  const Bytes plain_load = limits_.load_limit - early_ +
+                           std::min<Bytes>(p_->freed[at(compute_knows_out_ + 1)] - out_before, 0);
+  CallId c = first;
+  for (; c < end && p_->static_load[at(c)] <= plain_load; ++c) {
+    load_[at(c)] = p_->static_load[at(c)] + early_;
+  }
+  end = c;
+  if (end == first) return first;
+  for (c = first; c < end; ++c) now_.call_start[at(c)] = unstalled_[at(c)] + delta;
+  for (c = first; c < end; ++c) now_.call_end[at(c)] = unstalled_[at(c) + 1] + delta;
+  for (c = first; c < end; ++c) now_.host_end[at(c)] = unstalled_[at(c) + 1] + delta;
+  if (first_start_[at(table_.compute)] == Nanos::max()) {
+    first_start_[at(table_.compute)] = now_.call_start[at(first)];
+  }
+  ready_[at(table_.compute)] = now_.call_end[at(end) - 1];
+  return end;
+}
+
+bool TimePass::make_pass() {
+  next_event_ = 0;
+  for (CallId c = 0; c < calls(); ++c) {
+    c = pass_plain_calls(c);
+    if (c == calls()) break;
     early_ -= ends_[at(c)];
     load_[at(c)] = p_->static_load[at(c)] + early_;
     stuck_ = c;
@@ -89,14 +147,13 @@ bool TimePass::make_pass() {
 void TimePass::begin_with(std::size_t next) {
   next_in_ = next;
   next_due_ = next < p_->free_ins.size() ? p_->ins[at(p_->free_ins[next])].call : kNever;
-  no_room_until_ = kNone;
+  retry_at_ = 0;
 }
 
-/// False where `issue_copies_in` would find nothing to do, as it mostly does: until a copy-in is
-/// due all wait behind the next one, and room only gets less.
+/// False where `issue_copies_in` would find nothing to do, as it mostly does.
 bool TimePass::may_issue_copies_in(CallId c) const {
   if (next_due_ == c) return true;
-  if (next_due_ == kNever || c <= no_room_until_) return false;
+  if (next_due_ == kNever || c < retry_at_) return false;
   return ready_[at(table_.in)] < may_wait_until(c);
 }
 
@@ -118,24 +175,39 @@ bool TimePass::issue_copies_in(CallId c) {
   // How much later than in the pass before.
   const Nanos late = now - (c == 0 ? Nanos{0} : then_.call_end[at(c - 1)]);
   passed_by_.clear();
+  CallId retry = kNever;
   std::size_t before = next_in_;  // the last one passed by
   for (std::size_t k = next_in_; k < list.size() && passed_by_.size() < kPassedBy; k = after_[k]) {
     const std::int32_t i = list[k];
     const TimedIn& in = p_->ins[at(i)];
     const bool due = in.call == c;
-    if (!due && (!limits_.prefetch || ready_[at(table_.in)] >= end_of_call)) break;
+    if (!due && (!limits_.prefetch || ready_[at(table_.in)] >= end_of_call)) {
+      retry = c + 1;
+      break;
+    }
     const Nanos not_before =
         limits_.lead == Nanos::max() ? kLongAgo : latest_start_[k] + late - limits_.lead;
-    if (!due && not_before >= end_of_call) break;
+    if (!due && not_before >= end_of_call) {
+      retry = c + 1;
+      break;
+    }
     const bool ready = in.not_before <= c && (in.before == kNone || issued_[at(in.before)] != 0);
     if (!due && ready && !has_room(i, c)) {
-      if (k == next_in_) no_room_until_ = no_room_[at(i)];
+      retry = std::min<CallId>(retry, no_room_[at(i)] + 1);
       break;
     }
     const Choice choice = ready ? earliest(in, c, not_before) : Choice{};
     if (due && !choice.found) return false;
-    if (ready && !choice.found) break;
+    if (ready && !choice.found) {
+      retry = c + 1;
+      break;
+    }
     if (!due && (!ready || choice.start >= end_of_call)) {
+      if (ready) {
+        retry = c + 1;
+      } else if (in.not_before > c) {
+        retry = std::min(retry, in.not_before);
+      }  // else it becomes ready when another one is issued
       passed_by_.push_back(i);
       before = k;
       continue;
@@ -149,6 +221,7 @@ bool TimePass::issue_copies_in(CallId c) {
       after_[before] = after_[k];
     }
   }
+  retry_at_ = retry;
   return true;
 }
 

@@ -61,6 +61,8 @@ class TimePass {
   void begin(const TimingProblem& problem, const TimingLimits& limits);
   void begin_pass();
   bool make_pass();
+  void find_events();
+  [[nodiscard]] CallId pass_plain_calls(CallId call);
   bool issue_copies_in(CallId call);
   [[nodiscard]] bool may_issue_copies_in(CallId call) const;
   [[nodiscard]] Nanos may_wait_until(CallId call) const;
@@ -95,6 +97,12 @@ class TimePass {
 
   const StreamTable& table_;
   const TimingProblem* p_ = nullptr;
+  /// Calls that may be more than plain: a plain one is a device call for which no copy is due,
+  /// behind which none begins, which waits for none by itself. In order; calls() at the end.
+  std::vector<CallId> events_;
+  std::vector<char> is_event_;
+  std::size_t next_event_ = 0;
+  std::vector<Nanos> unstalled_;  ///< [c + 1]: end of call c where nothing waits
   TimingLimits limits_;
   CallId stuck_ = kNone;
   bool settled_ = false;
@@ -128,7 +136,9 @@ class TimePass {
   std::size_t next_in_ = 0;
   std::vector<std::size_t> after_;
   CallId next_due_ = 0;       ///< the call it is for; kNever behind the last
-  CallId no_room_until_ = 0;  ///< up to this call there is no room for it before the call it is for
+  /// Before this call nothing can be issued that is not due: what is ready has no room until then,
+  /// and the rest is not ready. Room only gets less.
+  CallId retry_at_ = 0;
   std::size_t next_triggered_ = 0;
   std::int32_t compute_knows_out_ = kNone;
   std::int32_t in_knows_call_ = kNone;

@@ -37,6 +37,7 @@ static_assert(!std::is_convertible_v<std::vector<CatId>, std::vector<DogId>>);
 // ... and each is a number both ways.
 static_assert(std::is_convertible_v<std::int32_t, CatId>);
 static_assert(std::is_convertible_v<CatId, std::int32_t>);
+static_assert(std::numeric_limits<CatId>::max() == std::numeric_limits<std::int32_t>::max());
 static_assert(Equated<CatId, CatId> && Equated<CatId, std::int32_t> && Equated<CatId, NoIndex>);
 static_assert(Ordered<CatId, CatId> && Ordered<CatId, std::int32_t>);
 static_assert(std::three_way_comparable<CatId>);
