@@ -31,7 +31,8 @@ struct CompareArguments {
 struct ComparisonRow {
   std::string planner;
   Bytes budget = 0;
-  std::string error;              ///< why there is no plan; empty when there is one
+  std::string error;                       ///< why there is no plan; empty when there is one
+  ErrorCode code = ErrorCode::infeasible;  ///< of that
   std::optional<Bytes> smallest;  ///< where there is none: a budget with one, resident included
   Bytes resident = 0;             ///< of a trace, beside budget and footprint
   Bytes footprint = 0;
@@ -62,6 +63,7 @@ ComparisonRow plan_one(const Subject& subject, const Budget& budget, const Overh
   if (!planned) {
     const Error error = with_resident(planned.error(), subject.resident);
     row.error = error.message;
+    row.code = error.code;
     row.smallest = error.smallest_feasible;
     return row;
   }
@@ -115,6 +117,7 @@ Json row_json(const ComparisonRow& r) {
   if (!r.feasible()) {
     json["error"] = with_option_names(r.error);
     json["smallest_feasible_bytes"] = r.smallest ? Json(*r.smallest) : Json(nullptr);
+    add_missing_bound(json, r.bound_stopped, r.bound_refused);
     return json;
   }
   json["footprint_bytes"] = r.footprint + r.resident;
@@ -241,6 +244,11 @@ Result<Comparisons> rows_of(const Subject& subject, const std::vector<Entry>& en
       on_row(row);
       rows.push_back(std::move(row));
     }
+  }
+  if (!all.ended && std::ranges::none_of(rows, &ComparisonRow::feasible)) {
+    // In the largest budget, the first planner's reason.
+    const ComparisonRow& row = rows[rows.size() - planners.size()];
+    all.ended = Error{row.code, fmt::format("no plan: {}", row.error), row.smallest};
   }
   return all;
 }

@@ -99,7 +99,10 @@ int report(const Error& error, bool json) {
   const std::string message = with_option_names(error.message);
   if (json) {
     Json out = {{"schema", 1}, {"error", message}, {"exit_code", code}};
-    if (error.smallest_feasible) out["smallest_feasible_bytes"] = *error.smallest_feasible;
+    if (error.smallest_feasible) {
+      out["smallest_feasible_bytes"] = *error.smallest_feasible;
+      out["smallest_feasible_space"] = error.of_host ? "host" : "device";
+    }
     print(out);
   } else {
     inform("tidepool: {}\n", message);

@@ -267,7 +267,7 @@ Error with_resident(Error error, Bytes resident) {
   if (resident == 0 || error.code != ErrorCode::infeasible) return error;
   error.message += fmt::format("; the resident bytes of the trace, {} B ({}), come on top",
                                resident, format_bytes(resident));
-  if (error.smallest_feasible) *error.smallest_feasible += resident;
+  if (error.smallest_feasible && !error.of_host) *error.smallest_feasible += resident;
   return error;
 }
 

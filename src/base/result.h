@@ -23,16 +23,16 @@ enum class ErrorCode : std::uint8_t {
 struct Error {
   ErrorCode code = ErrorCode::runtime;
   std::string message;
-  /// With `infeasible`: a budget, in bytes, that would have worked, the smallest known: of the
-  /// device unless the message speaks of the host.
+  /// With `infeasible`: a budget, in bytes, that would have worked, the smallest known.
   std::optional<std::int64_t> smallest_feasible;
+  bool of_host = false;  ///< that is a budget of host memory, not of the device's
 };
 
 template <class T>
 using Result = tl::expected<T, Error>;
 
 inline tl::unexpected<Error> fail(ErrorCode code, std::string message) {
-  return tl::unexpected<Error>(Error{code, std::move(message), std::nullopt});
+  return tl::unexpected<Error>(Error{code, std::move(message), std::nullopt, false});
 }
 inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(std::move(error)); }
 

@@ -7,6 +7,7 @@
 #include <cassert>
 #include <chrono>
 
+#include "base/quantity.h"
 #include "ir/load_profile.h"
 #include "lower/emit.h"
 
@@ -213,16 +214,31 @@ Result<Lowered> Lowering::lower(const Strategy& strategy, const Budget& budget,
     limit -= excess_;
   }
   if (!best && options.allow_streaming) {
-    const Strategy streaming = everything_away(least_workspace_algorithms(program_));
-    best = attempt(streaming, budget, {budget.device, false}, {});
+    best = stream(budget, options);
     if (!refused_.empty()) return fail(ErrorCode::bad_input, refused_);
-    if (best) best->streaming = true;
   }
   if (!best) return fail(why_infeasible(strategy, budget, options));
   best->pass_times = pass_times_;
   best->plan.program = program_.name;
   best->plan.planner = strategy.planner;
   return std::move(*best);
+}
+
+/// The streaming schedule. Its load fits wherever any does. So do its addresses, unless bytes that
+/// may not move lie between others: then they are searched for.
+std::optional<Lowered> Lowering::stream(const Budget& budget, const LowerOptions& options) {
+  constexpr Nanos kSearch = std::chrono::seconds(1);
+  const Strategy streaming = everything_away(least_workspace_algorithms(program_));
+  std::optional<Lowered> found = attempt(streaming, budget, {budget.device, false}, {});
+  if (!found && refused_.empty() && excess_ > 0) {
+    LowerOptions searching;
+    searching.packing_time = kSearch;
+    searching.seed = options.seed;
+    searching.stop = options.stop;
+    found = attempt(streaming, budget, {budget.device, false}, searching);
+  }
+  if (found) found->streaming = true;
+  return found;
 }
 
 Error Lowering::why_infeasible(const Strategy& strategy, const Budget& budget,
@@ -239,6 +255,7 @@ Error Lowering::why_infeasible(const Strategy& strategy, const Budget& budget,
     const auto without = lower(strategy, unlimited, options);
     if (!without) return without.error();
     error.smallest_feasible = without->plan.host_bytes();
+    error.of_host = true;
     error.message = fmt::format(
         "host budget {} B ({}) is too small for what leaves the device at {} B: {} B ({}) are "
         "enough",
@@ -247,6 +264,16 @@ Error Lowering::why_infeasible(const Strategy& strategy, const Budget& budget,
   } else {
     error.message = fmt::format("this strategy does not fit {} B ({})", budget.device,
                                 format_bytes(budget.device));
+    if (!options.allow_streaming) return error;
+    // Only addresses can be what is missing. Without a limit they take no more than this.
+    const auto without = stream({kNoDeviceLimit, budget.host, budget.others}, options);
+    if (!without) return error;
+    error.smallest_feasible = without->plan.device_bytes();
+    error.message = fmt::format(
+        "no addresses were found in {} B ({}), which the tensors of each op alone would fit: bytes "
+        "that are pinned or stay taken lie in between; {} B ({}) are enough",
+        budget.device, format_bytes(budget.device), *error.smallest_feasible,
+        format_bytes_up(*error.smallest_feasible));
   }
   return error;
 }

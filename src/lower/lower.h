@@ -94,6 +94,7 @@ class Lowering {
   [[nodiscard]] Result<void> verify_timeline(const Attempt& a);
   [[nodiscard]] Result<void> verify_addresses(const Attempt& a);
   [[nodiscard]] Result<void> verify_plan(const Attempt& a);
+  std::optional<Lowered> stream(const Budget& budget, const LowerOptions& options);
   Error why_infeasible(const Strategy& strategy, const Budget& budget, const LowerOptions& options);
 
   const Program& program_;

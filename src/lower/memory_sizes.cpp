@@ -28,6 +28,8 @@ Result<Budget> within_memory(const Machine& machine, const Budget& wanted) {
     const auto limit = wanted_in(s, machine, wanted);
     if (!limit) {
       (s == 0 ? budget.device : s == machine.host() ? budget.host : budget.others[s]) = memory;
+    } else if (*limit > memory && s != 0 && s != machine.host() && !wanted.others.contains(s)) {
+      budget.others[s] = memory;  // nobody named a number for this one
     } else if (*limit > memory) {
       return fail(
           ErrorCode::usage,

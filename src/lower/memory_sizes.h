@@ -9,8 +9,9 @@
 
 namespace tidepool {
 
-/// A budget for this machine: where a space has no limit, its memory is one. Fails where the budget
-/// of a space is above its memory, naming the space and both. Sizes of 0 are not known. Presets do
+/// A budget for this machine: where a space has no limit, its memory is one, and where a device has
+/// only the first one's number. Fails where the budget of a space is above its memory, naming the
+/// space and both. Sizes of 0 are not known. Presets do
 /// not count: people plan for the card they would like to have.
 Result<Budget> within_memory(const Machine& machine, const Budget& wanted);
 

@@ -63,7 +63,7 @@ class None : public Planner {
     return {ErrorCode::infeasible,
             fmt::format("host budget {} B ({}) is too small: {} B ({}) are enough", budget.host,
                         format_bytes(budget.host), bytes, format_bytes_up(bytes)),
-            bytes};
+            bytes, true};
   }
 
   /// Addresses inside the budget by searching for them, for as long as the planner may; nothing

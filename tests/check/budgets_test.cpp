@@ -53,8 +53,12 @@ TEST(Budgets, AreInsideTheMemoryOfTheirSpace) {
   Machine machine = four_spaces();
   machine.spaces[1].bytes = 80;
   machine.spaces[3].bytes = 300;
-  const auto above = within_memory(machine, {100, 0});
-  ASSERT_FALSE(above) << "of every device";
+  // One number for all devices: a smaller one has its own memory.
+  const auto capped = within_memory(machine, {100, 0});
+  ASSERT_TRUE(capped);
+  EXPECT_THAT(space_budgets(machine, *capped), ElementsAre(100, 80, kNoSpaceLimit, 300));
+  const auto above = within_memory(machine, {100, 0, {{1, 100}}});
+  ASSERT_FALSE(above) << "a number of its own";
   EXPECT_EQ(above.error().code, ErrorCode::usage);
   EXPECT_THAT(above.error().message, HasSubstr("the device 1 budget of 100 B"));
   EXPECT_THAT(above.error().message, HasSubstr("machine 'four': 80 B"));

@@ -228,14 +228,27 @@ TEST_F(CompareTest, WhyThereIsNoBoundForAProgramOfTwoDevicesIsSaid) {
   const std::string why = "op 'b' runs on device 1: the bound is for one device";
   for (const std::string command : {"bound", "compare"}) {
     const Arguments arguments{command, "--program", program, "--machine", machine};
-    const Json json = success(arguments);
+    const bool bound = command == "bound";
+    Arguments as_json = arguments;
+    as_json.emplace_back("--json");
+    const auto f = tidepool(as_json);
+    EXPECT_EQ(f.exit_code, bound ? 0 : 3) << "plans are made for one device";
+    const Json json = Json::parse(f.out);
     EXPECT_TRUE(json["unlimited_ms"].is_null());
-    if (command == "bound") {
-      EXPECT_EQ(json["bound_refused"], why);
-      EXPECT_EQ(json["bound_stopped"], false);
-    }
+    const Json& said = bound ? json : json["rows"][0];
+    EXPECT_EQ(said["bound_refused"], why);
+    EXPECT_EQ(said["bound_stopped"], false);
     EXPECT_THAT(tidepool(arguments).out, HasSubstr(why));
   }
+}
+
+/// It exited with 0 where only the planners found that nothing fits.
+TEST_F(CompareTest, WhereNoPlannerHasAPlanTheExitCodeIs4) {
+  const auto f = tidepool(tiny("compare", {"--budget", "60%", "--planners", "none", "--json"}));
+  EXPECT_EQ(f.exit_code, 4);
+  const Json error = Json::parse(f.out);
+  EXPECT_THAT(error["error"].get<std::string>(), HasSubstr("no plan"));
+  EXPECT_EQ(error["smallest_feasible_bytes"], error["rows"][0]["smallest_feasible_bytes"]);
 }
 
 TEST_F(CompareTest, EverySpaceOfAPlanIsShown) {

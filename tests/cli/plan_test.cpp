@@ -216,6 +216,10 @@ TEST_F(Cli, AHostBudgetThatIsTooSmallNamesTheSmallestThatWorks) {
   expect_error(arguments, 4, HasSubstr("the smallest feasible one is"));
   arguments.back() = size_in(error["error"], "the smallest feasible one is");
   success(arguments);
+  EXPECT_EQ(error["smallest_feasible_space"], "host");
+  // Between the alignments: the search for the smallest once went on for ever.
+  arguments.back() = std::to_string(smallest - 600);
+  EXPECT_EQ(expect_error(arguments, 4, HasSubstr("smallest"))["smallest_feasible_bytes"], smallest);
 }
 
 TEST_F(Cli, NoneBelowItsNeedsExitsWith4AndTheBudgetItNamesWorks) {

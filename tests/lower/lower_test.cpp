@@ -11,6 +11,7 @@
 #include "check/check.h"
 #include "lower/plan_file.h"
 #include "sim/simulate.h"
+#include "support/odd_program.h"
 #include "support/program_builder.h"
 #include "support/random_program.h"
 
@@ -70,6 +71,45 @@ TEST(Lower, TheBudgetIsHonouredDownToTheSmallestFeasibleOne) {
       ASSERT_TRUE(lowered) << budget << ": " << lowered.error().message;
       expect_proved(program, *lowered, {budget, 0});
     }
+  }
+}
+
+/// The largest bytes went to the ground, and what stays taken behind them left holes on both sides.
+TEST(Lower, WhatStaysTakenIsPlacedSoThatTheSmallestBudgetIsEnough) {
+  using enum AccessMode;
+  testing::ProgramBuilder b;
+  const TensorId kept = b.tensor("kept", 512);
+  const TensorId x = b.tensor("x", 512);
+  const TensorId y = b.tensor("y", 512);
+  b.device("first", {{kept, write}}, Nanos{10}, 1000);
+  b.device("second", {{x, write}, {y, write}}, Nanos{10});
+  Program program = b.build();
+  program.tensors[static_cast<std::size_t>(kept)].released_at = 1;
+  Lowering lowering(program, byte_a_nanosecond(8));
+  const Bytes least = smallest_budget(program, 8).bytes;
+  EXPECT_EQ(least, 3 * 512);
+  const auto lowered = lowering.lower(keep(lowering), {least, 0});
+  ASSERT_TRUE(lowered) << lowered.error().message;
+  expect_proved(program, *lowered, {least, 0});
+}
+
+/// Where bytes may not move the smallest budget is a lower bound: what an error names instead is
+/// enough.
+TEST(Lower, TheBudgetNamedWhereAddressesAreMissingIsEnough) {
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    SCOPED_TRACE(seed);
+    const Program program = testing::odd_program(seed, testing::HostUse::plain, {9, 15, true});
+    const Machine machine = byte_a_nanosecond(8);
+    Lowering lowering(program, machine);
+    Bytes budget = smallest_budget(program, 8).bytes;
+    auto lowered = lowering.lower(keep(lowering), {budget, 0});
+    if (!lowered && lowered.error().code == ErrorCode::infeasible) {
+      ASSERT_TRUE(lowered.error().smallest_feasible) << lowered.error().message;
+      budget = *lowered.error().smallest_feasible;
+      lowered = lowering.lower(keep(lowering), {budget, 0});
+    }
+    ASSERT_TRUE(lowered) << lowered.error().message;
+    expect_proved(program, *lowered, {budget, 0});
   }
 }
 
