@@ -83,8 +83,8 @@ Workload from_trace(const std::string& file) {
   const auto recording = text ? read_recording(*text, file) : fail(text.error());
   const auto iteration = recording ? find_iteration(*recording) : std::nullopt;
   if (iteration) {
-    const Stays stays = find_stays(*recording, *iteration);
-    if (auto lives = lifetimes_to_serve(*recording, *iteration, stays)) {
+    const BlockLives block_lives = find_block_lives(*recording, *iteration);
+    if (auto lives = lifetimes_to_serve(*recording, *iteration, block_lives)) {
       return prepared(recording->name, std::move(*lives),
                       static_cast<std::int32_t>(2 * iteration->period));
     }

@@ -9,7 +9,7 @@
 #include "trace/allocators/cnmem.h"
 #include "trace/allocators/expandable.h"
 #include "trace/allocators/native.h"
-#include "trace/stays.h"
+#include "trace/block_lives.h"
 #include "trace_file.h"
 
 namespace tidepool::cli {
@@ -42,15 +42,15 @@ int run_allocators(const TraceArguments& a, bool json) {
   const auto iteration = find_iteration(*recording);
   Bytes load = rows[0].reserved;
   if (iteration) {
-    const Stays stays = find_stays(*recording, *iteration);
-    const auto lives = cyclic_lifetimes(*recording, *iteration, stays);
+    const BlockLives block_lives = find_block_lives(*recording, *iteration);
+    const auto lives = cyclic_lifetimes(*recording, *iteration, block_lives);
     const PackProblem problem = pack_problem(lives, static_cast<std::int32_t>(iteration->period));
     rows.push_back({"smartpool-first-fit", pack_first_fit(problem).footprint});
     rows.push_back({"smartpool-best-fit", pack_best_fit(problem).footprint});
-    const auto two = lifetimes_of_two_iterations(*recording, *iteration, stays);
+    const auto two = lifetimes_of_two_iterations(*recording, *iteration, block_lives);
     const auto cycle = static_cast<std::int32_t>(2 * iteration->period);
     rows.push_back({"smartpool-no-moves", pack_best_fit(pack_problem(two, cycle)).footprint});
-    load = stays.peak;
+    load = block_lives.peak;
   }
   const auto ratio = [&](const AllocatorRow& row) {
     return static_cast<double>(row.reserved) / static_cast<double>(load);

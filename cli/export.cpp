@@ -70,7 +70,7 @@ Result<int> export_plan(const ExportArguments& a, bool json) {
            {"iteration_ms", to_ms(timeline.period)},
            {"periodic", timeline.periodic},
            {"instructions", timeline.runs.size()},
-           {"stays", timeline.stays.size()},
+           {"lives", timeline.lives.size()},
            {"peak_load_bytes", timeline.peak_load},
            {"unlimited_peak_bytes", timeline.unlimited_peak},
            {"footprint_bytes", file->plan.device_bytes()},
@@ -78,7 +78,7 @@ Result<int> export_plan(const ExportArguments& a, bool json) {
   } else if (!a.output.empty()) {
     say("{}: {} of {} ({}, {} in time)\n", a.output,
         format_bytes(static_cast<Bytes>(document.size())), format->name,
-        counted(timeline.runs.size(), "instruction"), counted(timeline.stays.size(), "placement"));
+        counted(timeline.runs.size(), "instruction"), counted(timeline.lives.size(), "placement"));
   }
   return kOk;
 }

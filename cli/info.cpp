@@ -112,9 +112,11 @@ Json trace_info(const Recording& recording) {
           {"iteration", iteration ? iteration_json(recording, *iteration) : Json(nullptr)}};
 }
 
-Json program_info(const Program& program, std::string_view what) {
+/// `alignment`: of the machine it is for; 1 where there is none.
+Json program_info(const Program& program, std::string_view what, Bytes alignment = 1) {
   const AccessIndex index(program);
-  const LoadProfile load = load_profile(program, index, 1, least_workspace_algorithms(program));
+  const LoadProfile load =
+      load_profile(program, index, alignment, least_workspace_algorithms(program));
   return {{"schema", 1},
           {"contains", what},
           {"name", program.name},
@@ -124,18 +126,19 @@ Json program_info(const Program& program, std::string_view what) {
           {"tensors", program.tensors.size()},
           {"gaps", index.gaps().size()},
           {"peak_bytes", load.peak},
-          {"smallest_budget_bytes", smallest_budget(program, 1).bytes}};
+          {"alignment", alignment},
+          {"smallest_budget_bytes", smallest_budget(program, alignment).bytes}};
 }
 
 Json profile_info(const Profile& profile) {
-  Json json = program_info(profile.program, "profile");
+  Json json = program_info(profile.program, "profile", profile.machine.alignment());
   json["fingerprint"] = profile.fingerprint;
   json["machine"] = profile.machine.name;
   return json;
 }
 
 Json plan_info(const PlanFile& file) {
-  Json json = program_info(file.program, "plan");
+  Json json = program_info(file.program, "plan", file.machine.alignment());
   json["planner"] = file.plan.planner;
   json["fingerprint"] = file.fingerprint;
   json["machine"] = file.machine.name;
@@ -212,14 +215,17 @@ void print_other(const std::string& path, const Json& info) {
       info["name"].get<std::string>(), counted_in(info, "op"), counted_in(info, "tensor"));
   say("  batch      {} in rounds of {}\n", info["batch"].get<std::int64_t>(),
       info["sub_batch"].get<std::int64_t>());
-  say("  memory     peak {}, smallest budget {}\n", bytes_text(info, "peak_bytes"),
-      bytes_text(info, "smallest_budget_bytes"));
+  const auto alignment = info["alignment"].get<Bytes>();
+  say("  memory     peak {}, smallest budget {}{}\n", bytes_text(info, "peak_bytes"),
+      bytes_text(info, "smallest_budget_bytes"),
+      alignment > 1 ? fmt::format(", tensors at multiples of {} B", alignment)
+                    : "; a little more where a machine aligns tensors");
   if (info.contains("machine")) {
     say("  machine    {} ({})\n", info["machine"].get<std::string>(),
         info["fingerprint"].get<std::string>());
   }
   if (!info.contains("planner")) return;
-  say("  plan       {}: {} of a budget of {}, host {}, {}, {:.3f} ms\n",
+  say("  plan       {}: {} of a budget of {}, host {}, {}, {:.3f} ms when it was made\n",
       info["planner"].get<std::string>(), format_bytes(info["footprint_bytes"].get<Bytes>()),
       format_bytes(info["budget_bytes"].get<Bytes>()),
       format_bytes(info["host_bytes"].get<Bytes>()), counted_in(info, "instruction"),

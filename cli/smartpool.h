@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pack/pack.h"
-#include "trace/stays.h"
+#include "trace/block_lives.h"
 
 namespace tidepool::cli {
 

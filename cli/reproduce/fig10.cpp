@@ -124,13 +124,13 @@ Json baselines_of(const Work& work, const ReproduceArguments& a) {
   const Recording& recording = work.recorded.recording;
   CnMemAllocator cnmem;
   const Bytes baseline = replay(cnmem, allocation_requests(recording));
-  const Stays stays = find_stays(recording, work.recorded.iteration);
+  const BlockLives block_lives = find_block_lives(recording, work.recorded.iteration);
   const PackProblem problem =
-      pack_problem(cyclic_lifetimes(recording, work.recorded.iteration, stays),
+      pack_problem(cyclic_lifetimes(recording, work.recorded.iteration, block_lives),
                    static_cast<std::int32_t>(work.recorded.iteration.period));
   return {{"model", work.model},
           {"batch", work.program.batch},
-          {"native_bytes", stays.peak},
+          {"native_bytes", block_lives.peak},
           {"cnmem_bytes", baseline},
           {"smartpool_bytes", pack_best_fit(problem).footprint},
           {"published_reduction", kPublishedCombinedReduction},

@@ -93,17 +93,18 @@ Json times_of(const Work& work, Nanos compute_time, const Calls& calls, Nanos mo
 Json table1_row(const Work& work, const ReproduceArguments& a) {
   const Recording& recording = work.framework.recording;
   const Iteration& iteration = work.framework.iteration;
-  const Stays stays = find_stays(recording, iteration);
+  const BlockLives block_lives = find_block_lives(recording, iteration);
   const auto cycle = static_cast<std::int32_t>(iteration.period);
-  const PackProblem moving = pack_problem(cyclic_lifetimes(recording, iteration, stays), cycle);
+  const PackProblem moving =
+      pack_problem(cyclic_lifetimes(recording, iteration, block_lives), cycle);
   const PackProblem still =
-      pack_problem(lifetimes_of_two_iterations(recording, iteration, stays), 2 * cycle);
+      pack_problem(lifetimes_of_two_iterations(recording, iteration, block_lives), 2 * cycle);
   SearchOptions search;
   search.time_limit = a.limit(kSearchSeconds);
   search.seed = a.seed;
   search.stop = interrupted;
   const SearchResult found = search_packing(moving, search);
-  const std::vector<Bytes> moved = moved_blocks(recording, stays);
+  const std::vector<Bytes> moved = moved_blocks(recording, block_lives);
   const Nanos moves = time_of_moves(moved, work.machine.compute);
   CnMemAllocator cnmem, reserving(kReservation);
   CachingAllocator caching;
@@ -112,7 +113,7 @@ Json table1_row(const Work& work, const ReproduceArguments& a) {
   const Bytes caching_run = replay(caching, allocation_requests(recording));
 
   const auto ratio = [&](Bytes bytes) {
-    return static_cast<double>(bytes) / static_cast<double>(stays.peak);
+    return static_cast<double>(bytes) / static_cast<double>(block_lives.peak);
   };
   const PublishedNetwork& p = *work.published;
   Json row = {{"model", work.model},
@@ -132,7 +133,7 @@ Json table1_row(const Work& work, const ReproduceArguments& a) {
               {"cnmem_256mib_ratio", ratio(reserving_run)},
               {"caching_ratio", ratio(caching_run)},
               {"published_peak_bytes", static_cast<Bytes>(p.peak_mib * static_cast<double>(kMiB))},
-              {"peak_bytes", stays.peak}};
+              {"peak_bytes", block_lives.peak}};
   row.update(times_of(work, work.recorded_time(), cnmem_run.last, moves));
   return row;
 }

@@ -71,26 +71,26 @@ Nanos compute_time(const Program& program, std::span<const std::int32_t> algorit
 }
 
 std::vector<Bytes> unmovable_load(const Program& program, Bytes alignment) {
-  struct Stay {
+  struct Extent {
     OpId first = kNone;
     OpId last = kNone;
   };
   const auto n = std::ssize(program.ops);
-  std::vector<Stay> stays(program.tensors.size());
+  std::vector<Extent> extents(program.tensors.size());
   for (OpId id = 0; id < n; ++id) {
     for (const Access& a : program.ops[static_cast<std::size_t>(id)].accesses) {
-      Stay& stay = stays[static_cast<std::size_t>(a.tensor)];
-      if (stay.first == kNone) stay.first = id;
-      stay.last = id;
+      Extent& extent = extents[static_cast<std::size_t>(a.tensor)];
+      if (extent.first == kNone) extent.first = id;
+      extent.last = id;
     }
   }
   std::vector<Bytes> load(program.ops.size() + 1, 0);  // differences, summed up at the end
-  for (std::size_t t = 0; t < stays.size(); ++t) {
+  for (std::size_t t = 0; t < extents.size(); ++t) {
     const Tensor& tensor = program.tensors[t];
     if (!tensor.pinned && tensor.released_at == kNone) continue;
-    const OpId last = stays[t].last;
+    const OpId last = extents[t].last;
     if (program.ops[static_cast<std::size_t>(last)].place != OpPlace::device) continue;
-    OpId from = tensor.pinned ? stays[t].first : OpId{last + 1};
+    OpId from = tensor.pinned ? extents[t].first : OpId{last + 1};
     OpId to = std::max(tensor.released_at, tensor.pinned ? last : kNone);
     if (tensor.pinned && tensor.persistent) {
       from = 0;

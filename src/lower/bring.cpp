@@ -22,9 +22,9 @@ bool Expander::awaits(TensorId t, std::int32_t version) const {
          (s.at_start ? 0 : index_.gaps()[at(s.open_gap)].version) == version;
 }
 
-/// From its next stay on the device the tensor never leaves it again in this iteration, nor at the
-/// iteration's end: that stay is the one the next iteration starts with.
-bool Expander::is_last_stay(TensorId t) const {
+/// From its next life on the device the tensor never leaves it again in this iteration, nor at the
+/// iteration's end: that life is the one the next iteration starts with.
+bool Expander::is_last_life(TensorId t) const {
   const State& s = state_[at(t)];
   if (s.first == kNone || out_->lives[at(s.first)].space == host_) return false;
   const GapId end = index_.first_gap(t) + static_cast<GapId>(index_.gaps(t).size());
@@ -34,8 +34,8 @@ bool Expander::is_last_stay(TensorId t) const {
   return true;
 }
 
-LifeId Expander::life_for_stay(TensorId t) {
-  if (!is_last_stay(t)) return new_life(t, 0);
+LifeId Expander::lasting_life(TensorId t) {
+  if (!is_last_life(t)) return new_life(t, 0);
   life(state(t).first).crosses = true;
   return state(t).first;
 }
@@ -43,7 +43,7 @@ LifeId Expander::life_for_stay(TensorId t) {
 LifeId Expander::copy_in(TensorId t, bool stays) {
   State& s = state(t);
   if (!stays && !may_have_another_place(t)) return kNone;
-  const LifeId target = stays ? life_for_stay(t) : new_life(t, 0);
+  const LifeId target = stays ? lasting_life(t) : new_life(t, 0);
   const auto id = static_cast<MoveId>(out_->moves.size());
   Move& move = out_->moves.emplace_back();
   move.tensor = t;
@@ -78,7 +78,7 @@ LifeId Expander::bring_to_device(TensorId t, std::int32_t version) {
 LifeId Expander::fresh_copy(TensorId t, std::int32_t version) {
   State& s = state(t);
   if (s.host != kNone && s.host_version == version) return copy_in(t, false);
-  // Hidden from the tensor's open gap, so that the result does not become its stay.
+  // Hidden from the tensor's open gap, so that the result does not become its life.
   const GapId open = s.open_gap;
   s.open_gap = kNone;
   const LifeId id = recompute(t, version);
@@ -131,7 +131,7 @@ LifeId Expander::recompute(TensorId t, std::int32_t version) {
       operand = fresh_copy(x, version_read_[first + k]);
     } else {
       const bool stays = awaits(x, version_written_[first + k]);
-      if (stays || may_have_another_place(x)) operand = stays ? life_for_stay(x) : new_life(x, 0);
+      if (stays || may_have_another_place(x)) operand = stays ? lasting_life(x) : new_life(x, 0);
     }
     if (operand == kNone) {
       operand_stack_.resize(base);

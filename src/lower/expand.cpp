@@ -181,7 +181,7 @@ LifeId Expander::bring_operand(OpId id, std::size_t k) {
   }
   const State& s = state(t);
   if (const LifeId resident = on_host ? s.host : s.device; resident != kNone) return resident;
-  return on_host ? new_life(t, host_) : life_for_stay(t);
+  return on_host ? new_life(t, host_) : lasting_life(t);
 }
 
 void Expander::use_operand(OpId id, std::size_t k, LifeId operand, CallId call) {
@@ -211,7 +211,7 @@ bool Expander::leave_operand(OpId id, std::size_t k, CallId call) {
   const GapId gap = gap_after_[at(access_start_[at(id)]) + k];
   if (gap != kNone) return begin_gap(gap, call);
   const Op& op = program_.ops[at(id)];
-  end_last_stay(op.accesses[k].tensor, op.place == OpPlace::host);
+  end_last_life(op.accesses[k].tensor, op.place);
   return true;
 }
 
@@ -246,11 +246,11 @@ bool Expander::run_op(OpId id) {
 }
 
 /// What stays taken can be read by recomputations until it is released.
-void Expander::end_last_stay(TensorId t, bool on_host) {
+void Expander::end_last_life(TensorId t, OpPlace place) {
   State& s = state(t);
   if (program_.tensors[at(t)].released_at != kNone) {
-    s.held = on_host ? s.host : s.device;
-    if (!on_host) return;
+    s.held = place == OpPlace::host ? s.host : s.device;
+    if (place == OpPlace::device) return;
   }
   s.device = kNone;
 }

@@ -66,7 +66,7 @@ class Expander {
   LifeId bring_operand(OpId op, std::size_t k);
   void use_operand(OpId op, std::size_t k, LifeId operand, CallId call);
   bool leave_operand(OpId op, std::size_t k, CallId call);
-  void end_last_stay(TensorId tensor, bool on_host);
+  void end_last_life(TensorId tensor, OpPlace place);
   bool begin_gap(GapId gap, CallId call);
   void copy_out(GapId gap, CallId call);
   bool follow_hints(OpId before);
@@ -77,13 +77,13 @@ class Expander {
   LifeId fresh_copy(TensorId tensor, std::int32_t version);
   LifeId copy_in(TensorId tensor, bool stays);
   LifeId recompute(TensorId tensor, std::int32_t version);
-  LifeId life_for_stay(TensorId tensor);
+  LifeId lasting_life(TensorId tensor);
   void keep_output(TensorId tensor, std::int32_t version, LifeId life);
   LifeId new_life(TensorId tensor, SpaceId space);
   bool may_have_another_place(TensorId tensor);
   void use(LifeId life, CallId call);
   [[nodiscard]] bool awaits(TensorId tensor, std::int32_t version) const;
-  [[nodiscard]] bool is_last_stay(TensorId tensor) const;
+  [[nodiscard]] bool is_last_life(TensorId tensor) const;
   LifeId refuse(std::string why);
   [[nodiscard]] CallId next_call() const {
     return alone_at_ != kNone ? call_of(alone_at_) : static_cast<CallId>(out_->calls.size());

@@ -41,41 +41,41 @@ std::string with_reason(std::string text, const PlanFile& file, GapId gap) {
 }
 
 std::string arrival_of(const PlanFile& file, const PlanTimeline& timeline, const AccessIndex& index,
-                       const Stay& stay) {
-  switch (stay.arrival) {
+                       const DrawnLife& life) {
+  switch (life.arrival) {
     case Arrival::resident:
       return "stays through every iteration";
     case Arrival::written:
-      return fmt::format("written by {}", name_of(file, timeline, stay.first));
+      return fmt::format("written by {}", name_of(file, timeline, life.first));
     case Arrival::recomputed:
       return with_reason(
           fmt::format("recomputed by {}",
-                      op_of(file, file.plan.steady.instructions[at(stay.first)].op).name),
-          file, stay.before);
+                      op_of(file, file.plan.steady.instructions[at(life.first)].op).name),
+          file, life.before);
     case Arrival::copied_in:
       break;
   }
-  if (stay.before == kNone) return "copied in for a recomputation";
-  const Gap& gap = index.gaps()[at(stay.before)];
-  return with_reason(fmt::format("copied in for {}", op_of(file, gap.to).name), file, stay.before);
+  if (life.before == kNone) return "copied in for a recomputation";
+  const Gap& gap = index.gaps()[at(life.before)];
+  return with_reason(fmt::format("copied in for {}", op_of(file, gap.to).name), file, life.before);
 }
 
 std::string departure_of(const PlanFile& file, const PlanTimeline& timeline,
-                         const AccessIndex& index, const Stay& stay) {
+                         const AccessIndex& index, const DrawnLife& life) {
   const auto until = [&](const char* what) {
-    const Gap& gap = index.gaps()[at(stay.after)];
+    const Gap& gap = index.gaps()[at(life.after)];
     return with_reason(
         fmt::format("{} after {}, until {}{}", what, op_of(file, gap.from).name,
                     op_of(file, gap.to).name, gap.wraps ? " of the next iteration" : ""),
-        file, stay.after);
+        file, life.after);
   };
-  switch (stay.departure) {
+  switch (life.departure) {
     case Departure::resident:
       return "";
     case Departure::ended:
-      return stay.first == stay.last
+      return life.first == life.last
                  ? ""
-                 : fmt::format("last used by {}", name_of(file, timeline, stay.last));
+                 : fmt::format("last used by {}", name_of(file, timeline, life.last));
     case Departure::swapped:
       return until("swapped out");
     case Departure::dropped:
@@ -150,9 +150,9 @@ std::string name_of(const PlanFile& file, const PlanTimeline& timeline, std::int
   return x.op == kNone ? "host call" : op_of(file, x.op).name;
 }
 
-std::string name_of(const PlanFile& file, const Stay& stay) {
-  if (stay.tensor != kNone) return file.program.tensors[at(stay.tensor)].name;
-  const Instruction& x = file.plan.steady.instructions[at(stay.first)];
+std::string name_of(const PlanFile& file, const DrawnLife& life) {
+  if (life.tensor != kNone) return file.program.tensors[at(life.tensor)].name;
+  const Instruction& x = file.plan.steady.instructions[at(life.first)];
   return fmt::format("workspace of {}", op_of(file, x.op).name);
 }
 
@@ -208,20 +208,20 @@ std::vector<std::string> describe_idle(const PlanFile& file, const PlanTimeline&
   return {std::move(text)};
 }
 
-std::vector<std::string> describe_stay(const PlanFile& file, const PlanTimeline& timeline,
-                                       const AccessIndex& index, const Stay& stay) {
-  std::vector<std::string> lines{name_of(file, stay)};
+std::vector<std::string> describe_life(const PlanFile& file, const PlanTimeline& timeline,
+                                       const AccessIndex& index, const DrawnLife& life) {
+  std::vector<std::string> lines{name_of(file, life)};
   lines.push_back(fmt::format("{}, {} ({} B) at {}",
-                              stay.tensor == kNone ? "workspace" : kind_name(file, stay.tensor),
-                              format_bytes(stay.bytes), stay.bytes, stay.offset));
-  if (stay.arrival != Arrival::resident) lines.push_back(interval(stay.time, timeline.period));
-  if (stay.tensor == kNone) return lines;
-  lines.push_back(arrival_of(file, timeline, index, stay));
-  if (std::string text = departure_of(file, timeline, index, stay); !text.empty()) {
+                              life.tensor == kNone ? "workspace" : kind_name(file, life.tensor),
+                              format_bytes(life.bytes), life.bytes, life.offset));
+  if (life.arrival != Arrival::resident) lines.push_back(interval(life.time, timeline.period));
+  if (life.tensor == kNone) return lines;
+  lines.push_back(arrival_of(file, timeline, index, life));
+  if (std::string text = departure_of(file, timeline, index, life); !text.empty()) {
     lines.push_back(std::move(text));
   }
   std::vector<std::string> said;
-  for (const GapId gap : stay.kept) {
+  for (const GapId gap : life.kept) {
     std::string reason = reason_of(file, gap);
     if (index.gaps()[at(gap)].kind != GapKind::device || reason.empty() ||
         std::find(said.begin(), said.end(), reason) != said.end()) {

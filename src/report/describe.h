@@ -22,7 +22,7 @@ std::string busy_text(const Lane& lane, Nanos period);
 /// "conv1.forward", "conv1.forward again", "weight out".
 std::string name_of(const PlanFile& file, const PlanTimeline& timeline, std::int32_t instruction);
 /// Name of the tensor or "workspace of conv1.forward".
-std::string name_of(const PlanFile& file, const Stay& stay);
+std::string name_of(const PlanFile& file, const DrawnLife& life);
 
 /// Lines: name, time, stall and its cause.
 std::vector<std::string> describe_run(const PlanFile& file, const PlanTimeline& timeline,
@@ -32,7 +32,7 @@ std::vector<std::string> describe_idle(const PlanFile& file, const PlanTimeline&
                                        std::int32_t instruction);
 /// Lines: name, kind and bytes, address, lifetime, how the value came and what happens to it, and
 /// the planner's reasons.
-std::vector<std::string> describe_stay(const PlanFile& file, const PlanTimeline& timeline,
-                                       const AccessIndex& index, const Stay& stay);
+std::vector<std::string> describe_life(const PlanFile& file, const PlanTimeline& timeline,
+                                       const AccessIndex& index, const DrawnLife& life);
 
 }  // namespace tidepool

@@ -25,15 +25,15 @@ std::string colour_rules() {
       light, dark);
 }
 
-Json stays_of(const PlanFile& file, const PlanTimeline& timeline) {
-  Json stays = Json::array();
-  for (const Stay& s : timeline.stays) {
+Json lives_of(const PlanFile& file, const PlanTimeline& timeline) {
+  Json lives = Json::array();
+  for (const DrawnLife& s : timeline.lives) {
     const TensorKind kind =
         s.tensor == kNone ? TensorKind::workspace : file.program.tensors[at(s.tensor)].kind;
-    stays.push_back({s.time.start.count(), s.time.end.count(), s.offset, s.bytes,
+    lives.push_back({s.time.start.count(), s.time.end.count(), s.offset, s.bytes,
                      static_cast<int>(kind), static_cast<int>(s.decision), s.tensor});
   }
-  return stays;
+  return lives;
 }
 
 /// The tensors an instruction touches, and the device bytes a copy touches; without a copy, an
@@ -104,9 +104,9 @@ Json colours_up_to(Enum last) {
 Json data_of(const PlanFile& file, const PlanTimeline& timeline) {
   const Heading heading = heading_of(file, timeline);
   const AccessIndex index(file.program);
-  Json stay_texts = Json::array();
-  for (const Stay& s : timeline.stays) {
-    stay_texts.push_back(describe_stay(file, timeline, index, s));
+  Json life_texts = Json::array();
+  for (const DrawnLife& s : timeline.lives) {
+    life_texts.push_back(describe_life(file, timeline, index, s));
   }
   Json run_texts = Json::array();
   Json idle_texts = Json::array();
@@ -138,8 +138,8 @@ Json data_of(const PlanFile& file, const PlanTimeline& timeline) {
           {"lanes", lanes_of(file, timeline)},
           {"load", load_of(timeline)},
           {"unlimited", unlimited_of(timeline)},
-          {"stays", stays_of(file, timeline)},
-          {"stay_texts", std::move(stay_texts)},
+          {"lives", lives_of(file, timeline)},
+          {"life_texts", std::move(life_texts)},
           {"runs", runs_of(file, timeline)},
           {"run_texts", std::move(run_texts)},
           {"idle_texts", std::move(idle_texts)}};

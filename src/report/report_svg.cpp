@@ -185,7 +185,7 @@ class Picture {
       used.insert(colour_of(run.kind));
       if (stalls(run)) used.insert("stall");
     }
-    for (const Stay& stay : timeline_.stays) used.insert(colour_of(kind_of(stay)));
+    for (const DrawnLife& life : timeline_.lives) used.insert(colour_of(kind_of(life)));
     return used;
   }
 
@@ -290,9 +290,9 @@ class Picture {
     put("\"/>\n");
   }
 
-  [[nodiscard]] TensorKind kind_of(const Stay& stay) const {
-    return stay.tensor == kNone ? TensorKind::workspace
-                                : file_.program.tensors[at(stay.tensor)].kind;
+  [[nodiscard]] TensorKind kind_of(const DrawnLife& life) const {
+    return life.tensor == kNone ? TensorKind::workspace
+                                : file_.program.tensors[at(life.tensor)].kind;
   }
 
   /// Where a range of addresses lies, at least a pixel high.
@@ -308,22 +308,22 @@ class Picture {
                "it is copied");
     draw_byte_axis(map_);
     put("<g clip-path=\"url(#time)\">\n");
-    for (const Stay& stay : timeline_.stays) {
-      const auto [y, height] = rows(stay.offset, stay.bytes);
-      const std::vector<Box> marks = boxes(stay.time, y, height, 1);
+    for (const DrawnLife& life : timeline_.lives) {
+      const auto [y, height] = rows(life.offset, life.bytes);
+      const std::vector<Box> marks = boxes(life.time, y, height, 1);
       const bool large = height > 4 && marks.front().width > 4;
-      put_marks(marks, fmt::format("{}{}", colour_of(kind_of(stay)), large ? " e" : ""),
-                describe_stay(file_, timeline_, index_, stay));
+      put_marks(marks, fmt::format("{}{}", colour_of(kind_of(life)), large ? " e" : ""),
+                describe_life(file_, timeline_, index_, life));
     }
     draw_copies_on_map();
-    for (const Stay& stay : timeline_.stays) {
-      const auto [y, height] = rows(stay.offset, stay.bytes);
-      const bool on_dark = kind_of(stay) == TensorKind::weight;
-      for (const Box& b : boxes(stay.time, y, height, 1)) {
+    for (const DrawnLife& life : timeline_.lives) {
+      const auto [y, height] = rows(life.offset, life.bytes);
+      const bool on_dark = kind_of(life) == TensorKind::weight;
+      for (const Box& b : boxes(life.time, y, height, 1)) {
         put_name(b,
                  fmt::format("{} small halo on-{}", on_dark ? "background" : "dark",
-                             colour_of(kind_of(stay))),
-                 name_of(file_, stay));
+                             colour_of(kind_of(life))),
+                 name_of(file_, life));
       }
     }
     draw_stall_bands(map_);

@@ -58,10 +58,10 @@ class Builder {
     add_runs();
     add_lanes();
     collect_uses();
-    for (std::size_t p = 0; p < uses_.size(); ++p) add_stays(static_cast<PlacementId>(p));
+    for (std::size_t p = 0; p < uses_.size(); ++p) add_lives(static_cast<PlacementId>(p));
     add_workspaces();
-    std::stable_sort(out_.stays.begin(), out_.stays.end(),
-                     [](const Stay& a, const Stay& b) { return a.offset < b.offset; });
+    std::stable_sort(out_.lives.begin(), out_.lives.end(),
+                     [](const DrawnLife& a, const DrawnLife& b) { return a.offset < b.offset; });
     add_load();
     add_unlimited();
     return std::move(out_);
@@ -169,9 +169,9 @@ class Builder {
     }
   }
 
-  /// A stay begins where all bytes are overwritten and lasts to the last use before that happens
+  /// A life begins where all bytes are overwritten and lasts to the last use before that happens
   /// again, in this iteration or the next.
-  void add_stays(PlacementId id) {
+  void add_lives(PlacementId id) {
     const Placement& placement = file_.plan.placements[at(id)];
     if (placement.space != 0) return;
     std::vector<Use>& uses = uses_[at(id)];
@@ -183,74 +183,74 @@ class Builder {
       if (!uses.empty() || holds_value) add_resident(placement, uses);
       return;
     }
-    // Uses before the first write belong to the stay of the iteration before.
+    // Uses before the first write belong to the life of the iteration before.
     std::rotate(uses.begin(), first, uses.end());
     for (auto begin = uses.begin(); begin != uses.end();) {
       const auto end = std::find_if(begin + 1, uses.end(), [](const Use& u) { return u.begins; });
-      add_stay(placement, {begin, end});
+      add_life(placement, {begin, end});
       begin = end;
     }
   }
 
-  Stay& new_stay(const Placement& placement) {
-    Stay& stay = out_.stays.emplace_back();
-    stay.tensor = placement.tensor;
-    stay.offset = placement.offset;
-    stay.bytes = placement.bytes;
-    return stay;
+  DrawnLife& new_life(const Placement& placement) {
+    DrawnLife& life = out_.lives.emplace_back();
+    life.tensor = placement.tensor;
+    life.offset = placement.offset;
+    life.bytes = placement.bytes;
+    return life;
   }
 
   void add_resident(const Placement& placement, const std::vector<Use>& uses) {
-    Stay& stay = new_stay(placement);
-    stay.time = {Nanos{0}, steady_.period};
-    if (!uses.empty()) stay.last = uses.back().instruction;
+    DrawnLife& life = new_life(placement);
+    life.time = {Nanos{0}, steady_.period};
+    if (!uses.empty()) life.last = uses.back().instruction;
     const GapId first = index_.first_gap(placement.tensor);
-    stay.kept.resize(index_.gaps(placement.tensor).size());
-    std::iota(stay.kept.begin(), stay.kept.end(), first);
+    life.kept.resize(index_.gaps(placement.tensor).size());
+    std::iota(life.kept.begin(), life.kept.end(), first);
   }
 
-  void add_stay(const Placement& placement, const std::vector<Use>& uses) {
-    Stay& stay = new_stay(placement);
-    stay.first = uses.front().instruction;
+  void add_life(const Placement& placement, const std::vector<Use>& uses) {
+    DrawnLife& life = new_life(placement);
+    life.first = uses.front().instruction;
     Nanos end{};
     for (const Use& use : uses) {
       // What stands before the beginning in the list happens in the next iteration.
       const Span span = steady_.current[at(use.instruction)];
-      const Nanos use_end = span.end + (use.instruction < stay.first ? steady_.period : Nanos{0});
-      if (stay.last == kNone || use_end >= end) stay.last = use.instruction;
+      const Nanos use_end = span.end + (use.instruction < life.first ? steady_.period : Nanos{0});
+      if (life.last == kNone || use_end >= end) life.last = use.instruction;
       end = std::max(end, use_end);
     }
-    stay.time = wrapped(steady_.current[at(stay.first)].start, end);
-    switch (out_.runs[at(stay.first)].kind) {
+    life.time = wrapped(steady_.current[at(life.first)].start, end);
+    switch (out_.runs[at(life.first)].kind) {
       case RunKind::copy_in:
-        stay.arrival = Arrival::copied_in;
+        life.arrival = Arrival::copied_in;
         break;
       case RunKind::recomputation:
-        stay.arrival = Arrival::recomputed;
+        life.arrival = Arrival::recomputed;
         break;
       default:
-        stay.arrival = Arrival::written;
+        life.arrival = Arrival::written;
     }
-    find_gaps(uses, stay);
-    stay.departure = departure_of(stay);
-    stay.decision = decision_of(stay);
+    find_gaps(uses, life);
+    life.departure = departure_of(life);
+    life.decision = decision_of(life);
   }
 
-  /// Which gaps of its tensor lie before, in and after a stay, by the ops that use it.
-  void find_gaps(const std::vector<Use>& uses, Stay& stay) const {
+  /// Which gaps of its tensor lie before, in and after a life, by the ops that use it.
+  void find_gaps(const std::vector<Use>& uses, DrawnLife& life) const {
     const auto position = [&](OpId op) {
       return std::find_if(uses.begin(), uses.end(), [&](const Use& u) { return u.op == op; });
     };
-    GapId id = index_.first_gap(stay.tensor);
-    for (const Gap& gap : index_.gaps(stay.tensor)) {
+    GapId id = index_.first_gap(life.tensor);
+    for (const Gap& gap : index_.gaps(life.tensor)) {
       const auto from = position(gap.from);
       const auto to = position(gap.to);
-      // Uses are in the order of time; a stay may hold both ends of a gap and not what is between.
+      // Uses are in the order of time; a life may hold both ends of a gap and not what is between.
       if (from < to && to != uses.end()) {
-        stay.kept.push_back(id);
+        life.kept.push_back(id);
       } else {
-        if (to != uses.end()) stay.before = id;
-        if (from != uses.end()) stay.after = id;
+        if (to != uses.end()) life.before = id;
+        if (from != uses.end()) life.after = id;
       }
       ++id;
     }
@@ -262,8 +262,8 @@ class Builder {
     return file_.strategy.gaps[at(gap)];
   }
 
-  [[nodiscard]] Departure departure_of(const Stay& stay) const {
-    switch (decision_of(stay.after)) {
+  [[nodiscard]] Departure departure_of(const DrawnLife& life) const {
+    switch (decision_of(life.after)) {
       case Decision::swap:
         return Departure::swapped;
       case Decision::drop:
@@ -276,31 +276,31 @@ class Builder {
     return Departure::ended;
   }
 
-  [[nodiscard]] Decision decision_of(const Stay& stay) const {
-    if (const Decision after = decision_of(stay.after); after != Decision::keep) return after;
-    if (const Decision before = decision_of(stay.before); before != Decision::keep) return before;
-    return stay.arrival == Arrival::recomputed ? Decision::recompute : Decision::keep;
+  [[nodiscard]] Decision decision_of(const DrawnLife& life) const {
+    if (const Decision after = decision_of(life.after); after != Decision::keep) return after;
+    if (const Decision before = decision_of(life.before); before != Decision::keep) return before;
+    return life.arrival == Arrival::recomputed ? Decision::recompute : Decision::keep;
   }
 
   void add_workspaces() {
     for (std::size_t i = 0; i < list().size(); ++i) {
       if (list()[i].kind != InstructionKind::op || list()[i].workspace_bytes == 0) continue;
-      Stay stay;
-      stay.offset = list()[i].workspace_offset;
-      stay.bytes = list()[i].workspace_bytes;
-      stay.time = out_.runs[i].time;
-      stay.first = stay.last = static_cast<std::int32_t>(i);
-      stay.arrival = Arrival::written;
-      stay.departure = Departure::ended;
-      out_.stays.push_back(std::move(stay));
+      DrawnLife life;
+      life.offset = list()[i].workspace_offset;
+      life.bytes = list()[i].workspace_bytes;
+      life.time = out_.runs[i].time;
+      life.first = life.last = static_cast<std::int32_t>(i);
+      life.arrival = Arrival::written;
+      life.departure = Departure::ended;
+      out_.lives.push_back(std::move(life));
     }
   }
 
   // ---- load
 
-  [[nodiscard]] std::size_t kind_of(const Stay& stay) const {
+  [[nodiscard]] std::size_t kind_of(const DrawnLife& life) const {
     return static_cast<std::size_t>(
-        stay.tensor == kNone ? TensorKind::workspace : file_.program.tensors[at(stay.tensor)].kind);
+        life.tensor == kNone ? TensorKind::workspace : file_.program.tensors[at(life.tensor)].kind);
   }
 
   void add_load() {
@@ -310,11 +310,11 @@ class Builder {
       Bytes bytes = 0;
     };
     std::vector<Change> changes;
-    for (const Stay& stay : out_.stays) {
-      const Bytes bytes = align_up(stay.bytes, file_.plan.arenas[0].alignment);
-      for (const Interval& piece : pieces(stay.time, steady_.period)) {
-        changes.push_back({piece.start, kind_of(stay), bytes});
-        changes.push_back({piece.end, kind_of(stay), -bytes});
+    for (const DrawnLife& life : out_.lives) {
+      const Bytes bytes = align_up(life.bytes, file_.plan.arenas[0].alignment);
+      for (const Interval& piece : pieces(life.time, steady_.period)) {
+        changes.push_back({piece.start, kind_of(life), bytes});
+        changes.push_back({piece.end, kind_of(life), -bytes});
       }
     }
     std::sort(changes.begin(), changes.end(),

@@ -64,7 +64,7 @@ enum class Departure : std::uint8_t {
 
 /// A stretch of time in which a range of device bytes holds a tensor, or an op's workspace: from
 /// the start of the instruction that first writes it to the end of the last that uses it.
-struct Stay {
+struct DrawnLife {
   TensorId tensor = kNone;  ///< kNone: workspace
   Bytes offset = 0;
   Bytes bytes = 0;
@@ -74,9 +74,9 @@ struct Stay {
   Arrival arrival = Arrival::resident;
   Departure departure = Departure::resident;
   Decision decision = Decision::keep;  ///< of the gap after it, or else of the gap before it
-  GapId before = kNone;                ///< the gap that ends with this stay's first use
+  GapId before = kNone;                ///< the gap that ends with this life's first use
   GapId after = kNone;                 ///< the gap that begins with its last use
-  std::vector<GapId> kept;             ///< gaps inside the stay
+  std::vector<GapId> kept;             ///< gaps inside the life
 };
 
 /// Device bytes in use from `time` to the next step's time, sizes rounded up to the alignment.
@@ -103,11 +103,11 @@ struct PlanTimeline {
   /// False: a stream runs ahead of the compute stream without end, or two iterations never agree.
   /// The picture then shows the last simulated iteration.
   bool periodic = true;
-  std::vector<Run> runs;       ///< one per instruction of the steady schedule
-  std::vector<Lane> lanes;     ///< one per stream
-  std::vector<Stay> stays;     ///< in the order of their addresses
-  std::vector<LoadStep> load;  ///< from time 0 on, in order of time
-  Bytes peak_load = 0;         ///< largest total of `load`
+  std::vector<Run> runs;         ///< one per instruction of the steady schedule
+  std::vector<Lane> lanes;       ///< one per stream
+  std::vector<DrawnLife> lives;  ///< in the order of their addresses
+  std::vector<LoadStep> load;    ///< from time 0 on, in order of time
+  Bytes peak_load = 0;           ///< largest total of `load`
   /// What would be in use at each device op if everything were kept, at the times of the plan.
   std::vector<UnlimitedLoad> unlimited;
   Bytes unlimited_peak = 0;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr Bytes kFloat = 4;
 constexpr Bytes kRandomStates = Bytes{28} * 2048 * 24;  // of a dropout layer
-constexpr Bytes kWinogradTile = 16;              // floats of a transformed filter
+constexpr Bytes kWinogradTile = 16;                     // floats of a transformed filter
 constexpr Bytes kChannelGroup = 32;
 
 Bytes workspace_of(const NetworkLayer& conv) {

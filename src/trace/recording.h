@@ -23,7 +23,7 @@ enum class EventKind : std::uint8_t {
 };
 inline constexpr std::string_view kEventKinds[] = {"malloc", "free", "read", "write", "use"};
 
-/// One stay of bytes between a malloc and its free. Blocks whose malloc is not in the recording
+/// One life of bytes between a malloc and its free. Blocks whose malloc is not in the recording
 /// were there before it began. Addresses that are reused make new blocks.
 struct TraceBlock {
   Bytes bytes = 0;

@@ -33,7 +33,7 @@ class Builder {
       : recording_(recording),
         iteration_(iteration),
         device_(device),
-        stays_(find_stays(recording, iteration)),
+        lives_(find_block_lives(recording, iteration)),
         times_(event_times(recording, iteration)) {}
 
   Result<TraceProgram> build() {
@@ -52,11 +52,11 @@ class Builder {
                   fmt::format("trace '{}': nothing is accessed in the iteration", program_.name));
     }
     if (auto valid = validate(program_); !valid) return fail(valid.error());
-    return TraceProgram{std::move(program_), stays_.resident, stays_.peak, moved_, move_time_};
+    return TraceProgram{std::move(program_), lives_.resident, lives_.peak, moved_, move_time_};
   }
 
  private:
-  /// How a stay's accesses name tensors: `tensor` up to (not including) event `switch_at`, then
+  /// How a life's accesses name tensors: `tensor` up to (not including) event `switch_at`, then
   /// `then`.
   struct Part {
     TensorId tensor = kNone;
@@ -64,12 +64,12 @@ class Builder {
     TensorId then = kNone;
   };
 
-  TensorId new_tensor(const BlockStay& stay, bool persistent, std::string_view suffix = "") {
-    const TraceBlock& block = recording_.blocks[at(stay.block)];
+  TensorId new_tensor(const BlockLife& life, bool persistent, std::string_view suffix = "") {
+    const TraceBlock& block = recording_.blocks[at(life.block)];
     Tensor tensor;
     tensor.name = block.name.empty()
-                      ? fmt::format("block{}{}", stay.block, suffix)
-                      : fmt::format("{} (block{}{})", block.name, stay.block, suffix);
+                      ? fmt::format("block{}{}", life.block, suffix)
+                      : fmt::format("{} (block{}{})", block.name, life.block, suffix);
     tensor.bytes = block.bytes;
     tensor.kind = block.kind.value_or(persistent ? TensorKind::weight : TensorKind::activation);
     tensor.persistent = persistent;
@@ -79,12 +79,12 @@ class Builder {
   }
 
   void make_tensors() {
-    parts_.resize(stays_.all.size());
+    parts_.resize(lives_.all.size());
     carry_after_.assign(static_cast<std::size_t>(iteration_.period), {});
-    for (std::size_t s = 0; s < stays_.all.size(); ++s) {
-      const BlockStay& young = stays_.all[s];
+    for (std::size_t s = 0; s < lives_.all.size(); ++s) {
+      const BlockLife& young = lives_.all[s];
       if (young.rest == kNone || young.first_access == kNone) continue;
-      const BlockStay& old = stays_.all[at(young.rest)];
+      const BlockLife& old = lives_.all[at(young.rest)];
       if (old.first_access == kNone || old.last_access < young.first_access) continue;
       const TensorId younger = new_tensor(young, false, ".young");
       const TensorId older = new_tensor(young, true, ".old");
@@ -92,24 +92,24 @@ class Builder {
       parts_[at(young.rest)].tensor = older;
       carry_after_[at(old.last_access)].push_back({younger, older});
     }
-    for (std::size_t s = 0; s < stays_.all.size(); ++s) {
-      const BlockStay& stay = stays_.all[s];
-      if (parts_[s].tensor != kNone || stay.first_access == kNone) continue;
-      const bool begins = stay.malloc_at != kNone;
-      const bool ends = stay.free_at != kNone;
-      const TensorId t = new_tensor(stay, !begins && !ends);
+    for (std::size_t s = 0; s < lives_.all.size(); ++s) {
+      const BlockLife& life = lives_.all[s];
+      if (parts_[s].tensor != kNone || life.first_access == kNone) continue;
+      const bool begins = life.malloc_at != kNone;
+      const bool ends = life.free_at != kNone;
+      const TensorId t = new_tensor(life, !begins && !ends);
       parts_[s].tensor = t;
       // Without an access in the next iteration the bytes matter no longer.
       const bool accessed_later =
           begins && !ends &&
-          (stay.rest == kNone || stays_.all[at(stay.rest)].first_access != kNone);
+          (life.rest == kNone || lives_.all[at(life.rest)].first_access != kNone);
       if (!begins && ends) carried_in_.push_back(t);
       if (accessed_later) carried_out_.push_back(t);
     }
   }
 
   [[nodiscard]] TensorId tensor_of(std::int32_t event) const {
-    const Part& part = parts_[at(stays_.of_event[at(event)])];
+    const Part& part = parts_[at(lives_.of_event[at(event)])];
     return event < part.switch_at ? part.tensor : part.then;
   }
 
@@ -212,10 +212,10 @@ class Builder {
   const Recording& recording_;
   const Iteration& iteration_;
   const ComputeModel& device_;
-  Stays stays_;
+  BlockLives lives_;
   std::vector<Nanos> times_;
   Program program_;
-  std::vector<Part> parts_;                                              ///< per stay
+  std::vector<Part> parts_;                                              ///< per life of a block
   std::vector<std::vector<std::pair<TensorId, TensorId>>> carry_after_;  ///< per event
   std::vector<TensorId> carried_in_;
   std::vector<TensorId> carried_out_;

@@ -36,14 +36,14 @@
 // like the one before. A plan of one iteration, which ends where it began, has to move them. Its
 // moves are ops as long as a device copy, which reads and writes every byte; the iteration is that
 // much longer than the recorded one. Placing two iterations, in which the generations alternate
-// between two addresses, does without: lifetimes_of_two_iterations (stays.h).
+// between two addresses, does without: lifetimes_of_two_iterations (block_lives.h).
 //
 // Bytes that no op accesses are not in the program. They are `resident`: whoever plans takes them
 // off the budget first.
 #pragma once
 
 #include "cost/machine.h"
-#include "trace/stays.h"
+#include "trace/block_lives.h"
 
 namespace tidepool {
 

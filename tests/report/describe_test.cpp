@@ -49,8 +49,8 @@ TEST(Describe, AStaySaysWhereAndWhyItIs) {
       file.strategy.reasons.push_back("reason " + std::to_string(g) + ".");
     }
     const PlanTimeline t = make_timeline(file);
-    for (const Stay& s : t.stays) {
-      const std::vector<std::string> lines = describe_stay(file, t, index, s);
+    for (const DrawnLife& s : t.lives) {
+      const std::vector<std::string> lines = describe_life(file, t, index, s);
       EXPECT_EQ(lines[0], name_of(file, s));
       EXPECT_THAT(lines[1], AllOf(HasSubstr(std::to_string(s.bytes) + " B"),
                                   HasSubstr("at " + std::to_string(s.offset))));

@@ -41,8 +41,8 @@ TEST(ReportHtml, HoldsAllThatIsDrawn) {
     EXPECT_EQ(data["budget"], file.device_budget);
     EXPECT_EQ(data["runs"].size(), t.runs.size());
     EXPECT_EQ(data["run_texts"].size(), t.runs.size());
-    EXPECT_EQ(data["stays"].size(), t.stays.size());
-    EXPECT_EQ(data["stay_texts"].size(), t.stays.size());
+    EXPECT_EQ(data["lives"].size(), t.lives.size());
+    EXPECT_EQ(data["life_texts"].size(), t.lives.size());
     EXPECT_EQ(data["load"].size(), t.load.size());
     EXPECT_EQ(data["unlimited"].size(), t.unlimited.size());
     EXPECT_EQ(data["lanes"].size(), t.lanes.size());
@@ -67,7 +67,7 @@ TEST(ReportHtml, NamesAreEscaped) {
   EXPECT_THAT(page, HasSubstr("<title>&lt;/script&gt;&lt;script&gt;alert(&quot;&amp;&quot;)"));
   const Json data = data_of(page);
   ASSERT_TRUE(data.is_object());
-  EXPECT_EQ(data["stay_texts"][0][0], name);
+  EXPECT_EQ(data["life_texts"][0][0], name);
 }
 
 }  // namespace

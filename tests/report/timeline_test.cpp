@@ -38,7 +38,7 @@ bool covers(const Interval& outer, const Interval& inner, Nanos period) {
 
 Bytes live_bytes(const PlanTimeline& t, const PlanFile& file, Nanos time) {
   Bytes sum = 0;
-  for (const Stay& s : t.stays) {
+  for (const DrawnLife& s : t.lives) {
     for (const Interval& piece : pieces(s.time, t.period)) {
       if (piece.start <= time && time < piece.end)
         sum += align_up(s.bytes, file.plan.arenas[0].alignment);
@@ -69,9 +69,9 @@ TEST(PlanTimeline, WhatPassesTheEndOfAnIterationIsShownAtItsBeginning) {
   EXPECT_TRUE(t.runs[0].waits_for_previous);
   EXPECT_EQ(t.runs[2].idle, Nanos{0});
 
-  ASSERT_EQ(t.stays.size(), 2U);
-  EXPECT_EQ(t.stays[0].time, interval(30, 90)) << "x lives until it is copied";
-  EXPECT_EQ(t.stays[1].time, interval(40, 60));
+  ASSERT_EQ(t.lives.size(), 2U);
+  EXPECT_EQ(t.lives[0].time, interval(30, 90)) << "x lives until it is copied";
+  EXPECT_EQ(t.lives[1].time, interval(40, 60));
 
   ASSERT_EQ(t.load.size(), 3U);
   EXPECT_EQ(t.load[0].time, Nanos{0});
@@ -142,14 +142,14 @@ TEST_P(RandomTimelines, TheComputeStreamWorksOrStalls) {
 }
 
 TEST_P(RandomTimelines, BytesHoldOneThingAtATime) {
-  for (std::size_t i = 0; i < t_.stays.size(); ++i) {
-    const Stay& a = t_.stays[i];
+  for (std::size_t i = 0; i < t_.lives.size(); ++i) {
+    const DrawnLife& a = t_.lives[i];
     EXPECT_LE(a.offset + a.bytes, file_.plan.device_bytes());
-    for (std::size_t k = i + 1; k < t_.stays.size(); ++k) {
-      const Stay& b = t_.stays[k];
+    for (std::size_t k = i + 1; k < t_.lives.size(); ++k) {
+      const DrawnLife& b = t_.lives[k];
       if (a.offset + a.bytes <= b.offset) break;
       EXPECT_FALSE(meet(a.time, b.time, t_.period))
-          << "stays " << i << " and " << k << " at " << b.offset;
+          << "lives " << i << " and " << k << " at " << b.offset;
     }
   }
 }
@@ -158,7 +158,7 @@ TEST_P(RandomTimelines, WhatAnInstructionTouchesIsThere) {
   const auto covered = [&](PlacementId id, const tidepool::Run& run) {
     const Placement& p = file_.plan.placements[at(id)];
     if (p.space != 0) return true;
-    return std::any_of(t_.stays.begin(), t_.stays.end(), [&](const Stay& s) {
+    return std::any_of(t_.lives.begin(), t_.lives.end(), [&](const DrawnLife& s) {
       return s.tensor == p.tensor && s.offset == p.offset && covers(s.time, run.time, t_.period);
     });
   };
@@ -195,7 +195,7 @@ TEST_P(RandomTimelines, EveryDecisionOfTheStrategyShows) {
     const Decision decision = file_.strategy.gaps[at(g)];
     int begins = 0;
     int ends = 0;
-    for (const Stay& s : t_.stays) {
+    for (const DrawnLife& s : t_.lives) {
       if (s.tensor != gap.tensor) continue;
       if (s.after == g) {
         ++begins;

@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "trace/block_lives.h"
 #include "trace/recording_csv.h"
-#include "trace/stays.h"
 
 namespace tidepool {
 namespace {
@@ -94,9 +94,9 @@ TEST(LayerRecording, Vgg16HasTheCallsAndThePeakOfTheMeasuredTrace) {
   EXPECT_EQ(expected.size(), 1020U);
   EXPECT_EQ(calls(ours.recording, ours.iteration), expected);
   // Resident bytes are not in the file; the published peak has them.
-  const Stays stays = find_stays(ours.recording, ours.iteration);
-  EXPECT_EQ(stays.peak - stays.resident, find_stays(*measured, *iteration).peak);
-  EXPECT_NEAR(static_cast<double>(stays.peak), 679'197'000, 300);
+  const BlockLives block_lives = find_block_lives(ours.recording, ours.iteration);
+  EXPECT_EQ(block_lives.peak - block_lives.resident, find_block_lives(*measured, *iteration).peak);
+  EXPECT_NEAR(static_cast<double>(block_lives.peak), 679'197'000, 300);
 }
 
 TEST(LayerRecording, IsValidAndRepeats) {

@@ -119,8 +119,8 @@ TEST(PlannedPool, ServesRecordedTrainings) {
     const Recording& recording = training.tape.recording();
     const auto iteration = find_iteration(recording);
     ASSERT_TRUE(iteration);
-    const Stays stays = find_stays(recording, *iteration);
-    const auto lives = lifetimes_to_serve(recording, *iteration, stays);
+    const BlockLives block_lives = find_block_lives(recording, *iteration);
+    const auto lives = lifetimes_to_serve(recording, *iteration, block_lives);
     if (!lives) {
       ++unknown;
       continue;

@@ -21,7 +21,7 @@ TEST(ProgramRecording, IsValidAndHasThePeakOfTheProgram) {
       ASSERT_EQ(order.next(event.kind, event.block), "");
     }
     const Bytes peak = load_profile(program, AccessIndex(program), 1, algorithms).peak;
-    EXPECT_EQ(find_stays(recorded.recording, recorded.iteration).peak, peak);
+    EXPECT_EQ(find_block_lives(recorded.recording, recorded.iteration).peak, peak);
     EXPECT_EQ(peak_live_bytes(recorded.recording), peak);
     EXPECT_EQ(recorded.iteration.period * 3,
               static_cast<std::int64_t>(recorded.recording.events.size()));

@@ -31,19 +31,19 @@ PlannedPool::PlannedPool(std::span<const CyclicLifetime> lives, std::span<const 
 
 std::optional<std::vector<CyclicLifetime>> lifetimes_to_serve(const Recording& recording,
                                                               const Iteration& iteration,
-                                                              const Stays& stays) {
-  std::vector<char> joined(stays.all.size(), 0);
-  for (const BlockStay& stay : stays.all) {
-    if (stay.rest != kNone) joined[static_cast<std::size_t>(stay.rest)] = 1;
+                                                              const BlockLives& block_lives) {
+  std::vector<char> joined(block_lives.all.size(), 0);
+  for (const BlockLife& life : block_lives.all) {
+    if (life.rest != kNone) joined[static_cast<std::size_t>(life.rest)] = 1;
   }
-  for (std::size_t i = 0; i < stays.all.size(); ++i) {
-    const BlockStay& stay = stays.all[i];
-    const bool begins = stay.malloc_at != kNone;
-    const bool ends = stay.free_at != kNone;
-    if (begins && !ends && stay.rest == kNone) return std::nullopt;
+  for (std::size_t i = 0; i < block_lives.all.size(); ++i) {
+    const BlockLife& life = block_lives.all[i];
+    const bool begins = life.malloc_at != kNone;
+    const bool ends = life.free_at != kNone;
+    if (begins && !ends && life.rest == kNone) return std::nullopt;
     if (ends && !begins && joined[i] == 0) return std::nullopt;
   }
-  return lifetimes_of_two_iterations(recording, iteration, stays);
+  return lifetimes_of_two_iterations(recording, iteration, block_lives);
 }
 
 }  // namespace tidepool

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "trace/stays.h"
+#include "trace/block_lives.h"
 
 namespace tidepool {
 
@@ -77,6 +77,6 @@ class PlannedPool {
 /// iterations, so that nobody knows where it ends.
 std::optional<std::vector<CyclicLifetime>> lifetimes_to_serve(const Recording& recording,
                                                               const Iteration& iteration,
-                                                              const Stays& stays);
+                                                              const BlockLives& block_lives);
 
 }  // namespace tidepool

@@ -1,4 +1,4 @@
-#include "trace/stays.h"
+#include "trace/block_lives.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,32 +36,32 @@ struct TwoGenerations {
   }
 };
 
-TEST(Stays, BlocksOfTwoGenerationsAreJoined) {
+TEST(BlockLives, BlocksOfTwoGenerationsAreJoined) {
   TwoGenerations t;
   const auto iteration = find_iteration(t.b.recording());
   ASSERT_TRUE(iteration);
   EXPECT_EQ(iteration->start, 1);
   EXPECT_EQ(iteration->period, 9);
-  const Stays stays = find_stays(t.b.recording(), *iteration);
-  ASSERT_EQ(stays.all.size(), 4U);
-  const BlockStay& young = stays.all[1];
-  const BlockStay& old = stays.all[2];
+  const BlockLives block_lives = find_block_lives(t.b.recording(), *iteration);
+  ASSERT_EQ(block_lives.all.size(), 4U);
+  const BlockLife& young = block_lives.all[1];
+  const BlockLife& old = block_lives.all[2];
   EXPECT_EQ(young.malloc_at, 2);
   EXPECT_EQ(young.free_at, kNone);
   EXPECT_EQ(young.rest, 2);
   EXPECT_EQ(old.malloc_at, kNone);
   EXPECT_EQ(old.free_at, 5);
   EXPECT_EQ(old.first_access, 4);
-  EXPECT_EQ(stays.resident, 57) << "the recording's, and the block only accessed before";
-  EXPECT_EQ(stays.peak, 7 + 50 + 1000 + 3 + 20 + 20);
+  EXPECT_EQ(block_lives.resident, 57) << "the recording's, and the block only accessed before";
+  EXPECT_EQ(block_lives.peak, 7 + 50 + 1000 + 3 + 20 + 20);
 }
 
-TEST(Stays, LifetimesOfTwoGenerations) {
+TEST(BlockLives, LifetimesOfTwoGenerations) {
   TwoGenerations t;
   const auto iteration = find_iteration(t.b.recording());
   ASSERT_TRUE(iteration);
   const auto lives =
-      cyclic_lifetimes(t.b.recording(), *iteration, find_stays(t.b.recording(), *iteration));
+      cyclic_lifetimes(t.b.recording(), *iteration, find_block_lives(t.b.recording(), *iteration));
   const auto is = [](Bytes bytes, int begin, int end) {
     return ::testing::AllOf(::testing::Field(&CyclicLifetime::bytes, bytes),
                             ::testing::Field(&CyclicLifetime::begin, begin),
@@ -69,16 +69,16 @@ TEST(Stays, LifetimesOfTwoGenerations) {
   };
   EXPECT_THAT(lives, ::testing::UnorderedElementsAre(is(57, 0, 9), is(1000, 0, 9), is(3, 0, 8),
                                                      is(20, 0, 9), is(20, 2, 5)));
-  EXPECT_THAT(moved_blocks(t.b.recording(), find_stays(t.b.recording(), *iteration)),
+  EXPECT_THAT(moved_blocks(t.b.recording(), find_block_lives(t.b.recording(), *iteration)),
               ::testing::ElementsAre(20));
 }
 
-TEST(Stays, InTwoIterationsNothingMoves) {
+TEST(BlockLives, InTwoIterationsNothingMoves) {
   TwoGenerations t;
   const auto iteration = find_iteration(t.b.recording());
   ASSERT_TRUE(iteration);
   const auto lives = lifetimes_of_two_iterations(t.b.recording(), *iteration,
-                                                 find_stays(t.b.recording(), *iteration));
+                                                 find_block_lives(t.b.recording(), *iteration));
   std::vector<std::pair<int, int>> generations;
   for (const CyclicLifetime& life : lives) {
     if (life.bytes == 20) generations.emplace_back(life.begin, life.end);
@@ -87,7 +87,7 @@ TEST(Stays, InTwoIterationsNothingMoves) {
   EXPECT_EQ(lives.size(), 6U) << "and resident bytes, w, twice a";
 }
 
-TEST(Stays, OverlapIsCyclic) {
+TEST(BlockLives, OverlapIsCyclic) {
   const CyclicLifetime wraps{1, 8, 12};
   EXPECT_TRUE(overlap(wraps, {1, 0, 1}, 10));
   EXPECT_TRUE(overlap({1, 1, 2}, wraps, 10));
@@ -97,7 +97,7 @@ TEST(Stays, OverlapIsCyclic) {
 }
 
 /// Whatever lives on in whatever way, the lifetimes add up to the recorded load.
-TEST(Stays, LifetimesAddUpToTheLoadOfRandomTrainings) {
+TEST(BlockLives, LifetimesAddUpToTheLoadOfRandomTrainings) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     RandomTraining training(seed);
@@ -105,7 +105,7 @@ TEST(Stays, LifetimesAddUpToTheLoadOfRandomTrainings) {
     const Recording& recording = training.tape.recording();
     const auto iteration = find_iteration(recording);
     ASSERT_TRUE(iteration);
-    const Stays stays = find_stays(recording, *iteration);
+    const BlockLives block_lives = find_block_lives(recording, *iteration);
     const auto period = static_cast<std::int32_t>(iteration->period);
     const auto peak = [](const std::vector<CyclicLifetime>& lives, std::int32_t cycle) {
       std::vector<Bytes> load(static_cast<std::size_t>(cycle), 0);
@@ -117,9 +117,9 @@ TEST(Stays, LifetimesAddUpToTheLoadOfRandomTrainings) {
       }
       return *std::max_element(load.begin(), load.end());
     };
-    EXPECT_EQ(peak(cyclic_lifetimes(recording, *iteration, stays), period), stays.peak);
-    EXPECT_EQ(peak(lifetimes_of_two_iterations(recording, *iteration, stays), 2 * period),
-              stays.peak);
+    EXPECT_EQ(peak(cyclic_lifetimes(recording, *iteration, block_lives), period), block_lives.peak);
+    EXPECT_EQ(peak(lifetimes_of_two_iterations(recording, *iteration, block_lives), 2 * period),
+              block_lives.peak);
   }
 }
 
