@@ -39,7 +39,7 @@
 
 namespace {
 
-using namespace tidepool;
+using namespace tidepool;  // NOLINT(google-build-using-namespace)
 using Clock = std::chrono::steady_clock;
 
 constexpr Bytes kUnlimited = std::numeric_limits<Bytes>::max() / 4;

@@ -19,7 +19,7 @@
 
 namespace {
 
-using namespace tidepool;
+using namespace tidepool;  // NOLINT(google-build-using-namespace)
 using Clock = std::chrono::steady_clock;
 
 constexpr int kRounds = 5;

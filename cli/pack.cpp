@@ -10,6 +10,7 @@
 
 #include "base/counted.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/nearest.h"
 #include "base/time.h"
 #include "context.h"

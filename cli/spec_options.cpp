@@ -164,8 +164,7 @@ void add_cache_options(CLI::App& command, CacheSpec& cache, bool plans) {
                 "measure although the cache has a profile, and replace it")
       ->excludes(off);
   if (!plans) return;
-  command
-      .add_flag("--replan", cache.replan, "plan although the cache has a plan, and replace it")
+  command.add_flag("--replan", cache.replan, "plan although the cache has a plan, and replace it")
       ->excludes(off);
 }
 

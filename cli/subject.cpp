@@ -145,8 +145,8 @@ Result<Budget> least_feasible(const Job& job, std::span<const BudgetSpec> budget
   Result<Budget> least = fail(ErrorCode::usage, "give a budget");
   for (const BudgetSpec& spec : budgets) {
     // What smaller rounds would do is worth finding out only where this is the answer.
-    const auto budget = budgets.size() == 1 ? resolve_budget(spec, smaller_rounds(job), alignment)
-                                            : resolve_budget(spec, job.program(), alignment);
+    auto budget = budgets.size() == 1 ? resolve_budget(spec, smaller_rounds(job), alignment)
+                                      : resolve_budget(spec, job.program(), alignment);
     if (!budget && budget.error().code != ErrorCode::infeasible) return budget;
     if (budget && (!least || budget->device < least->device)) least = budget;
     if (!budget && !least) least = budget;

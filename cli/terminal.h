@@ -27,9 +27,9 @@ class PipeClosed : public OutputError {
 
 /// Results, at once: whoever reads the other end of a pipe sees each row when it is there. Throws
 /// OutputError.
-void write_result(std::string_view text);
+void write_result(std::string_view result);
 /// For people and logs.
-void write_message(std::string_view text);
+void write_message(std::string_view message);
 
 template <class... Arguments>
 void say(fmt::format_string<Arguments...> text, Arguments&&... arguments) {

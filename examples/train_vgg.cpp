@@ -5,7 +5,7 @@
 #include "train/train.h"
 
 int main(int argc, char** argv) {
-  using namespace tidepool;
+  using namespace tidepool;  // NOLINT(google-build-using-namespace)
   const auto argument = [&](int i, const char* usual) { return argc > i ? argv[i] : usual; };
   const auto budget = parse_size_or_percent(argument(3, "60%"));
   if (!budget) return std::fprintf(stderr, "%s\n", budget.error().message.c_str()), 2;

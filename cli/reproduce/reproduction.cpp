@@ -7,6 +7,7 @@
 
 #include "../trace_file.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "ir/load_profile.h"
 #include "layer_network.h"
 #include "nn/models/model.h"

@@ -135,7 +135,7 @@ class TimePass {
   /// between are passed over.
   std::size_t next_in_ = 0;
   std::vector<std::size_t> after_;
-  CallId next_due_ = 0;       ///< the call it is for; kNever behind the last
+  CallId next_due_ = 0;  ///< the call it is for; kNever behind the last
   /// Before this call nothing can be issued that is not due: what is ready has no room until then,
   /// and the rest is not ready. Room only gets less.
   CallId retry_at_ = 0;

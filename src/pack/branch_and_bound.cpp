@@ -319,7 +319,7 @@ class BranchAndBound::Search {
     for (const Id other : conflicts(i)) {
       const std::size_t j = at(other);
       if (placed_[j] != 0 || floor_[j] >= top) continue;
-      trail_.push_back({other, floor_[j]});
+      trail_.emplace_back(other, floor_[j]);
       floor_[j] = top;
       fits = fits && top + problem_.sizes[j] <= capacity_;
     }

@@ -126,7 +126,7 @@ class CycleSweep {
     std::int32_t position = 0;
     std::int32_t kind = 0;  ///< from here on its bytes are free for this kind; or kBegins
     std::int32_t buffer = 0;
-    friend auto operator<=>(const Event&, const Event&) = default;
+    friend auto operator<=>(const Event&, const Event&) = default;  // NOLINT(modernize-use-nullptr)
   };
 
   [[nodiscard]] const Hold& hold(std::int32_t buffer) const { return problem_.holds[at(buffer)]; }

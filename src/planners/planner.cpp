@@ -45,7 +45,7 @@ Result<Lowered> realise(PlannerOutput& output, std::string_view name, PlannerCon
   }
   chosen.planner = name;
   if (strategy == nullptr) {
-    Lowered& lowered = std::get<Lowered>(output.choice);
+    auto& lowered = std::get<Lowered>(output.choice);
     lowered.plan.planner = name;
     return std::move(lowered);
   }

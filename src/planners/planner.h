@@ -42,6 +42,6 @@ struct Planned {
 /// Runs the planner, lowers what it chose, of whatever sub-batch and algorithms, and proves the
 /// result with `check`. The machine's own memory limits the budget too, see `within_memory`.
 Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& machine,
-                          const Budget& budget, const PlannerOptions& options);
+                          const Budget& wanted, const PlannerOptions& options);
 
 }  // namespace tidepool

@@ -174,7 +174,7 @@ void Executor::issue_instruction(Prepared& p, std::int64_t iteration) {
 
 void Executor::issue(PreparedSchedule& schedule, std::int64_t iteration, std::uint32_t guards,
                      bool first) {
-  const std::size_t parity = static_cast<std::size_t>(iteration & 1);
+  const auto parity = static_cast<std::size_t>(iteration & 1);
   for (Prepared& p : schedule.instructions) {
     for (const Wait& wait : p.instruction->waits) {
       if (wait.iteration != 0 && first) continue;

@@ -68,6 +68,7 @@ std::vector<std::size_t> behind_compute(const Plan& plan) {
     before[i] = std::exchange(last[at(list[i].stream)], i);
     if (plan.streams[at(list[i].stream)].kind == StreamKind::compute) add(i);
   }
+  // NOLINTNEXTLINE(modernize-loop-convert): it grows
   for (std::size_t next = 0; next < behind.size(); ++next) {
     const std::size_t i = behind[next];
     add(before[i]);

@@ -37,7 +37,7 @@ struct LongRun {
 };
 
 /// Duration of an instruction: the op's algorithm time, or the link's time for the copy.
-Nanos duration_of(const Instruction& instruction, const Plan& plan, const Program& program,
+Nanos duration_of(const Instruction& x, const Plan& plan, const Program& program,
                   const Machine& machine);
 
 /// Runs the steady schedule from idle streams, one iteration after the other, and remembers the

@@ -16,7 +16,7 @@ Operand weight_for_backward_data(const BackwardPass& b) {
   if (weight.desc.layout == Layout::plain) return weight;
   TensorDesc desc = weight.desc;
   desc.layout = Layout::OIhw16o16i;
-  const Operand copy =
+  Operand copy =
       b.l.writer.tensor(b.name(".weight.reordered"), std::move(desc), TensorKind::workspace);
   b.l.writer.op(b.name(".reorder_weight"), {Reorder{}}, {weight, copy});
   return copy;

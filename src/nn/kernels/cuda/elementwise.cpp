@@ -87,7 +87,7 @@ class Elementwise final : public CudaKernel {
 
  private:
   void enqueue(int, Pointers p, std::byte*, const CudaStream& stream) override {
-    cuda_kernels_detail::enqueue(desc().get<Op>(),
+    cuda_kernels_detail::enqueue(desc().template get<Op>(),
                                  {desc(), p, desc().operands[0].elements(), stream.stream()});
   }
 };
