@@ -84,7 +84,8 @@ void DnnlSequence::add(const dnnl::primitive& primitive,
   }
   Step step{primitive, {}, {}, {}};
   for (const DnnlArgument& argument : arguments) {
-    step.memories.emplace_back(argument.desc, dnnl_engine(), DNNL_MEMORY_NONE);
+    // NOLINTNEXTLINE(modernize-use-emplace): the macro is no pointer by itself
+    step.memories.push_back({argument.desc, dnnl_engine(), DNNL_MEMORY_NONE});
     step.places.push_back(argument.place);
     step.arguments.push_back({argument.name, step.memories.back().get()});
   }
