@@ -268,17 +268,11 @@ void SwapOrder::begin_others() {
     }
     others_.push_back({g, combine(scores)});
   }
-  if (factors_[kSwdoa] != 0) {
-    area_ = AreaCurve(curve_.load(), c_.start_);
-  } else {
-    // The best is then the first that spans the peak.
-    std::stable_sort(others_.begin(), others_.end(),
-                     [](const Other& a, const Other& b) { return a.fixed > b.fixed; });
-  }
+  if (factors_[kSwdoa] != 0) area_ = AreaCurve(curve_.load(), c_.start_);
   others_left_ = StabbingTree(c_.load_.size());
   for (std::size_t i = 0; i < others_.size(); ++i) {
     c_.for_each_part(others_[i].id, [&](OpId begin, OpId end) {
-      others_left_.add(static_cast<std::int32_t>(i), begin, end);
+      others_left_.add(static_cast<std::int32_t>(i), begin, end, value_of(others_[i]));
     });
   }
 }
@@ -293,7 +287,7 @@ bool SwapOrder::pick_next() {
   const std::int32_t best = best_other();
   if (best == kNone) return false;
   const Other& other = others_[at(best)];
-  c_.for_each_part(other.id, [&](OpId begin, OpId end) { others_left_.remove(best, begin, end); });
+  others_left_.remove(best);
   pick(other.id, value_of(other), false);
   return true;
 }
@@ -303,9 +297,13 @@ double SwapOrder::value_of(const Other& other) const {
   return per_area == 0 ? other.fixed : other.fixed + per_area * c_.area_over(other.id, area_);
 }
 
-std::int32_t SwapOrder::best_other() const {
+std::int32_t SwapOrder::best_other() {
   const OpId peak = curve_.peak_op();
-  if (factors_[kSwdoa] == 0) return others_left_.least_over(peak);
+  if (factors_[kSwdoa] >= 0) {
+    return others_left_.highest_over(peak,
+                                     [this](std::int32_t i) { return value_of(others_[at(i)]); });
+  }
+  // The areas sink, so these values rise.
   std::int32_t best = kNone;
   double best_value = 0;
   others_left_.for_each_over(peak, [&](std::int32_t i) {

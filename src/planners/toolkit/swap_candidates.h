@@ -166,10 +166,10 @@ class SwapOrder {
     double fixed = 0;  ///< the combination without SWDOA
   };
   [[nodiscard]] double value_of(const Other& other) const;
-  [[nodiscard]] std::int32_t best_other() const;
+  [[nodiscard]] std::int32_t best_other();
 
   bool others_begun_ = false;
-  std::vector<Other> others_;  ///< by falling combination, or by gap where SWDOA counts
+  std::vector<Other> others_;  ///< by gap
   StabbingTree others_left_;   ///< by position in others_
   AreaCurve area_;             ///< of curve_, kept up to date where SWDOA counts
 };

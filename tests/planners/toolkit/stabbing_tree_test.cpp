@@ -4,12 +4,14 @@
 
 #include <algorithm>
 
+#include "base/at.h"
 #include "base/random.h"
 
 namespace tidepool {
 namespace {
 
-TEST(StabbingTree, FindsTheRangesOverAnOpThatAreLeft) {
+/// While ranges go and values fall.
+TEST(StabbingTree, FindsTheHighestOfTheRangesOverAnOpThatAreLeft) {
   struct Range {
     std::int32_t number;
     OpId begin;
@@ -20,11 +22,13 @@ TEST(StabbingTree, FindsTheRangesOverAnOpThatAreLeft) {
     const std::size_t ops = 1 + random.below(40);
     StabbingTree tree(ops);
     std::vector<Range> ranges;
+    std::vector<double> values;
     for (std::int32_t number = 0; number < 30; ++number) {
       const auto begin = static_cast<OpId>(random.below(ops + 1));
       const auto end = static_cast<OpId>(random.below(ops + 1));
       ranges.push_back({number, begin, end});
-      tree.add(number, begin, end);
+      values.push_back(static_cast<double>(random.below(10)));
+      tree.add(number, begin, end, values.back());
     }
     while (!ranges.empty()) {
       for (OpId op = 0; op < static_cast<OpId>(ops); ++op) {
@@ -35,10 +39,16 @@ TEST(StabbingTree, FindsTheRangesOverAnOpThatAreLeft) {
         std::vector<std::int32_t> found;
         tree.for_each_over(op, [&](std::int32_t number) { found.push_back(number); });
         ASSERT_THAT(found, ::testing::UnorderedElementsAreArray(over));
-        ASSERT_EQ(tree.least_over(op), over.empty() ? kNone : over.front());
+        const auto value_of = [&](std::int32_t number) { return values[at(number)]; };
+        std::int32_t highest = kNone;
+        for (const std::int32_t number : over) {
+          if (highest == kNone || value_of(number) > value_of(highest)) highest = number;
+        }
+        ASSERT_EQ(tree.highest_over(op, value_of), highest);
+        values[random.below(values.size())] -= static_cast<double>(random.below(4));
       }
       const auto next = ranges.begin() + static_cast<std::ptrdiff_t>(random.below(ranges.size()));
-      tree.remove(next->number, next->begin, next->end);
+      tree.remove(next->number);
       ranges.erase(next);
     }
   }
@@ -46,11 +56,14 @@ TEST(StabbingTree, FindsTheRangesOverAnOpThatAreLeft) {
 
 TEST(StabbingTree, ANumberMayHaveTwoRanges) {
   StabbingTree tree(6);
-  tree.add(4, 5, 6);
-  tree.add(4, 0, 2);
-  EXPECT_EQ(tree.least_over(0), 4);
-  EXPECT_EQ(tree.least_over(3), kNone);
-  EXPECT_EQ(tree.least_over(5), 4);
+  tree.add(4, 5, 6, 1.0);
+  tree.add(4, 0, 2, 1.0);
+  const auto one = [](std::int32_t) { return 1.0; };
+  EXPECT_EQ(tree.highest_over(0, one), 4);
+  EXPECT_EQ(tree.highest_over(3, one), kNone);
+  EXPECT_EQ(tree.highest_over(5, one), 4);
+  tree.remove(4);
+  EXPECT_EQ(tree.highest_over(0, one), kNone);
 }
 
 }  // namespace
