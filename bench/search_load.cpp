@@ -48,7 +48,7 @@ Result<void> run(const std::string& path, double budget_part, double seconds,
     LowerOptions placing;
     placing.load_limit = limit;
     placing.attempts = 1;
-    placing.packing_time = from_seconds(seconds / 4);
+    placing.packing.time = from_seconds(seconds / 4);
     placing.lead = search.lead();
     const Trial trial = place(lowering, search.strategy(), {budget, 0}, placing);
     fmt::print(

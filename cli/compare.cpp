@@ -356,7 +356,7 @@ void add_compare(CLI::App& app, Context& context) {
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("--planners", arguments->planners, "names (default: all)")->delimiter(',');
-  add_time_limit_option(*command, arguments->planner);
+  add_search_options(*command, arguments->planner);
   command->add_flag("--json", context.json, "one JSON object on stdout");
   refuse_ignored(*command, ignored_by_subjects());
   command->footer(R"(

@@ -13,6 +13,7 @@ constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"data", "--data"},
     {"data_folder", "--data-dir"},
     {"epochs", "--epochs"},
+    {"evaluations", "--evaluations"},
     {"graph", "--graph"},
     {"host_budget", "--host-budget"},
     {"iterations", "--iterations"},

@@ -218,11 +218,14 @@ void add_plan(CLI::App& app, Context& context) {
   command->add_option("-o,--output", arguments->output, "write the plan to this file");
   command->add_flag("--explain", arguments->explain, "say for each decision why");
   command->add_flag("--json", context.json, "one JSON object on stdout");
-  refuse_ignored(*command, ignored_by_subjects());
+  std::vector<Ignored> ignored = ignored_by_subjects();
+  ignored.push_back({"--evaluations", {"--time-limit"}});
+  refuse_ignored(*command, std::move(ignored));
   command->footer(R"(
 Examples:
   tidepool plan vgg16 --budget 60% --machine gtx1080ti --explain
   tidepool plan tiny-vgg --data synthetic --budget 60% --reprofile --replan
+  tidepool plan vgg16 --budget 50% --machine gtx1080ti --planner tide --evaluations 20000
   tidepool profile tiny-vgg --data synthetic -o tiny.profile.json
   tidepool plan --profile tiny.profile.json --budget 60% -o tiny.plan.json
   tidepool plan --trace vgg16_batch100_3iterations.csv --budget 400MiB   # a trace of yours)");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <utility>
 
 #include "context.h"
@@ -145,13 +146,19 @@ void add_size_options(CLI::App& command, BudgetSpec& budget) {
 
 void add_planner_options(CLI::App& command, PlannerSpec& planner) {
   command.add_option("--planner", planner.name, "see `tidepool planners`")->capture_default_str();
-  add_time_limit_option(command, planner);
+  add_search_options(command, planner);
 }
 
-void add_time_limit_option(CLI::App& command, PlannerSpec& planner) {
+void add_search_options(CLI::App& command, PlannerSpec& planner) {
   add_duration_option(command, "--time-limit", planner.time_limit,
                       "what a planner that searches may take, such as 500ms, 10s or 2min; Ctrl-C "
                       "ends it early");
+  command
+      .add_option("--evaluations", planner.evaluations,
+                  "a planner that searches ends after so many trials of strategies, however long "
+                  "they take: the same plan on every machine")
+      ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()))
+      ->type_name("N");
 }
 
 void add_cache_options(CLI::App& command, CacheSpec& cache, bool plans) {

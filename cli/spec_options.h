@@ -17,9 +17,9 @@ void add_size_options(CLI::App& command, BudgetSpec& budget);
 /// A device size in bytes or percent; `name` such as "--budget".
 CLI::Option* add_size_option(CLI::App& command, const std::string& name, SizeOrPercent& size,
                              const std::string& help);
-/// --planner, --time-limit.
+/// --planner, and --time-limit and --evaluations.
 void add_planner_options(CLI::App& command, PlannerSpec& planner);
-void add_time_limit_option(CLI::App& command, PlannerSpec& planner);
+void add_search_options(CLI::App& command, PlannerSpec& planner);
 /// `plans`: the command makes plans too.
 void add_cache_options(CLI::App& command, CacheSpec& cache, bool plans);
 

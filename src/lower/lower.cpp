@@ -131,10 +131,9 @@ Result<void> Lowering::verify_timeline(const Attempt& a) {
 }
 
 bool Lowering::place_on_device(Attempt& a) {
-  const PlaceOptions options{a.options.packing_time, a.options.seed, a.options.stop};
   const bool placed =
       placer_.place_device({program_, a.strategy, evaluator_.expansion(), a.timeline}, 0,
-                           a.limits[0], machine_.spaces[0].alignment, options);
+                           a.limits[0], machine_.spaces[0].alignment, a.options.packing);
   refused_ = placer_.refused();
   free_footprint_ = placer_.free_footprint();
   excess_ = std::max<Bytes>(free_footprint_ - a.limits[0], 0);
@@ -210,7 +209,7 @@ Result<Lowered> Lowering::lower(const Strategy& strategy, const Budget& budget,
       best = std::move(next);
     }
     // A tighter limit makes no timeline faster; without an excess nothing is known to tighten by.
-    if (lost_nothing || excess_ == 0) break;
+    if (lost_nothing || excess_ == 0 || options.stop.requested()) break;
     limit -= excess_;
   }
   if (!best && options.allow_streaming) {
@@ -232,9 +231,8 @@ std::optional<Lowered> Lowering::stream(const Budget& budget, const LowerOptions
   std::optional<Lowered> found = attempt(streaming, budget, {budget.device, false}, {});
   if (!found && refused_.empty() && excess_ > 0) {
     LowerOptions searching;
-    searching.packing_time = kSearch;
-    searching.seed = options.seed;
-    searching.stop = options.stop;
+    searching.packing = options.packing;
+    if (!searching.packing.wanted()) searching.packing.time = kSearch;
     found = attempt(streaming, budget, {budget.device, false}, searching);
   }
   if (found) found->streaming = true;

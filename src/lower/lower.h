@@ -22,16 +22,13 @@ struct LowerOptions {
   Nanos lead = Nanos::max();  ///< of copies in, see EvaluateOptions
   /// The limit on the memory load to begin with; 0: the budget.
   Bytes load_limit = 0;
-  /// How long to search for addresses that need no added waits where the greedy packers find none;
-  /// the result then depends on the machine's speed.
-  Nanos packing_time{0};
-  std::uint64_t seed = 1;  ///< of that search
-  Stop stop;               ///< ends that search
+  PackingSearch packing;
   /// Plans whose iteration takes as long are of no use: no addresses are looked for. (The streaming
   /// schedule counts all the same.)
   Nanos faster_than = Nanos::max();
   /// Tries with a tighter load limit before giving up on a packing without waits.
   int attempts = 6;
+  Stop stop{};  ///< no further tries; the streaming schedule counts all the same
 };
 
 struct PassTime {

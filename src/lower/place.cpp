@@ -64,11 +64,12 @@ void Placer::pack(Bytes budget, bool only_what_fits, bool last_resort) {
   problem_.give_up_above = std::numeric_limits<Bytes>::max();
 }
 
-void Placer::search(Bytes budget, const PlaceOptions& options) {
+void Placer::search(Bytes budget, const PackingSearch& packing) {
   SearchOptions search;
-  search.time_limit = options.packing_time;
-  search.seed = options.seed;
-  search.stop = options.stop;
+  search.time_limit = packing.rounds > 0 ? Nanos::max() : packing.time;
+  if (packing.rounds > 0) search.rounds = packing.rounds;
+  search.seed = packing.seed;
+  search.stop = packing.stop;
   search.target = budget;
   packing_ = search_packing(problem_, search).packing;
   packer_ = "search";
@@ -88,7 +89,7 @@ const SharingRule& last_without_stalls() {
 }  // namespace
 
 bool Placer::place_device(const Subject& subject, SpaceId space, Bytes budget, Bytes alignment,
-                          const PlaceOptions& options) {
+                          const PackingSearch& packing) {
   find_members(subject.timeline, space);
   refused_.clear();
   added_waits_ = 0;
@@ -103,7 +104,7 @@ bool Placer::place_device(const Subject& subject, SpaceId space, Bytes budget, B
     used = &rule;
     if (packing_.footprint <= budget) break;
   }
-  if (packing_.footprint > budget && options.packing_time > Nanos{0}) search(budget, options);
+  if (packing_.footprint > budget && packing.wanted()) search(budget, packing);
   free_footprint_ = packing_.footprint;
   if (packing_.footprint > budget || fixed_clash(problem_)) {
     used = &freest_rule();

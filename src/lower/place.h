@@ -9,12 +9,16 @@
 
 namespace tidepool {
 
-struct PlaceOptions {
-  /// How long to search for addresses that need no waits that may stall, where the greedy packers
-  /// find none.
-  Nanos packing_time{0};
-  std::uint64_t seed = 1;  ///< of that search
-  Stop stop;               ///< ends that search
+/// How far to search for addresses that need no waits that may stall, where the greedy packers find
+/// none. Nothing: no search.
+struct PackingSearch {
+  Nanos time{0};
+  /// So many rounds of the search, whatever the time: the addresses then repeat on any machine.
+  int rounds = 0;
+  std::uint64_t seed = 1;
+  Stop stop{};
+
+  [[nodiscard]] bool wanted() const { return time > Nanos{0} || rounds > 0; }
 };
 
 /// Reused from one timeline to the next: the memory of its lists stays.
@@ -31,7 +35,7 @@ class Placer {
   /// Instances of one space into `budget` bytes. False when they do not fit, or when the strategy
   /// fixes addresses that cannot be had (see `refused`).
   bool place_device(const Subject& subject, SpaceId space, Bytes budget, Bytes alignment,
-                    const PlaceOptions& options);
+                    const PackingSearch& search);
   /// The same for a space whose copies nobody waits for longer than for their bytes: what is
   /// ordered anyway may share, and any others only where they must.
   bool place_host(const Subject& subject, SpaceId space, Bytes budget, Bytes alignment);
@@ -57,7 +61,7 @@ class Placer {
   bool has_fixed_clash(const Subject& subject);
   void make_problem(const Subject& subject, Bytes alignment, const SharingRule& rule);
   void pack(Bytes budget, bool only_what_fits, bool last_resort);
-  void search(Bytes budget, const PlaceOptions& options);
+  void search(Bytes budget, const PackingSearch& packing);
   void finish(const Subject& subject, bool adds_waits);
 
   std::vector<InstanceId> members_;

@@ -66,8 +66,8 @@ class None : public Planner {
             bytes, true};
   }
 
-  /// Addresses inside the budget by searching for them, for as long as the planner may; nothing
-  /// with an evaluation limit. A load above the budget has none.
+  /// Addresses inside the budget by searching for them, for as long as the planner may; with an
+  /// evaluation limit for some rounds. A load above the budget has none.
   static std::optional<Lowered> search(Lowering& lowering, const Strategy& strategy,
                                        const PlannerContext& context) {
     const Bytes alignment = lowering.machine().alignment();
@@ -75,11 +75,13 @@ class None : public Planner {
         load_profile(lowering.program(), lowering.index(), alignment, strategy.algorithms);
     if (load.peak > align_up(context.budget().device, alignment)) return std::nullopt;
     LowerOptions options = plain();
-    options.packing_time = std::chrono::duration_cast<Nanos>(context.allowance().time_left());
-    options.seed = context.options().seed;
-    options.stop = context.options().stop;
+    constexpr int kRounds = 4;
+    const Allowance allowance = context.allowance();
+    options.packing = {std::chrono::duration_cast<Nanos>(allowance.time_left()),
+                       allowance.repeats() ? kRounds : 0, context.options().seed,
+                       context.options().stop};
     options.attempts = 1;
-    if (options.packing_time <= Nanos{0}) return std::nullopt;
+    if (!options.packing.wanted()) return std::nullopt;
     return tidepool::place(lowering, strategy, context.budget(), options).lowered;
   }
 };

@@ -44,6 +44,7 @@ Json settings(const PlanRequest& request) {
           {"planner", request.planner},
           {"seed", fmt::format("{}", request.options.seed)},
           {"time_limit", format_time(request.options.time_limit)},
+          {"evaluations", fmt::format("{}", request.options.evaluation_limit)},
           {"algorithms", std::string(to_text(request.options.algorithms))}};
 }
 

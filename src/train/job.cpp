@@ -57,6 +57,7 @@ PlannerOptions planner_options(const JobSpec& job, const PlannerSpec& planner) {
   options.seed = job.seed;
   options.algorithms = job.algorithms;
   options.time_limit = planner.time_limit;
+  options.evaluation_limit = planner.evaluations;
   return options;
 }
 

@@ -65,6 +65,9 @@ struct BudgetSpec {
 struct PlannerSpec {
   std::string name = "autoswap";
   Nanos time_limit{std::chrono::seconds(10)};  ///< for searches and for the optimality gap
+  /// Searches end after so many evaluations of strategies instead: the same plan on any machine.
+  /// 0: the time limit holds.
+  std::int64_t evaluations = 0;
 };
 
 /// Profiles and plans kept between runs, in `cache_folder()`.

@@ -247,6 +247,23 @@ TEST_F(Cli, WithoutABudgetThereIsNoLimit) {
   EXPECT_THAT(tidepool(train).out, HasSubstr("budget     none (the unlimited peak is"));
 }
 
+/// A time limit would give another plan whenever the machine is busy.
+TEST_F(Cli, EvaluationsGiveTheSamePlanAgain) {
+  std::vector<std::string> files;
+  for (const char* name : {"one.json", "two.json"}) {
+    const std::string path = folder_.file(name);
+    const Json j =
+        success({"plan", "vgg11", "--machine", "gtx1080ti", "--budget", "35%", "--planner", "tide",
+                 "--evaluations", "2000", "--no-cache", "-o", path});
+    EXPECT_GT(j["predicted_overhead"], 0.001) << "there is something to search for";
+    files.push_back(*read_file(path));
+  }
+  EXPECT_EQ(files[0], files[1]);
+  for (const char* none : {"0", "-1", "1.5", "many"}) {
+    expect_error({"plan", "tiny-vgg", "--evaluations", none}, 2, HasSubstr("--evaluations"));
+  }
+}
+
 TEST_F(Cli, AHostBudgetThatIsTooSmallExitsWith4) {
   expect_error(
       {"plan", "tiny-vgg", "--batch", "16", "--machine", "gtx1080ti", "--host-budget", "64"}, 4,

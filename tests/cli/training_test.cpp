@@ -172,14 +172,17 @@ TEST_F(Cli, OptionsThatWouldBeIgnoredAreUsageErrorsThatNameBoth) {
           "--sub-batch");
   refused({"bound", "--plan", "x.json", "--budget", "50%"}, "--plan", "--budget");
   refused({"train", "tiny-vgg", "--profile", "x.json", "--reprofile"}, "--profile", "--reprofile");
-  for (const char* option : {"--replan", "--planner", "--algorithms", "--time-limit"}) {
-    std::vector<std::string> arguments{"train", "tiny-vgg", "--plan", "x.json", option};
-    if (option != std::string_view("--replan")) {
-      arguments.emplace_back(option == std::string_view("--time-limit")   ? "1s"
-                             : option == std::string_view("--algorithms") ? "fastest"
-                                                                          : "tide");
-    }
-    refused(arguments, "--plan", option);
+  refused({"plan", "tiny-vgg", "--evaluations", "9", "--time-limit", "1s"}, "--evaluations",
+          "--time-limit");
+  const std::vector<std::vector<std::string>> ignored{{"--replan"},
+                                                      {"--planner", "tide"},
+                                                      {"--algorithms", "fastest"},
+                                                      {"--time-limit", "1s"},
+                                                      {"--evaluations", "9"}};
+  for (const std::vector<std::string>& option : ignored) {
+    std::vector<std::string> arguments{"train", "tiny-vgg", "--plan", "x.json"};
+    arguments.insert(arguments.end(), option.begin(), option.end());
+    refused(arguments, "--plan", option.front().c_str());
   }
 }
 

@@ -23,9 +23,12 @@ class AutoSwap : public Planner {
     const SwapCandidates candidates(program, lowering.index(), lowering.machine(),
                                     context.algorithms(program), settings_.smallest);
     const Stop stop = context.stopped_or_late();
+    // Addresses want time too.
+    const Allowance half = context.allowance().part(1.0 / 2);
+    const Stop enough = [&context, &half] { return context.stopped() || half.used_up(); };
     // The footprint is larger than the load, and copies take time to leave: for tighter limits too.
     std::vector<LoadedSelection> found =
-        select_for_tighter(lowering.evaluator(), candidates, budget, stop);
+        select_for_tighter(lowering.evaluator(), candidates, budget, enough);
     sort_by_time_then_traffic(found, program, lowering.index());
     PlacedSelection choice;  // the fastest plan so far
     bool tried = false;
@@ -45,6 +48,7 @@ class AutoSwap : public Planner {
                           PlacedSelection& choice) {
     LowerOptions placing;
     placing.load_limit = load_limit;
+    placing.stop = context.stopped_or_late();
     if (choice.lowered) placing.faster_than = choice.lowered->iteration_time;
     Trial trial =
         place(context.lowering(), next.selection.strategy, context.budget(), std::move(placing));

@@ -65,11 +65,12 @@ class TideSearch {
   [[nodiscard]] Nanos stall() const { return best_.iteration_time - best_.compute_time; }
 
   /// A round that evaluations do not suffice for is not begun: it might find what has no addresses
-  /// in the place of what has.
+  /// in the place of what has. Nor is one whose states could not be placed in time.
   [[nodiscard]] bool over() const {
-    return allowance_.used_up() || stall() <= best_.compute_time / kNegligible ||
-           context_.stopped() ||
-           (allowance_.repeats() && load_.next_round() > allowance_.evaluations_left());
+    const bool too_late = allowance_.repeats() ? load_.next_round() > allowance_.evaluations_left()
+                                               : allowance_.time_left() < placing_;
+    return allowance_.used_up() || too_late || stall() <= best_.compute_time / kNegligible ||
+           context_.stopped();
   }
 
   /// Less than this is not worth the time that states for other limits and addresses need.
@@ -97,23 +98,44 @@ class TideSearch {
 
   /// Grows as the search's rounds do, whatever the allowance, so that a larger one begins the same
   /// way.
-  [[nodiscard]] Nanos packing_time() const {
-    if (allowance_.repeats()) return Nanos{0};
+  [[nodiscard]] PackingSearch packing_search() {
+    constexpr std::uint64_t kMostRounds = 6;
+    if (allowance_.repeats()) {
+      return {.rounds = static_cast<int>(std::min(round_ / 3 + 1, kMostRounds))};
+    }
     constexpr double kFirst = 0.1;
     constexpr double kGrowth = 1.3;
     const double time = kFirst * std::pow(kGrowth, static_cast<double>(round_));
-    return std::min(from_seconds(std::min(time, 60.0)),
-                    std::chrono::duration_cast<Nanos>(allowance_.time_left()) / 2);
+    // The threads take turns at the states.
+    constexpr double kOfTheRest = 0.9;
+    const double left = to_seconds(allowance_.time_left() - placing_);
+    return {.time = from_seconds(
+                std::clamp(kOfTheRest * left / turns(kPlaced), 0.0, std::min(time, 60.0)))};
   }
 
+  /// In which the threads have placed so many states.
+  [[nodiscard]] int turns(std::size_t states) {
+    const std::size_t threads = load_.pool().threads();
+    return static_cast<int>((states + threads - 1) / threads);
+  }
+
+  /// For as long as placing may take, where it does not find states without stalls before.
   bool search(Bytes limit, std::uint64_t seed) {
     LoadSearchOptions searching{seed, allowance_, context_.options().stop};
     searching.rounds = 1;
     searching.compact = round_ > 0;
     if (searching.compact) searching.tolerated_stall = tolerated_stall();
-    const bool found = load_.run(limit, searching);
-    allowance_.spend(std::max<std::int64_t>(load_.spent(), 1));
-    return found;
+    const Clock::time_point until = Clock::now() + turns(kPlaced) * packing_search().time;
+    bool again = true;
+    while (again) {
+      if (!load_.run(limit, searching)) return false;
+      allowance_.spend(std::max<std::int64_t>(load_.spent(), 1));
+      searching.seed = hash_combine(searching.seed, 1);
+      const Nanos left = load_.iteration_time() - load_.compute_time();
+      again = !allowance_.repeats() && left > searching.tolerated_stall && Clock::now() < until &&
+              !over();
+    }
+    return true;
   }
 
   struct State {
@@ -126,7 +148,7 @@ class TideSearch {
   struct Placing {
     Bytes limit = 0;
     std::uint64_t seed = 0;
-    Nanos packing_time{};
+    PackingSearch packing;
     Nanos faster_than{};
     std::vector<State> states;
     std::atomic<bool> placed{false};
@@ -137,12 +159,10 @@ class TideSearch {
   /// them; 0 also where nothing is faster.
   Bytes place_found(Bytes limit, std::uint64_t seed) {
     const Clock::time_point begun = Clock::now();
-    // Another try would not end in time.
-    if (!allowance_.repeats() && allowance_.time_left() < last_placing_ - last_packing_) return 0;
     Placing p;
     p.limit = limit;
     p.seed = seed;
-    p.packing_time = packing_time();
+    p.packing = packing_search();
     p.faster_than = best_.iteration_time;
     for (std::size_t i = 0; i < load_.found() && p.states.size() < kPlaced; ++i) {
       if (load_.iteration_time(i) >= best_.iteration_time) break;
@@ -150,8 +170,8 @@ class TideSearch {
     }
     if (p.states.empty()) return 0;
     // Another seed may find addresses where one does not.
-    for (std::size_t i = 0; p.packing_time > Nanos{0} && p.states.size() < load_.pool().threads();
-         ++i) {
+    const bool again = !allowance_.repeats() && p.packing.wanted();
+    for (std::size_t i = 0; again && p.states.size() < load_.pool().threads(); ++i) {
       p.states.push_back(p.states[i]);
     }
     while (others_.size() + 1 < p.states.size()) {
@@ -159,8 +179,7 @@ class TideSearch {
     }
     load_.pool().each(p.states.size(), [&](std::size_t i) { place_one(p, i); });
     allowance_.spend(static_cast<std::int64_t>(p.states.size()));
-    last_placing_ = Clock::now() - begun;
-    last_packing_ = p.packing_time;
+    placing_ = std::max(Clock::now() - begun - turns(p.states.size()) * p.packing.time, Nanos{0});
     return take_best(p);
   }
 
@@ -186,10 +205,12 @@ class TideSearch {
     LowerOptions placing;
     placing.attempts = 1;
     placing.load_limit = p.limit;
-    placing.seed = hash_combine(p.seed, i);
-    placing.stop = [&] { return p.placed || context_.stopped(); };
     placing.lead = longest_lead(lowering, state, p.limit);
-    placing.packing_time = p.packing_time;
+    placing.packing = p.packing;
+    placing.packing.seed = hash_combine(p.seed, i);
+    // Which of them is placed first is no matter of evaluations.
+    const bool any = !allowance_.repeats();
+    placing.packing.stop = [&p, any, this] { return (any && p.placed) || context_.stopped(); };
     placing.faster_than = p.faster_than;
     state.trial = place(lowering, state.strategy, budget_, placing);
     const auto& lowered = state.trial.lowered;
@@ -216,8 +237,7 @@ class TideSearch {
   LoadSearch load_;
   std::uint64_t round_ = 0;
   std::deque<Lowering> others_;  ///< for states placed side by side
-  Clock::duration last_placing_{};
-  Clock::duration last_packing_{};
+  Nanos placing_{0};             ///< what placing took last time beside searches for addresses
 };
 
 class Tide : public Planner {

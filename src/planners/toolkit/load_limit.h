@@ -24,7 +24,8 @@ class LoadLimit {
 
   /// For searches, whose addresses differ from try to try: down by most of the excess until they
   /// fit once (`excess` 0), then up by half the way to the budget where they fit, and down by half
-  /// the way to where they did where they do not, for ever.
+  /// the way to where they did where they do not, for ever. What is looked for then is faster than
+  /// what fitted: where it does not fit under the same limit, that is forgotten.
   void follow(Bytes excess) {
     if (excess == 0) {
       fitted_ = bytes_;
@@ -33,6 +34,7 @@ class LoadLimit {
       tighten(fitted_ == 0 ? excess * 2 / 3 : std::min(excess, bytes_ - fitted_) / 2);
     }
     bytes_ = std::clamp(bytes_, Bytes{1}, budget_);
+    if (excess > 0 && bytes_ <= fitted_) fitted_ = 0;
   }
 
  private:

@@ -216,14 +216,19 @@ TEST(None, SearchesForAddressesInsideTheBudget) {
     const Bytes peak =
         load_profile(program, index, machine.alignment(), least_workspace_algorithms(program)).peak;
     PlannerOptions options;
-    options.evaluation_limit = 1;
+    options.time_limit = Nanos{0};
     if (plan_with(*make_none(), program, machine, {peak, 0}, options)) continue;
-    options.evaluation_limit = 0;
     options.time_limit = std::chrono::milliseconds(200);
     const auto planned = plan_with(*make_none(), program, machine, {peak, 0}, options);
     if (!planned) continue;
     ++found;
     EXPECT_LE(planned->lowered.plan.device_bytes(), peak);
+    options.evaluation_limit = 1;  // no clock is asked
+    const auto repeated = plan_with(*make_none(), program, machine, {peak, 0}, options);
+    const auto again = plan_with(*make_none(), program, machine, {peak, 0}, options);
+    ASSERT_EQ(repeated.has_value(), again.has_value());
+    if (!repeated) continue;
+    EXPECT_EQ(repeated->lowered.plan.device_bytes(), again->lowered.plan.device_bytes());
   }
   EXPECT_GT(found, 0);
 }
@@ -256,7 +261,7 @@ TEST(None, TheBudgetItNamesIsTheSmallestOneThatWorks) {
     ++refusals;
     const Bytes below = *refused.error().smallest_feasible - machine.alignment();
     PlannerOptions no_search;
-    no_search.evaluation_limit = 1;
+    no_search.time_limit = Nanos{0};
     if (plan_with(*make_none(), program, machine, {below, 0}, no_search) && smaller_works++ == 0) {
       first = fmt::format("seed {}: {} B works too", seed, below);
     }
