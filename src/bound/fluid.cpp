@@ -327,9 +327,10 @@ class Relaxation {
   std::vector<Column> stalls_;
 };
 
+/// Making the program has taken some of the time; the certificate takes about as much again.
 FluidOptions what_is_left(FluidOptions options, std::chrono::steady_clock::time_point start) {
   if (options.time_limit != Nanos::max()) {
-    options.time_limit -= std::chrono::steady_clock::now() - start;
+    options.time_limit -= 2 * (std::chrono::steady_clock::now() - start);
   }
   return options;
 }
@@ -365,6 +366,9 @@ FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, const FluidOpti
     bound.share.assign(index.gaps().size(), 0);
     return bound;
   }
+  bound.stopped = options.time_limit <= Nanos{0};
+  bound.feasible = !bound.stopped;
+  if (bound.stopped) return bound;
   const Relaxation relaxation(problem, load, limit);
   const auto solution = relaxation.solve(what_is_left(options, start));
   bound.stopped = solution.stopped;
@@ -380,6 +384,8 @@ FluidLoad fluid_least_load(const FluidProblem& problem, Nanos stalls, const Flui
   FluidLoad load;
   const auto& [program, index, machine, algorithms] = problem;
   if (!beyond_one_device(program).empty()) return load;
+  load.stopped = options.time_limit <= Nanos{0};
+  if (load.stopped) return load;
   const LoadProfile profile = load_profile(program, index, machine.alignment(), algorithms);
   const Relaxation relaxation(problem, profile, std::nullopt, std::max(stalls, Nanos{0}));
   const auto solution = relaxation.solve(what_is_left(options, start));
