@@ -36,11 +36,10 @@ class TideSearch {
 
   void run() {
     constexpr Bytes kSteps = 512;
-    constexpr std::uint64_t kToTheBudget = 3;  // every third round
     LoadLimit limit(budget_.device, kSteps);
     for (round_ = 0; !over(); ++round_) {
       const std::uint64_t seed = hash_combine(context_.options().seed, round_);
-      const bool whole = round_ % kToTheBudget == 0;
+      const bool whole = to_the_budget();
       const Bytes load = whole ? budget_.device : limit.bytes();
       const bool found = search(load, seed);
       if (!found && whole) break;
@@ -56,6 +55,8 @@ class TideSearch {
   }
 
  private:
+  static constexpr std::uint64_t kToTheBudget = 3;  ///< every third round
+  [[nodiscard]] bool to_the_budget() const { return round_ % kToTheBudget == 0; }
   static constexpr std::size_t kPlaced = LoadSearch::kLanes;  ///< states of a round
 
   /// Stalls of this part of the compute time are no reason to move more bytes: on devices whose
@@ -99,9 +100,11 @@ class TideSearch {
   /// Grows as the search's rounds do, whatever the allowance, so that a larger one begins the same
   /// way.
   [[nodiscard]] PackingSearch packing_search() {
-    constexpr std::uint64_t kMostRounds = 6;
     if (allowance_.repeats()) {
-      return {.rounds = static_cast<int>(std::min(round_ / 3 + 1, kMostRounds))};
+      // Rounds of that search count no evaluations: a few have to do.
+      constexpr std::uint64_t kMostRounds = 6;
+      const auto rounds = static_cast<int>(std::min(round_ / kToTheBudget, kMostRounds));
+      return {.rounds = to_the_budget() ? rounds : 0};
     }
     constexpr double kFirst = 0.1;
     constexpr double kGrowth = 1.3;
@@ -206,7 +209,7 @@ class TideSearch {
     placing.attempts = 1;
     placing.load_limit = p.limit;
     placing.lead = longest_lead(lowering, state, p.limit);
-    placing.packing = p.packing;
+    if (i == 0 || !allowance_.repeats()) placing.packing = p.packing;
     placing.packing.seed = hash_combine(p.seed, i);
     // Which of them is placed first is no matter of evaluations.
     const bool any = !allowance_.repeats();
