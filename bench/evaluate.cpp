@@ -1,7 +1,8 @@
 // What one evaluation of a strategy costs, after that of everything kept and after one changed
 // decision, and how both grow with the program. Programs: networks of the zoo, the measured trace,
 // and generated chains of layers. The strategy keeps the load under 60 % of the peak by Belady's
-// rule: where the load is too high, what is needed last goes away.
+// rule: where the load is too high, what is needed last goes away. "Moves" is the part of all
+// copies that a changed decision moves against their ops, at the median.
 //   bench_evaluate [TRACE [MOST_OPS]]
 #include "lower/evaluate.h"
 
@@ -12,6 +13,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <queue>
 
 #include "base/at.h"
@@ -41,6 +43,7 @@ struct Clock {
 };
 
 constexpr double kLimit = 0.6;
+constexpr std::size_t kLookedAt = 50;  ///< changes for which the copies are compared
 
 /// A chain of layers with a skip connection over every second one: forward, backward and update.
 Program chain(int ops) {
@@ -131,6 +134,38 @@ Strategy belady(const Program& program, const AccessIndex& index, const Machine&
   return strategy;
 }
 
+/// When each copy starts, counted from its op: by gap, out and in.
+using CopyStarts = std::map<std::pair<GapId, bool>, Nanos>;
+
+CopyStarts copy_starts(Evaluator& evaluator) {
+  std::vector<Nanos> call_start(evaluator.expansion().calls.size());
+  for (const Step& step : evaluator.steps()) {
+    if (step.kind == StepKind::op) call_start[at(step.id)] = step.start;
+  }
+  CopyStarts starts;
+  for (const Step& step : evaluator.steps()) {
+    if (step.kind == StepKind::op) continue;
+    const Move& move = evaluator.expansion().moves[at(step.id)];
+    starts[{move.gap, move.out}] = step.start - call_start[at(move.call)];
+  }
+  return starts;
+}
+
+/// The part of the copies that start at another time, counted from their ops, when one gap is
+/// decided otherwise: what any exact evaluation has to find anew.
+double moved(Evaluator& evaluator, const CopyStarts& before, const Strategy& strategy,
+             const EvaluateOptions& options) {
+  if (!evaluator.evaluate(strategy, options).feasible) return 1;
+  std::size_t same = 0;
+  const CopyStarts after = copy_starts(evaluator);
+  for (const auto& [copy, start] : after) {
+    const auto then = before.find(copy);
+    same += then != before.end() && then->second == start ? 1 : 0;
+  }
+  return 1 -
+         static_cast<double>(same) / static_cast<double>(std::max<std::size_t>(after.size(), 1));
+}
+
 struct Cost {
   double full = 0;  ///< microseconds
   double changed = 0;
@@ -165,6 +200,9 @@ Cost measure(const Program& program, const Machine& machine) {
   const std::vector<GapId> movable =
       candidate_gaps(program, index, smallest_worth_moving(program, index, machine, algorithms));
   std::size_t infeasible = 0;
+  evaluator.evaluate(strategy, options);
+  const CopyStarts starts = copy_starts(evaluator);
+  std::vector<double> moves;
   for (std::size_t i = 0; i < repeats; ++i) {
     const GapId g = movable[random.below(movable.size())];
     const auto first = at(index.first_gap(index.gaps()[at(g)].tensor));
@@ -180,8 +218,10 @@ Cost measure(const Program& program, const Machine& machine) {
       changed.push_back(micros(Clock::now() - begin));
     };
     flip(true);
+    if (i < kLookedAt) moves.push_back(moved(evaluator, starts, moving, options));
     flip(false);
   }
+  std::sort(moves.begin(), moves.end());
   std::sort(full.begin(), full.end());
   std::sort(changed.begin(), changed.end());
   std::size_t swaps = 0;
@@ -189,12 +229,13 @@ Cost measure(const Program& program, const Machine& machine) {
   Cost cost{full[full.size() / 2], changed[changed.size() / 2], changed[changed.size() * 9 / 10]};
   fmt::print(
       "{:24} {:7} ops {:7} away  {} {:6.2f} %  full {:9.1f} us  one decision {:9.1f} us "
-      "(p90 {:.1f}; {:.0f} % infeasible)\n",
+      "(p90 {:.1f}; {:.0f} % infeasible; moves {:.0f} % of the copies)\n",
       program.name, program.ops.size(), swaps, e.feasible ? "stalls" : "INFEASIBLE",
       100.0 * static_cast<double>(e.stall().count()) /
           static_cast<double>(std::max<Nanos::rep>(e.compute_time.count(), 1)),
       cost.full, cost.changed, cost.changed_p90,
-      100.0 * static_cast<double>(infeasible) / static_cast<double>(changed.size()));
+      100.0 * static_cast<double>(infeasible) / static_cast<double>(changed.size()),
+      100.0 * moves[moves.size() / 2]);
   return cost;
 }
 

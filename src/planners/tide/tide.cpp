@@ -62,6 +62,7 @@ class TideSearch {
   /// Stalls of this part of the compute time are no reason to move more bytes: on devices whose
   /// copies take memory bandwidth from kernels that costs more than it saves.
   static constexpr int kNegligible = 2000;
+  static constexpr int kFewStalls = 100;
 
   [[nodiscard]] Nanos stall() const { return best_.iteration_time - best_.compute_time; }
 
@@ -122,7 +123,8 @@ class TideSearch {
     return static_cast<int>((states + threads - 1) / threads);
   }
 
-  /// For as long as placing may take, where it does not find states without stalls before.
+  /// For as long as placing may take, where stalls are so few that there may soon be none. Where
+  /// they are many, more states tried with addresses are worth more.
   bool search(Bytes limit, std::uint64_t seed) {
     LoadSearchOptions searching{seed, allowance_, context_.options().stop};
     searching.rounds = 1;
@@ -135,8 +137,8 @@ class TideSearch {
       allowance_.spend(std::max<std::int64_t>(load_.spent(), 1));
       searching.seed = hash_combine(searching.seed, 1);
       const Nanos left = load_.iteration_time() - load_.compute_time();
-      again = !allowance_.repeats() && left > searching.tolerated_stall && Clock::now() < until &&
-              !over();
+      again = !allowance_.repeats() && left > searching.tolerated_stall &&
+              left < load_.compute_time() / kFewStalls && Clock::now() < until && !over();
     }
     return true;
   }
