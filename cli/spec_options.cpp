@@ -155,8 +155,9 @@ void add_search_options(CLI::App& command, PlannerSpec& planner) {
                       "ends it early");
   command
       .add_option("--evaluations", planner.evaluations,
-                  "a planner that searches ends after so many trials of strategies, however long "
-                  "they take: the same plan on every machine")
+                  "tide and random end after so many trials of strategies, however long they take, "
+                  "and autoswap goes through all of its own: the same plan on every machine; "
+                  "--time-limit is then for the optimality gap only")
       ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()))
       ->type_name("N");
 }

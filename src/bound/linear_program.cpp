@@ -35,7 +35,8 @@ bool solve_in_slices(Clp_Simplex* model, const SolveOptions& options) {
   // Presolve, and a dual simplex that goes on from an interrupted one, may call a feasible program
   // infeasible; the primal one then decides.
   enum class Method : std::uint8_t { presolved_dual, dual, primal };
-  // Presolve cannot be stopped. It took 60 s for 1.7 million rows and grows with their square.
+  // Presolve cannot be stopped. It took 60 s for 1.7 million rows, and is taken to grow with their
+  // square.
   constexpr double kPresolveSeconds = 2e-11;
   const double rows = Clp_numberRows(model);
   const bool presolve = kPresolveSeconds * rows * rows < to_seconds(options.time_limit) / 2;

@@ -61,8 +61,8 @@ bool TimePass::issue_copies_in(CallId c) {
       break;
     }
     const Choice choice = ready ? earliest(in, c, not_before) : Choice{};
-    if (due && !choice.found) return false;
-    if (ready && !choice.found) {
+    if (due && !choice.found()) return false;
+    if (ready && !choice.found()) {
       retry = c + 1;
       break;
     }
@@ -102,7 +102,7 @@ bool TimePass::issue_triggered(CallId c) {
     const bool due = in.call == c;
     if (blocked && !due) continue;
     const Choice choice = earliest(in, c, kLongAgo);
-    if (choice.found) {
+    if (choice.found()) {
       issue_in(i, c, choice);
       retry_at_ = 0;  // one of the same tensor may be ready now
     } else if (due) {
@@ -159,7 +159,9 @@ TimePass::Choice TimePass::earliest(const TimedIn& in, CallId position, Nanos no
   if (in.after_host_call != kNone) from = std::max(from, now_.host_end[at(in.after_host_call)]);
   if (out != kNone) from = std::max(from, out_end(out));
 
-  Choice best;
+  std::int32_t best_call = 0;
+  std::int32_t best_out = 0;
+  Nanos best_start = Nanos::max();
   Bytes freed_needed = std::numeric_limits<Bytes>::min();
   // What is due here is part of the static load behind this call only.
   for (std::int32_t call = here - 1; call >= least_call; --call) {
@@ -173,10 +175,14 @@ TimePass::Choice TimePass::earliest(const TimedIn& in, CallId position, Nanos no
     const Nanos others = out == kNone ? from : std::max(from, out_end(out));
     const Nanos over = call_end(call);
     const Nanos start = std::max(others, over);
-    if (!best.found || start < best.start) best = {call, out, start, true};
+    if (start < best_start) {
+      best_call = call;
+      best_out = out;
+      best_start = start;
+    }
     if (over <= std::max(others, not_before)) break;
   }
-  return best;
+  return {best_call, best_out, best_start};
 }
 
 void TimePass::issue_in(std::int32_t i, CallId c, const Choice& choice) {

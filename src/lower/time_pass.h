@@ -52,10 +52,10 @@ class TimePass {
   static constexpr CallId kNever = std::numeric_limits<CallId>::max();
 
   struct Choice {
-    std::int32_t call = 0;  ///< extended: calls up to this one must be over
-    std::int32_t out = 0;   ///< extended: copies out up to this one must be over
-    Nanos start{};
-    bool found = false;
+    std::int32_t call = 0;       ///< extended: calls up to this one must be over
+    std::int32_t out = 0;        ///< extended: copies out up to this one must be over
+    Nanos start = Nanos::max();  ///< none was found: at no time
+    [[nodiscard]] bool found() const { return start != Nanos::max(); }
   };
 
   void begin(const TimingProblem& problem, const TimingLimits& limits);

@@ -58,7 +58,8 @@ class PackSearch {
 
   SearchResult run() {
     greedy();
-    result_.lower_bound = clique_bound(problem_, stop_);
+    const bool enough = options_.target > 0 && good_enough();
+    if (!enough) result_.lower_bound = clique_bound(problem_, stop_);
     Bytes divisor = 0;
     for (const Bytes size : problem_.sizes) divisor = std::gcd(divisor, size);
     granule_ = std::max<Bytes>(divisor, 1);

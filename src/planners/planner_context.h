@@ -37,9 +37,9 @@ struct PlannerOptions {
   Stop stop;                                 ///< asked by several threads
   ProgressSink* progress = nullptr;          ///< may be null
   const Observation* observation = nullptr;  ///< of an earlier plan, may be null
-  /// Searches end after so many evaluations of strategies, whatever the time, and searches for
-  /// addresses after so many rounds: the result then depends on the seed alone. 0: the time limit
-  /// holds.
+  /// Searches without an end of their own end after so many evaluations of strategies, whatever
+  /// the time, and searches for addresses after so many rounds: the result then depends on the seed
+  /// alone. 0: the time limit holds.
   std::int64_t evaluation_limit = 0;
   MayDecide may;
 };

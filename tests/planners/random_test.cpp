@@ -13,9 +13,8 @@ namespace tidepool {
 namespace {
 
 Result<Planned> plan(const Program& program, const Machine& machine, Bytes budget,
-                     std::uint64_t seed) {
+                     std::uint64_t seed, PlannerOptions options = {}) {
   FixedWorkload workload(program);
-  PlannerOptions options;
   options.seed = seed;
   return make_plan(*make_random(), workload, machine, {budget, 0}, options);
 }
@@ -47,6 +46,21 @@ TEST(RandomPlanner, MixesAllDecisions) {
     seen.insert(planned->lowered.strategy.gaps.begin(), planned->lowered.strategy.gaps.end());
   }
   EXPECT_EQ(seen.size(), 4U);
+}
+
+/// Regression: it asked no clock.
+TEST(RandomPlanner, WithoutTimeNothingIsDrawn) {
+  const Program program = testing::random_program(5);
+  const Machine machine = testing::random_machine(5);
+  const Bytes budget = smallest_budget(program, machine.alignment()).bytes * 2;
+  PlannerOptions no_time;
+  no_time.time_limit = Nanos{0};
+  const auto planned = plan(program, machine, budget, 1, no_time);
+  ASSERT_TRUE(planned) << planned.error().message;
+  const auto& gaps = planned->lowered.strategy.gaps;
+  EXPECT_EQ(std::count(gaps.begin(), gaps.end(), Decision::recompute), 0);
+  const auto drawn = plan(program, machine, budget, 1)->lowered.strategy.gaps;
+  EXPECT_NE(gaps, drawn);
 }
 
 TEST(RandomPlanner, TheSeedDecides) {

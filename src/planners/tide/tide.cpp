@@ -264,11 +264,9 @@ class Tide : public Planner {
   /// AutoSwap's plan. Where that takes more than most of the time: what it has by then, or the
   /// streaming schedule.
   static Result<Lowered> begin(PlannerContext& context) {
-    constexpr std::chrono::milliseconds kAtLeast{300};
-    const Allowance most = context.allowance().part(4.0 / 5);
-    const Clock::time_point least = Clock::now() + kAtLeast;
+    constexpr Nanos kAtLeast = std::chrono::milliseconds(300);
     PlannerOptions options = context.options();
-    options.stop = [&] { return context.stopped() || (most.used_up() && Clock::now() >= least); };
+    options.time_limit = std::max(options.time_limit * 4 / 5, kAtLeast);
     auto inner =
         PlannerContext::make(context.workload(), context.machine(), context.budget(), options);
     if (!inner) return fail(inner.error());
@@ -276,7 +274,8 @@ class Tide : public Planner {
     if (!first) return fail(first.error());
     if (auto* lowered = std::get_if<Lowered>(&first->choice)) return std::move(*lowered);
     LowerOptions lowering;
-    if (options.stop.requested()) lowering.attempts = 0;
+    lowering.stop = context.stopped_or_late();
+    if (context.stopped()) lowering.attempts = 0;
     return context.lowering().lower(std::get<Strategy>(first->choice), context.budget(), lowering);
   }
 

@@ -33,10 +33,12 @@ class Allowance {
     return spent_ >= evaluations_ || (!repeats() && Clock::now() >= deadline_);
   }
   /// So much of what is left; of evaluations at least one.
-  [[nodiscard]] Allowance part(double share) const { return take(time_left(), share, left()); }
+  [[nodiscard]] Allowance part(double share) const {
+    return take(time_left(), share, evaluations_left());
+  }
   /// So much of the whole, but not more than is left.
   [[nodiscard]] Allowance slice(double share) const {
-    Allowance result = take(deadline_ - begun_, share, static_cast<double>(evaluations_));
+    Allowance result = take(deadline_ - begun_, share, evaluations_);
     result.deadline_ = std::min(result.deadline_, deadline_);
     result.evaluations_ = std::min(result.evaluations_, evaluations_ - spent_);
     return result;
@@ -60,15 +62,17 @@ class Allowance {
  private:
   static constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 
-  [[nodiscard]] double left() const { return static_cast<double>(evaluations_ - spent_); }
-  [[nodiscard]] Allowance take(Clock::duration time, double share, double evaluations) const {
+  [[nodiscard]] Allowance take(Clock::duration time, double share, std::int64_t evaluations) const {
     Allowance result = unlimited();
     if (!repeats()) {
       result.deadline_ = result.begun_ + std::chrono::duration_cast<Clock::duration>(time * share);
     }
     if (evaluations_ != kUnlimited) {
-      result.evaluations_ =
-          std::max<std::int64_t>(static_cast<std::int64_t>(evaluations * share), 1);
+      // A number near the largest is above it as a double.
+      const auto part = share < 1
+                            ? static_cast<std::int64_t>(static_cast<double>(evaluations) * share)
+                            : evaluations;
+      result.evaluations_ = std::max<std::int64_t>(part, 1);
     }
     return result;
   }

@@ -11,7 +11,7 @@ namespace tidepool {
 
 /// A segment tree: a range is listed at the fewest nodes that make it up, at most two a level, each
 /// of them a heap by values that were true once. Values may only fall, so one that is still true at
-/// the top of a heap is its highest.
+/// the top of a heap is its highest (up to rounding, where they are computed).
 class StabbingTree {
  public:
   StabbingTree() = default;

@@ -26,6 +26,13 @@ TEST(Allowance, OfEvaluationsIsUsedUpBySpendingThem) {
   EXPECT_TRUE(allowance.used_up());
 }
 
+/// Regression: as a double this number is one too many.
+TEST(Allowance, OfEvaluationsMayBeVeryLarge) {
+  constexpr std::int64_t kMany = std::numeric_limits<std::int64_t>::max() - 1;
+  EXPECT_EQ(Allowance::of(kMany).part(1).evaluations_left(), kMany);
+  EXPECT_GT(Allowance::of(kMany).part(0.99).evaluations_left(), kMany / 2);
+}
+
 TEST(Allowance, AtMostSoManyEvaluationsOfWhatIsLeftUntilTheSameDeadline) {
   Allowance allowance = Allowance::of(100);
   allowance.spend(70);
