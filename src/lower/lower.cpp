@@ -226,13 +226,14 @@ Result<Lowered> Lowering::lower(const Strategy& strategy, const Budget& budget,
 /// The streaming schedule. Its load fits wherever any does. So do its addresses, unless bytes that
 /// may not move lie between others: then they are searched for.
 std::optional<Lowered> Lowering::stream(const Budget& budget, const LowerOptions& options) {
-  constexpr Nanos kSearch = std::chrono::seconds(1);
+  constexpr int kRounds = 4;  // no clock: the same plan on any machine
   const Strategy streaming = everything_away(least_workspace_algorithms(program_));
   std::optional<Lowered> found = attempt(streaming, budget, {budget.device, false}, {});
   if (!found && refused_.empty() && excess_ > 0) {
     LowerOptions searching;
     searching.packing = options.packing;
-    if (!searching.packing.wanted()) searching.packing.time = kSearch;
+    searching.packing.time = Nanos{0};
+    searching.packing.rounds = kRounds;
     found = attempt(streaming, budget, {budget.device, false}, searching);
   }
   if (found) found->streaming = true;
