@@ -182,11 +182,7 @@ Result<int> plan(const PlanArguments& a, bool json) {
   request.options.stop = interrupted;
   request.options.progress = &observer;
   const auto obtained = obtain_plan(**planner, request, cache, a.subject.cache.replan, observer);
-  if (!obtained) {
-    return fail(with_resident(with_least_host_budget(obtained.error(), **planner, profile.program,
-                                                     profile.machine, *budget, request.options),
-                              subject->resident));
-  }
+  if (!obtained) return fail(with_resident(obtained.error(), subject->resident));
   // A search that was stopped has a plan all the same: the best until then.
   const Made made = made_of(a, *subject, *budget, *obtained);
   if (const Bytes there = profile.machine.device_memory(); there > 0 && made.footprint > there) {

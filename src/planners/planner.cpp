@@ -56,15 +56,11 @@ Result<Lowered> realise(PlannerOutput& output, std::string_view name, PlannerCon
   return lowered;
 }
 
-}  // namespace
-
-Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& machine,
-                          const Budget& wanted, const PlannerOptions& options) {
+/// The plan in a budget that is all the machine has.
+Result<Planned> plan_within(Planner& planner, Workload& workload, const Machine& machine,
+                            const Budget& budget, const PlannerOptions& options) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
-  const auto within = within_memory(machine, wanted);
-  if (!within) return fail(within.error());
-  const Budget& budget = *within;
   auto context = PlannerContext::make(workload, machine, budget, options);
   if (!context) return fail(context.error());
   auto output = planner.plan(*context);
@@ -83,6 +79,24 @@ Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& m
   planned.plan_time = lowered_at - start;
   planned.check_time = Clock::now() - lowered_at;
   return planned;
+}
+
+}  // namespace
+
+Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& machine,
+                          const Budget& wanted, const PlannerOptions& options) {
+  const auto within = within_memory(machine, wanted);
+  if (!within) return fail(within.error());
+  auto planned = plan_within(planner, workload, machine, *within, options);
+  const bool infeasible = !planned && planned.error().code == ErrorCode::infeasible;
+  if (!infeasible || within->host == 0 || options.stop.requested()) return planned;
+  // Searches steer by the device's bytes alone. Where the first plans they come to need too much of
+  // the host, the one they would end at may not.
+  Budget any_host = *within;
+  any_host.host = 0;
+  auto other = plan_within(planner, workload, machine, any_host, options);
+  if (!other || other->lowered.plan.host_bytes() > within->host) return planned;
+  return other;
 }
 
 }  // namespace tidepool

@@ -4,10 +4,8 @@
 
 #include <algorithm>
 
-#include "base/at.h"
 #include "base/quantity.h"
 #include "ir/load_profile.h"
-#include "lower/memory_sizes.h"
 
 namespace tidepool {
 namespace {
@@ -104,53 +102,6 @@ Result<Budget> resolve_budget(const BudgetSpec& spec, const SmallerRounds& round
                                    ? " `sub_batch_statistics`, which changes batch norm"
                                    : "");
   return fail(std::move(error));
-}
-
-Error with_least_host_budget(Error error, Planner& planner, const Program& program,
-                             const Machine& machine, const Budget& budget, PlannerOptions options) {
-  if (error.code != ErrorCode::infeasible) return error;
-  const auto within = within_memory(machine, budget);
-  if (!within || within->host == 0) return error;
-  options.time_limit = std::min<Nanos>(options.time_limit, std::chrono::milliseconds(50));
-  options.evaluation_limit = 0;  // that would not limit every planner
-  options.progress = nullptr;
-  Machine any_host = machine;
-  any_host.spaces[at(machine.host())].bytes = 0;
-  const auto host_bytes = [&](Bytes host) -> std::optional<Bytes> {
-    FixedWorkload workload(program);
-    Budget tried = *within;
-    tried.host = host;
-    const auto planned = make_plan(planner, workload, any_host, tried, options);
-    if (!planned) return std::nullopt;
-    return planned->lowered.plan.host_bytes();
-  };
-  auto enough = host_bytes(0);
-  if (!enough) return error;  // the host is not what it fails for
-  const Bytes alignment = machine.spaces[at(machine.host())].alignment;
-  Bytes low = within->host / alignment * alignment;
-  while (*enough - low > alignment) {
-    if (options.stop.requested()) {
-      return {ErrorCode::interrupted, "interrupted while looking for the smallest host budget", {}};
-    }
-    const Bytes middle = align_up(low + (*enough - low) / 2, alignment);
-    if (const auto used = host_bytes(middle)) {
-      enough = used;
-    } else {
-      low = middle;
-    }
-  }
-  error.smallest_feasible = *enough;
-  error.of_host = true;
-  const std::string named =
-      budget.host > 0 ? "`host_budget`" : fmt::format("host memory of '{}',", machine.name);
-  error.message = fmt::format(
-      "{} {} B ({}) is too small for what leaves the device{}; the smallest feasible one is {} B "
-      "({}) with planner '{}'",
-      named, within->host, format_bytes(within->host),
-      limited(budget) ? fmt::format(" at {} B ({})", budget.device, format_bytes(budget.device))
-                      : "",
-      *enough, format_bytes_up(*enough), planner.name());
-  return error;
 }
 
 }  // namespace tidepool

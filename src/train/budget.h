@@ -36,9 +36,4 @@ SmallerRounds smaller_rounds(const Job& job);
 /// budget could be met. Those with more than some 100,000 ops are not looked at.
 Result<Budget> resolve_budget(const BudgetSpec& spec, const SmallerRounds& rounds, Bytes alignment);
 
-/// For an error of planning inside a host budget: names the least one with which the planner has a
-/// plan. Others are left as they are. Takes some dozen plans.
-Error with_least_host_budget(Error error, Planner& planner, const Program& program,
-                             const Machine& machine, const Budget& budget, PlannerOptions options);
-
 }  // namespace tidepool

@@ -6,11 +6,14 @@
 #include <chrono>
 #include <vector>
 
+#include "base/at.h"
 #include "base/quantity.h"
 #include "check/check.h"
 #include "ir/load_profile.h"
+#include "lower/memory_sizes.h"
 #include "sim/simulate.h"
 #include "train/algorithm_choice.h"
+#include "train/budget.h"
 #include "train/load_plan.h"
 #include "train/profiling.h"
 
@@ -35,6 +38,72 @@ Result<void> check_sizes(const std::string& path, const Plan& plan, const Machin
   return {};
 }
 
+/// Plans in any host budget, quickly.
+class QuickPlans {
+ public:
+  QuickPlans(Planner& planner, const PlanRequest& request)
+      : planner_(planner),
+        workload_(request.subject.program),
+        machine_(request.subject.machine),
+        budget_(request.budget),
+        options_(request.options) {
+    machine_.spaces[at(machine_.host())].bytes = 0;
+    options_.time_limit = std::min<Nanos>(options_.time_limit, std::chrono::milliseconds(50));
+    options_.evaluation_limit = 0;  // that would not limit every planner
+    options_.progress = nullptr;
+  }
+  /// 0: as much as it takes.
+  Result<Planned> within(Bytes host) {
+    budget_.host = host;
+    return make_plan(planner_, workload_, machine_, budget_, options_);
+  }
+
+ private:
+  Planner& planner_;
+  FixedWorkload workload_;
+  Machine machine_;
+  Budget budget_;
+  PlannerOptions options_;
+};
+
+/// After an error of planning inside a host budget: a plan that a short search finds all the same,
+/// or the error with the least budget for which one does. Other errors are left as they are. Takes
+/// some dozen plans.
+Result<Planned> plan_or_least_host_budget(Error error, Planner& planner,
+                                          const PlanRequest& request) {
+  const Machine& machine = request.subject.machine;
+  const auto budget = within_memory(machine, request.budget);
+  if (error.code != ErrorCode::infeasible || !budget || budget->host == 0) return fail(error);
+  QuickPlans quick(planner, request);
+  // What this function named earlier has to be enough when it is given.
+  if (auto planned = quick.within(budget->host)) return planned;
+  const auto without = quick.within(0);
+  if (!without) return fail(error);  // the host is not what it fails for
+  Bytes enough = without->lowered.plan.host_bytes();
+  const Bytes alignment = machine.spaces[at(machine.host())].alignment;
+  Bytes low = budget->host / alignment * alignment;
+  if (enough <= low) return fail(error);  // only where the two searches differ
+  while (enough - low > alignment) {
+    if (request.options.stop.requested()) {
+      return fail(ErrorCode::interrupted, "interrupted while looking for the smallest host budget");
+    }
+    const Bytes middle = align_up(low + (enough - low) / 2, alignment);
+    (quick.within(middle) ? enough : low) = middle;
+  }
+  error.smallest_feasible = enough;
+  error.of_host = true;
+  const std::string named =
+      request.budget.host > 0 ? "`host_budget`" : fmt::format("host memory of '{}',", machine.name);
+  const Bytes device = request.budget.device;
+  error.message = fmt::format(
+      "{} {} B ({}) is too small for what leaves the device{}; the smallest feasible one is {} B "
+      "({}) with planner '{}'",
+      named, budget->host, format_bytes(budget->host),
+      limited(request.budget) ? fmt::format(" at {} B ({})", device, format_bytes(device)) : "",
+      enough, format_bytes_up(enough), planner.name());
+  return fail(std::move(error));
+}
+
 }  // namespace
 
 Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& request, const Cache& cache,
@@ -49,6 +118,7 @@ Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& request, c
   FixedWorkload workload(request.subject.program);
   auto planned =
       make_plan(planner, workload, request.subject.machine, request.budget, request.options);
+  if (!planned) planned = plan_or_least_host_budget(planned.error(), planner, request);
   if (!planned) return fail(planned.error());
   // A planner that was told to stop gives what it has: not worth keeping.
   if (!observer.stop_requested()) cache.keep(request, *planned);

@@ -17,7 +17,8 @@ struct ObtainedPlan {
   std::optional<Profile> profile;
 };
 
-/// Whatever its source, the plan is proved. `replan`: the cache is not asked.
+/// Whatever its source, the plan is proved. `replan`: the cache is not asked. Where the host budget
+/// is too small the error names the least one with which the planner has a plan.
 Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& request, const Cache& cache,
                                  bool replan, Observer& observer);
 

@@ -30,10 +30,7 @@ Result<ObtainedPlan> training_plan(const Job& job, const TrainingSpec& spec, con
   request.options.stop = observer.stop();
   request.options.progress = &observer;
   auto plan = obtain_plan(planner, request, cache, spec.cache.replan, observer);
-  if (!plan) {
-    return fail(with_least_host_budget(plan.error(), planner, subject.program, machine, budget,
-                                       request.options));
-  }
+  if (!plan) return fail(plan.error());
   if (choice) widen(*choice, plan->planned.lowered);
   return plan;
 }

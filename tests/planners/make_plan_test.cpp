@@ -121,6 +121,36 @@ TEST(MakePlan, WhereNothingElseFitsTheStreamingScheduleNeedsTheRightToSwap) {
   EXPECT_EQ(refused.error().code, ErrorCode::infeasible);
 }
 
+/// Loses its way where the host has a budget.
+class ShortOfHost : public Planner {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "short_of_host"; }
+  Result<PlannerOutput> plan(PlannerContext& context) override {
+    if (context.budget().host > 0) return fail(ErrorCode::infeasible, "lost");
+    const Lowering& lowering = context.lowering();
+    return PlannerOutput{lowering.everything_away(context.algorithms(lowering.program())), {}};
+  }
+};
+
+/// Regression: 9.9 MiB were "too small; the smallest feasible one is 9.2 MiB".
+TEST(MakePlan, APlanForAnyHostBudgetServesWhereItsBytesAreEnough) {
+  SubBatchWorkload workload;
+  ShortOfHost planner;
+  const auto any = make_plan(planner, workload, kMachine, kPlenty, {});
+  ASSERT_TRUE(any) << any.error().message;
+  const Bytes used = any->lowered.plan.host_bytes();
+  ASSERT_GT(used, 0);
+  Budget budget = kPlenty;
+  budget.host = used;
+  const auto exact = make_plan(planner, workload, kMachine, budget, {});
+  ASSERT_TRUE(exact) << exact.error().message;
+  EXPECT_EQ(exact->lowered.plan.host_bytes(), used);
+  budget.host = used - 1;
+  const auto less = make_plan(planner, workload, kMachine, budget, {});
+  ASSERT_FALSE(less);
+  EXPECT_THAT(less.error().message, HasSubstr("lost"));
+}
+
 /// Regression: a machine with 1 MiB was given a plan of 3 MiB.
 TEST(MakePlan, TheMemoryOfTheMachineLimitsTheBudget) {
   SubBatchWorkload workload;
