@@ -16,35 +16,43 @@ Nanos duration_of(const Instruction& x, const Plan& plan, const Program& program
   return link == nullptr ? Nanos{0} : link->speed.time(x.bytes);
 }
 
-Simulator::Simulator(const Program& program, const Plan& plan, const Machine& machine)
-    : plan_(plan), free_at_(plan.streams.size()) {
-  for (const Instruction& x : plan.steady.instructions) {
-    durations_.push_back(duration_of(x, plan, program, machine));
+TimedSchedule::TimedSchedule(const Program& program, const Plan& plan, const Machine& machine) {
+  const auto& list = plan.steady.instructions;
+  entries.reserve(list.size());
+  for (const Instruction& x : list) {
+    waits.insert(waits.end(), x.waits.begin(), x.waits.end());
+    entries.push_back({duration_of(x, plan, program, machine), x.stream, x.guard,
+                       static_cast<std::int32_t>(waits.size())});
   }
-  current_.resize(durations_.size());
-  previous_.resize(durations_.size());
+  for (const Stream& stream : plan.streams) {
+    computes.push_back(stream.kind == StreamKind::compute ? 1 : 0);
+  }
 }
+
+Simulator::Simulator(std::shared_ptr<const TimedSchedule> schedule)
+    : schedule_(std::move(schedule)),
+      free_at_(schedule_->computes.size()),
+      current_(schedule_->entries.size()),
+      previous_(schedule_->entries.size()) {}
 
 void Simulator::run(std::uint32_t guards) {
   std::swap(current_, previous_);
   end_ = Nanos{0};
-  const auto& list = plan_.steady.instructions;
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const Instruction& x = list[i];
+  auto wait = schedule_->waits.begin();
+  for (std::size_t i = 0; i < schedule_->entries.size(); ++i) {
+    const TimedSchedule::Entry& x = schedule_->entries[i];
     Nanos start = free_at_[at(x.stream)];
-    for (const Wait& wait : x.waits) {
-      if (wait.iteration == 0) {
-        start = std::max(start, current_[at(wait.index)].end);
+    for (const auto end = schedule_->waits.begin() + x.waits_end; wait != end; ++wait) {
+      if (wait->iteration == 0) {
+        start = std::max(start, current_[at(wait->index)].end);
       } else if (iterations_ > 0) {
-        start = std::max(start, previous_[at(wait.index)].end);
+        start = std::max(start, previous_[at(wait->index)].end);
       }
     }
     const bool skipped = x.guard != kNone && (guards >> x.guard & 1U) == 0;
-    current_[i] = {start, skipped ? start : start + durations_[i]};
+    current_[i] = {start, skipped ? start : start + x.duration};
     free_at_[at(x.stream)] = current_[i].end;
-    if (plan_.streams[at(x.stream)].kind == StreamKind::compute) {
-      end_ = std::max(end_, current_[i].end);
-    }
+    if (schedule_->computes[at(x.stream)] != 0) end_ = std::max(end_, current_[i].end);
   }
   ++iterations_;
 }
@@ -52,27 +60,35 @@ void Simulator::run(std::uint32_t guards) {
 namespace {
 
 /// The compute instructions and all that they wait for, of this iteration or an earlier one,
-/// directly or through others. What only lags behind is not among them.
-std::vector<std::size_t> behind_compute(const Plan& plan) {
-  const auto& list = plan.steady.instructions;
-  std::vector<std::size_t> behind;
-  std::vector<char> found(list.size(), 0);
-  const auto add = [&](std::size_t i) {
-    if (found[i] == 0) behind.push_back(i);
-    found[i] = 1;
+/// directly or through others, in their order. What only lags behind is not among them.
+std::vector<std::int32_t> behind_compute(const TimedSchedule& schedule) {
+  const auto n = static_cast<std::int32_t>(schedule.entries.size());
+  std::vector<std::int32_t> behind;
+  std::vector<char> found(at(n), 0);
+  const auto add = [&](std::int32_t i) {
+    if (found[at(i)] == 0) behind.push_back(i);
+    found[at(i)] = 1;
   };
-  std::vector<std::size_t> last(plan.streams.size());
-  for (std::size_t i = 0; i < list.size(); ++i) last[at(list[i].stream)] = i;
-  std::vector<std::size_t> before(list.size());  // on the same stream, perhaps an iteration earlier
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    before[i] = std::exchange(last[at(list[i].stream)], i);
-    if (plan.streams[at(list[i].stream)].kind == StreamKind::compute) add(i);
+  const auto stream = [&](std::int32_t i) { return at(schedule.entries[at(i)].stream); };
+  std::vector<std::int32_t> last(schedule.computes.size());
+  for (std::int32_t i = 0; i < n; ++i) last[stream(i)] = i;
+  std::vector<std::int32_t> before(at(n));  // on the same stream, perhaps an iteration earlier
+  for (std::int32_t i = 0; i < n; ++i) {
+    before[at(i)] = std::exchange(last[stream(i)], i);
+    if (schedule.computes[stream(i)] != 0) add(i);
   }
   // NOLINTNEXTLINE(modernize-loop-convert): it grows
   for (std::size_t next = 0; next < behind.size(); ++next) {
-    const std::size_t i = behind[next];
-    add(before[i]);
-    for (const Wait& wait : list[i].waits) add(at(wait.index));
+    const std::int32_t i = behind[next];
+    add(before[at(i)]);
+    const std::int32_t begin = i == 0 ? 0 : schedule.entries[at(i) - 1].waits_end;
+    for (std::int32_t w = begin; w < schedule.entries[at(i)].waits_end; ++w) {
+      add(schedule.waits[at(w)].index);
+    }
+  }
+  behind.clear();
+  for (std::int32_t i = 0; i < n; ++i) {
+    if (found[at(i)] != 0) behind.push_back(i);
   }
   return behind;
 }
@@ -80,21 +96,21 @@ std::vector<std::size_t> behind_compute(const Plan& plan) {
 /// All that decides how compute goes on, seen from its last end.
 class State {
  public:
-  explicit State(const std::vector<std::size_t>& behind) : behind_(behind), ends_(behind.size()) {}
+  explicit State(const std::vector<std::int32_t>& behind) : behind_(behind), ends_(behind.size()) {}
   void become(const Simulator& simulator) {
     for (std::size_t k = 0; k < behind_.size(); ++k) {
-      ends_[k] = simulator.spans()[behind_[k]].end - simulator.end();
+      ends_[k] = simulator.spans()[at(behind_[k])].end - simulator.end();
     }
   }
   [[nodiscard]] bool is(const Simulator& simulator) const {
     for (std::size_t k = 0; k < behind_.size(); ++k) {
-      if (simulator.spans()[behind_[k]].end - simulator.end() != ends_[k]) return false;
+      if (simulator.spans()[at(behind_[k])].end - simulator.end() != ends_[k]) return false;
     }
     return true;
   }
 
  private:
-  const std::vector<std::size_t>& behind_;
+  const std::vector<std::int32_t>& behind_;
   std::vector<Nanos> ends_;
 };
 
@@ -106,9 +122,10 @@ LongRun long_run(const Program& program, const Plan& plan, const Machine& machin
   const std::size_t length = std::max<std::size_t>(plan.steady.instructions.size(), 1);
   const auto most =
       static_cast<std::int64_t>(std::max<std::size_t>(kMostInstructions / length, 64));
-  const std::vector<std::size_t> behind = behind_compute(plan);
+  const auto schedule = std::make_shared<const TimedSchedule>(program, plan, machine);
+  const std::vector<std::int32_t> behind = behind_compute(*schedule);
   // Every state is compared with the one after 1, 2, 4, 8, ... iterations, the last there was.
-  Simulator simulator(program, plan, machine);
+  Simulator simulator(schedule);
   simulator.run();
   State marked(behind);
   marked.become(simulator);
@@ -130,8 +147,8 @@ LongRun long_run(const Program& program, const Plan& plan, const Machine& machin
   result.iteration_time = (simulator.end() - marked_end + Nanos{result.period / 2}) / result.period;
   if (!result.steady) return result;
   // Where the groups begin: one simulator goes a period ahead of another until the two agree.
-  Simulator late(program, plan, machine);
-  Simulator early(program, plan, machine);
+  Simulator late(schedule);
+  Simulator early(schedule);
   late.run();
   for (std::int64_t i = 0; i <= result.period; ++i) early.run();
   State state(behind);

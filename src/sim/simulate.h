@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "cost/machine.h"
@@ -40,12 +41,28 @@ struct LongRun {
 Nanos duration_of(const Instruction& x, const Plan& plan, const Program& program,
                   const Machine& machine);
 
+/// What a simulator asks of a steady schedule, close together.
+struct TimedSchedule {
+  struct Entry {
+    Nanos duration{};
+    StreamId stream = 0;
+    std::int32_t guard = kNone;
+    std::int32_t waits_end = 0;  ///< its waits are those up to here that are not of earlier entries
+  };
+  std::vector<Entry> entries;  ///< per instruction
+  std::vector<Wait> waits;
+  std::vector<char> computes;  ///< per stream
+
+  TimedSchedule(const Program& program, const Plan& plan, const Machine& machine);
+};
+
 /// Runs the steady schedule from idle streams, one iteration after the other, and remembers the
 /// last.
 class Simulator {
  public:
-  /// `plan` must outlive the simulator.
-  Simulator(const Program& program, const Plan& plan, const Machine& machine);
+  Simulator(const Program& program, const Plan& plan, const Machine& machine)
+      : Simulator(std::make_shared<const TimedSchedule>(program, plan, machine)) {}
+  explicit Simulator(std::shared_ptr<const TimedSchedule> schedule);
 
   /// Another iteration. Bit g: ops with guard g run. A skipped op takes no time; it still waits and
   /// is waited for.
@@ -58,8 +75,7 @@ class Simulator {
   [[nodiscard]] Nanos end() const { return end_; }
 
  private:
-  const Plan& plan_;
-  std::vector<Nanos> durations_;
+  std::shared_ptr<const TimedSchedule> schedule_;
   std::vector<Nanos> free_at_;  ///< per stream
   std::vector<Span> current_;
   std::vector<Span> previous_;
