@@ -85,6 +85,7 @@ Result<Planned> plan_within(Planner& planner, Workload& workload, const Machine&
 
 Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& machine,
                           const Budget& wanted, const PlannerOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
   const auto within = within_memory(machine, wanted);
   if (!within) return fail(within.error());
   auto planned = plan_within(planner, workload, machine, *within, options);
@@ -94,7 +95,12 @@ Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& m
   // the host, the one they would end at may not.
   Budget any_host = *within;
   any_host.host = 0;
-  auto other = plan_within(planner, workload, machine, any_host, options);
+  PlannerOptions rest = options;
+  if (options.time_limit != Nanos::max()) {
+    const Nanos spent = std::chrono::steady_clock::now() - start;
+    rest.time_limit = std::max(options.time_limit - spent, Nanos{1});
+  }
+  auto other = plan_within(planner, workload, machine, any_host, rest);
   if (!other || other->lowered.plan.host_bytes() > within->host) return planned;
   return other;
 }
