@@ -56,17 +56,21 @@ Result<Lowered> realise(PlannerOutput& output, std::string_view name, PlannerCon
   return lowered;
 }
 
-/// The plan in a budget that is all the machine has.
+/// The plan that is found when the planner is told of `told`, proved to keep to `budget`.
 Result<Planned> plan_within(Planner& planner, Workload& workload, const Machine& machine,
-                            const Budget& budget, const PlannerOptions& options) {
+                            const Budget& told, const Budget& budget,
+                            const PlannerOptions& options) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
-  auto context = PlannerContext::make(workload, machine, budget, options);
+  auto context = PlannerContext::make(workload, machine, told, options);
   if (!context) return fail(context.error());
   auto output = planner.plan(*context);
   if (!output) return fail(output.error());
   auto lowered = realise(*output, planner.name(), *context);
   if (!lowered) return fail(lowered.error());
+  if (budget.host > 0 && lowered->plan.host_bytes() > budget.host) {
+    return fail(ErrorCode::infeasible, "needs more of the host");
+  }
   Planned planned;
   planned.lowered = std::move(*lowered);
   planned.notes = std::move(output->notes);
@@ -88,7 +92,7 @@ Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& m
   const auto start = std::chrono::steady_clock::now();
   const auto within = within_memory(machine, wanted);
   if (!within) return fail(within.error());
-  auto planned = plan_within(planner, workload, machine, *within, options);
+  auto planned = plan_within(planner, workload, machine, *within, *within, options);
   const bool infeasible = !planned && planned.error().code == ErrorCode::infeasible;
   if (!infeasible || within->host == 0 || options.stop.requested()) return planned;
   // Searches steer by the device's bytes alone. Where the first plans they come to need too much of
@@ -100,9 +104,8 @@ Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& m
     const Nanos spent = std::chrono::steady_clock::now() - start;
     rest.time_limit = std::max(options.time_limit - spent, Nanos{1});
   }
-  auto other = plan_within(planner, workload, machine, any_host, rest);
-  if (!other || other->lowered.plan.host_bytes() > within->host) return planned;
-  return other;
+  auto other = plan_within(planner, workload, machine, any_host, *within, rest);
+  return other ? std::move(other) : std::move(planned);
 }
 
 }  // namespace tidepool

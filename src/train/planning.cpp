@@ -20,6 +20,8 @@
 namespace tidepool {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 /// Names the space of which the plan needs more than there is.
 Result<void> check_sizes(const std::string& path, const Plan& plan, const Machine& machine,
                          const Budget& budget) {
@@ -38,20 +40,26 @@ Result<void> check_sizes(const std::string& path, const Plan& plan, const Machin
   return {};
 }
 
-/// Plans in any host budget, quickly.
+/// Plans in any host budget, quickly, for as long as there is time.
 class QuickPlans {
  public:
-  QuickPlans(Planner& planner, const PlanRequest& request)
+  QuickPlans(Planner& planner, const PlanRequest& request, Clock::time_point until)
       : planner_(planner),
         workload_(request.subject.program),
         machine_(request.subject.machine),
         budget_(request.budget),
-        options_(request.options) {
+        options_(request.options),
+        until_(until) {
     machine_.spaces[at(machine_.host())].bytes = 0;
     options_.time_limit = std::min<Nanos>(options_.time_limit, std::chrono::milliseconds(50));
     options_.evaluation_limit = 0;  // that would not limit every planner
     options_.progress = nullptr;
+    options_.stop = [this, stop = request.options.stop] { return stop.requested() || late(); };
   }
+  QuickPlans(const QuickPlans&) = delete;
+  QuickPlans& operator=(const QuickPlans&) = delete;
+
+  [[nodiscard]] bool late() const { return Clock::now() >= until_; }
   /// 0: as much as it takes.
   Result<Planned> within(Bytes host) {
     budget_.host = host;
@@ -64,31 +72,41 @@ class QuickPlans {
   Machine machine_;
   Budget budget_;
   PlannerOptions options_;
+  Clock::time_point until_;
 };
 
 /// After an error of planning inside a host budget: a plan that a short search finds all the same,
-/// or the error with the least budget for which one does. Other errors are left as they are. Takes
-/// some dozen plans.
-Result<Planned> plan_or_least_host_budget(Error error, Planner& planner,
-                                          const PlanRequest& request) {
+/// or the error with the least budget for which one did. Other errors are left as they are. Some
+/// dozen plans, in what is left of the time limit and a little more.
+Result<Planned> plan_or_least_host_budget(Error error, Planner& planner, const PlanRequest& request,
+                                          Clock::time_point begun) {
   const Machine& machine = request.subject.machine;
   const auto budget = within_memory(machine, request.budget);
   if (error.code != ErrorCode::infeasible || !budget || budget->host == 0) return fail(error);
-  QuickPlans quick(planner, request);
+  constexpr Nanos kAtLeast = std::chrono::milliseconds(300);
+  const Nanos limit = std::min<Nanos>(request.options.time_limit, std::chrono::hours(24));
+  QuickPlans quick(planner, request, std::max(begun + limit, Clock::now() + kAtLeast));
   // What this function named earlier has to be enough when it is given.
   if (auto planned = quick.within(budget->host)) return planned;
-  auto without = quick.within(0);
+  const auto without = quick.within(0);
   if (!without) return fail(error);  // the host is not what it fails for
   Bytes enough = without->lowered.plan.host_bytes();
   const Bytes alignment = machine.spaces[at(machine.host())].alignment;
   Bytes low = budget->host / alignment * alignment;
-  if (enough <= budget->host) return without;  // short searches depend on the clock
-  while (enough - low > alignment) {
+  if (enough <= budget->host) {  // short searches depend on the clock
+    const CheckLimits limits = check_limits(machine, *budget);
+    if (auto proof = check(request.subject.program, without->lowered.plan, limits); !proof) {
+      return fail(proof.error());
+    }
+    return without;
+  }
+  while (enough - low > alignment && !quick.late()) {
     if (request.options.stop.requested()) {
       return fail(ErrorCode::interrupted, "interrupted while looking for the smallest host budget");
     }
     const Bytes middle = align_up(low + (enough - low) / 2, alignment);
-    (quick.within(middle) ? enough : low) = middle;
+    const bool found = quick.within(middle).has_value();
+    if (found || !quick.late()) (found ? enough : low) = middle;
   }
   error.smallest_feasible = enough;
   error.of_host = true;
@@ -96,8 +114,8 @@ Result<Planned> plan_or_least_host_budget(Error error, Planner& planner,
       request.budget.host > 0 ? "`host_budget`" : fmt::format("host memory of '{}',", machine.name);
   const Bytes device = request.budget.device;
   error.message = fmt::format(
-      "{} {} B ({}) is too small for what leaves the device{}; the smallest feasible one is {} B "
-      "({}) with planner '{}'",
+      "{} {} B ({}) is too small for what leaves the device{}; {} B ({}) are enough with planner "
+      "'{}', the least found",
       named, budget->host, format_bytes(budget->host),
       limited(request.budget) ? fmt::format(" at {} B ({})", device, format_bytes(device)) : "",
       enough, format_bytes_up(enough), planner.name());
@@ -115,10 +133,11 @@ Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& request, c
       return ObtainedPlan{std::move(*known), "cache", {}};
     }
   }
+  const auto begun = Clock::now();
   FixedWorkload workload(request.subject.program);
   auto planned =
       make_plan(planner, workload, request.subject.machine, request.budget, request.options);
-  if (!planned) planned = plan_or_least_host_budget(planned.error(), planner, request);
+  if (!planned) planned = plan_or_least_host_budget(planned.error(), planner, request, begun);
   if (!planned) return fail(planned.error());
   // A planner that was told to stop gives what it has: not worth keeping.
   if (!observer.stop_requested()) cache.keep(request, *planned);

@@ -18,7 +18,7 @@ struct ObtainedPlan {
 };
 
 /// Whatever its source, the plan is proved. `replan`: the cache is not asked. Where the host budget
-/// is too small the error names the least one with which the planner has a plan.
+/// is too small the error names the least one found with which the planner has a plan.
 Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& request, const Cache& cache,
                                  bool replan, Observer& observer);
 
