@@ -219,7 +219,8 @@ TEST_F(Cli, AHostBudgetThatIsTooSmallNamesTheSmallestThatWorks) {
   EXPECT_EQ(error["smallest_feasible_space"], "host");
   // Between the alignments: the search for the smallest once went on for ever.
   arguments.back() = std::to_string(smallest - 600);
-  EXPECT_EQ(expect_error(arguments, 4, HasSubstr("smallest"))["smallest_feasible_bytes"], smallest);
+  EXPECT_EQ(expect_error(arguments, 4, HasSubstr("the least found"))["smallest_feasible_bytes"],
+            smallest);
 }
 
 TEST_F(Cli, NoneBelowItsNeedsExitsWith4AndTheBudgetItNamesWorks) {
