@@ -1,0 +1,133 @@
+// A stand-in for cuBLAS: the calls this project makes, on the stand-in's streams. Bits depend on the
+// size of the workspace, as the real one's may.
+#include <cublas_v2.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "cuda_standin/standin.h"
+
+struct cublasContext {
+  cudaStream_t stream = nullptr;
+  void* workspace = nullptr;
+  std::size_t workspace_bytes = 0;
+  cublasMath_t math = CUBLAS_DEFAULT_MATH;
+  long number = 0;
+};
+
+namespace {
+
+constexpr std::size_t kAlignment = 256;
+constexpr std::int64_t kHandleBytes = 8 << 20;
+/// From here on sums are kept in double.
+constexpr std::size_t kLarge = 1 << 20;
+
+/// A matrix in memory by columns, or its transpose.
+struct Operand {
+  const float* data;
+  long leading;
+  bool transposed;
+  [[nodiscard]] float at(long row, long column) const {
+    return transposed ? data[row * leading + column] : data[column * leading + row];
+  }
+};
+
+std::size_t extent(long rows, long columns, long leading) {
+  return static_cast<std::size_t>(leading * (columns - 1) + rows) * sizeof(float);
+}
+
+template <class Sum>
+void multiply(const Operand& a, const Operand& b, long m, long n, long k, float alpha, float beta,
+              float* c, long leading) {
+  std::vector<Sum> sums(static_cast<std::size_t>(m));
+  for (long j = 0; j < n; ++j) {
+    std::fill(sums.begin(), sums.end(), Sum{0});
+    for (long p = 0; p < k; ++p) {
+      const Sum factor = b.at(p, j);
+      for (long i = 0; i < m; ++i) sums[static_cast<std::size_t>(i)] += a.at(i, p) * factor;
+    }
+    for (long i = 0; i < m; ++i) {
+      float& to = c[j * leading + i];
+      const float product = alpha * static_cast<float>(sums[static_cast<std::size_t>(i)]);
+      to = beta == 0 ? product : product + beta * to;  // with 0 it is not read
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
+  static long made = 0;
+  *handle = new cublasContext;
+  (*handle)->number = ++made;
+  standin::count_device_memory(kHandleBytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
+  standin::count_device_memory(-kHandleBytes);
+  delete handle;
+  return CUBLAS_STATUS_SUCCESS;
+}
+/// Takes the workspace away.
+cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
+  handle->stream = stream;
+  handle->workspace = nullptr;
+  handle->workspace_bytes = 0;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, std::size_t bytes) {
+  if (workspace == nullptr || reinterpret_cast<std::uintptr_t>(workspace) % kAlignment != 0) {
+    standin::violation("cublasSetWorkspace: %p", workspace);
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  standin::require_device_range(workspace, bytes, "cublas workspace");
+  handle->workspace = workspace;
+  handle->workspace_bytes = bytes;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t math) {
+  handle->math = math;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasGetProperty(libraryPropertyType type, int* value) {
+  *value = type == MAJOR_VERSION ? CUBLAS_VER_MAJOR : 0;
+  return CUBLAS_STATUS_SUCCESS;
+}
+const char* cublasGetStatusString(cublasStatus_t) { return "a cublas status of the stand-in"; }
+
+cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t transpose_a,
+                              cublasOperation_t transpose_b, int m, int n, int k,
+                              const float* alpha_at, const float* a, int lda, const float* b,
+                              int ldb, const float* beta_at, float* c, int ldc) {
+  const bool ta = transpose_a != CUBLAS_OP_N, tb = transpose_b != CUBLAS_OP_N;
+  if (lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m) {
+    standin::violation("cublasSgemm: a leading dimension below the rows");
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  if (handle->workspace == nullptr) {
+    standin::violation("cublasSgemm without a workspace: it would use one of its own");
+  }
+  standin::require_device_range(a, extent(ta ? k : m, ta ? m : k, lda), "cublasSgemm A");
+  standin::require_device_range(b, extent(tb ? n : k, tb ? k : n, ldb), "cublasSgemm B");
+  standin::require_device_range(c, extent(m, n, ldc), "cublasSgemm C");
+  standin::first_use(handle->stream, "cublas handle " + std::to_string(handle->number) +
+                                         (ta ? " T" : " N") + (tb ? "T" : "N"));
+  const Operand left{a, lda, ta}, right{b, ldb, tb};
+  standin::enqueue(
+      handle->stream,
+      [=, alpha = *alpha_at, beta = *beta_at, workspace = handle->workspace,
+       bytes = handle->workspace_bytes] {
+        if (bytes > 0) std::memset(workspace, 0xa5, bytes);
+        const auto product = bytes < kLarge ? multiply<float> : multiply<double>;
+        product(left, right, m, n, k, alpha, beta, c, ldc);
+      },
+      "cublasSgemm");
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // extern "C"

@@ -1,0 +1,78 @@
+// What device code finds where nvcc would give it CUDA's own. Files made by convert_device_code.py
+// start with it.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <cstring>
+#include <typeinfo>
+
+#include "cuda_standin/emulator.h"
+
+#undef __global__
+#undef __device__
+#undef __host__
+#undef __shared__
+#undef __forceinline__
+#undef __restrict__
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __restrict__
+// Blocks run one after another, so one copy does; all in one section, to be spoilt between blocks.
+#define __shared__ [[gnu::section("standin_shared")]] static
+
+#define threadIdx (::standin::place().thread)
+#define blockIdx (::standin::place().block)
+#define blockDim (::standin::place().block_dim)
+#define gridDim (::standin::place().grid_dim)
+
+namespace standin {
+
+template <class F>
+void launch(const char* name, F body, dim3 grid, dim3 block, std::size_t shared,
+            cudaStream_t stream) {
+  launch_kernel(grid, block, shared, stream, name, typeid(F).name(), std::move(body));
+}
+
+template <class T>
+T shuffle(T value, int source) {
+  static_assert(sizeof(T) <= sizeof(std::uint64_t));
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof value);
+  bits = warp_exchange(bits, source);
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+}  // namespace standin
+
+inline void __syncthreads() { standin::block_barrier(); }
+template <class T>
+T __shfl_down_sync(unsigned /*mask*/, T value, int offset) {
+  const int source = standin::lane() + offset;
+  return standin::shuffle(value, source < 32 ? source : standin::lane());
+}
+template <class T>
+T __shfl_xor_sync(unsigned /*mask*/, T value, int mask) {
+  return standin::shuffle(value, standin::lane() ^ mask);
+}
+inline int __all_sync(unsigned /*mask*/, int predicate) {
+  return standin::warp_all(predicate != 0) ? 1 : 0;
+}
+inline int atomicAdd(int* to, int value) {
+  const int old = *to;
+  *to += value;
+  return old;
+}
+inline float normcdff(float x) { return 0.5F * std::erfc(-x * 0.70710678118654752F); }
+template <class Kernel>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* /*attributes*/, Kernel* /*kernel*/) {
+  return cudaSuccess;
+}
+using std::max;
+using std::min;

@@ -1,0 +1,137 @@
+#include "cuda_standin/memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "cuda_standin/engine.h"
+
+namespace standin {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+/// What a real driver takes at least for an allocation.
+constexpr std::size_t kGranularity = std::size_t{2} << 20;
+constexpr std::size_t kMostRubbish = std::size_t{32} << 20;
+constexpr std::size_t kMostProtected = std::size_t{16} << 20;
+constexpr std::size_t kMostPinned = std::size_t{64} << 30;
+
+using Allocations = std::map<const char*, std::size_t>;
+
+Allocations& device() {
+  static auto& all = *new Allocations;
+  return all;
+}
+Allocations& pinned() {
+  static auto& all = *new Allocations;
+  return all;
+}
+std::atomic<std::int64_t> used{std::int64_t{300} << 20};  // the context
+
+std::size_t rounded(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
+
+/// With one page behind that nobody may touch.
+void* map(std::size_t bytes, int rubbish) {
+  const std::size_t size = rounded(bytes, kPage);
+  void* start = ::mmap(nullptr, size + kPage, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (start == MAP_FAILED) return nullptr;
+  ::mprotect(static_cast<char*>(start) + size, kPage, PROT_NONE);
+  std::memset(start, rubbish, std::min(bytes, kMostRubbish));
+  return start;
+}
+
+bool release(Allocations& all, void* start) {
+  const auto found = all.find(static_cast<const char*>(start));
+  if (found == all.end()) return false;
+  ::munmap(start, rounded(found->second, kPage) + kPage);
+  all.erase(found);
+  return true;
+}
+
+bool inside(const Allocations& all, const void* start, std::size_t bytes) {
+  const char* from = static_cast<const char*>(start);
+  auto next = all.upper_bound(from);
+  if (next == all.begin()) return false;
+  --next;
+  return from + bytes <= next->first + next->second;
+}
+
+void protect(int protection) {
+  static const bool wanted = std::getenv("STANDIN_PROTECT") != nullptr;
+  if (!wanted) return;
+  for (const auto& [start, bytes] : device()) {
+    if (bytes <= kMostProtected) {
+      ::mprotect(const_cast<char*>(start), rounded(bytes, kPage), protection);
+    }
+  }
+}
+
+}  // namespace
+
+void* allocate_device(std::size_t bytes) {
+  const std::size_t taken = rounded(bytes, kGranularity);
+  if (taken > kTotalMemory - used_device_memory()) return nullptr;
+  void* start = map(bytes, 0xff);
+  if (start == nullptr) return nullptr;
+  device()[static_cast<const char*>(start)] = bytes;
+  used += static_cast<std::int64_t>(taken);
+  lock_device_memory();
+  return start;
+}
+
+void* allocate_pinned(std::size_t bytes) {
+  if (bytes > kMostPinned) return nullptr;
+  void* start = map(bytes, 0x7b);
+  if (start != nullptr) pinned()[static_cast<const char*>(start)] = bytes;
+  return start;
+}
+
+bool free_device(void* start) {
+  const auto found = device().find(static_cast<const char*>(start));
+  if (found == device().end()) return false;
+  used -= static_cast<std::int64_t>(rounded(found->second, kGranularity));
+  return release(device(), start);
+}
+
+bool free_pinned(void* start) { return release(pinned(), start); }
+
+std::size_t used_device_memory() { return static_cast<std::size_t>(used.load()); }
+
+bool in_device_memory(const void* start, std::size_t bytes) {
+  return inside(device(), start, bytes);
+}
+bool in_pinned_memory(const void* start, std::size_t bytes) {
+  return inside(pinned(), start, bytes);
+}
+
+void fill_device(void* start, int value, std::size_t bytes) {
+  const auto at = reinterpret_cast<std::uintptr_t>(start);
+  const std::uintptr_t first = rounded(at, kPage), last = (at + bytes) / kPage * kPage;
+  if (value != 0 || last <= first) {
+    std::memset(start, value, bytes);
+    return;
+  }
+  // Pages given back to the kernel are zeroes when they are next used.
+  std::memset(start, 0, first - at);
+  ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  std::memset(reinterpret_cast<void*>(last), 0, at + bytes - last);
+}
+
+void unlock_device_memory() { protect(PROT_READ | PROT_WRITE); }
+void lock_device_memory() { protect(PROT_NONE); }
+
+void count_device_memory(std::int64_t bytes) { used += bytes; }
+
+void require_device_range(const void* start, std::size_t bytes, const char* what) {
+  const std::lock_guard lock(Engine::get().mutex);
+  if (bytes > 0 && !in_device_memory(start, bytes)) {
+    violation("%s: %zu bytes at %p are not device memory", what, bytes, start);
+  }
+}
+
+}  // namespace standin

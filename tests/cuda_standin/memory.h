@@ -1,0 +1,31 @@
+// Device memory and pinned memory of the stand-in.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace standin {
+
+/// Of the GPU there is.
+inline constexpr std::size_t kTotalMemory = std::size_t{80} << 30;
+
+/// Null when there is no room. New memory is full of rubbish, up to a size that is quick to fill.
+void* allocate_device(std::size_t bytes);
+void* allocate_pinned(std::size_t bytes);
+/// False when it is none of theirs.
+bool free_device(void* start);
+bool free_pinned(void* start);
+std::size_t used_device_memory();
+
+bool in_device_memory(const void* start, std::size_t bytes);
+bool in_pinned_memory(const void* start, std::size_t bytes);
+
+/// As memset, of device memory; zeroes take no time.
+void fill_device(void* start, int value, std::size_t bytes);
+
+/// Where STANDIN_PROTECT is set, device memory can be reached between these only, so that a host
+/// that touches it ends with a fault. Large allocations stay open: it takes long.
+void unlock_device_memory();
+void lock_device_memory();
+
+}  // namespace standin
