@@ -170,7 +170,7 @@ Result<int> analyse(const AnalyseArguments& a, bool json) {
   }
   Lowering lowering(profile.program, profile.machine);
   const SwapCandidates candidates(profile.program, lowering.index(), profile.machine,
-                                  choose_algorithms(profile.program, a.subject.job.algorithms),
+                                  choose_algorithms(profile.program, algorithms_of(a.subject.job)),
                                   *smallest);
   WeightSearchOptions search;
   search.seed = a.subject.job.seed;

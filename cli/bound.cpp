@@ -153,7 +153,7 @@ Result<int> bound(const BoundArguments& a, bool json) {
   const Profile& profile = subject->profile;
   const auto budget = budget_of(a.budget, *subject);
   if (!budget) return fail(budget.error());
-  const auto algorithms = choose_algorithms(profile.program, a.subject.job.algorithms);
+  const auto algorithms = choose_algorithms(profile.program, algorithms_of(a.subject.job));
   auto bounds =
       bounds_of(profile.program, profile.machine, algorithms, budget->device, a.time_limit);
   if (!bounds) return fail(with_resident(bounds.error(), subject->resident));

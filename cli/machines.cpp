@@ -13,11 +13,23 @@ int list_machines(bool json) {
   Json presets = Json::array();
   for (const Machine& m : machine_presets()) presets.push_back(to_json(m));
   Json devices = Json::array();
-  std::vector<std::pair<std::string, std::string>> unused;  // name and reason
+  const auto add_versions = [](const DeviceKind& kind, Json& to) {
+    if (kind.versions == nullptr) return;
+    const DeviceVersions versions = kind.versions();
+    to["needs"] = versions.needed;
+    to["found"] = versions.found;
+  };
+  const auto say_versions = [](const Json& of) {
+    if (!of.contains("needs")) return;
+    say("  {:10} needs {}\n  {:10} found {}\n", "", of["needs"].get<std::string>(), "",
+        of["found"].get<std::string>());
+  };
+  Json unused = Json::array();
   for (const DeviceKind& kind : device_kinds()) {
     if (const std::string reason = kind.unavailable == nullptr ? "" : kind.unavailable();
         !reason.empty()) {
-      unused.emplace_back(kind.name, reason);
+      unused.push_back({{"name", kind.name}, {"reason", reason}});
+      add_versions(kind, unused.back());
       continue;
     }
     const int threads = kind.default_threads();
@@ -25,15 +37,12 @@ int list_machines(bool json) {
                        {"description", kind.description},
                        {"threads", threads},
                        {"fingerprint", kind.make({threads, {}, {}})->fingerprint()}});
+    add_versions(kind, devices.back());
   }
   if (json) {
-    Json reasons = Json::array();
-    for (const auto& [name, reason] : unused) {
-      reasons.push_back({{"name", name}, {"reason", reason}});
-    }
     print({{"schema", 1},
            {"devices", std::move(devices)},
-           {"unused_devices", std::move(reasons)},
+           {"unused_devices", std::move(unused)},
            {"presets", std::move(presets)}});
     return kOk;
   }
@@ -41,9 +50,13 @@ int list_machines(bool json) {
   for (const Json& d : devices) {
     say("  {:10} {} ({})\n", d["name"].get<std::string>(), d["description"].get<std::string>(),
         d["fingerprint"].get<std::string>());
+    say_versions(d);
   }
   if (!unused.empty()) say("devices of this build that cannot be used:\n");
-  for (const auto& [name, reason] : unused) say("  {:10} {}\n", name, reason);
+  for (const Json& d : unused) {
+    say("  {:10} {}\n", d["name"].get<std::string>(), d["reason"].get<std::string>());
+    say_versions(d);
+  }
   say("presets for `plan --machine`:\n");
   for (const Machine& m : machine_presets()) {
     say("  {:10} {}: {:.2f} TFLOP/s, {:.0f} GB/s, {} memory, link {:.1f} GB/s out, {:.1f} GB/s "

@@ -98,11 +98,11 @@ Result<int> profile(const ProfileArguments& a, bool json) {
   say("  {}, {} an iteration ({} algorithms); link {:.0f} MB/s each way; unlimited peak {}\n",
       counted(result.program.ops.size(), "op"),
       format_time(
-          compute_time(result.program, choose_algorithms(result.program, a.job.algorithms))),
-      to_text(a.job.algorithms), result.machine.to_host().bytes_per_second * 1e-6,
+          compute_time(result.program, choose_algorithms(result.program, algorithms_of(a.job)))),
+      to_text(algorithms_of(a.job)), result.machine.to_host().bytes_per_second * 1e-6,
       format_bytes(unlimited_peak(result.program, result.machine.alignment())));
   print_how(source->how);
-  print_slowest(result.program, a.job.algorithms);
+  print_slowest(result.program, algorithms_of(a.job));
   if (!a.output.empty()) say("  saved {}\n", a.output);
   return kOk;
 }

@@ -12,9 +12,9 @@
 namespace tidepool::cli {
 namespace {
 
-/// One of several values by name.
-template <class Value>
-CLI::Option* add_choice_option(CLI::App& command, const std::string& name, Value& value,
+/// One of several values by name. Into an optional: there is no default.
+template <class Stored, class Value>
+CLI::Option* add_choice_option(CLI::App& command, const std::string& name, Stored& value,
                                const std::vector<Value>& choices, const std::string& help) {
   std::vector<std::string> names;
   for (const Value choice : choices) names.emplace_back(to_text(choice));
@@ -23,9 +23,10 @@ CLI::Option* add_choice_option(CLI::App& command, const std::string& name, Value
       if (to_text(choice) == text) value = choice;
     }
   };
-  return command.add_option_function<std::string>(name, choose, help)
-      ->check(CLI::IsMember(names))
-      ->default_str(std::string(to_text(value)));
+  auto* option =
+      command.add_option_function<std::string>(name, choose, help)->check(CLI::IsMember(names));
+  if constexpr (std::is_same_v<Stored, Value>) option->default_str(std::string(to_text(value)));
+  return option;
 }
 
 void add_data_options(CLI::App& command, DataSpec& data) {
@@ -113,7 +114,7 @@ void add_job_options(CLI::App& command, JobSpec& job) {
   add_optimizer_options(command, job);
   add_choice_option(command, "--algorithms", job.algorithms,
                     std::vector{AlgorithmPolicy::least_workspace, AlgorithmPolicy::fastest},
-                    "least-workspace or fastest");
+                    "least-workspace or fastest (default: fastest on GPUs, else least-workspace)");
 }
 
 CLI::Option* add_size_option(CLI::App& command, const std::string& name, SizeOrPercent& size,

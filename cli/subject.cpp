@@ -177,7 +177,7 @@ Result<Subject> measured(const SubjectArguments& a, std::span<const BudgetSpec> 
   if (!budget) return fail(budget.error());
   const auto machine = device_machine(*job, *budget, a.cache, observer);
   if (!machine) return fail(machine.error());
-  const bool all = a.job.algorithms == AlgorithmPolicy::fastest;
+  const bool all = algorithms_of(a.job) == AlgorithmPolicy::fastest;
   const auto source = obtain_profile(*job, *machine, {kProfileIterations, all, *budget},
                                      {cache, a.cache.reprofile, {}}, observer);
   if (!source) return fail(source.error());

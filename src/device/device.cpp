@@ -1,6 +1,19 @@
 #include "device/device.h"
 
+#include <algorithm>
+
 namespace tidepool {
+
+DeviceConfig joined(const DeviceConfig& a, const DeviceConfig& b) {
+  if (a.streams != b.streams || a.arenas.size() != b.arenas.size()) {
+    throw DeviceError("two plans of different streams or arenas cannot share a device");
+  }
+  DeviceConfig both = a;
+  for (std::size_t i = 0; i < both.arenas.size(); ++i) {
+    both.arenas[i].bytes = std::max(both.arenas[i].bytes, b.arenas[i].bytes);
+  }
+  return both;
+}
 
 void require_one_device(const DeviceConfig& config) {
   const auto& arenas = config.arenas;

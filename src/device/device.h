@@ -85,6 +85,10 @@ struct DeviceConfig {
         streams(std::move(kinds)) {}
 };
 
+/// What serves users of either, one at a time: the larger of each two arenas. They have the same
+/// streams and as many arenas, else DeviceError.
+DeviceConfig joined(const DeviceConfig& a, const DeviceConfig& b);
+
 /// Throws DeviceError unless the config is of one device and its host.
 void require_one_device(const DeviceConfig& config);
 
@@ -146,6 +150,8 @@ class Device {
   virtual void launch_graph(GraphId /*graph*/, std::int64_t /*argument*/) {
     throw DeviceError("this device does not capture graphs");
   }
+  /// Frees what a graph takes. All its launches have completed; it is not launched again.
+  virtual void destroy_graph(GraphId /*graph*/) {}
 };
 
 }  // namespace tidepool

@@ -14,7 +14,9 @@ Result<std::unique_ptr<EvaluationRunner>> EvaluationRunner::create(const Trainin
   if (auto fit = check_fit(program, Purpose::evaluation, kernels, data); !fit) {
     return fail(fit.error());
   }
-  return std::unique_ptr<EvaluationRunner>(new EvaluationRunner(program, kernels, data));
+  std::unique_ptr<EvaluationRunner> runner(new EvaluationRunner(program, kernels, data));
+  if (auto same = runner->check_algorithms(); !same) return fail(same.error());
+  return runner;
 }
 
 EvaluationRunner::EvaluationRunner(const TrainingProgram& program, const KernelList& kernels,

@@ -3,6 +3,7 @@
 // GPU it cannot, its list has a kernel for every op.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -37,6 +38,7 @@ struct KernelContext {
   int threads = 1;    ///< worker threads of CPU kernels; bits and workspaces depend on it
   bool tf32 = false;  ///< float32 products may round their inputs to TF32
   bool nondeterministic = false;  ///< also list algorithms that do not repeat their bits
+  bool own_convolutions = false;  ///< of this project where a library has some, too
 };
 
 /// Makes a kernel, or returns null when it does not support the op. May be called from any thread.
@@ -47,6 +49,8 @@ struct KernelList {
   bool blocked_layouts = false;          ///< activations in nChw16c; otherwise all plain
   std::vector<KernelFactory> factories;  ///< in order of preference; the last is the reference
   KernelContext context{};
+  /// Of a tensor; what the kernels count in.
+  std::int64_t most_elements = std::numeric_limits<std::int64_t>::max();
 
   /// The first factory's kernel that takes the op, or null.
   [[nodiscard]] std::unique_ptr<Kernel> make(const OpDesc& desc) const;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <stdexcept>
 
 namespace tidepool::nn {
 namespace {
@@ -70,6 +71,50 @@ ProgramRunner::ProgramRunner(const TrainingProgram& program, const KernelList& k
     const Tensor& tensor = program.program.tensors[t];
     if (tensor.persistent) values_[t].resize(static_cast<std::size_t>(tensor.bytes));
   }
+}
+
+Result<void> ProgramRunner::check_algorithms() const {
+  const auto in_words = [](const auto& algorithms) {
+    std::string text;
+    for (const auto& a : algorithms) {
+      text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", a.name, format_bytes(a.workspace));
+    }
+    return text;
+  };
+  for (std::size_t i = 0; i < kernels_.size(); ++i) {
+    if (kernels_[i] == nullptr) continue;
+    const Op& op = program_.program.ops[i];
+    const auto now = kernels_[i]->algorithms();
+    const bool same = std::equal(now.begin(), now.end(), op.algorithms.begin(), op.algorithms.end(),
+                                 [](const KernelAlgorithm& a, const Algorithm& b) {
+                                   return a.name == b.name && a.workspace == b.workspace;
+                                 });
+    if (same) continue;
+    return fail(ErrorCode::bad_input,
+                fmt::format("{}: the {} kernels for '{}' now offer {}, the program was built with "
+                            "{}: libraries or device have changed",
+                            program_.program.name, program_.kernels, op.name, in_words(now),
+                            in_words(op.algorithms)));
+  }
+  return {};
+}
+
+void ProgramRunner::require_classes(const ProgramInput& input, std::int64_t sample,
+                                    const std::byte* data) const {
+  for (std::int64_t i = 0; i < input.type.elements(); ++i, data += sizeof(std::int32_t)) {
+    std::int32_t label = 0;
+    std::memcpy(&label, data, sizeof label);
+    if (label >= -1 && label < input.classes) continue;
+    throw std::out_of_range(
+        fmt::format("{}: sample {} has class {} in '{}', {} tells 0 to {} apart", data_.name(),
+                    sample, label, input.name, program_.program.name, input.classes - 1));
+  }
+}
+
+void ProgramRunner::read_sample(const Feed& feed, std::int64_t sample, std::byte* to) const {
+  data_.read(fields_[feed.input], sample, to);
+  const ProgramInput& input = program_.inputs[feed.input];
+  if (input.classes > 0) require_classes(input, sample, to);
 }
 
 void ProgramRunner::launch(const OpCall& call, NativeStream stream) {

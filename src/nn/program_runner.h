@@ -50,13 +50,16 @@ class ProgramRunner : public OpRunner {
   /// `call.pointers` has the one operand of a host op.
   virtual void launch_host(const OpDesc& desc, const OpCall& call) = 0;
   [[nodiscard]] std::span<std::byte> bytes_of(TensorId tensor) { return values_[tensor]; }
+  /// Whether the kernels offer what the program was built with: its plans count on these
+  /// workspaces.
+  [[nodiscard]] Result<void> check_algorithms() const;
   [[nodiscard]] const SampleSource& data() const { return data_; }
-  /// Writes what a feed op writes for one sample.
-  void read_sample(const Feed& feed, std::int64_t sample, std::byte* to) const {
-    data_.read(fields_[feed.input], sample, to);
-  }
+  /// Writes what a feed op writes for one sample. Throws std::out_of_range for a class the program
+  /// does not tell apart: kernels index with it. -1 is no class.
+  void read_sample(const Feed& feed, std::int64_t sample, std::byte* to) const;
 
  private:
+  void require_classes(const ProgramInput& input, std::int64_t sample, const std::byte* data) const;
   [[nodiscard]] Result<TensorId> find(std::string_view name) const;
 
   const TrainingProgram& program_;

@@ -49,6 +49,19 @@ std::int32_t ProgramWriter::layer_index() {
   return found->second;
 }
 
+void ProgramWriter::check_size(const Operand& operand) {
+  if (operand.desc.elements() <= kernels_.most_elements || error_) return;
+  const Tensor& tensor = out_.program.tensors[operand.tensor];
+  error_ = Error{
+      ErrorCode::usage,
+      fmt::format(
+          "{}: tensor '{}' has {} elements, the {} kernels take up to {}{}", out_.program.name,
+          tensor.name, operand.desc.elements(), kernels_.name, kernels_.most_elements,
+          tensor.persistent ? ""
+                            : fmt::format("; use `sub_batch` below {}", out_.program.sub_batch)),
+      std::nullopt};
+}
+
 void ProgramWriter::add_algorithms(const OpDesc& desc, Op& op) {
   const std::unique_ptr<Kernel> kernel = kernels_.make(desc);
   if (kernel == nullptr) {
@@ -58,7 +71,6 @@ void ProgramWriter::add_algorithms(const OpDesc& desc, Op& op) {
                                  kernels_.name, op.name, desc.name()),
                      std::nullopt};
     }
-    op.algorithms.push_back({"none"});
     return;
   }
   for (const KernelAlgorithm& algorithm : kernel->algorithms()) {
@@ -91,7 +103,10 @@ void ProgramWriter::op(std::string name, OpDesc desc, std::span<const Operand> o
     assert(layer_ != nullptr);
     op.layer = layer_index();
     op.phase = role == OpRole::compute ? phase_ : Phase::update;
-    add_algorithms(desc, op);
+    for (const Operand& operand : operands) check_size(operand);
+    // Kernels are made for sizes that they can have.
+    if (!error_) add_algorithms(desc, op);
+    if (op.algorithms.empty()) op.algorithms.push_back({"none"});
     op.flops = desc.flops();
     op.traffic = desc.traffic();
   }

@@ -46,7 +46,8 @@ class ProgramWriter {
     Phase outer_phase_;
   };
 
-  /// The first op that the list has no kernel for; the program is of no use then.
+  /// The first op that the list has no kernel for, or tensor too large for it; the program is of no
+  /// use then.
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }
 
   /// What follows belongs to this round, whose first sample has this place in the batch. Names of
@@ -62,6 +63,7 @@ class ProgramWriter {
   /// Its place in Program::layers, which its first op gives it.
   [[nodiscard]] std::int32_t layer_index();
   void add_algorithms(const OpDesc& desc, Op& op);
+  void check_size(const Operand& operand);
 
   TrainingProgram& out_;
   const KernelList& kernels_;

@@ -44,13 +44,14 @@ Result<void> check_options(const Graph& graph, const TrainingOptions& options) {
   if (!is_beta(options.beta1) || !is_beta(options.beta2) || !(options.epsilon > 0)) {
     return fail(ErrorCode::usage, "beta1 and beta2 must be in [0, 1) and epsilon positive");
   }
-  // Kernels number the elements of one tensor with 32 bits (dropout's generator does).
+  // Kernels number the elements of one tensor with 32 bits.
   constexpr std::int64_t kMaxElements = std::numeric_limits<std::uint32_t>::max();
   for (const Value& value : graph.values) {
-    if (value.type.elements() > kMaxElements / options.batch) {
+    if (value.type.elements() > kMaxElements / round_size(options)) {
       return fail(ErrorCode::usage,
-                  fmt::format("{}: value '{}' of {} elements is too large for a batch of {}",
-                              graph.name, value.name, value.type.elements(), options.batch));
+                  fmt::format("{}: value '{}' of {} elements is too large for {} samples at once; "
+                              "use `sub_batch` below that",
+                              graph.name, value.name, value.type.elements(), round_size(options)));
     }
   }
   return {};

@@ -24,8 +24,10 @@ Result<std::unique_ptr<TrainingRunner>> TrainingRunner::create(const TrainingPro
                 fmt::format("{} has {}, fewer than a batch of {}", data.name(),
                             counted(data.size(), "sample"), program.program.batch));
   }
-  return std::unique_ptr<TrainingRunner>(
+  std::unique_ptr<TrainingRunner> runner(
       new TrainingRunner(program, kernels, data, std::move(settings)));
+  if (auto same = runner->check_algorithms(); !same) return fail(same.error());
+  return runner;
 }
 
 TrainingRunner::TrainingRunner(const TrainingProgram& program, const KernelList& kernels,

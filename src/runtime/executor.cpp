@@ -43,12 +43,18 @@ struct Executor::PreparedSchedule {
   std::vector<Prepared> instructions;
 };
 
-Executor::Executor(const Program& program, const Plan& plan, Device& device, OpRunner& runner)
-    : program_(program), plan_(plan), device_(device), runner_(runner) {
+DeviceConfig device_config(const Plan& plan) {
   DeviceConfig config;
   for (const Arena& arena : plan.arenas) config.arenas.push_back({arena.kind, arena.bytes});
   for (const Stream& stream : plan.streams) config.streams.push_back(stream.kind);
-  device_.open(config);
+  return config;
+}
+
+Executor::Executor(const Program& program, const Plan& plan, Device& device, OpRunner& runner)
+    : Executor(program, plan, opened(device, device_config(plan)), runner) {}
+
+Executor::Executor(const Program& program, const Plan& plan, OpenDevice device, OpRunner& runner)
+    : program_(program), plan_(plan), device_(device.device), runner_(runner) {
   entry_ = std::make_unique<PreparedSchedule>(prepare(plan.entry));
   steady_ = std::make_unique<PreparedSchedule>(prepare(plan.steady));
   exit_ = std::make_unique<PreparedSchedule>(prepare(plan.exit));
@@ -249,6 +255,7 @@ RunReport Executor::run(std::int64_t iterations, const Stop& stop,
   while (report.iterations < issued) complete_one();
   device_.synchronize();
   next_iteration_ = base + issued;
+  ran_ = ran_ || issued > 0;
   return report;
 }
 
@@ -270,6 +277,7 @@ void Executor::capture(std::int64_t first, std::int64_t per_graph) {
   for (std::int64_t i = 0; i < per_graph; ++i) {
     issue(*steady_, i, graph_guards_[static_cast<std::size_t>(i)], i == 0);
   }
+  if (graph_ != kNone) device_.destroy_graph(graph_);
   graph_ = device_.end_capture();
   capturing_ = false;
 }
@@ -277,7 +285,14 @@ void Executor::capture(std::int64_t first, std::int64_t per_graph) {
 RunReport Executor::run_graphs(std::int64_t iterations, std::int64_t per_graph, const Stop& stop,
                                const std::function<void(std::int64_t, Nanos)>& on_iteration) {
   RunReport report;
-  const std::int64_t graphs = iterations / per_graph;
+  // What is used for the first time, a library's handle or a kernel, may allocate or synchronise,
+  // which a capture forbids.
+  const bool cold = !ran_;
+  std::int64_t plain = iterations % per_graph;
+  if (plain == 0 && cold) plain = std::min(iterations, per_graph);
+  if (plain > 0) report = run(plain, stop, on_iteration);
+  if (report.cancelled) return report;
+  const std::int64_t graphs = (iterations - plain) / per_graph;
   Nanos previous = device_.now();
   const std::int64_t base = next_iteration_;
   std::int64_t issued = 0, completed = 0;
@@ -287,7 +302,7 @@ RunReport Executor::run_graphs(std::int64_t iterations, std::int64_t per_graph, 
     previous = end;
     for (std::int64_t i = 0; i < per_graph; ++i) {
       report.iteration_times.push_back(took);
-      if (on_iteration) on_iteration(base + report.iterations, took);
+      if (on_iteration) on_iteration(base + report.iterations - plain, took);
       ++report.iterations;
     }
   };
@@ -305,12 +320,6 @@ RunReport Executor::run_graphs(std::int64_t iterations, std::int64_t per_graph, 
   while (completed < issued) complete_one();
   device_.synchronize();
   next_iteration_ = base + issued * per_graph;
-  if (report.cancelled || iterations % per_graph == 0) return report;
-  const RunReport rest = run(iterations % per_graph, stop, on_iteration);
-  report.iterations += rest.iterations;
-  report.cancelled = rest.cancelled;
-  report.iteration_times.insert(report.iteration_times.end(), rest.iteration_times.begin(),
-                                rest.iteration_times.end());
   return report;
 }
 

@@ -26,12 +26,27 @@ struct RunReport {
   bool cancelled = false;
 };
 
+/// Arenas and streams for a plan.
+DeviceConfig device_config(const Plan& plan);
+
+/// A device that has been opened with at least what a plan needs.
+struct OpenDevice {
+  Device& device;
+};
+inline OpenDevice opened(Device& device, const DeviceConfig& config) {
+  device.open(config);
+  return {device};
+}
+
 /// One plan on one device. Call enter, then run any number of times, then exit. Not thread-safe.
 /// Errors of the device are thrown as DeviceError; nothing of the plan is usable afterwards.
 class Executor {
  public:
   /// All must outlive the executor. Opens the device with the plan's arenas and streams.
   Executor(const Program& program, const Plan& plan, Device& device, OpRunner& runner);
+  /// On a device that other executors use too, one at a time: from enter to exit its arenas are
+  /// this one's.
+  Executor(const Program& program, const Plan& plan, OpenDevice device, OpRunner& runner);
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -44,7 +59,8 @@ class Executor {
   RunReport run(std::int64_t iterations, const Stop& stop = {},
                 const std::function<void(std::int64_t, Nanos)>& on_iteration = {});
   /// The same with `per_graph` iterations recorded once, as one graph, and issued as one call each
-  /// time; what is left of `iterations` runs as above. Nothing is in flight from one graph to the
+  /// time. Iterations that do not fill a graph come first and run as above; where there are none
+  /// and nothing has run yet, the first `per_graph` do. Nothing is in flight from one graph to the
   /// next, so that each starts on idle streams. For devices that capture. All iterations of a graph
   /// are reported with their mean time. Iterations whose guards differ from those recorded are
   /// recorded anew.
@@ -95,6 +111,7 @@ class Executor {
   Device::GraphId graph_ = kNone;
   std::vector<std::uint32_t> graph_guards_;  ///< of the iterations in graph_
   bool capturing_ = false;
+  bool ran_ = false;  ///< an iteration that was not captured
   Bytes arena_peak_ = 0;
   /// Per iteration in flight; a slot is read when its iteration is complete and written again
   /// kIterationsAhead + 1 iterations later.

@@ -8,6 +8,7 @@
 #include "cost/machine.h"
 #include "device/device.h"
 #include "nn/kernel.h"
+#include "planners/planner_context.h"
 
 namespace tidepool {
 
@@ -23,6 +24,12 @@ struct DeviceRequest {
   LinkSpeed to_device;
 };
 
+/// In words.
+struct DeviceVersions {
+  std::string needed;
+  std::string found;
+};
+
 struct DeviceKind {
   std::string name;
   std::string description;
@@ -32,6 +39,10 @@ struct DeviceKind {
   const nn::KernelList& (*choose_kernels)(const KernelRequest& request) = nullptr;
   /// Why it cannot be used here, in words; empty when it can. Null: it always can.
   std::string (*unavailable)() = nullptr;
+  /// Of what it runs on: drivers, libraries. Null: nothing that could be missing.
+  DeviceVersions (*versions)() = nullptr;
+  /// What runs where nobody says which algorithms.
+  AlgorithmPolicy algorithms = AlgorithmPolicy::least_workspace;
   /// The device as a machine with its measured links; null: links are emulated. Throws DeviceError.
   Machine (*calibrate)() = nullptr;
   int (*default_threads)() = nullptr;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
+#include <span>
 
 #include "base/counted.h"
 #include "train/diverged.h"
@@ -12,14 +14,13 @@
 namespace tidepool {
 namespace {
 
-/// The state between epochs.
+/// One device with one arena of each kind for all epochs and evaluations: the training's state
+/// moves to the host and back between them.
 class Epochs {
  public:
-  Epochs(const Job& job, const TrainingSpec& spec, Planner& planner, TrainingReport& report,
-         Observer& observer)
+  Epochs(const Job& job, const TrainingSpec& spec, TrainingReport& report, Observer& observer)
       : job_(job),
         spec_(spec),
-        planner_(planner),
         report_(report),
         start_(report.start),
         observer_(observer),
@@ -27,42 +28,64 @@ class Epochs {
 
   Result<void> resume(nn::Checkpoint checkpoint) {
     state_ = std::move(checkpoint.tensors);
-    next_ = checkpoint.next_iteration;
+    first_ = next_ = checkpoint.next_iteration;
     if (next_ < total_) return {};
     return fail(ErrorCode::usage, fmt::format("{} has finished {} of {}: nothing is left; "
                                               "ask for more `epochs`",
                                               spec_.resume, next_, counted(total_, "iteration")));
   }
 
-  /// To the end of the epoch, or to where the observer stops it.
-  Result<void> train_epoch() {
-    const std::int64_t per_epoch = job_.iterations_per_epoch();
-    const std::int64_t epoch = next_ / per_epoch;
-    const std::int64_t count = (epoch + 1) * per_epoch - next_;
-    const auto start = std::chrono::steady_clock::now();
-    auto runner = job_.make_runner(total_, next_);
+  /// Plans the evaluation, where there is a test split, and opens the device for both.
+  Result<void> open(const nn::Dataset* test, Planner& planner) {
+    const Plan& plan = start_.lowered().plan;
+    DeviceConfig config = device_config(plan);
+    if (test != nullptr) {
+      if (auto prepared = plan_evaluation(planner); !prepared) return prepared;
+      config = joined(config, device_config(evaluation_plan_));
+      auto runner = nn::EvaluationRunner::create(*evaluation_program_, job_.kernels(), *test);
+      if (!runner) return fail(runner.error());
+      evaluation_runner_ = std::move(*runner);
+    }
+    auto runner = job_.make_runner(total_, first_);
     if (!runner) return fail(runner.error());
     if (!state_.empty()) {
       if (auto restored = restore(state_, **runner); !restored) return restored;
     }
-    TrainingRun training(job_, start_.machine, start_.lowered().plan, std::move(*runner));
-    training.executor().enter();
-    const RunReport run = training.run(count, observer_.stop(), [&](std::int64_t i, Nanos time) {
-      observer_.update(static_cast<double>(next_ + i + 1) / static_cast<double>(total_),
+    device_ = job_.make_device(start_.machine);
+    const OpenDevice device = opened(*device_, config);
+    training_.emplace(job_, plan, std::move(*runner), device);
+    if (test != nullptr) {
+      evaluation_.emplace(evaluation_program_->program, evaluation_plan_, device,
+                          *evaluation_runner_);
+    }
+    return {};
+  }
+
+  /// To the end of the epoch, or to where the observer stops it.
+  void train_epoch() {
+    const std::int64_t per_epoch = job_.iterations_per_epoch();
+    const std::int64_t epoch = next_ / per_epoch;
+    const std::int64_t count = (epoch + 1) * per_epoch - next_;
+    const auto start = std::chrono::steady_clock::now();
+    training_->executor().enter();
+    const RunReport run = training_->run(count, observer_.stop(), [&](std::int64_t i, Nanos time) {
+      const std::int64_t done = first_ + i + 1;
+      observer_.update(static_cast<double>(done) / static_cast<double>(total_),
                        fmt::format("epoch {}/{}: iteration {}/{}, {}", epoch + 1, spec_.epochs,
-                                   per_epoch - count + i + 1, per_epoch, format_time(time)));
-      observer_.iteration({next_ + i + 1, total_, time});
+                                   done - epoch * per_epoch, per_epoch, format_time(time)));
+      observer_.iteration({done, total_, time});
     });
-    training.executor().exit();
-    const auto& losses = training.runner().losses();
+    training_->executor().exit();
+    const auto losses =
+        std::span(training_->runner().losses()).subspan(static_cast<std::size_t>(next_ - first_));
     if (!diverged_) diverged_ = warn_if_diverged(losses, next_, observer_);
     next_ += run.iterations;
-    if (training.measured() > 0) {
-      report_.measured = training.median();
-      report_.measured_iterations = training.measured();
+    if (training_->measured() > 0) {
+      report_.measured = training_->median();
+      report_.measured_iterations = training_->measured();
     }
-    report_.arena_peak = std::max(report_.arena_peak, training.executor().arena_peak());
-    state_ = state_of(training.runner());
+    report_.arena_peak = std::max(report_.arena_peak, training_->executor().arena_peak());
+    state_ = state_of(training_->runner());
     EpochReport& r = report_.epochs.emplace_back();
     r.epoch = epoch + 1;
     r.epochs = spec_.epochs;
@@ -71,7 +94,6 @@ class Epochs {
     for (const float loss : losses) r.loss += static_cast<double>(loss);
     r.loss /= std::max<double>(1, static_cast<double>(run.iterations));
     r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    return {};
   }
 
   [[nodiscard]] Result<void> save() const {
@@ -80,24 +102,14 @@ class Epochs {
                            state_, checkpoint());
   }
 
-  /// On the test split, inside the same budget; the training's device is closed by now.
-  Result<void> evaluate(const nn::Dataset& data) {
-    const auto program = job_.make_evaluation();
-    if (!program) return fail(program.error());
-    FixedWorkload workload(program->program);
-    PlannerOptions options;
-    options.stop = observer_.stop();
-    auto planned = make_plan(planner_, workload, start_.machine, start_.budget, options);
-    if (!planned) return fail(planned.error());
-    auto runner = nn::EvaluationRunner::create(*program, job_.kernels(), data);
-    if (!runner) return fail(runner.error());
-    if (auto restored = restore(state_, **runner); !restored) return restored;
-    const std::unique_ptr<Device> device = job_.make_device(start_.machine);
-    Executor executor(program->program, planned->lowered.plan, *device, **runner);
-    executor.enter();
-    const RunReport run = executor.run((*runner)->iterations(), observer_.stop());
-    if (!run.cancelled) report_.epochs.back().test = (*runner)->result();
-    report_.arena_peak = std::max(report_.arena_peak, executor.arena_peak());
+  Result<void> evaluate() {
+    if (!evaluation_) return {};
+    if (auto restored = restore(state_, *evaluation_runner_); !restored) return restored;
+    evaluation_->set_next_iteration(0);
+    evaluation_->enter();
+    const RunReport run = evaluation_->run(evaluation_runner_->iterations(), observer_.stop());
+    if (!run.cancelled) report_.epochs.back().test = evaluation_runner_->result();
+    report_.arena_peak = std::max(report_.arena_peak, evaluation_->arena_peak());
     return {};
   }
 
@@ -121,33 +133,55 @@ class Epochs {
     return spec_.checkpoint.empty() ? spec_.resume : spec_.checkpoint;
   }
 
+  /// Inside the same budget.
+  Result<void> plan_evaluation(Planner& planner) {
+    auto program = job_.make_evaluation();
+    if (!program) return fail(program.error());
+    evaluation_program_ = std::make_unique<nn::TrainingProgram>(std::move(*program));
+    FixedWorkload workload(evaluation_program_->program);
+    PlannerOptions options;
+    options.stop = observer_.stop();
+    auto planned = make_plan(planner, workload, start_.machine, start_.budget, options);
+    if (!planned) return fail(planned.error());
+    evaluation_plan_ = std::move(planned->lowered.plan);
+    return {};
+  }
+
   const Job& job_;
   const TrainingSpec& spec_;
-  Planner& planner_;
   TrainingReport& report_;
   const Preparation& start_;
   Observer& observer_;
   std::int64_t total_;
+  std::int64_t first_ = 0;  ///< of this run
   std::int64_t next_ = 0;
   TrainingState state_;
   bool diverged_ = false;  ///< said once
+
+  std::unique_ptr<nn::TrainingProgram> evaluation_program_;
+  Plan evaluation_plan_;
+  std::unique_ptr<nn::EvaluationRunner> evaluation_runner_;
+  std::unique_ptr<Device> device_;
+  std::optional<TrainingRun> training_;
+  std::optional<Executor> evaluation_;
 };
 
 }  // namespace
 
 Result<void> train_epochs(const Job& job, const TrainingSpec& spec, const nn::Dataset* test,
                           Planner& planner, TrainingReport& report, Observer& observer) {
-  Epochs epochs(job, spec, planner, report, observer);
+  Epochs epochs(job, spec, report, observer);
   if (report.start.checkpoint) {
     if (auto resumed = epochs.resume(std::move(*report.start.checkpoint)); !resumed) return resumed;
     report.start.checkpoint.reset();
   }
+  if (auto opened = epochs.open(test, planner); !opened) return opened;
   while (!epochs.finished()) {
-    if (auto trained = epochs.train_epoch(); !trained) return trained;
+    epochs.train_epoch();
     const auto saved = epochs.save();
     if (saved && observer.stop_requested()) return epochs.stopped();
-    if (test != nullptr && !observer.stop_requested()) {
-      if (auto evaluated = epochs.evaluate(*test); !evaluated) return evaluated;
+    if (!observer.stop_requested()) {
+      if (auto evaluated = epochs.evaluate(); !evaluated) return evaluated;
       if (saved && observer.stop_requested()) return epochs.stopped();
     }
     // What was learned is said even where it could not be saved.

@@ -52,10 +52,18 @@ nn::TrainingOptions training_options(const JobSpec& spec) {
 
 }  // namespace
 
+AlgorithmPolicy algorithms_of(const JobSpec& job) {
+  if (job.algorithms) return *job.algorithms;
+  for (const DeviceKind& kind : device_kinds()) {
+    if (kind.name == job.device.name) return kind.algorithms;
+  }
+  return AlgorithmPolicy::least_workspace;
+}
+
 PlannerOptions planner_options(const JobSpec& job, const PlannerSpec& planner) {
   PlannerOptions options;
   options.seed = job.seed;
-  options.algorithms = job.algorithms;
+  options.algorithms = algorithms_of(job);
   options.time_limit = planner.time_limit;
   options.evaluation_limit = planner.evaluations;
   return options;
@@ -142,7 +150,7 @@ std::vector<std::pair<std::string, std::string>> Job::settings() const {
           {"weight_decay", fmt::format("{}", options_.weight_decay)},
           {"learning_rate", to_text(spec_.learning_rate)},
           {"storage", std::string(to_text(spec_.storage))},
-          {"algorithms", std::string(to_text(spec_.algorithms))},
+          {"algorithms", std::string(to_text(algorithms_of(spec_)))},
           {"fingerprint", fingerprint()}};
 }
 

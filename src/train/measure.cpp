@@ -79,7 +79,7 @@ std::optional<Lowered> kept_plan(const Program& program, const Machine& machine,
 Measurement planned_measurement(const Job& job, const Machine& machine, const ProfilingTask& task) {
   Measurement how{.iterations = task.iterations, .all_algorithms = task.all_algorithms};
   const auto variants =
-      variants_to_measure(job.program(), job.spec().algorithms, task.all_algorithms);
+      variants_to_measure(job.program(), algorithms_of(job.spec()), task.all_algorithms);
   const bool all_fit =
       std::all_of(variants.begin(), variants.end(), [&](const AlgorithmChoice& algorithms) {
         return kept_plan(job.program(), machine, algorithms, task.budget).has_value();
@@ -92,7 +92,7 @@ Result<Measurement> measure(Job& job, const Machine& machine, const ProfilingTas
                             const Measurement& how, Observer& observer) {
   if (how.reactive_budget > 0) return measure_reactively(job, machine, task, observer);
   const auto variants =
-      variants_to_measure(job.program(), job.spec().algorithms, task.all_algorithms);
+      variants_to_measure(job.program(), algorithms_of(job.spec()), task.all_algorithms);
   Measurement done = how;
   for (std::size_t v = 0; v < variants.size(); ++v) {
     auto used = measure_variant(job, machine, task, variants[v], v, variants.size(), observer);

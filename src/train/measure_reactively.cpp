@@ -37,7 +37,8 @@ int fill_in_unmeasured(Program& program, const Budget& budget, Bytes alignment) 
 /// What each run of the task runs: an algorithm that does not fit gives way to one that does.
 std::vector<AlgorithmChoice> variants_inside(const Job& job, const ProfilingTask& task,
                                              Bytes alignment) {
-  auto variants = variants_to_measure(job.program(), job.spec().algorithms, task.all_algorithms);
+  auto variants =
+      variants_to_measure(job.program(), algorithms_of(job.spec()), task.all_algorithms);
   for (AlgorithmChoice& variant : variants) {
     variant = fitting(job.program(), std::move(variant), task.budget, alignment);
   }

@@ -1,4 +1,4 @@
-// TrainingRun: a plan running on a device of its own, with its own runner.
+// TrainingRun: a plan running on a device, its own or one that is shared, with its own runner.
 #pragma once
 
 #include <functional>
@@ -23,6 +23,13 @@ class TrainingRun {
         device_(job.make_device(machine)),
         executor_(job.program(), plan_, *device_, *runner_) {}
 
+  /// On a device that others use in turn.
+  TrainingRun(const Job& job, const Plan& plan, std::unique_ptr<nn::TrainingRunner> runner,
+              OpenDevice device)
+      : plan_(plan),
+        runner_(std::move(runner)),
+        executor_(job.program(), plan_, device, *runner_) {}
+
   Executor& executor() { return executor_; }
   [[nodiscard]] const nn::TrainingRunner& runner() const { return *runner_; }
 
@@ -46,10 +53,10 @@ class TrainingRun {
   }
 
  private:
-  std::int64_t per_graph_;
+  std::int64_t per_graph_ = 0;
   Plan plan_;
   std::unique_ptr<nn::TrainingRunner> runner_;
-  std::unique_ptr<Device> device_;
+  std::unique_ptr<Device> device_;  ///< null: shared
   Executor executor_;
   std::vector<Nanos> times_;
 };

@@ -45,8 +45,8 @@ struct JobSpec {
   std::uint64_t seed = 1;  ///< of initial weights, sample order and dropout
   nn::LearningRate learning_rate = constant_rate(0.02);
   nn::Optimizer optimizer = nn::Optimizer::sgd;
-  std::optional<double> weight_decay;  ///< none: the optimizer's usual one
-  AlgorithmPolicy algorithms = AlgorithmPolicy::least_workspace;
+  std::optional<double> weight_decay;         ///< none: the optimizer's usual one
+  std::optional<AlgorithmPolicy> algorithms;  ///< none: the device's usual ones, see algorithms_of
 };
 
 struct BudgetSpec {
@@ -105,6 +105,9 @@ struct TrainingSpec {
   std::string checkpoint;  ///< a file written after every epoch and when stopped; empty: `resume`
   std::string resume;      ///< a checkpoint to go on from, bit for bit; may be empty
 };
+
+/// What runs where nobody says: the fastest on GPUs, those of least workspace elsewhere.
+AlgorithmPolicy algorithms_of(const JobSpec& job);
 
 /// What a planner is told.
 PlannerOptions planner_options(const JobSpec& job, const PlannerSpec& planner);

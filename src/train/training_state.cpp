@@ -112,7 +112,7 @@ Result<std::optional<AlgorithmChoice>> saved_choice(const Job& job,
                                                     const std::string& path) {
   const std::string text = checkpoint.setting(kChoiceSetting);
   if (!text.empty()) return read_algorithm_choice(job.program(), text, path);
-  if (job.spec().algorithms == AlgorithmPolicy::least_workspace) return std::nullopt;
+  if (algorithms_of(job.spec()) == AlgorithmPolicy::least_workspace) return std::nullopt;
   return fail(ErrorCode::bad_input,
               fmt::format("{}: does not say which algorithms were the fastest when it was saved; "
                           "going on would not be bit for bit the same training",

@@ -1,5 +1,5 @@
-// A stand-in for cuBLAS: the calls this project makes, on the stand-in's streams. Bits depend on the
-// size of the workspace, as the real one's may.
+// A stand-in for cuBLAS: the calls this project makes, on the stand-in's streams. Bits depend on
+// the size of the workspace, as the real one's may.
 #include <cublas_v2.h>
 
 #include <algorithm>
@@ -43,11 +43,18 @@ template <class Sum>
 void multiply(const Operand& a, const Operand& b, long m, long n, long k, float alpha, float beta,
               float* c, long leading) {
   std::vector<Sum> sums(static_cast<std::size_t>(m));
+  std::vector<float> columns(static_cast<std::size_t>(m * k));  // of a, one behind the other
+  for (long p = 0; p < k; ++p) {
+    for (long i = 0; i < m; ++i) columns[static_cast<std::size_t>(p * m + i)] = a.at(i, p);
+  }
   for (long j = 0; j < n; ++j) {
     std::fill(sums.begin(), sums.end(), Sum{0});
     for (long p = 0; p < k; ++p) {
       const Sum factor = b.at(p, j);
-      for (long i = 0; i < m; ++i) sums[static_cast<std::size_t>(i)] += a.at(i, p) * factor;
+      const float* column = columns.data() + p * m;
+      for (long i = 0; i < m; ++i) {
+        sums[static_cast<std::size_t>(i)] += static_cast<Sum>(column[i]) * factor;
+      }
     }
     for (long i = 0; i < m; ++i) {
       float& to = c[j * leading + i];

@@ -1,6 +1,6 @@
-// A stand-in for cuDNN: the calls this project makes, by their documentation, as plain loops that run
-// on the stand-in's streams. Bits differ from algorithm to algorithm, and from run to run for those
-// said not to be deterministic, as the real ones' may.
+// A stand-in for cuDNN: the calls this project makes, by their documentation, as plain loops that
+// run on the stand-in's streams. Bits differ from algorithm to algorithm, and from run to run for
+// those said not to be deterministic, as the real ones' may.
 #include <cudnn.h>
 
 #include <algorithm>
@@ -60,8 +60,7 @@ void require_plain(const void* alpha, const void* beta) {
 }
 
 void use(cudnnHandle_t handle, const std::string& what) {
-  standin::first_use(handle->stream,
-                     "cudnn handle " + std::to_string(handle->number) + " " + what);
+  standin::first_use(handle->stream, "cudnn handle " + std::to_string(handle->number) + " " + what);
 }
 
 cudnnStatus_t check_workspace(const void* start, std::size_t has, std::size_t needs) {
@@ -180,8 +179,8 @@ void convolve_weights(const Shape& s, const float* x, const float* dy, float* dw
               const float* a = plane + row * s.x.w + column;
               const float* b = gradient + i * s.y.w;
               for (long j = first; j < last; ++j) {
-                sum += static_cast<double>(a[(j - first) * s.c.stride_w]) *
-                       static_cast<double>(b[j]);
+                sum +=
+                    static_cast<double>(a[(j - first) * s.c.stride_w]) * static_cast<double>(b[j]);
               }
             });
           }
@@ -258,7 +257,6 @@ Shape shape_of(cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w, cudnnConvol
                cudnnTensorDescriptor_t y) {
   return {*x, *y, *w, *c};
 }
-
 
 cudnnStatus_t check(const Shape& shape, const char* call) {
   if (shape.fits()) return CUDNN_STATUS_SUCCESS;
@@ -368,7 +366,7 @@ cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t descr
                                               int stride_w, int dilation_h, int dilation_w,
                                               cudnnConvolutionMode_t mode, cudnnDataType_t) {
   if (mode != CUDNN_CROSS_CORRELATION) violation("cudnn: a convolution that flips its filter");
-  *descriptor = {padding_h,  padding_w,  stride_h,       stride_w,
+  *descriptor = {padding_h,  padding_w,  stride_h,        stride_w,
                  dilation_h, dilation_w, descriptor->math};
   return CUDNN_STATUS_SUCCESS;
 }
@@ -385,10 +383,12 @@ cudnnStatus_t cudnnSetPooling2dDescriptor(cudnnPoolingDescriptor_t descriptor,
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(
-    cudnnHandle_t, const cudnnTensorDescriptor_t x, const cudnnFilterDescriptor_t w,
-    const cudnnConvolutionDescriptor_t c, const cudnnTensorDescriptor_t y, const int most,
-    int* returned, cudnnConvolutionFwdAlgoPerf_t* results) {
+cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t, const cudnnTensorDescriptor_t x,
+                                                     const cudnnFilterDescriptor_t w,
+                                                     const cudnnConvolutionDescriptor_t c,
+                                                     const cudnnTensorDescriptor_t y,
+                                                     const int most, int* returned,
+                                                     cudnnConvolutionFwdAlgoPerf_t* results) {
   const Shape shape = shape_of(x, w, c, y);
   if (const auto status = check(shape, __func__); status != CUDNN_STATUS_SUCCESS) return status;
   list(forward_offers(shape), false, most, returned, results);
@@ -471,10 +471,9 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void* alp
                                            const cudnnFilterDescriptor_t wd, const void* w,
                                            const cudnnTensorDescriptor_t dyd, const void* dy,
                                            const cudnnConvolutionDescriptor_t cd,
-                                           cudnnConvolutionBwdDataAlgo_t algorithm,
-                                           void* workspace, std::size_t workspace_bytes,
-                                           const void* beta, const cudnnTensorDescriptor_t dxd,
-                                           void* dx) {
+                                           cudnnConvolutionBwdDataAlgo_t algorithm, void* workspace,
+                                           std::size_t workspace_bytes, const void* beta,
+                                           const cudnnTensorDescriptor_t dxd, void* dx) {
   require_plain(alpha, beta);
   const Shape s = shape_of(dxd, wd, cd, dyd);
   std::size_t needs = 0;
@@ -501,14 +500,11 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void* alp
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void* alpha,
-                                             const cudnnTensorDescriptor_t xd, const void* x,
-                                             const cudnnTensorDescriptor_t dyd, const void* dy,
-                                             const cudnnConvolutionDescriptor_t cd,
-                                             cudnnConvolutionBwdFilterAlgo_t algorithm,
-                                             void* workspace, std::size_t workspace_bytes,
-                                             const void* beta, const cudnnFilterDescriptor_t dwd,
-                                             void* dw) {
+cudnnStatus_t cudnnConvolutionBackwardFilter(
+    cudnnHandle_t handle, const void* alpha, const cudnnTensorDescriptor_t xd, const void* x,
+    const cudnnTensorDescriptor_t dyd, const void* dy, const cudnnConvolutionDescriptor_t cd,
+    cudnnConvolutionBwdFilterAlgo_t algorithm, void* workspace, std::size_t workspace_bytes,
+    const void* beta, const cudnnFilterDescriptor_t dwd, void* dw) {
   require_plain(alpha, beta);
   const Shape s = shape_of(xd, dwd, cd, dyd);
   std::size_t needs = 0;
@@ -597,9 +593,8 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(
         for (long c = 0; c < s.c; ++c) {
           const double inverse = 1 / std::sqrt(floats(variance)[c] + epsilon);
           for_each_of(s, c, [&](long i) {
-            floats(y)[i] =
-                static_cast<float>((floats(x)[i] - floats(mean)[c]) * inverse * floats(scale)[c] +
-                                   floats(bias)[c]);
+            floats(y)[i] = static_cast<float>(
+                (floats(x)[i] - floats(mean)[c]) * inverse * floats(scale)[c] + floats(bias)[c]);
           });
         }
       },
@@ -673,8 +668,7 @@ cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle, const cudnnPoolingDescri
               double sum = 0;
               for (long a = 0; a < p.h; ++a) {
                 for (long b = 0; b < p.w; ++b) {
-                  sum += floats(
-                      x)[(plane * in.h + i * p.stride_h + a) * in.w + j * p.stride_w + b];
+                  sum += floats(x)[(plane * in.h + i * p.stride_h + a) * in.w + j * p.stride_w + b];
                 }
               }
               floats(y)[(plane * out.h + i) * out.w + j] =
@@ -705,8 +699,8 @@ cudnnStatus_t cudnnPoolingBackward(cudnnHandle_t handle, const cudnnPoolingDescr
         for (long plane = 0; plane < in.n * in.c; ++plane) {
           for (long i = 0; i < out.h; ++i) {
             for (long j = 0; j < out.w; ++j) {
-              const float share = floats(dy)[(plane * out.h + i) * out.w + j] /
-                                  static_cast<float>(p.h * p.w);
+              const float share =
+                  floats(dy)[(plane * out.h + i) * out.w + j] / static_cast<float>(p.h * p.w);
               for (long a = 0; a < p.h; ++a) {
                 for (long b = 0; b < p.w; ++b) {
                   floats(dx)[(plane * in.h + i * p.stride_h + a) * in.w + j * p.stride_w + b] +=

@@ -1,5 +1,5 @@
-// Runs device code on the host: each thread of a block is a fiber; threads, and blocks, take turns in
-// an order drawn from a seed.
+// Runs device code on the host: each thread of a block is a fiber; threads, and blocks, take turns
+// in an order drawn from a seed.
 #pragma once
 
 #include <cuda_runtime_api.h>

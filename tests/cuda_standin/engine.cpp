@@ -204,7 +204,7 @@ bool Engine::step() {
     run.ready[at] = run.ready.back();
     run.ready.pop_back();
     const Node& n = run.graph->nodes[static_cast<std::size_t>(node)];
-    if (n.run) run_on_driver_thread(n.run, n.host);
+    if (n.run) carry_out(n.run, n.host);
     for (std::size_t i = 0; i < run.graph->nodes.size(); ++i) {
       const auto& after = run.graph->nodes[i].after;
       if (std::find(after.begin(), after.end(), node) == after.end()) continue;
@@ -221,7 +221,7 @@ bool Engine::step() {
   switch (operation.kind) {
     case Operation::Kind::work:
     case Operation::Kind::host:
-      run_on_driver_thread(operation.run, operation.kind == Operation::Kind::host);
+      carry_out(operation.run, operation.kind == Operation::Kind::host);
       break;
     case Operation::Kind::record:
       operation.completion->done = true;
@@ -274,24 +274,26 @@ bool Engine::unsafe_calls_are_refused() const {
   });
 }
 
-void Engine::run_on_driver_thread(const Task& task, bool host) {
+/// Host functions run on a thread of their own, as the driver's do. Nobody can tell for the rest.
+void Engine::carry_out(const Task& task, bool host) {
+  if (!host) {
+    unlock_device_memory();
+    task();
+    lock_device_memory();
+    return;
+  }
   std::unique_lock lock(hand_mutex_);
   task_ = &task;
-  task_is_host_ = host;
   hand_.notify_all();
   hand_.wait(lock, [this] { return task_ == nullptr; });
 }
 
 void Engine::driver() {
+  host_function = true;
   std::unique_lock lock(hand_mutex_);
   for (;;) {
     hand_.wait(lock, [this] { return task_ != nullptr; });
-    host_function = task_is_host_;
-    // Host functions are the host's: device memory is not for them.
-    if (!task_is_host_) unlock_device_memory();
     (*task_)();
-    if (!task_is_host_) lock_device_memory();
-    host_function = false;
     task_ = nullptr;
     hand_.notify_all();
   }

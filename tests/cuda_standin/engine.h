@@ -89,7 +89,9 @@ class Engine {
   void seed(std::uint64_t value);
   Stream* create_stream();
   void destroy_stream(Stream* stream);
-  [[nodiscard]] bool has_stream(const Stream* stream) const { return streams_.contains(const_cast<Stream*>(stream)); }
+  [[nodiscard]] bool has_stream(const Stream* stream) const {
+    return streams_.contains(const_cast<Stream*>(stream));
+  }
   /// The default stream, for null.
   Stream& stream(cudaStream_t handle);
 
@@ -112,7 +114,7 @@ class Engine {
   bool step();
   void advance();
   void new_phase();
-  void run_on_driver_thread(const Task& task, bool host);
+  void carry_out(const Task& task, bool host);
   void driver();
 
   std::set<Stream*> streams_;
@@ -128,7 +130,6 @@ class Engine {
   std::mutex hand_mutex_;
   std::condition_variable hand_;
   const Task* task_ = nullptr;
-  bool task_is_host_ = false;
   std::thread driver_;
 };
 

@@ -1,5 +1,5 @@
-// A stand-in for NVML on a machine with GPUs of its own numbering: the one CUDA calls 0 is its last.
-// The GPU at bus id 0000:40:00.0 draws 400 W, any other 50 W.
+// A stand-in for NVML on a machine with GPUs of its own numbering: the one CUDA calls 0 is its
+// last. The GPU at bus id 0000:40:00.0 draws 400 W, any other 50 W.
 #include <cstring>
 #include <string>
 

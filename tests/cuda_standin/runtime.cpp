@@ -54,11 +54,11 @@ cudaError_t refuse_while_capturing(const char* function) {
   return told(cudaErrorStreamCaptureUnsupported);
 }
 
-#define STANDIN_ENTER()                                                                 \
+#define STANDIN_ENTER()                                                                    \
   if (const cudaError_t refused = enter(__func__); refused != cudaSuccess) return refused; \
-  Engine& engine = Engine::get();                                                       \
+  Engine& engine = Engine::get();                                                          \
   const std::lock_guard lock(engine.mutex)
-#define STANDIN_UNSAFE()                                                                   \
+#define STANDIN_UNSAFE()                                                                    \
   if (const cudaError_t refused = refuse_while_capturing(__func__); refused != cudaSuccess) \
   return refused
 
@@ -99,21 +99,31 @@ cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); 
 
 const char* cudaGetErrorName(cudaError_t error) {
   switch (error) {
-    case cudaSuccess: return "cudaSuccess";
-    case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
-    case cudaErrorIllegalAddress: return "cudaErrorIllegalAddress";
-    case cudaErrorNotPermitted: return "cudaErrorNotPermitted";
-    case cudaErrorStreamCaptureInvalidated: return "cudaErrorStreamCaptureInvalidated";
-    case cudaErrorStreamCaptureUnjoined: return "cudaErrorStreamCaptureUnjoined";
-    default: return "cudaError";
+    case cudaSuccess:
+      return "cudaSuccess";
+    case cudaErrorMemoryAllocation:
+      return "cudaErrorMemoryAllocation";
+    case cudaErrorIllegalAddress:
+      return "cudaErrorIllegalAddress";
+    case cudaErrorNotPermitted:
+      return "cudaErrorNotPermitted";
+    case cudaErrorStreamCaptureInvalidated:
+      return "cudaErrorStreamCaptureInvalidated";
+    case cudaErrorStreamCaptureUnjoined:
+      return "cudaErrorStreamCaptureUnjoined";
+    default:
+      return "cudaError";
   }
 }
 
 const char* cudaGetErrorString(cudaError_t error) {
   switch (error) {
-    case cudaErrorMemoryAllocation: return "out of memory";
-    case cudaErrorIllegalAddress: return "an illegal memory access was encountered";
-    default: break;
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    case cudaErrorIllegalAddress:
+      return "an illegal memory access was encountered";
+    default:
+      break;
   }
   static thread_local char text[64];
   std::snprintf(text, sizeof text, "error %d of the stand-in", static_cast<int>(error));
@@ -217,7 +227,8 @@ cudaError_t cudaMemsetAsync(void* start, int value, std::size_t bytes, cudaStrea
   STANDIN_ENTER();
   (void)engine;
   require_device_range(start, bytes, "cudaMemsetAsync");
-  enqueue(stream, [=] { fill_device(start, value, bytes); }, "cudaMemsetAsync");
+  enqueue(
+      stream, [=] { fill_device(start, value, bytes); }, "cudaMemsetAsync");
   return cudaSuccess;
 }
 
@@ -231,11 +242,12 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   const bool right = (to_device ? in_device_memory : in_pinned_memory)(to, bytes) &&
                      (from_device ? in_device_memory : in_pinned_memory)(from, bytes);
   if (!right || kind == cudaMemcpyHostToHost || kind == cudaMemcpyDefault) {
-    violation("cudaMemcpyAsync of %zu bytes, kind %d: not that kind of memory, or not pinned", bytes,
-              static_cast<int>(kind));
+    violation("cudaMemcpyAsync of %zu bytes, kind %d: not that kind of memory, or not pinned",
+              bytes, static_cast<int>(kind));
     return told(cudaErrorInvalidValue);
   }
-  enqueue(stream, [=] { std::memmove(to, from, bytes); }, "cudaMemcpyAsync");
+  enqueue(
+      stream, [=] { std::memmove(to, from, bytes); }, "cudaMemcpyAsync");
   return cudaSuccess;
 }
 

@@ -4,8 +4,7 @@
 // cannot show: what the real libraries compute, a GPU's memory model, speed.
 //
 // Work of different streams, and nodes of graphs, run in an order drawn from a seed, one piece at a
-// time, on a thread of its own; the calling thread waits meanwhile, so that a seed always gives the
-// same order. How far work runs behind the calls is drawn too: from at once to not before somebody
+// time, while the calling thread waits, so that a seed always gives the same order. How far work runs behind the calls is drawn too: from at once to not before somebody
 // waits.
 #pragma once
 
@@ -27,18 +26,18 @@ void set_seed(std::uint64_t seed);
 /// Rules that were broken since the last call. A process that ends with some left exits with 97.
 std::vector<std::string> take_violations();
 
-/// The call `function` (as "cudaMalloc") number `after` from now on returns `error`. A sticky one is
-/// what every later call returns too, as after a fault in a kernel.
+/// The call `function` (as "cudaMalloc") number `after` from now on returns `error`. A sticky one
+/// is what every later call returns too, as after a fault in a kernel.
 void fail_call(const std::string& function, cudaError_t error, int after = 0, bool sticky = false);
 void forget_failures();
 
 /// How the machine and the libraries differ from the usual. The first is read from the environment.
 struct Behaviour {
-  int gpus = 1;                      ///< STANDIN_GPUS
-  int driver_version = 0;            ///< STANDIN_DRIVER, as 12040; 0: the runtime's own
-  bool no_deterministic = false;     ///< STANDIN_CUDNN=no-deterministic: for gradients of convolutions
-  bool other_algorithms = false;     ///< STANDIN_CUDNN=other-algorithms: fewer, in another order
-  bool larger_workspaces = false;    ///< STANDIN_CUDNN=larger-workspaces
+  int gpus = 1;                   ///< STANDIN_GPUS
+  int driver_version = 0;         ///< STANDIN_DRIVER, as 12040; 0: the runtime's own
+  bool no_deterministic = false;  ///< STANDIN_CUDNN=no-deterministic: for gradients of convolutions
+  bool other_algorithms = false;  ///< STANDIN_CUDNN=other-algorithms: fewer, in another order
+  bool larger_workspaces = false;  ///< STANDIN_CUDNN=larger-workspaces
 };
 Behaviour& behaviour();
 
@@ -48,7 +47,8 @@ Behaviour& behaviour();
 [[gnu::format(printf, 1, 2)]] void violation(const char* format, ...);
 /// Puts work on a stream, or into the graph being captured. `what` is a literal.
 void enqueue(cudaStream_t stream, std::function<void()> work, const char* what);
-/// What is used for the first time may allocate or synchronise: a violation while `stream` captures.
+/// What is used for the first time may allocate or synchronise: a violation while `stream`
+/// captures.
 void first_use(cudaStream_t stream, const std::string& what);
 /// A violation unless the bytes lie in one allocation of device memory.
 void require_device_range(const void* start, std::size_t bytes, const char* what);

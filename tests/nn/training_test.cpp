@@ -176,7 +176,7 @@ TEST(TrainingProgram, RefusesBadOptions) {
   EXPECT_THAT(message({.batch = 4, .sub_batch = 2}),
               ::testing::AllOf(HasSubstr("bn1_1"), HasSubstr("2 samples instead of 4"),
                                HasSubstr("sub_batch_statistics")));
-  EXPECT_THAT(message({.batch = 1 << 25}), HasSubstr("too large for a batch"));
+  EXPECT_THAT(message({.batch = 1 << 25}), HasSubstr("too large for 33554432 samples at once"));
   EXPECT_THAT(message({.momentum = 1.5F}), HasSubstr("momentum"));
   EXPECT_THAT(message({.beta2 = 1.0F}), HasSubstr("beta2"));
   EXPECT_THAT(message({.epsilon = 0}), HasSubstr("epsilon"));

@@ -30,7 +30,8 @@ std::vector<OpCase> cases() {
                                    {3, 3, 64, 32, 3, 1, 1},
                                    {5, 256, 256, 8, 3, 1, 1},
                                    {3, 256, 512, 4, 3, 1, 1},
-                                   {3, 64, 128, 16, 3, 2, 1}};
+                                   {3, 64, 128, 16, 3, 2, 1},
+                                   {5, 3, 8, 32, 3, 1, 1}};
   for (const ConvShape& shape : kLarger) {
     for (const OpDesc& desc : convolutions(shape)) {
       list.push_back({std::string("larger ") + desc.name(), desc});
@@ -128,6 +129,23 @@ TEST_F(CudaKernels, RepeatTheirBitsOverOtherRubbishAtOtherAddressesAndInAnotherK
     const auto other = cuda_kernels().make(c.desc);
     device.run(*other, algorithm, third, 0, 1);
     expect_same_bits(third, first);
+  });
+}
+
+TEST_F(CudaKernels, OfOurOwnForConvolutionsAgreeWithTheReferenceAndRepeatTheirBits) {
+  const KernelList& own = cuda_kernels({.own_convolutions = true});
+  KernelDevice device;
+  for_each_algorithm(own, [&](const OpCase& c, Kernel& kernel, int algorithm) {
+    if (!c.desc.is<ConvForward>() && !c.desc.is<ConvBackwardData>() &&
+        !c.desc.is<ConvBackwardWeights>()) {
+      return;
+    }
+    EXPECT_EQ(kernel.algorithms()[0].name, "own");
+    const OpRun first(c.desc, 1), second(c.desc, 1);
+    device.run(kernel, algorithm, first);
+    expect_agreement(first, expected_of(c), 2e-5);
+    device.run(kernel, algorithm, second, 0x3f, 5);
+    expect_same_bits(second, first);
   });
 }
 

@@ -30,7 +30,9 @@ Machine machine_of_tests() {
 
 Planned plan(const TrainingProgram& training, Planner& planner, Bytes budget) {
   FixedWorkload workload(training.program);
-  auto planned = make_plan(planner, workload, machine_of_tests(), {budget, 0}, {});
+  PlannerOptions options;
+  options.evaluation_limit = 200;  // any plan will do
+  auto planned = make_plan(planner, workload, machine_of_tests(), {budget, 0}, options);
   EXPECT_TRUE(planned) << planned.error().message;
   return std::move(*planned);
 }

@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <array>
+#include <cstdlib>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -14,6 +14,7 @@
 #include "device/cuda/event_clock.h"
 #include "device/cuda/host_calls.h"
 #include "device/cuda/libraries.h"
+#include "device/cuda/nvml.h"
 #include "device/cuda/stream.h"
 
 namespace tidepool {
@@ -31,9 +32,13 @@ constexpr int kLeastMajor = 8;
 std::string version(int v) { return fmt::format("{}.{}", v / 1000, v % 1000 / 10); }
 
 struct Event {
+  /// Of the latest record. One made while capturing lives in that graph only, and the event cannot
+  /// be waited for outside until it is recorded there.
+  enum class Record { none, on_stream, in_capture };
+
   cudaEvent_t event = nullptr;
   bool timed = false;
-  bool recorded = false;
+  Record record = Record::none;
 };
 
 cudaMemcpyKind kind_of(CopyRoute route) {
@@ -82,6 +87,33 @@ std::string why_no_cuda() {
   return cuda::missing_libraries();
 }
 
+CudaVersions cuda_versions() {
+  // From the release notes of the CUDA toolkit: the first driver for each of its major versions.
+  constexpr int kMajor = CUDART_VERSION / 1000;
+  constexpr int kDriver = kMajor >= 13 ? 580 : kMajor == 12 ? 525 : 450;
+  CudaVersions versions;
+  versions.needed = fmt::format("driver {} or later (CUDA {}), cuBLAS {}, cuDNN {}", kDriver,
+                                kMajor, CUBLAS_VER_MAJOR, CUDNN_MAJOR);
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
+    versions.found = "no driver";
+  } else {
+    const std::string name = cuda::nvml_driver_version();
+    versions.found =
+        fmt::format("driver {}{}for CUDA {}", name, name.empty() ? "" : " ", version(driver));
+  }
+  const auto add = [&versions](const char* name, std::string (*version_of)()) {
+    try {
+      versions.found += fmt::format(", {} {}", name, version_of());
+    } catch (const DeviceError&) {
+      versions.found += fmt::format(", no {}", name);
+    }
+  };
+  add("cuBLAS", cuda::cublas_version);
+  add("cuDNN", cuda::cudnn_version);
+  return versions;
+}
+
 struct CudaDevice::State {
   explicit State(const CudaDeviceOptions& o) : options(o), faults(o.faults) {}
   State(const State&) = delete;
@@ -111,6 +143,18 @@ struct CudaDevice::State {
   }
   void enqueue(StreamId id, HostCall* call) const {
     TIDEPOOL_CUDA_CHECK(cudaLaunchHostFunc(stream(id), cuda::run_host_call, call));
+  }
+
+  /// Makes calls that may fail because of work issued before. What failed on the host is told
+  /// first: kernels that then ran on wrong data may well have caused the rest.
+  template <class Action>
+  void make(const Action& action) const {
+    try {
+      action();
+    } catch (const DeviceError&) {
+      failure.rethrow();
+      throw;
+    }
   }
 
   EventId add_event(unsigned flags, bool timed) {
@@ -147,15 +191,12 @@ std::string CudaDevice::fingerprint() const {
   TIDEPOOL_CUDA_CHECK(cudaDriverGetVersion(&driver));
   cudaDeviceProp properties{};
   TIDEPOOL_CUDA_CHECK(cudaGetDeviceProperties(&properties, state_->options.ordinal));
-  std::array<int, 3> cublas{};
-  constexpr std::array kParts = {MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL};
-  for (std::size_t i = 0; i < cublas.size(); ++i) {
-    TIDEPOOL_CUDA_CHECK(cuda::cublas().cublasGetProperty(kParts[i], &cublas[i]));
-  }
-  return fmt::format("cuda; {}, sm_{}{}; driver for CUDA {}, runtime {}; cuBLAS {}; cuDNN {}",
+  // The libraries obey it whatever they are told: products in TF32 or not.
+  const char* tf32 = std::getenv("NVIDIA_TF32_OVERRIDE");
+  return fmt::format("cuda; {}, sm_{}{}; driver for CUDA {}, runtime {}; cuBLAS {}; cuDNN {}{}",
                      properties.name, properties.major, properties.minor, version(driver),
-                     version(CUDART_VERSION), fmt::join(cublas, "."),
-                     cuda::cudnn().cudnnGetVersion());
+                     version(CUDART_VERSION), cuda::cublas_version(), cuda::cudnn_version(),
+                     tf32 == nullptr ? "" : fmt::format("; NVIDIA_TF32_OVERRIDE={}", tf32));
 }
 
 void CudaDevice::open(const DeviceConfig& config) {
@@ -208,19 +249,21 @@ std::byte* CudaDevice::arena(SpaceId space) {
 void CudaDevice::launch(StreamId stream, const Work& work) {
   State& s = *state_;
   if (s.faults.launch().fails) FaultInjector::throw_launch();
-  if (s.kinds[at(stream)] != StreamKind::compute) {
-    HostCall* call = s.take_call();
-    call->work = work;
-    s.enqueue(stream, call);
-    return;
-  }
-  try {
-    work.run(work.context, work.argument, s.streams[at(stream)].get());
-  } catch (const DeviceError&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw DeviceError(error.what());
-  }
+  s.make([&] {
+    if (s.kinds[at(stream)] != StreamKind::compute) {
+      HostCall* call = s.take_call();
+      call->work = work;
+      s.enqueue(stream, call);
+      return;
+    }
+    try {
+      work.run(work.context, work.argument, s.streams[at(stream)].get());
+    } catch (const DeviceError&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw DeviceError(error.what());
+    }
+  });
 }
 
 void CudaDevice::copy(StreamId stream, std::byte* to, const std::byte* from, Bytes bytes,
@@ -228,12 +271,18 @@ void CudaDevice::copy(StreamId stream, std::byte* to, const std::byte* from, Byt
   State& s = *state_;
   const FaultInjector::Fault fault = s.faults.copy(route);
   if (fault.fails) FaultInjector::throw_copy(route, bytes);
-  if (fault.late > Nanos{0}) {
+  s.make([&] { enqueue_copy(stream, to, from, bytes, route, fault.late); });
+}
+
+void CudaDevice::enqueue_copy(StreamId stream, std::byte* to, const std::byte* from, Bytes bytes,
+                              CopyRoute route, Nanos late) {
+  State& s = *state_;
+  if (late > Nanos{0}) {
     HostCall* call = s.take_call();
     call->work.run = [](void*, std::int64_t nanoseconds, NativeStream) {
       std::this_thread::sleep_for(Nanos{nanoseconds});
     };
-    call->work.argument = fault.late.count();
+    call->work.argument = late.count();
     call->graph = nullptr;  // its argument is a time
     s.enqueue(stream, call);
   }
@@ -260,31 +309,37 @@ Device::EventId CudaDevice::create_timed_event() {
 }
 
 void CudaDevice::record(EventId event, StreamId stream) {
-  Event& e = state_->events[at(event)];
-  TIDEPOOL_CUDA_CHECK(cudaEventRecord(e.event, state_->stream(stream)));
-  e.recorded = true;
+  State& s = *state_;
+  Event& e = s.events[at(event)];
+  s.make([&] { TIDEPOOL_CUDA_CHECK(cudaEventRecord(e.event, s.stream(stream))); });
+  e.record = s.capture ? Event::Record::in_capture : Event::Record::on_stream;
 }
 
 void CudaDevice::wait(StreamId stream, EventId event) {
-  const Event& e = state_->events[at(event)];
-  if (!e.recorded) return;
-  TIDEPOOL_CUDA_CHECK(cudaStreamWaitEvent(state_->stream(stream), e.event, 0));
+  State& s = *state_;
+  const Event& e = s.events[at(event)];
+  // All streams are idle when a capture begins: nothing from before is left to wait for.
+  if (e.record != (s.capture ? Event::Record::in_capture : Event::Record::on_stream)) return;
+  s.make([&] { TIDEPOOL_CUDA_CHECK(cudaStreamWaitEvent(s.stream(stream), e.event, 0)); });
 }
 
 Nanos CudaDevice::synchronize(EventId event) {
-  const Event& e = state_->events[at(event)];
-  if (!e.recorded) return Nanos{0};
-  TIDEPOOL_CUDA_CHECK(cudaEventSynchronize(e.event));
-  state_->failure.rethrow();
-  return e.timed ? state_->clock.time_of(e.event) : Nanos{0};
+  State& s = *state_;
+  const Event& e = s.events[at(event)];
+  if (e.record != Event::Record::on_stream) return Nanos{0};
+  s.make([&] { TIDEPOOL_CUDA_CHECK(cudaEventSynchronize(e.event)); });
+  s.failure.rethrow();
+  return e.timed ? s.clock.time_of(e.event) : Nanos{0};
 }
 
 void CudaDevice::synchronize() {
   State& s = *state_;
   if (s.capture) throw DeviceError("cuda: synchronize while a graph is being captured");
-  for (const auto& stream : s.streams) {
-    TIDEPOOL_CUDA_CHECK(cudaStreamSynchronize(stream->stream()));
-  }
+  s.make([&] {
+    for (const auto& stream : s.streams) {
+      TIDEPOOL_CUDA_CHECK(cudaStreamSynchronize(stream->stream()));
+    }
+  });
   s.failure.rethrow();
 }
 
@@ -297,7 +352,6 @@ void CudaDevice::begin_capture() {
   // synchronise.
   TIDEPOOL_CUDA_CHECK(cudaStreamBeginCapture(s.stream(0), cudaStreamCaptureModeThreadLocal));
   TIDEPOOL_CUDA_CHECK(cudaLaunchHostFunc(s.stream(0), cuda::start_graph, s.capture.get()));
-  for (Event& event : s.events) event.recorded = false;
   record(s.joins[0], 0);
   for (StreamId i = 1; i < static_cast<StreamId>(s.streams.size()); ++i) wait(i, s.joins[0]);
 }
@@ -315,11 +369,14 @@ Device::GraphId CudaDevice::end_capture() {
   (void)cudaGraphDestroy(graph);
   TIDEPOOL_CUDA_CHECK(made);
   TIDEPOOL_CUDA_CHECK(cudaGraphUpload(done->executable, s.stream(0)));
-  // Records made while capturing live in the graph only.
-  for (Event& event : s.events) event.recorded = false;
+  for (Event& event : s.events) {
+    if (event.record == Event::Record::in_capture) event.record = Event::Record::none;
+  }
   s.graphs.push_back(std::move(done));
   return static_cast<GraphId>(s.graphs.size()) - 1;
 }
+
+void CudaDevice::destroy_graph(GraphId graph) { state_->graphs[at(graph)].reset(); }
 
 void CudaDevice::launch_graph(GraphId graph, std::int64_t argument) {
   Graph& g = *state_->graphs[at(graph)];
@@ -327,7 +384,7 @@ void CudaDevice::launch_graph(GraphId graph, std::int64_t argument) {
     const std::lock_guard lock(g.mutex);
     g.launches.push_back(argument);
   }
-  TIDEPOOL_CUDA_CHECK(cudaGraphLaunch(g.executable, state_->stream(0)));
+  state_->make([&] { TIDEPOOL_CUDA_CHECK(cudaGraphLaunch(g.executable, state_->stream(0))); });
 }
 
 Bytes CudaDevice::bytes_above_level() const { return state_->free_at_open - free_memory(); }

@@ -15,6 +15,14 @@ namespace tidepool {
 /// library missing); empty when one can.
 std::string why_no_cuda();
 
+/// Of the driver and the libraries, in words.
+struct CudaVersions {
+  std::string needed;
+  std::string found;
+};
+/// Says of each whether it is there; throws nothing.
+CudaVersions cuda_versions();
+
 struct CudaDeviceOptions {
   int ordinal = 0;        ///< which GPU
   bool libraries = true;  ///< compute streams come with cuDNN and cuBLAS handles
@@ -52,6 +60,7 @@ class CudaDevice : public Device {
   void begin_capture() override;
   GraphId end_capture() override;
   void launch_graph(GraphId graph, std::int64_t argument) override;
+  void destroy_graph(GraphId graph) override;
 
   /// Device bytes taken since `open` had made streams and handles: the arena, what the driver adds
   /// to it, and modules and graphs loaded since.
@@ -59,6 +68,9 @@ class CudaDevice : public Device {
   [[nodiscard]] Bytes total_memory() const;
 
  private:
+  void enqueue_copy(StreamId stream, std::byte* to, const std::byte* from, Bytes bytes,
+                    CopyRoute route, Nanos late);
+
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -3,6 +3,9 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <array>
+
+#include "device/cuda/check.h"
 #include "device/device.h"
 
 namespace tidepool::cuda {
@@ -51,6 +54,21 @@ const Cudnn& cudnn() {
 const Cublas& cublas() {
   static const Cublas api = load_cublas();
   return api;
+}
+
+std::string cublas_version() {
+  std::array<int, 3> parts{};
+  constexpr std::array kParts = {MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL};
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    TIDEPOOL_CUDA_CHECK(cublas().cublasGetProperty(kParts[i], &parts[i]));
+  }
+  return fmt::format("{}", fmt::join(parts, "."));
+}
+
+std::string cudnn_version() {
+  const std::size_t v = cudnn().cudnnGetVersion(), runtime = cudnn().cudnnGetCudartVersion();
+  return fmt::format("{}.{}.{} for CUDA {}.{}", v / 10000, v / 100 % 100, v % 100, runtime / 1000,
+                     runtime % 1000 / 10);
 }
 
 std::string missing_libraries() {

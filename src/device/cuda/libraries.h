@@ -10,6 +10,7 @@
 // Every function of the two libraries that this project calls.
 #define TIDEPOOL_CUDNN_FUNCTIONS(X)                 \
   X(cudnnGetVersion)                                \
+  X(cudnnGetCudartVersion)                          \
   X(cudnnGetErrorString)                            \
   X(cudnnGetLastErrorString)                        \
   X(cudnnCreate)                                    \
@@ -72,5 +73,10 @@ const Cublas& cublas();
 
 /// What is missing, in words; empty when both libraries are there.
 std::string missing_libraries();
+
+/// As "13.1.0"; throw as above.
+std::string cublas_version();
+/// As "9.13.0 for CUDA 13.0".
+std::string cudnn_version();
 
 }  // namespace tidepool::cuda

@@ -1,9 +1,11 @@
 #include "device/cuda/nvml.h"
 
+#include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -18,9 +20,10 @@ constexpr int kSuccess = 0;
 using NvmlDevice = void*;
 using Init = int (*)();
 using Shutdown = int (*)();
-using GetHandle = int (*)(unsigned index, NvmlDevice* device);
+using GetHandle = int (*)(const char* bus_id, NvmlDevice* device);
 using GetPower = int (*)(NvmlDevice device, unsigned* milliwatts);
 using GetEnergy = int (*)(NvmlDevice device, unsigned long long* millijoules);
+using GetVersion = int (*)(char* version, unsigned length);
 using ErrorString = const char* (*)(int);
 
 /// Often enough for a few samples an iteration of the larger models; the sensor itself averages
@@ -28,6 +31,21 @@ using ErrorString = const char* (*)(int);
 constexpr std::chrono::milliseconds kSampleEvery{25};
 
 }  // namespace
+
+std::string nvml_driver_version() {
+  void* library = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return {};
+  const auto init = reinterpret_cast<Init>(::dlsym(library, "nvmlInit_v2"));
+  const auto shutdown = reinterpret_cast<Shutdown>(::dlsym(library, "nvmlShutdown"));
+  const auto version = reinterpret_cast<GetVersion>(::dlsym(library, "nvmlSystemGetDriverVersion"));
+  std::array<char, 80> text{};
+  if (init != nullptr && shutdown != nullptr && version != nullptr && init() == kSuccess) {
+    if (version(text.data(), static_cast<unsigned>(text.size())) != kSuccess) text[0] = '\0';
+    shutdown();
+  }
+  ::dlclose(library);
+  return text.data();
+}
 
 struct EnergyMeter::State {
   void* library = nullptr;
@@ -61,7 +79,7 @@ struct EnergyMeter::State {
       return;
     }
     const auto init = find<Init>("nvmlInit_v2");
-    const auto handle = find<GetHandle>("nvmlDeviceGetHandleByIndex_v2");
+    const auto handle = find<GetHandle>("nvmlDeviceGetHandleByPciBusId_v2");
     const auto words = find<ErrorString>("nvmlErrorString");
     power = find<GetPower>("nvmlDeviceGetPowerUsage");
     energy = find<GetEnergy>("nvmlDeviceGetTotalEnergyConsumption");
@@ -72,8 +90,16 @@ struct EnergyMeter::State {
       return;
     }
     shutdown = end;
-    if (const int code = handle(static_cast<unsigned>(ordinal), &device); code != kSuccess) {
-      why_not = fmt::format("nvmlDeviceGetHandleByIndex_v2: {}", words(code));
+    // NVML numbers GPUs by their bus, CUDA as CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER say.
+    std::array<char, 32> bus_id{};
+    if (const cudaError_t error =
+            cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), ordinal);
+        error != cudaSuccess) {
+      why_not = fmt::format("cudaDeviceGetPCIBusId: {}", cudaGetErrorString(error));
+      return;
+    }
+    if (const int code = handle(bus_id.data(), &device); code != kSuccess) {
+      why_not = fmt::format("nvmlDeviceGetHandleByPciBusId_v2 {}: {}", bus_id.data(), words(code));
       return;
     }
     unsigned milliwatts = 0;

@@ -15,9 +15,12 @@ struct EnergyReading {
   double maximum_watts = 0;  ///< of samples every few tens of milliseconds
 };
 
+/// The driver's own version, as "580.65.06"; empty where NVML does not tell.
+std::string nvml_driver_version();
+
 class EnergyMeter {
  public:
-  /// For GPU number `ordinal`.
+  /// For the GPU that CUDA calls `ordinal`.
   explicit EnergyMeter(int ordinal);
   ~EnergyMeter();
   EnergyMeter(const EnergyMeter&) = delete;

@@ -45,6 +45,12 @@ DeviceKind cuda_device_kind() {
     return nn::cuda_kernels({request.tf32, request.nondeterministic});
   };
   kind.unavailable = why_no_cuda;
+  kind.versions = [] {
+    const CudaVersions versions = cuda_versions();
+    return DeviceVersions{versions.needed, versions.found};
+  };
+  // Of cuDNN's algorithms those without a workspace are several times slower.
+  kind.algorithms = AlgorithmPolicy::fastest;
   kind.calibrate = [] {
     static const Machine machine = calibrated();  // takes a second; once a process
     return machine;

@@ -1,9 +1,11 @@
-// Convolutions by cuDNN, with every algorithm it supports for the shape.
+// Convolutions by cuDNN, with every algorithm it supports for the shape; by our own kernel where it
+// has none that repeats its bits.
 #include <array>
 #include <cassert>
 
 #include "nn/kernels/cuda/factories.h"
 #include "nn/kernels/cuda/kernel_support.h"
+#include "nn/kernels/cuda/launch.h"
 
 namespace tidepool::nn::cuda_kernels_detail {
 namespace {
@@ -58,6 +60,24 @@ struct BackwardWeights {
       "algo-0", "algo-1", "fft", "algo-3", "winograd", "winograd-nonfused", "fft-tiling"};
 };
 
+template <class Roles>
+device_code::Convolution shape_of(const OpDesc& desc, const Roles& roles) {
+  const TensorDesc &x = desc.operands[roles.x], &y = desc.operands[roles.y];
+  const auto& window = desc.get<Window>();
+  device_code::Convolution s;
+  s.images = dim(x, 0);
+  s.channels = dim(x, 1);
+  s.height = dim(x, 2);
+  s.width = dim(x, 3);
+  s.filters = dim(y, 1);
+  s.out_height = dim(y, 2);
+  s.out_width = dim(y, 3);
+  s.window = static_cast<int>(window.window);
+  s.stride = static_cast<int>(window.stride);
+  s.padding = static_cast<int>(window.padding);
+  return s;
+}
+
 /// What the three directions share. Operands of a convolution are (x, weight, y) in this order of
 /// roles; `x`, `weight`, `y` are where they stand among the op's operands.
 template <class Direction>
@@ -71,17 +91,42 @@ class ConvolutionKernel : public CudaKernel {
         x_(desc.operands[roles.x]),
         y_(desc.operands[roles.y]),
         weight_(desc.operands[roles.weight]),
-        convolution_(desc, tf32) {}
+        convolution_(desc, tf32),
+        shape_(shape_of(desc, roles)) {}
 
   /// Lists what cuDNN says it supports, in the order of its expectation, fastest first.
   /// `ask(results, returned)` gets its list, `workspace(algorithm, bytes)` an algorithm's need.
+  /// Where nothing of it serves, one algorithm of our own, which takes `own_workspace` bytes.
   template <class Ask, class Workspace>
-  void find_algorithms(const KernelContext& context, Ask ask, Workspace workspace) {
+  void find_algorithms(const KernelContext& context, Ask ask, Workspace workspace,
+                       Bytes own_workspace) {
+    if (!context.own_convolutions) ask_cudnn(context, ask, workspace);
+    if (chosen_.empty()) add_algorithm("own", own_workspace);
+  }
+  /// Of our own kernel.
+  [[nodiscard]] bool own() const { return chosen_.empty(); }
+  [[nodiscard]] typename Direction::Algorithm chosen(int algorithm) const {
+    return chosen_[static_cast<std::size_t>(algorithm)];
+  }
+  [[nodiscard]] std::size_t workspace_of(int algorithm) const {
+    return static_cast<std::size_t>(algorithms()[static_cast<std::size_t>(algorithm)].workspace);
+  }
+
+  Tensor4d x_, y_;
+  Filter weight_;
+  Convolution convolution_;
+  device_code::Convolution shape_;
+
+ private:
+  template <class Ask, class Workspace>
+  void ask_cudnn(const KernelContext& context, Ask ask, Workspace workspace) {
     // One algorithm may be listed once for each math type.
     constexpr int kMost = 4 * Direction::kAlgorithms;
     std::array<typename Direction::Performance, kMost> results{};
     int returned = 0;
-    TIDEPOOL_CUDA_CHECK(ask(results.data(), kMost, &returned));
+    const cudnnStatus_t asked = ask(results.data(), kMost, &returned);
+    if (asked == CUDNN_STATUS_NOT_SUPPORTED) return;
+    TIDEPOOL_CUDA_CHECK(asked);
     std::array<bool, Direction::kAlgorithms> listed{};
     for (int i = 0; i < returned; ++i) {
       const auto& result = results[static_cast<std::size_t>(i)];
@@ -97,22 +142,8 @@ class ConvolutionKernel : public CudaKernel {
       chosen_.push_back(result.algo);
       add_algorithm(Direction::kNames[index], static_cast<Bytes>(bytes), deterministic);
     }
-    if (chosen_.empty()) {
-      throw DeviceError("cudnn: no deterministic algorithm for a " + std::string(desc().name()));
-    }
-  }
-  [[nodiscard]] typename Direction::Algorithm chosen(int algorithm) const {
-    return chosen_[static_cast<std::size_t>(algorithm)];
-  }
-  [[nodiscard]] std::size_t workspace_of(int algorithm) const {
-    return static_cast<std::size_t>(algorithms()[static_cast<std::size_t>(algorithm)].workspace);
   }
 
-  Tensor4d x_, y_;
-  Filter weight_;
-  Convolution convolution_;
-
- private:
   std::vector<typename Direction::Algorithm> chosen_;
 };
 
@@ -131,11 +162,16 @@ class ConvForwardKernel final : public ConvolutionKernel<Forward> {
           return cudnn().cudnnGetConvolutionForwardWorkspaceSize(question_handle(), x_.get(),
                                                                  weight_.get(), convolution_.get(),
                                                                  y_.get(), algorithm, bytes);
-        });
+        },
+        0);
   }
 
  private:
   void enqueue(int algorithm, Pointers p, std::byte* workspace, const CudaStream& s) override {
+    if (own()) {
+      return device_code::convolution_forward(shape_, operand(p, 0), operand(p, 1), operand(p, 2),
+                                              s.stream());
+    }
     TIDEPOOL_CUDA_CHECK(cudnn().cudnnConvolutionForward(
         s.cudnn(), &kOne, x_.get(), p[0], weight_.get(), p[1], convolution_.get(),
         chosen(algorithm), workspace, workspace_of(algorithm), &kZero, y_.get(), p[2]));
@@ -157,11 +193,16 @@ class ConvBackwardDataKernel final : public ConvolutionKernel<BackwardData> {
           return cudnn().cudnnGetConvolutionBackwardDataWorkspaceSize(
               question_handle(), weight_.get(), y_.get(), convolution_.get(), x_.get(), algorithm,
               bytes);
-        });
+        },
+        0);
   }
 
  private:
   void enqueue(int algorithm, Pointers p, std::byte* workspace, const CudaStream& s) override {
+    if (own()) {
+      return device_code::convolution_backward_data(shape_, operand(p, 0), operand(p, 1),
+                                                    operand(p, 2), s.stream());
+    }
     TIDEPOOL_CUDA_CHECK(cudnn().cudnnConvolutionBackwardData(
         s.cudnn(), &kOne, weight_.get(), p[1], y_.get(), p[0], convolution_.get(),
         chosen(algorithm), workspace, workspace_of(algorithm), &kZero, x_.get(), p[2]));
@@ -183,11 +224,17 @@ class ConvBackwardWeightsKernel final : public ConvolutionKernel<BackwardWeights
           return cudnn().cudnnGetConvolutionBackwardFilterWorkspaceSize(
               question_handle(), x_.get(), y_.get(), convolution_.get(), weight_.get(), algorithm,
               bytes);
-        });
+        },
+        device_code::convolution_backward_weights_workspace(shape_));
   }
 
  private:
   void enqueue(int algorithm, Pointers p, std::byte* workspace, const CudaStream& s) override {
+    if (own()) {
+      return device_code::convolution_backward_weights(
+          shape_, operand(p, 0), operand(p, 1), operand(p, 2), reinterpret_cast<float*>(workspace),
+          s.stream());
+    }
     TIDEPOOL_CUDA_CHECK(cudnn().cudnnConvolutionBackwardFilter(
         s.cudnn(), &kOne, x_.get(), p[0], y_.get(), p[1], convolution_.get(), chosen(algorithm),
         workspace, workspace_of(algorithm), &kZero, weight_.get(), p[2]));

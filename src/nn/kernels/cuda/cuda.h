@@ -11,9 +11,10 @@ namespace tidepool::nn {
 struct CudaKernelOptions {
   bool tf32 = false;              ///< convolutions and linear layers may round inputs to TF32
   bool nondeterministic = false;  ///< also list algorithms that do not repeat their bits
+  bool own_convolutions = false;  ///< none of cuDNN's, for tests
 };
 
-/// Four lists, one for each choice; their names differ. Making a kernel needs a GPU: cuDNN is asked
+/// A list for each choice; their names differ. Making a kernel needs a GPU: cuDNN is asked
 /// for algorithms and workspaces. Throws DeviceError when there is none.
 const KernelList& cuda_kernels(const CudaKernelOptions& options = {});
 

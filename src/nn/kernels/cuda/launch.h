@@ -80,6 +80,20 @@ void max_pool_forward(const Pooling& pooling, const float* x, float* y, std::uin
 void max_pool_backward(const Pooling& pooling, const float* dy, const std::uint8_t* index,
                        float* dx, cudaStream_t stream);
 
+/// Square windows. Every tensor has less than 2^31 elements.
+struct Convolution {
+  int images = 0, channels = 0, height = 0, width = 0;
+  int filters = 0, out_height = 0, out_width = 0, window = 0, stride = 1, padding = 0;
+};
+void convolution_forward(const Convolution& shape, const float* x, const float* weight, float* y,
+                         cudaStream_t stream);
+void convolution_backward_data(const Convolution& shape, const float* dy, const float* weight,
+                               float* dx, cudaStream_t stream);
+/// Bytes; a function of the shape alone, as the order of summation is.
+std::int64_t convolution_backward_weights_workspace(const Convolution& shape);
+void convolution_backward_weights(const Convolution& shape, const float* x, const float* dy,
+                                  float* dweight, float* workspace, cudaStream_t stream);
+
 /// loss = sum over samples with a label / full_batch. `parts` holds `samples` doubles.
 void cross_entropy(const float* logits, const std::int32_t* labels, std::int64_t samples,
                    std::int64_t classes, double full_batch, double* parts, float* loss,
@@ -95,5 +109,6 @@ void count_correct(const float* logits, const std::int32_t* labels, std::int64_t
 void load_elementwise();
 void load_reductions();
 void load_pooling();
+void load_convolution();
 
 }  // namespace tidepool::nn::device_code

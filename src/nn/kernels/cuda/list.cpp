@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <limits>
 
 #include "nn/kernels/cuda/cuda.h"
 #include "nn/kernels/cuda/factories.h"
@@ -36,11 +38,15 @@ std::unique_ptr<Kernel> make(const OpDesc& desc, const KernelContext& context) {
 
 KernelList list_for(const CudaKernelOptions& options) {
   KernelList list{std::string("cuda") + (options.tf32 ? "-tf32" : "") +
-                      (options.nondeterministic ? "-nondeterministic" : ""),
+                      (options.nondeterministic ? "-nondeterministic" : "") +
+                      (options.own_convolutions ? "-own-convolutions" : ""),
                   false,
                   {make}};
+  // cuDNN's descriptors, cuBLAS' sizes and this folder's count in int.
+  list.most_elements = std::numeric_limits<int>::max();
   list.context.tf32 = options.tf32;
   list.context.nondeterministic = options.nondeterministic;
+  list.context.own_convolutions = options.own_convolutions;
   return list;
 }
 
@@ -49,15 +55,22 @@ KernelList list_for(const CudaKernelOptions& options) {
 
 const KernelList& cuda_kernels(const CudaKernelOptions& options) {
   using cuda_kernels_detail::list_for;
-  static const KernelList lists[2][2] = {{list_for({false, false}), list_for({false, true})},
-                                         {list_for({true, false}), list_for({true, true})}};
-  return lists[options.tf32 ? 1 : 0][options.nondeterministic ? 1 : 0];
+  static const auto* const lists = [] {
+    auto* all = new std::array<KernelList, 8>;  // as long as the process
+    for (std::size_t i = 0; i < all->size(); ++i) {
+      (*all)[i] = list_for({(i & 1) != 0, (i & 2) != 0, (i & 4) != 0});
+    }
+    return all;
+  }();
+  return (*lists)[(options.tf32 ? 1U : 0U) + (options.nondeterministic ? 2U : 0U) +
+                  (options.own_convolutions ? 4U : 0U)];
 }
 
 void load_cuda_kernels() {
   device_code::load_elementwise();
   device_code::load_reductions();
   device_code::load_pooling();
+  device_code::load_convolution();
 }
 
 }  // namespace tidepool::nn
