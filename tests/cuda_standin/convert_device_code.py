@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Turns a .cu file into C++ for the CUDA stand-in: launches become calls.
+"""Turns a .cu file into C++ for the CUDA stand-in: launches become calls, shared variables are told.
 
     convert_device_code.py INPUT.cu OUTPUT.cpp
 """
@@ -8,6 +8,9 @@ import sys
 
 # kernel<<<configuration>>>(arguments);
 LAUNCH = re.compile(r"(\w+)<<<(.*?)>>>\((.*?)\);", re.DOTALL)
+# __shared__ type declarator[, declarator...];
+SHARED = re.compile(r"__shared__\s+([^;]+);")
+DECLARATOR = re.compile(r"(\w+)(?:\[[^\]]*\])*\s*(?:,|$)")
 
 
 def converted(text, name):
@@ -18,7 +21,13 @@ def converted(text, name):
         return (f'standin::launch("{kernel}", [=] {{ {kernel}({arguments}); }}, '
                 f"{configuration});")
 
+    def declaration(match):
+        told = "".join(f" standin::shared_variable(&{variable}, sizeof {variable});"
+                       for variable in DECLARATOR.findall(match.group(1)))
+        return match.group(0) + told
+
     body, launches = LAUNCH.subn(call, text)
+    body = SHARED.sub(declaration, body)
     if "<<<" in body:
         raise SystemExit(f"{name}: a launch that is not understood")
     return f'#include "cuda_standin/device_code.h"\n#line 1 "{name}"\n{body}', launches

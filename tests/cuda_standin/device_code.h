@@ -23,8 +23,8 @@
 #define __host__
 #define __forceinline__ inline
 #define __restrict__
-// Blocks run one after another, so one copy does; all in one section, to be spoilt between blocks.
-#define __shared__ [[gnu::section("standin_shared")]] static
+// Blocks run one after another, so one copy does; see shared_variable.
+#define __shared__ static
 
 #define threadIdx (::standin::place().thread)
 #define blockIdx (::standin::place().block)

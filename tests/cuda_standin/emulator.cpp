@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -12,12 +13,6 @@
 #include <vector>
 
 #include "cuda_standin/standin.h"
-
-// Bounds of the section that device_code.h puts shared variables into; absent where there are none.
-extern "C" {
-[[gnu::weak]] extern char __start_standin_shared[];  // NOLINT
-[[gnu::weak]] extern char __stop_standin_shared[];   // NOLINT
-}
 
 namespace standin {
 namespace {
@@ -53,6 +48,7 @@ struct Block {
   Fiber* current = nullptr;
   const std::function<void()>* body = nullptr;
   ThreadPlace place;
+  std::vector<void*> shared;  ///< variables of this block that have been spoilt
   unsigned live = 0, at_barrier = 0;
   std::mt19937_64 random{[] {
     const char* seed = std::getenv("STANDIN_SEED");
@@ -144,7 +140,7 @@ void run_block(const char* name) {
   }
   b.live = count;
   b.at_barrier = 0;
-  spoil_shared_memory();
+  b.shared.clear();
   while (b.live > 0) {
     bool ran = false;
     in_some_order(count, [&](std::uint64_t i) {
@@ -210,11 +206,11 @@ bool warp_all(bool value) {
   return true;
 }
 
-void spoil_shared_memory() {
-  if (__start_standin_shared == nullptr) return;
-  const auto byte = static_cast<int>(block().random() & 0xff);
-  std::memset(__start_standin_shared, byte,
-              static_cast<std::size_t>(__stop_standin_shared - __start_standin_shared));
+void shared_variable(void* start, std::size_t bytes) {
+  Block& b = block();
+  if (std::find(b.shared.begin(), b.shared.end(), start) != b.shared.end()) return;
+  b.shared.push_back(start);
+  std::memset(start, static_cast<int>(b.random() & 0xff), bytes);
 }
 
 void launch_kernel(dim3 grid, dim3 block_dim, std::size_t shared_bytes, cudaStream_t stream,

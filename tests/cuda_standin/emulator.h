@@ -31,7 +31,8 @@ int lane();
 void launch_kernel(dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream,
                    const char* name, const std::string& identity, std::function<void()> body);
 
-/// The variables of `__shared__`, which are rubbish when a block starts.
-void spoil_shared_memory();
+/// Each thread tells where a variable of `__shared__` is before it uses it: the first of a block
+/// finds rubbish there.
+void shared_variable(void* start, std::size_t bytes);
 
 }  // namespace standin

@@ -72,6 +72,10 @@ void set_seed(std::uint64_t seed) {
   Engine::get().seed(seed);
 }
 
+void wait_for_ever() {
+  Engine::get().run_until([] { return false; }, "a test");
+}
+
 void enqueue(cudaStream_t handle, std::function<void()> work, const char* what) {
   Engine& engine = Engine::get();
   const std::lock_guard lock(engine.mutex);

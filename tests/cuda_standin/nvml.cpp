@@ -25,6 +25,10 @@ int nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatts) {
   *milliwatts = 1000U * static_cast<unsigned>(*static_cast<int*>(device));
   return 0;
 }
+int nvmlSystemGetDriverVersion(char* version, unsigned length) {
+  std::strncpy(version, "999.12.34", length);
+  return 0;
+}
 /// Not supported.
 int nvmlDeviceGetTotalEnergyConsumption(void*, unsigned long long*) { return 3; }
 

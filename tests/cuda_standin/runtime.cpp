@@ -23,6 +23,8 @@ std::map<std::string, Failure>& failures() {
   return all;
 }
 cudaError_t sticky_error = cudaSuccess;
+int graphs = 0;
+int allocated = 0;
 
 cudaError_t told(cudaError_t error) {
   if (error != cudaSuccess) last_error = error;
@@ -88,6 +90,9 @@ void forget_failures() {
   failures().clear();
   sticky_error = cudaSuccess;
 }
+
+int live_graphs() { return graphs; }
+int allocations() { return allocated; }
 
 }  // namespace standin
 
@@ -181,7 +186,9 @@ cudaError_t cudaMalloc(void** start, std::size_t bytes) {
   STANDIN_ENTER();
   STANDIN_UNSAFE();
   *start = allocate_device(bytes);
-  return *start == nullptr ? told(cudaErrorMemoryAllocation) : cudaSuccess;
+  if (*start == nullptr) return told(cudaErrorMemoryAllocation);
+  ++allocated;
+  return cudaSuccess;
 }
 
 cudaError_t cudaFree(void* start) {
@@ -198,7 +205,9 @@ cudaError_t cudaHostAlloc(void** start, std::size_t bytes, unsigned /*flags*/) {
   STANDIN_ENTER();
   STANDIN_UNSAFE();
   *start = allocate_pinned(bytes);
-  return *start == nullptr ? told(cudaErrorMemoryAllocation) : cudaSuccess;
+  if (*start == nullptr) return told(cudaErrorMemoryAllocation);
+  ++allocated;
+  return cudaSuccess;
 }
 
 cudaError_t cudaFreeHost(void* start) {
@@ -457,6 +466,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
   (void)engine;
   const auto& nodes = reinterpret_cast<standin::Graph*>(graph)->nodes;
   *executable = reinterpret_cast<cudaGraphExec_t>(new standin::Graph{nodes});
+  ++graphs;
   return cudaSuccess;
 }
 
@@ -480,6 +490,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   // CUDA would keep the graph until it is done, but not what its host functions are called with.
   if (graph->nodes->running > 0) violation("a graph is destroyed that has not completed");
   delete graph;
+  --graphs;
   return cudaSuccess;
 }
 

@@ -4,8 +4,8 @@
 // cannot show: what the real libraries compute, a GPU's memory model, speed.
 //
 // Work of different streams, and nodes of graphs, run in an order drawn from a seed, one piece at a
-// time, while the calling thread waits, so that a seed always gives the same order. How far work runs behind the calls is drawn too: from at once to not before somebody
-// waits.
+// time, while the calling thread waits, so that a seed always gives the same order. How far work
+// runs behind the calls is drawn too: from at once to not before somebody waits.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -30,6 +30,12 @@ std::vector<std::string> take_violations();
 /// is what every later call returns too, as after a fault in a kernel.
 void fail_call(const std::string& function, cudaError_t error, int after = 0, bool sticky = false);
 void forget_failures();
+/// What nobody can wait for ends the process.
+void wait_for_ever();
+/// Executable graphs there are.
+int live_graphs();
+/// Calls of cudaMalloc and cudaHostAlloc so far that gave memory.
+int allocations();
 
 /// How the machine and the libraries differ from the usual. The first is read from the environment.
 struct Behaviour {

@@ -2,6 +2,7 @@
 // itself: recomputation and other schedules must repeat a kernel's bits.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <memory>
 #include <string>
@@ -26,12 +27,9 @@ double tolerance_of(const KernelAlgorithm& algorithm, bool tf32) {
 
 std::vector<OpCase> cases() {
   std::vector<OpCase> list = all_cases();
-  constexpr ConvShape kLarger[] = {{3, 64, 64, 32, 3, 1, 1},
-                                   {3, 3, 64, 32, 3, 1, 1},
-                                   {5, 256, 256, 8, 3, 1, 1},
-                                   {3, 256, 512, 4, 3, 1, 1},
-                                   {3, 64, 128, 16, 3, 2, 1},
-                                   {5, 3, 8, 32, 3, 1, 1}};
+  constexpr ConvShape kLarger[] = {{3, 64, 64, 32, 3, 1, 1},  {3, 3, 64, 32, 3, 1, 1},
+                                   {5, 256, 256, 8, 3, 1, 1}, {3, 256, 512, 4, 3, 1, 1},
+                                   {3, 64, 128, 16, 3, 2, 1}, {5, 3, 8, 32, 3, 1, 1}};
   for (const ConvShape& shape : kLarger) {
     for (const OpDesc& desc : convolutions(shape)) {
       list.push_back({std::string("larger ") + desc.name(), desc});
@@ -184,6 +182,28 @@ TEST_F(CudaKernels, RouteGradientsOfPaddedWindowsLikeTheReference) {
   KernelDevice device;
   device.run(*cuda_kernels().make(desc), 0, actual);
   expect_agreement(actual, expected, 1e-6);
+}
+
+/// Where a host op failed, labels are whatever lies there.
+TEST_F(CudaKernels, DoNotIndexWithLabelsThatAreNoClasses) {
+  const TensorDesc logits{{5, 10}}, one{{1}};
+  const TensorDesc labels = as_type(TensorDesc{{5}}, ElementType::i32);
+  KernelDevice device;
+  const OpRun loss(make_op(SoftmaxLossForward{LossAttributes{5}}, {logits, labels, one, logits}),
+                   1);
+  const OpRun count(make_op(CountCorrect{}, {logits, labels, as_type(one, ElementType::i32)}), 1);
+  for (const OpRun* run : {&loss, &count}) {
+    for (const std::int32_t label : {10, 0x7b7b7b7b}) {
+      auto* at = reinterpret_cast<std::int32_t*>(run->buffer(1).data());
+      std::fill_n(at, 5, label);
+      device.run(*cuda_kernels().make(run->desc()), 0, *run);
+      if (run == &loss) {
+        EXPECT_TRUE(std::isnan(run->floats(2)[0]));
+      } else {
+        EXPECT_EQ(*reinterpret_cast<std::int32_t*>(run->buffer(2).data()), 0);
+      }
+    }
+  }
 }
 
 /// Which elements dropout keeps depends on nothing but the numbers in the control block: bit for

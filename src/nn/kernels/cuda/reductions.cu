@@ -1,6 +1,8 @@
 // Sums: batch norm, columns, loss. Every sum is cut into parts by the shape alone and the parts are
 // added in one order, so that it repeats its bits on any stream and beside anything. Sums are kept
 // in double, like the reference's.
+#include <cmath>
+
 #include "nn/kernels/cuda/grid.cuh"
 #include "nn/kernels/cuda/launch.h"
 
@@ -162,7 +164,8 @@ __device__ int lane() { return static_cast<int>(threadIdx.x % 32); }
 __device__ std::int64_t first_sample() { return first_index() / 32; }
 __device__ std::int64_t sample_step() { return index_step() / 32; }
 
-/// One warp a sample.
+/// One warp a sample. A label that is no class has no loss that is a number: the host refuses it, but
+/// what was enqueued before it could still runs, on whatever lies there.
 __global__ void sample_losses_kernel(const float* logits, const std::int32_t* labels,
                                      std::int64_t samples, std::int64_t classes, double* parts) {
   for (std::int64_t n = first_sample(); n < samples; n += sample_step()) {
@@ -179,7 +182,13 @@ __global__ void sample_losses_kernel(const float* logits, const std::int32_t* la
     sum = warp_sum(sum);
     if (lane() == 0) {
       const std::int32_t label = labels[n];
-      parts[n] = label < 0 ? 0.0 : log(sum) - (static_cast<double>(row[label]) - largest);
+      if (label < 0) {
+        parts[n] = 0;
+      } else if (label >= classes) {
+        parts[n] = static_cast<double>(NAN);
+      } else {
+        parts[n] = log(sum) - (static_cast<double>(row[label]) - largest);
+      }
     }
   }
 }
@@ -200,7 +209,7 @@ __global__ void count_correct_kernel(const float* logits, const std::int32_t* la
   for (std::int64_t n = first_sample(); n < samples; n += sample_step()) {
     const float* row = logits + n * classes;
     const std::int64_t label = labels[n];
-    bool correct = label >= 0;
+    bool correct = label >= 0 && label < classes;
     if (correct) {
       const float chosen = row[label];
       for (std::int64_t k = lane(); k < classes; k += 32) {

@@ -1,0 +1,280 @@
+// What the CUDA device does where something goes wrong, or differs from machine to machine: the
+// stand-in can be told to.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "cuda_standin/standin.h"
+#include "device/cuda/cuda_device.h"
+#include "device/cuda/nvml.h"
+#include "device_cuda/cuda_tag_runner.h"
+#include "lower/lower.h"
+#include "runtime/executor.h"
+#include "support/random_program.h"
+
+namespace tidepool {
+namespace {
+
+using ::testing::AllOf;
+using testing::CudaTagRunner;
+using ::testing::Each;
+using ::testing::Gt;
+using ::testing::HasSubstr;
+using ::testing::Lt;
+
+constexpr StreamId kCompute = 0, kHost = 1;
+constexpr Nanos kHour{3'600'000'000'000};
+
+CudaDeviceOptions without_libraries() {
+  CudaDeviceOptions options;
+  options.libraries = false;
+  return options;
+}
+
+struct SmallDevice : CudaDevice {
+  SmallDevice() : CudaDevice(without_libraries()) {
+    open({4096, 4096, {StreamKind::compute, StreamKind::host}});
+  }
+};
+
+Work failing_host_work() {
+  Work work;
+  work.run = [](void*, std::int64_t, NativeStream) { throw std::runtime_error("bad labels"); };
+  return work;
+}
+
+TEST(CudaDeviceOnStandin, ARecordBeforeACaptureKeepsItsTime) {
+  SmallDevice device;
+  const auto event = device.create_timed_event();
+  const Nanos before = device.now();
+  device.record(event, kCompute);
+  device.synchronize();
+  device.begin_capture();
+  device.end_capture();
+  EXPECT_GE(device.synchronize(event), before);
+}
+
+TEST(CudaDeviceOnStandin, AnEventOfACaptureIsNoWaitOutside) {
+  SmallDevice device;
+  const auto event = device.create_event();
+  device.begin_capture();
+  device.record(event, kHost);
+  device.wait(kCompute, event);
+  device.end_capture();
+  device.wait(kCompute, event);
+  EXPECT_EQ(device.synchronize(event), Nanos{0});
+  device.record(event, kHost);
+  device.wait(kCompute, event);
+  device.synchronize();
+}
+
+TEST(CudaDeviceOnStandin, DestroyedGraphsAreGone) {
+  SmallDevice device;
+  const int before = standin::live_graphs();
+  device.begin_capture();
+  const auto first = device.end_capture();
+  device.begin_capture();
+  device.end_capture();
+  EXPECT_EQ(standin::live_graphs(), before + 2);
+  device.destroy_graph(first);
+  EXPECT_EQ(standin::live_graphs(), before + 1);
+}
+
+TEST(CudaDeviceOnStandin, WhatFailedOnTheHostIsToldBeforeTheErrorItCaused) {
+  const std::vector<std::pair<const char*, void (*)(CudaDevice&)>> calls = {
+      {"cudaStreamSynchronize", [](CudaDevice& d) { d.synchronize(); }},
+      {"cudaEventSynchronize",
+       [](CudaDevice& d) {
+         const auto event = d.create_timed_event();
+         d.record(event, kCompute);
+         d.synchronize(event);
+       }},
+      {"cudaEventRecord", [](CudaDevice& d) { d.record(d.create_event(), kCompute); }},
+      {"cudaMemcpyAsync",
+       [](CudaDevice& d) {
+         d.copy(kCompute, d.arena(), d.host_arena(), 64, CopyRoute::to_device);
+       }},
+      {"cudaLaunchHostFunc", [](CudaDevice& d) { d.launch(kHost, failing_host_work()); }},
+  };
+  for (const auto& [function, call] : calls) {
+    SCOPED_TRACE(function);
+    SmallDevice device;
+    device.launch(kHost, failing_host_work());
+    // So that it has run, without the device having been asked.
+    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+    standin::fail_call(function, cudaErrorIllegalAddress, 0, true);
+    try {
+      call(device);
+      ADD_FAILURE() << "no exception";
+    } catch (const DeviceError& error) {
+      EXPECT_STREQ(error.what(), "bad labels");
+    }
+    standin::forget_failures();
+  }
+}
+
+TEST(CudaDeviceOnStandin, CudasOwnErrorsAreToldWithCallAndPlace) {
+  SmallDevice device;
+  standin::fail_call("cudaStreamSynchronize", cudaErrorIllegalAddress, 0, true);
+  try {
+    device.synchronize();
+    ADD_FAILURE() << "no exception";
+  } catch (const DeviceError& error) {
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("cudaStreamSynchronize"), HasSubstr("src/device/cuda/cuda_device"),
+                      HasSubstr("cudaErrorIllegalAddress")));
+  }
+  standin::forget_failures();
+}
+
+TEST(CudaDeviceOnStandin, TheFingerprintHasWhatBitsDependOn) {
+  const std::string plain = CudaDevice({}).fingerprint();
+  EXPECT_THAT(plain, ::testing::ContainsRegex("cuDNN 9\\.[0-9]+\\.[0-9]+ for CUDA 1[0-9]\\."));
+  ::setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
+  EXPECT_EQ(CudaDevice({}).fingerprint(), plain + "; NVIDIA_TF32_OVERRIDE=0");
+  ::unsetenv("NVIDIA_TF32_OVERRIDE");
+}
+
+TEST(CudaDeviceOnStandin, PowerIsThatOfTheGpuAtTheSameBus) {
+  cuda::EnergyMeter meter(0);
+  ASSERT_TRUE(meter.available()) << meter.why_not();
+  meter.start();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const cuda::EnergyReading reading = meter.stop();
+  EXPECT_EQ(reading.maximum_watts, 400) << "not the GPU that NVML calls 0";
+}
+
+TEST(CudaDeviceOnStandin, VersionsAreToldWhateverIsMissing) {
+  EXPECT_THAT(cuda_versions().needed, AllOf(HasSubstr("driver 5"), HasSubstr("cuDNN 9")));
+  EXPECT_THAT(cuda_versions().found,
+              AllOf(HasSubstr("driver 999.12.34 for CUDA"), HasSubstr("cuDNN 9.")));
+  standin::behaviour().driver_version = 11080;
+  EXPECT_THAT(why_no_cuda(), HasSubstr("too old: it is for CUDA 11.8"));
+  standin::behaviour().driver_version = 0;
+  standin::behaviour().gpus = 0;
+  EXPECT_THAT(why_no_cuda(), HasSubstr("finds no GPU"));
+  standin::behaviour().gpus = 1;
+}
+
+/// A random program whose guards change in every other iteration, so that graphs are captured anew.
+struct ChangingGuards : CudaTagRunner {
+  using CudaTagRunner::CudaTagRunner;
+  std::uint32_t guards(std::int64_t iteration) override {
+    return iteration / 4 % 2 == 0 ? ~0U : ~0U >> 1;
+  }
+};
+
+TEST(CudaDeviceOnStandin, GraphsCapturedAnewKeepTheirTimesAndFreeTheOld) {
+  constexpr std::int64_t kIterations = 24, kPerGraph = 2;
+  Program program = testing::random_program(3);
+  for (Op& op : program.ops) {
+    if (op.place == OpPlace::device) op.random = false;
+  }
+  Machine machine = testing::random_machine(3);
+  machine.set_alignment(512);
+  Lowering lowering(program, machine);
+  const Bytes least = smallest_budget(program, 512).bytes;
+  const Strategy strategy = testing::random_strategy(program, lowering.index(), 0.7, 3);
+  const auto lowered = lowering.lower(strategy, {least + least / 4, 0});
+  ASSERT_TRUE(lowered);
+  const int before = standin::live_graphs();
+  CudaDevice device(without_libraries());
+  ChangingGuards runner(program);
+  Executor executor(program, lowered->plan, device, runner);
+  executor.enter();
+  const RunReport report = executor.run_graphs(kIterations, kPerGraph);
+  EXPECT_EQ(standin::live_graphs(), before + 1);
+  ASSERT_EQ(report.iteration_times.size(), static_cast<std::size_t>(kIterations));
+  EXPECT_THAT(report.iteration_times, Each(AllOf(Gt(Nanos{0}), Lt(kHour))));
+  executor.exit();
+}
+
+TEST(CudaDeviceOnStandin, TheFirstIterationsOfAllAreNotCaptured) {
+  Program program = testing::random_program(3);
+  for (Op& op : program.ops) {
+    if (op.place == OpPlace::device) op.random = false;
+  }
+  Machine machine = testing::random_machine(3);
+  machine.set_alignment(512);
+  Lowering lowering(program, machine);
+  const auto lowered = lowering.lower(
+      keep_everything(program, lowering.index(), least_workspace_algorithms(program)),
+      {Bytes{1} << 30, 0});
+  ASSERT_TRUE(lowered);
+  /// Launches on compute streams: each once for a graph, once an iteration without.
+  struct Counting : CudaTagRunner {
+    using CudaTagRunner::CudaTagRunner;
+    std::vector<std::int64_t> iterations;
+    void launch(const OpCall& call, NativeStream stream) override {
+      if (stream != nullptr && call.op == first) iterations.push_back(call.iteration);
+      CudaTagRunner::launch(call, stream);
+    }
+    OpId first = 0;
+  };
+  const auto launched = [&](std::int64_t count, std::int64_t per_graph) {
+    CudaDevice device(without_libraries());
+    Counting runner(program);
+    while (program.ops[static_cast<std::size_t>(runner.first)].place == OpPlace::host) {
+      ++runner.first;
+    }
+    Executor executor(program, lowered->plan, device, runner);
+    executor.enter();
+    EXPECT_EQ(executor.run_graphs(count, per_graph).iterations, count);
+    EXPECT_EQ(executor.run_graphs(per_graph, per_graph).iterations, per_graph);
+    executor.exit();
+    return runner.iterations;
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(launched(6, 2), ElementsAre(0, 1, 0, 1));  // two plain, then one capture
+  EXPECT_THAT(launched(7, 3), ElementsAre(0, 0, 1, 2));  // one plain
+  EXPECT_THAT(launched(2, 2), ElementsAre(0, 1, 0, 1));  // the capture is the second call's
+  EXPECT_THAT(launched(1, 2), ElementsAre(0, 0, 1));
+}
+
+TEST(CudaDeviceOnStandin, TwoExecutorsTakeTurnsOnOneDevice) {
+  CudaDevice device(without_libraries());
+  const int before = standin::allocations();
+  DeviceConfig config;
+  std::vector<Program> programs;
+  std::vector<Plan> plans;
+  for (const std::uint64_t seed : {4, 5}) {
+    programs.push_back(testing::random_program(seed));
+    for (Op& op : programs.back().ops) op.random = false;
+    Machine machine = testing::random_machine(4);
+    machine.set_alignment(512);
+    Lowering lowering(programs.back(), machine);
+    auto lowered = lowering.lower(keep_everything(programs.back(), lowering.index(),
+                                                  least_workspace_algorithms(programs.back())),
+                                  {Bytes{1} << 30, 0});
+    ASSERT_TRUE(lowered);
+    plans.push_back(std::move(lowered->plan));
+    config = plans.size() == 1 ? device_config(plans[0]) : joined(config, device_config(plans[1]));
+  }
+  const OpenDevice open = opened(device, config);
+  std::vector<std::unique_ptr<CudaTagRunner>> runners;
+  std::vector<std::unique_ptr<Executor>> executors;
+  for (std::size_t i = 0; i < 2; ++i) {
+    runners.push_back(std::make_unique<CudaTagRunner>(programs[i]));
+    executors.push_back(std::make_unique<Executor>(programs[i], plans[i], open, *runners[i]));
+  }
+  // The runner of tests loads the first values again each time.
+  for (int round = 0; round < 3; ++round) {
+    for (auto& executor : executors) {
+      executor->enter();
+      executor->run(2);
+      executor->exit();
+    }
+  }
+  for (std::size_t i = 0; i < 2; ++i) {
+    testing::TagRunner meaning(programs[i]);
+    testing::run_in_order(programs[i], least_workspace_algorithms(programs[i]), 2, meaning);
+    EXPECT_EQ(runners[i]->final_values(), meaning.final_values());
+  }
+  EXPECT_LE(standin::allocations(), before + 2);
+}
+
+}  // namespace
+}  // namespace tidepool
