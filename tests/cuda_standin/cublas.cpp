@@ -49,9 +49,19 @@ void multiply(const Operand& a, const Operand& b, long m, long n, long k, float 
   }
   for (long j = 0; j < n; ++j) {
     std::fill(sums.begin(), sums.end(), Sum{0});
-    for (long p = 0; p < k; ++p) {
-      const Sum factor = b.at(p, j);
+    long p = 0;
+    for (; p + 4 <= k; p += 4) {
       const float* column = columns.data() + p * m;
+      const Sum f0 = b.at(p, j), f1 = b.at(p + 1, j), f2 = b.at(p + 2, j), f3 = b.at(p + 3, j);
+      for (long i = 0; i < m; ++i) {
+        sums[static_cast<std::size_t>(i)] +=
+            (static_cast<Sum>(column[i]) * f0 + static_cast<Sum>(column[m + i]) * f1) +
+            (static_cast<Sum>(column[2 * m + i]) * f2 + static_cast<Sum>(column[3 * m + i]) * f3);
+      }
+    }
+    for (; p < k; ++p) {
+      const float* column = columns.data() + p * m;
+      const Sum factor = b.at(p, j);
       for (long i = 0; i < m; ++i) {
         sums[static_cast<std::size_t>(i)] += static_cast<Sum>(column[i]) * factor;
       }

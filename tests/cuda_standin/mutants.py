@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Faults put into copies of the project's sources, one at a time: the tests on the CUDA stand-in must
+find each.
+
+    mutants.py list                          NAME;FILE;TESTS a line, for CMake
+    mutants.py write NAME INPUT OUTPUT       the file with the fault
+    mutants.py run PROGRAM FILTER SEED...    passes when a seed's tests fail; says which
+Those called no-fault are copies without one: their tests must pass.
+"""
+import os
+import re
+import subprocess
+import sys
+
+DEVICE = "src/device/cuda/cuda_device.cpp"
+HOST_CALLS = "src/device/cuda/host_calls.cpp"
+EXECUTOR = "src/runtime/executor.cpp"
+KERNELS = "src/nn/kernels/cuda/"
+
+# name: (file, tests that look for it, text, text of the fault). The text is there once.
+MUTANTS = {
+    "no-fault-in-the-device": (DEVICE, "device", "struct Event {", "struct Event {"),
+    "no-fault-in-the-kernels": (KERNELS + "elementwise.cu", "nn", "struct Sum {", "struct Sum {"),
+    "wait-is-forgotten": (
+        DEVICE, "device",
+        "  s.make([&] { TIDEPOOL_CUDA_CHECK(cudaStreamWaitEvent(s.stream(stream), e.event, 0)); });",
+        "  (void)stream;"),
+    "record-on-another-stream": (
+        DEVICE, "device",
+        "cudaEventRecord(e.event, s.stream(stream))", "cudaEventRecord(e.event, s.stream(0))"),
+    "capture-does-not-join": (DEVICE, "device", "    wait(0, s.joins[at(i)]);\n", ""),
+    "capture-does-not-fork": (
+        DEVICE, "device",
+        "  for (StreamId i = 1; i < static_cast<StreamId>(s.streams.size()); ++i) "
+        "wait(i, s.joins[0]);", ""),
+    "argument-of-the-last-launch": (
+        HOST_CALLS, "device", "g.argument = g.launches.front();", "g.argument = g.launches.back();"),
+    "host-call-is-reused-too-early": (
+        DEVICE, "device", "      s.enqueue(stream, call);\n      return;\n    }\n    try {",
+        "      s.enqueue(stream, call);\n      s.calls.give_back(call);\n      return;\n    }\n"
+        "    try {"),
+    "failures-are-forgotten": (
+        DEVICE, "device", "  });\n  s.failure.rethrow();\n}", "  });\n}"),
+    "capture-forgets-records": (
+        DEVICE, "device", "if (event.record == Event::Record::in_capture) event.record",
+        "event.record"),
+    "copies-turned-round": (
+        DEVICE, "device", "if (route == CopyRoute::to_host) return cudaMemcpyDeviceToHost;",
+        "if (route == CopyRoute::to_host) return cudaMemcpyHostToDevice;"),
+    "arena-is-still-being-zeroed": (
+        DEVICE, "device", "  TIDEPOOL_CUDA_CHECK(cudaDeviceSynchronize());\n", ""),
+    "captures-what-has-never-run": (
+        EXECUTOR, "device", "  if (plain == 0 && cold) plain = std::min(iterations, per_graph);\n",
+        "  (void)cold;\n"),
+    "old-graphs-stay": (
+        EXECUTOR, "device", "  if (graph_ != kNone) device_.destroy_graph(graph_);\n", ""),
+    "adamw-without-barrier": (
+        KERNELS + "elementwise.cu", "nn",
+        "    root = factors.root;\n  }\n  __syncthreads();", "    root = factors.root;\n  }"),
+    "sum-without-barrier": (
+        KERNELS + "reductions.cu", "nn",
+        "parts[threadIdx.x / 32] = pair;\n  __syncthreads();", "parts[threadIdx.x / 32] = pair;"),
+    "tile-overwritten-too-early": (
+        KERNELS + "convolution.cu", "nn",
+        "    __syncthreads();\n    since_carry += kDepth;", "    since_carry += kDepth;"),
+    "product-without-workspace": (
+        KERNELS + "linear.cpp", "nn",
+        "        s.cublas(), workspace,", "        s.cublas(), operand<std::byte>(p, 0) + 256,"),
+    "workspace-of-another-algorithm": (
+        KERNELS + "convolution.cpp", "nn",
+        "        chosen(algorithm), workspace, workspace_of(algorithm), &kZero, y_.get(), p[2]));",
+        "        chosen(algorithm), workspace, workspace_of(0), &kZero, y_.get(), p[2]));"),
+}
+
+SECONDS = 100
+
+
+def write(name, source, target):
+    _, _, old, new = MUTANTS[name]
+    with open(source, encoding="utf-8") as file:
+        text = file.read()
+    if text.count(old) != 1:
+        raise SystemExit(f"mutants.py: {name}: its text is {text.count(old)} times in {source}; "
+                         "adapt MUTANTS to the source")
+    with open(target, "w", encoding="utf-8") as file:
+        file.write(f'#line 1 "{source}"\n' + text.replace(old, new))
+
+
+def run(program, tests, seeds):
+    for seed in seeds:
+        environment = dict(os.environ, STANDIN_SEED=seed)
+        command = [program, f"--gtest_filter={tests}", "--gtest_fail_fast", "--gtest_color=no"]
+        try:
+            done = subprocess.run(command, env=environment, capture_output=True, text=True,
+                                  timeout=SECONDS, check=False)
+        except subprocess.TimeoutExpired:
+            print(f"found with seed {seed}: no end after {SECONDS} s")
+            return 0
+        if done.returncode == 0:
+            continue
+        failed = re.findall(r"^\[  FAILED  \] (\S+)", done.stdout, re.MULTILINE)
+        begun = re.findall(r"^\[ RUN      \] (\S+)", done.stdout, re.MULTILINE)
+        by = failed[0].rstrip(",") if failed else begun[-1] if begun else "its start"
+        print(f"found with seed {seed} by {by} (exit code {done.returncode})")
+        return 0
+    print(f"not found with seeds {', '.join(seeds)}")
+    return 1
+
+
+def main():
+    command = sys.argv[1] if len(sys.argv) > 1 else ""
+    if command == "list":
+        for name, (file, tests, _, _) in MUTANTS.items():
+            print(f"{name};{file};{tests}")
+        return 0
+    if command == "write":
+        write(*sys.argv[2:])
+        return 0
+    if command == "run":
+        return run(sys.argv[2], sys.argv[3], sys.argv[4:])
+    raise SystemExit(__doc__)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
