@@ -43,11 +43,6 @@ if(NOT missing)
   string(APPEND CMAKE_CUDA_FLAGS " --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra")
   # fmt 9 takes nvcc for a compiler without constexpr, and then does not compile as C++20.
   string(APPEND CMAKE_CUDA_FLAGS " -DFMT_USE_CONSTEXPR=1")
-  # In the bundle (scripts/gpu_bundle.sh) a program's libraries lie in ../lib. The old kind of path,
-  # which also holds for libraries of libraries.
-  set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
-  set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
-  add_link_options(-Wl,--disable-new-dtags)
   message(STATUS "CUDA ${CUDAToolkit_VERSION}: building the cuda device")
 elseif(TIDEPOOL_CUDA STREQUAL "AUTO")
   list(JOIN missing ", " missing)
