@@ -7,6 +7,9 @@ PREFIX ?= /usr/local
 # What `make run` trains. `make run RUN="train vgg11 --budget 50%"` trains something else.
 RUN ?= train vgg16 --batch 100 --budget 60% --planner autoswap --iterations 12 --verify
 
+# What `make gpu-bundle` builds with.
+CUDA = 12 installed
+
 sources = $(shell find src cli examples tests bench -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh')
 
 # Sanitizers of GCC 12 cannot place their shadow memory under the address randomisation of some
@@ -76,11 +79,12 @@ format:
 bench: release
 	for b in build/release/bench/bench_*; do [ ! -x $$b ] || $$b || exit 1; done
 
-## gpu-bundle: programs, tests and libraries for a GPU machine in build/gpu-bundle, under 60 MiB
+## gpu-bundle: programs and tests for a GPU machine in build/gpu-bundle, under 60 MiB, for CUDA 12
+##   (fetched) and the installed CUDA; `make gpu-bundle CUDA=12` or `CUDA=installed` makes one of them
 .PHONY: gpu-bundle
-gpu-bundle: dependencies build/release/build.ninja
-	cmake --build --preset release --parallel $(JOBS) --target tidepool_gpu device_cuda_test nn_cuda_test bench_cuda
-	scripts/gpu_bundle.sh build/release build/gpu-bundle
+gpu-bundle:
+	@scripts/install_dependencies.sh --gpu-bundle
+	JOBS=$(JOBS) scripts/gpu_bundle.sh build/gpu-bundle $(CUDA)
 
 ## install: install the program under PREFIX (/usr/local)
 .PHONY: install
@@ -90,7 +94,7 @@ install: release
 ## clean: remove the builds
 .PHONY: clean
 clean:
-	rm -rf build/release build/asan-ubsan build/tsan build/fuzz build/lint
+	rm -rf build/release build/asan-ubsan build/tsan build/fuzz build/lint build/gpu-*
 
 .PHONY: help
 help:

@@ -5,6 +5,7 @@
 #   scripts/install_dependencies.sh          build, run and test
 #   scripts/install_dependencies.sh --lint   also clang-format and clang-tidy
 #   scripts/install_dependencies.sh --fuzz   also clang
+#   scripts/install_dependencies.sh --gpu-bundle   also what Clp's static library needs
 set -euo pipefail
 
 packages=(
@@ -24,7 +25,8 @@ for argument in "$@"; do
   case $argument in
     --lint) packages+=(clang-format clang-tidy) ;;
     --fuzz) packages+=(clang libclang-rt-dev) ;;
-    *) fail "unknown argument '$argument'; it takes --lint and --fuzz" ;;
+    --gpu-bundle) packages+=(gfortran binutils) ;;
+    *) fail "unknown argument '$argument'; it takes --lint, --fuzz and --gpu-bundle" ;;
   esac
 done
 
