@@ -50,7 +50,9 @@ for release in "$@"; do
     try 0 "train" /bundle/bin/tidepool --help
     try 0 "no NVIDIA driver" /bundle/bin/tidepool machines
     try 0 "overhead" /bundle/bin/tidepool bound vgg16 --machine gtx1080ti --batch 64 --budget 60%
-    try 2 "nonsense" /bundle/bin/tidepool plan nonsense
+    try 0 "overhead" /bundle/bin/tidepool plan vgg16 --machine gtx1080ti --batch 64 --budget 25% \
+      --planner tide --time-limit 1
+    try 2 "unknown option" /bundle/bin/tidepool plan --nonsense
     try 0 "[  PASSED  ]" /bundle/bin/device_cuda_test
     try 0 "[  PASSED  ]" /bundle/bin/nn_cuda_test
     try 0 "" /bundle/bin/bench_cuda
