@@ -1,7 +1,8 @@
 // The program with the CUDA device alone, on the stand-in. It ends with 97 when it breaks a rule of
 // CUDA.
+#include <zlib.h>
+
 #include <csignal>
-#include <filesystem>
 
 #include "support/cli_fixture.h"
 
@@ -14,6 +15,21 @@ using ::testing::Not;
 
 class CliOnStandin : public Cli {
  protected:
+  void write_idx(const std::string& name, const std::vector<std::uint32_t>& dims, int values) {
+    std::string bytes = {0, 0, 8, static_cast<char>(dims.size())};
+    std::size_t count = 1;
+    for (const std::uint32_t dim : dims) {
+      for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(dim >> shift & 0xff);
+      count *= dim;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      bytes += static_cast<char>(static_cast<int>(i * 2654435761U >> 7 & 0xffff) % values);
+    }
+    gzFile file = ::gzopen(folder_.file(name).c_str(), "wb");
+    ASSERT_EQ(::gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size())),
+              static_cast<int>(bytes.size()));
+    ::gzclose(file);
+  }
   void TearDown() override {
     for (const char* name : {"STANDIN_CUDNN", "STANDIN_GPUS", "STANDIN_DRIVER", "STANDIN_REPORT"}) {
       ::unsetenv(name);
@@ -26,6 +42,15 @@ class CliOnStandin : public Cli {
                                     "--data", "synthetic", "--batch",  "16"};
     all.insert(all.end(), more.begin(), more.end());
     return all;
+  }
+  /// Fashion-MNIST's files with a few samples.
+  std::string small_data_set() {
+    constexpr std::uint32_t kTrain = 96, kTest = 40, kSide = 28;
+    for (const auto& [stem, count] : {std::pair{"train", kTrain}, std::pair{"t10k", kTest}}) {
+      write_idx(stem + std::string("-images-idx3-ubyte.gz"), {count, kSide, kSide}, 251);
+      write_idx(stem + std::string("-labels-idx1-ubyte.gz"), {count}, 10);
+    }
+    return folder_.path().string();
   }
   static void expect_identical(const Json& report) {
     EXPECT_EQ(report.at("identical"), true) << report.dump(1);
@@ -85,25 +110,35 @@ TEST_F(CliOnStandin, RunsSavedPlansAndRefusesThoseOfOtherLibraries) {
 
 TEST_F(CliOnStandin, EpochsShareOneDeviceAndGoOnFromACheckpointBitForBit) {
   ::setenv("STANDIN_REPORT", "1", 1);
-  const std::string checkpoint = folder_.file("checkpoint");
-  std::string said;
-  const auto train_mlp = [&](std::vector<std::string> more) {
-    std::vector<std::string> all = {"train",   "mlp",  "--device", "cuda", "--data", "synthetic",
-                                    "--batch", "5000", "--budget", "200%", "--json"};
+  const std::vector<std::string> job = {"mlp", "--device",   "cuda",          "--batch",
+                                        "16",  "--data-dir", small_data_set()};
+  const auto with = [&](const char* command, const std::vector<std::string>& more) {
+    std::vector<std::string> all = {command};
+    all.insert(all.end(), job.begin(), job.end());
     all.insert(all.end(), more.begin(), more.end());
-    const Finished f = tidepool(all);
+    all.emplace_back("--json");
+    return all;
+  };
+  // Of one profile: the fastest algorithms of another may give other bits.
+  const std::string profile = folder_.file("profile.json");
+  EXPECT_EQ(tidepool(with("profile", {"-o", profile})).exit_code, 0);
+  const std::string checkpoint = folder_.file("checkpoint");
+  std::string allocations;
+  const auto train_epochs = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--budget", "120%", "--profile", profile});
+    const Finished f = tidepool(with("train", more));
     EXPECT_EQ(f.exit_code, 0) << f.err;
     const std::size_t at = f.err.rfind("CUDA stand-in: ");
-    said = at == std::string::npos ? "" : f.err.substr(at);
+    allocations = at == std::string::npos ? "" : f.err.substr(at);
     return Json::parse(f.out, nullptr, false);
   };
-  train_mlp({"--epochs", "1", "--checkpoint", checkpoint});
-  const Json resumed = train_mlp({"--epochs", "2", "--resume", checkpoint});
-  const std::string allocations = said;
-  EXPECT_THAT(allocations, HasSubstr("allocations"));
-  const Json whole = train_mlp({"--epochs", "2"});
+  train_epochs({"--epochs", "1", "--checkpoint", checkpoint});
+  const std::string of_one = allocations;
+  EXPECT_THAT(of_one, HasSubstr("allocations"));
+  const Json resumed = train_epochs({"--epochs", "3", "--resume", checkpoint});
+  const Json whole = train_epochs({"--epochs", "3"});
   EXPECT_EQ(whole.at("state_crc32"), resumed.at("state_crc32"));
-  EXPECT_EQ(said, allocations) << "of two epochs as of one";
+  EXPECT_EQ(allocations, of_one) << "of three epochs as of one";
 }
 
 TEST_F(CliOnStandin, StopsWithACheckpointWhenInterrupted) {
@@ -112,7 +147,7 @@ TEST_F(CliOnStandin, StopsWithACheckpointWhenInterrupted) {
       tidepool({"train", "tiny-vgg", "--device", "cuda", "--data", "synthetic", "--batch", "16",
                 "--budget", "70%", "--epochs", "50", "--checkpoint", checkpoint},
                [](pid_t process) {
-                 std::this_thread::sleep_for(std::chrono::seconds(4));
+                 std::this_thread::sleep_for(std::chrono::seconds(3));
                  ::kill(process, SIGINT);
                });
   EXPECT_EQ(f.exit_code, 130) << f.err;

@@ -15,6 +15,7 @@ import sys
 DEVICE = "src/device/cuda/cuda_device.cpp"
 HOST_CALLS = "src/device/cuda/host_calls.cpp"
 EXECUTOR = "src/runtime/executor.cpp"
+NN = "src/nn/"
 KERNELS = "src/nn/kernels/cuda/"
 
 # name: (file, tests that look for it, text, text of the fault). The text is there once.
@@ -54,6 +55,27 @@ MUTANTS = {
         "  (void)cold;\n"),
     "old-graphs-stay": (
         EXECUTOR, "device", "  if (graph_ != kNone) device_.destroy_graph(graph_);\n", ""),
+    "what-the-host-did-is-told-last": (
+        DEVICE, "device", "      failure.rethrow();\n      throw;", "      throw;"),
+    "power-of-another-gpu": (
+        "src/device/cuda/nvml.cpp", "device", "handle(bus_id.data(), &device)",
+        'handle("0", &device)'),
+    "fingerprint-without-tf32": (
+        DEVICE, "device", 'tf32 == nullptr ? ""', 'true ? ""'),
+    "kernels-are-not-compared": (
+        NN + "training_runner.cpp", "nn",
+        "  if (auto same = runner->check_algorithms(); !same) return fail(same.error());\n", ""),
+    "wrong-classes-are-let-through": (
+        NN + "training_runner.cpp", "nn", "    read_sample(feed, sample, to);\n",
+        "    try { read_sample(feed, sample, to); } catch (const std::exception&) {}\n"),
+    "any-label-is-an-index": (
+        KERNELS + "reductions.cu", "nn", "} else if (label >= classes) {", "} else if (false) {"),
+    "sizes-are-not-checked": (
+        NN + "program_writer.cpp", "nn",
+        "    for (const Operand& operand : operands) check_size(operand);\n", ""),
+    "no-convolution-of-our-own": (
+        KERNELS + "convolution.cpp", "nn",
+        'if (chosen_.empty()) add_algorithm("own", own_workspace);', "(void)own_workspace;"),
     "adamw-without-barrier": (
         KERNELS + "elementwise.cu", "nn",
         "    root = factors.root;\n  }\n  __syncthreads();", "    root = factors.root;\n  }"),
