@@ -164,8 +164,8 @@ __device__ int lane() { return static_cast<int>(threadIdx.x % 32); }
 __device__ std::int64_t first_sample() { return first_index() / 32; }
 __device__ std::int64_t sample_step() { return index_step() / 32; }
 
-/// One warp a sample. A label that is no class has no loss that is a number: the host refuses it, but
-/// what was enqueued before it could still runs, on whatever lies there.
+/// One warp a sample. A label that is no class has no loss that is a number: the host refuses it,
+/// but what was enqueued before it could still runs, on whatever lies there.
 __global__ void sample_losses_kernel(const float* logits, const std::int32_t* labels,
                                      std::int64_t samples, std::int64_t classes, double* parts) {
   for (std::int64_t n = first_sample(); n < samples; n += sample_step()) {
