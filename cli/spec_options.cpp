@@ -7,6 +7,7 @@
 
 #include "context.h"
 #include "train/data_sets.h"
+#include "train/device_kind.h"
 #include "train/job.h"
 
 namespace tidepool::cli {
@@ -42,7 +43,9 @@ void add_data_options(CLI::App& command, DataSpec& data) {
 }
 
 void add_device_options(CLI::App& command, DeviceSpec& device) {
-  command.add_option("--device", device.name, "device to run on")->capture_default_str();
+  const auto kinds = device_kinds();
+  command.add_option("--device", device.name, "device to run on (see `tidepool machines`)")
+      ->default_str(kinds.empty() ? "" : kinds.front().name);
   command.add_option("--threads", device.threads, "compute threads (default: cores - 1)")
       ->check(whole_number(1, 1024));
   const auto link = [&device](const std::string& text) {

@@ -54,7 +54,7 @@ struct DeviceKind {
 /// Never empty in a useful program; the first is the default. Each program links a list of its own
 /// (`tidepool_device_list` in CMake).
 std::span<const DeviceKind> device_kinds();
-/// Fails when there is no such kind or it cannot be used here.
+/// The first for an empty name. Fails when there is no such kind or it cannot be used here.
 Result<const DeviceKind*> find_device_kind(std::string_view name);
 
 }  // namespace tidepool

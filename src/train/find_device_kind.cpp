@@ -10,10 +10,10 @@ namespace tidepool {
 Result<const DeviceKind*> find_device_kind(std::string_view name) {
   std::vector<std::string_view> names;
   for (const DeviceKind& kind : device_kinds()) {
-    if (kind.name == name) {
+    if (name.empty() || kind.name == name) {
       const std::string reason = kind.unavailable == nullptr ? "" : kind.unavailable();
       if (reason.empty()) return &kind;
-      return fail(ErrorCode::runtime, fmt::format("device '{}' cannot be used: {}", name, reason));
+      return fail(ErrorCode::runtime, fmt::format("device '{}' cannot be used: {}", kind.name, reason));
     }
     names.push_back(kind.name);
   }

@@ -55,7 +55,7 @@ nn::TrainingOptions training_options(const JobSpec& spec) {
 AlgorithmPolicy algorithms_of(const JobSpec& job) {
   if (job.algorithms) return *job.algorithms;
   for (const DeviceKind& kind : device_kinds()) {
-    if (kind.name == job.device.name) return kind.algorithms;
+    if (job.device.name.empty() || kind.name == job.device.name) return kind.algorithms;
   }
   return AlgorithmPolicy::least_workspace;
 }

@@ -113,7 +113,7 @@ __global__ void product_kernel(Direction d, float* results, std::int64_t size, i
   const int own_row = static_cast<int>(threadIdx.x) / kSide * kOwn;
   const int own_column = static_cast<int>(threadIdx.x) % kSide * kOwn;
   const int begin = static_cast<int>(blockIdx.z) * part_depth;
-  const int end = min(begin + part_depth, e.depth);
+  const int end = begin + min(part_depth, e.depth - begin);
   float sums[kOwn][kOwn] = {};
   double totals[kOwn][kOwn] = {};
   int since_carry = 0;
