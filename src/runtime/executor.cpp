@@ -59,6 +59,7 @@ Executor::Executor(const Program& program, const Plan& plan, OpenDevice device, 
   steady_ = std::make_unique<PreparedSchedule>(prepare(plan.steady));
   exit_ = std::make_unique<PreparedSchedule>(prepare(plan.exit));
   for (const Instruction& x : plan.steady.instructions) {
+    if (x.guard != kNone) used_guards_ |= 1U << x.guard;
     if (plan.streams[at(x.stream)].kind != StreamKind::compute) continue;
     if (std::ranges::find(compute_streams_, x.stream) == compute_streams_.end()) {
       compute_streams_.push_back(x.stream);
@@ -245,7 +246,10 @@ RunReport Executor::run(std::int64_t iterations, const Stop& stop,
       break;
     }
     const std::int64_t iteration = base + issued;
-    issue(*steady_, iteration, runner_.guards(iteration), issued == 0);
+    const std::uint32_t guards = runner_.guards(iteration);
+    issue(*steady_, iteration, guards, issued == 0);
+    ran_ = true;
+    ran_guards_ |= guards;
     for (std::size_t k = 0; k < compute_streams_.size(); ++k) {
       device_.record(iteration_end_[slot(issued)][k], compute_streams_[k]);
     }
@@ -255,71 +259,90 @@ RunReport Executor::run(std::int64_t iterations, const Stop& stop,
   while (report.iterations < issued) complete_one();
   device_.synchronize();
   next_iteration_ = base + issued;
-  ran_ = ran_ || issued > 0;
   return report;
 }
 
-void Executor::capture(std::int64_t first, std::int64_t per_graph) {
-  const auto count = static_cast<std::size_t>(per_graph);
-  bool known = graph_ != kNone && graph_guards_.size() == count;
-  graph_guards_.resize(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint32_t guards = runner_.guards(first + static_cast<std::int64_t>(i));
-    known = known && graph_guards_[i] == guards;
-    graph_guards_[i] = guards;
-  }
-  if (known) return;
+std::vector<std::uint32_t> Executor::guards_of(std::int64_t first, std::int64_t count) {
+  std::vector<std::uint32_t> guards;
+  for (std::int64_t i = 0; i < count; ++i) guards.push_back(runner_.guards(first + i));
+  return guards;
+}
+
+bool Executor::ops_have_run(const std::vector<std::uint32_t>& guards) const {
+  std::uint32_t wanted = 0;
+  for (const std::uint32_t g : guards) wanted |= g;
+  return ran_ && (wanted & used_guards_ & ~ran_guards_) == 0;
+}
+
+void Executor::capture(std::vector<std::uint32_t> guards) {
   device_.synchronize();
+  // Destroying it may synchronise, which a capture forbids.
+  if (graph_ != kNone) device_.destroy_graph(graph_);
+  graph_ = kNone;
   device_.begin_capture();
   capturing_ = true;
   // Numbered from 0: the device adds the number of the launch. Kernels take theirs from the control
   // block.
-  for (std::int64_t i = 0; i < per_graph; ++i) {
-    issue(*steady_, i, graph_guards_[static_cast<std::size_t>(i)], i == 0);
+  for (std::size_t i = 0; i < guards.size(); ++i) {
+    issue(*steady_, static_cast<std::int64_t>(i), guards[i], i == 0);
   }
-  if (graph_ != kNone) device_.destroy_graph(graph_);
   graph_ = device_.end_capture();
   capturing_ = false;
+  graph_guards_ = std::move(guards);
 }
 
 RunReport Executor::run_graphs(std::int64_t iterations, std::int64_t per_graph, const Stop& stop,
                                const std::function<void(std::int64_t, Nanos)>& on_iteration) {
   RunReport report;
-  // What is used for the first time, a library's handle or a kernel, may allocate or synchronise,
-  // which a capture forbids.
-  const bool cold = !ran_;
-  std::int64_t plain = iterations % per_graph;
-  if (plain == 0 && cold) plain = std::min(iterations, per_graph);
-  if (plain > 0) report = run(plain, stop, on_iteration);
-  if (report.cancelled) return report;
-  const std::int64_t graphs = (iterations - plain) / per_graph;
+  const auto run_plainly = [&](std::int64_t count) {
+    const RunReport part = run(count, stop, on_iteration);
+    report.iterations += part.iterations;
+    report.cancelled = part.cancelled;
+    report.iteration_times.insert(report.iteration_times.end(), part.iteration_times.begin(),
+                                  part.iteration_times.end());
+  };
+  if (iterations % per_graph > 0) run_plainly(iterations % per_graph);
   Nanos previous = device_.now();
-  const std::int64_t base = next_iteration_;
-  std::int64_t issued = 0, completed = 0;
+  std::int64_t issued = 0, completed = 0;  // graphs
   const auto complete_one = [&] {
-    const Nanos end = device_.synchronize(iteration_end_[slot(completed++)][0]);
+    const Nanos end = device_.synchronize(iteration_end_[slot(completed)][0]);
     const Nanos took = (end - previous) / per_graph;
     previous = end;
+    const std::int64_t first = next_iteration_ - (issued - completed) * per_graph;
+    ++completed;
     for (std::int64_t i = 0; i < per_graph; ++i) {
       report.iteration_times.push_back(took);
-      if (on_iteration) on_iteration(base + report.iterations - plain, took);
+      if (on_iteration) on_iteration(first + i, took);
       ++report.iterations;
     }
   };
-  while (issued < graphs) {
+  const auto complete_all = [&] {
+    while (completed < issued) complete_one();
+  };
+  while (!report.cancelled && report.iterations + (issued - completed) * per_graph < iterations) {
     if (stop.requested()) {
       report.cancelled = true;
       break;
     }
-    capture(base + issued * per_graph, per_graph);
-    device_.launch_graph(graph_, base + issued * per_graph);
+    auto guards = guards_of(next_iteration_, per_graph);
+    if (graph_ == kNone || guards != graph_guards_) {
+      complete_all();
+      if (!ops_have_run(guards)) {
+        run_plainly(per_graph);
+        previous = device_.now();
+        continue;
+      }
+      capture(std::move(guards));
+      previous = device_.now();
+    }
+    device_.launch_graph(graph_, next_iteration_);
     device_.record(iteration_end_[slot(issued)][0], 0);  // graphs run as work of stream 0
+    next_iteration_ += per_graph;
     ++issued;
     if (issued - completed > kIterationsAhead) complete_one();
   }
-  while (completed < issued) complete_one();
+  complete_all();
   device_.synchronize();
-  next_iteration_ = base + issued * per_graph;
   return report;
 }
 

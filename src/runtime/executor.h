@@ -93,8 +93,13 @@ class Executor {
   void issue(PreparedSchedule& schedule, std::int64_t iteration, std::uint32_t guards, bool first);
   void issue_instruction(Prepared& prepared, std::int64_t iteration);
   void keep_timings(std::int64_t iteration);
-  /// Makes graph_ one that runs the iterations from `first` on, unless it does.
-  void capture(std::int64_t first, std::int64_t per_graph);
+  [[nodiscard]] std::vector<std::uint32_t> guards_of(std::int64_t first, std::int64_t count);
+  /// Whether every op that iterations with these guards run has run before, not captured: what is
+  /// used for the first time, a library's handle or a kernel, may allocate or synchronise, which a
+  /// capture forbids.
+  [[nodiscard]] bool ops_have_run(const std::vector<std::uint32_t>& guards) const;
+  /// Makes graph_ one of iterations with these guards.
+  void capture(std::vector<std::uint32_t> guards);
   static void run_work(void* context, std::int64_t argument, NativeStream stream);
 
   const Program& program_;
@@ -111,7 +116,9 @@ class Executor {
   Device::GraphId graph_ = kNone;
   std::vector<std::uint32_t> graph_guards_;  ///< of the iterations in graph_
   bool capturing_ = false;
-  bool ran_ = false;  ///< an iteration that was not captured
+  bool ran_ = false;               ///< an iteration that was not captured
+  std::uint32_t ran_guards_ = 0;   ///< of those iterations, together
+  std::uint32_t used_guards_ = 0;  ///< those that some instruction has
   Bytes arena_peak_ = 0;
   /// Per iteration in flight; a slot is read when its iteration is complete and written again
   /// kIterationsAhead + 1 iterations later.

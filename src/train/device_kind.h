@@ -44,7 +44,8 @@ struct DeviceKind {
   /// What runs where nobody says which algorithms.
   AlgorithmPolicy algorithms = AlgorithmPolicy::least_workspace;
   /// The device as a machine with its measured links; null: links are emulated. Throws DeviceError.
-  Machine (*calibrate)() = nullptr;
+  /// Takes no more than these bytes of the device and of the host.
+  Machine (*calibrate)(Bytes device, Bytes host) = nullptr;
   int (*default_threads)() = nullptr;
   std::unique_ptr<Device> (*make)(const DeviceRequest& request) = nullptr;
 

@@ -116,6 +116,14 @@ class Epochs {
   [[nodiscard]] bool finished() const { return next_ >= total_; }
 
   [[nodiscard]] tl::unexpected<Error> stopped() const {
+    if (finished()) {
+      return fail(
+          ErrorCode::interrupted,
+          fmt::format("interrupted in the evaluation after the last epoch; the training is "
+                      "finished{}",
+                      checkpoint().empty() ? std::string(", and nothing was saved")
+                                           : fmt::format(", its state is in {}", checkpoint())));
+    }
     return fail(
         ErrorCode::interrupted,
         fmt::format("interrupted after {}; {}", counted(next_, "iteration"),

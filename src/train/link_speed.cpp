@@ -4,12 +4,15 @@
 
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <map>
+#include <type_traits>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "base/quantity.h"
 #include "base/random.h"
+#include "cost/machine_json.h"
 #include "ir/load_profile.h"
 #include "nn/models/model.h"
 #include "train/cache.h"
@@ -39,36 +42,36 @@ constexpr Reference kReferences[] = {{kPublishedModel, 25},
                                      {"tiny-vgg", 16, 25, 4},
                                      {"tiny-vgg", 4, 25, 1}};
 
-/// Where its time is kept; empty: nowhere.
-std::filesystem::path reference_file(const Job& job) {
+/// What is kept of the job's device; empty: nothing is.
+std::filesystem::path kept_file(const Job& job, std::string_view kind, const CacheSpec& cache) {
   const std::filesystem::path folder = cache_folder();
-  if (folder.empty()) return {};
+  if (folder.empty() || cache.off) return {};
   std::uint64_t hash = 0;
   for (const char c : job.fingerprint()) hash = hash_combine(hash, static_cast<unsigned char>(c));
-  return folder / fmt::format("reference-{:016x}.json", hash);
+  return folder / fmt::format("{}-{:016x}.json", kind, hash);
 }
 
-std::optional<ReferenceTime> known_reference(const std::filesystem::path& file) {
+/// Nothing where there is no such file, or one that is damaged or of an older version: what it held
+/// is measured anew and replaced.
+template <class Read>
+auto known(const std::filesystem::path& file, const Read& read)
+    -> std::optional<std::invoke_result_t<Read, const JsonCursor&>> {
   std::error_code unknown;
   if (file.empty() || !std::filesystem::exists(file, unknown)) return std::nullopt;
   const auto text = read_file(file.string());
   if (!text) return std::nullopt;
-  auto known = read_json(*text, file.string(), [](const JsonCursor& json) {
-    return ReferenceTime{Nanos{json["iteration_ns"].integer(1)}, json["measured"].text()};
-  });
-  if (!known) return std::nullopt;  // damaged or of an older version: measured anew and replaced
-  return std::move(*known);
+  auto content = read_json(*text, file.string(), read);
+  if (!content) return std::nullopt;
+  return std::move(*content);
 }
 
 /// Best effort.
-void remember(const std::filesystem::path& file, const Job& job, const ReferenceTime& reference) {
+void remember(const std::filesystem::path& file, const Job& job, Json content) {
   if (file.empty()) return;
   std::error_code ignored;
   std::filesystem::create_directories(file.parent_path(), ignored);
-  const Json json = {{"fingerprint", job.fingerprint()},
-                     {"iteration_ns", reference.iteration.count()},
-                     {"measured", reference.measured}};
-  (void)write_file(file.string(), json.dump(2) + "\n");
+  content["fingerprint"] = job.fingerprint();
+  (void)write_file(file.string(), content.dump(2) + "\n");
 }
 
 /// Warnings about the job itself were given when it was made.
@@ -212,19 +215,41 @@ Result<ReferenceTime> measure_reference(const Job& job, const Budget& budget, Ob
 
 Result<ReferenceTime> reference_time(const Job& job, const Budget& budget, const CacheSpec& cache,
                                      Observer& observer) {
-  const std::filesystem::path file = cache.off ? std::filesystem::path() : reference_file(job);
+  const std::filesystem::path file = kept_file(job, "reference", cache);
   if (!cache.reprofile) {
-    if (auto known = known_reference(file)) return std::move(*known);
+    auto kept = known(file, [](const JsonCursor& json) {
+      return ReferenceTime{Nanos{json["iteration_ns"].integer(1)}, json["measured"].text()};
+    });
+    if (kept) return std::move(*kept);
   }
   auto measured = measure_reference(job, budget, observer);
   if (!measured) return measured;
-  remember(file, job, *measured);
+  remember(file, job,
+           {{"iteration_ns", measured->iteration.count()}, {"measured", measured->measured}});
   return measured;
 }
 
+namespace {
+
+Machine measured_machine(const Job& job, const Budget& budget, const CacheSpec& cache) {
+  const std::filesystem::path file = kept_file(job, "links", cache);
+  if (!cache.reprofile) {
+    if (auto kept =
+            known(file, [](const JsonCursor& j) { return machine_from_json(j["machine"]); })) {
+      return std::move(*kept);
+    }
+  }
+  const Bytes host = budget.host > 0 ? budget.host : std::numeric_limits<Bytes>::max();
+  Machine machine = job.kind().calibrate(budget.device, host);
+  remember(file, job, {{"machine", to_json(machine)}});
+  return machine;
+}
+
+}  // namespace
+
 Result<Machine> device_machine(const Job& job, const Budget& budget, const CacheSpec& cache,
                                Observer& observer) {
-  if (!job.kind().emulates_links()) return job.kind().calibrate();
+  if (!job.kind().emulates_links()) return measured_machine(job, budget, cache);
   if (job.spec().device.link > 0) return emulated(job, static_cast<double>(job.spec().device.link));
   const auto reference = reference_time(job, budget, cache, observer);
   if (!reference) return fail(reference.error());

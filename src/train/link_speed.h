@@ -18,7 +18,9 @@ struct ReferenceTime {
 Result<ReferenceTime> reference_time(const Job& job, const Budget& budget, const CacheSpec& cache,
                                      Observer& observer);
 
-/// A real device has measured links. An emulated one has them from `link`, or from the reference
+/// A real device has links that are measured once, inside the budget, and kept in the cache: small
+/// differences from one measurement to the next would make every profile and plan another's;
+/// `reprofile` measures them anew. An emulated one has them from `link`, or from the reference
 /// time, so that transfer and compute are in the ratio of a GTX 1080 Ti (13.2 GB/s, 81.57 ms an
 /// iteration); the observer is told.
 Result<Machine> device_machine(const Job& job, const Budget& budget, const CacheSpec& cache,

@@ -141,6 +141,33 @@ TEST_F(CliOnStandin, EpochsShareOneDeviceAndGoOnFromACheckpointBitForBit) {
   EXPECT_EQ(allocations, of_one) << "of three epochs as of one";
 }
 
+TEST_F(CliOnStandin, NothingTakesMoreOfTheDeviceThanTheBudget) {
+  ::setenv("STANDIN_REPORT", "1", 1);
+  const Finished f = tidepool(train("tiny-vgg", {"--budget", "500KiB", "--iterations", "3"}));
+  EXPECT_EQ(f.exit_code, 0) << f.err;
+  constexpr std::string_view kBefore = "the largest of the device ";
+  const std::size_t at = f.err.rfind(kBefore);
+  ASSERT_NE(at, std::string::npos) << f.err;
+  const long largest = std::atol(f.err.c_str() + at + kBefore.size());
+  EXPECT_GT(largest, 100 << 10);
+  EXPECT_LE(largest, 500 << 10) << "measuring the link included";
+}
+
+TEST_F(CliOnStandin, KeepsLinksProfilesAndPlans) {
+  const auto from = [&](std::vector<std::string> more) {
+    const Json report = success(train("tiny-vgg", more));
+    return std::pair(report.at("profile").at("from"), report.at("plan_from"));
+  };
+  EXPECT_EQ(from({"--budget", "200MiB"}), (std::pair<Json, Json>("measured", "planner")));
+  EXPECT_EQ(from({"--budget", "200MiB"}), (std::pair<Json, Json>("cache", "cache")));
+  EXPECT_EQ(from({"--budget", "300MiB"}), (std::pair<Json, Json>("cache", "planner")));
+}
+
+TEST_F(CliOnStandin, TheFirstDeviceOfTheBuildIsTheDefault) {
+  expect_identical(success(
+      {"train", "mlp", "--data", "synthetic", "--batch", "16", "--iterations", "2", "--verify"}));
+}
+
 TEST_F(CliOnStandin, StopsWithACheckpointWhenInterrupted) {
   const std::string checkpoint = folder_.file("checkpoint");
   const Finished f =

@@ -134,12 +134,16 @@ cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t transpose
   standin::require_device_range(c, extent(m, n, ldc), "cublasSgemm C");
   standin::first_use(handle->stream, "cublas handle " + std::to_string(handle->number) +
                                          (ta ? " T" : " N") + (tb ? "T" : "N"));
-  const Operand left{a, lda, ta}, right{b, ldb, tb};
+  const std::size_t floats_a = extent(ta ? k : m, ta ? m : k, lda) / sizeof(float);
+  const std::size_t floats_b = extent(tb ? n : k, tb ? k : n, ldb) / sizeof(float);
   standin::enqueue(
       handle->stream,
       [=, alpha = *alpha_at, beta = *beta_at, workspace = handle->workspace,
-       bytes = handle->workspace_bytes] {
+       bytes = handle->workspace_bytes, tf32 = handle->math == CUBLAS_TF32_TENSOR_OP_MATH] {
         if (bytes > 0) std::memset(workspace, 0xa5, bytes);
+        const std::vector<float> seen_a = standin::as_tf32(a, floats_a, tf32);
+        const std::vector<float> seen_b = standin::as_tf32(b, floats_b, tf32);
+        const Operand left{seen_a.data(), lda, ta}, right{seen_b.data(), ldb, tb};
         const auto product = bytes < kLarge ? multiply<float> : multiply<double>;
         product(left, right, m, n, k, alpha, beta, c, ldc);
       },

@@ -50,6 +50,11 @@ std::size_t bytes_of(long count) {
 const float* floats(const void* p) { return static_cast<const float*>(p); }
 float* floats(void* p) { return static_cast<float*>(p); }
 
+/// An operand of a convolution: math types other than FMA let cuDNN round it.
+std::vector<float> seen(const void* values, long count, bool tf32) {
+  return standin::as_tf32(floats(values), static_cast<std::size_t>(count), tf32);
+}
+
 void require_floats(const void* start, long count, const char* what) {
   require_device_range(start, bytes_of<float>(count), what);
 }
@@ -379,6 +384,9 @@ cudnnStatus_t cudnnSetPooling2dDescriptor(cudnnPoolingDescriptor_t descriptor,
                                           cudnnPoolingMode_t mode, cudnnNanPropagation_t, int h,
                                           int w, int padding_h, int padding_w, int stride_h,
                                           int stride_w) {
+  if (mode != CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING) {
+    violation("cudnn: pooling of another mode than this project's");
+  }
   *descriptor = {mode, h, w, padding_h, padding_w, stride_h, stride_w};
   return CUDNN_STATUS_SUCCESS;
 }
@@ -456,11 +464,13 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha,
       handle->stream,
       [=] {
         spoil(workspace, needs);
+        const bool tf32 = s.c.math != CUDNN_FMA_MATH;
+        const auto seen_x = seen(x, s.x.size(), tf32), seen_w = seen(w, s.w.size(), tf32);
         if (algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM) {
-          convolve<float>(s, floats(x), floats(w), floats(y), 1);
+          convolve<float>(s, seen_x.data(), seen_w.data(), floats(y), 1);
         } else {
           const bool winograd = algorithm == CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD;
-          convolve<double>(s, floats(x), floats(w), floats(y), winograd ? 1.0000001F : 1);
+          convolve<double>(s, seen_x.data(), seen_w.data(), floats(y), winograd ? 1.0000001F : 1);
         }
       },
       "cudnnConvolutionForward");
@@ -491,9 +501,11 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void* alp
       handle->stream,
       [=] {
         spoil(workspace, needs);
+        const bool tf32 = s.c.math != CUDNN_FMA_MATH;
         const bool noisy = algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_0;
         const bool winograd = algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD;
-        convolve_back(s, floats(dy), floats(w), floats(dx),
+        const auto seen_dy = seen(dy, s.y.size(), tf32), seen_w = seen(w, s.w.size(), tf32);
+        convolve_back(s, seen_dy.data(), seen_w.data(), floats(dx),
                       noisy ? noise() : (winograd ? 1.0000001F : 1));
       },
       "cudnnConvolutionBackwardData");
@@ -522,8 +534,10 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(
       handle->stream,
       [=] {
         spoil(workspace, needs);
+        const bool tf32 = s.c.math != CUDNN_FMA_MATH;
         const bool noisy = algorithm != CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1;
-        convolve_weights(s, floats(x), floats(dy), floats(dw), noisy ? noise() : 1);
+        const auto seen_x = seen(x, s.x.size(), tf32), seen_dy = seen(dy, s.y.size(), tf32);
+        convolve_weights(s, seen_x.data(), seen_dy.data(), floats(dw), noisy ? noise() : 1);
       },
       "cudnnConvolutionBackwardFilter");
   return CUDNN_STATUS_SUCCESS;

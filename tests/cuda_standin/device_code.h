@@ -11,6 +11,7 @@
 #include <typeinfo>
 
 #include "cuda_standin/emulator.h"
+#include "cuda_standin/standin.h"
 
 #undef __global__
 #undef __device__
@@ -51,17 +52,29 @@ T shuffle(T value, int source) {
 
 }  // namespace standin
 
+namespace standin {
+
+/// This project's warps are whole.
+inline void require_all_lanes(unsigned mask) {
+  if (mask != ~0U) violation("an exchange of %08x, not of all lanes", mask);
+}
+
+}  // namespace standin
+
 inline void __syncthreads() { standin::block_barrier(); }
 template <class T>
-T __shfl_down_sync(unsigned /*mask*/, T value, int offset) {
+T __shfl_down_sync(unsigned mask, T value, int offset) {
+  standin::require_all_lanes(mask);
   const int source = standin::lane() + offset;
   return standin::shuffle(value, source < 32 ? source : standin::lane());
 }
 template <class T>
-T __shfl_xor_sync(unsigned /*mask*/, T value, int mask) {
+T __shfl_xor_sync(unsigned lanes, T value, int mask) {
+  standin::require_all_lanes(lanes);
   return standin::shuffle(value, standin::lane() ^ mask);
 }
-inline int __all_sync(unsigned /*mask*/, int predicate) {
+inline int __all_sync(unsigned mask, int predicate) {
+  standin::require_all_lanes(mask);
   return standin::warp_all(predicate != 0) ? 1 : 0;
 }
 inline int atomicAdd(int* to, int value) {

@@ -7,9 +7,11 @@
 #include <cstdlib>
 #include <thread>
 
+#include "base/at.h"
 #include "cuda_standin/standin.h"
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/nvml.h"
+#include "device/cuda/stream.h"
 #include "device_cuda/cuda_tag_runner.h"
 #include "lower/lower.h"
 #include "runtime/executor.h"
@@ -114,6 +116,23 @@ TEST(CudaDeviceOnStandin, WhatFailedOnTheHostIsToldBeforeTheErrorItCaused) {
     }
     standin::forget_failures();
   }
+}
+
+TEST(CudaDeviceOnStandin, ACopyWithinTheHostAfterHostWorkIsThatCopy) {
+  SmallDevice device;
+  int ran = 0;
+  Work work;
+  work.context = &ran;
+  work.run = [](void* count, std::int64_t, NativeStream) { ++*static_cast<int*>(count); };
+  device.launch(kHost, work);
+  device.synchronize();
+  std::byte* const host = device.host_arena();
+  host[0] = std::byte{5};
+  host[512] = std::byte{6};
+  device.copy(kHost, host + 512, host, 1, CopyRoute::on_host);
+  device.synchronize();
+  EXPECT_EQ(host[512], std::byte{5});
+  EXPECT_EQ(ran, 1);
 }
 
 TEST(CudaDeviceOnStandin, CudasOwnErrorsAreToldWithCallAndPlace) {
@@ -232,6 +251,47 @@ TEST(CudaDeviceOnStandin, TheFirstIterationsOfAllAreNotCaptured) {
   EXPECT_THAT(launched(7, 3), ElementsAre(0, 0, 1, 2));  // one plain
   EXPECT_THAT(launched(2, 2), ElementsAre(0, 1, 0, 1));  // the capture is the second call's
   EXPECT_THAT(launched(1, 2), ElementsAre(0, 0, 1));
+}
+
+/// Ops that a guard left out so far run when it lets them.
+TEST(CudaDeviceOnStandin, NoOpIsCapturedThatHasNotRun) {
+  struct LateGuards : CudaTagRunner {
+    explicit LateGuards(const Program& program) : CudaTagRunner(program), ran(program.ops.size()) {}
+    std::uint32_t guards(std::int64_t iteration) override { return iteration < 4 ? 0 : ~0U; }
+    void launch(const OpCall& call, NativeStream stream) override {
+      if (stream != nullptr) {
+        const bool capturing = standin::is_capturing(cuda::CudaStream::from(stream).stream());
+        EXPECT_TRUE(!capturing || ran[at(call.op)]) << "op " << call.op;
+        ran[at(call.op)] = true;
+        captured += capturing ? 1 : 0;
+      }
+      CudaTagRunner::launch(call, stream);
+    }
+    std::vector<bool> ran;
+    int captured = 0;
+  };
+  int guarded = 0;
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    Program program = testing::random_program(seed);
+    for (Op& op : program.ops) {
+      if (op.place == OpPlace::device) op.random = false;
+      guarded += op.place == OpPlace::device && op.guard != kNone ? 1 : 0;
+    }
+    Machine machine = testing::random_machine(3);
+    machine.set_alignment(512);
+    Lowering lowering(program, machine);
+    const auto lowered = lowering.lower(
+        keep_everything(program, lowering.index(), least_workspace_algorithms(program)),
+        {Bytes{1} << 30, 0});
+    ASSERT_TRUE(lowered);
+    CudaDevice device(without_libraries());
+    LateGuards runner(program);
+    Executor executor(program, lowered->plan, device, runner);
+    executor.enter();
+    EXPECT_EQ(executor.run_graphs(12, 2).iterations, 12);
+    EXPECT_GT(runner.captured, 0);
+  }
+  EXPECT_GT(guarded, 0);
 }
 
 TEST(CudaDeviceOnStandin, TwoExecutorsTakeTurnsOnOneDevice) {

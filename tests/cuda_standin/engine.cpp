@@ -31,7 +31,8 @@ int number_of(const char* variable, int otherwise) {
 struct AtExit {
   ~AtExit() {
     if (std::getenv("STANDIN_REPORT") != nullptr) {
-      std::fprintf(stderr, "CUDA stand-in: %d allocations\n", allocations());
+      std::fprintf(stderr, "CUDA stand-in: %d allocations, the largest of the device %zu bytes\n",
+                   allocations(), largest_device_allocation());
     }
     if (violations().empty()) return;
     std::fprintf(stderr, "CUDA stand-in: %zu violations\n", violations().size());
@@ -78,6 +79,12 @@ void set_seed(std::uint64_t seed) {
 
 void wait_for_ever() {
   Engine::get().run_until([] { return false; }, "a test");
+}
+
+bool is_capturing(cudaStream_t handle) {
+  Engine& engine = Engine::get();
+  const std::lock_guard lock(engine.mutex);
+  return engine.stream(handle).capture != nullptr;
 }
 
 void enqueue(cudaStream_t handle, std::function<void()> work, const char* what) {
@@ -127,6 +134,8 @@ Stream* Engine::create_stream() {
 }
 
 void Engine::destroy_stream(Stream* stream) {
+  // CUDA would let it end, with whatever its owner has taken away by then.
+  if (!stream->idle()) violation("a stream is destroyed that has work left");
   drain(*stream, "cudaStreamDestroy");
   streams_.erase(stream);
   std::erase(order_, stream);

@@ -62,7 +62,11 @@ bool inside(const Allocations& all, const void* start, std::size_t bytes) {
 }
 
 void protect(int protection) {
-  static const bool wanted = std::getenv("STANDIN_PROTECT") != nullptr;
+  static const bool wanted = [] {
+    const char* seed = std::getenv("STANDIN_SEED");
+    return std::getenv("STANDIN_PROTECT") != nullptr ||
+           (seed != nullptr && std::atoi(seed) % 3 == 0);
+  }();
   if (!wanted) return;
   for (const auto& [start, bytes] : device()) {
     if (bytes <= kMostProtected) {

@@ -23,8 +23,9 @@ bool in_pinned_memory(const void* start, std::size_t bytes);
 /// As memset, of device memory; zeroes take no time.
 void fill_device(void* start, int value, std::size_t bytes);
 
-/// Where STANDIN_PROTECT is set, device memory can be reached between these only, so that a host
-/// that touches it ends with a fault. Large allocations stay open: it takes long.
+/// Where STANDIN_PROTECT is set, and with every third STANDIN_SEED, device memory can be reached
+/// between these only, so that a host that touches it ends with a fault. Large allocations stay
+/// open: it takes long.
 void unlock_device_memory();
 void lock_device_memory();
 

@@ -4,7 +4,7 @@ find each.
 
     mutants.py list                          NAME;FILE;TESTS a line, for CMake
     mutants.py write NAME INPUT OUTPUT       the file with the fault
-    mutants.py run PROGRAM FILTER SEED...    passes when a seed's tests fail; says which
+    mutants.py run NAME PROGRAM FILTER SEED...    passes when a seed's tests fail; says which
 Those called no-fault are copies without one: their tests must pass.
 """
 import os
@@ -51,8 +51,15 @@ MUTANTS = {
     "arena-is-still-being-zeroed": (
         DEVICE, "device", "  TIDEPOOL_CUDA_CHECK(cudaDeviceSynchronize());\n", ""),
     "captures-what-has-never-run": (
-        EXECUTOR, "device", "  if (plain == 0 && cold) plain = std::min(iterations, per_graph);\n",
-        "  (void)cold;\n"),
+        EXECUTOR, "device", "if (!ops_have_run(guards)) {", "if (ran_ && !ran_) {"),
+    "captures-what-other-guards-ran": (
+        EXECUTOR, "device", "return ran_ && (wanted & used_guards_ & ~ran_guards_) == 0;",
+        "return ran_;"),
+    "graph-destroyed-in-a-capture": (
+        EXECUTOR, "device",
+        "  if (graph_ != kNone) device_.destroy_graph(graph_);\n  graph_ = kNone;\n"
+        "  device_.begin_capture();",
+        "  device_.begin_capture();\n  if (graph_ != kNone) device_.destroy_graph(graph_);"),
     "old-graphs-stay": (
         EXECUTOR, "device", "  if (graph_ != kNone) device_.destroy_graph(graph_);\n", ""),
     "what-the-host-did-is-told-last": (
@@ -76,6 +83,22 @@ MUTANTS = {
     "no-convolution-of-our-own": (
         KERNELS + "convolution.cpp", "nn",
         'if (chosen_.empty()) add_algorithm("own", own_workspace);', "(void)own_workspace;"),
+    "reused-call-keeps-its-work": (DEVICE, "device", "    *call = HostCall{};\n", ""),
+    "products-always-in-tf32": (
+        KERNELS + "linear.cpp", "nn", "tf32_ ? CUBLAS_TF32_TENSOR_OP_MATH", 
+        "true ? CUBLAS_TF32_TENSOR_OP_MATH"),
+    "convolutions-always-in-tf32": (
+        KERNELS + "convolution.cpp", "nn", "tf32 ? CUDNN_DEFAULT_MATH", "true ? CUDNN_DEFAULT_MATH"),
+    "maximum-for-average": (
+        KERNELS + "pooling.cpp", "nn", "CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING",
+        "CUDNN_POOLING_MAX"),
+    "too-small-a-workspace": (
+        KERNELS + "convolution.cu", "nn", "parts == 1 ? 0 : parts * weights_of(s)",
+        "parts == 1 ? 0 : (parts - 1) * weights_of(s)"),
+    "last-terms-dropped": (
+        KERNELS + "convolution.cu", "nn", "(e.depth - 1) / parts + 1", "e.depth / parts"),
+    "half-a-warp": (
+        KERNELS + "reductions.cu", "nn", "kAllLanes = 0xffffffffU", "kAllLanes = 0x0000ffffU"),
     "adamw-without-barrier": (
         KERNELS + "elementwise.cu", "nn",
         "    root = factors.root;\n  }\n  __syncthreads();", "    root = factors.root;\n  }"),
@@ -108,25 +131,30 @@ def write(name, source, target):
         file.write(f'#line 1 "{source}"\n' + text.replace(old, new))
 
 
-def run(program, tests, seeds):
+def run(program, tests, seeds, faulty):
+    """0: as it should be; 1: not; 2: the tests could not be run."""
     for seed in seeds:
         environment = dict(os.environ, STANDIN_SEED=seed)
         command = [program, f"--gtest_filter={tests}", "--gtest_fail_fast", "--gtest_color=no"]
         try:
             done = subprocess.run(command, env=environment, capture_output=True, text=True,
                                   timeout=SECONDS, check=False)
-        except subprocess.TimeoutExpired:
-            print(f"found with seed {seed}: no end after {SECONDS} s")
-            return 0
+        except (subprocess.TimeoutExpired, OSError) as error:
+            print(f"seed {seed}: {error}")
+            return 2
+        begun = re.findall(r"^\[ RUN      \] (\S+)", done.stdout, re.MULTILINE)
+        failed = re.findall(r"^\[  FAILED  \] (\S+)", done.stdout, re.MULTILINE)
+        if not begun:
+            print(f"seed {seed}: no test ran (exit code {done.returncode})")
+            return 2
         if done.returncode == 0:
             continue
-        failed = re.findall(r"^\[  FAILED  \] (\S+)", done.stdout, re.MULTILINE)
-        begun = re.findall(r"^\[ RUN      \] (\S+)", done.stdout, re.MULTILINE)
-        by = failed[0].rstrip(",") if failed else begun[-1] if begun else "its start"
-        print(f"found with seed {seed} by {by} (exit code {done.returncode})")
-        return 0
+        by = failed[0].rstrip(",") if failed else begun[-1]
+        how = "" if failed else f", which ended with {done.returncode}"
+        print(f"found with seed {seed} by {by}{how}")
+        return 0 if faulty else 1
     print(f"not found with seeds {', '.join(seeds)}")
-    return 1
+    return 1 if faulty else 0
 
 
 def main():
@@ -139,7 +167,8 @@ def main():
         write(*sys.argv[2:])
         return 0
     if command == "run":
-        return run(sys.argv[2], sys.argv[3], sys.argv[4:])
+        name, program, tests, *seeds = sys.argv[2:]
+        return run(program, tests, seeds, not name.startswith("no-fault"))
     raise SystemExit(__doc__)
 
 

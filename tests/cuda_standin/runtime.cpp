@@ -25,6 +25,7 @@ std::map<std::string, Failure>& failures() {
 cudaError_t sticky_error = cudaSuccess;
 int graphs = 0;
 int allocated = 0;
+std::size_t largest = 0;
 
 cudaError_t told(cudaError_t error) {
   if (error != cudaSuccess) last_error = error;
@@ -93,6 +94,7 @@ void forget_failures() {
 
 int live_graphs() { return graphs; }
 int allocations() { return allocated; }
+std::size_t largest_device_allocation() { return largest; }
 
 }  // namespace standin
 
@@ -188,6 +190,7 @@ cudaError_t cudaMalloc(void** start, std::size_t bytes) {
   *start = allocate_device(bytes);
   if (*start == nullptr) return told(cudaErrorMemoryAllocation);
   ++allocated;
+  largest = std::max(largest, bytes);
   return cudaSuccess;
 }
 
@@ -485,6 +488,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   STANDIN_ENTER();
+  STANDIN_UNSAFE();
   (void)engine;
   auto* graph = reinterpret_cast<standin::Graph*>(executable);
   // CUDA would keep the graph until it is done, but not what its host functions are called with.

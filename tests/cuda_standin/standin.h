@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
@@ -32,10 +33,13 @@ void fail_call(const std::string& function, cudaError_t error, int after = 0, bo
 void forget_failures();
 /// What nobody can wait for ends the process.
 void wait_for_ever();
+bool is_capturing(cudaStream_t stream);
 /// Executable graphs there are.
 int live_graphs();
 /// Calls of cudaMalloc and cudaHostAlloc so far that gave memory.
 int allocations();
+/// Bytes of the largest that cudaMalloc gave.
+std::size_t largest_device_allocation();
 
 /// How the machine and the libraries differ from the usual. The first is read from the environment.
 struct Behaviour {
@@ -60,5 +64,19 @@ void first_use(cudaStream_t stream, const std::string& what);
 void require_device_range(const void* start, std::size_t bytes, const char* what);
 /// Takes or gives back device memory that the libraries use for themselves.
 void count_device_memory(std::int64_t bytes);
+
+/// Floats as products in TF32 see them, with 10 bits behind the point; as they are unless
+/// `rounded`.
+inline std::vector<float> as_tf32(const float* values, std::size_t count, bool rounded) {
+  std::vector<float> result(values, values + count);
+  if (!rounded) return result;
+  for (float& value : result) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &value, sizeof bits);
+    bits = (bits + 0x1000U) & ~0x1fffU;
+    std::memcpy(&value, &bits, sizeof bits);
+  }
+  return result;
+}
 
 }  // namespace standin

@@ -29,7 +29,8 @@ std::vector<OpCase> cases() {
   std::vector<OpCase> list = all_cases();
   constexpr ConvShape kLarger[] = {{3, 64, 64, 32, 3, 1, 1},  {3, 3, 64, 32, 3, 1, 1},
                                    {5, 256, 256, 8, 3, 1, 1}, {3, 256, 512, 4, 3, 1, 1},
-                                   {3, 64, 128, 16, 3, 2, 1}, {5, 3, 8, 32, 3, 1, 1}};
+                                   {3, 64, 128, 16, 3, 2, 1}, {5, 3, 8, 32, 3, 1, 1},
+                                   {7, 3, 8, 32, 3, 1, 1}};
   for (const ConvShape& shape : kLarger) {
     for (const OpDesc& desc : convolutions(shape)) {
       list.push_back({std::string("larger ") + desc.name(), desc});
@@ -111,6 +112,19 @@ TEST_F(CudaKernels, AgreeWithTheReferenceAndWriteEveryByte) {
 
 TEST_F(CudaKernels, AgreeWithTheReferenceInTf32) {
   expect_agreement_of(cuda_kernels({.tf32 = true}), true);
+}
+
+TEST_F(CudaKernels, RoundToTf32WhereItIsAllowedOnly) {
+  KernelDevice device;
+  for (const OpDesc& desc : {linears(64, 128, 64)[0], convolutions({3, 64, 64, 16, 3, 1, 1})[0]}) {
+    const OpRun exact(plain(desc), 1), rounded(plain(desc), 1);
+    device.run(*cuda_kernels().make(exact.desc()), 0, exact);
+    device.run(*cuda_kernels({.tf32 = true}).make(rounded.desc()), 0, rounded);
+    const std::size_t y = exact.desc().operands.size() - 1;
+    EXPECT_NE(std::memcmp(exact.buffer(y).data(), rounded.buffer(y).data(), exact.buffer(y).size()),
+              0)
+        << desc.name();
+  }
 }
 
 TEST_F(CudaKernels, AgreeWithTheReferenceWithAlgorithmsThatDoNotRepeatTheirBits) {

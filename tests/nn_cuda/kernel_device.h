@@ -58,7 +58,14 @@ class KernelDevice {
     };
     device_.launch(0, work);
     device_.copy(0, host, device_.arena(), end, CopyRoute::to_host);
+    const bool guarded = poisoned == workspace + kGuard;
+    if (guarded) {
+      device_.copy(0, host + end, device_.arena() + end + workspace, kGuard, CopyRoute::to_host);
+    }
     device_.synchronize();
+    for (Bytes k = 0; guarded && k < kGuard; ++k) {
+      ASSERT_EQ(host[end + k], static_cast<std::byte>(poison)) << "written behind the workspace";
+    }
 
     for (std::size_t i = 0; i < offsets.size(); ++i) {
       const std::byte* const from = host + offsets[i];

@@ -8,21 +8,21 @@
 namespace tidepool {
 namespace {
 
-/// Large enough to hide the start of a copy, small enough to measure in a tenth of a second.
-constexpr Bytes kLarge = 256 * kMiB;
-constexpr int kLargeCopies = 4;
+/// Bytes of a measurement: large enough to hide its start, small enough for a tenth of a second.
+constexpr Bytes kAll = kGiB;
+constexpr int kMostCopies = 4096;
 constexpr Bytes kSmall = 4 * kKiB;
 constexpr int kSmallCopies = 64;
 
 /// The two streams: out and in. Each has its own half of both arenas.
 class Links {
  public:
-  Links() : device_(CudaDeviceOptions{}) {
-    device_.open({2 * kLarge, 2 * kLarge, {StreamKind::copy, StreamKind::copy}});
+  explicit Links(Bytes arena) : device_(CudaDeviceOptions{}), half_(arena / 2) {
+    device_.open({arena, arena, {StreamKind::copy, StreamKind::copy}});
     for (auto& events : events_) {
       events = {device_.create_timed_event(), device_.create_timed_event()};
     }
-    run(kLarge, 1, true, true);  // first touches
+    run(half_, 1, true, true);  // first touches
   }
 
   /// Time of each direction for so many copies; 0 when it did not run.
@@ -38,7 +38,7 @@ class Links {
         device_.copy(0, device_.host_arena(), device_.arena(), bytes, CopyRoute::to_host);
       }
       if (in) {
-        device_.copy(1, device_.arena() + kLarge, device_.host_arena() + kLarge, bytes,
+        device_.copy(1, device_.arena() + half_, device_.host_arena() + half_, bytes,
                      CopyRoute::to_device);
       }
     }
@@ -57,27 +57,34 @@ class Links {
   }
 
   CudaDevice device_;
+  Bytes half_;
   std::array<std::array<Device::EventId, 2>, 2> events_{};
 };
 
-double speed(Nanos time, int copies) {
-  return static_cast<double>(kLarge) * copies / std::max(to_seconds(time), 1e-9);
+/// Copies that follow each other take their bytes' time and the start of each.
+double speed(Nanos time, Bytes bytes, int copies, Nanos latency) {
+  const Nanos moving = std::max(time - copies * latency, time / 8);
+  return static_cast<double>(bytes) * copies / std::max(to_seconds(moving), 1e-9);
 }
 
 }  // namespace
 
-LinkMeasurement measure_links() {
-  Links links;
+LinkMeasurement measure_links(Bytes device, Bytes host) {
+  const Bytes arena = std::clamp(std::min(device, host), 4 * kSmall, kMostForLinks);
+  const Bytes large = arena / 2;
+  const int copies = static_cast<int>(std::clamp<Bytes>(kAll / large, 4, kMostCopies));
+  const Bytes small = std::min(kSmall, large);
+  Links links(arena);
   LinkMeasurement result;
-  result.to_host.bytes_per_second =
-      speed(links.run(kLarge, kLargeCopies, true, false).to_host, kLargeCopies);
-  result.to_device.bytes_per_second =
-      speed(links.run(kLarge, kLargeCopies, false, true).to_device, kLargeCopies);
-  const Links::Times both = links.run(kLarge, kLargeCopies, true, true);
-  result.to_host_both = speed(both.to_host, kLargeCopies);
-  result.to_device_both = speed(both.to_device, kLargeCopies);
-  result.to_host.latency = links.run(kSmall, kSmallCopies, true, false).to_host / kSmallCopies;
-  result.to_device.latency = links.run(kSmall, kSmallCopies, false, true).to_device / kSmallCopies;
+  result.to_host.latency = links.run(small, kSmallCopies, true, false).to_host / kSmallCopies;
+  result.to_device.latency = links.run(small, kSmallCopies, false, true).to_device / kSmallCopies;
+  const auto out = [&](Nanos time) { return speed(time, large, copies, result.to_host.latency); };
+  const auto in = [&](Nanos time) { return speed(time, large, copies, result.to_device.latency); };
+  result.to_host.bytes_per_second = out(links.run(large, copies, true, false).to_host);
+  result.to_device.bytes_per_second = in(links.run(large, copies, false, true).to_device);
+  const Links::Times both = links.run(large, copies, true, true);
+  result.to_host_both = out(both.to_host);
+  result.to_device_both = in(both.to_device);
   return result;
 }
 

@@ -1,9 +1,13 @@
 // What the link between the host and a GPU does with pinned memory.
 #pragma once
 
+#include "base/bytes.h"
 #include "base/time.h"
 
 namespace tidepool {
+
+/// What the measurement takes of the device and of the host where it may.
+inline constexpr Bytes kMostForLinks = 512 * kMiB;
 
 struct LinkMeasurement {
   struct Direction {
@@ -16,7 +20,8 @@ struct LinkMeasurement {
   double to_device_both = 0;
 };
 
-/// On a device of its own, closed again afterwards. Throws DeviceError.
-LinkMeasurement measure_links();
+/// On a device of its own, closed again afterwards, whose arenas take no more than these bytes.
+/// Throws DeviceError.
+LinkMeasurement measure_links(Bytes device = kMostForLinks, Bytes host = kMostForLinks);
 
 }  // namespace tidepool

@@ -19,8 +19,8 @@ LinkSpeed rounded(double bytes_per_second, Nanos latency) {
   return {steps * kStep, std::chrono::ceil<std::chrono::microseconds>(latency)};
 }
 
-Machine calibrated() {
-  const LinkMeasurement links = measure_links();
+Machine calibrated(Bytes device_bytes, Bytes host_bytes) {
+  const LinkMeasurement links = measure_links(device_bytes, host_bytes);
   const CudaDevice device({});
   Machine machine;
   machine.name = "cuda";
@@ -51,10 +51,7 @@ DeviceKind cuda_device_kind() {
   };
   // Of cuDNN's algorithms those without a workspace are several times slower.
   kind.algorithms = AlgorithmPolicy::fastest;
-  kind.calibrate = [] {
-    static const Machine machine = calibrated();  // takes a second; once a process
-    return machine;
-  };
+  kind.calibrate = calibrated;
   kind.default_threads = [] { return 1; };
   kind.make = [](const DeviceRequest&) -> std::unique_ptr<Device> {
     nn::load_cuda_kernels();

@@ -108,22 +108,26 @@ template <class Direction>
 __global__ void product_kernel(Direction d, float* results, std::int64_t size, int part_depth) {
   __shared__ float left[kDepth][kTile], right[kDepth][kTile];
   const Extent e = d.extent();
-  const int first_row = static_cast<int>(blockIdx.y) * kTile;
-  const int first_column = static_cast<int>(blockIdx.x) * kTile;
+  // Beyond the last row, column or term these may be beyond an int, too.
+  const std::int64_t first_row = static_cast<std::int64_t>(blockIdx.y) * kTile;
+  const std::int64_t first_column = static_cast<std::int64_t>(blockIdx.x) * kTile;
   const int own_row = static_cast<int>(threadIdx.x) / kSide * kOwn;
   const int own_column = static_cast<int>(threadIdx.x) % kSide * kOwn;
-  const int begin = static_cast<int>(blockIdx.z) * part_depth;
-  const int end = begin + min(part_depth, e.depth - begin);
+  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.z) * part_depth;
+  const std::int64_t end = begin + part_depth < e.depth ? begin + part_depth : e.depth;
   float sums[kOwn][kOwn] = {};
   double totals[kOwn][kOwn] = {};
   int since_carry = 0;
-  for (int term = begin; term < end; term += kDepth) {
+  for (std::int64_t term = begin; term < end; term += kDepth) {
     for (int i = static_cast<int>(threadIdx.x); i < kDepth * kTile; i += kThreads) {
       const int k = i / kTile, at = i % kTile;
       const bool inside = term + k < end;
-      left[k][at] = inside && first_row + at < e.rows ? d.left(first_row + at, term + k) : 0.0F;
-      right[k][at] =
-          inside && first_column + at < e.columns ? d.right(term + k, first_column + at) : 0.0F;
+      const std::int64_t row = first_row + at, column = first_column + at;
+      left[k][at] =
+          inside && row < e.rows ? d.left(static_cast<int>(row), static_cast<int>(term + k)) : 0.0F;
+      right[k][at] = inside && column < e.columns
+                         ? d.right(static_cast<int>(term + k), static_cast<int>(column))
+                         : 0.0F;
     }
     __syncthreads();
     for (int k = 0; k < kDepth; ++k) {
@@ -146,9 +150,10 @@ __global__ void product_kernel(Direction d, float* results, std::int64_t size, i
   }
   for (int i = 0; i < kOwn; ++i) {
     for (int j = 0; j < kOwn; ++j) {
-      const int row = first_row + own_row + i, column = first_column + own_column + j;
+      const std::int64_t row = first_row + own_row + i, column = first_column + own_column + j;
       if (row >= e.rows || column >= e.columns) continue;
-      results[static_cast<std::int64_t>(blockIdx.z) * size + d.result(row, column)] =
+      results[static_cast<std::int64_t>(blockIdx.z) * size +
+              d.result(static_cast<int>(row), static_cast<int>(column))] =
           static_cast<float>(totals[i][j] + sums[i][j]);
     }
   }
@@ -162,14 +167,14 @@ __global__ void add_parts_kernel(const float* parts, int count, float* sums, std
   }
 }
 
-unsigned tiles(int count) { return static_cast<unsigned>((count + kTile - 1) / kTile); }
+unsigned tiles(int count) { return static_cast<unsigned>((count - 1) / kTile + 1); }
 
 template <class Direction>
 void multiply(const Direction& d, float* results, std::int64_t size, int parts,
               cudaStream_t stream) {
   const Extent e = d.extent();
   const dim3 grid(tiles(e.columns), tiles(e.rows), static_cast<unsigned>(parts));
-  const int part_depth = (e.depth + parts - 1) / parts;
+  const int part_depth = (e.depth - 1) / parts + 1;
   product_kernel<<<grid, kThreads, 0, stream>>>(d, results, size, part_depth);
   TIDEPOOL_CUDA_CHECK(cudaGetLastError());
 }
