@@ -3,7 +3,17 @@
 # CUDA libraries and cuDNN; no packages, no network. Ends within ten minutes. `--help` says more.
 set -uo pipefail
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+
+# Of the ten minutes, the tests get these many seconds from the start, and the benchmarks what is left
+# until they should, and must, have ended.
+test_seconds=270
+bench_seconds=560
+last_seconds=583
+least_seconds=5  # for a step, when the time is over
+
+# shellcheck source=scripts/gpu_environment.sh
+. "$here/gpu_environment.sh"
 
 usage() {
   cat << 'USAGE'
@@ -17,9 +27,10 @@ check.json (what passed).
   --cuda MAJOR   the programs for this CUDA, 12 or 13 (default: the newest that can use the GPU)
   --help         this text
 
-Where there is a GPU, or one is expected, a step that skips a test has failed.
+A step in which nothing ran has failed. So has, where there is a GPU or one is expected, a step that
+skips a test.
 Exit code: 0 all steps passed, or there is no GPU, none is expected and the rest passed; 1 a step
-failed; 2 wrong arguments.
+failed; 2 wrong arguments; 130 and 143 interrupted.
 USAGE
 }
 
@@ -45,7 +56,7 @@ while [[ $# -gt 0 ]]; do
     --cuda)
       [[ $# -ge 2 ]] || wrong "--cuda takes a version, for instance 12"
       [[ -x $here/cuda$2/tidepool ]] ||
-        wrong "no programs for CUDA '$2' here; there are: $(cd "$here" && echo cuda[0-9]*)"
+        wrong "no programs for CUDA '$2' here; there are: $(builds | tr '\n' ' ')"
       export TIDEPOOL_BUILD=cuda$2
       shift
       ;;
@@ -60,91 +71,165 @@ while [[ $# -gt 0 ]]; do
 done
 results=${results:-$here/results}
 mkdir -p "$results" || exit 1
-results=$(cd "$results" && pwd)
+results=$(readlink -f "$results")
 started=$SECONDS
-# Of the ten minutes, the tests get this many seconds and the benchmarks what is left of 570.
-test_seconds=270
-
-# shellcheck source=scripts/gpu_environment.sh
-. "$here/gpu_environment.sh"
+# Variables of GoogleTest could choose tests and change what is printed.
+unset "${!GTEST_@}"
 
 say() {
   echo "$@"
-  echo "$@" >> "$results/check.md"
+  echo "$@" 2> /dev/null >> "$results/check.md" || unsaid=true
 }
+unsaid=false
 
 rm -f "$results"/{cuda.md,cuda.json,check.json}
-: > "$results/check.md"
-: > "$results/tests.log"
-say "# GPU check, $(date -u '+%Y-%m-%d %H:%M') UTC, $(head -n 1 "$here/VERSION")"
-say
-say '```'
-"$here/bin/tidepool" machines > "$results/machines.txt" 2>&1
-started_ok=$?
-say "$(sed -n '/presets/q;p' "$results/machines.txt")"
-for build in "$here"/cuda[0-9]*; do
-  [[ -d $build ]] && say "$(basename "$build"): $(cuda_device_of "$(basename "$build")")"
-done
-say "runs: ${TIDEPOOL_BUILD:-bin}"
-command -v nvidia-smi > /dev/null &&
-  say "$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>&1)"
-say '```'
-say
-if [[ $started_ok -ne 0 ]]; then
-  say "The program does not start (exit code $started_ok)."
+if ! { : > "$results/check.md" && : > "$results/tests.log"; }; then
+  echo "gpu_check.sh: cannot write into $results" >&2
   exit 1
 fi
-if $expect_gpu || nvidia-smi -L 2> /dev/null | grep -q '^GPU' ||
-  ! grep -q '^  cuda .*\(no NVIDIA driver\|finds no GPU\)' "$results/machines.txt"; then
-  gpu=true
-else
-  gpu=false
+mapfile -t version < "$here/VERSION"
+say "# GPU check, $(date -u '+%Y-%m-%d %H:%M') UTC, ${version[*]}"
+say
+say '```'
+hanging=()
+complain() {
+  echo "gpu_check.sh: $*" >&2
+  hanging+=("$*")
+}
+prepare
+run "$start_seconds" "$here/bin/tidepool" machines
+starts=$code
+read_device
+used_device=$device
+no_gpu=false
+[[ $device == "no NVIDIA driver"* || $device == *"finds no GPU"* ]] && no_gpu=true
+for line in "${output[@]}"; do
+  [[ $line == *presets* ]] && break
+  say "$line"
+done
+$hung && hanging+=("bin/tidepool machines: no end within $start_seconds s")
+for build in $(builds); do
+  cuda_device_of "$build"
+  say "$build: $device"
+done
+say "runs: ${TIDEPOOL_BUILD:-bin}"
+if command -v nvidia-smi > /dev/null; then
+  # One that hangs has a driver to wait for.
+  run "$start_seconds" nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
+  $hung && no_gpu=false && hanging+=("nvidia-smi: no end within $start_seconds s")
+  [[ ${#output[@]} -eq 0 ]] || say "$(printf '%s\n' "${output[@]}")"
+  if ! $hung; then
+    run "$start_seconds" nvidia-smi -L
+    $hung && no_gpu=false && hanging+=("nvidia-smi -L: no end within $start_seconds s")
+    for line in "${output[@]}"; do [[ $line == GPU* ]] && no_gpu=false; done
+  fi
 fi
+say '```'
+say
+if [[ ${#hanging[@]} -gt 0 ]]; then
+  for line in "${hanging[@]}"; do say "- $line"; done
+  say
+fi
+if [[ $starts -ne 0 ]]; then
+  say "The program $used_device."
+  exit 1
+fi
+gpu=true
+$no_gpu && ! $expect_gpu && gpu=false
 
+failed=0
+if $gpu && [[ $used_device != usable:* ]]; then
+  say "The GPU cannot be used: $used_device"
+  say
+  failed=1
+fi
 say "| step | result | seconds |"
 say "|---|---|---|"
-failed=0
 steps=""
 all_skipped=()
-# GoogleTest's exit code knows nothing of skipped tests; its output names them.
-skipped_tests() { sed -n 's/^\[  SKIPPED \] \([^ ]*\.[^ ]*\)\( (.*\)\{0,1\}$/\1/p' "$1" | sort -u; }
-# step NAME SECONDS COMMAND...: one row; its output goes to tests.log.
+
+# What the output of a step must show, or an exit code of 0 says nothing: else set `missing`.
+tests_ran() {
+  local line
+  missing="no test ran"
+  for line in "${output[@]}"; do
+    # Without a GPU all may be skipped.
+    [[ $line =~ ^\[\ \ PASSED\ \ \]\ ([0-9]+)\ tests?\.$ ]] || continue
+    [[ ${BASH_REMATCH[1]} -gt 0 ]] || { ! $gpu && [[ ${#skipped[@]} -gt 0 ]]; } && missing=
+  done
+}
+training_ran() {
+  local line
+  missing="it does not say \`identical  yes\`"
+  for line in "${output[@]}"; do [[ $line =~ ^\ *identical\ +yes ]] && missing=; done
+}
+
+# GoogleTest's exit code knows nothing of skipped tests; its output names them. Sets `skipped`.
+find_skipped() {
+  local line
+  local -A seen=()
+  skipped=()
+  for line in "${output[@]}"; do
+    [[ $line =~ ^\[\ \ SKIPPED\ \]\ ([^ ]+\.[^ ]+)(\ \(.*\))?$ ]] || continue
+    [[ -z ${seen[${BASH_REMATCH[1]}]:-} ]] && skipped+=("${BASH_REMATCH[1]}")
+    seen[${BASH_REMATCH[1]}]=true
+  done
+}
+
+# step WHAT_RAN NAME SECONDS COMMAND...: one row; its output goes to tests.log.
 step() {
-  local name=$1 limit=$2 begin=$SECONDS code word test skipped=0 names=""
-  shift 2
-  echo "=== $name: $*" >> "$results/tests.log"
-  timeout --kill-after=10 "$limit" "$@" > "$results/step.log" 2>&1
-  code=$?
-  cat "$results/step.log" >> "$results/tests.log"
-  for test in $(skipped_tests "$results/step.log"); do
-    skipped=$((skipped + 1))
+  local look=$1 name=$2 limit=$3 begin=$SECONDS word test passed=true names="" missing skipped
+  shift 3
+  log=$results/tests.log
+  lost=false
+  output=()
+  line_of_output "=== $name: $*"
+  run "$limit" "$@"
+  log=
+  find_skipped
+  $look
+  if $hung; then
+    word="no end after $limit s"
+  elif [[ $code -eq 137 ]]; then
+    word="failed (137): killed, perhaps for want of memory"
+  elif [[ $code -ne 0 ]]; then
+    word="failed ($code)"
+  elif $lost; then
+    word="failed: its output could not be written"
+  elif [[ -n $missing ]]; then
+    word="failed: $missing"
+  elif $gpu && [[ ${#skipped[@]} -gt 0 ]]; then
+    word=failed
+  else
+    word=passed
+  fi
+  [[ $word == passed ]] || passed=false
+  if [[ ${#skipped[@]} -gt 0 ]]; then
+    word+=", ${#skipped[@]} test$([[ ${#skipped[@]} -eq 1 ]] || echo s) skipped"
+  fi
+  for test in "${skipped[@]}"; do
     names+="${names:+, }\"$test\""
     all_skipped+=("$name: $test")
   done
-  rm -f "$results/step.log"
-  case $code in
-    0) word=passed ;;
-    124 | 137) word="no end after $limit s" ;;
-    *) word="failed ($code)" ;;
-  esac
-  if [[ $skipped -gt 0 ]]; then
-    $gpu && [[ $code -eq 0 ]] && word=failed
-    word+=", $skipped test$([[ $skipped -eq 1 ]] || echo s) skipped"
-  fi
-  [[ $word == passed* ]] || failed=$((failed + 1))
+  $passed || failed=$((failed + 1))
   say "| $name | $word | $((SECONDS - begin)) |"
-  steps+="${steps:+, }{\"step\": \"$name\", \"code\": $code, \"seconds\": $((SECONDS - begin)),"
-  steps+=" \"skipped\": [$names]}"
+  steps+="${steps:+, }{\"step\": \"$name\", \"passed\": $passed, \"code\": $code,"
+  steps+=" \"seconds\": $((SECONDS - begin)), \"skipped\": [$names]}"
 }
-left() { echo $((test_seconds - (SECONDS - started) > 5 ? test_seconds - (SECONDS - started) : 5)); }
+# left END: the seconds until then.
+left() {
+  local seconds=$(($1 - (SECONDS - started)))
+  echo $((seconds > least_seconds ? seconds : least_seconds))
+}
 
 # Tests of what is said where there is no GPU.
 device_tests=("$here/bin/device_cuda_test")
 $gpu && device_tests+=("--gtest_filter=-CudaAvailability.*:Nvml.SaysWhyItCannotMeter")
-step "device and runtime tests" "$(left)" "${device_tests[@]}"
-step "kernel and training tests" "$(left)" "$here/bin/nn_cuda_test"
+step tests_ran "device and runtime tests" "$(left $test_seconds)" "${device_tests[@]}"
+step tests_ran "kernel and training tests" "$(left $test_seconds)" "$here/bin/nn_cuda_test"
 train() {
-  step "train $*" "$(left)" "$here/bin/tidepool" train "$@" --device cuda --data synthetic --verify
+  step training_ran "train $*" "$(left $test_seconds)" \
+    "$here/bin/tidepool" train "$@" --device cuda --data synthetic --verify
 }
 if $gpu; then
   train vgg16 --batch 256 --budget 60% --iterations 12
@@ -153,16 +238,41 @@ if $gpu; then
   train vgg11 --batch 128 --budget 75% --iterations 12 --optimizer adamw --storage separate
 fi
 
-code=0
+# A JSON object with something in it, as far as its ends tell: there may be no Python here.
+is_object() {
+  local text
+  text=$(tr -d '[:space:]' 2> /dev/null < "$1")
+  [[ $text == '{"'*'}' ]]
+}
+
+bench_code=0
 if $gpu; then
   say
-  minutes=$(((560 - (SECONDS - started)) / 6))  # in tenths
-  timeout --kill-after=10 $((600 - (SECONDS - started) - 10)) "$here/bin/bench_cuda" \
-    --minutes "$((minutes / 10)).$((minutes % 10))" --output "$results" 2>> "$results/tests.log"
-  code=$?
-  [[ -f $results/cuda.md ]] && sed 's/^#/##/' "$results/cuda.md" >> "$results/check.md"
-  if [[ $code -ne 0 || ! -f $results/cuda.json ]]; then
-    say "The benchmarks did not end well (exit code $code) or measured nothing."
+  minutes=$(($(left $bench_seconds) / 6))  # in tenths
+  log=$results/tests.log
+  lost=false
+  show=true
+  limit=$(left $last_seconds)
+  run "$limit" "$here/bin/bench_cuda" \
+    --minutes "$((minutes / 10)).$((minutes % 10))" --output "$results"
+  bench_code=$code
+  log=
+  show=false
+  if [[ -f $results/cuda.md ]]; then
+    sed 's/^#/##/' "$results/cuda.md" 2> /dev/null >> "$results/check.md" || unsaid=true
+  fi
+  word=
+  if $hung; then
+    word="did not end after $limit s"
+  elif [[ $bench_code -ne 0 ]]; then
+    word="did not end well (exit code $bench_code)"
+  elif $lost; then
+    word="printed what could not be written"
+  elif ! is_object "$results/cuda.json"; then
+    word="measured nothing: cuda.json is missing or is not whole"
+  fi
+  if [[ -n $word ]]; then
+    say "The benchmarks $word."
     failed=$((failed + 1))
   fi
   if [[ ${#all_skipped[@]} -gt 0 ]]; then
@@ -177,7 +287,12 @@ else
 fi
 
 printf '{"schema": 1, "gpu": %s, "failed": %d, "seconds": %d, "bench_code": %d, "steps": [%s]}\n' \
-  "$gpu" "$failed" "$((SECONDS - started))" "$code" "$steps" > "$results/check.json"
+  "$gpu" "$failed" "$((SECONDS - started))" "$bench_code" "$steps" \
+  2> /dev/null > "$results/check.json" || unsaid=true
 say
 say "$((SECONDS - started)) seconds, $failed steps failed; details in tests.log."
+if $unsaid; then
+  echo "gpu_check.sh: $results could not be written; is the disk full?" >&2
+  exit 1
+fi
 [[ $failed -eq 0 ]]

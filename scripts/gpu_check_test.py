@@ -3,9 +3,13 @@
 
 import json
 import os
+import re
+import resource
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -24,6 +28,25 @@ SKIPPED = ("[ RUN      ] A.Runs\n[       OK ] A.Runs (0 ms)\n"
            "[ RUN      ] On.Gpu/3\nfile.h:18: Skipped\nno GPU is used\n"
            "[  SKIPPED ] On.Gpu/3 (0 ms)\n[  PASSED  ] 1 test.\n"
            "[  SKIPPED ] 1 test, listed below:\n[  SKIPPED ] On.Gpu/3\n")
+ALL_SKIPPED = SKIPPED.replace("PASSED  ] 1 test.", "PASSED  ] 0 tests.")
+IDENTICAL = "  identical  yes: losses and all weights, bit for bit\n"
+
+# Programs that do not end when they are asked to.
+HANGS = 'echo $$ > "$0.pid"; trap "" TERM; sleep 600'
+SLEEPS = 'echo $$ > "$0.pid"; sleep 600'
+
+
+def runs(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def full_disk():
+    """No file can be longer than this, as if there were no more room."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
 
 
 class GpuCheck(unittest.TestCase):
@@ -37,7 +60,7 @@ class GpuCheck(unittest.TestCase):
         self.programs("bin", GPU)
 
     def program(self, name, output="", code=0, also=""):
-        """A program that prints, and writes its arguments into a file beside it."""
+        """A program that prints, and writes its arguments into a file beside it. `also`: more to do."""
         file = self.bundle / name
         file.parent.mkdir(exist_ok=True)
         file.write_text(f'#!/bin/sh\necho "$@" >> "$0.calls"\ncat << "END"\n{output}END\n'
@@ -45,11 +68,13 @@ class GpuCheck(unittest.TestCase):
         file.chmod(0o755)
 
     def programs(self, folder, machines, device=PASSED, kernels=PASSED):
-        self.program(f"{folder}/tidepool", machines)
+        self.program(f"{folder}/tidepool", machines,
+                     also=f'[ "$1" = train ] && cat << "END"\n{IDENTICAL}END')
         self.program(f"{folder}/device_cuda_test", device)
         self.program(f"{folder}/nn_cuda_test", kernels)
         # Called with --minutes M --output FOLDER.
-        self.program(f"{folder}/bench_cuda", also='echo "# Measured" > "$4/cuda.md"; echo {} > "$4/cuda.json"')
+        self.program(f"{folder}/bench_cuda", also="""echo "# Measured" > "$4/cuda.md"
+echo '{"schema": 1}' > "$4/cuda.json\"""")
 
     def two_builds(self, newer, older):
         self.programs("cuda13", newer)
@@ -57,11 +82,35 @@ class GpuCheck(unittest.TestCase):
         for program in ("tidepool", "device_cuda_test", "nn_cuda_test", "bench_cuda"):
             shutil.copy(SCRIPTS / "gpu_program.sh", self.bundle / "bin" / program)
 
-    def check(self, *arguments, **environment):
+    def limits(self, **seconds):
+        """Shorter ones, in the copies of the scripts."""
+        for script in ("gpu_check.sh", "gpu_environment.sh"):
+            file = self.bundle / script
+            text = file.read_text()
+            for name, value in seconds.items():
+                text = re.sub(rf"^{name}_seconds=\d+", f"{name}_seconds={value}", text, flags=re.M)
+            file.write_text(text)
+
+    def start(self, *arguments, before=None, **environment):
         kept = {"HOME": os.environ.get("HOME", "/"),
                 "PATH": f"{self.bundle / 'path'}:{os.environ['PATH']}"}
-        done = subprocess.run([self.bundle / "gpu_check.sh", *arguments], env={**kept, **environment},
-                              text=True, capture_output=True, timeout=60)
+
+        def prepare():
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            if before:
+                before()
+        return subprocess.Popen([self.bundle / "gpu_check.sh", *arguments],
+                                env={**kept, **environment}, text=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, preexec_fn=prepare, start_new_session=True)
+
+    def check(self, *arguments, before=None, timeout=60, **environment):
+        process = self.start(*arguments, before=before, **environment)
+        try:
+            output, errors = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+        done = subprocess.CompletedProcess(arguments, process.returncode, output, errors)
         report = self.bundle / "results/check.json"
         self.json = json.loads(report.read_text()) if report.exists() else None
         return done
@@ -98,7 +147,8 @@ class GpuCheck(unittest.TestCase):
             self.programs("bin", NO_GPU, SKIPPED, SKIPPED)
             done = self.check(*arguments, **environment)
             self.assertEqual(done.returncode, 1, done.stdout)
-            self.assertEqual((self.json["gpu"], self.json["failed"]), (True, 2))
+            self.assertIn("The GPU cannot be used: no NVIDIA driver", done.stdout)
+            self.assertEqual((self.json["gpu"], self.json["failed"]), (True, 3))
 
     def test_benchmarks_that_measure_nothing_are_a_failure(self):
         self.check()
@@ -130,6 +180,184 @@ class GpuCheck(unittest.TestCase):
         (self.bundle / "bin/device_cuda_test.calls").unlink()
         self.check()
         self.assertNotIn("filter", self.calls("bin/device_cuda_test"))
+
+    def hangs(self, program, word, code=1):
+        """With this program hanging, the check ends, says so, and leaves nothing running."""
+        self.limits(start=1, python=1, kill=1, test=3, bench=4, last=4, least=1)
+        self.program(program, also=HANGS)
+        began = time.monotonic()
+        try:
+            done = self.check(timeout=30)
+        finally:
+            pid = int((self.bundle / f"{program}.pid").read_text())
+            still = runs(pid)
+            if still:
+                os.kill(pid, signal.SIGKILL)
+        self.assertEqual(done.returncode, code, done.stdout)
+        self.assertIn(word, done.stdout)
+        self.assertLess(time.monotonic() - began, 25)
+        self.assertFalse(still)
+
+    def test_tidepool_may_hang(self):
+        self.hangs("bin/tidepool", "does not start: no end within 1 s")
+
+    def test_a_build_may_hang_when_one_is_picked(self):
+        self.two_builds(GPU, GPU)
+        self.hangs("cuda13/tidepool", "cuda13/tidepool machines: no end within 1 s")
+
+    def test_nvidia_smi_may_hang(self):
+        self.programs("bin", NO_GPU, SKIPPED, SKIPPED)
+        self.hangs("path/nvidia-smi", "nvidia-smi: no end within 1 s")
+        self.assertEqual(self.json["gpu"], True)
+
+    def test_python_may_hang(self):
+        self.hangs("path/python3", "python3 did not end within 1 s", code=0)
+
+    def test_tests_may_hang(self):
+        self.hangs("bin/nn_cuda_test", "| kernel and training tests | no end after ")
+
+    def test_benchmarks_may_hang(self):
+        self.hangs("bin/bench_cuda", "The benchmarks did not end after ")
+
+    def test_what_a_program_leaves_behind_is_not_waited_for(self):
+        self.program("bin/nn_cuda_test", PASSED, also='setsid sleep 60 & echo $! > "$0.pid"')
+        began = time.monotonic()
+        try:
+            done = self.check()
+        finally:
+            os.kill(int((self.bundle / "bin/nn_cuda_test.pid").read_text()), signal.SIGKILL)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertLess(time.monotonic() - began, 30)
+
+    def test_tests_that_do_not_run_are_a_failure(self):
+        for output in ("", "[  PASSED  ] 0 tests.\n", ALL_SKIPPED, "[  PASSED  ] 1 test"):
+            self.programs("bin", GPU, kernels=output)
+            done = self.check()
+            self.assertEqual(done.returncode, 1, output)
+            self.assertIn("| kernel and training tests | failed: no test ran", done.stdout)
+            self.assertFalse(self.json["steps"][1]["passed"])
+        for output in ("", "[  PASSED  ] 0 tests.\n"):
+            self.programs("bin", NO_GPU, kernels=output)
+            self.assertEqual(self.check().returncode, 1, output)
+        self.programs("bin", NO_GPU, kernels=ALL_SKIPPED)
+        self.assertEqual(self.check().returncode, 0)
+
+    def test_variables_of_googletest_choose_no_tests(self):
+        self.program("bin/nn_cuda_test", PASSED, also='env | grep GTEST > "$0.variables"')
+        self.check(GTEST_FILTER="A.*")
+        self.assertEqual((self.bundle / "bin/nn_cuda_test.variables").read_text(), "")
+
+    def test_training_that_says_nothing_is_a_failure(self):
+        self.program("bin/tidepool", GPU)
+        done = self.check()
+        self.assertEqual((done.returncode, self.json["failed"]), (1, 4), done.stdout)
+        self.assertIn("--graph 4 | failed: it does not say", done.stdout)
+
+    def test_a_program_that_says_nothing_is_a_failure(self):
+        self.program("bin/tidepool")
+        done = self.check()
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("The GPU cannot be used: ", done.stdout)
+
+    def test_an_unusable_device_is_a_failure_where_a_gpu_is(self):
+        self.programs("bin", NO_CUBLAS)
+        done = self.check()
+        self.assertEqual((done.returncode, self.json["failed"]), (1, 1), done.stdout)
+        self.assertIn("The GPU cannot be used: libcublas.so.12: cannot open", done.stdout)
+
+    def test_measurements_are_an_object(self):
+        for text in ("", " ", "[]", "{}", "no GPU", '{"schema": 1,'):
+            self.program("bin/bench_cuda", also=f"echo '{text}' > \"$4/cuda.json\"")
+            done = self.check()
+            self.assertEqual(done.returncode, 1, text)
+            self.assertIn("measured nothing", done.stdout)
+
+    def pid_of(self, program):
+        """Waits until it runs."""
+        file = self.bundle / f"{program}.pid"
+        until = time.monotonic() + 20
+        while not (file.exists() and file.read_text().endswith("\n")) and time.monotonic() < until:
+            time.sleep(0.02)
+        return int(file.read_text())
+
+    def test_signals_end_it_and_the_program_that_runs(self):
+        for program, number, code in (("bin/nn_cuda_test", signal.SIGINT, 130),
+                                      ("bin/nn_cuda_test", signal.SIGTERM, 143),
+                                      ("bin/bench_cuda", signal.SIGINT, 130),
+                                      ("bin/tidepool", signal.SIGINT, 130),
+                                      ("path/nvidia-smi", signal.SIGTERM, 143),
+                                      ("path/python3", signal.SIGINT, 130)):
+            self.programs("bin", GPU)
+            self.program("path/nvidia-smi", code=1)
+            self.program(program, also=SLEEPS)
+            process = self.start()
+            pid = self.pid_of(program)
+            process.send_signal(number)
+            try:
+                process.communicate(timeout=4)
+                self.assertEqual(process.returncode, code, program)
+                self.assertFalse(runs(pid), program)
+            finally:
+                process.kill()
+                if runs(pid):
+                    os.kill(pid, signal.SIGKILL)
+            (self.bundle / f"{program}.pid").unlink()
+
+    def test_a_program_that_ignores_the_signal_ends_too(self):
+        self.limits(kill=1)
+        self.program("bin/nn_cuda_test", also=HANGS)
+        process = self.start()
+        pid = self.pid_of("bin/nn_cuda_test")
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=10)
+        self.assertEqual(process.returncode, 143)
+        self.assertFalse(runs(pid))
+
+    def test_output_that_cannot_be_written_is_a_failure(self):
+        self.programs("bin", GPU, kernels="a line of a test\n" * 600 + PASSED)
+        done = self.check(before=full_disk)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("| kernel and training tests | failed: its output could not be written |",
+                      done.stdout)
+        # Skips are seen all the same.
+        self.programs("bin", GPU, kernels="a line of a test\n" * 600 + SKIPPED)
+        done = self.check(before=full_disk)
+        self.assertIn("- kernel and training tests: On.Gpu/3\n", done.stdout)
+
+    def test_a_report_that_cannot_be_written_is_a_failure(self):
+        (self.bundle / "results").mkdir()
+        (self.bundle / "results/check.md").symlink_to("/dev/full")
+        done = self.check()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("could not be written", done.stderr)
+
+    def test_a_gpu_that_nvidia_smi_lists_line_by_line(self):
+        self.programs("bin", NO_GPU, SKIPPED, SKIPPED)
+        self.program("path/nvidia-smi", "GPU 0: Test GPU\n", also="sleep 0.3; echo 'GPU 1: Other'")
+        self.assertEqual(self.check().returncode, 1)
+        self.assertEqual(self.json["gpu"], True)
+
+    def test_a_program_that_is_killed_at_once_did_not_run_to_its_limit(self):
+        self.program("bin/nn_cuda_test", also="kill -KILL $$")
+        done = self.check()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("| kernel and training tests | failed (137): killed, perhaps", done.stdout)
+        self.assertNotIn("Killed", done.stderr)
+
+    def test_only_folders_with_programs_are_builds(self):
+        self.two_builds(GPU, GPU)
+        (self.bundle / "cuda14-results").mkdir()
+        (self.bundle / "cuda15").mkdir()
+        done = self.check()
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("runs: cuda13\n", done.stdout)
+        self.assertNotIn("cuda14", done.stdout)
+
+    def test_the_whole_version_is_in_the_report(self):
+        (self.bundle / "VERSION").write_text("commit test\nwith uncommitted changes\n")
+        self.check()
+        self.assertIn("commit test with uncommitted changes\n",
+                      (self.bundle / "results/check.md").read_text())
 
     def test_help(self):
         done = self.check("--help")
@@ -174,6 +402,24 @@ class GpuCheck(unittest.TestCase):
         subprocess.run([self.bundle / "bin/tidepool", "plan", "two words"], check=True,
                        capture_output=True, env={"PATH": os.environ["PATH"]})
         self.assertIn("plan two words\n", self.calls("cuda12/tidepool"))
+
+    def test_links_to_programs_of_the_bundle(self):
+        self.two_builds(OLD_DRIVER, GPU)
+        (self.bundle / "path/other").symlink_to(self.bundle / "bin/tidepool")
+        (self.bundle / "path/check").symlink_to(self.bundle / "gpu_check.sh")
+        for command, code in (("path/other", 0), ("path/check", 0)):
+            done = subprocess.run([self.bundle / command, "--help"], capture_output=True, text=True,
+                                  env={"PATH": os.environ["PATH"]})
+            self.assertEqual(done.returncode, code, done.stderr)
+        self.assertIn("--help\n", self.calls("cuda12/tidepool"))
+
+    def test_own_library_folders_come_first(self):
+        self.program("bin/nn_cuda_test", PASSED, also='echo "$LD_LIBRARY_PATH" > "$0.path"')
+        self.program("path/python3", f"{self.bundle / 'bin'}\nno folder\n")
+        self.check(LD_LIBRARY_PATH="/own/one:/own/two")
+        path = (self.bundle / "bin/nn_cuda_test.path").read_text().strip()
+        self.assertTrue(path.startswith("/own/one:/own/two:"), path)
+        self.assertIn(f":{self.bundle / 'bin'}", path)
 
 
 if __name__ == "__main__":

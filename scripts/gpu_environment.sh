@@ -1,63 +1,179 @@
-# For gpu_check.sh and the programs in bin/ of the bundle, which set `here` to its folder: finds
-# cuBLAS and cuDNN (LD_LIBRARY_PATH), and picks which programs run: TIDEPOOL_BUILD, the name of a
-# folder, unless that is set already.
-# shellcheck shell=bash disable=SC2154
+# For gpu_check.sh and the programs in bin/ of the bundle, which set `here` to its folder: `prepare`
+# finds cuBLAS and cuDNN (LD_LIBRARY_PATH), and picks which programs run: TIDEPOOL_BUILD, the name of
+# a folder, unless that is set already. `run` runs a program with a limit.
+# shellcheck shell=bash disable=SC2154,SC2034
 
-# They may lie in a Python environment instead of a library folder.
-python_library_folders() {
-  local python
-  for python in python3 /opt/*/.venv/bin/python3 /opt/*/bin/python3; do
-    command -v "$python" > /dev/null 2>&1 || continue
-    "$python" - << 'PYTHON' 2> /dev/null
+start_seconds=30   # for a program that lists devices
+python_seconds=20  # for all Pythons together
+kill_seconds=5     # from the request to end to SIGKILL
+
+complain() { echo "${0##*/}: $*" >&2; }
+
+# What runs ends with the script. It is in a process group of its own (timeout makes it), so that
+# Ctrl-C reaches the script alone.
+running=
+end_running() {
+  [[ -n $running ]] || return
+  trap '' INT TERM HUP
+  kill -TERM "$running"
+  local wait
+  for ((wait = 0; wait < kill_seconds * 10; wait++)); do
+    kill -0 -- "-$running" || break
+    sleep 0.1
+  done
+  kill -KILL "$running" "-$running"
+  running=
+} 2> /dev/null
+trap end_running EXIT
+trap 'complain "interrupted"; exit 130' INT
+trap 'complain "interrupted"; exit 143' TERM
+trap 'exit 129' HUP
+trap 'exit 141' PIPE
+
+# A line of the program that runs; it also goes to the file `log` and, if `show`, to stdout. Sets
+# `lost` when the file cannot be written.
+log=
+show=false
+lost=false
+line_of_output() {
+  output+=("$1")
+  [[ -z $log ]] || printf '%s\n' "$1" 2> /dev/null >> "$log" || lost=true
+  ! $show || printf '%s\n' "$1"
+}
+
+# run SECONDS COMMAND...: sets `output` (lines), `code` and `hung`, whether it was stopped at the
+# limit. A process that waits for a broken driver cannot even be killed and keeps its end of the pipe
+# open: nobody waits for it.
+run() {
+  local limit=$1 begin=$SECONDS from to line part="" deadline
+  shift
+  output=()
+  # It begins when its ends of the pipes are duplicated: Bash closes its own when it ends.
+  coproc { read -r && exec timeout --kill-after="$kill_seconds" "$limit" "$@" < /dev/null 2>&1; }
+  running=$COPROC_PID
+  exec {from}<&"${COPROC[0]}" {to}>&"${COPROC[1]}"
+  echo >&"$to"
+  exec {to}>&-
+  deadline=$((SECONDS + limit + kill_seconds + 2))
+  while [[ $SECONDS -lt $deadline ]]; do
+    if IFS= read -r -t 0.3 -u "$from" line; then
+      line_of_output "$part$line"
+      part=
+    elif [[ $? -gt 128 ]]; then  # nothing for now; perhaps what it started holds the pipe
+      part+=$line
+      kill -0 "$running" 2> /dev/null || break
+    else
+      part+=$line
+      kill -0 "$running" 2> /dev/null || break
+      sleep 0.05
+    fi
+  done
+  [[ -z $part ]] || line_of_output "$part"
+  exec {from}<&-
+  if kill -0 "$running" 2> /dev/null; then
+    code=124
+    kill -KILL "$running"
+  else
+    { wait "$running"; } 2> /dev/null
+    code=$?
+  fi
+  kill -KILL "-$running" 2> /dev/null
+  running=
+  hung=false
+  [[ ($code -eq 124 || $code -eq 137) && $((SECONDS - begin)) -ge $limit ]] && hung=true
+  return 0
+}
+
+# cuBLAS and cuDNN may lie in a Python environment instead of a library folder.
+find_libraries() {
+  [[ ${TIDEPOOL_LIBRARIES_OF:-} != "$here" ]] || return 0
+  local python line folders=() found=() began=$SECONDS left
+  local list='
 import glob, site, sys
 for root in {*site.getsitepackages(), site.getusersitepackages(), *sys.path}:
     for pattern in ("nvidia/*/lib", "torch/lib"):
         for folder in glob.glob(f"{root}/{pattern}"):
             print(folder)
-PYTHON
+'
+  for python in python3 /opt/*/.venv/bin/python3 /opt/*/bin/python3; do
+    command -v "$python" > /dev/null 2>&1 || continue
+    left=$((python_seconds - (SECONDS - began)))
+    if [[ $left -le 0 ]]; then
+      complain "no time to look for libraries with $python"
+      continue
+    fi
+    run "$left" "$python" -c "$list"
+    $hung && complain "$python did not end within $left s; libraries are not looked for there"
+    for line in "${output[@]}"; do [[ $line == /* ]] && found+=("$line"); done
   done
-}
-
-library_path() {
-  local folders=() folder
-  for folder in $(python_library_folders | sort -u) /usr/local/cuda/lib64 \
-    /usr/local/cuda-*/lib64 /usr/local/nvidia/lib64; do
-    [[ -d $folder ]] && folders+=("$folder")
-  done
+  # The user's own come first.
   [[ -n ${LD_LIBRARY_PATH:-} ]] && folders+=("$LD_LIBRARY_PATH")
-  local IFS=:
-  echo "${folders[*]-}"
+  local IFS=$'\n'
+  for line in $([[ ${#found[@]} -eq 0 ]] || printf '%s\n' "${found[@]}" | sort -u) \
+    /usr/local/cuda/lib64 /usr/local/cuda-*/lib64 /usr/local/nvidia/lib64; do
+    [[ -d $line ]] && folders+=("$line")
+  done
+  IFS=:
+  export LD_LIBRARY_PATH="${folders[*]-}" TIDEPOOL_LIBRARIES_OF=$here
 }
 
-# What a build says of the CUDA device: a line that begins with `usable` or with the reason why not.
+# The folders with programs, the newest first.
+builds() {
+  local folder
+  for folder in "$here"/cuda[0-9]*; do
+    [[ ${folder##*/} =~ ^cuda[0-9]+$ && -x $folder/tidepool ]] && echo "${folder##*/}"
+  done | sort -rV
+}
+
+# From `output` and `code` of `tidepool machines`, what it says of the CUDA device: a text that begins
+# with `usable`, or the reason why not. Sets `device`.
+read_device() {
+  local line unusable=false
+  device="does not start (exit code $code): ${output[*]: -1}"
+  $hung && device="does not start: no end within $start_seconds s"
+  [[ $code -eq 0 ]] || return 0
+  device="\`machines\` does not name it"
+  for line in "${output[@]}"; do
+    [[ $line == *"cannot be used:" ]] && unusable=true
+    if [[ $line =~ ^\ *cuda\ +(.*)$ ]]; then
+      device=${BASH_REMATCH[1]}
+      $unusable || device="usable: $device"
+      return 0
+    fi
+  done
+}
+
+# cuda_device_of BUILD: sets `device`, as read_device does. Asks once.
+declare -A devices=()
 cuda_device_of() {
-  "$here/$1/tidepool" machines 2>&1 | awk '
-    /cannot be used:$/ { unusable = 1 }
-    $1 == "cuda" { sub(/^ *cuda */, ""); print (unusable ? "" : "usable: ") $0; found = 1; exit }
-    { last = $0 }
-    END { if (!found) print "does not start: " last }'
+  if [[ -z ${devices[$1]:-} ]]; then
+    run "$start_seconds" "$here/$1/tidepool" machines
+    read_device
+    devices[$1]=$device
+  fi
+  device=${devices[$1]}
 }
 
 # The newest build that can use the GPU; else the newest for which the driver is not too old.
 pick_build() {
-  local builds build device second=
-  builds=$(cd "$here" && compgen -G 'cuda[0-9]*' | sort -rV)
-  if [[ $builds == *$'\n'* ]]; then
-    for build in $builds; do
-      device=$(cuda_device_of "$build")
-      [[ $device == usable:* ]] && echo "$build" && return
+  [[ -z ${TIDEPOOL_BUILD:-} ]] || return 0
+  local all build device second=
+  all=$(builds)
+  if [[ $all == *$'\n'* ]]; then
+    for build in $all; do
+      cuda_device_of "$build"
+      [[ $device == usable:* ]] && second=$build && break
       [[ -z $second && $device != *"driver is too old"* ]] && second=$build
+      if [[ $device == *"no end within"* ]]; then
+        complain "$build/tidepool machines: no end within $start_seconds s"
+        break
+      fi
     done
   fi
-  echo "${second:-${builds%%$'\n'*}}"
+  export TIDEPOOL_BUILD=${second:-${all%%$'\n'*}}
 }
 
-if [[ ${TIDEPOOL_LIBRARIES_OF:-} != "$here" ]]; then
-  LD_LIBRARY_PATH=$(library_path)
-  TIDEPOOL_LIBRARIES_OF=$here
-  export LD_LIBRARY_PATH TIDEPOOL_LIBRARIES_OF
-fi
-if [[ -z ${TIDEPOOL_BUILD:-} ]]; then
-  TIDEPOOL_BUILD=$(pick_build)
-  export TIDEPOOL_BUILD
-fi
+prepare() {
+  find_libraries
+  pick_build
+}

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # The programs in bin/ of the bundle: each runs the one of its name for this machine's driver.
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+self=$(readlink -f "${BASH_SOURCE[0]}")  # it may be a link from elsewhere
+here=${self%/bin/*}
 # shellcheck source=scripts/gpu_environment.sh
 . "$here/gpu_environment.sh"
-exec "$here/$TIDEPOOL_BUILD/$(basename "${BASH_SOURCE[0]}")" "$@"
+prepare
+exec "$here/${TIDEPOOL_BUILD:?no programs in the bundle}/${self##*/}" "$@"
