@@ -80,7 +80,8 @@ bench: release
 	for b in build/release/bench/bench_*; do [ ! -x $$b ] || $$b || exit 1; done
 
 ## gpu-bundle: programs and tests for a GPU machine in build/gpu-bundle, under 60 MiB, for CUDA 12
-##   (fetched) and the installed CUDA; `make gpu-bundle CUDA=12` or `CUDA=installed` makes one of them
+##   (fetched) and the installed CUDA; `make gpu-bundle CUDA=12` or `CUDA=installed` makes one of them,
+##   the first also where no CUDA is installed
 .PHONY: gpu-bundle
 gpu-bundle:
 	@scripts/install_dependencies.sh --gpu-bundle

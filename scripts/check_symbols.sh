@@ -6,6 +6,7 @@
 #   scripts/check_symbols.sh FOLDER LIMIT        for instance 2.31
 set -euo pipefail
 
+[[ $# -eq 2 ]] || { echo "check_symbols.sh: it takes FOLDER LIMIT" >&2; exit 1; }
 folder=$1
 limit=$2
 own='^(libc\.so\.6|libm\.so\.6|libdl\.so\.2|librt\.so\.1|libpthread\.so\.0|ld-linux-x86-64\.so\.2)$'

@@ -5,7 +5,7 @@
 #   scripts/install_dependencies.sh          build, run and test
 #   scripts/install_dependencies.sh --lint   also clang-format and clang-tidy
 #   scripts/install_dependencies.sh --fuzz   also clang
-#   scripts/install_dependencies.sh --gpu-bundle   also what Clp's static library needs
+#   scripts/install_dependencies.sh --gpu-bundle   also what Clp's static library needs, and pip
 set -euo pipefail
 
 packages=(
@@ -25,7 +25,11 @@ for argument in "$@"; do
   case $argument in
     --lint) packages+=(clang-format clang-tidy) ;;
     --fuzz) packages+=(clang libclang-rt-dev) ;;
-    --gpu-bundle) packages+=(gfortran binutils) ;;
+    --gpu-bundle)
+      packages+=(gfortran binutils)
+      # For cuDNN's headers, where they are not installed.
+      python3 -m pip --version > /dev/null 2>&1 || packages+=(python3-pip)
+      ;;
     *) fail "unknown argument '$argument'; it takes --lint, --fuzz and --gpu-bundle" ;;
   esac
 done

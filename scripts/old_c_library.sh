@@ -5,21 +5,29 @@
 #   scripts/old_c_library.sh FOLDER
 set -euo pipefail
 
-folder=$1
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-[[ -e $folder/complete ]] && exit 0
+fail() {
+  echo "old_c_library.sh: $*" >&2
+  exit 1
+}
 
-rm -rf "$folder"
-mkdir -p "$folder/unwinder"
-"$here/debian_download.sh" bullseye main "$folder" libc6 libc6-dev libgcc-10-dev
-for package in "$folder"/libc6*.deb; do
-  dpkg -x "$package" "$folder"
+[[ $# -eq 1 ]] || fail "it takes FOLDER"
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+[[ -e $1/complete ]] && exit 0
+
+# shellcheck source=scripts/new_folder.sh
+. "$here/new_folder.sh"
+begin_folder "$1" complete
+mkdir "$new/unwinder"
+"$here/debian_download.sh" bullseye main "$new" libc6 libc6-dev libgcc-10-dev
+for package in "$new"/libc6*.deb; do
+  dpkg -x "$package" "$new"
 done
 # Links to /lib would lead to this system's.
-find "$folder" -type l -lname '/*' | while read -r link; do
-  ln -sfr "$folder$(readlink "$link")" "$link"
+find "$new" -type l -lname '/*' | while read -r link; do
+  ln -sfr "$new$(readlink "$link")" "$link"
 done
-dpkg --fsys-tarfile "$folder"/libgcc-10-dev*.deb |
-  tar -x -C "$folder/unwinder" --wildcards --strip-components=6 '*/libgcc_eh.a'
-rm -rf "$folder"/*.deb "${folder:?}"/usr/{include,share}
-touch "$folder/complete"
+dpkg --fsys-tarfile "$new"/libgcc-10-dev*.deb |
+  tar -x -C "$new/unwinder" --wildcards --strip-components=6 '*/libgcc_eh.a'
+rm -rf "$new"/*.deb "${new:?}"/usr/{include,share}
+touch "$new/complete"
+end_folder
