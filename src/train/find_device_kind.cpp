@@ -13,7 +13,8 @@ Result<const DeviceKind*> find_device_kind(std::string_view name) {
     if (name.empty() || kind.name == name) {
       const std::string reason = kind.unavailable == nullptr ? "" : kind.unavailable();
       if (reason.empty()) return &kind;
-      return fail(ErrorCode::runtime, fmt::format("device '{}' cannot be used: {}", kind.name, reason));
+      return fail(ErrorCode::runtime,
+                  fmt::format("device '{}' cannot be used: {}", kind.name, reason));
     }
     names.push_back(kind.name);
   }

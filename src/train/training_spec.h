@@ -16,7 +16,7 @@ namespace tidepool {
 /// Names are looked up in the lists of device_kind.h, data_sets.h, nn/models and planners.
 struct DeviceSpec {
   std::string name;  ///< empty: the first there is
-  int threads = 0;  ///< compute threads; 0: the device's default
+  int threads = 0;   ///< compute threads; 0: the device's default
   /// Of an emulated link, bytes per second and direction; 0: in the ratio of a GTX 1080 Ti.
   Bytes link = 0;
   KernelRequest kernels;
