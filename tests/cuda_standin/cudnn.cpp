@@ -10,34 +10,22 @@
 #include <string>
 #include <vector>
 
+#include "cuda_standin/cudnn_convolutions.h"
 #include "cuda_standin/standin.h"
 
 struct cudnnContext {
   cudaStream_t stream = nullptr;
   long number = 0;
 };
-struct cudnnTensorStruct {
-  long n = 0, c = 0, h = 0, w = 0;
-  [[nodiscard]] long size() const { return n * c * h * w; }
-};
-struct cudnnFilterStruct {
-  long k = 0, c = 0, h = 0, w = 0;
-  [[nodiscard]] long size() const { return k * c * h * w; }
-};
-struct cudnnConvolutionStruct {
-  long padding_h = 0, padding_w = 0, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
-  cudnnMathType_t math = CUDNN_DEFAULT_MATH;
-};
-struct cudnnPoolingStruct {
-  cudnnPoolingMode_t mode{};
-  long h = 0, w = 0, padding_h = 0, padding_w = 0, stride_h = 1, stride_w = 1;
-};
-
 namespace {
 
 using standin::behaviour;
+using standin::convolve;
+using standin::convolve_back;
+using standin::convolve_weights;
 using standin::enqueue;
 using standin::require_device_range;
+using standin::Shape;
 using standin::violation;
 
 constexpr std::size_t kAlignment = 256;
@@ -87,113 +75,6 @@ void spoil(void* workspace, std::size_t bytes) {
 float noise() {
   static int calls = 0;
   return 1 + 6e-8F * static_cast<float>(++calls % 3);
-}
-
-/// One convolution: x is n images of c planes, y of k.
-struct Shape {
-  cudnnTensorStruct x, y;
-  cudnnFilterStruct w;
-  cudnnConvolutionStruct c;
-
-  [[nodiscard]] bool fits() const {
-    const long h = 1 + (x.h + 2 * c.padding_h - ((w.h - 1) * c.dilation_h + 1)) / c.stride_h;
-    const long wide = 1 + (x.w + 2 * c.padding_w - ((w.w - 1) * c.dilation_w + 1)) / c.stride_w;
-    return x.c == w.c && y.c == w.k && y.n == x.n && y.h == h && y.w == wide;
-  }
-  [[nodiscard]] bool winograd() const {
-    return w.h == 3 && w.w == 3 && c.stride_h == 1 && c.stride_w == 1;
-  }
-  /// Calls f(row of x, row of y, first column of y, last + 1, column of x of the first) for every
-  /// row of y that filter element (p, q) reaches.
-  template <class F>
-  void for_each_row(long p, long q, F f) const {
-    long first = 0, last = y.w;
-    while (first < last && first * c.stride_w - c.padding_w + q < 0) ++first;
-    while (last > first && (last - 1) * c.stride_w - c.padding_w + q >= x.w) --last;
-    if (first == last) return;
-    for (long i = 0; i < y.h; ++i) {
-      const long row = i * c.stride_h - c.padding_h + p;
-      if (row >= 0 && row < x.h) f(row, i, first, last, first * c.stride_w - c.padding_w + q);
-    }
-  }
-};
-
-template <class Sum>
-void convolve(const Shape& s, const float* x, const float* w, float* y, float factor) {
-  std::vector<Sum> sums(static_cast<std::size_t>(s.y.h * s.y.w));
-  for (long n = 0; n < s.y.n; ++n) {
-    for (long k = 0; k < s.y.c; ++k) {
-      std::fill(sums.begin(), sums.end(), Sum{0});
-      for (long c = 0; c < s.x.c; ++c) {
-        const float* plane = x + (n * s.x.c + c) * s.x.h * s.x.w;
-        for (long p = 0; p < s.w.h; ++p) {
-          for (long q = 0; q < s.w.w; ++q) {
-            const Sum weight = w[((k * s.w.c + c) * s.w.h + p) * s.w.w + q];
-            s.for_each_row(p, q, [&](long row, long i, long first, long last, long column) {
-              Sum* to = sums.data() + i * s.y.w;
-              const float* from = plane + row * s.x.w + column;
-              for (long j = first; j < last; ++j) {
-                to[j] += weight * static_cast<Sum>(from[(j - first) * s.c.stride_w]);
-              }
-            });
-          }
-        }
-      }
-      float* to = y + (n * s.y.c + k) * s.y.h * s.y.w;
-      for (std::size_t i = 0; i < sums.size(); ++i) to[i] = static_cast<float>(sums[i]) * factor;
-    }
-  }
-}
-
-void convolve_back(const Shape& s, const float* dy, const float* w, float* dx, float factor) {
-  std::vector<double> sums(static_cast<std::size_t>(s.x.h * s.x.w));
-  for (long n = 0; n < s.x.n; ++n) {
-    for (long c = 0; c < s.x.c; ++c) {
-      std::fill(sums.begin(), sums.end(), 0.0);
-      for (long k = 0; k < s.y.c; ++k) {
-        const float* plane = dy + (n * s.y.c + k) * s.y.h * s.y.w;
-        for (long p = 0; p < s.w.h; ++p) {
-          for (long q = 0; q < s.w.w; ++q) {
-            const double weight = w[((k * s.w.c + c) * s.w.h + p) * s.w.w + q];
-            s.for_each_row(p, q, [&](long row, long i, long first, long last, long column) {
-              double* to = sums.data() + row * s.x.w + column;
-              const float* from = plane + i * s.y.w;
-              for (long j = first; j < last; ++j) {
-                to[(j - first) * s.c.stride_w] += weight * static_cast<double>(from[j]);
-              }
-            });
-          }
-        }
-      }
-      float* to = dx + (n * s.x.c + c) * s.x.h * s.x.w;
-      for (std::size_t i = 0; i < sums.size(); ++i) to[i] = static_cast<float>(sums[i]) * factor;
-    }
-  }
-}
-
-void convolve_weights(const Shape& s, const float* x, const float* dy, float* dw, float factor) {
-  for (long k = 0; k < s.w.k; ++k) {
-    for (long c = 0; c < s.w.c; ++c) {
-      for (long p = 0; p < s.w.h; ++p) {
-        for (long q = 0; q < s.w.w; ++q) {
-          double sum = 0;
-          for (long n = 0; n < s.x.n; ++n) {
-            const float* plane = x + (n * s.x.c + c) * s.x.h * s.x.w;
-            const float* gradient = dy + (n * s.y.c + k) * s.y.h * s.y.w;
-            s.for_each_row(p, q, [&](long row, long i, long first, long last, long column) {
-              const float* a = plane + row * s.x.w + column;
-              const float* b = gradient + i * s.y.w;
-              for (long j = first; j < last; ++j) {
-                sum +=
-                    static_cast<double>(a[(j - first) * s.c.stride_w]) * static_cast<double>(b[j]);
-              }
-            });
-          }
-          dw[((k * s.w.c + c) * s.w.h + p) * s.w.w + q] = static_cast<float>(sum) * factor;
-        }
-      }
-    }
-  }
 }
 
 /// An algorithm offered for a shape.

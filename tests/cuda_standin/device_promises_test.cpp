@@ -42,6 +42,32 @@ struct SmallDevice : CudaDevice {
   }
 };
 
+/// Its kernels do not ask for the iteration, which a graph cannot change.
+Program repeatable_program(std::uint64_t seed) {
+  Program program = testing::random_program(seed);
+  for (Op& op : program.ops) {
+    if (op.place == OpPlace::device) op.random = false;
+  }
+  return program;
+}
+
+Machine machine_of_tests() {
+  Machine machine = testing::random_machine(3);
+  machine.set_alignment(512);
+  return machine;
+}
+
+/// With everything kept.
+Plan kept_plan(const Program& program) {
+  const Machine machine = machine_of_tests();
+  Lowering lowering(program, machine);
+  auto lowered = lowering.lower(
+      keep_everything(program, lowering.index(), least_workspace_algorithms(program)),
+      {Bytes{1} << 30, 0});
+  EXPECT_TRUE(lowered);
+  return std::move(lowered->plan);
+}
+
 Work failing_host_work() {
   Work work;
   work.run = [](void*, std::int64_t, NativeStream) { throw std::runtime_error("bad labels"); };
@@ -188,12 +214,8 @@ struct ChangingGuards : CudaTagRunner {
 
 TEST(CudaDeviceOnStandin, GraphsCapturedAnewKeepTheirTimesAndFreeTheOld) {
   constexpr std::int64_t kIterations = 24, kPerGraph = 2;
-  Program program = testing::random_program(3);
-  for (Op& op : program.ops) {
-    if (op.place == OpPlace::device) op.random = false;
-  }
-  Machine machine = testing::random_machine(3);
-  machine.set_alignment(512);
+  const Program program = repeatable_program(3);
+  const Machine machine = machine_of_tests();
   Lowering lowering(program, machine);
   const Bytes least = smallest_budget(program, 512).bytes;
   const Strategy strategy = testing::random_strategy(program, lowering.index(), 0.7, 3);
@@ -212,17 +234,8 @@ TEST(CudaDeviceOnStandin, GraphsCapturedAnewKeepTheirTimesAndFreeTheOld) {
 }
 
 TEST(CudaDeviceOnStandin, TheFirstIterationsOfAllAreNotCaptured) {
-  Program program = testing::random_program(3);
-  for (Op& op : program.ops) {
-    if (op.place == OpPlace::device) op.random = false;
-  }
-  Machine machine = testing::random_machine(3);
-  machine.set_alignment(512);
-  Lowering lowering(program, machine);
-  const auto lowered = lowering.lower(
-      keep_everything(program, lowering.index(), least_workspace_algorithms(program)),
-      {Bytes{1} << 30, 0});
-  ASSERT_TRUE(lowered);
+  const Program program = repeatable_program(3);
+  const Plan plan = kept_plan(program);
   /// Launches on compute streams: each once for a graph, once an iteration without.
   struct Counting : CudaTagRunner {
     using CudaTagRunner::CudaTagRunner;
@@ -239,7 +252,7 @@ TEST(CudaDeviceOnStandin, TheFirstIterationsOfAllAreNotCaptured) {
     while (program.ops[static_cast<std::size_t>(runner.first)].place == OpPlace::host) {
       ++runner.first;
     }
-    Executor executor(program, lowered->plan, device, runner);
+    Executor executor(program, plan, device, runner);
     executor.enter();
     EXPECT_EQ(executor.run_graphs(count, per_graph).iterations, count);
     EXPECT_EQ(executor.run_graphs(per_graph, per_graph).iterations, per_graph);
@@ -272,21 +285,14 @@ TEST(CudaDeviceOnStandin, NoOpIsCapturedThatHasNotRun) {
   };
   int guarded = 0;
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
-    Program program = testing::random_program(seed);
-    for (Op& op : program.ops) {
-      if (op.place == OpPlace::device) op.random = false;
+    const Program program = repeatable_program(seed);
+    for (const Op& op : program.ops) {
       guarded += op.place == OpPlace::device && op.guard != kNone ? 1 : 0;
     }
-    Machine machine = testing::random_machine(3);
-    machine.set_alignment(512);
-    Lowering lowering(program, machine);
-    const auto lowered = lowering.lower(
-        keep_everything(program, lowering.index(), least_workspace_algorithms(program)),
-        {Bytes{1} << 30, 0});
-    ASSERT_TRUE(lowered);
+    const Plan plan = kept_plan(program);
     CudaDevice device(without_libraries());
     LateGuards runner(program);
-    Executor executor(program, lowered->plan, device, runner);
+    Executor executor(program, plan, device, runner);
     executor.enter();
     EXPECT_EQ(executor.run_graphs(12, 2).iterations, 12);
     EXPECT_GT(runner.captured, 0);
@@ -301,16 +307,9 @@ TEST(CudaDeviceOnStandin, TwoExecutorsTakeTurnsOnOneDevice) {
   std::vector<Program> programs;
   std::vector<Plan> plans;
   for (const std::uint64_t seed : {4, 5}) {
-    programs.push_back(testing::random_program(seed));
+    programs.push_back(repeatable_program(seed));
     for (Op& op : programs.back().ops) op.random = false;
-    Machine machine = testing::random_machine(4);
-    machine.set_alignment(512);
-    Lowering lowering(programs.back(), machine);
-    auto lowered = lowering.lower(keep_everything(programs.back(), lowering.index(),
-                                                  least_workspace_algorithms(programs.back())),
-                                  {Bytes{1} << 30, 0});
-    ASSERT_TRUE(lowered);
-    plans.push_back(std::move(lowered->plan));
+    plans.push_back(kept_plan(programs.back()));
     config = plans.size() == 1 ? device_config(plans[0]) : joined(config, device_config(plans[1]));
   }
   const OpenDevice open = opened(device, config);

@@ -73,11 +73,10 @@ LinkMeasurement measure_links(Bytes device, Bytes host) {
   const Bytes arena = std::clamp(std::min(device, host), 4 * kSmall, kMostForLinks);
   const Bytes large = arena / 2;
   const int copies = static_cast<int>(std::clamp<Bytes>(kAll / large, 4, kMostCopies));
-  const Bytes small = std::min(kSmall, large);
   Links links(arena);
   LinkMeasurement result;
-  result.to_host.latency = links.run(small, kSmallCopies, true, false).to_host / kSmallCopies;
-  result.to_device.latency = links.run(small, kSmallCopies, false, true).to_device / kSmallCopies;
+  result.to_host.latency = links.run(kSmall, kSmallCopies, true, false).to_host / kSmallCopies;
+  result.to_device.latency = links.run(kSmall, kSmallCopies, false, true).to_device / kSmallCopies;
   const auto out = [&](Nanos time) { return speed(time, large, copies, result.to_host.latency); };
   const auto in = [&](Nanos time) { return speed(time, large, copies, result.to_device.latency); };
   result.to_host.bytes_per_second = out(links.run(large, copies, true, false).to_host);
