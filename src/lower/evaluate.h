@@ -77,14 +77,14 @@ class Evaluator {
   }
   /// Load at each call.
   [[nodiscard]] std::span<const Bytes> load() const { return pass_.load(); }
-  /// Calls `see(op, stall)` for every call before which the compute stream waits, in their order.
-  /// Mostly without making the list.
+  /// Calls `see(op, delay)` for every op of the program that does not start when the one before it
+  /// ends, in their order: for stalls, and for clones in between. Mostly without making the list.
   template <class See>
-  void each_stall(See&& see) {
+  void each_delay(See&& see) {
     if (listed_) {
-      see_listed_stalls(see);
+      see_listed_delays(see);
     } else {
-      see_stalls_of_pass(see);
+      see_delays_of_pass(see);
     }
   }
 
@@ -94,21 +94,23 @@ class Evaluator {
   /// Returns the iteration time.
   Nanos make_list();
   template <class See>
-  void see_listed_stalls(See& see) {
+  void see_listed_delays(See& see) {
     Nanos ready{0};
     for (const Step& step : steps_) {
       if (step.stream != table_.compute) continue;
-      if (step.start > ready)
-        see(x_.calls[static_cast<std::size_t>(step.id)].op, step.start - ready);
+      const Call& call = x_.calls[static_cast<std::size_t>(step.id)];
+      if (call.clone) continue;
+      if (step.start > ready) see(call.op, step.start - ready);
       ready = step.end;
     }
   }
   template <class See>
-  void see_stalls_of_pass(See& see) {
+  void see_delays_of_pass(See& see) {
     const TimingProblem& problem = calls_are_ops_ ? parts_.problem() : problem_;
     Nanos ready{0};
     for (CallId c = 0; c < problem.call_count(); ++c) {
       if (!problem.calls[static_cast<std::size_t>(c)].on_device) continue;
+      if (!calls_are_ops_ && x_.calls[static_cast<std::size_t>(c)].clone) continue;
       const Nanos start = pass_.start_of(c);
       if (start > ready) {
         see(calls_are_ops_ ? op_of(c) : x_.calls[static_cast<std::size_t>(c)].op, start - ready);

@@ -61,7 +61,7 @@ TEST_P(BoundedPlanner, NeverBeatsTheFluidBound) {
     Random random(seed ^ 0xb0b0ULL);
     const Budget budget{
         least + static_cast<Bytes>(random.below(static_cast<std::uint64_t>(peak - least))), 0};
-    const FluidBound bound = fluid_bound({program, index, machine, algorithms}, budget.device);
+    const FluidBound bound = fluid_bound({program, index, machine, algorithms, true}, budget.device);
     ASSERT_TRUE(bound.feasible);
     FixedWorkload workload(program);
     PlannerOptions options;
@@ -85,7 +85,7 @@ TEST_P(BoundedPlanner, NeverBeatsTheFluidBound) {
   RecordProperty("within_a_tenth", static_cast<int>(met));
 }
 
-INSTANTIATE_TEST_SUITE_P(, BoundedPlanner, ::testing::Values("autoswap", "tide"),
+INSTANTIATE_TEST_SUITE_P(, BoundedPlanner, ::testing::Values("autoswap", "tide", "auto"),
                          [](const auto& planner) { return std::string(planner.param); });
 
 }  // namespace

@@ -25,7 +25,7 @@ inline void expect_same_step(const Step& a, const Step& b) {
 
 inline std::vector<std::pair<OpId, Nanos>> stalls(Evaluator& evaluator) {
   std::vector<std::pair<OpId, Nanos>> list;
-  evaluator.each_stall([&list](OpId op, Nanos stall) { list.emplace_back(op, stall); });
+  evaluator.each_delay([&list](OpId op, Nanos stall) { list.emplace_back(op, stall); });
   return list;
 }
 

@@ -17,8 +17,9 @@ constexpr int kFewStalls = 100;
 }  // namespace
 
 struct LoadSearch::Worker {
-  Worker(const Lowering& lowering, const std::vector<std::int32_t>& algorithms)
-      : timeline(lowering, algorithms), gaps(lowering, algorithms) {}
+  Worker(const Lowering& lowering, const std::vector<std::int32_t>& algorithms,
+         std::span<const RemakableGap> remakable)
+      : timeline(lowering, algorithms), gaps(lowering, algorithms, remakable) {}
   TimelineSearch timeline;
   GapSearch gaps;
 };
@@ -82,25 +83,40 @@ struct LoadSearch::Run {
            search.compute_time_ + search.compute_time_ / kFewStalls;
   }
 
-  /// A start from the timeline; where stalls are many, with a part of those of the best state.
-  AwayGaps start_from_timeline(Worker& worker, const AwayGaps& from, std::uint64_t seed,
-                               Allowance& mine, std::int64_t evaluations) {
+  /// A start from the timeline; where delays are many, with a part of those of the best state.
+  AwayGaps start_from_timeline(Worker& worker, AwayGaps from, std::uint64_t seed, Allowance& mine,
+                               std::int64_t evaluations) {
     const Found& best = search.found_.front();
     std::vector<Nanos> stalls;
     if (!few_stalls()) {
       worker.gaps.time_of(best.away, load_limit, best.lead);
       mine.spend(1);
-      stalls = worker.gaps.stalls();
+      stalls = worker.gaps.delays();
       const double part = 0.5 + 0.5 * Random(hash_combine(seed, 2)).uniform();
       for (Nanos& stall : stalls) {
         stall = Nanos{std::llround(part * static_cast<double>(stall.count()))};
       }
+    }
+    if (Random other(hash_combine(seed, 3)); !search.remakable_.empty() && other.below(2) == 0) {
+      from = cheapest_remade(search.remakable_, from.size(), other.uniform());
+      stalls = clone_times(from);
     }
     worker.timeline.set_stalls(stalls);
     AwayGaps away = worker.timeline.run(
         load_limit, from, {seed, mine.at_most(evaluations), options.stop, options.compact});
     mine.spend(worker.timeline.spent());
     return away;
+  }
+
+  /// Before each op, where what is remade takes no more than beside gaps that are kept.
+  [[nodiscard]] std::vector<Nanos> clone_times(const AwayGaps& away) const {
+    std::vector<Nanos> times(search.lowering_.program().ops.size(), Nanos{0});
+    for (const RemakableGap& gap : search.remakable_) {
+      if (away[static_cast<std::size_t>(gap.gap)] == kRemade) {
+        times[static_cast<std::size_t>(gap.to)] += gap.time;
+      }
+    }
+    return times;
   }
 
   /// Lane 0 goes on from the best state, lane 1 from the timeline, lane 2 from another state, lane
@@ -157,13 +173,17 @@ struct LoadSearch::Run {
 };
 
 LoadSearch::LoadSearch(const Lowering& lowering, const std::vector<std::int32_t>& algorithms,
-                       int threads)
+                       int threads, bool recompute)
     : lowering_(lowering),
       compute_time_(tidepool::compute_time(lowering.program(), algorithms)),
       leads_{Nanos::max(), compute_time_ / 8, compute_time_ / 1000} {
   if (threads == 0) threads = static_cast<int>(std::thread::hardware_concurrency());
+  if (recompute) {
+    remakable_ =
+        remakable_gaps(lowering.program(), lowering.index(), lowering.machine(), algorithms);
+  }
   for (std::size_t i = 0; i < kLanes; ++i) {
-    workers_.push_back(std::make_unique<Worker>(lowering, algorithms));
+    workers_.push_back(std::make_unique<Worker>(lowering, algorithms, remakable_));
   }
   pool_ = std::make_unique<ThreadPool>(
       std::clamp<std::size_t>(static_cast<std::size_t>(threads), 1, kLanes));
@@ -179,7 +199,9 @@ void LoadSearch::add_seed(AwayGaps away) {
 
 void LoadSearch::add_seed(const Strategy& strategy) {
   AwayGaps away;
-  for (const Decision d : strategy.gaps) away.push_back(d == Decision::keep ? 0 : 1);
+  for (const Decision d : strategy.gaps) {
+    away.push_back(d == Decision::keep ? kStays : d == Decision::recompute ? kRemade : kCopied);
+  }
   add_seed(std::move(away));
 }
 

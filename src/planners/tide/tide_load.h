@@ -31,14 +31,17 @@ struct LoadSearchOptions {
 // round is longer than the one before, whatever the allowance: one that is twice as large makes the
 // same rounds first, so it never finds less. Where the ops must wait for copies, copies in are best
 // early; where nothing needs to wait, late ones leave memory to others: which, a state's lead says.
+// Where gaps may be remade, a lane that starts from the timeline mostly takes them as a known state
+// has them, and sometimes as many of the cheapest as chance says.
 
-/// Searches for swaps under one load limit after another, each from what it is given and has found.
+/// Searches for swaps, and recomputations where asked to, under one load limit after another, each
+/// from what it is given and has found.
 class LoadSearch {
  public:
   /// `lowering` must outlive the search, which only reads it. One algorithm per op. `threads`: 0
   /// for as many as there are cores; no more than kLanes are of use.
-  LoadSearch(const Lowering& lowering, const std::vector<std::int32_t>& algorithms,
-             int threads = 0);
+  LoadSearch(const Lowering& lowering, const std::vector<std::int32_t>& algorithms, int threads = 0,
+             bool recompute = false);
   ~LoadSearch();
 
   static constexpr std::size_t kLanes = 4;
@@ -62,6 +65,7 @@ class LoadSearch {
   }
   /// With which the state has its time.
   [[nodiscard]] Nanos lead(std::size_t state = 0) const { return found_[state].lead; }
+  /// Of an iteration without clones.
   [[nodiscard]] Nanos compute_time() const { return compute_time_; }
 
   /// Idle but in `run`.
@@ -86,6 +90,7 @@ class LoadSearch {
   const Lowering& lowering_;
   Nanos compute_time_{};
   std::array<Nanos, 3> leads_{};                  ///< longest first
+  std::vector<RemakableGap> remakable_;           ///< empty: nothing is remade
   std::vector<std::unique_ptr<Worker>> workers_;  ///< one a lane
   std::unique_ptr<ThreadPool> pool_;
   std::vector<AwayGaps> seeds_;

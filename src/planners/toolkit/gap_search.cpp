@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/at.h"
+#include "ir/load_profile.h"
 #include "planners/toolkit/annealing.h"
 #include "planners/toolkit/candidate_gaps.h"
 #include "planners/toolkit/strategy_builder.h"
@@ -23,71 +24,127 @@ class GapSearch::State {
  public:
   explicit State(GapSearch& search) : s_(search) {
     value_ = s_.evaluate();
-    find_stalls();
+    find_delays();
   }
 
   [[nodiscard]] double current() const { return value_.energy; }
   [[nodiscard]] bool is_away(std::size_t gap) const { return s_.away_[gap] != 0; }
-  void flip(std::size_t gap) { s_.set(static_cast<GapId>(gap), !is_away(gap)); }
+  void flip(std::size_t gap) { become(gap, is_away(gap) ? kStays : kCopied); }
+
+  void change(Random& random) {
+    changed_.clear();
+    if (s_.remakable_.empty() || random.below(2) == 0) {
+      trial_.change(*this, random);
+    } else {
+      change_remade(random);
+    }
+  }
+  void undo() {
+    for (std::size_t i = changed_.size(); i-- > 0;) {
+      s_.set(static_cast<GapId>(changed_[i].first), changed_[i].second);
+    }
+  }
   double energy(double give_up_above) {
     value_ = s_.evaluate(give_up_above);
     return value_.energy;
   }
   void accept() {
-    find_stalls();
+    find_delays();
     if (!value_.better_than(s_.best_value_)) return;
     s_.best_value_ = value_;
     s_.best_ = s_.away_;
   }
   [[nodiscard]] bool out_of_time() const { return s_.done(); }
 
-  /// A gap that may matter: mostly one that spans or ends at a stall.
+  /// A gap that may matter: mostly one that spans or ends at a delay.
   std::size_t propose(Random& random) {
-    constexpr int kTries = 24;
     const bool any = s_.promising_.empty() || random.below(50) == 0;
     const std::vector<GapId>& list = any ? s_.movable_ : s_.promising_;
-    GapId g = list[random.below(list.size())];
-    if (stalled_.empty() || random.below(4) == 0) return at(g);
-    const OpId op = random_stall(random);
-    for (int i = 0; i < kTries; ++i) {
-      const Gap& gap = s_.lowering_.index().gaps()[at(g)];
-      const bool spans = gap.wraps ? op > gap.from || op <= gap.to : op > gap.from && op <= gap.to;
-      if (spans) break;
-      g = list[random.below(list.size())];
-    }
-    return at(g);
+    return at(
+        list[one_at_a_delay(list.size(), random, [&](std::size_t i) { return gap_of(list[i]); })]);
   }
 
  private:
-  /// The ops before which the compute stream waits in the last evaluation.
-  void find_stalls() {
-    stalled_.clear();
+  [[nodiscard]] const Gap& gap_of(GapId g) const { return s_.lowering_.index().gaps()[at(g)]; }
+
+  void become(std::size_t gap, char away) {
+    changed_.emplace_back(gap, s_.away_[gap]);
+    s_.set(static_cast<GapId>(gap), away);
+  }
+
+  /// Of so many gaps one, mostly over a delay.
+  template <class GapAt>
+  std::size_t one_at_a_delay(std::size_t count, Random& random, GapAt&& gap_at) const {
+    constexpr int kTries = 24;
+    std::size_t i = random.below(count);
+    if (delayed_.empty() || random.below(4) == 0) return i;
+    const OpId op = random_delay(random);
+    for (int tries = 0; tries < kTries; ++tries) {
+      const Gap& gap = gap_at(i);
+      const bool spans = gap.wraps ? op > gap.from || op <= gap.to : op > gap.from && op <= gap.to;
+      if (spans) break;
+      i = random.below(count);
+    }
+    return i;
+  }
+
+  /// Remakes a gap, or some that follow each other, or does so no longer.
+  void change_remade(Random& random) {
+    constexpr std::uint64_t kMostOfASegment = 12;
+    const auto& all = s_.remakable_;
+    const std::size_t first =
+        one_at_a_delay(all.size(), random, [&](std::size_t i) { return gap_of(all[i].gap); });
+    const bool remade = s_.away_[at(all[first].gap)] == kRemade;
+    const char otherwise = random.below(2) == 0 ? kStays : kCopied;
+    const std::size_t count = random.below(3) == 0 ? 2 + random.below(kMostOfASegment - 1) : 1;
+    for (std::size_t i = first; i < std::min(first + count, all.size()); ++i) {
+      const std::size_t gap = at(all[i].gap);
+      if ((s_.away_[gap] == kRemade) == remade) become(gap, remade ? otherwise : kRemade);
+    }
+    if (count > 1 || random.below(2) == 0) return;
+    // Exchanged for another one.
+    const std::size_t second =
+        one_at_a_delay(all.size(), random, [&](std::size_t i) { return gap_of(all[i].gap); });
+    const std::size_t gap = at(all[second].gap);
+    if (second != first && (s_.away_[gap] == kRemade) != remade) {
+      become(gap, remade ? kRemade : otherwise);
+    }
+  }
+
+  /// The ops that start later than the one before them ends in the last evaluation.
+  void find_delays() {
+    delayed_.clear();
     Nanos sum{0};
-    s_.evaluator_.each_stall([&](OpId op, Nanos stall) { stalled_.push_back({op, sum += stall}); });
+    s_.evaluator_.each_delay([&](OpId op, Nanos delay) { delayed_.push_back({op, sum += delay}); });
   }
 
   /// One of them; half of the time by length.
-  OpId random_stall(Random& random) const {
-    if (random.below(2) == 0) return stalled_[random.below(stalled_.size())].op;
-    const double part = random.uniform() * number(stalled_.back().sum);
-    return std::lower_bound(stalled_.begin(), stalled_.end() - 1, part,
-                            [](const Stall& s, double sum) { return number(s.sum) < sum; })
+  OpId random_delay(Random& random) const {
+    if (random.below(2) == 0) return delayed_[random.below(delayed_.size())].op;
+    const double part = random.uniform() * number(delayed_.back().sum);
+    return std::lower_bound(delayed_.begin(), delayed_.end() - 1, part,
+                            [](const Delay& s, double sum) { return number(s.sum) < sum; })
         ->op;
   }
 
-  struct Stall {
+  struct Delay {
     OpId op = kNone;
     Nanos sum{};  ///< up to this one
   };
   GapSearch& s_;
+  FlipOrExchange trial_;
+  std::vector<std::pair<std::size_t, char>> changed_;  ///< by the last change: what was there
   Value value_;
-  std::vector<Stall> stalled_;
+  std::vector<Delay> delayed_;
 };
 
-GapSearch::GapSearch(const Lowering& lowering, std::vector<std::int32_t> algorithms)
+GapSearch::GapSearch(const Lowering& lowering, std::vector<std::int32_t> algorithms,
+                     std::span<const RemakableGap> remakable)
     : lowering_(lowering),
       evaluator_(lowering.program(), lowering.index(), lowering.machine()),
-      strategy_(keep_everything(lowering.program(), lowering.index(), std::move(algorithms))) {
+      remakable_(remakable),
+      strategy_(keep_everything(lowering.program(), lowering.index(), std::move(algorithms))),
+      compute_(tidepool::compute_time(lowering.program(), strategy_.algorithms)) {
   const Program& program = lowering.program();
   const AccessIndex& index = lowering.index();
   const Machine& machine = lowering.machine();
@@ -103,8 +160,8 @@ Bytes GapSearch::bytes(GapId g) const {
   return lowering_.program().tensors[at(lowering_.index().gaps()[at(g)].tensor)].bytes;
 }
 
-void GapSearch::set(GapId g, bool away) {
-  away_[at(g)] = away ? 1 : 0;
+void GapSearch::set(GapId g, char away) {
+  away_[at(g)] = away;
   decide(lowering_.index().gaps()[at(g)].tensor);
 }
 
@@ -125,7 +182,9 @@ void GapSearch::decide(TensorId t) {
   const auto first = at(lowering_.index().first_gap(t));
   const std::size_t end = first + lowering_.index().gaps(t).size();
   for (std::size_t g = first; g < end; ++g) {
-    strategy_.gaps[g] = away_[g] != 0 ? Decision::swap : Decision::keep;
+    strategy_.gaps[g] = away_[g] == kStays    ? Decision::keep
+                        : away_[g] == kCopied ? Decision::swap
+                                              : Decision::recompute;
   }
   derive_drops(lowering_.index(), t, strategy_.gaps);
 }
@@ -137,7 +196,6 @@ GapSearch::Value GapSearch::evaluate(double give_up_above) {
   if (give_up_above < number(Nanos::max()))
     timing.give_up_above = Nanos{std::llround(give_up_above)};
   const Evaluation e = evaluator_.evaluate(strategy_, timing);
-  compute_ = e.compute_time;
   if (!e.feasible) return {};
   // Among equals the state that copies less: it leaves the link to others.
   constexpr double kCopyWeight = 0.002;
@@ -150,9 +208,9 @@ Nanos GapSearch::time_of(const AwayGaps& away, Bytes load_limit, Nanos lead) {
   return e.feasible ? e.iteration_time : kInfeasible;
 }
 
-std::vector<Nanos> GapSearch::stalls() {
+std::vector<Nanos> GapSearch::delays() {
   std::vector<Nanos> result(lowering_.program().ops.size(), Nanos{0});
-  evaluator_.each_stall([&](OpId op, Nanos stall) { result[at(op)] += stall; });
+  evaluator_.each_delay([&](OpId op, Nanos delay) { result[at(op)] += delay; });
   return result;
 }
 
@@ -207,18 +265,19 @@ void GapSearch::prune() {
   assign(best_);
   std::vector<GapId> order;
   for (const GapId g : movable_) {
-    if (away_[at(g)] != 0) order.push_back(g);
+    if (away_[at(g)] != kStays) order.push_back(g);
   }
   std::stable_sort(order.begin(), order.end(),
                    [this](GapId a, GapId b) { return bytes(a) > bytes(b); });
   for (const GapId g : order) {
     if (out_of_time()) break;
-    set(g, false);
+    const char before = away_[at(g)];
+    set(g, kStays);
     const Value value = evaluate(number(best_value_.time));
     if (value.better_than(best_value_)) {
       best_value_ = value;
     } else {
-      set(g, true);
+      set(g, before);
     }
   }
   best_ = away_;

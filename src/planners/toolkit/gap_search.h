@@ -1,10 +1,12 @@
 // Annealing over which gaps are away, on the evaluator, under a limit on the memory load. No
 // addresses: `tide` places what this finds.
 //
-// Note [Gap search]. A state says for each gap whether its tensor is away; a value that leaves
-// twice unchanged is copied out once. A trial (annealing.h) flips single gaps or exchanges two,
-// mostly over stalls, long ones before short ones. The search ends when nothing stalls, or with its
-// allowance. Rounds of cooling repeat from the best state so far. How long a round is does not
+// Note [Gap search]. A state says for each gap whether its tensor is away, and whether it is copied
+// or made again; a value that leaves twice unchanged is copied out once. A trial (annealing.h)
+// flips single gaps or exchanges two, mostly over stalls and clones, long ones before short ones.
+// Where gaps may be remade, half of the trials are about that: one gap, or some that follow each
+// other, as segments that are run again together are. The search ends when nothing stalls, or with
+// its allowance. Rounds of cooling repeat from the best state so far. How long a round is does not
 // depend on the allowance, unless it is told: what more evaluations find is never worse.
 #pragma once
 
@@ -16,6 +18,7 @@
 #include "base/stop.h"
 #include "lower/lower.h"
 #include "planners/toolkit/allowance.h"
+#include "planners/toolkit/remakable_gaps.h"
 #include "planners/toolkit/timeline_search.h"
 
 namespace tidepool {
@@ -33,8 +36,10 @@ struct GapSearchOptions {
 
 class GapSearch {
  public:
-  /// `lowering` must outlive the search, which only reads it. One algorithm per op.
-  GapSearch(const Lowering& lowering, std::vector<std::int32_t> algorithms);
+  /// `lowering` and `remakable` must outlive the search, which only reads them. One algorithm per
+  /// op. What is not `remakable` is not remade, but where a seed does.
+  GapSearch(const Lowering& lowering, std::vector<std::int32_t> algorithms,
+            std::span<const RemakableGap> remakable = {});
 
   /// Searches under `load_limit` from the best of the seeds. False when no seed is feasible under
   /// it. Not thread-safe.
@@ -48,11 +53,13 @@ class GapSearch {
   /// What the last run found, as decisions.
   [[nodiscard]] const Strategy& strategy(const AwayGaps& away);
   [[nodiscard]] Nanos time() const { return best_value_.time; }
+  /// Of an iteration without clones.
   [[nodiscard]] Nanos compute_time() const { return compute_; }
   /// How long a state's iteration takes under a limit; Nanos::max() where it is not feasible.
   Nanos time_of(const AwayGaps& away, Bytes load_limit, Nanos lead);
-  /// The stall before each op in the evaluation before; it must have been feasible.
-  [[nodiscard]] std::vector<Nanos> stalls();
+  /// The stall before each op in the evaluation before, clones included; it must have been
+  /// feasible.
+  [[nodiscard]] std::vector<Nanos> delays();
   [[nodiscard]] std::int64_t evaluations() const { return evaluations_; }
   /// In the last run.
   [[nodiscard]] std::int64_t spent() const { return options_.allowance.spent(); }
@@ -60,7 +67,7 @@ class GapSearch {
  private:
   class State;
   [[nodiscard]] Bytes bytes(GapId gap) const;
-  void set(GapId gap, bool away);
+  void set(GapId gap, char away);
   void assign(const AwayGaps& away);
   void decide(TensorId tensor);
   /// Time of an iteration and what annealing minimises.
@@ -81,6 +88,7 @@ class GapSearch {
   Evaluator evaluator_;
   std::vector<GapId> movable_;    ///< gaps that may be away
   std::vector<GapId> promising_;  ///< those long enough for half of their copies
+  std::span<const RemakableGap> remakable_;
   Strategy strategy_;
   AwayGaps away_;
   AwayGaps best_;
@@ -88,7 +96,7 @@ class GapSearch {
   GapSearchOptions options_;
   Random random_{1};
   Value best_value_;
-  Nanos compute_{};
+  Nanos compute_;
   std::int64_t evaluations_ = 0;
 };
 

@@ -36,7 +36,11 @@ class TimelineSearch::State {
 
   [[nodiscard]] bool is_away(std::size_t item) const { return s_.away_[item] != 0; }
   void flip(std::size_t item) { s_.away_[item] ^= 1; }
-  [[nodiscard]] std::size_t propose(Random& random) const { return random.below(s_.items_.size()); }
+  [[nodiscard]] std::size_t propose(Random& random) const {
+    return s_.free_[random.below(s_.free_.size())];
+  }
+  void change(Random& random) { trial_.change(*this, random); }
+  void undo() { trial_.undo(*this); }
   double energy(double) {
     energy_ = s_.evaluate();
     return energy_.total;
@@ -59,6 +63,7 @@ class TimelineSearch::State {
  private:
   TimelineSearch& s_;
   const Stop& stop_;
+  FlipOrExchange trial_;
   Energy energy_;
   Energy best_;
   std::vector<char> best_away_;
@@ -76,7 +81,7 @@ TimelineSearch::TimelineSearch(const Lowering& lowering, std::span<const std::in
   }
   const LoadProfile profile =
       load_profile(program, lowering.index(), machine.alignment(), algorithms);
-  for (const Bytes load : profile.at_op) load_.push_back(number(load));
+  for (const Bytes load : profile.at_op) kept_load_.push_back(number(load));
   set_stalls({});
 
   const AccessIndex& index = lowering.index();
@@ -226,12 +231,28 @@ TimelineSearch::Energy TimelineSearch::evaluate() {
           worst};
 }
 
+void TimelineSearch::free_remade(const AwayGaps& away) {
+  load_ = kept_load_;
+  const auto gaps = lowering_.index().gaps();
+  for (std::size_t g = 0; g < away.size(); ++g) {
+    if (away[g] != kRemade) continue;
+    const double bytes = number(align_up(lowering_.program().tensors[at(gaps[g].tensor)].bytes,
+                                         lowering_.machine().alignment()));
+    for (OpId op = gaps[g].from + 1; op < gaps[g].to; ++op) load_[at(op)] -= bytes;
+  }
+}
+
 AwayGaps TimelineSearch::run(Bytes load_limit, const AwayGaps& away, const Options& options) {
   limit_ = number(load_limit);
   compact_ = options.compact;
   weights_ = options.weights;
   allowance_ = options.allowance;
-  for (std::size_t i = 0; i < ids_.size(); ++i) away_[i] = away[at(ids_[i])];
+  free_remade(away);
+  free_.clear();
+  for (std::size_t i = 0; i < ids_.size(); ++i) {
+    away_[i] = away[at(ids_[i])] == kCopied ? 1 : 0;
+    if (away[at(ids_[i])] != kRemade) free_.push_back(i);
+  }
   Random random(options.seed);
   State state(*this, options.stop);
   double largest = 0;
@@ -242,14 +263,17 @@ AwayGaps TimelineSearch::run(Bytes load_limit, const AwayGaps& away, const Optio
   constexpr double kCold = 1e-3;
   constexpr std::size_t kTrialsPerGap = 200;
   const Cooling cooling{largest * kHot, largest * kCold, items_.size() * kTrialsPerGap};
-  while (!items_.empty() && (state.best().worst > 0 || compact_) && !state.out_of_time()) {
+  while (!free_.empty() && (state.best().worst > 0 || compact_) && !state.out_of_time()) {
     anneal(state, state.restart(), cooling, random);
   }
   const Energy best = state.best();
   const std::vector<char>& best_away = state.best_away();
   best_excess_ = static_cast<Bytes>(std::ceil(best.worst));
   AwayGaps result(lowering_.index().gaps().size(), 0);
-  for (std::size_t i = 0; i < ids_.size(); ++i) result[at(ids_[i])] = best_away[i];
+  for (std::size_t g = 0; g < result.size(); ++g) {
+    if (away[g] == kRemade) result[g] = kRemade;
+  }
+  for (const std::size_t i : free_) result[at(ids_[i])] = best_away[i];
   return result;
 }
 

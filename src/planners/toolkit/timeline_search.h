@@ -9,6 +9,9 @@
 // without stalls needs no stall, but for what the evaluator's waits cost; states with little excess
 // are good starts for `GapSearch`. With a timeline that has stalls the search looks for states that
 // need no others.
+//
+// What is remade is given: its bytes are free from the start of its gap to its end. The time that
+// takes belongs to the stalls.
 #pragma once
 
 #include <span>
@@ -21,8 +24,11 @@
 
 namespace tidepool {
 
-/// Per gap of a program: 1 where its tensor is away, 0 where it stays.
+/// Per gap of a program: whether its tensor is away, and how it comes back.
 using AwayGaps = std::vector<char>;
+inline constexpr char kStays = 0;
+inline constexpr char kCopied = 1;  ///< in; and out before, where the host has no copy
+inline constexpr char kRemade = 2;  ///< by running ops again
 
 class TimelineSearch {
  public:
@@ -48,10 +54,11 @@ class TimelineSearch {
   /// `lowering` must outlive the search. One algorithm per op.
   TimelineSearch(const Lowering& lowering, std::span<const std::int32_t> algorithms);
 
-  /// The stall before each op; empty: none. Nanoseconds.
+  /// The stall before each op, clones included; empty: none. Nanoseconds.
   void set_stalls(std::span<const Nanos> stalls);
 
-  /// Anneals from `away` until no load exceeds the limit or time is up. Returns the best state.
+  /// Anneals from `away`, what is remade there apart, until no load exceeds the limit or time is
+  /// up. Returns the best state.
   AwayGaps run(Bytes load_limit, const AwayGaps& away, const Options& options);
 
   /// What the load of the best state exceeds the limit by, at its worst; 0 where nothing does.
@@ -79,6 +86,7 @@ class TimelineSearch {
     double worst = 0;
   };
   class State;
+  void free_remade(const AwayGaps& away);
   double time_copies();
   Energy evaluate();
   [[nodiscard]] bool copies_out(std::size_t item) const;
@@ -91,14 +99,16 @@ class TimelineSearch {
   std::vector<std::int32_t> by_from_;  ///< items in the order of copies out
   std::vector<std::int32_t> by_to_;    ///< items in the order of copies in
   std::vector<double> duration_;       ///< per op
-  std::vector<double> load_;           ///< per op, everything kept
+  std::vector<double> kept_load_;      ///< per op, everything kept
+  std::vector<double> load_;           ///< without what is remade
   std::vector<double> start_;          ///< per op of two iterations
   std::vector<double> end_;
   double period_ = 0;
   double limit_ = 0;
   bool compact_ = false;
   Weights weights_;
-  std::vector<char> away_;  ///< per item
+  std::vector<char> away_;         ///< per item: copied
+  std::vector<std::size_t> free_;  ///< items that are not remade
   std::vector<double> out_end_;
   std::vector<double> in_start_;
   std::vector<double> absent_;  ///< differences, per op of two iterations

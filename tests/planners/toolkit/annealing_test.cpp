@@ -17,10 +17,13 @@ struct FirstOnes {
   int exchanges = 0;
   int both_one_way = 0;
   std::vector<char> before = away;
+  FlipOrExchange trial = {};
 
   std::size_t propose(Random& random) const { return random.below(away.size()); }
   [[nodiscard]] bool is_away(std::size_t gap) const { return away[gap] != 0; }
   void flip(std::size_t gap) { away[gap] ^= 1; }
+  void change(Random& random) { trial.change(*this, random); }
+  void undo() { trial.undo(*this); }
   double energy(double) {
     ++trials;
     double sum = 0;

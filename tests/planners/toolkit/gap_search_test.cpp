@@ -97,7 +97,7 @@ TEST(GapSearch, SaysBeforeWhichOpsAStateStalls) {
         subject.lowering.evaluator().evaluate(search.strategy(away), {subject.limit()});
     EXPECT_EQ(time, e.iteration_time);
     Nanos sum{0};
-    for (const Nanos stall : search.stalls()) sum += stall;
+    for (const Nanos stall : search.delays()) sum += stall;
     // Before the first op a stall is between iterations, and not in the list.
     EXPECT_LE(sum, e.stall());
     stalling += sum > Nanos{0} ? 1 : 0;
