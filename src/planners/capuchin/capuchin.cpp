@@ -68,28 +68,31 @@ class Capuchin : public Planner {
     Bytes timed_for = 0;
   };
 
-  /// The plan for the largest limit whose addresses fit without waits; where there is none, the
-  /// fastest that fits with some. The policy is left with what it chose for it.
+  /// The fastest of the plans found. The policy is left with what it chose for it.
   static Fitting fitting(CapuchinPolicy& policy, PlannerContext& context) {
-    constexpr Bytes kSteps = 50;
-    const Bytes budget = context.budget().device;
     Fitting best;
-    LoadLimit limit(budget, kSteps);
-    while (limit.bytes() > 0 && !(best.lowered && context.stopped())) {
-      const Bytes chosen_for = limit.bytes();
-      if (!policy.choose(chosen_for, context.options().stop)) break;
-      Bytes excess = 0;
-      // Recomputations need memory beside what the choice counts.
-      bool waits = !attempt(policy, context, {{}, chosen_for, budget}, best, excess);
-      if (waits && chosen_for < budget) {
-        Bytes other = 0;
-        waits = !attempt(policy, context, {{}, chosen_for, chosen_for}, best, other);
-      }
-      if (!waits) break;
-      limit.tighten(excess);
-    }
+    // Recomputations need memory beside what the choice counts, so the timeline may have all of the
+    // budget at first. A timeline in less leaves addresses more room.
+    bool waits = tighten(policy, context, false, best);
+    if (waits) waits = tighten(policy, context, true, best);
     if (best.lowered) policy.choose(best.chosen_for, {});
     return best;
+  }
+
+  /// From the budget down until the addresses fit without waits. `both`: the limit is one on the
+  /// timeline too. Whether none did.
+  static bool tighten(CapuchinPolicy& policy, PlannerContext& context, bool both, Fitting& best) {
+    constexpr Bytes kSteps = 50;
+    const Bytes budget = context.budget().device;
+    LoadLimit limit(budget, kSteps);
+    while (limit.bytes() > 0 && !(best.lowered && context.stopped())) {
+      if (!policy.choose(limit.bytes(), context.options().stop)) break;
+      Bytes excess = 0;
+      const Bytes timed_for = both ? limit.bytes() : budget;
+      if (attempt(policy, context, {{}, limit.bytes(), timed_for}, best, excess)) return false;
+      limit.tighten(excess);
+    }
+    return true;
   }
 
   /// Whether its addresses wait for nothing. `excess`: of the addresses, where it is known.
