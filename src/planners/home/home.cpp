@@ -197,7 +197,7 @@ class Home : public Planner {
 
 std::int32_t enough_particles(std::size_t maps) {
   constexpr std::size_t kPublished = 500;
-  constexpr std::size_t kWork = 500'000;  // evaluations of an iteration
+  constexpr std::size_t kWork = 200'000;  // evaluations of an iteration
   return static_cast<std::int32_t>(std::clamp<std::size_t>(kWork / (2 * maps + 1), 20, kPublished));
 }
 

@@ -3,7 +3,8 @@
 // copies in. It is the paper's model, not the timing engine of `lower`.
 //
 // Note [HOME's clocks]. Ops run in program order. Memory is what is live with nothing away
-// (weights, gradients, workspaces, all of it), less the feature maps that are away.
+// (weights, gradients, workspaces, all of it), less the feature maps that are away. Feeding the
+// batch's inputs is not in it.
 // 1. A map that is swapped leaves when its last forward reader is over: its copy out starts when
 //    those before it are over. Its bytes are free when it ends. What the host has already is free
 //    at once. A map to recompute is free at once.
@@ -159,9 +160,9 @@ class PolicyEvaluator {
   std::vector<std::int32_t> host_out_;  ///< the copy out that fills it
   // Of one recomputation; marks count up.
   std::vector<Remake> way_;
-  std::uint32_t mark_ = 0;
-  std::vector<std::uint32_t> planned_;     ///< per value: it is on the way
-  std::vector<std::uint32_t> held_;        ///< per value: its bytes are in `temporary_`
+  std::uint64_t mark_ = 0;
+  std::vector<std::uint64_t> planned_;     ///< per value: it is on the way
+  std::vector<std::uint64_t> held_;        ///< per value: its bytes are in `temporary_`
   std::vector<std::int32_t> last_reader_;  ///< per value on the way: of `way_`, or kNone
   Bytes temporary_ = 0;
 };
