@@ -308,6 +308,7 @@ Result<int> compare(CompareArguments a, bool json) {
   for (const std::string& name : a.planners) {
     if (auto known = make_planner(name); !known) return fail(known.error());
   }
+  if (auto sound = check_swarm(a.planners, a.planner.swarm); !sound) return fail(sound.error());
   a.subject.unmeasured = true;
   const std::size_t width = name_width(a.planners);
   const auto budgets = listed_budgets(a);
