@@ -22,6 +22,7 @@ constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"nondeterministic", "--allow-nondeterministic"},
     {"planner", "--planner"},
     {"resume", "--resume"},
+    {"sequence", "--sequence"},
     {"sub_batch", "--sub-batch"},
     {"sub_batch_statistics", "--sub-batch-statistics"},
     {"tf32", "--tf32"},
