@@ -7,52 +7,74 @@
 #include "ir/load_profile.h"
 #include "nn/models/model.h"
 #include "nn/training_program.h"
+#include "option_names.h"
 
 namespace tidepool::cli {
 namespace {
 
-std::string image_text(const nn::ImageShape& image) {
-  return fmt::format("{}x{}x{}", image.channels, image.height, image.width);
+std::string sample_text(const nn::ModelInfo& model) {
+  if (model.takes_text()) return fmt::format("{} tokens", model.sequence);
+  return fmt::format("{}x{}x{}", model.image.channels, model.image.height, model.image.width);
+}
+
+Result<nn::TrainingProgram> program_of(const nn::ModelInfo& model, std::int64_t batch) {
+  auto graph = nn::build_model(model.name);
+  if (!graph) return fail(graph.error());
+  nn::TrainingOptions options;
+  options.batch = batch;
+  return nn::build_training_program(*graph, options, nn::reference_kernels());
+}
+
+/// Null where the batch makes a tensor too large for kernels.
+Json bytes_of(const Result<nn::TrainingProgram>& training, bool peak) {
+  constexpr Bytes kAlignment = 64;
+  if (!training) return nullptr;
+  if (!peak) return smallest_budget(training->program, kAlignment).bytes;
+  const AccessIndex index(training->program);
+  return load_profile(training->program, index, kAlignment,
+                      least_workspace_algorithms(training->program))
+      .peak;
+}
+
+std::string text_of(const Json& bytes, bool up) {
+  if (bytes.is_null()) return "-";
+  return up ? format_bytes_up(bytes.get<Bytes>()) : format_bytes(bytes.get<Bytes>());
 }
 
 int list_models(std::int64_t batch, bool json) {
-  constexpr Bytes kAlignment = 64;
   Json rows = Json::array();
+  std::string too_large;
   for (const nn::ModelInfo& model : nn::models()) {
-    auto graph = nn::build_model(model.name);
-    if (!graph) return report(graph.error(), json);
-    nn::TrainingOptions options;
-    options.batch = batch;
-    auto training = nn::build_training_program(*graph, options, nn::reference_kernels());
-    if (!training) return report(training.error(), json);
-    const AccessIndex index(training->program);
-    const LoadProfile load = load_profile(training->program, index, kAlignment,
-                                          least_workspace_algorithms(training->program));
-    rows.push_back(
-        {{"name", model.name},
-         {"description", model.description},
-         {"image", image_text(model.image)},
-         {"parameters", training->learnable_elements()},
-         {"ops", training->program.ops.size()},
-         {"unlimited_peak_bytes", load.peak},
-         {"smallest_feasible_bytes", smallest_budget(training->program, kAlignment).bytes}});
+    const auto training = program_of(model, batch);
+    const auto one = training ? Result<nn::TrainingProgram>(*training) : program_of(model, 1);
+    if (!one) return report(one.error(), json);
+    if (!training) too_large += fmt::format("\n-: {}", training.error().message);
+    Json row = {{"name", model.name},
+                {"description", model.description},
+                {"sample", sample_text(model)},
+                {"parameters", one->learnable_elements()},
+                {"ops", one->program.ops.size()},
+                {"unlimited_peak_bytes", bytes_of(training, true)},
+                {"smallest_feasible_bytes", bytes_of(training, false)}};
+    if (!model.takes_text()) row["image"] = row["sample"];
+    rows.push_back(std::move(row));
   }
   if (json) {
     print({{"schema", 1}, {"batch", batch}, {"models", std::move(rows)}});
     return kOk;
   }
-  say("at batch {}, plain layouts, data of the size in the column image (fashion-mnist has "
-      "1x28x28):\n",
+  say("at batch {}, plain layouts, data of the size in the column sample (fashion-mnist has "
+      "1x28x28; of text see --sequence):\n",
       batch);
-  say("{:15} {:>9} {:>11} {:>5} {:>12} {:>12}  {}\n", "name", "image", "parameters", "ops", "peak",
-      "smallest", "description");
+  say("{:16} {:>11} {:>11} {:>5} {:>12} {:>12}  {}\n", "name", "sample", "parameters", "ops",
+      "peak", "smallest", "description");
   for (const Json& r : rows) {
-    say("{:15} {:>9} {:>11} {:>5} {:>12} {:>12}  {}\n", r["name"].get<std::string>(),
-        r["image"].get<std::string>(), r["parameters"].get<std::int64_t>(),
-        r["ops"].get<std::int64_t>(), format_bytes(r["unlimited_peak_bytes"].get<Bytes>()),
-        format_bytes_up(r["smallest_feasible_bytes"].get<Bytes>()),
-        r["description"].get<std::string>());
+    say("{:16} {:>11} {:>11} {:>5} {:>12} {:>12}  {}\n", r["name"].get<std::string>(),
+        r["sample"].get<std::string>(), r["parameters"].get<std::int64_t>(),
+        r["ops"].get<std::int64_t>(), text_of(r["unlimited_peak_bytes"], false),
+        text_of(r["smallest_feasible_bytes"], true), r["description"].get<std::string>());
   }
+  if (!too_large.empty()) say("{}\n", with_option_names(too_large));
   return kOk;
 }
 

@@ -24,6 +24,7 @@ constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"pso_iterations", "--pso-iterations"},
     {"pso_particles", "--pso-particles"},
     {"resume", "--resume"},
+    {"sequence", "--sequence"},
     {"sub_batch", "--sub-batch"},
     {"sub_batch_statistics", "--sub-batch-statistics"},
     {"tf32", "--tf32"},

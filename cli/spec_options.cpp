@@ -38,8 +38,13 @@ void add_data_options(CLI::App& command, DataSpec& data) {
     list += names.empty() ? "" : last ? " or " : ", ";
     list += names.emplace_back(info.name);
   }
-  command.add_option("--data", data.name, list)->check(CLI::IsMember(names))->capture_default_str();
-  command.add_option("--data-dir", data.folder, "folder of the data set's files");
+  command
+      .add_option("--data", data.name,
+                  list + " (default: text for models of text, else fashion-mnist)")
+      ->check(CLI::IsMember(names));
+  command.add_option("--data-dir", data.folder,
+                     "folder of the data set's files; of text, those that end in .txt (default: "
+                     "where Debian has them)");
 }
 
 void add_device_options(CLI::App& command, DeviceSpec& device) {
@@ -107,6 +112,11 @@ void add_job_options(CLI::App& command, JobSpec& job) {
       ->check(whole_number(1, std::int64_t{1} << 20));
   command.add_flag("--sub-batch-statistics", job.sub_batch_statistics,
                    "let batch norm take its statistics over a round, which changes training");
+  command
+      .add_option("--sequence", job.sequence,
+                  "tokens of a sample, of models of text (default: the model's, see `tidepool "
+                  "models`)")
+      ->check(whole_number(1, std::int64_t{1} << 16));
   add_device_options(command, job.device);
   using nn::Storage;
   add_choice_option(command, "--storage", job.storage,

@@ -49,7 +49,7 @@ Result<Machine> preset(const std::string& name) {
 Result<Subject> on_preset(const SubjectArguments& a) {
   auto machine = preset(a.machine);
   if (!machine) return fail(machine.error());
-  auto graph = nn::build_model(a.job.model);
+  auto graph = nn::build_model(a.job.model, {.sequence = a.job.sequence});
   if (!graph) return fail(graph.error());
   const auto in_rounds = [job = a.job, graph = std::move(*graph), machine = *machine](
                              std::int64_t sub_batch, bool statistics) -> Result<Program> {

@@ -89,7 +89,7 @@ EvaluationResult EvaluationRunner::result() const {
   }
   if (total.samples == 0) return total;
   total.mean_loss /= static_cast<double>(total.samples);
-  total.accuracy /= static_cast<double>(total.samples);
+  total.accuracy /= static_cast<double>(total.samples * program().answers);
   return total;
 }
 

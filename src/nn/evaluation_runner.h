@@ -10,7 +10,7 @@ namespace tidepool::nn {
 
 struct EvaluationResult {
   double mean_loss = 0;
-  double accuracy = 0;       ///< in [0, 1]
+  double accuracy = 0;       ///< in [0, 1]: of samples, of tokens with models of text
   std::int64_t samples = 0;  ///< both are of these
 };
 

@@ -52,6 +52,27 @@ ValueId GraphBuilder::images(const ImageShape& image) {
 
 ValueId GraphBuilder::labels() { return input("labels", {{}, ElementType::i32}); }
 
+ValueId GraphBuilder::tokens(std::int64_t sequence) {
+  return input("tokens", {{sequence}, ElementType::i32});
+}
+
+ValueId GraphBuilder::token_labels(std::int64_t sequence) {
+  return input("labels", {{sequence}, ElementType::i32});
+}
+
+std::string GraphBuilder::tie_error(const TiedLinear& spec, const ValueType& input) const {
+  const auto owner = std::find_if(graph_.layers.begin(), graph_.layers.end(),
+                                  [&](const Layer& layer) { return layer.name == spec.owner; });
+  const Embedding* embedding =
+      owner == graph_.layers.end() ? nullptr : std::get_if<Embedding>(&owner->spec);
+  if (embedding == nullptr) {
+    return fmt::format("takes the weight of '{}', which is no embedding before it", spec.owner);
+  }
+  if (embedding->vocabulary == spec.features && embedding->width == input.dims.back()) return {};
+  return fmt::format("makes {} numbers of {}, the table of '{}' is {}x{}", spec.features,
+                     input.dims.back(), spec.owner, embedding->vocabulary, embedding->width);
+}
+
 ValueId GraphBuilder::add(std::string_view name, const LayerSpec& spec,
                           const std::vector<ValueId>& inputs) {
   if (error_) return -1;
@@ -67,6 +88,9 @@ ValueId GraphBuilder::add(std::string_view name, const LayerSpec& spec,
   if (name.empty() || taken) return reject(name, "needs a name of its own");
   auto type = infer_type(spec, types);
   if (!type) return reject(name, type.error().message);
+  if (const auto* tied = std::get_if<TiedLinear>(&spec)) {
+    if (const std::string why = tie_error(*tied, types[0]); !why.empty()) return reject(name, why);
+  }
 
   const auto layer = static_cast<LayerId>(graph_.layers.size());
   const auto output = static_cast<ValueId>(graph_.values.size());
@@ -94,7 +118,10 @@ Result<Graph> GraphBuilder::finish(ValueId loss) {
   graph_.loss = loss;
   if (const LayerId last = values[loss].producer; graph_.traits(last).classifies) {
     graph_.labels = graph_.layers[last].inputs[1];
-    graph_.classes = values[graph_.layers[last].inputs[0]].type.dims[0];
+    graph_.classes = values[graph_.layers[last].inputs[0]].type.dims.back();
+    graph_.answers = values[graph_.labels].type.elements();
+    const auto* loss_spec = std::get_if<SoftmaxCrossEntropy>(&graph_.layers[last].spec);
+    if (loss_spec != nullptr && loss_spec->answers > 0) graph_.answers = loss_spec->answers;
   }
   return std::exchange(graph_, Graph{});
 }

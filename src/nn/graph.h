@@ -47,6 +47,7 @@ struct Graph {
   ValueId labels = -1;  ///< what the loss compares with
   ImageShape image;     ///< of `images`
   std::int64_t classes = 0;
+  std::int64_t answers = 1;  ///< labels of a sample that count, see SoftmaxCrossEntropy
 
   [[nodiscard]] LayerTraits traits(LayerId layer) const { return traits_of(layers[layer].spec); }
 };
@@ -63,12 +64,17 @@ class GraphBuilder {
   ValueId images(const ImageShape& image);
   /// The input "labels": one class index per sample.
   ValueId labels();
+  /// The input "tokens" of a model of text, and "labels": one class index for each of them.
+  ValueId tokens(std::int64_t sequence);
+  ValueId token_labels(std::int64_t sequence);
   ValueId add(std::string_view name, const LayerSpec& spec, const std::vector<ValueId>& inputs);
   /// The graph that trains on `loss`, or the first error. The builder is empty afterwards.
   Result<Graph> finish(ValueId loss);
 
  private:
   ValueId reject(std::string_view layer, const std::string& why);
+  /// Why a layer may not share the weight of another, or nothing.
+  [[nodiscard]] std::string tie_error(const TiedLinear& spec, const ValueType& input) const;
 
   Graph graph_;
   std::optional<Error> error_;

@@ -55,10 +55,13 @@ void write_initial_value(const Parameter& parameter, const TensorDesc& desc, std
       return;
     case Initialiser::one:
       return write_elements(desc, values, [](std::int64_t) { return 1.0F; });
-    case Initialiser::he_normal: {
+    case Initialiser::he_normal:
+    case Initialiser::small_normal: {
       const std::uint64_t key = key_of(seed, parameter.name);
+      const bool small = parameter.initialiser == Initialiser::small_normal;
       const auto deviation =
-          static_cast<float>(std::sqrt(2.0 / static_cast<double>(parameter.fan_in)));
+          small ? 0.02F
+                : static_cast<float>(std::sqrt(2.0 / static_cast<double>(parameter.fan_in)));
       return write_elements(desc, values, [&](std::int64_t i) {
         return deviation * normal(hash_combine(key, static_cast<std::uint64_t>(i)));
       });

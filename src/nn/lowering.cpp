@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "nn/optimizers.h"
@@ -20,6 +21,17 @@ std::vector<bool> values_that_need_gradients(const Graph& graph) {
   return needed;
 }
 
+/// How many values an input of indices may have; 0 where it has no indices.
+std::int64_t classes_of(const Graph& graph, ValueId input) {
+  std::int64_t classes = input == graph.labels ? graph.classes : 0;
+  for (const LayerId reader : graph.values[input].consumers) {
+    const auto* embedding = std::get_if<Embedding>(&graph.layers[reader].spec);
+    if (embedding == nullptr) continue;
+    classes = classes == 0 ? embedding->vocabulary : std::min(classes, embedding->vocabulary);
+  }
+  return classes;
+}
+
 }  // namespace
 
 Lowering::Lowering(const Graph& graph_in, const TrainingOptions& options_in,
@@ -35,8 +47,8 @@ Lowering::Lowering(const Graph& graph_in, const TrainingOptions& options_in,
       parameters(graph_in.layers.size()) {
   for (const Layer& each : graph.layers) {
     if (traits_of(each.spec).role != LayerRole::input) continue;
-    out.inputs.push_back({each.name, graph.values[each.output].type,
-                          each.output == graph.labels ? graph.classes : 0});
+    out.inputs.push_back(
+        {each.name, graph.values[each.output].type, classes_of(graph, each.output)});
   }
 }
 
@@ -48,6 +60,13 @@ void Lowering::begin_round(std::int64_t index) {
   writer.begin_round(static_cast<std::int32_t>(round), first);
   values.assign(values.size(), {});
   states.assign(states.size(), {});
+}
+
+LayerId Lowering::find_layer(const std::string& name) const {
+  const auto found = std::find_if(graph.layers.begin(), graph.layers.end(),
+                                  [&](const Layer& each) { return each.name == name; });
+  assert(found != graph.layers.end());
+  return static_cast<LayerId>(found - graph.layers.begin());
 }
 
 LayerId Lowering::maker_of(ValueId value) const {
@@ -123,7 +142,7 @@ Operand Lowering::add_parameter(LayerId id, const std::string& suffix, const Ten
     parameter.state.push_back(state.back().tensor);
   }
   out.parameters.push_back(std::move(parameter));
-  parameters[id].learnable.push_back({weight, std::move(state), {}});
+  parameters[id].learnable.push_back({weight, std::move(state), {}, {}});
   return weight;
 }
 

@@ -21,6 +21,8 @@ struct LayerParameter {
   Operand weight;
   std::vector<Operand> optimizer_state;
   Operand gradient;  ///< summed over the rounds so far
+  /// Of layers that read the weight of this one, in this round: see BackwardPass::share.
+  std::vector<Operand> shared{};
 };
 
 /// What a layer has for all rounds.
@@ -61,6 +63,8 @@ struct Lowering {
   /// The loss is the mean over so many samples: the batch, or 1 where it is a sum.
   [[nodiscard]] std::int64_t samples_of_mean() const { return training() ? options.batch : 1; }
   [[nodiscard]] const Layer& layer(LayerId id) const { return graph.layers[id]; }
+  /// There is one of this name.
+  [[nodiscard]] LayerId find_layer(const std::string& name) const;
   /// The layer whose op made the bytes of a value: not one that passed them on.
   [[nodiscard]] LayerId maker_of(ValueId value) const;
   /// Shape and layout of a value of this type for the whole round.

@@ -1,8 +1,19 @@
 #include "nn/passes.h"
 
+#include <fmt/format.h>
+
+#include <cassert>
+#include <utility>
+
 #include "nn/optimizers.h"
 
 namespace tidepool::nn {
+
+Operand rows_of(const Operand& x) {
+  assert(x.desc.layout == Layout::plain && !x.desc.dims.empty());
+  const std::int64_t width = x.desc.dims.back();
+  return {x.tensor, TensorDesc{{x.desc.elements() / width, width}, x.desc.type}};
+}
 
 Operand ForwardPass::activation(std::size_t index) const {
   const ValueId value = layer().inputs[index];
@@ -26,9 +37,19 @@ Operand BackwardPass::new_parameter_gradient(std::size_t index) const {
                          TensorKind::gradient);
 }
 
+void BackwardPass::share(LayerId owner, std::size_t index, const Operand& gradient) const {
+  assert(owner < id && "its backward pass comes later");
+  l.parameters[owner].learnable[index].shared.push_back(gradient);
+}
+
 void BackwardPass::update(std::size_t index, const Operand& gradient) const {
   LayerParameter& parameter = l.parameters[id].learnable[index];
   const std::string& weight_name = l.writer.name_of(parameter.weight.tensor);
+  int number = 0;
+  for (const Operand& part : std::exchange(parameter.shared, {})) {
+    l.writer.op(fmt::format("{}.tie{}", weight_name, ++number),
+                {.op = AddForward{}, .in_place = true}, {gradient, part});
+  }
   if (l.round == 0) {
     parameter.gradient = gradient;
   } else {

@@ -10,6 +10,9 @@
 
 namespace tidepool::nn {
 
+/// The same bytes as a matrix with a row for each place of the last dimension; plain layout.
+Operand rows_of(const Operand& x);
+
 struct ForwardPass {
   Lowering& l;
   LayerId id;
@@ -68,6 +71,10 @@ struct BackwardPass {
   }
   /// Where this round's gradient of a parameter is written.
   [[nodiscard]] Operand new_parameter_gradient(std::size_t index) const;
+  /// This round's gradient of a weight that belongs to another layer, `owner`, which comes earlier
+  /// in the graph: its own backward pass comes later and adds what was shared to its own gradient,
+  /// by ops of their own in the order of the backward pass.
+  void share(LayerId owner, std::size_t index, const Operand& gradient) const;
   /// Adds this round's gradient to those of the rounds before; the last round's changes the weight.
   void update(std::size_t index, const Operand& gradient) const;
 

@@ -67,6 +67,7 @@ TrainingProgram describe(const Graph& graph, std::string name, const TrainingOpt
   out.kernels = kernels.name;
   out.image = graph.image;
   out.classes = graph.classes;
+  out.answers = graph.answers;
   return out;
 }
 

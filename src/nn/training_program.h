@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "ir/program.h"
 #include "nn/graph.h"
+#include "nn/initialiser.h"
 #include "nn/kernel.h"
 #include "nn/ops/op_desc.h"
 
@@ -45,8 +46,6 @@ struct TrainingOptions {
   bool dropout = true;  ///< false: dropout layers pass their input on
 };
 
-enum class Initialiser : std::uint8_t { zero, one, he_normal };
-
 /// A weight or a running statistic: persistent, with a value before the first iteration.
 struct Parameter {
   std::string name;  ///< of its tensor
@@ -62,8 +61,8 @@ struct Parameter {
 struct ProgramInput {
   std::string name;
   ValueType type;
-  /// Of labels: their values are in [0, classes), or negative for samples that do not count; of
-  /// others 0.
+  /// Of labels: their values are in [0, classes), or negative for what does not count. Of tokens:
+  /// the size of the vocabulary. Of others 0.
   std::int64_t classes = 0;
 };
 
@@ -79,6 +78,7 @@ struct TrainingProgram {
   std::string kernels;  ///< name of the kernel list its algorithms and layouts come from
   ImageShape image;     ///< of classifiers of images, as is the next
   std::int64_t classes = 0;
+  std::int64_t answers = 1;  ///< labels of a sample that count: tokens, of models of text
 
   [[nodiscard]] std::int64_t learnable_elements() const;
 };

@@ -6,11 +6,13 @@
 #include "nn/data/cifar10.h"
 #include "nn/data/fashion_mnist.h"
 #include "nn/data/synthetic.h"
+#include "nn/data/synthetic_text.h"
+#include "nn/data/text.h"
 
 namespace tidepool {
 namespace {
 
-using Loaded = Result<std::unique_ptr<nn::Dataset>>;
+using Loaded = Result<std::unique_ptr<nn::SampleSource>>;
 
 constexpr std::int64_t kSyntheticSamples = 10'000;
 constexpr std::int64_t kSyntheticTestSamples = 1'000;
@@ -32,31 +34,52 @@ Loaded load_cifar10(const JobSpec& job, const nn::ModelInfo& /*model*/, nn::Spli
   return nn::load_cifar10(split, job.data.folder);
 }
 
+nn::TokenTask token_task(const JobSpec& job, const nn::ModelInfo& model) {
+  return {job.sequence > 0 ? job.sequence : model.sequence, model.masked, job.seed};
+}
+
+Loaded load_text(const JobSpec& job, const nn::ModelInfo& model, nn::Split split) {
+  return nn::load_text(split, token_task(job, model), job.data.folder);
+}
+
 /// Made from a seed: the test split is a part of the training samples.
 Loaded make_synthetic(const JobSpec& job, const nn::ModelInfo& model, nn::Split split) {
-  const bool train = split == nn::Split::train;
-  return std::make_unique<nn::SyntheticDataset>(
-      model.image, model.classes, train ? kSyntheticSamples : kSyntheticTestSamples, job.seed);
+  const std::int64_t size = split == nn::Split::train ? kSyntheticSamples : kSyntheticTestSamples;
+  if (model.takes_text()) {
+    return std::make_unique<nn::SyntheticText>(token_task(job, model), model.classes, size);
+  }
+  return std::make_unique<nn::SyntheticDataset>(model.image, model.classes, size, job.seed);
 }
 
 }  // namespace
 
 std::span<const DataSetInfo> data_sets() {
+  using Kind = DataSetInfo::Kind;
   static constexpr DataSetInfo kDataSets[] = {
-      {"fashion-mnist", load_fashion_mnist},
-      {"cifar10", load_cifar10},
-      {"synthetic", make_synthetic},
+      {"fashion-mnist", Kind::images, load_fashion_mnist},
+      {"cifar10", Kind::images, load_cifar10},
+      {"text", Kind::text, load_text},
+      {"synthetic", Kind::both, make_synthetic},
   };
   return kDataSets;
 }
 
 Loaded load_data(const JobSpec& job, const nn::ModelInfo& model, nn::Split split) {
+  const std::string_view usual = model.takes_text() ? "text" : "fashion-mnist";
+  const std::string_view wanted = job.data.name.empty() ? usual : job.data.name;
   std::vector<std::string_view> names;
   for (const DataSetInfo& info : data_sets()) {
-    if (info.name == job.data.name) return info.load(job, model, split);
     names.push_back(info.name);
+    if (info.name != wanted) continue;
+    const auto other = model.takes_text() ? DataSetInfo::Kind::images : DataSetInfo::Kind::text;
+    if (info.kind != other) return info.load(job, model, split);
+    const auto [has, takes] =
+        model.takes_text() ? std::pair{"images", "text"} : std::pair{"text", "images"};
+    return fail(ErrorCode::usage, fmt::format("`data` {} has {}; {} takes {}: use `data` {} or "
+                                              "synthetic",
+                                              wanted, has, model.name, takes, usual));
   }
-  return fail(unknown_name("data set", job.data.name, names));
+  return fail(unknown_name("data set", wanted, names));
 }
 
 }  // namespace tidepool

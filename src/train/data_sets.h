@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "nn/data/dataset.h"
+#include "nn/data/sample_source.h"
 #include "nn/models/model.h"
 #include "train/training_spec.h"
 
@@ -13,15 +14,16 @@ namespace tidepool {
 
 struct DataSetInfo {
   std::string_view name;
-  Result<std::unique_ptr<nn::Dataset>> (*load)(const JobSpec& job, const nn::ModelInfo& model,
-                                               nn::Split split);
+  enum class Kind : std::uint8_t { images, text, both } kind = Kind::images;
+  Result<std::unique_ptr<nn::SampleSource>> (*load)(const JobSpec& job, const nn::ModelInfo& model,
+                                                    nn::Split split) = nullptr;
 };
 
 std::span<const DataSetInfo> data_sets();
 
-/// A split of the job's data set. An unknown name is a usage error, a missing or malformed file one
-/// that names it.
-Result<std::unique_ptr<nn::Dataset>> load_data(const JobSpec& job, const nn::ModelInfo& model,
-                                               nn::Split split);
+/// A split of the job's data set. An unknown name and one that is nothing for the model are usage
+/// errors, a missing or malformed file one that names it.
+Result<std::unique_ptr<nn::SampleSource>> load_data(const JobSpec& job, const nn::ModelInfo& model,
+                                                    nn::Split split);
 
 }  // namespace tidepool

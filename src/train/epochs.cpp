@@ -36,7 +36,7 @@ class Epochs {
   }
 
   /// Plans the evaluation, where there is a test split, and opens the device for both.
-  Result<void> open(const nn::Dataset* test, Planner& planner) {
+  Result<void> open(const nn::SampleSource* test, Planner& planner) {
     const Plan& plan = start_.lowered().plan;
     DeviceConfig config = device_config(plan);
     if (test != nullptr) {
@@ -176,7 +176,7 @@ class Epochs {
 
 }  // namespace
 
-Result<void> train_epochs(const Job& job, const TrainingSpec& spec, const nn::Dataset* test,
+Result<void> train_epochs(const Job& job, const TrainingSpec& spec, const nn::SampleSource* test,
                           Planner& planner, TrainingReport& report, Observer& observer) {
   Epochs epochs(job, spec, report, observer);
   if (report.start.checkpoint) {

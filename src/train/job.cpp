@@ -50,6 +50,21 @@ nn::TrainingOptions training_options(const JobSpec& spec) {
   return options;
 }
 
+/// Images and classes are those of the data; a vocabulary is the model's.
+nn::ModelOptions model_options(const JobSpec& spec, const nn::SampleSource& data) {
+  nn::ModelOptions options;
+  options.sequence = spec.sequence;
+  std::int64_t classes = 0;
+  for (const nn::Field& field : data.fields()) {
+    if (field.name == "labels") classes = field.classes;
+    if (field.name != "images") continue;
+    const std::vector<std::int64_t>& dims = field.type.dims;
+    options.image = {dims[0], dims[1], dims[2]};
+  }
+  if (options.image.elements() > 0) options.classes = classes;
+  return options;
+}
+
 }  // namespace
 
 AlgorithmPolicy algorithms_of(const JobSpec& job) {
@@ -96,7 +111,7 @@ Result<Job> Job::make(const JobSpec& spec, Observer& observer) {
                 fmt::format("`batch` {} is more than the {} of {}", spec.batch,
                             counted(job.data_->size(), "sample"), job.data_->name()));
   }
-  auto graph = nn::build_model(spec.model, {job.data_->image(), job.data_->classes()});
+  auto graph = nn::build_model(spec.model, model_options(spec, *job.data_));
   if (!graph) return fail(graph.error());
   job.graph_ = std::make_unique<nn::Graph>(std::move(*graph));
   job.options_ = training_options(spec);
@@ -135,24 +150,30 @@ Result<nn::TrainingProgram> Job::make_evaluation() const {
   return nn::build_evaluation_program(*graph_, options, *kernels_);
 }
 
-Result<std::unique_ptr<nn::Dataset>> Job::load_test_data() const {
+Result<std::unique_ptr<nn::SampleSource>> Job::load_test_data() const {
   const auto model = nn::find_model(spec_.model);
   if (!model) return fail(model.error());
   return load_data(spec_, **model, nn::Split::test);
 }
 
 std::vector<std::pair<std::string, std::string>> Job::settings() const {
-  return {{"model", spec_.model},
-          {"batch", fmt::format("{}", spec_.batch)},
-          {"sub_batch", fmt::format("{}", training_->program.sub_batch)},
-          {"data", data_->name()},
-          {"seed", fmt::format("{}", spec_.seed)},
-          {"optimizer", std::string(to_text(spec_.optimizer))},
-          {"weight_decay", fmt::format("{}", options_.weight_decay)},
-          {"learning_rate", to_text(spec_.learning_rate)},
-          {"storage", std::string(to_text(spec_.storage))},
-          {"algorithms", std::string(to_text(algorithms_of(spec_)))},
-          {"fingerprint", fingerprint()}};
+  std::vector<std::pair<std::string, std::string>> list = {
+      {"model", spec_.model},
+      {"batch", fmt::format("{}", spec_.batch)},
+      {"sub_batch", fmt::format("{}", training_->program.sub_batch)},
+      {"data", data_->name()},
+      {"seed", fmt::format("{}", spec_.seed)},
+      {"optimizer", std::string(to_text(spec_.optimizer))},
+      {"weight_decay", fmt::format("{}", options_.weight_decay)},
+      {"learning_rate", to_text(spec_.learning_rate)},
+      {"storage", std::string(to_text(spec_.storage))},
+      {"algorithms", std::string(to_text(algorithms_of(spec_)))},
+      {"fingerprint", fingerprint()}};
+  for (const nn::ProgramInput& input : training_->inputs) {
+    if (input.name != "tokens") continue;
+    list.emplace_back("sequence", fmt::format("{}", input.type.elements()));
+  }
+  return list;
 }
 
 std::unique_ptr<Device> Job::make_device(const Machine& machine) const {

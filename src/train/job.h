@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "nn/data/dataset.h"
+#include "nn/data/sample_source.h"
 #include "nn/graph.h"
 #include "nn/training_program.h"
 #include "nn/training_runner.h"
@@ -25,7 +25,7 @@ class Job {
   [[nodiscard]] const DeviceKind& kind() const { return *kind_; }
   [[nodiscard]] const nn::KernelList& kernels() const { return *kernels_; }
   [[nodiscard]] int threads() const { return threads_; }
-  [[nodiscard]] const nn::Dataset& data() const { return *data_; }
+  [[nodiscard]] const nn::SampleSource& data() const { return *data_; }
   [[nodiscard]] const nn::TrainingProgram& training() const { return *training_; }
   /// Times of the algorithms are filled in by profiling.
   [[nodiscard]] Program& program() { return training_->program; }
@@ -40,7 +40,7 @@ class Job {
   [[nodiscard]] Result<Program> in_rounds(std::int64_t sub_batch, bool statistics) const;
   /// The forward pass of the same model, for the test split of the same data.
   [[nodiscard]] Result<nn::TrainingProgram> make_evaluation() const;
-  [[nodiscard]] Result<std::unique_ptr<nn::Dataset>> load_test_data() const;
+  [[nodiscard]] Result<std::unique_ptr<nn::SampleSource>> load_test_data() const;
   /// What must be the same for a checkpoint to go on bit for bit.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> settings() const;
 
@@ -57,7 +57,7 @@ class Job {
   const DeviceKind* kind_ = nullptr;
   const nn::KernelList* kernels_ = nullptr;
   int threads_ = 0;
-  std::unique_ptr<nn::Dataset> data_;
+  std::unique_ptr<nn::SampleSource> data_;
   std::unique_ptr<nn::Graph> graph_;
   nn::TrainingOptions options_;
   std::unique_ptr<nn::TrainingProgram> training_;

@@ -79,7 +79,7 @@ Result<TrainingReport> run_training(const TrainingSpec& spec, Observer& observer
   if (!wanted) return fail(wanted.error());
   const auto budget = resolve_budget(*wanted, smaller_rounds(*job), job->alignment());
   if (!budget) return fail(budget.error());
-  std::unique_ptr<nn::Dataset> test;
+  std::unique_ptr<nn::SampleSource> test;
   if (spec.epochs > 0 && spec.evaluate) {
     auto loaded = job->load_test_data();
     if (!loaded) return fail(loaded.error());

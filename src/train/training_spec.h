@@ -23,7 +23,7 @@ struct DeviceSpec {
 };
 
 struct DataSpec {
-  std::string name = "fashion-mnist";
+  std::string name;    ///< empty: text for models of text, else fashion-mnist
   std::string folder;  ///< `data_folder`; empty: where the data set usually lies
 };
 
@@ -39,6 +39,7 @@ struct JobSpec {
   std::int64_t batch = 100;
   std::int64_t sub_batch = 0;  ///< samples a round; 0: the batch
   bool sub_batch_statistics = false;
+  std::int64_t sequence = 0;  ///< tokens of a sample, of models of text; 0: the model's own
   DeviceSpec device;
   DataSpec data;
   nn::Storage storage = nn::Storage::in_place;

@@ -35,10 +35,6 @@ struct Operand {
   }
 };
 
-std::size_t extent(long rows, long columns, long leading) {
-  return static_cast<std::size_t>(leading * (columns - 1) + rows) * sizeof(float);
-}
-
 template <class Sum>
 void multiply(const Operand& a, const Operand& b, long m, long n, long k, float alpha, float beta,
               float* c, long leading) {
@@ -72,6 +68,69 @@ void multiply(const Operand& a, const Operand& b, long m, long n, long k, float 
       to = beta == 0 ? product : product + beta * to;  // with 0 it is not read
     }
   }
+}
+
+struct Sizes {
+  int m, n, k;
+};
+
+/// Matrices in memory, `stride` elements from one to the next.
+template <class T>
+struct Matrices {
+  T* data;
+  int leading;
+  long long stride;
+  [[nodiscard]] std::size_t floats(long rows, long columns, int count) const {
+    return static_cast<std::size_t>(stride * (count - 1) + long{leading} * (columns - 1) + rows);
+  }
+};
+
+/// Of matrices that are written, none may lie in another: in its rows it may.
+bool overlap(const Matrices<float>& c, const Sizes& size, int count) {
+  if (count < 2) return false;
+  const bool apart = c.stride >= long{c.leading} * size.n;
+  const bool beside = c.stride >= size.m && c.stride * (count - 1) + size.m <= c.leading;
+  return !apart && !beside;
+}
+
+cublasStatus_t products(cublasHandle_t handle, cublasOperation_t transpose_a,
+                        cublasOperation_t transpose_b, const Sizes& size, float alpha,
+                        const Matrices<const float>& a, const Matrices<const float>& b, float beta,
+                        const Matrices<float>& c, int count) {
+  const auto [m, n, k] = size;
+  const bool ta = transpose_a != CUBLAS_OP_N, tb = transpose_b != CUBLAS_OP_N;
+  if (a.leading < (ta ? k : m) || b.leading < (tb ? n : k) || c.leading < m || count < 1) {
+    standin::violation("cublasSgemm: a leading dimension below the rows");
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  if (overlap(c, size, count)) standin::violation("cublasSgemm: matrices of C overlap");
+  if (handle->workspace == nullptr) {
+    standin::violation("cublasSgemm without a workspace: it would use one of its own");
+  }
+  const std::size_t floats_a = a.floats(ta ? k : m, ta ? m : k, count);
+  const std::size_t floats_b = b.floats(tb ? n : k, tb ? k : n, count);
+  standin::require_device_range(a.data, floats_a * sizeof(float), "cublasSgemm A");
+  standin::require_device_range(b.data, floats_b * sizeof(float), "cublasSgemm B");
+  standin::require_device_range(c.data, c.floats(m, n, count) * sizeof(float), "cublasSgemm C");
+  standin::first_use(handle->stream, "cublas handle " + std::to_string(handle->number) +
+                                         (ta ? " T" : " N") + (tb ? "T" : "N") +
+                                         (count > 1 ? " batched" : ""));
+  standin::enqueue(
+      handle->stream,
+      [=, m = size.m, n = size.n, k = size.k, workspace = handle->workspace,
+       bytes = handle->workspace_bytes, tf32 = handle->math == CUBLAS_TF32_TENSOR_OP_MATH] {
+        if (bytes > 0) std::memset(workspace, 0xa5, bytes);
+        const std::vector<float> seen_a = standin::as_tf32(a.data, floats_a, tf32);
+        const std::vector<float> seen_b = standin::as_tf32(b.data, floats_b, tf32);
+        const auto product = bytes < kLarge ? multiply<float> : multiply<double>;
+        for (int i = 0; i < count; ++i) {
+          const Operand left{seen_a.data() + i * a.stride, a.leading, ta};
+          const Operand right{seen_b.data() + i * b.stride, b.leading, tb};
+          product(left, right, m, n, k, alpha, beta, c.data + i * c.stride, c.leading);
+        }
+      },
+      "cublasSgemm");
+  return CUBLAS_STATUS_SUCCESS;
 }
 
 }  // namespace
@@ -119,36 +178,20 @@ const char* cublasGetStatusString(cublasStatus_t) { return "a cublas status of t
 
 cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t transpose_a,
                               cublasOperation_t transpose_b, int m, int n, int k,
-                              const float* alpha_at, const float* a, int lda, const float* b,
-                              int ldb, const float* beta_at, float* c, int ldc) {
-  const bool ta = transpose_a != CUBLAS_OP_N, tb = transpose_b != CUBLAS_OP_N;
-  if (lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m) {
-    standin::violation("cublasSgemm: a leading dimension below the rows");
-    return CUBLAS_STATUS_INVALID_VALUE;
-  }
-  if (handle->workspace == nullptr) {
-    standin::violation("cublasSgemm without a workspace: it would use one of its own");
-  }
-  standin::require_device_range(a, extent(ta ? k : m, ta ? m : k, lda), "cublasSgemm A");
-  standin::require_device_range(b, extent(tb ? n : k, tb ? k : n, ldb), "cublasSgemm B");
-  standin::require_device_range(c, extent(m, n, ldc), "cublasSgemm C");
-  standin::first_use(handle->stream, "cublas handle " + std::to_string(handle->number) +
-                                         (ta ? " T" : " N") + (tb ? "T" : "N"));
-  const std::size_t floats_a = extent(ta ? k : m, ta ? m : k, lda) / sizeof(float);
-  const std::size_t floats_b = extent(tb ? n : k, tb ? k : n, ldb) / sizeof(float);
-  standin::enqueue(
-      handle->stream,
-      [=, alpha = *alpha_at, beta = *beta_at, workspace = handle->workspace,
-       bytes = handle->workspace_bytes, tf32 = handle->math == CUBLAS_TF32_TENSOR_OP_MATH] {
-        if (bytes > 0) std::memset(workspace, 0xa5, bytes);
-        const std::vector<float> seen_a = standin::as_tf32(a, floats_a, tf32);
-        const std::vector<float> seen_b = standin::as_tf32(b, floats_b, tf32);
-        const Operand left{seen_a.data(), lda, ta}, right{seen_b.data(), ldb, tb};
-        const auto product = bytes < kLarge ? multiply<float> : multiply<double>;
-        product(left, right, m, n, k, alpha, beta, c, ldc);
-      },
-      "cublasSgemm");
-  return CUBLAS_STATUS_SUCCESS;
+                              const float* alpha, const float* a, int lda, const float* b, int ldb,
+                              const float* beta, float* c, int ldc) {
+  return products(handle, transpose_a, transpose_b, {m, n, k}, *alpha, {a, lda, 0}, {b, ldb, 0},
+                  *beta, {c, ldc, 0}, 1);
+}
+
+cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transpose_a,
+                                         cublasOperation_t transpose_b, int m, int n, int k,
+                                         const float* alpha, const float* a, int lda,
+                                         long long stride_a, const float* b, int ldb,
+                                         long long stride_b, const float* beta, float* c, int ldc,
+                                         long long stride_c, int count) {
+  return products(handle, transpose_a, transpose_b, {m, n, k}, *alpha, {a, lda, stride_a},
+                  {b, ldb, stride_b}, *beta, {c, ldc, stride_c}, count);
 }
 
 }  // extern "C"

@@ -85,7 +85,7 @@ MUTANTS = {
         'if (chosen_.empty()) add_algorithm("own", own_workspace);', "(void)own_workspace;"),
     "reused-call-keeps-its-work": (DEVICE, "device", "    *call = HostCall{};\n", ""),
     "products-always-in-tf32": (
-        KERNELS + "linear.cpp", "nn", "tf32_ ? CUBLAS_TF32_TENSOR_OP_MATH", 
+        KERNELS + "cublas_product.cpp", "nn", "tf32_ ? CUBLAS_TF32_TENSOR_OP_MATH", 
         "true ? CUBLAS_TF32_TENSOR_OP_MATH"),
     "convolutions-always-in-tf32": (
         KERNELS + "convolution.cpp", "nn", "tf32 ? CUDNN_DEFAULT_MATH", "true ? CUDNN_DEFAULT_MATH"),
@@ -118,8 +118,26 @@ MUTANTS = {
         KERNELS + "convolution.cu", "nn",
         "    __syncthreads();\n    since_carry += kDepth;", "    since_carry += kDepth;"),
     "product-without-workspace": (
-        KERNELS + "linear.cpp", "nn",
-        "        s.cublas(), workspace,", "        s.cublas(), operand<std::byte>(p, 0) + 256,"),
+        KERNELS + "cublas_product.cpp", "nn",
+        "      s.cublas(), workspace,", "      s.cublas(), operand<std::byte>(p, 0) + 256,"),
+    "later-tokens-are-seen": (
+        KERNELS + "attention.cu", "nn", "causal ? row % tokens + 1 : tokens", "tokens"),
+    "heads-taken-for-samples": (
+        KERNELS + "attention.cpp", "nn", "return by_sample ? m.head : m.sample;",
+        "return by_sample ? m.sample : m.head;"),
+    "equal-tokens-overwrite-each-other": (
+        KERNELS + "embedding.cu", "nn", "if (is_later != 0 || token < 0", "if (token < 0"),
+    "tokens-read-too-early": (
+        KERNELS + "embedding.cu", "nn",
+        "chunk[threadIdx.x] = own < count ? tokens[own] : -1;\n    __syncthreads();",
+        "chunk[threadIdx.x] = own < count ? tokens[own] : -1;"),
+    "any-token-is-an-index": (
+        KERNELS + "embedding.cu", "nn", "const bool known = token >= 0 && token < e.vocabulary;",
+        "const bool known = true;"),
+    "layer-norm-without-barrier": (
+        KERNELS + "layer_norm.cu", "nn",
+        "products[threadIdx.y][threadIdx.x] = product;\n  __syncthreads();",
+        "products[threadIdx.y][threadIdx.x] = product;"),
     "workspace-of-another-algorithm": (
         KERNELS + "convolution.cpp", "nn",
         "        chosen(algorithm), workspace, workspace_of(algorithm), &kZero, y_.get(), p[2]));",

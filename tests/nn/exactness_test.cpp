@@ -36,7 +36,8 @@ void expect_exact(const Result<Graph>& graph, const TrainingOptions& options, in
   ASSERT_TRUE(graph) << graph.error().message;
   auto training = build_training_program(*graph, options, reference_kernels());
   ASSERT_TRUE(training) << training.error().message;
-  const SyntheticDataset data(training->image, training->classes, 64);
+  const std::unique_ptr<SampleSource> source = data_for(*training, 64);
+  const SampleSource& data = *source;
 
   Machine machine;
   machine.set_alignment(kAlignment);
@@ -143,6 +144,21 @@ TEST(ExactnessOfABranchingGraph, InBudgetsAndRounds) {
         .batch = 4, .sub_batch = 3, .sub_batch_statistics = true, .storage = storage};
     expect_exact(make_branching_graph(), options, 60);
     expect_exact(make_branching_graph(), options, 0);
+  }
+}
+
+TEST(ExactnessOfTransformers, InBudgetsAndRounds) {
+  for (const char* model : {"tiny-transformer", "tiny-gpt"}) {
+    for (const Storage storage : {Storage::in_place, Storage::separate}) {
+      for (const int percent : {75, 0}) {
+        SCOPED_TRACE(model);
+        TrainingOptions options{.batch = 4, .storage = storage};
+        expect_exact(build_model(model), options, percent);
+        options.sub_batch = 3;
+        options.optimizer = Optimizer::adamw;
+        if (storage == Storage::in_place) expect_exact(build_model(model), options, percent);
+      }
+    }
   }
 }
 

@@ -76,6 +76,15 @@ TEST(InferType, SaysWhyInputsDoNotFit) {
       {SoftmaxCrossEntropy{}, {ValueType{{10}}}, "takes 2 inputs, not 1"},
       {SoftmaxCrossEntropy{}, {ValueType{{10}}, ValueType{{10}}}, "the labels"},
       {Input{{{3, 1 << 20, 1 << 20}}}, {}, "too large"},
+      {SoftmaxCrossEntropy{}, {ValueType{{8, 10}}, labels}, "the labels"},
+      {SoftmaxCrossEntropy{9}, {ValueType{{8, 10}}, {{8}, ElementType::i32}}, "9 of 8 labels"},
+      {Embedding{10, 4, 8}, {ValueType{{8}}}, "a sequence of tokens, not 8"},
+      {Embedding{10, 4, 7}, {ValueType{{8}, ElementType::i32}}, "7 positions for a sequence of 8"},
+      {LayerNorm{}, {image(5, 8, 8)}, "a sequence of vectors, not 5x8x8"},
+      {LayerNorm{0}, {ValueType{{4}}}, "a positive epsilon"},
+      {Attention{2}, {ValueType{{8, 4}}}, "takes 3 inputs, not 1"},
+      {Attention{3}, std::vector(3, ValueType{{8, 4}}), "a width of 4 into 3 heads"},
+      {Attention{}, {ValueType{{8, 4}}, ValueType{{8, 4}}, ValueType{{7, 4}}}, "8x4 and 7x4"},
   };
   for (const BadShape& c : cases) {
     const auto type = infer_type(c.spec, c.inputs);
@@ -83,6 +92,21 @@ TEST(InferType, SaysWhyInputsDoNotFit) {
     EXPECT_EQ(type.error().code, ErrorCode::usage);
     EXPECT_THAT(type.error().message, HasSubstr(c.message));
   }
+}
+
+TEST(GraphBuilder, TiesWeightsToEmbeddingsOnly) {
+  const auto message = [](const TiedLinear& tied) {
+    GraphBuilder b("net");
+    const ValueId labels = b.token_labels(8);
+    const ValueId x = b.add("words", Embedding{10, 4, 8}, {b.tokens(8)});
+    const ValueId y = b.add("out", tied, {b.add("norm", LayerNorm{}, {x})});
+    const auto graph = b.finish(b.add("loss", SoftmaxCrossEntropy{}, {y, labels}));
+    return graph ? std::string() : graph.error().message;
+  };
+  EXPECT_EQ(message({"words", 10, false}), "");
+  EXPECT_THAT(message({"word", 10, false}), HasSubstr("weight of 'word', which is no embedding"));
+  EXPECT_THAT(message({"norm", 10, false}), HasSubstr("no embedding before it"));
+  EXPECT_THAT(message({"words", 11, false}), HasSubstr("makes 11 numbers of 4"));
 }
 
 TEST(GraphBuilder, RecordsProducersAndConsumers) {

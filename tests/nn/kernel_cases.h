@@ -179,6 +179,53 @@ inline std::vector<OpDesc> linears(std::int64_t batch, std::int64_t in, std::int
           make_op(LinearBackwardWeights{}, {x, y, weight, bias})};
 }
 
+inline std::vector<OpDesc> projections(std::int64_t batch, std::int64_t in, std::int64_t out) {
+  const TensorDesc x{{batch, in}}, weight{{out, in}}, y{{batch, out}};
+  return {make_op(ProjectionForward{}, {x, weight, y}),
+          make_op(ProjectionBackwardWeights{}, {x, y, weight})};
+}
+
+struct TextShape {
+  std::int64_t batch, sequence, width, heads;
+};
+
+inline std::vector<OpDesc> embeddings(const TextShape& s, std::int64_t vocabulary,
+                                      std::int64_t positions) {
+  const TensorDesc tokens{{s.batch, s.sequence}, ElementType::i32};
+  const TensorDesc table{{vocabulary, s.width}}, places{{positions, s.width}};
+  const TensorDesc y{{s.batch, s.sequence, s.width}};
+  return {make_op(EmbeddingForward{}, {tokens, table, places, y}),
+          make_op(EmbeddingBackward{}, {tokens, y, table, places})};
+}
+
+inline std::vector<OpDesc> layer_norms(std::int64_t rows, std::int64_t width) {
+  const TensorDesc x{{rows, width}}, column{{width}}, row{{rows}};
+  return {make_op(LayerNormForward{}, {x, column, column, x, row, row}),
+          make_op(LayerNormBackward{}, {x, x, row, row, column, x, column, column}),
+          in_place(make_op(LayerNormBackward{}, {x, x, row, row, column, column, column}))};
+}
+
+inline std::vector<OpDesc> attention_products(const TextShape& s) {
+  const TensorDesc rows{{s.batch, s.sequence, s.width}};
+  const TensorDesc square{{s.batch, s.heads, s.sequence, s.sequence}};
+  return {make_op(AttentionScores{{0.3F}}, {rows, rows, square}),
+          make_op(AttentionMix{{0.3F}}, {square, rows, rows}),
+          make_op(AttentionMixTransposed{{0.3F}}, {square, rows, rows}),
+          make_op(AttentionScores{}, {rows, rows, square}),
+          make_op(AttentionMix{}, {square, rows, rows}),
+          make_op(AttentionMixTransposed{}, {square, rows, rows})};
+}
+
+inline std::vector<OpDesc> attention_softmaxes(const TextShape& s) {
+  const TensorDesc square{{s.batch, s.heads, s.sequence, s.sequence}};
+  return {make_op(AttentionSoftmaxForward{false}, {square, square}),
+          in_place(make_op(AttentionSoftmaxForward{false}, {square})),
+          make_op(AttentionSoftmaxForward{true}, {square, square}),
+          in_place(make_op(AttentionSoftmaxForward{true}, {square})),
+          make_op(AttentionSoftmaxBackward{}, {square, square, square}),
+          in_place(make_op(AttentionSoftmaxBackward{}, {square, square}))};
+}
+
 inline std::vector<OpDesc> softmax_losses(std::int64_t batch, std::int64_t classes) {
   const LossAttributes attributes{2 * batch};
   const TensorDesc logits{{batch, classes}}, labels{{batch}, ElementType::i32};
@@ -290,6 +337,25 @@ inline std::vector<OpCase> all_cases() {
   add(linears(5, 64, 10));
   add(linears(7, 33, 17));
   add(linears(1, 512, 100));
+  add(projections(5, 64, 10));
+  add(projections(7, 33, 17));
+  add(embeddings({3, 7, 20, 1}, 11, 9));
+  add(embeddings({5, 16, 48, 1}, 300, 16));
+  add(embeddings({2, 130, 260, 1}, 40, 130));
+  add(layer_norms(7, 33));
+  add(layer_norms(40, 64));
+  add(layer_norms(1, 300));
+  for (const TextShape& shape :
+       {TextShape{3, 7, 20, 2}, TextShape{1, 16, 48, 3}, TextShape{5, 33, 32, 4},
+        TextShape{2, 1, 6, 2}, TextShape{2, 130, 24, 1}}) {
+    add(attention_products(shape));
+    add(attention_softmaxes(shape));
+  }
+  for (const TensorDesc& x : {TensorDesc{{3, 7, 20}}, TensorDesc{{2, 3, 5, 5}}}) {
+    add(relus_and_dropouts(x));
+    add(gelus(x));
+    add(adds(x));
+  }
   add(softmax_losses(7, 10));
   add(softmax_losses(33, 1000));
   add(squared_errors(blocked(3, 20, 5, 4)));

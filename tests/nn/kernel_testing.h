@@ -108,10 +108,13 @@ class OpRun {
     Random random(seed);
     if (tensor.type == ElementType::i32) {
       auto* labels = reinterpret_cast<std::int32_t*>(to);
-      // One label in so many is -1: a sample that does not count.
-      const auto classes = static_cast<std::uint64_t>(desc_.operands[0].dims[1]);
-      for_each_index(tensor, [&](auto a, auto, auto, auto) {
-        labels[a] = static_cast<std::int32_t>(random.below(classes + 1)) - 1;
+      // One label in so many is -1: a sample that does not count. So are tokens.
+      const bool tokens = desc_.is<EmbeddingForward>() || desc_.is<EmbeddingBackward>();
+      const std::size_t classed = desc_.is<EmbeddingBackward>() ? 2 : 1;
+      const auto classes = static_cast<std::uint64_t>(tokens ? desc_.operands[classed].dims[0]
+                                                             : desc_.operands[0].dims[1]);
+      for_each_index(tensor, [&](auto... index) {
+        labels[tensor.offset(index...)] = static_cast<std::int32_t>(random.below(classes + 1)) - 1;
       });
     } else if (tensor.type == ElementType::u8) {
       fill_bytes(tensor, to, random);
@@ -127,6 +130,7 @@ class OpRun {
     const bool is_second_moment = desc_.is<AdamwUpdate>() && operand == 4;
     const bool is_variance = is_second_moment || (desc_.is<BatchNormInference>() && operand == 4) ||
                              (desc_.is<BatchNormBackward>() && operand == 3) ||
+                             (desc_.is<LayerNormBackward>() && operand == 3) ||
                              (desc_.is<BatchNormStatistics>() && operand % 2 == 1);
     return is_variance ? 1.5F + symmetric : symmetric;
   }

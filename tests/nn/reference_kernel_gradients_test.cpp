@@ -192,6 +192,76 @@ TEST(ReferenceLinear, BackwardMatchesFiniteDifferences) {
   ForwardRun(forward, 3, weights, 1).expect_gradient(2, 3);
 }
 
+TEST(ReferenceProjection, BackwardMatchesFiniteDifferences) {
+  const std::vector<OpDesc> ops = projections(3, 7, 5);
+  const OpRun forward(ops[0], 1), weights(ops[1], 3);
+  const OpRun data(
+      make_op(LinearBackwardData{}, {ops[0].operands[2], ops[0].operands[1], ops[0].operands[0]}),
+      2);
+  data.copy_operand(1, forward, 1);
+  data.run_reference();
+  weights.copy_operand(0, forward, 0);
+  weights.run_reference();
+  ForwardRun(forward, 2, data, 0).expect_gradient(0, 2);
+  ForwardRun(forward, 2, weights, 1).expect_gradient(1, 2);
+}
+
+TEST(ReferenceEmbedding, BackwardMatchesFiniteDifferences) {
+  const std::vector<OpDesc> ops = embeddings({3, 7, 4, 1}, 5, 9);
+  const OpRun forward(ops[0], 1), backward(ops[1], 2);
+  backward.copy_operand(0, forward, 0);
+  backward.run_reference();
+  const ForwardRun function(forward, 3, backward, 1);
+  function.expect_gradient(1, 2);
+  function.expect_gradient(2, 3);
+}
+
+TEST(ReferenceLayerNorm, BackwardMatchesFiniteDifferences) {
+  const std::vector<OpDesc> ops = layer_norms(5, 7);
+  const OpRun forward(ops[0], 1), backward(ops[1], 2);
+  forward.run_reference();
+  backward.copy_operand(0, forward, 0);
+  backward.copy_operand(2, forward, 4);
+  backward.copy_operand(3, forward, 5);
+  backward.copy_operand(4, forward, 1);
+  backward.run_reference();
+  const ForwardRun function(forward, 3, backward, 1);
+  function.expect_gradient(0, 5, 1e-2, 5e-3);
+  function.expect_gradient(1, 6);
+  function.expect_gradient(2, 7);
+}
+
+TEST(ReferenceAttention, ProductsHaveEachOtherAsGradients) {
+  const std::vector<OpDesc> ops = attention_products({2, 3, 4, 2});
+  const OpRun scores(ops[0], 1), mix(ops[1], 2), transposed(ops[2], 3);
+  // ds is operand 0 of both; with it and b the one gives da, with it and a the other gives db.
+  mix.copy_operand(1, scores, 1);
+  mix.run_reference();
+  transposed.copy_operand(1, scores, 0);
+  transposed.run_reference();
+  ForwardRun(scores, 2, mix, 0).expect_gradient(0, 2);
+  ForwardRun(scores, 2, transposed, 0).expect_gradient(1, 2);
+
+  const OpRun values(ops[2], 4), weights(ops[0], 5);  // of y = scale * s b
+  values.copy_operand(0, mix, 0);
+  values.run_reference();
+  weights.copy_operand(1, mix, 1);
+  weights.run_reference();
+  ForwardRun(mix, 2, values, 1).expect_gradient(1, 2);
+  ForwardRun(mix, 2, weights, 0).expect_gradient(0, 2);
+}
+
+TEST(ReferenceAttention, BackwardOfSoftmaxMatchesFiniteDifferences) {
+  const std::vector<OpDesc> ops = attention_softmaxes({2, 5, 4, 2});
+  for (const std::size_t variant : {0, 2}) {
+    const OpRun forward(ops[variant], 1), backward(ops[4], 2);
+    forward.run_reference();
+    backward.copy_operand(0, forward, 1);
+    backward.run_reference();
+    ForwardRun(forward, 1, backward, 1).expect_gradient(0, 2);
+  }
+}
+
 TEST(ReferenceSoftmaxLoss, BackwardMatchesFiniteDifferences) {
   const std::vector<OpDesc> ops = softmax_losses(4, 6);
   const OpRun forward(ops[0], 1), backward(ops[1], 2);

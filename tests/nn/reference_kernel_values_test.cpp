@@ -184,6 +184,77 @@ TEST(ReferenceGelu, IsTheExactForm) {
   EXPECT_EQ(values(together, 1), values(apart, 2));
 }
 
+TEST(ReferenceEmbedding, AddsARowOfTheTableToThatOfThePlace) {
+  const TensorDesc tokens{{1, 3}, ElementType::i32}, table{{2, 2}}, y{{1, 3, 2}};
+  const OpRun run(make_op(EmbeddingForward{}, {tokens, table, {{4, 2}}, y}), 1);
+  const std::int32_t words[] = {1, -1, 2};  // neither of the last two is a row
+  std::memcpy(run.buffer(0).data(), words, sizeof words);
+  set(run, 1, {1, 2, 3, 4});
+  set(run, 2, {10, 20, 30, 40, 50, 60, 70, 80});
+  run.run_reference();
+  EXPECT_EQ(values(run, 3), (std::vector<float>{13, 24, 30, 40, 50, 60}));
+}
+
+TEST(ReferenceEmbedding, SumsTheGradientsOfEqualTokensAndLeavesNoOtherRowOut) {
+  const TensorDesc tokens{{2, 2}, ElementType::i32}, table{{3, 1}}, dy{{2, 2, 1}};
+  const OpRun run(make_op(EmbeddingBackward{}, {tokens, dy, table, {{4, 1}}}), 1);
+  const std::int32_t words[] = {2, 0, 2, -1};
+  std::memcpy(run.buffer(0).data(), words, sizeof words);
+  set(run, 1, {1, 2, 4, 8});
+  run.run_reference();
+  EXPECT_EQ(values(run, 2), (std::vector<float>{2, 0, 5}));
+  EXPECT_EQ(values(run, 3), (std::vector<float>{5, 10, 0, 0}));
+}
+
+TEST(ReferenceLayerNorm, NormalisesEachRowWithTheBiasedVariance) {
+  const TensorDesc x{{2, 2}}, column{{2}}, row{{2}};
+  const OpRun run(make_op(LayerNormForward{{1e-5F}}, {x, column, column, x, row, row}), 1);
+  set(run, 0, {1, 5, 7, 7});
+  set(run, 1, {2, 3});
+  set(run, 2, {10, 20});
+  run.run_reference();
+  EXPECT_EQ(values(run, 4), (std::vector<float>{3, 7}));
+  EXPECT_EQ(values(run, 5), (std::vector<float>{4, 0}));
+  EXPECT_NEAR(run.at(3, 0, 0), 10 - 2 * 2 / std::sqrt(4.00001), 1e-6);
+  EXPECT_NEAR(run.at(3, 0, 1), 20 + 3 * 2 / std::sqrt(4.00001), 2e-6);
+  EXPECT_EQ(run.at(3, 1, 0), 10);
+}
+
+TEST(ReferenceAttention, ComparesEachHeadByItself) {
+  const TensorDesc rows{{1, 2, 2}}, square{{1, 2, 2, 2}};
+  const OpRun scores(make_op(AttentionScores{{0.5F}}, {rows, rows, square}), 1);
+  set(scores, 0, {1, 2, 3, 4});
+  set(scores, 1, {10, 20, 30, 40});
+  scores.run_reference();
+  EXPECT_EQ(values(scores, 2), (std::vector<float>{5, 15, 15, 45, 20, 40, 40, 80}));
+  const OpRun mix(make_op(AttentionMix{}, {square, rows, rows}), 1);
+  set(mix, 0, {1, 2, 3, 4, 5, 6, 7, 8});
+  set(mix, 1, {1, 10, 100, 1000});
+  mix.run_reference();
+  EXPECT_EQ(values(mix, 2), (std::vector<float>{201, 6050, 403, 8070}));
+  const OpRun transposed(make_op(AttentionMixTransposed{}, {square, rows, rows}), 1);
+  set(transposed, 0, {1, 2, 3, 4, 5, 6, 7, 8});
+  set(transposed, 1, {1, 10, 100, 1000});
+  transposed.run_reference();
+  EXPECT_EQ(values(transposed, 2), (std::vector<float>{301, 7050, 402, 8060}));
+}
+
+TEST(ReferenceAttention, CausalSoftmaxSeesNoLaterToken) {
+  const TensorDesc square{{1, 1, 2, 2}};
+  const OpRun all(make_op(AttentionSoftmaxForward{false}, {square, square}), 1);
+  const OpRun causal(make_op(AttentionSoftmaxForward{true}, {square, square}), 1);
+  for (const OpRun* run : {&all, &causal}) {
+    set(*run, 0, {0, std::log(3.0F), std::log(4.0F), 0});
+    run->run_reference();
+  }
+  const float expected[] = {0.25F, 0.75F, 0.8F, 0.2F}, masked[] = {1, 0, 0.8F, 0.2F};
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_NEAR(values(all, 1)[i], expected[i], 1e-6F);
+    EXPECT_NEAR(values(causal, 1)[i], masked[i], 1e-6F);
+  }
+  EXPECT_EQ(causal.at(1, 0, 0, 0, 1), 0) << "exactly";
+}
+
 TEST(ReferenceAdd, SumsElementByElement) {
   const TensorDesc x{{3}};
   for (const OpDesc& desc : adds(x)) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "nn/data/synthetic.h"
+#include "nn/data/synthetic_text.h"
 #include "nn/models/model.h"
 #include "nn/reference_run.h"
 #include "nn/training_program.h"
@@ -144,12 +145,29 @@ inline TrainingProgram build(const Result<Graph>& graph, const TrainingOptions& 
 }
 
 inline std::unique_ptr<TrainingRunner> make_runner(const TrainingProgram& program,
-                                                   const Dataset& data,
+                                                   const SampleSource& data,
                                                    const KernelList& kernels = reference_kernels(),
                                                    const TrainingSettings& settings = {}) {
   auto runner = TrainingRunner::create(program, kernels, data, settings);
   EXPECT_TRUE(runner) << runner.error().message;
   return std::move(*runner);
+}
+
+/// Data that a program or a graph of the zoo takes.
+template <class Model>
+std::unique_ptr<SampleSource> make_data(const Model& model, std::int64_t sequence,
+                                        std::int64_t size) {
+  if (sequence == 0) return std::make_unique<SyntheticDataset>(model.image, model.classes, size);
+  return std::make_unique<SyntheticText>(TokenTask{sequence, model.answers < sequence},
+                                         model.classes, size);
+}
+inline std::unique_ptr<SampleSource> data_for(const TrainingProgram& program, std::int64_t size) {
+  const ProgramInput& first = program.inputs[0];
+  return make_data(program, first.name == "tokens" ? first.type.elements() : 0, size);
+}
+inline std::unique_ptr<SampleSource> data_for(const Graph& graph, std::int64_t size) {
+  const Value& first = graph.values[graph.layers[0].output];
+  return make_data(graph, first.name == "tokens" ? first.type.elements() : 0, size);
 }
 
 inline std::vector<float> floats(const std::vector<std::byte>& bytes) {

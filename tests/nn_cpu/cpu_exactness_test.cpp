@@ -24,6 +24,43 @@ void give_times(const Machine& machine, Program& program) {
 
 class CpuExactness : public ::testing::TestWithParam<AlgorithmPolicy> {};
 
+TEST(CpuExactnessOfTransformers, LossesAndWeightsAreThoseOfUnlimitedTraining) {
+  for (const char* model : {"tiny-transformer", "tiny-gpt"}) {
+    SCOPED_TRACE(model);
+    auto training =
+        build(build_model(model), {.batch = 16, .optimizer = Optimizer::adamw}, cpu_kernels());
+    Machine machine;
+    machine.set_alignment(kAlignment);
+    machine.to_host() = machine.to_device() = LinkSpeed{1e9, Nanos{1000}};
+    machine.compute = {1e11, 1e10, Nanos{1000}, 1, 0};
+    apply_cost_model(machine, training.program);
+    const auto data = data_for(training, 64);
+    const auto unlimited = make_runner(training, *data, cpu_kernels());
+    run_reference(training, *unlimited, kIterations);
+    FixedWorkload workload(training.program);
+    for (const PlannerInfo& info : planner_list()) {
+      if (info.name == "none") continue;
+      SCOPED_TRACE(info.name);
+      PlannerOptions options;
+      options.time_limit = std::chrono::milliseconds(50);
+      const Bytes budget = smallest_budget(training.program, kAlignment).bytes * 11 / 10;
+      const auto planned = make_plan(*info.make(), workload, machine, {budget, 0}, options);
+      ASSERT_TRUE(planned) << planned.error().message;
+      const auto inside = make_runner(training, *data, cpu_kernels());
+      FakeDevice device(FakeScript{});
+      Executor executor(training.program, planned->lowered.plan, device, *inside);
+      executor.enter();
+      executor.run(kIterations);
+      executor.exit();
+      EXPECT_EQ(inside->losses(), unlimited->losses());
+      for (const Parameter& parameter : training.parameters) {
+        EXPECT_TRUE(inside->value(parameter.tensor) == unlimited->value(parameter.tensor))
+            << parameter.name;
+      }
+    }
+  }
+}
+
 TEST_P(CpuExactness, LossesAndWeightsAreThoseOfUnlimitedTrainingWithTheSameAlgorithms) {
   auto training = build(build_model("tiny-vgg"), {.batch = 16}, cpu_kernels());
   Machine machine;

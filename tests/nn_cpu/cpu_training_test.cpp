@@ -14,7 +14,8 @@ struct Outcome {
 
 Outcome train(const Result<Graph>& graph, const TrainingOptions& options,
               const KernelList& kernels) {
-  const SyntheticDataset data(graph->image, graph->classes, 40);
+  const std::unique_ptr<SampleSource> source = data_for(*graph, 40);
+  const SampleSource& data = *source;
   const auto program = build(graph, options, kernels);
   TrainingSettings settings;
   settings.learning_rate = [](std::int64_t) { return 0.002F; };
@@ -55,6 +56,8 @@ TEST_P(CpuTraining, AgreesWithTheReference) {
     SCOPED_TRACE(model);
     expect_agreement(build_model(model), sgd);
   }
+  expect_agreement(build_model("tiny-transformer"), adamw);
+  expect_agreement(build_model("tiny-gpt"), adamw);
 }
 
 INSTANTIATE_TEST_SUITE_P(Storages, CpuTraining,

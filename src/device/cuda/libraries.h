@@ -54,7 +54,8 @@
   X(cublasSetMathMode)               \
   X(cublasGetProperty)               \
   X(cublasGetStatusString)           \
-  X(cublasSgemm_v2)
+  X(cublasSgemm_v2)                  \
+  X(cublasSgemmStridedBatched)
 
 namespace tidepool::cuda {
 

@@ -7,31 +7,34 @@ namespace tidepool::nn {
 
 Result<ValueType> Linear::infer(InputTypes inputs) const {
   if (auto count = expect_inputs(inputs, 1); !count) return fail(count.error());
-  if (auto rank = expect_rank(inputs[0], 1, "a vector (flatten the value first)"); !rank) {
-    return fail(rank.error());
+  if (auto rows = expect_vectors(inputs[0]); !rows) {
+    return fail(ErrorCode::usage, rows.error().message + " (flatten the value first)");
   }
-  return ValueType{{features}, ElementType::f32};
+  ValueType output = inputs[0];
+  output.dims.back() = features;
+  return output;
 }
 
 void Linear::forward(const ForwardPass& f) const {
-  const Operand x = f.stored();
+  const Operand x = rows_of(f.stored());
   const std::int64_t in_features = x.desc.dims[1];
   const Operand weight = f.l.add_parameter(f.id, "weight", TensorDesc{{features, in_features}},
-                                           Initialiser::he_normal, in_features);
+                                           initialiser, in_features);
   const Operand bias =
       f.l.add_parameter(f.id, "bias", TensorDesc{{features}}, Initialiser::zero, 1);
   f.state().inputs = {x};
-  f.l.writer.op(f.name(".forward"), {LinearForward{}}, {x, weight, bias, f.new_output()});
+  f.l.writer.op(f.name(".forward"), {LinearForward{}}, {x, weight, bias, rows_of(f.new_output())});
 }
 
 void Linear::backward(const BackwardPass& b) const {
   const Operand dweight = b.new_parameter_gradient(0);
   const Operand dbias = b.new_parameter_gradient(1);
   b.l.writer.op(b.name(".backward_weights"), {LinearBackwardWeights{}},
-                {b.state().inputs[0], b.d, dweight, dbias});
+                {b.state().inputs[0], rows_of(b.d), dweight, dbias});
   if (b.input_needs_gradient()) {
     const Operand dx = b.new_input_gradient();
-    b.l.writer.op(b.name(".backward_data"), {LinearBackwardData{}}, {b.d, b.weight(0), dx});
+    b.l.writer.op(b.name(".backward_data"), {LinearBackwardData{}},
+                  {rows_of(b.d), b.weight(0), rows_of(dx)});
     b.contribute(dx);
   }
   b.update(0, dweight);

@@ -35,6 +35,13 @@ Result<void> expect_rank(const ValueType& type, std::size_t rank, std::string_vi
   return fail(ErrorCode::usage, fmt::format("needs {}, not {}", what, to_string(type)));
 }
 
+Result<void> expect_vectors(const ValueType& type) {
+  const bool vectors = type.dims.size() == 1 || type.dims.size() == 2;
+  if (vectors && type.type == ElementType::f32) return {};
+  return fail(ErrorCode::usage,
+              fmt::format("needs a vector or a sequence of vectors, not {}", to_string(type)));
+}
+
 Result<void> expect_image(InputTypes inputs) {
   if (auto count = expect_inputs(inputs, 1); !count) return count;
   return expect_rank(inputs[0], 3, "a value of channels x height x width");

@@ -11,6 +11,8 @@ namespace tidepool::nn {
 Result<void> expect_inputs(InputTypes inputs, std::size_t count);
 /// A value of floats of this rank; `what` says so in words.
 Result<void> expect_rank(const ValueType& type, std::size_t rank, std::string_view what);
+/// A vector of floats, or a sequence of vectors.
+Result<void> expect_vectors(const ValueType& type);
 /// One input of channels x height x width.
 Result<void> expect_image(InputTypes inputs);
 /// One input of floats with channels; the output is like it.

@@ -1,5 +1,7 @@
 #include "nn/layers/softmax_cross_entropy.h"
 
+#include <fmt/format.h>
+
 #include "nn/layers/shape_rules.h"
 #include "nn/passes.h"
 
@@ -7,30 +9,39 @@ namespace tidepool::nn {
 
 Result<ValueType> SoftmaxCrossEntropy::infer(InputTypes inputs) const {
   if (auto count = expect_inputs(inputs, 2); !count) return fail(count.error());
-  if (auto rank = expect_rank(inputs[0], 1, "a vector of logits"); !rank) {
-    return fail(rank.error());
+  if (auto rows = expect_vectors(inputs[0]); !rows) {
+    return fail(ErrorCode::usage, "needs a vector of logits: it " + rows.error().message);
   }
-  if (inputs[1] != ValueType{{}, ElementType::i32}) {
+  ValueType labels{inputs[0].dims, ElementType::i32};
+  labels.dims.pop_back();
+  if (inputs[1] != labels) {
     return fail(ErrorCode::usage, "needs the labels as its second input");
+  }
+  if (answers < 0 || answers > labels.elements()) {
+    return fail(ErrorCode::usage,
+                fmt::format("cannot count {} of {} labels", answers, labels.elements()));
   }
   return ValueType{{}, ElementType::f32};
 }
 
 void SoftmaxCrossEntropy::forward(const ForwardPass& f) const {
-  const Operand logits = f.stored(0), labels = f.stored(1);
+  const Operand logits = rows_of(f.stored(0));
+  const Operand labels{f.stored(1).tensor, {{logits.desc.dims[0]}, ElementType::i32}};
   const Operand loss = f.new_activation("", TensorDesc{{1}});
   const Operand probabilities = f.new_activation(".probabilities", logits.desc);
   f.set_output(loss);
   f.state().inputs = {logits, labels};
   f.state().saved = {probabilities};
-  f.l.writer.op(f.name(".forward"), {SoftmaxLossForward{{f.l.samples_of_mean()}}},
+  f.l.writer.op(f.name(".forward"),
+                {SoftmaxLossForward{{f.l.samples_of_mean() * f.l.graph.answers}}},
                 {logits, labels, loss, probabilities});
 }
 
 void SoftmaxCrossEntropy::backward(const BackwardPass& b) const {
   const Operand dlogits = b.new_input_gradient();
-  b.l.writer.op(b.name(".backward"), {SoftmaxLossBackward{{b.l.samples_of_mean()}}},
-                {b.state().saved[0], b.state().inputs[1], dlogits});
+  b.l.writer.op(b.name(".backward"),
+                {SoftmaxLossBackward{{b.l.samples_of_mean() * b.l.graph.answers}}},
+                {b.state().saved[0], b.state().inputs[1], rows_of(dlogits)});
   b.contribute(dlogits);
 }
 

@@ -1,12 +1,19 @@
-// Loss: softmax cross-entropy. Inputs: logits and labels, one class index per sample. Output: the
-// mean over the batch; without training the sum over the samples.
+// Loss: softmax cross-entropy. Inputs: logits and labels: one class index per sample, or one per
+// token where the logits are a sequence of vectors. A negative label adds nothing. Output: the mean
+// over the batch, of its samples or tokens; without training the sum over the samples of that mean.
 #pragma once
+
+#include <cstdint>
 
 #include "nn/layers/layer_kind.h"
 
 namespace tidepool::nn {
 
 struct SoftmaxCrossEntropy {
+  /// Labels of a sample that are not negative, the same number in each: the mean is over these. 0:
+  /// all.
+  std::int64_t answers = 0;
+
   static constexpr LayerTraits traits{.role = LayerRole::loss, .classifies = true};
   [[nodiscard]] Result<ValueType> infer(InputTypes inputs) const;
   void forward(const ForwardPass& f) const;

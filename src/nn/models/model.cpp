@@ -1,5 +1,7 @@
 #include "nn/models/model.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "base/nearest.h"
@@ -10,6 +12,7 @@
 #include "nn/models/resnet.h"
 #include "nn/models/squeezenet.h"
 #include "nn/models/standard_resnet.h"
+#include "nn/models/transformer.h"
 #include "nn/models/vgg.h"
 
 namespace tidepool::nn {
@@ -17,8 +20,8 @@ namespace {
 
 using Family = std::vector<ModelInfo> (*)();
 constexpr Family kFamilies[] = {
-    vgg_models,       resnet_models, mlp_models,        standard_resnet_models,
-    mobilenet_models, plain_models,  squeezenet_models, inception_models};
+    vgg_models,   resnet_models,     mlp_models,       standard_resnet_models, mobilenet_models,
+    plain_models, squeezenet_models, inception_models, transformer_models};
 
 }  // namespace
 
@@ -45,12 +48,20 @@ Result<const ModelInfo*> find_model(std::string_view name) {
 Result<Graph> build_model(std::string_view name, const ModelOptions& options) {
   const auto info = find_model(name);
   if (!info) return fail(info.error());
+  if ((*info)->takes_text() && options.image != ImageShape{}) {
+    return fail(ErrorCode::usage, fmt::format("{} takes tokens, not images", name));
+  }
+  if (!(*info)->takes_text() && options.sequence != 0) {
+    return fail(ErrorCode::usage,
+                fmt::format("`sequence` is for models of text; {} takes images", name));
+  }
   const auto choose = [](std::int64_t wish, std::int64_t own) { return wish == 0 ? own : wish; };
   ModelOptions full;
   full.image.channels = choose(options.image.channels, (*info)->image.channels);
   full.image.height = choose(options.image.height, (*info)->image.height);
   full.image.width = choose(options.image.width, (*info)->image.width);
   full.classes = choose(options.classes, (*info)->classes);
+  full.sequence = choose(options.sequence, (*info)->sequence);
   return (*info)->build(**info, full);
 }
 

@@ -13,8 +13,9 @@ namespace tidepool::nn {
 
 /// Zero means: the model's own.
 struct ModelOptions {
-  ImageShape image;
+  ImageShape image{};
   std::int64_t classes = 0;
+  std::int64_t sequence = 0;  ///< tokens of a sample, of models of text
 };
 
 struct ModelInfo {
@@ -24,6 +25,12 @@ struct ModelInfo {
   std::int64_t classes = 10;
   /// Gets options without zeros.
   Result<Graph> (*build)(const ModelInfo& info, const ModelOptions& options) = nullptr;
+  /// Of models of text: tokens of a sample. They have no image, and `classes` is their vocabulary.
+  std::int64_t sequence = 0;
+  /// Of those: trained to find masked tokens rather than the next one.
+  bool masked = false;
+
+  [[nodiscard]] bool takes_text() const { return sequence > 0; }
 };
 
 /// All models, families in order.

@@ -1,4 +1,4 @@
-// Fully connected layers with bias.
+// Fully connected layers with bias; projections without (LinearBackwardData is theirs, too).
 #pragma once
 
 #include <array>
@@ -32,6 +32,22 @@ struct LinearBackwardWeights {
   static constexpr const char* name = "linear_backward_weights";
   static constexpr auto operands =
       std::array{reads("x"), reads("dy"), writes("dweight"), writes("dbias")};
+  static constexpr auto role = OpRole::compute;
+  static constexpr auto random = Randomness::never;
+  [[nodiscard]] double flops(Operands o) const { return linear_flops(o[2], o[0]); }
+};
+
+struct ProjectionForward {
+  static constexpr const char* name = "projection_forward";
+  static constexpr auto operands = std::array{reads("x"), reads("weight"), writes("y")};
+  static constexpr auto role = OpRole::compute;
+  static constexpr auto random = Randomness::never;
+  [[nodiscard]] double flops(Operands o) const { return linear_flops(o[1], o[0]); }
+};
+
+struct ProjectionBackwardWeights {
+  static constexpr const char* name = "projection_backward_weights";
+  static constexpr auto operands = std::array{reads("x"), reads("dy"), writes("dweight")};
   static constexpr auto role = OpRole::compute;
   static constexpr auto random = Randomness::never;
   [[nodiscard]] double flops(Operands o) const { return linear_flops(o[2], o[0]); }

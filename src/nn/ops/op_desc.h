@@ -9,13 +9,16 @@
 
 #include "nn/ops/adamw.h"
 #include "nn/ops/add.h"
+#include "nn/ops/attention.h"
 #include "nn/ops/batch_norm.h"
 #include "nn/ops/channel_bias.h"
 #include "nn/ops/concat.h"
 #include "nn/ops/convolution.h"
 #include "nn/ops/dropout.h"
+#include "nn/ops/embedding.h"
 #include "nn/ops/gelu.h"
 #include "nn/ops/host.h"
+#include "nn/ops/layer_norm.h"
 #include "nn/ops/linear.h"
 #include "nn/ops/pooling.h"
 #include "nn/ops/relu.h"
@@ -35,6 +38,9 @@ using AnyOp =
                  MaxPoolBackward, AvgPoolForward, AvgPoolBackward, DropoutForward, DropoutBackward,
                  LinearForward, LinearBackwardData, LinearBackwardWeights, SoftmaxLossForward,
                  SoftmaxLossBackward, SquaredErrorForward, SquaredErrorBackward, CountCorrect,
+                 ProjectionForward, ProjectionBackwardWeights, EmbeddingForward, EmbeddingBackward,
+                 LayerNormForward, LayerNormBackward, AttentionScores, AttentionMix,
+                 AttentionMixTransposed, AttentionSoftmaxForward, AttentionSoftmaxBackward,
                  SgdUpdate, AdamwUpdate, Feed, FeedControl, CollectLoss, CollectCount>;
 
 struct OpDesc {

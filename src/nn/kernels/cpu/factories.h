@@ -19,12 +19,16 @@ std::unique_ptr<Kernel> make_dropout(const OpDesc& desc, const KernelContext& co
 std::unique_ptr<Kernel> make_linear(const OpDesc& desc, const KernelContext& context);
 std::unique_ptr<Kernel> make_softmax_loss(const OpDesc& desc, const KernelContext& context);
 std::unique_ptr<Kernel> make_count_correct(const OpDesc& desc, const KernelContext& context);
+std::unique_ptr<Kernel> make_embedding(const OpDesc& desc, const KernelContext& context);
+std::unique_ptr<Kernel> make_layer_norm(const OpDesc& desc, const KernelContext& context);
+std::unique_ptr<Kernel> make_attention(const OpDesc& desc, const KernelContext& context);
 std::unique_ptr<Kernel> make_sgd(const OpDesc& desc, const KernelContext& context);
 std::unique_ptr<Kernel> make_adamw(const OpDesc& desc, const KernelContext& context);
 
 inline constexpr KernelFactory kFactories[] = {
-    make_convolution,   make_reorder, make_batch_norm, make_relu,         make_gelu,
-    make_add,           make_pooling, make_dropout,    make_linear,       make_softmax_loss,
-    make_count_correct, make_sgd,     make_adamw,      make_channel_bias, make_concat};
+    make_convolution,   make_reorder,      make_batch_norm, make_relu,      make_gelu,
+    make_add,           make_pooling,      make_dropout,    make_linear,    make_softmax_loss,
+    make_count_correct, make_sgd,          make_adamw,      make_embedding, make_layer_norm,
+    make_attention,     make_channel_bias, make_concat};
 
 }  // namespace tidepool::nn::cpu

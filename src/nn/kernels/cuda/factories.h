@@ -11,9 +11,13 @@ std::unique_ptr<Kernel> make_linear(const OpDesc& desc, const KernelContext& con
 std::unique_ptr<Kernel> make_batch_norm(const OpDesc& desc, const KernelContext& context);
 std::unique_ptr<Kernel> make_pooling(const OpDesc& desc, const KernelContext& context);
 std::unique_ptr<Kernel> make_loss(const OpDesc& desc, const KernelContext& context);
+std::unique_ptr<Kernel> make_embedding(const OpDesc& desc, const KernelContext& context);
+std::unique_ptr<Kernel> make_layer_norm(const OpDesc& desc, const KernelContext& context);
+std::unique_ptr<Kernel> make_attention(const OpDesc& desc, const KernelContext& context);
 std::unique_ptr<Kernel> make_elementwise(const OpDesc& desc, const KernelContext& context);
 
-inline constexpr KernelFactory kFactories[] = {make_convolution, make_linear, make_batch_norm,
-                                               make_pooling,     make_loss,   make_elementwise};
+inline constexpr KernelFactory kFactories[] = {make_convolution, make_linear,     make_batch_norm,
+                                               make_pooling,     make_loss,       make_elementwise,
+                                               make_embedding,   make_layer_norm, make_attention};
 
 }  // namespace tidepool::nn::cuda_kernels_detail

@@ -120,10 +120,39 @@ void softmax_loss_backward(const float* probabilities, const std::int32_t* label
 void count_correct(const float* logits, const std::int32_t* labels, std::int64_t samples,
                    std::int64_t classes, std::int32_t* count, cudaStream_t stream);
 
+struct Embedding {
+  std::int64_t samples = 0, sequence = 0;
+  std::int64_t vocabulary = 0, positions = 0, width = 0;
+};
+void embedding_forward(const Embedding& embedding, const std::int32_t* tokens, const float* table,
+                       const float* positions, float* y, cudaStream_t stream);
+void embedding_backward(const Embedding& embedding, const std::int32_t* tokens, const float* dy,
+                        float* dtable, float* dpositions, cudaStream_t stream);
+
+struct LayerNorm {
+  std::int64_t rows = 0, width = 0;
+  float epsilon = 0;
+};
+void layer_norm_forward(const LayerNorm& norm, const float* x, const float* scale,
+                        const float* shift, float* y, float* mean, float* variance,
+                        cudaStream_t stream);
+void layer_norm_backward(const LayerNorm& norm, const float* x, const float* dy, const float* mean,
+                         const float* variance, const float* scale, float* dx, float* dscale,
+                         float* dshift, cudaStream_t stream);
+
+/// Of `rows` rows of `tokens` numbers, one matrix of tokens x tokens behind the other.
+void attention_softmax(const float* s, float* p, std::int64_t rows, std::int64_t tokens,
+                       bool causal, cudaStream_t stream);
+void attention_softmax_backward(const float* p, const float* dp, float* ds, std::int64_t rows,
+                                std::int64_t tokens, cudaStream_t stream);
+
 /// Loads the code of this folder's .cu files.
 void load_elementwise();
 void load_reductions();
 void load_pooling();
 void load_convolution();
+void load_embedding();
+void load_layer_norm();
+void load_attention();
 
 }  // namespace tidepool::nn::device_code

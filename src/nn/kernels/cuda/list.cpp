@@ -71,6 +71,9 @@ void load_cuda_kernels() {
   device_code::load_reductions();
   device_code::load_pooling();
   device_code::load_convolution();
+  device_code::load_embedding();
+  device_code::load_layer_norm();
+  device_code::load_attention();
 }
 
 }  // namespace tidepool::nn
