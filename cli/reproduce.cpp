@@ -20,6 +20,8 @@ constexpr Reproduction kReproductions[] = {
     {"fig8", "Figure 8 of SmartPool/AutoSwap: memory load of VGG16", reproduce_fig8},
     {"fig9", "Figure 9 of SmartPool/AutoSwap: overhead of VGG16 under load limits", reproduce_fig9},
     {"fig10", "Figure 10 of SmartPool/AutoSwap: footprint against CnMem", reproduce_fig10},
+    {"fig11", "Figure 11 of SmartPool/AutoSwap: overhead and footprint reduction of four systems",
+     reproduce_fig11},
 };
 
 int run_reproduce(const Reproduction& what, const ReproduceArguments& a, bool json) {
@@ -45,13 +47,15 @@ void add_reproduce(CLI::App& app, Context& context) {
   command->add_option("--batches", arguments->batches, "fig10: these batch sizes")
       ->delimiter(',')
       ->check(whole_number(1, std::int64_t{1} << 20));
-  command->add_option("--limits", arguments->limits, "fig9: only these limits, such as 280MiB")
+  command
+      ->add_option("--limits", arguments->limits,
+                   "only these limits: of fig9 such as 280MiB, of fig11 such as 50% of the peak")
       ->delimiter(',');
   command->add_option("--data", arguments->data, "folder with vgg16-trace/, the measured trace")
       ->capture_default_str();
   add_duration_option(*command, "--time-limit", arguments->time_limit,
                       "for one search: a packing (table1), a linear program (table2), a plan "
-                      "(fig9), a footprint (fig10); default: printed with the constants");
+                      "(fig9, fig11), a footprint (fig10); default: printed with the constants");
   add_seed_option(*command, arguments->seed, "of the searches");
   command->add_flag("--json", context.json, "one JSON object on stdout");
   command->footer(R"(
@@ -63,7 +67,8 @@ Examples:
   tidepool reproduce table1
   tidepool reproduce table2 --models vgg16,resnet18-cifar --time-limit 30
   tidepool reproduce fig9 --data ../shared/data --json
-  tidepool reproduce fig10 --models resnet50-cifar --batches 50,100)");
+  tidepool reproduce fig10 --models resnet50-cifar --batches 50,100
+  tidepool reproduce fig11 --models vgg16 --limits 60%,40%)");
   command->callback([arguments, name, &context] {
     const auto* what = std::find_if(std::begin(kReproductions), std::end(kReproductions),
                                     [&](const Reproduction& r) { return *name == r.name; });

@@ -166,6 +166,28 @@ TEST_F(Reproduce, Figure10HasBatchesUpTo400AndNamesTheTrend) {
   EXPECT_THAT(figure["notes"].dump(), AllOf(HasSubstr("at least 60 %"), HasSubstr("vgg11, tide")));
 }
 
+TEST_F(Reproduce, Figure11HasOverheadAndReductionOfEverySystem) {
+  const Json figure = success(
+      {"reproduce", "fig11", "--models", "vgg11", "--limits", "60%,1%", "--time-limit", "0.2"});
+  std::set<std::string> fitting;
+  for (const Json& row : figure["rows"]) {
+    EXPECT_EQ(row["model"], "vgg11");
+    if (row["budget_share"] == 0.01) {
+      EXPECT_EQ(row["fits"], false) << row;
+    }
+    if (!row["fits"]) continue;
+    fitting.insert(row["planner"].get<std::string>());
+    EXPECT_LE(row["footprint_bytes"], row["budget_bytes"]);
+    EXPECT_NEAR(row["reduction"].get<double>(),
+                1 - row["footprint_bytes"].get<double>() / row["kept_bytes"].get<double>(), 1e-9);
+  }
+  EXPECT_TRUE(fitting.contains("autoswap-published"));
+  EXPECT_TRUE(fitting.contains("tide"));
+  EXPECT_THAT(figure["notes"].dump(), HasSubstr("no printed values"));
+  expect_error({"reproduce", "fig11", "--limits", "280MiB"}, 2, HasSubstr("share of the peak"));
+  expect_error({"reproduce", "fig11", "--models", "alexnet"}, 2, HasSubstr("'alexnet'"));
+}
+
 TEST_F(Reproduce, AbsentDataIsAnErrorWhereNothingElseIsLeft) {
   const std::string nowhere = folder_.file("nowhere");
   for (const char* what : {"fig8", "fig9"}) {
