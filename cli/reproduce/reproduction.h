@@ -15,6 +15,7 @@ namespace tidepool::cli {
 
 struct ReproduceArguments {
   std::vector<std::string> models;    ///< empty: all the reproduction is about
+  std::vector<std::string> systems;   ///< of home; empty: all
   std::vector<std::int64_t> batches;  ///< empty: those of the reproduction
   std::vector<std::string> limits;    ///< of fig9 sizes, of fig11 shares; empty: its own
   std::string data = "../shared/data";
@@ -88,5 +89,6 @@ Result<void> reproduce_fig8(const ReproduceArguments& arguments, TableReport& re
 Result<void> reproduce_fig9(const ReproduceArguments& arguments, TableReport& report);
 Result<void> reproduce_fig10(const ReproduceArguments& arguments, TableReport& report);
 Result<void> reproduce_fig11(const ReproduceArguments& arguments, TableReport& report);
+Result<void> reproduce_home(const ReproduceArguments& arguments, TableReport& report);
 
 }  // namespace tidepool::cli

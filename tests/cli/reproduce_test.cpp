@@ -188,6 +188,27 @@ TEST_F(Reproduce, Figure11HasOverheadAndReductionOfEverySystem) {
   expect_error({"reproduce", "fig11", "--models", "alexnet"}, 2, HasSubstr("'alexnet'"));
 }
 
+TEST_F(Reproduce, HomeHasLargestBatchesBesideThePublishedOnes) {
+  const Json table = success({"reproduce", "home", "--models", "vgg16", "--systems",
+                              "pytorch,superneurons", "--time-limit", "0.1"});
+  EXPECT_GT(table["constants"]["time_scale"], 0.0);
+  EXPECT_TRUE(table["constants"]["residuals"].contains("vgg16"));
+  ASSERT_EQ(table["rows"].size(), 1U);
+  const Json& row = table["rows"][0];
+  EXPECT_EQ(row["model"], "vgg16");
+  EXPECT_EQ(row["published"]["home"]["max_batch"], 5125);
+  EXPECT_EQ(row["published"]["pytorch"]["samples_per_s"], 2786);
+  const Json& pytorch = row["measured"]["pytorch"];
+  EXPECT_GT(pytorch["max_batch"], 500);
+  EXPECT_GT(pytorch["samples_per_s"], 0.0);
+  EXPECT_GT(pytorch["curve"].size(), 8U);
+  EXPECT_GT(row["largest_streaming_batch"], pytorch["max_batch"]);
+  EXPECT_EQ(row["breakdown"]["batch"], 3950);
+  EXPECT_EQ(row["breakdown"]["superneurons"]["published"]["recompute"], 0.205);
+  expect_error({"reproduce", "home", "--models", "vgg11"}, 2, HasSubstr("'vgg11'"));
+  expect_error({"reproduce", "home", "--systems", "torch"}, 2, HasSubstr("'torch'"));
+}
+
 TEST_F(Reproduce, AbsentDataIsAnErrorWhereNothingElseIsLeft) {
   const std::string nowhere = folder_.file("nowhere");
   for (const char* what : {"fig8", "fig9"}) {
