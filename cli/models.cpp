@@ -44,10 +44,10 @@ int list_models(std::int64_t batch, bool json) {
   say("at batch {}, plain layouts, data of the size in the column image (fashion-mnist has "
       "1x28x28):\n",
       batch);
-  say("{:15} {:>8} {:>11} {:>5} {:>12} {:>12}  {}\n", "name", "image", "parameters", "ops", "peak",
+  say("{:15} {:>9} {:>11} {:>5} {:>12} {:>12}  {}\n", "name", "image", "parameters", "ops", "peak",
       "smallest", "description");
   for (const Json& r : rows) {
-    say("{:15} {:>8} {:>11} {:>5} {:>12} {:>12}  {}\n", r["name"].get<std::string>(),
+    say("{:15} {:>9} {:>11} {:>5} {:>12} {:>12}  {}\n", r["name"].get<std::string>(),
         r["image"].get<std::string>(), r["parameters"].get<std::int64_t>(),
         r["ops"].get<std::int64_t>(), format_bytes(r["unlimited_peak_bytes"].get<Bytes>()),
         format_bytes_up(r["smallest_feasible_bytes"].get<Bytes>()),

@@ -9,15 +9,19 @@ namespace {
 
 constexpr Bytes kFloat = 4;
 
-/// None of inputs, which are no layers of a recording.
+/// None of inputs, which are no layers of a recording. Throws for what no recorded network has.
 struct KindOf {
   using Kind = std::optional<LayerKind>;
   Kind operator()(const nn::Input&) const { return std::nullopt; }
-  Kind operator()(const nn::Conv2d&) const { return LayerKind::convolution; }
+  Kind operator()(const nn::Conv2d& conv) const {
+    if (conv.groups != 1 || conv.window.height != conv.window.width) return refuse();
+    return LayerKind::convolution;
+  }
   Kind operator()(const nn::BatchNorm&) const { return LayerKind::batch_norm; }
   Kind operator()(const nn::Relu&) const { return LayerKind::relu; }
   Kind operator()(const nn::MaxPool&) const { return LayerKind::pooling; }
   Kind operator()(const nn::AvgPool&) const { return LayerKind::pooling; }
+  Kind operator()(const nn::GlobalAvgPool&) const { return LayerKind::pooling; }
   Kind operator()(const nn::Add&) const { return LayerKind::add; }
   Kind operator()(const nn::Dropout&) const { return LayerKind::dropout; }
   Kind operator()(const nn::Linear&) const { return LayerKind::linear; }
@@ -26,6 +30,11 @@ struct KindOf {
   /// The published recordings have no others.
   template <class Layer>
   Kind operator()(const Layer& /*layer*/) const {
+    return refuse();
+  }
+
+ private:
+  [[noreturn]] static Kind refuse() {
     throw std::logic_error("a layer that no recorded framework has");
   }
 };
@@ -62,7 +71,7 @@ class Converter {
       added.out = value(layer.output).type.dims[0];
     }
     if (const auto* conv = std::get_if<nn::Conv2d>(&layer.spec)) {
-      added.window = conv->window;
+      added.window = conv->window.height;
       added.stride = conv->stride;
     }
     network_.layers.push_back(std::move(added));

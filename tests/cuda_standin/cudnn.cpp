@@ -252,13 +252,18 @@ cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t descr
                                               int stride_w, int dilation_h, int dilation_w,
                                               cudnnConvolutionMode_t mode, cudnnDataType_t) {
   if (mode != CUDNN_CROSS_CORRELATION) violation("cudnn: a convolution that flips its filter");
-  *descriptor = {padding_h,  padding_w,  stride_h,        stride_w,
-                 dilation_h, dilation_w, descriptor->math};
+  *descriptor = {padding_h,  padding_w,  stride_h,         stride_w,
+                 dilation_h, dilation_w, descriptor->math, descriptor->groups};
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t descriptor,
                                           cudnnMathType_t math) {
   descriptor->math = math;
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t descriptor, int groups) {
+  if (groups < 1) return CUDNN_STATUS_BAD_PARAM;
+  descriptor->groups = groups;
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnSetPooling2dDescriptor(cudnnPoolingDescriptor_t descriptor,
@@ -546,7 +551,7 @@ cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle, const cudnnPoolingDescri
   require_plain(alpha, beta);
   const cudnnTensorStruct in = *xd, out = *yd;
   const cudnnPoolingStruct p = *pd;
-  if (out.h != 1 + (in.h + 2 * p.padding_h - p.h) / p.stride_h || p.padding_h != 0 ||
+  if (out.h != 1 + (in.h + 2 * p.padding_h - p.h) / p.stride_h ||
       out.w != 1 + (in.w + 2 * p.padding_w - p.w) / p.stride_w) {
     violation("cudnnPoolingForward: shapes that do not go together");
     return CUDNN_STATUS_BAD_PARAM;
@@ -561,13 +566,10 @@ cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle, const cudnnPoolingDescri
           for (long i = 0; i < out.h; ++i) {
             for (long j = 0; j < out.w; ++j) {
               double sum = 0;
-              for (long a = 0; a < p.h; ++a) {
-                for (long b = 0; b < p.w; ++b) {
-                  sum += floats(x)[(plane * in.h + i * p.stride_h + a) * in.w + j * p.stride_w + b];
-                }
-              }
+              const long places = p.for_each_place(
+                  in, i, j, [&](long place) { sum += floats(x)[plane * in.h * in.w + place]; });
               floats(y)[(plane * out.h + i) * out.w + j] =
-                  static_cast<float>(sum / static_cast<double>(p.h * p.w));
+                  static_cast<float>(sum / static_cast<double>(places));
             }
           }
         }
@@ -594,14 +596,11 @@ cudnnStatus_t cudnnPoolingBackward(cudnnHandle_t handle, const cudnnPoolingDescr
         for (long plane = 0; plane < in.n * in.c; ++plane) {
           for (long i = 0; i < out.h; ++i) {
             for (long j = 0; j < out.w; ++j) {
+              const long places = p.for_each_place(in, i, j, [](long) {});
               const float share =
-                  floats(dy)[(plane * out.h + i) * out.w + j] / static_cast<float>(p.h * p.w);
-              for (long a = 0; a < p.h; ++a) {
-                for (long b = 0; b < p.w; ++b) {
-                  floats(dx)[(plane * in.h + i * p.stride_h + a) * in.w + j * p.stride_w + b] +=
-                      share;
-                }
-              }
+                  floats(dy)[(plane * out.h + i) * out.w + j] / static_cast<float>(places);
+              p.for_each_place(
+                  in, i, j, [&](long place) { floats(dx)[plane * in.h * in.w + place] += share; });
             }
           }
         }

@@ -17,15 +17,31 @@ struct cudnnFilterStruct {
 struct cudnnConvolutionStruct {
   long padding_h = 0, padding_w = 0, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
   cudnnMathType_t math = CUDNN_DEFAULT_MATH;
+  long groups = 1;
 };
 struct cudnnPoolingStruct {
   cudnnPoolingMode_t mode{};
   long h = 0, w = 0, padding_h = 0, padding_w = 0, stride_h = 1, stride_w = 1;
+
+  /// Calls f(place in a plane of x) for what the window of output (i, j) has of it; how many.
+  template <class F>
+  long for_each_place(const cudnnTensorStruct& x, long i, long j, F f) const {
+    long places = 0;
+    for (long a = 0; a < h; ++a) {
+      for (long b = 0; b < w; ++b) {
+        const long row = i * stride_h - padding_h + a, column = j * stride_w - padding_w + b;
+        if (row < 0 || row >= x.h || column < 0 || column >= x.w) continue;
+        f(row * x.w + column);
+        ++places;
+      }
+    }
+    return places;
+  }
 };
 
 namespace standin {
 
-/// One convolution: x is n images of c planes, y of k.
+/// One convolution: x is n images of c planes, y of k. A filter sees the w.c planes of its group.
 struct Shape {
   cudnnTensorStruct x, y;
   cudnnFilterStruct w;
@@ -34,11 +50,15 @@ struct Shape {
   [[nodiscard]] bool fits() const {
     const long h = 1 + (x.h + 2 * c.padding_h - ((w.h - 1) * c.dilation_h + 1)) / c.stride_h;
     const long wide = 1 + (x.w + 2 * c.padding_w - ((w.w - 1) * c.dilation_w + 1)) / c.stride_w;
-    return x.c == w.c && y.c == w.k && y.n == x.n && y.h == h && y.w == wide;
+    return x.c == w.c * c.groups && y.c == w.k && y.c % c.groups == 0 && y.n == x.n && y.h == h &&
+           y.w == wide;
   }
   [[nodiscard]] bool winograd() const {
-    return w.h == 3 && w.w == 3 && c.stride_h == 1 && c.stride_w == 1;
+    return c.groups == 1 && w.h == 3 && w.w == 3 && c.stride_h == 1 && c.stride_w == 1;
   }
+  [[nodiscard]] long filters() const { return y.c / c.groups; }  ///< of a group
+  /// Of x: the one that filter k has weights for as its number `channel`.
+  [[nodiscard]] long plane_of(long k, long channel) const { return k / filters() * w.c + channel; }
   /// Calls f(row of x, row of y, first column of y, last + 1, column of x of the first) for every
   /// row of y that filter element (p, q) reaches.
   template <class F>
@@ -60,8 +80,8 @@ void convolve(const Shape& s, const float* x, const float* w, float* y, float fa
   for (long n = 0; n < s.y.n; ++n) {
     for (long k = 0; k < s.y.c; ++k) {
       std::fill(sums.begin(), sums.end(), Sum{0});
-      for (long c = 0; c < s.x.c; ++c) {
-        const float* plane = x + (n * s.x.c + c) * s.x.h * s.x.w;
+      for (long c = 0; c < s.w.c; ++c) {
+        const float* plane = x + (n * s.x.c + s.plane_of(k, c)) * s.x.h * s.x.w;
         for (long p = 0; p < s.w.h; ++p) {
           for (long q = 0; q < s.w.w; ++q) {
             const Sum weight = w[((k * s.w.c + c) * s.w.h + p) * s.w.w + q];
@@ -87,16 +107,17 @@ inline void convolve_back(const Shape& s, const float* dy, const float* w, float
   for (long n = 0; n < s.x.n; ++n) {
     for (long c = 0; c < s.x.c; ++c) {
       std::fill(sums.begin(), sums.end(), 0.0);
-      for (long k = 0; k < s.y.c; ++k) {
+      const long first = c / s.w.c * s.filters();
+      for (long k = first; k < first + s.filters(); ++k) {
         const float* plane = dy + (n * s.y.c + k) * s.y.h * s.y.w;
         for (long p = 0; p < s.w.h; ++p) {
           for (long q = 0; q < s.w.w; ++q) {
-            const double weight = w[((k * s.w.c + c) * s.w.h + p) * s.w.w + q];
-            s.for_each_row(p, q, [&](long row, long i, long first, long last, long column) {
+            const double weight = w[((k * s.w.c + c % s.w.c) * s.w.h + p) * s.w.w + q];
+            s.for_each_row(p, q, [&](long row, long i, long begin, long end, long column) {
               double* to = sums.data() + row * s.x.w + column;
               const float* from = plane + i * s.y.w;
-              for (long j = first; j < last; ++j) {
-                to[(j - first) * s.c.stride_w] += weight * static_cast<double>(from[j]);
+              for (long j = begin; j < end; ++j) {
+                to[(j - begin) * s.c.stride_w] += weight * static_cast<double>(from[j]);
               }
             });
           }
@@ -116,7 +137,7 @@ inline void convolve_weights(const Shape& s, const float* x, const float* dy, fl
         for (long q = 0; q < s.w.w; ++q) {
           double sum = 0;
           for (long n = 0; n < s.x.n; ++n) {
-            const float* plane = x + (n * s.x.c + c) * s.x.h * s.x.w;
+            const float* plane = x + (n * s.x.c + s.plane_of(k, c)) * s.x.h * s.x.w;
             const float* gradient = dy + (n * s.y.c + k) * s.y.h * s.y.w;
             s.for_each_row(p, q, [&](long row, long i, long first, long last, long column) {
               const float* a = plane + row * s.x.w + column;

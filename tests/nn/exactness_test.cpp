@@ -108,6 +108,11 @@ std::vector<Setting> settings() {
       }
     }
   }
+  for (const char* model : {"tiny-mobilenet", "tiny-squeezenet", "tiny-inception"}) {
+    if (kAllSettings) all.push_back({model, Storage::separate, 0});
+    if (kAllSettings) all.push_back({model, Storage::in_place, 0, 3});
+    all.push_back({model, Storage::in_place, 60});
+  }
   for (const char* model : {"tiny-vgg", "tiny-resnet", "mlp"}) {
     for (const std::int64_t sub_batch : {1, 3}) {
       for (const int percent : {100, 60, 0}) {
@@ -128,6 +133,16 @@ TEST(ExactnessOfGelu, InBudgetsAndRounds) {
       expect_exact(make_gelu_graph(), {.batch = 4, .storage = storage}, percent);
       expect_exact(make_gelu_graph(), {.batch = 4, .sub_batch = 3, .storage = storage}, percent);
     }
+  }
+}
+
+TEST(ExactnessOfABranchingGraph, InBudgetsAndRounds) {
+  for (const Storage storage : {Storage::separate, Storage::in_place}) {
+    SCOPED_TRACE(static_cast<int>(storage));
+    const TrainingOptions options{
+        .batch = 4, .sub_batch = 3, .sub_batch_statistics = true, .storage = storage};
+    expect_exact(make_branching_graph(), options, 60);
+    expect_exact(make_branching_graph(), options, 0);
   }
 }
 

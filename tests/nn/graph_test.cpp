@@ -18,6 +18,16 @@ TEST(InferType, FollowsTheUsualRules) {
       image(8, 16, 9));
   EXPECT_EQ(infer_type(MaxPool{}, {image(5, 7, 8)}), image(5, 3, 4));
   EXPECT_EQ(infer_type(AvgPool{8, 8}, {image(5, 8, 16)}), image(5, 1, 2));
+  EXPECT_EQ(
+      infer_type(Conv2d{.channels = 8, .window = {1, 7}, .padding = {0, 3}}, {image(3, 5, 9)}),
+      image(8, 5, 9));
+  EXPECT_EQ(infer_type(Conv2d{.channels = 9, .window = {3, 1}, .padding = 0, .groups = 3},
+                       {image(6, 5, 9)}),
+            image(9, 3, 9));
+  EXPECT_EQ(infer_type(AvgPool{.window = 3, .stride = 1, .padding = 1}, {image(5, 7, 8)}),
+            image(5, 7, 8));
+  EXPECT_EQ(infer_type(GlobalAvgPool{}, {image(5, 7, 8)}), image(5, 1, 1));
+  EXPECT_EQ(infer_type(Concat{}, {image(5, 7, 8), image(2, 7, 8), image(1, 7, 8)}), image(8, 7, 8));
   EXPECT_EQ(infer_type(Add{}, {image(5, 7, 8), image(5, 7, 8)}), image(5, 7, 8));
   EXPECT_EQ(infer_type(Flatten{}, {image(5, 3, 4)}), (ValueType{{60}, ElementType::f32}));
   EXPECT_EQ(infer_type(Linear{10}, {ValueType{{60}}}), ValueType{{10}});
@@ -39,6 +49,18 @@ TEST(InferType, SaysWhyInputsDoNotFit) {
       {Conv2d{.channels = 8}, {}, "takes 1 input, not 0"},
       {Conv2d{.channels = 0}, {image(3, 8, 8)}, "size 0x8x8"},
       {Conv2d{.channels = 8, .stride = 0}, {image(3, 8, 8)}, "stride 0"},
+      {Conv2d{.channels = 8, .groups = 0}, {image(3, 8, 8)}, "cannot make 0 groups"},
+      {Conv2d{.channels = 8, .groups = 4},
+       {image(6, 8, 8)},
+       "cannot make 4 groups of 6 channels for 8 filters"},
+      {Conv2d{.channels = 6, .groups = 4}, {image(8, 8, 8)}, "for 6 filters"},
+      {Conv2d{.channels = 8, .window = {1, 7}, .padding = 0},
+       {image(3, 8, 6)},
+       "a window of 7 does not fit into 6 elements"},
+      {GlobalAvgPool{}, {ValueType{{60}}}, "channels x height x width, not 60"},
+      {Concat{}, {image(5, 8, 8)}, "takes two inputs or more, not 1"},
+      {Concat{}, {image(5, 8, 8), image(5, 8, 9)}, "one size, not 5x8x8 and 5x8x9"},
+      {Concat{}, {image(5, 8, 8), ValueType{{60}}}, "channels x height x width, not 60"},
       {MaxPool{}, {image(512, 1, 1)}, "a window of 2 does not fit into 1 elements"},
       {MaxPool{.padding = 2}, {image(5, 8, 8)}, "padding 2"},
       {MaxPool{.window = 20}, {image(5, 32, 32)}, "does not fit into a byte"},

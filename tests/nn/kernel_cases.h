@@ -45,26 +45,48 @@ inline OpDesc from_sample(OpDesc desc, std::int64_t first_sample) {
   return desc;
 }
 
+/// Of what a window slides over.
+inline TensorDesc windows_of(const TensorDesc& x, const Window& w) {
+  TensorDesc y = x;
+  y.dims[2] = (x.dims[2] + 2 * w.padding.height - w.window.height) / w.stride + 1;
+  y.dims[3] = (x.dims[3] + 2 * w.padding.width - w.window.width) / w.stride + 1;
+  return y;
+}
+
 struct ConvShape {
-  std::int64_t batch, in, out, size, window, stride, padding;
+  std::int64_t batch, in, out;
+  Size2d size, window;
+  std::int64_t stride;
+  Size2d padding;
+  std::int64_t groups = 1;
+
+  [[nodiscard]] bool first() const { return in < 16 && groups == 1; }
+  /// As a convolution layer chooses it.
+  [[nodiscard]] Layout weight_layout() const {
+    if (groups == 1) return first() ? Layout::Ohwi16o : Layout::OIhw16i16o;
+    if (in == groups && out == groups) return Layout::Ohwi16o;
+    const bool whole = in / groups % 16 == 0 && out / groups % 16 == 0;
+    return whole ? Layout::OIhw16i16o : Layout::plain;
+  }
 };
 
 /// Forward, backward-weights and, unless it is a first convolution (plain images), backward-data.
 inline std::vector<OpDesc> convolutions(const ConvShape& s) {
-  const bool first = s.in < 16;
-  const std::int64_t out_size = (s.size + 2 * s.padding - s.window) / s.stride + 1;
-  const TensorDesc x =
-      in_layout(blocked(s.batch, s.in, s.size, s.size), first ? Layout::plain : Layout::nChw16c);
-  const TensorDesc y = blocked(s.batch, s.out, out_size, out_size);
-  const TensorDesc weight{{s.out, s.in, s.window, s.window},
-                          ElementType::f32,
-                          first ? Layout::Ohwi16o : Layout::OIhw16i16o};
+  const bool first = s.first();
   const Window attributes{s.window, s.stride, s.padding};
+  const TensorDesc x = in_layout(blocked(s.batch, s.in, s.size.height, s.size.width),
+                                 first ? Layout::plain : Layout::nChw16c);
+  TensorDesc y = in_layout(windows_of(x, attributes), Layout::nChw16c);
+  y.dims[1] = s.out;
+  const TensorDesc weight{{s.out, s.in / s.groups, s.window.height, s.window.width},
+                          ElementType::f32,
+                          s.weight_layout()};
   std::vector<OpDesc> ops = {make_op(ConvForward{attributes}, {x, weight, y}),
                              make_op(ConvBackwardWeights{attributes}, {x, y, weight})};
   if (!first) {
-    ops.push_back(
-        make_op(ConvBackwardData{attributes}, {y, in_layout(weight, Layout::OIhw16o16i), x}));
+    const bool turned = weight.layout == Layout::OIhw16i16o;
+    const TensorDesc read = turned ? in_layout(weight, Layout::OIhw16o16i) : weight;
+    ops.push_back(make_op(ConvBackwardData{attributes}, {y, read, x}));
   }
   return ops;
 }
@@ -100,13 +122,10 @@ inline std::vector<OpDesc> gelus(const TensorDesc& x) {
 
 /// Backward only without padding: random indices are valid there.
 inline std::vector<OpDesc> max_pools(const TensorDesc& x, const Window& attributes) {
-  TensorDesc y = x;
-  for (const std::size_t i : {2, 3}) {
-    y.dims[i] = (x.dims[i] + 2 * attributes.padding - attributes.window) / attributes.stride + 1;
-  }
+  const TensorDesc y = windows_of(x, attributes);
   const TensorDesc index = as_type(y, ElementType::u8);
   std::vector<OpDesc> ops = {make_op(MaxPoolForward{attributes}, {x, y, index})};
-  if (attributes.padding == 0) {
+  if (attributes.padding == Size2d{0}) {
     const OpDesc backward = make_op(MaxPoolBackward{attributes}, {y, index, x});
     ops.push_back(backward);
     ops.push_back(reads_forward(backward, {x, y}));
@@ -118,13 +137,39 @@ inline std::vector<OpDesc> adds(const TensorDesc& x) {
   return {make_op(AddForward{}, {x, x, x}), in_place(make_op(AddForward{}, {x, x}))};
 }
 
-inline std::vector<OpDesc> avg_pools(const TensorDesc& x, std::int64_t window,
-                                     std::int64_t stride) {
-  TensorDesc y = x;
-  for (const std::size_t i : {2, 3}) y.dims[i] = (x.dims[i] - window) / stride + 1;
-  const Window attributes{window, stride, 0};
+inline std::vector<OpDesc> avg_pools(const TensorDesc& x, const Size2d& window, std::int64_t stride,
+                                     const Size2d& padding = 0) {
+  const Window attributes{window, stride, padding};
+  const TensorDesc y = windows_of(x, attributes);
   return {make_op(AvgPoolForward{attributes}, {x, y}), make_op(AvgPoolBackward{attributes}, {y, x}),
           reads_forward(make_op(AvgPoolBackward{attributes}, {y, x}), {x, y})};
+}
+
+inline std::vector<OpDesc> channel_biases(const TensorDesc& y) {
+  const TensorDesc bias{{y.dims[1]}};
+  return {make_op(ChannelBiasForward{}, {y, bias}), make_op(ChannelBiasBackward{}, {y, bias})};
+}
+
+/// Of `x`, of which `channels` tells those of each input.
+inline std::vector<OpDesc> concats(TensorDesc x, const std::vector<std::int64_t>& channels) {
+  std::vector<TensorDesc> operands;
+  std::vector<OpDesc> backward;
+  std::int64_t sum = 0;
+  for (const std::int64_t c : channels) {
+    x.dims[1] = c;
+    operands.push_back(x);
+    backward.push_back(make_op(ConcatBackward{sum}, {{}, x}));
+    sum += c;
+  }
+  x.dims[1] = sum;
+  operands.push_back(x);
+  std::vector<OpDesc> ops = {
+      make_op(ConcatForward{static_cast<std::int64_t>(channels.size())}, operands)};
+  for (OpDesc& op : backward) {
+    op.operands[0] = x;
+    ops.push_back(op);
+  }
+  return ops;
 }
 
 inline std::vector<OpDesc> linears(std::int64_t batch, std::int64_t in, std::int64_t out) {
@@ -185,10 +230,32 @@ inline std::vector<OpCase> all_cases() {
     }
   };
   constexpr ConvShape kConvolutions[] = {
-      {3, 16, 32, 8, 3, 1, 1}, {2, 32, 16, 9, 3, 1, 1}, {3, 20, 24, 7, 3, 1, 1},
-      {1, 16, 16, 2, 3, 1, 1}, {2, 16, 32, 8, 1, 2, 0}, {3, 16, 48, 9, 3, 2, 1},
-      {2, 32, 32, 6, 1, 1, 0}, {3, 24, 20, 8, 1, 2, 0}, {5, 3, 64, 8, 3, 1, 1},
-      {2, 3, 32, 11, 3, 2, 1}, {3, 3, 20, 6, 3, 1, 1},  {2, 1, 16, 7, 5, 1, 2},
+      {3, 16, 32, 8, 3, 1, 1},
+      {2, 32, 16, 9, 3, 1, 1},
+      {3, 20, 24, 7, 3, 1, 1},
+      {1, 16, 16, 2, 3, 1, 1},
+      {2, 16, 32, 8, 1, 2, 0},
+      {3, 16, 48, 9, 3, 2, 1},
+      {2, 32, 32, 6, 1, 1, 0},
+      {3, 24, 20, 8, 1, 2, 0},
+      {5, 3, 64, 8, 3, 1, 1},
+      {2, 3, 32, 11, 3, 2, 1},
+      {3, 3, 20, 6, 3, 1, 1},
+      {2, 1, 16, 7, 5, 1, 2},
+      // rectangular windows and images
+      {2, 32, 16, {5, 9}, {1, 7}, 1, {0, 3}},
+      {3, 20, 24, {9, 4}, {7, 1}, 1, {3, 0}},
+      {2, 16, 32, 6, {1, 3}, 1, {0, 1}},
+      {2, 24, 16, 5, {3, 1}, 2, {1, 0}},
+      {1, 3, 16, {4, 6}, {3, 1}, 1, {1, 0}},
+      // groups: depthwise, of whole blocks, and others
+      {3, 32, 32, 8, 3, 1, 1, 32},
+      {2, 20, 20, 7, 3, 2, 1, 20},
+      {2, 48, 48, 5, 3, 1, 1, 48},
+      {1, 16, 16, 1, 3, 2, 1, 16},
+      {2, 32, 64, 6, 3, 1, 1, 2},
+      {2, 24, 12, 5, 3, 2, 1, 4},
+      {2, 6, 12, 5, {3, 1}, 1, {1, 0}, 6},
   };
   for (const ConvShape& shape : kConvolutions) add(convolutions(shape));
   add(reorders());
@@ -205,10 +272,21 @@ inline std::vector<OpCase> all_cases() {
   add(max_pools(blocked(2, 20, 7, 7), {3, 2, 0}));
   add(max_pools(blocked(3, 20, 7, 7), {3, 2, 1}));
   add(max_pools(blocked(2, 16, 6, 6), {3, 1, 1}));
+  add(max_pools(blocked(2, 16, 6, 7), {{2, 3}, 2, 0}));
   add(avg_pools(blocked(3, 32, 8, 8), 8, 8));
   add(avg_pools(blocked(2, 20, 7, 8), 2, 2));
   add(avg_pools(blocked(3, 16, 7, 7), 3, 2));
   add(avg_pools(blocked(1, 20, 6, 6), 2, 3));
+  add(avg_pools(blocked(3, 20, 7, 5), 3, 1, 1));
+  add(avg_pools(blocked(2, 16, 8, 8), 3, 2, 1));
+  add(avg_pools(blocked(2, 20, 5, 7), {5, 7}, 1));
+  for (const TensorDesc& y : {blocked(3, 32, 5, 4), blocked(5, 20, 3, 3), blocked(2, 10, 1, 1)}) {
+    add(channel_biases(y));
+  }
+  add(concats(blocked(3, 1, 5, 4), {16, 32, 16}));
+  add(concats(blocked(2, 1, 3, 5), {32, 20}));
+  add(concats(blocked(2, 1, 4, 4), {6, 20, 3, 16}));
+  add(concats(blocked(1, 1, 1, 1), {7, 9}));
   add(linears(5, 64, 10));
   add(linears(7, 33, 17));
   add(linears(1, 512, 100));

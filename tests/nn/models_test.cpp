@@ -115,6 +115,90 @@ TEST(Models, ResNetsReduceTheImageInTheLastTwoStages) {
   EXPECT_EQ(size_after("pool"), "512x1x1");
 }
 
+struct KnownSize {
+  const char* name;
+  std::int64_t parameters;
+  std::int64_t classes;
+};
+
+// Those with 1000 classes are what torchvision's models of these names have (InceptionV3 less its
+// auxiliary classifier, 27 161 264 - 3 326 696), MobileNet what Keras' has in trainable ones; a
+// stem for small images has other strides and, but for ResNet's, the same weights. plain20: 9 *
+// (3*64 + 6*64*64 + 64*128 + 6*128*128 + 128*256 + 5*256*256) = 4 425 408 weights, 2 * (7*64 +
+// 7*128 + 6*256) = 5 760 of batch norm and 2 570 of the last layer.
+TEST(Models, HaveTheKnownNumbersOfParameters) {
+  for (const KnownSize& known :
+       {KnownSize{"mobilenet", 4'231'976, 1000}, KnownSize{"squeezenet", 1'235'496, 1000},
+        KnownSize{"inceptionv3", 23'834'568, 1000}, KnownSize{"resnet18", 11'689'512, 1000},
+        KnownSize{"resnet34", 21'797'672, 1000}, KnownSize{"resnet50", 25'557'032, 1000},
+        KnownSize{"resnet101", 44'549'160, 1000}, KnownSize{"resnet152", 60'192'808, 1000},
+        KnownSize{"resnet18-home", 11'173'962, 10}, KnownSize{"plain20", 4'433'738, 10}}) {
+    for (const KernelList* kernels : {&reference_kernels(), &blocked_reference_kernels()}) {
+      const auto program = build(build_model(known.name, {.image = {}, .classes = known.classes}),
+                                 {.batch = 1}, *kernels);
+      EXPECT_EQ(program.learnable_elements(), known.parameters) << known.name;
+    }
+  }
+}
+
+/// The value's size, as people write it.
+std::string size_after(const Result<Graph>& graph, const std::string& layer) {
+  EXPECT_TRUE(graph) << graph.error().message;
+  for (const Value& value : graph->values) {
+    if (value.name == layer + ".out") return to_string(value.type);
+  }
+  return "no such layer";
+}
+
+TEST(Models, MapsHaveThePublishedSizes) {
+  const auto resnet = build_model("resnet50");
+  EXPECT_EQ(size_after(resnet, "stem_relu"), "64x112x112");
+  EXPECT_EQ(size_after(resnet, "stem_pool"), "64x56x56");
+  EXPECT_EQ(size_after(resnet, "block1_1.relu"), "256x56x56");
+  EXPECT_EQ(size_after(resnet, "block2_1.conv1"), "128x56x56") << "the stride is in the 3x3";
+  EXPECT_EQ(size_after(resnet, "block4_3.relu"), "2048x7x7");
+  const auto home = build_model("resnet18-home");
+  EXPECT_EQ(size_after(home, "stem_relu"), "64x32x32");
+  EXPECT_EQ(size_after(home, "block4_2.relu"), "512x4x4");
+  const auto inception = build_model("inceptionv3");
+  EXPECT_EQ(size_after(inception, "pool2"), "192x35x35");
+  EXPECT_EQ(size_after(inception, "block1a.concat"), "256x35x35");
+  EXPECT_EQ(size_after(inception, "block3a.concat"), "288x35x35");
+  EXPECT_EQ(size_after(inception, "block4b.concat"), "768x17x17");
+  EXPECT_EQ(size_after(inception, "block8c.concat"), "768x17x17");
+  EXPECT_EQ(size_after(inception, "block9d.concat"), "1280x8x8");
+  EXPECT_EQ(size_after(inception, "block11e.concat"), "2048x8x8");
+  const auto mobilenet = build_model("mobilenet");
+  EXPECT_EQ(size_after(mobilenet, "pointwise1_relu"), "64x32x32");
+  EXPECT_EQ(size_after(mobilenet, "pointwise13_relu"), "1024x2x2");
+  const auto plain = build_model("plain20");
+  EXPECT_EQ(size_after(plain, "relu7"), "64x32x32");
+  EXPECT_EQ(size_after(plain, "relu14"), "128x16x16");
+  EXPECT_EQ(size_after(plain, "relu20"), "256x8x8");
+  const auto squeezenet = build_model("squeezenet");
+  EXPECT_EQ(size_after(squeezenet, "conv1"), "64x32x32");
+  EXPECT_EQ(size_after(squeezenet, "fire2.concat"), "128x16x16");
+  EXPECT_EQ(size_after(squeezenet, "fire9.concat"), "512x4x4");
+  EXPECT_EQ(size_after(squeezenet, "conv10"), "10x4x4");
+}
+
+TEST(Models, TakeOtherImagesWhereTheArithmeticAllowsIt) {
+  for (const char* name : {"mobilenet", "plain20", "squeezenet", "resnet18-home", "resnet18",
+                           "resnet152", "tiny-mobilenet", "tiny-squeezenet"}) {
+    for (const ImageShape& image :
+         {ImageShape{3, 8, 8}, ImageShape{1, 28, 28}, ImageShape{3, 1, 2}, ImageShape{3, 64, 48}}) {
+      EXPECT_TRUE(build_model(name, {.image = image, .classes = 3})) << name;
+    }
+  }
+  EXPECT_TRUE(build_model("inceptionv3", {.image = {3, 75, 75}}));
+  const auto small = build_model("inceptionv3", {.image = {3, 74, 299}});
+  ASSERT_FALSE(small);
+  EXPECT_THAT(small.error().message,
+              AllOf(HasSubstr("layer 'block9d"), HasSubstr("a window of 3 does not fit into 2")));
+  EXPECT_TRUE(build_model("tiny-inception", {.image = {3, 7, 7}}));
+  EXPECT_FALSE(build_model("tiny-inception", {.image = {3, 6, 6}}));
+}
+
 TEST(Models, OptionsChangeImageAndClasses) {
   const auto graph = build_model("vgg11", {.image = {1, 64, 48}, .classes = 7});
   ASSERT_TRUE(graph) << graph.error().message;

@@ -54,6 +54,9 @@ TEST(OpDesc, CountsTheMultiplyAddsOfAConvolutionAlikeInAllDirections) {
   for (const OpDesc& desc : convolutions({3, 32, 16, 8, 3, 2, 1})) {
     EXPECT_EQ(desc.flops(), expected) << desc.name();
   }
+  for (const OpDesc& desc : convolutions({3, 32, 16, 8, 3, 2, 1, 4})) {
+    EXPECT_EQ(desc.flops(), expected / 4) << "a filter sees the channels of its group";
+  }
   for (const OpDesc& desc : linears(3, 32, 16)) EXPECT_EQ(desc.flops(), 2.0 * 3 * 32 * 16);
 }
 

@@ -73,6 +73,10 @@ TEST(ReferenceConvolution, BackwardMatchesFiniteDifferences) {
   check_convolution({1, 16, 3, 4, 3, 1, 1});
   check_convolution({1, 16, 2, 5, 3, 2, 1});
   check_convolution({1, 17, 3, 4, 1, 2, 0});
+  check_convolution({2, 16, 3, {4, 5}, {1, 3}, 1, {0, 1}});
+  check_convolution({1, 17, 2, {5, 3}, {3, 1}, 2, {1, 0}});
+  check_convolution({2, 6, 6, 5, 3, 2, 1, 6});
+  check_convolution({2, 6, 4, 4, 3, 1, 1, 2});
 }
 
 TEST(ReferenceBatchNorm, BackwardMatchesFiniteDifferences) {
@@ -126,11 +130,44 @@ TEST(ReferenceMaxPool, BackwardMatchesFiniteDifferences) {
 }
 
 TEST(ReferenceAvgPool, BackwardMatchesFiniteDifferences) {
-  for (const auto& [window, stride] : {std::pair{2, 2}, {3, 2}, {2, 3}, {6, 6}}) {
-    const std::vector<OpDesc> ops = avg_pools(blocked(2, 3, 6, 6), window, stride);
+  for (const auto& [window, stride, padding] :
+       {Window{2, 2, 0}, Window{3, 2, 0}, Window{2, 3, 0}, Window{6, 6, 0}, Window{3, 1, 1},
+        Window{{3, 2}, 2, {1, 0}}}) {
+    const std::vector<OpDesc> ops = avg_pools(blocked(2, 3, 6, 6), window, stride, padding);
     const OpRun forward(ops[0], 1), backward(ops[1], 2);
     backward.run_reference();
     ForwardRun(forward, 1, backward, 0).expect_gradient(0, 1);
+  }
+}
+
+TEST(ReferenceChannelBias, BackwardMatchesFiniteDifferences) {
+  // The bias alone: it is added to what there is, which a forward run changes.
+  const std::vector<OpDesc> ops = channel_biases(blocked(2, 5, 3, 3));
+  const OpRun backward(ops[1], 2);
+  backward.run_reference();
+  const auto value = [&](float step, std::int64_t channel) {
+    const OpRun forward(ops[0], 1);
+    forward.at(1, channel) += step;
+    forward.run_reference();
+    double sum = 0;
+    for_each_index(ops[0].operands[0], [&](auto... index) {
+      sum += static_cast<double>(forward.at(0, index...)) *
+             static_cast<double>(backward.at(0, index...));
+    });
+    return sum;
+  };
+  for (std::int64_t c = 0; c < 5; ++c) {
+    EXPECT_NEAR(backward.at(1, c), (value(0.5F, c) - value(-0.5F, c)), 1e-5);
+  }
+}
+
+TEST(ReferenceConcat, BackwardMatchesFiniteDifferences) {
+  const std::vector<OpDesc> ops = concats(blocked(2, 1, 2, 3), {3, 17, 2});
+  const OpRun forward(ops[0], 1);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const OpRun backward(ops[i + 1], 2);
+    backward.run_reference();
+    ForwardRun(forward, 3, backward, 0).expect_gradient(i, 1);
   }
 }
 

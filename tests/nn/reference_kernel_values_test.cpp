@@ -29,6 +29,68 @@ TEST(ReferenceConvolution, SlidesItsWindowOverAPaddedImage) {
   EXPECT_EQ(values(run, 2), (std::vector<float>{77, 67, 47, 37}));
 }
 
+TEST(ReferenceConvolution, SlidesARowOverTheRowsOfAnImage) {
+  const OpRun run(make_op(ConvForward{Window{{1, 3}, 1, {0, 1}}},
+                          {{{1, 1, 2, 3}}, {{1, 1, 1, 3}}, {{1, 1, 2, 3}}}),
+                  1);
+  set(run, 0, {1, 2, 3, 4, 5, 6});
+  set(run, 1, {1, 10, 100});
+  run.run_reference();
+  EXPECT_EQ(values(run, 2), (std::vector<float>{210, 321, 32, 540, 654, 65}));
+}
+
+TEST(ReferenceConvolution, AFilterSeesTheChannelsOfItsGroup) {
+  const OpRun depthwise(
+      make_op(ConvForward{Window{}}, {{{1, 3, 1, 1}}, {{3, 1, 1, 1}}, {{1, 3, 1, 1}}}), 1);
+  set(depthwise, 0, {1, 2, 3});
+  set(depthwise, 1, {10, 20, 30});
+  depthwise.run_reference();
+  EXPECT_EQ(values(depthwise, 2), (std::vector<float>{10, 40, 90}));
+
+  const TensorDesc x{{1, 4, 1, 1}}, weight{{2, 2, 1, 1}}, y{{1, 2, 1, 1}};
+  const OpRun forward(make_op(ConvForward{Window{}}, {x, weight, y}), 1);
+  set(forward, 0, {1, 2, 3, 4});
+  set(forward, 1, {1, 10, 100, 1000});
+  forward.run_reference();
+  EXPECT_EQ(values(forward, 2), (std::vector<float>{21, 4300}));
+  const OpRun data(make_op(ConvBackwardData{Window{}}, {y, weight, x}), 1);
+  set(data, 0, {2, 3});
+  set(data, 1, {1, 10, 100, 1000});
+  data.run_reference();
+  EXPECT_EQ(values(data, 2), (std::vector<float>{2, 20, 300, 3000}));
+  const OpRun weights(make_op(ConvBackwardWeights{Window{}}, {x, y, weight}), 1);
+  set(weights, 0, {1, 2, 3, 4});
+  set(weights, 1, {10, 100});
+  weights.run_reference();
+  EXPECT_EQ(values(weights, 2), (std::vector<float>{10, 20, 300, 400}));
+}
+
+TEST(ReferenceChannelBias, IsAddedToEachElementOfItsChannel) {
+  const TensorDesc y{{2, 2, 1, 2}}, bias{{2}};
+  const OpRun forward(make_op(ChannelBiasForward{}, {y, bias}), 1);
+  set(forward, 0, {1, 2, 3, 4, 5, 6, 7, 8});
+  set(forward, 1, {10, 100});
+  forward.run_reference();
+  EXPECT_EQ(values(forward, 0), (std::vector<float>{11, 12, 103, 104, 15, 16, 107, 108}));
+  const OpRun backward(make_op(ChannelBiasBackward{}, {y, bias}), 1);
+  set(backward, 0, {1, 2, 3, 4, 5, 6, 7, 8});
+  backward.run_reference();
+  EXPECT_EQ(values(backward, 1), (std::vector<float>{14, 22}));
+}
+
+TEST(ReferenceConcat, PutsTheChannelsOfAnImageOneAfterTheOther) {
+  const TensorDesc a{{2, 1, 1, 2}}, b{{2, 2, 1, 2}}, y{{2, 3, 1, 2}};
+  const OpRun forward(make_op(ConcatForward{2}, {a, b, y}), 1);
+  set(forward, 0, {1, 2, 3, 4});
+  set(forward, 1, {11, 12, 13, 14, 15, 16, 17, 18});
+  forward.run_reference();
+  EXPECT_EQ(values(forward, 2), (std::vector<float>{1, 2, 11, 12, 13, 14, 3, 4, 15, 16, 17, 18}));
+  const OpRun backward(make_op(ConcatBackward{1}, {y, b}), 1);
+  set(backward, 0, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+  backward.run_reference();
+  EXPECT_EQ(values(backward, 1), (std::vector<float>{3, 4, 5, 6, 9, 10, 11, 12}));
+}
+
 TEST(ReferenceBatchNorm, NormalisesToShiftAndScaleWithTheBiasedVariance) {
   const TensorDesc x{{4, 1}}, c{{1}};
   const OpRun run(make_op(BatchNormForward{}, {x, c, c, x, c, c}), 1);
@@ -88,6 +150,13 @@ TEST(ReferenceAvgPool, TakesTheMeanOfWholeWindows) {
   set(run, 0, {1, 2, 0, 0, 100, 5, 4, 0, 1, 100});
   run.run_reference();
   EXPECT_EQ(values(run, 1), (std::vector<float>{3, 0.25F}));
+}
+
+TEST(ReferenceAvgPool, LeavesPaddingOutOfTheMean) {
+  const OpRun run(make_op(AvgPoolForward{Window{3, 1, 1}}, {{{1, 1, 2, 3}}, {{1, 1, 2, 3}}}), 1);
+  set(run, 0, {1, 2, 3, 4, 5, 6});
+  run.run_reference();
+  EXPECT_EQ(values(run, 1), (std::vector<float>{3, 3.5F, 4, 3, 3.5F, 4}));
 }
 
 TEST(ReferenceAvgPool, SharesAGradientAmongTheWindow) {

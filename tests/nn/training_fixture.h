@@ -106,6 +106,35 @@ inline Result<Graph> make_gelu_graph() {
   return b.finish(b.add("loss", SoftmaxCrossEntropy{}, {x, labels}));
 }
 
+/// Concatenations where an input has another reader, comes twice, is the image, or is overwritten
+/// elsewhere; what they make is overwritten. Depthwise, grouped and rectangular convolutions, with
+/// bias and without; pools with padding and over whole images.
+inline Result<Graph> make_branching_graph() {
+  GraphBuilder b("branching");
+  const ValueId images = b.images({3, 9, 8});
+  const ValueId labels = b.labels();
+  ValueId x = b.add("conv1", Conv2d{.channels = 6, .bias = true}, {images});
+  const ValueId first = b.add("relu1", Relu{}, {x});
+  x = b.add("depthwise", Conv2d{.channels = 6, .groups = 6}, {first});
+  const ValueId left = b.add("bn1", BatchNorm{}, {x});
+  const Conv2d row{.channels = 18, .window = {1, 5}, .padding = {0, 2}, .bias = true};
+  const ValueId right = b.add("relu2", Relu{}, {b.add("row", row, {first})});
+  x = b.add("concat1", Concat{}, {left, right, images, left});
+  x = b.add("drop", Dropout{0.2F}, {x});
+  const Conv2d column{.channels = 6, .window = {3, 1}, .stride = 2, .padding = {1, 0}, .groups = 3};
+  x = b.add("column", column, {x});
+  x = b.add("relu3", Relu{}, {x});
+  const ValueId mean = b.add("mean", AvgPool{.window = 3, .stride = 1, .padding = 1}, {x});
+  const ValueId most = b.add("most", MaxPool{3, 1, 1}, {x});
+  const ValueId pair = b.add("concat2", Concat{}, {most, mean});
+  x = b.add("concat3", Concat{}, {pair, x});
+  x = b.add("relu4", Relu{}, {x});
+  x = b.add("global", GlobalAvgPool{}, {x});
+  x = b.add("flatten", Flatten{}, {x});
+  x = b.add("fc", Linear{4}, {x});
+  return b.finish(b.add("loss", SoftmaxCrossEntropy{}, {x, labels}));
+}
+
 inline TrainingProgram build(const Result<Graph>& graph, const TrainingOptions& options,
                              const KernelList& kernels = reference_kernels()) {
   EXPECT_TRUE(graph) << graph.error().message;

@@ -200,7 +200,19 @@ TEST_P(LossFalls, OnSyntheticData) {
   EXPECT_LT(mean(kIterations - 5), tidepool::testing::usual_or(0.6F, 1.0F) * mean(0));
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, LossFalls, ::testing::Values("tiny-vgg", "tiny-resnet"));
+INSTANTIATE_TEST_SUITE_P(Models, LossFalls,
+                         ::testing::Values("tiny-vgg", "tiny-resnet", "tiny-mobilenet",
+                                           "tiny-inception"));
+
+/// Without batch norm it takes smaller steps.
+TEST(Training, LowersTheLossOfSqueezeNet) {
+  const SyntheticDataset data({3, 8, 8}, 10, 1000);
+  const auto program = build(build_model("tiny-squeezenet"), {.batch = 16});
+  TrainingSettings settings;
+  settings.learning_rate = [](std::int64_t) { return 0.01F; };
+  const std::vector<float> losses = losses_of(program, data, 30, reference_kernels(), settings);
+  EXPECT_LT(losses[29], 0.6F * losses[0]);
+}
 
 TEST(Training, AdamwLowersTheLossToo) {
   const SyntheticDataset data({3, 8, 8}, 10, 1000);
@@ -255,8 +267,12 @@ TEST(Training, StoragesOfATangledGraphGiveTheSameLosses) {
 // Images arrive in the plain layout; layers other than convolution and flatten reorder them first.
 TEST(Training, AnyLayerMayReadTheImages) {
   const SyntheticDataset data({3, 8, 8}, 4, 100);
-  const std::vector<LayerSpec> firsts = {BatchNorm{}, Relu{}, Gelu{},       MaxPool{},
-                                         AvgPool{},   Add{},  Dropout{0.2F}};
+  const std::vector<LayerSpec> firsts = {
+      BatchNorm{},   Relu{},
+      Gelu{},        MaxPool{},
+      AvgPool{},     Add{},
+      Dropout{0.2F}, GlobalAvgPool{},
+      Concat{},      Conv2d{.channels = 3, .groups = 3, .bias = true}};
   for (const LayerSpec& first : firsts) {
     std::vector<std::vector<float>> losses;
     for (const KernelList* kernels : {&reference_kernels(), &blocked_reference_kernels()}) {
@@ -264,7 +280,8 @@ TEST(Training, AnyLayerMayReadTheImages) {
         GraphBuilder b("images-first");
         ValueId x = b.images(data.image());
         const ValueId labels = b.labels();
-        const bool two_inputs = std::holds_alternative<Add>(first);
+        const bool two_inputs =
+            std::holds_alternative<Add>(first) || std::holds_alternative<Concat>(first);
         x = b.add("first", first, two_inputs ? std::vector{x, x} : std::vector{x});
         x = b.add("conv", Conv2d{.channels = 5}, {x});
         x = b.add("flatten", Flatten{}, {x});
@@ -279,6 +296,39 @@ TEST(Training, AnyLayerMayReadTheImages) {
         EXPECT_NEAR(other[i], losses[0][i], 1e-3F) << "layer kind " << first.index();
       }
     }
+  }
+}
+
+TEST(Training, StoragesAndLayoutsOfABranchingGraphGiveTheSameLosses) {
+  const SyntheticDataset data({3, 9, 8}, 4, 100);
+  std::vector<std::vector<float>> losses;
+  for (const KernelList* kernels : {&reference_kernels(), &blocked_reference_kernels()}) {
+    for (const Storage storage : {Storage::separate, Storage::in_place}) {
+      const auto program =
+          build(make_branching_graph(), {.batch = 10, .storage = storage}, *kernels);
+      losses.push_back(losses_of(program, data, 5, *kernels));
+    }
+    EXPECT_EQ(losses.back(), losses[losses.size() - 2]) << kernels->name;
+  }
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(losses[2][i], losses[0][i], 1e-3F);
+}
+
+// The bias belongs to the convolution: no tensor holds what was made without it. What a
+// concatenation made may be overwritten, what it reads may not.
+TEST(TrainingProgram, BiasesAndConcatenationsShareTensorsWhereTheyCan) {
+  for (const Storage storage : {Storage::separate, Storage::in_place}) {
+    const auto program = build(make_branching_graph(), {.batch = 3, .storage = storage});
+    const Program& ir = program.program;
+    const OpId bias = find_op(ir, "conv1.add_bias");
+    ASSERT_NE(bias, kNone);
+    EXPECT_EQ(ir.ops[bias].accesses[0].tensor, find_tensor(ir, "conv1.out"));
+    EXPECT_EQ(ir.ops[bias].accesses[0].mode, AccessMode::update);
+    EXPECT_TRUE(ir.ops[bias].recomputable);
+    EXPECT_EQ(ir.ops[bias].layer, ir.ops[find_op(ir, "conv1.forward")].layer);
+    EXPECT_NE(find_op(ir, "conv1.bias.update"), kNone);
+    EXPECT_NE(find_op(ir, "concat1.copy4"), kNone) << "the fourth input is the first";
+    EXPECT_EQ(find_op(ir, "concat1.backward3"), kNone) << "of the images";
+    EXPECT_EQ(find_tensor(ir, "drop.out") == kNone, storage == Storage::in_place);
   }
 }
 

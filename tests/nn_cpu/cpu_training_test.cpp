@@ -50,6 +50,11 @@ TEST_P(CpuTraining, AgreesWithTheReference) {
   expect_agreement(make_crooked_graph(), sgd);
   expect_agreement(make_tangled_graph(), adamw);
   expect_agreement(build_model("tiny-resnet"), sgd);
+  expect_agreement(make_branching_graph(), sgd);
+  for (const char* model : {"tiny-mobilenet", "tiny-squeezenet", "tiny-inception"}) {
+    SCOPED_TRACE(model);
+    expect_agreement(build_model(model), sgd);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Storages, CpuTraining,

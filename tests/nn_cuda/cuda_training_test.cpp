@@ -86,6 +86,8 @@ TEST_P(CudaTraining, AgreesWithTheReference) {
   expect_reference_losses(make_crooked_graph(), sgd);
   expect_reference_losses(make_tangled_graph(), adamw);
   expect_reference_losses(build_model("tiny-resnet"), sgd);
+  expect_reference_losses(make_branching_graph(), sgd);
+  expect_reference_losses(build_model("tiny-inception"), sgd);
 }
 
 TEST_P(CudaTraining, IsBitForBitTheSameInsideAnyBudgetAndInGraphs) {

@@ -26,6 +26,7 @@
   X(cudnnDestroyConvolutionDescriptor)              \
   X(cudnnSetConvolution2dDescriptor)                \
   X(cudnnSetConvolutionMathType)                    \
+  X(cudnnSetConvolutionGroupCount)                  \
   X(cudnnGetConvolutionForwardAlgorithm_v7)         \
   X(cudnnGetConvolutionBackwardDataAlgorithm_v7)    \
   X(cudnnGetConvolutionBackwardFilterAlgorithm_v7)  \

@@ -1,13 +1,15 @@
-// Mean over square windows, without padding: every mean is over whole windows.
+// Mean over windows. Padding does not count: a mean is over what its window has of the image.
 #pragma once
 
 #include "nn/layers/layer_kind.h"
+#include "nn/ops/window.h"
 
 namespace tidepool::nn {
 
 struct AvgPool {
-  std::int64_t window = 2;
+  Size2d window = 2;
   std::int64_t stride = 2;
+  Size2d padding = 0;
 
   static constexpr LayerTraits traits{};
   [[nodiscard]] Result<ValueType> infer(InputTypes inputs) const;

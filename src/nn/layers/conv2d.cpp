@@ -1,5 +1,7 @@
 #include "nn/layers/conv2d.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "nn/layers/shape_rules.h"
@@ -10,10 +12,21 @@ namespace {
 
 Window window_of(const Conv2d& spec) { return {spec.window, spec.stride, spec.padding}; }
 
+/// Of a weight where activations are blocked. Depthwise filters go in blocks of 16 channels; so do
+/// groups of whole blocks, and others are plain.
+Layout weight_layout(const TensorDesc& weight, std::int64_t groups, const TensorDesc& x) {
+  constexpr auto kBlock = static_cast<std::int64_t>(ElementOffsets::kBlock);
+  if (groups == 1) return x.layout == Layout::plain ? Layout::Ohwi16o : Layout::OIhw16i16o;
+  const std::int64_t filters = weight.dims[0] / groups, channels = weight.dims[1];
+  if (filters == 1 && channels == 1) return Layout::Ohwi16o;
+  const bool whole_blocks = filters % kBlock == 0 && channels % kBlock == 0;
+  return whole_blocks ? Layout::OIhw16i16o : Layout::plain;
+}
+
 /// The weight in the layout backward-data reads it in.
 Operand weight_for_backward_data(const BackwardPass& b) {
   const Operand& weight = b.weight(0);
-  if (weight.desc.layout == Layout::plain) return weight;
+  if (weight.desc.layout != Layout::OIhw16i16o) return weight;
   TensorDesc desc = weight.desc;
   desc.layout = Layout::OIhw16o16i;
   Operand copy =
@@ -25,20 +38,31 @@ Operand weight_for_backward_data(const BackwardPass& b) {
 }  // namespace
 
 Result<ValueType> Conv2d::infer(InputTypes inputs) const {
-  return slide(inputs, channels, window_of(*this));
+  auto type = slide(inputs, channels, window_of(*this));
+  if (!type) return type;
+  if (groups < 1 || channels % groups != 0 || inputs[0].dims[0] % groups != 0) {
+    return fail(ErrorCode::usage, fmt::format("cannot make {} groups of {} channels for {} filters",
+                                              groups, inputs[0].dims[0], channels));
+  }
+  return type;
 }
 
 void Conv2d::forward(const ForwardPass& f) const {
-  const Operand x = f.stored();
-  const std::int64_t in_channels = x.desc.dims[1];
-  TensorDesc weight_desc{{channels, in_channels, window, window}};
+  const Operand x = groups == 1 ? f.stored() : f.activation();
+  const std::int64_t in_channels = x.desc.dims[1] / groups;
+  TensorDesc weight_desc{{channels, in_channels, window.height, window.width}};
   if (f.l.kernels.blocked_layouts) {
-    weight_desc.layout = x.desc.layout == Layout::plain ? Layout::Ohwi16o : Layout::OIhw16i16o;
+    weight_desc.layout = weight_layout(weight_desc, groups, x.desc);
   }
   const Operand weight = f.l.add_parameter(f.id, "weight", weight_desc, Initialiser::he_normal,
-                                           in_channels * window * window);
+                                           in_channels * window.area());
   f.state().inputs = {x};
-  f.l.writer.op(f.name(".forward"), {ConvForward{window_of(*this)}}, {x, weight, f.new_output()});
+  const Operand y = f.new_output();
+  f.l.writer.op(f.name(".forward"), {ConvForward{window_of(*this)}}, {x, weight, y});
+  if (!bias) return;
+  const TensorDesc bias_desc{{channels}};
+  f.l.writer.op(f.name(".add_bias"), {ChannelBiasForward{}},
+                {y, f.l.add_parameter(f.id, "bias", bias_desc, Initialiser::zero, 1)});
 }
 
 void Conv2d::backward(const BackwardPass& b) const {
@@ -53,6 +77,10 @@ void Conv2d::backward(const BackwardPass& b) const {
     b.contribute(dx);
   }
   b.update(0, dweight);
+  if (!bias) return;
+  const Operand dbias = b.new_parameter_gradient(1);
+  b.l.writer.op(b.name(".backward_bias"), {ChannelBiasBackward{}}, {b.d, dbias});
+  b.update(1, dbias);
 }
 
 }  // namespace tidepool::nn

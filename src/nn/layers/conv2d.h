@@ -1,15 +1,18 @@
-// Convolution with a square window and no bias.
+// Convolution. With as many groups as channels it is depthwise: every filter sees one channel.
 #pragma once
 
 #include "nn/layers/layer_kind.h"
+#include "nn/ops/window.h"
 
 namespace tidepool::nn {
 
 struct Conv2d {
   std::int64_t channels = 0;
-  std::int64_t window = 3;
+  Size2d window = 3;
   std::int64_t stride = 1;
-  std::int64_t padding = 1;
+  Size2d padding = 1;
+  std::int64_t groups = 1;  ///< divides the channels of input and output
+  bool bias = false;        ///< added by an op of its own to what the convolution made
 
   static constexpr LayerTraits traits{.has_weights = true};
   [[nodiscard]] Result<ValueType> infer(InputTypes inputs) const;

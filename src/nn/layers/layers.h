@@ -6,10 +6,12 @@
 #include "nn/layers/add.h"
 #include "nn/layers/avg_pool.h"
 #include "nn/layers/batch_norm.h"
+#include "nn/layers/concat.h"
 #include "nn/layers/conv2d.h"
 #include "nn/layers/dropout.h"
 #include "nn/layers/flatten.h"
 #include "nn/layers/gelu.h"
+#include "nn/layers/global_avg_pool.h"
 #include "nn/layers/input.h"
 #include "nn/layers/linear.h"
 #include "nn/layers/max_pool.h"
@@ -22,8 +24,9 @@ namespace tidepool::nn {
 template <LayerKind... Layer>
 using LayerList = std::variant<Layer...>;
 
-using LayerSpec = LayerList<Input, Conv2d, BatchNorm, Relu, Gelu, MaxPool, AvgPool, Add, Dropout,
-                            Linear, Flatten, SoftmaxCrossEntropy, MeanSquaredError>;
+using LayerSpec =
+    LayerList<Input, Conv2d, BatchNorm, Relu, Gelu, MaxPool, AvgPool, GlobalAvgPool, Add, Concat,
+              Dropout, Linear, Flatten, SoftmaxCrossEntropy, MeanSquaredError>;
 
 inline LayerTraits traits_of(const LayerSpec& spec) {
   return std::visit([](const auto& layer) { return layer.traits; }, spec);

@@ -9,8 +9,9 @@ namespace tidepool::nn {
 
 Result<ValueType> MaxPool::infer(InputTypes inputs) const {
   if (auto image = expect_image(inputs); !image) return fail(image.error());
-  if (window > 16) {
-    return fail(ErrorCode::usage, "a position in a window larger than 16 does not fit into a byte");
+  if (window.area() > 256) {
+    return fail(ErrorCode::usage,
+                "a position in a window of more than 256 elements does not fit into a byte");
   }
   return slide(inputs, inputs[0].dims[0], {window, stride, padding});
 }

@@ -1,14 +1,15 @@
-// Maximum over square windows. Keeps the position of each maximum for the backward pass.
+// Maximum over windows. Keeps the position of each maximum for the backward pass.
 #pragma once
 
 #include "nn/layers/layer_kind.h"
+#include "nn/ops/window.h"
 
 namespace tidepool::nn {
 
 struct MaxPool {
-  std::int64_t window = 2;
+  Size2d window = 2;
   std::int64_t stride = 2;
-  std::int64_t padding = 0;
+  Size2d padding = 0;
 
   static constexpr LayerTraits traits{};
   [[nodiscard]] Result<ValueType> infer(InputTypes inputs) const;

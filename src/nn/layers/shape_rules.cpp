@@ -7,18 +7,19 @@
 namespace tidepool::nn {
 namespace {
 
-/// Output size of a window that slides over `size` padded elements.
-Result<std::int64_t> windows(std::int64_t size, const Window& w) {
-  if (w.window < 1 || w.stride < 1 || w.padding < 0 || w.padding >= w.window) {
+/// Output size, in one direction, of a window that slides over `size` padded elements.
+Result<std::int64_t> windows(std::int64_t size, std::int64_t window, std::int64_t stride,
+                             std::int64_t padding) {
+  if (window < 1 || stride < 1 || padding < 0 || padding >= window) {
     return fail(ErrorCode::usage, fmt::format("window {}, stride {}, padding {} make no sense",
-                                              w.window, w.stride, w.padding));
+                                              window, stride, padding));
   }
-  if (size + 2 * w.padding < w.window) {
+  if (size + 2 * padding < window) {
     return fail(ErrorCode::usage,
-                fmt::format("a window of {} does not fit into {} elements with padding {}",
-                            w.window, size, w.padding));
+                fmt::format("a window of {} does not fit into {} elements with padding {}", window,
+                            size, padding));
   }
-  return (size + 2 * w.padding - w.window) / w.stride + 1;
+  return (size + 2 * padding - window) / stride + 1;
 }
 
 }  // namespace
@@ -58,9 +59,10 @@ Result<ValueType> same_shapes(InputTypes inputs) {
 
 Result<ValueType> slide(InputTypes inputs, std::int64_t channels, const Window& window) {
   if (auto image = expect_image(inputs); !image) return fail(image.error());
-  const auto height = windows(inputs[0].dims[1], window);
+  const auto& [size, stride, padding] = window;
+  const auto height = windows(inputs[0].dims[1], size.height, stride, padding.height);
   if (!height) return fail(height.error());
-  const auto width = windows(inputs[0].dims[2], window);
+  const auto width = windows(inputs[0].dims[2], size.width, stride, padding.width);
   if (!width) return fail(width.error());
   return ValueType{{channels, *height, *width}, ElementType::f32};
 }

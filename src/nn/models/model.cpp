@@ -3,15 +3,22 @@
 #include <utility>
 
 #include "base/nearest.h"
+#include "nn/models/inception.h"
 #include "nn/models/mlp.h"
+#include "nn/models/mobilenet.h"
+#include "nn/models/plain.h"
 #include "nn/models/resnet.h"
+#include "nn/models/squeezenet.h"
+#include "nn/models/standard_resnet.h"
 #include "nn/models/vgg.h"
 
 namespace tidepool::nn {
 namespace {
 
 using Family = std::vector<ModelInfo> (*)();
-constexpr Family kFamilies[] = {vgg_models, resnet_models, mlp_models};
+constexpr Family kFamilies[] = {
+    vgg_models,       resnet_models, mlp_models,        standard_resnet_models,
+    mobilenet_models, plain_models,  squeezenet_models, inception_models};
 
 }  // namespace
 

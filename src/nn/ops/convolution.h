@@ -1,4 +1,6 @@
-// Convolutions without bias.
+// Convolutions without bias (see channel_bias.h). Channels may come in groups: a filter sees those
+// of its own group alone, and its weights are those of so many channels. The operands say how many
+// groups there are; with one channel a group the convolution is called depthwise.
 #pragma once
 
 #include <array>
@@ -7,6 +9,11 @@
 #include "nn/ops/window.h"
 
 namespace tidepool::nn {
+
+/// `x` is what the filters see, or its gradient.
+inline std::int64_t convolution_groups(const TensorDesc& x, const TensorDesc& weight) {
+  return x.dims[1] / weight.dims[1];
+}
 
 /// Every output position of a convolution takes one multiply-add per weight of its filter.
 inline double convolution_flops(const TensorDesc& weight, const TensorDesc& y) {

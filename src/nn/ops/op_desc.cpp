@@ -56,7 +56,11 @@ std::vector<OperandRule> OpDesc::rules() const {
       has_forward = has_forward || rule.when == When::reads_forward;
       if (rule.when == (in_place ? When::apart : When::in_place)) continue;
       if (rule.when == When::reads_forward && !reads_forward) continue;
-      there.push_back(rule);
+      std::size_t times = 1;
+      if constexpr (requires { held.inputs; }) {
+        if (rule.when == When::each_input) times = static_cast<std::size_t>(held.inputs);
+      }
+      there.insert(there.end(), times, rule);
     }
     assert(has_variant && has_forward && "the kind has no such variant");
     return there;

@@ -10,6 +10,8 @@
 #include "nn/ops/adamw.h"
 #include "nn/ops/add.h"
 #include "nn/ops/batch_norm.h"
+#include "nn/ops/channel_bias.h"
+#include "nn/ops/concat.h"
 #include "nn/ops/convolution.h"
 #include "nn/ops/dropout.h"
 #include "nn/ops/gelu.h"
@@ -26,7 +28,8 @@ namespace tidepool::nn {
 
 /// The list of kinds. A kind and its attributes.
 using AnyOp =
-    std::variant<ConvForward, ConvBackwardData, ConvBackwardWeights, Reorder, BatchNormForward,
+    std::variant<ConvForward, ConvBackwardData, ConvBackwardWeights, ChannelBiasForward,
+                 ChannelBiasBackward, ConcatForward, ConcatBackward, Reorder, BatchNormForward,
                  BatchNormBackward, BatchNormInference, BatchNormStatistics, ReluForward,
                  ReluBackward, AddForward, GeluForward, GeluBackward, MaxPoolForward,
                  MaxPoolBackward, AvgPoolForward, AvgPoolBackward, DropoutForward, DropoutBackward,

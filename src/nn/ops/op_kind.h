@@ -26,6 +26,7 @@ namespace tidepool::nn {
 /// When an operand is there.
 enum class When : std::uint8_t {
   always,
+  each_input,     ///< as many times as the op's attribute `inputs` says
   apart,          ///< unless the op works in place
   in_place,       ///< when it does
   reads_forward,  ///< when the backward op also takes what its forward op read and wrote, as

@@ -1,4 +1,4 @@
-// Pools over square windows.
+// Pools over windows.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ struct MaxPoolBackward : Window {
   [[nodiscard]] double flops(Operands o) const { return count(o[0]); }
 };
 
-/// Without padding.
+/// The mean of what the window has of the image: padding does not count.
 struct AvgPoolForward : Window {
   static constexpr const char* name = "avg_pool_forward";
   static constexpr auto operands = std::array{reads("x"), writes("y")};

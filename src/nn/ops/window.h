@@ -5,13 +5,26 @@
 
 namespace tidepool::nn {
 
-/// Square.
-struct Window {
-  std::int64_t window = 1;
-  std::int64_t stride = 1;
-  std::int64_t padding = 0;
+/// Of a window or its padding. One number is both.
+struct Size2d {
+  std::int64_t height = 1;
+  std::int64_t width = 1;
 
-  [[nodiscard]] double area() const { return static_cast<double>(window * window); }
+  constexpr Size2d(std::int64_t side)
+      : height(side), width(side) {}  // NOLINT(google-explicit-constructor)
+  constexpr Size2d(std::int64_t height_in, std::int64_t width_in)
+      : height(height_in), width(width_in) {}
+  [[nodiscard]] constexpr std::int64_t area() const { return height * width; }
+  friend bool operator==(const Size2d&, const Size2d&) = default;
+};
+
+/// It moves by one stride in both directions. Padding is added on both sides.
+struct Window {
+  Size2d window = 1;
+  std::int64_t stride = 1;
+  Size2d padding = 0;
+
+  [[nodiscard]] double area() const { return static_cast<double>(window.area()); }
 };
 
 }  // namespace tidepool::nn

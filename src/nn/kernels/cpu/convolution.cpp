@@ -11,6 +11,20 @@ namespace {
 using dnnl::algorithm;
 using MemoryDesc = dnnl::memory::desc;
 
+/// oneDNN counts groups in a dimension of its own. Blocks of 16 depthwise filters are in the order
+/// of the 16 filters of one input channel, and groups of whole blocks follow each other like
+/// blocks.
+MemoryDesc weight_desc(const TensorDesc& weight, std::int64_t groups) {
+  using Tag = dnnl::memory::format_tag;
+  if (groups == 1) return dnnl_desc(weight);
+  Tag tag = Tag::goihw;
+  if (weight.layout == Layout::Ohwi16o) tag = Tag::Goihw16g;
+  if (weight.layout == Layout::OIhw16i16o) tag = Tag::gOIhw16i16o;
+  if (weight.layout == Layout::OIhw16o16i) tag = Tag::gOIhw16o16i;
+  const auto& dims = weight.dims;
+  return {{groups, dims[0] / groups, dims[1], dims[2], dims[3]}, dnnl::memory::data_type::f32, tag};
+}
+
 /// oneDNN's view of a convolution, whatever the direction.
 struct Convolution {
   MemoryDesc x, weight, y;
@@ -19,10 +33,10 @@ struct Convolution {
   Convolution(const OpDesc& desc, const TensorDesc& x_in, const TensorDesc& weight_in,
               const TensorDesc& y_in)
       : x(dnnl_desc(x_in)),
-        weight(dnnl_desc(weight_in)),
+        weight(weight_desc(weight_in, convolution_groups(x_in, weight_in))),
         y(dnnl_desc(y_in)),
         strides{desc.get<Window>().stride, desc.get<Window>().stride},
-        padding{desc.get<Window>().padding, desc.get<Window>().padding} {}
+        padding{desc.get<Window>().padding.height, desc.get<Window>().padding.width} {}
 };
 
 dnnl::convolution_forward::primitive_desc forward_desc(const Convolution& c, algorithm algorithm) {
@@ -121,6 +135,7 @@ std::unique_ptr<Kernel> make_backward_weights(const OpDesc& desc, const KernelCo
 void add_winograd_backward_data(DnnlKernel& kernel, const OpDesc& desc) {
   TensorDesc forward_weight = desc.operands[1];
   if (forward_weight.layout != Layout::OIhw16o16i) return;
+  if (convolution_groups(desc.operands[2], forward_weight) > 1) return;
   forward_weight.layout = Layout::OIhw16i16o;
   const Convolution c(desc, desc.operands[2], forward_weight, desc.operands[0]);
   const auto winograd = backward_data_desc(c, algorithm::convolution_winograd);

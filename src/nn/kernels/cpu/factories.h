@@ -7,6 +7,8 @@
 namespace tidepool::nn::cpu {
 
 std::unique_ptr<Kernel> make_convolution(const OpDesc& desc, const KernelContext& context);
+std::unique_ptr<Kernel> make_channel_bias(const OpDesc& desc, const KernelContext& context);
+std::unique_ptr<Kernel> make_concat(const OpDesc& desc, const KernelContext& context);
 std::unique_ptr<Kernel> make_reorder(const OpDesc& desc, const KernelContext& context);
 std::unique_ptr<Kernel> make_batch_norm(const OpDesc& desc, const KernelContext& context);
 std::unique_ptr<Kernel> make_relu(const OpDesc& desc, const KernelContext& context);
@@ -21,8 +23,8 @@ std::unique_ptr<Kernel> make_sgd(const OpDesc& desc, const KernelContext& contex
 std::unique_ptr<Kernel> make_adamw(const OpDesc& desc, const KernelContext& context);
 
 inline constexpr KernelFactory kFactories[] = {
-    make_convolution,   make_reorder, make_batch_norm, make_relu,   make_gelu,
-    make_add,           make_pooling, make_dropout,    make_linear, make_softmax_loss,
-    make_count_correct, make_sgd,     make_adamw};
+    make_convolution,   make_reorder, make_batch_norm, make_relu,         make_gelu,
+    make_add,           make_pooling, make_dropout,    make_linear,       make_softmax_loss,
+    make_count_correct, make_sgd,     make_adamw,      make_channel_bias, make_concat};
 
 }  // namespace tidepool::nn::cpu

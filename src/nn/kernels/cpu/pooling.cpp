@@ -15,9 +15,9 @@ struct Pooling {
   Pooling(const OpDesc& desc, const TensorDesc& x_in, const TensorDesc& y_in)
       : x(dnnl_desc(x_in)),
         y(dnnl_desc(y_in)),
-        window{desc.get<Window>().window, desc.get<Window>().window},
+        window{desc.get<Window>().window.height, desc.get<Window>().window.width},
         strides{desc.get<Window>().stride, desc.get<Window>().stride},
-        padding{desc.get<Window>().padding, desc.get<Window>().padding} {}
+        padding{desc.get<Window>().padding.height, desc.get<Window>().padding.width} {}
 };
 
 dnnl::pooling_forward::primitive_desc forward_desc(const Pooling& p, algorithm algorithm) {
@@ -66,7 +66,6 @@ std::unique_ptr<Kernel> make_max_backward(const OpDesc& desc, const KernelContex
                            {DNNL_ARG_DIFF_SRC, p.x, {2}}});
 }
 
-/// Without padding, including it and excluding it are the same.
 constexpr auto kMean = algorithm::pooling_avg_exclude_padding;
 
 std::unique_ptr<Kernel> make_avg_forward(const OpDesc& desc, const KernelContext& context) {

@@ -7,10 +7,6 @@
 namespace tidepool::nn::cuda_kernels_detail {
 namespace {
 
-device_code::Planes planes_of(const TensorDesc& x) {
-  return {dim(x, 0), dim(x, 1), static_cast<std::int64_t>(dim(x, 2)) * dim(x, 3)};
-}
-
 class BatchNormForwardKernel final : public CudaKernel {
  public:
   explicit BatchNormForwardKernel(const OpDesc& desc)

@@ -24,11 +24,11 @@ class Convolution : public CudnnDescriptor<cudnnConvolutionDescriptor_t,
                                            &cuda::Cudnn::cudnnCreateConvolutionDescriptor,
                                            &cuda::Cudnn::cudnnDestroyConvolutionDescriptor> {
  public:
-  Convolution(const OpDesc& desc, bool tf32) {
-    const auto& window = desc.get<Window>();
-    const auto stride = static_cast<int>(window.stride), padding = static_cast<int>(window.padding);
+  Convolution(const device_code::Convolution& shape, bool tf32) {
     TIDEPOOL_CUDA_CHECK(cudnn().cudnnSetConvolution2dDescriptor(
-        get(), padding, padding, stride, stride, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+        get(), shape.padding_height, shape.padding_width, shape.stride, shape.stride, 1, 1,
+        CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+    TIDEPOOL_CUDA_CHECK(cudnn().cudnnSetConvolutionGroupCount(get(), shape.groups));
     // The default lets float32 convolutions run in TF32.
     TIDEPOOL_CUDA_CHECK(
         cudnn().cudnnSetConvolutionMathType(get(), tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH));
@@ -72,9 +72,12 @@ device_code::Convolution shape_of(const OpDesc& desc, const Roles& roles) {
   s.filters = dim(y, 1);
   s.out_height = dim(y, 2);
   s.out_width = dim(y, 3);
-  s.window = static_cast<int>(window.window);
+  s.window_height = static_cast<int>(window.window.height);
+  s.window_width = static_cast<int>(window.window.width);
   s.stride = static_cast<int>(window.stride);
-  s.padding = static_cast<int>(window.padding);
+  s.padding_height = static_cast<int>(window.padding.height);
+  s.padding_width = static_cast<int>(window.padding.width);
+  s.groups = static_cast<int>(convolution_groups(x, desc.operands[roles.weight]));
   return s;
 }
 
@@ -91,8 +94,8 @@ class ConvolutionKernel : public CudaKernel {
         x_(desc.operands[roles.x]),
         y_(desc.operands[roles.y]),
         weight_(desc.operands[roles.weight]),
-        convolution_(desc, tf32),
-        shape_(shape_of(desc, roles)) {}
+        shape_(shape_of(desc, roles)),
+        convolution_(shape_, tf32) {}
 
   /// Lists what cuDNN says it supports, in the order of its expectation, fastest first.
   /// `ask(results, returned)` gets its list, `workspace(algorithm, bytes)` an algorithm's need.
@@ -114,8 +117,8 @@ class ConvolutionKernel : public CudaKernel {
 
   Tensor4d x_, y_;
   Filter weight_;
-  Convolution convolution_;
   device_code::Convolution shape_;
+  Convolution convolution_;
 
  private:
   template <class Ask, class Workspace>

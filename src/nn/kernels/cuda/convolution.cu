@@ -19,7 +19,8 @@ struct Extent {
   int rows, columns, depth;
 };
 
-// The three directions. Each tells its matrices' elements and where a result goes.
+// The three directions. Each tells the elements of its matrices and where a result goes, for one
+// group of channels and filters at a time.
 
 /// y[k][image, place] = sum over (c, p, q) of weight[k][c, p, q] * x[c, p, q][image, place]
 struct Forward {
@@ -27,24 +28,29 @@ struct Forward {
   const float *x, *weight;
 
   __host__ __device__ Extent extent() const {
-    return {s.filters, s.images * s.out_height * s.out_width, s.channels * s.window * s.window};
+    return {s.filters / s.groups, s.images * s.out_height * s.out_width,
+            s.channels / s.groups * s.window_height * s.window_width};
   }
-  __device__ float left(int filter, int term) const {
-    return weight[static_cast<std::int64_t>(filter) * s.channels * s.window * s.window + term];
+  __device__ float left(int group, int filter, int term) const {
+    const Extent e = extent();
+    return weight[static_cast<std::int64_t>(group * e.rows + filter) * e.depth + term];
   }
-  __device__ float right(int term, int column) const {
+  __device__ float right(int group, int term, int column) const {
     const int place = column % (s.out_height * s.out_width);
     const int image = column / (s.out_height * s.out_width);
-    const int tap = term % (s.window * s.window), channel = term / (s.window * s.window);
-    const int h = place / s.out_width * s.stride - s.padding + tap / s.window;
-    const int w = place % s.out_width * s.stride - s.padding + tap % s.window;
+    const int taps = s.window_height * s.window_width;
+    const int tap = term % taps, channel = group * (s.channels / s.groups) + term / taps;
+    const int h = place / s.out_width * s.stride - s.padding_height + tap / s.window_width;
+    const int w = place % s.out_width * s.stride - s.padding_width + tap % s.window_width;
     if (h < 0 || h >= s.height || w < 0 || w >= s.width) return 0;
     return x[((static_cast<std::int64_t>(image) * s.channels + channel) * s.height + h) * s.width +
              w];
   }
-  __device__ std::int64_t result(int filter, int column) const {
+  __device__ std::int64_t result(int group, int filter, int column) const {
     const int plane = s.out_height * s.out_width;
-    return (static_cast<std::int64_t>(column / plane) * s.filters + filter) * plane +
+    return (static_cast<std::int64_t>(column / plane) * s.filters + group * extent().rows +
+            filter) *
+               plane +
            column % plane;
   }
 };
@@ -55,19 +61,22 @@ struct BackwardData {
   const float *dy, *weight;
 
   __host__ __device__ Extent extent() const {
-    return {s.channels, s.images * s.height * s.width, s.filters * s.window * s.window};
+    return {s.channels / s.groups, s.images * s.height * s.width,
+            s.filters / s.groups * s.window_height * s.window_width};
   }
-  __device__ float left(int channel, int term) const {
-    const int taps = s.window * s.window;
-    return weight[(static_cast<std::int64_t>(term / taps) * s.channels + channel) * taps +
+  __device__ float left(int group, int channel, int term) const {
+    const int taps = s.window_height * s.window_width;
+    const int filter = group * (s.filters / s.groups) + term / taps;
+    return weight[(static_cast<std::int64_t>(filter) * extent().rows + channel) * taps +
                   term % taps];
   }
-  __device__ float right(int term, int column) const {
+  __device__ float right(int group, int term, int column) const {
     const int place = column % (s.height * s.width), image = column / (s.height * s.width);
-    const int tap = term % (s.window * s.window), filter = term / (s.window * s.window);
+    const int taps = s.window_height * s.window_width;
+    const int tap = term % taps, filter = group * (s.filters / s.groups) + term / taps;
     // The window that has this place under this tap.
-    const int h = place / s.width + s.padding - tap / s.window;
-    const int w = place % s.width + s.padding - tap % s.window;
+    const int h = place / s.width + s.padding_height - tap / s.window_width;
+    const int w = place % s.width + s.padding_width - tap % s.window_width;
     if (h < 0 || w < 0 || h % s.stride != 0 || w % s.stride != 0) return 0;
     if (h / s.stride >= s.out_height || w / s.stride >= s.out_width) return 0;
     return dy[((static_cast<std::int64_t>(image) * s.filters + filter) * s.out_height +
@@ -75,9 +84,11 @@ struct BackwardData {
                   s.out_width +
               w / s.stride];
   }
-  __device__ std::int64_t result(int channel, int column) const {
+  __device__ std::int64_t result(int group, int channel, int column) const {
     const int plane = s.height * s.width;
-    return (static_cast<std::int64_t>(column / plane) * s.channels + channel) * plane +
+    return (static_cast<std::int64_t>(column / plane) * s.channels + group * extent().rows +
+            channel) *
+               plane +
            column % plane;
   }
 };
@@ -88,24 +99,30 @@ struct BackwardWeights {
   const float *x, *dy;
 
   __host__ __device__ Extent extent() const {
-    return {s.filters, s.channels * s.window * s.window, s.images * s.out_height * s.out_width};
+    return {s.filters / s.groups, s.channels / s.groups * s.window_height * s.window_width,
+            s.images * s.out_height * s.out_width};
   }
-  __device__ float left(int filter, int term) const {
+  __device__ float left(int group, int filter, int term) const {
     const int plane = s.out_height * s.out_width;
-    return dy[(static_cast<std::int64_t>(term / plane) * s.filters + filter) * plane +
+    return dy[(static_cast<std::int64_t>(term / plane) * s.filters + group * extent().rows +
+               filter) *
+                  plane +
               term % plane];
   }
-  __device__ float right(int term, int column) const {
-    return Forward{s, x, nullptr}.right(column, term);
+  __device__ float right(int group, int term, int column) const {
+    return Forward{s, x, nullptr}.right(group, column, term);
   }
-  __device__ std::int64_t result(int filter, int column) const {
-    return static_cast<std::int64_t>(filter) * extent().columns + column;
+  __device__ std::int64_t result(int group, int filter, int column) const {
+    const Extent e = extent();
+    return static_cast<std::int64_t>(group * e.rows + filter) * e.columns + column;
   }
 };
 
-/// Part blockIdx.z of gridDim.z of the sums, to `results` plus that many times `size`.
+/// blockIdx.z counts the parts of the sums of a group and then the groups. A part's results go to
+/// `results` plus as many times `size`.
 template <class Direction>
-__global__ void product_kernel(Direction d, float* results, std::int64_t size, int part_depth) {
+__global__ void product_kernel(Direction d, float* results, std::int64_t size, int part_depth,
+                               int parts) {
   __shared__ float left[kDepth][kTile], right[kDepth][kTile];
   const Extent e = d.extent();
   // Beyond the last row, column or term these may be beyond an int, too.
@@ -113,7 +130,9 @@ __global__ void product_kernel(Direction d, float* results, std::int64_t size, i
   const std::int64_t first_column = static_cast<std::int64_t>(blockIdx.x) * kTile;
   const int own_row = static_cast<int>(threadIdx.x) / kSide * kOwn;
   const int own_column = static_cast<int>(threadIdx.x) % kSide * kOwn;
-  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.z) * part_depth;
+  const int group = static_cast<int>(blockIdx.z) / parts;
+  const int part = static_cast<int>(blockIdx.z) % parts;
+  const std::int64_t begin = static_cast<std::int64_t>(part) * part_depth;
   const std::int64_t end = begin + part_depth < e.depth ? begin + part_depth : e.depth;
   float sums[kOwn][kOwn] = {};
   double totals[kOwn][kOwn] = {};
@@ -123,10 +142,11 @@ __global__ void product_kernel(Direction d, float* results, std::int64_t size, i
       const int k = i / kTile, at = i % kTile;
       const bool inside = term + k < end;
       const std::int64_t row = first_row + at, column = first_column + at;
-      left[k][at] =
-          inside && row < e.rows ? d.left(static_cast<int>(row), static_cast<int>(term + k)) : 0.0F;
+      left[k][at] = inside && row < e.rows
+                        ? d.left(group, static_cast<int>(row), static_cast<int>(term + k))
+                        : 0.0F;
       right[k][at] = inside && column < e.columns
-                         ? d.right(static_cast<int>(term + k), static_cast<int>(column))
+                         ? d.right(group, static_cast<int>(term + k), static_cast<int>(column))
                          : 0.0F;
     }
     __syncthreads();
@@ -152,8 +172,7 @@ __global__ void product_kernel(Direction d, float* results, std::int64_t size, i
     for (int j = 0; j < kOwn; ++j) {
       const std::int64_t row = first_row + own_row + i, column = first_column + own_column + j;
       if (row >= e.rows || column >= e.columns) continue;
-      results[static_cast<std::int64_t>(blockIdx.z) * size +
-              d.result(static_cast<int>(row), static_cast<int>(column))] =
+      results[part * size + d.result(group, static_cast<int>(row), static_cast<int>(column))] =
           static_cast<float>(totals[i][j] + sums[i][j]);
     }
   }
@@ -173,9 +192,9 @@ template <class Direction>
 void multiply(const Direction& d, float* results, std::int64_t size, int parts,
               cudaStream_t stream) {
   const Extent e = d.extent();
-  const dim3 grid(tiles(e.columns), tiles(e.rows), static_cast<unsigned>(parts));
+  const dim3 grid(tiles(e.columns), tiles(e.rows), static_cast<unsigned>(d.s.groups * parts));
   const int part_depth = (e.depth - 1) / parts + 1;
-  product_kernel<<<grid, kThreads, 0, stream>>>(d, results, size, part_depth);
+  product_kernel<<<grid, kThreads, 0, stream>>>(d, results, size, part_depth, parts);
   TIDEPOOL_CUDA_CHECK(cudaGetLastError());
 }
 
@@ -184,12 +203,13 @@ void multiply(const Direction& d, float* results, std::int64_t size, int parts,
 int parts_of(const Convolution& s) {
   constexpr int kBlocks = 264, kLeastDepth = 2048;
   const Extent e = BackwardWeights{s, nullptr, nullptr}.extent();
-  const int blocks = static_cast<int>(tiles(e.rows) * tiles(e.columns));
+  const int blocks = static_cast<int>(tiles(e.rows) * tiles(e.columns)) * s.groups;
   return std::max(1, std::min((kBlocks + blocks - 1) / blocks, e.depth / kLeastDepth));
 }
 
 std::int64_t weights_of(const Convolution& s) {
-  return static_cast<std::int64_t>(s.filters) * s.channels * s.window * s.window;
+  return static_cast<std::int64_t>(s.filters) * (s.channels / s.groups) * s.window_height *
+         s.window_width;
 }
 
 }  // namespace

@@ -73,6 +73,37 @@ void enqueue(const AdamwUpdate& op, const Call& c) {
                      operand(c.p, 3), operand(c.p, 4), c.count, c.stream);
 }
 
+void enqueue(const ChannelBiasForward& /*op*/, const Call& c) {
+  device_code::add_to_channels(planes_of(c.desc.operands[0]), operand(c.p, 1), operand(c.p, 0),
+                               c.stream);
+}
+
+void enqueue(const ChannelBiasBackward& /*op*/, const Call& c) {
+  device_code::sum_channels(planes_of(c.desc.operands[0]), operand(c.p, 0), operand(c.p, 1),
+                            c.stream);
+}
+
+/// An image is a row; one with fewer channels is a shorter one.
+std::int64_t row_of(const TensorDesc& x) { return x.elements() / x.dims[0]; }
+
+void enqueue(const ConcatForward& op, const Call& c) {
+  const auto inputs = static_cast<std::size_t>(op.inputs);
+  float* to = operand(c.p, inputs);
+  for (std::size_t i = 0; i < inputs; ++i) {
+    const TensorDesc& x = c.desc.operands[i];
+    device_code::copy_rows({x.dims[0], row_of(x), row_of(x), row_of(c.desc.operands[inputs])},
+                           operand(c.p, i), to, c.stream);
+    to += row_of(x);
+  }
+}
+
+void enqueue(const ConcatBackward& op, const Call& c) {
+  const TensorDesc &dy = c.desc.operands[0], &dx = c.desc.operands[1];
+  const std::int64_t plane = row_of(dy) / dy.dims[1];
+  device_code::copy_rows({dx.dims[0], row_of(dx), row_of(dy), row_of(dx)},
+                         operand(c.p, 0) + op.first_channel * plane, operand(c.p, 1), c.stream);
+}
+
 /// All layouts here are plain.
 void enqueue(const Reorder& /*op*/, const Call& c) {
   TIDEPOOL_CUDA_CHECK(cudaMemcpyAsync(c.p[1], c.p[0],

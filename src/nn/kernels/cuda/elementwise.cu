@@ -173,6 +173,20 @@ __global__ void broadcast_rows_kernel(const float* bias, float* y, std::int64_t 
   }
 }
 
+__global__ void add_to_channels_kernel(Planes shape, const float* bias, float* y) {
+  const std::int64_t count = shape.images * shape.channels * shape.plane;
+  for (std::int64_t i = first_index(); i < count; i += index_step()) {
+    y[i] += bias[i / shape.plane % shape.channels];
+  }
+}
+
+__global__ void copy_rows_kernel(Rows r, const float* from, float* to) {
+  for (std::int64_t i = first_index(); i < r.rows * r.width; i += index_step()) {
+    const std::int64_t row = i / r.width, column = i % r.width;
+    to[row * r.to_pitch + column] = from[row * r.from_pitch + column];
+  }
+}
+
 __global__ void statistics_kernel(float momentum, float unbiased, const float* mean,
                                   const float* variance, float* running_mean,
                                   float* running_variance, std::int64_t channels) {
@@ -257,6 +271,17 @@ void broadcast_rows(const float* bias, float* y, std::int64_t rows, std::int64_t
                     cudaStream_t stream) {
   broadcast_rows_kernel<<<blocks_for(rows * kThreads), kThreads, 0, stream>>>(bias, y, rows,
                                                                               columns);
+  TIDEPOOL_CUDA_CHECK(cudaGetLastError());
+}
+
+void add_to_channels(const Planes& shape, const float* bias, float* y, cudaStream_t stream) {
+  const std::int64_t count = shape.images * shape.channels * shape.plane;
+  add_to_channels_kernel<<<blocks_for(count), kThreads, 0, stream>>>(shape, bias, y);
+  TIDEPOOL_CUDA_CHECK(cudaGetLastError());
+}
+
+void copy_rows(const Rows& rows, const float* from, float* to, cudaStream_t stream) {
+  copy_rows_kernel<<<blocks_for(rows.rows * rows.width), kThreads, 0, stream>>>(rows, from, to);
   TIDEPOOL_CUDA_CHECK(cudaGetLastError());
 }
 

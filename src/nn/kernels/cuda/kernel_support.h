@@ -11,6 +11,7 @@
 #include "device/cuda/libraries.h"
 #include "device/cuda/stream.h"
 #include "nn/kernels/cuda/cuda.h"
+#include "nn/kernels/cuda/launch.h"
 
 namespace tidepool::nn::cuda_kernels_detail {
 
@@ -52,6 +53,10 @@ T* operand(Pointers pointers, std::size_t index) {
 /// Size of a dimension; those a tensor lacks are 1.
 inline int dim(const TensorDesc& tensor, std::size_t index) {
   return index < tensor.dims.size() ? static_cast<int>(tensor.dims[index]) : 1;
+}
+
+inline device_code::Planes planes_of(const TensorDesc& x) {
+  return {dim(x, 0), dim(x, 1), static_cast<std::int64_t>(dim(x, 2)) * dim(x, 3)};
 }
 
 /// Owns a cuDNN descriptor. `Create` and `Destroy` are members of cuda::Cudnn.

@@ -71,19 +71,34 @@ void inverse_deviation(float epsilon, const float* variance, float* inverse, std
 /// x *= factor
 void scale(float factor, float* x, std::int64_t count, cudaStream_t stream);
 
+/// y += bias of its channel
+void add_to_channels(const Planes& shape, const float* bias, float* y, cudaStream_t stream);
+/// Always in the same order.
+void sum_channels(const Planes& shape, const float* x, float* sums, cudaStream_t stream);
+
+/// `rows` rows of `width` elements; a row begins so many elements behind the one before. The arrays
+/// may start anywhere.
+struct Rows {
+  std::int64_t rows = 0, width = 0, from_pitch = 0, to_pitch = 0;
+};
+void copy_rows(const Rows& rows, const float* from, float* to, cudaStream_t stream);
+
 struct Pooling {
   int planes = 0;  ///< images times channels
-  int height = 0, width = 0, out_height = 0, out_width = 0, window = 0, stride = 1, padding = 0;
+  int height = 0, width = 0, out_height = 0, out_width = 0;
+  int window_height = 0, window_width = 0, stride = 1, padding_height = 0, padding_width = 0;
 };
 void max_pool_forward(const Pooling& pooling, const float* x, float* y, std::uint8_t* index,
                       cudaStream_t stream);
 void max_pool_backward(const Pooling& pooling, const float* dy, const std::uint8_t* index,
                        float* dx, cudaStream_t stream);
 
-/// Square windows. Every tensor has less than 2^31 elements.
+/// Every tensor has less than 2^31 elements.
 struct Convolution {
   int images = 0, channels = 0, height = 0, width = 0;
-  int filters = 0, out_height = 0, out_width = 0, window = 0, stride = 1, padding = 0;
+  int filters = 0, out_height = 0, out_width = 0;
+  int window_height = 0, window_width = 0, stride = 1, padding_height = 0, padding_width = 0;
+  int groups = 1;  ///< of channels and filters
 };
 void convolution_forward(const Convolution& shape, const float* x, const float* weight, float* y,
                          cudaStream_t stream);

@@ -11,11 +11,12 @@ class PoolingDescriptor
                              &cuda::Cudnn::cudnnDestroyPoolingDescriptor> {
  public:
   explicit PoolingDescriptor(const OpDesc& desc) {
-    const auto window = static_cast<int>(desc.get<Window>().window),
-               stride = static_cast<int>(desc.get<Window>().stride);
+    const auto& [window, side, padding] = desc.get<Window>();
+    const auto stride = static_cast<int>(side);
     TIDEPOOL_CUDA_CHECK(cudnn().cudnnSetPooling2dDescriptor(
-        get(), CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING, CUDNN_PROPAGATE_NAN, window, window, 0,
-        0, stride, stride));
+        get(), CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING, CUDNN_PROPAGATE_NAN,
+        static_cast<int>(window.height), static_cast<int>(window.width),
+        static_cast<int>(padding.height), static_cast<int>(padding.width), stride, stride));
   }
 };
 
@@ -60,9 +61,11 @@ class MaxPooling final : public CudaKernel {
     pooling_.out_height = dim(y, 2);
     pooling_.out_width = dim(y, 3);
     const auto& window = desc.get<Window>();
-    pooling_.window = static_cast<int>(window.window);
+    pooling_.window_height = static_cast<int>(window.window.height);
+    pooling_.window_width = static_cast<int>(window.window.width);
     pooling_.stride = static_cast<int>(window.stride);
-    pooling_.padding = static_cast<int>(window.padding);
+    pooling_.padding_height = static_cast<int>(window.padding.height);
+    pooling_.padding_width = static_cast<int>(window.padding.width);
     add_algorithm("own", 0);
   }
 

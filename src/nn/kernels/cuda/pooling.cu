@@ -15,20 +15,20 @@ __global__ void max_pool_forward_kernel(Pooling p, const float* x, float* y, std
   for (std::int64_t i = first_index(); i < p.planes * out_plane; i += index_step()) {
     const float* from = x + i / out_plane * in_plane;
     const int place = static_cast<int>(i % out_plane);
-    const int top = place / p.out_width * p.stride - p.padding;
-    const int left = place % p.out_width * p.stride - p.padding;
+    const int top = place / p.out_width * p.stride - p.padding_height;
+    const int left = place % p.out_width * p.stride - p.padding_width;
     float best = -FLT_MAX;
     int position = 0;
-    for (int kh = 0; kh < p.window; ++kh) {
+    for (int kh = 0; kh < p.window_height; ++kh) {
       const int h = top + kh;
       if (h < 0 || h >= p.height) continue;
-      for (int kw = 0; kw < p.window; ++kw) {
+      for (int kw = 0; kw < p.window_width; ++kw) {
         const int w = left + kw;
         if (w < 0 || w >= p.width) continue;
         const float value = from[static_cast<std::int64_t>(h) * p.width + w];
         if (value > best) {
           best = value;
-          position = kh * p.window + kw;
+          position = kh * p.window_width + kw;
         }
       }
     }
@@ -43,19 +43,21 @@ __global__ void max_pool_backward_kernel(Pooling p, const float* dy, const std::
   const std::int64_t out_plane = static_cast<std::int64_t>(p.out_height) * p.out_width;
   const std::int64_t in_plane = static_cast<std::int64_t>(p.height) * p.width;
   // First and last window over a coordinate (with the padding added).
-  const auto first = [&](int at) { return at < p.window ? 0 : (at - p.window) / p.stride + 1; };
+  const auto first = [&](int at, int window) {
+    return at < window ? 0 : (at - window) / p.stride + 1;
+  };
   for (std::int64_t i = first_index(); i < p.planes * in_plane; i += index_step()) {
     const std::int64_t plane = i / in_plane * out_plane;
     const int place = static_cast<int>(i % in_plane);
-    const int h = place / p.width + p.padding;
-    const int w = place % p.width + p.padding;
+    const int h = place / p.width + p.padding_height;
+    const int w = place % p.width + p.padding_width;
     const int last_oh = min(h / p.stride, p.out_height - 1);
     const int last_ow = min(w / p.stride, p.out_width - 1);
     float sum = 0;
-    for (int oh = first(h); oh <= last_oh; ++oh) {
-      for (int ow = first(w); ow <= last_ow; ++ow) {
+    for (int oh = first(h, p.window_height); oh <= last_oh; ++oh) {
+      for (int ow = first(w, p.window_width); ow <= last_ow; ++ow) {
         const std::int64_t o = plane + static_cast<std::int64_t>(oh) * p.out_width + ow;
-        const int position = (h - oh * p.stride) * p.window + (w - ow * p.stride);
+        const int position = (h - oh * p.stride) * p.window_width + (w - ow * p.stride);
         if (index[o] == position) sum += dy[o];
       }
     }

@@ -80,6 +80,13 @@ __global__ void moments_kernel(Planes shape, const float* x, Pair* parts) {
   if (threadIdx.x == 0) parts[blockIdx.x * gridDim.y + blockIdx.y] = total;
 }
 
+__global__ void channel_sums_kernel(Planes shape, const float* x, float* sums) {
+  Pair sum{};
+  for_each_of_channel(shape, [&](std::int64_t i) { sum.a += x[i]; });
+  const Pair total = block_sum(sum);
+  if (threadIdx.x == 0) sums[blockIdx.x] = static_cast<float>(total.a);
+}
+
 __global__ void normalise_kernel(Planes shape, float epsilon, const float* x, const float* scale,
                                  const float* shift, float* y, float* mean, float* variance,
                                  const Pair* parts) {
@@ -270,6 +277,12 @@ void sum_rows(const float* x, float* sums, std::int64_t rows, std::int64_t colum
   const dim3 threads(32, kThreads / 32);
   const auto blocks = static_cast<unsigned>((columns + 31) / 32);
   sum_rows_kernel<<<blocks, threads, 0, stream>>>(x, sums, rows, columns);
+  TIDEPOOL_CUDA_CHECK(cudaGetLastError());
+}
+
+void sum_channels(const Planes& shape, const float* x, float* sums, cudaStream_t stream) {
+  const auto channels = static_cast<unsigned>(shape.channels);
+  channel_sums_kernel<<<channels, kThreads, 0, stream>>>(shape, x, sums);
   TIDEPOOL_CUDA_CHECK(cudaGetLastError());
 }
 

@@ -10,6 +10,10 @@ namespace tidepool::nn::reference {
 void run(const ConvForward& op, const OpDesc& desc, Pointers pointers);
 void run(const ConvBackwardData& op, const OpDesc& desc, Pointers pointers);
 void run(const ConvBackwardWeights& op, const OpDesc& desc, Pointers pointers);
+void run(const ChannelBiasForward& op, const OpDesc& desc, Pointers pointers);
+void run(const ChannelBiasBackward& op, const OpDesc& desc, Pointers pointers);
+void run(const ConcatForward& op, const OpDesc& desc, Pointers pointers);
+void run(const ConcatBackward& op, const OpDesc& desc, Pointers pointers);
 void run(const Reorder& op, const OpDesc& desc, Pointers pointers);
 void run(const BatchNormForward& op, const OpDesc& desc, Pointers pointers);
 void run(const BatchNormBackward& op, const OpDesc& desc, Pointers pointers);
