@@ -22,7 +22,7 @@ struct ComparisonRow {
   Nanos time{};
   Nanos unlimited{};            ///< without a budget, same algorithms
   bool covered = false;         ///< the bound holds for such plans
-  std::optional<double> least;  ///< overhead that plans which keep and swap cannot avoid
+  std::optional<double> least;  ///< overhead that no plan with the usual algorithms avoids
   std::optional<double> gap;
   bool bound_stopped = false;  ///< the time limit was up before there was a bound
   std::string bound_refused;   ///< why there is no bound for such a program

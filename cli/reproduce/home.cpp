@@ -140,23 +140,24 @@ Result<Json> breakdowns(const HomeContext& context, std::string_view model, Tabl
   return all;
 }
 
-std::string parts_text(const Json& parts) {
-  if (parts.is_null()) return "no plan";
+std::string parts_text(const Json& parts, const char* none) {
+  if (parts.is_null()) return none;
   std::string text;
   for (const char* part : {"compute", "overlap", "stall", "recompute"}) {
     if (!parts.contains(part) || parts[part].is_null()) continue;
     text += fmt::format("{}{} {:.1f} %", text.empty() ? "" : ", ", part,
                         100 * parts[part].get<double>());
   }
-  return text.empty() ? "not published" : text;
+  return text.empty() ? none : text;
 }
 
 void note_breakdowns(std::string_view model, const Json& all, TableReport& report) {
   for (const auto& [system, parts] : all.items()) {
     if (!parts.is_object()) continue;
     report.note(fmt::format("figure 7, {} at {}, {}: {}; published: {}", model,
-                            all["batch"].get<std::int64_t>(), system, parts_text(parts["measured"]),
-                            parts_text(parts["published"])));
+                            all["batch"].get<std::int64_t>(), system,
+                            parts_text(parts["measured"], "no plan"),
+                            parts_text(parts["published"], "nothing")));
   }
 }
 

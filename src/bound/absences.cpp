@@ -3,39 +3,10 @@
 #include <algorithm>
 
 #include "base/at.h"
+#include "bound/constants.h"
 
 namespace tidepool {
 namespace {
-
-/// Per tensor and version: the value is the same in every iteration. It is where its op is not
-/// random and reads nothing but such values.
-class Constants {
- public:
-  Constants(const Program& program, const AccessIndex& index) {
-    constant_.resize(program.tensors.size());
-    for (TensorId t = 0; t < static_cast<TensorId>(program.tensors.size()); ++t) {
-      const auto accesses = index.accesses(t);
-      const bool changes = std::any_of(accesses.begin(), accesses.end(),
-                                       [](const auto& a) { return a.version_written != kNone; });
-      constant_[at(t)].push_back(program.tensors[at(t)].persistent && !changes);
-    }
-    for (const Op& op : program.ops) {
-      bool constant = !op.random;
-      for (const Access& a : op.accesses) {
-        if (a.mode != AccessMode::write) constant = constant && constant_[at(a.tensor)].back();
-      }
-      for (const Access& a : op.accesses) {
-        if (a.mode != AccessMode::read) constant_[at(a.tensor)].push_back(constant);
-      }
-    }
-  }
-  [[nodiscard]] bool is_constant(TensorId t, std::int32_t version) const {
-    return constant_[at(t)][at(version)];
-  }
-
- private:
-  std::vector<std::vector<bool>> constant_;
-};
 
 /// The absences of one tensor.
 class Writer {
@@ -150,6 +121,17 @@ std::vector<Absence> absences_of(const Program& program, const AccessIndex& inde
   Writer writer(program, index, constants, all);
   for (TensorId t = 0; t < static_cast<TensorId>(program.tensors.size()); ++t) writer.write(t);
   return all;
+}
+
+bool sees_an_op(const Program& program, const Absence& a) {
+  const auto device_op = [&](OpId begin, OpId end) {
+    for (OpId k = begin; k < end; ++k) {
+      if (program.ops[at(k)].place == OpPlace::device) return true;
+    }
+    return false;
+  };
+  const auto ops = static_cast<OpId>(program.ops.size());
+  return a.wraps ? device_op(a.from + 1, ops) || device_op(0, a.to) : device_op(a.from + 1, a.to);
 }
 
 }  // namespace tidepool

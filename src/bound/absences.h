@@ -32,4 +32,7 @@ struct Absence {
 /// By tensor, in the order of time; an absence that wraps is its tensor's last.
 std::vector<Absence> absences_of(const Program& program, const AccessIndex& index);
 
+/// Some device op runs in it; otherwise nothing is gained by being away.
+bool sees_an_op(const Program& program, const Absence& absence);
+
 }  // namespace tidepool

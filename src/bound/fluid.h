@@ -1,5 +1,6 @@
-// The fluid relaxation of swapping: a linear program whose optimum no schedule can beat that runs
-// each op once, in program order, on the compute stream of the first device, and copies between it
+// The fluid relaxation of swapping and recomputation: a linear program whose optimum no schedule
+// can beat that runs each op once, in program order, on the compute stream of the first device, and
+// some again in between (clones) where the problem says `recompute`, and copies between the device
 // and other spaces, one copy at a time over each link (in all where there is one that is not
 // duplex). Several links count as one, see Note [Several links] in bound/device_links.h.
 //
@@ -22,7 +23,16 @@
 // ops are variables; the optimum is their least sum. Time is cyclic: what wraps over the end of the
 // iteration appears at its start. Iteration after iteration any schedule gives values that satisfy
 // all this on average, as every condition is linear; so the mean of its stalls is no less. The
-// value returned is certified (Note [Certificate]). Recomputation is not covered.
+// value returned is certified (Note [Certificate]).
+//
+// Note [Fluid recomputation]. With clones an absence has one more variable: the part r <= x that is
+// made again instead of being copied in; I is of x - r. It needs no host copy and no link, and is
+// back in memory when its absence ends. It costs compute time: of each op in its recipe
+// (bound/recipes.h), as often as the most that one of the values it makes asks for: absences of one
+// value do not overlap, those of different values may share a clone. That time is part of the
+// stalls, during which links copy. Whether what a clone reads is there is not asked beyond what
+// recipes say, nor where in the iteration it runs. What is carried over the iteration's end is not
+// made again: an op that makes such a value may not run twice.
 #pragma once
 
 #include <span>
@@ -40,13 +50,14 @@ struct FluidProblem {
   const AccessIndex& index;
   const Machine& machine;
   std::span<const std::int32_t> algorithms;  ///< one per op
+  bool recompute = false;                    ///< ops may run again
 };
 
 struct FluidBound {
   bool feasible = false;      ///< false: some op needs more than the limit, or one of the below
   std::string refused;        ///< why there is no bound for such a program; usually empty
   bool stopped = false;       ///< time was up, or cancelled: `overhead` may be far from the best
-  Nanos overhead{};           ///< no schedule has stalls of a smaller sum, rounded down
+  Nanos overhead{};           ///< no schedule has stalls and clones of a smaller sum, rounded down
   std::vector<double> share;  ///< per gap: the part that is away in an optimum, 0 to 1
 };
 

@@ -24,8 +24,8 @@ struct BudgetCurve {
   std::vector<std::string> facts;  ///< short texts below the title
   Bytes unlimited_peak = 0;        ///< what the shares of budgets refer to
   std::vector<Series> planners;
-  /// By budget: the least overhead that plans which keep and swap can have there, and so at every
-  /// budget below.
+  /// By budget: the least overhead that plans can have there, and so at every budget below. Of
+  /// plans with one choice of algorithms: a planner that chooses others may be below it.
   std::vector<Point> bound;
 };
 

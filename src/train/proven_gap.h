@@ -1,4 +1,4 @@
-// How far a plan may be from the best one: its overhead beyond what no swapping can avoid.
+// How far a plan may be from the best one: its overhead beyond what no plan can avoid.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace tidepool {
 
-/// What no plan that keeps and swaps with these algorithms inside one budget can avoid.
+/// What no plan with these algorithms inside one budget can avoid.
 struct OverheadBound {
   AlgorithmChoice algorithms;
   Nanos compute{};    ///< sum of the device ops' times
@@ -37,14 +37,16 @@ std::string why_no_bound(const FluidBound& bound, const FluidOptions& options);
 /// of them is why there is no bound.
 void add_missing_bound(Json& json, bool stopped, const std::string& refused);
 
+/// Without `recompute`: of plans that only keep and swap.
 OverheadBound overhead_bound(const Program& program, const Machine& machine,
-                             AlgorithmChoice algorithms, Bytes budget, const FluidOptions& options);
+                             AlgorithmChoice algorithms, Bytes budget, const FluidOptions& options,
+                             bool recompute = true);
 
-/// True when no gap is recomputed.
-bool keeps_and_swaps(const Strategy& strategy);
-
-/// What the bound is for, by the plan itself: its file may say otherwise.
-bool runs_each_op_once_in_order(const Program& program, const Plan& plan);
+// What the bounds are for, by the plan itself: its file may say otherwise.
+/// No device op runs for the first time before one in front of it in the program.
+bool first_runs_in_order(const Program& program, const Plan& plan);
+/// Some device op runs more than once an iteration.
+bool recomputes(const Program& program, const Plan& plan);
 
 /// One plan's optimality gap, as a share of the time without a budget.
 struct ProvenGap {

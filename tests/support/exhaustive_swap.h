@@ -1,7 +1,10 @@
-// The fastest steady state that swapping can have, by trying everything: for tiny programs whose
-// times are whole ticks. It knows ops, values, bytes and two links, and nothing of gaps, strategies
-// or bounds: at every tick each link may begin any copy that makes sense, any value that is not
-// lost may be dropped, and the next op may start or wait. Addresses do not matter.
+// The fastest steady state that swapping, with clones or without, can have, by trying everything:
+// for tiny programs whose times are whole ticks. It knows ops, values, bytes and two links, and
+// nothing of gaps, strategies or bounds: at every tick each link may begin any copy that makes
+// sense, any value that is not lost may be dropped, and the next op may start or wait. Addresses do
+// not matter. With clones any op of the iteration so far may also run again whose operands are as
+// they were, where it may be repeated and alone writes what it writes; what it makes may be
+// dropped.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +23,9 @@ namespace tidepool::testing {
 /// 15 each.
 class ExhaustiveSwap {
  public:
-  ExhaustiveSwap(const Program& program, const Machine& machine, Bytes limit, Nanos tick)
-      : program_(program), duplex_(machine.duplex()), limit_(limit), tick_(tick) {
+  ExhaustiveSwap(const Program& program, const Machine& machine, Bytes limit, Nanos tick,
+                 bool clones = false)
+      : program_(program), duplex_(machine.duplex()), limit_(limit), tick_(tick), clones_(clones) {
     for (const Tensor& t : program.tensors) {
       bytes_.push_back(align_up(t.bytes, machine.alignment()));
       out_ticks_.push_back(ticks(machine.to_host().time(t.bytes)));
@@ -32,6 +36,7 @@ class ExhaustiveSwap {
       workspace_.push_back(align_up(op.algorithms[0].workspace, machine.alignment()));
     }
     find_needs();
+    find_repeatable();
   }
 
   /// Nanoseconds an iteration in the long run.
@@ -56,10 +61,12 @@ class ExhaustiveSwap {
  private:
   static constexpr std::size_t kMostTensors = 6;
   static constexpr int kNothing = 7;
+  static constexpr int kNoClone = 15;
 
   struct State {
-    int op = 0;       ///< the next op, or the running one
-    int running = 0;  ///< ticks it still runs; 0: not started
+    int op = 0;            ///< the next op, or the running one
+    int running = 0;       ///< ticks it, or the clone, still runs; 0: not started
+    int clone = kNoClone;  ///< the op that runs again
     int out = kNothing, out_left = 0;
     int in = kNothing, in_left = 0;
     std::array<bool, kMostTensors> device{};  ///< holds the tensor's present value
@@ -72,7 +79,7 @@ class ExhaustiveSwap {
       x = x << bits | static_cast<std::uint64_t>(value);
     };
     add(s.op, 4), add(s.running, 4), add(s.out, 3), add(s.out_left, 4), add(s.in, 3);
-    add(s.in_left, 4);
+    add(s.in_left, 4), add(s.clone, 4);
     for (std::size_t t = 0; t < kMostTensors; ++t) add(s.device[t], 1), add(s.host[t], 1);
     return x;
   }
@@ -87,7 +94,7 @@ class ExhaustiveSwap {
       s.host[t] = take(1) != 0;
       s.device[t] = take(1) != 0;
     }
-    s.in_left = take(4), s.in = take(3), s.out_left = take(4), s.out = take(3);
+    s.clone = take(4), s.in_left = take(4), s.in = take(3), s.out_left = take(4), s.out = take(3);
     s.running = take(4), s.op = take(4);
     return s;
   }
@@ -143,8 +150,44 @@ class ExhaustiveSwap {
     }
   }
 
+  /// repeatable_[op][k]: it may run again right before op k of the same iteration. remade_[t]: by
+  /// one that alone writes t.
+  void find_repeatable() {
+    repeatable_.assign(program_.ops.size(), std::vector<char>(program_.ops.size(), 0));
+    remade_.assign(tensors(), 0);
+    if (!clones_) return;
+    const auto changes = [&](int k, std::size_t t) {
+      const Access* a = access_of(program_.ops[static_cast<std::size_t>(k)], t);
+      return a != nullptr && a->mode != AccessMode::read;
+    };
+    for (int p = 0; p < ops(); ++p) {
+      const Op& op = program_.ops[static_cast<std::size_t>(p)];
+      bool may = op.recomputable;
+      for (const Access& a : op.accesses) {
+        const auto t = static_cast<std::size_t>(a.tensor);
+        int writers = 0;
+        for (int k = 0; k < ops(); ++k) writers += changes(k, t);
+        if (a.mode == AccessMode::update) may = false;
+        if (a.mode == AccessMode::write && (writers > 1 || persistent(t))) may = false;
+      }
+      for (int k = p + 1; may && k < ops(); ++k) {
+        const bool still = std::none_of(op.accesses.begin(), op.accesses.end(), [&](const auto& a) {
+          return a.mode == AccessMode::read && changes(k - 1, static_cast<std::size_t>(a.tensor));
+        });
+        if (!still) break;
+        repeatable_[static_cast<std::size_t>(p)][static_cast<std::size_t>(k)] = 1;
+      }
+      for (const Access& a : op.accesses) {
+        if (may && a.mode == AccessMode::write) remade_[static_cast<std::size_t>(a.tensor)] = 1;
+      }
+    }
+  }
+
+  const Op& on_compute(const State& s) const {
+    return program_.ops[static_cast<std::size_t>(s.clone != kNoClone ? s.clone : s.op)];
+  }
   bool is_operand(const State& s, std::size_t t) const {
-    return access_of(program_.ops[static_cast<std::size_t>(s.op)], t) != nullptr;
+    return access_of(on_compute(s), t) != nullptr;
   }
 
   bool fits(const State& s) const {
@@ -153,13 +196,16 @@ class ExhaustiveSwap {
       const bool written = s.running > 0 && is_operand(s, t);
       if (s.device[t] || static_cast<int>(t) == s.in || written) sum += bytes_[t];
     }
-    if (s.running > 0) sum += workspace_[static_cast<std::size_t>(s.op)];
+    if (s.running > 0) {
+      sum += workspace_[static_cast<std::size_t>(s.clone != kNoClone ? s.clone : s.op)];
+    }
     return sum <= limit_;
   }
 
+  /// The next op, or the clone that the state names.
   bool may_start(const State& s) const {
     if (s.running > 0) return false;
-    for (const Access& a : program_.ops[static_cast<std::size_t>(s.op)].accesses) {
+    for (const Access& a : on_compute(s).accesses) {
       const auto t = static_cast<std::size_t>(a.tensor);
       if (a.mode != AccessMode::write && !s.device[t]) return false;
       const bool copied = static_cast<int>(t) == s.out || static_cast<int>(t) == s.in;
@@ -170,7 +216,7 @@ class ExhaustiveSwap {
 
   bool written_now(const State& s, std::size_t t) const {
     if (s.running == 0) return false;
-    const Access* a = access_of(program_.ops[static_cast<std::size_t>(s.op)], t);
+    const Access* a = access_of(on_compute(s), t);
     return a != nullptr && a->mode != AccessMode::read;
   }
 
@@ -190,7 +236,7 @@ class ExhaustiveSwap {
     std::vector<std::size_t> droppable;
     for (std::size_t t = 0; t < tensors(); ++t) {
       const bool used = (s.running > 0 && is_operand(s, t)) || static_cast<int>(t) == s.out;
-      if (s.device[t] && !used && !lost_if_dropped(s, t)) droppable.push_back(t);
+      if (s.device[t] && !used && (remade_[t] || !lost_if_dropped(s, t))) droppable.push_back(t);
     }
     for (std::uint32_t drop = 0; drop < 1U << droppable.size(); ++drop) {
       State dropped = s;
@@ -203,8 +249,18 @@ class ExhaustiveSwap {
         if (start) started.running = op_ticks_[static_cast<std::size_t>(s.op)];
         begin_copies(started, iterations, next);
       }
+      for (int p = 0; clones_ && s.running == 0 && p < s.op; ++p) {
+        State again = dropped;
+        again.clone = p;
+        if (!repeatable_[static_cast<std::size_t>(p)][static_cast<std::size_t>(s.op)]) continue;
+        if (!may_start(again)) continue;
+        again.running = op_ticks_[static_cast<std::size_t>(p)];
+        begin_copies(again, iterations, next);
+      }
     }
   }
+
+  bool may_serve_a_clone(std::size_t t) const { return clones_ && !persistent(t); }
 
   void begin_copies(const State& s, int iterations,
                     std::unordered_map<std::uint64_t, int>& next) const {
@@ -213,7 +269,8 @@ class ExhaustiveSwap {
       if (out >= 0) {
         const auto t = static_cast<std::size_t>(out);
         if (s.out != kNothing || (!duplex_ && s.in != kNothing)) continue;
-        if (!s.device[t] || s.host[t] || written_now(s, t) || !lost_if_dropped(s, t)) continue;
+        if (!s.device[t] || s.host[t] || written_now(s, t)) continue;
+        if (!lost_if_dropped(s, t) && !may_serve_a_clone(t)) continue;
         with_out.out = out;
         with_out.out_left = out_ticks_[t];
       }
@@ -223,7 +280,7 @@ class ExhaustiveSwap {
           const auto t = static_cast<std::size_t>(in);
           if (s.in != kNothing || (!duplex_ && with_out.out != kNothing)) continue;
           if (s.device[t] || !s.host[t] || written_now(s, t)) continue;
-          if (!needed_[static_cast<std::size_t>(s.op)][t]) continue;
+          if (!needed_[static_cast<std::size_t>(s.op)][t] && !may_serve_a_clone(t)) continue;
           with_in.in = in;
           with_in.in_left = in_ticks_[t];
         }
@@ -233,6 +290,7 @@ class ExhaustiveSwap {
   }
 
   void pass_a_tick(State s, int iterations, std::unordered_map<std::uint64_t, int>& next) const {
+    const bool was_running = s.running > 0;
     if (s.out != kNothing && --s.out_left == 0) {
       s.host[static_cast<std::size_t>(s.out)] = true;
       s.out = kNothing;
@@ -241,7 +299,13 @@ class ExhaustiveSwap {
       s.device[static_cast<std::size_t>(s.in)] = true;
       s.in = kNothing;
     }
-    if (s.running > 0 && --s.running == 0) {
+    if (s.running > 0) --s.running;
+    if (was_running && s.running == 0 && s.clone != kNoClone) {
+      for (const Access& a : on_compute(s).accesses) {
+        s.device[static_cast<std::size_t>(a.tensor)] = true;
+      }
+      s.clone = kNoClone;
+    } else if (was_running && s.running == 0) {
       const Op& op = program_.ops[static_cast<std::size_t>(s.op)];
       for (const Access& a : op.accesses) {
         const auto t = static_cast<std::size_t>(a.tensor);
@@ -298,10 +362,13 @@ class ExhaustiveSwap {
   bool duplex_;
   Bytes limit_;
   Nanos tick_;
+  bool clones_;
   std::vector<Bytes> bytes_, workspace_;
   std::vector<int> out_ticks_, in_ticks_, op_ticks_;
   std::vector<std::vector<char>> needed_;
   std::vector<char> constant_;
+  std::vector<std::vector<char>> repeatable_;
+  std::vector<char> remade_;
 };
 
 }  // namespace tidepool::testing

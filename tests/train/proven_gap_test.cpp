@@ -46,7 +46,7 @@ TEST_F(ProvenGapTest, IsTheOverheadBeyondTheLeast) {
   g.add_to(json);
   EXPECT_EQ(json["optimality_gap"], *g.gap);
   EXPECT_EQ(json["least_overhead"], *g.least_overhead);
-  EXPECT_THAT(g.text(), HasSubstr("no plan that keeps and swaps"));
+  EXPECT_THAT(g.text(), HasSubstr("no plan has an overhead below"));
 }
 
 TEST_F(ProvenGapTest, IsZeroAndNotWorthALineWhereEverythingFits) {
@@ -77,10 +77,23 @@ void expect_unknown(const ProvenGap& g, const char* why) {
   EXPECT_EQ(json["bound_refused"].is_null(), g.refused.empty());
 }
 
-TEST_F(ProvenGapTest, IsUnknownOfAPlanThatRecomputes) {
+TEST_F(ProvenGapTest, IsKnownOfAPlanThatRecomputes) {
   Lowered lowered = plan(kBudget);
-  lowered.strategy.gaps[0] = Decision::recompute;
-  expect_unknown(gap(lowered), "recomputes");
+  auto& steady = lowered.plan.steady.instructions;
+  const auto is_op = [](const Instruction& x) { return x.kind == InstructionKind::op; };
+  EXPECT_FALSE(recomputes(program_, lowered.plan));
+  steady.push_back(*std::find_if(steady.begin(), steady.end(), is_op));
+  EXPECT_TRUE(recomputes(program_, lowered.plan));
+  const ProvenGap g = gap(lowered);
+  EXPECT_TRUE(g.gap) << g.unknown;
+}
+
+TEST_F(ProvenGapTest, IsUnknownOfAPlanThatReordersOps) {
+  Lowered lowered = plan(kBudget);
+  auto& steady = lowered.plan.steady.instructions;
+  std::reverse(steady.begin(), steady.end());
+  EXPECT_FALSE(first_runs_in_order(program_, lowered.plan));
+  expect_unknown(gap(lowered), "reorders");
 }
 
 TEST_F(ProvenGapTest, IsUnknownWhenTheTimeIsUp) {

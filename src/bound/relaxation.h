@@ -1,0 +1,94 @@
+// The linear program behind the fluid bound: its variables and rows. See Note [Fluid relaxation] in
+// fluid.h.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "bound/absences.h"
+#include "bound/device_links.h"
+#include "bound/fluid.h"
+#include "bound/recipes.h"
+#include "ir/load_profile.h"
+
+namespace tidepool {
+
+/// Without a limit the limit itself is minimised, and stalls may sum up to `stalls`.
+class Relaxation {
+ public:
+  Relaxation(const FluidProblem& problem, const LoadProfile& load, std::optional<Bytes> limit,
+             Nanos stalls = Nanos{0});
+
+  [[nodiscard]] LinearProgram::Solution solve(const FluidOptions& options) const {
+    return lp_.solve(options);
+  }
+  /// What a value of the objective means. See `longest_stall`.
+  [[nodiscard]] double nanos(double stalls) const;
+  [[nodiscard]] double bytes(double load) const { return load * byte_unit_; }
+  /// Per gap: the part that is away.
+  [[nodiscard]] std::vector<double> shares(const LinearProgram::Solution& solution) const;
+
+ private:
+  using Column = LinearProgram::Column;
+  using Term = LinearProgram::Term;
+
+  /// Running sums: what has happened by some point of the iteration.
+  struct Sums {
+    std::vector<Term> copyable;  ///< y of values made: may be copied out
+    std::vector<Term> on_host;   ///< x - y of absences begun: away without a copy
+    std::vector<Term> begun;     ///< x of absences begun
+    std::vector<Term> due;       ///< x - r of absences ended
+    std::vector<Term> remade;    ///< r of absences ended
+    std::vector<Term> padding;   ///< x of absences open, times their padding
+  };
+  /// The columns of the running sums.
+  struct Totals {
+    Column copyable, on_host, begun, due, remade, padding;
+  };
+
+  void choose_units(Bytes peak);
+  void free_dead_bytes();
+  void add_absences();
+  void add_ops(bool no_stalls, double stall_cost);
+  void add_op(OpId k, const Totals& totals, bool no_stalls, double stall_cost, Column& out,
+              Column& in);
+  void add_clone_times();
+  void add_latencies();
+
+  Column sum(std::vector<Term> terms, double most);
+  void begin(Sums& sums, std::size_t a) const;
+  void end(Sums& sums, std::size_t a) const;
+  void make(Sums& sums, std::size_t a) const;
+  void grow(Column& total, std::vector<Term>& terms, double most);
+  void grow(Totals& totals, Sums& sums);
+  void advance(double time, Column stall, Column& out, Column& in);
+  void keep_within(double room, std::vector<Term> kept, const Totals& totals);
+  [[nodiscard]] double longest_stall() const;
+  [[nodiscard]] double all_latencies() const;
+  [[nodiscard]] double time_of(OpId op) const;
+  [[nodiscard]] double bytes_of(const Absence& a) const;
+  [[nodiscard]] Bytes aligned_bytes_of(const Absence& a) const;
+  [[nodiscard]] double padding_of(const Absence& a) const;
+  /// From which op on the value may be copied out.
+  [[nodiscard]] OpId born(std::size_t a) const;
+
+  const FluidProblem& p_;
+  DeviceLinks links_;
+  std::vector<Bytes> load_;  ///< at each op, with nothing away but dead bytes
+  std::vector<Absence> absences_;
+  std::vector<Recipe> recipes_;  ///< per absence; empty: nothing runs again
+  OpId ops_ = 0;
+  double byte_unit_ = 1, time_unit_ = 1;  ///< bytes and nanoseconds
+  double out_rate_ = 0, in_rate_ = 0;     ///< byte units a time unit
+  double compute_ = 0;
+  double limit_ = 0;
+  double all_bytes_ = 0, all_padding_ = 0;
+  LinearProgram lp_;
+  Column limit_column_ = kNone;
+  std::vector<Column> away_;    ///< x per absence; kNone: dead, or no op runs in it
+  std::vector<Column> copied_;  ///< y per absence; kNone: no copy out is needed
+  std::vector<Column> remade_;  ///< r per absence; kNone: it cannot be made again
+  std::vector<Column> stalls_;
+};
+
+}  // namespace tidepool
