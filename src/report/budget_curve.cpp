@@ -281,7 +281,7 @@ class CurvePicture {
           "<path stroke=\"#1f2328\" stroke-width=\"2\" d=\"M{0} {1:.1f}h34\"/>\n",
           kLegend, y - 5);
       put_text(kLegend + 44, y + 4.5, "", "proven bound:");
-      for (const char* text : {"no plan with the same algo-", "rithms is in the grey region"}) {
+      for (const char* text : {"no plan with the same", "algorithms is in the grey"}) {
         put_text(kLegend + 44, (y += kRow) + 4.5, "m", text);
       }
       y += kRow;
