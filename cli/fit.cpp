@@ -55,7 +55,7 @@ Json trial_json(const FitTrial& t) {
   Json json = {
       {"batch", t.batch}, {"fits", t.fits}, {"streaming", t.streams}, {"estimated", t.estimated}};
   if (!t.fits) {
-    json["why_not"] = with_option_names(t.why_not);
+    json["why_not"] = with_option_names(t.why_not.message);
     return json;
   }
   json["samples_per_s"] = t.samples_per_s();
@@ -227,9 +227,9 @@ Result<Fit> search(const FitArguments& a, Clock::time_point begun) {
 Error nothing_found(const FitFound& found) {
   if (interrupted()) return {ErrorCode::interrupted, "interrupted before a batch was found", {}};
   if (found.stopped) return {ErrorCode::runtime, "--search-limit: no batch was found in time", {}};
-  const FitTrial& first = found.trials.front();
-  return {ErrorCode::infeasible, fmt::format("not even batch 1 fits: {}", first.why_not),
-          first.smallest};
+  Error error = found.trials.front().why_not;
+  error.message = "not even batch 1 fits: " + error.message;
+  return error;
 }
 
 Result<int> fit(const FitArguments& a, bool json) {

@@ -59,7 +59,7 @@ Json published_json(const PublishedHome& p) {
   Json all = Json::object();
   for (const HomeSystem& s : kHomeSystems) {
     if (const PublishedFit* fit = published_fit(p, s.name)) {
-      all[std::string(s.name)] = {{"max_batch", fit->max_batch},
+      all[std::string(s.name)] = {{"max_batch", static_cast<std::int64_t>(fit->max_batch)},
                                   {"samples_per_s", fit->samples_per_s}};
     }
   }

@@ -64,7 +64,7 @@ FitTrial try_pytorch(const Profile& profile, Bytes budget) {
   trial.batch = program.batch;
   trial.footprint = replay(allocator, allocation_requests(recorded.recording));
   trial.fits = trial.footprint <= budget;
-  if (!trial.fits) trial.why_not = "the caching allocator reserves more";
+  if (!trial.fits) trial.why_not.message = "the caching allocator reserves more";
   trial.iteration = trial.unlimited = unlimited_time(program, profile.machine, algorithms);
   return trial;
 }

@@ -186,15 +186,15 @@ Result<FitTrial> try_plan(const Profile& profile, const Budget& budget, const st
   const auto planned = make_plan(**made, workload, profile.machine, budget, options);
   if (!planned) {
     if (planned.error().code != ErrorCode::infeasible) return fail(planned.error());
-    trial.why_not = planned.error().message;
-    trial.smallest = planned.error().smallest_feasible;
+    trial.why_not = planned.error();
     return trial;
   }
   const Lowered& lowered = planned->lowered;
   trial.streams = lowered.streaming;
   trial.fits = !lowered.streaming;
   if (trial.streams) {
-    trial.why_not =
+    trial.why_not.code = ErrorCode::infeasible;
+    trial.why_not.message =
         fmt::format("nothing that '{}' decides fits, only the streaming schedule", planner);
   }
   trial.iteration = lowered.iteration_time;

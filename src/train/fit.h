@@ -19,12 +19,11 @@ struct FitTrial {
   /// By what the planner decides. The streaming schedule, which takes a plan's place where nothing
   /// of the planner's fits, does not count.
   bool fits = false;
-  bool streams = false;           ///< the streaming schedule is all that fits
-  bool estimated = false;         ///< op times lie between those of measured batches
-  std::string why_not;            ///< it does not fit
-  std::optional<Bytes> smallest;  ///< a budget in which it would, where the planner knows one
-  Nanos iteration{};              ///< the rest where it fits
-  Nanos unlimited{};              ///< without a budget, same algorithms
+  bool streams = false;    ///< the streaming schedule is all that fits
+  bool estimated = false;  ///< op times lie between those of measured batches
+  Error why_not;           ///< it does not fit, by the planner where it says
+  Nanos iteration{};       ///< the rest where it fits
+  Nanos unlimited{};       ///< without a budget, same algorithms
   Bytes footprint = 0;
   Nanos plan_time{};
 

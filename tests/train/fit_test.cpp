@@ -189,7 +189,7 @@ TEST(Fit, AStreamingScheduleDoesNotCountAsAPlan) {
   const auto kept = try_plan(profile, {smallest, 0}, "none", {});
   ASSERT_TRUE(kept);
   EXPECT_FALSE(kept->fits || kept->streams);
-  EXPECT_THAT(kept->why_not, HasSubstr("keeps every tensor"));
+  EXPECT_THAT(kept->why_not.message, HasSubstr("keeps every tensor"));
   const auto roomy = try_plan(profile, {64 * kMiB, 0}, "none", {});
   ASSERT_TRUE(roomy && roomy->fits);
   EXPECT_NEAR(roomy->samples_per_s(), 64e3 / to_ms(roomy->iteration), 1e-6);
