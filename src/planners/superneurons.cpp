@@ -209,14 +209,14 @@ class SuperNeurons : public Planner {
     Lowering& lowering = context.lowering();
     const MayDecide& may = context.options().may;
     SegmentPolicy policy(lowering, may, context.algorithms(lowering.program()));
-    Strategy strategy = policy.decide();
+    const Strategy strategy = policy.decide();
     if (may.algorithms) {
       Strategy faster = strategy;
       choose_workspaces(lowering, context.budget().device, faster);
       Trial trial = place(lowering, faster, context.budget(), {});
       if (trial.lowered) return PlannerOutput{std::move(*trial.lowered), {policy.note()}};
     }
-    return published_output(context, std::move(strategy), policy.note(), "SuperNeurons");
+    return published_output(context, strategy, policy.note(), "SuperNeurons");
   }
 };
 

@@ -4,18 +4,26 @@
 
 namespace tidepool {
 
-PlannerOutput cannot_train(Strategy strategy, std::string note, std::string_view system) {
+Result<PlannerOutput> cannot_train(PlannerContext& context, std::string note,
+                                   std::string_view system) {
+  const MayDecide& may = context.options().may;
+  LowerOptions nothing_else;
+  nothing_else.attempts = 0;
+  nothing_else.allow_streaming = may.swap && may.algorithms;
+  auto streamed =
+      context.lowering().lower(context.everything_kept(), context.budget(), nothing_else);
+  if (!streamed) return fail(streamed.error());
   note += fmt::format(
       ", which does not fit: {} cannot train in this budget; the streaming schedule is used",
       system);
-  return {std::move(strategy), {std::move(note)}};
+  return PlannerOutput{std::move(*streamed), {std::move(note)}};
 }
 
-PlannerOutput published_output(PlannerContext& context, Strategy strategy, std::string note,
-                               std::string_view system) {
+Result<PlannerOutput> published_output(PlannerContext& context, const Strategy& strategy,
+                                       std::string note, std::string_view system) {
   Trial trial = place(context.lowering(), strategy, context.budget(), {});
-  if (trial.lowered) return {std::move(*trial.lowered), {std::move(note)}};
-  return cannot_train(std::move(strategy), std::move(note), system);
+  if (trial.lowered) return PlannerOutput{std::move(*trial.lowered), {std::move(note)}};
+  return cannot_train(context, std::move(note), system);
 }
 
 }  // namespace tidepool

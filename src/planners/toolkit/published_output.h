@@ -8,13 +8,14 @@
 
 namespace tidepool {
 
-/// The strategy with addresses inside the budget. Where there are none the published system cannot
-/// train: the note says so, and the strategy is returned for `make_plan`, which streams instead
-/// where that is allowed. `system`: its name in notes. The strategy is of the workload's own size.
-PlannerOutput published_output(PlannerContext& context, Strategy strategy, std::string note,
-                               std::string_view system);
+/// The strategy with addresses inside the budget, or `cannot_train`. It is of the workload's own
+/// size.
+Result<PlannerOutput> published_output(PlannerContext& context, const Strategy& strategy,
+                                       std::string note, std::string_view system);
 
-/// The same for what has been found not to fit.
-PlannerOutput cannot_train(Strategy strategy, std::string note, std::string_view system);
+/// Where the published system cannot train: the streaming schedule, and the note says so. Fails
+/// where that does not fit either, or is not allowed. `system`: its name in notes.
+Result<PlannerOutput> cannot_train(PlannerContext& context, std::string note,
+                                   std::string_view system);
 
 }  // namespace tidepool

@@ -1,7 +1,6 @@
 #include "planners/toolkit/recomputation.h"
 
 #include <algorithm>
-#include <cassert>
 
 #include "base/at.h"
 #include "lower/expand.h"
@@ -30,6 +29,7 @@ std::optional<std::vector<OpId>> Recomputation::chain(GapId id, const Strategy& 
   before_ = gap.to;
   chain_.clear();
   made_.clear();
+  sources_.clear();
   depth_ = 0;
   if (held(gap.tensor).host == gap.version) return std::nullopt;
   if (!run_again({gap.tensor, gap.version})) return std::nullopt;
@@ -88,12 +88,17 @@ Recomputation::Held Recomputation::held(TensorId t) const {
 bool Recomputation::bring(const Value& value) {
   if (made_.contains(value)) return true;
   const Held now = held(value.first);
-  return now.device == value.second || now.host == value.second || run_again(value);
+  if (now.device != value.second && now.host != value.second) return run_again(value);
+  sources_.push_back(value.first);
+  return true;
 }
 
 /// Into bytes of its own: what is on the device is needed as it is.
 bool Recomputation::bring_changeable(const Value& value) {
-  if (held(value.first).host == value.second) return true;
+  if (held(value.first).host == value.second) {
+    sources_.push_back(value.first);
+    return true;
+  }
   const bool was_there = made_.contains(value);
   if (!run_again(value)) return false;
   if (!was_there) made_.erase(value);
@@ -151,7 +156,6 @@ std::vector<OpId> needed_before(const Program& program, const AccessIndex& index
   Expansion expansion;
   const std::string refused = Expander(program, index).expand(bare, expansion);
   std::vector<OpId> needed(index.gaps().size(), kNone);
-  assert(refused.empty());
   if (!refused.empty()) return needed;
   // Per call: the op it runs for.
   std::vector<OpId> runs_for(expansion.calls.size(), kNone);

@@ -28,6 +28,9 @@ class Recomputation {
   std::optional<std::vector<OpId>> chain(GapId gap, const Strategy& strategy);
   static constexpr std::size_t kLongest = 2000;
 
+  /// Of the last chain: tensors whose values it found where they were.
+  [[nodiscard]] std::span<const TensorId> sources() const { return sources_; }
+
   /// Of a chain.
   [[nodiscard]] Nanos time(std::span<const OpId> chain, const Strategy& strategy) const;
 
@@ -53,6 +56,7 @@ class Recomputation {
   OpId before_ = kNone;  ///< its end
   std::vector<OpId> chain_;
   std::set<Value> made_;
+  std::vector<TensorId> sources_;
   std::size_t depth_ = 0;
 };
 
@@ -62,8 +66,8 @@ std::size_t take_back_impossible(const Program& program, const AccessIndex& inde
                                  StrategyBuilder& builder);
 
 /// Per gap that is away: the op before which its value has to be back, which is not the one that
-/// ends the gap where recomputations read it earlier; kNone for other gaps. The strategy must be
-/// one that `expand` accepts.
+/// ends the gap where recomputations read it earlier; kNone for other gaps, and for
+/// all where `expand` refuses the strategy.
 std::vector<OpId> needed_before(const Program& program, const AccessIndex& index,
                                 const Strategy& strategy);
 

@@ -2,166 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "base/at.h"
-#include "ir/load_profile.h"
 #include "planners/registry.h"
-#include "planners/toolkit/layer_passes.h"
-#include "planners/toolkit/strategy_builder.h"
+#include "planners/toolkit/published_output.h"
+#include "planners/vdnn/offload_policy.h"
 
 namespace tidepool {
 namespace {
-
-/// The policy for one program. See Note [vDNN].
-class OffloadAll {
- public:
-  OffloadAll(const Program& program, const AccessIndex& index, std::vector<Bytes> load)
-      : program_(program), index_(index), passes_(program, load) {
-    inputs_.resize(passes_.passes().size());
-    fetched_.assign(passes_.passes().size(), 0);
-    for (const Op& op : program.ops) find_kind(op);
-    for (TensorId t = 0; t < static_cast<TensorId>(program.tensors.size()); ++t) find_input(t);
-  }
-
-  std::size_t decide(StrategyBuilder& builder) {
-    std::size_t offloaded = 0;
-    for (const auto& inputs : inputs_) {
-      for (const GapId g : inputs) builder.away(g);
-      offloaded += inputs.size();
-    }
-    for (std::size_t p = 0; p < inputs_.size(); ++p) {
-      if (passes_.pass(p).phase == Phase::backward) prefetch_during(p, builder);
-    }
-    // Nobody asked for them in time.
-    for (std::size_t p = 0; p < inputs_.size(); ++p) {
-      if (fetched_[p] == 0) hint(p, kNone, builder);
-    }
-    return offloaded;
-  }
-
- private:
-  [[nodiscard]] const Gap& gap(GapId g) const { return index_.gaps()[at(g)]; }
-
-  void find_kind(const Op& op) {
-    const auto id = static_cast<OpId>(&op - program_.ops.data());
-    const std::int32_t pass = passes_.pass_of(id);
-    if (pass == kNone || passes_.phase_of(id) != Phase::forward) return;
-    const auto round = static_cast<std::size_t>(std::max(op.round, 0));
-    classifier_.resize(std::max(classifier_.size(), round + 1), kNone);
-    if (op.kind.starts_with("conv")) {
-      convolutions_.push_back(pass);
-      classifier_[round] = kNone;
-    }
-    const bool behind_one =
-        !convolutions_.empty() && passes_.pass(at(convolutions_.back())).round == op.round;
-    if (op.kind.starts_with("linear") && behind_one && classifier_[round] == kNone) {
-      classifier_[round] = pass;
-    }
-  }
-
-  /// The gap in which a tensor waits for backward, if it is some layer's input,
-  /// belongs to the pass that reads it last in forward.
-  void find_input(TensorId t) {
-    const Tensor& tensor = program_.tensors[at(t)];
-    const bool map = tensor.kind == TensorKind::activation || tensor.kind == TensorKind::input;
-    if (tensor.persistent || !map) return;
-    const auto gaps = index_.gaps(t);
-    for (std::size_t i = 0; i < gaps.size(); ++i) {
-      const Gap& g = gaps[i];
-      const bool turns = g.kind == GapKind::device && !g.dead &&
-                         passes_.phase_of(g.from) == Phase::forward &&
-                         passes_.phase_of(g.to) == Phase::backward;
-      if (!turns || !read_by_another(t, g)) continue;
-      const std::int32_t owner = passes_.pass_of(g.from);
-      const auto round = static_cast<std::size_t>(std::max(program_.ops[at(g.from)].round, 0));
-      const std::int32_t classifier = round < classifier_.size() ? classifier_[round] : kNone;
-      if (classifier != kNone && owner >= classifier) continue;
-      inputs_[at(owner)].push_back(index_.first_gap(t) + static_cast<GapId>(i));
-    }
-  }
-
-  /// A layer that has not made the gap's version reads it before the gap.
-  [[nodiscard]] bool read_by_another(TensorId t, const Gap& g) const {
-    std::int32_t maker = kNone;
-    for (const TensorAccess& a : index_.accesses(t)) {
-      if (a.op > g.from) break;
-      if (a.version_written == g.version) maker = passes_.pass_of(a.op);
-      if (a.mode == AccessMode::read && a.version_read == g.version &&
-          passes_.pass_of(a.op) != maker) {
-        return true;
-      }
-    }
-    return false;
-  }
-
-  /// What vDNN does when a layer's backward pass begins.
-  void prefetch_during(std::size_t asking, StrategyBuilder& builder) {
-    const LayerPass& asks = passes_.pass(asking);
-    // Its own place in forward; ops without one (a loss) stand behind all
-    // layers.
-    std::int32_t from = kNone;
-    for (std::size_t p = 0; p < asking; ++p) {
-      const LayerPass& pass = passes_.pass(p);
-      if (pass.round != asks.round || pass.phase != Phase::forward) continue;
-      from = static_cast<std::int32_t>(p);
-      if (pass.layer == asks.layer) break;
-    }
-    const bool own = from != kNone && passes_.pass(at(from)).layer == asks.layer;
-    for (std::int32_t p = own ? from - 1 : from; p >= 0; --p) {
-      const LayerPass& pass = passes_.pass(at(p));
-      if (pass.round != asks.round || pass.phase != Phase::forward) continue;
-      if (!inputs_[at(p)].empty() && fetched_[at(p)] == 0) {
-        fetched_[at(p)] = 1;
-        hint(at(p), static_cast<std::int32_t>(asking), builder);
-        return;
-      }
-      const bool convolution =
-          std::find(convolutions_.begin(), convolutions_.end(), p) != convolutions_.end();
-      if (convolution) return;
-    }
-  }
-
-  /// Triggers and barriers of a pass's inputs; `asking`: the pass that
-  /// prefetches them, or kNone.
-  void hint(std::size_t owner, std::int32_t asking, StrategyBuilder& builder) const {
-    for (const GapId id : inputs_[owner]) {
-      const Gap& g = gap(id);
-      const auto inside = [&](OpId op) { return std::clamp<OpId>(op, g.from + 1, g.to); };
-      CopyHint hint;
-      hint.gap = id;
-      hint.out_barrier = device_op(inside(end_of_next(owner)), g);
-      if (asking == kNone) {
-        hint.in_trigger = g.to;
-      } else {
-        const LayerPass& during = passes_.pass(at(asking));
-        hint.in_trigger = device_op(inside(during.first), g);
-        hint.in_barrier = std::max(device_op(inside(during.last + 1), g), *hint.in_trigger);
-      }
-      builder.hint(hint);
-    }
-  }
-
-  /// The first op behind the pass after this one.
-  [[nodiscard]] OpId end_of_next(std::size_t pass) const {
-    return pass + 1 < inputs_.size() ? passes_.pass(pass + 1).last + 1
-                                     : static_cast<OpId>(program_.ops.size()) - 1;
-  }
-
-  /// From here on in the gap; its last op is one.
-  [[nodiscard]] OpId device_op(OpId op, const Gap& g) const {
-    while (op < g.to && program_.ops[at(op)].place == OpPlace::host) ++op;
-    return op;
-  }
-
-  const Program& program_;
-  const AccessIndex& index_;
-  LayerPasses passes_;
-  std::vector<std::int32_t> convolutions_;  ///< forward passes with one, in order
-  std::vector<std::int32_t> classifier_;    ///< per round: its first pass, or kNone
-  std::vector<std::vector<GapId>> inputs_;  ///< per pass: what is offloaded behind it
-  std::vector<char> fetched_;               ///< per pass: some backward pass prefetches them
-};
 
 class VdnnAll : public Planner {
  public:
@@ -169,23 +15,12 @@ class VdnnAll : public Planner {
 
   Result<PlannerOutput> plan(PlannerContext& context) override {
     if (!context.options().may.swap) return PlannerOutput{context.everything_kept(), {}};
-    Lowering& lowering = context.lowering();
-    const Program& program = lowering.program();
-    const auto algorithms = context.algorithms(program);
-    StrategyBuilder builder(program, lowering.index(), algorithms);
-    OffloadAll policy(
-        program, lowering.index(),
-        load_profile(program, lowering.index(), context.machine().alignment(), algorithms).at_op);
-    const std::size_t offloaded = policy.decide(builder);
-    auto strategy = builder.build();
-    if (!strategy) return fail(strategy.error());
-    std::string note = fmt::format("{} inputs of layers are offloaded", offloaded);
-    Trial trial = place(lowering, *strategy, context.budget(), {});
-    if (trial.lowered) return PlannerOutput{std::move(*trial.lowered), {std::move(note)}};
-    note +=
-        ", which does not fit: vDNN cannot train in this budget; the "
-        "streaming schedule is used";
-    return PlannerOutput{std::move(*strategy), {std::move(note)}};
+    const Lowering& lowering = context.lowering();
+    auto offloaded = offload(lowering, Offloaded::all, context.algorithms(lowering.program()));
+    if (!offloaded) return fail(offloaded.error());
+    return published_output(context, offloaded->strategy,
+                            fmt::format("{} inputs of layers are offloaded", offloaded->offloaded),
+                            "vDNN");
   }
 };
 

@@ -1,0 +1,198 @@
+#include "planners/capuchin/capuchin.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/at.h"
+#include "base/counted.h"
+#include "planners/capuchin/capuchin_policy.h"
+#include "planners/registry.h"
+#include "planners/toolkit/load_limit.h"
+#include "planners/toolkit/published_output.h"
+
+namespace tidepool {
+namespace {
+
+/// The ops before which the device waits, their recomputations included. `stall(i)`: before step i.
+template <class Stall>
+std::vector<OpId> stalled_ops(std::span<const Step> steps, const Expansion& expansion,
+                              const Stall& stall) {
+  std::vector<OpId> ops;
+  bool waits = false;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].kind != StepKind::op) continue;
+    const Call& call = expansion.calls[at(steps[i].id)];
+    waits = waits || stall(i) > Nanos{0};
+    if (call.clone) continue;
+    if (waits) ops.push_back(call.op);
+    waits = false;
+  }
+  return ops;
+}
+
+class Capuchin : public Planner {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "capuchin"; }
+
+  Result<PlannerOutput> plan(PlannerContext& context) override {
+    const MayDecide& may = context.options().may;
+    if (!may.swap && !may.recompute) return PlannerOutput{context.everything_kept(), {}};
+    Lowering& lowering = context.lowering();
+    CapuchinPolicy policy(lowering, may, context.algorithms(lowering.program()));
+    Fitting best = fitting(policy, context);
+    if (!best.lowered && context.stopped()) {
+      return fail(ErrorCode::interrupted, "interrupted while planning");
+    }
+    if (!best.lowered) {
+      return cannot_train(context, "swaps and recomputations do not save enough", "Capuchin");
+    }
+    std::vector<Nanos> earlier(lowering.index().gaps().size(), Nanos{0});
+    const int rounds = correct(policy, context, earlier, best);
+    std::string note = fmt::format("{}, {} recomputed, {} of feedback on predicted times",
+                                   counted(policy.swaps().size(), "gap") + " swapped",
+                                   policy.recomputed().size(), counted(rounds, "iteration"));
+    if (const std::size_t moved = learn(policy, context, earlier, best); moved > 0) {
+      note += fmt::format(", {} moved as observed", counted(moved, "copy in"));
+    }
+    return PlannerOutput{std::move(*best.lowered), {std::move(note)}};
+  }
+
+ private:
+  static constexpr int kFeedback = 20;  // iterations; 20 times 5 % are a whole copy
+
+  /// A plan, and the limits under which it was made: that of the choice and that of the timeline.
+  struct Fitting {
+    std::optional<Lowered> lowered;
+    Bytes chosen_for = 0;
+    Bytes timed_for = 0;
+  };
+
+  /// The plan for the largest limit whose addresses fit without waits; where there is none, the
+  /// fastest that fits with some. The policy is left with what it chose for it.
+  static Fitting fitting(CapuchinPolicy& policy, PlannerContext& context) {
+    constexpr Bytes kSteps = 50;
+    const Bytes budget = context.budget().device;
+    Fitting best;
+    LoadLimit limit(budget, kSteps);
+    while (limit.bytes() > 0 && !(best.lowered && context.stopped())) {
+      const Bytes chosen_for = limit.bytes();
+      if (!policy.choose(chosen_for, context.options().stop)) break;
+      Bytes excess = 0;
+      // Recomputations need memory beside what the choice counts.
+      bool waits = !attempt(policy, context, {{}, chosen_for, budget}, best, excess);
+      if (waits && chosen_for < budget) {
+        Bytes other = 0;
+        waits = !attempt(policy, context, {{}, chosen_for, chosen_for}, best, other);
+      }
+      if (!waits) break;
+      limit.tighten(excess);
+    }
+    if (best.lowered) policy.choose(best.chosen_for, {});
+    return best;
+  }
+
+  /// Whether its addresses wait for nothing. `excess`: of the addresses, where it is known.
+  static bool attempt(CapuchinPolicy& policy, PlannerContext& context, Fitting next, Fitting& best,
+                      Bytes& excess) {
+    LowerOptions options;
+    options.attempts = 1;
+    options.load_limit = next.timed_for;
+    if (best.lowered) options.faster_than = best.lowered->iteration_time;
+    Trial trial = tidepool::place(context.lowering(), policy.strategy(next.timed_for, {}),
+                                  context.budget(), options);
+    if (trial.needed > 0) excess = trial.excess(context.budget());
+    if (!trial.lowered || trial.lowered->iteration_time >= options.faster_than) return false;
+    const bool waits_for_nothing = trial.lowered->iteration_time == trial.lowered->unplaced_time;
+    next.lowered = std::move(trial.lowered);
+    best = std::move(next);
+    return waits_for_nothing;
+  }
+
+  /// Iterations of feedback on predicted times. Returns their number.
+  static int correct(CapuchinPolicy& policy, PlannerContext& context, std::vector<Nanos>& earlier,
+                     Fitting& best) {
+    Evaluator& evaluator = context.lowering().evaluator();
+    std::vector<Nanos> trial = earlier;
+    std::vector<Nanos> best_trial = earlier;
+    Nanos best_time = Nanos::max();
+    int rounds = 0;
+    for (; rounds <= kFeedback && !context.stopped(); ++rounds) {
+      const Evaluation evaluation = evaluator.evaluate(policy.strategy(best.timed_for, trial),
+                                                       {.load_limit = best.timed_for});
+      if (!evaluation.feasible) break;
+      if (evaluation.iteration_time < best_time) {
+        best_time = evaluation.iteration_time;
+        best_trial = trial;
+      }
+      const auto late = policy.late(waits_of(evaluator));
+      if (late.empty()) break;
+      move_earlier(policy, late, trial);
+    }
+    if (best_time < best.lowered->iteration_time && best_trial != earlier) {
+      LowerOptions options;
+      options.load_limit = best.timed_for;
+      options.faster_than = best.lowered->iteration_time;
+      Trial placed =
+          tidepool::place(context.lowering(), policy.strategy(best.timed_for, best_trial),
+                          context.budget(), options);
+      if (placed.lowered) {
+        best.lowered = std::move(placed.lowered);
+        earlier = best_trial;
+      }
+    }
+    return rounds;
+  }
+
+  static std::vector<OpId> waits_of(Evaluator& evaluator) {
+    const std::span<const Step> steps = evaluator.steps();
+    Nanos ready{0};
+    return stalled_ops(steps, evaluator.expansion(), [&](std::size_t i) {
+      if (steps[i].stream != evaluator.streams().compute) return Nanos{0};
+      const Nanos stall = steps[i].start - ready;
+      ready = steps[i].end;
+      return stall;
+    });
+  }
+
+  static void move_earlier(const CapuchinPolicy& policy, std::span<const GapId> late,
+                           std::vector<Nanos>& earlier) {
+    for (const GapId g : late) earlier[at(g)] += policy.in_time(g) / kFeedback;
+  }
+
+  /// From an observation of this plan. Returns how many copies in were moved.
+  static std::size_t learn(CapuchinPolicy& policy, PlannerContext& context,
+                           std::vector<Nanos> earlier, Fitting& best) {
+    const Observation* seen = context.options().observation;
+    if (seen == nullptr || seen->stalls.size() != best.lowered->steps.size()) return 0;
+    const Lowering& lowering = context.lowering();
+    Expansion expansion;
+    const std::string refused =
+        Expander(lowering.program(), lowering.index()).expand(best.lowered->strategy, expansion);
+    if (!refused.empty()) return 0;
+    policy.strategy(best.timed_for, earlier);
+    const auto late = policy.late(stalled_ops(best.lowered->steps, expansion,
+                                              [&](std::size_t i) { return seen->stalls[i]; }));
+    if (late.empty()) return 0;
+    move_earlier(policy, late, earlier);
+    LowerOptions options;
+    options.load_limit = best.timed_for;
+    Trial placed = tidepool::place(context.lowering(), policy.strategy(best.timed_for, earlier),
+                                   context.budget(), options);
+    if (!placed.lowered) return 0;
+    best.lowered = std::move(placed.lowered);
+    return late.size();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Planner> make_capuchin() { return std::make_unique<Capuchin>(); }
+
+PlannerInfo capuchin_planner() {
+  return {.name = "capuchin",
+          .description = "swaps by free time, recomputes where that costs less (Capuchin)",
+          .make = make_capuchin};
+}
+
+}  // namespace tidepool

@@ -1,0 +1,46 @@
+// Capuchin: swaps where copies can be hidden, recomputation where that costs less.
+//
+// Source: Peng, Shi, Dai, Jin, Ma, Xiong, Yang, Qian: Capuchin: Tensor-based GPU Memory Management
+// for Deep Learning, ASPLOS 2020, sections 4 (measured execution, guided execution) and 5.
+//
+// Note [Capuchin]. A first iteration runs with evictions on demand and measures when tensors are
+// accessed; the waiting is subtracted. Then:
+// - Candidates are gaps between two accesses of a tensor that lie over the memory peak.
+// - With T the time of a copy, a gap from an access that ends at t1 to one that begins at t2 has
+//   the free time FT = (t2 - T) - (t1 + T). Swaps are taken in the order of falling FT, while it
+//   is not negative, until enough is saved.
+// - A copy in is triggered by the last access before it has to start; where it would overlap with
+//   another copy in, it starts earlier by as much; it does not start inside of the memory peak.
+// - Where that is not enough, each candidate's exposed swap time is compared with what its
+//   recomputation takes, from its nearest sources; the cheaper way counts. Candidates are taken by
+//   the bytes they save for each second lost (MSPS); after each choice the recomputations that had
+//   the chosen tensor for a source are counted anew.
+// - Feedback: a copy in that was late is triggered earlier by 5 % of T in the next iteration.
+//
+// What the paper leaves open, or this system sees otherwise:
+// - The first iteration is not run: the times are those of the ops without stalls, which is what is
+//   left of the measured ones once waiting is subtracted, and the load is that of all tensors kept.
+//   What has to be saved is the load's excess over the limit at its highest op, as long as there is
+//   one: a program may have several peaks.
+// - A swap is hidden when FT is not negative and a copy in that ends at t2, before all others on
+// the
+//   link that it would overlap with, does not begin before the tensor is out.
+// - "Inside the peak": a copy in is not triggered before an op at which the load with the tensor
+//   back would exceed the limit.
+// - A value that was recomputed for another stays until its own next access, so it is not counted
+//   once more for each that reads it.
+// - The limit begins at the budget and goes down until the addresses fit; a recomputation needs
+//   memory too.
+// - Feedback iterations are run on the times of the evaluator, 20 at most, and the best counts. If
+//   the planner is given an observation of the plan that it makes without one, the copies in before
+//   whose readers the device stalled are moved once more.
+// - Where nothing fits the streaming schedule takes its place, and a note says so.
+#pragma once
+
+#include "planners/planner.h"
+
+namespace tidepool {
+
+std::unique_ptr<Planner> make_capuchin();
+
+}  // namespace tidepool

@@ -1,0 +1,89 @@
+#include "planners/capuchin/capuchin.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ir/load_profile.h"
+#include "planners/capuchin/capuchin_program.h"
+
+namespace tidepool {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using Chain = testing::CapuchinChain;
+
+class Capuchin : public ::testing::Test {
+ protected:
+  [[nodiscard]] Planned plan(Bytes budget, const Observation* observation = nullptr) const {
+    FixedWorkload workload(program_);
+    PlannerOptions options;
+    options.observation = observation;
+    auto planned =
+        make_plan(*make_capuchin(), workload, testing::byte_a_nanosecond(1), {budget, 0}, options);
+    EXPECT_TRUE(planned) << planned.error().message;
+    return std::move(*planned);
+  }
+  [[nodiscard]] OpId trigger(const Planned& planned, std::string_view tensor) const {
+    const AccessIndex index(program_);
+    for (const CopyHint& hint : planned.lowered.strategy.hints) {
+      const Gap& gap = index.gaps()[static_cast<std::size_t>(hint.gap)];
+      if (program_.tensors[static_cast<std::size_t>(gap.tensor)].name == tensor)
+        return *hint.in_trigger;
+    }
+    return kNone;
+  }
+
+  Program program_ = Chain::make();
+};
+
+TEST_F(Capuchin, WhatFitsIsKept) {
+  const Planned planned = plan(7000);
+  for (const Decision decision : planned.lowered.strategy.gaps) EXPECT_EQ(decision, Decision::keep);
+}
+
+TEST_F(Capuchin, HiddenSwapsCostNothing) {
+  const Planned planned = plan(5500);
+  EXPECT_FALSE(planned.lowered.streaming);
+  EXPECT_LE(planned.lowered.iteration_time, plan(7000).lowered.iteration_time);
+}
+
+TEST_F(Capuchin, AnObservedStallMovesTheCopyInThatWasLate) {
+  const Planned first = plan(4500);
+  ASSERT_EQ(trigger(first, "x1"), Chain::kBackward2);
+  Observation seen;
+  seen.durations.assign(first.lowered.steps.size(), Nanos{1000});
+  seen.stalls.assign(first.lowered.steps.size(), Nanos{0});
+  ASSERT_EQ(first.lowered.plan.steady.instructions.size(), first.lowered.steps.size());
+  for (std::size_t i = 0; i < first.lowered.steps.size(); ++i) {
+    const Instruction& instruction = first.lowered.plan.steady.instructions[i];
+    const bool reads_x1 =
+        instruction.kind == InstructionKind::op &&
+        program_.ops[static_cast<std::size_t>(instruction.op)].name == "backward1";
+    if (reads_x1) seen.stalls[i] = Nanos{300};
+  }
+  const Planned second = plan(4500, &seen);
+  EXPECT_LT(trigger(second, "x1"), trigger(first, "x1"));
+  EXPECT_EQ(first.lowered.strategy.gaps, second.lowered.strategy.gaps);
+  EXPECT_THAT(second.notes, Contains(HasSubstr("1 copy in moved as observed")));
+}
+
+TEST_F(Capuchin, AnObservationOfAnotherPlanIsLeftAlone) {
+  const Planned first = plan(4500);
+  Observation seen;
+  seen.stalls.assign(first.lowered.steps.size() + 1, Nanos{300});
+  EXPECT_EQ(trigger(plan(4500, &seen), "x1"), trigger(first, "x1"));
+}
+
+TEST_F(Capuchin, WhereNothingFitsTheStreamingScheduleIsUsedAndANoteSaysSo) {
+  // A weight is read once an iteration: it has no gap within one.
+  program_.tensors.push_back({"w", 3000, TensorKind::weight, true});
+  const auto w = static_cast<TensorId>(program_.tensors.size()) - 1;
+  program_.ops[Chain::kForward0].accesses.push_back({w, AccessMode::read});
+  const Planned planned = plan(smallest_budget(program_, 1).bytes);
+  EXPECT_TRUE(planned.lowered.streaming);
+  EXPECT_THAT(planned.notes, Contains(HasSubstr("Capuchin cannot train")));
+}
+
+}  // namespace
+}  // namespace tidepool
