@@ -293,6 +293,7 @@ Result<int> compare(CompareArguments a, bool json) {
   for (const std::string& name : a.planners) {
     if (auto known = make_planner(name); !known) return fail(known.error());
   }
+  if (auto sound = check_swarm(a.planners, a.planner.swarm); !sound) return fail(sound.error());
   const std::vector<std::string> read{a.subject.profile, a.subject.program, a.subject.trace.file};
   if (auto plot = check_plot(a.plot, read); !plot) return fail(plot.error());
   a.subject.unmeasured = true;

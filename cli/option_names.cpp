@@ -21,6 +21,8 @@ constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"link", "--link"},
     {"nondeterministic", "--allow-nondeterministic"},
     {"planner", "--planner"},
+    {"pso_iterations", "--pso-iterations"},
+    {"pso_particles", "--pso-particles"},
     {"resume", "--resume"},
     {"sub_batch", "--sub-batch"},
     {"sub_batch_statistics", "--sub-batch-statistics"},

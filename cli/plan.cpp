@@ -3,6 +3,7 @@
 
 #include <array>
 #include <optional>
+#include <span>
 
 #include "base/counted.h"
 #include "base/file.h"
@@ -165,6 +166,9 @@ void print_text(const Made& m) {
 Result<int> plan(const PlanArguments& a, bool json) {
   auto planner = make_planner(a.planner.name);
   if (!planner) return fail(planner.error());
+  if (auto sound = check_swarm(std::span(&a.planner.name, 1), a.planner.swarm); !sound) {
+    return fail(sound.error());
+  }
   const std::array inputs{a.subject.profile, a.subject.program, a.subject.machine,
                           a.subject.trace.file};
   if (auto other = check_no_input(a.output, inputs); !other) return fail(other.error());

@@ -158,11 +158,24 @@ void add_search_options(CLI::App& command, PlannerSpec& planner) {
                       "what a planner that searches may take, such as 500ms, 10s or 2min; Ctrl-C "
                       "ends it early");
   command
-      .add_option("--evaluations", planner.evaluations,
-                  "tide and random end after so many trials of strategies, however long they take, "
-                  "and autoswap goes through all of its own: the same plan on every machine; "
-                  "--time-limit is then for the optimality gap only")
+      .add_option(
+          "--evaluations", planner.evaluations,
+          "tide, home and random end after so many trials of strategies, however long they take, "
+          "and autoswap goes through all of its own: the same plan on every machine; "
+          "--time-limit is then for the optimality gap only")
       ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()))
+      ->type_name("N");
+  command
+      .add_option("--pso-particles", planner.swarm.particles,
+                  "home: particles of its swarm (default: by the size of the network; published: "
+                  "500)")
+      ->check(whole_number(1, 100'000))
+      ->type_name("N");
+  command
+      .add_option("--pso-iterations", planner.swarm.iterations,
+                  "home: iterations of its swarm, within --time-limit (default: until it has "
+                  "converged; published: 500)")
+      ->check(whole_number(1, 1'000'000))
       ->type_name("N");
 }
 

@@ -17,7 +17,7 @@ void add_size_options(CLI::App& command, BudgetSpec& budget);
 /// A device size in bytes or percent; `name` such as "--budget".
 CLI::Option* add_size_option(CLI::App& command, const std::string& name, SizeOrPercent& size,
                              const std::string& help);
-/// --planner, and --time-limit and --evaluations.
+/// --planner, and --time-limit, --evaluations and the size of a swarm.
 void add_planner_options(CLI::App& command, PlannerSpec& planner);
 void add_search_options(CLI::App& command, PlannerSpec& planner);
 /// `plans`: the command makes plans too.

@@ -120,10 +120,10 @@ void add_train(CLI::App& app, Context& context) {
   add_cache_options(*command, spec.cache, true);
   add_comparison_options(*command, *arguments);
   command->add_flag("--json", context.json, "one JSON object on stdout");
-  refuse_ignored(
-      *command,
-      {{"--profile", {"--reprofile"}},
-       {"--plan", {"--replan", "--planner", "--algorithms", "--time-limit", "--evaluations"}}});
+  refuse_ignored(*command, {{"--profile", {"--reprofile"}},
+                            {"--plan",
+                             {"--replan", "--planner", "--algorithms", "--time-limit",
+                              "--evaluations", "--pso-particles", "--pso-iterations"}}});
   command->footer(kFooter);
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {

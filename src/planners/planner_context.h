@@ -30,6 +30,14 @@ struct MayDecide {
   bool recompute = true;
 };
 
+/// Of a planner that searches with a particle swarm.
+struct SwarmSize {
+  std::int32_t particles = 0;   ///< 0: as many as the planner thinks enough
+  std::int32_t iterations = 0;  ///< 0: until it has converged
+  /// One particle begins with everything swapped and one with everything recomputed.
+  bool anchored = true;
+};
+
 struct PlannerOptions {
   std::uint64_t seed = 1;
   Nanos time_limit{std::chrono::seconds(10)};  ///< for searches
@@ -42,6 +50,7 @@ struct PlannerOptions {
   /// alone. 0: the time limit holds.
   std::int64_t evaluation_limit = 0;
   MayDecide may;
+  SwarmSize swarm;
 };
 
 /// A strategy tried with addresses.

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "planners/planner.h"
@@ -19,11 +20,14 @@ struct PlannerInfo {
   bool meets_every_budget = true;
   /// Another planner, whose plan it never falls behind by predicted time; may be empty.
   std::string_view starts_from = {};
+  bool has_a_swarm = false;  ///< reads PlannerOptions::swarm
 };
 
 /// Those that this build has.
 std::span<const PlannerInfo> planner_list();
 /// Fails with a usage error that names the known planners.
 Result<std::unique_ptr<Planner>> make_planner(std::string_view name);
+/// Fails with a usage error where a swarm is given a size and none of the planners has one.
+Result<void> check_swarm(std::span<const std::string> planners, const SwarmSize& size);
 
 }  // namespace tidepool

@@ -39,12 +39,17 @@ Json identity(const Profile& profile) {
           {"program", to_json(without_times(profile.program))}};
 }
 
+std::string to_text(const SwarmSize& swarm) {
+  return fmt::format("{}x{}{}", swarm.particles, swarm.iterations, swarm.anchored ? "" : " random");
+}
+
 Json settings(const PlanRequest& request) {
   return {{"build", build_identity()},
           {"planner", request.planner},
           {"seed", fmt::format("{}", request.options.seed)},
           {"time_limit", format_time(request.options.time_limit)},
           {"evaluations", fmt::format("{}", request.options.evaluation_limit)},
+          {"swarm", to_text(request.options.swarm)},
           {"algorithms", std::string(to_text(request.options.algorithms))}};
 }
 

@@ -66,6 +66,7 @@ PlannerOptions planner_options(const JobSpec& job, const PlannerSpec& planner) {
   options.algorithms = algorithms_of(job);
   options.time_limit = planner.time_limit;
   options.evaluation_limit = planner.evaluations;
+  options.swarm = planner.swarm;
   return options;
 }
 

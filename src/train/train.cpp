@@ -64,6 +64,9 @@ Result<TrainingReport> run_training(const TrainingSpec& spec, Observer& observer
   if (auto sound = check_spec(spec); !sound) return fail(sound.error());
   auto planner = make_planner(spec.planner.name);
   if (!planner) return fail(planner.error());
+  if (auto sound = check_swarm(std::span(&spec.planner.name, 1), spec.planner.swarm); !sound) {
+    return fail(sound.error());
+  }
   auto job = Job::make(spec.job, observer);
   if (!job) return fail(job.error());
   if (auto captures = check_graph(*job, spec); !captures) return fail(captures.error());

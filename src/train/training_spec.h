@@ -68,6 +68,7 @@ struct PlannerSpec {
   /// Searches end after so many evaluations of strategies instead: the same plan on any machine.
   /// 0: the time limit holds.
   std::int64_t evaluations = 0;
+  SwarmSize swarm;  ///< `pso_particles`, `pso_iterations`: only for planners that have one
 };
 
 /// Profiles and plans kept between runs, in `cache_folder()`.

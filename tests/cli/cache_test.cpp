@@ -101,6 +101,10 @@ TEST_F(CacheTest, WhatAPlanDependsOnIsNotTakenForSomethingElse) {
   EXPECT_EQ(sources({"--budget", "60%", "--host-budget", "1GiB"}), Pair("cache", "planner"));
   EXPECT_EQ(sources({"--budget", "60%", "--seed", "2"}), Pair("cache", "planner"));
   EXPECT_EQ(sources({"--budget", "150%", "--planner", "none"}), Pair("cache", "planner"));
+  EXPECT_EQ(sources({"--budget", "60%", "--planner", "home"}), Pair("cache", "planner"));
+  EXPECT_EQ(sources({"--budget", "60%", "--planner", "home", "--pso-particles", "9"}),
+            Pair("cache", "planner"));
+  EXPECT_EQ(sources({"--budget", "60%", "--planner", "home"}), Pair("cache", "cache"));
   EXPECT_EQ(sources({"--budget", "60%", "--storage", "separate"}), Pair("measured", "planner"));
   EXPECT_EQ(sources({"--budget", "60%"}), Pair("cache", "cache"));
   const auto other_link = [&] {

@@ -265,6 +265,25 @@ TEST_F(Cli, EvaluationsGiveTheSamePlanAgain) {
   }
 }
 
+TEST_F(Cli, TheSizeOfASwarmReachesThePlannerThatHasOneAndOthersRefuseIt) {
+  const std::vector<std::string> size{"--pso-particles", "7", "--pso-iterations", "1"};
+  const auto with_size = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), size.begin(), size.end());
+    return arguments;
+  };
+  const Json j = success(with_size({"plan", "vgg11", "--machine", "rtx2080ti", "--budget", "70%",
+                                    "--planner", "home", "--no-cache"}));
+  EXPECT_THAT(j["notes"][0].get<std::string>(), HasSubstr("7 evaluations"));
+  for (const char* command : {"plan", "train"}) {
+    expect_error(with_size({command, "tiny-vgg", "--planner", "tide"}), 2,
+                 AllOf(HasSubstr("--pso-particles"), HasSubstr("'tide'")));
+  }
+  expect_error({"compare", "tiny-vgg", "--planners", "tide,none", "--pso-iterations", "500"}, 2,
+               AllOf(HasSubstr("--pso-iterations"), HasSubstr("'tide, none'")));
+  expect_error({"plan", "tiny-vgg", "--planner", "home", "--pso-particles", "0"}, 2,
+               HasSubstr("--pso-particles"));
+}
+
 TEST_F(Cli, AHostBudgetThatIsTooSmallExitsWith4) {
   expect_error(
       {"plan", "tiny-vgg", "--batch", "16", "--machine", "gtx1080ti", "--host-budget", "64"}, 4,

@@ -178,7 +178,9 @@ TEST_F(Cli, OptionsThatWouldBeIgnoredAreUsageErrorsThatNameBoth) {
                                                       {"--planner", "tide"},
                                                       {"--algorithms", "fastest"},
                                                       {"--time-limit", "1s"},
-                                                      {"--evaluations", "9"}};
+                                                      {"--evaluations", "9"},
+                                                      {"--pso-particles", "9"},
+                                                      {"--pso-iterations", "9"}};
   for (const std::vector<std::string>& option : ignored) {
     std::vector<std::string> arguments{"train", "tiny-vgg", "--plan", "x.json"};
     arguments.insert(arguments.end(), option.begin(), option.end());
