@@ -97,6 +97,15 @@ MUTANTS = {
         "parts == 1 ? 0 : (parts - 1) * weights_of(s)"),
     "last-terms-dropped": (
         KERNELS + "convolution.cu", "nn", "(e.depth - 1) / parts + 1", "e.depth / parts"),
+    "every-group-sees-the-first": (
+        KERNELS + "convolution.cu", "nn", "channel = group * (s.channels / s.groups) + term / taps;",
+        "channel = term / taps;"),
+    "groups-are-not-told": (
+        KERNELS + "convolution.cpp", "nn",
+        "    TIDEPOOL_CUDA_CHECK(cudnn().cudnnSetConvolutionGroupCount(get(), shape.groups));\n", ""),
+    "gradients-of-the-first-channels": (
+        KERNELS + "elementwise.cpp", "nn", "operand(c.p, 0) + op.first_channel * plane,",
+        "operand(c.p, 0),"),
     "half-a-warp": (
         KERNELS + "reductions.cu", "nn", "kAllLanes = 0xffffffffU", "kAllLanes = 0x0000ffffU"),
     "adamw-without-barrier": (

@@ -13,11 +13,10 @@ namespace {
 
 std::vector<OpCase> cases() {
   std::vector<OpCase> cases = all_cases();
-  constexpr ConvShape kLarger[] = {{3, 64, 64, 32, 3, 1, 1},
-                                   {3, 3, 64, 32, 3, 1, 1},
-                                   {5, 256, 256, 8, 3, 1, 1},
-                                   {3, 256, 512, 4, 3, 1, 1},
-                                   {3, 64, 128, 16, 3, 2, 1}};
+  constexpr ConvShape kLarger[] = {{3, 64, 64, 32, 3, 1, 1},    {3, 3, 64, 32, 3, 1, 1},
+                                   {5, 256, 256, 8, 3, 1, 1},   {3, 256, 512, 4, 3, 1, 1},
+                                   {3, 64, 128, 16, 3, 2, 1},   {1, 64, 16, 56, 1, 2, 0},
+                                   {3, 64, 64, 8, 3, 1, 1, 64}, {3, 64, 64, 9, {1, 7}, 1, {0, 3}}};
   for (const ConvShape& shape : kLarger) {
     for (const OpDesc& desc : convolutions(shape)) {
       cases.push_back({std::string("larger ") + desc.name(), desc});

@@ -1,3 +1,5 @@
+#include <array>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -47,12 +49,17 @@ dnnl::convolution_forward::primitive_desc forward_desc(const Convolution& c, alg
           true};
 }
 
-/// Backward primitives ask for a forward one; its layouts do not matter.
-dnnl::convolution_forward::primitive_desc hint(Convolution c) {
+/// The same in whatever layouts oneDNN likes best.
+Convolution in_any_layout(Convolution c) {
   for (MemoryDesc* desc : {&c.x, &c.weight, &c.y}) {
     *desc = {desc->dims(), desc->data_type(), dnnl::memory::format_tag::any};
   }
-  return forward_desc(c, algorithm::convolution_direct);
+  return c;
+}
+
+/// Backward primitives ask for a forward one; its layouts do not matter.
+dnnl::convolution_forward::primitive_desc hint(const Convolution& c) {
+  return forward_desc(in_any_layout(c), algorithm::convolution_direct);
 }
 
 dnnl::convolution_backward_data::primitive_desc backward_data_desc(const Convolution& c,
@@ -78,6 +85,63 @@ bool exists(const dnnl::primitive_desc_base& desc) { return desc.get(true) != nu
 /// oneDNN also answers with plain loops or with im2col, which are not what was asked for.
 bool is_winograd(const dnnl::primitive_desc_base& desc) {
   return exists(desc) && std::string_view(desc.impl_info_str()).find("wino") != std::string::npos;
+}
+
+/// Where oneDNN has nothing better for a shape in our layouts, it has plain loops, which take a
+/// hundred times longer.
+bool is_plain_loops(const dnnl::primitive_desc_base& desc) {
+  return exists(desc) && std::string_view(desc.impl_info_str()).starts_with("ref");
+}
+
+/// An operand in our layout and in that of a primitive.
+struct Reordered {
+  int name = 0;  ///< DNNL_ARG_...
+  int operand = 0;
+  MemoryDesc ours, theirs;
+};
+
+/// The primitive between reorders through the workspace; nothing where one is missing. The last
+/// operand is the one written.
+template <class Primitive, class PrimitiveDesc>
+std::optional<DnnlSequence> reordered_sequence(const PrimitiveDesc& desc,
+                                               const std::array<Reordered, 3>& operands) {
+  DnnlSequence sequence;
+  std::vector<DnnlArgument> arguments;
+  for (const Reordered& o : operands) {
+    const bool same = o.ours == o.theirs;
+    arguments.push_back(
+        {o.name, o.theirs, same ? DnnlPlace{o.operand} : sequence.temporary(o.theirs)});
+  }
+  const auto reorder = [&](const MemoryDesc& from, const DnnlPlace& from_place,
+                           const MemoryDesc& to, const DnnlPlace& to_place) {
+    if (from == to) return true;
+    const dnnl::reorder::primitive_desc reorder_desc(dnnl_engine(), from, dnnl_engine(), to,
+                                                     dnnl_attributes(), true);
+    if (!exists(reorder_desc)) return false;
+    sequence.add(dnnl::reorder(reorder_desc), reorder_desc,
+                 {{DNNL_ARG_FROM, from, from_place}, {DNNL_ARG_TO, to, to_place}});
+    return true;
+  };
+  for (const std::size_t i : {0U, 1U}) {
+    const Reordered& o = operands[i];
+    if (!reorder(o.ours, {o.operand}, o.theirs, arguments[i].place)) return std::nullopt;
+  }
+  sequence.add(Primitive(desc), desc, arguments);
+  const Reordered& written = operands[2];
+  if (!reorder(written.theirs, arguments[2].place, written.ours, {written.operand})) {
+    return std::nullopt;
+  }
+  return sequence;
+}
+
+/// In the place of plain loops. False where oneDNN has nothing better in other layouts either.
+template <class Primitive, class PrimitiveDesc>
+bool add_reordered(DnnlKernel& kernel, const PrimitiveDesc& desc,
+                   const std::array<Reordered, 3>& operands) {
+  if (!exists(desc) || is_plain_loops(desc)) return false;
+  auto sequence = reordered_sequence<Primitive>(desc, operands);
+  if (sequence) kernel.add("reordered", std::move(*sequence));
+  return sequence.has_value();
 }
 
 DnnlSequence forward_sequence(const Convolution& c,
@@ -114,6 +178,16 @@ std::unique_ptr<Kernel> make_forward(const OpDesc& desc, const KernelContext& co
   const auto direct = forward_desc(c, algorithm::convolution_direct);
   if (!exists(direct)) return nullptr;
   auto kernel = std::make_unique<DnnlKernel>(context.threads);
+  if (is_plain_loops(direct)) {
+    const auto other = forward_desc(in_any_layout(c), algorithm::convolution_direct);
+    if (add_reordered<dnnl::convolution_forward>(
+            *kernel, other,
+            {{{DNNL_ARG_SRC, 0, c.x, other.src_desc()},
+              {DNNL_ARG_WEIGHTS, 1, c.weight, other.weights_desc()},
+              {DNNL_ARG_DST, 2, c.y, other.dst_desc()}}})) {
+      return kernel;
+    }
+  }
   kernel->add("direct", forward_sequence(c, direct));
   const auto winograd = forward_desc(c, algorithm::convolution_winograd);
   if (is_winograd(winograd)) kernel->add("winograd", forward_sequence(c, winograd));
@@ -125,6 +199,16 @@ std::unique_ptr<Kernel> make_backward_weights(const OpDesc& desc, const KernelCo
   const auto direct = backward_weights_desc(c, algorithm::convolution_direct);
   if (!exists(direct)) return nullptr;
   auto kernel = std::make_unique<DnnlKernel>(context.threads);
+  if (is_plain_loops(direct)) {
+    const auto other = backward_weights_desc(in_any_layout(c), algorithm::convolution_direct);
+    if (add_reordered<dnnl::convolution_backward_weights>(
+            *kernel, other,
+            {{{DNNL_ARG_SRC, 0, c.x, other.src_desc()},
+              {DNNL_ARG_DIFF_DST, 1, c.y, other.diff_dst_desc()},
+              {DNNL_ARG_DIFF_WEIGHTS, 2, c.weight, other.diff_weights_desc()}}})) {
+      return kernel;
+    }
+  }
   kernel->add("direct", backward_weights_sequence(c, direct));
   const auto winograd = backward_weights_desc(c, algorithm::convolution_winograd);
   if (is_winograd(winograd)) kernel->add("winograd", backward_weights_sequence(c, winograd));
@@ -161,6 +245,16 @@ std::unique_ptr<Kernel> make_backward_data(const OpDesc& desc, const KernelConte
   const auto direct = backward_data_desc(c, algorithm::convolution_direct);
   if (!exists(direct)) return nullptr;
   auto kernel = std::make_unique<DnnlKernel>(context.threads);
+  if (is_plain_loops(direct)) {
+    const auto other = backward_data_desc(in_any_layout(c), algorithm::convolution_direct);
+    if (add_reordered<dnnl::convolution_backward_data>(
+            *kernel, other,
+            {{{DNNL_ARG_DIFF_DST, 0, c.y, other.diff_dst_desc()},
+              {DNNL_ARG_WEIGHTS, 1, c.weight, other.weights_desc()},
+              {DNNL_ARG_DIFF_SRC, 2, c.x, other.diff_src_desc()}}})) {
+      return kernel;
+    }
+  }
   kernel->add("direct", backward_data_sequence(c, direct));
   add_winograd_backward_data(*kernel, desc);
   return kernel;
