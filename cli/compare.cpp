@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/quantity.h"
 #include "budget_range.h"
+#include "compare_plot.h"
 #include "lower/overhead.h"
 #include "option_names.h"
 #include "planners/registry.h"
@@ -25,29 +26,7 @@ struct CompareArguments {
   PlannerSpec planner;  ///< its time limit, for each
   std::vector<std::string> budgets{"60%"};
   std::vector<std::string> planners;
-};
-
-/// One planner in one budget.
-struct ComparisonRow {
-  std::string planner;
-  Bytes budget = 0;
-  std::string error;                       ///< why there is no plan; empty when there is one
-  ErrorCode code = ErrorCode::infeasible;  ///< of that
-  std::optional<Bytes> smallest;  ///< where there is none: a budget with one, resident included
-  Bytes resident = 0;             ///< of a trace, beside budget and footprint
-  Bytes footprint = 0;
-  Nanos time{};
-  Nanos unlimited{};     ///< without a budget, same algorithms
-  bool covered = false;  ///< the bound holds for such plans
-  std::optional<double> gap;
-  bool bound_stopped = false;  ///< the time limit was up before there was a bound
-  std::string bound_refused;   ///< why there is no bound for such a program
-  Bytes swapped = 0;
-  std::int64_t recomputed = 0;
-  Nanos plan_time{};
-  bool from_smaller_budget = false;
-
-  [[nodiscard]] bool feasible() const { return error.empty(); }
+  std::string plot;  ///< a file for the picture; may be empty
 };
 
 ComparisonRow plan_one(const Subject& subject, const Budget& budget, const OverheadBound& bound,
@@ -112,8 +91,10 @@ void reuse_smaller(ComparisonRow& row, const std::vector<ComparisonRow>& rows) {
 }
 
 Json row_json(const ComparisonRow& r) {
-  Json json = {
-      {"planner", r.planner}, {"budget_bytes", r.budget + r.resident}, {"feasible", r.feasible()}};
+  Json json = {{"planner", r.planner},
+               {"budget_bytes", r.budget + r.resident},
+               {"feasible", r.feasible()},
+               {"least_overhead", r.least ? Json(*r.least) : Json(nullptr)}};
   if (!r.feasible()) {
     json["error"] = with_option_names(r.error);
     json["smallest_feasible_bytes"] = r.smallest ? Json(*r.smallest) : Json(nullptr);
@@ -234,6 +215,8 @@ Result<Comparisons> rows_of(const Subject& subject, const std::vector<Entry>& en
       }
       if (!entry.infeasible) reuse_smaller(row, rows);
       row.gap.reset();
+      row.least.reset();
+      if (bound.fluid.feasible) row.least = bound.least_overhead();
       row.bound_stopped = bound.fluid.stopped;
       row.bound_refused = bound.fluid.refused;
       if (row.feasible() && row.covered && bound.fluid.feasible) {
@@ -253,7 +236,8 @@ Result<Comparisons> rows_of(const Subject& subject, const std::vector<Entry>& en
   return all;
 }
 
-void print_json(const Subject& subject, std::optional<Nanos> unlimited, const Comparisons& all) {
+void print_json(const CompareArguments& a, const Subject& subject, std::optional<Nanos> unlimited,
+                const Comparisons& all) {
   Json list = Json::array();
   for (const ComparisonRow& row : all.rows) list.push_back(row_json(row));
   Json out = {{"schema", 1},
@@ -263,6 +247,7 @@ void print_json(const Subject& subject, std::optional<Nanos> unlimited, const Co
               {"profile", subject.source ? to_json(*subject.source) : Json(nullptr)},
               {"rows", std::move(list)},
               {"interrupted", all.ended && all.ended->code == ErrorCode::interrupted}};
+  if (!a.plot.empty()) out["plot"] = a.plot;
   if (all.ended) {
     out["error"] = with_option_names(all.ended->message);
     out["exit_code"] = exit_code(all.ended->code);
@@ -309,6 +294,8 @@ Result<int> compare(CompareArguments a, bool json) {
     if (auto known = make_planner(name); !known) return fail(known.error());
   }
   if (auto sound = check_swarm(a.planners, a.planner.swarm); !sound) return fail(sound.error());
+  const std::vector<std::string> read{a.subject.profile, a.subject.program, a.subject.trace.file};
+  if (auto plot = check_plot(a.plot, read); !plot) return fail(plot.error());
   a.subject.unmeasured = true;
   const std::size_t width = name_width(a.planners);
   const auto budgets = listed_budgets(a);
@@ -334,10 +321,12 @@ Result<int> compare(CompareArguments a, bool json) {
         if (!json) print_row(row, width);
       });
   if (!all) return fail(all.error());
+  if (auto drawn = write_plot(a.plot, *subject, all->rows); !drawn) return fail(drawn.error());
   if (json) {
-    print_json(*subject, unlimited, *all);
+    print_json(a, *subject, unlimited, *all);
   } else {
     print_missing_bounds(all->rows, options.time_limit);
+    if (!a.plot.empty()) inform("{}: overhead against budget\n", a.plot);
   }
   if (!all->ended) return kOk;
   return json ? exit_code(all->ended->code) : report(*all->ended, false);
@@ -358,17 +347,25 @@ void add_compare(CLI::App& app, Context& context) {
       ->capture_default_str();
   command->add_option("--planners", arguments->planners, "names (default: all)")->delimiter(',');
   add_search_options(*command, arguments->planner);
+  command
+      ->add_option(
+          "--plot", arguments->plot,
+          "draw overhead against budget, one line a planner, over the proven bound: into a "
+          "file that ends in .svg, .html or .png")
+      ->type_name("FILE");
   command->add_flag("--json", context.json, "one JSON object on stdout");
   refuse_ignored(*command, ignored_by_subjects());
   command->footer(R"(
 overhead is the time of an iteration over the time without a budget, minus one; optimality gap is
 what it may be above the least overhead, in the same measure: - where no bound is known, as the plan
-runs other algorithms than the rest, or the time limit was up before; 0 where everything fits. A budget that cannot be met is a row that names the smallest one; where none can be
-met the exit code is 4. Ctrl-C keeps the rows that are finished.
+runs other algorithms than the rest, or the time limit was up before; 0 where everything fits. A
+budget that cannot be met is a row that names the smallest one; where none can be met the exit code
+is 4. Ctrl-C keeps the rows that are finished, and draws those.
 
 Examples:
   tidepool compare vgg16 --machine gtx1080ti --budget 50%
-  tidepool compare vgg16 --machine gtx1080ti --sweep 30%..60%:10% --planners autoswap,tide --json)");
+  tidepool compare vgg16 --machine gtx1080ti --sweep 30%..60%:10% --planners autoswap,tide --json
+  tidepool compare vgg16 --machine gtx1080ti --sweep 30%..100%:5% --plot curve.svg)");
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {
       catch_interrupts();

@@ -45,6 +45,7 @@ bool interrupted();
 void add_train(CLI::App& app, Context& context);
 void add_plan(CLI::App& app, Context& context);
 void add_compare(CLI::App& app, Context& context);
+void add_fit(CLI::App& app, Context& context);
 void add_bound(CLI::App& app, Context& context);
 void add_analyse(CLI::App& app, Context& context);
 void add_check(CLI::App& app, Context& context);

@@ -91,6 +91,7 @@ int parse_and_run(int argc, char** argv, cli::Context& context) {
   cli::add_train(app, context);
   cli::add_plan(app, context);
   cli::add_compare(app, context);
+  cli::add_fit(app, context);
   cli::add_bound(app, context);
   cli::add_analyse(app, context);
   cli::add_check(app, context);

@@ -11,7 +11,7 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build ccache python3
   libdnnl-dev libfmt-dev libcli11-dev nlohmann-json3-dev libexpected-dev zlib1g-dev coinor-libclp-dev
-  libeigen3-dev
+  libeigen3-dev librsvg2-2 fonts-dejavu-core
   libgtest-dev libgmock-dev libbenchmark-dev
   dataset-fashion-mnist
 )

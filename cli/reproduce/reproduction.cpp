@@ -138,6 +138,18 @@ Result<std::vector<std::string>> wanted_models(const ReproduceArguments& argumen
   return wanted;
 }
 
+Result<std::vector<std::string>> wanted_networks(const ReproduceArguments& arguments) {
+  std::vector<std::string> known;
+  for (const PublishedNetwork& network : kPublishedNetworks) known.emplace_back(network.model);
+  if (arguments.models.empty()) return known;
+  for (const std::string& model : arguments.models) {
+    if (std::ranges::find(known, model) != known.end()) continue;
+    return fail(ErrorCode::usage, fmt::format("no published figures of '{}'; there are: {}", model,
+                                              fmt::join(known, ", ")));
+  }
+  return arguments.models;
+}
+
 Result<Work> work_of(const std::string& model, const ReproduceArguments& arguments) {
   return model == kTraceModel ? measured_work(arguments.data) : zoo_work(model, kBatch);
 }

@@ -15,8 +15,9 @@ namespace tidepool::cli {
 
 struct ReproduceArguments {
   std::vector<std::string> models;    ///< empty: all the reproduction is about
+  std::vector<std::string> systems;   ///< of home; empty: all
   std::vector<std::int64_t> batches;  ///< empty: those of the reproduction
-  std::vector<std::string> limits;    ///< of fig9, as sizes; empty: the published ones and four
+  std::vector<std::string> limits;    ///< of fig9 sizes, of fig11 shares; empty: its own
   std::string data = "../shared/data";
   Nanos time_limit{0};  ///< of a search; 0: what the reproduction takes
   std::uint64_t seed = 1;
@@ -72,6 +73,8 @@ Result<std::string> read_measured(const std::string& data, const std::string& fi
 /// note where it is absent. Unknown names are an error.
 Result<std::vector<std::string>> wanted_models(const ReproduceArguments& arguments,
                                                TableReport& report);
+/// The published networks alone, as the user names them.
+Result<std::vector<std::string>> wanted_networks(const ReproduceArguments& arguments);
 Result<Work> work_of(const std::string& model, const ReproduceArguments& arguments);
 
 /// The constants of the machine model, and what they were fitted to.
@@ -85,5 +88,7 @@ Result<void> reproduce_table2(const ReproduceArguments& arguments, TableReport& 
 Result<void> reproduce_fig8(const ReproduceArguments& arguments, TableReport& report);
 Result<void> reproduce_fig9(const ReproduceArguments& arguments, TableReport& report);
 Result<void> reproduce_fig10(const ReproduceArguments& arguments, TableReport& report);
+Result<void> reproduce_fig11(const ReproduceArguments& arguments, TableReport& report);
+Result<void> reproduce_home(const ReproduceArguments& arguments, TableReport& report);
 
 }  // namespace tidepool::cli

@@ -39,6 +39,7 @@ std::string shown(const Json& row, const Column& column) {
 std::size_t width(const Column& column, bool first) {
   if (first) return 16;
   std::size_t width = std::max<std::size_t>(8, column.header.size());
+  if (column.field == "system") return 12;
   if (column.field != "planner") return width;
   for (const PlannerInfo& planner : planner_list()) width = std::max(width, planner.name.size());
   return width;
@@ -83,34 +84,38 @@ void TableReport::expect(std::size_t rows, Nanos each) {
 }
 
 std::string TableReport::time_left() const {
-  if (rows_.empty() || rows_.size() >= expected_rows_) return {};
-  const Nanos each =
-      (std::chrono::steady_clock::now() - started_) / static_cast<Nanos::rep>(rows_.size());
-  return fmt::format(
-      ", about {} left",
-      format_duration(each * static_cast<Nanos::rep>(expected_rows_ - rows_.size())));
+  if (done_ == 0 || done_ >= expected_rows_) return {};
+  const Nanos each = (std::chrono::steady_clock::now() - started_) / static_cast<Nanos::rep>(done_);
+  return fmt::format(", about {} left",
+                     format_duration(each * static_cast<Nanos::rep>(expected_rows_ - done_)));
 }
 
 void TableReport::begin_row(const std::string& what) {
   const auto total = static_cast<double>(std::max<std::size_t>(1, expected_rows_));
-  progress_.update(
-      static_cast<double>(rows_.size()) / total,
-      fmt::format("row {} of {}: {}{}", rows_.size() + 1, expected_rows_, what, time_left()));
+  progress_.update(static_cast<double>(done_) / total,
+                   fmt::format("row {} of {}: {}{}", std::min(done_ + 1, expected_rows_),
+                               expected_rows_, what, time_left()));
 }
 
-void TableReport::row(Json row) {
-  if (!json_) {
-    print_header();
-    for (std::size_t i = 0; i < columns_.size(); ++i) {
-      if (i == 0) {
-        say("  {:<{}}", shown(row, columns_[i]), width(columns_[i], true));
-      } else {
-        say("  {:>{}}", shown(row, columns_[i]), width(columns_[i], false));
-      }
+void TableReport::line(const Json& row) {
+  ++done_;
+  if (json_) return;
+  print_header();
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    if (i == 0) {
+      say("  {:<{}}", shown(row, columns_[i]), width(columns_[i], true));
+    } else {
+      say("  {:>{}}", shown(row, columns_[i]), width(columns_[i], false));
     }
-    say("\n");
   }
-  rows_.push_back(std::move(row));
+  say("\n");
+}
+
+void TableReport::record(Json row) { rows_.push_back(std::move(row)); }
+
+void TableReport::row(Json row) {
+  line(row);
+  record(std::move(row));
 }
 
 void TableReport::note(const std::string& text) { notes_.push_back(text); }

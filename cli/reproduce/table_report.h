@@ -31,6 +31,9 @@ class TableReport {
   void begin_row(const std::string& what);
   /// Printed at once in a table. A field that is null or absent shows as "-".
   void row(Json row);
+  /// Where a row of the object is several lines of the table: a line, and the row without one.
+  void line(const Json& row);
+  void record(Json row);
   /// A line below the table; a string in `notes` of the object.
   void note(const std::string& text);
   /// Prints what is left. The exit code: 130 when interrupted.
@@ -53,6 +56,7 @@ class TableReport {
   std::vector<Column> columns_;
   bool header_printed_ = false;
   std::size_t expected_rows_ = 0;
+  std::size_t done_ = 0;  ///< rows or lines
   std::chrono::steady_clock::time_point started_;
   TerminalProgress progress_;
 };

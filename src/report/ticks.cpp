@@ -55,4 +55,18 @@ std::vector<Tick> byte_ticks(Bytes top, int most) {
   return ticks(kByteUnits, static_cast<double>(top), most);
 }
 
+std::vector<Tick> percent_ticks(double low, double top, int most) {
+  if (!(top > low)) return {{low, fmt::format("{:.0f} %", 100 * low)}};
+  const double step = round_step(100 * (top - low), std::max(1, most));
+  const int decimals = std::max(0, static_cast<int>(-std::floor(std::log10(step) + 1e-9)));
+  std::vector<Tick> list;
+  const double slack = 1e-9 * (top - low);
+  for (auto k = static_cast<std::int64_t>(std::ceil(100 * (low - slack) / step));
+       static_cast<double>(k) * step <= 100 * (top + slack); ++k) {
+    const double value = static_cast<double>(k) * step;
+    list.push_back({value / 100, fmt::format("{:.{}f} %", value, decimals)});
+  }
+  return list;
+}
+
 }  // namespace tidepool

@@ -10,7 +10,7 @@
 namespace tidepool {
 
 struct Tick {
-  double value = 0;  ///< nanoseconds or bytes
+  double value = 0;  ///< nanoseconds, bytes or a share
   std::string label;
 };
 
@@ -19,5 +19,7 @@ struct Tick {
 std::vector<Tick> time_ticks(Nanos top, int most);
 /// The same in B, KiB, MiB or GiB.
 std::vector<Tick> byte_ticks(Bytes top, int most);
+/// Shares from `low` to `top`, about `most` of them, in percent: "-5 %", "0 %", "5 %".
+std::vector<Tick> percent_ticks(double low, double top, int most);
 
 }  // namespace tidepool

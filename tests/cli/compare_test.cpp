@@ -74,6 +74,30 @@ TEST_F(CompareTest, WhereEverythingFitsThereIsNoGapAndLongNamesHaveRoom) {
   EXPECT_GT(end, 0U) << text.out;
 }
 
+TEST_F(CompareTest, ThePlotShowsEveryRowOverTheBound) {
+  const std::string plot = folder_.file("curve.svg");
+  const Json j = success(tiny("compare", {"--sweep", "40%,60%", "--planners", "autoswap,none",
+                                          "--time-limit", "1s", "--plot", plot}));
+  EXPECT_EQ(j["plot"], plot);
+  for (const Json& row : j["rows"]) EXPECT_FALSE(row["least_overhead"].is_null());
+  const auto svg = read_file(plot);
+  ASSERT_TRUE(svg) << svg.error().message;
+  EXPECT_THAT(*svg, AllOf(HasSubstr("<title>autoswap: "), HasSubstr("none: no plan"),
+                          HasSubstr("proven bound"), HasSubstr("</svg>")));
+}
+
+/// Said before planning, which may take long; nothing is left behind.
+TEST_F(CompareTest, APlotThatCannotBeWrittenIsSaidAtOnce) {
+  const auto with = [&](const std::string& plot) {
+    return tiny("compare", {"--budget", "60%", "--planners", "autoswap", "--plot", plot});
+  };
+  expect_error(with(folder_.file("curve.pdf")), 2, HasSubstr("must end in .svg, .html or .png"));
+  expect_error(with(folder_.file("absent/curve.svg")), 1, HasSubstr("absent/curve.svg: cannot"));
+  const std::string program = write("program.svg", "{}");
+  expect_error({"compare", "--program", program, "--machine", "gtx1080ti", "--plot", program}, 2,
+               HasSubstr("is what is read"));
+}
+
 TEST_F(CompareTest, UnknownPlannersAndBudgetsAreErrors) {
   expect_error(tiny("compare", {"--planners", "autoswap,best"}), 2, HasSubstr("'best'"));
   expect_error(tiny("compare", {"--budget", "60%..30%"}), 2, HasSubstr("smaller one"));

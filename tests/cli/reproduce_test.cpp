@@ -166,6 +166,49 @@ TEST_F(Reproduce, Figure10HasBatchesUpTo400AndNamesTheTrend) {
   EXPECT_THAT(figure["notes"].dump(), AllOf(HasSubstr("at least 60 %"), HasSubstr("vgg11, tide")));
 }
 
+TEST_F(Reproduce, Figure11HasOverheadAndReductionOfEverySystem) {
+  const Json figure = success(
+      {"reproduce", "fig11", "--models", "vgg11", "--limits", "60%,1%", "--time-limit", "0.2"});
+  std::set<std::string> fitting;
+  for (const Json& row : figure["rows"]) {
+    EXPECT_EQ(row["model"], "vgg11");
+    if (row["budget_share"] == 0.01) {
+      EXPECT_EQ(row["fits"], false) << row;
+    }
+    if (!row["fits"]) continue;
+    fitting.insert(row["planner"].get<std::string>());
+    EXPECT_LE(row["footprint_bytes"], row["budget_bytes"]);
+    EXPECT_NEAR(row["reduction"].get<double>(),
+                1 - row["footprint_bytes"].get<double>() / row["kept_bytes"].get<double>(), 1e-9);
+  }
+  EXPECT_TRUE(fitting.contains("autoswap-published"));
+  EXPECT_TRUE(fitting.contains("tide"));
+  EXPECT_THAT(figure["notes"].dump(), HasSubstr("no printed values"));
+  expect_error({"reproduce", "fig11", "--limits", "280MiB"}, 2, HasSubstr("share of the peak"));
+  expect_error({"reproduce", "fig11", "--models", "alexnet"}, 2, HasSubstr("'alexnet'"));
+}
+
+TEST_F(Reproduce, HomeHasLargestBatchesBesideThePublishedOnes) {
+  const Json table = success({"reproduce", "home", "--models", "vgg16", "--systems",
+                              "pytorch,superneurons", "--time-limit", "0.1"});
+  EXPECT_GT(table["constants"]["time_scale"], 0.0);
+  EXPECT_TRUE(table["constants"]["residuals"].contains("vgg16"));
+  ASSERT_EQ(table["rows"].size(), 1U);
+  const Json& row = table["rows"][0];
+  EXPECT_EQ(row["model"], "vgg16");
+  EXPECT_EQ(row["published"]["home"]["max_batch"], 5125);
+  EXPECT_EQ(row["published"]["pytorch"]["samples_per_s"], 2786);
+  const Json& pytorch = row["measured"]["pytorch"];
+  EXPECT_GT(pytorch["max_batch"], 500);
+  EXPECT_GT(pytorch["samples_per_s"], 0.0);
+  EXPECT_GT(pytorch["curve"].size(), 8U);
+  EXPECT_GT(row["largest_streaming_batch"], pytorch["max_batch"]);
+  EXPECT_EQ(row["breakdown"]["batch"], 3950);
+  EXPECT_EQ(row["breakdown"]["superneurons"]["published"]["recompute"], 0.205);
+  expect_error({"reproduce", "home", "--models", "vgg11"}, 2, HasSubstr("'vgg11'"));
+  expect_error({"reproduce", "home", "--systems", "torch"}, 2, HasSubstr("'torch'"));
+}
+
 TEST_F(Reproduce, AbsentDataIsAnErrorWhereNothingElseIsLeft) {
   const std::string nowhere = folder_.file("nowhere");
   for (const char* what : {"fig8", "fig9"}) {

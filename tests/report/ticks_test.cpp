@@ -52,5 +52,15 @@ TEST(Ticks, OfNothingIsZero) {
   EXPECT_THAT(labels(byte_ticks(0, 5)), ::testing::ElementsAre("0 B"));
 }
 
+TEST(Ticks, SharesAreInPercentFromAnyStart) {
+  EXPECT_EQ(labels(percent_ticks(0.28, 0.62, 4)),
+            (std::vector<std::string>{"30 %", "40 %", "50 %", "60 %"}));
+  EXPECT_EQ(labels(percent_ticks(-0.05, 0.1, 3)),
+            (std::vector<std::string>{"-5 %", "0 %", "5 %", "10 %"}));
+  EXPECT_EQ(labels(percent_ticks(0, 0.001, 2)),
+            (std::vector<std::string>{"0.00 %", "0.05 %", "0.10 %"}));
+  EXPECT_EQ(percent_ticks(0.5, 0.5, 4).size(), 1U);
+}
+
 }  // namespace
 }  // namespace tidepool

@@ -1,0 +1,37 @@
+// One row of tidepool compare.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "base/time.h"
+
+namespace tidepool::cli {
+
+/// One planner in one budget.
+struct ComparisonRow {
+  std::string planner;
+  Bytes budget = 0;
+  std::string error;                       ///< why there is no plan; empty when there is one
+  ErrorCode code = ErrorCode::infeasible;  ///< of that
+  std::optional<Bytes> smallest;  ///< where there is none: a budget with one, resident included
+  Bytes resident = 0;             ///< of a trace, beside budget and footprint
+  Bytes footprint = 0;
+  Nanos time{};
+  Nanos unlimited{};            ///< without a budget, same algorithms
+  bool covered = false;         ///< the bound holds for such plans
+  std::optional<double> least;  ///< overhead that no plan with the usual algorithms avoids
+  std::optional<double> gap;
+  bool bound_stopped = false;  ///< the time limit was up before there was a bound
+  std::string bound_refused;   ///< why there is no bound for such a program
+  Bytes swapped = 0;
+  std::int64_t recomputed = 0;
+  Nanos plan_time{};
+  bool from_smaller_budget = false;
+
+  [[nodiscard]] bool feasible() const { return error.empty(); }
+};
+
+}  // namespace tidepool::cli

@@ -1,0 +1,332 @@
+// HOME's evaluation: the largest batch and its throughput of each system (table 2), throughput over
+// batches (figure 6), where the time goes (figure 7).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/json.h"
+#include "home_notes.h"
+#include "home_work.h"
+#include "nn/models/model.h"
+#include "planners/registry.h"
+
+namespace tidepool::cli {
+namespace {
+
+constexpr const char* kHomeMachine = "rtx2080ti";
+constexpr double kHomePlanSeconds = 1;  // usual limit of one plan of a search for a batch
+constexpr double kBatchResolution = 0.01;
+
+struct HomeContext {
+  const ReproduceArguments& arguments;
+  Machine machine{};
+  HomeCalibration calibration{};
+  Budget budget{};
+  std::vector<HomeSystem> systems{};
+
+  [[nodiscard]] PlannerOptions options() const {
+    PlannerOptions options;
+    options.seed = arguments.seed;
+    options.time_limit = arguments.limit(kHomePlanSeconds);
+    options.algorithms = AlgorithmPolicy::least_workspace;
+    options.stop = interrupted;
+    return options;
+  }
+  [[nodiscard]] Result<Profile> profile(std::string_view model, std::int64_t batch) const {
+    return home_profile(model, batch, machine, calibration.time_scale);
+  }
+};
+
+class RowProgress : public ProgressSink {
+ public:
+  RowProgress(TableReport& report, std::string what) : report_(report), what_(std::move(what)) {}
+  void update(double /*fraction*/, std::string_view what) override {
+    report_.begin_row(fmt::format("{}: {}", what_, what));
+  }
+
+ private:
+  TableReport& report_;
+  std::string what_;
+};
+
+const PublishedFit* published_fit(const PublishedHome& p, std::string_view system) {
+  if (system == "pytorch") return &p.pytorch;
+  if (system == "capuchin") return &p.capuchin;
+  return system == "home" ? &p.home : nullptr;
+}
+
+Json published_json(const PublishedHome& p) {
+  Json all = Json::object();
+  for (const HomeSystem& s : kHomeSystems) {
+    if (const PublishedFit* fit = published_fit(p, s.name)) {
+      all[std::string(s.name)] = {{"max_batch", static_cast<std::int64_t>(fit->max_batch)},
+                                  {"samples_per_s", fit->samples_per_s}};
+    }
+  }
+  return all;
+}
+
+Json found_json(const FitFound& found) {
+  if (!found.largest) return nullptr;
+  Json curve = Json::array();
+  for (const FitTrial& t : found.trials) {
+    if (t.fits) curve.push_back({{"batch", t.batch}, {"samples_per_s", t.samples_per_s()}});
+  }
+  return {{"max_batch", found.largest->batch},
+          {"samples_per_s", found.largest->samples_per_s()},
+          {"fastest_batch", found.fastest->batch},
+          {"fastest_samples_per_s", found.fastest->samples_per_s()},
+          {"curve", std::move(curve)}};
+}
+
+/// The line of the table that people read.
+Json line_of(const PublishedHome& p, std::string_view system, const Json& found) {
+  Json line = {{"model", p.model}, {"system", system}};
+  if (!found.is_null()) {
+    line["max_batch"] = found["max_batch"];
+    line["samples_per_s"] = fmt::format("{:.0f}", found["samples_per_s"].get<double>());
+    line["fastest_batch"] = found["fastest_batch"];
+    line["fastest"] = fmt::format("{:.0f}", found["fastest_samples_per_s"].get<double>());
+  }
+  if (const PublishedFit* fit = published_fit(p, system)) {
+    line["published_max_batch"] = fmt::format("{:.0f}", fit->max_batch);
+    line["published_samples_per_s"] = fmt::format("{:.0f}", fit->samples_per_s);
+  }
+  return line;
+}
+
+/// Figure 7's batch of a model; 0: it has none.
+std::int64_t breakdown_batch(std::string_view model) {
+  for (const PublishedBreakdown& b : kPublishedBreakdowns) {
+    if (b.model == model) return b.batch;
+  }
+  return 0;
+}
+
+Json share_or_null(double share) { return share < 0 ? Json(nullptr) : Json(share); }
+
+/// Of every system with a planner, at the published batch.
+Result<Json> breakdowns(const HomeContext& context, std::string_view model, TableReport& report) {
+  const std::int64_t batch = breakdown_batch(model);
+  Json all = {{"batch", batch}};
+  const auto profile = context.profile(model, batch);
+  if (!profile) return fail(profile.error());
+  for (const HomeSystem& system : context.systems) {
+    if (system.planner.empty()) continue;
+    report.begin_row(fmt::format("{}, {}: where the time goes at {}", model, system.name, batch));
+    FixedWorkload workload(profile->program);
+    const auto planned = make_plan(**make_planner(system.planner), workload, context.machine,
+                                   context.budget, context.options());
+    if (interrupted()) return all;
+    Json parts = nullptr;
+    if (planned && !planned->lowered.streaming) {
+      const Breakdown b = breakdown_of(*profile, context.budget, *planned);
+      const auto share = [&](Nanos part) { return to_ms(part) / to_ms(b.total); };
+      parts = {{"iteration_ms", to_ms(b.total)},
+               {"compute", share(b.compute())},
+               {"overlap", share(b.overlap)},
+               {"stall", share(b.stall)},
+               {"recompute", share(b.recompute)}};
+    }
+    Json published = nullptr;
+    for (const PublishedBreakdown& p : kPublishedBreakdowns) {
+      if (p.model != model || p.system != system.name) continue;
+      published = {{"overlap", share_or_null(p.overlap)},
+                   {"stall", share_or_null(p.stall)},
+                   {"recompute", share_or_null(p.recompute)}};
+    }
+    all[std::string(system.name)] = {{"published", published}, {"measured", parts}};
+  }
+  return all;
+}
+
+std::string parts_text(const Json& parts, const char* none) {
+  if (parts.is_null()) return none;
+  std::string text;
+  for (const char* part : {"compute", "overlap", "stall", "recompute"}) {
+    if (!parts.contains(part) || parts[part].is_null()) continue;
+    text += fmt::format("{}{} {:.1f} %", text.empty() ? "" : ", ", part,
+                        100 * parts[part].get<double>());
+  }
+  return text.empty() ? none : text;
+}
+
+void note_breakdowns(std::string_view model, const Json& all, TableReport& report) {
+  for (const auto& [system, parts] : all.items()) {
+    if (!parts.is_object()) continue;
+    report.note(fmt::format("figure 7, {} at {}, {}: {}; published: {}", model,
+                            all["batch"].get<std::int64_t>(), system,
+                            parts_text(parts["measured"], "no plan"),
+                            parts_text(parts["published"], "nothing")));
+  }
+}
+
+/// All that is said of one model.
+Result<Json> home_row(const HomeContext& context, const PublishedHome& p, TableReport& report) {
+  const ProgramOfBatch program = [&](std::int64_t batch) -> Result<Program> {
+    auto profile = context.profile(p.model, batch);
+    if (!profile) return fail(profile.error());
+    return std::move(profile->program);
+  };
+  const auto possible = largest_possible(program, context.budget.device,
+                                         context.machine.alignment(), FitOptions{}.most);
+  if (!possible) return fail(possible.error());
+  Json row = {{"model", p.model},           {"published", published_json(p)},
+              {"measured", Json::object()}, {"largest_streaming_batch", *possible},
+              {"search_s", nullptr},        {"published_search_s", p.search_s},
+              {"evaluate_us", nullptr},     {"published_evaluate_ms", p.evaluate_ms}};
+  for (const HomeSystem& system : context.systems) {
+    RowProgress progress(report, fmt::format("{}, {}", p.model, system.name));
+    const TryBatch try_batch = [&](std::int64_t batch, bool) -> Result<FitTrial> {
+      const auto profile = context.profile(p.model, batch);
+      if (!profile) return fail(profile.error());
+      return try_system(system, *profile, context.budget, context.options());
+    };
+    const auto found = find_fit(try_batch, {*possible, kBatchResolution, interrupted}, progress);
+    if (!found) return fail(found.error());
+    if (found->stopped) break;
+    Json& measured = row["measured"][std::string(system.name)];
+    measured = found_json(*found);
+    report.line(line_of(p, system.name, measured));
+  }
+  if (!interrupted() && breakdown_batch(p.model) > 0) {
+    auto all = breakdowns(context, p.model, report);
+    if (!all) return fail(all.error());
+    if (interrupted()) return row;
+    note_breakdowns(p.model, *all, report);
+    row["breakdown"] = std::move(*all);
+  }
+  return row;
+}
+
+/// The models the arguments ask for that the zoo has.
+Result<std::vector<PublishedHome>> wanted_home_models(const ReproduceArguments& a,
+                                                      TableReport& report) {
+  std::vector<std::string> known;
+  for (const PublishedHome& p : kPublishedHome) known.emplace_back(p.model);
+  for (const std::string& model : a.models) {
+    if (std::ranges::find(known, model) != known.end()) continue;
+    return fail(ErrorCode::usage, fmt::format("no published figures of '{}'; there are: {}", model,
+                                              fmt::join(known, ", ")));
+  }
+  std::vector<PublishedHome> wanted;
+  for (const PublishedHome& p : kPublishedHome) {
+    if (!a.wants(p.model)) continue;
+    if (nn::find_model(p.model)) {
+      wanted.push_back(p);
+    } else {
+      report.note(fmt::format("model '{}' is not in this build, and so has no row", p.model));
+    }
+  }
+  return wanted;
+}
+
+Result<std::vector<HomeSystem>> wanted_systems(const ReproduceArguments& a, TableReport& report) {
+  std::vector<std::string> known;
+  for (const HomeSystem& s : kHomeSystems) known.emplace_back(s.name);
+  for (const std::string& name : a.systems) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    return fail(ErrorCode::usage,
+                fmt::format("no system '{}'; there are: {}", name, fmt::join(known, ", ")));
+  }
+  std::vector<HomeSystem> wanted;
+  for (const HomeSystem& s : kHomeSystems) {
+    if (!a.systems.empty() && std::ranges::find(a.systems, s.name) == a.systems.end()) continue;
+    if (s.planner.empty() || make_planner(s.planner)) {
+      wanted.push_back(s);
+    } else {
+      report.note(
+          fmt::format("planner '{}' is not in this build, and so has no figures", s.planner));
+    }
+  }
+  return wanted;
+}
+
+void add_home_constants(const HomeContext& context, TableReport& report) {
+  const Machine& m = context.machine;
+  const ComputeModel& c = m.compute;
+  report.constant("machine", m.name,
+                  fmt::format("machine {}: {}, {} usable", m.name, m.description,
+                              format_bytes(m.device_memory())));
+  report.constant("budget_bytes", context.budget.device,
+                  "budget: its usable memory, for every system");
+  report.constant(
+      "compute",
+      {{"peak_flops", c.peak_flops},
+       {"bandwidth", c.bandwidth},
+       {"launch_ns", c.launch.count()},
+       {"max_efficiency", c.max_efficiency},
+       {"half_flops", c.half_flops}},
+      fmt::format("op time: time_scale x (max(flops / efficiency / {:.2f} TFLOP/s, bytes "
+                  "/ {:.0f} GB/s) + {}), efficiency {:.2f} flops / (flops + {:.2e})",
+                  c.peak_flops * 1e-12, c.bandwidth * 1e-9, format_time(c.launch), c.max_efficiency,
+                  c.half_flops));
+  report.constant(
+      "link",
+      {{"to_host_bytes_per_second", m.to_host().bytes_per_second},
+       {"to_device_bytes_per_second", m.to_device().bytes_per_second}},
+      fmt::format("copies: out {:.1f} GB/s, in {:.1f} GB/s, at the same time",
+                  1e-9 * m.to_host().bytes_per_second, 1e-9 * m.to_device().bytes_per_second));
+  std::string residuals;
+  for (const auto& [model, residual] : context.calibration.residuals) {
+    residuals +=
+        fmt::format("{}{} {:+.1f} %", residuals.empty() ? "" : ", ", model, 100 * residual);
+  }
+  report.constant(
+      "time_scale", context.calibration.time_scale,
+      fmt::format("time_scale {:.4f}: the only fitted constant, one for all models: the "
+                  "geometric mean of published over modelled time of PyTorch's "
+                  "iteration at its largest published batch",
+                  context.calibration.time_scale));
+  report.constant("residuals", Json(context.calibration.residuals),
+                  "its residuals, scaled over published time: " + residuals);
+  report.constant("storage", "separate",
+                  "programs: separate storage, as PyTorch keeps activations; no workspaces");
+  report.constant(
+      "pytorch", "reserved bytes",
+      "pytorch: fits where PyTorch's caching allocator, replayed on the program's mallocs "
+      "and frees, reserves no more than the budget");
+  report.constant("plan_limit_ms", to_ms(context.options().time_limit),
+                  fmt::format("at most {} for one plan; largest batches to {:.0f} %",
+                              format_time(context.options().time_limit), 100 * kBatchResolution));
+  report.columns({{"model", "model"},
+                  {"system", "system"},
+                  {"max batch", "max_batch"},
+                  {"publ.", "published_max_batch"},
+                  {"samples/s", "samples_per_s"},
+                  {"publ.", "published_samples_per_s"},
+                  {"fastest batch", "fastest_batch"},
+                  {"samples/s", "fastest"}});
+}
+
+}  // namespace
+
+Result<void> reproduce_home(const ReproduceArguments& a, TableReport& report) {
+  const auto machine = find_machine(kHomeMachine);
+  if (!machine) return fail(machine.error());
+  const auto models = wanted_home_models(a, report);
+  if (!models) return fail(models.error());
+  const auto systems = wanted_systems(a, report);
+  if (!systems) return fail(systems.error());
+  HomeContext context{a};
+  context.machine = *machine;
+  context.calibration = calibrate_home(*machine);
+  context.budget.device = machine->device_memory();
+  context.systems = *systems;
+  add_home_constants(context, report);
+  constexpr int kTrials = 30;  // about so many plans for a search
+  report.expect(models->size() * systems->size(), kTrials * a.limit(kHomePlanSeconds));
+  std::vector<Json> rows;
+  for (const PublishedHome& p : *models) {
+    if (interrupted()) break;
+    const auto row = home_row(context, p, report);
+    if (!row) return fail(row.error());
+    if (interrupted()) break;
+    rows.push_back(*row);
+    report.record(*row);
+  }
+  add_home_notes(rows, report);
+  return {};
+}
+
+}  // namespace tidepool::cli

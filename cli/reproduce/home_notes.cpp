@@ -1,0 +1,106 @@
+#include "home_notes.h"
+
+#include <fmt/format.h>
+
+#include "base/json.h"
+#include "published_home.h"
+
+namespace tidepool::cli {
+namespace {
+
+/// max_batch or samples_per_s of a system in a row; 0 where it has none.
+double figure(const Json& row, const char* whose, const std::string& system, const char* field) {
+  const Json& all = row[whose];
+  if (!all.contains(system) || all[system].is_null()) return 0;
+  return all[system].value(field, 0.0);
+}
+
+/// Orderings of table 2 that do not come out.
+void note_orderings(const std::vector<Json>& rows, TableReport& report) {
+  const std::string systems[] = {"pytorch", "capuchin", "home"};
+  for (const Json& row : rows) {
+    for (const char* field : {"max_batch", "samples_per_s"}) {
+      for (const std::string& a : systems) {
+        for (const std::string& b : systems) {
+          const double measured_a = figure(row, "measured", a, field);
+          const double measured_b = figure(row, "measured", b, field);
+          if (measured_a == 0 || measured_b == 0) continue;
+          if (figure(row, "published", a, field) <= figure(row, "published", b, field)) continue;
+          if (measured_a > measured_b) continue;
+          report.note(fmt::format(
+              "does not come out: {}, {}: {} above {} as published ({:.0f} and "
+              "{:.0f}), here {:.0f} and {:.0f}",
+              row["model"].get<std::string>(), field, a, b, figure(row, "published", a, field),
+              figure(row, "published", b, field), measured_a, measured_b));
+        }
+      }
+    }
+  }
+}
+
+/// The largest batch or throughput of one system over another's: of the sums, and the mean.
+void note_ratio(const std::vector<Json>& rows, const char* field, const std::string& of,
+                const std::string& over, double published, TableReport& report) {
+  double sum_of = 0;
+  double sum_over = 0;
+  double ratios = 0;
+  int count = 0;
+  for (const Json& row : rows) {
+    const double a = figure(row, "measured", of, field);
+    const double b = figure(row, "measured", over, field);
+    if (a == 0 || b == 0) continue;
+    sum_of += a;
+    sum_over += b;
+    ratios += a / b;
+    ++count;
+  }
+  if (count == 0) return;
+  report.note(
+      fmt::format("{}: {} over {}: {:.2f} of sums, {:.2f} mean of {} models; published "
+                  "{:.2f}",
+                  field, of, over, sum_of / sum_over, ratios / count, count, published));
+}
+
+/// The most that HOME's throughput is above another system's at the same batch.
+void note_same_batch(const std::vector<Json>& rows, const std::string& over, double published,
+                     TableReport& report) {
+  double most = 0;
+  std::string where;
+  for (const Json& row : rows) {
+    const Json& measured = row["measured"];
+    if (!measured.contains("home") || !measured.contains(over)) continue;
+    if (measured["home"].is_null() || measured[over].is_null()) continue;
+    for (const Json& a : measured["home"]["curve"]) {
+      for (const Json& b : measured[over]["curve"]) {
+        if (a["batch"] != b["batch"]) continue;
+        const double ratio = a["samples_per_s"].get<double>() / b["samples_per_s"].get<double>();
+        if (ratio <= most) continue;
+        most = ratio;
+        where = fmt::format("{} at {}", row["model"].get<std::string>(),
+                            a["batch"].get<std::int64_t>());
+      }
+    }
+  }
+  if (most == 0) return;
+  report.note(fmt::format("same batch: home over {}: up to {:.2f} ({}); published: up to {:.1f}",
+                          over, most, where, published));
+}
+
+}  // namespace
+
+void add_home_notes(const std::vector<Json>& rows, TableReport& report) {
+  note_ratio(rows, "max_batch", "home", "pytorch", kPublishedBatchOverPytorch, report);
+  note_ratio(rows, "max_batch", "capuchin", "pytorch", kPublishedCapuchinBatchOverPytorch, report);
+  note_ratio(rows, "max_batch", "home", "capuchin", kPublishedBatchOverCapuchin, report);
+  note_ratio(rows, "samples_per_s", "home", "capuchin", kPublishedThroughputOverCapuchin, report);
+  note_same_batch(rows, "vdnn", kPublishedOverVdnn, report);
+  note_same_batch(rows, "superneurons", kPublishedOverSuperneurons, report);
+  note_same_batch(rows, "capuchin", kPublishedOverCapuchin, report);
+  note_orderings(rows, report);
+  report.note(
+      "published, publ.: the paper's figures, measured on its machine; ours are of plans with "
+      "addresses on the timing engine; auto is this project's");
+  report.note("samples/s: at the largest batch, then at the fastest one that was tried");
+}
+
+}  // namespace tidepool::cli

@@ -1,0 +1,13 @@
+// What the paper says over all of HOME's models beside what comes out here.
+#pragma once
+
+#include <vector>
+
+#include "table_report.h"
+
+namespace tidepool::cli {
+
+/// `rows`: those of reproduce_home.
+void add_home_notes(const std::vector<Json>& rows, TableReport& report);
+
+}  // namespace tidepool::cli

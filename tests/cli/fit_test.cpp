@@ -1,0 +1,91 @@
+// fit: the largest batch that fits, and the fastest.
+#include "support/cli_fixture.h"
+
+namespace tidepool {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+using Arguments = std::vector<std::string>;
+
+class FitTest : public testing::Cli {
+ protected:
+  static Arguments tiny(Arguments more) {
+    Arguments a{"fit", "tiny-vgg", "--machine", "gtx1080ti"};
+    a.insert(a.end(), more.begin(), more.end());
+    return a;
+  }
+};
+
+/// One more sample has no plan, and what was found has one.
+TEST_F(FitTest, TheLargestBatchHasAPlanAndTheNextHasNone) {
+  for (const char* planner : {"none", "autoswap"}) {
+    const Json j = success(tiny({"--budget", "2MiB", "--planner", planner}));
+    const std::int64_t batch = j["largest"]["batch"];
+    const Arguments plan{"plan",     "tiny-vgg", "--machine", "gtx1080ti",
+                         "--budget", "2MiB",     "--planner", planner};
+    Arguments with = plan;
+    with.insert(with.end(), {"--batch", std::to_string(batch)});
+    const Json planned = success(with);
+    EXPECT_FALSE(planned["streaming"].get<bool>());
+    EXPECT_LE(j["largest"]["footprint_bytes"], 2 << 20);
+    EXPECT_EQ(j["complete"], true);
+    bool next_fails = false;
+    for (const Json& trial : j["trials"]) {
+      if (trial["batch"] == batch + 1) next_fails = !trial["fits"];
+    }
+    EXPECT_TRUE(next_fails || batch == j["largest_streaming_batch"]);
+    EXPECT_GE(j["fastest"]["samples_per_s"], j["largest"]["samples_per_s"]);
+    EXPECT_GE(j["largest_streaming_batch"].get<std::int64_t>(), batch);
+  }
+}
+
+TEST_F(FitTest, WithoutABudgetItIsTheMemoryOfTheMachine) {
+  const Json j = success(tiny({"--planner", "none", "--most-batch", "64"}));
+  EXPECT_EQ(j["largest"]["batch"], 64);
+  EXPECT_GT(j["budget_bytes"].get<std::int64_t>(), std::int64_t{8} << 30);
+  const testing::Finished text = tidepool(tiny({"--planner", "none", "--most-batch", "64"}));
+  EXPECT_THAT(text.out, AllOf(HasSubstr("largest batch"), HasSubstr("samples/s")));
+}
+
+TEST_F(FitTest, WhatCannotBeIsSaid) {
+  expect_error(tiny({"--budget", "60%"}), 2, HasSubstr("another for every batch"));
+  expect_error(tiny({"--budget", "2MiB", "--planner", "best"}), 2, HasSubstr("'best'"));
+  expect_error(tiny({"--budget", "10B"}), 4, HasSubstr("not even batch 1"));
+  expect_error(tiny({"--budget", "2MiB", "--resolution", "2"}), 2, HasSubstr("percentage"));
+  expect_error({"fit", "tiny-vgg", "--data", "synthetic"}, 2, HasSubstr("--budget"));
+  expect_error({"fit", "tiny-vgh", "--machine", "gtx1080ti"}, 2, HasSubstr("tiny-vgh"));
+  expect_error(tiny({"--budget", "2MiB", "--batch", "8"}), 2, HasSubstr("--batch"));
+}
+
+TEST_F(FitTest, AnInterruptKeepsTheBatchesThatWereFound) {
+  const testing::Finished f =
+      tidepool({"fit", "vgg16", "--machine", "gtx1080ti", "--budget", "400MiB", "--planner", "tide",
+                "--time-limit", "60s", "--json"},
+               [](pid_t process) {
+                 testing::wait_until_catches(process, SIGINT);
+                 std::this_thread::sleep_for(std::chrono::seconds(3));
+                 ::kill(process, SIGINT);
+               });
+  EXPECT_EQ(f.exit_code, 130) << f.err;
+  const Json j = Json::parse(f.out, nullptr, false);
+  ASSERT_TRUE(j.is_object()) << f.out;
+  EXPECT_EQ(j["interrupted"], true);
+  EXPECT_EQ(j["complete"], false);
+  EXPECT_GE(j["largest"]["batch"], 16);
+}
+
+/// Profiles cost time: only doubled batches and the results are measured.
+TEST_F(FitTest, OnADeviceMostBatchesAreEstimated) {
+  const Json j = success({"fit", "tiny-vgg", "--data", "synthetic", "--link", "500MB", "--threads",
+                          "1", "--budget", "700KiB", "--planner", "autoswap"});
+  const std::size_t trials = j["trials"].size();
+  EXPECT_LT(j["profiles_measured"].get<std::size_t>(), trials);
+  EXPECT_EQ(j["largest"]["estimated"], false);
+  EXPECT_EQ(j["fastest"]["estimated"], false);
+  EXPECT_LE(j["largest"]["footprint_bytes"], 700 << 10);
+}
+
+}  // namespace
+}  // namespace tidepool
