@@ -157,7 +157,7 @@ class HomeSearch {
       return std::ranges::count(best_policy_, static_cast<std::uint8_t>(action));
     };
     const auto predicted = static_cast<double>(best_prediction_.count());
-    const double lowered = static_cast<double>(best_->iteration_time.count());
+    const auto lowered = static_cast<double>(best_->iteration_time.count());
     return fmt::format(
         "{}; of {} {} are swapped and {} recomputed; HOME predicts {}, with addresses it is {} "
         "({:+.2f} %)",
@@ -197,7 +197,7 @@ class Home : public Planner {
 
 std::int32_t enough_particles(std::size_t maps) {
   constexpr std::size_t kPublished = 500;
-  constexpr std::size_t kWork = 200'000;  // evaluations of an iteration
+  constexpr std::size_t kWork = 100'000;  // evaluations of an iteration
   return static_cast<std::int32_t>(std::clamp<std::size_t>(kWork / (2 * maps + 1), 20, kPublished));
 }
 

@@ -11,17 +11,14 @@
 //
 // What the paper leaves open, or this system sees otherwise:
 // - Feature maps are gaps, see Note [Feature maps]; when copies begin and who waits for memory is
-// in
-//   Note [HOME's clocks].
+//   in Note [HOME's clocks].
 // - The paper runs 500 iterations of 500 particles; that size is run on request. Otherwise the
-// swarm
-//   ends when it has converged, and has fewer particles where there are many feature maps.
+//   swarm ends when it has converged, and has fewer particles for more than 100 feature maps.
 // - One particle begins with everything swapped and one with everything recomputed
 //   (SwarmSize::anchored); the paper's all begin at random.
-// - What everything kept fits has no search.
+// - Where everything fits nothing is searched for.
 // - What is made again for a later op, too, HOME frees where it does not fit. The executor keeps
-// it,
-//   so the planner searches by that rule (RegeneratedMaps::stay).
+//   it, so the planner searches by that rule (RegeneratedMaps::stay).
 // - The model knows no addresses. Where the policy has none in the budget, or they cost time, the
 //   memory limit is tightened and the search repeated, from random particles and the last policy.
 // - Where no policy fits HOME cannot train. Here the streaming schedule takes its place, and a note

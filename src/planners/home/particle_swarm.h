@@ -44,7 +44,7 @@ struct SwarmOptions {
   /// At most so many; 0: until it has converged.
   std::int32_t iterations = 0;
   /// Without a limit on iterations: ends when so many have found nothing better.
-  std::int32_t patience = 20;
+  std::int32_t patience = 10;
   std::uint64_t seed = 1;
   std::size_t threads = 1;
   std::vector<std::vector<std::uint8_t>> first;  ///< positions of the first particles

@@ -17,15 +17,13 @@
 //    with it. Copies in follow one another and their own copies out; where both directions share
 //    the link they follow all copies out. The reader issues the copy itself where that has not
 //    happened, waiting for memory as in 2, and then waits for it to arrive.
-// 4. After the reader's copies have been issued, its maps to recompute are made again. The
-// producers
-//    needed are found by walking back until values are on the device, arriving (compute waits), or
-//    on the host (they are copied in, and compute waits; one whose gap is open has then been
-//    swapped in). They run again one after the other, each with memory for its outputs and
-//    workspace as in
-//    2. What else they make stays if it is itself to be recomputed for a later op and fits beside
-//    the reader (RegeneratedMaps); otherwise it is freed after the last of the producers that reads
-//    it.
+// 4. After the reader's copies have been issued, its maps to recompute are made again. What has to
+//    run for it is found by walking back until values are on the device, arriving (compute waits),
+//    or on the host (they are copied in, and compute waits; one whose gap is open has then been
+//    swapped in). Producers run again one after the other, each with memory for its outputs and
+//    workspace as in 2. What else they make stays if it is itself to be recomputed for a later op
+//    and fits beside the reader (RegeneratedMaps); otherwise it is freed after the last of the
+//    producers that reads it.
 #pragma once
 
 #include <cstdint>

@@ -140,15 +140,15 @@ void PolicyModel::find_stretches() {
 }
 
 void PolicyModel::find_peaks() {
-  auto& whole = peaks.emplace_back();
+  auto& whole = peaks_.emplace_back();
   for (const ModelOp& op : ops) whole.push_back(op.load);
   for (std::size_t length = 2; length <= ops.size(); length *= 2) {
-    const std::vector<Bytes>& halves = peaks.back();
+    const std::vector<Bytes>& halves = peaks_.back();
     std::vector<Bytes> next(ops.size() - length + 1);
     for (std::size_t i = 0; i < next.size(); ++i) {
       next[i] = std::max(halves[i], halves[i + length / 2]);
     }
-    peaks.push_back(std::move(next));
+    peaks_.push_back(std::move(next));
   }
 }
 

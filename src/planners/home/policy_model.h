@@ -66,9 +66,9 @@ class PolicyModel {
 
   /// The largest load with nothing away from one op to another, both included.
   [[nodiscard]] Bytes peak(OpId first, OpId last) const {
-    const auto length = static_cast<unsigned>(last - first + 1);
+    const auto length = static_cast<unsigned>(std::max(last - first + 1, 1));
     const auto level = static_cast<std::size_t>(std::bit_width(length)) - 1;
-    const auto& of = peaks[level];
+    const auto& of = peaks_[level];
     return std::max(of[static_cast<std::size_t>(first)],
                     of[static_cast<std::size_t>(last + 1 - (1 << level))]);
   }
@@ -96,7 +96,7 @@ class PolicyModel {
   void find_stretches();
   void find_peaks();
 
-  std::vector<std::vector<Bytes>> peaks;  ///< [level][op]: of 2^level ops from there on
+  std::vector<std::vector<Bytes>> peaks_;  ///< [level][op]: of 2^level ops from there on
 };
 
 }  // namespace tidepool
