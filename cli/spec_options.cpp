@@ -65,8 +65,9 @@ void add_device_options(CLI::App& command, DeviceSpec& device) {
       "--link", link,
       "speed of the emulated link, bytes per second and direction, such as 1GB "
       "(default: in the ratio of a GTX 1080 Ti)");
-  command.add_flag("--tf32", device.kernels.tf32,
-                   "GPUs: convolutions and linear layers may round their inputs to TF32");
+  command.add_flag(
+      "--tf32", device.kernels.tf32,
+      "GPUs: convolutions, linear layers and attention may round their inputs to TF32");
   command.add_flag(
       "--allow-nondeterministic", device.kernels.nondeterministic,
       "GPUs: also measure and list algorithms that do not repeat their bits; no policy "

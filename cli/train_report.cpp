@@ -203,7 +203,8 @@ void print_epoch(const EpochReport& r) {
   }
   say(": loss {:.4f}", r.loss);
   if (r.test) {
-    say(", test loss {:.4f}, accuracy {:.2f} %", r.test->mean_loss, 100 * r.test->accuracy);
+    say(", test loss {:.4f}, accuracy {:.2f} %{}", r.test->mean_loss, 100 * r.test->accuracy,
+        r.test->answers > 1 ? " of the tokens" : "");
   }
   say(", {:.0f} s\n", r.seconds);
 }

@@ -1,5 +1,7 @@
 #include "nn/autodiff.h"
 
+#include <cassert>
+
 #include "nn/passes.h"
 
 namespace tidepool::nn {
@@ -15,6 +17,12 @@ void emit_backward(Lowering& lowering) {
     const ProgramWriter::Scope scope(lowering.writer, layer.name, Phase::backward);
     const BackwardPass pass{lowering, gradients, id, gradient.value_or(Operand{})};
     std::visit([&](const auto& spec) { spec.backward(pass); }, layer.spec);
+  }
+  for (const LayerParameters& layer : lowering.parameters) {
+    for (const LayerParameter& parameter : layer.learnable) {
+      assert(parameter.shared.empty() && "a gradient that its weight never got");
+      (void)parameter;
+    }
   }
 }
 

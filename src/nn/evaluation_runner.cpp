@@ -87,9 +87,10 @@ EvaluationResult EvaluationRunner::result() const {
     total.mean_loss += static_cast<double>(parts_[i].loss);
     total.accuracy += parts_[i].correct;
   }
+  total.answers = program().answers;
   if (total.samples == 0) return total;
   total.mean_loss /= static_cast<double>(total.samples);
-  total.accuracy /= static_cast<double>(total.samples * program().answers);
+  total.accuracy /= static_cast<double>(total.samples * total.answers);
   return total;
 }
 

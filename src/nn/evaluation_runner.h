@@ -12,6 +12,7 @@ struct EvaluationResult {
   double mean_loss = 0;
   double accuracy = 0;       ///< in [0, 1]: of samples, of tokens with models of text
   std::int64_t samples = 0;  ///< both are of these
+  std::int64_t answers = 1;  ///< of a sample: more than one are tokens
 };
 
 /// Iteration i evaluates batch i modulo `iterations()`; places of the last batch beyond the end of

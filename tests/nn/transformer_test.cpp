@@ -190,14 +190,17 @@ TEST(TrainingOfTransformers, LossFallsOnText) {
     const auto evaluation = build_evaluation_program(*graph, {.batch = 50}, reference_kernels());
     ASSERT_TRUE(evaluation);
     const auto test = load_text(Split::test, {8, graph->answers < 8});
-    const SyntheticText few({8, graph->answers < 8}, 256, 70);
-    const auto evaluator = EvaluationRunner::create(*evaluation, reference_kernels(), few);
+    ASSERT_TRUE(test);
+    const auto evaluator = EvaluationRunner::create(*evaluation, reference_kernels(), **test);
     ASSERT_TRUE(evaluator) << evaluator.error().message;
     ASSERT_TRUE((*evaluator)->take_values(*runner));
-    run_reference(*evaluation, **evaluator, (*evaluator)->iterations());
-    EXPECT_EQ((*evaluator)->result().samples, 70);
-    EXPECT_LE((*evaluator)->result().accuracy, 1);
-    EXPECT_GT((*evaluator)->result().mean_loss, 1);
+    run_reference(*evaluation, **evaluator, 4);
+    const EvaluationResult result = (*evaluator)->result();
+    EXPECT_EQ(result.samples, 200);
+    EXPECT_EQ(result.answers, graph->answers);
+    EXPECT_LT(result.mean_loss, tidepool::testing::usual_or(3.8, 5.2)) << "a mean over tokens";
+    EXPECT_GT(result.accuracy, 0.05) << "spaces are common";
+    EXPECT_LT(result.accuracy, 0.6);
   }
 }
 

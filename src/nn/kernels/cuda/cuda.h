@@ -9,7 +9,7 @@
 namespace tidepool::nn {
 
 struct CudaKernelOptions {
-  bool tf32 = false;              ///< convolutions and linear layers may round inputs to TF32
+  bool tf32 = false;              ///< convolutions, linear layers, attention may round to TF32
   bool nondeterministic = false;  ///< also list algorithms that do not repeat their bits
   bool own_convolutions = false;  ///< none of cuDNN's, for tests
 };
