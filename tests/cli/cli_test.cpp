@@ -250,7 +250,8 @@ TEST_F(Cli, ListsAreCompleteInJson) {
 
 TEST_F(Cli, AModelsPeakIsForTheImageItNames) {
   std::map<std::string, std::string> images;
-  for (const Json& m : success({"models", "--batch", "1"})["models"]) {
+  const Json listed = success({"models", "--batch", "1"});
+  for (const Json& m : listed["models"]) {
     images[m["name"]] = m["image"];
     if (m["name"].get<std::string>().starts_with("tiny-")) {
       EXPECT_EQ(m["image"], "3x8x8") << m["name"];
