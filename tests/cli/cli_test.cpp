@@ -285,7 +285,8 @@ TEST_F(Cli, ListsAreCompleteInJson) {
 
 TEST_F(Cli, AModelsPeakIsForTheImageItNames) {
   std::map<std::string, std::string> images;
-  for (const Json& m : success({"models", "--batch", "1"})["models"]) {
+  const Json listed = success({"models", "--batch", "1"});
+  for (const Json& m : listed["models"]) {
     if (!m.contains("image")) {
       EXPECT_THAT(m["sample"].get<std::string>(), ::testing::EndsWith(" tokens")) << m["name"];
       EXPECT_GT(m["unlimited_peak_bytes"], m["smallest_feasible_bytes"]);

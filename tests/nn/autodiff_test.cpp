@@ -18,6 +18,16 @@ struct Variant {
   Storage storage;
   bool blocked;
   bool tangled = false;
+  bool branching = false;
+
+  [[nodiscard]] Result<Graph> graph() const {
+    if (tangled) return make_tangled_graph();
+    return branching ? make_branching_graph() : make_crooked_graph();
+  }
+  [[nodiscard]] std::size_t parameters() const {
+    if (tangled) return 15;
+    return branching ? 10 : 12;
+  }
 };
 
 std::string variant_name(const ::testing::TestParamInfo<Variant>& info) { return info.param.name; }
@@ -32,6 +42,12 @@ constexpr Variant kTangled[] = {{"tangled_separate", Storage::separate, false, t
                                 {"tangled_separate_blocked", Storage::separate, true, true},
                                 {"tangled_in_place_blocked", Storage::in_place, true, true}};
 
+constexpr Variant kBranching[] = {
+    {"branching_separate", Storage::separate, false, false, true},
+    {"branching_in_place", Storage::in_place, false, false, true},
+    {"branching_separate_blocked", Storage::separate, true, false, true},
+    {"branching_in_place_blocked", Storage::in_place, true, false, true}};
+
 // With momentum zero at the start, no weight decay and learning rate 0, the momentum after one
 // iteration is the gradient.
 class Gradients : public ::testing::TestWithParam<Variant> {
@@ -41,8 +57,7 @@ class Gradients : public ::testing::TestWithParam<Variant> {
     options.batch = 12;
     options.weight_decay = 0;
     options.storage = GetParam().storage;
-    program_ =
-        build(GetParam().tangled ? make_tangled_graph() : make_crooked_graph(), options, kernels());
+    program_ = build(GetParam().graph(), options, kernels());
     TrainingSettings settings;
     settings.learning_rate = [](std::int64_t) { return 0.0F; };
     runner_ = make_runner(program_, data_, kernels(), settings);
@@ -99,11 +114,12 @@ TEST_P(Gradients, MatchFiniteDifferences) {
         (loss_at(parameter, direction, step) - loss_at(parameter, direction, -step)) / (2 * step);
     EXPECT_NEAR(slope, length, tolerance * length) << parameter.name;
   }
-  EXPECT_EQ(index, GetParam().tangled ? 15U : 12U);
+  EXPECT_EQ(index, GetParam().parameters());
 }
 
 INSTANTIATE_TEST_SUITE_P(Storages, Gradients, ::testing::ValuesIn(kVariants), variant_name);
 INSTANTIATE_TEST_SUITE_P(Tangled, Gradients, ::testing::ValuesIn(kTangled), variant_name);
+INSTANTIATE_TEST_SUITE_P(Branching, Gradients, ::testing::ValuesIn(kBranching), variant_name);
 
 class BackwardOrder : public ::testing::TestWithParam<Variant> {
  protected:

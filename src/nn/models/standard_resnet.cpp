@@ -35,7 +35,8 @@ ValueId add_residual(GraphBuilder& b, const std::string& prefix, const ResidualB
   for (std::size_t i = 0; i < convolutions.size(); ++i) {
     const std::string number = std::to_string(i + 1);
     y = convolution_norm(b, prefix, number, convolutions[i], y);
-    if (i + 1 < convolutions.size()) y = b.add(prefix + "relu" + number, Relu{}, {y});
+    if (i + 1 < convolutions.size())
+      y = b.add(fmt::format("{}relu{}", prefix, number), Relu{}, {y});
   }
   if (project) {
     const Conv2d spec{

@@ -10,8 +10,8 @@ struct Size2d {
   std::int64_t height = 1;
   std::int64_t width = 1;
 
-  constexpr Size2d(std::int64_t side)
-      : height(side), width(side) {}  // NOLINT(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  constexpr Size2d(std::int64_t side) : height(side), width(side) {}
   constexpr Size2d(std::int64_t height_in, std::int64_t width_in)
       : height(height_in), width(width_in) {}
   [[nodiscard]] constexpr std::int64_t area() const { return height * width; }
