@@ -209,6 +209,30 @@ TEST_F(Reproduce, HomeHasLargestBatchesBesideThePublishedOnes) {
   expect_error({"reproduce", "home", "--systems", "torch"}, 2, HasSubstr("'torch'"));
 }
 
+TEST_F(Reproduce, HomesOwnSearchIsTimedAndItsPredictionsAreChecked) {
+  const Json table = success({"reproduce", "home", "--models", "resnet18-home", "--systems", "home",
+                              "--time-limit", "0.05"});
+  const Json& row = table["rows"][0];
+  const Json& search = row["search"];
+  EXPECT_GT(row["search_s"], 0.0);
+  EXPECT_GT(row["evaluate_us"], 0.0);
+  EXPECT_EQ(search["particles"], 500);
+  EXPECT_EQ(search["iterations"].get<std::size_t>() >= 1, true);
+  ASSERT_FALSE(search["curve"].empty());
+  double last = search["curve"][0]["best_ms"].get<double>();
+  for (const Json& point : search["curve"]) {
+    if (point["average_ms"].is_null()) continue;
+    EXPECT_LE(point["best_ms"], point["worst_ms"]);
+    last = point["best_ms"].get<double>();
+  }
+  EXPECT_GE(last + 1e-6, search["predicted_ms"].get<double>()) << "the best ever seen";
+  for (const Json& point : row["prediction"]["points"]) {
+    if (point["prediction_error"].is_null()) continue;
+    EXPECT_LT(point["prediction_error"], 0.5);
+  }
+  EXPECT_GT(search["batch"], row["measured"]["home"]["max_batch"].get<std::int64_t>() / 2);
+}
+
 TEST_F(Reproduce, AbsentDataIsAnErrorWhereNothingElseIsLeft) {
   const std::string nowhere = folder_.file("nowhere");
   for (const char* what : {"fig8", "fig9"}) {
