@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
 #include <thread>
 
 #include "base/json.h"
@@ -14,6 +15,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// As the planner searches: its executor keeps what it has made again.
+constexpr RegeneratedMaps kRegenerated = RegeneratedMaps::stay;
+
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
@@ -22,7 +26,7 @@ double seconds_since(Clock::time_point begin) {
 double evaluation_us(const PolicyModel& model, const std::vector<std::uint8_t>& policy,
                      Bytes limit) {
   constexpr double kSeconds = 0.2;
-  PolicyEvaluator evaluator(model);
+  PolicyEvaluator evaluator(model, kRegenerated);
   const auto begin = Clock::now();
   std::int64_t count = 0;
   while (seconds_since(begin) < kSeconds) {
@@ -62,18 +66,37 @@ Json home_search_figures(const Profile& profile, const Budget& budget,
   const FeatureMaps maps(program, lowering.index(), profile.machine, algorithms, MayDecide{});
   const PolicyModel model(program, lowering.index(), profile.machine, algorithms, maps);
   if (maps.maps().empty()) return nullptr;
+  constexpr int kAttempts = 4;
   LoadLimit limit(budget.device, 40);
   SwarmOptions swarm;
   swarm.particles = options.particles;
   swarm.seed = options.seed;
   swarm.threads = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 16);
-  const auto begin = Clock::now();
+  auto begin = Clock::now();
   swarm.stop = [&] {
     return options.stop.requested() || seconds_since(begin) > 1e-3 * to_ms(options.time_limit);
   };
-  const SwarmResult found = search_policy(maps, model, limit.bytes(), swarm, false);
-  const double search_s = seconds_since(begin);
-  if (options.stop.requested() || found.cost >= PolicyEvaluator::kDoesNotFit) return nullptr;
+  // Where a policy's addresses do not fit the limit is tightened, as in the planner.
+  SwarmResult found;
+  std::optional<Lowered> lowered;
+  double search_s = 0;
+  for (int attempt = 0; attempt < kAttempts && !lowered; ++attempt) {
+    begin = Clock::now();
+    found = search_policy(maps, model, limit.bytes(), kRegenerated, swarm, false);
+    search_s = seconds_since(begin);
+    if (options.stop.requested() || found.cost >= PolicyEvaluator::kDoesNotFit) return nullptr;
+    const auto strategy =
+        policy_strategy(program, lowering.index(), algorithms, maps, found.position);
+    if (!strategy) return nullptr;
+    LowerOptions lower;
+    lower.load_limit = limit.bytes();
+    Trial trial = place(lowering, *strategy, budget, lower);
+    if (trial.lowered) {
+      lowered = std::move(trial.lowered);
+    } else {
+      limit.tighten(trial.needed > 0 ? trial.excess(budget) : 0);
+    }
+  }
   const double evaluate_us = evaluation_us(model, found.position, limit.bytes());
   Json json = {{"batch", program.batch},
                {"feature_maps", maps.maps().size()},
@@ -88,20 +111,10 @@ Json home_search_figures(const Profile& profile, const Budget& budget,
                {"close_after", close_after(found)},
                {"curve", curve_json(found)},
                {"predicted_ms", static_cast<double>(found.cost) * 1e-6}};
-  const auto strategy =
-      policy_strategy(program, lowering.index(), algorithms, maps, found.position);
-  LowerOptions lower;
-  lower.allow_streaming = false;
-  lower.load_limit = limit.bytes();
-  const auto lowered =
-      strategy ? lowering.lower(*strategy, budget, lower) : Result<Lowered>(fail(strategy.error()));
-  const bool placed = lowered.has_value();
-  json["lowered_ms"] = placed ? Json(to_ms(lowered->iteration_time)) : Json(nullptr);
-  json["prediction_error"] =
-      placed
-          ? Json(std::abs(static_cast<double>(found.cost) * 1e-6 - to_ms(lowered->iteration_time)) /
-                 to_ms(lowered->iteration_time))
-          : Json(nullptr);
+  const double predicted = static_cast<double>(found.cost) * 1e-6;
+  const double actual = lowered ? to_ms(lowered->iteration_time) : 0;
+  json["lowered_ms"] = lowered ? Json(actual) : Json(nullptr);
+  json["prediction_error"] = lowered ? Json(std::abs(predicted - actual) / actual) : Json(nullptr);
   return json;
 }
 
