@@ -86,6 +86,29 @@ void note_same_batch(const std::vector<Json>& rows, const std::string& over, dou
                           over, most, where, published));
 }
 
+/// Of what the text says of single models.
+void note_single_models(const std::vector<Json>& rows, TableReport& report) {
+  for (const Json& row : rows) {
+    const auto model = row["model"].get<std::string>();
+    const double vdnn = figure(row, "measured", "vdnn", "max_batch");
+    if (model == "inceptionv3" && vdnn > 0) {
+      report.note(fmt::format("inceptionv3: vdnn ends at batch {:.0f}; published {}", vdnn,
+                              kPublishedVdnnInceptionBatch));
+    }
+    const double home = figure(row, "measured", "home", "fastest_samples_per_s");
+    const double pytorch = figure(row, "measured", "pytorch", "fastest_samples_per_s");
+    if (home == 0 || pytorch == 0) continue;
+    report.note(
+        fmt::format("{}: home over pytorch, each at its fastest batch: {:.2f}; published "
+                    "{:.2f}{}",
+                    model, home / pytorch,
+                    model == "mobilenet" ? kPublishedOverPytorchMobilenet
+                    : model == "vgg16"   ? kPublishedOverPytorchVgg16
+                                         : kPublishedOverPytorchOthers,
+                    model == "mobilenet" || model == "vgg16" ? "" : " (mean of four)"));
+  }
+}
+
 /// Table 3, figures 8 and 9.
 void note_searches(const std::vector<Json>& rows, TableReport& report) {
   double errors = 0;
@@ -139,6 +162,7 @@ void add_home_notes(const std::vector<Json>& rows, TableReport& report) {
   note_same_batch(rows, "vdnn", kPublishedOverVdnn, report);
   note_same_batch(rows, "superneurons", kPublishedOverSuperneurons, report);
   note_same_batch(rows, "capuchin", kPublishedOverCapuchin, report);
+  note_single_models(rows, report);
   note_orderings(rows, report);
   note_searches(rows, report);
   report.note(

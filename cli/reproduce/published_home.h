@@ -60,6 +60,12 @@ inline constexpr PublishedBreakdown kPublishedBreakdowns[] = {
 inline constexpr double kPublishedOverVdnn = 5.7;
 inline constexpr double kPublishedOverSuperneurons = 2.0;
 inline constexpr double kPublishedOverCapuchin = 1.3;
+/// And over PyTorch's, each at its best (section 4.2): two models, and the mean of the others.
+inline constexpr double kPublishedOverPytorchMobilenet = 2.0;
+inline constexpr double kPublishedOverPytorchVgg16 = 2.46;
+inline constexpr double kPublishedOverPytorchOthers = 1.11;
+/// vDNN's largest batch of InceptionV3 (section 4.2).
+inline constexpr int kPublishedVdnnInceptionBatch = 160;
 /// Of largest batches, over PyTorch and of throughput over Capuchin (section 4.4).
 inline constexpr double kPublishedBatchOverPytorch = 2.2;
 inline constexpr double kPublishedCapuchinBatchOverPytorch = 1.97;
