@@ -4,6 +4,7 @@
 #include <chrono>
 #include <limits>
 #include <set>
+#include <span>
 
 #include "base/counted.h"
 #include "base/json.h"
@@ -234,6 +235,9 @@ Error nothing_found(const FitFound& found) {
 
 Result<int> fit(const FitArguments& a, bool json) {
   if (auto known = make_planner(a.planner.name); !known) return fail(known.error());
+  if (auto sound = check_swarm(std::span(&a.planner.name, 1), a.planner.swarm); !sound) {
+    return fail(sound.error());
+  }
   const auto result = search(a, Clock::now());
   if (!result) return fail(result.error());
   if (!result->found.largest) return fail(nothing_found(result->found));

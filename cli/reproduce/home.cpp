@@ -1,11 +1,12 @@
 // HOME's evaluation: the largest batch and its throughput of each system (table 2), throughput over
-// batches (figure 6), where the time goes (figure 7).
+// batches (figure 6), where the time goes (figure 7), and its search (table 3, figures 8 and 9).
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/json.h"
 #include "home_notes.h"
+#include "home_search.h"
 #include "home_work.h"
 #include "nn/models/model.h"
 #include "planners/registry.h"
@@ -16,6 +17,7 @@ namespace {
 constexpr const char* kHomeMachine = "rtx2080ti";
 constexpr double kHomePlanSeconds = 1;  // usual limit of one plan of a search for a batch
 constexpr double kBatchResolution = 0.01;
+constexpr int kSearchOverPlan = 10;  ///< limit of one of HOME's own searches, over that of a plan
 
 struct HomeContext {
   const ReproduceArguments& arguments;
@@ -30,6 +32,7 @@ struct HomeContext {
     options.time_limit = arguments.limit(kHomePlanSeconds);
     options.algorithms = AlgorithmPolicy::least_workspace;
     options.stop = interrupted;
+    options.swarm.anchored = false;  // as published: all particles begin at random
     return options;
   }
   [[nodiscard]] Result<Profile> profile(std::string_view model, std::int64_t batch) const {
@@ -161,6 +164,50 @@ void note_breakdowns(std::string_view model, const Json& all, TableReport& repor
   }
 }
 
+/// HOME's search at three batches between the largest of PyTorch and its own: figures of the one
+/// in the middle, and how well it predicts at all three.
+void add_search(const HomeContext& context, const PublishedHome& p, Json& row,
+                TableReport& report) {
+  const Json& measured = row["measured"];
+  if (!measured.contains("home") || measured["home"].is_null()) return;
+  const auto most = measured["home"]["max_batch"].get<std::int64_t>();
+  std::int64_t least = most / 2;
+  if (measured.contains("pytorch") && !measured["pytorch"].is_null()) {
+    least = std::min(least, measured["pytorch"]["max_batch"].get<std::int64_t>());
+  }
+  Json points = Json::array();
+  double errors = 0;
+  int count = 0;
+  for (const int quarter : {1, 2, 3}) {
+    const std::int64_t batch = least + (most - least) * quarter / 4;
+    report.begin_row(fmt::format("{}: HOME's search at {}", p.model, batch));
+    const auto profile = context.profile(p.model, batch);
+    if (!profile) continue;
+    HomeSearchOptions options;
+    options.time_limit = kSearchOverPlan * context.options().time_limit;
+    options.seed = context.arguments.seed;
+    options.stop = interrupted;
+    Json figures = home_search_figures(*profile, context.budget, options);
+    if (interrupted()) return;
+    if (figures.is_null()) continue;
+    if (!figures["prediction_error"].is_null()) {
+      errors += figures["prediction_error"].get<double>();
+      ++count;
+    }
+    points.push_back({{"batch", batch},
+                      {"predicted_ms", figures["predicted_ms"]},
+                      {"lowered_ms", figures["lowered_ms"]},
+                      {"prediction_error", figures["prediction_error"]}});
+    if (quarter != 2) continue;
+    row["search_s"] = figures["search_s"];
+    row["evaluate_us"] = figures["evaluate_us"];
+    row["search"] = std::move(figures);
+  }
+  row["prediction"] = {{"published_mean_error", kPublishedPredictionError},
+                       {"mean_error", count > 0 ? Json(errors / count) : Json(nullptr)},
+                       {"points", std::move(points)}};
+}
+
 /// All that is said of one model.
 Result<Json> home_row(const HomeContext& context, const PublishedHome& p, TableReport& report) {
   const ProgramOfBatch program = [&](std::int64_t batch) -> Result<Program> {
@@ -189,6 +236,7 @@ Result<Json> home_row(const HomeContext& context, const PublishedHome& p, TableR
     measured = found_json(*found);
     report.line(line_of(p, system.name, measured));
   }
+  if (!interrupted()) add_search(context, p, row, report);
   if (!interrupted() && breakdown_batch(p.model) > 0) {
     auto all = breakdowns(context, p.model, report);
     if (!all) return fail(all.error());

@@ -86,6 +86,72 @@ void note_same_batch(const std::vector<Json>& rows, const std::string& over, dou
                           over, most, where, published));
 }
 
+/// Of what the text says of single models.
+void note_single_models(const std::vector<Json>& rows, TableReport& report) {
+  for (const Json& row : rows) {
+    const auto model = row["model"].get<std::string>();
+    const double vdnn = figure(row, "measured", "vdnn", "max_batch");
+    if (model == "inceptionv3" && vdnn > 0) {
+      report.note(fmt::format("inceptionv3: vdnn ends at batch {:.0f}; published {}", vdnn,
+                              kPublishedVdnnInceptionBatch));
+    }
+    const double home = figure(row, "measured", "home", "fastest_samples_per_s");
+    const double pytorch = figure(row, "measured", "pytorch", "fastest_samples_per_s");
+    if (home == 0 || pytorch == 0) continue;
+    report.note(
+        fmt::format("{}: home over pytorch, each at its fastest batch: {:.2f}; published "
+                    "{:.2f}{}",
+                    model, home / pytorch,
+                    model == "mobilenet" ? kPublishedOverPytorchMobilenet
+                    : model == "vgg16"   ? kPublishedOverPytorchVgg16
+                                         : kPublishedOverPytorchOthers,
+                    model == "mobilenet" || model == "vgg16" ? "" : " (mean of four)"));
+  }
+}
+
+/// Table 3, figures 8 and 9.
+void note_searches(const std::vector<Json>& rows, TableReport& report) {
+  double errors = 0;
+  int count = 0;
+  for (const Json& row : rows) {
+    if (!row.contains("search")) continue;
+    const Json& search = row["search"];
+    const auto model = row["model"].get<std::string>();
+    report.note(fmt::format(
+        "table 3, {} at {}: search {:.2f} s ({} particles, {} iterations{}, {} threads), published "
+        "{:.0f} s (500 and 500, 16 threads); a policy takes {:.1f} us, an update of a particle at "
+        "most {:.2f} ms, published {:.1f} ms",
+        model, search["batch"].get<std::int64_t>(), search["search_s"].get<double>(),
+        search["particles"].get<int>(), search["iterations"].get<int>(),
+        search["complete"].get<bool>() ? "" : ", cut off", search["threads"].get<int>(),
+        row["published_search_s"].get<double>(), search["evaluate_us"].get<double>(),
+        search["particle_update_us"].get<double>() / 1e3,
+        row["published_evaluate_ms"].get<double>()));
+    int published = 0;
+    for (const PublishedHome& p : kPublishedHome) {
+      if (p.model == model) published = p.iterations;
+    }
+    report.note(
+        fmt::format("figure 8, {}: within a percent of its end after {} iterations; "
+                    "published: about {}{}",
+                    model, search["close_after"].get<int>(), published,
+                    published == kPublishedMeanIterations ? " (mean of several)" : ""));
+    const Json& mean = row["prediction"]["mean_error"];
+    if (mean.is_null()) continue;
+    report.note(
+        fmt::format("figure 9, {}: mean prediction error {:.2f} % over {} batches; "
+                    "published: below 1 %",
+                    model, 100 * mean.get<double>(), row["prediction"]["points"].size()));
+    errors += mean.get<double>();
+    ++count;
+  }
+  if (count == 0) return;
+  report.note(fmt::format(
+      "figure 9: mean over models {:.2f} %, published {:.1f} %; ours: HOME's evaluator against the "
+      "same policy with addresses on the timing engine, theirs against training",
+      100 * errors / count, 100 * kPublishedPredictionError));
+}
+
 }  // namespace
 
 void add_home_notes(const std::vector<Json>& rows, TableReport& report) {
@@ -96,7 +162,9 @@ void add_home_notes(const std::vector<Json>& rows, TableReport& report) {
   note_same_batch(rows, "vdnn", kPublishedOverVdnn, report);
   note_same_batch(rows, "superneurons", kPublishedOverSuperneurons, report);
   note_same_batch(rows, "capuchin", kPublishedOverCapuchin, report);
+  note_single_models(rows, report);
   note_orderings(rows, report);
+  note_searches(rows, report);
   report.note(
       "published, publ.: the paper's figures, measured on its machine; ours are of plans with "
       "addresses on the timing engine; auto is this project's");

@@ -209,6 +209,28 @@ TEST_F(Reproduce, HomeHasLargestBatchesBesideThePublishedOnes) {
   expect_error({"reproduce", "home", "--systems", "torch"}, 2, HasSubstr("'torch'"));
 }
 
+TEST_F(Reproduce, HomesOwnSearchIsTimedAndItsPredictionsAreChecked) {
+  const Json table = success({"reproduce", "home", "--models", "resnet18-home", "--systems", "home",
+                              "--time-limit", "0.05"});
+  const Json& row = table["rows"][0];
+  const Json& search = row["search"];
+  EXPECT_GT(row["search_s"], 0.0);
+  EXPECT_GT(row["evaluate_us"], 0.0);
+  EXPECT_EQ(search["particles"], 500);
+  EXPECT_GE(search["evaluations"], 500);
+  ASSERT_FALSE(search["curve"].empty());
+  for (const Json& point : search["curve"]) {
+    if (point["average_ms"].is_null()) continue;
+    EXPECT_LE(point["best_ms"], point["worst_ms"]);
+    EXPECT_GE(point["best_ms"].get<double>() + 1e-6, search["predicted_ms"].get<double>());
+  }
+  for (const Json& point : row["prediction"]["points"]) {
+    if (point["prediction_error"].is_null()) continue;
+    EXPECT_LT(point["prediction_error"], 0.5);
+  }
+  EXPECT_GT(search["batch"], row["measured"]["home"]["max_batch"].get<std::int64_t>() / 2);
+}
+
 TEST_F(Reproduce, AbsentDataIsAnErrorWhereNothingElseIsLeft) {
   const std::string nowhere = folder_.file("nowhere");
   for (const char* what : {"fig8", "fig9"}) {
