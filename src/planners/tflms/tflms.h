@@ -18,6 +18,8 @@
 // - Variables (persistent tensors) are no edges.
 // - Tuned are groups of 0, 2 and 8 levels and copies 1, 2, 4, 8 and 16 levels ahead; thresholds by
 //   bisection. Where the addresses do not fit, all is tuned again for less memory.
+// - Recordings whose ops access one tensor each have no levels to speak of: nothing is swapped in
+//   time there.
 // - Synchronous modes of version 2 are left out: copies are asynchronous.
 // - Where nothing fits the streaming schedule takes its place, and a note says so.
 #pragma once

@@ -1,0 +1,63 @@
+#include "planners/toolkit/published_output.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ir/load_profile.h"
+#include "support/sub_batch_workload.h"
+
+namespace tidepool {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::StartsWith;
+
+class PublishedOutput : public ::testing::Test {
+ protected:
+  /// Of everything kept.
+  [[nodiscard]] Result<PlannerOutput> output(Bytes device, const MayDecide& may = {}) {
+    budget_.device = device;
+    options_.may = may;
+    auto context = PlannerContext::make(workload_, machine_, budget_, options_);
+    return published_output(*context, context->everything_kept(), "a note", "the system");
+  }
+
+  testing::SubBatchWorkload workload_;
+  Program program_ = **workload_.program(testing::SubBatchWorkload::kBatch);
+  Machine machine_ = testing::byte_a_nanosecond(64);
+  Budget budget_;
+  PlannerOptions options_;
+  Bytes least_ = smallest_budget(program_, 64).bytes;
+};
+
+TEST_F(PublishedOutput, WhatFitsIsThePlan) {
+  const auto result = output(Bytes{1} << 30);
+  ASSERT_TRUE(result);
+  EXPECT_FALSE(std::get<Lowered>(result->choice).streaming);
+  EXPECT_THAT(result->notes, ElementsAre("a note"));
+}
+
+TEST_F(PublishedOutput, WhatDoesNotFitIsStreamedAndSaysSo) {
+  const auto result = output(least_);
+  ASSERT_TRUE(result);
+  EXPECT_TRUE(std::get<Lowered>(result->choice).streaming);
+  EXPECT_THAT(result->notes, ElementsAre(StartsWith("a note, which does not fit: the system")));
+}
+
+TEST_F(PublishedOutput, WhereNothingMayLeaveNothingIsStreamed) {
+  MayDecide may;
+  may.swap = false;
+  const auto result = output(least_, may);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::infeasible);
+}
+
+TEST_F(PublishedOutput, BelowTheSmallestBudgetTheErrorNamesIt) {
+  const auto result = output(least_ - 1);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::infeasible);
+  EXPECT_EQ(result.error().smallest_feasible, least_);
+}
+
+}  // namespace
+}  // namespace tidepool
