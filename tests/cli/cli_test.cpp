@@ -196,6 +196,17 @@ TEST_F(Cli, TextAndImagesAreToldApart) {
   expect_error({"train", "tiny-gpt", "--sequence", "0"}, 2, HasSubstr("--sequence"));
 }
 
+TEST_F(Cli, ModelsOfTextTrainOnTextInsideABudgetBitForBit) {
+  for (const char* model : {"tiny-gpt", "tiny-transformer"}) {
+    const Json run =
+        success({"train", model, "--batch", "32", "--budget", "70%", "--verify", "--link", "1GB",
+                 "--threads", "1", "--iterations", "3", "--optimizer", "adamw", "--no-cache"});
+    EXPECT_EQ(run["data"], "text") << "where nobody says which";
+    EXPECT_EQ(run["identical"], true) << model;
+    EXPECT_LE(run["arena_peak_bytes"], run["budget_bytes"]);
+  }
+}
+
 TEST_F(Cli, TheSequenceReachesEveryCommandThatTakesAModel) {
   const auto tokens = [](const Json& program) {
     for (const Json& t : program["tensors"]) {

@@ -30,6 +30,23 @@ TEST_F(JobTest, UnknownNamesAreUsageErrorsThatOfferTheNearest) {
   EXPECT_THAT(job.error().message, ::testing::HasSubstr("did you mean 'fashion-mnist'?"));
 }
 
+// A checkpoint of another sequence may have weights of the same shapes.
+TEST_F(JobTest, TheSequenceIsPartOfWhatACheckpointMustAgreeOn) {
+  JobSpec spec = tiny(100).job;
+  spec.model = "tiny-gpt";
+  spec.batch = 4;
+  spec.sequence = 5;
+  const auto job = Job::make(spec, listener_);
+  ASSERT_TRUE(job) << job.error().message;
+  EXPECT_THAT(job->settings(),
+              ::testing::Contains(std::pair<std::string, std::string>("sequence", "5")));
+  spec.model = "tiny-vgg";
+  spec.sequence = 0;
+  const auto images = Job::make(spec, listener_);
+  ASSERT_TRUE(images);
+  for (const auto& [name, value] : images->settings()) EXPECT_NE(name, "sequence");
+}
+
 TEST_F(JobTest, MoreThreadsThanCoresAreNoticed) {
   JobSpec spec = tiny(100).job;
   spec.device.threads = 1000;
