@@ -19,8 +19,12 @@ class StabbingTree {
 
   /// Over [begin, end). One number may have several ranges that do not overlap.
   void add(std::int32_t number, OpId begin, OpId end, double value);
-  /// With all its ranges.
-  void remove(std::int32_t number) { removed_[static_cast<std::size_t>(number)] = 1; }
+  /// With all its ranges; one that has none may be removed too.
+  void remove(std::int32_t number) {
+    if (static_cast<std::size_t>(number) < removed_.size()) {
+      removed_[static_cast<std::size_t>(number)] = 1;
+    }
+  }
 
   /// The number of the highest value with a range over `op`, the least of several; or kNone.
   /// `value_of(number)` is no higher than it was before.

@@ -15,7 +15,7 @@ namespace tidepool {
 namespace {
 
 /// A chain of values, each made of the one before and read again in reverse order.
-Program chain(int length, Nanos op_time) {
+Program auto_chain(int length, Nanos op_time) {
   using enum AccessMode;
   testing::ProgramBuilder b("chain");
   std::vector<TensorId> x;
@@ -35,13 +35,13 @@ Program chain(int length, Nanos op_time) {
   return b.build();
 }
 
-Machine machine(double bytes_per_second) {
+Machine auto_machine(double bytes_per_second) {
   Machine m;
   m.set_links({bytes_per_second, Nanos{0}}, {bytes_per_second, Nanos{0}});
   return m;
 }
 
-Planned plan(const Program& program, const Machine& m, Bytes budget, int threads = 2) {
+Planned auto_plan(const Program& program, const Machine& m, Bytes budget, int threads = 2) {
   FixedWorkload workload(program);
   PlannerOptions options;
   options.evaluation_limit = 4000;
@@ -50,42 +50,42 @@ Planned plan(const Program& program, const Machine& m, Bytes budget, int threads
   return std::move(*planned);
 }
 
-std::int64_t count(const Strategy& strategy, Decision decision) {
+std::int64_t decided(const Strategy& strategy, Decision decision) {
   return std::count(strategy.gaps.begin(), strategy.gaps.end(), decision);
 }
 
 // An op takes 1 ms; its output takes as long at 1 GiB/s or so.
-constexpr Nanos kOp = std::chrono::milliseconds(1);
-constexpr Bytes kBudget = 10 * (1 << 20);
+constexpr Nanos kAutoOp = std::chrono::milliseconds(1);
+constexpr Bytes kAutoBudget = 10 * (1 << 20);
 
 TEST(Auto, SwapsWhereTheLinkIsFast) {
-  const Planned p = plan(chain(24, kOp), machine(8e9), kBudget);
-  EXPECT_GT(count(p.lowered.strategy, Decision::swap), 8);
-  EXPECT_EQ(count(p.lowered.strategy, Decision::recompute), 0);
+  const Planned p = auto_plan(auto_chain(24, kAutoOp), auto_machine(8e9), kAutoBudget);
+  EXPECT_GT(decided(p.lowered.strategy, Decision::swap), 8);
+  EXPECT_EQ(decided(p.lowered.strategy, Decision::recompute), 0);
 }
 
 TEST(Auto, RecomputesWhereTheLinkIsSlow) {
-  const Program program = chain(24, kOp);
-  const Planned p = plan(program, machine(2e7), kBudget);
-  EXPECT_GT(count(p.lowered.strategy, Decision::recompute), 8);
-  EXPECT_EQ(count(p.lowered.strategy, Decision::swap), 0);
+  const Program program = auto_chain(24, kAutoOp);
+  const Planned p = auto_plan(program, auto_machine(2e7), kAutoBudget);
+  EXPECT_GT(decided(p.lowered.strategy, Decision::recompute), 8);
+  EXPECT_EQ(decided(p.lowered.strategy, Decision::swap), 0);
   // No more than the forward pass once more.
-  EXPECT_LE(p.lowered.iteration_time - 2 * 24 * kOp, 24 * kOp);
+  EXPECT_LE(p.lowered.iteration_time - 2 * 24 * kAutoOp, 24 * kAutoOp);
 }
 
 TEST(Auto, DoesBothWhereOneIsNotEnough) {
-  const Program program = chain(24, kOp);
-  const Planned p = plan(program, machine(3e8), kBudget);
-  EXPECT_GT(count(p.lowered.strategy, Decision::recompute), 0);
-  EXPECT_GT(count(p.lowered.strategy, Decision::swap), 0);
+  const Program program = auto_chain(24, kAutoOp);
+  const Planned p = auto_plan(program, auto_machine(3e8), kAutoBudget);
+  EXPECT_GT(decided(p.lowered.strategy, Decision::recompute), 0);
+  EXPECT_GT(decided(p.lowered.strategy, Decision::swap), 0);
 }
 
 TEST(Auto, SwapsOnlyWhereNothingMayRunAgain) {
-  Program program = chain(24, kOp);
+  Program program = auto_chain(24, kAutoOp);
   for (Op& op : program.ops) op.recomputable = false;
-  const Planned p = plan(program, machine(2e7), kBudget);
-  EXPECT_EQ(count(p.lowered.strategy, Decision::recompute), 0);
-  EXPECT_GT(count(p.lowered.strategy, Decision::swap), 8);
+  const Planned p = auto_plan(program, auto_machine(2e7), kAutoBudget);
+  EXPECT_EQ(decided(p.lowered.strategy, Decision::recompute), 0);
+  EXPECT_GT(decided(p.lowered.strategy, Decision::swap), 8);
 }
 
 TEST(Auto, SwapsWeightsWhereNothingElseHelps) {
@@ -94,10 +94,10 @@ TEST(Auto, SwapsWeightsWhereNothingElseHelps) {
   std::vector<TensorId> w;
   for (int i = 0; i < 6; ++i) w.push_back(b.tensor("w" + std::to_string(i), 1 << 20, true));
   for (int i = 0; i < 6; ++i) {
-    b.device("step" + std::to_string(i), {{w[static_cast<std::size_t>(i)], update}}, kOp);
+    b.device("step" + std::to_string(i), {{w[static_cast<std::size_t>(i)], update}}, kAutoOp);
   }
-  const Planned p = plan(b.build(), machine(1e9), 2 << 20);
-  EXPECT_GT(count(p.lowered.strategy, Decision::swap), 3);
+  const Planned p = auto_plan(b.build(), auto_machine(1e9), 2 << 20);
+  EXPECT_GT(decided(p.lowered.strategy, Decision::swap), 3);
   EXPECT_LE(p.lowered.plan.device_bytes(), 2 << 20);
 }
 
@@ -127,9 +127,9 @@ TEST(Auto, IsNeverSlowerThanAnyPlannerItStartsFrom) {
 }
 
 TEST(Auto, IsTheSameOnAnyNumberOfThreads) {
-  const Program program = chain(16, kOp);
-  const Planned one = plan(program, machine(3e8), kBudget / 2, 1);
-  const Planned three = plan(program, machine(3e8), kBudget / 2, 3);
+  const Program program = auto_chain(16, kAutoOp);
+  const Planned one = auto_plan(program, auto_machine(3e8), kAutoBudget / 2, 1);
+  const Planned three = auto_plan(program, auto_machine(3e8), kAutoBudget / 2, 3);
   EXPECT_EQ(one.lowered.strategy.gaps, three.lowered.strategy.gaps);
 }
 

@@ -66,5 +66,13 @@ TEST(StabbingTree, ANumberMayHaveTwoRanges) {
   EXPECT_EQ(tree.highest_over(0, one), kNone);
 }
 
+/// Capuchin removed swaps that were never hidden, and wrote behind the end of the list.
+TEST(StabbingTree, WhatWasNeverAddedMayBeRemoved) {
+  StabbingTree tree(8);
+  tree.add(0, 2, 5, 1.0);
+  tree.remove(1000);
+  EXPECT_EQ(tree.highest_over(3, [](std::int32_t) { return 1.0; }), 0);
+}
+
 }  // namespace
 }  // namespace tidepool
