@@ -93,6 +93,10 @@ Json line_of(const PublishedHome& p, std::string_view system, const Json& found)
   }
   if (const PublishedFit* fit = published_fit(p, system)) {
     line["published_max_batch"] = fmt::format("{:.0f}", fit->max_batch);
+    if (!found.is_null() && !found["at_published_batch_samples_per_s"].is_null()) {
+      line["at_published"] =
+          fmt::format("{:.0f}", found["at_published_batch_samples_per_s"].get<double>());
+    }
     line["published_samples_per_s"] = fmt::format("{:.0f}", fit->samples_per_s);
   }
   return line;
@@ -234,6 +238,14 @@ Result<Json> home_row(const HomeContext& context, const PublishedHome& p, TableR
     if (found->stopped) break;
     Json& measured = row["measured"][std::string(system.name)];
     measured = found_json(*found);
+    const PublishedFit* const published = published_fit(p, system.name);
+    if (!measured.is_null() && published != nullptr) {
+      const auto there = try_batch(static_cast<std::int64_t>(published->max_batch), false);
+      if (!there) return fail(there.error());
+      if (interrupted()) break;
+      measured["at_published_batch_samples_per_s"] =
+          there->fits ? Json(there->samples_per_s()) : Json(nullptr);
+    }
     report.line(line_of(p, system.name, measured));
   }
   if (!interrupted()) add_search(context, p, row, report);
@@ -343,6 +355,7 @@ void add_home_constants(const HomeContext& context, TableReport& report) {
                   {"publ.", "published_max_batch"},
                   {"samples/s", "samples_per_s"},
                   {"publ.", "published_samples_per_s"},
+                  {"at publ. batch", "at_published"},
                   {"fastest batch", "fastest_batch"},
                   {"samples/s", "fastest"}});
 }

@@ -168,7 +168,9 @@ void add_home_notes(const std::vector<Json>& rows, TableReport& report) {
   report.note(
       "published, publ.: the paper's figures, measured on its machine; ours are of plans with "
       "addresses on the timing engine; auto is this project's");
-  report.note("samples/s: at the largest batch, then at the fastest one that was tried");
+  report.note(
+      "samples/s: at the largest batch found here, at the published largest batch (- where that "
+      "does not fit here), and at the fastest one that was tried");
 }
 
 }  // namespace tidepool::cli

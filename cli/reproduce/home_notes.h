@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "base/json.h"
 #include "table_report.h"
 
 namespace tidepool::cli {

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/json.h"
+#include "ir/load_profile.h"
 #include "planners/home/home.h"
 #include "planners/toolkit/load_limit.h"
 

@@ -161,12 +161,14 @@ class CurvePicture {
   [[nodiscard]] std::vector<Tick> overhead_ticks() const {
     if (!by_factor_) return percent_ticks(y_.low, y_.high, 9);
     std::vector<Tick> ticks{{0, "0 %"}};
-    for (double power = 0.1; power < y_.high; power *= 10) {
+    double power = 0.1;
+    while (power < y_.high) {
       for (const double m : {1.0, 2.0, 5.0}) {
         const double share = m * power;
         if (share > y_.high || y_of(ticks.back().value) - y_of(share) < 20) continue;
         ticks.push_back({share, fmt::format("{:.0f} %", 100 * share)});
       }
+      power *= 10;
     }
     return ticks;
   }

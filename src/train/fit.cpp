@@ -9,6 +9,7 @@
 #include "ir/load_profile.h"
 #include "lower/overhead.h"
 #include "planners/registry.h"
+#include "train/planning.h"
 
 namespace tidepool {
 namespace {
@@ -165,6 +166,20 @@ class FitSearch {
   bool stopped_ = false;
 };
 
+/// As for a training: inside a host budget other plans are tried too.
+Result<Planned> plan_of(Planner& planner, const Profile& profile, const Budget& budget,
+                        const std::string& name, const PlannerOptions& options) {
+  if (budget.host == 0) {
+    FixedWorkload workload(profile.program);
+    return make_plan(planner, workload, profile.machine, budget, options);
+  }
+  Observer nobody;
+  const Cache none({.off = true}, nobody);
+  auto obtained = obtain_plan(planner, {profile, budget, name, options}, none, true, nobody);
+  if (!obtained) return fail(obtained.error());
+  return std::move(obtained->planned);
+}
+
 }  // namespace
 
 double FitTrial::samples_per_s() const {
@@ -182,8 +197,7 @@ Result<FitTrial> try_plan(const Profile& profile, const Budget& budget, const st
   trial.batch = profile.program.batch;
   const auto made = make_planner(planner);
   if (!made) return fail(made.error());
-  FixedWorkload workload(profile.program);
-  const auto planned = make_plan(**made, workload, profile.machine, budget, options);
+  const auto planned = plan_of(**made, profile, budget, planner, options);
   if (!planned) {
     if (planned.error().code != ErrorCode::infeasible) return fail(planned.error());
     trial.why_not = planned.error();

@@ -202,6 +202,7 @@ TEST_F(Reproduce, HomeHasLargestBatchesBesideThePublishedOnes) {
   EXPECT_GT(pytorch["max_batch"], 500);
   EXPECT_GT(pytorch["samples_per_s"], 0.0);
   EXPECT_GT(pytorch["curve"].size(), 8U);
+  EXPECT_TRUE(pytorch.contains("at_published_batch_samples_per_s"));
   EXPECT_GT(row["largest_streaming_batch"], pytorch["max_batch"]);
   EXPECT_EQ(row["breakdown"]["batch"], 3950);
   EXPECT_EQ(row["breakdown"]["superneurons"]["published"]["recompute"], 0.205);
