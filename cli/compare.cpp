@@ -30,7 +30,8 @@ struct CompareArguments {
 };
 
 ComparisonRow plan_one(const Subject& subject, const Budget& budget, const OverheadBound& bound,
-                       const std::string& name, const PlannerOptions& options) {
+                       const std::string& name, const PlannerSpec& spec,
+                       const PlannerOptions& options) {
   const Profile& profile = subject.profile;
   ComparisonRow row;
   row.resident = subject.resident;
@@ -38,7 +39,9 @@ ComparisonRow plan_one(const Subject& subject, const Budget& budget, const Overh
   row.budget = budget.device;
   FixedWorkload workload(profile.program);
   const auto planner = make_planner(name);
-  const auto planned = make_plan(**planner, workload, profile.machine, budget, options);
+  PlannerOptions mine = options;
+  mine.time_limit = spec.time_limit.value_or(usual_time_limit(name));
+  const auto planned = make_plan(**planner, workload, profile.machine, budget, mine);
   if (!planned) {
     const Error error = with_resident(planned.error(), subject.resident);
     row.error = error.message;
@@ -185,8 +188,8 @@ struct Comparisons {
 
 /// Every planner in every budget; `on_row` gets each row at once.
 Result<Comparisons> rows_of(const Subject& subject, const std::vector<Entry>& entries,
-                            const std::vector<std::string>& planners, const PlannerOptions& options,
-                            ProgressSink& progress,
+                            const std::vector<std::string>& planners, const PlannerSpec& spec,
+                            const PlannerOptions& options, ProgressSink& progress,
                             const std::function<void(const ComparisonRow&)>& on_row) {
   const Profile& profile = subject.profile;
   const auto algorithms = choose_algorithms(profile.program, options.algorithms);
@@ -199,13 +202,13 @@ Result<Comparisons> rows_of(const Subject& subject, const std::vector<Entry>& en
     OverheadBound bound;
     if (!entry.infeasible) {
       bound = overhead_bound(profile.program, profile.machine, algorithms, budget.device,
-                             {options.time_limit, options.stop});
+                             {gap_time_limit(spec), options.stop});
     }
     for (const std::string& name : planners) {
       progress.update(static_cast<double>(rows.size()) / static_cast<double>(total),
                       fmt::format("{} in {}", name, format_bytes(budget.device)));
       ComparisonRow row = entry.infeasible ? infeasible_row(subject, entry, name)
-                                           : plan_one(subject, budget, bound, name, options);
+                                           : plan_one(subject, budget, bound, name, spec, options);
       if (interrupted()) {  // the plan is what it had until then
         all.ended =
             Error{ErrorCode::interrupted,
@@ -316,16 +319,16 @@ Result<int> compare(CompareArguments a, bool json) {
                                choose_algorithms(profile.program, options.algorithms));
   }
   if (!json) print_heading(*subject, unlimited, width);
-  const auto all =
-      rows_of(*subject, *entries, a.planners, options, progress, [&](const ComparisonRow& row) {
-        if (!json) print_row(row, width);
-      });
+  const auto all = rows_of(*subject, *entries, a.planners, a.planner, options, progress,
+                           [&](const ComparisonRow& row) {
+                             if (!json) print_row(row, width);
+                           });
   if (!all) return fail(all.error());
   if (auto drawn = write_plot(a.plot, *subject, all->rows); !drawn) return fail(drawn.error());
   if (json) {
     print_json(a, *subject, unlimited, *all);
   } else {
-    print_missing_bounds(all->rows, options.time_limit);
+    print_missing_bounds(all->rows, gap_time_limit(a.planner));
     if (!a.plot.empty()) inform("{}: overhead against budget\n", a.plot);
   }
   if (!all->ended) return kOk;

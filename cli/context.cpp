@@ -53,20 +53,38 @@ extern "C" void on_signal(int signal) {
 
 }  // namespace
 
-CLI::Option* add_duration_option(CLI::App& command, const std::string& name, Nanos& value,
-                                 const std::string& help, Nanos least) {
-  const auto parse = [&value, name, least](const std::string& text) {
+namespace {
+
+CLI::Option* add_duration(CLI::App& command, const std::string& name,
+                          std::function<void(Nanos)> set, const std::string& help, Nanos least) {
+  const auto parse = [set = std::move(set), name, least](const std::string& text) {
     const auto duration = parse_duration(text);
     if (!duration) throw CLI::ValidationError(name, duration.error().message);
     if (*duration < least) {
       throw CLI::ValidationError(name,
                                  fmt::format("'{}' is less than {}", text, format_time(least)));
     }
-    value = *duration;
+    set(*duration);
   };
-  auto* option = command.add_option_function<std::string>(name, parse, help)->type_name("DURATION");
+  return command.add_option_function<std::string>(name, parse, help)->type_name("DURATION");
+}
+
+}  // namespace
+
+CLI::Option* add_duration_option(CLI::App& command, const std::string& name, Nanos& value,
+                                 const std::string& help, Nanos least) {
+  auto* option = add_duration(
+      command, name, [&value](Nanos time) { value = time; }, help, least);
   if (value > Nanos{0}) option->default_str(format_duration(value));
   return option;
+}
+
+CLI::Option* add_duration_option(CLI::App& command, const std::string& name,
+                                 std::optional<Nanos>& value, const std::string& usual,
+                                 const std::string& help) {
+  return add_duration(
+             command, name, [&value](Nanos time) { value = time; }, help, Nanos{1})
+      ->default_str(usual);
 }
 
 CLI::Validator whole_number(std::int64_t least, std::int64_t most) {

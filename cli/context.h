@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "base/json_fwd.h"
@@ -21,6 +22,11 @@ struct Context {
 /// An option that takes a duration: 500ms, 10s, 2min. `least`: what is refused below.
 CLI::Option* add_duration_option(CLI::App& command, const std::string& name, Nanos& value,
                                  const std::string& help, Nanos least = Nanos{1});
+
+/// The same; `usual` says what it is where nobody says.
+CLI::Option* add_duration_option(CLI::App& command, const std::string& name,
+                                 std::optional<Nanos>& value, const std::string& usual,
+                                 const std::string& help);
 
 /// For options that take a whole number: refuses others by saying what would be right.
 CLI::Validator whole_number(std::int64_t least, std::int64_t most);

@@ -18,6 +18,7 @@
 #include "terminal_observer.h"
 #include "train/output_file.h"
 #include "train/planning.h"
+#include "train/proven_gap.h"
 
 namespace tidepool::cli {
 namespace {
@@ -82,6 +83,7 @@ struct Made {
   Bytes peak = 0;
   Bytes footprint = 0;
   bool stopped = false;  ///< the best until then
+  ProvenGap gap{};
 };
 
 Made made_of(const PlanArguments& a, const Subject& subject, const Budget& budget,
@@ -134,6 +136,7 @@ void print_json(const Made& m) {
               {"profile", m.subject.source ? to_json(*m.subject.source) : Json(nullptr)},
               {"output", output.empty() ? Json(nullptr) : Json(output)}};
   if (m.arguments.explain) out["decisions"] = decisions(m.file);
+  m.gap.add_to(out);
   out["interrupted"] = m.stopped;
   print(out);
 }
@@ -148,6 +151,9 @@ void print_text(const Made& m) {
       format_bytes(lowered.plan.host_bytes()), lowered.packer);
   say("  time       {} ms an iteration, {} ms without a budget: overhead {:.1f} %\n",
       ms(lowered.iteration_time), ms(m.unlimited), 100 * m.overhead);
+  if (const std::string gap = with_option_names(m.gap.text()); !gap.empty()) {
+    say("  gap        {}\n", gap);
+  }
   say("  {:9}  {}, proved in {}\n", m.obtained.from == "cache" ? "cached" : "made in",
       format_time(planned.plan_time), format_time(planned.check_time));
   if (m.subject.resident > 0) {
@@ -188,7 +194,7 @@ Result<int> plan(const PlanArguments& a, bool json) {
   const auto obtained = obtain_plan(**planner, request, cache, a.subject.cache.replan, observer);
   if (!obtained) return fail(with_resident(obtained.error(), subject->resident));
   // A search that was stopped has a plan all the same: the best until then.
-  const Made made = made_of(a, *subject, *budget, *obtained);
+  Made made = made_of(a, *subject, *budget, *obtained);
   if (const Bytes there = profile.machine.device_memory(); there > 0 && made.footprint > there) {
     inform("tidepool: the plan needs {} of device memory; '{}' has {}\n",
            format_bytes_up(made.footprint), profile.machine.name, format_bytes(there));
@@ -198,6 +204,16 @@ Result<int> plan(const PlanArguments& a, bool json) {
     if (auto written = write_file(a.output, to_json(made.file).dump(1) + "\n"); !written) {
       return fail(written.error());
     }
+  }
+  if (!made.stopped) {
+    observer.update(0, "how far the plan may be from the best");
+    auto gap = proven_gap(profile.program, profile.machine, obtained->planned.lowered,
+                          budget->device, {gap_time_limit(a.planner), interrupted});
+    if (!gap) return fail(gap.error());
+    made.gap = std::move(*gap);
+    made.stopped = interrupted();
+  } else {
+    made.gap.unknown = "interrupted";
   }
   if (json) {
     print_json(made);

@@ -165,15 +165,16 @@ void add_planner_options(CLI::App& command, PlannerSpec& planner) {
 }
 
 void add_search_options(CLI::App& command, PlannerSpec& planner) {
-  add_duration_option(command, "--time-limit", planner.time_limit,
-                      "what a planner that searches may take, such as 500ms, 10s or 2min; Ctrl-C "
+  add_duration_option(command, "--time-limit", planner.time_limit, "10 s; auto: 2 s",
+                      "what a planner that searches may take, and once more the optimality gap, "
+                      "such as 500ms, 10s or 2min; Ctrl-C "
                       "ends it early");
   command
-      .add_option(
-          "--evaluations", planner.evaluations,
-          "tide, home and random end after so many trials of strategies, however long they take, "
-          "and autoswap goes through all of its own: the same plan on every machine; "
-          "--time-limit is then for the optimality gap only")
+      .add_option("--evaluations", planner.evaluations,
+                  "auto, tide, home and random end after so many trials of strategies, however "
+                  "long they take, "
+                  "and autoswap goes through all of its own: the same plan on every machine; "
+                  "--time-limit is then for the optimality gap only")
       ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()))
       ->type_name("N");
   command

@@ -20,11 +20,15 @@ struct PlannerInfo {
   bool meets_every_budget = true;
   /// Another planner, whose plan it never falls behind by predicted time; may be empty.
   std::string_view starts_from = {};
+  /// What it may take where nobody says.
+  Nanos time_limit{std::chrono::seconds(10)};
   bool has_a_swarm = false;  ///< reads PlannerOptions::swarm
 };
 
 /// Those that this build has.
 std::span<const PlannerInfo> planner_list();
+/// PlannerInfo::time_limit; of a planner that there is not, that of most.
+Nanos usual_time_limit(std::string_view planner);
 /// Fails with a usage error that names the known planners.
 Result<std::unique_ptr<Planner>> make_planner(std::string_view name);
 /// Fails with a usage error where a swarm is given a size and none of the planners has one.

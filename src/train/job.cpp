@@ -6,6 +6,7 @@
 
 #include "base/counted.h"
 #include "nn/models/model.h"
+#include "planners/registry.h"
 #include "train/data_sets.h"
 
 namespace tidepool {
@@ -79,7 +80,7 @@ PlannerOptions planner_options(const JobSpec& job, const PlannerSpec& planner) {
   PlannerOptions options;
   options.seed = job.seed;
   options.algorithms = algorithms_of(job);
-  options.time_limit = planner.time_limit;
+  options.time_limit = planner.time_limit.value_or(usual_time_limit(planner.name));
   options.evaluation_limit = planner.evaluations;
   options.swarm = planner.swarm;
   return options;

@@ -77,9 +77,8 @@ Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& bu
   const Machine& on = planned_for ? planned_for->machine : start.machine;
   start.predicted_unlimited =
       unlimited_time(program, on, chosen_algorithms(program, start.lowered().plan));
-  PlannerOptions options = planner_options(spec.job, spec.planner);
-  options.stop = observer.stop();
-  const auto gap = proven_gap(program, on, start.lowered(), budget.device, options);
+  const FluidOptions solving{gap_time_limit(spec.planner), observer.stop()};
+  const auto gap = proven_gap(program, on, start.lowered(), budget.device, solving);
   if (!gap) return fail(gap.error());
   start.gap = *gap;
   return start;

@@ -121,19 +121,18 @@ void ProvenGap::add_to(Json& json) const {
 }
 
 Result<ProvenGap> proven_gap(const Program& program, const Machine& machine, const Lowered& lowered,
-                             Bytes budget, const PlannerOptions& options) {
+                             Bytes budget, const FluidOptions& options) {
   ProvenGap result;
   if (!first_runs_in_order(program, lowered.plan)) {
     result.unknown = "the plan reorders ops";
     return result;
   }
-  const FluidOptions solving{options.time_limit, options.stop};
   const OverheadBound bound =
-      overhead_bound(program, machine, chosen_algorithms(program, lowered.plan), budget, solving);
+      overhead_bound(program, machine, chosen_algorithms(program, lowered.plan), budget, options);
   result.everything_fits = bound.everything_fits;
   result.stopped = bound.fluid.stopped;
   result.refused = bound.fluid.refused;
-  result.unknown = why_no_bound(bound.fluid, solving);
+  result.unknown = why_no_bound(bound.fluid, options);
   if (bound.fluid.feasible) {
     const auto gap = bound.optimality_gap(lowered.iteration_time);
     if (!gap) return fail(gap.error());

@@ -65,8 +65,8 @@ struct ProvenGap {
   void add_to(Json& json) const;
 };
 
-/// Solves a linear program, for the time limit of `options` at most. Fails like OverheadBound::gap.
+/// Solves a linear program. Fails like OverheadBound::optimality_gap.
 Result<ProvenGap> proven_gap(const Program& program, const Machine& machine, const Lowered& lowered,
-                             Bytes budget, const PlannerOptions& options);
+                             Bytes budget, const FluidOptions& options);
 
 }  // namespace tidepool

@@ -63,9 +63,13 @@ struct BudgetSpec {
   }
 };
 
+inline constexpr Nanos kGapTimeLimit = std::chrono::seconds(10);
+
 struct PlannerSpec {
-  std::string name = "autoswap";
-  Nanos time_limit{std::chrono::seconds(10)};  ///< for searches and for the optimality gap
+  std::string name = "auto";
+  /// For searches, and once more for the optimality gap. Unset: each planner's own, and
+  /// kGapTimeLimit.
+  std::optional<Nanos> time_limit;
   /// Searches end after so many evaluations of strategies instead: the same plan on any machine.
   /// 0: the time limit holds.
   std::int64_t evaluations = 0;
@@ -113,5 +117,9 @@ AlgorithmPolicy algorithms_of(const JobSpec& job);
 
 /// What a planner is told.
 PlannerOptions planner_options(const JobSpec& job, const PlannerSpec& planner);
+/// How long the optimality gap of its plan may take.
+inline Nanos gap_time_limit(const PlannerSpec& planner) {
+  return planner.time_limit.value_or(kGapTimeLimit);
+}
 
 }  // namespace tidepool

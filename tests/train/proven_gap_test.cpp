@@ -22,7 +22,7 @@ class ProvenGapTest : public ::testing::Test {
     FixedWorkload workload(program_);
     return make_plan(**make_planner("autoswap"), workload, machine_, {budget, 0}, {})->lowered;
   }
-  [[nodiscard]] ProvenGap gap(const Lowered& lowered, const PlannerOptions& options = {}) const {
+  [[nodiscard]] ProvenGap gap(const Lowered& lowered, const FluidOptions& options = {}) const {
     return proven_gap(program_, machine_, lowered, kBudget, options).value();
   }
 
@@ -97,7 +97,7 @@ TEST_F(ProvenGapTest, IsUnknownOfAPlanThatReordersOps) {
 }
 
 TEST_F(ProvenGapTest, IsUnknownWhenTheTimeIsUp) {
-  PlannerOptions options;
+  FluidOptions options;
   options.time_limit = Nanos{0};
   const ProvenGap g = gap(plan(kBudget), options);
   expect_unknown(g, "`time_limit`");
@@ -105,7 +105,7 @@ TEST_F(ProvenGapTest, IsUnknownWhenTheTimeIsUp) {
 }
 
 TEST_F(ProvenGapTest, IsUnknownWhenInterrupted) {
-  PlannerOptions options;
+  FluidOptions options;
   options.stop = [] { return true; };
   expect_unknown(gap(plan(kBudget), options), "interrupted");
 }

@@ -137,7 +137,8 @@ PlannerInfo auto_planner() {
   return {.name = "auto",
           .description = "keeps, swaps, drops and recomputes by search, from what all others find",
           .make = [] { return make_auto(); },
-          .starts_from = "autoswap"};
+          .starts_from = "autoswap",
+          .time_limit = std::chrono::seconds(2)};
 }
 
 }  // namespace tidepool
