@@ -67,7 +67,7 @@ class Bounds:
         if key not in self.known and self.arguments.bound_limit > 0:
             found = tidepool(self.arguments.tidepool, "bound", path, budget,
                              self.arguments.machine, [], self.arguments.bound_limit)
-            self.known[key] = found and found.get("least_overhead")
+            self.known[key] = found and found.get("least_overhead_swapping")
             with open(self.path, "w", encoding="utf-8") as file:
                 json.dump(self.known, file, indent=1)
         return self.known.get(key)

@@ -85,10 +85,9 @@ void print_bounds(const std::string& name, const std::string& machine, const Bou
         {"unlimited_peak_bytes", b.peak},
         {"compute_ms", to_ms(bound.compute)},
         {"unlimited_ms", bound.fluid.refused.empty() ? Json(to_ms(unlimited)) : Json(nullptr)},
-        {"least_overhead_ms", known ? Json(to_ms(bound.fluid.overhead)) : Json(nullptr)},
-        {"least_overhead", known ? Json(bound.least_overhead()) : Json(nullptr)},
-        {"least_overhead_recomputing",
-         known ? Json(b.recomputing.least_overhead()) : Json(nullptr)},
+        {"least_overhead_ms", known ? Json(to_ms(b.recomputing.fluid.overhead)) : Json(nullptr)},
+        {"least_overhead", known ? Json(b.recomputing.least_overhead()) : Json(nullptr)},
+        {"least_overhead_swapping", known ? Json(bound.least_overhead()) : Json(nullptr)},
         {"least_load_without_overhead_bytes",
          load_known ? Json(b.least_load.bytes) : Json(nullptr)},
         {"ms", to_ms(b.took)}};
@@ -146,9 +145,7 @@ Result<int> bound(const BoundArguments& a, bool json) {
     if (!bounds->not_covered && bounds->unknown.empty()) {
       // Of the plan itself; what the file says of its time may be of another version, or edited.
       const Nanos time = long_run(file->program, file->plan, file->machine).iteration_time;
-      const bool again = recomputes(file->program, file->plan);
-      const OverheadBound& bound = again ? bounds->recomputing : bounds->overhead;
-      const auto gap = bound.optimality_gap(time);
+      const auto gap = bounds->recomputing.optimality_gap(time);
       if (!gap) return fail(gap.error());
       bounds->plan_time = time;
       bounds->gap = *gap;
@@ -194,7 +191,7 @@ void add_bound(CLI::App& app, Context& context) {
   refuse_ignored(*command, std::move(ignored));
   command->footer(R"(
 Percentages are of the time of an iteration without a budget. The optimality gap is what a plan's
-overhead may be above the least one: of plans that keep and swap, for one that recomputes of all.
+overhead may be above the least one of all plans, recomputation included.
 
 Examples:
   tidepool bound vgg16 --machine gtx1080ti --budget 40%

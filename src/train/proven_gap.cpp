@@ -10,38 +10,18 @@
 
 namespace tidepool {
 
-namespace {
-
-/// Calls `see(op, first)` for each run of a device op in an iteration.
-template <class See>
-void each_run(const Program& program, const Plan& plan, See&& see) {
-  std::vector<char> seen(program.ops.size(), 0);
+bool first_runs_in_order(const Program& program, const Plan& plan) {
+  std::vector<char> ran(program.ops.size(), 0);
+  OpId last = kNone;
   for (const Instruction& x : plan.steady.instructions) {
     if (x.kind != InstructionKind::op) continue;
     const auto op = static_cast<std::size_t>(x.op);
-    if (program.ops[op].place != OpPlace::device) continue;
-    see(x.op, seen[op] == 0);
-    seen[op] = 1;
+    if (program.ops[op].place != OpPlace::device || ran[op] != 0) continue;
+    ran[op] = 1;
+    if (x.op <= last) return false;
+    last = x.op;
   }
-}
-
-}  // namespace
-
-bool first_runs_in_order(const Program& program, const Plan& plan) {
-  OpId last = kNone;
-  bool ordered = true;
-  each_run(program, plan, [&](OpId op, bool first) {
-    if (!first) return;
-    ordered = ordered && op > last;
-    last = op;
-  });
-  return ordered;
-}
-
-bool recomputes(const Program& program, const Plan& plan) {
-  bool again = false;
-  each_run(program, plan, [&](OpId, bool first) { again = again || !first; });
-  return again;
+  return true;
 }
 
 bool OverheadBound::covers(const Strategy& strategy) const {

@@ -42,11 +42,9 @@ OverheadBound overhead_bound(const Program& program, const Machine& machine,
                              AlgorithmChoice algorithms, Bytes budget, const FluidOptions& options,
                              bool recompute = true);
 
-// What the bounds are for, by the plan itself: its file may say otherwise.
-/// No device op runs for the first time before one in front of it in the program.
+/// What the bound is for, by the plan itself, whose file may say otherwise: no device op runs for the
+/// first time before one in front of it in the program.
 bool first_runs_in_order(const Program& program, const Plan& plan);
-/// Some device op runs more than once an iteration.
-bool recomputes(const Program& program, const Plan& plan);
 
 /// One plan's optimality gap, as a share of the time without a budget.
 struct ProvenGap {

@@ -301,12 +301,9 @@ TEST_F(CompareTest, BoundOfAPlanJudgesThePlanAndNotWhatItsFileSaysOfIt) {
   const Json after = success({"bound", "--plan", file});
   EXPECT_EQ(after["optimality_gap"], before["optimality_gap"]);
   success(tiny("plan", {"--budget", "50%", "--planner", "random", "--seed", "3", "-o", file}));
-  edited = Json::parse(*read_file(file));
-  for (Json& gap : edited["strategy"]["gaps"]) {
-    if (gap == "recompute") gap = "swap";
-  }
-  ASSERT_TRUE(write_file(file, edited.dump()));
-  EXPECT_FALSE(success({"bound", "--plan", file}).contains("optimality_gap"));
+  const Json recomputes = success({"bound", "--plan", file});
+  EXPECT_GT(recomputes["optimality_gap"], 0);
+  EXPECT_LE(recomputes["least_overhead"], recomputes["least_overhead_swapping"]);
 }
 
 /// The linear program takes seconds.
@@ -357,8 +354,7 @@ TEST_F(CompareTest, RandomStrategiesRecomputeAndStayIdentical) {
                           "--seed", "4", "--verify"});
   EXPECT_EQ(j["identical"], true);
   EXPECT_GT(j["recomputed_ops"], 0);
-  EXPECT_TRUE(j["optimality_gap"].is_null()) << "the bound does not cover recomputation";
-  EXPECT_TRUE(j["least_overhead"].is_null());
+  EXPECT_GT(j["optimality_gap"], 0) << "the bound covers recomputation";
   EXPECT_LE(j["arena_peak_bytes"], j["budget_bytes"]);
 }
 

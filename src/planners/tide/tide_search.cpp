@@ -41,6 +41,7 @@ TideSearch::TideSearch(PlannerContext& context, Lowered first, const Options& op
     : context_(context),
       budget_(context.budget()),
       name_(options.name),
+      recompute_(options.recompute),
       allowance_(context.allowance()),
       best_(std::move(first)),
       origin_(options.origin),
@@ -59,6 +60,10 @@ bool TideSearch::to_the_budget() const { return round_ % kToTheBudget == 0; }
 void TideSearch::run() {
   constexpr Bytes kSteps = 512;
   LoadLimit limit(budget_.device, kSteps);
+  // Where a plan is known that has addresses, what it left of the budget is a first guess.
+  if (recompute_ && best_.load_limit > 0 && best_.load_limit < budget_.device) {
+    limit.tighten(budget_.device - best_.load_limit);
+  }
   for (round_ = 0; !over(); ++round_) {
     const std::uint64_t seed = hash_combine(context_.options().seed, round_);
     const bool whole = to_the_budget();
@@ -94,7 +99,7 @@ void TideSearch::add_score_picks() {
   const Stop& stop = context_.options().stop;
   const SwapCandidates candidates(lowering.program(), lowering.index(), lowering.machine(),
                                   context_.algorithms(lowering.program()));
-  const Allowance half = allowance_.part(1.0 / 2);
+  const Allowance half = allowance_.part(recompute_ ? 1.0 / 5 : 1.0 / 2);
   auto picks = select_for_tighter(lowering.evaluator(), candidates, budget_.device,
                                   [&] { return stop.requested() || half.used_up(); });
   std::stable_sort(picks.begin(), picks.end(), [](const auto& a, const auto& b) {
@@ -136,7 +141,8 @@ bool TideSearch::search(Bytes limit, std::uint64_t seed) {
   searching.rounds = 1;
   searching.compact = round_ > 0;
   if (searching.compact) searching.tolerated_stall = tolerated_stall();
-  const Clock::time_point until = Clock::now() + turns(kPlaced) * packing_search().time;
+  const Clock::time_point until =
+      Clock::now() + turns(kPlaced) * packing_search().time / (recompute_ ? 2 : 1);
   bool again = true;
   while (again) {
     if (!load_.run(limit, searching)) return false;
@@ -144,7 +150,8 @@ bool TideSearch::search(Bytes limit, std::uint64_t seed) {
     searching.seed = hash_combine(searching.seed, 1);
     const Nanos left = load_.iteration_time() - load_.compute_time();
     again = !allowance_.repeats() && left > searching.tolerated_stall &&
-            left < load_.compute_time() / kFewStalls && Clock::now() < until && !over();
+            (recompute_ || left < load_.compute_time() / kFewStalls) && Clock::now() < until &&
+            !over();
   }
   return true;
 }

@@ -67,6 +67,7 @@ class TideSearch {
   PlannerContext& context_;
   const Budget& budget_;
   std::string_view name_;
+  bool recompute_;
   Allowance allowance_;
   Lowered best_;
   std::string origin_;
