@@ -361,8 +361,7 @@ void add_compare(CLI::App& app, Context& context) {
   command->footer(R"(
 overhead is the time of an iteration over the time without a budget, minus one; optimality gap is
 what it may be above the least overhead, in the same measure: - where no bound is known, as the plan
-runs other algorithms than the rest, or the time limit was up before; 0 where everything fits. A
-budget that cannot be met is a row that names the smallest one; where none can be met the exit code
+runs other algorithms than the rest, or the time limit was up before. A budget that cannot be met is a row that names the smallest one; where none can be met the exit code
 is 4. Ctrl-C keeps the rows that are finished, and draws those.
 
 Examples:

@@ -37,7 +37,6 @@ Result<double> OverheadBound::optimality_gap(Nanos iteration_time) const {
                             "less than {} ns by the fluid bound; one of them is wrong",
                             iteration_time.count(), least_time().count()));
   }
-  if (everything_fits && iteration_time <= unlimited) return 0.0;
   return overhead(iteration_time, unlimited) - least_overhead();
 }
 
@@ -87,7 +86,7 @@ OverheadBound overhead_bound(const Program& program, const Machine& machine,
 }
 
 std::string ProvenGap::text() const {
-  if (everything_fits) return {};
+  if (everything_fits && gap && *gap <= 0) return {};
   if (!gap) return "unknown: " + unknown;
   return fmt::format(
       "{:.2f} % of the time without a budget: no plan has an overhead below {:.2f} %", 100 * *gap,

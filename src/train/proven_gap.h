@@ -24,8 +24,7 @@ struct OverheadBound {
   [[nodiscard]] Nanos least_time() const { return compute + fluid.overhead; }
   /// Least overhead, and what a plan has beyond it.
   [[nodiscard]] double least_overhead() const;
-  /// 0 where everything fits and the plan is no slower than without a budget: there is nothing to
-  /// be near to. A plan below the bound is an error of this program (`check_failed`): one of them
+  /// A plan below the bound is an error of this program (`check_failed`): one of them
   /// is wrong.
   [[nodiscard]] Result<double> optimality_gap(Nanos iteration_time) const;
 };
@@ -42,8 +41,8 @@ OverheadBound overhead_bound(const Program& program, const Machine& machine,
                              AlgorithmChoice algorithms, Bytes budget, const FluidOptions& options,
                              bool recompute = true);
 
-/// What the bound is for, by the plan itself, whose file may say otherwise: no device op runs for the
-/// first time before one in front of it in the program.
+/// What the bound is for, by the plan itself, whose file may say otherwise: no device op runs for
+/// the first time before one in front of it in the program.
 bool first_runs_in_order(const Program& program, const Plan& plan);
 
 /// One plan's optimality gap, as a share of the time without a budget.
@@ -55,8 +54,7 @@ struct ProvenGap {
   std::string refused;           ///< ... because there is no bound for such a program, and why
   bool everything_fits = false;  ///< nothing has to leave: the bound is 0
 
-  /// For people, fields in backquotes. Empty where everything fits, as there is nothing to be near
-  /// to.
+  /// For people, fields in backquotes. Empty where everything fits and nothing could be faster.
   [[nodiscard]] std::string text() const;
   /// Sets `least_overhead` and `optimality_gap`, null where they are not known, and what
   /// `add_missing_bound` does.

@@ -61,7 +61,7 @@ void expect_trained(const Json& j) {
   EXPECT_EQ(j["model"], "tiny-vgg");
   EXPECT_EQ(j["batch"], 16);
   EXPECT_EQ(j["device"], "cpu");
-  EXPECT_EQ(j["planner"], "autoswap");
+  EXPECT_EQ(j["planner"], "auto");
   EXPECT_EQ(j["identical"], true);
   EXPECT_LE(j["arena_peak_bytes"], j["budget_bytes"]);
   EXPECT_LE(j["footprint_bytes"], j["budget_bytes"]);

@@ -63,7 +63,7 @@ class Cli : public ::testing::Test {
   std::string saved_plan(const std::string& budget = "60%") {
     const std::string path = folder_.file("plan.json");
     const Finished f = tidepool({"plan", "tiny-vgg", "--batch", "16", "--machine", "gtx1080ti",
-                                 "--budget", budget, "-o", path});
+                                 "--planner", "autoswap", "--budget", budget, "-o", path});
     EXPECT_EQ(f.exit_code, 0) << f.err;
     return path;
   }
