@@ -45,9 +45,9 @@ struct CheckLimits {
 ///      iteration: what runs host ops may keep state that no tensor holds (a sum of losses, a place
 ///      in the data);
 ///  (6) pinned tensors lie at one place and are never copied; what stays taken until a later op
-///      holds its value until that op (Tensor::released_at); in programs with single placements a
-///      tensor gets another place on a device only by being written there, and all uses of the one
-///      it had happen before.
+///      holds its value until that op (Tensor::released_at), and nothing else is written to the
+///      bytes of either meanwhile; in programs with single placements a tensor gets another place
+///      on a device only by being written there, and all uses of the one it had happen before.
 /// Fails with ErrorCode::check_failed and a counterexample that starts with the clause's number.
 /// A guarded op counts as run: nothing but ops of its guard can tell whether it did (see
 /// Note [Guards] in ir/program.h), and a skipped instruction touches no byte and keeps its order.

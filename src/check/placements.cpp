@@ -1,6 +1,8 @@
 #include "check/placements.h"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "check/happens_before.h"
 
@@ -119,11 +121,96 @@ class Places {
   std::size_t event_ = 0;
 };
 
+/// Bytes that are taken although nobody need use them in between: those of pinned tensors from
+/// their first use in an iteration to their last, of persistent ones always, and those that stay
+/// taken after a last access until they are released. Nothing else is written there meanwhile.
+class HeldBytes {
+ public:
+  explicit HeldBytes(const Subject& subject) : subject_(subject) {
+    const auto& list = subject.plan.steady.instructions;
+    begins_.resize(list.size());
+    std::vector<std::size_t> of_pinned(subject.program.tensors.size(), kNowhere);
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      for (const PlacementId id : list[i].operands) pin(of_pinned, id, i);
+    }
+    for (const PlacementId id : subject.plan.boundary) {
+      const TensorId t = subject.plan.placements[at(id)].tensor;
+      if (!subject.program.tensors[at(t)].pinned) continue;
+      if (of_pinned[at(t)] == kNowhere) continue;
+      held_[of_pinned[at(t)]].begin = 0;
+      held_[of_pinned[at(t)]].end = list.size();
+    }
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      for (const PlacementId id : subject.released_by(list[i])) release(id, i);
+    }
+    for (std::size_t h = 0; h < held_.size(); ++h) begins_[held_[h].begin].push_back(h);
+  }
+
+  void check() const {
+    if (held_.empty()) return;
+    const auto& list = subject_.plan.steady.instructions;
+    std::vector<std::size_t> now;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      now.insert(now.end(), begins_[i].begin(), begins_[i].end());
+      std::erase_if(now, [&](std::size_t h) { return held_[h].end < i; });
+      if (now.empty()) continue;
+      for (const Touch& touch : subject_.touches(list[i])) {
+        for (const std::size_t h : now) judge(held_[h], touch, i);
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
+  struct Held {
+    PlacementId placement = kNone;
+    std::size_t begin = 0;  ///< instructions of the steady state, both of them too
+    std::size_t end = 0;
+  };
+
+  void pin(std::vector<std::size_t>& of_pinned, PlacementId id, std::size_t i) {
+    const TensorId t = subject_.plan.placements[at(id)].tensor;
+    if (!subject_.program.tensors[at(t)].pinned) return;
+    if (of_pinned[at(t)] == kNowhere) {
+      of_pinned[at(t)] = held_.size();
+      held_.push_back({id, i, i});
+    }
+    held_[of_pinned[at(t)]].end = i;
+  }
+
+  /// From the last use in front of the release on.
+  void release(PlacementId id, std::size_t released) {
+    const auto& list = subject_.plan.steady.instructions;
+    std::size_t last = released;
+    for (std::size_t i = 0; i < released; ++i) {
+      if (std::ranges::find(list[i].operands, id) != list[i].operands.end()) last = i;
+    }
+    held_.push_back({id, last, released});
+  }
+
+  void judge(const Held& held, const Touch& touch, std::size_t i) const {
+    const Touch bytes = subject_.touch(held.placement, false, true);
+    const bool apart = touch.space != bytes.space || touch.end <= bytes.begin ||
+                       touch.begin >= bytes.end || touch.tensor == bytes.tensor;
+    if (!touch.writes || apart) return;
+    refute(6, "{} writes over the bytes of {}, which are taken until {}",
+           subject_.describe("steady", subject_.plan.steady, i), subject_.tensor_name(bytes.tensor),
+           held.end < subject_.plan.steady.instructions.size()
+               ? subject_.describe("steady", subject_.plan.steady, held.end)
+               : "the iteration's end");
+  }
+
+  const Subject& subject_;
+  std::vector<Held> held_;
+  std::vector<std::vector<std::size_t>> begins_;  ///< per instruction
+};
+
 }  // namespace
 
 void check_placements(const Subject& subject) {
   const bool pinned = std::ranges::any_of(subject.program.tensors, &Tensor::pinned);
   if (pinned || subject.program.single_placements) Places(subject).check();
+  HeldBytes(subject).check();
 }
 
 }  // namespace tidepool::checking

@@ -1,4 +1,5 @@
-// Tensors that may not move: pinned ones, and those of programs with single placements.
+// Tensors that may not move: pinned ones, and those of programs with single placements; and bytes
+// that stay taken.
 #pragma once
 
 #include "check/subject.h"

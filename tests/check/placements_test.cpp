@@ -265,5 +265,73 @@ TEST(SinglePlacementMutants, WhatIsAcceptedNeverHasTwoPlacesAtOnce) {
   EXPECT_GT(proved, static_cast<int>(kPrograms));
 }
 
+// ---- bytes that stay taken
+
+/// `v` is made, read, and needed again behind an op with a large workspace.
+struct TakenBytes {
+  static constexpr Bytes kSize = 4096;
+  TensorId u, v, c;
+  OpId release;
+  Program program;
+
+  TakenBytes() {
+    using enum AccessMode;
+    testing::ProgramBuilder b("taken");
+    u = b.tensor("u", kSize);
+    v = b.tensor("v", kSize);
+    c = b.tensor("c", 64);
+    b.device("make u", {{u, write}}, Nanos{1000});
+    b.device("make v", {{v, write}, {c, write}}, Nanos{100});
+    b.device("read v", {{v, read}, {c, update}}, Nanos{100});
+    b.device("peak", {{c, update}}, Nanos{100}, kSize);
+    release = b.device("release", {{c, update}, {v, read}}, Nanos{1000});
+    b.device("use", {{u, read}, {c, read}}, Nanos{1000});
+    program = b.build();
+  }
+
+  /// Where the workspace takes the place of `v`, which is made again at its old address.
+  [[nodiscard]] Plan plan_that_reuses_them() const {
+    const Machine machine = testing::byte_a_nanosecond(64);
+    Lowering lowering(program, machine);
+    Strategy s = keep_everything(program, lowering.index(), least_workspace_algorithms(program));
+    const auto gaps = lowering.index().gaps();
+    for (std::size_t g = 0; g < gaps.size(); ++g) {
+      if (gaps[g].tensor == v && gaps[g].to == release) s.gaps[g] = Decision::recompute;
+    }
+    LowerOptions options;
+    options.allow_streaming = false;
+    auto lowered = lowering.lower(s, {2 * kSize + 128, 0}, options);
+    EXPECT_TRUE(lowered) << lowered.error().message;
+    return lowered->plan;
+  }
+  [[nodiscard]] std::string why_not(const Program& promised, const Plan& plan) const {
+    const auto proof = tidepool::check(promised, plan, {2 * kSize + 128, 0, 64, true});
+    return proof ? "" : proof.error().message;
+  }
+};
+
+/// A bound counts on them, and was beaten by a plan that passed.
+TEST(TakenBytes, NothingElseIsWrittenOverAPinnedTensor) {
+  const TakenBytes t;
+  const Plan plan = t.plan_that_reuses_them();
+  EXPECT_EQ(t.why_not(t.program, plan), "");
+  Program pinned = t.program;
+  pinned.tensors[at(t.v)].pinned = true;
+  EXPECT_THAT(t.why_not(pinned, plan), ::testing::HasSubstr("(6) "));
+}
+
+TEST(TakenBytes, NothingElseIsWrittenUntilTheRelease) {
+  const TakenBytes t;
+  Plan plan = t.plan_that_reuses_them();
+  Program released = t.program;
+  released.tensors[at(t.v)].released_at = t.release;
+  auto& accesses = released.ops[at(t.release)].accesses;
+  std::erase_if(accesses, [&](const Access& a) { return a.tensor == t.v; });
+  for (Instruction& x : plan.steady.instructions) {
+    if (x.kind == InstructionKind::op && x.op == t.release) x.operands.pop_back();
+  }
+  EXPECT_THAT(t.why_not(released, plan), ::testing::HasSubstr("(6) "));
+}
+
 }  // namespace
 }  // namespace tidepool
