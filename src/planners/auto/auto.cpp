@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/parallel.h"
+#include "ir/load_profile.h"
 #include "planners/registry.h"
 #include "planners/tide/tide_search.h"
 
@@ -24,16 +25,20 @@ struct Start {
   Error error;
 };
 
+/// Larger programs leave the published planners no time: not all of them look at the clock.
+constexpr double kOpsASecond = 10'000;
+
 /// Searches of their own would leave no time, and chance makes no good start.
 bool is_a_start(const PlannerInfo& info) {
   constexpr std::array kOthers{"auto", "tide", "random"};
   return std::find(kOthers.begin(), kOthers.end(), info.name) == kOthers.end();
 }
 
-/// AutoSwap's comes first: it plans for every budget. Those that take longest come last.
+/// AutoSwap's comes first: it plans for every budget. Of the others, those that take longest last.
 int turn_of(const PlannerInfo& info) {
-  constexpr std::array kLast{"home", "capuchin", "tflms"};
-  if (info.name == "autoswap") return -1;
+  constexpr std::array kLast{"capuchin", "tflms"};
+  if (info.name == "autoswap") return -2;
+  if (info.has_a_swarm) return -1;  // which needs its time, beside the quick ones
   const auto* const last = std::find(kLast.begin(), kLast.end(), info.name);
   return last == kLast.end() ? 0 : 1 + static_cast<int>(last - kLast.begin());
 }
@@ -75,16 +80,20 @@ class Auto : public Planner {
   Result<std::vector<Start>> plans_of_others(PlannerContext& context) const {
     constexpr Nanos kAtLeast = std::chrono::milliseconds(300);
     const PlannerOptions& wanted = context.options();
+    const bool time_for_others = wanted.evaluation_limit > 0 ||
+                                 static_cast<double>(context.lowering().program().ops.size()) <=
+                                     kOpsASecond * to_seconds(wanted.time_limit);
     std::vector<Start> starts;
     for (const PlannerInfo& info : planner_list()) {
-      if (!is_a_start(info)) continue;
+      if (!is_a_start(info) || (info.name == "none" && !everything_fits(context))) continue;
+      const bool first = info.name == "autoswap";
+      if (!first && !time_for_others) continue;
       Start& start = starts.emplace_back();
       start.planner = &info;
       start.options = wanted;
       start.options.progress = nullptr;
-      const bool first = info.name == "autoswap";
       start.options.time_limit =
-          first ? std::max(wanted.time_limit * 4 / 5, kAtLeast) : wanted.time_limit * 2 / 5;
+          first ? std::max(wanted.time_limit * 4 / 5, kAtLeast) : wanted.time_limit / 2;
       start.options.may.algorithms = false;
     }
     std::stable_sort(starts.begin(), starts.end(), [](const Start& a, const Start& b) {
@@ -110,6 +119,15 @@ class Auto : public Planner {
     ThreadPool pool(static_cast<std::size_t>(std::max(threads, 1)));
     pool.each(starts.size(), [&](std::size_t i) { plan_one(starts[i], i == 0); });
     return starts;
+  }
+
+  /// Planner 'none' packs for longer than it is told where it has not got a chance.
+  static bool everything_fits(PlannerContext& context) {
+    const Lowering& own = context.lowering();
+    const Bytes alignment = context.machine().alignment();
+    const auto algorithms = context.algorithms(own.program());
+    return load_profile(own.program(), own.index(), alignment, algorithms).peak <=
+           align_up(context.budget().device, alignment);
   }
 
   static void plan_one(Start& start, bool streaming) {
@@ -145,7 +163,7 @@ std::unique_ptr<Planner> make_auto(int threads) { return std::make_unique<Auto>(
 
 PlannerInfo auto_planner() {
   return {.name = "auto",
-          .description = "keeps, swaps, drops and recomputes by search, from what all others find",
+          .description = "keeps, swaps, drops and recomputes by search, from what the others find",
           .make = [] { return make_auto(); },
           .starts_from = "autoswap",
           .time_limit = std::chrono::seconds(2)};

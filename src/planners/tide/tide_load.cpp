@@ -173,14 +173,14 @@ struct LoadSearch::Run {
 };
 
 LoadSearch::LoadSearch(const Lowering& lowering, const std::vector<std::int32_t>& algorithms,
-                       int threads, bool recompute)
+                       int threads, bool recompute, const Stop& stop)
     : lowering_(lowering),
       compute_time_(tidepool::compute_time(lowering.program(), algorithms)),
       leads_{Nanos::max(), compute_time_ / 8, compute_time_ / 1000} {
   if (threads == 0) threads = static_cast<int>(std::thread::hardware_concurrency());
   if (recompute) {
     remakable_ =
-        remakable_gaps(lowering.program(), lowering.index(), lowering.machine(), algorithms);
+        remakable_gaps(lowering.program(), lowering.index(), lowering.machine(), algorithms, stop);
   }
   for (std::size_t i = 0; i < kLanes; ++i) {
     workers_.push_back(std::make_unique<Worker>(lowering, algorithms, remakable_));

@@ -41,7 +41,7 @@ class LoadSearch {
   /// `lowering` must outlive the search, which only reads it. One algorithm per op. `threads`: 0
   /// for as many as there are cores; no more than kLanes are of use.
   LoadSearch(const Lowering& lowering, const std::vector<std::int32_t>& algorithms, int threads = 0,
-             bool recompute = false);
+             bool recompute = false, const Stop& stop = {});
   ~LoadSearch();
 
   static constexpr std::size_t kLanes = 4;

@@ -46,7 +46,7 @@ TideSearch::TideSearch(PlannerContext& context, Lowered first, const Options& op
       best_(std::move(first)),
       origin_(options.origin),
       load_(context.lowering(), context.algorithms(context.lowering().program()), options.threads,
-            options.recompute) {
+            options.recompute, context.stopped_or_late()) {
   load_.add_seed(best_.strategy);
   add_score_picks();
 }

@@ -21,7 +21,8 @@ std::int32_t version_after(const TensorAccess& access) {
 
 }  // namespace
 
-std::optional<std::vector<OpId>> Recomputation::chain(GapId id, const Strategy& strategy) {
+std::optional<std::vector<OpId>> Recomputation::chain(GapId id, const Strategy& strategy,
+                                                      std::size_t longest) {
   const Gap& gap = index_.gaps()[at(id)];
   if (gap.kind != GapKind::device || gap.wraps || gap.dead) return std::nullopt;
   strategy_ = &strategy;
@@ -31,6 +32,7 @@ std::optional<std::vector<OpId>> Recomputation::chain(GapId id, const Strategy& 
   made_.clear();
   sources_.clear();
   depth_ = 0;
+  longest_ = longest;
   if (held(gap.tensor).host == gap.version) return std::nullopt;
   if (!run_again({gap.tensor, gap.version})) return std::nullopt;
   return chain_;
@@ -107,7 +109,7 @@ bool Recomputation::bring_changeable(const Value& value) {
 
 bool Recomputation::run_again(const Value& value) {
   if (value.second <= 0 || program_.single_placements) return false;
-  if (chain_.size() >= kLongest || depth_ >= kLongest) return false;
+  if (chain_.size() >= longest_ || depth_ >= longest_) return false;
   const auto accesses = index_.accesses(value.first);
   const OpId id = std::find_if(accesses.begin(), accesses.end(), [&](const TensorAccess& a) {
                     return a.version_written == value.second;

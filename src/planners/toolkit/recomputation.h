@@ -23,9 +23,10 @@ class Recomputation {
   /// The ops that run again before the gap's end, in order, if it is recomputed and all other gaps
   /// are as the strategy has them. Of those that are recomputed too, none counts as done already: a
   /// chain may be shorter in the end. Nothing where the gap cannot be recomputed, where the
-  /// host has its value (it would be copied in), or where more than kLongest ops would have to run.
-  /// Copies out are taken to leave when their gaps begin.
-  std::optional<std::vector<OpId>> chain(GapId gap, const Strategy& strategy);
+  /// host has its value (it would be copied in), or where more than `longest` ops would have to
+  /// run. Copies out are taken to leave when their gaps begin.
+  std::optional<std::vector<OpId>> chain(GapId gap, const Strategy& strategy,
+                                         std::size_t longest = kLongest);
   static constexpr std::size_t kLongest = 2000;
 
   /// Of the last chain: tensors whose values it found where they were.
@@ -58,6 +59,7 @@ class Recomputation {
   std::set<Value> made_;
   std::vector<TensorId> sources_;
   std::size_t depth_ = 0;
+  std::size_t longest_ = kLongest;
 };
 
 /// A gap whose recomputation is not possible beside the other decisions leaves the device

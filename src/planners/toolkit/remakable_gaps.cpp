@@ -10,7 +10,9 @@ namespace tidepool {
 
 std::vector<RemakableGap> remakable_gaps(const Program& program, const AccessIndex& index,
                                          const Machine& machine,
-                                         const std::vector<std::int32_t>& algorithms) {
+                                         const std::vector<std::int32_t>& algorithms,
+                                         const Stop& stop) {
+  constexpr std::size_t kLongestChain = 64;
   std::vector<RemakableGap> all;
   const Bytes smallest = smallest_worth_moving(program, index, machine, algorithms);
   Strategy kept = keep_everything(program, index, algorithms);
@@ -18,8 +20,9 @@ std::vector<RemakableGap> remakable_gaps(const Program& program, const AccessInd
   for (const GapId g : candidate_gaps(program, index, smallest)) {
     const Gap& gap = index.gaps()[at(g)];
     if (gap.wraps || gap.dead || gap.to == gap.from + 1) continue;
+    if (stop.requested()) break;
     kept.gaps[at(g)] = Decision::recompute;
-    if (const auto chain = recomputation.chain(g, kept); chain && !chain->empty()) {
+    if (const auto chain = recomputation.chain(g, kept, kLongestChain); chain && !chain->empty()) {
       all.push_back({g, gap.from, gap.to, program.tensors[at(gap.tensor)].bytes,
                      recomputation.time(*chain, kept)});
     }

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "base/random.h"
+#include "base/stop.h"
 #include "cost/machine.h"
 #include "planners/toolkit/timeline_search.h"
 
@@ -18,10 +18,12 @@ struct RemakableGap {
   Nanos time{};  ///< of the clones, where everything else is kept
 };
 
-/// Those worth thinking about, in the order in which they begin. One algorithm per op.
+/// Those worth thinking about, in the order in which they begin: not where many ops would have to
+/// run beside gaps that are kept. One algorithm per op. Asked to stop, those found so far.
 std::vector<RemakableGap> remakable_gaps(const Program& program, const AccessIndex& index,
                                          const Machine& machine,
-                                         const std::vector<std::int32_t>& algorithms);
+                                         const std::vector<std::int32_t>& algorithms,
+                                         const Stop& stop = {});
 
 /// Remakes the gaps that save most bytes for their time, up to this part of all their bytes, and
 /// keeps the rest. `gaps`: of all gaps of the program, how many there are.
