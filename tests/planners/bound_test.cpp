@@ -61,7 +61,8 @@ TEST_P(BoundedPlanner, NeverBeatsTheFluidBound) {
     Random random(seed ^ 0xb0b0ULL);
     const Budget budget{
         least + static_cast<Bytes>(random.below(static_cast<std::uint64_t>(peak - least))), 0};
-    const FluidBound bound = fluid_bound({program, index, machine, algorithms, true}, budget.device);
+    const FluidBound bound =
+        fluid_bound({program, index, machine, algorithms, true}, budget.device);
     ASSERT_TRUE(bound.feasible);
     FixedWorkload workload(program);
     PlannerOptions options;
