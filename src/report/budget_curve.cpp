@@ -10,6 +10,7 @@
 #include <map>
 
 #include "report/markup.h"
+#include "report/overhead_axis.h"
 #include "report/ticks.h"
 
 namespace tidepool {
@@ -50,12 +51,9 @@ class CurvePicture {
     for (const Point& p : curve.bound) add(p);
     if (x_.empty()) x_.add(0);
     const double margin = x_.high > x_.low ? 0.03 * (x_.high - x_.low) : 0.1 * x_.high + 1;
-    x_ = {std::max(0.0, x_.low - margin), x_.high + margin};
+    x_ = {x_.low - margin, x_.high + margin};
     if (y_.empty()) y_.add(0);
-    y_.add(0);
-    by_factor_ = y_.high > kMostLinear;
-    y_.high = std::max(by_factor_ ? y_.high * 1.1 : y_.high * 1.06, 0.01);
-    if (y_.low < 0) y_.low -= 0.04 * (y_.high - y_.low);
+    axis_ = OverheadAxis(y_.low, y_.high);
     small_ = x_.high > x_.low && curve.bound.size() > 25;
   }
 
@@ -82,15 +80,13 @@ class CurvePicture {
 
  private:
   static constexpr double kWidth = 1120;
-  static constexpr double kLeft = 92;
+  static constexpr double kLeft = 104;
   static constexpr double kRight = 812;
   static constexpr double kTop = 112;
   static constexpr double kBottom = 512;
   static constexpr double kStrip = kBottom + 74;  // where there is no plan
   static constexpr double kRow = 20;
   static constexpr double kLegend = kRight + 26;
-  /// Above it the axis is one of factors: else a slow planner would flatten the others.
-  static constexpr double kMostLinear = 2;
 
   template <class... Args>
   void put(fmt::format_string<Args...> text, Args&&... args) {
@@ -99,6 +95,12 @@ class CurvePicture {
   void put_text(double x, double y, std::string_view style, std::string_view text) {
     put("<text class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", style, x, y,
         escape_markup(text));
+  }
+
+  /// Beside the axis of overheads.
+  void put_upwards(double x, std::string_view style, std::string_view text) {
+    put("<text class=\"{}\" transform=\"translate({} {}) rotate(-90)\">{}</text>\n", style, x,
+        (kTop + kBottom) / 2, escape_markup(text));
   }
 
   void add(const Point& p) {
@@ -111,9 +113,7 @@ class CurvePicture {
   }
   [[nodiscard]] double x_of(Bytes bytes) const { return x_of(static_cast<double>(bytes)); }
   [[nodiscard]] double y_of(double share) const {
-    const auto place = [&](double v) { return by_factor_ ? std::log1p(v) : v; };
-    return kBottom -
-           (kBottom - kTop) * (place(share) - place(y_.low)) / (place(y_.high) - place(y_.low));
+    return kBottom - (kBottom - kTop) * axis_.place(share);
   }
   [[nodiscard]] double strip_bottom() const {
     return without_.empty() ? kBottom + 56 : kStrip + kRow * static_cast<double>(without_.size());
@@ -123,7 +123,7 @@ class CurvePicture {
   }
 
   void draw_axes() {
-    for (const Tick& tick : overhead_ticks()) {
+    for (const Tick& tick : axis_.ticks(9, 20 / (kBottom - kTop))) {
       const double y = y_of(tick.value);
       put("<path class=\"g\" d=\"M{} {:.1f}H{}\"/>\n", kLeft, y, kRight);
       put_text(kLeft - 8, y + 4.5, "end", tick.label);
@@ -134,9 +134,10 @@ class CurvePicture {
       put_text(x_of(tick.value), kBottom + 21, "mid", tick.label);
     }
     put_text((kLeft + kRight) / 2, kBottom + 45, "mid", "device budget");
-    put("<text class=\"mid\" transform=\"translate(24 {}) rotate(-90)\">overhead (% of the time "
-        "without a budget{})</text>\n",
-        (kTop + kBottom) / 2, by_factor_ ? ", axis of factors" : "");
+    put_upwards(20, "mid", "overhead (% of the time without a budget)");
+    if (axis_.logarithmic()) {
+      put_upwards(36, "mid m", "log scale: 100 % is 2 times the iteration time without a budget");
+    }
     if (curve_.unlimited_peak > 0) draw_shares();
     put("<path class=\"a\" d=\"M{} {}V{}H{}\"/>\n", kLeft, kTop, kBottom, kRight);
   }
@@ -156,21 +157,6 @@ class CurvePicture {
   /// As many marks from 0 as give about `most` in the part of the axis that is shown.
   [[nodiscard]] int ticks_across(int most) const {
     return static_cast<int>(std::min(1e6, most * x_.high / (x_.high - x_.low)));
-  }
-
-  [[nodiscard]] std::vector<Tick> overhead_ticks() const {
-    if (!by_factor_) return percent_ticks(y_.low, y_.high, 9);
-    std::vector<Tick> ticks{{0, "0 %"}};
-    double power = 0.1;
-    while (power < y_.high) {
-      for (const double m : {1.0, 2.0, 5.0}) {
-        const double share = m * power;
-        if (share > y_.high || y_of(ticks.back().value) - y_of(share) < 20) continue;
-        ticks.push_back({share, fmt::format("{:.0f} %", 100 * share)});
-      }
-      power *= 10;
-    }
-    return ticks;
   }
 
   /// In steps: a bound holds for every budget below its own, and nothing is known between two.
@@ -298,7 +284,7 @@ class CurvePicture {
   const BudgetCurve& curve_;
   Range x_;                              ///< bytes
   Range y_;                              ///< shares
-  bool by_factor_ = false;               ///< the axis of overheads is logarithmic in the time
+  OverheadAxis axis_{0, 0};              ///< of shares
   bool small_ = false;                   ///< markers, as there are many
   std::vector<std::ptrdiff_t> without_;  ///< planners with a budget in which they have no plan
   std::string out_;

@@ -66,11 +66,19 @@ TEST(BudgetCurve, TheBoundOfABudgetHoldsBelowIt) {
   EXPECT_EQ(bound_at(curve, 301), std::nullopt);
 }
 
-TEST(BudgetCurve, OverheadsFarApartAreOnAnAxisOfFactors) {
+TEST(BudgetCurve, OverheadsFarApartAreOnALogarithmicAxis) {
   BudgetCurve curve = curve_of(2, 3);
-  EXPECT_THAT(budget_curve_svg(curve), Not(HasSubstr("axis of factors")));
+  EXPECT_THAT(budget_curve_svg(curve), Not(HasSubstr("log scale")));
   curve.planners[0].points[0].overhead = 40;
-  EXPECT_THAT(budget_curve_svg(curve), HasSubstr("axis of factors"));
+  EXPECT_THAT(budget_curve_svg(curve), HasSubstr("log scale"));
+}
+
+/// All of the picture was at "-nan".
+TEST(BudgetCurve, ABoundBelow0BesideLargeOverheadsIsInThePicture) {
+  BudgetCurve curve = curve_of(2, 3);
+  curve.planners[0].points[0].overhead = 40;
+  curve.bound[2].overhead = -0.009;
+  EXPECT_THAT(budget_curve_svg(curve), Not(HasSubstr("nan")));
 }
 
 TEST(BudgetCurve, WithoutAnyPlanOrBoundThereIsStillAPicture) {
