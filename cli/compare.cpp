@@ -59,6 +59,7 @@ ComparisonRow plan_one(const Subject& subject, const Budget& budget, const Overh
   row.swapped = totals.swapped_out;
   row.recomputed = totals.recomputed_ops;
   row.plan_time = planned->plan_time;
+  row.streaming = planned->lowered.streaming;
   return row;
 }
 
@@ -114,6 +115,7 @@ Json row_json(const ComparisonRow& r) {
   json["recomputed_ops"] = r.recomputed;
   json["plan_ms"] = to_ms(r.plan_time);
   json["from_smaller_budget"] = r.from_smaller_budget;
+  json["streaming"] = r.streaming;
   return json;
 }
 
@@ -136,11 +138,11 @@ void print_row(const ComparisonRow& r, std::size_t width) {
                                  *r.smallest)
                    : with_option_names(r.error));
   } else {
-    say("  {:>11}  {:{}} {:>11} {:>12} {:>8.2f} % {:>14} {:>11} {:>10}{}\n",
+    say("  {:>11}  {:{}} {:>11} {:>12} {:>8.2f} % {:>14} {:>11} {:>10}{}{}\n",
         format_bytes(r.budget + r.resident), r.planner, width,
         format_bytes(r.footprint + r.resident), format_time(r.time),
         100 * overhead(r.time, r.unlimited), r.gap ? fmt::format("{:.2f} %", 100 * *r.gap) : "-",
-        format_bytes(r.swapped), format_time(r.plan_time),
+        format_bytes(r.swapped), format_time(r.plan_time), r.streaming ? "  streams" : "",
         r.from_smaller_budget ? "  (plan of a smaller budget)" : "");
   }
 }
@@ -362,6 +364,7 @@ void add_compare(CLI::App& app, Context& context) {
 overhead is the time of an iteration over the time without a budget, minus one; optimality gap is
 what it may be above the least overhead, in the same measure: - where no bound is known, as the plan
 runs other algorithms than the rest, or the time limit was up before; 0 where everything fits. A
+row that streams keeps only the running op's tensors: nothing that its planner decides fits. A
 budget that cannot be met is a row that names the smallest one; where none can be met the exit code
 is 4. Ctrl-C keeps the rows that are finished, and draws those.
 

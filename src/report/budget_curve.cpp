@@ -39,11 +39,17 @@ struct Range {
 
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
 
+/// Of a point with a plan.
+std::string cost_of(const Point& p) {
+  return percent(*p.overhead) + (p.streams ? " (streams)" : "");
+}
+
 class CurvePicture {
  public:
   explicit CurvePicture(const BudgetCurve& curve) : curve_(curve) {
     for (const Series& s : curve.planners) {
       for (const Point& p : s.points) add(p);
+      streams_ = streams_ || std::ranges::any_of(s.points, &Point::streams);
       if (std::ranges::any_of(s.points, [](const Point& p) { return !p.overhead; })) {
         without_.push_back(&s - curve.planners.data());
       }
@@ -119,7 +125,7 @@ class CurvePicture {
     return without_.empty() ? kBottom + 56 : kStrip + kRow * static_cast<double>(without_.size());
   }
   [[nodiscard]] double legend_bottom() const {
-    return kTop + kRow * static_cast<double>(curve_.planners.size() + 6);
+    return kTop + kRow * static_cast<double>(curve_.planners.size() + (streams_ ? 9 : 6));
   }
 
   void draw_axes() {
@@ -180,7 +186,7 @@ class CurvePicture {
   }
 
   /// Those drawn first are larger: of several at one place all are seen.
-  void put_marker(std::size_t s, double x, double y, const std::string& title) {
+  void put_marker(std::size_t s, double x, double y, const std::string& title, bool hollow) {
     const double extra = std::min(0.7 * static_cast<double>(curve_.planners.size() - 1 - s), 5.0);
     const double r = (small_ ? 2.6 : 3.8) + extra;
     std::string path;
@@ -206,9 +212,9 @@ class CurvePicture {
         path = fmt::format("M{0:.1f} {1:.1f}l{2:.1f} -{3:.1f}h-{3:.1f}z", x, y + 1.2 * r, 1.15 * r,
                            2.3 * r);
     }
-    put("<path fill=\"#ffffff\" fill-opacity=\"0.6\" stroke=\"{}\" stroke-width=\"1.6\" d=\"{}\">"
+    put("<path fill=\"{}\" fill-opacity=\"0.6\" stroke=\"{}\" stroke-width=\"1.6\" d=\"{}\">"
         "<title>{}</title></path>\n",
-        ink(s), path, escape_markup(title));
+        hollow ? "#ffffff" : ink(s), ink(s), path, escape_markup(title));
   }
 
   void draw_series(std::size_t s) {
@@ -228,9 +234,9 @@ class CurvePicture {
         ink(s), dash(s), line);
     for (const Point& p : series.points) {
       if (!p.overhead) continue;
-      put_marker(
-          s, x_of(p.budget), y_of(*p.overhead),
-          fmt::format("{}: {} at {}", series.name, percent(*p.overhead), format_bytes(p.budget)));
+      put_marker(s, x_of(p.budget), y_of(*p.overhead),
+                 fmt::format("{}: {} at {}", series.name, cost_of(p), format_bytes(p.budget)),
+                 p.streams);
     }
   }
 
@@ -259,7 +265,7 @@ class CurvePicture {
       put("<path fill=\"none\" stroke=\"{}\" stroke-width=\"2\" stroke-dasharray=\"{}\" "
           "d=\"M{} {:.1f}h34\"/>\n",
           ink(s), dash(s), kLegend, y);
-      put_marker(s, kLegend + 17, y, curve_.planners[s].name);
+      put_marker(s, kLegend + 17, y, curve_.planners[s].name, false);
       put_text(kLegend + 44, y + 4.5, "", curve_.planners[s].name);
     }
     const auto known = [](const Point& p) { return p.overhead.has_value(); };
@@ -274,6 +280,13 @@ class CurvePicture {
       }
       y += kRow;
     }
+    if (streams_) {
+      y += 8;
+      put_marker(0, kLegend + 17, y, "streams", true);
+      put_text(kLegend + 44, y + 4.5, "", "hollow, any shape: streams,");
+      put_text(kLegend + 44, (y += kRow) + 4.5, "m", "as no plan of its own fits");
+      y += kRow;
+    }
     if (!without_.empty()) {
       y += 8;
       put_cross(8, kLegend + 17, y);
@@ -285,6 +298,7 @@ class CurvePicture {
   Range x_;                              ///< bytes
   Range y_;                              ///< shares
   OverheadAxis axis_{0, 0};              ///< of shares
+  bool streams_ = false;                 ///< some point does
   bool small_ = false;                   ///< markers, as there are many
   std::vector<std::ptrdiff_t> without_;  ///< planners with a budget in which they have no plan
   std::string out_;
@@ -315,7 +329,7 @@ std::string budget_curve_html(const BudgetCurve& curve) {
     page += fmt::format("<th>{}</th>", escape_markup(curve.planners[s].name));
     for (const Point& p : curve.planners[s].points) {
       auto& row = rows.try_emplace(p.budget, columns, "").first->second;
-      row[s] = p.overhead ? percent(*p.overhead) : "no plan";
+      row[s] = p.overhead ? cost_of(p) : "no plan";
     }
   }
   page += "</tr>\n";

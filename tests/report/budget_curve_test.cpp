@@ -81,6 +81,18 @@ TEST(BudgetCurve, ABoundBelow0BesideLargeOverheadsIsInThePicture) {
   EXPECT_THAT(budget_curve_svg(curve), Not(HasSubstr("nan")));
 }
 
+TEST(BudgetCurve, PlansThatStreamAreHollow) {
+  BudgetCurve curve = curve_of(2, 3);
+  const std::string hollow = "<path fill=\"#ffffff\"";
+  EXPECT_EQ(times(budget_curve_svg(curve), hollow), 0U);
+  curve.planners[0].points[1].streams = true;
+  const std::string svg = budget_curve_svg(curve);
+  EXPECT_EQ(times(svg, hollow), 2U) << "and the legend";
+  EXPECT_EQ(times(svg, "hollow, any shape: streams"), 1U);
+  EXPECT_EQ(times(svg, "% (streams) at 500.0 MiB"), 1U);
+  EXPECT_EQ(times(budget_curve_html(curve), "% (streams)</td>"), 1U);
+}
+
 TEST(BudgetCurve, WithoutAnyPlanOrBoundThereIsStillAPicture) {
   BudgetCurve curve;
   EXPECT_THAT(budget_curve_svg(curve), HasSubstr("</svg>"));
