@@ -202,13 +202,21 @@ Result<Comparisons> rows_of(const Subject& subject, const std::vector<Entry>& en
   for (const Entry& entry : entries) {
     const Budget& budget = entry.budget;
     OverheadBound bound;
+    const auto done = static_cast<double>(rows.size()) / static_cast<double>(total);
+    const std::string size = format_bytes(budget.device + subject.resident);
     if (!entry.infeasible) {
+      const auto show = [&] { progress.update(done, fmt::format("bound of {}", size)); };
+      show();
+      const Stop stop = [&] {  // asked by this thread, again and again
+        show();
+        return options.stop.requested();
+      };
       bound = overhead_bound(profile.program, profile.machine, algorithms, budget.device,
-                             {gap_time_limit(spec), options.stop});
+                             {gap_time_limit(spec), stop});
     }
     for (const std::string& name : planners) {
       progress.update(static_cast<double>(rows.size()) / static_cast<double>(total),
-                      fmt::format("{} in {}", name, format_bytes(budget.device)));
+                      fmt::format("{} in {}", name, size));
       ComparisonRow row = entry.infeasible ? infeasible_row(subject, entry, name)
                                            : plan_one(subject, budget, bound, name, spec, options);
       if (interrupted()) {  // the plan is what it had until then
