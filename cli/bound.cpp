@@ -40,7 +40,7 @@ struct Bounds {
 
 Result<Bounds> bounds_of(const Program& program, const Machine& machine,
                          const std::vector<std::int32_t>& algorithms, Bytes budget,
-                         Nanos time_limit) {
+                         Nanos time_limit, ProgressSink& progress) {
   const auto start = std::chrono::steady_clock::now();
   const auto spent = [&] {
     return std::chrono::duration_cast<Nanos>(std::chrono::steady_clock::now() - start);
@@ -51,9 +51,21 @@ Result<Bounds> bounds_of(const Program& program, const Machine& machine,
   b.peak = load_profile(program, index, machine.alignment(), algorithms).peak;
   if (time_limit == Nanos{0}) time_limit = Nanos::max();
   const FluidOptions options{time_limit, interrupted};
-  b.overhead = overhead_bound(program, machine, algorithms, budget, options, false);
-  b.recomputing = overhead_bound(program, machine, algorithms, budget,
-                                 {std::max(time_limit - spent(), Nanos{0}), interrupted});
+  const auto solving = [&](int number, const char* what) {
+    const auto show = [&progress, number, what] {
+      progress.update((number - 1) / 3.0, fmt::format("linear program {} of 3: {}", number, what));
+    };
+    show();
+    // Asked by this thread, again and again: in a log there is a line now and then.
+    return FluidOptions{std::max(time_limit - spent(), Nanos{0}), [show] {
+                          show();
+                          return interrupted();
+                        }};
+  };
+  b.overhead =
+      overhead_bound(program, machine, algorithms, budget, solving(1, "swapping alone"), false);
+  b.recomputing =
+      overhead_bound(program, machine, algorithms, budget, solving(2, "with recomputation"));
   const FluidBound& fluid = b.overhead.fluid;
   if (interrupted()) return fail(ErrorCode::interrupted, "interrupted while solving");
   b.unknown = why_no_bound(fluid, options);
@@ -65,7 +77,7 @@ Result<Bounds> bounds_of(const Program& program, const Machine& machine,
   }
   b.least_load = fluid_least_load({program, index, machine, algorithms},
                                   b.overhead.unlimited - b.overhead.compute,
-                                  {std::max(time_limit - spent(), Nanos{0}), interrupted});
+                                  solving(3, "load without overhead"));
   if (interrupted()) return fail(ErrorCode::interrupted, "interrupted while solving");
   b.took = spent();
   return b;
@@ -130,6 +142,7 @@ void print_bounds(const std::string& name, const std::string& machine, const Bou
 }
 
 Result<int> bound(const BoundArguments& a, bool json) {
+  TerminalObserver observer;
   if (!a.plan.empty()) {
     const auto file = load_plan(a.plan);
     if (!file) return fail(file.error());
@@ -139,7 +152,7 @@ Result<int> bound(const BoundArguments& a, bool json) {
     }
     auto bounds =
         bounds_of(file->program, file->machine, chosen_algorithms(file->program, file->plan),
-                  file->device_budget, a.time_limit);
+                  file->device_budget, a.time_limit, observer);
     if (!bounds) return fail(bounds.error());
     bounds->not_covered = !first_runs_in_order(file->program, file->plan);
     if (!bounds->not_covered && bounds->unknown.empty()) {
@@ -153,7 +166,6 @@ Result<int> bound(const BoundArguments& a, bool json) {
     print_bounds(file->program.name, file->machine.name, *bounds, json);
     return kOk;
   }
-  TerminalObserver observer;
   const Cache cache(a.subject.cache, observer);
   const auto subject = subject_of(a.subject, a.budget, cache, observer);
   if (!subject) return fail(subject.error());
@@ -161,8 +173,8 @@ Result<int> bound(const BoundArguments& a, bool json) {
   const auto budget = budget_of(a.budget, *subject);
   if (!budget) return fail(budget.error());
   const auto algorithms = choose_algorithms(profile.program, algorithms_of(a.subject.job));
-  auto bounds =
-      bounds_of(profile.program, profile.machine, algorithms, budget->device, a.time_limit);
+  auto bounds = bounds_of(profile.program, profile.machine, algorithms, budget->device,
+                          a.time_limit, observer);
   if (!bounds) return fail(with_resident(bounds.error(), subject->resident));
   for (Bytes* bytes : {&bounds->budget, &bounds->peak, &bounds->least_load.bytes}) {
     *bytes += subject->resident;

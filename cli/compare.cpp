@@ -59,6 +59,7 @@ ComparisonRow plan_one(const Subject& subject, const Budget& budget, const Overh
   row.swapped = totals.swapped_out;
   row.recomputed = totals.recomputed_ops;
   row.plan_time = planned->plan_time;
+  row.streaming = planned->lowered.streaming;
   return row;
 }
 
@@ -114,6 +115,7 @@ Json row_json(const ComparisonRow& r) {
   json["recomputed_ops"] = r.recomputed;
   json["plan_ms"] = to_ms(r.plan_time);
   json["from_smaller_budget"] = r.from_smaller_budget;
+  json["streaming"] = r.streaming;
   return json;
 }
 
@@ -136,11 +138,11 @@ void print_row(const ComparisonRow& r, std::size_t width) {
                                  *r.smallest)
                    : with_option_names(r.error));
   } else {
-    say("  {:>11}  {:{}} {:>11} {:>12} {:>8.2f} % {:>14} {:>11} {:>10}{}\n",
+    say("  {:>11}  {:{}} {:>11} {:>12} {:>8.2f} % {:>14} {:>11} {:>10}{}{}\n",
         format_bytes(r.budget + r.resident), r.planner, width,
         format_bytes(r.footprint + r.resident), format_time(r.time),
         100 * overhead(r.time, r.unlimited), r.gap ? fmt::format("{:.2f} %", 100 * *r.gap) : "-",
-        format_bytes(r.swapped), format_time(r.plan_time),
+        format_bytes(r.swapped), format_time(r.plan_time), r.streaming ? "  streams" : "",
         r.from_smaller_budget ? "  (plan of a smaller budget)" : "");
   }
 }
@@ -200,13 +202,21 @@ Result<Comparisons> rows_of(const Subject& subject, const std::vector<Entry>& en
   for (const Entry& entry : entries) {
     const Budget& budget = entry.budget;
     OverheadBound bound;
+    const auto done = static_cast<double>(rows.size()) / static_cast<double>(total);
+    const std::string size = format_bytes(budget.device + subject.resident);
     if (!entry.infeasible) {
+      const auto show = [&] { progress.update(done, fmt::format("bound of {}", size)); };
+      show();
+      const Stop stop = [&] {  // asked by this thread, again and again
+        show();
+        return options.stop.requested();
+      };
       bound = overhead_bound(profile.program, profile.machine, algorithms, budget.device,
-                             {gap_time_limit(spec), options.stop});
+                             {gap_time_limit(spec), stop});
     }
     for (const std::string& name : planners) {
       progress.update(static_cast<double>(rows.size()) / static_cast<double>(total),
-                      fmt::format("{} in {}", name, format_bytes(budget.device)));
+                      fmt::format("{} in {}", name, size));
       ComparisonRow row = entry.infeasible ? infeasible_row(subject, entry, name)
                                            : plan_one(subject, budget, bound, name, spec, options);
       if (interrupted()) {  // the plan is what it had until then
@@ -361,8 +371,9 @@ void add_compare(CLI::App& app, Context& context) {
   command->footer(R"(
 overhead is the time of an iteration over the time without a budget, minus one; optimality gap is
 what it may be above the least overhead, in the same measure: - where no bound is known, as the plan
-runs other algorithms than the rest, or the time limit was up before. A budget that cannot be met is a row that names the smallest one; where none can be met the exit code
-is 4. Ctrl-C keeps the rows that are finished, and draws those.
+runs other algorithms than the rest, or the time limit was up before. A row that streams keeps only
+the running op's tensors: nothing that its planner decides fits. A budget that cannot be met is a row
+that names the smallest one; where none can be met the exit code is 4. Ctrl-C keeps the rows that are finished, and draws those.
 
 Examples:
   tidepool compare vgg16 --machine gtx1080ti --budget 50%

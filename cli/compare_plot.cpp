@@ -35,6 +35,7 @@ BudgetCurve curve_of(const Subject& subject, const std::vector<ComparisonRow>& r
     }
     series->points.push_back({budget, {}});
     if (row.feasible()) series->points.back().overhead = overhead(row.time, row.unlimited);
+    series->points.back().streams = row.streaming;
     if (row.least && (curve.bound.empty() || curve.bound.back().budget < budget)) {
       curve.bound.push_back({budget, row.least});
     }

@@ -30,6 +30,7 @@ struct ComparisonRow {
   std::int64_t recomputed = 0;
   Nanos plan_time{};
   bool from_smaller_budget = false;
+  bool streaming = false;  ///< nothing the planner decides fits: the streaming schedule
 
   [[nodiscard]] bool feasible() const { return error.empty(); }
 };

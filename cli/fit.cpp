@@ -1,15 +1,13 @@
 // tidepool fit: the largest batch that fits a budget, and the fastest one.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <set>
 #include <span>
 
-#include "base/counted.h"
-#include "base/json.h"
-#include "lower/overhead.h"
-#include "option_names.h"
+#include "fit_report.h"
 #include "planners/registry.h"
 #include "subject.h"
 #include "terminal_observer.h"
@@ -30,104 +28,59 @@ struct FitArguments {
   Nanos search_limit{0};  ///< of everything; 0: none
 };
 
-/// Says each notice once: every batch asks for the same link and the same cache.
+/// What is known of a search, which an interruption prints wherever it comes.
 class FitObserver : public TerminalObserver {
  public:
+  FitObserver(FitReport first, bool json, Clock::time_point begun)
+      : known_(std::move(first)), json_(json), begun_(begun) {}
+
+  /// Says each notice once: every batch asks for the same link and the same cache.
   void notice(Notice kind, const std::string& text) override {
     if (said_.insert(text).second) TerminalObserver::notice(kind, text);
   }
+  /// Of the work for one batch: how far the search is says the search alone.
+  void update(double /*fraction*/, std::string_view what) override {
+    TerminalObserver::update(
+        share_, stage_.empty() ? std::string(what) : fmt::format("{}: {}", stage_, what));
+  }
+  /// Of the search.
+  void searches(double fraction, std::string_view what) {
+    share_ = std::max(share_, fraction);
+    stage_ = what;
+    TerminalObserver::update(share_, stage_);
+  }
+
+  /// Not to be changed while a batch is measured: then another thread may print it.
+  [[nodiscard]] FitReport& known() { return known_; }
+  /// Returns the exit code.
+  int print() {
+    known_.took = Clock::now() - begun_;
+    return print_fit(known_, json_);
+  }
+
+ protected:
+  int report_promptly() override { return print(); }
 
  private:
   std::set<std::string> said_;
+  double share_ = 0;
+  std::string stage_;
+  FitReport known_;
+  bool json_;
+  Clock::time_point begun_;
 };
 
-/// What was searched for, and what came of it.
-struct Fit {
-  const FitArguments& arguments;
-  std::string machine;
-  Budget budget{};
-  std::optional<std::int64_t> possible{};  ///< the largest batch that the streaming schedule trains
-  std::optional<std::size_t> measured{};   ///< profiles; none of a preset
-  FitFound found{};
-  Nanos took{};
+/// The progress of the search itself.
+class SearchProgress : public ProgressSink {
+ public:
+  explicit SearchProgress(FitObserver& observer) : observer_(observer) {}
+  void update(double fraction, std::string_view what) override {
+    observer_.searches(fraction, what);
+  }
+
+ private:
+  FitObserver& observer_;
 };
-
-Json trial_json(const FitTrial& t) {
-  Json json = {
-      {"batch", t.batch}, {"fits", t.fits}, {"streaming", t.streams}, {"estimated", t.estimated}};
-  if (!t.fits) {
-    json["why_not"] = with_option_names(t.why_not.message);
-    return json;
-  }
-  json["samples_per_s"] = t.samples_per_s();
-  json["iteration_ms"] = to_ms(t.iteration);
-  json["overhead"] = overhead(t.iteration, t.unlimited);
-  json["footprint_bytes"] = t.footprint;
-  json["plan_ms"] = to_ms(t.plan_time);
-  return json;
-}
-
-bool complete(const Fit& fit) { return !fit.found.stopped && !fit.found.ended_early; }
-
-void print_json(const Fit& fit) {
-  const FitFound& found = fit.found;
-  Json trials = Json::array();
-  for (const FitTrial& t : found.trials) trials.push_back(trial_json(t));
-  Json out = {{"schema", 1},
-              {"model", fit.arguments.subject.job.model},
-              {"machine", fit.machine},
-              {"planner", fit.arguments.planner.name},
-              {"budget_bytes", fit.budget.device},
-              {"largest", found.largest ? trial_json(*found.largest) : Json(nullptr)},
-              {"fastest", found.fastest ? trial_json(*found.fastest) : Json(nullptr)},
-              {"largest_streaming_batch", fit.possible ? Json(*fit.possible) : Json(nullptr)},
-              {"resolution", fit.arguments.resolution},
-              {"trials", std::move(trials)},
-              {"profiles_measured", fit.measured ? Json(*fit.measured) : Json(nullptr)},
-              {"search_ms", to_ms(fit.took)},
-              {"complete", complete(fit)},
-              {"interrupted", interrupted()}};
-  if (found.ended_early) out["ended_early"] = with_option_names(found.ended_early->message);
-  print(out);
-}
-
-void print_trial(const char* what, const FitTrial& t) {
-  say("  {:14} {:>8}  {:>10.2f} samples/s, {} an iteration, overhead {:.2f} %, footprint {}{}\n",
-      what, t.batch, t.samples_per_s(), format_time(t.iteration),
-      100 * overhead(t.iteration, t.unlimited), format_bytes(t.footprint),
-      t.estimated ? " (estimated times)" : "");
-}
-
-void print_text(const Fit& fit) {
-  const FitFound& found = fit.found;
-  say("{} on {}: {} in {}\n", fit.arguments.subject.job.model, fit.machine,
-      fit.arguments.planner.name, format_bytes(fit.budget.device));
-  print_trial("largest batch", *found.largest);
-  print_trial("fastest batch", *found.fastest);
-  if (fit.possible) {
-    say("  {:14} {:>8}  is the largest that this budget can train at all: by the streaming "
-        "schedule, which keeps only the running op's tensors\n",
-        "streaming", *fit.possible);
-  }
-  say("  {:14} {} in {}{}\n", "tried",
-      fmt::format("{} batch{}", found.trials.size(), found.trials.size() == 1 ? "" : "es"),
-      format_time(fit.took),
-      fit.measured ? fmt::format("; {} measured or from the cache, others estimated from them",
-                                 counted(*fit.measured, "profile"))
-                   : "");
-  for (const FitTrial& t : found.trials) {
-    if (t.fits) {
-      say("  {:>23}  {:>10.2f} samples/s, overhead {:.2f} %\n", t.batch, t.samples_per_s(),
-          100 * overhead(t.iteration, t.unlimited));
-    } else {
-      say("  {:>23}  does not fit{}\n", t.batch, t.streams ? " but by streaming" : "");
-    }
-  }
-  if (found.ended_early) {
-    say("  note: larger batches were not tried: {}\n",
-        with_option_names(found.ended_early->message));
-  }
-}
 
 SubjectArguments with_batch(SubjectArguments a, std::int64_t batch) {
   a.job.batch = batch;
@@ -178,31 +131,35 @@ Result<Budget> budget_of(const FitArguments& a, const Place& place) {
               fmt::format("give a --budget: how much memory '{}' has is not known", place.name));
 }
 
-/// The search. `begun`: when the command was.
-Result<Fit> search(const FitArguments& a, Clock::time_point begun) {
-  const Stop stop = [&a, begun] {
-    return interrupted() || (a.search_limit > Nanos{0} && Clock::now() - begun >= a.search_limit);
-  };
-  FitObserver observer;
+/// Everything up to the report, whose parts `observer` learns.
+Result<void> search(const FitArguments& a, const Stop& stop, FitObserver& observer) {
   const Cache cache(a.subject.cache, observer);
   const auto place = place_of(a.subject, observer);
   if (!place) return fail(place.error());
   const auto budget = budget_of(a, *place);
   if (!budget) return fail(budget.error());
+  const std::int64_t most = std::min(a.most, place->samples);
+  FitReport& known = observer.known();
+  known.machine = place->name;
+  known.budget = budget->device;
+  known.all_samples = most < a.most;
   const ProgramOfBatch program = [&](std::int64_t batch) {
     return program_of(a.subject, batch, cache, observer);
   };
-  observer.update(0, "which batches the budget can train at all");
-  const std::int64_t most = std::min(a.most, place->samples);
-  const auto possible = largest_possible(program, budget->device, place->alignment, most);
+  SearchProgress progress(observer);
+  progress.update(0, "which batches the budget can train at all");
+  const auto possible = largest_possible(program, budget->device, place->alignment, most, stop);
   if (!possible) return fail(possible.error());
+  known.possible = *possible;
 
   const BudgetSpec spec{{.bytes = budget->device}, budget->host};
   const bool measures = a.subject.machine.empty();
+  SubjectArguments arguments = a.subject;
   BatchProfiles profiles(
       [&](std::int64_t batch) -> Result<Profile> {
-        auto subject = subject_of(with_batch(a.subject, batch), spec, cache, observer);
+        auto subject = subject_of(with_batch(arguments, batch), spec, cache, observer);
         if (!subject) return fail(subject.error());
+        if (measures) arguments.links = subject->profile.machine;
         return std::move(subject->profile);
       },
       measures ? program : ProgramOfBatch{});
@@ -215,22 +172,15 @@ Result<Fit> search(const FitArguments& a, Clock::time_point begun) {
     if (trial) trial->estimated = profile->estimated;
     return trial;
   };
-  auto found = find_fit(try_batch, {*possible, a.resolution, stop}, observer);
+  const auto learn = [&](const FitFound& found) {
+    known.found = found;
+    known.links = arguments.links;
+    if (measures) known.measured = profiles.measured();
+  };
+  auto found = find_fit(try_batch, {possible->batch, a.resolution, stop, learn}, progress);
   if (!found) return fail(found.error());
-  Fit result{a, place->name, *budget};
-  result.found = std::move(*found);
-  result.took = Clock::now() - begun;
-  if (*possible < most) result.possible = *possible;
-  if (measures) result.measured = profiles.measured();
-  return result;
-}
-
-Error nothing_found(const FitFound& found) {
-  if (interrupted()) return {ErrorCode::interrupted, "interrupted before a batch was found", {}};
-  if (found.stopped) return {ErrorCode::runtime, "--search-limit: no batch was found in time", {}};
-  Error error = found.trials.front().why_not;
-  error.message = "not even batch 1 fits: " + error.message;
-  return error;
+  learn(*found);
+  return {};
 }
 
 Result<int> fit(const FitArguments& a, bool json) {
@@ -238,17 +188,20 @@ Result<int> fit(const FitArguments& a, bool json) {
   if (auto sound = check_swarm(std::span(&a.planner.name, 1), a.planner.swarm); !sound) {
     return fail(sound.error());
   }
-  const auto result = search(a, Clock::now());
-  if (!result) return fail(result.error());
-  if (!result->found.largest) return fail(nothing_found(result->found));
-  if (json) {
-    print_json(*result);
-  } else {
-    print_text(*result);
+  const auto begun = Clock::now();
+  const Stop stop = [&a, begun] {
+    return interrupted() || (a.search_limit > Nanos{0} && Clock::now() - begun >= a.search_limit);
+  };
+  FitReport first;
+  first.model = a.subject.job.model;
+  first.planner = a.planner.name;
+  first.resolution = a.resolution;
+  FitObserver observer(std::move(first), json, begun);
+  if (const auto searched = search(a, stop, observer); !searched) {
+    if (searched.error().code != ErrorCode::interrupted) return fail(searched.error());
+    observer.known().found.stopped = true;
   }
-  if (interrupted()) return exit_code(ErrorCode::interrupted);
-  if (result->found.stopped) inform("tidepool: --search-limit: this is what was found in time\n");
-  return kOk;
+  return observer.print();
 }
 
 CLI::Option* add_resolution_option(CLI::App& command, double& resolution) {

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <utility>
 
 #include "context.h"
 
@@ -15,7 +16,12 @@ std::atomic<bool> as_json{false};
 
 void report_interruptions_as_json(bool json) { as_json = json; }
 
-PromptEnd::PromptEnd() : thread_([this] { watch(); }) {}
+int report_interruption() {
+  return report({ErrorCode::interrupted, "interrupted; nothing was saved", {}}, as_json);
+}
+
+PromptEnd::PromptEnd(std::function<int()> report)
+    : report_(std::move(report)), thread_([this] { watch(); }) {}
 
 PromptEnd::~PromptEnd() {
   {
@@ -37,7 +43,7 @@ void PromptEnd::watch() {
     if (ending.exchange(true)) return;  // another one is at it
     int code = exit_code(ErrorCode::interrupted);
     try {
-      code = report({ErrorCode::interrupted, "interrupted; nothing was saved", {}}, as_json);
+      code = report_();
     } catch (const OutputError&) {
       code = exit_code(ErrorCode::runtime);
     }

@@ -175,7 +175,8 @@ Result<Subject> measured(const SubjectArguments& a, std::span<const BudgetSpec> 
                    in_rounds};
   }
   if (!budget) return fail(budget.error());
-  const auto machine = device_machine(*job, *budget, a.cache, observer);
+  const auto machine =
+      a.links ? Result<Machine>(*a.links) : device_machine(*job, *budget, a.cache, observer);
   if (!machine) return fail(machine.error());
   const bool all = algorithms_of(a.job) == AlgorithmPolicy::fastest;
   const auto source = obtain_profile(*job, *machine, {kProfileIterations, all, *budget},

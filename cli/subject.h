@@ -21,6 +21,8 @@ struct SubjectArguments {
   CacheSpec cache;
   TraceArguments trace;
   bool foreign = false;
+  /// This device with its links, where they are known: they are not measured again.
+  std::optional<Machine> links{};
   /// Where no budget can be met: a subject that was not measured, instead of an error.
   bool unmeasured = false;
 };

@@ -30,9 +30,11 @@ void TerminalObserver::notice(Notice kind, const std::string& text) {
 
 bool TerminalObserver::stop_requested() const { return interrupted(); }
 
+int TerminalObserver::report_promptly() { return report_interruption(); }
+
 void TerminalObserver::nothing_to_lose(bool begins) {
   nothing_to_lose_ += begins ? 1 : -1;
-  if (nothing_to_lose_ > 0 && !prompt_) prompt_.emplace();
+  if (nothing_to_lose_ > 0 && !prompt_) prompt_.emplace([this] { return report_promptly(); });
   if (nothing_to_lose_ == 0) prompt_.reset();
 }
 

@@ -17,6 +17,11 @@ class TerminalObserver : public Observer {
   [[nodiscard]] bool stop_requested() const override;
   void nothing_to_lose(bool begins) override;
 
+ protected:
+  /// Called by another thread where an interruption ends the process while the work still runs:
+  /// prints what there is to say and returns the exit code.
+  virtual int report_promptly();
+
  private:
   TerminalProgress progress_;
   std::optional<PromptEnd> prompt_;

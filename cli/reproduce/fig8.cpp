@@ -21,14 +21,14 @@ Json curve(std::span<const Nanos> starts, std::span<const Bytes> load, Bytes res
   return points;
 }
 
-struct PlanTimeline {
+struct LoadTimeline {
   std::vector<Nanos> starts;
   std::vector<Bytes> load;
 };
 
 /// Of the evaluator's last evaluation.
-PlanTimeline timeline_of(Evaluator& evaluator) {
-  PlanTimeline line;
+LoadTimeline timeline_of(Evaluator& evaluator) {
+  LoadTimeline line;
   for (const Step& step : evaluator.steps()) {
     if (step.kind != StepKind::op || step.stream != evaluator.streams().compute) continue;
     line.starts.push_back(step.start);
@@ -38,8 +38,8 @@ PlanTimeline timeline_of(Evaluator& evaluator) {
 }
 
 /// The program as it is.
-PlanTimeline before(const Work& work, const AccessIndex& index) {
-  PlanTimeline line;
+LoadTimeline before(const Work& work, const AccessIndex& index) {
+  LoadTimeline line;
   const LoadProfile profile =
       load_profile(work.program, index, work.machine.alignment(), work.algorithms);
   Nanos now{0};
@@ -55,7 +55,7 @@ PlanTimeline before(const Work& work, const AccessIndex& index) {
 
 /// The program as it is, and how early its load is near the peak.
 struct Unswapped {
-  PlanTimeline line;
+  LoadTimeline line;
   Bytes peak = 0;       ///< resident bytes included
   double to_95_ms = 0;  ///< until the load is 95 % of it
 };
@@ -114,7 +114,7 @@ Result<void> reproduce_fig8(const ReproduceArguments& a, TableReport& report) {
       continue;
     }
     evaluator.evaluate(found.selection.strategy, {load_limit});
-    const PlanTimeline swapped = timeline_of(evaluator);
+    const LoadTimeline swapped = timeline_of(evaluator);
     Bytes bytes = 0;
     Nanos copies{0};
     for (const SwapPick& pick : found.selection.picks) {

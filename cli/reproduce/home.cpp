@@ -223,7 +223,7 @@ Result<Json> home_row(const HomeContext& context, const PublishedHome& p, TableR
                                          context.machine.alignment(), FitOptions{}.most);
   if (!possible) return fail(possible.error());
   Json row = {{"model", p.model},           {"published", published_json(p)},
-              {"measured", Json::object()}, {"largest_streaming_batch", *possible},
+              {"measured", Json::object()}, {"largest_streaming_batch", possible->batch},
               {"search_s", nullptr},        {"published_search_s", p.search_s},
               {"evaluate_us", nullptr},     {"published_evaluate_ms", p.evaluate_ms}};
   for (const HomeSystem& system : context.systems) {
@@ -233,7 +233,8 @@ Result<Json> home_row(const HomeContext& context, const PublishedHome& p, TableR
       if (!profile) return fail(profile.error());
       return try_system(system, *profile, context.budget, context.options());
     };
-    const auto found = find_fit(try_batch, {*possible, kBatchResolution, interrupted}, progress);
+    const auto found =
+        find_fit(try_batch, {possible->batch, kBatchResolution, interrupted}, progress);
     if (!found) return fail(found.error());
     if (found->stopped) break;
     Json& measured = row["measured"][std::string(system.name)];

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "report/markup.h"
+#include "report/overhead_axis.h"
 #include "report/ticks.h"
 
 namespace tidepool {
@@ -38,11 +39,17 @@ struct Range {
 
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
 
+/// Of a point with a plan.
+std::string cost_of(const Point& p) {
+  return percent(*p.overhead) + (p.streams ? " (streams)" : "");
+}
+
 class CurvePicture {
  public:
   explicit CurvePicture(const BudgetCurve& curve) : curve_(curve) {
     for (const Series& s : curve.planners) {
       for (const Point& p : s.points) add(p);
+      streams_ = streams_ || std::ranges::any_of(s.points, &Point::streams);
       if (std::ranges::any_of(s.points, [](const Point& p) { return !p.overhead; })) {
         without_.push_back(&s - curve.planners.data());
       }
@@ -50,12 +57,9 @@ class CurvePicture {
     for (const Point& p : curve.bound) add(p);
     if (x_.empty()) x_.add(0);
     const double margin = x_.high > x_.low ? 0.03 * (x_.high - x_.low) : 0.1 * x_.high + 1;
-    x_ = {std::max(0.0, x_.low - margin), x_.high + margin};
+    x_ = {x_.low - margin, x_.high + margin};
     if (y_.empty()) y_.add(0);
-    y_.add(0);
-    by_factor_ = y_.high > kMostLinear;
-    y_.high = std::max(by_factor_ ? y_.high * 1.1 : y_.high * 1.06, 0.01);
-    if (y_.low < 0) y_.low -= 0.04 * (y_.high - y_.low);
+    axis_ = OverheadAxis(y_.low, y_.high);
     small_ = x_.high > x_.low && curve.bound.size() > 25;
   }
 
@@ -82,15 +86,13 @@ class CurvePicture {
 
  private:
   static constexpr double kWidth = 1120;
-  static constexpr double kLeft = 92;
+  static constexpr double kLeft = 104;
   static constexpr double kRight = 812;
   static constexpr double kTop = 112;
   static constexpr double kBottom = 512;
   static constexpr double kStrip = kBottom + 74;  // where there is no plan
   static constexpr double kRow = 20;
   static constexpr double kLegend = kRight + 26;
-  /// Above it the axis is one of factors: else a slow planner would flatten the others.
-  static constexpr double kMostLinear = 2;
 
   template <class... Args>
   void put(fmt::format_string<Args...> text, Args&&... args) {
@@ -99,6 +101,12 @@ class CurvePicture {
   void put_text(double x, double y, std::string_view style, std::string_view text) {
     put("<text class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", style, x, y,
         escape_markup(text));
+  }
+
+  /// Beside the axis of overheads.
+  void put_upwards(double x, std::string_view style, std::string_view text) {
+    put("<text class=\"{}\" transform=\"translate({} {}) rotate(-90)\">{}</text>\n", style, x,
+        (kTop + kBottom) / 2, escape_markup(text));
   }
 
   void add(const Point& p) {
@@ -111,19 +119,17 @@ class CurvePicture {
   }
   [[nodiscard]] double x_of(Bytes bytes) const { return x_of(static_cast<double>(bytes)); }
   [[nodiscard]] double y_of(double share) const {
-    const auto place = [&](double v) { return by_factor_ ? std::log1p(v) : v; };
-    return kBottom -
-           (kBottom - kTop) * (place(share) - place(y_.low)) / (place(y_.high) - place(y_.low));
+    return kBottom - (kBottom - kTop) * axis_.place(share);
   }
   [[nodiscard]] double strip_bottom() const {
     return without_.empty() ? kBottom + 56 : kStrip + kRow * static_cast<double>(without_.size());
   }
   [[nodiscard]] double legend_bottom() const {
-    return kTop + kRow * static_cast<double>(curve_.planners.size() + 6);
+    return kTop + kRow * static_cast<double>(curve_.planners.size() + (streams_ ? 9 : 6));
   }
 
   void draw_axes() {
-    for (const Tick& tick : overhead_ticks()) {
+    for (const Tick& tick : axis_.ticks(9, 20 / (kBottom - kTop))) {
       const double y = y_of(tick.value);
       put("<path class=\"g\" d=\"M{} {:.1f}H{}\"/>\n", kLeft, y, kRight);
       put_text(kLeft - 8, y + 4.5, "end", tick.label);
@@ -134,9 +140,10 @@ class CurvePicture {
       put_text(x_of(tick.value), kBottom + 21, "mid", tick.label);
     }
     put_text((kLeft + kRight) / 2, kBottom + 45, "mid", "device budget");
-    put("<text class=\"mid\" transform=\"translate(24 {}) rotate(-90)\">overhead (% of the time "
-        "without a budget{})</text>\n",
-        (kTop + kBottom) / 2, by_factor_ ? ", axis of factors" : "");
+    put_upwards(20, "mid", "overhead (% of the time without a budget)");
+    if (axis_.logarithmic()) {
+      put_upwards(36, "mid m", "log scale: 100 % is 2 times the iteration time without a budget");
+    }
     if (curve_.unlimited_peak > 0) draw_shares();
     put("<path class=\"a\" d=\"M{} {}V{}H{}\"/>\n", kLeft, kTop, kBottom, kRight);
   }
@@ -156,21 +163,6 @@ class CurvePicture {
   /// As many marks from 0 as give about `most` in the part of the axis that is shown.
   [[nodiscard]] int ticks_across(int most) const {
     return static_cast<int>(std::min(1e6, most * x_.high / (x_.high - x_.low)));
-  }
-
-  [[nodiscard]] std::vector<Tick> overhead_ticks() const {
-    if (!by_factor_) return percent_ticks(y_.low, y_.high, 9);
-    std::vector<Tick> ticks{{0, "0 %"}};
-    double power = 0.1;
-    while (power < y_.high) {
-      for (const double m : {1.0, 2.0, 5.0}) {
-        const double share = m * power;
-        if (share > y_.high || y_of(ticks.back().value) - y_of(share) < 20) continue;
-        ticks.push_back({share, fmt::format("{:.0f} %", 100 * share)});
-      }
-      power *= 10;
-    }
-    return ticks;
   }
 
   /// In steps: a bound holds for every budget below its own, and nothing is known between two.
@@ -194,7 +186,7 @@ class CurvePicture {
   }
 
   /// Those drawn first are larger: of several at one place all are seen.
-  void put_marker(std::size_t s, double x, double y, const std::string& title) {
+  void put_marker(std::size_t s, double x, double y, const std::string& title, bool hollow) {
     const double extra = std::min(0.7 * static_cast<double>(curve_.planners.size() - 1 - s), 5.0);
     const double r = (small_ ? 2.6 : 3.8) + extra;
     std::string path;
@@ -220,9 +212,9 @@ class CurvePicture {
         path = fmt::format("M{0:.1f} {1:.1f}l{2:.1f} -{3:.1f}h-{3:.1f}z", x, y + 1.2 * r, 1.15 * r,
                            2.3 * r);
     }
-    put("<path fill=\"#ffffff\" fill-opacity=\"0.6\" stroke=\"{}\" stroke-width=\"1.6\" d=\"{}\">"
+    put("<path fill=\"{}\" fill-opacity=\"0.6\" stroke=\"{}\" stroke-width=\"1.6\" d=\"{}\">"
         "<title>{}</title></path>\n",
-        ink(s), path, escape_markup(title));
+        hollow ? "#ffffff" : ink(s), ink(s), path, escape_markup(title));
   }
 
   void draw_series(std::size_t s) {
@@ -242,9 +234,9 @@ class CurvePicture {
         ink(s), dash(s), line);
     for (const Point& p : series.points) {
       if (!p.overhead) continue;
-      put_marker(
-          s, x_of(p.budget), y_of(*p.overhead),
-          fmt::format("{}: {} at {}", series.name, percent(*p.overhead), format_bytes(p.budget)));
+      put_marker(s, x_of(p.budget), y_of(*p.overhead),
+                 fmt::format("{}: {} at {}", series.name, cost_of(p), format_bytes(p.budget)),
+                 p.streams);
     }
   }
 
@@ -273,7 +265,7 @@ class CurvePicture {
       put("<path fill=\"none\" stroke=\"{}\" stroke-width=\"2\" stroke-dasharray=\"{}\" "
           "d=\"M{} {:.1f}h34\"/>\n",
           ink(s), dash(s), kLegend, y);
-      put_marker(s, kLegend + 17, y, curve_.planners[s].name);
+      put_marker(s, kLegend + 17, y, curve_.planners[s].name, false);
       put_text(kLegend + 44, y + 4.5, "", curve_.planners[s].name);
     }
     const auto known = [](const Point& p) { return p.overhead.has_value(); };
@@ -288,6 +280,13 @@ class CurvePicture {
       }
       y += kRow;
     }
+    if (streams_) {
+      y += 8;
+      put_marker(0, kLegend + 17, y, "streams", true);
+      put_text(kLegend + 44, y + 4.5, "", "hollow, any shape: streams,");
+      put_text(kLegend + 44, (y += kRow) + 4.5, "m", "as no plan of its own fits");
+      y += kRow;
+    }
     if (!without_.empty()) {
       y += 8;
       put_cross(8, kLegend + 17, y);
@@ -298,7 +297,8 @@ class CurvePicture {
   const BudgetCurve& curve_;
   Range x_;                              ///< bytes
   Range y_;                              ///< shares
-  bool by_factor_ = false;               ///< the axis of overheads is logarithmic in the time
+  OverheadAxis axis_{0, 0};              ///< of shares
+  bool streams_ = false;                 ///< some point does
   bool small_ = false;                   ///< markers, as there are many
   std::vector<std::ptrdiff_t> without_;  ///< planners with a budget in which they have no plan
   std::string out_;
@@ -329,7 +329,7 @@ std::string budget_curve_html(const BudgetCurve& curve) {
     page += fmt::format("<th>{}</th>", escape_markup(curve.planners[s].name));
     for (const Point& p : curve.planners[s].points) {
       auto& row = rows.try_emplace(p.budget, columns, "").first->second;
-      row[s] = p.overhead ? percent(*p.overhead) : "no plan";
+      row[s] = p.overhead ? cost_of(p) : "no plan";
     }
   }
   page += "</tr>\n";

@@ -14,6 +14,7 @@ struct BudgetCurve {
   struct Point {
     Bytes budget = 0;
     std::optional<double> overhead;  ///< a share; none: there is no plan, or no bound is known
+    bool streams = false;            ///< the plan is the streaming schedule, not the planner's own
   };
   struct Series {
     std::string name;

@@ -32,18 +32,22 @@ class FitSearch {
         if (attempt(fastest()->batch, false) == nullptr) break;
       }
     }
-    FitFound found;
-    for (const auto& [batch, trial] : trials_) found.trials.push_back(trial);
-    if (largest() != nullptr) {
-      found.largest = *largest();
-      found.fastest = *fastest();
-    }
-    found.stopped = stopped_;
-    found.ended_early = error_;
-    return found;
+    return found();
   }
 
  private:
+  [[nodiscard]] FitFound found() const {
+    FitFound result;
+    for (const auto& [batch, trial] : trials_) result.trials.push_back(trial);
+    if (largest() != nullptr) {
+      result.largest = *largest();
+      result.fastest = *fastest();
+    }
+    result.stopped = stopped_;
+    result.ended_early = error_;
+    return result;
+  }
+
   static constexpr int kConfirmations = 4;  ///< of estimated results, by measuring
   static constexpr int kTriesAbove = 3;
   static constexpr double kStepAbove = 0.02;     ///< of the largest batch
@@ -68,7 +72,9 @@ class FitSearch {
       error_ = trial.error();
       return nullptr;
     }
-    return &(trials_[batch] = std::move(*trial));
+    const FitTrial& kept = trials_[batch] = std::move(*trial);
+    if (options_.known) options_.known(found());
+    return &kept;
   }
 
   [[nodiscard]] std::string so_far() const {
@@ -218,8 +224,8 @@ Result<FitTrial> try_plan(const Profile& profile, const Budget& budget, const st
   return trial;
 }
 
-Result<std::int64_t> largest_possible(const ProgramOfBatch& program, Bytes budget, Bytes alignment,
-                                      std::int64_t most) {
+Result<LargestPossible> largest_possible(const ProgramOfBatch& program, Bytes budget,
+                                         Bytes alignment, std::int64_t most, const Stop& stop) {
   const auto first = program(1);
   if (!first) return fail(first.error());
   if (const SmallestBudget smallest = smallest_budget(*first, alignment); smallest.bytes > budget) {
@@ -235,16 +241,21 @@ Result<std::int64_t> largest_possible(const ProgramOfBatch& program, Bytes budge
   };
   std::int64_t low = 1;
   std::int64_t high = 2;
-  while (high <= most && possible(high)) {
+  while (high <= most && !stop.requested() && possible(high)) {
     low = high;
     high *= 2;
   }
   high = std::min(high, most + 1);
-  while (high - low > 1) {
+  while (high - low > 1 && !stop.requested()) {
     const std::int64_t middle = low + (high - low) / 2;
     (possible(middle) ? low : high) = middle;
   }
-  return low;
+  if (stop.requested()) return fail(ErrorCode::interrupted, "interrupted before a batch was tried");
+  if (low == most) return LargestPossible{low, BatchLimit::most};
+  if (const auto next = program(low + 1); !next) {
+    return LargestPossible{low, BatchLimit::program, next.error().message};
+  }
+  return LargestPossible{low, BatchLimit::budget};
 }
 
 }  // namespace tidepool

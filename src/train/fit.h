@@ -34,6 +34,14 @@ struct FitTrial {
 /// Tries a batch. `estimate`: times may be estimated. An error ends the search.
 using TryBatch = std::function<Result<FitTrial>(std::int64_t batch, bool estimate)>;
 
+struct FitFound {
+  std::vector<FitTrial> trials;      ///< by batch
+  std::optional<FitTrial> largest;   ///< none: not even batch 1 fits, or it ended before that
+  std::optional<FitTrial> fastest;   ///< most samples per second
+  bool stopped = false;              ///< by `stop`: larger or faster ones may exist
+  std::optional<Error> ended_early;  ///< why the search ended where a larger batch was to be tried
+};
+
 struct FitOptions {
   std::int64_t most = std::int64_t{1} << 20;  ///< no larger batch is tried
   /// How close, as a share, the largest batch that fits has to be to one that does not; 0: next to
@@ -41,14 +49,8 @@ struct FitOptions {
   double resolution = 0;
   /// What is known then is the result.
   Stop stop{};
-};
-
-struct FitFound {
-  std::vector<FitTrial> trials;      ///< by batch
-  std::optional<FitTrial> largest;   ///< none: not even batch 1 fits, or it ended before that
-  std::optional<FitTrial> fastest;   ///< most samples per second
-  bool stopped = false;              ///< by `stop`: larger or faster ones may exist
-  std::optional<Error> ended_early;  ///< why the search ended where a larger batch was to be tried
+  /// Told after each trial what is known by then; may be empty.
+  std::function<void(const FitFound&)> known{};
 };
 
 /// Planners are not monotonic: a larger batch may fit where a smaller one does not. So the batch is
@@ -64,10 +66,21 @@ Result<FitTrial> try_plan(const Profile& profile, const Budget& budget, const st
                           const PlannerOptions& options);
 
 using ProgramOfBatch = std::function<Result<Program>(std::int64_t batch)>;
+/// Why no larger batch is possible.
+enum class BatchLimit : std::uint8_t {
+  budget,  ///< not even the streaming schedule fits
+  most,    ///< it is the most that was asked for
+  program  ///< its program cannot be made: a tensor has too many elements
+};
+struct LargestPossible {
+  std::int64_t batch = 0;
+  BatchLimit limit = BatchLimit::budget;
+  std::string refused{};  ///< why the next batch's program cannot be made, where that is the limit
+};
 /// The largest batch up to `most` with which the budget can be met at all (`smallest_budget`): no
 /// planner has a plan above it, and the streaming schedule one up to it. `infeasible`, with the
-/// smallest budget of batch 1, where there is none.
-Result<std::int64_t> largest_possible(const ProgramOfBatch& program, Bytes budget, Bytes alignment,
-                                      std::int64_t most);
+/// smallest budget of batch 1, where there is none; `interrupted` where it was stopped.
+Result<LargestPossible> largest_possible(const ProgramOfBatch& program, Bytes budget,
+                                         Bytes alignment, std::int64_t most, const Stop& stop = {});
 
 }  // namespace tidepool

@@ -87,6 +87,24 @@ TEST_F(CompareTest, ThePlotShowsEveryRowOverTheBound) {
                           HasSubstr("proven bound"), HasSubstr("</svg>")));
 }
 
+/// It looked like a plan of the planner's own.
+TEST_F(CompareTest, ARowThatStreamsSaysSo) {
+  const std::string plot = folder_.file("curve.svg");
+  const Arguments arguments =
+      tiny("compare", {"--budget", "30%", "--planners", "vdnn-all,autoswap", "--plot", plot});
+  const Json j = success(arguments);
+  EXPECT_EQ(j["rows"][0]["streaming"], true);
+  EXPECT_EQ(j["rows"][1]["streaming"], false);
+  const auto svg = read_file(plot);
+  ASSERT_TRUE(svg);
+  EXPECT_THAT(*svg, AllOf(HasSubstr("hollow"), HasSubstr("% (streams) at ")));
+  std::istringstream lines(tidepool(arguments).out);
+  for (std::string line; std::getline(lines, line);) {
+    const bool streams = line.find(" vdnn-all ") != std::string::npos;
+    EXPECT_EQ(line.ends_with("  streams"), streams) << line;
+  }
+}
+
 /// Said before planning, which may take long; nothing is left behind.
 TEST_F(CompareTest, APlotThatCannotBeWrittenIsSaidAtOnce) {
   const auto with = [&](const std::string& plot) {

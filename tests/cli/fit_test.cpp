@@ -1,11 +1,15 @@
 // fit: the largest batch that fits, and the fastest.
+#include <cstdlib>
+
 #include "support/cli_fixture.h"
+#include "support/terminal.h"
 
 namespace tidepool {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 using Arguments = std::vector<std::string>;
 
@@ -74,6 +78,71 @@ TEST_F(FitTest, AnInterruptKeepsTheBatchesThatWereFound) {
   EXPECT_EQ(j["interrupted"], true);
   EXPECT_EQ(j["complete"], false);
   EXPECT_GE(j["largest"]["batch"], 16);
+}
+
+/// It ended with "nothing was saved", or an error without the trials.
+TEST_F(FitTest, AnInterruptWhileABatchIsProfiledKeepsTheTrialsToo) {
+  for (const auto after : {std::chrono::milliseconds(0), std::chrono::milliseconds(8000)}) {
+    const testing::Finished f =
+        tidepool({"fit", "vgg16", "--data", "synthetic", "--link", "500MB", "--threads", "1",
+                  "--budget", "3GiB", "--planner", "none", "--json"},
+                 [after](pid_t process) {
+                   testing::wait_until_catches(process, SIGINT);
+                   std::this_thread::sleep_for(after);
+                   ::kill(process, SIGINT);
+                 });
+    EXPECT_EQ(f.exit_code, 130) << f.err;
+    const Json j = Json::parse(f.out, nullptr, false);
+    ASSERT_TRUE(j.is_object()) << f.out;
+    EXPECT_EQ(j["interrupted"], true);
+    EXPECT_EQ(j["complete"], false);
+    ASSERT_TRUE(j["trials"].is_array());
+    if (after.count() > 0) {
+      EXPECT_GE(j["trials"].size(), 1U);
+      EXPECT_FALSE(j["largest"].is_null());
+    }
+  }
+}
+
+TEST_F(FitTest, WhatLimitsTheBatchIsNamed) {
+  const Arguments capped = tiny({"--budget", "2MiB", "--planner", "autoswap", "--most-batch", "4"});
+  EXPECT_EQ(success(capped)["limit"], "most_batch");
+  EXPECT_THAT(tidepool(capped).out, HasSubstr("is --most-batch: no larger batch was tried"));
+  EXPECT_EQ(success(tiny({"--budget", "1MiB", "--planner", "none"}))["limit"], "budget");
+  const Arguments huge{"fit",    "vgg16",     "--machine", "gtx1080ti",    "--budget",
+                       "100TiB", "--planner", "none",      "--resolution", "50%"};
+  const Json j = success(huge);
+  EXPECT_EQ(j["limit"], "program");
+  EXPECT_THAT(j["limit_reason"].get<std::string>(),
+              AllOf(HasSubstr("elements"), HasSubstr("--sub-batch")));
+  EXPECT_THAT(tidepool(huge).out, Not(HasSubstr("this budget can train at all")));
+}
+
+TEST_F(FitTest, ReprofilingMeasuresTheLinkOnce) {
+  const Json j = success({"fit", "tiny-vgg", "--data", "synthetic", "--threads", "1", "--budget",
+                          "64MiB", "--planner", "none", "--most-batch", "8", "--reprofile"});
+  EXPECT_GT(j["link_bytes_per_second"].get<double>(), 0);
+  EXPECT_GT(j["profiles_measured"], 1);
+}
+
+/// Every phase had a fraction of its own.
+TEST_F(FitTest, ProgressDoesNotRunBackwards) {
+  const std::string out =
+      testing::run_in_terminal({TIDEPOOL_BINARY, "fit", "tiny-vgg", "--data", "synthetic", "--link",
+                                "500MB", "--threads", "1", "--budget", "1MiB", "--planner", "none",
+                                "--most-batch", "64"})
+          .out;
+  int last = 0;
+  int seen = 0;
+  const std::string before = "\u00b7 ";  // the end of the bar
+  for (std::size_t at = out.find(before); at != std::string::npos; at = out.find(before, at + 1)) {
+    const int percent = std::atoi(out.c_str() + at + before.size());
+    EXPECT_GE(percent, last);
+    last = percent;
+    ++seen;
+  }
+  EXPECT_GT(seen, 10);
+  EXPECT_THAT(out, HasSubstr("profiling tiny-vgg"));
 }
 
 /// Profiles cost time: only doubled batches and the results are measured.

@@ -90,6 +90,22 @@ TEST_F(Terminal, TheProgressLineIsGoneWhereResultsAre) {
   }
 }
 
+/// For up to a minute there was nothing, or the name of a planner that had not begun.
+TEST_F(Terminal, LinearProgramsAreNamedWhileTheyAreSolved) {
+  const Arguments tiny{"tiny-vgg", "--batch", "16", "--machine", "gtx1080ti", "--budget", "50%"};
+  Arguments bound{TIDEPOOL_BINARY, "bound"};
+  bound.insert(bound.end(), tiny.begin(), tiny.end());
+  EXPECT_THAT(run_in_terminal(bound).out,
+              AllOf(HasSubstr("linear program 1 of 3: "), HasSubstr("linear program 2 of 3: "),
+                    HasSubstr("linear program 3 of 3: ")));
+  Arguments compare{TIDEPOOL_BINARY, "compare"};
+  compare.insert(compare.end(), tiny.begin(), tiny.end());
+  compare.insert(compare.end(), {"--planners", "autoswap"});
+  const std::string out = run_in_terminal(compare).out;
+  EXPECT_LT(out.find("  bound of "), out.find("  autoswap in ")) << out;
+  EXPECT_THAT(out, HasSubstr("  autoswap in "));
+}
+
 TEST_F(Terminal, ADumbTerminalGetsNoControlCharacters) {
   Arguments a = training({"--iterations", "20"});
   a.insert(a.begin(), {"/usr/bin/env", "TERM=dumb"});

@@ -66,11 +66,31 @@ TEST(BudgetCurve, TheBoundOfABudgetHoldsBelowIt) {
   EXPECT_EQ(bound_at(curve, 301), std::nullopt);
 }
 
-TEST(BudgetCurve, OverheadsFarApartAreOnAnAxisOfFactors) {
+TEST(BudgetCurve, OverheadsFarApartAreOnALogarithmicAxis) {
   BudgetCurve curve = curve_of(2, 3);
-  EXPECT_THAT(budget_curve_svg(curve), Not(HasSubstr("axis of factors")));
+  EXPECT_THAT(budget_curve_svg(curve), Not(HasSubstr("log scale")));
   curve.planners[0].points[0].overhead = 40;
-  EXPECT_THAT(budget_curve_svg(curve), HasSubstr("axis of factors"));
+  EXPECT_THAT(budget_curve_svg(curve), HasSubstr("log scale"));
+}
+
+/// All of the picture was at "-nan".
+TEST(BudgetCurve, ABoundBelow0BesideLargeOverheadsIsInThePicture) {
+  BudgetCurve curve = curve_of(2, 3);
+  curve.planners[0].points[0].overhead = 40;
+  curve.bound[2].overhead = -0.009;
+  EXPECT_THAT(budget_curve_svg(curve), Not(HasSubstr("nan")));
+}
+
+TEST(BudgetCurve, PlansThatStreamAreHollow) {
+  BudgetCurve curve = curve_of(2, 3);
+  const std::string hollow = "<path fill=\"#ffffff\"";
+  EXPECT_EQ(times(budget_curve_svg(curve), hollow), 0U);
+  curve.planners[0].points[1].streams = true;
+  const std::string svg = budget_curve_svg(curve);
+  EXPECT_EQ(times(svg, hollow), 2U) << "and the legend";
+  EXPECT_EQ(times(svg, "hollow, any shape: streams"), 1U);
+  EXPECT_EQ(times(svg, "% (streams) at 500.0 MiB"), 1U);
+  EXPECT_EQ(times(budget_curve_html(curve), "% (streams)</td>"), 1U);
 }
 
 TEST(BudgetCurve, WithoutAnyPlanOrBoundThereIsStillAPicture) {

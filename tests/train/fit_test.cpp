@@ -172,12 +172,44 @@ TEST(Fit, ABudgetThatCanBeMetIsMetUpToTheLargestPossibleBatch) {
   const ProgramOfBatch program = [](std::int64_t batch) -> Result<Program> { return tiny(batch); };
   const auto possible = largest_possible(program, kMiB, alignment, 1 << 20);
   ASSERT_TRUE(possible);
-  EXPECT_LE(smallest_budget(tiny(*possible), alignment).bytes, kMiB);
-  EXPECT_GT(smallest_budget(tiny(*possible + 1), alignment).bytes, kMiB);
-  EXPECT_EQ(*largest_possible(program, kMiB, alignment, 3), 3);
+  EXPECT_LE(smallest_budget(tiny(possible->batch), alignment).bytes, kMiB);
+  EXPECT_GT(smallest_budget(tiny(possible->batch + 1), alignment).bytes, kMiB);
+  EXPECT_EQ(possible->limit, BatchLimit::budget);
+  const auto asked = largest_possible(program, kMiB, alignment, 3);
+  EXPECT_EQ(asked->batch, 3);
+  EXPECT_EQ(asked->limit, BatchLimit::most);
   const auto none = largest_possible(program, 1, alignment, 3);
   EXPECT_EQ(none.error().code, ErrorCode::infeasible);
   EXPECT_EQ(none.error().smallest_feasible, smallest_budget(tiny(1), alignment).bytes);
+}
+
+TEST(Fit, WhatEndsTheBatchesThatArePossibleIsSaid) {
+  const ProgramOfBatch program = [](std::int64_t batch) -> Result<Program> {
+    if (batch > 5) return fail(ErrorCode::usage, "too many elements");
+    return tiny(batch);
+  };
+  const Bytes alignment = find_machine("gtx1080ti")->alignment();
+  const auto possible = largest_possible(program, kMiB, alignment, 100);
+  ASSERT_TRUE(possible);
+  EXPECT_EQ(possible->batch, 5);
+  EXPECT_EQ(possible->limit, BatchLimit::program);
+  EXPECT_EQ(possible->refused, "too many elements");
+  const auto stopped = largest_possible(program, kMiB, alignment, 100, [] { return true; });
+  EXPECT_EQ(stopped.error().code, ErrorCode::interrupted);
+}
+
+/// An interruption may end the process in the middle of a trial.
+TEST(Fit, WhatIsKnownIsToldAfterEachTrial) {
+  Rule rule{[](std::int64_t batch) { return batch <= 7; }};
+  std::size_t told = 0;
+  std::optional<std::int64_t> largest;
+  rule.find({.known = [&](const FitFound& found) {
+    EXPECT_EQ(found.trials.size(), ++told);
+    EXPECT_EQ(found.largest.has_value(), found.fastest.has_value());
+    if (found.largest) largest = found.largest->batch;
+  }});
+  EXPECT_EQ(told, rule.tried.size());
+  EXPECT_EQ(largest, 7);
 }
 
 TEST(Fit, AStreamingScheduleDoesNotCountAsAPlan) {
