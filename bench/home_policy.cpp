@@ -115,7 +115,8 @@ Result<void> measure(const std::string& name, nn::Storage storage, const Argumen
 }  // namespace tidepool
 
 int main(int argc, char** argv) {
-  const std::string models = argc > 1 ? argv[1] : "vgg16,resnet18-cifar,resnet101-cifar";
+  const std::string models =
+      argc > 1 ? argv[1] : "vgg16,resnet18-cifar,resnet101-cifar,inceptionv3";
   tidepool::Arguments a;
   if (argc > 2) a.share = std::atof(argv[2]) / 100;
   if (argc > 3) a.batch = std::atoll(argv[3]);

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <utility>
+
 #include "base/json.h"
 #include "published_home.h"
 
@@ -15,25 +19,88 @@ double figure(const Json& row, const char* whose, const std::string& system, con
   return all[system].value(field, 0.0);
 }
 
+/// Throughput of two systems at one batch.
+struct AtBatch {
+  std::int64_t batch = 0;
+  double a = 0;
+  double b = 0;
+};
+
+/// At the batches that both have, of those that do not fit without a planner (PyTorch's).
+std::vector<AtBatch> same_batches(const Json& row, const std::string& a, const std::string& b) {
+  std::vector<AtBatch> same;
+  const Json& measured = row["measured"];
+  if (figure(row, "measured", a, "max_batch") == 0) return same;
+  if (figure(row, "measured", b, "max_batch") == 0) return same;
+  const double without = figure(row, "measured", "pytorch", "max_batch");
+  for (const Json& of_a : measured[a]["curve"]) {
+    const auto batch = of_a["batch"].get<std::int64_t>();
+    if (static_cast<double>(batch) <= without) continue;
+    for (const Json& of_b : measured[b]["curve"]) {
+      if (of_b["batch"] != batch) continue;
+      same.push_back(
+          {batch, of_a["samples_per_s"].get<double>(), of_b["samples_per_s"].get<double>()});
+    }
+  }
+  return same;
+}
+
 /// Orderings of table 2 that do not come out.
-void note_orderings(const std::vector<Json>& rows, TableReport& report) {
+void note_published_orderings(const Json& row, TableReport& report) {
   const std::string systems[] = {"pytorch", "capuchin", "home"};
-  for (const Json& row : rows) {
-    for (const char* field : {"max_batch", "samples_per_s"}) {
-      for (const std::string& a : systems) {
-        for (const std::string& b : systems) {
-          const double measured_a = figure(row, "measured", a, field);
-          const double measured_b = figure(row, "measured", b, field);
-          if (measured_a == 0 || measured_b == 0) continue;
-          if (figure(row, "published", a, field) <= figure(row, "published", b, field)) continue;
-          if (measured_a > measured_b) continue;
-          report.note(fmt::format(
-              "does not come out: {}, {}: {} above {} as published ({:.0f} and "
-              "{:.0f}), here {:.0f} and {:.0f}",
-              row["model"].get<std::string>(), field, a, b, figure(row, "published", a, field),
-              figure(row, "published", b, field), measured_a, measured_b));
-        }
+  for (const char* field : {"max_batch", "samples_per_s"}) {
+    for (const std::string& a : systems) {
+      for (const std::string& b : systems) {
+        const double measured_a = figure(row, "measured", a, field);
+        const double measured_b = figure(row, "measured", b, field);
+        if (measured_a == 0 || measured_b == 0) continue;
+        if (figure(row, "published", a, field) <= figure(row, "published", b, field)) continue;
+        if (measured_a > measured_b) continue;
+        report.note(fmt::format(
+            "does not come out: {}, {}: {} above {} as published ({:.0f} and "
+            "{:.0f}), here {:.0f} and {:.0f}",
+            row["model"].get<std::string>(), field, a, b, figure(row, "published", a, field),
+            figure(row, "published", b, field), measured_a, measured_b));
       }
+    }
+  }
+}
+
+/// `a` is to be no slower than `b` wherever both were planned and a planner is needed.
+void note_same_batch_ordering(const Json& row, const std::string& a, const std::string& b,
+                              TableReport& report) {
+  const std::vector<AtBatch> same = same_batches(row, a, b);
+  const auto slower = [](const AtBatch& at) { return at.a < at.b; };
+  const auto count = std::ranges::count_if(same, slower);
+  if (count == 0) return;
+  const AtBatch worst = *std::ranges::min_element(
+      same, [](const AtBatch& x, const AtBatch& y) { return x.a / x.b < y.a / y.b; });
+  report.note(fmt::format(
+      "does not come out: {}, samples_per_s at the same batch: {} no less than {}, "
+      "here less at {} of {} batches, most at {}: {:.0f} and {:.0f}",
+      row["model"].get<std::string>(), a, b, count, same.size(), worst.batch, worst.a, worst.b));
+}
+
+/// HOME, then Capuchin, then the others at the same batch; auto is no worse than HOME at all.
+void note_orderings(const std::vector<Json>& rows, TableReport& report) {
+  constexpr std::array<std::pair<const char*, const char*>, 6> kNoSlower{
+      {{"home", "capuchin"},
+       {"home", "superneurons"},
+       {"home", "vdnn"},
+       {"capuchin", "superneurons"},
+       {"capuchin", "vdnn"},
+       {"auto", "home"}}};
+  for (const Json& row : rows) {
+    note_published_orderings(row, report);
+    for (const auto& [a, b] : kNoSlower) note_same_batch_ordering(row, a, b, report);
+    for (const char* field : {"max_batch", "fastest_samples_per_s"}) {
+      const double of_auto = figure(row, "measured", "auto", field);
+      const double of_home = figure(row, "measured", "home", field);
+      if (of_auto == 0 || of_auto >= of_home) continue;
+      report.note(
+          fmt::format("does not come out: {}, {}: auto no less than home, here {:.0f} and "
+                      "{:.0f}",
+                      row["model"].get<std::string>(), field, of_auto, of_home));
     }
   }
 }
@@ -67,18 +134,11 @@ void note_same_batch(const std::vector<Json>& rows, const std::string& over, dou
   double most = 0;
   std::string where;
   for (const Json& row : rows) {
-    const Json& measured = row["measured"];
-    if (!measured.contains("home") || !measured.contains(over)) continue;
-    if (measured["home"].is_null() || measured[over].is_null()) continue;
-    for (const Json& a : measured["home"]["curve"]) {
-      for (const Json& b : measured[over]["curve"]) {
-        if (a["batch"] != b["batch"]) continue;
-        const double ratio = a["samples_per_s"].get<double>() / b["samples_per_s"].get<double>();
-        if (ratio <= most) continue;
-        most = ratio;
-        where = fmt::format("{} at {}", row["model"].get<std::string>(),
-                            a["batch"].get<std::int64_t>());
-      }
+    for (const AtBatch& at : same_batches(row, "home", over)) {
+      const double ratio = at.a / at.b;
+      if (ratio <= most) continue;
+      most = ratio;
+      where = fmt::format("{} at {}", row["model"].get<std::string>(), at.batch);
     }
   }
   if (most == 0) return;

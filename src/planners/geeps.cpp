@@ -9,6 +9,7 @@
 #include "base/counted.h"
 #include "base/quantity.h"
 #include "planners/registry.h"
+#include "planners/toolkit/load_limit.h"
 #include "planners/toolkit/peak_curve.h"
 #include "planners/toolkit/published_output.h"
 #include "planners/toolkit/strategy_builder.h"
@@ -160,17 +161,37 @@ class Geeps : public Planner {
     if (!context.options().may.swap) return PlannerOutput{context.everything_kept(), {}};
     const Lowering& lowering = context.lowering();
     const auto algorithms = context.algorithms(lowering.program());
-    Pinning pinning(lowering, algorithms, context.budget().device);
-    pinning.choose(context.options().stop);
-    std::string note =
-        fmt::format("{} pinned, a buffer of {} for the rest", counted(pinning.count(), "tensor"),
-                    format_bytes(pinning.buffer()));
-    if (pinning.taken() > context.budget().device) {
-      return cannot_train(context, std::move(note), "GeePS");
-    }
-    return published_output(context, stream_unpinned(lowering, pinning, algorithms),
-                            std::move(note), "GeePS");
+    LoadLimit limit(context.budget().device, kSteps);
+    std::string first_note;
+    do {
+      while (limit.bytes() > 0) {
+        Pinning pinning(lowering, algorithms, limit.bytes());
+        pinning.choose(context.options().stop);
+        std::string note =
+            fmt::format("{} pinned, a buffer of {} for the rest",
+                        counted(pinning.count(), "tensor"), format_bytes(pinning.buffer()));
+        LowerOptions options;
+        options.load_limit = limit.bytes();
+        // The first one has all tries, those with fewer pinned tensors one each.
+        if (first_note.empty()) {
+          first_note = note;
+        } else {
+          options.attempts = 1;
+        }
+        if (pinning.taken() > limit.bytes()) break;
+        Trial trial = place(context.lowering(), stream_unpinned(lowering, pinning, algorithms),
+                            context.budget(), options);
+        if (trial.lowered) return PlannerOutput{std::move(*trial.lowered), {std::move(note)}};
+        if (context.stopped()) break;
+        limit.tighten(trial.needed > 0 ? trial.excess(context.budget()) : 0);
+      }
+    } while (!context.stopped() && limit.begin_small_steps());
+    if (context.stopped()) return fail(ErrorCode::interrupted, "interrupted while planning");
+    return cannot_train(context, first_note + ", which does not fit", "GeePS");
   }
+
+ private:
+  static constexpr Bytes kSteps = 50;  // of the budget, by which the limit goes down
 };
 
 }  // namespace

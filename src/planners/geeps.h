@@ -17,6 +17,9 @@
 // - What the next op accesses too stays in the buffer.
 // - Weights and optimizer state stream like all else; parameter servers are not part of this.
 // - Tensors that may not move (Tensor::pinned) are pinned first.
+// - Addresses take more than the load: where they do not fit, what buffer and pinned tensors may
+//   take goes down from the budget by what they exceed it, and where that ends with nothing by 2 %
+//   of the budget at a time.
 // - Where buffer and pinned tensors exceed the budget GeePS cannot train; the streaming schedule,
 //   which is the same without the second half of the buffer, takes its place, and a note says so.
 #pragma once

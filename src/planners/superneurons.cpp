@@ -180,7 +180,8 @@ std::int32_t fastest_within(const Op& op, std::int32_t given, Bytes workspace, B
   return best;
 }
 
-/// Every op runs the fastest algorithm for which there is room, in all its runs.
+/// Every op runs the fastest algorithm for which there is room, in all its runs. The strategy has
+/// the least workspaces.
 void choose_workspaces(Lowering& lowering, Bytes budget, Strategy& strategy) {
   Evaluator& evaluator = lowering.evaluator();
   if (!evaluator.evaluate(strategy, {.load_limit = budget}).feasible) return;
@@ -208,7 +209,10 @@ class SuperNeurons : public Planner {
   Result<PlannerOutput> plan(PlannerContext& context) override {
     Lowering& lowering = context.lowering();
     const MayDecide& may = context.options().may;
-    SegmentPolicy policy(lowering, may, context.algorithms(lowering.program()));
+    const Program& program = lowering.program();
+    SegmentPolicy policy(
+        lowering, may,
+        may.algorithms ? least_workspace_algorithms(program) : context.algorithms(program));
     const Strategy strategy = policy.decide();
     if (may.algorithms) {
       Strategy faster = strategy;

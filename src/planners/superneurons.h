@@ -28,7 +28,7 @@
 // - "Needed next": a value of a checkpoint is prefetched when the last checkpoint begins its
 //   backward pass that does so before the value is needed, in the replay or in backward itself.
 // - Algorithms are chosen where the planner may, whatever the policy: free bytes are those that the
-//   budget leaves over the load of the strategy with the policy's algorithms.
+//   budget leaves over the load of the strategy with the least workspaces.
 // - The LRU tensor cache, which leaves tensors on the device as long as there is room, is an option
 //   of the published system; planners have no options of their own here, so it is left out.
 // - Where this does not fit the budget the streaming schedule takes its place, and a note says so.

@@ -5,6 +5,7 @@
 
 #include "ir/load_profile.h"
 #include "planners/capuchin/capuchin_program.h"
+#include "support/random_program.h"
 
 namespace tidepool {
 namespace {
@@ -68,10 +69,46 @@ TEST_F(Geeps, EverythingIsPinnedWhereItFitsBesideNothing) {
   EXPECT_TRUE(away(plan(10'000).lowered.strategy).empty());
 }
 
+TEST_F(Geeps, AnInterruptedChoiceDoesNotSayThatGeepsCannotTrain) {
+  // The buffer alone, 8020 bytes, does not fit: it does when x5 is pinned.
+  program_.tensors[5].bytes = 3000;
+  ASSERT_FALSE(plan(7500).lowered.streaming);
+  FixedWorkload workload(program_);
+  PlannerOptions options;
+  options.stop = [] { return true; };
+  const auto planned =
+      make_plan(*make_geeps(), workload, testing::byte_a_nanosecond(1), {7500, 0}, options);
+  ASSERT_FALSE(planned);
+  EXPECT_EQ(planned.error().code, ErrorCode::interrupted);
+}
+
 TEST_F(Geeps, WhereTheDoubleBufferDoesNotFitTheStreamingScheduleIsUsedAndANoteSaysSo) {
   const Planned planned = plan(2500);
   EXPECT_TRUE(planned.lowered.streaming);
   EXPECT_THAT(planned.notes, Contains(HasSubstr("GeePS cannot train")));
+}
+
+/// Addresses of random programs take more than their load, differently from limit to limit.
+TEST(GeepsOfRandomPrograms, TrainWhereTheyDoInLess) {
+  int trained_in_any = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    FixedWorkload workload(testing::random_program(seed, {.most_layers = 24, .guards = false}));
+    const Program& program = **workload.program(workload.sub_batch());
+    const Machine machine = testing::random_machine(seed);
+    const AccessIndex index(program);
+    const Bytes peak =
+        load_profile(program, index, machine.alignment(), least_workspace_algorithms(program)).peak;
+    bool trained = false;
+    for (Bytes percent = 40; percent <= 100; percent += 4) {
+      const auto planned =
+          make_plan(*make_geeps(), workload, machine, {peak * percent / 100, 0}, {});
+      const bool trains = planned && !planned->lowered.streaming;
+      EXPECT_TRUE(trains || !trained) << "seed " << seed << " in " << percent << " %";
+      trained = trained || trains;
+    }
+    trained_in_any += trained ? 1 : 0;
+  }
+  EXPECT_GT(trained_in_any, 30);
 }
 
 }  // namespace

@@ -51,9 +51,11 @@ Program layers_by_kind() {
 
 class SuperNeurons : public ::testing::Test {
  protected:
-  [[nodiscard]] Planned plan(Bytes budget, const MayDecide& may = {}) const {
+  [[nodiscard]] Planned plan(Bytes budget, const MayDecide& may = {},
+                             AlgorithmPolicy algorithms = AlgorithmPolicy::least_workspace) const {
     FixedWorkload workload(program_);
     PlannerOptions options;
+    options.algorithms = algorithms;
     options.may = may;
     auto planned = make_plan(*make_superneurons(), workload, testing::byte_a_nanosecond(1),
                              {budget, 0}, options);
@@ -135,6 +137,16 @@ TEST_F(SuperNeurons, OpsTakeTheFastestAlgorithmThatFitsTheFreeBytes) {
   MayDecide fixed;
   fixed.algorithms = false;
   EXPECT_EQ(plan(100'000, fixed).lowered.strategy.algorithms[forward2], 0);
+}
+
+TEST_F(SuperNeurons, StepsDownWorkspacesOfThePolicyThatDoNotFit) {
+  const std::size_t forward2 = 3;
+  for (const Bytes budget : {5000, 6000, 100'000}) {
+    const Planned planned = plan(budget, {}, AlgorithmPolicy::fastest);
+    EXPECT_FALSE(planned.lowered.streaming) << budget;
+    EXPECT_EQ(planned.lowered.strategy.algorithms[forward2], budget == 100'000 ? 1 : 0) << budget;
+    EXPECT_EQ(planned.lowered.iteration_time, plan(budget).lowered.iteration_time);
+  }
 }
 
 TEST_F(SuperNeurons, DecidesOnlyWhatItMay) {

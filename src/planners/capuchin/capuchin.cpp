@@ -60,6 +60,7 @@ class Capuchin : public Planner {
 
  private:
   static constexpr int kFeedback = 20;  // iterations; 20 times 5 % are a whole copy
+  static constexpr Bytes kSteps = 50;   // of the budget, by which the limit goes down
 
   /// A plan, and the limits under which it was made: that of the choice and that of the timeline.
   struct Fitting {
@@ -82,9 +83,16 @@ class Capuchin : public Planner {
   /// From the budget down until the addresses fit without waits. `both`: the limit is one on the
   /// timeline too. Whether none did.
   static bool tighten(CapuchinPolicy& policy, PlannerContext& context, bool both, Fitting& best) {
-    constexpr Bytes kSteps = 50;
+    LoadLimit limit(context.budget().device, kSteps);
+    if (!go_down(policy, context, both, limit, best)) return false;
+    if (best.lowered || context.stopped()) return true;
+    limit.begin_small_steps();
+    return go_down(policy, context, both, limit, best);
+  }
+
+  static bool go_down(CapuchinPolicy& policy, PlannerContext& context, bool both, LoadLimit& limit,
+                      Fitting& best) {
     const Bytes budget = context.budget().device;
-    LoadLimit limit(budget, kSteps);
     while (limit.bytes() > 0 && !(best.lowered && context.stopped())) {
       if (!policy.choose(limit.bytes(), context.options().stop)) break;
       Bytes excess = 0;
@@ -120,7 +128,7 @@ class Capuchin : public Planner {
     std::vector<Nanos> best_trial = earlier;
     Nanos best_time = Nanos::max();
     int rounds = 0;
-    for (; rounds <= kFeedback && !context.stopped(); ++rounds) {
+    for (; !context.stopped(); ++rounds) {
       const Evaluation evaluation = evaluator.evaluate(policy.strategy(best.timed_for, trial),
                                                        {.load_limit = best.timed_for});
       if (!evaluation.feasible) break;
@@ -129,7 +137,7 @@ class Capuchin : public Planner {
         best_trial = trial;
       }
       const auto late = policy.late(waits_of(evaluator));
-      if (late.empty()) break;
+      if (late.empty() || rounds == kFeedback) break;
       move_earlier(policy, late, trial);
     }
     if (best_time < best.lowered->iteration_time && best_trial != earlier) {

@@ -22,15 +22,21 @@
 //   left of the measured ones once waiting is subtracted, and the load is that of all tensors kept.
 //   What has to be saved is the load's excess over the limit at its highest op, as long as there is
 //   one: a program may have several peaks.
-// - A swap is hidden when FT is not negative and a copy in that ends at t2, before all others on
-// the
-//   link that it would overlap with, does not begin before the tensor is out.
+// - The link is modelled by the times at which it is busy with the copies of the swaps chosen so
+//   far, on the timeline without stalls: a copy out takes the first time after t1 that is free for
+//   it, a copy in the last before t2. Copies out and in have a lane each, one for both where the
+//   link is not duplex. Exposed swaps take their times too.
+// - A swap is hidden when FT is not negative and its copy in does not begin before its copy out
+//   ends; by how much it does is its exposed time. That has no upper limit: behind many other
+//   copies it is more than both of its own take, which is where recomputation wins.
+// - What an exposed swap or a recomputation delays is not modelled: neither gives later copies
+//   time.
 // - "Inside the peak": a copy in is not triggered before an op at which the load with the tensor
 //   back would exceed the limit.
 // - A value that was recomputed for another stays until its own next access, so it is not counted
 //   once more for each that reads it.
-// - The limit begins at the budget and goes down until the addresses fit; a recomputation needs
-//   memory too.
+// - The limit begins at the budget and goes down by what the addresses exceed it until they fit, a
+//   recomputation needs memory too; where that ends with nothing, by 2 % of the budget at a time.
 // - Feedback iterations are run on the times of the evaluator, 20 at most, and the best counts. If
 //   the planner is given an observation of the plan that it makes without one, the copies in before
 //   whose readers the device stalled are moved once more.

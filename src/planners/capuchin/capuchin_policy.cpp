@@ -17,6 +17,27 @@ Nanos CopyLane::latest_start(Nanos due, Nanos duration) const {
   return start;
 }
 
+Nanos CopyLane::earliest_start(Nanos ready, Nanos duration) const {
+  Nanos start = ready;
+  auto other = busy_.upper_bound(ready);
+  if (other != busy_.begin() && std::prev(other)->second > ready) --other;
+  for (; other != busy_.end() && other->first < start + duration; ++other) start = other->second;
+  return start;
+}
+
+void CopyLane::reserve(Nanos start, Nanos duration) {
+  if (duration <= Nanos{0}) return;
+  Nanos end = start + duration;
+  auto other = busy_.upper_bound(end);
+  while (other != busy_.begin() && std::prev(other)->second >= start) {
+    --other;
+    start = std::min(start, other->first);
+    end = std::max(end, other->second);
+    other = busy_.erase(other);
+  }
+  busy_.emplace(start, end);
+}
+
 CapuchinPolicy::CapuchinPolicy(const Lowering& lowering, const MayDecide& may,
                                std::vector<std::int32_t> algorithms)
     : lowering_(lowering),
@@ -58,12 +79,28 @@ Nanos CapuchinPolicy::free_time(GapId id) const {
   return idle_time(gap(id), starts_) - out_time(id) - in_time(id);
 }
 
-/// How late the tensor is back when its copy in shares the link with those chosen so far; both
-/// copies in full view take no longer than themselves.
+Nanos CapuchinPolicy::out_start(GapId id) const {
+  return outs_.earliest_start(starts_[at(gap(id).from) + 1], out_time(id));
+}
+
+Nanos CapuchinPolicy::in_start(GapId id) const {
+  const CopyLane& lane = lowering_.machine().duplex() ? ins_ : outs_;
+  return lane.latest_start(starts_[at(gap(id).to)], in_time(id));
+}
+
+/// How late the tensor is back when its copies share the link with those chosen so far.
 Nanos CapuchinPolicy::exposed_time(GapId id) const {
-  const Nanos out_end = starts_[at(gap(id).from) + 1] + out_time(id);
-  const Nanos start = lane_.latest_start(starts_[at(gap(id).to)], in_time(id));
-  return std::clamp(out_end - start, Nanos{0}, out_time(id) + in_time(id));
+  const Nanos ready = starts_[at(gap(id).from) + 1];
+  const Nanos out_end = out_time(id) > Nanos{0} ? out_start(id) + out_time(id) : ready;
+  return std::max(out_end - in_start(id), Nanos{0});
+}
+
+/// Exposed copies take the link as well.
+void CapuchinPolicy::reserve(GapId id) {
+  const Nanos out = out_start(id);
+  const Nanos in = in_start(id);
+  outs_.reserve(out, out_time(id));
+  (lowering_.machine().duplex() ? ins_ : outs_).reserve(in, in_time(id));
 }
 
 void CapuchinPolicy::begin() {
@@ -71,7 +108,7 @@ void CapuchinPolicy::begin() {
   candidates_.clear();
   hidden_ = all_ = StabbingTree(program_.ops.size());
   curve_ = PeakCurve(load_);
-  lane_ = {};
+  outs_ = ins_ = {};
   builder_.emplace(program_, index_, algorithms_);
   swaps_.clear();
   recomputed_.clear();
@@ -160,9 +197,7 @@ void CapuchinPolicy::take(std::int32_t number, Choice choice) {
   if (choice == Choice::swap) {
     builder_->away(id);
     swaps_.push_back(id);
-    if (exposed_time(id) > Nanos{0}) return;
-    const Nanos start = lane_.latest_start(starts_[at(gap(id).to)], in_time(id));
-    lane_.reserve(start, in_time(id));
+    reserve(id);
     return;
   }
   builder_->recompute(id);

@@ -15,15 +15,17 @@
 
 namespace tidepool {
 
-/// Times at which a link is busy with copies in.
+/// Times at which a link is busy with copies.
 class CopyLane {
  public:
   /// When a copy has to start that is over when it is due, and does not overlap with others.
   [[nodiscard]] Nanos latest_start(Nanos due, Nanos duration) const;
-  void reserve(Nanos start, Nanos duration) { busy_.emplace(start, start + duration); }
+  /// When a copy can start that may from a time on, and does not overlap with others.
+  [[nodiscard]] Nanos earliest_start(Nanos ready, Nanos duration) const;
+  void reserve(Nanos start, Nanos duration);
 
  private:
-  std::multimap<Nanos, Nanos> busy_;  ///< start -> end
+  std::map<Nanos, Nanos> busy_;  ///< start -> end; they neither overlap nor touch
 };
 
 class CapuchinPolicy {
@@ -65,6 +67,9 @@ class CapuchinPolicy {
   [[nodiscard]] Nanos out_time(GapId id) const;
   [[nodiscard]] Nanos free_time(GapId id) const;
   [[nodiscard]] Nanos exposed_time(GapId id) const;
+  [[nodiscard]] Nanos out_start(GapId id) const;
+  [[nodiscard]] Nanos in_start(GapId id) const;
+  void reserve(GapId id);
   void begin();
   bool take_hidden_swap(OpId op);
   bool take_least_exposed(OpId op);
@@ -87,7 +92,8 @@ class CapuchinPolicy {
   StabbingTree hidden_;  ///< candidates by free time, where it is not negative
   StabbingTree all_;
   PeakCurve curve_;
-  CopyLane lane_;
+  CopyLane outs_;  ///< copies out; of a link that is not duplex all copies
+  CopyLane ins_;   ///< copies in
   std::optional<StrategyBuilder> builder_;
   std::vector<GapId> swaps_;
   std::vector<GapId> recomputed_;

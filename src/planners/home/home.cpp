@@ -56,7 +56,10 @@ class HomeSearch {
     int after_one_fitted = 0;
     for (int attempt = 0; attempt < kAttempts && limit.bytes() > 0; ++attempt) {
       if (context_.stopped() || (attempt > 0 && allowance_.used_up())) break;
-      if (!search(limit.bytes(), attempt)) break;
+      if (!search(limit.bytes(), attempt)) {
+        none_fits_ = !cut_off_;
+        break;
+      }
       const Bytes excess = try_out(limit.bytes());
       // HOME predicts within a percent; where addresses cost more than that, others may not.
       const bool as_predicted = best_ && best_->iteration_time <= best_prediction_ * 101 / 100;
@@ -65,9 +68,8 @@ class HomeSearch {
     }
     if (best_) return {std::move(*best_), {note()}};
     return {context_.everything_kept(),
-            {fmt::format("{}: no policy for {} fits: HOME cannot train in this budget; the "
-                         "streaming schedule is used where that is allowed",
-                         swarm_note(), counted(maps_.maps().size(), "feature map"))}};
+            {fmt::format("{}: {}; the streaming schedule is used where that is allowed",
+                         swarm_note(), why_none())}};
   }
 
  private:
@@ -75,6 +77,18 @@ class HomeSearch {
   static constexpr RegeneratedMaps kRegenerated = RegeneratedMaps::stay;
   static constexpr int kAttempts = 16;
   static constexpr int kToImprove = 3;
+
+  [[nodiscard]] std::string why_none() const {
+    const std::string maps = counted(maps_.maps().size(), "feature map");
+    if (!none_fits_ && context_.stopped()) {
+      return fmt::format("interrupted before a policy for {} was found that fits", maps);
+    }
+    if (!none_fits_ && (cut_off_ || allowance_.used_up())) {
+      return fmt::format("the {} ended the search before a policy for {} was found that fits",
+                         allowance_.repeats() ? "limit on evaluations" : "time limit", maps);
+    }
+    return fmt::format("no policy for {} fits: HOME cannot train in this budget", maps);
+  }
 
   /// The best policy under a limit, into `policy_`. False where none fits, or none was found in
   /// time.
@@ -107,7 +121,9 @@ class HomeSearch {
     allowance_.spend(found.evaluations);
     iterations_ += found.iterations;
     evaluations_ += found.evaluations;
+    in_finished_ += found.in_finished;
     skipped_ += found.skipped;
+    cut_off_ = !found.converged && !(size.iterations > 0 && found.iterations >= size.iterations);
     if (found.cost >= PolicyEvaluator::kDoesNotFit) return false;
     policy_ = found.position;
     prediction_ = evaluator_.evaluate(policy_, limit);
@@ -146,10 +162,12 @@ class HomeSearch {
 
   [[nodiscard]] std::string swarm_note() const {
     if (evaluations_ == 0) return "no search";
-    const auto all = static_cast<double>(evaluations_ + skipped_);
-    return fmt::format("{} of the swarm, {} ({:.1f} % of the published ones skipped)",
-                       counted(iterations_, "iteration"), counted(evaluations_, "evaluation"),
-                       100 * static_cast<double>(skipped_) / all);
+    std::string note = fmt::format("{} of the swarm, {}", counted(iterations_, "iteration"),
+                                   counted(evaluations_, "evaluation"));
+    if (iterations_ == 0) return note;
+    const auto published = static_cast<double>(in_finished_ + skipped_);
+    return note + fmt::format(" ({:.1f} % of the published ones skipped)",
+                              100 * static_cast<double>(skipped_) / published);
   }
 
   [[nodiscard]] std::string note() const {
@@ -182,7 +200,10 @@ class HomeSearch {
   Nanos best_prediction_{};
   std::int64_t iterations_ = 0;
   std::int64_t evaluations_ = 0;
-  std::int64_t skipped_ = 0;
+  std::int64_t in_finished_ = 0;  ///< of finished iterations
+  std::int64_t skipped_ = 0;      ///< in the same
+  bool cut_off_ = false;          ///< the last search did not come to its end
+  bool none_fits_ = false;        ///< one did, without a policy that fits
   int shown_ = 0;
 };
 

@@ -21,8 +21,10 @@
 //   it, so the planner searches by that rule (RegeneratedMaps::stay).
 // - The model knows no addresses. Where the policy has none in the budget, or they cost time, the
 //   memory limit is tightened and the search repeated, from random particles and the last policy.
+// - HOME knows no budget of the host's memory. The search does not either: where there is one, a
+//   policy whose copies take more of the host than that has no plan.
 // - Where no policy fits HOME cannot train. Here the streaming schedule takes its place, and a note
-//   says so.
+//   says so; another one says where the search was ended before it found one.
 #pragma once
 
 #include "planners/home/particle_swarm.h"

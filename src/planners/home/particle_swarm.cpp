@@ -55,6 +55,7 @@ class Swarm {
       if (options_.stop.requested()) break;
       without_better = better ? 0 : without_better + 1;
       ++result_.iterations;
+      result_.in_finished = result_.evaluations;
       if (options_.iterations > 0 && result_.iterations >= options_.iterations) break;
       const bool still = std::ranges::none_of(particles_, &Particle::moved);
       if (still || (options_.iterations == 0 && without_better >= options_.patience)) {
@@ -170,7 +171,7 @@ class Swarm {
     const auto particles = static_cast<std::int64_t>(particles_.size());
     const std::int64_t published =
         particles * (iterations + std::max<std::int64_t>(iterations - 1, 0) * 2 * dimensions);
-    result_.skipped = std::max<std::int64_t>(published - result_.evaluations, 0);
+    result_.skipped = published - result_.in_finished;
   }
 
   const SwarmOptions& options_;

@@ -61,12 +61,14 @@ struct SwarmResult {
   std::int64_t cost = 0;
   std::int32_t iterations = 0;  ///< until nothing moved any more
   std::int64_t evaluations = 0;
-  std::int64_t skipped = 0;  ///< that the published algorithm makes beside those
-  bool converged = false;    ///< no particle moves any more, or patience is over
+  std::int64_t in_finished = 0;  ///< of those, in the iterations counted
+  std::int64_t skipped = 0;      ///< that the published algorithm makes beside those in them
+  bool converged = false;        ///< no particle moves any more, or patience is over
   std::vector<SwarmIteration> curve;
 
+  /// 0 where no iteration was finished.
   [[nodiscard]] double skipped_share() const {
-    const auto all = static_cast<double>(evaluations + skipped);
+    const auto all = static_cast<double>(in_finished + skipped);
     return all > 0 ? static_cast<double>(skipped) / all : 0;
   }
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 
 #include "base/bytes.h"
 
@@ -20,7 +21,14 @@ class LoadLimit {
   [[nodiscard]] Bytes bytes() const { return bytes_; }
 
   /// The addresses took `excess` more than the budget; not positive: it is not known how much.
-  void tighten(Bytes excess) { bytes_ -= std::max(excess, least_); }
+  void tighten(Bytes excess) { bytes_ -= small_ ? least_ : std::max(excess, least_); }
+
+  /// From the budget again, in the least steps whatever the excess: what one try of a packing takes
+  /// above the budget may be more than the limit has to go down. False where that was so already.
+  bool begin_small_steps() {
+    bytes_ = budget_;
+    return !std::exchange(small_, true);
+  }
 
   /// For searches, whose addresses differ from try to try: down by most of the excess until they
   /// fit once (`excess` 0), then up by half the way to the budget where they fit, and down by half
@@ -42,6 +50,7 @@ class LoadLimit {
   Bytes least_;
   Bytes bytes_;
   Bytes fitted_ = 0;  ///< the last limit with addresses
+  bool small_ = false;
 };
 
 }  // namespace tidepool

@@ -14,8 +14,9 @@ Result<PlannerOutput> published_output(PlannerContext& context, const Strategy& 
                                        std::string note, std::string_view system);
 
 /// Where the published system cannot train: the streaming schedule, and the note says so. Fails
-/// where that does not fit either, or is not allowed. `system`: its name in notes.
-Result<PlannerOutput> cannot_train(PlannerContext& context, std::string note,
+/// where that does not fit either, or is not allowed. `why`: the beginning of the note's sentence.
+/// `system`: its name in notes.
+Result<PlannerOutput> cannot_train(PlannerContext& context, std::string why,
                                    std::string_view system);
 
 }  // namespace tidepool

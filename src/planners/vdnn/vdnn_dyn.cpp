@@ -48,7 +48,8 @@ class VdnnDyn : public Planner {
     if (!all_m) return fail(all_m.error());
     Trial last = place(lowering, all_m->strategy, context.budget(), {});
     if (!last.lowered) {
-      return cannot_train(context, "all(m): every layer's input is offloaded", "vDNN");
+      return cannot_train(context, "all(m), with every layer's input offloaded, does not fit",
+                          "vDNN");
     }
     const auto done = [](Trial& trial, std::string note) {
       return PlannerOutput{std::move(*trial.lowered), {std::move(note)}};

@@ -128,6 +128,45 @@ TEST_F(CapuchinPolicyOfAChain, WithoutRecomputationExposedCopiesAreLeft) {
   EXPECT_THAT(names(policy_->swaps()), ElementsAre("x0", "x1", "x2", "x3"));
 }
 
+TEST_F(CapuchinPolicyOfAChain, CopiesOutWaitForEachOther) {
+  // x2 and x3 are ready 10 and 1010 ns behind x1: the link is busy with x1 and x2 for 2000 ns.
+  program_.ops[Chain::kForward2].algorithms[0].time = Nanos{10};
+  choose(2010);
+  EXPECT_TRUE(enough_);
+  EXPECT_THAT(names(policy_->swaps()), ElementsAre("x0", "x1", "x2"));
+  EXPECT_THAT(names(policy_->recomputed()), ElementsAre("x3")) << "10 ns, not 990 in view";
+}
+
+TEST_F(CapuchinPolicyOfAChain, ExposedSwapsTakeTheLinkFromOthersWithoutLimit) {
+  program_.tensors[2].bytes = 3000;  // x2: idle for 4000, 2000 in view
+  program_.tensors[3].bytes = 3000;  // x3: 4000 in view where it has the link alone, else 8000
+  program_.tensors[4].bytes = 4000;
+  program_.ops[Chain::kForward2 - 1].algorithms[0].time = Nanos{10'000};
+  program_.ops[Chain::kForward2].algorithms[0].time = Nanos{5000};
+  choose(7500);
+  EXPECT_TRUE(enough_);
+  EXPECT_THAT(names(policy_->swaps()), ElementsAre("x0", "x1", "x2"));
+  EXPECT_THAT(names(policy_->recomputed()), ElementsAre("x3"));
+  program_.ops[Chain::kForward2].algorithms[0].time = Nanos{8001};
+  choose(7500);
+  EXPECT_THAT(names(policy_->swaps()), ElementsAre("x0", "x1", "x2", "x3"));
+}
+
+TEST(CopyLane, FindsTheEarliestTimeBetweenOthers) {
+  CopyLane lane;
+  EXPECT_EQ(lane.earliest_start(Nanos{10}, Nanos{30}), Nanos{10});
+  lane.reserve(Nanos{60}, Nanos{30});
+  EXPECT_EQ(lane.earliest_start(Nanos{10}, Nanos{50}), Nanos{10});
+  EXPECT_EQ(lane.earliest_start(Nanos{10}, Nanos{51}), Nanos{90});
+  EXPECT_EQ(lane.earliest_start(Nanos{70}, Nanos{5}), Nanos{90});
+  lane.reserve(Nanos{20}, Nanos{20});
+  EXPECT_EQ(lane.earliest_start(Nanos{10}, Nanos{20}), Nanos{40});
+  EXPECT_EQ(lane.earliest_start(Nanos{10}, Nanos{21}), Nanos{90});
+  lane.reserve(Nanos{40}, Nanos{20});  // from 20 to 90 now
+  EXPECT_EQ(lane.earliest_start(Nanos{20}, Nanos{1}), Nanos{90});
+  EXPECT_EQ(lane.latest_start(Nanos{90}, Nanos{10}), Nanos{10});
+}
+
 TEST(CopyLane, FindsTheLatestTimeBetweenOthers) {
   CopyLane lane;
   EXPECT_EQ(lane.latest_start(Nanos{100}, Nanos{30}), Nanos{70});

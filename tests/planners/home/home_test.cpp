@@ -18,6 +18,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using enum AccessMode;
 
 PlannerOptions repeating() {
@@ -143,6 +144,21 @@ TEST(Home, WhereNoPolicyFitsTheStreamingScheduleIsUsedAndANoteSaysSo) {
   ASSERT_TRUE(planned) << planned.error().message;
   EXPECT_TRUE(planned->lowered.streaming);
   EXPECT_THAT(planned->notes, Contains(HasSubstr("HOME cannot train")));
+}
+
+TEST(Home, ASearchThatWasEndedDoesNotSayThatHomeCannotTrain) {
+  PlannerOptions late;
+  late.time_limit = Nanos{1};
+  PlannerOptions stopped;
+  stopped.stop = [] { return true; };
+  for (const auto& [options, why] :
+       {std::pair{late, "the time limit ended the search"}, std::pair{stopped, "interrupted"}}) {
+    const auto planned = plan(layers(8, {}), link(1.6e9), 0.6, options);
+    ASSERT_TRUE(planned) << planned.error().message;
+    EXPECT_TRUE(planned->lowered.streaming);
+    EXPECT_THAT(planned->notes, Contains(HasSubstr(why)));
+    EXPECT_THAT(planned->notes, Not(Contains(HasSubstr("cannot train"))));
+  }
 }
 
 TEST(Home, TheSizeOfTheSwarmIsWhatIsAskedFor) {

@@ -200,6 +200,25 @@ TEST(ParticleSwarm, KeepsToTheChoicesOfEachDimension) {
   }
 }
 
+/// Each particle asks once before it is evaluated and once before it moves, the swarm at the end of
+/// an iteration: this ends in the moves after the second one.
+TEST(ParticleSwarm, WhatAnIterationThatIsCutOffEvaluatesIsNotInTheShareSkipped) {
+  constexpr std::int64_t kParticles = 20;
+  constexpr std::int64_t kDimensions = 40;
+  SwarmOptions options;
+  options.particles = kParticles;
+  std::atomic<int> asked{0};
+  options.stop = [&] { return ++asked > 3 * kParticles + 2 + kParticles / 2; };
+  const SwarmResult found = search(5, kDimensions, options);
+  ASSERT_EQ(found.iterations, 2);
+  EXPECT_LT(found.in_finished, found.evaluations);
+  EXPECT_EQ(found.in_finished + found.skipped, kParticles * (2 + 2 * kDimensions));
+  SwarmOptions whole;
+  whole.particles = kParticles;
+  whole.iterations = 2;
+  EXPECT_EQ(found.skipped_share(), search(5, kDimensions, whole).skipped_share());
+}
+
 TEST(ParticleSwarm, EndsWithItsEvaluationsAndWhenAskedToStop) {
   SwarmOptions options;
   options.particles = 20;

@@ -18,6 +18,16 @@ TEST(LoadLimit, BeginsAtTheBudgetAndGoesDownByTheExcessOrAStep) {
   EXPECT_LE(limit.bytes(), 0) << "nothing left to try";
 }
 
+TEST(LoadLimit, SmallStepsBeginAtTheBudgetAgainWhateverTheExcess) {
+  LoadLimit limit(1000, 100);
+  limit.tighten(900);
+  EXPECT_TRUE(limit.begin_small_steps());
+  EXPECT_EQ(limit.bytes(), 1000);
+  limit.tighten(900);
+  EXPECT_EQ(limit.bytes(), 989);
+  EXPECT_FALSE(limit.begin_small_steps()) << "they were small";
+}
+
 /// Addresses always take a quarter more than the load.
 TEST(LoadLimit, FollowsWhatTheAddressesNeed) {
   constexpr Bytes kBudget = 100'000;

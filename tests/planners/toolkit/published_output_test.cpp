@@ -10,7 +10,6 @@ namespace tidepool {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::StartsWith;
 
 class PublishedOutput : public ::testing::Test {
  protected:
@@ -41,7 +40,9 @@ TEST_F(PublishedOutput, WhatDoesNotFitIsStreamedAndSaysSo) {
   const auto result = output(least_);
   ASSERT_TRUE(result);
   EXPECT_TRUE(std::get<Lowered>(result->choice).streaming);
-  EXPECT_THAT(result->notes, ElementsAre(StartsWith("a note, which does not fit: the system")));
+  EXPECT_THAT(result->notes,
+              ElementsAre("a note; the plan does not fit: the system cannot train in this "
+                          "budget; the streaming schedule is used"));
 }
 
 TEST_F(PublishedOutput, WhereNothingMayLeaveNothingIsStreamed) {
