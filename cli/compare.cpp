@@ -373,7 +373,8 @@ overhead is the time of an iteration over the time without a budget, minus one; 
 what it may be above the least overhead, in the same measure: - where no bound is known, as the plan
 runs other algorithms than the rest, or the time limit was up before. A row that streams keeps only
 the running op's tensors: nothing that its planner decides fits. A budget that cannot be met is a row
-that names the smallest one; where none can be met the exit code is 4. Ctrl-C keeps the rows that are finished, and draws those.
+that names the smallest one; where none can be met the exit code is 4. Ctrl-C keeps the rows that are
+finished, and draws those.
 
 Examples:
   tidepool compare vgg16 --machine gtx1080ti --budget 50%
