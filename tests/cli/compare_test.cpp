@@ -343,7 +343,8 @@ TEST_F(CompareTest, ATrainingHasTheGapOfItsPlan) {
   const Arguments train{"train",  "tiny-vgg", "--batch",   "16", "--data",   "synthetic",
                         "--link", "500MB",    "--threads", "1",  "--budget", "50%"};
   const Json j = success(train);
-  EXPECT_GT(j["least_overhead"].get<double>(), -0.1) << "input copies that may overlap";
+  // Copies of inputs may overlap; what share of an iteration they are depends on the kernels.
+  EXPECT_GT(j["least_overhead"].get<double>(), -0.5);
   EXPECT_GE(j["optimality_gap"].get<double>(), -1e-9) << "nothing beats the bound";
   const testing::Finished text = tidepool(train);
   EXPECT_THAT(text.out, HasSubstr("\n  optimality gap ")) << text.err;
