@@ -76,6 +76,11 @@ class Capuchin : public Planner {
     // budget at first. A timeline in less leaves addresses more room.
     bool waits = tighten(policy, context, false, best);
     if (waits) waits = tighten(policy, context, true, best);
+    // What replays need at a time is not in the load that the choice counts: swaps need no more.
+    if (!best.lowered && context.options().may.swap && !context.stopped()) {
+      policy.swap_only();
+      if (tighten(policy, context, false, best)) tighten(policy, context, true, best);
+    }
     if (best.lowered) policy.choose(best.chosen_for, {});
     return best;
   }

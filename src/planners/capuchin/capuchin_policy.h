@@ -34,6 +34,9 @@ class CapuchinPolicy {
   CapuchinPolicy(const Lowering& lowering, const MayDecide& may,
                  std::vector<std::int32_t> algorithms);
 
+  /// No recomputation in choices to come.
+  void swap_only() { may_.recompute = false; }
+
   /// Chooses until the load's peak is at most `limit`; false where nothing is left to choose, or
   /// when asked to stop.
   bool choose(Bytes limit, const Stop& stop);
