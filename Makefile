@@ -52,12 +52,13 @@ build/%/build.ninja: CMakePresets.json
 dependencies:
 	@scripts/install_dependencies.sh
 
-## check-includes: the include directions between folders, no option names in libraries, lengths
+## check-includes: the include directions between folders, no option names in libraries, lengths, names
 .PHONY: check-includes
 check-includes:
 	python3 tools/check_includes.py
 	python3 tools/check_messages.py
 	python3 tools/check_sizes.py
+	python3 tools/check_names.py
 
 ## lint: include directions, clang-format and clang-tidy, every finding an error
 .PHONY: lint

@@ -17,7 +17,7 @@
 
 #include "base/at.h"
 #include "base/counted.h"
-#include "device/cpu/arena.h"
+#include "device/cpu/guarded_memory.h"
 #include "device/failure_slot.h"
 
 namespace tidepool {
@@ -201,8 +201,8 @@ int default_compute_threads() {
 struct CpuDevice::State {
   explicit State(const CpuDeviceOptions& o) : options(o), faults(o.faults) {}
   CpuDeviceOptions options;
-  Arena device;
-  Arena host;
+  GuardedMemory device;
+  GuardedMemory host;
   FailureSlot failure;
   std::vector<std::shared_ptr<Mark>> events;
   FaultInjector faults;
@@ -223,8 +223,8 @@ std::string CpuDevice::fingerprint() const {
 void CpuDevice::open(const DeviceConfig& config) {
   require_one_device(config);
   state_->faults.open(config);
-  state_->device = Arena(config.arenas[0].bytes, "device arena");
-  state_->host = Arena(config.arenas[1].bytes, "host arena");
+  state_->device = GuardedMemory(config.arenas[0].bytes, "device arena");
+  state_->host = GuardedMemory(config.arenas[1].bytes, "host arena");
   for (const StreamKind kind : config.streams) {
     state_->streams.push_back(
         std::make_unique<StreamThread>(kind, state_->options.threads, state_->failure));

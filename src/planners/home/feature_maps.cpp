@@ -40,23 +40,23 @@ FeatureMaps::FeatureMaps(const Program& program, const AccessIndex& index, const
     if (passes.phase_of(gap.from) != Phase::forward || passes.phase_of(gap.to) != Phase::backward) {
       continue;
     }
-    FeatureMap m{.gap = id,
-                 .value = values_.find(gap.tensor, gap.version),
-                 .from = gap.from,
-                 .to = gap.to,
-                 .fetch_at = fetch_op(program, passes, gap)};
+    MapChoice m{.gap = id,
+                .value = values_.find(gap.tensor, gap.version),
+                .from = gap.from,
+                .to = gap.to,
+                .fetch_at = fetch_op(program, passes, gap)};
     m.may_swap = may.swap;
     m.may_recompute = may.recompute && values_.can_be_made_again(m.value, gap.to);
     if (m.may_swap || m.may_recompute) maps_.push_back(m);
   }
-  std::sort(maps_.begin(), maps_.end(), [](const FeatureMap& a, const FeatureMap& b) {
+  std::sort(maps_.begin(), maps_.end(), [](const MapChoice& a, const MapChoice& b) {
     return std::tie(a.from, a.gap) < std::tie(b.from, b.gap);
   });
 }
 
 std::vector<std::vector<std::uint8_t>> FeatureMaps::choices() const {
   std::vector<std::vector<std::uint8_t>> all;
-  for (const FeatureMap& m : maps_) {
+  for (const MapChoice& m : maps_) {
     auto& of = all.emplace_back();
     of.push_back(static_cast<std::uint8_t>(Action::keep));
     if (m.may_swap) of.push_back(static_cast<std::uint8_t>(Action::swap));

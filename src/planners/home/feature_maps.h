@@ -22,7 +22,8 @@ namespace tidepool {
 /// In the paper's numbers (section 3.1).
 enum class Action : std::uint8_t { keep = 0, swap = 1, recompute = 2 };
 
-struct FeatureMap {
+/// A feature map, and what may become of it.
+struct MapChoice {
   GapId gap = kNone;
   ValueId value = kNone;
   OpId from = kNone;      ///< its last forward reader (or its maker)
@@ -39,14 +40,14 @@ class FeatureMaps {
               std::span<const std::int32_t> algorithms, const MayDecide& may);
 
   /// In the order in which forward leaves them. All have an action beside keep.
-  [[nodiscard]] const std::vector<FeatureMap>& maps() const { return maps_; }
+  [[nodiscard]] const std::vector<MapChoice>& maps() const { return maps_; }
   [[nodiscard]] const ValueGraph& values() const { return values_; }
   /// The actions possible for each, ascending, as numbers.
   [[nodiscard]] std::vector<std::vector<std::uint8_t>> choices() const;
 
  private:
   ValueGraph values_;
-  std::vector<FeatureMap> maps_;
+  std::vector<MapChoice> maps_;
 };
 
 }  // namespace tidepool

@@ -31,7 +31,7 @@ class PolicyObjective : public SwarmObjective {
 /// The action where the map has it, else the other one.
 std::vector<std::uint8_t> all_by(const FeatureMaps& maps, Action action) {
   std::vector<std::uint8_t> policy;
-  for (const FeatureMap& m : maps.maps()) {
+  for (const MapChoice& m : maps.maps()) {
     const bool swap = action == Action::swap ? m.may_swap : !m.may_recompute;
     policy.push_back(static_cast<std::uint8_t>(swap ? Action::swap : Action::recompute));
   }
@@ -240,7 +240,7 @@ Result<Strategy> policy_strategy(const Program& program, const AccessIndex& inde
                                  std::span<const std::uint8_t> policy) {
   StrategyBuilder builder(program, index, std::move(algorithms));
   for (std::size_t i = 0; i < policy.size(); ++i) {
-    const FeatureMap& m = maps.maps()[i];
+    const MapChoice& m = maps.maps()[i];
     const auto action = static_cast<Action>(policy[i]);
     if (action == Action::recompute) builder.recompute(m.gap);
     if (action != Action::swap) continue;

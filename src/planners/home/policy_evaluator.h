@@ -11,7 +11,7 @@
 // 2. Before an op allocates, as long as the memory would exceed the limit, compute waits for the
 //    oldest copy out in flight. With none left the policy does not fit: it overshoots by the rest,
 //    and goes on without it, so that policies can be ranked by the largest overshoot.
-// 3. Copies in are asked for when the previous backward stage begins (FeatureMap::fetch_at), in the
+// 3. Copies in are asked for when the previous backward stage begins (MapChoice::fetch_at), in the
 //    order in which they are asked for and needed. Before every op the first one asked for is
 //    issued if its bytes fit, given what is away now, from here to its reader; those behind it wait
 //    with it. Copies in follow one another and their own copies out; where both directions share

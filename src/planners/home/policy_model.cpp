@@ -62,7 +62,7 @@ void PolicyModel::add_maps(const FeatureMaps& of, const Machine& machine) {
                       .ever = value.ever,
                       .host_has_it = value.host_has_it});
   }
-  for (const FeatureMap& m : of.maps()) {
+  for (const MapChoice& m : of.maps()) {
     ModelValue& value = values[at(m.value)];
     ++value.maps;
     if (value.host_place == kNone) {

@@ -22,19 +22,19 @@ class FeatureMapsOf {
 
   [[nodiscard]] std::vector<std::string> names() const {
     std::vector<std::string> result;
-    for (const FeatureMap& m : maps_.maps()) {
+    for (const MapChoice& m : maps_.maps()) {
       const Gap& gap = index_.gaps()[static_cast<std::size_t>(m.gap)];
       result.push_back(program_.tensors[static_cast<std::size_t>(gap.tensor)].name);
     }
     return result;
   }
-  [[nodiscard]] const FeatureMap& map(std::string_view name) const {
+  [[nodiscard]] const MapChoice& map(std::string_view name) const {
     const auto all = names();
     const auto found = std::find(all.begin(), all.end(), name);
     EXPECT_NE(found, all.end()) << name;
     return maps_.maps()[static_cast<std::size_t>(found - all.begin())];
   }
-  [[nodiscard]] const std::vector<FeatureMap>& all() const { return maps_.maps(); }
+  [[nodiscard]] const std::vector<MapChoice>& all() const { return maps_.maps(); }
   [[nodiscard]] auto choices() const { return maps_.choices(); }
   [[nodiscard]] const AccessIndex& index() const { return index_; }
   [[nodiscard]] const Program& program() const { return program_; }
@@ -61,7 +61,7 @@ TEST(FeatureMaps, EachRoundHasItsOwn) { EXPECT_EQ(FeatureMapsOf(network(4)).name
 
 TEST(FeatureMaps, CopiesInMayStartWhenTheBackwardPassBeforeBegins) {
   const FeatureMapsOf maps(network());
-  const FeatureMap& x1 = maps.map("x1@0");
+  const MapChoice& x1 = maps.map("x1@0");
   EXPECT_EQ(maps.program().ops[static_cast<std::size_t>(x1.to)].name, "backward1@0");
   EXPECT_EQ(maps.program().ops[static_cast<std::size_t>(x1.fetch_at)].name, "backward2@0");
 }

@@ -66,7 +66,7 @@ class PlainPolicy {
   [[nodiscard]] Bytes bytes(TensorId t) const {
     return align_up(p_.tensors[at(t)].bytes, m_.alignment());
   }
-  [[nodiscard]] const FeatureMap& map(std::size_t i) const { return maps_.maps()[i]; }
+  [[nodiscard]] const MapChoice& map(std::size_t i) const { return maps_.maps()[i]; }
   [[nodiscard]] TensorId tensor(std::size_t i) const { return x_.gaps()[at(map(i).gap)].tensor; }
   [[nodiscard]] Held held(std::size_t i) const {
     return {tensor(i), x_.gaps()[at(map(i).gap)].version};

@@ -1,4 +1,4 @@
-#include "device/cpu/arena.h"
+#include "device/cpu/guarded_memory.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -32,7 +32,7 @@ Bytes available_memory() {
 
 }  // namespace
 
-Arena::Arena(Bytes bytes, std::string_view what) {
+GuardedMemory::GuardedMemory(Bytes bytes, std::string_view what) {
   const auto page = static_cast<Bytes>(::sysconf(_SC_PAGESIZE));
   const Bytes usable = align_up(bytes, page);
   const Bytes available = available_memory();
@@ -54,14 +54,14 @@ Arena::Arena(Bytes bytes, std::string_view what) {
   ::mprotect(data_ + usable, static_cast<std::size_t>(page), PROT_NONE);
 }
 
-Arena::~Arena() {
+GuardedMemory::~GuardedMemory() {
   if (data_ != nullptr) ::munmap(data_, mapped_);
 }
 
-Arena::Arena(Arena&& other) noexcept
+GuardedMemory::GuardedMemory(GuardedMemory&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), mapped_(std::exchange(other.mapped_, 0)) {}
 
-Arena& Arena::operator=(Arena&& other) noexcept {
+GuardedMemory& GuardedMemory::operator=(GuardedMemory&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(mapped_, other.mapped_);
   return *this;

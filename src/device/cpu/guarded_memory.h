@@ -9,16 +9,16 @@ namespace tidepool {
 
 /// Page-aligned zeroed memory, touched at once so that no page fault is timed later, followed by a
 /// guard page: a write past the end stops the program instead of passing unseen.
-class Arena {
+class GuardedMemory {
  public:
-  Arena() = default;
+  GuardedMemory() = default;
   /// Throws DeviceError naming `what` when the memory cannot be had.
-  Arena(Bytes bytes, std::string_view what);
-  ~Arena();
-  Arena(Arena&& other) noexcept;
-  Arena& operator=(Arena&& other) noexcept;
-  Arena(const Arena&) = delete;
-  Arena& operator=(const Arena&) = delete;
+  GuardedMemory(Bytes bytes, std::string_view what);
+  ~GuardedMemory();
+  GuardedMemory(GuardedMemory&& other) noexcept;
+  GuardedMemory& operator=(GuardedMemory&& other) noexcept;
+  GuardedMemory(const GuardedMemory&) = delete;
+  GuardedMemory& operator=(const GuardedMemory&) = delete;
 
   [[nodiscard]] std::byte* data() const { return data_; }
 
