@@ -5,7 +5,7 @@ JOBS   ?= $(shell nproc)
 PREFIX ?= /usr/local
 
 # What `make run` trains. `make run RUN="train vgg11 --budget 50%"` trains something else.
-RUN ?= train vgg16 --batch 100 --budget 60% --planner autoswap --iterations 12 --verify
+RUN ?= train vgg16 --batch 100 --budget 60% --iterations 12 --verify
 
 # What `make gpu-bundle` builds with.
 CUDA = 12 installed

@@ -3,9 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ir/load_profile.h"
 #include "planners/capuchin/capuchin_program.h"
-#include "support/random_program.h"
+#include "support/trains_in_less.h"
 
 namespace tidepool {
 namespace {
@@ -88,27 +87,10 @@ TEST_F(Geeps, WhereTheDoubleBufferDoesNotFitTheStreamingScheduleIsUsedAndANoteSa
   EXPECT_THAT(planned.notes, Contains(HasSubstr("GeePS cannot train")));
 }
 
-/// Addresses of random programs take more than their load, differently from limit to limit.
 TEST(GeepsOfRandomPrograms, TrainWhereTheyDoInLess) {
-  int trained_in_any = 0;
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    FixedWorkload workload(testing::random_program(seed, {.most_layers = 24, .guards = false}));
-    const Program& program = **workload.program(workload.sub_batch());
-    const Machine machine = testing::random_machine(seed);
-    const AccessIndex index(program);
-    const Bytes peak =
-        load_profile(program, index, machine.alignment(), least_workspace_algorithms(program)).peak;
-    bool trained = false;
-    for (Bytes percent = 40; percent <= 100; percent += 4) {
-      const auto planned =
-          make_plan(*make_geeps(), workload, machine, {peak * percent / 100, 0}, {});
-      const bool trains = planned && !planned->lowered.streaming;
-      EXPECT_TRUE(trains || !trained) << "seed " << seed << " in " << percent << " %";
-      trained = trained || trains;
-    }
-    trained_in_any += trained ? 1 : 0;
-  }
-  EXPECT_GT(trained_in_any, 30);
+  EXPECT_GT(testing::expect_training_where_less_is_enough(make_geeps, 60,
+                                                          {.most_layers = 24, .guards = false}),
+            30);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include "ir/load_profile.h"
 #include "planners/capuchin/capuchin_program.h"
-#include "support/random_program.h"
+#include "support/trains_in_less.h"
 
 namespace tidepool {
 namespace {
@@ -87,32 +87,16 @@ TEST_F(Capuchin, WhereNothingFitsTheStreamingScheduleIsUsedAndANoteSaysSo) {
   EXPECT_THAT(planned.notes, Contains(HasSubstr("do not save enough: Capuchin cannot train")));
 }
 
-/// Addresses of random programs take more than their load, differently from limit to limit.
 TEST(CapuchinOfRandomPrograms, TrainWhereTheyDoInLess) {
-  int trained_in_any = 0;
   int with_all_feedback = 0;
-  for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    FixedWorkload workload(testing::random_program(seed, {.most_layers = 8, .guards = false}));
-    const Program& program = **workload.program(workload.sub_batch());
-    const Machine machine = testing::random_machine(seed);
-    const AccessIndex index(program);
-    const Bytes peak =
-        load_profile(program, index, machine.alignment(), least_workspace_algorithms(program)).peak;
-    bool trained = false;
-    for (Bytes percent = 40; percent <= 100; percent += 4) {
-      const auto planned =
-          make_plan(*make_capuchin(), workload, machine, {peak * percent / 100, 0}, {});
-      const bool trains = planned && !planned->lowered.streaming;
-      EXPECT_TRUE(trains || !trained) << "seed " << seed << " in " << percent << " %";
-      if (!planned) continue;
-      EXPECT_THAT(planned->notes, Not(Contains(HasSubstr("21 iterations"))));
-      const std::string& note = planned->notes.front();
-      with_all_feedback += note.find(" 20 iterations") != std::string::npos ? 1 : 0;
-      trained = trained || trains;
-    }
-    trained_in_any += trained ? 1 : 0;
-  }
-  EXPECT_GT(trained_in_any, 25);
+  const auto look = [&](const Planned& planned) {
+    EXPECT_THAT(planned.notes, Not(Contains(HasSubstr("21 iterations"))));
+    const std::string& note = planned.notes.front();
+    with_all_feedback += note.find(" 20 iterations") != std::string::npos ? 1 : 0;
+  };
+  EXPECT_GT(testing::expect_training_where_less_is_enough(
+                make_capuchin, 50, {.most_layers = 8, .guards = false}, look),
+            25);
   EXPECT_GT(with_all_feedback, 0) << "in some there is always something late";
 }
 
