@@ -7,7 +7,9 @@ start_seconds=30   # for a program that lists devices
 python_seconds=20  # for all Pythons together
 kill_seconds=5     # from the request to end to SIGKILL
 
-complain() { echo "${0##*/}: $*" >&2; }
+# The shell's own stderr: what it says of jobs that were killed goes nowhere (`run`).
+exec {messages}>&2
+complain() { echo "${0##*/}: $*" >&"$messages"; }
 
 # What runs ends with the script. It is in a process group of its own (timeout makes it), so that
 # Ctrl-C reaches the script alone.
@@ -49,35 +51,37 @@ run() {
   shift
   output=()
   # It begins when its ends of the pipes are duplicated: Bash closes its own when it ends.
-  coproc { read -r && exec timeout --kill-after="$kill_seconds" "$limit" "$@" < /dev/null 2>&1; }
+  coproc { read -r && exec timeout --kill-after="$kill_seconds" "$limit" "$@" < /dev/null 2>&1 {messages}>&-; }
   running=$COPROC_PID
   exec {from}<&"${COPROC[0]}" {to}>&"${COPROC[1]}"
   echo >&"$to"
   exec {to}>&-
-  deadline=$((SECONDS + limit + kill_seconds + 2))
-  while [[ $SECONDS -lt $deadline ]]; do
-    if IFS= read -r -t 0.3 -u "$from" line; then
-      line_of_output "$part$line"
-      part=
-    elif [[ $? -gt 128 ]]; then  # nothing for now; perhaps what it started holds the pipe
-      part+=$line
-      kill -0 "$running" 2> /dev/null || break
+  {
+    deadline=$((SECONDS + limit + kill_seconds + 2))
+    while [[ $SECONDS -lt $deadline ]]; do
+      if IFS= read -r -t 0.3 -u "$from" line; then
+        line_of_output "$part$line"
+        part=
+      elif [[ $? -gt 128 ]]; then  # nothing for now; perhaps what it started holds the pipe
+        part+=$line
+        kill -0 "$running" || break
+      else
+        part+=$line
+        kill -0 "$running" || break
+        sleep 0.05
+      fi
+    done
+    [[ -z $part ]] || line_of_output "$part"
+    exec {from}<&-
+    if kill -0 "$running"; then
+      code=124
+      kill -KILL "$running"
     else
-      part+=$line
-      kill -0 "$running" 2> /dev/null || break
-      sleep 0.05
+      wait "$running"
+      code=$?
     fi
-  done
-  [[ -z $part ]] || line_of_output "$part"
-  exec {from}<&-
-  if kill -0 "$running" 2> /dev/null; then
-    code=124
-    kill -KILL "$running"
-  else
-    { wait "$running"; } 2> /dev/null
-    code=$?
-  fi
-  kill -KILL "-$running" 2> /dev/null
+    kill -KILL "-$running"
+  } 2> /dev/null
   running=
   hung=false
   [[ ($code -eq 124 || $code -eq 137) && $((SECONDS - begin)) -ge $limit ]] && hung=true
