@@ -22,7 +22,8 @@ struct PlannerInfo {
   std::string_view starts_from = {};
   /// What it may take where nobody says.
   Nanos time_limit{std::chrono::seconds(10)};
-  bool has_a_swarm = false;  ///< reads PlannerOptions::swarm
+  bool has_a_swarm = false;        ///< reads PlannerOptions::swarm
+  bool chooses_sub_batch = false;  ///< where it may
 };
 
 /// Those that this build has.
