@@ -23,8 +23,7 @@ BudgetCurve curve_of(const Subject& subject, const std::vector<ComparisonRow>& r
   BudgetCurve curve;
   curve.title = fmt::format("{} on {}: what a memory budget costs", profile.program.name,
                             profile.machine.name);
-  curve.unlimited_peak =
-      unlimited_peak(profile.program, profile.machine.alignment()) + subject.resident;
+  curve.unlimited_peak = subject.unlimited_peak();
   curve.facts = {fmt::format("batch {}", profile.program.batch),
                  fmt::format("unlimited peak load {}", format_bytes(curve.unlimited_peak))};
   for (const ComparisonRow& row : rows) {

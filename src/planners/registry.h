@@ -22,12 +22,15 @@ struct PlannerInfo {
   std::string_view starts_from = {};
   /// What it may take where nobody says.
   Nanos time_limit{std::chrono::seconds(10)};
-  bool has_a_swarm = false;        ///< reads PlannerOptions::swarm
-  bool chooses_sub_batch = false;  ///< where it may
+  bool has_a_swarm = false;  ///< reads PlannerOptions::swarm
+  /// Chooses among the workload's sub-batches; others plan for the workload's own.
+  bool chooses_sub_batch = false;
 };
 
 /// Those that this build has.
 std::span<const PlannerInfo> planner_list();
+/// PlannerInfo::chooses_sub_batch; false of a planner that there is not.
+bool chooses_sub_batch(std::string_view planner);
 /// PlannerInfo::time_limit; of a planner that there is not, that of most.
 Nanos usual_time_limit(std::string_view planner);
 /// Fails with a usage error that names the known planners.
