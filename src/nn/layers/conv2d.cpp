@@ -40,7 +40,8 @@ void Conv2d::forward(const ForwardPass& f) const {
   if (f.l.kernels.blocked_layouts) {
     weight_desc.layout = weight_layout(weight_desc, groups, x.desc);
   }
-  const Operand weight = f.l.add_parameter(f.id, "weight", weight_desc, Initialiser::he_normal,
+  const Operand weight = f.l.add_parameter(f.id, "weight", weight_desc,
+                                           zero ? Initialiser::zero : Initialiser::he_normal,
                                            in_channels * window.area());
   f.state().inputs = {x};
   const Operand y = f.new_output();

@@ -31,7 +31,9 @@ Result<Graph> finish_fcn(GraphBuilder& b, const ModelOptions& options, const Fcn
     return Conv2d{.channels = channels, .window = 1, .padding = 0, .bias = true};
   };
   x = dropped_convolution(b, 7, narrow(head.width), x);
-  x = b.add("score", narrow(options.classes), {x});
+  Conv2d score = narrow(options.classes);
+  score.zero = true;
+  x = b.add("score", score, {x});
   const ConvTranspose2d enlarge{.channels = options.classes,
                                 .window = 2 * head.factor,
                                 .stride = head.factor,

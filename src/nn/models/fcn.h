@@ -3,8 +3,8 @@
 //
 // The paper pads the image by 100 and cuts the result to its size. Here the 7x7 convolution is
 // padded by 3 instead, which makes the same of an image of 224x224: maps of 7x7, and 32 times that.
-// Images have sides that are multiples of 32. The transposed convolution starts as bilinear
-// upsampling and is trained.
+// Images have sides that are multiples of 32. As in the paper the scores start as zeros and the
+// transposed convolution as bilinear upsampling; here that is trained, too.
 #pragma once
 
 #include <vector>
