@@ -182,6 +182,7 @@ void print_text(const Made& m) {
 Result<int> plan(PlanArguments a, bool json) {
   if (auto known = make_planner(a.planner.name); !known) return fail(known.error());
   a.subject.chooses = chooses_sub_batch(a.planner.name);
+  a.subject.job.choose_sub_batch |= a.subject.chooses;
   if (auto sound = check_swarm(std::span(&a.planner.name, 1), a.planner.swarm); !sound) {
     return fail(sound.error());
   }
@@ -232,11 +233,7 @@ Result<int> plan(PlanArguments a, bool json) {
   } else {
     made.gap.unknown = "interrupted";
   }
-  if (json) {
-    print_json(made);
-  } else {
-    print_text(made);
-  }
+  json ? print_json(made) : print_text(made);
   return made.stopped ? exit_code(ErrorCode::interrupted) : kOk;
 }
 

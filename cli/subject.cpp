@@ -68,6 +68,10 @@ Result<Subject> on_preset(const SubjectArguments& a) {
   const bool batch_norm = nn::batch_statistics(*graph) != nullptr;
   std::vector<std::int64_t> offered = offered_sizes(a.job, a.chooses, batch_norm);
   auto program = in_rounds(a.job.sub_batch, a.job.sub_batch_statistics);
+  for (std::size_t i = 1; !program && a.job.choose_sub_batch && i < offered.size(); ++i) {
+    // A whole batch of more elements than kernels can number.
+    program = in_rounds(offered[i], a.job.sub_batch_statistics);
+  }
   if (!program) return fail(program.error());
   Subject subject{{"preset " + machine->name, std::move(*program), *machine},
                   {},
