@@ -129,6 +129,8 @@ Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observe
   report.sub_batch = job->program().sub_batch;
   report.rounds = job->program().rounds();
   report.round_statistics = report.rounds > 1 && job->rounds_change_training();
+  report.kept_whole = asked.job.choose_sub_batch && report.rounds == 1 &&
+                      job->rounds_change_training() && !spec.job.sub_batch_statistics;
   report.totals = totals_of(job->program(), report.start.lowered().plan);
   const auto trained = spec.epochs > 0
                            ? train_epochs(*job, spec, test.get(), **planner, report, observer)

@@ -99,6 +99,7 @@ TEST_F(Cli, BatchNormInRoundsSaysThatItChangesTraining) {
   Words words{"plan",     "tiny-vgg", "--batch",   "16",       "--machine",   "gtx1080ti",
               "--budget", "70%",      "--planner", "autoswap", "--sub-batch", "auto"};
   EXPECT_EQ(success(words)["rounds"], 1);
+  EXPECT_THAT(tidepool(words).out, HasSubstr("the whole batch: batch norm"));
   words.back() = "8";
   expect_error(words, 2, HasSubstr("--sub-batch-statistics"));
   words.emplace_back("--sub-batch-statistics");
