@@ -45,7 +45,8 @@ Result<Machine> preset(const std::string& name) {
   return find_machine(name);
 }
 
-/// A preset: layouts without padding, no workspaces, times from the compute model.
+/// A preset: layouts without padding, the algorithms of a GPU's library, times from the compute
+/// model.
 Result<Subject> on_preset(const SubjectArguments& a) {
   auto machine = preset(a.machine);
   if (!machine) return fail(machine.error());
@@ -59,7 +60,8 @@ Result<Subject> on_preset(const SubjectArguments& a) {
     options.sub_batch_statistics = statistics;
     options.storage = job.storage;
     options.optimizer = job.optimizer;
-    auto training = nn::build_training_program(graph, options, nn::reference_kernels());
+    options.workspace_limit = job.workspace_limit;
+    auto training = nn::build_training_program(graph, options, nn::preset_kernels());
     if (!training) return fail(training.error());
     apply_cost_model(machine, training->program);
     return std::move(training->program);
@@ -178,7 +180,8 @@ Result<Subject> measured(const SubjectArguments& a, std::span<const BudgetSpec> 
   const auto machine =
       a.links ? Result<Machine>(*a.links) : device_machine(*job, *budget, a.cache, observer);
   if (!machine) return fail(machine.error());
-  const bool all = algorithms_of(a.job) == AlgorithmPolicy::fastest;
+  const bool all =
+      algorithms_of(a.job) == AlgorithmPolicy::fastest || (a.choosing && !a.job.algorithms);
   const auto source = obtain_profile(*job, *machine, {kProfileIterations, all, *budget},
                                      {cache, a.cache.reprofile, {}}, observer);
   if (!source) return fail(source.error());
@@ -238,13 +241,10 @@ std::vector<Ignored> ignored_by_subjects() {
           {"--trace", joined(kOfTheDevice, kOfTheProgram)}};
 }
 
-Result<Subject> subject_of(const SubjectArguments& a, const BudgetSpec& budget, const Cache& cache,
-                           Observer& observer) {
-  return subject_of(a, std::span(&budget, 1), cache, observer);
-}
+namespace {
 
-Result<Subject> subject_of(const SubjectArguments& a, std::span<const BudgetSpec> budgets,
-                           const Cache& cache, Observer& observer) {
+Result<Subject> any_subject(const SubjectArguments& a, std::span<const BudgetSpec> budgets,
+                            const Cache& cache, Observer& observer) {
   if (!a.machine.empty() && !a.profile.empty()) {
     return fail(ErrorCode::usage, "--machine and --profile exclude each other");
   }
@@ -262,6 +262,20 @@ Result<Subject> subject_of(const SubjectArguments& a, std::span<const BudgetSpec
   if (!a.profile.empty()) return from_profile(a);
   if (!a.machine.empty()) return on_preset(a);
   return measured(a, budgets, cache, observer);
+}
+
+}  // namespace
+
+Result<Subject> subject_of(const SubjectArguments& a, std::span<const BudgetSpec> budgets,
+                           const Cache& cache, Observer& observer) {
+  auto subject = any_subject(a, budgets, cache, observer);
+  if (subject) limit_workspaces(subject->profile.program, a.job.workspace_limit);
+  return subject;
+}
+
+Result<Subject> subject_of(const SubjectArguments& a, const BudgetSpec& budget, const Cache& cache,
+                           Observer& observer) {
+  return subject_of(a, std::span(&budget, 1), cache, observer);
 }
 
 Error with_resident(Error error, Bytes resident) {

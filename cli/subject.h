@@ -23,6 +23,7 @@ struct SubjectArguments {
   bool foreign = false;
   /// This device with its links, where they are known: they are not measured again.
   std::optional<Machine> links{};
+  bool choosing = false;  ///< a planner chooses algorithms: the times of all are wanted
   /// Where no budget can be met: a subject that was not measured, instead of an error.
   bool unmeasured = false;
 };

@@ -60,7 +60,7 @@ Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& bu
     choice = *saved;
   }
   const Cache cache(spec.cache, observer);
-  const bool all_algorithms = algorithms_of(job.spec()) == AlgorithmPolicy::fastest;
+  const bool all_algorithms = plans_all_algorithms(job.spec(), spec.planner.name);
   const auto profile =
       obtain_profile(job, start.machine, {kProfileIterations, all_algorithms, budget},
                      {cache, spec.cache.reprofile, spec.profile}, observer);

@@ -35,8 +35,8 @@ Result<void> check_program(const std::string& path, const Program& of_file, cons
   if (to_json(without_times(of_file)) == to_json(without_times(wanted))) return {};
   return fail(ErrorCode::bad_input,
               fmt::format("{}: is of another program ('{}', batch {}, {} ops) than this job's "
-                          "('{}', batch {}, {} ops); model, batch, storage, optimizer and device "
-                          "must be the same",
+                          "('{}', batch {}, {} ops); model, batch, storage, optimizer, workspace "
+                          "limit and device must be the same",
                           path, of_file.name, of_file.batch, of_file.ops.size(), wanted.name,
                           wanted.batch, wanted.ops.size()));
 }
