@@ -83,7 +83,7 @@ struct TrainingProgram {
   std::string kernels;  ///< name of the kernel list its algorithms and layouts come from
   ImageShape image;     ///< of classifiers of images, as is the next
   std::int64_t classes = 0;
-  std::int64_t answers = 1;  ///< labels of a sample that count: tokens, of models of text
+  std::int64_t answers = 1;  ///< labels of a sample that count: of tokens or pixels more than one
 
   [[nodiscard]] std::int64_t learnable_elements() const;
 };
