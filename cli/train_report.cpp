@@ -219,8 +219,9 @@ void print_epoch(const EpochReport& r) {
   }
   say(": loss {:.4f}", r.loss);
   if (r.test) {
+    const char* const answers = r.test->pixels ? " of the pixels" : " of the tokens";
     say(", test loss {:.4f}, accuracy {:.2f} %{}", r.test->mean_loss, 100 * r.test->accuracy,
-        r.test->answers > 1 ? " of the tokens" : "");
+        r.test->answers > 1 ? answers : "");
   }
   say(", {:.0f} s\n", r.seconds);
 }

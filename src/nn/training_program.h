@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ enum class Storage : std::uint8_t {
 
 enum class Optimizer : std::uint8_t { sgd, adamw };
 
+inline constexpr Bytes kNoWorkspaceLimit = std::numeric_limits<Bytes>::max();
+
 struct TrainingOptions {
   std::int64_t batch = 100;
   /// Samples a round; gradients are summed over the rounds of an iteration, weights change once.
@@ -44,6 +47,8 @@ struct TrainingOptions {
   float beta2 = 0.999F;
   float epsilon = 1e-8F;
   bool dropout = true;  ///< false: dropout layers pass their input on
+  /// Algorithms with a larger workspace are left out, but that of the least each op has.
+  Bytes workspace_limit = kNoWorkspaceLimit;
 };
 
 /// A weight or a running statistic: persistent, with a value before the first iteration.
@@ -78,7 +83,7 @@ struct TrainingProgram {
   std::string kernels;  ///< name of the kernel list its algorithms and layouts come from
   ImageShape image;     ///< of classifiers of images, as is the next
   std::int64_t classes = 0;
-  std::int64_t answers = 1;  ///< labels of a sample that count: tokens, of models of text
+  std::int64_t answers = 1;  ///< labels of a sample that count: of tokens or pixels more than one
 
   [[nodiscard]] std::int64_t learnable_elements() const;
 };

@@ -95,6 +95,7 @@ class Auto : public Planner {
       start.options.time_limit =
           first ? std::max(wanted.time_limit * 4 / 5, kAtLeast) : wanted.time_limit / 2;
       start.options.may.algorithms = false;
+      start.options.may.streaming = wanted.may.may_stream();
     }
     std::stable_sort(starts.begin(), starts.end(), [](const Start& a, const Start& b) {
       return turn_of(*a.planner) < turn_of(*b.planner);
@@ -144,7 +145,7 @@ class Auto : public Planner {
     }
     LowerOptions options;
     options.stop = start.options.stop;
-    options.allow_streaming = streaming && start.options.may.swap;
+    options.allow_streaming = streaming && start.options.may.may_stream();
     auto lowered = start.context->lowering().lower(std::get<Strategy>(output->choice),
                                                    start.context->budget(), options);
     if (lowered) {
@@ -166,7 +167,8 @@ PlannerInfo auto_planner() {
           .description = "keeps, swaps, drops and recomputes by search, from what the others find",
           .make = [] { return make_auto(); },
           .starts_from = "autoswap",
-          .time_limit = std::chrono::seconds(2)};
+          .time_limit = std::chrono::seconds(2),
+          .chooses_algorithms = true};
 }
 
 }  // namespace tidepool
