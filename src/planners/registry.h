@@ -23,6 +23,7 @@ struct PlannerInfo {
   /// What it may take where nobody says.
   Nanos time_limit{std::chrono::seconds(10)};
   bool has_a_swarm = false;  ///< reads PlannerOptions::swarm
+  bool chooses_sub_batch = false;
 };
 
 /// Those that this build has.
