@@ -168,6 +168,7 @@ Result<int> compare(CompareArguments a, bool json) {
   a.subject.unmeasured = true;
   a.subject.chooses = std::ranges::any_of(
       a.planners, [](const std::string& name) { return chooses_sub_batch(name); });
+  a.subject.choosing = std::ranges::any_of(a.planners, chooses_algorithms);
   const std::size_t width = name_width(a.planners);
   const auto budgets = listed_budgets(a);
   if (!budgets) return fail(budgets.error());

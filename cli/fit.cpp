@@ -280,6 +280,7 @@ Examples:
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {
       catch_interrupts();
+      arguments->subject.choosing = chooses_algorithms(arguments->planner.name);
       auto code = fit(*arguments, context.json);
       return code ? *code : report(code.error(), context.json);
     };

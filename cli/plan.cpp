@@ -182,6 +182,8 @@ void print_text(const Made& m) {
 Result<int> plan(PlanArguments a, bool json) {
   if (auto known = make_planner(a.planner.name); !known) return fail(known.error());
   a.subject.chooses = chooses_sub_batch(a.planner.name);
+  const bool asked_to_choose = a.subject.job.choose_sub_batch;
+  a.subject.job.choose_sub_batch |= a.subject.chooses;
   if (auto sound = check_swarm(std::span(&a.planner.name, 1), a.planner.swarm); !sound) {
     return fail(sound.error());
   }
@@ -212,6 +214,7 @@ Result<int> plan(PlanArguments a, bool json) {
   const Profile& profile = *planned_for;
   // A search that was stopped has a plan all the same: the best until then.
   Made made = made_of(a, *subject, profile, *budget, *obtained);
+  made.rounds.kept_whole = asked_to_choose && subject->batch_norm && !subject->statistics;
   if (const Bytes there = profile.machine.device_memory(); there > 0 && made.footprint > there) {
     inform("tidepool: the plan needs {} of device memory; '{}' has {}\n",
            format_bytes_up(made.footprint), profile.machine.name, format_bytes(there));
@@ -232,11 +235,7 @@ Result<int> plan(PlanArguments a, bool json) {
   } else {
     made.gap.unknown = "interrupted";
   }
-  if (json) {
-    print_json(made);
-  } else {
-    print_text(made);
-  }
+  json ? print_json(made) : print_text(made);
   return made.stopped ? exit_code(ErrorCode::interrupted) : kOk;
 }
 
@@ -266,6 +265,7 @@ Examples:
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {
       catch_interrupts();
+      arguments->subject.choosing = chooses_algorithms(arguments->planner.name);
       auto code = plan(*arguments, context.json);
       return code ? *code : report(code.error(), context.json);
     };

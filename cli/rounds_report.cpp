@@ -16,6 +16,10 @@ void RoundsReport::add_to(Json& out) const {
 }
 
 std::string RoundsReport::text() const {
+  if (kept_whole) {
+    return "1, the whole batch: batch norm takes its statistics over it (--sub-batch-statistics "
+           "allows others)";
+  }
   if (rounds == 1 && !chosen) return {};
   std::string said = rounds == 1 ? "1, the whole batch"
                                  : fmt::format("{} of {}", rounds, counted(sub_batch, "sample"));

@@ -16,9 +16,10 @@ struct RoundsReport {
   bool chosen = false;           ///< by the planner
   bool statistics = false;       ///< batch norm takes its statistics over a round
   std::optional<Nanos> whole{};  ///< the whole batch at once without a budget, as predicted
+  bool kept_whole = false;       ///< to be chosen, but smaller ones would change batch norm
 
   void add_to(Json& out) const;
-  /// Empty where the batch runs at once and nobody chose that.
+  /// Empty where the batch runs at once and nobody asked for a choice.
   [[nodiscard]] std::string text() const;
   /// Empty where rounds leave training as it is.
   [[nodiscard]] std::string warning() const;

@@ -116,6 +116,20 @@ void add_sub_batch_option(CLI::App& command, JobSpec& job) {
       ->type_name("N|auto");
 }
 
+void add_workspace_limit_option(CLI::App& command, Bytes& most) {
+  const auto parse = [&most](const std::string& text) {
+    const auto bytes = parse_bytes(text);
+    if (!bytes) throw CLI::ValidationError("--workspace-limit", bytes.error().message);
+    most = *bytes;
+  };
+  command
+      .add_option_function<std::string>(
+          "--workspace-limit", parse,
+          "no algorithm takes more workspace, such as 64MiB; what an op needs at least is not "
+          "refused (default: no limit)")
+      ->type_name("SIZE");
+}
+
 }  // namespace
 
 Result<void> check_sub_batch_is_stated(const JobSpec& job, const char* command) {
@@ -147,9 +161,13 @@ void add_job_options(CLI::App& command, JobSpec& job) {
   add_data_options(command, job.data);
   add_seed_option(command, job.seed, "of initial weights, sample order and dropout");
   add_optimizer_options(command, job);
-  add_choice_option(command, "--algorithms", job.algorithms,
-                    std::vector{AlgorithmPolicy::least_workspace, AlgorithmPolicy::fastest},
-                    "least-workspace or fastest (default: fastest on GPUs, else least-workspace)");
+  add_choice_option(
+      command, "--algorithms", job.algorithms,
+      std::vector{AlgorithmPolicy::least_workspace, AlgorithmPolicy::fastest},
+      "of ops that have several: least-workspace or fastest. Given, planners choose no "
+      "others (default: what the planner chooses; where it does not, fastest on GPUs, "
+      "else least-workspace)");
+  add_workspace_limit_option(command, job.workspace_limit);
 }
 
 CLI::Option* add_size_option(CLI::App& command, const std::string& name, SizeOrPercent& size,

@@ -46,7 +46,8 @@ Result<Machine> preset(const std::string& name) {
   return find_machine(name);
 }
 
-/// A preset: layouts without padding, no workspaces, times from the compute model.
+/// A preset: layouts without padding, the algorithms of a GPU's library, times from the compute
+/// model.
 Result<Subject> on_preset(const SubjectArguments& a) {
   auto machine = preset(a.machine);
   if (!machine) return fail(machine.error());
@@ -60,7 +61,8 @@ Result<Subject> on_preset(const SubjectArguments& a) {
     options.sub_batch_statistics = statistics;
     options.storage = job.storage;
     options.optimizer = job.optimizer;
-    auto training = nn::build_training_program(graph, options, nn::reference_kernels());
+    options.workspace_limit = job.workspace_limit;
+    auto training = nn::build_training_program(graph, options, nn::preset_kernels());
     if (!training) return fail(training.error());
     apply_cost_model(machine, training->program);
     return std::move(training->program);
@@ -68,6 +70,10 @@ Result<Subject> on_preset(const SubjectArguments& a) {
   const bool batch_norm = nn::batch_statistics(*graph) != nullptr;
   std::vector<std::int64_t> offered = offered_sizes(a.job, a.chooses, batch_norm);
   auto program = in_rounds(a.job.sub_batch, a.job.sub_batch_statistics);
+  for (std::size_t i = 1; !program && a.job.choose_sub_batch && i < offered.size(); ++i) {
+    // A whole batch of more elements than kernels can number.
+    program = in_rounds(offered[i], a.job.sub_batch_statistics);
+  }
   if (!program) return fail(program.error());
   Subject subject{{"preset " + machine->name, std::move(*program), *machine},
                   {},
@@ -167,13 +173,18 @@ Result<Budget> least_feasible(const JobRounds& rounds, std::span<const BudgetSpe
   return least;
 }
 
+/// Whether the times of all algorithms are wanted.
+bool measures_all(const SubjectArguments& a) {
+  return algorithms_of(a.job) == AlgorithmPolicy::fastest || (a.choosing && !a.job.algorithms);
+}
+
 /// Measures a job in rounds of any size, each inside the least of the budgets that can be met with
 /// it. The observer and the cache must outlive it.
 RoundsWorkload::Make measured_rounds(const std::shared_ptr<Job>& job, const Machine& machine,
                                      const SubjectArguments& a, std::span<const BudgetSpec> budgets,
                                      bool measured, const Cache& cache, Observer& observer) {
   return [=, budgets = std::vector(budgets.begin(), budgets.end()), reprofile = a.cache.reprofile,
-          &cache, &observer](std::int64_t sub_batch) -> Result<Program> {
+          all = measures_all(a), &cache, &observer](std::int64_t sub_batch) -> Result<Program> {
     if (measured && sub_batch == job->program().sub_batch) return job->program();
     const bool statistics = job->spec().sub_batch_statistics;
     const auto untimed = job->in_rounds(sub_batch, statistics);
@@ -182,7 +193,6 @@ RoundsWorkload::Make measured_rounds(const std::shared_ptr<Job>& job, const Mach
     const auto budget =
         least_feasible({*untimed, statistics, in_rounds}, budgets, machine.alignment());
     if (!budget) return fail(budget.error());
-    const bool all = algorithms_of(job->spec()) == AlgorithmPolicy::fastest;
     auto timed = profile_in_rounds(*job, sub_batch, machine, {kProfileIterations, all, *budget},
                                    {cache, reprofile, {}}, observer);
     if (!timed) return fail(timed.error());
@@ -220,7 +230,7 @@ Result<Subject> measured(const SubjectArguments& a, std::span<const BudgetSpec> 
   if (!machine) return fail(machine.error());
   subject.profile.machine = *machine;
   if (stated) {
-    const bool all = algorithms_of(a.job) == AlgorithmPolicy::fastest;
+    const bool all = measures_all(a);
     const auto source = obtain_profile(*job, *machine, {kProfileIterations, all, *stated},
                                        {cache, a.cache.reprofile, {}}, observer);
     if (!source) return fail(source.error());
@@ -284,13 +294,10 @@ std::vector<Ignored> ignored_by_subjects() {
           {"--trace", joined(kOfTheDevice, kOfTheProgram)}};
 }
 
-Result<Subject> subject_of(const SubjectArguments& a, const BudgetSpec& budget, const Cache& cache,
-                           Observer& observer) {
-  return subject_of(a, std::span(&budget, 1), cache, observer);
-}
+namespace {
 
-Result<Subject> subject_of(const SubjectArguments& a, std::span<const BudgetSpec> budgets,
-                           const Cache& cache, Observer& observer) {
+Result<Subject> any_subject(const SubjectArguments& a, std::span<const BudgetSpec> budgets,
+                            const Cache& cache, Observer& observer) {
   if (!a.machine.empty() && !a.profile.empty()) {
     return fail(ErrorCode::usage, "--machine and --profile exclude each other");
   }
@@ -308,6 +315,20 @@ Result<Subject> subject_of(const SubjectArguments& a, std::span<const BudgetSpec
   if (!a.profile.empty()) return from_profile(a);
   if (!a.machine.empty()) return on_preset(a);
   return measured(a, budgets, cache, observer);
+}
+
+}  // namespace
+
+Result<Subject> subject_of(const SubjectArguments& a, std::span<const BudgetSpec> budgets,
+                           const Cache& cache, Observer& observer) {
+  auto subject = any_subject(a, budgets, cache, observer);
+  if (subject) limit_workspaces(subject->profile.program, a.job.workspace_limit);
+  return subject;
+}
+
+Result<Subject> subject_of(const SubjectArguments& a, const BudgetSpec& budget, const Cache& cache,
+                           Observer& observer) {
+  return subject_of(a, std::span(&budget, 1), cache, observer);
 }
 
 Error with_resident(Error error, Bytes resident) {

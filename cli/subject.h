@@ -28,6 +28,7 @@ struct SubjectArguments {
   std::optional<Machine> links{};
   /// A planner that chooses its sub-batch is among those that plan.
   bool chooses = false;
+  bool choosing = false;  ///< a planner chooses algorithms: the times of all are wanted
   /// Where no budget can be met: a subject that was not measured, instead of an error.
   bool unmeasured = false;
 };

@@ -76,6 +76,7 @@ void collect(Lowering& lowering, const Operand& value) {
 
 Result<TrainingProgram> finish(const Lowering& lowering, TrainingProgram program) {
   if (const auto& error = lowering.writer.error()) return fail(*error);
+  limit_workspaces(program.program, lowering.options.workspace_limit);
   if (auto valid = validate(program.program); !valid) return fail(valid.error());
   return program;
 }
@@ -115,6 +116,7 @@ Result<TrainingProgram> build_evaluation_program(const Graph& graph, const Train
   TrainingOptions forward_only;
   forward_only.batch = options.batch;
   forward_only.storage = options.storage;
+  forward_only.workspace_limit = options.workspace_limit;
   forward_only.dropout = false;
   if (auto valid = check_options(graph, forward_only); !valid) return fail(valid.error());
   if (!graph.traits(graph.values[graph.loss].producer).classifies) {

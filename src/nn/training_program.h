@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ enum class Storage : std::uint8_t {
 
 enum class Optimizer : std::uint8_t { sgd, adamw };
 
+inline constexpr Bytes kNoWorkspaceLimit = std::numeric_limits<Bytes>::max();
+
 struct TrainingOptions {
   std::int64_t batch = 100;
   /// Samples a round; gradients are summed over the rounds of an iteration, weights change once.
@@ -44,6 +47,8 @@ struct TrainingOptions {
   float beta2 = 0.999F;
   float epsilon = 1e-8F;
   bool dropout = true;  ///< false: dropout layers pass their input on
+  /// Algorithms with a larger workspace are left out, but that of the least each op has.
+  Bytes workspace_limit = kNoWorkspaceLimit;
 };
 
 /// A weight or a running statistic: persistent, with a value before the first iteration.

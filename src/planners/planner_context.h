@@ -22,12 +22,15 @@ std::vector<std::int32_t> choose_algorithms(const Program& program, AlgorithmPol
 
 /// What a planner decides itself. The rest is as the workload and the policy have it; a choice
 /// beyond this is an error of the planner. Where no strategy fits, the streaming schedule (of swaps
-/// and the least workspaces) takes its place if both are allowed.
+/// and the least workspaces) takes its place if both are allowed, or swaps and `streaming`.
 struct MayDecide {
   bool sub_batch = true;
   bool algorithms = true;
   bool swap = true;  ///< and drop: a swap whose copy the host has already
   bool recompute = true;
+  bool streaming = false;  ///< the last resort may have the least workspaces all the same
+
+  [[nodiscard]] bool may_stream() const { return swap && (algorithms || streaming); }
 };
 
 /// Of a planner that searches with a particle swarm.

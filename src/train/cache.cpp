@@ -51,6 +51,7 @@ Json settings(const PlanRequest& request) {
           {"evaluations", fmt::format("{}", request.options.evaluation_limit)},
           {"swarm", to_text(request.options.swarm)},
           {"algorithms", std::string(to_text(request.options.algorithms))},
+          {"algorithm_choice", request.options.may.algorithms ? "planner" : "policy"},
           {"sub_batch", request.workload == nullptr ? "given" : "chosen"}};
 }
 

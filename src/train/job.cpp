@@ -49,6 +49,7 @@ nn::TrainingOptions training_options(const JobSpec& spec) {
   options.optimizer = spec.optimizer;
   if (spec.optimizer == nn::Optimizer::adamw) options.weight_decay = kUsualOfAdamW;
   if (spec.weight_decay) options.weight_decay = static_cast<float>(*spec.weight_decay);
+  options.workspace_limit = spec.workspace_limit;
   return options;
 }
 
@@ -77,10 +78,17 @@ AlgorithmPolicy algorithms_of(const JobSpec& job) {
   return AlgorithmPolicy::least_workspace;
 }
 
+bool plans_all_algorithms(const JobSpec& job, std::string_view planner) {
+  if (algorithms_of(job) == AlgorithmPolicy::fastest) return true;
+  return !job.algorithms && chooses_algorithms(planner);
+}
+
 PlannerOptions planner_options(const JobSpec& job, const PlannerSpec& planner) {
   PlannerOptions options;
   options.seed = job.seed;
   options.algorithms = algorithms_of(job);
+  options.may.algorithms = !job.algorithms;
+  options.may.streaming = true;  // every budget that can be met is met
   options.time_limit = planner.time_limit.value_or(usual_time_limit(planner.name));
   options.evaluation_limit = planner.evaluations;
   options.swarm = planner.swarm;

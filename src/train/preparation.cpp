@@ -113,7 +113,7 @@ Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& bu
     choice = *saved;
   }
   const Cache cache(spec.cache, observer);
-  const bool all_algorithms = algorithms_of(job.spec()) == AlgorithmPolicy::fastest;
+  const bool all_algorithms = plans_all_algorithms(job.spec(), spec.planner.name);
   const ProfilingTask task{kProfileIterations, all_algorithms, budget};
   if (!offered.empty()) {
     auto chosen = choose_rounds(job, spec, task, offered, planner, cache, start, observer);

@@ -44,10 +44,11 @@ Result<void> check_program(const std::string& path, const Program& of_file, cons
                        whole ? "" : fmt::format(" in rounds of {}", program.sub_batch),
                        program.ops.size());
   };
-  return fail(ErrorCode::bad_input,
-              fmt::format("{}: is of another program ({}) than this job's ({}); model, batch, "
-                          "sub-batch, storage, optimizer and device must be the same",
-                          path, described(of_file), described(wanted)));
+  return fail(
+      ErrorCode::bad_input,
+      fmt::format("{}: is of another program ({}) than this job's ({}); model, batch, "
+                  "sub-batch, storage, optimizer, workspace limit and device must be the same",
+                  path, described(of_file), described(wanted)));
 }
 
 namespace {

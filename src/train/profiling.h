@@ -16,7 +16,7 @@ struct ProfilingSource {
 
 /// Which profile was used.
 struct ProfileSource {
-  std::string from;  ///< "file", "cache" or "measured"
+  std::string from;  ///< "file", "plan" (of a plan file), "cache" or "measured"
   Measurement how;   ///< not known of a file
 };
 

@@ -95,7 +95,10 @@ Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observe
   if (auto sound = check_swarm(std::span(&spec.planner.name, 1), spec.planner.swarm); !sound) {
     return fail(sound.error());
   }
-  auto job = Job::make(spec.job, observer);
+  const bool chooses = chooses_sub_batch(spec.planner.name);
+  JobSpec job_spec = spec.job;
+  job_spec.choose_sub_batch |= chooses;
+  auto job = Job::make(job_spec, observer);
   if (!job) return fail(job.error());
   if (auto captures = check_graph(*job, spec); !captures) return fail(captures.error());
   const bool saves = !spec.checkpoint.empty() || !spec.resume.empty();
@@ -105,7 +108,6 @@ Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observe
   Result<BudgetSpec> wanted = spec.budget;
   if (!spec.plan.empty()) wanted = budget_of_plan(spec.budget, spec.plan, *job);
   if (!wanted) return fail(wanted.error());
-  const bool chooses = chooses_sub_batch(spec.planner.name);
   const auto offered = offered_sizes(spec.job, chooses, job->rounds_change_training());
   if (!offered.empty() && !chooses) *planner = std::make_unique<LargestRounds>(std::move(*planner));
   JobRounds job_rounds = rounds_of(*job);
@@ -127,6 +129,8 @@ Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observe
   report.sub_batch = job->program().sub_batch;
   report.rounds = job->program().rounds();
   report.round_statistics = report.rounds > 1 && job->rounds_change_training();
+  report.kept_whole = asked.job.choose_sub_batch && report.rounds == 1 &&
+                      job->rounds_change_training() && !spec.job.sub_batch_statistics;
   report.totals = totals_of(job->program(), report.start.lowered().plan);
   const auto trained = spec.epochs > 0
                            ? train_epochs(*job, spec, test.get(), **planner, report, observer)

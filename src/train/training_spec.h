@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "nn/learning_rate.h"
 #include "nn/training_program.h"
@@ -51,8 +52,12 @@ struct JobSpec {
   std::uint64_t seed = 1;  ///< of initial weights, sample order and dropout
   nn::LearningRate learning_rate = constant_rate(0.02);
   nn::Optimizer optimizer = nn::Optimizer::sgd;
-  std::optional<double> weight_decay;         ///< none: the optimizer's usual one
-  std::optional<AlgorithmPolicy> algorithms;  ///< none: the device's usual ones, see algorithms_of
+  std::optional<double> weight_decay;  ///< none: the optimizer's usual one
+  /// None: planners that choose algorithms do so, the others take the device's usual ones
+  /// (algorithms_of).
+  std::optional<AlgorithmPolicy> algorithms;
+  /// Algorithms with a larger workspace do not exist, but that of the least each op has.
+  Bytes workspace_limit = nn::kNoWorkspaceLimit;
 };
 
 struct BudgetSpec {
@@ -119,6 +124,9 @@ struct TrainingSpec {
 
 /// What runs where nobody says: the fastest on GPUs, those of least workspace elsewhere.
 AlgorithmPolicy algorithms_of(const JobSpec& job);
+
+/// Whether plans of this planner may run any algorithm: then all have to be measured.
+bool plans_all_algorithms(const JobSpec& job, std::string_view planner);
 
 /// What a planner is told.
 PlannerOptions planner_options(const JobSpec& job, const PlannerSpec& planner);

@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "base/file.h"
+#include "ir/load_profile.h"
 
 namespace tidepool {
 namespace {
@@ -125,7 +126,10 @@ Result<std::optional<AlgorithmChoice>> saved_choice(const Job& job,
                                                     const std::string& path) {
   const std::string text = checkpoint.setting(kChoiceSetting);
   if (!text.empty()) return read_algorithm_choice(job.program(), text, path);
-  if (algorithms_of(job.spec()) == AlgorithmPolicy::least_workspace) return std::nullopt;
+  // Files of before planners chose algorithms.
+  if (algorithms_of(job.spec()) == AlgorithmPolicy::least_workspace) {
+    return least_workspace_algorithms(job.program());
+  }
   return fail(ErrorCode::bad_input,
               fmt::format("{}: does not say which algorithms were the fastest when it was saved; "
                           "going on would not be bit for bit the same training",

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "lower/plan_file.h"
 #include "planners/registry.h"
 #include "train/training_fixture.h"
@@ -16,7 +17,7 @@ class SubBatch : public testing::TrainingTest {
   static TrainingSpec small(const std::string& model, const std::string& planner) {
     TrainingSpec spec = tiny(60);
     spec.job.model = model;
-    spec.job.batch = 40;
+    spec.job.batch = model == "mlp" ? 480 : 40;  // with less, weights alone are more than 60 %
     spec.planner.name = planner;
     spec.planner.evaluations = 50;
     spec.planner.time_limit = std::chrono::milliseconds(300);
@@ -40,7 +41,7 @@ TEST_F(SubBatch, WithEveryPlannerGivesTheBitsOfUnlimitedTrainingInTheSameRounds)
     for (const PlannerInfo& info : planner_list()) {
       SCOPED_TRACE(std::string(model) + " " + std::string(info.name));
       TrainingSpec spec = small(model, std::string(info.name));
-      spec.job.sub_batch = 16;
+      spec.job.sub_batch = spec.job.batch * 2 / 5;
       spec.comparison = Comparison::bits;
       const auto report = run_training(spec, listener_);
       if (!report) {
@@ -120,14 +121,16 @@ TEST_F(SubBatch, AnyBatchTrainsInAnyBudgetThatOneSampleCanRunIn) {
     const Bytes named = refused.error().smallest_feasible.value_or(0);
     // One round reads no sums of the rounds before.
     if (batch == 40) bound = named;
-    if (batch == 130) EXPECT_EQ(named, bound);
+    if (batch == 130) {
+      EXPECT_EQ(named, bound);
+    }
     spec.budget.device.bytes = named - 1;
     EXPECT_EQ(run_training(spec, listener_).error().code, ErrorCode::infeasible);
     spec.budget.device.bytes = named;
     const auto trained = run_training(spec, listener_);
     ASSERT_TRUE(trained) << trained.error().message;
     EXPECT_LE(trained->arena_peak, named);
-    EXPECT_EQ(trained->sub_batch, 1);
+    EXPECT_LE(trained->sub_batch, 2) << "of the largest whose bound is the same";
   }
 }
 

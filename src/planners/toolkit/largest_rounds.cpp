@@ -21,7 +21,7 @@ Result<PlannerOutput> LargestRounds::plan_in_rounds(PlannerContext& context,
   const auto* strategy = std::get_if<Strategy>(&output->choice);
   if (strategy == nullptr) return output;
   LowerOptions lowering;
-  lowering.allow_streaming = options.may.swap && options.may.algorithms;
+  lowering.allow_streaming = options.may.may_stream();
   auto lowered = inside->lowering().lower(*strategy, context.budget(), lowering);
   if (!lowered) return fail(lowered.error());
   output->choice = std::move(*lowered);

@@ -172,7 +172,8 @@ std::unique_ptr<Planner> make_vdnn_dyn() { return std::make_unique<VdnnDyn>(); }
 PlannerInfo vdnn_dyn_planner() {
   return {.name = "vdnn-dyn",
           .description = "tries what to offload and the algorithms, fastest first (vDNN)",
-          .make = make_vdnn_dyn};
+          .make = make_vdnn_dyn,
+          .chooses_algorithms = true};
 }
 
 }  // namespace tidepool
