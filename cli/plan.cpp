@@ -12,6 +12,7 @@
 #include "lower/overhead.h"
 #include "lower/plan_file.h"
 #include "option_names.h"
+#include "planner_work.h"
 #include "planners/registry.h"
 #include "profile_source.h"
 #include "subject.h"
@@ -83,12 +84,13 @@ struct Made {
   Bytes peak = 0;
   Bytes footprint = 0;
   bool stopped = false;  ///< the best until then
+  RoundsReport rounds{};
   ProvenGap gap{};
 };
 
-Made made_of(const PlanArguments& a, const Subject& subject, const Budget& budget,
-             const ObtainedPlan& obtained) {
-  const Profile& profile = subject.profile;
+/// `profile`: of the sub-batch of the plan.
+Made made_of(const PlanArguments& a, const Subject& subject, const Profile& profile,
+             const Budget& budget, const ObtainedPlan& obtained) {
   const Lowered& lowered = obtained.planned.lowered;
   Made made{a,
             subject,
@@ -99,7 +101,8 @@ Made made_of(const PlanArguments& a, const Subject& subject, const Budget& budge
   made.unlimited = unlimited_time(profile.program, profile.machine, lowered.strategy.algorithms);
   made.overhead = overhead(lowered.iteration_time, made.unlimited);
   if (limited(budget)) made.budget = budget.device + subject.resident;
-  made.peak = unlimited_peak(profile.program, profile.machine.alignment()) + subject.resident;
+  made.peak = subject.unlimited_peak();
+  made.rounds = subject.report_of(profile.program, algorithms_of(a.subject.job));
   made.footprint = lowered.plan.device_bytes() + subject.resident;
   made.stopped = interrupted();
   return made;
@@ -136,6 +139,7 @@ void print_json(const Made& m) {
               {"profile", m.subject.source ? to_json(*m.subject.source) : Json(nullptr)},
               {"output", output.empty() ? Json(nullptr) : Json(output)}};
   if (m.arguments.explain) out["decisions"] = decisions(m.file);
+  m.rounds.add_to(out);
   m.gap.add_to(out);
   out["interrupted"] = m.stopped;
   print(out);
@@ -147,6 +151,9 @@ void print_text(const Made& m) {
   say("{} on {}: {} {} (unlimited peak {})\n", m.file.program.name, m.file.machine.name,
       m.arguments.planner.name, m.budget ? "in " + format_bytes(*m.budget) : "without a budget",
       format_bytes(m.peak));
+  if (const std::string rounds = m.rounds.text(); !rounds.empty()) {
+    say("  rounds     {}\n", rounds);
+  }
   say("  footprint  {}, host {}, packed by {}\n", format_bytes(m.footprint),
       format_bytes(lowered.plan.host_bytes()), lowered.packer);
   say("  time       {} ms an iteration, {} ms without a budget: overhead {:.1f} %\n",
@@ -161,6 +168,9 @@ void print_text(const Made& m) {
         "rest\n",
         format_bytes(m.subject.resident));
   }
+  if (const std::string warning = m.rounds.warning(); !warning.empty()) {
+    say("  note       {}\n", warning);
+  }
   for (const std::string& note : planned.notes) {
     say("  note       {}\n", with_option_names(note));
   }
@@ -169,9 +179,11 @@ void print_text(const Made& m) {
   if (!m.arguments.output.empty()) say("  saved      {}\n", m.arguments.output);
 }
 
-Result<int> plan(const PlanArguments& a, bool json) {
-  auto planner = make_planner(a.planner.name);
-  if (!planner) return fail(planner.error());
+Result<int> plan(PlanArguments a, bool json) {
+  if (auto known = make_planner(a.planner.name); !known) return fail(known.error());
+  a.subject.chooses = chooses_sub_batch(a.planner.name);
+  const bool asked_to_choose = a.subject.job.choose_sub_batch;
+  a.subject.job.choose_sub_batch |= a.subject.chooses;
   if (auto sound = check_swarm(std::span(&a.planner.name, 1), a.planner.swarm); !sound) {
     return fail(sound.error());
   }
@@ -183,18 +195,26 @@ Result<int> plan(const PlanArguments& a, bool json) {
   const Cache cache(a.subject.cache, observer);
   auto subject = subject_of(a.subject, a.budget, cache, observer);
   if (!subject) return fail(subject.error());
-  const Profile& profile = subject->profile;
   const auto budget = budget_of(a.budget, *subject);
   if (!budget) return fail(budget.error());
+  const auto work = PlannerWork::make(*subject, a.subject.job, a.planner.name, *budget);
+  if (!work) return fail(with_resident(work.error(), subject->resident));
 
-  PlanRequest request{profile, *budget, a.planner.name, {}};
+  PlanRequest request{work->profile(), *budget, a.planner.name, {}};
   request.options = planner_options(a.subject.job, a.planner);
   request.options.stop = interrupted;
   request.options.progress = &observer;
-  const auto obtained = obtain_plan(**planner, request, cache, a.subject.cache.replan, observer);
+  request.options.may.sub_batch = work->chooses();
+  request.workload = work->workload();
+  const auto obtained =
+      obtain_plan(work->planner(), request, cache, a.subject.cache.replan, observer);
   if (!obtained) return fail(with_resident(obtained.error(), subject->resident));
+  const auto planned_for = work->profile(obtained->planned.sub_batch());
+  if (!planned_for) return fail(planned_for.error());
+  const Profile& profile = *planned_for;
   // A search that was stopped has a plan all the same: the best until then.
-  Made made = made_of(a, *subject, *budget, *obtained);
+  Made made = made_of(a, *subject, profile, *budget, *obtained);
+  made.rounds.kept_whole = asked_to_choose && subject->batch_norm && !subject->statistics;
   if (const Bytes there = profile.machine.device_memory(); there > 0 && made.footprint > there) {
     inform("tidepool: the plan needs {} of device memory; '{}' has {}\n",
            format_bytes_up(made.footprint), profile.machine.name, format_bytes(there));
@@ -215,11 +235,7 @@ Result<int> plan(const PlanArguments& a, bool json) {
   } else {
     made.gap.unknown = "interrupted";
   }
-  if (json) {
-    print_json(made);
-  } else {
-    print_text(made);
-  }
+  json ? print_json(made) : print_text(made);
   return made.stopped ? exit_code(ErrorCode::interrupted) : kOk;
 }
 
@@ -244,6 +260,7 @@ Examples:
   tidepool plan vgg16 --budget 50% --machine gtx1080ti --planner tide --evaluations 20000
   tidepool profile tiny-vgg --data synthetic -o tiny.profile.json
   tidepool plan --profile tiny.profile.json --budget 60% -o tiny.plan.json
+  tidepool plan vgg16 --machine gtx1080ti --budget 30% --planner autoswap --sub-batch auto
   tidepool plan --trace vgg16_batch100_3iterations.csv --budget 400MiB   # a trace of yours)");
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {

@@ -99,6 +99,23 @@ void add_optimizer_options(CLI::App& command, JobSpec& job) {
       "(default: 5e-4 with sgd, 0.01 with adamw)");
 }
 
+void add_sub_batch_option(CLI::App& command, JobSpec& job) {
+  const auto parse = [&job](const std::string& text) {
+    job.choose_sub_batch = text == "auto";
+    if (job.choose_sub_batch) return;
+    const auto size = parse_whole_number(text, 1, std::int64_t{1} << 20);
+    if (!size) throw CLI::ValidationError("--sub-batch", size.error().message + ", nor auto");
+    job.sub_batch = *size;
+  };
+  command
+      .add_option_function<std::string>(
+          "--sub-batch", parse,
+          "samples a round: an iteration runs its batch in rounds and sums their gradients; auto: "
+          "the planner chooses (default: the planner's choice where it is one that chooses, see "
+          "`tidepool planners`, and the model has no batch norm; else the whole batch)")
+      ->type_name("N|auto");
+}
+
 void add_workspace_limit_option(CLI::App& command, Bytes& most) {
   const auto parse = [&most](const std::string& text) {
     const auto bytes = parse_bytes(text);
@@ -115,16 +132,20 @@ void add_workspace_limit_option(CLI::App& command, Bytes& most) {
 
 }  // namespace
 
+Result<void> check_sub_batch_is_stated(const JobSpec& job, const char* command) {
+  if (!job.choose_sub_batch) return {};
+  return fail(ErrorCode::usage,
+              fmt::format("--sub-batch auto: `tidepool {}` has no planner that could choose; give "
+                          "a number of samples",
+                          command));
+}
+
 void add_job_options(CLI::App& command, JobSpec& job) {
   command.add_option("model", job.model, "model to train (see `tidepool models`)")->required();
   command.add_option("--batch", job.batch, "samples in an iteration")
       ->check(whole_number(1, std::int64_t{1} << 20))
       ->capture_default_str();
-  command
-      .add_option("--sub-batch", job.sub_batch,
-                  "samples a round: an iteration runs its batch in rounds and sums their "
-                  "gradients (default: the whole batch)")
-      ->check(whole_number(1, std::int64_t{1} << 20));
+  add_sub_batch_option(command, job);
   command.add_flag("--sub-batch-statistics", job.sub_batch_statistics,
                    "let batch norm take its statistics over a round, which changes training");
   command

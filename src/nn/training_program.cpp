@@ -25,11 +25,8 @@ Result<void> check_options(const Graph& graph, const TrainingOptions& options) {
     return fail(ErrorCode::usage, fmt::format("a round takes 1 to {} samples (the batch), not {}",
                                               options.batch, options.sub_batch));
   }
-  const auto takes_statistics = [](const Layer& layer) {
-    return traits_of(layer.spec).batch_statistics;
-  };
-  const auto statistics = std::find_if(graph.layers.begin(), graph.layers.end(), takes_statistics);
-  if (round_size(options) < options.batch && statistics != graph.layers.end() &&
+  const Layer* const statistics = batch_statistics(graph);
+  if (round_size(options) < options.batch && statistics != nullptr &&
       !options.sub_batch_statistics) {
     return fail(ErrorCode::usage,
                 fmt::format("{}: batch norm '{}' would take its statistics over {} samples "
@@ -92,6 +89,12 @@ std::int64_t TrainingProgram::learnable_elements() const {
     if (parameter.learnable) sum += tensors[parameter.tensor].elements();
   }
   return sum;
+}
+
+const Layer* batch_statistics(const Graph& graph) {
+  const auto found = std::ranges::find_if(
+      graph.layers, [](const Layer& layer) { return traits_of(layer.spec).batch_statistics; });
+  return found == graph.layers.end() ? nullptr : &*found;
 }
 
 Result<TrainingProgram> build_training_program(const Graph& graph, const TrainingOptions& options,

@@ -88,6 +88,10 @@ struct TrainingProgram {
   [[nodiscard]] std::int64_t learnable_elements() const;
 };
 
+/// The first layer that takes statistics over the samples of a round, or null: where there is one,
+/// smaller rounds change training.
+const Layer* batch_statistics(const Graph& graph);
+
 /// Algorithms carry the workspaces of `kernels` and no times.
 /// An op that updates weights follows as soon as its gradient exists and the old weight has been
 /// read for the last time.

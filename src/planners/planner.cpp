@@ -84,7 +84,7 @@ Result<Planned> plan_within(Planner& planner, Workload& workload, const Machine&
       !proof) {
     return fail(proof.error());
   }
-  planned.plan_time = lowered_at - start;
+  planned.plan_time = lowered_at - start - context->waited();
   planned.check_time = Clock::now() - lowered_at;
   return planned;
 }

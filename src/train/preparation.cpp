@@ -2,11 +2,22 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "lower/overhead.h"
 #include "train/link_speed.h"
 
 namespace tidepool {
 namespace {
+
+PlanRequest request_of(const Profile& subject, const TrainingSpec& spec, const Budget& budget,
+                       Observer& observer) {
+  PlanRequest request{subject, budget, spec.planner.name, planner_options(spec.job, spec.planner)};
+  request.options.stop = observer.stop();
+  request.options.progress = &observer;
+  request.options.may.sub_batch = false;
+  return request;
+}
 
 /// The plan to train with. `choice`: what every op has to run; none: what the planner picks.
 Result<ObtainedPlan> training_plan(const Job& job, const TrainingSpec& spec, const Budget& budget,
@@ -26,13 +37,51 @@ Result<ObtainedPlan> training_plan(const Job& job, const TrainingSpec& spec, con
   }
   const Profile subject{job.fingerprint(), choice ? restrict_to(*choice, program) : program,
                         machine};
-  PlanRequest request{subject, budget, spec.planner.name, planner_options(spec.job, spec.planner)};
-  request.options.stop = observer.stop();
-  request.options.progress = &observer;
-  auto plan = obtain_plan(planner, request, cache, spec.cache.replan, observer);
+  auto plan = obtain_plan(planner, request_of(subject, spec, budget, observer), cache,
+                          spec.cache.replan, observer);
   if (!plan) return fail(plan.error());
   if (choice) widen(*choice, plan->planned.lowered);
   return plan;
+}
+
+/// Which profile the training uses, and its plan, into `start`, with what the planner chooses of
+/// `offered`. Each size is measured when it is asked for.
+Result<void> choose_rounds(Job& job, const TrainingSpec& spec, const ProfilingTask& task,
+                           const std::vector<std::int64_t>& offered, Planner& planner,
+                           const Cache& cache, Preparation& start, Observer& observer) {
+  JobRounds rounds = rounds_of(job);
+  rounds.offered = offered;
+  auto sizes = sizes_within(rounds, task.budget.device, start.machine.alignment());
+  if (!sizes) return fail(sizes.error());
+  std::map<std::int64_t, ProfileSource> sources;
+  RoundsWorkload workload(*sizes, [&](std::int64_t sub_batch) -> Result<Program> {
+    auto timed = profile_in_rounds(job, sub_batch, start.machine, task,
+                                   {cache, spec.cache.reprofile, {}}, observer);
+    if (!timed) return fail(timed.error());
+    sources[sub_batch] = timed->source;
+    return std::move(timed->program);
+  });
+  const auto own = workload.program(workload.sub_batch());
+  if (!own) return fail(own.error());
+  const Profile subject{job.fingerprint(), **own, start.machine};
+  PlanRequest request = request_of(subject, spec, start.budget, observer);
+  request.options.may.sub_batch = true;
+  request.workload = &workload;
+  auto plan = obtain_plan(planner, request, cache, spec.cache.replan, observer);
+  if (!plan) return fail(plan.error());
+  start.plan = std::move(*plan);
+  start.chose_sub_batch = true;
+  if (const Program* whole = workload.known(job.spec().batch)) {
+    start.predicted_whole = unlimited_time(*whole, start.machine,
+                                           choose_algorithms(*whole, request.options.algorithms));
+  }
+  const std::int64_t chosen = start.plan.planned.sub_batch();
+  const auto program = workload.program(chosen);
+  if (!program) return fail(program.error());
+  start.profile = sources.at(chosen);
+  if (auto rebuilt = job.set_rounds(chosen); !rebuilt) return rebuilt;
+  job.program() = **program;
+  return {};
 }
 
 }  // namespace
@@ -42,13 +91,17 @@ double Preparation::predicted_overhead() const {
 }
 
 Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& budget,
-                            Planner& planner, Observer& observer) {
+                            const std::vector<std::int64_t>& offered, Planner& planner,
+                            Observer& observer) {
   Preparation start;
   start.budget = budget;
   const auto machine = device_machine(job, budget, spec.cache, observer);
   if (!machine) return fail(machine.error());
   start.machine = *machine;
-  start.unlimited_peak = unlimited_peak(job.program(), machine->alignment());
+  // Of a batch that is too large for a tensor there is none at once.
+  const Bytes alignment = machine->alignment();
+  start.unlimited_peak = whole_batch_peak(rounds_of(job), alignment)
+                             .value_or(unlimited_peak(job.program(), alignment));
   // What a checkpoint cannot go on from is said before anything is measured.
   std::optional<AlgorithmChoice> choice;
   if (!spec.resume.empty()) {
@@ -61,14 +114,25 @@ Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& bu
   }
   const Cache cache(spec.cache, observer);
   const bool all_algorithms = plans_all_algorithms(job.spec(), spec.planner.name);
-  const auto profile =
-      obtain_profile(job, start.machine, {kProfileIterations, all_algorithms, budget},
-                     {cache, spec.cache.reprofile, spec.profile}, observer);
-  if (!profile) return fail(profile.error());
-  start.profile = *profile;
-  auto plan = training_plan(job, spec, budget, start.machine, planner, choice, cache, observer);
-  if (!plan) return fail(plan.error());
-  start.plan = std::move(*plan);
+  const ProfilingTask task{kProfileIterations, all_algorithms, budget};
+  if (!offered.empty()) {
+    auto chosen = choose_rounds(job, spec, task, offered, planner, cache, start, observer);
+    if (!chosen) return fail(chosen.error());
+  } else {
+    // A plan file has the times that its plan was made with.
+    if (spec.plan.empty() || !spec.profile.empty()) {
+      const auto profile = obtain_profile(job, start.machine, task,
+                                          {cache, spec.cache.reprofile, spec.profile}, observer);
+      if (!profile) return fail(profile.error());
+      start.profile = *profile;
+    } else {
+      start.profile.from = "plan";
+    }
+    auto plan = training_plan(job, spec, budget, start.machine, planner, choice, cache, observer);
+    if (!plan) return fail(plan.error());
+    start.plan = std::move(*plan);
+    if (start.profile.from == "plan") job.program() = start.plan.profile->program;
+  }
 
   observer.update(0, "how far the plan may be from the best");
   // A plan file may have been predicted from another measurement than today's.

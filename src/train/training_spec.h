@@ -38,9 +38,14 @@ inline nn::LearningRate constant_rate(double rate) {
 struct JobSpec {
   std::string model;
   std::int64_t batch = 100;
-  std::int64_t sub_batch = 0;  ///< samples a round; 0: the batch
-  bool sub_batch_statistics = false;
-  std::int64_t sequence = 0;  ///< tokens of a sample, of models of text; 0: the model's own
+  /// Samples a round. 0: what the planner chooses, where it is one that chooses and rounds leave
+  /// training as it is, else the batch.
+  std::int64_t sub_batch = 0;
+  /// `sub_batch` auto: where it is 0 any planner chooses; one that does not by itself takes the
+  /// largest with which it has a plan.
+  bool choose_sub_batch = false;
+  bool sub_batch_statistics = false;  ///< rounds may change training, see nn::TrainingOptions
+  std::int64_t sequence = 0;          ///< tokens of a sample, of models of text; 0: the model's own
   DeviceSpec device;
   DataSpec data;
   nn::Storage storage = nn::Storage::in_place;

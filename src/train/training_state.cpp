@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -87,6 +88,18 @@ Result<nn::Checkpoint> load_checkpoint(const Job& job, const std::string& path) 
                     path, name, saved, value));
   }
   return checkpoint;
+}
+
+Result<std::int64_t> saved_sub_batch(const std::string& path, std::int64_t batch) {
+  const auto content = read_file(path);
+  if (!content) return fail(content.error());
+  const auto checkpoint = nn::read_checkpoint(*content, path);
+  if (!checkpoint) return fail(checkpoint.error());
+  if (checkpoint->setting("batch") != fmt::format("{}", batch)) return 0;
+  const std::string text = checkpoint->setting("sub_batch");
+  std::int64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return std::max<std::int64_t>(value, 0);
 }
 
 Result<void> save_checkpoint(const Job& job, const AlgorithmChoice& algorithms,
