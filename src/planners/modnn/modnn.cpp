@@ -189,7 +189,8 @@ PlannerInfo modnn_planner() {
   return {.name = "modnn",
           .description = "rounds, swaps and algorithms task by task for the budget (moDNN)",
           .make = make_published_modnn,
-          .chooses_sub_batch = true};
+          .chooses_sub_batch = true,
+          .chooses_algorithms = true};
 }
 
 }  // namespace tidepool

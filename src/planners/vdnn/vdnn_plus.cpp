@@ -42,7 +42,8 @@ PlannerInfo vdnn_plus_planner() {
   return {.name = "vdnn-plus",
           .description = "vDNN's policies in rounds that moDNN's rule chooses (vDNN+)",
           .make = make_vdnn_plus,
-          .chooses_sub_batch = true};
+          .chooses_sub_batch = true,
+          .chooses_algorithms = true};
 }
 
 }  // namespace tidepool
