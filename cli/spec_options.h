@@ -12,6 +12,8 @@ namespace tidepool::cli {
 
 /// The job's options, with the model as the positional argument.
 void add_job_options(CLI::App& command, JobSpec& job);
+/// --devices, --accumulation.
+void add_devices_options(CLI::App& command, JobSpec& job);
 /// --budget, --host-budget.
 void add_size_options(CLI::App& command, BudgetSpec& budget);
 /// A device size in bytes or percent; `name` such as "--budget".

@@ -6,10 +6,12 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "lower/overhead.h"
 #include "nn/models/model.h"
 #include "trace/trace_program.h"
 #include "train/job.h"
 #include "train/link_speed.h"
+#include "train/parallel_plan.h"
 
 namespace tidepool::cli {
 namespace {
@@ -45,6 +47,33 @@ Result<Machine> preset(const std::string& name) {
   return find_machine(name);
 }
 
+/// Nothing but the links of the machine is known of several devices, and how long one would take.
+Result<void> several_on_preset(const JobSpec& job, Subject& subject) {
+  const Machine one = subject.profile.machine;
+  const auto graph = nn::build_model(job.model, {.sequence = job.sequence});
+  if (!graph) return fail(graph.error());
+  nn::TrainingOptions options;
+  options.batch = job.batch;
+  options.storage = job.storage;
+  options.optimizer = job.optimizer;
+  auto alone = nn::build_training_program(*graph, options, nn::reference_kernels());
+  if (!alone) return fail(alone.error());
+  apply_cost_model(one, alone->program);
+  subject.alone =
+      unlimited_time(alone->program, one, choose_algorithms(alone->program, algorithms_of(job)));
+  options.sub_batch = job.sub_batch;
+  options.sub_batch_statistics = job.sub_batch_statistics;
+  options.devices = job.devices;
+  options.naive_accumulation = job.accumulation == Accumulation::naive;
+  auto part = nn::build_training_program(*graph, options, nn::reference_kernels());
+  if (!part) return fail(part.error());
+  subject.parallel =
+      std::make_shared<nn::DataParallel>(nn::replicate(*part, options, nn::reference_kernels()));
+  subject.all = machine_of_devices(one, job.devices);
+  subject.profile.machine = one_of_devices(*subject.all);
+  return {};
+}
+
 /// A preset: layouts without padding, no workspaces, times from the compute model.
 Result<Subject> on_preset(const SubjectArguments& a) {
   auto machine = preset(a.machine);
@@ -59,6 +88,8 @@ Result<Subject> on_preset(const SubjectArguments& a) {
     options.sub_batch_statistics = statistics;
     options.storage = job.storage;
     options.optimizer = job.optimizer;
+    options.devices = job.devices;
+    options.naive_accumulation = job.accumulation == Accumulation::naive;
     auto training = nn::build_training_program(graph, options, nn::reference_kernels());
     if (!training) return fail(training.error());
     apply_cost_model(machine, training->program);
@@ -66,11 +97,15 @@ Result<Subject> on_preset(const SubjectArguments& a) {
   };
   auto program = in_rounds(a.job.sub_batch, a.job.sub_batch_statistics);
   if (!program) return fail(program.error());
-  return Subject{{"preset " + machine->name, std::move(*program), *machine},
-                 {},
-                 0,
-                 a.job.sub_batch_statistics,
-                 in_rounds};
+  Subject subject{{"preset " + machine->name, std::move(*program), *machine},
+                  {},
+                  0,
+                  a.job.sub_batch_statistics,
+                  in_rounds};
+  if (a.job.devices > 1) {
+    if (auto parallel = several_on_preset(a.job, subject); !parallel) return fail(parallel.error());
+  }
+  return subject;
 }
 
 /// A preset, or a machine file.
@@ -182,11 +217,17 @@ Result<Subject> measured(const SubjectArguments& a, std::span<const BudgetSpec> 
   const auto source = obtain_profile(*job, *machine, {kProfileIterations, all, *budget},
                                      {cache, a.cache.reprofile, {}}, observer);
   if (!source) return fail(source.error());
-  return Subject{{job->fingerprint(), job->program(), *machine},
-                 *source,
-                 0,
-                 a.job.sub_batch_statistics,
-                 in_rounds};
+  Subject subject{{job->fingerprint(), job->program(), *machine},
+                  *source,
+                  0,
+                  a.job.sub_batch_statistics,
+                  in_rounds};
+  if (job->parallel() != nullptr) {
+    subject.parallel = {job, job->parallel()};
+    subject.all = machine_of_devices(*machine, a.job.devices);
+    subject.profile.machine = one_of_devices(*subject.all);
+  }
+  return subject;
 }
 
 /// What only a measurement on this device would look at.

@@ -2,10 +2,12 @@
 // file on a machine given apart, or a recorded trace.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 
+#include "nn/data_parallel.h"
 #include "spec_options.h"
 #include "trace_file.h"
 #include "train/budget.h"
@@ -41,6 +43,11 @@ struct Subject {
   Bytes resident = 0;
   bool statistics = false;      ///< --sub-batch-statistics is given
   ProgramInRounds in_rounds{};  ///< empty where the program is as it is
+  /// Of several devices: all of them. The profile is of one, with its part of their bus.
+  std::shared_ptr<const nn::DataParallel> parallel{};
+  std::optional<Machine> all{};
+  /// An iteration of the whole batch on one device without a budget; none: not known.
+  std::optional<Nanos> alone{};
 };
 
 /// Measuring, where that is what the arguments ask for, stays inside the least of the budgets that

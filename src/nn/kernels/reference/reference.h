@@ -51,5 +51,6 @@ void run(const SquaredErrorBackward& op, const OpDesc& desc, Pointers pointers);
 void run(const CountCorrect& op, const OpDesc& desc, Pointers pointers);
 void run(const SgdUpdate& op, const OpDesc& desc, Pointers pointers);
 void run(const AdamwUpdate& op, const OpDesc& desc, Pointers pointers);
+inline void run(const Hold& /*op*/, const OpDesc& /*desc*/, Pointers /*pointers*/) {}
 
 }  // namespace tidepool::nn::reference
