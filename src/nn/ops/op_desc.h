@@ -17,7 +17,9 @@
 #include "nn/ops/dropout.h"
 #include "nn/ops/embedding.h"
 #include "nn/ops/gelu.h"
+#include "nn/ops/hold.h"
 #include "nn/ops/host.h"
+#include "nn/ops/host_update.h"
 #include "nn/ops/layer_norm.h"
 #include "nn/ops/linear.h"
 #include "nn/ops/pooling.h"
@@ -41,7 +43,8 @@ using AnyOp = std::variant<
     ProjectionBackwardWeights, EmbeddingForward, EmbeddingBackward, LayerNormForward,
     LayerNormBackward, AttentionScores, AttentionMix, AttentionMixTransposed,
     AttentionSoftmaxForward, AttentionSoftmaxBackward, UpsampleForward, UpsampleBackward, SgdUpdate,
-    AdamwUpdate, Feed, FeedControl, CollectLoss, CollectCount>;
+    AdamwUpdate, Hold, Feed, FeedControl, CollectLoss, CollectCount, CollectGradient, HostSgdUpdate,
+    HostAdamwUpdate>;
 
 struct OpDesc {
   AnyOp op;

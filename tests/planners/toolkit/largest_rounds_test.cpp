@@ -71,7 +71,8 @@ TEST(LargestRounds, EveryPlannerStreamsLessThanWithTheWholeBatch) {
       }
       const auto whole =
           make_plan(**make_planner(info.name), of_one, kMachineOfRounds, budget, quick());
-      if (whole && !whole->lowered.streaming) {
+      // Some choose rounds by themselves.
+      if (whole && !whole->lowered.streaming && whole->sub_batch() == 8) {
         EXPECT_EQ(planned->sub_batch(), 8);
       }
       EXPECT_TRUE(!planned->lowered.streaming || !whole || whole->lowered.streaming);
