@@ -1,8 +1,7 @@
 #include "lower/emit.h"
 
-#include <algorithm>
-
 #include "base/at.h"
+#include "lower/boundary_schedules.h"
 
 namespace tidepool {
 namespace {
@@ -20,7 +19,7 @@ class Emitter {
     plan_.streams = in_.streams.streams;
     add_placements();
     for (const Step& step : in_.steps) plan_.steady.instructions.push_back(instruction(step));
-    add_entry_and_exit();
+    add_boundary_schedules({in_.streams.in, in_.streams.out, in_.streams.host}, plan_);
     return std::move(plan_);
   }
 
@@ -73,67 +72,6 @@ class Emitter {
     out.to = to;
     out.bytes = plan_.placements[at(from)].bytes;
     return out;
-  }
-
-  /// Persistent tensors that live on the device between iterations pass through one staging area
-  /// on the host, above the host placements that hold values between iterations.
-  void add_entry_and_exit() {
-    Bytes staging = 0;
-    for (const PlacementId id : plan_.boundary) {
-      const Placement& p = plan_.placements[at(id)];
-      if (p.space == plan_.host()) {
-        staging = std::max(staging,
-                           align_up(p.offset + p.bytes, plan_.arenas[at(plan_.host())].alignment));
-      }
-    }
-    const std::vector<PlacementId> boundary = plan_.boundary;
-    for (const PlacementId id : boundary) {
-      const Placement value = plan_.placements[at(id)];
-      if (value.space == plan_.host()) {
-        push(plan_.entry, host_call(InstructionKind::load, id), {});
-        push(plan_.exit, host_call(InstructionKind::store, id), {});
-        continue;
-      }
-      const auto staged = static_cast<PlacementId>(plan_.placements.size());
-      plan_.placements.push_back({value.tensor, plan_.host(), staging, value.bytes});
-      plan_.host_bytes() = std::max(plan_.host_bytes(), staging + value.bytes);
-
-      Instruction in;
-      in.stream = in_.streams.in;
-      push(plan_.entry, host_call(InstructionKind::load, staged),
-           last(plan_.entry, in_.streams.in));
-      push(plan_.entry, copy(in, staged, id), last(plan_.entry, in_.streams.host));
-
-      Instruction out;
-      out.stream = in_.streams.out;
-      push(plan_.exit, copy(out, id, staged), last(plan_.exit, in_.streams.host));
-      push(plan_.exit, host_call(InstructionKind::store, staged),
-           last(plan_.exit, in_.streams.out));
-    }
-  }
-
-  Instruction host_call(InstructionKind kind, PlacementId value) const {
-    Instruction out;
-    out.kind = kind;
-    out.stream = in_.streams.host;
-    (kind == InstructionKind::load ? out.to : out.from) = value;
-    out.bytes = plan_.placements[at(value)].bytes;
-    return out;
-  }
-
-  /// A wait for the last instruction on a stream so far, if there is one.
-  static std::vector<Wait> last(const Schedule& schedule, StreamId stream) {
-    for (std::size_t i = schedule.instructions.size(); i > 0; --i) {
-      if (schedule.instructions[i - 1].stream == stream) {
-        return {{stream, static_cast<std::int32_t>(i - 1), 0}};
-      }
-    }
-    return {};
-  }
-
-  static void push(Schedule& schedule, Instruction instruction, std::vector<Wait> waits) {
-    instruction.waits = std::move(waits);
-    schedule.instructions.push_back(std::move(instruction));
   }
 
   const EmitInput& in_;

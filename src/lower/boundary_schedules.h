@@ -1,0 +1,22 @@
+// Entry and exit of a plan: what brings persistent tensors to where an iteration expects them, and
+// hands their final values back.
+#pragma once
+
+#include "schedule/schedule.h"
+
+namespace tidepool {
+
+/// The streams that entry and exit use. One for all copies of each: those that take turns on a
+/// channel have to be on one stream.
+struct BoundaryStreams {
+  StreamId in = 0;    ///< of copies from the host
+  StreamId out = 0;   ///< of copies to the host
+  StreamId host = 0;  ///< of loads and stores
+};
+
+/// Makes `plan.entry` and `plan.exit` of `plan.boundary`. Persistent tensors that do not live on
+/// the host between iterations pass through one staging area there, above the host placements that
+/// hold values between iterations; the host's arena grows where it has to.
+void add_boundary_schedules(const BoundaryStreams& streams, Plan& plan);
+
+}  // namespace tidepool
