@@ -13,8 +13,8 @@ namespace tidepool {
 // nor is `random`.
 //
 // Sub-batches (auto/size_order.h) come last, as asking for one may cost a measurement: only where
-// the usual size's best plan takes clearly longer than an iteration without a budget does with the
-// fastest algorithms, of whatever workspace. Then planners that choose a sub-batch plan, and a few
+// the usual size's best plan takes clearly longer than its ops do without any stall, with their
+// fastest algorithms of whatever workspace. Then planners that choose a sub-batch plan, and a few
 // sizes get a part of the limit each, AutoSwap and the search alone; the best size gets the rest.
 // Times are those of whole iterations, so that sizes compare. What asking for a size takes is not
 // the search's: the limit begins again where it ends.

@@ -250,20 +250,28 @@ TEST(Auto, SaysWhatItChoseAndWhatThatWasWorth) {
 }
 
 /// With a budget of the whole batch's peak times this.
-Result<Planned> auto_plan_in_rounds(testing::SubBatchWorkload& workload, double budget,
-                                    const MayDecide& may = {}) {
+Result<Planned> plan_in_rounds(Planner& planner, testing::SubBatchWorkload& workload, double budget,
+                               const MayDecide& may) {
   const Program whole = **workload.program(testing::SubBatchWorkload::kBatch);
   const Bytes peak = load_profile(whole, AccessIndex(whole), 64, fastest_algorithms(whole)).peak;
   PlannerOptions options;
   options.evaluation_limit = 1000;
   options.may = may;
-  return make_plan(*make_auto(2), workload, testing::byte_a_nanosecond(64),
+  return make_plan(planner, workload, testing::byte_a_nanosecond(64),
                    {static_cast<Bytes>(budget * static_cast<double>(peak)), 0}, options);
+}
+Result<Planned> auto_plan_in_rounds(testing::SubBatchWorkload& workload, double budget,
+                                    const MayDecide& may = {}) {
+  return plan_in_rounds(*make_auto(2), workload, budget, may);
 }
 
 TEST(Auto, AsksForNoOtherSubBatchWhereTheUsualOneIsAsFastAsItCanBe) {
   testing::SubBatchWorkload workload;
-  const auto planned = auto_plan_in_rounds(workload, 1.1);
+  PlannerOptions options;
+  options.evaluation_limit = 1000;
+  // Inputs come at once.
+  const auto planned =
+      make_plan(*make_auto(2), workload, auto_machine(1e15), {1 << 20, 0}, options);
   ASSERT_TRUE(planned);
   EXPECT_EQ(planned->sub_batch(), 8);
   EXPECT_EQ(workload.asked().size(), 1U);
@@ -282,6 +290,25 @@ TEST(Auto, TakesSmallerRoundsWhereLittleFits) {
   if (whole) {
     EXPECT_LT(planned->lowered.iteration_time, whole->lowered.iteration_time);
   }
+}
+
+/// In rounds of whatever size: moDNN decides addresses itself, so its plans count as they are.
+TEST(Auto, IsNeverSlowerThanAPlannerThatChoosesItsSubBatch) {
+  int others = 0;
+  for (const double budget : {0.15, 0.2, 0.3, 0.5, 0.8, 1.2}) {
+    testing::SubBatchWorkload workload;
+    const auto planned = auto_plan_in_rounds(workload, budget);
+    for (const PlannerInfo& info : planner_list()) {
+      if (!info.chooses_sub_batch || info.name == "auto") continue;
+      SCOPED_TRACE(std::string(info.name) + " " + std::to_string(budget));
+      const auto other = plan_in_rounds(*info.make(), workload, budget, {});
+      if (!other) continue;
+      ASSERT_TRUE(planned) << planned.error().message;
+      EXPECT_LE(planned->lowered.iteration_time, other->lowered.iteration_time);
+      others += other->sub_batch() != 8 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(others, 2);
 }
 
 TEST(Auto, NamesTheSmallestBudgetOfAllSizes) {
