@@ -95,6 +95,7 @@ class Auto : public Planner {
       start.options.time_limit =
           first ? std::max(wanted.time_limit * 4 / 5, kAtLeast) : wanted.time_limit / 2;
       start.options.may.algorithms = false;
+      start.options.may.sub_batch = false;
     }
     std::stable_sort(starts.begin(), starts.end(), [](const Start& a, const Start& b) {
       return turn_of(*a.planner) < turn_of(*b.planner);

@@ -90,16 +90,21 @@ class Modnn : public Planner {
       return std::nullopt;
     }
     Lowered lowered;
-    fill(lowered, program, machine, *std::move(plan), schedule);
+    fill(lowered, lowering, *std::move(plan), schedule);
     lowered.load_limit = budget.device;
     return lowered;
   }
 
-  static void fill(Lowered& lowered, const Program& program, const Machine& machine, Plan plan,
+  static void fill(Lowered& lowered, const Lowering& lowering, Plan plan,
                    const DataSchedule& schedule) {
-    TimedPlan timed = time_plan(program, plan, machine);
+    const Program& program = lowering.program();
+    TimedPlan timed = time_plan(program, plan, lowering.machine());
     lowered.strategy.sub_batch = program.sub_batch;
     lowered.strategy.gaps = schedule.decisions;
+    // As strategies have it: one copy out of each value.
+    for (TensorId t = 0; t < std::ssize(program.tensors); ++t) {
+      derive_drops(lowering.index(), t, lowered.strategy.gaps);
+    }
     lowered.strategy.algorithms = schedule.algorithms;
     lowered.iteration_time = lowered.unplaced_time = timed.iteration_time;
     lowered.compute_time = compute_time(program, schedule.algorithms);
