@@ -90,16 +90,22 @@ class Modnn : public Planner {
       return std::nullopt;
     }
     Lowered lowered;
-    fill(lowered, program, machine, *std::move(plan), schedule);
+    fill(lowered, lowering, *std::move(plan), schedule);
     lowered.load_limit = budget.device;
     return lowered;
   }
 
-  static void fill(Lowered& lowered, const Program& program, const Machine& machine, Plan plan,
+  static void fill(Lowered& lowered, const Lowering& lowering, Plan plan,
                    const DataSchedule& schedule) {
-    TimedPlan timed = time_plan(program, plan, machine);
+    const Program& program = lowering.program();
+    TimedPlan timed = time_plan(program, plan, lowering.machine());
     lowered.strategy.sub_batch = program.sub_batch;
     lowered.strategy.gaps = schedule.decisions;
+    // As strategies have it: one copy out of each value.
+    for (TensorId t = 0; t < std::ssize(program.tensors); ++t) {
+      derive_drops(lowering.index(), t, lowered.strategy.gaps);
+    }
+    give_reasons(lowering.index(), lowered.strategy);
     lowered.strategy.algorithms = schedule.algorithms;
     lowered.iteration_time = lowered.unplaced_time = timed.iteration_time;
     lowered.compute_time = compute_time(program, schedule.algorithms);
@@ -107,6 +113,17 @@ class Modnn : public Planner {
     lowered.packer = "exact fit, then first fit";
     lowered.steps = std::move(timed.steps);
     lowered.plan = std::move(plan);
+  }
+
+  static void give_reasons(const AccessIndex& index, Strategy& strategy) {
+    strategy.reasons.resize(strategy.gaps.size());
+    for (std::size_t g = 0; g < strategy.gaps.size(); ++g) {
+      if (strategy.gaps[g] == Decision::swap) strategy.reasons[g] = "its room was needed";
+      if (strategy.gaps[g] != Decision::drop) continue;
+      strategy.reasons[g] = index.gaps()[g].dead
+                                ? "overwritten next"
+                                : "its room was needed, and the host has the value";
+    }
   }
 
   static std::vector<std::string> notes(const Program& program, const DataSchedule& schedule,

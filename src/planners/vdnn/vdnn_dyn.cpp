@@ -52,8 +52,13 @@ std::vector<std::int32_t> same_in_rounds(const Program& program) {
 class DynamicVdnn {
  public:
   DynamicVdnn(PlannerContext& context, Lowering& lowering, Downgrade how)
-      : context_(context), lowering_(lowering), program_(lowering.program()) {
-    if (how == Downgrade::in_all_rounds) same_ = same_in_rounds(program_);
+      : context_(context),
+        lowering_(lowering),
+        program_(lowering.program()),
+        stop_(context.options().stop) {
+    if (how == Downgrade::op_by_op) return;
+    same_ = same_in_rounds(program_);
+    stop_ = context.stopped_or_late();  // programs of many rounds are large
   }
 
   Result<std::optional<PlannerOutput>> plan() {
@@ -77,7 +82,7 @@ class DynamicVdnn {
     for (const bool downgrading : {false, true}) {
       if (downgrading && !may.algorithms) break;
       for (const Offloaded what : {Offloaded::convolutions, Offloaded::all}) {
-        if (context_.stopped()) break;
+        if (stop_.requested()) break;
         auto with_p = offload(lowering_, what, fastest);
         if (!with_p) return fail(with_p.error());
         int steps = 0;
@@ -101,7 +106,7 @@ class DynamicVdnn {
   /// One step down after the other until it fits; no address where there is no step left.
   Trial place_downgraded(Strategy& strategy, int& steps) {
     const Bytes budget = context_.budget().device;
-    while (!context_.stopped()) {
+    while (!stop_.requested()) {
       const Evaluation evaluation =
           lowering_.evaluator().evaluate(strategy, {.load_limit = budget});
       OpId over = evaluation.stuck;
@@ -140,6 +145,7 @@ class DynamicVdnn {
   PlannerContext& context_;
   Lowering& lowering_;
   const Program& program_;
+  Stop stop_;
   std::vector<std::int32_t> same_;  ///< see same_in_rounds; empty: op by op
   std::string last_note_;
 };

@@ -5,7 +5,8 @@
 //
 // What the paper leaves open, or this system sees otherwise:
 // - Which of vDNN's policies: the dynamic one, which tries the others and the algorithms.
-// - A downgrade of an algorithm holds for the same op in all rounds.
+// - A downgrade of an algorithm holds for the same op in all rounds, and there are no more of them
+//   when the time limit is over.
 // - vDNN offloads whole layers' inputs and knows no windows of tasks, so a size that equation 8
 //   accepts may not train; then the next smaller one is tried.
 #pragma once

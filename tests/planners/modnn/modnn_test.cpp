@@ -100,6 +100,25 @@ TEST(Modnn, AnyBudgetFromTheLowerBoundOnIsEnoughWithWeightsOnTheDevice) {
   }
 }
 
+// Others go on from what it decides.
+TEST(Modnn, WhatItDecidesCanBeLowered) {
+  for (std::uint64_t seed = 0; seed < testing::usual_or<std::uint64_t>(60, 15); ++seed) {
+    SCOPED_TRACE(seed);
+    const Program program = testing::random_program(seed);
+    const Machine machine = testing::random_machine(seed);
+    const Bytes budget = modnn::bound_with_weights(program, machine.alignment()).bytes;
+    Lowering lowering(program, machine);
+    FixedWorkload workload(program);
+    for (const ModnnOptions& options : {ModnnOptions{}, ModnnOptions{0.15, true, false}}) {
+      const Planned planned = plan(workload, machine, budget, options);
+      LowerOptions as_it_is;
+      as_it_is.allow_streaming = false;
+      const auto lowered = lowering.lower(planned.lowered.strategy, {kNoDeviceLimit, 0}, as_it_is);
+      EXPECT_TRUE(lowered) << lowered.error().message;
+    }
+  }
+}
+
 class ModnnInRounds : public ::testing::Test {
  protected:
   Bytes bound(std::int64_t size) {
