@@ -11,14 +11,17 @@ namespace tidepool {
 namespace {
 
 constexpr Nanos kNotYet = Nanos::max();
+/// Of a nanosecond: what sums of doubles may be off by.
+constexpr double kRounding = 1e-3;
 
 /// A copy on its bus.
 struct Transfer {
   StreamId stream = 0;
   double link = 0;  ///< bytes per second
   double left = 0;  ///< bytes, at `since`
+  double rate = 0;  ///< bytes per second since then
   Nanos since{};
-  Nanos end{};  ///< at the speed it has had since then
+  Nanos end{};  ///< at that rate
 };
 
 class Bus {
@@ -26,8 +29,8 @@ class Bus {
   explicit Bus(double bytes_per_second) : speed_(bytes_per_second) {}
 
   void join(StreamId stream, double link, Bytes bytes, Nanos now) {
-    transfers_.push_back({stream, link, static_cast<double>(bytes), now, now});
-    change(transfers_.size() - 1, now);
+    transfers_.push_back({stream, link, static_cast<double>(bytes), 0, now, now});
+    share(now);
   }
   [[nodiscard]] Nanos next_end() const {
     Nanos next = kNotYet;
@@ -37,28 +40,25 @@ class Bus {
   /// Takes off those that end now, and returns their streams.
   std::vector<StreamId> leave(Nanos now) {
     std::vector<StreamId> done;
-    const std::size_t before = transfers_.size();
     std::erase_if(transfers_, [&](const Transfer& t) {
       if (t.end == now) done.push_back(t.stream);
       return t.end == now;
     });
-    if (!done.empty()) change(before, now);
+    if (!done.empty()) share(now);
     return done;
   }
 
  private:
-  [[nodiscard]] double rate(const Transfer& t, std::size_t sharing) const {
-    return std::min(t.link, speed_ / static_cast<double>(sharing));
-  }
-  /// So many shared the bus until now.
-  void change(std::size_t sharing, Nanos now) {
+  /// What goes on at the rate it had keeps its end: no rounding adds up.
+  void share(Nanos now) {
     for (Transfer& t : transfers_) {
-      if (t.since < now) {
-        t.left = std::max(0.0, t.left - rate(t, sharing) * to_seconds(now - t.since));
-      }
+      const double rate = std::min(t.link, speed_ / static_cast<double>(transfers_.size()));
+      if (rate == t.rate) continue;
+      t.left = std::max(0.0, t.left - t.rate * to_seconds(now - t.since));
+      t.rate = rate;
       t.since = now;
-      const double seconds = t.left * 1e9 / rate(t, transfers_.size());
-      t.end = now + Nanos{static_cast<Nanos::rep>(std::ceil(seconds))};
+      const double nanos = t.left * 1e9 / rate;
+      t.end = now + Nanos{static_cast<Nanos::rep>(std::ceil(nanos - kRounding))};
     }
   }
 

@@ -45,6 +45,7 @@ std::vector<std::int32_t> room_for_new_weights(const PartPlan& input, const Comp
 struct SharedBytes {
   Bytes weights = 0;
   Bytes state = 0;
+  Bytes largest = 0;  ///< weight, and its gradient
 };
 
 SharedBytes shared_bytes(const ParallelProgram& program, Bytes alignment) {
@@ -58,7 +59,9 @@ SharedBytes shared_bytes(const ParallelProgram& program, Bytes alignment) {
   }
   for (std::size_t t = 0; t < program.part.tensors.size(); ++t) {
     if (!program.replication.is_shared(static_cast<TensorId>(t))) continue;
-    sum.weights += aligned(at(program.replication.tensors[0][t]));
+    const Bytes bytes = aligned(at(program.replication.tensors[0][t]));
+    sum.weights += bytes;
+    sum.largest = std::max(sum.largest, bytes);
   }
   for (std::size_t t = 0; t < of_part.size(); ++t) {
     if (of_part[t] == 0) sum.state += aligned(t);
@@ -77,17 +80,19 @@ Machine machine_of_devices(const Machine& one, std::int32_t devices) {
 Result<Budget> budget_of_part(const Budget& budget, const ParallelProgram& program,
                               const Machine& machine) {
   const Bytes alignment = machine.spaces[at(machine.host())].alignment;
-  const auto [weights, state] = shared_bytes(program, alignment);
+  const auto [weights, state, largest] = shared_bytes(program, alignment);
   Budget part = budget;
   if (program.naive && limited(budget)) {
-    part.device -= state;
+    part.device -= state + largest;
     if (part.device <= 0) {
-      return fail(Error{
-          ErrorCode::infeasible,
-          fmt::format("the budget of {} B ({}) is too small: the state of weights is "
-                      "{} B ({}) on device 0, which updates them",
-                      budget.device, format_bytes(budget.device), state, format_bytes_up(state)),
-          std::nullopt});
+      return fail(
+          Error{ErrorCode::infeasible,
+                fmt::format(
+                    "the budget of {} B ({}) is too small: the state of weights and a gradient of "
+                    "another device take {} B ({}) of device 0",
+                    budget.device, format_bytes(budget.device), state + largest,
+                    format_bytes_up(state + largest)),
+                std::nullopt});
     }
   }
   if (budget.host == 0) return part;

@@ -21,8 +21,8 @@ struct ParallelProgram {
 Machine machine_of_devices(const Machine& one, std::int32_t devices);
 
 /// What is left for the plan of one device: an equal part of the host bytes beside those of weights
-/// and their state; with naive accumulation what that state leaves of the device. `infeasible`
-/// where nothing is.
+/// and their state; with naive accumulation what that state and one gradient leave of the device.
+/// `infeasible` where nothing is.
 Result<Budget> budget_of_part(const Budget& budget, const ParallelProgram& program,
                               const Machine& machine);
 

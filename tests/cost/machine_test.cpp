@@ -208,6 +208,7 @@ TEST(MachineJson, MalformedFieldsAreNamed) {
 
 TEST(MachineJson, FilesOfBeforeThereWereTablesAreRead) {
   Machine m = preset("k40");
+  m.host_arithmetic = {};
   m.set_duplex(false);
   Json old = to_json(m);
   old.erase("spaces");

@@ -82,7 +82,7 @@ TEST_F(BusTest, AShortCopyGivesItsPartBack) {
 
 TEST_F(BusTest, LatencyTakesNothingOfTheBus) {
   const Simulation s = run({{1000, 0}, {1000, 900}}, Nanos{100});
-  EXPECT_EQ(copy(s, 0), span(0, 1100)) << "the other joins the bus at 1000, with 100 B left";
+  EXPECT_EQ(copy(s, 0), span(0, 1200)) << "the other joins the bus at 1000, with 100 B left";
   EXPECT_EQ(copy(s, 1).start, Nanos{900});
 }
 
@@ -108,7 +108,7 @@ TEST(SharedBuses, WideOnesChangeNothing) {
     for (Link& link : p.machine.links) link.bus = link.to == p.machine.host() ? 0 : 1;
     ASSERT_TRUE(p.machine.shares_buses());
     const Simulation shared = simulate(p.program, p.plan, p.machine, kTimes);
-    EXPECT_EQ(shared.iterations, alone.iterations);
+    EXPECT_TRUE(shared.iterations == alone.iterations);
     EXPECT_EQ(shared.iteration_end, alone.iteration_end);
     EXPECT_EQ(shared.iteration_time, alone.iteration_time);
   }

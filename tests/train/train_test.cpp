@@ -100,8 +100,9 @@ TEST_F(TrainTest, BudgetsDoNotChangeBits) {
 
 TEST_F(TrainTest, SeveralDevicesTrainToTheBitsOfOneThatSumsTheirPartsInRounds) {
   for (const std::int32_t devices : {2, 4}) {
-    TrainingSpec one = tiny(60);
+    TrainingSpec one = tiny(150);
     one.job.model = "mlp";
+    one.planner.name = "autoswap";
     one.job.optimizer = nn::Optimizer::adamw;
     one.job.sub_batch = one.job.batch / devices;
     const auto alone = run_training(one, listener_);
@@ -125,8 +126,9 @@ TEST_F(TrainTest, SeveralDevicesTrainToTheBitsOfOneThatSumsTheirPartsInRounds) {
 }
 
 TEST_F(TrainTest, SeveralDevicesStayInsideTheBudgetAndGoOnFromCheckpoints) {
-  TrainingSpec spec = tiny(60);
+  TrainingSpec spec = tiny(90);
   spec.job.model = "mlp";
+  spec.planner.name = "autoswap";
   spec.job.devices = 2;
   spec.epochs = 2;
   spec.evaluate = true;
@@ -151,8 +153,9 @@ TEST_F(TrainTest, SeveralDevicesStayInsideTheBudgetAndGoOnFromCheckpoints) {
 }
 
 TEST_F(TrainTest, HostBudgetsOfSeveralDevicesHoldForAllTogether) {
-  TrainingSpec spec = tiny(60);
+  TrainingSpec spec = tiny(90);
   spec.job.model = "mlp";
+  spec.planner.name = "autoswap";
   spec.job.devices = 2;
   const auto without = run_training(spec, listener_);
   ASSERT_TRUE(without) << without.error().message;

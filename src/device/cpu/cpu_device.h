@@ -22,10 +22,10 @@ struct CpuDeviceOptions {
   int threads = 0;  ///< compute threads of each device; 0: cores - 1, at least 1
   CpuLink to_host;  ///< of each device
   CpuLink to_device;
+  FaultPlan faults;  ///< for tests; none unless set
   /// Bytes per second that copies of all devices in one direction share; 0: no limit.
   double bus_to_host = 0;
   double bus_to_device = 0;
-  FaultPlan faults;  ///< for tests; none unless set
 };
 
 /// Cores this process may use, less one for the copies; at least 1.
