@@ -50,6 +50,8 @@ std::string choices_note(const Program& program, const Lowered& plan, const Time
                                   : fmt::format("sub-batch {}", without.usual_sub_batch);
     parts.push_back(fmt::format("sub-batch {} of {} ({}: {})", program.sub_batch, program.batch,
                                 usual, worth(without.sub_batch, time)));
+  } else if (program.sub_batch < program.batch) {
+    parts.push_back(fmt::format("sub-batch {} of {}", program.sub_batch, program.batch));
   }
   if (const std::int64_t others = other_algorithms(program, chosen); others > 0) {
     parts.push_back(

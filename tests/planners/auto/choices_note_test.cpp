@@ -30,7 +30,11 @@ class ChoicesNote : public ::testing::Test {
   TimesWithout without_;
 };
 
-TEST_F(ChoicesNote, SaysNothingOfWhatIsAsUsual) { EXPECT_EQ(note(), ""); }
+TEST_F(ChoicesNote, SaysNothingOfWhatIsAsUsualButForRounds) {
+  EXPECT_EQ(note(), "sub-batch 2 of 8");
+  program_.batch = 2;
+  EXPECT_EQ(note(), "");
+}
 
 TEST_F(ChoicesNote, SaysWhatEachFreedomWasWorth) {
   plan_.strategy.algorithms[1] = 1;
@@ -50,6 +54,7 @@ TEST_F(ChoicesNote, SaysWhereNothingFitsWithout) {
 TEST_F(ChoicesNote, WhatASearchWithoutAddressesFindsIsNoLoss) {
   plan_.strategy.gaps[0] = Decision::recompute;
   without_.recompute = Nanos{990};
+  program_.batch = 2;
   EXPECT_EQ(note(), "1 recomputed (without: +0.0 %)");
 }
 
