@@ -60,8 +60,9 @@ Result<void> several_on_preset(const JobSpec& job, Subject& subject) {
   auto alone = nn::build_training_program(*graph, options, nn::preset_kernels());
   if (!alone) return fail(alone.error());
   apply_cost_model(one, alone->program);
-  subject.alone =
-      unlimited_time(alone->program, one, choose_algorithms(alone->program, algorithms_of(job)));
+  // Without a budget nothing speaks against the fastest.
+  const AlgorithmPolicy policy = job.algorithms.value_or(AlgorithmPolicy::fastest);
+  subject.alone = unlimited_time(alone->program, one, choose_algorithms(alone->program, policy));
   options.sub_batch = job.sub_batch;
   options.sub_batch_statistics = job.sub_batch_statistics;
   options.devices = job.devices;

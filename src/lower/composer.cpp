@@ -114,9 +114,11 @@ std::vector<char> Composer::used_placements() const {
   return used;
 }
 
-/// On the host one behind the other. Weights are there already.
+/// On the host one behind the other. Weights are there already. What reductions read has bytes of
+/// its own: in the part's plan they take no time, so that its bytes are soon used again.
 void Composer::lay_out_devices() {
   const std::vector<char> used = used_placements();
+  std::vector<Bytes> host_offset(used.size());
   const auto count = static_cast<PlacementId>(used.size());
   const auto shared = [&](PlacementId id) { return in_.replication.is_shared(of_part(id).tensor); };
   Bytes of_one = 0;
@@ -125,6 +127,15 @@ void Composer::lay_out_devices() {
     of_one = std::max(of_one, of_part(id).offset + of_part(id).bytes);
   }
   const Arena& arena = script_.arenas[at(host())];
+  for (PlacementId id = 0; id < count; ++id) host_offset[at(id)] = of_part(id).offset;
+  for (const Instruction& x : list()) {
+    if (!is_reduction(x)) continue;
+    for (const PlacementId id : x.operands) {
+      if (shared(id) || !on_host(id)) continue;
+      host_offset[at(id)] = align_up(of_one, arena.alignment);
+      of_one = host_offset[at(id)] + of_part(id).bytes;
+    }
+  }
   const Bytes begin = align_up(arena.bytes, arena.alignment);
   for (std::int32_t d = 0; d < devices(); ++d) {
     const Bytes base = begin + d * align_up(of_one, arena.alignment);
@@ -134,7 +145,7 @@ void Composer::lay_out_devices() {
         const TensorId tensor = in_.replication.tensors[at(d)][at(of_part(id).tensor)];
         now = !on_host(id) ? place(tensor, d, of_part(id).offset)
               : shared(id) ? once_[at(tensor)]
-                           : place(tensor, host(), base + of_part(id).offset);
+                           : place(tensor, host(), base + host_offset[at(id)]);
       }
       placement_[at(d)].push_back(now);
     }
@@ -207,9 +218,10 @@ void Composer::push_instruction(std::size_t i, std::int32_t device) {
 }
 
 /// What the part's plan waits for within an iteration, whether bytes ask for it or a planner did.
+/// Reductions only for bytes, and what they read lies elsewhere now.
 void Composer::add_barriers(const Instruction& x, std::int32_t device, ScriptItem& item) const {
   for (const Wait& wait : x.waits) {
-    if (wait.iteration != 0) continue;
+    if (wait.iteration != 0 || is_reduction(list()[at(wait.index)])) continue;
     const std::int32_t earlier = place_[at(device)][at(wait.index)];
     if (earlier != kNone) item.after.push_back(earlier);
   }

@@ -40,6 +40,7 @@ class MemoryManager {
   std::optional<SegmentId> allocate(Bytes bytes, std::int32_t owner);
   /// The front of a free segment that is large enough.
   SegmentId take(SegmentId segment, Bytes bytes, std::int32_t owner);
+  void hand_over(SegmentId segment, std::int32_t owner) { at_id(segment).owner = owner; }
   /// From `from` on. Returns the free segment it is part of now: neighbours become one.
   SegmentId release(SegmentId segment, Nanos from);
 

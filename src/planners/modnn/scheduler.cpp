@@ -58,7 +58,12 @@ class Scheduler {
   bool run(OpId task) {
     if (!prepare(task) && !defragment(task)) return false;
     wait_for_blocks(task);
+    stage_.let_go(now_);
     auto chosen = choose_algorithm(task);
+    if (!chosen) {
+      stage_.let_go(Nanos::max());
+      chosen = choose_algorithm(task);
+    }
     if (!chosen) {
       if (!defragment(task)) return false;
       wait_for_blocks(task);

@@ -148,7 +148,12 @@ std::optional<Stage::Space> Stage::look_for_space(Bytes bytes, Nanos from, OpId 
 
 std::optional<SegmentId> Stage::find_space(Bytes bytes, std::int32_t owner, Nanos from,
                                            OpId horizon) {
-  const auto space = look_for_space(bytes, from, horizon);
+  let_go(from);
+  auto space = look_for_space(bytes, from, horizon);
+  if (!departing_.empty() && (!space || space->offloads)) {
+    let_go(Nanos::max());
+    space = look_for_space(bytes, from, horizon);
+  }
   if (!space) return std::nullopt;
   if (!space->offloads) return memory_.take(space->first, bytes, owner);
   std::vector<TensorId> leaving;
@@ -225,6 +230,24 @@ void Stage::give_up_bytes(TensorId t) {
   refresh_away(t);
 }
 
+void Stage::depart(TensorId t) {
+  Block& b = at_tensor(t);
+  if (b.segment == kNone) return;
+  departing_.emplace_back(b.last_use, b.segment);
+  memory_.hand_over(b.segment, nobody());
+  b.segment = kNone;
+  b.holds = false;
+  refresh_away(t);
+}
+
+void Stage::let_go(Nanos now) {
+  std::erase_if(departing_, [&](const std::pair<Nanos, SegmentId>& gone) {
+    const bool over = gone.first <= now;
+    if (over) memory_.release(gone.second, gone.first);
+    return over;
+  });
+}
+
 /// What becomes of the gap that the tensor is in.
 void Stage::decide(TensorId t, bool copied) {
   const auto gaps = index_.gaps(t);
@@ -257,7 +280,11 @@ void Stage::settle(TensorId t) {
   if (copied) copy_out(t);
   if (next_device_read(t) != kNone) return;
   decide(t, copied);
-  give_up_bytes(t);
+  if (copied) {
+    depart(t);
+  } else {
+    give_up_bytes(t);
+  }
 }
 
 bool Stage::fetch(TensorId t) {
@@ -314,6 +341,7 @@ void Stage::issue(OpId host_op) {
 }
 
 void Stage::clear() {
+  let_go(Nanos::max());
   std::vector<TensorId> owners;
   for (SegmentId id = memory_.first(); id != kNone; id = memory_.segment(id).next) {
     const std::int32_t owner = memory_.segment(id).owner;

@@ -11,7 +11,8 @@
 //
 // What the paper leaves open, or this system sees otherwise:
 // - A host op is issued when its turn comes, or earlier where a prefetch wants what it writes and
-//   all it needs is there. What it reads is copied out as soon as it is made.
+//   all it needs is there. What it reads is copied out as soon as it is made; its bytes are free
+//   when that ends, not before, unless nothing else is.
 // - An update of a block is a use and makes a new value, which the host does not have.
 // - Blocks whose next access overwrites them hold nothing worth keeping and are freed.
 #pragma once
@@ -114,6 +115,9 @@ class Stage {
   };
   [[nodiscard]] std::optional<Space> look_for_space(Bytes bytes, Nanos from, OpId horizon) const;
 
+  /// Blocks that only their copy out still keeps give up their bytes, if it ends by `now`; all of
+  /// them where nothing else is free: who takes those bytes waits for the copy.
+  void let_go(Nanos now);
   /// Gives a block bytes. False where there are none.
   bool place(TensorId t, Nanos from, OpId horizon);
   /// Copies a block that has a place in, not before `from`. What the host does not have yet must
@@ -149,6 +153,7 @@ class Stage {
   void copy_out(TensorId t);
   void evict(TensorId t);
   void give_up_bytes(TensorId t);
+  void depart(TensorId t);
   void settle(TensorId t);
   void decide(TensorId t, bool copied);
   void refresh_away(TensorId t);
@@ -164,6 +169,8 @@ class Stage {
   Bytes pool_ = 0;
   MemoryManager memory_;
   std::vector<Block> blocks_;  ///< per tensor
+  /// Bytes of nobody, until the copy out of what was there ends.
+  std::vector<std::pair<Nanos, SegmentId>> departing_;
   std::set<std::pair<OpId, TensorId>> away_;
   std::vector<OpId> host_ops_;
   std::size_t next_host_op_ = 0;
