@@ -107,9 +107,10 @@ class Bench {
     std::vector<std::string> models = arguments_.models;
     if (models.empty()) {
       for (const nn::ModelInfo& model : nn::models()) {
-        // The small ones are for trials: no batch of theirs is a training. The rest is of images.
-        if (!model.takes_text() && model.name.rfind("tiny", 0) != 0 && model.name != "mlp")
-          models.push_back(model.name);
+        // The small ones are for trials: no batch of theirs is a training. The rest is of images
+        // with a class each.
+        const bool small = model.name.rfind("tiny", 0) == 0 || model.name == "mlp";
+        if (!model.takes_text() && !model.segments && !small) models.push_back(model.name);
       }
     }
     say("\n## Training inside a budget\n\n");

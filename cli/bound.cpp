@@ -142,6 +142,9 @@ void print_bounds(const std::string& name, const std::string& machine, const Bou
 }
 
 Result<int> bound(const BoundArguments& a, bool json) {
+  if (auto stated = check_sub_batch_is_stated(a.subject.job, "bound"); !stated) {
+    return fail(stated.error());
+  }
   TerminalObserver observer;
   if (!a.plan.empty()) {
     const auto file = load_plan(a.plan);

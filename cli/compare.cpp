@@ -9,6 +9,7 @@
 #include "base/quantity.h"
 #include "budget_range.h"
 #include "compare_plot.h"
+#include "comparison.h"
 #include "lower/overhead.h"
 #include "option_names.h"
 #include "planners/registry.h"
@@ -28,71 +29,6 @@ struct CompareArguments {
   std::vector<std::string> planners;
   std::string plot;  ///< a file for the picture; may be empty
 };
-
-ComparisonRow plan_one(const Subject& subject, const Budget& budget, const OverheadBound& bound,
-                       const std::string& name, const PlannerSpec& spec,
-                       const PlannerOptions& options) {
-  const Profile& profile = subject.profile;
-  ComparisonRow row;
-  row.resident = subject.resident;
-  row.planner = name;
-  row.budget = budget.device;
-  FixedWorkload workload(profile.program);
-  const auto planner = make_planner(name);
-  PlannerOptions mine = options;
-  mine.time_limit = spec.time_limit.value_or(usual_time_limit(name));
-  const auto planned = make_plan(**planner, workload, profile.machine, budget, mine);
-  if (!planned) {
-    const Error error = with_resident(planned.error(), subject.resident);
-    row.error = error.message;
-    row.code = error.code;
-    row.smallest = error.smallest_feasible;
-    return row;
-  }
-  const Plan& plan = planned->lowered.plan;
-  row.footprint = plan.device_bytes();
-  row.time = planned->lowered.iteration_time;
-  row.unlimited =
-      unlimited_time(profile.program, profile.machine, planned->lowered.strategy.algorithms);
-  row.covered = bound.covers(planned->lowered.strategy);
-  const PlanTotals totals = totals_of(profile.program, plan);
-  row.swapped = totals.swapped_out;
-  row.recomputed = totals.recomputed_ops;
-  row.plan_time = planned->plan_time;
-  row.streaming = planned->lowered.streaming;
-  return row;
-}
-
-/// One budget of the sweep. One that cannot be met is a row as well.
-struct Entry {
-  Budget budget;
-  std::optional<Error> infeasible;
-};
-
-ComparisonRow infeasible_row(const Subject& subject, const Entry& entry,
-                             const std::string& planner) {
-  ComparisonRow row;
-  row.resident = subject.resident;
-  row.planner = planner;
-  row.budget = entry.budget.device;
-  row.error = entry.infeasible->message;
-  row.smallest = entry.infeasible->smallest_feasible;
-  return row;
-}
-
-/// A plan for less memory is a plan for more: a sweep is never slower with more.
-void reuse_smaller(ComparisonRow& row, const std::vector<ComparisonRow>& rows) {
-  for (const ComparisonRow& before : rows) {
-    if (before.planner != row.planner || !before.feasible()) continue;
-    if (row.feasible() && row.time <= before.time) continue;
-    const Bytes budget = row.budget;
-    const Nanos plan_time = row.plan_time;
-    row = before;
-    row.budget = budget;
-    row.plan_time = plan_time;
-    row.from_smaller_budget = true;
-  }
-}
 
 Json row_json(const ComparisonRow& r) {
   Json json = {{"planner", r.planner},
@@ -114,6 +50,7 @@ Json row_json(const ComparisonRow& r) {
   json["swap_bytes"] = r.swapped;
   json["recomputed_ops"] = r.recomputed;
   json["plan_ms"] = to_ms(r.plan_time);
+  r.rounds.add_to(json);
   json["from_smaller_budget"] = r.from_smaller_budget;
   json["streaming"] = r.streaming;
   return json;
@@ -131,6 +68,11 @@ void print_header(std::size_t width) {
       "footprint", "time", "overhead", "optimality gap", "swapped", "planned in");
 }
 
+std::string rounds_of(const RoundsReport& r) {
+  if (r.rounds == 1) return {};
+  return fmt::format("  {}rounds of {}", r.chosen ? "chose " : "", r.sub_batch);
+}
+
 void print_row(const ComparisonRow& r, std::size_t width) {
   if (!r.feasible()) {
     say("  {:>11}  {:{}} infeasible: {}\n", format_bytes(r.budget + r.resident), r.planner, width,
@@ -138,11 +80,12 @@ void print_row(const ComparisonRow& r, std::size_t width) {
                                  *r.smallest)
                    : with_option_names(r.error));
   } else {
-    say("  {:>11}  {:{}} {:>11} {:>12} {:>8.2f} % {:>14} {:>11} {:>10}{}{}\n",
+    say("  {:>11}  {:{}} {:>11} {:>12} {:>8.2f} % {:>14} {:>11} {:>10}{}{}{}\n",
         format_bytes(r.budget + r.resident), r.planner, width,
         format_bytes(r.footprint + r.resident), format_time(r.time),
         100 * overhead(r.time, r.unlimited), r.gap ? fmt::format("{:.2f} %", 100 * *r.gap) : "-",
-        format_bytes(r.swapped), format_time(r.plan_time), r.streaming ? "  streams" : "",
+        format_bytes(r.swapped), format_time(r.plan_time), rounds_of(r.rounds),
+        r.streaming ? "  streams" : "",
         r.from_smaller_budget ? "  (plan of a smaller budget)" : "");
   }
 }
@@ -160,93 +103,6 @@ Result<std::vector<BudgetSpec>> listed_budgets(const CompareArguments& a) {
     }
   }
   return budgets;
-}
-
-/// By size.
-Result<std::vector<Entry>> entries_of(const std::vector<BudgetSpec>& budgets,
-                                      const Subject& subject) {
-  std::vector<Entry> entries;
-  for (const BudgetSpec& spec : budgets) {
-    const auto budget = budget_of(spec, subject);
-    if (budget) {
-      entries.push_back({*budget, {}});
-    } else if (budget.error().code != ErrorCode::infeasible) {
-      return fail(budget.error());
-    } else {
-      entries.push_back({{device_bytes(spec, subject), 0}, budget.error()});
-    }
-  }
-  std::stable_sort(entries.begin(), entries.end(), [](const Entry& x, const Entry& y) {
-    return x.budget.device < y.budget.device;
-  });
-  return entries;
-}
-
-struct Comparisons {
-  std::vector<ComparisonRow> rows;
-  /// Why the command fails all the same: it was interrupted, or no budget can be met.
-  std::optional<Error> ended;
-};
-
-/// Every planner in every budget; `on_row` gets each row at once.
-Result<Comparisons> rows_of(const Subject& subject, const std::vector<Entry>& entries,
-                            const std::vector<std::string>& planners, const PlannerSpec& spec,
-                            const PlannerOptions& options, ProgressSink& progress,
-                            const std::function<void(const ComparisonRow&)>& on_row) {
-  const Profile& profile = subject.profile;
-  const auto algorithms = choose_algorithms(profile.program, options.algorithms);
-  const std::size_t total = entries.size() * planners.size();
-  Comparisons all;
-  std::vector<ComparisonRow>& rows = all.rows;
-  all.ended = entries.back().infeasible;
-  for (const Entry& entry : entries) {
-    const Budget& budget = entry.budget;
-    OverheadBound bound;
-    const auto done = static_cast<double>(rows.size()) / static_cast<double>(total);
-    const std::string size = format_bytes(budget.device + subject.resident);
-    if (!entry.infeasible) {
-      const auto show = [&] { progress.update(done, fmt::format("bound of {}", size)); };
-      show();
-      const Stop stop = [&] {  // asked by this thread, again and again
-        show();
-        return options.stop.requested();
-      };
-      bound = overhead_bound(profile.program, profile.machine, algorithms, budget.device,
-                             {gap_time_limit(spec), stop});
-    }
-    for (const std::string& name : planners) {
-      progress.update(static_cast<double>(rows.size()) / static_cast<double>(total),
-                      fmt::format("{} in {}", name, size));
-      ComparisonRow row = entry.infeasible ? infeasible_row(subject, entry, name)
-                                           : plan_one(subject, budget, bound, name, spec, options);
-      if (interrupted()) {  // the plan is what it had until then
-        all.ended =
-            Error{ErrorCode::interrupted,
-                  fmt::format("interrupted after {} of {}", rows.size(), counted(total, "plan")),
-                  {}};
-        return all;
-      }
-      if (!entry.infeasible) reuse_smaller(row, rows);
-      row.gap.reset();
-      row.least.reset();
-      if (bound.fluid.feasible) row.least = bound.least_overhead();
-      row.bound_stopped = bound.fluid.stopped;
-      row.bound_refused = bound.fluid.refused;
-      if (row.feasible() && row.covered && bound.fluid.feasible) {
-        const auto gap = bound.optimality_gap(row.time);
-        if (!gap) return fail(gap.error());
-        row.gap = *gap;
-      }
-      on_row(row);
-      rows.push_back(std::move(row));
-    }
-  }
-  if (!all.ended && std::ranges::none_of(rows, &ComparisonRow::feasible)) {
-    // In the largest budget, the first planner's reason.
-    const ComparisonRow& row = rows[rows.size() - planners.size()];
-    all.ended = Error{row.code, fmt::format("no plan: {}", row.error), row.smallest};
-  }
-  return all;
 }
 
 void print_json(const CompareArguments& a, const Subject& subject, std::optional<Nanos> unlimited,
@@ -274,7 +130,7 @@ void print_json(const CompareArguments& a, const Subject& subject, std::optional
 void print_heading(const Subject& subject, std::optional<Nanos> unlimited, std::size_t width) {
   const Profile& profile = subject.profile;
   say("{} on {}, unlimited peak {}{}\n", profile.program.name, profile.machine.name,
-      format_bytes(unlimited_peak(profile.program, profile.machine.alignment()) + subject.resident),
+      format_bytes(subject.unlimited_peak()),
       unlimited ? fmt::format(", {} an iteration", format_time(*unlimited)) : "");
   print_header(width);
 }
@@ -310,6 +166,9 @@ Result<int> compare(CompareArguments a, bool json) {
   const std::vector<std::string> read{a.subject.profile, a.subject.program, a.subject.trace.file};
   if (auto plot = check_plot(a.plot, read); !plot) return fail(plot.error());
   a.subject.unmeasured = true;
+  a.subject.chooses = std::ranges::any_of(
+      a.planners, [](const std::string& name) { return chooses_sub_batch(name); });
+  a.subject.choosing = std::ranges::any_of(a.planners, chooses_algorithms);
   const std::size_t width = name_width(a.planners);
   const auto budgets = listed_budgets(a);
   if (!budgets) return fail(budgets.error());
@@ -329,8 +188,8 @@ Result<int> compare(CompareArguments a, bool json) {
                                choose_algorithms(profile.program, options.algorithms));
   }
   if (!json) print_heading(*subject, unlimited, width);
-  const auto all = rows_of(*subject, *entries, a.planners, a.planner, options, progress,
-                           [&](const ComparisonRow& row) {
+  const auto all = rows_of(*subject, a.subject.job, *entries, a.planners, a.planner, options,
+                           progress, [&](const ComparisonRow& row) {
                              if (!json) print_row(row, width);
                            });
   if (!all) return fail(all.error());
@@ -339,6 +198,12 @@ Result<int> compare(CompareArguments a, bool json) {
     print_json(a, *subject, unlimited, *all);
   } else {
     print_missing_bounds(all->rows, gap_time_limit(a.planner));
+    for (const ComparisonRow& row : all->rows) {
+      if (const std::string warning = row.rounds.warning(); !warning.empty()) {
+        say("  rounds: {}\n", warning);
+        break;
+      }
+    }
     if (!a.plot.empty()) inform("{}: overhead against budget\n", a.plot);
   }
   if (!all->ended) return kOk;
@@ -373,7 +238,8 @@ overhead is the time of an iteration over the time without a budget, minus one; 
 what it may be above the least overhead, in the same measure: - where no bound is known, as the plan
 runs other algorithms than the rest, or the time limit was up before. A row that streams keeps only
 the running op's tensors: nothing that its planner decides fits. A budget that cannot be met is a row
-that names the smallest one; where none can be met the exit code is 4. Ctrl-C keeps the rows that are
+that names the smallest one; where none can be met the exit code is 4. Overhead is against the same
+rounds without a budget; percentages of --budget are of the whole batch. Ctrl-C keeps the rows that are
 finished, and draws those.
 
 Examples:

@@ -23,10 +23,16 @@ BudgetCurve curve_of(const Subject& subject, const std::vector<ComparisonRow>& r
   BudgetCurve curve;
   curve.title = fmt::format("{} on {}: what a memory budget costs", profile.program.name,
                             profile.machine.name);
-  curve.unlimited_peak =
-      unlimited_peak(profile.program, profile.machine.alignment()) + subject.resident;
+  curve.unlimited_peak = subject.unlimited_peak();
   curve.facts = {fmt::format("batch {}", profile.program.batch),
                  fmt::format("unlimited peak load {}", format_bytes(curve.unlimited_peak))};
+  if (profile.program.rounds() > 1) {
+    curve.facts.push_back(
+        fmt::format("{} rounds of {}", profile.program.rounds(), profile.program.sub_batch));
+  }
+  const bool chosen = std::ranges::any_of(
+      rows, [](const ComparisonRow& row) { return row.rounds.chosen && row.rounds.rounds > 1; });
+  if (chosen) curve.facts.emplace_back("rounds as planners choose them");
   for (const ComparisonRow& row : rows) {
     const Bytes budget = row.budget + row.resident;
     auto series = std::ranges::find(curve.planners, row.planner, &BudgetCurve::Series::name);

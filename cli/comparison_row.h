@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "rounds_report.h"
 
 namespace tidepool::cli {
 
@@ -20,7 +21,8 @@ struct ComparisonRow {
   Bytes resident = 0;             ///< of a trace, beside budget and footprint
   Bytes footprint = 0;
   Nanos time{};
-  Nanos unlimited{};            ///< without a budget, same algorithms
+  Nanos unlimited{};            ///< without a budget, same algorithms, same rounds
+  RoundsReport rounds{};        ///< of the plan
   bool covered = false;         ///< the bound holds for such plans
   std::optional<double> least;  ///< overhead that no plan with the usual algorithms avoids
   std::optional<double> gap;

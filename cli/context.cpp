@@ -87,13 +87,20 @@ CLI::Option* add_duration_option(CLI::App& command, const std::string& name,
       ->default_str(usual);
 }
 
+Result<std::int64_t> parse_whole_number(const std::string& text, std::int64_t least,
+                                        std::int64_t most) {
+  std::int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc{} && rest == end && value >= least && value <= most) return value;
+  return fail(ErrorCode::usage,
+              fmt::format("'{}' is not a whole number from {} to {}", text, least, most));
+}
+
 CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
   const auto check = [least, most](const std::string& text) -> std::string {
-    std::int64_t value = 0;
-    const char* const end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data(), end, value);
-    if (error == std::errc{} && rest == end && value >= least && value <= most) return {};
-    return fmt::format("'{}' is not a whole number from {} to {}", text, least, most);
+    const auto value = parse_whole_number(text, least, most);
+    return value ? std::string() : value.error().message;
   };
   return {check, fmt::format("in [{} - {}]", least, most)};
 }

@@ -28,6 +28,8 @@ CLI::Option* add_duration_option(CLI::App& command, const std::string& name,
                                  std::optional<Nanos>& value, const std::string& usual,
                                  const std::string& help);
 
+Result<std::int64_t> parse_whole_number(const std::string& text, std::int64_t least,
+                                        std::int64_t most);
 /// For options that take a whole number: refuses others by saying what would be right.
 CLI::Validator whole_number(std::int64_t least, std::int64_t most);
 

@@ -82,8 +82,10 @@ class SearchProgress : public ProgressSink {
   FitObserver& observer_;
 };
 
+/// Rounds are no larger than the batch.
 SubjectArguments with_batch(SubjectArguments a, std::int64_t batch) {
   a.job.batch = batch;
+  a.job.sub_batch = std::min(a.job.sub_batch, batch);
   return a;
 }
 
@@ -143,8 +145,17 @@ Result<void> search(const FitArguments& a, const Stop& stop, FitObserver& observ
   known.machine = place->name;
   known.budget = budget->device;
   known.all_samples = most < a.most;
-  const ProgramOfBatch program = [&](std::int64_t batch) {
-    return program_of(a.subject, batch, cache, observer);
+  const std::int64_t sub_batch = a.subject.job.sub_batch;
+  std::int64_t ops = 0;  // of a round
+  const ProgramOfBatch program = [&](std::int64_t batch) -> Result<Program> {
+    // In rounds any batch fits that one round does: what ends it is the length of the program.
+    if (ops > 0 && batch / sub_batch * ops > kMostOps) {
+      return fail(ErrorCode::usage, fmt::format("in rounds of {} its program has more than {} ops",
+                                                sub_batch, kMostOps));
+    }
+    auto made = program_of(a.subject, batch, cache, observer);
+    if (made && sub_batch > 0) ops = static_cast<std::int64_t>(made->ops.size()) / made->rounds();
+    return made;
   };
   SearchProgress progress(observer);
   progress.update(0, "which batches the budget can train at all");
@@ -185,6 +196,12 @@ Result<void> search(const FitArguments& a, const Stop& stop, FitObserver& observ
 
 Result<int> fit(const FitArguments& a, bool json) {
   if (auto known = make_planner(a.planner.name); !known) return fail(known.error());
+  if (a.subject.job.choose_sub_batch) {
+    return fail(
+        ErrorCode::usage,
+        "--sub-batch auto: in rounds small enough any batch fits; give a number of samples, "
+        "or none for batches as a whole");
+  }
   if (auto sound = check_swarm(std::span(&a.planner.name, 1), a.planner.swarm); !sound) {
     return fail(sound.error());
   }
@@ -227,9 +244,7 @@ void add_fit(CLI::App& app, Context& context) {
   CLI::App* command =
       app.add_subcommand("fit", "find the largest batch that fits a budget, and the fastest one");
   add_job_options(*command, arguments->subject.job);
-  for (const char* name : {"--batch", "--sub-batch", "--sub-batch-statistics"}) {
-    command->remove_option(command->get_option(name));
-  }
+  command->remove_option(command->get_option("--batch"));
   command->add_option("--machine", arguments->subject.machine,
                       "a preset (see `tidepool machines`) instead of measuring this device; its "
                       "memory is the budget where none is given");
@@ -254,7 +269,8 @@ beside. The batch is doubled until two in a row do not fit, the place in between
 then some larger ones are tried, as planners are not monotonic. The fastest batch is looked for
 among all that were tried and around the best of them. On a preset times are those of its compute
 model. On a device the doubled batches and both results are measured, inside the budget; times of
-others lie between those (estimated). Where not even batch 1 fits the exit code is 4. Ctrl-C keeps
+others lie between those (estimated). A batch runs as a whole unless --sub-batch states its rounds;
+then any batch fits that a round does, and the length of the program ends the search. Where not even batch 1 fits the exit code is 4. Ctrl-C keeps
 what is known.
 
 Examples:
@@ -264,6 +280,7 @@ Examples:
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {
       catch_interrupts();
+      arguments->subject.choosing = chooses_algorithms(arguments->planner.name);
       auto code = fit(*arguments, context.json);
       return code ? *code : report(code.error(), context.json);
     };

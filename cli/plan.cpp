@@ -12,6 +12,7 @@
 #include "lower/overhead.h"
 #include "lower/plan_file.h"
 #include "option_names.h"
+#include "planner_work.h"
 #include "planners/registry.h"
 #include "profile_source.h"
 #include "subject.h"
@@ -85,13 +86,14 @@ struct Made {
   Bytes peak = 0;
   Bytes footprint = 0;
   bool stopped = false;  ///< the best until then
+  RoundsReport rounds{};
   ProvenGap gap{};
   std::optional<ParallelPlan> parallel{};  ///< of all devices; the rest is of one
 };
 
-Made made_of(const PlanArguments& a, const Subject& subject, const Budget& budget,
-             const ObtainedPlan& obtained) {
-  const Profile& profile = subject.profile;
+/// `profile`: of the sub-batch of the plan.
+Made made_of(const PlanArguments& a, const Subject& subject, const Profile& profile,
+             const Budget& budget, const ObtainedPlan& obtained) {
   const Lowered& lowered = obtained.planned.lowered;
   Made made{a,
             subject,
@@ -102,7 +104,8 @@ Made made_of(const PlanArguments& a, const Subject& subject, const Budget& budge
   made.unlimited = unlimited_time(profile.program, profile.machine, lowered.strategy.algorithms);
   made.overhead = overhead(lowered.iteration_time, made.unlimited);
   if (limited(budget)) made.budget = budget.device + subject.resident;
-  made.peak = unlimited_peak(profile.program, profile.machine.alignment()) + subject.resident;
+  made.peak = subject.unlimited_peak();
+  made.rounds = subject.report_of(profile.program, algorithms_of(a.subject.job));
   made.footprint = lowered.plan.device_bytes() + subject.resident;
   made.stopped = interrupted();
   return made;
@@ -195,6 +198,7 @@ void print_json(const Made& m) {
               {"output", output.empty() ? Json(nullptr) : Json(output)}};
   out["parallel"] = parallel_json(m);
   if (m.arguments.explain) out["decisions"] = decisions(m.file);
+  m.rounds.add_to(out);
   m.gap.add_to(out);
   out["interrupted"] = m.stopped;
   print(out);
@@ -206,6 +210,9 @@ void print_text(const Made& m) {
   say("{} on {}: {} {} (unlimited peak {})\n", m.file.program.name, m.file.machine.name,
       m.arguments.planner.name, m.budget ? "in " + format_bytes(*m.budget) : "without a budget",
       format_bytes(m.peak));
+  if (const std::string rounds = m.rounds.text(); !rounds.empty()) {
+    say("  rounds     {}\n", rounds);
+  }
   say("  footprint  {}, host {}, packed by {}\n", format_bytes(m.footprint),
       format_bytes(lowered.plan.host_bytes()), lowered.packer);
   say("  time       {} ms an iteration, {} ms without a budget: overhead {:.1f} %\n",
@@ -220,6 +227,9 @@ void print_text(const Made& m) {
     say("  resident   {} of the trace, in all of these; the saved plan and the notes are for the "
         "rest\n",
         format_bytes(m.subject.resident));
+  }
+  if (const std::string warning = m.rounds.warning(); !warning.empty()) {
+    say("  note       {}\n", warning);
   }
   for (const std::string& note : planned.notes) {
     say("  note       {}\n", with_option_names(note));
@@ -256,9 +266,11 @@ Result<void> save_and_prove(Made& made, const Budget& budget, Observer& observer
   return {};
 }
 
-Result<int> plan(const PlanArguments& a, bool json) {
-  auto planner = make_planner(a.planner.name);
-  if (!planner) return fail(planner.error());
+Result<int> plan(PlanArguments a, bool json) {
+  if (auto known = make_planner(a.planner.name); !known) return fail(known.error());
+  a.subject.chooses = chooses_sub_batch(a.planner.name);
+  const bool asked_to_choose = a.subject.job.choose_sub_batch;
+  a.subject.job.choose_sub_batch |= a.subject.chooses;
   if (auto sound = check_swarm(std::span(&a.planner.name, 1), a.planner.swarm); !sound) {
     return fail(sound.error());
   }
@@ -270,21 +282,29 @@ Result<int> plan(const PlanArguments& a, bool json) {
   const Cache cache(a.subject.cache, observer);
   auto subject = subject_of(a.subject, a.budget, cache, observer);
   if (!subject) return fail(subject.error());
-  const Profile& profile = subject->profile;
   const auto budget = budget_of(a.budget, *subject);
   if (!budget) return fail(budget.error());
+  const auto work = PlannerWork::make(*subject, a.subject.job, a.planner.name, *budget);
+  if (!work) return fail(with_resident(work.error(), subject->resident));
 
   const auto parallel = parallel_program(a, *subject);
   const auto of_one = parallel ? budget_of_part(*budget, *parallel, *subject->all) : budget;
   if (!of_one) return fail(of_one.error());
-  PlanRequest request{profile, *of_one, a.planner.name, {}};
+  PlanRequest request{work->profile(), *of_one, a.planner.name, {}};
   request.options = planner_options(a.subject.job, a.planner);
   request.options.stop = interrupted;
   request.options.progress = &observer;
-  const auto obtained = obtain_plan(**planner, request, cache, a.subject.cache.replan, observer);
+  request.options.may.sub_batch = work->chooses();
+  request.workload = work->workload();
+  const auto obtained =
+      obtain_plan(work->planner(), request, cache, a.subject.cache.replan, observer);
   if (!obtained) return fail(with_resident(obtained.error(), subject->resident));
+  const auto planned_for = work->profile(obtained->planned.sub_batch());
+  if (!planned_for) return fail(planned_for.error());
+  const Profile& profile = *planned_for;
   // A search that was stopped has a plan all the same: the best until then.
-  Made made = made_of(a, *subject, *budget, *obtained);
+  Made made = made_of(a, *subject, profile, *budget, *obtained);
+  made.rounds.kept_whole = asked_to_choose && subject->batch_norm && !subject->statistics;
   if (const Bytes there = profile.machine.device_memory(); there > 0 && made.footprint > there) {
     inform("tidepool: the plan needs {} of device memory; '{}' has {}\n",
            format_bytes_up(made.footprint), profile.machine.name, format_bytes(there));
@@ -299,11 +319,7 @@ Result<int> plan(const PlanArguments& a, bool json) {
   if (auto finished = save_and_prove(made, *budget, observer); !finished) {
     return fail(finished.error());
   }
-  if (json) {
-    print_json(made);
-  } else {
-    print_text(made);
-  }
+  json ? print_json(made) : print_text(made);
   return made.stopped ? exit_code(ErrorCode::interrupted) : kOk;
 }
 
@@ -338,10 +354,12 @@ Examples:
   tidepool plan vgg16 --batch 256 --machine k40 --devices 4 --budget 6GB --sub-batch 32
   tidepool profile tiny-vgg --data synthetic -o tiny.profile.json
   tidepool plan --profile tiny.profile.json --budget 60% -o tiny.plan.json
+  tidepool plan vgg16 --machine gtx1080ti --budget 30% --planner autoswap --sub-batch auto
   tidepool plan --trace vgg16_batch100_3iterations.csv --budget 400MiB   # a trace of yours)");
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {
       catch_interrupts();
+      arguments->subject.choosing = chooses_algorithms(arguments->planner.name);
       auto code = plan(*arguments, context.json);
       return code ? *code : report(code.error(), context.json);
     };

@@ -12,12 +12,17 @@ int list_planners(bool json) {
   if (json) {
     Json rows = Json::array();
     for (const PlannerInfo& p : planner_list()) {
-      rows.push_back({{"name", p.name}, {"description", p.description}});
+      rows.push_back({{"name", p.name},
+                      {"description", p.description},
+                      {"chooses_sub_batch", p.chooses_sub_batch}});
     }
     print({{"schema", 1}, {"planners", std::move(rows)}});
     return kOk;
   }
-  for (const PlannerInfo& p : planner_list()) say("{:19} {}\n", p.name, p.description);
+  for (const PlannerInfo& p : planner_list()) {
+    say("{:19} {}{}\n", p.name, p.description,
+        p.chooses_sub_batch ? "; chooses its sub-batch" : "");
+  }
   return kOk;
 }
 

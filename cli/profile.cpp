@@ -66,13 +66,16 @@ void print_how(const Measurement& how) {
 }
 
 Result<int> profile(const ProfileArguments& a, bool json) {
+  if (auto stated = check_sub_batch_is_stated(a.job, "profile"); !stated) {
+    return fail(stated.error());
+  }
   if (auto writable = check_writable(a.output); !writable) return fail(writable.error());
   TerminalObserver observer;
   auto job = Job::make(a.job, observer);
   if (!job) return fail(job.error());
   ProfilingTask task{.iterations = a.iterations, .all_algorithms = true};
   if (a.inside) {
-    const auto budget = resolve_budget(a.budget, smaller_rounds(*job), job->alignment());
+    const auto budget = resolve_budget(a.budget, rounds_of(*job), job->alignment());
     if (!budget) return fail(budget.error());
     task.budget = *budget;
   }
@@ -100,7 +103,8 @@ Result<int> profile(const ProfileArguments& a, bool json) {
       format_time(
           compute_time(result.program, choose_algorithms(result.program, algorithms_of(a.job)))),
       to_text(algorithms_of(a.job)), result.machine.to_host().bytes_per_second * 1e-6,
-      format_bytes(unlimited_peak(result.program, result.machine.alignment())));
+      format_bytes(whole_batch_peak(rounds_of(*job), job->alignment())
+                       .value_or(unlimited_peak(result.program, job->alignment()))));
   print_how(source->how);
   print_slowest(result.program, algorithms_of(a.job));
   if (!a.output.empty()) say("  saved {}\n", a.output);

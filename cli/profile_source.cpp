@@ -6,7 +6,7 @@ namespace tidepool::cli {
 
 Json to_json(const ProfileSource& source) {
   Json json = {{"from", source.from}};
-  if (source.from == "file") return json;
+  if (source.from == "file" || source.from == "plan") return json;
   json["iterations"] = source.how.iterations;
   json["all_algorithms"] = source.how.all_algorithms;
   json["reactive"] = source.how.reactive_budget > 0;

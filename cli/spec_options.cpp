@@ -99,18 +99,53 @@ void add_optimizer_options(CLI::App& command, JobSpec& job) {
       "(default: 5e-4 with sgd, 0.01 with adamw)");
 }
 
+void add_sub_batch_option(CLI::App& command, JobSpec& job) {
+  const auto parse = [&job](const std::string& text) {
+    job.choose_sub_batch = text == "auto";
+    if (job.choose_sub_batch) return;
+    const auto size = parse_whole_number(text, 1, std::int64_t{1} << 20);
+    if (!size) throw CLI::ValidationError("--sub-batch", size.error().message + ", nor auto");
+    job.sub_batch = *size;
+  };
+  command
+      .add_option_function<std::string>(
+          "--sub-batch", parse,
+          "samples a round: an iteration runs its batch in rounds and sums their gradients; auto: "
+          "the planner chooses (default: the planner's choice where it is one that chooses, see "
+          "`tidepool planners`, and the model has no batch norm; else the whole batch)")
+      ->type_name("N|auto");
+}
+
+void add_workspace_limit_option(CLI::App& command, Bytes& most) {
+  const auto parse = [&most](const std::string& text) {
+    const auto bytes = parse_bytes(text);
+    if (!bytes) throw CLI::ValidationError("--workspace-limit", bytes.error().message);
+    most = *bytes;
+  };
+  command
+      .add_option_function<std::string>(
+          "--workspace-limit", parse,
+          "no algorithm takes more workspace, such as 64MiB; what an op needs at least is not "
+          "refused (default: no limit)")
+      ->type_name("SIZE");
+}
+
 }  // namespace
+
+Result<void> check_sub_batch_is_stated(const JobSpec& job, const char* command) {
+  if (!job.choose_sub_batch) return {};
+  return fail(ErrorCode::usage,
+              fmt::format("--sub-batch auto: `tidepool {}` has no planner that could choose; give "
+                          "a number of samples",
+                          command));
+}
 
 void add_job_options(CLI::App& command, JobSpec& job) {
   command.add_option("model", job.model, "model to train (see `tidepool models`)")->required();
   command.add_option("--batch", job.batch, "samples in an iteration")
       ->check(whole_number(1, std::int64_t{1} << 20))
       ->capture_default_str();
-  command
-      .add_option("--sub-batch", job.sub_batch,
-                  "samples a round: an iteration runs its batch in rounds and sums their "
-                  "gradients (default: the whole batch)")
-      ->check(whole_number(1, std::int64_t{1} << 20));
+  add_sub_batch_option(command, job);
   command.add_flag("--sub-batch-statistics", job.sub_batch_statistics,
                    "let batch norm take its statistics over a round, which changes training");
   command
@@ -126,16 +161,22 @@ void add_job_options(CLI::App& command, JobSpec& job) {
   add_data_options(command, job.data);
   add_seed_option(command, job.seed, "of initial weights, sample order and dropout");
   add_optimizer_options(command, job);
-  add_choice_option(command, "--algorithms", job.algorithms,
-                    std::vector{AlgorithmPolicy::least_workspace, AlgorithmPolicy::fastest},
-                    "least-workspace or fastest (default: fastest on GPUs, else least-workspace)");
+  add_choice_option(
+      command, "--algorithms", job.algorithms,
+      std::vector{AlgorithmPolicy::least_workspace, AlgorithmPolicy::fastest},
+      "of ops that have several: least-workspace or fastest. Given, planners choose no "
+      "others (default: what the planner chooses; where it does not, fastest on GPUs, "
+      "else least-workspace)");
+  add_workspace_limit_option(command, job.workspace_limit);
 }
 
 void add_devices_options(CLI::App& command, JobSpec& job) {
   command
       .add_option("--devices", job.devices,
                   "devices in this machine that share each batch in equal parts, each inside the "
-                  "budget; on the CPU so many emulated ones, whose links share one bus")
+                  "budget; on the CPU so many emulated ones, whose links share one bus; rounds are "
+                  "those of "
+                  "--sub-batch")
       ->check(whole_number(1, kMostDevices))
       ->capture_default_str();
   add_choice_option(command, "--accumulation", job.accumulation,

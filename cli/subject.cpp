@@ -6,8 +6,8 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "lower/overhead.h"
 #include "nn/models/model.h"
+#include "several_devices.h"
 #include "trace/trace_program.h"
 #include "train/job.h"
 #include "train/link_speed.h"
@@ -47,40 +47,14 @@ Result<Machine> preset(const std::string& name) {
   return find_machine(name);
 }
 
-/// Nothing but the links of the machine is known of several devices, and how long one would take.
-Result<void> several_on_preset(const JobSpec& job, Subject& subject) {
-  const Machine one = subject.profile.machine;
-  const auto graph = nn::build_model(job.model, {.sequence = job.sequence});
-  if (!graph) return fail(graph.error());
-  nn::TrainingOptions options;
-  options.batch = job.batch;
-  options.storage = job.storage;
-  options.optimizer = job.optimizer;
-  auto alone = nn::build_training_program(*graph, options, nn::reference_kernels());
-  if (!alone) return fail(alone.error());
-  apply_cost_model(one, alone->program);
-  subject.alone =
-      unlimited_time(alone->program, one, choose_algorithms(alone->program, algorithms_of(job)));
-  options.sub_batch = job.sub_batch;
-  options.sub_batch_statistics = job.sub_batch_statistics;
-  options.devices = job.devices;
-  options.naive_accumulation = job.accumulation == Accumulation::naive;
-  auto part = nn::build_training_program(*graph, options, nn::reference_kernels());
-  if (!part) return fail(part.error());
-  subject.parallel =
-      std::make_shared<nn::DataParallel>(nn::replicate(*part, options, nn::reference_kernels()));
-  subject.all = machine_of_devices(one, job.devices);
-  subject.profile.machine = one_of_devices(*subject.all);
-  return {};
-}
-
-/// A preset: layouts without padding, no workspaces, times from the compute model.
+/// A preset: layouts without padding, the algorithms of a GPU's library, times from the compute
+/// model.
 Result<Subject> on_preset(const SubjectArguments& a) {
   auto machine = preset(a.machine);
   if (!machine) return fail(machine.error());
   auto graph = nn::build_model(a.job.model, {.sequence = a.job.sequence});
   if (!graph) return fail(graph.error());
-  const auto in_rounds = [job = a.job, graph = std::move(*graph), machine = *machine](
+  const auto in_rounds = [job = a.job, graph = *graph, machine = *machine](
                              std::int64_t sub_batch, bool statistics) -> Result<Program> {
     nn::TrainingOptions options;
     options.batch = job.batch;
@@ -90,18 +64,33 @@ Result<Subject> on_preset(const SubjectArguments& a) {
     options.optimizer = job.optimizer;
     options.devices = job.devices;
     options.naive_accumulation = job.accumulation == Accumulation::naive;
-    auto training = nn::build_training_program(graph, options, nn::reference_kernels());
+    options.workspace_limit = job.workspace_limit;
+    auto training = nn::build_training_program(graph, options, nn::preset_kernels());
     if (!training) return fail(training.error());
     apply_cost_model(machine, training->program);
     return std::move(training->program);
   };
+  const bool batch_norm = nn::batch_statistics(*graph) != nullptr;
+  std::vector<std::int64_t> offered = offered_sizes(a.job, a.chooses, batch_norm);
   auto program = in_rounds(a.job.sub_batch, a.job.sub_batch_statistics);
+  for (std::size_t i = 1; !program && a.job.choose_sub_batch && i < offered.size(); ++i) {
+    // A whole batch of more elements than kernels can number.
+    program = in_rounds(offered[i], a.job.sub_batch_statistics);
+  }
   if (!program) return fail(program.error());
   Subject subject{{"preset " + machine->name, std::move(*program), *machine},
                   {},
                   0,
                   a.job.sub_batch_statistics,
-                  in_rounds};
+                  in_rounds,
+                  batch_norm,
+                  std::move(offered)};
+  if (!subject.offered.empty()) {
+    subject.rounds = std::make_shared<RoundsWorkload>(
+        subject.offered, [in_rounds, statistics = subject.statistics](std::int64_t sub_batch) {
+          return in_rounds(sub_batch, statistics);
+        });
+  }
   if (a.job.devices > 1) {
     if (auto parallel = several_on_preset(a.job, subject); !parallel) return fail(parallel.error());
   }
@@ -175,18 +164,46 @@ Result<Subject> from_trace(const SubjectArguments& a) {
 }
 
 /// The least of the budgets that can be met; an error where none can.
-Result<Budget> least_feasible(const Job& job, std::span<const BudgetSpec> budgets) {
-  const Bytes alignment = job.alignment();
+Result<Budget> least_feasible(const JobRounds& rounds, std::span<const BudgetSpec> budgets,
+                              Bytes alignment) {
   Result<Budget> least = fail(ErrorCode::usage, "give a budget");
+  JobRounds quick = rounds;
+  // What smaller rounds would do is worth finding out only where this is the answer.
+  quick.suggest = budgets.size() == 1;
   for (const BudgetSpec& spec : budgets) {
-    // What smaller rounds would do is worth finding out only where this is the answer.
-    auto budget = budgets.size() == 1 ? resolve_budget(spec, smaller_rounds(job), alignment)
-                                      : resolve_budget(spec, job.program(), alignment);
+    auto budget = resolve_budget(spec, quick, alignment);
     if (!budget && budget.error().code != ErrorCode::infeasible) return budget;
     if (budget && (!least || budget->device < least->device)) least = budget;
     if (!budget && !least) least = budget;
   }
   return least;
+}
+
+/// Whether the times of all algorithms are wanted.
+bool measures_all(const SubjectArguments& a) {
+  return algorithms_of(a.job) == AlgorithmPolicy::fastest || (a.choosing && !a.job.algorithms);
+}
+
+/// Measures a job in rounds of any size, each inside the least of the budgets that can be met with
+/// it. The observer and the cache must outlive it.
+RoundsWorkload::Make measured_rounds(const std::shared_ptr<Job>& job, const Machine& machine,
+                                     const SubjectArguments& a, std::span<const BudgetSpec> budgets,
+                                     bool measured, const Cache& cache, Observer& observer) {
+  return [=, budgets = std::vector(budgets.begin(), budgets.end()), reprofile = a.cache.reprofile,
+          all = measures_all(a), &cache, &observer](std::int64_t sub_batch) -> Result<Program> {
+    if (measured && sub_batch == job->program().sub_batch) return job->program();
+    const bool statistics = job->spec().sub_batch_statistics;
+    const auto untimed = job->in_rounds(sub_batch, statistics);
+    if (!untimed) return fail(untimed.error());
+    const auto in_rounds = rounds_of(*job).in_rounds;
+    const auto budget =
+        least_feasible({*untimed, statistics, in_rounds}, budgets, machine.alignment());
+    if (!budget) return fail(budget.error());
+    auto timed = profile_in_rounds(*job, sub_batch, machine, {kProfileIterations, all, *budget},
+                                   {cache, reprofile, {}}, observer);
+    if (!timed) return fail(timed.error());
+    return std::move(timed->program);
+  };
 }
 
 Result<Subject> measured(const SubjectArguments& a, std::span<const BudgetSpec> budgets,
@@ -195,33 +212,42 @@ Result<Subject> measured(const SubjectArguments& a, std::span<const BudgetSpec> 
   if (!made) return fail(made.error());
   // Lives on in the subject, for programs of other rounds.
   const auto job = std::make_shared<Job>(std::move(*made));
-  const ProgramInRounds in_rounds = [job](std::int64_t sub_batch, bool statistics) {
+  JobRounds rounds = rounds_of(*job);
+  const auto in_rounds = [job](std::int64_t sub_batch, bool statistics) {
     return job->in_rounds(sub_batch, statistics);
   };
-  const auto budget = least_feasible(*job, budgets);
-  if (!budget && a.unmeasured && budget.error().code == ErrorCode::infeasible) {
-    Machine machine;
-    machine.name = job->kind().name;
-    machine.set_alignment(job->alignment());
-    return Subject{{job->fingerprint(), job->program(), machine},
-                   {},
-                   0,
-                   a.job.sub_batch_statistics,
-                   in_rounds};
-  }
+  Subject subject{{job->fingerprint(), job->program(), {}},
+                  {},
+                  0,
+                  a.job.sub_batch_statistics,
+                  in_rounds,
+                  job->rounds_change_training(),
+                  offered_sizes(a.job, a.chooses, job->rounds_change_training())};
+  subject.profile.machine.name = job->kind().name;
+  subject.profile.machine.set_alignment(job->alignment());
+  const auto stated = least_feasible(rounds, budgets, job->alignment());
+  rounds.offered = subject.offered;
+  const auto budget =
+      subject.offered.empty() ? stated : least_feasible(rounds, budgets, job->alignment());
+  if (!budget && a.unmeasured && budget.error().code == ErrorCode::infeasible) return subject;
   if (!budget) return fail(budget.error());
   const auto machine =
       a.links ? Result<Machine>(*a.links) : device_machine(*job, *budget, a.cache, observer);
   if (!machine) return fail(machine.error());
-  const bool all = algorithms_of(a.job) == AlgorithmPolicy::fastest;
-  const auto source = obtain_profile(*job, *machine, {kProfileIterations, all, *budget},
-                                     {cache, a.cache.reprofile, {}}, observer);
-  if (!source) return fail(source.error());
-  Subject subject{{job->fingerprint(), job->program(), *machine},
-                  *source,
-                  0,
-                  a.job.sub_batch_statistics,
-                  in_rounds};
+  subject.profile.machine = *machine;
+  if (stated) {
+    const bool all = measures_all(a);
+    const auto source = obtain_profile(*job, *machine, {kProfileIterations, all, *stated},
+                                       {cache, a.cache.reprofile, {}}, observer);
+    if (!source) return fail(source.error());
+    subject.profile.program = job->program();
+    subject.source = *source;
+  }
+  if (!subject.offered.empty()) {
+    subject.rounds = std::make_shared<RoundsWorkload>(
+        subject.offered,
+        measured_rounds(job, *machine, a, budgets, stated.has_value(), cache, observer));
+  }
   if (job->parallel() != nullptr) {
     subject.parallel = {job, job->parallel()};
     subject.all = machine_of_devices(*machine, a.job.devices);
@@ -279,13 +305,10 @@ std::vector<Ignored> ignored_by_subjects() {
           {"--trace", joined(kOfTheDevice, kOfTheProgram)}};
 }
 
-Result<Subject> subject_of(const SubjectArguments& a, const BudgetSpec& budget, const Cache& cache,
-                           Observer& observer) {
-  return subject_of(a, std::span(&budget, 1), cache, observer);
-}
+namespace {
 
-Result<Subject> subject_of(const SubjectArguments& a, std::span<const BudgetSpec> budgets,
-                           const Cache& cache, Observer& observer) {
+Result<Subject> any_subject(const SubjectArguments& a, std::span<const BudgetSpec> budgets,
+                            const Cache& cache, Observer& observer) {
   if (!a.machine.empty() && !a.profile.empty()) {
     return fail(ErrorCode::usage, "--machine and --profile exclude each other");
   }
@@ -305,6 +328,20 @@ Result<Subject> subject_of(const SubjectArguments& a, std::span<const BudgetSpec
   return measured(a, budgets, cache, observer);
 }
 
+}  // namespace
+
+Result<Subject> subject_of(const SubjectArguments& a, std::span<const BudgetSpec> budgets,
+                           const Cache& cache, Observer& observer) {
+  auto subject = any_subject(a, budgets, cache, observer);
+  if (subject) limit_workspaces(subject->profile.program, a.job.workspace_limit);
+  return subject;
+}
+
+Result<Subject> subject_of(const SubjectArguments& a, const BudgetSpec& budget, const Cache& cache,
+                           Observer& observer) {
+  return subject_of(a, std::span(&budget, 1), cache, observer);
+}
+
 Error with_resident(Error error, Bytes resident) {
   if (resident == 0 || error.code != ErrorCode::infeasible) return error;
   error.message += fmt::format("; the resident bytes of the trace, {} B ({}), come on top",
@@ -313,19 +350,40 @@ Error with_resident(Error error, Bytes resident) {
   return error;
 }
 
-Bytes device_bytes(const BudgetSpec& spec, const Subject& subject) {
-  if (!spec.limited()) return kNoDeviceLimit;
-  const Profile& profile = subject.profile;
-  const Bytes peak = unlimited_peak(profile.program, profile.machine.alignment());
-  return std::max<Bytes>(0, spec.device.resolve(peak + subject.resident) - subject.resident);
+JobRounds Subject::job_rounds(bool stated) const {
+  return {profile.program, statistics, in_rounds, stated ? std::vector<std::int64_t>{} : offered};
 }
 
-Result<Budget> budget_of(BudgetSpec spec, const Subject& subject) {
-  const Profile& profile = subject.profile;
+Bytes Subject::unlimited_peak() const {
+  const Bytes alignment = profile.machine.alignment();
+  const auto whole = whole_batch_peak(job_rounds(), alignment);
+  return resident + whole.value_or(tidepool::unlimited_peak(profile.program, alignment));
+}
+
+RoundsReport Subject::report_of(const Program& program, AlgorithmPolicy policy) const {
+  RoundsReport report{program.sub_batch, program.rounds(), rounds != nullptr,
+                      batch_norm && program.rounds() > 1};
+  if (rounds == nullptr) return report;
+  const Program* whole = rounds->known(program.batch);
+  if (whole == nullptr && !source) {  // a preset: asking costs nothing
+    whole = rounds->program(program.batch).value_or(nullptr);
+  }
+  if (whole != nullptr) {
+    report.whole = unlimited_time(*whole, profile.machine, choose_algorithms(*whole, policy));
+  }
+  return report;
+}
+
+Bytes device_bytes(const BudgetSpec& spec, const Subject& subject) {
+  if (!spec.limited()) return kNoDeviceLimit;
+  return std::max<Bytes>(0, spec.device.resolve(subject.unlimited_peak()) - subject.resident);
+}
+
+Result<Budget> budget_of(BudgetSpec spec, const Subject& subject, bool stated) {
   if (subject.resident > 0 && spec.limited())
     spec.device = {.bytes = device_bytes(spec, subject), .percent = -1};
-  auto budget = resolve_budget(spec, {profile.program, subject.statistics, subject.in_rounds},
-                               profile.machine.alignment());
+  auto budget =
+      resolve_budget(spec, subject.job_rounds(stated), subject.profile.machine.alignment());
   if (!budget) return fail(with_resident(budget.error(), subject.resident));
   return budget;
 }

@@ -8,6 +8,8 @@
 #include <string>
 
 #include "nn/data_parallel.h"
+#include "planners/workload.h"
+#include "rounds_report.h"
 #include "spec_options.h"
 #include "trace_file.h"
 #include "train/budget.h"
@@ -25,6 +27,9 @@ struct SubjectArguments {
   bool foreign = false;
   /// This device with its links, where they are known: they are not measured again.
   std::optional<Machine> links{};
+  /// A planner that chooses its sub-batch is among those that plan.
+  bool chooses = false;
+  bool choosing = false;  ///< a planner chooses algorithms: the times of all are wanted
   /// Where no budget can be met: a subject that was not measured, instead of an error.
   bool unmeasured = false;
 };
@@ -43,6 +48,20 @@ struct Subject {
   Bytes resident = 0;
   bool statistics = false;      ///< --sub-batch-statistics is given
   ProgramInRounds in_rounds{};  ///< empty where the program is as it is
+  bool batch_norm = false;      ///< rounds take statistics of their own
+  /// What planners choose from that do; empty: there is nothing to choose. Where no budget is
+  /// enough for the profile's program itself, that has no times then.
+  std::vector<std::int64_t> offered{};
+  /// Of these, each measured when it is asked for inside the least of the budgets that can be met
+  /// with it.
+  std::shared_ptr<RoundsWorkload> rounds{};
+
+  /// As `resolve_budget` takes it; `stated`: without the sizes on offer.
+  [[nodiscard]] JobRounds job_rounds(bool stated = false) const;
+  /// What percentages refer to, with the resident bytes.
+  [[nodiscard]] Bytes unlimited_peak() const;
+  /// Of a plan for `program`.
+  [[nodiscard]] RoundsReport report_of(const Program& program, AlgorithmPolicy policy) const;
   /// Of several devices: all of them. The profile is of one, with its part of their bus.
   std::shared_ptr<const nn::DataParallel> parallel{};
   std::optional<Machine> all{};
@@ -58,8 +77,9 @@ Result<Subject> subject_of(const SubjectArguments& arguments, std::span<const Bu
 Result<Subject> subject_of(const SubjectArguments& arguments, const BudgetSpec& budget,
                            const Cache& cache, Observer& observer);
 
-/// The budget of the plan: what the user gives, without the resident bytes.
-Result<Budget> budget_of(BudgetSpec spec, const Subject& subject);
+/// The budget of the plan: what the user gives, without the resident bytes. Can be met by some size
+/// on offer; `stated`: by the profile's program.
+Result<Budget> budget_of(BudgetSpec spec, const Subject& subject, bool stated = false);
 
 /// The device bytes the user asks for, without the resident ones.
 Bytes device_bytes(const BudgetSpec& spec, const Subject& subject);

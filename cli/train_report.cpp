@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "option_names.h"
 #include "profile_source.h"
+#include "rounds_report.h"
 #include "schedule/plan_totals.h"
 #include "terminal.h"
 
@@ -23,6 +24,12 @@ Json or_null(const std::optional<double>& value) { return value ? Json(*value) :
 
 /// A time that 0 stands for "not measured" in.
 Json ms_or_null(Nanos time) { return time.count() > 0 ? Json(to_ms(time)) : Json(nullptr); }
+
+RoundsReport rounds_report(const TrainingReport& r) {
+  return {
+      r.sub_batch, r.rounds, r.start.chose_sub_batch, r.round_statistics, r.start.predicted_whole,
+      r.kept_whole};
+}
 
 std::string planner_of(const TrainingSpec& spec, const TrainingReport& r) {
   return spec.plan.empty() ? spec.planner.name : r.start.lowered().plan.planner;
@@ -92,6 +99,11 @@ void print_plan(const TrainingSpec& spec, const TrainingReport& r) {
         format_bytes(start.unlimited_peak));
   } else {
     say("  budget     none (the unlimited peak is {})\n", format_bytes(start.unlimited_peak));
+  }
+  const RoundsReport rounds = rounds_report(r);
+  if (const std::string text = rounds.text(); !text.empty()) say("  rounds     {}\n", text);
+  if (const std::string warning = rounds.warning(); !warning.empty()) {
+    say("             {}\n", warning);
   }
   say("  plan       {}: {} swapped, {} out and in an iteration, {} recomputed; {} {}, "
       "proved in {}\n",
@@ -164,6 +176,9 @@ void print_epochs_end(const TrainingReport& r) {
       limited(r.start.budget) ? " of " + format_bytes(r.start.budget.device) : "",
       r.measured > Nanos{0} ? format_time(r.measured) : "not measured",
       format_time(r.start.iteration_time()), r.state_crc32);
+  const RoundsReport rounds = rounds_report(r);
+  if (const std::string text = rounds.text(); !text.empty()) say("rounds {}\n", text);
+  if (const std::string warning = rounds.warning(); !warning.empty()) say("{}\n", warning);
   if (const std::string gap = with_option_names(r.start.gap.text()); !gap.empty()) {
     say("optimality gap {}\n", gap);
   }
@@ -195,6 +210,7 @@ Json to_json(const TrainingSpec& spec, const TrainingReport& r) {
       {"plan_from", r.start.plan.from},
       {"next_iteration", r.next_iteration},
       {"state_crc32", r.state_crc32}};
+  rounds_report(r).add_to(out);
   r.start.gap.add_to(out);
   add_measured(spec, r, out);
   out["epochs"] = spec.epochs > 0 ? epochs_json(r.epochs) : Json(nullptr);
@@ -212,8 +228,9 @@ void print_epoch(const EpochReport& r) {
   }
   say(": loss {:.4f}", r.loss);
   if (r.test) {
+    const char* const answers = r.test->pixels ? " of the pixels" : " of the tokens";
     say(", test loss {:.4f}, accuracy {:.2f} %{}", r.test->mean_loss, 100 * r.test->accuracy,
-        r.test->answers > 1 ? " of the tokens" : "");
+        r.test->answers > 1 ? answers : "");
   }
   say(", {:.0f} s\n", r.seconds);
 }

@@ -19,16 +19,23 @@ struct LinkSpeed {
   [[nodiscard]] Nanos time(Bytes bytes) const;
 };
 
-/// Op time = max(flops / (efficiency * peak_flops), traffic / bandwidth) + launch, where
-/// efficiency = max_efficiency * flops / (flops + half_flops).
+/// How many times as fast as implicit GEMM an algorithm of convolutions computes.
+struct AlgorithmSpeed {
+  std::string algorithm;
+  double factor = 1;
+};
+
+/// Op time = max(flops / (efficiency * factor * peak_flops), traffic / bandwidth) + launch, where
+/// efficiency = max_efficiency * flops / (flops + half_flops) and factor is the algorithm's.
 struct ComputeModel {
   double peak_flops = 0;  ///< 0: the machine has no compute model, times must be measured
   double bandwidth = 0;   ///< usable device bytes per second
   Nanos launch{};
   double max_efficiency = 1;
-  double half_flops = 0;  ///< op size at which half of max_efficiency is reached
-  /// At most kMostIterationTime.
-  [[nodiscard]] Nanos time(double flops, Bytes traffic) const;
+  double half_flops = 0;                     ///< op size at which half of max_efficiency is reached
+  std::vector<AlgorithmSpeed> algorithms{};  ///< all others have factor 1
+  /// At most kMostIterationTime. Without an algorithm the factor is 1.
+  [[nodiscard]] Nanos time(double flops, Bytes traffic, std::string_view algorithm = {}) const;
 };
 
 struct MemorySpace {

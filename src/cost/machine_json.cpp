@@ -27,6 +27,19 @@ Json to_json(const Link& link) {
 constexpr double kSlowest = 1;
 constexpr double kFastest = 1e24;
 
+Json to_json(const ComputeModel& c) {
+  Json json = {{"peak_flops", c.peak_flops},
+               {"bandwidth", c.bandwidth},
+               {"launch_ns", c.launch.count()},
+               {"max_efficiency", c.max_efficiency},
+               {"half_flops", c.half_flops}};
+  // Machines that were measured have none.
+  for (const AlgorithmSpeed& speed : c.algorithms) {
+    json["algorithms"].push_back({{"name", speed.algorithm}, {"factor", speed.factor}});
+  }
+  return json;
+}
+
 LinkSpeed speed_from_json(const JsonCursor& json) {
   return {json["bytes_per_second"].number(kSlowest, kFastest),
           Nanos{json["latency_ns"].integer(0, kMostLatency)}};
@@ -86,10 +99,22 @@ void read_one_device(const JsonCursor& json, Machine& m) {
   m.set_links(to_host, speed_from_json(json["to_device"]), json["duplex"].boolean());
 }
 
+std::vector<AlgorithmSpeed> algorithms_from_json(const JsonCursor& json) {
+  constexpr double kMostFactor = 1000;
+  std::vector<AlgorithmSpeed> speeds;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const JsonCursor j = json.at(i);
+    j.has_only({"name", "factor"});
+    speeds.push_back({j["name"].text(), j["factor"].number(1 / kMostFactor, kMostFactor)});
+  }
+  return speeds;
+}
+
 /// Without `peak_flops` there is no model, and the other figures mean nothing.
 ComputeModel compute_from_json(const JsonCursor& json) {
   constexpr double kLeastEfficiency = 1e-9;
-  json.has_only({"peak_flops", "bandwidth", "launch_ns", "max_efficiency", "half_flops"});
+  json.has_only(
+      {"peak_flops", "bandwidth", "launch_ns", "max_efficiency", "half_flops", "algorithms"});
   ComputeModel c;
   c.peak_flops = json["peak_flops"].number(0, kFastest);
   const bool model = c.peak_flops > 0;
@@ -98,6 +123,7 @@ ComputeModel compute_from_json(const JsonCursor& json) {
   c.launch = Nanos{json["launch_ns"].integer(0, kMostLatency)};
   c.max_efficiency = json["max_efficiency"].number(model ? kLeastEfficiency : 0, 1);
   c.half_flops = json["half_flops"].number(0, kFastest);
+  if (json.find("algorithms")) c.algorithms = algorithms_from_json(json["algorithms"]);
   return c;
 }
 
@@ -114,12 +140,7 @@ Json to_json(const Machine& m) {
             {"description", m.description},
             {"spaces", std::move(spaces)},
             {"links", std::move(links)},
-            {"compute",
-             {{"peak_flops", m.compute.peak_flops},
-              {"bandwidth", m.compute.bandwidth},
-              {"launch_ns", m.compute.launch.count()},
-              {"max_efficiency", m.compute.max_efficiency},
-              {"half_flops", m.compute.half_flops}}}};
+            {"compute", to_json(m.compute)}};
   if (!m.buses.empty()) json["buses"] = m.buses;
   if (const HostArithmetic& host = m.host_arithmetic; host.one_core > 0) {
     json["host_arithmetic"] = {

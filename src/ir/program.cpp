@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "base/at.h"
+
 namespace tidepool {
 namespace {
 
@@ -243,6 +245,14 @@ int least_workspace_algorithm(const Op& op) {
     if (a.deterministic != b.deterministic) return a.deterministic;
     return a.workspace != b.workspace ? a.workspace < b.workspace : a.time < b.time;
   });
+}
+
+void limit_workspaces(Program& program, Bytes most) {
+  for (Op& op : program.ops) {
+    const Bytes least = op.algorithms[at(least_workspace_algorithm(op))].workspace;
+    std::erase_if(op.algorithms,
+                  [&](const Algorithm& a) { return a.workspace > std::max(most, least); });
+  }
 }
 
 int fastest_algorithm(const Op& op) {

@@ -142,6 +142,9 @@ bool on_one_device(const Program& program);
 /// The algorithm with the least workspace; ties go to the faster one, then to the earlier one.
 int least_workspace_algorithm(const Op& op);
 
+/// Leaves no op an algorithm with a larger workspace, but its least_workspace_algorithm.
+void limit_workspaces(Program& program, Bytes most);
+
 /// The fastest deterministic algorithm; ties go to the smaller workspace, then to the earlier one.
 int fastest_algorithm(const Op& op);
 

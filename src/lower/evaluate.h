@@ -88,6 +88,19 @@ class Evaluator {
     }
   }
 
+  /// Calls `see(op, bytes)` for every device call: the load while it runs, without its workspace
+  /// and without copies in before the calls they are for.
+  template <class See>
+  void each_least_load(See&& see) const {
+    const TimingProblem& problem = calls_are_ops_ ? parts_.problem() : problem_;
+    for (CallId c = 0; c < problem.call_count(); ++c) {
+      const TimedCall& call = problem.calls[static_cast<std::size_t>(c)];
+      if (!call.on_device) continue;
+      see(calls_are_ops_ ? op_of(c) : x_.calls[static_cast<std::size_t>(c)].op,
+          problem.static_load[static_cast<std::size_t>(c)] - call.workspace);
+    }
+  }
+
   [[nodiscard]] const StreamTable& streams() const { return table_; }
 
  private:

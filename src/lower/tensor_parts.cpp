@@ -88,10 +88,13 @@ bool TensorParts::find_changed(const Strategy& strategy) {
 
 void TensorParts::take_algorithms(const Strategy& strategy) {
   if (strategy_.algorithms == strategy.algorithms) return;
-  problem_.compute_time = Nanos{0};
+  const bool all = strategy_.algorithms.size() != strategy.algorithms.size();
+  if (all) problem_.compute_time = Nanos{0};
   for (OpId op = 0; op < static_cast<OpId>(program_.ops.size()); ++op) {
+    if (!all && strategy_.algorithms[at(op)] == strategy.algorithms[at(op)]) continue;
     TimedCall& call = problem_.calls[at(op)];
     call.on_device = program_.ops[at(op)].place == OpPlace::device;
+    if (call.on_device && !all) problem_.compute_time -= call.time;
     problems_.set_algorithm(strategy, op, call);
     if (call.on_device) problem_.compute_time += call.time;
   }

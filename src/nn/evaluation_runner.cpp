@@ -88,6 +88,7 @@ EvaluationResult EvaluationRunner::result() const {
     total.accuracy += parts_[i].correct;
   }
   total.answers = program().answers;
+  total.pixels = total.answers > 1 && program().image.elements() > 0;
   if (total.samples == 0) return total;
   total.mean_loss /= static_cast<double>(total.samples);
   total.accuracy /= static_cast<double>(total.samples * total.answers);

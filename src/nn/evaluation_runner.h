@@ -10,9 +10,10 @@ namespace tidepool::nn {
 
 struct EvaluationResult {
   double mean_loss = 0;
-  double accuracy = 0;       ///< in [0, 1]: of samples, of tokens with models of text
+  double accuracy = 0;       ///< in [0, 1]: of samples, or of their answers
   std::int64_t samples = 0;  ///< both are of these
-  std::int64_t answers = 1;  ///< of a sample: more than one are tokens
+  std::int64_t answers = 1;  ///< of a sample: more than one are tokens, or pixels
+  bool pixels = false;       ///< they are
 };
 
 /// Iteration i evaluates batch i modulo `iterations()`; places of the last batch beyond the end of

@@ -52,6 +52,10 @@ ValueId GraphBuilder::images(const ImageShape& image) {
 
 ValueId GraphBuilder::labels() { return input("labels", {{}, ElementType::i32}); }
 
+ValueId GraphBuilder::pixel_labels(const ImageShape& image) {
+  return input("labels", {{image.height, image.width}, ElementType::i32});
+}
+
 ValueId GraphBuilder::tokens(std::int64_t sequence) {
   return input("tokens", {{sequence}, ElementType::i32});
 }
@@ -118,7 +122,8 @@ Result<Graph> GraphBuilder::finish(ValueId loss) {
   graph_.loss = loss;
   if (const LayerId last = values[loss].producer; graph_.traits(last).classifies) {
     graph_.labels = graph_.layers[last].inputs[1];
-    graph_.classes = values[graph_.layers[last].inputs[0]].type.dims.back();
+    const ValueType& logits = values[graph_.layers[last].inputs[0]].type;
+    graph_.classes = logits.dims.size() == 3 ? logits.dims.front() : logits.dims.back();
     graph_.answers = values[graph_.labels].type.elements();
     const auto* loss_spec = std::get_if<SoftmaxCrossEntropy>(&graph_.layers[last].spec);
     if (loss_spec != nullptr && loss_spec->answers > 0) graph_.answers = loss_spec->answers;

@@ -64,6 +64,8 @@ class GraphBuilder {
   ValueId images(const ImageShape& image);
   /// The input "labels": one class index per sample.
   ValueId labels();
+  /// The input "labels": one class index for each pixel.
+  ValueId pixel_labels(const ImageShape& image);
   /// The input "tokens" of a model of text, and "labels": one class index for each of them.
   ValueId tokens(std::int64_t sequence);
   ValueId token_labels(std::int64_t sequence);

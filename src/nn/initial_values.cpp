@@ -43,6 +43,21 @@ void write_elements(const TensorDesc& desc, float* to, ValueAt value_at) {
   }
 }
 
+/// Of place `at` in a window of so many: falls from the middle to both sides, so that windows half
+/// of their size apart add up to 1 (Long et al. 2015, section 3.3).
+float tent(std::int64_t at, std::int64_t size) {
+  const auto half = static_cast<double>((size + 1) / 2);
+  const double middle = size % 2 == 1 ? half - 1 : half - 0.5;
+  return static_cast<float>(1 - std::abs(static_cast<double>(at) - middle) / half);
+}
+
+float bilinear_weight(const TensorDesc& desc, std::int64_t element) {
+  const std::int64_t height = desc.dims[2], width = desc.dims[3];
+  const std::int64_t pair = element / (height * width), place = element % (height * width);
+  if (pair / desc.dims[1] != pair % desc.dims[1]) return 0;
+  return tent(place / width, height) * tent(place % width, width);
+}
+
 }  // namespace
 
 void write_initial_value(const Parameter& parameter, const TensorDesc& desc, std::uint64_t seed,
@@ -55,6 +70,8 @@ void write_initial_value(const Parameter& parameter, const TensorDesc& desc, std
       return;
     case Initialiser::one:
       return write_elements(desc, values, [](std::int64_t) { return 1.0F; });
+    case Initialiser::bilinear:
+      return write_elements(desc, values, [&](std::int64_t i) { return bilinear_weight(desc, i); });
     case Initialiser::he_normal:
     case Initialiser::small_normal: {
       const std::uint64_t key = key_of(seed, parameter.name);

@@ -58,6 +58,9 @@ struct KernelList {
 
 /// Plain loops for every device op, any layout; the oracle of the kernel tests.
 const KernelList& reference_kernels();
+/// The same layouts and sizes; convolutions have the algorithms of a GPU (kernels/preset), for the
+/// machine presets.
+const KernelList& preset_kernels();
 /// oneDNN where it has the op, our own loops elsewhere, then the reference kernels. One list for
 /// each number of threads, all of one name; they live as long as the process.
 const KernelList& cpu_kernels(int threads = 1);

@@ -16,6 +16,16 @@ Operand rows_of(const Operand& x) {
   return {x.tensor, TensorDesc{{x.desc.elements() / width, width}, x.desc.type}};
 }
 
+Operand weight_for_backward_data(Lowering& lowering, const Layer& layer, const Operand& weight) {
+  if (weight.desc.layout != Layout::OIhw16i16o) return weight;
+  TensorDesc desc = weight.desc;
+  desc.layout = Layout::OIhw16o16i;
+  Operand copy = lowering.writer.tensor(layer.name + ".weight.reordered", std::move(desc),
+                                        TensorKind::workspace);
+  lowering.writer.op(layer.name + ".reorder_weight", {Reorder{}}, {weight, copy});
+  return copy;
+}
+
 Operand ForwardPass::activation(std::size_t index) const {
   const ValueId value = layer().inputs[index];
   const TensorDesc wanted = l.batched(l.graph.values[value].type);

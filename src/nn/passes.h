@@ -13,6 +13,9 @@ namespace tidepool::nn {
 /// The same bytes as a matrix with a row for each place of the last dimension; plain layout.
 Operand rows_of(const Operand& x);
 
+/// The weight of a convolution in the layout its backward-data reads: itself, or a copy.
+Operand weight_for_backward_data(Lowering& lowering, const Layer& layer, const Operand& weight);
+
 struct ForwardPass {
   Lowering& l;
   LayerId id;

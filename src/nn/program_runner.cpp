@@ -7,6 +7,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "base/at.h"
+
 namespace tidepool::nn {
 namespace {
 
@@ -35,6 +37,20 @@ Result<std::size_t> find_field(const std::string& model, const ProgramInput& inp
                                               input.classes, data.name(), found->classes));
   }
   return static_cast<std::size_t>(found - fields.begin());
+}
+
+/// Which of the kernel's algorithms each of the op's is; -1 where it has none of that name and
+/// workspace.
+std::vector<int> algorithms_in(const Kernel& kernel, const Op& op) {
+  const auto offered = kernel.algorithms();
+  std::vector<int> found;
+  for (const Algorithm& a : op.algorithms) {
+    const auto it = std::ranges::find_if(offered, [&](const KernelAlgorithm& b) {
+      return b.name == a.name && b.workspace == a.workspace;
+    });
+    found.push_back(it == offered.end() ? -1 : static_cast<int>(it - offered.begin()));
+  }
+  return found;
 }
 
 }  // namespace
@@ -66,6 +82,8 @@ ProgramRunner::ProgramRunner(const TrainingProgram& program, const KernelList& k
     const bool host = program.program.ops[i].place == OpPlace::host;
     kernels_.push_back(host ? nullptr : kernels.make(program.ops[i]));
     assert((host || kernels_.back()) && "building the program found a kernel");
+    algorithms_.push_back(host ? std::vector<int>{}
+                               : algorithms_in(*kernels_.back(), program.program.ops[i]));
   }
   for (std::size_t t = 0; t < program.tensors.size(); ++t) {
     const Tensor& tensor = program.program.tensors[t];
@@ -84,12 +102,8 @@ Result<void> ProgramRunner::check_algorithms() const {
   for (std::size_t i = 0; i < kernels_.size(); ++i) {
     if (kernels_[i] == nullptr) continue;
     const Op& op = program_.program.ops[i];
+    if (std::ranges::find(algorithms_[i], -1) == algorithms_[i].end()) continue;
     const auto now = kernels_[i]->algorithms();
-    const bool same = std::equal(now.begin(), now.end(), op.algorithms.begin(), op.algorithms.end(),
-                                 [](const KernelAlgorithm& a, const Algorithm& b) {
-                                   return a.name == b.name && a.workspace == b.workspace;
-                                 });
-    if (same) continue;
     return fail(ErrorCode::bad_input,
                 fmt::format("{}: the {} kernels for '{}' now offer {}, the program was built with "
                             "{}: libraries or device have changed",
@@ -119,7 +133,8 @@ void ProgramRunner::read_sample(const Feed& feed, std::int64_t sample, std::byte
 
 void ProgramRunner::launch(const OpCall& call, NativeStream stream) {
   if (kernels_[call.op]) {
-    kernels_[call.op]->run(call.algorithm, call.pointers, call.workspace, stream);
+    const int algorithm = algorithms_[call.op][at(call.algorithm)];
+    kernels_[call.op]->run(algorithm, call.pointers, call.workspace, stream);
   } else {
     launch_host(program_.ops[call.op], call);
   }

@@ -50,8 +50,8 @@ class ProgramRunner : public OpRunner {
   /// `call.pointers` has the one operand of a host op.
   virtual void launch_host(const OpDesc& desc, const OpCall& call) = 0;
   [[nodiscard]] std::span<std::byte> bytes_of(TensorId tensor) { return values_[tensor]; }
-  /// Whether the kernels offer what the program was built with: its plans count on these
-  /// workspaces.
+  /// Whether the kernels offer all that the program was built with: its plans count on these
+  /// workspaces. They may offer more (`workspace_limit`).
   [[nodiscard]] Result<void> check_algorithms() const;
   [[nodiscard]] const SampleSource& data() const { return data_; }
   /// Writes what a feed op writes for one sample. Throws std::out_of_range for a class the program
@@ -66,6 +66,7 @@ class ProgramRunner : public OpRunner {
   const SampleSource& data_;
   std::vector<std::size_t> fields_;               ///< of `data_`, by input of the program
   std::vector<std::unique_ptr<Kernel>> kernels_;  ///< by op; null for host ops
+  std::vector<std::vector<int>> algorithms_;      ///< by op: the kernel's, by the program's
   std::vector<std::vector<std::byte>> values_;    ///< by tensor; empty unless persistent
 };
 

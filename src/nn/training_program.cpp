@@ -36,11 +36,8 @@ Result<void> check_options(const Graph& graph, const TrainingOptions& options) {
         fmt::format("a round takes 1 to {} samples (the batch{}), not {}", batch_of(options),
                     options.devices > 1 ? " of one device" : "", options.sub_batch));
   }
-  const auto takes_statistics = [](const Layer& layer) {
-    return traits_of(layer.spec).batch_statistics;
-  };
-  const auto statistics = std::find_if(graph.layers.begin(), graph.layers.end(), takes_statistics);
-  if (round_size(options) < options.batch && statistics != graph.layers.end() &&
+  const Layer* const statistics = batch_statistics(graph);
+  if (round_size(options) < options.batch && statistics != nullptr &&
       !options.sub_batch_statistics) {
     return fail(ErrorCode::usage,
                 fmt::format("{}: batch norm '{}' would take its statistics over {} samples "
@@ -128,6 +125,7 @@ void collect_held_gradients(Lowering& lowering) {
 
 Result<TrainingProgram> finish(const Lowering& lowering, TrainingProgram program) {
   if (const auto& error = lowering.writer.error()) return fail(*error);
+  limit_workspaces(program.program, lowering.options.workspace_limit);
   if (auto valid = validate(program.program); !valid) return fail(valid.error());
   return program;
 }
@@ -140,6 +138,12 @@ std::int64_t TrainingProgram::learnable_elements() const {
     if (parameter.learnable) sum += tensors[parameter.tensor].elements();
   }
   return sum;
+}
+
+const Layer* batch_statistics(const Graph& graph) {
+  const auto found = std::ranges::find_if(
+      graph.layers, [](const Layer& layer) { return traits_of(layer.spec).batch_statistics; });
+  return found == graph.layers.end() ? nullptr : &*found;
 }
 
 Result<TrainingProgram> build_training_program(const Graph& graph, const TrainingOptions& options,
@@ -165,6 +169,7 @@ Result<TrainingProgram> build_evaluation_program(const Graph& graph, const Train
   TrainingOptions forward_only;
   forward_only.batch = options.batch;
   forward_only.storage = options.storage;
+  forward_only.workspace_limit = options.workspace_limit;
   forward_only.dropout = false;
   if (auto valid = check_options(graph, forward_only); !valid) return fail(valid.error());
   if (!graph.traits(graph.values[graph.loss].producer).classifies) {

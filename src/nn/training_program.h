@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ enum class Storage : std::uint8_t {
 
 enum class Optimizer : std::uint8_t { sgd, adamw };
 
+inline constexpr Bytes kNoWorkspaceLimit = std::numeric_limits<Bytes>::max();
+
 struct TrainingOptions {
   std::int64_t batch = 100;
   /// Samples a round; gradients are summed over the rounds of an iteration, weights change once.
@@ -50,6 +53,8 @@ struct TrainingOptions {
   /// Of several: device 0 adds the gradients and updates the weights when all devices are done, in
   /// place of the host, which does so while they run.
   bool naive_accumulation = false;
+  /// Algorithms with a larger workspace are left out, but that of the least each op has.
+  Bytes workspace_limit = kNoWorkspaceLimit;
 };
 
 /// A weight or a running statistic: persistent, with a value before the first iteration.
@@ -84,10 +89,14 @@ struct TrainingProgram {
   std::string kernels;  ///< name of the kernel list its algorithms and layouts come from
   ImageShape image;     ///< of classifiers of images, as is the next
   std::int64_t classes = 0;
-  std::int64_t answers = 1;  ///< labels of a sample that count: tokens, of models of text
+  std::int64_t answers = 1;  ///< labels of a sample that count: of tokens or pixels more than one
 
   [[nodiscard]] std::int64_t learnable_elements() const;
 };
+
+/// The first layer that takes statistics over the samples of a round, or null: where there is one,
+/// smaller rounds change training.
+const Layer* batch_statistics(const Graph& graph);
 
 /// Algorithms carry the workspaces of `kernels` and no times.
 /// An op that updates weights follows as soon as its gradient exists and the old weight has been

@@ -10,13 +10,16 @@
 namespace tidepool {
 namespace {
 
-/// What of a choice was not the planner's to decide; empty when all of it was.
-std::string beyond(const MayDecide& may, const Strategy& strategy, PlannerContext& context,
-                   const Lowering& lowering) {
+/// What of a choice was not the planner's to decide; empty when all of it was. `streams`: it is the
+/// streaming schedule.
+std::string beyond(const MayDecide& may, const Strategy& strategy, bool streams,
+                   PlannerContext& context, const Lowering& lowering) {
   if (!may.sub_batch && strategy.sub_batch != context.workload().sub_batch()) {
     return fmt::format("sub-batch {}", strategy.sub_batch);
   }
-  if (!may.algorithms && strategy.algorithms != context.algorithms(lowering.program())) {
+  const bool last_resort = streams && may.may_stream();
+  if (!may.algorithms && !last_resort &&
+      strategy.algorithms != context.algorithms(lowering.program())) {
     return "algorithms";
   }
   const auto allowed = [&](Decision decision) {
@@ -39,7 +42,8 @@ Result<Lowered> realise(PlannerOutput& output, std::string_view name, PlannerCon
   const auto lowering = context.lowering(chosen.sub_batch);
   if (!lowering) return fail(lowering.error());
   const MayDecide& may = context.options().may;
-  if (const std::string what = beyond(may, chosen, context, **lowering); !what.empty()) {
+  const bool streams = strategy == nullptr && std::get<Lowered>(output.choice).streaming;
+  if (const std::string what = beyond(may, chosen, streams, context, **lowering); !what.empty()) {
     return fail(ErrorCode::runtime,
                 fmt::format("planner '{}' decided {}, which it may not", name, what));
   }
@@ -50,7 +54,7 @@ Result<Lowered> realise(PlannerOutput& output, std::string_view name, PlannerCon
     return std::move(lowered);
   }
   LowerOptions options;
-  options.allow_streaming = may.swap && may.algorithms;
+  options.allow_streaming = may.may_stream();
   auto lowered = (*lowering)->lower(chosen, context.budget(), options);
   if (lowered) lowered->strategy.planner = name;
   return lowered;
@@ -80,7 +84,7 @@ Result<Planned> plan_within(Planner& planner, Workload& workload, const Machine&
       !proof) {
     return fail(proof.error());
   }
-  planned.plan_time = lowered_at - start;
+  planned.plan_time = lowered_at - start - context->waited();
   planned.check_time = Clock::now() - lowered_at;
   return planned;
 }

@@ -32,7 +32,7 @@ class Planner {
 struct Planned {
   Lowered lowered;
   std::vector<std::string> notes;
-  Nanos plan_time{};  ///< planner and lowering
+  Nanos plan_time{};  ///< planner and lowering, without what the workload took for programs
   Nanos check_time{};
 
   /// The program that was planned is the workload's for this sub-batch.

@@ -28,10 +28,19 @@ Result<PlannerContext> PlannerContext::make(Workload& workload, const Machine& m
   return context;
 }
 
+Result<const Program*> PlannerContext::program(std::int64_t sub_batch) {
+  const auto asked = Allowance::Clock::now();
+  const auto program = workload_->program(sub_batch);
+  const auto took = Allowance::Clock::now() - asked;
+  begun_ += took;
+  waited_ += took;
+  return program;
+}
+
 Result<Lowering*> PlannerContext::lowering(std::int64_t sub_batch) {
   const auto known = lowerings_.find(sub_batch);
   if (known != lowerings_.end()) return known->second.get();
-  const auto program = workload_->program(sub_batch);
+  const auto program = this->program(sub_batch);
   if (!program) return fail(program.error());
   if (auto times = validate_times(**program, *machine_); !times) return fail(times.error());
   auto& made = lowerings_[sub_batch];

@@ -22,12 +22,15 @@ std::vector<std::int32_t> choose_algorithms(const Program& program, AlgorithmPol
 
 /// What a planner decides itself. The rest is as the workload and the policy have it; a choice
 /// beyond this is an error of the planner. Where no strategy fits, the streaming schedule (of swaps
-/// and the least workspaces) takes its place if both are allowed.
+/// and the least workspaces) takes its place if both are allowed, or swaps and `streaming`.
 struct MayDecide {
   bool sub_batch = true;
   bool algorithms = true;
   bool swap = true;  ///< and drop: a swap whose copy the host has already
   bool recompute = true;
+  bool streaming = false;  ///< the last resort may have the least workspaces all the same
+
+  [[nodiscard]] bool may_stream() const { return swap && (algorithms || streaming); }
 };
 
 /// Of a planner that searches with a particle swarm.
@@ -80,6 +83,9 @@ class PlannerContext {
   /// Seed, policy, limits, what may be decided, an observation where there is one.
   [[nodiscard]] const PlannerOptions& options() const { return *options_; }
 
+  /// What the workload has for a sub-batch. Where it measures ops for that, the clock of the time
+  /// limit stands still; take an `allowance` after this.
+  Result<const Program*> program(std::int64_t sub_batch);
   /// Program, access index, evaluator and lowering of a sub-batch on offer: made when first asked
   /// for, and kept.
   Result<Lowering*> lowering(std::int64_t sub_batch);
@@ -105,7 +111,11 @@ class PlannerContext {
   Result<Trial> place(const Strategy& strategy, const LowerOptions& options);
 
   [[nodiscard]] bool stopped() const { return options_->stop.requested(); }
-  /// From when the context was made.
+  /// When the context was made, and later by what the workload took for programs since.
+  [[nodiscard]] Allowance::Clock::time_point begun() const { return begun_; }
+  /// What the workload took for programs.
+  [[nodiscard]] Nanos waited() const { return waited_; }
+  /// From `begun`.
   [[nodiscard]] Allowance allowance() const;
   /// For searches that end by themselves: yes when asked to stop or when the time limit is over.
   /// With an evaluation limit no clock is asked.
@@ -123,6 +133,7 @@ class PlannerContext {
   const Budget* budget_;
   const PlannerOptions* options_;
   Allowance::Clock::time_point begun_ = Allowance::Clock::now();
+  Nanos waited_{0};
   std::map<std::int64_t, std::unique_ptr<Lowering>> lowerings_;  ///< by sub-batch
 };
 

@@ -23,12 +23,20 @@ struct PlannerInfo {
   /// What it may take where nobody says.
   Nanos time_limit{std::chrono::seconds(10)};
   bool has_a_swarm = false;  ///< reads PlannerOptions::swarm
+  /// Chooses among the workload's sub-batches; others plan for the workload's own.
+  bool chooses_sub_batch = false;
+  /// It chooses algorithms where it may: the times of all of them have to be known.
+  bool chooses_algorithms = false;
 };
 
 /// Those that this build has.
 std::span<const PlannerInfo> planner_list();
+/// PlannerInfo::chooses_sub_batch; false of a planner that there is not.
+bool chooses_sub_batch(std::string_view planner);
 /// PlannerInfo::time_limit; of a planner that there is not, that of most.
 Nanos usual_time_limit(std::string_view planner);
+/// PlannerInfo::chooses_algorithms; false for a planner that there is not.
+bool chooses_algorithms(std::string_view planner);
 /// Fails with a usage error that names the known planners.
 Result<std::unique_ptr<Planner>> make_planner(std::string_view name);
 /// Fails with a usage error where a swarm is given a size and none of the planners has one.

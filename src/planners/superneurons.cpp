@@ -231,7 +231,8 @@ std::unique_ptr<Planner> make_superneurons() { return std::make_unique<SuperNeur
 PlannerInfo superneurons_planner() {
   return {.name = "superneurons",
           .description = "swaps convolutions' outputs, recomputes those of cheap layers",
-          .make = make_superneurons};
+          .make = make_superneurons,
+          .chooses_algorithms = true};
 }
 
 }  // namespace tidepool

@@ -50,7 +50,9 @@ Json settings(const PlanRequest& request) {
           {"time_limit", format_time(request.options.time_limit)},
           {"evaluations", fmt::format("{}", request.options.evaluation_limit)},
           {"swarm", to_text(request.options.swarm)},
-          {"algorithms", std::string(to_text(request.options.algorithms))}};
+          {"algorithms", std::string(to_text(request.options.algorithms))},
+          {"algorithm_choice", request.options.may.algorithms ? "planner" : "policy"},
+          {"sub_batch", request.workload == nullptr ? "given" : "chosen"}};
 }
 
 Json identity(const Profile& subject, const Budget& budget, const Json& settings) {
@@ -102,6 +104,23 @@ Planned planned_from_json(const JsonCursor& file, const Json& wanted) {
   return planned;
 }
 
+/// Whether a file's content is the answer to what was asked for.
+Result<bool> answers(const PlanFile& file, const std::string& text, const std::string& path,
+                     const PlanRequest& request, const Json& wanted) {
+  Profile subject{file.fingerprint, file.program, file.machine};
+  if (request.workload != nullptr) {
+    // The file has the program of the sub-batch that was chosen, and beside it the one asked with.
+    const auto chosen = request.program(file.strategy.sub_batch);
+    if (!chosen) return fail(chosen.error());
+    if (tidepool::to_json(**chosen) != tidepool::to_json(file.program)) return false;
+    auto asked = read_json(
+        text, path, [](const JsonCursor& json) { return program_from_json(json["asked_with"]); });
+    if (!asked) return fail(asked.error());
+    subject.program = std::move(*asked);
+  }
+  return identity(subject, file.budget(), settings(request)) == wanted;
+}
+
 Result<Planned> read_planned(const std::string& text, const std::string& path,
                              const PlanRequest& request, const Json& wanted) {
   auto file = read_plan(text, path);
@@ -109,8 +128,9 @@ Result<Planned> read_planned(const std::string& text, const std::string& path,
   auto planned = read_json(text, path,
                            [&](const JsonCursor& json) { return planned_from_json(json, wanted); });
   if (!planned) return fail(planned.error());
-  const Profile subject{file->fingerprint, std::move(file->program), std::move(file->machine)};
-  if (identity(subject, file->budget(), settings(request)) != wanted) {
+  const auto same = answers(*file, text, path, request, wanted);
+  if (!same) return fail(same.error());
+  if (!*same) {
     return fail(ErrorCode::bad_input, fmt::format("{}: is a plan for something else", path));
   }
   planned->lowered.plan = std::move(file->plan);
@@ -118,7 +138,7 @@ Result<Planned> read_planned(const std::string& text, const std::string& path,
   planned->lowered.iteration_time = file->iteration_time;
   planned->lowered.compute_time = file->compute_time;
   const auto start = std::chrono::steady_clock::now();
-  if (auto proof = check(request.subject.program, planned->lowered.plan,
+  if (auto proof = check(file->program, planned->lowered.plan,
                          check_limits(request.subject.machine, request.budget));
       !proof) {
     return fail(proof.error().code, fmt::format("{}: {}", path, proof.error().message));
@@ -248,15 +268,18 @@ std::optional<Planned> Cache::plan(const PlanRequest& request) const {
 }
 
 void Cache::keep(const PlanRequest& request, const Planned& planned) const {
+  const auto program = request.program(planned.sub_batch());
+  if (!program) return;
   const std::string path =
       file("plan", identity(request.subject, request.budget, settings(request)));
   const Lowered& lowered = planned.lowered;
   Json json = tidepool::to_json(
-      PlanFile{request.subject.fingerprint, request.subject.program, request.subject.machine,
+      PlanFile{request.subject.fingerprint, **program, request.subject.machine,
                request.budget.device, request.budget.host, lowered.iteration_time,
                lowered.compute_time, lowered.strategy, lowered.plan, request.budget.others});
   json["settings"] = settings(request);
   json["remarks"] = remarks(planned);
+  if (request.workload != nullptr) json["asked_with"] = to_json(request.subject.program);
   write(path, json);
 }
 

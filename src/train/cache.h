@@ -32,6 +32,15 @@ struct PlanRequest {
   Budget budget;
   std::string planner;
   PlannerOptions options;
+  /// Where the planner chooses its sub-batch: what from; its own program is the subject's. Null:
+  /// there is that program only.
+  Workload* workload = nullptr;
+
+  /// Of the sub-batch of a plan.
+  [[nodiscard]] Result<const Program*> program(std::int64_t sub_batch) const {
+    if (workload == nullptr) return &subject.program;
+    return workload->program(sub_batch);
+  }
 };
 
 class Cache {

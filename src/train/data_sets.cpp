@@ -1,11 +1,14 @@
 #include "train/data_sets.h"
 
+#include <fmt/format.h>
+
 #include <vector>
 
 #include "base/nearest.h"
 #include "nn/data/cifar10.h"
 #include "nn/data/fashion_mnist.h"
 #include "nn/data/synthetic.h"
+#include "nn/data/synthetic_masks.h"
 #include "nn/data/synthetic_text.h"
 #include "nn/data/text.h"
 
@@ -17,9 +20,13 @@ using Loaded = Result<std::unique_ptr<nn::SampleSource>>;
 constexpr std::int64_t kSyntheticSamples = 10'000;
 constexpr std::int64_t kSyntheticTestSamples = 1'000;
 
-Loaded load_fashion_mnist(const JobSpec& job, const nn::ModelInfo& /*model*/, nn::Split split) {
-  if (!job.data.folder.empty()) return nn::load_fashion_mnist(split, job.data.folder);
-  auto data = nn::load_fashion_mnist(split, nn::kFashionMnistFolder);
+Loaded load_fashion_mnist(const JobSpec& job, const nn::ModelInfo& model, nn::Split split) {
+  const auto load = [&](const std::string& folder) -> Loaded {
+    if (model.segments) return nn::load_fashion_mnist_masks(split, folder);
+    return nn::load_fashion_mnist(split, folder);
+  };
+  if (!job.data.folder.empty()) return load(job.data.folder);
+  auto data = load(nn::kFashionMnistFolder);
   if (data) return data;
   Error error = data.error();
   error.message += "; install Debian's package dataset-fashion-mnist or use `data` synthetic";
@@ -48,6 +55,9 @@ Loaded make_synthetic(const JobSpec& job, const nn::ModelInfo& model, nn::Split 
   if (model.takes_text()) {
     return std::make_unique<nn::SyntheticText>(token_task(job, model), model.classes, size);
   }
+  if (model.segments) {
+    return std::make_unique<nn::SyntheticMasks>(model.image, model.classes, size, job.seed);
+  }
   return std::make_unique<nn::SyntheticDataset>(model.image, model.classes, size, job.seed);
 }
 
@@ -56,10 +66,10 @@ Loaded make_synthetic(const JobSpec& job, const nn::ModelInfo& model, nn::Split 
 std::span<const DataSetInfo> data_sets() {
   using Kind = DataSetInfo::Kind;
   static constexpr DataSetInfo kDataSets[] = {
-      {"fashion-mnist", Kind::images, load_fashion_mnist},
+      {"fashion-mnist", Kind::images, load_fashion_mnist, true},
       {"cifar10", Kind::images, load_cifar10},
       {"text", Kind::text, load_text},
-      {"synthetic", Kind::both, make_synthetic},
+      {"synthetic", Kind::both, make_synthetic, true},
   };
   return kDataSets;
 }
@@ -71,6 +81,12 @@ Loaded load_data(const JobSpec& job, const nn::ModelInfo& model, nn::Split split
   for (const DataSetInfo& info : data_sets()) {
     names.push_back(info.name);
     if (info.name != wanted) continue;
+    if (model.segments && info.kind != DataSetInfo::Kind::text && !info.masks) {
+      return fail(ErrorCode::usage,
+                  fmt::format("`data` {} has a class for each image; {} takes one for each pixel: "
+                              "use `data` fashion-mnist or synthetic",
+                              wanted, model.name));
+    }
     const auto other = model.takes_text() ? DataSetInfo::Kind::images : DataSetInfo::Kind::text;
     if (info.kind != other) return info.load(job, model, split);
     const auto [has, takes] =

@@ -17,6 +17,7 @@ struct DataSetInfo {
   enum class Kind : std::uint8_t { images, text, both } kind = Kind::images;
   Result<std::unique_ptr<nn::SampleSource>> (*load)(const JobSpec& job, const nn::ModelInfo& model,
                                                     nn::Split split) = nullptr;
+  bool masks = false;  ///< also has a class for each pixel
 };
 
 std::span<const DataSetInfo> data_sets();

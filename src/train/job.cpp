@@ -8,6 +8,7 @@
 #include "nn/models/model.h"
 #include "planners/registry.h"
 #include "train/data_sets.h"
+#include "train/rounds.h"
 
 namespace tidepool {
 namespace {
@@ -61,6 +62,7 @@ nn::TrainingOptions training_options(const JobSpec& spec) {
   options.optimizer = spec.optimizer;
   if (spec.optimizer == nn::Optimizer::adamw) options.weight_decay = kUsualOfAdamW;
   if (spec.weight_decay) options.weight_decay = static_cast<float>(*spec.weight_decay);
+  options.workspace_limit = spec.workspace_limit;
   return options;
 }
 
@@ -89,10 +91,17 @@ AlgorithmPolicy algorithms_of(const JobSpec& job) {
   return AlgorithmPolicy::least_workspace;
 }
 
+bool plans_all_algorithms(const JobSpec& job, std::string_view planner) {
+  if (algorithms_of(job) == AlgorithmPolicy::fastest) return true;
+  return !job.algorithms && chooses_algorithms(planner);
+}
+
 PlannerOptions planner_options(const JobSpec& job, const PlannerSpec& planner) {
   PlannerOptions options;
   options.seed = job.seed;
   options.algorithms = algorithms_of(job);
+  options.may.algorithms = !job.algorithms;
+  options.may.streaming = true;  // every budget that can be met is met
   options.time_limit = planner.time_limit.value_or(usual_time_limit(planner.name));
   options.evaluation_limit = planner.evaluations;
   options.swarm = planner.swarm;
@@ -128,15 +137,46 @@ Result<Job> Job::make(const JobSpec& spec, Observer& observer) {
   }
   auto graph = nn::build_model(spec.model, model_options(spec, *job.data_));
   if (!graph) return fail(graph.error());
-  job.graph_ = std::make_unique<nn::Graph>(std::move(*graph));
+  job.graph_ = std::make_shared<const nn::Graph>(std::move(*graph));
   job.options_ = training_options(spec);
-  auto training = nn::build_training_program(*job.graph_, job.options_, *job.kernels_);
-  if (!training) return fail(training.error());
-  job.training_ = std::make_unique<nn::TrainingProgram>(std::move(*training));
-  if (spec.devices > 1) {
-    job.parallel_ = std::make_unique<nn::DataParallel>(
-        nn::replicate(*job.training_, job.options_, *job.kernels_));
+  auto built = job.set_rounds(spec.sub_batch);
+  if (!built && spec.choose_sub_batch && spec.sub_batch == 0) {
+    // A whole batch of more elements than kernels can number.
+    for (const std::int64_t size : round_sizes(spec.batch)) {
+      if (job.set_rounds(size)) return job;
+    }
   }
+  if (!built) return fail(built.error());
+  return job;
+}
+
+Result<void> Job::set_rounds(std::int64_t sub_batch) {
+  nn::TrainingOptions options = options_;
+  options.sub_batch = sub_batch;
+  auto training = nn::build_training_program(*graph_, options, *kernels_);
+  if (!training) return fail(training.error());
+  training_ = std::make_unique<nn::TrainingProgram>(std::move(*training));
+  parallel_ = nullptr;
+  if (options.devices > 1) {
+    parallel_ = std::make_unique<nn::DataParallel>(nn::replicate(*training_, options, *kernels_));
+  }
+  options_ = options;
+  spec_.sub_batch = sub_batch;
+  return {};
+}
+
+Result<Job> Job::with(std::int64_t batch, std::int64_t sub_batch) const {
+  Job job;
+  job.spec_ = spec_;
+  job.spec_.batch = batch;
+  job.kind_ = kind_;
+  job.kernels_ = kernels_;
+  job.threads_ = threads_;
+  job.data_ = data_;
+  job.graph_ = graph_;
+  job.options_ = options_;
+  job.options_.batch = batch;
+  if (auto built = job.set_rounds(sub_batch); !built) return fail(built.error());
   return job;
 }
 

@@ -16,10 +16,11 @@
 
 namespace tidepool {
 
-/// Move-only; the program's address is stable.
+/// Move-only; the program's address is stable until `set_rounds`.
 class Job {
  public:
-  /// Unknown names and what does not go together are usage errors.
+  /// Unknown names and what does not go together are usage errors. With `choose_sub_batch` it is in
+  /// rounds where the whole batch is too large for kernels.
   static Result<Job> make(const JobSpec& spec, Observer& observer);
 
   [[nodiscard]] const JobSpec& spec() const { return spec_; }
@@ -48,6 +49,14 @@ class Job {
   [[nodiscard]] Result<std::unique_ptr<nn::TrainingRunner>> make_runner_of_one() const;
   /// The program of one device of the same job with its batch in rounds of `sub_batch` samples.
   [[nodiscard]] Result<Program> in_rounds(std::int64_t sub_batch, bool statistics) const;
+  /// The same job with another batch and other rounds: its data and model are shared.
+  [[nodiscard]] Result<Job> with(std::int64_t batch, std::int64_t sub_batch) const;
+  /// The same batch in other rounds from now on. Where it fails nothing has changed.
+  Result<void> set_rounds(std::int64_t sub_batch);
+  /// A round smaller than the batch changes training: batch norm takes its statistics over it.
+  [[nodiscard]] bool rounds_change_training() const {
+    return nn::batch_statistics(*graph_) != nullptr;
+  }
   /// The forward pass of the same model, for the test split of the same data.
   [[nodiscard]] Result<nn::TrainingProgram> make_evaluation() const;
   [[nodiscard]] Result<std::unique_ptr<nn::SampleSource>> load_test_data() const;
@@ -71,8 +80,8 @@ class Job {
   const DeviceKind* kind_ = nullptr;
   const nn::KernelList* kernels_ = nullptr;
   int threads_ = 0;
-  std::unique_ptr<nn::SampleSource> data_;
-  std::unique_ptr<nn::Graph> graph_;
+  std::shared_ptr<const nn::SampleSource> data_;
+  std::shared_ptr<const nn::Graph> graph_;
   nn::TrainingOptions options_;
   std::unique_ptr<nn::TrainingProgram> training_;
   std::unique_ptr<nn::DataParallel> parallel_;

@@ -45,7 +45,8 @@ class QuickPlans {
  public:
   QuickPlans(Planner& planner, const PlanRequest& request, Clock::time_point until)
       : planner_(planner),
-        workload_(request.subject.program),
+        fixed_(request.subject.program),
+        workload_(request.workload != nullptr ? *request.workload : fixed_),
         machine_(request.subject.machine),
         budget_(request.budget),
         options_(request.options),
@@ -68,7 +69,8 @@ class QuickPlans {
 
  private:
   Planner& planner_;
-  FixedWorkload workload_;
+  FixedWorkload fixed_;
+  Workload& workload_;
   Machine machine_;
   Budget budget_;
   PlannerOptions options_;
@@ -95,7 +97,9 @@ Result<Planned> plan_or_least_host_budget(Error error, Planner& planner, const P
   Bytes low = budget->host / alignment * alignment;
   if (enough <= budget->host) {  // short searches depend on the clock
     const CheckLimits limits = check_limits(machine, *budget);
-    if (auto proof = check(request.subject.program, without->lowered.plan, limits); !proof) {
+    const auto program = request.program(without->sub_batch());
+    if (!program) return fail(program.error());
+    if (auto proof = check(**program, without->lowered.plan, limits); !proof) {
       return fail(proof.error());
     }
     return without;
@@ -134,7 +138,8 @@ Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& request, c
     }
   }
   const auto begun = Clock::now();
-  FixedWorkload workload(request.subject.program);
+  FixedWorkload fixed(request.subject.program);
+  Workload& workload = request.workload != nullptr ? *request.workload : fixed;
   auto planned =
       make_plan(planner, workload, request.subject.machine, request.budget, request.options);
   if (!planned) planned = plan_or_least_host_budget(planned.error(), planner, request, begun);

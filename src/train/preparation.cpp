@@ -2,11 +2,22 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "lower/overhead.h"
 #include "train/link_speed.h"
 
 namespace tidepool {
 namespace {
+
+PlanRequest request_of(const Profile& subject, const TrainingSpec& spec, const Budget& budget,
+                       Observer& observer) {
+  PlanRequest request{subject, budget, spec.planner.name, planner_options(spec.job, spec.planner)};
+  request.options.stop = observer.stop();
+  request.options.progress = &observer;
+  request.options.may.sub_batch = false;
+  return request;
+}
 
 /// The plan to train with. `choice`: what every op has to run; none: what the planner picks.
 Result<ObtainedPlan> training_plan(const Job& job, const TrainingSpec& spec, const Budget& budget,
@@ -26,13 +37,72 @@ Result<ObtainedPlan> training_plan(const Job& job, const TrainingSpec& spec, con
   }
   const Profile subject{job.fingerprint(), choice ? restrict_to(*choice, program) : program,
                         machine};
-  PlanRequest request{subject, budget, spec.planner.name, planner_options(spec.job, spec.planner)};
-  request.options.stop = observer.stop();
-  request.options.progress = &observer;
-  auto plan = obtain_plan(planner, request, cache, spec.cache.replan, observer);
+  auto plan = obtain_plan(planner, request_of(subject, spec, budget, observer), cache,
+                          spec.cache.replan, observer);
   if (!plan) return fail(plan.error());
   if (choice) widen(*choice, plan->planned.lowered);
   return plan;
+}
+
+/// Which profile the training uses, and its plan, into `start`, with what the planner chooses of
+/// `offered`. Each size is measured when it is asked for.
+Result<void> choose_rounds(Job& job, const TrainingSpec& spec, const ProfilingTask& task,
+                           const std::vector<std::int64_t>& offered, Planner& planner,
+                           const Cache& cache, Preparation& start, Observer& observer) {
+  JobRounds rounds = rounds_of(job);
+  rounds.offered = offered;
+  auto sizes = sizes_within(rounds, task.budget.device, start.machine.alignment());
+  if (!sizes) return fail(sizes.error());
+  std::map<std::int64_t, ProfileSource> sources;
+  RoundsWorkload workload(*sizes, [&](std::int64_t sub_batch) -> Result<Program> {
+    auto timed = profile_in_rounds(job, sub_batch, start.machine, task,
+                                   {cache, spec.cache.reprofile, {}}, observer);
+    if (!timed) return fail(timed.error());
+    sources[sub_batch] = timed->source;
+    return std::move(timed->program);
+  });
+  const auto own = workload.program(workload.sub_batch());
+  if (!own) return fail(own.error());
+  const Profile subject{job.fingerprint(), **own, start.machine};
+  PlanRequest request = request_of(subject, spec, start.budget, observer);
+  request.options.may.sub_batch = true;
+  request.workload = &workload;
+  auto plan = obtain_plan(planner, request, cache, spec.cache.replan, observer);
+  if (!plan) return fail(plan.error());
+  start.plan = std::move(*plan);
+  start.chose_sub_batch = true;
+  if (const Program* whole = workload.known(job.spec().batch)) {
+    start.predicted_whole = unlimited_time(*whole, start.machine,
+                                           choose_algorithms(*whole, request.options.algorithms));
+  }
+  const std::int64_t chosen = start.plan.planned.sub_batch();
+  const auto program = workload.program(chosen);
+  if (!program) return fail(program.error());
+  start.profile = sources.at(chosen);
+  if (auto rebuilt = job.set_rounds(chosen); !rebuilt) return rebuilt;
+  job.program() = **program;
+  return {};
+}
+
+/// The same in the rounds that the job is in. `choice`: as for `training_plan`.
+Result<void> plan_stated_rounds(Job& job, const TrainingSpec& spec, const ProfilingTask& task,
+                                Planner& planner, const std::optional<AlgorithmChoice>& choice,
+                                const Cache& cache, Preparation& start, Observer& observer) {
+  // A plan file has the times that its plan was made with.
+  if (spec.plan.empty() || !spec.profile.empty()) {
+    const auto profile = obtain_profile(job, start.machine, task,
+                                        {cache, spec.cache.reprofile, spec.profile}, observer);
+    if (!profile) return fail(profile.error());
+    start.profile = *profile;
+  } else {
+    start.profile.from = "plan";
+  }
+  auto plan =
+      training_plan(job, spec, task.budget, start.machine, planner, choice, cache, observer);
+  if (!plan) return fail(plan.error());
+  start.plan = std::move(*plan);
+  if (start.profile.from == "plan") job.program() = start.plan.profile->program;
+  return {};
 }
 
 }  // namespace
@@ -55,8 +125,22 @@ Result<ParallelPlan> parallel_plan(const Job& job, const Plan& part, const Machi
   return parallel_plan(parallel_program(job), part, machine, budget);
 }
 
+namespace {
+
+/// The plan of one device becomes that of all.
+Result<Preparation> on_all_devices(const Job& job, Preparation start, const Machine& all) {
+  auto parallel = parallel_plan(job, start.lowered().plan, all, start.budget);
+  if (!parallel) return fail(parallel.error());
+  start.parallel = std::move(*parallel);
+  start.gap.unknown = kNoGapOfSeveral;
+  return start;
+}
+
+}  // namespace
+
 Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& budget,
-                            Planner& planner, Observer& observer) {
+                            const std::vector<std::int64_t>& offered, Planner& planner,
+                            Observer& observer) {
   Preparation start;
   start.budget = budget;
   const auto machine = device_machine(job, budget, spec.cache, observer);
@@ -71,7 +155,10 @@ Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& bu
     if (!part) return fail(part.error());
     of_one = *part;
   }
-  start.unlimited_peak = unlimited_peak(job.program(), machine->alignment());
+  // Of a batch that is too large for a tensor there is none at once.
+  const Bytes alignment = machine->alignment();
+  start.unlimited_peak = whole_batch_peak(rounds_of(job), alignment)
+                             .value_or(unlimited_peak(job.program(), alignment));
   // What a checkpoint cannot go on from is said before anything is measured.
   std::optional<AlgorithmChoice> choice;
   if (!spec.resume.empty()) {
@@ -83,19 +170,14 @@ Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& bu
     choice = *saved;
   }
   const Cache cache(spec.cache, observer);
-  const bool all_algorithms = algorithms_of(job.spec()) == AlgorithmPolicy::fastest;
-  const auto profile =
-      obtain_profile(job, start.machine, {kProfileIterations, all_algorithms, of_one},
-                     {cache, spec.cache.reprofile, spec.profile}, observer);
-  if (!profile) return fail(profile.error());
-  start.profile = *profile;
-  auto plan = training_plan(job, spec, of_one, start.machine, planner, choice, cache, observer);
-  if (!plan) return fail(plan.error());
-  start.plan = std::move(*plan);
-  if (all) {
-    auto parallel = parallel_plan(job, start.lowered().plan, *all, budget);
-    if (!parallel) return fail(parallel.error());
-    start.parallel = std::move(*parallel);
+  const bool all_algorithms = plans_all_algorithms(job.spec(), spec.planner.name);
+  const ProfilingTask task{kProfileIterations, all_algorithms, of_one};
+  if (!offered.empty()) {
+    auto chosen = choose_rounds(job, spec, task, offered, planner, cache, start, observer);
+    if (!chosen) return fail(chosen.error());
+  } else {
+    auto planned = plan_stated_rounds(job, spec, task, planner, choice, cache, start, observer);
+    if (!planned) return fail(planned.error());
   }
 
   if (!all) observer.update(0, "how far the plan may be from the best");
@@ -105,10 +187,7 @@ Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& bu
   const Machine& on = planned_for ? planned_for->machine : start.machine;
   start.predicted_unlimited =
       unlimited_time(program, on, chosen_algorithms(program, start.lowered().plan));
-  if (all) {
-    start.gap.unknown = kNoGapOfSeveral;
-    return start;
-  }
+  if (all) return on_all_devices(job, std::move(start), *all);
   const FluidOptions solving{gap_time_limit(spec.planner), observer.stop()};
   const auto gap = proven_gap(program, on, start.lowered(), budget.device, solving);
   if (!gap) return fail(gap.error());

@@ -15,14 +15,18 @@ namespace tidepool {
 /// What a training starts with.
 struct Preparation {
   Budget budget;
-  Bytes unlimited_peak = 0;  ///< load, computed
+  Bytes unlimited_peak = 0;  ///< load of the whole batch at once, computed; of one device's part
   Machine machine;  ///< as one device has it; where there are several, with its part of their bus
   ProfileSource profile;
   ObtainedPlan plan;                     ///< of one device
   std::optional<ParallelPlan> parallel;  ///< of all devices, where there are several
   ProvenGap gap;
-  /// An iteration without a budget as predicted, same algorithms.
+  /// An iteration without a budget as predicted, same algorithms, same sub-batch.
   Nanos predicted_unlimited{};
+  bool chose_sub_batch = false;  ///< the planner did; the job's program is then of its choice
+  /// Where it did: an iteration of the whole batch at once without a budget, with the policy's
+  /// algorithms, as predicted; none where that was not measured.
+  std::optional<Nanos> predicted_whole;
   std::optional<nn::Checkpoint> checkpoint;  ///< what `resume` names
 
   /// Of one device.
@@ -40,8 +44,11 @@ struct Preparation {
 Result<ParallelPlan> parallel_plan(const Job& job, const Plan& part, const Machine& machine,
                                    const Budget& budget);
 
-/// Measures the job's ops where no file and no cache has them, plans and proves.
+/// Measures the job's ops where no file and no cache has them, plans and proves. `offered`: what
+/// the planner chooses its sub-batch from; the job is then in rounds of that. Empty: those it is
+/// in.
 Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& budget,
-                            Planner& planner, Observer& observer);
+                            const std::vector<std::int64_t>& offered, Planner& planner,
+                            Observer& observer);
 
 }  // namespace tidepool

@@ -4,15 +4,14 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "train/few_rounds.h"
 #include "train/measure.h"
 
 namespace tidepool {
 namespace {
 
 Result<void> use_file(Job& job, const std::string& path) {
-  const auto text = read_file(path);
-  if (!text) return fail(text.error());
-  auto profile = read_profile(*text, path);
+  auto profile = load_profile_file(path);
   if (!profile) return fail(profile.error());
   if (auto same = check_fingerprint(path, profile->fingerprint, job.fingerprint()); !same) {
     return same;
@@ -24,6 +23,12 @@ Result<void> use_file(Job& job, const std::string& path) {
 
 }  // namespace
 
+Result<Profile> load_profile_file(const std::string& path) {
+  const auto text = read_file(path);
+  if (!text) return fail(text.error());
+  return read_profile(*text, path);
+}
+
 Result<void> check_fingerprint(const std::string& path, const std::string& of_file,
                                const std::string& of_device) {
   if (of_file == of_device) return {};
@@ -33,20 +38,24 @@ Result<void> check_fingerprint(const std::string& path, const std::string& of_fi
 
 Result<void> check_program(const std::string& path, const Program& of_file, const Program& wanted) {
   if (to_json(without_times(of_file)) == to_json(without_times(wanted))) return {};
-  return fail(ErrorCode::bad_input,
-              fmt::format("{}: is of another program ('{}', batch {}, {} ops) than this job's "
-                          "('{}', batch {}, {} ops); model, batch, storage, optimizer and device "
-                          "must be the same",
-                          path, of_file.name, of_file.batch, of_file.ops.size(), wanted.name,
-                          wanted.batch, wanted.ops.size()));
+  const auto described = [](const Program& program) {
+    const bool whole = program.sub_batch == program.batch;
+    return fmt::format("'{}', batch {}{}, {} ops", program.name, program.batch,
+                       whole ? "" : fmt::format(" in rounds of {}", program.sub_batch),
+                       program.ops.size());
+  };
+  return fail(
+      ErrorCode::bad_input,
+      fmt::format("{}: is of another program ({}) than this job's ({}); model, batch, "
+                  "sub-batch, storage, optimizer, workspace limit and device must be the same",
+                  path, described(of_file), described(wanted)));
 }
 
-Result<ProfileSource> obtain_profile(Job& job, const Machine& machine, const ProfilingTask& task,
-                                     const ProfilingSource& source, Observer& observer) {
-  if (!source.file.empty()) {
-    if (auto used = use_file(job, source.file); !used) return fail(used.error());
-    return ProfileSource{"file", {}};
-  }
+namespace {
+
+/// From the cache or measured now, of the job's whole program.
+Result<ProfileSource> known_or_measured(Job& job, const Machine& machine, const ProfilingTask& task,
+                                        const ProfilingSource& source, Observer& observer) {
   source.cache.open();
   const Measurement wanted = planned_measurement(job, machine, task);
   if (!source.reprofile) {
@@ -60,6 +69,35 @@ Result<ProfileSource> obtain_profile(Job& job, const Machine& machine, const Pro
   if (!how) return fail(how.error());
   source.cache.keep({{job.fingerprint(), job.program(), machine}, *how});
   return ProfileSource{"measured", *how};
+}
+
+}  // namespace
+
+Result<ProfileSource> obtain_profile(Job& job, const Machine& machine, const ProfilingTask& task,
+                                     const ProfilingSource& source, Observer& observer) {
+  if (!source.file.empty()) {
+    if (auto used = use_file(job, source.file); !used) return fail(used.error());
+    return ProfileSource{"file", {}};
+  }
+  const Program& program = job.program();
+  if (const std::int64_t batch = batch_of_few_rounds(program); batch < program.batch) {
+    auto few = job.with(batch, program.sub_batch);
+    if (!few) return fail(few.error());
+    const auto measured = known_or_measured(*few, machine, task, source, observer);
+    if (!measured || repeat_times(few->program(), job.program())) return measured;
+  }
+  return known_or_measured(job, machine, task, source, observer);
+}
+
+Result<TimedProgram> profile_in_rounds(const Job& job, std::int64_t sub_batch,
+                                       const Machine& machine, const ProfilingTask& task,
+                                       const ProfilingSource& source, Observer& observer) {
+  auto other = job.with(job.spec().batch, sub_batch);
+  if (!other) return fail(other.error());
+  auto obtained =
+      obtain_profile(*other, machine, task, {source.cache, source.reprofile, {}}, observer);
+  if (!obtained) return fail(obtained.error());
+  return TimedProgram{std::move(other->program()), *obtained};
 }
 
 }  // namespace tidepool

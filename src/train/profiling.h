@@ -16,14 +16,25 @@ struct ProfilingSource {
 
 /// Which profile was used.
 struct ProfileSource {
-  std::string from;  ///< "file", "cache" or "measured"
+  std::string from;  ///< "file", "plan" (of a plan file), "cache" or "measured"
   Measurement how;   ///< not known of a file
 };
 
-/// Puts times into the job's program, without using more than the task's budget. A file of another
-/// device or program is refused.
+Result<Profile> load_profile_file(const std::string& path);
+
+/// Puts times into the job's program, without using more than the task's budget. Of many rounds a
+/// few are measured. A file of another device or program is refused.
 Result<ProfileSource> obtain_profile(Job& job, const Machine& machine, const ProfilingTask& task,
                                      const ProfilingSource& source, Observer& observer);
+
+struct TimedProgram {
+  Program program;
+  ProfileSource source;
+};
+/// The times of the job's batch in other rounds. No file is of that.
+Result<TimedProgram> profile_in_rounds(const Job& job, std::int64_t sub_batch,
+                                       const Machine& machine, const ProfilingTask& task,
+                                       const ProfilingSource& source, Observer& observer);
 
 /// Fails, naming both, when a file's fingerprint is not that of this device.
 Result<void> check_fingerprint(const std::string& path, const std::string& of_file,

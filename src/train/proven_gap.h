@@ -45,7 +45,8 @@ OverheadBound overhead_bound(const Program& program, const Machine& machine,
 /// the first time before one in front of it in the program.
 bool first_runs_in_order(const Program& program, const Plan& plan);
 
-/// One plan's optimality gap, as a share of the time without a budget.
+/// One plan's optimality gap, as a share of the time without a budget, among plans with its
+/// algorithms.
 struct ProvenGap {
   std::optional<double> least_overhead;
   std::optional<double> gap;
@@ -53,15 +54,19 @@ struct ProvenGap {
   bool stopped = false;          ///< ... because time was up, or interrupted
   std::string refused;           ///< ... because there is no bound for such a program, and why
   bool everything_fits = false;  ///< nothing has to leave: the bound is 0
+  bool choice = false;           ///< plans may have other algorithms, which the gap does not count
+  /// Of an iteration with whatever algorithms, where there is a choice and time for a second bound.
+  std::optional<Nanos> least_time_of_any;
+  bool none_is_faster = false;  ///< the plan takes no longer than that
 
   /// For people, fields in backquotes. Empty where everything fits and nothing could be faster.
   [[nodiscard]] std::string text() const;
-  /// Sets `least_overhead` and `optimality_gap`, null where they are not known, and what
-  /// `add_missing_bound` does.
+  /// Sets `least_overhead`, `optimality_gap` and `least_ms_of_any_algorithms`, null where they are
+  /// not known, and what `add_missing_bound` does.
   void add_to(Json& json) const;
 };
 
-/// Solves a linear program. Fails like OverheadBound::optimality_gap.
+/// Solves a linear program, or two. Fails like OverheadBound::optimality_gap.
 Result<ProvenGap> proven_gap(const Program& program, const Machine& machine, const Lowered& lowered,
                              Bytes budget, const FluidOptions& options);
 

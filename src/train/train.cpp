@@ -5,8 +5,10 @@
 #include <array>
 
 #include "planners/registry.h"
+#include "planners/toolkit/largest_rounds.h"
 #include "train/epochs.h"
 #include "train/iterations.h"
+#include "train/load_plan.h"
 #include "train/output_file.h"
 
 namespace tidepool {
@@ -15,6 +17,9 @@ namespace {
 /// What does not go together, whoever asks.
 Result<void> check_spec(const TrainingSpec& spec) {
   const bool epochs = spec.epochs > 0;
+  if (spec.job.choose_sub_batch && !spec.profile.empty()) {
+    return fail(ErrorCode::usage, "`profile` is of one `sub_batch`, which cannot be auto then");
+  }
   const auto refuse = [](const char* what) { return fail(ErrorCode::usage, what); };
   if (!epochs && spec.iterations < 1) return refuse("`iterations` must be at least 1");
   if (!epochs && !(spec.checkpoint.empty() && spec.resume.empty())) {
@@ -61,16 +66,42 @@ TrainingReport report_on(const Job& job) {
   return report;
 }
 
+/// What goes on from a checkpoint, or has a plan or a profile from a file, is in their rounds
+/// unless the spec states others. A file of another batch is refused later, with the reason.
+Result<TrainingSpec> with_rounds_of_files(TrainingSpec spec) {
+  if (spec.job.sub_batch > 0) return spec;
+  if (!spec.resume.empty()) {
+    const auto sub_batch = saved_sub_batch(spec.resume, spec.job.batch);
+    if (!sub_batch) return fail(sub_batch.error());
+    spec.job.sub_batch = *sub_batch;
+  } else if (!spec.plan.empty()) {
+    const auto file = load_plan(spec.plan);
+    if (!file) return fail(file.error());
+    if (file->program.batch == spec.job.batch) spec.job.sub_batch = file->program.sub_batch;
+  } else if (!spec.profile.empty()) {
+    const auto file = load_profile_file(spec.profile);
+    if (!file) return fail(file.error());
+    if (file->program.batch == spec.job.batch) spec.job.sub_batch = file->program.sub_batch;
+  }
+  return spec;
+}
+
 }  // namespace
 
-Result<TrainingReport> run_training(const TrainingSpec& spec, Observer& observer) {
-  if (auto sound = check_spec(spec); !sound) return fail(sound.error());
+Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observer) {
+  if (auto sound = check_spec(asked); !sound) return fail(sound.error());
+  const auto rounds = with_rounds_of_files(asked);
+  if (!rounds) return fail(rounds.error());
+  const TrainingSpec& spec = *rounds;
   auto planner = make_planner(spec.planner.name);
   if (!planner) return fail(planner.error());
   if (auto sound = check_swarm(std::span(&spec.planner.name, 1), spec.planner.swarm); !sound) {
     return fail(sound.error());
   }
-  auto job = Job::make(spec.job, observer);
+  const bool chooses = chooses_sub_batch(spec.planner.name);
+  JobSpec job_spec = spec.job;
+  job_spec.choose_sub_batch |= chooses;
+  auto job = Job::make(job_spec, observer);
   if (!job) return fail(job.error());
   if (auto captures = check_graph(*job, spec); !captures) return fail(captures.error());
   const bool saves = !spec.checkpoint.empty() || !spec.resume.empty();
@@ -81,7 +112,11 @@ Result<TrainingReport> run_training(const TrainingSpec& spec, Observer& observer
   Result<BudgetSpec> wanted = spec.budget;
   if (!spec.plan.empty()) wanted = budget_of_plan(spec.budget, spec.plan, *job);
   if (!wanted) return fail(wanted.error());
-  const auto budget = resolve_budget(*wanted, smaller_rounds(*job), job->alignment());
+  const auto offered = offered_sizes(spec.job, chooses, job->rounds_change_training());
+  if (!offered.empty() && !chooses) *planner = std::make_unique<LargestRounds>(std::move(*planner));
+  JobRounds job_rounds = rounds_of(*job);
+  job_rounds.offered = offered;
+  const auto budget = resolve_budget(*wanted, job_rounds, job->alignment());
   if (!budget) return fail(budget.error());
   std::unique_ptr<nn::SampleSource> test;
   if (spec.epochs > 0 && spec.evaluate) {
@@ -92,9 +127,14 @@ Result<TrainingReport> run_training(const TrainingSpec& spec, Observer& observer
   std::optional<NothingToLose> scope;
   if (!saves) scope.emplace(observer);
   TrainingReport report = report_on(*job);
-  auto start = prepare(*job, spec, *budget, **planner, observer);
+  auto start = prepare(*job, spec, *budget, offered, **planner, observer);
   if (!start) return fail(start.error());
   report.start = std::move(*start);
+  report.sub_batch = job->program().sub_batch;
+  report.rounds = job->program().rounds();
+  report.round_statistics = report.rounds > 1 && job->rounds_change_training();
+  report.kept_whole = asked.job.choose_sub_batch && report.rounds == 1 &&
+                      job->rounds_change_training() && !spec.job.sub_batch_statistics;
   report.totals = totals_of(job->program(), report.start.lowered().plan);
   const auto trained = spec.epochs > 0
                            ? train_epochs(*job, spec, test.get(), **planner, report, observer)

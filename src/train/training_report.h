@@ -31,6 +31,10 @@ struct TrainingReport {
   bool emulated_link = false;
   Preparation start;
   PlanTotals totals;  ///< of the plan
+  std::int64_t sub_batch = 0;
+  std::int64_t rounds = 1;
+  bool round_statistics = false;  ///< batch norm takes them over a round: another training
+  bool kept_whole = false;        ///< `sub_batch` auto, but rounds would change training
 
   std::int64_t next_iteration = 0;  ///< of the whole training
   std::vector<float> losses;        ///< of this run's iterations; with epochs their means are there

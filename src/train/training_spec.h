@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "nn/learning_rate.h"
 #include "nn/training_program.h"
@@ -43,19 +44,28 @@ enum class Accumulation : std::uint8_t {
 struct JobSpec {
   std::string model;
   std::int64_t batch = 100;
-  std::int64_t sub_batch = 0;  ///< samples a round; 0: the batch
-  bool sub_batch_statistics = false;
-  std::int32_t devices = 1;  ///< that share the batch in equal parts
+  /// Samples a round. 0: what the planner chooses, where it is one that chooses and rounds leave
+  /// training as it is, else the batch.
+  std::int64_t sub_batch = 0;
+  /// `sub_batch` auto: where it is 0 any planner chooses; one that does not by itself takes the
+  /// largest with which it has a plan.
+  bool choose_sub_batch = false;
+  bool sub_batch_statistics = false;  ///< rounds may change training, see nn::TrainingOptions
+  std::int64_t sequence = 0;          ///< tokens of a sample, of models of text; 0: the model's own
+  std::int32_t devices = 1;           ///< that share the batch in equal parts
   Accumulation accumulation = Accumulation::overlapped;
-  std::int64_t sequence = 0;  ///< tokens of a sample, of models of text; 0: the model's own
   DeviceSpec device;
   DataSpec data;
   nn::Storage storage = nn::Storage::in_place;
   std::uint64_t seed = 1;  ///< of initial weights, sample order and dropout
   nn::LearningRate learning_rate = constant_rate(0.02);
   nn::Optimizer optimizer = nn::Optimizer::sgd;
-  std::optional<double> weight_decay;         ///< none: the optimizer's usual one
-  std::optional<AlgorithmPolicy> algorithms;  ///< none: the device's usual ones, see algorithms_of
+  std::optional<double> weight_decay;  ///< none: the optimizer's usual one
+  /// None: planners that choose algorithms do so, the others take the device's usual ones
+  /// (algorithms_of).
+  std::optional<AlgorithmPolicy> algorithms;
+  /// Algorithms with a larger workspace do not exist, but that of the least each op has.
+  Bytes workspace_limit = nn::kNoWorkspaceLimit;
 };
 
 struct BudgetSpec {
@@ -122,6 +132,9 @@ struct TrainingSpec {
 
 /// What runs where nobody says: the fastest on GPUs, those of least workspace elsewhere.
 AlgorithmPolicy algorithms_of(const JobSpec& job);
+
+/// Whether plans of this planner may run any algorithm: then all have to be measured.
+bool plans_all_algorithms(const JobSpec& job, std::string_view planner);
 
 /// What a planner is told.
 PlannerOptions planner_options(const JobSpec& job, const PlannerSpec& planner);

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "base/file.h"
+#include "ir/load_profile.h"
 
 namespace tidepool {
 namespace {
@@ -88,6 +90,18 @@ Result<nn::Checkpoint> load_checkpoint(const Job& job, const std::string& path) 
   return checkpoint;
 }
 
+Result<std::int64_t> saved_sub_batch(const std::string& path, std::int64_t batch) {
+  const auto content = read_file(path);
+  if (!content) return fail(content.error());
+  const auto checkpoint = nn::read_checkpoint(*content, path);
+  if (!checkpoint) return fail(checkpoint.error());
+  if (checkpoint->setting("batch") != fmt::format("{}", batch)) return 0;
+  const std::string text = checkpoint->setting("sub_batch");
+  std::int64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return std::max<std::int64_t>(value, 0);
+}
+
 Result<void> save_checkpoint(const Job& job, const AlgorithmChoice& algorithms,
                              std::int64_t next_iteration, const TrainingState& state,
                              const std::string& path) {
@@ -112,7 +126,10 @@ Result<std::optional<AlgorithmChoice>> saved_choice(const Job& job,
                                                     const std::string& path) {
   const std::string text = checkpoint.setting(kChoiceSetting);
   if (!text.empty()) return read_algorithm_choice(job.program(), text, path);
-  if (algorithms_of(job.spec()) == AlgorithmPolicy::least_workspace) return std::nullopt;
+  // Files of before planners chose algorithms.
+  if (algorithms_of(job.spec()) == AlgorithmPolicy::least_workspace) {
+    return least_workspace_algorithms(job.program());
+  }
   return fail(ErrorCode::bad_input,
               fmt::format("{}: does not say which algorithms were the fastest when it was saved; "
                           "going on would not be bit for bit the same training",

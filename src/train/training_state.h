@@ -28,6 +28,8 @@ bool identical(const Program& program, const nn::TrainingRunner& a, const nn::Tr
 
 /// A checkpoint that this job can go on from, bit for bit; else an error that says what differs.
 Result<nn::Checkpoint> load_checkpoint(const Job& job, const std::string& path);
+/// The samples a round of a checkpoint's training; 0 where it is of another batch.
+Result<std::int64_t> saved_sub_batch(const std::string& path, std::int64_t batch);
 Result<void> save_checkpoint(const Job& job, const AlgorithmChoice& algorithms,
                              std::int64_t next_iteration, const TrainingState& state,
                              const std::string& path);

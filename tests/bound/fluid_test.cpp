@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "bound/any_algorithms.h"
 #include "ir/load_profile.h"
 #include "lower/lower.h"
 #include "support/attacks.h"
@@ -314,6 +315,38 @@ TEST(FluidBound, NoScheduleWithClonesIsFaster) {
 
 TEST(FluidBound, NoScheduleWithClonesIsFasterWhereValuesAreReadInReverse) {
   expect_below_exhaustive(turning_program, 512, true, testing::attacks(120), 0.2);
+}
+
+/// Every op has a second algorithm, in whole ticks too; the exhaustive search has one of each op,
+/// drawn.
+TEST(FluidBound, NoScheduleWithAnyAlgorithmsIsFasterThanByTheBestOfEach) {
+  const std::uint64_t programs = testing::attacks(60);
+  std::uint64_t stalled = 0;
+  for (std::uint64_t seed = 0; seed < programs; ++seed) {
+    SCOPED_TRACE(seed);
+    Program program = seed % 2 == 0 ? ticking_program(seed) : turning_program(seed);
+    Random random(seed ^ 0xa1cULL);
+    for (Op& op : program.ops) {
+      op.algorithms.push_back({"other", kTick * static_cast<Nanos::rep>(1 + random.below(3)),
+                               static_cast<Bytes>(random.below(4)) * 2048, true});
+    }
+    const Machine machine = ticking_machine(seed);
+    const Program best_of_each = with_best_algorithms(program);
+    const AccessIndex index(best_of_each);
+    const std::vector<std::int32_t> only(program.ops.size(), 0);
+    for (int choice = 0; choice < 3; ++choice) {
+      Program chosen = program;
+      for (Op& op : chosen.ops) op.algorithms = {op.algorithms[random.below(2)]};
+      const Bytes limit = smallest_budget(chosen, machine.alignment()).bytes;
+      const FluidBound b = fluid_bound({best_of_each, index, machine, only, true}, limit);
+      ASSERT_TRUE(b.feasible);
+      const auto least =
+          static_cast<double>((compute_time(best_of_each, only) + b.overhead).count());
+      EXPECT_LE(least, testing::ExhaustiveSwap(chosen, machine, limit, kTick, true).best());
+      stalled += b.overhead > Nanos{0};
+    }
+  }
+  EXPECT_GT(stalled, 0U);
 }
 
 TEST(FluidBound, IsNoLowerWhereNothingRunsAgain) {

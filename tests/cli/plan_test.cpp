@@ -88,6 +88,25 @@ TEST_F(Cli, EveryPlannerAndMachineMakesAProvablePlan) {
   }
 }
 
+TEST_F(Cli, PlannersChooseAlgorithmsUnlessTheUserDoes) {
+  const auto compute_ms = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"plan", "tiny-vgg",  "--batch",  "256",       "--machine",
+                                       "k40",  "--planner", "vdnn-dyn", "--no-cache"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return success(arguments)["compute_ms"].get<double>();
+  };
+  const double least = compute_ms({"--algorithms", "least-workspace"});
+  const double fastest = compute_ms({"--algorithms", "fastest"});
+  EXPECT_LT(fastest, least);
+  EXPECT_DOUBLE_EQ(compute_ms({}), fastest) << "nothing is in the way of the fastest";
+  EXPECT_DOUBLE_EQ(compute_ms({"--workspace-limit", "0"}), least);
+  const double some = compute_ms({"--workspace-limit", "8KiB"});
+  EXPECT_LT(some, least);
+  EXPECT_GT(some, fastest);
+  expect_error({"plan", "tiny-vgg", "--machine", "k40", "--workspace-limit", "much"}, 2,
+               HasSubstr("--workspace-limit"));
+}
+
 TEST_F(Cli, ACorruptedOffsetExitsWith5) {
   const std::string path = saved_plan();
   const Json good = Json::parse(testing::content_of(path));

@@ -139,6 +139,25 @@ TEST(ApplyCostModel, FillsEveryAlgorithmOfDeviceOpsAndLeavesHostOpsAlone) {
   EXPECT_EQ(p.ops[2].algorithms[0].time, m.compute.launch);
 }
 
+TEST(ApplyCostModel, AnAlgorithmComputesAsManyTimesAsFastAsItsFactor) {
+  ComputeModel model{1e12, 1e11, Nanos{500}, 0.5, 0};
+  model.algorithms = {{"winograd", 2}};
+  EXPECT_EQ(model.time(1e6, 0), Nanos{2000 + 500});
+  EXPECT_EQ(model.time(1e6, 0, "implicit-gemm"), Nanos{2000 + 500});
+  EXPECT_EQ(model.time(1e6, 0, "winograd"), Nanos{1000 + 500});
+  EXPECT_EQ(model.time(1e6, 150'000, "winograd"), Nanos{1500 + 500}) << "memory is no faster";
+}
+
+TEST(MachinePresets, TheAlgorithmOfLeastWorkspaceIsAsFastAsAnOpThatHasNoOther) {
+  for (const Machine& m : machine_presets()) {
+    EXPECT_EQ(m.compute.time(1e9, 5, "implicit-gemm"), m.compute.time(1e9, 5)) << m.name;
+    for (const char* faster : {"implicit-precomp-gemm", "gemm", "winograd", "fft"}) {
+      EXPECT_LT(m.compute.time(1e9, 5, faster), m.compute.time(1e9, 5)) << m.name << faster;
+    }
+    EXPECT_LT(m.compute.time(1e9, 5, "winograd"), m.compute.time(1e9, 5, "fft")) << m.name;
+  }
+}
+
 TEST(MachineJson, PresetsRoundTrip) {
   for (const Machine& m : machine_presets()) {
     const Json json = to_json(m);
@@ -148,6 +167,7 @@ TEST(MachineJson, PresetsRoundTrip) {
     EXPECT_EQ(to_json(*back), json);
     EXPECT_EQ(back->to_host().time(123'457), m.to_host().time(123'457));
     EXPECT_EQ(back->compute.time(1e9, 5), m.compute.time(1e9, 5));
+    EXPECT_EQ(back->compute.time(1e9, 5, "winograd"), m.compute.time(1e9, 5, "winograd"));
   }
 }
 
@@ -172,6 +192,8 @@ TEST(MachineJson, MalformedFieldsAreNamed) {
       {"/compute/launch_ns", -1},
       {"/compute/max_efficiency", -0.5},
       {"/compute/half_flops", nullptr},
+      {"/compute/algorithms/0/name", 1},
+      {"/compute/algorithms/1/factor", 0},
   };
   for (const auto& [pointer, value] : cases) {
     Json json = to_json(preset("k40"));
@@ -244,6 +266,7 @@ TEST(ValidateTimes, WhatAComputeModelMakesOfAProgramIsLookedAtToo) {
   Machine slow = preset("k40");
   EXPECT_TRUE(validate_times(p, slow));
   for (Op& op : p.ops) op.flops = 1e12;
+  slow.compute.max_efficiency = 0.84;
   slow.compute.peak_flops = 1e8;  // 10,000 s an op
   apply_cost_model(slow, p);
   EXPECT_TRUE(validate_times(p, slow));

@@ -615,9 +615,8 @@ cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t 
                                   const cudnnTensorDescriptor_t, void* y) {
   require_plain(alpha, beta);
   const cudnnTensorStruct s = *xd;
-  if (s.h != 1 || s.w != 1 || mode != CUDNN_SOFTMAX_MODE_CHANNEL ||
-      algorithm != CUDNN_SOFTMAX_ACCURATE) {
-    violation("cudnnSoftmaxForward of other shapes or modes than this project's");
+  if (mode != CUDNN_SOFTMAX_MODE_CHANNEL || algorithm != CUDNN_SOFTMAX_ACCURATE) {
+    violation("cudnnSoftmaxForward of other modes than this project's");
   }
   require_floats(x, s.size(), "softmax x");
   require_floats(y, s.size(), "softmax y");
@@ -625,13 +624,16 @@ cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t 
   enqueue(
       handle->stream,
       [=] {
-        for (long n = 0; n < s.n; ++n) {
-          const float* from = floats(x) + n * s.c;
-          const double most = *std::max_element(from, from + s.c);
-          double sum = 0;
-          for (long k = 0; k < s.c; ++k) sum += std::exp(from[k] - most);
+        const long plane = s.h * s.w;
+        for (long i = 0; i < s.n * plane; ++i) {
+          const long first = i / plane * s.c * plane + i % plane;
+          const float* from = floats(x) + first;
+          double most = from[0], sum = 0;
+          for (long k = 1; k < s.c; ++k) most = std::max<double>(most, from[k * plane]);
+          for (long k = 0; k < s.c; ++k) sum += std::exp(from[k * plane] - most);
           for (long k = 0; k < s.c; ++k) {
-            floats(y)[n * s.c + k] = static_cast<float>(std::exp(from[k] - most) / sum);
+            floats(y)[first + k * plane] =
+                static_cast<float>(std::exp(from[k * plane] - most) / sum);
           }
         }
       },

@@ -252,6 +252,23 @@ TEST(ChoosingAlgorithms, ADeterministicOneIsPreferredHoweverSlowOrLarge) {
   EXPECT_EQ(least_workspace_algorithm(o), 1);
 }
 
+TEST(LimitWorkspaces, LargerOnesGoButTheLeastOfEachOpStays) {
+  Program p = testing::tiny_training();
+  op(p, "forward").algorithms = {
+      {"a", Nanos{3}, 10, true}, {"b", Nanos{1}, 99, true}, {"c", Nanos{2}, 20, true}};
+  const auto left = [&](Bytes most) {
+    Program limited = p;
+    limit_workspaces(limited, most);
+    std::string names;
+    for (const Algorithm& a : op(limited, "forward").algorithms) names += a.name;
+    return names;
+  };
+  EXPECT_EQ(left(99), "abc");
+  EXPECT_EQ(left(98), "ac");
+  EXPECT_EQ(left(20), "ac");
+  EXPECT_EQ(left(0), "a") << "the op needs that much";
+}
+
 // Bytes of 8,192 tensors added up to 2^63, and a program "had a peak of 0 B".
 TEST(Validate, RefusesBytesThatAddUpToMoreThanCanBeCounted) {
   Program p = testing::tiny_training();

@@ -19,13 +19,16 @@ struct Variant {
   bool blocked;
   bool tangled = false;
   bool branching = false;
+  bool segmenting = false;
 
   [[nodiscard]] Result<Graph> graph() const {
     if (tangled) return make_tangled_graph();
+    if (segmenting) return make_segmenting_graph();
     return branching ? make_branching_graph() : make_crooked_graph();
   }
   [[nodiscard]] std::size_t parameters() const {
     if (tangled) return 15;
+    if (segmenting) return 8;
     return branching ? 10 : 12;
   }
 };
@@ -48,11 +51,17 @@ constexpr Variant kBranching[] = {
     {"branching_separate_blocked", Storage::separate, true, false, true},
     {"branching_in_place_blocked", Storage::in_place, true, false, true}};
 
+constexpr Variant kSegmenting[] = {
+    {"segmenting_separate", Storage::separate, false, false, false, true},
+    {"segmenting_in_place", Storage::in_place, false, false, false, true},
+    {"segmenting_separate_blocked", Storage::separate, true, false, false, true},
+    {"segmenting_in_place_blocked", Storage::in_place, true, false, false, true}};
+
 // With momentum zero at the start, no weight decay and learning rate 0, the momentum after one
 // iteration is the gradient.
 class Gradients : public ::testing::TestWithParam<Variant> {
  protected:
-  Gradients() : data_({3, 9, 8}, 4, 64) {
+  Gradients() : data_(data_for(*GetParam().graph(), 64)) {
     TrainingOptions options;
     options.batch = 12;
     options.weight_decay = 0;
@@ -60,7 +69,7 @@ class Gradients : public ::testing::TestWithParam<Variant> {
     program_ = build(GetParam().graph(), options, kernels());
     TrainingSettings settings;
     settings.learning_rate = [](std::int64_t) { return 0.0F; };
-    runner_ = make_runner(program_, data_, kernels(), settings);
+    runner_ = make_runner(program_, *data_, kernels(), settings);
     run_reference(program_, *runner_, 1);
     for (const Parameter& parameter : program_.parameters) {
       if (parameter.learnable) gradients_.push_back(floats(runner_->value(parameter.state[0])));
@@ -84,7 +93,7 @@ class Gradients : public ::testing::TestWithParam<Variant> {
     return runner_->losses()[0];
   }
 
-  SyntheticDataset data_;
+  std::unique_ptr<SampleSource> data_;
   TrainingProgram program_;
   std::unique_ptr<TrainingRunner> runner_;
   std::vector<std::vector<float>> gradients_;  ///< of the learnable parameters, in order
@@ -120,6 +129,7 @@ TEST_P(Gradients, MatchFiniteDifferences) {
 INSTANTIATE_TEST_SUITE_P(Storages, Gradients, ::testing::ValuesIn(kVariants), variant_name);
 INSTANTIATE_TEST_SUITE_P(Tangled, Gradients, ::testing::ValuesIn(kTangled), variant_name);
 INSTANTIATE_TEST_SUITE_P(Branching, Gradients, ::testing::ValuesIn(kBranching), variant_name);
+INSTANTIATE_TEST_SUITE_P(Segmenting, Gradients, ::testing::ValuesIn(kSegmenting), variant_name);
 
 class BackwardOrder : public ::testing::TestWithParam<Variant> {
  protected:

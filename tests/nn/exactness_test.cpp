@@ -109,7 +109,8 @@ std::vector<Setting> settings() {
       }
     }
   }
-  for (const char* model : {"tiny-mobilenet", "tiny-squeezenet", "tiny-inception"}) {
+  for (const char* model : {"tiny-mobilenet", "tiny-squeezenet", "tiny-inception", "tiny-vgg-plain",
+                            "tiny-fcn", "tiny-unet"}) {
     if (kAllSettings) all.push_back({model, Storage::separate, 0});
     if (kAllSettings) all.push_back({model, Storage::in_place, 0, 3});
     all.push_back({model, Storage::in_place, 60});
@@ -144,6 +145,15 @@ TEST(ExactnessOfABranchingGraph, InBudgetsAndRounds) {
         .batch = 4, .sub_batch = 3, .sub_batch_statistics = true, .storage = storage};
     expect_exact(make_branching_graph(), options, 60);
     expect_exact(make_branching_graph(), options, 0);
+  }
+}
+
+TEST(ExactnessOfASegmentingGraph, InBudgetsAndRounds) {
+  for (const Storage storage : {Storage::separate, Storage::in_place}) {
+    SCOPED_TRACE(static_cast<int>(storage));
+    const TrainingOptions options{.batch = 4, .sub_batch = 3, .storage = storage};
+    expect_exact(make_segmenting_graph(), options, 60);
+    expect_exact(make_segmenting_graph(), options, 0);
   }
 }
 

@@ -28,6 +28,15 @@ TEST(InferType, FollowsTheUsualRules) {
             image(5, 7, 8));
   EXPECT_EQ(infer_type(GlobalAvgPool{}, {image(5, 7, 8)}), image(5, 1, 1));
   EXPECT_EQ(infer_type(Concat{}, {image(5, 7, 8), image(2, 7, 8), image(1, 7, 8)}), image(8, 7, 8));
+  EXPECT_EQ(infer_type(ConvTranspose2d{.channels = 6}, {image(3, 5, 9)}), image(6, 10, 18));
+  EXPECT_EQ(infer_type(
+                ConvTranspose2d{.channels = 2, .window = {64, 3}, .stride = 32, .padding = {16, 0}},
+                {image(3, 7, 1)}),
+            image(2, 224, 3));
+  EXPECT_EQ(infer_type(Upsample{3}, {image(5, 7, 8)}), image(5, 21, 24));
+  EXPECT_EQ(
+      infer_type(SoftmaxCrossEntropy{}, {image(5, 7, 8), ValueType{{7, 8}, ElementType::i32}}),
+      ValueType{});
   EXPECT_EQ(infer_type(Add{}, {image(5, 7, 8), image(5, 7, 8)}), image(5, 7, 8));
   EXPECT_EQ(infer_type(Flatten{}, {image(5, 3, 4)}), (ValueType{{60}, ElementType::f32}));
   EXPECT_EQ(infer_type(Linear{10}, {ValueType{{60}}}), ValueType{{10}});
@@ -61,6 +70,13 @@ TEST(InferType, SaysWhyInputsDoNotFit) {
       {Concat{}, {image(5, 8, 8)}, "takes two inputs or more, not 1"},
       {Concat{}, {image(5, 8, 8), image(5, 8, 9)}, "one size, not 5x8x8 and 5x8x9"},
       {Concat{}, {image(5, 8, 8), ValueType{{60}}}, "channels x height x width, not 60"},
+      {ConvTranspose2d{.channels = 8, .padding = 2}, {image(3, 8, 8)}, "padding 2"},
+      {ConvTranspose2d{.channels = 8, .window = 3, .padding = 2}, {image(3, 1, 1)}, "size 8x-1x-1"},
+      {ConvTranspose2d{.channels = 8}, {ValueType{{60}}}, "channels x height x width, not 60"},
+      {Upsample{0}, {image(3, 8, 8)}, "a factor from 1 to 1024, not 0"},
+      {SoftmaxCrossEntropy{},
+       {image(5, 7, 8), labels},
+       "logits for 7x8 pixels and needs labels of"},
       {MaxPool{}, {image(512, 1, 1)}, "a window of 2 does not fit into 1 elements"},
       {MaxPool{.padding = 2}, {image(5, 8, 8)}, "padding 2"},
       {MaxPool{.window = 20}, {image(5, 32, 32)}, "does not fit into a byte"},

@@ -234,6 +234,27 @@ inline std::vector<OpDesc> softmax_losses(std::int64_t batch, std::int64_t class
           make_op(CountCorrect{}, {logits, labels, {{1}, ElementType::i32}})};
 }
 
+/// Of images with a channel for each class.
+inline std::vector<OpDesc> pixel_losses(const TensorDesc& logits) {
+  const LossAttributes attributes{3 * logits.dims[0]};
+  const TensorDesc labels{{logits.dims[0], logits.dims[2], logits.dims[3]}, ElementType::i32};
+  return {make_op(SoftmaxLossForward{attributes}, {logits, labels, {{1}}, logits}),
+          make_op(SoftmaxLossBackward{attributes}, {logits, labels, logits}),
+          make_op(CountCorrect{}, {logits, labels, {{1}, ElementType::i32}})};
+}
+
+inline std::vector<OpDesc> upsamplings(const TensorDesc& x, std::int64_t factor) {
+  TensorDesc y = x;
+  y.dims[2] *= factor;
+  y.dims[3] *= factor;
+  std::vector<OpDesc> ops;
+  for (const bool bilinear : {false, true}) {
+    ops.push_back(make_op(UpsampleForward{{factor, bilinear}}, {x, y}));
+    ops.push_back(make_op(UpsampleBackward{{factor, bilinear}}, {y, x}));
+  }
+  return ops;
+}
+
 inline std::vector<OpDesc> squared_errors(const TensorDesc& x) {
   const LossAttributes attributes{2 * x.dims[0]};
   return {make_op(SquaredErrorForward{attributes}, {x, x, {{1}}}),
@@ -295,6 +316,11 @@ inline std::vector<OpCase> all_cases() {
       {2, 16, 32, 6, {1, 3}, 1, {0, 1}},
       {2, 24, 16, 5, {3, 1}, 2, {1, 0}},
       {1, 3, 16, {4, 6}, {3, 1}, 1, {1, 0}},
+      // as transposed convolutions have them
+      {2, 21, 21, 8, 8, 4, 2},
+      {2, 32, 16, 8, 2, 2, 0},
+      {3, 20, 24, {9, 8}, {5, 4}, 2, 1},
+      {2, 16, 18, {5, 4}, {2, 1}, 1, 0},
       // groups: depthwise, of whole blocks, and others
       {3, 32, 32, 8, 3, 1, 1, 32},
       {2, 20, 20, 7, 3, 2, 1, 20},
@@ -358,6 +384,13 @@ inline std::vector<OpCase> all_cases() {
   }
   add(softmax_losses(7, 10));
   add(softmax_losses(33, 1000));
+  for (const TensorDesc& logits :
+       {blocked(3, 21, 5, 4), blocked(2, 2, 7, 9), blocked(5, 16, 1, 1), blocked(1, 40, 33, 40)}) {
+    add(pixel_losses(logits));
+  }
+  add(upsamplings(blocked(3, 20, 3, 4), 2));
+  add(upsamplings(blocked(2, 16, 2, 5), 3));
+  add(upsamplings(blocked(1, 5, 1, 1), 4));
   add(squared_errors(blocked(3, 20, 5, 4)));
   add(squared_errors({{7, 10}}));
   for (const TensorDesc& weight :

@@ -126,13 +126,21 @@ struct KnownSize {
 // stem for small images has other strides and, but for ResNet's, the same weights. plain20: 9 *
 // (3*64 + 6*64*64 + 64*128 + 6*128*128 + 128*256 + 5*256*256) = 4 425 408 weights, 2 * (7*64 +
 // 7*128 + 6*256) = 5 760 of batch norm and 2 570 of the last layer.
+// VGG-101 by the same sums as VGG-16: 59 561 024 in convolutions, 123 642 856 in the rest. Plain
+// VGG-16: 14 710 464 weights and 4 224 biases in convolutions, 262 656 and 5 130 in the rest.
+// FCN-32s: VGG-16's convolutions (14 714 688), 7*7*512*4096 + 4096, 4096*4096 + 4096, 4096*21 + 21
+// and 21*21*64*64. U-Net: 18 843 200 on the way down, 12 188 480 up, 130 in the scores.
 TEST(Models, HaveTheKnownNumbersOfParameters) {
   for (const KnownSize& known :
        {KnownSize{"mobilenet", 4'231'976, 1000}, KnownSize{"squeezenet", 1'235'496, 1000},
         KnownSize{"inceptionv3", 23'834'568, 1000}, KnownSize{"resnet18", 11'689'512, 1000},
         KnownSize{"resnet34", 21'797'672, 1000}, KnownSize{"resnet50", 25'557'032, 1000},
         KnownSize{"resnet101", 44'549'160, 1000}, KnownSize{"resnet152", 60'192'808, 1000},
-        KnownSize{"resnet18-home", 11'173'962, 10}, KnownSize{"plain20", 4'433'738, 10}}) {
+        KnownSize{"resnet18-home", 11'173'962, 10}, KnownSize{"plain20", 4'433'738, 10},
+        KnownSize{"vgg16-imagenet", 138'357'544, 1000},
+        KnownSize{"vgg19-imagenet", 143'667'240, 1000},
+        KnownSize{"vgg101-imagenet", 183'203'880, 1000}, KnownSize{"vgg16-plain", 14'982'474, 10},
+        KnownSize{"fcn32s", 136'152'917, 21}, KnownSize{"unet", 31'031'810, 2}}) {
     for (const KernelList* kernels : {&reference_kernels(), &blocked_reference_kernels()}) {
       const auto program = build(build_model(known.name, {.image = {}, .classes = known.classes}),
                                  {.batch = 1}, *kernels);
@@ -180,6 +188,45 @@ TEST(Models, MapsHaveThePublishedSizes) {
   EXPECT_EQ(size_after(squeezenet, "fire2.concat"), "128x16x16");
   EXPECT_EQ(size_after(squeezenet, "fire9.concat"), "512x4x4");
   EXPECT_EQ(size_after(squeezenet, "conv10"), "10x4x4");
+}
+
+TEST(Models, ModelsOfMoDnnHaveThePublishedShapes) {
+  for (const auto& [name, convolutions] :
+       {std::pair{"vgg16-imagenet", 13}, std::pair{"vgg19-imagenet", 16},
+        std::pair{"vgg101-imagenet", 98}}) {
+    const auto vgg = build_model(name);
+    ASSERT_TRUE(vgg) << vgg.error().message;
+    int found = 0, linear = 0;
+    for (const Layer& layer : vgg->layers) {
+      found += std::holds_alternative<Conv2d>(layer.spec);
+      linear += std::holds_alternative<Linear>(layer.spec);
+      EXPECT_FALSE(traits_of(layer.spec).batch_statistics) << name << ' ' << layer.name;
+    }
+    EXPECT_EQ(found, convolutions) << name;
+    EXPECT_EQ(linear, 3) << name;
+    EXPECT_EQ(size_after(vgg, "relu1_2"), "64x224x224");
+    EXPECT_EQ(size_after(vgg, "pool5"), "512x7x7");
+  }
+  const auto fcn = build_model("fcn32s");
+  EXPECT_EQ(size_after(fcn, "relu_fc6"), "4096x7x7");
+  EXPECT_EQ(size_after(fcn, "score"), "21x7x7");
+  EXPECT_EQ(size_after(fcn, "upscore"), "21x224x224");
+  EXPECT_EQ(fcn->answers, 224 * 224);
+  const auto unet = build_model("unet", {.image = {1, 64, 48}});
+  EXPECT_EQ(size_after(unet, "bottom.relu2"), "1024x4x3");
+  EXPECT_EQ(size_after(unet, "up4.concat"), "1024x8x6");
+  EXPECT_EQ(size_after(unet, "up1.relu2"), "64x64x48");
+  EXPECT_EQ(size_after(unet, "score"), "2x64x48");
+}
+
+TEST(Models, OfPixelsNeedImagesThatTheirPoolsDivide) {
+  const auto fcn = build_model("fcn32s", {.image = {3, 224, 200}});
+  ASSERT_FALSE(fcn);
+  EXPECT_THAT(fcn.error().message,
+              AllOf(HasSubstr("layer 'loss'"), HasSubstr("224x192 pixels"), HasSubstr("224x200")));
+  const auto unet = build_model("unet", {.image = {3, 40, 32}});
+  ASSERT_FALSE(unet);
+  EXPECT_THAT(unet.error().message, HasSubstr("up4.concat"));
 }
 
 TEST(Models, TakeOtherImagesWhereTheArithmeticAllowsIt) {

@@ -284,6 +284,39 @@ TEST(ReferenceSoftmaxLoss, BackwardMatchesFiniteDifferences) {
   });
 }
 
+TEST(ReferencePixelLoss, BackwardMatchesFiniteDifferences) {
+  const std::vector<OpDesc> ops = pixel_losses(blocked(2, 5, 3, 2));
+  const OpRun forward(ops[0], 1), backward(ops[1], 2);
+  forward.run_reference();
+  backward.copy_operand(0, forward, 3);
+  backward.copy_operand(1, forward, 1);
+  backward.run_reference();
+  for_each_index(ops[0].operands[0], [&](auto... index) {
+    constexpr float kStep = 1e-2F;
+    float& logit = forward.at(0, index...);
+    const float middle = logit;
+    logit = middle + kStep;
+    forward.run_reference();
+    const double above = static_cast<double>(forward.at(2, 0));
+    logit = middle - kStep;
+    forward.run_reference();
+    const double below = static_cast<double>(forward.at(2, 0));
+    logit = middle;
+    EXPECT_NEAR(backward.at(2, index...), (above - below) / (2 * static_cast<double>(kStep)), 1e-4);
+  });
+}
+
+TEST(ReferenceUpsample, BackwardMatchesFiniteDifferences) {
+  for (const std::int64_t factor : {1, 2, 3, 4}) {
+    const std::vector<OpDesc> ops = upsamplings(blocked(2, 3, 3, 2), factor);
+    for (const std::size_t mode : {0U, 2U}) {
+      const OpRun forward(ops[mode], 1), backward(ops[mode + 1], 2);
+      backward.run_reference();
+      ForwardRun(forward, 1, backward, 0).expect_gradient(0, 1);
+    }
+  }
+}
+
 TEST(ReferenceSquaredError, BackwardMatchesFiniteDifferences) {
   const std::vector<OpDesc> ops = squared_errors(blocked(2, 5, 3, 3));
   const OpRun forward(ops[0], 1), backward(ops[1], 2);

@@ -282,6 +282,41 @@ TEST(ReferenceSoftmaxLoss, IsTheMeanOverTheFullBatchOfMinusLogP) {
   EXPECT_NEAR(run.at(2, 0), -std::log(0.75) / 8, 1e-6);
 }
 
+/// A pixel is a row of logits: the same elements in another order.
+TEST(ReferenceSoftmaxLoss, OfPixelsIsThatOfAMatrixWithARowForEach) {
+  const TensorDesc image{{2, 3, 2, 2}};
+  const LossAttributes mean{8};
+  const OpRun pixels(pixel_losses(image)[0], 1);
+  const TensorDesc rows{{8, 3}}, labels{{8}, ElementType::i32};
+  const OpRun matrix(make_op(SoftmaxLossForward{mean}, {rows, labels, {{1}}, rows}), 1);
+  for_each_index(image, [&](auto n, auto k, auto h, auto w) {
+    matrix.at(0, (n * 2 + h) * 2 + w, k) = pixels.at(0, n, k, h, w);
+  });
+  matrix.copy_operand(1, pixels, 1);
+  pixels.run_reference();
+  matrix.run_reference();
+  EXPECT_FLOAT_EQ(pixels.at(2, 0) * 6, matrix.at(2, 0) * 8) << "their means are over 6 and 8";
+  for_each_index(image, [&](auto n, auto k, auto h, auto w) {
+    EXPECT_EQ(pixels.at(3, n, k, h, w), matrix.at(3, (n * 2 + h) * 2 + w, k));
+  });
+}
+
+TEST(ReferenceUpsample, RepeatsPixelsOrGoesBetweenThem) {
+  const std::vector<OpDesc> ops = upsamplings({{1, 1, 1, 2}}, 2);
+  const OpRun nearest(ops[0], 1), bilinear(ops[2], 1);
+  for (const OpRun* run : {&nearest, &bilinear}) {
+    set(*run, 0, {4, 8});
+    run->run_reference();
+  }
+  EXPECT_EQ(values(nearest, 1), (std::vector<float>{4, 4, 8, 8, 4, 4, 8, 8}));
+  EXPECT_EQ(values(bilinear, 1), (std::vector<float>{4, 5, 7, 8, 4, 5, 7, 8}));
+  const OpRun odd(upsamplings({{1, 1, 2, 1}}, 3)[2], 1);
+  set(odd, 0, {0, 3});
+  odd.run_reference();
+  EXPECT_EQ(values(odd, 1),
+            (std::vector<float>{0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3, 3}));
+}
+
 TEST(ReferenceSoftmaxLoss, LeavesOutSamplesWithANegativeLabel) {
   const LossAttributes attributes{2};
   const TensorDesc logits{{2, 2}}, labels{{2}, ElementType::i32};

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "nn/data/synthetic.h"
+#include "nn/data/synthetic_masks.h"
 #include "nn/data/synthetic_text.h"
 #include "nn/models/model.h"
 #include "nn/reference_run.h"
@@ -136,6 +137,33 @@ inline Result<Graph> make_branching_graph() {
   return b.finish(b.add("loss", SoftmaxCrossEntropy{}, {x, labels}));
 }
 
+/// A class for each pixel: transposed convolutions of several windows and strides, with bias and
+/// without, where a row of windows leaves a border; both ways of upsampling; values that go round.
+inline Result<Graph> make_segmenting_graph() {
+  GraphBuilder b("segmenting");
+  const ImageShape image{3, 9, 8};
+  ValueId x = b.images(image);
+  const ValueId labels = b.pixel_labels(image);
+  x = b.add("conv1", Conv2d{.channels = 6, .bias = true}, {x});
+  const ValueId first = b.add("relu1", Relu{}, {x});
+  x = b.add("pool1", MaxPool{}, {first});
+  x = b.add("conv2", Conv2d{.channels = 18}, {x});
+  const ValueId middle = b.add("relu2", Relu{}, {x});
+  x = b.add("pool2", AvgPool{}, {middle});
+  x = b.add("bilinear", Upsample{2, true}, {x});
+  x = b.add("concat1", Concat{}, {middle, x});
+  const ConvTranspose2d wide{
+      .channels = 7, .window = {5, 4}, .stride = 2, .padding = 1, .bias = true};
+  x = b.add("wide", wide, {x});
+  x = b.add("relu3", Relu{}, {x});
+  ValueId y = b.add("nearest", Upsample{2, false}, {middle});
+  y = b.add("narrow", ConvTranspose2d{.channels = 6, .window = {2, 1}, .stride = 1}, {y});
+  x = b.add("concat2", Concat{}, {first, x, y});
+  x = b.add("drop", Dropout{0.2F}, {x});
+  x = b.add("score", Conv2d{.channels = 4, .window = 1, .padding = 0, .bias = true}, {x});
+  return b.finish(b.add("loss", SoftmaxCrossEntropy{}, {x, labels}));
+}
+
 inline TrainingProgram build(const Result<Graph>& graph, const TrainingOptions& options,
                              const KernelList& kernels = reference_kernels()) {
   EXPECT_TRUE(graph) << graph.error().message;
@@ -157,6 +185,9 @@ inline std::unique_ptr<TrainingRunner> make_runner(const TrainingProgram& progra
 template <class Model>
 std::unique_ptr<SampleSource> make_data(const Model& model, std::int64_t sequence,
                                         std::int64_t size) {
+  if (sequence == 0 && model.answers > 1) {
+    return std::make_unique<SyntheticMasks>(model.image, model.classes, size);
+  }
   if (sequence == 0) return std::make_unique<SyntheticDataset>(model.image, model.classes, size);
   return std::make_unique<SyntheticText>(TokenTask{sequence, model.answers < sequence},
                                          model.classes, size);

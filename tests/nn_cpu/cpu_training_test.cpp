@@ -52,7 +52,9 @@ TEST_P(CpuTraining, AgreesWithTheReference) {
   expect_agreement(make_tangled_graph(), adamw);
   expect_agreement(build_model("tiny-resnet"), sgd);
   expect_agreement(make_branching_graph(), sgd);
-  for (const char* model : {"tiny-mobilenet", "tiny-squeezenet", "tiny-inception"}) {
+  expect_agreement(make_segmenting_graph(), sgd);
+  for (const char* model : {"tiny-mobilenet", "tiny-squeezenet", "tiny-inception", "tiny-vgg-plain",
+                            "tiny-fcn", "tiny-unet"}) {
     SCOPED_TRACE(model);
     expect_agreement(build_model(model), sgd);
   }

@@ -220,6 +220,19 @@ TEST_F(CudaKernels, DoNotIndexWithLabelsThatAreNoClasses) {
   }
 }
 
+TEST_F(CudaKernels, DoNotIndexWithLabelsOfPixelsThatAreNoClassesEither) {
+  KernelDevice device;
+  const std::vector<OpDesc> ops = pixel_losses({{2, 3, 4, 5}});
+  const OpRun loss(ops[0], 1), count(ops[2], 1);
+  for (const OpRun* run : {&loss, &count}) {
+    auto* labels = reinterpret_cast<std::int32_t*>(run->buffer(1).data());
+    std::fill_n(labels, 40, 0x7b7b7b7b);
+    device.run(*cuda_kernels().make(run->desc()), 0, *run);
+  }
+  EXPECT_TRUE(std::isnan(loss.floats(2)[0]));
+  EXPECT_EQ(*reinterpret_cast<std::int32_t*>(count.buffer(2).data()), 0);
+}
+
 /// Which elements dropout keeps depends on nothing but the numbers in the control block: bit for
 /// bit the reference's choice, also in the middle of a full batch.
 TEST_F(CudaKernels, DropTheElementsTheReferenceDrops) {

@@ -88,7 +88,10 @@ TEST_P(CudaTraining, AgreesWithTheReference) {
   expect_reference_losses(make_tangled_graph(), adamw);
   expect_reference_losses(build_model("tiny-resnet"), sgd);
   expect_reference_losses(make_branching_graph(), sgd);
+  expect_reference_losses(make_segmenting_graph(), sgd);
   expect_reference_losses(build_model("tiny-inception"), sgd);
+  expect_reference_losses(build_model("tiny-fcn"), sgd);
+  expect_reference_losses(build_model("tiny-unet"), sgd);
   expect_reference_losses(build_model("tiny-transformer"), adamw);
   expect_reference_losses(build_model("tiny-gpt"), adamw);
 }
@@ -97,8 +100,8 @@ TEST_P(CudaTraining, IsBitForBitTheSameInsideAnyBudgetAndInGraphs) {
   constexpr std::int64_t kIterations = 6;
   const std::vector<int> all = {75, 50, 0};
   const std::pair<const char*, std::vector<int>> models[] = {
-      {"tiny-vgg", all},        {"tiny-resnet", all},      {"mlp", all},
-      {"tiny-mobilenet", {50}}, {"tiny-squeezenet", {50}}, {"tiny-gpt", {50}}};
+      {"tiny-vgg", all},         {"tiny-resnet", all}, {"mlp", all},       {"tiny-mobilenet", {50}},
+      {"tiny-squeezenet", {50}}, {"tiny-gpt", {50}},   {"tiny-unet", {50}}};
   for (const auto& [model, percents] : models) {
     SCOPED_TRACE(model);
     const auto graph = build_model(model);

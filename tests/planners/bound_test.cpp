@@ -1,6 +1,7 @@
 // Optimised plans against the fluid bound: the searches do not know it, and none may be below it.
 #include <gtest/gtest.h>
 
+#include "bound/any_algorithms.h"
 #include "bound/fluid.h"
 #include "planners/registry.h"
 #include "support/attacks.h"
@@ -68,6 +69,7 @@ TEST_P(BoundedPlanner, NeverBeatsTheFluidBound) {
     PlannerOptions options;
     options.seed = seed;
     options.time_limit = std::chrono::milliseconds(20);
+    options.may.algorithms = false;
     const auto planner = make_planner(GetParam());
     ASSERT_TRUE(planner);
     const auto planned = make_plan(**planner, workload, machine, budget, options);
@@ -84,6 +86,33 @@ TEST_P(BoundedPlanner, NeverBeatsTheFluidBound) {
   EXPECT_GT(bounded, programs / 5);
   RecordProperty("bounded", static_cast<int>(bounded));
   RecordProperty("within_a_tenth", static_cast<int>(met));
+}
+
+TEST(BoundedAuto, NoChoiceOfAlgorithmsBeatsTheBoundOfTheBestOfEach) {
+  std::uint64_t chosen = 0;
+  const std::uint64_t programs = testing::attacks(100);
+  for (std::uint64_t seed = 0; seed < programs; ++seed) {
+    SCOPED_TRACE(seed);
+    const Program program = attacking_program(3 * seed);
+    const Machine machine = attacking_machine(seed);
+    const Program best_of_each = with_best_algorithms(program);
+    const AccessIndex index(best_of_each);
+    const std::vector<std::int32_t> only(program.ops.size(), 0);
+    const Bytes least = smallest_budget(program, machine.alignment()).bytes;
+    Random random(seed ^ 0xb0b0ULL);
+    const Budget budget{least + least * static_cast<Bytes>(random.below(4)) / 4, 0};
+    const FluidBound bound = fluid_bound({best_of_each, index, machine, only, true}, budget.device);
+    ASSERT_TRUE(bound.feasible);
+    FixedWorkload workload(program);
+    PlannerOptions options;
+    options.seed = seed;
+    options.time_limit = std::chrono::milliseconds(20);
+    const auto planned = make_plan(**make_planner("auto"), workload, machine, budget, options);
+    ASSERT_TRUE(planned) << planned.error().message;
+    EXPECT_GE(planned->lowered.iteration_time, compute_time(best_of_each, only) + bound.overhead);
+    chosen += planned->lowered.strategy.algorithms != least_workspace_algorithms(program);
+  }
+  EXPECT_GT(chosen, programs / 5);
 }
 
 INSTANTIATE_TEST_SUITE_P(, BoundedPlanner, ::testing::Values("autoswap", "tide", "auto"),

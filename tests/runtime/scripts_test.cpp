@@ -1,6 +1,8 @@
 // Plans made of scripts, with one device and with two, run at any speed.
 #include <gtest/gtest.h>
 
+#include "ir/load_profile.h"
+#include "planners/modnn/modnn.h"
 #include "schedule/plan_totals.h"
 #include "sim/simulate.h"
 #include "support/random_plan.h"
@@ -80,6 +82,21 @@ TEST(Scripts, OfTwoDevicesRunRightAtAnySpeed) {
     ASSERT_TRUE(plan) << plan.error().message;
     expect_run_right(p.program, *plan, seed);
     expect_simulated_as_it_runs(p.program, *plan, p.machine);
+  }
+}
+
+// A planner that decides every address itself.
+TEST(Scripts, OfModnnRunRightAtAnySpeed) {
+  for (std::uint64_t seed = 0; seed < kScripts; ++seed) {
+    SCOPED_TRACE(seed);
+    const Program program = testing::random_program(seed);
+    const Machine machine = testing::random_machine(seed);
+    FixedWorkload workload(program);
+    const Bytes least = smallest_budget(program, machine.alignment()).bytes;
+    const auto planned = make_plan(*make_modnn({}), workload, machine, {least * 5 / 4, 0}, {});
+    ASSERT_TRUE(planned) << planned.error().message;
+    expect_run_right(program, planned->lowered.plan, seed);
+    expect_simulated_as_it_runs(program, planned->lowered.plan, machine);
   }
 }
 

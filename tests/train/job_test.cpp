@@ -30,6 +30,19 @@ TEST_F(JobTest, UnknownNamesAreUsageErrorsThatOfferTheNearest) {
   EXPECT_THAT(job.error().message, ::testing::HasSubstr("did you mean 'fashion-mnist'?"));
 }
 
+TEST_F(JobTest, AModelOfPixelsRefusesDataWithoutMasks) {
+  JobSpec spec = tiny(100).job;
+  spec.model = "tiny-unet";
+  spec.batch = 4;
+  ASSERT_TRUE(Job::make(spec, listener_));
+  spec.data.name = "cifar10";
+  const auto job = Job::make(spec, listener_);
+  ASSERT_FALSE(job);
+  EXPECT_EQ(job.error().code, ErrorCode::usage);
+  EXPECT_THAT(job.error().message,
+              ::testing::HasSubstr("tiny-unet takes one for each pixel: use `data` fashion-mnist"));
+}
+
 // A checkpoint of another sequence may have weights of the same shapes.
 TEST_F(JobTest, TheSequenceIsPartOfWhatACheckpointMustAgreeOn) {
   JobSpec spec = tiny(100).job;

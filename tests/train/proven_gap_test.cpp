@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "ir/load_profile.h"
 #include "lower/overhead.h"
 #include "planners/registry.h"
 #include "support/swap_programs.h"
@@ -55,6 +56,24 @@ TEST_F(ProvenGapTest, IsZeroAndNotWorthALineWhereEverythingFits) {
   EXPECT_EQ(g.gap, 0.0);
   EXPECT_EQ(g.least_overhead, 0.0);
   EXPECT_THAT(g.text(), IsEmpty());
+}
+
+/// The gap is among plans with the chosen algorithms; what others could save is said apart.
+TEST_F(ProvenGapTest, SaysWhatNoPlanWithOtherAlgorithmsCanBeat) {
+  for (Op& op : program_.ops) {
+    op.algorithms.push_back({"half", op.algorithms[0].time / 2, mib(1), true});
+  }
+  const Lowered lowered = plan(kBudget);
+  const ProvenGap g = gap(lowered);
+  ASSERT_TRUE(g.gap && g.least_time_of_any) << g.unknown;
+  const Nanos fastest = compute_time(program_, fastest_algorithms(program_));
+  EXPECT_GE(*g.least_time_of_any, fastest);
+  EXPECT_LE(*g.least_time_of_any, lowered.iteration_time);
+  EXPECT_THAT(g.text(), HasSubstr("no plan with these algorithms has an overhead below"));
+  EXPECT_THAT(g.text(), HasSubstr("none with others takes less than"));
+  Json json;
+  g.add_to(json);
+  EXPECT_EQ(json["least_ms_of_any_algorithms"], to_ms(*g.least_time_of_any));
 }
 
 TEST_F(ProvenGapTest, APlanBelowItsBoundIsAnInternalError) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "nn/data/idx_file.h"
@@ -32,6 +33,17 @@ class FashionMnist final : public Dataset {
   [[nodiscard]] std::int64_t classes() const override { return kClasses; }
   [[nodiscard]] std::int32_t label(std::int64_t sample) const override { return labels_[sample]; }
 
+  /// Writes kSize x kSize labels.
+  void fill_mask(std::int64_t sample, std::byte* to) const {
+    const std::uint8_t* pixel = pixels_.data() + sample * kRawSize * kRawSize;
+    std::vector<std::int32_t> mask(kSize * kSize);
+    for (std::int64_t y = 0; y < kRawSize; ++y) {
+      std::int32_t* row = mask.data() + (y + kBorder) * kSize + kBorder;
+      for (std::int64_t x = 0; x < kRawSize; ++x) row[x] = *pixel++ > 0 ? 1 : 0;
+    }
+    std::memcpy(to, mask.data(), mask.size() * sizeof(std::int32_t));
+  }
+
   void fill(std::int64_t sample, float* to) const override {
     const std::uint8_t* pixel = pixels_.data() + sample * kRawSize * kRawSize;
     std::fill_n(to, kSize * kSize, table_[0]);
@@ -50,9 +62,26 @@ class FashionMnist final : public Dataset {
   std::vector<float> table_;
 };
 
-}  // namespace
+class FashionMnistMasks final : public SampleSource {
+ public:
+  explicit FashionMnistMasks(std::unique_ptr<FashionMnist> images) : images_(std::move(images)) {}
 
-Result<std::unique_ptr<Dataset>> load_fashion_mnist(Split split, const std::string& folder) {
+  [[nodiscard]] std::string name() const override { return "fashion-mnist"; }
+  [[nodiscard]] std::int64_t size() const override { return images_->size(); }
+  [[nodiscard]] std::vector<Field> fields() const override {
+    return {{"images", {{kChannels, kSize, kSize}}},
+            {"labels", {{kSize, kSize}, ElementType::i32}, 2}};
+  }
+  void read(std::size_t field, std::int64_t sample, std::byte* to) const override {
+    if (field == 0) return images_->fill(sample, reinterpret_cast<float*>(to));
+    images_->fill_mask(sample, to);
+  }
+
+ private:
+  std::unique_ptr<FashionMnist> images_;
+};
+
+Result<std::unique_ptr<FashionMnist>> load_files(Split split, const std::string& folder) {
   const std::string stem = folder + (split == Split::train ? "/train" : "/t10k");
   const std::string images_path = stem + "-images-idx3-ubyte.gz";
   const std::string labels_path = stem + "-labels-idx1-ubyte.gz";
@@ -76,6 +105,21 @@ Result<std::unique_ptr<Dataset>> load_fashion_mnist(Split split, const std::stri
     }
   }
   return std::make_unique<FashionMnist>(std::move(images->data), std::move(labels->data));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Dataset>> load_fashion_mnist(Split split, const std::string& folder) {
+  auto loaded = load_files(split, folder);
+  if (!loaded) return fail(loaded.error());
+  return std::unique_ptr<Dataset>(std::move(*loaded));
+}
+
+Result<std::unique_ptr<SampleSource>> load_fashion_mnist_masks(Split split,
+                                                               const std::string& folder) {
+  auto loaded = load_files(split, folder);
+  if (!loaded) return fail(loaded.error());
+  return std::unique_ptr<SampleSource>(std::make_unique<FashionMnistMasks>(std::move(*loaded)));
 }
 
 }  // namespace tidepool::nn

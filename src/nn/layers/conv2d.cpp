@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "nn/layers/shape_rules.h"
 #include "nn/passes.h"
 
@@ -21,18 +19,6 @@ Layout weight_layout(const TensorDesc& weight, std::int64_t groups, const Tensor
   if (filters == 1 && channels == 1) return Layout::Ohwi16o;
   const bool whole_blocks = filters % kBlock == 0 && channels % kBlock == 0;
   return whole_blocks ? Layout::OIhw16i16o : Layout::plain;
-}
-
-/// The weight in the layout backward-data reads it in.
-Operand weight_for_backward_data(const BackwardPass& b) {
-  const Operand& weight = b.weight(0);
-  if (weight.desc.layout != Layout::OIhw16i16o) return weight;
-  TensorDesc desc = weight.desc;
-  desc.layout = Layout::OIhw16o16i;
-  Operand copy =
-      b.l.writer.tensor(b.name(".weight.reordered"), std::move(desc), TensorKind::workspace);
-  b.l.writer.op(b.name(".reorder_weight"), {Reorder{}}, {weight, copy});
-  return copy;
 }
 
 }  // namespace
@@ -54,7 +40,8 @@ void Conv2d::forward(const ForwardPass& f) const {
   if (f.l.kernels.blocked_layouts) {
     weight_desc.layout = weight_layout(weight_desc, groups, x.desc);
   }
-  const Operand weight = f.l.add_parameter(f.id, "weight", weight_desc, Initialiser::he_normal,
+  const Operand weight = f.l.add_parameter(f.id, "weight", weight_desc,
+                                           zero ? Initialiser::zero : Initialiser::he_normal,
                                            in_channels * window.area());
   f.state().inputs = {x};
   const Operand y = f.new_output();
@@ -70,7 +57,7 @@ void Conv2d::backward(const BackwardPass& b) const {
   b.l.writer.op(b.name(".backward_weights"), {ConvBackwardWeights{window_of(*this)}},
                 {b.state().inputs[0], b.d, dweight});
   if (b.input_needs_gradient()) {
-    const Operand weight = weight_for_backward_data(b);
+    const Operand weight = weight_for_backward_data(b.l, b.layer(), b.weight(0));
     const Operand dx = b.new_input_gradient();
     b.l.writer.op(b.name(".backward_data"), {ConvBackwardData{window_of(*this)}},
                   {b.d, weight, dx});

@@ -13,6 +13,7 @@ struct Conv2d {
   Size2d padding = 1;
   std::int64_t groups = 1;  ///< divides the channels of input and output
   bool bias = false;        ///< added by an op of its own to what the convolution made
+  bool zero = false;        ///< starts as zeros, not as random numbers
 
   static constexpr LayerTraits traits{.has_weights = true};
   [[nodiscard]] Result<ValueType> infer(InputTypes inputs) const;

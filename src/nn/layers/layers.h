@@ -9,6 +9,7 @@
 #include "nn/layers/batch_norm.h"
 #include "nn/layers/concat.h"
 #include "nn/layers/conv2d.h"
+#include "nn/layers/conv_transpose2d.h"
 #include "nn/layers/dropout.h"
 #include "nn/layers/embedding.h"
 #include "nn/layers/flatten.h"
@@ -22,15 +23,17 @@
 #include "nn/layers/relu.h"
 #include "nn/layers/softmax_cross_entropy.h"
 #include "nn/layers/tied_linear.h"
+#include "nn/layers/upsample.h"
 
 namespace tidepool::nn {
 
 template <LayerKind... Layer>
 using LayerList = std::variant<Layer...>;
 
-using LayerSpec = LayerList<Input, Conv2d, BatchNorm, Relu, Gelu, MaxPool, AvgPool, GlobalAvgPool,
-                            Add, Concat, Dropout, Linear, Flatten, SoftmaxCrossEntropy,
-                            MeanSquaredError, Embedding, LayerNorm, Attention, TiedLinear>;
+using LayerSpec =
+    LayerList<Input, Conv2d, BatchNorm, Relu, Gelu, MaxPool, AvgPool, GlobalAvgPool, Add, Concat,
+              Dropout, Linear, Flatten, SoftmaxCrossEntropy, MeanSquaredError, Embedding, LayerNorm,
+              Attention, TiedLinear, ConvTranspose2d, Upsample>;
 
 inline LayerTraits traits_of(const LayerSpec& spec) {
   return std::visit([](const auto& layer) { return layer.traits; }, spec);

@@ -2,18 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/counted.h"
 
 namespace tidepool::nn {
 namespace {
 
+Result<void> expect_sense(std::int64_t window, std::int64_t stride, std::int64_t padding) {
+  if (window >= 1 && stride >= 1 && padding >= 0 && padding < window) return {};
+  return fail(ErrorCode::usage, fmt::format("window {}, stride {}, padding {} make no sense",
+                                            window, stride, padding));
+}
+
 /// Output size, in one direction, of a window that slides over `size` padded elements.
 Result<std::int64_t> windows(std::int64_t size, std::int64_t window, std::int64_t stride,
                              std::int64_t padding) {
-  if (window < 1 || stride < 1 || padding < 0 || padding >= window) {
-    return fail(ErrorCode::usage, fmt::format("window {}, stride {}, padding {} make no sense",
-                                              window, stride, padding));
-  }
+  if (auto sense = expect_sense(window, stride, padding); !sense) return fail(sense.error());
   if (size + 2 * padding < window) {
     return fail(ErrorCode::usage,
                 fmt::format("a window of {} does not fit into {} elements with padding {}", window,
@@ -72,6 +77,18 @@ Result<ValueType> slide(InputTypes inputs, std::int64_t channels, const Window& 
   const auto width = windows(inputs[0].dims[2], size.width, stride, padding.width);
   if (!width) return fail(width.error());
   return ValueType{{channels, *height, *width}, ElementType::f32};
+}
+
+Result<ValueType> unslide(InputTypes inputs, std::int64_t channels, const Window& window) {
+  if (auto image = expect_image(inputs); !image) return fail(image.error());
+  const auto& [size, stride, padding] = window;
+  for (const auto& [side, pad] :
+       {std::pair{size.height, padding.height}, std::pair{size.width, padding.width}}) {
+    if (auto sense = expect_sense(side, stride, pad); !sense) return fail(sense.error());
+  }
+  return ValueType{{channels, (inputs[0].dims[1] - 1) * stride + size.height - 2 * padding.height,
+                    (inputs[0].dims[2] - 1) * stride + size.width - 2 * padding.width},
+                   ElementType::f32};
 }
 
 }  // namespace tidepool::nn

@@ -21,5 +21,7 @@ Result<ValueType> same_as_input(InputTypes inputs);
 Result<ValueType> same_shapes(InputTypes inputs);
 /// One image, over which a window slides.
 Result<ValueType> slide(InputTypes inputs, std::int64_t channels, const Window& window);
+/// One image, as what such a window would have slid over.
+Result<ValueType> unslide(InputTypes inputs, std::int64_t channels, const Window& window);
 
 }  // namespace tidepool::nn

@@ -7,15 +7,32 @@
 
 namespace tidepool::nn {
 
+namespace {
+
+/// Labels of an image have its size, others one dimension less than the logits.
+bool is_image(const ValueType& logits) { return logits.dims.size() == 3; }
+
+}  // namespace
+
 Result<ValueType> SoftmaxCrossEntropy::infer(InputTypes inputs) const {
   if (auto count = expect_inputs(inputs, 2); !count) return fail(count.error());
-  if (auto rows = expect_vectors(inputs[0]); !rows) {
-    return fail(ErrorCode::usage, "needs a vector of logits: it " + rows.error().message);
-  }
   ValueType labels{inputs[0].dims, ElementType::i32};
-  labels.dims.pop_back();
-  if (inputs[1] != labels) {
-    return fail(ErrorCode::usage, "needs the labels as its second input");
+  if (is_image(inputs[0])) {
+    if (auto image = expect_image(inputs.first(1)); !image) return fail(image.error());
+    labels.dims.erase(labels.dims.begin());
+    if (inputs[1] != labels) {
+      return fail(ErrorCode::usage,
+                  fmt::format("has logits for {0} pixels and needs labels of {0}, not of {1}",
+                              to_string(labels), to_string(inputs[1])));
+    }
+  } else {
+    if (auto rows = expect_vectors(inputs[0]); !rows) {
+      return fail(ErrorCode::usage, "needs a vector of logits: it " + rows.error().message);
+    }
+    labels.dims.pop_back();
+    if (inputs[1] != labels) {
+      return fail(ErrorCode::usage, "needs the labels as its second input");
+    }
   }
   if (answers < 0 || answers > labels.elements()) {
     return fail(ErrorCode::usage,
@@ -25,8 +42,10 @@ Result<ValueType> SoftmaxCrossEntropy::infer(InputTypes inputs) const {
 }
 
 void SoftmaxCrossEntropy::forward(const ForwardPass& f) const {
-  const Operand logits = rows_of(f.stored(0));
-  const Operand labels{f.stored(1).tensor, {{logits.desc.dims[0]}, ElementType::i32}};
+  const bool image = is_image(f.l.graph.values[f.layer().inputs[0]].type);
+  const Operand logits = image ? f.activation(0) : rows_of(f.stored(0));
+  Operand labels = f.stored(1);
+  if (!image) labels.desc.dims = {logits.desc.dims[0]};
   const Operand loss = f.new_activation("", TensorDesc{{1}});
   const Operand probabilities = f.new_activation(".probabilities", logits.desc);
   f.set_output(loss);
@@ -41,7 +60,8 @@ void SoftmaxCrossEntropy::backward(const BackwardPass& b) const {
   const Operand dlogits = b.new_input_gradient();
   b.l.writer.op(b.name(".backward"),
                 {SoftmaxLossBackward{{b.l.samples_of_mean() * b.l.graph.answers}}},
-                {b.state().saved[0], b.state().inputs[1], rows_of(dlogits)});
+                {b.state().saved[0], b.state().inputs[1],
+                 dlogits.desc.dims.size() == 4 ? dlogits : rows_of(dlogits)});
   b.contribute(dlogits);
 }
 

@@ -1,6 +1,7 @@
-// Loss: softmax cross-entropy. Inputs: logits and labels: one class index per sample, or one per
-// token where the logits are a sequence of vectors. A negative label adds nothing. Output: the mean
-// over the batch, of its samples or tokens; without training the sum over the samples of that mean.
+// Loss: softmax cross-entropy. Inputs: logits and labels: one class index per sample, one per token
+// where the logits are a sequence of vectors, one per pixel where they are an image with a channel
+// for each class. A negative label adds nothing. Output: the mean over the batch, of its samples,
+// tokens or pixels; without training the sum over the samples of that mean.
 #pragma once
 
 #include <cstdint>

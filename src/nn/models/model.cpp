@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/nearest.h"
+#include "nn/models/fcn.h"
 #include "nn/models/inception.h"
 #include "nn/models/mlp.h"
 #include "nn/models/mobilenet.h"
@@ -12,7 +13,9 @@
 #include "nn/models/resnet.h"
 #include "nn/models/squeezenet.h"
 #include "nn/models/standard_resnet.h"
+#include "nn/models/standard_vgg.h"
 #include "nn/models/transformer.h"
+#include "nn/models/unet.h"
 #include "nn/models/vgg.h"
 
 namespace tidepool::nn {
@@ -20,8 +23,9 @@ namespace {
 
 using Family = std::vector<ModelInfo> (*)();
 constexpr Family kFamilies[] = {
-    vgg_models,   resnet_models,     mlp_models,       standard_resnet_models, mobilenet_models,
-    plain_models, squeezenet_models, inception_models, transformer_models};
+    vgg_models,          resnet_models, mlp_models,        standard_resnet_models,
+    mobilenet_models,    plain_models,  squeezenet_models, inception_models,
+    standard_vgg_models, fcn_models,    unet_models,       transformer_models};
 
 }  // namespace
 

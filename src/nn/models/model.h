@@ -29,6 +29,8 @@ struct ModelInfo {
   std::int64_t sequence = 0;
   /// Of those: trained to find masked tokens rather than the next one.
   bool masked = false;
+  /// Of models of images: trained on a class for each pixel.
+  bool segments = false;
 
   [[nodiscard]] bool takes_text() const { return sequence > 0; }
 };

@@ -28,21 +28,24 @@
 #include "nn/ops/sgd.h"
 #include "nn/ops/softmax_loss.h"
 #include "nn/ops/squared_error.h"
+#include "nn/ops/upsample.h"
 
 namespace tidepool::nn {
 
 /// The list of kinds. A kind and its attributes.
-using AnyOp = std::variant<
-    ConvForward, ConvBackwardData, ConvBackwardWeights, ChannelBiasForward, ChannelBiasBackward,
-    ConcatForward, ConcatBackward, Reorder, BatchNormForward, BatchNormBackward, BatchNormInference,
-    BatchNormStatistics, ReluForward, ReluBackward, AddForward, GeluForward, GeluBackward,
-    MaxPoolForward, MaxPoolBackward, AvgPoolForward, AvgPoolBackward, DropoutForward,
-    DropoutBackward, LinearForward, LinearBackwardData, LinearBackwardWeights, SoftmaxLossForward,
-    SoftmaxLossBackward, SquaredErrorForward, SquaredErrorBackward, CountCorrect, ProjectionForward,
-    ProjectionBackwardWeights, EmbeddingForward, EmbeddingBackward, LayerNormForward,
-    LayerNormBackward, AttentionScores, AttentionMix, AttentionMixTransposed,
-    AttentionSoftmaxForward, AttentionSoftmaxBackward, SgdUpdate, AdamwUpdate, Hold, Feed,
-    FeedControl, CollectLoss, CollectCount, CollectGradient, HostSgdUpdate, HostAdamwUpdate>;
+using AnyOp =
+    std::variant<ConvForward, ConvBackwardData, ConvBackwardWeights, ChannelBiasForward,
+                 ChannelBiasBackward, ConcatForward, ConcatBackward, Reorder, BatchNormForward,
+                 BatchNormBackward, BatchNormInference, BatchNormStatistics, ReluForward,
+                 ReluBackward, AddForward, GeluForward, GeluBackward, MaxPoolForward,
+                 MaxPoolBackward, AvgPoolForward, AvgPoolBackward, DropoutForward, DropoutBackward,
+                 LinearForward, LinearBackwardData, LinearBackwardWeights, SoftmaxLossForward,
+                 SoftmaxLossBackward, SquaredErrorForward, SquaredErrorBackward, CountCorrect,
+                 ProjectionForward, ProjectionBackwardWeights, EmbeddingForward, EmbeddingBackward,
+                 LayerNormForward, LayerNormBackward, AttentionScores, AttentionMix,
+                 AttentionMixTransposed, AttentionSoftmaxForward, AttentionSoftmaxBackward,
+                 UpsampleForward, UpsampleBackward, SgdUpdate, AdamwUpdate, Hold, Feed, FeedControl,
+                 CollectLoss, CollectCount, CollectGradient, HostSgdUpdate, HostAdamwUpdate>;
 
 struct OpDesc {
   AnyOp op;

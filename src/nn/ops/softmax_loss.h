@@ -1,5 +1,6 @@
-// Softmax cross-entropy, and the count of right answers. A sample with a negative label adds
-// nothing to either.
+// Softmax cross-entropy, and the count of right answers. Logits are a matrix with a row for each
+// label, or images with a channel for each class, whose labels are images without channels: one for
+// each pixel. What has a negative label adds nothing to either.
 #pragma once
 
 #include <array>
@@ -9,7 +10,7 @@
 namespace tidepool::nn {
 
 struct LossAttributes {
-  std::int64_t full_batch = 1;  ///< the loss is the mean over this many samples
+  std::int64_t full_batch = 1;  ///< the loss is the mean over this many labels
 };
 
 struct SoftmaxLossForward : LossAttributes {
@@ -30,7 +31,7 @@ struct SoftmaxLossBackward : LossAttributes {
   [[nodiscard]] double flops(Operands o) const { return count(o[0]); }
 };
 
-/// One i32: samples whose label has the largest logit, of equal ones the first.
+/// One i32: labels that have the largest logit, of equal ones the first.
 struct CountCorrect {
   static constexpr const char* name = "count_correct";
   static constexpr auto operands = std::array{reads("logits"), reads("labels"), writes("count")};

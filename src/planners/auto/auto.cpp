@@ -3,45 +3,240 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <optional>
+#include <cmath>
 
-#include "base/parallel.h"
-#include "ir/load_profile.h"
+#include "lower/overhead.h"
+#include "planners/auto/choices_note.h"
+#include "planners/auto/size_order.h"
+#include "planners/auto/size_search.h"
 #include "planners/registry.h"
-#include "planners/tide/tide_search.h"
 
 namespace tidepool {
 namespace {
 
 using Clock = Allowance::Clock;
 
-/// Another planner's plan for the same question.
-struct Start {
-  const PlannerInfo* planner = nullptr;
-  PlannerOptions options;
-  std::optional<PlannerContext> context;
-  std::optional<Lowered> plan;
-  Error error;
+// Parts of the limit.
+constexpr double kToSayWhatItWasWorth = 0.05;
+constexpr double kUsualSize = 0.4;  ///< where there are others
+constexpr double kOtherSize = 0.1;
+constexpr int kMostSizes = 4;  ///< beside the usual one, once something fits
+/// By so much an iteration has to be longer than its ops for other sizes to be asked for.
+constexpr double kClearly = 0.01;
+
+/// One call of the planner.
+class AutoRun {
+ public:
+  AutoRun(PlannerContext& context, int threads)
+      : context_(context), options_(context.options()), may_(options_.may), threads_(threads) {
+    sizes_.push_back({context.workload().sub_batch()});
+    if (may_.sub_batch) {
+      sizes_.clear();
+      for (const std::int64_t size : context.workload().sub_batches()) sizes_.push_back({size});
+    }
+    searches_.resize(sizes_.size());
+    while (sizes_[usual_].sub_batch != context.workload().sub_batch()) ++usual_;
+  }
+
+  Result<PlannerOutput> plan() {
+    const bool several = sizes_.size() > 1;
+    const double rest = 1 - kToSayWhatItWasWorth;
+    const bool asked =
+        try_size(usual_, several ? kUsualSize : rest, SizeSearch::Starts::all_planners);
+    if (!asked) return fail(error_);
+    if (several && !context_.stopped() && others_may_be_faster()) try_others();
+    const std::size_t best = fastest();
+    if (!searches_[best]) return fail(error_);
+    if (several && !context_.stopped()) searches_[best]->go_on(until(rest, 1 - kUsualSize));
+    return output(*searches_[best]);
+  }
+
+ private:
+  /// A part of the whole limit.
+  [[nodiscard]] PlannerOptions part_of_limit(double part) const {
+    PlannerOptions options = options_;
+    options.time_limit = std::chrono::duration_cast<Nanos>(options_.time_limit * part);
+    if (options_.evaluation_limit > 0 && part < kUsualSize)
+      options.evaluation_limit = evaluations(part);
+    return options;
+  }
+  [[nodiscard]] std::int64_t evaluations(double part) const {
+    return std::max<std::int64_t>(
+        std::llround(part * static_cast<double>(options_.evaluation_limit)), 1);
+  }
+  /// To a part of the time limit; or so many evaluations.
+  [[nodiscard]] Allowance until(double part, double part_of_evaluations) const {
+    if (options_.evaluation_limit > 0) return Allowance::of(evaluations(part_of_evaluations));
+    return {begun_ + std::chrono::duration_cast<Clock::duration>(options_.time_limit * part)};
+  }
+
+  /// False where the size has no program. Where it has no plan that is remembered.
+  bool try_size(std::size_t i, double part, SizeSearch::Starts starts) {
+    TriedSize& size = sizes_[i];
+    size.tried = true;
+    const Clock::time_point before = Clock::now();
+    const auto program = context_.workload().program(size.sub_batch);
+    begun_ += Clock::now() - before;
+    if (!program) {
+      remember(program.error());
+      return false;
+    }
+    auto search =
+        std::make_unique<SizeSearch>(context_, size.sub_batch, part_of_limit(part), threads_);
+    if (auto begun = search->begin(starts); !begun) {
+      remember(begun.error());
+      return true;
+    }
+    size.time = search->best().iteration_time;
+    searches_[i] = std::move(search);
+    return true;
+  }
+
+  /// Of several sizes the one that needs least says what would be enough.
+  void remember(const Error& error) {
+    const bool less = error.smallest_feasible && error_.smallest_feasible &&
+                      *error.smallest_feasible < *error_.smallest_feasible;
+    if (error_.message.empty() || less) error_ = error;
+  }
+
+  [[nodiscard]] bool others_may_be_faster() {
+    const Nanos time = sizes_[usual_].time;
+    if (time == Nanos::max()) return true;
+    const Program& program = context_.lowering().program();
+    const AlgorithmSpace all(program, context_.machine().alignment(), kNoLimit,
+                             context_.algorithms(program));
+    const auto fastest = may_.algorithms ? all.fastest() : context_.algorithms(program);
+    return to_seconds(time) >
+           (1 + kClearly) * to_seconds(unlimited_time(program, context_.machine(), fastest));
+  }
+
+  void try_others() {
+    std::size_t guess = size_that_fits(sizes_, context_.lowering(), context_.budget().device);
+    const std::vector<std::unique_ptr<OthersPlan>> planned = plans_of_others();
+    Nanos least = Nanos::max();
+    for (const auto& other : planned) {
+      if (!other->plan || other->plan->iteration_time >= least) continue;
+      least = other->plan->iteration_time;
+      guess = index_of(other->plan->strategy.sub_batch);
+    }
+    for (int asked = 0; asked < kMostSizes || !searches_[fastest()]; ++asked) {
+      if (context_.stopped() || (searches_[fastest()] && late())) break;
+      const auto next = next_size(sizes_, guess);
+      if (!next) break;
+      try_size(*next, kOtherSize, SizeSearch::Starts::autoswap);
+      add(planned, *next);
+    }
+    for (std::size_t i = 0; i < sizes_.size(); ++i) add(planned, i);
+  }
+
+  [[nodiscard]] bool late() const {
+    return options_.evaluation_limit == 0 &&
+           until(1 - kToSayWhatItWasWorth - kOtherSize, 0).used_up();
+  }
+
+  /// Of planners that choose a sub-batch themselves.
+  std::vector<std::unique_ptr<OthersPlan>> plans_of_others() {
+    std::vector<std::unique_ptr<OthersPlan>> all;
+    for (const PlannerInfo& info : planner_list()) {
+      if (!info.chooses_sub_batch || info.name == "auto" || context_.stopped()) continue;
+      auto& other = all.emplace_back(std::make_unique<OthersPlan>());
+      other->planner = &info;
+      other->options = part_of_limit(kOtherSize);
+      other->options.progress = nullptr;
+      auto made = PlannerContext::make(context_.workload(), context_.machine(), context_.budget(),
+                                       other->options);
+      if (!made) continue;
+      other->context.emplace(std::move(*made));
+      const Clock::time_point before = Clock::now();
+      other->make(false);
+      // It asks for sizes too.
+      if (const auto late = Clock::now() - before - other->options.time_limit; late > Nanos{0}) {
+        begun_ += std::chrono::duration_cast<Clock::duration>(late);
+      }
+    }
+    return all;
+  }
+
+  /// What has been planned for this size counts as found there. Where the search has none, it
+  /// alone.
+  void add(const std::vector<std::unique_ptr<OthersPlan>>& planned, std::size_t i) {
+    for (const auto& other : planned) {
+      if (!other->plan || index_of(other->plan->strategy.sub_batch) != i) continue;
+      if (!searches_[i]) {
+        searches_[i] = std::make_unique<SizeSearch>(context_, sizes_[i].sub_batch,
+                                                    part_of_limit(kOtherSize), threads_);
+      }
+      searches_[i]->add_plan(std::move(*other->plan), other->planner->name);
+      other->plan.reset();
+      sizes_[i].time = searches_[i]->best().iteration_time;
+    }
+  }
+
+  [[nodiscard]] std::size_t index_of(std::int64_t sub_batch) const {
+    std::size_t i = 0;
+    while (i + 1 < sizes_.size() && sizes_[i].sub_batch != sub_batch) ++i;
+    return i;
+  }
+  [[nodiscard]] std::size_t fastest() const {
+    std::size_t best = usual_;
+    for (std::size_t i = 0; i < sizes_.size(); ++i) {
+      if (sizes_[i].time < sizes_[best].time) best = i;
+    }
+    return best;
+  }
+
+  PlannerOutput output(SizeSearch& search) {
+    std::vector<std::string> notes{search.note()};
+    const auto program = context_.workload().program(search.best().strategy.sub_batch);
+    if (program) {
+      TimesWithout without = times_without(**program, search);
+      std::string note = choices_note(**program, search.best(), without);
+      if (!note.empty()) notes.push_back(std::move(note));
+    }
+    return {std::move(search.best()), std::move(notes)};
+  }
+
+  TimesWithout times_without(const Program& program, SizeSearch& search) {
+    TimesWithout without;
+    without.usual_sub_batch = sizes_[usual_].sub_batch;
+    without.sub_batch = sizes_[usual_].time;
+    const Strategy& chosen = search.best().strategy;
+    const bool algorithms = other_algorithms(program, chosen) > 0;
+    const bool recompute = decided(chosen, Decision::recompute) > 0;
+    const auto allowance = [&](double part) {
+      return until(1 - (1 - part) * kToSayWhatItWasWorth, kToSayWhatItWasWorth / 2);
+    };
+    if (algorithms) {
+      without.algorithms = search.fastest_start(
+          [&](const Strategy& s) { return other_algorithms(program, s) == 0; });
+      if (search.search() != nullptr) {
+        without.algorithms =
+            std::min(without.algorithms, search.search()->without_choosing(allowance(0.5)));
+      }
+    }
+    if (recompute) {
+      without.recompute = search.fastest_start(
+          [](const Strategy& s) { return decided(s, Decision::recompute) == 0; });
+      if (search.search() != nullptr) {
+        without.recompute =
+            std::min(without.recompute, search.search()->without_recomputing(allowance(1)));
+      }
+    }
+    return without;
+  }
+
+  static constexpr Bytes kNoLimit = Bytes{1} << 60;
+
+  PlannerContext& context_;
+  const PlannerOptions& options_;
+  const MayDecide& may_;
+  int threads_;
+  Clock::time_point begun_ = Clock::now();  ///< later by what asking for sizes took
+  std::vector<TriedSize> sizes_;
+  std::vector<std::unique_ptr<SizeSearch>> searches_;  ///< of the sizes; null: no plan
+  std::size_t usual_ = 0;
+  Error error_;
 };
-
-/// Larger programs leave the published planners no time: not all of them look at the clock.
-constexpr double kOpsASecond = 10'000;
-
-/// Searches of their own would leave no time, and chance makes no good start.
-bool is_a_start(const PlannerInfo& info) {
-  constexpr std::array kOthers{"auto", "tide", "random"};
-  return std::find(kOthers.begin(), kOthers.end(), info.name) == kOthers.end();
-}
-
-/// AutoSwap's comes first: it plans for every budget. Of the others, those that take longest last.
-int turn_of(const PlannerInfo& info) {
-  constexpr std::array kLast{"capuchin", "tflms"};
-  if (info.name == "autoswap") return -2;
-  if (info.has_a_swarm) return -1;  // which needs its time, beside the quick ones
-  const auto* const last = std::find(kLast.begin(), kLast.end(), info.name);
-  return last == kLast.end() ? 0 : 1 + static_cast<int>(last - kLast.begin());
-}
 
 class Auto : public Planner {
  public:
@@ -50,110 +245,10 @@ class Auto : public Planner {
   [[nodiscard]] std::string_view name() const override { return "auto"; }
 
   Result<PlannerOutput> plan(PlannerContext& context) override {
-    auto starts = plans_of_others(context);
-    if (!starts) return fail(starts.error());
-    Start* best = nullptr;
-    for (Start& start : *starts) {
-      if (!start.plan) continue;
-      const bool faster =
-          best == nullptr || start.plan->iteration_time < best->plan->iteration_time;
-      if (faster) best = &start;
-    }
-    if (best == nullptr) return fail(starts->front().error);
-    const MayDecide& may = context.options().may;
-    if (!may.swap) return PlannerOutput{std::move(*best->plan), {"best of all other planners"}};
-    TideSearch search(context, *best->plan,
-                      {.threads = threads_,
-                       .recompute = may.recompute,
-                       .name = "auto",
-                       .origin = best->planner->name});
-    for (const Start& start : *starts) {
-      if (start.plan && &start != best) search.add_seed(start.plan->strategy);
-    }
-    search.run();
-    return PlannerOutput{std::move(search.best()), {search.note()}};
+    return AutoRun(context, threads_).plan();
   }
 
  private:
-  /// AutoSwap may take most of the time. The streaming schedule stands in for what it has no
-  /// addresses for.
-  Result<std::vector<Start>> plans_of_others(PlannerContext& context) const {
-    constexpr Nanos kAtLeast = std::chrono::milliseconds(300);
-    const PlannerOptions& wanted = context.options();
-    const bool time_for_others = wanted.evaluation_limit > 0 ||
-                                 static_cast<double>(context.lowering().program().ops.size()) <=
-                                     kOpsASecond * to_seconds(wanted.time_limit);
-    std::vector<Start> starts;
-    for (const PlannerInfo& info : planner_list()) {
-      if (!is_a_start(info) || (info.name == "none" && !everything_fits(context))) continue;
-      const bool first = info.name == "autoswap";
-      if (!first && !time_for_others) continue;
-      Start& start = starts.emplace_back();
-      start.planner = &info;
-      start.options = wanted;
-      start.options.progress = nullptr;
-      start.options.time_limit =
-          first ? std::max(wanted.time_limit * 4 / 5, kAtLeast) : wanted.time_limit / 2;
-      start.options.may.algorithms = false;
-    }
-    std::stable_sort(starts.begin(), starts.end(), [](const Start& a, const Start& b) {
-      return turn_of(*a.planner) < turn_of(*b.planner);
-    });
-    const Clock::time_point begun = Clock::now();
-    for (Start& start : starts) {
-      const bool late = !context.allowance().repeats() && Clock::now() - begun > kAtLeast &&
-                        &start != &starts.front();
-      if (late) break;
-      if (wanted.evaluation_limit == 0) {
-        start.options.stop = [stop = wanted.stop, until = begun + start.options.time_limit] {
-          return stop.requested() || Clock::now() >= until;
-        };
-      }
-      auto made = PlannerContext::make(context.workload(), context.machine(), context.budget(),
-                                       start.options);
-      if (!made) return fail(made.error());
-      start.context.emplace(std::move(*made));
-    }
-    const int threads =
-        threads_ > 0 ? threads_ : static_cast<int>(std::thread::hardware_concurrency());
-    ThreadPool pool(static_cast<std::size_t>(std::max(threads, 1)));
-    pool.each(starts.size(), [&](std::size_t i) { plan_one(starts[i], i == 0); });
-    return starts;
-  }
-
-  /// Planner 'none' packs for longer than it is told where it has not got a chance.
-  static bool everything_fits(PlannerContext& context) {
-    const Lowering& own = context.lowering();
-    const Bytes alignment = context.machine().alignment();
-    const auto algorithms = context.algorithms(own.program());
-    return load_profile(own.program(), own.index(), alignment, algorithms).peak <=
-           align_up(context.budget().device, alignment);
-  }
-
-  static void plan_one(Start& start, bool streaming) {
-    if (!start.context) return;
-    if (start.options.stop.requested() && !streaming) return;
-    auto output = start.planner->make()->plan(*start.context);
-    if (!output) {
-      start.error = output.error();
-      return;
-    }
-    if (auto* lowered = std::get_if<Lowered>(&output->choice)) {
-      start.plan = std::move(*lowered);
-      return;
-    }
-    LowerOptions options;
-    options.stop = start.options.stop;
-    options.allow_streaming = streaming && start.options.may.swap;
-    auto lowered = start.context->lowering().lower(std::get<Strategy>(output->choice),
-                                                   start.context->budget(), options);
-    if (lowered) {
-      start.plan = std::move(*lowered);
-    } else {
-      start.error = lowered.error();
-    }
-  }
-
   int threads_;
 };
 
@@ -163,10 +258,14 @@ std::unique_ptr<Planner> make_auto(int threads) { return std::make_unique<Auto>(
 
 PlannerInfo auto_planner() {
   return {.name = "auto",
-          .description = "keeps, swaps, drops and recomputes by search, from what the others find",
+          .description =
+              "keeps, swaps, drops and recomputes by search, and chooses algorithms and "
+              "sub-batch, from what the others find",
           .make = [] { return make_auto(); },
           .starts_from = "autoswap",
-          .time_limit = std::chrono::seconds(2)};
+          .time_limit = std::chrono::seconds(2),
+          .chooses_sub_batch = true,
+          .chooses_algorithms = true};
 }
 
 }  // namespace tidepool

@@ -7,14 +7,24 @@ namespace tidepool {
 // Note [Auto]. The published planners and AutoSwap plan first, side by side, for half of the time
 // limit; what one has by its end is a start, what has not ended counts for nothing. From the
 // fastest of these plans the search of `tide` goes on (tide_search.h) over all four decisions:
-// keep, swap, drop, recompute. All strategies are starts of its states, those of slower plans too.
-// Algorithms are the policy's, for the starts too. `tide` is no start, as this is the same search
-// with more decisions, nor is `random`.
+// keep, swap, drop, recompute, and over the algorithms of ops where it may. All strategies are
+// starts of its states, those of slower plans too; a complete plan that has no strategy to start
+// from still counts as it is. `tide` is no start, as this is the same search with more decisions,
+// nor is `random`.
+//
+// Sub-batches (auto/size_order.h) come last, as asking for one may cost a measurement: only where
+// the usual size's best plan takes clearly longer than an iteration without a budget does with the
+// fastest algorithms, of whatever workspace. Then planners that choose a sub-batch plan, and a few
+// sizes get a part of the limit each, AutoSwap and the search alone; the best size gets the rest.
+// Times are those of whole iterations, so that sizes compare. What asking for a size takes is not
+// the search's: the limit begins again where it ends.
+//
+// In the end short searches from the plan without one freedom each say what that was worth.
 
-/// Keeps, swaps, drops and recomputes by search. By simulated time never slower than any planner
-/// that ended within its part of the limit. With an evaluation limit the result depends on the seed
-/// alone, on any number of threads (0: as many as there are cores). Where it may not swap it only
-/// picks the fastest plan.
+/// Keeps, swaps, drops and recomputes by search, chooses algorithms and sub-batch. By simulated
+/// time never slower than any planner that ended within its part of the limit. With an evaluation
+/// limit the result depends on the seed alone, on any number of threads (0: as many as there are
+/// cores). Where it may not swap it only picks the fastest plan.
 std::unique_ptr<Planner> make_auto(int threads = 0);
 
 }  // namespace tidepool

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/at.h"
 #include "ir/load_profile.h"
 
 namespace tidepool {
@@ -13,13 +14,15 @@ constexpr double kFirstRound = 32;
 constexpr double kGrowth = 1.6;
 /// Stalls of this part of the compute time are few: the timeline's starts are good.
 constexpr int kFewStalls = 100;
+/// Starts that are timed with fitting algorithms too.
+constexpr std::size_t kFits = 4;
 
 }  // namespace
 
 struct LoadSearch::Worker {
   Worker(const Lowering& lowering, const std::vector<std::int32_t>& algorithms,
-         std::span<const RemakableGap> remakable)
-      : timeline(lowering, algorithms), gaps(lowering, algorithms, remakable) {}
+         std::span<const RemakableGap> remakable, const AlgorithmSpace& space)
+      : timeline(lowering, algorithms), gaps(lowering, algorithms, remakable, &space) {}
   TimelineSearch timeline;
   GapSearch gaps;
 };
@@ -55,40 +58,85 @@ struct LoadSearch::Run {
     if (all.size() > kKept) all.resize(kKept);
   }
 
-  /// How long the iteration takes under this limit by what is given, with the best lead for it, and
-  /// by what was found before.
-  void time_starts() {
-    std::vector<Found> states;
-    for (const AwayGaps& away : search.seeds_) {
-      for (const Nanos lead : search.leads_) states.push_back({away, lead});
+  struct Start {
+    Found state;
+    bool fit = false;  ///< with fitting algorithms
+  };
+
+  /// What is given, with the best lead for it, and what was found before.
+  [[nodiscard]] std::vector<Start> starts() const {
+    std::vector<Start> all;
+    const auto fit = [&](const AwayGaps& away) {
+      all.push_back({{away, search.algorithms_, search.leads_.front(), {}}, true});
+    };
+    for (const Seed& seed : search.seeds_) {
+      for (const Nanos lead : search.leads_) {
+        all.push_back({{seed.away, seed.algorithms, lead, {}}, false});
+      }
+      if (&seed - search.seeds_.data() < static_cast<std::ptrdiff_t>(search.fits())) {
+        fit(seed.away);
+      }
     }
-    states.insert(states.end(), search.known_.begin(), search.known_.end());
+    for (const Found& known : search.known_) all.push_back({known, false});
+    if (search.fits() > 0 && !search.known_.empty()) fit(search.known_.front().away);
+    return all;
+  }
+
+  /// How long the iteration takes under this limit by each of them.
+  void time_starts() {
+    std::vector<Start> all = starts();
     search.pool_->each(kLanes, [&](std::size_t lane) {
-      for (std::size_t i = lane; i < states.size(); i += kLanes) {
+      for (std::size_t i = lane; i < all.size(); i += kLanes) {
+        Found& state = all[i].state;
         // Something is known at the end, however little time there is.
         if (i >= kLanes && (options.stop.requested() || left.used_up())) {
-          states[i].iteration_time = Nanos::max();
+          state.iteration_time = Nanos::max();
           continue;
         }
-        states[i].iteration_time =
-            search.workers_[lane]->gaps.time_of(states[i].away, load_limit, states[i].lead);
+        GapSearch& gaps = search.workers_[lane]->gaps;
+        gaps.set_algorithms(state.algorithms);
+        if (all[i].fit) {
+          state.algorithms = gaps.fitting_algorithms(state.away, load_limit);
+          gaps.set_algorithms(state.algorithms);
+        }
+        state.iteration_time = gaps.time_of(state.away, load_limit, state.lead);
       }
     });
-    left.spend(static_cast<std::int64_t>(states.size()));
+    left.spend(search.starts());
+    std::vector<Found> states;
+    for (Start& start : all) states.push_back(std::move(start.state));
     add(states);
   }
 
+  [[nodiscard]] Nanos stalls(const Found& state) const {
+    return state.iteration_time -
+           tidepool::compute_time(search.lowering_.program(), state.algorithms);
+  }
   [[nodiscard]] bool few_stalls() const {
-    return search.found_.front().iteration_time <=
-           search.compute_time_ + search.compute_time_ / kFewStalls;
+    return stalls(search.found_.front()) <= search.compute_time_ / kFewStalls;
+  }
+
+  /// For a start from the timeline: those of a state, or by value with a price that chance says.
+  void choose_algorithms(std::vector<std::int32_t>& algorithms, std::uint64_t seed) const {
+    if (search.space_.empty()) return;
+    Random random(hash_combine(seed, 4));
+    if (random.below(2) == 0) return;
+    constexpr double kMib = 1 << 20;
+    const Machine& machine = search.lowering_.machine();
+    const Nanos there_and_back =
+        machine.to_host().time(1 << 20) + machine.to_device().time(1 << 20);
+    const double most = static_cast<double>(there_and_back.count()) / kMib;
+    const double part = random.below(4) == 0 ? 0 : random.uniform();
+    algorithms = search.space_.by_value(search.kept_load_, load_limit, most * part * part);
   }
 
   /// A start from the timeline; where delays are many, with a part of those of the best state.
-  AwayGaps start_from_timeline(Worker& worker, AwayGaps from, std::uint64_t seed, Allowance& mine,
-                               std::int64_t evaluations) {
+  void start_from_timeline(Worker& worker, Found& start, std::uint64_t seed, Allowance& mine,
+                           std::int64_t evaluations) {
     const Found& best = search.found_.front();
     std::vector<Nanos> stalls;
     if (!few_stalls()) {
+      worker.gaps.set_algorithms(best.algorithms);
       worker.gaps.time_of(best.away, load_limit, best.lead);
       mine.spend(1);
       stalls = worker.gaps.delays();
@@ -98,14 +146,15 @@ struct LoadSearch::Run {
       }
     }
     if (Random other(hash_combine(seed, 3)); !search.remakable_.empty() && other.below(2) == 0) {
-      from = cheapest_remade(search.remakable_, from.size(), other.uniform());
-      stalls = clone_times(from);
+      start.away = cheapest_remade(search.remakable_, start.away.size(), other.uniform());
+      stalls = clone_times(start.away);
     }
+    choose_algorithms(start.algorithms, seed);
+    worker.timeline.set_algorithms(start.algorithms);
     worker.timeline.set_stalls(stalls);
-    AwayGaps away = worker.timeline.run(
-        load_limit, from, {seed, mine.at_most(evaluations), options.stop, options.compact});
+    start.away = worker.timeline.run(
+        load_limit, start.away, {seed, mine.at_most(evaluations), options.stop, options.compact});
     mine.spend(worker.timeline.spent());
-    return away;
   }
 
   /// Before each op, where what is remade takes no more than beside gaps that are kept.
@@ -133,18 +182,22 @@ struct LoadSearch::Run {
     if (lane == 3) start.lead = search.leads_[random.below(search.leads_.size())];
     std::int64_t trials = planned - planned / kPruning;
     if (lane == 1 || (lane == 3 && few_stalls())) {
-      const AwayGaps nothing(start.away.size(), 0);
-      start.away = start_from_timeline(worker, lane == 1 ? start.away : nothing, seed, mine,
-                                       planned / kTimelinePart);
+      if (lane == 3) start.away.assign(start.away.size(), kStays);
+      start_from_timeline(worker, start, seed, mine, planned / kTimelinePart);
       trials -= planned / kTimelinePart;
+    }
+    worker.gaps.set_algorithms(start.algorithms);
+    if (lane == 2 && !search.space_.empty() && random.below(2) == 0) {
+      worker.gaps.set_algorithms(worker.gaps.fitting_algorithms(start.away, load_limit));
+      mine.spend(1);
     }
     const bool found = worker.gaps.run(load_limit, {start.away},
                                        {seed, mine.part(1), options.stop, options.tolerated_stall,
                                         start.lead, static_cast<std::size_t>(trials)});
     mine.spend(worker.gaps.spent());
     spent[lane] = mine.spent();
-    if (!found) return {{}, start.lead, Nanos::max()};
-    return {worker.gaps.best(), start.lead, worker.gaps.time()};
+    if (!found) return {{}, {}, start.lead, Nanos::max()};
+    return {worker.gaps.best(), worker.gaps.best_algorithms(), start.lead, worker.gaps.time()};
   }
 
   bool run() {
@@ -173,36 +226,52 @@ struct LoadSearch::Run {
 };
 
 LoadSearch::LoadSearch(const Lowering& lowering, const std::vector<std::int32_t>& algorithms,
-                       int threads, bool recompute, const Stop& stop)
+                       int threads, bool recompute, const Stop& stop, AlgorithmSpace space)
     : lowering_(lowering),
-      compute_time_(tidepool::compute_time(lowering.program(), algorithms)),
+      algorithms_(space.empty() ? algorithms : least_workspace_algorithms(lowering.program())),
+      space_(std::move(space)),
+      compute_time_(tidepool::compute_time(lowering.program(),
+                                           space_.empty() ? algorithms_ : space_.fastest())),
       leads_{Nanos::max(), compute_time_ / 8, compute_time_ / 1000} {
+  const Program& program = lowering.program();
+  const Bytes alignment = lowering.machine().alignment();
   if (threads == 0) threads = static_cast<int>(std::thread::hardware_concurrency());
   if (recompute) {
-    remakable_ =
-        remakable_gaps(lowering.program(), lowering.index(), lowering.machine(), algorithms, stop);
+    remakable_ = remakable_gaps(program, lowering.index(), lowering.machine(), algorithms_, stop);
+  }
+  if (!space_.empty()) {
+    kept_load_ = load_profile(program, lowering.index(), alignment, algorithms_).at_op;
+    for (std::size_t i = 0; i < kept_load_.size(); ++i) {
+      kept_load_[i] -= align_up(program.ops[i].algorithms[at(algorithms_[i])].workspace, alignment);
+    }
   }
   for (std::size_t i = 0; i < kLanes; ++i) {
-    workers_.push_back(std::make_unique<Worker>(lowering, algorithms, remakable_));
+    workers_.push_back(std::make_unique<Worker>(lowering, algorithms_, remakable_, space_));
   }
   pool_ = std::make_unique<ThreadPool>(
       std::clamp<std::size_t>(static_cast<std::size_t>(threads), 1, kLanes));
-  add_seed(lowering.everything_away(algorithms));
+  add_seed(lowering.everything_away(algorithms_));
+  // Where algorithms fit beside all that is kept, nothing has to leave.
+  if (!space_.empty()) add_seed(AwayGaps(lowering.index().gaps().size(), kStays));
 }
 
 LoadSearch::~LoadSearch() = default;
 
 void LoadSearch::add_seed(AwayGaps away) {
-  seeds_.push_back(std::move(away));
+  seeds_.push_back({std::move(away), algorithms_});
   known_limit_ = 0;
 }
 
 void LoadSearch::add_seed(const Strategy& strategy) {
+  const bool of_this = strategy.gaps.size() == lowering_.index().gaps().size() &&
+                       strategy.algorithms.size() == algorithms_.size();
+  if (!of_this) return;
   AwayGaps away;
   for (const Decision d : strategy.gaps) {
     away.push_back(d == Decision::keep ? kStays : d == Decision::recompute ? kRemade : kCopied);
   }
   add_seed(std::move(away));
+  if (!space_.empty()) seeds_.back().algorithms = strategy.algorithms;
 }
 
 std::int64_t LoadSearch::lane_evaluations() const {
@@ -210,9 +279,18 @@ std::int64_t LoadSearch::lane_evaluations() const {
   return std::llround(std::min(kFirstRound * std::pow(kGrowth, rounds_), kMost));
 }
 
+std::size_t LoadSearch::fits() const { return space_.empty() ? 0 : kFits; }
+
+std::int64_t LoadSearch::starts() const {
+  constexpr std::size_t kOfAFit = 2;
+  const std::size_t fitting =
+      std::min(fits(), seeds_.size()) + (fits() > 0 && !known_.empty() ? 1 : 0);
+  return static_cast<std::int64_t>(seeds_.size() * leads_.size() + known_.size() +
+                                   kOfAFit * fitting);
+}
+
 std::int64_t LoadSearch::next_round() const {
-  const std::size_t starts = seeds_.size() * leads_.size() + known_.size();
-  return lane_evaluations() * static_cast<std::int64_t>(kLanes) + static_cast<std::int64_t>(starts);
+  return lane_evaluations() * static_cast<std::int64_t>(kLanes) + starts();
 }
 
 bool LoadSearch::run(Bytes load_limit, const LoadSearchOptions& options) {
@@ -228,6 +306,7 @@ bool LoadSearch::run(Bytes load_limit, const LoadSearchOptions& options) {
 }
 
 Strategy LoadSearch::strategy(std::size_t state) {
+  workers_[0]->gaps.set_algorithms(found_[state].algorithms);
   return workers_[0]->gaps.strategy(found_[state].away);
 }
 

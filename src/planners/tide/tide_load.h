@@ -33,21 +33,30 @@ struct LoadSearchOptions {
 // early; where nothing needs to wait, late ones leave memory to others: which, a state's lead says.
 // Where gaps may be remade, a lane that starts from the timeline mostly takes them as a known state
 // has them, and sometimes as many of the cheapest as chance says.
+//
+// Where algorithms may be chosen they are part of a state. Some starts also count with the fastest
+// algorithms that fit beside what is away in them. A lane that starts from the timeline takes the
+// best state's, or prices the bytes by which an op exceeds the limit: at most with what copying
+// them out and in takes, at least with nothing, which gives the fastest. Another lane may begin
+// with what fits beside its state. The annealing then changes both.
 
 /// Searches for swaps, and recomputations where asked to, under one load limit after another, each
 /// from what it is given and has found.
 class LoadSearch {
  public:
   /// `lowering` must outlive the search, which only reads it. One algorithm per op. `threads`: 0
-  /// for as many as there are cores; no more than kLanes are of use.
+  /// for as many as there are cores; no more than kLanes are of use. `space`: what else ops may
+  /// run; empty where `algorithms` are given.
   LoadSearch(const Lowering& lowering, const std::vector<std::int32_t>& algorithms, int threads = 0,
-             bool recompute = false, const Stop& stop = {});
+             bool recompute = false, const Stop& stop = {}, AlgorithmSpace space = {});
   ~LoadSearch();
 
   static constexpr std::size_t kLanes = 4;
 
-  /// Adds a start for searches to come.
+  /// Adds a start for searches to come, with the given algorithms.
   void add_seed(AwayGaps away);
+  /// With its own algorithms, where they may be chosen. One that is no strategy of this program
+  /// (some complete plans have none) is none.
   void add_seed(const Strategy& strategy);
 
   /// False when nothing feasible is known under the limit. Not thread-safe.
@@ -65,8 +74,10 @@ class LoadSearch {
   }
   /// With which the state has its time.
   [[nodiscard]] Nanos lead(std::size_t state = 0) const { return found_[state].lead; }
-  /// Of an iteration without clones.
+  /// Of an iteration without clones, with the fastest algorithms where they may be chosen.
   [[nodiscard]] Nanos compute_time() const { return compute_time_; }
+  [[nodiscard]] std::span<const RemakableGap> remakable() const { return remakable_; }
+  [[nodiscard]] const AlgorithmSpace& space() const { return space_; }
 
   /// Idle but in `run`.
   [[nodiscard]] ThreadPool& pool() { return *pool_; }
@@ -78,8 +89,13 @@ class LoadSearch {
  private:
   struct Found {
     AwayGaps away;
+    std::vector<std::int32_t> algorithms;
     Nanos lead{};
     Nanos iteration_time{};
+  };
+  struct Seed {
+    AwayGaps away;
+    std::vector<std::int32_t> algorithms;
   };
   struct Worker;
   struct Run;
@@ -87,13 +103,21 @@ class LoadSearch {
   /// In the next round, of each lane.
   [[nodiscard]] std::int64_t lane_evaluations() const;
 
+  /// Seeds that are also timed with fitting algorithms, at most.
+  [[nodiscard]] std::size_t fits() const;
+  /// Evaluations that the starts of the next run take.
+  [[nodiscard]] std::int64_t starts() const;
+
   const Lowering& lowering_;
+  std::vector<std::int32_t> algorithms_;  ///< the given ones; of least workspace with a space
+  AlgorithmSpace space_;
+  std::vector<Bytes> kept_load_;  ///< per op, everything kept, without workspaces; with a space
   Nanos compute_time_{};
   std::array<Nanos, 3> leads_{};                  ///< longest first
   std::vector<RemakableGap> remakable_;           ///< empty: nothing is remade
   std::vector<std::unique_ptr<Worker>> workers_;  ///< one a lane
   std::unique_ptr<ThreadPool> pool_;
-  std::vector<AwayGaps> seeds_;
+  std::vector<Seed> seeds_;
   std::vector<Found> known_;  ///< by earlier runs
   Bytes known_limit_ = 0;     ///< under which they have their times
   std::vector<Found> found_;  ///< in the last run, the fastest first

@@ -9,8 +9,8 @@
 
 #include "base/counted.h"
 #include "base/random.h"
+#include "ir/load_profile.h"
 #include "planners/autoswap/autoswap_load.h"
-#include "planners/toolkit/load_limit.h"
 
 namespace tidepool {
 namespace {
@@ -24,6 +24,7 @@ constexpr std::size_t kPlaced = LoadSearch::kLanes;  ///< states of a round
 /// copies take memory bandwidth from kernels that costs more than it saves.
 constexpr int kNegligible = 2000;
 constexpr int kFewStalls = 100;
+constexpr Bytes kSteps = 512;  ///< of the load limit
 
 }  // namespace
 
@@ -46,10 +47,35 @@ TideSearch::TideSearch(PlannerContext& context, Lowered first, const Options& op
       best_(std::move(first)),
       origin_(options.origin),
       load_(context.lowering(), context.algorithms(context.lowering().program()), options.threads,
-            options.recompute, context.stopped_or_late()) {
+            options.recompute, context.stopped_or_late(),
+            space(context, context.lowering(), options)),
+      limit_(budget_.device, kSteps) {
   load_.add_seed(best_.strategy);
-  add_score_picks();
+  const double part = recompute_ ? 1.0 / 5 : 1.0 / 2;
+  if (load_.space().empty()) {
+    add_score_picks(context.algorithms(context.lowering().program()), part);
+  } else {
+    add_score_picks(load_.space().fastest(), part / 2);
+    add_score_picks(least_workspace_algorithms(context.lowering().program()), part / 2);
+  }
 }
+
+AlgorithmSpace TideSearch::space(const PlannerContext& context, const Lowering& lowering,
+                                 const Options& options) {
+  if (!options.algorithms) return {};
+  const Program& program = lowering.program();
+  return {program, context.machine().alignment(), context.budget().device,
+          least_workspace_algorithms(program)};
+}
+
+void TideSearch::add_plan(Lowered plan, std::string_view origin) {
+  load_.add_seed(plan.strategy);
+  if (plan.iteration_time >= best_.iteration_time) return;
+  best_ = std::move(plan);
+  origin_ = origin;
+}
+
+bool TideSearch::met_the_least() const { return stall() <= load_.compute_time() / kNegligible; }
 
 std::string TideSearch::note() const {
   return fmt::format("best from {}; {}", origin_, counted(load_.evaluations(), "evaluation"));
@@ -58,20 +84,17 @@ std::string TideSearch::note() const {
 bool TideSearch::to_the_budget() const { return round_ % kToTheBudget == 0; }
 
 void TideSearch::run() {
-  constexpr Bytes kSteps = 512;
-  LoadLimit limit(budget_.device, kSteps);
   // Where a plan is known that has addresses, what it left of the budget is a first guess.
-  if (recompute_ && best_.load_limit > 0 && best_.load_limit < budget_.device) {
-    limit.tighten(budget_.device - best_.load_limit);
-  }
-  for (round_ = 0; !over(); ++round_) {
+  const bool known = best_.load_limit > 0 && best_.load_limit < budget_.device;
+  if (round_ == 0 && recompute_ && known) limit_.tighten(budget_.device - best_.load_limit);
+  for (; !over(); ++round_) {
     const std::uint64_t seed = hash_combine(context_.options().seed, round_);
     const bool whole = to_the_budget();
-    const Bytes load = whole ? budget_.device : limit.bytes();
+    const Bytes load = whole ? budget_.device : limit_.bytes();
     const bool found = search(load, seed);
     if (!found && whole) break;
     const Bytes excess = found ? place_found(load, seed) : 0;
-    if (!whole || round_ == 0 || excess == 0) limit.follow(excess);
+    if (!whole || round_ == 0 || excess == 0) limit_.follow(excess);
     context_.show_progress(allowance_,
                            fmt::format("{}: {} over the least", name_, format_time(stall())));
   }
@@ -82,8 +105,7 @@ void TideSearch::run() {
 bool TideSearch::over() const {
   const bool too_late = allowance_.repeats() ? load_.next_round() > allowance_.evaluations_left()
                                              : allowance_.time_left() < placing_;
-  return allowance_.used_up() || too_late || stall() <= load_.compute_time() / kNegligible ||
-         context_.stopped();
+  return allowance_.used_up() || too_late || met_the_least() || context_.stopped();
 }
 
 /// Less than this is not worth the time that states for other limits and addresses need.
@@ -92,16 +114,17 @@ Nanos TideSearch::tolerated_stall() const {
   return std::min(load_.compute_time() / kParts, stall() / 2);
 }
 
-/// What AutoSwap's scores pick for the budget and for tighter limits: the fastest of it.
-void TideSearch::add_score_picks() {
+/// What AutoSwap's scores pick for the budget and for tighter limits: the fastest of it, in a part
+/// of the time.
+void TideSearch::add_score_picks(const std::vector<std::int32_t>& algorithms, double part) {
   constexpr std::size_t kMost = 8;
   Lowering& lowering = context_.lowering();
   const Stop& stop = context_.options().stop;
   const SwapCandidates candidates(lowering.program(), lowering.index(), lowering.machine(),
-                                  context_.algorithms(lowering.program()));
-  const Allowance half = allowance_.part(recompute_ ? 1.0 / 5 : 1.0 / 2);
+                                  algorithms);
+  const Allowance mine = allowance_.part(part);
   auto picks = select_for_tighter(lowering.evaluator(), candidates, budget_.device,
-                                  [&] { return stop.requested() || half.used_up(); });
+                                  [&] { return stop.requested() || mine.used_up(); });
   std::stable_sort(picks.begin(), picks.end(), [](const auto& a, const auto& b) {
     return a.evaluation.iteration_time < b.evaluation.iteration_time;
   });
@@ -229,6 +252,37 @@ Nanos TideSearch::longest_lead(Lowering& lowering, const State& state, Bytes lim
     if (e.feasible && e.iteration_time <= state.time) return lead;
   }
   return state.lead;
+}
+
+Nanos TideSearch::without_recomputing(const Allowance& allowance) {
+  GapSearch search(context_.lowering(), best_.strategy.algorithms, {}, &load_.space());
+  return search_less(allowance, search, false);
+}
+
+Nanos TideSearch::without_choosing(const Allowance& allowance) {
+  const auto least = least_workspace_algorithms(context_.lowering().program());
+  GapSearch search(context_.lowering(), least, load_.remakable());
+  return search_less(allowance, search, true);
+}
+
+Nanos TideSearch::search_less(const Allowance& allowance, GapSearch& search, bool remade) {
+  const Bytes limit = best_.load_limit > 0 ? best_.load_limit : budget_.device;
+  const Strategy& best = best_.strategy;
+  const Strategy away = context_.lowering().everything_away(best.algorithms);
+  std::vector<AwayGaps> seeds;
+  for (const Strategy* strategy : {&best, &away}) {
+    if (strategy->gaps.size() != away.gaps.size()) continue;
+    AwayGaps& seed = seeds.emplace_back();
+    for (const Decision d : strategy->gaps) {
+      const bool again = d == Decision::recompute && remade;
+      seed.push_back(d == Decision::keep ? kStays : again ? kRemade : kCopied);
+    }
+  }
+  GapSearchOptions options;
+  options.seed = context_.options().seed;
+  options.allowance = allowance;
+  options.stop = context_.options().stop;
+  return search.run(limit, seeds, options) ? search.time() : Nanos::max();
 }
 
 }  // namespace tidepool

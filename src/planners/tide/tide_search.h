@@ -6,6 +6,7 @@
 
 #include "planners/planner_context.h"
 #include "planners/tide/tide_load.h"
+#include "planners/toolkit/load_limit.h"
 
 namespace tidepool {
 
@@ -27,20 +28,36 @@ class TideSearch {
   struct Options {
     int threads = 0;          ///< 0: as many as there are cores
     bool recompute = false;   ///< gaps may be remade
+    bool algorithms = false;  ///< ops may run others than the policy's
     std::string_view name;    ///< of the planner, for its progress
     std::string_view origin;  ///< who made the first plan
   };
-  /// `first`: a plan inside the budget. `context` must outlive the search.
+  /// `first`: a plan inside the budget, of the context's own sub-batch. `context` must outlive the
+  /// search.
   TideSearch(PlannerContext& context, Lowered first, const Options& options);
 
   /// Another plan's strategy to start from.
   void add_seed(const Strategy& strategy) { load_.add_seed(strategy); }
-  /// Until nothing is left to gain, or the context's allowance is used up.
+  /// A plan to return where nothing faster is found, and its strategy to start from.
+  void add_plan(Lowered plan, std::string_view origin);
+  /// Until nothing is left to gain, or the allowance is used up: first the context's, then what
+  /// `extend` gives.
   void run();
+  /// More time, or evaluations beside those used up, for the next `run`.
+  void extend(const Allowance& allowance) { allowance_ = allowance; }
 
   /// No slower than the first.
   Lowered& best() { return best_; }
   [[nodiscard]] std::string note() const;
+  /// Nothing is left to gain: it takes no longer than its ops do without any stall, with their
+  /// fastest algorithms where they may be chosen.
+  [[nodiscard]] bool met_the_least() const;
+  [[nodiscard]] Nanos least_time() const { return load_.compute_time(); }
+
+  // Searches under the load of the best plan, without addresses, that may decide less: how long the
+  // iteration then takes, from the best and what is known. Nanos::max() where nothing is found.
+  [[nodiscard]] Nanos without_recomputing(const Allowance& allowance);
+  [[nodiscard]] Nanos without_choosing(const Allowance& allowance);
 
  private:
   struct State {
@@ -53,9 +70,12 @@ class TideSearch {
 
   [[nodiscard]] bool to_the_budget() const;
   [[nodiscard]] Nanos stall() const { return best_.iteration_time - load_.compute_time(); }
+  static AlgorithmSpace space(const PlannerContext& context, const Lowering& lowering,
+                              const Options& options);
+  [[nodiscard]] Nanos search_less(const Allowance& allowance, GapSearch& search, bool remade);
   [[nodiscard]] bool over() const;
   [[nodiscard]] Nanos tolerated_stall() const;
-  void add_score_picks();
+  void add_score_picks(const std::vector<std::int32_t>& algorithms, double part);
   PackingSearch packing_search();
   int turns(std::size_t states);
   bool search(Bytes limit, std::uint64_t seed);
@@ -72,6 +92,7 @@ class TideSearch {
   Lowered best_;
   std::string origin_;
   LoadSearch load_;
+  LoadLimit limit_;
   std::uint64_t round_ = 0;
   std::deque<Lowering> others_;  ///< for states placed side by side
   Nanos placing_{0};             ///< what placing took last time beside searches for addresses

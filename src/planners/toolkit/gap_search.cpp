@@ -33,7 +33,10 @@ class GapSearch::State {
 
   void change(Random& random) {
     changed_.clear();
-    if (s_.remakable_.empty() || random.below(2) == 0) {
+    algorithms_.clear();
+    if (s_.may_choose() && (s_.movable_.empty() || random.below(3) == 0)) {
+      change_algorithms(random);
+    } else if (s_.remakable_.empty() || random.below(2) == 0) {
       trial_.change(*this, random);
     } else {
       change_remade(random);
@@ -42,6 +45,9 @@ class GapSearch::State {
   void undo() {
     for (std::size_t i = changed_.size(); i-- > 0;) {
       s_.set(static_cast<GapId>(changed_[i].first), changed_[i].second);
+    }
+    for (std::size_t i = algorithms_.size(); i-- > 0;) {
+      s_.strategy_.algorithms[at(algorithms_[i].first)] = algorithms_[i].second;
     }
   }
   double energy(double give_up_above) {
@@ -53,6 +59,7 @@ class GapSearch::State {
     if (!value_.better_than(s_.best_value_)) return;
     s_.best_value_ = value_;
     s_.best_ = s_.away_;
+    if (s_.may_choose()) s_.best_algorithms_ = s_.strategy_.algorithms;
   }
   [[nodiscard]] bool out_of_time() const { return s_.done(); }
 
@@ -80,12 +87,48 @@ class GapSearch::State {
     if (delayed_.empty() || random.below(4) == 0) return i;
     const OpId op = random_delay(random);
     for (int tries = 0; tries < kTries; ++tries) {
-      const Gap& gap = gap_at(i);
-      const bool spans = gap.wraps ? op > gap.from || op <= gap.to : op > gap.from && op <= gap.to;
-      if (spans) break;
+      if (spans(gap_at(i), op)) break;
       i = random.below(count);
     }
     return i;
+  }
+  /// An op that waits before it starts may be the one that ends the gap.
+  static bool spans(const Gap& gap, OpId op) {
+    return gap.wraps ? op > gap.from || op <= gap.to : op > gap.from && op <= gap.to;
+  }
+
+  /// Another algorithm for an op or for its whole group, and half of the time what goes with it: a
+  /// gap over the op that leaves, or one that comes back.
+  void change_algorithms(Random& random) {
+    const std::size_t choice = s_.space_->random_choice(random);
+    const std::size_t before = s_.position(choice);
+    std::size_t now = random.below(s_.space_->choices()[choice].candidates.size() - 1);
+    if (now >= before) ++now;
+    const std::span group = s_.space_->group_of(choice);
+    const bool together = group.size() > 1 && random.below(2) == 0;
+    for (const std::size_t c : together ? group : std::span<const std::size_t>(&choice, 1)) {
+      const AlgorithmSpace::Choice& changed = s_.space_->choices()[c];
+      std::int32_t& algorithm = s_.strategy_.algorithms[at(changed.op)];
+      algorithms_.emplace_back(changed.op, algorithm);
+      algorithm = changed.candidates[now].algorithm;
+    }
+    if (random.below(2) == 0) return;
+    make_room(s_.space_->choices()[choice].op, now > before, random);
+  }
+  void make_room(OpId op, bool leaves, Random& random) {
+    constexpr int kTries = 48;
+    const bool remade = leaves && !s_.remakable_.empty() && random.below(3) == 0;
+    const std::vector<GapId>& list = s_.promising_.empty() ? s_.movable_ : s_.promising_;
+    if (!remade && list.empty()) return;
+    for (int tries = 0; tries < kTries; ++tries) {
+      const GapId g = remade ? s_.remakable_[random.below(s_.remakable_.size())].gap
+                             : list[random.below(list.size())];
+      const Gap& gap = gap_of(g);
+      const bool over = gap.to != op && spans(gap, op);
+      if (!over || is_away(at(g)) == leaves) continue;
+      become(at(g), !leaves ? kStays : remade ? kRemade : kCopied);
+      return;
+    }
   }
 
   /// Remakes a gap, or some that follow each other, or does so no longer.
@@ -133,18 +176,22 @@ class GapSearch::State {
   };
   GapSearch& s_;
   FlipOrExchange trial_;
-  std::vector<std::pair<std::size_t, char>> changed_;  ///< by the last change: what was there
+  // By the last change: what was there.
+  std::vector<std::pair<std::size_t, char>> changed_;
+  std::vector<std::pair<OpId, std::int32_t>> algorithms_;
   Value value_;
   std::vector<Delay> delayed_;
 };
 
 GapSearch::GapSearch(const Lowering& lowering, std::vector<std::int32_t> algorithms,
-                     std::span<const RemakableGap> remakable)
+                     std::span<const RemakableGap> remakable, const AlgorithmSpace* space)
     : lowering_(lowering),
       evaluator_(lowering.program(), lowering.index(), lowering.machine()),
       remakable_(remakable),
+      space_(space),
       strategy_(keep_everything(lowering.program(), lowering.index(), std::move(algorithms))),
-      compute_(tidepool::compute_time(lowering.program(), strategy_.algorithms)) {
+      compute_(tidepool::compute_time(lowering.program(),
+                                      may_choose() ? space->fastest() : strategy_.algorithms)) {
   const Program& program = lowering.program();
   const AccessIndex& index = lowering.index();
   const Machine& machine = lowering.machine();
@@ -171,6 +218,11 @@ void GapSearch::assign(const AwayGaps& away) {
   for (const Gap& gap : lowering_.index().gaps()) {
     if (gap.tensor != last) decide(last = gap.tensor);
   }
+}
+
+void GapSearch::assign_best() {
+  assign(best_);
+  if (may_choose()) strategy_.algorithms = best_algorithms_;
 }
 
 const Strategy& GapSearch::strategy(const AwayGaps& away) {
@@ -214,6 +266,16 @@ std::vector<Nanos> GapSearch::delays() {
   return result;
 }
 
+std::vector<std::int32_t> GapSearch::fitting_algorithms(const AwayGaps& away, Bytes load_limit) {
+  if (!may_choose() || time_of(away, load_limit, Nanos::max()) == kInfeasible) {
+    return strategy_.algorithms;
+  }
+  std::vector<Bytes> load(lowering_.program().ops.size(), 0);
+  evaluator_.each_least_load(
+      [&](OpId op, Bytes bytes) { load[at(op)] = std::max(load[at(op)], bytes); });
+  return space_->fitting(load, load_limit);
+}
+
 bool GapSearch::out_of_time() const {
   return options_.allowance.used_up() || options_.stop.requested();
 }
@@ -228,6 +290,7 @@ bool GapSearch::run(Bytes load_limit, const std::vector<AwayGaps>& seeds,
   options_ = options;
   random_ = Random(options.seed);
   best_value_ = {};
+  best_algorithms_ = strategy_.algorithms;
   for (const AwayGaps& seed : seeds) {
     assign(seed);
     const Value value = evaluate();
@@ -241,7 +304,7 @@ bool GapSearch::run(Bytes load_limit, const std::vector<AwayGaps>& seeds,
 }
 
 void GapSearch::cool() {
-  if (movable_.empty()) return;
+  if (movable_.empty() && !may_choose()) return;
   // Temperatures in parts of the iteration's compute time and of its stalls: from where a stall of
   // some percent is let pass to where only noise is. One round of cooling takes kTrialsPerGap times
   // as many trials as there are gaps; then it starts again from the best.
@@ -249,20 +312,28 @@ void GapSearch::cool() {
   constexpr double kCold = 1e-5;
   constexpr double kStalls = 30;
   constexpr std::size_t kTrialsPerGap = 40;
-  const std::size_t trials =
-      options_.trials > 0 ? options_.trials
-                          : (promising_.empty() ? movable_ : promising_).size() * kTrialsPerGap;
+  std::size_t moves = (promising_.empty() ? movable_ : promising_).size();
+  if (may_choose()) moves += space_->choices().size();
+  const std::size_t trials = options_.trials > 0 ? options_.trials : moves * kTrialsPerGap;
   while (!done()) {
-    assign(best_);
+    assign_best();
     State state(*this);
-    const double unit = number(compute_) + kStalls * number(best_value_.time - compute_);
+    const Nanos stalls =
+        best_value_.time - tidepool::compute_time(lowering_.program(), strategy_.algorithms);
+    const double unit = number(compute_) + kStalls * number(stalls);
     anneal(state, state.current(), {unit * kHot, unit * kCold, trials}, random_);
     prune();
   }
 }
 
 void GapSearch::prune() {
-  assign(best_);
+  assign_best();
+  take_faster_algorithms();
+  bring_back();
+  best_ = away_;
+}
+
+void GapSearch::bring_back() {
   std::vector<GapId> order;
   for (const GapId g : movable_) {
     if (away_[at(g)] != kStays) order.push_back(g);
@@ -280,7 +351,40 @@ void GapSearch::prune() {
       set(g, before);
     }
   }
-  best_ = away_;
+}
+
+/// Whole groups, then single ops.
+void GapSearch::take_faster_algorithms() {
+  if (!may_choose()) return;
+  for (const auto& group : space_->groups()) {
+    if (out_of_time()) return;
+    if (take_faster_algorithm(group) || group.size() == 1) continue;
+    for (const std::size_t choice : group) {
+      if (out_of_time()) return;
+      take_faster_algorithm(std::span(&choice, 1));
+    }
+  }
+}
+
+/// The fastest for all of these with which the iteration is faster than the best. False: none is.
+bool GapSearch::take_faster_algorithm(std::span<const std::size_t> choices) {
+  std::size_t slowest = position(choices.front());
+  for (const std::size_t c : choices) slowest = std::min(slowest, position(c));
+  for (std::size_t k = space_->choices()[choices.front()].candidates.size(); --k > slowest;) {
+    if (out_of_time()) return false;
+    for (const std::size_t c : choices) {
+      const AlgorithmSpace::Choice& choice = space_->choices()[c];
+      if (position(c) < k) strategy_.algorithms[at(choice.op)] = choice.candidates[k].algorithm;
+    }
+    const Value value = evaluate(number(best_value_.time));
+    if (value.better_than(best_value_)) {
+      best_value_ = value;
+      best_algorithms_ = strategy_.algorithms;
+      return true;
+    }
+    strategy_.algorithms = best_algorithms_;
+  }
+  return false;
 }
 
 }  // namespace tidepool

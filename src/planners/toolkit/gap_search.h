@@ -8,6 +8,10 @@
 // other, as segments that are run again together are. The search ends when nothing stalls, or with
 // its allowance. Rounds of cooling repeat from the best state so far. How long a round is does not
 // depend on the allowance, unless it is told: what more evaluations find is never worse.
+//
+// Where algorithms may be chosen (Note [Algorithm choice] in algorithm_space.h) they are part of
+// the state, and a part of the trials changes that of an op, or of a group: half of them beside a
+// gap over the op that leaves for a larger workspace, or comes back for a smaller one.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +21,7 @@
 #include "base/random.h"
 #include "base/stop.h"
 #include "lower/lower.h"
+#include "planners/toolkit/algorithm_space.h"
 #include "planners/toolkit/allowance.h"
 #include "planners/toolkit/remakable_gaps.h"
 #include "planners/toolkit/timeline_search.h"
@@ -36,30 +41,43 @@ struct GapSearchOptions {
 
 class GapSearch {
  public:
-  /// `lowering` and `remakable` must outlive the search, which only reads them. One algorithm per
-  /// op. What is not `remakable` is not remade, but where a seed does.
+  /// `lowering`, `remakable` and `space` must outlive the search, which only reads them. One
+  /// algorithm per op. What is not `remakable` is not remade, but where a seed does. `space` may be
+  /// null: `algorithms` are not changed.
   GapSearch(const Lowering& lowering, std::vector<std::int32_t> algorithms,
-            std::span<const RemakableGap> remakable = {});
+            std::span<const RemakableGap> remakable = {}, const AlgorithmSpace* space = nullptr);
+
+  /// Of the seeds and states given from now on. Searches that may choose begin with them.
+  void set_algorithms(const std::vector<std::int32_t>& algorithms) {
+    strategy_.algorithms = algorithms;
+  }
 
   /// Searches under `load_limit` from the best of the seeds. False when no seed is feasible under
   /// it. Not thread-safe.
   bool run(Bytes load_limit, const std::vector<AwayGaps>& seeds, const GapSearchOptions& options);
 
-  /// Brings back what is away without saving time, the largest first, within the allowance of the
-  /// last `run`.
+  /// Brings back what is away without saving time, the largest first, and takes faster algorithms
+  /// where they save time, the slowest ops first; within the allowance of the last `run`.
   void prune();
 
   [[nodiscard]] const AwayGaps& best() const { return best_; }
+  [[nodiscard]] const std::vector<std::int32_t>& best_algorithms() const {
+    return best_algorithms_;
+  }
   /// What the last run found, as decisions.
   [[nodiscard]] const Strategy& strategy(const AwayGaps& away);
   [[nodiscard]] Nanos time() const { return best_value_.time; }
-  /// Of an iteration without clones.
+  /// Of an iteration without clones; with the fastest algorithms where they may be chosen.
   [[nodiscard]] Nanos compute_time() const { return compute_; }
   /// How long a state's iteration takes under a limit; Nanos::max() where it is not feasible.
   Nanos time_of(const AwayGaps& away, Bytes load_limit, Nanos lead);
   /// The stall before each op in the evaluation before, clones included; it must have been
   /// feasible.
   [[nodiscard]] std::vector<Nanos> delays();
+  /// The fastest algorithms that fit under a limit beside what a state with the present ones needs
+  /// at each op. Those as they are where that is not feasible, or where there is no choice.
+  [[nodiscard]] std::vector<std::int32_t> fitting_algorithms(const AwayGaps& away,
+                                                             Bytes load_limit);
   [[nodiscard]] std::int64_t evaluations() const { return evaluations_; }
   /// In the last run.
   [[nodiscard]] std::int64_t spent() const { return options_.allowance.spent(); }
@@ -69,6 +87,8 @@ class GapSearch {
   [[nodiscard]] Bytes bytes(GapId gap) const;
   void set(GapId gap, char away);
   void assign(const AwayGaps& away);
+  /// The best state so far.
+  void assign_best();
   void decide(TensorId tensor);
   /// Time of an iteration and what annealing minimises.
   struct Value {
@@ -83,15 +103,25 @@ class GapSearch {
   [[nodiscard]] bool out_of_time() const;
   [[nodiscard]] bool done() const;
   void cool();
+  void bring_back();
+  void take_faster_algorithms();
+  bool take_faster_algorithm(std::span<const std::size_t> choices);
+  [[nodiscard]] bool may_choose() const { return space_ != nullptr && !space_->empty(); }
+  /// Where a choice has its algorithm among its candidates.
+  [[nodiscard]] std::size_t position(std::size_t choice) const {
+    return space_->choices()[choice].position(strategy_.algorithms);
+  }
 
   const Lowering& lowering_;
   Evaluator evaluator_;
   std::vector<GapId> movable_;    ///< gaps that may be away
   std::vector<GapId> promising_;  ///< those long enough for half of their copies
   std::span<const RemakableGap> remakable_;
+  const AlgorithmSpace* space_;
   Strategy strategy_;
   AwayGaps away_;
   AwayGaps best_;
+  std::vector<std::int32_t> best_algorithms_;
   Bytes limit_ = 0;
   GapSearchOptions options_;
   Random random_{1};

@@ -9,7 +9,7 @@ Result<PlannerOutput> cannot_train(PlannerContext& context, std::string why,
   const MayDecide& may = context.options().may;
   LowerOptions nothing_else;
   nothing_else.attempts = 0;
-  nothing_else.allow_streaming = may.swap && may.algorithms;
+  nothing_else.allow_streaming = may.may_stream();
   auto streamed =
       context.lowering().lower(context.everything_kept(), context.budget(), nothing_else);
   if (!streamed) return fail(streamed.error());

@@ -72,7 +72,7 @@ class TimelineSearch::State {
 };
 
 TimelineSearch::TimelineSearch(const Lowering& lowering, std::span<const std::int32_t> algorithms)
-    : lowering_(lowering) {
+    : lowering_(lowering), algorithms_(algorithms.begin(), algorithms.end()) {
   const Program& program = lowering.program();
   const Machine& machine = lowering.machine();
   const std::vector<Nanos> starts = unstalled_starts(program, algorithms);
@@ -121,6 +121,20 @@ TimelineSearch::TimelineSearch(const Lowering& lowering, std::span<const std::in
   away_.assign(items_.size(), 0);
   out_end_.resize(items_.size());
   in_start_.resize(items_.size());
+}
+
+void TimelineSearch::set_algorithms(std::span<const std::int32_t> algorithms) {
+  const Bytes alignment = lowering_.machine().alignment();
+  for (std::size_t i = 0; i < algorithms_.size(); ++i) {
+    if (algorithms_[i] == algorithms[i]) continue;
+    const Op& op = lowering_.program().ops[i];
+    const Algorithm& before = op.algorithms[at(algorithms_[i])];
+    const Algorithm& now = op.algorithms[at(algorithms[i])];
+    if (op.place == OpPlace::device) duration_[i] = number(now.time);
+    kept_load_[i] +=
+        number(align_up(now.workspace, alignment)) - number(align_up(before.workspace, alignment));
+    algorithms_[i] = algorithms[i];
+  }
 }
 
 void TimelineSearch::set_stalls(std::span<const Nanos> stalls) {

@@ -54,6 +54,8 @@ class TimelineSearch {
   /// `lowering` must outlive the search. One algorithm per op.
   TimelineSearch(const Lowering& lowering, std::span<const std::int32_t> algorithms);
 
+  /// From now on; the stalls are to be set anew.
+  void set_algorithms(std::span<const std::int32_t> algorithms);
   /// The stall before each op, clones included; empty: none. Nanoseconds.
   void set_stalls(std::span<const Nanos> stalls);
 
@@ -94,6 +96,7 @@ class TimelineSearch {
   [[nodiscard]] std::size_t ops_over_by(double time) const;
 
   const Lowering& lowering_;
+  std::vector<std::int32_t> algorithms_;
   std::vector<GapId> ids_;
   std::vector<Item> items_;            ///< per movable gap
   std::vector<std::int32_t> by_from_;  ///< items in the order of copies out

@@ -19,15 +19,26 @@
 //   each step down.
 // - Where the planner may not choose algorithms, (m) and (p) are both the policy's; where it may
 //   not swap, only step 2 is left.
-// - vDNN+ (moDNN's extension by sub-batches) is not part of this.
+// - vDNN+ (moDNN's extension by sub-batches) is vdnn_plus.
 // - Where step 1 fails vDNN cannot train; the streaming schedule takes its place, and a note says
 //   so.
 #pragma once
+
+#include <optional>
 
 #include "planners/planner.h"
 
 namespace tidepool {
 
 std::unique_ptr<Planner> make_vdnn_dyn();
+
+enum class Downgrade : std::uint8_t {
+  op_by_op,
+  in_all_rounds,  ///< an op and those that do the same in other rounds
+};
+
+/// For the program of `lowering`, one of the context's; nothing where vDNN cannot train.
+Result<std::optional<PlannerOutput>> try_vdnn_dyn(PlannerContext& context, Lowering& lowering,
+                                                  Downgrade downgrade);
 
 }  // namespace tidepool

@@ -10,6 +10,7 @@
 #include "planners/registry.h"
 #include "support/program_builder.h"
 #include "support/random_program.h"
+#include "support/sub_batch_workload.h"
 
 namespace tidepool {
 namespace {
@@ -112,7 +113,7 @@ TEST(Auto, IsNeverSlowerThanAnyPlannerItStartsFrom) {
     FixedWorkload workload(program);
     PlannerOptions options;
     options.evaluation_limit = 300;
-    options.may.algorithms = false;
+    options.may.algorithms = seed % 2 == 0;
     const Budget budget{(least + peak) / 2, 0};
     const auto best = make_plan(*make_auto(), workload, m, budget, options);
     ASSERT_TRUE(best) << best.error().message;
@@ -126,11 +127,183 @@ TEST(Auto, IsNeverSlowerThanAnyPlannerItStartsFrom) {
   }
 }
 
+/// A chain with random sizes and times, in units; every op has a second algorithm, which is faster
+/// and takes a workspace.
+Program auto_choice_program(std::uint64_t seed, int length) {
+  using enum AccessMode;
+  constexpr Bytes kUnit = 64;
+  Random random(seed);
+  testing::ProgramBuilder b("choice");
+  const auto units = [&](std::uint64_t most) { return static_cast<Bytes>(1 + random.below(most)); };
+  const auto add = [&](const std::string& name, const std::vector<Access>& accesses) {
+    const Nanos time = Nanos{64} * units(8);
+    b.device(name, accesses, time);
+    b.last().algorithms.push_back(
+        {"fast", Nanos{time.count() * units(3) / 4}, kUnit * units(12), true});
+  };
+  std::vector<TensorId> x;
+  for (int i = 0; i < length; ++i) {
+    x.push_back(b.tensor("x" + std::to_string(i), kUnit * units(8)));
+    std::vector<Access> accesses{{x.back(), write}};
+    if (i > 0) accesses.push_back({x[static_cast<std::size_t>(i) - 1], read});
+    add("forward" + std::to_string(i), accesses);
+  }
+  for (int i = length; i-- > 0;) {
+    add("backward" + std::to_string(i), {{x[static_cast<std::size_t>(i)], read}});
+  }
+  return b.build();
+}
+
+/// The fastest of all choices of algorithms and of gaps that leave, by trying all with addresses.
+Nanos fastest_of_all(const Program& program, const Machine& m, Bytes budget) {
+  Lowering lowering(program, m);
+  const std::size_t ops = program.ops.size();
+  const std::size_t gaps = lowering.index().gaps().size();
+  std::vector<std::pair<Nanos, Strategy>> all;
+  for (std::size_t chosen = 0; chosen < std::size_t{1} << ops; ++chosen) {
+    for (std::size_t away = 0; away < std::size_t{1} << gaps; ++away) {
+      Strategy s = keep_everything(program, lowering.index(), {});
+      for (std::size_t i = 0; i < ops; ++i) s.algorithms.push_back(chosen >> i & 1U);
+      for (std::size_t g = 0; g < gaps; ++g) {
+        if (away >> g & 1U) s.gaps[g] = Decision::swap;
+      }
+      const Evaluation e = lowering.evaluator().evaluate(s, {.load_limit = budget});
+      if (e.feasible) all.emplace_back(e.iteration_time, std::move(s));
+    }
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  Nanos fastest = Nanos::max();
+  for (const auto& [time, strategy] : all) {
+    if (time >= fastest) break;
+    LowerOptions options;
+    options.allow_streaming = false;
+    if (const auto lowered = lowering.lower(strategy, {budget, 0}, options)) {
+      fastest = std::min(fastest, lowered->iteration_time);
+    }
+  }
+  return fastest;
+}
+
+TEST(Auto, FindsTheBestOfAllAlgorithmsAndSwapsOfTinyPrograms) {
+  int faster_than_without = 0;
+  int mixed = 0;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    SCOPED_TRACE(seed);
+    const Program program = auto_choice_program(seed, 3);
+    const Machine m = testing::byte_a_nanosecond(64);
+    const Bytes least = smallest_budget(program, 64).bytes;
+    const Bytes budget = least + static_cast<Bytes>(seed % 4) * 192;
+    FixedWorkload workload(program);
+    PlannerOptions options;
+    options.evaluation_limit = 4000;
+    options.may.recompute = false;
+    const auto planned = make_plan(*make_auto(2), workload, m, {budget, 0}, options);
+    ASSERT_TRUE(planned) << planned.error().message;
+    EXPECT_LE(planned->lowered.iteration_time, fastest_of_all(program, m, budget));
+    const auto& chosen = planned->lowered.strategy.algorithms;
+    mixed += chosen != least_workspace_algorithms(program) && chosen != fastest_algorithms(program);
+    options.may.algorithms = false;
+    const auto without = make_plan(*make_auto(2), workload, m, {budget, 0}, options);
+    ASSERT_TRUE(without);
+    EXPECT_EQ(without->lowered.strategy.algorithms, least_workspace_algorithms(program));
+    EXPECT_LE(planned->lowered.iteration_time, without->lowered.iteration_time);
+    faster_than_without += planned->lowered.iteration_time < without->lowered.iteration_time;
+  }
+  EXPECT_GT(faster_than_without, 6);
+  EXPECT_GT(mixed, 2);
+}
+
+/// The chain of auto_chain; each op has an algorithm that takes half the time with a workspace, of
+/// up to four values in turns.
+Program auto_chain_with_workspaces() {
+  Program program = auto_chain(12, kAutoOp);
+  Bytes workspace = 0;
+  for (Op& op : program.ops) {
+    workspace = workspace % (4 << 20) + (1 << 20);
+    op.algorithms.push_back({"fast", kAutoOp / 2, workspace, true});
+  }
+  return program;
+}
+
+TEST(Auto, TakesTheFastestAlgorithmsWhereTheyFitAndFewerWhereTheyDoNot) {
+  const Program program = auto_chain_with_workspaces();
+  const auto others = [&](Bytes budget) {
+    const Planned p = auto_plan(program, auto_machine(8e9), budget);
+    const auto& chosen = p.lowered.strategy.algorithms;
+    return std::count(chosen.begin(), chosen.end(), 1);
+  };
+  EXPECT_EQ(others(64 << 20), 24);
+  // Beside two values there is room for three more, not for four.
+  const auto some = others(5 << 20);
+  EXPECT_GT(some, 12);
+  EXPECT_LT(some, 24);
+  // Beside two values nothing; the first op has only one.
+  EXPECT_EQ(others((5 << 20) / 2), 1);
+}
+
+TEST(Auto, SaysWhatItChoseAndWhatThatWasWorth) {
+  const Planned p = auto_plan(auto_chain_with_workspaces(), auto_machine(8e9), 64 << 20);
+  ASSERT_EQ(p.notes.size(), 2U);
+  EXPECT_EQ(p.notes[1],
+            "24 of 24 ops with another algorithm than least workspace (without: +100 %)");
+}
+
+/// With a budget of the whole batch's peak times this.
+Result<Planned> auto_plan_in_rounds(testing::SubBatchWorkload& workload, double budget,
+                                    const MayDecide& may = {}) {
+  const Program whole = **workload.program(testing::SubBatchWorkload::kBatch);
+  const Bytes peak = load_profile(whole, AccessIndex(whole), 64, fastest_algorithms(whole)).peak;
+  PlannerOptions options;
+  options.evaluation_limit = 1000;
+  options.may = may;
+  return make_plan(*make_auto(2), workload, testing::byte_a_nanosecond(64),
+                   {static_cast<Bytes>(budget * static_cast<double>(peak)), 0}, options);
+}
+
+TEST(Auto, AsksForNoOtherSubBatchWhereTheUsualOneIsAsFastAsItCanBe) {
+  testing::SubBatchWorkload workload;
+  const auto planned = auto_plan_in_rounds(workload, 1.1);
+  ASSERT_TRUE(planned);
+  EXPECT_EQ(planned->sub_batch(), 8);
+  EXPECT_EQ(workload.asked().size(), 1U);
+}
+
+TEST(Auto, TakesSmallerRoundsWhereLittleFits) {
+  testing::SubBatchWorkload workload;
+  const auto planned = auto_plan_in_rounds(workload, 0.3);
+  ASSERT_TRUE(planned) << planned.error().message;
+  EXPECT_LT(planned->sub_batch(), 8);
+  EXPECT_NE(planned->notes.back().find("of 8 (whole batch: "), std::string::npos)
+      << planned->notes.back();
+  MayDecide may;
+  may.sub_batch = false;
+  const auto whole = auto_plan_in_rounds(workload, 0.3, may);
+  if (whole) {
+    EXPECT_LT(planned->lowered.iteration_time, whole->lowered.iteration_time);
+  }
+}
+
+TEST(Auto, NamesTheSmallestBudgetOfAllSizes) {
+  testing::SubBatchWorkload workload;
+  const auto refused = auto_plan_in_rounds(workload, 0.001);
+  ASSERT_FALSE(refused);
+  ASSERT_TRUE(refused.error().smallest_feasible);
+  const Bytes of_the_smallest = smallest_budget(**workload.program(1), 64).bytes;
+  EXPECT_EQ(*refused.error().smallest_feasible, of_the_smallest);
+}
+
 TEST(Auto, IsTheSameOnAnyNumberOfThreads) {
   const Program program = auto_chain(16, kAutoOp);
   const Planned one = auto_plan(program, auto_machine(3e8), kAutoBudget / 2, 1);
   const Planned three = auto_plan(program, auto_machine(3e8), kAutoBudget / 2, 3);
   EXPECT_EQ(one.lowered.strategy.gaps, three.lowered.strategy.gaps);
+  const Program choice = auto_choice_program(3, 8);
+  const Bytes budget = smallest_budget(choice, 64).bytes * 3 / 2;
+  const Planned two = auto_plan(choice, testing::byte_a_nanosecond(64), budget, 2);
+  const Planned four = auto_plan(choice, testing::byte_a_nanosecond(64), budget, 4);
+  EXPECT_EQ(two.lowered.strategy.gaps, four.lowered.strategy.gaps);
+  EXPECT_EQ(two.lowered.strategy.algorithms, four.lowered.strategy.algorithms);
 }
 
 }  // namespace

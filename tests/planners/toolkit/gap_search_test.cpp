@@ -65,6 +65,55 @@ TEST(GapSearch, ImprovesOnTheBestOfManyRandomStatesAndSaysWhatItsStrategyTakes) 
   EXPECT_GT(better, 0);
 }
 
+TEST(GapSearch, ChoosesAlgorithmsWhereItMayAndSaysWhich) {
+  int chosen = 0;
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    SCOPED_TRACE(seed);
+    SearchSubject subject(seed);
+    const Bytes limit = subject.limit();
+    const AlgorithmSpace space(subject.program, subject.machine.alignment(), limit,
+                               subject.algorithms);
+    const AwayGaps away(subject.gaps(), 1);
+    GapSearchOptions options;
+    options.allowance = Allowance::of(kEvaluations);
+    options.trials = kEvaluations / 4;
+    GapSearch fixed(subject.lowering, subject.algorithms);
+    GapSearch free(subject.lowering, subject.algorithms, {}, &space);
+    if (!fixed.run(limit, {away}, options)) continue;
+    ASSERT_TRUE(free.run(limit, {away}, options));
+    EXPECT_LE(free.time(), fixed.time());
+    EXPECT_GE(free.time(), free.compute_time());
+    Strategy found = free.strategy(free.best());
+    found.algorithms = free.best_algorithms();
+    const Evaluation e = subject.lowering.evaluator().evaluate(found, {limit});
+    EXPECT_TRUE(e.feasible);
+    EXPECT_EQ(e.iteration_time, free.time());
+    chosen += free.best_algorithms() != subject.algorithms;
+  }
+  EXPECT_GT(chosen, 2);
+}
+
+TEST(GapSearch, FittingAlgorithmsStayWithinTheLimitBesideTheirState) {
+  int others = 0;
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    SCOPED_TRACE(seed);
+    SearchSubject subject(seed);
+    const Bytes limit = subject.limit();
+    const AlgorithmSpace space(subject.program, subject.machine.alignment(), limit,
+                               subject.algorithms);
+    GapSearch search(subject.lowering, subject.algorithms, {}, &space);
+    const AwayGaps away(subject.gaps(), 1);
+    if (search.time_of(away, limit, Nanos::max()) == Nanos::max()) continue;
+    const auto fitting = search.fitting_algorithms(away, limit);
+    search.set_algorithms(fitting);
+    EXPECT_LT(search.time_of(away, limit, Nanos::max()), Nanos::max());
+    EXPECT_LE(compute_time(subject.program, fitting),
+              compute_time(subject.program, subject.algorithms));
+    others += fitting != subject.algorithms;
+  }
+  EXPECT_GT(others, 2);
+}
+
 TEST(GapSearch, EndsWhenNothingStalls) {
   SearchSubject subject(1);
   GapSearch search(subject.lowering, subject.algorithms);

@@ -105,6 +105,25 @@ TEST_F(Layers, StallsGiveCopiesTime) {
   EXPECT_GT(excess_after(5 * kLayer / 2), 0);
 }
 
+TEST(TimelineSearch, OtherAlgorithmsAreAsIfItHadBegunWithThem) {
+  Program program = layers();
+  for (Op& op : program.ops) op.algorithms.push_back({"fast", kOp / 2, kLayer, true});
+  const Machine machine = byte_a_nanosecond();
+  Lowering lowering(program, machine);
+  const std::vector<std::int32_t> least(program.ops.size(), 0);
+  const std::vector<std::int32_t> fast(program.ops.size(), 1);
+  TimelineSearch begun(lowering, fast);
+  TimelineSearch changed(lowering, least);
+  changed.set_algorithms(fast);
+  changed.set_stalls({});
+  TimelineSearch::Options options;
+  options.allowance = Allowance::of(500);
+  const AwayGaps nothing(lowering.index().gaps().size(), 0);
+  EXPECT_EQ(begun.run(5 * kLayer, nothing, options), changed.run(5 * kLayer, nothing, options));
+  EXPECT_EQ(begun.excess(), changed.excess());
+  EXPECT_EQ(begun.evaluations(), changed.evaluations());
+}
+
 TEST_F(Layers, ACompactStateHasMoreAwayThanTheLimitAsks) {
   const int needed = count(run(6 * kLayer));
   const int compact = count(run(6 * kLayer, true));

@@ -1,3 +1,4 @@
+#include "nn/kernels/cpu/class_rows.h"
 #include "nn/kernels/cpu/factories.h"
 #include "nn/kernels/function_kernel.h"
 
@@ -5,7 +6,8 @@ namespace tidepool::nn::cpu {
 namespace {
 
 /// No comparison with a NaN counts as a success.
-bool is_correct(const float* logits, std::int64_t label, std::int64_t classes) {
+template <class Logits>
+bool is_correct(const Logits& logits, std::int64_t label, std::int64_t classes) {
   if (label < 0) return false;
   const float own = logits[label];
   for (std::int64_t k = 0; k < label; ++k) {
@@ -20,12 +22,15 @@ bool is_correct(const float* logits, std::int64_t label, std::int64_t classes) {
 void count(const OpDesc& desc, Pointers pointers, std::byte*, const KernelContext& context) {
   const auto* logits = reinterpret_cast<const float*>(pointers[0]);
   const auto* labels = reinterpret_cast<const std::int32_t*>(pointers[1]);
-  const std::int64_t samples = desc.operands[0].dims[0], classes = desc.operands[0].dims[1];
+  const ClassPlaces all(desc.operands[0]);
   std::int32_t total = 0;
   const int threads = context.threads;
 #pragma omp parallel for num_threads(threads) reduction(+ : total)
-  for (std::int64_t n = 0; n < samples; ++n) {
-    if (is_correct(logits + n * classes, labels[n], classes)) ++total;
+  for (std::int64_t n = 0; n < all.samples; ++n) {
+    const auto count_place = [&](std::int64_t place, const auto& of_place) {
+      if (is_correct(of_place, labels[n * all.places + place], all.classes)) ++total;
+    };
+    all.for_each(n, count_place, logits);
   }
   *reinterpret_cast<std::int32_t*>(pointers[2]) = total;
 }

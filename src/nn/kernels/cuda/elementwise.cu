@@ -197,12 +197,15 @@ __global__ void statistics_kernel(float momentum, float unbiased, const float* m
   }
 }
 
-__global__ void softmax_loss_backward_kernel(const float* probabilities, const std::int32_t* labels,
-                                             std::int64_t count, std::int64_t classes, float batch,
+/// A channel is a class; a sample has a plane of labels.
+__global__ void softmax_loss_backward_kernel(Planes shape, const float* probabilities,
+                                             const std::int32_t* labels, float batch,
                                              float* dlogits) {
+  const std::int64_t count = shape.images * shape.channels * shape.plane;
   for (std::int64_t i = first_index(); i < count; i += index_step()) {
-    const std::int64_t label = labels[i / classes];
-    const float target = i % classes == label ? 1.0F : 0.0F;
+    const std::int64_t row = i / shape.plane, place = i % shape.plane;
+    const std::int64_t label = labels[row / shape.channels * shape.plane + place];
+    const float target = row % shape.channels == label ? 1.0F : 0.0F;
     dlogits[i] = label < 0 ? 0.0F : (probabilities[i] - target) / batch;
   }
 }
@@ -293,11 +296,12 @@ void batch_norm_statistics(float momentum, float unbiased, const float* mean, co
   TIDEPOOL_CUDA_CHECK(cudaGetLastError());
 }
 
-void softmax_loss_backward(const float* probabilities, const std::int32_t* labels,
-                           std::int64_t samples, std::int64_t classes, float full_batch,
-                           float* dlogits, cudaStream_t stream) {
-  softmax_loss_backward_kernel<<<blocks_for(samples * classes), kThreads, 0, stream>>>(
-      probabilities, labels, samples * classes, classes, full_batch, dlogits);
+void softmax_loss_backward(const Planes& shape, const float* probabilities,
+                           const std::int32_t* labels, float full_batch, float* dlogits,
+                           cudaStream_t stream) {
+  const std::int64_t count = shape.images * shape.channels * shape.plane;
+  softmax_loss_backward_kernel<<<blocks_for(count), kThreads, 0, stream>>>(
+      shape, probabilities, labels, full_batch, dlogits);
   TIDEPOOL_CUDA_CHECK(cudaGetLastError());
 }
 

@@ -113,12 +113,32 @@ void convolution_backward_weights(const Convolution& shape, const float* x, cons
 void cross_entropy(const float* logits, const std::int32_t* labels, std::int64_t samples,
                    std::int64_t classes, double full_batch, double* parts, float* loss,
                    cudaStream_t stream);
-void softmax_loss_backward(const float* probabilities, const std::int32_t* labels,
-                           std::int64_t samples, std::int64_t classes, float full_batch,
-                           float* dlogits, cudaStream_t stream);
+/// The same over pixels: logits are images with a channel for each class, labels one for each
+/// pixel. `parts` holds so many doubles; a function of the shape alone, as the order of summation
+/// is.
+std::int64_t pixel_cross_entropy_parts(const Planes& shape);
+void pixel_cross_entropy(const Planes& shape, const float* logits, const std::int32_t* labels,
+                         double full_batch, double* parts, float* loss, cudaStream_t stream);
+/// Of both: a matrix of logits has planes of one element.
+void softmax_loss_backward(const Planes& shape, const float* probabilities,
+                           const std::int32_t* labels, float full_batch, float* dlogits,
+                           cudaStream_t stream);
 /// Adds to *count, which starts at 0.
 void count_correct(const float* logits, const std::int32_t* labels, std::int64_t samples,
                    std::int64_t classes, std::int32_t* count, cudaStream_t stream);
+void count_correct_pixels(const Planes& shape, const float* logits, const std::int32_t* labels,
+                          std::int32_t* count, cudaStream_t stream);
+
+/// x has planes of height x width, y of `factor` times as much in both directions.
+struct Upsampling {
+  std::int64_t planes = 0;  ///< images times channels
+  std::int64_t height = 0, width = 0, factor = 1;
+  bool bilinear = false;
+};
+void upsample_forward(const Upsampling& upsampling, const float* x, float* y, cudaStream_t stream);
+/// Always in the same order.
+void upsample_backward(const Upsampling& upsampling, const float* dy, float* dx,
+                       cudaStream_t stream);
 
 struct Embedding {
   std::int64_t samples = 0, sequence = 0;
@@ -154,5 +174,6 @@ void load_convolution();
 void load_embedding();
 void load_layer_norm();
 void load_attention();
+void load_upsample();
 
 }  // namespace tidepool::nn::device_code

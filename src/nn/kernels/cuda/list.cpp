@@ -74,6 +74,7 @@ void load_cuda_kernels() {
   device_code::load_embedding();
   device_code::load_layer_norm();
   device_code::load_attention();
+  device_code::load_upsample();
 }
 
 }  // namespace tidepool::nn

@@ -6,10 +6,16 @@
 namespace tidepool::nn::cuda_kernels_detail {
 namespace {
 
+/// Logits are images with a channel for each class.
+bool has_pixels(const OpDesc& desc) { return desc.operands[0].dims.size() == 4; }
+
 class SoftmaxLoss final : public CudaKernel {
  public:
   explicit SoftmaxLoss(const OpDesc& desc) : CudaKernel(desc), logits_(desc.operands[0]) {
-    add_algorithm("cudnn", desc.operands[0].dims[0] * static_cast<Bytes>(sizeof(double)));
+    const std::int64_t parts =
+        has_pixels(desc) ? device_code::pixel_cross_entropy_parts(planes_of(desc.operands[0]))
+                         : desc.operands[0].dims[0];
+    add_algorithm("cudnn", parts * static_cast<Bytes>(sizeof(double)));
   }
 
  private:
@@ -19,10 +25,16 @@ class SoftmaxLoss final : public CudaKernel {
         cudnn().cudnnSoftmaxForward(s.cudnn(), CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL,
                                     &kOne, logits_.get(), p[0], &kZero, logits_.get(), p[3]));
     // From the logits: the logarithm of a probability that is 0 in float would be infinite.
-    device_code::cross_entropy(operand(p, 0), operand<std::int32_t>(p, 1), logits.dims[0],
-                               logits.dims[1],
-                               static_cast<double>(desc().get<LossAttributes>().full_batch),
-                               reinterpret_cast<double*>(workspace), operand(p, 2), s.stream());
+    const auto* labels = operand<std::int32_t>(p, 1);
+    const auto full_batch = static_cast<double>(desc().get<LossAttributes>().full_batch);
+    auto* parts = reinterpret_cast<double*>(workspace);
+    if (has_pixels(desc())) {
+      device_code::pixel_cross_entropy(planes_of(logits), operand(p, 0), labels, full_batch, parts,
+                                       operand(p, 2), s.stream());
+    } else {
+      device_code::cross_entropy(operand(p, 0), labels, logits.dims[0], logits.dims[1], full_batch,
+                                 parts, operand(p, 2), s.stream());
+    }
   }
 
   Tensor4d logits_;
@@ -36,9 +48,8 @@ class SoftmaxLossBackwardKernel final : public CudaKernel {
 
  private:
   void enqueue(int, Pointers p, std::byte*, const CudaStream& s) override {
-    const TensorDesc& probabilities = desc().operands[0];
     device_code::softmax_loss_backward(
-        operand(p, 0), operand<std::int32_t>(p, 1), probabilities.dims[0], probabilities.dims[1],
+        planes_of(desc().operands[0]), operand(p, 0), operand<std::int32_t>(p, 1),
         static_cast<float>(desc().get<LossAttributes>().full_batch), operand(p, 2), s.stream());
   }
 };
@@ -51,8 +62,15 @@ class CountCorrectKernel final : public CudaKernel {
   void enqueue(int, Pointers p, std::byte*, const CudaStream& s) override {
     const TensorDesc& logits = desc().operands[0];
     TIDEPOOL_CUDA_CHECK(cudaMemsetAsync(p[2], 0, sizeof(std::int32_t), s.stream()));
-    device_code::count_correct(operand(p, 0), operand<std::int32_t>(p, 1), logits.dims[0],
-                               logits.dims[1], operand<std::int32_t>(p, 2), s.stream());
+    const auto* labels = operand<std::int32_t>(p, 1);
+    auto* count = operand<std::int32_t>(p, 2);
+    if (has_pixels(desc())) {
+      device_code::count_correct_pixels(planes_of(logits), operand(p, 0), labels, count,
+                                        s.stream());
+    } else {
+      device_code::count_correct(operand(p, 0), labels, logits.dims[0], logits.dims[1], count,
+                                 s.stream());
+    }
   }
 };
 

@@ -1,6 +1,6 @@
-// Sums: batch norm, columns, loss. Every sum is cut into parts by the shape alone and the parts are
-// added in one order, so that it repeats its bits on any stream and beside anything. Sums are kept
-// in double, like the reference's.
+// Sums: batch norm, columns, losses. Every sum is cut into parts by the shape alone and the parts
+// are added in one order, so that it repeats its bits on any stream and beside anything. Sums are
+// kept in double, like the reference's.
 #include <cmath>
 
 #include "nn/kernels/cuda/grid.cuh"
@@ -229,6 +229,52 @@ __global__ void count_correct_kernel(const float* logits, const std::int32_t* la
   }
 }
 
+/// One thread a pixel, a channel a class; each block writes its part of the sum. Labels that are no
+/// classes: see sample_losses_kernel.
+__global__ void pixel_losses_kernel(Planes shape, const float* logits, const std::int32_t* labels,
+                                    double* parts) {
+  Pair sum{};
+  for (std::int64_t i = first_index(); i < shape.images * shape.plane; i += index_step()) {
+    const std::int64_t label = labels[i];
+    if (label < 0) continue;
+    if (label >= shape.channels) {
+      sum.a = static_cast<double>(NAN);
+      continue;
+    }
+    const float* own = logits + i / shape.plane * shape.channels * shape.plane + i % shape.plane;
+    float largest = own[0];
+    for (std::int64_t k = 1; k < shape.channels; ++k) {
+      largest = fmaxf(largest, own[k * shape.plane]);
+    }
+    double exponentials = 0;
+    for (std::int64_t k = 0; k < shape.channels; ++k) {
+      exponentials += exp(static_cast<double>(own[k * shape.plane]) - largest);
+    }
+    sum.a += log(exponentials) - (static_cast<double>(own[label * shape.plane]) - largest);
+  }
+  const Pair total = block_sum(sum);
+  if (threadIdx.x == 0) parts[blockIdx.x] = total.a;
+}
+
+/// One thread a pixel. As count_correct_kernel.
+__global__ void count_correct_pixels_kernel(Planes shape, const float* logits,
+                                            const std::int32_t* labels, std::int32_t* count) {
+  Pair sum{};
+  for (std::int64_t i = first_index(); i < shape.images * shape.plane; i += index_step()) {
+    const std::int64_t label = labels[i];
+    bool correct = label >= 0 && label < shape.channels;
+    const float* own = logits + i / shape.plane * shape.channels * shape.plane + i % shape.plane;
+    const float chosen = correct ? own[label * shape.plane] : 0.0F;
+    for (std::int64_t k = 0; correct && k < shape.channels; ++k) {
+      if (k < label) correct = chosen > own[k * shape.plane];
+      if (k > label) correct = chosen >= own[k * shape.plane];
+    }
+    if (correct) sum.a += 1;
+  }
+  const Pair total = block_sum(sum);
+  if (threadIdx.x == 0) atomicAdd(count, static_cast<int>(total.a));
+}
+
 /// How many parts a channel's sum is cut into: about 1024 blocks in all, which fills an H200, each
 /// with some rounds of work.
 unsigned parts_of(const Planes& shape) {
@@ -293,6 +339,27 @@ void cross_entropy(const float* logits, const std::int32_t* labels, std::int64_t
                                                                           classes, parts);
   TIDEPOOL_CUDA_CHECK(cudaGetLastError());
   total_loss_kernel<<<1, kThreads, 0, stream>>>(parts, samples, full_batch, loss);
+  TIDEPOOL_CUDA_CHECK(cudaGetLastError());
+}
+
+std::int64_t pixel_cross_entropy_parts(const Planes& shape) {
+  return blocks_for(shape.images * shape.plane);
+}
+
+void pixel_cross_entropy(const Planes& shape, const float* logits, const std::int32_t* labels,
+                         double full_batch, double* parts, float* loss, cudaStream_t stream) {
+  const std::int64_t count = pixel_cross_entropy_parts(shape);
+  const auto blocks = static_cast<unsigned>(count);
+  pixel_losses_kernel<<<blocks, kThreads, 0, stream>>>(shape, logits, labels, parts);
+  TIDEPOOL_CUDA_CHECK(cudaGetLastError());
+  total_loss_kernel<<<1, kThreads, 0, stream>>>(parts, count, full_batch, loss);
+  TIDEPOOL_CUDA_CHECK(cudaGetLastError());
+}
+
+void count_correct_pixels(const Planes& shape, const float* logits, const std::int32_t* labels,
+                          std::int32_t* count, cudaStream_t stream) {
+  const unsigned blocks = blocks_for(shape.images * shape.plane);
+  count_correct_pixels_kernel<<<blocks, kThreads, 0, stream>>>(shape, logits, labels, count);
   TIDEPOOL_CUDA_CHECK(cudaGetLastError());
 }
 

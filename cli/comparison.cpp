@@ -1,0 +1,195 @@
+#include "comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+#include "base/counted.h"
+#include "lower/overhead.h"
+#include "planner_work.h"
+#include "planners/registry.h"
+#include "schedule/plan_totals.h"
+#include "train/proven_gap.h"
+
+namespace tidepool::cli {
+namespace {
+
+/// Whether a planner chooses its sub-batch.
+bool chooses(const Subject& subject, const JobSpec& job, const std::string& planner) {
+  return !subject.offered.empty() && (job.choose_sub_batch || chooses_sub_batch(planner));
+}
+
+void set_error(ComparisonRow& row, const Error& error) {
+  row.error = error.message;
+  row.code = error.code;
+  row.smallest = error.smallest_feasible;
+}
+
+Error interrupted_after(std::size_t rows, std::size_t total) {
+  return {ErrorCode::interrupted,
+          fmt::format("interrupted after {} of {}", rows, counted(total, "plan")), std::nullopt};
+}
+
+ComparisonRow row_for(const Subject& subject, const Entry& entry, const std::string& planner) {
+  ComparisonRow row;
+  row.resident = subject.resident;
+  row.planner = planner;
+  row.budget = entry.budget.device;
+  return row;
+}
+
+ComparisonRow plan_one(const Subject& subject, const JobSpec& job, const Entry& entry,
+                       const OverheadBound& bound, const std::string& name, const PlannerSpec& spec,
+                       const PlannerOptions& options) {
+  ComparisonRow row = row_for(subject, entry, name);
+  const auto work = PlannerWork::make(subject, job, name, entry.budget);
+  if (!work) {
+    set_error(row, with_resident(work.error(), subject.resident));
+    return row;
+  }
+  FixedWorkload fixed(work->profile().program);
+  PlannerOptions mine = options;
+  mine.time_limit = spec.time_limit.value_or(usual_time_limit(name));
+  mine.may.sub_batch = work->chooses();
+  const auto planned = make_plan(work->planner(), work->chooses() ? *work->workload() : fixed,
+                                 subject.profile.machine, entry.budget, mine);
+  const Result<Profile> profile =
+      planned ? work->profile(planned->sub_batch()) : Result<Profile>(fail(planned.error()));
+  if (!profile) {
+    set_error(row, with_resident(profile.error(), subject.resident));
+    return row;
+  }
+  const Plan& plan = planned->lowered.plan;
+  row.rounds = subject.report_of(profile->program, options.algorithms);
+  row.rounds.chosen = work->chooses();
+  row.footprint = plan.device_bytes();
+  row.time = planned->lowered.iteration_time;
+  row.unlimited =
+      unlimited_time(profile->program, profile->machine, planned->lowered.strategy.algorithms);
+  row.covered = profile->program.sub_batch == subject.profile.program.sub_batch &&
+                bound.covers(planned->lowered.strategy);
+  const PlanTotals totals = totals_of(profile->program, plan);
+  row.swapped = totals.swapped_out;
+  row.recomputed = totals.recomputed_ops;
+  row.plan_time = planned->plan_time;
+  row.streaming = planned->lowered.streaming;
+  return row;
+}
+
+/// A plan for less memory is a plan for more: a sweep is never slower with more.
+void reuse_smaller(ComparisonRow& row, const std::vector<ComparisonRow>& rows) {
+  for (const ComparisonRow& before : rows) {
+    if (before.planner != row.planner || !before.feasible()) continue;
+    if (row.feasible() && row.time <= before.time) continue;
+    const Bytes budget = row.budget;
+    const Nanos plan_time = row.plan_time;
+    row = before;
+    row.budget = budget;
+    row.plan_time = plan_time;
+    row.from_smaller_budget = true;
+  }
+}
+
+/// The bound is of rounds of `sub_batch`: it says nothing of a plan in others.
+Result<void> set_bound(ComparisonRow& row, const OverheadBound& bound, std::int64_t sub_batch) {
+  row.gap.reset();
+  row.least.reset();
+  row.bound_stopped = bound.fluid.stopped;
+  row.bound_refused = bound.fluid.refused;
+  const bool others = row.feasible() && row.rounds.sub_batch != sub_batch;
+  if (!bound.fluid.feasible || others) return {};
+  row.least = bound.least_overhead();
+  if (!row.feasible() || !row.covered) return {};
+  const auto gap = bound.optimality_gap(row.time);
+  if (!gap) return fail(gap.error());
+  row.gap = *gap;
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<Entry>> entries_of(const std::vector<BudgetSpec>& budgets,
+                                      const Subject& subject) {
+  std::vector<Entry> entries;
+  for (const BudgetSpec& spec : budgets) {
+    Entry entry{{device_bytes(spec, subject), 0}, {}, {}};
+    for (const bool stated : {true, false}) {
+      const auto budget = budget_of(spec, subject, stated);
+      if (budget) {
+        entry.budget = *budget;
+      } else if (budget.error().code != ErrorCode::infeasible) {
+        return fail(budget.error());
+      } else {
+        (stated ? entry.infeasible : entry.of_any_size) = budget.error();
+      }
+    }
+    entries.push_back(std::move(entry));
+  }
+  std::stable_sort(entries.begin(), entries.end(), [](const Entry& x, const Entry& y) {
+    return x.budget.device < y.budget.device;
+  });
+  return entries;
+}
+
+Result<Comparisons> rows_of(const Subject& subject, const JobSpec& job,
+                            const std::vector<Entry>& entries,
+                            const std::vector<std::string>& planners, const PlannerSpec& spec,
+                            const PlannerOptions& options, ProgressSink& progress,
+                            const std::function<void(const ComparisonRow&)>& on_row) {
+  const Profile& profile = subject.profile;
+  const auto algorithms = choose_algorithms(profile.program, options.algorithms);
+  const std::size_t total = entries.size() * planners.size();
+  Comparisons all;
+  std::vector<ComparisonRow>& rows = all.rows;
+  const auto refused = [&](const Entry& entry, const std::string& name) -> std::optional<Error> {
+    return chooses(subject, job, name) ? entry.of_any_size : entry.infeasible;
+  };
+  if (std::ranges::all_of(planners, [&](const std::string& name) {
+        return refused(entries.back(), name).has_value();
+      })) {
+    all.ended = refused(entries.back(), planners.front());
+  }
+  for (const Entry& entry : entries) {
+    const Budget& budget = entry.budget;
+    OverheadBound bound;
+    const auto done = static_cast<double>(rows.size()) / static_cast<double>(total);
+    const std::string size = format_bytes(budget.device + subject.resident);
+    if (!entry.infeasible) {
+      const auto show = [&] { progress.update(done, fmt::format("bound of {}", size)); };
+      show();
+      const Stop stop = [&] {  // asked by this thread, again and again
+        show();
+        return options.stop.requested();
+      };
+      bound = overhead_bound(profile.program, profile.machine, algorithms, budget.device,
+                             {gap_time_limit(spec), stop});
+    }
+    for (const std::string& name : planners) {
+      progress.update(static_cast<double>(rows.size()) / static_cast<double>(total),
+                      fmt::format("{} in {}", name, size));
+      const std::optional<Error> why = refused(entry, name);
+      ComparisonRow row = why ? row_for(subject, entry, name)
+                              : plan_one(subject, job, entry, bound, name, spec, options);
+      if (why) set_error(row, *why);
+      if (interrupted()) {  // the plan is what it had until then
+        all.ended = interrupted_after(rows.size(), total);
+        return all;
+      }
+      if (!why) reuse_smaller(row, rows);
+      if (auto set = set_bound(row, bound, profile.program.sub_batch); !set) {
+        return fail(set.error());
+      }
+      on_row(row);
+      rows.push_back(std::move(row));
+    }
+  }
+  if (!all.ended && std::ranges::none_of(rows, &ComparisonRow::feasible)) {
+    // In the largest budget, the first planner's reason.
+    const ComparisonRow& row = rows[rows.size() - planners.size()];
+    all.ended = Error{row.code, fmt::format("no plan: {}", row.error), row.smallest};
+  }
+  return all;
+}
+
+}  // namespace tidepool::cli

@@ -1,0 +1,28 @@
+// What commands say of an iteration's rounds.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/json_fwd.h"
+#include "base/time.h"
+
+namespace tidepool::cli {
+
+struct RoundsReport {
+  std::int64_t sub_batch = 0;
+  std::int64_t rounds = 1;
+  bool chosen = false;           ///< by the planner
+  bool statistics = false;       ///< batch norm takes its statistics over a round
+  std::optional<Nanos> whole{};  ///< the whole batch at once without a budget, as predicted
+  bool kept_whole = false;       ///< to be chosen, but smaller ones would change batch norm
+
+  void add_to(Json& out) const;
+  /// Empty where the batch runs at once and nobody asked for a choice.
+  [[nodiscard]] std::string text() const;
+  /// Empty where rounds leave training as it is.
+  [[nodiscard]] std::string warning() const;
+};
+
+}  // namespace tidepool::cli

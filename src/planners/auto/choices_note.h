@@ -1,0 +1,29 @@
+// What `auto` chose, in one line, and what each freedom was worth.
+#pragma once
+
+#include <string>
+
+#include "lower/lower.h"
+#include "planners/planner_context.h"
+
+namespace tidepool {
+
+/// The fastest iterations found that do without a freedom. Nanos::max(): none fits the budget.
+struct TimesWithout {
+  Nanos sub_batch = Nanos::max();   ///< in rounds of `usual_sub_batch` samples
+  Nanos algorithms = Nanos::max();  ///< with the least workspaces, of the chosen sub-batch
+  Nanos recompute = Nanos::max();   ///< of the chosen sub-batch
+  std::int64_t usual_sub_batch = 0;
+};
+
+/// Ops that run another algorithm than the one of least workspace.
+std::int64_t other_algorithms(const Program& program, const Strategy& strategy);
+/// Gaps so decided.
+std::int64_t decided(const Strategy& strategy, Decision decision);
+
+/// "sub-batch 32 of 128 (whole batch: +41 %), 18 of 52 ops with another algorithm than least
+/// workspace (without: +63 %), 7 recomputed (without: +4.0 %), 120 swapped": only what there is.
+/// Shares are of the plan's time.
+std::string choices_note(const Program& program, const Lowered& plan, const TimesWithout& without);
+
+}  // namespace tidepool

@@ -1,0 +1,189 @@
+#include "planners/auto/size_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/parallel.h"
+#include "ir/load_profile.h"
+
+namespace tidepool {
+namespace {
+
+using Clock = Allowance::Clock;
+
+/// Larger programs leave the published planners no time: not all of them look at the clock.
+constexpr double kOpsASecond = 10'000;
+
+/// Searches of their own would leave no time, and chance makes no good start.
+bool is_a_start(const PlannerInfo& info) {
+  constexpr std::array kOthers{"auto", "tide", "random"};
+  return std::find(kOthers.begin(), kOthers.end(), info.name) == kOthers.end();
+}
+
+/// AutoSwap's comes first: it plans for every budget. Of the others, those that take longest last.
+int turn_of(const PlannerInfo& info) {
+  constexpr std::array kLast{"capuchin", "tflms"};
+  if (info.name == "autoswap") return -2;
+  if (info.has_a_swarm) return -1;  // which needs its time, beside the quick ones
+  const auto* const last = std::find(kLast.begin(), kLast.end(), info.name);
+  return last == kLast.end() ? 0 : 1 + static_cast<int>(last - kLast.begin());
+}
+
+}  // namespace
+
+Result<const Program*> OneSize::program(std::int64_t sub_batch) {
+  if (sub_batch == sub_batch_) return all_.program(sub_batch);
+  return fail(ErrorCode::usage,
+              fmt::format("rounds of {} samples are planned, not of {}", sub_batch_, sub_batch));
+}
+
+void OthersPlan::make(bool may_stream) {
+  auto output = planner->make()->plan(*context);
+  if (!output) {
+    error = output.error();
+    return;
+  }
+  if (auto* lowered = std::get_if<Lowered>(&output->choice)) {
+    plan = std::move(*lowered);
+    return;
+  }
+  const auto& strategy = std::get<Strategy>(output->choice);
+  const auto lowering = context->lowering(strategy.sub_batch);
+  if (!lowering) {
+    error = lowering.error();
+    return;
+  }
+  LowerOptions lower;
+  lower.stop = options.stop;
+  lower.allow_streaming = may_stream && options.may.may_stream();
+  auto lowered = (*lowering)->lower(strategy, context->budget(), lower);
+  if (lowered) {
+    plan = std::move(*lowered);
+  } else {
+    error = lowered.error();
+  }
+}
+
+SizeSearch::SizeSearch(PlannerContext& outer, std::int64_t sub_batch, const PlannerOptions& options,
+                       int threads)
+    : workload_(outer.workload(), sub_batch),
+      options_(options),
+      machine_(outer.machine()),
+      budget_(outer.budget()),
+      threads_(threads) {}
+
+Result<void> SizeSearch::begin(Starts starts) {
+  auto context = PlannerContext::make(workload_, machine_, budget_, options_);
+  if (!context) return fail(context.error());
+  context_.emplace(std::move(*context));
+  if (auto planned = plan_others(starts); !planned) return planned;
+  OthersPlan* best = nullptr;
+  for (const auto& start : starts_) {
+    if (!start->plan) continue;
+    known_.emplace_back(start->plan->strategy, start->plan->iteration_time);
+    const bool faster = best == nullptr || start->plan->iteration_time < best->plan->iteration_time;
+    if (faster) best = start.get();
+  }
+  if (best == nullptr) return fail(starts_.front()->error);
+  if (options_.may.swap) {
+    search_.emplace(*context_, std::move(*best->plan),
+                    TideSearch::Options{.threads = threads_,
+                                        .recompute = options_.may.recompute,
+                                        .algorithms = options_.may.algorithms,
+                                        .name = "auto",
+                                        .origin = best->planner->name});
+    for (const auto& start : starts_) {
+      if (start->plan && start.get() != best) search_->add_seed(start->plan->strategy);
+    }
+    search_->run();
+  } else {
+    best_ = std::make_unique<Lowered>(std::move(*best->plan));
+  }
+  starts_.clear();
+  return {};
+}
+
+void SizeSearch::go_on(const Allowance& allowance) {
+  if (!search_) return;
+  search_->extend(allowance);
+  search_->run();
+}
+
+void SizeSearch::add_plan(Lowered plan, std::string_view planner) {
+  known_.emplace_back(plan.strategy, plan.iteration_time);
+  if (search_) {
+    search_->add_plan(std::move(plan), planner);
+  } else if (best_ == nullptr || plan.iteration_time < best_->iteration_time) {
+    best_ = std::make_unique<Lowered>(std::move(plan));
+  }
+}
+
+std::string SizeSearch::note() const {
+  return search_ ? search_->note() : "best of all other planners";
+}
+
+/// AutoSwap may take most of the time. The streaming schedule stands in for what it has no
+/// addresses for.
+Result<void> SizeSearch::plan_others(Starts which) {
+  const bool all = which == Starts::all_planners;
+  const Nanos at_least = std::chrono::milliseconds(all ? 300 : 50);
+  const auto ops = static_cast<double>(context_->lowering().program().ops.size());
+  const bool time_for_others = all && (options_.evaluation_limit > 0 ||
+                                       ops <= kOpsASecond * to_seconds(options_.time_limit));
+  for (const PlannerInfo& info : planner_list()) {
+    if (!is_a_start(info) || (info.name == "none" && !everything_fits())) continue;
+    const bool first = info.name == "autoswap";
+    if (!first && !time_for_others) continue;
+    auto& start = starts_.emplace_back(std::make_unique<OthersPlan>());
+    start->planner = &info;
+    start->options = options_;
+    start->options.progress = nullptr;
+    start->options.time_limit =
+        first ? std::max(options_.time_limit * 4 / 5, at_least) : options_.time_limit / 2;
+    start->options.may.sub_batch = false;
+    start->options.may.streaming = options_.may.may_stream();
+  }
+  std::stable_sort(starts_.begin(), starts_.end(), [](const auto& a, const auto& b) {
+    return turn_of(*a->planner) < turn_of(*b->planner);
+  });
+  const Clock::time_point begun = Clock::now();
+  for (auto& start : starts_) {
+    const bool late = !context_->allowance().repeats() && Clock::now() - begun > at_least &&
+                      &start != &starts_.front();
+    if (late) break;
+    if (options_.evaluation_limit == 0) {
+      start->options.stop = [stop = options_.stop, until = begun + start->options.time_limit] {
+        return stop.requested() || Clock::now() >= until;
+      };
+    }
+    auto made = PlannerContext::make(workload_, machine_, budget_, start->options);
+    if (!made) return fail(made.error());
+    start->context.emplace(std::move(*made));
+  }
+  plan_all();
+  return {};
+}
+
+void SizeSearch::plan_all() {
+  const int threads =
+      threads_ > 0 ? threads_ : static_cast<int>(std::thread::hardware_concurrency());
+  ThreadPool pool(static_cast<std::size_t>(std::max(threads, 1)));
+  pool.each(starts_.size(), [&](std::size_t i) {
+    OthersPlan& start = *starts_[i];
+    if (!start.context || (start.options.stop.requested() && i > 0)) return;
+    start.make(i == 0);
+  });
+}
+
+/// Planner 'none' packs for longer than it is told where it has not got a chance.
+bool SizeSearch::everything_fits() {
+  const Lowering& own = context_->lowering();
+  const Bytes alignment = machine_.alignment();
+  const auto algorithms = context_->algorithms(own.program());
+  return load_profile(own.program(), own.index(), alignment, algorithms).peak <=
+         align_up(budget_.device, alignment);
+}
+
+}  // namespace tidepool

@@ -1,0 +1,196 @@
+#include "planners/modnn/modnn.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/counted.h"
+#include "base/quantity.h"
+#include "ir/load_profile.h"
+#include "planners/modnn/script_writer.h"
+#include "planners/modnn/task_memory.h"
+#include "planners/registry.h"
+#include "planners/toolkit/published_output.h"
+
+namespace tidepool {
+namespace {
+
+using modnn::DataSchedule;
+
+class Modnn : public Planner {
+ public:
+  explicit Modnn(const ModnnOptions& options) : options_(options) {}
+  [[nodiscard]] std::string_view name() const override { return "modnn"; }
+
+  Result<PlannerOutput> plan(PlannerContext& context) override {
+    host_needed_.reset();
+    if (!context.options().may.swap) return keep_all(context);
+    if (!on_one_device(context.lowering().program())) {
+      return cannot_train(context, "the program runs on several devices", "moDNN");
+    }
+    for (const bool weights_leave : {false, true}) {
+      if (options_.weights_leave && !weights_leave) continue;
+      auto tried = try_sizes(context, weights_leave);
+      if (!tried) return fail(tried.error());
+      if (*tried) return std::move(**tried);
+    }
+    if (host_needed_) return fail(host_is_too_small(context.budget()));
+    auto streamed = cannot_train(context, "a task has no place", "moDNN");
+    if (!streamed) return fail(with_smaller_rounds(streamed.error(), context));
+    return streamed;
+  }
+
+ private:
+  /// The first size that can be planned, from the chosen one down; nothing where none can.
+  Result<std::optional<PlannerOutput>> try_sizes(PlannerContext& context, bool weights_leave) {
+    const auto sizes = modnn::sub_batches_from_chosen(
+        context, {options_.alpha, context.machine().alignment(), weights_leave});
+    if (!sizes) return fail(sizes.error());
+    for (const std::int64_t size : *sizes) {
+      auto tried = try_size(context, size, weights_leave);
+      if (!tried || *tried) return tried;
+    }
+    return std::nullopt;
+  }
+
+  Result<std::optional<PlannerOutput>> try_size(PlannerContext& context, std::int64_t size,
+                                                bool weights_leave) {
+    if (context.stopped()) return fail(ErrorCode::interrupted, "interrupted while scheduling");
+    const auto lowering = context.lowering(size);
+    if (!lowering) return fail(lowering.error());
+    const Program& program = (*lowering)->program();
+    const MayDecide& may = context.options().may;
+    modnn::SchedulerOptions scheduling;
+    scheduling.stage = {context.budget().device, weights_leave, options_.one_data_stream};
+    scheduling.algorithms = context.algorithms(program);
+    scheduling.choose_algorithms = may.algorithms;
+    scheduling.stop = context.options().stop;
+    const DataSchedule schedule =
+        modnn::schedule_transfers(program, (*lowering)->index(), context.machine(), scheduling);
+    if (schedule.stopped) return fail(ErrorCode::interrupted, "interrupted while scheduling");
+    if (schedule.stuck != kNone) return std::nullopt;
+    auto lowered = generate(context, **lowering, schedule);
+    if (!lowered) return fail(lowered.error());
+    if (!*lowered) return std::nullopt;
+    return PlannerOutput{std::move(**lowered), notes(program, schedule, weights_leave)};
+  }
+
+  /// The plan; nothing where the host is too small for it.
+  Result<std::optional<Lowered>> generate(PlannerContext& context, const Lowering& lowering,
+                                          const DataSchedule& schedule) {
+    const Program& program = lowering.program();
+    const Machine& machine = context.machine();
+    const Budget& budget = context.budget();
+    auto plan =
+        plan_of_script(program, write_script(program, machine, schedule, options_.one_data_stream));
+    if (!plan) return fail(plan.error());
+    const Bytes host = plan->host_bytes();
+    if (budget.host > 0 && host > budget.host) {
+      host_needed_ = std::min(host_needed_.value_or(host), host);
+      return std::nullopt;
+    }
+    Lowered lowered;
+    fill(lowered, program, machine, *std::move(plan), schedule);
+    lowered.load_limit = budget.device;
+    return lowered;
+  }
+
+  static void fill(Lowered& lowered, const Program& program, const Machine& machine, Plan plan,
+                   const DataSchedule& schedule) {
+    TimedPlan timed = time_plan(program, plan, machine);
+    lowered.strategy.sub_batch = program.sub_batch;
+    lowered.strategy.gaps = schedule.decisions;
+    lowered.strategy.algorithms = schedule.algorithms;
+    lowered.iteration_time = lowered.unplaced_time = timed.iteration_time;
+    lowered.compute_time = compute_time(program, schedule.algorithms);
+    lowered.peak_load = plan.device_bytes();
+    lowered.packer = "exact fit, then first fit";
+    lowered.steps = std::move(timed.steps);
+    lowered.plan = std::move(plan);
+  }
+
+  static std::vector<std::string> notes(const Program& program, const DataSchedule& schedule,
+                                        bool weights_leave) {
+    std::vector<std::string> notes;
+    std::size_t out = 0;
+    std::size_t in = 0;
+    for (const modnn::StagedItem& item : schedule.items) {
+      if (item.kind == InstructionKind::copy) ++(item.out ? out : in);
+    }
+    notes.push_back(fmt::format("{} of {}, copies: {} out, {} in, {}",
+                                counted(program.rounds(), "round"),
+                                counted(program.sub_batch, "sample"), out, in,
+                                counted(schedule.defragmentations, "defragmentation")));
+    if (weights_leave) notes.emplace_back("weights leave the device like other blocks");
+    return notes;
+  }
+
+  [[nodiscard]] Error host_is_too_small(const Budget& budget) const {
+    return {ErrorCode::infeasible,
+            fmt::format("host budget {} B ({}) is too small: {} B ({}) are enough", budget.host,
+                        format_bytes(budget.host), *host_needed_, format_bytes_up(*host_needed_)),
+            *host_needed_, true};
+  }
+
+  /// The error of the whole batch, with what smaller rounds would do with.
+  static Error with_smaller_rounds(Error error, PlannerContext& context) {
+    Workload& workload = context.workload();
+    const std::int64_t least = workload.sub_batches().back();
+    if (error.code != ErrorCode::infeasible || error.of_host) return error;
+    if (!context.options().may.sub_batch || least == workload.sub_batch()) return error;
+    const auto program = workload.program(least);
+    if (!program) return error;
+    const SmallestBudget smallest = smallest_budget(**program, context.machine().alignment());
+    const Bytes budget = context.budget().device;
+    if (error.smallest_feasible.value_or(smallest.bytes) < smallest.bytes) return error;
+    error.smallest_feasible = smallest.bytes;
+    error.message = fmt::format("budget {} B ({}) cannot be met: in rounds of {}, {}", budget,
+                                format_bytes(budget), least, explain(smallest, **program));
+    return error;
+  }
+
+  /// Where nothing may leave: the largest rounds in which everything fits.
+  static Result<PlannerOutput> keep_all(PlannerContext& context) {
+    const MayDecide& may = context.options().may;
+    std::vector<std::int64_t> sizes{context.workload().sub_batch()};
+    if (may.sub_batch) sizes = context.workload().sub_batches();
+    for (const std::int64_t size : sizes) {
+      const auto lowering = context.lowering(size);
+      if (!lowering) return fail(lowering.error());
+      const Program& program = (*lowering)->program();
+      std::vector<std::vector<std::int32_t>> choices{context.algorithms(program)};
+      if (may.algorithms) {
+        choices = {fastest_algorithms(program), least_workspace_algorithms(program)};
+      }
+      for (auto& algorithms : choices) {
+        if (context.stopped()) return fail(ErrorCode::interrupted, "interrupted");
+        const Strategy kept = keep_everything(program, (*lowering)->index(), std::move(algorithms));
+        Trial trial = place(**lowering, kept, context.budget(), {});
+        if (!trial.lowered) continue;
+        return PlannerOutput{std::move(*trial.lowered), {"everything stays"}};
+      }
+    }
+    return cannot_train(context, "nothing may leave, and not everything fits", "moDNN");
+  }
+
+  ModnnOptions options_;
+  std::optional<Bytes> host_needed_;  ///< of schedules that need more of it than there is
+};
+
+std::unique_ptr<Planner> make_published_modnn() { return make_modnn({}); }
+
+}  // namespace
+
+std::unique_ptr<Planner> make_modnn(const ModnnOptions& options) {
+  return std::make_unique<Modnn>(options);
+}
+
+PlannerInfo modnn_planner() {
+  return {.name = "modnn",
+          .description = "rounds, swaps and algorithms task by task for the budget (moDNN)",
+          .make = make_published_modnn,
+          .chooses_sub_batch = true,
+          .chooses_algorithms = true};
+}
+
+}  // namespace tidepool

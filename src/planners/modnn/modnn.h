@@ -1,0 +1,36 @@
+// moDNN: the sub-batch, the data transfers and the convolution algorithms for a memory budget.
+//
+// Source: Chen, Chen, Han, Hu: moDNN: Memory Optimal Deep Neural Network Training on Graphics
+// Processing Units, IEEE TPDS 30(3), 2019, sections 3.3, 5.1 and 5.2.
+//
+// Note [moDNN]. `sub_batch` chooses the rounds, `scheduler` goes through the tasks with the memory
+// of `memory_manager`, `offloading_scheme` says what leaves, `script_writer` makes the list that
+// runs. `task_memory` has the bounds.
+//
+// What the paper leaves open, or this system sees otherwise (more in those files):
+// - The paper has one stream of data. Here there are as many as the machine has channels: two
+//   directions at the same time unless it says otherwise, or the option asks for one stream.
+// - Weights stay. Where they leave no room for the largest task at the smallest sub-batch, the
+//   published system cannot train; here weights leave too, as the paper says they could, and a note
+//   says so.
+// - Tensors that are pinned, or stay taken after their last access, may leave holes in which a task
+//   finds no place at all; the streaming schedule takes over there.
+// - Where nothing may leave, what is left of moDNN is the choice of the sub-batch and of all
+// fastest
+//   or all least algorithms.
+#pragma once
+
+#include "planners/modnn/sub_batch.h"
+#include "planners/planner.h"
+
+namespace tidepool {
+
+struct ModnnOptions {
+  double alpha = modnn::kPublishedAlpha;  ///< of equation 8
+  bool weights_leave = false;             ///< from the start, and not only where they have to
+  bool one_data_stream = false;           ///< as published
+};
+
+std::unique_ptr<Planner> make_modnn(const ModnnOptions& options);
+
+}  // namespace tidepool

@@ -1,0 +1,49 @@
+#include "planners/vdnn/vdnn_plus.h"
+
+#include <algorithm>
+
+#include "base/counted.h"
+#include "ir/load_profile.h"
+#include "planners/modnn/sub_batch.h"
+#include "planners/registry.h"
+#include "planners/toolkit/published_output.h"
+#include "planners/vdnn/vdnn_dyn.h"
+
+namespace tidepool {
+namespace {
+
+class VdnnPlus : public Planner {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "vdnn-plus"; }
+
+  Result<PlannerOutput> plan(PlannerContext& context) override {
+    const auto sizes = modnn::sub_batches_from_chosen(context, {});
+    if (!sizes) return fail(sizes.error());
+    for (const std::int64_t size : *sizes) {
+      if (context.stopped()) return fail(ErrorCode::interrupted, "interrupted while planning");
+      const auto lowering = context.lowering(size);
+      if (!lowering) return fail(lowering.error());
+      auto tried = try_vdnn_dyn(context, **lowering, Downgrade::in_all_rounds);
+      if (!tried) return fail(tried.error());
+      if (!*tried) continue;
+      (*tried)->notes.push_back(fmt::format(
+          "{} of {}", counted((*lowering)->program().rounds(), "round"), counted(size, "sample")));
+      return std::move(**tried);
+    }
+    return cannot_train(context, "no size of rounds fits", "vDNN+");
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Planner> make_vdnn_plus() { return std::make_unique<VdnnPlus>(); }
+
+PlannerInfo vdnn_plus_planner() {
+  return {.name = "vdnn-plus",
+          .description = "vDNN's policies in rounds that moDNN's rule chooses (vDNN+)",
+          .make = make_vdnn_plus,
+          .chooses_sub_batch = true,
+          .chooses_algorithms = true};
+}
+
+}  // namespace tidepool

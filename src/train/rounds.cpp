@@ -1,0 +1,91 @@
+#include "train/rounds.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/quantity.h"
+#include "ir/load_profile.h"
+
+namespace tidepool {
+namespace {
+
+/// The offered sizes whose programs do not have too many ops; at least the first.
+std::vector<std::int64_t> of_few_ops(const JobRounds& rounds) {
+  const Program& program = rounds.program;
+  const auto ops = static_cast<std::int64_t>(program.ops.size()) / program.rounds();
+  std::vector<std::int64_t> sizes;
+  for (const std::int64_t size : rounds.offered) {
+    if (!sizes.empty() && ops * (program.batch / size) > kMostOps) break;
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> round_sizes(std::int64_t batch) {
+  constexpr std::int64_t kStep = 64;
+  std::vector<std::int64_t> sizes{batch};
+  std::int64_t size = batch > kStep ? (batch - 1) / kStep * kStep : kStep / 2;
+  while (size >= 1) {
+    if (size < batch) sizes.push_back(size);
+    size = size > kStep ? size - kStep : size / 2;
+  }
+  return sizes;
+}
+
+std::vector<std::int64_t> offered_sizes(const JobSpec& job, bool chooses, bool change_training) {
+  const bool stated = job.sub_batch > 0;
+  // Of several devices rounds are stated.
+  if (stated || job.devices > 1 || job.batch == 1 || !(chooses || job.choose_sub_batch)) return {};
+  if (change_training && !job.sub_batch_statistics) return {};
+  return round_sizes(job.batch);
+}
+
+Result<std::vector<std::int64_t>> sizes_within(const JobRounds& rounds, Bytes device,
+                                               Bytes alignment) {
+  std::vector<std::int64_t> sizes = of_few_ops(rounds);
+  Error why;
+  const auto can_run = [&](std::int64_t size) {
+    const auto made = rounds.in_rounds(size, rounds.statistics);
+    if (!made) {
+      why = made.error();
+      return false;
+    }
+    const SmallestBudget smallest = smallest_budget(*made, alignment);
+    if (smallest.bytes <= device) return true;
+    why = Error{ErrorCode::infeasible,
+                fmt::format("budget {} B ({}) cannot be met in rounds of any size: with {} a round "
+                            "{}",
+                            device, format_bytes(device), size, explain(smallest, *made)),
+                smallest.bytes};
+    return false;
+  };
+  if (can_run(sizes.front())) return sizes;
+  if (!can_run(sizes.back())) return fail(std::move(why));
+  // What a round needs goes with its samples: the first that can is looked for by halves.
+  std::size_t cannot = 0;
+  std::size_t can = sizes.size() - 1;
+  while (can - cannot > 1) {
+    const std::size_t middle = cannot + (can - cannot) / 2;
+    (can_run(sizes[middle]) ? can : cannot) = middle;
+  }
+  sizes.erase(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(can));
+  return sizes;
+}
+
+Result<Bytes> whole_batch_peak(const JobRounds& rounds, Bytes alignment) {
+  const auto peak = [alignment](const Program& program) {
+    const AccessIndex index(program);
+    return load_profile(program, index, alignment, least_workspace_algorithms(program)).peak;
+  };
+  const Program& program = rounds.program;
+  if (program.sub_batch == program.batch || !rounds.in_rounds) return peak(program);
+  const auto whole = rounds.in_rounds(program.batch, rounds.statistics);
+  if (!whole) return fail(whole.error());
+  return peak(*whole);
+}
+
+}  // namespace tidepool

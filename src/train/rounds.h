@@ -1,0 +1,49 @@
+// Rounds of a job: which sub-batches there are to choose from, and which of them a budget can run.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "ir/program.h"
+#include "train/training_spec.h"
+
+namespace tidepool {
+
+/// The batch and all smaller sizes that moDNN's rounding makes (modnn.md: above 64 multiples of 64,
+/// then 64, 32 and powers of two), the largest first.
+std::vector<std::int64_t> round_sizes(std::int64_t batch);
+
+/// What a planner may choose from, the largest first; empty: the job runs in its stated rounds, or
+/// as a whole. `chooses`: the planner is one that does. `change_training`: rounds would.
+std::vector<std::int64_t> offered_sizes(const JobSpec& job, bool chooses, bool change_training);
+
+/// The program of the same job with its batch in rounds of `sub_batch` samples. `statistics`:
+/// rounds may take their own batch statistics. Its ops need no times.
+using ProgramInRounds = std::function<Result<Program>(std::int64_t sub_batch, bool statistics)>;
+
+/// A job's program, and what else it could be.
+struct JobRounds {
+  const Program& program;       ///< as it is stated
+  bool statistics = false;      ///< rounds may take their own batch statistics
+  ProgramInRounds in_rounds{};  ///< empty: there is only `program`
+  /// What may be chosen from, the largest first; empty: `program` is what runs.
+  std::vector<std::int64_t> offered{};
+  bool suggest = true;  ///< errors of budgets name rounds with which they could be met
+};
+
+/// Of the offered sizes those with which the job can run in `device` bytes at all: from the largest
+/// that can down to where programs get too many ops. Where there is none: `infeasible`, with the
+/// smallest budget of the smallest size.
+Result<std::vector<std::int64_t>> sizes_within(const JobRounds& rounds, Bytes device,
+                                               Bytes alignment);
+
+/// Peak load of the whole batch at once without a budget, least-workspace algorithms: what
+/// percentages refer to. Fails where such a program cannot be made.
+Result<Bytes> whole_batch_peak(const JobRounds& rounds, Bytes alignment);
+
+/// Programs are not made larger than this only to look at them: a batch of a million in rounds of
+/// one sample has tens of millions of ops, which take minutes and gigabytes to write down.
+inline constexpr std::int64_t kMostOps = 100'000;
+
+}  // namespace tidepool

@@ -1,0 +1,90 @@
+#include "train/rounds.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ir/load_profile.h"
+#include "nn/kernel.h"
+#include "nn/models/model.h"
+#include "nn/training_program.h"
+
+namespace tidepool {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(RoundSizes, AreTheBatchAndWhatTheRoundingOfMoDnnMakes) {
+  EXPECT_THAT(round_sizes(1), ElementsAre(1));
+  EXPECT_THAT(round_sizes(3), ElementsAre(3, 2, 1));
+  EXPECT_THAT(round_sizes(16), ElementsAre(16, 8, 4, 2, 1));
+  EXPECT_THAT(round_sizes(40), ElementsAre(40, 32, 16, 8, 4, 2, 1));
+  EXPECT_THAT(round_sizes(64), ElementsAre(64, 32, 16, 8, 4, 2, 1));
+  EXPECT_THAT(round_sizes(100), ElementsAre(100, 64, 32, 16, 8, 4, 2, 1));
+  EXPECT_THAT(round_sizes(256), ElementsAre(256, 192, 128, 64, 32, 16, 8, 4, 2, 1));
+}
+
+TEST(OfferedSizes, LeaveWhatIsStatedAndTrainingAsTheyAre) {
+  JobSpec job;
+  job.batch = 4;
+  EXPECT_THAT(offered_sizes(job, false, false), ElementsAre()) << "nobody chooses";
+  EXPECT_THAT(offered_sizes(job, true, false), ElementsAre(4, 2, 1));
+  EXPECT_THAT(offered_sizes(job, true, true), ElementsAre()) << "batch norm";
+  job.sub_batch_statistics = true;
+  EXPECT_THAT(offered_sizes(job, true, true), ElementsAre(4, 2, 1));
+  job.choose_sub_batch = true;
+  EXPECT_THAT(offered_sizes(job, false, false), ElementsAre(4, 2, 1));
+  job.sub_batch = 2;
+  EXPECT_THAT(offered_sizes(job, true, false), ElementsAre()) << "stated";
+}
+
+class Sizes : public ::testing::Test {
+ protected:
+  static Result<Program> squeezenet_in(std::int64_t sub_batch) {
+    nn::TrainingOptions options;
+    options.batch = 64;
+    options.sub_batch = sub_batch;
+    const auto graph = nn::build_model("tiny-squeezenet", {});
+    auto training = nn::build_training_program(*graph, options, nn::reference_kernels());
+    if (!training) return fail(training.error());
+    return std::move(training->program);
+  }
+  static Bytes least(std::int64_t sub_batch) {
+    return smallest_budget(*squeezenet_in(sub_batch), 64).bytes;
+  }
+
+  Program whole_ = *squeezenet_in(64);
+  JobRounds rounds_{whole_, false, [](std::int64_t n, bool) { return squeezenet_in(n); },
+                    round_sizes(64)};
+};
+
+TEST_F(Sizes, ThatABudgetCanRunBeginWithTheLargest) {
+  EXPECT_THAT(*sizes_within(rounds_, least(64), 64), ElementsAre(64, 32, 16, 8, 4, 2, 1));
+  EXPECT_THAT(*sizes_within(rounds_, least(64) - 1, 64), ElementsAre(32, 16, 8, 4, 2, 1));
+  EXPECT_THAT(*sizes_within(rounds_, least(4), 64), ElementsAre(4, 2, 1));
+  EXPECT_THAT(*sizes_within(rounds_, least(4) - 1, 64), ElementsAre(2, 1));
+  const auto none = sizes_within(rounds_, least(1) - 1, 64);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::infeasible);
+  EXPECT_EQ(none.error().smallest_feasible, least(1));
+  EXPECT_THAT(none.error().message, HasSubstr("op '"));
+}
+
+TEST_F(Sizes, OfWhichTheProgramCannotBeMadeAreNotThere) {
+  rounds_.in_rounds = [](std::int64_t n, bool) -> Result<Program> {
+    if (n > 16) return fail(ErrorCode::usage, "too large");
+    return squeezenet_in(n);
+  };
+  EXPECT_THAT(*sizes_within(rounds_, least(64), 64), ElementsAre(16, 8, 4, 2, 1));
+}
+
+TEST_F(Sizes, ThePeakIsThatOfTheWholeBatchWhateverTheRounds) {
+  const Program small = *squeezenet_in(8);
+  const JobRounds in_eights{small, false, rounds_.in_rounds};
+  const Bytes peak = *whole_batch_peak(rounds_, 64);
+  EXPECT_EQ(*whole_batch_peak(in_eights, 64), peak);
+  EXPECT_LT(*whole_batch_peak({small}, 64), peak) << "where nothing else is known, its own";
+}
+
+}  // namespace
+}  // namespace tidepool
