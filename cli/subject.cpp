@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "lower/overhead.h"
 #include "nn/models/model.h"
 #include "several_devices.h"
 #include "trace/trace_program.h"
