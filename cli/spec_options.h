@@ -12,10 +12,10 @@ namespace tidepool::cli {
 
 /// The job's options, with the model as the positional argument.
 void add_job_options(CLI::App& command, JobSpec& job);
-/// Refuses --sub-batch auto, for commands without a planner.
-Result<void> check_sub_batch_is_stated(const JobSpec& job, const char* command);
 /// --devices, --accumulation.
 void add_devices_options(CLI::App& command, JobSpec& job);
+/// Refuses --sub-batch auto, for commands without a planner.
+Result<void> check_sub_batch_is_stated(const JobSpec& job, const char* command);
 /// --budget, --host-budget.
 void add_size_options(CLI::App& command, BudgetSpec& budget);
 /// A device size in bytes or percent; `name` such as "--budget".

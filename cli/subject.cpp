@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "lower/overhead.h"
 #include "nn/models/model.h"
+#include "several_devices.h"
 #include "trace/trace_program.h"
 #include "train/job.h"
 #include "train/link_speed.h"
@@ -47,35 +48,6 @@ Result<Machine> preset(const std::string& name) {
   return find_machine(name);
 }
 
-/// Nothing but the links of the machine is known of several devices, and how long one would take.
-Result<void> several_on_preset(const JobSpec& job, Subject& subject) {
-  const Machine one = subject.profile.machine;
-  const auto graph = nn::build_model(job.model, {.sequence = job.sequence});
-  if (!graph) return fail(graph.error());
-  nn::TrainingOptions options;
-  options.batch = job.batch;
-  options.storage = job.storage;
-  options.optimizer = job.optimizer;
-  options.workspace_limit = job.workspace_limit;
-  auto alone = nn::build_training_program(*graph, options, nn::preset_kernels());
-  if (!alone) return fail(alone.error());
-  apply_cost_model(one, alone->program);
-  // Without a budget nothing speaks against the fastest.
-  const AlgorithmPolicy policy = job.algorithms.value_or(AlgorithmPolicy::fastest);
-  subject.alone = unlimited_time(alone->program, one, choose_algorithms(alone->program, policy));
-  options.sub_batch = job.sub_batch;
-  options.sub_batch_statistics = job.sub_batch_statistics;
-  options.devices = job.devices;
-  options.naive_accumulation = job.accumulation == Accumulation::naive;
-  auto part = nn::build_training_program(*graph, options, nn::preset_kernels());
-  if (!part) return fail(part.error());
-  subject.parallel =
-      std::make_shared<nn::DataParallel>(nn::replicate(*part, options, nn::preset_kernels()));
-  subject.all = machine_of_devices(one, job.devices);
-  subject.profile.machine = one_of_devices(*subject.all);
-  return {};
-}
-
 /// A preset: layouts without padding, the algorithms of a GPU's library, times from the compute
 /// model.
 Result<Subject> on_preset(const SubjectArguments& a) {
@@ -91,9 +63,9 @@ Result<Subject> on_preset(const SubjectArguments& a) {
     options.sub_batch_statistics = statistics;
     options.storage = job.storage;
     options.optimizer = job.optimizer;
-    options.workspace_limit = job.workspace_limit;
     options.devices = job.devices;
     options.naive_accumulation = job.accumulation == Accumulation::naive;
+    options.workspace_limit = job.workspace_limit;
     auto training = nn::build_training_program(graph, options, nn::preset_kernels());
     if (!training) return fail(training.error());
     apply_cost_model(machine, training->program);
@@ -121,7 +93,8 @@ Result<Subject> on_preset(const SubjectArguments& a) {
         });
   }
   if (a.job.devices > 1) {
-    if (auto parallel = several_on_preset(a.job, subject); !parallel) return fail(parallel.error());
+    if (auto parallel = several_on_preset(a.job, a.choosing, subject); !parallel)
+      return fail(parallel.error());
   }
   return subject;
 }

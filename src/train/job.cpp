@@ -156,6 +156,10 @@ Result<void> Job::set_rounds(std::int64_t sub_batch) {
   auto training = nn::build_training_program(*graph_, options, *kernels_);
   if (!training) return fail(training.error());
   training_ = std::make_unique<nn::TrainingProgram>(std::move(*training));
+  parallel_ = nullptr;
+  if (options.devices > 1) {
+    parallel_ = std::make_unique<nn::DataParallel>(nn::replicate(*training_, options, *kernels_));
+  }
   options_ = options;
   parallel_.reset();
   if (spec_.devices > 1) {

@@ -9,6 +9,7 @@
 #include "base/at.h"
 #include "base/quantity.h"
 #include "check/check.h"
+#include "ir/load_profile.h"
 #include "lower/compose.h"
 #include "sim/simulate.h"
 #include "train/budget.h"
@@ -83,16 +84,18 @@ Result<Budget> budget_of_part(const Budget& budget, const ParallelProgram& progr
   const auto [weights, state, largest] = shared_bytes(program, alignment);
   Budget part = budget;
   if (program.naive && limited(budget)) {
+    const Bytes least = smallest_budget(program.part, alignment).bytes;
     part.device -= state + largest;
-    if (part.device <= 0) {
+    if (part.device < least) {
+      const Bytes enough = least + state + largest;
       return fail(
           Error{ErrorCode::infeasible,
-                fmt::format(
-                    "the budget of {} B ({}) is too small: the state of weights and a gradient of "
-                    "another device take {} B ({}) of device 0",
-                    budget.device, format_bytes(budget.device), state + largest,
-                    format_bytes_up(state + largest)),
-                std::nullopt});
+                fmt::format("the budget of {} B ({}) is too small: {} B ({}) are needed, of "
+                            "which the state of weights and a gradient of another device "
+                            "take {} on device 0",
+                            budget.device, format_bytes(budget.device), enough,
+                            format_bytes_up(enough), format_bytes(state + largest)),
+                enough});
     }
   }
   if (budget.host == 0) return part;

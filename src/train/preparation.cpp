@@ -84,6 +84,27 @@ Result<void> choose_rounds(Job& job, const TrainingSpec& spec, const ProfilingTa
   return {};
 }
 
+/// The same in the rounds that the job is in. `choice`: as for `training_plan`.
+Result<void> plan_stated_rounds(Job& job, const TrainingSpec& spec, const ProfilingTask& task,
+                                Planner& planner, const std::optional<AlgorithmChoice>& choice,
+                                const Cache& cache, Preparation& start, Observer& observer) {
+  // A plan file has the times that its plan was made with.
+  if (spec.plan.empty() || !spec.profile.empty()) {
+    const auto profile = obtain_profile(job, start.machine, task,
+                                        {cache, spec.cache.reprofile, spec.profile}, observer);
+    if (!profile) return fail(profile.error());
+    start.profile = *profile;
+  } else {
+    start.profile.from = "plan";
+  }
+  auto plan =
+      training_plan(job, spec, task.budget, start.machine, planner, choice, cache, observer);
+  if (!plan) return fail(plan.error());
+  start.plan = std::move(*plan);
+  if (start.profile.from == "plan") job.program() = start.plan.profile->program;
+  return {};
+}
+
 }  // namespace
 
 double Preparation::predicted_overhead() const {
@@ -103,6 +124,19 @@ Result<ParallelPlan> parallel_plan(const Job& job, const Plan& part, const Machi
                                    const Budget& budget) {
   return parallel_plan(parallel_program(job), part, machine, budget);
 }
+
+namespace {
+
+/// The plan of one device becomes that of all.
+Result<Preparation> on_all_devices(const Job& job, Preparation start, const Machine& all) {
+  auto parallel = parallel_plan(job, start.lowered().plan, all, start.budget);
+  if (!parallel) return fail(parallel.error());
+  start.parallel = std::move(*parallel);
+  start.gap.unknown = kNoGapOfSeveral;
+  return start;
+}
+
+}  // namespace
 
 Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& budget,
                             const std::vector<std::int64_t>& offered, Planner& planner,
@@ -142,24 +176,8 @@ Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& bu
     auto chosen = choose_rounds(job, spec, task, offered, planner, cache, start, observer);
     if (!chosen) return fail(chosen.error());
   } else {
-    // A plan file has the times that its plan was made with.
-    if (spec.plan.empty() || !spec.profile.empty()) {
-      const auto profile = obtain_profile(job, start.machine, task,
-                                          {cache, spec.cache.reprofile, spec.profile}, observer);
-      if (!profile) return fail(profile.error());
-      start.profile = *profile;
-    } else {
-      start.profile.from = "plan";
-    }
-    auto plan = training_plan(job, spec, of_one, start.machine, planner, choice, cache, observer);
-    if (!plan) return fail(plan.error());
-    start.plan = std::move(*plan);
-    if (start.profile.from == "plan") job.program() = start.plan.profile->program;
-  }
-  if (all) {
-    auto parallel = parallel_plan(job, start.lowered().plan, *all, budget);
-    if (!parallel) return fail(parallel.error());
-    start.parallel = std::move(*parallel);
+    auto planned = plan_stated_rounds(job, spec, task, planner, choice, cache, start, observer);
+    if (!planned) return fail(planned.error());
   }
 
   if (!all) observer.update(0, "how far the plan may be from the best");
@@ -169,10 +187,7 @@ Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& bu
   const Machine& on = planned_for ? planned_for->machine : start.machine;
   start.predicted_unlimited =
       unlimited_time(program, on, chosen_algorithms(program, start.lowered().plan));
-  if (all) {
-    start.gap.unknown = kNoGapOfSeveral;
-    return start;
-  }
+  if (all) return on_all_devices(job, std::move(start), *all);
   const FluidOptions solving{gap_time_limit(spec.planner), observer.stop()};
   const auto gap = proven_gap(program, on, start.lowered(), budget.device, solving);
   if (!gap) return fail(gap.error());

@@ -15,7 +15,7 @@ namespace tidepool {
 /// What a training starts with.
 struct Preparation {
   Budget budget;
-  Bytes unlimited_peak = 0;  ///< load of the whole batch at once, computed
+  Bytes unlimited_peak = 0;  ///< load of the whole batch at once, computed; of one device's part
   Machine machine;  ///< as one device has it; where there are several, with its part of their bus
   ProfileSource profile;
   ObtainedPlan plan;                     ///< of one device

@@ -113,7 +113,7 @@ TEST_F(TrainTest, SeveralDevicesTrainToTheBitsOfOneThatSumsTheirPartsInRounds) {
       several.job.sub_batch = 0;
       several.job.devices = devices;
       several.job.accumulation = accumulation;
-      several.budget.device = {.bytes = 0, .percent = 150};
+      several.budget.device = {.bytes = 0, .percent = 250};
       const auto report = run_training(several, listener_);
       ASSERT_TRUE(report) << report.error().message;
       EXPECT_EQ(report->losses, alone->losses);
@@ -172,8 +172,8 @@ TEST_F(TrainTest, HostBudgetsOfSeveralDevicesHoldForAllTogether) {
 }
 
 TEST_F(TrainTest, WhatDoesNotGoWithSeveralDevicesIsRefused) {
-  const auto refusal = [&](const TrainingSpec& spec) {
-    const auto report = run_training(spec, listener_);
+  const auto refusal = [&](const TrainingSpec& of) {
+    const auto report = run_training(of, listener_);
     return report ? std::string("accepted") : report.error().message;
   };
   TrainingSpec spec = tiny(150);
@@ -187,6 +187,10 @@ TEST_F(TrainTest, WhatDoesNotGoWithSeveralDevicesIsRefused) {
   spec.graph = 0;
   spec.plan = "some.plan.json";
   EXPECT_THAT(refusal(spec), HasSubstr("`plan`"));
+  spec.plan = "";
+  spec.budget.device.percent = 90;
+  spec.job.accumulation = Accumulation::naive;
+  EXPECT_THAT(refusal(spec), HasSubstr("the state of weights and a gradient of another device"));
 }
 
 TEST_F(TrainTest, ObserversHearOfEveryIterationInOrder) {
