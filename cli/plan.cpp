@@ -18,6 +18,7 @@
 #include "subject.h"
 #include "terminal_observer.h"
 #include "train/output_file.h"
+#include "train/parallel_plan.h"
 #include "train/planning.h"
 #include "train/proven_gap.h"
 
@@ -30,6 +31,7 @@ struct PlanArguments {
   PlannerSpec planner;
   std::string output;
   bool explain = false;
+  std::int32_t host_cores = 1;
 };
 
 std::string ms(Nanos t) { return fmt::format("{:.3f}", to_ms(t)); }
@@ -86,6 +88,7 @@ struct Made {
   bool stopped = false;  ///< the best until then
   RoundsReport rounds{};
   ProvenGap gap{};
+  std::optional<ParallelPlan> parallel{};  ///< of all devices; the rest is of one
 };
 
 /// `profile`: of the sub-batch of the plan.
@@ -106,6 +109,61 @@ Made made_of(const PlanArguments& a, const Subject& subject, const Profile& prof
   made.footprint = lowered.plan.device_bytes() + subject.resident;
   made.stopped = interrupted();
   return made;
+}
+
+/// What is saved: the plan that runs.
+PlanFile file_of(const Made& m) {
+  if (!m.parallel) return m.file;
+  const ParallelPlan& p = *m.parallel;
+  PlanFile file{m.file.fingerprint,
+                p.program,
+                p.machine,
+                m.file.device_budget,
+                m.file.host_budget,
+                p.iteration_time,
+                m.file.compute_time,
+                {},
+                p.plan};
+  file.strategy =
+      keep_everything(p.program, AccessIndex(p.program), chosen_algorithms(p.program, p.plan));
+  for (SpaceId d = 0; d < p.machine.devices(); ++d) {
+    file.device_budget =
+        std::max(file.device_budget, p.plan.arenas[static_cast<std::size_t>(d)].bytes);
+  }
+  return file;
+}
+
+/// How much faster than one device without a budget; none where that is not known.
+std::optional<double> speed_up(const Made& m) {
+  if (!m.parallel || !m.subject.alone) return std::nullopt;
+  return to_ms(*m.subject.alone) / to_ms(m.parallel->iteration_time);
+}
+
+Json parallel_json(const Made& m) {
+  if (!m.parallel) return nullptr;
+  const ParallelPlan& p = *m.parallel;
+  Json bytes = Json::array();
+  for (const Arena& arena : p.plan.arenas) bytes.push_back(arena.bytes);
+  const auto faster = speed_up(m);
+  return {{"devices", p.machine.devices()},
+          {"accumulation", to_text(m.arguments.subject.job.accumulation)},
+          {"host_cores", m.arguments.host_cores},
+          {"predicted_ms", to_ms(p.iteration_time)},
+          {"one_device_ms", m.subject.alone ? Json(to_ms(*m.subject.alone)) : Json(nullptr)},
+          {"speed_up", faster ? Json(*faster) : Json(nullptr)},
+          {"space_bytes", std::move(bytes)},
+          {"check_ms", to_ms(p.check_time)}};
+}
+
+void print_devices(const Made& m) {
+  const ParallelPlan& p = *m.parallel;
+  say("  devices    {} with gradients {}: {} ms an iteration, host {}; proved in {}\n",
+      p.machine.devices(), to_text(m.arguments.subject.job.accumulation), ms(p.iteration_time),
+      format_bytes(p.plan.host_bytes()), format_time(p.check_time));
+  if (const auto faster = speed_up(m)) {
+    say("             {:.2f} times as fast as one device without a budget ({} ms)\n", *faster,
+        ms(*m.subject.alone));
+  }
 }
 
 void print_json(const Made& m) {
@@ -138,6 +196,7 @@ void print_json(const Made& m) {
               {"plan_from", m.obtained.from},
               {"profile", m.subject.source ? to_json(*m.subject.source) : Json(nullptr)},
               {"output", output.empty() ? Json(nullptr) : Json(output)}};
+  out["parallel"] = parallel_json(m);
   if (m.arguments.explain) out["decisions"] = decisions(m.file);
   m.rounds.add_to(out);
   m.gap.add_to(out);
@@ -163,6 +222,7 @@ void print_text(const Made& m) {
   }
   say("  {:9}  {}, proved in {}\n", m.obtained.from == "cache" ? "cached" : "made in",
       format_time(planned.plan_time), format_time(planned.check_time));
+  if (m.parallel) print_devices(m);
   if (m.subject.resident > 0) {
     say("  resident   {} of the trace, in all of these; the saved plan and the notes are for the "
         "rest\n",
@@ -177,6 +237,33 @@ void print_text(const Made& m) {
   if (lowered.streaming) say("  note       streaming: only the running op's tensors stay\n");
   if (m.arguments.explain) print_decisions(m.file);
   if (!m.arguments.output.empty()) say("  saved      {}\n", m.arguments.output);
+}
+
+/// Of one device and of all; nothing where there is one.
+std::optional<ParallelProgram> parallel_program(const PlanArguments& a, const Subject& subject) {
+  if (!subject.parallel) return std::nullopt;
+  return ParallelProgram{subject.profile.program, subject.parallel->whole.program,
+                         subject.parallel->replication,
+                         a.subject.job.accumulation == Accumulation::naive};
+}
+
+/// Writes the plan where it is asked for, and finds the optimality gap where there is one.
+Result<void> save_and_prove(Made& made, const Budget& budget, Observer& observer) {
+  const std::string& output = made.arguments.output;
+  if (!output.empty()) {
+    auto written = write_file(output, to_json(file_of(made)).dump(1) + "\n");
+    if (!written) return written;
+  }
+  if (made.stopped) made.gap.unknown = "interrupted";
+  if (made.parallel) made.gap.unknown = kNoGapOfSeveral;
+  if (!made.gap.unknown.empty()) return {};
+  observer.update(0, "how far the plan may be from the best");
+  auto gap = proven_gap(made.file.program, made.file.machine, made.obtained.planned.lowered,
+                        budget.device, {gap_time_limit(made.arguments.planner), interrupted});
+  if (!gap) return fail(gap.error());
+  made.gap = std::move(*gap);
+  made.stopped = interrupted();
+  return {};
 }
 
 Result<int> plan(PlanArguments a, bool json) {
@@ -200,7 +287,10 @@ Result<int> plan(PlanArguments a, bool json) {
   const auto work = PlannerWork::make(*subject, a.subject.job, a.planner.name, *budget);
   if (!work) return fail(with_resident(work.error(), subject->resident));
 
-  PlanRequest request{work->profile(), *budget, a.planner.name, {}};
+  const auto parallel = parallel_program(a, *subject);
+  const auto of_one = parallel ? budget_of_part(*budget, *parallel, *subject->all) : budget;
+  if (!of_one) return fail(of_one.error());
+  PlanRequest request{work->profile(), *of_one, a.planner.name, {}};
   request.options = planner_options(a.subject.job, a.planner);
   request.options.stop = interrupted;
   request.options.progress = &observer;
@@ -220,20 +310,14 @@ Result<int> plan(PlanArguments a, bool json) {
            format_bytes_up(made.footprint), profile.machine.name, format_bytes(there));
   }
   if (made.stopped) inform("tidepool: interrupted: this is the best plan until then\n");
-  if (!a.output.empty()) {
-    if (auto written = write_file(a.output, to_json(made.file).dump(1) + "\n"); !written) {
-      return fail(written.error());
-    }
+  if (parallel) {
+    auto plan_of_all =
+        parallel_plan(*parallel, made.file.plan, *subject->all, *budget, a.host_cores);
+    if (!plan_of_all) return fail(plan_of_all.error());
+    made.parallel = std::move(*plan_of_all);
   }
-  if (!made.stopped) {
-    observer.update(0, "how far the plan may be from the best");
-    auto gap = proven_gap(profile.program, profile.machine, obtained->planned.lowered,
-                          budget->device, {gap_time_limit(a.planner), interrupted});
-    if (!gap) return fail(gap.error());
-    made.gap = std::move(*gap);
-    made.stopped = interrupted();
-  } else {
-    made.gap.unknown = "interrupted";
+  if (auto finished = save_and_prove(made, *budget, observer); !finished) {
+    return fail(finished.error());
   }
   json ? print_json(made) : print_text(made);
   return made.stopped ? exit_code(ErrorCode::interrupted) : kOk;
@@ -245,6 +329,12 @@ void add_plan(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<PlanArguments>();
   CLI::App* command = app.add_subcommand("plan", "decide, prove and save a plan");
   add_subject_options(*command, arguments->subject);
+  add_devices_options(*command, arguments->subject.job);
+  command
+      ->add_option("--host-cores", arguments->host_cores,
+                   "with --devices: cores of the host that add gradients, for the simulated time")
+      ->check(whole_number(1, 1024))
+      ->capture_default_str();
   add_size_options(*command, arguments->budget);
   add_planner_options(*command, arguments->planner);
   command->add_option("-o,--output", arguments->output, "write the plan to this file");
@@ -252,12 +342,16 @@ void add_plan(CLI::App& app, Context& context) {
   command->add_flag("--json", context.json, "one JSON object on stdout");
   std::vector<Ignored> ignored = ignored_by_subjects();
   ignored.push_back({"--evaluations", {"--time-limit"}});
+  for (const char* other : {"--profile", "--program", "--trace"}) {
+    ignored.push_back({other, {"--devices", "--accumulation", "--host-cores"}});
+  }
   refuse_ignored(*command, std::move(ignored));
   command->footer(R"(
 Examples:
   tidepool plan vgg16 --budget 60% --machine gtx1080ti --explain
   tidepool plan tiny-vgg --data synthetic --budget 60% --reprofile --replan
   tidepool plan vgg16 --budget 50% --machine gtx1080ti --planner tide --evaluations 20000
+  tidepool plan vgg16 --batch 256 --machine k40 --devices 4 --budget 6GB --sub-batch 32
   tidepool profile tiny-vgg --data synthetic -o tiny.profile.json
   tidepool plan --profile tiny.profile.json --budget 60% -o tiny.plan.json
   tidepool plan vgg16 --machine gtx1080ti --budget 30% --planner autoswap --sub-batch auto

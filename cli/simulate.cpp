@@ -48,10 +48,14 @@ struct Outcome {
 
 Outcome simulate_file(const PlanFile& file, int iterations) {
   Outcome out;
-  Simulator simulator(file.program, file.plan, file.machine);
-  for (int i = 0; i < iterations; ++i) {
-    simulator.run();
-    out.ends.push_back(simulator.end());
+  if (file.machine.shares_buses()) {
+    out.ends = simulate(file.program, file.plan, file.machine, iterations).iteration_end;
+  } else {
+    Simulator simulator(file.program, file.plan, file.machine);
+    for (int i = 0; i < iterations; ++i) {
+      simulator.run();
+      out.ends.push_back(simulator.end());
+    }
   }
   out.steady = long_run(file.program, file.plan, file.machine);
   // What the file says of the plan beside it may be of another version, or edited.

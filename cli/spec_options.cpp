@@ -170,6 +170,21 @@ void add_job_options(CLI::App& command, JobSpec& job) {
   add_workspace_limit_option(command, job.workspace_limit);
 }
 
+void add_devices_options(CLI::App& command, JobSpec& job) {
+  command
+      .add_option("--devices", job.devices,
+                  "devices in this machine that share each batch in equal parts, each inside the "
+                  "budget; on the CPU so many emulated ones, whose links share one bus; rounds are "
+                  "those of "
+                  "--sub-batch")
+      ->check(whole_number(1, kMostDevices))
+      ->capture_default_str();
+  add_choice_option(command, "--accumulation", job.accumulation,
+                    std::vector{Accumulation::overlapped, Accumulation::naive},
+                    "with --devices, how gradients are summed: overlapped (by the host, each as "
+                    "soon as it is there) or naive (by device 0 when all is done)");
+}
+
 CLI::Option* add_size_option(CLI::App& command, const std::string& name, SizeOrPercent& size,
                              const std::string& help) {
   const auto parse = [&size, name](const std::string& text) {

@@ -12,6 +12,8 @@ namespace tidepool::cli {
 
 /// The job's options, with the model as the positional argument.
 void add_job_options(CLI::App& command, JobSpec& job);
+/// --devices, --accumulation.
+void add_devices_options(CLI::App& command, JobSpec& job);
 /// Refuses --sub-batch auto, for commands without a planner.
 Result<void> check_sub_batch_is_stated(const JobSpec& job, const char* command);
 /// --budget, --host-budget.

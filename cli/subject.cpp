@@ -8,9 +8,11 @@
 #include "base/json.h"
 #include "lower/overhead.h"
 #include "nn/models/model.h"
+#include "several_devices.h"
 #include "trace/trace_program.h"
 #include "train/job.h"
 #include "train/link_speed.h"
+#include "train/parallel_plan.h"
 
 namespace tidepool::cli {
 namespace {
@@ -61,6 +63,8 @@ Result<Subject> on_preset(const SubjectArguments& a) {
     options.sub_batch_statistics = statistics;
     options.storage = job.storage;
     options.optimizer = job.optimizer;
+    options.devices = job.devices;
+    options.naive_accumulation = job.accumulation == Accumulation::naive;
     options.workspace_limit = job.workspace_limit;
     auto training = nn::build_training_program(graph, options, nn::preset_kernels());
     if (!training) return fail(training.error());
@@ -87,6 +91,9 @@ Result<Subject> on_preset(const SubjectArguments& a) {
         subject.offered, [in_rounds, statistics = subject.statistics](std::int64_t sub_batch) {
           return in_rounds(sub_batch, statistics);
         });
+  }
+  if (a.job.devices > 1) {
+    if (auto parallel = several_on_preset(a.job, subject); !parallel) return fail(parallel.error());
   }
   return subject;
 }
@@ -241,6 +248,11 @@ Result<Subject> measured(const SubjectArguments& a, std::span<const BudgetSpec> 
     subject.rounds = std::make_shared<RoundsWorkload>(
         subject.offered,
         measured_rounds(job, *machine, a, budgets, stated.has_value(), cache, observer));
+  }
+  if (job->parallel() != nullptr) {
+    subject.parallel = {job, job->parallel()};
+    subject.all = machine_of_devices(*machine, a.job.devices);
+    subject.profile.machine = one_of_devices(*subject.all);
   }
   return subject;
 }

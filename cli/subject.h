@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "nn/data_parallel.h"
 #include "planners/workload.h"
 #include "rounds_report.h"
 #include "spec_options.h"
@@ -61,6 +62,11 @@ struct Subject {
   [[nodiscard]] Bytes unlimited_peak() const;
   /// Of a plan for `program`.
   [[nodiscard]] RoundsReport report_of(const Program& program, AlgorithmPolicy policy) const;
+  /// Of several devices: all of them. The profile is of one, with its part of their bus.
+  std::shared_ptr<const nn::DataParallel> parallel{};
+  std::optional<Machine> all{};
+  /// An iteration of the whole batch on one device without a budget; none: not known.
+  std::optional<Nanos> alone{};
 };
 
 /// Measuring, where that is what the arguments ask for, stays inside the least of the budgets that

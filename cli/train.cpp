@@ -87,6 +87,9 @@ may be above the least one, in the same measure (see `tidepool bound`). Iteratio
 not measured. The bound takes up to --time-limit before the training starts; it is unknown where
 the limit is up before. With --graph, closing the graph comes on top. In --json,
 unlimited_ms and overhead are null without --baseline or --verify, identical without --verify;
+predicted_overhead is always there. With --devices the budget is each device's, and plan, overhead
+and optimality gap are those of one device with its part of the bus; the result is that of one device
+with --sub-batch of as many samples as a part has.
 predicted_overhead is always there. Percentages of --budget are of the peak load of the whole batch,
 whatever rounds it runs in; overhead is against the same rounds without a budget. --resume and --plan
 go on in the rounds of their file unless --sub-batch says otherwise, which is then refused.
@@ -101,6 +104,7 @@ Examples:
   tidepool train tiny-vgg --budget 60% --data synthetic --profile tiny.profile.json
   tidepool plan --profile tiny.profile.json --budget 60% -o tiny.plan.json
   tidepool train tiny-vgg --data synthetic --plan tiny.plan.json
+  tidepool train tiny-vgg --data synthetic --devices 2 --budget 60% --verify
   tidepool train tiny-squeezenet --data synthetic --batch 64 --budget 45% --planner none --sub-batch auto
   tidepool train tiny-gpt --data text --batch 16 --budget 60% --optimizer adamw --verify
   tidepool train vgg16 --batch 100 --budget 60%   # takes minutes on few cores)";
@@ -112,6 +116,7 @@ void add_train(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("train", "train a model inside a memory budget");
   TrainingSpec& spec = arguments->spec;
   add_job_options(*command, spec.job);
+  add_devices_options(*command, spec.job);
   add_size_options(*command, spec.budget);
   add_planner_options(*command, spec.planner);
   add_length_options(*command, *arguments);

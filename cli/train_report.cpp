@@ -54,7 +54,7 @@ void add_measured(const TrainingSpec& spec, const TrainingReport& r, Json& out) 
   const Planned& planned = r.start.plan.planned;
   Json notes = Json::array();
   for (const std::string& note : planned.notes) notes.push_back(with_option_names(note));
-  out["host_bytes"] = lowered.plan.host_bytes();
+  out["host_bytes"] = r.start.running().host_bytes();
   out["measured_iterations"] = r.measured_iterations;
   out["unlimited_ms"] = r.baseline ? ms_or_null(r.baseline->time) : Json(nullptr);
   out["overhead"] = or_null(r.measured_overhead());
@@ -64,7 +64,7 @@ void add_measured(const TrainingSpec& spec, const TrainingReport& r, Json& out) 
   out["streaming"] = lowered.streaming;
   out["iterations_per_graph"] = spec.graph;
   out["closing_ms"] = r.graph ? to_ms(r.graph->closing) : 0.0;
-  out["link_bytes_per_second"] = r.start.machine.to_host().bytes_per_second;
+  out["link_bytes_per_second"] = r.start.running_on().to_host().bytes_per_second;
   out["fingerprint"] = r.fingerprint;
   out["data"] = r.data;
   out["iterations"] = r.next_iteration;
@@ -76,14 +76,16 @@ void add_measured(const TrainingSpec& spec, const TrainingReport& r, Json& out) 
 }
 
 void print_heading(const TrainingSpec& spec, const TrainingReport& r) {
-  const Machine& m = r.start.machine;
+  const Machine& m = r.start.running_on();
   const std::string link =
       r.emulated_link
-          ? fmt::format(" with {}, link {:.0f} MB/s each way", counted(r.threads, "compute thread"),
-                        m.to_host().bytes_per_second * 1e-6)
+          ? fmt::format(" with {}{}, link {:.0f} MB/s each way{}",
+                        counted(r.threads, "compute thread"), r.devices > 1 ? " each" : "",
+                        m.to_host().bytes_per_second * 1e-6, r.devices > 1 ? " on one bus" : "")
           : fmt::format(", link {:.1f} GB/s out, {:.1f} GB/s in",
                         m.to_host().bytes_per_second * 1e-9, m.to_device().bytes_per_second * 1e-9);
-  say("{}, batch {}, {}, on {}{}\n", spec.job.model, spec.job.batch, r.data, r.device, link);
+  say("{}, batch {}, {}, on {}{}{}\n", spec.job.model, spec.job.batch, r.data,
+      r.devices > 1 ? fmt::format("{} devices ", r.devices) : "", r.device, link);
 }
 
 void print_plan(const TrainingSpec& spec, const TrainingReport& r) {
@@ -115,8 +117,13 @@ void print_plan(const TrainingSpec& spec, const TrainingReport& r) {
   if (start.lowered().streaming) {
     say("             streaming: only the running op's tensors stay\n");
   }
-  say("  memory     highest byte used {}, host {}\n", format_bytes(r.arena_peak),
-      format_bytes(start.lowered().plan.host_bytes()));
+  say("  memory     highest byte used {}{}, host {}\n", format_bytes(r.arena_peak),
+      r.devices > 1 ? " of a device" : "", format_bytes(start.running().host_bytes()));
+  if (start.parallel) {
+    say("  devices    {}, gradients {}: proved in {}; one device alone would take {}\n", r.devices,
+        to_text(spec.job.accumulation), format_time(start.parallel->check_time),
+        format_time(start.lowered().iteration_time));
+  }
 }
 
 void print_times(const TrainingReport& r) {
@@ -136,7 +143,7 @@ void print_times(const TrainingReport& r) {
     say("  time       {} an iteration{}\n", format_time(r.measured), few);
   }
   if (const auto error = r.prediction_error()) off = percent(std::abs(*error)) + " off";
-  say("  predicted  {} ({}), overhead {}{}\n", format_time(r.start.lowered().iteration_time), off,
+  say("  predicted  {} ({}), overhead {}{}\n", format_time(r.start.iteration_time()), off,
       percent(r.start.predicted_overhead()),
       r.baseline ? "" : " by prediction (--baseline measures it)");
 }
@@ -168,7 +175,7 @@ void print_epochs_end(const TrainingReport& r) {
       format_bytes(r.arena_peak),
       limited(r.start.budget) ? " of " + format_bytes(r.start.budget.device) : "",
       r.measured > Nanos{0} ? format_time(r.measured) : "not measured",
-      format_time(r.start.lowered().iteration_time), r.state_crc32);
+      format_time(r.start.iteration_time()), r.state_crc32);
   const RoundsReport rounds = rounds_report(r);
   if (const std::string text = rounds.text(); !text.empty()) say("rounds {}\n", text);
   if (const std::string warning = rounds.warning(); !warning.empty()) say("{}\n", warning);
@@ -186,13 +193,15 @@ Json to_json(const TrainingSpec& spec, const TrainingReport& r) {
       {"model", spec.job.model},
       {"batch", spec.job.batch},
       {"device", r.device},
+      {"devices", r.devices},
+      {"accumulation", r.devices > 1 ? Json(to_text(spec.job.accumulation)) : Json(nullptr)},
       {"planner", planner_of(spec, r)},
       {"budget_bytes", limited(r.start.budget) ? Json(r.start.budget.device) : Json(nullptr)},
       {"unlimited_peak_bytes", r.start.unlimited_peak},
       {"footprint_bytes", lowered.plan.device_bytes()},
       {"arena_peak_bytes", r.arena_peak},
       {"measured_ms", ms_or_null(r.measured)},
-      {"predicted_ms", to_ms(lowered.iteration_time)},
+      {"predicted_ms", to_ms(r.start.iteration_time())},
       {"predicted_overhead", r.start.predicted_overhead()},
       {"swapped_tensors", r.totals.swapped_tensors},
       {"swap_bytes", r.totals.swapped_out},

@@ -39,7 +39,8 @@ struct CheckLimits {
 ///      (vector clocks over two consecutive iterations);
 ///  (3) every op reads the values the original program gives it;
 ///  (4) the steady state carries every persistent tensor from where the iteration began to the same
-///      place with its next value; entry establishes the first, exit hands out the last;
+///      place, or places, with its next value; entry establishes the first, exit hands out the
+///      last;
 ///  (5) every state update and every host op happens exactly once an iteration, and each host op
 ///      happens-before the next one of the program, the last one before the first of the next
 ///      iteration: what runs host ops may keep state that no tensor holds (a sum of losses, a place

@@ -2,6 +2,8 @@
 
 #include <map>
 #include <optional>
+#include <set>
+#include <utility>
 
 namespace tidepool::checking {
 namespace {
@@ -132,18 +134,27 @@ class Values {
     return list;
   }
 
+  /// At least one place each, at most one in a space; what has one place at a time has one.
   void check_boundary(const std::vector<TensorId>& persistent) const {
     std::vector<int> count(subject_.program.tensors.size(), 0);
+    std::set<std::pair<TensorId, SpaceId>> places;
     for (const PlacementId id : subject_.plan.boundary) {
       if (!valid_index(id, subject_.plan.placements))
         refute(4, "the boundary names placement {}", id);
-      ++count[at(subject_.plan.placements[at(id)].tensor)];
+      const Placement& p = subject_.plan.placements[at(id)];
+      ++count[at(p.tensor)];
+      if (!places.emplace(p.tensor, p.space).second)
+        refute(4, "{} lies twice in one space on the boundary", subject_.tensor_name(p.tensor));
     }
+    std::size_t of_persistent = 0;
     for (const TensorId t : persistent) {
-      if (count[at(t)] != 1)
+      const bool one_place =
+          subject_.program.single_placements || subject_.program.tensors[at(t)].pinned;
+      if (count[at(t)] < 1 || (one_place && count[at(t)] > 1))
         refute(4, "{} lies {} times on the boundary", subject_.tensor_name(t), count[at(t)]);
+      of_persistent += at(count[at(t)]);
     }
-    if (subject_.plan.boundary.size() != persistent.size())
+    if (subject_.plan.boundary.size() != of_persistent)
       refute(4, "a tensor on the boundary is not persistent");
   }
 

@@ -120,6 +120,76 @@ void Machine::set_links(LinkSpeed to_host, LinkSpeed to_device, bool duplex) {
   links = {{0, 1, to_host, 0}, {1, 0, to_device, duplex ? 1 : 0}};
 }
 
+bool Machine::shares_buses() const {
+  std::vector<std::int32_t> links_of(buses.size(), 0);
+  for (const Link& link : links) {
+    if (link.bus == kNone) continue;
+    const auto bus = static_cast<std::size_t>(link.bus);
+    if (++links_of[bus] > 1 || buses[bus] < link.speed.bytes_per_second) return true;
+  }
+  return false;
+}
+
+double HostArithmetic::bytes_per_second(std::int32_t of) const {
+  if (of <= 1 || cores <= 1) return one_core;
+  const double share =
+      static_cast<double>(std::min(of, cores) - 1) / static_cast<double>(cores - 1);
+  return one_core + share * (all_cores - one_core);
+}
+
+Machine with_devices(const Machine& machine, std::int32_t devices) {
+  assert(machine.devices() == 1 && devices >= 1 && devices <= kMostDevices);
+  Machine m = machine;
+  const bool one_bus = m.buses.empty();
+  if (one_bus) m.buses = {m.to_host().bytes_per_second, m.to_device().bytes_per_second};
+  m.spaces.clear();
+  m.links.clear();
+  for (std::int32_t d = 0; d < devices; ++d) m.spaces.push_back(machine.spaces[0]);
+  m.spaces.insert(m.spaces.end(), machine.spaces.begin() + 1, machine.spaces.end());
+  const std::int32_t channels = machine.channels();
+  const SpaceId host = devices;
+  for (std::int32_t d = 0; d < devices; ++d) {
+    for (Link link : machine.links) {
+      const bool of_device = link.from == 0 || link.to == 0;
+      if (!of_device && d > 0) continue;
+      const auto moved = [&](SpaceId space) -> SpaceId {
+        return space == 0 ? d : space.value() + devices - 1;
+      };
+      link.from = moved(link.from);
+      link.to = moved(link.to);
+      if (of_device) link.channel += d * channels;
+      if (of_device && one_bus) link.bus = link.to == host ? 0 : 1;
+      m.links.push_back(link);
+    }
+  }
+  return m;
+}
+
+Machine one_of_devices(const Machine& machine) {
+  Machine m = machine;
+  const SpaceId host = machine.host();
+  m.spaces.clear();
+  for (SpaceId s = 0; s < std::ssize(machine.spaces); ++s) {
+    if (s == 0 || s >= host) m.spaces.push_back(machine.spaces[static_cast<std::size_t>(s)]);
+  }
+  m.links.clear();
+  for (Link link : machine.links) {
+    if ((link.from > 0 && link.from < host) || (link.to > 0 && link.to < host)) continue;
+    if (link.bus != kNone) {
+      const auto on_bus = std::ranges::count(machine.links, link.bus, &Link::bus);
+      const double share =
+          machine.buses[static_cast<std::size_t>(link.bus)] / static_cast<double>(on_bus);
+      link.speed.bytes_per_second = std::min(link.speed.bytes_per_second, share);
+      link.bus = kNone;
+    }
+    if (link.from >= host) link.from -= host - 1;
+    if (link.to >= host) link.to -= host - 1;
+    m.links.push_back(link);
+  }
+  m.buses.clear();
+  return m;
+}
+
 std::string inconsistency(const Machine& machine) {
   const auto count = std::ssize(machine.spaces);
   const bool kinds = std::ranges::is_sorted(machine.spaces, {}, &MemorySpace::kind);
@@ -139,6 +209,9 @@ std::string inconsistency(const Machine& machine) {
     if (link.from < 0 || link.from >= count || link.to < 0 || link.to >= count ||
         link.from == link.to || machine.find_link(link.from, link.to) != &link) {
       return "links: each joins two different spaces, in a direction no other link has";
+    }
+    if (link.bus != kNone && (link.bus < 0 || link.bus >= std::ssize(machine.buses))) {
+      return "links: each is on a bus that exists, or on none";
     }
     if (link.channel < 0 || link.channel >= std::ssize(used)) return "links: channels have holes";
     used[static_cast<std::size_t>(link.channel)] = 1;
@@ -168,6 +241,14 @@ Nanos ComputeModel::time(double flops, Bytes traffic, std::string_view algorithm
   return std::min(from_seconds(seconds) + launch, kMostIterationTime);
 }
 
+/// The host of moDNN's four cards: two Xeon E5-2630 v4 (20 cores; 68 GB/s of memory each). Adding
+/// streams through memory: one core has some 10 GB/s of it, all cores three quarters of both. Not
+/// measured.
+Machine with_two_xeons(Machine m) {
+  m.host_arithmetic = {10e9, 100e9, 20};
+  return m;
+}
+
 std::span<const Machine> machine_presets() {
   static const std::array<Machine, 4> presets{
       preset("gtx1080ti", "NVIDIA GTX 1080 Ti, PCIe 3 x16", 11.34, 360,
@@ -175,8 +256,8 @@ std::span<const Machine> machine_presets() {
              11'000'000'000),
       preset("rtx2080ti", "NVIDIA RTX 2080 Ti, PCIe 3 x16", 13.45, 490, link(13, 10),
              link(12.5, 10), static_cast<Bytes>(10.3 * 0x1p30)),
-      calibrated_k40(preset("k40", "NVIDIA Tesla K40", 4.29, 200, link(10.05, 0), link(10.04, 0),
-                            static_cast<Bytes>(11.2e9))),
+      with_two_xeons(calibrated_k40(preset("k40", "NVIDIA Tesla K40", 4.29, 200, link(10.05, 0),
+                                           link(10.04, 0), static_cast<Bytes>(11.2e9)))),
       preset("h200", "NVIDIA H200 (link and compute figures not measured)", 67, 4300, link(55, 10),
              link(55, 10), 139 * kGiB),
   };
@@ -256,6 +337,15 @@ Result<void> validate_times(const Program& program, const Machine& machine) {
                     link.speed.latency.count(), kMostIterationTime.count()));
   }
   return {};
+}
+
+void apply_host_model(const Machine& machine, std::int32_t cores, Program& program) {
+  const double speed = machine.host_arithmetic.bytes_per_second(cores);
+  for (Op& op : program.ops) {
+    if (op.place != OpPlace::host || op.traffic == 0) continue;
+    const Nanos time = speed > 0 ? LinkSpeed{speed, Nanos{0}}.time(op.traffic) : Nanos{0};
+    for (Algorithm& a : op.algorithms) a.time = time;
+  }
 }
 
 void apply_cost_model(const Machine& machine, Program& program) {

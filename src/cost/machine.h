@@ -52,6 +52,19 @@ struct Link {
   /// Copies over links of one channel take turns, on one stream; different channels run at the same
   /// time. Counted from 0 without holes.
   std::int32_t channel = 0;
+  /// Index into Machine::buses, or kNone: copies over links of one bus that run at the same time
+  /// share its bandwidth, each the same part of it.
+  std::int32_t bus = kNone;
+};
+
+/// How fast the host adds gradients and updates weights: bytes of what it reads and writes a
+/// second. 0: it takes no time.
+struct HostArithmetic {
+  double one_core = 0;
+  double all_cores = 0;
+  std::int32_t cores = 1;
+  /// Of so many cores; between the two figures by their number.
+  [[nodiscard]] double bytes_per_second(std::int32_t cores) const;
 };
 
 /// One device and its host, until told otherwise: device 0 is space 0, the host is space 1.
@@ -60,13 +73,19 @@ struct Machine {
   std::string description;
   std::vector<MemorySpace> spaces{{SpaceKind::device, 0, 512}, {SpaceKind::host, 0, 512}};
   std::vector<Link> links{{0, 1, {}, 0}, {1, 0, {}, 1}};
-  ComputeModel compute;  ///< of each device
+  ComputeModel compute;         ///< of each device
+  std::vector<double> buses{};  ///< bytes per second; see Link::bus
+  HostArithmetic host_arithmetic{};
 
   /// The space of host memory.
   [[nodiscard]] SpaceId host() const;
   /// Null when no link leads there.
   [[nodiscard]] const Link* find_link(SpaceId from, SpaceId to) const;
   [[nodiscard]] std::int32_t channels() const;
+  [[nodiscard]] std::int32_t devices() const { return host(); }
+  /// Some copies may take longer than their link alone would: buses have several links, or are
+  /// slower.
+  [[nodiscard]] bool shares_buses() const;
 
   // The first device and its links with the host.
   [[nodiscard]] Bytes device_memory() const { return spaces[0].bytes; }
@@ -86,6 +105,15 @@ struct Machine {
   [[nodiscard]] LinkSpeed& speed(SpaceId from, SpaceId to);
 };
 
+/// So many of the machine's devices on one host, each with links of its own on the buses of the
+/// first; where nothing is known of buses, on one for each direction that is as fast as one link.
+/// The machine has one device.
+Machine with_devices(const Machine& machine, std::int32_t devices);
+
+/// What one device of `machine` sees while all others do the same as it does: links of its part of
+/// their buses.
+Machine one_of_devices(const Machine& machine);
+
 /// The tables make sense: devices, one host, then files; links join different spaces that exist,
 /// each pair once, and each device has a link to the host and back; channels have no holes. Says
 /// what does not, or nothing.
@@ -101,6 +129,10 @@ bool is_preset(const Machine& machine);
 /// take no longer than kMostIterationTime each. The message names what is too slow. To be asked
 /// again when `apply_cost_model` has set times.
 Result<void> validate_times(const Program& program, const Machine& machine);
+
+/// Fills the times of host ops that move bytes (updates of weights) from what the host does with so
+/// many cores.
+void apply_host_model(const Machine& machine, std::int32_t cores, Program& program);
 
 /// Fills the time of every algorithm of every device op from the machine's compute model.
 void apply_cost_model(const Machine& machine, Program& program);

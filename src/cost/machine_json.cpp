@@ -10,14 +10,17 @@ namespace {
 constexpr std::string_view kSpaceKinds[] = {"device", "host", "file"};
 constexpr std::int64_t kMostLatency = 1'000'000'000;
 constexpr std::int64_t kMostAlignment = 1 << 20;
+constexpr std::int64_t kMostCores = 1 << 16;
 constexpr std::int64_t kMostIndex = std::numeric_limits<std::int32_t>::max();
 
 Json to_json(const Link& link) {
-  return {{"from", link.from},
-          {"to", link.to},
-          {"bytes_per_second", link.speed.bytes_per_second},
-          {"latency_ns", link.speed.latency.count()},
-          {"channel", link.channel}};
+  Json json{{"from", link.from},
+            {"to", link.to},
+            {"bytes_per_second", link.speed.bytes_per_second},
+            {"latency_ns", link.speed.latency.count()},
+            {"channel", link.channel}};
+  if (link.bus != kNone) json["bus"] = link.bus;
+  return json;
 }
 
 // Per second, of bytes and of operations: the sums of several are far from what doubles can hold.
@@ -48,6 +51,21 @@ Bytes alignment_from_json(const JsonCursor& json) {
   return alignment;
 }
 
+/// Machines without shared buses, and files of before there were any, have none of these.
+void read_buses(const JsonCursor& json, Machine& m) {
+  if (const auto buses = json.find("buses")) {
+    for (std::size_t i = 0; i < buses->size(); ++i) {
+      m.buses.push_back(buses->at(i).number(kSlowest, kFastest));
+    }
+  }
+  if (const auto host = json.find("host_arithmetic")) {
+    host->has_only({"one_core", "all_cores", "cores"});
+    m.host_arithmetic = {(*host)["one_core"].number(0, kFastest),
+                         (*host)["all_cores"].number(0, kFastest),
+                         static_cast<std::int32_t>((*host)["cores"].integer(1, kMostCores))};
+  }
+}
+
 void read_tables(const JsonCursor& json, Machine& m) {
   const auto index = [](const JsonCursor& j) {
     return static_cast<std::int32_t>(j.integer(0, kMostIndex));
@@ -61,12 +79,14 @@ void read_tables(const JsonCursor& json, Machine& m) {
                         j["bytes"].integer(0, kMostAccessedBytes),
                         alignment_from_json(j["alignment"])});
   }
+  read_buses(json, m);
   m.links.clear();
   const JsonCursor links = json["links"];
   for (std::size_t i = 0; i < links.size(); ++i) {
     const JsonCursor j = links.at(i);
-    j.has_only({"from", "to", "bytes_per_second", "latency_ns", "channel"});
+    j.has_only({"from", "to", "bytes_per_second", "latency_ns", "channel", "bus"});
     m.links.push_back({index(j["from"]), index(j["to"]), speed_from_json(j), index(j["channel"])});
+    if (const auto bus = j.find("bus")) m.links.back().bus = index(*bus);
   }
   if (const std::string wrong = inconsistency(m); !wrong.empty()) json.error(wrong);
 }
@@ -116,11 +136,17 @@ Json to_json(const Machine& m) {
   }
   Json links = Json::array();
   for (const Link& link : m.links) links.push_back(to_json(link));
-  return {{"name", m.name},
-          {"description", m.description},
-          {"spaces", std::move(spaces)},
-          {"links", std::move(links)},
-          {"compute", to_json(m.compute)}};
+  Json json{{"name", m.name},
+            {"description", m.description},
+            {"spaces", std::move(spaces)},
+            {"links", std::move(links)},
+            {"compute", to_json(m.compute)}};
+  if (!m.buses.empty()) json["buses"] = m.buses;
+  if (const HostArithmetic& host = m.host_arithmetic; host.one_core > 0) {
+    json["host_arithmetic"] = {
+        {"one_core", host.one_core}, {"all_cores", host.all_cores}, {"cores", host.cores}};
+  }
+  return json;
 }
 
 Machine machine_from_json(const JsonCursor& json) {
@@ -128,7 +154,8 @@ Machine machine_from_json(const JsonCursor& json) {
   m.name = json["name"].text();
   m.description = json["description"].text();
   if (json.find("spaces")) {
-    json.has_only({"name", "description", "spaces", "links", "compute"});
+    json.has_only(
+        {"name", "description", "spaces", "links", "compute", "buses", "host_arithmetic"});
     read_tables(json, m);
   } else {
     json.has_only({"name", "description", "device_memory", "alignment", "to_host", "to_device",

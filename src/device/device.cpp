@@ -24,4 +24,12 @@ void require_one_device(const DeviceConfig& config) {
   throw DeviceError("this device has one arena of its own and one of the host, nothing else");
 }
 
+void require_devices_and_host(const DeviceConfig& config) {
+  const auto& arenas = config.arenas;
+  const auto host = std::ranges::find(arenas, SpaceKind::host, &DeviceConfig::ArenaSize::kind);
+  if (host == arenas.begin() || host == arenas.end() || host + 1 != arenas.end()) {
+    throw DeviceError("this device has arenas of its own and then one of the host, nothing else");
+  }
+}
+
 }  // namespace tidepool

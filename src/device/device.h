@@ -91,6 +91,8 @@ DeviceConfig joined(const DeviceConfig& a, const DeviceConfig& b);
 
 /// Throws DeviceError unless the config is of one device and its host.
 void require_one_device(const DeviceConfig& config);
+/// Throws DeviceError unless the config is of devices and then their host.
+void require_devices_and_host(const DeviceConfig& config);
 
 class Device {
  public:

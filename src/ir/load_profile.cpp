@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/quantity.h"
 
@@ -130,14 +131,39 @@ SmallestBudget smallest_budget(const Program& program, Bytes alignment) {
   return smallest;
 }
 
+namespace {
+
+/// All in their order, or the largest of many.
+std::vector<std::string> describe_operands(const Op& op, const Program& program) {
+  constexpr std::size_t kMost = 12;
+  constexpr std::size_t kLargest = 6;
+  std::vector<const Tensor*> tensors;
+  for (const Access& access : op.accesses) {
+    tensors.push_back(&program.tensors[static_cast<std::size_t>(access.tensor)]);
+  }
+  Bytes rest = 0;
+  const std::size_t all = tensors.size();
+  if (all > kMost) {
+    std::ranges::stable_sort(tensors, std::ranges::greater{}, &Tensor::bytes);
+    for (std::size_t i = kLargest; i < all; ++i) rest += tensors[i]->bytes;
+    tensors.resize(kLargest);
+  }
+  std::vector<std::string> parts;
+  for (const Tensor* tensor : tensors) {
+    parts.push_back(fmt::format("'{}' ({})", tensor->name, format_bytes(tensor->bytes)));
+  }
+  if (all > kMost) {
+    parts.push_back(fmt::format("{} more ({})", all - kLargest, format_bytes(rest)));
+  }
+  return parts;
+}
+
+}  // namespace
+
 std::string explain(const SmallestBudget& smallest, const Program& program) {
   if (smallest.op == kNone) return "no op needs device memory";
   const Op& op = program.ops[static_cast<std::size_t>(smallest.op)];
-  std::vector<std::string> parts;
-  for (const Access& access : op.accesses) {
-    const Tensor& tensor = program.tensors[static_cast<std::size_t>(access.tensor)];
-    parts.push_back(fmt::format("'{}' ({})", tensor.name, format_bytes(tensor.bytes)));
-  }
+  std::vector<std::string> parts = describe_operands(op, program);
   const Bytes workspace =
       op.algorithms[static_cast<std::size_t>(least_workspace_algorithm(op))].workspace;
   const Bytes unmovable = unmovable_load(program, 1)[static_cast<std::size_t>(smallest.op)];

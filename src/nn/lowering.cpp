@@ -137,7 +137,7 @@ Operand Lowering::add_parameter(LayerId id, const std::string& suffix, const Ten
   Parameter parameter{name, weight.tensor, {}, initialiser, fan_in, true};
   std::vector<Operand> state;
   for (const OperandRule& part : optimizer_state(options)) {
-    if (!training()) break;
+    if (!training() || options.devices > 1) break;  // the host has it then
     state.push_back(writer.tensor(name + "." + part.name, desc, TensorKind::optimizer_state, true));
     parameter.state.push_back(state.back().tensor);
   }

@@ -15,6 +15,19 @@ AnyOp update_op(const TrainingOptions& options) {
   return {};
 }
 
+AnyOp host_update_op(const TrainingOptions& options) {
+  const std::int64_t others = options.devices - 1;
+  switch (options.optimizer) {
+    case Optimizer::sgd:
+      return HostSgdUpdate{{options.momentum, options.weight_decay}, others};
+    case Optimizer::adamw:
+      return HostAdamwUpdate{{options.beta1, options.beta2, options.epsilon, options.weight_decay},
+                             others};
+  }
+  assert(false);
+  return {};
+}
+
 std::vector<OperandRule> optimizer_state(const TrainingOptions& options) {
   constexpr std::ptrdiff_t kFirst = 3;
   const std::vector<OperandRule> rules = OpDesc{update_op(options)}.rules();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
 #include <utility>
 
@@ -67,6 +68,13 @@ void BackwardPass::update(std::size_t index, const Operand& gradient) const {
                 {parameter.gradient, gradient});
   }
   if (!l.last_round()) return;
+  if (l.options.devices > 1) {
+    if (l.options.naive_accumulation) return;  // `collect_held_gradients` does, at the end
+    const auto known = std::ranges::find(l.out.parameters, weight_name, &Parameter::name);
+    const auto index_of_all = static_cast<std::size_t>(known - l.out.parameters.begin());
+    l.writer.op(weight_name + ".collect", {CollectGradient{index_of_all}}, {parameter.gradient});
+    return;
+  }
   std::vector<Operand> operands{parameter.gradient, l.control, parameter.weight};
   operands.insert(operands.end(), parameter.optimizer_state.begin(),
                   parameter.optimizer_state.end());

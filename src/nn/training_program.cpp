@@ -12,8 +12,11 @@
 namespace tidepool::nn {
 namespace {
 
+/// Of one device.
+std::int64_t batch_of(const TrainingOptions& options) { return options.batch / options.devices; }
+
 std::int64_t round_size(const TrainingOptions& options) {
-  return options.sub_batch > 0 ? options.sub_batch : options.batch;
+  return options.sub_batch > 0 ? options.sub_batch : batch_of(options);
 }
 
 Result<void> check_options(const Graph& graph, const TrainingOptions& options) {
@@ -21,9 +24,17 @@ Result<void> check_options(const Graph& graph, const TrainingOptions& options) {
     return fail(ErrorCode::usage,
                 fmt::format("the batch size must be positive, not {}", options.batch));
   }
-  if (options.sub_batch < 0 || options.sub_batch > options.batch) {
-    return fail(ErrorCode::usage, fmt::format("a round takes 1 to {} samples (the batch), not {}",
-                                              options.batch, options.sub_batch));
+  if (options.devices < 1 || options.devices > kMostDevices ||
+      options.batch % options.devices != 0) {
+    return fail(ErrorCode::usage,
+                fmt::format("a batch of {} cannot be split in equal parts for {} devices",
+                            options.batch, options.devices));
+  }
+  if (options.sub_batch < 0 || options.sub_batch > batch_of(options)) {
+    return fail(
+        ErrorCode::usage,
+        fmt::format("a round takes 1 to {} samples (the batch{}), not {}", batch_of(options),
+                    options.devices > 1 ? " of one device" : "", options.sub_batch));
   }
   const Layer* const statistics = batch_statistics(graph);
   if (round_size(options) < options.batch && statistics != nullptr &&
@@ -59,7 +70,7 @@ TrainingProgram describe(const Graph& graph, std::string name, const TrainingOpt
                          const KernelList& kernels) {
   TrainingProgram out;
   out.program.name = std::move(name);
-  out.program.batch = options.batch;
+  out.program.batch = batch_of(options);
   out.program.sub_batch = round_size(options);
   out.kernels = kernels.name;
   out.image = graph.image;
@@ -72,6 +83,44 @@ TrainingProgram describe(const Graph& graph, std::string name, const TrainingOpt
 template <class Collect>
 void collect(Lowering& lowering, const Operand& value) {
   lowering.writer.op(Collect::name, {Collect{}}, {value});
+}
+
+/// The host updates a weight as soon as its gradient is there, which the program of one device does
+/// not say. What is made anew from weights must not run behind that: gradients might, values of the
+/// forward pass are made anew for the backward ops in front of it.
+void keep_to_old_weights(Program& program) {
+  for (Op& op : program.ops) {
+    if (op.phase == Phase::backward) op.recomputable = false;
+  }
+}
+
+/// For the naive accumulation: gradients stay where they are until all else is done.
+void collect_held_gradients(Lowering& lowering) {
+  std::vector<Operand> held{lowering.control};
+  const TrainingProgram& out = lowering.out;
+  const auto is_weight = [&](TensorId tensor) {
+    return [tensor](const Parameter& p) { return p.tensor == tensor; };
+  };
+  std::vector<LayerParameter> collected;
+  for (const LayerParameters& layer : lowering.parameters) {
+    for (const LayerParameter& p : layer.learnable) {
+      if (p.gradient.tensor == kNone) continue;  // nothing reaches it
+      held.push_back(p.gradient);
+      held.push_back(p.weight);
+      collected.push_back(p);
+    }
+  }
+  {
+    const LayerId loss = lowering.graph.values[lowering.graph.loss].producer;
+    const ProgramWriter::Scope scope(lowering.writer, lowering.layer(loss).name, Phase::update);
+    lowering.writer.op(Hold::name, {Hold{std::ssize(held)}}, held);
+    lowering.out.program.ops.back().traffic = 0;  // it looks at nothing
+  }
+  for (const LayerParameter& p : collected) {
+    const auto known = std::ranges::find_if(out.parameters, is_weight(p.weight.tensor));
+    const auto index = static_cast<std::size_t>(known - out.parameters.begin());
+    lowering.writer.op(known->name + ".collect", {CollectGradient{index}}, {p.gradient});
+  }
 }
 
 Result<TrainingProgram> finish(const Lowering& lowering, TrainingProgram program) {
@@ -107,6 +156,10 @@ Result<TrainingProgram> build_training_program(const Graph& graph, const Trainin
     emit_forward(lowering);
     emit_backward(lowering);
     collect<CollectLoss>(lowering, lowering.values[graph.loss]);
+  }
+  if (options.devices > 1) {
+    options.naive_accumulation ? collect_held_gradients(lowering)
+                               : keep_to_old_weights(out.program);
   }
   return finish(lowering, std::move(out));
 }

@@ -47,6 +47,12 @@ struct TrainingOptions {
   float beta2 = 0.999F;
   float epsilon = 1e-8F;
   bool dropout = true;  ///< false: dropout layers pass their input on
+  /// Above 1: `build_training_program` makes the part of one device of so many, see
+  /// nn/data_parallel.h. They divide the batch.
+  std::int32_t devices = 1;
+  /// Of several: device 0 adds the gradients and updates the weights when all devices are done, in
+  /// place of the host, which does so while they run.
+  bool naive_accumulation = false;
   /// Algorithms with a larger workspace are left out, but that of the least each op has.
   Bytes workspace_limit = kNoWorkspaceLimit;
 };

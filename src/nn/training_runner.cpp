@@ -34,11 +34,16 @@ TrainingRunner::TrainingRunner(const TrainingProgram& program, const KernelList&
                                const SampleSource& data, TrainingSettings settings)
     : ProgramRunner(program, kernels, data),
       settings_(std::move(settings)),
+      host_updates_(program.ops.size()),
       sampler_(data.size(), program.program.batch, settings_.seed),
       round_(static_cast<std::size_t>(program.program.sub_batch)) {
   for (const Parameter& parameter : program.parameters) {
     write_initial_value(parameter, program.tensors[parameter.tensor], settings_.seed,
                         bytes_of(parameter.tensor));
+  }
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    if (!HostUpdate::is(program.ops[i])) continue;
+    host_updates_[i] = std::make_unique<HostUpdate>(program.ops[i], kernels);
   }
 }
 
@@ -68,14 +73,21 @@ void TrainingRunner::launch_host(const OpDesc& desc, const OpCall& call) {
   std::byte* const pointer = call.pointers[0];
   if (const auto* input = desc.find<Feed>()) return feed(*input, desc, call.iteration, pointer);
   if (desc.is<CollectLoss>()) return collect_loss(desc, call.iteration, pointer);
+  if (desc.is<CollectGradient>()) return;  // a part that is run alone, to be measured
+  const ControlBlock block = control_block(call.iteration);
+  if (const auto& update = host_updates_[call.op]) return update->run(call.pointers, block);
   assert(desc.is<FeedControl>());
-  const std::int64_t iteration = settings_.first_iteration + call.iteration;
+  std::memcpy(pointer, &block, sizeof block);
+}
+
+ControlBlock TrainingRunner::control_block(std::int64_t of_run) const {
+  const std::int64_t iteration = settings_.first_iteration + of_run;
   ControlBlock block;
   block.iteration = static_cast<std::uint64_t>(iteration);
   block.seed = settings_.seed;
   block.learning_rate = settings_.learning_rate(iteration);
   block.guards = settings_.guards(iteration);
-  std::memcpy(pointer, &block, sizeof block);
+  return block;
 }
 
 }  // namespace tidepool::nn

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nn/data/sampler.h"
+#include "nn/host_update.h"
 #include "nn/program_runner.h"
 
 namespace tidepool::nn {
@@ -45,7 +46,11 @@ class TrainingRunner final : public ProgramRunner {
   void feed(const Feed& feed, const OpDesc& desc, std::int64_t iteration, std::byte* to);
   void collect_loss(const OpDesc& desc, std::int64_t iteration, const std::byte* from);
 
+  /// What a device reads in an iteration of the run.
+  [[nodiscard]] ControlBlock control_block(std::int64_t iteration) const;
+
   TrainingSettings settings_;
+  std::vector<std::unique_ptr<HostUpdate>> host_updates_;  ///< by op; null for others
   Sampler sampler_;
   std::vector<std::int64_t> round_;  ///< samples of the round being fed
   std::vector<float> losses_;

@@ -83,7 +83,8 @@ struct Plan {
   std::vector<Arena> arenas{{SpaceKind::device, 0, 0}, {SpaceKind::host, 0, 0}};
   std::vector<Stream> streams;
   std::vector<Placement> placements;
-  /// Where each persistent tensor's value lies between iterations, one per persistent tensor.
+  /// Where each persistent tensor's value lies between iterations: one place per persistent tensor,
+  /// or several, such as one on every device.
   std::vector<PlacementId> boundary;
   Schedule entry;
   Schedule steady;

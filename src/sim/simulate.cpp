@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/at.h"
+#include "sim/shared_buses.h"
 
 namespace tidepool {
 
@@ -117,6 +118,7 @@ class State {
 }  // namespace
 
 LongRun long_run(const Program& program, const Plan& plan, const Machine& machine) {
+  if (machine.shares_buses()) return long_run_on_buses(program, plan, machine);
   constexpr std::size_t kMostInstructions = 1 << 27;
   constexpr Nanos kLongest{Nanos::rep{1} << 61};
   const std::size_t length = std::max<std::size_t>(plan.steady.instructions.size(), 1);
@@ -162,6 +164,9 @@ LongRun long_run(const Program& program, const Plan& plan, const Machine& machin
 
 Simulation simulate(const Program& program, const Plan& plan, const Machine& machine,
                     int iterations, const Guards& guards) {
+  if (machine.shares_buses()) {
+    return simulate_on_buses(program, plan, machine, iterations, guards);
+  }
   Simulation result;
   Simulator simulator(program, plan, machine);
   for (int iteration = 0; iteration < iterations; ++iteration) {

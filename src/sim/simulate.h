@@ -57,7 +57,8 @@ struct TimedSchedule {
 };
 
 /// Runs the steady schedule from idle streams, one iteration after the other, and remembers the
-/// last.
+/// last. On machines that share no buses (see sim/shared_buses.h, which the functions below call
+/// for those that do).
 class Simulator {
  public:
   Simulator(const Program& program, const Plan& plan, const Machine& machine)

@@ -22,6 +22,9 @@ struct DeviceRequest {
   int threads = 0;    ///< 0: the kind's default
   LinkSpeed to_host;  ///< emulated links only
   LinkSpeed to_device;
+  // Bytes per second that the links of all devices share; 0: no limit.
+  double bus_to_host = 0;
+  double bus_to_device = 0;
 };
 
 /// In words.
@@ -47,6 +50,8 @@ struct DeviceKind {
   /// Takes no more than these bytes of the device and of the host.
   Machine (*calibrate)(Bytes device, Bytes host) = nullptr;
   int (*default_threads)() = nullptr;
+  /// In one machine, that `make`'s device can be.
+  std::int32_t most_devices = 1;
   std::unique_ptr<Device> (*make)(const DeviceRequest& request) = nullptr;
 
   [[nodiscard]] bool emulates_links() const { return calibrate == nullptr; }

@@ -37,7 +37,7 @@ class Epochs {
 
   /// Plans the evaluation, where there is a test split, and opens the device for both.
   Result<void> open(const nn::SampleSource* test, Planner& planner) {
-    const Plan& plan = start_.lowered().plan;
+    const Plan& plan = start_.running();
     DeviceConfig config = device_config(plan);
     if (test != nullptr) {
       if (auto prepared = plan_evaluation(planner); !prepared) return prepared;
@@ -51,7 +51,7 @@ class Epochs {
     if (!state_.empty()) {
       if (auto restored = restore(state_, **runner); !restored) return restored;
     }
-    device_ = job_.make_device(start_.machine);
+    device_ = job_.make_device(start_.running_on());
     const OpenDevice device = opened(*device_, config);
     training_.emplace(job_, plan, std::move(*runner), device);
     if (test != nullptr) {
@@ -152,6 +152,9 @@ class Epochs {
     auto planned = make_plan(planner, workload, start_.machine, start_.budget, options);
     if (!planned) return fail(planned.error());
     evaluation_plan_ = std::move(planned->lowered.plan);
+    if (start_.parallel) {
+      evaluation_plan_ = on_first_device(std::move(evaluation_plan_), start_.running());
+    }
     return {};
   }
 

@@ -37,7 +37,7 @@ class Iterations {
   Result<void> open() {
     auto runner = job_.make_runner();
     if (!runner) return fail(runner.error());
-    inside_.emplace(job_, start_.machine, start_.lowered().plan, std::move(*runner), spec_.graph);
+    inside_.emplace(job_, start_.running_on(), start_.running(), std::move(*runner), spec_.graph);
     inside_->executor().enter();
     if (spec_.comparison == Comparison::none) return {};
     const auto plan = plan_with(chosen_algorithms(job_.program(), start_.lowered().plan),
@@ -45,7 +45,13 @@ class Iterations {
     if (!plan) return fail(plan.error());
     runner = job_.make_runner();
     if (!runner) return fail(runner.error());
-    without_.emplace(job_, start_.machine, plan->lowered.plan, std::move(*runner));
+    Plan running = plan->lowered.plan;
+    if (start_.parallel) {
+      auto parallel = parallel_plan(job_, running, start_.parallel->machine, no_limit());
+      if (!parallel) return fail(parallel.error());
+      running = std::move(parallel->plan);
+    }
+    without_.emplace(job_, start_.running_on(), running, std::move(*runner));
     without_->executor().enter();
     return {};
   }
@@ -85,7 +91,7 @@ class Iterations {
     Baseline baseline;
     baseline.time = without_->median();
     if (spec_.comparison == Comparison::bits) {
-      baseline.identical = identical(job_.program(), without_->runner(), inside_->runner());
+      baseline.identical = identical(job_.whole().program, without_->runner(), inside_->runner());
     }
     report.measured_iterations = std::min(report.measured_iterations, without_->measured());
     report.baseline = baseline;

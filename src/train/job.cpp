@@ -13,26 +13,37 @@
 namespace tidepool {
 namespace {
 
-int threads_of(const DeviceSpec& device, const DeviceKind& kind) {
-  return device.threads > 0 ? device.threads : kind.default_threads();
+/// Of each device.
+int threads_of(const DeviceSpec& device, const DeviceKind& kind, std::int32_t devices = 1) {
+  return device.threads > 0 ? device.threads : std::max(1, kind.default_threads() / devices);
 }
 
-void warn_of_too_many(int threads, Observer& observer) {
+void warn_of_too_many(int threads, std::int32_t devices, Observer& observer) {
   const int cores = static_cast<int>(std::thread::hardware_concurrency());  // 0: not known
-  if (cores == 0 || threads <= cores) return;
+  if (cores == 0 || threads * devices <= cores) return;
   observer.notice(Notice::too_many_threads,
-                  fmt::format("`threads` {} is more than the {} here: they wait for each other",
-                              threads, counted(cores, "core")));
+                  fmt::format("`threads` {}{} is more than the {} here: they wait for each other",
+                              threads, devices > 1 ? fmt::format(" on {} devices", devices) : "",
+                              counted(cores, "core")));
 }
 
-Result<const nn::KernelList*> kernels_of(const DeviceSpec& device, const DeviceKind& kind) {
+Result<void> check_devices(const JobSpec& spec, const DeviceKind& kind) {
+  if (spec.devices >= 1 && spec.devices <= kind.most_devices) return {};
+  return fail(ErrorCode::usage,
+              fmt::format("`devices` {}: device '{}' has {}", spec.devices, kind.name,
+                          kind.most_devices == 1 ? std::string("one")
+                                                 : fmt::format("1 to {}", kind.most_devices)));
+}
+
+Result<const nn::KernelList*> kernels_of(const DeviceSpec& device, const DeviceKind& kind,
+                                         std::int32_t devices = 1) {
   if (kind.choose_kernels != nullptr) return &kind.choose_kernels(device.kernels);
   if (device.kernels.tf32 || device.kernels.nondeterministic) {
     return fail(
         ErrorCode::usage,
         fmt::format("`tf32` and `nondeterministic` mean nothing to device '{}'", kind.name));
   }
-  return &kind.kernels(threads_of(device, kind));
+  return &kind.kernels(threads_of(device, kind, devices));
 }
 
 std::string fingerprint_of(const DeviceKind& kind, const nn::KernelList& kernels, int threads) {
@@ -45,6 +56,8 @@ nn::TrainingOptions training_options(const JobSpec& spec) {
   options.batch = spec.batch;
   options.sub_batch = spec.sub_batch;
   options.sub_batch_statistics = spec.sub_batch_statistics;
+  options.devices = spec.devices;
+  options.naive_accumulation = spec.accumulation == Accumulation::naive;
   options.storage = spec.storage;
   options.optimizer = spec.optimizer;
   if (spec.optimizer == nn::Optimizer::adamw) options.weight_decay = kUsualOfAdamW;
@@ -103,11 +116,12 @@ Result<Job> Job::make(const JobSpec& spec, Observer& observer) {
   const auto kind = find_device_kind(spec.device.name);
   if (!kind) return fail(kind.error());
   job.kind_ = *kind;
-  const auto kernels = kernels_of(spec.device, *job.kind_);
+  if (auto sound = check_devices(spec, *job.kind_); !sound) return fail(sound.error());
+  const auto kernels = kernels_of(spec.device, *job.kind_, spec.devices);
   if (!kernels) return fail(kernels.error());
   job.kernels_ = *kernels;
-  job.threads_ = threads_of(spec.device, *job.kind_);
-  if (job.kind_->emulates_links()) warn_of_too_many(job.threads_, observer);
+  job.threads_ = threads_of(spec.device, *job.kind_, spec.devices);
+  if (job.kind_->emulates_links()) warn_of_too_many(job.threads_, spec.devices, observer);
   if (spec.device.link > 0 && !job.kind_->emulates_links()) {
     return fail(
         ErrorCode::usage,
@@ -142,6 +156,10 @@ Result<void> Job::set_rounds(std::int64_t sub_batch) {
   auto training = nn::build_training_program(*graph_, options, *kernels_);
   if (!training) return fail(training.error());
   training_ = std::make_unique<nn::TrainingProgram>(std::move(*training));
+  parallel_ = nullptr;
+  if (options.devices > 1) {
+    parallel_ = std::make_unique<nn::DataParallel>(nn::replicate(*training_, options, *kernels_));
+  }
   options_ = options;
   spec_.sub_batch = sub_batch;
   return {};
@@ -164,6 +182,16 @@ Result<Job> Job::with(std::int64_t batch, std::int64_t sub_batch) const {
 
 Result<std::unique_ptr<nn::TrainingRunner>> Job::make_runner(std::int64_t iterations,
                                                              std::int64_t first_iteration) const {
+  return runner_of(whole(), iterations, first_iteration);
+}
+
+Result<std::unique_ptr<nn::TrainingRunner>> Job::make_runner_of_one() const {
+  return runner_of(*training_, 0, 0);
+}
+
+Result<std::unique_ptr<nn::TrainingRunner>> Job::runner_of(const nn::TrainingProgram& program,
+                                                           std::int64_t iterations,
+                                                           std::int64_t first_iteration) const {
   nn::TrainingSettings settings;
   settings.seed = spec_.seed;
   settings.first_iteration = first_iteration;
@@ -172,7 +200,7 @@ Result<std::unique_ptr<nn::TrainingRunner>> Job::make_runner(std::int64_t iterat
   settings.learning_rate = [rate = spec_.learning_rate, length](std::int64_t i) {
     return rate.at(i, length);
   };
-  return nn::TrainingRunner::create(*training_, *kernels_, *data_, settings);
+  return nn::TrainingRunner::create(program, *kernels_, *data_, settings);
 }
 
 Result<Program> Job::in_rounds(std::int64_t sub_batch, bool statistics) const {
@@ -210,6 +238,8 @@ std::vector<std::pair<std::string, std::string>> Job::settings() const {
       {"storage", std::string(to_text(spec_.storage))},
       {"algorithms", std::string(to_text(algorithms_of(spec_)))},
       {"fingerprint", fingerprint()}};
+  // Checkpoints of one device do not say so.
+  list.emplace_back("devices", spec_.devices > 1 ? fmt::format("{}", spec_.devices) : "");
   for (const nn::ProgramInput& input : training_->inputs) {
     if (input.name != "tokens") continue;
     list.emplace_back("sequence", fmt::format("{}", input.type.elements()));
@@ -218,7 +248,12 @@ std::vector<std::pair<std::string, std::string>> Job::settings() const {
 }
 
 std::unique_ptr<Device> Job::make_device(const Machine& machine) const {
-  return kind_->make({threads_, machine.to_host(), machine.to_device()});
+  const auto bus = [&](SpaceId from, SpaceId to) {
+    const std::int32_t index = machine.find_link(from, to)->bus;
+    return index == kNone ? 0 : machine.buses[static_cast<std::size_t>(index)];
+  };
+  return kind_->make({threads_, machine.to_host(), machine.to_device(), bus(0, machine.host()),
+                      bus(machine.host(), 0)});
 }
 
 std::string Job::fingerprint() const { return fingerprint_of(*kind_, *kernels_, threads_); }
@@ -251,6 +286,10 @@ std::string_view to_text(nn::Optimizer optimizer) {
 
 std::string_view to_text(nn::Storage storage) {
   return storage == nn::Storage::separate ? "separate" : "in-place";
+}
+
+std::string_view to_text(Accumulation accumulation) {
+  return accumulation == Accumulation::naive ? "naive" : "overlapped";
 }
 
 std::string_view to_text(AlgorithmPolicy policy) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nn/data/sample_source.h"
+#include "nn/data_parallel.h"
 #include "nn/graph.h"
 #include "nn/training_program.h"
 #include "nn/training_runner.h"
@@ -27,17 +28,26 @@ class Job {
   [[nodiscard]] const nn::KernelList& kernels() const { return *kernels_; }
   [[nodiscard]] int threads() const { return threads_; }
   [[nodiscard]] const nn::SampleSource& data() const { return *data_; }
+  /// Of one device: the whole, or its part where there are several.
   [[nodiscard]] const nn::TrainingProgram& training() const { return *training_; }
+  /// Of all devices: what runs.
+  [[nodiscard]] const nn::TrainingProgram& whole() const {
+    return parallel_ ? parallel_->whole : *training_;
+  }
+  /// Null where there is one device.
+  [[nodiscard]] const nn::DataParallel* parallel() const { return parallel_.get(); }
   /// Times of the algorithms are filled in by profiling.
   [[nodiscard]] Program& program() { return training_->program; }
   [[nodiscard]] const Program& program() const { return training_->program; }
 
   /// Samples of an epoch that do not fill a batch are left out.
   [[nodiscard]] std::int64_t iterations_per_epoch() const { return data_->size() / spec_.batch; }
-  /// A training of `iterations` in all that goes on at `first_iteration`.
+  /// A training of `iterations` in all, on all devices, that goes on at `first_iteration`.
   [[nodiscard]] Result<std::unique_ptr<nn::TrainingRunner>> make_runner(
       std::int64_t iterations = 0, std::int64_t first_iteration = 0) const;
-  /// The program of the same job with its batch in rounds of `sub_batch` samples.
+  /// Runs the program of one device, to measure it.
+  [[nodiscard]] Result<std::unique_ptr<nn::TrainingRunner>> make_runner_of_one() const;
+  /// The program of one device of the same job with its batch in rounds of `sub_batch` samples.
   [[nodiscard]] Result<Program> in_rounds(std::int64_t sub_batch, bool statistics) const;
   /// The same job with another batch and other rounds: its data and model are shared.
   [[nodiscard]] Result<Job> with(std::int64_t batch, std::int64_t sub_batch) const;
@@ -53,7 +63,7 @@ class Job {
   /// What must be the same for a checkpoint to go on bit for bit.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> settings() const;
 
-  /// Not opened yet: it has no memory.
+  /// Not opened yet: it has no memory. All devices that the machine has, in one.
   [[nodiscard]] std::unique_ptr<Device> make_device(const Machine& machine) const;
   /// Of the device's arenas.
   [[nodiscard]] Bytes alignment() const { return make_device({})->alignment(); }
@@ -62,6 +72,10 @@ class Job {
 
  private:
   Job() = default;
+  [[nodiscard]] Result<std::unique_ptr<nn::TrainingRunner>> runner_of(
+      const nn::TrainingProgram& program, std::int64_t iterations,
+      std::int64_t first_iteration) const;
+
   JobSpec spec_;
   const DeviceKind* kind_ = nullptr;
   const nn::KernelList* kernels_ = nullptr;
@@ -70,6 +84,7 @@ class Job {
   std::shared_ptr<const nn::Graph> graph_;
   nn::TrainingOptions options_;
   std::unique_ptr<nn::TrainingProgram> training_;
+  std::unique_ptr<nn::DataParallel> parallel_;
 };
 
 /// What Job::fingerprint says, without building a model.
@@ -80,5 +95,6 @@ std::string to_text(const nn::LearningRate& rate);
 std::string_view to_text(nn::Optimizer optimizer);
 std::string_view to_text(nn::Storage storage);
 std::string_view to_text(AlgorithmPolicy policy);
+std::string_view to_text(Accumulation accumulation);
 
 }  // namespace tidepool

@@ -30,7 +30,7 @@ Result<Bytes> measure_variant(Job& job, const Machine& machine, const ProfilingT
   const auto lowered = kept_plan(job.program(), machine, std::move(algorithms), task.budget);
   if (!lowered) return fail(ErrorCode::infeasible, "the budget is too small to keep everything");
   const NothingToLose scope(observer);
-  auto runner = job.make_runner();
+  auto runner = job.make_runner_of_one();
   if (!runner) return fail(runner.error());
   const std::unique_ptr<Device> device = job.make_device(machine);
   Executor executor(job.program(), lowered->plan, *device, **runner);

@@ -65,7 +65,7 @@ Result<Bytes> run_variant(Job& job, const Machine& machine, const ProfilingTask&
                           const AlgorithmChoice& algorithms, Observer& observer,
                           const std::function<void(int)>& tell) {
   const Budget& budget = task.budget;
-  auto runner = job.make_runner();
+  auto runner = job.make_runner_of_one();
   if (!runner) return fail(runner.error());
   const std::unique_ptr<Device> device = job.make_device(machine);
   const Bytes alignment = device->alignment();

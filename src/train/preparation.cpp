@@ -84,11 +84,59 @@ Result<void> choose_rounds(Job& job, const TrainingSpec& spec, const ProfilingTa
   return {};
 }
 
+/// The same in the rounds that the job is in. `choice`: as for `training_plan`.
+Result<void> plan_stated_rounds(Job& job, const TrainingSpec& spec, const ProfilingTask& task,
+                                Planner& planner, const std::optional<AlgorithmChoice>& choice,
+                                const Cache& cache, Preparation& start, Observer& observer) {
+  // A plan file has the times that its plan was made with.
+  if (spec.plan.empty() || !spec.profile.empty()) {
+    const auto profile = obtain_profile(job, start.machine, task,
+                                        {cache, spec.cache.reprofile, spec.profile}, observer);
+    if (!profile) return fail(profile.error());
+    start.profile = *profile;
+  } else {
+    start.profile.from = "plan";
+  }
+  auto plan =
+      training_plan(job, spec, task.budget, start.machine, planner, choice, cache, observer);
+  if (!plan) return fail(plan.error());
+  start.plan = std::move(*plan);
+  if (start.profile.from == "plan") job.program() = start.plan.profile->program;
+  return {};
+}
+
 }  // namespace
 
 double Preparation::predicted_overhead() const {
   return overhead(lowered().iteration_time, predicted_unlimited);
 }
+
+namespace {
+
+ParallelProgram parallel_program(const Job& job) {
+  return {job.program(), job.parallel()->whole.program, job.parallel()->replication,
+          job.spec().accumulation == Accumulation::naive};
+}
+
+}  // namespace
+
+Result<ParallelPlan> parallel_plan(const Job& job, const Plan& part, const Machine& machine,
+                                   const Budget& budget) {
+  return parallel_plan(parallel_program(job), part, machine, budget);
+}
+
+namespace {
+
+/// The plan of one device becomes that of all.
+Result<Preparation> on_all_devices(const Job& job, Preparation start, const Machine& all) {
+  auto parallel = parallel_plan(job, start.lowered().plan, all, start.budget);
+  if (!parallel) return fail(parallel.error());
+  start.parallel = std::move(*parallel);
+  start.gap.unknown = kNoGapOfSeveral;
+  return start;
+}
+
+}  // namespace
 
 Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& budget,
                             const std::vector<std::int64_t>& offered, Planner& planner,
@@ -98,6 +146,15 @@ Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& bu
   const auto machine = device_machine(job, budget, spec.cache, observer);
   if (!machine) return fail(machine.error());
   start.machine = *machine;
+  Budget of_one = budget;
+  std::optional<Machine> all;
+  if (job.parallel() != nullptr) {
+    all = machine_of_devices(*machine, job.spec().devices);
+    start.machine = one_of_devices(*all);
+    const auto part = budget_of_part(budget, parallel_program(job), *all);
+    if (!part) return fail(part.error());
+    of_one = *part;
+  }
   // Of a batch that is too large for a tensor there is none at once.
   const Bytes alignment = machine->alignment();
   start.unlimited_peak = whole_batch_peak(rounds_of(job), alignment)
@@ -114,33 +171,23 @@ Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& bu
   }
   const Cache cache(spec.cache, observer);
   const bool all_algorithms = plans_all_algorithms(job.spec(), spec.planner.name);
-  const ProfilingTask task{kProfileIterations, all_algorithms, budget};
+  const ProfilingTask task{kProfileIterations, all_algorithms, of_one};
   if (!offered.empty()) {
     auto chosen = choose_rounds(job, spec, task, offered, planner, cache, start, observer);
     if (!chosen) return fail(chosen.error());
   } else {
-    // A plan file has the times that its plan was made with.
-    if (spec.plan.empty() || !spec.profile.empty()) {
-      const auto profile = obtain_profile(job, start.machine, task,
-                                          {cache, spec.cache.reprofile, spec.profile}, observer);
-      if (!profile) return fail(profile.error());
-      start.profile = *profile;
-    } else {
-      start.profile.from = "plan";
-    }
-    auto plan = training_plan(job, spec, budget, start.machine, planner, choice, cache, observer);
-    if (!plan) return fail(plan.error());
-    start.plan = std::move(*plan);
-    if (start.profile.from == "plan") job.program() = start.plan.profile->program;
+    auto planned = plan_stated_rounds(job, spec, task, planner, choice, cache, start, observer);
+    if (!planned) return fail(planned.error());
   }
 
-  observer.update(0, "how far the plan may be from the best");
+  if (!all) observer.update(0, "how far the plan may be from the best");
   // A plan file may have been predicted from another measurement than today's.
   const auto& planned_for = start.plan.profile;
   const Program& program = planned_for ? planned_for->program : job.program();
   const Machine& on = planned_for ? planned_for->machine : start.machine;
   start.predicted_unlimited =
       unlimited_time(program, on, chosen_algorithms(program, start.lowered().plan));
+  if (all) return on_all_devices(job, std::move(start), *all);
   const FluidOptions solving{gap_time_limit(spec.planner), observer.stop()};
   const auto gap = proven_gap(program, on, start.lowered(), budget.device, solving);
   if (!gap) return fail(gap.error());

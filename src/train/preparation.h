@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "train/job.h"
+#include "train/parallel_plan.h"
 #include "train/planning.h"
 #include "train/profiling.h"
 #include "train/proven_gap.h"
@@ -14,10 +15,11 @@ namespace tidepool {
 /// What a training starts with.
 struct Preparation {
   Budget budget;
-  Bytes unlimited_peak = 0;  ///< load of the whole batch at once, computed
-  Machine machine;
+  Bytes unlimited_peak = 0;  ///< load of the whole batch at once, computed; of one device's part
+  Machine machine;  ///< as one device has it; where there are several, with its part of their bus
   ProfileSource profile;
-  ObtainedPlan plan;
+  ObtainedPlan plan;                     ///< of one device
+  std::optional<ParallelPlan> parallel;  ///< of all devices, where there are several
   ProvenGap gap;
   /// An iteration without a budget as predicted, same algorithms, same sub-batch.
   Nanos predicted_unlimited{};
@@ -27,9 +29,20 @@ struct Preparation {
   std::optional<Nanos> predicted_whole;
   std::optional<nn::Checkpoint> checkpoint;  ///< what `resume` names
 
+  /// Of one device.
   [[nodiscard]] const Lowered& lowered() const { return plan.planned.lowered; }
+  /// What runs, where, and how long an iteration is expected to take.
+  [[nodiscard]] const Plan& running() const { return parallel ? parallel->plan : lowered().plan; }
+  [[nodiscard]] const Machine& running_on() const { return parallel ? parallel->machine : machine; }
+  [[nodiscard]] Nanos iteration_time() const {
+    return parallel ? parallel->iteration_time : lowered().iteration_time;
+  }
   [[nodiscard]] double predicted_overhead() const;
 };
+
+/// The plan of all devices of a job with several, from a plan of one of them.
+Result<ParallelPlan> parallel_plan(const Job& job, const Plan& part, const Machine& machine,
+                                   const Budget& budget);
 
 /// Measures the job's ops where no file and no cache has them, plans and proves. `offered`: what
 /// the planner chooses its sub-batch from; the job is then in rounds of that. Empty: those it is

@@ -38,7 +38,8 @@ std::vector<std::int64_t> round_sizes(std::int64_t batch) {
 
 std::vector<std::int64_t> offered_sizes(const JobSpec& job, bool chooses, bool change_training) {
   const bool stated = job.sub_batch > 0;
-  if (stated || job.batch == 1 || !(chooses || job.choose_sub_batch)) return {};
+  // Of several devices rounds are stated.
+  if (stated || job.devices > 1 || job.batch == 1 || !(chooses || job.choose_sub_batch)) return {};
   if (change_training && !job.sub_batch_statistics) return {};
   return round_sizes(job.batch);
 }

@@ -29,6 +29,8 @@ Result<void> check_spec(const TrainingSpec& spec) {
     return refuse("a comparison takes `iterations`, not `epochs`");
   }
   if (epochs && spec.graph > 0) return refuse("`graph` takes `iterations`, not `epochs`");
+  if (spec.job.devices > 1 && spec.graph > 0) return refuse("`graph` takes one of `devices`");
+  if (spec.job.devices > 1 && !spec.plan.empty()) return refuse("`plan` takes one of `devices`");
   return {};
 }
 
@@ -59,6 +61,7 @@ TrainingReport report_on(const Job& job) {
   report.fingerprint = job.fingerprint();
   report.data = job.data().name();
   report.threads = job.threads();
+  report.devices = job.spec().devices;
   report.emulated_link = job.kind().emulates_links();
   return report;
 }
@@ -103,7 +106,8 @@ Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observe
   if (auto captures = check_graph(*job, spec); !captures) return fail(captures.error());
   const bool saves = !spec.checkpoint.empty() || !spec.resume.empty();
   if (saves) {
-    if (auto sound = check_checkpoint(spec, job->program()); !sound) return fail(sound.error());
+    if (auto sound = check_checkpoint(spec, job->whole().program); !sound)
+      return fail(sound.error());
   }
   Result<BudgetSpec> wanted = spec.budget;
   if (!spec.plan.empty()) wanted = budget_of_plan(spec.budget, spec.plan, *job);

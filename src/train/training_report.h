@@ -26,7 +26,8 @@ struct TrainingReport {
   std::string device;
   std::string fingerprint;
   std::string data;
-  int threads = 0;
+  int threads = 0;  ///< of each device
+  std::int32_t devices = 1;
   bool emulated_link = false;
   Preparation start;
   PlanTotals totals;  ///< of the plan

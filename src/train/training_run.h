@@ -21,14 +21,14 @@ class TrainingRun {
         plan_(plan),
         runner_(std::move(runner)),
         device_(job.make_device(machine)),
-        executor_(job.program(), plan_, *device_, *runner_) {}
+        executor_(job.whole().program, plan_, *device_, *runner_) {}
 
   /// On a device that others use in turn.
   TrainingRun(const Job& job, const Plan& plan, std::unique_ptr<nn::TrainingRunner> runner,
               OpenDevice device)
       : plan_(plan),
         runner_(std::move(runner)),
-        executor_(job.program(), plan_, device, *runner_) {}
+        executor_(job.whole().program, plan_, device, *runner_) {}
 
   Executor& executor() { return executor_; }
   [[nodiscard]] const nn::TrainingRunner& runner() const { return *runner_; }

@@ -34,6 +34,12 @@ inline nn::LearningRate constant_rate(double rate) {
   return constant;
 }
 
+/// Who sums the gradients of several devices.
+enum class Accumulation : std::uint8_t {
+  overlapped,  ///< the host, each as soon as it is there
+  naive,       ///< device 0, when all devices are done
+};
+
 /// The work without its budget.
 struct JobSpec {
   std::string model;
@@ -46,6 +52,8 @@ struct JobSpec {
   bool choose_sub_batch = false;
   bool sub_batch_statistics = false;  ///< rounds may change training, see nn::TrainingOptions
   std::int64_t sequence = 0;          ///< tokens of a sample, of models of text; 0: the model's own
+  std::int32_t devices = 1;           ///< that share the batch in equal parts
+  Accumulation accumulation = Accumulation::overlapped;
   DeviceSpec device;
   DataSpec data;
   nn::Storage storage = nn::Storage::in_place;

@@ -175,6 +175,17 @@ TEST_F(Check, ABoundaryThatNamesATensorTwiceIsRefused) {
   EXPECT_THAT(refusal(), clause(4));
 }
 
+TEST_F(Check, ABoundaryMayNameATensorInSeveralSpacesThatAllHoldItsValue) {
+  // The host holds what entry loads there, and not what the iteration makes of it.
+  const TensorId weight = plan_.placements[static_cast<std::size_t>(plan_.boundary[0])].tensor;
+  const auto other = std::ranges::find_if(plan_.placements, [&](const Placement& p) {
+    return p.tensor == weight && p.space != plan_.placements[plan_.boundary[0]].space;
+  });
+  ASSERT_NE(other, plan_.placements.end());
+  plan_.boundary.push_back(static_cast<PlacementId>(other - plan_.placements.begin()));
+  EXPECT_THAT(refusal(), clause(4));
+}
+
 TEST_F(Check, ABoundaryThatNamesATensorThatIsNotPersistentIsRefused) {
   plan_.boundary.push_back(op("head").operands[0]);
   EXPECT_THAT(refusal(), clause(4));

@@ -97,6 +97,25 @@ TEST_F(FaultsTest, AFaultOfTheDeviceEndsWith1AndLeavesTheLastCheckpoint) {
   EXPECT_EQ(resumed(2, checkpoint), undisturbed(2));
 }
 
+TEST_F(FaultsTest, AFaultOfOneOfSeveralDevicesLeavesTheLastCheckpoint) {
+  const std::string checkpoint = folder_.file("c.ckpt");
+  const auto epochs = [&](const char* count) {
+    return Arguments{"train",     "mlp", "--batch",   "500",      "--data",       "synthetic",
+                     "--devices", "2",   "--threads", "1",        "--link",       "2GB",
+                     "--epochs",  count, "--resume",  checkpoint, "--no-evaluate"};
+  };
+  Arguments first = epochs("1");
+  first[first.size() - 3] = "--checkpoint";
+  success(first);
+  const std::string saved = testing::content_of(checkpoint);
+  for (const char* faults : {"launch=300", "copy-to-host=200", "copy-to-device=200"}) {
+    const Finished f = faulty(epochs("2"), faults);
+    EXPECT_EQ(f.exit_code, 1) << faults << f.err;
+    EXPECT_THAT(f.err, HasSubstr("injected fault")) << faults;
+    EXPECT_EQ(testing::content_of(checkpoint), saved) << faults;
+  }
+}
+
 TEST_F(FaultsTest, AFaultWhileProfilingOrInAVerifiedTrainingEndsWith1) {
   Arguments verify{"train", "tiny-vgg", "--batch", "16",           "--data", "synthetic", "--link",
                    "2GB",   "--budget", "60%",     "--iterations", "3",      "--verify"};

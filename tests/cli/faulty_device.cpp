@@ -47,6 +47,8 @@ DeviceKind faulty_device_kind() {
     options.threads = request.threads;
     options.to_host = {request.to_host.bytes_per_second, request.to_host.latency};
     options.to_device = {request.to_device.bytes_per_second, request.to_device.latency};
+    options.bus_to_host = request.bus_to_host;
+    options.bus_to_device = request.bus_to_device;
     options.faults = faults_of_environment();
     return std::make_unique<CpuDevice>(options);
   };

@@ -309,5 +309,23 @@ TEST_F(Cli, AHostBudgetThatIsTooSmallExitsWith4) {
       HasSubstr("host"));
 }
 
+TEST_F(Cli, PlansOfSeveralDevicesAreProvedSimulatedAndDrawn) {
+  const std::string file = folder_.file("p.json");
+  const auto plan = [&](const char* accumulation) {
+    return success({"plan", "mlp", "--machine", "k40", "--batch", "64", "--devices", "4",
+                    "--accumulation", accumulation, "--planner", "none", "-o", file});
+  };
+  const Json naive = plan("naive");
+  const Json overlapped = plan("overlapped");
+  EXPECT_EQ(overlapped["parallel"]["devices"], 4);
+  EXPECT_EQ(overlapped["parallel"]["space_bytes"].size(), 5U);
+  EXPECT_LT(overlapped["parallel"]["predicted_ms"], naive["parallel"]["predicted_ms"]);
+  EXPECT_GT(overlapped["parallel"]["speed_up"], 0);
+  EXPECT_EQ(tidepool({"check", file}).exit_code, 0);
+  const Json simulated = success({"simulate", file});
+  EXPECT_EQ(simulated["iteration_ms"], overlapped["parallel"]["predicted_ms"]);
+  EXPECT_EQ(tidepool({"export", file, "-o", folder_.file("p.svg")}).exit_code, 0);
+}
+
 }  // namespace
 }  // namespace tidepool

@@ -208,6 +208,7 @@ TEST(MachineJson, MalformedFieldsAreNamed) {
 
 TEST(MachineJson, FilesOfBeforeThereWereTablesAreRead) {
   Machine m = preset("k40");
+  m.host_arithmetic = {};
   m.set_duplex(false);
   Json old = to_json(m);
   old.erase("spaces");
@@ -307,6 +308,58 @@ TEST(Link, TimesThatCannotBeCountedAreTheLongestThatCan) {
   EXPECT_EQ((LinkSpeed{1, Nanos{0}}).time(Bytes{1} << 60), kMostIterationTime);
   EXPECT_EQ((LinkSpeed{1e-300, Nanos{1'000'000'000}}).time(1), kMostIterationTime);
   EXPECT_EQ((LinkSpeed{1e9, Nanos{7}}).time(1000), Nanos{1007});
+}
+
+TEST(SeveralDevices, HaveLinksOfTheirOwnOnOneBusADirection) {
+  const Machine m = with_devices(preset("k40"), 4);
+  EXPECT_EQ(inconsistency(m), "");
+  EXPECT_EQ(m.devices(), 4);
+  EXPECT_EQ(m.channels(), 8);
+  EXPECT_TRUE(m.shares_buses());
+  EXPECT_FALSE(preset("k40").shares_buses());
+  for (SpaceId d = 0; d < 4; ++d) {
+    EXPECT_EQ(m.find_link(d, 4)->bus, 0);
+    EXPECT_EQ(m.find_link(4, d)->bus, 1);
+    EXPECT_EQ(m.find_link(d, 4)->speed.bytes_per_second, preset("k40").to_host().bytes_per_second);
+  }
+  EXPECT_THAT(m.buses, ElementsAre(preset("k40").to_host().bytes_per_second,
+                                   preset("k40").to_device().bytes_per_second));
+}
+
+TEST(SeveralDevices, OneOfThemHasItsPartOfTheBus) {
+  const Machine one = one_of_devices(with_devices(preset("k40"), 4));
+  EXPECT_EQ(inconsistency(one), "");
+  EXPECT_EQ(one.devices(), 1);
+  EXPECT_DOUBLE_EQ(one.to_host().bytes_per_second, 10.05e9 / 4);
+  EXPECT_DOUBLE_EQ(one.to_device().bytes_per_second, 10.04e9 / 4);
+  EXPECT_FALSE(one.shares_buses());
+  Machine wide = preset("k40");
+  wide.buses = {1e12};
+  for (Link& link : wide.links) link.bus = 0;
+  EXPECT_DOUBLE_EQ(one_of_devices(with_devices(wide, 4)).to_host().bytes_per_second, 10.05e9);
+}
+
+TEST(SeveralDevices, AreInMachineFiles) {
+  const Machine m = with_devices(preset("k40"), 2);
+  const Json json = to_json(m);
+  const auto read =
+      read_json(json.dump(), "m.json", [](const JsonCursor& j) { return machine_from_json(j); });
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(to_json(*read), json);
+  EXPECT_EQ(read->links[1].bus, 1);
+  Json wrong = json;
+  wrong["links"][0]["bus"] = 2;
+  EXPECT_FALSE(
+      read_json(wrong.dump(), "m.json", [](const JsonCursor& j) { return machine_from_json(j); }));
+  EXPECT_FALSE(to_json(preset("gtx1080ti")).contains("buses"));
+}
+
+TEST(HostArithmetic, LiesBetweenOneCoreAndAll) {
+  const HostArithmetic host{10e9, 100e9, 10};
+  EXPECT_DOUBLE_EQ(host.bytes_per_second(1), 10e9);
+  EXPECT_DOUBLE_EQ(host.bytes_per_second(4), 40e9);
+  EXPECT_DOUBLE_EQ(host.bytes_per_second(10), 100e9);
+  EXPECT_DOUBLE_EQ(host.bytes_per_second(100), 100e9);
 }
 
 }  // namespace

@@ -66,6 +66,38 @@ TEST_F(CpuDeviceTest, CopiesHaveTheRightContentInEveryDirection) {
   EXPECT_EQ(std::memcmp(device.arena() + 64, device.host_arena(), kBytes), 0);
 }
 
+TEST_F(CpuDeviceTest, SeveralDevicesHaveArenasOfTheirOwn) {
+  CpuDevice device(options());
+  DeviceConfig three = config();
+  three.arenas = {{SpaceKind::device, 4096}, {SpaceKind::device, 8192}, {SpaceKind::host, 4096}};
+  device.open(three);
+  std::memset(device.arena(2), 7, 64);
+  device.copy(1, device.arena(1) + 4096, device.arena(2), 64, {2, 1});
+  device.synchronize();
+  EXPECT_EQ(device.arena(1)[4096 + 63], std::byte{7});
+  EXPECT_EQ(device.arena(0)[0], std::byte{0});
+  three.arenas = {{SpaceKind::device, 1}, {SpaceKind::device, 1}};
+  EXPECT_THROW(CpuDevice(options()).open(three), DeviceError) << "no host";
+  three.arenas = {{SpaceKind::device, 1}, {SpaceKind::host, 1}, {SpaceKind::file, 1}};
+  EXPECT_THROW(CpuDevice(options()).open(three), DeviceError);
+}
+
+TEST_F(CpuDeviceTest, CopiesOfTwoDevicesShareTheirBus) {
+  CpuDeviceOptions o = options();
+  o.to_device = {1e9, Nanos{0}};
+  o.bus_to_device = 100e6;
+  CpuDevice device(o);
+  DeviceConfig two = config();
+  two.arenas = {
+      {SpaceKind::device, 1 << 20}, {SpaceKind::device, 1 << 20}, {SpaceKind::host, 1 << 20}};
+  device.open(two);
+  const Nanos begin = device.now();
+  device.copy(1, device.arena(0), device.arena(2), 1'000'000, {2, 0});
+  device.copy(2, device.arena(1), device.arena(2), 1'000'000, {2, 1});
+  device.synchronize();
+  EXPECT_GE(device.now() - begin, Nanos{20'000'000});
+}
+
 TEST_F(CpuDeviceTest, ACopyTakesAtLeastLatencyPlusBytesOverBandwidth) {
   CpuDeviceOptions o = options();
   o.to_host = {40e6, std::chrono::milliseconds(3)};

@@ -6,8 +6,10 @@
 #include <stdexcept>
 
 #include "device/cpu/cpu_device.h"
+#include "lower/compose.h"
 #include "lower/lower.h"
 #include "runtime/executor.h"
+#include "support/parallel_program.h"
 #include "support/random_program.h"
 #include "support/tag_runner.h"
 
@@ -49,6 +51,50 @@ TEST_F(ExecutorOnCpu, ValuesAreThoseOfTheProgram) {
     executor.exit();
     EXPECT_EQ(runner.seen(), meaning.seen());
     EXPECT_EQ(runner.final_values(), meaning.final_values());
+  }
+}
+
+TEST_F(ExecutorOnCpu, ValuesOnSeveralDevicesAreThoseOfTheProgram) {
+  for (std::int32_t devices = 2; devices <= 4; ++devices) {
+    SCOPED_TRACE(devices);
+    const auto p = testing::ParallelTraining(4).on(devices);
+    const Lowered part = lower(p.part, 3);
+    const Machine machine = with_devices(testing::random_machine(3), devices);
+    const auto composed = compose({p.part, part.plan, p.whole, p.replication, machine}, {});
+    ASSERT_TRUE(composed) << composed.error().message;
+    TagRunner meaning(p.whole);
+    testing::run_in_order(p.whole, std::vector<std::int32_t>(p.whole.ops.size(), 0), 4, meaning);
+    CpuDeviceOptions options;
+    options.threads = 1;
+    options.to_host = options.to_device = {500e6, Nanos{20'000}};
+    options.bus_to_host = options.bus_to_device = 500e6;
+    CpuDevice device(options);
+    TagRunner runner(p.whole);
+    Executor executor(p.whole, composed->plan, device, runner);
+    executor.enter();
+    executor.run(4);
+    executor.exit();
+    EXPECT_EQ(runner.seen(), meaning.seen());
+    EXPECT_EQ(runner.final_values(), meaning.final_values());
+  }
+}
+
+TEST_F(ExecutorOnCpu, ADeviceOfSeveralThatFailsStoresNothing) {
+  const auto p = testing::ParallelTraining(4).on(2);
+  const Lowered part = lower(p.part, 3);
+  const Machine machine = with_devices(testing::random_machine(3), 2);
+  const auto composed = compose({p.part, part.plan, p.whole, p.replication, machine}, {});
+  ASSERT_TRUE(composed) << composed.error().message;
+  for (const std::int64_t launch : {30, 55, 80}) {
+    CpuDeviceOptions options;
+    options.threads = 1;
+    options.faults.fail_launch = launch;
+    CpuDevice device(options);
+    TagRunner runner(p.whole);
+    Executor executor(p.whole, composed->plan, device, runner);
+    executor.enter();
+    EXPECT_THROW(executor.run(6), DeviceError) << launch;
+    EXPECT_TRUE(runner.final_values().empty());
   }
 }
 

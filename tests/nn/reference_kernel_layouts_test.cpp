@@ -106,8 +106,9 @@ TEST(ReferenceKernels, OperandsOfTheForwardOpChangeNothing) {
 }
 
 TEST(ReferenceKernelList, HasNoKernelForHostOps) {
-  for (const AnyOp& op : std::vector<AnyOp>{Feed{0, "images"}, Feed{1, "labels"}, FeedControl{},
-                                            CollectLoss{}, CollectCount{}}) {
+  for (const AnyOp& op :
+       std::vector<AnyOp>{Feed{0, "images"}, Feed{1, "labels"}, FeedControl{}, CollectLoss{},
+                          CollectCount{}, CollectGradient{}, HostSgdUpdate{}, HostAdamwUpdate{}}) {
     EXPECT_EQ(reference_kernels().make(make_op(op, {})), nullptr);
   }
 }

@@ -98,6 +98,101 @@ TEST_F(TrainTest, BudgetsDoNotChangeBits) {
   }
 }
 
+TEST_F(TrainTest, SeveralDevicesTrainToTheBitsOfOneThatSumsTheirPartsInRounds) {
+  for (const std::int32_t devices : {2, 4}) {
+    TrainingSpec one = tiny(150);
+    one.job.model = "mlp";
+    one.planner.name = "autoswap";
+    one.job.optimizer = nn::Optimizer::adamw;
+    one.job.sub_batch = one.job.batch / devices;
+    const auto alone = run_training(one, listener_);
+    ASSERT_TRUE(alone) << alone.error().message;
+    for (const Accumulation accumulation : {Accumulation::overlapped, Accumulation::naive}) {
+      testing::forget_opened();
+      TrainingSpec several = one;
+      several.job.sub_batch = 0;
+      several.job.devices = devices;
+      several.job.accumulation = accumulation;
+      several.budget.device = {.bytes = 0, .percent = 250};
+      const auto report = run_training(several, listener_);
+      ASSERT_TRUE(report) << report.error().message;
+      EXPECT_EQ(report->losses, alone->losses);
+      EXPECT_EQ(report->state_crc32, alone->state_crc32);
+      ASSERT_TRUE(report->start.parallel);
+      EXPECT_EQ(report->start.parallel->plan.arenas.size(), static_cast<std::size_t>(devices) + 1);
+      EXPECT_LE(largest_arena(), report->start.budget.device);
+    }
+  }
+}
+
+TEST_F(TrainTest, SeveralDevicesStayInsideTheBudgetAndGoOnFromCheckpoints) {
+  TrainingSpec spec = tiny(90);
+  spec.job.model = "mlp";
+  spec.planner.name = "autoswap";
+  spec.job.devices = 2;
+  spec.epochs = 2;
+  spec.evaluate = true;
+  const auto whole = run_training(spec, listener_);
+  ASSERT_TRUE(whole) << whole.error().message;
+  EXPECT_LE(whole->arena_peak, whole->start.budget.device);
+  EXPECT_TRUE(whole->epochs.back().test);
+  spec.epochs = 1;
+  spec.checkpoint = folder_.file("c.ckpt");
+  ASSERT_TRUE(run_training(spec, listener_));
+  spec.epochs = 2;
+  spec.resume = spec.checkpoint;
+  const auto resumed = run_training(spec, listener_);
+  ASSERT_TRUE(resumed) << resumed.error().message;
+  EXPECT_EQ(resumed->state_crc32, whole->state_crc32);
+  spec.epochs = 3;
+  spec.job.devices = 1;
+  spec.job.sub_batch = spec.job.batch / 2;
+  const auto refused = run_training(spec, listener_);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("was saved with devices '2'"));
+}
+
+TEST_F(TrainTest, HostBudgetsOfSeveralDevicesHoldForAllTogether) {
+  TrainingSpec spec = tiny(90);
+  spec.job.model = "mlp";
+  spec.planner.name = "autoswap";
+  spec.job.devices = 2;
+  const auto without = run_training(spec, listener_);
+  ASSERT_TRUE(without) << without.error().message;
+  spec.budget.host = without->start.running().host_bytes() + 64 * kKiB;
+  testing::forget_opened();
+  const auto inside = run_training(spec, listener_);
+  ASSERT_TRUE(inside) << inside.error().message;
+  EXPECT_THAT(testing::opened_devices(),
+              Each(Field(&testing::OpenedArenas::host, Le(spec.budget.host))));
+  spec.budget.host = 64;
+  const auto refused = run_training(spec, listener_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::infeasible);
+}
+
+TEST_F(TrainTest, WhatDoesNotGoWithSeveralDevicesIsRefused) {
+  const auto refusal = [&](const TrainingSpec& of) {
+    const auto report = run_training(of, listener_);
+    return report ? std::string("accepted") : report.error().message;
+  };
+  TrainingSpec spec = tiny(150);
+  spec.job.devices = 3;
+  EXPECT_THAT(refusal(spec), HasSubstr("equal parts for 3 devices"));
+  spec.job.devices = 2;
+  EXPECT_THAT(refusal(spec), HasSubstr("over 250 samples instead of 500"));
+  spec.job.model = "mlp";
+  spec.graph = 2;
+  EXPECT_THAT(refusal(spec), HasSubstr("`graph`"));
+  spec.graph = 0;
+  spec.plan = "some.plan.json";
+  EXPECT_THAT(refusal(spec), HasSubstr("`plan`"));
+  spec.plan = "";
+  spec.budget.device.percent = 90;
+  spec.job.accumulation = Accumulation::naive;
+  EXPECT_THAT(refusal(spec), HasSubstr("the state of weights and a gradient of another device"));
+}
+
 TEST_F(TrainTest, ObserversHearOfEveryIterationInOrder) {
   const auto report = run_training(tiny(60), listener_);
   ASSERT_TRUE(report) << report.error().message;

@@ -20,7 +20,7 @@ class WatchedDevice : public CpuDevice {
   using CpuDevice::CpuDevice;
   ~WatchedDevice() override { open_now -= bytes_; }
   void open(const DeviceConfig& config) override {
-    opened.push_back({config.arenas.at(0).bytes, config.arenas.at(1).bytes});
+    opened.push_back({config.arenas.at(0).bytes, config.arenas.back().bytes});
     bytes_ = config.arenas.at(0).bytes;
     open_now += bytes_;
     most_open = std::max(most_open, open_now);
@@ -41,6 +41,8 @@ DeviceKind watched_device_kind() {
     options.threads = request.threads;
     options.to_host = {request.to_host.bytes_per_second, request.to_host.latency};
     options.to_device = {request.to_device.bytes_per_second, request.to_device.latency};
+    options.bus_to_host = request.bus_to_host;
+    options.bus_to_device = request.bus_to_device;
     return std::make_unique<WatchedDevice>(options);
   };
   return kind;

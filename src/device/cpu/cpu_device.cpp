@@ -18,6 +18,7 @@
 #include "base/at.h"
 #include "base/counted.h"
 #include "device/cpu/guarded_memory.h"
+#include "device/cpu/shared_bus.h"
 #include "device/failure_slot.h"
 
 namespace tidepool {
@@ -61,6 +62,7 @@ struct Command {
   const std::byte* from = nullptr;
   Bytes bytes = 0;
   CpuLink link;
+  SharedBus* bus = nullptr;
   CopyRoute route = CopyRoute::on_host;
   FaultInjector::Fault fault;
   std::shared_ptr<Mark> mark;
@@ -76,7 +78,7 @@ void sleep_until(Clock::time_point time) {
   }
 }
 
-/// Copies in pieces and sleeps whenever it is ahead of the link's speed.
+/// Copies in pieces and sleeps whenever it is ahead of the link's speed, or of its turn on the bus.
 void paced_copy(const Command& command) {
   constexpr Bytes kPiece = 512 * kKiB;
   const Clock::time_point begin = Clock::now();
@@ -88,9 +90,12 @@ void paced_copy(const Command& command) {
   };
   for (Bytes done = 0; done < command.bytes;) {
     const Bytes piece = std::min(kPiece, command.bytes - done);
+    const Clock::time_point turn =
+        command.bus != nullptr ? command.bus->take(piece, Clock::now()) : begin;
     std::memcpy(command.to + done, command.from + done, static_cast<std::size_t>(piece));
     done += piece;
-    if (due(done) > Clock::now()) sleep_until(due(done));
+    const Clock::time_point next = std::max(due(done), turn);
+    if (next > Clock::now()) sleep_until(next);
   }
 }
 
@@ -199,10 +204,12 @@ int default_compute_threads() {
 }
 
 struct CpuDevice::State {
-  explicit State(const CpuDeviceOptions& o) : options(o), faults(o.faults) {}
+  explicit State(const CpuDeviceOptions& o)
+      : options(o), to_host(o.bus_to_host), to_device(o.bus_to_device), faults(o.faults) {}
   CpuDeviceOptions options;
-  GuardedMemory device;
-  GuardedMemory host;
+  SharedBus to_host;
+  SharedBus to_device;
+  std::vector<GuardedMemory> arenas;  ///< by SpaceId: those of devices, then the host's
   FailureSlot failure;
   std::vector<std::shared_ptr<Mark>> events;
   FaultInjector faults;
@@ -221,19 +228,19 @@ std::string CpuDevice::fingerprint() const {
 }
 
 void CpuDevice::open(const DeviceConfig& config) {
-  require_one_device(config);
+  require_devices_and_host(config);
   state_->faults.open(config);
-  state_->device = GuardedMemory(config.arenas[0].bytes, "device arena");
-  state_->host = GuardedMemory(config.arenas[1].bytes, "host arena");
+  for (const DeviceConfig::ArenaSize& arena : config.arenas) {
+    const bool host = arena.kind == SpaceKind::host;
+    state_->arenas.emplace_back(arena.bytes, host ? "host arena" : "device arena");
+  }
   for (const StreamKind kind : config.streams) {
     state_->streams.push_back(
         std::make_unique<StreamThread>(kind, state_->options.threads, state_->failure));
   }
 }
 
-std::byte* CpuDevice::arena(SpaceId space) {
-  return (space == 0 ? state_->device : state_->host).data();
-}
+std::byte* CpuDevice::arena(SpaceId space) { return state_->arenas[at(space)].data(); }
 
 void CpuDevice::launch(StreamId stream, const Work& work) {
   Command command;
@@ -250,10 +257,20 @@ void CpuDevice::copy(StreamId stream, std::byte* to, const std::byte* from, Byte
   command.to = to;
   command.from = from;
   command.bytes = bytes;
-  if (route == CopyRoute::to_host) command.link = state_->options.to_host;
-  if (route == CopyRoute::to_device) command.link = state_->options.to_device;
+  const auto host = static_cast<SpaceId>(state_->arenas.size()) - 1;
+  if (route.from < host && route.to == host) {
+    command.link = state_->options.to_host;
+    command.bus = &state_->to_host;
+  } else if (route.from == host && route.to < host) {
+    command.link = state_->options.to_device;
+    command.bus = &state_->to_device;
+  }
   command.route = route;
-  command.fault = state_->faults.copy(route);
+  // Faults know a route to the host and one back.
+  const CopyRoute kind = route.from < host && route.to == host   ? CopyRoute::to_host
+                         : route.from == host && route.to < host ? CopyRoute::to_device
+                                                                 : route;
+  command.fault = state_->faults.copy(kind);
   state_->streams[at(stream)]->push(std::move(command));
 }
 

@@ -1,6 +1,7 @@
-// CpuDevice: an emulated accelerator. Real kernels on one compute thread with a fixed number of
-// OpenMP workers; copies between the two arenas on threads of their own, paced to a stated link
-// speed; threads block, never poll. Real training, real overlap (DESIGN.md section 3, Device).
+// CpuDevice: emulated accelerators, one or several in one process. Real kernels on one compute
+// thread for each with a fixed number of OpenMP workers; copies between arenas on threads of their
+// own, paced to a stated link speed; threads block, never poll. Real training, real overlap
+// (DESIGN.md section 3, Device).
 #pragma once
 
 #include <memory>
@@ -18,10 +19,13 @@ struct CpuLink {
 };
 
 struct CpuDeviceOptions {
-  int threads = 0;  ///< compute threads; 0: cores - 1, at least 1
-  CpuLink to_host;
+  int threads = 0;  ///< compute threads of each device; 0: cores - 1, at least 1
+  CpuLink to_host;  ///< of each device
   CpuLink to_device;
   FaultPlan faults;  ///< for tests; none unless set
+  /// Bytes per second that copies of all devices in one direction share; 0: no limit.
+  double bus_to_host = 0;
+  double bus_to_device = 0;
 };
 
 /// Cores this process may use, less one for the copies; at least 1.
@@ -34,7 +38,7 @@ class CpuDevice : public Device {
 
   [[nodiscard]] std::string fingerprint() const override;
   [[nodiscard]] Bytes alignment() const override { return 64; }
-  /// Throws DeviceError when an arena cannot be allocated.
+  /// One host, any number of devices. Throws DeviceError when an arena cannot be allocated.
   void open(const DeviceConfig& config) override;
   using Device::arena;
   [[nodiscard]] std::byte* arena(SpaceId space) override;

@@ -39,6 +39,18 @@ struct CollectLoss {
   [[nodiscard]] double flops(Operands /*operands*/) const { return 0; }
 };
 
+/// Takes the gradient of one parameter, summed over the rounds of one device: what it is for is
+/// HostSgdUpdate's, or another update's on the host.
+struct CollectGradient {
+  std::size_t parameter = 0;  ///< index into TrainingProgram::parameters
+
+  static constexpr const char* name = "collect_gradient";
+  static constexpr auto operands = std::array{reads("gradient")};
+  static constexpr auto role = OpRole::collect;
+  static constexpr auto random = Randomness::never;
+  [[nodiscard]] double flops(Operands /*operands*/) const { return 0; }
+};
+
 struct CollectCount {
   static constexpr const char* name = "collect_count";
   static constexpr auto operands = std::array{reads("count")};

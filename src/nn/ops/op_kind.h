@@ -55,9 +55,12 @@ enum class OpRole : std::uint8_t {
   weight_update,  ///< updates weights and optimizer state, once an iteration
   feed,           ///< on the host: writes data
   collect,        ///< on the host: reads a result
+  host_update,    ///< on the host: updates weights and optimizer state, once an iteration
 };
 
-constexpr bool on_host(OpRole role) { return role == OpRole::feed || role == OpRole::collect; }
+constexpr bool on_host(OpRole role) {
+  return role == OpRole::feed || role == OpRole::collect || role == OpRole::host_update;
+}
 
 /// Whether the result also depends on (seed, iteration).
 enum class Randomness : std::uint8_t { never, in_place, always };

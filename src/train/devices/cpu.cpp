@@ -9,11 +9,14 @@ DeviceKind cpu_device_kind() {
   kind.description = "emulated accelerator: oneDNN kernels, copies paced to a stated link speed";
   kind.kernels = nn::cpu_kernels;
   kind.default_threads = default_compute_threads;
+  kind.most_devices = kMostDevices;
   kind.make = [](const DeviceRequest& request) -> std::unique_ptr<Device> {
     CpuDeviceOptions options;
     options.threads = request.threads;
     options.to_host = {request.to_host.bytes_per_second, request.to_host.latency};
     options.to_device = {request.to_device.bytes_per_second, request.to_device.latency};
+    options.bus_to_host = request.bus_to_host;
+    options.bus_to_device = request.bus_to_device;
     return std::make_unique<CpuDevice>(options);
   };
   return kind;

@@ -53,5 +53,6 @@ void run(const UpsampleForward& op, const OpDesc& desc, Pointers pointers);
 void run(const UpsampleBackward& op, const OpDesc& desc, Pointers pointers);
 void run(const SgdUpdate& op, const OpDesc& desc, Pointers pointers);
 void run(const AdamwUpdate& op, const OpDesc& desc, Pointers pointers);
+inline void run(const Hold& /*op*/, const OpDesc& /*desc*/, Pointers /*pointers*/) {}
 
 }  // namespace tidepool::nn::reference

@@ -1,0 +1,12 @@
+// What to plan for on several devices of a preset.
+#pragma once
+
+#include "subject.h"
+
+namespace tidepool::cli {
+
+/// Of `subject`, which is the part of one device on a preset. How long one device would take for
+/// the whole batch is known too.
+Result<void> several_on_preset(const JobSpec& job, Subject& subject);
+
+}  // namespace tidepool::cli

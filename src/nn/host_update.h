@@ -1,0 +1,28 @@
+// HostUpdate: runs an update of weights on the host with the kernels that a device runs, so that
+// the bits are the same.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "nn/kernel.h"
+
+namespace tidepool::nn {
+
+class HostUpdate {
+ public:
+  /// Whether it is such an op.
+  static bool is(const OpDesc& desc);
+  /// `kernels` run on host memory; one thread of them is taken, the other cores have work.
+  HostUpdate(const OpDesc& desc, const KernelList& kernels);
+  /// `pointers` in the order of the op's operands.
+  void run(std::span<std::byte* const> pointers, ControlBlock control);
+
+ private:
+  std::size_t gradients_ = 1;
+  std::unique_ptr<Kernel> add_;
+  std::unique_ptr<Kernel> update_;
+  std::vector<std::byte*> operands_;  ///< of `update_`
+};
+
+}  // namespace tidepool::nn
