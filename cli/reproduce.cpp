@@ -24,6 +24,8 @@ constexpr Reproduction kReproductions[] = {
      reproduce_fig11},
     {"home", "HOME, section 4: largest batches, throughput and where the time goes",
      reproduce_home},
+    {"modnn", "moDNN, section 7: memory, time and copies in budgets, and each technique alone",
+     reproduce_modnn},
 };
 
 int run_reproduce(const Reproduction& what, const ReproduceArguments& a, bool json) {
@@ -45,27 +47,28 @@ void add_reproduce(CLI::App& app, Context& context) {
   command->add_option("what", *name, fmt::format("{}", fmt::join(names, ", ")))
       ->required()
       ->check(CLI::IsMember(names));
-  command->add_option("--models", arguments->models, "only these networks")->delimiter(',');
+  command->add_option("--models,--networks", arguments->models, "only these networks")->delimiter(',');
   command->add_option("--systems", arguments->systems, "home: only these systems")->delimiter(',');
   command->add_option("--batches", arguments->batches, "fig10: these batch sizes")
       ->delimiter(',')
       ->check(whole_number(1, std::int64_t{1} << 20));
   command
       ->add_option("--limits", arguments->limits,
-                   "only these limits: of fig9 such as 280MiB, of fig11 such as 50% of the peak")
+                   "only these limits: of fig9 such as 280MiB, of fig11 such as 50% of the peak, of modnn "
+                   "budgets such as 6GB besides the card's")
       ->delimiter(',');
   command->add_option("--data", arguments->data, "folder with vgg16-trace/, the measured trace")
       ->capture_default_str();
   add_duration_option(
       *command, "--time-limit", arguments->time_limit,
       "for one search: a packing (table1), a linear program (table2), a plan "
-      "(fig9, fig11, home), a footprint (fig10); default: printed with the constants");
+      "(fig9, fig11, home, modnn), a footprint (fig10); default: printed with the constants");
   add_seed_option(*command, arguments->seed, "of the searches");
   command->add_flag("--json", context.json, "one JSON object on stdout");
   command->footer(R"(
 Columns named published_* (publ.) are the paper's figures, all others are computed here: on the
 measured trace of VGG16 (vgg16-trace) where it tells, otherwise on networks of the zoo with times of
-the gtx1080ti preset (home: rtx2080ti). Every constant behind them is printed. Ctrl-C prints what is finished.
+the gtx1080ti preset (home: rtx2080ti, modnn: k40). Every constant behind them is printed. Ctrl-C prints what is finished.
 
 Examples:
   tidepool reproduce table1
@@ -73,7 +76,8 @@ Examples:
   tidepool reproduce fig9 --data ../shared/data --json
   tidepool reproduce fig10 --models resnet50-cifar --batches 50,100
   tidepool reproduce fig11 --models vgg16 --limits 60%,40%
-  tidepool reproduce home --models vgg16 --systems pytorch,home --time-limit 200ms)");
+  tidepool reproduce home --models vgg16 --systems pytorch,home --time-limit 200ms
+  tidepool reproduce modnn --networks resnet34,vgg16-imagenet --limits 4GB,2GB)");
   command->callback([arguments, name, &context] {
     const auto* what = std::find_if(std::begin(kReproductions), std::end(kReproductions),
                                     [&](const Reproduction& r) { return *name == r.name; });

@@ -17,7 +17,7 @@ struct ReproduceArguments {
   std::vector<std::string> models;    ///< empty: all the reproduction is about
   std::vector<std::string> systems;   ///< of home; empty: all
   std::vector<std::int64_t> batches;  ///< empty: those of the reproduction
-  std::vector<std::string> limits;    ///< of fig9 sizes, of fig11 shares; empty: its own
+  std::vector<std::string> limits;    ///< of fig9 and modnn sizes, of fig11 shares; empty: its own
   std::string data = "../shared/data";
   Nanos time_limit{0};  ///< of a search; 0: what the reproduction takes
   std::uint64_t seed = 1;
@@ -89,6 +89,7 @@ Result<void> reproduce_fig8(const ReproduceArguments& arguments, TableReport& re
 Result<void> reproduce_fig9(const ReproduceArguments& arguments, TableReport& report);
 Result<void> reproduce_fig10(const ReproduceArguments& arguments, TableReport& report);
 Result<void> reproduce_fig11(const ReproduceArguments& arguments, TableReport& report);
+Result<void> reproduce_modnn(const ReproduceArguments& arguments, TableReport& report);
 Result<void> reproduce_home(const ReproduceArguments& arguments, TableReport& report);
 
 }  // namespace tidepool::cli

@@ -35,6 +35,35 @@ TEST_F(Reproduce, Table1HasThePublishedFiguresBesideOurs) {
   EXPECT_GT(row["smartpool_speedup"], row["cnmem_speedup"]);
 }
 
+TEST_F(Reproduce, ModnnsNetworksHaveBoundsAndTimesInBudgets) {
+  const Json table = success(
+      {"reproduce", "modnn", "--networks", "resnet34", "--limits", "2GB", "--time-limit", "200ms"});
+  EXPECT_EQ(table["constants"]["machine"], "k40");
+  ASSERT_EQ(table["rows"].size(), 1U);
+  const Json& row = table["rows"][0];
+  EXPECT_EQ(row["network"], "resnet34");
+  EXPECT_EQ(row["batch"], 256);
+  EXPECT_LT(row["lower_bound_weights_out_bytes"], row["lower_bound_bytes"]);
+  EXPECT_GT(row["lower_bound_bytes"], row["weight_bytes"]);
+  EXPECT_LE(row["lower_bound_bytes"], row["lower_bound_of_rounds_bytes"]);
+  EXPECT_LT(row["lower_bound_of_rounds_bytes"], row["ideal_bytes"]);
+  ASSERT_EQ(row["budgets"].size(), 2U);
+  EXPECT_EQ(row["budgets"][0]["slowdown"], row["slowdown"]);
+  for (const Json& at : row["budgets"]) {
+    EXPECT_GT(at["slowdown"]["modnn"], -1e-9) << "the ideal has all algorithms and the whole batch";
+    EXPECT_GE(at["slowdown"]["vdnn_plus_static"], at["slowdown"]["modnn"]);
+    EXPECT_GT(at["transferred_bytes"]["modnn"], at["moved_bytes"]["modnn"]) << "inputs come";
+  }
+  EXPECT_TRUE(row["budgets"][1]["slowdown"]["vdnn"].is_null()) << "the batch at once is too large";
+  EXPECT_GT(row["vdnn_smallest_bytes"], 2'000'000'000);
+  // The preset's constants were fitted to these two, over all six networks.
+  const Json& alone = row["techniques"];
+  EXPECT_NEAR(alone["algorithms"]["time"], 2.7, 0.1);
+  EXPECT_GT(alone["sub_batch"]["time"], 3.74);
+  EXPECT_GT(alone["sub_batch"]["memory_reduction"], alone["offloading"]["memory_reduction"]);
+  expect_error({"reproduce", "modnn", "--networks", "vgg11"}, 2, HasSubstr("vgg11"));
+}
+
 TEST_F(Reproduce, ATableHasAColumnOfPublishedFigures) {
   const testing::Finished text = tidepool({"reproduce", "table1", "--models", "vgg11,vgg13"});
   EXPECT_EQ(text.exit_code, 0) << text.err;
