@@ -47,15 +47,17 @@ void add_reproduce(CLI::App& app, Context& context) {
   command->add_option("what", *name, fmt::format("{}", fmt::join(names, ", ")))
       ->required()
       ->check(CLI::IsMember(names));
-  command->add_option("--models,--networks", arguments->models, "only these networks")->delimiter(',');
+  command->add_option("--models,--networks", arguments->models, "only these networks")
+      ->delimiter(',');
   command->add_option("--systems", arguments->systems, "home: only these systems")->delimiter(',');
   command->add_option("--batches", arguments->batches, "fig10: these batch sizes")
       ->delimiter(',')
       ->check(whole_number(1, std::int64_t{1} << 20));
   command
-      ->add_option("--limits", arguments->limits,
-                   "only these limits: of fig9 such as 280MiB, of fig11 such as 50% of the peak, of modnn "
-                   "budgets such as 6GB besides the card's")
+      ->add_option(
+          "--limits", arguments->limits,
+          "only these limits: of fig9 such as 280MiB, of fig11 such as 50% of the peak, of modnn "
+          "budgets such as 6GB besides the card's")
       ->delimiter(',');
   command->add_option("--data", arguments->data, "folder with vgg16-trace/, the measured trace")
       ->capture_default_str();
