@@ -6,7 +6,7 @@
 
 namespace tidepool::cli {
 
-Result<void> several_on_preset(const JobSpec& job, Subject& subject) {
+Result<void> several_on_preset(const JobSpec& job, bool choosing, Subject& subject) {
   const Machine one = subject.profile.machine;
   const auto graph = nn::build_model(job.model, {.sequence = job.sequence});
   if (!graph) return fail(graph.error());
@@ -15,11 +15,12 @@ Result<void> several_on_preset(const JobSpec& job, Subject& subject) {
   options.storage = job.storage;
   options.optimizer = job.optimizer;
   options.workspace_limit = job.workspace_limit;
+  const AlgorithmPolicy policy =
+      choosing && !job.algorithms ? AlgorithmPolicy::fastest : algorithms_of(job);
   auto alone = nn::build_training_program(*graph, options, nn::preset_kernels());
   if (!alone) return fail(alone.error());
   apply_cost_model(one, alone->program);
-  subject.alone =
-      unlimited_time(alone->program, one, choose_algorithms(alone->program, algorithms_of(job)));
+  subject.alone = unlimited_time(alone->program, one, choose_algorithms(alone->program, policy));
   options.sub_batch = job.sub_batch;
   options.sub_batch_statistics = job.sub_batch_statistics;
   options.devices = job.devices;

@@ -6,7 +6,8 @@
 namespace tidepool::cli {
 
 /// Of `subject`, which is the part of one device on a preset. How long one device would take for
-/// the whole batch is known too.
-Result<void> several_on_preset(const JobSpec& job, Subject& subject);
+/// the whole batch is known too: with the fastest algorithms where a planner chooses them
+/// (`choosing`), else with those of the policy.
+Result<void> several_on_preset(const JobSpec& job, bool choosing, Subject& subject);
 
 }  // namespace tidepool::cli

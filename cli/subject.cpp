@@ -93,7 +93,8 @@ Result<Subject> on_preset(const SubjectArguments& a) {
         });
   }
   if (a.job.devices > 1) {
-    if (auto parallel = several_on_preset(a.job, subject); !parallel) return fail(parallel.error());
+    if (auto parallel = several_on_preset(a.job, a.choosing, subject); !parallel)
+      return fail(parallel.error());
   }
   return subject;
 }

@@ -72,7 +72,7 @@ class Naive {
   }
 
  private:
-  /// To where a reduction reads it. (Gradients may have been away before.)
+  /// To where a reduction reads it, and nothing else does.
   [[nodiscard]] bool is_gradient_out(const Instruction& x) const {
     return x.kind == InstructionKind::copy && collected_[at(x.to)] != 0;
   }
@@ -99,6 +99,10 @@ class Naive {
       for (const Access& a : c_.op_of_whole(x.op, 0).accesses) {
         if (const TensorId t = of_device_0(a.tensor); t != kNone) needed.push_back(last_[at(t)]);
       }
+    }
+    for (const Instruction& x : c_.list()) {
+      // What comes back from there has to go there on device 0 too.
+      if (x.kind == InstructionKind::copy) collected_[at(x.from)] = 0;
     }
     std::vector<std::pair<Bytes, Bytes>> taken;
     for (const PlacementId id : needed) {

@@ -167,9 +167,11 @@ class Replicator {
 
   /// Of device 0.
   [[nodiscard]] TensorId control() const {
-    const auto& tensors = out_.whole.program.tensors;
-    const auto found = std::ranges::find(tensors, "control", &Tensor::name);
-    return static_cast<TensorId>(found - tensors.begin());
+    const auto fed =
+        std::ranges::find_if(part_.ops, [](const OpDesc& desc) { return desc.is<FeedControl>(); });
+    assert(fed != part_.ops.end());
+    const auto& op = part_.program.ops[static_cast<std::size_t>(fed - part_.ops.begin())];
+    return out_.replication.tensors[0][at(op.accesses[0].tensor)];
   }
 
   void add_device_op(std::string name, OpDesc desc, const std::vector<TensorId>& operands) {

@@ -167,17 +167,20 @@ INSTANTIATE_TEST_SUITE_P(Models, DataParallelBits,
 TEST(DataParallel, RunsRoundsOnEveryDevice) {
   TrainingOptions options{.batch = 8, .sub_batch = 2, .sub_batch_statistics = true};
   options.devices = 2;
-  const ParallelJob job("tiny-vgg", options);
-  ASSERT_EQ(job.part.program.rounds(), 2);
-  const auto data = data_for(job.parallel.whole, 64);
-  // The meaning of the program itself: what devices sum first has other bits in rounds of one.
-  const auto expected = make_runner(job.parallel.whole, *data);
-  run_reference(job.parallel.whole, *expected, kParallelIterations);
-  for (const PlannerInfo& info : planner_list()) {
-    if (info.name != "autoswap" && info.name != "random") continue;
-    const auto planned = plan_part(job.part.program, info, 0);
-    ASSERT_TRUE(planned) << planned.error().message;
-    expect_trains_right(job, planned->lowered.plan, *expected, *data, 11);
+  for (const bool naive : {false, true}) {
+    options.naive_accumulation = naive;
+    const ParallelJob job("tiny-vgg", options);
+    ASSERT_EQ(job.part.program.rounds(), 2);
+    const auto data = data_for(job.parallel.whole, 64);
+    // The meaning of the program itself: what devices sum first has other bits in rounds of one.
+    const auto expected = make_runner(job.parallel.whole, *data);
+    run_reference(job.parallel.whole, *expected, kParallelIterations);
+    for (const PlannerInfo& info : planner_list()) {
+      if (info.name != "autoswap" && info.name != "random") continue;
+      const auto planned = plan_part(job.part.program, info, 0);
+      ASSERT_TRUE(planned) << planned.error().message;
+      expect_trains_right(job, planned->lowered.plan, *expected, *data, 11);
+    }
   }
 }
 
