@@ -70,6 +70,12 @@ void Stage::find_what_stays(bool weights_leave) {
   }
 }
 
+bool Stage::is_sent_gradient(TensorId t) const {
+  return program_.tensors[at(t)].kind == TensorKind::gradient &&
+         std::ranges::any_of(index_.accesses(t),
+                             [&](const TensorAccess& a) { return is_host(a.op); });
+}
+
 bool Stage::starts_on_host(TensorId t) const {
   return program_.tensors[at(t)].persistent && !stays(t);
 }
@@ -248,6 +254,7 @@ void Stage::settle(TensorId t) {
       b.held = true;
       return;
     }
+    if (ended && is_sent_gradient(t)) return;
     decide(t, false);
     give_up_bytes(t);
     return;
@@ -257,6 +264,10 @@ void Stage::settle(TensorId t) {
   if (copied) copy_out(t);
   if (next_device_read(t) != kNone) return;
   decide(t, copied);
+  if (is_sent_gradient(t)) {
+    b.used = true;
+    return;
+  }
   give_up_bytes(t);
 }
 

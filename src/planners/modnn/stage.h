@@ -13,6 +13,8 @@
 // - A host op is issued when its turn comes, or earlier where a prefetch wants what it writes and
 //   all it needs is there. What it reads is copied out as soon as it is made.
 // - An update of a block is a use and makes a new value, which the host does not have.
+// - Of several devices, a gradient that was copied to the host keeps its bytes until an allocation
+//   wants them: dW resides (S_W), and who took them over at once would wait for the copy.
 // - Blocks whose next access overwrites them hold nothing worth keeping and are freed.
 #pragma once
 
@@ -143,6 +145,8 @@ class Stage {
 
   Block& at_tensor(TensorId t) { return blocks_[static_cast<std::size_t>(t)]; }
   [[nodiscard]] bool is_host(OpId op) const;
+  /// One that the host adds to those of other devices.
+  [[nodiscard]] bool is_sent_gradient(TensorId t) const;
   [[nodiscard]] OpId next_use(TensorId t) const;
   [[nodiscard]] OpId next_device_read(TensorId t) const;
   void find_what_stays(bool weights_leave);
