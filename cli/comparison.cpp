@@ -99,8 +99,10 @@ Result<void> set_bound(ComparisonRow& row, const OverheadBound& bound, std::int6
   row.bound_refused = bound.fluid.refused;
   const bool others = row.feasible() && row.rounds.sub_batch != sub_batch;
   if (!bound.fluid.feasible || others) return {};
+  // Nor of one with other algorithms.
+  if (row.feasible() && !row.covered) return {};
   row.least = bound.least_overhead();
-  if (!row.feasible() || !row.covered) return {};
+  if (!row.feasible()) return {};
   const auto gap = bound.optimality_gap(row.time);
   if (!gap) return fail(gap.error());
   row.gap = *gap;

@@ -9,6 +9,7 @@
 #include "base/at.h"
 #include "base/json.h"
 #include "ir/load_profile.h"
+#include "modnn_devices.h"
 #include "modnn_notes.h"
 #include "modnn_work.h"
 #include "nn/models/model.h"
@@ -178,6 +179,14 @@ Result<Json> modnn_row(ModnnWork& work, const std::vector<Bytes>& budgets,
   auto alone = techniques(work, a);
   if (!alone) return fail(alone.error());
   row["techniques"] = std::move(*alone);
+  const Json& slower = row["slowdown"]["modnn"];
+  std::optional<Nanos> modnn_alone;
+  if (!slower.is_null()) {
+    modnn_alone = from_seconds((1 + slower.get<double>()) * to_seconds(work.ideal_time()));
+  }
+  auto four = speedups_of_four(work, modnn_alone, modnn_options(a), report);
+  if (!four) return fail(four.error());
+  row["speedup_4"] = std::move(*four);
   return row;
 }
 

@@ -164,6 +164,41 @@ void note_technique(const std::vector<Json>& rows, const char* field,
                   published.name, memory.mean(), published.memory, time.mean(), published.time));
 }
 
+/// The mean of a field of `speedup_4`, "6GB/naive" for one of an object in it.
+double mean_speedup(const std::vector<Json>& rows, const char* path) {
+  Mean mean;
+  for (const Json& row : rows) {
+    mean.add(row["speedup_4"][Json::json_pointer(fmt::format("/{}", path))]);
+  }
+  return mean.mean();
+}
+
+void note_devices(const std::vector<Json>& rows, TableReport& report) {
+  const auto of = [&](const char* path) { return mean_speedup(rows, path); };
+  report.note(
+      fmt::format("figure 17, four cards over the ideal on one: moDNN {:.2f}x (published {:.1f}x), "
+                  "the ideal with "
+                  "naive accumulation {:.2f}x ({:.1f}x)",
+                  of("overlapped"), kPublishedFourOverlapped, of("naive"), kPublishedFourNaive));
+  report.note(
+      fmt::format("figure 18, 6 GB each: {:.2f}x (published {:.1f}x), 20 cores {:.2f}x, naive "
+                  "{:.2f}x ({:.1f}x)",
+                  of("6GB/overlapped_1"), kPublishedFourSixGb, of("6GB/overlapped_20"),
+                  of("6GB/naive"), kPublishedFourSixGbNaive));
+  report.note(
+      fmt::format("figure 18, 3 GB each: {:.2f}x (published {:.1f}x), 20 cores {:.2f}x ({:.1f}x), "
+                  "naive {:.2f}x "
+                  "({:.1f}x)",
+                  of("3GB/overlapped_1"), kPublishedFourThreeGb, of("3GB/overlapped_20"),
+                  kPublishedFourThreeGbAllCores, of("3GB/naive"), kPublishedFourThreeGbNaive));
+  report.note(
+      fmt::format("figure 19, four cards of 3 GB over one of 12 GB: {:.2f}x (published {:.1f}x), "
+                  "20 cores {:.2f}x "
+                  "({:.1f}x)",
+                  of("same_memory/1_core"), kPublishedSameMemory, of("same_memory/20_cores"),
+                  kPublishedSameMemoryAllCores));
+}
+
 }  // namespace
 
 void add_modnn_notes(const std::vector<Json>& rows, TableReport& report) {
@@ -175,6 +210,7 @@ void add_modnn_notes(const std::vector<Json>& rows, TableReport& report) {
   note_technique(rows, "sub_batch", kPublishedSubBatch, report);
   note_technique(rows, "offloading", kPublishedOffloading, report);
   note_technique(rows, "algorithms", kPublishedAlgorithms, report);
+  note_devices(rows, report);
   report.note("figures 15 and 16, power and energy, are measured on GPUs only");
 }
 

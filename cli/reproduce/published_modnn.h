@@ -44,4 +44,16 @@ inline constexpr PublishedTechnique kPublishedSubBatch{"sub-batch", 42, 3.74};
 inline constexpr PublishedTechnique kPublishedOffloading{"offloading", 4.1, 1.28};
 inline constexpr PublishedTechnique kPublishedAlgorithms{"algorithms", 1 / 0.85, 2.7};
 
+// Four cards over the ideal on one (figures 17 and 18), and over moDNN on one with as much memory
+// as all four (figure 19).
+inline constexpr double kPublishedFourOverlapped = 3.7;
+inline constexpr double kPublishedFourNaive = 3.1;
+inline constexpr double kPublishedFourSixGb = 3.4;
+inline constexpr double kPublishedFourSixGbNaive = 2.9;
+inline constexpr double kPublishedFourThreeGb = 3.1;
+inline constexpr double kPublishedFourThreeGbNaive = 2.6;
+inline constexpr double kPublishedFourThreeGbAllCores = 3.2;
+inline constexpr double kPublishedSameMemory = 3.1;
+inline constexpr double kPublishedSameMemoryAllCores = 3.3;
+
 }  // namespace tidepool::cli

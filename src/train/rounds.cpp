@@ -56,10 +56,15 @@ Result<std::vector<std::int64_t>> sizes_within(const JobRounds& rounds, Bytes de
     }
     const SmallestBudget smallest = smallest_budget(*made, alignment);
     if (smallest.bytes <= device) return true;
+    const bool all = sizes.size() == rounds.offered.size();
     why = Error{ErrorCode::infeasible,
-                fmt::format("budget {} B ({}) cannot be met in rounds of any size: with {} a round "
-                            "{}",
-                            device, format_bytes(device), size, explain(smallest, *made)),
+                fmt::format("budget {} B ({}) cannot be met in rounds of {}: with {} a round {}",
+                            device, format_bytes(device),
+                            all ? "any size"
+                                : fmt::format("up to {} ops (smaller rounds have to be stated with "
+                                              "`sub_batch`)",
+                                              kMostOps),
+                            size, explain(smallest, *made)),
                 smallest.bytes};
     return false;
   };
