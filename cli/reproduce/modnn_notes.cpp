@@ -199,6 +199,21 @@ void note_devices(const std::vector<Json>& rows, TableReport& report) {
                   kPublishedSameMemoryAllCores));
 }
 
+void note_one_stream(const std::vector<Json>& rows, TableReport& report) {
+  Mean modnn, vdnn, four;
+  for (const Json& row : rows) {
+    const Json& s = row["one_stream"]["slowdown"];
+    modnn.add(s["modnn"]);
+    vdnn.add(s["vdnn"]);
+    four.add(row["one_stream"]["speedup_4"]);
+  }
+  report.note(
+      fmt::format("with one stream of data, as published: slowdown of moDNN {:.1f} %, of vDNN "
+                  "{:.1f} %; four cards "
+                  "{:.2f}x",
+                  100 * modnn.mean(), 100 * vdnn.mean(), four.mean()));
+}
+
 }  // namespace
 
 void add_modnn_notes(const std::vector<Json>& rows, TableReport& report) {
@@ -211,6 +226,7 @@ void add_modnn_notes(const std::vector<Json>& rows, TableReport& report) {
   note_technique(rows, "offloading", kPublishedOffloading, report);
   note_technique(rows, "algorithms", kPublishedAlgorithms, report);
   note_devices(rows, report);
+  note_one_stream(rows, report);
   report.note("figures 15 and 16, power and energy, are measured on GPUs only");
 }
 

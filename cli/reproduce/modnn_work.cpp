@@ -75,9 +75,9 @@ Bytes copied_anyway(const Program& program) {
 
 }  // namespace
 
-Result<Machine> modnn_machine() {
+Result<Machine> modnn_machine(DataStreams streams) {
   auto machine = find_machine("k40");
-  if (machine) machine->set_duplex(false);
+  if (machine) machine->set_duplex(streams == DataStreams::two);
   return machine;
 }
 

@@ -14,8 +14,10 @@
 
 namespace tidepool::cli {
 
-/// The card of the paper, with one stream of data as published.
-Result<Machine> modnn_machine();
+/// The card of the paper: copies out and in at the same time, as presets have it, or in turns, as
+/// the published system's one stream of data makes them.
+enum class DataStreams : std::uint8_t { two, one };
+Result<Machine> modnn_machine(DataStreams streams);
 
 /// One network. Plain gradient descent, as equation 5 of the paper has it: no momentum, which would
 /// be a third of what weights take.

@@ -61,6 +61,13 @@ TEST_F(Reproduce, ModnnsNetworksHaveBoundsAndTimesInBudgets) {
   EXPECT_NEAR(alone["algorithms"]["time"], 2.7, 0.1);
   EXPECT_GT(alone["sub_batch"]["time"], 3.74);
   EXPECT_GT(alone["sub_batch"]["memory_reduction"], alone["offloading"]["memory_reduction"]);
+  const Json& four = row["speedup_4"];
+  for (const char* speedup : {"overlapped", "naive"}) {
+    EXPECT_GT(four[speedup], 1) << speedup;
+    EXPECT_LE(four[speedup], 4) << speedup;
+  }
+  EXPECT_GT(four["overlapped"], four["naive"]);
+  EXPECT_GE(four["3GB"]["overlapped_20"], four["3GB"]["overlapped_1"]);
   expect_error({"reproduce", "modnn", "--networks", "vgg11"}, 2, HasSubstr("vgg11"));
 }
 
