@@ -12,11 +12,13 @@
 #include "lower/overhead.h"
 #include "lower/plan_file.h"
 #include "option_names.h"
+#include "other_algorithms.h"
 #include "planner_work.h"
 #include "planners/registry.h"
 #include "profile_source.h"
 #include "subject.h"
 #include "terminal_observer.h"
+#include "train/budget.h"
 #include "train/output_file.h"
 #include "train/parallel_plan.h"
 #include "train/planning.h"
@@ -155,6 +157,18 @@ Json parallel_json(const Made& m) {
           {"check_ms", to_ms(p.check_time)}};
 }
 
+void print_choices(const Made& m) {
+  const OtherAlgorithms others(m.file.program, m.file.strategy.algorithms);
+  if (others.ops > 0) say("  algorithms {}\n", others.text());
+  if (m.rounds.chosen && m.rounds.rounds > 1) {
+    say("  rounds     {} samples each hold {} with everything kept, the whole batch {}\n",
+        m.file.program.sub_batch,
+        format_bytes(m.subject.resident +
+                     unlimited_peak(m.file.program, m.file.machine.alignment())),
+        format_bytes(m.peak));
+  }
+}
+
 void print_devices(const Made& m) {
   const ParallelPlan& p = *m.parallel;
   say("  devices    {} with gradients {}: {} ms an iteration, host {}; proved in {}\n",
@@ -197,7 +211,10 @@ void print_json(const Made& m) {
               {"profile", m.subject.source ? to_json(*m.subject.source) : Json(nullptr)},
               {"output", output.empty() ? Json(nullptr) : Json(output)}};
   out["parallel"] = parallel_json(m);
-  if (m.arguments.explain) out["decisions"] = decisions(m.file);
+  if (m.arguments.explain) {
+    out["decisions"] = decisions(m.file);
+    out["other_algorithms"] = to_json(OtherAlgorithms(m.file.program, m.file.strategy.algorithms));
+  }
   m.rounds.add_to(out);
   m.gap.add_to(out);
   out["interrupted"] = m.stopped;
@@ -235,7 +252,10 @@ void print_text(const Made& m) {
     say("  note       {}\n", with_option_names(note));
   }
   if (lowered.streaming) say("  note       streaming: only the running op's tensors stay\n");
-  if (m.arguments.explain) print_decisions(m.file);
+  if (m.arguments.explain) {
+    print_choices(m);
+    print_decisions(m.file);
+  }
   if (!m.arguments.output.empty()) say("  saved      {}\n", m.arguments.output);
 }
 

@@ -32,9 +32,12 @@ class FaultsTest : public testing::Cli {
   }
   void TearDown() override { ::unsetenv("TIDEPOOL_TEST_FAULTS"); }
 
+  /// With stated algorithms and rounds: those a planner chooses go by the link, and bits with them.
   static Arguments fit(int epochs, Arguments more = {}) {
     Arguments a{"train",        "tiny-vgg",
                 "--batch",      "500",
+                "--sub-batch",  "500",
+                "--algorithms", "least-workspace",
                 "--data",       "synthetic",
                 "--link",       "2GB",
                 "--threads",    "1",

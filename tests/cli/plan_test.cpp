@@ -71,6 +71,32 @@ TEST_F(Cli, APlanIsSavedProvedAndSimulatedAsPredicted) {
   }
 }
 
+/// Which decides rounds and algorithms too, and takes milliseconds for it.
+TEST_F(Cli, AutoIsNoSlowerThanModnnOnAnyPreset) {
+  for (const char* preset : {"tiny-vgg", "tiny-unet"}) {
+    for (const char* budget : {"35%", "70%", "150%"}) {
+      SCOPED_TRACE(std::string(preset) + " in " + budget);
+      const auto planned = [&](const char* planner) {
+        return success({"plan", preset, "--batch", "128", "--machine", "gtx1080ti", "--planner",
+                        planner, "--budget", budget, "--evaluations", "200", "--explain"});
+      };
+      const Json best = planned("auto");
+      const Json other = planned("modnn");
+      EXPECT_LE(best["predicted_ms"].get<double>(), other["predicted_ms"].get<double>());
+      for (const Json& d : other["decisions"]) EXPECT_FALSE(d["reason"].get<std::string>().empty());
+      EXPECT_GE(best["other_algorithms"]["saved_ms"].get<double>(), 0);
+    }
+  }
+}
+
+TEST_F(Cli, WithoutABudgetNoLoadIsNamed) {
+  const Finished f = tidepool({"plan", "tiny-vgg", "--batch", "128", "--machine", "gtx1080ti",
+                               "--evaluations", "500", "--explain"});
+  EXPECT_EQ(f.exit_code, 0) << f.err;
+  EXPECT_THAT(f.out, HasSubstr("best from"));
+  EXPECT_THAT(f.out, Not(HasSubstr("under a load of")));
+}
+
 TEST_F(Cli, PlanningTwiceGivesTheSameFile) {
   const std::string first = testing::content_of(saved_plan());
   EXPECT_FALSE(first.empty());

@@ -10,6 +10,7 @@
 #include "planners/auto/size_order.h"
 #include "planners/auto/size_search.h"
 #include "planners/registry.h"
+#include "planners/toolkit/decision_reasons.h"
 
 namespace tidepool {
 namespace {
@@ -21,6 +22,9 @@ constexpr double kToSayWhatItWasWorth = 0.05;
 constexpr double kUsualSize = 0.4;  ///< where there are others
 constexpr double kOtherSize = 0.1;
 constexpr int kMostSizes = 4;  ///< beside the usual one, once something fits
+/// Below that a first look at every size is quick, and the best one gets the time.
+constexpr Nanos kShort = std::chrono::seconds(1);
+constexpr double kQuickLook = 0.15;
 /// By so much an iteration has to be longer than its ops for other sizes to be asked for.
 constexpr double kClearly = 0.01;
 
@@ -41,10 +45,15 @@ class AutoRun {
   Result<PlannerOutput> plan() {
     const bool several = sizes_.size() > 1;
     const double rest = 1 - kToSayWhatItWasWorth;
-    const bool asked =
-        try_size(usual_, several ? kUsualSize : rest, SizeSearch::Starts::all_planners);
+    const bool quick = several && options_.evaluation_limit == 0 && options_.time_limit < kShort;
+    const double of_usual = quick ? kQuickLook : several ? kUsualSize : rest;
+    const bool asked = try_size(
+        usual_, of_usual, quick ? SizeSearch::Starts::quick : SizeSearch::Starts::all_planners);
     if (!asked) return fail(error_);
-    if (several && !context_.stopped() && others_may_be_faster()) try_others();
+    if (several && !context_.stopped()) {
+      const std::vector<std::unique_ptr<OthersPlan>> planned = plans_of_others();
+      if (fastest_of(planned) < sizes_[usual_].time || others_may_be_faster()) try_others(planned);
+    }
     const std::size_t best = fastest();
     if (!searches_[best]) return fail(error_);
     if (several && !context_.stopped()) searches_[best]->go_on(until(rest, 1 - kUsualSize));
@@ -110,9 +119,16 @@ class AutoRun {
     return to_seconds(time) > (1 + kClearly) * to_seconds(compute_time(program, fastest));
   }
 
-  void try_others() {
+  static Nanos fastest_of(const std::vector<std::unique_ptr<OthersPlan>>& planned) {
+    Nanos least = Nanos::max();
+    for (const auto& other : planned) {
+      if (other->plan) least = std::min(least, other->plan->iteration_time);
+    }
+    return least;
+  }
+
+  void try_others(const std::vector<std::unique_ptr<OthersPlan>>& planned) {
     std::size_t guess = size_that_fits(sizes_, context_.lowering(), context_.budget().device);
-    const std::vector<std::unique_ptr<OthersPlan>> planned = plans_of_others();
     Nanos least = Nanos::max();
     for (const auto& other : planned) {
       if (!other->plan || other->plan->iteration_time >= least) continue;
@@ -123,7 +139,7 @@ class AutoRun {
       if (context_.stopped() || (searches_[fastest()] && late())) break;
       const auto next = next_size(sizes_, guess);
       if (!next) break;
-      try_size(*next, kOtherSize, SizeSearch::Starts::autoswap);
+      try_size(*next, kOtherSize, SizeSearch::Starts::quick);
       add(planned, *next);
     }
     for (std::size_t i = 0; i < sizes_.size(); ++i) add(planned, i);
@@ -189,6 +205,7 @@ class AutoRun {
     std::vector<std::string> notes{search.note()};
     const auto program = context_.workload().program(search.best().strategy.sub_batch);
     if (program) {
+      add_reasons(**program, AccessIndex(**program), context_.machine(), search.best().strategy);
       TimesWithout without = times_without(**program, search);
       std::string note = choices_note(**program, search.best(), without);
       if (!note.empty()) notes.push_back(std::move(note));

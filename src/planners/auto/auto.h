@@ -5,17 +5,20 @@
 namespace tidepool {
 
 // Note [Auto]. The published planners and AutoSwap plan first, side by side, for half of the time
-// limit; what one has by its end is a start, what has not ended counts for nothing. From the
+// limit; what one has by its end is a start, what has not ended counts for nothing. Large programs
+// leave time for AutoSwap alone, once with the policy's algorithms and once with those that are
+// worth their workspaces, and for moDNN, which has its time in any case: it is quick. From the
 // fastest of these plans the search of `tide` goes on (tide_search.h) over all four decisions:
 // keep, swap, drop, recompute, and over the algorithms of ops where it may. All strategies are
 // starts of its states, those of slower plans too; a complete plan that has no strategy to start
 // from still counts as it is. `tide` is no start, as this is the same search with more decisions,
 // nor is `random`.
 //
-// Sub-batches (auto/size_order.h) come last, as asking for one may cost a measurement: only where
-// the usual size's best plan takes clearly longer than its ops do without any stall, with their
-// fastest algorithms of whatever workspace. Then planners that choose a sub-batch plan, and a few
-// sizes get a part of the limit each, AutoSwap and the search alone; the best size gets the rest.
+// Sub-batches (auto/size_order.h) come last, as asking for one may cost a measurement. Planners
+// that choose a sub-batch plan in any case. Only where one is faster, or the usual size's best plan
+// takes clearly longer than its ops do without any stall, with their fastest algorithms of whatever
+// workspace, a few sizes get a part of the limit each, AutoSwap, moDNN and the search alone; the
+// best size gets the rest. With a short limit the usual size is one of them.
 // Times are those of whole iterations, so that sizes compare. What asking for a size takes is not
 // the search's: the limit begins again where it ends.
 //

@@ -16,7 +16,7 @@ std::string worth(Nanos without, Nanos plan) {
   if (without == Nanos::max()) return "does not fit";
   constexpr double kFew = 10;
   const double more = 100 * std::max(to_seconds(without) / to_seconds(plan) - 1, 0.0);
-  return fmt::format("+{:.{}f} %", more, more < kFew ? 1 : 0);
+  return fmt::format("up to +{:.{}f} %", more, more < kFew ? 1 : 0);
 }
 
 bool has_a_choice(const Op& op) {
@@ -66,7 +66,11 @@ std::string choices_note(const Program& program, const Lowered& plan, const Time
   if (const std::int64_t swapped = decided(chosen, Decision::swap); swapped > 0) {
     parts.push_back(fmt::format("{} swapped", swapped));
   }
-  return fmt::format("{}", fmt::join(parts, ", "));
+  std::string note = fmt::format("{}", fmt::join(parts, ", "));
+  if (note.find('%') != std::string::npos) {
+    note += "; percentages are of the iteration time, quick estimates by short searches";
+  }
+  return note;
 }
 
 }  // namespace tidepool

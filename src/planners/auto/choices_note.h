@@ -21,9 +21,9 @@ std::int64_t other_algorithms(const Program& program, const Strategy& strategy);
 /// Gaps so decided.
 std::int64_t decided(const Strategy& strategy, Decision decision);
 
-/// "sub-batch 32 of 128 (whole batch: +41 %), 18 of 52 ops with another algorithm than least
-/// workspace (without: +63 %), 7 recomputed (without: +4.0 %), 120 swapped": only what there is.
-/// Shares are of the plan's time.
+/// "sub-batch 32 of 128 (whole batch: up to +41 %), 18 of 52 ops with another algorithm than least
+/// workspace (without: up to +63 %), 7 recomputed (without: up to +4.0 %), 120 swapped; percentages
+/// are of the iteration time, quick estimates by short searches": only what there is.
 std::string choices_note(const Program& program, const Lowered& plan, const TimesWithout& without);
 
 }  // namespace tidepool

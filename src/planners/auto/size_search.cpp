@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 
+#include "base/at.h"
 #include "base/parallel.h"
 #include "ir/load_profile.h"
+#include "planners/autoswap/autoswap.h"
 
 namespace tidepool {
 namespace {
@@ -22,11 +24,15 @@ bool is_a_start(const PlannerInfo& info) {
   return std::find(kOthers.begin(), kOthers.end(), info.name) == kOthers.end();
 }
 
+/// Plans however little time there is.
+bool is_quick(const PlannerInfo& info) { return info.name == "autoswap" || info.name == "modnn"; }
+
 /// AutoSwap's comes first: it plans for every budget. Of the others, those that take longest last.
 int turn_of(const PlannerInfo& info) {
   constexpr std::array kLast{"capuchin", "tflms"};
-  if (info.name == "autoswap") return -2;
-  if (info.has_a_swarm) return -1;  // which needs its time, beside the quick ones
+  if (info.name == "autoswap") return -3;
+  if (info.name == "modnn") return -2;  // it takes milliseconds
+  if (info.has_a_swarm) return -1;      // which needs its time, beside the quick ones
   const auto* const last = std::find(kLast.begin(), kLast.end(), info.name);
   return last == kLast.end() ? 0 : 1 + static_cast<int>(last - kLast.begin());
 }
@@ -40,7 +46,8 @@ Result<const Program*> OneSize::program(std::int64_t sub_batch) {
 }
 
 void OthersPlan::make(bool may_stream) {
-  auto output = planner->make()->plan(*context);
+  auto output = algorithms.empty() ? planner->make()->plan(*context)
+                                   : make_autoswap({.algorithms = algorithms})->plan(*context);
   if (!output) {
     error = output.error();
     return;
@@ -124,36 +131,43 @@ std::string SizeSearch::note() const {
   return search_ ? search_->note() : "best of all other planners";
 }
 
+OthersPlan& SizeSearch::add_start(const PlannerInfo& info, Nanos time_limit) {
+  OthersPlan& start = *starts_.emplace_back(std::make_unique<OthersPlan>());
+  start.planner = &info;
+  start.options = options_;
+  start.options.progress = nullptr;
+  start.options.time_limit = time_limit;
+  start.options.may.sub_batch = false;
+  start.options.may.streaming = options_.may.may_stream();
+  return start;
+}
+
 /// AutoSwap may take most of the time. The streaming schedule stands in for what it has no
 /// addresses for.
 Result<void> SizeSearch::plan_others(Starts which) {
   const bool all = which == Starts::all_planners;
-  const Nanos at_least = std::chrono::milliseconds(all ? 300 : 50);
+  const Nanos at_least = std::chrono::milliseconds(all ? 300 : 20);
   const auto ops = static_cast<double>(context_->lowering().program().ops.size());
-  const bool time_for_others = all && (options_.evaluation_limit > 0 ||
-                                       ops <= kOpsASecond * to_seconds(options_.time_limit));
+  const bool few_ops =
+      options_.evaluation_limit > 0 || ops <= kOpsASecond * to_seconds(options_.time_limit);
+  // Of a large program some time has to be left for the search.
+  const Nanos most = std::max(few_ops ? options_.time_limit * 4 / 5 : options_.time_limit / 2,
+                              std::min(at_least, options_.time_limit));
   for (const PlannerInfo& info : planner_list()) {
     if (!is_a_start(info) || (info.name == "none" && !everything_fits())) continue;
-    const bool first = info.name == "autoswap";
-    if (!first && !time_for_others) continue;
-    auto& start = starts_.emplace_back(std::make_unique<OthersPlan>());
-    start->planner = &info;
-    start->options = options_;
-    start->options.progress = nullptr;
-    start->options.time_limit =
-        first ? std::max(options_.time_limit * 4 / 5, at_least) : options_.time_limit / 2;
-    start->options.may.sub_batch = false;
-    start->options.may.streaming = options_.may.may_stream();
+    if (!is_quick(info) && !(all && few_ops)) continue;
+    add_start(info, info.name == "autoswap" ? most : options_.time_limit / 2);
+    if (info.name != "autoswap" || few_ops || !options_.may.algorithms) continue;
+    add_start(info, most).algorithms = algorithms_by_value();
   }
   std::stable_sort(starts_.begin(), starts_.end(), [](const auto& a, const auto& b) {
     return turn_of(*a->planner) < turn_of(*b->planner);
   });
   const Clock::time_point begun = Clock::now();
   for (auto& start : starts_) {
-    const bool late = !context_->allowance().repeats() && Clock::now() - begun > at_least &&
-                      &start != &starts_.front();
-    if (late) break;
-    if (options_.evaluation_limit == 0) {
+    const bool late = !context_->allowance().repeats() && Clock::now() - begun > at_least;
+    if (late && !is_quick(*start->planner)) continue;
+    if (options_.evaluation_limit == 0 && start->planner->name != "modnn") {
       start->options.stop = [stop = options_.stop, until = begun + start->options.time_limit] {
         return stop.requested() || Clock::now() >= until;
       };
@@ -164,6 +178,27 @@ Result<void> SizeSearch::plan_others(Starts which) {
   }
   plan_all();
   return {};
+}
+
+/// For loads that are as large as the budget wherever they would be larger: each op the algorithm
+/// that is worth the copies of as many bytes as its workspace is too large by.
+std::vector<std::int32_t> SizeSearch::algorithms_by_value() {
+  const Lowering& own = context_->lowering();
+  const Program& program = own.program();
+  const Bytes alignment = machine_.alignment();
+  const auto least = least_workspace_algorithms(program);
+  std::vector<Bytes> load = load_profile(program, own.index(), alignment, least).at_op;
+  for (std::size_t i = 0; i < load.size(); ++i) {
+    load[i] -= align_up(program.ops[i].algorithms[at(least[i])].workspace, alignment);
+    load[i] = std::min(load[i], budget_.device);
+  }
+  constexpr Bytes kMib = 1 << 20;
+  const Nanos copies = machine_.to_host().time(kMib) + machine_.to_device().time(kMib);
+  // What leaves for one op is away for others too.
+  constexpr double kPart = 0.25;
+  const double price = kPart * static_cast<double>(copies.count()) / static_cast<double>(kMib);
+  return AlgorithmSpace(program, alignment, budget_.device, least)
+      .by_value(load, budget_.device, price);
 }
 
 void SizeSearch::plan_all() {

@@ -26,6 +26,7 @@ class OneSize : public Workload {
 /// A planner's plan, of whatever sub-batch.
 struct OthersPlan {
   const PlannerInfo* planner = nullptr;
+  std::vector<std::int32_t> algorithms;  ///< AutoSwap's, one per op; empty: the policy's
   PlannerOptions options;
   std::optional<PlannerContext> context;
   std::optional<Lowered> plan;
@@ -37,7 +38,8 @@ struct OthersPlan {
 
 class SizeSearch {
  public:
-  enum class Starts : std::uint8_t { all_planners, autoswap };
+  /// `quick`: AutoSwap and moDNN.
+  enum class Starts : std::uint8_t { all_planners, quick };
   /// `outer` must outlive this; `options` are this search's own. `threads`: 0 for as many as there
   /// are cores.
   SizeSearch(PlannerContext& outer, std::int64_t sub_batch, const PlannerOptions& options,
@@ -69,6 +71,8 @@ class SizeSearch {
 
  private:
   Result<void> plan_others(Starts starts);
+  OthersPlan& add_start(const PlannerInfo& info, Nanos time_limit);
+  [[nodiscard]] std::vector<std::int32_t> algorithms_by_value();
   void plan_all();
   [[nodiscard]] bool everything_fits();
 

@@ -20,8 +20,10 @@ class AutoSwap : public Planner {
     Lowering& lowering = context.lowering();
     const Program& program = lowering.program();
     const Bytes budget = context.budget().device;
-    const SwapCandidates candidates(program, lowering.index(), lowering.machine(),
-                                    context.algorithms(program), settings_.smallest);
+    const SwapCandidates candidates(
+        program, lowering.index(), lowering.machine(),
+        settings_.algorithms.empty() ? context.algorithms(program) : settings_.algorithms,
+        settings_.smallest);
     const Stop stop = context.stopped_or_late();
     // Addresses want time too.
     const Allowance half = context.allowance().part(1.0 / 2);

@@ -10,6 +10,7 @@
 #include "planners/modnn/script_writer.h"
 #include "planners/modnn/task_memory.h"
 #include "planners/registry.h"
+#include "planners/toolkit/decision_reasons.h"
 #include "planners/toolkit/published_output.h"
 
 namespace tidepool {
@@ -107,6 +108,7 @@ class Modnn : public Planner {
     }
     give_reasons(lowering.index(), lowered.strategy);
     lowered.strategy.algorithms = schedule.algorithms;
+    add_reasons(program, lowering.index(), lowering.machine(), lowered.strategy);
     lowered.iteration_time = lowered.unplaced_time = timed.iteration_time;
     lowered.compute_time = compute_time(program, schedule.algorithms);
     lowered.peak_load = plan.device_bytes();

@@ -5,6 +5,7 @@
 #include "planners/autoswap/autoswap.h"
 #include "planners/registry.h"
 #include "planners/tide/tide_search.h"
+#include "planners/toolkit/decision_reasons.h"
 
 namespace tidepool {
 namespace {
@@ -22,6 +23,8 @@ class Tide : public Planner {
     TideSearch search(context, std::move(*first),
                       {.threads = threads_, .name = "tide", .origin = "autoswap"});
     search.run();
+    add_reasons(context.lowering().program(), context.lowering().index(), context.machine(),
+                search.best().strategy);
     return PlannerOutput{std::move(search.best()), {search.note()}};
   }
 

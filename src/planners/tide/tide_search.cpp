@@ -219,7 +219,9 @@ Bytes TideSearch::take_best(Placing& p) {
     auto& lowered = state.trial.lowered;
     if (!lowered || lowered->iteration_time >= best_.iteration_time) continue;
     best_ = std::move(*lowered);
-    origin_ = fmt::format("the search under a load of {}", format_bytes(p.limit));
+    origin_ = p.limit >= kNoDeviceLimit
+                  ? "the search"
+                  : fmt::format("the search under a load of {}", format_bytes(p.limit));
   }
   return least_excess.value_or(0);
 }

@@ -246,7 +246,8 @@ TEST(Auto, SaysWhatItChoseAndWhatThatWasWorth) {
   const Planned p = auto_plan(auto_chain_with_workspaces(), auto_machine(8e9), 64 << 20);
   ASSERT_EQ(p.notes.size(), 2U);
   EXPECT_EQ(p.notes[1],
-            "24 of 24 ops with another algorithm than least workspace (without: +100 %)");
+            "24 of 24 ops with another algorithm than least workspace (without: up to +100 %); "
+            "percentages are of the iteration time, quick estimates by short searches");
 }
 
 /// With a budget of the whole batch's peak times this.

@@ -36,7 +36,7 @@ TEST_F(SizeSearchTest, KnowsOneSizeOnly) {
 
 TEST_F(SizeSearchTest, PlansItsSize) {
   SizeSearch search(*context_, 2, options_, 2);
-  ASSERT_TRUE(search.begin(SizeSearch::Starts::autoswap));
+  ASSERT_TRUE(search.begin(SizeSearch::Starts::quick));
   EXPECT_EQ(search.best().strategy.sub_batch, 2);
   const auto any = [](const Strategy&) { return true; };
   EXPECT_LE(search.best().iteration_time, search.fastest_start(any));
@@ -45,7 +45,7 @@ TEST_F(SizeSearchTest, PlansItsSize) {
 TEST_F(SizeSearchTest, SaysWhenNothingFits) {
   budget_.device = 1000;
   SizeSearch search(*context_, 8, options_, 2);
-  const auto begun = search.begin(SizeSearch::Starts::autoswap);
+  const auto begun = search.begin(SizeSearch::Starts::quick);
   ASSERT_FALSE(begun);
   EXPECT_EQ(begun.error().code, ErrorCode::infeasible);
   EXPECT_FALSE(search.has_plan());
@@ -54,7 +54,7 @@ TEST_F(SizeSearchTest, SaysWhenNothingFits) {
 /// Systems that decide addresses themselves return plans whose strategy says nothing.
 TEST_F(SizeSearchTest, APlanWithoutAStrategyCountsAsItIs) {
   SizeSearch search(*context_, 8, options_, 2);
-  ASSERT_TRUE(search.begin(SizeSearch::Starts::autoswap));
+  ASSERT_TRUE(search.begin(SizeSearch::Starts::quick));
   Lowered slow;
   slow.strategy.sub_batch = 8;
   slow.iteration_time = 2 * search.best().iteration_time;

@@ -70,6 +70,16 @@ TEST(AutoSwap, GivesAReasonForEveryGap) {
   }
 }
 
+TEST(AutoSwap, RunsTheAlgorithmsItIsTold) {
+  Example e;
+  for (Op& op : e.program.ops) op.algorithms.push_back(op.algorithms.front());
+  const std::vector<std::int32_t> second(e.program.ops.size(), 1);
+  const auto planned =
+      plan_with(*make_autoswap({.algorithms = second}), e.program, two_mib_a_ms(), {mib(100), 0});
+  ASSERT_TRUE(planned) << planned.error().message;
+  EXPECT_EQ(planned->lowered.strategy.algorithms, second);
+}
+
 TEST(AutoSwap, SaysWhenTheBudgetIsBelowLoadMin) {
   const Example e;
   const auto planned = plan_with(*make_autoswap(), e.program, two_mib_a_ms(), {mib(65), 0});
