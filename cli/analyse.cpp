@@ -155,6 +155,9 @@ void print_text(const Subject& subject, const Analysis& x) {
 }
 
 Result<int> analyse(const AnalyseArguments& a, bool json) {
+  if (auto stated = check_sub_batch_is_stated(a.subject.job, "analyse"); !stated) {
+    return fail(stated.error());
+  }
   const auto smallest = parse_bytes(a.smallest);
   if (!smallest) return fail(ErrorCode::usage, "--smallest: " + smallest.error().message);
   TerminalObserver observer;
@@ -199,6 +202,7 @@ void add_analyse(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "analyse", "compare AutoSwap's scores under a load limit, and what they leave avoidable");
   add_subject_options(*command, arguments->subject);
+  state_sub_batch(*command);
   add_size_option(*command, "--load", arguments->load.device,
                   "limit on the memory load: 350MiB, 2GB, or a percentage of the peak")
       ->default_str("")

@@ -193,6 +193,7 @@ void add_bound(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "bound", "prove how little overhead a budget can cost, and how close a plan is");
   add_subject_options(*command, arguments->subject);
+  state_sub_batch(*command);
   add_size_option(*command, "--budget", arguments->budget.device,
                   "device bytes: 400MiB, 2GB, or a percentage of the unlimited peak such as 60%");
   command->add_option("--plan", arguments->plan, "a saved plan, for its program and budget")

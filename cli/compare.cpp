@@ -232,6 +232,7 @@ void add_compare(CLI::App& app, Context& context) {
           "file that ends in .svg, .html or .png")
       ->type_name("FILE");
   command->add_flag("--json", context.json, "one JSON object on stdout");
+  arguments->subject.may_choose = true;
   refuse_ignored(*command, ignored_by_subjects());
   command->footer(R"(
 overhead is the time of an iteration over the time without a budget, minus one; optimality gap is

@@ -26,6 +26,22 @@ void set_error(ComparisonRow& row, const Error& error) {
   row.smallest = error.smallest_feasible;
 }
 
+/// Names a smaller budget that can be met.
+bool needs_less(const Error& a, const Error& b) {
+  if (!a.smallest_feasible) return false;
+  return !b.smallest_feasible || *a.smallest_feasible < *b.smallest_feasible;
+}
+
+/// Of rows without a plan, that of the planner that needs least; else the first one's.
+Error reason_of(std::span<const ComparisonRow> rows) {
+  std::optional<Error> least;
+  for (const ComparisonRow& row : rows) {
+    Error why{row.code, fmt::format("no plan: {}", row.error), row.smallest};
+    if (!least || needs_less(why, *least)) least = std::move(why);
+  }
+  return *least;
+}
+
 Error interrupted_after(std::size_t rows, std::size_t total) {
   return {ErrorCode::interrupted,
           fmt::format("interrupted after {} of {}", rows, counted(total, "plan")), std::nullopt};
@@ -61,7 +77,7 @@ ComparisonRow plan_one(const Subject& subject, const JobSpec& job, const Entry& 
     return row;
   }
   const Plan& plan = planned->lowered.plan;
-  row.rounds = subject.report_of(profile->program, options.algorithms);
+  row.rounds = subject.report_of(profile->program, best_algorithms(job, name));
   row.rounds.chosen = work->chooses();
   row.footprint = plan.device_bytes();
   row.time = planned->lowered.iteration_time;
@@ -147,10 +163,11 @@ Result<Comparisons> rows_of(const Subject& subject, const JobSpec& job,
   const auto refused = [&](const Entry& entry, const std::string& name) -> std::optional<Error> {
     return chooses(subject, job, name) ? entry.of_any_size : entry.infeasible;
   };
-  if (std::ranges::all_of(planners, [&](const std::string& name) {
-        return refused(entries.back(), name).has_value();
-      })) {
-    all.ended = refused(entries.back(), planners.front());
+  for (const std::string& name : planners) {  // where the largest budget is refused to all of them
+    const auto why = refused(entries.back(), name);
+    if (!why) all.ended.reset();
+    if (!why) break;
+    if (!all.ended || needs_less(*why, *all.ended)) all.ended = why;
   }
   for (const Entry& entry : entries) {
     const Budget& budget = entry.budget;
@@ -187,9 +204,7 @@ Result<Comparisons> rows_of(const Subject& subject, const JobSpec& job,
     }
   }
   if (!all.ended && std::ranges::none_of(rows, &ComparisonRow::feasible)) {
-    // In the largest budget, the first planner's reason.
-    const ComparisonRow& row = rows[rows.size() - planners.size()];
-    all.ended = Error{row.code, fmt::format("no plan: {}", row.error), row.smallest};
+    all.ended = reason_of(std::span(rows).last(planners.size()));
   }
   return all;
 }

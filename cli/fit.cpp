@@ -244,6 +244,7 @@ void add_fit(CLI::App& app, Context& context) {
   CLI::App* command =
       app.add_subcommand("fit", "find the largest batch that fits a budget, and the fastest one");
   add_job_options(*command, arguments->subject.job);
+  state_sub_batch(*command);
   command->remove_option(command->get_option("--batch"));
   command->add_option("--machine", arguments->subject.machine,
                       "a preset (see `tidepool machines`) instead of measuring this device; its "

@@ -107,7 +107,7 @@ Made made_of(const PlanArguments& a, const Subject& subject, const Profile& prof
   made.overhead = overhead(lowered.iteration_time, made.unlimited);
   if (limited(budget)) made.budget = budget.device + subject.resident;
   made.peak = subject.unlimited_peak();
-  made.rounds = subject.report_of(profile.program, algorithms_of(a.subject.job));
+  made.rounds = subject.report_of(profile.program, best_algorithms(a.subject.job, a.planner.name));
   made.footprint = lowered.plan.device_bytes() + subject.resident;
   made.stopped = interrupted();
   return made;
@@ -289,6 +289,7 @@ Result<void> save_and_prove(Made& made, const Budget& budget, Observer& observer
 Result<int> plan(PlanArguments a, bool json) {
   if (auto known = make_planner(a.planner.name); !known) return fail(known.error());
   a.subject.chooses = chooses_sub_batch(a.planner.name);
+  if (auto stated = check_rounds_of_devices(a.subject.job); !stated) return fail(stated.error());
   const bool asked_to_choose = a.subject.job.choose_sub_batch;
   a.subject.job.choose_sub_batch |= a.subject.chooses;
   if (auto sound = check_swarm(std::span(&a.planner.name, 1), a.planner.swarm); !sound) {
@@ -354,12 +355,14 @@ void add_plan(CLI::App& app, Context& context) {
       ->add_option("--host-cores", arguments->host_cores,
                    "with --devices: cores of the host that add gradients, for the simulated time")
       ->check(whole_number(1, 1024))
+      ->needs("--devices")
       ->capture_default_str();
   add_size_options(*command, arguments->budget);
   add_planner_options(*command, arguments->planner);
   command->add_option("-o,--output", arguments->output, "write the plan to this file");
   command->add_flag("--explain", arguments->explain, "say for each decision why");
   command->add_flag("--json", context.json, "one JSON object on stdout");
+  arguments->subject.may_choose = true;
   std::vector<Ignored> ignored = ignored_by_subjects();
   ignored.push_back({"--evaluations", {"--time-limit"}});
   for (const char* other : {"--profile", "--program", "--trace"}) {
@@ -371,7 +374,7 @@ Examples:
   tidepool plan vgg16 --budget 60% --machine gtx1080ti --explain
   tidepool plan tiny-vgg --data synthetic --budget 60% --reprofile --replan
   tidepool plan vgg16 --budget 50% --machine gtx1080ti --planner tide --evaluations 20000
-  tidepool plan vgg16 --batch 256 --machine k40 --devices 4 --budget 6GB --sub-batch 32
+  tidepool plan vgg16-imagenet --batch 256 --machine k40 --devices 4 --budget 6GB --sub-batch 32
   tidepool profile tiny-vgg --data synthetic -o tiny.profile.json
   tidepool plan --profile tiny.profile.json --budget 60% -o tiny.plan.json
   tidepool plan vgg16 --machine gtx1080ti --budget 30% --planner autoswap --sub-batch auto

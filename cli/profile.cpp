@@ -117,6 +117,7 @@ void add_profile(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<ProfileArguments>();
   CLI::App* command = app.add_subcommand("profile", "measure the ops of a model on a device");
   add_job_options(*command, arguments->job);
+  state_sub_batch(*command);
   add_size_options(*command, arguments->budget);
   command->get_option("--host-budget")->needs("--budget");
   command

@@ -132,6 +132,14 @@ void add_workspace_limit_option(CLI::App& command, Bytes& most) {
 
 }  // namespace
 
+void state_sub_batch(CLI::App& command) {
+  command.get_option("--sub-batch")
+      ->description(
+          "samples a round: an iteration runs its batch in rounds and sums their gradients "
+          "(default: the whole batch)")
+      ->type_name("N");
+}
+
 Result<void> check_sub_batch_is_stated(const JobSpec& job, const char* command) {
   if (!job.choose_sub_batch) return {};
   return fail(ErrorCode::usage,
@@ -183,6 +191,7 @@ void add_devices_options(CLI::App& command, JobSpec& job) {
                     std::vector{Accumulation::overlapped, Accumulation::naive},
                     "with --devices, how gradients are summed: overlapped (by the host, each as "
                     "soon as it is there) or naive (by device 0 when all is done)");
+  command.get_option("--accumulation")->needs("--devices");
 }
 
 CLI::Option* add_size_option(CLI::App& command, const std::string& name, SizeOrPercent& size,

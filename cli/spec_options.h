@@ -14,6 +14,8 @@ namespace tidepool::cli {
 void add_job_options(CLI::App& command, JobSpec& job);
 /// --devices, --accumulation.
 void add_devices_options(CLI::App& command, JobSpec& job);
+/// Of commands without a planner: their --sub-batch is a number.
+void state_sub_batch(CLI::App& command);
 /// Refuses --sub-batch auto, for commands without a planner.
 Result<void> check_sub_batch_is_stated(const JobSpec& job, const char* command);
 /// --budget, --host-budget.

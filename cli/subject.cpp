@@ -74,7 +74,8 @@ Result<Subject> on_preset(const SubjectArguments& a) {
   const bool batch_norm = nn::batch_statistics(*graph) != nullptr;
   std::vector<std::int64_t> offered = offered_sizes(a.job, a.chooses, batch_norm);
   auto program = in_rounds(a.job.sub_batch, a.job.sub_batch_statistics);
-  for (std::size_t i = 1; !program && a.job.choose_sub_batch && i < offered.size(); ++i) {
+  for (std::size_t i = 1; !program && (a.job.choose_sub_batch || a.chooses) && i < offered.size();
+       ++i) {
     // A whole batch of more elements than kernels can number.
     program = in_rounds(offered[i], a.job.sub_batch_statistics);
   }
@@ -210,11 +211,14 @@ RoundsWorkload::Make measured_rounds(const std::shared_ptr<Job>& job, const Mach
 
 Result<Subject> measured(const SubjectArguments& a, std::span<const BudgetSpec> budgets,
                          const Cache& cache, Observer& observer) {
-  auto made = Job::make(a.job, observer);
+  JobSpec spec = a.job;
+  spec.choose_sub_batch |= a.chooses;
+  auto made = Job::make(spec, observer);
   if (!made) return fail(made.error());
   // Lives on in the subject, for programs of other rounds.
   const auto job = std::make_shared<Job>(std::move(*made));
   JobRounds rounds = rounds_of(*job);
+  rounds.may_choose = a.may_choose && a.job.devices == 1;
   const auto in_rounds = [job](std::int64_t sub_batch, bool statistics) {
     return job->in_rounds(sub_batch, statistics);
   };
@@ -335,7 +339,9 @@ Result<Subject> any_subject(const SubjectArguments& a, std::span<const BudgetSpe
 Result<Subject> subject_of(const SubjectArguments& a, std::span<const BudgetSpec> budgets,
                            const Cache& cache, Observer& observer) {
   auto subject = any_subject(a, budgets, cache, observer);
-  if (subject) limit_workspaces(subject->profile.program, a.job.workspace_limit);
+  if (!subject) return subject;
+  limit_workspaces(subject->profile.program, a.job.workspace_limit);
+  subject->may_choose = a.may_choose && a.job.devices == 1;
   return subject;
 }
 
@@ -353,7 +359,9 @@ Error with_resident(Error error, Bytes resident) {
 }
 
 JobRounds Subject::job_rounds(bool stated) const {
-  return {profile.program, statistics, in_rounds, stated ? std::vector<std::int64_t>{} : offered};
+  return {
+      profile.program, statistics, in_rounds, stated ? std::vector<std::int64_t>{} : offered, true,
+      may_choose};
 }
 
 Bytes Subject::unlimited_peak() const {
@@ -367,9 +375,8 @@ RoundsReport Subject::report_of(const Program& program, AlgorithmPolicy policy) 
                       batch_norm && program.rounds() > 1};
   if (rounds == nullptr) return report;
   const Program* whole = rounds->known(program.batch);
-  if (whole == nullptr && !source) {  // a preset: asking costs nothing
-    whole = rounds->program(program.batch).value_or(nullptr);
-  }
+  // Asking a preset costs nothing.
+  if (whole == nullptr && !source) whole = rounds->program(program.batch).value_or(nullptr);
   if (whole != nullptr) {
     report.whole = unlimited_time(*whole, profile.machine, choose_algorithms(*whole, policy));
   }

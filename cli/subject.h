@@ -29,7 +29,8 @@ struct SubjectArguments {
   std::optional<Machine> links{};
   /// A planner that chooses its sub-batch is among those that plan.
   bool chooses = false;
-  bool choosing = false;  ///< a planner chooses algorithms: the times of all are wanted
+  bool choosing = false;    ///< a planner chooses algorithms: the times of all are wanted
+  bool may_choose = false;  ///< the command takes --sub-batch auto
   /// Where no budget can be met: a subject that was not measured, instead of an error.
   bool unmeasured = false;
 };
@@ -56,6 +57,7 @@ struct Subject {
   /// with it.
   std::shared_ptr<RoundsWorkload> rounds{};
 
+  bool may_choose = false;  ///< errors of budgets may recommend --sub-batch auto
   /// As `resolve_budget` takes it; `stated`: without the sizes on offer.
   [[nodiscard]] JobRounds job_rounds(bool stated = false) const;
   /// What percentages refer to, with the resident bytes.

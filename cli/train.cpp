@@ -103,7 +103,7 @@ Examples:
   tidepool train tiny-vgg --budget 60% --data synthetic --profile tiny.profile.json
   tidepool plan --profile tiny.profile.json --budget 60% -o tiny.plan.json
   tidepool train tiny-vgg --data synthetic --plan tiny.plan.json
-  tidepool train tiny-vgg --data synthetic --devices 2 --budget 60% --verify
+  tidepool train tiny-vgg-plain --data synthetic --devices 2 --budget 60% --verify
   tidepool train tiny-squeezenet --data synthetic --batch 64 --budget 45% --planner none --sub-batch auto
   tidepool train tiny-gpt --data text --batch 16 --budget 60% --optimizer adamw --verify
   tidepool train vgg16 --batch 100 --budget 60%   # takes minutes on few cores)";

@@ -88,11 +88,11 @@ Result<Budget> resolve_budget(const BudgetSpec& spec, const JobRounds& rounds, B
               smallest.bytes};
   if (!rounds.in_rounds || !rounds.suggest) return fail(std::move(error));
   if (const auto smaller = largest_that_fits(device, rounds, alignment)) {
-    error.message += fmt::format("; {} B fit with `sub_batch` {}{} (or `sub_batch` auto)", device,
-                                 smaller->sub_batch,
-                                 smaller->statistics && !rounds.statistics
-                                     ? " `sub_batch_statistics`, which changes batch norm"
-                                     : "");
+    const bool changes = smaller->statistics && !rounds.statistics;
+    error.message += fmt::format("; {} B fit with `sub_batch` {}{}", device, smaller->sub_batch,
+                                 changes ? " `sub_batch_statistics`, which changes batch norm"
+                                 : rounds.may_choose ? " (or `sub_batch` auto)"
+                                                     : "");
   }
   return fail(std::move(error));
 }

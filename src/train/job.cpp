@@ -96,6 +96,10 @@ bool plans_all_algorithms(const JobSpec& job, std::string_view planner) {
   return !job.algorithms && chooses_algorithms(planner);
 }
 
+AlgorithmPolicy best_algorithms(const JobSpec& job, std::string_view planner) {
+  return plans_all_algorithms(job, planner) ? AlgorithmPolicy::fastest : algorithms_of(job);
+}
+
 PlannerOptions planner_options(const JobSpec& job, const PlannerSpec& planner) {
   PlannerOptions options;
   options.seed = job.seed;
@@ -161,10 +165,6 @@ Result<void> Job::set_rounds(std::int64_t sub_batch) {
     parallel_ = std::make_unique<nn::DataParallel>(nn::replicate(*training_, options, *kernels_));
   }
   options_ = options;
-  parallel_.reset();
-  if (spec_.devices > 1) {
-    parallel_ = std::make_unique<nn::DataParallel>(nn::replicate(*training_, options_, *kernels_));
-  }
   spec_.sub_batch = sub_batch;
   return {};
 }

@@ -72,8 +72,9 @@ Result<void> choose_rounds(Job& job, const TrainingSpec& spec, const ProfilingTa
   start.plan = std::move(*plan);
   start.chose_sub_batch = true;
   if (const Program* whole = workload.known(job.spec().batch)) {
-    start.predicted_whole = unlimited_time(*whole, start.machine,
-                                           choose_algorithms(*whole, request.options.algorithms));
+    start.predicted_whole =
+        unlimited_time(*whole, start.machine,
+                       choose_algorithms(*whole, best_algorithms(job.spec(), spec.planner.name)));
   }
   const std::int64_t chosen = start.plan.planned.sub_batch();
   const auto program = workload.program(chosen);

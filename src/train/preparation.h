@@ -24,8 +24,8 @@ struct Preparation {
   /// An iteration without a budget as predicted, same algorithms, same sub-batch.
   Nanos predicted_unlimited{};
   bool chose_sub_batch = false;  ///< the planner did; the job's program is then of its choice
-  /// Where it did: an iteration of the whole batch at once without a budget, with the policy's
-  /// algorithms, as predicted; none where that was not measured.
+  /// Where it did: an iteration of the whole batch at once without a budget, with the best
+  /// algorithms that the planner may choose, as predicted; none where that was not measured.
   std::optional<Nanos> predicted_whole;
   std::optional<nn::Checkpoint> checkpoint;  ///< what `resume` names
 

@@ -1,6 +1,11 @@
 #include "train/profiling.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -36,8 +41,33 @@ Result<void> check_fingerprint(const std::string& path, const std::string& of_fi
               fmt::format("{}: was made on '{}', this device is '{}'", path, of_file, of_device));
 }
 
+namespace {
+
+/// Of what programs of jobs are made from, as far as they tell; empty where they do not.
+std::string differing(const Program& a, const Program& b) {
+  std::vector<std::string_view> names;
+  if (a.name != b.name) names.emplace_back("model");
+  if (on_one_device(a) != on_one_device(b)) names.emplace_back("devices");
+  if (a.batch != b.batch) names.emplace_back("batch");
+  if (a.batch == b.batch && a.sub_batch != b.sub_batch) names.emplace_back("sub-batch");
+  const auto same_but_algorithms = [](const Op& x, const Op& y) {
+    return x.kind == y.kind && x.name == y.name;
+  };
+  const auto same_algorithms = [](const Op& x, const Op& y) {
+    return std::ranges::equal(x.algorithms, y.algorithms, {}, &Algorithm::name, &Algorithm::name);
+  };
+  if (names.empty() && std::ranges::equal(a.ops, b.ops, same_but_algorithms) &&
+      !std::ranges::equal(a.ops, b.ops, same_algorithms)) {
+    names.emplace_back("workspace limit");
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
 Result<void> check_program(const std::string& path, const Program& of_file, const Program& wanted) {
   if (to_json(without_times(of_file)) == to_json(without_times(wanted))) return {};
+  const std::string differs = differing(of_file, wanted);
   const auto described = [](const Program& program) {
     const bool whole = program.sub_batch == program.batch;
     return fmt::format("'{}', batch {}{}, {} ops", program.name, program.batch,
@@ -47,8 +77,10 @@ Result<void> check_program(const std::string& path, const Program& of_file, cons
   return fail(
       ErrorCode::bad_input,
       fmt::format("{}: is of another program ({}) than this job's ({}); model, batch, "
-                  "sub-batch, storage, optimizer, workspace limit and device must be the same",
-                  path, described(of_file), described(wanted)));
+                  "sub-batch, devices, storage, optimizer, workspace limit and device must be the "
+                  "same{}",
+                  path, described(of_file), described(wanted),
+                  differs.empty() ? "" : "; what differs: " + differs));
 }
 
 namespace {
@@ -81,7 +113,8 @@ Result<ProfileSource> obtain_profile(Job& job, const Machine& machine, const Pro
   }
   const Program& program = job.program();
   if (const std::int64_t batch = batch_of_few_rounds(program); batch < program.batch) {
-    auto few = job.with(batch, program.sub_batch);
+    // Each of several devices has an equal part of the batch.
+    auto few = job.with(batch * job.spec().devices, program.sub_batch);
     if (!few) return fail(few.error());
     const auto measured = known_or_measured(*few, machine, task, source, observer);
     if (!measured || repeat_times(few->program(), job.program())) return measured;

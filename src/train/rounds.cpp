@@ -44,6 +44,13 @@ std::vector<std::int64_t> offered_sizes(const JobSpec& job, bool chooses, bool c
   return round_sizes(job.batch);
 }
 
+Result<void> check_rounds_of_devices(const JobSpec& job) {
+  if (job.devices == 1 || !job.choose_sub_batch) return {};
+  return fail(ErrorCode::usage,
+              "`sub_batch` auto takes one device; rounds of several `devices` are stated: give a "
+              "number of samples");
+}
+
 Result<std::vector<std::int64_t>> sizes_within(const JobRounds& rounds, Bytes device,
                                                Bytes alignment) {
   std::vector<std::int64_t> sizes = of_few_ops(rounds);
@@ -88,9 +95,14 @@ Result<Bytes> whole_batch_peak(const JobRounds& rounds, Bytes alignment) {
   };
   const Program& program = rounds.program;
   if (program.sub_batch == program.batch || !rounds.in_rounds) return peak(program);
-  const auto whole = rounds.in_rounds(program.batch, rounds.statistics);
-  if (!whole) return fail(whole.error());
-  return peak(*whole);
+  Error why;
+  for (const std::int64_t size : round_sizes(program.batch)) {
+    if (size <= program.sub_batch) return peak(program);
+    const auto largest = rounds.in_rounds(size, rounds.statistics);
+    if (largest) return peak(*largest);
+    if (why.message.empty()) why = largest.error();
+  }
+  return fail(std::move(why));
 }
 
 }  // namespace tidepool

@@ -18,6 +18,9 @@ std::vector<std::int64_t> round_sizes(std::int64_t batch);
 /// as a whole. `chooses`: the planner is one that does. `change_training`: rounds would.
 std::vector<std::int64_t> offered_sizes(const JobSpec& job, bool chooses, bool change_training);
 
+/// Refuses `sub_batch` auto of several devices, whose rounds are stated.
+Result<void> check_rounds_of_devices(const JobSpec& job);
+
 /// The program of the same job with its batch in rounds of `sub_batch` samples. `statistics`:
 /// rounds may take their own batch statistics. Its ops need no times.
 using ProgramInRounds = std::function<Result<Program>(std::int64_t sub_batch, bool statistics)>;
@@ -29,7 +32,8 @@ struct JobRounds {
   ProgramInRounds in_rounds{};  ///< empty: there is only `program`
   /// What may be chosen from, the largest first; empty: `program` is what runs.
   std::vector<std::int64_t> offered{};
-  bool suggest = true;  ///< errors of budgets name rounds with which they could be met
+  bool suggest = true;      ///< errors of budgets name rounds with which they could be met
+  bool may_choose = false;  ///< and that `sub_batch` auto would do, as the caller takes that
 };
 
 /// Of the offered sizes those with which the job can run in `device` bytes at all: from the largest
@@ -39,7 +43,8 @@ Result<std::vector<std::int64_t>> sizes_within(const JobRounds& rounds, Bytes de
                                                Bytes alignment);
 
 /// Peak load of the whole batch at once without a budget, least-workspace algorithms: what
-/// percentages refer to. Fails where such a program cannot be made.
+/// percentages refer to. Where kernels cannot number the elements of that, of the largest rounds
+/// with which such a program can be made.
 Result<Bytes> whole_batch_peak(const JobRounds& rounds, Bytes alignment);
 
 /// Programs are not made larger than this only to look at them: a batch of a million in rounds of

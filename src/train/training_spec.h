@@ -135,6 +135,9 @@ AlgorithmPolicy algorithms_of(const JobSpec& job);
 
 /// Whether plans of this planner may run any algorithm: then all have to be measured.
 bool plans_all_algorithms(const JobSpec& job, std::string_view planner);
+/// With which a time without a budget is one that no plan of `planner` beats by algorithms alone:
+/// the fastest where it chooses them, else those of the policy.
+AlgorithmPolicy best_algorithms(const JobSpec& job, std::string_view planner);
 
 /// What a planner is told.
 PlannerOptions planner_options(const JobSpec& job, const PlannerSpec& planner);

@@ -81,11 +81,15 @@ Result<nn::Checkpoint> load_checkpoint(const Job& job, const std::string& path) 
   for (const auto& [name, value] : job.settings()) {
     const std::string saved = checkpoint->setting(name);
     if (same_setting(name, saved, value)) continue;
+    // What files do not say of one device.
+    const auto said = [&name](const std::string& text) -> std::string {
+      return !text.empty() ? text : name == "devices" ? "1" : "unknown";
+    };
     return fail(
         ErrorCode::bad_input,
         fmt::format("{}: was saved with {} '{}', this training has '{}'; going on would not be "
                     "bit for bit the same training",
-                    path, name, saved, value));
+                    path, name, said(saved), said(value)));
   }
   return checkpoint;
 }

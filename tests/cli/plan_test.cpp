@@ -354,5 +354,16 @@ TEST_F(Cli, PlansOfSeveralDevicesAreProvedSimulatedAndDrawn) {
   EXPECT_EQ(tidepool({"export", file, "-o", folder_.file("p.svg")}).exit_code, 0);
 }
 
+TEST_F(Cli, WhatIsForSeveralDevicesIsRefusedOfOneAndTheOtherWayRound) {
+  const std::vector<std::string> plan{"plan", "mlp", "--machine", "k40", "--batch", "64"};
+  const auto refused = [&](std::vector<std::string> more, const char* why) {
+    more.insert(more.begin(), plan.begin(), plan.end());
+    expect_error(more, 2, HasSubstr(why));
+  };
+  refused({"--accumulation", "naive"}, "--devices");
+  refused({"--host-cores", "2"}, "--devices");
+  refused({"--devices", "2", "--sub-batch", "auto"}, "--sub-batch auto takes one device");
+}
+
 }  // namespace
 }  // namespace tidepool

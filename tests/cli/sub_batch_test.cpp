@@ -10,6 +10,7 @@ namespace {
 using ::testing::AllOf;
 using testing::Cli;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 using Words = std::vector<std::string>;
 
@@ -83,6 +84,60 @@ TEST_F(Cli, ABudgetThatNoRoundsMeetNamesTheBoundAndTheOp) {
   EXPECT_LT(planned["sub_batch"], 40);
 }
 
+TEST_F(Cli, SubBatchAutoIsRecommendedOnlyWhereItWouldDo) {
+  const auto error = [&](const Words& words) { return tidepool(words).err; };
+  const Words small{"--budget", "25%", "--planner", "none"};
+  const auto with = [&](Words words, const Words& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  EXPECT_THAT(error(on_preset("plan", small)), HasSubstr("(or --sub-batch auto)"));
+  EXPECT_THAT(error(on_preset("plan", with(small, {"--devices", "2"}))),
+              AllOf(HasSubstr("fit with --sub-batch"), Not(HasSubstr("auto"))));
+  EXPECT_THAT(error(on_preset("bound", {"--budget", "25%"})),
+              AllOf(HasSubstr("fit with --sub-batch"), Not(HasSubstr("auto"))));
+  const Words norm{"plan",     "tiny-vgg", "--batch",   "64",   "--machine",   "gtx1080ti",
+                   "--budget", "20%",      "--planner", "none", "--sub-batch", "auto"};
+  EXPECT_THAT(error(norm), AllOf(HasSubstr("--sub-batch-statistics"), Not(HasSubstr("auto"))));
+  for (const char* command : {"bound", "fit", "profile", "analyse"}) {
+    EXPECT_THAT(tidepool({command, "--help"}).out, Not(HasSubstr("auto: the planner")));
+  }
+}
+
+TEST_F(Cli, ABatchOfTooManyElementsIsPlannedInRounds) {
+  for (const char* command : {"plan", "compare"}) {
+    Words words{command, "gpt2-small", "--machine", "k40", "--budget", "60%"};
+    const bool compares = std::string(command) == "compare";
+    words.insert(words.end(), {compares ? "--planners" : "--planner", "modnn"});
+    const Json made = success(words);
+    const Json& plan = compares ? made["rows"][0] : made;
+    EXPECT_LT(plan["sub_batch"], 100);
+  }
+}
+
+/// The whole batch runs what a planner may choose, whether this one did so or not.
+TEST_F(Cli, TheWholeBatchAtOnceRunsTheAlgorithmsThatThePlannerMayChoose) {
+  const Json usual = success(on_preset("plan", {"--planner", "modnn", "--budget", "45%"}));
+  const Json least = success(on_preset(
+      "plan", {"--planner", "modnn", "--budget", "45%", "--algorithms", "least-workspace"}));
+  EXPECT_LT(usual["whole_batch_unlimited_ms"], least["whole_batch_unlimited_ms"]);
+  const Json fastest = success(
+      on_preset("plan", {"--planner", "modnn", "--budget", "45%", "--algorithms", "fastest"}));
+  EXPECT_EQ(usual["whole_batch_unlimited_ms"], fastest["whole_batch_unlimited_ms"]);
+  const Json compared = success(on_preset("compare", {"--planners", "modnn", "--budget", "45%"}));
+  EXPECT_EQ(compared["rows"][0]["whole_batch_unlimited_ms"], usual["whole_batch_unlimited_ms"]);
+}
+
+/// The planner that needs least may be the last.
+TEST_F(Cli, AComparisonNamesTheSmallestBudgetOfItsRows) {
+  const auto f =
+      tidepool(on_preset("compare", {"--planners", "none,modnn", "--budget", "1KiB", "--json"}));
+  EXPECT_EQ(f.exit_code, 4);
+  const Json out = Json::parse(f.out);
+  EXPECT_LT(out["rows"][1]["smallest_feasible_bytes"], out["rows"][0]["smallest_feasible_bytes"]);
+  EXPECT_EQ(out["smallest_feasible_bytes"], out["rows"][1]["smallest_feasible_bytes"]);
+}
+
 TEST_F(Cli, AComparisonInChosenRoundsSaysThem) {
   const Words comparing{"--planners", "none,autoswap", "--budget", "45%", "--sub-batch", "auto"};
   const Json rows = success(on_preset("compare", comparing))["rows"];
@@ -118,7 +173,8 @@ TEST_F(Cli, APlanInChosenRoundsIsSavedAndTrainedWith) {
   EXPECT_EQ(trained["profile"]["from"], "plan");
   EXPECT_LE(trained["arena_peak_bytes"], made["footprint_bytes"]);
   expect_error(job("train", {"--plan", path, "--sub-batch", "1"}), 3,
-               AllOf(HasSubstr("in rounds of"), HasSubstr("another program")));
+               AllOf(HasSubstr("in rounds of"), HasSubstr("another program"),
+                     HasSubstr("what differs: sub-batch")));
   expect_error(job("train", {"--plan", path, "--budget", "64KiB"}), 4, HasSubstr("cannot be met"));
   EXPECT_EQ(success({"check", path})["budget_bytes"], made["budget_bytes"]);
 }

@@ -76,6 +76,11 @@ TEST_F(Sizes, OfWhichTheProgramCannotBeMadeAreNotThere) {
     return squeezenet_in(n);
   };
   EXPECT_THAT(*sizes_within(rounds_, least(64), 64), ElementsAre(16, 8, 4, 2, 1));
+  const Program small = *squeezenet_in(8);
+  const Program large = *squeezenet_in(16);
+  EXPECT_EQ(*whole_batch_peak({small, false, rounds_.in_rounds}, 64),
+            *whole_batch_peak({large}, 64))
+      << "of the largest there is";
 }
 
 TEST_F(Sizes, ThePeakIsThatOfTheWholeBatchWhateverTheRounds) {

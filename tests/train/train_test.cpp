@@ -153,7 +153,20 @@ TEST_F(TrainTest, SeveralDevicesStayInsideTheBudgetAndGoOnFromCheckpoints) {
   spec.job.sub_batch = spec.job.batch / 2;
   const auto refused = run_training(spec, listener_);
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("was saved with devices '2'"));
+  EXPECT_THAT(refused.error().message,
+              HasSubstr("was saved with devices '2', this training has '1'"));
+}
+
+/// Five rounds a device are measured in three: a batch that has to divide by the devices again.
+TEST_F(TrainTest, ManyRoundsOfSeveralDevicesAreMeasuredInAFew) {
+  TrainingSpec spec = tiny(250);
+  spec.job.model = "mlp";
+  spec.planner.name = "autoswap";
+  spec.job.devices = 4;
+  spec.job.sub_batch = spec.job.batch / 20;
+  const auto report = run_training(spec, listener_);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->rounds, 5);
 }
 
 TEST_F(TrainTest, HostBudgetsOfSeveralDevicesHoldForAllTogether) {
@@ -190,8 +203,11 @@ TEST_F(TrainTest, WhatDoesNotGoWithSeveralDevicesIsRefused) {
   EXPECT_THAT(refusal(spec), HasSubstr("`graph`"));
   spec.graph = 0;
   spec.plan = "some.plan.json";
-  EXPECT_THAT(refusal(spec), HasSubstr("`plan`"));
+  EXPECT_THAT(refusal(spec), HasSubstr("`plan`: a plan for several `devices` cannot be run"));
   spec.plan = "";
+  spec.job.choose_sub_batch = true;
+  EXPECT_THAT(refusal(spec), HasSubstr("`sub_batch` auto takes one device"));
+  spec.job.choose_sub_batch = false;
   spec.budget.device.percent = 90;
   spec.job.accumulation = Accumulation::naive;
   EXPECT_THAT(refusal(spec), HasSubstr("the state of weights and a gradient of another device"));
