@@ -49,6 +49,16 @@ LoadProfile load_profile(const Program& program, const AccessIndex& index, Bytes
   return profile;
 }
 
+Program loading_device(Program program, std::int32_t device) {
+  for (Op& op : program.ops) {
+    if (op.place == OpPlace::device && op.device == device) continue;
+    op.place = OpPlace::host;
+    op.device = 0;
+    for (Algorithm& a : op.algorithms) a.workspace = 0;
+  }
+  return program;
+}
+
 std::vector<std::int32_t> least_workspace_algorithms(const Program& program) {
   std::vector<std::int32_t> choice;
   for (const Op& op : program.ops) choice.push_back(least_workspace_algorithm(op));

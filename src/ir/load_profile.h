@@ -19,6 +19,10 @@ struct LoadProfile {
 LoadProfile load_profile(const Program& program, const AccessIndex& index, Bytes alignment,
                          std::span<const std::int32_t> algorithms);
 
+/// The program as the load of one device knows it: what other devices do is the host's there, and
+/// has no workspace. The same ops, so that `algorithms` and the load at each op go with them.
+Program loading_device(Program program, std::int32_t device);
+
 /// Algorithm choices, one per op.
 std::vector<std::int32_t> least_workspace_algorithms(const Program& program);
 std::vector<std::int32_t> fastest_algorithms(const Program& program);

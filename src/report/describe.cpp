@@ -88,6 +88,26 @@ std::string departure_of(const PlanFile& file, const PlanTimeline& timeline,
 
 }  // namespace
 
+std::string batch_text(const Program& program) {
+  std::int32_t devices = 1;
+  for (const Op& op : program.ops) devices = std::max(devices, op.device + 1);
+  std::vector<std::string> parts;
+  if (devices > 1) parts.push_back(fmt::format("{} devices", devices));
+  std::int64_t rounds = program.rounds();
+  // Rounds are dealt out to devices where each has a part of the batch.
+  const bool dealt = devices > 1 && rounds > 1 && rounds % devices == 0;
+  if (program.batch > 1) {
+    parts.push_back(dealt ? fmt::format("batch {} in parts of {}", program.batch,
+                                        (program.batch + devices - 1) / devices)
+                          : fmt::format("batch {}", program.batch));
+  }
+  if (dealt) rounds /= devices;
+  if (rounds > 1) {
+    parts.push_back(fmt::format("{} rounds{}", rounds, dealt ? " each" : ""));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 Heading heading_of(const PlanFile& file, const PlanTimeline& timeline) {
   Heading heading;
   const PlanTotals totals = totals_of(file.program, file.plan);
@@ -95,11 +115,22 @@ Heading heading_of(const PlanFile& file, const PlanTimeline& timeline) {
                               format_bytes(file.device_budget));
   const std::string planner =
       file.strategy.planner.empty() ? file.plan.planner : file.strategy.planner;
+  const bool one = timeline.devices == 1;
+  Nanos compute = totals.compute_time;
+  if (!one) {
+    compute = Nanos{0};
+    for (std::size_t s = 0; s < timeline.lanes.size(); ++s) {
+      const Lane& lane = timeline.lanes[s];
+      if (lane.device == 0 && file.plan.streams[s].kind == StreamKind::compute)
+        compute += lane.busy;
+    }
+  }
+  const char* const of_first = one ? "" : " of device 0";
   heading.facts = {
-      fmt::format("footprint {}", format_bytes(file.plan.device_bytes())),
+      fmt::format("footprint{} {}", of_first, format_bytes(file.plan.device_bytes())),
       fmt::format("peak without a budget {}", format_bytes(timeline.unlimited_peak)),
-      fmt::format("{} an iteration, {} of compute", format_time(timeline.period),
-                  format_time(totals.compute_time)),
+      fmt::format("{} an iteration, {} of compute{}", format_time(timeline.period),
+                  format_time(compute), one ? "" : " on device 0"),
       fmt::format("{} out, {} in", format_bytes(totals.copied_out), format_bytes(totals.copied_in)),
       fmt::format("host {}", format_bytes(file.plan.host_bytes()))};
   if (on_one_device(file.program)) {
@@ -108,17 +139,20 @@ Heading heading_of(const PlanFile& file, const PlanTimeline& timeline) {
     heading.facts.push_back(
         fmt::format("overhead {:.1f} %", 100 * overhead(timeline.period, unlimited)));
   }
-  if (file.program.batch > 1) {
-    heading.facts.push_back(fmt::format("batch {}", file.program.batch));
-  }
-  if (file.program.rounds() > 1) {
-    heading.facts.push_back(fmt::format("{} rounds", file.program.rounds()));
+  if (const std::string batch = batch_text(file.program); !batch.empty()) {
+    heading.facts.push_back(batch);
   }
   if (!planner.empty()) heading.facts.push_back(fmt::format("planner {}", planner));
   if (file.fingerprint.starts_with("trace ")) {
     heading.notes.emplace_back(
         "Planned for a recorded trace: bytes that stay resident outside of it are in none of these "
         "figures.");
+  }
+  if (!one) {
+    heading.notes.push_back(fmt::format(
+        "Memory, its budget and the stalls across it are those of device 0 of {}; streams and "
+        "copied bytes are of all.",
+        timeline.devices));
   }
   if (!timeline.periodic) {
     heading.notes.emplace_back(

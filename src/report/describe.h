@@ -16,6 +16,10 @@ struct Heading {
 };
 Heading heading_of(const PlanFile& file, const PlanTimeline& timeline);
 
+/// "batch 100, 4 rounds", "2 devices, batch 100 in parts of 50, 2 rounds each"; empty where there
+/// is but one sample in one round on one device.
+std::string batch_text(const Program& program);
+
 /// "97.6 %": the share of the period in which a stream is busy.
 std::string busy_text(const Lane& lane, Nanos period);
 

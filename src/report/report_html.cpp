@@ -36,8 +36,8 @@ Json lives_of(const PlanFile& file, const PlanTimeline& timeline) {
   return lives;
 }
 
-/// The tensors an instruction touches, and the device bytes a copy touches; without a copy, an
-/// empty range at -1.
+/// The tensors an instruction touches, and the bytes a copy touches on the device that is drawn;
+/// without such a copy, an empty range at -1.
 Json runs_of(const PlanFile& file, const PlanTimeline& timeline) {
   Json runs = Json::array();
   for (std::size_t i = 0; i < timeline.runs.size(); ++i) {
@@ -50,8 +50,10 @@ Json runs_of(const PlanFile& file, const PlanTimeline& timeline) {
       const PlacementId id = run.kind == RunKind::copy_out ? x.from : x.to;
       const Placement& device = file.plan.placements[at(id)];
       tensors.push_back(device.tensor);
-      offset = device.offset;
-      bytes = device.bytes;
+      if (device.space == 0) {
+        offset = device.offset;
+        bytes = device.bytes;
+      }
     } else if (x.op != kNone) {
       for (const Access& a : file.program.ops[at(x.op)].accesses) tensors.push_back(a.tensor);
     }
@@ -68,6 +70,7 @@ Json lanes_of(const PlanFile& file, const PlanTimeline& timeline) {
     const Lane& lane = timeline.lanes[s];
     lanes.push_back({{"name", lane.name},
                      {"busy", busy_text(lane, timeline.period)},
+                     {"drawn", lane.device == 0},
                      {"compute", file.plan.streams[s].kind == StreamKind::compute}});
   }
   return lanes;

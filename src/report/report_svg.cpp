@@ -65,7 +65,6 @@ class Picture {
 
  private:
   static constexpr double kWidth = 1600;
-  static constexpr double kLeft = 132;
   static constexpr double kRight = 1584;
   static constexpr double kLane = 28;
   static constexpr double kTitle = 30;  // of a line of text, as the next
@@ -80,7 +79,7 @@ class Picture {
   [[nodiscard]] double lanes_y() const { return map_.y + map_.height + 34; }
 
   [[nodiscard]] double x_of(double nanos) const {
-    return kLeft + (kRight - kLeft) * nanos / static_cast<double>(timeline_.period.count());
+    return left_ + (kRight - left_) * nanos / static_cast<double>(timeline_.period.count());
   }
   [[nodiscard]] double x_of(Nanos t) const { return x_of(static_cast<double>(t.count())); }
 
@@ -161,7 +160,7 @@ class Picture {
     }
     put("<clipPath id=\"time\"><rect x=\"{}\" y=\"0\" width=\"{}\" height=\"2000\"/></clipPath>\n"
         "</defs>\n",
-        kLeft, kRight - kLeft);
+        left_, kRight - left_);
   }
 
   void lay_out(const Heading& heading) {
@@ -210,8 +209,8 @@ class Picture {
   }
 
   void draw_frame(const Panel& panel, std::string_view title) {
-    put_rect({kLeft, panel.y, kRight - kLeft, panel.height}, "panel");
-    put_text(kLeft, panel.y - 8, "text b", title);
+    put_rect({left_, panel.y, kRight - left_, panel.height}, "panel");
+    put_text(left_, panel.y - 8, "text b", title);
     put(R"(<path class="g" d=")");
     for (const Tick& tick : time_ticks(timeline_.period, 14)) {
       put("M{:.1f} {:.1f}v{:.1f}", x_of(tick.value), panel.y, panel.height);
@@ -223,8 +222,8 @@ class Picture {
     const int most = static_cast<int>(panel.height / 36);
     for (const Tick& tick : byte_ticks(static_cast<Bytes>(panel.top), most)) {
       const double y = panel.y_of(static_cast<Bytes>(tick.value));
-      put("<path class=\"g\" d=\"M{} {:.1f}H{}\"/>\n", kLeft - 4, y, kRight);
-      put_text(kLeft - 8, y + 4, "muted end", tick.label);
+      put("<path class=\"g\" d=\"M{} {:.1f}H{}\"/>\n", left_ - 4, y, kRight);
+      put_text(left_ - 8, y + 4, "muted end", tick.label);
     }
   }
 
@@ -232,7 +231,7 @@ class Picture {
     if (static_cast<double>(bytes) > panel.top) return;
     const double y = panel.y_of(bytes);
     put("<path class=\"l\" stroke-width=\"1.5\" stroke-dasharray=\"{}\" d=\"M{} {:.1f}H{}\"/>\n",
-        dash, kLeft, y, kRight);
+        dash, left_, y, kRight);
     put_text(kRight - 6, below ? y + 14 : y - 5, "text end halo on-panel",
              fmt::format("{} {}", name, format_bytes(bytes)));
   }
@@ -243,7 +242,7 @@ class Picture {
 
   void draw_stall_bands(const Panel& panel) {
     for (const Run& run : timeline_.runs) {
-      if (!stalls(run)) continue;
+      if (!stalls(run) || timeline_.lanes[at(run.stream)].device != 0) continue;
       const Interval idle = idle_before(run, timeline_.period);
       for (const Box& b : boxes(idle, panel.y, panel.height, 0)) put_rect(b, "stall band");
     }
@@ -266,7 +265,7 @@ class Picture {
       const auto& list = timeline_.unlimited;
       const double y = load_.y_of(list[i].bytes);
       const Nanos end = i + 1 < list.size() ? list[i + 1].time.start : timeline_.period;
-      put("{}{:.2f} {:.1f}H{:.2f}", i == 0 ? "M" : "L", i == 0 ? kLeft : x_of(list[i].time.start),
+      put("{}{:.2f} {:.1f}H{:.2f}", i == 0 ? "M" : "L", i == 0 ? left_ : x_of(list[i].time.start),
           y, x_of(end));
     }
     put("\"/>\n</g>\n");
@@ -340,6 +339,7 @@ class Picture {
       const Instruction& x = file_.plan.steady.instructions[i];
       if (x.kind != InstructionKind::copy) continue;
       const Placement& p = file_.plan.placements[at(run.kind == RunKind::copy_out ? x.from : x.to)];
+      if (p.space != 0) continue;
       const auto [y, height] = rows(p.offset, p.bytes);
       for (const Box& b : boxes(run.time, y, height, 1)) {
         put("<rect fill=\"url(#hatch-{})\" pointer-events=\"none\" x=\"{:.2f}\" y=\"{:.2f}\" "
@@ -354,8 +354,8 @@ class Picture {
     draw_frame(panel, "Streams: what runs when, and the share of the time they work");
     for (std::size_t s = 0; s < timeline_.lanes.size(); ++s) {
       const double y = panel.y + kLane * static_cast<double>(s);
-      put_text(kLeft - 62, y + kLane / 2 + 4, "text end", timeline_.lanes[s].name);
-      put_text(kLeft - 6, y + kLane / 2 + 4, "muted end",
+      put_text(left_ - 62, y + kLane / 2 + 4, "text end", timeline_.lanes[s].name);
+      put_text(left_ - 6, y + kLane / 2 + 4, "muted end",
                busy_text(timeline_.lanes[s], timeline_.period));
     }
     put("<g clip-path=\"url(#time)\">\n");
@@ -383,6 +383,7 @@ class Picture {
   const PlanFile& file_;
   const PlanTimeline& timeline_;
   AccessIndex index_;
+  const double left_ = timeline_.devices > 1 ? 204 : 132;  // names of streams need their room
   Panel load_;
   Panel map_;
   double legend_y_ = 0;

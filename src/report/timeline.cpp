@@ -23,6 +23,9 @@ struct SteadyState {
 SteadyState steady_state(const PlanFile& file) {
   constexpr int kFewIterations = 8;
   constexpr int kMostIterations = 512;
+  // Shared buses round what they end, each time another way (as in long_run_on_buses).
+  const Nanos off{file.machine.shares_buses() ? 1000 : 0};
+  const auto agree = [off](Nanos a, Nanos b) { return a - b <= off && b - a <= off; };
   for (int iterations = kFewIterations;; iterations *= 4) {
     Simulation s = simulate(file.program, file.plan, file.machine, iterations);
     const std::size_t n = s.iterations.size();
@@ -30,8 +33,8 @@ SteadyState steady_state(const PlanFile& file) {
                        s.iteration_end[n - 2], s.iteration_time, true};
     for (std::size_t i = 0; i < steady.current.size(); ++i) {
       steady.periodic = steady.periodic &&
-                        steady.current[i].end - steady.previous[i].end == steady.period &&
-                        steady.current[i].start - steady.previous[i].start == steady.period;
+                        agree(steady.current[i].end - steady.previous[i].end, steady.period) &&
+                        agree(steady.current[i].start - steady.previous[i].start, steady.period);
     }
     if (steady.periodic || iterations >= kMostIterations) {
       steady.period = std::max(steady.period, Nanos{1});  // a plan of nothing but host ops
@@ -55,6 +58,7 @@ class Builder {
   PlanTimeline build() {
     out_.period = steady_.period;
     out_.periodic = steady_.periodic;
+    for (const Op& op : file_.program.ops) out_.devices = std::max(out_.devices, op.device + 1);
     add_runs();
     add_lanes();
     collect_uses();
@@ -122,6 +126,17 @@ class Builder {
     }
   }
 
+  [[nodiscard]] std::int32_t device_of(const Instruction& x) const {
+    const auto device = [&](PlacementId id) {
+      return id != kNone && file_.plan.kind_of(id) == SpaceKind::device
+                 ? static_cast<std::int32_t>(file_.plan.placements[at(id)].space)
+                 : kNone;
+    };
+    if (x.kind != InstructionKind::op) return std::max(device(x.from), device(x.to));
+    const Op& op = file_.program.ops[at(x.op)];
+    return op.place == OpPlace::device ? op.device : kNone;
+  }
+
   void add_lanes() {
     const std::size_t n = file_.plan.streams.size();
     std::vector<char> out(n, 0);
@@ -132,6 +147,9 @@ class Builder {
       out_.lanes[s].busy += run.time.end - run.time.start;
       if (run.kind == RunKind::copy_out) out[s] = 1;
       if (run.kind == RunKind::copy_in) in[s] = 1;
+    }
+    for (std::size_t i = 0; i < list().size(); ++i) {
+      out_.lanes[at(list()[i].stream)].device = device_of(list()[i]);
     }
     for (std::size_t s = 0; s < n; ++s) {
       switch (file_.plan.streams[s].kind) {
@@ -145,6 +163,9 @@ class Builder {
           out_.lanes[s].name = out[s] == in[s] ? "copy" : out[s] ? "copy out" : "copy in";
           break;
       }
+      Lane& lane = out_.lanes[s];
+      if (out_.devices == 1 || lane.device == kNone) continue;
+      lane.name = "device " + std::to_string(lane.device) + " " + lane.name;
     }
   }
 
@@ -285,6 +306,7 @@ class Builder {
   void add_workspaces() {
     for (std::size_t i = 0; i < list().size(); ++i) {
       if (list()[i].kind != InstructionKind::op || list()[i].workspace_bytes == 0) continue;
+      if (file_.program.ops[at(list()[i].op)].device != 0) continue;
       DrawnLife life;
       life.offset = list()[i].workspace_offset;
       life.bytes = list()[i].workspace_bytes;
@@ -334,12 +356,16 @@ class Builder {
   }
 
   void add_unlimited() {
-    const LoadProfile profile = load_profile(file_.program, index_, file_.plan.arenas[0].alignment,
-                                             chosen_algorithms(file_.program, file_.plan));
+    const Program first = loading_device(file_.program, 0);
+    const LoadProfile profile =
+        load_profile(first, AccessIndex(first), file_.plan.arenas[0].alignment,
+                     chosen_algorithms(file_.program, file_.plan));
     for (std::size_t i = 0; i < list().size(); ++i) {
-      if (out_.runs[i].kind != RunKind::op) continue;
+      if (out_.runs[i].kind != RunKind::op || device_of(list()[i]) != 0) continue;
       out_.unlimited.push_back({out_.runs[i].time, profile.at_op[at(list()[i].op)]});
     }
+    // The first device may begin its iteration before another ends the one before.
+    std::ranges::stable_sort(out_.unlimited, {}, [](const auto& u) { return u.time.start; });
     out_.unlimited_peak = profile.peak;
   }
 

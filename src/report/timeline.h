@@ -7,6 +7,8 @@
 // the next iteration's twin of it begins, so every start lies in [0, period); an end may lie
 // beyond the period, and then that part belongs to the beginning of the picture too (`pieces`).
 // Nothing lasts longer than a period.
+//
+// Note [Several devices]. Runs and lanes are of all devices; lives and both loads are of the first.
 #pragma once
 
 #include <array>
@@ -94,8 +96,9 @@ struct UnlimitedLoad {
 
 /// One queue of the picture.
 struct Lane {
-  std::string name;  ///< "compute", "copy out"
-  Nanos busy{};      ///< in one period
+  std::string name;             ///< "compute", "copy out"; of several devices "device 1 compute"
+  std::int32_t device = kNone;  ///< whose compute or copies; kNone: of no device alone
+  Nanos busy{};                 ///< in one period
 };
 
 struct PlanTimeline {
@@ -103,12 +106,14 @@ struct PlanTimeline {
   /// False: a stream runs ahead of the compute stream without end, or two iterations never agree.
   /// The picture then shows the last simulated iteration.
   bool periodic = true;
+  std::int32_t devices = 1;      ///< of the program
   std::vector<Run> runs;         ///< one per instruction of the steady schedule
   std::vector<Lane> lanes;       ///< one per stream
   std::vector<DrawnLife> lives;  ///< in the order of their addresses
   std::vector<LoadStep> load;    ///< from time 0 on, in order of time
   Bytes peak_load = 0;           ///< largest total of `load`
-  /// What would be in use at each device op if everything were kept, at the times of the plan.
+  /// What would be in use at each device op if everything were kept, at the times of the plan; in
+  /// order of time.
   std::vector<UnlimitedLoad> unlimited;
   Bytes unlimited_peak = 0;
 };

@@ -38,6 +38,22 @@ TEST(Describe, ARunSaysWhatItIsAndWhatItWaitedFor) {
   EXPECT_THAT(describe_run(file, t, 1), Contains(HasSubstr("of the next iteration (50 ns)")));
 }
 
+TEST(Describe, RoundsOfSeveralDevicesAreThoseOfEach) {
+  testing::ProgramBuilder b;
+  const TensorId x = b.tensor("x", 8);
+  b.device("A", {{x, AccessMode::write}}, Nanos{1});
+  b.device("B", {{x, AccessMode::read}}, Nanos{1});
+  Program program = b.build();
+  EXPECT_EQ(batch_text(program), "");
+  program.batch = 100;
+  program.sub_batch = 25;
+  EXPECT_EQ(batch_text(program), "batch 100, 4 rounds");
+  program.ops[1].device = 1;
+  EXPECT_EQ(batch_text(program), "2 devices, batch 100 in parts of 50, 2 rounds each");
+  program.sub_batch = 50;
+  EXPECT_EQ(batch_text(program), "2 devices, batch 100 in parts of 50");
+}
+
 TEST(Describe, AStaySaysWhereAndWhyItIs) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     auto plan = testing::random_plan(seed);

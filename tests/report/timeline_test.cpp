@@ -212,6 +212,63 @@ TEST_P(RandomTimelines, EveryDecisionOfTheStrategyShows) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomTimelines, ::testing::Range(1, 25));
 
+/// Op A on device 0 writes x (50 B) in 10 ns after op B on device 1, which wrote y (8 B, and 16 B
+/// of workspace) in 20 ns; y is copied out.
+PlanFile of_two_devices() {
+  using enum AccessMode;
+  PlanFile file;
+  testing::ProgramBuilder b;
+  const TensorId x = b.tensor("x", 50);
+  const TensorId y = b.tensor("y", 8);
+  b.device("A", {{x, write}}, Nanos{10});
+  b.device("B", {{y, write}}, Nanos{20}, 16);
+  b.last().device = 1;
+  file.program = b.build();
+  file.machine = with_devices(testing::byte_a_nanosecond(), 2);
+  file.device_budget = 80;
+  file.strategy.algorithms = {0, 0};
+  Plan& plan = file.plan;
+  plan.arenas = {{SpaceKind::device, 50, 1}, {SpaceKind::device, 24, 1}, {SpaceKind::host, 8, 1}};
+  plan.streams = {{0, StreamKind::compute}, {1, StreamKind::compute}, {0, StreamKind::copy}};
+  plan.placements = {{x, 0, 0, 50}, {y, 1, 0, 8}, {y, 2, 0, 8}};
+  Instruction first;
+  first.op = 0;
+  first.operands = {0};
+  first.waits = {{1, 1, -1}};
+  Instruction second;
+  second.stream = 1;
+  second.op = 1;
+  second.operands = {1};
+  second.workspace_offset = 8;
+  second.workspace_bytes = 16;
+  Instruction copy;
+  copy.kind = InstructionKind::copy;
+  copy.stream = 2;
+  copy.waits = {{1, 1, 0}};
+  copy.from = 1;
+  copy.to = 2;
+  copy.bytes = 8;
+  plan.steady.instructions = {first, second, copy};
+  return file;
+}
+
+TEST(PlanTimeline, OfSeveralDevicesTheMemoryIsThatOfTheFirst) {
+  const PlanFile file = of_two_devices();
+  const PlanTimeline t = make_timeline(file);
+  EXPECT_TRUE(t.periodic);
+  EXPECT_EQ(t.period, Nanos{20});
+  EXPECT_EQ(t.devices, 2);
+  std::vector<std::string> lanes;
+  for (const Lane& lane : t.lanes) lanes.push_back(lane.name);
+  EXPECT_THAT(lanes, ElementsAre("device 0 compute", "device 1 compute", "device 1 copy out"));
+  ASSERT_EQ(t.lives.size(), 1U);
+  EXPECT_EQ(t.lives[0].bytes, 50);
+  EXPECT_EQ(t.peak_load, 50);
+  ASSERT_EQ(t.unlimited.size(), 1U);
+  EXPECT_EQ(t.unlimited[0].bytes, 50);
+  EXPECT_EQ(t.unlimited_peak, 50);
+}
+
 TEST(PlanTimeline, WithoutABudgetTheLoadIsThePrograms) {
   using enum AccessMode;
   testing::ProgramBuilder b;
