@@ -9,6 +9,7 @@
 #include "planners/auto/choices_note.h"
 #include "planners/auto/size_order.h"
 #include "planners/auto/size_search.h"
+#include "planners/modnn/sub_batch.h"
 #include "planners/registry.h"
 #include "planners/toolkit/decision_reasons.h"
 
@@ -51,8 +52,11 @@ class AutoRun {
         usual_, of_usual, quick ? SizeSearch::Starts::quick : SizeSearch::Starts::all_planners);
     if (!asked) return fail(error_);
     if (several && !context_.stopped()) {
-      const std::vector<std::unique_ptr<OthersPlan>> planned = plans_of_others();
-      if (fastest_of(planned) < sizes_[usual_].time || others_may_be_faster()) try_others(planned);
+      const bool ask = others_may_be_faster();
+      if (ask || !modnn_takes_the_usual_size()) {
+        const std::vector<std::unique_ptr<OthersPlan>> planned = plans_of_others();
+        if (ask || fastest_of(planned) < sizes_[usual_].time) try_others(planned);
+      }
     }
     const std::size_t best = fastest();
     if (!searches_[best]) return fail(error_);
@@ -117,6 +121,16 @@ class AutoRun {
     const auto fastest = may_.algorithms ? all.fastest() : context_.algorithms(program);
     // Smaller rounds may even hide the copies of inputs.
     return to_seconds(time) > (1 + kClearly) * to_seconds(compute_time(program, fastest));
+  }
+
+  /// Then its plan is a start already, and other sizes need not be asked for.
+  [[nodiscard]] bool modnn_takes_the_usual_size() {
+    if (usual_ != 0) return false;
+    const Program& program = context_.lowering().program();
+    const auto algorithms =
+        may_.algorithms ? fastest_algorithms(program) : context_.algorithms(program);
+    const modnn::WindowRule rule{modnn::kPublishedAlpha, context_.machine().alignment(), false};
+    return modnn::window_bytes(program, algorithms, rule) <= context_.budget().device;
   }
 
   static Nanos fastest_of(const std::vector<std::unique_ptr<OthersPlan>>& planned) {

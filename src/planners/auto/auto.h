@@ -15,10 +15,10 @@ namespace tidepool {
 // nor is `random`.
 //
 // Sub-batches (auto/size_order.h) come last, as asking for one may cost a measurement. Planners
-// that choose a sub-batch plan in any case. Only where one is faster, or the usual size's best plan
-// takes clearly longer than its ops do without any stall, with their fastest algorithms of whatever
-// workspace, a few sizes get a part of the limit each, AutoSwap, moDNN and the search alone; the
-// best size gets the rest. With a short limit the usual size is one of them.
+// that choose a sub-batch plan where moDNN would take another. Only where one is faster, or the
+// usual size's best plan takes clearly longer than its ops do without any stall, with their fastest
+// algorithms of whatever workspace, a few sizes get a part of the limit each, AutoSwap, moDNN and
+// the search alone; the best size gets the rest. With a short limit the usual size is one of them.
 // Times are those of whole iterations, so that sizes compare. What asking for a size takes is not
 // the search's: the limit begins again where it ends.
 //
