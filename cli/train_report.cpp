@@ -188,7 +188,6 @@ void print_epochs_end(const TrainingReport& r) {
 }  // namespace
 
 Json to_json(const TrainingSpec& spec, const TrainingReport& r) {
-  const Lowered& lowered = r.start.lowered();
   Json out = {
       {"schema", 1},
       {"model", spec.job.model},
