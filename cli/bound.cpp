@@ -110,6 +110,9 @@ void print_bounds(const std::string& name, const std::string& machine, const Bou
     }
     return print(out);
   }
+  if (const std::string& refused = bound.fluid.refused; !refused.empty()) {
+    return say("{} on {}: bounds are not known: {}\n", name, machine, with_option_names(refused));
+  }
   say("{} on {}: no schedule with the ops in their order does better (fluid relaxation)\n", name,
       machine);
   if (known) {
@@ -128,8 +131,7 @@ void print_bounds(const std::string& name, const std::string& machine, const Bou
         100 * static_cast<double>(b.least_load.bytes) / static_cast<double>(b.peak),
         format_bytes(b.peak));
   } else {
-    say("  no overhead     not known: {}\n",
-        bound.fluid.refused.empty() ? "no time was left (--time-limit)" : bound.fluid.refused);
+    say("  no overhead     not known: no time was left (--time-limit)\n");
   }
   if (b.plan_time) {
     say("  this plan       {}: overhead {:.2f} %, optimality gap {:.2f} %\n",

@@ -11,6 +11,7 @@
 #include "lower/budget.h"
 #include "lower/memory_sizes.h"
 #include "train/load_plan.h"
+#include "train/parallel_plan.h"
 
 namespace tidepool::cli {
 namespace {
@@ -44,7 +45,7 @@ int run_check(const std::string& path, bool json) {
            {"plan", path},
            {"proved", true},
            {"instructions", file->plan.steady.instructions.size()},
-           {"footprint_bytes", file->plan.device_bytes()},
+           {"footprint_bytes", largest_device(file->plan)},
            {"budget_bytes", file->device_budget},
            {"spaces", std::move(spaces)},
            {"beyond_memory", beyond.empty() ? Json(nullptr) : Json(beyond)}});

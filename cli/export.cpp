@@ -20,6 +20,9 @@ struct ExportArguments {
   std::string output;
 };
 
+/// Viewers take their time with more bytes than this.
+constexpr std::size_t kLarge = 10'000'000;
+
 /// The form a file's name asks for; a page where it asks for none.
 std::string format_of(const std::string& output) {
   if (output.ends_with(".svg")) return "svg";
@@ -76,6 +79,11 @@ Result<int> export_plan(const ExportArguments& a, bool json) {
            {"footprint_bytes", file->plan.device_bytes()},
            {"budget_bytes", file->device_budget}});
   } else if (!a.output.empty()) {
+    if (document.size() > kLarge) {
+      inform("tidepool: the document is large, {}: it has every instruction and placement of {}\n",
+             format_bytes(static_cast<Bytes>(document.size())),
+             counted(file->program.rounds(), "round"));
+    }
     say("{}: {} of {} ({}, {} in time)\n", a.output,
         format_bytes(static_cast<Bytes>(document.size())), format->name,
         counted(timeline.runs.size(), "instruction"), counted(timeline.lives.size(), "placement"));

@@ -13,6 +13,7 @@
 #include "trace/trace_program.h"
 #include "trace_file.h"
 #include "train/output_file.h"
+#include "train/parallel_plan.h"
 
 namespace tidepool::cli {
 namespace {
@@ -115,8 +116,15 @@ Json trace_info(const Recording& recording) {
 /// `alignment`: of the machine it is for; 1 where there is none.
 Json program_info(const Program& program, std::string_view what, Bytes alignment = 1) {
   const AccessIndex index(program);
-  const LoadProfile load =
-      load_profile(program, index, alignment, least_workspace_algorithms(program));
+  std::int32_t devices = 1;
+  for (const Op& op : program.ops) devices = std::max(devices, op.device + 1);
+  Bytes peak = 0;  // of the device that needs most
+  for (std::int32_t d = 0; d < devices; ++d) {
+    const Program one = loading_device(program, d);
+    peak = std::max(
+        peak,
+        load_profile(one, AccessIndex(one), alignment, least_workspace_algorithms(program)).peak);
+  }
   return {{"schema", 1},
           {"contains", what},
           {"name", program.name},
@@ -125,7 +133,8 @@ Json program_info(const Program& program, std::string_view what, Bytes alignment
           {"ops", program.ops.size()},
           {"tensors", program.tensors.size()},
           {"gaps", index.gaps().size()},
-          {"peak_bytes", load.peak},
+          {"devices", devices},
+          {"peak_bytes", peak},
           {"alignment", alignment},
           {"smallest_budget_bytes", smallest_budget(program, alignment).bytes}};
 }
@@ -143,7 +152,7 @@ Json plan_info(const PlanFile& file) {
   json["fingerprint"] = file.fingerprint;
   json["machine"] = file.machine.name;
   json["budget_bytes"] = file.device_budget;
-  json["footprint_bytes"] = file.plan.device_bytes();
+  json["footprint_bytes"] = largest_device(file.plan);
   json["host_bytes"] = file.plan.host_bytes();
   json["instructions"] = file.plan.steady.instructions.size();
   json["predicted_ms"] = to_ms(file.iteration_time);
@@ -213,8 +222,16 @@ void print_trace(const std::string& path, const Json& info) {
 void print_other(const std::string& path, const Json& info) {
   say("{}: {} of '{}': {}, {}\n", path, info["contains"].get<std::string>(),
       info["name"].get<std::string>(), counted_in(info, "op"), counted_in(info, "tensor"));
-  say("  batch      {} in rounds of {}\n", info["batch"].get<std::int64_t>(),
-      info["sub_batch"].get<std::int64_t>());
+  if (info["devices"] > 1) {
+    const auto devices = info["devices"].get<std::int64_t>();
+    const auto batch = info["batch"].get<std::int64_t>();
+    say("  devices    {}, batch {} in parts of {}, each in rounds of {}; memory is that of the one "
+        "that needs most\n",
+        devices, batch, (batch + devices - 1) / devices, info["sub_batch"].get<std::int64_t>());
+  } else {
+    say("  batch      {} in rounds of {}\n", info["batch"].get<std::int64_t>(),
+        info["sub_batch"].get<std::int64_t>());
+  }
   const auto alignment = info["alignment"].get<Bytes>();
   say("  memory     peak {}, smallest budget {}{}\n", bytes_text(info, "peak_bytes"),
       bytes_text(info, "smallest_budget_bytes"),

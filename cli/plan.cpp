@@ -128,10 +128,7 @@ PlanFile file_of(const Made& m) {
                 p.plan};
   file.strategy =
       keep_everything(p.program, AccessIndex(p.program), chosen_algorithms(p.program, p.plan));
-  for (SpaceId d = 0; d < p.machine.devices(); ++d) {
-    file.device_budget =
-        std::max(file.device_budget, p.plan.arenas[static_cast<std::size_t>(d)].bytes);
-  }
+  file.device_budget = std::max(file.device_budget, largest_device(p.plan));
   return file;
 }
 
@@ -151,6 +148,7 @@ Json parallel_json(const Made& m) {
           {"accumulation", to_text(m.arguments.subject.job.accumulation)},
           {"host_cores", m.arguments.host_cores},
           {"predicted_ms", to_ms(p.iteration_time)},
+          {"overhead", overhead(p.iteration_time, m.unlimited)},  // over the part of one device
           {"one_device_ms", m.subject.alone ? Json(to_ms(*m.subject.alone)) : Json(nullptr)},
           {"speed_up", faster ? Json(*faster) : Json(nullptr)},
           {"space_bytes", std::move(bytes)},
@@ -171,9 +169,11 @@ void print_choices(const Made& m) {
 
 void print_devices(const Made& m) {
   const ParallelPlan& p = *m.parallel;
-  say("  devices    {} with gradients {}: {} ms an iteration, host {}; proved in {}\n",
+  say("  devices    {} with gradients {}: {} ms an iteration, proved in {}; overhead {:.1f} % "
+      "over\n"
+      "             the part of one without a budget\n",
       p.machine.devices(), to_text(m.arguments.subject.job.accumulation), ms(p.iteration_time),
-      format_bytes(p.plan.host_bytes()), format_time(p.check_time));
+      format_time(p.check_time), 100 * overhead(p.iteration_time, m.unlimited));
   if (const auto faster = speed_up(m)) {
     say("             {:.2f} times as fast as one device without a budget ({} ms)\n", *faster,
         ms(*m.subject.alone));
@@ -194,7 +194,7 @@ void print_json(const Made& m) {
               {"unlimited_peak_bytes", m.peak},
               {"resident_bytes", m.subject.resident},
               {"footprint_bytes", m.footprint},
-              {"host_bytes", lowered.plan.host_bytes()},
+              {"host_bytes", (m.parallel ? m.parallel->plan : lowered.plan).host_bytes()},
               {"peak_load_bytes", lowered.peak_load + m.subject.resident},
               {"predicted_ms", to_ms(lowered.iteration_time)},
               {"unlimited_ms", to_ms(m.unlimited)},
@@ -230,16 +230,23 @@ void print_text(const Made& m) {
   if (const std::string rounds = m.rounds.text(); !rounds.empty()) {
     say("  rounds     {}\n", rounds);
   }
-  say("  footprint  {}, host {}, packed by {}\n", format_bytes(m.footprint),
-      format_bytes(lowered.plan.host_bytes()), lowered.packer);
-  say("  time       {} ms an iteration, {} ms without a budget: overhead {:.1f} %\n",
-      ms(lowered.iteration_time), ms(m.unlimited), 100 * m.overhead);
+  say("  footprint  {}{}, host {}, packed by {}\n", format_bytes(m.footprint),
+      m.parallel ? " on the device that needs most" : "",
+      format_bytes((m.parallel ? m.parallel->plan : lowered.plan).host_bytes()), lowered.packer);
+  if (m.parallel) {
+    print_devices(m);
+    say("             one device alone with its part, of batch and bus: {} ms, {} ms without a "
+        "budget\n",
+        ms(lowered.iteration_time), ms(m.unlimited));
+  } else {
+    say("  time       {} ms an iteration, {} ms without a budget: overhead {:.1f} %\n",
+        ms(lowered.iteration_time), ms(m.unlimited), 100 * m.overhead);
+  }
   if (const std::string gap = with_option_names(m.gap.text()); !gap.empty()) {
     say("  gap        {}\n", gap);
   }
   say("  {:9}  {}, proved in {}\n", m.obtained.from == "cache" ? "cached" : "made in",
       format_time(planned.plan_time), format_time(planned.check_time));
-  if (m.parallel) print_devices(m);
   if (m.subject.resident > 0) {
     say("  resident   {} of the trace, in all of these; the saved plan and the notes are for the "
         "rest\n",
@@ -319,7 +326,10 @@ Result<int> plan(PlanArguments a, bool json) {
   request.workload = work->workload();
   const auto obtained =
       obtain_plan(work->planner(), request, cache, a.subject.cache.replan, observer);
-  if (!obtained) return fail(with_resident(obtained.error(), subject->resident));
+  if (!obtained) {
+    Error error = with_resident(obtained.error(), subject->resident);
+    return fail(parallel ? of_all_devices(std::move(error), *budget, *of_one, *parallel) : error);
+  }
   const auto planned_for = work->profile(obtained->planned.sub_batch());
   if (!planned_for) return fail(planned_for.error());
   const Profile& profile = *planned_for;
@@ -336,6 +346,7 @@ Result<int> plan(PlanArguments a, bool json) {
         parallel_plan(*parallel, made.file.plan, *subject->all, *budget, a.host_cores);
     if (!plan_of_all) return fail(plan_of_all.error());
     made.parallel = std::move(*plan_of_all);
+    made.footprint = largest_device(made.parallel->plan);
   }
   if (auto finished = save_and_prove(made, *budget, observer); !finished) {
     return fail(finished.error());

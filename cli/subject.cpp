@@ -19,12 +19,19 @@ namespace {
 
 /// A plan is good only where its profile was measured: others are refused, unless one plans for
 /// another device on purpose.
-Result<Subject> from_profile(const SubjectArguments& a) {
+Result<Subject> from_profile(const SubjectArguments& a, std::span<const BudgetSpec> budgets) {
   const std::string& path = a.profile;
   const auto text = read_file(path);
   if (!text) return fail(text.error());
   auto profile = read_profile(*text, path);
   if (!profile) return fail(profile.error());
+  if (profile->program.rounds() > 1 &&
+      std::ranges::any_of(budgets, [](const BudgetSpec& b) { return b.device.percent >= 0; })) {
+    return fail(ErrorCode::usage,
+                fmt::format("{}: percentages of a budget are of the peak of the whole batch, which "
+                            "a profile in rounds of {} does not know: give `budget` in bytes",
+                            path, profile->program.sub_batch));
+  }
   if (!a.foreign && !device_kinds().empty()) {
     const auto here = device_fingerprint(a.job.device);
     if (!here) return fail(here.error());
@@ -329,7 +336,7 @@ Result<Subject> any_subject(const SubjectArguments& a, std::span<const BudgetSpe
     return fail(ErrorCode::usage, "give a model, --profile, --program or --trace (see --help)");
   }
   if (!a.trace.file.empty()) return from_trace(a);
-  if (!a.profile.empty()) return from_profile(a);
+  if (!a.profile.empty()) return from_profile(a, budgets);
   if (!a.machine.empty()) return on_preset(a);
   return measured(a, budgets, cache, observer);
 }

@@ -120,8 +120,8 @@ void print_plan(const TrainingSpec& spec, const TrainingReport& r) {
   say("  memory     highest byte used {}{}, host {}\n", format_bytes(r.arena_peak),
       r.devices > 1 ? " of a device" : "", format_bytes(start.running().host_bytes()));
   if (start.parallel) {
-    say("  devices    {}, gradients {}: proved in {}; one device alone would take {}\n", r.devices,
-        to_text(spec.job.accumulation), format_time(start.parallel->check_time),
+    say("  devices    {}, gradients {}: proved in {}; the part of one alone would take {}\n",
+        r.devices, to_text(spec.job.accumulation), format_time(start.parallel->check_time),
         format_time(start.lowered().iteration_time));
   }
 }
@@ -143,8 +143,9 @@ void print_times(const TrainingReport& r) {
     say("  time       {} an iteration{}\n", format_time(r.measured), few);
   }
   if (const auto error = r.prediction_error()) off = percent(std::abs(*error)) + " off";
-  say("  predicted  {} ({}), overhead {}{}\n", format_time(r.start.iteration_time()), off,
+  say("  predicted  {} ({}), overhead {}{}{}\n", format_time(r.start.iteration_time()), off,
       percent(r.start.predicted_overhead()),
+      r.devices > 1 ? " of the part of one device alone" : "",
       r.baseline ? "" : " by prediction (--baseline measures it)");
 }
 
@@ -187,7 +188,6 @@ void print_epochs_end(const TrainingReport& r) {
 }  // namespace
 
 Json to_json(const TrainingSpec& spec, const TrainingReport& r) {
-  const Lowered& lowered = r.start.lowered();
   Json out = {
       {"schema", 1},
       {"model", spec.job.model},
@@ -198,7 +198,7 @@ Json to_json(const TrainingSpec& spec, const TrainingReport& r) {
       {"planner", planner_of(spec, r)},
       {"budget_bytes", limited(r.start.budget) ? Json(r.start.budget.device) : Json(nullptr)},
       {"unlimited_peak_bytes", r.start.unlimited_peak},
-      {"footprint_bytes", lowered.plan.device_bytes()},
+      {"footprint_bytes", largest_device(r.start.running())},
       {"arena_peak_bytes", r.arena_peak},
       {"measured_ms", ms_or_null(r.measured)},
       {"predicted_ms", to_ms(r.start.iteration_time())},

@@ -174,6 +174,29 @@ Result<ParallelPlan> parallel_plan(const ParallelProgram& program, const Plan& p
   return made;
 }
 
+Error of_all_devices(Error error, const Budget& whole, const Budget& part,
+                     const ParallelProgram& program) {
+  if (!error.of_host || whole.host == 0) return error;
+  const std::int32_t devices = program.replication.devices;
+  error.message += fmt::format(
+      "; {} B ({}) is the share of each of {} devices in the host's {} B ({}), beside weights and "
+      "what updates them",
+      part.host, format_bytes(part.host), devices, whole.host, format_bytes(whole.host));
+  if (!error.smallest_feasible) return error;
+  error.smallest_feasible = whole.host + devices * (*error.smallest_feasible - part.host);
+  error.message += fmt::format(": {} B ({}) are enough in all", *error.smallest_feasible,
+                               format_bytes_up(*error.smallest_feasible));
+  return error;
+}
+
+Bytes largest_device(const Plan& plan) {
+  Bytes most = 0;
+  for (const Arena& arena : plan.arenas) {
+    if (arena.kind == SpaceKind::device) most = std::max(most, arena.bytes);
+  }
+  return most;
+}
+
 Plan on_first_device(Plan plan, const Plan& like) {
   const SpaceId host = like.host();
   std::vector<Arena> arenas = like.arenas;

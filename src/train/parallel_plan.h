@@ -26,6 +26,13 @@ Machine machine_of_devices(const Machine& one, std::int32_t devices);
 Result<Budget> budget_of_part(const Budget& budget, const ParallelProgram& program,
                               const Machine& machine);
 
+/// An error of planning for one device inside the `part` of a budget, in terms of the whole one.
+Error of_all_devices(Error error, const Budget& whole, const Budget& part,
+                     const ParallelProgram& program);
+
+/// Bytes of the largest arena of a device: what a budget for each has to allow.
+Bytes largest_device(const Plan& plan);
+
 /// Why plans of several devices have no optimality gap: bounds are of one, to which the copies of
 /// gradients are work that no plan avoids.
 inline constexpr const char* kNoGapOfSeveral = "bounds are of one device";

@@ -178,7 +178,10 @@ Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& bu
     if (!chosen) return fail(chosen.error());
   } else {
     auto planned = plan_stated_rounds(job, spec, task, planner, choice, cache, start, observer);
-    if (!planned) return fail(planned.error());
+    if (!planned) {
+      return fail(all ? of_all_devices(planned.error(), budget, of_one, parallel_program(job))
+                      : planned.error());
+    }
   }
 
   if (!all) observer.update(0, "how far the plan may be from the best");

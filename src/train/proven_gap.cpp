@@ -88,7 +88,10 @@ OverheadBound overhead_bound(const Program& program, const Machine& machine,
 }
 
 std::string ProvenGap::text() const {
-  if (everything_fits && gap && *gap <= 0 && (!least_time_of_any || none_is_faster)) return {};
+  if (gap && *gap <= 0 && (!least_time_of_any || none_is_faster)) {
+    return choice && !none_is_faster ? "0: no plan with these algorithms and rounds is faster"
+                                     : "0: no plan with these rounds is faster";
+  }
   if (!gap) return "unknown: " + unknown;
   const std::string any = least_time_of_any
                               ? fmt::format(", and none with others takes less than {:.3f} ms",

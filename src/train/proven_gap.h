@@ -59,7 +59,7 @@ struct ProvenGap {
   std::optional<Nanos> least_time_of_any;
   bool none_is_faster = false;  ///< the plan takes no longer than that
 
-  /// For people, fields in backquotes. Empty where everything fits and nothing could be faster.
+  /// For people, fields in backquotes.
   [[nodiscard]] std::string text() const;
   /// Sets `least_overhead`, `optimality_gap` and `least_ms_of_any_algorithms`, null where they are
   /// not known, and what `add_missing_bound` does.
