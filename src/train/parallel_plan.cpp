@@ -182,10 +182,8 @@ Error of_all_devices(Error error, const Budget& whole, const Budget& part,
       "; {} B ({}) is the share of each of {} devices in the host's {} B ({}), beside weights and "
       "what updates them",
       part.host, format_bytes(part.host), devices, whole.host, format_bytes(whole.host));
-  if (!error.smallest_feasible) return error;
-  error.smallest_feasible = whole.host + devices * (*error.smallest_feasible - part.host);
-  error.message += fmt::format(": {} B ({}) are enough in all", *error.smallest_feasible,
-                               format_bytes_up(*error.smallest_feasible));
+  // Both figures are of a share; how much all devices need shows when their plan is composed.
+  error.smallest_feasible.reset();
   return error;
 }
 
