@@ -16,6 +16,7 @@
 #include "planner_work.h"
 #include "planners/registry.h"
 #include "profile_source.h"
+#include "several_devices.h"
 #include "subject.h"
 #include "terminal_observer.h"
 #include "train/budget.h"
@@ -266,14 +267,6 @@ void print_text(const Made& m) {
   if (!m.arguments.output.empty()) say("  saved      {}\n", m.arguments.output);
 }
 
-/// Of one device and of all; nothing where there is one.
-std::optional<ParallelProgram> parallel_program(const PlanArguments& a, const Subject& subject) {
-  if (!subject.parallel) return std::nullopt;
-  return ParallelProgram{subject.profile.program, subject.parallel->whole.program,
-                         subject.parallel->replication,
-                         a.subject.job.accumulation == Accumulation::naive};
-}
-
 /// Writes the plan where it is asked for, and finds the optimality gap where there is one.
 Result<void> save_and_prove(Made& made, const Budget& budget, Observer& observer) {
   const std::string& output = made.arguments.output;
@@ -293,19 +286,23 @@ Result<void> save_and_prove(Made& made, const Budget& budget, Observer& observer
   return {};
 }
 
-Result<int> plan(PlanArguments a, bool json) {
+Result<void> check_arguments(const PlanArguments& a) {
   if (auto known = make_planner(a.planner.name); !known) return fail(known.error());
-  a.subject.chooses = chooses_sub_batch(a.planner.name);
-  if (auto stated = check_rounds_of_devices(a.subject.job); !stated) return fail(stated.error());
-  const bool asked_to_choose = a.subject.job.choose_sub_batch;
-  a.subject.job.choose_sub_batch |= a.subject.chooses;
+  if (auto stated = check_rounds_of_devices(a.subject.job); !stated) return stated;
   if (auto sound = check_swarm(std::span(&a.planner.name, 1), a.planner.swarm); !sound) {
-    return fail(sound.error());
+    return sound;
   }
   const std::array inputs{a.subject.profile, a.subject.program, a.subject.machine,
                           a.subject.trace.file};
-  if (auto other = check_no_input(a.output, inputs); !other) return fail(other.error());
-  if (auto writable = check_writable(a.output); !writable) return fail(writable.error());
+  if (auto other = check_no_input(a.output, inputs); !other) return other;
+  return check_writable(a.output);
+}
+
+Result<int> plan(PlanArguments a, bool json) {
+  if (auto sound = check_arguments(a); !sound) return fail(sound.error());
+  a.subject.chooses = chooses_sub_batch(a.planner.name);
+  const bool asked_to_choose = a.subject.job.choose_sub_batch;
+  a.subject.job.choose_sub_batch |= a.subject.chooses;
   TerminalObserver observer;
   const Cache cache(a.subject.cache, observer);
   auto subject = subject_of(a.subject, a.budget, cache, observer);
@@ -315,7 +312,7 @@ Result<int> plan(PlanArguments a, bool json) {
   const auto work = PlannerWork::make(*subject, a.subject.job, a.planner.name, *budget);
   if (!work) return fail(with_resident(work.error(), subject->resident));
 
-  const auto parallel = parallel_program(a, *subject);
+  const auto parallel = parallel_program(a.subject.job, *subject);
   const auto of_one = parallel ? budget_of_part(*budget, *parallel, *subject->all) : budget;
   if (!of_one) return fail(of_one.error());
   PlanRequest request{work->profile(), *of_one, a.planner.name, {}};

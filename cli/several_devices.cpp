@@ -34,4 +34,10 @@ Result<void> several_on_preset(const JobSpec& job, bool choosing, Subject& subje
   return {};
 }
 
+std::optional<ParallelProgram> parallel_program(const JobSpec& job, const Subject& subject) {
+  if (!subject.parallel) return std::nullopt;
+  return ParallelProgram{subject.profile.program, subject.parallel->whole.program,
+                         subject.parallel->replication, job.accumulation == Accumulation::naive};
+}
+
 }  // namespace tidepool::cli

@@ -1,7 +1,10 @@
 // What to plan for on several devices of a preset.
 #pragma once
 
+#include <optional>
+
 #include "subject.h"
+#include "train/parallel_plan.h"
 
 namespace tidepool::cli {
 
@@ -9,5 +12,8 @@ namespace tidepool::cli {
 /// the whole batch is known too: with the fastest algorithms where a planner chooses them
 /// (`choosing`), else with those of the policy.
 Result<void> several_on_preset(const JobSpec& job, bool choosing, Subject& subject);
+
+/// Of one device and of all; nothing where there is one. `subject` must outlive it.
+std::optional<ParallelProgram> parallel_program(const JobSpec& job, const Subject& subject);
 
 }  // namespace tidepool::cli

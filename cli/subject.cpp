@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "lower/overhead.h"
+#include "named_machine.h"
 #include "nn/models/model.h"
 #include "several_devices.h"
 #include "trace/trace_program.h"
@@ -42,17 +43,6 @@ Result<Subject> from_profile(const SubjectArguments& a, std::span<const BudgetSp
     }
   }
   return Subject{std::move(*profile), ProfileSource{"file", {}}, 0};
-}
-
-/// Machine files are read for programs only: models and traces have no use for their tables.
-Result<Machine> preset(const std::string& name) {
-  if (name.ends_with(".json")) {
-    return fail(ErrorCode::usage,
-                fmt::format("--machine {}: a machine file goes with --program; models and traces "
-                            "take a preset (see `tidepool machines`)",
-                            name));
-  }
-  return find_machine(name);
 }
 
 /// A preset: layouts without padding, the algorithms of a GPU's library, times from the compute
@@ -105,14 +95,6 @@ Result<Subject> on_preset(const SubjectArguments& a) {
       return fail(parallel.error());
   }
   return subject;
-}
-
-/// A preset, or a machine file.
-Result<Machine> named_machine(const std::string& name) {
-  if (!name.ends_with(".json")) return find_machine(name);
-  const auto text = read_file(name);
-  if (!text) return fail(text.error());
-  return read_json(*text, name, [](const JsonCursor& json) { return machine_from_json(json); });
 }
 
 /// A program of any origin: with the times of its algorithms, or with those of the machine's
