@@ -33,6 +33,7 @@ Planned plan(const TrainingProgram& training, Planner& planner, Bytes budget) {
   PlannerOptions options;
   options.evaluation_limit = 200;  // any plan will do
   options.may.algorithms = false;  // each has bits of its own
+  options.may.streaming = true;
   auto planned = make_plan(planner, workload, machine_of_tests(), {budget, 0}, options);
   EXPECT_TRUE(planned) << planned.error().message;
   return std::move(*planned);
