@@ -118,17 +118,14 @@ Made made_of(const PlanArguments& a, const Subject& subject, const Profile& prof
 PlanFile file_of(const Made& m) {
   if (!m.parallel) return m.file;
   const ParallelPlan& p = *m.parallel;
-  PlanFile file{m.file.fingerprint,
-                p.program,
-                p.machine,
-                m.file.device_budget,
-                m.file.host_budget,
-                p.iteration_time,
-                m.file.compute_time,
-                {},
-                p.plan};
+  PlanFile file = m.file;
+  file.program = p.program;
+  file.machine = p.machine;
+  file.iteration_time = p.iteration_time;
+  file.plan = p.plan;
   file.strategy =
       keep_everything(p.program, AccessIndex(p.program), chosen_algorithms(p.program, p.plan));
+  file.strategy.planner = p.plan.planner;
   file.device_budget = std::max(file.device_budget, largest_device(p.plan));
   return file;
 }

@@ -260,28 +260,6 @@ Result<Json> home_row(const HomeContext& context, const PublishedHome& p, TableR
   return row;
 }
 
-/// The models the arguments ask for that the zoo has.
-Result<std::vector<PublishedHome>> wanted_home_models(const ReproduceArguments& a,
-                                                      TableReport& report) {
-  std::vector<std::string> known;
-  for (const PublishedHome& p : kPublishedHome) known.emplace_back(p.model);
-  for (const std::string& model : a.models) {
-    if (std::ranges::find(known, model) != known.end()) continue;
-    return fail(ErrorCode::usage, fmt::format("no published figures of '{}'; there are: {}", model,
-                                              fmt::join(known, ", ")));
-  }
-  std::vector<PublishedHome> wanted;
-  for (const PublishedHome& p : kPublishedHome) {
-    if (!a.wants(p.model)) continue;
-    if (nn::find_model(p.model)) {
-      wanted.push_back(p);
-    } else {
-      report.note(fmt::format("model '{}' is not in this build, and so has no row", p.model));
-    }
-  }
-  return wanted;
-}
-
 Result<std::vector<HomeSystem>> wanted_systems(const ReproduceArguments& a, TableReport& report) {
   std::vector<std::string> known;
   for (const HomeSystem& s : kHomeSystems) known.emplace_back(s.name);
@@ -366,7 +344,7 @@ void add_home_constants(const HomeContext& context, TableReport& report) {
 Result<void> reproduce_home(const ReproduceArguments& a, TableReport& report) {
   const auto machine = find_machine(kHomeMachine);
   if (!machine) return fail(machine.error());
-  const auto models = wanted_home_models(a, report);
+  const auto models = wanted_of<PublishedHome>(kPublishedHome, a, report);
   if (!models) return fail(models.error());
   const auto systems = wanted_systems(a, report);
   if (!systems) return fail(systems.error());

@@ -211,26 +211,6 @@ Result<Json> on_one_stream(const PublishedModnn& published, const Machine& machi
   return of;
 }
 
-Result<std::vector<PublishedModnn>> wanted_modnn(const ReproduceArguments& a, TableReport& report) {
-  std::vector<std::string> known;
-  for (const PublishedModnn& p : kPublishedModnn) known.emplace_back(p.model);
-  for (const std::string& model : a.models) {
-    if (std::ranges::find(known, model) != known.end()) continue;
-    return fail(ErrorCode::usage, fmt::format("'{}' is not of moDNN's networks; there are: {}",
-                                              model, fmt::join(known, ", ")));
-  }
-  std::vector<PublishedModnn> wanted;
-  for (const PublishedModnn& p : kPublishedModnn) {
-    if (!a.wants(p.model)) continue;
-    if (nn::find_model(p.model)) {
-      wanted.push_back(p);
-    } else {
-      report.note(fmt::format("model '{}' is not in this build, and so has no row", p.model));
-    }
-  }
-  return wanted;
-}
-
 Result<std::vector<Bytes>> wanted_budgets(const ReproduceArguments& a) {
   if (a.limits.empty()) return std::vector<Bytes>(kModnnBudgets.begin(), kModnnBudgets.end());
   std::vector<Bytes> budgets;
@@ -297,7 +277,7 @@ Result<void> reproduce_modnn(const ReproduceArguments& a, TableReport& report) {
   const auto machine = modnn_machine(DataStreams::two);
   const auto one_stream = modnn_machine(DataStreams::one);
   if (!machine || !one_stream) return fail(machine ? one_stream.error() : machine.error());
-  const auto networks = wanted_modnn(a, report);
+  const auto networks = wanted_of<PublishedModnn>(kPublishedModnn, a, report);
   if (!networks) return fail(networks.error());
   const auto budgets = wanted_budgets(a);
   if (!budgets) return fail(budgets.error());

@@ -111,16 +111,21 @@ Result<Work> measured_work(const std::string& data) {
   return work;
 }
 
+Result<void> check_known(std::span<const std::string> asked, std::span<const std::string> known) {
+  for (const std::string& model : asked) {
+    if (std::ranges::find(known, model) != known.end()) continue;
+    return fail(ErrorCode::usage, fmt::format("no published figures of '{}'; there are: {}", model,
+                                              fmt::join(known, ", ")));
+  }
+  return {};
+}
+
 Result<std::vector<std::string>> wanted_models(const ReproduceArguments& arguments,
                                                TableReport& report) {
   std::vector<std::string> known;
   for (const PublishedNetwork& network : kPublishedNetworks) known.emplace_back(network.model);
   known.emplace_back(kTraceModel);
-  for (const std::string& model : arguments.models) {
-    if (std::find(known.begin(), known.end(), model) != known.end()) continue;
-    return fail(ErrorCode::usage, fmt::format("no published figures of '{}'; there are: {}", model,
-                                              fmt::join(known, ", ")));
-  }
+  if (auto sound = check_known(arguments.models, known); !sound) return fail(sound.error());
   std::vector<std::string> wanted;
   for (const std::string& model : known) {
     if (!arguments.wants(model)) continue;
@@ -142,11 +147,7 @@ Result<std::vector<std::string>> wanted_networks(const ReproduceArguments& argum
   std::vector<std::string> known;
   for (const PublishedNetwork& network : kPublishedNetworks) known.emplace_back(network.model);
   if (arguments.models.empty()) return known;
-  for (const std::string& model : arguments.models) {
-    if (std::ranges::find(known, model) != known.end()) continue;
-    return fail(ErrorCode::usage, fmt::format("no published figures of '{}'; there are: {}", model,
-                                              fmt::join(known, ", ")));
-  }
+  if (auto sound = check_known(arguments.models, known); !sound) return fail(sound.error());
   return arguments.models;
 }
 

@@ -1,12 +1,16 @@
 // What the reproductions share: the work they are about and how long they may take.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "cost/machine.h"
 #include "lower/evaluate.h"
+#include "nn/models/model.h"
 #include "published.h"
 #include "table_report.h"
 #include "trace/program_recording.h"
@@ -69,12 +73,34 @@ Result<Work> measured_work(const std::string& data);
 /// The folder's file, or an error (ErrorCode::bad_input) that says how to name the folder.
 Result<std::string> read_measured(const std::string& data, const std::string& file);
 
+/// A usage error for the first of `asked` that is not of `known`.
+Result<void> check_known(std::span<const std::string> asked, std::span<const std::string> known);
+
 /// The published networks the arguments ask for, batch 100, and the measured trace at the end; a
 /// note where it is absent. Unknown names are an error.
 Result<std::vector<std::string>> wanted_models(const ReproduceArguments& arguments,
                                                TableReport& report);
 /// The published networks alone, as the user names them.
 Result<std::vector<std::string>> wanted_networks(const ReproduceArguments& arguments);
+/// Of `known`, figures of a paper by model, those that the arguments ask for and this build has; a
+/// note for each that it has not. Names of others are an error that says what there is.
+template <class Published>
+Result<std::vector<Published>> wanted_of(std::span<const Published> known,
+                                         const ReproduceArguments& arguments, TableReport& report) {
+  std::vector<std::string> names;
+  for (const Published& p : known) names.emplace_back(p.model);
+  if (auto sound = check_known(arguments.models, names); !sound) return fail(sound.error());
+  std::vector<Published> wanted;
+  for (const Published& p : known) {
+    if (!arguments.wants(p.model)) continue;
+    if (nn::find_model(p.model)) {
+      wanted.push_back(p);
+    } else {
+      report.note(fmt::format("model '{}' is not in this build, and so has no row", p.model));
+    }
+  }
+  return wanted;
+}
 Result<Work> work_of(const std::string& model, const ReproduceArguments& arguments);
 
 /// The constants of the machine model, and what they were fitted to.

@@ -37,6 +37,11 @@ Operand ForwardPass::activation(std::size_t index) const {
   return copy;
 }
 
+void ForwardPass::add_channel_bias(const Operand& y, std::int64_t channels) const {
+  const Operand bias = l.add_parameter(id, "bias", TensorDesc{{channels}}, Initialiser::zero, 1);
+  l.writer.op(name(".add_bias"), {ChannelBiasForward{}}, {y, bias});
+}
+
 void ForwardPass::pass_on(const Operand& x) const {
   state().view = true;
   set_output(x);
@@ -79,6 +84,12 @@ void BackwardPass::update(std::size_t index, const Operand& gradient) const {
   operands.insert(operands.end(), parameter.optimizer_state.begin(),
                   parameter.optimizer_state.end());
   l.writer.op(weight_name + ".update", {update_op(l.options)}, operands);
+}
+
+void BackwardPass::update_channel_bias(std::size_t index) const {
+  const Operand gradient = new_parameter_gradient(index);
+  l.writer.op(name(".backward_bias"), {ChannelBiasBackward{}}, {d, gradient});
+  update(index, gradient);
 }
 
 void BackwardPass::write_pool_backward(OpDesc desc, std::vector<Operand> operands) const {

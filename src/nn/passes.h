@@ -38,6 +38,8 @@ struct ForwardPass {
   void set_output(const Operand& y) const { l.values[layer().output] = y; }
   /// The output is the input's bytes: the layer writes no op.
   void pass_on(const Operand& x) const;
+  /// Adds a parameter for each channel, the layer's next one, to what `y` has.
+  void add_channel_bias(const Operand& y, std::int64_t channels) const;
   /// A tensor beside the output, for the backward pass.
   [[nodiscard]] Operand new_activation(const char* suffix, TensorDesc desc) const {
     return l.writer.tensor(name(suffix), std::move(desc), TensorKind::activation);
@@ -80,6 +82,8 @@ struct BackwardPass {
   void share(LayerId owner, std::size_t index, const Operand& gradient) const;
   /// Adds this round's gradient to those of the rounds before; the last round's changes the weight.
   void update(std::size_t index, const Operand& gradient) const;
+  /// Of the parameter that `add_channel_bias` made.
+  void update_channel_bias(std::size_t index) const;
 
   /// `operands`, and what the forward op read and wrote where storage is separate.
   void write_pool_backward(OpDesc desc, std::vector<Operand> operands) const;

@@ -108,6 +108,29 @@ TEST(Compose, ANewWeightOverlapsWithTheBackwardOpsOfOtherLayers) {
   EXPECT_LT(time, part.compute_time + serial * 2 / 3);
 }
 
+// In the part's plan the host takes no time for a gradient, and its bytes are soon those of
+// another.
+TEST(Compose, GradientsOnTheHostHaveBytesOfTheirOwn) {
+  const auto p = ParallelTraining(4).on(2);
+  const Lowered part = kept_part(p.part);
+  const auto composed = compose({p.part, part.plan, p.whole, p.replication, machine_of(2)}, {});
+  ASSERT_TRUE(composed) << composed.error().message;
+  const Plan& plan = composed->plan;
+  std::vector<Placement> read;
+  for (const Instruction& x : plan.steady.instructions) {
+    if (x.kind != InstructionKind::op || p.whole.ops[x.op].place != OpPlace::host) continue;
+    for (std::size_t k = 0; k < x.operands.size(); ++k) {
+      const Placement& place = plan.placements[x.operands[k]];
+      if (p.whole.tensors[place.tensor].name.starts_with("g")) read.push_back(place);
+    }
+  }
+  ASSERT_EQ(read.size(), 8U);
+  std::ranges::sort(read, {}, &Placement::offset);
+  for (std::size_t i = 1; i < read.size(); ++i) {
+    EXPECT_LE(read[i - 1].offset + read[i - 1].bytes, read[i].offset);
+  }
+}
+
 TEST(Compose, RefusesPlansThatUseMoreThanADeviceAndItsHost) {
   const auto p = ParallelTraining(1).on(2);
   Lowered part = kept_part(p.part);

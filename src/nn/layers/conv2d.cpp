@@ -46,10 +46,7 @@ void Conv2d::forward(const ForwardPass& f) const {
   f.state().inputs = {x};
   const Operand y = f.new_output();
   f.l.writer.op(f.name(".forward"), {ConvForward{window_of(*this)}}, {x, weight, y});
-  if (!bias) return;
-  const TensorDesc bias_desc{{channels}};
-  f.l.writer.op(f.name(".add_bias"), {ChannelBiasForward{}},
-                {y, f.l.add_parameter(f.id, "bias", bias_desc, Initialiser::zero, 1)});
+  if (bias) f.add_channel_bias(y, channels);
 }
 
 void Conv2d::backward(const BackwardPass& b) const {
@@ -64,10 +61,7 @@ void Conv2d::backward(const BackwardPass& b) const {
     b.contribute(dx);
   }
   b.update(0, dweight);
-  if (!bias) return;
-  const Operand dbias = b.new_parameter_gradient(1);
-  b.l.writer.op(b.name(".backward_bias"), {ChannelBiasBackward{}}, {b.d, dbias});
-  b.update(1, dbias);
+  if (bias) b.update_channel_bias(1);
 }
 
 }  // namespace tidepool::nn

@@ -33,10 +33,7 @@ void ConvTranspose2d::forward(const ForwardPass& f) const {
   const Operand turned = weight_for_backward_data(f.l, f.layer(), weight);
   const Operand y = f.new_output();
   f.l.writer.op(f.name(".forward"), {ConvBackwardData{window_of(*this)}}, {x, turned, y});
-  if (!bias) return;
-  const TensorDesc bias_desc{{channels}};
-  f.l.writer.op(f.name(".add_bias"), {ChannelBiasForward{}},
-                {y, f.l.add_parameter(f.id, "bias", bias_desc, Initialiser::zero, 1)});
+  if (bias) f.add_channel_bias(y, channels);
 }
 
 void ConvTranspose2d::backward(const BackwardPass& b) const {
@@ -50,10 +47,7 @@ void ConvTranspose2d::backward(const BackwardPass& b) const {
     b.contribute(dx);
   }
   b.update(0, dweight);
-  if (!bias) return;
-  const Operand dbias = b.new_parameter_gradient(1);
-  b.l.writer.op(b.name(".backward_bias"), {ChannelBiasBackward{}}, {b.d, dbias});
-  b.update(1, dbias);
+  if (bias) b.update_channel_bias(1);
 }
 
 }  // namespace tidepool::nn

@@ -139,6 +139,32 @@ TEST_F(StageTest, AHostOpIsIssuedEarlyWhereAllItNeedsIsThere) {
   EXPECT_EQ(stage_->items().back().op, 4);
 }
 
+// A gradient on its way to the host keeps its bytes until it is there, as long as others are free.
+TEST_F(StageTest, BytesThatACopyOutStillReadsAreTakenLast) {
+  const TensorId sent = builder_.tensor("sent", 8);
+  const TensorId y = builder_.tensor("y", 8);
+  const TensorId z = builder_.tensor("z", 8);
+  builder_.device("make", {{sent, write}}, Nanos{10});
+  builder_.device("others", {{y, write}, {z, write}}, Nanos{10});
+  builder_.host("collect", {{sent, read}, {y, read}, {z, read}});
+  const auto begin = [&](Bytes memory) {
+    make(memory);
+    stage_->place(sent, Nanos{0}, 0);
+    stage_->run(0, 0, {}, Nanos{10});  // copied out from 10 to 18
+    EXPECT_FALSE(stage_->present(sent));
+  };
+  begin(16);
+  ASSERT_TRUE(stage_->place(y, Nanos{10}, 1));
+  EXPECT_EQ(stage_->offset(y), 8);
+  EXPECT_EQ(stage_->free_from(stage_->block(y).segment), Nanos{0});
+  ASSERT_TRUE(stage_->place(z, Nanos{10}, 1)) << "nothing else is free";
+  EXPECT_EQ(stage_->offset(z), 0);
+  EXPECT_EQ(stage_->free_from(stage_->block(z).segment), Nanos{18}) << "who takes them waits";
+  begin(16);
+  ASSERT_TRUE(stage_->place(y, Nanos{18}, 1));
+  EXPECT_EQ(stage_->offset(y), 0) << "the copy has ended";
+}
+
 TEST_F(StageTest, WeightsThatLeaveGoBackWhenTheyHaveChanged) {
   const TensorId weight = builder_.tensor("weight", 8, true);
   const TensorId table = builder_.tensor("table", 8, true);
