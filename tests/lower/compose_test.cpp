@@ -112,10 +112,20 @@ TEST(Compose, ANewWeightOverlapsWithTheBackwardOpsOfOtherLayers) {
 // another.
 TEST(Compose, GradientsOnTheHostHaveBytesOfTheirOwn) {
   const auto p = ParallelTraining(4).on(2);
-  const Lowered part = kept_part(p.part);
+  Lowered part = kept_part(p.part);
+  // One place for all of them, which is right where each waits until the one before was read.
+  const Bytes end = part.plan.host_bytes();
+  for (Placement& place : part.plan.placements) {
+    const bool gradient = p.part.tensors[place.tensor].name.starts_with("g");
+    if (place.space != part.plan.host() || !gradient) continue;
+    place.offset = end;
+    part.plan.host_bytes() = std::max(part.plan.host_bytes(), end + place.bytes);
+  }
   const auto composed = compose({p.part, part.plan, p.whole, p.replication, machine_of(2)}, {});
   ASSERT_TRUE(composed) << composed.error().message;
   const Plan& plan = composed->plan;
+  const auto proof = check(p.whole, plan, check_limits(machine_of(2), {kNoDeviceLimit, 0}));
+  EXPECT_TRUE(proof) << proof.error().message;
   std::vector<Placement> read;
   for (const Instruction& x : plan.steady.instructions) {
     if (x.kind != InstructionKind::op || p.whole.ops[x.op].place != OpPlace::host) continue;
