@@ -9,17 +9,22 @@ MemoryManager::MemoryManager(Bytes bytes) : free_bytes_(bytes) {
   if (bytes > 0) first_ = make({0, bytes, kNone, Nanos{0}, kNone, kNone});
 }
 
-std::optional<SegmentId> MemoryManager::allocate(Bytes bytes, std::int32_t owner) {
-  assert(bytes > 0);
+SegmentId MemoryManager::find_free(Bytes bytes) const {
   SegmentId large = kNone;
   for (SegmentId id = first_; id != kNone; id = segment(id).next) {
     const Segment& s = segment(id);
     if (s.owner != kNone || s.bytes < bytes) continue;
-    if (s.bytes == bytes) return take(id, bytes, owner);
+    if (s.bytes == bytes) return id;
     if (large == kNone) large = id;
   }
-  if (large == kNone) return std::nullopt;
-  return take(large, bytes, owner);
+  return large;
+}
+
+std::optional<SegmentId> MemoryManager::allocate(Bytes bytes, std::int32_t owner) {
+  assert(bytes > 0);
+  const SegmentId found = find_free(bytes);
+  if (found == kNone) return std::nullopt;
+  return take(found, bytes, owner);
 }
 
 SegmentId MemoryManager::take(SegmentId segment, Bytes bytes, std::int32_t owner) {

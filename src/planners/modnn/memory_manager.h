@@ -36,6 +36,8 @@ class MemoryManager {
   /// Addresses 0 to `bytes`, all free from time 0.
   explicit MemoryManager(Bytes bytes);
 
+  /// The free segment that a request would take; kNone: none is large enough.
+  [[nodiscard]] SegmentId find_free(Bytes bytes) const;
   /// Nothing where no free segment is large enough. `bytes` is positive.
   std::optional<SegmentId> allocate(Bytes bytes, std::int32_t owner);
   /// The front of a free segment that is large enough.

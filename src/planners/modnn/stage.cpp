@@ -120,14 +120,9 @@ std::vector<TensorId> Stage::missing_at(OpId op) const {
 }
 
 std::optional<Stage::Space> Stage::look_for_space(Bytes bytes, Nanos from, OpId horizon) const {
-  SegmentId large = kNone;
-  for (SegmentId id = memory_.first(); id != kNone; id = memory_.segment(id).next) {
-    const Segment& s = memory_.segment(id);
-    if (s.owner != kNone || s.bytes < bytes) continue;
-    if (s.bytes == bytes) return Space{s.free_from, id, id, false};
-    if (large == kNone) large = id;
+  if (const SegmentId free = memory_.find_free(bytes); free != kNone) {
+    return Space{free_from(free), free, free, false};
   }
-  if (large != kNone) return Space{free_from(large), large, large, false};
   const auto scheme =
       find_offloading_scheme(memory_, {bytes, from, free_at_[out_]}, [&](std::int32_t owner) {
         Leaving leaving;
