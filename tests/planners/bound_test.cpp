@@ -83,7 +83,9 @@ TEST_P(BoundedPlanner, NeverBeatsTheFluidBound) {
     met += bound.overhead > Nanos{0} && stall < bound.overhead * 11 / 10;
   }
   // It would prove little if there were hardly any stalls, or all plans were far above.
-  EXPECT_GT(bounded, programs / 5);
+  if (testing::enough_for_shares(programs)) {
+    EXPECT_GT(bounded, programs / 5);
+  }
   RecordProperty("bounded", static_cast<int>(bounded));
   RecordProperty("within_a_tenth", static_cast<int>(met));
 }
@@ -112,7 +114,9 @@ TEST(BoundedAuto, NoChoiceOfAlgorithmsBeatsTheBoundOfTheBestOfEach) {
     EXPECT_GE(planned->lowered.iteration_time, compute_time(best_of_each, only) + bound.overhead);
     chosen += planned->lowered.strategy.algorithms != least_workspace_algorithms(program);
   }
-  EXPECT_GT(chosen, programs / 5);
+  if (testing::enough_for_shares(programs)) {
+    EXPECT_GT(chosen, programs / 5);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(, BoundedPlanner, ::testing::Values("autoswap", "tide", "auto"),

@@ -15,4 +15,7 @@ inline std::uint64_t attacks(std::uint64_t usual) {
   return text == nullptr ? usual : std::strtoull(text, nullptr, 10);
 }
 
+/// Whether a share of the programs says something: that an attack met what it is to meet.
+inline bool enough_for_shares(std::uint64_t programs) { return programs >= 100; }
+
 }  // namespace tidepool::testing
