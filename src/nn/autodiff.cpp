@@ -15,6 +15,7 @@ void emit_backward(Lowering& lowering) {
         layer.output == lowering.graph.loss && lowering.needs_gradient[layer.output];
     if (!gradient && !is_loss) continue;
     const ProgramWriter::Scope scope(lowering.writer, layer.name, Phase::backward);
+    const ProgramWriter::Guard guard(lowering.writer, layer.guard);
     const BackwardPass pass{lowering, gradients, id, gradient.value_or(Operand{})};
     std::visit([&](const auto& spec) { spec.backward(pass); }, layer.spec);
   }

@@ -33,6 +33,7 @@ class Replicator {
     TrainingProgram& whole = out_.whole;
     whole.purpose = part_.purpose;
     whole.inputs = part_.inputs;
+    whole.survival = part_.survival;
     whole.kernels = part_.kernels;
     whole.image = part_.image;
     whole.classes = part_.classes;
@@ -130,6 +131,7 @@ class Replicator {
     op.kind = desc.kind_name();
     op.place = OpPlace::host;
     op.round = kNone;
+    op.guard = part_.program.ops[i].guard;
     op.recomputable = false;
     op.random = desc.random();
     op.phase = Phase::update;

@@ -9,6 +9,7 @@ void write_layers(Lowering& lowering, bool inputs) {
     const Layer& layer = lowering.layer(id);
     if ((traits_of(layer.spec).role == LayerRole::input) != inputs) continue;
     const ProgramWriter::Scope scope(lowering.writer, layer.name, Phase::forward);
+    const ProgramWriter::Guard guard(lowering.writer, lowering.training() ? layer.guard : kNone);
     const ForwardPass pass{lowering, id};
     std::visit([&](const auto& spec) { spec.forward(pass); }, layer.spec);
   }

@@ -77,6 +77,54 @@ std::string GraphBuilder::tie_error(const TiedLinear& spec, const ValueType& inp
                      input.dims.back(), spec.owner, embedding->vocabulary, embedding->width);
 }
 
+void GraphBuilder::begin_branch(double survival) {
+  if (error_) return;
+  const auto number = std::ssize(graph_.survival);
+  const std::string name = fmt::format("of branch {}", number + 1);
+  if (guard_ != kNone) {
+    reject(name, "begins inside another branch");
+  } else if (!(survival > 0 && survival <= 1)) {
+    reject(name, fmt::format("survives with a probability in (0, 1], not {}", survival));
+  } else if (number == kMostGuards) {
+    reject(name, fmt::format("is one too many: a graph has up to {}", kMostGuards));
+  } else {
+    graph_.survival.push_back(survival);
+    guard_ = static_cast<std::int32_t>(number);
+  }
+}
+
+void GraphBuilder::end_branch() { guard_ = kNone; }
+
+std::string GraphBuilder::branch_error(const LayerSpec& spec,
+                                       const std::vector<ValueId>& inputs) const {
+  const auto guard_of = [&](std::size_t input) {
+    return graph_.layers[graph_.values[inputs[input]].producer].guard;
+  };
+  if (std::holds_alternative<AddBranch>(spec)) {
+    if (guard_ != kNone) return "adds a branch inside a branch";
+    if (guard_of(0) == kNone && guard_of(1) != kNone) return {};
+    return "adds the result of a branch to a value outside of branches";
+  }
+  if (guard_ != kNone && std::holds_alternative<TiedLinear>(spec)) {
+    return "shares a weight with a layer that is not skipped with it";
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (guard_of(i) == kNone || guard_of(i) == guard_) continue;
+    return fmt::format("reads '{}', which is in a branch that may be skipped without it",
+                       graph_.values[inputs[i]].name);
+  }
+  return {};
+}
+
+/// What only branches read would have no gradient where all of them are skipped.
+std::string GraphBuilder::readers_error(const Value& value) const {
+  if (graph_.layers[value.producer].guard != kNone || value.consumers.empty()) return {};
+  const bool outside =
+      std::any_of(value.consumers.begin(), value.consumers.end(),
+                  [&](LayerId reader) { return graph_.layers[reader].guard == kNone; });
+  return outside ? "" : "is read by nothing but branches";
+}
+
 ValueId GraphBuilder::add(std::string_view name, const LayerSpec& spec,
                           const std::vector<ValueId>& inputs) {
   if (error_) return -1;
@@ -95,6 +143,7 @@ ValueId GraphBuilder::add(std::string_view name, const LayerSpec& spec,
   if (const auto* tied = std::get_if<TiedLinear>(&spec)) {
     if (const std::string why = tie_error(*tied, types[0]); !why.empty()) return reject(name, why);
   }
+  if (const std::string why = branch_error(spec, inputs); !why.empty()) return reject(name, why);
 
   const auto layer = static_cast<LayerId>(graph_.layers.size());
   const auto output = static_cast<ValueId>(graph_.values.size());
@@ -102,7 +151,7 @@ ValueId GraphBuilder::add(std::string_view name, const LayerSpec& spec,
   const bool plain_name = traits_of(spec).role != LayerRole::hidden;
   graph_.values.push_back(
       {std::string(name) + (plain_name ? "" : ".out"), std::move(*type), layer, {}});
-  graph_.layers.push_back({std::string(name), spec, inputs, output});
+  graph_.layers.push_back({std::string(name), spec, inputs, output, guard_});
   return output;
 }
 
@@ -117,6 +166,9 @@ Result<Graph> GraphBuilder::finish(ValueId loss) {
     if (value.consumers.empty() != (&value == &values[loss])) {
       return fail(ErrorCode::usage, fmt::format("{}: value '{}' must {}be used", graph_.name,
                                                 value.name, value.consumers.empty() ? "" : "not "));
+    }
+    if (const std::string why = readers_error(value); !why.empty()) {
+      return fail(ErrorCode::usage, fmt::format("{}: value '{}' {}", graph_.name, value.name, why));
     }
   }
   graph_.loss = loss;

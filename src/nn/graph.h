@@ -27,6 +27,7 @@ struct Layer {
   LayerSpec spec;
   std::vector<ValueId> inputs;
   ValueId output = -1;
+  std::int32_t guard = kNone;  ///< index into Graph::survival of the branch it is in, or kNone
 };
 
 struct Value {
@@ -36,11 +37,21 @@ struct Value {
   std::vector<LayerId> consumers;
 };
 
+// Note [Branches]. The layers between `begin_branch` and `end_branch` are one branch: a training
+// iteration runs all of it, forwards, backwards and the updates of its weights and statistics, or
+// skips all of it. Its result goes to one AddBranch, which adds it to a carried value or leaves
+// that alone. What is skipped keeps its weights, their optimizer state and its running statistics.
+// Evaluation runs every branch and scales what it adds by how often it was trained. In programs a
+// branch is a guard (Note [Guards] in ir/program.h): forwards, AddBranch is an update of the
+// carried value by a guarded op; backwards, what a branch adds to the gradient of a value outside
+// is too.
+
 /// Layers in an order in which every input precedes its use.
 struct Graph {
   std::string name;
   std::vector<Layer> layers;
   std::vector<Value> values;
+  std::vector<double> survival;  ///< of each branch: the probability that an iteration runs it
   ValueId loss = -1;
   // What classifiers of images have, and others not.
   ValueId images = -1;  ///< the input of GraphBuilder::images
@@ -70,6 +81,10 @@ class GraphBuilder {
   ValueId tokens(std::int64_t sequence);
   ValueId token_labels(std::int64_t sequence);
   ValueId add(std::string_view name, const LayerSpec& spec, const std::vector<ValueId>& inputs);
+  /// What is added until `end_branch` is a branch that an iteration runs with this probability; see
+  /// Note [Branches]. They do not nest.
+  void begin_branch(double survival);
+  void end_branch();
   /// The graph that trains on `loss`, or the first error. The builder is empty afterwards.
   Result<Graph> finish(ValueId loss);
 
@@ -77,8 +92,14 @@ class GraphBuilder {
   ValueId reject(std::string_view layer, const std::string& why);
   /// Why a layer may not share the weight of another, or nothing.
   [[nodiscard]] std::string tie_error(const TiedLinear& spec, const ValueType& input) const;
+  /// Why a layer may not read these values where it is, see Note [Branches], or nothing.
+  [[nodiscard]] std::string branch_error(const LayerSpec& spec,
+                                         const std::vector<ValueId>& inputs) const;
+  /// Why a value may not have the readers it has, or nothing.
+  [[nodiscard]] std::string readers_error(const Value& value) const;
 
   Graph graph_;
+  std::int32_t guard_ = kNone;  ///< of the branch that is open
   std::optional<Error> error_;
 };
 

@@ -65,6 +65,10 @@ struct Lowering {
   [[nodiscard]] const Layer& layer(LayerId id) const { return graph.layers[id]; }
   /// There is one of this name.
   [[nodiscard]] LayerId find_layer(const std::string& name) const;
+  /// Of the branch that makes a value, or kNone; see Note [Branches] in nn/graph.h.
+  [[nodiscard]] std::int32_t guard_of(ValueId value) const {
+    return layer(graph.values[value].producer).guard;
+  }
   /// The layer whose op made the bytes of a value: not one that passed them on.
   [[nodiscard]] LayerId maker_of(ValueId value) const;
   /// Shape and layout of a value of this type for the whole round.

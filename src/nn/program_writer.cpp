@@ -97,6 +97,7 @@ void ProgramWriter::op(std::string name, OpDesc desc, std::span<const Operand> o
   op.place = on_host(role) ? OpPlace::host : OpPlace::device;
   op.recomputable = desc.recomputable();
   op.random = desc.random();
+  op.guard = guard_;
   if (op.place == OpPlace::host) {
     op.algorithms.push_back({"host"});
   } else {

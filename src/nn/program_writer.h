@@ -46,6 +46,22 @@ class ProgramWriter {
     Phase outer_phase_;
   };
 
+  /// While it lives, ops have this guard. The innermost counts.
+  class Guard {
+   public:
+    Guard(ProgramWriter& writer, std::int32_t guard) : writer_(writer), outer_(writer.guard_) {
+      writer.guard_ = guard;
+    }
+    ~Guard() { writer_.guard_ = outer_; }
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
+
+   private:
+    ProgramWriter& writer_;
+    std::int32_t outer_;
+  };
+  [[nodiscard]] std::int32_t guard() const { return guard_; }
+
   /// The first op that the list has no kernel for, or tensor too large for it; the program is of no
   /// use then.
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }
@@ -74,6 +90,7 @@ class ProgramWriter {
   std::size_t round_begin_ = 0;         ///< the first tensor of this round
   const std::string* layer_ = nullptr;  ///< of the innermost scope
   Phase phase_ = Phase::other;
+  std::int32_t guard_ = kNone;                            ///< of the innermost Guard
   std::unordered_map<std::string, std::int32_t> layers_;  ///< places of those that have ops
   std::optional<Error> error_;
 };

@@ -47,7 +47,9 @@ void run_reference(const TrainingProgram& program, OpRunner& runner, std::int64_
 
   std::vector<std::byte*> pointers;
   for (std::int64_t iteration = 0; iteration < iterations; ++iteration) {
+    const std::uint32_t guards = runner.guards(iteration);
     for (std::size_t op = 0; op < ir.ops.size(); ++op) {
+      if (const std::int32_t g = ir.ops[op].guard; g != kNone && (guards >> g & 1U) == 0) continue;
       pointers.clear();
       for (const Access& access : ir.ops[op].accesses) {
         pointers.push_back(buffers[access.tensor].get());

@@ -36,6 +36,11 @@ Result<void> check_options(const Graph& graph, const TrainingOptions& options) {
         fmt::format("a round takes 1 to {} samples (the batch{}), not {}", batch_of(options),
                     options.devices > 1 ? " of one device" : "", options.sub_batch));
   }
+  if (options.devices > 1 && options.naive_accumulation && !graph.survival.empty()) {
+    // One op holds all gradients until then; those of branches that are skipped are not there.
+    return fail(ErrorCode::usage,
+                graph.name + ": naive accumulation is not for branches that iterations skip");
+  }
   const Layer* const statistics = batch_statistics(graph);
   if (round_size(options) < options.batch && statistics != nullptr &&
       !options.sub_batch_statistics) {
@@ -150,6 +155,7 @@ Result<TrainingProgram> build_training_program(const Graph& graph, const Trainin
                                                const KernelList& kernels) {
   if (auto valid = check_options(graph, options); !valid) return fail(valid.error());
   TrainingProgram out = describe(graph, graph.name, options, kernels);
+  out.survival = graph.survival;
   Lowering lowering(graph, options, kernels, out);
   for (std::int64_t round = 0; round < out.program.rounds(); ++round) {
     lowering.begin_round(round);

@@ -86,6 +86,8 @@ struct TrainingProgram {
   std::vector<TensorDesc> tensors;  ///< one per tensor of `program`
   std::vector<ProgramInput> inputs;
   std::vector<Parameter> parameters;
+  /// Of training, by guard: the probability that an iteration runs its ops. See Note [Branches].
+  std::vector<double> survival;
   std::string kernels;  ///< name of the kernel list its algorithms and layouts come from
   ImageShape image;     ///< of classifiers of images, as is the next
   std::int64_t classes = 0;

@@ -9,6 +9,7 @@
 
 #include "base/counted.h"
 #include "nn/initial_values.h"
+#include "nn/stochastic_depth.h"
 
 namespace tidepool::nn {
 
@@ -80,13 +81,22 @@ void TrainingRunner::launch_host(const OpDesc& desc, const OpCall& call) {
   std::memcpy(pointer, &block, sizeof block);
 }
 
+std::uint32_t TrainingRunner::guards_of(std::int64_t iteration) const {
+  if (settings_.guards) return settings_.guards(iteration);
+  return draw_branches(program().survival, settings_.seed, iteration);
+}
+
+std::uint32_t TrainingRunner::guards(std::int64_t of_run) {
+  return guards_of(settings_.first_iteration + of_run);
+}
+
 ControlBlock TrainingRunner::control_block(std::int64_t of_run) const {
   const std::int64_t iteration = settings_.first_iteration + of_run;
   ControlBlock block;
   block.iteration = static_cast<std::uint64_t>(iteration);
   block.seed = settings_.seed;
   block.learning_rate = settings_.learning_rate(iteration);
-  block.guards = settings_.guards(iteration);
+  block.guards = guards_of(iteration);
   return block;
 }
 

@@ -12,10 +12,11 @@
 namespace tidepool::nn {
 
 struct TrainingSettings {
-  std::uint64_t seed = 1;  ///< of initial values, sample order and dropout
+  std::uint64_t seed = 1;  ///< of initial values, sample order, dropout and what branches run
   /// Of the iteration number; called on the host stream's thread.
   std::function<float(std::int64_t)> learning_rate = [](std::int64_t) { return 0.05F; };
-  std::function<std::uint32_t(std::int64_t)> guards = [](std::int64_t) { return ~0U; };
+  /// Of the iteration number; unset: drawn with the program's probabilities of survival.
+  std::function<std::uint32_t(std::int64_t)> guards{};
   /// Iteration number of the run's iteration 0.
   std::int64_t first_iteration = 0;
 };
@@ -31,9 +32,7 @@ class TrainingRunner final : public ProgramRunner {
                                                         const SampleSource& data,
                                                         TrainingSettings settings);
 
-  std::uint32_t guards(std::int64_t iteration) override {
-    return settings_.guards(settings_.first_iteration + iteration);
-  }
+  std::uint32_t guards(std::int64_t iteration) override;
   /// Of each iteration of the run; NaN where none was collected.
   [[nodiscard]] const std::vector<float>& losses() const { return losses_; }
 
@@ -46,6 +45,8 @@ class TrainingRunner final : public ProgramRunner {
   void feed(const Feed& feed, const OpDesc& desc, std::int64_t iteration, std::byte* to);
   void collect_loss(const OpDesc& desc, std::int64_t iteration, const std::byte* from);
 
+  /// Of the iteration of the whole training.
+  [[nodiscard]] std::uint32_t guards_of(std::int64_t iteration) const;
   /// What a device reads in an iteration of the run.
   [[nodiscard]] ControlBlock control_block(std::int64_t iteration) const;
 

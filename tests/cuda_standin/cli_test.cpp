@@ -83,6 +83,14 @@ TEST_F(CliOnStandin, TrainsBitForBitInGraphsAndWithOtherAlgorithms) {
   }
 }
 
+// Each graph is captured for the branches that its iterations draw.
+TEST_F(CliOnStandin, TrainsBranchesBitForBitInGraphs) {
+  for (const char* per_graph : {"1", "2"}) {
+    expect_identical(success(train("tiny-resnet-sd", {"--budget", "70%", "--iterations", "8",
+                                                      "--verify", "--graph", per_graph})));
+  }
+}
+
 TEST_F(CliOnStandin, TrainsWhereCudnnHasNothingDeterministic) {
   ::setenv("STANDIN_CUDNN", "no-deterministic", 1);
   expect_identical(

@@ -156,7 +156,8 @@ INSTANTIATE_TEST_SUITE_P(Models, DataParallelBits,
                                            ParallelSetting{"mlp", 4, Optimizer::sgd},
                                            ParallelSetting{"tiny-gpt", 2, Optimizer::adamw},
                                            ParallelSetting{"tiny-vgg", 2, Optimizer::adamw, true},
-                                           ParallelSetting{"mlp", 4, Optimizer::sgd, true}),
+                                           ParallelSetting{"mlp", 4, Optimizer::sgd, true},
+                                           ParallelSetting{"tiny-resnet-sd", 2, Optimizer::sgd}),
                          [](const auto& setting) {
                            std::string name = setting.param.model;
                            std::erase(name, '-');
@@ -257,6 +258,16 @@ TEST(DataParallel, RefusesBatchesThatCannotBeSplit) {
   options.sub_batch = 3;
   EXPECT_FALSE(build_training_program(*build_model("mlp"), options, reference_kernels()))
       << "a part has 2 samples";
+}
+
+TEST(DataParallel, RefusesNaiveAccumulationOfBranches) {
+  TrainingOptions options{.batch = 8, .sub_batch_statistics = true};
+  options.devices = 2;
+  options.naive_accumulation = true;
+  const auto refused =
+      build_training_program(*build_model("tiny-resnet-sd"), options, reference_kernels());
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("naive accumulation is not for branches"));
 }
 
 }  // namespace

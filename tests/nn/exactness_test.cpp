@@ -110,11 +110,12 @@ std::vector<Setting> settings() {
     }
   }
   for (const char* model : {"tiny-mobilenet", "tiny-squeezenet", "tiny-inception", "tiny-vgg-plain",
-                            "tiny-fcn", "tiny-unet"}) {
+                            "tiny-fcn", "tiny-unet", "tiny-resnet-sd"}) {
     if (kAllSettings) all.push_back({model, Storage::separate, 0});
     if (kAllSettings) all.push_back({model, Storage::in_place, 0, 3});
     all.push_back({model, Storage::in_place, 60});
   }
+  all.push_back({"tiny-resnet-sd", Storage::separate, 75});
   for (const char* model : {"tiny-vgg", "tiny-resnet", "mlp"}) {
     for (const std::int64_t sub_batch : {1, 3}) {
       for (const int percent : {100, 60, 0}) {

@@ -134,7 +134,8 @@ inline std::vector<OpDesc> max_pools(const TensorDesc& x, const Window& attribut
 }
 
 inline std::vector<OpDesc> adds(const TensorDesc& x) {
-  return {make_op(AddForward{}, {x, x, x}), in_place(make_op(AddForward{}, {x, x}))};
+  return {make_op(AddForward{}, {x, x, x}), in_place(make_op(AddForward{}, {x, x})),
+          make_op(AddForward{0.3F}, {x, x, x}), in_place(make_op(AddForward{0.3F}, {x, x}))};
 }
 
 inline std::vector<OpDesc> avg_pools(const TensorDesc& x, const Size2d& window, std::int64_t stride,

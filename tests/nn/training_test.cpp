@@ -202,7 +202,7 @@ TEST_P(LossFalls, OnSyntheticData) {
 
 INSTANTIATE_TEST_SUITE_P(Models, LossFalls,
                          ::testing::Values("tiny-vgg", "tiny-resnet", "tiny-mobilenet",
-                                           "tiny-inception"));
+                                           "tiny-inception", "tiny-resnet-sd"));
 
 /// Without batch norm they take smaller steps.
 TEST(Training, LowersTheLossOfModelsWithoutBatchNorm) {

@@ -94,6 +94,7 @@ TEST_P(CudaTraining, AgreesWithTheReference) {
   expect_reference_losses(build_model("tiny-inception"), sgd);
   expect_reference_losses(build_model("tiny-fcn"), sgd);
   expect_reference_losses(build_model("tiny-unet"), sgd);
+  expect_reference_losses(build_model("tiny-resnet-sd"), sgd);
   expect_reference_losses(build_model("tiny-transformer"), adamw);
   expect_reference_losses(build_model("tiny-gpt"), adamw);
 }
@@ -102,8 +103,9 @@ TEST_P(CudaTraining, IsBitForBitTheSameInsideAnyBudgetAndInGraphs) {
   constexpr std::int64_t kIterations = 6;
   const std::vector<int> all = {75, 50, 0};
   const std::pair<const char*, std::vector<int>> models[] = {
-      {"tiny-vgg", all},         {"tiny-resnet", all}, {"mlp", all},       {"tiny-mobilenet", {50}},
-      {"tiny-squeezenet", {50}}, {"tiny-gpt", {50}},   {"tiny-unet", {50}}};
+      {"tiny-vgg", all},        {"tiny-resnet", all},      {"mlp", all},
+      {"tiny-mobilenet", {50}}, {"tiny-squeezenet", {50}}, {"tiny-gpt", {50}},
+      {"tiny-unet", {50}},      {"tiny-resnet-sd", {50}}};
   for (const auto& [model, percents] : models) {
     SCOPED_TRACE(model);
     const auto graph = build_model(model);

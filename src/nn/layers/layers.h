@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "nn/layers/add.h"
+#include "nn/layers/add_branch.h"
 #include "nn/layers/attention.h"
 #include "nn/layers/avg_pool.h"
 #include "nn/layers/batch_norm.h"
@@ -33,7 +34,7 @@ using LayerList = std::variant<Layer...>;
 using LayerSpec =
     LayerList<Input, Conv2d, BatchNorm, Relu, Gelu, MaxPool, AvgPool, GlobalAvgPool, Add, Concat,
               Dropout, Linear, Flatten, SoftmaxCrossEntropy, MeanSquaredError, Embedding, LayerNorm,
-              Attention, TiedLinear, ConvTranspose2d, Upsample>;
+              Attention, TiedLinear, ConvTranspose2d, Upsample, AddBranch>;
 
 inline LayerTraits traits_of(const LayerSpec& spec) {
   return std::visit([](const auto& layer) { return layer.traits; }, spec);

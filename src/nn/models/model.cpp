@@ -14,6 +14,7 @@
 #include "nn/models/squeezenet.h"
 #include "nn/models/standard_resnet.h"
 #include "nn/models/standard_vgg.h"
+#include "nn/models/stochastic_resnet.h"
 #include "nn/models/transformer.h"
 #include "nn/models/unet.h"
 #include "nn/models/vgg.h"
@@ -22,10 +23,19 @@ namespace tidepool::nn {
 namespace {
 
 using Family = std::vector<ModelInfo> (*)();
-constexpr Family kFamilies[] = {
-    vgg_models,          resnet_models, mlp_models,        standard_resnet_models,
-    mobilenet_models,    plain_models,  squeezenet_models, inception_models,
-    standard_vgg_models, fcn_models,    unet_models,       transformer_models};
+constexpr Family kFamilies[] = {vgg_models,
+                                resnet_models,
+                                mlp_models,
+                                standard_resnet_models,
+                                mobilenet_models,
+                                plain_models,
+                                squeezenet_models,
+                                inception_models,
+                                standard_vgg_models,
+                                fcn_models,
+                                unet_models,
+                                transformer_models,
+                                stochastic_resnet_models};
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Addition of two tensors of one shape; also sums gradients.
+// Addition of two tensors of one shape, the second times a number; also sums gradients.
 #pragma once
 
 #include <array>
@@ -7,7 +7,10 @@
 
 namespace tidepool::nn {
 
+/// y = a + factor * b; with a factor of 1 its bits are those of a + b.
 struct AddForward {
+  float factor = 1;
+
   static constexpr const char* name = "add_forward";
   static constexpr auto operands = std::array{reads("a", When::apart), updates("a", When::in_place),
                                               reads("b"), writes("y", When::apart)};

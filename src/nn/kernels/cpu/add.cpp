@@ -6,19 +6,21 @@
 namespace tidepool::nn::cpu {
 namespace {
 
-TIDEPOOL_VECTOR_CLONES void add_range(const float* a, const float* b, float* y,
+TIDEPOOL_VECTOR_CLONES void add_range(const float* a, const float* b, float factor, float* y,
                                       std::int64_t count) {
 #pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) y[i] = a[i] + b[i];
+  for (std::int64_t i = 0; i < count; ++i) y[i] = a[i] + factor * b[i];
 }
 
 void add(const OpDesc& desc, Pointers pointers, std::byte*, const KernelContext& context) {
   const auto* a = reinterpret_cast<const float*>(pointers[0]);
   const auto* b = reinterpret_cast<const float*>(pointers[1]);
   auto* y = reinterpret_cast<float*>(pointers[desc.in_place ? 0 : 2]);
-  parallel_ranges(
-      context.threads, stored_floats(desc.operands[0]), kFloatGrain,
-      [&](auto begin, auto end) { add_range(a + begin, b + begin, y + begin, end - begin); });
+  const float factor = desc.get<AddForward>().factor;
+  parallel_ranges(context.threads, stored_floats(desc.operands[0]), kFloatGrain,
+                  [&](auto begin, auto end) {
+                    add_range(a + begin, b + begin, factor, y + begin, end - begin);
+                  });
 }
 
 }  // namespace

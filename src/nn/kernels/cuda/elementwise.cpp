@@ -36,8 +36,8 @@ void enqueue(const GeluBackward& /*op*/, const Call& c) {
   device_code::gelu_backward(operand(c.p, 0), operand(c.p, 1), c.output(1, 2), c.count, c.stream);
 }
 
-void enqueue(const AddForward& /*op*/, const Call& c) {
-  device_code::add(operand(c.p, 0), operand(c.p, 1), c.output(0, 2), c.count, c.stream);
+void enqueue(const AddForward& op, const Call& c) {
+  device_code::add(operand(c.p, 0), operand(c.p, 1), op.factor, c.output(0, 2), c.count, c.stream);
 }
 
 device_code::Dropout rule_of(const DropoutAttributes& op, const OpDesc& desc) {

@@ -42,7 +42,8 @@ struct GeluGradient {
   }
 };
 struct Sum {
-  __device__ float operator()(float a, float b) const { return a + b; }
+  float factor;
+  __device__ float operator()(float a, float b) const { return a + factor * b; }
 };
 struct Times {
   float factor;
@@ -230,8 +231,9 @@ void gelu_backward(const float* x, const float* dy, float* dx, std::int64_t coun
   map(GeluGradient{}, dx, count, stream, x, dy);
 }
 
-void add(const float* a, const float* b, float* y, std::int64_t count, cudaStream_t stream) {
-  map(Sum{}, y, count, stream, a, b);
+void add(const float* a, const float* b, float factor, float* y, std::int64_t count,
+         cudaStream_t stream) {
+  map(Sum{factor}, y, count, stream, a, b);
 }
 
 void scale(float factor, float* x, std::int64_t count, cudaStream_t stream) {

@@ -19,7 +19,9 @@ void relu_backward(const float* y, const float* dy, float* dx, std::int64_t coun
 void gelu_forward(const float* x, float* y, std::int64_t count, cudaStream_t stream);
 void gelu_backward(const float* x, const float* dy, float* dx, std::int64_t count,
                    cudaStream_t stream);
-void add(const float* a, const float* b, float* y, std::int64_t count, cudaStream_t stream);
+/// y = a + factor * b
+void add(const float* a, const float* b, float factor, float* y, std::int64_t count,
+         cudaStream_t stream);
 
 struct Dropout {
   std::uint64_t random_key = 0;
