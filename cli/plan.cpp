@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/quantity.h"
+#include "branches_note.h"
 #include "lower/overhead.h"
 #include "lower/plan_file.h"
 #include "option_names.h"
@@ -198,6 +199,7 @@ void print_json(const Made& m) {
               {"unlimited_ms", to_ms(m.unlimited)},
               {"compute_ms", to_ms(lowered.compute_time)},
               {"predicted_overhead", m.overhead},
+              {"branches", count_branches(m.file.program)},
               {"packer", lowered.packer},
               {"added_waits", lowered.added_waits},
               {"streaming", lowered.streaming},
@@ -256,6 +258,7 @@ void print_text(const Made& m) {
   for (const std::string& note : planned.notes) {
     say("  note       {}\n", with_option_names(note));
   }
+  say("{}", branches_note(m.file.program, "  note       "));
   if (lowered.streaming) say("  note       streaming: only the running op's tensors stay\n");
   if (m.arguments.explain) {
     print_choices(m);

@@ -8,6 +8,7 @@
 #include "base/counted.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "branches_note.h"
 #include "context.h"
 #include "ir/load_profile.h"
 #include "profile_source.h"
@@ -105,6 +106,7 @@ Result<int> profile(const ProfileArguments& a, bool json) {
       to_text(algorithms_of(a.job)), result.machine.to_host().bytes_per_second * 1e-6,
       format_bytes(whole_batch_peak(rounds_of(*job), job->alignment())
                        .value_or(unlimited_peak(result.program, job->alignment()))));
+  say("{}", branches_note(result.program, "  "));
   print_how(source->how);
   print_slowest(result.program, algorithms_of(a.job));
   if (!a.output.empty()) say("  saved {}\n", a.output);

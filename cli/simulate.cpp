@@ -9,6 +9,7 @@
 
 #include "base/counted.h"
 #include "base/json.h"
+#include "branches_note.h"
 #include "context.h"
 #include "lower/memory_sizes.h"
 #include "lower/overhead.h"
@@ -44,6 +45,7 @@ struct Outcome {
   PlanTotals totals;
   std::optional<Nanos> unlimited;  ///< for programs on one device
   std::string beyond;              ///< why it does not fit its machine
+  std::string branches_note;       ///< what a training skips
 };
 
 Outcome simulate_file(const PlanFile& file, int iterations) {
@@ -65,6 +67,7 @@ Outcome simulate_file(const PlanFile& file, int iterations) {
         unlimited_time(file.program, file.machine, chosen_algorithms(file.program, file.plan));
   }
   out.beyond = beyond_memory(file.machine, file.plan);
+  out.branches_note = branches_note(file.program, "  ");
   return out;
 }
 
@@ -115,6 +118,7 @@ void print_text(const std::string& path, const Machine& machine, const Outcome& 
   for (const Nanos end : o.ends) texts.push_back(format_time(end));
   say("  iterations end at {}\n", fmt::join(texts, ", "));
   say("{}", remarks(o.steady, static_cast<int>(o.ends.size()), o.ends.back()));
+  say("{}", o.branches_note);
   if (!o.beyond.empty()) say("  it does not fit: {}\n", o.beyond);
 }
 

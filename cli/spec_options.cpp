@@ -167,7 +167,8 @@ void add_job_options(CLI::App& command, JobSpec& job) {
                     std::vector{Storage::in_place, Storage::separate},
                     "activations: in-place or separate");
   add_data_options(command, job.data);
-  add_seed_option(command, job.seed, "of initial weights, sample order and dropout");
+  add_seed_option(command, job.seed,
+                  "of initial weights, sample order, dropout and skipped branches");
   add_optimizer_options(command, job);
   add_choice_option(
       command, "--algorithms", job.algorithms,

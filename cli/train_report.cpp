@@ -143,9 +143,14 @@ void print_times(const TrainingReport& r) {
     say("  time       {} an iteration{}\n", format_time(r.measured), few);
   }
   if (const auto error = r.prediction_error()) off = percent(std::abs(*error)) + " off";
-  say("  predicted  {} ({}), overhead {}{}{}\n", format_time(r.start.iteration_time()), off,
-      percent(r.start.predicted_overhead()),
-      r.devices > 1 ? " of the part of one device alone" : "",
+  std::string of = r.branches > 0 ? " of that" : "";
+  if (r.devices > 1) of = " of the part of one device alone";
+  if (r.branches > 0) {
+    off += fmt::format("; {} where none of {} branches is skipped",
+                       format_time(r.start.iteration_time()), r.branches);
+  }
+  say("  predicted  {} ({}), overhead {}{}{}\n", format_time(r.predicted), off,
+      percent(r.start.predicted_overhead()), of,
       r.baseline ? "" : " by prediction (--baseline measures it)");
 }
 
@@ -175,8 +180,8 @@ void print_epochs_end(const TrainingReport& r) {
   say("memory {}{}, {} an iteration (predicted {}), state crc32 {:08x}\n",
       format_bytes(r.arena_peak),
       limited(r.start.budget) ? " of " + format_bytes(r.start.budget.device) : "",
-      r.measured > Nanos{0} ? format_time(r.measured) : "not measured",
-      format_time(r.start.iteration_time()), r.state_crc32);
+      r.measured > Nanos{0} ? format_time(r.measured) : "not measured", format_time(r.predicted),
+      r.state_crc32);
   const RoundsReport rounds = rounds_report(r);
   if (const std::string text = rounds.text(); !text.empty()) say("rounds {}\n", text);
   if (const std::string warning = rounds.warning(); !warning.empty()) say("{}\n", warning);
@@ -201,7 +206,9 @@ Json to_json(const TrainingSpec& spec, const TrainingReport& r) {
       {"footprint_bytes", largest_device(r.start.running())},
       {"arena_peak_bytes", r.arena_peak},
       {"measured_ms", ms_or_null(r.measured)},
-      {"predicted_ms", to_ms(r.start.iteration_time())},
+      {"predicted_ms", to_ms(r.predicted)},
+      {"branches", r.branches},
+      {"predicted_all_branches_ms", to_ms(r.start.iteration_time())},
       {"predicted_overhead", r.start.predicted_overhead()},
       {"swapped_tensors", r.totals.swapped_tensors},
       {"swap_bytes", r.totals.swapped_out},

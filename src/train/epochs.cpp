@@ -9,6 +9,7 @@
 
 #include "base/counted.h"
 #include "train/diverged.h"
+#include "train/predicted_run.h"
 #include "train/training_run.h"
 
 namespace tidepool {
@@ -182,6 +183,7 @@ class Epochs {
 Result<void> train_epochs(const Job& job, const TrainingSpec& spec, const nn::SampleSource* test,
                           Planner& planner, TrainingReport& report, Observer& observer) {
   Epochs epochs(job, spec, report, observer);
+  const std::int64_t first = report.start.checkpoint ? report.start.checkpoint->next_iteration : 0;
   if (report.start.checkpoint) {
     if (auto resumed = epochs.resume(std::move(*report.start.checkpoint)); !resumed) return resumed;
     report.start.checkpoint.reset();
@@ -200,6 +202,7 @@ Result<void> train_epochs(const Job& job, const TrainingSpec& spec, const nn::Sa
     if (!saved) return saved;
   }
   epochs.close();
+  report.predicted = predicted_median(job, report.start, first, report.next_iteration - first);
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include "planners/none.h"
 #include "sim/simulate.h"
 #include "train/diverged.h"
+#include "train/predicted_run.h"
 #include "train/training_run.h"
 
 namespace tidepool {
@@ -122,6 +123,7 @@ Result<void> train_iterations(const Job& job, const TrainingSpec& spec, Training
   Iterations iterations(job, spec, report.start, observer);
   if (auto opened = iterations.open(); !opened) return opened;
   report.next_iteration = iterations.run();
+  report.predicted = predicted_median(job, report.start, 0, report.next_iteration);
   if (observer.stop_requested()) {
     return fail(ErrorCode::interrupted, fmt::format("interrupted after {}; nothing was saved",
                                                     counted(report.next_iteration, "iteration")));

@@ -186,17 +186,19 @@ Result<Job> Job::with(std::int64_t batch, std::int64_t sub_batch) const {
 
 Result<std::unique_ptr<nn::TrainingRunner>> Job::make_runner(std::int64_t iterations,
                                                              std::int64_t first_iteration) const {
-  return runner_of(whole(), iterations, first_iteration);
+  return runner_of(whole(), iterations, first_iteration, {});
 }
 
 Result<std::unique_ptr<nn::TrainingRunner>> Job::make_runner_of_one() const {
-  return runner_of(*training_, 0, 0);
+  // Each op runs in each iteration: whatever branches there are, a few give the times of all.
+  return runner_of(*training_, 0, 0, [](std::int64_t) { return ~0U; });
 }
 
-Result<std::unique_ptr<nn::TrainingRunner>> Job::runner_of(const nn::TrainingProgram& program,
-                                                           std::int64_t iterations,
-                                                           std::int64_t first_iteration) const {
+Result<std::unique_ptr<nn::TrainingRunner>> Job::runner_of(
+    const nn::TrainingProgram& program, std::int64_t iterations, std::int64_t first_iteration,
+    std::function<std::uint32_t(std::int64_t)> guards) const {
   nn::TrainingSettings settings;
+  settings.guards = std::move(guards);
   settings.seed = spec_.seed;
   settings.first_iteration = first_iteration;
   const nn::TrainingLength length{iterations_per_epoch(),

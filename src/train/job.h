@@ -1,6 +1,7 @@
 // Job: a training whose model is built for its device.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "nn/data/sample_source.h"
 #include "nn/data_parallel.h"
 #include "nn/graph.h"
+#include "nn/stochastic_depth.h"
 #include "nn/training_program.h"
 #include "nn/training_runner.h"
 #include "train/observer.h"
@@ -45,7 +47,7 @@ class Job {
   /// A training of `iterations` in all, on all devices, that goes on at `first_iteration`.
   [[nodiscard]] Result<std::unique_ptr<nn::TrainingRunner>> make_runner(
       std::int64_t iterations = 0, std::int64_t first_iteration = 0) const;
-  /// Runs the program of one device, to measure it.
+  /// Runs the program of one device, to measure it: no branch is skipped.
   [[nodiscard]] Result<std::unique_ptr<nn::TrainingRunner>> make_runner_of_one() const;
   /// The program of one device of the same job with its batch in rounds of `sub_batch` samples.
   [[nodiscard]] Result<Program> in_rounds(std::int64_t sub_batch, bool statistics) const;
@@ -56,6 +58,10 @@ class Job {
   /// A round smaller than the batch changes training: batch norm takes its statistics over it.
   [[nodiscard]] bool rounds_change_training() const {
     return nn::batch_statistics(*graph_) != nullptr;
+  }
+  /// Bit g: branch g runs in this iteration of the training.
+  [[nodiscard]] std::uint32_t branches_of(std::int64_t iteration) const {
+    return nn::draw_branches(training_->survival, spec_.seed, iteration);
   }
   /// The forward pass of the same model, for the test split of the same data.
   [[nodiscard]] Result<nn::TrainingProgram> make_evaluation() const;
@@ -73,8 +79,8 @@ class Job {
  private:
   Job() = default;
   [[nodiscard]] Result<std::unique_ptr<nn::TrainingRunner>> runner_of(
-      const nn::TrainingProgram& program, std::int64_t iterations,
-      std::int64_t first_iteration) const;
+      const nn::TrainingProgram& program, std::int64_t iterations, std::int64_t first_iteration,
+      std::function<std::uint32_t(std::int64_t)> guards) const;
 
   JobSpec spec_;
   const DeviceKind* kind_ = nullptr;

@@ -134,6 +134,7 @@ Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observe
   auto start = prepare(*job, spec, *budget, offered, **planner, observer);
   if (!start) return fail(start.error());
   report.start = std::move(*start);
+  report.branches = job->whole().survival.size();
   report.sub_batch = job->program().sub_batch;
   report.rounds = job->program().rounds();
   report.round_statistics = report.rounds > 1 && job->rounds_change_training();

@@ -11,7 +11,7 @@ std::optional<double> TrainingReport::measured_overhead() const {
 
 std::optional<double> TrainingReport::prediction_error() const {
   if (measured_iterations == 0 || measured.count() == 0) return std::nullopt;
-  return to_ms(start.iteration_time()) / to_ms(measured) - 1;
+  return to_ms(predicted) / to_ms(measured) - 1;
 }
 
 }  // namespace tidepool

@@ -41,6 +41,8 @@ struct TrainingReport {
   Bytes arena_peak = 0;             ///< highest device byte used
   Nanos measured{};                 ///< median of an iteration; 0: every one was on cold caches
   std::size_t measured_iterations = 0;
+  Nanos predicted{};         ///< the same by prediction
+  std::size_t branches = 0;  ///< that iterations may skip; `start` is of one that runs all
   std::optional<Baseline> baseline;
   std::optional<GraphReport> graph;
   std::vector<EpochReport> epochs;

@@ -57,7 +57,7 @@ struct JobSpec {
   DeviceSpec device;
   DataSpec data;
   nn::Storage storage = nn::Storage::in_place;
-  std::uint64_t seed = 1;  ///< of initial weights, sample order and dropout
+  std::uint64_t seed = 1;  ///< of initial weights, sample order, dropout, skipped branches
   nn::LearningRate learning_rate = constant_rate(0.02);
   nn::Optimizer optimizer = nn::Optimizer::sgd;
   std::optional<double> weight_decay;  ///< none: the optimizer's usual one
