@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "nn/autodiff.h"
+#include "nn/k_means.h"
 #include "nn/lowering.h"
 
 namespace tidepool::nn {
@@ -148,6 +149,7 @@ const Layer* batch_statistics(const Graph& graph) {
 
 Result<TrainingProgram> build_training_program(const Graph& graph, const TrainingOptions& options,
                                                const KernelList& kernels) {
+  if (graph.clusters > 0) return build_k_means_program(graph, options, kernels);
   if (auto valid = check_options(graph, options); !valid) return fail(valid.error());
   TrainingProgram out = describe(graph, graph.name, options, kernels);
   Lowering lowering(graph, options, kernels, out);
@@ -166,6 +168,10 @@ Result<TrainingProgram> build_training_program(const Graph& graph, const Trainin
 
 Result<TrainingProgram> build_evaluation_program(const Graph& graph, const TrainingOptions& options,
                                                  const KernelList& kernels) {
+  if (graph.clusters > 0) {
+    return fail(ErrorCode::usage,
+                graph.name + ": K-means has no answers that an evaluation could count");
+  }
   TrainingOptions forward_only;
   forward_only.batch = options.batch;
   forward_only.storage = options.storage;
