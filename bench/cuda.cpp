@@ -110,7 +110,8 @@ class Bench {
         // The small ones are for trials: no batch of theirs is a training. The rest is of images
         // with a class each.
         const bool small = model.name.rfind("tiny", 0) == 0 || model.name == "mlp";
-        if (!model.takes_text() && !model.segments && !small) models.push_back(model.name);
+        if (!model.takes_text() && !model.segments && !model.clusters && !small)
+          models.push_back(model.name);
       }
     }
     say("\n## Training inside a budget\n\n");

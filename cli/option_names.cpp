@@ -10,6 +10,7 @@ constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"batch", "--batch"},
     {"budget", "--budget"},
     {"checkpoint", "--checkpoint"},
+    {"clusters", "--clusters"},
     {"data", "--data"},
     {"data_folder", "--data-dir"},
     {"devices", "--devices"},
@@ -32,6 +33,7 @@ constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"tf32", "--tf32"},
     {"threads", "--threads"},
     {"time_limit", "--time-limit"},
+    {"weight_decay", "--weight-decay"},
 };
 
 /// Empty: it is no field.

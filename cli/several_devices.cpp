@@ -8,7 +8,8 @@ namespace tidepool::cli {
 
 Result<void> several_on_preset(const JobSpec& job, bool choosing, Subject& subject) {
   const Machine one = subject.profile.machine;
-  const auto graph = nn::build_model(job.model, {.sequence = job.sequence});
+  const auto graph =
+      nn::build_model(job.model, {.sequence = job.sequence, .clusters = job.clusters});
   if (!graph) return fail(graph.error());
   nn::TrainingOptions options;
   options.batch = job.batch;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "context.h"
+#include "nn/models/model.h"
 #include "train/data_sets.h"
 #include "train/device_kind.h"
 #include "train/job.h"
@@ -149,8 +150,17 @@ Result<void> check_sub_batch_is_stated(const JobSpec& job, const char* command) 
 }
 
 void add_job_options(CLI::App& command, JobSpec& job) {
-  command.add_option("model", job.model, "model to train (see `tidepool models`)")->required();
-  command.add_option("--batch", job.batch, "samples in an iteration")
+  // Callbacks run in the order of the options: a stated batch comes after the model's own.
+  const auto own_batch = [&job](const std::string& name) {
+    const auto model = nn::find_model(name);
+    if (model && (*model)->batch > 0) job.batch = (*model)->batch;
+  };
+  command.add_option("model", job.model, "model to train (see `tidepool models`)")
+      ->required()
+      ->each(own_batch);
+  command
+      .add_option("--batch", job.batch,
+                  "samples in an iteration; of K-means its points (default there: 60000)")
       ->check(whole_number(1, std::int64_t{1} << 20))
       ->capture_default_str();
   add_sub_batch_option(command, job);
@@ -160,6 +170,10 @@ void add_job_options(CLI::App& command, JobSpec& job) {
       .add_option("--sequence", job.sequence,
                   "tokens of a sample, of models of text (default: the model's, see `tidepool "
                   "models`)")
+      ->check(whole_number(1, std::int64_t{1} << 16));
+  command
+      .add_option("--clusters", job.clusters,
+                  "clusters of K-means (default: the model's: 1024 of kmeans)")
       ->check(whole_number(1, std::int64_t{1} << 16));
   add_device_options(command, job.device);
   using nn::Storage;

@@ -50,7 +50,8 @@ Result<Subject> from_profile(const SubjectArguments& a, std::span<const BudgetSp
 Result<Subject> on_preset(const SubjectArguments& a) {
   auto machine = preset(a.machine);
   if (!machine) return fail(machine.error());
-  auto graph = nn::build_model(a.job.model, {.sequence = a.job.sequence});
+  auto graph =
+      nn::build_model(a.job.model, {.sequence = a.job.sequence, .clusters = a.job.clusters});
   if (!graph) return fail(graph.error());
   const auto in_rounds = [job = a.job, graph = *graph, machine = *machine](
                              std::int64_t sub_batch, bool statistics) -> Result<Program> {
@@ -68,7 +69,7 @@ Result<Subject> on_preset(const SubjectArguments& a) {
     apply_cost_model(machine, training->program);
     return std::move(training->program);
   };
-  const bool batch_norm = nn::batch_statistics(*graph) != nullptr;
+  const bool batch_norm = nn::rounds_change_training(*graph);
   std::vector<std::int64_t> offered = offered_sizes(a.job, a.chooses, batch_norm);
   auto program = in_rounds(a.job.sub_batch, a.job.sub_batch_statistics);
   for (std::size_t i = 1; !program && (a.job.choose_sub_batch || a.chooses) && i < offered.size();
@@ -257,8 +258,8 @@ const std::vector<std::string> kOfTheDevice{
     "--data-dir",      "--tf32",        "--reprofile", "--allow-nondeterministic",
     "--learning-rate", "--weight-decay"};
 /// What a file says itself.
-const std::vector<std::string> kOfTheProgram{"--batch", "--sub-batch", "--sub-batch-statistics",
-                                             "--storage", "--optimizer"};
+const std::vector<std::string> kOfTheProgram{"--batch",   "--sub-batch", "--sub-batch-statistics",
+                                             "--storage", "--optimizer", "--clusters"};
 
 std::vector<std::string> joined(std::vector<std::string> all,
                                 const std::vector<std::string>& more) {

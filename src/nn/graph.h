@@ -59,6 +59,9 @@ struct Graph {
   ImageShape image;     ///< of `images`
   std::int64_t classes = 0;
   std::int64_t answers = 1;  ///< labels of a sample that count, see SoftmaxCrossEntropy
+  /// Above 0: there are no layers and no values, but K-means of `image` as vectors, see
+  /// nn/k_means.h.
+  std::int64_t clusters = 0;
 
   [[nodiscard]] LayerTraits traits(LayerId layer) const { return traits_of(layers[layer].spec); }
 };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "nn/autodiff.h"
+#include "nn/k_means.h"
 #include "nn/lowering.h"
 
 namespace tidepool::nn {
@@ -153,6 +154,7 @@ const Layer* batch_statistics(const Graph& graph) {
 
 Result<TrainingProgram> build_training_program(const Graph& graph, const TrainingOptions& options,
                                                const KernelList& kernels) {
+  if (graph.clusters > 0) return build_k_means_program(graph, options, kernels);
   if (auto valid = check_options(graph, options); !valid) return fail(valid.error());
   TrainingProgram out = describe(graph, graph.name, options, kernels);
   out.survival = graph.survival;
@@ -172,6 +174,10 @@ Result<TrainingProgram> build_training_program(const Graph& graph, const Trainin
 
 Result<TrainingProgram> build_evaluation_program(const Graph& graph, const TrainingOptions& options,
                                                  const KernelList& kernels) {
+  if (graph.clusters > 0) {
+    return fail(ErrorCode::usage,
+                graph.name + ": K-means has no answers that an evaluation could count");
+  }
   TrainingOptions forward_only;
   forward_only.batch = options.batch;
   forward_only.storage = options.storage;

@@ -68,6 +68,15 @@ struct Parameter {
   bool learnable = true;
 };
 
+/// A persistent tensor that starts as samples: its rows are those at the places `first`, `first` +
+/// 1 and so on of the first batch, which begins anew behind its end. The program feeds them no
+/// more.
+struct HeldSamples {
+  TensorId tensor = kNone;
+  std::size_t input = 0;  ///< index into TrainingProgram::inputs
+  std::int64_t first = 0;
+};
+
 /// Data a program reads: what its feed op writes for each sample.
 struct ProgramInput {
   std::string name;
@@ -88,8 +97,9 @@ struct TrainingProgram {
   std::vector<Parameter> parameters;
   /// Of training, by guard: the probability that an iteration runs its ops. See Note [Branches].
   std::vector<double> survival;
-  std::string kernels;  ///< name of the kernel list its algorithms and layouts come from
-  ImageShape image;     ///< of classifiers of images, as is the next
+  std::vector<HeldSamples> held;  ///< of K-means: its points and first centroids
+  std::string kernels;            ///< name of the kernel list its algorithms and layouts come from
+  ImageShape image;               ///< of classifiers of images, as is the next
   std::int64_t classes = 0;
   std::int64_t answers = 1;  ///< labels of a sample that count: of tokens or pixels more than one
 
@@ -100,9 +110,14 @@ struct TrainingProgram {
 /// smaller rounds change training.
 const Layer* batch_statistics(const Graph& graph);
 
+/// Smaller rounds change what is trained, or there are none: of K-means.
+inline bool rounds_change_training(const Graph& graph) {
+  return graph.clusters > 0 || batch_statistics(graph) != nullptr;
+}
+
 /// Algorithms carry the workspaces of `kernels` and no times.
 /// An op that updates weights follows as soon as its gradient exists and the old weight has been
-/// read for the last time.
+/// read for the last time. Of a graph of K-means: see nn/k_means.h.
 Result<TrainingProgram> build_training_program(const Graph& graph, const TrainingOptions& options,
                                                const KernelList& kernels);
 

@@ -42,9 +42,26 @@ TrainingRunner::TrainingRunner(const TrainingProgram& program, const KernelList&
     write_initial_value(parameter, program.tensors[parameter.tensor], settings_.seed,
                         bytes_of(parameter.tensor));
   }
+  load_held_samples();
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     if (!HostUpdate::is(program.ops[i])) continue;
     host_updates_[i] = std::make_unique<HostUpdate>(program.ops[i], kernels);
+  }
+}
+
+void TrainingRunner::load_held_samples() {
+  if (program().held.empty()) return;
+  std::vector<std::int64_t> samples(static_cast<std::size_t>(program().program.batch));
+  sampler_.samples(0, 0, samples);
+  for (const HeldSamples& held : program().held) {
+    const std::int64_t rows = program().tensors[held.tensor].dims[0];
+    const Feed input{held.input, {}};
+    const std::span<std::byte> to = bytes_of(held.tensor);
+    const std::size_t row = to.size() / static_cast<std::size_t>(rows);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const auto place = static_cast<std::size_t>(held.first + i) % samples.size();
+      read_sample(input, samples[place], to.data() + static_cast<std::size_t>(i) * row);
+    }
   }
 }
 

@@ -41,6 +41,8 @@ class TrainingRunner final : public ProgramRunner {
                  const SampleSource& data, TrainingSettings settings);
 
   void launch_host(const OpDesc& desc, const OpCall& call) override;
+  /// Writes what the program holds of the first batch.
+  void load_held_samples();
   /// Writes one input for the samples of this op's round.
   void feed(const Feed& feed, const OpDesc& desc, std::int64_t iteration, std::byte* to);
   void collect_loss(const OpDesc& desc, std::int64_t iteration, const std::byte* from);

@@ -22,6 +22,7 @@ constexpr std::int64_t kSyntheticTestSamples = 1'000;
 
 Loaded load_fashion_mnist(const JobSpec& job, const nn::ModelInfo& model, nn::Split split) {
   const auto load = [&](const std::string& folder) -> Loaded {
+    if (model.clusters) return nn::load_fashion_mnist_vectors(split, folder);
     if (model.segments) return nn::load_fashion_mnist_masks(split, folder);
     return nn::load_fashion_mnist(split, folder);
   };

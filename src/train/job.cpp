@@ -70,6 +70,7 @@ nn::TrainingOptions training_options(const JobSpec& spec) {
 nn::ModelOptions model_options(const JobSpec& spec, const nn::SampleSource& data) {
   nn::ModelOptions options;
   options.sequence = spec.sequence;
+  options.clusters = spec.clusters;
   std::int64_t classes = 0;
   for (const nn::Field& field : data.fields()) {
     if (field.name == "labels") classes = field.classes;
@@ -79,6 +80,17 @@ nn::ModelOptions model_options(const JobSpec& spec, const nn::SampleSource& data
   }
   if (options.image.elements() > 0) options.classes = classes;
   return options;
+}
+
+/// What the builder of its program does not see.
+Result<void> check_k_means(const JobSpec& spec, const nn::ModelInfo& model) {
+  const bool usual = to_text(spec.learning_rate) == to_text(JobSpec{}.learning_rate);
+  if (!model.clusters || (usual && !spec.weight_decay)) return {};
+  return fail(
+      ErrorCode::usage,
+      fmt::format("{}: `learning_rate` and `weight_decay` are for gradients, and K-means has "
+                  "none",
+                  model.name));
 }
 
 }  // namespace
@@ -117,6 +129,7 @@ Result<Job> Job::make(const JobSpec& spec, Observer& observer) {
   job.spec_ = spec;
   const auto model = nn::find_model(spec.model);
   if (!model) return fail(model.error());
+  if (auto sound = check_k_means(spec, **model); !sound) return fail(sound.error());
   const auto kind = find_device_kind(spec.device.name);
   if (!kind) return fail(kind.error());
   job.kind_ = *kind;

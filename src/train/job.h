@@ -55,10 +55,9 @@ class Job {
   [[nodiscard]] Result<Job> with(std::int64_t batch, std::int64_t sub_batch) const;
   /// The same batch in other rounds from now on. Where it fails nothing has changed.
   Result<void> set_rounds(std::int64_t sub_batch);
-  /// A round smaller than the batch changes training: batch norm takes its statistics over it.
-  [[nodiscard]] bool rounds_change_training() const {
-    return nn::batch_statistics(*graph_) != nullptr;
-  }
+  /// A round smaller than the batch changes training: batch norm takes its statistics over it, and
+  /// K-means has none.
+  [[nodiscard]] bool rounds_change_training() const { return nn::rounds_change_training(*graph_); }
   /// Bit g: branch g runs in this iteration of the training.
   [[nodiscard]] std::uint32_t branches_of(std::int64_t iteration) const {
     return nn::draw_branches(training_->survival, spec_.seed, iteration);

@@ -7,6 +7,7 @@
 
 #include "base/quantity.h"
 #include "ir/load_profile.h"
+#include "nn/models/model.h"
 
 namespace tidepool {
 namespace {
@@ -45,7 +46,12 @@ std::vector<std::int64_t> offered_sizes(const JobSpec& job, bool chooses, bool c
 }
 
 Result<void> check_rounds_of_devices(const JobSpec& job) {
-  if (job.devices == 1 || !job.choose_sub_batch) return {};
+  if (!job.choose_sub_batch) return {};
+  if (const auto model = nn::find_model(job.model); model && (*model)->clusters) {
+    return fail(ErrorCode::usage,
+                fmt::format("`sub_batch`: {} has no rounds; its points lie in chunks", job.model));
+  }
+  if (job.devices == 1) return {};
   return fail(ErrorCode::usage,
               "`sub_batch` auto takes one device; rounds of several `devices` are stated: give a "
               "number of samples");

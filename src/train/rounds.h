@@ -18,7 +18,8 @@ std::vector<std::int64_t> round_sizes(std::int64_t batch);
 /// as a whole. `chooses`: the planner is one that does. `change_training`: rounds would.
 std::vector<std::int64_t> offered_sizes(const JobSpec& job, bool chooses, bool change_training);
 
-/// Refuses `sub_batch` auto of several devices, whose rounds are stated.
+/// Refuses `sub_batch` auto of several devices, whose rounds are stated, and of K-means, which has
+/// none.
 Result<void> check_rounds_of_devices(const JobSpec& job);
 
 /// The program of the same job with its batch in rounds of `sub_batch` samples. `statistics`:

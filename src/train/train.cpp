@@ -52,7 +52,13 @@ Result<void> check_checkpoint(const TrainingSpec& spec, const Program& program) 
   return check_writable(path, state);
 }
 
-Result<void> check_graph(const Job& job, const TrainingSpec& spec) {
+Result<void> check_against(const Job& job, const TrainingSpec& spec) {
+  if (spec.epochs > 0 && !job.training().held.empty()) {
+    return fail(ErrorCode::usage,
+                fmt::format("`epochs`: {} takes all of its points in every iteration, and has "
+                            "nothing to evaluate; give `iterations`",
+                            spec.job.model));
+  }
   if (spec.graph == 0 || job.make_device({})->captures()) return {};
   return fail(ErrorCode::usage,
               fmt::format("`graph`: device '{}' does not capture graphs", job.kind().name));
@@ -106,7 +112,7 @@ Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observe
   job_spec.choose_sub_batch |= chooses;
   auto job = Job::make(job_spec, observer);
   if (!job) return fail(job.error());
-  if (auto captures = check_graph(*job, spec); !captures) return fail(captures.error());
+  if (auto sound = check_against(*job, spec); !sound) return fail(sound.error());
   const bool saves = !spec.checkpoint.empty() || !spec.resume.empty();
   if (saves) {
     if (auto sound = check_checkpoint(spec, job->whole().program); !sound)

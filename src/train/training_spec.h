@@ -52,6 +52,7 @@ struct JobSpec {
   bool choose_sub_batch = false;
   bool sub_batch_statistics = false;  ///< rounds may change training, see nn::TrainingOptions
   std::int64_t sequence = 0;          ///< tokens of a sample, of models of text; 0: the model's own
+  std::int64_t clusters = 0;          ///< of K-means; 0: the model's own
   std::int32_t devices = 1;           ///< that share the batch in equal parts
   Accumulation accumulation = Accumulation::overlapped;
   DeviceSpec device;

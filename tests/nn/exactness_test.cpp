@@ -127,6 +127,14 @@ std::vector<Setting> settings() {
   return all;
 }
 
+TEST(KMeansExactness, AssignmentsAndCentroidsAreThoseOfUnlimitedIterations) {
+  for (const int percent : {100, 75, 60, 0}) {
+    if (!kAllSettings && percent != 60) continue;
+    SCOPED_TRACE(percent);
+    expect_exact(build_model("tiny-kmeans"), {.batch = 64}, percent);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, Exactness, ::testing::ValuesIn(settings()), name_of);
 
 TEST(ExactnessOfGelu, InBudgetsAndRounds) {

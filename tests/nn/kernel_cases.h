@@ -262,6 +262,16 @@ inline std::vector<OpDesc> squared_errors(const TensorDesc& x) {
           make_op(SquaredErrorBackward{attributes}, {x, x, x})};
 }
 
+inline std::vector<OpDesc> k_means(std::int64_t points, std::int64_t clusters, std::int64_t width) {
+  const TensorDesc rows{{points, width}}, means{{clusters, width}}, distances{{points}}, one{{1}};
+  const TensorDesc nearest = as_type(distances, ElementType::i32);
+  const TensorDesc counts{{clusters}, ElementType::i32};
+  const OpDesc sums =
+      make_op(KMeansAccumulate{}, {rows, nearest, distances, means, counts, one, nearest});
+  return {make_op(KMeansAssign{}, {rows, means, nearest, distances}), sums, in_place(sums),
+          make_op(KMeansUpdate{}, {means, counts, means})};
+}
+
 inline OpDesc sgd(const TensorDesc& weight) {
   return make_op(SgdUpdate{.weight_decay = 5e-4F}, {weight, control_block(), weight, weight});
 }
@@ -392,6 +402,9 @@ inline std::vector<OpCase> all_cases() {
   add(upsamplings(blocked(3, 20, 3, 4), 2));
   add(upsamplings(blocked(2, 16, 2, 5), 3));
   add(upsamplings(blocked(1, 5, 1, 1), 4));
+  add(k_means(37, 5, 42));
+  add(k_means(1, 70, 3));
+  add(k_means(300, 33, 300));
   add(squared_errors(blocked(3, 20, 5, 4)));
   add(squared_errors({{7, 10}}));
   for (const TensorDesc& weight :

@@ -111,8 +111,10 @@ class OpRun {
       // One label in so many is -1: a sample that does not count. So are tokens.
       const bool tokens = desc_.is<EmbeddingForward>() || desc_.is<EmbeddingBackward>();
       const std::size_t classed = desc_.is<EmbeddingBackward>() ? 2 : 1;
-      const auto classes = static_cast<std::uint64_t>(tokens ? desc_.operands[classed].dims[0]
-                                                             : desc_.operands[0].dims[1]);
+      const std::int64_t choices = tokens                         ? desc_.operands[classed].dims[0]
+                                   : desc_.is<KMeansAccumulate>() ? desc_.operands[3].dims[0]
+                                                                  : desc_.operands[0].dims[1];
+      const auto classes = static_cast<std::uint64_t>(choices);
       for_each_index(tensor, [&](auto... index) {
         labels[tensor.offset(index...)] = static_cast<std::int32_t>(random.below(classes + 1)) - 1;
       });

@@ -16,6 +16,7 @@ TEST(Models, AllBuildInBothStoragesAndLayouts) {
   for (const ModelInfo& model : models()) {
     EXPECT_TRUE(names.insert(model.name).second) << model.name;
     for (const Storage storage : {Storage::separate, Storage::in_place}) {
+      if (model.clusters && storage == Storage::separate) continue;
       for (const KernelList* kernels : {&reference_kernels(), &blocked_reference_kernels()}) {
         const auto program =
             build(build_model(model.name), {.batch = 2, .storage = storage}, *kernels);

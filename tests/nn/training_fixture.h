@@ -197,6 +197,7 @@ inline std::unique_ptr<SampleSource> data_for(const TrainingProgram& program, st
   return make_data(program, first.name == "tokens" ? first.type.elements() : 0, size);
 }
 inline std::unique_ptr<SampleSource> data_for(const Graph& graph, std::int64_t size) {
+  if (graph.clusters > 0) return make_data(graph, 0, size);
   const Value& first = graph.values[graph.layers[0].output];
   return make_data(graph, first.name == "tokens" ? first.type.elements() : 0, size);
 }

@@ -44,6 +44,12 @@ class FashionMnist final : public Dataset {
     std::memcpy(to, mask.data(), mask.size() * sizeof(std::int32_t));
   }
 
+  /// Writes kRawSize x kRawSize floats.
+  void fill_vector(std::int64_t sample, float* to) const {
+    const std::uint8_t* pixel = pixels_.data() + sample * kRawSize * kRawSize;
+    for (std::int64_t i = 0; i < kRawSize * kRawSize; ++i) to[i] = table_[pixel[i]];
+  }
+
   void fill(std::int64_t sample, float* to) const override {
     const std::uint8_t* pixel = pixels_.data() + sample * kRawSize * kRawSize;
     std::fill_n(to, kSize * kSize, table_[0]);
@@ -75,6 +81,23 @@ class FashionMnistMasks final : public SampleSource {
   void read(std::size_t field, std::int64_t sample, std::byte* to) const override {
     if (field == 0) return images_->fill(sample, reinterpret_cast<float*>(to));
     images_->fill_mask(sample, to);
+  }
+
+ private:
+  std::unique_ptr<FashionMnist> images_;
+};
+
+class FashionMnistVectors final : public SampleSource {
+ public:
+  explicit FashionMnistVectors(std::unique_ptr<FashionMnist> images) : images_(std::move(images)) {}
+
+  [[nodiscard]] std::string name() const override { return "fashion-mnist"; }
+  [[nodiscard]] std::int64_t size() const override { return images_->size(); }
+  [[nodiscard]] std::vector<Field> fields() const override {
+    return {{"images", {{1, kRawSize, kRawSize}}}};
+  }
+  void read(std::size_t /*field*/, std::int64_t sample, std::byte* to) const override {
+    images_->fill_vector(sample, reinterpret_cast<float*>(to));
   }
 
  private:
@@ -113,6 +136,13 @@ Result<std::unique_ptr<Dataset>> load_fashion_mnist(Split split, const std::stri
   auto loaded = load_files(split, folder);
   if (!loaded) return fail(loaded.error());
   return std::unique_ptr<Dataset>(std::move(*loaded));
+}
+
+Result<std::unique_ptr<SampleSource>> load_fashion_mnist_vectors(Split split,
+                                                                 const std::string& folder) {
+  auto loaded = load_files(split, folder);
+  if (!loaded) return fail(loaded.error());
+  return std::unique_ptr<SampleSource>(std::make_unique<FashionMnistVectors>(std::move(*loaded)));
 }
 
 Result<std::unique_ptr<SampleSource>> load_fashion_mnist_masks(Split split,

@@ -16,8 +16,12 @@ inline constexpr const char* kFashionMnistFolder = "/usr/share/datasets/fashion-
 Result<std::unique_ptr<Dataset>> load_fashion_mnist(
     Split split, const std::string& folder = kFashionMnistFolder);
 
-/// The same images; the labels are the classes of the pixels: 1 where there is clothing (the pixel
-/// is not 0), 0 where not and in the padding.
+/// The images as they are, {1, 28, 28}, without labels: vectors of 784 floats.
+Result<std::unique_ptr<SampleSource>> load_fashion_mnist_vectors(
+    Split split, const std::string& folder = kFashionMnistFolder);
+
+/// The images of `load_fashion_mnist`; the labels are the classes of the pixels: 1 where there is
+/// clothing (the pixel is not 0), 0 where not and in the padding.
 Result<std::unique_ptr<SampleSource>> load_fashion_mnist_masks(
     Split split, const std::string& folder = kFashionMnistFolder);
 

@@ -7,6 +7,7 @@
 #include "base/nearest.h"
 #include "nn/models/fcn.h"
 #include "nn/models/inception.h"
+#include "nn/models/k_means.h"
 #include "nn/models/mlp.h"
 #include "nn/models/mobilenet.h"
 #include "nn/models/plain.h"
@@ -35,7 +36,8 @@ constexpr Family kFamilies[] = {vgg_models,
                                 fcn_models,
                                 unet_models,
                                 transformer_models,
-                                stochastic_resnet_models};
+                                stochastic_resnet_models,
+                                k_means_models};
 
 }  // namespace
 
@@ -69,12 +71,15 @@ Result<Graph> build_model(std::string_view name, const ModelOptions& options) {
     return fail(ErrorCode::usage,
                 fmt::format("`sequence` is for models of text; {} takes images", name));
   }
+  if (!(*info)->clusters && options.clusters != 0) {
+    return fail(ErrorCode::usage, fmt::format("`clusters` is for K-means; {} has none", name));
+  }
   const auto choose = [](std::int64_t wish, std::int64_t own) { return wish == 0 ? own : wish; };
   ModelOptions full;
   full.image.channels = choose(options.image.channels, (*info)->image.channels);
   full.image.height = choose(options.image.height, (*info)->image.height);
   full.image.width = choose(options.image.width, (*info)->image.width);
-  full.classes = choose(options.classes, (*info)->classes);
+  full.classes = choose((*info)->clusters ? options.clusters : options.classes, (*info)->classes);
   full.sequence = choose(options.sequence, (*info)->sequence);
   return (*info)->build(**info, full);
 }

@@ -16,6 +16,7 @@ struct ModelOptions {
   ImageShape image{};
   std::int64_t classes = 0;
   std::int64_t sequence = 0;  ///< tokens of a sample, of models of text
+  std::int64_t clusters = 0;  ///< of K-means, in place of `classes`
 };
 
 struct ModelInfo {
@@ -31,6 +32,10 @@ struct ModelInfo {
   bool masked = false;
   /// Of models of images: trained on a class for each pixel.
   bool segments = false;
+  /// K-means, without layers: `classes` are its clusters.
+  bool clusters = false;
+  /// What an iteration takes where nobody says; 0: a hundred samples.
+  std::int64_t batch = 0;
 
   [[nodiscard]] bool takes_text() const { return sequence > 0; }
 };

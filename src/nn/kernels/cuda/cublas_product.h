@@ -8,15 +8,20 @@ namespace tidepool::nn::cuda_kernels_detail {
 
 class CublasKernel : public CudaKernel {
  public:
-  CublasKernel(const OpDesc& desc, bool tf32);
+  /// `scratch`: bytes of workspace for the kernel itself.
+  CublasKernel(const OpDesc& desc, bool tf32, Bytes scratch = 0);
 
  protected:
+  /// In `multiply`.
+  [[nodiscard]] std::byte* scratch() const { return scratch_; }
   virtual void multiply(Pointers p, const CudaStream& s) = 0;
 
  private:
   void enqueue(int algorithm, Pointers p, std::byte* workspace, const CudaStream& s) final;
 
   bool tf32_;
+  Bytes scratch_bytes_;
+  std::byte* scratch_ = nullptr;
 };
 
 }  // namespace tidepool::nn::cuda_kernels_detail

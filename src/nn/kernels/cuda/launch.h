@@ -168,6 +168,26 @@ void attention_softmax(const float* s, float* p, std::int64_t rows, std::int64_t
 void attention_softmax_backward(const float* p, const float* dp, float* ds, std::int64_t rows,
                                 std::int64_t tokens, cudaStream_t stream);
 
+struct KMeans {
+  std::int64_t points = 0, clusters = 0, width = 0;
+};
+/// norms[k] = the square of the length of centroid k
+void k_means_norms(const KMeans& shape, const float* centroids, float* norms, cudaStream_t stream);
+/// `products` has the products of each point with each centroid, in float. Those that are so near
+/// that these may err decide by distances in double.
+void k_means_nearest(const KMeans& shape, const float* points, const float* centroids,
+                     const float* products, const float* norms, std::int32_t* nearest,
+                     float* distances, cudaStream_t stream);
+/// `adds`: to what the arrays have; always in the order of the points.
+void k_means_sums(const KMeans& shape, bool adds, const float* points, const std::int32_t* nearest,
+                  float* sums, std::int32_t* counts, cudaStream_t stream);
+/// Copies `nearest`, too.
+void k_means_inertia(std::int64_t points, bool adds, const float* distances,
+                     const std::int32_t* nearest, float* inertia, std::int32_t* assignments,
+                     cudaStream_t stream);
+void k_means_update(const KMeans& shape, const float* sums, const std::int32_t* counts,
+                    float* centroids, cudaStream_t stream);
+
 /// Loads the code of this folder's .cu files.
 void load_elementwise();
 void load_reductions();
@@ -177,5 +197,6 @@ void load_embedding();
 void load_layer_norm();
 void load_attention();
 void load_upsample();
+void load_k_means();
 
 }  // namespace tidepool::nn::device_code

@@ -51,6 +51,9 @@ void run(const SquaredErrorBackward& op, const OpDesc& desc, Pointers pointers);
 void run(const CountCorrect& op, const OpDesc& desc, Pointers pointers);
 void run(const UpsampleForward& op, const OpDesc& desc, Pointers pointers);
 void run(const UpsampleBackward& op, const OpDesc& desc, Pointers pointers);
+void run(const KMeansAssign& op, const OpDesc& desc, Pointers pointers);
+void run(const KMeansAccumulate& op, const OpDesc& desc, Pointers pointers);
+void run(const KMeansUpdate& op, const OpDesc& desc, Pointers pointers);
 void run(const SgdUpdate& op, const OpDesc& desc, Pointers pointers);
 void run(const AdamwUpdate& op, const OpDesc& desc, Pointers pointers);
 inline void run(const Hold& /*op*/, const OpDesc& /*desc*/, Pointers /*pointers*/) {}
