@@ -18,6 +18,7 @@
 #include "nn/layers/input.h"
 #include "nn/layers/layer_norm.h"
 #include "nn/layers/linear.h"
+#include "nn/layers/lstm.h"
 #include "nn/layers/max_pool.h"
 #include "nn/layers/mean_squared_error.h"
 #include "nn/layers/relu.h"
@@ -33,7 +34,7 @@ using LayerList = std::variant<Layer...>;
 using LayerSpec =
     LayerList<Input, Conv2d, BatchNorm, Relu, Gelu, MaxPool, AvgPool, GlobalAvgPool, Add, Concat,
               Dropout, Linear, Flatten, SoftmaxCrossEntropy, MeanSquaredError, Embedding, LayerNorm,
-              Attention, TiedLinear, ConvTranspose2d, Upsample>;
+              Attention, TiedLinear, ConvTranspose2d, Upsample, Lstm>;
 
 inline LayerTraits traits_of(const LayerSpec& spec) {
   return std::visit([](const auto& layer) { return layer.traits; }, spec);

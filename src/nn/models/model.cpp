@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/nearest.h"
+#include "nn/models/char_rnn.h"
 #include "nn/models/fcn.h"
 #include "nn/models/inception.h"
 #include "nn/models/mlp.h"
@@ -23,9 +24,9 @@ namespace {
 
 using Family = std::vector<ModelInfo> (*)();
 constexpr Family kFamilies[] = {
-    vgg_models,          resnet_models, mlp_models,        standard_resnet_models,
-    mobilenet_models,    plain_models,  squeezenet_models, inception_models,
-    standard_vgg_models, fcn_models,    unet_models,       transformer_models};
+    vgg_models,   resnet_models,      mlp_models,       standard_resnet_models, mobilenet_models,
+    plain_models, squeezenet_models,  inception_models, standard_vgg_models,    fcn_models,
+    unet_models,  transformer_models, char_rnn_models};
 
 }  // namespace
 

@@ -22,6 +22,7 @@
 #include "nn/ops/host_update.h"
 #include "nn/ops/layer_norm.h"
 #include "nn/ops/linear.h"
+#include "nn/ops/lstm.h"
 #include "nn/ops/pooling.h"
 #include "nn/ops/relu.h"
 #include "nn/ops/reorder.h"
@@ -33,19 +34,18 @@
 namespace tidepool::nn {
 
 /// The list of kinds. A kind and its attributes.
-using AnyOp =
-    std::variant<ConvForward, ConvBackwardData, ConvBackwardWeights, ChannelBiasForward,
-                 ChannelBiasBackward, ConcatForward, ConcatBackward, Reorder, BatchNormForward,
-                 BatchNormBackward, BatchNormInference, BatchNormStatistics, ReluForward,
-                 ReluBackward, AddForward, GeluForward, GeluBackward, MaxPoolForward,
-                 MaxPoolBackward, AvgPoolForward, AvgPoolBackward, DropoutForward, DropoutBackward,
-                 LinearForward, LinearBackwardData, LinearBackwardWeights, SoftmaxLossForward,
-                 SoftmaxLossBackward, SquaredErrorForward, SquaredErrorBackward, CountCorrect,
-                 ProjectionForward, ProjectionBackwardWeights, EmbeddingForward, EmbeddingBackward,
-                 LayerNormForward, LayerNormBackward, AttentionScores, AttentionMix,
-                 AttentionMixTransposed, AttentionSoftmaxForward, AttentionSoftmaxBackward,
-                 UpsampleForward, UpsampleBackward, SgdUpdate, AdamwUpdate, Hold, Feed, FeedControl,
-                 CollectLoss, CollectCount, CollectGradient, HostSgdUpdate, HostAdamwUpdate>;
+using AnyOp = std::variant<
+    ConvForward, ConvBackwardData, ConvBackwardWeights, ChannelBiasForward, ChannelBiasBackward,
+    ConcatForward, ConcatBackward, Reorder, BatchNormForward, BatchNormBackward, BatchNormInference,
+    BatchNormStatistics, ReluForward, ReluBackward, AddForward, GeluForward, GeluBackward,
+    MaxPoolForward, MaxPoolBackward, AvgPoolForward, AvgPoolBackward, DropoutForward,
+    DropoutBackward, LinearForward, LinearBackwardData, LinearBackwardWeights, SoftmaxLossForward,
+    SoftmaxLossBackward, SquaredErrorForward, SquaredErrorBackward, CountCorrect, ProjectionForward,
+    ProjectionBackwardWeights, EmbeddingForward, EmbeddingBackward, LayerNormForward,
+    LayerNormBackward, AttentionScores, AttentionMix, AttentionMixTransposed,
+    AttentionSoftmaxForward, AttentionSoftmaxBackward, UpsampleForward, UpsampleBackward,
+    LstmForward, LstmBackwardData, LstmBackwardWeights, SgdUpdate, AdamwUpdate, Hold, Feed,
+    FeedControl, CollectLoss, CollectCount, CollectGradient, HostSgdUpdate, HostAdamwUpdate>;
 
 struct OpDesc {
   AnyOp op;

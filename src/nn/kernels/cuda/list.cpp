@@ -75,6 +75,7 @@ void load_cuda_kernels() {
   device_code::load_layer_norm();
   device_code::load_attention();
   device_code::load_upsample();
+  device_code::load_lstm();
 }
 
 }  // namespace tidepool::nn
