@@ -90,7 +90,8 @@ bool Lowering::may_overwrite(const Operand& x) const {
     if (values[v].tensor != x.tensor) continue;
     const Value& value = graph.values[v];
     if (value.consumers.size() != 1) return false;
-    if (graph.traits(value.producer).role == LayerRole::input) return false;
+    const LayerTraits maker = graph.traits(value.producer);
+    if (maker.role == LayerRole::input || maker.reads_output) return false;
   }
   return true;
 }

@@ -36,7 +36,8 @@ struct LayerParameters {
 // the backward pass only if it is a ReLU, and what it looks for there is where the output is
 // positive. A second ReLU keeps that, and so does dropout: it scales what it keeps by a positive
 // number, and where it writes zeros the gradient that reaches the ReLU is zero already. Addition
-// does not keep it, so it overwrites nothing that a ReLU made.
+// does not keep it, so it overwrites nothing that a ReLU made. What an LSTM made nothing
+// overwrites: its backward pass reads it as it was.
 struct Lowering {
   /// Lists the graph's inputs in `out_in`. All four must outlive it.
   Lowering(const Graph& graph_in, const TrainingOptions& options_in, const KernelList& kernels_in,

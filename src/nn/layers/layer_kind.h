@@ -34,6 +34,7 @@ struct LayerTraits {
   bool batch_statistics = false;  ///< the result for a sample depends on the others of its round
   /// The backward pass looks for where the output is positive; see Note [In-place chains].
   bool reads_sign_of_output = false;
+  bool reads_output = false;  ///< the backward pass reads the output: nothing may overwrite it
   /// Of a loss: its inputs are logits and labels, so that right answers can be counted and samples
   /// left out by a negative label.
   bool classifies = false;

@@ -19,6 +19,7 @@
 #include "nn/layers/input.h"
 #include "nn/layers/layer_norm.h"
 #include "nn/layers/linear.h"
+#include "nn/layers/lstm.h"
 #include "nn/layers/max_pool.h"
 #include "nn/layers/mean_squared_error.h"
 #include "nn/layers/relu.h"
@@ -34,7 +35,7 @@ using LayerList = std::variant<Layer...>;
 using LayerSpec =
     LayerList<Input, Conv2d, BatchNorm, Relu, Gelu, MaxPool, AvgPool, GlobalAvgPool, Add, Concat,
               Dropout, Linear, Flatten, SoftmaxCrossEntropy, MeanSquaredError, Embedding, LayerNorm,
-              Attention, TiedLinear, ConvTranspose2d, Upsample, AddBranch>;
+              Attention, TiedLinear, ConvTranspose2d, Upsample, AddBranch, Lstm>;
 
 inline LayerTraits traits_of(const LayerSpec& spec) {
   return std::visit([](const auto& layer) { return layer.traits; }, spec);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/nearest.h"
+#include "nn/models/char_rnn.h"
 #include "nn/models/fcn.h"
 #include "nn/models/inception.h"
 #include "nn/models/k_means.h"
@@ -24,20 +25,10 @@ namespace tidepool::nn {
 namespace {
 
 using Family = std::vector<ModelInfo> (*)();
-constexpr Family kFamilies[] = {vgg_models,
-                                resnet_models,
-                                mlp_models,
-                                standard_resnet_models,
-                                mobilenet_models,
-                                plain_models,
-                                squeezenet_models,
-                                inception_models,
-                                standard_vgg_models,
-                                fcn_models,
-                                unet_models,
-                                transformer_models,
-                                stochastic_resnet_models,
-                                k_means_models};
+constexpr Family kFamilies[] = {
+    vgg_models,   resnet_models,      mlp_models,       standard_resnet_models,   mobilenet_models,
+    plain_models, squeezenet_models,  inception_models, standard_vgg_models,      fcn_models,
+    unet_models,  transformer_models, char_rnn_models,  stochastic_resnet_models, k_means_models};
 
 }  // namespace
 

@@ -23,6 +23,7 @@
 #include "nn/ops/k_means.h"
 #include "nn/ops/layer_norm.h"
 #include "nn/ops/linear.h"
+#include "nn/ops/lstm.h"
 #include "nn/ops/pooling.h"
 #include "nn/ops/relu.h"
 #include "nn/ops/reorder.h"
@@ -43,9 +44,10 @@ using AnyOp = std::variant<
     SoftmaxLossBackward, SquaredErrorForward, SquaredErrorBackward, CountCorrect, ProjectionForward,
     ProjectionBackwardWeights, EmbeddingForward, EmbeddingBackward, LayerNormForward,
     LayerNormBackward, AttentionScores, AttentionMix, AttentionMixTransposed,
-    AttentionSoftmaxForward, AttentionSoftmaxBackward, UpsampleForward, UpsampleBackward, SgdUpdate,
-    AdamwUpdate, Hold, Feed, FeedControl, CollectLoss, CollectCount, CollectGradient, HostSgdUpdate,
-    HostAdamwUpdate, KMeansAssign, KMeansAccumulate, KMeansUpdate>;
+    AttentionSoftmaxForward, AttentionSoftmaxBackward, UpsampleForward, UpsampleBackward,
+    LstmForward, LstmBackwardData, LstmBackwardWeights, SgdUpdate, AdamwUpdate, Hold, Feed,
+    FeedControl, CollectLoss, CollectCount, CollectGradient, HostSgdUpdate, HostAdamwUpdate,
+    KMeansAssign, KMeansAccumulate, KMeansUpdate>;
 
 struct OpDesc {
   AnyOp op;

@@ -43,16 +43,15 @@ dnnl::memory::data_type type_of(ElementType type) {
   return dnnl::memory::data_type::undef;
 }
 
-/// A CPU stream holds no state; execution happens on the calling thread and its team.
-const dnnl::stream& stream() {
-  static const dnnl::stream instance(dnnl_engine());
-  return instance;
-}
-
 }  // namespace
 
 const dnnl::engine& dnnl_engine() {
   static const dnnl::engine instance(dnnl::engine::kind::cpu, 0);
+  return instance;
+}
+
+const dnnl::stream& dnnl_stream() {
+  static const dnnl::stream instance(dnnl_engine());
   return instance;
 }
 
@@ -101,7 +100,7 @@ void DnnlSequence::run(std::span<std::byte* const> pointers, std::byte* workspac
                                            : workspace + place.workspace_offset);
     }
     dnnl::error::wrap_c_api(
-        dnnl_primitive_execute(step.primitive.get(), stream().get(),
+        dnnl_primitive_execute(step.primitive.get(), dnnl_stream().get(),
                                static_cast<int>(step.arguments.size()), step.arguments.data()),
         "could not execute a oneDNN primitive");
   }

@@ -11,6 +11,8 @@
 namespace tidepool::nn::cpu {
 
 const dnnl::engine& dnnl_engine();
+/// Holds no state: execution happens on the calling thread and its team.
+const dnnl::stream& dnnl_stream();
 /// The same shape, type and order of elements as `desc`.
 dnnl::memory::desc dnnl_desc(const TensorDesc& desc);
 /// Scratchpads are part of the caller's workspace.

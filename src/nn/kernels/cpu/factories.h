@@ -22,6 +22,7 @@ std::unique_ptr<Kernel> make_count_correct(const OpDesc& desc, const KernelConte
 std::unique_ptr<Kernel> make_embedding(const OpDesc& desc, const KernelContext& context);
 std::unique_ptr<Kernel> make_layer_norm(const OpDesc& desc, const KernelContext& context);
 std::unique_ptr<Kernel> make_attention(const OpDesc& desc, const KernelContext& context);
+std::unique_ptr<Kernel> make_lstm(const OpDesc& desc, const KernelContext& context);
 std::unique_ptr<Kernel> make_upsample(const OpDesc& desc, const KernelContext& context);
 std::unique_ptr<Kernel> make_k_means(const OpDesc& desc, const KernelContext& context);
 std::unique_ptr<Kernel> make_sgd(const OpDesc& desc, const KernelContext& context);
@@ -31,6 +32,7 @@ inline constexpr KernelFactory kFactories[] = {
     make_convolution,   make_reorder,      make_batch_norm, make_relu,      make_gelu,
     make_add,           make_pooling,      make_dropout,    make_linear,    make_softmax_loss,
     make_count_correct, make_sgd,          make_adamw,      make_embedding, make_layer_norm,
-    make_attention,     make_channel_bias, make_concat,     make_upsample,  make_k_means};
+    make_attention,     make_channel_bias, make_concat,     make_upsample,  make_lstm,
+    make_k_means};
 
 }  // namespace tidepool::nn::cpu

@@ -27,7 +27,7 @@ class AttentionProduct final : public CublasKernel {
     return {data, tokens, area, area * heads};
   }
 
-  void multiply(Pointers p, const CudaStream& s) override {
+  void multiply(Pointers p, std::byte* /*own*/, const CudaStream& s) override {
     constexpr auto kAsIs = CUBLAS_OP_N, kTransposed = CUBLAS_OP_T;
     const OpDesc& d = desc();
     const bool scores = d.is<AttentionScores>();
@@ -36,21 +36,21 @@ class AttentionProduct final : public CublasKernel {
     const int width = dim(d.operands[1], 2), head = width / heads;
     const Matrices right = rows(operand(p, 1), width, heads, tokens);
     if (scores) {  // s = a b'
-      product(s, samples, heads, tokens, tokens, head, kAsIs,
-              rows(operand(p, 0), width, heads, tokens), kTransposed, right,
-              square(operand(p, 2), heads, tokens));
+      products(s, samples, heads, tokens, tokens, head, kAsIs,
+               rows(operand(p, 0), width, heads, tokens), kTransposed, right,
+               square(operand(p, 2), heads, tokens));
     } else {  // y = s b or s' a
-      product(s, samples, heads, tokens, head, tokens, d.is<AttentionMix>() ? kAsIs : kTransposed,
-              square(operand(p, 0), heads, tokens), kAsIs, right,
-              rows(operand(p, 2), width, heads, tokens));
+      products(s, samples, heads, tokens, head, tokens, d.is<AttentionMix>() ? kAsIs : kTransposed,
+               square(operand(p, 0), heads, tokens), kAsIs, right,
+               rows(operand(p, 2), width, heads, tokens));
     }
   }
 
   /// The row-major products `to` (rows x columns) = scale * a * b. Heads and samples lie at
   /// distances of their own: one batched call for each of those that are fewer.
-  void product(const CudaStream& s, int samples, int heads, int rows, int columns, int inner,
-               cublasOperation_t of_a, const Matrices& a, cublasOperation_t of_b, const Matrices& b,
-               const Matrices& to) const {
+  void products(const CudaStream& s, int samples, int heads, int rows, int columns, int inner,
+                cublasOperation_t of_a, const Matrices& a, cublasOperation_t of_b,
+                const Matrices& b, const Matrices& to) const {
     const float scale = desc().get<AttentionScale>().scale;
     const bool by_sample = samples <= heads;
     const auto step = [&](const Matrices& m) { return by_sample ? m.sample : m.head; };

@@ -8,20 +8,26 @@ namespace tidepool::nn::cuda_kernels_detail {
 
 class CublasKernel : public CudaKernel {
  public:
-  /// `scratch`: bytes of workspace for the kernel itself.
-  CublasKernel(const OpDesc& desc, bool tf32, Bytes scratch = 0);
+  /// `own`: bytes of the workspace that are the kernel's, not cuBLAS'.
+  CublasKernel(const OpDesc& desc, bool tf32, Bytes own = 0);
 
  protected:
-  /// In `multiply`.
-  [[nodiscard]] std::byte* scratch() const { return scratch_; }
-  virtual void multiply(Pointers p, const CudaStream& s) = 0;
+  virtual void multiply(Pointers p, std::byte* own, const CudaStream& s) = 0;
+
+  struct Matrix {
+    cublasOperation_t operation;
+    const float* data;
+    int pitch;  ///< from one row to the next of the row-major matrix
+  };
+  /// The row-major product c (rows x columns) = a * b + beta * c, where cuBLAS sees b's transpose
+  /// first.
+  static void product(const CudaStream& s, int rows, int columns, int inner, const Matrix& a,
+                      const Matrix& b, float beta, float* c, int pitch);
 
  private:
   void enqueue(int algorithm, Pointers p, std::byte* workspace, const CudaStream& s) final;
 
   bool tf32_;
-  Bytes scratch_bytes_;
-  std::byte* scratch_ = nullptr;
 };
 
 }  // namespace tidepool::nn::cuda_kernels_detail

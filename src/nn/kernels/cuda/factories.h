@@ -14,13 +14,13 @@ std::unique_ptr<Kernel> make_loss(const OpDesc& desc, const KernelContext& conte
 std::unique_ptr<Kernel> make_embedding(const OpDesc& desc, const KernelContext& context);
 std::unique_ptr<Kernel> make_layer_norm(const OpDesc& desc, const KernelContext& context);
 std::unique_ptr<Kernel> make_attention(const OpDesc& desc, const KernelContext& context);
+std::unique_ptr<Kernel> make_lstm(const OpDesc& desc, const KernelContext& context);
 std::unique_ptr<Kernel> make_upsample(const OpDesc& desc, const KernelContext& context);
 std::unique_ptr<Kernel> make_k_means(const OpDesc& desc, const KernelContext& context);
 std::unique_ptr<Kernel> make_elementwise(const OpDesc& desc, const KernelContext& context);
 
-inline constexpr KernelFactory kFactories[] = {make_convolution, make_linear,     make_batch_norm,
-                                               make_pooling,     make_loss,       make_elementwise,
-                                               make_embedding,   make_layer_norm, make_attention,
-                                               make_upsample,    make_k_means};
+inline constexpr KernelFactory kFactories[] = {
+    make_convolution, make_linear,     make_batch_norm, make_pooling,  make_loss, make_elementwise,
+    make_embedding,   make_layer_norm, make_attention,  make_upsample, make_lstm, make_k_means};
 
 }  // namespace tidepool::nn::cuda_kernels_detail

@@ -21,11 +21,11 @@ class AssignKernel final : public CublasKernel {
                          desc.operands[1].dims[0]) {}
 
  private:
-  void multiply(Pointers p, const CudaStream& s) override {
+  void multiply(Pointers p, std::byte* own, const CudaStream& s) override {
     const device_code::KMeans shape = shape_of(desc().operands[0], desc().operands[1]);
     const auto points = static_cast<int>(shape.points), width = static_cast<int>(shape.width);
     const auto clusters = static_cast<int>(shape.clusters);
-    auto* products = reinterpret_cast<float*>(scratch());
+    auto* products = reinterpret_cast<float*>(own);
     float* norms = products + shape.points * shape.clusters;
     // products = points * centroids', of which cuBLAS sees the transposes.
     TIDEPOOL_CUDA_CHECK(cublas().cublasSgemm_v2(s.cublas(), CUBLAS_OP_T, CUBLAS_OP_N, clusters,

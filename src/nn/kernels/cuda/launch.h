@@ -187,6 +187,21 @@ void k_means_inertia(std::int64_t points, bool adds, const float* distances,
                      cudaStream_t stream);
 void k_means_update(const KMeans& shape, const float* sums, const std::int32_t* counts,
                     float* centroids, cudaStream_t stream);
+/// Arrays as the ops of LSTM have them; what is made of gates has `pitch` numbers a place.
+struct Lstm {
+  std::int64_t samples = 0, steps = 0, hidden = 0, pitch = 0;
+};
+/// Of all samples at one step: gates, cells and y, of what goes into the gates but for the bias.
+void lstm_cells(const Lstm& lstm, std::int64_t step, const float* bias, float* reserve, float* y,
+                cudaStream_t stream);
+/// The gradients of what goes into the gates at one step, and in `dc` (samples x hidden) that of c
+/// of the step before. `dh` is the gradient of y from the next step; neither is read at the last.
+void lstm_cells_backward(const Lstm& lstm, std::int64_t step, const float* dy, const float* dh,
+                         const float* reserve, float* dgates, float* dc, cudaStream_t stream);
+/// y of the step before each place; zeros at the first.
+void lstm_previous(const Lstm& lstm, const float* y, float* previous, cudaStream_t stream);
+/// Over all places, always in the same order.
+void lstm_sum_gates(const Lstm& lstm, const float* dgates, float* dbias, cudaStream_t stream);
 
 /// Loads the code of this folder's .cu files.
 void load_elementwise();
@@ -198,5 +213,6 @@ void load_layer_norm();
 void load_attention();
 void load_upsample();
 void load_k_means();
+void load_lstm();
 
 }  // namespace tidepool::nn::device_code

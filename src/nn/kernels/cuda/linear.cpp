@@ -11,21 +11,7 @@ class LinearKernel final : public CublasKernel {
   using CublasKernel::CublasKernel;
 
  private:
-  struct Matrix {
-    cublasOperation_t operation;
-    const float* data;
-    int columns;  ///< of the row-major matrix
-  };
-
-  /// The row-major product `to` (rows x columns) = a * b, where cuBLAS sees b's transpose first.
-  static void product(const CudaStream& s, int rows, int columns, int inner, const Matrix& a,
-                      const Matrix& b, float beta, float* to) {
-    TIDEPOOL_CUDA_CHECK(cublas().cublasSgemm_v2(s.cublas(), b.operation, a.operation, columns, rows,
-                                                inner, &kOne, b.data, b.columns, a.data, a.columns,
-                                                &beta, to, columns));
-  }
-
-  void multiply(Pointers p, const CudaStream& s) override {
+  void multiply(Pointers p, std::byte* /*own*/, const CudaStream& s) override {
     constexpr auto kAsIs = CUBLAS_OP_N, kTransposed = CUBLAS_OP_T;
     const OpDesc& d = desc();
     const int batch = dim(d.operands[0], 0);
@@ -35,15 +21,15 @@ class LinearKernel final : public CublasKernel {
       float* y = operand(p, has_bias ? 3 : 2);
       if (has_bias) device_code::broadcast_rows(operand(p, 2), y, batch, out, s.stream());
       product(s, batch, out, in, {kAsIs, operand(p, 0), in}, {kTransposed, operand(p, 1), in},
-              has_bias ? kOne : kZero, y);
+              has_bias ? kOne : kZero, y, out);
     } else if (d.is<LinearBackwardData>()) {  // dx = dy * weight
       const int out = dim(d.operands[0], 1), in = dim(d.operands[2], 1);
       product(s, batch, in, out, {kAsIs, operand(p, 0), out}, {kAsIs, operand(p, 1), in}, kZero,
-              operand(p, 2));
+              operand(p, 2), in);
     } else {  // dweight = dy' * x
       const int in = dim(d.operands[0], 1), out = dim(d.operands[1], 1);
       product(s, out, in, batch, {kTransposed, operand(p, 1), out}, {kAsIs, operand(p, 0), in},
-              kZero, operand(p, 2));
+              kZero, operand(p, 2), in);
       if (d.is<ProjectionBackwardWeights>()) return;
       device_code::sum_rows(operand(p, 1), operand(p, 3), batch, out, s.stream());
     }

@@ -76,6 +76,7 @@ void load_cuda_kernels() {
   device_code::load_attention();
   device_code::load_upsample();
   device_code::load_k_means();
+  device_code::load_lstm();
 }
 
 }  // namespace tidepool::nn
