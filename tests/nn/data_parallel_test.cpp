@@ -200,8 +200,8 @@ TEST_P(DataParallelRounds, RunOnEveryDeviceByAnyPlanner) {
 INSTANTIATE_TEST_SUITE_P(Models, DataParallelRounds,
                          ::testing::Values(ParallelSetting{"tiny-vgg", 2, Optimizer::sgd},
                                            ParallelSetting{"tiny-vgg", 2, Optimizer::adamw, true},
-                                           ParallelSetting{"mlp", 4, Optimizer::adamw},
-                                           ParallelSetting{"mlp", 4, Optimizer::sgd, true}),
+                                           ParallelSetting{"tiny-vgg", 4, Optimizer::adamw},
+                                           ParallelSetting{"tiny-vgg", 4, Optimizer::sgd, true}),
                          name_of);
 
 TEST(DataParallel, GradientsOfDevicesAreThoseOfTheWholeBatch) {
