@@ -164,7 +164,7 @@ Result<int> compare(CompareArguments a, bool json) {
     if (auto known = make_planner(name); !known) return fail(known.error());
   }
   if (auto sound = check_swarm(a.planners, a.planner.swarm); !sound) return fail(sound.error());
-  if (auto sound = check_rounds_of_devices(a.subject.job); !sound) return fail(sound.error());
+  if (auto sound = check_chosen_rounds(a.subject.job); !sound) return fail(sound.error());
   const std::vector<std::string> read{a.subject.profile, a.subject.program, a.subject.trace.file};
   if (auto plot = check_plot(a.plot, read); !plot) return fail(plot.error());
   a.subject.unmeasured = true;

@@ -124,6 +124,7 @@ PlanFile file_of(const Made& m) {
   file.machine = p.machine;
   file.iteration_time = p.iteration_time;
   file.plan = p.plan;
+  file.part = m.file.plan;
   file.strategy =
       keep_everything(p.program, AccessIndex(p.program), chosen_algorithms(p.program, p.plan));
   file.strategy.planner = p.plan.planner;
@@ -288,7 +289,6 @@ Result<void> save_and_prove(Made& made, const Budget& budget, Observer& observer
 
 Result<void> check_arguments(const PlanArguments& a) {
   if (auto known = make_planner(a.planner.name); !known) return fail(known.error());
-  if (auto stated = check_rounds_of_devices(a.subject.job); !stated) return stated;
   if (auto sound = check_swarm(std::span(&a.planner.name, 1), a.planner.swarm); !sound) {
     return sound;
   }
@@ -309,12 +309,18 @@ Result<int> plan(PlanArguments a, bool json) {
   if (!subject) return fail(subject.error());
   const auto budget = budget_of(a.budget, *subject);
   if (!budget) return fail(budget.error());
-  const auto work = PlannerWork::make(*subject, a.subject.job, a.planner.name, *budget);
-  if (!work) return fail(with_resident(work.error(), subject->resident));
-
   const auto parallel = parallel_program(a.subject.job, *subject);
-  const auto of_one = parallel ? budget_of_part(*budget, *parallel, *subject->all) : budget;
+  const auto of_one =
+      parallel ? budget_of_part(*budget, *parallel, *subject->all, subject->rounds != nullptr)
+               : budget;
   if (!of_one) return fail(of_one.error());
+  const auto in_all = [&](Error error) {
+    error = with_resident(std::move(error), subject->resident);
+    return parallel ? of_all_devices(std::move(error), *budget, *of_one, *parallel, *subject->all)
+                    : error;
+  };
+  const auto work = PlannerWork::make(*subject, a.subject.job, a.planner.name, *of_one);
+  if (!work) return fail(in_all(work.error()));
   PlanRequest request{work->profile(), *of_one, a.planner.name, {}};
   request.options = planner_options(a.subject.job, a.planner);
   request.options.stop = interrupted;
@@ -323,10 +329,7 @@ Result<int> plan(PlanArguments a, bool json) {
   request.workload = work->workload();
   const auto obtained =
       obtain_plan(work->planner(), request, cache, a.subject.cache.replan, observer);
-  if (!obtained) {
-    Error error = with_resident(obtained.error(), subject->resident);
-    return fail(parallel ? of_all_devices(std::move(error), *budget, *of_one, *parallel) : error);
-  }
+  if (!obtained) return fail(in_all(obtained.error()));
   const auto planned_for = work->profile(obtained->planned.sub_batch());
   if (!planned_for) return fail(planned_for.error());
   const Profile& profile = *planned_for;
@@ -339,8 +342,8 @@ Result<int> plan(PlanArguments a, bool json) {
   }
   if (made.stopped) inform("tidepool: interrupted: this is the best plan until then\n");
   if (parallel) {
-    auto plan_of_all =
-        parallel_plan(*parallel, made.file.plan, *subject->all, *budget, a.host_cores);
+    auto plan_of_all = plan_of_devices(a.subject.job, *subject, made.file.program, made.file.plan,
+                                       *budget, a.host_cores);
     if (!plan_of_all) return fail(plan_of_all.error());
     made.parallel = std::move(*plan_of_all);
     made.footprint = largest_device(made.parallel->plan);

@@ -197,9 +197,8 @@ void add_devices_options(CLI::App& command, JobSpec& job) {
   command
       .add_option("--devices", job.devices,
                   "devices in this machine that share each batch in equal parts, each inside the "
-                  "budget; on the CPU so many emulated ones, whose links share one bus; rounds are "
-                  "those of "
-                  "--sub-batch")
+                  "budget; on the CPU so many emulated ones, whose links share one bus; "
+                  "--sub-batch is of a part")
       ->check(whole_number(1, kMostDevices))
       ->capture_default_str();
   add_choice_option(command, "--accumulation", job.accumulation,

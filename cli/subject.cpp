@@ -199,6 +199,17 @@ RoundsWorkload::Make measured_rounds(const std::shared_ptr<Job>& job, const Mach
   };
 }
 
+/// The subject's machine becomes that of one device with its part of the bus.
+void add_devices(const std::shared_ptr<Job>& job, Subject& subject) {
+  subject.parallel = {job, job->parallel()};
+  subject.parallel_in_rounds = [job](std::int64_t sub_batch) -> Result<Subject::SharedParallel> {
+    if (auto rebuilt = job->set_rounds(sub_batch); !rebuilt) return fail(rebuilt.error());
+    return Subject::SharedParallel{job, job->parallel()};
+  };
+  subject.all = machine_of_devices(subject.profile.machine, job->spec().devices);
+  subject.profile.machine = one_of_devices(*subject.all);
+}
+
 Result<Subject> measured(const SubjectArguments& a, std::span<const BudgetSpec> budgets,
                          const Cache& cache, Observer& observer) {
   JobSpec spec = a.job;
@@ -208,7 +219,7 @@ Result<Subject> measured(const SubjectArguments& a, std::span<const BudgetSpec> 
   // Lives on in the subject, for programs of other rounds.
   const auto job = std::make_shared<Job>(std::move(*made));
   JobRounds rounds = rounds_of(*job);
-  rounds.may_choose = a.may_choose && a.job.devices == 1;
+  rounds.may_choose = a.may_choose;
   const auto in_rounds = [job](std::int64_t sub_batch, bool statistics) {
     return job->in_rounds(sub_batch, statistics);
   };
@@ -231,9 +242,11 @@ Result<Subject> measured(const SubjectArguments& a, std::span<const BudgetSpec> 
       a.links ? Result<Machine>(*a.links) : device_machine(*job, *budget, a.cache, observer);
   if (!machine) return fail(machine.error());
   subject.profile.machine = *machine;
+  if (job->parallel() != nullptr) add_devices(job, subject);
+  const Machine& on = subject.profile.machine;
   if (stated) {
     const bool all = measures_all(a);
-    const auto source = obtain_profile(*job, *machine, {kProfileIterations, all, *stated},
+    const auto source = obtain_profile(*job, on, {kProfileIterations, all, *stated},
                                        {cache, a.cache.reprofile, {}}, observer);
     if (!source) return fail(source.error());
     subject.profile.program = job->program();
@@ -241,13 +254,7 @@ Result<Subject> measured(const SubjectArguments& a, std::span<const BudgetSpec> 
   }
   if (!subject.offered.empty()) {
     subject.rounds = std::make_shared<RoundsWorkload>(
-        subject.offered,
-        measured_rounds(job, *machine, a, budgets, stated.has_value(), cache, observer));
-  }
-  if (job->parallel() != nullptr) {
-    subject.parallel = {job, job->parallel()};
-    subject.all = machine_of_devices(*machine, a.job.devices);
-    subject.profile.machine = one_of_devices(*subject.all);
+        subject.offered, measured_rounds(job, on, a, budgets, stated.has_value(), cache, observer));
   }
   return subject;
 }
@@ -331,7 +338,7 @@ Result<Subject> subject_of(const SubjectArguments& a, std::span<const BudgetSpec
   auto subject = any_subject(a, budgets, cache, observer);
   if (!subject) return subject;
   limit_workspaces(subject->profile.program, a.job.workspace_limit);
-  subject->may_choose = a.may_choose && a.job.devices == 1;
+  subject->may_choose = a.may_choose;
   return subject;
 }
 

@@ -2,6 +2,7 @@
 // file on a machine given apart, or a recorded trace.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -65,7 +66,10 @@ struct Subject {
   /// Of a plan for `program`.
   [[nodiscard]] RoundsReport report_of(const Program& program, AlgorithmPolicy policy) const;
   /// Of several devices: all of them. The profile is of one, with its part of their bus.
-  std::shared_ptr<const nn::DataParallel> parallel{};
+  using SharedParallel = std::shared_ptr<const nn::DataParallel>;
+  SharedParallel parallel{};
+  /// The same in the rounds that a planner chose; what `parallel` was is then gone.
+  std::function<Result<SharedParallel>(std::int64_t sub_batch)> parallel_in_rounds{};
   std::optional<Machine> all{};
   /// An iteration of the whole batch on one device without a budget; none: not known.
   std::optional<Nanos> alone{};

@@ -28,5 +28,7 @@ struct Replication {
 
 /// Gives device ops of the whole the times that their originals have in the part.
 void take_times(const Program& part, const Replication& replication, Program& whole);
+/// The other way round: the part's device ops get the times that they have on the first device.
+void give_times(const Program& whole, const Replication& replication, Program& part);
 
 }  // namespace tidepool

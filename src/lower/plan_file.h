@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct PlanFile {
   Strategy strategy;
   Plan plan;
   std::map<SpaceId, Bytes> other_budgets{};  ///< Budget::others
+  /// Of several devices: the plan of one device's part, of which `plan` is composed. It does not
+  /// run; reports say what it does.
+  std::optional<Plan> part{};
 
   [[nodiscard]] Budget budget() const { return {device_budget, host_budget, other_budgets}; }
 };

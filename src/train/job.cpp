@@ -159,7 +159,7 @@ Result<Job> Job::make(const JobSpec& spec, Observer& observer) {
   auto built = job.set_rounds(spec.sub_batch);
   if (!built && spec.choose_sub_batch && spec.sub_batch == 0) {
     // A whole batch of more elements than kernels can number.
-    for (const std::int64_t size : round_sizes(spec.batch)) {
+    for (const std::int64_t size : round_sizes(spec.batch / spec.devices)) {
       if (job.set_rounds(size)) return job;
     }
   }

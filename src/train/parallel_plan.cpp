@@ -79,14 +79,14 @@ Machine machine_of_devices(const Machine& one, std::int32_t devices) {
 }
 
 Result<Budget> budget_of_part(const Budget& budget, const ParallelProgram& program,
-                              const Machine& machine) {
+                              const Machine& machine, bool in_smaller_rounds) {
   const Bytes alignment = machine.spaces[at(machine.host())].alignment;
   const auto [weights, state, largest] = shared_bytes(program, alignment);
   Budget part = budget;
   if (program.naive && limited(budget)) {
     const Bytes least = smallest_budget(program.part, alignment).bytes;
-    part.device -= state + largest;
-    if (part.device < least) {
+    part.device = std::max<Bytes>(0, part.device - state - largest);
+    if (part.device < least && !in_smaller_rounds) {
       const Bytes enough = least + state + largest;
       return fail(
           Error{ErrorCode::infeasible,
@@ -175,7 +175,17 @@ Result<ParallelPlan> parallel_plan(const ParallelProgram& program, const Plan& p
 }
 
 Error of_all_devices(Error error, const Budget& whole, const Budget& part,
-                     const ParallelProgram& program) {
+                     const ParallelProgram& program, const Machine& machine) {
+  if (program.naive && limited(whole) && !error.of_host && error.smallest_feasible) {
+    const Bytes alignment = machine.spaces[at(machine.host())].alignment;
+    const auto [weights, state, largest] = shared_bytes(program, alignment);
+    *error.smallest_feasible += state + largest;
+    error.message += fmt::format(
+        "; the state of weights and a gradient of another device take {} on device 0 besides: "
+        "{} B ({}) are needed in all",
+        format_bytes(state + largest), *error.smallest_feasible,
+        format_bytes_up(*error.smallest_feasible));
+  }
   if (!error.of_host || whole.host == 0) return error;
   const std::int32_t devices = program.replication.devices;
   error.message += fmt::format(

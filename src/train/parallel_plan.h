@@ -22,13 +22,14 @@ Machine machine_of_devices(const Machine& one, std::int32_t devices);
 
 /// What is left for the plan of one device: an equal part of the host bytes beside those of weights
 /// and their state; with naive accumulation what that state and one gradient leave of the device.
-/// `infeasible` where nothing is.
+/// `infeasible` where nothing is; `in_smaller_rounds`: the part need not fit in its own, as it may
+/// come to run in smaller ones.
 Result<Budget> budget_of_part(const Budget& budget, const ParallelProgram& program,
-                              const Machine& machine);
+                              const Machine& machine, bool in_smaller_rounds = false);
 
 /// An error of planning for one device inside the `part` of a budget, in terms of the whole one.
 Error of_all_devices(Error error, const Budget& whole, const Budget& part,
-                     const ParallelProgram& program);
+                     const ParallelProgram& program, const Machine& machine);
 
 /// Bytes of the largest arena of a device: what a budget for each has to allow.
 Bytes largest_device(const Plan& plan);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/at.h"
+#include "base/counted.h"
 #include "base/quantity.h"
 #include "check/check.h"
 #include "ir/load_profile.h"
@@ -149,17 +150,28 @@ Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& request, c
   return ObtainedPlan{std::move(*planned), "planner", {}};
 }
 
+namespace {
+
+/// Refuses a file of another number of devices, device or program.
+Result<void> check_job(const std::string& path, const PlanFile& file, const Job& job) {
+  const std::int32_t devices = file.machine.devices();
+  if (devices != job.spec().devices) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("{}: is a plan for {}, this training has {}", path,
+                            counted(devices, "device"), job.spec().devices));
+  }
+  if (auto same = check_fingerprint(path, file.fingerprint, job.fingerprint()); !same) return same;
+  return check_program(path, file.program, job.whole().program);
+}
+
+}  // namespace
+
 Result<BudgetSpec> budget_of_plan(const BudgetSpec& given, const std::string& path,
                                   const Job& job) {
   const auto file = load_plan(path);
   if (!file) return fail(file.error());
   // What it was planned for means nothing to another job.
-  if (auto same = check_fingerprint(path, file->fingerprint, job.fingerprint()); !same) {
-    return fail(same.error());
-  }
-  if (auto same = check_program(path, file->program, job.program()); !same) {
-    return fail(same.error());
-  }
+  if (auto same = check_job(path, *file, job); !same) return fail(same.error());
   BudgetSpec budget = given;
   if (!budget.limited()) budget.device = {.bytes = file->device_budget};
   if (budget.host == 0) budget.host = file->host_budget;
@@ -197,6 +209,78 @@ Result<ObtainedPlan> plan_from_file(const std::string& path, const Profile& subj
   lowered.compute_time = totals_of(file->program, lowered.plan).compute_time;
   plan.profile = {file->fingerprint, std::move(file->program), std::move(file->machine)};
   return plan;
+}
+
+namespace {
+
+/// Whether every device runs the algorithms of the part, which comparisons and checkpoints go by.
+bool same_algorithms(const Program& program, const Plan& plan, const Replication& replication,
+                     const AlgorithmChoice& part) {
+  const AlgorithmChoice whole = chosen_algorithms(program, plan);
+  return std::ranges::all_of(replication.ops, [&](const std::vector<OpId>& ops) {
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      if (!replication.is_shared(static_cast<OpId>(i)) && whole[at(ops[i])] != part[i])
+        return false;
+    }
+    return true;
+  });
+}
+
+/// Both plans of the file: `program` has the part's times.
+Result<void> prove_both(const PlanFile& file, const Job& job, const Program& program,
+                        const Machine& machine, const Budget& budget) {
+  auto proof = check(job.whole().program, file.plan, check_limits(machine, budget));
+  if (proof) proof = check(file.program, file.plan, check_limits(file.machine, budget));
+  if (!proof) return proof;
+  const Plan& part = *file.part;
+  const Machine one = one_of_devices(file.machine);
+  proof = check(program, part, check_limits(one, {part.device_bytes(), part.host_bytes(), {}}));
+  if (!proof) return proof;
+  if (same_algorithms(file.program, file.plan, job.parallel()->replication,
+                      chosen_algorithms(program, part))) {
+    return {};
+  }
+  return fail(ErrorCode::bad_input, "devices run other algorithms than the plan of their part");
+}
+
+}  // namespace
+
+Result<ObtainedParallelPlan> parallel_plan_from_file(const std::string& path, const Job& job,
+                                                     const Machine& machine, const Budget& budget) {
+  const auto start = Clock::now();
+  auto file = load_plan(path);
+  if (!file) return fail(file.error());
+  const auto read = Clock::now();
+  if (auto same = check_job(path, *file, job); !same) return fail(same.error());
+  if (!file->part) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("{}: does not have the plan of one device's part; it was saved by an "
+                            "earlier version",
+                            path));
+  }
+  if (auto fits = check_sizes(path, file->plan, machine, budget); !fits) return fail(fits.error());
+  Program program = job.program();
+  give_times(file->program, job.parallel()->replication, program);
+  if (auto proof = prove_both(*file, job, program, machine, budget); !proof) {
+    return fail(proof.error().code, fmt::format("{}: {}", path, proof.error().message));
+  }
+  ObtainedParallelPlan made;
+  made.part.from = "file";
+  made.part.planned.plan_time = read - start;
+  made.part.planned.check_time = Clock::now() - read;
+  const Machine one = one_of_devices(file->machine);
+  Lowered& lowered = made.part.planned.lowered;
+  lowered.plan = std::move(*file->part);
+  lowered.strategy.algorithms = chosen_algorithms(program, lowered.plan);
+  lowered.iteration_time = long_run(program, lowered.plan, one).iteration_time;
+  lowered.compute_time = totals_of(program, lowered.plan).compute_time;
+  made.part.profile = {file->fingerprint, std::move(program), one};
+  made.whole.iteration_time = long_run(file->program, file->plan, file->machine).iteration_time;
+  made.whole.check_time = made.part.planned.check_time;
+  made.whole.plan = std::move(file->plan);
+  made.whole.program = std::move(file->program);
+  made.whole.machine = machine;
+  return made;
 }
 
 }  // namespace tidepool

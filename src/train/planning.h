@@ -7,6 +7,7 @@
 #include "planners/planner.h"
 #include "train/cache.h"
 #include "train/job.h"
+#include "train/parallel_plan.h"
 
 namespace tidepool {
 
@@ -23,7 +24,7 @@ Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& request, c
                                  bool replan, Observer& observer);
 
 /// The budget of a training with a plan file: the file's, where none is given. Refuses a file of
-/// another device or program.
+/// another device, program or number of devices.
 Result<BudgetSpec> budget_of_plan(const BudgetSpec& given, const std::string& path, const Job& job);
 
 /// A plan file for running on `subject`'s device: refused when it is of another device or program;
@@ -31,5 +32,16 @@ Result<BudgetSpec> budget_of_plan(const BudgetSpec& given, const std::string& pa
 /// the op times that the file names.
 Result<ObtainedPlan> plan_from_file(const std::string& path, const Profile& subject,
                                     const Budget& budget);
+
+/// What runs on several devices, and the plan of one device's part that it is composed of.
+struct ObtainedParallelPlan {
+  ObtainedPlan part;
+  ParallelPlan whole;
+};
+
+/// The same of a job with several devices, of which `machine` has all. Nothing is composed: the
+/// file's plan is proved and runs as it is.
+Result<ObtainedParallelPlan> parallel_plan_from_file(const std::string& path, const Job& job,
+                                                     const Machine& machine, const Budget& budget);
 
 }  // namespace tidepool

@@ -25,16 +25,6 @@ Result<ObtainedPlan> training_plan(const Job& job, const TrainingSpec& spec, con
                                    const std::optional<AlgorithmChoice>& choice, const Cache& cache,
                                    Observer& observer) {
   const Program& program = job.program();
-  if (!spec.plan.empty()) {
-    auto plan = plan_from_file(spec.plan, {job.fingerprint(), program, machine}, budget);
-    if (plan && choice && chosen_algorithms(program, plan->planned.lowered.plan) != *choice) {
-      return fail(ErrorCode::bad_input,
-                  fmt::format("{}: runs other algorithms than {} was trained with; going on would "
-                              "not be bit for bit the same training",
-                              spec.plan, spec.resume));
-    }
-    return plan;
-  }
   const Profile subject{job.fingerprint(), choice ? restrict_to(*choice, program) : program,
                         machine};
   auto plan = obtain_plan(planner, request_of(subject, spec, budget, observer), cache,
@@ -42,6 +32,29 @@ Result<ObtainedPlan> training_plan(const Job& job, const TrainingSpec& spec, con
   if (!plan) return fail(plan.error());
   if (choice) widen(*choice, plan->planned.lowered);
   return plan;
+}
+
+/// The plan of the spec's file into `start`. `all`: the machine of all devices, where there are
+/// several.
+Result<void> use_plan_file(const Job& job, const TrainingSpec& spec,
+                           const std::optional<Machine>& all,
+                           const std::optional<AlgorithmChoice>& choice, Preparation& start) {
+  if (all) {
+    auto plan = parallel_plan_from_file(spec.plan, job, *all, start.budget);
+    if (!plan) return fail(plan.error());
+    start.plan = std::move(plan->part);
+    start.parallel = std::move(plan->whole);
+  } else {
+    auto plan =
+        plan_from_file(spec.plan, {job.fingerprint(), job.program(), start.machine}, start.budget);
+    if (!plan) return fail(plan.error());
+    start.plan = std::move(*plan);
+  }
+  if (!choice || chosen_algorithms(job.program(), start.lowered().plan) == *choice) return {};
+  return fail(ErrorCode::bad_input,
+              fmt::format("{}: runs other algorithms than {} was trained with; going on would "
+                          "not be bit for bit the same training",
+                          spec.plan, spec.resume));
 }
 
 /// Which profile the training uses, and its plan, into `start`, with what the planner chooses of
@@ -64,14 +77,14 @@ Result<void> choose_rounds(Job& job, const TrainingSpec& spec, const ProfilingTa
   const auto own = workload.program(workload.sub_batch());
   if (!own) return fail(own.error());
   const Profile subject{job.fingerprint(), **own, start.machine};
-  PlanRequest request = request_of(subject, spec, start.budget, observer);
+  PlanRequest request = request_of(subject, spec, task.budget, observer);
   request.options.may.sub_batch = true;
   request.workload = &workload;
   auto plan = obtain_plan(planner, request, cache, spec.cache.replan, observer);
   if (!plan) return fail(plan.error());
   start.plan = std::move(*plan);
   start.chose_sub_batch = true;
-  if (const Program* whole = workload.known(job.spec().batch)) {
+  if (const Program* whole = workload.known(job.program().batch)) {
     start.predicted_whole =
         unlimited_time(*whole, start.machine,
                        choose_algorithms(*whole, best_algorithms(job.spec(), spec.planner.name)));
@@ -85,10 +98,11 @@ Result<void> choose_rounds(Job& job, const TrainingSpec& spec, const ProfilingTa
   return {};
 }
 
-/// The same in the rounds that the job is in. `choice`: as for `training_plan`.
+/// The same in the rounds that the job is in. `all`, `choice`: as above.
 Result<void> plan_stated_rounds(Job& job, const TrainingSpec& spec, const ProfilingTask& task,
-                                Planner& planner, const std::optional<AlgorithmChoice>& choice,
-                                const Cache& cache, Preparation& start, Observer& observer) {
+                                Planner& planner, const std::optional<Machine>& all,
+                                const std::optional<AlgorithmChoice>& choice, const Cache& cache,
+                                Preparation& start, Observer& observer) {
   // A plan file has the times that its plan was made with.
   if (spec.plan.empty() || !spec.profile.empty()) {
     const auto profile = obtain_profile(job, start.machine, task,
@@ -98,11 +112,15 @@ Result<void> plan_stated_rounds(Job& job, const TrainingSpec& spec, const Profil
   } else {
     start.profile.from = "plan";
   }
+  if (!spec.plan.empty()) {
+    auto used = use_plan_file(job, spec, all, choice, start);
+    if (used && start.profile.from == "plan") job.program() = start.plan.profile->program;
+    return used;
+  }
   auto plan =
       training_plan(job, spec, task.budget, start.machine, planner, choice, cache, observer);
   if (!plan) return fail(plan.error());
   start.plan = std::move(*plan);
-  if (start.profile.from == "plan") job.program() = start.plan.profile->program;
   return {};
 }
 
@@ -128,11 +146,13 @@ Result<ParallelPlan> parallel_plan(const Job& job, const Plan& part, const Machi
 
 namespace {
 
-/// The plan of one device becomes that of all.
+/// The plan of one device becomes that of all, which a file has already.
 Result<Preparation> on_all_devices(const Job& job, Preparation start, const Machine& all) {
-  auto parallel = parallel_plan(job, start.lowered().plan, all, start.budget);
-  if (!parallel) return fail(parallel.error());
-  start.parallel = std::move(*parallel);
+  if (!start.parallel) {
+    auto parallel = parallel_plan(job, start.lowered().plan, all, start.budget);
+    if (!parallel) return fail(parallel.error());
+    start.parallel = std::move(*parallel);
+  }
   start.gap.unknown = kNoGapOfSeveral;
   return start;
 }
@@ -152,9 +172,11 @@ Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& bu
   if (job.parallel() != nullptr) {
     all = machine_of_devices(*machine, job.spec().devices);
     start.machine = one_of_devices(*all);
-    const auto part = budget_of_part(budget, parallel_program(job), *all);
-    if (!part) return fail(part.error());
-    of_one = *part;
+    if (spec.plan.empty()) {
+      const auto part = budget_of_part(budget, parallel_program(job), *all, !offered.empty());
+      if (!part) return fail(part.error());
+      of_one = *part;
+    }
   }
   // Of a batch that is too large for a tensor there is none at once.
   const Bytes alignment = machine->alignment();
@@ -173,15 +195,13 @@ Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& bu
   const Cache cache(spec.cache, observer);
   const bool all_algorithms = plans_all_algorithms(job.spec(), spec.planner.name);
   const ProfilingTask task{kProfileIterations, all_algorithms, of_one};
-  if (!offered.empty()) {
-    auto chosen = choose_rounds(job, spec, task, offered, planner, cache, start, observer);
-    if (!chosen) return fail(chosen.error());
-  } else {
-    auto planned = plan_stated_rounds(job, spec, task, planner, choice, cache, start, observer);
-    if (!planned) {
-      return fail(all ? of_all_devices(planned.error(), budget, of_one, parallel_program(job))
-                      : planned.error());
-    }
+  const auto planned =
+      offered.empty()
+          ? plan_stated_rounds(job, spec, task, planner, all, choice, cache, start, observer)
+          : choose_rounds(job, spec, task, offered, planner, cache, start, observer);
+  if (!planned) {
+    if (!all || !spec.plan.empty()) return fail(planned.error());
+    return fail(of_all_devices(planned.error(), budget, of_one, parallel_program(job), *all));
   }
 
   if (!all) observer.update(0, "how far the plan may be from the best");

@@ -39,22 +39,19 @@ std::vector<std::int64_t> round_sizes(std::int64_t batch) {
 
 std::vector<std::int64_t> offered_sizes(const JobSpec& job, bool chooses, bool change_training) {
   const bool stated = job.sub_batch > 0;
-  // Of several devices rounds are stated.
-  if (stated || job.devices > 1 || job.batch == 1 || !(chooses || job.choose_sub_batch)) return {};
+  const std::int64_t part = job.batch / job.devices;
+  if (stated || part <= 1 || !(chooses || job.choose_sub_batch)) return {};
   if (change_training && !job.sub_batch_statistics) return {};
-  return round_sizes(job.batch);
+  return round_sizes(part);
 }
 
-Result<void> check_rounds_of_devices(const JobSpec& job) {
+Result<void> check_chosen_rounds(const JobSpec& job) {
   if (!job.choose_sub_batch) return {};
   if (const auto model = nn::find_model(job.model); model && (*model)->clusters) {
     return fail(ErrorCode::usage,
                 fmt::format("`sub_batch`: {} has no rounds; its points lie in chunks", job.model));
   }
-  if (job.devices == 1) return {};
-  return fail(ErrorCode::usage,
-              "`sub_batch` auto takes one device; rounds of several `devices` are stated: give a "
-              "number of samples");
+  return {};
 }
 
 Result<std::vector<std::int64_t>> sizes_within(const JobRounds& rounds, Bytes device,

@@ -15,12 +15,12 @@ namespace tidepool {
 std::vector<std::int64_t> round_sizes(std::int64_t batch);
 
 /// What a planner may choose from, the largest first; empty: the job runs in its stated rounds, or
-/// as a whole. `chooses`: the planner is one that does. `change_training`: rounds would.
+/// as a whole. Of several devices they are of the part of one. `chooses`: the planner is one that
+/// does. `change_training`: rounds would.
 std::vector<std::int64_t> offered_sizes(const JobSpec& job, bool chooses, bool change_training);
 
-/// Refuses `sub_batch` auto of several devices, whose rounds are stated, and of K-means, which has
-/// none.
-Result<void> check_rounds_of_devices(const JobSpec& job);
+/// Refuses `sub_batch` auto of K-means, which has no rounds.
+Result<void> check_chosen_rounds(const JobSpec& job);
 
 /// The program of the same job with its batch in rounds of `sub_batch` samples. `statistics`:
 /// rounds may take their own batch statistics. Its ops need no times.

@@ -20,7 +20,6 @@ Result<void> check_spec(const TrainingSpec& spec) {
   if (spec.job.choose_sub_batch && !spec.profile.empty()) {
     return fail(ErrorCode::usage, "`profile` is of one `sub_batch`, which cannot be auto then");
   }
-  if (auto stated = check_rounds_of_devices(spec.job); !stated) return stated;
   const auto refuse = [](const char* what) { return fail(ErrorCode::usage, what); };
   if (!epochs && spec.iterations < 1) return refuse("`iterations` must be at least 1");
   if (!epochs && !(spec.checkpoint.empty() && spec.resume.empty())) {
@@ -31,9 +30,6 @@ Result<void> check_spec(const TrainingSpec& spec) {
   }
   if (epochs && spec.graph > 0) return refuse("`graph` takes `iterations`, not `epochs`");
   if (spec.job.devices > 1 && spec.graph > 0) return refuse("`graph` takes one of `devices`");
-  if (spec.job.devices > 1 && !spec.plan.empty()) {
-    return refuse("`plan`: a plan for several `devices` cannot be run from a file yet");
-  }
   return {};
 }
 
@@ -86,11 +82,16 @@ Result<TrainingSpec> with_rounds_of_files(TrainingSpec spec) {
   } else if (!spec.plan.empty()) {
     const auto file = load_plan(spec.plan);
     if (!file) return fail(file.error());
-    if (file->program.batch == spec.job.batch) spec.job.sub_batch = file->program.sub_batch;
+    // With another number of devices the rounds need not be possible: refused for that reason.
+    const bool same = file->machine.devices() == spec.job.devices;
+    if (same && file->program.batch == spec.job.batch) {
+      spec.job.sub_batch = file->program.sub_batch;
+    }
   } else if (!spec.profile.empty()) {
     const auto file = load_profile_file(spec.profile);
     if (!file) return fail(file.error());
-    if (file->program.batch == spec.job.batch) spec.job.sub_batch = file->program.sub_batch;
+    const std::int64_t part = spec.job.batch / spec.job.devices;
+    if (file->program.batch == part) spec.job.sub_batch = file->program.sub_batch;
   }
   return spec;
 }
@@ -125,7 +126,7 @@ Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observe
   if (!offered.empty() && !chooses) *planner = std::make_unique<LargestRounds>(std::move(*planner));
   JobRounds job_rounds = rounds_of(*job);
   job_rounds.offered = offered;
-  job_rounds.may_choose = spec.job.devices == 1;
+  job_rounds.may_choose = true;
   const auto budget = resolve_budget(*wanted, job_rounds, job->alignment());
   if (!budget) return fail(budget.error());
   std::unique_ptr<nn::SampleSource> test;

@@ -362,7 +362,6 @@ TEST_F(Cli, WhatIsForSeveralDevicesIsRefusedOfOneAndTheOtherWayRound) {
   };
   refused({"--accumulation", "naive"}, "--devices");
   refused({"--host-cores", "2"}, "--devices");
-  refused({"--devices", "2", "--sub-batch", "auto"}, "--sub-batch auto takes one device");
 }
 
 }  // namespace

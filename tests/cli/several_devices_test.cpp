@@ -6,7 +6,21 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class SeveralDevices : public Cli {};
+class SeveralDevices : public Cli {
+ protected:
+  using Words = std::vector<std::string>;
+
+  static Words with(Words words, const Words& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  /// On two emulated devices.
+  static Words two(const char* command, const Words& more) {
+    return with({command, "tiny-vgg-plain", "--batch", "32", "--data", "synthetic", "--threads",
+                 "1", "--link", "500MB", "--devices", "2"},
+                more);
+  }
+};
 
 TEST_F(SeveralDevices, FiguresOfAPlanAreThoseOfTheWholeAndAgree) {
   const std::string path = folder_.file("two.json");
@@ -29,6 +43,99 @@ TEST_F(SeveralDevices, FiguresOfAPlanAreThoseOfTheWholeAndAgree) {
   EXPECT_TRUE(drawn["periodic"].get<bool>());
   EXPECT_LE(drawn["unlimited_peak_bytes"], info["peak_bytes"]);
   EXPECT_THAT(tidepool({"bound", "--plan", path}).out, HasSubstr("bounds are not known"));
+}
+
+TEST_F(SeveralDevices, APlanFromItsFileTrainsAsWhenItIsPlannedAtOnce) {
+  for (const char* accumulation : {"overlapped", "naive"}) {
+    const std::string path = folder_.file(std::string(accumulation) + ".json");
+    const Words how{"--accumulation", accumulation};
+    const Words planner{"--planner", "autoswap", "--budget", "80%"};
+    const Json planned = success(two("plan", with(with(planner, how), {"-o", path})));
+    const Json at_once = success(two("train", with(planner, how)));
+    const Json from_file = success(two("train", with(how, {"--plan", path, "--no-cache"})));
+    EXPECT_EQ(at_once["plan_from"], "cache");
+    EXPECT_EQ(from_file["plan_from"], "file");
+    EXPECT_EQ(from_file["losses"], at_once["losses"]);
+    EXPECT_EQ(from_file["state_crc32"], at_once["state_crc32"]);
+    EXPECT_EQ(from_file["footprint_bytes"], planned["footprint_bytes"]);
+    EXPECT_EQ(from_file["predicted_ms"], planned["parallel"]["predicted_ms"]);
+    EXPECT_EQ(from_file["swap_bytes"], at_once["swap_bytes"]);
+    const Json verified = success(two("train", with(how, {"--plan", path, "--verify"})));
+    EXPECT_TRUE(verified["identical"].get<bool>());
+  }
+}
+
+TEST_F(SeveralDevices, APlanFileOfAnotherTrainingIsRefusedWithTheReason) {
+  const std::string path = folder_.file("two.json");
+  (void)success(two("plan", {"--planner", "autoswap", "--budget", "80%", "-o", path}));
+  const auto refused = [&](Words words, int code, const char* why) {
+    words.insert(words.begin(), "train");
+    expect_error(with(words, {"--data", "synthetic", "--threads", "1", "--plan", path}), code,
+                 HasSubstr(why));
+  };
+  const Words model{"tiny-vgg-plain"};
+  const Words batch{"--batch", "32"};
+  const Words devices{"--devices", "2"};
+  refused(with(model, batch), 3, "is a plan for 2 devices, this training has 1");
+  refused(with(with(model, batch), {"--devices", "4"}), 3, "is a plan for 2 devices");
+  refused(with(with(model, {"--batch", "64"}), devices), 3, "is of another program");
+  refused(with(with({"mlp"}, batch), devices), 3, "is of another program");
+  const Words same = with(with(model, batch), devices);
+  refused(with(same, {"--sub-batch", "8"}), 3, "is of another program");
+  refused(with(same, {"--accumulation", "naive"}), 3, "is of another program");
+  refused(with(same, {"--budget", "60%"}), 4, "the plan needs");
+  Json file = Json::parse(*read_file(path));
+  file["fingerprint"] = "another device";
+  ASSERT_TRUE(write_file(path, file.dump()));
+  refused(same, 3, "another device");
+}
+
+TEST_F(SeveralDevices, APartThatDoesNotBelongToThePlanIsRefused) {
+  const std::string path = folder_.file("two.json");
+  (void)success(two("plan", {"--planner", "autoswap", "--budget", "80%", "-o", path}));
+  Json file = Json::parse(*read_file(path));
+  file["part"]["steady"]["instructions"].erase(0);
+  ASSERT_TRUE(write_file(path, file.dump()));
+  const Words train = two("train", {});
+  Words without_link;
+  for (std::size_t i = 0; i < train.size(); ++i) {
+    if (train[i] == "--link")
+      ++i;
+    else
+      without_link.push_back(train[i]);
+  }
+  expect_error(with(without_link, {"--plan", path}), 5, HasSubstr(path));
+  file.erase("part");
+  ASSERT_TRUE(write_file(path, file.dump()));
+  expect_error(with(without_link, {"--plan", path}), 3, HasSubstr("one device's part"));
+}
+
+TEST_F(SeveralDevices, RoundsAreChosenForTheirParts) {
+  // Less than a part of 64 samples takes at once in any way.
+  const Words small{
+      "tiny-vgg-plain", "--batch", "128",      "--data", "synthetic", "--threads", "1",
+      "--link",         "500MB",   "--budget", "15%",    "--devices", "2"};
+  for (const char* planner : {"modnn", "auto"}) {
+    const Json chosen = success(with({"train"}, with(small, {"--planner", planner, "--sub-batch",
+                                                             "auto", "--time-limit", "500ms"})));
+    const auto sub_batch = chosen["sub_batch"].get<std::int64_t>();
+    EXPECT_LT(sub_batch, 64) << planner;
+    EXPECT_EQ(chosen["rounds"], 64 / sub_batch) << planner;
+    EXPECT_LE(chosen["footprint_bytes"], chosen["budget_bytes"]);
+  }
+}
+
+TEST_F(SeveralDevices, ChosenRoundsAreThoseOfThePlanAndItsFile) {
+  const std::string path = folder_.file("rounds.json");
+  for (const char* accumulation : {"overlapped", "naive"}) {
+    const Json made = success({"plan", "vgg16-imagenet", "--batch", "256", "--machine", "k40",
+                               "--devices", "4", "--budget", "3GB", "--planner", "modnn",
+                               "--accumulation", accumulation, "--no-cache", "-o", path});
+    EXPECT_LT(made["sub_batch"], 64) << accumulation;
+    EXPECT_LE(made["footprint_bytes"], 3'000'000'000);
+    EXPECT_EQ(tidepool({"check", path}).exit_code, 0);
+    EXPECT_EQ(success({"simulate", path})["iteration_ms"], made["parallel"]["predicted_ms"]);
+  }
 }
 
 }  // namespace

@@ -202,12 +202,7 @@ TEST_F(TrainTest, WhatDoesNotGoWithSeveralDevicesIsRefused) {
   spec.graph = 2;
   EXPECT_THAT(refusal(spec), HasSubstr("`graph`"));
   spec.graph = 0;
-  spec.plan = "some.plan.json";
-  EXPECT_THAT(refusal(spec), HasSubstr("`plan`: a plan for several `devices` cannot be run"));
-  spec.plan = "";
-  spec.job.choose_sub_batch = true;
-  EXPECT_THAT(refusal(spec), HasSubstr("`sub_batch` auto takes one device"));
-  spec.job.choose_sub_batch = false;
+  spec.planner.name = "autoswap";
   spec.budget.device.percent = 90;
   spec.job.accumulation = Accumulation::naive;
   EXPECT_THAT(refusal(spec), HasSubstr("the state of weights and a gradient of another device"));
