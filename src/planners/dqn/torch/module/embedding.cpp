@@ -30,7 +30,7 @@ class Summaries : public torch::autograd::Function<Summaries> {
 };
 
 /// to += from.
-void add(float* to, const float* from, std::size_t count) {
+void add_to(float* to, const float* from, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) to[i] += from[i];
 }
 
@@ -104,8 +104,7 @@ void Embedding::forward(const EmbeddingTables& tables, const at::Tensor& w2,
   }
 }
 
-void Embedding::backward(const EmbeddingTables& tables, const at::Tensor& w2,
-                         const at::Tensor& hops, Gradients& gradients) {
+void Embedding::backward(const at::Tensor& w2, const at::Tensor& hops, Gradients& gradients) {
   const auto width = static_cast<std::size_t>(width_);
   const auto matrix = static_cast<std::size_t>(nodes_) * width;
   float* const gradient = gradient_.data_ptr<float>();
@@ -116,7 +115,7 @@ void Embedding::backward(const EmbeddingTables& tables, const at::Tensor& w2,
       for (std::size_t i = row; i < row + width; ++i) {
         gradient[i] = states[i] > 0 ? gradient[i] : 0;
       }
-      add(to + pick_[v] * matrix + row, gradient + row, width);
+      add_to(to + pick_[v] * matrix + row, gradient + row, width);
     }
   };
   if (hops_ == 1) {
@@ -134,7 +133,7 @@ void Embedding::backward(const EmbeddingTables& tables, const at::Tensor& w2,
       float* const to = gradients.products.data_ptr<float>();
       const float* const sums = sums_.data_ptr<float>();
       for (std::size_t v = 0; v < pick_.size(); ++v) {
-        add(to + pick_[v] * matrix + v * width, sums + v * width, width);
+        add_to(to + pick_[v] * matrix + v * width, sums + v * width, width);
       }
     }
   }
