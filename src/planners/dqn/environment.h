@@ -48,6 +48,7 @@ class Environment {
   [[nodiscard]] const EventGraph& graph() const { return events_.graph; }
   [[nodiscard]] const IterationEvents& events() const { return events_; }
   [[nodiscard]] std::span<const ActionGap> gaps() const { return gaps_; }
+  [[nodiscard]] const std::vector<std::int32_t>& algorithms() const { return algorithms_; }
 
   /// A new episode.
   void begin(Bytes limit);

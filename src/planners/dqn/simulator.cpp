@@ -84,12 +84,19 @@ void IterationSimulator::order_outs(const Strategy& strategy,
   for (const Departure& departure : departures) departure_of_[at(departure.gap)] = kNone;
 }
 
-/// What is there beside prefetched bytes: also until a later decision's copy out begins.
+/// What is there beside prefetched bytes: also until a later decision's copy out begins. Nothing is
+/// brought back before it has left.
 void IterationSimulator::set_load() {
   base_ = p_.static_load;
   for (const Out& out : outs_) {
     const TimedOut& timed = p_.outs[at(out.id)];
     for (CallId c = timed.call + 1; c <= out.call; ++c) base_[at(c)] += timed.bytes;
+  }
+  for (TimedIn& in : p_.ins) {
+    const GapId id = x_.moves[at(in.id)].gap;
+    if (id == kNone || index_.gaps()[at(id)].wraps) continue;
+    const auto left = static_cast<CallId>(call_of_[at(index_.gaps()[at(id)].from)]);
+    in.not_before = std::max<CallId>(in.not_before, left + 1);
   }
 }
 
@@ -127,7 +134,7 @@ void IterationSimulator::pass(SimulatedIteration& result) {
     }
     start_[at(c)] = now_;
     begin_outs(c, false);
-    now_ += call.time;
+    if (call.on_device) now_ += call.time;
     end_[at(c)] = now_;
     begin_outs(c, true);
   }
