@@ -78,6 +78,7 @@ Result<Planned> plan_within(Planner& planner, Workload& workload, const Machine&
   Planned planned;
   planned.lowered = std::move(*lowered);
   planned.notes = std::move(output->notes);
+  planned.learning = std::move(output->learning);
   const auto lowered_at = Clock::now();
   const Lowering& used = **context->lowering(planned.sub_batch());
   if (auto proof = check(used.program(), planned.lowered.plan, check_limits(machine, budget));

@@ -2,12 +2,14 @@
 // budget. Naming, lowering and the proof are `make_plan`'s. Planners never touch devices.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
 #include "planners/planner_context.h"
+#include "planners/q_learning_record.h"
 
 namespace tidepool {
 
@@ -15,7 +17,8 @@ struct PlannerOutput {
   /// Which `make_plan` lowers under the budget; or a complete plan, where the planner has lowered
   /// its choice or decides addresses itself.
   std::variant<Strategy, Lowered> choice;
-  std::vector<std::string> notes;  ///< for people: what limited the result
+  std::vector<std::string> notes;                     ///< for people: what limited the result
+  std::shared_ptr<const QLearningRecord> learning{};  ///< null where nothing was learned
 };
 
 class Planner {
@@ -34,6 +37,7 @@ struct Planned {
   std::vector<std::string> notes;
   Nanos plan_time{};  ///< planner and lowering, without what the workload took for programs
   Nanos check_time{};
+  std::shared_ptr<const QLearningRecord> learning{};  ///< null where nothing was learned
 
   /// The program that was planned is the workload's for this sub-batch.
   [[nodiscard]] std::int64_t sub_batch() const { return lowered.strategy.sub_batch; }

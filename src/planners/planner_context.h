@@ -41,6 +41,19 @@ struct SwarmSize {
   bool anchored = true;
 };
 
+/// Of a planner that learns a Q-network (DQN).
+struct QLearning {
+  std::int32_t episodes = 0;  ///< 0: until the time limit, or the planner's own number
+  double learning_rate = 1e-3;
+  double discount = 0.99;
+  std::int32_t width = 64;  ///< of node states
+  std::int32_t hops = 4;
+  std::int32_t batch = 32;
+  std::int32_t decisions_a_step = 8;  ///< of the agent, for one gradient step
+  bool uniform = false;               ///< all actions uniformly random; nothing is learned
+  std::string network;                ///< bytes of a saved one to go on from; empty: a new one
+};
+
 struct PlannerOptions {
   std::uint64_t seed = 1;
   Nanos time_limit{std::chrono::seconds(10)};  ///< for searches
@@ -54,6 +67,7 @@ struct PlannerOptions {
   std::int64_t evaluation_limit = 0;
   MayDecide may;
   SwarmSize swarm;
+  QLearning q_learning;
 };
 
 /// A strategy tried with addresses.

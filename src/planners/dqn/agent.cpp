@@ -1,0 +1,92 @@
+#include "planners/dqn/agent.h"
+
+#include <algorithm>
+
+#include "base/at.h"
+
+namespace tidepool::dqn {
+
+Agent::Agent(Environment& environment, QNetwork* network, const QLearning& settings,
+             std::uint64_t seed)
+    : environment_(environment), network_(network), settings_(settings), random_(seed) {
+  if (network_ != nullptr) network_->set_graph(environment.graph());
+}
+
+std::int32_t Agent::random_action() {
+  const std::vector<std::int32_t>& valid = environment_.state().valid;
+  const std::uint64_t drawn = random_.below(valid.size() + 1);
+  return drawn == 0 ? 0 : valid[drawn - 1];
+}
+
+std::int32_t Agent::best_action() {
+  const AgentState& state = environment_.state();
+  const std::vector<float> values = network_->values(state);
+  const auto best = std::ranges::max_element(values) - values.begin();
+  return best == 0 ? 0 : state.valid[static_cast<std::size_t>(best) - 1];
+}
+
+EpisodeOutcome Agent::learn(Bytes limit, double greedy_part, const Stop& stop) {
+  EpisodeOutcome outcome;
+  int gradient_steps = 0;
+  environment_.begin(limit);
+  while (!environment_.terminal()) {
+    if (stop.requested()) {
+      outcome.stopped = true;
+      return outcome;
+    }
+    const bool random = network_ == nullptr || random_.uniform() > greedy_part;
+    if (random) outcome.greedy = false;
+    Transition transition;
+    transition.state = environment_.state();
+    transition.action = random ? random_action() : best_action();
+    transition.reward = static_cast<float>(environment_.act(transition.action));
+    transition.next = environment_.state();
+    transition.terminal = environment_.terminal();
+    ++steps_;
+    if (network_ == nullptr) continue;
+    memory_.add(std::move(transition));
+    step_of_learning(outcome, gradient_steps);
+  }
+  if (gradient_steps > 0) outcome.loss /= gradient_steps;
+  outcome.feasible = environment_.feasible();
+  outcome.episode_return = environment_.episode_return();
+  return outcome;
+}
+
+void Agent::step_of_learning(EpisodeOutcome& outcome, int& gradient_steps) {
+  const auto batch = at(std::max(settings_.batch, 1));
+  if (memory_.size() < batch || steps_ % std::max(settings_.decisions_a_step, 1) != 0) return;
+  outcome.loss += network_->learn(memory_.sample(batch, random_));
+  ++gradient_steps;
+}
+
+/// kNone where none of its actions is valid.
+std::int32_t Agent::action_of(const Strategy& strategy) const {
+  for (const std::int32_t node : environment_.state().valid) {
+    const NodeEvent& event = environment_.events().nodes[at(node)];
+    const GapId gap = environment_.gaps()[at(event.gap)].gap;
+    const Decision decision = strategy.gaps[at(gap)];
+    const bool away = decision == Decision::swap || decision == Decision::drop;
+    if (event.action == ActionKind::offload ? away : decision == Decision::recompute) return node;
+  }
+  return kNone;
+}
+
+EpisodeOutcome Agent::follow(Bytes limit, const Strategy* first, const Stop& stop) {
+  EpisodeOutcome outcome;
+  environment_.begin(limit);
+  while (!environment_.terminal()) {
+    if (stop.requested()) {
+      outcome.stopped = true;
+      return outcome;
+    }
+    std::int32_t action = first != nullptr ? action_of(*first) : std::int32_t{kNone};
+    if (action == kNone) action = network_ != nullptr ? best_action() : random_action();
+    environment_.act(action);
+  }
+  outcome.feasible = environment_.feasible();
+  outcome.episode_return = environment_.episode_return();
+  return outcome;
+}
+
+}  // namespace tidepool::dqn

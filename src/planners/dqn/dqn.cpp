@@ -1,0 +1,196 @@
+#include "planners/dqn/dqn.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/counted.h"
+#include "planners/dqn/training.h"
+#include "planners/toolkit/load_limit.h"
+#include "planners/toolkit/published_output.h"
+
+namespace tidepool {
+namespace {
+
+using MakeNetwork =
+    std::function<Result<std::unique_ptr<dqn::QNetwork>>(const dqn::QNetworkOptions&)>;
+
+/// One call of the planner.
+class DqnRun {
+ public:
+  DqnRun(PlannerContext& context, const dqn::EnvironmentOptions& options, const MakeNetwork& make)
+      : context_(context),
+        settings_(context.options().q_learning),
+        lowering_(context.lowering()),
+        algorithms_(context.algorithms(lowering_.program())),
+        environment_(lowering_, algorithms_, budget() - budget() / kLeastLimit, options),
+        make_network_(make) {}
+
+  Result<PlannerOutput> run() {
+    if (auto kept = place(context_.everything_kept())) {
+      return PlannerOutput{std::move(*kept), {"everything fits: nothing was learned"}};
+    }
+    if (auto made = make_network(); !made) return fail(made.error());
+    train();
+    find_addresses();
+    if (!best_) leave_all();
+    return output();
+  }
+
+ private:
+  static constexpr int kToImprove = 3;
+  static constexpr int kTighter = 10;
+  static constexpr Bytes kLeastLimit = 4;  ///< of the budget: limits go down by that part of it
+  static constexpr Bytes kParts = 32;      ///< of the budget, by which the limit goes down
+
+  [[nodiscard]] Bytes budget() const { return context_.budget().device; }
+
+  Result<void> make_network() {
+    if (settings_.uniform) return {};
+    dqn::QNetworkOptions options;
+    options.width = settings_.width;
+    options.hops = settings_.hops;
+    options.learning_rate = settings_.learning_rate;
+    options.discount = settings_.discount;
+    options.seed = context_.options().seed;
+    auto network = make_network_(options);
+    if (!network) return fail(network.error());
+    network_ = std::move(*network);
+    if (settings_.network.empty()) return {};
+    return network_->load(settings_.network);
+  }
+
+  void train() {
+    dqn::TrainingOptions options;
+    options.seed = context_.options().seed;
+    options.limit = budget() - budget() / kParts;
+    options.budget = budget();
+    options.allowance = context_.allowance();
+    options.stop = context_.stopped_or_late();
+    options.seen = [this, allowance = options.allowance](const QLearningRecord& record,
+                                                         std::int32_t episodes) {
+      const QLearningEpisode& last = record.episodes.back();
+      context_.show_progress(
+          allowance,
+          fmt::format(
+              "dqn: episode {} of {}, {}", record.episodes.size(), episodes,
+              last.best < 0 ? "no plan yet" : fmt::format("overhead {:.2f} %", 100 * last.best)));
+    };
+    training_.emplace(lowering_, environment_, network_.get(), settings_, std::move(options));
+    training_->find_limit();
+    training_->run();
+    record_ = std::make_shared<QLearningRecord>(training_->record());
+    if (network_ != nullptr) record_->network = network_->save();
+  }
+
+  std::optional<Lowered> place(const Strategy& strategy) {
+    LowerOptions options;
+    options.stop = context_.options().stop;
+    if (best_) options.faster_than = best_->iteration_time;
+    Trial trial = tidepool::place(lowering_, strategy, context_.budget(), options);
+    excess_ = trial.needed > 0 ? trial.excess(context_.budget()) : 0;
+    return std::move(trial.lowered);
+  }
+
+  void place_found() {
+    int placed = 0;
+    least_excess_ = 0;
+    for (const dqn::FoundStrategy& found : training_->found()) {
+      if (best_ && (context_.stopped() || found.time >= best_->iteration_time)) return;
+      if (auto lowered = place(found.strategy)) {
+        best_ = std::move(lowered);
+        if (++placed == kToImprove) return;
+      } else if (excess_ > 0) {
+        least_excess_ = least_excess_ == 0 ? excess_ : std::min(least_excess_, excess_);
+      }
+    }
+  }
+
+  void find_addresses() {
+    place_found();
+    LoadLimit limit(training_->limit(), kParts);
+    for (int i = 0; i < kTighter && !best_ && !context_.stopped(); ++i) {
+      limit.tighten(least_excess_);
+      if (limit.bytes() <= 0 || training_->found().empty()) return;
+      training_->play_again(limit.bytes());
+      place_found();
+    }
+  }
+
+  /// Without an agent.
+  void leave_all() {
+    if (!context_.options().may.swap || context_.stopped()) return;
+    best_ = place(lowering_.everything_away(algorithms_));
+    left_all_ = best_.has_value();
+  }
+
+  Result<PlannerOutput> output() {
+    if (!best_) {
+      auto last = cannot_train(context_, note(), "DQN");
+      if (last) last->learning = record_;
+      return last;
+    }
+    return PlannerOutput{std::move(*best_), {note()}, record_};
+  }
+
+  [[nodiscard]] std::string note() const {
+    const std::string made =
+        fmt::format("{}, {}", counted(record_->episodes.size(), "episode"),
+                    counted(static_cast<std::size_t>(training_->steps()), "decision"));
+    if (left_all_) return made + "; none has addresses, everything leaves";
+    if (!best_) return made + "; none fits";
+    const auto count = [this](Decision decision) {
+      return std::ranges::count(best_->strategy.gaps, decision);
+    };
+    return fmt::format(
+        "{}; {} swapped, {} recomputed", made,
+        counted(static_cast<std::size_t>(count(Decision::swap) + count(Decision::drop)), "gap"),
+        count(Decision::recompute));
+  }
+
+  PlannerContext& context_;
+  const QLearning& settings_;
+  Lowering& lowering_;
+  std::vector<std::int32_t> algorithms_;
+  dqn::Environment environment_;
+  const MakeNetwork& make_network_;
+  std::unique_ptr<dqn::QNetwork> network_;  ///< null: all actions are random
+  std::optional<dqn::Training> training_;
+  std::shared_ptr<QLearningRecord> record_;
+  Bytes excess_ = 0;  ///< of the last trial, where it is known
+  Bytes least_excess_ = 0;
+  std::optional<Lowered> best_;
+  bool left_all_ = false;
+};
+
+class Dqn : public Planner {
+ public:
+  Dqn(DqnMode mode, MakeNetwork make_network)
+      : mode_(mode), make_network_(std::move(make_network)) {}
+
+  [[nodiscard]] std::string_view name() const override {
+    return mode_ == DqnMode::swap ? "dqn-swap" : "dqn";
+  }
+
+  Result<PlannerOutput> plan(PlannerContext& context) override {
+    const MayDecide& may = context.options().may;
+    dqn::EnvironmentOptions options;
+    options.offload = may.swap;
+    options.remove = may.recompute && mode_ == DqnMode::swap_and_recompute;
+    if (!options.offload && !options.remove) return PlannerOutput{context.everything_kept(), {}};
+    return DqnRun(context, options, make_network_).run();
+  }
+
+ private:
+  DqnMode mode_;
+  MakeNetwork make_network_;
+};
+
+}  // namespace
+
+std::unique_ptr<Planner> make_dqn(DqnMode mode, MakeNetwork make_network) {
+  return std::make_unique<Dqn>(mode, std::move(make_network));
+}
+
+}  // namespace tidepool

@@ -1,0 +1,28 @@
+// The planners `dqn-swap` and `dqn`: swaps, or swaps and recomputations, by Q-learning (GPU memory
+// management for deep neural networks using deep Q-network; shared/papers).
+//
+// Note [DQN]. The agent is trained on the program to be planned, by Algorithm 1, under a load limit
+// a little below the budget: addresses need more than the load. Each complete episode is also timed
+// by the project's evaluator under the budget; its copies in are no later than the simulator's. The
+// fastest ones are lowered with addresses, and the fastest plan is returned, whichever episode it
+// is from. Where none has addresses, the fastest are played again under tighter limits, with what
+// else then has to leave by the network; where that fails too, everything leaves; at last the
+// streaming schedule is taken. Algorithms and sub-batch are the policy's and the workload's.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "planners/dqn/q_network.h"
+#include "planners/planner.h"
+
+namespace tidepool {
+
+enum class DqnMode : std::uint8_t { swap, swap_and_recompute };
+
+/// `make_network` is called when a plan needs one.
+std::unique_ptr<Planner> make_dqn(
+    DqnMode mode, std::function<Result<std::unique_ptr<dqn::QNetwork>>(const dqn::QNetworkOptions&)>
+                      make_network);
+
+}  // namespace tidepool

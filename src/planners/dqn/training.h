@@ -1,0 +1,80 @@
+// Training: the agent learns under one load limit, episode by episode, and the best strategies it
+// finds are remembered.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "planners/dqn/agent.h"
+#include "planners/q_learning_record.h"
+#include "planners/toolkit/allowance.h"
+
+namespace tidepool::dqn {
+
+/// A strategy of a complete episode, timed by the evaluator.
+struct FoundStrategy {
+  Nanos time{};
+  Strategy strategy;
+};
+
+struct TrainingOptions {
+  std::uint64_t seed = 1;
+  Bytes limit = 0;   ///< of the episodes' load
+  Bytes budget = 0;  ///< the evaluator's load limit
+  /// Of the first action to the last, greedy one: by episodes where the settings name a number,
+  /// else by what is over of the allowance too.
+  Allowance allowance = Allowance::unlimited();
+  Stop stop;
+  std::function<void(const QLearningRecord&, std::int32_t episodes)> seen;  ///< after each
+};
+
+/// Not thread-safe.
+class Training {
+ public:
+  /// All must outlive this. `network`: null where all actions are random.
+  Training(Lowering& lowering, Environment& environment, QNetwork* network,
+           const QLearning& settings, TrainingOptions options);
+
+  void run();
+
+  /// What `limit` of the episodes' load leaves room for, or the budget where random actions rarely
+  /// find a way: what the options have is set to that.
+  void find_limit();
+  [[nodiscard]] Bytes limit() const { return options_.limit; }
+
+  /// Plays each found strategy again under another limit; what else has to leave there the network
+  /// decides. What it finds takes the place of what was found.
+  void play_again(Bytes limit);
+
+  [[nodiscard]] const QLearningRecord& record() const { return record_; }
+  /// The fastest first; no two are the same.
+  [[nodiscard]] const std::vector<FoundStrategy>& found() const { return found_; }
+  [[nodiscard]] std::int64_t steps() const { return agent_.steps(); }
+
+ private:
+  static constexpr std::int32_t kEpisodes = 60;  ///< where nobody names a number
+  static constexpr std::size_t kRemembered = 8;
+
+  [[nodiscard]] bool by_number() const { return settings_.episodes > 0; }
+  [[nodiscard]] double spent() const;
+  void spend();
+  void add(const EpisodeOutcome& outcome);
+  std::optional<Nanos> remember(const Strategy& strategy);
+
+  Lowering& lowering_;
+  Environment& environment_;
+  const QLearning& settings_;
+  TrainingOptions options_;
+  Agent agent_;
+  Agent random_;
+  Nanos unlimited_;
+  QLearningRecord record_;
+  std::vector<FoundStrategy> found_;
+  Allowance::Clock::time_point begun_ = Allowance::Clock::now();
+  Allowance::Clock::duration time_;  ///< of the whole
+  std::int64_t evaluations_ = 0;     ///< of the whole
+  std::int64_t simulations_spent_ = 0;
+};
+
+}  // namespace tidepool::dqn

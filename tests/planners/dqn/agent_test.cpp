@@ -1,0 +1,93 @@
+#include "planners/dqn/agent.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/load_profile.h"
+#include "planners/dqn/table_network.h"
+#include "support/swap_programs.h"
+
+namespace tidepool {
+namespace {
+
+/// Counts what it is asked.
+class CountingNetwork : public testing::TableNetwork {
+ public:
+  using TableNetwork::TableNetwork;
+  std::vector<float> values(const dqn::AgentState& state) override {
+    ++asked;
+    return TableNetwork::values(state);
+  }
+  double learn(std::span<const dqn::Transition* const> batch) override {
+    ++learned;
+    last_batch = batch.size();
+    return 0;
+  }
+  int asked = 0;
+  int learned = 0;
+  std::size_t last_batch = 0;
+};
+
+class DqnAgent : public ::testing::Test {
+ protected:
+  [[nodiscard]] Bytes limit() const {
+    return load_profile(program_, lowering_.index(), 64, algorithms_).peak * 7 / 10;
+  }
+
+  Program program_ = testing::large_program(1);
+  Machine machine_ = testing::random_machine(101);
+  Lowering lowering_{program_, machine_};
+  std::vector<std::int32_t> algorithms_ = least_workspace_algorithms(program_);
+  dqn::Environment environment_{lowering_, algorithms_, limit() * 3 / 4, {}};
+  CountingNetwork network_{{}};
+  QLearning settings_;
+};
+
+TEST_F(DqnAgent, ActsAtRandomAtFirstAndByTheNetworkAtLast) {
+  dqn::Agent agent(environment_, &network_, settings_, 1);
+  EXPECT_FALSE(agent.learn(limit(), 0, {}).greedy);
+  EXPECT_EQ(network_.asked, 0);
+  const std::int64_t before = agent.steps();
+  EXPECT_TRUE(agent.learn(limit(), 1, {}).greedy);
+  EXPECT_EQ(network_.asked, agent.steps() - before);
+}
+
+TEST_F(DqnAgent, AsManyActionsAreTheNetworksAsTheDrawsSay) {
+  dqn::Agent agent(environment_, &network_, settings_, 1);
+  for (int i = 0; i < 200; ++i) agent.learn(limit(), 0.3, {});
+  EXPECT_NEAR(network_.asked / static_cast<double>(agent.steps()), 0.3, 0.05);
+}
+
+TEST_F(DqnAgent, LearnsFromABatchEverySoManyDecisions) {
+  settings_.batch = 16;
+  settings_.decisions_a_step = 4;
+  dqn::Agent agent(environment_, &network_, settings_, 1);
+  while (agent.steps() < 100) agent.learn(limit(), 0.5, {});
+  EXPECT_EQ(network_.learned, agent.steps() / 4 - 3)
+      << "the first three are before there is a batch";
+  EXPECT_EQ(network_.last_batch, 16U);
+}
+
+TEST_F(DqnAgent, WithoutANetworkAllActionsAreRandom) {
+  dqn::Agent agent(environment_, nullptr, settings_, 1);
+  EXPECT_FALSE(agent.learn(limit(), 1, {}).greedy);
+}
+
+TEST_F(DqnAgent, PlaysAStrategyAgain) {
+  dqn::Agent agent(environment_, nullptr, settings_, 1);
+  while (!agent.learn(limit(), 0, {}).feasible) {
+  }
+  const Strategy found = environment_.strategy();
+  ASSERT_TRUE(agent.follow(limit(), &found, {}).feasible);
+  for (std::size_t g = 0; g < found.gaps.size(); ++g) {
+    if (environment_.strategy().gaps[g] == Decision::keep) continue;
+    EXPECT_EQ(environment_.strategy().gaps[g], found.gaps[g]) << g;
+  }
+}
+
+TEST_F(DqnAgent, EndsWhenAskedToStop) {
+  dqn::Agent agent(environment_, nullptr, settings_, 1);
+  EXPECT_TRUE(agent.learn(limit(), 0, [] { return true; }).stopped);
+}
+
+}  // namespace
+}  // namespace tidepool
