@@ -289,9 +289,9 @@ Result<void> save_and_prove(Made& made, const Budget& budget, Observer& observer
 
 Result<void> check_arguments(const PlanArguments& a) {
   if (auto known = make_planner(a.planner.name); !known) return fail(known.error());
-  if (auto sound = check_swarm(std::span(&a.planner.name, 1), a.planner.swarm); !sound) {
-    return sound;
-  }
+  if (auto swarm = check_swarm(std::span(&a.planner.name, 1), a.planner.swarm); !swarm)
+    return swarm;
+  if (auto rounds = check_chosen_rounds(a.subject.job); !rounds) return rounds;
   const std::array inputs{a.subject.profile, a.subject.program, a.subject.machine,
                           a.subject.trace.file};
   if (auto other = check_no_input(a.output, inputs); !other) return other;

@@ -16,6 +16,7 @@ namespace {
 
 /// What does not go together, whoever asks.
 Result<void> check_spec(const TrainingSpec& spec) {
+  if (auto rounds = check_chosen_rounds(spec.job); !rounds) return rounds;
   const bool epochs = spec.epochs > 0;
   if (spec.job.choose_sub_batch && !spec.profile.empty()) {
     return fail(ErrorCode::usage, "`profile` is of one `sub_batch`, which cannot be auto then");
