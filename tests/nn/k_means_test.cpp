@@ -57,7 +57,7 @@ TEST(KMeansProgram, HoldsThePointsInChunksAndFeedsNothing) {
   EXPECT_EQ(points, 100);
   EXPECT_EQ(program.learnable_elements(), 7 * kImage.elements());
   for (const Op& op : program.program.ops) {
-    EXPECT_EQ(op.recomputable, op.kind == "k_means_assign" || op.place == OpPlace::host) << op.name;
+    EXPECT_EQ(op.recomputable, op.kind == "k_means_assign") << op.name;
     EXPECT_FALSE(op.place == OpPlace::host && op.name != "collect_loss");
   }
   EXPECT_EQ(build(graph_of(7), {.batch = 3}).program.layers.size(), 3U) << "a point a chunk";

@@ -24,7 +24,7 @@ std::vector<ModelInfo> k_means_models() {
        .batch = 60'000},
       {.name = "tiny-kmeans",
        .description = "K-means with few clusters of short vectors, for trials",
-       .image = {1, 6, 7},
+       .image = {3, 8, 8},
        .classes = 5,
        .build = build_k_means,
        .clusters = true},
