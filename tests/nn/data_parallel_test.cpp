@@ -155,6 +155,7 @@ INSTANTIATE_TEST_SUITE_P(Models, DataParallelBits,
                                            ParallelSetting{"tiny-vgg", 4, Optimizer::adamw},
                                            ParallelSetting{"mlp", 4, Optimizer::sgd},
                                            ParallelSetting{"tiny-gpt", 2, Optimizer::adamw},
+                                           ParallelSetting{"tiny-lstm", 2, Optimizer::sgd},
                                            ParallelSetting{"tiny-vgg", 2, Optimizer::adamw, true},
                                            ParallelSetting{"mlp", 4, Optimizer::sgd, true}),
                          [](const auto& setting) {
