@@ -119,7 +119,8 @@ MUTANTS = {
         "    __syncthreads();\n    since_carry += kDepth;", "    since_carry += kDepth;"),
     "product-without-workspace": (
         KERNELS + "cublas_product.cpp", "nn",
-        "      s.cublas(), workspace,", "      s.cublas(), operand<std::byte>(p, 0) + 256,"),
+        "cublasSetWorkspace_v2(s.cublas(), workspace,",
+        "cublasSetWorkspace_v2(s.cublas(), operand<std::byte>(p, 0) + 256,"),
     "later-tokens-are-seen": (
         KERNELS + "attention.cu", "nn", "causal ? row % tokens + 1 : tokens", "tokens"),
     "heads-taken-for-samples": (
@@ -138,6 +139,9 @@ MUTANTS = {
         KERNELS + "layer_norm.cu", "nn",
         "products[threadIdx.y][threadIdx.x] = product;\n  __syncthreads();",
         "products[threadIdx.y][threadIdx.x] = product;"),
+    "lstm-sum-without-barrier": (
+        KERNELS + "lstm.cu", "nn", "sums[threadIdx.y][threadIdx.x] = sum;\n  __syncthreads();",
+        "sums[threadIdx.y][threadIdx.x] = sum;"),
     "workspace-of-another-algorithm": (
         KERNELS + "convolution.cpp", "nn",
         "        chosen(algorithm), workspace, workspace_of(algorithm), &kZero, y_.get(), p[2]));",

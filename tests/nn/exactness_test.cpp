@@ -182,5 +182,19 @@ TEST(ExactnessOfTransformers, InBudgetsAndRounds) {
   }
 }
 
+TEST(ExactnessOfLstms, InBudgetsAndRounds) {
+  for (const Storage storage : {Storage::in_place, Storage::separate}) {
+    for (const int percent : {75, 60, 0}) {
+      if (!kAllSettings && percent > 0) continue;
+      SCOPED_TRACE(percent);
+      TrainingOptions options{.batch = 4, .storage = storage};
+      expect_exact(build_model("tiny-lstm"), options, percent);
+      options.sub_batch = 3;
+      options.optimizer = Optimizer::adamw;
+      expect_exact(make_recurrent_graph(), options, percent);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tidepool::nn

@@ -199,6 +199,23 @@ inline std::vector<OpDesc> embeddings(const TextShape& s, std::int64_t vocabular
           make_op(EmbeddingBackward{}, {tokens, y, table, places})};
 }
 
+struct LstmCase {
+  std::int64_t batch, steps, inputs, hidden;
+};
+
+/// Forward, backward data, the same in place, backward weights, and those of gradients in place.
+inline std::vector<OpDesc> lstms(const LstmCase& s) {
+  const std::int64_t gates = 4 * s.hidden;
+  const TensorDesc x{{s.batch, s.steps, s.inputs}}, y{{s.batch, s.steps, s.hidden}};
+  const TensorDesc of_x{{gates, s.inputs}}, of_y{{gates, s.hidden}}, bias{{gates}};
+  const TensorDesc reserve{{s.batch, s.steps, 5 * s.hidden}}, dgates{{s.batch, s.steps, gates}};
+  return {make_op(LstmForward{}, {x, of_x, of_y, bias, y, reserve}),
+          make_op(LstmBackwardData{}, {y, of_x, of_y, reserve, dgates, x}),
+          in_place(make_op(LstmBackwardData{}, {y, of_x, of_y, reserve, x})),
+          make_op(LstmBackwardWeights{}, {x, y, dgates, of_x, of_y, bias}),
+          make_op(LstmBackwardWeights{}, {x, y, reserve, of_x, of_y, bias})};
+}
+
 inline std::vector<OpDesc> layer_norms(std::int64_t rows, std::int64_t width) {
   const TensorDesc x{{rows, width}}, column{{width}}, row{{rows}};
   return {make_op(LayerNormForward{}, {x, column, column, x, row, row}),
@@ -382,6 +399,11 @@ inline std::vector<OpCase> all_cases() {
   add(layer_norms(7, 33));
   add(layer_norms(40, 64));
   add(layer_norms(1, 300));
+  // Few steps: what is rounded in one goes on through the others.
+  for (const LstmCase& shape : {LstmCase{3, 7, 20, 12}, LstmCase{1, 1, 5, 3},
+                                LstmCase{4, 9, 32, 32}, LstmCase{2, 8, 1, 40}}) {
+    add(lstms(shape));
+  }
   for (const TextShape& shape :
        {TextShape{3, 7, 20, 2}, TextShape{1, 16, 48, 3}, TextShape{5, 33, 32, 4},
         TextShape{2, 1, 6, 2}, TextShape{2, 130, 24, 1}}) {

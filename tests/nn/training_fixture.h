@@ -164,6 +164,22 @@ inline Result<Graph> make_segmenting_graph() {
   return b.finish(b.add("loss", SoftmaxCrossEntropy{}, {x, labels}));
 }
 
+/// LSTMs whose outputs a dropout, a sum and another LSTM read, of two widths.
+inline Result<Graph> make_recurrent_graph() {
+  GraphBuilder b("recurrent");
+  const ValueId tokens = b.tokens(7);
+  const ValueId labels = b.token_labels(7);
+  ValueId x = b.add("embedding", Embedding{11, 6, 9}, {tokens});
+  const ValueId first = b.add("lstm1", Lstm{10}, {x});
+  x = b.add("drop1", Dropout{0.2F}, {first});
+  x = b.add("lstm2", Lstm{10}, {x});
+  x = b.add("add", Add{}, {x, first});
+  x = b.add("drop2", Dropout{0.3F}, {x});
+  x = b.add("lstm3", Lstm{5}, {x});
+  x = b.add("output", Linear{11, Initialiser::small_normal}, {x});
+  return b.finish(b.add("loss", SoftmaxCrossEntropy{}, {x, labels}));
+}
+
 inline TrainingProgram build(const Result<Graph>& graph, const TrainingOptions& options,
                              const KernelList& kernels = reference_kernels()) {
   EXPECT_TRUE(graph) << graph.error().message;

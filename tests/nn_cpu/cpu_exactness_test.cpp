@@ -24,8 +24,8 @@ void give_times(const Machine& machine, Program& program) {
 
 class CpuExactness : public ::testing::TestWithParam<AlgorithmPolicy> {};
 
-TEST(CpuExactnessOfTransformers, LossesAndWeightsAreThoseOfUnlimitedTraining) {
-  for (const char* model : {"tiny-transformer", "tiny-gpt"}) {
+TEST(CpuExactnessOfText, LossesAndWeightsAreThoseOfUnlimitedTraining) {
+  for (const char* model : {"tiny-transformer", "tiny-gpt", "tiny-lstm"}) {
     SCOPED_TRACE(model);
     auto training =
         build(build_model(model), {.batch = 16, .optimizer = Optimizer::adamw}, cpu_kernels());

@@ -60,6 +60,8 @@ TEST_P(CpuTraining, AgreesWithTheReference) {
   }
   expect_agreement(build_model("tiny-transformer"), adamw);
   expect_agreement(build_model("tiny-gpt"), adamw);
+  expect_agreement(build_model("tiny-lstm"), adamw);
+  expect_agreement(make_recurrent_graph(), adamw);
 }
 
 INSTANTIATE_TEST_SUITE_P(Storages, CpuTraining,
