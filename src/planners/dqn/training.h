@@ -36,6 +36,7 @@ class Training {
   Training(Lowering& lowering, Environment& environment, QNetwork* network,
            const QLearning& settings, TrainingOptions options);
 
+  /// The episodes; where the settings say greedy, one of the network as it is.
   void run();
 
   /// What `limit` of the episodes' load leaves room for, or the budget where random actions rarely
