@@ -37,6 +37,8 @@ class Training {
            const QLearning& settings, TrainingOptions options);
 
   void run();
+  Agent& agent() { return agent_; }
+  Strategy hinted();
 
   /// What `limit` of the episodes' load leaves room for, or the budget where random actions rarely
   /// find a way: what the options have is set to that.
