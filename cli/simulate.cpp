@@ -71,7 +71,7 @@ Outcome simulate_file(const PlanFile& file, int iterations) {
   return out;
 }
 
-Json to_json(const std::string& path, const Outcome& o) {
+Json outcome_json(const std::string& path, const Outcome& o) {
   Json ends_ms = Json::array();
   for (const Nanos end : o.ends) ends_ms.push_back(to_ms(end));
   Json copied = Json::array();
@@ -132,7 +132,7 @@ int run_simulate(const std::string& path, int iterations, bool json) {
   }
   const Outcome outcome = simulate_file(*file, iterations);
   if (json) {
-    print(to_json(path, outcome));
+    print(outcome_json(path, outcome));
   } else {
     print_text(path, file->machine, outcome);
   }

@@ -163,7 +163,7 @@ bool Environment::decide(const NodeEvent& action) {
     const auto accesses = lowering_.index().accesses(gap.tensor);
     const bool reads =
         std::ranges::find(accesses, gap.from, &TensorAccess::op)->mode == AccessMode::read;
-    departures_.push_back({id, here.op, here.at_end || (here.op == gap.from && !reads)});
+    departures_.push_back({id, here.op, here.at_end || (here.op == gap.from && !(reads && options_.alongside))});
   }
   simulate();
   if (now_.possible) {

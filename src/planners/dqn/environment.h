@@ -34,6 +34,7 @@ struct EnvironmentOptions {
   bool offload = true;
   bool remove = true;
   bool skip = true;    ///< "nothing" goes on to the next node with a new action
+  bool alongside = true;  ///< a copy out begins with the op that reads, not behind it
   double penalty = 1;  ///< for running out of memory
 };
 
