@@ -134,6 +134,7 @@ void print_heading(const Subject& subject, std::optional<Nanos> unlimited, std::
   say("{} on {}, unlimited peak {}{}\n", profile.program.name, profile.machine.name,
       format_bytes(subject.unlimited_peak()),
       unlimited ? fmt::format(", {} an iteration", format_time(*unlimited)) : "");
+  if (const std::string mark = mark_of_fake(subject.source); !mark.empty()) say("  {}\n", mark);
   print_header(width);
 }
 

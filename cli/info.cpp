@@ -142,6 +142,7 @@ Json program_info(const Program& program, std::string_view what, Bytes alignment
 Json profile_info(const Profile& profile) {
   Json json = program_info(profile.program, "profile", profile.machine.alignment());
   json["fingerprint"] = profile.fingerprint;
+  json["fake"] = profile.fake;
   json["machine"] = profile.machine.name;
   return json;
 }
@@ -240,6 +241,9 @@ void print_other(const std::string& path, const Json& info) {
   if (info.contains("machine")) {
     say("  machine    {} ({})\n", info["machine"].get<std::string>(),
         info["fingerprint"].get<std::string>());
+  }
+  if (info.contains("fake") && info["fake"].get<bool>()) {
+    say("  fake       its times are of ops that ran on made-up values\n");
   }
   if (!info.contains("planner")) return;
   say("  plan       {}: {} of a budget of {}, host {}, {}, {:.3f} ms when it was made\n",

@@ -223,6 +223,9 @@ void print_text(const Made& m) {
   if (const std::string warning = m.rounds.warning(); !warning.empty()) {
     say("  note       {}\n", warning);
   }
+  if (const std::string mark = mark_of_fake(m.subject.source); !mark.empty()) {
+    say("  note       {}\n", mark);
+  }
   for (const std::string& note : planned.notes) {
     say("  note       {}\n", with_option_names(note));
   }

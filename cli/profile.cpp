@@ -26,6 +26,7 @@ struct ProfileArguments {
   JobSpec job;
   BudgetSpec budget;
   bool inside = false;  ///< the budget is given
+  bool fake = false;
   int iterations = kProfileIterations;
   CacheSpec cache;
   std::string output;
@@ -58,8 +59,11 @@ void print_how(const Measurement& how) {
     say("  measured with everything kept, highest byte used {}\n", format_bytes(how.arena_peak));
     return;
   }
-  say("  measured inside {}, swapping on demand, highest byte used {}",
-      format_bytes(how.reactive_budget), format_bytes(how.arena_peak));
+  say("  {} inside {}, {}, highest byte used {}",
+      how.fake ? "FAKE: times are measured, values are not what they should be;" : "measured",
+      format_bytes(how.reactive_budget),
+      how.fake ? "intermediate values made up" : "swapping on demand",
+      format_bytes(how.arena_peak));
   if (how.unmeasured > 0)
     say("; {} more", how.unmeasured == 1 ? "1 algorithm needs"
                                          : fmt::format("{} algorithms need", how.unmeasured));
@@ -74,7 +78,7 @@ Result<int> profile(const ProfileArguments& a, bool json) {
   TerminalObserver observer;
   auto job = Job::make(a.job, observer);
   if (!job) return fail(job.error());
-  ProfilingTask task{.iterations = a.iterations, .all_algorithms = true};
+  ProfilingTask task{.iterations = a.iterations, .all_algorithms = true, .fake = a.fake};
   if (a.inside) {
     const auto budget = resolve_budget(a.budget, rounds_of(*job), job->alignment());
     if (!budget) return fail(budget.error());
@@ -86,7 +90,7 @@ Result<int> profile(const ProfileArguments& a, bool json) {
   const auto source =
       obtain_profile(*job, *machine, task, {cache, a.cache.reprofile, {}}, observer);
   if (!source) return fail(source.error());
-  const Profile result{job->fingerprint(), job->program(), *machine};
+  const Profile result{job->fingerprint(), job->program(), *machine, source->how.fake};
   if (!a.output.empty()) {
     if (auto written = write_file(a.output, to_json(result).dump(1) + "\n"); !written) {
       return fail(written.error());
@@ -126,13 +130,18 @@ void add_profile(CLI::App& app, Context& context) {
       ->add_option("--iterations", arguments->iterations, "iterations measured (medians are kept)")
       ->check(whole_number(1, 1000))
       ->capture_default_str();
+  command->add_flag("--fake", arguments->fake,
+                    "for a model that does not fit: intermediate values are made up where they "
+                    "would have to come back, so that times are right and values wrong; inside "
+                    "--budget, or the least memory in which its ops run");
   add_cache_options(*command, arguments->cache, false);
   command->add_option("-o,--output", arguments->output, "write the profile to this file");
   command->add_flag("--json", context.json, "the profile as JSON on stdout");
   command->footer(R"(
 Examples:
   tidepool profile tiny-vgg --data synthetic -o tiny.profile.json
-  tidepool profile tiny-vgg --data synthetic --budget 40% --host-budget 1GiB)");
+  tidepool profile tiny-vgg --data synthetic --budget 40% --host-budget 1GiB
+  tidepool profile vgg16 --data synthetic --batch 1000 --fake)");
   command->callback([arguments, command, &context] {
     arguments->inside = command->count("--budget") > 0;
     context.run = [arguments, &context] {

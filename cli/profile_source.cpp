@@ -6,13 +6,20 @@ namespace tidepool::cli {
 
 Json to_json(const ProfileSource& source) {
   Json json = {{"from", source.from}};
-  if (source.from == "file" || source.from == "plan") return json;
+  if (source.from == "plan") return json;
+  json["fake"] = source.how.fake;
+  if (source.from == "file") return json;
   json["iterations"] = source.how.iterations;
   json["all_algorithms"] = source.how.all_algorithms;
   json["reactive"] = source.how.reactive_budget > 0;
   json["unmeasured_algorithms"] = source.how.unmeasured;
   json["arena_peak_bytes"] = source.how.arena_peak;
   return json;
+}
+
+std::string mark_of_fake(const std::optional<ProfileSource>& source) {
+  if (!source || !source->how.fake) return {};
+  return "times of a fake profiling (ops ran on made-up values)";
 }
 
 }  // namespace tidepool::cli

@@ -26,6 +26,8 @@ constexpr Reproduction kReproductions[] = {
      reproduce_home},
     {"modnn", "moDNN, section 7: memory, time and copies in budgets, and each technique alone",
      reproduce_modnn},
+    {"dqn", "Deep Q-network, figure 5: overhead against memory reduction of eight workloads",
+     reproduce_dqn},
 };
 
 int run_reproduce(const Reproduction& what, const ReproduceArguments& a, bool json) {
@@ -47,25 +49,33 @@ void add_reproduce(CLI::App& app, Context& context) {
   command->add_option("what", *name, fmt::format("{}", fmt::join(names, ", ")))
       ->required()
       ->check(CLI::IsMember(names));
-  command->add_option("--models,--networks", arguments->models, "only these networks")
+  command->add_option("--models,--networks,--workloads", arguments->models, "only these networks")
       ->delimiter(',');
   command->add_option("--systems", arguments->systems, "home: only these systems")->delimiter(',');
   command->add_option("--batches", arguments->batches, "fig10: these batch sizes")
       ->delimiter(',')
       ->check(whole_number(1, std::int64_t{1} << 20));
   command
-      ->add_option(
-          "--limits", arguments->limits,
-          "only these limits: of fig9 such as 280MiB, of fig11 such as 50% of the peak, of modnn "
-          "budgets such as 6GB besides the card's")
+      ->add_option("--limits", arguments->limits,
+                   "only these limits: of fig9 such as 280MiB, of fig11 and dqn such as 50% of the "
+                   "peak, of modnn "
+                   "budgets such as 6GB besides the card's")
       ->delimiter(',');
   command->add_option("--data", arguments->data, "folder with vgg16-trace/, the measured trace")
       ->capture_default_str();
   add_duration_option(
       *command, "--time-limit", arguments->time_limit,
       "for one search: a packing (table1), a linear program (table2), a plan "
-      "(fig9, fig11, home, modnn), a footprint (fig10); default: printed with the constants");
+      "(fig9, fig11, home, modnn, dqn), a footprint (fig10); default: printed with the constants");
   add_seed_option(*command, arguments->seed, "of the searches");
+  command
+      ->add_option("--episodes", arguments->episodes,
+                   "dqn: of the training of each plan; default: until the time limit, or its own")
+      ->check(whole_number(1, std::int64_t{1} << 20));
+  command->add_option("-o,--output", arguments->output,
+                      "dqn: write its curves to this file (JSON), as they are finished");
+  command->add_option("--pictures", arguments->pictures,
+                      "dqn: write a picture (SVG) of each workload to this folder");
   command->add_flag("--json", context.json, "one JSON object on stdout");
   command->footer(R"(
 Columns named published_* (publ.) are the paper's figures, all others are computed here: on the
@@ -79,7 +89,8 @@ Examples:
   tidepool reproduce fig10 --models resnet50-cifar --batches 50,100
   tidepool reproduce fig11 --models vgg16 --limits 60%,40%
   tidepool reproduce home --models vgg16 --systems pytorch,home --time-limit 200ms
-  tidepool reproduce modnn --networks resnet34,vgg16-imagenet --limits 4GB,2GB)");
+  tidepool reproduce modnn --networks resnet34,vgg16-imagenet --limits 4GB,2GB
+  tidepool reproduce dqn --workloads vgg16,unet --limits 60% --episodes 20 -o curves.json)");
   command->callback([arguments, name, &context] {
     const auto* what = std::find_if(std::begin(kReproductions), std::end(kReproductions),
                                     [&](const Reproduction& r) { return *name == r.name; });

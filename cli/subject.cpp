@@ -42,7 +42,8 @@ Result<Subject> from_profile(const SubjectArguments& a, std::span<const BudgetSp
       return fail(std::move(error));
     }
   }
-  return Subject{std::move(*profile), ProfileSource{"file", {}}, 0};
+  const bool fake = profile->fake;
+  return Subject{std::move(*profile), ProfileSource{"file", {.fake = fake}}, 0};
 }
 
 /// A preset: layouts without padding, the algorithms of a GPU's library, times from the compute

@@ -107,6 +107,9 @@ void print_plan(const TrainingSpec& spec, const TrainingReport& r) {
   if (const std::string warning = rounds.warning(); !warning.empty()) {
     say("             {}\n", warning);
   }
+  if (const std::string mark = mark_of_fake(start.profile); !mark.empty()) {
+    say("  profile    {}\n", mark);
+  }
   say("  plan       {}: {} swapped, {} out and in an iteration, {} recomputed; {} {}, "
       "proved in {}\n",
       planner_of(spec, r), counted(totals.swapped_tensors, "tensor"),

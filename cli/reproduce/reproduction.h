@@ -23,7 +23,10 @@ struct ReproduceArguments {
   std::vector<std::int64_t> batches;  ///< empty: those of the reproduction
   std::vector<std::string> limits;    ///< of fig9 and modnn sizes, of fig11 shares; empty: its own
   std::string data = "../shared/data";
-  Nanos time_limit{0};  ///< of a search; 0: what the reproduction takes
+  Nanos time_limit{0};        ///< of a search; 0: what the reproduction takes
+  std::int64_t episodes = 0;  ///< of dqn, a plan; 0: until the time limit, or its own number
+  std::string output;         ///< of dqn: a file for its curves; may be empty
+  std::string pictures;       ///< of dqn: a folder for a picture of each workload; may be empty
   std::uint64_t seed = 1;
 
   [[nodiscard]] Nanos limit(double usual_seconds) const {
@@ -117,5 +120,6 @@ Result<void> reproduce_fig10(const ReproduceArguments& arguments, TableReport& r
 Result<void> reproduce_fig11(const ReproduceArguments& arguments, TableReport& report);
 Result<void> reproduce_modnn(const ReproduceArguments& arguments, TableReport& report);
 Result<void> reproduce_home(const ReproduceArguments& arguments, TableReport& report);
+Result<void> reproduce_dqn(const ReproduceArguments& arguments, TableReport& report);
 
 }  // namespace tidepool::cli

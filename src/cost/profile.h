@@ -10,6 +10,8 @@ struct Profile {
   std::string fingerprint;  ///< of the device it was measured on
   Program program;          ///< with the measured times in its algorithms
   Machine machine;          ///< links, alignment and memory of that device
+  /// The times are of ops that ran on made-up values: good for planning, no values are known.
+  bool fake = false;
 };
 
 Json to_json(const Profile& profile);

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 
 #include "base/at.h"
+#include "base/random.h"
 
 namespace tidepool {
 namespace {
@@ -13,15 +15,19 @@ namespace {
 constexpr StreamId kCompute = 0;
 constexpr StreamId kCopy = 1;
 constexpr StreamId kHost = 2;
+/// What made-up tensors are filled from, again and again.
+constexpr Bytes kNumbers = kMiB;
 
 }  // namespace
 
 Reactive::Reactive(const Program& program, std::vector<std::int32_t> algorithms,
-                   ReactiveBudget budget, Device& device, OpRunner& runner)
+                   ReactiveBudget budget, Device& device, OpRunner& runner,
+                   std::vector<char> made_up)
     : program_(program),
       algorithms_(std::move(algorithms)),
       device_(device),
       runner_(runner),
+      made_up_(std::move(made_up)),
       device_segments_(budget.device, device.alignment()),
       host_segments_(budget.host, device.alignment()),
       places_(program.tensors.size()),
@@ -32,11 +38,51 @@ Reactive::Reactive(const Program& program, std::vector<std::int32_t> algorithms,
   for (OpId op = 0; op < static_cast<OpId>(program.ops.size()); ++op) {
     for (const Access& a : program.ops[at(op)].accesses) last_access_[at(a.tensor)] = op;
   }
-  if (budget.host < enough_host_bytes(program, device.alignment())) return;
-  Bytes next = 0;
-  for (const Tensor& t : program.tensors) {
+  make_ordinary_numbers();
+  if (budget.host < enough_host_bytes(program, device.alignment(), made_up_)) return;
+  Bytes next = made_up_.empty() ? 0 : align_up(kNumbers, device.alignment());
+  for (TensorId t = 0; t < static_cast<TensorId>(program.tensors.size()); ++t) {
     host_homes_.push_back(next);
-    next += align_up(t.bytes, device.alignment());
+    if (!is_made_up(t)) next += align_up(program.tensors[at(t)].bytes, device.alignment());
+  }
+}
+
+/// Of either sign, between 0.1 and 1: as activations are.
+void Reactive::make_ordinary_numbers() {
+  if (made_up_.empty()) return;
+  const auto place = host_segments_.allocate(kNumbers);
+  if (!place) {
+    throw HostArenaFull(
+        fmt::format("the host arena of {} has no room for the {} that values are made up from",
+                    format_bytes(host_segments_.size()), format_bytes(kNumbers)));
+  }
+  numbers_ = *place;
+  Random random(1);
+  for (Bytes i = 0; i < kNumbers; i += static_cast<Bytes>(sizeof(float))) {
+    const double size = 0.1 + 0.9 * random.uniform();
+    const auto number = static_cast<float>(random.uniform() < 0.5 ? -size : size);
+    std::memcpy(device_.host_arena() + numbers_ + i, &number, sizeof number);
+  }
+}
+
+void Reactive::fill(std::byte* to, Bytes bytes) {
+  for (Bytes done = 0; done < bytes; done += kNumbers) {
+    device_.copy(kCopy, to + done, device_.host_arena() + numbers_,
+                 std::min(kNumbers, bytes - done), CopyRoute::to_device);
+  }
+  device_.synchronize();
+}
+
+/// What the op made of persistent tensors. See Note [Made-up values].
+void Reactive::forget_writes(OpId id) {
+  if (made_up_.empty()) return;
+  for (const Access& a : program_.ops[at(id)].accesses) {
+    Place& p = places_[at(a.tensor)];
+    if (a.mode == AccessMode::read || p.device == kNowhere) continue;
+    if (!program_.tensors[at(a.tensor)].persistent) continue;
+    device_segments_.free(p.device);
+    p.device = kNowhere;
+    p.device_newer = false;
   }
 }
 
@@ -48,9 +94,12 @@ Reactive::~Reactive() {
   }
 }
 
-Bytes Reactive::enough_host_bytes(const Program& program, Bytes alignment) {
-  Bytes sum = 0;
-  for (const Tensor& t : program.tensors) sum += align_up(t.bytes, alignment);
+Bytes Reactive::enough_host_bytes(const Program& program, Bytes alignment,
+                                  std::span<const char> made_up) {
+  Bytes sum = made_up.empty() ? 0 : align_up(kNumbers, alignment);
+  for (std::size_t t = 0; t < program.tensors.size(); ++t) {
+    if (made_up.empty() || made_up[t] == 0) sum += align_up(program.tensors[t].bytes, alignment);
+  }
   return sum;
 }
 
@@ -98,6 +147,7 @@ void Reactive::copy(std::byte* to, const std::byte* from, Bytes bytes, bool to_h
 /// Forgets the device copy, after saving it where the host has none as new.
 void Reactive::leave_device(TensorId t) {
   Place& p = places_[at(t)];
+  if (is_made_up(t)) p.device_newer = false;
   if (p.device_newer) {
     const Bytes host = host_place(t);
     copy(device_.host_arena() + host, device_.arena() + p.device, program_.tensors[at(t)].bytes,
@@ -155,7 +205,9 @@ bool Reactive::make_resident(OpId id) {
       const auto offset = find_room(bytes, id);
       if (!offset) return false;
       p.device = *offset;
-      if (a.mode != AccessMode::write) {
+      if (a.mode != AccessMode::write && is_made_up(a.tensor)) {
+        fill(device_.arena() + p.device, bytes);
+      } else if (a.mode != AccessMode::write) {
         copy(device_.arena() + p.device, device_.host_arena() + p.host, bytes, false);
       }
     }
@@ -204,6 +256,7 @@ void Reactive::run_op(OpId id, std::int64_t iteration) {
         !program_.tensors[at(a.tensor)].persistent && last_access_[at(a.tensor)] == id;
     if (dead) drop(a.tensor);
   }
+  if (op.place == OpPlace::device) forget_writes(id);
 }
 
 void Reactive::launch_op(OpId id, std::int64_t iteration) {
@@ -274,6 +327,7 @@ void Reactive::run(std::int64_t iterations, const Stop& stop) {
 }
 
 void Reactive::exit() {
+  assert(made_up_.empty());
   running_ = kNone;
   for (TensorId t = 0; t < static_cast<TensorId>(places_.size()); ++t) {
     if (!program_.tensors[at(t)].persistent) continue;

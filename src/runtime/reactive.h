@@ -2,6 +2,14 @@
 // when it runs; what was used least recently leaves when room is needed. No prefetch, so it is slow
 // and always right (SmartPool/AutoSwap section V: before a plan exists). It profiles programs that
 // do not fit.
+//
+// Note [Made-up values]. To know how long ops take nobody needs their results. Tensors that the
+// caller names (`made_up`) leave the device without a copy, and when an op reads one that is not
+// there its bytes are made up: ordinary numbers, because ones that are too small (denormal) or not
+// numbers would be slow. So ops run on wrong values for their right times, and what a model is too
+// large to copy out is not copied (deep Q-network paper, section 4.7). Persistent tensors are then
+// never written back: what an op makes of one is forgotten at once, and the next op reads its
+// first value, so that no value drifts away over iterations.
 #pragma once
 
 #include <array>
@@ -32,9 +40,11 @@ class Reactive {
  public:
   /// All must outlive this. Opens the device. `algorithms` names one per op. `budget.device` must
   /// be at least the working set of every op; `budget.host` bounds the host arena: with
-  /// `enough_host_bytes` it never gets full.
+  /// `enough_host_bytes` it never gets full. `made_up`: for each tensor, whether its values may be
+  /// wrong; not one that is persistent or that a host op accesses, nor one whose values are indices
+  /// (wrong ones could lead out of bounds). Empty: all are right.
   Reactive(const Program& program, std::vector<std::int32_t> algorithms, ReactiveBudget budget,
-           Device& device, OpRunner& runner);
+           Device& device, OpRunner& runner, std::vector<char> made_up = {});
   ~Reactive();
   Reactive(const Reactive&) = delete;
   Reactive& operator=(const Reactive&) = delete;
@@ -43,14 +53,16 @@ class Reactive {
   void enter();
   /// Throws HostArenaFull when the host arena is too small for what has to leave.
   void run(std::int64_t iterations, const Stop& stop = {});
-  /// Stores persistent tensors.
+  /// Stores persistent tensors. Not where values are made up: those are the first ones.
   void exit();
 
   /// [iteration][op] of every completed iteration: when each op itself ran.
   [[nodiscard]] const std::vector<std::vector<OpTiming>>& timings() const { return timings_; }
   [[nodiscard]] Bytes arena_peak() const { return arena_peak_; }
-  /// Host bytes that suffice for any program: every tensor at once.
-  static Bytes enough_host_bytes(const Program& program, Bytes alignment);
+  /// Host bytes that suffice for any program: every tensor at once, or every one that is not made
+  /// up and what the others are filled from.
+  static Bytes enough_host_bytes(const Program& program, Bytes alignment,
+                                 std::span<const char> made_up = {});
 
  private:
   static constexpr Bytes kNowhere = -1;
@@ -69,6 +81,12 @@ class Reactive {
   std::optional<Bytes> find_room(Bytes bytes, OpId op);
   void leave_device(TensorId tensor);
   void drop(TensorId tensor);
+  [[nodiscard]] bool is_made_up(TensorId tensor) const {
+    return !made_up_.empty() && made_up_[static_cast<std::size_t>(tensor)] != 0;
+  }
+  void make_ordinary_numbers();
+  void fill(std::byte* to, Bytes bytes);
+  void forget_writes(OpId op);
   Bytes host_place(TensorId tensor);
   void release_host(TensorId tensor);
   void release_doubles();
@@ -79,6 +97,8 @@ class Reactive {
   std::vector<std::int32_t> algorithms_;
   Device& device_;
   OpRunner& runner_;
+  std::vector<char> made_up_;  ///< empty: nothing is
+  Bytes numbers_ = 0;          ///< where in the host arena the ordinary numbers lie
   Segments device_segments_;
   Segments host_segments_;
   /// Where every tensor has a host place of its own; empty when the arena is too small for that.

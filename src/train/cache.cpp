@@ -83,8 +83,9 @@ Result<MeasuredProfile> read_measured(const std::string& text, const std::string
   return MeasuredProfile{std::move(*profile), *how};
 }
 
-/// The two kinds are kept side by side.
+/// The kinds are kept side by side.
 const char* kind_of(const Measurement& how) {
+  if (how.fake) return "profile-fake";
   return how.reactive_budget > 0 ? "profile-inside" : "profile";
 }
 

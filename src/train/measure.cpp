@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/at.h"
 #include "ir/load_profile.h"
 #include "runtime/executor.h"
 #include "runtime/profiler.h"
@@ -21,6 +22,18 @@ AlgorithmChoice variant(const Program& program, int algorithm) {
     }
   }
   return choice;
+}
+
+/// Of any op with any of the choices.
+Bytes largest_working_set(const Program& program, const std::vector<AlgorithmChoice>& choices,
+                          Bytes alignment) {
+  Bytes most = 0;
+  for (const AlgorithmChoice& algorithms : choices) {
+    for (OpId op = 0; op < static_cast<OpId>(program.ops.size()); ++op) {
+      most = std::max(most, working_set(program, op, alignment, algorithms[at(op)]));
+    }
+  }
+  return most;
 }
 
 /// `done`: variants before this one, of `all`.
@@ -77,9 +90,16 @@ std::optional<Lowered> kept_plan(const Program& program, const Machine& machine,
 }
 
 Measurement planned_measurement(const Job& job, const Machine& machine, const ProfilingTask& task) {
-  Measurement how{.iterations = task.iterations, .all_algorithms = task.all_algorithms};
+  Measurement how{
+      .iterations = task.iterations, .all_algorithms = task.all_algorithms, .fake = task.fake};
   const auto variants =
       variants_to_measure(job.program(), algorithms_of(job.spec()), task.all_algorithms);
+  if (task.fake) {
+    how.reactive_budget = limited(task.budget)
+                              ? task.budget.device
+                              : largest_working_set(job.program(), variants, machine.alignment());
+    return how;
+  }
   const bool all_fit =
       std::all_of(variants.begin(), variants.end(), [&](const AlgorithmChoice& algorithms) {
         return kept_plan(job.program(), machine, algorithms, task.budget).has_value();
@@ -90,7 +110,11 @@ Measurement planned_measurement(const Job& job, const Machine& machine, const Pr
 
 Result<Measurement> measure(Job& job, const Machine& machine, const ProfilingTask& task,
                             const Measurement& how, Observer& observer) {
-  if (how.reactive_budget > 0) return measure_reactively(job, machine, task, observer);
+  if (how.reactive_budget > 0) {
+    ProfilingTask inside = task;
+    inside.budget.device = how.reactive_budget;
+    return measure_reactively(job, machine, inside, observer);
+  }
   const auto variants =
       variants_to_measure(job.program(), algorithms_of(job.spec()), task.all_algorithms);
   Measurement done = how;

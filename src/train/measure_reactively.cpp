@@ -61,20 +61,59 @@ Error host_budget_too_small(const Job& job, const ProfilingTask& task, Bytes ali
           least};
 }
 
+/// Intermediate numbers, of the device alone. Indices keep their values: pooling, labels.
+std::vector<char> may_be_made_up(const Job& job) {
+  const Program& program = job.program();
+  std::vector<char> made_up(program.tensors.size(), 0);
+  for (std::size_t t = 0; t < made_up.size(); ++t) {
+    const bool number = job.training().tensors[t].type == nn::ElementType::f32;
+    made_up[t] = number && !program.tensors[t].persistent ? 1 : 0;
+  }
+  for (const Op& op : program.ops) {
+    if (op.place != OpPlace::host) continue;
+    for (const Access& a : op.accesses) made_up[at(a.tensor)] = 0;
+  }
+  return made_up;
+}
+
+/// Copies of a fake profiling only bring what ops run on: nobody times them.
+Machine with_instant_links(Machine machine) {
+  machine.to_host() = machine.to_device() = LinkSpeed{0, Nanos{0}};
+  std::ranges::fill(machine.buses, 0);
+  return machine;
+}
+
+/// As many host bytes as the run takes, or as it may have.
+Bytes host_bytes(const Job& job, const AlgorithmChoice& algorithms, const Budget& budget,
+                 std::span<const char> made_up, Bytes alignment) {
+  const Bytes enough = Reactive::enough_host_bytes(job.program(), alignment, made_up);
+  if (budget.host > 0) return std::min(budget.host, enough);
+  if (!made_up.empty()) return enough;
+  return ample_host_bytes(job.program(), algorithms, budget.device, alignment);
+}
+
+Error host_budget_too_small_for_fake(const Budget& budget, Bytes enough, const char* why) {
+  return {ErrorCode::infeasible,
+          fmt::format("`host_budget` {} B ({}) is not enough for a fake profiling: {}; {} B ({}) "
+                      "are enough",
+                      budget.host, format_bytes(budget.host), why, enough, format_bytes_up(enough)),
+          enough};
+}
+
 Result<Bytes> run_variant(Job& job, const Machine& machine, const ProfilingTask& task,
                           const AlgorithmChoice& algorithms, Observer& observer,
                           const std::function<void(int)>& tell) {
   const Budget& budget = task.budget;
   auto runner = job.make_runner_of_one();
   if (!runner) return fail(runner.error());
-  const std::unique_ptr<Device> device = job.make_device(machine);
+  const std::unique_ptr<Device> device =
+      job.make_device(task.fake ? with_instant_links(machine) : machine);
   const Bytes alignment = device->alignment();
-  const Bytes host =
-      budget.host > 0 ? std::min(budget.host, Reactive::enough_host_bytes(job.program(), alignment))
-                      : ample_host_bytes(job.program(), algorithms, budget.device, alignment);
+  const auto made_up = task.fake ? may_be_made_up(job) : std::vector<char>{};
+  const Bytes host = host_bytes(job, algorithms, budget, made_up, alignment);
   const NothingToLose scope(observer);
   try {
-    Reactive reactive(job.program(), algorithms, {budget.device, host}, *device, **runner);
+    Reactive reactive(job.program(), algorithms, {budget.device, host}, *device, **runner, made_up);
     reactive.enter();
     for (int i = 0; i <= task.iterations && !observer.stop_requested(); ++i) {
       tell(i);
@@ -88,6 +127,10 @@ Result<Bytes> run_variant(Job& job, const Machine& machine, const ProfilingTask&
     apply_op_timings(algorithms, timings, job.program());
     return reactive.arena_peak();
   } catch (const HostArenaFull& full) {
+    if (task.fake) {
+      const Bytes enough = Reactive::enough_host_bytes(job.program(), alignment, made_up);
+      return fail(host_budget_too_small_for_fake(budget, enough, full.what()));
+    }
     return fail(host_budget_too_small(job, task, alignment, full.what()));
   }
 }
@@ -99,14 +142,16 @@ Result<Measurement> measure_reactively(Job& job, const Machine& machine, const P
   const auto variants = variants_inside(job, task, machine.alignment());
   Measurement how{.iterations = task.iterations,
                   .all_algorithms = variants.size() > 1 || task.all_algorithms,
-                  .reactive_budget = task.budget.device};
+                  .reactive_budget = task.budget.device,
+                  .fake = task.fake};
   const double runs = static_cast<double>(variants.size()) * (task.iterations + 1);
   for (std::size_t v = 0; v < variants.size(); ++v) {
     auto used = run_variant(job, machine, task, variants[v], observer, [&](int i) {
       const double done = static_cast<double>(v) * (task.iterations + 1) + i;
-      observer.update(done / runs,
-                      fmt::format("profiling {} inside {}: iteration {}/{}", job.program().name,
-                                  format_bytes(task.budget.device), i, task.iterations));
+      observer.update(
+          done / runs,
+          fmt::format("{}profiling {} inside {}: iteration {}/{}", task.fake ? "fake " : "",
+                      job.program().name, format_bytes(task.budget.device), i, task.iterations));
     });
     if (!used) return fail(used.error());
     how.arena_peak = std::max(how.arena_peak, *used);

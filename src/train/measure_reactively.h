@@ -6,7 +6,8 @@
 
 namespace tidepool {
 
-/// Puts op times into the job's program without using more than the budget, on device and host. An
+/// Puts op times into the job's program without using more than the budget, on device and host. For
+/// a task that is `fake` intermediate numbers are made up where they would have to come back. An
 /// algorithm that does not fit is given the time of its op's slowest one: it also has the most
 /// workspace, so that no policy picks it. A host budget that is too small is `infeasible` and names
 /// the least one that is enough for this.

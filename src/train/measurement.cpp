@@ -6,6 +6,7 @@ namespace tidepool {
 
 bool Measurement::serves(const Measurement& asked) const {
   if (iterations < asked.iterations || (asked.all_algorithms && !all_algorithms)) return false;
+  if (fake != asked.fake) return false;
   // Times between copies are not quite those of ops that follow each other: who asks for one kind
   // is not given the other.
   if ((reactive_budget > 0) != (asked.reactive_budget > 0)) return false;
@@ -13,11 +14,9 @@ bool Measurement::serves(const Measurement& asked) const {
 }
 
 Json to_json(const Measurement& how) {
-  return {{"iterations", how.iterations},
-          {"all_algorithms", how.all_algorithms},
-          {"reactive_budget", how.reactive_budget},
-          {"unmeasured", how.unmeasured},
-          {"arena_peak", how.arena_peak}};
+  return {{"iterations", how.iterations},           {"all_algorithms", how.all_algorithms},
+          {"reactive_budget", how.reactive_budget}, {"unmeasured", how.unmeasured},
+          {"arena_peak", how.arena_peak},           {"fake", how.fake}};
 }
 
 Measurement measurement_from_json(const JsonCursor& json) {
@@ -27,6 +26,7 @@ Measurement measurement_from_json(const JsonCursor& json) {
   how.reactive_budget = json["reactive_budget"].integer();
   how.unmeasured = static_cast<int>(json["unmeasured"].integer(0, 1'000'000));
   how.arena_peak = json["arena_peak"].integer();
+  how.fake = json["fake"].boolean();
   return how;
 }
 

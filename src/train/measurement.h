@@ -15,6 +15,10 @@ struct ProfilingTask {
   bool all_algorithms = false;
   /// Measuring uses no more: where not everything can be kept, tensors are swapped on demand.
   Budget budget = no_limit();
+  /// Only the times are wanted: intermediate values that do not fit the budget are made up, not
+  /// swapped (runtime/reactive.h, Note [Made-up values]). Without a limit the smallest arena that
+  /// every measured algorithm fits is used.
+  bool fake = false;
 };
 
 /// How a profile was measured, or has to be at least.
@@ -25,6 +29,7 @@ struct Measurement {
   Bytes reactive_budget = 0;
   int unmeasured = 0;    ///< algorithms that did not fit that budget
   Bytes arena_peak = 0;  ///< highest device byte used
+  bool fake = false;     ///< inside `reactive_budget` with made-up values: times only
 
   [[nodiscard]] bool serves(const Measurement& asked) const;
 };

@@ -15,15 +15,18 @@
 namespace tidepool {
 namespace {
 
-Result<void> use_file(Job& job, const std::string& path) {
+/// Returns whether the file is of a fake profiling.
+Result<bool> use_file(Job& job, const std::string& path) {
   auto profile = load_profile_file(path);
   if (!profile) return fail(profile.error());
   if (auto same = check_fingerprint(path, profile->fingerprint, job.fingerprint()); !same) {
-    return same;
+    return fail(same.error());
   }
-  if (auto same = check_program(path, profile->program, job.program()); !same) return same;
+  if (auto same = check_program(path, profile->program, job.program()); !same) {
+    return fail(same.error());
+  }
   job.program() = std::move(profile->program);
-  return {};
+  return profile->fake;
 }
 
 }  // namespace
@@ -99,7 +102,7 @@ Result<ProfileSource> known_or_measured(Job& job, const Machine& machine, const 
   }
   auto how = measure(job, machine, task, wanted, observer);
   if (!how) return fail(how.error());
-  source.cache.keep({{job.fingerprint(), job.program(), machine}, *how});
+  source.cache.keep({{job.fingerprint(), job.program(), machine, how->fake}, *how});
   return ProfileSource{"measured", *how};
 }
 
@@ -108,8 +111,9 @@ Result<ProfileSource> known_or_measured(Job& job, const Machine& machine, const 
 Result<ProfileSource> obtain_profile(Job& job, const Machine& machine, const ProfilingTask& task,
                                      const ProfilingSource& source, Observer& observer) {
   if (!source.file.empty()) {
-    if (auto used = use_file(job, source.file); !used) return fail(used.error());
-    return ProfileSource{"file", {}};
+    const auto fake = use_file(job, source.file);
+    if (!fake) return fail(fake.error());
+    return ProfileSource{"file", {.fake = *fake}};
   }
   const Program& program = job.program();
   if (const std::int64_t batch = batch_of_few_rounds(program); batch < program.batch) {

@@ -17,7 +17,7 @@ struct ProfilingSource {
 /// Which profile was used.
 struct ProfileSource {
   std::string from;  ///< "file", "plan" (of a plan file), "cache" or "measured"
-  Measurement how;   ///< not known of a file
+  Measurement how;   ///< of a file only whether it is fake is known
 };
 
 Result<Profile> load_profile_file(const std::string& path);

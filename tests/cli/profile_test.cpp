@@ -72,6 +72,52 @@ TEST_F(ProfileTest, TheHostBudgetHoldsWhileProfilingAndTheOneItNamesIsEnough) {
   }
 }
 
+TEST_F(ProfileTest, AFakeOneTakesTheLeastMemoryOrItsBudgetAndSaysWhatItIs) {
+  const Json j = success(job("profile", {"--fake", "--no-cache"}));
+  EXPECT_EQ(j["profile"]["fake"], true);
+  EXPECT_EQ(j["fake"], true);
+  EXPECT_EQ(j["profile"]["unmeasured_algorithms"], 0) << "the arena is for all of them";
+  expect_times(j);
+  const Json kept = success(job("profile", {"--no-cache"}));
+  EXPECT_EQ(kept["profile"]["fake"], false);
+  EXPECT_FALSE(kept.contains("fake"));
+  EXPECT_LT(j["profile"]["arena_peak_bytes"], kept["profile"]["arena_peak_bytes"]);
+  const Json inside = success(job("profile", {"--fake", "--no-cache", "--budget", "40%"}));
+  EXPECT_EQ(inside["profile"]["fake"], true);
+  EXPECT_GT(inside["profile"]["unmeasured_algorithms"], 0) << "Winograd needs more";
+  expect_times(inside);
+  EXPECT_THAT(tidepool(job("profile", {"--fake"})).out,
+              AllOf(HasSubstr("FAKE"), HasSubstr("values are not what they should be")));
+  expect_error(job("profile", {"--fake", "--budget", "40%", "--host-budget", "1MiB"}), 4,
+               AllOf(HasSubstr("--host-budget"), HasSubstr("fake"), HasSubstr("are enough")));
+}
+
+TEST_F(ProfileTest, TheCacheGivesNoFakeProfileForARealOne) {
+  success(job("profile", {"--fake"}));
+  EXPECT_EQ(success(job("profile", {"--fake"}))["profile"]["from"], "cache");
+  const Json real = success(job("profile"));
+  EXPECT_EQ(real["profile"]["from"], "measured");
+  EXPECT_EQ(real["profile"]["fake"], false);
+}
+
+TEST_F(ProfileTest, WhoPlansOrTrainsWithAFakeOneIsTold) {
+  const std::string path = folder_.file("fake.json");
+  success(job("profile", {"--fake", "-o", path}));
+  EXPECT_EQ(success({"info", path})["fake"], true);
+  EXPECT_THAT(tidepool({"info", path}).out, HasSubstr("made-up values"));
+  const Arguments plan{"plan",      "--threads", "1",
+                       "--profile", path,        "--budget",
+                       "60%",       "-o",        folder_.file("plan.json")};
+  EXPECT_EQ(success(plan)["profile"]["fake"], true);
+  EXPECT_THAT(tidepool(plan).out, HasSubstr("fake profiling"));
+  const Arguments train =
+      job("train", {"--profile", path, "--budget", "60%", "--iterations", "2", "--verify"});
+  const Json trained = success(train);
+  EXPECT_EQ(trained["profile"]["fake"], true);
+  EXPECT_EQ(trained["identical"], true) << "only times come of the profile";
+  EXPECT_THAT(tidepool(train).out, HasSubstr("fake profiling"));
+}
+
 TEST_F(ProfileTest, AHostBudgetBelowWhatEveryTensorNeedsMayStillDo) {
   const Json j =
       success(job("profile", {"--no-cache", "--budget", "40%", "--host-budget", "16MiB"}));

@@ -268,6 +268,40 @@ TEST_F(Reproduce, HomesOwnSearchIsTimedAndItsPredictionsAreChecked) {
   EXPECT_GT(search["batch"], row["measured"]["home"]["max_batch"].get<std::int64_t>() / 2);
 }
 
+TEST_F(Reproduce, DqnHasACurveOfEveryPlannerAndWorkload) {
+  const std::string curves = folder_.file("curves.json");
+  const std::string pictures = folder_.file("pictures");
+  const Json figure =
+      success({"reproduce", "dqn", "--workloads", "vgg16", "--limits", "70%,1%", "--time-limit",
+               "0.2", "--episodes", "1", "-o", curves, "--pictures", pictures});
+  ASSERT_EQ(figure["rows"].size(), 2U);
+  const Json& nothing = figure["rows"][0];
+  EXPECT_EQ(nothing["budget_fraction"], 0.01);
+  for (const auto& [planner, overhead] : nothing["overhead"].items()) {
+    EXPECT_TRUE(overhead.is_null()) << planner;
+  }
+  const Json& row = figure["rows"][1];
+  EXPECT_EQ(row["workload"], "vgg16");
+  EXPECT_EQ(row["budget_bytes"], static_cast<std::int64_t>(0.7 * row["peak_bytes"].get<double>()));
+  for (const char* field : {"dqn_swap", "dqn", "auto", "memonger", "superneurons", "tflms"}) {
+    ASSERT_TRUE(row["overhead"].contains(field)) << field;
+    if (row["overhead"][field].is_null()) continue;
+    EXPECT_LE(row["footprint_bytes"][field], row["budget_bytes"]) << field;
+    EXPECT_GT(row["utilisation"][field], 0.0) << field;
+    EXPECT_LE(row["utilisation"][field], 1.0) << field;
+  }
+  ASSERT_FALSE(row["overhead"]["auto"].is_null());
+  double best = 1e9;
+  for (const auto& [mode, overhead] : row["modes"].items()) {
+    if (!overhead.is_null()) best = std::min(best, overhead.get<double>());
+  }
+  EXPECT_EQ(row["overhead"]["superneurons"], best);
+  EXPECT_EQ(Json::parse(testing::content_of(curves))["rows"], figure["rows"]);
+  EXPECT_THAT(testing::content_of(pictures + "/vgg16.svg"), HasSubstr("<svg"));
+  EXPECT_THAT(figure["notes"].dump(), HasSubstr("no printed values"));
+  expect_error({"reproduce", "dqn", "--limits", "2GB"}, 2, HasSubstr("share of the peak"));
+}
+
 TEST_F(Reproduce, AbsentDataIsAnErrorWhereNothingElseIsLeft) {
   const std::string nowhere = folder_.file("nowhere");
   for (const char* what : {"fig8", "fig9"}) {

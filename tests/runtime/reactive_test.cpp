@@ -3,6 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <map>
+
 #include "device/fake/fake_device.h"
 #include "ir/load_profile.h"
 #include "runtime/profiler.h"
@@ -89,6 +95,103 @@ TEST(Reactive, InsideATightHostBudgetItIsRightOrSaysThatTheArenaIsFull) {
   }
   EXPECT_GT(right, 0);
   EXPECT_GT(full, 0);
+}
+
+/// Sees what ops read; writes 7 in every byte of what they write.
+class WatchingRunner : public OpRunner {
+ public:
+  explicit WatchingRunner(const Program& program) : program_(program) {}
+  void launch(const OpCall& call, NativeStream /*stream*/) override {
+    const Op& op = program_.ops[static_cast<std::size_t>(call.op)];
+    for (std::size_t k = 0; k < op.accesses.size(); ++k) {
+      const Tensor& tensor = program_.tensors[static_cast<std::size_t>(op.accesses[k].tensor)];
+      const auto bytes = static_cast<std::size_t>(tensor.bytes);
+      if (op.accesses[k].mode != AccessMode::write) {
+        read[op.name + " " + tensor.name].assign(call.pointers[k], call.pointers[k] + bytes);
+      }
+      if (op.accesses[k].mode != AccessMode::read) {
+        std::fill_n(call.pointers[k], bytes, std::byte{7});
+      }
+    }
+  }
+  void load(TensorId tensor, std::byte* to) override {
+    const Bytes bytes = program_.tensors[static_cast<std::size_t>(tensor)].bytes;
+    std::fill_n(to, bytes, std::byte{3});
+  }
+  void store(TensorId /*tensor*/, const std::byte* /*from*/) override {}
+
+  std::map<std::string, std::vector<std::byte>> read;  ///< "op tensor": in the last iteration
+
+ private:
+  const Program& program_;
+};
+
+/// Between its write and its read, x does not fit beside y.
+class MadeUpValues : public ::testing::Test {
+ protected:
+  static constexpr Bytes kSize = 4096;
+  MadeUpValues() {
+    using enum AccessMode;
+    testing::ProgramBuilder b;
+    const TensorId x = b.tensor("x", kSize);
+    const TensorId y = b.tensor("y", kSize);
+    const TensorId w = b.tensor("w", 64, true);
+    b.device("make x", {{x, write}}, Nanos{1});
+    b.device("make y", {{y, write}}, Nanos{1});
+    b.device("use y", {{y, read}}, Nanos{1});
+    b.device("learn", {{x, read}, {w, update}}, Nanos{1});
+    b.device("use y again", {{y, read}, {w, read}}, Nanos{1});
+    program_ = b.build();
+  }
+  void run(const std::vector<char>& made_up) {
+    const Bytes host = Reactive::enough_host_bytes(program_, 64, made_up);
+    FakeDevice device(FakeScript{}, 64);
+    Reactive reactive(program_, least_workspace_algorithms(program_), {kSize + 64, host}, device,
+                      runner_, made_up);
+    reactive.enter();
+    reactive.run(2);
+    EXPECT_EQ(reactive.arena_peak(), kSize + 64);
+    EXPECT_EQ(reactive.timings().size(), 2U);
+  }
+  Program program_;
+  WatchingRunner runner_{program_};
+};
+
+TEST_F(MadeUpValues, AreOrdinaryNumbersWhereTheRightOnesAreGone) {
+  run({1, 1, 0});
+  std::array<float, kSize / sizeof(float)> numbers{};
+  for (const char* absent : {"learn x", "use y again y"}) {
+    const auto& bytes = runner_.read[absent];
+    ASSERT_EQ(bytes.size(), sizeof numbers) << absent;
+    std::memcpy(numbers.data(), bytes.data(), sizeof numbers);
+    for (const float number : numbers) {
+      EXPECT_GE(std::abs(number), 0.1F);
+      EXPECT_LE(std::abs(number), 1.0F);
+    }
+    EXPECT_TRUE(std::ranges::any_of(numbers, [](float number) { return number < 0; }));
+    EXPECT_TRUE(std::ranges::any_of(numbers, [](float number) { return number > 0; }));
+  }
+  EXPECT_EQ(runner_.read["use y y"][0], std::byte{7}) << "it was there still";
+}
+
+TEST_F(MadeUpValues, OthersAreRightAndPersistentOnesTheFirst) {
+  run({1, 0, 0});
+  EXPECT_EQ(runner_.read["use y again y"][0], std::byte{7}) << "not made up";
+  EXPECT_EQ(runner_.read["learn w"][0], std::byte{3});
+  EXPECT_EQ(runner_.read["use y again w"][0], std::byte{3}) << "what was learned is forgotten";
+  run({});
+  EXPECT_EQ(runner_.read["learn x"][0], std::byte{7});
+  EXPECT_EQ(runner_.read["use y again w"][0], std::byte{7});
+}
+
+TEST_F(MadeUpValues, NeedNoHostBytes) {
+  EXPECT_EQ(Reactive::enough_host_bytes(program_, 64), 2 * kSize + 64);
+  EXPECT_EQ(Reactive::enough_host_bytes(program_, 64, std::vector<char>{1, 1, 0}), kMiB + 64)
+      << "a constant part that all are filled from, and w";
+  FakeDevice device(FakeScript{}, 64);
+  EXPECT_THROW(Reactive(program_, least_workspace_algorithms(program_), {kSize + 64, 64}, device,
+                        runner_, {1, 1, 0}),
+               HostArenaFull);
 }
 
 TEST(ApplyOpTimings, TakesTheMedianOfEachOpFromItsOwnStart) {

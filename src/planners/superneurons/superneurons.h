@@ -30,7 +30,8 @@
 // - Algorithms are chosen where the planner may, whatever the policy: free bytes are those that the
 //   budget leaves over the load of the strategy with the least workspaces.
 // - The LRU tensor cache, which leaves tensors on the device as long as there is room, is an option
-//   of the published system; planners have no options of their own here, so it is left out.
+//   of the published system, as is recomputation alone: the planners superneurons-cache and
+//   superneurons-recompute.
 // - Where this does not fit the budget the streaming schedule takes its place, and a note says so.
 #pragma once
 
