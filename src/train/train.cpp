@@ -92,8 +92,10 @@ Result<TrainingSpec> with_rounds_of_files(TrainingSpec spec) {
   } else if (!spec.profile.empty()) {
     const auto file = load_profile_file(spec.profile);
     if (!file) return fail(file.error());
-    const std::int64_t part = spec.job.batch / spec.job.devices;
-    if (file->program.batch == part) spec.job.sub_batch = file->program.sub_batch;
+    // Of several devices it is of a part.
+    if (file->program.batch * spec.job.devices == spec.job.batch) {
+      spec.job.sub_batch = file->program.sub_batch;
+    }
   }
   return spec;
 }
