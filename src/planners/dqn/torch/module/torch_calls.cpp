@@ -135,7 +135,7 @@ at::Tensor TorchCallsOf::targets(std::span<const Transition* const> batch) {
   float* target = targets.data_ptr<float>();
   for (const Transition* t : batch) {
     double y = t->reward;
-    if (!t->terminal) y += options_.discount * std::min(values_of(t->next).max().item<float>(), 0.0F);
+    if (!t->terminal) y += options_.discount * values_of(t->next).max().item<float>();
     *target++ = static_cast<float>(y);
   }
   return targets;
