@@ -17,6 +17,7 @@
 #include "schedule/plan_totals.h"
 #include "subject.h"
 #include "terminal_observer.h"
+#include "train/learning.h"
 #include "train/proven_gap.h"
 
 namespace tidepool::cli {
@@ -155,14 +156,29 @@ void print_missing_bounds(const std::vector<ComparisonRow>& rows, Nanos time_lim
   }
 }
 
-Result<int> compare(CompareArguments a, bool json) {
+/// Those that are asked for, and whether what is said of them makes sense.
+Result<void> choose_planners(CompareArguments& a) {
   if (a.planners.empty()) {
-    for (const PlannerInfo& info : planner_list()) a.planners.emplace_back(info.name);
+    for (const PlannerInfo& info : planner_list()) {
+      if (!info.learns || a.planner.learning.episodes > 0) a.planners.emplace_back(info.name);
+    }
   }
   for (const std::string& name : a.planners) {
     if (auto known = make_planner(name); !known) return fail(known.error());
   }
-  if (auto sound = check_swarm(a.planners, a.planner.swarm); !sound) return fail(sound.error());
+  return check_planner_settings(a.planners, a.planner);
+}
+
+Result<void> check_record(const CompareArguments& a, std::size_t budgets) {
+  const auto learners = std::ranges::count_if(a.planners, learns);
+  if (!keeps_record(a.planner.learning) || (learners == 1 && budgets == 1)) return {};
+  return fail(ErrorCode::usage,
+              "--save-network and --episode-log are of one plan: name one planner that learns and "
+              "one budget");
+}
+
+Result<int> compare(CompareArguments a, bool json) {
+  if (auto sound = choose_planners(a); !sound) return fail(sound.error());
   const std::vector<std::string> read{a.subject.profile, a.subject.program, a.subject.trace.file};
   if (auto plot = check_plot(a.plot, read); !plot) return fail(plot.error());
   a.subject.unmeasured = true;
@@ -172,6 +188,7 @@ Result<int> compare(CompareArguments a, bool json) {
   const std::size_t width = name_width(a.planners);
   const auto budgets = listed_budgets(a);
   if (!budgets) return fail(budgets.error());
+  if (auto one = check_record(a, budgets->size()); !one) return fail(one.error());
   TerminalObserver progress;
   const Cache cache(a.subject.cache, progress);
   const auto subject = subject_of(a.subject, *budgets, cache, progress);
@@ -181,6 +198,9 @@ Result<int> compare(CompareArguments a, bool json) {
   if (!entries) return fail(entries.error());
   PlannerOptions options = planner_options(a.subject.job, a.planner);
   options.stop = interrupted;
+  if (auto known = read_network_file(a.planner.learning, options.q_learning); !known) {
+    return fail(known.error());
+  }
   // Where no budget can be met nothing was measured, and only programs of one device are timed.
   std::optional<Nanos> unlimited;
   if (!entries->back().infeasible && on_one_device(profile.program)) {
@@ -223,8 +243,12 @@ void add_compare(CLI::App& app, Context& context) {
                    "steps), 30%..60%:5%")
       ->delimiter(',')
       ->capture_default_str();
-  command->add_option("--planners", arguments->planners, "names (default: all)")->delimiter(',');
+  command
+      ->add_option("--planners", arguments->planners,
+                   "names (default: all, but those that learn only with --episodes)")
+      ->delimiter(',');
   add_search_options(*command, arguments->planner);
+  add_learning_options(*command, arguments->planner.learning);
   command
       ->add_option(
           "--plot", arguments->plot,

@@ -10,6 +10,7 @@
 #include "planner_work.h"
 #include "planners/registry.h"
 #include "schedule/plan_totals.h"
+#include "train/learning.h"
 #include "train/proven_gap.h"
 
 namespace tidepool::cli {
@@ -68,8 +69,13 @@ ComparisonRow plan_one(const Subject& subject, const JobSpec& job, const Entry& 
   PlannerOptions mine = options;
   mine.time_limit = spec.time_limit.value_or(usual_time_limit(name));
   mine.may.sub_batch = work->chooses();
-  const auto planned = make_plan(work->planner(), work->chooses() ? *work->workload() : fixed,
-                                 subject.profile.machine, entry.budget, mine);
+  auto planned = make_plan(work->planner(), work->chooses() ? *work->workload() : fixed,
+                           subject.profile.machine, entry.budget, mine);
+  if (planned && learns(name)) {
+    if (auto written = write_learning(spec.learning, *planned); !written) {
+      planned = fail(written.error());
+    }
+  }
   const Result<Profile> profile =
       planned ? work->profile(planned->sub_batch()) : Result<Profile>(fail(planned.error()));
   if (!profile) {

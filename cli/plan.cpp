@@ -5,10 +5,11 @@
 #include <optional>
 #include <span>
 
-#include "base/counted.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/quantity.h"
+#include "decision_report.h"
+#include "learning_report.h"
 #include "lower/overhead.h"
 #include "lower/plan_file.h"
 #include "option_names.h"
@@ -20,6 +21,7 @@
 #include "subject.h"
 #include "terminal_observer.h"
 #include "train/budget.h"
+#include "train/learning.h"
 #include "train/output_file.h"
 #include "train/parallel_plan.h"
 #include "train/planning.h"
@@ -38,44 +40,6 @@ struct PlanArguments {
 };
 
 std::string ms(Nanos t) { return fmt::format("{:.3f}", to_ms(t)); }
-
-Json decisions(const PlanFile& file) {
-  const AccessIndex index(file.program);
-  Json list = Json::array();
-  for (std::size_t g = 0; g < file.strategy.gaps.size(); ++g) {
-    const Gap& gap = index.gaps()[g];
-    if (gap.kind != GapKind::device) continue;
-    const auto name = [&](OpId op) { return file.program.ops[static_cast<std::size_t>(op)].name; };
-    const Tensor& tensor = file.program.tensors[static_cast<std::size_t>(gap.tensor)];
-    list.push_back({{"tensor", tensor.name},
-                    {"bytes", tensor.bytes},
-                    {"from", name(gap.from)},
-                    {"to", name(gap.to)},
-                    {"wraps", gap.wraps},
-                    {"decision", to_string(file.strategy.gaps[g])},
-                    {"reason", file.strategy.reasons.empty() ? "" : file.strategy.reasons[g]}});
-  }
-  return list;
-}
-
-void print_decisions(const PlanFile& file) {
-  const Json list = decisions(file);
-  std::int64_t kept = 0;
-  Bytes kept_bytes = 0;
-  for (const Json& d : list) {
-    if (d["decision"] == "keep") {
-      ++kept;
-      kept_bytes += d["bytes"].get<Bytes>();
-      continue;
-    }
-    say("  {:9} {:28} {:>10}  after '{}' until '{}'{}: {}\n", d["decision"].get<std::string>(),
-        d["tensor"].get<std::string>(), format_bytes(d["bytes"].get<Bytes>()),
-        d["from"].get<std::string>(), d["to"].get<std::string>(),
-        d["wraps"].get<bool>() ? " of the next iteration" : "", d["reason"].get<std::string>());
-  }
-  say("  keep      the other {} ({} in all): the load fits without moving them\n",
-      counted(kept, "gap"), format_bytes(kept_bytes));
-}
 
 /// A plan that was made, and what people want to know of it.
 struct Made {
@@ -183,6 +147,8 @@ void print_json(const Made& m) {
   const Lowered& lowered = planned.lowered;
   const std::string& output = m.arguments.output;
   Json passes = Json::object();
+  Json notes = Json::array();
+  for (const std::string& note : planned.notes) notes.push_back(with_option_names(note));
   for (const PassTime& p : lowered.pass_times) passes[p.pass] = to_ms(p.time);
   Json out = {{"schema", 1},
               {"program", m.file.program.name},
@@ -204,7 +170,8 @@ void print_json(const Made& m) {
               {"plan_ms", to_ms(planned.plan_time)},
               {"check_ms", to_ms(planned.check_time)},
               {"pass_ms", std::move(passes)},
-              {"notes", planned.notes},
+              {"notes", std::move(notes)},
+              {"learning", learning_json(planned.learning.get())},
               {"plan_from", m.obtained.from},
               {"profile", m.subject.source ? to_json(*m.subject.source) : Json(nullptr)},
               {"output", output.empty() ? Json(nullptr) : Json(output)}};
@@ -256,6 +223,7 @@ void print_text(const Made& m) {
   for (const std::string& note : planned.notes) {
     say("  note       {}\n", with_option_names(note));
   }
+  print_learning(planned.learning.get());
   if (lowered.streaming) say("  note       streaming: only the running op's tensors stay\n");
   if (m.arguments.explain) {
     print_choices(m);
@@ -286,11 +254,11 @@ Result<void> save_and_prove(Made& made, const Budget& budget, Observer& observer
 Result<void> check_arguments(const PlanArguments& a) {
   if (auto known = make_planner(a.planner.name); !known) return fail(known.error());
   if (auto stated = check_rounds_of_devices(a.subject.job); !stated) return stated;
-  if (auto sound = check_swarm(std::span(&a.planner.name, 1), a.planner.swarm); !sound) {
+  if (auto sound = check_planner_settings(std::span(&a.planner.name, 1), a.planner); !sound) {
     return sound;
   }
   const std::array inputs{a.subject.profile, a.subject.program, a.subject.machine,
-                          a.subject.trace.file};
+                          a.subject.trace.file, a.planner.learning.network};
   if (auto other = check_no_input(a.output, inputs); !other) return other;
   return check_writable(a.output);
 }
@@ -318,6 +286,7 @@ Result<int> plan(PlanArguments a, bool json) {
   request.options.progress = &observer;
   request.options.may.sub_batch = work->chooses();
   request.workload = work->workload();
+  request.learning = a.planner.learning;
   const auto obtained =
       obtain_plan(work->planner(), request, cache, a.subject.cache.replan, observer);
   if (!obtained) {
@@ -364,6 +333,7 @@ void add_plan(CLI::App& app, Context& context) {
       ->capture_default_str();
   add_size_options(*command, arguments->budget);
   add_planner_options(*command, arguments->planner);
+  add_learning_options(*command, arguments->planner.learning);
   command->add_option("-o,--output", arguments->output, "write the plan to this file");
   command->add_flag("--explain", arguments->explain, "say for each decision why");
   command->add_flag("--json", context.json, "one JSON object on stdout");
@@ -379,6 +349,7 @@ Examples:
   tidepool plan vgg16 --budget 60% --machine gtx1080ti --explain
   tidepool plan tiny-vgg --data synthetic --budget 60% --reprofile --replan
   tidepool plan vgg16 --budget 50% --machine gtx1080ti --planner tide --evaluations 20000
+  tidepool plan vgg16 --machine gtx1080ti --budget 60% --planner dqn --save-network vgg16.network
   tidepool plan vgg16-imagenet --batch 256 --machine k40 --devices 4 --budget 6GB --sub-batch 32
   tidepool profile tiny-vgg --data synthetic -o tiny.profile.json
   tidepool plan --profile tiny.profile.json --budget 60% -o tiny.plan.json

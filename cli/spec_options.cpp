@@ -228,7 +228,8 @@ void add_planner_options(CLI::App& command, PlannerSpec& planner) {
 }
 
 void add_search_options(CLI::App& command, PlannerSpec& planner) {
-  add_duration_option(command, "--time-limit", planner.time_limit, "10 s; auto: 2 s",
+  add_duration_option(command, "--time-limit", planner.time_limit,
+                      "10 s; auto: 2 s; dqn, dqn-swap: 60 s",
                       "what a planner that searches may take, and once more the optimality gap, "
                       "such as 500ms, 10s or 2min; Ctrl-C "
                       "ends it early");
@@ -252,6 +253,29 @@ void add_search_options(CLI::App& command, PlannerSpec& planner) {
                   "converged; published: 500)")
       ->check(whole_number(1, 1'000'000))
       ->type_name("N");
+}
+
+void add_learning_options(CLI::App& command, LearningSpec& learning) {
+  command
+      .add_option("--episodes", learning.episodes,
+                  "dqn, dqn-swap: episodes from which the network learns, within --time-limit "
+                  "(default: the planner's own number)")
+      ->check(whole_number(1, 1'000'000))
+      ->type_name("N");
+  command
+      .add_option("--network", learning.network,
+                  "dqn, dqn-swap: go on from this saved network, perhaps of another model; auto: "
+                  "search on from one episode of it, on top of its own time")
+      ->type_name("FILE");
+  command
+      .add_option("--save-network", learning.save_network,
+                  "dqn, dqn-swap: write the network, as it is at the end or on Ctrl-C")
+      ->type_name("FILE");
+  command
+      .add_option("--episode-log", learning.episode_log,
+                  "dqn, dqn-swap: write a line for each episode: episode, steps, return, overhead, "
+                  "best, loss (CSV)")
+      ->type_name("FILE");
 }
 
 void add_cache_options(CLI::App& command, CacheSpec& cache, bool plans) {

@@ -26,6 +26,8 @@ CLI::Option* add_size_option(CLI::App& command, const std::string& name, SizeOrP
 /// --planner, and --time-limit, --evaluations and the size of a swarm.
 void add_planner_options(CLI::App& command, PlannerSpec& planner);
 void add_search_options(CLI::App& command, PlannerSpec& planner);
+/// --episodes, --network, --save-network, --episode-log.
+void add_learning_options(CLI::App& command, LearningSpec& learning);
 /// `plans`: the command makes plans too.
 void add_cache_options(CLI::App& command, CacheSpec& cache, bool plans);
 

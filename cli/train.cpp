@@ -118,6 +118,7 @@ void add_train(CLI::App& app, Context& context) {
   add_devices_options(*command, spec.job);
   add_size_options(*command, spec.budget);
   add_planner_options(*command, spec.planner);
+  add_learning_options(*command, spec.planner.learning);
   add_length_options(*command, *arguments);
   command->add_option("--profile", spec.profile,
                       "plan from this profile file of this device instead of measuring");
@@ -131,7 +132,8 @@ void add_train(CLI::App& app, Context& context) {
   refuse_ignored(*command, {{"--profile", {"--reprofile"}},
                             {"--plan",
                              {"--replan", "--planner", "--algorithms", "--time-limit",
-                              "--evaluations", "--pso-particles", "--pso-iterations"}}});
+                              "--evaluations", "--pso-particles", "--pso-iterations", "--episodes",
+                              "--network", "--save-network", "--episode-log"}}});
   command->footer(kFooter);
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {

@@ -6,6 +6,7 @@
 
 #include "base/counted.h"
 #include "base/json.h"
+#include "learning_report.h"
 #include "option_names.h"
 #include "profile_source.h"
 #include "rounds_report.h"
@@ -71,6 +72,7 @@ void add_measured(const TrainingSpec& spec, const TrainingReport& r, Json& out) 
   // With epochs their means are there.
   out["losses"] = spec.epochs > 0 ? Json(nullptr) : Json(r.losses);
   out["notes"] = std::move(notes);
+  out["learning"] = learning_json(planned.learning.get());
   const bool compared = r.baseline && r.baseline->identical;
   out["identical"] = compared ? Json(*r.baseline->identical) : Json(nullptr);
 }

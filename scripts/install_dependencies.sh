@@ -12,6 +12,7 @@ packages=(
   g++ cmake ninja-build ccache python3
   libdnnl-dev libfmt-dev libcli11-dev nlohmann-json3-dev libexpected-dev zlib1g-dev coinor-libclp-dev
   libeigen3-dev librsvg2-2 fonts-dejavu-core
+  libtorch-dev libopenblas0-serial  # Debian's plain BLAS is six times slower
   libgtest-dev libgmock-dev libbenchmark-dev
   dataset-fashion-mnist
 )

@@ -41,7 +41,12 @@ PRIVATE = {
     "device/fake": [],
     "nn/kernels/cpu": ["train/devices"],
     "nn/kernels/cuda": ["train/devices"],
+    "planners/dqn/torch/module": [],
 }
+
+# Whose headers are in one folder only.
+TORCH_HEADER = re.compile(r"^(torch|ATen|c10|caffe2)/")
+TORCH_FOLDER = "planners/dqn/torch/module"
 
 VENDOR_HEADER = re.compile(
     r"^(coin/|Eigen/|dnnl|oneapi|mkldnn|cuda|cudnn|cublas|curand|nvtx|nccl|omp\.h)")
@@ -65,6 +70,8 @@ def inside(path, folder):
 
 def include_error(path, quote, header, src):
     """What is wrong with file `path` (below src/) including `header`; None when nothing is."""
+    if TORCH_HEADER.match(header) and not inside(path, TORCH_FOLDER):
+        return f"header of libtorch <{header}> outside {TORCH_FOLDER}"
     if VENDOR_HEADER.match(header):
         if any(inside(path, f) for f in VENDOR_FOLDERS):
             return None

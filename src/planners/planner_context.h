@@ -51,6 +51,7 @@ struct QLearning {
   std::int32_t batch = 32;
   std::int32_t decisions_a_step = 8;  ///< of the agent, for one gradient step
   bool uniform = false;               ///< all actions uniformly random; nothing is learned
+  bool greedy = false;                ///< one episode of `network`, and nothing is learned
   std::string network;                ///< bytes of a saved one to go on from; empty: a new one
 };
 

@@ -23,6 +23,9 @@ struct PlannerInfo {
   /// What it may take where nobody says.
   Nanos time_limit{std::chrono::seconds(10)};
   bool has_a_swarm = false;  ///< reads PlannerOptions::swarm
+  bool learns = false;       ///< reads PlannerOptions::q_learning
+  /// Has a planner that learns play QLearning::network, where there is one.
+  bool asks_a_network = false;
   /// Chooses among the workload's sub-batches; others plan for the workload's own.
   bool chooses_sub_batch = false;
   /// It chooses algorithms where it may: the times of all of them have to be known.
@@ -41,5 +44,9 @@ bool chooses_algorithms(std::string_view planner);
 Result<std::unique_ptr<Planner>> make_planner(std::string_view name);
 /// Fails with a usage error where a swarm is given a size and none of the planners has one.
 Result<void> check_swarm(std::span<const std::string> planners, const SwarmSize& size);
+/// PlannerInfo::learns; false of a planner that there is not.
+bool learns(std::string_view planner);
+/// That, or PlannerInfo::asks_a_network where there is a planner that learns.
+bool takes_a_network(std::string_view planner);
 
 }  // namespace tidepool

@@ -43,6 +43,15 @@ std::string to_text(const SwarmSize& swarm) {
   return fmt::format("{}x{}{}", swarm.particles, swarm.iterations, swarm.anchored ? "" : " random");
 }
 
+std::string to_text(const QLearning& q) {
+  std::uint64_t network = 0;
+  for (const char c : q.network) network = hash_combine(network, static_cast<unsigned char>(c));
+  return fmt::format(
+      "{} episodes, rate {}, discount {}, width {}, hops {}, batch {} every {}{}{}, {:x}",
+      q.episodes, q.learning_rate, q.discount, q.width, q.hops, q.batch, q.decisions_a_step,
+      q.uniform ? ", uniform" : "", q.greedy ? ", greedy" : "", network);
+}
+
 Json settings(const PlanRequest& request) {
   return {{"build", build_identity()},
           {"planner", request.planner},
@@ -50,6 +59,7 @@ Json settings(const PlanRequest& request) {
           {"time_limit", format_time(request.options.time_limit)},
           {"evaluations", fmt::format("{}", request.options.evaluation_limit)},
           {"swarm", to_text(request.options.swarm)},
+          {"q_learning", to_text(request.options.q_learning)},
           {"algorithms", std::string(to_text(request.options.algorithms))},
           {"algorithm_choice", request.options.may.algorithms ? "planner" : "policy"},
           {"sub_batch", request.workload == nullptr ? "given" : "chosen"}};

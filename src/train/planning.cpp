@@ -14,6 +14,7 @@
 #include "sim/simulate.h"
 #include "train/algorithm_choice.h"
 #include "train/budget.h"
+#include "train/learning.h"
 #include "train/load_plan.h"
 #include "train/profiling.h"
 
@@ -128,10 +129,14 @@ Result<Planned> plan_or_least_host_budget(Error error, Planner& planner, const P
 
 }  // namespace
 
-Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& request, const Cache& cache,
+Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& asked, const Cache& cache,
                                  bool replan, Observer& observer) {
+  PlanRequest request = asked;
+  if (auto read = read_network_file(request.learning, request.options.q_learning); !read) {
+    return fail(read.error());
+  }
   cache.open();
-  if (!replan) {
+  if (!replan && !keeps_record(request.learning)) {
     if (auto known = cache.plan(request)) {
       observer.notice(Notice::plan_from_cache, "plan from the cache");
       return ObtainedPlan{std::move(*known), "cache", {}};
@@ -144,6 +149,9 @@ Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& request, c
       make_plan(planner, workload, request.subject.machine, request.budget, request.options);
   if (!planned) planned = plan_or_least_host_budget(planned.error(), planner, request, begun);
   if (!planned) return fail(planned.error());
+  if (auto written = write_learning(request.learning, *planned); !written) {
+    return fail(written.error());
+  }
   // A planner that was told to stop gives what it has: not worth keeping.
   if (!observer.stop_requested()) cache.keep(request, *planned);
   return ObtainedPlan{std::move(*planned), "planner", {}};

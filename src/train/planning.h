@@ -19,7 +19,7 @@ struct ObtainedPlan {
 
 /// Whatever its source, the plan is proved. `replan`: the cache is not asked. Where the host budget
 /// is too small the error names the least one found with which the planner has a plan.
-Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& request, const Cache& cache,
+Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& asked, const Cache& cache,
                                  bool replan, Observer& observer);
 
 /// The budget of a training with a plan file: the file's, where none is given. Refuses a file of

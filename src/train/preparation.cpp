@@ -16,6 +16,7 @@ PlanRequest request_of(const Profile& subject, const TrainingSpec& spec, const B
   request.options.stop = observer.stop();
   request.options.progress = &observer;
   request.options.may.sub_batch = false;
+  request.learning = spec.planner.learning;
   return request;
 }
 

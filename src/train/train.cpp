@@ -8,6 +8,7 @@
 #include "planners/toolkit/largest_rounds.h"
 #include "train/epochs.h"
 #include "train/iterations.h"
+#include "train/learning.h"
 #include "train/load_plan.h"
 #include "train/output_file.h"
 
@@ -98,7 +99,7 @@ Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observe
   const TrainingSpec& spec = *rounds;
   auto planner = make_planner(spec.planner.name);
   if (!planner) return fail(planner.error());
-  if (auto sound = check_swarm(std::span(&spec.planner.name, 1), spec.planner.swarm); !sound) {
+  if (auto sound = check_planner_settings(std::span(&spec.planner.name, 1), spec.planner); !sound) {
     return fail(sound.error());
   }
   const bool chooses = chooses_sub_batch(spec.planner.name);

@@ -83,6 +83,14 @@ struct BudgetSpec {
 
 inline constexpr Nanos kGapTimeLimit = std::chrono::seconds(10);
 
+/// Of planners that learn a Q-network. Files may be empty.
+struct LearningSpec {
+  std::int32_t episodes = 0;  ///< 0: the planner's own number, within its time limit
+  std::string network;        ///< a saved network to go on from; `auto` plays one episode of it
+  std::string save_network;   ///< written with the plan
+  std::string episode_log;    ///< the same, CSV
+};
+
 struct PlannerSpec {
   std::string name = "auto";
   /// For searches, and once more for the optimality gap. Unset: each planner's own, and
@@ -92,6 +100,7 @@ struct PlannerSpec {
   /// 0: the time limit holds.
   std::int64_t evaluations = 0;
   SwarmSize swarm;  ///< `pso_particles`, `pso_iterations`: only for planners that have one
+  LearningSpec learning;
 };
 
 /// Profiles and plans kept between runs, in `cache_folder()`.

@@ -22,7 +22,8 @@ using Clock = Allowance::Clock;
 constexpr double kToSayWhatItWasWorth = 0.05;
 constexpr double kUsualSize = 0.4;  ///< where there are others
 constexpr double kOtherSize = 0.1;
-constexpr int kMostSizes = 4;  ///< beside the usual one, once something fits
+constexpr double kFromNetwork = 0.2;  ///< more, from what a network comes to
+constexpr int kMostSizes = 4;         ///< beside the usual one, once something fits
 /// Below that a first look at every size is quick, and the best one gets the time.
 constexpr Nanos kShort = std::chrono::seconds(1);
 constexpr double kQuickLook = 0.15;
@@ -61,6 +62,7 @@ class AutoRun {
     const std::size_t best = fastest();
     if (!searches_[best]) return fail(error_);
     if (several && !context_.stopped()) searches_[best]->go_on(until(rest, 1 - kUsualSize));
+    if (!context_.stopped()) ask_network(*searches_[best]);
     return output(*searches_[best]);
   }
 
@@ -215,8 +217,23 @@ class AutoRun {
     return best;
   }
 
+  /// On top of the limits: what is found without the network is found with it.
+  void ask_network(SizeSearch& search) {
+    if (options_.q_learning.network.empty()) return;
+    const PlannerInfo* learner = nullptr;
+    for (const PlannerInfo& info : planner_list()) {
+      if (info.learns && (learner == nullptr || info.name == "dqn")) learner = &info;
+    }
+    if (learner == nullptr) return;
+    const Nanos more = std::chrono::duration_cast<Nanos>(options_.time_limit * kFromNetwork);
+    const std::int64_t evaluations_more =
+        options_.evaluation_limit > 0 ? evaluations(kFromNetwork) : 0;
+    network_note_ = search.ask_network(*learner, more, evaluations_more);
+  }
+
   PlannerOutput output(SizeSearch& search) {
     std::vector<std::string> notes{search.note()};
+    if (!network_note_.empty()) notes.push_back(network_note_);
     const auto program = context_.workload().program(search.best().strategy.sub_batch);
     if (program) {
       add_reasons(**program, AccessIndex(**program), context_.machine(), search.best().strategy);
@@ -266,6 +283,7 @@ class AutoRun {
   std::vector<TriedSize> sizes_;
   std::vector<std::unique_ptr<SizeSearch>> searches_;  ///< of the sizes; null: no plan
   std::size_t usual_ = 0;
+  std::string network_note_;
   Error error_;
 };
 
@@ -295,6 +313,7 @@ PlannerInfo auto_planner() {
           .make = [] { return make_auto(); },
           .starts_from = "autoswap",
           .time_limit = std::chrono::seconds(2),
+          .asks_a_network = true,
           .chooses_sub_batch = true,
           .chooses_algorithms = true};
 }

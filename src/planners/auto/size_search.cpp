@@ -21,7 +21,7 @@ constexpr double kOpsASecond = 10'000;
 /// Searches of their own would leave no time, and chance makes no good start.
 bool is_a_start(const PlannerInfo& info) {
   constexpr std::array kOthers{"auto", "tide", "random"};
-  return std::find(kOthers.begin(), kOthers.end(), info.name) == kOthers.end();
+  return !info.learns && std::find(kOthers.begin(), kOthers.end(), info.name) == kOthers.end();
 }
 
 /// Plans however little time there is.
@@ -125,6 +125,32 @@ void SizeSearch::add_plan(Lowered plan, std::string_view planner) {
   } else if (best_ == nullptr || plan.iteration_time < best_->iteration_time) {
     best_ = std::make_unique<Lowered>(std::move(plan));
   }
+}
+
+std::string SizeSearch::ask_network(const PlannerInfo& learner, Nanos time,
+                                    std::int64_t evaluations) {
+  OthersPlan start;
+  start.planner = &learner;
+  start.options = options_;
+  start.options.progress = nullptr;
+  start.options.evaluation_limit = 0;  // one episode ends by itself
+  start.options.time_limit = std::chrono::minutes(10);
+  start.options.may.sub_batch = false;
+  start.options.q_learning.greedy = true;
+  auto made = PlannerContext::make(workload_, machine_, budget_, start.options);
+  if (!made) return fmt::format("the network was not asked: {}", made.error().message);
+  start.context.emplace(std::move(*made));
+  start.make(false);
+  if (!start.plan) return fmt::format("the network has no plan: {}", start.error.message);
+  const Nanos before = best().iteration_time;
+  const Nanos its_own = start.plan->iteration_time;
+  add_plan(std::move(*start.plan), learner.name);
+  go_on(evaluations > 0 ? Allowance::of(evaluations) : Allowance(Clock::now() + time));
+  const Nanos after = best().iteration_time;
+  return fmt::format(
+      "the network's plan takes {} an iteration, the best without it {}: {}", format_time(its_own),
+      format_time(before),
+      after < before ? fmt::format("it helped, {} now", format_time(after)) : "it did not help");
 }
 
 std::string SizeSearch::note() const {

@@ -53,6 +53,10 @@ class SizeSearch {
   /// A plan of this size that counts as one of its own.
   void add_plan(Lowered plan, std::string_view planner);
 
+  /// One episode of the learner's network, then a search from its plan with more time, or so many
+  /// evaluations. What came of it; the best plan never gets worse.
+  std::string ask_network(const PlannerInfo& learner, Nanos time, std::int64_t evaluations);
+
   [[nodiscard]] bool has_plan() const { return best_ != nullptr || search_.has_value(); }
   [[nodiscard]] Lowered& best() { return search_ ? search_->best() : *best_; }
   [[nodiscard]] std::string note() const;

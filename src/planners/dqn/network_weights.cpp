@@ -49,23 +49,15 @@ tl::unexpected<Error> no_network(std::string why) {
 }  // namespace
 
 NetworkWeights initial_weights(std::int32_t width, std::int32_t hops, std::uint64_t seed) {
-  constexpr double kEntries = 5;  // itself, two in time, two of the same tensor
-  const double usual = std::sqrt(2.0 / width);
-  // Standard deviations.
-  const std::array<double, 8> scales{1 / std::sqrt(double{kFeatures}),
-                                     usual / kEntries,
-                                     usual / kEntries,
-                                     1,
-                                     usual,
-                                     usual,
-                                     0.1 / std::sqrt(3.0 * width),
-                                     usual};
+  constexpr double kSmallerLast = 0.1;
+  auto sizes = usual_sizes(width);
+  sizes[6] *= kSmallerLast;
   NetworkWeights weights{width, hops, {}};
   const auto shapes = matrix_shapes(width);
   for (std::size_t m = 0; m < shapes.size(); ++m) {
     Random random(hash_combine(seed, m));
     weights.matrices[m].resize(count(shapes[m]));
-    const double bound = std::sqrt(3.0) * scales[m];
+    const double bound = std::sqrt(3.0) * sizes[m];
     for (float& w : weights.matrices[m]) {
       w = static_cast<float>(bound * (2 * random.uniform() - 1));
     }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -32,8 +33,22 @@ constexpr std::array<std::pair<std::int32_t, std::int32_t>, 8> matrix_shapes(std
   return {{{p, kFeatures}, {p, p}, {p, p}, {p, 1}, {p, p}, {p, p}, {1, 3 * p}, {p, p}}};
 }
 
-/// Uniform, from the seed alone. They keep node states at the scale of the features: W2 and W3 are
-/// divided by the five entries that a node has among its neighbours. Q begins near zero.
+/// Standard deviations of weights that keep node states at the scale of the features: W2 and W3 are
+/// divided by the five entries that a node has among its neighbours.
+inline std::array<double, 8> usual_sizes(std::int32_t width) {
+  constexpr double kEntries = 5;  // itself, two in time, two of the same tensor
+  const double usual = std::sqrt(2.0 / width);
+  return {1 / std::sqrt(double{kFeatures}),
+          usual / kEntries,
+          usual / kEntries,
+          1,
+          usual,
+          usual,
+          1 / std::sqrt(3.0 * width),
+          usual};
+}
+
+/// Uniform, of the usual sizes, from the seed alone. W7 is ten times smaller: Q begins near zero.
 NetworkWeights initial_weights(std::int32_t width, std::int32_t hops, std::uint64_t seed);
 
 std::string write_network(const NetworkWeights& weights);

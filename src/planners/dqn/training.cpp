@@ -49,6 +49,11 @@ void Training::spend() {
 }
 
 void Training::run() {
+  if (settings_.greedy) {
+    const EpisodeOutcome outcome = agent_.follow(options_.limit, nullptr, options_.stop);
+    if (!outcome.stopped) add(outcome);
+    return;
+  }
   const std::int32_t episodes = by_number() ? settings_.episodes : kEpisodes;
   for (std::int32_t i = 1; i <= episodes; ++i) {
     spend();

@@ -36,6 +36,7 @@ class Training {
   Training(Lowering& lowering, Environment& environment, QNetwork* network,
            const QLearning& settings, TrainingOptions options);
 
+  /// The episodes; where the settings say greedy, one of the network as it is.
   void run();
   Agent& agent() { return agent_; }
   Strategy hinted();

@@ -4,7 +4,9 @@
 // What the paper leaves open, or is done otherwise:
 // - The optimiser is Adam, with the norm of gradients limited (the paper: SGD, without a rate).
 //   Gradients of W1 to W4 sum over all nodes, those of W7 over none: no one rate of plain SGD suits
-//   both.
+//   both. A step of a matrix is the rate times the usual size of its weights (`usual_sizes`): one
+//   rate for all of them made node states grow hop by hop.
+// - In equation 5 what follows counts as 0 where its value is above: rewards are not positive.
 // - Equation 2 takes the mean of the node states instead of their sum. With W5 times the number of
 //   nodes that is the same network; the steps of W5 then do not grow with the graph.
 // - How weights begin: NetworkWeights.

@@ -46,7 +46,7 @@ class PlainNetwork {
       double y = t->reward;
       if (!t->terminal) {
         const auto next = of_targets.values(t->next);
-        y += discount * *std::max_element(next.begin(), next.end());
+        y += discount * std::min(*std::max_element(next.begin(), next.end()), 0.0);
       }
       const double error = y - value(t->state, t->action);
       sum += error * error;

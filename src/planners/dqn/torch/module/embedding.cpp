@@ -67,6 +67,8 @@ EmbeddingTables Embedding::tables(const at::Tensor& w1, const at::Tensor& w2, co
   if (hops_ > 1) {
     tables.products = at::mm(at::relu(tables.constants).view({2 * nodes_, width_}), w2.t())
                           .view({2, nodes_, width_});
+  } else {
+    tables.products = at::empty({0});
   }
   return tables;
 }

@@ -22,7 +22,7 @@ namespace tidepool::dqn {
 /// What is the same in all states: functions of the weights, with their gradient.
 struct EmbeddingTables {
   at::Tensor constants;  ///< [2, nodes, width]: by the validity bit
-  at::Tensor products;   ///< [2, nodes, width]: ReLU(constants) times W2; undefined with one hop
+  at::Tensor products;   ///< [2, nodes, width]: ReLU(constants) times W2; empty with one hop
 };
 
 class Embedding {

@@ -90,7 +90,14 @@ class TorchCallsOf : public TorchCalls {
       std::copy(weights.matrices[m].begin(), weights.matrices[m].end(),
                 weights_[m].data_ptr<float>());
     }
-    optimiser_.emplace(weights_, torch::optim::AdamOptions(options_.learning_rate));
+    std::vector<torch::optim::OptimizerParamGroup> groups;
+    const auto sizes = usual_sizes(options_.width);
+    for (std::size_t m = 0; m < weights_.size(); ++m) {
+      groups.emplace_back(
+          std::vector<at::Tensor>{weights_[m]},
+          std::make_unique<torch::optim::AdamOptions>(options_.learning_rate * sizes[m]));
+    }
+    optimiser_.emplace(std::move(groups), torch::optim::AdamOptions(options_.learning_rate));
     tables_.reset();
   }
 
@@ -129,13 +136,16 @@ at::Tensor TorchCallsOf::values_of(const AgentState& state) {
   return graph + at::mm(actions, w7(2));
 }
 
-/// Equation 5; a constant.
+/// Equation 5; a constant. No return is above 0: a network that says so of what follows is not
+/// believed, or its maxima would raise each other.
 at::Tensor TorchCallsOf::targets(std::span<const Transition* const> batch) {
   at::Tensor targets = at::empty({static_cast<std::int64_t>(batch.size()), 1});
   float* target = targets.data_ptr<float>();
   for (const Transition* t : batch) {
     double y = t->reward;
-    if (!t->terminal) y += options_.discount * values_of(t->next).max().item<float>();
+    if (!t->terminal) {
+      y += options_.discount * std::min(values_of(t->next).max().item<float>(), 0.0F);
+    }
     *target++ = static_cast<float>(y);
   }
   return targets;
