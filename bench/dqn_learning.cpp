@@ -63,6 +63,7 @@ Trained train(Lowering& lowering, Bytes budget, QLearning learning, std::uint64_
   const auto begun = Clock::now();
   dqn::EnvironmentOptions options;
   options.remove = setting(settings, "remove", 1) > 0;
+  options.alongside = setting(settings, "alongside", 1) > 0;
   options.penalty = setting(settings, "penalty", options.penalty);
   dqn::Environment environment(lowering, least_workspace_algorithms(lowering.program()),
                                budget - budget / 4, options);
@@ -80,9 +81,26 @@ Trained train(Lowering& lowering, Bytes budget, QLearning learning, std::uint64_
   of.seed = seed;
   of.budget = budget;
   of.limit = budget - budget / 32;
+  dqn::Training* made_training = nullptr;
   if (setting(settings, "log", 0) > 0) {
     of.seen = [&](const QLearningRecord& record, std::int32_t) {
       const QLearningEpisode& e = record.episodes.back();
+      if (setting(settings, "log", 0) > 1 && e.feasible) {
+        const auto timed = [&](const Strategy& s, Nanos lead) {
+          EvaluateOptions o;
+          o.load_limit = budget;
+          o.lead = lead;
+          const auto found = lowering.evaluator().evaluate(s, o);
+          const double u = double(unlimited_time(lowering.program(), lowering.machine(), environment.algorithms()).count());
+          return found.feasible ? double(found.iteration_time.count()) / u - 1 : -1;
+        };
+        const Strategy plain = environment.strategy();
+        const Strategy hinted = made_training->hinted();
+        const Nanos unit = environment.unlimited_time() / 50;
+        fmt::print("    sim {:.4f} leads: {:.4f} {:.4f} {:.4f} {:.4f} hinted {:.4f} {:.4f} {:.4f}\n",
+                   -e.episode_return, timed(plain, Nanos::max()), timed(plain, unit * 4), timed(plain, unit), timed(plain, Nanos{0}),
+                   timed(hinted, Nanos::max()), timed(hinted, unit * 4), timed(hinted, Nanos{0}));
+      }
       fmt::print("    {:3} {:6} return {:8.4f} overhead {:8.4f} best {:8.4f} loss {:.6f} {}\n",
                  record.episodes.size(), e.steps, e.episode_return, e.overhead, e.best, e.loss,
                  e.feasible ? "" : "infeasible");
@@ -90,6 +108,9 @@ Trained train(Lowering& lowering, Bytes budget, QLearning learning, std::uint64_
     };
   }
   dqn::Training training(lowering, environment, made.get(), learning, of);
+  made_training = &training;
+  training.agent().options.scale = setting(settings, "scale", 1);
+  training.agent().options.steps = int(setting(settings, "steps", 1));
   training.find_limit();
   training.run();
   Trained result;

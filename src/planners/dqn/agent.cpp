@@ -12,8 +12,10 @@ Agent::Agent(Environment& environment, QNetwork* network, const QLearning& setti
   if (network_ != nullptr) network_->set_graph(environment.graph());
 }
 
+/// Where doing nothing would run out of memory it is left out.
 std::int32_t Agent::random_action() {
   const std::vector<std::int32_t>& valid = environment_.state().valid;
+  if (environment_.must_act()) return valid[random_.below(valid.size())];
   const std::uint64_t drawn = random_.below(valid.size() + 1);
   return drawn == 0 ? 0 : valid[drawn - 1];
 }
@@ -21,13 +23,15 @@ std::int32_t Agent::random_action() {
 std::int32_t Agent::best_action() {
   const AgentState& state = environment_.state();
   const std::vector<float> values = network_->values(state);
-  const auto best = std::ranges::max_element(values) - values.begin();
+  const auto first = values.begin() + (environment_.must_act() ? 1 : 0);
+  const auto best = std::max_element(first, values.end()) - values.begin();
   return best == 0 ? 0 : state.valid[static_cast<std::size_t>(best) - 1];
 }
 
 EpisodeOutcome Agent::learn(Bytes limit, double greedy_part, const Stop& stop) {
   EpisodeOutcome outcome;
   int gradient_steps = 0;
+  std::vector<Transition> pending;
   environment_.begin(limit);
   while (!environment_.terminal()) {
     if (stop.requested()) {
@@ -39,13 +43,26 @@ EpisodeOutcome Agent::learn(Bytes limit, double greedy_part, const Stop& stop) {
     Transition transition;
     transition.state = environment_.state();
     transition.action = random ? random_action() : best_action();
-    transition.reward = static_cast<float>(environment_.act(transition.action));
+    transition.reward = static_cast<float>(options.scale * environment_.act(transition.action));
     transition.next = environment_.state();
     transition.terminal = environment_.terminal();
     ++steps_;
     if (network_ == nullptr) continue;
-    memory_.add(std::move(transition));
+    if (options.steps <= 1) {
+      memory_.add(std::move(transition));
+    } else {
+      pending.push_back(std::move(transition));
+    }
     step_of_learning(outcome, gradient_steps);
+  }
+  for (std::size_t i = 0; i < pending.size(); ++i) {
+    Transition t = pending[i];
+    for (std::size_t k = i + 1; k < pending.size() && k < i + std::size_t(options.steps); ++k) {
+      t.reward += pending[k].reward;
+      t.next = pending[k].next;
+      t.terminal = pending[k].terminal;
+    }
+    memory_.add(std::move(t));
   }
   if (gradient_steps > 0) outcome.loss /= gradient_steps;
   outcome.feasible = environment_.feasible();
@@ -81,6 +98,7 @@ EpisodeOutcome Agent::follow(Bytes limit, const Strategy* first, const Stop& sto
       return outcome;
     }
     std::int32_t action = first != nullptr ? action_of(*first) : std::int32_t{kNone};
+    if (first != nullptr && action == kNone && !environment_.must_act()) action = 0;
     if (action == kNone) action = network_ != nullptr ? best_action() : random_action();
     environment_.act(action);
   }

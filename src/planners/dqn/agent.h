@@ -20,8 +20,14 @@ struct EpisodeOutcome {
   double loss = 0;  ///< mean of the gradient steps
 };
 
+struct AgentOptions {
+  double scale = 1;
+  int steps = 1;
+};
+
 class Agent {
  public:
+  AgentOptions options;
   /// All must outlive the agent. `network`: null where all actions are random.
   Agent(Environment& environment, QNetwork* network, const QLearning& settings, std::uint64_t seed);
 
@@ -29,8 +35,8 @@ class Agent {
   /// `greedy_part`; always without a network.
   EpisodeOutcome learn(Bytes limit, double greedy_part, const Stop& stop);
 
-  /// An episode from which nobody learns. The actions of `first` as far as they are valid, in the
-  /// order of their nodes; where none is, the network's, or random ones without a network.
+  /// An episode from which nobody learns: by the network, or random without one. With `first`: its
+  /// actions as soon as they are valid, and others only where doing nothing runs out of memory.
   EpisodeOutcome follow(Bytes limit, const Strategy* first, const Stop& stop);
 
   /// Decisions of all episodes.

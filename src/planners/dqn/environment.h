@@ -34,6 +34,7 @@ struct EnvironmentOptions {
   bool offload = true;
   bool remove = true;
   bool skip = true;    ///< "nothing" goes on to the next node with a new action
+  bool alongside = true;  ///< a copy out begins with the op that reads, not behind it
   double penalty = 1;  ///< for running out of memory
 };
 
@@ -80,6 +81,7 @@ class Environment {
   bool decide(const NodeEvent& action);
   void find_valid();
   [[nodiscard]] bool of_use(std::int32_t i, OpId now) const;
+  double give_reward();
   void settle();
   [[nodiscard]] std::int32_t next_stop() const;
   [[nodiscard]] std::int32_t landing(Nanos end) const;
@@ -103,6 +105,7 @@ class Environment {
   std::vector<char> refused_;  ///< per node
   std::vector<Departure> departures_;
   SimulatedIteration now_;
+  double accounted_ = 0;  ///< the overhead that rewards have been given for
   std::vector<std::int32_t> over_;  ///< ops over the limit before each op
   AgentState state_;
   double return_ = 0;

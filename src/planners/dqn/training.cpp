@@ -99,6 +99,27 @@ std::optional<Nanos> Training::remember(const Strategy& strategy) {
   return time;
 }
 
+Strategy Training::hinted() {
+  Strategy s = environment_.strategy();
+  const Program& program = lowering_.program();
+  for (const Departure& d : environment_.departures()) {
+    if (s.gaps[std::size_t(d.gap)] != Decision::swap) continue;
+    const Gap& gap = lowering_.index().gaps()[std::size_t(d.gap)];
+    OpId op = d.op;
+    if (d.at_end || op == gap.from) {
+      ++op;
+      while (program.ops[std::size_t(op)].place != OpPlace::device) ++op;
+    }
+    CopyHint hint;
+    hint.gap = d.gap;
+    if (op <= gap.to) {
+      hint.out_trigger = op;
+      s.hints.push_back(hint);
+    }
+  }
+  return s;
+}
+
 void Training::play_again(Bytes limit) {
   const std::vector<FoundStrategy> before = std::exchange(found_, {});
   for (const FoundStrategy& one : before) {

@@ -38,6 +38,8 @@ class Training {
 
   /// The episodes; where the settings say greedy, one of the network as it is.
   void run();
+  Agent& agent() { return agent_; }
+  Strategy hinted();
 
   /// What `limit` of the episodes' load leaves room for, or the budget where random actions rarely
   /// find a way: what the options have is set to that.

@@ -82,7 +82,11 @@ class SlowSimulation {
       const bool leaves = of.kind == GapKind::device && away(g);
       if ((leaves && strategy_->gaps[at(g)] == Decision::swap) || of.kind == GapKind::download) {
         const Departure* decided = departure(g);
-        outs_.push_back({g, of.from, true, departures_->size() + at(g)});
+        const auto& accesses = program_.ops[at(of.from)].accesses;
+        const auto operand = std::ranges::find(accesses, of.tensor, &Access::tensor);
+        outs_.push_back(
+            {g, of.from, true,
+             departures_->size() + static_cast<std::size_t>(operand - accesses.begin())});
         if (decided != nullptr) {
           outs_.back().op = std::max(decided->op, of.from);
           outs_.back().at_end = decided->at_end;
