@@ -4,6 +4,7 @@
 #include "ir/load_profile.h"
 #include "planners/registry.h"
 #include "support/random_program.h"
+#include "support/swap_programs.h"
 
 namespace tidepool {
 namespace {

@@ -78,6 +78,8 @@ PlannerOptions repeatable(std::uint64_t seed) {
   PlannerOptions options;
   options.seed = seed;
   options.evaluation_limit = 300;
+  options.q_learning.width = 8;  // a small network learns too, in less time
+  options.q_learning.batch = 4;
   return options;
 }
 

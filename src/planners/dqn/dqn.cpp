@@ -131,7 +131,8 @@ class DqnRun {
       if (last) last->learning = record_;
       return last;
     }
-    return PlannerOutput{std::move(*best_), {note()}, record_};
+    std::vector<std::string> notes{note()};
+    return PlannerOutput{std::move(*best_), std::move(notes), record_};
   }
 
   [[nodiscard]] std::string note() const {

@@ -42,13 +42,20 @@ void Environment::begin(Bytes limit) {
   decided_.assign(gaps_.size(), 0);
   refused_.assign(events_.nodes.size(), 0);
   departures_.clear();
-  return_ = 0;
+  return_ = accounted_ = 0;
   terminal_ = out_of_memory_ = false;
-  now_ = {};
-  now_.time = unlimited_;
   simulate();
   state_.current = events_.nodes.size() > 1 ? 1 : 0;
   settle();
+  if (terminal_) give_reward();
+}
+
+/// For what has happened since the last one; also for what the limit costs before any action.
+double Environment::give_reward() {
+  const double reward = accounted_ - overhead() - (out_of_memory_ ? options_.penalty : 0);
+  accounted_ = overhead();
+  return_ += reward;
+  return reward;
 }
 
 /// False where the decisions cannot be carried out: nothing has changed then.
@@ -163,7 +170,8 @@ bool Environment::decide(const NodeEvent& action) {
     const auto accesses = lowering_.index().accesses(gap.tensor);
     const bool reads =
         std::ranges::find(accesses, gap.from, &TensorAccess::op)->mode == AccessMode::read;
-    departures_.push_back({id, here.op, here.at_end || (here.op == gap.from && !(reads && options_.alongside))});
+    departures_.push_back(
+        {id, here.op, here.at_end || (here.op == gap.from && !(reads && options_.alongside))});
   }
   simulate();
   if (now_.possible) {
@@ -178,8 +186,6 @@ bool Environment::decide(const NodeEvent& action) {
 
 double Environment::act(std::int32_t node) {
   assert(!terminal_);
-  const double before = overhead();
-  double penalty = 0;
   if (node == 0) {
     if (must_act()) {
       end(true);
@@ -200,10 +206,7 @@ double Environment::act(std::int32_t node) {
     }
     settle();
   }
-  if (out_of_memory_) penalty = options_.penalty;
-  const double reward = before - overhead() - penalty;
-  return_ += reward;
-  return reward;
+  return give_reward();
 }
 
 double Environment::overhead() const {

@@ -81,6 +81,7 @@ class Environment {
   bool decide(const NodeEvent& action);
   void find_valid();
   [[nodiscard]] bool of_use(std::int32_t i, OpId now) const;
+  double give_reward();
   void settle();
   [[nodiscard]] std::int32_t next_stop() const;
   [[nodiscard]] std::int32_t landing(Nanos end) const;
@@ -104,6 +105,7 @@ class Environment {
   std::vector<char> refused_;  ///< per node
   std::vector<Departure> departures_;
   SimulatedIteration now_;
+  double accounted_ = 0;  ///< the overhead that rewards have been given for
   std::vector<std::int32_t> over_;  ///< ops over the limit before each op
   AgentState state_;
   double return_ = 0;

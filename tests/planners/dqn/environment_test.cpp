@@ -101,6 +101,8 @@ TEST(Environment, TheReturnOfAnEpisodeIsMinusTheOverhead) {
     dqn::Environment environment(lowering, algorithms, peak / 2, {.penalty = kPenalty});
     Random random(seed);
     for (const Bytes limit : {peak * 6 / 10, peak * 8 / 10}) {
+      environment.begin(limit);
+      if (environment.terminal()) continue;
       const double sum = play(environment, limit, random);
       EXPECT_NEAR(sum, environment.episode_return(), 1e-9);
       if (!environment.feasible()) {

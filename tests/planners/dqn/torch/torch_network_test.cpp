@@ -94,7 +94,7 @@ TEST(TorchNetwork, HasTheGradientOfThePrintedLoss) {
 TEST(TorchNetwork, LearnsTransitionsByHeart) {
   Random random(7);
   const EventGraph graph = random_graph(30, random);
-  const auto tested = network({});
+  const auto tested = network({.learning_rate = 3e-3});
   tested->set_graph(graph);
   auto transitions = random_transitions(30, 8, random);
   for (Transition& t : transitions) t.terminal = true;
