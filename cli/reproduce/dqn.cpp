@@ -192,8 +192,39 @@ std::vector<DqnSystem> dqn_systems_here(TableReport& report) {
   return here;
 }
 
-void add_dqn_head(const ReproduceArguments& a, TableReport& report) {
-  add_machine_constants(report);
+void add_dqn_machine(const Machine& m, TableReport& report) {
+  const ComputeModel& c = m.compute;
+  report.constant("machine", m.name, fmt::format("machine {}: {}", m.name, m.description));
+  std::string factors;
+  Json speeds = Json::object();
+  for (const AlgorithmSpeed& s : c.algorithms) {
+    factors += fmt::format(", {} {:.2f}", s.algorithm, s.factor);
+    speeds[s.algorithm] = s.factor;
+  }
+  report.constant("compute",
+                  {{"peak_flops", c.peak_flops},
+                   {"bandwidth", c.bandwidth},
+                   {"launch_ns", c.launch.count()},
+                   {"max_efficiency", c.max_efficiency},
+                   {"half_flops", c.half_flops},
+                   {"algorithms", speeds}},
+                  fmt::format("op time: max(flops / (efficiency factor {:.2f} TFLOP/s), bytes / "
+                              "{:.0f} GB/s) + {}; efficiency {:.2f} flops / (flops + {:.2g}); "
+                              "factor implicit-gemm 1{}",
+                              c.peak_flops * 1e-12, c.bandwidth * 1e-9, format_time(c.launch),
+                              c.max_efficiency, c.half_flops, factors));
+  report.constant(
+      "link",
+      {{"to_host_bytes_per_second", m.to_host().bytes_per_second},
+       {"to_device_bytes_per_second", m.to_device().bytes_per_second}},
+      fmt::format("copies: out {:.1f} GB/s, in {:.1f} GB/s, at the same time",
+                  1e-9 * m.to_host().bytes_per_second, 1e-9 * m.to_device().bytes_per_second));
+}
+
+Result<void> add_dqn_head(const ReproduceArguments& a, TableReport& report) {
+  const auto machine = find_machine(kDqnMachine);
+  if (!machine) return fail(machine.error());
+  add_dqn_machine(*machine, report);
   Json batches = Json::object();
   for (const DqnWorkload& w : kDqnWorkloads) batches[std::string(w.model)] = w.batch;
   report.constant("batch", batches,
@@ -220,6 +251,7 @@ void add_dqn_head(const ReproduceArguments& a, TableReport& report) {
                   {"tflms", "tflms", Form::percent},
                   {"dqn over auto", "over_auto", Form::percent},
                   {"which is", "verdict"}});
+  return {};
 }
 
 Result<void> check_dqn_outputs(const ReproduceArguments& a) {
@@ -263,7 +295,7 @@ Result<void> reproduce_dqn(const ReproduceArguments& a, TableReport& report) {
   if (!workloads) return fail(workloads.error());
   const auto shares = dqn_shares(a);
   if (!shares) return fail(shares.error());
-  add_dqn_head(a, report);
+  if (auto head = add_dqn_head(a, report); !head) return head;
   const std::vector<DqnSystem> systems = dqn_systems_here(report);
   Nanos each{0};
   for (const DqnSystem& system : systems) {

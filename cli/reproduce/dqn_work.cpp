@@ -23,7 +23,7 @@ const std::vector<DqnSystem>& dqn_systems() {
 Result<DqnWork> dqn_work(const DqnWorkload& workload) {
   DqnWork work;
   work.workload = workload;
-  auto machine = find_machine("gtx1080ti");
+  auto machine = find_machine(kDqnMachine);
   if (!machine) return fail(machine.error());
   work.machine = std::move(*machine);
   const auto graph = nn::build_model(workload.model);

@@ -15,6 +15,8 @@ namespace tidepool::cli {
 
 enum class DqnFamily : std::uint8_t { resnet, vgg, unet, lstm, kmeans, stochastic };
 
+inline constexpr const char* kDqnMachine = "gtx1080ti";
+
 /// One workload; the paper does not print batches.
 struct DqnWorkload {
   std::string_view model;  ///< its name in the zoo

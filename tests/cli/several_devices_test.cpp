@@ -1,4 +1,5 @@
 // Figures and pictures of plans for several devices.
+#include "base/bytes.h"
 #include "support/cli_fixture.h"
 
 namespace tidepool::testing {

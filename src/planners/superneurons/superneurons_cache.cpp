@@ -51,7 +51,7 @@ class SuperNeuronsCache : public Planner {
                                             alignment, builder);
       if (!run.fits) break;
       const std::string note =
-          fmt::format("{}, {}", counted(run.evictions, "eviction"), counted(run.fetches, "fetch"));
+          fmt::format("{}, {}", counted(run.evictions, "eviction"), counted(run.fetches, "return"));
       Bytes excess = 0;
       if (auto placed = with_workspaces(context, builder.strategy(), may, excess)) {
         return PlannerOutput{std::move(*placed), {note}};

@@ -28,7 +28,7 @@ class SuperNeuronsCache : public ::testing::Test {
 TEST_F(SuperNeuronsCache, NothingLeavesWhereAllFits) {
   const Planned planned = plan(peak());
   EXPECT_TRUE(testing::away(program_, planned.lowered.strategy).empty());
-  EXPECT_THAT(planned.notes, ::testing::Contains("0 evictions, 0 fetches"));
+  EXPECT_THAT(planned.notes, ::testing::Contains("0 evictions, 0 returns"));
 }
 
 TEST_F(SuperNeuronsCache, OnlyWhatCheckpointsMadeLeavesTheOldestFirst) {
