@@ -13,6 +13,7 @@
 #include "planners/registry.h"
 #include "runtime/executor.h"
 #include "support/run_plan.h"
+#include "support/sanitized.h"
 
 namespace tidepool::nn {
 namespace {
@@ -129,6 +130,17 @@ std::string name_of(const ::testing::TestParamInfo<ParallelSetting>& setting) {
   return name + "On" + std::to_string(setting.param.devices) + (setting.param.naive ? "Naive" : "");
 }
 
+/// Plans of all planners are the same to devices: under sanitizers some stand for all.
+std::vector<PlannerInfo> tried_planners() {
+  std::vector<PlannerInfo> tried;
+  for (const PlannerInfo& info : planner_list()) {
+    const bool stands_for_all =
+        info.name == "autoswap" || info.name == "modnn" || info.name == "random";
+    if (stands_for_all || !tidepool::testing::kSanitized) tried.push_back(info);
+  }
+  return tried;
+}
+
 class DataParallelBits : public ::testing::TestWithParam<ParallelSetting> {};
 
 TEST_P(DataParallelBits, AreThoseOfOneDeviceThatSumsThePartsInRounds) {
@@ -145,7 +157,7 @@ TEST_P(DataParallelBits, AreThoseOfOneDeviceThatSumsThePartsInRounds) {
   const auto data = data_for(alone, 64);
   const auto expected = make_runner(alone, *data);
   run_reference(alone, *expected, kParallelIterations);
-  for (const PlannerInfo& info : planner_list()) {
+  for (const PlannerInfo& info : tried_planners()) {
     for (const int percent : {200, 0}) {
       SCOPED_TRACE(std::string(info.name) + " " + std::to_string(percent));
       const auto planned = plan_part(job.part.program, info, percent);
@@ -183,8 +195,9 @@ TEST_P(DataParallelRounds, RunOnEveryDeviceByAnyPlanner) {
   // The meaning of the program itself: what devices sum first has other bits in rounds of one.
   const auto expected = make_runner(job.parallel.whole, *data);
   run_reference(job.parallel.whole, *expected, kParallelIterations);
-  int trained = 0;
-  for (const PlannerInfo& info : planner_list()) {
+  std::ptrdiff_t trained = 0;
+  const std::vector<PlannerInfo> tried = tried_planners();
+  for (const PlannerInfo& info : tried) {
     // As little as there can be, and for those that cannot train in that a little more.
     for (const int percent : {0, 80, 200}) {
       SCOPED_TRACE(std::string(info.name) + " " + std::to_string(percent));
@@ -196,7 +209,7 @@ TEST_P(DataParallelRounds, RunOnEveryDeviceByAnyPlanner) {
       break;
     }
   }
-  EXPECT_EQ(trained, std::ssize(planner_list()));
+  EXPECT_EQ(trained, std::ssize(tried));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, DataParallelRounds,
