@@ -141,7 +141,7 @@ void add_profile(CLI::App& app, Context& context) {
 Examples:
   tidepool profile tiny-vgg --data synthetic -o tiny.profile.json
   tidepool profile tiny-vgg --data synthetic --budget 40% --host-budget 1GiB
-  tidepool profile vgg16 --data synthetic --batch 1000 --fake)");
+  tidepool profile vgg16 --data synthetic --batch 50 --fake)");
   command->callback([arguments, command, &context] {
     arguments->inside = command->count("--budget") > 0;
     context.run = [arguments, &context] {

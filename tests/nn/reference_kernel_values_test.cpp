@@ -258,11 +258,13 @@ TEST(ReferenceAttention, CausalSoftmaxSeesNoLaterToken) {
 TEST(ReferenceAdd, SumsElementByElement) {
   const TensorDesc x{{3}};
   for (const OpDesc& desc : adds(x)) {
+    const float factor = std::get<AddForward>(desc.op).factor;
     const OpRun run(desc, 1);
     set(run, 0, {1, 2, 3});
     set(run, 1, {10, 20, -3});
     run.run_reference();
-    EXPECT_EQ(values(run, desc.in_place ? 0 : 2), (std::vector<float>{11, 22, 0}));
+    EXPECT_EQ(values(run, desc.in_place ? 0 : 2),
+              (std::vector<float>{1 + factor * 10, 2 + factor * 20, 3 - factor * 3}));
     EXPECT_EQ(values(run, 1), (std::vector<float>{10, 20, -3}));
   }
 }
