@@ -30,7 +30,8 @@ Result<DqnWork> dqn_work(const DqnWorkload& workload) {
   if (!graph) return fail(graph.error());
   nn::TrainingOptions options;
   options.batch = workload.batch;
-  options.storage = nn::Storage::separate;
+  // K-means has no activations that storage could keep apart.
+  options.storage = graph->clusters > 0 ? nn::Storage::in_place : nn::Storage::separate;
   auto training = nn::build_training_program(*graph, options, nn::preset_kernels());
   if (!training) return fail(training.error());
   apply_cost_model(work.machine, training->program);

@@ -126,7 +126,11 @@ Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observe
   Result<BudgetSpec> wanted = spec.budget;
   if (!spec.plan.empty()) wanted = budget_of_plan(spec.budget, spec.plan, *job);
   if (!wanted) return fail(wanted.error());
-  const auto offered = offered_sizes(spec.job, chooses, job->rounds_change_training());
+  // A profile is of some rounds: nothing is left to choose, and one of another job is refused.
+  std::vector<std::int64_t> offered;
+  if (spec.profile.empty()) {
+    offered = offered_sizes(spec.job, chooses, job->rounds_change_training());
+  }
   if (!offered.empty() && !chooses) *planner = std::make_unique<LargestRounds>(std::move(*planner));
   JobRounds job_rounds = rounds_of(*job);
   job_rounds.offered = offered;

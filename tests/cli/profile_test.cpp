@@ -47,6 +47,20 @@ TEST_F(ProfileTest, InsideABudgetNoMoreIsUsedDownToTheSmallest) {
   }
 }
 
+/// Where planners choose rounds it was passed over without a word.
+TEST_F(ProfileTest, OfAnotherBatchIsRefusedThoughThePlannerChoosesRounds) {
+  const std::string path = folder_.file("p.json");
+  const Arguments device{"--data", "synthetic", "--link", "500MB", "--threads", "1"};
+  const auto with = [&](Arguments a) {
+    a.insert(a.end(), device.begin(), device.end());
+    return a;
+  };
+  success(with({"profile", "mlp", "--batch", "8", "-o", path}));
+  expect_error(with({"train", "mlp", "--batch", "4", "--profile", path, "--budget", "90%",
+                     "--iterations", "1"}),
+               3, HasSubstr(path));
+}
+
 TEST_F(ProfileTest, AnAlgorithmThatDoesNotFitIsNeverTheFastest) {
   const std::string path = folder_.file("p.json");
   success(job("profile", {"--budget", "40%", "-o", path}));
