@@ -1,9 +1,11 @@
 // Whether the Q-network planner learns: best plan of training beside that of uniformly random
 // actions and that of a learning rate of 0, with equal episodes and seeds; the last, greedy episode
 // beside the best; no addresses.
-//   bench_dqn_learning [MODELS [PERCENTS [EPISODES [SEEDS [BATCH [SETTINGS]]]]]]
+//   bench_dqn_learning [MODELS [PERCENTS [EPISODES [SEEDS [BATCH [SETTINGS [FROM]]]]]]]
 // MODELS such as vgg16,resnet18; PERCENTS of the peak load, such as 50,40. SETTINGS such as
-// rate=0.001,penalty=1,every=8,discount=0.99,hops=4,width=64,remove=0,only=learned,log=1.
+// rate=0.003,reach=0,every=8,batch=32,discount=0.99,hops=4,width=64,remove=0,only=learned,log=1.
+// FROM: a model; a network that learned on it goes on with each of MODELS ("tuned"), and "reached"
+// is the episode in which either got as far as the one that began anew has got in the end.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,6 +47,32 @@ Result<Program> network(const std::string& model, std::int64_t batch, const Mach
   return std::move(training->program);
 }
 
+/// A network's program on the machine.
+struct Subject {
+  Subject(Program made, const Machine& machine)
+      : program(std::move(made)), lowering(program, machine) {}
+
+  /// Null where there is no such network, which it says.
+  static std::unique_ptr<Subject> make(const std::string& model, std::int64_t batch,
+                                       const Machine& machine) {
+    auto program = network(model, batch, machine);
+    if (program) return std::make_unique<Subject>(std::move(*program), machine);
+    fmt::print(stderr, "{}\n", program.error().message);
+    return nullptr;
+  }
+
+  /// Of the peak load.
+  [[nodiscard]] Bytes budget(const std::string& percent) {
+    const LoadProfile profile =
+        load_profile(program, lowering.index(), lowering.machine().alignment(),
+                     least_workspace_algorithms(program));
+    return static_cast<Bytes>(std::atof(percent.c_str()) / 100 * static_cast<double>(profile.peak));
+  }
+
+  Program program;
+  Lowering lowering;
+};
+
 double setting(const Settings& settings, const std::string& name, double usual) {
   const auto found = settings.find(name);
   return found == settings.end() ? usual : found->second;
@@ -56,17 +84,29 @@ struct Trained {
   double feasible = 0;  ///< part of the episodes
   std::int64_t steps = 0;
   double seconds = 0;
+  QLearningRecord record;
 };
+
+/// The first episode with a plan as good as that; 0: none.
+std::size_t reached(const QLearningRecord& record, double best) {
+  for (std::size_t i = 0; i < record.episodes.size(); ++i) {
+    const double now = record.episodes[i].best;
+    if (now > -1 && now <= best + 1e-9) return i + 1;
+  }
+  return 0;
+}
 
 Trained train(Lowering& lowering, Bytes budget, QLearning learning, std::uint64_t seed,
               const Settings& settings) {
   const auto begun = Clock::now();
   dqn::EnvironmentOptions options;
   options.remove = setting(settings, "remove", 1) > 0;
-  options.alongside = setting(settings, "alongside", 1) > 0;
-  options.penalty = setting(settings, "penalty", options.penalty);
-  dqn::Environment environment(lowering, least_workspace_algorithms(lowering.program()),
-                               budget - budget / 4, options);
+  const auto algorithms = least_workspace_algorithms(lowering.program());
+  options.alongside = setting(settings, "alongside", 0) > 0;
+  if (setting(settings, "settle", 1) > 0) {
+    options.settle = dqn::evaluated_overhead(lowering, budget, algorithms);
+  }
+  dqn::Environment environment(lowering, algorithms, budget - budget / 4, options);
   std::unique_ptr<dqn::QNetwork> made;
   if (!learning.uniform) {
     auto network = dqn::make_torch_network(
@@ -76,31 +116,15 @@ Trained train(Lowering& lowering, Bytes budget, QLearning learning, std::uint64_
       return {};
     }
     made = std::move(*network);
+    if (!learning.network.empty() && !made->load(learning.network)) return {};
   }
   dqn::TrainingOptions of;
   of.seed = seed;
   of.budget = budget;
   of.limit = budget - budget / 32;
-  dqn::Training* made_training = nullptr;
   if (setting(settings, "log", 0) > 0) {
     of.seen = [&](const QLearningRecord& record, std::int32_t) {
       const QLearningEpisode& e = record.episodes.back();
-      if (setting(settings, "log", 0) > 1 && e.feasible) {
-        const auto timed = [&](const Strategy& s, Nanos lead) {
-          EvaluateOptions o;
-          o.load_limit = budget;
-          o.lead = lead;
-          const auto found = lowering.evaluator().evaluate(s, o);
-          const double u = double(unlimited_time(lowering.program(), lowering.machine(), environment.algorithms()).count());
-          return found.feasible ? double(found.iteration_time.count()) / u - 1 : -1;
-        };
-        const Strategy plain = environment.strategy();
-        const Strategy hinted = made_training->hinted();
-        const Nanos unit = environment.unlimited_time() / 50;
-        fmt::print("    sim {:.4f} leads: {:.4f} {:.4f} {:.4f} {:.4f} hinted {:.4f} {:.4f} {:.4f}\n",
-                   -e.episode_return, timed(plain, Nanos::max()), timed(plain, unit * 4), timed(plain, unit), timed(plain, Nanos{0}),
-                   timed(hinted, Nanos::max()), timed(hinted, unit * 4), timed(hinted, Nanos{0}));
-      }
       fmt::print("    {:3} {:6} return {:8.4f} overhead {:8.4f} best {:8.4f} loss {:.6f} {}\n",
                  record.episodes.size(), e.steps, e.episode_return, e.overhead, e.best, e.loss,
                  e.feasible ? "" : "infeasible");
@@ -108,13 +132,13 @@ Trained train(Lowering& lowering, Bytes budget, QLearning learning, std::uint64_
     };
   }
   dqn::Training training(lowering, environment, made.get(), learning, of);
-  made_training = &training;
-  training.agent().options.scale = setting(settings, "scale", 1);
-  training.agent().options.steps = int(setting(settings, "steps", 1));
-  training.find_limit();
+  training.prepare();
   training.run();
   Trained result;
-  const auto& episodes = training.record().episodes;
+  result.record = training.record();
+  if (made) result.record.network = made->save();
+  const auto& episodes = result.record.episodes;
+  if (episodes.empty()) return result;
   for (const QLearningEpisode& e : episodes) result.feasible += e.feasible ? 1 : 0;
   result.feasible /= static_cast<double>(std::max<std::size_t>(episodes.size(), 1));
   result.best = episodes.back().best;
@@ -136,7 +160,7 @@ int run(int argc, char** argv) {
   };
   const auto machine = find_machine("gtx1080ti");
   QLearning learning;
-  learning.episodes = std::atoi(argument(3, "40").c_str());
+  learning.episodes = std::atoi(argument(3, "150").c_str());
   const int seeds = std::atoi(argument(4, "5").c_str());
   const int batch = std::atoi(argument(5, "100").c_str());
   Settings settings;
@@ -152,32 +176,37 @@ int run(int argc, char** argv) {
   learning.width = static_cast<std::int32_t>(setting(settings, "width", learning.width));
   learning.decisions_a_step =
       static_cast<std::int32_t>(setting(settings, "every", learning.decisions_a_step));
+  learning.reach = static_cast<std::int32_t>(setting(settings, "reach", learning.reach));
   learning.batch = static_cast<std::int32_t>(setting(settings, "batch", learning.batch));
-  for (const std::string& model : split(argument(1, "resnet18-cifar,vgg16,unet"))) {
-    const auto program = network(model, batch, *machine);
-    if (!program) {
-      fmt::print(stderr, "{}\n", program.error().message);
-      return 2;
-    }
-    Lowering lowering(*program, *machine);
-    const Bytes peak = load_profile(*program, lowering.index(), machine->alignment(),
-                                    least_workspace_algorithms(*program))
-                           .peak;
+  const std::string from = argument(7, "");
+  for (const std::string& model :
+       split(argument(1, "resnet18-cifar,resnet34-cifar,vgg11,vgg16,unet"))) {
+    const auto subject = Subject::make(model, batch, *machine);
+    const auto before = from.empty() ? nullptr : Subject::make(from, batch, *machine);
+    if (!subject || (!from.empty() && !before)) return 2;
     for (const std::string& percent : split(argument(2, "50"))) {
-      const auto budget = static_cast<Bytes>(std::atof(percent.c_str()) / 100 * double(peak));
       fmt::print("{} at {} %\n", model, percent);
       for (int seed = 1; seed <= seeds; ++seed) {
-        const auto one = [&](const std::string& what, QLearning with) {
-          if (!only.empty() && only != what) return;
-          print(what, train(lowering, budget, with, static_cast<std::uint64_t>(seed), settings));
+        const auto one = [&](const std::string& what, Subject& on, const QLearning& with) {
+          if (!only.empty() && only != what) return Trained{};
+          Trained t = train(on.lowering, on.budget(percent), with, static_cast<std::uint64_t>(seed),
+                            settings);
+          print(what, t);
+          return t;
         };
         QLearning uniform = learning;
         uniform.uniform = true;
         QLearning still = learning;
         still.learning_rate = 0;
-        one("uniform", uniform);
-        one("rate0", still);
-        one("learned", learning);
+        if (!before) one("uniform", *subject, uniform);
+        if (!before) one("rate0", *subject, still);
+        const Trained anew = one("learned", *subject, learning);
+        if (!before) continue;
+        QLearning tuned = learning;
+        tuned.network = one(from, *before, learning).record.network;
+        const Trained then = one("tuned", *subject, tuned);
+        fmt::print("  reached {:.2f} % in episode {} anew, {} tuned\n", 100 * anew.best,
+                   reached(anew.record, anew.best), reached(then.record, anew.best));
       }
     }
   }

@@ -44,11 +44,12 @@ struct SwarmSize {
 /// Of a planner that learns a Q-network (DQN).
 struct QLearning {
   std::int32_t episodes = 0;  ///< 0: until the time limit, or the planner's own number
-  double learning_rate = 1e-3;
+  double learning_rate = 3e-3;
   double discount = 0.99;
   std::int32_t width = 64;  ///< of node states
   std::int32_t hops = 4;
   std::int32_t batch = 32;
+  std::int32_t reach = 0;  ///< rewards in a target; 0: all to the end; 1: as in the paper
   std::int32_t decisions_a_step = 8;  ///< of the agent, for one gradient step
   bool uniform = false;               ///< all actions uniformly random; nothing is learned
   bool greedy = false;                ///< one episode of `network`, and nothing is learned

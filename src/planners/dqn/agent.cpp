@@ -1,6 +1,7 @@
 #include "planners/dqn/agent.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/at.h"
 
@@ -31,7 +32,7 @@ std::int32_t Agent::best_action() {
 EpisodeOutcome Agent::learn(Bytes limit, double greedy_part, const Stop& stop) {
   EpisodeOutcome outcome;
   int gradient_steps = 0;
-  std::vector<Transition> pending;
+  std::vector<Transition> episode;
   environment_.begin(limit);
   while (!environment_.terminal()) {
     if (stop.requested()) {
@@ -43,31 +44,35 @@ EpisodeOutcome Agent::learn(Bytes limit, double greedy_part, const Stop& stop) {
     Transition transition;
     transition.state = environment_.state();
     transition.action = random ? random_action() : best_action();
-    transition.reward = static_cast<float>(options.scale * environment_.act(transition.action));
+    transition.reward = static_cast<float>(scale_ * environment_.act(transition.action));
     transition.next = environment_.state();
     transition.terminal = environment_.terminal();
     ++steps_;
     if (network_ == nullptr) continue;
-    if (options.steps <= 1) {
-      memory_.add(std::move(transition));
-    } else {
-      pending.push_back(std::move(transition));
-    }
+    episode.push_back(std::move(transition));
     step_of_learning(outcome, gradient_steps);
   }
-  for (std::size_t i = 0; i < pending.size(); ++i) {
-    Transition t = pending[i];
-    for (std::size_t k = i + 1; k < pending.size() && k < i + std::size_t(options.steps); ++k) {
-      t.reward += pending[k].reward;
-      t.next = pending[k].next;
-      t.terminal = pending[k].terminal;
-    }
-    memory_.add(std::move(t));
-  }
+  remember(std::move(episode));
   if (gradient_steps > 0) outcome.loss /= gradient_steps;
   outcome.feasible = environment_.feasible();
   outcome.episode_return = environment_.episode_return();
   return outcome;
+}
+
+/// Each with the rewards that follow, as far as they are to reach.
+void Agent::remember(std::vector<Transition> episode) {
+  const auto count = static_cast<std::ptrdiff_t>(episode.size());
+  const std::ptrdiff_t reach = settings_.reach > 0 ? settings_.reach : count;
+  for (std::ptrdiff_t i = 0; i < count; ++i) {
+    const std::ptrdiff_t last = std::min(i + reach, count) - 1;
+    Transition& of = episode[static_cast<std::size_t>(i)];
+    for (std::ptrdiff_t k = i + 1; k <= last; ++k) {
+      of.reward += episode[static_cast<std::size_t>(k)].reward;
+    }
+    of.next = episode[static_cast<std::size_t>(last)].next;
+    of.terminal = last == count - 1;
+  }
+  for (Transition& of : episode) memory_.add(std::move(of));
 }
 
 void Agent::step_of_learning(EpisodeOutcome& outcome, int& gradient_steps) {

@@ -20,14 +20,13 @@ struct EpisodeOutcome {
   double loss = 0;  ///< mean of the gradient steps
 };
 
-struct AgentOptions {
-  double scale = 1;
-  int steps = 1;
-};
-
+// Note [Targets]. Equation 5 takes one reward and what the network expects to follow. Here a target
+// is the sum of all rewards to the end of the episode (QLearning::reach; 1 is equation 5): with the
+// few hundred gradient steps that there are, what the network expects is mostly error, and the
+// largest of many such values is mostly the largest error. The network gets rewards in units of
+// what random actions cost (`set_scale`), so that one learning rate suits all programs.
 class Agent {
  public:
-  AgentOptions options;
   /// All must outlive the agent. `network`: null where all actions are random.
   Agent(Environment& environment, QNetwork* network, const QLearning& settings, std::uint64_t seed);
 
@@ -39,6 +38,9 @@ class Agent {
   /// actions as soon as they are valid, and others only where doing nothing runs out of memory.
   EpisodeOutcome follow(Bytes limit, const Strategy* first, const Stop& stop);
 
+  /// What rewards are multiplied by for the network.
+  void set_scale(double scale) { scale_ = scale; }
+
   /// Decisions of all episodes.
   [[nodiscard]] std::int64_t steps() const { return steps_; }
 
@@ -47,6 +49,7 @@ class Agent {
   [[nodiscard]] std::int32_t best_action();
   [[nodiscard]] std::int32_t action_of(const Strategy& strategy) const;
   void step_of_learning(EpisodeOutcome& outcome, int& gradient_steps);
+  void remember(std::vector<Transition> episode);
 
   Environment& environment_;
   QNetwork* network_;
@@ -54,6 +57,7 @@ class Agent {
   Random random_;
   ReplayMemory memory_{kMemory};
   std::int64_t steps_ = 0;
+  double scale_ = 1;
 
   static constexpr std::size_t kMemory = 20'000;
 };

@@ -24,7 +24,7 @@ class DqnRun {
         settings_(context.options().q_learning),
         lowering_(context.lowering()),
         algorithms_(context.algorithms(lowering_.program())),
-        environment_(lowering_, algorithms_, budget() - budget() / kLeastLimit, options),
+        environment_(lowering_, algorithms_, budget() - budget() / kLeastLimit, settled(options)),
         make_network_(make) {}
 
   Result<PlannerOutput> run() {
@@ -45,6 +45,13 @@ class DqnRun {
   static constexpr Bytes kParts = 32;      ///< of the budget, by which the limit goes down
 
   [[nodiscard]] Bytes budget() const { return context_.budget().device; }
+
+  /// As plans are lowered: copies out begin behind their ops.
+  dqn::EnvironmentOptions settled(dqn::EnvironmentOptions options) {
+    options.alongside = false;
+    options.settle = dqn::evaluated_overhead(lowering_, budget(), algorithms_);
+    return options;
+  }
 
   Result<void> make_network() {
     if (settings_.uniform) return {};
@@ -78,7 +85,7 @@ class DqnRun {
               last.best < 0 ? "no plan yet" : fmt::format("overhead {:.2f} %", 100 * last.best)));
     };
     training_.emplace(lowering_, environment_, network_.get(), settings_, std::move(options));
-    training_->find_limit();
+    training_->prepare();
     training_->run();
     record_ = std::make_shared<QLearningRecord>(training_->record());
     if (network_ != nullptr) record_->network = network_->save();

@@ -10,12 +10,12 @@
 namespace tidepool::dqn {
 
 Environment::Environment(const Lowering& lowering, std::vector<std::int32_t> algorithms,
-                         Bytes least_limit, const EnvironmentOptions& options)
+                         Bytes least_limit, EnvironmentOptions options)
     : lowering_(lowering),
       algorithms_(std::move(algorithms)),
-      options_(options),
+      options_(std::move(options)),
       gaps_(action_gaps(lowering.program(), lowering.index(), lowering.machine(), algorithms_,
-                        least_limit, options.offload, options.remove)),
+                        least_limit, options_.offload, options_.remove)),
       events_(iteration_events(lowering.program(), lowering.index(), lowering.machine(),
                                algorithms_, gaps_)),
       simulator_(lowering.program(), lowering.index(), lowering.machine()) {
@@ -137,8 +137,13 @@ void Environment::settle() {
 
 void Environment::end(bool out_of_memory) {
   state_.valid.clear();
-  terminal_ = true;
   out_of_memory_ = out_of_memory;
+  if (!out_of_memory) {
+    const auto settled = options_.settle ? options_.settle(strategy()) : std::optional(overhead());
+    out_of_memory_ = !settled;
+    if (settled) settled_ = *settled;
+  }
+  terminal_ = true;
 }
 
 /// The node at which a copy out is over.
@@ -210,6 +215,7 @@ double Environment::act(std::int32_t node) {
 }
 
 double Environment::overhead() const {
+  if (feasible()) return settled_;
   if (unlimited_.count() == 0) return 0;
   return static_cast<double>((now_.time - unlimited_).count()) /
          static_cast<double>(unlimited_.count());

@@ -14,11 +14,13 @@
 //   before its end. It never passes the op that has too little memory while it can still act, but
 //   by "nothing": that is out of memory, a penalty, and the end.
 // - The reward is minus the growth of the simulated iteration over its time without a budget. The
-//   sum over an episode is minus the overhead.
+//   last one settles the difference to what the whole really costs (EnvironmentOptions::settle), so
+//   that the sum over an episode is minus the overhead.
 // - The end: no load exceeds the limit any more.
 // - An action that `lower` could not carry out has no effect and is not offered again.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -33,9 +35,12 @@ namespace tidepool::dqn {
 struct EnvironmentOptions {
   bool offload = true;
   bool remove = true;
-  bool skip = true;    ///< "nothing" goes on to the next node with a new action
+  bool skip = true;       ///< "nothing" goes on to the next node with a new action
   bool alongside = true;  ///< a copy out begins with the op that reads, not behind it
-  double penalty = 1;  ///< for running out of memory
+  double penalty = 1;     ///< for running out of memory
+  /// What complete decisions really cost, as an overhead; nothing where they cannot be carried out,
+  /// which counts as out of memory. Empty: what the simulation says.
+  std::function<std::optional<double>(const Strategy&)> settle{};
 };
 
 /// Not thread-safe.
@@ -44,7 +49,7 @@ class Environment {
   /// `lowering` must outlive this. One algorithm per op. `least_limit`: the least load limit that
   /// episodes will have; it says which gaps are worth an action.
   Environment(const Lowering& lowering, std::vector<std::int32_t> algorithms, Bytes least_limit,
-              const EnvironmentOptions& options);
+              EnvironmentOptions options);
 
   [[nodiscard]] const EventGraph& graph() const { return events_.graph; }
   [[nodiscard]] const IterationEvents& events() const { return events_; }
@@ -58,6 +63,7 @@ class Environment {
   [[nodiscard]] bool terminal() const { return terminal_; }
   /// Terminal, and not out of memory.
   [[nodiscard]] bool feasible() const { return terminal_ && !out_of_memory_; }
+  void set_penalty(double penalty) { options_.penalty = penalty; }
   /// Doing nothing would run out of memory.
   [[nodiscard]] bool must_act() const;
 
@@ -105,7 +111,8 @@ class Environment {
   std::vector<char> refused_;  ///< per node
   std::vector<Departure> departures_;
   SimulatedIteration now_;
-  double accounted_ = 0;  ///< the overhead that rewards have been given for
+  double settled_ = 0;              ///< at the end of a feasible episode: its overhead
+  double accounted_ = 0;            ///< the overhead that rewards have been given for
   std::vector<std::int32_t> over_;  ///< ops over the limit before each op
   AgentState state_;
   double return_ = 0;

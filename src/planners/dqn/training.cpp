@@ -4,15 +4,30 @@
 #include <utility>
 
 #include "base/random.h"
+#include "ir/load_profile.h"
 #include "lower/overhead.h"
 
 namespace tidepool::dqn {
 namespace {
 
+/// What is left of random actions where the network has learned before.
+constexpr double kRandomAfterwards = 0.25;
 constexpr std::uint64_t kActions = 1;  // streams of random numbers
 constexpr std::uint64_t kTries = 2;
 
 }  // namespace
+
+std::function<std::optional<double>(const Strategy&)> evaluated_overhead(
+    Lowering& lowering, Bytes budget, std::span<const std::int32_t> algorithms) {
+  const Nanos unlimited = unlimited_time(lowering.program(), lowering.machine(), algorithms);
+  return [&lowering, budget, unlimited](const Strategy& strategy) -> std::optional<double> {
+    EvaluateOptions options;
+    options.load_limit = budget;
+    const Evaluation evaluation = lowering.evaluator().evaluate(strategy, options);
+    if (!evaluation.feasible) return std::nullopt;
+    return overhead(evaluation.iteration_time, unlimited);
+  };
+}
 
 Training::Training(Lowering& lowering, Environment& environment, QNetwork* network,
                    const QLearning& settings, TrainingOptions options)
@@ -26,12 +41,34 @@ Training::Training(Lowering& lowering, Environment& environment, QNetwork* netwo
       time_(options_.allowance.time_left()),
       evaluations_(options_.allowance.evaluations_left()) {}
 
-void Training::find_limit() {
-  constexpr int kMostTries = 10;
-  for (int i = 0; i < kMostTries; ++i) {
-    if (random_.follow(options_.limit, nullptr, options_.stop).feasible) return;
-  }
+void Training::prepare() {
+  if (try_random()) return;
   options_.limit = options_.budget;
+  try_random();
+}
+
+/// False where no episode is feasible.
+bool Training::try_random() {
+  constexpr int kTries = 10;
+  constexpr double kAllowed = 0.1;  // of the allowance
+  constexpr double kLeast = 0.01;   // overhead
+  constexpr double kLeastPenalty = 0.3;
+  double sum = 0;
+  double worst = 0;
+  int feasible = 0;
+  const double before = spent();
+  for (int i = 0; i < kTries && (i == 0 || spent() - before < kAllowed); ++i) {
+    const EpisodeOutcome outcome = random_.follow(options_.limit, nullptr, options_.stop);
+    spend();
+    if (!outcome.feasible) continue;
+    ++feasible;
+    sum += std::max(environment_.overhead(), 0.0);
+    worst = std::max(worst, environment_.overhead());
+  }
+  if (feasible == 0) return false;
+  agent_.set_scale(1 / std::max(sum / feasible, kLeast));
+  environment_.set_penalty(std::max(2 * worst, kLeastPenalty));
+  return true;
 }
 
 /// The part of the allowance that is over.
@@ -60,11 +97,19 @@ void Training::run() {
     if (options_.stop.requested() || options_.allowance.used_up()) return;
     double greedy_part = static_cast<double>(i) / episodes;
     if (!by_number()) greedy_part = std::max(greedy_part, spent());
+    if (!settings_.network.empty()) greedy_part = 1 - kRandomAfterwards * (1 - greedy_part);
     const EpisodeOutcome outcome = agent_.learn(options_.limit, greedy_part, options_.stop);
     if (outcome.stopped) return;
     add(outcome);
     if (options_.seen) options_.seen(record_, episodes);
+    if (!by_number() && nothing_is_better()) return;
   }
+}
+
+/// Nothing stalls and nothing is recomputed.
+bool Training::nothing_is_better() const {
+  return !found_.empty() &&
+         found_.front().time <= compute_time(lowering_.program(), environment_.algorithms());
 }
 
 void Training::add(const EpisodeOutcome& outcome) {
@@ -97,27 +142,6 @@ std::optional<Nanos> Training::remember(const Strategy& strategy) {
   }
   if (found_.size() > kRemembered) found_.pop_back();
   return time;
-}
-
-Strategy Training::hinted() {
-  Strategy s = environment_.strategy();
-  const Program& program = lowering_.program();
-  for (const Departure& d : environment_.departures()) {
-    if (s.gaps[std::size_t(d.gap)] != Decision::swap) continue;
-    const Gap& gap = lowering_.index().gaps()[std::size_t(d.gap)];
-    OpId op = d.op;
-    if (d.at_end || op == gap.from) {
-      ++op;
-      while (program.ops[std::size_t(op)].place != OpPlace::device) ++op;
-    }
-    CopyHint hint;
-    hint.gap = d.gap;
-    if (op <= gap.to) {
-      hint.out_trigger = op;
-      s.hints.push_back(hint);
-    }
-  }
-  return s;
 }
 
 void Training::play_again(Bytes limit) {

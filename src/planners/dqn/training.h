@@ -12,6 +12,10 @@
 
 namespace tidepool::dqn {
 
+/// EnvironmentOptions::settle by the evaluator under the budget. `lowering` must outlive it.
+std::function<std::optional<double>(const Strategy&)> evaluated_overhead(
+    Lowering& lowering, Bytes budget, std::span<const std::int32_t> algorithms);
+
 /// A strategy of a complete episode, timed by the evaluator.
 struct FoundStrategy {
   Nanos time{};
@@ -38,12 +42,10 @@ class Training {
 
   /// The episodes; where the settings say greedy, one of the network as it is.
   void run();
-  Agent& agent() { return agent_; }
-  Strategy hinted();
 
-  /// What `limit` of the episodes' load leaves room for, or the budget where random actions rarely
-  /// find a way: what the options have is set to that.
-  void find_limit();
+  /// Tries random actions. Where these rarely find a way in the limit it becomes the budget. What
+  /// they cost is the unit of rewards for the network, and out of memory is worse than all of them.
+  void prepare();
   [[nodiscard]] Bytes limit() const { return options_.limit; }
 
   /// Plays each found strategy again under another limit; what else has to leave there the network
@@ -56,10 +58,12 @@ class Training {
   [[nodiscard]] std::int64_t steps() const { return agent_.steps(); }
 
  private:
-  static constexpr std::int32_t kEpisodes = 60;  ///< where nobody names a number
+  static constexpr std::int32_t kEpisodes = 150;  ///< where nobody names a number
   static constexpr std::size_t kRemembered = 8;
 
   [[nodiscard]] bool by_number() const { return settings_.episodes > 0; }
+  bool try_random();
+  [[nodiscard]] bool nothing_is_better() const;
   [[nodiscard]] double spent() const;
   void spend();
   void add(const EpisodeOutcome& outcome);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "ir/load_profile.h"
 #include "planners/dqn/table_network.h"
 #include "support/swap_programs.h"
@@ -20,8 +22,14 @@ class CountingNetwork : public testing::TableNetwork {
   double learn(std::span<const dqn::Transition* const> batch) override {
     ++learned;
     last_batch = batch.size();
+    for (const dqn::Transition* t : batch) {
+      terminal += t->terminal ? 1 : 0;
+      least_reward = std::min(least_reward, t->reward);
+    }
     return 0;
   }
+  std::size_t terminal = 0;
+  float least_reward = 0;
   int asked = 0;
   int learned = 0;
   std::size_t last_batch = 0;
@@ -61,10 +69,28 @@ TEST_F(DqnAgent, LearnsFromABatchEverySoManyDecisions) {
   settings_.batch = 16;
   settings_.decisions_a_step = 4;
   dqn::Agent agent(environment_, &network_, settings_, 1);
+  while (agent.steps() < 16) agent.learn(limit(), 0.5, {});
+  const std::int64_t steps = agent.steps() / 4;
+  const int before = network_.learned;
   while (agent.steps() < 100) agent.learn(limit(), 0.5, {});
-  EXPECT_EQ(network_.learned, agent.steps() / 4 - 3)
-      << "the first three are before there is a batch";
+  EXPECT_EQ(network_.learned - before, agent.steps() / 4 - steps);
   EXPECT_EQ(network_.last_batch, 16U);
+}
+
+TEST_F(DqnAgent, TargetsReachToTheEndOfTheEpisodeOrOneRewardFar) {
+  dqn::Agent to_the_end(environment_, &network_, settings_, 1);
+  double least_return = 0;
+  for (int i = 0; i < 40; ++i) {
+    least_return = std::min(least_return, to_the_end.learn(limit(), 0, {}).episode_return);
+  }
+  ASSERT_GT(network_.learned, 0);
+  EXPECT_EQ(network_.terminal, static_cast<std::size_t>(network_.learned) * 32);
+  EXPECT_GE(network_.least_reward, least_return - 0.5) << "rewards before may have been positive";
+  network_ = CountingNetwork{{}};
+  settings_.reach = 1;
+  dqn::Agent one(environment_, &network_, settings_, 1);
+  for (int i = 0; i < 40; ++i) one.learn(limit(), 0, {});
+  EXPECT_LT(network_.terminal, static_cast<std::size_t>(network_.learned) * 16);
 }
 
 TEST_F(DqnAgent, WithoutANetworkAllActionsAreRandom) {
