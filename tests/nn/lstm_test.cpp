@@ -13,6 +13,7 @@
 #include "nn/kernel_cases.h"
 #include "nn/kernel_testing.h"
 #include "nn/training_fixture.h"
+#include "nn/whole_gradients.h"
 #include "support/sanitized.h"
 
 namespace tidepool::nn {
@@ -223,8 +224,6 @@ TEST(TrainingOfLstms, IsTheSameInBothStoragesAndInRounds) {
   }
 }
 
-// The whole model: with momentum zero at the start and learning rate 0 the momentum after one
-// iteration is the gradient, and a step along it changes the loss by step times its length.
 TEST(TrainingOfLstms, GradientsOfAWholeModelMatchFiniteDifferences) {
   const auto program = build(make_recurrent_graph(), {.batch = 5, .weight_decay = 0});
   const auto data = data_for(program, 32);
@@ -237,32 +236,7 @@ TEST(TrainingOfLstms, GradientsOfAWholeModelMatchFiniteDifferences) {
     for (float& weight : larger) weight *= small ? 20.0F : 2.0F;
     runner->store(parameter.tensor, reinterpret_cast<const std::byte*>(larger.data()));
   }
-  run_reference(program, *runner, 1);
-  std::vector<std::vector<float>> gradients;
-  for (const Parameter& parameter : program.parameters) {
-    gradients.push_back(floats(runner->value(parameter.state[0])));
-  }
-  for (std::size_t p = 0; p < gradients.size(); ++p) {
-    const Parameter& parameter = program.parameters[p];
-    double length = 0;
-    for (const float g : gradients[p]) length += static_cast<double>(g) * static_cast<double>(g);
-    length = std::sqrt(length);
-    ASSERT_GT(length, 1e-4) << parameter.name;
-    const std::vector<std::byte> kept = runner->value(parameter.tensor);
-    const double step = 2e-3 / std::max(length, 0.1);
-    const auto loss_at = [&](double distance) {
-      std::vector<float> moved = floats(kept);
-      for (std::size_t i = 0; i < moved.size(); ++i) {
-        moved[i] += static_cast<float>(distance * static_cast<double>(gradients[p][i]) / length);
-      }
-      runner->store(parameter.tensor, reinterpret_cast<const std::byte*>(moved.data()));
-      run_reference(program, *runner, 1);
-      return static_cast<double>(runner->losses()[0]);
-    };
-    const double slope = (loss_at(step) - loss_at(-step)) / (2 * step);
-    runner->store(parameter.tensor, kept.data());
-    EXPECT_NEAR(slope, length, 0.01 * length + 5e-4) << parameter.name;
-  }
+  expect_whole_gradients(program, *runner, 5e-4);
 }
 
 TEST(TrainingOfLstms, LossFallsOnText) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "nn/models/conv_norm.h"
+
 namespace tidepool::nn {
 namespace {
 
@@ -10,12 +12,6 @@ struct Stage {
   std::int64_t stride = 1;  ///< of the first block
   int blocks = 0;
 };
-
-ValueId conv_norm(GraphBuilder& b, const std::string& prefix, const std::string& suffix,
-                  const Conv2d& spec, ValueId x) {
-  x = b.add(prefix + "conv" + suffix, spec, {x});
-  return b.add(prefix + "bn" + suffix, BatchNorm{}, {x});
-}
 
 /// `prefix` ends in a dot. The shape changes where `project` says so.
 ValueId add_block(GraphBuilder& b, const std::string& prefix, std::int64_t width,

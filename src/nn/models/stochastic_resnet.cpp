@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "nn/models/conv_norm.h"
 #include "nn/stochastic_depth.h"
 
 namespace tidepool::nn {
@@ -13,23 +14,17 @@ struct StochasticStage {
   int blocks = 0;
 };
 
-ValueId normed(GraphBuilder& b, const std::string& block, const std::string& which,
-               const Conv2d& spec, ValueId x) {
-  x = b.add(block + "conv" + which, spec, {x});
-  return b.add(block + "bn" + which, BatchNorm{}, {x});
-}
-
 /// `block` ends in a dot. The shape changes where `project` says so.
 ValueId add_stochastic_block(GraphBuilder& b, const std::string& block, double survival,
                              std::int64_t width, std::int64_t stride, bool project, ValueId x) {
   b.begin_branch(survival);
-  ValueId y = normed(b, block, "1", Conv2d{.channels = width, .stride = stride}, x);
+  ValueId y = conv_norm(b, block, "1", Conv2d{.channels = width, .stride = stride}, x);
   y = b.add(block + "relu1", Relu{}, {y});
-  y = normed(b, block, "2", Conv2d{.channels = width}, y);
+  y = conv_norm(b, block, "2", Conv2d{.channels = width}, y);
   b.end_branch();
   if (project) {
     const Conv2d spec{.channels = width, .window = 1, .stride = stride, .padding = 0};
-    x = normed(b, block + "shortcut_", "", spec, x);
+    x = conv_norm(b, block + "shortcut_", "", spec, x);
   }
   x = b.add(block + "add", AddBranch{}, {x, y});
   return b.add(block + "relu2", Relu{}, {x});
@@ -41,7 +36,7 @@ Result<Graph> build_stochastic(const ModelInfo& info, const ModelOptions& option
   ValueId x = b.images(options.image);
   const ValueId labels = b.labels();
   std::int64_t width = stages.front().width;
-  x = normed(b, "stem_", "", Conv2d{.channels = width}, x);
+  x = conv_norm(b, "stem_", "", Conv2d{.channels = width}, x);
   x = b.add("stem_relu", Relu{}, {x});
   int blocks = 0, block = 0;
   for (const StochasticStage& stage : stages) blocks += stage.blocks;
