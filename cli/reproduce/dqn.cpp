@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/counted.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "dqn_notes.h"
@@ -162,22 +163,6 @@ Result<void> write_curves(const std::string& path, const std::vector<Json>& rows
   return write_file(path, curves.dump(1) + "\n");
 }
 
-Result<std::vector<double>> dqn_shares(const ReproduceArguments& a) {
-  std::vector<double> shares(kDqnShares.begin(), kDqnShares.end());
-  if (a.limits.empty()) return shares;
-  shares.clear();
-  for (const std::string& text : a.limits) {
-    const auto size = parse_size_or_percent(text);
-    if (!size || size->percent <= 0 || size->percent > 100) {
-      return fail(ErrorCode::usage,
-                  fmt::format("--limits: '{}' is not a share of the peak such as 50%", text));
-    }
-    shares.push_back(size->percent / 100);
-  }
-  std::ranges::sort(shares);
-  return shares;
-}
-
 /// Those with planners that this build has; a note for each that it has not.
 std::vector<DqnSystem> dqn_systems_here(TableReport& report) {
   std::vector<DqnSystem> here;
@@ -193,26 +178,8 @@ std::vector<DqnSystem> dqn_systems_here(TableReport& report) {
 }
 
 void add_dqn_machine(const Machine& m, TableReport& report) {
-  const ComputeModel& c = m.compute;
   report.constant("machine", m.name, fmt::format("machine {}: {}", m.name, m.description));
-  std::string factors;
-  Json speeds = Json::object();
-  for (const AlgorithmSpeed& s : c.algorithms) {
-    factors += fmt::format(", {} {:.2f}", s.algorithm, s.factor);
-    speeds[s.algorithm] = s.factor;
-  }
-  report.constant("compute",
-                  {{"peak_flops", c.peak_flops},
-                   {"bandwidth", c.bandwidth},
-                   {"launch_ns", c.launch.count()},
-                   {"max_efficiency", c.max_efficiency},
-                   {"half_flops", c.half_flops},
-                   {"algorithms", speeds}},
-                  fmt::format("op time: max(flops / (efficiency factor {:.2f} TFLOP/s), bytes / "
-                              "{:.0f} GB/s) + {}; efficiency {:.2f} flops / (flops + {:.2g}); "
-                              "factor implicit-gemm 1{}",
-                              c.peak_flops * 1e-12, c.bandwidth * 1e-9, format_time(c.launch),
-                              c.max_efficiency, c.half_flops, factors));
+  add_compute_model(m, report);
   report.constant(
       "link",
       {{"to_host_bytes_per_second", m.to_host().bytes_per_second},
@@ -233,13 +200,17 @@ Result<void> add_dqn_head(const ReproduceArguments& a, TableReport& report) {
   report.constant("algorithms", "fastest",
                   "every op runs its fastest algorithm whatever the workspace, with all planners; "
                   "overhead is over the time of the same without a budget");
-  report.constant("storage", "separate", "programs: separate storage");
+  report.constant("storage", "separate", "programs: separate storage (kmeans has no activations)");
   report.constant(
       "plan_limit_ms", to_ms(a.limit(kOtherPlanSeconds)),
       fmt::format("auto: at most {} for one plan", format_time(a.limit(kOtherPlanSeconds))));
-  report.constant("episodes", a.episodes,
-                  a.episodes > 0 ? fmt::format("dqn: {} episodes a plan", a.episodes)
-                                 : "dqn: episodes until its time limit, or its own number");
+  const Nanos learning = dqn_options(a, "dqn").time_limit;
+  report.constant(
+      "episodes", a.episodes,
+      fmt::format("dqn, dqn-swap: {} a plan, at most {}",
+                  a.episodes > 0 ? counted(static_cast<std::size_t>(a.episodes), "episode")
+                                 : "episodes of their own number",
+                  format_time(learning)));
   using Form = Column::Form;
   report.columns({{"workload", "workload"},
                   {"budget", "budget_fraction", Form::percent},
@@ -293,8 +264,9 @@ Result<void> reproduce_dqn(const ReproduceArguments& a, TableReport& report) {
   if (auto sound = check_dqn_outputs(a); !sound) return sound;
   const auto workloads = wanted_of<DqnWorkload>(kDqnWorkloads, a, report);
   if (!workloads) return fail(workloads.error());
-  const auto shares = dqn_shares(a);
+  auto shares = wanted_shares(a, kDqnShares);
   if (!shares) return fail(shares.error());
+  std::ranges::sort(*shares);  // a plan for less memory is one for more
   if (auto head = add_dqn_head(a, report); !head) return head;
   const std::vector<DqnSystem> systems = dqn_systems_here(report);
   Nanos each{0};

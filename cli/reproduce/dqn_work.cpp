@@ -53,7 +53,7 @@ Result<std::optional<DqnPoint>> dqn_point(const DqnWork& work, const std::string
   if (!planned && planned.error().code == ErrorCode::infeasible) return std::nullopt;
   if (!planned) return fail(planned.error());
   const Lowered& lowered = planned->lowered;
-  if (lowered.streaming) return std::nullopt;
+  if (lowered.streaming || (planned->learning && planned->learning->fallback)) return std::nullopt;
   DqnPoint point;
   point.planner = planner;
   point.overhead = overhead(lowered.iteration_time, work.unlimited);

@@ -62,7 +62,8 @@ struct DqnPoint {
   Bytes footprint = 0;
   Nanos plan_time{};
 };
-/// Nothing where the planner has no plan of its own there: the streaming schedule is none.
+/// Nothing where the planner has no plan of its own there: the streaming schedule is none, nor that
+/// everything leaves where nothing that was learned has addresses.
 Result<std::optional<DqnPoint>> dqn_point(const DqnWork& work, const std::string& planner,
                                           Bytes budget, const PlannerOptions& options);
 

@@ -120,21 +120,6 @@ void add_verdicts(const std::string& model, const Tradeoffs& of, TableReport& re
   }
 }
 
-Result<std::vector<double>> wanted_shares(const ReproduceArguments& a) {
-  std::vector<double> shares(kShares.begin(), kShares.end());
-  if (a.limits.empty()) return shares;
-  shares.clear();
-  for (const std::string& text : a.limits) {
-    const auto size = parse_size_or_percent(text);
-    if (!size || size->percent <= 0 || size->percent > 100) {
-      return fail(ErrorCode::usage,
-                  fmt::format("--limits: '{}' is not a share of the peak such as 50%", text));
-    }
-    shares.push_back(size->percent / 100);
-  }
-  return shares;
-}
-
 /// Those that this build has.
 std::vector<std::string> systems_here(TableReport& report) {
   std::vector<std::string> here;
@@ -171,7 +156,7 @@ void add_head(const ReproduceArguments& a, TableReport& report) {
 }  // namespace
 
 Result<void> reproduce_fig11(const ReproduceArguments& a, TableReport& report) {
-  const auto shares = wanted_shares(a);
+  const auto shares = wanted_shares(a, kShares);
   if (!shares) return fail(shares.error());
   const auto models = wanted_networks(a);
   if (!models) return fail(models.error());

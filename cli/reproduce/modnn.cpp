@@ -223,28 +223,10 @@ Result<std::vector<Bytes>> wanted_budgets(const ReproduceArguments& a) {
 }
 
 void add_modnn_constants(const Machine& m, const ReproduceArguments& a, TableReport& report) {
-  const ComputeModel& c = m.compute;
   report.constant("machine", m.name,
                   fmt::format("machine {}: {}, {:.1f} GB usable of 12", m.name, m.description,
                               static_cast<double>(m.device_memory()) * 1e-9));
-  std::string factors;
-  Json speeds = Json::object();
-  for (const AlgorithmSpeed& s : c.algorithms) {
-    factors += fmt::format(", {} {:.2f}", s.algorithm, s.factor);
-    speeds[s.algorithm] = s.factor;
-  }
-  report.constant("compute",
-                  {{"peak_flops", c.peak_flops},
-                   {"bandwidth", c.bandwidth},
-                   {"launch_ns", c.launch.count()},
-                   {"max_efficiency", c.max_efficiency},
-                   {"half_flops", c.half_flops},
-                   {"algorithms", speeds}},
-                  fmt::format("op time: max(flops / (efficiency factor {:.2f} TFLOP/s), bytes / "
-                              "{:.0f} GB/s) + {}; efficiency {:.2f} flops / (flops + {:.2g}); "
-                              "factor implicit-gemm 1{}",
-                              c.peak_flops * 1e-12, c.bandwidth * 1e-9, format_time(c.launch),
-                              c.max_efficiency, c.half_flops, factors));
+  add_compute_model(m, report);
   report.constant(
       "frozen", "src/cost/machine.cpp, Note [Constants of k40]",
       "these were fitted to the paper's ablations of algorithms (2.7x) and of rounds of "

@@ -155,6 +155,44 @@ Result<Work> work_of(const std::string& model, const ReproduceArguments& argumen
   return model == kTraceModel ? measured_work(arguments.data) : zoo_work(model, kBatch);
 }
 
+Result<std::vector<double>> wanted_shares(const ReproduceArguments& a,
+                                          std::span<const double> own) {
+  std::vector<double> shares(own.begin(), own.end());
+  if (a.limits.empty()) return shares;
+  shares.clear();
+  for (const std::string& text : a.limits) {
+    const auto size = parse_size_or_percent(text);
+    if (!size || size->percent <= 0 || size->percent > 100) {
+      return fail(ErrorCode::usage,
+                  fmt::format("--limits: '{}' is not a share of the peak such as 50%", text));
+    }
+    shares.push_back(size->percent / 100);
+  }
+  return shares;
+}
+
+void add_compute_model(const Machine& machine, TableReport& report) {
+  const ComputeModel& c = machine.compute;
+  std::string factors;
+  Json speeds = Json::object();
+  for (const AlgorithmSpeed& s : c.algorithms) {
+    factors += fmt::format(", {} {:.2f}", s.algorithm, s.factor);
+    speeds[s.algorithm] = s.factor;
+  }
+  report.constant("compute",
+                  {{"peak_flops", c.peak_flops},
+                   {"bandwidth", c.bandwidth},
+                   {"launch_ns", c.launch.count()},
+                   {"max_efficiency", c.max_efficiency},
+                   {"half_flops", c.half_flops},
+                   {"algorithms", speeds}},
+                  fmt::format("op time: max(flops / (efficiency factor {:.2f} TFLOP/s), bytes / "
+                              "{:.0f} GB/s) + {}; efficiency {:.2f} flops / (flops + {:.2g}); "
+                              "factor implicit-gemm 1{}",
+                              c.peak_flops * 1e-12, c.bandwidth * 1e-9, format_time(c.launch),
+                              c.max_efficiency, c.half_flops, factors));
+}
+
 void add_machine_constants(TableReport& report) {
   const auto machine = find_machine(kMachine);
   if (!machine) return;

@@ -104,8 +104,13 @@ Result<std::vector<Published>> wanted_of(std::span<const Published> known,
   }
   return wanted;
 }
+/// `limits` as shares of a peak, or the reproduction's own. A usage error for what is none.
+Result<std::vector<double>> wanted_shares(const ReproduceArguments& arguments,
+                                          std::span<const double> own);
 Result<Work> work_of(const std::string& model, const ReproduceArguments& arguments);
 
+/// The constants of a machine's model of compute alone.
+void add_compute_model(const Machine& machine, TableReport& report);
 /// The constants of the machine model, and what they were fitted to.
 void add_machine_constants(TableReport& report);
 /// Below the tables that compare planners: whose result each column is.

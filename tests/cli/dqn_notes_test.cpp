@@ -41,7 +41,8 @@ TEST(DqnNotes, TheBetterModeIsComparedWithBaselines) {
       dqn_row_of("unet", "unet", overheads(0.3, nullptr, 0.1, nullptr)),
   });
   EXPECT_THAT(notes, AllOf(HasSubstr("less overhead than memonger at equal memory where it runs; "
-                                     "here so in 1 of 2 points, and in 1 more it has no plan"),
+                                     "here (the better of both modes) less in 1 of 2 points, the "
+                                     "same in 0; in 1 others memonger has no plan of its own"),
                            HasSubstr("not so: vgg19 at 50 % (+20.0 against +10.0 %)")));
   EXPECT_THAT(notes, HasSubstr("unet has more overhead than ResNet and VGG; here so in 1 of 1"));
 }
