@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "ir/load_profile.h"
 #include "lower/plan_file.h"
+#include "profile_source.h"
 #include "trace/recording_csv.h"
 #include "trace/recording_json.h"
 #include "trace/trace_program.h"
@@ -157,6 +158,7 @@ Json plan_info(const PlanFile& file) {
   json["host_bytes"] = file.plan.host_bytes();
   json["instructions"] = file.plan.steady.instructions.size();
   json["predicted_ms"] = to_ms(file.iteration_time);
+  json["fake"] = file.fake;
   return json;
 }
 
@@ -243,7 +245,7 @@ void print_other(const std::string& path, const Json& info) {
         info["fingerprint"].get<std::string>());
   }
   if (info.contains("fake") && info["fake"].get<bool>()) {
-    say("  fake       its times are of ops that ran on made-up values\n");
+    say("  fake       {}\n", kFakeTimes);
   }
   if (!info.contains("planner")) return;
   say("  plan       {}: {} of a budget of {}, host {}, {}, {:.3f} ms when it was made\n",

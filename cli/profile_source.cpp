@@ -5,10 +5,8 @@
 namespace tidepool::cli {
 
 Json to_json(const ProfileSource& source) {
-  Json json = {{"from", source.from}};
-  if (source.from == "plan") return json;
-  json["fake"] = source.how.fake;
-  if (source.from == "file") return json;
+  Json json = {{"from", source.from}, {"fake", source.how.fake}};
+  if (source.from == "plan" || source.from == "file") return json;
   json["iterations"] = source.how.iterations;
   json["all_algorithms"] = source.how.all_algorithms;
   json["reactive"] = source.how.reactive_budget > 0;
@@ -19,7 +17,7 @@ Json to_json(const ProfileSource& source) {
 
 std::string mark_of_fake(const std::optional<ProfileSource>& source) {
   if (!source || !source->how.fake) return {};
-  return "times of a fake profiling (ops ran on made-up values)";
+  return kFakeTimes;
 }
 
 }  // namespace tidepool::cli

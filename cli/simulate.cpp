@@ -13,6 +13,7 @@
 #include "context.h"
 #include "lower/memory_sizes.h"
 #include "lower/overhead.h"
+#include "profile_source.h"
 #include "schedule/plan_totals.h"
 #include "train/load_plan.h"
 
@@ -46,6 +47,7 @@ struct Outcome {
   std::optional<Nanos> unlimited;  ///< for programs on one device
   std::string beyond;              ///< why it does not fit its machine
   std::string branches_note;       ///< what a training skips
+  bool fake = false;               ///< PlanFile::fake
 };
 
 Outcome simulate_file(const PlanFile& file, int iterations) {
@@ -68,6 +70,7 @@ Outcome simulate_file(const PlanFile& file, int iterations) {
   }
   out.beyond = beyond_memory(file.machine, file.plan);
   out.branches_note = branches_note(file.program, "  ");
+  out.fake = file.fake;
   return out;
 }
 
@@ -88,6 +91,7 @@ Json outcome_json(const std::string& path, const Outcome& o) {
             {"unlimited_ms", nullptr},
             {"compute_ms", to_ms(o.totals.compute_time)},
             {"overhead", nullptr},
+            {"fake", o.fake},
             {"copied_out_bytes", o.totals.copied_out},
             {"copied_in_bytes", o.totals.copied_in},
             {"copied", std::move(copied)},
@@ -119,6 +123,7 @@ void print_text(const std::string& path, const Machine& machine, const Outcome& 
   say("  iterations end at {}\n", fmt::join(texts, ", "));
   say("{}", remarks(o.steady, static_cast<int>(o.ends.size()), o.ends.back()));
   say("{}", o.branches_note);
+  if (o.fake) say("  {}\n", kFakeTimes);
   if (!o.beyond.empty()) say("  it does not fit: {}\n", o.beyond);
 }
 

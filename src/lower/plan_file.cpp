@@ -278,6 +278,7 @@ Json to_json(const PlanFile& file) {
             {"plan", to_json(file.plan)}};
   if (!file.other_budgets.empty()) json["other_budgets"] = to_json(file.other_budgets);
   if (file.part) json["part"] = to_json(*file.part);
+  if (file.fake) json["fake"] = true;
   return json;
 }
 
@@ -288,7 +289,7 @@ Result<PlanFile> read_plan(std::string_view text, std::string_view file) {
     (void)json["type"].one_of(kTypes);
     json.has_only({"schema", "type", "fingerprint", "device_budget", "host_budget", "other_budgets",
                    "predicted_ns", "compute_ns", "machine", "program", "strategy", "plan", "part",
-                   "settings", "remarks",
+                   "fake", "settings", "remarks",
                    "asked_with"});  // the last three: of the cache, for itself
     PlanFile out;
     out.fingerprint = json["fingerprint"].text();
@@ -304,6 +305,7 @@ Result<PlanFile> read_plan(std::string_view text, std::string_view file) {
     out.strategy = strategy_from_json(json["strategy"], out.program);
     out.plan = plan_from_json(json["plan"]);
     if (const auto part = json.find("part")) out.part = plan_from_json(*part);
+    if (const auto fake = json.find("fake")) out.fake = fake->boolean();
     if (const auto others = json.find("other_budgets")) {
       out.other_budgets = other_budgets_from_json(*others, out.machine);
     }

@@ -27,6 +27,7 @@ struct PlanFile {
   /// Of several devices: the plan of one device's part, of which `plan` is composed. It does not
   /// run; reports say what it does.
   std::optional<Plan> part{};
+  bool fake = false;  ///< its times are of a fake profiling, see Profile
 
   [[nodiscard]] Budget budget() const { return {device_budget, host_budget, other_budgets}; }
 };

@@ -215,7 +215,8 @@ Result<ObtainedPlan> plan_from_file(const std::string& path, const Profile& subj
   lowered.strategy.algorithms = chosen_algorithms(file->program, lowered.plan);
   lowered.iteration_time = long_run(file->program, lowered.plan, file->machine).iteration_time;
   lowered.compute_time = totals_of(file->program, lowered.plan).compute_time;
-  plan.profile = {file->fingerprint, std::move(file->program), std::move(file->machine)};
+  plan.profile = {file->fingerprint, std::move(file->program), std::move(file->machine),
+                  file->fake};
   return plan;
 }
 
@@ -282,7 +283,7 @@ Result<ObtainedParallelPlan> parallel_plan_from_file(const std::string& path, co
   lowered.strategy.algorithms = chosen_algorithms(program, lowered.plan);
   lowered.iteration_time = long_run(program, lowered.plan, one).iteration_time;
   lowered.compute_time = totals_of(program, lowered.plan).compute_time;
-  made.part.profile = {file->fingerprint, std::move(program), one};
+  made.part.profile = {file->fingerprint, std::move(program), one, file->fake};
   made.whole.iteration_time = long_run(file->program, file->plan, file->machine).iteration_time;
   made.whole.check_time = made.part.planned.check_time;
   made.whole.plan = std::move(file->plan);

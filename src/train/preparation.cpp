@@ -115,7 +115,10 @@ Result<void> plan_stated_rounds(Job& job, const TrainingSpec& spec, const Profil
   }
   if (!spec.plan.empty()) {
     auto used = use_plan_file(job, spec, all, choice, start);
-    if (used && start.profile.from == "plan") job.program() = start.plan.profile->program;
+    if (used && start.profile.from == "plan") {
+      job.program() = start.plan.profile->program;
+      start.profile.how.fake = start.plan.profile->fake;
+    }
     return used;
   }
   auto plan =

@@ -56,7 +56,7 @@ TEST_F(ProfileTest, OfAnotherBatchIsRefusedThoughThePlannerChoosesRounds) {
     return a;
   };
   success(with({"profile", "mlp", "--batch", "8", "-o", path}));
-  expect_error(with({"train", "mlp", "--batch", "4", "--profile", path, "--budget", "90%",
+  expect_error(with({"train", "mlp", "--batch", "4", "--profile", path, "--budget", "20MiB",
                      "--iterations", "1"}),
                3, HasSubstr(path));
 }
@@ -96,6 +96,16 @@ TEST_F(ProfileTest, AFakeOneTakesTheLeastMemoryOrItsBudgetAndSaysWhatItIs) {
   EXPECT_EQ(kept["profile"]["fake"], false);
   EXPECT_FALSE(kept.contains("fake"));
   EXPECT_LT(j["profile"]["arena_peak_bytes"], kept["profile"]["arena_peak_bytes"]);
+  // A plan made of it says so wherever its times are shown.
+  const std::string file = folder_.file("fake.json"), plan = folder_.file("plan.json");
+  success(job("profile", {"--fake", "--no-cache", "-o", file}));
+  success({"plan", "--threads", "1", "--profile", file, "--budget", "60%", "--planner", "autoswap",
+           "-o", plan});
+  EXPECT_EQ(success({"info", plan})["fake"], true);
+  EXPECT_EQ(success({"simulate", plan})["fake"], true);
+  EXPECT_THAT(tidepool({"simulate", plan}).out, HasSubstr("fake profiling"));
+  EXPECT_EQ(success(job("train", {"--plan", plan, "--iterations", "1"}))["profile"]["fake"], true);
+
   const Json inside = success(job("profile", {"--fake", "--no-cache", "--budget", "40%"}));
   EXPECT_EQ(inside["profile"]["fake"], true);
   EXPECT_GT(inside["profile"]["unmeasured_algorithms"], 0) << "Winograd needs more";
