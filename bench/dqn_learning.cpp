@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string>
 
@@ -78,9 +79,13 @@ double setting(const Settings& settings, const std::string& name, double usual) 
   return found == settings.end() ? usual : found->second;
 }
 
+std::string percent(std::optional<double> overhead) {
+  return overhead ? fmt::format("{:8.2f} %", 100 * *overhead) : fmt::format("{:>10}", "-");
+}
+
 struct Trained {
-  double best = -1;
-  double last = -1;
+  std::optional<double> best;
+  std::optional<double> last;
   double feasible = 0;  ///< part of the episodes
   std::int64_t steps = 0;
   double seconds = 0;
@@ -88,10 +93,10 @@ struct Trained {
 };
 
 /// The first episode with a plan as good as that; 0: none.
-std::size_t reached(const QLearningRecord& record, double best) {
-  for (std::size_t i = 0; i < record.episodes.size(); ++i) {
-    const double now = record.episodes[i].best;
-    if (now > -1 && now <= best + 1e-9) return i + 1;
+std::size_t reached(const QLearningRecord& record, std::optional<double> best) {
+  for (std::size_t i = 0; best && i < record.episodes.size(); ++i) {
+    const std::optional<double> now = record.episodes[i].best;
+    if (now && *now <= *best + 1e-9) return i + 1;
   }
   return 0;
 }
@@ -125,9 +130,9 @@ Trained train(Lowering& lowering, Bytes budget, QLearning learning, std::uint64_
   if (setting(settings, "log", 0) > 0) {
     of.seen = [&](const QLearningRecord& record, std::int32_t) {
       const QLearningEpisode& e = record.episodes.back();
-      fmt::print("    {:3} {:6} return {:8.4f} overhead {:8.4f} best {:8.4f} loss {:.6f} {}\n",
-                 record.episodes.size(), e.steps, e.episode_return, e.overhead, e.best, e.loss,
-                 e.feasible ? "" : "infeasible");
+      fmt::print("    {:3} {:6} return {:8.4f} overhead {} best {} loss {:.6f}\n",
+                 record.episodes.size(), e.steps, e.episode_return, percent(e.overhead),
+                 percent(e.best), e.loss);
       std::fflush(stdout);
     };
   }
@@ -139,18 +144,18 @@ Trained train(Lowering& lowering, Bytes budget, QLearning learning, std::uint64_
   if (made) result.record.network = made->save();
   const auto& episodes = result.record.episodes;
   if (episodes.empty()) return result;
-  for (const QLearningEpisode& e : episodes) result.feasible += e.feasible ? 1 : 0;
+  for (const QLearningEpisode& e : episodes) result.feasible += e.overhead ? 1 : 0;
   result.feasible /= static_cast<double>(std::max<std::size_t>(episodes.size(), 1));
   result.best = episodes.back().best;
-  result.last = episodes.back().feasible ? episodes.back().overhead : -1;
+  result.last = episodes.back().overhead;
   result.steps = training.steps();
   result.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
   return result;
 }
 
 void print(const std::string& what, const Trained& t) {
-  fmt::print("  {:10} best {:8.2f} %  last {:8.2f} %  feasible {:3.0f} %  {:6} steps {:7.1f} s\n",
-             what, 100 * t.best, 100 * t.last, 100 * t.feasible, t.steps, t.seconds);
+  fmt::print("  {:10} best {}  last {}  feasible {:3.0f} %  {:6} steps {:7.1f} s\n", what,
+             percent(t.best), percent(t.last), 100 * t.feasible, t.steps, t.seconds);
   std::fflush(stdout);
 }
 
@@ -184,12 +189,12 @@ int run(int argc, char** argv) {
     const auto subject = Subject::make(model, batch, *machine);
     const auto before = from.empty() ? nullptr : Subject::make(from, batch, *machine);
     if (!subject || (!from.empty() && !before)) return 2;
-    for (const std::string& percent : split(argument(2, "50"))) {
-      fmt::print("{} at {} %\n", model, percent);
+    for (const std::string& share : split(argument(2, "50"))) {
+      fmt::print("{} at {} %\n", model, share);
       for (int seed = 1; seed <= seeds; ++seed) {
         const auto one = [&](const std::string& what, Subject& on, const QLearning& with) {
           if (!only.empty() && only != what) return Trained{};
-          Trained t = train(on.lowering, on.budget(percent), with, static_cast<std::uint64_t>(seed),
+          Trained t = train(on.lowering, on.budget(share), with, static_cast<std::uint64_t>(seed),
                             settings);
           print(what, t);
           return t;
@@ -205,7 +210,7 @@ int run(int argc, char** argv) {
         QLearning tuned = learning;
         tuned.network = one(from, *before, learning).record.network;
         const Trained then = one("tuned", *subject, tuned);
-        fmt::print("  reached {:.2f} % in episode {} anew, {} tuned\n", 100 * anew.best,
+        fmt::print("  reached {} in episode {} anew, {} tuned\n", percent(anew.best),
                    reached(anew.record, anew.best), reached(then.record, anew.best));
       }
     }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "base/json.h"
@@ -13,9 +14,11 @@ namespace {
 
 constexpr std::size_t kRows = 12;
 
-std::string percent_or_dash(double share, bool known) {
-  return known ? fmt::format("{:.2f} %", 100 * share) : "-";
+std::string percent_or_dash(std::optional<double> share) {
+  return share ? fmt::format("{:.2f} %", 100 * *share) : "-";
 }
+
+Json or_null(std::optional<double> share) { return share ? Json(*share) : Json(nullptr); }
 
 /// The first, the last, some between, and the one with the best plan.
 std::vector<std::size_t> shown(const std::vector<QLearningEpisode>& episodes) {
@@ -38,12 +41,12 @@ Json learning_json(const QLearningRecord* record) {
   for (const QLearningEpisode& e : record->episodes) {
     episodes.push_back({{"steps", e.steps},
                         {"return", e.episode_return},
-                        {"overhead", e.feasible ? Json(e.overhead) : Json(nullptr)},
-                        {"best_overhead", e.best >= 0 ? Json(e.best) : Json(nullptr)},
+                        {"overhead", or_null(e.overhead)},
+                        {"best_overhead", or_null(e.best)},
                         {"loss", e.loss},
                         {"greedy", e.greedy}});
   }
-  return {{"episodes", std::move(episodes)}};
+  return {{"episodes", std::move(episodes)}, {"fallback", record->fallback}};
 }
 
 void print_learning(const QLearningRecord* record) {
@@ -53,8 +56,7 @@ void print_learning(const QLearningRecord* record) {
   for (const std::size_t i : shown(record->episodes)) {
     const QLearningEpisode& e = record->episodes[i];
     say("             {:>7} {:>9} {:>10.4f} {:>10} {:>10} {:>10.3g}\n", i + 1, e.steps,
-        e.episode_return, percent_or_dash(e.overhead, e.feasible),
-        percent_or_dash(e.best, e.best >= 0), e.loss);
+        e.episode_return, percent_or_dash(e.overhead), percent_or_dash(e.best), e.loss);
   }
 }
 

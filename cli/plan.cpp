@@ -69,6 +69,7 @@ Made made_of(const PlanArguments& a, const Subject& subject, const Profile& prof
             {profile.fingerprint, profile.program, profile.machine,
              limited(budget) ? budget.device : lowered.plan.device_bytes(), budget.host,
              lowered.iteration_time, lowered.compute_time, lowered.strategy, lowered.plan}};
+  made.file.fake = profile.fake;
   made.unlimited = unlimited_time(profile.program, profile.machine, lowered.strategy.algorithms);
   made.overhead = overhead(lowered.iteration_time, made.unlimited);
   if (limited(budget)) made.budget = budget.device + subject.resident;
@@ -267,6 +268,9 @@ Result<void> check_arguments(const PlanArguments& a) {
   const std::array inputs{a.subject.profile, a.subject.program, a.subject.machine,
                           a.subject.trace.file, a.planner.learning.network};
   if (auto other = check_no_input(a.output, inputs); !other) return other;
+  const LearningSpec& learning = a.planner.learning;
+  const std::array outputs{a.output, learning.save_network, learning.episode_log};
+  if (auto distinct = check_distinct(outputs); !distinct) return distinct;
   return check_writable(a.output);
 }
 

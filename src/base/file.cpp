@@ -11,7 +11,7 @@
 
 namespace tidepool {
 
-Result<std::string> read_file(const std::string& path) {
+Result<std::string> read_file(const std::string& path, std::size_t most) {
   std::FILE* file = std::fopen(path.c_str(), "rb");
   if (file == nullptr) {
     return fail(ErrorCode::bad_input,
@@ -20,13 +20,18 @@ Result<std::string> read_file(const std::string& path) {
   std::string content;
   char buffer[1 << 16];
   std::size_t got = 0;
-  while ((got = std::fread(buffer, 1, sizeof buffer, file)) > 0) content.append(buffer, got);
+  while (content.size() <= most && (got = std::fread(buffer, 1, sizeof buffer, file)) > 0) {
+    content.append(buffer, got);
+  }
   const bool failed = std::ferror(file) != 0;
   const int reason = errno;
   std::fclose(file);
   if (failed) {
     return fail(ErrorCode::bad_input,
                 fmt::format("{}: cannot read: {}", path, std::strerror(reason)));
+  }
+  if (content.size() > most) {
+    return fail(ErrorCode::bad_input, fmt::format("{}: has more than {} bytes", path, most));
   }
   return content;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,16 +11,19 @@ namespace tidepool {
 struct QLearningEpisode {
   std::int64_t steps = 0;  ///< decisions until the end of this episode, of all episodes
   double episode_return = 0;
-  double overhead = 0;  ///< of its plan over an iteration without a budget; where it is feasible
-  double best = 0;      ///< least overhead until then; below 0: none was feasible
-  double loss = 0;      ///< mean of its gradient steps
-  bool feasible = false;
-  bool greedy = false;  ///< no random action
+  /// Of its plan over an iteration without a budget; without addresses, which may cost more.
+  /// Nothing where it is not feasible.
+  std::optional<double> overhead;
+  std::optional<double> best;  ///< the least until then
+  double loss = 0;             ///< mean of its gradient steps
+  bool greedy = false;         ///< no random action
 };
 
 struct QLearningRecord {
   std::string network;  ///< bytes of the network as learned, QNetwork::save
   std::vector<QLearningEpisode> episodes;
+  /// The plan is no episode's: none could be carried out with addresses, so everything leaves.
+  bool fallback = false;
 };
 
 }  // namespace tidepool

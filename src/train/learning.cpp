@@ -46,14 +46,16 @@ Result<void> check_planner_settings(std::span<const std::string> planners,
   QLearning unused;
   if (auto read = read_network_file(learning, unused); !read) return read;
   if (auto writable = check_writable(learning.save_network); !writable) return writable;
-  const std::array others{learning.network, learning.save_network};
-  if (auto own = check_no_input(learning.episode_log, others); !own) return own;
-  return check_writable(learning.episode_log);
+  if (auto writable = check_writable(learning.episode_log); !writable) return writable;
+  const std::array outputs{learning.save_network, learning.episode_log};
+  if (auto distinct = check_distinct(outputs); !distinct) return distinct;
+  const std::array read{learning.network};
+  return check_no_input(learning.episode_log, read);
 }
 
 Result<void> read_network_file(const LearningSpec& spec, QLearning& options) {
   if (spec.network.empty()) return {};
-  auto bytes = read_file(spec.network);
+  auto bytes = read_file(spec.network, dqn::most_network_bytes());
   if (!bytes) return fail(bytes.error());
   const auto network = dqn::read_network(*bytes);
   if (!network) {
@@ -87,8 +89,8 @@ std::string episode_csv(const QLearningRecord& record) {
   std::size_t number = 0;
   for (const QLearningEpisode& e : record.episodes) {
     csv += fmt::format("{},{},{},{},{},{}\n", ++number, e.steps, e.episode_return,
-                       e.feasible ? fmt::format("{}", e.overhead) : "",
-                       e.best >= 0 ? fmt::format("{}", e.best) : "", e.loss);
+                       e.overhead ? fmt::format("{}", *e.overhead) : "",
+                       e.best ? fmt::format("{}", *e.best) : "", e.loss);
   }
   return csv;
 }

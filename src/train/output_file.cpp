@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 namespace tidepool {
 namespace {
@@ -53,6 +54,24 @@ Result<void> check_no_input(const std::string& output, std::span<const std::stri
     return fail(
         ErrorCode::usage,
         fmt::format("{}: is what is read ({}); writing it would destroy that", output, input));
+  }
+  return {};
+}
+
+Result<void> check_distinct(std::span<const std::string> outputs) {
+  const auto place = [](const std::string& path) {
+    std::error_code failed;
+    const auto whole = std::filesystem::weakly_canonical(path, failed);
+    return failed ? std::filesystem::path(path) : whole;
+  };
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    std::error_code failed;
+    const auto kind = std::filesystem::status(outputs[i], failed).type();
+    if (outputs[i].empty() || kind == std::filesystem::file_type::character) continue;
+    for (std::size_t k = 0; k < i; ++k) {
+      if (outputs[k].empty() || place(outputs[k]) != place(outputs[i])) continue;
+      return fail(ErrorCode::usage, fmt::format("{}: two results cannot be one file", outputs[i]));
+    }
   }
   return {};
 }

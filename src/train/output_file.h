@@ -17,4 +17,8 @@ Result<void> check_writable(const std::string& path, Bytes bytes = 0);
 /// destroy what was read. Empty paths are fine.
 Result<void> check_no_input(const std::string& output, std::span<const std::string> inputs);
 
+/// Fails with `usage` when two of them are one file: only the last would stay. Empty paths and
+/// devices are fine.
+Result<void> check_distinct(std::span<const std::string> outputs);
+
 }  // namespace tidepool

@@ -147,10 +147,13 @@ std::string SizeSearch::ask_network(const PlannerInfo& learner, Nanos time,
   add_plan(std::move(*start.plan), learner.name);
   go_on(evaluations > 0 ? Allowance::of(evaluations) : Allowance(Clock::now() + time));
   const Nanos after = best().iteration_time;
-  return fmt::format(
-      "the network's plan takes {} an iteration, the best without it {}: {}", format_time(its_own),
-      format_time(before),
-      after < before ? fmt::format("it helped, {} now", format_time(after)) : "it did not help");
+  // What the search finds after a worse plan it may have found without.
+  std::string note = fmt::format("the network's plan takes {} an iteration, the best without it {}",
+                                 format_time(its_own), format_time(before));
+  if (after < before) {
+    note += fmt::format("; {} after the search that followed", format_time(after));
+  }
+  return note + (its_own < before ? ": it helped" : ": it was no better");
 }
 
 std::string SizeSearch::note() const {

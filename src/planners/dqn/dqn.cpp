@@ -75,18 +75,19 @@ class DqnRun {
     options.budget = budget();
     options.allowance = context_.allowance();
     options.stop = context_.stopped_or_late();
+    options.asked = context_.options().stop;
     options.seen = [this, allowance = options.allowance](const QLearningRecord& record,
                                                          std::int32_t episodes) {
       const QLearningEpisode& last = record.episodes.back();
       context_.show_progress(
-          allowance,
-          fmt::format(
-              "dqn: episode {} of {}, {}", record.episodes.size(), episodes,
-              last.best < 0 ? "no plan yet" : fmt::format("overhead {:.2f} %", 100 * last.best)));
+          allowance, fmt::format("dqn: episode {} of {}, {}", record.episodes.size(), episodes,
+                                 last.best ? fmt::format("overhead {:.2f} %", 100 * *last.best)
+                                           : "no plan yet"));
     };
     training_.emplace(lowering_, environment_, network_.get(), settings_, std::move(options));
     training_->prepare();
     training_->run();
+    if (!training_->found().empty()) fastest_found_ = training_->found().front().time;
     record_ = std::make_shared<QLearningRecord>(training_->record());
     if (network_ != nullptr) record_->network = network_->save();
   }
@@ -129,7 +130,7 @@ class DqnRun {
   void leave_all() {
     if (!context_.options().may.swap || context_.stopped()) return;
     best_ = place(lowering_.everything_away(algorithms_));
-    left_all_ = best_.has_value();
+    record_->fallback = best_.has_value();
   }
 
   Result<PlannerOutput> output() {
@@ -143,18 +144,24 @@ class DqnRun {
   }
 
   [[nodiscard]] std::string note() const {
-    const std::string made =
+    std::string made =
         fmt::format("{}, {}", counted(record_->episodes.size(), "episode"),
                     counted(static_cast<std::size_t>(training_->steps()), "decision"));
-    if (left_all_) return made + "; none has addresses, everything leaves";
-    if (!best_) return made + "; none fits";
+    if (record_->episodes.empty()) made += ": stopped before one was complete";
+    if (record_->fallback) return made + "; no way found has addresses, everything leaves";
+    if (!best_) return made + "; no way found fits";
     const auto count = [this](Decision decision) {
       return std::ranges::count(best_->strategy.gaps, decision);
     };
-    return fmt::format(
-        "{}; {} swapped, {} recomputed", made,
+    made += fmt::format(
+        "; {} swapped, {} recomputed",
         counted(static_cast<std::size_t>(count(Decision::swap) + count(Decision::drop)), "gap"),
         count(Decision::recompute));
+    if (fastest_found_ < best_->iteration_time) {
+      made += fmt::format("; the fastest found, {}, has no addresses in which nothing waits",
+                          format_time(fastest_found_));
+    }
+    return made;
   }
 
   PlannerContext& context_;
@@ -169,7 +176,7 @@ class DqnRun {
   Bytes excess_ = 0;  ///< of the last trial, where it is known
   Bytes least_excess_ = 0;
   std::optional<Lowered> best_;
-  bool left_all_ = false;
+  Nanos fastest_found_ = Nanos::max();  ///< without addresses
 };
 
 class Dqn : public Planner {

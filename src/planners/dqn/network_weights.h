@@ -33,6 +33,15 @@ constexpr std::array<std::pair<std::int32_t, std::int32_t>, 8> matrix_shapes(std
   return {{{p, kFeatures}, {p, p}, {p, p}, {p, 1}, {p, p}, {p, p}, {1, 3 * p}, {p, p}}};
 }
 
+/// Of the widest network's file; see Note [Network file].
+constexpr std::size_t most_network_bytes() {
+  std::size_t bytes = 64;
+  for (const auto& [rows, columns] : matrix_shapes(kMostWidth)) {
+    bytes += sizeof(float) * static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
+  }
+  return bytes;
+}
+
 /// Standard deviations of weights that keep node states at the scale of the features: W2 and W3 are
 /// divided by the five entries that a node has among its neighbours.
 inline std::array<double, 8> usual_sizes(std::int32_t width) {

@@ -17,15 +17,21 @@ constexpr std::uint64_t kTries = 2;
 
 }  // namespace
 
+std::optional<Nanos> evaluated_time(Lowering& lowering, Bytes budget, const Strategy& strategy) {
+  EvaluateOptions options;
+  options.load_limit = budget;
+  const Evaluation evaluation = lowering.evaluator().evaluate(strategy, options);
+  if (!evaluation.feasible) return std::nullopt;
+  return evaluation.iteration_time;
+}
+
 std::function<std::optional<double>(const Strategy&)> evaluated_overhead(
     Lowering& lowering, Bytes budget, std::span<const std::int32_t> algorithms) {
   const Nanos unlimited = unlimited_time(lowering.program(), lowering.machine(), algorithms);
   return [&lowering, budget, unlimited](const Strategy& strategy) -> std::optional<double> {
-    EvaluateOptions options;
-    options.load_limit = budget;
-    const Evaluation evaluation = lowering.evaluator().evaluate(strategy, options);
-    if (!evaluation.feasible) return std::nullopt;
-    return overhead(evaluation.iteration_time, unlimited);
+    const auto time = evaluated_time(lowering, budget, strategy);
+    if (!time) return std::nullopt;
+    return overhead(*time, unlimited);
   };
 }
 
@@ -58,12 +64,18 @@ bool Training::try_random() {
   int feasible = 0;
   const double before = spent();
   for (int i = 0; i < kTries && (i == 0 || spent() - before < kAllowed); ++i) {
-    const EpisodeOutcome outcome = random_.follow(options_.limit, nullptr, options_.stop);
+    const Stop stop = [&, late = Allowance::Clock::now() + std::chrono::seconds(1)] {
+      return i > 0 ? options_.stop.requested()
+                   : options_.asked.requested() || Allowance::Clock::now() > late;
+    };
+    const EpisodeOutcome outcome = random_.follow(options_.limit, nullptr, stop);
     spend();
     if (!outcome.feasible) continue;
     ++feasible;
     sum += std::max(environment_.overhead(), 0.0);
     worst = std::max(worst, environment_.overhead());
+    const auto time = evaluated_time(lowering_, options_.budget, environment_.strategy());
+    if (time && (!tried_ || *time < tried_->time)) tried_ = {*time, environment_.strategy()};
   }
   if (feasible == 0) return false;
   agent_.set_scale(1 / std::max(sum / feasible, kLeast));
@@ -86,6 +98,11 @@ void Training::spend() {
 }
 
 void Training::run() {
+  learn();
+  if (found_.empty() && tried_) found_.push_back(std::move(*tried_));
+}
+
+void Training::learn() {
   if (settings_.greedy) {
     const EpisodeOutcome outcome = agent_.follow(options_.limit, nullptr, options_.stop);
     if (!outcome.stopped) add(outcome);
@@ -120,25 +137,20 @@ void Training::add(const EpisodeOutcome& outcome) {
   episode.greedy = outcome.greedy;
   if (outcome.feasible) {
     if (const auto time = remember(environment_.strategy())) {
-      episode.feasible = true;
       episode.overhead = overhead(*time, unlimited_);
     }
   }
-  episode.best = found_.empty() ? -1 : overhead(found_.front().time, unlimited_);
+  if (!found_.empty()) episode.best = overhead(found_.front().time, unlimited_);
 }
 
-/// How long it takes, where the evaluator can make it.
 std::optional<Nanos> Training::remember(const Strategy& strategy) {
   options_.allowance.spend(1);
-  EvaluateOptions options;
-  options.load_limit = options_.budget;
-  const Evaluation evaluation = lowering_.evaluator().evaluate(strategy, options);
-  if (!evaluation.feasible) return std::nullopt;
-  const Nanos time = evaluation.iteration_time;
+  const auto time = evaluated_time(lowering_, options_.budget, strategy);
+  if (!time) return std::nullopt;
   const auto known = [&](const FoundStrategy& f) { return f.strategy.gaps == strategy.gaps; };
   if (!std::ranges::any_of(found_, known)) {
-    found_.insert(std::ranges::upper_bound(found_, time, {}, &FoundStrategy::time),
-                  {time, strategy});
+    found_.insert(std::ranges::upper_bound(found_, *time, {}, &FoundStrategy::time),
+                  {*time, strategy});
   }
   if (found_.size() > kRemembered) found_.pop_back();
   return time;

@@ -12,7 +12,9 @@
 
 namespace tidepool::dqn {
 
-/// EnvironmentOptions::settle by the evaluator under the budget. `lowering` must outlive it.
+/// By the evaluator under the budget; nothing where the strategy cannot be carried out.
+std::optional<Nanos> evaluated_time(Lowering& lowering, Bytes budget, const Strategy& strategy);
+/// EnvironmentOptions::settle by that. `lowering` must outlive it.
 std::function<std::optional<double>(const Strategy&)> evaluated_overhead(
     Lowering& lowering, Bytes budget, std::span<const std::int32_t> algorithms);
 
@@ -29,7 +31,8 @@ struct TrainingOptions {
   /// Of the first action to the last, greedy one: by episodes where the settings name a number,
   /// else by what is over of the allowance too.
   Allowance allowance = Allowance::unlimited();
-  Stop stop;
+  Stop stop;     ///< asked to, or late
+  Stop asked{};  ///< asked to: the first try of `prepare` may be late, by a second at most
   std::function<void(const QLearningRecord&, std::int32_t episodes)> seen;  ///< after each
 };
 
@@ -45,6 +48,7 @@ class Training {
 
   /// Tries random actions. Where these rarely find a way in the limit it becomes the budget. What
   /// they cost is the unit of rewards for the network, and out of memory is worse than all of them.
+  /// The best of them is what was found where time is up before an episode ends.
   void prepare();
   [[nodiscard]] Bytes limit() const { return options_.limit; }
 
@@ -62,11 +66,13 @@ class Training {
   static constexpr std::size_t kRemembered = 8;
 
   [[nodiscard]] bool by_number() const { return settings_.episodes > 0; }
+  void learn();
   bool try_random();
   [[nodiscard]] bool nothing_is_better() const;
   [[nodiscard]] double spent() const;
   void spend();
   void add(const EpisodeOutcome& outcome);
+  /// How long it takes, where the evaluator can make it.
   std::optional<Nanos> remember(const Strategy& strategy);
 
   Lowering& lowering_;
@@ -78,6 +84,7 @@ class Training {
   Nanos unlimited_;
   QLearningRecord record_;
   std::vector<FoundStrategy> found_;
+  std::optional<FoundStrategy> tried_;  ///< the best of `prepare`
   Allowance::Clock::time_point begun_ = Allowance::Clock::now();
   Allowance::Clock::duration time_;  ///< of the whole
   std::int64_t evaluations_ = 0;     ///< of the whole

@@ -13,7 +13,10 @@ Result<PlannerOutput> cannot_train(PlannerContext& context, std::string why,
   auto streamed =
       context.lowering().lower(context.everything_kept(), context.budget(), nothing_else);
   if (!streamed) return fail(streamed.error());
-  why += fmt::format(": {} cannot train in this budget; the streaming schedule is used", system);
+  why +=
+      context.stopped()
+          ? fmt::format(": stopped before {} had a plan; the streaming schedule is used", system)
+          : fmt::format(": {} cannot train in this budget; the streaming schedule is used", system);
   return PlannerOutput{std::move(*streamed), {std::move(why)}};
 }
 

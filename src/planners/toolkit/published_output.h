@@ -13,9 +13,9 @@ namespace tidepool {
 Result<PlannerOutput> published_output(PlannerContext& context, const Strategy& strategy,
                                        std::string note, std::string_view system);
 
-/// Where the published system cannot train: the streaming schedule, and the note says so. Fails
-/// where that does not fit either, or is not allowed. `why`: the beginning of the note's sentence.
-/// `system`: its name in notes.
+/// Where the published system cannot train, or was stopped before it had a plan: the streaming
+/// schedule, and the note says so. Fails where that does not fit either, or is not allowed. `why`:
+/// the beginning of the note's sentence. `system`: its name in notes.
 Result<PlannerOutput> cannot_train(PlannerContext& context, std::string why,
                                    std::string_view system);
 
