@@ -194,7 +194,7 @@ class Bench {
                  2 * kCopy,
                  {StreamKind::compute, StreamKind::copy, StreamKind::copy}});
     std::byte* const base = device.arena();
-    std::byte* const copied = base + 3 * matrix + work_bytes;
+    const Bytes copied = 3 * matrix + work_bytes;
     struct Product {
       nn::Kernel* kernel;
       std::byte* pointers[3];
@@ -216,8 +216,8 @@ class Bench {
         for (int i = 0; i < kProducts; ++i) device.launch(0, work);
       }
       for (int i = 0; with_copies && i < kCopies; ++i) {
-        device.copy(1, device.host_arena(), copied, kCopy, CopyRoute::to_host);
-        device.copy(2, copied + kCopy, device.host_arena() + kCopy, kCopy, CopyRoute::to_device);
+        device.copy(1, {1, 0}, {0, copied}, kCopy);
+        device.copy(2, {0, copied + kCopy}, {1, kCopy}, kCopy);
       }
       for (int s = 0; s < 3; ++s) device.record(events[s][1], s);
       device.synchronize();

@@ -40,6 +40,12 @@ inline constexpr CopyRoute CopyRoute::to_device{1, 0};
 inline constexpr CopyRoute CopyRoute::on_device{0, 0};
 inline constexpr CopyRoute CopyRoute::on_host{1, 1};
 
+/// Bytes of a space from an offset on.
+struct Location {
+  SpaceId space = 0;
+  Bytes offset = 0;
+};
+
 /// A byte range some work reads or writes. `address` points into an arena.
 struct TouchedRange {
   const std::byte* address = nullptr;
@@ -109,6 +115,7 @@ class Device {
   /// DeviceError for arenas it cannot have: most devices have one of their own and one of the host.
   virtual void open(const DeviceConfig& config) = 0;
 
+  /// Null for a file's: its bytes have no address.
   [[nodiscard]] virtual std::byte* arena(SpaceId space) = 0;
   /// The device's own, where there is one device.
   [[nodiscard]] std::byte* arena() { return arena(0); }
@@ -118,8 +125,13 @@ class Device {
   /// `work.label.ranges` must outlive the work.
   [[nodiscard]] virtual bool wants_ranges() const { return false; }
   virtual void launch(StreamId stream, const Work& work) = 0;
-  virtual void copy(StreamId stream, std::byte* to, const std::byte* from, Bytes bytes,
-                    CopyRoute route) = 0;
+  virtual void copy(StreamId stream, Location to, Location from, Bytes bytes) = 0;
+
+  // Pages of arenas that are ordinary memory of the host. Nothing in flight touches them.
+  /// Takes the memory of these bytes now and not when they are first written.
+  virtual void populate(Location /*at*/, Bytes /*bytes*/) {}
+  /// Gives back the memory of the whole pages in this range; what lay there is lost.
+  virtual void discard(Location /*at*/, Bytes /*bytes*/) {}
 
   /// True where launching on a compute stream only enqueues kernels: timed events alone tell when
   /// they ran. False where `Work::run` runs them itself, on the stream's thread.

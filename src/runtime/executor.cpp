@@ -83,9 +83,16 @@ Executor::~Executor() {
   }
 }
 
+Location Executor::location(PlacementId id) const {
+  const Placement& p = plan_.placements[at(id)];
+  return {p.space, p.offset};
+}
+
+/// Null in a file.
 std::byte* Executor::address(PlacementId id) const {
   const Placement& p = plan_.placements[at(id)];
-  return device_.arena(p.space) + p.offset;
+  std::byte* const arena = device_.arena(p.space);
+  return arena == nullptr ? nullptr : arena + p.offset;
 }
 
 Executor::PreparedSchedule Executor::prepare(const Schedule& schedule) {
@@ -155,8 +162,7 @@ void Executor::run_work(void* context, std::int64_t argument, NativeStream strea
 void Executor::issue_instruction(Prepared& p, std::int64_t iteration) {
   const Instruction& x = *p.instruction;
   if (x.kind == InstructionKind::copy) {
-    device_.copy(x.stream, p.pointers[1], p.pointers[0], x.bytes,
-                 {plan_.placements[at(x.from)].space, plan_.placements[at(x.to)].space});
+    device_.copy(x.stream, location(x.to), location(x.from), x.bytes);
     return;
   }
   Work work;

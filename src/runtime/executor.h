@@ -89,6 +89,7 @@ class Executor {
   struct PreparedSchedule;
 
   PreparedSchedule prepare(const Schedule& schedule);
+  [[nodiscard]] Location location(PlacementId id) const;
   [[nodiscard]] std::byte* address(PlacementId id) const;
   void issue(PreparedSchedule& schedule, std::int64_t iteration, std::uint32_t guards, bool first);
   void issue_instruction(Prepared& prepared, std::int64_t iteration);

@@ -65,10 +65,9 @@ void Reactive::make_ordinary_numbers() {
   }
 }
 
-void Reactive::fill(std::byte* to, Bytes bytes) {
+void Reactive::fill(Bytes to, Bytes bytes) {
   for (Bytes done = 0; done < bytes; done += kNumbers) {
-    device_.copy(kCopy, to + done, device_.host_arena() + numbers_,
-                 std::min(kNumbers, bytes - done), CopyRoute::to_device);
+    device_.copy(kCopy, {0, to + done}, {1, numbers_}, std::min(kNumbers, bytes - done));
   }
   device_.synchronize();
 }
@@ -139,8 +138,8 @@ void Reactive::release_doubles() {
   }
 }
 
-void Reactive::copy(std::byte* to, const std::byte* from, Bytes bytes, bool to_host) {
-  device_.copy(kCopy, to, from, bytes, to_host ? CopyRoute::to_host : CopyRoute::to_device);
+void Reactive::copy(Location to, Location from, Bytes bytes) {
+  device_.copy(kCopy, to, from, bytes);
   device_.synchronize();
 }
 
@@ -150,8 +149,7 @@ void Reactive::leave_device(TensorId t) {
   if (is_made_up(t)) p.device_newer = false;
   if (p.device_newer) {
     const Bytes host = host_place(t);
-    copy(device_.host_arena() + host, device_.arena() + p.device, program_.tensors[at(t)].bytes,
-         true);
+    copy({1, host}, {0, p.device}, program_.tensors[at(t)].bytes);
     p.device_newer = false;
   }
   device_segments_.free(p.device);
@@ -206,9 +204,9 @@ bool Reactive::make_resident(OpId id) {
       if (!offset) return false;
       p.device = *offset;
       if (a.mode != AccessMode::write && is_made_up(a.tensor)) {
-        fill(device_.arena() + p.device, bytes);
+        fill(p.device, bytes);
       } else if (a.mode != AccessMode::write) {
-        copy(device_.arena() + p.device, device_.host_arena() + p.host, bytes, false);
+        copy({0, p.device}, {1, p.host}, bytes);
       }
     }
     p.last_use = clock_;

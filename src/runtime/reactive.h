@@ -85,12 +85,12 @@ class Reactive {
     return !made_up_.empty() && made_up_[static_cast<std::size_t>(tensor)] != 0;
   }
   void make_ordinary_numbers();
-  void fill(std::byte* to, Bytes bytes);
+  void fill(Bytes to, Bytes bytes);
   void forget_writes(OpId op);
   Bytes host_place(TensorId tensor);
   void release_host(TensorId tensor);
   void release_doubles();
-  void copy(std::byte* to, const std::byte* from, Bytes bytes, bool to_host);
+  void copy(Location to, Location from, Bytes bytes);
   void launch(StreamId stream, const OpCall& call, OpTiming* timing);
 
   const Program& program_;

@@ -51,8 +51,7 @@ class DryDevice final : public Device {
     return space == 0 ? device_.start() : host_.start();
   }
   void launch(StreamId /*stream*/, const Work& /*work*/) override {}
-  void copy(StreamId /*stream*/, std::byte* /*to*/, const std::byte* /*from*/, Bytes /*bytes*/,
-            CopyRoute /*route*/) override {}
+  void copy(StreamId /*stream*/, Location /*to*/, Location /*from*/, Bytes /*bytes*/) override {}
   EventId create_event() override { return 0; }
   void record(EventId /*event*/, StreamId /*stream*/) override {}
   void wait(StreamId /*stream*/, EventId /*event*/) override {}

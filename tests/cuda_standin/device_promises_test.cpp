@@ -123,7 +123,7 @@ TEST(CudaDeviceOnStandin, WhatFailedOnTheHostIsToldBeforeTheErrorItCaused) {
       {"cudaEventRecord", [](CudaDevice& d) { d.record(d.create_event(), kCompute); }},
       {"cudaMemcpyAsync",
        [](CudaDevice& d) {
-         d.copy(kCompute, d.arena(), d.host_arena(), 64, CopyRoute::to_device);
+         d.copy(kCompute, {0, 0}, {1, 0}, 64);
        }},
       {"cudaLaunchHostFunc", [](CudaDevice& d) { d.launch(kHost, failing_host_work()); }},
   };
@@ -155,7 +155,7 @@ TEST(CudaDeviceOnStandin, ACopyWithinTheHostAfterHostWorkIsThatCopy) {
   std::byte* const host = device.host_arena();
   host[0] = std::byte{5};
   host[512] = std::byte{6};
-  device.copy(kHost, host + 512, host, 1, CopyRoute::on_host);
+  device.copy(kHost, {1, 512}, {1, 0}, 1);
   device.synchronize();
   EXPECT_EQ(host[512], std::byte{5});
   EXPECT_EQ(ran, 1);

@@ -140,7 +140,7 @@ TEST(FakeDevice, CopiesMoveBytesBetweenTheArenas) {
   FakeDevice device(script());
   open(device);
   std::memcpy(device.host_arena(), "hello", 5);
-  device.copy(1, device.arena() + 64, device.host_arena(), 5, CopyRoute::to_device);
+  device.copy(1, {0, 64}, {1, 0}, 5);
   device.synchronize();
   EXPECT_EQ(std::memcmp(device.arena() + 64, "hello", 5), 0);
   EXPECT_EQ(device.records()[0].end, Nanos{5});
@@ -156,8 +156,8 @@ TEST(FakeDevice, MemoryIsNotZeroAtTheStart) {
 TEST(FakeDevice, OverlappingConflictingCopiesAreARace) {
   FakeDevice device(script());
   open(device);
-  device.copy(1, device.arena(), device.host_arena(), 64, CopyRoute::to_device);
-  device.copy(2, device.arena() + 32, device.host_arena() + 64, 64, CopyRoute::to_device);
+  device.copy(1, {0, 0}, {1, 0}, 64);
+  device.copy(2, {0, 32}, {1, 64}, 64);
   device.synchronize();
   ASSERT_THAT(device.races(), SizeIs(1));
   EXPECT_THAT(device.races()[0], HasSubstr("records 0 and 1"));
@@ -166,8 +166,8 @@ TEST(FakeDevice, OverlappingConflictingCopiesAreARace) {
 TEST(FakeDevice, TwoReadersAreNoRace) {
   FakeDevice device(script());
   open(device);
-  device.copy(1, device.host_arena(), device.arena(), 64, CopyRoute::to_host);
-  device.copy(2, device.host_arena() + 64, device.arena(), 64, CopyRoute::to_host);
+  device.copy(1, {1, 0}, {0, 0}, 64);
+  device.copy(2, {1, 64}, {0, 0}, 64);
   device.synchronize();
   EXPECT_THAT(device.races(), IsEmpty());
 }
@@ -175,8 +175,8 @@ TEST(FakeDevice, TwoReadersAreNoRace) {
 TEST(FakeDevice, NeighbouringRangesAreNoRace) {
   FakeDevice device(script());
   open(device);
-  device.copy(1, device.arena(), device.host_arena(), 64, CopyRoute::to_device);
-  device.copy(2, device.arena() + 64, device.host_arena() + 64, 64, CopyRoute::to_device);
+  device.copy(1, {0, 0}, {1, 0}, 64);
+  device.copy(2, {0, 64}, {1, 64}, 64);
   device.synchronize();
   EXPECT_THAT(device.races(), IsEmpty());
 }
@@ -185,10 +185,10 @@ TEST(FakeDevice, ConflictsThatAnEventOrdersAreNoRace) {
   FakeDevice device(script());
   open(device);
   const auto event = device.create_event();
-  device.copy(1, device.arena(), device.host_arena(), 64, CopyRoute::to_device);
+  device.copy(1, {0, 0}, {1, 0}, 64);
   device.record(event, 1);
   device.wait(2, event);
-  device.copy(2, device.host_arena() + 64, device.arena(), 64, CopyRoute::to_host);
+  device.copy(2, {1, 64}, {0, 0}, 64);
   device.synchronize();
   EXPECT_THAT(device.races(), IsEmpty());
 }
@@ -202,7 +202,7 @@ TEST(FakeDevice, ALaunchRacesByTheRangesOfItsLabel) {
   Work work = log.entry(1);
   work.label.ranges = ranges;
   device.launch(0, work);
-  device.copy(1, device.host_arena(), device.arena(), 64, CopyRoute::to_host);
+  device.copy(1, {1, 0}, {0, 0}, 64);
   device.synchronize();
   EXPECT_THAT(device.races(), SizeIs(1));
 }
@@ -213,9 +213,9 @@ TEST(FakeDevice, AFailingCopyThrowsWhenTheCallerSynchronises) {
   FakeDevice device(s);
   open(device);
   Log log;
-  device.copy(1, device.arena(), device.host_arena(), 8, CopyRoute::to_device);
-  device.copy(1, device.arena(), device.host_arena(), 16, CopyRoute::to_device);
-  device.copy(1, device.arena(), device.host_arena(), 24, CopyRoute::to_device);
+  device.copy(1, {0, 0}, {1, 0}, 8);
+  device.copy(1, {0, 0}, {1, 0}, 16);
+  device.copy(1, {0, 0}, {1, 0}, 24);
   try {
     device.synchronize();
     FAIL() << "no exception";
@@ -244,8 +244,8 @@ TEST(FakeDevice, TheScriptSeesLabelsAndDirectionsInTheOrderOfCalls) {
     work.label.op = op;
     device.launch(0, work);
   }
-  device.copy(1, device.arena(), device.host_arena(), 8, CopyRoute::to_device);
-  device.copy(1, device.host_arena(), device.arena(), 8, CopyRoute::to_host);
+  device.copy(1, {0, 0}, {1, 0}, 8);
+  device.copy(1, {1, 0}, {0, 0}, 8);
   EXPECT_THAT(ops, ::testing::ElementsAre(4, 2));
   EXPECT_THAT(directions, ::testing::ElementsAre(CopyRoute::to_device, CopyRoute::to_host));
 }

@@ -55,13 +55,13 @@ TEST_F(CpuDeviceTest, CopiesHaveTheRightContentInEveryDirection) {
   constexpr Bytes kBytes = 700'001;
   for (Bytes i = 0; i < kBytes; ++i)
     device.host_arena()[i] = static_cast<std::byte>(i * 7 + i / 256);
-  device.copy(1, device.arena() + 64, device.host_arena(), kBytes, CopyRoute::to_device);
+  device.copy(1, {0, 64}, {1, 0}, kBytes);
   device.synchronize();
   EXPECT_EQ(std::memcmp(device.arena() + 64, device.host_arena(), kBytes), 0);
   EXPECT_EQ(device.arena()[63], std::byte{0});
   EXPECT_EQ(device.arena()[64 + kBytes], std::byte{0});
   std::memset(device.host_arena(), 0, kBytes);
-  device.copy(2, device.host_arena(), device.arena() + 64, kBytes, CopyRoute::to_host);
+  device.copy(2, {1, 0}, {0, 64}, kBytes);
   device.synchronize();
   EXPECT_EQ(std::memcmp(device.arena() + 64, device.host_arena(), kBytes), 0);
 }
@@ -72,7 +72,7 @@ TEST_F(CpuDeviceTest, SeveralDevicesHaveArenasOfTheirOwn) {
   three.arenas = {{SpaceKind::device, 4096}, {SpaceKind::device, 8192}, {SpaceKind::host, 4096}};
   device.open(three);
   std::memset(device.arena(2), 7, 64);
-  device.copy(1, device.arena(1) + 4096, device.arena(2), 64, {2, 1});
+  device.copy(1, {1, 4096}, {2, 0}, 64);
   device.synchronize();
   EXPECT_EQ(device.arena(1)[4096 + 63], std::byte{7});
   EXPECT_EQ(device.arena(0)[0], std::byte{0});
@@ -92,8 +92,8 @@ TEST_F(CpuDeviceTest, CopiesOfTwoDevicesShareTheirBus) {
       {SpaceKind::device, 1 << 20}, {SpaceKind::device, 1 << 20}, {SpaceKind::host, 1 << 20}};
   device.open(two);
   const Nanos begin = device.now();
-  device.copy(1, device.arena(0), device.arena(2), 1'000'000, {2, 0});
-  device.copy(2, device.arena(1), device.arena(2), 1'000'000, {2, 1});
+  device.copy(1, {0, 0}, {2, 0}, 1'000'000);
+  device.copy(2, {1, 0}, {2, 0}, 1'000'000);
   device.synchronize();
   EXPECT_GE(device.now() - begin, Nanos{20'000'000});
 }
@@ -108,9 +108,7 @@ TEST_F(CpuDeviceTest, ACopyTakesAtLeastLatencyPlusBytesOverBandwidth) {
     const auto begin = device.create_event();
     const auto end = device.create_event();
     device.record(begin, 1);
-    device.copy(1, direction == CopyRoute::to_host ? device.host_arena() : device.arena(),
-                direction == CopyRoute::to_host ? device.arena() : device.host_arena(), 1'000'000,
-                direction);
+    device.copy(1, {direction.to, 0}, {direction.from, 0}, 1'000'000);
     device.record(end, 1);
     const Nanos ended = device.synchronize(end);
     return ended - device.synchronize(begin);
@@ -209,8 +207,8 @@ TEST_F(CpuDeviceTest, AFailingCopyIsADeviceErrorAndNobodyHangs) {
   device.open(config());
   std::atomic<int> ran{0};
   const auto event = device.create_event();
-  device.copy(1, device.arena(), device.host_arena(), 64, CopyRoute::to_device);
-  device.copy(1, device.arena(), device.host_arena(), 128, CopyRoute::to_device);
+  device.copy(1, {0, 0}, {1, 0}, 64);
+  device.copy(1, {0, 0}, {1, 0}, 128);
   device.record(event, 1);
   device.wait(0, event);
   device.launch(
@@ -301,7 +299,7 @@ TEST_F(CpuDeviceTest, TheDestructorAfterAFailureDoesNotHang) {
   CpuDevice device(o);
   device.open(config());
   const auto event = device.create_event();
-  device.copy(1, device.arena(), device.host_arena(), 64, CopyRoute::to_device);
+  device.copy(1, {0, 0}, {1, 0}, 64);
   device.record(event, 1);
   device.wait(0, event);
   device.launch(0, call([](void*, std::int64_t, NativeStream) {}, nullptr));

@@ -52,15 +52,14 @@ TEST_F(CudaDeviceTest, CopiesHaveTheRightContentInEveryDirection) {
   for (Bytes i = 0; i < kBytes; ++i) host[i] = static_cast<std::byte>(i * 7 + i / 256);
   std::byte* const back = host + 600'064;
   const auto event = device.create_event();
-  device.copy(kIn, device.arena() + 512, host, kBytes, CopyRoute::to_device);
+  device.copy(kIn, {0, 512}, {1, 0}, kBytes);
   device.record(event, kIn);
   device.wait(kOut, event);
-  device.copy(kOut, device.arena() + 512 * 1024, device.arena() + 512, kBytes,
-              CopyRoute::on_device);
-  device.copy(kOut, back, device.arena() + 512 * 1024, kBytes, CopyRoute::to_host);
+  device.copy(kOut, {0, 512 * 1024}, {0, 512}, kBytes);
+  device.copy(kOut, {1, 600'064}, {0, 512 * 1024}, kBytes);
   device.synchronize();
   EXPECT_EQ(std::memcmp(host, back, kBytes), 0);
-  device.copy(kHost, host + 512, back + 1024, 4096, CopyRoute::on_host);
+  device.copy(kHost, {1, 512}, {1, 600'064 + 1024}, 4096);
   device.synchronize();
   EXPECT_EQ(std::memcmp(host + 512, back + 1024, 4096), 0);
 }
@@ -96,11 +95,11 @@ TEST_F(CudaDeviceTest, EventsOrderHostWorkAndCopies) {
                              host, round + 1));
     device.record(written, kHost);
     device.wait(kIn, written);
-    device.copy(kIn, device.arena(), host, 4096, CopyRoute::to_device);
+    device.copy(kIn, {0, 0}, {1, 0}, 4096);
     const auto arrived = device.create_event();
     device.record(arrived, kIn);
     device.wait(kOut, arrived);
-    device.copy(kOut, host + 4096, device.arena(), 4096, CopyRoute::to_host);
+    device.copy(kOut, {1, 4096}, {0, 0}, 4096);
     device.synchronize();
     EXPECT_EQ(host[8191], static_cast<std::byte>(round + 1));
   }
@@ -149,9 +148,9 @@ TEST_F(CudaDeviceTest, AFailingCopyIsADeviceError) {
   o.faults.fail_copy = {1, {}};
   CudaDevice device(o);
   device.open(config());
-  device.copy(kIn, device.arena(), device.host_arena(), 64, CopyRoute::to_device);
+  device.copy(kIn, {0, 0}, {1, 0}, 64);
   try {
-    device.copy(kIn, device.arena(), device.host_arena(), 128, CopyRoute::to_device);
+    device.copy(kIn, {0, 0}, {1, 0}, 128);
     FAIL() << "no exception";
   } catch (const DeviceError& error) {
     EXPECT_THAT(error.what(), HasSubstr("copy of 128 B to the device failed"));
@@ -251,7 +250,7 @@ TEST_F(CudaDeviceTest, AGraphRepeatsCopiesAndHostWorkWithTheArgumentOfItsLaunch)
                              &state, i));
     device.record(event, kHost);
     device.wait(kIn, event);
-    device.copy(kIn, device.arena(), host, 256, CopyRoute::to_device);
+    device.copy(kIn, {0, 0}, {1, 0}, 256);
     const auto copied = device.create_event();
     device.record(copied, kIn);
     device.wait(kHost, copied);
@@ -261,7 +260,7 @@ TEST_F(CudaDeviceTest, AGraphRepeatsCopiesAndHostWorkWithTheArgumentOfItsLaunch)
   for (std::int64_t i = 0; i < 3; ++i) device.launch_graph(graph, 10 * i);
   device.synchronize();
   EXPECT_THAT(state.arguments, ::testing::ElementsAre(0, 1, 10, 11, 20, 21));
-  device.copy(kOut, host + 512, device.arena(), 256, CopyRoute::to_host);
+  device.copy(kOut, {1, 512}, {0, 0}, 256);
   device.synchronize();
   EXPECT_EQ(host[512], std::byte{21});
 }

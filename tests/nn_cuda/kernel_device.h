@@ -40,7 +40,7 @@ class KernelDevice {
     for (std::size_t i = 0; i < offsets.size(); ++i) {
       std::memcpy(host + offsets[i], run.buffer(i).data(), run.buffer(i).size());
     }
-    device_.copy(0, device_.arena(), host, end + poisoned, CopyRoute::to_device);
+    device_.copy(0, {0, 0}, {1, 0}, end + poisoned);
 
     std::vector<std::byte*> pointers;
     for (const Bytes offset : offsets) pointers.push_back(device_.arena() + offset);
@@ -57,10 +57,10 @@ class KernelDevice {
       c.kernel->run(static_cast<int>(argument), *c.pointers, c.workspace, stream);
     };
     device_.launch(0, work);
-    device_.copy(0, host, device_.arena(), end, CopyRoute::to_host);
+    device_.copy(0, {1, 0}, {0, 0}, end);
     const bool guarded = poisoned == workspace + kGuard;
     if (guarded) {
-      device_.copy(0, host + end, device_.arena() + end + workspace, kGuard, CopyRoute::to_host);
+      device_.copy(0, {1, end}, {0, end + workspace}, kGuard);
     }
     device_.synchronize();
     for (Bytes k = 0; guarded && k < kGuard; ++k) {

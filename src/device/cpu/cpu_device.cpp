@@ -250,12 +250,12 @@ void CpuDevice::launch(StreamId stream, const Work& work) {
   state_->streams[at(stream)]->push(std::move(command));
 }
 
-void CpuDevice::copy(StreamId stream, std::byte* to, const std::byte* from, Bytes bytes,
-                     CopyRoute route) {
+void CpuDevice::copy(StreamId stream, Location to, Location from, Bytes bytes) {
+  const CopyRoute route{from.space, to.space};
   Command command;
   command.kind = Command::Kind::copy;
-  command.to = to;
-  command.from = from;
+  command.to = arena(to.space) + to.offset;
+  command.from = arena(from.space) + from.offset;
   command.bytes = bytes;
   const auto host = static_cast<SpaceId>(state_->arenas.size()) - 1;
   if (route.from < host && route.to == host) {

@@ -43,8 +43,7 @@ class CpuDevice : public Device {
   using Device::arena;
   [[nodiscard]] std::byte* arena(SpaceId space) override;
   void launch(StreamId stream, const Work& work) override;
-  void copy(StreamId stream, std::byte* to, const std::byte* from, Bytes bytes,
-            CopyRoute route) override;
+  void copy(StreamId stream, Location to, Location from, Bytes bytes) override;
   EventId create_event() override;
   void record(EventId event, StreamId stream) override;
   void wait(StreamId stream, EventId event) override;

@@ -266,17 +266,19 @@ void CudaDevice::launch(StreamId stream, const Work& work) {
   });
 }
 
-void CudaDevice::copy(StreamId stream, std::byte* to, const std::byte* from, Bytes bytes,
-                      CopyRoute route) {
+void CudaDevice::copy(StreamId stream, Location to, Location from, Bytes bytes) {
   State& s = *state_;
+  const CopyRoute route{from.space, to.space};
   const FaultInjector::Fault fault = s.faults.copy(route);
   if (fault.fails) FaultInjector::throw_copy(route, bytes);
-  s.make([&] { enqueue_copy(stream, to, from, bytes, route, fault.late); });
+  s.make([&] { enqueue_copy(stream, to, from, bytes, fault.late); });
 }
 
-void CudaDevice::enqueue_copy(StreamId stream, std::byte* to, const std::byte* from, Bytes bytes,
-                              CopyRoute route, Nanos late) {
+void CudaDevice::enqueue_copy(StreamId stream, Location to, Location from, Bytes bytes,
+                              Nanos late) {
   State& s = *state_;
+  std::byte* const target = arena(to.space) + to.offset;
+  const std::byte* const source = arena(from.space) + from.offset;
   if (late > Nanos{0}) {
     HostCall* call = s.take_call();
     call->work.run = [](void*, std::int64_t nanoseconds, NativeStream) {
@@ -286,17 +288,17 @@ void CudaDevice::enqueue_copy(StreamId stream, std::byte* to, const std::byte* f
     call->graph = nullptr;  // its argument is a time
     s.enqueue(stream, call);
   }
-  if (route == CopyRoute::on_host) {
+  if (CopyRoute{from.space, to.space} == CopyRoute::on_host) {
     // cudaMemcpyAsync would block the caller for these.
     HostCall* call = s.take_call();
-    call->to = to;
-    call->from = from;
+    call->to = target;
+    call->from = source;
     call->bytes = bytes;
     s.enqueue(stream, call);
     return;
   }
-  TIDEPOOL_CUDA_CHECK(
-      cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), kind_of(route), s.stream(stream)));
+  TIDEPOOL_CUDA_CHECK(cudaMemcpyAsync(target, source, static_cast<std::size_t>(bytes),
+                                      kind_of({from.space, to.space}), s.stream(stream)));
 }
 
 Device::EventId CudaDevice::create_event() {

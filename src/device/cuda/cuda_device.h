@@ -45,8 +45,7 @@ class CudaDevice : public Device {
   using Device::arena;
   [[nodiscard]] std::byte* arena(SpaceId space) override;
   void launch(StreamId stream, const Work& work) override;
-  void copy(StreamId stream, std::byte* to, const std::byte* from, Bytes bytes,
-            CopyRoute route) override;
+  void copy(StreamId stream, Location to, Location from, Bytes bytes) override;
   [[nodiscard]] bool enqueues_kernels() const override { return true; }
   EventId create_event() override;
   EventId create_timed_event() override;
@@ -68,8 +67,7 @@ class CudaDevice : public Device {
   [[nodiscard]] Bytes total_memory() const;
 
  private:
-  void enqueue_copy(StreamId stream, std::byte* to, const std::byte* from, Bytes bytes,
-                    CopyRoute route, Nanos late);
+  void enqueue_copy(StreamId stream, Location to, Location from, Bytes bytes, Nanos late);
 
   struct State;
   std::unique_ptr<State> state_;

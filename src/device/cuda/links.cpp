@@ -35,11 +35,10 @@ class Links {
     if (in) device_.record(events_[1][0], 1);
     for (int i = 0; i < count; ++i) {
       if (out) {
-        device_.copy(0, device_.host_arena(), device_.arena(), bytes, CopyRoute::to_host);
+        device_.copy(0, {1, 0}, {0, 0}, bytes);
       }
       if (in) {
-        device_.copy(1, device_.arena() + half_, device_.host_arena() + half_, bytes,
-                     CopyRoute::to_device);
+        device_.copy(1, {0, half_}, {1, half_}, bytes);
       }
     }
     if (out) device_.record(events_[0][1], 0);

@@ -26,6 +26,7 @@ void FakeDevice::open(const DeviceConfig& config) {
   faults_.open(config);
   for (const auto& arena : config.arenas) {
     arenas_.emplace_back(static_cast<std::size_t>(arena.bytes), std::byte{0xcd});
+    has_address_.push_back(arena.kind != SpaceKind::file);
   }
   stream_end_.assign(config.streams.size(), Nanos{0});
   stream_wait_.assign(config.streams.size(), Nanos{0});
@@ -48,16 +49,16 @@ void FakeDevice::launch(StreamId stream, const Work& work) {
   enqueue(stream, script_.op_time(work.label), std::move(command));
 }
 
-void FakeDevice::copy(StreamId stream, std::byte* to, const std::byte* from, Bytes bytes,
-                      CopyRoute route) {
+void FakeDevice::copy(StreamId stream, Location to, Location from, Bytes bytes) {
+  const CopyRoute route{from.space, to.space};
   Command command;
   command.is_copy = true;
   command.fault = faults_.copy(route);
   command.route = route;
-  command.to = to;
-  command.from = from;
+  command.to = bytes_at(to);
+  command.from = bytes_at(from);
   command.bytes = bytes;
-  command.ranges = {{from, bytes, false}, {to, bytes, true}};
+  command.ranges = {{command.from, bytes, false}, {command.to, bytes, true}};
   enqueue(stream, script_.copy_time(route, bytes), std::move(command));
 }
 

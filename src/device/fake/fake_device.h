@@ -35,12 +35,11 @@ class FakeDevice : public Device {
   void open(const DeviceConfig& config) override;
   using Device::arena;
   [[nodiscard]] std::byte* arena(SpaceId space) override {
-    return arenas_[static_cast<std::size_t>(space)].data();
+    return has_address_[static_cast<std::size_t>(space)] ? bytes_at({space, 0}) : nullptr;
   }
   [[nodiscard]] bool wants_ranges() const override { return true; }
   void launch(StreamId stream, const Work& work) override;
-  void copy(StreamId stream, std::byte* to, const std::byte* from, Bytes bytes,
-            CopyRoute route) override;
+  void copy(StreamId stream, Location to, Location from, Bytes bytes) override;
   EventId create_event() override;
   void record(EventId event, StreamId stream) override;
   void wait(StreamId stream, EventId event) override;
@@ -68,6 +67,9 @@ class FakeDevice : public Device {
     Bytes bytes = 0;
   };
 
+  [[nodiscard]] std::byte* bytes_at(Location at) {
+    return arenas_[static_cast<std::size_t>(at.space)].data() + at.offset;
+  }
   void enqueue(StreamId stream, Nanos duration, Command command);
   void execute(const Command& command);
 
@@ -75,6 +77,7 @@ class FakeDevice : public Device {
   FaultInjector faults_;
   Bytes alignment_;
   std::vector<std::vector<std::byte>> arenas_;
+  std::vector<bool> has_address_;   ///< by SpaceId; those of files have none
   std::vector<Nanos> stream_end_;   ///< end of the last command on each stream
   std::vector<Nanos> stream_wait_;  ///< earliest start of the next one, from waits
   std::vector<std::optional<Nanos>> events_;
