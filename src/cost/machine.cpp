@@ -95,6 +95,13 @@ const Link* Machine::find_link(SpaceId from, SpaceId to) const {
   return it == links.end() ? nullptr : &*it;
 }
 
+SpaceId Machine::away() const {
+  for (SpaceId s = host() + 1; s < std::ssize(spaces); ++s) {
+    if (find_link(0, s) != nullptr && find_link(s, 0) != nullptr) return s;
+  }
+  return host();
+}
+
 std::int32_t Machine::channels() const {
   std::int32_t channels = 0;
   for (const Link& link : links) channels = std::max(channels, link.channel + 1);
@@ -102,7 +109,12 @@ std::int32_t Machine::channels() const {
 }
 
 bool Machine::duplex() const {
-  return find_link(0, host())->channel != find_link(host(), 0)->channel;
+  for (const SpaceId to : {host(), away()}) {
+    for (const SpaceId from : {host(), away()}) {
+      if (find_link(0, to)->channel == find_link(from, 0)->channel) return false;
+    }
+  }
+  return true;
 }
 
 LinkSpeed& Machine::speed(SpaceId from, SpaceId to) {

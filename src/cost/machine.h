@@ -67,7 +67,8 @@ struct HostArithmetic {
   [[nodiscard]] double bytes_per_second(std::int32_t cores) const;
 };
 
-/// One device and its host, until told otherwise: device 0 is space 0, the host is space 1.
+/// One device and its host, until told otherwise: device 0 is space 0, the host is space 1. With a
+/// file below it (`with_spill`, spill.h) bytes that leave the device go there.
 struct Machine {
   std::string name;
   std::string description;
@@ -92,6 +93,11 @@ struct Machine {
   [[nodiscard]] Bytes alignment() const { return spaces[0].alignment; }
   [[nodiscard]] const LinkSpeed& to_host() const { return find_link(0, host())->speed; }
   [[nodiscard]] const LinkSpeed& to_device() const { return find_link(host(), 0)->speed; }
+  /// Where bytes go that leave the first device and that no host op uses: the file that it has
+  /// links with both ways, or else the host.
+  [[nodiscard]] SpaceId away() const;
+  [[nodiscard]] const LinkSpeed& to_away() const { return find_link(0, away())->speed; }
+  [[nodiscard]] const LinkSpeed& from_away() const { return find_link(away(), 0)->speed; }
   [[nodiscard]] LinkSpeed& to_host() { return speed(0, host()); }
   [[nodiscard]] LinkSpeed& to_device() { return speed(host(), 0); }
   /// Both directions run at the same time, each on its own stream.

@@ -1,0 +1,24 @@
+#include "cost/spill.h"
+
+#include <cassert>
+
+namespace tidepool {
+
+Machine with_spill(const Machine& machine, const SpillLink& link) {
+  assert(machine.devices() == 1);
+  constexpr SpaceId kHost = 1;
+  constexpr SpaceId kFile = 2;
+  const std::int32_t in = link.duplex ? 1 : 0;
+  Machine m = machine;
+  m.spaces.resize(2);
+  m.spaces.push_back({SpaceKind::file, link.bytes, link.alignment});
+  m.set_alignment(link.alignment);
+  m.buses.clear();
+  m.links = {{0, kHost, link.memory, 0},
+             {kHost, 0, link.memory, in},
+             {0, kFile, link.write, 0},
+             {kFile, 0, link.read, in}};
+  return m;
+}
+
+}  // namespace tidepool

@@ -1,0 +1,21 @@
+// A file below memory: what the bytes that leave the device are written to.
+#pragma once
+
+#include "cost/machine.h"
+
+namespace tidepool {
+
+struct SpillLink {
+  LinkSpeed write;         ///< device to file
+  LinkSpeed read;          ///< file to device
+  bool duplex = false;     ///< both at the same time; otherwise they take turns
+  LinkSpeed memory;        ///< between device and host, each way
+  Bytes bytes = 0;         ///< largest file; 0: unknown
+  Bytes alignment = 4096;  ///< of transfers, and so of all spaces
+};
+
+/// `machine`, which has one device, with a file as space 2 behind its host. Copies with the host
+/// take turns with those with the file: both are work of the thread that carries out a direction.
+Machine with_spill(const Machine& machine, const SpillLink& link);
+
+}  // namespace tidepool
