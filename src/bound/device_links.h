@@ -14,14 +14,15 @@ struct DeviceLinks {
   };
   Direction out;
   Direction in;
-  bool duplex = true;  ///< false: there is one link each way, and they take turns
+  bool duplex = true;  ///< false: one channel carries both directions
 };
 
 /// Note [Several links]. Links of speeds r_i and latencies l_i, R = sum of r_i. In a time T link i
 /// carries copies with sum of (l_i + bytes / r_i) <= T. Times r_i / R, summed up over the links:
 /// sum over all copies of (l_i r_i / R + bytes / R) <= T. So they do no more than one link of speed
-/// R whose latency is the least of l_i r_i / R. That some of them take turns is left out: it can
-/// only make schedules slower.
+/// R whose latency is the least of l_i r_i / R. Links that take turns on one channel carry no more
+/// than one of the highest of their speeds and the least of their latencies. That some channels
+/// carry both directions is left out where there are several: it can only make schedules slower.
 DeviceLinks device_links(const Machine& machine);
 
 }  // namespace tidepool

@@ -34,7 +34,9 @@ struct CheckLimits {
 ///      a device are on one stream, which is that device's, and so are the copies of each channel;
 ///      copies between two spaces have a link there;
 ///  (1) all byte ranges lie inside the arenas, and the arenas inside the limits; addresses have the
-///      machine's alignment; the arenas are those of the machine's spaces;
+///      machine's alignment; the arenas are those of the machine's spaces; bytes of files are only
+///      copied, and such copies are of whole blocks (as long as the file's alignment) at both ends,
+///      in all clauses;
 ///  (2) any two accesses to overlapping bytes, one of them a write, are ordered by happens-before
 ///      (vector clocks over two consecutive iterations);
 ///  (3) every op reads the values the original program gives it;

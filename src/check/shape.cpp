@@ -154,11 +154,25 @@ class Shape {
         refute(3, "{}[{}] copies {} over {}", part, i, subject_.tensor_name(p.tensor),
                subject_.tensor_name(plan_.placements[at(x.to)].tensor));
       }
+      check_blocks(part, i, x);
     } else {
       check_stream(part, i, x, StreamKind::host);
       if (plan_.arenas[at(p.space)].kind != SpaceKind::host) {
         refute(1, "{}[{}] loads or stores {} bytes", part, i, subject_.space_name(p.space));
       }
+    }
+  }
+
+  /// With a file at one end both ends are whole blocks.
+  void check_blocks(std::string_view part, std::size_t i, const Instruction& x) const {
+    const Bytes block = subject_.block_of(x);
+    if (block == 1) return;
+    for (const PlacementId id : {x.from, x.to}) {
+      const Touch t = subject_.copied(x, id, false);
+      const Bytes end = plan_.arenas[at(t.space)].bytes;
+      if (t.begin % block == 0 && t.end <= end) continue;
+      refute(1, "{}[{}] copies blocks of {} B, and {} is at {} of the {} arena of {} B", part, i,
+             block, subject_.tensor_name(t.tensor), t.begin, subject_.space_name(t.space), end);
     }
   }
 

@@ -48,6 +48,21 @@ Touch Subject::touch(PlacementId id, bool reads, bool writes) const {
   return {p.space, p.offset, p.offset + p.bytes, reads, writes, p.tensor};
 }
 
+Bytes Subject::block_of(const Instruction& copy) const {
+  Bytes block = 1;
+  for (const PlacementId id : {copy.from, copy.to}) {
+    const Arena& arena = plan.arenas[at(plan.placements[at(id)].space)];
+    if (arena.kind == SpaceKind::file) block = std::max(block, arena.alignment);
+  }
+  return block;
+}
+
+Touch Subject::copied(const Instruction& x, PlacementId id, bool writes) const {
+  Touch t = touch(id, !writes, writes);
+  t.end = t.begin + align_up(t.end - t.begin, block_of(x));
+  return t;
+}
+
 Touch Subject::workspace(const Instruction& x) const {
   return {program.ops[at(x.op)].device,
           x.workspace_offset,
@@ -68,6 +83,9 @@ std::vector<Touch> Subject::touches(const Instruction& x) const {
     }
     for (const PlacementId id : released_by(x)) out.push_back(touch(id, true, false));
     if (x.workspace_bytes > 0) out.push_back(workspace(x));
+  } else if (x.kind == InstructionKind::copy) {
+    out.push_back(copied(x, x.from, false));
+    out.push_back(copied(x, x.to, true));
   } else {
     if (x.kind != InstructionKind::load) out.push_back(touch(x.from, true, false));
     if (x.kind != InstructionKind::store) out.push_back(touch(x.to, false, true));

@@ -56,6 +56,11 @@ class Subject {
 
   // What an instruction touches; only of plans whose shape is right.
   [[nodiscard]] Touch touch(PlacementId id, bool reads, bool writes) const;
+  /// The same of a copy's end. With a file at either end copies are of whole blocks, which are as
+  /// long as the file's alignment, and more than the placement's bytes may be touched.
+  [[nodiscard]] Touch copied(const Instruction& x, PlacementId id, bool writes) const;
+  /// 1 where no file is at either end.
+  [[nodiscard]] Bytes block_of(const Instruction& copy) const;
   [[nodiscard]] Touch workspace(const Instruction& x) const;
   [[nodiscard]] std::vector<Touch> touches(const Instruction& x) const;
   /// Where tensors lie that this instruction of the steady state releases (Tensor::released_at): at

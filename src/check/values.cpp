@@ -10,7 +10,7 @@ namespace {
 
 /// Values have numbers: equal numbers, equal values.
 using Value = std::int64_t;
-constexpr Value kGarbage = -2;  // what a workspace holds
+constexpr Value kGarbage = -2;  // what a workspace holds, and what comes with the end of a block
 
 class Values {
  public:
@@ -175,6 +175,7 @@ class Values {
     if (!value) {
       refute(3, "{} finds no whole value at its source", subject_.describe(part, schedule, i));
     }
+    put(memory, subject_.copied(x, x.to, true), kGarbage);
     put(memory, subject_.touch(x.to, false, true), *value);
   }
 

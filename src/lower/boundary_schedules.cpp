@@ -1,6 +1,8 @@
 #include "lower/boundary_schedules.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <utility>
 
 #include "base/at.h"
 
@@ -12,24 +14,20 @@ class BoundaryWriter {
   BoundaryWriter(const BoundaryStreams& streams, Plan& plan) : streams_(streams), plan_(plan) {}
 
   void write() {
-    const Bytes staging = end_of_host_values();
+    staging_ = end_of_host_values();
     const std::vector<PlacementId> boundary = plan_.boundary;
-    for (const PlacementId id : boundary) {
-      const Placement value = plan_.placements[at(id)];
-      if (value.space == plan_.host()) {
-        push(plan_.entry, host_call(InstructionKind::load, id), {});
-        push(plan_.exit, host_call(InstructionKind::store, id), {});
-        continue;
+    const auto each_in = [&](SpaceKind kind, auto&& see) {
+      for (const PlacementId id : boundary) {
+        if (plan_.kind_of(id) == kind) see(id);
       }
-      const auto staged = static_cast<PlacementId>(plan_.placements.size());
-      plan_.placements.push_back({value.tensor, plan_.host(), staging, value.bytes});
-      plan_.host_bytes() = std::max(plan_.host_bytes(), staging + value.bytes);
-
-      push(plan_.entry, host_call(InstructionKind::load, staged), last(plan_.entry, streams_.in));
-      push(plan_.entry, copy(streams_.in, staged, id), last(plan_.entry, streams_.host));
-      push(plan_.exit, copy(streams_.out, id, staged), last(plan_.exit, streams_.host));
-      push(plan_.exit, host_call(InstructionKind::store, staged), last(plan_.exit, streams_.out));
-    }
+    };
+    each_in(SpaceKind::host, [&](PlacementId id) {
+      push(plan_.entry, host_call(InstructionKind::load, id), {});
+      push(plan_.exit, host_call(InstructionKind::store, id), {});
+    });
+    each_in(SpaceKind::file, [&](PlacementId id) { enter_file(id); });
+    each_in(SpaceKind::device, [&](PlacementId id) { stage(id); });
+    each_in(SpaceKind::file, [&](PlacementId id) { leave_file(id); });
   }
 
  private:
@@ -41,6 +39,56 @@ class BoundaryWriter {
       end = std::max(end, align_up(p.offset + p.bytes, plan_.arenas[at(plan_.host())].alignment));
     }
     return end;
+  }
+
+  /// A place for this value that only entry or exit uses.
+  PlacementId staged_in(SpaceId space, Bytes offset, PlacementId id) {
+    const Placement value = plan_.placements[at(id)];
+    Arena& arena = plan_.arenas[at(space)];
+    arena.bytes = std::max(arena.bytes, offset + rounded(value.bytes));
+    plan_.placements.push_back({value.tensor, space, offset, value.bytes});
+    return static_cast<PlacementId>(plan_.placements.size()) - 1;
+  }
+
+  /// Copies with a file are of whole blocks.
+  [[nodiscard]] Bytes rounded(Bytes bytes) const {
+    const Arena& last = plan_.arenas.back();
+    return last.kind == SpaceKind::file ? align_up(bytes, last.alignment) : bytes;
+  }
+
+  void stage(PlacementId id) {
+    const PlacementId staged = staged_in(plan_.host(), staging_, id);
+    load(staged);
+    push_copy(plan_.entry, streams_.in, staged, id, {streams_.host, streams_.out});
+    push_copy(plan_.exit, streams_.out, id, staged, {streams_.host});
+    store(staged);
+  }
+
+  void enter_file(PlacementId id) {
+    const PlacementId staged = staged_in(plan_.host(), staging_, id);
+    const PlacementId passing = staged_in(0, 0, id);
+    load(staged);
+    push_copy(plan_.entry, streams_.in, staged, passing, {streams_.host, streams_.out});
+    push_copy(plan_.entry, streams_.out, passing, id, {streams_.in});
+  }
+
+  void leave_file(PlacementId id) {
+    const PlacementId staged = staged_in(plan_.host(), staging_, id);
+    const PlacementId passing = staged_in(0, 0, id);
+    push_copy(plan_.exit, streams_.in, id, passing, {streams_.out});
+    push_copy(plan_.exit, streams_.out, passing, staged, {streams_.host, streams_.in});
+    store(staged);
+  }
+
+  void load(PlacementId staged) {
+    push(plan_.entry, host_call(InstructionKind::load, staged), {streams_.in});
+  }
+  void store(PlacementId staged) {
+    push(plan_.exit, host_call(InstructionKind::store, staged), {streams_.out});
+  }
+  void push_copy(Schedule& schedule, StreamId stream, PlacementId from, PlacementId to,
+                 std::initializer_list<StreamId> after) {
+    push(schedule, copy(stream, from, to), after);
   }
 
   [[nodiscard]] Instruction copy(StreamId stream, PlacementId from, PlacementId to) const {
@@ -62,23 +110,23 @@ class BoundaryWriter {
     return out;
   }
 
-  /// A wait for the last instruction on a stream so far, if there is one.
-  static std::vector<Wait> last(const Schedule& schedule, StreamId stream) {
-    for (std::size_t i = schedule.instructions.size(); i > 0; --i) {
-      if (schedule.instructions[i - 1].stream == stream) {
-        return {{stream, static_cast<std::int32_t>(i - 1), 0}};
+  /// Behind the last instructions so far on these streams, where there are any.
+  static void push(Schedule& schedule, Instruction instruction,
+                   std::initializer_list<StreamId> after) {
+    for (const StreamId stream : after) {
+      if (stream == instruction.stream) continue;
+      for (std::size_t i = schedule.instructions.size(); i > 0; --i) {
+        if (schedule.instructions[i - 1].stream != stream) continue;
+        instruction.waits.push_back({stream, static_cast<std::int32_t>(i - 1), 0});
+        break;
       }
     }
-    return {};
-  }
-
-  static void push(Schedule& schedule, Instruction instruction, std::vector<Wait> waits) {
-    instruction.waits = std::move(waits);
     schedule.instructions.push_back(std::move(instruction));
   }
 
   const BoundaryStreams& streams_;
   Plan& plan_;
+  Bytes staging_ = 0;  ///< on the host
 };
 
 }  // namespace

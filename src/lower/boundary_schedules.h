@@ -9,14 +9,16 @@ namespace tidepool {
 /// The streams that entry and exit use. One for all copies of each: those that take turns on a
 /// channel have to be on one stream.
 struct BoundaryStreams {
-  StreamId in = 0;    ///< of copies from the host
-  StreamId out = 0;   ///< of copies to the host
+  StreamId in = 0;    ///< of copies to the device
+  StreamId out = 0;   ///< of copies off the device
   StreamId host = 0;  ///< of loads and stores
 };
 
 /// Makes `plan.entry` and `plan.exit` of `plan.boundary`. Persistent tensors that do not live on
 /// the host between iterations pass through one staging area there, above the host placements that
-/// hold values between iterations; the host's arena grows where it has to.
+/// hold values between iterations; the host's arena grows where it has to. Those that lie in a file
+/// pass through the beginning of the device's arena too, while nothing else is there: before values
+/// are brought to the device, and after they have left it.
 void add_boundary_schedules(const BoundaryStreams& streams, Plan& plan);
 
 }  // namespace tidepool

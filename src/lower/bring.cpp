@@ -26,7 +26,7 @@ bool Expander::awaits(TensorId t, std::int32_t version) const {
 /// iteration's end: that life is the one the next iteration starts with.
 bool Expander::is_last_life(TensorId t) const {
   const State& s = state_[at(t)];
-  if (s.first == kNone || out_->lives[at(s.first)].space == host_) return false;
+  if (s.first == kNone || out_->lives[at(s.first)].space != 0) return false;
   const GapId end = index_.first_gap(t) + static_cast<GapId>(index_.gaps(t).size());
   for (GapId g = s.open_gap + 1; g < end; ++g) {
     if (decision(g) != Decision::keep) return false;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "lower/away_spaces.h"
+
 namespace tidepool {
 
 StreamTable StreamTable::of(const Machine& machine) {
@@ -17,7 +19,7 @@ StreamTable StreamTable::of(const Machine& machine) {
 
 Evaluator::Evaluator(const Program& program, const AccessIndex& index, const Machine& machine)
     : table_(StreamTable::of(machine)),
-      expander_(program, index, machine.host()),
+      expander_(program, index, away_spaces(program, machine)),
       problems_(program, machine),
       parts_(program, index, expander_, problems_),
       pass_(table_) {}

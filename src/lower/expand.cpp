@@ -9,12 +9,13 @@
 
 namespace tidepool {
 
-Expander::Expander(const Program& program, const AccessIndex& index, SpaceId host)
+Expander::Expander(const Program& program, const AccessIndex& index, std::vector<SpaceId> away)
     : program_(program),
       index_(index),
-      host_(host),
+      away_(std::move(away)),
       hints_(program, index),
       state_(program.tensors.size()) {
+  away_.resize(program.tensors.size(), 1);
   std::int32_t operands = 0;
   for (const Op& op : program.ops) {
     access_start_.push_back(operands);
@@ -93,7 +94,7 @@ std::string Expander::expand(const Strategy& strategy, Expansion& out) {
   for (TensorId t = 0; t < tensors; ++t) finish(t);
   find_previous_sources();
   hints_.resolve(out.moves, op_call_);
-  if (program_.single_placements) separate_lives(program_.tensors.size(), host_, out);
+  if (program_.single_placements) separate_lives(program_.tensors.size(), out);
   return std::move(why_not_);
 }
 
@@ -148,7 +149,7 @@ void Expander::start_iteration(TensorId t) {
       decided && (decision(wrap) == Decision::swap || decision(wrap) == Decision::drop);
   s.open_gap = wrap;
   s.at_start = true;
-  s.first = new_life(t, away ? host_ : SpaceId{0});
+  s.first = new_life(t, away ? away_[at(t)] : SpaceId{0});
   if (away) {
     s.host = s.first;
     s.host_version = 0;
@@ -181,7 +182,7 @@ LifeId Expander::bring_operand(OpId id, std::size_t k) {
   }
   const State& s = state(t);
   if (const LifeId resident = on_host ? s.host : s.device; resident != kNone) return resident;
-  return on_host ? new_life(t, host_) : lasting_life(t);
+  return on_host ? new_life(t, away_[at(t)]) : lasting_life(t);
 }
 
 void Expander::use_operand(OpId id, std::size_t k, LifeId operand, CallId call) {
@@ -299,11 +300,11 @@ bool Expander::begin_gap(GapId g, CallId call) {
   return true;
 }
 
-/// The tensor's value goes to the host after this call, and leaves the device.
+/// The tensor's value goes away after this call: it leaves the device.
 void Expander::copy_out(GapId g, CallId call) {
   const Gap& gap = index_.gaps()[at(g)];
   State& s = state(gap.tensor);
-  const LifeId host = gap.wraps ? s.first : new_life(gap.tensor, host_);
+  const LifeId host = gap.wraps ? s.first : new_life(gap.tensor, away_[at(gap.tensor)]);
   const auto id = static_cast<MoveId>(out_->moves.size());
   Move& move = out_->moves.emplace_back();
   move.tensor = gap.tensor;
@@ -328,10 +329,10 @@ void Expander::finish(TensorId t) {
   if (s.first == kNone) return;
   out_->boundary[at(t)] = s.first;
   Life& first = life(s.first);
-  const bool on_host = first.space == host_;
-  if (!on_host && !first.crosses) first.always = true;
+  const bool away = first.space != 0;
+  if (!away && !first.crosses) first.always = true;
   // Filled at the iteration's end and only read after the last one: its bytes stay taken.
-  if (on_host && first.end_move == kNone && first.last_call == kNone) first.always = true;
+  if (away && first.end_move == kNone && first.last_call == kNone) first.always = true;
 }
 
 /// Copies in from host bytes that the previous iteration's end filled.

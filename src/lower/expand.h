@@ -2,12 +2,13 @@
 // of `lower`, and the input of the timing engine.
 //
 // Note [Expansion]. The program is walked in order with the state of every tensor: which version
-// is on the device, which on the host. Before an op runs, each value it reads is brought to where
-// it runs: by a copy of a version the other side holds, or by running its producer again (a
-// clone). A clone's own inputs are brought the same way, so chains, shared ancestors and ancestors
-// that were swapped out follow without special cases. A value made only for clones is a temporary:
-// it lives to the last clone that reads it. A value whose own gap is open (its tensor is needed
-// again later) stays until that access. Outputs of a clone nobody waits for get temporary bytes.
+// is on the device, which away from it: on the host, or in a file. Before an op runs, each value it
+// reads is brought to where it runs: by a copy of a version the other side holds, or by running its
+// producer again (a clone). A clone's own inputs are brought the same way, so chains, shared
+// ancestors and ancestors that were swapped out follow without special cases. A value made only for
+// clones is a temporary: it lives to the last clone that reads it. A value whose own gap is open
+// (its tensor is needed again later) stays until that access. Outputs of a clone nobody waits for
+// get temporary bytes.
 #pragma once
 
 #include <string>
@@ -22,8 +23,9 @@ namespace tidepool {
 /// Expands strategies of one program.
 class Expander {
  public:
-  /// Both must outlive the expander. Device ops run on device 0; what leaves it goes to `host`.
-  Expander(const Program& program, const AccessIndex& index, SpaceId host = 1);
+  /// Both must outlive the expander. Device ops run on device 0; what leaves it goes, per tensor,
+  /// to a space of `away` (see away_spaces.h), or else to the host, which is space 1.
+  Expander(const Program& program, const AccessIndex& index, std::vector<SpaceId> away = {});
 
   /// Empty when `strategy` can be expanded; otherwise why not, naming op and tensor: a drop without
   /// a valid host copy, a recomputation of an op that must not run twice or from an old version of
@@ -102,8 +104,8 @@ class Expander {
   std::vector<std::int32_t> producer_start_;   ///< per tensor: the producer of version 1
   std::vector<OpId> producers_;
   std::vector<std::vector<TensorId>> released_by_;  ///< per op; empty where nothing stays taken
-  std::string unsupported_;  ///< why no strategy of this program can be expanded; empty: it can
-  SpaceId host_;
+  std::string unsupported_;    ///< why no strategy of this program can be expanded; empty: it can
+  std::vector<SpaceId> away_;  ///< per tensor
   Hints hints_;
 
   // Per strategy: `begin` empties all of it, since the strategy before may have been refused

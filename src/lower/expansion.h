@@ -20,10 +20,10 @@ struct Call {
   std::int32_t first_operand = 0;  ///< into Expansion::operands, one per access of the op
 };
 
-/// A transfer of one tensor between device and host; a swap is two moves.
+/// A transfer of one tensor between the device and where it is away; a swap is two moves.
 struct Move {
   TensorId tensor = kNone;
-  bool out = false;   ///< to the host
+  bool out = false;   ///< off the device
   GapId gap = kNone;  ///< the gap it belongs to; kNone: a copy for recomputation only
   CallId call = 0;    ///< out: issued after this call; in: needed before this call
   /// in: not issued before this call, of the previous iteration where `trigger_previous`.
@@ -35,7 +35,7 @@ struct Move {
   /// out: this call waits for it, that of the next iteration where `barrier_next`.
   CallId barrier = kNone;
   bool barrier_next = false;
-  /// in: the move that filled the host bytes; kNone when a host op or entry did.
+  /// in: the move that filled the bytes away; kNone when a host op or entry did.
   MoveId source = kNone;
   bool source_previous = false;  ///< ... of the previous iteration
   CallId source_call = kNone;    ///< in: the last host op of this iteration that used the bytes

@@ -80,7 +80,7 @@ struct Lowering::Pass {
 constexpr std::array<Lowering::Pass, 4> Lowering::kPasses{{
     {"expand and time", &Lowering::expand_and_time, &Lowering::verify_timeline},
     {"place on the device", &Lowering::place_on_device, &Lowering::verify_addresses},
-    {"place on the host", &Lowering::place_on_host, &Lowering::verify_addresses},
+    {"place away", &Lowering::place_away, &Lowering::verify_addresses},
     {"emit", &Lowering::emit, &Lowering::verify_plan},
 }};
 
@@ -144,15 +144,18 @@ bool Lowering::place_on_device(Attempt& a) {
   return true;
 }
 
-bool Lowering::place_on_host(Attempt& a) {
-  const SpaceId host = machine_.host();
-  Arena& arena = a.arenas[static_cast<std::size_t>(host)];
-  if (!placer_.place_host({program_, a.strategy, evaluator_.expansion(), a.timeline}, host,
-                          a.limits[static_cast<std::size_t>(host)], arena.alignment)) {
-    return false;
+/// On the host and in files.
+bool Lowering::place_away(Attempt& a) {
+  for (SpaceId s = machine_.host(); s < std::ssize(machine_.spaces); ++s) {
+    Arena& arena = a.arenas[static_cast<std::size_t>(s)];
+    if (!placer_.place_away({program_, a.strategy, evaluator_.expansion(), a.timeline}, s,
+                            a.limits[static_cast<std::size_t>(s)], arena.alignment)) {
+      return false;
+    }
+    assert(placer_.verify());
+    arena.bytes = placer_.footprint();
+    a.result.added_waits += placer_.added_waits();
   }
-  arena.bytes = placer_.footprint();
-  a.result.added_waits += placer_.added_waits();
   return true;
 }
 
@@ -165,7 +168,7 @@ bool Lowering::emit(Attempt& a) {
   }
   a.result.plan = emit_plan({program_, a.strategy, evaluator_.expansion(), a.timeline.instances,
                              a.timeline.steps, placer_.offsets(), evaluator_.streams(), a.arenas});
-  // Entry and exit may need more of the host than the iterations.
+  // Entry and exit may need more than the iterations.
   for (std::size_t s = 0; s < a.limits.size(); ++s) {
     if (a.result.plan.arenas[s].bytes > a.limits[s]) return false;
   }

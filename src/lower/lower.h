@@ -86,7 +86,7 @@ class Lowering {
                                  const EvaluateOptions& timing, const LowerOptions& options);
   bool expand_and_time(Attempt& a);
   bool place_on_device(Attempt& a);
-  bool place_on_host(Attempt& a);
+  bool place_away(Attempt& a);
   bool emit(Attempt& a);
   [[nodiscard]] Result<void> verify_timeline(const Attempt& a);
   [[nodiscard]] Result<void> verify_addresses(const Attempt& a);

@@ -117,7 +117,7 @@ bool Placer::place_device(const Subject& subject, SpaceId space, Bytes budget, B
   return true;
 }
 
-bool Placer::place_host(const Subject& subject, SpaceId space, Bytes budget, Bytes alignment) {
+bool Placer::place_away(const Subject& subject, SpaceId space, Bytes budget, Bytes alignment) {
   find_members(subject.timeline, space);
   refused_.clear();
   added_waits_ = 0;

@@ -38,7 +38,7 @@ class Placer {
                     const PackingSearch& search);
   /// The same for a space whose copies nobody waits for longer than for their bytes: what is
   /// ordered anyway may share, and any others only where they must.
-  bool place_host(const Subject& subject, SpaceId space, Bytes budget, Bytes alignment);
+  bool place_away(const Subject& subject, SpaceId space, Bytes budget, Bytes alignment);
   void begin(const Timeline& timeline) { offsets_.assign(timeline.instances.all.size(), 0); }
 
   /// Per instance.

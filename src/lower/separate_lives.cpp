@@ -28,10 +28,10 @@ void separate(const Life& before, const Life& after, bool next, Expansion& x) {
 
 }  // namespace
 
-void separate_lives(std::size_t tensors, SpaceId host, Expansion& x) {
+void separate_lives(std::size_t tensors, Expansion& x) {
   std::vector<std::vector<const Life*>> lives(tensors);
   for (const Life& life : x.lives) {
-    if (life.space != host && !life.always) lives[at(life.tensor)].push_back(&life);
+    if (life.space == 0 && !life.always) lives[at(life.tensor)].push_back(&life);
   }
   for (std::vector<const Life*>& list : lives) {
     if (list.empty()) continue;

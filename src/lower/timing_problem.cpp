@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/at.h"
+#include "lower/away_spaces.h"
 
 namespace tidepool {
 
@@ -16,10 +17,12 @@ TimingProblems::TimingProblems(const Program& program, const Machine& machine) :
       algorithm_workspace_.push_back(align_up(a.workspace, machine.alignment()));
     }
   }
-  for (const Tensor& t : program.tensors) {
-    tensor_bytes_.push_back(align_up(t.bytes, machine.alignment()));
-    out_time_.push_back(machine.to_host().time(t.bytes));
-    in_time_.push_back(machine.to_device().time(t.bytes));
+  const std::vector<SpaceId> away = away_spaces(program, machine);
+  for (std::size_t t = 0; t < program.tensors.size(); ++t) {
+    const Bytes bytes = program.tensors[t].bytes;
+    tensor_bytes_.push_back(align_up(bytes, machine.alignment()));
+    out_time_.push_back(machine.find_link(0, away[t])->speed.time(bytes));
+    in_time_.push_back(machine.find_link(away[t], 0)->speed.time(bytes));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "bound/fluid.h"
 #include "check/check.h"
+#include "cost/spill.h"
 #include "ir/load_profile.h"
 #include "lower/lower.h"
 #include "lower/plan_file.h"
@@ -43,6 +44,20 @@ TEST(DeviceLinks, SeveralLinksAddUp) {
   EXPECT_EQ(links.out.latency, 100);  // a quarter of 400
   EXPECT_EQ(links.in.bytes_per_second, 1e9);
   EXPECT_EQ(links.in.latency, 400);
+  EXPECT_TRUE(links.duplex);
+}
+
+TEST(DeviceLinks, ThoseThatTakeTurnsCountAsTheFastestOfThem) {
+  const SpillLink disk{{1e9, Nanos{9'000}}, {2e9, Nanos{7'000}}, false, {8e9, Nanos{500}}};
+  DeviceLinks links = device_links(with_spill(Machine{}, disk));
+  EXPECT_EQ(links.out.bytes_per_second, 8e9);
+  EXPECT_EQ(links.in.bytes_per_second, 8e9);
+  EXPECT_EQ(links.out.latency, 500);
+  EXPECT_FALSE(links.duplex);
+  SpillLink duplex = disk;
+  duplex.duplex = true;
+  links = device_links(with_spill(Machine{}, duplex));
+  EXPECT_EQ(links.out.bytes_per_second, 8e9);
   EXPECT_TRUE(links.duplex);
 }
 

@@ -307,8 +307,8 @@ TEST(Lower, TimesItsPasses) {
   ASSERT_TRUE(lowered);
   std::vector<std::string> names;
   for (const PassTime& p : lowered->pass_times) names.push_back(p.pass);
-  EXPECT_THAT(names, ::testing::ElementsAre("expand and time", "place on the device",
-                                            "place on the host", "emit"));
+  EXPECT_THAT(names, ::testing::ElementsAre("expand and time", "place on the device", "place away",
+                                            "emit"));
 }
 
 TEST(Lower, AddressesAreAlignedToTheMachine) {

@@ -29,23 +29,32 @@ FakeScript planned_speeds(const RandomPlan& c) {
         .time;
   };
   script.copy_time = [&c](CopyRoute direction, Bytes bytes) {
-    return (direction == CopyRoute::to_host ? c.machine.to_host() : c.machine.to_device())
-        .time(bytes);
+    return c.machine.find_link(direction.from, direction.to)->speed.time(bytes);
   };
   return script;
 }
 
-class Conformance : public ::testing::TestWithParam<int> {};
+/// Of seed and machine: with a file, or without.
+class Conformance : public ::testing::TestWithParam<std::tuple<int, bool>> {
+ protected:
+  static std::uint64_t seed_of(int i) {
+    return static_cast<std::uint64_t>(std::get<0>(GetParam()) * 1000 + i);
+  }
+  static bool with_file() { return std::get<1>(GetParam()); }
+  static std::optional<RandomPlan> draw(std::uint64_t seed) {
+    return random_plan(seed, {}, with_file());
+  }
+};
 
 TEST_P(Conformance, EvaluatorSimulatorAndFakeDeviceAgreeToTheNanosecond) {
   for (int i = 0; i < testing::usual_or(50, 15); ++i) {
-    const auto seed = static_cast<std::uint64_t>(GetParam() * 1000 + i);
+    const std::uint64_t seed = seed_of(i);
     SCOPED_TRACE(seed);
-    auto drawn = random_plan(seed);
+    auto drawn = draw(seed);
     ASSERT_TRUE(drawn);
     const RandomPlan& c = *drawn;
     ASSERT_LE(c.lowered.plan.device_bytes(), c.budget.device);
-    const auto proof = check(c.program, c.lowered.plan, {c.budget.device, 0});
+    const auto proof = check(c.program, c.lowered.plan, check_limits(c.machine, c.budget));
     ASSERT_TRUE(proof) << proof.error().message;
 
     constexpr int kIterations = 28;
@@ -89,9 +98,9 @@ TEST_P(Conformance, EvaluatorSimulatorAndFakeDeviceAgreeToTheNanosecond) {
 
 TEST_P(Conformance, ValuesAreThoseOfTheProgramAtAnySpeed) {
   for (int i = 0; i < testing::usual_or(20, 5); ++i) {
-    const auto seed = static_cast<std::uint64_t>(GetParam() * 1000 + i);
+    const std::uint64_t seed = seed_of(i);
     SCOPED_TRACE(seed);
-    auto drawn = random_plan(seed);
+    auto drawn = draw(seed);
     ASSERT_TRUE(drawn);
     const RandomPlan& c = *drawn;
     constexpr int kIterations = 4;
@@ -120,7 +129,12 @@ TEST_P(Conformance, ValuesAreThoseOfTheProgramAtAnySpeed) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, Conformance, ::testing::Range(0, 8));
+INSTANTIATE_TEST_SUITE_P(Seeds, Conformance,
+                         ::testing::Combine(::testing::Range(0, 8), ::testing::Bool()),
+                         [](const auto& p) {
+                           return std::to_string(std::get<0>(p.param)) +
+                                  (std::get<1>(p.param) ? "_with_a_file" : "");
+                         });
 
 }  // namespace
 }  // namespace tidepool

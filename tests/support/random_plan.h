@@ -10,6 +10,7 @@
 
 #include "lower/lower.h"
 #include "support/random_program.h"
+#include "support/spill_machine.h"
 
 namespace tidepool::testing {
 
@@ -22,10 +23,12 @@ struct RandomPlan {
 
 /// Budgets go from the smallest that can be to a tenth above the strategy's own peak. Nothing, and
 /// a failed test, when lowering refuses.
-inline std::optional<RandomPlan> random_plan(std::uint64_t seed, const RandomShape& shape = {}) {
+inline std::optional<RandomPlan> random_plan(std::uint64_t seed, const RandomShape& shape = {},
+                                             bool with_file = false) {
   RandomPlan c;
   c.program = random_program(seed, shape);
   c.machine = random_machine(seed);
+  if (with_file) c.machine = with_random_file(c.machine, seed);
   Random random(seed);
   Lowering lowering(c.program, c.machine);
   const double density = 1 - std::pow(random.uniform(), 2);

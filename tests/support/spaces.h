@@ -80,10 +80,12 @@ class FileTier {
 
   SpacedPlan make() {
     const std::int32_t channels = p_.machine.channels();
-    p_.machine.spaces.push_back({SpaceKind::file, 0, 512});
+    // Copies with the file are of whole blocks at both ends.
+    const Bytes block = p_.plan.arenas[1].alignment;
+    p_.machine.spaces.push_back({SpaceKind::file, 0, block});
     p_.machine.links.push_back({1, kFile, {5e8, Nanos{900}}, channels});
     p_.machine.links.push_back({kFile, 1, {6e8, Nanos{700}}, channels + 1});
-    p_.plan.arenas.push_back({SpaceKind::file, 0, 512});
+    p_.plan.arenas.push_back({SpaceKind::file, 0, block});
     to_file_ = add_stream();
     from_file_ = add_stream();
     Insertion insertion(p_.plan.steady);
@@ -138,7 +140,7 @@ class FileTier {
   PlacementId place(SpaceId space, TensorId tensor, Bytes bytes) {
     Arena& arena = p_.plan.arenas[static_cast<std::size_t>(space)];
     const Bytes offset = align_up(arena.bytes, arena.alignment);
-    arena.bytes = offset + bytes;
+    arena.bytes = offset + align_up(bytes, arena.alignment);
     p_.plan.placements.push_back({tensor, space, offset, bytes});
     return static_cast<PlacementId>(p_.plan.placements.size()) - 1;
   }

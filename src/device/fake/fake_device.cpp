@@ -51,6 +51,12 @@ void FakeDevice::launch(StreamId stream, const Work& work) {
 
 void FakeDevice::copy(StreamId stream, Location to, Location from, Bytes bytes) {
   const CopyRoute route{from.space, to.space};
+  const Nanos time = script_.copy_time(route, bytes);
+  if (!has_address_[at(from.space)] || !has_address_[at(to.space)]) {
+    bytes = align_up(bytes, alignment_);
+    require_block(from, bytes);
+    require_block(to, bytes);
+  }
   Command command;
   command.is_copy = true;
   command.fault = faults_.copy(route);
@@ -59,7 +65,15 @@ void FakeDevice::copy(StreamId stream, Location to, Location from, Bytes bytes) 
   command.from = bytes_at(from);
   command.bytes = bytes;
   command.ranges = {{command.from, bytes, false}, {command.to, bytes, true}};
-  enqueue(stream, script_.copy_time(route, bytes), std::move(command));
+  enqueue(stream, time, std::move(command));
+}
+
+void FakeDevice::require_block(Location place, Bytes bytes) const {
+  const auto end = static_cast<Bytes>(arenas_[at(place.space)].size());
+  if (place.offset % alignment_ == 0 && place.offset + bytes <= end) return;
+  throw DeviceError(fmt::format(
+      "a copy with a file touches [{}, {}) of space {}, which has {} B, in blocks of {} B",
+      place.offset, place.offset + bytes, place.space, end, alignment_));
 }
 
 Device::EventId FakeDevice::create_event() {

@@ -70,6 +70,9 @@ class FakeDevice : public Device {
   [[nodiscard]] std::byte* bytes_at(Location at) {
     return arenas_[static_cast<std::size_t>(at.space)].data() + at.offset;
   }
+  /// Copies with a file are of whole blocks, as long as the alignment: those behind the last byte
+  /// asked for are copied too, as direct transfers do.
+  void require_block(Location place, Bytes bytes) const;
   void enqueue(StreamId stream, Nanos duration, Command command);
   void execute(const Command& command);
 

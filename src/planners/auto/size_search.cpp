@@ -222,7 +222,7 @@ std::vector<std::int32_t> SizeSearch::algorithms_by_value() {
     load[i] = std::min(load[i], budget_.device);
   }
   constexpr Bytes kMib = 1 << 20;
-  const Nanos copies = machine_.to_host().time(kMib) + machine_.to_device().time(kMib);
+  const Nanos copies = machine_.to_away().time(kMib) + machine_.from_away().time(kMib);
   // What leaves for one op is away for others too.
   constexpr double kPart = 0.25;
   const double price = kPart * static_cast<double>(copies.count()) / static_cast<double>(kMib);

@@ -67,12 +67,12 @@ Bytes CapuchinPolicy::bytes(GapId id) const {
 }
 
 Nanos CapuchinPolicy::in_time(GapId id) const {
-  return lowering_.machine().to_device().time(program_.tensors[at(gap(id).tensor)].bytes);
+  return lowering_.machine().from_away().time(program_.tensors[at(gap(id).tensor)].bytes);
 }
 
 Nanos CapuchinPolicy::out_time(GapId id) const {
   if (from_host_[at(id)] != 0) return Nanos{0};
-  return lowering_.machine().to_host().time(program_.tensors[at(gap(id).tensor)].bytes);
+  return lowering_.machine().to_away().time(program_.tensors[at(gap(id).tensor)].bytes);
 }
 
 Nanos CapuchinPolicy::free_time(GapId id) const {

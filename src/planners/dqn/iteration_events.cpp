@@ -150,7 +150,7 @@ class EventWriter {
     const auto set = [&](std::size_t node, TensorId tensor, Nanos recompute, Nanos idle) {
       const Bytes bytes = program_.tensors[at(tensor)].bytes;
       values[node] = {static_cast<double>(bytes),
-                      static_cast<double>(machine_.to_host().time(bytes).count()),
+                      static_cast<double>(machine_.to_away().time(bytes).count()),
                       static_cast<double>(recompute.count()), static_cast<double>(idle.count())};
     };
     std::vector<std::int32_t> next(program_.tensors.size(), kNone);

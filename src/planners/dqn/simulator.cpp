@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "base/at.h"
+#include "lower/away_spaces.h"
 
 namespace tidepool::dqn {
 namespace {
@@ -17,7 +18,7 @@ IterationSimulator::IterationSimulator(const Program& program, const AccessIndex
     : program_(program),
       index_(index),
       duplex_(machine.duplex()),
-      expander_(program, index, machine.host()),
+      expander_(program, index, away_spaces(program, machine)),
       problems_(program, machine),
       call_of_(program.ops.size()),
       departure_of_(index.gaps().size(), kNone) {}

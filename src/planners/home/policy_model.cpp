@@ -54,8 +54,8 @@ void PolicyModel::add_maps(const FeatureMaps& of, const Machine& machine) {
   const auto& all = graph->values();
   for (const Value& value : all) {
     values.push_back({.bytes = value.bytes,
-                      .in_time = machine.to_device().time(value.bytes),
-                      .out_time = machine.to_host().time(value.bytes),
+                      .in_time = machine.from_away().time(value.bytes),
+                      .out_time = machine.to_away().time(value.bytes),
                       .producer = value.producer,
                       .on_device = value.on_device,
                       .until = value.until,

@@ -124,7 +124,7 @@ struct LoadSearch::Run {
     constexpr double kMib = 1 << 20;
     const Machine& machine = search.lowering_.machine();
     const Nanos there_and_back =
-        machine.to_host().time(1 << 20) + machine.to_device().time(1 << 20);
+        machine.to_away().time(1 << 20) + machine.from_away().time(1 << 20);
     const double most = static_cast<double>(there_and_back.count()) / kMib;
     const double part = random.below(4) == 0 ? 0 : random.uniform();
     algorithms = search.space_.by_value(search.kept_load_, load_limit, most * part * part);

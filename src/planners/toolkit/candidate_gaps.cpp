@@ -27,7 +27,7 @@ bool long_enough(const Gap& gap, const Program& program, const Machine& machine,
                  std::span<const Nanos> starts) {
   const Bytes bytes = program.tensors[at(gap.tensor)].bytes;
   return 2 * idle_time(gap, starts) >=
-         machine.to_host().time(bytes) + machine.to_device().time(bytes);
+         machine.to_away().time(bytes) + machine.from_away().time(bytes);
 }
 
 }  // namespace tidepool

@@ -30,8 +30,8 @@ class Reasons {
     const Gap& gap = index_.gaps()[at(id)];
     if (gap.kind != GapKind::device) return "nothing is decided here";
     const Bytes bytes = program_.tensors[at(gap.tensor)].bytes;
-    const Nanos in = machine_.to_device().time(bytes);
-    const Nanos both = machine_.to_host().time(bytes) + in;
+    const Nanos in = machine_.from_away().time(bytes);
+    const Nanos both = machine_.to_away().time(bytes) + in;
     const std::string idle = format_time(idle_time(gap, starts_));
     switch (strategy_.gaps[at(id)]) {
       case Decision::keep:

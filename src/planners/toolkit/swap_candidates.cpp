@@ -162,8 +162,8 @@ double SwapCandidates::score_by_area(SwapScore score, GapId g, const AreaCurve& 
   if (score == SwapScore::wdoa || score == SwapScore::swdoa) return area_over(g, area);
   const Gap& gap = index_.gaps()[at(g)];
   const Bytes bytes = program_.tensors[at(gap.tensor)].bytes;
-  const double absence = to_seconds(idle_time(gap, start_) - machine_.to_host().time(bytes) -
-                                    machine_.to_device().time(bytes));
+  const double absence = to_seconds(idle_time(gap, start_) - machine_.to_away().time(bytes) -
+                                    machine_.from_away().time(bytes));
   const auto size = static_cast<double>(bytes);
   if (score == SwapScore::doa) return absence;
   return absence >= 0 ? absence * size : absence / size;
@@ -171,12 +171,12 @@ double SwapCandidates::score_by_area(SwapScore score, GapId g, const AreaCurve& 
 
 Nanos SwapCandidates::out_time(GapId g) const {
   const Gap& gap = index_.gaps()[at(g)];
-  return machine_.to_host().time(program_.tensors[at(gap.tensor)].bytes);
+  return machine_.to_away().time(program_.tensors[at(gap.tensor)].bytes);
 }
 
 Nanos SwapCandidates::in_time(GapId g) const {
   const Gap& gap = index_.gaps()[at(g)];
-  return machine_.to_device().time(program_.tensors[at(gap.tensor)].bytes);
+  return machine_.from_away().time(program_.tensors[at(gap.tensor)].bytes);
 }
 
 Bytes SwapCandidates::aligned_bytes(GapId g) const {

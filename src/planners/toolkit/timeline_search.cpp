@@ -98,8 +98,8 @@ TimelineSearch::TimelineSearch(const Lowering& lowering, std::span<const std::in
               true,
               kNone,
               number(align_up(bytes, machine.alignment())),
-              number(machine.to_host().time(bytes)),
-              number(machine.to_device().time(bytes))};
+              number(machine.to_away().time(bytes)),
+              number(machine.from_away().time(bytes))};
     if (gap.tensor == tensor && gap.version == version && !gap.wraps) {
       item.previous = static_cast<std::int32_t>(items_.size()) - 1;
     }
