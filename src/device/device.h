@@ -17,6 +17,7 @@
 #include "base/space.h"
 #include "base/stream_kind.h"
 #include "base/time.h"
+#include "device/spill_options.h"
 
 namespace tidepool {
 
@@ -132,6 +133,11 @@ class Device {
   virtual void populate(Location /*at*/, Bytes /*bytes*/) {}
   /// Gives back the memory of the whole pages in this range; what lay there is lost.
   virtual void discard(Location /*at*/, Bytes /*bytes*/) {}
+
+  /// What the next copy moves, for messages; must outlive the copy.
+  virtual void name_copy(const char* /*what*/) {}
+  /// Of the file, where the device has one. Complete when nothing is in flight.
+  [[nodiscard]] virtual FileTraffic file_traffic() { return {}; }
 
   /// True where launching on a compute stream only enqueues kernels: timed events alone tell when
   /// they ran. False where `Work::run` runs them itself, on the stream's thread.

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "device/device.h"
 #include "device/faults.h"
+#include "device/spill_options.h"
 
 namespace tidepool {
 
@@ -26,6 +28,8 @@ struct CpuDeviceOptions {
   /// Bytes per second that copies of all devices in one direction share; 0: no limit.
   double bus_to_host = 0;
   double bus_to_device = 0;
+  /// Where the file of a file space lies; without it the device has none.
+  std::optional<SpillOptions> spill;
 };
 
 /// Cores this process may use, less one for the copies; at least 1.
