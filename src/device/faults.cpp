@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+
 namespace tidepool {
 namespace {
 
@@ -42,6 +44,23 @@ FaultInjector::Fault FaultInjector::launch() {
 void FaultInjector::throw_copy(CopyRoute route, Bytes bytes) {
   throw DeviceError(
       fmt::format("copy of {} {} failed (injected fault)", format_bytes(bytes), to_string(route)));
+}
+
+TransferFaults::Fault TransferFaults::next(bool write) {
+  Fault fault;
+  if (plan_.short_transfers > 0) fault.most = plan_.short_transfers;
+  const auto& fails = plan_.fail_transfer;
+  if (fails && fails->write.value_or(write) == write) {
+    const std::int64_t number = transfers_++;
+    if (number >= fails->number && number < fails->number + fails->times) {
+      fault.error = fails->error;
+    }
+  }
+  return fault;
+}
+
+int TransferFaults::allocate(Bytes bytes) const {
+  return plan_.disk_space && bytes > *plan_.disk_space ? ENOSPC : 0;
 }
 
 void FaultInjector::throw_launch() { throw DeviceError("a kernel failed (injected fault)"); }

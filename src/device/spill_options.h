@@ -34,6 +34,7 @@ struct DiskSpeeds {
   Nanos read_latency{};
   bool duplex = false;  ///< both directions at once, each at its own speed; else in turn
   int depth = 1;        ///< transfers at the same time that served best
+  Bytes room = 0;       ///< the largest file that may lie there now
 };
 
 /// What went to the file and came from it since the device was opened.

@@ -27,13 +27,16 @@ class BlockFile {
   /// From here on a write over the limit of file sizes is an error and no longer a signal.
   static Result<BlockFile> open(const SpillOptions& options, Bytes bytes,
                                 const FaultPlan& faults = {});
+  /// The largest file that `open` takes now: the limit, or what is free less the larger of 5 % and
+  /// 1 GiB; `usage` or `runtime` where the folder cannot have any.
+  static Result<Bytes> room(const SpillOptions& options);
   ~BlockFile();
   BlockFile(BlockFile&& other) noexcept;
   BlockFile& operator=(BlockFile&& other) noexcept;
 
-  /// All of the bytes, or DeviceError naming operation, file, offset, bytes and errno. `offset`,
-  /// `bytes` and the address are multiples of kAlignment. `what` is named too where it is not null.
-  /// Any thread; on ranges that do not overlap.
+  /// All of the bytes, or DeviceError naming operation, file, offset, bytes and errno, and `what`
+  /// where it is not null. `offset`, `bytes` and the address are multiples of kAlignment, else
+  /// EINVAL. Any thread; on ranges that do not overlap.
   void write(Bytes offset, const std::byte* from, Bytes bytes, const char* what = nullptr);
   void read(Bytes offset, std::byte* to, Bytes bytes, const char* what = nullptr);
 

@@ -29,7 +29,7 @@ struct CpuDeviceOptions {
   double bus_to_host = 0;
   double bus_to_device = 0;
   /// Where the file of a file space lies; without it the device has none.
-  std::optional<SpillOptions> spill;
+  std::optional<SpillOptions> spill = std::nullopt;
 };
 
 /// Cores this process may use, less one for the copies; at least 1.
