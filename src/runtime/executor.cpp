@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/at.h"
+#include "runtime/arena_pages.h"
 
 namespace tidepool {
 namespace {
@@ -162,6 +163,7 @@ void Executor::run_work(void* context, std::int64_t argument, NativeStream strea
 void Executor::issue_instruction(Prepared& p, std::int64_t iteration) {
   const Instruction& x = *p.instruction;
   if (x.kind == InstructionKind::copy) {
+    device_.name_copy(program_.tensors[at(plan_.placements[at(x.from)].tensor)].name.c_str());
     device_.copy(x.stream, location(x.to), location(x.from), x.bytes);
     return;
   }
@@ -226,6 +228,8 @@ void Executor::stop_timings() {
 void Executor::enter() {
   issue(*entry_, 0, kAllGuards, true);
   device_.synchronize();
+  discard_between_iterations(plan_, SpaceKind::host, device_);
+  populate_devices(plan_, device_);
 }
 
 RunReport Executor::run(std::int64_t iterations, const Stop& stop,
@@ -369,6 +373,7 @@ void Executor::keep_timings(std::int64_t iteration) {
 }
 
 void Executor::exit() {
+  discard_between_iterations(plan_, SpaceKind::device, device_);
   issue(*exit_, 0, kAllGuards, true);
   device_.synchronize();
 }

@@ -9,16 +9,18 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstring>
-#include <ctime>
 #include <deque>
 #include <fstream>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "base/at.h"
 #include "base/counted.h"
+#include "device/cpu/file_space.h"
 #include "device/cpu/guarded_memory.h"
 #include "device/cpu/shared_bus.h"
+#include "device/cpu/sleep.h"
 #include "device/failure_slot.h"
 
 namespace tidepool {
@@ -64,19 +66,13 @@ struct Command {
   CpuLink link;
   SharedBus* bus = nullptr;
   CopyRoute route = CopyRoute::on_host;
+  /// Where one side is in the file; the other is `to` or `from`, and this one null.
+  FileSpace* file = nullptr;
+  Bytes file_offset = 0;
+  const char* what = nullptr;
   FaultInjector::Fault fault;
   std::shared_ptr<Mark> mark;
 };
-
-void sleep_until(Clock::time_point time) {
-  const auto since = time.time_since_epoch();
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since);
-  timespec ts{};
-  ts.tv_sec = static_cast<time_t>(seconds.count());
-  ts.tv_nsec = static_cast<long>(std::chrono::duration_cast<Nanos>(since - seconds).count());
-  while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, nullptr) == EINTR) {
-  }
-}
 
 /// Copies in pieces and sleeps whenever it is ahead of the link's speed, or of its turn on the bus.
 void paced_copy(const Command& command) {
@@ -163,7 +159,13 @@ class StreamThread {
     if (command.kind == Command::Kind::copy) {
       if (command.fault.fails) FaultInjector::throw_copy(command.route, command.bytes);
       if (command.fault.late > Nanos{0}) sleep_until(Clock::now() + command.fault.late);
-      paced_copy(command);
+      if (command.file == nullptr) {
+        paced_copy(command);
+      } else if (command.to == nullptr) {
+        command.file->write(command.file_offset, command.from, command.bytes, command.what);
+      } else {
+        command.file->read(command.file_offset, command.to, command.bytes, command.what);
+      }
     } else {
       if (command.fault.fails) FaultInjector::throw_launch();
       command.work.run(command.work.context, command.work.argument, nullptr);
@@ -194,13 +196,13 @@ std::string processor_name() {
 
 }  // namespace
 
-int default_compute_threads() {
+int default_compute_threads(bool with_file) {
   cpu_set_t set;
   CPU_ZERO(&set);
   const int cores = ::sched_getaffinity(0, sizeof set, &set) == 0
                         ? CPU_COUNT(&set)
                         : static_cast<int>(std::thread::hardware_concurrency());
-  return std::max(1, cores - 1);
+  return std::max(1, with_file ? cores : cores - 1);
 }
 
 struct CpuDevice::State {
@@ -210,6 +212,8 @@ struct CpuDevice::State {
   SharedBus to_host;
   SharedBus to_device;
   std::vector<GuardedMemory> arenas;  ///< by SpaceId: those of devices, then the host's
+  std::optional<FileSpace> file;      ///< the space behind them, where it has bytes
+  const char* name = nullptr;         ///< of the next copy
   FailureSlot failure;
   std::vector<std::shared_ptr<Mark>> events;
   FaultInjector faults;
@@ -217,7 +221,8 @@ struct CpuDevice::State {
 };
 
 CpuDevice::CpuDevice(const CpuDeviceOptions& options) : state_(std::make_unique<State>(options)) {
-  if (state_->options.threads <= 0) state_->options.threads = default_compute_threads();
+  CpuDeviceOptions& own = state_->options;
+  if (own.threads <= 0) own.threads = default_compute_threads(own.spill.has_value());
 }
 
 CpuDevice::~CpuDevice() = default;
@@ -227,20 +232,50 @@ std::string CpuDevice::fingerprint() const {
                      counted(state_->options.threads, "compute thread"));
 }
 
+Bytes CpuDevice::alignment() const { return state_->options.spill ? BlockFile::kAlignment : 64; }
+
 void CpuDevice::open(const DeviceConfig& config) {
-  require_devices_and_host(config);
-  state_->faults.open(config);
-  for (const DeviceConfig::ArenaSize& arena : config.arenas) {
-    const bool host = arena.kind == SpaceKind::host;
-    state_->arenas.emplace_back(arena.bytes, host ? "host arena" : "device arena");
+  const auto& spill = state_->options.spill;
+  DeviceConfig memory = config;
+  Bytes file_bytes = 0;
+  if (spill && !memory.arenas.empty() && memory.arenas.back().kind == SpaceKind::file) {
+    file_bytes = memory.arenas.back().bytes;
+    memory.arenas.pop_back();
   }
+  require_devices_and_host(memory);
+  state_->faults.open(memory);
+  const auto pages = spill ? GuardedMemory::Pages::untouched : GuardedMemory::Pages::touched;
+  for (const DeviceConfig::ArenaSize& arena : memory.arenas) {
+    const bool host = arena.kind == SpaceKind::host;
+    state_->arenas.emplace_back(arena.bytes, host ? "host arena" : "device arena", pages);
+  }
+  if (file_bytes > 0) state_->file.emplace(*spill, file_bytes, state_->options.faults);
   for (const StreamKind kind : config.streams) {
     state_->streams.push_back(
         std::make_unique<StreamThread>(kind, state_->options.threads, state_->failure));
   }
 }
 
-std::byte* CpuDevice::arena(SpaceId space) { return state_->arenas[at(space)].data(); }
+std::byte* CpuDevice::arena(SpaceId space) {
+  return at(space) < state_->arenas.size() ? state_->arenas[at(space)].data() : nullptr;
+}
+
+/// Without a file all pages were touched when the device was opened, and stay.
+void CpuDevice::populate(Location place, Bytes bytes) {
+  if (!state_->options.spill || arena(place.space) == nullptr) return;
+  state_->arenas[at(place.space)].populate(place.offset, bytes);
+}
+
+void CpuDevice::discard(Location place, Bytes bytes) {
+  if (!state_->options.spill || arena(place.space) == nullptr) return;
+  state_->arenas[at(place.space)].discard(place.offset, bytes);
+}
+
+void CpuDevice::name_copy(const char* what) { state_->name = what; }
+
+FileTraffic CpuDevice::file_traffic() {
+  return state_->file ? state_->file->traffic() : FileTraffic{};
+}
 
 void CpuDevice::launch(StreamId stream, const Work& work) {
   Command command;
@@ -254,9 +289,18 @@ void CpuDevice::copy(StreamId stream, Location to, Location from, Bytes bytes) {
   const CopyRoute route{from.space, to.space};
   Command command;
   command.kind = Command::Kind::copy;
-  command.to = arena(to.space) + to.offset;
-  command.from = arena(from.space) + from.offset;
+  const auto address = [&](Location place) -> std::byte* {
+    std::byte* const begin = arena(place.space);
+    if (begin != nullptr) return begin + place.offset;
+    if (command.file != nullptr) throw DeviceError("cpu: a copy from the file to the file");
+    command.file = &state_->file.value();
+    command.file_offset = place.offset;
+    return nullptr;
+  };
+  command.to = address(to);
+  command.from = address(from);
   command.bytes = bytes;
+  command.what = std::exchange(state_->name, nullptr);
   const auto host = static_cast<SpaceId>(state_->arenas.size()) - 1;
   if (route.from < host && route.to == host) {
     command.link = state_->options.to_host;

@@ -21,7 +21,8 @@ struct CpuLink {
 };
 
 struct CpuDeviceOptions {
-  int threads = 0;  ///< compute threads of each device; 0: cores - 1, at least 1
+  /// Compute threads of each device; 0: cores - 1, at least 1, or with a file all cores.
+  int threads = 0;
   CpuLink to_host;  ///< of each device
   CpuLink to_device;
   FaultPlan faults;  ///< for tests; none unless set
@@ -32,8 +33,9 @@ struct CpuDeviceOptions {
   std::optional<SpillOptions> spill = std::nullopt;
 };
 
-/// Cores this process may use, less one for the copies; at least 1.
-int default_compute_threads();
+/// Cores this process may use, less one for the copies; at least 1. Copies of a file take next to
+/// no time of a core: `with_file` all of them compute.
+int default_compute_threads(bool with_file = false);
 
 class CpuDevice : public Device {
  public:
@@ -41,13 +43,18 @@ class CpuDevice : public Device {
   ~CpuDevice() override;
 
   [[nodiscard]] std::string fingerprint() const override;
-  [[nodiscard]] Bytes alignment() const override { return 64; }
-  /// One host, any number of devices. Throws DeviceError when an arena cannot be allocated.
+  [[nodiscard]] Bytes alignment() const override;
+  /// One host, any number of devices, and a file where the options have one. Throws DeviceError
+  /// when an arena cannot be allocated. Arenas beside a file are not touched before they are used.
   void open(const DeviceConfig& config) override;
   using Device::arena;
   [[nodiscard]] std::byte* arena(SpaceId space) override;
   void launch(StreamId stream, const Work& work) override;
   void copy(StreamId stream, Location to, Location from, Bytes bytes) override;
+  void populate(Location at, Bytes bytes) override;
+  void discard(Location at, Bytes bytes) override;
+  void name_copy(const char* what) override;
+  [[nodiscard]] FileTraffic file_traffic() override;
   EventId create_event() override;
   void record(EventId event, StreamId stream) override;
   void wait(StreamId stream, EventId event) override;

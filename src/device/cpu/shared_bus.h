@@ -21,8 +21,12 @@ class SharedBus {
   /// copy is not to go on before. Any thread.
   Time take(Bytes bytes, Time now) {
     if (speed_ <= 0) return now;
+    return take_time(from_seconds(static_cast<double>(bytes) / speed_), now);
+  }
+  /// The same for what keeps the bus busy so long, whatever its speed.
+  Time take_time(Nanos time, Time now) {
     const std::lock_guard lock(mutex_);
-    free_at_ = std::max(free_at_, now) + from_seconds(static_cast<double>(bytes) / speed_);
+    free_at_ = std::max(free_at_, now) + time;
     return free_at_;
   }
 

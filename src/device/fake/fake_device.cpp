@@ -41,6 +41,10 @@ void FakeDevice::enqueue(StreamId stream, Nanos duration, Command command) {
   pending_.push_back(std::move(command));
 }
 
+void FakeDevice::discard(Location place, Bytes bytes) {
+  std::fill_n(bytes_at(place), bytes, std::byte{0xcd});
+}
+
 void FakeDevice::launch(StreamId stream, const Work& work) {
   Command command;
   command.work = work;

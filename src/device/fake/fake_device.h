@@ -40,6 +40,8 @@ class FakeDevice : public Device {
   [[nodiscard]] bool wants_ranges() const override { return true; }
   void launch(StreamId stream, const Work& work) override;
   void copy(StreamId stream, Location to, Location from, Bytes bytes) override;
+  /// Overwrites all of the range: what should have stayed is seen to be gone.
+  void discard(Location place, Bytes bytes) override;
   EventId create_event() override;
   void record(EventId event, StreamId stream) override;
   void wait(StreamId stream, EventId event) override;
