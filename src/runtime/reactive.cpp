@@ -15,8 +15,14 @@ namespace {
 constexpr StreamId kCompute = 0;
 constexpr StreamId kCopy = 1;
 constexpr StreamId kHost = 2;
-/// What made-up tensors are filled from, again and again.
-constexpr Bytes kNumbers = kMiB;
+constexpr SpaceId kHostSpace = AwayPlaces::kHostSpace;
+
+DeviceConfig config_for(ReactiveBudget budget) {
+  DeviceConfig config{
+      budget.device, budget.host, {StreamKind::compute, StreamKind::copy, StreamKind::host}};
+  if (budget.file > 0) config.arenas.push_back({SpaceKind::file, budget.file});
+  return config;
+}
 
 }  // namespace
 
@@ -29,45 +35,32 @@ Reactive::Reactive(const Program& program, std::vector<std::int32_t> algorithms,
       runner_(runner),
       made_up_(std::move(made_up)),
       device_segments_(budget.device, device.alignment()),
-      host_segments_(budget.host, device.alignment()),
+      away_(program, budget, device.alignment(), made_up_),
       places_(program.tensors.size()),
       last_access_(program.tensors.size(), kNone) {
-  device_.open(
-      {budget.device, budget.host, {StreamKind::compute, StreamKind::copy, StreamKind::host}});
+  device_.open(config_for(budget));
   for (Device::EventId& event : timing_events_) event = device_.create_timed_event();
   for (OpId op = 0; op < static_cast<OpId>(program.ops.size()); ++op) {
     for (const Access& a : program.ops[at(op)].accesses) last_access_[at(a.tensor)] = op;
   }
   make_ordinary_numbers();
-  if (budget.host < enough_host_bytes(program, device.alignment(), made_up_)) return;
-  Bytes next = made_up_.empty() ? 0 : align_up(kNumbers, device.alignment());
-  for (TensorId t = 0; t < static_cast<TensorId>(program.tensors.size()); ++t) {
-    host_homes_.push_back(next);
-    if (!is_made_up(t)) next += align_up(program.tensors[at(t)].bytes, device.alignment());
-  }
 }
 
 /// Of either sign, between 0.1 and 1: as activations are.
 void Reactive::make_ordinary_numbers() {
   if (made_up_.empty()) return;
-  const auto place = host_segments_.allocate(kNumbers);
-  if (!place) {
-    throw HostArenaFull(
-        fmt::format("the host arena of {} has no room for the {} that values are made up from",
-                    format_bytes(host_segments_.size()), format_bytes(kNumbers)));
-  }
-  numbers_ = *place;
   Random random(1);
-  for (Bytes i = 0; i < kNumbers; i += static_cast<Bytes>(sizeof(float))) {
+  for (Bytes i = 0; i < AwayPlaces::kNumbers; i += static_cast<Bytes>(sizeof(float))) {
     const double size = 0.1 + 0.9 * random.uniform();
     const auto number = static_cast<float>(random.uniform() < 0.5 ? -size : size);
-    std::memcpy(device_.host_arena() + numbers_ + i, &number, sizeof number);
+    std::memcpy(device_.host_arena() + away_.numbers() + i, &number, sizeof number);
   }
 }
 
 void Reactive::fill(Bytes to, Bytes bytes) {
-  for (Bytes done = 0; done < bytes; done += kNumbers) {
-    device_.copy(kCopy, {0, to + done}, {1, numbers_}, std::min(kNumbers, bytes - done));
+  for (Bytes done = 0; done < bytes; done += AwayPlaces::kNumbers) {
+    device_.copy(kCopy, {0, to + done}, {kHostSpace, away_.numbers()},
+                 std::min(AwayPlaces::kNumbers, bytes - done));
   }
   device_.synchronize();
 }
@@ -94,52 +87,50 @@ Reactive::~Reactive() {
 }
 
 Bytes Reactive::enough_host_bytes(const Program& program, Bytes alignment,
-                                  std::span<const char> made_up) {
-  Bytes sum = made_up.empty() ? 0 : align_up(kNumbers, alignment);
-  for (std::size_t t = 0; t < program.tensors.size(); ++t) {
-    if (made_up.empty() || made_up[t] == 0) sum += align_up(program.tensors[t].bytes, alignment);
-  }
-  return sum;
+                                  std::span<const char> made_up, bool with_file) {
+  return enough_bytes_away(program, alignment, made_up, with_file).host;
 }
 
-Bytes Reactive::host_place(TensorId t) {
+Bytes Reactive::enough_file_bytes(const Program& program, Bytes alignment,
+                                  std::span<const char> made_up) {
+  return enough_bytes_away(program, alignment, made_up, true).file;
+}
+
+Location Reactive::away(TensorId t) const { return {away_.space(t), places_[at(t)].away}; }
+
+Bytes Reactive::away_place(TensorId t) {
   Place& p = places_[at(t)];
-  if (p.host != kNowhere) return p.host;
-  if (!host_homes_.empty()) return p.host = host_homes_[at(t)];
-  const Tensor& tensor = program_.tensors[at(t)];
-  auto offset = host_segments_.allocate(tensor.bytes);
+  if (p.away != kNowhere) return p.away;
+  auto offset = away_.find_room(t);
   if (!offset) {
     release_doubles();
-    offset = host_segments_.allocate(tensor.bytes);
+    offset = away_.find_room(t);
   }
-  if (!offset) {
-    throw HostArenaFull(fmt::format(
-        "the host arena of {} is full: no {} in one piece for tensor '{}' ({} are used)",
-        format_bytes(host_segments_.size()), format_bytes(tensor.bytes), tensor.name,
-        format_bytes(host_segments_.used())));
-  }
-  return p.host = *offset;
+  if (!offset) away_.throw_full(t);
+  return p.away = *offset;
 }
 
-void Reactive::release_host(TensorId t) {
+void Reactive::release_away(TensorId t) {
   Place& p = places_[at(t)];
-  if (p.host != kNowhere && host_homes_.empty()) host_segments_.free(p.host);
-  p.host = kNowhere;
+  if (p.away != kNowhere) away_.release(t, p.away);
+  p.away = kNowhere;
 }
 
-/// Gives up the host bytes of what is on the device too: they can be copied out again. The running
+/// Gives up the bytes away of what is on the device too: they can be copied out again. The running
 /// op's operands stay, it may hold their addresses.
 void Reactive::release_doubles() {
   for (TensorId t = 0; t < static_cast<TensorId>(places_.size()); ++t) {
     Place& p = places_[at(t)];
-    if (p.device == kNowhere || p.host == kNowhere || is_operand(t, running_)) continue;
-    release_host(t);
+    if (p.device == kNowhere || p.away == kNowhere || is_operand(t, running_)) continue;
+    release_away(t);
     p.device_newer = true;
   }
 }
 
-void Reactive::copy(Location to, Location from, Bytes bytes) {
-  device_.copy(kCopy, to, from, bytes);
+void Reactive::copy(Location to, Location from, TensorId t) {
+  const Tensor& tensor = program_.tensors[at(t)];
+  device_.name_copy(tensor.name.c_str());
+  device_.copy(kCopy, to, from, tensor.bytes);
   device_.synchronize();
 }
 
@@ -148,8 +139,8 @@ void Reactive::leave_device(TensorId t) {
   Place& p = places_[at(t)];
   if (is_made_up(t)) p.device_newer = false;
   if (p.device_newer) {
-    const Bytes host = host_place(t);
-    copy({1, host}, {0, p.device}, program_.tensors[at(t)].bytes);
+    away_place(t);
+    copy(away(t), {0, p.device}, t);
     p.device_newer = false;
   }
   device_segments_.free(p.device);
@@ -159,7 +150,7 @@ void Reactive::leave_device(TensorId t) {
 void Reactive::drop(TensorId t) {
   Place& p = places_[at(t)];
   if (p.device != kNowhere) device_segments_.free(p.device);
-  release_host(t);
+  release_away(t);
   p = Place{};
 }
 
@@ -206,7 +197,7 @@ bool Reactive::make_resident(OpId id) {
       if (a.mode != AccessMode::write && is_made_up(a.tensor)) {
         fill(p.device, bytes);
       } else if (a.mode != AccessMode::write) {
-        copy({0, p.device}, {1, p.host}, bytes);
+        copy({0, p.device}, away(a.tensor), a.tensor);
       }
     }
     p.last_use = clock_;
@@ -270,7 +261,7 @@ void Reactive::launch_op(OpId id, std::int64_t iteration) {
   if (op.place == OpPlace::host) {
     for (const Access& a : op.accesses) {
       Place& p = places_[at(a.tensor)];
-      const Bytes host = host_place(a.tensor);
+      const Bytes host = away_place(a.tensor);
       if (a.mode != AccessMode::write && p.device_newer) leave_device(a.tensor);
       if (a.mode != AccessMode::read && p.device != kNowhere) {
         device_segments_.free(p.device);
@@ -306,10 +297,26 @@ void Reactive::launch_op(OpId id, std::int64_t iteration) {
   if (workspace) device_segments_.free(*workspace);
 }
 
+void Reactive::load(TensorId t) {
+  away_place(t);
+  const bool in_file = away_.space(t) != kHostSpace;
+  const Location host = in_file ? Location{kHostSpace, away_.staging()} : away(t);
+  runner_.load(t, device_.host_arena() + host.offset);
+  if (in_file) copy(away(t), host, t);
+}
+
+void Reactive::store(TensorId t) {
+  const bool in_file = away_.space(t) != kHostSpace;
+  const Location host = in_file ? Location{kHostSpace, away_.staging()} : away(t);
+  if (in_file) copy(host, away(t), t);
+  runner_.store(t, device_.host_arena() + host.offset);
+}
+
 void Reactive::enter() {
   for (TensorId t = 0; t < static_cast<TensorId>(places_.size()); ++t) {
-    if (program_.tensors[at(t)].persistent) runner_.load(t, device_.host_arena() + host_place(t));
+    if (program_.tensors[at(t)].persistent) load(t);
   }
+  device_.discard({kHostSpace, away_.staging()}, away_.staging_bytes());
 }
 
 void Reactive::run(std::int64_t iterations, const Stop& stop) {
@@ -330,7 +337,7 @@ void Reactive::exit() {
   for (TensorId t = 0; t < static_cast<TensorId>(places_.size()); ++t) {
     if (!program_.tensors[at(t)].persistent) continue;
     if (places_[at(t)].device != kNowhere) leave_device(t);
-    runner_.store(t, device_.host_arena() + places_[at(t)].host);
+    store(t);
   }
 }
 

@@ -19,28 +19,19 @@
 
 #include "base/stop.h"
 #include "device/device.h"
+#include "runtime/away_places.h"
 #include "runtime/executor.h"
 #include "runtime/op_runner.h"
 #include "runtime/segments.h"
 
 namespace tidepool {
 
-struct ReactiveBudget {
-  Bytes device = 0;
-  Bytes host = 0;
-};
-
-/// The host arena has no room for what has to leave the device.
-class HostArenaFull : public DeviceError {
- public:
-  using DeviceError::DeviceError;
-};
-
 class Reactive {
  public:
   /// All must outlive this. Opens the device. `algorithms` names one per op. `budget.device` must
   /// be at least the working set of every op; `budget.host` bounds the host arena: with
-  /// `enough_host_bytes` it never gets full. `made_up`: for each tensor, whether its values may be
+  /// `enough_host_bytes` it never gets full, and neither does a file of `enough_file_bytes`.
+  /// `made_up`: for each tensor, whether its values may be
   /// wrong; not one that is persistent or that a host op accesses, nor one whose values are indices
   /// (wrong ones could lead out of bounds). Empty: all are right.
   Reactive(const Program& program, std::vector<std::int32_t> algorithms, ReactiveBudget budget,
@@ -49,7 +40,7 @@ class Reactive {
   Reactive(const Reactive&) = delete;
   Reactive& operator=(const Reactive&) = delete;
 
-  /// Loads persistent tensors (to the host side).
+  /// Loads persistent tensors (to the host side, or through it to the file).
   void enter();
   /// Throws HostArenaFull when the host arena is too small for what has to leave.
   void run(std::int64_t iterations, const Stop& stop = {});
@@ -60,16 +51,20 @@ class Reactive {
   [[nodiscard]] const std::vector<std::vector<OpTiming>>& timings() const { return timings_; }
   [[nodiscard]] Bytes arena_peak() const { return arena_peak_; }
   /// Host bytes that suffice for any program: every tensor at once, or every one that is not made
-  /// up and what the others are filled from.
+  /// up and what the others are filled from. Beside a file: those that host ops touch, and room for
+  /// the largest persistent one on its way.
   static Bytes enough_host_bytes(const Program& program, Bytes alignment,
+                                 std::span<const char> made_up = {}, bool with_file = false);
+  /// The same of the file, where there is one.
+  static Bytes enough_file_bytes(const Program& program, Bytes alignment,
                                  std::span<const char> made_up = {});
 
  private:
   static constexpr Bytes kNowhere = -1;
   struct Place {
     Bytes device = kNowhere;
-    Bytes host = kNowhere;
-    bool device_newer = false;  ///< the host bytes, if any, are stale
+    Bytes away = kNowhere;      ///< on the host or in the file: AwayPlaces::space
+    bool device_newer = false;  ///< the bytes away, if any, are stale
     std::int64_t last_use = -1;
   };
 
@@ -87,10 +82,16 @@ class Reactive {
   void make_ordinary_numbers();
   void fill(Bytes to, Bytes bytes);
   void forget_writes(OpId op);
-  Bytes host_place(TensorId tensor);
-  void release_host(TensorId tensor);
+  Bytes away_place(TensorId tensor);
+  void release_away(TensorId tensor);
   void release_doubles();
-  void copy(Location to, Location from, Bytes bytes);
+  /// Its bytes there; it has a place.
+  [[nodiscard]] Location away(TensorId tensor) const;
+  /// Between the host, for its owner, and where it lies.
+  void load(TensorId tensor);
+  void store(TensorId tensor);
+  /// The bytes of this tensor.
+  void copy(Location to, Location from, TensorId tensor);
   void launch(StreamId stream, const OpCall& call, OpTiming* timing);
 
   const Program& program_;
@@ -98,11 +99,8 @@ class Reactive {
   Device& device_;
   OpRunner& runner_;
   std::vector<char> made_up_;  ///< empty: nothing is
-  Bytes numbers_ = 0;          ///< where in the host arena the ordinary numbers lie
   Segments device_segments_;
-  Segments host_segments_;
-  /// Where every tensor has a host place of its own; empty when the arena is too small for that.
-  std::vector<Bytes> host_homes_;
+  AwayPlaces away_;
   std::vector<Place> places_;
   std::vector<OpId> last_access_;  ///< per tensor, in program order
   std::vector<std::vector<OpTiming>> timings_;

@@ -288,6 +288,36 @@ TEST_F(CpuFileSpace, PlansWithAFileRunAsTheirProgram) {
   EXPECT_GT(with_file, 4);
 }
 
+TEST_F(CpuFileSpace, WithoutAPlanValuesInTheFileAreThoseOnTheHost) {
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    SCOPED_TRACE(seed);
+    const Program program = testing::random_program(seed, {5, 64});
+    const auto algorithms = least_workspace_algorithms(program);
+    const auto run = [&](CpuDevice& device, bool with_file) {
+      const Bytes alignment = device.alignment();
+      const Bytes least = smallest_budget(program, alignment).bytes;
+      const Bytes host = Reactive::enough_host_bytes(program, alignment, {}, with_file);
+      const Bytes file = with_file ? Reactive::enough_file_bytes(program, alignment) : 0;
+      auto runner = std::make_unique<testing::TagRunner>(program);
+      Reactive reactive(program, algorithms, {least, host, file}, device, *runner);
+      reactive.enter();
+      reactive.run(3);
+      reactive.exit();
+      return runner;
+    };
+    CpuDeviceOptions o = options();
+    o.spill->verify = true;
+    CpuDevice with_file(o);
+    const auto in_file = run(with_file, true);
+    o.spill.reset();
+    CpuDevice without(o);
+    const auto on_host = run(without, false);
+    EXPECT_EQ(in_file->seen(), on_host->seen());
+    EXPECT_EQ(in_file->final_values(), on_host->final_values());
+    EXPECT_GT(with_file.file_traffic().read.bytes, 0);
+  }
+}
+
 TEST_F(CpuFileSpace, AFailingDiskEndsARunWithTheTensorsName) {
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     const testing::SpacedPlan p = plan_with_file(seed);

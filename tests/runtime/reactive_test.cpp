@@ -97,6 +97,98 @@ TEST(Reactive, InsideATightHostBudgetItIsRightOrSaysThatTheArenaIsFull) {
   EXPECT_GT(full, 0);
 }
 
+/// Counts bytes that go to the file and come from it.
+class FileCountingDevice : public FakeDevice {
+ public:
+  FileCountingDevice() : FakeDevice(FakeScript{}, 64) {}
+  void copy(StreamId stream, Location to, Location from, Bytes bytes) override {
+    if (to.space == AwayPlaces::kFileSpace) written += bytes;
+    if (from.space == AwayPlaces::kFileSpace) read += bytes;
+    FakeDevice::copy(stream, to, from, bytes);
+  }
+  Bytes written = 0;
+  Bytes read = 0;
+};
+
+TEST(Reactive, WithAFileValuesAreThoseOfTheProgramAndLittleLiesOnTheHost) {
+  int smaller = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    const Program program = random_program(seed, {5, 64});
+    const auto algorithms = least_workspace_algorithms(program);
+    TagRunner meaning(program);
+    run_in_order(program, algorithms, kReactiveIterations, meaning);
+    const Bytes least = smallest_budget(program, 64).bytes;
+    const Bytes host = Reactive::enough_host_bytes(program, 64, {}, true);
+    if (host < Reactive::enough_host_bytes(program, 64)) ++smaller;
+    const Bytes file = Reactive::enough_file_bytes(program, 64);
+    if (file == 0) continue;
+    for (const Bytes budget : {least, 2 * least}) {
+      FileCountingDevice device;
+      TagRunner runner(program);
+      Reactive reactive(program, algorithms, {budget, host, file}, device, runner);
+      reactive.enter();
+      reactive.run(kReactiveIterations);
+      reactive.exit();
+      EXPECT_EQ(runner.seen(), meaning.seen());
+      EXPECT_EQ(runner.final_values(), meaning.final_values());
+      EXPECT_GT(device.written + device.read, budget == least ? 0 : -1);
+    }
+  }
+  EXPECT_GT(smaller, 40);
+}
+
+TEST(Reactive, InsideATightFileItIsRightOrNamesTheTensor) {
+  int right = 0;
+  int full = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    const Program program = random_program(seed, {5, 64});
+    const auto algorithms = least_workspace_algorithms(program);
+    TagRunner meaning(program);
+    run_in_order(program, algorithms, kReactiveIterations, meaning);
+    const Bytes least = smallest_budget(program, 64).bytes;
+    const Bytes host = Reactive::enough_host_bytes(program, 64, {}, true);
+    const Bytes enough = Reactive::enough_file_bytes(program, 64);
+    for (const Bytes file : {enough - 64, enough / 2, enough / 4}) {
+      if (file <= 0) continue;
+      FileCountingDevice device;
+      TagRunner runner(program);
+      try {
+        Reactive reactive(program, algorithms, {least + least / 2, host, file}, device, runner);
+        reactive.enter();
+        reactive.run(kReactiveIterations);
+        reactive.exit();
+      } catch (const DeviceError& error) {
+        EXPECT_THAT(error.what(), ::testing::AllOf(::testing::HasSubstr("the file of"),
+                                                   ::testing::HasSubstr("tensor '")));
+        ++full;
+        continue;
+      }
+      ++right;
+      EXPECT_EQ(runner.seen(), meaning.seen());
+      EXPECT_EQ(runner.final_values(), meaning.final_values());
+    }
+  }
+  EXPECT_GT(right, 0);
+  EXPECT_GT(full, 0);
+}
+
+TEST(Reactive, WithoutRoomForValuesOnTheirWayToTheFileItSaysSo) {
+  using enum AccessMode;
+  testing::ProgramBuilder b;
+  const TensorId w = b.tensor("w", 4096, true);
+  b.device("learn", {{w, update}}, Nanos{1});
+  const Program program = b.build();
+  EXPECT_EQ(Reactive::enough_host_bytes(program, 64, {}, true), 4096);
+  EXPECT_EQ(Reactive::enough_file_bytes(program, 64), 4096);
+  FakeDevice device(FakeScript{}, 64);
+  TagRunner runner(program);
+  EXPECT_THROW(
+      Reactive(program, least_workspace_algorithms(program), {4096, 64, 4096}, device, runner),
+      HostArenaFull);
+}
+
 /// Sees what ops read; writes 7 in every byte of what they write.
 class WatchingRunner : public OpRunner {
  public:
