@@ -352,6 +352,29 @@ TEST_F(BlockFileTest, WithoutDirectTransfersItGoesOnThroughThePageCacheWithAWarn
   EXPECT_THAT(error_of([&] { file->read(0, seen.data() + 64, kBlock); }), HasSubstr("EINVAL"));
 }
 
+TEST_F(BlockFileTest, BtrfsAndXfsHaveDirectTransfers) {
+  for (const std::string name : {"btrfs", "xfs"}) {
+    SCOPED_TRACE(name);
+    const SmallDisk disk("mkfs." + name, 320 * kMiB);
+    if (!disk.why_not().empty()) GTEST_SKIP() << disk.why_not();
+    SpillOptions o;
+    o.folder = disk.path();
+    o.limit = 16 * kMiB;
+    auto file = BlockFile::open(o, 8 * kMiB);
+    ASSERT_TRUE(file) << file.error().message;
+    EXPECT_EQ(file->kind(), name + ", direct");
+    Buffer data(8 * kMiB), seen(8 * kMiB);
+    data.fill(4);
+    for (int round = 0; round < 2; ++round) {  // btrfs: in place
+      file->write(0, data.data(), 8 * kMiB);
+      file->read(0, seen.data(), 8 * kMiB);
+      EXPECT_EQ(seen, data);
+    }
+    EXPECT_EQ(*file->cached(), 0);
+    EXPECT_EQ(file_system_of(disk.path())->copies_on_write, name == "btrfs");
+  }
+}
+
 TEST_F(BlockFileTest, AnOverlayServesAsWhatIsBelowIt) {
   const SmallDisk disk("mkfs.ext4", 64 * kMiB);
   if (!disk.why_not().empty()) GTEST_SKIP() << disk.why_not();
