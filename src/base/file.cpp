@@ -9,6 +9,9 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/bytes.h"
+#include "base/unlinked_file.h"
+
 namespace tidepool {
 
 Result<std::string> read_file(const std::string& path, std::size_t most) {
@@ -36,7 +39,46 @@ Result<std::string> read_file(const std::string& path, std::size_t most) {
   return content;
 }
 
+namespace {
+
+/// All of it, or false with errno.
+bool write_all(int file, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(file, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+/// What `produce` gives, then everything on the disk. False with errno.
+bool fill(int file, const std::function<void(const FileSink&)>& produce) {
+  constexpr Bytes kDropped = 8 * kMiB;
+  Bytes end = 0, kept = 0;
+  int reason = 0;
+  produce([&](std::string_view content) {
+    if (reason == 0 && !write_all(file, content)) reason = errno;
+    end += static_cast<Bytes>(content.size());
+    if (reason == 0 && end - kept >= kDropped) {
+      drop_cached(file, kept, end - kept);
+      kept = end;
+    }
+    return reason == 0;
+  });
+  if (reason == 0 && ::fsync(file) != 0 && errno != EINVAL && errno != EROFS) reason = errno;
+  errno = reason;
+  return reason == 0;
+}
+
+}  // namespace
+
 Result<void> write_file(const std::string& path, std::string_view content) {
+  return write_file(path, [&](const FileSink& sink) { sink(content); });
+}
+
+Result<void> write_file(const std::string& path,
+                        const std::function<void(const FileSink&)>& produce) {
   // A pipe or a device is written to; only files are replaced (and folders refuse that).
   struct stat existing {};
   const bool in_place = ::stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode) &&
@@ -51,18 +93,7 @@ Result<void> write_file(const std::string& path, std::string_view content) {
   const int file =
       ::open(temporary.c_str(), O_WRONLY | O_CLOEXEC | (in_place ? 0 : O_CREAT | O_TRUNC), 0644);
   if (file < 0) return give_up("create");
-  while (!content.empty()) {
-    const ssize_t written = ::write(file, content.data(), content.size());
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      const int reason = errno;
-      ::close(file);
-      errno = reason;
-      return give_up("write");
-    }
-    content.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if (::fsync(file) != 0 && errno != EINVAL && errno != EROFS) {
+  if (!fill(file, produce)) {
     const int reason = errno;
     ::close(file);
     errno = reason;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -18,5 +19,12 @@ Result<std::string> read_file(const std::string& path,
 /// Writes to a temporary file beside `path` and renames it, so that a full disk or an interrupt
 /// never leaves half a file.
 Result<void> write_file(const std::string& path, std::string_view content);
+
+/// Takes the next bytes of a file; false when they cannot be written: nothing more is to be given.
+using FileSink = std::function<bool(std::string_view)>;
+/// The same for what is too large to be in memory: `produce` gives it in pieces. Hardly any of what
+/// was written stays in the page cache.
+Result<void> write_file(const std::string& path,
+                        const std::function<void(const FileSink&)>& produce);
 
 }  // namespace tidepool

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <utility>
+
+#include "base/at.h"
 
 namespace tidepool::nn {
 
@@ -28,6 +31,7 @@ EvaluationRunner::EvaluationRunner(const TrainingProgram& program, const KernelL
 Result<void> EvaluationRunner::take_values(const ProgramRunner& trained) {
   const TrainingProgram &to = program(), &from = trained.program();
   const auto& tensors = from.program.tensors;
+  std::vector<TensorId> taken(to.tensors.size(), kNone);
   for (std::size_t t = 0; t < to.tensors.size(); ++t) {
     const Tensor& wanted = to.program.tensors[t];
     if (!wanted.persistent) continue;
@@ -41,11 +45,19 @@ Result<void> EvaluationRunner::take_values(const ProgramRunner& trained) {
           fmt::format("{} needs '{}', which {} {}", to.program.name, wanted.name, from.program.name,
                       found == tensors.end() ? "does not have" : "has in another shape or layout"));
     }
-    if (auto set = set_value(wanted.name, trained.value(static_cast<TensorId>(index))); !set) {
-      return set;
-    }
+    taken[t] = static_cast<TensorId>(index);
   }
+  forget_values();
+  trained_ = &trained;
+  taken_ = std::move(taken);
   return {};
+}
+
+void EvaluationRunner::write_start(TensorId tensor, std::span<std::byte> to) const {
+  if (trained_ == nullptr || taken_[at(tensor)] == kNone) {
+    return ProgramRunner::write_start(tensor, to);
+  }
+  trained_->read_value(taken_[at(tensor)], to);
 }
 
 void EvaluationRunner::feed(const Feed& feed, const OpDesc& desc, std::int64_t first,

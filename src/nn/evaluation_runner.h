@@ -26,7 +26,8 @@ class EvaluationRunner final : public ProgramRunner {
                                                           const KernelList& kernels,
                                                           const SampleSource& data);
 
-  /// Weights and running statistics by name, from a runner with the same layouts.
+  /// Weights and running statistics by name, from a runner with the same layouts, which must
+  /// outlive this: nothing is copied, a value is read there when it is loaded here.
   Result<void> take_values(const ProgramRunner& trained);
 
   /// Of one pass over the data set.
@@ -46,10 +47,13 @@ class EvaluationRunner final : public ProgramRunner {
                    const SampleSource& data);
 
   void launch_host(const OpDesc& desc, const OpCall& call) override;
+  void write_start(TensorId tensor, std::span<std::byte> to) const override;
   /// Writes one input for the batch that starts at sample `first`.
   void feed(const Feed& feed, const OpDesc& desc, std::int64_t first, std::byte* to) const;
 
   std::vector<Part> parts_;  ///< of each batch
+  const ProgramRunner* trained_ = nullptr;
+  std::vector<TensorId> taken_;  ///< by tensor: the trained runner's; kNone: none
 };
 
 }  // namespace tidepool::nn

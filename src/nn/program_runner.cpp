@@ -53,6 +53,14 @@ std::vector<int> algorithms_in(const Kernel& kernel, const Op& op) {
   return found;
 }
 
+/// By tensor; 0 unless persistent.
+std::vector<Bytes> persistent_bytes(const Program& program) {
+  std::vector<Bytes> bytes;
+  for (const Tensor& tensor : program.tensors)
+    bytes.push_back(tensor.persistent ? tensor.bytes : 0);
+  return bytes;
+}
+
 }  // namespace
 
 Result<void> check_fit(const TrainingProgram& program, Purpose purpose, const KernelList& kernels,
@@ -74,7 +82,10 @@ Result<void> check_fit(const TrainingProgram& program, Purpose purpose, const Ke
 
 ProgramRunner::ProgramRunner(const TrainingProgram& program, const KernelList& kernels,
                              const SampleSource& data)
-    : program_(program), data_(data), values_(program.tensors.size()) {
+    : program_(program),
+      data_(data),
+      values_(persistent_bytes(program.program)),
+      away_(program.tensors.size()) {
   for (const ProgramInput& input : program.inputs) {
     fields_.push_back(*find_field(program.program.name, input, data));
   }
@@ -84,10 +95,6 @@ ProgramRunner::ProgramRunner(const TrainingProgram& program, const KernelList& k
     assert((host || kernels_.back()) && "building the program found a kernel");
     algorithms_.push_back(host ? std::vector<int>{}
                                : algorithms_in(*kernels_.back(), program.program.ops[i]));
-  }
-  for (std::size_t t = 0; t < program.tensors.size(); ++t) {
-    const Tensor& tensor = program.program.tensors[t];
-    if (tensor.persistent) values_[t].resize(static_cast<std::size_t>(tensor.bytes));
   }
 }
 
@@ -142,12 +149,43 @@ void ProgramRunner::launch(const OpCall& call, NativeStream stream) {
 
 void ProgramRunner::load(TensorId tensor, std::byte* to) {
   assert(program_.program.tensors[tensor].persistent);
-  std::memcpy(to, values_[tensor].data(), values_[tensor].size());
+  read_value(tensor, {to, static_cast<std::size_t>(values_.bytes(tensor))});
+  if (!values_.has(tensor)) return;
+  values_.release(tensor);
+  away_[at(tensor)] = values_.has(tensor) ? 0 : 1;
 }
 
 void ProgramRunner::store(TensorId tensor, const std::byte* from) {
   assert(program_.program.tensors[tensor].persistent);
-  std::memcpy(values_[tensor].data(), from, values_[tensor].size());
+  values_.write(tensor, 0, {from, static_cast<std::size_t>(values_.bytes(tensor))});
+  away_[at(tensor)] = 0;
+}
+
+void ProgramRunner::write_start(TensorId /*tensor*/, std::span<std::byte> to) const {
+  std::ranges::fill(to, std::byte{0});
+}
+
+void ProgramRunner::read_value(TensorId tensor, std::span<std::byte> to) const {
+  if (away_[at(tensor)] != 0) {
+    throw std::logic_error(fmt::format("{}: the value of '{}' was loaded and not stored again",
+                                       program_.program.name,
+                                       program_.program.tensors[tensor].name));
+  }
+  if (values_.has(tensor)) return values_.read(tensor, 0, to);
+  write_start(tensor, to);
+}
+
+void ProgramRunner::forget_values() {
+  for (std::size_t t = 0; t < away_.size(); ++t) {
+    values_.release(static_cast<TensorId>(t));
+    away_[t] = 0;
+  }
+}
+
+std::vector<std::byte> ProgramRunner::value(TensorId tensor) const {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(values_.bytes(tensor)));
+  read_value(tensor, bytes);
+  return bytes;
 }
 
 std::vector<PersistentTensor> ProgramRunner::persistent_tensors() const {
@@ -170,21 +208,21 @@ Result<TensorId> ProgramRunner::find(std::string_view name) const {
   return static_cast<TensorId>(found - tensors.begin());
 }
 
-Result<std::span<const std::byte>> ProgramRunner::value(std::string_view name) const {
+Result<std::vector<std::byte>> ProgramRunner::value(std::string_view name) const {
   const auto tensor = find(name);
   if (!tensor) return fail(tensor.error());
-  return std::span<const std::byte>(values_[*tensor]);
+  return value(*tensor);
 }
 
 Result<void> ProgramRunner::set_value(std::string_view name, std::span<const std::byte> bytes) {
   const auto tensor = find(name);
   if (!tensor) return fail(tensor.error());
-  std::vector<std::byte>& value = values_[*tensor];
-  if (bytes.size() != value.size()) {
-    return fail(ErrorCode::usage, fmt::format("'{}' of {} has {} bytes, not {}", name,
-                                              program_.program.name, value.size(), bytes.size()));
+  if (static_cast<Bytes>(bytes.size()) != values_.bytes(*tensor)) {
+    return fail(ErrorCode::usage,
+                fmt::format("'{}' of {} has {} bytes, not {}", name, program_.program.name,
+                            values_.bytes(*tensor), bytes.size()));
   }
-  std::copy(bytes.begin(), bytes.end(), value.begin());
+  store(*tensor, bytes.data());
   return {};
 }
 

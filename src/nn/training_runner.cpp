@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 #include <limits>
 #include <utility>
 
+#include "base/at.h"
 #include "base/counted.h"
 #include "nn/initial_values.h"
 #include "nn/stochastic_depth.h"
@@ -38,30 +40,34 @@ TrainingRunner::TrainingRunner(const TrainingProgram& program, const KernelList&
       host_updates_(program.ops.size()),
       sampler_(data.size(), program.program.batch, settings_.seed),
       round_(static_cast<std::size_t>(program.program.sub_batch)) {
-  for (const Parameter& parameter : program.parameters) {
-    write_initial_value(parameter, program.tensors[parameter.tensor], settings_.seed,
-                        bytes_of(parameter.tensor));
-  }
-  load_held_samples();
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     if (!HostUpdate::is(program.ops[i])) continue;
     host_updates_[i] = std::make_unique<HostUpdate>(program.ops[i], kernels);
   }
 }
 
-void TrainingRunner::load_held_samples() {
-  if (program().held.empty()) return;
+void TrainingRunner::write_start(TensorId tensor, std::span<std::byte> to) const {
+  const auto& parameters = program().parameters;
+  const auto parameter = std::ranges::find(parameters, tensor, &Parameter::tensor);
+  if (parameter != parameters.end()) {
+    return write_initial_value(*parameter, program().tensors[at(tensor)], settings_.seed, to);
+  }
+  const auto& held = program().held;
+  const auto samples = std::ranges::find(held, tensor, &HeldSamples::tensor);
+  if (samples != held.end()) return write_held_samples(*samples, to);
+  ProgramRunner::write_start(tensor, to);
+}
+
+void TrainingRunner::write_held_samples(const HeldSamples& held, std::span<std::byte> to) const {
+  std::ranges::fill(to, std::byte{0});
   std::vector<std::int64_t> samples(static_cast<std::size_t>(program().program.batch));
   sampler_.samples(0, 0, samples);
-  for (const HeldSamples& held : program().held) {
-    const std::int64_t rows = program().tensors[held.tensor].dims[0];
-    const Feed input{held.input, {}};
-    const std::span<std::byte> to = bytes_of(held.tensor);
-    const std::size_t row = to.size() / static_cast<std::size_t>(rows);
-    for (std::int64_t i = 0; i < rows; ++i) {
-      const auto place = static_cast<std::size_t>(held.first + i) % samples.size();
-      read_sample(input, samples[place], to.data() + static_cast<std::size_t>(i) * row);
-    }
+  const std::int64_t rows = program().tensors[held.tensor].dims[0];
+  const Feed input{held.input, {}};
+  const std::size_t row = to.size() / static_cast<std::size_t>(rows);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const auto place = static_cast<std::size_t>(held.first + i) % samples.size();
+    read_sample(input, samples[place], to.data() + static_cast<std::size_t>(i) * row);
   }
 }
 

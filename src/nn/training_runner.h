@@ -41,8 +41,9 @@ class TrainingRunner final : public ProgramRunner {
                  const SampleSource& data, TrainingSettings settings);
 
   void launch_host(const OpDesc& desc, const OpCall& call) override;
-  /// Writes what the program holds of the first batch.
-  void load_held_samples();
+  /// Initial values, and what the program holds of the first batch: made when they are loaded.
+  void write_start(TensorId tensor, std::span<std::byte> to) const override;
+  void write_held_samples(const HeldSamples& held, std::span<std::byte> to) const;
   /// Writes one input for the samples of this op's round.
   void feed(const Feed& feed, const OpDesc& desc, std::int64_t iteration, std::byte* to);
   void collect_loss(const OpDesc& desc, std::int64_t iteration, const std::byte* from);

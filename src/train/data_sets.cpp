@@ -21,10 +21,11 @@ constexpr std::int64_t kSyntheticSamples = 10'000;
 constexpr std::int64_t kSyntheticTestSamples = 1'000;
 
 Loaded load_fashion_mnist(const JobSpec& job, const nn::ModelInfo& model, nn::Split split) {
+  const std::string& scratch = job.data.scratch_folder;
   const auto load = [&](const std::string& folder) -> Loaded {
-    if (model.clusters) return nn::load_fashion_mnist_vectors(split, folder);
-    if (model.segments) return nn::load_fashion_mnist_masks(split, folder);
-    return nn::load_fashion_mnist(split, folder);
+    if (model.clusters) return nn::load_fashion_mnist_vectors(split, folder, scratch);
+    if (model.segments) return nn::load_fashion_mnist_masks(split, folder, scratch);
+    return nn::load_fashion_mnist(split, folder, scratch);
   };
   if (!job.data.folder.empty()) return load(job.data.folder);
   auto data = load(nn::kFashionMnistFolder);
@@ -39,7 +40,7 @@ Loaded load_cifar10(const JobSpec& job, const nn::ModelInfo& /*model*/, nn::Spli
     return fail(ErrorCode::usage,
                 "`data` cifar10 needs `data_folder`: the folder with data_batch_1.bin");
   }
-  return nn::load_cifar10(split, job.data.folder);
+  return nn::load_cifar10(split, job.data.folder, job.data.scratch_folder);
 }
 
 nn::TokenTask token_task(const JobSpec& job, const nn::ModelInfo& model) {
@@ -47,7 +48,7 @@ nn::TokenTask token_task(const JobSpec& job, const nn::ModelInfo& model) {
 }
 
 Loaded load_text(const JobSpec& job, const nn::ModelInfo& model, nn::Split split) {
-  return nn::load_text(split, token_task(job, model), job.data.folder);
+  return nn::load_text(split, token_task(job, model), job.data.folder, job.data.scratch_folder);
 }
 
 /// Made from a seed: the test split is a part of the training samples.

@@ -16,7 +16,7 @@ namespace tidepool {
 namespace {
 
 /// One device with one arena of each kind for all epochs and evaluations: the training's state
-/// moves to the host and back between them.
+/// moves to its runner and back between them.
 class Epochs {
  public:
   Epochs(const Job& job, const TrainingSpec& spec, TrainingReport& report, Observer& observer)
@@ -27,9 +27,9 @@ class Epochs {
         observer_(observer),
         total_(spec.epochs * job.iterations_per_epoch()) {}
 
-  Result<void> resume(nn::Checkpoint checkpoint) {
-    state_ = std::move(checkpoint.tensors);
-    first_ = next_ = checkpoint.next_iteration;
+  Result<void> resume(nn::CheckpointFile checkpoint) {
+    first_ = next_ = checkpoint.checkpoint().next_iteration;
+    resumed_ = std::move(checkpoint);
     if (next_ < total_) return {};
     return fail(ErrorCode::usage, fmt::format("{} has finished {} of {}: nothing is left; "
                                               "ask for more `epochs`",
@@ -49,8 +49,9 @@ class Epochs {
     }
     auto runner = job_.make_runner(total_, first_);
     if (!runner) return fail(runner.error());
-    if (!state_.empty()) {
-      if (auto restored = restore(state_, **runner); !restored) return restored;
+    if (resumed_) {
+      if (auto restored = restore(*resumed_, **runner); !restored) return restored;
+      resumed_.reset();
     }
     device_ = job_.make_device(start_.running_on());
     const OpenDevice device = opened(*device_, config);
@@ -86,7 +87,6 @@ class Epochs {
       report_.measured_iterations = training_->measured();
     }
     report_.arena_peak = std::max(report_.arena_peak, training_->executor().arena_peak());
-    state_ = state_of(training_->runner());
     EpochReport& r = report_.epochs.emplace_back();
     r.epoch = epoch + 1;
     r.epochs = spec_.epochs;
@@ -100,12 +100,12 @@ class Epochs {
   [[nodiscard]] Result<void> save() const {
     if (checkpoint().empty()) return {};
     return save_checkpoint(job_, chosen_algorithms(job_.program(), start_.lowered().plan), next_,
-                           state_, checkpoint());
+                           training_->runner(), checkpoint());
   }
 
   Result<void> evaluate() {
     if (!evaluation_) return {};
-    if (auto restored = restore(state_, *evaluation_runner_); !restored) return restored;
+    if (auto taken = evaluation_runner_->take_values(training_->runner()); !taken) return taken;
     evaluation_->set_next_iteration(0);
     evaluation_->enter();
     const RunReport run = evaluation_->run(evaluation_runner_->iterations(), observer_.stop());
@@ -134,7 +134,7 @@ class Epochs {
 
   void close() const {
     report_.next_iteration = next_;
-    report_.state_crc32 = checksum(state_);
+    report_.state_crc32 = checksum(training_->runner());
   }
 
  private:
@@ -167,8 +167,8 @@ class Epochs {
   std::int64_t total_;
   std::int64_t first_ = 0;  ///< of this run
   std::int64_t next_ = 0;
-  TrainingState state_;
-  bool diverged_ = false;  ///< said once
+  std::optional<nn::CheckpointFile> resumed_;  ///< until the runner has its values
+  bool diverged_ = false;                      ///< said once
 
   std::unique_ptr<nn::TrainingProgram> evaluation_program_;
   Plan evaluation_plan_;
@@ -183,7 +183,8 @@ class Epochs {
 Result<void> train_epochs(const Job& job, const TrainingSpec& spec, const nn::SampleSource* test,
                           Planner& planner, TrainingReport& report, Observer& observer) {
   Epochs epochs(job, spec, report, observer);
-  const std::int64_t first = report.start.checkpoint ? report.start.checkpoint->next_iteration : 0;
+  const std::int64_t first =
+      report.start.checkpoint ? report.start.checkpoint->checkpoint().next_iteration : 0;
   if (report.start.checkpoint) {
     if (auto resumed = epochs.resume(std::move(*report.start.checkpoint)); !resumed) return resumed;
     report.start.checkpoint.reset();

@@ -86,7 +86,7 @@ class Iterations {
     report.measured = inside_->median();
     report.measured_iterations = inside_->measured();
     report.losses = inside_->runner().losses();
-    report.state_crc32 = checksum(state_of(inside_->runner()));
+    report.state_crc32 = checksum(inside_->runner());
     if (!without_) return;
     without_->executor().exit();
     Baseline baseline;

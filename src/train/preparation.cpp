@@ -191,7 +191,7 @@ Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& bu
   if (!spec.resume.empty()) {
     auto loaded = load_checkpoint(job, spec.resume);
     if (!loaded) return fail(loaded.error());
-    const auto saved = saved_choice(job, *loaded, spec.resume);
+    const auto saved = saved_choice(job, loaded->checkpoint(), spec.resume);
     if (!saved) return fail(saved.error());
     start.checkpoint = std::move(*loaded);
     choice = *saved;

@@ -27,7 +27,7 @@ struct Preparation {
   /// Where it did: an iteration of the whole batch at once without a budget, with the best
   /// algorithms that the planner may choose, as predicted; none where that was not measured.
   std::optional<Nanos> predicted_whole;
-  std::optional<nn::Checkpoint> checkpoint;  ///< what `resume` names
+  std::optional<nn::CheckpointFile> checkpoint;  ///< what `resume` names
 
   /// Of one device.
   [[nodiscard]] const Lowered& lowered() const { return plan.planned.lowered; }

@@ -26,6 +26,8 @@ struct DeviceSpec {
 struct DataSpec {
   std::string name;    ///< empty: text for models of text, else fashion-mnist
   std::string folder;  ///< `data_folder`; empty: where the data set usually lies
+  /// Samples are kept in a file there that has no name; empty: in memory.
+  std::string scratch_folder;
 };
 
 inline nn::LearningRate constant_rate(double rate) {

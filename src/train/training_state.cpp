@@ -9,6 +9,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <span>
+#include <vector>
 
 #include "base/file.h"
 #include "ir/load_profile.h"
@@ -28,34 +31,47 @@ bool same_setting(const std::string& name, const std::string& saved, const std::
   return a && b && *a == *b;
 }
 
-}  // namespace
-
-TrainingState state_of(const nn::ProgramRunner& runner) {
-  TrainingState state;
-  for (const nn::PersistentTensor& t : runner.persistent_tensors()) {
-    const auto value = runner.value(t.name);
-    state.push_back({t.name, {value->begin(), value->end()}});
+/// Of the values: pieces of a persistent tensor, in order.
+void for_each_piece(Bytes bytes, const std::function<void(Bytes, std::span<std::byte>)>& visit) {
+  std::vector<std::byte> buffer;
+  for (Bytes done = 0; done < bytes; done += kMiB) {
+    buffer.resize(static_cast<std::size_t>(std::min(kMiB, bytes - done)));
+    visit(done, buffer);
   }
-  return state;
 }
 
-Result<void> restore(const TrainingState& state, nn::ProgramRunner& runner) {
+}  // namespace
+
+Result<void> restore(const nn::CheckpointFile& file, nn::ProgramRunner& runner) {
+  const auto& saved = file.checkpoint().tensors;
   for (const nn::PersistentTensor& t : runner.persistent_tensors()) {
-    const auto found =
-        std::find_if(state.begin(), state.end(), [&](const auto& s) { return s.name == t.name; });
-    if (found == state.end()) {
+    const auto found = std::ranges::find(saved, t.name, &nn::CheckpointTensor::name);
+    if (found == saved.end()) {
       return fail(ErrorCode::bad_input, fmt::format("the checkpoint has no tensor '{}'", t.name));
     }
-    if (auto set = runner.set_value(t.name, found->value); !set) return set;
+    if (found->bytes != t.bytes) {
+      return fail(ErrorCode::bad_input, fmt::format("the checkpoint's tensor '{}' has {} B, not {}",
+                                                    t.name, found->bytes, t.bytes));
+    }
+    const TensorId tensor = *runner.find(t.name);
+    const auto index = static_cast<std::size_t>(found - saved.begin());
+    auto read = file.read(index, [&](std::size_t, Bytes offset, std::span<const std::byte> part) {
+      runner.write_part(tensor, offset, part);
+    });
+    if (!read) return read;
   }
   return {};
 }
 
-std::uint32_t checksum(const TrainingState& state) {
+std::uint32_t checksum(const nn::ProgramRunner& runner) {
   uLong crc = crc32(0, nullptr, 0);
-  for (const nn::CheckpointTensor& t : state) {
-    crc = crc32(crc, reinterpret_cast<const Bytef*>(t.value.data()),
-                static_cast<uInt>(t.value.size()));
+  for (const nn::PersistentTensor& t : runner.persistent_tensors()) {
+    const TensorId tensor = *runner.find(t.name);
+    for_each_piece(t.bytes, [&](Bytes offset, std::span<std::byte> piece) {
+      runner.read_part(tensor, offset, piece);
+      crc =
+          crc32(crc, reinterpret_cast<const Bytef*>(piece.data()), static_cast<uInt>(piece.size()));
+    });
   }
   return static_cast<std::uint32_t>(crc);
 }
@@ -73,13 +89,11 @@ bool identical(const Program& program, const nn::TrainingRunner& a, const nn::Tr
   return true;
 }
 
-Result<nn::Checkpoint> load_checkpoint(const Job& job, const std::string& path) {
-  const auto content = read_file(path);
-  if (!content) return fail(content.error());
-  auto checkpoint = nn::read_checkpoint(*content, path);
-  if (!checkpoint) return fail(checkpoint.error());
+Result<nn::CheckpointFile> load_checkpoint(const Job& job, const std::string& path) {
+  auto file = nn::CheckpointFile::open(path);
+  if (!file) return fail(file.error());
   for (const auto& [name, value] : job.settings()) {
-    const std::string saved = checkpoint->setting(name);
+    const std::string saved = file->checkpoint().setting(name);
     if (same_setting(name, saved, value)) continue;
     // What files do not say of one device.
     const auto said = [&name](const std::string& text) -> std::string {
@@ -91,27 +105,37 @@ Result<nn::Checkpoint> load_checkpoint(const Job& job, const std::string& path) 
                     "bit for bit the same training",
                     path, name, said(saved), said(value)));
   }
-  return checkpoint;
+  return file;
 }
 
 Result<std::int64_t> saved_sub_batch(const std::string& path, std::int64_t batch) {
-  const auto content = read_file(path);
-  if (!content) return fail(content.error());
-  const auto checkpoint = nn::read_checkpoint(*content, path);
-  if (!checkpoint) return fail(checkpoint.error());
-  if (checkpoint->setting("batch") != fmt::format("{}", batch)) return 0;
-  const std::string text = checkpoint->setting("sub_batch");
+  const auto file = nn::CheckpointFile::open(path);
+  if (!file) return fail(file.error());
+  const nn::Checkpoint& checkpoint = file->checkpoint();
+  if (checkpoint.setting("batch") != fmt::format("{}", batch)) return 0;
+  const std::string text = checkpoint.setting("sub_batch");
   std::int64_t value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);
   return std::max<std::int64_t>(value, 0);
 }
 
 Result<void> save_checkpoint(const Job& job, const AlgorithmChoice& algorithms,
-                             std::int64_t next_iteration, const TrainingState& state,
+                             std::int64_t next_iteration, const nn::ProgramRunner& runner,
                              const std::string& path) {
-  auto settings = job.settings();
-  settings.emplace_back(kChoiceSetting, to_text(job.program(), algorithms));
-  return write_file(path, nn::serialize({std::move(settings), next_iteration, state}));
+  nn::Checkpoint checkpoint;
+  checkpoint.settings = job.settings();
+  checkpoint.settings.emplace_back(kChoiceSetting, to_text(job.program(), algorithms));
+  checkpoint.next_iteration = next_iteration;
+  std::vector<TensorId> tensors;
+  for (const nn::PersistentTensor& t : runner.persistent_tensors()) {
+    checkpoint.tensors.push_back({t.name, t.bytes});
+    tensors.push_back(*runner.find(t.name));
+  }
+  const auto values = [&](std::size_t t, Bytes offset, std::span<std::byte> to) {
+    runner.read_part(tensors[t], offset, to);
+  };
+  return write_file(path,
+                    [&](const FileSink& sink) { nn::write_checkpoint(checkpoint, values, sink); });
 }
 
 bool may_become_checkpoint(const std::string& path) {

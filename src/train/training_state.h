@@ -12,26 +12,22 @@
 
 namespace tidepool {
 
-using TrainingState = std::vector<nn::CheckpointTensor>;
+/// Gives the runner those of its persistent tensors that the checkpoint has. One that the runner
+/// lacks is no error: evaluation needs no optimizer state.
+Result<void> restore(const nn::CheckpointFile& file, nn::ProgramRunner& runner);
 
-TrainingState state_of(const nn::ProgramRunner& runner);
-
-/// Gives the runner those of its persistent tensors that the state has. A tensor of the state that
-/// the runner lacks is no error: evaluation needs no optimizer state.
-Result<void> restore(const TrainingState& state, nn::ProgramRunner& runner);
-
-/// CRC-32 of all values.
-std::uint32_t checksum(const TrainingState& state);
+/// CRC-32 of all stored values.
+std::uint32_t checksum(const nn::ProgramRunner& runner);
 
 /// Bit for bit: losses and every persistent tensor.
 bool identical(const Program& program, const nn::TrainingRunner& a, const nn::TrainingRunner& b);
 
 /// A checkpoint that this job can go on from, bit for bit; else an error that says what differs.
-Result<nn::Checkpoint> load_checkpoint(const Job& job, const std::string& path);
+Result<nn::CheckpointFile> load_checkpoint(const Job& job, const std::string& path);
 /// The samples a round of a checkpoint's training; 0 where it is of another batch.
 Result<std::int64_t> saved_sub_batch(const std::string& path, std::int64_t batch);
 Result<void> save_checkpoint(const Job& job, const AlgorithmChoice& algorithms,
-                             std::int64_t next_iteration, const TrainingState& state,
+                             std::int64_t next_iteration, const nn::ProgramRunner& runner,
                              const std::string& path);
 /// False for a file that holds something else.
 bool may_become_checkpoint(const std::string& path);

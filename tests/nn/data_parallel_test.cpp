@@ -233,7 +233,7 @@ TEST(DataParallel, GradientsOfDevicesAreThoseOfTheWholeBatch) {
   EXPECT_NEAR(runner->losses()[0], expected->losses()[0], 1e-5);
   for (const Parameter& p : alone.parameters) {
     const auto a = floats(expected->value(p.tensor));
-    const auto b = floats({runner->value(p.name)->begin(), runner->value(p.name)->end()});
+    const auto b = floats(*runner->value(p.name));
     for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-5) << p.name;
   }
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "nn/training_fixture.h"
+#include "support/process.h"
 
 namespace tidepool::nn {
 namespace {
@@ -65,6 +66,41 @@ TEST_F(RunnerState, CarriesTrainingOnWhereItStopped) {
     const auto expected = whole->value(tensor.name), actual = second->value(tensor.name);
     EXPECT_TRUE(std::equal(actual->begin(), actual->end(), expected->begin(), expected->end()))
         << tensor.name;
+  }
+}
+
+TEST_F(RunnerState, ALoadedValueIsNotKeptTwice) {
+  const auto r = runner();
+  const TensorId tensor = *r->find("fc.bias");
+  const auto start = r->value(tensor);
+  std::vector<std::byte> to(start.size());
+  r->load(tensor, to.data());
+  EXPECT_EQ(to, start) << "what it starts with is made again and again";
+  EXPECT_EQ(r->value(tensor), start);
+
+  to[0] = std::byte{77};
+  r->store(tensor, to.data());
+  std::vector<std::byte> loaded(to.size());
+  r->load(tensor, loaded.data());
+  EXPECT_EQ(loaded, to);
+  EXPECT_THROW(r->load(tensor, loaded.data()), std::logic_error) << "its memory was given back";
+  EXPECT_THROW((void)r->value(tensor), std::logic_error);
+  r->store(tensor, to.data());
+  EXPECT_EQ(r->value(tensor), to);
+}
+
+TEST_F(RunnerState, InAFileAValueCanBeLoadedAgain) {
+  const tidepool::testing::TemporaryFolder folder;
+  const auto r = runner();
+  ASSERT_TRUE(r->keep_values_in(folder.path()));
+  const TensorId tensor = *r->find("fc.bias");
+  std::vector<std::byte> to = r->value(tensor);
+  to[0] = std::byte{77};
+  r->store(tensor, to.data());
+  for (int i = 0; i < 2; ++i) {
+    std::vector<std::byte> loaded(to.size());
+    r->load(tensor, loaded.data());
+    EXPECT_EQ(loaded, to);
   }
 }
 

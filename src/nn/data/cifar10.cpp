@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "nn/data/pixels.h"
+#include "nn/data/sample_bytes.h"
 
 namespace tidepool::nn {
 namespace {
@@ -22,22 +25,25 @@ constexpr int kTrainFiles = 5;
 
 class Cifar10 final : public Dataset {
  public:
-  explicit Cifar10(std::vector<std::uint8_t> records)
+  Cifar10(SampleBytes records, std::vector<std::uint8_t> labels)
       : records_(std::move(records)),
+        labels_(std::move(labels)),
         table_(normalisation_table({{0.4914F, 0.4822F, 0.4465F}, {0.2470F, 0.2435F, 0.2616F}})) {}
 
   [[nodiscard]] std::string name() const override { return "cifar10"; }
   [[nodiscard]] std::int64_t size() const override {
-    return static_cast<std::int64_t>(records_.size()) / kRecord;
+    return static_cast<std::int64_t>(labels_.size());
   }
   [[nodiscard]] ImageShape image() const override { return kImage; }
   [[nodiscard]] std::int64_t classes() const override { return kClasses; }
   [[nodiscard]] std::int32_t label(std::int64_t sample) const override {
-    return records_[sample * kRecord];
+    return labels_[static_cast<std::size_t>(sample)];
   }
 
   void fill(std::int64_t sample, float* to) const override {
-    const std::uint8_t* pixel = records_.data() + sample * kRecord + 1;
+    std::array<std::uint8_t, kRecord> record;
+    records_.read(sample * kRecord, record);
+    const std::uint8_t* pixel = record.data() + 1;
     for (std::int64_t c = 0; c < kImage.channels; ++c) {
       const float* table = table_.data() + c * 256;
       for (std::int64_t i = 0; i < kPlane; ++i) *to++ = table[*pixel++];
@@ -45,11 +51,14 @@ class Cifar10 final : public Dataset {
   }
 
  private:
-  std::vector<std::uint8_t> records_;
+  SampleBytes records_;
+  std::vector<std::uint8_t> labels_;
   std::vector<float> table_;
 };
 
-Result<void> append_records(const std::string& path, std::vector<std::uint8_t>& records) {
+/// `labels`: of the records, which are appended.
+Result<void> append_records(const std::string& path, SampleBytes& records,
+                            std::vector<std::uint8_t>& labels) {
   const auto bad = [&](const std::string& why) {
     return fail(ErrorCode::bad_input, path + ": " + why);
   };
@@ -59,24 +68,30 @@ Result<void> append_records(const std::string& path, std::vector<std::uint8_t>& 
   if (size == 0 || size % kRecord != 0) {
     return bad(fmt::format("{} bytes are not whole records of {}", size, kRecord));
   }
-  const auto begin = static_cast<std::int64_t>(records.size());
-  records.resize(static_cast<std::size_t>(begin + size));
   std::ifstream file(path, std::ios::binary);
-  if (!file.read(reinterpret_cast<char*>(records.data() + begin), size)) {
-    return bad(fmt::format("cannot read: {}", std::strerror(errno)));
-  }
-  for (std::int64_t at = begin; at < begin + size; at += kRecord) {
-    if (records[at] >= kClasses) {
-      return bad(fmt::format("label {} of record {} is not below {}", records[at],
-                             (at - begin) / kRecord, kClasses));
+  constexpr std::int64_t kAtOnce = 1000 * kRecord;
+  std::vector<std::uint8_t> piece;
+  for (std::int64_t at = 0; at < size; at += kAtOnce) {
+    piece.resize(static_cast<std::size_t>(std::min(kAtOnce, size - at)));
+    if (!file.read(reinterpret_cast<char*>(piece.data()),
+                   static_cast<std::streamsize>(piece.size()))) {
+      return bad(fmt::format("cannot read: {}", std::strerror(errno)));
     }
+    for (std::size_t i = 0; i < piece.size(); i += kRecord) {
+      labels.push_back(piece[i]);
+      if (piece[i] < kClasses) continue;
+      return bad(fmt::format("label {} of record {} is not below {}", piece[i],
+                             at / kRecord + static_cast<std::int64_t>(i) / kRecord, kClasses));
+    }
+    if (auto appended = records.append(piece); !appended) return appended;
   }
   return {};
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Dataset>> load_cifar10(Split split, const std::string& folder) {
+Result<std::unique_ptr<Dataset>> load_cifar10(Split split, const std::string& folder,
+                                              const std::string& scratch_folder) {
   std::vector<std::string> paths;
   if (split == Split::test) {
     paths.push_back(folder + "/test_batch.bin");
@@ -87,11 +102,13 @@ Result<std::unique_ptr<Dataset>> load_cifar10(Split split, const std::string& fo
     }
     for (int i = 1; i <= last; ++i) paths.push_back(fmt::format("{}/data_batch_{}.bin", folder, i));
   }
-  std::vector<std::uint8_t> records;
+  auto records = SampleBytes::make(scratch_folder);
+  if (!records) return fail(records.error());
+  std::vector<std::uint8_t> labels;
   for (const std::string& path : paths) {
-    if (auto read = append_records(path, records); !read) return fail(read.error());
+    if (auto read = append_records(path, *records, labels); !read) return fail(read.error());
   }
-  return std::make_unique<Cifar10>(std::move(records));
+  return std::make_unique<Cifar10>(std::move(*records), std::move(labels));
 }
 
 }  // namespace tidepool::nn

@@ -11,7 +11,9 @@
 namespace tidepool::nn {
 
 /// Reads all files of the split that `folder` has; a gap in their numbers, none at all, or a
-/// malformed one is an error that names the file.
-Result<std::unique_ptr<Dataset>> load_cifar10(Split split, const std::string& folder);
+/// malformed one is an error that names the file. The images are in a file of `scratch_folder`; in
+/// memory where it is empty.
+Result<std::unique_ptr<Dataset>> load_cifar10(Split split, const std::string& folder,
+                                              const std::string& scratch_folder = {});
 
 }  // namespace tidepool::nn

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -20,7 +21,7 @@ constexpr std::int64_t kBorder = (kSize - kRawSize) / 2;
 
 class FashionMnist final : public Dataset {
  public:
-  FashionMnist(std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels)
+  FashionMnist(SampleBytes pixels, std::vector<std::uint8_t> labels)
       : pixels_(std::move(pixels)),
         labels_(std::move(labels)),
         table_(normalisation_table({{0.2860F}, {0.3530F}})) {}
@@ -35,7 +36,8 @@ class FashionMnist final : public Dataset {
 
   /// Writes kSize x kSize labels.
   void fill_mask(std::int64_t sample, std::byte* to) const {
-    const std::uint8_t* pixel = pixels_.data() + sample * kRawSize * kRawSize;
+    const Raw pixels = raw(sample);
+    const std::uint8_t* pixel = pixels.data();
     std::vector<std::int32_t> mask(kSize * kSize);
     for (std::int64_t y = 0; y < kRawSize; ++y) {
       std::int32_t* row = mask.data() + (y + kBorder) * kSize + kBorder;
@@ -46,12 +48,14 @@ class FashionMnist final : public Dataset {
 
   /// Writes kRawSize x kRawSize floats.
   void fill_vector(std::int64_t sample, float* to) const {
-    const std::uint8_t* pixel = pixels_.data() + sample * kRawSize * kRawSize;
+    const Raw pixels = raw(sample);
+    const std::uint8_t* pixel = pixels.data();
     for (std::int64_t i = 0; i < kRawSize * kRawSize; ++i) to[i] = table_[pixel[i]];
   }
 
   void fill(std::int64_t sample, float* to) const override {
-    const std::uint8_t* pixel = pixels_.data() + sample * kRawSize * kRawSize;
+    const Raw pixels = raw(sample);
+    const std::uint8_t* pixel = pixels.data();
     std::fill_n(to, kSize * kSize, table_[0]);
     for (std::int64_t y = 0; y < kRawSize; ++y) {
       float* row = to + (y + kBorder) * kSize + kBorder;
@@ -63,7 +67,14 @@ class FashionMnist final : public Dataset {
   }
 
  private:
-  std::vector<std::uint8_t> pixels_;
+  using Raw = std::array<std::uint8_t, kRawSize * kRawSize>;
+  [[nodiscard]] Raw raw(std::int64_t sample) const {
+    Raw pixels;
+    pixels_.read(sample * kRawSize * kRawSize, pixels);
+    return pixels;
+  }
+
+  SampleBytes pixels_;
   std::vector<std::uint8_t> labels_;
   std::vector<float> table_;
 };
@@ -104,11 +115,12 @@ class FashionMnistVectors final : public SampleSource {
   std::unique_ptr<FashionMnist> images_;
 };
 
-Result<std::unique_ptr<FashionMnist>> load_files(Split split, const std::string& folder) {
+Result<std::unique_ptr<FashionMnist>> load_files(Split split, const std::string& folder,
+                                                 const std::string& scratch_folder) {
   const std::string stem = folder + (split == Split::train ? "/train" : "/t10k");
   const std::string images_path = stem + "-images-idx3-ubyte.gz";
   const std::string labels_path = stem + "-labels-idx1-ubyte.gz";
-  auto images = read_idx_gz(images_path, 3);
+  auto images = read_idx_gz(images_path, 3, scratch_folder);
   if (!images) return fail(images.error());
   auto labels = read_idx_gz(labels_path, 1);
   if (!labels) return fail(labels.error());
@@ -121,33 +133,37 @@ Result<std::unique_ptr<FashionMnist>> load_files(Split split, const std::string&
     return fail(ErrorCode::bad_input, fmt::format("{}: {} labels for {} images", labels_path,
                                                   labels->dims[0], images->dims[0]));
   }
-  for (std::size_t i = 0; i < labels->data.size(); ++i) {
-    if (labels->data[i] >= kClasses) {
+  std::vector<std::uint8_t> classes(static_cast<std::size_t>(labels->data.size()));
+  labels->data.read(0, classes);
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    if (classes[i] >= kClasses) {
       return fail(ErrorCode::bad_input, fmt::format("{}: label {} of sample {} is not below {}",
-                                                    labels_path, labels->data[i], i, kClasses));
+                                                    labels_path, classes[i], i, kClasses));
     }
   }
-  return std::make_unique<FashionMnist>(std::move(images->data), std::move(labels->data));
+  return std::make_unique<FashionMnist>(std::move(images->data), std::move(classes));
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Dataset>> load_fashion_mnist(Split split, const std::string& folder) {
-  auto loaded = load_files(split, folder);
+Result<std::unique_ptr<Dataset>> load_fashion_mnist(Split split, const std::string& folder,
+                                                    const std::string& scratch_folder) {
+  auto loaded = load_files(split, folder, scratch_folder);
   if (!loaded) return fail(loaded.error());
   return std::unique_ptr<Dataset>(std::move(*loaded));
 }
 
-Result<std::unique_ptr<SampleSource>> load_fashion_mnist_vectors(Split split,
-                                                                 const std::string& folder) {
-  auto loaded = load_files(split, folder);
+Result<std::unique_ptr<SampleSource>> load_fashion_mnist_vectors(
+    Split split, const std::string& folder, const std::string& scratch_folder) {
+  auto loaded = load_files(split, folder, scratch_folder);
   if (!loaded) return fail(loaded.error());
   return std::unique_ptr<SampleSource>(std::make_unique<FashionMnistVectors>(std::move(*loaded)));
 }
 
 Result<std::unique_ptr<SampleSource>> load_fashion_mnist_masks(Split split,
-                                                               const std::string& folder) {
-  auto loaded = load_files(split, folder);
+                                                               const std::string& folder,
+                                                               const std::string& scratch_folder) {
+  auto loaded = load_files(split, folder, scratch_folder);
   if (!loaded) return fail(loaded.error());
   return std::unique_ptr<SampleSource>(std::make_unique<FashionMnistMasks>(std::move(*loaded)));
 }

@@ -4,10 +4,10 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <utility>
 
 namespace tidepool::nn {
@@ -25,10 +25,11 @@ Error bad(const std::string& path, const std::string& why) {
   return {ErrorCode::bad_input, path + ": " + why, std::nullopt};
 }
 
-/// Appends up to `count` bytes; fewer only at the end of the file.
+/// Hands up to `count` bytes to `append`; fewer only at the end of the file.
+template <class Append>
 Result<void> read_bytes(gzFile file, const std::string& path, std::int64_t count,
-                        std::vector<std::uint8_t>& to) {
-  std::array<std::uint8_t, 1 << 16> chunk{};
+                        const Append& append) {
+  std::vector<std::uint8_t> chunk(1 << 20);
   while (count > 0) {
     const auto wanted =
         static_cast<unsigned>(std::min(count, static_cast<std::int64_t>(chunk.size())));
@@ -40,7 +41,8 @@ Result<void> read_bytes(gzFile file, const std::string& path, std::int64_t count
       return fail(bad(path, fmt::format("not a readable gzip file ({})", message)));
     }
     if (got == 0) return {};
-    to.insert(to.end(), chunk.begin(), chunk.begin() + got);
+    const auto bytes = std::span<const std::uint8_t>(chunk).first(static_cast<std::size_t>(got));
+    if (Result<void> appended = append(bytes); !appended) return appended;
     count -= got;
   }
   return {};
@@ -49,7 +51,11 @@ Result<void> read_bytes(gzFile file, const std::string& path, std::int64_t count
 Result<std::vector<std::int64_t>> read_header(gzFile file, const std::string& path, int rank) {
   std::vector<std::uint8_t> header;
   const std::size_t size = 4 + 4 * static_cast<std::size_t>(rank);
-  if (auto read = read_bytes(file, path, static_cast<std::int64_t>(size), header); !read) {
+  const auto append = [&](std::span<const std::uint8_t> bytes) -> Result<void> {
+    header.insert(header.end(), bytes.begin(), bytes.end());
+    return {};
+  };
+  if (auto read = read_bytes(file, path, static_cast<std::int64_t>(size), append); !read) {
     return fail(read.error());
   }
   if (header.size() < size) return fail(bad(path, "truncated in the header"));
@@ -74,7 +80,7 @@ Result<std::vector<std::int64_t>> read_header(gzFile file, const std::string& pa
 
 }  // namespace
 
-Result<IdxFile> read_idx_gz(const std::string& path, int rank) {
+Result<IdxFile> read_idx_gz(const std::string& path, int rank, const std::string& scratch_folder) {
   const GzFile file(gzopen(path.c_str(), "rb"));
   if (!file) return fail(bad(path, fmt::format("cannot open: {}", std::strerror(errno))));
   auto dims = read_header(file.get(), path, rank);
@@ -82,18 +88,20 @@ Result<IdxFile> read_idx_gz(const std::string& path, int rank) {
   std::int64_t elements = 1;
   for (const std::int64_t dim : *dims) elements *= dim;
 
-  IdxFile out{std::move(*dims), {}};
+  auto data = SampleBytes::make(scratch_folder);
+  if (!data) return fail(data.error());
+  const auto append = [&](std::span<const std::uint8_t> bytes) { return data->append(bytes); };
   // One byte more than promised, to see the end of the file and whether its checksum is right.
-  if (auto read = read_bytes(file.get(), path, elements + 1, out.data); !read) {
+  if (auto read = read_bytes(file.get(), path, elements + 1, append); !read) {
     return fail(read.error());
   }
-  const auto size = static_cast<std::int64_t>(out.data.size());
+  const std::int64_t size = data->size();
   if (size != elements) {
     return fail(bad(path, size < elements
                               ? fmt::format("truncated: {} of {} elements", size, elements)
                               : fmt::format("has bytes after its {} elements", elements)));
   }
-  return out;
+  return IdxFile{std::move(*dims), std::move(*data)};
 }
 
 }  // namespace tidepool::nn

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/random.h"
+#include "nn/data/sample_bytes.h"
 
 namespace tidepool::nn {
 namespace {
@@ -20,25 +21,28 @@ constexpr std::int64_t kBytes = 256;
 
 class Text final : public TokenSamples {
  public:
-  Text(const TokenTask& task, std::string text)
-      : TokenSamples(task, kBytes), text_(std::move(text)) {}
+  /// Of the text the bytes [begin, end).
+  Text(const TokenTask& task, SampleBytes text, std::int64_t begin, std::int64_t end)
+      : TokenSamples(task, kBytes), text_(std::move(text)), begin_(begin), end_(end) {}
 
   [[nodiscard]] std::string name() const override { return "text"; }
   [[nodiscard]] std::int64_t size() const override { return length() / task().sequence; }
 
  private:
-  [[nodiscard]] std::int64_t length() const { return static_cast<std::int64_t>(text_.size()); }
+  [[nodiscard]] std::int64_t length() const { return end_ - begin_; }
 
   void write_window(std::int64_t sample, std::span<std::int32_t> to) const override {
     const auto starts = static_cast<std::uint64_t>(length() - task().sequence);
     const std::uint64_t start =
         hash_combine(mix64(task().seed) + 1, static_cast<std::uint64_t>(sample)) % starts;
-    std::transform(text_.begin() + static_cast<std::ptrdiff_t>(start),
-                   text_.begin() + static_cast<std::ptrdiff_t>(start + to.size()), to.begin(),
-                   [](char c) { return static_cast<std::int32_t>(static_cast<unsigned char>(c)); });
+    std::vector<std::uint8_t> bytes(to.size());
+    text_.read(begin_ + static_cast<std::int64_t>(start), bytes);
+    std::ranges::copy(bytes, to.begin());
   }
 
-  std::string text_;
+  SampleBytes text_;
+  std::int64_t begin_;
+  std::int64_t end_;
 };
 
 /// In the order of their names.
@@ -62,10 +66,12 @@ Result<std::vector<fs::path>> files_of(const std::string& folder, bool all) {
   return paths;
 }
 
-Result<std::string> read_text(const std::string& folder, bool all) {
+Result<SampleBytes> read_text(const std::string& folder, bool all,
+                              const std::string& scratch_folder) {
   const auto paths = files_of(folder, all);
   if (!paths) return fail(paths.error());
-  std::string text;
+  auto text = SampleBytes::make(scratch_folder);
+  if (!text) return text;
   for (const fs::path& path : *paths) {
     const auto content = read_file(path.string());
     if (!content) return fail(content.error());
@@ -73,7 +79,8 @@ Result<std::string> read_text(const std::string& folder, bool all) {
       return fail(ErrorCode::bad_input,
                   fmt::format("{}: is no text: byte {} is 0", path.string(), at));
     }
-    text += *content;
+    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(content->data());
+    if (auto added = text->append({bytes, content->size()}); !added) return fail(added.error());
   }
   return text;
 }
@@ -81,20 +88,21 @@ Result<std::string> read_text(const std::string& folder, bool all) {
 }  // namespace
 
 Result<std::unique_ptr<SampleSource>> load_text(Split split, const TokenTask& task,
-                                                const std::string& folder) {
+                                                const std::string& folder,
+                                                const std::string& scratch_folder) {
   const std::string& from = folder.empty() ? std::string(kTextFolder) : folder;
-  auto text = read_text(from, folder.empty());
+  auto text = read_text(from, folder.empty(), scratch_folder);
   if (!text) return fail(text.error());
-  const auto window = static_cast<std::size_t>(task.sequence) + 1;
+  const std::int64_t window = task.sequence + 1;
   if (text->size() < 2 * window) {
     return fail(ErrorCode::bad_input,
                 fmt::format("{}: {} bytes of text are too few for sequences of {}: at least {}",
                             from, text->size(), task.sequence, 2 * window));
   }
-  const std::size_t held_out = std::max(window, text->size() / 10);
-  const std::size_t cut = text->size() - held_out;
-  std::string part = split == Split::train ? text->substr(0, cut) : text->substr(cut);
-  return std::make_unique<Text>(task, std::move(part));
+  const std::int64_t size = text->size();
+  const std::int64_t cut = size - std::max(window, size / 10);
+  const bool train = split == Split::train;
+  return std::make_unique<Text>(task, std::move(*text), train ? 0 : cut, train ? cut : size);
 }
 
 }  // namespace tidepool::nn

@@ -16,8 +16,10 @@ inline constexpr const char* kTextFolder = "/usr/share/common-licenses";
 
 /// The files of a folder in the order of their names: those that end in .txt, or all of kTextFolder
 /// where `folder` is empty, links left out. The test split is the last tenth of the text. A missing
-/// folder, one without text, and too short a text are errors that name it.
+/// folder, one without text, and too short a text are errors that name it. The text is in a file of
+/// `scratch_folder`; in memory where that is empty.
 Result<std::unique_ptr<SampleSource>> load_text(Split split, const TokenTask& task,
-                                                const std::string& folder = {});
+                                                const std::string& folder = {},
+                                                const std::string& scratch_folder = {});
 
 }  // namespace tidepool::nn

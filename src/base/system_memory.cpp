@@ -1,0 +1,136 @@
+#include "base/system_memory.h"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+namespace tidepool {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr Bytes kKilobyte = 1024;
+
+/// The first word of a file as a number; none for "max" and for what cannot be read.
+std::optional<Bytes> number_in(const fs::path& file) {
+  std::ifstream in(file);
+  std::string word;
+  if (!(in >> word)) return std::nullopt;
+  Bytes value = 0;
+  const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc{} || rest != word.data() + word.size()) return std::nullopt;
+  return value;
+}
+
+/// "Name:  123 kB" in a file of /proc, in bytes.
+std::optional<Bytes> kilobytes_in(const std::string& file, const std::string& name) {
+  std::ifstream in(file);
+  std::string line;
+  while (std::getline(in, line)) {
+    long value = 0;
+    if (!line.starts_with(name + ":")) continue;
+    if (std::sscanf(line.c_str() + name.size() + 1, "%ld", &value) == 1) return value * kKilobyte;
+  }
+  return std::nullopt;
+}
+
+/// One hierarchy of control groups: where it is mounted, which group this process is in, what its
+/// files are called.
+struct Hierarchy {
+  fs::path mount;
+  fs::path group;
+  const char* limit;
+  const char* peak;
+};
+
+/// From /proc/self/cgroup: "0::/path" is v2; "4:memory,cpu:/path" is v1.
+std::vector<Hierarchy> hierarchies(const std::string& root) {
+  std::vector<Hierarchy> found;
+  std::ifstream in(root + "/proc/self/cgroup");
+  std::string line;
+  while (std::getline(in, line)) {
+    const auto first = line.find(':');
+    const auto second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const fs::path group = fs::path(line.substr(second + 1)).relative_path();
+    const fs::path base = root + "/sys/fs/cgroup";
+    if (controllers == ",,") {
+      // With v1 beside it, v2 is mounted in a folder of its own.
+      const fs::path beside = base / "unified";
+      std::error_code unknown;
+      const bool has = fs::exists(beside / "cgroup.controllers", unknown);
+      found.push_back({has ? beside : base, group, "memory.max", "memory.peak"});
+    } else if (controllers.find(",memory,") != std::string::npos) {
+      found.push_back(
+          {base / "memory", group, "memory.limit_in_bytes", "memory.max_usage_in_bytes"});
+    }
+  }
+  return found;
+}
+
+struct LimitedGroup {
+  Bytes limit = 0;
+  fs::path folder;
+  const char* peak = nullptr;
+};
+
+std::optional<LimitedGroup> limited_group(const std::string& root) {
+  // v1 says "none" by the largest number of whole pages.
+  constexpr Bytes kNone = Bytes{1} << 60;
+  std::optional<LimitedGroup> smallest;
+  for (const Hierarchy& h : hierarchies(root)) {
+    const auto look = [&](const fs::path& folder) {
+      const auto limit = number_in(folder / h.limit);
+      if (!limit || *limit >= kNone || (smallest && smallest->limit <= *limit)) return;
+      smallest = LimitedGroup{*limit, folder, h.peak};
+    };
+    for (fs::path group = h.group; !group.empty(); group = group.parent_path()) {
+      look(h.mount / group);
+    }
+    look(h.mount);  // in a container it is the group itself, whatever its name outside
+  }
+  return smallest;
+}
+
+}  // namespace
+
+std::optional<MemoryLimit> group_memory_limit(const std::string& root) {
+  const auto group = limited_group(root);
+  if (!group) return std::nullopt;
+  return MemoryLimit{group->limit, "the control group " + group->folder.string()};
+}
+
+MemoryLimit available_memory(const std::string& root) {
+  MemoryLimit result;
+  if (const auto left = kilobytes_in(root + "/proc/meminfo", "MemAvailable")) {
+    result = {*left / 10 * 9, "the memory of this machine"};
+  }
+  const auto group = group_memory_limit(root);
+  if (group && (result.bytes == 0 || group->bytes < result.bytes)) return *group;
+  return result;
+}
+
+std::optional<Bytes> group_memory_peak(const std::string& root) {
+  const auto group = limited_group(root);
+  if (!group) return std::nullopt;
+  return number_in(group->folder / group->peak);
+}
+
+ResidentMemory resident_memory() {
+  const std::string status = "/proc/self/status";
+  return {
+      kilobytes_in(status, "RssAnon").value_or(0),
+      kilobytes_in(status, "RssFile").value_or(0) + kilobytes_in(status, "RssShmem").value_or(0)};
+}
+
+Bytes highest_resident_memory() { return kilobytes_in("/proc/self/status", "VmHWM").value_or(0); }
+
+void trim_heap() { ::malloc_trim(0); }
+
+}  // namespace tidepool

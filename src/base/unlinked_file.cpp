@@ -1,0 +1,81 @@
+#include "base/unlinked_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace tidepool {
+
+void drop_cached(int file, Bytes offset, Bytes bytes) {
+  ::sync_file_range(
+      file, offset, bytes,
+      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+  ::posix_fadvise(file, offset, bytes, POSIX_FADV_DONTNEED);
+}
+
+Result<UnlinkedFile> UnlinkedFile::create(const std::string& folder) {
+  int file = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (file < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
+    std::string name = folder + "/tidepool-XXXXXX";
+    file = ::mkostemp(name.data(), O_CLOEXEC);
+    if (file >= 0) ::unlink(name.c_str());
+  }
+  if (file < 0) {
+    return fail(ErrorCode::runtime,
+                fmt::format("{}: cannot make a file there: {}", folder, std::strerror(errno)));
+  }
+  return UnlinkedFile(file, folder);
+}
+
+UnlinkedFile::UnlinkedFile(UnlinkedFile&& other) noexcept
+    : file_(std::exchange(other.file_, -1)), folder_(std::move(other.folder_)) {}
+
+UnlinkedFile& UnlinkedFile::operator=(UnlinkedFile&& other) noexcept {
+  std::swap(file_, other.file_);
+  std::swap(folder_, other.folder_);
+  return *this;
+}
+
+UnlinkedFile::~UnlinkedFile() {
+  if (file_ >= 0) ::close(file_);
+}
+
+tl::unexpected<Error> UnlinkedFile::failed(const char* what, Bytes offset,
+                                           std::size_t bytes) const {
+  return fail(ErrorCode::runtime,
+              fmt::format("{}: cannot {} {} B at {} of a file there: {}", folder_, what, bytes,
+                          offset, errno == 0 ? "it ends before" : std::strerror(errno)));
+}
+
+Result<void> UnlinkedFile::write(Bytes offset, std::span<const std::byte> from) {
+  constexpr std::size_t kPiece = std::size_t{8} << 20;
+  while (!from.empty()) {
+    const ssize_t done = ::pwrite(file_, from.data(), std::min(from.size(), kPiece), offset);
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) return failed("write", offset, from.size());
+    drop_cached(file_, offset, done);
+    from = from.subspan(static_cast<std::size_t>(done));
+    offset += done;
+  }
+  return {};
+}
+
+Result<void> UnlinkedFile::read(Bytes offset, std::span<std::byte> to) const {
+  while (!to.empty()) {
+    errno = 0;
+    const ssize_t done = ::pread(file_, to.data(), to.size(), offset);
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) return failed("read", offset, to.size());
+    to = to.subspan(static_cast<std::size_t>(done));
+    offset += done;
+  }
+  return {};
+}
+
+}  // namespace tidepool
