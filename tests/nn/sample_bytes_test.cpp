@@ -12,7 +12,7 @@
 namespace tidepool::nn {
 namespace {
 
-using testing::TemporaryFolder;
+using tidepool::testing::TemporaryFolder;
 
 void write(const std::string& path, std::size_t bytes, std::uint8_t most) {
   std::ofstream file(path, std::ios::binary);
@@ -23,7 +23,7 @@ void write(const std::string& path, std::size_t bytes, std::uint8_t most) {
 void expect_same(const SampleSource& a, const SampleSource& b) {
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t field = 0; field < a.fields().size(); ++field) {
-    const auto bytes = static_cast<std::size_t>(a.fields()[field].type.bytes());
+    const auto bytes = static_cast<std::size_t>(4 * a.fields()[field].type.elements());
     std::vector<std::byte> of_a(bytes), of_b(bytes, std::byte{1});
     for (std::int64_t sample = 0; sample < a.size(); ++sample) {
       a.read(field, sample, of_a.data());

@@ -12,9 +12,11 @@ namespace {
 class StateStores : public ::testing::TestWithParam<bool> {
  protected:
   StateStores() {
-    if (GetParam()) EXPECT_TRUE(store_.use_folder(folder_.path()));
+    if (GetParam()) {
+      EXPECT_TRUE(store_.use_folder(folder_.path()));
+    }
   }
-  const testing::TemporaryFolder folder_;
+  const tidepool::testing::TemporaryFolder folder_;
   StateStore store_{{3, 0, 5000}};
 };
 

@@ -8,7 +8,7 @@ DeviceKind cpu_device_kind() {
   kind.name = "cpu";
   kind.description = "emulated accelerator: oneDNN kernels, copies paced to a stated link speed";
   kind.kernels = nn::cpu_kernels;
-  kind.default_threads = default_compute_threads;
+  kind.default_threads = [] { return default_compute_threads(); };
   kind.most_devices = kMostDevices;
   kind.make = [](const DeviceRequest& request) -> std::unique_ptr<Device> {
     CpuDeviceOptions options;
