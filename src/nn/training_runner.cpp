@@ -47,14 +47,14 @@ TrainingRunner::TrainingRunner(const TrainingProgram& program, const KernelList&
 }
 
 void TrainingRunner::write_start(TensorId tensor, std::span<std::byte> to) const {
+  const auto& held = program().held;
+  const auto samples = std::ranges::find(held, tensor, &HeldSamples::tensor);
+  if (samples != held.end()) return write_held_samples(*samples, to);
   const auto& parameters = program().parameters;
   const auto parameter = std::ranges::find(parameters, tensor, &Parameter::tensor);
   if (parameter != parameters.end()) {
     return write_initial_value(*parameter, program().tensors[at(tensor)], settings_.seed, to);
   }
-  const auto& held = program().held;
-  const auto samples = std::ranges::find(held, tensor, &HeldSamples::tensor);
-  if (samples != held.end()) return write_held_samples(*samples, to);
   ProgramRunner::write_start(tensor, to);
 }
 
