@@ -33,10 +33,11 @@ int list_machines(bool json) {
       continue;
     }
     const int threads = kind.default_threads();
-    devices.push_back({{"name", kind.name},
-                       {"description", kind.description},
-                       {"threads", threads},
-                       {"fingerprint", kind.make({threads, {}, {}})->fingerprint()}});
+    devices.push_back(
+        {{"name", kind.name},
+         {"description", kind.description},
+         {"threads", threads},
+         {"fingerprint", kind.make(DeviceRequest{.threads = threads})->fingerprint()}});
     add_versions(kind, devices.back());
   }
   if (json) {

@@ -23,6 +23,7 @@ constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"iterations", "--iterations"},
     {"learning_rate", "--learning-rate"},
     {"link", "--link"},
+    {"memory", "--memory"},
     {"nondeterministic", "--allow-nondeterministic"},
     {"network", "--network"},
     {"plan", "--plan"},
@@ -32,11 +33,15 @@ constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"resume", "--resume"},
     {"save_network", "--save-network"},
     {"sequence", "--sequence"},
+    {"spill", "--spill"},
+    {"spill_limit", "--spill-limit"},
+    {"spill_speed", "--spill-speed"},
     {"sub_batch", "--sub-batch"},
     {"sub_batch_statistics", "--sub-batch-statistics"},
     {"tf32", "--tf32"},
     {"threads", "--threads"},
     {"time_limit", "--time-limit"},
+    {"verify", "--verify"},
     {"weight_decay", "--weight-decay"},
 };
 

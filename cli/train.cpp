@@ -3,6 +3,7 @@
 
 #include "context.h"
 #include "spec_options.h"
+#include "spill_options.h"
 #include "terminal_observer.h"
 #include "train_report.h"
 
@@ -117,6 +118,7 @@ void add_train(CLI::App& app, Context& context) {
   add_job_options(*command, spec.job);
   add_devices_options(*command, spec.job);
   add_size_options(*command, spec.budget);
+  add_memory_options(*command, spec.budget.memory, spec.job.device.spill);
   add_planner_options(*command, spec.planner);
   add_learning_options(*command, spec.planner.learning);
   add_length_options(*command, *arguments);

@@ -7,6 +7,7 @@
 #include "base/counted.h"
 #include "base/json.h"
 #include "learning_report.h"
+#include "memory_report.h"
 #include "option_names.h"
 #include "profile_source.h"
 #include "rounds_report.h"
@@ -80,7 +81,8 @@ void add_measured(const TrainingSpec& spec, const TrainingReport& r, Json& out) 
 void print_heading(const TrainingSpec& spec, const TrainingReport& r) {
   const Machine& m = r.start.running_on();
   const std::string link =
-      r.emulated_link
+      r.memory ? fmt::format(" with {}", counted(r.threads, "compute thread"))
+      : r.emulated_link
           ? fmt::format(" with {}{}, link {:.0f} MB/s each way{}",
                         counted(r.threads, "compute thread"), r.devices > 1 ? " each" : "",
                         m.to_host().bytes_per_second * 1e-6, r.devices > 1 ? " on one bus" : "")
@@ -122,8 +124,12 @@ void print_plan(const TrainingSpec& spec, const TrainingReport& r) {
   if (start.lowered().streaming) {
     say("             streaming: only the running op's tensors stay\n");
   }
-  say("  memory     highest byte used {}{}, host {}\n", format_bytes(r.arena_peak),
-      r.devices > 1 ? " of a device" : "", format_bytes(start.running().host_bytes()));
+  if (r.memory) {
+    print_memory(spec, r);
+  } else {
+    say("  memory     highest byte used {}{}, host {}\n", format_bytes(r.arena_peak),
+        r.devices > 1 ? " of a device" : "", format_bytes(start.running().host_bytes()));
+  }
   if (start.parallel) {
     say("  devices    {}, gradients {}: proved in {}; the part of one alone would take {}\n",
         r.devices, to_text(spec.job.accumulation), format_time(start.parallel->check_time),
@@ -174,6 +180,7 @@ void print_iterations(const TrainingSpec& spec, const TrainingReport& r) {
     say("  loss       {:.4f} -> {:.4f} over {}\n", r.losses.front(), r.losses.back(),
         counted(r.losses.size(), "iteration"));
   }
+  say("  state      crc32 {:08x}\n", r.state_crc32);
   if (r.baseline && r.baseline->identical) {
     say("  identical  {}\n", *r.baseline->identical
                                  ? "yes: losses and all weights, bit for bit"
@@ -181,7 +188,8 @@ void print_iterations(const TrainingSpec& spec, const TrainingReport& r) {
   }
 }
 
-void print_epochs_end(const TrainingReport& r) {
+void print_epochs_end(const TrainingSpec& spec, const TrainingReport& r) {
+  if (r.memory) print_memory(spec, r);
   say("memory {}{}, {} an iteration (predicted {}), state crc32 {:08x}\n",
       format_bytes(r.arena_peak),
       limited(r.start.budget) ? " of " + format_bytes(r.start.budget.device) : "",
@@ -225,12 +233,13 @@ Json to_json(const TrainingSpec& spec, const TrainingReport& r) {
   rounds_report(r).add_to(out);
   r.start.gap.add_to(out);
   add_measured(spec, r, out);
+  out["memory"] = memory_json(r);
   out["epochs"] = spec.epochs > 0 ? epochs_json(r.epochs) : Json(nullptr);
   return out;
 }
 
 void print_report(const TrainingSpec& spec, const TrainingReport& r) {
-  spec.epochs > 0 ? print_epochs_end(r) : print_iterations(spec, r);
+  spec.epochs > 0 ? print_epochs_end(spec, r) : print_iterations(spec, r);
 }
 
 void print_epoch(const EpochReport& r) {

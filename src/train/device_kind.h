@@ -19,12 +19,13 @@ struct KernelRequest {
 };
 
 struct DeviceRequest {
-  int threads = 0;    ///< 0: the kind's default
-  LinkSpeed to_host;  ///< emulated links only
-  LinkSpeed to_device;
+  int threads = 0;      ///< 0: the kind's default
+  LinkSpeed to_host{};  ///< emulated links only
+  LinkSpeed to_device{};
   // Bytes per second that the links of all devices share; 0: no limit.
   double bus_to_host = 0;
   double bus_to_device = 0;
+  SpillOptions spill{};  ///< of kinds with `measure_disk`; no folder: there is no file
 };
 
 /// In words.
@@ -50,6 +51,10 @@ struct DeviceKind {
   /// Takes no more than these bytes of the device and of the host.
   Machine (*calibrate)(Bytes device, Bytes host) = nullptr;
   int (*default_threads)() = nullptr;
+  /// Null: no file can take what leaves the device. Takes no more than `memory`.
+  Result<DiskSpeeds> (*measure_disk)(const SpillOptions& spill, Bytes memory) = nullptr;
+  /// What is usual where copies go to a file: they hardly take a core.
+  int (*spill_threads)() = nullptr;
   /// In one machine, that `make`'s device can be.
   std::int32_t most_devices = 1;
   std::unique_ptr<Device> (*make)(const DeviceRequest& request) = nullptr;

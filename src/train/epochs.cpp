@@ -70,6 +70,7 @@ class Epochs {
     const std::int64_t count = (epoch + 1) * per_epoch - next_;
     const auto start = std::chrono::steady_clock::now();
     training_->executor().enter();
+    const FileTraffic before = device_->file_traffic();
     const RunReport run = training_->run(count, observer_.stop(), [&](std::int64_t i, Nanos time) {
       const std::int64_t done = first_ + i + 1;
       observer_.update(static_cast<double>(done) / static_cast<double>(total_),
@@ -77,6 +78,7 @@ class Epochs {
                                    done - epoch * per_epoch, per_epoch, format_time(time)));
       observer_.iteration({done, total_, time});
     });
+    count_traffic(before, run.iterations);
     training_->executor().exit();
     const auto losses =
         std::span(training_->runner().losses()).subspan(static_cast<std::size_t>(next_ - first_));
@@ -138,6 +140,18 @@ class Epochs {
   }
 
  private:
+  void count_traffic(const FileTraffic& before, std::int64_t iterations) {
+    if (!report_.memory) return;
+    const FileTraffic now = device_->file_traffic();
+    FileTraffic& sum = report_.memory->traffic;
+    sum.written.bytes += now.written.bytes - before.written.bytes;
+    sum.read.bytes += now.read.bytes - before.read.bytes;
+    sum.size = now.size;
+    sum.kind = now.kind;
+    sum.warning = now.warning;
+    report_.memory->iterations += iterations;
+  }
+
   [[nodiscard]] const std::string& checkpoint() const {
     return spec_.checkpoint.empty() ? spec_.resume : spec_.checkpoint;
   }

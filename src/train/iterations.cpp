@@ -40,6 +40,7 @@ class Iterations {
     if (!runner) return fail(runner.error());
     inside_.emplace(job_, start_.running_on(), start_.running(), std::move(*runner), spec_.graph);
     inside_->executor().enter();
+    before_iterations_ = inside_->traffic();
     if (spec_.comparison == Comparison::none) return {};
     const auto plan = plan_with(chosen_algorithms(job_.program(), start_.lowered().plan),
                                 *make_none(), job_.program(), start_.machine, no_limit(), {});
@@ -81,6 +82,14 @@ class Iterations {
   }
 
   void close(TrainingReport& report) {
+    const FileTraffic before = before_iterations_;
+    FileTraffic traffic = inside_->traffic();
+    traffic.written.bytes -= before.written.bytes;
+    traffic.read.bytes -= before.read.bytes;
+    if (report.memory) {
+      report.memory->traffic = traffic;
+      report.memory->iterations = report.next_iteration;
+    }
     inside_->executor().exit();
     report.arena_peak = inside_->executor().arena_peak();
     report.measured = inside_->median();
@@ -113,6 +122,7 @@ class Iterations {
   const Preparation& start_;
   Observer& observer_;
   std::optional<TrainingRun> inside_;
+  FileTraffic before_iterations_;  ///< what entering wrote
   std::optional<TrainingRun> without_;
 };
 

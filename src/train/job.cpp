@@ -8,6 +8,7 @@
 #include "nn/models/model.h"
 #include "planners/registry.h"
 #include "train/data_sets.h"
+#include "train/disk_speed.h"
 #include "train/rounds.h"
 
 namespace tidepool {
@@ -15,7 +16,9 @@ namespace {
 
 /// Of each device.
 int threads_of(const DeviceSpec& device, const DeviceKind& kind, std::int32_t devices = 1) {
-  return device.threads > 0 ? device.threads : std::max(1, kind.default_threads() / devices);
+  if (device.threads > 0) return device.threads;
+  if (device.spills() && kind.spill_threads != nullptr) return kind.spill_threads();
+  return std::max(1, kind.default_threads() / devices);
 }
 
 void warn_of_too_many(int threads, std::int32_t devices, Observer& observer) {
@@ -47,7 +50,8 @@ Result<const nn::KernelList*> kernels_of(const DeviceSpec& device, const DeviceK
 }
 
 std::string fingerprint_of(const DeviceKind& kind, const nn::KernelList& kernels, int threads) {
-  return fmt::format("{}; kernels {}", kind.make({threads, {}, {}})->fingerprint(), kernels.name);
+  return fmt::format("{}; kernels {}", kind.make(DeviceRequest{.threads = threads})->fingerprint(),
+                     kernels.name);
 }
 
 nn::TrainingOptions training_options(const JobSpec& spec) {
@@ -145,7 +149,14 @@ Result<Job> Job::make(const JobSpec& spec, Observer& observer) {
         ErrorCode::usage,
         fmt::format("`link` is for emulated devices; that of '{}' is measured", job.kind_->name));
   }
-  auto data = load_data(spec, **model, nn::Split::train);
+  if (spec.device.spills()) {
+    if (auto possible = check_spill(*job.kind_, spec.device.spill); !possible) {
+      return fail(possible.error());
+    }
+    // Samples would take memory beside what is stated.
+    job.spec_.data.scratch_folder = spec.device.spill.folder;
+  }
+  auto data = load_data(job.spec_, **model, nn::Split::train);
   if (!data) return fail(data.error());
   job.data_ = std::move(*data);
   if (job.data_->size() < spec.batch) {
@@ -220,7 +231,13 @@ Result<std::unique_ptr<nn::TrainingRunner>> Job::runner_of(
   settings.learning_rate = [rate = spec_.learning_rate, length](std::int64_t i) {
     return rate.at(i, length);
   };
-  return nn::TrainingRunner::create(program, *kernels_, *data_, settings);
+  auto runner = nn::TrainingRunner::create(program, *kernels_, *data_, settings);
+  if (runner && spec_.device.spills()) {
+    if (auto kept = (*runner)->keep_values_in(spec_.device.spill.folder); !kept) {
+      return fail(kept.error());
+    }
+  }
+  return runner;
 }
 
 Result<Program> Job::in_rounds(std::int64_t sub_batch, bool statistics) const {
@@ -272,8 +289,14 @@ std::unique_ptr<Device> Job::make_device(const Machine& machine) const {
     const std::int32_t index = machine.find_link(from, to)->bus;
     return index == kNone ? 0 : machine.buses[static_cast<std::size_t>(index)];
   };
-  return kind_->make({threads_, machine.to_host(), machine.to_device(), bus(0, machine.host()),
-                      bus(machine.host(), 0)});
+  DeviceRequest request{threads_, machine.to_host(), machine.to_device(), bus(0, machine.host()),
+                        bus(machine.host(), 0)};
+  if (spec_.device.spills()) {
+    // Its arena is memory like the host's: copies within it are as fast as they go.
+    request.to_host = request.to_device = {};
+    request.spill = spec_.device.spill;
+  }
+  return kind_->make(request);
 }
 
 std::string Job::fingerprint() const { return fingerprint_of(*kind_, *kernels_, threads_); }

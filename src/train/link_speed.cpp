@@ -3,19 +3,16 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <map>
-#include <type_traits>
 
-#include "base/file.h"
 #include "base/json.h"
 #include "base/quantity.h"
-#include "base/random.h"
 #include "cost/machine_json.h"
 #include "ir/load_profile.h"
 #include "nn/models/model.h"
-#include "train/cache.h"
+#include "train/disk_speed.h"
+#include "train/kept_measurement.h"
 #include "train/measure.h"
 
 namespace tidepool {
@@ -41,38 +38,6 @@ constexpr Reference kReferences[] = {{kPublishedModel, 25},
                                      {"tiny-vgg", 100, 15, 16},
                                      {"tiny-vgg", 16, 25, 4},
                                      {"tiny-vgg", 4, 25, 1}};
-
-/// What is kept of the job's device; empty: nothing is.
-std::filesystem::path kept_file(const Job& job, std::string_view kind, const CacheSpec& cache) {
-  const std::filesystem::path folder = cache_folder();
-  if (folder.empty() || cache.off) return {};
-  std::uint64_t hash = 0;
-  for (const char c : job.fingerprint()) hash = hash_combine(hash, static_cast<unsigned char>(c));
-  return folder / fmt::format("{}-{:016x}.json", kind, hash);
-}
-
-/// Nothing where there is no such file, or one that is damaged or of an older version: what it held
-/// is measured anew and replaced.
-template <class Read>
-auto known(const std::filesystem::path& file, const Read& read)
-    -> std::optional<std::invoke_result_t<Read, const JsonCursor&>> {
-  std::error_code unknown;
-  if (file.empty() || !std::filesystem::exists(file, unknown)) return std::nullopt;
-  const auto text = read_file(file.string());
-  if (!text) return std::nullopt;
-  auto content = read_json(*text, file.string(), read);
-  if (!content) return std::nullopt;
-  return std::move(*content);
-}
-
-/// Best effort.
-void remember(const std::filesystem::path& file, const Job& job, Json content) {
-  if (file.empty()) return;
-  std::error_code ignored;
-  std::filesystem::create_directories(file.parent_path(), ignored);
-  content["fingerprint"] = job.fingerprint();
-  (void)write_file(file.string(), content.dump(2) + "\n");
-}
 
 /// Warnings about the job itself were given when it was made.
 class ProgressOnly : public Observer {
@@ -215,7 +180,7 @@ Result<ReferenceTime> measure_reference(const Job& job, const Budget& budget, Ob
 
 Result<ReferenceTime> reference_time(const Job& job, const Budget& budget, const CacheSpec& cache,
                                      Observer& observer) {
-  const std::filesystem::path file = kept_file(job, "reference", cache);
+  const auto file = kept_file("reference", job.fingerprint(), cache);
   if (!cache.reprofile) {
     auto kept = known(file, [](const JsonCursor& json) {
       return ReferenceTime{Nanos{json["iteration_ns"].integer(1)}, json["measured"].text()};
@@ -224,7 +189,7 @@ Result<ReferenceTime> reference_time(const Job& job, const Budget& budget, const
   }
   auto measured = measure_reference(job, budget, observer);
   if (!measured) return measured;
-  remember(file, job,
+  remember(file, job.fingerprint(),
            {{"iteration_ns", measured->iteration.count()}, {"measured", measured->measured}});
   return measured;
 }
@@ -232,7 +197,7 @@ Result<ReferenceTime> reference_time(const Job& job, const Budget& budget, const
 namespace {
 
 Machine measured_machine(const Job& job, const Budget& budget, const CacheSpec& cache) {
-  const std::filesystem::path file = kept_file(job, "links", cache);
+  const auto file = kept_file("links", job.fingerprint(), cache);
   if (!cache.reprofile) {
     if (auto kept =
             known(file, [](const JsonCursor& j) { return machine_from_json(j["machine"]); })) {
@@ -241,8 +206,18 @@ Machine measured_machine(const Job& job, const Budget& budget, const CacheSpec& 
   }
   const Bytes host = budget.host > 0 ? budget.host : std::numeric_limits<Bytes>::max();
   Machine machine = job.kind().calibrate(budget.device, host);
-  remember(file, job, {{"machine", to_json(machine)}});
+  remember(file, job.fingerprint(), {{"machine", to_json(machine)}});
   return machine;
+}
+
+/// The device's arena is memory like the host's: nothing is emulated.
+Result<Machine> spilling_machine(const Job& job, const Budget& budget, const CacheSpec& cache,
+                                 Observer& observer) {
+  const SpillOptions& spill = job.spec().device.spill;
+  const auto speed = disk_speed(job.kind(), spill, budget.device, cache, observer);
+  if (!speed) return fail(speed.error());
+  const SpillLink link = spill_link(*speed, spill);
+  return with_spill(emulated(job, link.memory.bytes_per_second), link);
 }
 
 }  // namespace
@@ -250,6 +225,7 @@ Machine measured_machine(const Job& job, const Budget& budget, const CacheSpec& 
 Result<Machine> device_machine(const Job& job, const Budget& budget, const CacheSpec& cache,
                                Observer& observer) {
   if (!job.kind().emulates_links()) return measured_machine(job, budget, cache);
+  if (job.spec().device.spills()) return spilling_machine(job, budget, cache, observer);
   if (job.spec().device.link > 0) return emulated(job, static_cast<double>(job.spec().device.link));
   const auto reference = reference_time(job, budget, cache, observer);
   if (!reference) return fail(reference.error());

@@ -11,9 +11,31 @@
 #include "train/learning.h"
 #include "train/load_plan.h"
 #include "train/output_file.h"
+#include "train/prepare_in_memory.h"
 
 namespace tidepool {
 namespace {
+
+/// Of a training in the RAM of the process.
+Result<void> check_memory(const TrainingSpec& spec) {
+  const auto refuse = [](const char* what) { return fail(ErrorCode::usage, what); };
+  const bool memory = spec.budget.memory.given();
+  if (memory != spec.job.device.spills()) {
+    return refuse(memory ? "`memory` needs `spill`: the folder for what does not fit"
+                         : "`spill` needs `memory`: what all of the process may take");
+  }
+  if (!memory) return {};
+  if (spec.budget.limited() || spec.budget.host > 0) {
+    return refuse("`memory` is of the whole process, `budget` of the arena alone: give one");
+  }
+  if (spec.job.devices > 1) return refuse("`spill` takes one of `devices`");
+  if (spec.comparison != Comparison::none) {
+    return refuse(
+        "beside `memory` no training without a budget can run: train once with and once without "
+        "it, with the same `threads`, `sub_batch` and algorithms, and compare the two state crc32");
+  }
+  return {};
+}
 
 /// What does not go together, whoever asks.
 Result<void> check_spec(const TrainingSpec& spec) {
@@ -32,7 +54,7 @@ Result<void> check_spec(const TrainingSpec& spec) {
   }
   if (epochs && spec.graph > 0) return refuse("`graph` takes `iterations`, not `epochs`");
   if (spec.job.devices > 1 && spec.graph > 0) return refuse("`graph` takes one of `devices`");
-  return {};
+  return check_memory(spec);
 }
 
 /// What is saved replaces no file that is something else.
@@ -135,7 +157,17 @@ Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observe
   JobRounds job_rounds = rounds_of(*job);
   job_rounds.offered = offered;
   job_rounds.may_choose = true;
-  const auto budget = resolve_budget(*wanted, job_rounds, job->alignment());
+  std::optional<ProcessMemory> memory;
+  Result<Budget> budget = no_limit();
+  if (spec.budget.memory.given()) {
+    const auto limit = memory_of(spec.budget.memory);
+    if (!limit) return fail(limit.error());
+    auto expected = expected_memory(*job, *limit);
+    if (!expected) return fail(expected.error());
+    memory = *expected;
+  } else {
+    budget = resolve_budget(*wanted, job_rounds, job->alignment());
+  }
   if (!budget) return fail(budget.error());
   std::unique_ptr<nn::SampleSource> test;
   if (spec.epochs > 0 && spec.evaluate) {
@@ -146,9 +178,11 @@ Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observe
   std::optional<NothingToLose> scope;
   if (!saves) scope.emplace(observer);
   TrainingReport report = report_on(*job);
-  auto start = prepare(*job, spec, *budget, offered, **planner, observer);
+  auto start = memory ? prepare_in_memory(*job, spec, *memory, offered, **planner, observer)
+                      : prepare(*job, spec, *budget, offered, **planner, observer);
   if (!start) return fail(start.error());
   report.start = std::move(*start);
+  if (memory) report.memory.emplace().process = *memory;
   report.branches = job->whole().survival.size();
   report.sub_batch = job->program().sub_batch;
   report.rounds = job->program().rounds();
@@ -160,6 +194,7 @@ Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observe
                            ? train_epochs(*job, spec, test.get(), **planner, report, observer)
                            : train_iterations(*job, spec, report, observer);
   if (!trained) return fail(trained.error());
+  if (report.memory) report.memory->measure();
   return report;
 }
 

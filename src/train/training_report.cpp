@@ -1,8 +1,19 @@
 #include "train/training_report.h"
 
+#include "base/system_memory.h"
 #include "lower/overhead.h"
 
 namespace tidepool {
+
+void MemoryReport::measure() {
+  highest = highest_resident_memory();
+  group = group_memory_peak();
+  if (const auto limit = group_memory_limit()) group_limit = limit->bytes;
+}
+
+Bytes MemoryReport::written_an_iteration() const {
+  return iterations > 0 ? traffic.written.bytes / iterations : 0;
+}
 
 std::optional<double> TrainingReport::measured_overhead() const {
   if (!baseline || measured_iterations == 0) return std::nullopt;

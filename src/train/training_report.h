@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "device/device.h"
 #include "schedule/plan_totals.h"
 #include "train/observer.h"
 #include "train/preparation.h"
+#include "train/process_memory.h"
 
 namespace tidepool {
 
@@ -20,6 +22,19 @@ struct Baseline {
 struct GraphReport {
   std::int64_t iterations = 0;  ///< in one graph
   Nanos closing{};              ///< what closing it adds to an iteration, by simulation
+};
+
+/// Of a training in the RAM of the process, with a file behind it.
+struct MemoryReport {
+  ProcessMemory process;
+  Bytes highest = 0;           ///< resident at any time
+  std::optional<Bytes> group;  ///< highest use of the control group; none: there is no limit
+  std::optional<Bytes> group_limit;
+  FileTraffic traffic;          ///< of the whole run
+  std::int64_t iterations = 0;  ///< in which it was
+
+  void measure();
+  [[nodiscard]] Bytes written_an_iteration() const;
 };
 
 struct TrainingReport {
@@ -46,6 +61,7 @@ struct TrainingReport {
   std::optional<Baseline> baseline;
   std::optional<GraphReport> graph;
   std::vector<EpochReport> epochs;
+  std::optional<MemoryReport> memory;
   std::uint32_t state_crc32 = 0;  ///< of all persistent tensors
 
   /// Measured; none without a baseline.

@@ -31,6 +31,8 @@ class TrainingRun {
         executor_(job.whole().program, plan_, device, *runner_) {}
 
   Executor& executor() { return executor_; }
+  /// Of its own device's file.
+  [[nodiscard]] FileTraffic traffic() { return device_ ? device_->file_traffic() : FileTraffic{}; }
   [[nodiscard]] const nn::TrainingRunner& runner() const { return *runner_; }
 
   /// Runs a block of iterations. The first of a block starts from an idle device, the first of all

@@ -21,6 +21,9 @@ struct DeviceSpec {
   /// Of an emulated link, bytes per second and direction; 0: in the ratio of a GTX 1080 Ti.
   Bytes link = 0;
   KernelRequest kernels;
+  SpillOptions spill;  ///< what does not fit goes to a file; no folder: there is none
+
+  [[nodiscard]] bool spills() const { return !spill.folder.empty(); }
 };
 
 struct DataSpec {
@@ -71,12 +74,21 @@ struct JobSpec {
   Bytes workspace_limit = nn::kNoWorkspaceLimit;
 };
 
+/// RAM of the whole process: code, heap, inputs and the arenas of device and host.
+struct MemorySpec {
+  Bytes bytes = 0;
+  bool automatic = false;  ///< what the control group allows, else what the machine has left
+
+  [[nodiscard]] bool given() const { return automatic || bytes > 0; }
+};
+
 struct BudgetSpec {
   /// Percentages are of the unlimited peak load with least-workspace algorithms: it is computed,
   /// nothing runs without a budget to find it. At 100 % there is no room for gaps between
   /// addresses. Unless it is given there is no limit, or that of `TrainingSpec::plan`.
   SizeOrPercent device{.bytes = kNoDeviceLimit};
-  Bytes host = 0;  ///< `host_budget`, for what leaves the device; 0: no limit
+  Bytes host = 0;       ///< `host_budget`, for what leaves the device; 0: no limit
+  MemorySpec memory{};  ///< the device's bytes are what this leaves
 
   /// Of the device's bytes.
   [[nodiscard]] bool limited() const {

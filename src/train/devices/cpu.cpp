@@ -1,4 +1,5 @@
 #include "device/cpu/cpu_device.h"
+#include "device/cpu/disk_calibration.h"
 #include "train/device_kind.h"
 
 namespace tidepool {
@@ -9,6 +10,8 @@ DeviceKind cpu_device_kind() {
   kind.description = "emulated accelerator: oneDNN kernels, copies paced to a stated link speed";
   kind.kernels = nn::cpu_kernels;
   kind.default_threads = [] { return default_compute_threads(); };
+  kind.spill_threads = [] { return default_compute_threads(true); };
+  kind.measure_disk = calibrate;
   kind.most_devices = kMostDevices;
   kind.make = [](const DeviceRequest& request) -> std::unique_ptr<Device> {
     CpuDeviceOptions options;
@@ -17,6 +20,7 @@ DeviceKind cpu_device_kind() {
     options.to_device = {request.to_device.bytes_per_second, request.to_device.latency};
     options.bus_to_host = request.bus_to_host;
     options.bus_to_device = request.bus_to_device;
+    if (!request.spill.folder.empty()) options.spill = request.spill;
     return std::make_unique<CpuDevice>(options);
   };
   return kind;

@@ -1,0 +1,72 @@
+#include "memory_report.h"
+
+#include <fmt/format.h>
+
+#include "base/json.h"
+#include "terminal.h"
+
+namespace tidepool::cli {
+namespace {
+
+std::string speed(double bytes_per_second) {
+  return bytes_per_second >= 1e9 ? fmt::format("{:.1f} GB/s", bytes_per_second * 1e-9)
+                                 : fmt::format("{:.0f} MB/s", bytes_per_second * 1e-6);
+}
+
+/// A drive of one terabyte is usually rated for so many bytes written.
+constexpr double kRatedBytes = 600e12;
+constexpr double kSecondsADay = 86'400;
+
+double written_a_day(const TrainingReport& r) {
+  const double seconds = to_ms(r.measured > Nanos{0} ? r.measured : r.predicted) * 1e-3;
+  if (seconds <= 0) return 0;
+  return static_cast<double>(r.memory->written_an_iteration()) / seconds * kSecondsADay;
+}
+
+}  // namespace
+
+void print_memory(const TrainingSpec& spec, const TrainingReport& r) {
+  const MemoryReport& m = *r.memory;
+  const Plan& plan = r.start.running();
+  say("  memory     {} for the process: arena {}, code and heap {}, inputs {}; highest RSS {}",
+      format_bytes(m.process.limit), format_bytes(plan.device_bytes()),
+      format_bytes(m.process.resident), format_bytes(plan.host_bytes()), format_bytes(m.highest));
+  if (m.group && m.group_limit) {
+    say(", cgroup {} of {}", format_bytes(*m.group), format_bytes(*m.group_limit));
+  }
+  say("\n");
+  const SpillOptions& spill = spec.job.device.spill;
+  const Machine& machine = r.start.running_on();
+  const SpaceId file = machine.host() + 1;
+  const Link* const write = machine.find_link(0, file);
+  const Link* const read = machine.find_link(file, 0);
+  if (write == nullptr || read == nullptr) return;
+  say("  spill      {} file in {} ({}); write {}, read {}, {} ({})\n", format_bytes(m.traffic.size),
+      spill.folder, m.traffic.kind, speed(write->speed.bytes_per_second),
+      speed(read->speed.bytes_per_second),
+      write->channel == read->channel ? "one at a time" : "both at once",
+      spill.write_speed > 0 ? "stated, paced" : "measured");
+  if (!m.traffic.warning.empty()) say("             {}\n", m.traffic.warning);
+  const double day = written_a_day(r);
+  if (day <= 0) return say("  wear       nothing is written\n");
+  say("  wear       {} written an iteration, {:.1f} TB a day; a drive rated for 600 TB written "
+      "lasts {:.0f} days\n",
+      format_bytes(m.written_an_iteration()), day * 1e-12, kRatedBytes / day);
+}
+
+Json memory_json(const TrainingReport& r) {
+  if (!r.memory) return nullptr;
+  const MemoryReport& m = *r.memory;
+  return {{"limit_bytes", m.process.limit},
+          {"resident_bytes", m.process.resident},
+          {"highest_rss_bytes", m.highest},
+          {"cgroup_peak_bytes", m.group ? Json(*m.group) : Json(nullptr)},
+          {"cgroup_limit_bytes", m.group_limit ? Json(*m.group_limit) : Json(nullptr)},
+          {"file_bytes", m.traffic.size},
+          {"file", m.traffic.kind},
+          {"written_bytes", m.traffic.written.bytes},
+          {"read_bytes", m.traffic.read.bytes},
+          {"written_bytes_per_iteration", m.written_an_iteration()}};
+}
+
+}  // namespace tidepool::cli

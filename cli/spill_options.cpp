@@ -1,0 +1,85 @@
+#include "spill_options.h"
+
+#include <fmt/format.h>
+
+#include "base/bytes.h"
+
+namespace tidepool::cli {
+namespace {
+
+Bytes size_above_0(const std::string& option, const std::string& text) {
+  const auto bytes = parse_bytes(text);
+  if (!bytes) throw CLI::ValidationError(option, bytes.error().message);
+  if (*bytes == 0) throw CLI::ValidationError(option, "must be above 0");
+  return *bytes;
+}
+
+/// "450MB,500MB" or "1GB,1GB,duplex".
+void parse_speeds(const std::string& text, SpillOptions& spill) {
+  const auto refuse = [&] {
+    throw CLI::ValidationError(
+        "--spill-speed",
+        fmt::format("'{}' is not WRITE,READ in bytes per second such as 450MB,500MB, perhaps with "
+                    ",duplex behind it",
+                    text));
+  };
+  const std::size_t comma = text.find(',');
+  if (comma == std::string::npos) refuse();
+  const std::size_t second = text.find(',', comma + 1);
+  spill.paced_duplex = second != std::string::npos;
+  if (spill.paced_duplex && text.substr(second + 1) != "duplex") refuse();
+  const auto write = parse_bytes(text.substr(0, comma));
+  const auto read = parse_bytes(text.substr(comma + 1, second - comma - 1));
+  if (!write || !read || *write == 0 || *read == 0) refuse();
+  spill.write_speed = static_cast<double>(*write);
+  spill.read_speed = static_cast<double>(*read);
+}
+
+}  // namespace
+
+void add_memory_options(CLI::App& command, MemorySpec& memory, SpillOptions& spill) {
+  CLI::Option* const budget = command.get_option("--budget");
+  CLI::Option* const whole =
+      command
+          .add_option_function<std::string>(
+              "--memory",
+              [&memory](const std::string& text) {
+                memory.automatic = text == "auto";
+                if (!memory.automatic) memory.bytes = size_above_0("--memory", text);
+              },
+              "RAM of the whole process, such as 2GiB: code, heap and inputs count; auto: what the "
+              "control group allows, else what the machine has left. Needs --spill")
+          ->type_name("SIZE|auto")
+          ->excludes(budget);
+  CLI::Option* const folder =
+      command
+          .add_option("--spill", spill.folder,
+                      "what does not fit goes to a file in this folder, by direct I/O; the file "
+                      "has no name and is gone at the end, but its blocks are not wiped")
+          ->type_name("DIR")
+          ->needs(whole);
+  whole->needs(folder);
+  for (const char* other : {"--link", "--devices", "--host-budget"}) {
+    if (command.get_option_no_throw(other) != nullptr) folder->excludes(command.get_option(other));
+  }
+  command
+      .add_option_function<std::string>(
+          "--spill-limit",
+          [&spill](const std::string& text) { spill.limit = size_above_0("--spill-limit", text); },
+          "largest size of the file (default: the free space less the larger of 5 % and 1 GiB)")
+      ->type_name("SIZE")
+      ->needs(folder);
+  command
+      .add_option_function<std::string>(
+          "--spill-speed", [&spill](const std::string& text) { parse_speeds(text, spill); },
+          "do not measure the disk; copies are paced to these speeds, in bytes per second, one at "
+          "a time unless duplex is said")
+      ->type_name("WRITE,READ[,duplex]")
+      ->needs(folder);
+  command
+      .add_flag("--spill-verify", spill.verify,
+                "compare what is read from the file with what was written to it")
+      ->needs(folder);
+}
+
+}  // namespace tidepool::cli

@@ -1,0 +1,46 @@
+#include "train/prepare_in_memory.h"
+
+#include "train/budget.h"
+
+namespace tidepool {
+namespace {
+
+Result<Preparation> attempt(Job& job, const TrainingSpec& spec, const ProcessMemory& memory,
+                            const std::vector<std::int64_t>& offered, Planner& planner,
+                            Observer& observer) {
+  JobRounds rounds = rounds_of(job);
+  rounds.offered = offered;
+  rounds.may_choose = true;
+  BudgetSpec wanted = spec.budget;
+  wanted.device = {.bytes = std::max<Bytes>(memory.largest_arena(job.alignment()), 0)};
+  const auto budget = resolve_budget(wanted, rounds, job.alignment());
+  if (!budget) return fail(budget.error());
+  return prepare(job, spec, *budget, offered, planner, observer);
+}
+
+}  // namespace
+
+Result<Preparation> prepare_in_memory(Job& job, const TrainingSpec& spec, ProcessMemory& memory,
+                                      const std::vector<std::int64_t>& offered, Planner& planner,
+                                      Observer& observer) {
+  constexpr int kAttempts = 2;
+  TrainingSpec now = spec;
+  for (int i = 0; i < kAttempts; ++i) {
+    auto start = attempt(job, now, memory, offered, planner, observer);
+    if (!start) {
+      const bool of_arena = start.error().code == ErrorCode::infeasible && !start.error().of_host;
+      return fail(of_arena ? memory.explained(start.error()) : start.error());
+    }
+    memory.resident = resident_beside_arenas();
+    memory.host = start->running().host_bytes();
+    // Evaluations are planned inside the same.
+    start->budget.device = std::min(start->budget.device, memory.largest_arena(job.alignment()));
+    if (start->running().device_bytes() <= start->budget.device) return start;
+    now.cache.reprofile = false;  // it was measured a moment ago
+  }
+  const Bytes arena = memory.largest_arena(job.alignment()) + kMiB;
+  return fail(
+      memory.explained({ErrorCode::infeasible, "code and heap grew while it was planned", arena}));
+}
+
+}  // namespace tidepool

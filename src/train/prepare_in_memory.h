@@ -1,0 +1,16 @@
+// Preparation inside the RAM of the whole process.
+#pragma once
+
+#include "train/preparation.h"
+#include "train/process_memory.h"
+
+namespace tidepool {
+
+/// As `prepare`, with the arena that `memory` leaves beside all else. Planned once more where code
+/// and heap turn out to take more than expected; `memory` is what was found. `infeasible` names the
+/// smallest `memory`.
+Result<Preparation> prepare_in_memory(Job& job, const TrainingSpec& spec, ProcessMemory& memory,
+                                      const std::vector<std::int64_t>& offered, Planner& planner,
+                                      Observer& observer);
+
+}  // namespace tidepool

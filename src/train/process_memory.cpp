@@ -1,0 +1,93 @@
+#include "train/process_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/at.h"
+#include "base/quantity.h"
+#include "base/system_memory.h"
+
+namespace tidepool {
+namespace {
+
+/// Stacks, buffers of libraries, what the heap loses between its blocks.
+constexpr Bytes kRoom = 16 * kMiB;
+/// Pages of 4 KiB take 8 B each in the tables of pages.
+constexpr Bytes kBytesOfTables = 512;
+/// What planning and the first iterations add to the heap.
+constexpr Bytes kGrowth = 8 * kMiB;
+
+/// What host ops read and write, twice as one iteration may overlap the next, and the largest value
+/// on its way in or out.
+Bytes expected_host(const Program& program) {
+  std::vector<char> seen(program.tensors.size(), 0);
+  Bytes of_ops = 0, largest = 0;
+  for (const Op& op : program.ops) {
+    if (op.place != OpPlace::host) continue;
+    for (const Access& access : op.accesses) {
+      if (std::exchange(seen[at(access.tensor)], 1) != 0) continue;
+      of_ops += program.tensors[at(access.tensor)].bytes;
+    }
+  }
+  for (const Tensor& tensor : program.tensors) {
+    if (tensor.persistent) largest = std::max(largest, tensor.bytes);
+  }
+  return 2 * of_ops + largest;
+}
+
+}  // namespace
+
+Bytes ProcessMemory::beside(Bytes arena) const {
+  return resident + host + kRoom + arena / kBytesOfTables;
+}
+
+Bytes ProcessMemory::largest_arena(Bytes alignment) const {
+  const Bytes left = limit - beside(0);
+  if (left < 0) return -1;
+  return left / (kBytesOfTables + 1) * kBytesOfTables / alignment * alignment;
+}
+
+Error ProcessMemory::explained(Error of_arena) const {
+  const Bytes arena = of_arena.smallest_feasible.value_or(0);
+  const Bytes smallest = arena + beside(arena);
+  Error error = std::move(of_arena);
+  error.message = fmt::format(
+      "`memory` {} B ({}) is not enough: the smallest is {} B ({}): {} of the device arena, {} of "
+      "code and heap, {} of the host arena, {} of room. Of the arena: {}",
+      limit, format_bytes(limit), smallest, format_bytes_up(smallest), format_bytes_up(arena),
+      format_bytes(resident), format_bytes(host), format_bytes(beside(arena) - resident - host),
+      error.message);
+  error.smallest_feasible = smallest;
+  return error;
+}
+
+Result<Bytes> memory_of(const MemorySpec& memory) {
+  const MemoryLimit most = available_memory();
+  if (memory.automatic) {
+    if (most.bytes > 0) return most.bytes;
+    return fail(ErrorCode::runtime, "`memory` auto: the system does not say how much there is");
+  }
+  const auto group = group_memory_limit();
+  if (group && memory.bytes > group->bytes) {
+    return fail(ErrorCode::usage,
+                fmt::format("`memory` {} B ({}) is more than the {} B ({}) that {} allows: the "
+                            "kernel would end the training",
+                            memory.bytes, format_bytes(memory.bytes), group->bytes,
+                            format_bytes(group->bytes), group->from));
+  }
+  return memory.bytes;
+}
+
+Bytes resident_beside_arenas() {
+  trim_heap();
+  return resident_memory().all();
+}
+
+Result<ProcessMemory> expected_memory(const Job& job, Bytes limit) {
+  const auto runner = job.make_runner_of_one();
+  if (!runner) return fail(runner.error());
+  return ProcessMemory{limit, resident_beside_arenas() + kGrowth, expected_host(job.program())};
+}
+
+}  // namespace tidepool

@@ -1,0 +1,36 @@
+// The RAM of the process: what code, heap and inputs take of it, and what that leaves for the
+// arena.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "train/job.h"
+
+namespace tidepool {
+
+struct ProcessMemory {
+  Bytes limit = 0;     ///< all that the process may take
+  Bytes resident = 0;  ///< code, libraries, heap: as it is, or is expected to be
+  Bytes host = 0;      ///< the host arena: inputs, and what is on its way
+
+  /// All but a device arena of this size, tables of its pages and some room included.
+  [[nodiscard]] Bytes beside(Bytes arena) const;
+  /// The largest device arena that leaves that; below 0 where nothing is left.
+  [[nodiscard]] Bytes largest_arena(Bytes alignment) const;
+  [[nodiscard]] bool holds(Bytes arena) const { return arena + beside(arena) <= limit; }
+  /// `infeasible`, of an arena: what all of the process would need, in numbers.
+  [[nodiscard]] Error explained(Error of_arena) const;
+};
+
+/// What `memory` says, in bytes. Refuses more than the control group of this process allows: the
+/// kernel would end it.
+Result<Bytes> memory_of(const MemorySpec& memory);
+
+/// Before anything is measured or planned: the kernels are made to see what they take.
+Result<ProcessMemory> expected_memory(const Job& job, Bytes limit);
+
+/// What the process takes now besides its arenas: none may be open.
+Bytes resident_beside_arenas();
+
+}  // namespace tidepool
