@@ -92,6 +92,17 @@ Bytes host_bytes(const Job& job, const AlgorithmChoice& algorithms, const Budget
   return ample_host_bytes(job.program(), algorithms, budget.device, alignment);
 }
 
+/// Beside a file the host has only what its ops touch.
+ReactiveBudget reactive_budget(const Job& job, const Machine& machine,
+                               const AlgorithmChoice& algorithms, const Budget& budget,
+                               std::span<const char> made_up) {
+  const Bytes alignment = machine.alignment();
+  const bool file = machine.spaces.back().kind == SpaceKind::file;
+  if (!file) return {budget.device, host_bytes(job, algorithms, budget, made_up, alignment)};
+  return {budget.device, Reactive::enough_host_bytes(job.program(), alignment, made_up, true),
+          Reactive::enough_file_bytes(job.program(), alignment, made_up)};
+}
+
 Error host_budget_too_small_for_fake(const Budget& budget, Bytes enough, const char* why) {
   return {ErrorCode::infeasible,
           fmt::format("`host_budget` {} B ({}) is not enough for a fake profiling: {}; {} B ({}) "
@@ -110,10 +121,10 @@ Result<Bytes> run_variant(Job& job, const Machine& machine, const ProfilingTask&
       job.make_device(task.fake ? with_instant_links(machine) : machine);
   const Bytes alignment = device->alignment();
   const auto made_up = task.fake ? may_be_made_up(job) : std::vector<char>{};
-  const Bytes host = host_bytes(job, algorithms, budget, made_up, alignment);
+  const ReactiveBudget memory = reactive_budget(job, machine, algorithms, budget, made_up);
   const NothingToLose scope(observer);
   try {
-    Reactive reactive(job.program(), algorithms, {budget.device, host}, *device, **runner, made_up);
+    Reactive reactive(job.program(), algorithms, memory, *device, **runner, made_up);
     reactive.enter();
     for (int i = 0; i <= task.iterations && !observer.stop_requested(); ++i) {
       tell(i);

@@ -23,7 +23,8 @@ Result<Preparation> attempt(Job& job, const TrainingSpec& spec, const ProcessMem
 Result<Preparation> prepare_in_memory(Job& job, const TrainingSpec& spec, ProcessMemory& memory,
                                       const std::vector<std::int64_t>& offered, Planner& planner,
                                       Observer& observer) {
-  constexpr int kAttempts = 2;
+  constexpr int kAttempts = 3;
+  constexpr Bytes kMoreOfPlanning = 2 * kMiB;
   TrainingSpec now = spec;
   for (int i = 0; i < kAttempts; ++i) {
     auto start = attempt(job, now, memory, offered, planner, observer);
@@ -33,9 +34,12 @@ Result<Preparation> prepare_in_memory(Job& job, const TrainingSpec& spec, Proces
     }
     memory.resident = resident_beside_arenas();
     memory.host = start->running().host_bytes();
+    const Bytes left = memory.limit - memory.beside(start->running().device_bytes());
     // Evaluations are planned inside the same.
     start->budget.device = std::min(start->budget.device, memory.largest_arena(job.alignment()));
-    if (start->running().device_bytes() <= start->budget.device) return start;
+    // The next time a little less than there seems to be: planning itself takes some of it.
+    if (start->running().device_bytes() <= left) return start;
+    memory.resident += kMoreOfPlanning;
     now.cache.reprofile = false;  // it was measured a moment ago
   }
   const Bytes arena = memory.largest_arena(job.alignment()) + kMiB;

@@ -6,7 +6,7 @@
 
 namespace tidepool {
 
-/// As `prepare`, with the arena that `memory` leaves beside all else. Planned once more where code
+/// As `prepare`, with the arena that `memory` leaves beside all else. Planned again where code
 /// and heap turn out to take more than expected; `memory` is what was found. `infeasible` names the
 /// smallest `memory`.
 Result<Preparation> prepare_in_memory(Job& job, const TrainingSpec& spec, ProcessMemory& memory,

@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "base/at.h"
 #include "base/quantity.h"
 #include "base/system_memory.h"
+#include "runtime/reactive.h"
 
 namespace tidepool {
 namespace {
@@ -17,24 +15,6 @@ constexpr Bytes kRoom = 16 * kMiB;
 constexpr Bytes kBytesOfTables = 512;
 /// What planning and the first iterations add to the heap.
 constexpr Bytes kGrowth = 8 * kMiB;
-
-/// What host ops read and write, twice as one iteration may overlap the next, and the largest value
-/// on its way in or out.
-Bytes expected_host(const Program& program) {
-  std::vector<char> seen(program.tensors.size(), 0);
-  Bytes of_ops = 0, largest = 0;
-  for (const Op& op : program.ops) {
-    if (op.place != OpPlace::host) continue;
-    for (const Access& access : op.accesses) {
-      if (std::exchange(seen[at(access.tensor)], 1) != 0) continue;
-      of_ops += program.tensors[at(access.tensor)].bytes;
-    }
-  }
-  for (const Tensor& tensor : program.tensors) {
-    if (tensor.persistent) largest = std::max(largest, tensor.bytes);
-  }
-  return 2 * of_ops + largest;
-}
 
 }  // namespace
 
@@ -87,7 +67,8 @@ Bytes resident_beside_arenas() {
 Result<ProcessMemory> expected_memory(const Job& job, Bytes limit) {
   const auto runner = job.make_runner_of_one();
   if (!runner) return fail(runner.error());
-  return ProcessMemory{limit, resident_beside_arenas() + kGrowth, expected_host(job.program())};
+  return ProcessMemory{limit, resident_beside_arenas() + kGrowth,
+                       Reactive::enough_host_bytes(job.program(), job.alignment(), {}, true)};
 }
 
 }  // namespace tidepool
