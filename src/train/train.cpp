@@ -95,6 +95,28 @@ TrainingReport report_on(const Job& job) {
   return report;
 }
 
+/// What is known of the budget before anything is measured: of a training in the RAM of the process
+/// that RAM.
+Result<Budget> first_budget(const TrainingSpec& spec, const Job& job, const BudgetSpec& wanted,
+                            const JobRounds& rounds, std::optional<ProcessMemory>& memory) {
+  if (!spec.budget.memory.given()) return resolve_budget(wanted, rounds, job.alignment());
+  const auto limit = memory_of(spec.budget.memory);
+  if (!limit) return fail(limit.error());
+  auto expected = expected_memory(job, *limit);
+  if (!expected) return fail(expected.error());
+  memory = *expected;
+  return no_limit();
+}
+
+void tell_rounds(const TrainingSpec& asked, const TrainingSpec& spec, const Job& job,
+                 TrainingReport& report) {
+  report.sub_batch = job.program().sub_batch;
+  report.rounds = job.program().rounds();
+  report.round_statistics = report.rounds > 1 && job.rounds_change_training();
+  report.kept_whole = asked.job.choose_sub_batch && report.rounds == 1 &&
+                      job.rounds_change_training() && !spec.job.sub_batch_statistics;
+}
+
 /// What goes on from a checkpoint, or has a plan or a profile from a file, is in their rounds
 /// unless the spec states others. A file of another batch is refused later, with the reason.
 Result<TrainingSpec> with_rounds_of_files(TrainingSpec spec) {
@@ -158,16 +180,7 @@ Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observe
   job_rounds.offered = offered;
   job_rounds.may_choose = true;
   std::optional<ProcessMemory> memory;
-  Result<Budget> budget = no_limit();
-  if (spec.budget.memory.given()) {
-    const auto limit = memory_of(spec.budget.memory);
-    if (!limit) return fail(limit.error());
-    auto expected = expected_memory(*job, *limit);
-    if (!expected) return fail(expected.error());
-    memory = *expected;
-  } else {
-    budget = resolve_budget(*wanted, job_rounds, job->alignment());
-  }
+  const auto budget = first_budget(spec, *job, *wanted, job_rounds, memory);
   if (!budget) return fail(budget.error());
   std::unique_ptr<nn::SampleSource> test;
   if (spec.epochs > 0 && spec.evaluate) {
@@ -184,11 +197,7 @@ Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observe
   report.start = std::move(*start);
   if (memory) report.memory.emplace().process = *memory;
   report.branches = job->whole().survival.size();
-  report.sub_batch = job->program().sub_batch;
-  report.rounds = job->program().rounds();
-  report.round_statistics = report.rounds > 1 && job->rounds_change_training();
-  report.kept_whole = asked.job.choose_sub_batch && report.rounds == 1 &&
-                      job->rounds_change_training() && !spec.job.sub_batch_statistics;
+  tell_rounds(asked, spec, *job, report);
   report.totals = totals_of(job->program(), report.start.lowered().plan);
   const auto trained = spec.epochs > 0
                            ? train_epochs(*job, spec, test.get(), **planner, report, observer)
