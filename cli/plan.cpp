@@ -19,7 +19,6 @@
 #include "planners/registry.h"
 #include "profile_source.h"
 #include "several_devices.h"
-#include "spill_options.h"
 #include "subject.h"
 #include "terminal_observer.h"
 #include "train/budget.h"
@@ -347,7 +346,6 @@ void add_plan(CLI::App& app, Context& context) {
       ->needs("--devices")
       ->capture_default_str();
   add_size_options(*command, arguments->budget);
-  add_memory_options(*command, arguments->budget.memory, arguments->subject.job.device.spill);
   add_planner_options(*command, arguments->planner);
   add_learning_options(*command, arguments->planner.learning);
   command->add_option("-o,--output", arguments->output, "write the plan to this file");

@@ -13,7 +13,6 @@
 #include "ir/load_profile.h"
 #include "profile_source.h"
 #include "spec_options.h"
-#include "spill_options.h"
 #include "terminal_observer.h"
 #include "train/budget.h"
 #include "train/link_speed.h"
@@ -127,7 +126,6 @@ void add_profile(CLI::App& app, Context& context) {
   state_sub_batch(*command);
   add_size_options(*command, arguments->budget);
   command->get_option("--host-budget")->needs("--budget");
-  add_memory_options(*command, arguments->budget.memory, arguments->job.device.spill);
   command
       ->add_option("--iterations", arguments->iterations, "iterations measured (medians are kept)")
       ->check(whole_number(1, 1000))
