@@ -19,13 +19,21 @@ void drop_cached(int file, Bytes offset, Bytes bytes) {
   ::posix_fadvise(file, offset, bytes, POSIX_FADV_DONTNEED);
 }
 
+int open_unnamed(const std::string& folder, int flags) {
+  const int file = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | flags, 0600);
+  if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return file;
+  // No O_TMPFILE here, or not with these flags. A name for a moment; nobody else's file.
+  std::string name = folder + "/tidepool-XXXXXX";
+  const int named = ::mkostemp(name.data(), O_CLOEXEC | flags);
+  const int reason = errno;
+  // Some leave a file behind when they refuse the flags.
+  if (named >= 0 || reason == EINVAL) ::unlink(name.c_str());
+  errno = reason;
+  return named;
+}
+
 Result<UnlinkedFile> UnlinkedFile::create(const std::string& folder) {
-  int file = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (file < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
-    std::string name = folder + "/tidepool-XXXXXX";
-    file = ::mkostemp(name.data(), O_CLOEXEC);
-    if (file >= 0) ::unlink(name.c_str());
-  }
+  const int file = open_unnamed(folder, 0);
   if (file < 0) {
     return fail(ErrorCode::runtime,
                 fmt::format("{}: cannot make a file there: {}", folder, std::strerror(errno)));

@@ -11,6 +11,9 @@
 
 namespace tidepool {
 
+/// To read and write, with these flags of open(2) besides; -1 and errno.
+int open_unnamed(const std::string& folder, int flags);
+
 /// Writes what is dirty to the disk and gives the pages of the page cache back. Only a hint: what
 /// the file system refuses is not done.
 void drop_cached(int file, Bytes offset, Bytes bytes);

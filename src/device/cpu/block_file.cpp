@@ -130,7 +130,7 @@ Result<BlockFile> BlockFile::open(const SpillOptions& options, Bytes bytes,
   auto state = std::make_unique<State>(options.folder, faults);
   state->system = system->name;
   state->depth = options.depth;
-  state->fd = open_unnamed(options.folder);
+  state->fd = open_direct(options.folder);
   if (state->fd < 0) return file_error(options.folder, "create it", errno);
   if (system->copies_on_write) stop_copying_on_write(state->fd);
   if (auto taken = state->take(options, align_up(bytes, kAlignment)); !taken) {

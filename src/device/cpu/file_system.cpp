@@ -19,6 +19,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/unlinked_file.h"
+
 namespace tidepool {
 namespace {
 
@@ -125,22 +127,9 @@ Result<FileSystem> file_system_of(const std::string& folder) {
   return system;
 }
 
-int open_unnamed(const std::string& folder) {
-  for (const int direct : {O_DIRECT, 0}) {
-    const int fd = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | direct, 0600);
-    if (fd >= 0 || (errno != EINVAL && errno != EOPNOTSUPP && errno != EISDIR)) return fd;
-  }
-  // No O_TMPFILE here. A name for a moment; nobody else's file.
-  for (const int direct : {O_DIRECT, 0}) {
-    std::string name = folder + "/tidepool-spill-XXXXXX";
-    const int fd = ::mkostemp(name.data(), O_CLOEXEC | direct);
-    const int reason = errno;
-    if (fd >= 0) ::unlink(name.c_str());
-    if (fd >= 0 || reason != EINVAL) return fd;
-    ::unlink(name.c_str());  // some leave it behind when they refuse O_DIRECT
-    errno = reason;
-  }
-  return -1;
+int open_direct(const std::string& folder) {
+  const int fd = open_unnamed(folder, O_DIRECT);
+  return fd < 0 && errno == EINVAL ? open_unnamed(folder, 0) : fd;
 }
 
 bool stop_copying_on_write(int fd) {

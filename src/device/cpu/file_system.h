@@ -23,7 +23,7 @@ Result<FileSystem> file_system_of(const std::string& folder);
 std::string describe_errno(int reason);
 
 /// A file without a name, for direct transfers where that is taken; -1 and errno.
-int open_unnamed(const std::string& folder);
+int open_direct(const std::string& folder);
 
 /// Of an empty file: its blocks are written in place and have no checksums, without which direct
 /// transfers go through the page cache. False where it cannot be had.
