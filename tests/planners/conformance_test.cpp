@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 
@@ -11,6 +12,7 @@
 #include "sim/simulate.h"
 #include "support/odd_program.h"
 #include "support/sanitized.h"
+#include "support/spill_machine.h"
 #include "support/sub_batch_workload.h"
 #include "support/swap_programs.h"
 
@@ -58,6 +60,11 @@ std::vector<ConformanceSubject> subjects() {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     add(fmt::format("random {}", seed), testing::random_program(seed),
         testing::random_machine(seed));
+    add(fmt::format("random with a file {}", seed), testing::random_program(seed),
+        testing::with_random_file(testing::random_machine(seed), seed));
+    add(fmt::format("odd with a file {}", seed),
+        testing::odd_program(seed, testing::HostUse::plain),
+        testing::with_random_file(testing::byte_a_nanosecond(8), seed));
     add(fmt::format("large {}", seed), testing::large_program(seed),
         testing::random_machine(seed + 100));
     add(fmt::format("odd {}", seed), testing::odd_program(seed, testing::HostUse::plain),
@@ -106,9 +113,7 @@ void expect_proved_inside(const Planned& planned, ConformanceSubject& subject,
                           const Budget& budget) {
   const auto program = subject.workload->program(planned.sub_batch());
   ASSERT_TRUE(program) << program.error().message;
-  const auto proof =
-      check(**program, planned.lowered.plan,
-            {budget.device, budget.host, subject.machine.alignment(), subject.machine.duplex()});
+  const auto proof = check(**program, planned.lowered.plan, check_limits(subject.machine, budget));
   EXPECT_TRUE(proof) << proof.error().message;
   EXPECT_LE(planned.lowered.plan.device_bytes(), budget.device);
   EXPECT_EQ(planned.lowered.strategy.algorithms.size(), (*program)->ops.size());
@@ -118,6 +123,8 @@ void expect_proved_inside(const Planned& planned, ConformanceSubject& subject,
 
 TEST_P(PlannerConformance, PlansAreProvedAndInsideTheBudget) {
   int planned_for = 0;
+  // On machines with a file: plans that swap, and plans that use the file.
+  int swap = 0, use_file = 0;
   for (ConformanceSubject& subject : subjects()) {
     const Bytes least = subject.least();
     const Bytes peak = std::max(subject.peak(), least);
@@ -134,9 +141,16 @@ TEST_P(PlannerConformance, PlansAreProvedAndInsideTheBudget) {
       EXPECT_EQ(planned->lowered.plan.planner, GetParam().name);
       EXPECT_EQ(planned->lowered.strategy.planner, GetParam().name);
       expect_proved_inside(*planned, subject, {budget, 0});
+      const SpaceId away = subject.machine.away();
+      if (subject.machine.spaces[static_cast<std::size_t>(away)].kind != SpaceKind::file) continue;
+      const auto& gaps = planned->lowered.strategy.gaps;
+      swap += static_cast<int>(std::count(gaps.begin(), gaps.end(), Decision::swap) > 0);
+      const auto& arenas = planned->lowered.plan.arenas;
+      use_file += static_cast<int>(arenas[static_cast<std::size_t>(away)].bytes > 0);
     }
   }
   EXPECT_GT(planned_for, 0);
+  EXPECT_EQ(use_file > 0, swap > 0) << swap << " swap, " << use_file << " use the file";
 }
 
 TEST_P(PlannerConformance, AHostBudgetHolds) {
@@ -157,6 +171,32 @@ TEST_P(PlannerConformance, AHostBudgetHolds) {
         continue;
       }
       EXPECT_LE(planned->lowered.plan.host_bytes(), host);
+      expect_proved_inside(*planned, subject, budget);
+    }
+  }
+}
+
+TEST_P(PlannerConformance, ABudgetOfTheFileHolds) {
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE(seed);
+    ConformanceSubject subject{"", std::make_unique<FixedWorkload>(testing::random_program(seed)),
+                               testing::with_random_file(testing::random_machine(seed), seed)};
+    const SpaceId file = subject.machine.away();
+    const Bytes device = subject.least() * 3 / 2;
+    const auto bytes_of = [file](const Planned& planned) {
+      return planned.lowered.plan.arenas[static_cast<std::size_t>(file)].bytes;
+    };
+    const auto free = plan(subject, device, repeatable(1));
+    if (!free) continue;
+    for (const Bytes bytes : {bytes_of(*free), bytes_of(*free) / 2}) {
+      if (bytes == 0) continue;
+      const Budget budget{device, 0, {{file, bytes}}};
+      const auto planned = plan(GetParam(), subject, budget, repeatable(1));
+      if (!planned) {
+        EXPECT_EQ(planned.error().code, ErrorCode::infeasible) << planned.error().message;
+        continue;
+      }
+      EXPECT_LE(bytes_of(*planned), bytes);
       expect_proved_inside(*planned, subject, budget);
     }
   }

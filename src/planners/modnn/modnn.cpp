@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "base/at.h"
 #include "base/counted.h"
 #include "base/quantity.h"
 #include "ir/load_profile.h"
+#include "lower/budget.h"
 #include "planners/modnn/script_writer.h"
 #include "planners/modnn/task_memory.h"
 #include "planners/registry.h"
@@ -24,7 +26,7 @@ class Modnn : public Planner {
   [[nodiscard]] std::string_view name() const override { return "modnn"; }
 
   Result<PlannerOutput> plan(PlannerContext& context) override {
-    host_needed_.reset();
+    missing_.reset();
     if (!context.options().may.swap) return keep_all(context);
     if (!on_one_device(context.lowering().program())) {
       return cannot_train(context, "the program runs on several devices", "moDNN");
@@ -35,7 +37,7 @@ class Modnn : public Planner {
       if (!tried) return fail(tried.error());
       if (*tried) return std::move(**tried);
     }
-    if (host_needed_) return fail(host_is_too_small(context.budget()));
+    if (missing_) return fail(is_too_small(context.machine(), *missing_));
     auto streamed = cannot_train(context, "a task has no place", "moDNN");
     if (!streamed) return fail(with_smaller_rounds(streamed.error(), context));
     return streamed;
@@ -76,7 +78,7 @@ class Modnn : public Planner {
     return PlannerOutput{std::move(**lowered), notes(program, schedule, weights_leave)};
   }
 
-  /// The plan; nothing where the host is too small for it.
+  /// The plan; nothing where the host, or the file, is too small for it.
   Result<std::optional<Lowered>> generate(PlannerContext& context, const Lowering& lowering,
                                           const DataSchedule& schedule) {
     const Program& program = lowering.program();
@@ -85,9 +87,11 @@ class Modnn : public Planner {
     auto plan =
         plan_of_script(program, write_script(program, machine, schedule, options_.one_data_stream));
     if (!plan) return fail(plan.error());
-    const Bytes host = plan->host_bytes();
-    if (budget.host > 0 && host > budget.host) {
-      host_needed_ = std::min(host_needed_.value_or(host), host);
+    const std::vector<Bytes> limits = space_budgets(machine, budget);
+    for (SpaceId s = 1; s < std::ssize(limits); ++s) {
+      const Bytes needed = plan->arenas[at(s)].bytes;
+      if (needed <= limits[at(s)]) continue;
+      if (!missing_ || needed < missing_->needed) missing_ = Missing{s, limits[at(s)], needed};
       return std::nullopt;
     }
     Lowered lowered;
@@ -144,11 +148,20 @@ class Modnn : public Planner {
     return notes;
   }
 
-  [[nodiscard]] Error host_is_too_small(const Budget& budget) const {
-    return {ErrorCode::infeasible,
-            fmt::format("host budget {} B ({}) is too small: {} B ({}) are enough", budget.host,
-                        format_bytes(budget.host), *host_needed_, format_bytes_up(*host_needed_)),
-            *host_needed_, true};
+  /// Bytes of a space below the device that a schedule needs and the budget does not have.
+  struct Missing {
+    SpaceId space = kNone;
+    Bytes budget = 0;
+    Bytes needed = 0;
+  };
+
+  [[nodiscard]] static Error is_too_small(const Machine& machine, const Missing& missing) {
+    return {
+        ErrorCode::infeasible,
+        fmt::format("{} budget {} B ({}) is too small: {} B ({}) are enough",
+                    space_name(machine, missing.space), missing.budget,
+                    format_bytes(missing.budget), missing.needed, format_bytes_up(missing.needed)),
+        missing.needed, missing.space == machine.host()};
   }
 
   /// The error of the whole batch, with what smaller rounds would do with.
@@ -193,7 +206,7 @@ class Modnn : public Planner {
   }
 
   ModnnOptions options_;
-  std::optional<Bytes> host_needed_;  ///< of schedules that need more of it than there is
+  std::optional<Missing> missing_;  ///< of the schedule that lacks the least
 };
 
 std::unique_ptr<Planner> make_published_modnn() { return make_modnn({}); }

@@ -5,23 +5,24 @@
 #include <utility>
 
 #include "base/at.h"
+#include "lower/away_spaces.h"
 #include "lower/budget.h"
 
 namespace tidepool::modnn {
 namespace {
 
-/// One stay of a value on the host.
-struct HostStay {
+/// One stay of a value away from the device.
+struct AwayStay {
   TensorId tensor = kNone;
   bool always = false;
   std::size_t begin = 0;  ///< items, both of them too
   std::size_t end = 0;
 };
 
-/// Who is on the host when, from the list of items.
-class HostStays {
+/// Who is away when, from the list of items.
+class AwayStays {
  public:
-  HostStays(const Program& program, const DataSchedule& schedule)
+  AwayStays(const Program& program, const DataSchedule& schedule)
       : program_(program),
         current_(program.tensors.size(), kNone),
         at_item_(schedule.items.size()) {
@@ -45,7 +46,7 @@ class HostStays {
     }
   }
 
-  [[nodiscard]] const std::vector<HostStay>& stays() const { return stays_; }
+  [[nodiscard]] const std::vector<AwayStay>& stays() const { return stays_; }
   /// Of an item: a copy's, or one per access of a host op.
   [[nodiscard]] const std::vector<std::int32_t>& at_item(std::size_t i) const {
     return at_item_[i];
@@ -76,7 +77,7 @@ class HostStays {
   }
 
   const Program& program_;
-  std::vector<HostStay> stays_;
+  std::vector<AwayStay> stays_;
   std::vector<std::int32_t> current_;  ///< per tensor
   std::vector<std::vector<std::int32_t>> at_item_;
 };
@@ -90,6 +91,7 @@ class ScriptWriter {
         schedule_(schedule),
         one_data_stream_(one_data_stream),
         streams_(StreamTable::of(machine)),
+        spaces_(away_spaces(program, machine)),
         stays_(program, schedule) {}
 
   Script write() {
@@ -97,12 +99,12 @@ class ScriptWriter {
     for (const MemorySpace& space : machine_.spaces) {
       script_.arenas.push_back({space.kind, 0, space.alignment});
     }
-    place_on_host();
+    place_away();
     for (TensorId t = 0; t < std::ssize(program_.tensors); ++t) {
       if (!program_.tensors[at(t)].persistent) continue;
       const Bytes stays_at = schedule_.stays_at[at(t)];
       script_.boundary.push_back(stays_at >= 0 ? on_device(t, stays_at)
-                                               : on_host_[at(stays_.always(t))]);
+                                               : away_placement_[at(stays_.always(t))]);
     }
     script_.items.reserve(schedule_.items.size());
     for (std::size_t i = 0; i < schedule_.items.size(); ++i) {
@@ -112,19 +114,24 @@ class ScriptWriter {
   }
 
  private:
-  void place_on_host() {
+  void place_away() {
     const auto& stays = stays_.stays();
-    const Arena& arena = script_.arenas[at(machine_.host())];
-    MemoryManager memory(kNoDeviceLimit / arena.alignment * arena.alignment);
-    on_host_.resize(stays.size());
+    std::vector<MemoryManager> memory;
+    for (const Arena& arena : script_.arenas) {
+      memory.emplace_back(kNoDeviceLimit / arena.alignment * arena.alignment);
+    }
+    away_placement_.resize(stays.size());
     std::vector<std::vector<std::int32_t>> begin(schedule_.items.size());
-    std::vector<std::vector<SegmentId>> end(schedule_.items.size());
+    std::vector<std::vector<std::pair<SpaceId, SegmentId>>> end(schedule_.items.size());
     const auto place = [&](std::int32_t stay) {
-      const HostStay& s = stays[at(stay)];
+      const AwayStay& s = stays[at(stay)];
       const Bytes bytes = program_.tensors[at(s.tensor)].bytes;
-      const auto segment = memory.allocate(align_up(bytes, arena.alignment), stay);
-      on_host_[at(stay)] = placement(s.tensor, machine_.host(), memory.segment(*segment).offset);
-      if (!s.always) end[s.end].push_back(*segment);
+      const SpaceId space = spaces_[at(s.tensor)];
+      MemoryManager& there = memory[at(space)];
+      const auto segment =
+          there.allocate(align_up(bytes, script_.arenas[at(space)].alignment), stay);
+      away_placement_[at(stay)] = placement(s.tensor, space, there.segment(*segment).offset);
+      if (!s.always) end[s.end].emplace_back(space, *segment);
     };
     for (std::int32_t s = 0; s < std::ssize(stays); ++s) {
       if (!stays[at(s)].always) begin[stays[at(s)].begin].push_back(s);
@@ -132,14 +139,15 @@ class ScriptWriter {
     }
     for (std::size_t i = 0; i < schedule_.items.size(); ++i) {
       for (const std::int32_t s : begin[i]) place(s);
-      for (const SegmentId segment : end[i]) memory.release(segment, Nanos{0});
+      for (const auto& [space, segment] : end[i]) memory[at(space)].release(segment, Nanos{0});
     }
   }
 
   PlacementId placement(TensorId t, SpaceId space, Bytes offset) {
     const Bytes bytes = program_.tensors[at(t)].bytes;
-    Bytes& arena = script_.arenas[at(space)].bytes;
-    arena = std::max(arena, offset + bytes);
+    Arena& arena = script_.arenas[at(space)];
+    // Whole blocks: copies with a file move them.
+    arena.bytes = std::max(arena.bytes, offset + align_up(bytes, arena.alignment));
     script_.placements.push_back({t, space, offset, bytes});
     return static_cast<PlacementId>(script_.placements.size()) - 1;
   }
@@ -155,11 +163,11 @@ class ScriptWriter {
     to.kind = from.kind;
     if (from.kind == InstructionKind::copy) {
       const StreamId both = streams_.out;
-      const PlacementId host = on_host_[at(stays_.at_item(i).front())];
+      const PlacementId away = away_placement_[at(stays_.at_item(i).front())];
       const PlacementId device = on_device(from.tensor, from.offset);
       to.stream = from.out || one_data_stream_ ? both : streams_.in;
-      to.from = from.out ? device : host;
-      to.to = from.out ? host : device;
+      to.from = from.out ? device : away;
+      to.to = from.out ? away : device;
       return to;
     }
     const Op& op = program_.ops[at(from.op)];
@@ -167,7 +175,8 @@ class ScriptWriter {
     to.algorithm = schedule_.algorithms[at(from.op)];
     if (op.place == OpPlace::host) {
       to.stream = streams_.host;
-      for (const std::int32_t stay : stays_.at_item(i)) to.operands.push_back(on_host_[at(stay)]);
+      for (const std::int32_t stay : stays_.at_item(i))
+        to.operands.push_back(away_placement_[at(stay)]);
       return to;
     }
     to.stream = streams_.compute;
@@ -185,9 +194,10 @@ class ScriptWriter {
   const DataSchedule& schedule_;
   bool one_data_stream_;
   StreamTable streams_;
-  HostStays stays_;
+  std::vector<SpaceId> spaces_;  ///< per tensor: where it is when it is away
+  AwayStays stays_;
   Script script_;
-  std::vector<PlacementId> on_host_;  ///< per stay
+  std::vector<PlacementId> away_placement_;  ///< per stay
   std::map<std::pair<TensorId, Bytes>, PlacementId> on_device_;
 };
 

@@ -1,8 +1,8 @@
-// What moDNN generates: its schedule as a script, with addresses on the host.
+// What moDNN generates: its schedule as a script, with addresses away from the device.
 //
-// The host's bytes come from a memory manager too: a value has bytes there from the copy or host op
-// that brings it to the last that takes it; what lives there between iterations has an address of
-// its own at the bottom.
+// Bytes on the host, or in the file, come from a memory manager too: a value has bytes there from
+// the copy or host op that brings it to the last that takes it; what lives there between iterations
+// has an address of its own at the bottom.
 #pragma once
 
 #include "lower/scripted.h"

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/at.h"
+#include "lower/away_spaces.h"
 #include "planners/modnn/offloading_scheme.h"
 #include "planners/modnn/task_memory.h"
 
@@ -20,6 +21,7 @@ Stage::Stage(const Program& program, const AccessIndex& index, const Machine& ma
     : program_(program),
       index_(index),
       machine_(machine),
+      away_spaces_(away_spaces(program, machine)),
       alignment_(machine.alignment()),
       stays_at_(program.tensors.size(), kNowhere),
       memory_(0),
@@ -76,8 +78,12 @@ bool Stage::starts_on_host(TensorId t) const {
 
 Bytes Stage::size(TensorId t) const { return aligned(program_.tensors[at(t)].bytes); }
 
+Nanos Stage::time_out(TensorId t) const {
+  return machine_.find_link(0, away_spaces_[at(t)])->speed.time(program_.tensors[at(t)].bytes);
+}
+
 Nanos Stage::time_in(TensorId t) const {
-  return machine_.to_device().time(program_.tensors[at(t)].bytes);
+  return machine_.find_link(away_spaces_[at(t)], 0)->speed.time(program_.tensors[at(t)].bytes);
 }
 
 bool Stage::is_host(OpId op) const { return program_.ops[at(op)].place == OpPlace::host; }
@@ -133,7 +139,7 @@ std::optional<Stage::Space> Stage::look_for_space(Bytes bytes, Nanos from, OpId 
         leaving.ready = b.ready;
         if (leaving.may && !b.on_host) {
           leaving.copied = program_.tensors[at(owner)].bytes;
-          leaving.copy_time = machine_.to_host().time(leaving.copied);
+          leaving.copy_time = time_out(owner);
         }
         return leaving;
       });
@@ -197,7 +203,7 @@ void Stage::copy_out(TensorId t) {
   Block& b = at_tensor(t);
   assert(present(t));
   Nanos& stream = free_at_[out_];
-  stream = std::max(stream, b.ready) + machine_.to_host().time(program_.tensors[at(t)].bytes);
+  stream = std::max(stream, b.ready) + time_out(t);
   b.on_host = true;
   b.host_ready = stream;
   b.last_use = std::max(b.last_use, stream);

@@ -147,6 +147,7 @@ class Stage {
 
   Block& at_tensor(TensorId t) { return blocks_[static_cast<std::size_t>(t)]; }
   [[nodiscard]] bool is_host(OpId op) const;
+  [[nodiscard]] Nanos time_out(TensorId t) const;
   [[nodiscard]] OpId next_use(TensorId t) const;
   [[nodiscard]] OpId next_device_read(TensorId t) const;
   void find_what_stays(bool weights_leave);
@@ -163,6 +164,7 @@ class Stage {
   const Program& program_;
   const AccessIndex& index_;
   const Machine& machine_;
+  std::vector<SpaceId> away_spaces_;  ///< per tensor
   Bytes alignment_;
   std::vector<Bytes> stays_at_;  ///< per tensor
   Bytes stay_bytes_ = 0;
