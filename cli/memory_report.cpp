@@ -41,9 +41,9 @@ void print_memory(const TrainingSpec& spec, const TrainingReport& r) {
   const Link* const write = machine.find_link(0, file);
   const Link* const read = machine.find_link(file, 0);
   if (write == nullptr || read == nullptr) return;
-  say("  spill      {} file in {} ({}); write {}, read {}, {} ({})\n", format_bytes(m.traffic.size),
-      spill.folder, m.traffic.kind, speed(write->speed.bytes_per_second),
-      speed(read->speed.bytes_per_second),
+  say("  spill      {} file in {}{}; write {}, read {}, {} ({})\n", format_bytes(m.traffic.size),
+      spill.folder, m.traffic.kind.empty() ? "" : fmt::format(" ({})", m.traffic.kind),
+      speed(write->speed.bytes_per_second), speed(read->speed.bytes_per_second),
       write->channel == read->channel ? "one at a time" : "both at once",
       spill.write_speed > 0 ? "stated, paced" : "measured");
   if (!m.traffic.warning.empty()) say("             {}\n", m.traffic.warning);

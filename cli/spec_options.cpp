@@ -52,7 +52,10 @@ void add_device_options(CLI::App& command, DeviceSpec& device) {
   const auto kinds = device_kinds();
   command.add_option("--device", device.name, "device to run on (see `tidepool machines`)")
       ->default_str(kinds.empty() ? "" : kinds.front().name);
-  command.add_option("--threads", device.threads, "compute threads (default: cores - 1)")
+  command
+      .add_option("--threads", device.threads,
+                  "compute threads (default: cores - 1, where a file takes what leaves the device "
+                  "all of them); other numbers give other last bits")
       ->check(whole_number(1, 1024));
   const auto link = [&device](const std::string& text) {
     const auto speed = parse_bytes(text);
