@@ -11,6 +11,14 @@
 #include <utility>
 
 namespace tidepool {
+namespace {
+
+/// What the page cache may hold of a file at a time.
+constexpr std::size_t kPiece = std::size_t{8} << 20;
+/// What is read in smaller pieces, samples, may be wanted again soon.
+constexpr std::size_t kLarge = std::size_t{256} << 10;
+
+}  // namespace
 
 void drop_cached(int file, Bytes offset, Bytes bytes) {
   ::sync_file_range(
@@ -62,7 +70,6 @@ tl::unexpected<Error> UnlinkedFile::failed(const char* what, Bytes offset,
 }
 
 Result<void> UnlinkedFile::write(Bytes offset, std::span<const std::byte> from) {
-  constexpr std::size_t kPiece = std::size_t{8} << 20;
   while (!from.empty()) {
     const ssize_t done = ::pwrite(file_, from.data(), std::min(from.size(), kPiece), offset);
     if (done < 0 && errno == EINTR) continue;
@@ -75,11 +82,13 @@ Result<void> UnlinkedFile::write(Bytes offset, std::span<const std::byte> from) 
 }
 
 Result<void> UnlinkedFile::read(Bytes offset, std::span<std::byte> to) const {
+  const bool large = to.size() >= kLarge;
   while (!to.empty()) {
     errno = 0;
-    const ssize_t done = ::pread(file_, to.data(), to.size(), offset);
+    const ssize_t done = ::pread(file_, to.data(), std::min(to.size(), kPiece), offset);
     if (done < 0 && errno == EINTR) continue;
     if (done <= 0) return failed("read", offset, to.size());
+    if (large) ::posix_fadvise(file_, offset, done, POSIX_FADV_DONTNEED);
     to = to.subspan(static_cast<std::size_t>(done));
     offset += done;
   }

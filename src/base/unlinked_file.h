@@ -30,7 +30,7 @@ class UnlinkedFile {
 
   /// The bytes are on their way to the disk when it returns, and hardly any stay in memory.
   Result<void> write(Bytes offset, std::span<const std::byte> from);
-  /// All of `to`; a file that ends before is an error.
+  /// All of `to`; a file that ends before is an error. What is large leaves nothing in memory.
   Result<void> read(Bytes offset, std::span<std::byte> to) const;
 
  private:
