@@ -84,6 +84,18 @@ class Bench:
             raise Unavailable(f"{path} is not built")
         return {**self.environment, "LD_PRELOAD": path, **more}
 
+    def sub_batch(self, arena):
+        """The largest half, quarter … of the batch that should fit, gradients twice included."""
+        size = self.a.batch
+        while size > 1:
+            size //= 2
+            listed = Training([self.a.tidepool, "models", "--batch", str(size), "--json"],
+                              self.environment).run().result
+            model = next(m for m in listed["models"] if m["name"] == self.a.model)
+            if model["unlimited_peak_bytes"] + 4 * model["parameters"] <= arena:
+                return size
+        raise Unavailable("weights, gradients and optimizer state alone do not fit the arena")
+
     def swap(self, way):
         if way == "zram":
             return CompressedMemory(self.a.swap * MIB)
@@ -108,8 +120,8 @@ class Bench:
         arena = str(self.arenas.get(budget, (limit or 0) - 64 * MIB))
         if way == "sub-batches":
             return self.command("--planner", "none", "--link", "10GB", "--budget", arena,
-                                "--sub-batch", "auto", "--sub-batch-statistics",
-                                profiled=False), self.environment
+                                "--sub-batch", str(self.sub_batch(int(arena))),
+                                "--sub-batch-statistics", profiled=False), self.environment
         if way == "recompute":
             return self.command("--planner", self.a.recompute, "--link", "10GB", "--budget",
                                 arena), self.environment
@@ -312,6 +324,7 @@ def parse():
 
 def main():
     arguments = parse()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it is ignored
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, lambda number, _: sys.exit(128 + number))
     try:
