@@ -108,7 +108,7 @@ class Training:
                     self._listen(process, data)
             if self.swap is not None:
                 self.outside = max(self.outside, self.swap.memory_outside() or 0)
-            if self._too_slow():
+            if self._too_slow(process):
                 self.stopped = True
                 return
 
@@ -123,13 +123,18 @@ class Training:
             except OSError:  # it is over
                 return
 
-    def _too_slow(self):
+    def _too_slow(self, process):
+        """Without what other processes take of the processor."""
         if self.most_seconds is None:
             return False
         if not self.samples:  # it is made, planned and fills its memory
-            return time.monotonic() - self.began > 60 + 3 * self.most_seconds
+            return time.monotonic() - self.began > 300 + 6 * self.most_seconds
         last = len(self.samples) == self.count
         since = time.monotonic() - self.samples[-1]["at"]
+        try:
+            since -= waited_seconds(process) - self.samples[-1]["waited"]
+        except OSError:  # it is over
+            return False
         return since > (60 + 3 * self.most_seconds if last else self.most_seconds)
 
     def iterations(self):

@@ -23,7 +23,8 @@ that noise of the machine hits all of them; the first iteration of each run is c
 The last two have no file and therefore keep weights in memory beside the arena when they end: they
 run outside of the group, and what they take is in the table.
 
-A way whose iteration takes longer than --most times the unlimited one is stopped and reported so.
+A way whose iteration takes longer than --most times the unlimited one is stopped and reported so
+(both without the time in which the computing thread waited for a processor that others had).
 Whatever happens, Ctrl-C included, groups, swap and files are gone at the end."""
 
 import argparse
@@ -154,7 +155,7 @@ class Bench:
             shutil.rmtree(self.folder, ignore_errors=True)
         if way == "unlimited" and found.get("code") == 0:
             self.rss.append(found["highest_rss_bytes"])
-            self.seconds += [row["seconds"] for row in found["iterations"]]
+            self.seconds += [row["seconds"] - row["waited"] for row in found["iterations"]]
             self.crc = found["state_crc32"]
         if way == "spill" and found.get("arena_bytes"):
             self.arenas[budget] = found["arena_bytes"]

@@ -162,7 +162,9 @@ void print_times(const TrainingReport& r) {
   }
   say("  predicted  {} ({}), overhead {}{}{}\n", format_time(r.predicted), off,
       percent(r.start.predicted_overhead()), of,
-      r.baseline ? "" : " by prediction (--baseline measures it)");
+      r.baseline ? ""
+      : r.memory ? " by prediction"
+                 : " by prediction (--baseline measures it)");
 }
 
 void print_iterations(const TrainingSpec& spec, const TrainingReport& r) {

@@ -52,9 +52,8 @@ Result<Bytes> measure_variant(Job& job, const Machine& machine, const ProfilingT
   executor.record_timings();
   executor.run(task.iterations, observer.stop(), [&](std::int64_t i, Nanos) {
     const double share = static_cast<double>(i) / task.iterations;
-    observer.update(
-        (static_cast<double>(done) + share) / static_cast<double>(all),
-        fmt::format("profiling {}: iteration {}/{}", job.program().name, i, task.iterations));
+    observer.update((static_cast<double>(done) + share) / static_cast<double>(all),
+                    fmt::format("profiling {}: {}/{}", job.program().name, i, task.iterations));
   });
   if (observer.stop_requested()) {
     return fail(ErrorCode::interrupted, "interrupted while profiling");

@@ -161,7 +161,7 @@ Result<Measurement> measure_reactively(Job& job, const Machine& machine, const P
       const double done = static_cast<double>(v) * (task.iterations + 1) + i;
       observer.update(
           done / runs,
-          fmt::format("{}profiling {} inside {}: iteration {}/{}", task.fake ? "fake " : "",
+          fmt::format("{}profiling {} inside {}: {}/{}", task.fake ? "fake " : "",
                       job.program().name, format_bytes(task.budget.device), i, task.iterations));
     });
     if (!used) return fail(used.error());
