@@ -6,6 +6,7 @@
 #include "base/counted.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "file_tier_options.h"
 #include "ir/load_profile.h"
 #include "lower/plan_file.h"
 #include "profile_source.h"
@@ -159,6 +160,8 @@ Json plan_info(const PlanFile& file) {
   json["instructions"] = file.plan.steady.instructions.size();
   json["predicted_ms"] = to_ms(file.iteration_time);
   json["fake"] = file.fake;
+  json.update(spaces_json(file));
+  json["file_tier"] = file_tier_text(file);
   return json;
 }
 
@@ -253,6 +256,9 @@ void print_other(const std::string& path, const Json& info) {
       format_bytes(info["budget_bytes"].get<Bytes>()),
       format_bytes(info["host_bytes"].get<Bytes>()), counted_in(info, "instruction"),
       info["predicted_ms"].get<double>());
+  if (const auto tier = info["file_tier"].get<std::string>(); !tier.empty()) {
+    say("  file       {}\n", tier);
+  }
 }
 
 Result<void> write_trace(const std::string& path, const Recording& recording) {

@@ -10,6 +10,7 @@
 #include "base/quantity.h"
 #include "branches_note.h"
 #include "decision_report.h"
+#include "file_tier_options.h"
 #include "learning_report.h"
 #include "lower/overhead.h"
 #include "lower/plan_file.h"
@@ -180,6 +181,7 @@ void print_json(const Made& m) {
               {"profile", m.subject.source ? to_json(*m.subject.source) : Json(nullptr)},
               {"output", output.empty() ? Json(nullptr) : Json(output)}};
   out["parallel"] = parallel_json(m);
+  out.update(spaces_json(file_of(m)));
   if (m.arguments.explain) {
     out["decisions"] = decisions(m.file);
     out["other_algorithms"] = to_json(OtherAlgorithms(m.file.program, m.file.strategy.algorithms));
@@ -202,6 +204,9 @@ void print_text(const Made& m) {
   say("  footprint  {}{}, host {}, packed by {}\n", format_bytes(m.footprint),
       m.parallel ? " on the device that needs most" : "",
       format_bytes((m.parallel ? m.parallel->plan : lowered.plan).host_bytes()), lowered.packer);
+  if (const std::string tier = file_tier_text(m.file); !tier.empty()) {
+    say("  file       {}\n", tier);
+  }
   if (m.parallel) {
     print_devices(m);
     say("             one device alone with its part, of batch and bus: {} ms, {} ms without a "
@@ -262,6 +267,9 @@ Result<void> save_and_prove(Made& made, const Budget& budget, Observer& observer
 Result<void> check_arguments(const PlanArguments& a) {
   if (auto known = make_planner(a.planner.name); !known) return fail(known.error());
   if (auto stated = check_chosen_rounds(a.subject.job); !stated) return stated;
+  const SubjectArguments& of = a.subject;
+  const std::string named = of.machine + of.trace.file;
+  if (auto tier = check_file_tier(of.file_tier, named, of.job.devices); !tier) return tier;
   if (auto sound = check_planner_settings(std::span(&a.planner.name, 1), a.planner); !sound) {
     return sound;
   }
@@ -346,6 +354,7 @@ void add_plan(CLI::App& app, Context& context) {
       ->needs("--devices")
       ->capture_default_str();
   add_size_options(*command, arguments->budget);
+  add_file_tier_options(*command, arguments->subject.file_tier);
   add_planner_options(*command, arguments->planner);
   add_learning_options(*command, arguments->planner.learning);
   command->add_option("-o,--output", arguments->output, "write the plan to this file");
@@ -368,6 +377,7 @@ Examples:
   tidepool profile tiny-vgg --data synthetic -o tiny.profile.json
   tidepool plan --profile tiny.profile.json --budget 60% -o tiny.plan.json
   tidepool plan vgg16 --machine gtx1080ti --budget 30% --planner autoswap --sub-batch auto
+  tidepool plan vgg16 --machine gtx1080ti --budget 40% --host-budget 300MB --file-tier 2.5GB,3GB
   tidepool plan --trace vgg16_batch100_3iterations.csv --budget 400MiB   # a trace of yours)");
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "file_tier_options.h"
 #include "lower/overhead.h"
 #include "named_machine.h"
 #include "nn/models/model.h"
@@ -49,7 +50,7 @@ Result<Subject> from_profile(const SubjectArguments& a, std::span<const BudgetSp
 /// A preset: layouts without padding, the algorithms of a GPU's library, times from the compute
 /// model.
 Result<Subject> on_preset(const SubjectArguments& a) {
-  auto machine = preset(a.machine);
+  auto machine = with_file_behind(preset(a.machine), a.file_tier);
   if (!machine) return fail(machine.error());
   auto graph =
       nn::build_model(a.job.model, {.sequence = a.job.sequence, .clusters = a.job.clusters});
@@ -107,7 +108,7 @@ Result<Subject> from_program(const SubjectArguments& a) {
                 "--program needs --machine: a preset (see `tidepool machines`), or a file that "
                 "ends in .json");
   }
-  auto machine = named_machine(a.machine);
+  auto machine = with_file_behind(named_machine(a.machine), a.file_tier);
   if (!machine) return fail(machine.error());
   const auto text = read_file(a.program);
   if (!text) return fail(text.error());
@@ -132,7 +133,8 @@ Result<Subject> from_program(const SubjectArguments& a) {
 /// A recorded iteration, with its own times, on the links of a preset.
 Result<Subject> from_trace(const SubjectArguments& a) {
   constexpr const char* kPublishedMachine = "gtx1080ti";  // that of the SmartPool/AutoSwap paper
-  auto machine = preset(a.machine.empty() ? kPublishedMachine : a.machine);
+  const std::string name = a.machine.empty() ? kPublishedMachine : a.machine;
+  auto machine = with_file_behind(preset(name), a.file_tier);
   if (!machine) return fail(machine.error());
   const auto recording = load_trace(a.trace);
   if (!recording) return fail(recording.error());

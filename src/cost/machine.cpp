@@ -102,6 +102,15 @@ SpaceId Machine::away() const {
   return host();
 }
 
+SpaceId Machine::behind_host() const {
+  const SpaceId above = host();
+  for (SpaceId s = above + 1; s < std::ssize(spaces); ++s) {
+    const bool of_device = find_link(0, s) != nullptr || find_link(s, 0) != nullptr;
+    if (!of_device && find_link(above, s) != nullptr && find_link(s, above) != nullptr) return s;
+  }
+  return kNone;
+}
+
 std::int32_t Machine::channels() const {
   std::int32_t channels = 0;
   for (const Link& link : links) channels = std::max(channels, link.channel + 1);
@@ -289,11 +298,12 @@ Result<Machine> find_machine(std::string_view name) {
 }
 
 bool is_preset(const Machine& machine) {
+  const std::size_t files = machine.behind_host() == kNone ? 0 : 1;
   const auto same_speed = [](const LinkSpeed& a, const LinkSpeed& b) {
     return a.bytes_per_second == b.bytes_per_second && a.latency == b.latency;
   };
   return std::ranges::any_of(machine_presets(), [&](const Machine& preset) {
-    return preset.name == machine.name && preset.spaces.size() == machine.spaces.size() &&
+    return preset.name == machine.name && preset.spaces.size() + files == machine.spaces.size() &&
            preset.device_memory() == machine.device_memory() &&
            same_speed(preset.to_host(), machine.to_host()) &&
            same_speed(preset.to_device(), machine.to_device());

@@ -96,6 +96,9 @@ struct Machine {
   /// Where bytes go that leave the first device and that no host op uses: the file that it has
   /// links with both ways, or else the host.
   [[nodiscard]] SpaceId away() const;
+  /// The file that the host has links with, both ways, and the first device has none; kNone: there
+  /// is none.
+  [[nodiscard]] SpaceId behind_host() const;
   [[nodiscard]] const LinkSpeed& to_away() const { return find_link(0, away())->speed; }
   [[nodiscard]] const LinkSpeed& from_away() const { return find_link(away(), 0)->speed; }
   [[nodiscard]] LinkSpeed& to_host() { return speed(0, host()); }
@@ -128,7 +131,7 @@ std::string inconsistency(const Machine& machine);
 /// GPUs whose figures are published or measured; constants and their sources are in machine.cpp.
 std::span<const Machine> machine_presets();
 Result<Machine> find_machine(std::string_view name);
-/// Of that name, links and memory.
+/// Of that name, links and memory; with a file behind its host or without.
 bool is_preset(const Machine& machine);
 
 /// Times of an iteration can be counted: its ops, and copies, both ways, of everything they access

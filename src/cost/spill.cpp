@@ -21,4 +21,15 @@ Machine with_spill(const Machine& machine, const SpillLink& link) {
   return m;
 }
 
+Machine with_file_tier(const Machine& machine, const FileTierLink& link) {
+  const SpaceId host = machine.host();
+  assert(host + 1 == std::ssize(machine.spaces));
+  const std::int32_t channel = machine.channels();
+  Machine m = machine;
+  m.spaces.push_back({SpaceKind::file, link.bytes, link.alignment});
+  m.links.push_back({host, host + 1, link.write, channel});
+  m.links.push_back({host + 1, host, link.read, link.duplex ? channel + 1 : channel});
+  return m;
+}
+
 }  // namespace tidepool

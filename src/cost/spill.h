@@ -18,4 +18,16 @@ struct SpillLink {
 /// take turns with those with the file: both are work of the thread that carries out a direction.
 Machine with_spill(const Machine& machine, const SpillLink& link);
 
+/// A file behind host memory: what does not fit there goes on to it, and comes back through it.
+struct FileTierLink {
+  LinkSpeed write;         ///< host to file
+  LinkSpeed read;          ///< file to host
+  bool duplex = false;     ///< both at the same time; otherwise they take turns
+  Bytes bytes = 0;         ///< largest file; 0: no limit
+  Bytes alignment = 4096;  ///< of transfers
+};
+
+/// `machine`, which has no file, with one behind its host, on channels of its own.
+Machine with_file_tier(const Machine& machine, const FileTierLink& link);
+
 }  // namespace tidepool

@@ -14,13 +14,17 @@ class BoundaryWriter {
   BoundaryWriter(const BoundaryStreams& streams, Plan& plan) : streams_(streams), plan_(plan) {}
 
   void write() {
-    staging_ = end_of_host_values();
     const std::vector<PlacementId> boundary = plan_.boundary;
     const auto each_in = [&](SpaceKind kind, auto&& see) {
       for (const PlacementId id : boundary) {
         if (plan_.kind_of(id) == kind) see(id);
       }
     };
+    if (streams_.to_file != kNone || streams_.from_file != kNone) {
+      write_behind_host(each_in);
+      return;
+    }
+    staging_ = end_of_host_values();
     each_in(SpaceKind::host, [&](PlacementId id) {
       push(plan_.entry, host_call(InstructionKind::load, id), {});
       push(plan_.exit, host_call(InstructionKind::store, id), {});
@@ -31,6 +35,28 @@ class BoundaryWriter {
   }
 
  private:
+  /// With a file behind the host.
+  template <class Each>
+  void write_behind_host(Each&& each_in) {
+    each_in(SpaceKind::host,
+            [&](PlacementId id) { push(plan_.exit, host_call(InstructionKind::store, id), {}); });
+    each_in(SpaceKind::file, [&](PlacementId id) {
+      const PlacementId staged = staged_in(plan_.host(), 0, id);
+      load(staged);
+      push_copy(plan_.entry, streams_.to_file, staged, id, {streams_.host});
+      push_copy(plan_.exit, streams_.from_file, id, staged, {streams_.host});
+      store(staged, streams_.from_file);
+    });
+    each_in(SpaceKind::device, [&](PlacementId id) {
+      const PlacementId staged = staged_in(plan_.host(), 0, id);
+      load(staged);
+      push_copy(plan_.entry, streams_.in, staged, id, {streams_.host});
+      push_copy(plan_.exit, streams_.out, id, staged, {streams_.host});
+      store(staged, streams_.out);
+    });
+    each_in(SpaceKind::host, [&](PlacementId id) { load(id); });
+  }
+
   [[nodiscard]] Bytes end_of_host_values() const {
     Bytes end = 0;
     for (const PlacementId id : plan_.boundary) {
@@ -61,7 +87,7 @@ class BoundaryWriter {
     load(staged);
     push_copy(plan_.entry, streams_.in, staged, id, {streams_.host, streams_.out});
     push_copy(plan_.exit, streams_.out, id, staged, {streams_.host});
-    store(staged);
+    store(staged, streams_.out);
   }
 
   void enter_file(PlacementId id) {
@@ -77,14 +103,14 @@ class BoundaryWriter {
     const PlacementId passing = staged_in(0, 0, id);
     push_copy(plan_.exit, streams_.in, id, passing, {streams_.out});
     push_copy(plan_.exit, streams_.out, passing, staged, {streams_.host, streams_.in});
-    store(staged);
+    store(staged, streams_.out);
   }
 
   void load(PlacementId staged) {
-    push(plan_.entry, host_call(InstructionKind::load, staged), {streams_.in});
+    push(plan_.entry, host_call(InstructionKind::load, staged), {streams_.in, streams_.to_file});
   }
-  void store(PlacementId staged) {
-    push(plan_.exit, host_call(InstructionKind::store, staged), {streams_.out});
+  void store(PlacementId staged, StreamId copies) {
+    push(plan_.exit, host_call(InstructionKind::store, staged), {copies});
   }
   void push_copy(Schedule& schedule, StreamId stream, PlacementId from, PlacementId to,
                  std::initializer_list<StreamId> after) {

@@ -26,16 +26,17 @@ namespace {
 /// Run one by one before longer periods are looked for.
 constexpr int kFewIterations = 8;
 
+template <class AnyStep>
 class LongRun {
  public:
-  LongRun(std::span<Step> steps, StreamId compute) : steps_(steps) {
-    std::array<std::int32_t, kMaxStreams> last;
+  LongRun(std::span<AnyStep> steps, StreamId compute) : steps_(steps) {
+    std::array<std::int32_t, AnyStep::kStreams> last;
     last.fill(kNone);
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       last[at(steps_[i].stream)] = static_cast<std::int32_t>(i);
     }
     last_compute_ = last[at(compute)];
-    std::array<StepWait, kMaxStreams> on_stream;
+    std::array<StepWait, AnyStep::kStreams> on_stream;
     for (std::size_t s = 0; s < on_stream.size(); ++s) on_stream[s] = {last[s], -1};
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       before_.push_back(on_stream[at(steps_[i].stream)]);
@@ -140,7 +141,7 @@ class LongRun {
     return (ends(0)[c] - ends(back)[c] + Nanos{back / 2}) / back;
   }
 
-  std::span<Step> steps_;
+  std::span<AnyStep> steps_;
   std::int32_t last_compute_ = kNone;
   std::vector<StepWait> before_;                   ///< per step: the one before it on its stream
   std::array<std::vector<Nanos>, kHistory> ends_;  ///< a ring of iterations
@@ -149,18 +150,17 @@ class LongRun {
   std::vector<Nanos> rate_;  ///< per step: d of the note
 };
 
-}  // namespace
-
-Nanos replay(std::span<Step> steps, StreamId compute, ReplayScratch& scratch) {
+template <class AnyStep>
+Nanos replay_any(std::span<AnyStep> steps, StreamId compute, ReplayScratch& scratch) {
   scratch.current_end.assign(steps.size(), Nanos{0});
   scratch.previous_end.assign(steps.size(), Nanos{0});
-  std::array<Nanos, kMaxStreams> ready{};
+  std::array<Nanos, AnyStep::kStreams> ready{};
   Nanos previous_base{0};
   for (int iteration = 0; iteration < kFewIterations; ++iteration) {
     const Nanos base = ready[at(compute)];
     bool steady = iteration > 0;
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      Step& step = steps[i];
+      AnyStep& step = steps[i];
       Nanos start = ready[at(step.stream)];
       for (const StepWait& wait : step.waits) {
         if (wait.index == kNone) continue;
@@ -181,7 +181,17 @@ Nanos replay(std::span<Step> steps, StreamId compute, ReplayScratch& scratch) {
     previous_base = base;
     std::swap(scratch.current_end, scratch.previous_end);
   }
-  return LongRun(steps, compute).run();
+  return LongRun<AnyStep>(steps, compute).run();
+}
+
+}  // namespace
+
+Nanos replay(std::span<Step> steps, StreamId compute, ReplayScratch& scratch) {
+  return replay_any(steps, compute, scratch);
+}
+
+Nanos replay(std::span<ScheduledStep> steps, StreamId compute, ReplayScratch& scratch) {
+  return replay_any(steps, compute, scratch);
 }
 
 }  // namespace tidepool

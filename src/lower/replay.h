@@ -20,4 +20,16 @@ struct ReplayScratch {
 /// of them takes.
 Nanos replay(std::span<Step> steps, StreamId compute, ReplayScratch& scratch);
 
+/// A step of a schedule with more streams than the evaluator knows.
+struct ScheduledStep {
+  static constexpr int kStreams = 8;
+  StreamId stream = 0;
+  std::vector<StepWait> waits;
+  Nanos duration{};
+  Nanos start{};
+  Nanos end{};
+};
+/// The same for these.
+Nanos replay(std::span<ScheduledStep> steps, StreamId compute, ReplayScratch& scratch);
+
 }  // namespace tidepool

@@ -9,7 +9,6 @@
 
 #include "base/at.h"
 #include "lower/boundary_schedules.h"
-#include "lower/replay.h"
 
 namespace tidepool {
 namespace {
@@ -57,6 +56,11 @@ class ScriptShape {
     if (!known(item.stream, script_.streams.size())) return fmt::format("stream {}", item.stream);
     for (const std::int32_t earlier : item.after) {
       if (!known(earlier, position)) return fmt::format("a barrier behind item {}", earlier);
+    }
+    for (const std::int32_t earlier : item.after_previous) {
+      if (!known(earlier, script_.items.size())) {
+        return fmt::format("a barrier behind item {} of the iteration before", earlier);
+      }
     }
     const auto place = [&](PlacementId id) { return known(id, script_.placements.size()); };
     if (item.kind == InstructionKind::copy) {
@@ -160,6 +164,9 @@ class WaitFinder {
   void find_needs() {
     const ScriptItem& x = item(event_);
     for (const std::int32_t earlier : x.after) need(event_ < n_ ? earlier : earlier + n_);
+    if (event_ >= n_) {
+      for (const std::int32_t earlier : x.after_previous) need(earlier);
+    }
     if (x.kind == InstructionKind::copy) {
       use(x.from, AccessMode::read);
       use(x.to, AccessMode::write);
@@ -298,10 +305,15 @@ class WaitFinder {
   std::vector<std::int32_t> clocks_;  ///< per event and stream: the last event that is over by then
 };
 
-/// The stream of the first copy with this end on the host, or else the first copy stream.
-StreamId boundary_stream(const Script& script, const Plan& plan, PlacementId ScriptItem::*end) {
+/// The stream of the first copy with this end on the host and the other on a device, or else the
+/// first copy stream.
+StreamId boundary_stream(const Script& script, const Plan& plan, PlacementId ScriptItem::*end,
+                         PlacementId ScriptItem::*other) {
   for (const ScriptItem& x : script.items) {
-    if (x.kind == InstructionKind::copy && plan.kind_of(x.*end) == SpaceKind::host) return x.stream;
+    if (x.kind == InstructionKind::copy && plan.kind_of(x.*end) == SpaceKind::host &&
+        plan.kind_of(x.*other) == SpaceKind::device) {
+      return x.stream;
+    }
   }
   const auto any = std::ranges::find(script.streams, StreamKind::copy, &Stream::kind);
   return any == script.streams.end() ? StreamId{kNone}
@@ -351,41 +363,18 @@ Result<Plan> plan_of_script(const Program& program, const Script& script) {
   }
   if (script.boundary.empty()) return plan;
   BoundaryStreams streams;
-  streams.in = boundary_stream(script, plan, &ScriptItem::from);
-  streams.out = boundary_stream(script, plan, &ScriptItem::to);
+  streams.in = boundary_stream(script, plan, &ScriptItem::from, &ScriptItem::to);
+  streams.out = boundary_stream(script, plan, &ScriptItem::to, &ScriptItem::from);
   const auto host = std::ranges::find(script.streams, StreamKind::host, &Stream::kind);
   if (host == script.streams.end()) return refuse("persistent tensors need a stream of host ops");
   streams.host = static_cast<StreamId>(host - script.streams.begin());
+  streams.to_file = script.to_file;
+  streams.from_file = script.from_file;
   const bool copies = std::ranges::any_of(
       script.boundary, [&](PlacementId id) { return plan.kind_of(id) != SpaceKind::host; });
   if (copies && streams.in == kNone) return refuse("persistent tensors need a stream of copies");
   add_boundary_schedules(streams, plan);
   return plan;
-}
-
-TimedPlan time_plan(const Program& program, const Plan& plan, const Machine& machine) {
-  TimedPlan timed;
-  std::int32_t copies = 0;
-  timed.steps.reserve(plan.steady.instructions.size());
-  for (const Instruction& x : plan.steady.instructions) {
-    Step step;
-    step.stream = x.stream;
-    if (x.kind == InstructionKind::op) {
-      step.id = x.op.value();
-      step.duration = program.ops[at(x.op)].algorithms[at(x.algorithm)].time;
-    } else {
-      const Placement& from = plan.placements[at(x.from)];
-      const Placement& to = plan.placements[at(x.to)];
-      step.kind = plan.kind_of(x.to) == SpaceKind::host ? StepKind::copy_out : StepKind::copy_in;
-      step.id = copies++;
-      step.duration = machine.find_link(from.space, to.space)->speed.time(x.bytes);
-    }
-    for (const Wait& wait : x.waits) step.waits[at(wait.stream)] = {wait.index, wait.iteration};
-    timed.steps.push_back(step);
-  }
-  ReplayScratch scratch;
-  timed.iteration_time = replay(timed.steps, StreamTable::of(machine).compute, scratch);
-  return timed;
 }
 
 }  // namespace tidepool

@@ -14,8 +14,6 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cost/machine.h"
-#include "lower/step.h"
 #include "schedule/schedule.h"
 
 namespace tidepool {
@@ -34,6 +32,8 @@ struct ScriptItem {
   PlacementId to = kNone;
   /// Barriers: earlier items of the list that must have completed.
   std::vector<std::int32_t> after;
+  /// The same of the iteration before: any items.
+  std::vector<std::int32_t> after_previous{};
 };
 
 /// What runs where and in which order, over any number of devices, spaces and streams.
@@ -41,9 +41,12 @@ struct Script {
   std::vector<Arena> arenas;  ///< by SpaceId, as the steady state needs them
   std::vector<Stream> streams;
   std::vector<Placement> placements;
-  /// One per persistent tensor: where its value lies between iterations, on a device or the host.
+  /// One per persistent tensor: where its value lies between iterations.
   std::vector<PlacementId> boundary;
   std::vector<ScriptItem> items;  ///< in issue order
+  /// Of copies between the host and a file that only the host has links with; kNone: there is none.
+  StreamId to_file = kNone;
+  StreamId from_file = kNone;
 };
 
 /// The script with the waits it needs, with entry and exit. Fails with `bad_input` where an item
@@ -51,14 +54,5 @@ struct Script {
 /// the program's order. `check` proves what comes out: this does not ask whether values are right.
 /// Of n items it takes O(n log n) time.
 Result<Plan> plan_of_script(const Program& program, const Script& script);
-
-/// The steady state of a plan for the streams of `StreamTable::of(machine)` as steps with the times
-/// of their long run, and the time of an iteration: what `simulate` says. Ids are ops, and numbers
-/// of copies in the list.
-struct TimedPlan {
-  std::vector<Step> steps;
-  Nanos iteration_time{};
-};
-TimedPlan time_plan(const Program& program, const Plan& plan, const Machine& machine);
 
 }  // namespace tidepool

@@ -32,6 +32,7 @@ struct StepWait {
 
 /// One future instruction: a call of the expansion, or one of its moves.
 struct Step {
+  static constexpr int kStreams = kMaxStreams;
   StepKind kind = StepKind::op;
   StreamId stream = 0;
   std::int32_t id = kNone;  ///< call, or move

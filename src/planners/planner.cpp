@@ -6,6 +6,7 @@
 
 #include "check/check.h"
 #include "lower/memory_sizes.h"
+#include "planners/planner_file_tier.h"
 
 namespace tidepool {
 namespace {
@@ -90,6 +91,56 @@ Result<Planned> plan_within(Planner& planner, Workload& workload, const Machine&
   return planned;
 }
 
+PlannerOptions in_the_rest(const PlannerOptions& options,
+                           std::chrono::steady_clock::time_point start) {
+  PlannerOptions rest = options;
+  if (options.time_limit != Nanos::max()) {
+    const Nanos spent = std::chrono::steady_clock::now() - start;
+    rest.time_limit = std::max(options.time_limit - spent, Nanos{1});
+  }
+  return rest;
+}
+
+/// In a host budget with a file behind the host: the plan that is found in any host budget, if that
+/// needs no more; or else that with what the host cannot hold in the file, or the one that is found
+/// inside the host budget, whichever is faster.
+Result<Planned> plan_three_tiers(Planner& planner, Workload& workload, const Machine& machine,
+                                 const Budget& budget, const PlannerOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  Budget any_host = budget;
+  any_host.host = 0;
+  auto upper = plan_within(planner, workload, machine, any_host, any_host, options);
+  if (!upper || upper->lowered.plan.host_bytes() <= budget.host) return upper;
+  const auto program = workload.program(upper->sub_batch());
+  if (!program) return fail(program.error());
+  const auto joined_at = Clock::now();
+  auto whole =
+      with_host_over_file(**program, upper->lowered, machine, budget, in_the_rest(options, start));
+  Result<Planned> tiered = fail(ErrorCode::infeasible, "");
+  if (whole) {
+    whole->plan.planner = planner.name();
+    const auto planned_at = Clock::now();
+    const auto proof = check(**program, whole->plan, check_limits(machine, budget));
+    if (!proof) return fail(proof.error());
+    const bool lost_nothing = whole->iteration_time <= upper->lowered.iteration_time;
+    tiered = std::move(*upper);
+    tiered->lowered = std::move(*whole);
+    tiered->plan_time += planned_at - joined_at;
+    tiered->check_time += Clock::now() - planned_at;
+    if (lost_nothing || options.stop.requested()) return tiered;
+  } else if (whole.error().code == ErrorCode::infeasible) {
+    tiered = fail(whole.error());
+  } else {
+    return fail(whole.error());
+  }
+  auto without =
+      plan_within(planner, workload, machine, budget, budget, in_the_rest(options, start));
+  const bool faster =
+      without && (!tiered || without->lowered.iteration_time < tiered->lowered.iteration_time);
+  return faster ? std::move(without) : std::move(tiered);
+}
+
 }  // namespace
 
 Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& machine,
@@ -97,6 +148,9 @@ Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& m
   const auto start = std::chrono::steady_clock::now();
   const auto within = within_memory(machine, wanted);
   if (!within) return fail(within.error());
+  if (within->host > 0 && machine.behind_host() != kNone) {
+    return plan_three_tiers(planner, workload, machine, *within, options);
+  }
   auto planned = plan_within(planner, workload, machine, *within, *within, options);
   const bool infeasible = !planned && planned.error().code == ErrorCode::infeasible;
   if (!infeasible || within->host == 0 || options.stop.requested()) return planned;
@@ -104,12 +158,8 @@ Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& m
   // the host, the one they would end at may not.
   Budget any_host = *within;
   any_host.host = 0;
-  PlannerOptions rest = options;
-  if (options.time_limit != Nanos::max()) {
-    const Nanos spent = std::chrono::steady_clock::now() - start;
-    rest.time_limit = std::max(options.time_limit - spent, Nanos{1});
-  }
-  auto other = plan_within(planner, workload, machine, any_host, *within, rest);
+  auto other =
+      plan_within(planner, workload, machine, any_host, *within, in_the_rest(options, start));
   return other ? std::move(other) : std::move(planned);
 }
 

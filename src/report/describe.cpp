@@ -133,6 +133,11 @@ Heading heading_of(const PlanFile& file, const PlanTimeline& timeline) {
                   format_time(compute), one ? "" : " on device 0"),
       fmt::format("{} out, {} in", format_bytes(totals.copied_out), format_bytes(totals.copied_in)),
       fmt::format("host {}", format_bytes(file.plan.host_bytes()))};
+  for (const Arena& arena : file.plan.arenas) {
+    if (arena.kind == SpaceKind::file && arena.bytes > 0) {
+      heading.facts.push_back(fmt::format("file {}", format_bytes(arena.bytes)));
+    }
+  }
   if (on_one_device(file.program)) {
     const Nanos unlimited =
         unlimited_time(file.program, file.machine, chosen_algorithms(file.program, file.plan));
@@ -199,8 +204,7 @@ std::vector<std::string> describe_run(const PlanFile& file, const PlanTimeline& 
     case RunKind::copy_out:
     case RunKind::copy_in: {
       const TensorId tensor = file.plan.placements[at(x.from)].tensor;
-      lines.push_back(fmt::format("copy {}, {}, {}",
-                                  run.kind == RunKind::copy_out ? "to the host" : "to the device",
+      lines.push_back(fmt::format("copy to the {}, {}, {}", to_string(file.plan.kind_of(x.to)),
                                   kind_name(file, tensor), format_bytes(x.bytes)));
       break;
     }

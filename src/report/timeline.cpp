@@ -89,7 +89,8 @@ class Builder {
 
   [[nodiscard]] RunKind kind_of(const Instruction& x, bool again) const {
     if (x.kind == InstructionKind::copy) {
-      const bool out = file_.plan.kind_of(x.to) != SpaceKind::device;
+      // Down: off a device, or from the host to a file.
+      const bool out = file_.plan.kind_of(x.to) > file_.plan.kind_of(x.from);
       return out ? RunKind::copy_out : RunKind::copy_in;
     }
     if (file_.plan.streams[at(x.stream)].kind == StreamKind::host) return RunKind::host_op;
@@ -161,6 +162,9 @@ class Builder {
           break;
         case StreamKind::copy:
           out_.lanes[s].name = out[s] == in[s] ? "copy" : out[s] ? "copy out" : "copy in";
+          if (out[s] + in[s] > 0 && out_.lanes[s].device == kNone) {
+            out_.lanes[s].name.replace(0, 4, "file");  // between the host and a file
+          }
           break;
       }
       Lane& lane = out_.lanes[s];

@@ -336,6 +336,55 @@ TEST_F(Cli, AHostBudgetThatIsTooSmallExitsWith4) {
       HasSubstr("host"));
 }
 
+TEST_F(Cli, PlansWithAFileBehindTheHostAreProvedSimulatedAndDrawn) {
+  const std::string file = folder_.file("p.json");
+  std::vector<std::string> arguments{
+      "plan", "tiny-vgg",  "--batch",  "64", "--machine", "gtx1080ti",     "--budget",
+      "50%",  "--planner", "autoswap", "-o", file,        "--host-budget", "1GiB"};
+  const Json without = success(arguments);
+  EXPECT_EQ(without["spaces"].size(), 2u);
+  arguments.back() = std::to_string(without["host_bytes"].get<std::int64_t>() / 2);
+  arguments.insert(arguments.end(), {"--file-tier", "2GB,3GB,duplex"});
+  const Json j = success(arguments);
+  EXPECT_LE(j["host_bytes"].get<std::int64_t>(), without["host_bytes"].get<std::int64_t>() / 2);
+  ASSERT_EQ(j["spaces"].size(), 3u);
+  EXPECT_EQ(j["spaces"][2]["name"], "file");
+  EXPECT_GT(j["spaces"][2]["bytes"], 0);
+  EXPECT_EQ(success({"check", file})["spaces"][2]["bytes"], j["spaces"][2]["bytes"]);
+  const Json simulated = success({"simulate", file});
+  EXPECT_DOUBLE_EQ(simulated["iteration_ms"], j["predicted_ms"]);
+  EXPECT_EQ(simulated["copied"], j["copied"]);
+  EXPECT_EQ(success({"info", file})["spaces"], j["spaces"]);
+  EXPECT_THAT(tidepool({"info", file}).out, HasSubstr("  file       "));
+  EXPECT_THAT(tidepool(arguments).out, HasSubstr("written and"));
+  const std::string picture = folder_.file("p.svg");
+  success({"export", file, "-o", picture});
+  EXPECT_THAT(*read_file(picture), AllOf(HasSubstr("file out"), HasSubstr("file in")));
+  arguments.insert(arguments.end(), {"--file-limit", "4KiB"});
+  expect_error(arguments, 4, HasSubstr("host"));
+}
+
+TEST_F(Cli, WhatIsForAFileBehindTheHostIsRefusedElsewhere) {
+  const auto with = [](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"plan", "tiny-vgg"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  expect_error(with({"--machine", "gtx1080ti", "--file-tier", "1GB,1GB"}), 2,
+               HasSubstr("--host-budget"));
+  expect_error(with({"--file-tier", "1GB,1GB", "--host-budget", "1GB"}), 2,
+               HasSubstr("--machine or --trace"));
+  expect_error(with({"--machine", "gtx1080ti", "--host-budget", "1GB", "--file-limit", "1GB"}), 2,
+               HasSubstr("--file-tier"));
+  for (const char* wrong : {"1GB", "1GB,0", "1GB,1GB,both", "fast,1GB", "1GB,1GB,duplex,"}) {
+    expect_error(with({"--machine", "gtx1080ti", "--host-budget", "1GB", "--file-tier", wrong}), 2,
+                 HasSubstr("WRITE,READ"));
+  }
+  expect_error(with({"--machine", "k40", "--host-budget", "1GB", "--file-tier", "1GB,1GB",
+                     "--devices", "2"}),
+               2, HasSubstr("--devices"));
+}
+
 TEST_F(Cli, PlansOfSeveralDevicesAreProvedSimulatedAndDrawn) {
   const std::string file = folder_.file("p.json");
   const auto plan = [&](const char* accumulation) {

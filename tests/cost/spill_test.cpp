@@ -55,7 +55,26 @@ TEST(Spill, AFileBehindTheHostAloneIsNotWhereBytesGo) {
   m.links.push_back({2, 1, {1e9, Nanos{0}}, 2});
   EXPECT_EQ(inconsistency(m), "");
   EXPECT_EQ(m.away(), m.host());
+  EXPECT_EQ(m.behind_host(), 2);
   EXPECT_TRUE(m.duplex());
+}
+
+TEST(Spill, AFileTierIsBehindTheHostOnChannelsOfItsOwn) {
+  const Machine before = *find_machine("gtx1080ti");
+  EXPECT_EQ(before.behind_host(), kNone);
+  EXPECT_EQ(with_spill(before, disk(true)).behind_host(), kNone) << "the device's own";
+  for (const bool duplex : {false, true}) {
+    const FileTierLink link{{5e8, Nanos{1}}, {6e8, Nanos{2}}, duplex, 64 * kGiB};
+    const Machine m = with_file_tier(before, link);
+    EXPECT_EQ(inconsistency(m), "");
+    ASSERT_EQ(m.behind_host(), 2);
+    EXPECT_EQ(m.spaces[2].bytes, 64 * kGiB);
+    EXPECT_EQ(m.spaces[1].alignment, 512) << "plans that do not use the file stay as they are";
+    EXPECT_EQ(m.find_link(1, 2)->speed.bytes_per_second, 5e8);
+    EXPECT_EQ(m.find_link(2, 1)->speed.bytes_per_second, 6e8);
+    EXPECT_EQ(m.channels(), duplex ? 4 : 3);
+    EXPECT_TRUE(is_preset(m));
+  }
 }
 
 TEST(Spill, IsInMachineFiles) {

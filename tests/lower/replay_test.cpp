@@ -121,5 +121,31 @@ TEST(Replay, OfRandomListsIsTheMeanOfTheLongRun) {
   EXPECT_GE(groups, 1);
 }
 
+// Random lists, as steps of a schedule: the same numbers.
+TEST(Replay, StepsOfAScheduleAreReplayedAlike) {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    std::vector<Step> steps;
+    std::vector<ScheduledStep> scheduled;
+    for (int i = 0; i < 12; ++i) {
+      steps.push_back(step(static_cast<StreamId>(random.below(kMaxStreams)),
+                           static_cast<int>(random.below(50))));
+      for (StreamId s = 0; s < kMaxStreams; ++s) {
+        if (random.below(3) > 0 || s == steps.back().stream) continue;
+        const auto of = static_cast<std::int32_t>(random.below(12));
+        steps.back().waits[at(s)] = {of, of < i ? 0 : -1};
+      }
+      ScheduledStep& same = scheduled.emplace_back();
+      same.stream = steps.back().stream;
+      same.duration = steps.back().duration;
+      same.waits.assign(steps.back().waits.begin(), steps.back().waits.end());
+    }
+    ReplayScratch scratch;
+    EXPECT_EQ(replay(std::span(steps), 0, scratch), replay(std::span(scheduled), 0, scratch));
+    for (std::size_t i = 0; i < steps.size(); ++i) EXPECT_EQ(steps[i].end, scheduled[i].end);
+  }
+}
+
 }  // namespace
 }  // namespace tidepool

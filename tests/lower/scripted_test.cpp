@@ -7,6 +7,7 @@
 
 #include "base/at.h"
 #include "check/check.h"
+#include "lower/time_plan.h"
 #include "sim/simulate.h"
 #include "support/program_builder.h"
 #include "support/random_plan.h"

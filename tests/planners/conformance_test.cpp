@@ -15,6 +15,7 @@
 #include "support/spill_machine.h"
 #include "support/sub_batch_workload.h"
 #include "support/swap_programs.h"
+#include "support/three_tiers.h"
 
 namespace tidepool {
 namespace {
@@ -200,6 +201,58 @@ TEST_P(PlannerConformance, ABudgetOfTheFileHolds) {
       expect_proved_inside(*planned, subject, budget);
     }
   }
+}
+
+/// Programs over a device, its host and a file behind the host.
+std::vector<ConformanceSubject> subjects_of_three_tiers() {
+  std::vector<ConformanceSubject> all;
+  const auto add = [&](std::string name, Program program, const Machine& machine,
+                       std::uint64_t seed) {
+    all.push_back({std::move(name), std::make_unique<FixedWorkload>(std::move(program)),
+                   testing::with_random_tier(machine, seed)});
+  };
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    add(fmt::format("random {}", seed), testing::random_program(seed),
+        testing::random_machine(seed), seed);
+    add(fmt::format("odd {}", seed), testing::odd_program(seed, testing::HostUse::plain),
+        testing::byte_a_nanosecond(8), seed);
+  }
+  return all;
+}
+
+TEST_P(PlannerConformance, AHostBudgetHoldsWithAFileBehindTheHost) {
+  int away = 0, in_file = 0;
+  for (ConformanceSubject& subject : subjects_of_three_tiers()) {
+    const Bytes device = subject.least() * 3 / 2;
+    const auto free = plan(subject, device, repeatable(1));
+    if (!free) continue;
+    const Bytes needed = free->lowered.plan.host_bytes();
+    for (const Bytes host : {needed, needed / 2, needed / 4}) {
+      if (host == 0) continue;
+      SCOPED_TRACE(fmt::format("{} in {} and {} B of the host", subject.name, device, host));
+      const Budget budget{device, host};
+      const auto planned = plan(GetParam(), subject, budget, repeatable(1));
+      if (!planned) {
+        EXPECT_EQ(planned.error().code, ErrorCode::infeasible) << planned.error().message;
+        EXPECT_LT(host, needed);
+        continue;
+      }
+      const Plan& made = planned->lowered.plan;
+      EXPECT_LE(made.host_bytes(), host);
+      const Program& program = **subject.workload->program(planned->sub_batch());
+      const auto proof = check(program, made, check_limits(subject.machine, budget));
+      EXPECT_TRUE(proof) << proof.error().message;
+      EXPECT_EQ(long_run(program, made, subject.machine).iteration_time,
+                planned->lowered.iteration_time);
+      away += static_cast<int>(host < needed);
+      in_file += static_cast<int>(made.arenas[2].bytes > 0);
+      if (host < needed) continue;
+      EXPECT_EQ(made.arenas[2].bytes, 0);
+      EXPECT_EQ(planned->lowered.iteration_time, free->lowered.iteration_time);
+    }
+  }
+  EXPECT_GT(away, 0);
+  EXPECT_GT(in_file, 0);
 }
 
 TEST_P(PlannerConformance, TheSeedDecidesTheResult) {

@@ -14,6 +14,7 @@
 #include "support/sanitized.h"
 #include "support/spaces.h"
 #include "support/tag_runner.h"
+#include "support/three_tiers.h"
 
 namespace tidepool {
 namespace {
@@ -57,13 +58,17 @@ Subject draw_one(std::uint64_t seed, Machine& machine) {
   return s;
 }
 
-/// Every third for two devices, every third with a file below the host.
+/// Every third for two devices, every third with a file below the host; of these every second as it
+/// is planned over three tiers.
 Subject draw(std::uint64_t seed) {
   Machine machine;
   Subject s = draw_one(seed, machine);
   if (seed % 3 == 0) return s;
   testing::SpacedPlan spaced;
-  if (seed % 3 == 1) {
+  auto tiers = seed % 6 == 2 ? testing::random_three_tiers(seed, {3, 16, 2}) : std::nullopt;
+  if (tiers) {
+    spaced = std::move(tiers->whole);
+  } else if (seed % 3 == 1) {
     Machine other_machine;
     Subject other = draw_one(seed + 500'000, other_machine);
     spaced = testing::TwoDevices({s.program, s.plan, machine},

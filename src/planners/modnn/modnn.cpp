@@ -9,6 +9,7 @@
 #include "base/quantity.h"
 #include "ir/load_profile.h"
 #include "lower/budget.h"
+#include "lower/time_plan.h"
 #include "planners/modnn/script_writer.h"
 #include "planners/modnn/task_memory.h"
 #include "planners/registry.h"

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "lower/scripted.h"
+#include "lower/step.h"
 #include "planners/modnn/scheduler.h"
 
 namespace tidepool::modnn {
