@@ -23,14 +23,20 @@ def cpu_seconds(process):
     return int(fields[11]) / TICK, int(fields[12]) / TICK
 
 
-def waited_seconds(process):
-    """How long the thread that computes was ready and had no processor: what others took from it."""
-    most = (0, 0)
+def threads(process):
+    """Of each thread: how long it ran, and how long it was ready and had no processor."""
+    found = {}
     for thread in os.listdir(f"/proc/{process}/task"):
         with open(f"/proc/{process}/task/{thread}/schedstat", encoding="ascii") as file:
-            ran, waited = (int(word) for word in file.read().split()[:2])
-        most = max(most, (ran, waited))
-    return most[1] * 1e-9
+            ran, waited = (int(word) * 1e-9 for word in file.read().split()[:2])
+        found[thread] = (ran, waited)
+    return found
+
+
+def waited_seconds(before, after):
+    """Of the thread that ran most in between, the one that computes: what others took from it."""
+    most = max(after, key=lambda thread: after[thread][0] - before.get(thread, (0, 0))[0])
+    return after[most][1] - before.get(most, (0, 0))[1]
 
 
 def transfers(process):
@@ -45,7 +51,7 @@ def transfers(process):
 def sample(process):
     user, system = cpu_seconds(process)
     return {"at": time.monotonic(), "user": user, "system": system,
-            "waited": waited_seconds(process), **transfers(process)}
+            "threads": threads(process), **transfers(process)}
 
 
 class Training:
@@ -132,7 +138,7 @@ class Training:
         last = len(self.samples) == self.count
         since = time.monotonic() - self.samples[-1]["at"]
         try:
-            since -= waited_seconds(process) - self.samples[-1]["waited"]
+            since -= waited_seconds(self.samples[-1]["threads"], threads(process))
         except OSError:  # it is over
             return False
         return since > (60 + 3 * self.most_seconds if last else self.most_seconds)
@@ -141,7 +147,8 @@ class Training:
         """What each iteration but the first, which is on cold caches, took."""
         rows = []
         for before, after in zip(self.samples, self.samples[1:]):
-            row = {key: after[key] - before[key] for key in after if key != "at"}
+            row = {key: after[key] - before[key] for key in after if key not in ("at", "threads")}
+            row["waited"] = waited_seconds(before["threads"], after["threads"])
             row["seconds"] = after["at"] - before["at"]
             rows.append(row)
         return rows

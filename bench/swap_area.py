@@ -35,12 +35,15 @@ class Undisturbed:
 
 class SwapFile:
     def __init__(self, folder, size, cluster):
-        self.path = os.path.join(folder, "tidepool-bench-swap")
+        self.path = os.path.join(folder, f"tidepool-bench-swap-{os.getpid()}")
         self.size, self.cluster, self.before = size, cluster, None
 
     def __enter__(self):
         if os.geteuid() != 0:
             raise Unavailable("swap needs root")
+        with open("/proc/swaps", encoding="ascii") as file:
+            if "tidepool-bench-swap" in file.read():
+                raise Unavailable("another bench has its swap on")
         try:
             with open(self.path, "wb") as file:
                 os.chmod(self.path, 0o600)
@@ -50,6 +53,9 @@ class SwapFile:
             call("swapon", "--priority", "100", self.path)
             self.before = number(CLUSTER)
             write(CLUSTER, self.cluster)
+        except OSError as error:
+            self.__exit__()
+            raise Unavailable(f"{self.path}: {error}") from error
         except BaseException:
             self.__exit__()
             raise
