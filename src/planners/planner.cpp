@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "check/check.h"
 #include "lower/memory_sizes.h"
+#include "lower/time_plan.h"
 #include "planners/planner_file_tier.h"
 
 namespace tidepool {
@@ -102,44 +104,97 @@ PlannerOptions in_the_rest(const PlannerOptions& options,
 }
 
 /// In a host budget with a file behind the host: the plan that is found in any host budget, if that
-/// needs no more; or else that with what the host cannot hold in the file, or the one that is found
-/// inside the host budget, whichever is faster.
-Result<Planned> plan_three_tiers(Planner& planner, Workload& workload, const Machine& machine,
-                                 const Budget& budget, const PlannerOptions& options) {
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
-  Budget any_host = budget;
-  any_host.host = 0;
-  auto upper = plan_within(planner, workload, machine, any_host, any_host, options);
-  if (!upper || upper->lowered.plan.host_bytes() <= budget.host) return upper;
-  const auto program = workload.program(upper->sub_batch());
-  if (!program) return fail(program.error());
-  const auto joined_at = Clock::now();
-  auto whole =
-      with_host_over_file(**program, upper->lowered, machine, budget, in_the_rest(options, start));
-  Result<Planned> tiered = fail(ErrorCode::infeasible, "");
-  if (whole) {
-    whole->plan.planner = planner.name();
-    const auto planned_at = Clock::now();
-    const auto proof = check(**program, whole->plan, check_limits(machine, budget));
-    if (!proof) return fail(proof.error());
-    const bool lost_nothing = whole->iteration_time <= upper->lowered.iteration_time;
-    tiered = std::move(*upper);
-    tiered->lowered = std::move(*whole);
-    tiered->plan_time += planned_at - joined_at;
-    tiered->check_time += Clock::now() - planned_at;
-    if (lost_nothing || options.stop.requested()) return tiered;
-  } else if (whole.error().code == ErrorCode::infeasible) {
-    tiered = fail(whole.error());
-  } else {
-    return fail(whole.error());
+/// needs no more; or else the fastest of three: that with what the host cannot hold in the file;
+/// one made as if the way to the host were slower by the part of it that goes on to the file; the
+/// one that is found inside the host budget.
+class ThreeTiers {
+ public:
+  ThreeTiers(Planner& planner, Workload& workload, const Machine& machine, const Budget& budget,
+             const PlannerOptions& options)
+      : planner_(planner),
+        workload_(workload),
+        machine_(machine),
+        budget_(budget),
+        any_host_(budget),
+        options_(options) {
+    any_host_.host = 0;
   }
-  auto without =
-      plan_within(planner, workload, machine, budget, budget, in_the_rest(options, start));
-  const bool faster =
-      without && (!tiered || without->lowered.iteration_time < tiered->lowered.iteration_time);
-  return faster ? std::move(without) : std::move(tiered);
-}
+
+  Result<Planned> plan() {
+    auto upper = plan_within(planner_, workload_, machine_, any_host_, any_host_, options_);
+    if (!upper || upper->lowered.plan.host_bytes() <= budget_.host) return upper;
+    const Nanos least = upper->lowered.iteration_time;
+    const Machine slower = with_slower_host(upper->lowered.plan.host_bytes());
+    Result<Planned> best = over_file(std::move(upper));
+    if (!best && best.error().code != ErrorCode::infeasible) return best;
+    const auto enough = [&] { return best && best->lowered.iteration_time <= least; };
+    if (enough() || options_.stop.requested()) return best;
+    auto other = plan_within(planner_, workload_, slower, any_host_, any_host_, rest());
+    if (other) take_faster(over_file(std::move(other)), best);
+    if (enough() || options_.stop.requested()) return best;
+    take_faster(plan_within(planner_, workload_, machine_, budget_, budget_, rest()), best);
+    return best;
+  }
+
+ private:
+  [[nodiscard]] PlannerOptions rest() const { return in_the_rest(options_, start_); }
+
+  static void take_faster(Result<Planned> other, Result<Planned>& best) {
+    if (!other) return;
+    if (best && best->lowered.iteration_time <= other->lowered.iteration_time) return;
+    best = std::move(other);
+  }
+
+  /// Where a plan needs `needed` bytes of the host.
+  [[nodiscard]] Machine with_slower_host(Bytes needed) const {
+    const double share =
+        1 - static_cast<double>(budget_.host) / static_cast<double>(std::max<Bytes>(needed, 1));
+    const SpaceId host = machine_.host();
+    const SpaceId file = machine_.behind_host();
+    const auto slow = [share](LinkSpeed& near, const LinkSpeed& far) {
+      near.bytes_per_second = 1 / (1 / near.bytes_per_second + share / far.bytes_per_second);
+      near.latency += far.latency;
+    };
+    Machine m = machine_;
+    slow(m.to_host(), machine_.find_link(host, file)->speed);
+    slow(m.to_device(), machine_.find_link(file, host)->speed);
+    return m;
+  }
+
+  /// Inside all budgets, timed and proved.
+  Result<Planned> over_file(Result<Planned> planned) {
+    const auto program = workload_.program(planned->sub_batch());
+    if (!program) return fail(program.error());
+    const auto begun_at = Clock::now();
+    Lowered& lowered = planned->lowered;
+    TimedPlan timed = time_plan(**program, lowered.plan, machine_);
+    lowered.iteration_time = timed.iteration_time;
+    lowered.unplaced_time = std::min(lowered.unplaced_time, timed.iteration_time);
+    lowered.steps = std::move(timed.steps);
+    if (lowered.plan.host_bytes() > budget_.host) {
+      auto whole = with_host_over_file(**program, lowered, machine_, budget_, rest());
+      if (!whole) return fail(whole.error());
+      lowered = std::move(*whole);
+      lowered.plan.planner = planner_.name();
+    }
+    const auto planned_at = Clock::now();
+    if (auto proof = check(**program, lowered.plan, check_limits(machine_, budget_)); !proof) {
+      return fail(proof.error());
+    }
+    planned->plan_time += planned_at - begun_at;
+    planned->check_time += Clock::now() - planned_at;
+    return planned;
+  }
+
+  using Clock = std::chrono::steady_clock;
+  Planner& planner_;
+  Workload& workload_;
+  const Machine& machine_;
+  const Budget& budget_;
+  Budget any_host_;
+  const PlannerOptions& options_;
+  Clock::time_point start_ = Clock::now();
+};
 
 }  // namespace
 
@@ -149,7 +204,7 @@ Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& m
   const auto within = within_memory(machine, wanted);
   if (!within) return fail(within.error());
   if (within->host > 0 && machine.behind_host() != kNone) {
-    return plan_three_tiers(planner, workload, machine, *within, options);
+    return ThreeTiers(planner, workload, machine, *within, options).plan();
   }
   auto planned = plan_within(planner, workload, machine, *within, *within, options);
   const bool infeasible = !planned && planned.error().code == ErrorCode::infeasible;

@@ -38,6 +38,10 @@ class HostOverFile {
   }
 
   Result<Lowered> plan() {
+    // Where only entry and exit pass through the host, no file makes that less.
+    if (!iterations_use_host()) {
+      return fail(too_small(machine_.host(), upper_.plan.host_bytes()));
+    }
     auto host = host_program(program_, upper_.plan, machine_);
     if (!host) return fail(host.error());
     host_ = &*host;
@@ -52,6 +56,15 @@ class HostOverFile {
   }
 
  private:
+  [[nodiscard]] bool iterations_use_host() const {
+    const auto on_host = [&](PlacementId id) {
+      return id != kNone && upper_.plan.kind_of(id) == SpaceKind::host;
+    };
+    return std::ranges::any_of(upper_.plan.steady.instructions, [&](const Instruction& x) {
+      return on_host(x.from) || on_host(x.to) || std::ranges::any_of(x.operands, on_host);
+    });
+  }
+
   Result<Lowered> plan_by(Planner& planner) {
     FixedWorkload workload(host_->program);
     const auto lower = make_plan(planner, workload, pair_, pair_budget_, options_);

@@ -128,7 +128,7 @@ TEST(FileTier, WhatIsAwayLongestGoesToTheFile) {
 }
 
 TEST(FileTier, AHostBudgetThatIsTooSmallNamesOneThatWorks) {
-  for (std::uint64_t seed = 0; seed < testing::usual_or<std::uint64_t>(12, 4); ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::usual_or<std::uint64_t>(6, 3); ++seed) {
     SCOPED_TRACE(seed);
     const Program program = testing::random_program(seed);
     const Machine machine = testing::with_random_tier(testing::random_machine(seed), seed);
@@ -168,7 +168,7 @@ TEST(FileTier, ALimitOfTheFileHoldsAndOneThatIsTooSmallIsNamed) {
 
 // The plan that is found without the file is taken where it is faster.
 TEST(FileTier, AFileMakesNoPlanSlower) {
-  for (std::uint64_t seed = 0; seed < testing::usual_or<std::uint64_t>(12, 4); ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::usual_or<std::uint64_t>(6, 3); ++seed) {
     SCOPED_TRACE(seed);
     const Program program = testing::random_program(seed);
     const Machine two = testing::random_machine(seed);
