@@ -26,7 +26,7 @@ Machine calibrated(Bytes device_bytes, Bytes host_bytes) {
   machine.name = "cuda";
   machine.description = "NVIDIA GPU, link as measured with both directions busy";
   machine.set_alignment(device.alignment());
-  machine.set_device_memory(device.total_memory());
+  machine.set_device_memory(cuda::total_memory(0));
   // A plan copies in both directions at once most of the time: what the link gives then is what it
   // can count on.
   machine.to_host() = rounded(links.to_host_both, links.to_host.latency);
@@ -44,7 +44,7 @@ DeviceKind cuda_device_kind() {
   kind.choose_kernels = [](const KernelRequest& request) -> const nn::KernelList& {
     return nn::cuda_kernels({request.tf32, request.nondeterministic});
   };
-  kind.unavailable = why_no_cuda;
+  kind.unavailable = [] { return why_no_cuda(); };
   kind.versions = [] {
     const CudaVersions versions = cuda_versions();
     return DeviceVersions{versions.needed, versions.found};
