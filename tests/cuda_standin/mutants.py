@@ -121,6 +121,9 @@ MUTANTS = {
         GPUS, "device", "if (named(properties) != named(first))", "if (gpus < 0)"),
     "missing-gpus-are-not-counted": (
         GPUS, "device", "if (devices < gpus) return", "if (devices < 0) return"),
+    "host-updates-round-once": (
+        KERNELS + "host_updates.cpp", "nn", "op.momentum * momentum[i] + decayed",
+        "std::fma(op.momentum, momentum[i], decayed)"),
     "kernels-are-not-compared": (
         NN + "training_runner.cpp", "nn",
         "  if (auto same = runner->check_algorithms(); !same) return fail(same.error());\n", ""),
