@@ -149,13 +149,15 @@ class TrainingOnSeveralGpus : public tidepool::testing::SeveralGpusTest {
 };
 
 /// On the stand-in, which runs the tests with each of several seeds, some with each; on GPUs all.
-std::vector<PlannerInfo> planners_of_this_run() {
+bool is_of_this_run(std::size_t i) {
   const char* seed = std::getenv("STANDIN_SEED");
+  return seed == nullptr || i % 3 == std::strtoull(seed, nullptr, 10) % 3;
+}
+
+std::vector<PlannerInfo> planners_of_this_run() {
   std::vector<PlannerInfo> list;
   for (std::size_t i = 0; i < planner_list().size(); ++i) {
-    if (seed == nullptr || i % 3 == std::strtoull(seed, nullptr, 10) % 3) {
-      list.push_back(planner_list()[i]);
-    }
+    if (is_of_this_run(i)) list.push_back(planner_list()[i]);
   }
   return list;
 }
@@ -170,7 +172,9 @@ TEST_P(TrainingOnSeveralGpus, HasTheBitsOfOneThatSumsThePartsInRounds) {
                               {"tiny-lstm", Optimizer::adamw},
                               {"mlp", Optimizer::sgd, true},
                               {"tiny-vgg", Optimizer::adamw, true}};
-  for (const Setting& setting : settings) {
+  for (std::size_t i = 0; i < std::size(settings); ++i) {
+    if (!is_of_this_run(i)) continue;
+    const Setting& setting = settings[i];
     SCOPED_TRACE(std::string(setting.model) + (setting.naive ? " naive" : ""));
     const ParallelTrainingOnGpus job(setting, gpus());
     const auto expected = job.runner(job.alone);
@@ -179,11 +183,9 @@ TEST_P(TrainingOnSeveralGpus, HasTheBitsOfOneThatSumsThePartsInRounds) {
       SCOPED_TRACE(planner);
       const auto plan = job.plan(planner_named(planner), percent);
       ASSERT_TRUE(plan);
-      for (const std::int64_t per_graph : {0, 1}) {
-        const auto runner = job.runner(job.parallel.whole);
-        run_on(job.parallel.whole, *plan, *runner, {}, per_graph);
-        expect_same_weights(*runner, *expected);
-      }
+      const auto runner = job.runner(job.parallel.whole);
+      run_on(job.parallel.whole, *plan, *runner, {}, percent < 100 ? 1 : 0);
+      expect_same_weights(*runner, *expected);
     }
   }
 }
@@ -224,14 +226,13 @@ TEST_P(TrainingOnSeveralGpus, RunsInRoundsOnEachOfThem) {
   }
 }
 
-/// The run ends, and no value of it is handed out: what the runner had before is gone to the
-/// devices, and asking for it is refused.
+/// The run ends, and no value of it is handed out: those of before it stay.
 TEST_P(TrainingOnSeveralGpus, AFailureOfOneEndsTheRunWithoutAPartialUpdate) {
   const ParallelTrainingOnGpus job({"mlp"}, gpus());
   const auto plan = job.plan(planner_named("autoswap"), 60);
   ASSERT_TRUE(plan);
   const auto run_with = [&](const FaultPlan& faults) {
-    const auto runner = job.runner(job.parallel.whole);
+    const auto runner = job.runner(job.parallel.whole), before = job.runner(job.parallel.whole);
     CudaDeviceOptions options;
     options.faults = faults;
     try {
@@ -242,8 +243,7 @@ TEST_P(TrainingOnSeveralGpus, AFailureOfOneEndsTheRunWithoutAPartialUpdate) {
       EXPECT_THAT(error.what(), HasSubstr("injected fault"));
     }
     for (const Parameter& p : job.parallel.whole.parameters) {
-      if (!p.learnable) continue;
-      EXPECT_THROW((void)runner->value(p.tensor), std::logic_error) << p.name;
+      EXPECT_TRUE(runner->value(p.tensor) == before->value(p.tensor)) << p.name;
     }
   };
   const auto copies_out =
