@@ -141,7 +141,7 @@ class Bench {
     const CudaDevice device({});
     machine_.name = "cuda";
     machine_.set_alignment(device.alignment());
-    machine_.set_device_memory(device.total_memory());
+    machine_.set_device_memory(cuda::total_memory(0));
     machine_.to_host() = {links_.to_host_both, links_.to_host.latency};
     machine_.to_device() = {links_.to_device_both, links_.to_device.latency};
     const std::string fingerprint = device.fingerprint();

@@ -9,16 +9,17 @@
 namespace tidepool::cli {
 namespace {
 
+void add_versions(const DeviceKind& kind, Json& to) {
+  if (kind.versions == nullptr) return;
+  const DeviceVersions versions = kind.versions();
+  to["needs"] = versions.needed;
+  to["found"] = versions.found;
+}
+
 int list_machines(bool json) {
   Json presets = Json::array();
   for (const Machine& m : machine_presets()) presets.push_back(to_json(m));
   Json devices = Json::array();
-  const auto add_versions = [](const DeviceKind& kind, Json& to) {
-    if (kind.versions == nullptr) return;
-    const DeviceVersions versions = kind.versions();
-    to["needs"] = versions.needed;
-    to["found"] = versions.found;
-  };
   const auto say_versions = [](const Json& of) {
     if (!of.contains("needs")) return;
     say("  {:10} needs {}\n  {:10} found {}\n", "", of["needs"].get<std::string>(), "",
@@ -26,7 +27,7 @@ int list_machines(bool json) {
   };
   Json unused = Json::array();
   for (const DeviceKind& kind : device_kinds()) {
-    if (const std::string reason = kind.unavailable == nullptr ? "" : kind.unavailable();
+    if (const std::string reason = kind.unavailable == nullptr ? "" : kind.unavailable(1);
         !reason.empty()) {
       unused.push_back({{"name", kind.name}, {"reason", reason}});
       add_versions(kind, unused.back());
@@ -37,6 +38,7 @@ int list_machines(bool json) {
         {{"name", kind.name},
          {"description", kind.description},
          {"threads", threads},
+         {"devices", most_devices(kind)},
          {"fingerprint", kind.make(DeviceRequest{.threads = threads})->fingerprint()}});
     add_versions(kind, devices.back());
   }
@@ -49,8 +51,9 @@ int list_machines(bool json) {
   }
   say("devices that run here:\n");
   for (const Json& d : devices) {
-    say("  {:10} {} ({})\n", d["name"].get<std::string>(), d["description"].get<std::string>(),
-        d["fingerprint"].get<std::string>());
+    say("  {:10} {} ({})\n  {:10} up to {} in one training\n", d["name"].get<std::string>(),
+        d["description"].get<std::string>(), d["fingerprint"].get<std::string>(), "",
+        d["devices"].get<int>());
     say_versions(d);
   }
   if (!unused.empty()) say("devices of this build that cannot be used:\n");

@@ -103,8 +103,10 @@ read_device
 used_device=$device
 no_gpu=false
 [[ $device == "no NVIDIA driver"* || $device == *"finds no GPU"* ]] && no_gpu=true
+gpus=1  # that can train together
 for line in "${output[@]}"; do
   [[ $line == *presets* ]] && break
+  [[ $line =~ ^\ +up\ to\ ([0-9]+)\ in\ one\ training$ ]] && gpus=${BASH_REMATCH[1]}
   say "$line"
 done
 $hung && hanging+=("bin/tidepool machines: no end within $start_seconds s")
@@ -222,11 +224,18 @@ left() {
   echo $((seconds > least_seconds ? seconds : least_seconds))
 }
 
-# Tests of what is said where there is no GPU.
 device_tests=("$here/bin/device_cuda_test")
-$gpu && device_tests+=("--gtest_filter=-CudaAvailability.*:Nvml.SaysWhyItCannotMeter")
+kernel_tests=("$here/bin/nn_cuda_test")
+if $gpu; then
+  # Tests of what is said where there is no GPU, and of more GPUs than there are.
+  without="CudaAvailability.*:Nvml.SaysWhyItCannotMeter"
+  [[ $gpus -ge 2 ]] || without+=":TwoGpus/*"
+  [[ $gpus -ge 4 ]] || without+=":FourGpus/*"
+  device_tests+=("--gtest_filter=-$without")
+  kernel_tests+=("--gtest_filter=-$without")
+fi
 step tests_ran "device and runtime tests" "$(left $test_seconds)" "${device_tests[@]}"
-step tests_ran "kernel and training tests" "$(left $test_seconds)" "$here/bin/nn_cuda_test"
+step tests_ran "kernel and training tests" "$(left $test_seconds)" "${kernel_tests[@]}"
 train() {
   step training_ran "train $*" "$(left $test_seconds)" \
     "$here/bin/tidepool" train "$@" --device cuda --data synthetic --verify
@@ -236,6 +245,12 @@ if $gpu; then
   train vgg16 --batch 256 --budget 60% --iterations 12 --algorithms fastest --tf32
   train vgg16 --batch 256 --budget 50% --iterations 12 --graph 4
   train vgg11 --batch 128 --budget 75% --iterations 12 --optimizer adamw --storage separate
+fi
+if $gpu && [[ $gpus -ge 2 ]]; then
+  used=$((gpus < 4 ? gpus : 4))
+  of_all=(vgg16-plain --batch $((128 * used)) --devices "$used" --budget 75% --iterations 12)
+  train "${of_all[@]}"
+  train "${of_all[@]}" --accumulation naive
 fi
 
 # A JSON object with something in it, as far as its ends tell: there may be no Python here.

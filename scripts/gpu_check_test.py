@@ -124,6 +124,22 @@ echo '{"schema": 1}' > "$4/cuda.json\"""")
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertEqual((self.json["gpu"], self.json["failed"], len(self.json["steps"])), (True, 0, 6))
 
+    def test_several_gpus_train_together_and_their_tests_run(self):
+        without = {1: ":TwoGpus/*:FourGpus/*\n", 2: ":FourGpus/*\n", 8: "SaysWhyItCannotMeter\n"}
+        for gpus, end in without.items():
+            line = f"             up to {gpus} in one training\n"
+            self.programs("bin", GPU.replace("presets", line + "presets"))
+            done = self.check()
+            self.assertEqual(done.returncode, 0, done.stdout)
+            self.assertEqual(len(self.json["steps"]), 6 if gpus == 1 else 8)
+            for program in ("device_cuda_test", "nn_cuda_test"):
+                calls = self.calls(f"bin/{program}")
+                self.assertTrue(calls.endswith(end), calls)
+            used = {1: 0, 2: 2, 8: 2}[gpus]
+            trained = self.calls("bin/tidepool")
+            self.assertEqual(trained.count(f"--devices {min(gpus, 4)} "), used, trained)
+            (self.bundle / "bin/tidepool.calls").unlink()
+
     def test_a_skipped_test_on_a_gpu_fails_its_step_and_is_named(self):
         self.programs("bin", GPU, kernels=SKIPPED)
         done = self.check()

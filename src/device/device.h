@@ -77,19 +77,29 @@ class DeviceError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+struct StreamConfig {
+  StreamKind kind = StreamKind::compute;
+  /// Whose ops, or copies. Copies of others are right on it, too, if not as fast.
+  SpaceId device = 0;
+
+  StreamConfig(StreamKind k, SpaceId d = 0)  // NOLINT(google-explicit-constructor): of one device
+      : kind(k), device(d) {}
+  friend bool operator==(const StreamConfig&, const StreamConfig&) = default;
+};
+
 struct DeviceConfig {
   struct ArenaSize {
     SpaceKind kind = SpaceKind::device;
     Bytes bytes = 0;
   };
-  std::vector<ArenaSize> arenas;    ///< by SpaceId
-  std::vector<StreamKind> streams;  ///< stream i is of kind streams[i]
+  std::vector<ArenaSize> arenas;      ///< by SpaceId
+  std::vector<StreamConfig> streams;  ///< by StreamId
 
   DeviceConfig() = default;
   /// One device and its host.
-  DeviceConfig(Bytes device_bytes, Bytes host_bytes, std::vector<StreamKind> kinds)
+  DeviceConfig(Bytes device_bytes, Bytes host_bytes, std::vector<StreamConfig> streams_of_one)
       : arenas{{SpaceKind::device, device_bytes}, {SpaceKind::host, host_bytes}},
-        streams(std::move(kinds)) {}
+        streams(std::move(streams_of_one)) {}
 };
 
 /// What serves users of either, one at a time: the larger of each two arenas. They have the same
@@ -143,9 +153,13 @@ class Device {
   /// they ran. False where `Work::run` runs them itself, on the stream's thread.
   [[nodiscard]] virtual bool enqueues_kernels() const { return false; }
 
-  virtual EventId create_event() = 0;
+  /// To be recorded on this stream, or on others of the same device (of several).
+  virtual EventId create_event(StreamId stream) = 0;
   /// An event whose completion time `synchronize` returns. Some devices have cheaper ones without.
-  virtual EventId create_timed_event() { return create_event(); }
+  virtual EventId create_timed_event(StreamId stream) { return create_event(stream); }
+  // Of the first device's.
+  EventId create_event() { return create_event(StreamId{0}); }
+  EventId create_timed_event() { return create_timed_event(StreamId{0}); }
   /// Marks the work issued to `stream` so far.
   virtual void record(EventId event, StreamId stream) = 0;
   /// Later work on `stream` starts after the latest record of `event`; no record: no wait.

@@ -160,7 +160,7 @@ void Composer::add_streams() {
         stream_[at(d)].push_back(of_host);
         continue;
       }
-      script_.streams.push_back({s.kind == StreamKind::compute ? d : 0, s.kind});
+      script_.streams.push_back({s.kind == StreamKind::host ? 0 : d, s.kind});
       stream_[at(d)].push_back(static_cast<StreamId>(script_.streams.size()) - 1);
       if (s.kind == StreamKind::host) of_host = stream_[at(d)].back();
     }

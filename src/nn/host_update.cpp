@@ -22,7 +22,7 @@ Taken taken_from(const OpDesc& desc) {
 bool HostUpdate::is(const OpDesc& desc) { return desc.role() == OpRole::host_update; }
 
 HostUpdate::HostUpdate(const OpDesc& desc, const KernelList& kernels) {
-  KernelList alone = kernels;
+  KernelList alone = kernels.on_host != nullptr ? *kernels.on_host : kernels;
   alone.context.threads = 1;
   const Taken taken = taken_from(desc);
   gradients_ = static_cast<std::size_t>(taken.others) + 1;

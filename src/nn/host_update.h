@@ -1,5 +1,5 @@
-// HostUpdate: runs an update of weights on the host with the kernels that a device runs, so that
-// the bits are the same.
+// HostUpdate: runs an update of weights on the host with the kernels that a device runs, or others
+// of their bits, so that the bits are the same.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,8 @@ class HostUpdate {
  public:
   /// Whether it is such an op.
   static bool is(const OpDesc& desc);
-  /// `kernels` run on host memory; one thread of them is taken, the other cores have work.
+  /// Where `kernels` run on host memory themselves one thread of them is taken: the other cores
+  /// have work.
   HostUpdate(const OpDesc& desc, const KernelList& kernels);
   /// `pointers` in the order of the op's operands.
   void run(std::span<std::byte* const> pointers, ControlBlock control);

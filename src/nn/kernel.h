@@ -49,6 +49,8 @@ struct KernelList {
   bool blocked_layouts = false;          ///< activations in nChw16c; otherwise all plain
   std::vector<KernelFactory> factories;  ///< in order of preference; the last is the reference
   KernelContext context{};
+  /// What updates weights in host memory with the bits of this list's kernels; null: this list.
+  const KernelList* on_host = nullptr;
   /// Of a tensor; what the kernels count in.
   std::int64_t most_elements = std::numeric_limits<std::int64_t>::max();
 

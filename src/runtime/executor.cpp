@@ -47,7 +47,9 @@ struct Executor::PreparedSchedule {
 DeviceConfig device_config(const Plan& plan) {
   DeviceConfig config;
   for (const Arena& arena : plan.arenas) config.arenas.push_back({arena.kind, arena.bytes});
-  for (const Stream& stream : plan.streams) config.streams.push_back(stream.kind);
+  for (const Stream& stream : plan.streams) {
+    config.streams.emplace_back(stream.kind, SpaceId{stream.device});
+  }
   return config;
 }
 
@@ -68,9 +70,10 @@ Executor::Executor(const Program& program, const Plan& plan, OpenDevice device, 
   }
   for (std::int64_t i = 0; i <= kIterationsAhead; ++i) {
     std::vector<Device::EventId>& ends = iteration_end_.emplace_back();
-    for (std::size_t k = 0; k < std::max<std::size_t>(compute_streams_.size(), 1); ++k) {
-      ends.push_back(device_.create_timed_event());
+    for (const StreamId stream : compute_streams_) {
+      ends.push_back(device_.create_timed_event(stream));
     }
+    graph_end_.push_back(device_.create_timed_event(StreamId{0}));
   }
   timings_.assign(static_cast<std::size_t>(kIterationsAhead) + 1,
                   std::vector<OpTiming>(plan.steady.instructions.size()));
@@ -128,7 +131,10 @@ Executor::PreparedSchedule Executor::prepare(const Schedule& schedule) {
     }
     for (const Wait& wait : x.waits) {
       auto& events = result.instructions[at(wait.index)].events;
-      if (events[0] == kNone) events = {device_.create_event(), device_.create_event()};
+      const StreamId stream = schedule.instructions[at(wait.index)].stream;
+      if (events[0] == kNone) {
+        events = {device_.create_event(stream), device_.create_event(stream)};
+      }
     }
   }
   return result;
@@ -214,8 +220,10 @@ void Executor::record_timings() {
   if (!device_.enqueues_kernels()) return;
   for (Prepared& p : steady_->instructions) {
     if (plan_.streams[at(p.instruction->stream)].kind != StreamKind::compute) continue;
+    const StreamId stream = p.instruction->stream;
     while (p.timing.size() < timings_.size()) {
-      p.timing.push_back({device_.create_timed_event(), device_.create_timed_event(), false});
+      p.timing.push_back(
+          {device_.create_timed_event(stream), device_.create_timed_event(stream), false});
     }
   }
 }
@@ -315,7 +323,7 @@ RunReport Executor::run_graphs(std::int64_t iterations, std::int64_t per_graph, 
   Nanos previous = device_.now();
   std::int64_t issued = 0, completed = 0;  // graphs
   const auto complete_one = [&] {
-    const Nanos end = device_.synchronize(iteration_end_[slot(completed)][0]);
+    const Nanos end = device_.synchronize(graph_end_[slot(completed)]);
     const Nanos took = (end - previous) / per_graph;
     previous = end;
     const std::int64_t first = next_iteration_ - (issued - completed) * per_graph;
@@ -346,7 +354,7 @@ RunReport Executor::run_graphs(std::int64_t iterations, std::int64_t per_graph, 
       previous = device_.now();
     }
     device_.launch_graph(graph_, next_iteration_);
-    device_.record(iteration_end_[slot(issued)][0], 0);  // graphs run as work of stream 0
+    device_.record(graph_end_[slot(issued)], 0);  // graphs run as work of stream 0
     next_iteration_ += per_graph;
     ++issued;
     if (issued - completed > kIterationsAhead) complete_one();

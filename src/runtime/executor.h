@@ -113,6 +113,7 @@ class Executor {
   std::vector<StreamId> compute_streams_;  ///< those with work
   /// Per iteration in flight: an event on each of these streams.
   std::vector<std::vector<Device::EventId>> iteration_end_;
+  std::vector<Device::EventId> graph_end_;  ///< per graph in flight
   std::int64_t next_iteration_ = 0;
   Device::GraphId graph_ = kNone;
   std::vector<std::uint32_t> graph_guards_;  ///< of the iterations in graph_

@@ -23,7 +23,7 @@ struct Arena {
 
 /// An in-order queue of instructions.
 struct Stream {
-  std::int32_t device = 0;  ///< compute: whose; 0 for others
+  std::int32_t device = 0;  ///< compute: whose; copy: whose most of it are; 0 for others
   StreamKind kind = StreamKind::compute;
 };
 

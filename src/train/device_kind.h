@@ -19,7 +19,8 @@ struct KernelRequest {
 };
 
 struct DeviceRequest {
-  int threads = 0;      ///< 0: the kind's default
+  int threads = 0;           ///< 0: the kind's default
+  std::int32_t devices = 1;  ///< in one machine
   LinkSpeed to_host{};  ///< emulated links only
   LinkSpeed to_device{};
   // Bytes per second that the links of all devices share; 0: no limit.
@@ -41,31 +42,35 @@ struct DeviceKind {
   const nn::KernelList& (*kernels)(int threads) = nullptr;
   /// Kernels by request; null: there is only `kernels`.
   const nn::KernelList& (*choose_kernels)(const KernelRequest& request) = nullptr;
-  /// Why it cannot be used here, in words; empty when it can. Null: it always can.
-  std::string (*unavailable)() = nullptr;
+  /// Why so many of it cannot be used in this machine, in words; empty when they can. Null: up to
+  /// `kMostDevices` always can.
+  std::string (*unavailable)(std::int32_t devices) = nullptr;
   /// Of what it runs on: drivers, libraries. Null: nothing that could be missing.
   DeviceVersions (*versions)() = nullptr;
   /// What runs where nobody says which algorithms.
   AlgorithmPolicy algorithms = AlgorithmPolicy::least_workspace;
-  /// The device as a machine with its measured links; null: links are emulated. Throws DeviceError.
-  /// Takes no more than these bytes of the device and of the host.
-  Machine (*calibrate)(Bytes device, Bytes host) = nullptr;
+  /// One of so many devices as a machine with its measured links, on the buses that they share;
+  /// null: links are emulated. Throws DeviceError. Takes no more than these bytes of each device and
+  /// of the host.
+  Machine (*calibrate)(std::int32_t devices, Bytes device, Bytes host) = nullptr;
   int (*default_threads)() = nullptr;
   /// Null: no file can take what leaves the device. Takes no more than `memory`.
   Result<DiskSpeeds> (*measure_disk)(const SpillOptions& spill, Bytes memory) = nullptr;
   /// What is usual where copies go to a file: they hardly take a core.
   int (*spill_threads)() = nullptr;
-  /// In one machine, that `make`'s device can be.
-  std::int32_t most_devices = 1;
   std::unique_ptr<Device> (*make)(const DeviceRequest& request) = nullptr;
 
   [[nodiscard]] bool emulates_links() const { return calibrate == nullptr; }
 };
 
+/// How many of it one training can have in this machine; 0: it cannot be used.
+std::int32_t most_devices(const DeviceKind& kind);
+
 /// Never empty in a useful program; the first is the default. Each program links a list of its own
 /// (`tidepool_device_list` in CMake).
 std::span<const DeviceKind> device_kinds();
-/// The first for an empty name. Fails when there is no such kind or it cannot be used here.
-Result<const DeviceKind*> find_device_kind(std::string_view name);
+/// The first for an empty name. Fails when there is no such kind or so many of it cannot be used
+/// here.
+Result<const DeviceKind*> find_device_kind(std::string_view name, std::int32_t devices = 1);
 
 }  // namespace tidepool

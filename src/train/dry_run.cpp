@@ -52,7 +52,7 @@ class DryDevice final : public Device {
   }
   void launch(StreamId /*stream*/, const Work& /*work*/) override {}
   void copy(StreamId /*stream*/, Location /*to*/, Location /*from*/, Bytes /*bytes*/) override {}
-  EventId create_event() override { return 0; }
+  EventId create_event(StreamId /*stream*/) override { return 0; }
   void record(EventId /*event*/, StreamId /*stream*/) override {}
   void wait(StreamId /*stream*/, EventId /*event*/) override {}
   Nanos synchronize(EventId /*event*/) override { return Nanos{0}; }

@@ -7,11 +7,20 @@
 
 namespace tidepool {
 
-Result<const DeviceKind*> find_device_kind(std::string_view name) {
+std::int32_t most_devices(const DeviceKind& kind) {
+  std::int32_t most = 0;
+  while (most < kMostDevices &&
+         (kind.unavailable == nullptr || kind.unavailable(most + 1).empty())) {
+    ++most;
+  }
+  return most;
+}
+
+Result<const DeviceKind*> find_device_kind(std::string_view name, std::int32_t devices) {
   std::vector<std::string_view> names;
   for (const DeviceKind& kind : device_kinds()) {
     if (name.empty() || kind.name == name) {
-      const std::string reason = kind.unavailable == nullptr ? "" : kind.unavailable();
+      const std::string reason = kind.unavailable == nullptr ? "" : kind.unavailable(devices);
       if (reason.empty()) return &kind;
       return fail(ErrorCode::runtime,
                   fmt::format("device '{}' cannot be used: {}", kind.name, reason));

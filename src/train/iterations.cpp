@@ -19,14 +19,24 @@ constexpr std::int64_t kBlock = 4;
 
 /// What an iteration takes longer by simulation when nothing may be in flight from one group of
 /// `per_graph` iterations to the next.
-Nanos closing_cost(const Program& program, const Lowered& lowered, const Machine& machine,
-                   std::int64_t per_graph) {
-  const Simulation group = simulate(program, lowered.plan, machine, static_cast<int>(per_graph));
+Nanos closing_cost(const Program& program, const Plan& plan, const Machine& machine,
+                   Nanos iteration_time, std::int64_t per_graph) {
+  const Simulation group = simulate(program, plan, machine, static_cast<int>(per_graph));
   Nanos end{0};
   for (const auto& iteration : group.iterations) {
     for (const Span& span : iteration) end = std::max(end, span.end);
   }
-  return end / per_graph - lowered.iteration_time;
+  return end / per_graph - iteration_time;
+}
+
+Nanos closing_cost(const Job& job, const Preparation& start, std::int64_t per_graph) {
+  if (start.parallel) {
+    const ParallelPlan& all = *start.parallel;
+    return closing_cost(all.program, all.plan, all.machine, all.iteration_time, per_graph);
+  }
+  const Lowered& lowered = start.lowered();
+  return closing_cost(job.program(), lowered.plan, start.machine, lowered.iteration_time,
+                      per_graph);
 }
 
 /// The training inside the budget, and the one beside it.
@@ -156,8 +166,7 @@ Result<void> train_iterations(const Job& job, const TrainingSpec& spec, Training
   }
   iterations.close();
   if (spec.graph > 0) {
-    report.graph = GraphReport{spec.graph, closing_cost(job.program(), report.start.lowered(),
-                                                        report.start.machine, spec.graph)};
+    report.graph = GraphReport{spec.graph, closing_cost(job, report.start, spec.graph)};
   }
   warn_if_diverged(report.losses, 0, observer);
   return {};

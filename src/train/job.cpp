@@ -30,12 +30,10 @@ void warn_of_too_many(int threads, std::int32_t devices, Observer& observer) {
                               counted(cores, "core")));
 }
 
-Result<void> check_devices(const JobSpec& spec, const DeviceKind& kind) {
-  if (spec.devices >= 1 && spec.devices <= kind.most_devices) return {};
-  return fail(ErrorCode::usage,
-              fmt::format("`devices` {}: device '{}' has {}", spec.devices, kind.name,
-                          kind.most_devices == 1 ? std::string("one")
-                                                 : fmt::format("1 to {}", kind.most_devices)));
+Result<void> check_devices(const JobSpec& spec) {
+  if (spec.devices >= 1 && spec.devices <= kMostDevices) return {};
+  return fail(ErrorCode::usage, fmt::format("`devices` {}: there can be 1 to {} in a machine",
+                                            spec.devices, kMostDevices));
 }
 
 Result<const nn::KernelList*> kernels_of(const DeviceSpec& device, const DeviceKind& kind,
@@ -135,10 +133,10 @@ Result<Job> Job::make(const JobSpec& spec, Observer& observer) {
   const auto model = nn::find_model(spec.model);
   if (!model) return fail(model.error());
   if (auto sound = check_k_means(spec, **model); !sound) return fail(sound.error());
-  const auto kind = find_device_kind(spec.device.name);
+  if (auto sound = check_devices(spec); !sound) return fail(sound.error());
+  const auto kind = find_device_kind(spec.device.name, spec.devices);
   if (!kind) return fail(kind.error());
   job.kind_ = *kind;
-  if (auto sound = check_devices(spec, *job.kind_); !sound) return fail(sound.error());
   const auto kernels = kernels_of(spec.device, *job.kind_, spec.devices);
   if (!kernels) return fail(kernels.error());
   job.kernels_ = *kernels;
@@ -289,8 +287,13 @@ std::unique_ptr<Device> Job::make_device(const Machine& machine) const {
     const std::int32_t index = machine.find_link(from, to)->bus;
     return index == kNone ? 0 : machine.buses[static_cast<std::size_t>(index)];
   };
-  DeviceRequest request{threads_, machine.to_host(), machine.to_device(), bus(0, machine.host()),
-                        bus(machine.host(), 0)};
+  DeviceRequest request;
+  request.threads = threads_;
+  request.devices = machine.devices();
+  request.to_host = machine.to_host();
+  request.to_device = machine.to_device();
+  request.bus_to_host = bus(0, machine.host());
+  request.bus_to_device = bus(machine.host(), 0);
   if (spec_.device.spills()) {
     // Its arena is memory like the host's: copies within it are as fast as they go.
     request.to_host = request.to_device = {};

@@ -197,7 +197,9 @@ Result<ReferenceTime> reference_time(const Job& job, const Budget& budget, const
 namespace {
 
 Machine measured_machine(const Job& job, const Budget& budget, const CacheSpec& cache) {
-  const auto file = kept_file("links", job.fingerprint(), cache);
+  const std::int32_t devices = job.spec().devices;
+  const auto file = kept_file(devices == 1 ? "links" : fmt::format("links-of-{}", devices),
+                              job.fingerprint(), cache);
   if (!cache.reprofile) {
     if (auto kept =
             known(file, [](const JsonCursor& j) { return machine_from_json(j["machine"]); })) {
@@ -205,7 +207,7 @@ Machine measured_machine(const Job& job, const Budget& budget, const CacheSpec& 
     }
   }
   const Bytes host = budget.host > 0 ? budget.host : std::numeric_limits<Bytes>::max();
-  Machine machine = job.kind().calibrate(budget.device, host);
+  Machine machine = job.kind().calibrate(devices, budget.device, host);
   remember(file, job.fingerprint(), {{"machine", to_json(machine)}});
   return machine;
 }

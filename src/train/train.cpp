@@ -53,7 +53,6 @@ Result<void> check_spec(const TrainingSpec& spec) {
     return refuse("a comparison takes `iterations`, not `epochs`");
   }
   if (epochs && spec.graph > 0) return refuse("`graph` takes `iterations`, not `epochs`");
-  if (spec.job.devices > 1 && spec.graph > 0) return refuse("`graph` takes one of `devices`");
   return check_memory(spec);
 }
 

@@ -31,7 +31,8 @@ class CliOnStandin : public Cli {
     ::gzclose(file);
   }
   void TearDown() override {
-    for (const char* name : {"STANDIN_CUDNN", "STANDIN_GPUS", "STANDIN_DRIVER", "STANDIN_REPORT"}) {
+    for (const char* name : {"STANDIN_CUDNN", "STANDIN_GPUS", "STANDIN_DIFFERENT_GPUS",
+                             "STANDIN_DRIVER", "STANDIN_REPORT"}) {
       ::unsetenv(name);
     }
   }
@@ -200,6 +201,93 @@ TEST_F(CliOnStandin, SaysWhichVersionsAreNeededAndFound) {
               AllOf(HasSubstr("the driver is too old: it is for CUDA 11.8"), HasSubstr("needs "),
                     HasSubstr("found ")));
   expect_error(train("tiny-vgg"), 1, HasSubstr("too old"));
+}
+
+class CliOnSeveralStandinGpus : public CliOnStandin {
+ protected:
+  static std::vector<std::string> train_on(int gpus, const std::vector<std::string>& more) {
+    std::vector<std::string> all =
+        train("tiny-vgg-plain", {"--devices", std::to_string(gpus), "--iterations", "4",
+                                 "--algorithms", "least-workspace"});
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+};
+
+TEST_F(CliOnSeveralStandinGpus, TrainToTheBitsOfOneGpuThatSumsThePartsInRounds) {
+  ::setenv("STANDIN_GPUS", "4", 1);
+  for (const int gpus : {2, 4}) {
+    const Json alone = success(train_on(1, {"--sub-batch", std::to_string(16 / gpus)}));
+    for (const char* accumulation : {"overlapped", "naive"}) {
+      SCOPED_TRACE(std::to_string(gpus) + " " + accumulation);
+      const Json report = success(train_on(gpus, {"--budget", "90%", "--accumulation", accumulation,
+                                                  "--verify", "--planner", "autoswap"}));
+      expect_identical(report);
+      EXPECT_EQ(report.at("losses"), alone.at("losses"));
+      EXPECT_EQ(report.at("state_crc32"), alone.at("state_crc32"));
+    }
+  }
+}
+
+TEST_F(CliOnSeveralStandinGpus, TrainInGraphsAndFromSavedPlans) {
+  ::setenv("STANDIN_GPUS", "2", 1);
+  const Json plain = success(train_on(2, {"--budget", "70%", "--planner", "autoswap"}));
+  expect_identical(success(
+      train_on(2, {"--budget", "70%", "--graph", "2", "--verify", "--planner", "autoswap"})));
+  const std::string path = folder_.file("two.json");
+  success({"plan", "tiny-vgg-plain", "--device", "cuda", "--data", "synthetic", "--batch", "16",
+           "--devices", "2", "--budget", "70%", "--algorithms", "least-workspace", "--planner",
+           "autoswap", "-o", path});
+  const Json from_file = success(train_on(2, {"--plan", path}));
+  EXPECT_EQ(from_file.at("state_crc32"), plain.at("state_crc32"));
+  // Links and what they share were measured, with all GPUs at once.
+  const Json machine = Json::parse(*read_file(path)).at("machine");
+  EXPECT_EQ(machine.at("buses").size(), 2U);
+  EXPECT_GT(machine.at("spaces").at(1).at("bytes").get<std::int64_t>(), 0);
+  ::setenv("STANDIN_GPUS", "1", 1);
+  expect_error(train_on(2, {"--plan", path}), 1, HasSubstr("2 GPUs asked for, 1 found"));
+}
+
+TEST_F(CliOnSeveralStandinGpus, GoOnFromACheckpointBitForBit) {
+  ::setenv("STANDIN_GPUS", "2", 1);
+  const std::string checkpoint = folder_.file("checkpoint");
+  const auto epochs = [&](const char* count, const std::vector<std::string>& more) {
+    std::vector<std::string> all = {"train",        "mlp",
+                                    "--device",     "cuda",
+                                    "--batch",      "16",
+                                    "--data-dir",   small_data_set(),
+                                    "--devices",    "2",
+                                    "--epochs",     count,
+                                    "--algorithms", "least-workspace",
+                                    "--budget",     "120%",
+                                    "--planner",    "autoswap"};
+    all.insert(all.end(), more.begin(), more.end());
+    return success(all);
+  };
+  epochs("1", {"--checkpoint", checkpoint});
+  const Json resumed = epochs("2", {"--resume", checkpoint});
+  EXPECT_EQ(epochs("2", {}).at("state_crc32"), resumed.at("state_crc32"));
+}
+
+TEST_F(CliOnSeveralStandinGpus, TooFewOrDifferentOnesAreRefusedWithTheReason) {
+  ::setenv("STANDIN_GPUS", "2", 1);
+  expect_error(train("tiny-vgg-plain", {"--devices", "4"}), 1,
+               HasSubstr("device 'cuda' cannot be used: 4 GPUs asked for, 2 found"));
+  ::setenv("STANDIN_DIFFERENT_GPUS", "1", 1);
+  expect_error(train("tiny-vgg-plain", {"--devices", "2"}), 1,
+               AllOf(HasSubstr("GPUs 0 and 1 differ"), HasSubstr("CUDA_VISIBLE_DEVICES")));
+  success(train("tiny-vgg-plain", {"--iterations", "2"}));
+}
+
+TEST_F(CliOnSeveralStandinGpus, TakeNoMoreOfEachThanTheBudget) {
+  ::setenv("STANDIN_GPUS", "2", 1);
+  ::setenv("STANDIN_REPORT", "1", 1);
+  const Finished f = tidepool(train_on(2, {"--budget", "400KiB", "--planner", "autoswap"}));
+  EXPECT_EQ(f.exit_code, 0) << f.err;
+  constexpr std::string_view kBefore = "the largest of the device ";
+  const std::size_t at = f.err.rfind(kBefore);
+  ASSERT_NE(at, std::string::npos) << f.err;
+  EXPECT_LE(std::atol(f.err.c_str() + at + kBefore.size()), 400 << 10);
 }
 
 }  // namespace

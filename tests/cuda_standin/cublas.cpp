@@ -11,6 +11,7 @@
 #include "cuda_standin/standin.h"
 
 struct cublasContext {
+  int gpu = standin::current_gpu();
   cudaStream_t stream = nullptr;
   void* workspace = nullptr;
   std::size_t workspace_bytes = 0;
@@ -98,6 +99,7 @@ cublasStatus_t products(cublasHandle_t handle, cublasOperation_t transpose_a,
                         const Matrices<const float>& a, const Matrices<const float>& b, float beta,
                         const Matrices<float>& c, int count) {
   const auto [m, n, k] = size;
+  standin::require_current(handle->gpu, "cublas handle");
   const bool ta = transpose_a != CUBLAS_OP_N, tb = transpose_b != CUBLAS_OP_N;
   if (a.leading < (ta ? k : m) || b.leading < (tb ? n : k) || c.leading < m || count < 1) {
     standin::violation("cublasSgemm: a leading dimension below the rows");
@@ -141,16 +143,20 @@ cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
   static long made = 0;
   *handle = new cublasContext;
   (*handle)->number = ++made;
-  standin::count_device_memory(kHandleBytes);
+  standin::count_device_memory((*handle)->gpu, kHandleBytes);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
-  standin::count_device_memory(-kHandleBytes);
+  standin::require_current(handle->gpu, "cublas handle");
+  standin::count_device_memory(handle->gpu, -kHandleBytes);
   delete handle;
   return CUBLAS_STATUS_SUCCESS;
 }
 /// Takes the workspace away.
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
+  if (handle->gpu != standin::gpu_of(stream)) {
+    standin::violation("cublasSetStream: handle and stream of different GPUs");
+  }
   handle->stream = stream;
   handle->workspace = nullptr;
   handle->workspace_bytes = 0;

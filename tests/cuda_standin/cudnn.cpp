@@ -14,6 +14,7 @@
 #include "cuda_standin/standin.h"
 
 struct cudnnContext {
+  int gpu = standin::current_gpu();
   cudaStream_t stream = nullptr;
   long number = 0;
 };
@@ -53,6 +54,7 @@ void require_plain(const void* alpha, const void* beta) {
 }
 
 void use(cudnnHandle_t handle, const std::string& what) {
+  standin::require_current(handle->gpu, "cudnn handle");
   standin::first_use(handle->stream, "cudnn handle " + std::to_string(handle->number) + " " + what);
 }
 
@@ -185,15 +187,19 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   static long made = 0;
   *handle = new cudnnContext;
   (*handle)->number = ++made;
-  standin::count_device_memory(kHandleBytes);
+  standin::count_device_memory((*handle)->gpu, kHandleBytes);
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
-  standin::count_device_memory(-kHandleBytes);
+  standin::require_current(handle->gpu, "cudnn handle");
+  standin::count_device_memory(handle->gpu, -kHandleBytes);
   delete handle;
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
+  if (handle->gpu != standin::gpu_of(stream)) {
+    violation("cudnnSetStream: handle and stream of different GPUs");
+  }
   handle->stream = stream;
   return CUDNN_STATUS_SUCCESS;
 }
@@ -277,30 +283,31 @@ cudnnStatus_t cudnnSetPooling2dDescriptor(cudnnPoolingDescriptor_t descriptor,
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t, const cudnnTensorDescriptor_t x,
-                                                     const cudnnFilterDescriptor_t w,
-                                                     const cudnnConvolutionDescriptor_t c,
-                                                     const cudnnTensorDescriptor_t y,
-                                                     const int most, int* returned,
-                                                     cudnnConvolutionFwdAlgoPerf_t* results) {
+cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(
+    cudnnHandle_t handle, const cudnnTensorDescriptor_t x, const cudnnFilterDescriptor_t w,
+    const cudnnConvolutionDescriptor_t c, const cudnnTensorDescriptor_t y, const int most,
+    int* returned, cudnnConvolutionFwdAlgoPerf_t* results) {
+  standin::require_current(handle->gpu, "cudnn handle");
   const Shape shape = shape_of(x, w, c, y);
   if (const auto status = check(shape, __func__); status != CUDNN_STATUS_SUCCESS) return status;
   list(forward_offers(shape), false, most, returned, results);
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(
-    cudnnHandle_t, const cudnnFilterDescriptor_t w, const cudnnTensorDescriptor_t dy,
+    cudnnHandle_t handle, const cudnnFilterDescriptor_t w, const cudnnTensorDescriptor_t dy,
     const cudnnConvolutionDescriptor_t c, const cudnnTensorDescriptor_t dx, const int most,
     int* returned, cudnnConvolutionBwdDataAlgoPerf_t* results) {
+  standin::require_current(handle->gpu, "cudnn handle");
   const Shape shape = shape_of(dx, w, c, dy);
   if (const auto status = check(shape, __func__); status != CUDNN_STATUS_SUCCESS) return status;
   list(data_offers(shape), true, most, returned, results);
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(
-    cudnnHandle_t, const cudnnTensorDescriptor_t x, const cudnnTensorDescriptor_t dy,
+    cudnnHandle_t handle, const cudnnTensorDescriptor_t x, const cudnnTensorDescriptor_t dy,
     const cudnnConvolutionDescriptor_t c, const cudnnFilterDescriptor_t dw, const int most,
     int* returned, cudnnConvolutionBwdFilterAlgoPerf_t* results) {
+  standin::require_current(handle->gpu, "cudnn handle");
   const Shape shape = shape_of(x, dw, c, dy);
   if (const auto status = check(shape, __func__); status != CUDNN_STATUS_SUCCESS) return status;
   list(weight_offers(shape), true, most, returned, results);
@@ -308,21 +315,24 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(
 }
 
 cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(
-    cudnnHandle_t, const cudnnTensorDescriptor_t x, const cudnnFilterDescriptor_t w,
+    cudnnHandle_t handle, const cudnnTensorDescriptor_t x, const cudnnFilterDescriptor_t w,
     const cudnnConvolutionDescriptor_t c, const cudnnTensorDescriptor_t y,
     cudnnConvolutionFwdAlgo_t algorithm, std::size_t* bytes) {
+  standin::require_current(handle->gpu, "cudnn handle");
   return workspace_of(forward_offers(shape_of(x, w, c, y)), algorithm, bytes);
 }
 cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(
-    cudnnHandle_t, const cudnnFilterDescriptor_t w, const cudnnTensorDescriptor_t dy,
+    cudnnHandle_t handle, const cudnnFilterDescriptor_t w, const cudnnTensorDescriptor_t dy,
     const cudnnConvolutionDescriptor_t c, const cudnnTensorDescriptor_t dx,
     cudnnConvolutionBwdDataAlgo_t algorithm, std::size_t* bytes) {
+  standin::require_current(handle->gpu, "cudnn handle");
   return workspace_of(data_offers(shape_of(dx, w, c, dy)), algorithm, bytes);
 }
 cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(
-    cudnnHandle_t, const cudnnTensorDescriptor_t x, const cudnnTensorDescriptor_t dy,
+    cudnnHandle_t handle, const cudnnTensorDescriptor_t x, const cudnnTensorDescriptor_t dy,
     const cudnnConvolutionDescriptor_t c, const cudnnFilterDescriptor_t dw,
     cudnnConvolutionBwdFilterAlgo_t algorithm, std::size_t* bytes) {
+  standin::require_current(handle->gpu, "cudnn handle");
   return workspace_of(weight_offers(shape_of(x, dw, c, dy)), algorithm, bytes);
 }
 

@@ -77,6 +77,16 @@ inline int __all_sync(unsigned mask, int predicate) {
   standin::require_all_lanes(mask);
   return standin::warp_all(predicate != 0) ? 1 : 0;
 }
+// Rounded each by itself.
+inline float __fadd_rn(float a, float b) { return a + b; }
+inline float __fsub_rn(float a, float b) { return a - b; }
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fdiv_rn(float a, float b) { return a / b; }
+inline float __fsqrt_rn(float x) { return std::sqrt(x); }
+inline double __dmul_rn(double a, double b) { return a * b; }
+inline double __dsub_rn(double a, double b) { return a - b; }
+inline double __ddiv_rn(double a, double b) { return a / b; }
+inline double __dsqrt_rn(double x) { return std::sqrt(x); }
 inline int atomicAdd(int* to, int value) {
   const int old = *to;
   *to += value;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
 #include "base/at.h"
 #include "cuda_standin/standin.h"
@@ -199,9 +200,9 @@ TEST(CudaDeviceOnStandin, VersionsAreToldWhateverIsMissing) {
   standin::behaviour().driver_version = 11080;
   EXPECT_THAT(why_no_cuda(), HasSubstr("too old: it is for CUDA 11.8"));
   standin::behaviour().driver_version = 0;
-  standin::behaviour().gpus = 0;
+  const int gpus = std::exchange(standin::behaviour().gpus, 0);
   EXPECT_THAT(why_no_cuda(), HasSubstr("finds no GPU"));
-  standin::behaviour().gpus = 1;
+  standin::behaviour().gpus = gpus;
 }
 
 /// A random program whose guards change in every other iteration, so that graphs are captured anew.

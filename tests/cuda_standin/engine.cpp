@@ -15,6 +15,7 @@ namespace standin {
 namespace {
 
 thread_local bool host_function = false;
+thread_local int current = 0;
 
 std::vector<std::string>& violations() {
   static auto& list = *new std::vector<std::string>;
@@ -60,7 +61,8 @@ void violation(const char* format, ...) {
 Behaviour& behaviour() {
   static auto& value = *new Behaviour([] {
     Behaviour b;
-    b.gpus = number_of("STANDIN_GPUS", 1);
+    b.gpus = std::min(number_of("STANDIN_GPUS", 1), kMostGpus);
+    b.different_gpus = std::getenv("STANDIN_DIFFERENT_GPUS") != nullptr;
     b.driver_version = number_of("STANDIN_DRIVER", 0);
     const char* cudnn = std::getenv("STANDIN_CUDNN");
     const std::string text = cudnn == nullptr ? "" : cudnn;
@@ -87,10 +89,24 @@ bool is_capturing(cudaStream_t handle) {
   return engine.stream(handle).capture != nullptr;
 }
 
+int current_gpu() { return current; }
+void set_current_gpu(int gpu) { current = gpu; }
+
+int gpu_of(cudaStream_t handle) {
+  Engine& engine = Engine::get();
+  const std::lock_guard lock(engine.mutex);
+  return engine.stream(handle).gpu;
+}
+
+void require_current(int gpu, const char* what) {
+  if (gpu != current) violation("%s of GPU %d while GPU %d is current", what, gpu, current);
+}
+
 void enqueue(cudaStream_t handle, std::function<void()> work, const char* what) {
   Engine& engine = Engine::get();
   const std::lock_guard lock(engine.mutex);
   if (handle == nullptr) violation("%s on the default stream", what);
+  require_current(engine.stream(handle).gpu, what);
   Operation operation;
   operation.run = std::move(work);
   operation.what = what;
@@ -101,9 +117,10 @@ void first_use(cudaStream_t handle, const std::string& what) {
   static auto& used = *new std::set<std::string>;
   Engine& engine = Engine::get();
   const std::lock_guard lock(engine.mutex);
-  if (!used.insert(what).second) return;
-  count_device_memory(64 << 10);
-  if (engine.stream(handle).capture != nullptr) {
+  const Stream& stream = engine.stream(handle);
+  if (!used.insert(what + " on GPU " + std::to_string(stream.gpu)).second) return;
+  count_device_memory(stream.gpu, 64 << 10);
+  if (stream.capture != nullptr) {
     violation("%s is used for the first time while a graph is captured", what.c_str());
   }
 }
@@ -114,6 +131,9 @@ Engine& Engine::get() {
 }
 
 Engine::Engine() : random_(static_cast<std::uint64_t>(number_of("STANDIN_SEED", 1))) {
+  for (int gpu = 0; gpu < kMostGpus; ++gpu) {
+    default_streams_[static_cast<std::size_t>(gpu)].gpu = gpu;
+  }
   driver_ = std::thread([this] { driver(); });
   driver_.detach();
 }
@@ -127,6 +147,7 @@ bool Engine::in_host_function() { return host_function; }
 
 Stream* Engine::create_stream() {
   auto* stream = new Stream;
+  stream->gpu = current;
   streams_.insert(stream);
   order_.push_back(stream);
   calls_left_ = 0;
@@ -144,7 +165,7 @@ void Engine::destroy_stream(Stream* stream) {
 }
 
 Stream& Engine::stream(cudaStream_t handle) {
-  if (handle == nullptr) return default_stream_;
+  if (handle == nullptr) return default_streams_[static_cast<std::size_t>(current)];
   auto* stream = reinterpret_cast<Stream*>(handle);
   if (!streams_.contains(stream)) {
     violation("a stream that was destroyed, or never was");
@@ -158,6 +179,7 @@ void Engine::submit(Stream& stream, Operation operation) {
     auto& nodes = stream.capture->graph->nodes;
     Node node;
     node.run = std::move(operation.run);
+    node.gpu = stream.gpu;
     node.host = operation.kind == Operation::Kind::host;
     node.after.assign(stream.last_nodes.begin(), stream.last_nodes.end());
     nodes.push_back(std::move(node));
@@ -194,16 +216,17 @@ bool Engine::step() {
   static std::vector<Choice> choices;
   choices.clear();
   if (priorities_.size() != order_.size() + 1) new_phase();
-  for (std::size_t i = 0; i <= order_.size(); ++i) {
-    Stream* stream = i < order_.size() ? order_[i] : &default_stream_;
+  for (std::size_t i = 0; i < order_.size() + default_streams_.size(); ++i) {
+    Stream* stream = i < order_.size() ? order_[i] : &default_streams_[i - order_.size()];
+    const std::uint64_t priority = priorities_[std::min(i, order_.size())];
     if (stream->graph_run != nullptr) {
       for (std::size_t k = 0; k < stream->graph_run->ready.size(); ++k) {
-        choices.push_back({stream, static_cast<int>(k), priorities_[i]});
+        choices.push_back({stream, static_cast<int>(k), priority});
       }
     } else if (!stream->queue.empty()) {
       const Operation& head = stream->queue.front();
       if (head.kind == Operation::Kind::wait && !head.completion->done) continue;
-      choices.push_back({stream, -1, priorities_[i]});
+      choices.push_back({stream, -1, priority});
     }
   }
   if (choices.empty()) return false;
@@ -221,7 +244,7 @@ bool Engine::step() {
     run.ready[at] = run.ready.back();
     run.ready.pop_back();
     const Node& n = run.graph->nodes[static_cast<std::size_t>(node)];
-    if (n.run) carry_out(n.run, n.host);
+    if (n.run) carry_out(n.run, n.gpu, n.host);
     for (std::size_t i = 0; i < run.graph->nodes.size(); ++i) {
       const auto& after = run.graph->nodes[i].after;
       if (std::find(after.begin(), after.end(), node) == after.end()) continue;
@@ -238,7 +261,7 @@ bool Engine::step() {
   switch (operation.kind) {
     case Operation::Kind::work:
     case Operation::Kind::host:
-      carry_out(operation.run, operation.kind == Operation::Kind::host);
+      carry_out(operation.run, stream.gpu, operation.kind == Operation::Kind::host);
       break;
     case Operation::Kind::record:
       operation.completion->done = true;
@@ -280,7 +303,14 @@ void Engine::drain(Stream& stream, const char* what) {
 
 void Engine::drain_all(const char* what) {
   for (Stream* stream : std::vector<Stream*>(order_)) drain(*stream, what);
-  drain(default_stream_, what);
+  for (Stream& stream : default_streams_) drain(stream, what);
+}
+
+void Engine::drain_gpu(int gpu, const char* what) {
+  for (Stream* stream : std::vector<Stream*>(order_)) {
+    if (stream->gpu == gpu) drain(*stream, what);
+  }
+  drain(default_streams_[static_cast<std::size_t>(gpu)], what);
 }
 
 bool Engine::unsafe_calls_are_refused() const {
@@ -292,11 +322,11 @@ bool Engine::unsafe_calls_are_refused() const {
 }
 
 /// Host functions run on a thread of their own, as the driver's do. Nobody can tell for the rest.
-void Engine::carry_out(const Task& task, bool host) {
+void Engine::carry_out(const Task& task, int gpu, bool host) {
   if (!host) {
-    unlock_device_memory();
+    unlock_device_memory(gpu);
     task();
-    lock_device_memory();
+    lock_device_memory(gpu);
     return;
   }
   std::unique_lock lock(hand_mutex_);

@@ -1,6 +1,7 @@
 // The streams, events and graphs of the stand-in, and the order in which their work runs.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -26,6 +27,7 @@ struct Completion {
 
 struct Node {
   Task run;
+  int gpu = 0;
   bool host = false;
   std::vector<int> after;
 };
@@ -35,6 +37,9 @@ struct GraphNodes {
   std::vector<Node> nodes;
   int running = 0;  ///< launches that have not completed
 };
+
+/// Of the calling thread.
+void set_current_gpu(int gpu);
 
 struct Stream;
 
@@ -64,6 +69,7 @@ struct Operation {
 };
 
 struct Stream {
+  int gpu = 0;
   std::deque<Operation> queue;
   std::unique_ptr<GraphRun> graph_run;
   std::shared_ptr<Capture> capture;
@@ -72,6 +78,7 @@ struct Stream {
 };
 
 struct Event {
+  int gpu = 0;
   unsigned flags = 0;
   bool recorded = false;
   std::shared_ptr<Completion> latest;
@@ -87,12 +94,13 @@ class Engine {
   std::recursive_mutex mutex;
 
   void seed(std::uint64_t value);
+  /// Of the current GPU.
   Stream* create_stream();
   void destroy_stream(Stream* stream);
   [[nodiscard]] bool has_stream(const Stream* stream) const {
     return streams_.contains(const_cast<Stream*>(stream));
   }
-  /// The default stream, for null.
+  /// The current GPU's default stream, for null.
   Stream& stream(cudaStream_t handle);
 
   /// Puts it on the stream or into its capture, and runs as much as the seed says.
@@ -101,6 +109,7 @@ class Engine {
   void run_until(const std::function<bool()>& done, const char* what);
   void drain(Stream& stream, const char* what);
   void drain_all(const char* what);
+  void drain_gpu(int gpu, const char* what);
 
   std::vector<std::shared_ptr<Capture>> captures;  ///< not ended yet
   /// Whether this thread may make calls now that a capture forbids.
@@ -114,12 +123,12 @@ class Engine {
   bool step();
   void advance();
   void new_phase();
-  void carry_out(const Task& task, bool host);
+  void carry_out(const Task& task, int gpu, bool host);
   void driver();
 
   std::set<Stream*> streams_;
   std::vector<Stream*> order_;  ///< of creation: a set of addresses would make runs differ
-  Stream default_stream_;
+  std::array<Stream, kMostGpus> default_streams_;
 
   std::mt19937_64 random_;
   double eagerness_ = 0;

@@ -13,6 +13,7 @@ import subprocess
 import sys
 
 DEVICE = "src/device/cuda/cuda_device.cpp"
+GPUS = "src/device/cuda/gpus.cpp"
 HOST_CALLS = "src/device/cuda/host_calls.cpp"
 EXECUTOR = "src/runtime/executor.cpp"
 NN = "src/nn/"
@@ -24,7 +25,8 @@ MUTANTS = {
     "no-fault-in-the-kernels": (KERNELS + "elementwise.cu", "nn", "struct Sum {", "struct Sum {"),
     "wait-is-forgotten": (
         DEVICE, "device",
-        "  s.make([&] { TIDEPOOL_CUDA_CHECK(cudaStreamWaitEvent(s.stream(stream), e.event, 0)); });",
+        "  s.make(s.gpu_of(stream),\n"
+        "         [&] { TIDEPOOL_CUDA_CHECK(cudaStreamWaitEvent(s.stream(stream), e.event, 0)); });",
         "  (void)stream;"),
     "record-on-another-stream": (
         DEVICE, "device",
@@ -41,15 +43,16 @@ MUTANTS = {
         "      s.enqueue(stream, call);\n      s.calls.give_back(call);\n      return;\n    }\n"
         "    try {"),
     "failures-are-forgotten": (
-        DEVICE, "device", "  });\n  s.failure.rethrow();\n}", "  });\n}"),
+        DEVICE, "device", "rethrow_exception(first);\n  s.failure.rethrow();\n",
+        "rethrow_exception(first);\n"),
     "capture-forgets-records": (
         DEVICE, "device", "if (event.record == Event::Record::in_capture) event.record",
         "event.record"),
     "copies-turned-round": (
-        DEVICE, "device", "if (route == CopyRoute::to_host) return cudaMemcpyDeviceToHost;",
-        "if (route == CopyRoute::to_host) return cudaMemcpyHostToDevice;"),
+        DEVICE, "device", ": out     ? cudaMemcpyDeviceToHost", ": out     ? cudaMemcpyHostToDevice"),
     "arena-is-still-being-zeroed": (
-        DEVICE, "device", "  TIDEPOOL_CUDA_CHECK(cudaDeviceSynchronize());\n", ""),
+        DEVICE, "device",
+        "  each_gpu([](SpaceId) { TIDEPOOL_CUDA_CHECK(cudaDeviceSynchronize()); });\n", ""),
     "captures-what-has-never-run": (
         EXECUTOR, "device", "if (!ops_have_run(guards)) {", "if (ran_ && !ran_) {"),
     "captures-what-other-guards-ran": (
@@ -63,12 +66,64 @@ MUTANTS = {
     "old-graphs-stay": (
         EXECUTOR, "device", "  if (graph_ != kNone) device_.destroy_graph(graph_);\n", ""),
     "what-the-host-did-is-told-last": (
-        DEVICE, "device", "      failure.rethrow();\n      throw;", "      throw;"),
+        DEVICE, "device", "      failure.rethrow();\n      if (!several()) throw;",
+        "      if (!several()) throw;"),
     "power-of-another-gpu": (
         "src/device/cuda/nvml.cpp", "device", "handle(bus_id.data(), &device)",
         'handle("0", &device)'),
     "fingerprint-without-tf32": (
-        DEVICE, "device", 'tf32 == nullptr ? ""', 'true ? ""'),
+        GPUS, "device", 'tf32 == nullptr ? ""', 'true ? ""'),
+    # Of several GPUs.
+    "records-while-another-gpu-is-current": (
+        DEVICE, "device",
+        "  s.make(s.gpu_of(stream),\n"
+        "         [&] { TIDEPOOL_CUDA_CHECK(cudaEventRecord(e.event, s.stream(stream))); });",
+        "  s.make(0, [&] { TIDEPOOL_CUDA_CHECK(cudaEventRecord(e.event, s.stream(stream))); });"),
+    "launches-while-another-gpu-is-current": (
+        DEVICE, "device", "  s.make(s.gpu_of(stream), [&] {\n    if (fails)",
+        "  s.make(0, [&] {\n    if (fails)"),
+    "kernels-on-the-first-gpu": (
+        DEVICE, "device", "work.argument, s.streams[at(stream)].own.get());",
+        "work.argument, s.streams[0].own.get());"),
+    "streams-and-handles-on-the-first-gpu": (
+        DEVICE, "device", "    s.make(stream.device, [&] {\n      s.streams.push_back",
+        "    s.make(0, [&] {\n      s.streams.push_back"),
+    "events-on-the-first-gpu": (
+        DEVICE, "device", "    const CurrentGpu current(number_of(event.gpu));\n",
+        "    const CurrentGpu current(number_of(0));\n"),
+    "arenas-on-the-first-gpu": (
+        DEVICE, "device", "      s.make(g, [&] { action(g); });", "      s.make(0, [&] { action(g); });"),
+    "only-one-gpu-is-zeroed-in-time": (
+        DEVICE, "device",
+        "  each_gpu([](SpaceId) { TIDEPOOL_CUDA_CHECK(cudaDeviceSynchronize()); });\n",
+        "  TIDEPOOL_CUDA_CHECK(cudaDeviceSynchronize());\n"),
+    "times-by-the-clock-of-another-gpu": (
+        DEVICE, "device", "s.gpus[at(e.gpu)]->clock().time_of", "s.gpus[0]->clock().time_of"),
+    "copies-on-a-stream-of-another-gpu": (
+        DEVICE, "device", "  if (gpu == gpu_of(id)) return make(", "  if (id >= 0) return make("),
+    "copies-aside-do-not-wait": (
+        DEVICE, "device", "    TIDEPOOL_CUDA_CHECK(cudaStreamWaitEvent(aside, left, 0));\n",
+        "    (void)left;\n"),
+    "copies-aside-are-not-waited-for": (
+        DEVICE, "device",
+        "  make(gpu_of(id), [&] { TIDEPOOL_CUDA_CHECK(cudaStreamWaitEvent(stream(id), done, 0)); });\n",
+        ""),
+    "only-the-first-gpu-is-waited-for": (
+        DEVICE, "device", "    try {\n      s.make(stream.gpu,",
+        "    if (stream.gpu > 0) continue;\n    try {\n      s.make(stream.gpu,"),
+    "errors-do-not-name-the-gpu": (
+        DEVICE, "device", "      if (!several()) throw;\n", "      throw;\n"),
+    "host-arena-for-one-gpu": (
+        "src/device/cuda/gpu_state.cpp", "device", "cudaHostAllocPortable", "cudaHostAllocDefault"),
+    "gpu-stays-current": (
+        GPUS, "device", "  if (before_ != kUnchanged) (void)cudaSetDevice(before_);", ""),
+    "gpus-may-differ": (
+        GPUS, "device", "if (named(properties) != named(first))", "if (gpus < 0)"),
+    "missing-gpus-are-not-counted": (
+        GPUS, "device", "if (devices < gpus) return", "if (devices < 0) return"),
+    "host-updates-round-once": (
+        KERNELS + "host_updates.cpp", "nn", "op.momentum * momentum[i] + decayed",
+        "std::fma(op.momentum, momentum[i], decayed)"),
     "kernels-are-not-compared": (
         NN + "training_runner.cpp", "nn",
         "  if (auto same = runner->check_algorithms(); !same) return fail(same.error());\n", ""),

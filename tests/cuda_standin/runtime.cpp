@@ -157,13 +157,25 @@ cudaError_t cudaGetDeviceCount(int* count) {
 }
 
 cudaError_t cudaSetDevice(int device) {
-  return device < behaviour().gpus ? cudaSuccess : told(cudaErrorInvalidDevice);
+  STANDIN_ENTER();
+  (void)engine;
+  if (device < 0 || device >= behaviour().gpus) return told(cudaErrorInvalidDevice);
+  set_current_gpu(device);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int* device) {
+  STANDIN_ENTER();
+  (void)engine;
+  *device = current_gpu();
+  return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (device >= behaviour().gpus) return told(cudaErrorInvalidDevice);
   std::memset(properties, 0, sizeof *properties);
-  std::strcpy(properties->name, "CUDA stand-in on the host (no GPU)");
+  const bool other = behaviour().different_gpus && device > 0 && device == behaviour().gpus - 1;
+  std::strcpy(properties->name, other ? "Another GPU" : "CUDA stand-in on the host (no GPU)");
   properties->major = 9;
   properties->totalGlobalMem = kTotalMemory;
   properties->multiProcessorCount = 132;
@@ -180,14 +192,14 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   STANDIN_ENTER();
   (void)engine;
   *total = kTotalMemory;
-  *free = kTotalMemory - used_device_memory();
+  *free = kTotalMemory - used_device_memory(current_gpu());
   return cudaSuccess;
 }
 
 cudaError_t cudaMalloc(void** start, std::size_t bytes) {
   STANDIN_ENTER();
   STANDIN_UNSAFE();
-  *start = allocate_device(bytes);
+  *start = allocate_device(current_gpu(), bytes);
   if (*start == nullptr) return told(cudaErrorMemoryAllocation);
   ++allocated;
   largest = std::max(largest, bytes);
@@ -204,10 +216,10 @@ cudaError_t cudaFree(void* start) {
   return told(cudaErrorInvalidValue);
 }
 
-cudaError_t cudaHostAlloc(void** start, std::size_t bytes, unsigned /*flags*/) {
+cudaError_t cudaHostAlloc(void** start, std::size_t bytes, unsigned flags) {
   STANDIN_ENTER();
   STANDIN_UNSAFE();
-  *start = allocate_pinned(bytes);
+  *start = allocate_pinned(current_gpu(), bytes, (flags & cudaHostAllocPortable) != 0);
   if (*start == nullptr) return told(cudaErrorMemoryAllocation);
   ++allocated;
   return cudaSuccess;
@@ -247,26 +259,31 @@ cudaError_t cudaMemsetAsync(void* start, int value, std::size_t bytes, cudaStrea
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   STANDIN_ENTER();
-  (void)engine;
   const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
   // Of memory that is not pinned the call would wait, or read later than it says.
-  const bool right = (to_device ? in_device_memory : in_pinned_memory)(to, bytes) &&
-                     (from_device ? in_device_memory : in_pinned_memory)(from, bytes);
+  const int gpu = gpu_of(stream);
+  const bool right = (to_device ? in_device_memory : in_pinned_memory)(gpu, to, bytes) &&
+                     (from_device ? in_device_memory : in_pinned_memory)(gpu, from, bytes);
   if (!right || kind == cudaMemcpyHostToHost || kind == cudaMemcpyDefault) {
-    violation("cudaMemcpyAsync of %zu bytes, kind %d: not that kind of memory, or not pinned",
-              bytes, static_cast<int>(kind));
+    violation(
+        "cudaMemcpyAsync of %zu bytes, kind %d, on GPU %d: not that kind of memory, or not "
+        "pinned, or of another GPU",
+        bytes, static_cast<int>(kind), gpu);
     return told(cudaErrorInvalidValue);
   }
-  enqueue(
-      stream, [=] { std::memmove(to, from, bytes); }, "cudaMemcpyAsync");
+  if (stream == nullptr) violation("cudaMemcpyAsync on the default stream");
+  Operation operation;  // the GPU need not be current
+  operation.run = [=] { std::memmove(to, from, bytes); };
+  operation.what = "cudaMemcpyAsync";
+  engine.submit(engine.stream(stream), std::move(operation));
   return cudaSuccess;
 }
 
 cudaError_t cudaDeviceSynchronize() {
   STANDIN_ENTER();
   STANDIN_UNSAFE();
-  engine.drain_all("cudaDeviceSynchronize");
+  engine.drain_gpu(current_gpu(), "cudaDeviceSynchronize");
   return cudaSuccess;
 }
 
@@ -302,6 +319,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
   operation.kind = Operation::Kind::host;
   operation.run = [=] { function(data); };
   operation.what = "host function";
+  require_current(engine.stream(stream).gpu, "cudaLaunchHostFunc on a stream");
   engine.submit(engine.stream(stream), std::move(operation));
   return cudaSuccess;
 }
@@ -310,6 +328,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   STANDIN_ENTER();
   (void)engine;
   auto* made = new Event;
+  made->gpu = current_gpu();
   made->flags = flags;
   *event = reinterpret_cast<cudaEvent_t>(made);
   return cudaSuccess;
@@ -327,6 +346,11 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle) {
   STANDIN_ENTER();
   Stream& stream = engine.stream(stream_handle);
   Event& event = event_of(handle);
+  if (event.gpu != stream.gpu) {
+    violation("cudaEventRecord of an event of GPU %d on a stream of GPU %d", event.gpu, stream.gpu);
+    return told(cudaErrorInvalidResourceHandle);
+  }
+  require_current(stream.gpu, "cudaEventRecord on a stream");
   event.recorded = true;
   event.capture = stream.capture;
   if (stream.capture != nullptr) {
@@ -398,6 +422,10 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from_handle,
   (void)engine;
   const Event& from = event_of(from_handle);
   const Event& to = event_of(to_handle);
+  if (from.gpu != to.gpu) {
+    violation("cudaEventElapsedTime between GPUs %d and %d", from.gpu, to.gpu);
+    return told(cudaErrorInvalidResourceHandle);
+  }
   if (from.latest == nullptr || to.latest == nullptr ||
       ((from.flags | to.flags) & cudaEventDisableTiming) != 0) {
     violation("cudaEventElapsedTime of an event that was not recorded, or has no time");
@@ -419,6 +447,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mo
     violation("cudaStreamBeginCapture of the default stream, or of one that captures");
     return told(cudaErrorIllegalState);
   }
+  require_current(stream.gpu, "cudaStreamBeginCapture on a stream");
   if (!stream.idle()) violation("cudaStreamBeginCapture of a stream with work of its own");
   auto capture = std::make_shared<Capture>();
   capture->origin = &stream;
@@ -505,6 +534,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
     violation("cudaGraphLaunch into a capture");
     return told(cudaErrorStreamCaptureUnsupported);
   }
+  require_current(stream.gpu, "cudaGraphLaunch on a stream");
   Operation operation;
   operation.kind = Operation::Kind::graph;
   operation.graph = reinterpret_cast<standin::Graph*>(executable)->nodes;

@@ -17,6 +17,9 @@ class RulesAreKept : public ::testing::EmptyTestEventListener {
 }  // namespace
 
 int main(int argc, char** argv) {
+#ifdef STANDIN_TEST_GPUS
+  standin::behaviour().gpus = STANDIN_TEST_GPUS;
+#endif
   ::testing::InitGoogleTest(&argc, argv);
   ::testing::UnitTest::GetInstance()->listeners().Append(new RulesAreKept);
   return RUN_ALL_TESTS();

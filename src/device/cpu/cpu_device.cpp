@@ -250,9 +250,9 @@ void CpuDevice::open(const DeviceConfig& config) {
     state_->arenas.emplace_back(arena.bytes, host ? "host arena" : "device arena", pages);
   }
   if (file_bytes > 0) state_->file.emplace(*spill, file_bytes, state_->options.faults);
-  for (const StreamKind kind : config.streams) {
+  for (const StreamConfig& stream : config.streams) {
     state_->streams.push_back(
-        std::make_unique<StreamThread>(kind, state_->options.threads, state_->failure));
+        std::make_unique<StreamThread>(stream.kind, state_->options.threads, state_->failure));
   }
 }
 
@@ -318,7 +318,7 @@ void CpuDevice::copy(StreamId stream, Location to, Location from, Bytes bytes) {
   state_->streams[at(stream)]->push(std::move(command));
 }
 
-Device::EventId CpuDevice::create_event() {
+Device::EventId CpuDevice::create_event(StreamId /*stream*/) {
   state_->events.emplace_back();
   return static_cast<EventId>(state_->events.size()) - 1;
 }

@@ -48,6 +48,7 @@ class CpuDevice : public Device {
   /// when an arena cannot be allocated. Arenas beside a file are not touched before they are used.
   void open(const DeviceConfig& config) override;
   using Device::arena;
+  using Device::create_event;
   [[nodiscard]] std::byte* arena(SpaceId space) override;
   void launch(StreamId stream, const Work& work) override;
   void copy(StreamId stream, Location to, Location from, Bytes bytes) override;
@@ -55,7 +56,7 @@ class CpuDevice : public Device {
   void discard(Location at, Bytes bytes) override;
   void name_copy(const char* what) override;
   [[nodiscard]] FileTraffic file_traffic() override;
-  EventId create_event() override;
+  EventId create_event(StreamId stream) override;
   void record(EventId event, StreamId stream) override;
   void wait(StreamId stream, EventId event) override;
   Nanos synchronize(EventId event) override;

@@ -1,37 +1,27 @@
-// CudaDevice: an NVIDIA GPU. One arena from one plain allocation, one pinned host arena, one CUDA
-// stream for each stream of the plan, events without timing. Issuing work allocates nothing and
-// synchronises nothing.
+// CudaDevice: NVIDIA GPUs, one or several. One arena from one plain allocation on each, one pinned
+// host arena, one CUDA stream for each stream of the plan, events without timing. Issuing work
+// allocates nothing and synchronises nothing.
 #pragma once
 
 #include <memory>
 #include <string>
 
+#include "device/cuda/gpus.h"
 #include "device/device.h"
 #include "device/faults.h"
 
 namespace tidepool {
 
-/// Why no GPU can be used here, in words (no driver, no device, a driver or a device too old, a
-/// library missing); empty when one can.
-std::string why_no_cuda();
-
-/// Of the driver and the libraries, in words.
-struct CudaVersions {
-  std::string needed;
-  std::string found;
-};
-/// Says of each whether it is there; throws nothing.
-CudaVersions cuda_versions();
-
 struct CudaDeviceOptions {
-  int ordinal = 0;        ///< which GPU
+  int ordinal = 0;        ///< which GPU, of several the first
   bool libraries = true;  ///< compute streams come with cuDNN and cuBLAS handles
   FaultPlan faults;       ///< injected on purpose, for tests
 };
 
 /// Work on compute streams runs at once on the calling thread and enqueues kernels; it is handed a
 /// cuda::CudaStream. Work on other streams runs on a thread of the driver, in the order of its
-/// stream, and must not call CUDA.
+/// stream, and must not call CUDA. With several GPUs the one that is current when a call is made is
+/// current after it.
 class CudaDevice : public Device {
  public:
   explicit CudaDevice(const CudaDeviceOptions& options);
@@ -40,15 +30,18 @@ class CudaDevice : public Device {
   [[nodiscard]] std::string fingerprint() const override;
   /// cudaMalloc's own is 256; copies and vector loads want no more than this.
   [[nodiscard]] Bytes alignment() const override { return 512; }
-  /// Throws DeviceError when there is no GPU or an arena cannot be allocated.
+  /// A GPU for each arena of a device, in CUDA's order. Throws DeviceError when there are too few,
+  /// they differ or an arena cannot be allocated.
   void open(const DeviceConfig& config) override;
   using Device::arena;
+  using Device::create_event;
+  using Device::create_timed_event;
   [[nodiscard]] std::byte* arena(SpaceId space) override;
   void launch(StreamId stream, const Work& work) override;
   void copy(StreamId stream, Location to, Location from, Bytes bytes) override;
   [[nodiscard]] bool enqueues_kernels() const override { return true; }
-  EventId create_event() override;
-  EventId create_timed_event() override;
+  EventId create_event(StreamId stream) override;
+  EventId create_timed_event(StreamId stream) override;
   void record(EventId event, StreamId stream) override;
   void wait(StreamId stream, EventId event) override;
   Nanos synchronize(EventId event) override;
@@ -61,13 +54,12 @@ class CudaDevice : public Device {
   void launch_graph(GraphId graph, std::int64_t argument) override;
   void destroy_graph(GraphId graph) override;
 
-  /// Device bytes taken since `open` had made streams and handles: the arena, what the driver adds
-  /// to it, and modules and graphs loaded since.
-  [[nodiscard]] Bytes bytes_above_level() const;
-  [[nodiscard]] Bytes total_memory() const;
+  /// Bytes of a GPU taken since `open` had made streams and handles: the arena, what the driver
+  /// adds to it, and modules and graphs loaded since.
+  [[nodiscard]] Bytes bytes_above_level(SpaceId gpu = 0) const;
 
  private:
-  void enqueue_copy(StreamId stream, Location to, Location from, Bytes bytes, Nanos late);
+  void delay(StreamId stream, Nanos late);
 
   struct State;
   std::unique_ptr<State> state_;

@@ -80,7 +80,7 @@ void FakeDevice::require_block(Location place, Bytes bytes) const {
       place.offset, place.offset + bytes, place.space, end, alignment_));
 }
 
-Device::EventId FakeDevice::create_event() {
+Device::EventId FakeDevice::create_event(StreamId /*stream*/) {
   events_.emplace_back();
   return static_cast<EventId>(events_.size()) - 1;
 }

@@ -34,6 +34,7 @@ class FakeDevice : public Device {
   [[nodiscard]] Bytes alignment() const override { return alignment_; }
   void open(const DeviceConfig& config) override;
   using Device::arena;
+  using Device::create_event;
   [[nodiscard]] std::byte* arena(SpaceId space) override {
     return has_address_[static_cast<std::size_t>(space)] ? bytes_at({space, 0}) : nullptr;
   }
@@ -42,7 +43,7 @@ class FakeDevice : public Device {
   void copy(StreamId stream, Location to, Location from, Bytes bytes) override;
   /// Overwrites all of the range: what should have stayed is seen to be gone.
   void discard(Location place, Bytes bytes) override;
-  EventId create_event() override;
+  EventId create_event(StreamId stream) override;
   void record(EventId event, StreamId stream) override;
   void wait(StreamId stream, EventId event) override;
   Nanos synchronize(EventId event) override;

@@ -12,7 +12,6 @@ DeviceKind cpu_device_kind() {
   kind.default_threads = [] { return default_compute_threads(); };
   kind.spill_threads = [] { return default_compute_threads(true); };
   kind.measure_disk = calibrate;
-  kind.most_devices = kMostDevices;
   kind.make = [](const DeviceRequest& request) -> std::unique_ptr<Device> {
     CpuDeviceOptions options;
     options.threads = request.threads;

@@ -19,18 +19,37 @@ LinkSpeed rounded(double bytes_per_second, Nanos latency) {
   return {steps * kStep, std::chrono::ceil<std::chrono::microseconds>(latency)};
 }
 
-Machine calibrated(Bytes device_bytes, Bytes host_bytes) {
-  const LinkMeasurement links = measure_links(device_bytes, host_bytes);
+/// In the same steps.
+double rounded_bus(double bytes_per_second) {
+  return rounded(bytes_per_second, {}).bytes_per_second;
+}
+
+/// Whatever GPUs share shows when all of them copy: a bus as fast as their links together is none
+/// that they would notice.
+void put_on_buses(const LinkMeasurement& links, std::int32_t devices, Machine& machine) {
+  const auto of_all = [&](double measured, const LinkSpeed& link) {
+    return std::min(rounded_bus(measured), devices * link.bytes_per_second);
+  };
+  machine.buses = {of_all(links.to_host_all, machine.to_host()),
+                   of_all(links.to_device_all, machine.to_device())};
+  for (Link& link : machine.links) link.bus = link.to == machine.host() ? 0 : 1;
+}
+
+Machine calibrated(std::int32_t devices, Bytes device_bytes, Bytes host_bytes) {
+  const LinkMeasurement links = measure_links(device_bytes, host_bytes, devices);
   const CudaDevice device({});
   Machine machine;
   machine.name = "cuda";
   machine.description = "NVIDIA GPU, link as measured with both directions busy";
   machine.set_alignment(device.alignment());
-  machine.set_device_memory(device.total_memory());
+  Bytes memory = cuda::total_memory(0);
+  for (int gpu = 1; gpu < devices; ++gpu) memory = std::min(memory, cuda::total_memory(gpu));
+  machine.set_device_memory(memory);
   // A plan copies in both directions at once most of the time: what the link gives then is what it
   // can count on.
   machine.to_host() = rounded(links.to_host_both, links.to_host.latency);
   machine.to_device() = rounded(links.to_device_both, links.to_device.latency);
+  if (devices > 1) put_on_buses(links, devices, machine);
   return machine;
 }
 
@@ -44,7 +63,7 @@ DeviceKind cuda_device_kind() {
   kind.choose_kernels = [](const KernelRequest& request) -> const nn::KernelList& {
     return nn::cuda_kernels({request.tf32, request.nondeterministic});
   };
-  kind.unavailable = why_no_cuda;
+  kind.unavailable = [](std::int32_t devices) { return why_no_cuda(devices); };
   kind.versions = [] {
     const CudaVersions versions = cuda_versions();
     return DeviceVersions{versions.needed, versions.found};
@@ -53,8 +72,12 @@ DeviceKind cuda_device_kind() {
   kind.algorithms = AlgorithmPolicy::fastest;
   kind.calibrate = calibrated;
   kind.default_threads = [] { return 1; };
-  kind.make = [](const DeviceRequest&) -> std::unique_ptr<Device> {
+  kind.make = [](const DeviceRequest& request) -> std::unique_ptr<Device> {
     nn::load_cuda_kernels();
+    for (int gpu = 1; gpu < request.devices; ++gpu) {
+      const cuda::CurrentGpu current(gpu);
+      nn::load_cuda_kernels();
+    }
     return std::make_unique<CudaDevice>(CudaDeviceOptions{});
   };
   return kind;

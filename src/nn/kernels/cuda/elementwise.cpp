@@ -104,6 +104,8 @@ void enqueue(const ConcatBackward& op, const Call& c) {
                          operand(c.p, 0) + op.first_channel * plane, operand(c.p, 1), c.stream);
 }
 
+void enqueue(const Hold& /*op*/, const Call& /*c*/) {}
+
 /// All layouts here are plain.
 void enqueue(const Reorder& /*op*/, const Call& c) {
   TIDEPOOL_CUDA_CHECK(cudaMemcpyAsync(c.p[1], c.p[0],

@@ -99,9 +99,10 @@ __global__ void sgd_kernel(float momentum, float weight_decay, const ControlBloc
                            const float* gradient, float* weight, float* velocity,
                            std::int64_t count) {
   const float rate = control->learning_rate;
+  // As a host rounds, see host_updates.h.
   const auto step = [&](float g, float& w, float& v) {
-    v = momentum * v + (g + weight_decay * w);
-    w -= rate * v;
+    v = __fadd_rn(__fmul_rn(momentum, v), __fadd_rn(g, __fmul_rn(weight_decay, w)));
+    w = __fsub_rn(w, __fmul_rn(rate, v));
   };
   const std::int64_t quads = count / 4;
   for (std::int64_t i = first_index(); i < quads; i += index_step()) {
@@ -120,15 +121,23 @@ __global__ void sgd_kernel(float momentum, float weight_decay, const ControlBloc
   }
 }
 
-/// The same expressions as nn::adamw_factors, in double. The device's pow may differ from the
-/// host's in the last place of a double, which rounding to float hides but for about one step in a
-/// million.
+/// 1 - base to this power.
+__device__ double complement_of_power(double base, std::uint64_t exponent) {
+  double result = 1;
+  for (; exponent > 0; exponent /= 2) {
+    if (exponent % 2 == 1) result = __dmul_rn(result, base);
+    base = __dmul_rn(base, base);
+  }
+  return __dsub_rn(1, result);
+}
+
+/// nn::adamw_factors, bit for bit.
 __device__ AdamwFactors factors_of(const Adamw& a, const ControlBlock& control) {
-  const double t = static_cast<double>(control.iteration) + 1;
+  const std::uint64_t t = control.iteration + 1;
   const double rate = control.learning_rate;
-  return {static_cast<float>(1 - rate * static_cast<double>(a.weight_decay)),
-          static_cast<float>(rate / (1 - pow(static_cast<double>(a.beta1), t))),
-          static_cast<float>(1 / sqrt(1 - pow(static_cast<double>(a.beta2), t)))};
+  return {static_cast<float>(__dsub_rn(1, __dmul_rn(rate, static_cast<double>(a.weight_decay)))),
+          static_cast<float>(__ddiv_rn(rate, complement_of_power(a.beta1, t))),
+          static_cast<float>(__ddiv_rn(1, __dsqrt_rn(complement_of_power(a.beta2, t))))};
 }
 
 __global__ void adamw_kernel(Adamw a, const ControlBlock* control, const float* gradient,
@@ -141,10 +150,12 @@ __global__ void adamw_kernel(Adamw a, const ControlBlock* control, const float* 
     root = factors.root;
   }
   __syncthreads();
+  // As a host rounds, see host_updates.h.
   const auto step = [&](float g, float& w, float& m, float& v) {
-    m = a.beta1 * m + (1 - a.beta1) * g;
-    v = a.beta2 * v + (1 - a.beta2) * (g * g);
-    w = keep * w - rate * m / (sqrtf(v) * root + a.epsilon);
+    m = __fadd_rn(__fmul_rn(a.beta1, m), __fmul_rn(__fsub_rn(1, a.beta1), g));
+    v = __fadd_rn(__fmul_rn(a.beta2, v), __fmul_rn(__fsub_rn(1, a.beta2), __fmul_rn(g, g)));
+    const float size = __fadd_rn(__fmul_rn(__fsqrt_rn(v), root), a.epsilon);
+    w = __fsub_rn(__fmul_rn(keep, w), __fdiv_rn(__fmul_rn(rate, m), size));
   };
   const std::int64_t quads = count / 4;
   for (std::int64_t i = first_index(); i < quads; i += index_step()) {

@@ -4,6 +4,7 @@
 
 #include "nn/kernels/cuda/cuda.h"
 #include "nn/kernels/cuda/factories.h"
+#include "nn/kernels/cuda/host_updates.h"
 #include "nn/kernels/cuda/kernel_support.h"
 #include "nn/kernels/cuda/launch.h"
 
@@ -44,6 +45,7 @@ KernelList list_for(const CudaKernelOptions& options) {
                   {make}};
   // cuDNN's descriptors, cuBLAS' sizes and this folder's count in int.
   list.most_elements = std::numeric_limits<int>::max();
+  list.on_host = &cuda_host_kernels();
   list.context.tf32 = options.tf32;
   list.context.nondeterministic = options.nondeterministic;
   list.context.own_convolutions = options.own_convolutions;
