@@ -247,8 +247,10 @@ def line(row, unlimited):
     alone = row["seconds_less_waiting"] / unlimited["seconds_less_waiting"]
     limited = row["way"].startswith("spill") or row["way"] in ("buffered", "recompute")
     predicted = row.get("predicted_overhead")
-    out = row["written"] + row["swapped_out"]
-    into = row["read"] + row["swapped_in"]
+    # The counters of swap are the machine's.
+    swaps = row["way"].startswith("swap") or row["way"] in ("zram", "zswap")
+    out = row["written"] + (row["swapped_out"] if swaps else 0)
+    into = row["read"] + (row["swapped_in"] if swaps else 0)
     exact = {True: "yes", False: "no", None: "-"}[row.get("exact")]
     if row["way"] == "sub-batches" and exact == "no":
         exact = f"another training, {row['sub_batch']}"
@@ -280,6 +282,8 @@ def print_table(bench):
     table = [unlimited]
     for budget in a.budgets:
         rows = [summary(bench, budget, way) for b, way in bench.rows if b == budget]
+        if not rows:  # interrupted before
+            continue
         print(f"-- {bench.name(budget)}: {mib(rows[0]['limit_bytes'])} MiB")
         for row in rows:
             print(line(row, unlimited))
