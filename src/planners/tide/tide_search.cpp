@@ -104,9 +104,9 @@ void TideSearch::write_less(const Allowance& allowance) {
   best_ = std::move(search.best());
   const Bytes after = written_to_files(best_.plan);
   if (after == before) return;
-  wear_note_ = fmt::format("; writes {} in {}, where the fastest plan writes {} in {}",
-                           format_bytes(after), format_time(best_.iteration_time),
-                           format_bytes(before), format_time(fastest));
+  wear_note_ =
+      fmt::format("; writes {} in {}, where the fastest plan writes {} in {}", format_bytes(after),
+                  format_time(best_.iteration_time), format_bytes(before), format_time(fastest));
 }
 
 bool TideSearch::met_the_least() const { return stall() <= load_.compute_time() / kNegligible; }
