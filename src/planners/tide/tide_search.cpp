@@ -105,9 +105,8 @@ void TideSearch::write_less(const Allowance& allowance) {
   const Bytes after = written_to_files(best_.plan);
   if (after == before) return;
   wear_note_ =
-      fmt::format("; writes {} an iteration, where the fastest plan, {} of {} faster, writes {}",
-                  format_bytes(after), format_time(best_.iteration_time - fastest),
-                  format_time(best_.iteration_time), format_bytes(before));
+      fmt::format("; writes {} in {}, where the fastest plan writes {} in {}", format_bytes(after),
+                  format_time(best_.iteration_time), format_bytes(before), format_time(fastest));
 }
 
 bool TideSearch::met_the_least() const { return stall() <= load_.compute_time() / kNegligible; }
