@@ -180,7 +180,7 @@ Result<int> bound(const BoundArguments& a, bool json) {
   const auto algorithms = choose_algorithms(profile.program, algorithms_of(a.subject.job));
   auto bounds = bounds_of(profile.program, profile.machine, algorithms, budget->device,
                           a.time_limit, observer);
-  if (!bounds) return fail(with_resident(bounds.error(), subject->resident));
+  if (!bounds) return fail(with_resident(bounds.error(), *subject));
   for (Bytes* bytes : {&bounds->budget, &bounds->peak, &bounds->least_load.bytes}) {
     *bytes += subject->resident;
   }

@@ -13,8 +13,10 @@
 #include "lower/overhead.h"
 #include "option_names.h"
 #include "planners/registry.h"
+#include "planners/toolkit/wear.h"
 #include "profile_source.h"
 #include "schedule/plan_totals.h"
+#include "spill_options.h"
 #include "subject.h"
 #include "terminal_observer.h"
 #include "train/learning.h"
@@ -28,6 +30,7 @@ struct CompareArguments {
   SubjectArguments subject;
   PlannerSpec planner;  ///< its time limit, for each
   std::vector<std::string> budgets{"60%"};
+  MemorySpec memory;  ///< instead of those
   std::vector<std::string> planners;
   std::string plot;  ///< a file for the picture; may be empty
 };
@@ -50,6 +53,7 @@ Json row_json(const ComparisonRow& r) {
   json["optimality_gap"] = r.gap ? Json(*r.gap) : Json(nullptr);
   add_missing_bound(json, r.bound_stopped, r.bound_refused);
   json["swap_bytes"] = r.swapped;
+  json["written_bytes"] = r.written ? Json(*r.written) : Json(nullptr);
   json["recomputed_ops"] = r.recomputed;
   json["plan_ms"] = to_ms(r.plan_time);
   r.rounds.add_to(json);
@@ -65,9 +69,11 @@ std::size_t name_width(const std::vector<std::string>& names) {
   return width;
 }
 
-void print_header(std::size_t width) {
-  say("  {:>11}  {:{}} {:>11} {:>12} {:>10} {:>14} {:>11} {:>10}\n", "budget", "planner", width,
-      "footprint", "time", "overhead", "optimality gap", "swapped", "planned in");
+/// `file`: to which what is swapped is written, unless it is there already.
+void print_header(std::size_t width, bool file) {
+  say("  {:>11}  {:{}} {:>11} {:>12} {:>10} {:>14} {:>11}{} {:>10}\n", "budget", "planner", width,
+      "footprint", "time", "overhead", "optimality gap", "swapped",
+      file ? fmt::format(" {:>11}", "written") : "", "planned in");
 }
 
 std::string rounds_of(const RoundsReport& r) {
@@ -82,18 +88,19 @@ void print_row(const ComparisonRow& r, std::size_t width) {
                                  *r.smallest)
                    : with_option_names(r.error));
   } else {
-    say("  {:>11}  {:{}} {:>11} {:>12} {:>8.2f} % {:>14} {:>11} {:>10}{}{}{}\n",
+    say("  {:>11}  {:{}} {:>11} {:>12} {:>8.2f} % {:>14} {:>11}{} {:>10}{}{}{}\n",
         format_bytes(r.budget + r.resident), r.planner, width,
         format_bytes(r.footprint + r.resident), format_time(r.time),
         100 * overhead(r.time, r.unlimited), r.gap ? fmt::format("{:.2f} %", 100 * *r.gap) : "-",
-        format_bytes(r.swapped), format_time(r.plan_time), rounds_of(r.rounds),
-        r.streaming ? "  streams" : "",
+        format_bytes(r.swapped), r.written ? fmt::format(" {:>11}", format_bytes(*r.written)) : "",
+        format_time(r.plan_time), rounds_of(r.rounds), r.streaming ? "  streams" : "",
         r.from_smaller_budget ? "  (plan of a smaller budget)" : "");
   }
 }
 
 /// What the user lists, ranges written out.
 Result<std::vector<BudgetSpec>> listed_budgets(const CompareArguments& a) {
+  if (a.memory.given()) return std::vector<BudgetSpec>{{.memory = a.memory}};
   std::vector<BudgetSpec> budgets;
   for (const std::string& text : a.budgets) {
     const auto range = budgets_of_range(text);
@@ -135,7 +142,7 @@ void print_heading(const Subject& subject, std::optional<Nanos> unlimited, std::
       format_bytes(subject.unlimited_peak()),
       unlimited ? fmt::format(", {} an iteration", format_time(*unlimited)) : "");
   if (const std::string mark = mark_of_fake(subject.source); !mark.empty()) say("  {}\n", mark);
-  print_header(width);
+  print_header(width, has_file(profile.machine));
 }
 
 /// Why there are rows without a gap, where it is not their plans.
@@ -252,6 +259,8 @@ void add_compare(CLI::App& app, Context& context) {
       ->delimiter(',');
   add_search_options(*command, arguments->planner);
   add_learning_options(*command, arguments->planner.learning);
+  add_memory_options(*command, arguments->memory, arguments->subject.job.device.spill,
+                     Spilling::of_an_arena_too);
   command
       ->add_option(
           "--plot", arguments->plot,
@@ -268,12 +277,14 @@ runs other algorithms than the rest, or the time limit was up before. A row that
 the running op's tensors: nothing that its planner decides fits. A budget that cannot be met is a row
 that names the smallest one; where none can be met the exit code is 4. Overhead is against the same
 rounds without a budget; percentages of --budget are of the whole batch. Ctrl-C keeps the rows that are
-finished, and draws those.
+finished, and draws those. With --spill what leaves the arena is written to a file, and the plan that
+writes least counts as the best of those that are as fast, to 0.5 %.
 
 Examples:
   tidepool compare vgg16 --machine gtx1080ti --budget 50%
   tidepool compare vgg16 --machine gtx1080ti --sweep 30%..60%:10% --planners autoswap,tide --json
-  tidepool compare vgg16 --machine gtx1080ti --sweep 30%..100%:5% --plot curve.svg)");
+  tidepool compare vgg16 --machine gtx1080ti --sweep 30%..100%:5% --plot curve.svg
+  tidepool compare vgg16 --data synthetic --sweep 20%..80%:20% --planners tide --spill /var/tmp)");
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {
       catch_interrupts();

@@ -9,6 +9,7 @@
 #include "lower/overhead.h"
 #include "planner_work.h"
 #include "planners/registry.h"
+#include "planners/toolkit/wear.h"
 #include "schedule/plan_totals.h"
 #include "train/learning.h"
 #include "train/proven_gap.h"
@@ -62,7 +63,7 @@ ComparisonRow plan_one(const Subject& subject, const JobSpec& job, const Entry& 
   ComparisonRow row = row_for(subject, entry, name);
   const auto work = PlannerWork::make(subject, job, name, entry.budget);
   if (!work) {
-    set_error(row, with_resident(work.error(), subject.resident));
+    set_error(row, with_resident(work.error(), subject));
     return row;
   }
   FixedWorkload fixed(work->profile().program);
@@ -79,7 +80,7 @@ ComparisonRow plan_one(const Subject& subject, const JobSpec& job, const Entry& 
   const Result<Profile> profile =
       planned ? work->profile(planned->sub_batch()) : Result<Profile>(fail(planned.error()));
   if (!profile) {
-    set_error(row, with_resident(profile.error(), subject.resident));
+    set_error(row, with_resident(profile.error(), subject));
     return row;
   }
   const Plan& plan = planned->lowered.plan;
@@ -93,24 +94,36 @@ ComparisonRow plan_one(const Subject& subject, const JobSpec& job, const Entry& 
                 bound.covers(planned->lowered.strategy);
   const PlanTotals totals = totals_of(profile->program, plan);
   row.swapped = totals.swapped_out;
+  if (has_file(profile->machine)) row.written = totals.written;
   row.recomputed = totals.recomputed_ops;
   row.plan_time = planned->plan_time;
   row.streaming = planned->lowered.streaming;
   return row;
 }
 
-/// A plan for less memory is a plan for more: a sweep is never slower with more.
-void reuse_smaller(ComparisonRow& row, const std::vector<ComparisonRow>& rows) {
+/// A plan for less memory is a plan for more: a sweep is never slower with more. Where plans write
+/// to a file the one that writes least counts as the best of those that are as fast.
+void reuse_smaller(ComparisonRow& row, const std::vector<ComparisonRow>& rows, bool file) {
+  std::vector<const ComparisonRow*> smaller;
+  Nanos fastest = row.feasible() ? row.time : Nanos::max();
   for (const ComparisonRow& before : rows) {
     if (before.planner != row.planner || !before.feasible()) continue;
-    if (row.feasible() && row.time <= before.time) continue;
-    const Bytes budget = row.budget;
-    const Nanos plan_time = row.plan_time;
-    row = before;
-    row.budget = budget;
-    row.plan_time = plan_time;
-    row.from_smaller_budget = true;
+    smaller.push_back(&before);
+    fastest = std::min(fastest, before.time);
   }
+  const Nanos fast_enough = file && !smaller.empty() ? as_fast_as(fastest) : fastest;
+  const ComparisonRow* best = row.feasible() && row.time <= fast_enough ? &row : nullptr;
+  for (const ComparisonRow* before : smaller) {
+    if (before->time > fast_enough) continue;
+    if (best == nullptr || (file && *before->written < *best->written)) best = before;
+  }
+  if (best == nullptr || best == &row) return;
+  const Bytes budget = row.budget;
+  const Nanos plan_time = row.plan_time;
+  row = *best;
+  row.budget = budget;
+  row.plan_time = plan_time;
+  row.from_smaller_budget = true;
 }
 
 /// The bound is of rounds of `sub_batch`: it says nothing of a plan in others.
@@ -201,7 +214,7 @@ Result<Comparisons> rows_of(const Subject& subject, const JobSpec& job,
         all.ended = interrupted_after(rows.size(), total);
         return all;
       }
-      if (!why) reuse_smaller(row, rows);
+      if (!why) reuse_smaller(row, rows, has_file(profile.machine));
       if (auto set = set_bound(row, bound, profile.program.sub_batch); !set) {
         return fail(set.error());
       }

@@ -29,6 +29,7 @@ struct ComparisonRow {
   bool bound_stopped = false;  ///< the time limit was up before there was a bound
   std::string bound_refused;   ///< why there is no bound for such a program
   Bytes swapped = 0;
+  std::optional<Bytes> written;  ///< to the machine's file, where it has one
   std::int64_t recomputed = 0;
   Nanos plan_time{};
   bool from_smaller_budget = false;

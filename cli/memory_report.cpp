@@ -17,13 +17,16 @@ std::string speed(double bytes_per_second) {
 constexpr double kRatedBytes = 600e12;
 constexpr double kSecondsADay = 86'400;
 
-double written_a_day(const TrainingReport& r) {
-  const double seconds = to_ms(r.measured > Nanos{0} ? r.measured : r.predicted) * 1e-3;
-  if (seconds <= 0) return 0;
-  return static_cast<double>(r.memory->written_an_iteration()) / seconds * kSecondsADay;
-}
-
 }  // namespace
+
+std::string wear_text(Bytes written, Nanos iteration) {
+  if (written <= 0 || iteration <= Nanos{0}) return "nothing is written";
+  const double day = static_cast<double>(written) / to_seconds(iteration) * kSecondsADay;
+  return fmt::format(
+      "{} written an iteration, {:.1f} TB a day; a drive rated for 600 TB written lasts {:.0f} "
+      "days",
+      format_bytes(written), day * 1e-12, kRatedBytes / day);
+}
 
 void print_memory(const TrainingSpec& spec, const TrainingReport& r) {
   const MemoryReport& m = *r.memory;
@@ -47,16 +50,38 @@ void print_memory(const TrainingSpec& spec, const TrainingReport& r) {
       write->channel == read->channel ? "one at a time" : "both at once",
       spill.write_speed > 0 ? "stated, paced" : "measured");
   if (!m.traffic.warning.empty()) say("             {}\n", m.traffic.warning);
-  const double day = written_a_day(r);
-  if (day <= 0) return say("  wear       nothing is written\n");
-  say("  wear       {} written an iteration, {:.1f} TB a day; a drive rated for 600 TB written "
-      "lasts {:.0f} days\n",
-      format_bytes(m.written_an_iteration()), day * 1e-12, kRatedBytes / day);
+  for (const DriftReport& drift : m.drifts) {
+    say("             after iteration {} it {}{}\n", drift.iteration, drift.disk.text(),
+        drift.planned_again ? fmt::format("; planned again for that: {} an iteration",
+                                          format_time(*drift.planned_again))
+                            : "");
+  }
+  say("  wear       {}\n",
+      wear_text(m.written_an_iteration(), r.measured > Nanos{0} ? r.measured : r.predicted));
+}
+
+Json memory_json(const ProcessMemory& memory) {
+  return {{"limit_bytes", memory.limit},
+          {"resident_bytes", memory.resident},
+          {"host_bytes", memory.host}};
 }
 
 Json memory_json(const TrainingReport& r) {
   if (!r.memory) return nullptr;
   const MemoryReport& m = *r.memory;
+  Json drifts = Json::array();
+  for (const DriftReport& drift : m.drifts) {
+    const auto speeds = [](const DirectionSpeed& speed) {
+      return Json{{"planned_bytes_per_second", speed.planned},
+                  {"measured_bytes_per_second", speed.measured}};
+    };
+    drifts.push_back({{"iteration", drift.iteration},
+                      {"write", speeds(drift.disk.write)},
+                      {"read", speeds(drift.disk.read)},
+                      {"predicted_ms", to_ms(drift.predicted)},
+                      {"planned_again_ms",
+                       drift.planned_again ? Json(to_ms(*drift.planned_again)) : Json(nullptr)}});
+  }
   return {{"limit_bytes", m.process.limit},
           {"resident_bytes", m.process.resident},
           {"highest_rss_bytes", m.highest},
@@ -66,7 +91,8 @@ Json memory_json(const TrainingReport& r) {
           {"file", m.traffic.kind},
           {"written_bytes", m.traffic.written.bytes},
           {"read_bytes", m.traffic.read.bytes},
-          {"written_bytes_per_iteration", m.written_an_iteration()}};
+          {"written_bytes_per_iteration", m.written_an_iteration()},
+          {"drifts", std::move(drifts)}};
 }
 
 }  // namespace tidepool::cli

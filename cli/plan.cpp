@@ -14,12 +14,16 @@
 #include "learning_report.h"
 #include "lower/overhead.h"
 #include "lower/plan_file.h"
+#include "memory_report.h"
 #include "option_names.h"
 #include "other_algorithms.h"
 #include "planner_work.h"
 #include "planners/registry.h"
+#include "planners/toolkit/wear.h"
 #include "profile_source.h"
+#include "schedule/plan_totals.h"
 #include "several_devices.h"
+#include "spill_options.h"
 #include "subject.h"
 #include "terminal_observer.h"
 #include "train/budget.h"
@@ -54,7 +58,8 @@ struct Made {
   std::optional<Bytes> budget{};  ///< this and what follows with the resident bytes; none: no limit
   Bytes peak = 0;
   Bytes footprint = 0;
-  bool stopped = false;  ///< the best until then
+  std::optional<Bytes> written{};  ///< to the machine's file in an iteration, where it has one
+  bool stopped = false;            ///< the best until then
   RoundsReport rounds{};
   ProvenGap gap{};
   std::optional<ParallelPlan> parallel{};  ///< of all devices; the rest is of one
@@ -77,6 +82,7 @@ Made made_of(const PlanArguments& a, const Subject& subject, const Profile& prof
   made.peak = subject.unlimited_peak();
   made.rounds = subject.report_of(profile.program, best_algorithms(a.subject.job, a.planner.name));
   made.footprint = lowered.plan.device_bytes() + subject.resident;
+  if (has_file(profile.machine)) made.written = written_to_files(lowered.plan);
   made.stopped = interrupted();
   return made;
 }
@@ -186,6 +192,8 @@ void print_json(const Made& m) {
     out["decisions"] = decisions(m.file);
     out["other_algorithms"] = to_json(OtherAlgorithms(m.file.program, m.file.strategy.algorithms));
   }
+  out["written_bytes"] = m.written ? Json(*m.written) : Json(nullptr);
+  if (m.subject.memory) out["memory"] = memory_json(*m.subject.memory);
   m.rounds.add_to(out);
   m.gap.add_to(out);
   out["interrupted"] = m.stopped;
@@ -216,6 +224,12 @@ void print_text(const Made& m) {
     say("  time       {} ms an iteration, {} ms without a budget: overhead {:.1f} %\n",
         ms(lowered.iteration_time), ms(m.unlimited), 100 * m.overhead);
   }
+  if (m.subject.memory) {
+    const ProcessMemory& memory = *m.subject.memory;
+    say("  memory     {} for the process: {} left for the arena beside code, heap and inputs\n",
+        format_bytes(memory.limit), format_bytes(memory.largest_arena(m.file.machine.alignment())));
+  }
+  if (m.written) say("  wear       {}\n", wear_text(*m.written, lowered.iteration_time));
   if (const std::string gap = with_option_names(m.gap.text()); !gap.empty()) {
     say("  gap        {}\n", gap);
   }
@@ -299,7 +313,7 @@ Result<int> plan(PlanArguments a, bool json) {
                : budget;
   if (!of_one) return fail(of_one.error());
   const auto in_all = [&](Error error) {
-    error = with_resident(std::move(error), subject->resident);
+    error = with_resident(std::move(error), *subject);
     return parallel ? of_all_devices(std::move(error), *budget, *of_one, *parallel, *subject->all)
                     : error;
   };
@@ -357,6 +371,8 @@ void add_plan(CLI::App& app, Context& context) {
   add_file_tier_options(*command, arguments->subject.file_tier);
   add_planner_options(*command, arguments->planner);
   add_learning_options(*command, arguments->planner.learning);
+  add_memory_options(*command, arguments->budget.memory, arguments->subject.job.device.spill,
+                     Spilling::of_an_arena_too);
   command->add_option("-o,--output", arguments->output, "write the plan to this file");
   command->add_flag("--explain", arguments->explain, "say for each decision why");
   command->add_flag("--json", context.json, "one JSON object on stdout");
@@ -376,6 +392,7 @@ Examples:
   tidepool plan vgg16-imagenet --batch 256 --machine k40 --devices 4 --budget 6GB --sub-batch 32
   tidepool profile tiny-vgg --data synthetic -o tiny.profile.json
   tidepool plan --profile tiny.profile.json --budget 60% -o tiny.plan.json
+  tidepool plan vgg16 --batch 32 --data synthetic --memory 256MiB --spill /var/tmp -o vgg16.plan.json
   tidepool plan vgg16 --machine gtx1080ti --budget 30% --planner autoswap --sub-batch auto
   tidepool plan vgg16 --machine gtx1080ti --budget 40% --host-budget 300MB --file-tier 2.5GB,3GB
   tidepool plan --trace vgg16_batch100_3iterations.csv --budget 400MiB   # a trace of yours)");

@@ -11,12 +11,15 @@
 #include "branches_note.h"
 #include "context.h"
 #include "ir/load_profile.h"
+#include "planners/toolkit/wear.h"
 #include "profile_source.h"
 #include "spec_options.h"
+#include "spill_options.h"
 #include "terminal_observer.h"
 #include "train/budget.h"
 #include "train/link_speed.h"
 #include "train/output_file.h"
+#include "train/process_memory.h"
 #include "train/profiling.h"
 
 namespace tidepool::cli {
@@ -70,6 +73,20 @@ void print_how(const Measurement& how) {
   say("\n");
 }
 
+/// The arena's, also in a budget of the whole process.
+Result<Budget> budget_of_profile(BudgetSpec spec, const Job& job) {
+  const JobRounds rounds = rounds_of(job);
+  if (!spec.memory.given()) return resolve_budget(spec, rounds, job.alignment());
+  const auto limit = memory_of(spec.memory);
+  if (!limit) return fail(limit.error());
+  const auto memory = expected_memory(job, *limit);
+  if (!memory) return fail(memory.error());
+  spec.device = {.bytes = std::max<Bytes>(memory->largest_arena(job.alignment()), 0)};
+  auto budget = resolve_budget(spec, rounds, job.alignment());
+  if (budget || budget.error().code != ErrorCode::infeasible) return budget;
+  return fail(memory->explained(budget.error()));
+}
+
 Result<int> profile(const ProfileArguments& a, bool json) {
   if (auto stated = check_sub_batch_is_stated(a.job, "profile"); !stated) {
     return fail(stated.error());
@@ -80,7 +97,7 @@ Result<int> profile(const ProfileArguments& a, bool json) {
   if (!job) return fail(job.error());
   ProfilingTask task{.iterations = a.iterations, .all_algorithms = true, .fake = a.fake};
   if (a.inside) {
-    const auto budget = resolve_budget(a.budget, rounds_of(*job), job->alignment());
+    const auto budget = budget_of_profile(a.budget, *job);
     if (!budget) return fail(budget.error());
     task.budget = *budget;
   }
@@ -103,11 +120,17 @@ Result<int> profile(const ProfileArguments& a, bool json) {
     return kOk;
   }
   say("{} on {}\n", result.program.name, result.fingerprint);
-  say("  {}, {} an iteration ({} algorithms); link {:.0f} MB/s each way; unlimited peak {}\n",
+  const std::string link = has_file(result.machine)
+                               ? fmt::format("file {:.0f} MB/s out, {:.0f} MB/s in",
+                                             result.machine.to_away().bytes_per_second * 1e-6,
+                                             result.machine.from_away().bytes_per_second * 1e-6)
+                               : fmt::format("link {:.0f} MB/s each way",
+                                             result.machine.to_host().bytes_per_second * 1e-6);
+  say("  {}, {} an iteration ({} algorithms); {}; unlimited peak {}\n",
       counted(result.program.ops.size(), "op"),
       format_time(
           compute_time(result.program, choose_algorithms(result.program, algorithms_of(a.job)))),
-      to_text(algorithms_of(a.job)), result.machine.to_host().bytes_per_second * 1e-6,
+      to_text(algorithms_of(a.job)), link,
       format_bytes(whole_batch_peak(rounds_of(*job), job->alignment())
                        .value_or(unlimited_peak(result.program, job->alignment()))));
   say("{}", branches_note(result.program, "  "));
@@ -126,6 +149,7 @@ void add_profile(CLI::App& app, Context& context) {
   state_sub_batch(*command);
   add_size_options(*command, arguments->budget);
   command->get_option("--host-budget")->needs("--budget");
+  add_memory_options(*command, arguments->budget.memory, arguments->job.device.spill);
   command
       ->add_option("--iterations", arguments->iterations, "iterations measured (medians are kept)")
       ->check(whole_number(1, 1000))
@@ -141,9 +165,10 @@ void add_profile(CLI::App& app, Context& context) {
 Examples:
   tidepool profile tiny-vgg --data synthetic -o tiny.profile.json
   tidepool profile tiny-vgg --data synthetic --budget 40% --host-budget 1GiB
+  tidepool profile vgg16 --data synthetic --batch 32 --memory 160MiB --spill /var/tmp
   tidepool profile vgg16 --data synthetic --batch 50 --fake)");
   command->callback([arguments, command, &context] {
-    arguments->inside = command->count("--budget") > 0;
+    arguments->inside = command->count("--budget") > 0 || arguments->budget.memory.given();
     context.run = [arguments, &context] {
       catch_interrupts();
       auto code = profile(*arguments, context.json);

@@ -13,6 +13,7 @@
 #include "context.h"
 #include "lower/memory_sizes.h"
 #include "lower/overhead.h"
+#include "planners/toolkit/wear.h"
 #include "profile_source.h"
 #include "schedule/plan_totals.h"
 #include "train/load_plan.h"
@@ -48,6 +49,7 @@ struct Outcome {
   std::string beyond;              ///< why it does not fit its machine
   std::string branches_note;       ///< what a training skips
   bool fake = false;               ///< PlanFile::fake
+  bool file = false;               ///< the machine has one
 };
 
 Outcome simulate_file(const PlanFile& file, int iterations) {
@@ -71,6 +73,7 @@ Outcome simulate_file(const PlanFile& file, int iterations) {
   out.beyond = beyond_memory(file.machine, file.plan);
   out.branches_note = branches_note(file.program, "  ");
   out.fake = file.fake;
+  out.file = has_file(file.machine);
   return out;
 }
 
@@ -95,6 +98,7 @@ Json outcome_json(const std::string& path, const Outcome& o) {
             {"copied_out_bytes", o.totals.copied_out},
             {"copied_in_bytes", o.totals.copied_in},
             {"copied", std::move(copied)},
+            {"written_bytes", o.file ? Json(o.totals.written) : Json(nullptr)},
             {"beyond_memory", o.beyond.empty() ? Json(nullptr) : Json(o.beyond)},
             {"iteration_end_ms", std::move(ends_ms)}};
   if (o.unlimited) {

@@ -37,7 +37,8 @@ void parse_speeds(const std::string& text, SpillOptions& spill) {
 
 }  // namespace
 
-void add_memory_options(CLI::App& command, MemorySpec& memory, SpillOptions& spill) {
+void add_memory_options(CLI::App& command, MemorySpec& memory, SpillOptions& spill,
+                        Spilling spilling) {
   CLI::Option* const budget = command.get_option("--budget");
   CLI::Option* const whole =
       command
@@ -56,8 +57,8 @@ void add_memory_options(CLI::App& command, MemorySpec& memory, SpillOptions& spi
           .add_option("--spill", spill.folder,
                       "what does not fit goes to a file in this folder, by direct I/O; the file "
                       "has no name and is gone at the end, but its blocks are not wiped")
-          ->type_name("DIR")
-          ->needs(whole);
+          ->type_name("DIR");
+  if (spilling == Spilling::in_memory) folder->needs(whole);
   whole->needs(folder);
   for (const char* other : {"--link", "--devices", "--host-budget"}) {
     if (command.get_option_no_throw(other) != nullptr) folder->excludes(command.get_option(other));

@@ -5,7 +5,13 @@
 
 namespace tidepool::cli {
 
+enum class Spilling : std::uint8_t {
+  in_memory,        ///< --spill needs --memory
+  of_an_arena_too,  ///< or stands beside the arena of --budget
+};
+
 /// For commands with --budget.
-void add_memory_options(CLI::App& command, MemorySpec& memory, SpillOptions& spill);
+void add_memory_options(CLI::App& command, MemorySpec& memory, SpillOptions& spill,
+                        Spilling spilling = Spilling::in_memory);
 
 }  // namespace tidepool::cli

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "file_tier_options.h"
 #include "lower/overhead.h"
+#include "measured_subject.h"
 #include "named_machine.h"
 #include "nn/models/model.h"
 #include "several_devices.h"
@@ -159,114 +160,11 @@ Result<Subject> from_trace(const SubjectArguments& a) {
                  align_up(workload->resident, machine->alignment())};
 }
 
-/// The least of the budgets that can be met; an error where none can.
-Result<Budget> least_feasible(const JobRounds& rounds, std::span<const BudgetSpec> budgets,
-                              Bytes alignment) {
-  Result<Budget> least = fail(ErrorCode::usage, "give a budget");
-  JobRounds quick = rounds;
-  // What smaller rounds would do is worth finding out only where this is the answer.
-  quick.suggest = budgets.size() == 1;
-  for (const BudgetSpec& spec : budgets) {
-    auto budget = resolve_budget(spec, quick, alignment);
-    if (!budget && budget.error().code != ErrorCode::infeasible) return budget;
-    if (budget && (!least || budget->device < least->device)) least = budget;
-    if (!budget && !least) least = budget;
-  }
-  return least;
-}
-
-/// Whether the times of all algorithms are wanted.
-bool measures_all(const SubjectArguments& a) {
-  return algorithms_of(a.job) == AlgorithmPolicy::fastest || (a.choosing && !a.job.algorithms);
-}
-
-/// Measures a job in rounds of any size, each inside the least of the budgets that can be met with
-/// it. The observer and the cache must outlive it.
-RoundsWorkload::Make measured_rounds(const std::shared_ptr<Job>& job, const Machine& machine,
-                                     const SubjectArguments& a, std::span<const BudgetSpec> budgets,
-                                     bool measured, const Cache& cache, Observer& observer) {
-  return [=, budgets = std::vector(budgets.begin(), budgets.end()), reprofile = a.cache.reprofile,
-          all = measures_all(a), &cache, &observer](std::int64_t sub_batch) -> Result<Program> {
-    if (measured && sub_batch == job->program().sub_batch) return job->program();
-    const bool statistics = job->spec().sub_batch_statistics;
-    const auto untimed = job->in_rounds(sub_batch, statistics);
-    if (!untimed) return fail(untimed.error());
-    const auto in_rounds = rounds_of(*job).in_rounds;
-    const auto budget =
-        least_feasible({*untimed, statistics, in_rounds}, budgets, machine.alignment());
-    if (!budget) return fail(budget.error());
-    auto timed = profile_in_rounds(*job, sub_batch, machine, {kProfileIterations, all, *budget},
-                                   {cache, reprofile, {}}, observer);
-    if (!timed) return fail(timed.error());
-    return std::move(timed->program);
-  };
-}
-
-/// The subject's machine becomes that of one device with its part of the bus.
-void add_devices(const std::shared_ptr<Job>& job, Subject& subject) {
-  subject.parallel = {job, job->parallel()};
-  subject.parallel_in_rounds = [job](std::int64_t sub_batch) -> Result<Subject::SharedParallel> {
-    if (auto rebuilt = job->set_rounds(sub_batch); !rebuilt) return fail(rebuilt.error());
-    return Subject::SharedParallel{job, job->parallel()};
-  };
-  subject.all = machine_of_devices(subject.profile.machine, job->spec().devices);
-  subject.profile.machine = one_of_devices(*subject.all);
-}
-
-Result<Subject> measured(const SubjectArguments& a, std::span<const BudgetSpec> budgets,
-                         const Cache& cache, Observer& observer) {
-  JobSpec spec = a.job;
-  spec.choose_sub_batch |= a.chooses;
-  auto made = Job::make(spec, observer);
-  if (!made) return fail(made.error());
-  // Lives on in the subject, for programs of other rounds.
-  const auto job = std::make_shared<Job>(std::move(*made));
-  JobRounds rounds = rounds_of(*job);
-  rounds.may_choose = a.may_choose;
-  const auto in_rounds = [job](std::int64_t sub_batch, bool statistics) {
-    return job->in_rounds(sub_batch, statistics);
-  };
-  Subject subject{{job->fingerprint(), job->program(), {}},
-                  {},
-                  0,
-                  a.job.sub_batch_statistics,
-                  in_rounds,
-                  job->rounds_change_training(),
-                  offered_sizes(a.job, a.chooses, job->rounds_change_training())};
-  subject.profile.machine.name = job->kind().name;
-  subject.profile.machine.set_alignment(job->alignment());
-  const auto stated = least_feasible(rounds, budgets, job->alignment());
-  rounds.offered = subject.offered;
-  const auto budget =
-      subject.offered.empty() ? stated : least_feasible(rounds, budgets, job->alignment());
-  if (!budget && a.unmeasured && budget.error().code == ErrorCode::infeasible) return subject;
-  if (!budget) return fail(budget.error());
-  const auto machine =
-      a.links ? Result<Machine>(*a.links) : device_machine(*job, *budget, a.cache, observer);
-  if (!machine) return fail(machine.error());
-  subject.profile.machine = *machine;
-  if (job->parallel() != nullptr) add_devices(job, subject);
-  const Machine& on = subject.profile.machine;
-  if (stated) {
-    const bool all = measures_all(a);
-    const auto source = obtain_profile(*job, on, {kProfileIterations, all, *stated},
-                                       {cache, a.cache.reprofile, {}}, observer);
-    if (!source) return fail(source.error());
-    subject.profile.program = job->program();
-    subject.source = *source;
-  }
-  if (!subject.offered.empty()) {
-    subject.rounds = std::make_shared<RoundsWorkload>(
-        subject.offered, measured_rounds(job, on, a, budgets, stated.has_value(), cache, observer));
-  }
-  return subject;
-}
-
 /// What only a measurement on this device would look at.
 const std::vector<std::string> kOfTheDevice{
-    "--device",        "--threads",     "--link",      "--data",
-    "--data-dir",      "--tf32",        "--reprofile", "--allow-nondeterministic",
-    "--learning-rate", "--weight-decay"};
+    "--device",        "--threads",      "--link",      "--data",
+    "--data-dir",      "--tf32",         "--reprofile", "--allow-nondeterministic",
+    "--learning-rate", "--weight-decay", "--memory",    "--spill"};
 /// What a file says itself.
 const std::vector<std::string> kOfTheProgram{"--batch",   "--sub-batch", "--sub-batch-statistics",
                                              "--storage", "--optimizer", "--clusters"};
@@ -304,7 +202,8 @@ void add_subject_options(CLI::App& command, SubjectArguments& a) {
 std::vector<Ignored> ignored_by_subjects() {
   // --device, --threads and what chooses kernels say which device a profile has to be of.
   const std::vector<std::string> measuring{"--link",      "--data",          "--data-dir",
-                                           "--reprofile", "--learning-rate", "--weight-decay"};
+                                           "--reprofile", "--learning-rate", "--weight-decay",
+                                           "--memory",    "--spill"};
   return {{"--machine", kOfTheDevice},
           {"--profile", joined({"model"}, joined(measuring, kOfTheProgram))},
           {"--program", joined(kOfTheDevice, kOfTheProgram)},
@@ -331,7 +230,7 @@ Result<Subject> any_subject(const SubjectArguments& a, std::span<const BudgetSpe
   if (!a.trace.file.empty()) return from_trace(a);
   if (!a.profile.empty()) return from_profile(a, budgets);
   if (!a.machine.empty()) return on_preset(a);
-  return measured(a, budgets, cache, observer);
+  return measured_subject(a, budgets, cache, observer);
 }
 
 }  // namespace
@@ -350,7 +249,11 @@ Result<Subject> subject_of(const SubjectArguments& a, const BudgetSpec& budget, 
   return subject_of(a, std::span(&budget, 1), cache, observer);
 }
 
-Error with_resident(Error error, Bytes resident) {
+Error with_resident(Error error, const Subject& subject) {
+  const Bytes resident = subject.resident;
+  if (subject.memory && error.code == ErrorCode::infeasible && !error.of_host) {
+    return subject.memory->explained(std::move(error));
+  }
   if (resident == 0 || error.code != ErrorCode::infeasible) return error;
   error.message += fmt::format("; the resident bytes of the trace, {} B ({}), come on top",
                                resident, format_bytes(resident));
@@ -384,16 +287,20 @@ RoundsReport Subject::report_of(const Program& program, AlgorithmPolicy policy) 
 }
 
 Bytes device_bytes(const BudgetSpec& spec, const Subject& subject) {
+  if (spec.memory.given() && subject.memory) {
+    return std::max<Bytes>(subject.memory->largest_arena(subject.profile.machine.alignment()), 0);
+  }
   if (!spec.limited()) return kNoDeviceLimit;
   return std::max<Bytes>(0, spec.device.resolve(subject.unlimited_peak()) - subject.resident);
 }
 
 Result<Budget> budget_of(BudgetSpec spec, const Subject& subject, bool stated) {
-  if (subject.resident > 0 && spec.limited())
+  const bool whole = spec.memory.given() && subject.memory;
+  if (whole || (subject.resident > 0 && spec.limited()))
     spec.device = {.bytes = device_bytes(spec, subject), .percent = -1};
   auto budget =
       resolve_budget(spec, subject.job_rounds(stated), subject.profile.machine.alignment());
-  if (!budget) return fail(with_resident(budget.error(), subject.resident));
+  if (!budget) return fail(with_resident(budget.error(), subject));
   return budget;
 }
 

@@ -15,6 +15,7 @@
 #include "spec_options.h"
 #include "trace_file.h"
 #include "train/budget.h"
+#include "train/process_memory.h"
 #include "train/profiling.h"
 
 namespace tidepool::cli {
@@ -75,6 +76,9 @@ struct Subject {
   std::optional<Machine> all{};
   /// An iteration of the whole batch on one device without a budget; none: not known.
   std::optional<Nanos> alone{};
+  /// Of a budget of the whole process: what it leaves for the arena. Expected: the training is not
+  /// there to be looked at.
+  std::optional<ProcessMemory> memory{};
 };
 
 /// Measuring, where that is what the arguments ask for, stays inside the least of the budgets that
@@ -92,7 +96,8 @@ Result<Budget> budget_of(BudgetSpec spec, const Subject& subject, bool stated = 
 /// The device bytes the user asks for, without the resident ones.
 Bytes device_bytes(const BudgetSpec& spec, const Subject& subject);
 
-/// An error of planning beside resident bytes, in terms of the whole budget.
-Error with_resident(Error error, Bytes resident);
+/// An error of planning beside resident bytes, or inside the memory of a process, in terms of the
+/// whole.
+Error with_resident(Error error, const Subject& subject);
 
 }  // namespace tidepool::cli

@@ -1,5 +1,6 @@
 #include "schedule/plan_totals.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -50,8 +51,19 @@ PlanTotals totals_of(const Program& program, const Plan& plan) {
     counted = where.first;
     totals.swapped_out += moved.out;
   }
+  totals.written = written_to_files(plan);
   totals.recomputed_ops = runs - static_cast<std::int64_t>(program.ops.size());
   return totals;
+}
+
+Bytes written_to_files(const Plan& plan) {
+  Bytes written = 0;
+  for (const Instruction& x : plan.steady.instructions) {
+    if (x.kind != InstructionKind::copy || plan.kind_of(x.to) != SpaceKind::file) continue;
+    const Placement& to = plan.placements[at(x.to)];
+    written += align_up(x.bytes, std::max<Bytes>(plan.arenas[at(to.space)].alignment, 1));
+  }
+  return written;
 }
 
 std::vector<std::int32_t> chosen_algorithms(const Program& program, const Plan& plan) {

@@ -25,9 +25,13 @@ struct PlanTotals {
   Bytes swapped_out = 0;            ///< copied off those devices of those tensors
   std::int64_t recomputed_ops = 0;  ///< runs of ops beyond one each
   Nanos compute_time{};             ///< of the ops' runs on devices
+  Bytes written = 0;                ///< to files, in whole blocks
 };
 
 PlanTotals totals_of(const Program& program, const Plan& plan);
+
+/// To files in one steady iteration, in whole blocks.
+Bytes written_to_files(const Plan& plan);
 
 /// The algorithm that each op of the program runs.
 std::vector<std::int32_t> chosen_algorithms(const Program& program, const Plan& plan);

@@ -25,7 +25,8 @@ class Epochs {
         report_(report),
         start_(report.start),
         observer_(observer),
-        total_(spec.epochs * job.iterations_per_epoch()) {}
+        total_(spec.epochs * job.iterations_per_epoch()),
+        drift_(planned_for(report.start)) {}
 
   Result<void> resume(nn::CheckpointFile checkpoint) {
     first_ = next_ = checkpoint.checkpoint().next_iteration;
@@ -38,11 +39,8 @@ class Epochs {
 
   /// Plans the evaluation, where there is a test split, and opens the device for both.
   Result<void> open(const nn::SampleSource* test, Planner& planner) {
-    const Plan& plan = start_.running();
-    DeviceConfig config = device_config(plan);
     if (test != nullptr) {
       if (auto prepared = plan_evaluation(planner); !prepared) return prepared;
-      config = joined(config, device_config(evaluation_plan_));
       auto runner = nn::EvaluationRunner::create(*evaluation_program_, job_.kernels(), *test);
       if (!runner) return fail(runner.error());
       evaluation_runner_ = std::move(*runner);
@@ -53,14 +51,34 @@ class Epochs {
       if (auto restored = restore(*resumed_, **runner); !restored) return restored;
       resumed_.reset();
     }
-    device_ = job_.make_device(start_.running_on());
-    const OpenDevice device = opened(*device_, config);
-    training_.emplace(job_, plan, std::move(*runner), device);
-    if (test != nullptr) {
-      evaluation_.emplace(evaluation_program_->program, evaluation_plan_, device,
-                          *evaluation_runner_);
-    }
+    open_device(std::move(*runner));
     return {};
+  }
+
+  /// Where the disk has become slower or faster: a plan for that, from the next iteration on. The
+  /// device is closed meanwhile: planning takes memory too.
+  void follow_disk(Planner& planner) {
+    const auto change = drift_.change();
+    // A plan from a file is what the user wants to run.
+    if (!change || !report_.memory || !spec_.plan.empty()) return;
+    auto runner = training_->take_runner();
+    evaluation_.reset();
+    training_.reset();
+    device_.reset();
+    observer_.update(0, "planning for the disk as it is now");
+    const auto planned = plan_for_disk(job_, spec_, *change, planner, start_, observer_);
+    if (planned) {
+      drift_ = DiskDrift(planned_for(start_));
+      report_.totals = totals_of(job_.program(), start_.lowered().plan);
+      DriftReport& drift = report_.memory->drifts.back();
+      drift.disk = *change;
+      drift.planned_again = start_.iteration_time();
+    } else if (!observer_.stop_requested()) {
+      observer_.notice(Notice::disk_speed_changed,
+                       fmt::format("no other plan was found for the disk, so this one goes on: {}",
+                                   planned.error().message));
+    }
+    open_device(std::move(runner));
   }
 
   /// To the end of the epoch, or to where the observer stops it.
@@ -71,12 +89,16 @@ class Epochs {
     const auto start = std::chrono::steady_clock::now();
     training_->executor().enter();
     const FileTraffic before = device_->file_traffic();
+    drift_.begin(before);
     const RunReport run = training_->run(count, observer_.stop(), [&](std::int64_t i, Nanos time) {
       const std::int64_t done = first_ + i + 1;
       observer_.update(static_cast<double>(done) / static_cast<double>(total_),
                        fmt::format("epoch {}/{}: iteration {}/{}, {}", epoch + 1, spec_.epochs,
                                    done - epoch * per_epoch, per_epoch, format_time(time)));
       observer_.iteration({done, total_, time});
+      if (!report_.memory) return;
+      drift_.iteration(device_->file_traffic());
+      report_.memory->watch(drift_, done, start_.iteration_time(), observer_);
     });
     count_traffic(before, run.iterations);
     training_->executor().exit();
@@ -140,6 +162,25 @@ class Epochs {
   }
 
  private:
+  /// What the present plan's times are of.
+  static const Machine& planned_for(const Preparation& start) {
+    return start.plan.profile ? start.plan.profile->machine : start.running_on();
+  }
+
+  void open_device(std::unique_ptr<nn::TrainingRunner> runner) {
+    const Plan& plan = start_.running();
+    DeviceConfig config = device_config(plan);
+    if (evaluation_runner_) config = joined(config, device_config(evaluation_plan_));
+    device_ = job_.make_device(start_.running_on());
+    const OpenDevice device = opened(*device_, config);
+    training_.emplace(job_, plan, std::move(runner), device);
+    training_->executor().set_next_iteration(next_ - first_);
+    if (evaluation_runner_) {
+      evaluation_.emplace(evaluation_program_->program, evaluation_plan_, device,
+                          *evaluation_runner_);
+    }
+  }
+
   void count_traffic(const FileTraffic& before, std::int64_t iterations) {
     if (!report_.memory) return;
     const FileTraffic now = device_->file_traffic();
@@ -176,9 +217,10 @@ class Epochs {
   const Job& job_;
   const TrainingSpec& spec_;
   TrainingReport& report_;
-  const Preparation& start_;
+  Preparation& start_;
   Observer& observer_;
   std::int64_t total_;
+  DiskDrift drift_;
   std::int64_t first_ = 0;  ///< of this run
   std::int64_t next_ = 0;
   std::optional<nn::CheckpointFile> resumed_;  ///< until the runner has its values
@@ -204,7 +246,9 @@ Result<void> train_epochs(const Job& job, const TrainingSpec& spec, const nn::Sa
     report.start.checkpoint.reset();
   }
   if (auto opened = epochs.open(test, planner); !opened) return opened;
-  while (!epochs.finished()) {
+  for (bool first_epoch = true; !epochs.finished(); first_epoch = false) {
+    if (!first_epoch) epochs.follow_disk(planner);
+    if (!first_epoch && observer.stop_requested()) return epochs.stopped();
     epochs.train_epoch();
     const auto saved = epochs.save();
     if (saved && observer.stop_requested()) return epochs.stopped();

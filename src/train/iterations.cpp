@@ -32,8 +32,13 @@ Nanos closing_cost(const Program& program, const Lowered& lowered, const Machine
 /// The training inside the budget, and the one beside it.
 class Iterations {
  public:
-  Iterations(const Job& job, const TrainingSpec& spec, const Preparation& start, Observer& observer)
-      : job_(job), spec_(spec), start_(start), observer_(observer) {}
+  Iterations(const Job& job, const TrainingSpec& spec, TrainingReport& report, Observer& observer)
+      : job_(job),
+        spec_(spec),
+        report_(report),
+        start_(report.start),
+        observer_(observer),
+        drift_(start_.plan.profile ? start_.plan.profile->machine : start_.running_on()) {}
 
   Result<void> open() {
     auto runner = job_.make_runner();
@@ -41,6 +46,7 @@ class Iterations {
     inside_.emplace(job_, start_.running_on(), start_.running(), std::move(*runner), spec_.graph);
     inside_->executor().enter();
     before_iterations_ = inside_->traffic();
+    drift_.begin(before_iterations_);
     if (spec_.comparison == Comparison::none) return {};
     const auto plan = plan_with(chosen_algorithms(job_.program(), start_.lowered().plan),
                                 *make_none(), job_.program(), start_.machine, no_limit(), {});
@@ -72,6 +78,7 @@ class Iterations {
                         [&](std::int64_t i, Nanos time) {
                           tell(i, time, before, "inside the budget");
                           observer_.iteration({i + 1, total, time});
+                          watch_disk(before + i + 1);
                         })
                   .iterations;
       if (!without_ || observer_.stop_requested()) continue;
@@ -81,7 +88,8 @@ class Iterations {
     return done;
   }
 
-  void close(TrainingReport& report) {
+  void close() {
+    TrainingReport& report = report_;
     const FileTraffic before = before_iterations_;
     FileTraffic traffic = inside_->traffic();
     traffic.written.bytes -= before.written.bytes;
@@ -108,6 +116,12 @@ class Iterations {
   }
 
  private:
+  void watch_disk(std::int64_t done) {
+    if (!report_.memory) return;
+    drift_.iteration(inside_->traffic());
+    report_.memory->watch(drift_, done, start_.iteration_time(), observer_);
+  }
+
   /// `beside`: iterations the other training has done.
   void tell(std::int64_t i, Nanos time, std::int64_t beside, const char* which) {
     const std::int64_t total = spec_.iterations;
@@ -119,10 +133,12 @@ class Iterations {
 
   const Job& job_;
   const TrainingSpec& spec_;
+  TrainingReport& report_;
   const Preparation& start_;
   Observer& observer_;
   std::optional<TrainingRun> inside_;
   FileTraffic before_iterations_;  ///< what entering wrote
+  DiskDrift drift_;
   std::optional<TrainingRun> without_;
 };
 
@@ -130,7 +146,7 @@ class Iterations {
 
 Result<void> train_iterations(const Job& job, const TrainingSpec& spec, TrainingReport& report,
                               Observer& observer) {
-  Iterations iterations(job, spec, report.start, observer);
+  Iterations iterations(job, spec, report, observer);
   if (auto opened = iterations.open(); !opened) return opened;
   report.next_iteration = iterations.run();
   report.predicted = predicted_median(job, report.start, 0, report.next_iteration);
@@ -138,7 +154,7 @@ Result<void> train_iterations(const Job& job, const TrainingSpec& spec, Training
     return fail(ErrorCode::interrupted, fmt::format("interrupted after {}; nothing was saved",
                                                     counted(report.next_iteration, "iteration")));
   }
-  iterations.close(report);
+  iterations.close();
   if (spec.graph > 0) {
     report.graph = GraphReport{spec.graph, closing_cost(job.program(), report.start.lowered(),
                                                         report.start.machine, spec.graph)};

@@ -14,14 +14,15 @@ namespace tidepool {
 
 /// What people should know although nothing has failed.
 enum class Notice : std::uint8_t {
-  too_many_threads,     ///< more than there are cores
-  link_from_reference,  ///< how fast the emulated link is, and why
-  profile_from_cache,   ///< nothing was measured
-  plan_from_cache,      ///< nothing was planned
-  cache_unusable,       ///< nothing will be kept
-  cache_file_ignored,   ///< a damaged file of the cache
-  not_kept_in_cache,    ///< a file could not be written
-  loss_is_not_a_number  ///< or infinite: training has diverged
+  too_many_threads,      ///< more than there are cores
+  link_from_reference,   ///< how fast the emulated link is, and why
+  profile_from_cache,    ///< nothing was measured
+  plan_from_cache,       ///< nothing was planned
+  cache_unusable,        ///< nothing will be kept
+  cache_file_ignored,    ///< a damaged file of the cache
+  not_kept_in_cache,     ///< a file could not be written
+  loss_is_not_a_number,  ///< or infinite: training has diverged
+  disk_speed_changed     ///< the disk is slower or faster than the plan counts on
 };
 
 struct IterationReport {

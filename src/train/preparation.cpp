@@ -163,6 +163,28 @@ Result<Preparation> on_all_devices(const Job& job, Preparation start, const Mach
 
 }  // namespace
 
+Result<void> plan_for_disk(const Job& job, const TrainingSpec& spec, const DiskChange& disk,
+                           Planner& planner, Preparation& start, Observer& observer) {
+  Machine machine = start.machine;
+  const SpaceId file = machine.away();
+  for (Link& link : machine.links) {
+    if (link.to == file) link.speed.bytes_per_second = disk.write.measured;
+    if (link.from == file) link.speed.bytes_per_second = disk.read.measured;
+  }
+  const Cache cache(spec.cache, observer);
+  auto plan =
+      training_plan(job, spec, start.budget, machine, planner,
+                    chosen_algorithms(job.program(), start.lowered().plan), cache, observer);
+  if (!plan) return fail(plan.error());
+  start.plan = std::move(*plan);
+  start.machine = std::move(machine);
+  start.predicted_unlimited =
+      unlimited_time(job.program(), start.machine, start.lowered().strategy.algorithms);
+  start.gap = {};
+  start.gap.unknown = "planned again for the disk as it was measured";
+  return {};
+}
+
 Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& budget,
                             const std::vector<std::int64_t>& offered, Planner& planner,
                             Observer& observer) {

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "train/disk_drift.h"
 #include "train/job.h"
 #include "train/parallel_plan.h"
 #include "train/planning.h"
@@ -39,6 +40,11 @@ struct Preparation {
   }
   [[nodiscard]] double predicted_overhead() const;
 };
+
+/// Plans again for a disk of other speeds, in the same rounds and with the same algorithms:
+/// training goes on bit for bit. Where it fails `start` is as it was.
+Result<void> plan_for_disk(const Job& job, const TrainingSpec& spec, const DiskChange& disk,
+                           Planner& planner, Preparation& start, Observer& observer);
 
 /// The plan of all devices of a job with several, from a plan of one of them.
 Result<ParallelPlan> parallel_plan(const Job& job, const Plan& part, const Machine& machine,

@@ -15,6 +15,9 @@ constexpr Bytes kRoom = 16 * kMiB;
 constexpr Bytes kBytesOfTables = 512;
 /// What planning and the first iterations add to the heap.
 constexpr Bytes kGrowth = 8 * kMiB;
+/// ... and without planning. Less, so that a plan made for this `memory` by another process, whose
+/// heap is not quite the same, has room in this one.
+constexpr Bytes kGrowthWithAPlan = 4 * kMiB;
 
 }  // namespace
 
@@ -64,10 +67,10 @@ Bytes resident_beside_arenas() {
   return resident_memory().all();
 }
 
-Result<ProcessMemory> expected_memory(const Job& job, Bytes limit) {
+Result<ProcessMemory> expected_memory(const Job& job, Bytes limit, bool plans) {
   const auto runner = job.make_runner_of_one();
   if (!runner) return fail(runner.error());
-  return ProcessMemory{limit, resident_beside_arenas() + kGrowth,
+  return ProcessMemory{limit, resident_beside_arenas() + (plans ? kGrowth : kGrowthWithAPlan),
                        Reactive::enough_host_bytes(job.program(), job.alignment(), {}, true)};
 }
 

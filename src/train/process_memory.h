@@ -27,8 +27,9 @@ struct ProcessMemory {
 /// kernel would end it.
 Result<Bytes> memory_of(const MemorySpec& memory);
 
-/// Before anything is measured or planned: the kernels are made to see what they take.
-Result<ProcessMemory> expected_memory(const Job& job, Bytes limit);
+/// Before anything is measured or planned: the kernels are made to see what they take. `plans`:
+/// what planning adds to the heap has to find room too; a plan from a file adds less.
+Result<ProcessMemory> expected_memory(const Job& job, Bytes limit, bool plans = true);
 
 /// What the process takes now besides its arenas: none may be open.
 Bytes resident_beside_arenas();

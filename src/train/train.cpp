@@ -102,7 +102,7 @@ Result<Budget> first_budget(const TrainingSpec& spec, const Job& job, const Budg
   if (!spec.budget.memory.given()) return resolve_budget(wanted, rounds, job.alignment());
   const auto limit = memory_of(spec.budget.memory);
   if (!limit) return fail(limit.error());
-  auto expected = expected_memory(job, *limit);
+  auto expected = expected_memory(job, *limit, spec.plan.empty());
   if (!expected) return fail(expected.error());
   memory = *expected;
   return no_limit();

@@ -1,5 +1,7 @@
 #include "train/training_report.h"
 
+#include <fmt/format.h>
+
 #include "base/system_memory.h"
 #include "lower/overhead.h"
 
@@ -9,6 +11,15 @@ void MemoryReport::measure() {
   highest = highest_resident_memory();
   group = group_memory_peak();
   if (const auto limit = group_memory_limit()) group_limit = limit->bytes;
+}
+
+void MemoryReport::watch(DiskDrift& drift, std::int64_t iteration, Nanos predicted,
+                         Observer& observer) {
+  const auto news = drift.news();
+  if (!news) return;
+  drifts.push_back({iteration, *news, predicted});
+  observer.notice(Notice::disk_speed_changed,
+                  fmt::format("after iteration {} the disk {}", iteration, news->text()));
 }
 
 Bytes MemoryReport::written_an_iteration() const {

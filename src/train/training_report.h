@@ -7,6 +7,7 @@
 
 #include "device/device.h"
 #include "schedule/plan_totals.h"
+#include "train/disk_drift.h"
 #include "train/observer.h"
 #include "train/preparation.h"
 #include "train/process_memory.h"
@@ -24,6 +25,14 @@ struct GraphReport {
   Nanos closing{};              ///< what closing it adds to an iteration, by simulation
 };
 
+/// The disk was not as fast as the plan counted on.
+struct DriftReport {
+  std::int64_t iteration = 0;  ///< of the whole training, after which it was seen
+  DiskChange disk;
+  Nanos predicted{};                     ///< of an iteration of the plan until then
+  std::optional<Nanos> planned_again{};  ///< ... of the plan made for it; none: none was made
+};
+
 /// Of a training in the RAM of the process, with a file behind it.
 struct MemoryReport {
   ProcessMemory process;
@@ -32,8 +41,11 @@ struct MemoryReport {
   std::optional<Bytes> group_limit;
   FileTraffic traffic;          ///< of the whole run
   std::int64_t iterations = 0;  ///< in which it was
+  std::vector<DriftReport> drifts;
 
   void measure();
+  /// Remembers it and says it, where it is news.
+  void watch(DiskDrift& drift, std::int64_t iteration, Nanos predicted, Observer& observer);
   [[nodiscard]] Bytes written_an_iteration() const;
 };
 

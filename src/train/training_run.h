@@ -34,6 +34,8 @@ class TrainingRun {
   /// Of its own device's file.
   [[nodiscard]] FileTraffic traffic() { return device_ ? device_->file_traffic() : FileTraffic{}; }
   [[nodiscard]] const nn::TrainingRunner& runner() const { return *runner_; }
+  /// Nothing can run afterwards.
+  std::unique_ptr<nn::TrainingRunner> take_runner() { return std::move(runner_); }
 
   /// Runs a block of iterations. The first of a block starts from an idle device, the first of all
   /// also from cold caches: they are not measured.

@@ -6,10 +6,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <string_view>
-#include <thread>
 
 #include "support/cli_fixture.h"
+#include "support/struck_training.h"
 
 namespace tidepool {
 namespace {
@@ -18,7 +17,9 @@ using ::testing::AllOf;
 using testing::Finished;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::iterations_in;
 using testing::run_process;
+using testing::struck;
 
 using Arguments = std::vector<std::string>;
 
@@ -156,26 +157,6 @@ TEST_F(FaultsTest, LateCopiesAndSlowLinksAreOnlySlower) {
 }
 
 // ---- the process
-
-/// Runs and sends `signal` some time after the first checkpoint is there.
-Finished struck(Arguments arguments, const std::string& checkpoint, int signal, int settle_ms) {
-  arguments.insert(arguments.begin(), TIDEPOOL_BINARY);
-  return run_process(std::move(arguments), [&](pid_t process) {
-    for (int i = 0; i < 20'000 && !std::filesystem::exists(checkpoint); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(settle_ms));
-    ::kill(process, signal);
-  });
-}
-
-/// Iterations the training had completed when it was saved.
-std::int64_t iterations_in(const std::string& checkpoint) {
-  const std::string content = testing::content_of(checkpoint);
-  constexpr std::string_view kField = "\"next_iteration\":";
-  const auto at = content.find(kField);
-  return at == std::string::npos ? -1 : std::stoll(content.substr(at + kField.size(), 20));
-}
 
 TEST_F(FaultsTest, KilledInMidIterationTheLastWholeCheckpointGoesOnBitForBit) {
   for (const int settle_ms : {0, 33, 150}) {

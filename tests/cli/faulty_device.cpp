@@ -1,5 +1,7 @@
 // The CPU device with the faults that the variable TIDEPOOL_TEST_FAULTS names, for the binary that
-// the tests of faults run: words such as "copy-to-host=3 late-us=500".
+// the tests of faults run: words such as "copy-to-host=3 late-us=500", or of the file behind it
+// "read=7 times=2 errno=5".
+#include <cerrno>
 #include <cstdlib>
 #include <sstream>
 #include <string>
@@ -31,6 +33,16 @@ FaultPlan faults_of_environment() {
       faults.most_late = std::chrono::microseconds(value);
     } else if (name == "host-memory") {
       faults.host_memory = value;
+    } else if (name == "write" || name == "read") {
+      faults.fail_transfer = {value, 1, EIO, name == "write"};
+    } else if (name == "times") {
+      faults.fail_transfer->times = value;
+    } else if (name == "errno") {
+      faults.fail_transfer->error = static_cast<int>(value);
+    } else if (name == "short") {
+      faults.short_transfers = value;
+    } else if (name == "disk-space") {
+      faults.disk_space = value;
     } else {
       std::abort();
     }
@@ -49,6 +61,7 @@ DeviceKind faulty_device_kind() {
     options.to_device = {request.to_device.bytes_per_second, request.to_device.latency};
     options.bus_to_host = request.bus_to_host;
     options.bus_to_device = request.bus_to_device;
+    if (!request.spill.folder.empty()) options.spill = request.spill;
     options.faults = faults_of_environment();
     return std::make_unique<CpuDevice>(options);
   };

@@ -81,6 +81,9 @@ TEST(PlanTotals, CountsEverySpace) {
   EXPECT_EQ(totals.swapped_out, 10 + 10);
   EXPECT_EQ(totals.recomputed_ops, 0);
   EXPECT_EQ(totals.compute_time, Nanos{7});
+  EXPECT_EQ(totals.written, 20);
+  plan.arenas[3].alignment = 16;
+  EXPECT_EQ(written_to_files(plan), 32) << "whole blocks";
 }
 
 }  // namespace

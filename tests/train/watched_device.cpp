@@ -14,6 +14,7 @@ namespace {
 std::vector<testing::OpenedArenas> opened;
 Bytes open_now = 0;
 Bytes most_open = 0;
+double disk_pace = 0;
 
 class WatchedDevice : public CpuDevice {
  public:
@@ -43,6 +44,9 @@ DeviceKind watched_device_kind() {
     options.to_device = {request.to_device.bytes_per_second, request.to_device.latency};
     options.bus_to_host = request.bus_to_host;
     options.bus_to_device = request.bus_to_device;
+    if (!request.spill.folder.empty()) options.spill = request.spill;
+    if (disk_pace > 0 && options.spill)
+      options.spill->write_speed = options.spill->read_speed = disk_pace;
     return std::make_unique<WatchedDevice>(options);
   };
   return kind;
@@ -56,6 +60,7 @@ void forget_opened() {
   most_open = open_now;
 }
 Bytes most_open_at_once() { return most_open; }
+void pace_disk(double bytes_per_second) { disk_pace = bytes_per_second; }
 
 }  // namespace testing
 }  // namespace tidepool

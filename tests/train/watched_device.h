@@ -15,6 +15,9 @@ struct OpenedArenas {
 /// Of every device opened in this process since the last `forget_opened`.
 std::vector<OpenedArenas> opened_devices();
 void forget_opened();
+/// What is copied to and from files of devices made from now on is as slow as this, in bytes per
+/// second, whatever they are told; 0: as they are told.
+void pace_disk(double bytes_per_second);
 /// The most bytes of device arenas that were open at a time since then. A device takes and gives
 /// back all of its arenas at once.
 Bytes most_open_at_once();

@@ -49,7 +49,11 @@ bool huge_pages_are_off() {
 }  // namespace
 
 FileSpace::FileSpace(const SpillOptions& options, Bytes bytes, const FaultPlan& faults)
-    : options_(options), file_(opened_file(options, bytes, faults)) {
+    : options_(options), file_(opened_file(options, bytes, faults)), warning_(file_.warning()) {
+  if (huge_pages_are_off()) {
+    if (!warning_.empty()) warning_ += "; ";
+    warning_ += "this machine has no transparent huge pages: copies are slower";
+  }
   if (options_.verify) hashes_.resize(static_cast<std::size_t>(file_.size() / kBlock));
 }
 
@@ -121,11 +125,7 @@ FileTraffic FileSpace::traffic() const {
   traffic.read = direction(read_);
   traffic.size = file_.size();
   traffic.kind = file_.kind();
-  traffic.warning = file_.warning();
-  if (huge_pages_are_off()) {
-    if (!traffic.warning.empty()) traffic.warning += "; ";
-    traffic.warning += "this machine has no transparent huge pages: copies are slower";
-  }
+  traffic.warning = warning_;
   return traffic;
 }
 

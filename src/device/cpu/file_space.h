@@ -44,6 +44,7 @@ class FileSpace {
   SharedBus reads_{0};
   Count written_;
   Count read_;
+  std::string warning_;
   std::vector<std::uint64_t> hashes_;  ///< of blocks; 0: not written yet. Empty: not asked for
 };
 

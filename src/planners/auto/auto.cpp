@@ -12,6 +12,8 @@
 #include "planners/modnn/sub_batch.h"
 #include "planners/registry.h"
 #include "planners/toolkit/decision_reasons.h"
+#include "planners/toolkit/wear.h"
+#include "schedule/plan_totals.h"
 
 namespace tidepool {
 namespace {
@@ -20,7 +22,8 @@ using Clock = Allowance::Clock;
 
 // Parts of the limit.
 constexpr double kToSayWhatItWasWorth = 0.05;
-constexpr double kUsualSize = 0.4;  ///< where there are others
+constexpr double kToWriteLess = 0.2;  ///< where the machine has a file
+constexpr double kUsualSize = 0.4;    ///< where there are others
 constexpr double kOtherSize = 0.1;
 constexpr double kFromNetwork = 0.2;  ///< more, from what a network comes to
 constexpr int kMostSizes = 4;         ///< beside the usual one, once something fits
@@ -46,7 +49,8 @@ class AutoRun {
 
   Result<PlannerOutput> plan() {
     const bool several = sizes_.size() > 1;
-    const double rest = 1 - kToSayWhatItWasWorth;
+    const bool file = has_file(context_.machine());
+    const double rest = 1 - kToSayWhatItWasWorth - (file ? kToWriteLess : 0);
     const bool quick = several && options_.evaluation_limit == 0 && options_.time_limit < kShort;
     const double of_usual = quick ? kQuickLook : several ? kUsualSize : rest;
     const bool asked = try_size(
@@ -63,10 +67,28 @@ class AutoRun {
     if (!searches_[best]) return fail(error_);
     if (several && !context_.stopped()) searches_[best]->go_on(until(rest, 1 - kUsualSize));
     if (!context_.stopped()) ask_network(*searches_[best]);
-    return output(*searches_[best]);
+    return output(*searches_[file ? write_less(best) : best]);
   }
 
  private:
+  /// Which size then writes least of those that are as fast as the best.
+  std::size_t write_less(std::size_t best) {
+    const Nanos fast_enough = as_fast_as(searches_[best]->best().iteration_time);
+    if (TideSearch* const search = searches_[best]->search()) {
+      search->write_less(until(1 - kToSayWhatItWasWorth, kToWriteLess));
+    }
+    const auto written = [this](std::size_t i) {
+      return written_to_files(searches_[i]->best().plan);
+    };
+    std::size_t least = best;
+    for (std::size_t i = 0; i < searches_.size(); ++i) {
+      const bool as_fast = searches_[i] && searches_[i]->has_plan() &&
+                           searches_[i]->best().iteration_time <= fast_enough;
+      if (as_fast && written(i) < written(least)) least = i;
+    }
+    return least;
+  }
+
   /// A part of the whole limit.
   [[nodiscard]] PlannerOptions part_of_limit(double part) const {
     PlannerOptions options = options_;

@@ -102,7 +102,9 @@ Result<void> SizeSearch::begin(Starts starts) {
                                         .name = "auto",
                                         .origin = best->planner->name});
     for (const auto& start : starts_) {
-      if (start->plan && start.get() != best) search_->add_seed(start->plan->strategy);
+      if (start->plan && start.get() != best) {
+        search_->add_plan(std::move(*start->plan), start->planner->name);
+      }
     }
     search_->run();
   } else {

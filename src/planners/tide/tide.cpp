@@ -6,9 +6,12 @@
 #include "planners/registry.h"
 #include "planners/tide/tide_search.h"
 #include "planners/toolkit/decision_reasons.h"
+#include "planners/toolkit/wear.h"
 
 namespace tidepool {
 namespace {
+
+constexpr double kToWriteLess = 0.2;  ///< of the limit, where the machine has a file
 
 class Tide : public Planner {
  public:
@@ -20,9 +23,13 @@ class Tide : public Planner {
     if (!context.options().may.swap) return make_autoswap()->plan(context);
     auto first = begin(context);
     if (!first) return fail(first.error());
+    const bool file = has_file(context.machine());
+    const Allowance whole = context.allowance();
     TideSearch search(context, std::move(*first),
                       {.threads = threads_, .name = "tide", .origin = "autoswap"});
+    if (file) search.extend(whole.part(1 - kToWriteLess));
     search.run();
+    if (file) search.write_less(whole.slice(kToWriteLess));
     add_reasons(context.lowering().program(), context.lowering().index(), context.machine(),
                 search.best().strategy);
     return PlannerOutput{std::move(search.best()), {search.note()}};

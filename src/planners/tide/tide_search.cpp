@@ -11,6 +11,9 @@
 #include "base/random.h"
 #include "ir/load_profile.h"
 #include "planners/autoswap/autoswap_load.h"
+#include "planners/tide/wear_search.h"
+#include "planners/toolkit/wear.h"
+#include "schedule/plan_totals.h"
 
 namespace tidepool {
 namespace {
@@ -70,15 +73,48 @@ AlgorithmSpace TideSearch::space(const PlannerContext& context, const Lowering& 
 
 void TideSearch::add_plan(Lowered plan, std::string_view origin) {
   load_.add_seed(plan.strategy);
-  if (plan.iteration_time >= best_.iteration_time) return;
-  best_ = std::move(plan);
-  origin_ = origin;
+  take(std::move(plan), std::string(origin));
+}
+
+/// A plan that is faster than the best, or as fast and writes less.
+void TideSearch::take(Lowered plan, std::string origin) {
+  if (plan.iteration_time < best_.iteration_time) {
+    std::swap(plan, best_);
+    origin_ = std::move(origin);
+  }
+  if (!has_file(context_.machine())) return;
+  frugal_.push_back(std::move(plan));
+  const Nanos fast_enough = as_fast_as(best_.iteration_time);
+  const Bytes written = written_to_files(best_.plan);
+  std::erase_if(frugal_, [&](const Lowered& other) {
+    return other.iteration_time > fast_enough || written_to_files(other.plan) >= written;
+  });
+}
+
+void TideSearch::write_less(const Allowance& allowance) {
+  if (!has_file(context_.machine())) return;
+  const Nanos fastest = best_.iteration_time;
+  const Bytes before = written_to_files(best_.plan);
+  WearSearch search(context_.lowering(), budget_, load_.remakable(), load_.space(),
+                    as_fast_as(fastest));
+  for (Lowered& other : frugal_) search.add_plan(std::move(other));
+  frugal_.clear();
+  search.add_plan(std::move(best_));
+  search.run({context_.options().seed, allowance, context_.options().stop});
+  best_ = std::move(search.best());
+  const Bytes after = written_to_files(best_.plan);
+  if (after == before) return;
+  wear_note_ =
+      fmt::format("; writes {} an iteration, where the fastest plan, {} of {} faster, writes {}",
+                  format_bytes(after), format_time(best_.iteration_time - fastest),
+                  format_time(best_.iteration_time), format_bytes(before));
 }
 
 bool TideSearch::met_the_least() const { return stall() <= load_.compute_time() / kNegligible; }
 
 std::string TideSearch::note() const {
-  return fmt::format("best from {}; {}", origin_, counted(load_.evaluations(), "evaluation"));
+  return fmt::format("best from {}; {}{}", origin_, counted(load_.evaluations(), "evaluation"),
+                     wear_note_);
 }
 
 bool TideSearch::to_the_budget() const { return round_ % kToTheBudget == 0; }
@@ -217,11 +253,11 @@ Bytes TideSearch::take_best(Placing& p) {
       least_excess = std::min(least_excess.value_or(excess), excess);
     }
     auto& lowered = state.trial.lowered;
-    if (!lowered || lowered->iteration_time >= best_.iteration_time) continue;
-    best_ = std::move(*lowered);
-    origin_ = p.limit >= kNoDeviceLimit
-                  ? "the search"
-                  : fmt::format("the search under a load of {}", format_bytes(p.limit));
+    if (!lowered) continue;
+    take(std::move(*lowered),
+         p.limit >= kNoDeviceLimit
+             ? "the search"
+             : fmt::format("the search under a load of {}", format_bytes(p.limit)));
   }
   return least_excess.value_or(0);
 }

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <string>
+#include <vector>
 
 #include "planners/planner_context.h"
 #include "planners/tide/tide_load.h"
@@ -45,8 +46,11 @@ class TideSearch {
   void run();
   /// More time, or evaluations beside those used up, for the next `run`.
   void extend(const Allowance& allowance) { allowance_ = allowance; }
+  /// Where the machine has a file: of the plans that are as fast as the best (wear.h) the one that
+  /// writes least becomes the best, after a search for such plans.
+  void write_less(const Allowance& allowance);
 
-  /// No slower than the first.
+  /// No slower than the first; after `write_less` as fast.
   Lowered& best() { return best_; }
   [[nodiscard]] std::string note() const;
   /// Nothing is left to gain: it takes no longer than its ops do without any stall, with their
@@ -81,6 +85,7 @@ class TideSearch {
   bool search(Bytes limit, std::uint64_t seed);
   Bytes place_found(Bytes limit, std::uint64_t seed);
   Bytes take_best(Placing& p);
+  void take(Lowered plan, std::string origin);
   void place_one(Placing& p, std::size_t i);
   [[nodiscard]] Nanos longest_lead(Lowering& lowering, const State& state, Bytes limit) const;
 
@@ -91,6 +96,8 @@ class TideSearch {
   Allowance allowance_;
   Lowered best_;
   std::string origin_;
+  std::vector<Lowered> frugal_;  ///< others that are as fast as the best and write less than it
+  std::string wear_note_;
   LoadSearch load_;
   LoadLimit limit_;
   std::uint64_t round_ = 0;

@@ -9,6 +9,7 @@
 #include "planners/toolkit/candidate_gaps.h"
 #include "planners/toolkit/strategy_builder.h"
 #include "planners/toolkit/unstalled_starts.h"
+#include "planners/toolkit/wear.h"
 
 namespace tidepool {
 namespace {
@@ -196,15 +197,12 @@ GapSearch::GapSearch(const Lowering& lowering, std::vector<std::int32_t> algorit
   const AccessIndex& index = lowering.index();
   const Machine& machine = lowering.machine();
   away_.assign(index.gaps().size(), 0);
+  file_bytes_ = bytes_written_when_away(program, machine);
   const std::vector<Nanos> starts = unstalled_starts(program, strategy_.algorithms);
   movable_ = candidate_gaps(program, index,
                             smallest_worth_moving(program, index, machine, strategy_.algorithms));
   std::copy_if(movable_.begin(), movable_.end(), std::back_inserter(promising_),
                [&](GapId g) { return long_enough(index.gaps()[at(g)], program, machine, starts); });
-}
-
-Bytes GapSearch::bytes(GapId g) const {
-  return lowering_.program().tensors[at(lowering_.index().gaps()[at(g)].tensor)].bytes;
 }
 
 void GapSearch::set(GapId g, char away) {
@@ -233,12 +231,17 @@ const Strategy& GapSearch::strategy(const AwayGaps& away) {
 void GapSearch::decide(TensorId t) {
   const auto first = at(lowering_.index().first_gap(t));
   const std::size_t end = first + lowering_.index().gaps(t).size();
+  const Bytes bytes = file_bytes_[at(t)];
   for (std::size_t g = first; g < end; ++g) {
+    if (strategy_.gaps[g] == Decision::swap) written_ -= bytes;
     strategy_.gaps[g] = away_[g] == kStays    ? Decision::keep
                         : away_[g] == kCopied ? Decision::swap
                                               : Decision::recompute;
   }
   derive_drops(lowering_.index(), t, strategy_.gaps);
+  for (std::size_t g = first; g < end; ++g) {
+    if (strategy_.gaps[g] == Decision::swap) written_ += bytes;
+  }
 }
 
 GapSearch::Value GapSearch::evaluate(double give_up_above) {
@@ -251,7 +254,13 @@ GapSearch::Value GapSearch::evaluate(double give_up_above) {
   if (!e.feasible) return {};
   // Among equals the state that copies less: it leaves the link to others.
   constexpr double kCopyWeight = 0.002;
-  return {e.iteration_time, number(e.iteration_time) + kCopyWeight * number(e.copy_time)};
+  const double copies = kCopyWeight * number(e.copy_time);
+  if (options_.fast_enough == Nanos{0})
+    return {e.iteration_time, number(e.iteration_time) + copies};
+  constexpr double kWriteWeight = 0.1;  // that of a tensor is then as temperatures are
+  const Nanos time = std::max(e.iteration_time, options_.fast_enough);
+  const double writes = kWriteWeight * number(lowering_.machine().to_away().time(written_));
+  return {time, number(time) + copies + writes, written_};
 }
 
 Nanos GapSearch::time_of(const AwayGaps& away, Bytes load_limit, Nanos lead) {
@@ -281,6 +290,7 @@ bool GapSearch::out_of_time() const {
 }
 
 bool GapSearch::done() const {
+  if (options_.fast_enough > Nanos{0}) return best_value_.written == 0 || out_of_time();
   return best_value_.time <= compute_ + options_.tolerated_stall || out_of_time();
 }
 
@@ -299,6 +309,7 @@ bool GapSearch::run(Bytes load_limit, const std::vector<AwayGaps>& seeds,
     best_ = seed;
   }
   if (best_value_.time == kInfeasible) return false;
+  if (options.fast_enough > Nanos{0}) prune();
   cool();
   return true;
 }
@@ -335,9 +346,8 @@ void GapSearch::prune() {
 
 void GapSearch::bring_back() {
   std::vector<GapId> order;
-  for (const GapId g : movable_) {
-    if (away_[at(g)] != kStays) order.push_back(g);
-  }
+  std::copy_if(movable_.begin(), movable_.end(), std::back_inserter(order),
+               [this](GapId g) { return away_[at(g)] != kStays; });
   std::stable_sort(order.begin(), order.end(),
                    [this](GapId a, GapId b) { return bytes(a) > bytes(b); });
   for (const GapId g : order) {

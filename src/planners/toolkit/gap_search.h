@@ -37,6 +37,10 @@ struct GapSearchOptions {
   Nanos lead = Nanos::max();  ///< of copies in, see EvaluateOptions
   /// Of one round of cooling; 0: as many as the number of gaps asks for.
   std::size_t trials = 0;
+  /// Above 0: iterations that take no longer are as good as each other. Of them the state that
+  /// writes least to the machine's file is the best; the search begins with bringing back, and ends
+  /// when nothing is written, or with its allowance.
+  Nanos fast_enough{0};
 };
 
 class GapSearch {
@@ -66,7 +70,10 @@ class GapSearch {
   }
   /// What the last run found, as decisions.
   [[nodiscard]] const Strategy& strategy(const AwayGaps& away);
+  /// With `fast_enough` no less than that.
   [[nodiscard]] Nanos time() const { return best_value_.time; }
+  /// To the machine's file in an iteration of the best state, in whole blocks.
+  [[nodiscard]] Bytes written() const { return best_value_.written; }
   /// Of an iteration without clones; with the fastest algorithms where they may be chosen.
   [[nodiscard]] Nanos compute_time() const { return compute_; }
   /// How long a state's iteration takes under a limit; Nanos::max() where it is not feasible.
@@ -84,7 +91,10 @@ class GapSearch {
 
  private:
   class State;
-  [[nodiscard]] Bytes bytes(GapId gap) const;
+  [[nodiscard]] Bytes bytes(GapId gap) const {
+    const TensorId tensor = lowering_.index().gaps()[static_cast<std::size_t>(gap)].tensor;
+    return lowering_.program().tensors[static_cast<std::size_t>(tensor)].bytes;
+  }
   void set(GapId gap, char away);
   void assign(const AwayGaps& away);
   /// The best state so far.
@@ -94,6 +104,7 @@ class GapSearch {
   struct Value {
     Nanos time = Nanos::max();
     double energy = std::numeric_limits<double>::infinity();
+    Bytes written = 0;
     [[nodiscard]] bool better_than(const Value& other) const {
       return time < other.time || (time == other.time && energy < other.energy);
     }
@@ -119,6 +130,8 @@ class GapSearch {
   std::span<const RemakableGap> remakable_;
   const AlgorithmSpace* space_;
   Strategy strategy_;
+  std::vector<Bytes> file_bytes_;  ///< per tensor: what a copy of it writes to a file
+  Bytes written_ = 0;              ///< by `strategy_`
   AwayGaps away_;
   AwayGaps best_;
   std::vector<std::int32_t> best_algorithms_;
