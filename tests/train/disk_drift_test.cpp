@@ -89,6 +89,7 @@ class DriftingTraining : public testing::TrainingTest {
   /// On a disk that is said to be so fast, in little more memory than what is needed.
   [[nodiscard]] TrainingSpec spilling(double speed, std::int64_t epochs) {
     TrainingSpec spec = tiny(-1);
+    spec.job.batch = 1000;  // ten iterations an epoch
     spec.job.device.link = 0;
     spec.job.sub_batch = spec.job.batch;
     spec.job.algorithms = AlgorithmPolicy::least_workspace;
@@ -107,7 +108,7 @@ class DriftingTraining : public testing::TrainingTest {
     return spec;
   }
 
-  static constexpr Bytes kRoom = 24 * kMiB;
+  static constexpr Bytes kRoom = 10 * kMiB;
   testing::DiskFolder disk_;
 };
 
