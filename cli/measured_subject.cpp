@@ -76,6 +76,12 @@ Result<BudgetSpec> arena_in_memory(const Job& job, const BudgetSpec& budget, Sub
   return arena;
 }
 
+void offer_few_ops(JobRounds rounds, Subject& subject) {
+  if (subject.offered.empty()) return;
+  rounds.offered = subject.offered;
+  subject.offered = sizes_of_few_ops(rounds);
+}
+
 }  // namespace
 
 Result<Subject> measured_subject(const SubjectArguments& a, std::span<const BudgetSpec> budgets,
@@ -106,6 +112,8 @@ Result<Subject> measured_subject(const SubjectArguments& a, std::span<const Budg
     if (!in_memory) return fail(in_memory.error());
     arena = *in_memory;
     budgets = std::span(&*arena, 1);
+    rounds.most_ops = subject.memory->most_ops();
+    offer_few_ops(rounds, subject);
   }
   const auto stated = least_feasible(rounds, budgets, job->alignment());
   rounds.offered = subject.offered;

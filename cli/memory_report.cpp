@@ -16,16 +16,25 @@ std::string speed(double bytes_per_second) {
 /// A drive of one terabyte is usually rated for so many bytes written.
 constexpr double kRatedBytes = 600e12;
 constexpr double kSecondsADay = 86'400;
+/// Bytes a day.
+constexpr double kTooLittle = 0.05e12;
+
+void print_state(Bytes state) {
+  say("; values between epochs: {} in another file there\n", format_bytes(state));
+}
 
 }  // namespace
 
 std::string wear_text(Bytes written, Nanos iteration) {
   if (written <= 0 || iteration <= Nanos{0}) return "nothing is written";
   const double day = static_cast<double>(written) / to_seconds(iteration) * kSecondsADay;
-  return fmt::format(
-      "{} written an iteration, {:.1f} TB a day; a drive rated for 600 TB written lasts {:.0f} "
-      "days",
-      format_bytes(written), day * 1e-12, kRatedBytes / day);
+  const std::string rate = day < kTooLittle ? fmt::format("{:.2g} GB a day", day * 1e-9)
+                                            : fmt::format("{:.1f} TB a day", day * 1e-12);
+  // Drives fail of other things before that.
+  const std::string life =
+      day < kTooLittle ? std::string("for decades") : fmt::format("{:.0f} days", kRatedBytes / day);
+  return fmt::format("{} written an iteration, {}; a drive rated for 600 TB written lasts {}",
+                     format_bytes(written), rate, life);
 }
 
 void print_memory(const TrainingSpec& spec, const TrainingReport& r) {
@@ -44,11 +53,17 @@ void print_memory(const TrainingSpec& spec, const TrainingReport& r) {
   const Link* const write = machine.find_link(0, file);
   const Link* const read = machine.find_link(file, 0);
   if (write == nullptr || read == nullptr) return;
-  say("  spill      {} file in {}{}; write {}, read {}, {} ({})\n", format_bytes(m.traffic.size),
+  if (plan.arenas.back().kind == SpaceKind::file && plan.arenas.back().bytes == 0) {
+    say("  spill      no file: all fits");
+    print_state(m.state);
+    return;
+  }
+  say("  spill      {} file in {}{}; write {}, read {}, {} ({})", format_bytes(m.traffic.size),
       spill.folder, m.traffic.kind.empty() ? "" : fmt::format(" ({})", m.traffic.kind),
       speed(write->speed.bytes_per_second), speed(read->speed.bytes_per_second),
       write->channel == read->channel ? "one at a time" : "both at once",
       spill.write_speed > 0 ? "stated, paced" : "measured");
+  print_state(m.state);
   if (!m.traffic.warning.empty()) say("             {}\n", m.traffic.warning);
   for (const DriftReport& drift : m.drifts) {
     say("             after iteration {} it {}{}\n", drift.iteration, drift.disk.text(),
@@ -89,6 +104,7 @@ Json memory_json(const TrainingReport& r) {
           {"cgroup_limit_bytes", m.group_limit ? Json(*m.group_limit) : Json(nullptr)},
           {"file_bytes", m.traffic.size},
           {"file", m.traffic.kind},
+          {"state_file_bytes", m.state},
           {"written_bytes", m.traffic.written.bytes},
           {"read_bytes", m.traffic.read.bytes},
           {"written_bytes_per_iteration", m.written_an_iteration()},

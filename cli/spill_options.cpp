@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/bytes.h"
 
 namespace tidepool::cli {
@@ -30,7 +32,13 @@ void parse_speeds(const std::string& text, SpillOptions& spill) {
   if (spill.paced_duplex && text.substr(second + 1) != "duplex") refuse();
   const auto write = parse_bytes(text.substr(0, comma));
   const auto read = parse_bytes(text.substr(comma + 1, second - comma - 1));
-  if (!write || !read || *write == 0 || *read == 0) refuse();
+  constexpr Bytes kSlowest = 100'000;
+  if (!write || !read) refuse();
+  if (std::min(*write, *read) < kSlowest) {
+    throw CLI::ValidationError("--spill-speed", fmt::format("'{}': no disk is slower than 100 kB a "
+                                                            "second",
+                                                            text));
+  }
   spill.write_speed = static_cast<double>(*write);
   spill.read_speed = static_cast<double>(*read);
 }
@@ -60,14 +68,15 @@ void add_memory_options(CLI::App& command, MemorySpec& memory, SpillOptions& spi
           ->type_name("DIR");
   if (spilling == Spilling::in_memory) folder->needs(whole);
   whole->needs(folder);
-  for (const char* other : {"--link", "--devices", "--host-budget"}) {
+  for (const char* other : {"--link", "--host-budget"}) {
     if (command.get_option_no_throw(other) != nullptr) folder->excludes(command.get_option(other));
   }
   command
       .add_option_function<std::string>(
           "--spill-limit",
           [&spill](const std::string& text) { spill.limit = size_above_0("--spill-limit", text); },
-          "largest size of the file (default: the free space less the larger of 5 % and 1 GiB)")
+          "largest size of the file, also while profiling (default: the free space less the larger "
+          "of 5 % and 1 GiB); values between epochs take a second file besides")
       ->type_name("SIZE")
       ->needs(folder);
   command

@@ -262,9 +262,11 @@ Error with_resident(Error error, const Subject& subject) {
 }
 
 JobRounds Subject::job_rounds(bool stated) const {
-  return {
+  JobRounds offer{
       profile.program, statistics, in_rounds, stated ? std::vector<std::int64_t>{} : offered, true,
       may_choose};
+  if (memory) offer.most_ops = memory->most_ops();
+  return offer;
 }
 
 Bytes Subject::unlimited_peak() const {

@@ -18,6 +18,11 @@ constexpr std::size_t kPiece = std::size_t{8} << 20;
 /// What is read in smaller pieces, samples, may be wanted again soon.
 constexpr std::size_t kLarge = std::size_t{256} << 10;
 
+std::string described(int reason) {
+  const char* const name = ::strerrorname_np(reason);
+  return fmt::format("{} ({})", std::strerror(reason), name != nullptr ? name : "unknown");
+}
+
 }  // namespace
 
 void drop_cached(int file, Bytes offset, Bytes bytes) {
@@ -44,7 +49,7 @@ Result<UnlinkedFile> UnlinkedFile::create(const std::string& folder) {
   const int file = open_unnamed(folder, 0);
   if (file < 0) {
     return fail(ErrorCode::runtime,
-                fmt::format("{}: cannot make a file there: {}", folder, std::strerror(errno)));
+                fmt::format("{}: cannot make a file there: {}", folder, described(errno)));
   }
   return UnlinkedFile(file, folder);
 }
@@ -66,7 +71,7 @@ tl::unexpected<Error> UnlinkedFile::failed(const char* what, Bytes offset,
                                            std::size_t bytes) const {
   return fail(ErrorCode::runtime,
               fmt::format("{}: cannot {} {} B at {} of a file there: {}", folder_, what, bytes,
-                          offset, errno == 0 ? "it ends before" : std::strerror(errno)));
+                          offset, errno == 0 ? "it ends before" : described(errno)));
 }
 
 Result<void> UnlinkedFile::write(Bytes offset, std::span<const std::byte> from) {

@@ -7,6 +7,7 @@
 #include <cassert>
 #include <chrono>
 
+#include "base/at.h"
 #include "base/quantity.h"
 #include "ir/load_profile.h"
 #include "lower/emit.h"
@@ -243,6 +244,23 @@ std::optional<Lowered> Lowering::stream(const Budget& budget, const LowerOptions
   return found;
 }
 
+namespace {
+
+/// Where the limit of the file alone is what does not let it fit.
+std::optional<Bytes> enough_of_file(Lowering& lowering, const Machine& machine,
+                                    const Strategy& strategy, const Budget& budget,
+                                    const LowerOptions& options) {
+  const SpaceId file = machine.away();
+  if (!options.allow_streaming || !budget.others.contains(file)) return std::nullopt;
+  Budget unlimited = budget;
+  unlimited.others.erase(file);
+  const auto without = lowering.lower(strategy, unlimited, options);
+  if (!without) return std::nullopt;
+  return without->plan.arenas[at(file)].bytes;
+}
+
+}  // namespace
+
 Error Lowering::why_infeasible(const Strategy& strategy, const Budget& budget,
                                const LowerOptions& options) {
   const SmallestBudget smallest = smallest_budget(program_, machine_.alignment());
@@ -263,6 +281,13 @@ Error Lowering::why_infeasible(const Strategy& strategy, const Budget& budget,
         "enough",
         budget.host, format_bytes(budget.host), budget.device, without->plan.host_bytes(),
         format_bytes(without->plan.host_bytes()));
+  } else if (const auto enough = enough_of_file(*this, machine_, strategy, budget, options)) {
+    const Bytes most = budget.others.at(machine_.away());
+    error.of_host = true;  // not of the device
+    error.message = fmt::format(
+        "the file of at most {} B ({}) is too small for what leaves {} B of memory: {} B ({}) are "
+        "enough",
+        most, format_bytes(most), budget.device, *enough, format_bytes_up(*enough));
   } else {
     error.message = fmt::format("this strategy does not fit {} B ({})", budget.device,
                                 format_bytes(budget.device));

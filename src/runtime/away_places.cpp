@@ -95,7 +95,7 @@ void AwayPlaces::throw_full(TensorId id) const {
       fmt::format("the {} of {} is full: no {} in one piece for tensor '{}' ({} are used)",
                   in_file ? "file" : "host arena", format_bytes(full.size()),
                   format_bytes(tensor.bytes), tensor.name, format_bytes(full.used()));
-  if (in_file) throw DeviceError(message);
+  if (in_file) throw FileFull(message);
   throw HostArenaFull(message);
 }
 

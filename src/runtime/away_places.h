@@ -27,6 +27,12 @@ class HostArenaFull : public DeviceError {
   using DeviceError::DeviceError;
 };
 
+/// The same of the file.
+class FileFull : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
+
 /// Bytes that suffice for every tensor at once that is not made up (empty: none is), with room for
 /// what AwayPlaces keeps for itself. Without a file all of them are the host's.
 ReactiveBudget enough_bytes_away(const Program& program, Bytes alignment,

@@ -36,7 +36,7 @@ std::optional<Fitting> largest_that_fits(Bytes budget, const JobRounds& rounds, 
   std::vector<std::int64_t> halved;
   for (std::int64_t n = sub_batch; n > 1;) {
     n = (n + 1) / 2;
-    if (ops * (sub_batch / n) > kMostOps) break;
+    if (ops * (sub_batch / n) > rounds.most_ops) break;
     halved.push_back(n);
   }
   if (halved.empty()) return std::nullopt;
@@ -83,8 +83,7 @@ Result<Budget> resolve_budget(const BudgetSpec& spec, const JobRounds& rounds, B
   const SmallestBudget smallest = smallest_budget(rounds.program, alignment);
   if (device >= smallest.bytes) return budget;
   Error error{ErrorCode::infeasible,
-              fmt::format("budget {} B ({}) cannot be met: {}", device, format_bytes(device),
-                          explain(smallest, rounds.program)),
+              fmt::format("{}: {}", not_met(device), explain(smallest, rounds.program)),
               smallest.bytes};
   if (!rounds.in_rounds || !rounds.suggest) return fail(std::move(error));
   if (const auto smaller = largest_that_fits(device, rounds, alignment)) {

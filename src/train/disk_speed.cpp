@@ -79,8 +79,15 @@ Result<void> check_spill(const DeviceKind& kind, const SpillOptions& spill) {
                 fmt::format("`spill`: device '{}' has no file behind it", kind.name));
   }
   struct stat status {};
-  if (::stat(spill.folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return {};
-  return fail(ErrorCode::usage, fmt::format("`spill` {}: is no folder", spill.folder));
+  if (::stat(spill.folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
+    return fail(ErrorCode::usage, fmt::format("`spill` {}: is no folder", spill.folder));
+  }
+  // With stated speeds nothing is measured: the device only looks whether a file can lie there.
+  SpillOptions stated = spill;
+  stated.write_speed = stated.read_speed = 1;
+  const auto possible = kind.measure_disk(stated, 0);
+  if (!possible) return fail(possible.error());
+  return {};
 }
 
 Result<DiskSpeeds> disk_speed(const DeviceKind& kind, const SpillOptions& spill, Bytes memory,

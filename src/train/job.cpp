@@ -148,6 +148,9 @@ Result<Job> Job::make(const JobSpec& spec, Observer& observer) {
         fmt::format("`link` is for emulated devices; that of '{}' is measured", job.kind_->name));
   }
   if (spec.device.spills()) {
+    if (spec.devices > 1) {
+      return fail(ErrorCode::usage, "`spill` is of one device: not beside more `devices`");
+    }
     if (auto possible = check_spill(*job.kind_, spec.device.spill); !possible) {
       return fail(possible.error());
     }

@@ -92,6 +92,13 @@ Bytes host_bytes(const Job& job, const AlgorithmChoice& algorithms, const Budget
   return ample_host_bytes(job.program(), algorithms, budget.device, alignment);
 }
 
+/// As much of it as the machine has, at least a block: without a file the host would be used.
+Bytes profiling_file(const Machine& machine, Bytes enough) {
+  const Bytes most = machine.spaces.back().bytes;
+  const Bytes alignment = machine.spaces.back().alignment;
+  return most == 0 ? enough : std::clamp(most / alignment * alignment, alignment, enough);
+}
+
 /// Beside a file the host has only what its ops touch.
 ReactiveBudget reactive_budget(const Job& job, const Machine& machine,
                                const AlgorithmChoice& algorithms, const Budget& budget,
@@ -100,7 +107,20 @@ ReactiveBudget reactive_budget(const Job& job, const Machine& machine,
   const bool file = machine.spaces.back().kind == SpaceKind::file;
   if (!file) return {budget.device, host_bytes(job, algorithms, budget, made_up, alignment)};
   return {budget.device, Reactive::enough_host_bytes(job.program(), alignment, made_up, true),
-          Reactive::enough_file_bytes(job.program(), alignment, made_up)};
+          profiling_file(machine, Reactive::enough_file_bytes(job.program(), alignment, made_up))};
+}
+
+Error file_too_small(const Job& job, Bytes device, Bytes most, Bytes enough, const char* why) {
+  Error error{
+      ErrorCode::infeasible,
+      fmt::format("the disk, or what `spill_limit` leaves of it, is too small for profiling "
+                  "inside {} of memory: {}; the file may have {} B ({}), {} B ({}) are "
+                  "enough",
+                  format_bytes(device), why, most, format_bytes(most), enough,
+                  format_bytes_up(enough)),
+      std::nullopt, true};
+  if (job.spec().device.spill.limit == 0) error.message += "; `spill_limit` says how much of it";
+  return error;
 }
 
 Error host_budget_too_small_for_fake(const Budget& budget, Bytes enough, const char* why) {
@@ -137,6 +157,9 @@ Result<Bytes> run_variant(Job& job, const Machine& machine, const ProfilingTask&
     timings.erase(timings.begin());  // cold caches, first touches
     apply_op_timings(algorithms, timings, job.program());
     return reactive.arena_peak();
+  } catch (const FileFull& full) {
+    const Bytes enough = Reactive::enough_file_bytes(job.program(), alignment, made_up);
+    return fail(file_too_small(job, budget.device, memory.file, enough, full.what()));
   } catch (const HostArenaFull& full) {
     if (task.fake) {
       const Bytes enough = Reactive::enough_host_bytes(job.program(), alignment, made_up);

@@ -169,6 +169,12 @@ Result<void> check_job(const std::string& path, const PlanFile& file, const Job&
                             counted(devices, "device"), job.spec().devices));
   }
   if (auto same = check_fingerprint(path, file.fingerprint, job.fingerprint()); !same) return same;
+  const bool behind = file.machine.spaces.back().kind == SpaceKind::file;
+  if (behind != job.spec().device.spills()) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("{}: was made {} a file behind memory, this training has {}", path,
+                            behind ? "with" : "without", behind ? "none" : "one"));
+  }
   return check_program(path, file.program, job.whole().program);
 }
 

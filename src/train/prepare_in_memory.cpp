@@ -5,17 +5,24 @@
 namespace tidepool {
 namespace {
 
+Bytes file_bytes(const Plan& plan) {
+  const Arena& last = plan.arenas.back();
+  return last.kind == SpaceKind::file ? last.bytes : 0;
+}
+
 Result<Preparation> attempt(Job& job, const TrainingSpec& spec, const ProcessMemory& memory,
                             const std::vector<std::int64_t>& offered, Planner& planner,
                             Observer& observer) {
   JobRounds rounds = rounds_of(job);
   rounds.offered = offered;
   rounds.may_choose = true;
+  rounds.most_ops = memory.most_ops();
   BudgetSpec wanted = spec.budget;
   wanted.device = {.bytes = std::max<Bytes>(memory.largest_arena(job.alignment()), 0)};
   const auto budget = resolve_budget(wanted, rounds, job.alignment());
   if (!budget) return fail(budget.error());
-  return prepare(job, spec, *budget, offered, planner, observer);
+  const auto few = offered.empty() ? offered : sizes_of_few_ops(rounds);
+  return prepare(job, spec, *budget, few, planner, observer);
 }
 
 }  // namespace
@@ -34,6 +41,7 @@ Result<Preparation> prepare_in_memory(Job& job, const TrainingSpec& spec, Proces
     }
     memory.resident = resident_beside_arenas();
     memory.host = start->running().host_bytes();
+    memory.hashes = bytes_of_hashes(job, file_bytes(start->running()));
     const Bytes left = memory.limit - memory.beside(start->running().device_bytes());
     // Evaluations are planned inside the same.
     start->budget.device = std::min(start->budget.device, memory.largest_arena(job.alignment()));

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/quantity.h"
 #include "base/system_memory.h"
 #include "runtime/reactive.h"
+#include "train/rounds.h"
 
 namespace tidepool {
 namespace {
@@ -18,11 +21,17 @@ constexpr Bytes kGrowth = 8 * kMiB;
 /// ... and without planning. Less, so that a plan made for this `memory` by another process, whose
 /// heap is not quite the same, has room in this one.
 constexpr Bytes kGrowthWithAPlan = 4 * kMiB;
+/// What resident memory differs by between runs of the same training, and more.
+constexpr Bytes kBetweenRuns = kMiB;
+/// An op with its tensors and names, in all programs and tables that are alive at once, takes about
+/// 2 KiB: a program that is only looked at stays below 1/32 of all.
+constexpr Bytes kLimitOfAnOp = 64 * kKiB;
+constexpr std::int64_t kFewOps = 200;
 
 }  // namespace
 
 Bytes ProcessMemory::beside(Bytes arena) const {
-  return resident + host + kRoom + arena / kBytesOfTables;
+  return resident + host + hashes + kRoom + arena / kBytesOfTables;
 }
 
 Bytes ProcessMemory::largest_arena(Bytes alignment) const {
@@ -33,16 +42,25 @@ Bytes ProcessMemory::largest_arena(Bytes alignment) const {
 
 Error ProcessMemory::explained(Error of_arena) const {
   const Bytes arena = of_arena.smallest_feasible.value_or(0);
-  const Bytes smallest = arena + beside(arena);
+  const Bytes smallest = arena + beside(arena) + kBetweenRuns;
   Error error = std::move(of_arena);
   error.message = fmt::format(
       "`memory` {} B ({}) is not enough: the smallest is {} B ({}): {} of the device arena, {} of "
       "code and heap, {} of the host arena, {} of room. Of the arena: {}",
       limit, format_bytes(limit), smallest, format_bytes_up(smallest), format_bytes_up(arena),
-      format_bytes(resident), format_bytes(host), format_bytes(beside(arena) - resident - host),
+      format_bytes(resident), format_bytes(host), format_bytes(smallest - arena - resident - host),
       error.message);
   error.smallest_feasible = smallest;
   return error;
+}
+
+std::int64_t ProcessMemory::most_ops() const {
+  return std::clamp<std::int64_t>(limit / kLimitOfAnOp, kFewOps, kMostOps);
+}
+
+Bytes bytes_of_hashes(const Job& job, Bytes file) {
+  constexpr Bytes kBytesOfAHash = 512;  // 8 B for 4 KiB
+  return job.spec().device.spill.verify ? file / kBytesOfAHash : 0;
 }
 
 Result<Bytes> memory_of(const MemorySpec& memory) {
@@ -70,8 +88,10 @@ Bytes resident_beside_arenas() {
 Result<ProcessMemory> expected_memory(const Job& job, Bytes limit, bool plans) {
   const auto runner = job.make_runner_of_one();
   if (!runner) return fail(runner.error());
-  return ProcessMemory{limit, resident_beside_arenas() + (plans ? kGrowth : kGrowthWithAPlan),
-                       Reactive::enough_host_bytes(job.program(), job.alignment(), {}, true)};
+  return ProcessMemory{
+      limit, resident_beside_arenas() + (plans ? kGrowth : kGrowthWithAPlan),
+      Reactive::enough_host_bytes(job.program(), job.alignment(), {}, true),
+      bytes_of_hashes(job, Reactive::enough_file_bytes(job.program(), job.alignment()))};
 }
 
 }  // namespace tidepool

@@ -13,13 +13,17 @@ struct ProcessMemory {
   Bytes limit = 0;     ///< all that the process may take
   Bytes resident = 0;  ///< code, libraries, heap: as it is, or is expected to be
   Bytes host = 0;      ///< the host arena: inputs, and what is on its way
+  Bytes hashes = 0;    ///< of the file's blocks, where what is read is compared
 
   /// All but a device arena of this size, tables of its pages and some room included.
   [[nodiscard]] Bytes beside(Bytes arena) const;
   /// The largest device arena that leaves that; below 0 where nothing is left.
   [[nodiscard]] Bytes largest_arena(Bytes alignment) const;
+  /// Ops of a program that is only looked at: what it takes is not in `resident`.
+  [[nodiscard]] std::int64_t most_ops() const;
   [[nodiscard]] bool holds(Bytes arena) const { return arena + beside(arena) <= limit; }
-  /// `infeasible`, of an arena: what all of the process would need, in numbers.
+  /// `infeasible`, of an arena: what all of the process would need, in numbers. What is named is
+  /// enough when it is given: it has room for what code and heap differ by from run to run.
   [[nodiscard]] Error explained(Error of_arena) const;
 };
 
@@ -30,6 +34,9 @@ Result<Bytes> memory_of(const MemorySpec& memory);
 /// Before anything is measured or planned: the kernels are made to see what they take. `plans`:
 /// what planning adds to the heap has to find room too; a plan from a file adds less.
 Result<ProcessMemory> expected_memory(const Job& job, Bytes limit, bool plans = true);
+
+/// Of a file of so many bytes, where they are asked for: FileSpace keeps 8 B a block.
+Bytes bytes_of_hashes(const Job& job, Bytes file);
 
 /// What the process takes now besides its arenas: none may be open.
 Bytes resident_beside_arenas();

@@ -10,21 +10,17 @@
 #include "nn/models/model.h"
 
 namespace tidepool {
-namespace {
 
-/// The offered sizes whose programs do not have too many ops; at least the first.
-std::vector<std::int64_t> of_few_ops(const JobRounds& rounds) {
+std::vector<std::int64_t> sizes_of_few_ops(const JobRounds& rounds) {
   const Program& program = rounds.program;
   const auto ops = static_cast<std::int64_t>(program.ops.size()) / program.rounds();
   std::vector<std::int64_t> sizes;
   for (const std::int64_t size : rounds.offered) {
-    if (!sizes.empty() && ops * (program.batch / size) > kMostOps) break;
+    if (!sizes.empty() && ops * (program.batch / size) > rounds.most_ops) break;
     sizes.push_back(size);
   }
   return sizes;
 }
-
-}  // namespace
 
 std::vector<std::int64_t> round_sizes(std::int64_t batch) {
   constexpr std::int64_t kStep = 64;
@@ -56,7 +52,7 @@ Result<void> check_chosen_rounds(const JobSpec& job) {
 
 Result<std::vector<std::int64_t>> sizes_within(const JobRounds& rounds, Bytes device,
                                                Bytes alignment) {
-  std::vector<std::int64_t> sizes = of_few_ops(rounds);
+  std::vector<std::int64_t> sizes = sizes_of_few_ops(rounds);
   Error why;
   const auto can_run = [&](std::int64_t size) {
     const auto made = rounds.in_rounds(size, rounds.statistics);
@@ -68,12 +64,11 @@ Result<std::vector<std::int64_t>> sizes_within(const JobRounds& rounds, Bytes de
     if (smallest.bytes <= device) return true;
     const bool all = sizes.size() == rounds.offered.size();
     why = Error{ErrorCode::infeasible,
-                fmt::format("budget {} B ({}) cannot be met in rounds of {}: with {} a round {}",
-                            device, format_bytes(device),
+                fmt::format("{} in rounds of {}: with {} a round {}", not_met(device),
                             all ? "any size"
                                 : fmt::format("up to {} ops (smaller rounds have to be stated with "
                                               "`sub_batch`)",
-                                              kMostOps),
+                                              rounds.most_ops),
                             size, explain(smallest, *made)),
                 smallest.bytes};
     return false;
@@ -106,6 +101,11 @@ Result<Bytes> whole_batch_peak(const JobRounds& rounds, Bytes alignment) {
     if (why.message.empty()) why = largest.error();
   }
   return fail(std::move(why));
+}
+
+std::string not_met(Bytes device) {
+  if (device <= 0) return "no bytes are left for it";
+  return fmt::format("budget {} B ({}) cannot be met", device, format_bytes(device));
 }
 
 }  // namespace tidepool

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "ir/program.h"
@@ -26,6 +27,10 @@ Result<void> check_chosen_rounds(const JobSpec& job);
 /// rounds may take their own batch statistics. Its ops need no times.
 using ProgramInRounds = std::function<Result<Program>(std::int64_t sub_batch, bool statistics)>;
 
+/// Programs are not made larger than this only to look at them: a batch of a million in rounds of
+/// one sample has tens of millions of ops, which take minutes and gigabytes to write down.
+inline constexpr std::int64_t kMostOps = 100'000;
+
 /// A job's program, and what else it could be.
 struct JobRounds {
   const Program& program;       ///< as it is stated
@@ -35,7 +40,11 @@ struct JobRounds {
   std::vector<std::int64_t> offered{};
   bool suggest = true;      ///< errors of budgets name rounds with which they could be met
   bool may_choose = false;  ///< and that `sub_batch` auto would do, as the caller takes that
+  std::int64_t most_ops = kMostOps;  ///< of a program that is only looked at
 };
+
+/// The offered sizes whose programs do not have too many ops; at least the first.
+std::vector<std::int64_t> sizes_of_few_ops(const JobRounds& rounds);
 
 /// Of the offered sizes those with which the job can run in `device` bytes at all: from the largest
 /// that can down to where programs get too many ops. Where there is none: `infeasible`, with the
@@ -48,8 +57,7 @@ Result<std::vector<std::int64_t>> sizes_within(const JobRounds& rounds, Bytes de
 /// with which such a program can be made.
 Result<Bytes> whole_batch_peak(const JobRounds& rounds, Bytes alignment);
 
-/// Programs are not made larger than this only to look at them: a batch of a million in rounds of
-/// one sample has tens of millions of ops, which take minutes and gigabytes to write down.
-inline constexpr std::int64_t kMostOps = 100'000;
+/// The beginning of a message: the budget, where there is any.
+std::string not_met(Bytes device);
 
 }  // namespace tidepool

@@ -94,6 +94,13 @@ TrainingReport report_on(const Job& job) {
   return report;
 }
 
+MemoryReport memory_report(const ProcessMemory& process, const Program& program) {
+  MemoryReport report;
+  report.process = process;
+  for (const Tensor& t : program.tensors) report.state += t.persistent ? t.bytes : 0;
+  return report;
+}
+
 /// What is known of the budget before anything is measured: of a training in the RAM of the process
 /// that RAM.
 Result<Budget> first_budget(const TrainingSpec& spec, const Job& job, const BudgetSpec& wanted,
@@ -194,7 +201,7 @@ Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observe
                       : prepare(*job, spec, *budget, offered, **planner, observer);
   if (!start) return fail(start.error());
   report.start = std::move(*start);
-  if (memory) report.memory.emplace().process = *memory;
+  if (memory) report.memory = memory_report(*memory, job->program());
   report.branches = job->whole().survival.size();
   tell_rounds(asked, spec, *job, report);
   report.totals = totals_of(job->program(), report.start.lowered().plan);

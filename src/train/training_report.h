@@ -40,6 +40,7 @@ struct MemoryReport {
   std::optional<Bytes> group;  ///< highest use of the control group; none: there is no limit
   std::optional<Bytes> group_limit;
   FileTraffic traffic;          ///< of the whole run
+  Bytes state = 0;              ///< of persistent values, which lie in a second file between epochs
   std::int64_t iterations = 0;  ///< in which it was
   std::vector<DriftReport> drifts;
 

@@ -127,6 +127,18 @@ TEST_F(Limit, MoreThanTheGroupAllowsIsRefused) {
   EXPECT_THAT(refused.out, HasSubstr("the kernel would end the training"));
 }
 
+/// The smallest rounds of a large batch would be programs that take more than that.
+TEST_F(Limit, TooLittleForALargeBatchIsRefusedInside) {
+  make(62 * kMiB);
+  if (IsSkipped()) return;
+  const Finished refused =
+      group().run(limited({TIDEPOOL_BINARY, "train", "mlp", "--data", "synthetic", "--batch",
+                           "4000", "--iterations", "1", "--threads", "2", "--no-cache", "--json"}));
+  EXPECT_EQ(refused.exit_code, 4) << refused.out << refused.err;
+  EXPECT_LE(group().killed(), 0);
+  EXPECT_LE(group().highest(), group().limit());
+}
+
 TEST_F(Limit, WeightsAndOptimizerStateAloneMayBeMoreThanTheMemory) {
   make(120 * kMiB);
   if (IsSkipped()) return;

@@ -2,12 +2,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/bytes.h"
+#include "base/json.h"
 #include "support/process.h"
 
 namespace tidepool {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Arguments = std::vector<std::string>;
 
 TEST(Spill, RefusesWhatCannotBeMeantBeforeAnythingIsMeasured) {
@@ -28,8 +32,61 @@ TEST(Spill, RefusesWhatCannotBeMeantBeforeAnythingIsMeasured) {
   refused({"--memory", "1GiB", "--spill", here, "--verify"}, 2, "state crc32");
   refused({"--memory", "1GiB", "--spill", here, "--spill-speed", "1GB"}, 2, "is not WRITE,READ");
   refused({"--memory", "1GiB", "--spill", here + "/none"}, 2, "is no folder");
+  refused({"--memory", "1GiB", "--spill", here, "--spill-speed", "1,1"}, 2, "no disk is slower");
+  refused({"--memory", "1GiB", "--spill", here, "--devices", "2"}, 2, "");
+  refused({"--memory", "1GiB", "--spill", "/proc", "--spill-speed", "1GB,1GB"}, 2, "create it");
+  refused({"--memory", "1GiB", "--spill", "/dev/shm", "--spill-speed", "1GB,1GB"}, 2,
+          "is in memory");
   refused({"--memory", "30MiB", "--spill", here, "--spill-speed", "1GB,1GB"}, 4,
           "--memory 31457280 B (30.0 MiB) is not enough: the smallest is");
+}
+
+/// A small training that profiles, plans and runs in less than a second.
+testing::Finished small_training(const std::string& folder, const Arguments& more) {
+  Arguments all{TIDEPOOL_BINARY, "train",     "mlp",  "--batch",       "200",     "--data",
+                "synthetic",     "--threads", "1",    "--iterations",  "1",       "--no-cache",
+                "--json",        "--spill",   folder, "--spill-speed", "1GB,1GB", "--time-limit",
+                "100ms"};
+  all.insert(all.end(), more.begin(), more.end());
+  return testing::run_process(all);
+}
+
+TEST(Spill, TheSmallestMemoryThatIsNamedIsEnough) {
+  const testing::TemporaryFolder folder;
+  const auto refused = small_training(folder.path(), {"--memory", "1MiB"});
+  ASSERT_EQ(refused.exit_code, 4) << refused.out << refused.err;
+  EXPECT_THAT(refused.out, Not(HasSubstr("budget 0 B")));
+  const auto smallest = Json::parse(refused.out)["smallest_feasible_bytes"].get<Bytes>();
+  const auto given = small_training(folder.path(), {"--memory", std::to_string(smallest)});
+  ASSERT_EQ(given.exit_code, 0) << given.out << given.err;
+  const Json memory = Json::parse(given.out)["memory"];
+  EXPECT_LE(memory["highest_rss_bytes"].get<Bytes>(), smallest);
+  EXPECT_GT(memory["state_file_bytes"].get<Bytes>(), 0);
+}
+
+TEST(Spill, AFileThatIsTooSmallIsNamedAsTheCause) {
+  const testing::TemporaryFolder folder;
+  const auto smallest =
+      Json::parse(
+          small_training(folder.path(), {"--memory", "1MiB"}).out)["smallest_feasible_bytes"]
+          .get<Bytes>();
+  const auto run = small_training(folder.path(),
+                                  {"--memory", std::to_string(smallest), "--spill-limit", "64KiB"});
+  EXPECT_EQ(run.exit_code, 4) << run.out << run.err;
+  EXPECT_THAT(run.out, AllOf(HasSubstr("--spill-limit"), HasSubstr("are enough")));
+  EXPECT_THAT(run.out, Not(HasSubstr("device arena")));
+}
+
+TEST(Spill, RefusesAPlanThatWasMadeWithoutAFile) {
+  const testing::TemporaryFolder folder;
+  const std::string plan = folder.path().string() + "/plan.json";
+  const auto made = testing::run_process(
+      {TIDEPOOL_BINARY, "plan", "mlp", "--batch", "200", "--data", "synthetic", "--threads", "1",
+       "--no-cache", "--link", "1GB", "--planner", "none", "--budget", "100%", "--output", plan});
+  ASSERT_EQ(made.exit_code, 0) << made.out << made.err;
+  const auto run = small_training(folder.path(), {"--memory", "1GiB", "--plan", plan});
+  EXPECT_EQ(run.exit_code, 3) << run.out << run.err;
+  EXPECT_THAT(run.out, HasSubstr("was made without a file behind memory"));
 }
 
 }  // namespace

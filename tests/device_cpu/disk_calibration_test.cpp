@@ -100,7 +100,12 @@ TEST_F(DiskCalibrationOfFolder, ADiskIsKnownByItsIdentity) {
   EXPECT_NE(disk_identity(disk.path()), *id);
   SpillOptions small;
   small.folder = disk.path();
-  small.limit = kMiB;
+  small.limit = 2 * kMiB;
+  const auto speeds = calibrate(small, kMiB);
+  ASSERT_TRUE(speeds) << speeds.error().message;
+  EXPECT_GT(speeds->write, 0);
+  EXPECT_EQ(speeds->room, 2 * kMiB);
+  small.limit = 64 * kKiB;
   EXPECT_EQ(calibrate(small, kMiB).error().code, ErrorCode::infeasible) << "less than it takes";
 }
 

@@ -70,6 +70,14 @@ TEST_F(Sizes, ThatABudgetCanRunBeginWithTheLargest) {
   EXPECT_THAT(none.error().message, HasSubstr("op '"));
 }
 
+TEST_F(Sizes, OfTooManyOpsAreNotOffered) {
+  EXPECT_EQ(sizes_of_few_ops(rounds_), rounds_.offered);
+  rounds_.most_ops = static_cast<std::int64_t>(whole_.ops.size()) * 2;
+  EXPECT_THAT(sizes_of_few_ops(rounds_), ElementsAre(64, 32));
+  rounds_.most_ops = 1;
+  EXPECT_THAT(sizes_of_few_ops(rounds_), ElementsAre(64)) << "there has to be one";
+}
+
 TEST_F(Sizes, OfWhichTheProgramCannotBeMadeAreNotThere) {
   rounds_.in_rounds = [](std::int64_t n, bool) -> Result<Program> {
     if (n > 16) return fail(ErrorCode::usage, "too large");

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/parallel.h"
+#include "base/quantity.h"
 #include "device/cpu/file_system.h"
 
 namespace tidepool {
@@ -24,6 +25,12 @@ constexpr Bytes kLeastPiece = kMiB;
 tl::unexpected<Error> file_error(const std::string& folder, std::string_view what, int reason) {
   return fail(ErrorCode::runtime,
               fmt::format("the file in {}: cannot {}: {}", folder, what, describe_errno(reason)));
+}
+
+/// Read-only, somebody else's, or of a file system like /proc: not a fault of the disk.
+bool folder_takes_none(int reason) {
+  return reason == EROFS || reason == EACCES || reason == EPERM || reason == ENOENT ||
+         reason == ENOTDIR || reason == EOPNOTSUPP || reason == ENOSYS;
 }
 
 /// A file over the limit of sizes (RLIMIT_FSIZE) is an errno then. Others' handlers stay.
@@ -81,7 +88,8 @@ Result<void> BlockFile::State::take(const SpillOptions& options, Bytes bytes) {
                                 : fmt::format("{} are free there, {} may be used",
                                               format_bytes(*free), format_bytes(room));
     return fail(Error{ErrorCode::infeasible,
-                      fmt::format("the file in {} needs {}: {}", folder, format_bytes(bytes), why),
+                      fmt::format("the disk is too small: the file in {} needs {} B ({}); {}",
+                                  folder, bytes, format_bytes_up(bytes), why),
                       bytes, false});
   }
   size = bytes;
@@ -131,7 +139,12 @@ Result<BlockFile> BlockFile::open(const SpillOptions& options, Bytes bytes,
   state->system = system->name;
   state->depth = options.depth;
   state->fd = open_direct(options.folder);
-  if (state->fd < 0) return file_error(options.folder, "create it", errno);
+  if (state->fd < 0) {
+    const int reason = errno;
+    auto error = file_error(options.folder, "create it", reason);
+    if (folder_takes_none(reason)) error.value().code = ErrorCode::usage;
+    return error;
+  }
   if (system->copies_on_write) stop_copying_on_write(state->fd);
   if (auto taken = state->take(options, align_up(bytes, kAlignment)); !taken) {
     return fail(taken.error());

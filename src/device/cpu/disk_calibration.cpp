@@ -24,6 +24,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr Bytes kMostBytes = 256 * kMiB;
+constexpr Bytes kLeastBytes = kMiB;
 constexpr Bytes kPiece = BlockFile::kPiece;
 /// A slow disk is known after less than all bytes.
 constexpr double kMostSeconds = 0.6;
@@ -37,6 +38,7 @@ class Bench {
  public:
   Bench(BlockFile file, Bytes memory)
       : file_(std::move(file)),
+        piece_(std::min(kPiece, (file_.size() / 2) & -BlockFile::kAlignment)),
         buffer_(memory, "buffer that a disk is measured with", GuardedMemory::Pages::untouched),
         buffer_bytes_(memory) {
     for (Bytes i = 0; i < memory; i += 8) {  // not all alike: disks notice that
@@ -53,7 +55,7 @@ class Bench {
     const Clock::time_point begin = Clock::now();
     Bytes done = 0;
     while (done < file_.size() && (done == 0 || seconds_since(begin) < kMostSeconds)) {
-      done += move(write, done, kPiece * depth, 0, buffer_bytes_);
+      done += move(write, done, piece_ * depth, 0, buffer_bytes_);
     }
     return static_cast<double>(done) / seconds_since(begin);
   }
@@ -61,7 +63,7 @@ class Bench {
   /// The first half of the file is written while the second is read, each with a half of the
   /// memory.
   BothDirections both(int depth) {
-    const Bytes half = (file_.size() / 2) & -kPiece;
+    const Bytes half = file_.size() / 2 / piece_ * piece_;
     const Bytes memory = (buffer_bytes_ / 2) & -BlockFile::kAlignment;
     std::atomic<bool> over{false};
     std::atomic<Bytes> written{0};
@@ -69,8 +71,8 @@ class Bench {
     const Clock::time_point begin = Clock::now();
     std::thread writer([&] {
       try {
-        for (Bytes at = 0; !over; at = (at + kPiece) % half) {
-          written += move(true, at, std::min(kPiece * depth, half - at), 0, memory);
+        for (Bytes at = 0; !over; at = (at + piece_) % half) {
+          written += move(true, at, std::min(piece_ * depth, half - at), 0, memory);
         }
       } catch (const DeviceError&) {
         failed = true;
@@ -78,7 +80,7 @@ class Bench {
     });
     Bytes read = 0;
     while (read < half * 2 && !failed && seconds_since(begin) < kMostSeconds) {
-      read += move(false, half + read % half, std::min(kPiece * depth, half - read % half), memory,
+      read += move(false, half + read % half, std::min(piece_ * depth, half - read % half), memory,
                    memory);
     }
     const BothDirections result{written, read, seconds_since(begin)};
@@ -116,6 +118,7 @@ class Bench {
   }
 
   BlockFile file_;
+  Bytes piece_;  ///< a small file has smaller ones
   GuardedMemory buffer_;
   Bytes buffer_bytes_;
 };
@@ -170,13 +173,25 @@ Result<DiskSpeeds> calibrate(const SpillOptions& options, Bytes memory) {
   const auto room = BlockFile::room(options);
   if (!room) return fail(room.error());
   if (options.write_speed > 0 && options.read_speed > 0) {
+    if (const auto file = BlockFile::open(options, 0); !file) return fail(file.error());
     return DiskSpeeds{.write = options.write_speed,
                       .read = options.read_speed,
                       .duplex = options.paced_duplex,
                       .depth = options.depth,
                       .room = *room};
   }
-  const Bytes bytes = std::max(std::min(kMostBytes, *room) & -kPiece, 2 * kPiece);
+  if (*room < kLeastBytes) {
+    return fail(
+        Error{ErrorCode::infeasible,
+              fmt::format("the disk is too small: its speed is measured with a file of at "
+                          "least {} B ({}) in {}, which may have {} B ({}), as `spill_limit` "
+                          "says or 1 GiB stays free",
+                          kLeastBytes, format_bytes(kLeastBytes), options.folder, *room,
+                          format_bytes(*room)),
+              std::nullopt, true});
+  }
+  const Bytes piece = *room < 2 * kPiece ? 2 * BlockFile::kAlignment : kPiece;
+  const Bytes bytes = std::min(kMostBytes, *room) / piece * piece;
   auto file = BlockFile::open(options, bytes);
   if (!file) return fail(file.error());
   const Bytes most = kPiece * SpillOptions::kMostDepth * 2;
