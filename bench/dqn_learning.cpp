@@ -1,20 +1,25 @@
 // Whether the Q-network planner learns: best plan of training beside that of uniformly random
-// actions and that of a learning rate of 0, with equal episodes and seeds; the last, greedy episode
-// beside the best; no addresses.
+// actions and that of a learning rate of 0, with equal episodes and seeds; what the kept network
+// plays beside the best; no addresses. A table at the end.
 //   bench_dqn_learning [MODELS [PERCENTS [EPISODES [SEEDS [BATCH [SETTINGS [FROM]]]]]]]
-// MODELS such as vgg16,resnet18; PERCENTS of the peak load, such as 50,40. SETTINGS such as
-// rate=0.003,reach=0,every=8,batch=32,discount=0.99,hops=4,width=64,remove=0,only=learned,log=1.
+// MODELS such as vgg16,resnet18, or "all" workloads of `reproduce dqn`; PERCENTS of the peak load,
+// such as 50,40, or each model's "own". SETTINGS such as rate=0.003,reach=0,every=8,batch=32,
+// discount=0.99,hops=4,width=64,remove=0,first=1 (seed),only=learned,log=1.
 // FROM: a model; a network that learned on it goes on with each of MODELS ("tuned"), and "reached"
 // is the episode in which either got as far as the one that began anew has got in the end.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include "ir/load_profile.h"
 #include "lower/overhead.h"
@@ -30,18 +35,43 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Settings = std::map<std::string, double>;
 
-std::vector<std::string> split(const std::string& text) {
+std::vector<std::string> split(const std::string& text, char by) {
   std::vector<std::string> parts;
   std::istringstream in(text);
-  for (std::string part; std::getline(in, part, ',');) parts.push_back(part);
+  for (std::string part; std::getline(in, part, by);) parts.push_back(part);
   return parts;
+}
+
+/// The workloads of the paper's evaluation, each with budgets in which learning is measured.
+struct Workload {
+  const char* model;
+  const char* shares;  ///< percents of the peak load
+};
+constexpr std::array<Workload, 8> kWorkloads{{{"resnet18-cifar", "40"},
+                                              {"resnet34-cifar", "40"},
+                                              {"vgg16", "35"},
+                                              {"vgg19", "35"},
+                                              {"unet", "40"},
+                                              {"char-lstm", "50"},
+                                              {"kmeans", "40"},
+                                              {"resnet62-sd", "40"}}};
+
+std::string all_models() {
+  std::string all;
+  for (const Workload& w : kWorkloads) all += fmt::format("{}{}", all.empty() ? "" : ",", w.model);
+  return all;
+}
+
+std::string own_shares(const std::string& model) {
+  const auto* const found = std::ranges::find(kWorkloads, model, &Workload::model);
+  return found == kWorkloads.end() ? "50" : found->shares;
 }
 
 Result<Program> network(const std::string& model, std::int64_t batch, const Machine& machine) {
   const auto graph = nn::build_model(model);
   if (!graph) return fail(graph.error());
   nn::TrainingOptions options;
-  options.batch = batch;
+  options.batch = model == "kmeans" ? 60'000 : batch;
   auto training = nn::build_training_program(*graph, options, nn::reference_kernels());
   if (!training) return fail(training.error());
   apply_cost_model(machine, training->program);
@@ -85,8 +115,8 @@ std::string percent(std::optional<double> overhead) {
 
 struct Trained {
   std::optional<double> best;
-  std::optional<double> last;
-  double feasible = 0;  ///< part of the episodes
+  std::optional<double> greedy;  ///< of the network that is kept
+  double feasible = 0;           ///< part of the episodes
   std::int64_t steps = 0;
   double seconds = 0;
   QLearningRecord record;
@@ -147,16 +177,162 @@ Trained train(Lowering& lowering, Bytes budget, QLearning learning, std::uint64_
   for (const QLearningEpisode& e : episodes) result.feasible += e.overhead ? 1 : 0;
   result.feasible /= static_cast<double>(std::max<std::size_t>(episodes.size(), 1));
   result.best = episodes.back().best;
-  result.last = episodes.back().overhead;
+  result.greedy = result.record.greedy;
   result.steps = training.steps();
   result.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
   return result;
 }
 
+/// One workload in one budget: what the arms found, by seed.
+struct Line {
+  std::string what;
+  std::map<std::string, std::vector<Trained>> arms;
+  std::vector<std::pair<std::size_t, std::size_t>> reached;  ///< anew, tuned; 0: not at all
+};
+
 void print(const std::string& what, const Trained& t) {
-  fmt::print("  {:10} best {}  last {}  feasible {:3.0f} %  {:6} steps {:7.1f} s\n", what,
-             percent(t.best), percent(t.last), 100 * t.feasible, t.steps, t.seconds);
+  fmt::print("  {:10} best {}  greedy {}  feasible {:3.0f} %  {:6} steps {:7.1f} s\n", what,
+             percent(t.best), percent(t.greedy), 100 * t.feasible, t.steps, t.seconds);
   std::fflush(stdout);
+}
+
+/// Overheads below it are the same: rounding of nanoseconds.
+constexpr double kSame = 1e-6;
+
+/// No plan: above all.
+double best_of(const Trained& t) { return t.best.value_or(1e9); }
+
+std::string mean(const std::vector<Trained>& arm) {
+  double sum = 0;
+  for (const Trained& t : arm) {
+    if (!t.best) return "-";
+    sum += *t.best;
+  }
+  return fmt::format("{:.2f}", 100 * sum / static_cast<double>(arm.size()));
+}
+
+/// Of the means over the seeds, and by seed.
+std::string compared(const std::vector<Trained>& ours, const std::vector<Trained>& theirs) {
+  double difference = 0;
+  int better = 0, same = 0;
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    const double over = best_of(ours[i]) - best_of(theirs[i]);
+    difference += over;
+    better += over < -kSame ? 1 : 0;
+    same += over >= -kSame && over <= kSame ? 1 : 0;
+  }
+  const double least = kSame * static_cast<double>(ours.size());
+  const char* verdict = difference < -least ? "beats" : difference <= least ? "tie" : "not";
+  return fmt::format("{} ({} of {}{})", verdict, better, ours.size(),
+                     same > 0 ? fmt::format(", {} the same", same) : "");
+}
+
+std::string greedy_near_best(const std::vector<Trained>& arm) {
+  constexpr double kNear = 0.05;  // of the iteration's time
+  int near = 0;
+  for (const Trained& t : arm) {
+    near += t.greedy && 1 + *t.greedy <= (1 + kNear) * (1 + *t.best) ? 1 : 0;
+  }
+  return fmt::format("{} of {}", near, arm.size());
+}
+
+void print_summary(const std::vector<Line>& lines) {
+  fmt::print(
+      "\nbest overhead in percent, means over the seeds; beats: a lower mean (seeds in which it is "
+      "lower)\n\n"
+      "| workload, budget | learned | random | rate 0 | learned against random | against rate 0 | "
+      "greedy within 5 % of best |\n|---|---|---|---|---|---|---|\n");
+  for (const Line& line : lines) {
+    if (line.arms.size() < 3) continue;
+    const auto &learned = line.arms.at("learned"), &uniform = line.arms.at("uniform"),
+               &still = line.arms.at("rate0");
+    fmt::print("| {} | {} | {} | {} | {} | {} | {} |\n", line.what, mean(learned), mean(uniform),
+               mean(still), compared(learned, uniform), compared(learned, still),
+               greedy_near_best(learned));
+  }
+}
+
+void print_transfer(const std::vector<Line>& lines, std::size_t episodes) {
+  for (const Line& line : lines) {
+    if (line.reached.empty()) continue;
+    std::size_t fewer = 0, anew = 0, tuned = 0;
+    for (const auto& [first, second] : line.reached) {
+      fewer += second > 0 && second < first ? 1 : 0;
+      anew += first;
+      tuned += second > 0 ? second : episodes + 1;
+    }
+    const auto count = static_cast<double>(line.reached.size());
+    fmt::print(
+        "{}: the best overhead found anew is reached in episode {:.1f} anew and {:.1f} tuned on "
+        "average (not at all: {}); fewer episodes in {} of {} seeds\n",
+        line.what, static_cast<double>(anew) / count, static_cast<double>(tuned) / count,
+        episodes + 1, fewer, line.reached.size());
+  }
+}
+
+struct Arguments {
+  QLearning learning;
+  Settings settings;
+  std::string only;  ///< of the arms; empty: all
+  int first = 1;     ///< seed
+  int seeds = 5;
+};
+
+/// All arms of a line, seed by seed.
+Line compare(const std::string& what, Subject& subject, Subject* before, const std::string& share,
+             const Arguments& a) {
+  Line line{what, {}, {}};
+  fmt::print("{}\n", what);
+  for (int seed = a.first; seed < a.first + a.seeds; ++seed) {
+    const auto one = [&](const std::string& arm, Subject& on, const QLearning& with) {
+      if (!a.only.empty() && a.only != arm) return Trained{};
+      Trained t =
+          train(on.lowering, on.budget(share), with, static_cast<std::uint64_t>(seed), a.settings);
+      print(arm, t);
+      line.arms[arm].push_back(t);
+      return t;
+    };
+    const Trained anew = one("learned", subject, a.learning);
+    if (before == nullptr) {
+      QLearning uniform = a.learning;
+      uniform.uniform = true;
+      QLearning still = a.learning;
+      still.learning_rate = 0;
+      still.decisions_a_step = std::numeric_limits<std::int32_t>::max();  // steps change nothing
+      one("uniform", subject, uniform);
+      one("rate0", subject, still);
+      continue;
+    }
+    QLearning tuned = a.learning;
+    tuned.network = one("before", *before, a.learning).record.network;
+    const Trained then = one("tuned", subject, tuned);
+    line.reached.emplace_back(reached(anew.record, anew.best), reached(then.record, anew.best));
+    fmt::print("  reached {} in episode {} anew, {} tuned\n", percent(anew.best),
+               line.reached.back().first, line.reached.back().second);
+  }
+  return line;
+}
+
+Arguments read_settings(const std::string& text) {
+  Arguments a;
+  for (const std::string& part : split(text, ',')) {
+    const auto equals = part.find('=');
+    if (part.substr(0, equals) == "only") a.only = part.substr(equals + 1);
+    a.settings[part.substr(0, equals)] = std::atof(part.substr(equals + 1).c_str());
+  }
+  QLearning& l = a.learning;
+  const auto number = [&](const char* name, auto& of) {
+    of = static_cast<std::decay_t<decltype(of)>>(setting(a.settings, name, of));
+  };
+  number("rate", l.learning_rate);
+  number("discount", l.discount);
+  number("hops", l.hops);
+  number("width", l.width);
+  number("every", l.decisions_a_step);
+  number("reach", l.reach);
+  number("batch", l.batch);
+  number("first", a.first);
+  return a;
 }
 
 int run(int argc, char** argv) {
@@ -164,57 +340,26 @@ int run(int argc, char** argv) {
     return std::string(argc > i ? argv[i] : usual);
   };
   const auto machine = find_machine("gtx1080ti");
-  QLearning learning;
-  learning.episodes = std::atoi(argument(3, "150").c_str());
-  const int seeds = std::atoi(argument(4, "5").c_str());
+  Arguments a = read_settings(argument(6, ""));
+  a.learning.episodes = std::atoi(argument(3, "60").c_str());
+  a.seeds = std::atoi(argument(4, "5").c_str());
   const int batch = std::atoi(argument(5, "100").c_str());
-  Settings settings;
-  std::string only;
-  for (const std::string& part : split(argument(6, ""))) {
-    const auto equals = part.find('=');
-    if (part.substr(0, equals) == "only") only = part.substr(equals + 1);
-    settings[part.substr(0, equals)] = std::atof(part.substr(equals + 1).c_str());
-  }
-  learning.learning_rate = setting(settings, "rate", learning.learning_rate);
-  learning.discount = setting(settings, "discount", learning.discount);
-  learning.hops = static_cast<std::int32_t>(setting(settings, "hops", learning.hops));
-  learning.width = static_cast<std::int32_t>(setting(settings, "width", learning.width));
-  learning.decisions_a_step =
-      static_cast<std::int32_t>(setting(settings, "every", learning.decisions_a_step));
-  learning.reach = static_cast<std::int32_t>(setting(settings, "reach", learning.reach));
-  learning.batch = static_cast<std::int32_t>(setting(settings, "batch", learning.batch));
   const std::string from = argument(7, "");
+  std::vector<Line> lines;
   for (const std::string& model :
-       split(argument(1, "resnet18-cifar,resnet34-cifar,vgg11,vgg16,unet"))) {
+       split(argument(1, "all") == "all" ? all_models() : argv[1], ',')) {
     const auto subject = Subject::make(model, batch, *machine);
     const auto before = from.empty() ? nullptr : Subject::make(from, batch, *machine);
     if (!subject || (!from.empty() && !before)) return 2;
-    for (const std::string& share : split(argument(2, "50"))) {
-      fmt::print("{} at {} %\n", model, share);
-      for (int seed = 1; seed <= seeds; ++seed) {
-        const auto one = [&](const std::string& what, Subject& on, const QLearning& with) {
-          if (!only.empty() && only != what) return Trained{};
-          Trained t = train(on.lowering, on.budget(share), with, static_cast<std::uint64_t>(seed),
-                            settings);
-          print(what, t);
-          return t;
-        };
-        QLearning uniform = learning;
-        uniform.uniform = true;
-        QLearning still = learning;
-        still.learning_rate = 0;
-        if (!before) one("uniform", *subject, uniform);
-        if (!before) one("rate0", *subject, still);
-        const Trained anew = one("learned", *subject, learning);
-        if (!before) continue;
-        QLearning tuned = learning;
-        tuned.network = one(from, *before, learning).record.network;
-        const Trained then = one("tuned", *subject, tuned);
-        fmt::print("  reached {} in episode {} anew, {} tuned\n", percent(anew.best),
-                   reached(anew.record, anew.best), reached(then.record, anew.best));
-      }
+    const std::string shares = argument(2, "own");
+    for (const std::string& share : split(shares == "own" ? own_shares(model) : shares, ',')) {
+      const std::string what = fmt::format("{} at {} %{}", model, share,
+                                           from.empty() ? "" : fmt::format(", after {}", from));
+      lines.push_back(compare(what, *subject, before.get(), share, a));
     }
   }
+  print_summary(lines);
+  print_transfer(lines, static_cast<std::size_t>(a.learning.episodes));
   return 0;
 }
 

@@ -20,7 +20,10 @@ struct QLearningEpisode {
 };
 
 struct QLearningRecord {
-  std::string network;  ///< bytes of the network as learned, QNetwork::save
+  /// Bytes of the network that played the best of the greedy episodes, of the last one where none
+  /// of them was feasible; QNetwork::save.
+  std::string network;
+  std::optional<double> greedy;  ///< the overhead of what that network plays
   std::vector<QLearningEpisode> episodes;
   /// The plan is no episode's: none could be carried out with addresses, so everything leaves.
   bool fallback = false;

@@ -9,7 +9,11 @@ namespace tidepool::dqn {
 
 Agent::Agent(Environment& environment, QNetwork* network, const QLearning& settings,
              std::uint64_t seed)
-    : environment_(environment), network_(network), settings_(settings), random_(seed) {
+    : environment_(environment),
+      network_(network),
+      settings_(settings),
+      random_(seed),
+      replay_(hash_combine(seed, 1)) {
   if (network_ != nullptr) network_->set_graph(environment.graph());
 }
 
@@ -31,7 +35,7 @@ std::int32_t Agent::best_action() {
 
 EpisodeOutcome Agent::learn(Bytes limit, double greedy_part, const Stop& stop) {
   EpisodeOutcome outcome;
-  int gradient_steps = 0;
+  const std::int64_t before = steps_;
   std::vector<Transition> episode;
   environment_.begin(limit);
   while (!environment_.terminal()) {
@@ -50,12 +54,12 @@ EpisodeOutcome Agent::learn(Bytes limit, double greedy_part, const Stop& stop) {
     ++steps_;
     if (network_ == nullptr) continue;
     episode.push_back(std::move(transition));
-    step_of_learning(outcome, gradient_steps);
   }
-  remember(std::move(episode));
-  if (gradient_steps > 0) outcome.loss /= gradient_steps;
   outcome.feasible = environment_.feasible();
   outcome.episode_return = environment_.episode_return();
+  if (network_ == nullptr) return outcome;
+  remember(std::move(episode));
+  learn_from_memory(outcome, before, stop);
   return outcome;
 }
 
@@ -75,11 +79,16 @@ void Agent::remember(std::vector<Transition> episode) {
   for (Transition& of : episode) memory_.add(std::move(of));
 }
 
-void Agent::step_of_learning(EpisodeOutcome& outcome, int& gradient_steps) {
+/// As many steps as the decisions since `before` ask for.
+void Agent::learn_from_memory(EpisodeOutcome& outcome, std::int64_t before, const Stop& stop) {
   const auto batch = at(std::max(settings_.batch, 1));
-  if (memory_.size() < batch || steps_ % std::max(settings_.decisions_a_step, 1) != 0) return;
-  outcome.loss += network_->learn(memory_.sample(batch, random_));
-  ++gradient_steps;
+  const std::int64_t each = std::max(settings_.decisions_a_step, 1);
+  if (memory_.size() < batch) return;
+  int steps = 0;
+  for (auto i = before / each; i < steps_ / each && !stop.requested(); ++i, ++steps) {
+    outcome.loss += network_->learn(memory_.sample(batch, replay_));
+  }
+  if (steps > 0) outcome.loss /= steps;
 }
 
 /// kNone where none of its actions is valid.

@@ -48,13 +48,14 @@ class Agent {
   [[nodiscard]] std::int32_t random_action();
   [[nodiscard]] std::int32_t best_action();
   [[nodiscard]] std::int32_t action_of(const Strategy& strategy) const;
-  void step_of_learning(EpisodeOutcome& outcome, int& gradient_steps);
   void remember(std::vector<Transition> episode);
+  void learn_from_memory(EpisodeOutcome& outcome, std::int64_t before, const Stop& stop);
 
   Environment& environment_;
   QNetwork* network_;
   const QLearning& settings_;
-  Random random_;
+  Random random_;  ///< of actions
+  Random replay_;  ///< of batches
   ReplayMemory memory_{kMemory};
   std::int64_t steps_ = 0;
   double scale_ = 1;

@@ -12,6 +12,9 @@ namespace {
 
 /// What is left of random actions where the network has learned before.
 constexpr double kRandomAfterwards = 0.25;
+/// Greedy episodes beside the last: one in so many, when that part of all is over.
+constexpr std::int32_t kEachGreedy = 4;
+constexpr double kUntried = 0.4;
 constexpr std::uint64_t kActions = 1;  // streams of random numbers
 constexpr std::uint64_t kTries = 2;
 
@@ -39,6 +42,7 @@ Training::Training(Lowering& lowering, Environment& environment, QNetwork* netwo
                    const QLearning& settings, TrainingOptions options)
     : lowering_(lowering),
       environment_(environment),
+      network_(network),
       settings_(settings),
       options_(std::move(options)),
       agent_(environment, network, settings, hash_combine(options_.seed, kActions)),
@@ -105,22 +109,45 @@ void Training::run() {
 void Training::learn() {
   if (settings_.greedy) {
     const EpisodeOutcome outcome = agent_.follow(options_.limit, nullptr, options_.stop);
-    if (!outcome.stopped) add(outcome);
+    if (!outcome.stopped) {
+      add(outcome);
+      record_.greedy = record_.episodes.back().overhead;
+    }
     return;
   }
   const std::int32_t episodes = by_number() ? settings_.episodes : kEpisodes;
   for (std::int32_t i = 1; i <= episodes; ++i) {
     spend();
-    if (options_.stop.requested() || options_.allowance.used_up()) return;
-    double greedy_part = static_cast<double>(i) / episodes;
-    if (!by_number()) greedy_part = std::max(greedy_part, spent());
-    if (!settings_.network.empty()) greedy_part = 1 - kRandomAfterwards * (1 - greedy_part);
-    const EpisodeOutcome outcome = agent_.learn(options_.limit, greedy_part, options_.stop);
-    if (outcome.stopped) return;
+    if (options_.stop.requested() || options_.allowance.used_up()) break;
+    const std::string plays = network_ != nullptr ? network_->save() : std::string{};
+    const EpisodeOutcome outcome =
+        agent_.learn(options_.limit, 1 - random_part(i, episodes), options_.stop);
+    if (outcome.stopped) break;
     add(outcome);
+    keep_if_best(outcome, plays);
     if (options_.seen) options_.seen(record_, episodes);
-    if (!by_number() && nothing_is_better()) return;
+    if (!by_number() && nothing_is_better()) break;
   }
+  if (!best_network_.empty()) (void)network_->load(best_network_);
+}
+
+/// Of the actions of an episode. See Note [Greedy episodes].
+double Training::random_part(std::int32_t episode, std::int32_t episodes) const {
+  const bool goes_on = !settings_.network.empty();
+  double over = static_cast<double>(episode) / episodes;
+  if (!by_number()) over = std::max(over, spent());
+  const bool tried = over > kUntried && episode % kEachGreedy == 0;
+  if (tried || episode == episodes || (goes_on && episode == 1)) return 0;
+  return (goes_on ? kRandomAfterwards : 1.0) * std::max(1 - over, 0.0);
+}
+
+/// The network that played a greedy episode better than all before it is kept.
+void Training::keep_if_best(const EpisodeOutcome& outcome, const std::string& network) {
+  const std::optional<double> overhead = record_.episodes.back().overhead;
+  if (!outcome.greedy || !overhead || network.empty()) return;
+  if (record_.greedy && *overhead >= *record_.greedy) return;
+  record_.greedy = overhead;
+  best_network_ = network;
 }
 
 /// Nothing stalls and nothing is recomputed.

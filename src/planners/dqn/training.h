@@ -1,5 +1,11 @@
 // Training: the agent learns under one load limit, episode by episode, and the best strategies it
 // finds are remembered.
+//
+// Note [Greedy episodes]. An action is random iff a uniform draw is above episode / episodes, as in
+// the paper. Beside that, one episode in four is greedy when two fifths are over, as is the last;
+// of a network that goes on with another graph also the first. They count like the others and are
+// learned from. The network whose greedy episode was the best is the result of the training: the
+// steps after it may have made it worse.
 #pragma once
 
 #include <functional>
@@ -72,17 +78,21 @@ class Training {
   [[nodiscard]] double spent() const;
   void spend();
   void add(const EpisodeOutcome& outcome);
+  [[nodiscard]] double random_part(std::int32_t episode, std::int32_t episodes) const;
+  void keep_if_best(const EpisodeOutcome& outcome, const std::string& network);
   /// How long it takes, where the evaluator can make it.
   std::optional<Nanos> remember(const Strategy& strategy);
 
   Lowering& lowering_;
   Environment& environment_;
+  QNetwork* network_;
   const QLearning& settings_;
   TrainingOptions options_;
   Agent agent_;
   Agent random_;
   Nanos unlimited_;
   QLearningRecord record_;
+  std::string best_network_;  ///< bytes of the network of the best greedy episode
   std::vector<FoundStrategy> found_;
   std::optional<FoundStrategy> tried_;  ///< the best of `prepare`
   Allowance::Clock::time_point begun_ = Allowance::Clock::now();

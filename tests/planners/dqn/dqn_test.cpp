@@ -58,6 +58,28 @@ TEST(Dqn, TheLastEpisodeIsGreedyAndTheBestIsKept) {
   EXPECT_TRUE(best);
 }
 
+TEST(Dqn, TheNetworkThatIsKeptPlayedTheBestGreedyEpisode) {
+  const auto planned = plan(1, episodes(40));
+  ASSERT_TRUE(planned) << planned.error().message;
+  const QLearningRecord& learned = *planned->learning;
+  std::optional<double> best;
+  int greedy = 0;
+  for (const QLearningEpisode& episode : learned.episodes) {
+    if (!episode.greedy) continue;
+    ++greedy;
+    if (episode.overhead && (!best || *episode.overhead < *best)) best = episode.overhead;
+  }
+  EXPECT_GT(greedy, 1);
+  ASSERT_TRUE(best);
+  EXPECT_EQ(learned.greedy, best);
+  PlannerOptions again = episodes(1);
+  again.q_learning.network = learned.network;
+  again.q_learning.greedy = true;
+  const auto played = plan(1, again);
+  ASSERT_TRUE(played) << played.error().message;
+  EXPECT_EQ(played->learning->greedy, best);
+}
+
 /// Eight layers forward and back. Every second output takes a hundredth of the others to make
 /// again; a copy over the slow link takes longer than all of the iteration.
 Program layers() {
