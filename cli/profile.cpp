@@ -75,12 +75,13 @@ void print_how(const Measurement& how) {
 
 /// The arena's, also in a budget of the whole process.
 Result<Budget> budget_of_profile(BudgetSpec spec, const Job& job) {
-  const JobRounds rounds = rounds_of(job);
+  JobRounds rounds = rounds_of(job);
   if (!spec.memory.given()) return resolve_budget(spec, rounds, job.alignment());
   const auto limit = memory_of(spec.memory);
   if (!limit) return fail(limit.error());
   const auto memory = expected_memory(job, *limit);
   if (!memory) return fail(memory.error());
+  rounds.most_ops = memory->most_ops();
   spec.device = {.bytes = std::max<Bytes>(memory->largest_arena(job.alignment()), 0)};
   auto budget = resolve_budget(spec, rounds, job.alignment());
   if (budget || budget.error().code != ErrorCode::infeasible) return budget;

@@ -23,9 +23,9 @@ constexpr Bytes kGrowth = 8 * kMiB;
 constexpr Bytes kGrowthWithAPlan = 4 * kMiB;
 /// What resident memory differs by between runs of the same training, and more.
 constexpr Bytes kBetweenRuns = kMiB;
-/// An op with its tensors and names, in all programs and tables that are alive at once, takes about
-/// 2 KiB: a program that is only looked at stays below 1/32 of all.
-constexpr Bytes kLimitOfAnOp = 64 * kKiB;
+/// An op takes 0.5 KiB in its program and, with the tables of all that plans it, up to about 40
+/// KiB: a program that is only looked at stays below a third of all.
+constexpr Bytes kLimitOfAnOp = 128 * kKiB;
 constexpr std::int64_t kFewOps = 200;
 
 }  // namespace
