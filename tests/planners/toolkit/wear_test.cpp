@@ -69,9 +69,10 @@ TEST(Wear, ASearchCountsWhatItsPlansWrite) {
     const Machine machine = testing::with_random_file(testing::random_machine(seed), seed);
     Lowering lowering(program, machine);
     GapSearch search(lowering, least_workspace_algorithms(program));
-    Random random(seed);
-    AwayGaps away(lowering.index().gaps().size());
-    for (char& a : away) a = random.below(2) == 0 ? kStays : kCopied;
+    AwayGaps away;
+    for (const Decision d : lowering.everything_away(least_workspace_algorithms(program)).gaps) {
+      away.push_back(d == Decision::keep ? kStays : kCopied);
+    }
     GapSearchOptions options;
     options.allowance = Allowance::of(200);
     options.fast_enough = std::chrono::hours(1);
