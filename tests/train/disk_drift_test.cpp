@@ -89,6 +89,7 @@ class DriftingTraining : public testing::TrainingTest {
   /// On a disk that is said to be so fast, in little more memory than what is needed.
   [[nodiscard]] TrainingSpec spilling(double speed, std::int64_t epochs) {
     TrainingSpec spec = tiny(-1);
+    spec.job.model = "mlp";
     spec.job.batch = 1000;  // ten iterations an epoch
     spec.job.device.link = 0;
     spec.job.sub_batch = spec.job.batch;
@@ -108,25 +109,25 @@ class DriftingTraining : public testing::TrainingTest {
     return spec;
   }
 
-  static constexpr Bytes kRoom = 10 * kMiB;
+  static constexpr Bytes kRoom = 3 * kMiB;
   testing::DiskFolder disk_;
 };
 
 TEST_F(DriftingTraining, PlansAgainForTheNextEpochAndEndsBitForBitTheSame) {
-  const auto as_planned = run_training(spilling(8e9, 2), listener_);
+  const auto as_planned = run_training(spilling(4e8, 2), listener_);
   ASSERT_TRUE(as_planned) << as_planned.error().message;
   ASSERT_TRUE(as_planned->memory);
   ASSERT_GT(as_planned->memory->traffic.written.bytes, 0);
 
   listener_.notices.clear();
-  const TrainingSpec spec = spilling(8e9, 2);
-  testing::pace_disk(2e8);
+  const TrainingSpec spec = spilling(4e8, 2);
+  testing::pace_disk(4e7);
   const auto drifted = run_training(spec, listener_);
   ASSERT_TRUE(drifted) << drifted.error().message;
   ASSERT_EQ(drifted->memory->drifts.size(), 1);
   const DriftReport& drift = drifted->memory->drifts.front();
   EXPECT_GE(drift.iteration, 5);
-  EXPECT_LE(drift.disk.write.measured, 2.2e8);
+  EXPECT_LE(drift.disk.write.measured, 6e7) << "its pace, and latencies that it does not have";
   ASSERT_TRUE(drift.planned_again);
   EXPECT_GT(*drift.planned_again, drift.predicted) << "the disk is slower";
   EXPECT_EQ(drifted->start.machine.to_away().bytes_per_second, drift.disk.write.measured);
@@ -138,11 +139,11 @@ TEST_F(DriftingTraining, PlansAgainForTheNextEpochAndEndsBitForBitTheSame) {
 
 TEST_F(DriftingTraining, InterruptedWhilePlanningAgainItIsSavedAndGoesOn) {
   const std::string checkpoint = folder_.file("c.ckpt");
-  TrainingSpec spec = spilling(8e9, 2);
+  TrainingSpec spec = spilling(4e8, 2);
   const auto whole = run_training(spec, listener_);
   ASSERT_TRUE(whole) << whole.error().message;
   spec.checkpoint = checkpoint;
-  testing::pace_disk(2e8);
+  testing::pace_disk(4e7);
   /// Stops as soon as it is told that planning begins again.
   class Stopper : public testing::Listener {
    public:
