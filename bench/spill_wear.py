@@ -63,11 +63,13 @@ def main():
     parser.add_argument("--memory", default="256MiB")
     parser.add_argument("--iterations", type=int, default=12)
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("more", nargs="*", help="options of train, behind --")
-    a = parser.parse_args()
+    here, more = sys.argv[1:], []
+    if "--" in here:
+        here, more = here[:here.index("--")], here[here.index("--") + 1:]
+    a = parser.parse_args(here)
     name, stat = disk_of(a.folder)
     train = [a.tidepool, "train", a.model, "--batch", str(a.batch), "--sub-batch", str(a.batch),
-             "--data", "synthetic", "--memory", a.memory, "--spill", a.folder, *a.more]
+             "--data", "synthetic", "--memory", a.memory, "--spill", a.folder, *more]
     # Planning writes to the cache, a file that is opened takes its blocks, and entering writes what
     # is at rest in the file: all of that is the same in a long and in a short training, so their
     # difference is that of iterations alone. The first run fills the cache.

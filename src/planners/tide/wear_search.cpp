@@ -11,10 +11,9 @@ namespace tidepool {
 namespace {
 
 constexpr Bytes kWearSteps = 512;  ///< of the load limit
-constexpr int kWholeEvery = 3;     ///< every third round
 /// Evaluations of the first round for each gap that may be away, and how much longer each round is.
-constexpr std::int64_t kFirstWearRound = 2;
-constexpr double kWearGrowth = 1.5;
+constexpr double kFirstWearRound = 0.5;
+constexpr double kWearGrowth = 1.2;
 
 }  // namespace
 
@@ -89,7 +88,7 @@ Bytes WearSearch::place_found(Bytes limit, int round, const Options& options) {
   placing.lead = lead_;
   placing.faster_than = fast_enough_ + Nanos{1};
   placing.stop = options.stop;
-  placing.packing.rounds = std::min(round / kWholeEvery, kMostRounds);
+  placing.packing.rounds = std::min(round, kMostRounds);
   placing.packing.seed = options.seed;
   placing.packing.stop = options.stop;
   search_.set_algorithms(found_.algorithms);
@@ -110,20 +109,19 @@ void WearSearch::run(const Options& options) {
     limit_.tighten(budget_.device - best_.load_limit);
   }
   Allowance left = options.allowance.part(1);
-  const auto first = kFirstWearRound * static_cast<std::int64_t>(gaps);
+  constexpr double kLeastRound = 64;
+  const double first = std::max(kFirstWearRound * static_cast<double>(gaps), kLeastRound);
   constexpr double kMost = 1e9;
   for (int round = 0; written_ > 0 && !left.used_up() && !options.stop.requested(); ++round) {
-    const auto evaluations =
-        std::llround(std::min(static_cast<double>(first) * std::pow(kWearGrowth, round), kMost));
+    const auto evaluations = std::llround(std::min(first * std::pow(kWearGrowth, round), kMost));
     if (left.repeats() && round > 0 && evaluations > left.evaluations_left()) break;
-    const bool whole = round % kWholeEvery == kWholeEvery - 1;
-    const Bytes limit = whole ? budget_.device : limit_.bytes();
+    const Bytes limit = limit_.bytes();
     Options of_round = options;
     of_round.seed = hash_combine(options.seed, static_cast<std::uint64_t>(round));
     const bool found = find(limit, of_round, evaluations, left);
     const Bytes excess = found ? place_found(limit, round, of_round) : 0;
     left.spend(1);
-    if (!whole || excess == 0) limit_.follow(excess);
+    limit_.follow(excess);
   }
 }
 

@@ -13,8 +13,8 @@ namespace tidepool {
 // write less are looked for (GapSearch with `fast_enough`): at first what leaves is brought back,
 // the largest first, as long as the iteration is fast enough; then gaps change places. As in Note
 // [Tide] they are looked for under a limit on the memory load, as addresses need more than the
-// load: down by what they exceed the budget, up where they fit, and every third round the budget
-// itself. Rounds grow and do not depend on the allowance, so more of it never finds less.
+// load: down by what they exceed the budget, up where they fit. Rounds are short, as the limit has
+// to be found, and do not depend on the allowance: more of it never finds less.
 
 class WearSearch {
  public:
