@@ -15,7 +15,7 @@ class DryRunTest : public testing::TrainingTest {
     job_ = std::make_unique<Job>(Job::make(tiny(100).job, listener_).value());
     machine_.set_alignment(job_->alignment());
     machine_.set_links({1e9, Nanos{0}}, {1e9, Nanos{0}});
-    device_ = unlimited_peak(job_->program(), machine_.alignment()) * 2 / 5;
+    device_ = unlimited_peak(job_->program(), machine_.alignment()) * 3 / 5;
     algorithms_ = least_workspace_algorithms(job_->program());
   }
   Result<Measurement> measured(Bytes host) {

@@ -81,7 +81,7 @@ TEST_F(LinkSpeedTest, SaysWhatTheLinkFollowsFrom) {
   spec.device.link = 0;
   const auto job = Job::make(spec, listener_);
   ASSERT_TRUE(job);
-  const auto machine = device_machine(*job, {kMiB, 0}, kOff, listener_);
+  const auto machine = device_machine(*job, {4 * kMiB, 0}, kOff, listener_);
   ASSERT_TRUE(machine) << machine.error().message;
   ASSERT_FALSE(listener_.notices.empty());
   EXPECT_EQ(listener_.notices.back().first, Notice::link_from_reference);

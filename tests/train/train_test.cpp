@@ -19,7 +19,7 @@ using ::testing::SizeIs;
 class TrainTest : public testing::TrainingTest {};
 
 TEST_F(TrainTest, NothingOpensAnArenaAboveTheBudget) {
-  for (const double percent : {40.0, 70.0, 150.0}) {
+  for (const double percent : {60.0, 70.0, 150.0}) {
     for (const AlgorithmPolicy policy :
          {AlgorithmPolicy::least_workspace, AlgorithmPolicy::fastest}) {
       testing::forget_opened();
@@ -43,7 +43,7 @@ TEST_F(TrainTest, NothingOpensAnArenaAboveTheBudget) {
 }
 
 TEST_F(TrainTest, NothingOpensAHostArenaAboveItsBudget) {
-  TrainingSpec spec = tiny(40);
+  TrainingSpec spec = tiny(60);
   spec.budget.host = 16 * kMiB;
   const auto report = run_training(spec, listener_);
   ASSERT_TRUE(report) << report.error().message;
@@ -52,7 +52,7 @@ TEST_F(TrainTest, NothingOpensAHostArenaAboveItsBudget) {
 }
 
 TEST_F(TrainTest, EpochsAndEvaluationStayInsideToo) {
-  TrainingSpec spec = tiny(50);
+  TrainingSpec spec = tiny(60);
   spec.epochs = 1;
   spec.evaluate = true;
   const auto report = run_training(spec, listener_);
@@ -66,7 +66,7 @@ TEST_F(TrainTest, EpochsAndEvaluationStayInsideToo) {
 
 /// The check above would see it.
 TEST_F(TrainTest, OnlyAComparisonTrainsWithoutABudgetAndFindsTheSameBits) {
-  TrainingSpec spec = tiny(50);
+  TrainingSpec spec = tiny(60);
   const auto alone = run_training(spec, listener_);
   ASSERT_TRUE(alone) << alone.error().message;
   EXPECT_FALSE(alone->baseline);
@@ -91,7 +91,7 @@ TEST_F(TrainTest, OnlyAComparisonTrainsWithoutABudgetAndFindsTheSameBits) {
 /// With the same algorithms and rounds, which the planner would choose by the budget.
 TEST_F(TrainTest, BudgetsDoNotChangeBits) {
   std::optional<std::uint32_t> state;
-  for (const double percent : {40.0, 60.0, 150.0}) {
+  for (const double percent : {60.0, 80.0, 150.0}) {
     TrainingSpec spec = tiny(percent);
     spec.job.algorithms = AlgorithmPolicy::least_workspace;
     spec.job.sub_batch = spec.job.batch;
