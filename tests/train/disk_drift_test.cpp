@@ -139,9 +139,9 @@ TEST_F(DriftingTraining, PlansAgainForTheNextEpochAndEndsBitForBitTheSame) {
 
 TEST_F(DriftingTraining, InterruptedWhilePlanningAgainItIsSavedAndGoesOn) {
   const std::string checkpoint = folder_.file("c.ckpt");
-  TrainingSpec spec = spilling(4e8, 2);
-  const auto whole = run_training(spec, listener_);
+  const auto whole = run_training(spilling(4e8, 2), listener_);
   ASSERT_TRUE(whole) << whole.error().message;
+  TrainingSpec spec = spilling(4e8, 2);  // this process has grown
   spec.checkpoint = checkpoint;
   testing::pace_disk(4e7);
   /// Stops as soon as it is told that planning begins again.
@@ -157,6 +157,7 @@ TEST_F(DriftingTraining, InterruptedWhilePlanningAgainItIsSavedAndGoesOn) {
   ASSERT_FALSE(stopped);
   EXPECT_EQ(stopped.error().code, ErrorCode::interrupted) << stopped.error().message;
   EXPECT_TRUE(stopper.stop);
+  spec.budget = spilling(4e8, 2).budget;
   spec.resume = checkpoint;
   const auto resumed = run_training(spec, listener_);
   ASSERT_TRUE(resumed) << resumed.error().message;

@@ -16,7 +16,7 @@
 namespace tidepool {
 namespace {
 
-constexpr std::uint64_t kWearPrograms = testing::usual_or(12, 4);
+constexpr std::uint64_t kWearPrograms = testing::usual_or(5, 3);
 const AlgorithmSpace kNoChoice{};
 
 WearSearch::Options wear_evaluations(std::int64_t evaluations) {
@@ -63,7 +63,7 @@ TEST(WearSearch, FindsProvedPlansThatAreAsFastAndWriteLessAndMoreOfItIsNeverWors
     const Nanos enough = as_fast_as(first->iteration_time);
     Bytes before = written_to_files(first->plan);
     std::string shorter;
-    for (const std::int64_t evaluations : {300, 300, 3000}) {
+    for (const std::int64_t evaluations : {100, 100, 600}) {
       WearSearch search(lowering, budget, {}, kNoChoice, enough);
       search.add_plan(*first);
       search.run(wear_evaluations(evaluations));
@@ -79,7 +79,7 @@ TEST(WearSearch, FindsProvedPlansThatAreAsFastAndWriteLessAndMoreOfItIsNeverWors
       file.program = program;
       file.machine = machine;
       file.plan = plan;
-      if (evaluations == 300 && !shorter.empty()) {
+      if (evaluations == 100 && !shorter.empty()) {
         EXPECT_EQ(to_json(file).dump(), shorter) << "repeats";
       }
       shorter = to_json(file).dump();
