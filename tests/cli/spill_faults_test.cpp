@@ -24,7 +24,7 @@ using Arguments = std::vector<std::string>;
 
 constexpr int kEpochIterations = 10;
 /// A little more than the least memory there is a plan for.
-constexpr Bytes kSpillRoom = 8 * kMiB;
+constexpr Bytes kSpillRoom = 3 * kMiB;
 
 class SpillFaults : public testing::Cli {
  protected:
@@ -38,7 +38,7 @@ class SpillFaults : public testing::Cli {
   void TearDown() override { ::unsetenv("TIDEPOOL_TEST_FAULTS"); }
 
   [[nodiscard]] Arguments in_memory(Bytes memory, int epochs, const Arguments& more) const {
-    Arguments a{"train",         "tiny-vgg",
+    Arguments a{"train",         "mlp",
                 "--batch",       "1000",
                 "--sub-batch",   "1000",
                 "--algorithms",  "least-workspace",
@@ -116,7 +116,7 @@ TEST_F(SpillFaults, OneFailedReadShortAndLateTransfersChangeNoBit) {
     EXPECT_EQ(Json::parse(f.out)["state_crc32"], right) << faults;
   }
   const Finished without =
-      tidepool({"train", "tiny-vgg", "--batch", "1000", "--sub-batch", "1000", "--algorithms",
+      tidepool({"train", "mlp", "--batch", "1000", "--sub-batch", "1000", "--algorithms",
                 "least-workspace", "--data", "synthetic", "--threads", "1", "--link", "8GB",
                 "--epochs", "1", "--no-evaluate", "--json"});
   ASSERT_EQ(without.exit_code, 0) << without.err;
