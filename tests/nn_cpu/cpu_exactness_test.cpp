@@ -71,8 +71,10 @@ TEST_P(CpuExactness, LossesAndWeightsAreThoseOfUnlimitedTrainingWithTheSameAlgor
   const SyntheticDataset data(training.image, training.classes, 64);
   const AccessIndex index(training.program);
   const auto least = least_workspace_algorithms(training.program);
-  EXPECT_NE(choose_algorithms(training.program, AlgorithmPolicy::fastest), least)
-      << "there is nothing to choose";
+  const bool choice = choose_algorithms(training.program, AlgorithmPolicy::fastest) != least;
+  if (!choice && GetParam() == AlgorithmPolicy::fastest) {
+    GTEST_SKIP() << "oneDNN offers one algorithm an op on this processor: the other case has it";
+  }
   const Bytes peak = load_profile(training.program, index, kAlignment, least).peak;
   const Bytes smallest = smallest_budget(training.program, kAlignment).bytes;
   for (const PlannerInfo& info : planner_list()) {
