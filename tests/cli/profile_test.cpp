@@ -37,6 +37,15 @@ class ProfileTest : public testing::Cli {
   }
 };
 
+/// In budgets of 40 % of the peak and more, where these are enough.
+class TightProfileTest : public ProfileTest {
+ protected:
+  void SetUp() override {
+    ProfileTest::SetUp();
+    if (const std::string why = why_not_tight(); !why.empty()) GTEST_SKIP() << why;
+  }
+};
+
 TEST_F(ProfileTest, WithoutABudgetEverythingIsKept) {
   const Json j = success(job("profile"));
   EXPECT_EQ(j["profile"]["reactive"], false);
@@ -45,8 +54,7 @@ TEST_F(ProfileTest, WithoutABudgetEverythingIsKept) {
   expect_times(j);
 }
 
-TEST_F(ProfileTest, InsideABudgetNoMoreIsUsedDownToTheSmallest) {
-  if (!why_not_tight().empty()) GTEST_SKIP() << why_not_tight();
+TEST_F(TightProfileTest, InsideABudgetNoMoreIsUsedDownToTheSmallest) {
   const Json error = expect_error(job("profile", {"--budget", "1%"}), 4, HasSubstr("op '"));
   const std::int64_t smallest = error["smallest_feasible_bytes"];
   for (const std::int64_t budget : {smallest, smallest + smallest / 3, 2 * smallest}) {
@@ -72,8 +80,7 @@ TEST_F(ProfileTest, OfAnotherBatchIsRefusedThoughThePlannerChoosesRounds) {
                3, HasSubstr(path));
 }
 
-TEST_F(ProfileTest, AnAlgorithmThatDoesNotFitIsNeverTheFastest) {
-  if (!why_not_tight().empty()) GTEST_SKIP() << why_not_tight();
+TEST_F(TightProfileTest, AnAlgorithmThatDoesNotFitIsNeverTheFastest) {
   const std::string path = folder_.file("p.json");
   success(job("profile", {"--budget", "40%", "-o", path}));
   const Json planned = success({"plan", "--threads", "1", "--profile", path, "--budget", "40%",
@@ -85,8 +92,7 @@ TEST_F(ProfileTest, AnAlgorithmThatDoesNotFitIsNeverTheFastest) {
   }
 }
 
-TEST_F(ProfileTest, TheHostBudgetHoldsWhileProfilingAndTheOneItNamesIsEnough) {
-  if (!why_not_tight().empty()) GTEST_SKIP() << why_not_tight();
+TEST_F(TightProfileTest, TheHostBudgetHoldsWhileProfilingAndTheOneItNamesIsEnough) {
   for (const Arguments& command :
        {job("profile"), job("plan"), job("train", {"--epochs", "1", "--no-evaluate"})}) {
     Arguments a = command;
@@ -99,8 +105,7 @@ TEST_F(ProfileTest, TheHostBudgetHoldsWhileProfilingAndTheOneItNamesIsEnough) {
   }
 }
 
-TEST_F(ProfileTest, AFakeOneTakesTheLeastMemoryOrItsBudgetAndSaysWhatItIs) {
-  if (!why_not_tight().empty()) GTEST_SKIP() << why_not_tight();
+TEST_F(TightProfileTest, AFakeOneTakesTheLeastMemoryOrItsBudgetAndSaysWhatItIs) {
   const Json j = success(job("profile", {"--fake", "--no-cache"}));
   EXPECT_EQ(j["profile"]["fake"], true);
   EXPECT_EQ(j["fake"], true);
@@ -156,16 +161,14 @@ TEST_F(ProfileTest, WhoPlansOrTrainsWithAFakeOneIsTold) {
   EXPECT_THAT(tidepool(train).out, HasSubstr("fake profiling"));
 }
 
-TEST_F(ProfileTest, AHostBudgetBelowWhatEveryTensorNeedsMayStillDo) {
-  if (!why_not_tight().empty()) GTEST_SKIP() << why_not_tight();
+TEST_F(TightProfileTest, AHostBudgetBelowWhatEveryTensorNeedsMayStillDo) {
   const Json j =
       success(job("profile", {"--no-cache", "--budget", "40%", "--host-budget", "16MiB"}));
   EXPECT_EQ(j["profile"]["reactive"], true);
   expect_times(j);
 }
 
-TEST_F(ProfileTest, EpochsAndPlansProfileInsideTheirBudgetToo) {
-  if (!why_not_tight().empty()) GTEST_SKIP() << why_not_tight();
+TEST_F(TightProfileTest, EpochsAndPlansProfileInsideTheirBudgetToo) {
   for (const Arguments& command : {job("plan"), job("train", {"--epochs", "1", "--no-evaluate"})}) {
     Arguments a = command;
     a.insert(a.end(), {"--budget", "45%", "--reprofile"});
@@ -183,8 +186,7 @@ TEST_F(ProfileTest, EpochsAndPlansProfileInsideTheirBudgetToo) {
   EXPECT_EQ(kept["state_crc32"], inside["state_crc32"]);
 }
 
-TEST_F(ProfileTest, AProfileServesOnlyThoseWhoAskForItsKind) {
-  if (!why_not_tight().empty()) GTEST_SKIP() << why_not_tight();
+TEST_F(TightProfileTest, AProfileServesOnlyThoseWhoAskForItsKind) {
   const auto profile = [&](const char* budget) {
     return success(job("plan", {"--budget", budget, "--algorithms", "least-workspace"}))["profile"];
   };
@@ -197,8 +199,7 @@ TEST_F(ProfileTest, AProfileServesOnlyThoseWhoAskForItsKind) {
   EXPECT_EQ(from("150%"), "cache") << "both are kept";
 }
 
-TEST_F(ProfileTest, AProfileWithAlgorithmsThatDidNotFitServesItsOwnBudgetOnly) {
-  if (!why_not_tight().empty()) GTEST_SKIP() << why_not_tight();
+TEST_F(TightProfileTest, AProfileWithAlgorithmsThatDidNotFitServesItsOwnBudgetOnly) {
   const auto from = [&](const std::string& budget) {
     return success(job("profile", {"--budget", budget}))["profile"]["from"];
   };
@@ -207,8 +208,7 @@ TEST_F(ProfileTest, AProfileWithAlgorithmsThatDidNotFitServesItsOwnBudgetOnly) {
   EXPECT_EQ(from("50%"), "measured");
 }
 
-TEST_F(ProfileTest, TheTextSaysHowItWasMeasured) {
-  if (!why_not_tight().empty()) GTEST_SKIP() << why_not_tight();
+TEST_F(TightProfileTest, TheTextSaysHowItWasMeasured) {
   const Finished inside = tidepool(job("profile", {"--budget", "45%"}));
   EXPECT_THAT(inside.out, AllOf(HasSubstr("swapping on demand"), HasSubstr("need more")));
   const Finished kept = tidepool(job("profile"));
