@@ -46,7 +46,7 @@ using KernelFactory = std::unique_ptr<Kernel> (*)(const OpDesc& desc, const Kern
 
 struct KernelList {
   std::string name;                      ///< "cpu", "reference"
-  bool blocked_layouts = false;          ///< activations in nChw16c; otherwise all plain
+  std::int64_t channel_block = 1;        ///< of images: 8, 16, or 1, which is plain
   std::vector<KernelFactory> factories;  ///< in order of preference; the last is the reference
   KernelContext context{};
   /// What updates weights in host memory with the bits of this list's kernels; null: this list.

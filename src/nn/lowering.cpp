@@ -80,7 +80,7 @@ TensorDesc Lowering::batched(const ValueType& type) const {
   desc.dims.push_back(samples);
   desc.dims.insert(desc.dims.end(), type.dims.begin(), type.dims.end());
   desc.type = type.type;
-  if (kernels.blocked_layouts && desc.dims.size() == 4) desc.layout = Layout::nChw16c;
+  if (desc.dims.size() == 4) desc.layout = in_blocks(Layout::nChw16c, kernels.channel_block);
   return desc;
 }
 

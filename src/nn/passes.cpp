@@ -17,9 +17,9 @@ Operand rows_of(const Operand& x) {
 }
 
 Operand weight_for_backward_data(Lowering& lowering, const Layer& layer, const Operand& weight) {
-  if (weight.desc.layout != Layout::OIhw16i16o) return weight;
   TensorDesc desc = weight.desc;
-  desc.layout = Layout::OIhw16o16i;
+  if (in_blocks(desc.layout, 16) != Layout::OIhw16i16o) return weight;
+  desc.layout = in_blocks(Layout::OIhw16o16i, block_of(desc.layout));
   Operand copy = lowering.writer.tensor(layer.name + ".weight.reordered", std::move(desc),
                                         TensorKind::workspace);
   lowering.writer.op(layer.name + ".reorder_weight", {Reorder{}}, {weight, copy});

@@ -310,7 +310,8 @@ inline std::vector<OpDesc> reorders() {
           reorder(odd, Layout::plain), reorder(in_layout(odd, Layout::plain), Layout::nChw16c)};
 }
 
-/// Odd batches, channels that are no multiple of 16, strides, overlapping and incomplete windows.
+/// Odd batches, channels that are no multiple of a block, strides, overlapping and incomplete
+/// windows.
 inline std::vector<OpCase> all_cases() {
   std::vector<OpCase> cases;
   const auto add = [&](const std::vector<OpDesc>& ops) {
@@ -432,6 +433,23 @@ inline std::vector<OpCase> all_cases() {
   for (const TensorDesc& weight :
        {TensorDesc{{33}}, TensorDesc{{20, 24, 3, 3}, ElementType::f32, Layout::OIhw16i16o}}) {
     add({sgd(weight), adamw(weight)});
+  }
+  return cases;
+}
+
+inline OpDesc in_blocks_of_8(OpDesc desc) {
+  for (TensorDesc& operand : desc.operands) operand.layout = in_blocks(operand.layout, 8);
+  return desc;
+}
+
+/// The cases, and those that have blocks of 16 channels again in blocks of 8.
+inline std::vector<OpCase> cases_in_all_blocks() {
+  std::vector<OpCase> cases = all_cases();
+  const std::size_t count = cases.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    OpDesc desc = in_blocks_of_8(cases[i].desc);
+    if (desc.operands == cases[i].desc.operands) continue;
+    cases.push_back({cases[i].name + " in blocks of 8", std::move(desc)});
   }
   return cases;
 }

@@ -11,8 +11,9 @@
 namespace tidepool::nn::testing {
 namespace {
 
-constexpr Layout kLayouts[] = {Layout::plain, Layout::nChw16c, Layout::OIhw16i16o,
-                               Layout::OIhw16o16i, Layout::Ohwi16o};
+constexpr Layout kLayouts[] = {Layout::plain,      Layout::nChw16c,  Layout::OIhw16i16o,
+                               Layout::OIhw16o16i, Layout::Ohwi16o,  Layout::nChw8c,
+                               Layout::OIhw8i8o,   Layout::OIhw8o8i, Layout::Ohwi8o};
 
 TEST(TensorDesc, CountsChannelPaddingInItsBytes) {
   const TensorDesc desc{{20, 3, 5, 2}};
@@ -22,6 +23,10 @@ TEST(TensorDesc, CountsChannelPaddingInItsBytes) {
   EXPECT_EQ(in_layout(desc, Layout::OIhw16i16o).bytes(), 32 * 16 * area * 4);
   EXPECT_EQ(in_layout(desc, Layout::OIhw16o16i).bytes(), 32 * 16 * area * 4);
   EXPECT_EQ(in_layout(desc, Layout::Ohwi16o).bytes(), 32 * 3 * area * 4);
+  EXPECT_EQ(in_layout(desc, Layout::nChw8c).bytes(), 20 * 8 * area * 4);
+  EXPECT_EQ(in_layout(desc, Layout::OIhw8i8o).bytes(), 24 * 8 * area * 4);
+  EXPECT_EQ(in_layout(desc, Layout::OIhw8o8i).bytes(), 24 * 8 * area * 4);
+  EXPECT_EQ(in_layout(desc, Layout::Ohwi8o).bytes(), 24 * 3 * area * 4);
   EXPECT_EQ(in_layout(desc, Layout::Ohwi16o).elements(), 20 * 3 * area);
   EXPECT_EQ(as_type(desc, ElementType::u8).bytes(), 20 * 3 * area);
   EXPECT_EQ((TensorDesc{{7}, ElementType::i32}.bytes()), 28);
@@ -47,6 +52,21 @@ TEST(TensorDesc, OrdersElementsAsTheNameOfTheLayoutSays) {
   EXPECT_EQ(offset(Layout::OIhw16i16o), (((1 * 3 + 2) * 3 + 2) * 5 + 1) * 256 + 1 * 16 + 2);
   EXPECT_EQ(offset(Layout::OIhw16o16i), (((1 * 3 + 2) * 3 + 2) * 5 + 1) * 256 + 2 * 16 + 1);
   EXPECT_EQ(offset(Layout::Ohwi16o), (((1 * 3 + 2) * 5 + 1) * 48 + 33) * 16 + 2);
+  EXPECT_EQ(offset(Layout::nChw8c), (((18 * 6 + 4) * 3 + 2) * 5 + 1) * 8 + 1);
+  EXPECT_EQ(offset(Layout::OIhw8i8o), (((2 * 6 + 4) * 3 + 2) * 5 + 1) * 64 + 1 * 8 + 2);
+  EXPECT_EQ(offset(Layout::OIhw8o8i), (((2 * 6 + 4) * 3 + 2) * 5 + 1) * 64 + 2 * 8 + 1);
+  EXPECT_EQ(offset(Layout::Ohwi8o), (((2 * 3 + 2) * 5 + 1) * 48 + 33) * 8 + 2);
+}
+
+TEST(TensorDesc, KeepsTheOrderOfALayoutInOtherBlocks) {
+  for (const Layout layout : kLayouts) {
+    EXPECT_EQ(in_blocks(layout, block_of(layout)), layout);
+    EXPECT_EQ(in_blocks(layout, 1), Layout::plain);
+    const bool plain = layout == Layout::plain;
+    EXPECT_EQ(block_of(in_blocks(layout, 8)), plain ? 1 : 8);
+    EXPECT_EQ(block_of(in_blocks(layout, 16)), plain ? 1 : 16);
+    EXPECT_EQ(in_blocks(in_blocks(layout, 8), 16), in_blocks(layout, 16));
+  }
 }
 
 TEST(OpDesc, CountsTheMultiplyAddsOfAConvolutionAlikeInAllDirections) {

@@ -24,7 +24,7 @@ inline const KernelList& blocked_reference_kernels() {
   static const KernelList list = [] {
     KernelList blocked = reference_kernels();
     blocked.name = "reference-blocked";
-    blocked.blocked_layouts = true;
+    blocked.channel_block = 16;
     return blocked;
   }();
   return list;

@@ -12,7 +12,7 @@ namespace tidepool::nn::testing {
 namespace {
 
 std::vector<OpCase> cases() {
-  std::vector<OpCase> cases = all_cases();
+  std::vector<OpCase> cases = cases_in_all_blocks();
   constexpr ConvShape kLarger[] = {{3, 64, 64, 32, 3, 1, 1},    {3, 3, 64, 32, 3, 1, 1},
                                    {5, 256, 256, 8, 3, 1, 1},   {3, 256, 512, 4, 3, 1, 1},
                                    {3, 64, 128, 16, 3, 2, 1},   {1, 64, 16, 56, 1, 2, 0},

@@ -10,14 +10,14 @@ namespace {
 
 Window window_of(const Conv2d& spec) { return {spec.window, spec.stride, spec.padding}; }
 
-/// Of a weight where activations are blocked. Depthwise filters go in blocks of 16 channels; so do
-/// groups of whole blocks, and others are plain.
-Layout weight_layout(const TensorDesc& weight, std::int64_t groups, const TensorDesc& x) {
-  constexpr auto kBlock = static_cast<std::int64_t>(ElementOffsets::kBlock);
+/// Of a weight where activations are blocked, as if in blocks of 16. Depthwise filters go in blocks
+/// of channels; so do groups of whole blocks, and others are plain.
+Layout weight_layout(const TensorDesc& weight, std::int64_t groups, const TensorDesc& x,
+                     std::int64_t block) {
   if (groups == 1) return x.layout == Layout::plain ? Layout::Ohwi16o : Layout::OIhw16i16o;
   const std::int64_t filters = weight.dims[0] / groups, channels = weight.dims[1];
   if (filters == 1 && channels == 1) return Layout::Ohwi16o;
-  const bool whole_blocks = filters % kBlock == 0 && channels % kBlock == 0;
+  const bool whole_blocks = filters % block == 0 && channels % block == 0;
   return whole_blocks ? Layout::OIhw16i16o : Layout::plain;
 }
 
@@ -37,9 +37,8 @@ void Conv2d::forward(const ForwardPass& f) const {
   const Operand x = groups == 1 ? f.stored() : f.activation();
   const std::int64_t in_channels = x.desc.dims[1] / groups;
   TensorDesc weight_desc{{channels, in_channels, window.height, window.width}};
-  if (f.l.kernels.blocked_layouts) {
-    weight_desc.layout = weight_layout(weight_desc, groups, x.desc);
-  }
+  const std::int64_t block = f.l.kernels.channel_block;
+  weight_desc.layout = in_blocks(weight_layout(weight_desc, groups, x.desc, block), block);
   const Operand weight = f.l.add_parameter(f.id, "weight", weight_desc,
                                            zero ? Initialiser::zero : Initialiser::he_normal,
                                            in_channels * window.area());

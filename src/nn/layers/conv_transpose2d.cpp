@@ -24,8 +24,9 @@ Result<ValueType> ConvTranspose2d::infer(InputTypes inputs) const {
 void ConvTranspose2d::forward(const ForwardPass& f) const {
   const Operand x = f.activation();
   const std::int64_t in_channels = x.desc.dims[1];
-  TensorDesc weight_desc{{in_channels, channels, window.height, window.width}};
-  if (f.l.kernels.blocked_layouts) weight_desc.layout = Layout::OIhw16i16o;
+  const TensorDesc weight_desc{{in_channels, channels, window.height, window.width},
+                               ElementType::f32,
+                               in_blocks(Layout::OIhw16i16o, f.l.kernels.channel_block)};
   const Operand weight = f.l.add_parameter(
       f.id, "weight", weight_desc, bilinear ? Initialiser::bilinear : Initialiser::he_normal,
       fan_in_of(*this, in_channels));

@@ -10,13 +10,13 @@ Result<ValueType> Flatten::infer(InputTypes inputs) const {
   return ValueType{{inputs[0].elements()}, ElementType::f32};
 }
 
-/// Blocks of 16 channels of 1x1 are in plain order.
+/// Whole blocks of channels of 1x1 are in plain order.
 void Flatten::forward(const ForwardPass& f) const {
   const Operand x = f.stored();
   const TensorDesc flat = f.l.batched(f.output_type());
   const auto& dims = x.desc.dims;
-  const bool blocked = x.desc.layout != Layout::plain;
-  if (!blocked || (dims[1] % 16 == 0 && dims[2] == 1 && dims[3] == 1)) {
+  const bool plain = x.desc.layout == Layout::plain;
+  if (plain || (dims[1] % block_of(x.desc.layout) == 0 && dims[2] == 1 && dims[3] == 1)) {
     return f.pass_on({x.tensor, flat});
   }
   const Operand y = f.new_activation(".out", {dims, x.desc.type, Layout::plain});

@@ -8,15 +8,18 @@
 namespace tidepool::nn::cpu {
 namespace {
 
-/// A tensor as images of equal stretches: of one channel where it is plain, of a block of 16 that
-/// alternate where it is blocked.
+/// Of sums, so that the order of summation allows vectors.
+constexpr std::int64_t kLanes = 16;
+
+/// A tensor as images of equal stretches: of one channel where it is plain, of a block of 8 or 16
+/// that alternate where it is blocked.
 struct Stretches {
   std::int64_t images, count, channels, lanes, area;
 
   explicit Stretches(const TensorDesc& y)
       : images(y.dims[0]),
         channels(y.dims[1]),
-        lanes(y.layout == Layout::plain ? 1 : static_cast<std::int64_t>(ElementOffsets::kBlock)),
+        lanes(block_of(y.layout)),
         area(y.dims[2] * y.dims[3]) {
     count = (channels + lanes - 1) / lanes;
   }
@@ -25,11 +28,14 @@ struct Stretches {
   }
 };
 
-TIDEPOOL_VECTOR_CLONES void add_to_block(const float* bias, float* y, std::int64_t area) {
-  for (std::int64_t i = 0; i < area; ++i) {
+/// `bias` repeats every so many numbers as a block has channels; so do the sums of `sum_block`.
+TIDEPOOL_VECTOR_CLONES void add_to_block(const float* bias, float* y, std::int64_t count) {
+  const std::int64_t rows = count / kLanes;
+  for (std::int64_t i = 0; i < rows; ++i) {
 #pragma omp simd
-    for (std::int64_t lane = 0; lane < 16; ++lane) y[i * 16 + lane] += bias[lane];
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) y[i * kLanes + lane] += bias[lane];
   }
+  for (std::int64_t i = rows * kLanes; i < count; ++i) y[i] += bias[i % kLanes];
 }
 
 TIDEPOOL_VECTOR_CLONES void add_to_plane(float bias, float* y, std::int64_t area) {
@@ -37,24 +43,17 @@ TIDEPOOL_VECTOR_CLONES void add_to_plane(float bias, float* y, std::int64_t area
   for (std::int64_t i = 0; i < area; ++i) y[i] += bias;
 }
 
-TIDEPOOL_VECTOR_CLONES void sum_block(const float* dy, std::int64_t area, double* sums) {
-  for (std::int64_t i = 0; i < area; ++i) {
+TIDEPOOL_VECTOR_CLONES void sum_block(const float* dy, std::int64_t count, double* sums) {
+  const std::int64_t rows = count / kLanes;
+  for (std::int64_t i = 0; i < rows; ++i) {
 #pragma omp simd
-    for (std::int64_t lane = 0; lane < 16; ++lane) {
-      sums[lane] += static_cast<double>(dy[i * 16 + lane]);
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+      sums[lane] += static_cast<double>(dy[i * kLanes + lane]);
     }
   }
-}
-
-/// In 16 sums, so that the order of summation allows vectors.
-TIDEPOOL_VECTOR_CLONES double sum_plane(const float* dy, std::int64_t area) {
-  std::array<double, 16> sums{};
-  const std::int64_t rows = area / 16;
-  sum_block(dy, rows, sums.data());
-  double total = 0;
-  for (const double sum : sums) total += sum;
-  for (std::int64_t i = rows * 16; i < area; ++i) total += static_cast<double>(dy[i]);
-  return total;
+  for (std::int64_t i = rows * kLanes; i < count; ++i) {
+    sums[i % kLanes] += static_cast<double>(dy[i]);
+  }
 }
 
 /// The padding of a block stays zeros.
@@ -69,9 +68,11 @@ void add_bias(const OpDesc& desc, Pointers pointers, std::byte*, const KernelCon
       if (s.lanes == 1) {
         add_to_plane(bias[first], to, s.area);
       } else {
-        std::array<float, 16> of_block{};
-        std::copy_n(bias + first, s.lanes_of(i % s.count), of_block.begin());
-        add_to_block(of_block.data(), to, s.area);
+        std::array<float, kLanes> of_block{};
+        for (std::int64_t at = 0; at < kLanes; at += s.lanes) {
+          std::copy_n(bias + first, s.lanes_of(i % s.count), of_block.begin() + at);
+        }
+        add_to_block(of_block.data(), to, s.lanes * s.area);
       }
     }
   });
@@ -83,15 +84,13 @@ void sum_bias(const OpDesc& desc, Pointers pointers, std::byte*, const KernelCon
   auto* dbias = reinterpret_cast<float*>(pointers[1]);
   parallel_ranges(context.threads, s.count, 1, [&](auto begin, auto end) {
     for (std::int64_t stretch = begin; stretch < end; ++stretch) {
-      std::array<double, 16> sums{};
+      std::array<double, kLanes> sums{};
       for (std::int64_t image = 0; image < s.images; ++image) {
-        const float* from = dy + (image * s.count + stretch) * s.lanes * s.area;
-        if (s.lanes == 1) {
-          sums[0] += sum_plane(from, s.area);
-        } else {
-          sum_block(from, s.area, sums.data());
-        }
+        const std::int64_t stored = s.lanes * s.area;
+        sum_block(dy + (image * s.count + stretch) * stored, stored, sums.data());
       }
+      const auto lanes = static_cast<std::size_t>(s.lanes);
+      for (std::size_t i = lanes; i < sums.size(); ++i) sums[i % lanes] += sums[i];
       for (std::int64_t lane = 0; lane < s.lanes_of(stretch); ++lane) {
         dbias[stretch * s.lanes + lane] = static_cast<float>(sums[static_cast<std::size_t>(lane)]);
       }

@@ -2,6 +2,9 @@
 // logits are a matrix, or images with a channel for each class.
 #pragma once
 
+#include <bit>
+#include <cstdint>
+
 #include "nn/ops/tensor_desc.h"
 
 namespace tidepool::nn::cpu {
@@ -19,24 +22,23 @@ template <class T>
 struct BlockedClasses {
   T* first;
   std::int64_t stride;
+  std::uint32_t shift;  ///< a block has 2 to the power of this
   T& operator[](std::int64_t k) const {
-    constexpr auto kBlock = static_cast<std::int64_t>(ElementOffsets::kBlock);
-    return first[k / kBlock * stride + k % kBlock];
+    return first[(k >> shift) * stride + (k & ((std::int64_t{1} << shift) - 1))];
   }
 };
 
 /// The samples of a tensor of logits and the places of each.
 struct ClassPlaces {
-  static constexpr auto kBlock = static_cast<std::int64_t>(ElementOffsets::kBlock);
   std::int64_t samples, classes;
   std::int64_t places = 1;  ///< of a sample
   std::int64_t stored;      ///< numbers of a sample, padding included
-  bool blocked;
+  std::int64_t block;       ///< channels of one; 1 where the logits are plain
 
   explicit ClassPlaces(const TensorDesc& logits)
-      : samples(logits.dims[0]), classes(logits.dims[1]), blocked(logits.layout != Layout::plain) {
+      : samples(logits.dims[0]), classes(logits.dims[1]), block(block_of(logits.layout)) {
     for (std::size_t i = 2; i < logits.dims.size(); ++i) places *= logits.dims[i];
-    stored = places * (blocked ? align_up(classes, kBlock) : classes);
+    stored = places * align_up(classes, block);
   }
 
   /// Calls `body(place, view...)` for every place of a sample, with a view of each of the tensors,
@@ -44,11 +46,13 @@ struct ClassPlaces {
   template <class Body, class... T>
   void for_each(std::int64_t sample, const Body& body, T*... tensors) const {
     const std::int64_t first = sample * stored;
-    if (places == 1 && !blocked) return body(std::int64_t{0}, (tensors + first)...);
+    if (places == 1 && block == 1) return body(std::int64_t{0}, (tensors + first)...);
+    const auto shift =
+        static_cast<std::uint32_t>(std::countr_zero(static_cast<std::uint64_t>(block)));
     for (std::int64_t place = 0; place < places; ++place) {
-      if (blocked) {
-        const std::int64_t at = first + place * kBlock;
-        body(place, BlockedClasses<T>{tensors + at, places * kBlock}...);
+      if (block > 1) {
+        const std::int64_t at = first + place * block;
+        body(place, BlockedClasses<T>{tensors + at, places * block, shift}...);
       } else {
         body(place, StridedClasses<T>{tensors + first + place, places}...);
       }
@@ -57,11 +61,11 @@ struct ClassPlaces {
 
   /// Writes zeros to the channels of a sample that are padding.
   void clear_padding(std::int64_t sample, float* tensor) const {
-    const std::int64_t within = classes % kBlock;
-    if (!blocked || within == 0) return;
+    const std::int64_t within = classes % block;
+    if (within == 0) return;
     float* end = tensor + (sample + 1) * stored;
-    for (float* at = end - places * kBlock; at != end; at += kBlock) {
-      for (std::int64_t lane = within; lane < kBlock; ++lane) at[lane] = 0;
+    for (float* at = end - places * block; at != end; at += block) {
+      for (std::int64_t lane = within; lane < block; ++lane) at[lane] = 0;
     }
   }
 };

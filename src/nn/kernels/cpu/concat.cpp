@@ -8,8 +8,6 @@
 namespace tidepool::nn::cpu {
 namespace {
 
-constexpr auto kBlock = static_cast<std::int64_t>(ElementOffsets::kBlock);
-
 /// Some channels of one image of a tensor, from `first` on.
 struct Channels {
   const TensorDesc& desc;
@@ -18,32 +16,32 @@ struct Channels {
   std::int64_t first;
 
   [[nodiscard]] std::int64_t area() const { return desc.dims[2] * desc.dims[3]; }
-  [[nodiscard]] bool blocked() const { return desc.layout != Layout::plain; }
+  /// Channels of a block; 1 where the tensor is plain.
+  [[nodiscard]] std::int64_t block() const { return block_of(desc.layout); }
   [[nodiscard]] float* channel(std::int64_t index) const {
     return reinterpret_cast<float*>(tensor) + desc.offset(image, first + index, 0, 0);
   }
   /// So many of them are whole blocks, or those at the end with the padding behind them.
   [[nodiscard]] bool whole_blocks(std::int64_t count) const {
-    return first % kBlock == 0 && (count % kBlock == 0 || first + count == desc.dims[1]);
+    return first % block() == 0 && (count % block() == 0 || first + count == desc.dims[1]);
   }
 };
 
 /// The padding behind the last channel.
 void clear_padding(const Channels& to) {
-  const std::int64_t within = to.desc.dims[1] % kBlock;
-  if (!to.blocked() || within == 0) return;
+  const std::int64_t block = to.block(), within = to.desc.dims[1] % block;
+  if (within == 0) return;
   const Channels last{to.desc, to.tensor, to.image, to.desc.dims[1] - within};
-  float* block = last.channel(0);
+  float* pixels = last.channel(0);
   for (std::int64_t i = 0; i < last.area(); ++i) {
-    std::fill(block + i * kBlock + within, block + (i + 1) * kBlock, 0.0F);
+    std::fill(pixels + i * block + within, pixels + (i + 1) * block, 0.0F);
   }
 }
 
 void copy_channels(const Channels& from, const Channels& to, std::int64_t count) {
-  const std::int64_t area = from.area();
-  const bool whole = from.whole_blocks(count) && to.whole_blocks(count);
-  if (!from.blocked() || whole) {
-    const std::int64_t stored = from.blocked() ? align_up(count, kBlock) : count;
+  const std::int64_t area = from.area(), block = from.block();
+  if (from.whole_blocks(count) && to.whole_blocks(count)) {
+    const std::int64_t stored = align_up(count, block);
     std::memcpy(to.channel(0), from.channel(0),
                 static_cast<std::size_t>(stored * area) * sizeof(float));
     return;
@@ -51,7 +49,7 @@ void copy_channels(const Channels& from, const Channels& to, std::int64_t count)
   for (std::int64_t c = 0; c < count; ++c) {
     const float* source = from.channel(c);
     float* target = to.channel(c);
-    for (std::int64_t i = 0; i < area; ++i) target[i * kBlock] = source[i * kBlock];
+    for (std::int64_t i = 0; i < area; ++i) target[i * block] = source[i * block];
   }
 }
 

@@ -13,16 +13,17 @@ namespace {
 using dnnl::algorithm;
 using MemoryDesc = dnnl::memory::desc;
 
-/// oneDNN counts groups in a dimension of its own. Blocks of 16 depthwise filters are in the order
-/// of the 16 filters of one input channel, and groups of whole blocks follow each other like
-/// blocks.
+/// oneDNN counts groups in a dimension of its own. Blocks of depthwise filters are in the order of
+/// as many filters of one input channel, and groups of whole blocks follow each other like blocks.
 MemoryDesc weight_desc(const TensorDesc& weight, std::int64_t groups) {
   using Tag = dnnl::memory::format_tag;
   if (groups == 1) return dnnl_desc(weight);
   Tag tag = Tag::goihw;
-  if (weight.layout == Layout::Ohwi16o) tag = Tag::Goihw16g;
-  if (weight.layout == Layout::OIhw16i16o) tag = Tag::gOIhw16i16o;
-  if (weight.layout == Layout::OIhw16o16i) tag = Tag::gOIhw16o16i;
+  const bool of_8 = block_of(weight.layout) == 8;
+  const Layout order = in_blocks(weight.layout, 16);
+  if (order == Layout::Ohwi16o) tag = of_8 ? Tag::Goihw8g : Tag::Goihw16g;
+  if (order == Layout::OIhw16i16o) tag = of_8 ? Tag::gOIhw8i8o : Tag::gOIhw16i16o;
+  if (order == Layout::OIhw16o16i) tag = of_8 ? Tag::gOIhw8o8i : Tag::gOIhw16o16i;
   const auto& dims = weight.dims;
   return {{groups, dims[0] / groups, dims[1], dims[2], dims[3]}, dnnl::memory::data_type::f32, tag};
 }

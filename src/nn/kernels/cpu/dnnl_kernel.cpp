@@ -27,6 +27,14 @@ Tag tag_of(const TensorDesc& desc) {
       return Tag::OIhw16o16i;
     case Layout::Ohwi16o:
       return Tag::Ohwi16o;
+    case Layout::nChw8c:
+      return Tag::nChw8c;
+    case Layout::OIhw8i8o:
+      return Tag::OIhw8i8o;
+    case Layout::OIhw8o8i:
+      return Tag::OIhw8o8i;
+    case Layout::Ohwi8o:
+      return Tag::Ohwi8o;
   }
   return Tag::undef;
 }

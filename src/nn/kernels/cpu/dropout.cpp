@@ -1,3 +1,5 @@
+#include <bit>
+
 #include "nn/kernels/cpu/factories.h"
 #include "nn/kernels/cpu/parallel.h"
 #include "nn/kernels/function_kernel.h"
@@ -15,8 +17,6 @@ struct Rule {
   }
 };
 
-constexpr std::uint32_t kBlock = 16;
-
 // Elements are counted modulo 2^32, as dropout_bits does.
 
 TIDEPOOL_VECTOR_CLONES void drop_plain(Rule rule, std::uint32_t first, std::uint32_t count,
@@ -33,22 +33,31 @@ TIDEPOOL_VECTOR_CLONES void mask_plain(Rule rule, std::uint32_t first, std::uint
   for (std::uint32_t i = 0; i < count; ++i) mask[i] = rule.keep(first + i) ? 1 : 0;
 }
 
-/// One sample's block of 16 channels of `area` pixels; `first` is the element at its start.
-TIDEPOOL_VECTOR_CLONES void drop_block(Rule rule, std::uint32_t first, std::uint32_t area,
-                                       const float* x, float* y) {
+/// One sample's block of 2^shift channels of `area` pixels; `first` is the element at its start.
+struct Block {
+  std::uint32_t first, area, shift;
+
+  [[nodiscard]] std::uint32_t stored() const { return area << shift; }
+  [[nodiscard]] std::uint32_t channel(std::uint32_t i) const { return i & ((1U << shift) - 1); }
+  [[nodiscard]] std::uint32_t element(std::uint32_t i) const {
+    return first + channel(i) * area + (i >> shift);
+  }
+};
+
+TIDEPOOL_VECTOR_CLONES void drop_block(Rule rule, Block block, const float* x, float* y) {
 #pragma omp simd
-  for (std::uint32_t i = 0; i < area * kBlock; ++i) {
-    y[i] = (rule.keep(first + i % kBlock * area + i / kBlock) ? x[i] : 0.0F) * rule.scale;
+  for (std::uint32_t i = 0; i < block.stored(); ++i) {
+    y[i] = (rule.keep(block.element(i)) ? x[i] : 0.0F) * rule.scale;
   }
 }
 
 /// The first `channels` channels of the block are real, the others padding.
-TIDEPOOL_VECTOR_CLONES void mask_block(Rule rule, std::uint32_t first, std::uint32_t area,
-                                       std::uint32_t channels, std::uint8_t* mask) {
+TIDEPOOL_VECTOR_CLONES void mask_block(Rule rule, Block block, std::uint32_t channels,
+                                       std::uint8_t* mask) {
 #pragma omp simd
-  for (std::uint32_t i = 0; i < area * kBlock; ++i) {
-    const std::uint32_t kept = rule.keep(first + i % kBlock * area + i / kBlock) ? 1 : 0;
-    mask[i] = static_cast<std::uint8_t>(kept & (i % kBlock < channels ? 1U : 0U));
+  for (std::uint32_t i = 0; i < block.stored(); ++i) {
+    const std::uint32_t kept = rule.keep(block.element(i)) ? 1 : 0;
+    mask[i] = static_cast<std::uint8_t>(kept & (block.channel(i) < channels ? 1U : 0U));
   }
 }
 
@@ -79,17 +88,19 @@ void drop(const OpDesc& desc, Rule rule, int threads, const float* x, float* y,
     });
   }
   const std::int64_t channels = tensor.dims[1], area = tensor.dims[2] * tensor.dims[3];
-  const std::int64_t blocks = (channels + kBlock - 1) / kBlock;
-  const auto area32 = static_cast<std::uint32_t>(area);
+  const std::int64_t lanes = block_of(tensor.layout);
+  const std::int64_t blocks = (channels + lanes - 1) / lanes;
+  const auto shift =
+      static_cast<std::uint32_t>(std::countr_zero(static_cast<std::uint64_t>(lanes)));
   parallel_ranges(threads, tensor.dims[0] * blocks, 1, [&](auto begin, auto end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t sample = i / blocks, channel = i % blocks * kBlock;
-      const auto first = static_cast<std::uint32_t>(before + (sample * channels + channel) * area);
-      const std::int64_t offset = i * area * kBlock;
-      drop_block(rule, first, area32, x + offset, y + offset);
+      const std::int64_t sample = i / blocks, channel = i % blocks * lanes;
+      const Block block{static_cast<std::uint32_t>(before + (sample * channels + channel) * area),
+                        static_cast<std::uint32_t>(area), shift};
+      const std::int64_t offset = i * area * lanes;
+      drop_block(rule, block, x + offset, y + offset);
       if (mask == nullptr) continue;
-      mask_block(rule, first, area32, static_cast<std::uint32_t>(channels - channel),
-                 mask + offset);
+      mask_block(rule, block, static_cast<std::uint32_t>(channels - channel), mask + offset);
     }
   });
 }
@@ -118,8 +129,8 @@ void backward(const OpDesc& desc, Pointers pointers, std::byte*, const KernelCon
 }
 
 bool takes(const TensorDesc& tensor) {
-  return tensor.type == ElementType::f32 &&
-         (tensor.layout == Layout::plain || tensor.layout == Layout::nChw16c);
+  const Layout order = in_blocks(tensor.layout, 16);
+  return tensor.type == ElementType::f32 && (order == Layout::plain || order == Layout::nChw16c);
 }
 
 }  // namespace

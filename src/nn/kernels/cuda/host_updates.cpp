@@ -92,7 +92,7 @@ std::unique_ptr<Kernel> make(const OpDesc& desc, const KernelContext& context) {
 }  // namespace
 
 const KernelList& cuda_host_kernels() {
-  static const auto* const list = new KernelList{"cuda-host", false, {make}};
+  static const auto* const list = new KernelList{"cuda-host", 1, {make}};
   return *list;
 }
 

@@ -41,7 +41,7 @@ KernelList list_for(const CudaKernelOptions& options) {
   KernelList list{std::string("cuda") + (options.tf32 ? "-tf32" : "") +
                       (options.nondeterministic ? "-nondeterministic" : "") +
                       (options.own_convolutions ? "-own-convolutions" : ""),
-                  false,
+                  1,
                   {make}};
   // cuDNN's descriptors, cuBLAS' sizes and this folder's count in int.
   list.most_elements = std::numeric_limits<int>::max();

@@ -31,7 +31,7 @@ std::unique_ptr<Kernel> make_convolution(const OpDesc& desc, const KernelContext
 
 const KernelList& preset_kernels() {
   static const KernelList list = [] {
-    KernelList made{"preset", false, {make_convolution}};
+    KernelList made{"preset", 1, {make_convolution}};
     const KernelList& reference = reference_kernels();
     made.factories.insert(made.factories.end(), reference.factories.begin(),
                           reference.factories.end());

@@ -24,7 +24,7 @@ std::unique_ptr<Kernel> make_reference(const OpDesc& desc, const KernelContext& 
 }  // namespace
 
 const KernelList& reference_kernels() {
-  static const KernelList list{"reference", false, {make_reference}};
+  static const KernelList list{"reference", 1, {make_reference}};
   return list;
 }
 
