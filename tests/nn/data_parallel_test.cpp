@@ -34,7 +34,7 @@ Machine small_machine() {
 /// A part with its times, and the whole.
 struct ParallelJob {
   ParallelJob(const char* model, const TrainingOptions& options)
-      : part(build(build_model(model), options)),
+      : part(build(build_small_model(model), options)),
         parallel(replicate(part, options, reference_kernels())),
         naive(options.naive_accumulation) {
     apply_cost_model(small_machine(), parallel.whole.program);
@@ -153,7 +153,7 @@ TEST_P(DataParallelBits, AreThoseOfOneDeviceThatSumsThePartsInRounds) {
   rounds.devices = 1;
   rounds.naive_accumulation = false;
   rounds.sub_batch = options.batch / setting.devices;
-  const TrainingProgram alone = build(build_model(setting.model), rounds);
+  const TrainingProgram alone = build(build_small_model(setting.model), rounds);
   const auto data = data_for(alone, 64);
   const auto expected = make_runner(alone, *data);
   run_reference(alone, *expected, kParallelIterations);
@@ -222,7 +222,7 @@ INSTANTIATE_TEST_SUITE_P(Models, DataParallelRounds,
 TEST(DataParallel, GradientsOfDevicesAreThoseOfTheWholeBatch) {
   // Not bit for bit: one device sums over all samples at once.
   TrainingOptions options{.batch = 8};
-  const TrainingProgram alone = build(build_model("mlp"), options);
+  const TrainingProgram alone = build(build_small_model("mlp"), options);
   const auto data = data_for(alone, 64);
   const auto expected = make_runner(alone, *data);
   run_reference(alone, *expected, 1);

@@ -51,12 +51,12 @@ class ParallelTrainingOnGpus {
     options.devices = gpus;
     options.naive_accumulation = setting.naive;
     options.sub_batch = setting.rounds > 1 ? 4 / setting.rounds : 0;
-    part = build(build_model(setting.model), options, cuda_kernels());
+    part = build(build_small_model(setting.model), options, cuda_kernels());
     parallel = replicate(part, options, cuda_kernels());
     options.devices = 1;
     options.naive_accumulation = false;
     options.sub_batch = 4 / setting.rounds;
-    alone = build(build_model(setting.model), options, cuda_kernels());
+    alone = build(build_small_model(setting.model), options, cuda_kernels());
     for (Program* program : {&parallel.whole.program, &part.program, &alone.program}) {
       apply_cost_model(one_gpu(), *program);
     }
