@@ -175,7 +175,7 @@ TEST_F(Cli, APlanInChosenRoundsIsSavedAndTrainedWith) {
   expect_error(job("train", {"--plan", path, "--sub-batch", "1"}), 3,
                AllOf(HasSubstr("in rounds of"), HasSubstr("another program"),
                      HasSubstr("what differs: sub-batch")));
-  expect_error(job("train", {"--plan", path, "--budget", "64KiB"}), 4, HasSubstr("cannot be met"));
+  expect_error(job("train", {"--plan", path, "--budget", "8KiB"}), 4, HasSubstr("cannot be met"));
   EXPECT_EQ(success({"check", path})["budget_bytes"], made["budget_bytes"]);
 }
 
