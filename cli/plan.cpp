@@ -87,6 +87,14 @@ Result<void> check_arguments(const PlanArguments& a) {
   return check_writable(a.output);
 }
 
+/// Of each device.
+Result<Budget> budget_of_devices(const BudgetSpec& spec, const Subject& subject,
+                                 const std::optional<ParallelProgram>& parallel) {
+  auto budget = budget_of(spec, subject);
+  if (budget || !parallel) return budget;
+  return fail(of_first_device(budget.error(), *parallel, subject.profile.machine.alignment()));
+}
+
 Result<int> plan(PlanArguments a, bool json) {
   if (auto sound = check_arguments(a); !sound) return fail(sound.error());
   a.subject.chooses = chooses_sub_batch(a.planner.name);
@@ -96,9 +104,9 @@ Result<int> plan(PlanArguments a, bool json) {
   const Cache cache(a.subject.cache, observer);
   auto subject = subject_of(a.subject, a.budget, cache, observer);
   if (!subject) return fail(subject.error());
-  const auto budget = budget_of(a.budget, *subject);
-  if (!budget) return fail(budget.error());
   const auto parallel = parallel_program(a.subject.job, *subject);
+  const auto budget = budget_of_devices(a.budget, *subject, parallel);
+  if (!budget) return fail(budget.error());
   const auto of_one =
       parallel ? budget_of_part(*budget, *parallel, *subject->all, subject->rounds != nullptr)
                : budget;

@@ -21,7 +21,7 @@ std::string RoundsReport::text() const {
            "allows others)";
   }
   if (rounds == 1 && !chosen) return {};
-  std::string said = rounds == 1 ? "1, the whole batch"
+  std::string said = rounds == 1 ? of_part ? "1, a device's whole part" : "1, the whole batch"
                                  : fmt::format("{} of {}", rounds, counted(sub_batch, "sample"));
   if (chosen) said += ", chosen by the planner";
   if (whole && rounds > 1) {
@@ -33,8 +33,10 @@ std::string RoundsReport::text() const {
 
 std::string RoundsReport::warning() const {
   if (!statistics) return {};
-  return fmt::format("batch norm takes its statistics over rounds of {}, which changes training",
-                     counted(sub_batch, "sample"));
+  return fmt::format("batch norm takes its statistics over {}{}, which changes training{}",
+                     of_part && rounds == 1 ? "a device's part, " : "rounds of ",
+                     counted(sub_batch, "sample"),
+                     of_part ? "; its running statistics are of the samples of device 0" : "");
 }
 
 }  // namespace tidepool::cli

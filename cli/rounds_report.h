@@ -14,9 +14,10 @@ struct RoundsReport {
   std::int64_t sub_batch = 0;
   std::int64_t rounds = 1;
   bool chosen = false;           ///< by the planner
-  bool statistics = false;       ///< batch norm takes its statistics over a round
+  bool statistics = false;       ///< batch norm takes its statistics over a round, or a part
   std::optional<Nanos> whole{};  ///< the whole batch at once without a budget, as predicted
   bool kept_whole = false;       ///< to be chosen, but smaller ones would change batch norm
+  bool of_part = false;          ///< of one device's part of the batch, where there are several
 
   void add_to(Json& out) const;
   /// Empty where the batch runs at once and nobody asked for a choice.

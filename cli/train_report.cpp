@@ -28,9 +28,13 @@ Json or_null(const std::optional<double>& value) { return value ? Json(*value) :
 Json ms_or_null(Nanos time) { return time.count() > 0 ? Json(to_ms(time)) : Json(nullptr); }
 
 RoundsReport rounds_report(const TrainingReport& r) {
-  return {
-      r.sub_batch, r.rounds, r.start.chose_sub_batch, r.round_statistics, r.start.predicted_whole,
-      r.kept_whole};
+  return {r.sub_batch,
+          r.rounds,
+          r.start.chose_sub_batch,
+          r.round_statistics,
+          r.start.predicted_whole,
+          r.kept_whole,
+          r.devices > 1};
 }
 
 std::string planner_of(const TrainingSpec& spec, const TrainingReport& r) {

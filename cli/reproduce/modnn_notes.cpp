@@ -76,6 +76,11 @@ void note_memory(const std::vector<Json>& rows, TableReport& report) {
       bound.mean(), kPublishedBoundReduction, weights_out.mean(), kPublishedWeightsOutReduction));
 }
 
+/// Of overheads; "-" where there is none.
+std::string percent(const Mean& mean) {
+  return mean.count() == 0 ? "-" : fmt::format("{:.1f} %", 100 * mean.mean());
+}
+
 void note_card(const std::vector<Json>& rows, TableReport& report) {
   Mean modnn, vdnn, automatic, moved;
   for (const Json& row : rows) {
@@ -88,11 +93,12 @@ void note_card(const std::vector<Json>& rows, TableReport& report) {
     moved.add(theirs.get<double>() / ours.get<double>());
   }
   report.note(
-      fmt::format("figure 10, 12 GB: slowdown of moDNN {:.1f} % (published {:.0f} %), of vDNN "
-                  "{:.1f} % over the {} "
-                  "networks it has a plan for ({:.0f} %), of auto {:.1f} %",
-                  100 * modnn.mean(), 100 * kPublishedModnnSlowdown, 100 * vdnn.mean(),
-                  vdnn.count(), 100 * kPublishedVdnnSlowdown, 100 * automatic.mean()));
+      fmt::format("figure 10, 12 GB: slowdown of moDNN {} (published {:.0f} %), of vDNN "
+                  "{} over the {} "
+                  "networks it has a plan for ({:.0f} %), of auto {}",
+                  percent(modnn), 100 * kPublishedModnnSlowdown, percent(vdnn), vdnn.count(),
+                  100 * kPublishedVdnnSlowdown, percent(automatic)));
+  if (moved.count() == 0) return;
   report.note(fmt::format(
       "figure 11, 12 GB: vDNN copies {:.0f}x as much as moDNN on average over the {} networks it "
       "has a plan for, inputs included (published {:.0f}x)",
@@ -111,9 +117,8 @@ void note_nominal(const std::vector<Json>& rows, TableReport& report) {
   }
   if (modnn.count() == 0) return;
   report.note(
-      fmt::format("in the card's whole 12.0 GB: slowdown of moDNN {:.1f} %, of vDNN {:.1f} % "
-                  "over {} networks",
-                  100 * modnn.mean(), 100 * vdnn.mean(), vdnn.count()));
+      fmt::format("in the card's whole 12.0 GB: slowdown of moDNN {}, of vDNN {} over {} networks",
+                  percent(modnn), percent(vdnn), vdnn.count()));
 }
 
 void note_budgets(const std::vector<Json>& rows, TableReport& report) {
@@ -207,11 +212,10 @@ void note_one_stream(const std::vector<Json>& rows, TableReport& report) {
     vdnn.add(s["vdnn"]);
     four.add(row["one_stream"]["speedup_4"]);
   }
-  report.note(
-      fmt::format("with one stream of data, as published: slowdown of moDNN {:.1f} %, of vDNN "
-                  "{:.1f} %; four cards "
-                  "{:.2f}x",
-                  100 * modnn.mean(), 100 * vdnn.mean(), four.mean()));
+  report.note(fmt::format(
+      "with one stream of data, as published: slowdown of moDNN {}, of vDNN {} over the "
+      "{} networks it has a plan for; four cards {:.2f}x",
+      percent(modnn), percent(vdnn), vdnn.count(), four.mean()));
 }
 
 }  // namespace

@@ -174,17 +174,24 @@ Result<ParallelPlan> parallel_plan(const ParallelProgram& program, const Plan& p
   return made;
 }
 
+Error of_first_device(Error error, const ParallelProgram& program, Bytes alignment) {
+  if (!program.naive || error.of_host || !error.smallest_feasible) return error;
+  const auto [weights, state, largest] = shared_bytes(program, alignment);
+  *error.smallest_feasible += state + largest;
+  error.message = fmt::format(
+      "with `accumulation` naive the smallest feasible budget is {} B ({}): on device "
+      "0 the state of weights and a gradient of another device take {} besides its "
+      "part of the batch, and of what is left for that {}",
+      *error.smallest_feasible, format_bytes_up(*error.smallest_feasible),
+      format_bytes(state + largest), error.message);
+  return error;
+}
+
 Error of_all_devices(Error error, const Budget& whole, const Budget& part,
                      const ParallelProgram& program, const Machine& machine) {
-  if (program.naive && limited(whole) && !error.of_host && error.smallest_feasible) {
-    const Bytes alignment = machine.spaces[at(machine.host())].alignment;
-    const auto [weights, state, largest] = shared_bytes(program, alignment);
-    *error.smallest_feasible += state + largest;
-    error.message += fmt::format(
-        "; the state of weights and a gradient of another device take {} on device 0 besides: "
-        "{} B ({}) are needed in all",
-        format_bytes(state + largest), *error.smallest_feasible,
-        format_bytes_up(*error.smallest_feasible));
+  if (limited(whole)) {
+    error =
+        of_first_device(std::move(error), program, machine.spaces[at(machine.host())].alignment);
   }
   if (!error.of_host || whole.host == 0) return error;
   const std::int32_t devices = program.replication.devices;

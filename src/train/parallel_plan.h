@@ -27,6 +27,10 @@ Machine machine_of_devices(const Machine& one, std::int32_t devices);
 Result<Budget> budget_of_part(const Budget& budget, const ParallelProgram& program,
                               const Machine& machine, bool in_smaller_rounds = false);
 
+/// An error about the device bytes of a part of the batch, in terms of the device that needs most:
+/// with naive accumulation the first, which has the state of weights and a gradient besides.
+Error of_first_device(Error error, const ParallelProgram& program, Bytes alignment);
+
 /// An error of planning for one device inside the `part` of a budget, in terms of the whole one.
 Error of_all_devices(Error error, const Budget& whole, const Budget& part,
                      const ParallelProgram& program, const Machine& machine);

@@ -134,14 +134,10 @@ double Preparation::predicted_overhead() const {
   return overhead(lowered().iteration_time, predicted_unlimited);
 }
 
-namespace {
-
 ParallelProgram parallel_program(const Job& job) {
   return {job.program(), job.parallel()->whole.program, job.parallel()->replication,
           job.spec().accumulation == Accumulation::naive};
 }
-
-}  // namespace
 
 Result<ParallelPlan> parallel_plan(const Job& job, const Plan& part, const Machine& machine,
                                    const Budget& budget) {

@@ -105,7 +105,11 @@ MemoryReport memory_report(const ProcessMemory& process, const Program& program)
 /// that RAM.
 Result<Budget> first_budget(const TrainingSpec& spec, const Job& job, const BudgetSpec& wanted,
                             const JobRounds& rounds, std::optional<ProcessMemory>& memory) {
-  if (!spec.budget.memory.given()) return resolve_budget(wanted, rounds, job.alignment());
+  if (!spec.budget.memory.given()) {
+    auto budget = resolve_budget(wanted, rounds, job.alignment());
+    if (budget || job.parallel() == nullptr) return budget;
+    return fail(of_first_device(budget.error(), parallel_program(job), job.alignment()));
+  }
   const auto limit = memory_of(spec.budget.memory);
   if (!limit) return fail(limit.error());
   auto expected = expected_memory(job, *limit, spec.plan.empty());
@@ -118,7 +122,8 @@ void tell_rounds(const TrainingSpec& asked, const TrainingSpec& spec, const Job&
                  TrainingReport& report) {
   report.sub_batch = job.program().sub_batch;
   report.rounds = job.program().rounds();
-  report.round_statistics = report.rounds > 1 && job.rounds_change_training();
+  const bool parts = report.rounds > 1 || job.parallel() != nullptr;
+  report.round_statistics = parts && job.rounds_change_training();
   report.kept_whole = asked.job.choose_sub_batch && report.rounds == 1 &&
                       job.rounds_change_training() && !spec.job.sub_batch_statistics;
 }

@@ -46,6 +46,27 @@ TEST_F(SeveralDevices, FiguresOfAPlanAreThoseOfTheWholeAndAgree) {
   EXPECT_THAT(tidepool({"bound", "--plan", path}).out, HasSubstr("bounds are not known"));
 }
 
+/// It was that of a part, without what device 0 has besides.
+TEST_F(SeveralDevices, TheSmallestBudgetOfNaiveAccumulationIsEnough) {
+  const Words naive{"--accumulation", "naive", "--budget"};
+  const Words plan{"plan", "tiny-vgg-plain", "--machine", "k40",       "--batch",
+                   "32",   "--devices",      "2",         "--planner", "modnn"};
+  for (const Words& command :
+       {with(two("train", {"--iterations", "1"}), naive), with(plan, naive)}) {
+    const Json error = expect_error(with(command, {"1KiB"}), 4, HasSubstr("on device 0"));
+    success(with(command, {error["smallest_feasible_bytes"].dump()}));
+  }
+}
+
+TEST_F(SeveralDevices, BatchNormOverAPartOfTheBatchIsSaid) {
+  const Words train{"train",  "tiny-resnet", "--batch",   "8", "--data",       "synthetic",
+                    "--link", "1GB",         "--threads", "1", "--iterations", "1"};
+  const Words parts = with(train, {"--devices", "2", "--sub-batch-statistics"});
+  EXPECT_EQ(success(parts)["round_statistics"], true);
+  EXPECT_THAT(tidepool(parts).out, HasSubstr("which changes training; its running statistics"));
+  EXPECT_EQ(success(with(train, {"--sub-batch-statistics"}))["round_statistics"], false);
+}
+
 TEST_F(SeveralDevices, APlanFromItsFileTrainsAsWhenItIsPlannedAtOnce) {
   for (const char* accumulation : {"overlapped", "naive"}) {
     const std::string path = folder_.file(std::string(accumulation) + ".json");

@@ -32,9 +32,15 @@ class Modnn : public Planner {
     if (!on_one_device(context.lowering().program())) {
       return cannot_train(context, "the program runs on several devices", "moDNN");
     }
-    for (const bool weights_leave : {false, true}) {
-      if (options_.weights_leave && !weights_leave) continue;
-      auto tried = try_sizes(context, weights_leave);
+    // Weights stay where equation 8 has a size for that; where it has none, that comes last.
+    std::vector<bool> weights_leave{true};
+    if (!options_.weights_leave) {
+      const auto staying = sizes(context, false);
+      if (!staying) return fail(staying.error());
+      weights_leave.insert(staying->fits ? weights_leave.begin() : weights_leave.end(), false);
+    }
+    for (const bool leave : weights_leave) {
+      auto tried = try_sizes(context, leave);
       if (!tried) return fail(tried.error());
       if (*tried) return std::move(**tried);
     }
@@ -45,12 +51,16 @@ class Modnn : public Planner {
   }
 
  private:
+  [[nodiscard]] Result<modnn::SizesToTry> sizes(PlannerContext& context, bool weights_leave) const {
+    return modnn::sub_batches_from_chosen(
+        context, {options_.alpha, context.machine().alignment(), weights_leave});
+  }
+
   /// The first size that can be planned, from the chosen one down; nothing where none can.
   Result<std::optional<PlannerOutput>> try_sizes(PlannerContext& context, bool weights_leave) {
-    const auto sizes = modnn::sub_batches_from_chosen(
-        context, {options_.alpha, context.machine().alignment(), weights_leave});
-    if (!sizes) return fail(sizes.error());
-    for (const std::int64_t size : *sizes) {
+    const auto to_try = sizes(context, weights_leave);
+    if (!to_try) return fail(to_try.error());
+    for (const std::int64_t size : to_try->sizes) {
       auto tried = try_size(context, size, weights_leave);
       if (!tried || *tried) return tried;
     }

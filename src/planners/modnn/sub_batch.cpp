@@ -119,11 +119,10 @@ Result<std::int64_t> select_sub_batch(Workload& workload, const SubBatchRule& ru
   return fits == sizes.end() ? sizes.back() : *fits;
 }
 
-Result<std::vector<std::int64_t>> sub_batches_from_chosen(PlannerContext& context,
-                                                          WindowRule window) {
+Result<SizesToTry> sub_batches_from_chosen(PlannerContext& context, WindowRule window) {
   Workload& workload = context.workload();
   const MayDecide& may = context.options().may;
-  if (!may.sub_batch) return std::vector{workload.sub_batch()};
+  if (!may.sub_batch) return SizesToTry{{workload.sub_batch()}};
   window.alignment = context.machine().alignment();
   SubBatchRule rule;
   rule.budget = context.budget().device;
@@ -133,9 +132,12 @@ Result<std::vector<std::int64_t>> sub_batches_from_chosen(PlannerContext& contex
   };
   const auto chosen = select_sub_batch(workload, rule);
   if (!chosen) return fail(chosen.error());
-  std::vector<std::int64_t> sizes = workload.sub_batches();
-  std::erase_if(sizes, [&](std::int64_t size) { return size > *chosen; });
-  return sizes;
+  const auto program = workload.program(*chosen);
+  if (!program) return fail(program.error());
+  const Bytes needed = window_bytes(**program, rule.algorithms(**program), window);
+  SizesToTry to_try{workload.sub_batches(), needed <= rule.budget};
+  std::erase_if(to_try.sizes, [&](std::int64_t size) { return size > *chosen; });
+  return to_try;
 }
 
 }  // namespace tidepool::modnn

@@ -51,10 +51,16 @@ struct SubBatchRule {
 /// on offer where none fits. Fails where the workload has no program for a size it offers.
 Result<std::int64_t> select_sub_batch(Workload& workload, const SubBatchRule& rule);
 
-/// For a planner: the size chosen for its budget and, for where that does not do after all, the
-/// smaller ones on offer behind it, the largest first. The workload's own alone where the planner
-/// may not choose. The alignment is the machine's.
-Result<std::vector<std::int64_t>> sub_batches_from_chosen(PlannerContext& context,
-                                                          WindowRule window);
+/// What a planner tries, the largest size first.
+struct SizesToTry {
+  /// The size chosen for its budget and, for where that does not do after all, the smaller ones on
+  /// offer. The workload's own alone where the planner may not choose.
+  std::vector<std::int64_t> sizes;
+  /// Equation 8 holds for the first, or was not asked.
+  bool fits = true;
+};
+
+/// The alignment is the machine's.
+Result<SizesToTry> sub_batches_from_chosen(PlannerContext& context, WindowRule window);
 
 }  // namespace tidepool::modnn

@@ -17,9 +17,12 @@ class VdnnPlus : public Planner {
   [[nodiscard]] std::string_view name() const override { return "vdnn-plus"; }
 
   Result<PlannerOutput> plan(PlannerContext& context) override {
-    const auto sizes = modnn::sub_batches_from_chosen(context, {});
-    if (!sizes) return fail(sizes.error());
-    for (const std::int64_t size : *sizes) {
+    const auto chosen = modnn::sub_batches_from_chosen(context, {});
+    if (!chosen) return fail(chosen.error());
+    // The rule is about the fastest algorithms; where it has no size, vDNN's own may do with less.
+    const std::vector<std::int64_t> sizes =
+        chosen->fits ? chosen->sizes : context.workload().sub_batches();
+    for (const std::int64_t size : sizes) {
       if (context.stopped()) return fail(ErrorCode::interrupted, "interrupted while planning");
       const auto lowering = context.lowering(size);
       if (!lowering) return fail(lowering.error());
@@ -30,7 +33,7 @@ class VdnnPlus : public Planner {
           "{} of {}", counted((*lowering)->program().rounds(), "round"), counted(size, "sample")));
       return std::move(**tried);
     }
-    return cannot_train(context, "no size of rounds fits", "vDNN+");
+    return cannot_train(context, "no size of rounds that moDNN's rule has fits", "vDNN+");
   }
 };
 

@@ -9,6 +9,9 @@
 //   when the time limit is over.
 // - vDNN offloads whole layers' inputs and knows no windows of tasks, so a size that equation 8
 //   accepts may not train; then the next smaller one is tried.
+// - Where equation 8 accepts no size, for the fastest algorithms' workspaces, all are tried: vDNN
+// may
+//   downgrade those.
 #pragma once
 
 #include "planners/planner.h"

@@ -48,6 +48,24 @@ TEST_F(VdnnPlus, TrainsWhereVdnnCannot) {
   EXPECT_THAT(plan(budget).notes, Contains(HasSubstr("8 rounds")));
 }
 
+/// It gave up on rounds of one sample where the fastest algorithms had no size at all.
+TEST_F(VdnnPlus, TrainsWhereverVdnnDoesInSomeSize) {
+  int below_the_rule = 0;
+  for (Bytes budget = 4 << 10; budget < window(SubBatchWorkload::kBatch); budget += 256) {
+    SCOPED_TRACE(budget);
+    bool can = false;
+    for (const std::int64_t size : workload_.sub_batches()) {
+      FixedWorkload of_size(**workload_.program(size));
+      const auto vdnn = make_plan(*make_vdnn_dyn(), of_size, machine_, {budget, 0}, {});
+      can |= vdnn && !vdnn->lowered.streaming;
+    }
+    if (!can || budget >= window(1)) continue;
+    ++below_the_rule;
+    EXPECT_FALSE(plan(budget).lowered.streaming);
+  }
+  EXPECT_GT(below_the_rule, 0);
+}
+
 TEST_F(VdnnPlus, InAGivenSizeItIsVdnn) {
   MayDecide may;
   may.sub_batch = false;
