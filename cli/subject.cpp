@@ -277,8 +277,8 @@ Bytes Subject::unlimited_peak() const {
 
 RoundsReport Subject::report_of(const Program& program, AlgorithmPolicy policy) const {
   RoundsReport report{program.sub_batch, program.rounds(), rounds != nullptr,
-                      batch_norm && (program.rounds() > 1 || parallel)};
-  report.of_part = parallel.has_value();
+                      batch_norm && (program.rounds() > 1 || parallel != nullptr)};
+  report.of_part = parallel != nullptr;
   if (rounds == nullptr) return report;
   const Program* whole = rounds->known(program.batch);
   // Asking a preset costs nothing.

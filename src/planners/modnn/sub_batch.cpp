@@ -122,7 +122,9 @@ Result<std::int64_t> select_sub_batch(Workload& workload, const SubBatchRule& ru
 Result<SizesToTry> sub_batches_from_chosen(PlannerContext& context, WindowRule window) {
   Workload& workload = context.workload();
   const MayDecide& may = context.options().may;
-  if (!may.sub_batch) return SizesToTry{{workload.sub_batch()}};
+  if (!may.sub_batch || workload.sub_batches().size() == 1) {
+    return SizesToTry{{workload.sub_batch()}};
+  }
   window.alignment = context.machine().alignment();
   SubBatchRule rule;
   rule.budget = context.budget().device;

@@ -54,7 +54,7 @@ Result<std::int64_t> select_sub_batch(Workload& workload, const SubBatchRule& ru
 /// What a planner tries, the largest size first.
 struct SizesToTry {
   /// The size chosen for its budget and, for where that does not do after all, the smaller ones on
-  /// offer. The workload's own alone where the planner may not choose.
+  /// offer. The workload's own alone where the planner may not choose, or has no choice.
   std::vector<std::int64_t> sizes;
   /// Equation 8 holds for the first, or was not asked.
   bool fits = true;

@@ -127,9 +127,10 @@ TEST(SubBatch, APlannerTriesSmallerOnesBehindTheChosenOne) {
   PlannerOptions options;
   auto context = PlannerContext::make(workload, machine, budget, options);
   ASSERT_TRUE(context);
-  EXPECT_THAT(*sub_batches_from_chosen(*context, {}), ElementsAre(4, 2, 1));
+  EXPECT_THAT(sub_batches_from_chosen(*context, {})->sizes, ElementsAre(4, 2, 1));
+  EXPECT_TRUE(sub_batches_from_chosen(*context, {})->fits);
   options.may.sub_batch = false;
-  EXPECT_THAT(*sub_batches_from_chosen(*context, {}), ElementsAre(8));
+  EXPECT_THAT(sub_batches_from_chosen(*context, {})->sizes, ElementsAre(8));
 }
 
 }  // namespace
