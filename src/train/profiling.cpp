@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -46,6 +48,22 @@ Result<void> check_fingerprint(const std::string& path, const std::string& of_fi
 
 namespace {
 
+/// How and where weights are updated.
+struct Updates {
+  std::set<OpPlace> places;
+  std::set<std::string> kinds;
+};
+
+Updates updates_of(const Program& program) {
+  Updates updates;
+  for (const Op& op : program.ops) {
+    if (op.phase != Phase::update) continue;
+    updates.places.insert(op.place);
+    updates.kinds.insert(op.kind);
+  }
+  return updates;
+}
+
 /// Of what programs of jobs are made from, as far as they tell; empty where they do not.
 std::string differing(const Program& a, const Program& b) {
   std::vector<std::string_view> names;
@@ -53,6 +71,14 @@ std::string differing(const Program& a, const Program& b) {
   if (on_one_device(a) != on_one_device(b)) names.emplace_back("devices");
   if (a.batch != b.batch) names.emplace_back("batch");
   if (a.batch == b.batch && a.sub_batch != b.sub_batch) names.emplace_back("sub-batch");
+  if (names.empty()) {
+    const Updates x = updates_of(a), y = updates_of(b);
+    if (x.places != y.places) {
+      names.emplace_back("accumulation");
+    } else if (x.kinds != y.kinds) {
+      names.emplace_back("optimizer");
+    }
+  }
   const auto same_but_algorithms = [](const Op& x, const Op& y) {
     return x.kind == y.kind && x.name == y.name;
   };
@@ -79,11 +105,12 @@ Result<void> check_program(const std::string& path, const Program& of_file, cons
   };
   return fail(
       ErrorCode::bad_input,
-      fmt::format("{}: is of another program ({}) than this job's ({}); model, batch, "
-                  "sub-batch, devices, storage, optimizer, workspace limit and device must be the "
-                  "same{}",
-                  path, described(of_file), described(wanted),
-                  differs.empty() ? "" : "; what differs: " + differs));
+      fmt::format(
+          "{}: is of another program ({}) than this job's ({}); model, batch, "
+          "sub-batch, devices, accumulation, storage, optimizer, workspace limit and device "
+          "must be the same{}",
+          path, described(of_file), described(wanted),
+          differs.empty() ? "" : "; what differs: " + differs));
 }
 
 namespace {

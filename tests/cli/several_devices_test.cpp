@@ -104,7 +104,8 @@ TEST_F(SeveralDevices, APlanFileOfAnotherTrainingIsRefusedWithTheReason) {
   refused(with(with({"mlp"}, batch), devices), 3, "is of another program");
   const Words same = with(with(model, batch), devices);
   refused(with(same, {"--sub-batch", "8"}), 3, "is of another program");
-  refused(with(same, {"--accumulation", "naive"}), 3, "is of another program");
+  refused(with(same, {"--accumulation", "naive"}), 3, "what differs: accumulation");
+  refused(with(same, {"--optimizer", "adamw"}), 3, "what differs: optimizer");
   refused(with(same, {"--budget", "60%"}), 4, "the plan needs");
   Json file = Json::parse(*read_file(path));
   file["fingerprint"] = "another device";

@@ -166,7 +166,7 @@ TEST(GeneralInputs, WithoutLabelsHaveNoEvaluation) {
 
 TEST(TrainingProgram, NamesTheOpThatHasNoKernel) {
   const KernelList no_relu{
-      "picky", false, {[](const OpDesc& desc, const KernelContext& context) {
+      "picky", 1, {[](const OpDesc& desc, const KernelContext& context) {
         return desc.is<ReluForward>() ? nullptr : reference_kernels().factories[0](desc, context);
       }}};
   const auto program = build_training_program(*build_model("mlp"), {.batch = 2}, no_relu);
