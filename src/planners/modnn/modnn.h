@@ -12,8 +12,8 @@
 //   directions at the same time unless it says otherwise, or the option asks for one stream.
 // - Weights stay. Where they leave no room for the largest task at the smallest sub-batch, the
 //   published system cannot train; here weights leave too, as the paper says they could, and a note
-//   says so. They also leave where equation 8 has no size with them: its answer would be rounds of
-//   one sample.
+//   says so. Where equation 8 has no size with them, its answer would be rounds of one sample: the
+//   faster of both ways is taken.
 // - Tensors that are pinned, or stay taken after their last access, may leave holes in which a task
 //   finds no place at all; the streaming schedule takes over there.
 // - Where nothing may leave, what is left of moDNN is the choice of the sub-batch and of all
