@@ -46,10 +46,10 @@ struct Preparation {
 Result<void> plan_for_disk(const Job& job, const TrainingSpec& spec, const DiskChange& disk,
                            Planner& planner, Preparation& start, Observer& observer);
 
-/// The plan of all devices of a job with several, from a plan of one of them.
 /// Of a job for several devices.
 ParallelProgram parallel_program(const Job& job);
 
+/// The plan of all devices of a job with several, from a plan of one of them.
 Result<ParallelPlan> parallel_plan(const Job& job, const Plan& part, const Machine& machine,
                                    const Budget& budget);
 

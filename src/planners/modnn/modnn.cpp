@@ -45,9 +45,7 @@ class Modnn : public Planner {
       auto tried = try_sizes(context, weights_leave);
       if (!tried) return fail(tried.error());
       if (!*tried) continue;
-      if (!best || time_of(**tried) < time_of(*best)) {
-        best = std::move(*tried);
-      }
+      if (!best || time_of(**tried) < time_of(*best)) best = std::move(*tried);
       if (!try_both) break;
     }
     if (best) return std::move(*best);
