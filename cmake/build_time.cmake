@@ -16,7 +16,7 @@ function(tidepool_precompile target kind)
   endif()
 endfunction()
 
-option(TIDEPOOL_UNITY "Compile files of nn, cli and tests together: quicker full builds" ON)
+option(TIDEPOOL_UNITY "Compile files of most folders together: quicker full builds" ON)
 
 # tidepool_compile_together(TARGET COUNT): COUNT files of TARGET in one piece. Most of what the
 # compiler makes of these is templates, the same in each. Local names must differ within a target.

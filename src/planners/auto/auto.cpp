@@ -22,8 +22,7 @@ using Clock = Allowance::Clock;
 
 // Parts of the limit.
 constexpr double kToSayWhatItWasWorth = 0.05;
-constexpr double kToWriteLess = 0.2;  ///< where the machine has a file
-constexpr double kUsualSize = 0.4;    ///< where there are others
+constexpr double kUsualSize = 0.4;  ///< where there are others
 constexpr double kOtherSize = 0.1;
 constexpr double kFromNetwork = 0.2;  ///< more, from what a network comes to
 constexpr int kMostSizes = 4;         ///< beside the usual one, once something fits

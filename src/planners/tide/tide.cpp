@@ -11,8 +11,6 @@
 namespace tidepool {
 namespace {
 
-constexpr double kToWriteLess = 0.2;  ///< of the limit, where the machine has a file
-
 class Tide : public Planner {
  public:
   explicit Tide(int threads) : threads_(threads) {}

@@ -12,8 +12,6 @@ namespace {
 /// Evaluations of each lane in the first round, and how much longer each round is.
 constexpr double kFirstRound = 32;
 constexpr double kGrowth = 1.6;
-/// Stalls of this part of the compute time are few: the timeline's starts are good.
-constexpr int kFewStalls = 100;
 /// Starts that are timed with fitting algorithms too.
 constexpr std::size_t kFits = 4;
 

@@ -14,6 +14,9 @@
 
 namespace tidepool {
 
+/// Stalls of this part of the compute time are few: the timeline's starts are good.
+inline constexpr int kFewStalls = 100;
+
 struct LoadSearchOptions {
   std::uint64_t seed = 1;
   /// A deadline, or a number of evaluations: the result then repeats, on any number of threads.

@@ -26,7 +26,6 @@ constexpr std::size_t kPlaced = LoadSearch::kLanes;  ///< states of a round
 /// Stalls of this part of the compute time are no reason to move more bytes: on devices whose
 /// copies take memory bandwidth from kernels that costs more than it saves.
 constexpr int kNegligible = 2000;
-constexpr int kFewStalls = 100;
 constexpr Bytes kSteps = 512;  ///< of the load limit
 
 }  // namespace

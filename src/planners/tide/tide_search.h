@@ -23,6 +23,9 @@ namespace tidepool {
 // in start as early as they can where that costs nothing, so that late ones are forgiven; otherwise
 // shortly before they must.
 
+/// Of a planner's limit, where the machine has a file: for TideSearch::write_less.
+inline constexpr double kToWriteLess = 0.2;
+
 /// One call of a planner.
 class TideSearch {
  public:
