@@ -9,6 +9,12 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
+#ifdef __SANITIZE_THREAD__
+inline constexpr bool kThreadSanitizer = true;
+#else
+inline constexpr bool kThreadSanitizer = false;
+#endif
+
 /// How much of something a test tries.
 template <class T>
 constexpr T usual_or(T usual, T under_sanitizers) {
