@@ -33,10 +33,9 @@ std::string RoundsReport::text() const {
 
 std::string RoundsReport::warning() const {
   if (!statistics) return {};
-  return fmt::format("batch norm takes its statistics over {}{}, which changes training{}",
+  return fmt::format("batch norm takes its statistics over {}{}, which changes training",
                      of_part && rounds == 1 ? "a device's part, " : "rounds of ",
-                     counted(sub_batch, "sample"),
-                     of_part ? "; its running statistics are of the samples of device 0" : "");
+                     counted(sub_batch, "sample"));
 }
 
 }  // namespace tidepool::cli

@@ -11,8 +11,7 @@ namespace {
 class Overlapped {
  public:
   explicit Overlapped(const PartPlan& input)
-      : in_(input),
-        c_(input, false),
+      : c_(input, false),
         update_at_(input.part.tensors.size(), kNone),
         last_use_(input.part.tensors.size(), kNone),
         new_before_(c_.list().size() + 1) {
@@ -20,7 +19,8 @@ class Overlapped {
       const Instruction& x = c_.list()[i];
       const auto index = static_cast<std::int32_t>(i);
       for_each_placement(x, [&](PlacementId id) { last_use_[at(c_.of_part(id).tensor)] = index; });
-      if (c_.is_reduction(x)) update_at_[at(c_.weight_of(x))] = index;
+      const TensorId weight = c_.is_reduction(x) ? c_.weight_of(x) : TensorId{kNone};
+      if (weight != kNone) update_at_[at(weight)] = index;
     }
   }
 
@@ -55,31 +55,10 @@ class Overlapped {
   void add(std::size_t i) {
     const Instruction& x = c_.list()[i];
     if (c_.is_needless(x)) return;
-    if (c_.is_reduction(x)) return add_reduction(i);
+    if (c_.is_reduction(x)) return c_.push_reduction(i);
     for (std::int32_t d = 0; d < c_.devices(); ++d) c_.push_instruction(i, d);
   }
 
-  void add_reduction(std::size_t i) {
-    const Instruction& x = c_.list()[i];
-    ScriptItem item;
-    item.stream = c_.stream(0, x.stream);
-    item.op = in_.replication.ops[0][at(x.op)];
-    std::vector<PlacementId> gradients;
-    for (std::int32_t d = 0; d < c_.devices(); ++d) {
-      c_.add_barriers(x, d, item);
-      gradients.push_back(c_.placed(d, x.operands[0]));
-    }
-    for (const Access& a : in_.whole.ops[at(item.op)].accesses) {
-      const auto found = std::ranges::find_if(gradients, [&](PlacementId id) {
-        return c_.script().placements[at(id)].tensor == a.tensor;
-      });
-      item.operands.push_back(found != gradients.end() ? *found : c_.once(a.tensor));
-    }
-    const std::int32_t place = c_.push(std::move(item));
-    for (std::int32_t d = 0; d < c_.devices(); ++d) c_.set_place(i, d, place);
-  }
-
-  const PartPlan& in_;
   Composer c_;
   std::vector<std::int32_t> update_at_;            ///< per tensor of the part: its reduction
   std::vector<std::int32_t> last_use_;             ///< per tensor of the part

@@ -61,7 +61,7 @@ class Naive {
       const Instruction& x = c_.list()[i];
       if (c_.is_needless(x)) continue;
       if (c_.is_reduction(x)) {
-        add_reduction(i);
+        c_.is_on_host(x) ? c_.push_reduction(i) : add_reduction(i);
         continue;
       }
       for (std::int32_t d = 0; d < c_.devices(); ++d) {
@@ -72,6 +72,10 @@ class Naive {
   }
 
  private:
+  [[nodiscard]] bool is_of_gradients(const Instruction& x) const {
+    return c_.is_reduction(x) && !c_.is_on_host(x);
+  }
+
   /// To where a reduction reads it, and nothing else does.
   [[nodiscard]] bool is_gradient_out(const Instruction& x) const {
     return x.kind == InstructionKind::copy && collected_[at(x.to)] != 0;
@@ -84,7 +88,7 @@ class Naive {
     std::vector<PlacementId> needed = in_.plan.boundary;
     bool reduces = false;
     for (const Instruction& x : c_.list()) {
-      if (c_.is_reduction(x)) {
+      if (is_of_gradients(x)) {
         reduces = true;
         collected_[at(x.operands[0])] = 1;
       }
@@ -95,7 +99,7 @@ class Naive {
       });
     }
     for (const Instruction& x : c_.list()) {
-      if (!c_.is_reduction(x)) continue;
+      if (!is_of_gradients(x)) continue;
       for (const Access& a : c_.op_of_whole(x.op, 0).accesses) {
         if (const TensorId t = of_device_0(a.tensor); t != kNone) needed.push_back(last_[at(t)]);
       }

@@ -37,6 +37,10 @@ bool Composer::is_reduction(const Instruction& x) const {
   return x.kind == InstructionKind::op && in_.replication.is_shared(x.op);
 }
 
+bool Composer::is_on_host(const Instruction& reduction) const {
+  return op_of_whole(reduction.op, 0).place == OpPlace::host;
+}
+
 TensorId Composer::weight_of(const Instruction& reduction) const {
   for (const Access& a : op_of_whole(reduction.op, 0).accesses) {
     const auto& tensors = in_.replication.tensors[0];
@@ -45,7 +49,6 @@ TensorId Composer::weight_of(const Instruction& reduction) const {
       if (tensors[t] == a.tensor && in_.replication.is_shared(id)) return id;
     }
   }
-  assert(false && "a reduction updates a weight");
   return kNone;
 }
 
@@ -86,7 +89,8 @@ PlacementId Composer::place(TensorId tensor, SpaceId space, Bytes offset) {
   return static_cast<PlacementId>(script_.placements.size()) - 1;
 }
 
-/// Weights on the host; their state beside them or, for updates there, on device 0.
+/// Weights on the host; their state beside them or, for updates there, on device 0. What host ops
+/// alone update is on the host.
 void Composer::lay_out_once(bool state_on_device) {
   std::vector<char> of_devices(in_.whole.tensors.size(), 0);
   std::vector<char> of_state(in_.whole.tensors.size(), 1);
@@ -95,6 +99,10 @@ void Composer::lay_out_once(bool state_on_device) {
       of_state[at(tensors[t])] = 0;
       if (!in_.replication.is_shared(static_cast<TensorId>(t))) of_devices[at(tensors[t])] = 1;
     }
+  }
+  for (const Op& op : in_.whole.ops) {
+    if (op.place == OpPlace::device) continue;
+    for (const Access& a : op.accesses) of_state[at(a.tensor)] = 0;
   }
   once_.assign(in_.whole.tensors.size(), kNone);
   for (TensorId t = 0; t < std::ssize(in_.whole.tensors); ++t) {
@@ -217,6 +225,25 @@ void Composer::push_instruction(std::size_t i, std::int32_t device) {
   set_place(i, device, push(std::move(item)));
 }
 
+void Composer::push_reduction(std::size_t i) {
+  const Instruction& x = list()[i];
+  ScriptItem item;
+  item.stream = stream(0, x.stream);
+  item.op = in_.replication.ops[0][at(x.op)];
+  std::vector<PlacementId> of_devices;
+  for (std::int32_t d = 0; d < devices(); ++d) {
+    add_barriers(x, d, item);
+    for (const PlacementId id : x.operands) of_devices.push_back(placed(d, id));
+  }
+  for (const Access& a : in_.whole.ops[at(item.op)].accesses) {
+    const auto found = std::ranges::find_if(
+        of_devices, [&](PlacementId id) { return script_.placements[at(id)].tensor == a.tensor; });
+    item.operands.push_back(found != of_devices.end() ? *found : once(a.tensor));
+  }
+  const std::int32_t place = push(std::move(item));
+  for (std::int32_t d = 0; d < devices(); ++d) set_place(i, d, place);
+}
+
 /// What the part's plan waits for within an iteration, whether bytes ask for it or a planner did.
 /// Reductions only for bytes, and what they read lies elsewhere now.
 void Composer::add_barriers(const Instruction& x, std::int32_t device, ScriptItem& item) const {
@@ -240,9 +267,9 @@ Result<Composed> Composer::finish() {
   Composed composed{std::move(*plan), std::move(place_), {}};
   composed.update.assign(in_.part.tensors.size(), kNone);
   for (std::size_t i = 0; i < list().size(); ++i) {
-    if (is_reduction(list()[i])) {
-      composed.update[at(weight_of(list()[i]))] = composed.place[0][i];
-    }
+    if (!is_reduction(list()[i])) continue;
+    const TensorId weight = weight_of(list()[i]);
+    if (weight != kNone) composed.update[at(weight)] = composed.place[0][i];
   }
   return composed;
 }

@@ -20,9 +20,12 @@ class Composer {
   [[nodiscard]] const Placement& of_part(PlacementId id) const;
   [[nodiscard]] bool on_host(PlacementId of_part) const;
   [[nodiscard]] const Op& op_of_whole(OpId of_part, std::int32_t device) const;
-  /// The host op that takes what all devices made.
+  /// What takes what all devices made: an op of the host or, with naive accumulation and for
+  /// gradients, ops of device 0.
   [[nodiscard]] bool is_reduction(const Instruction& x) const;
-  /// The weight that what a reduction stands for updates: a tensor of the part.
+  [[nodiscard]] bool is_on_host(const Instruction& reduction) const;
+  /// The weight that what a reduction stands for updates: a tensor of the part; kNone where it
+  /// updates none.
   [[nodiscard]] TensorId weight_of(const Instruction& reduction) const;
   /// A copy of a weight to the host, which has it.
   [[nodiscard]] bool is_needless(const Instruction& x) const;
@@ -46,8 +49,9 @@ class Composer {
   std::int32_t push_copy(StreamId stream, PlacementId from, PlacementId to);
   /// Instruction `i` of the part, which is no reduction, on a device.
   void push_instruction(std::size_t i, std::int32_t device);
+  /// Instruction `i` of the part, a reduction on the host.
+  void push_reduction(std::size_t i);
   void add_barriers(const Instruction& x, std::int32_t device, ScriptItem& item) const;
-  void set_place(std::size_t i, std::int32_t device, std::int32_t item);
 
   [[nodiscard]] const Script& script() const { return script_; }
   /// The plan, with the entry and the boundary of weights that stay on devices.
@@ -56,6 +60,7 @@ class Composer {
   const PartPlan& in_;
 
  private:
+  void set_place(std::size_t i, std::int32_t device, std::int32_t item);
   void find_stays();
   void lay_out_once(bool state_on_device);
   void lay_out_devices();

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <map>
 #include <utility>
 
 #include "base/at.h"
@@ -22,7 +21,6 @@ class Replicator {
     assert(options_.devices > 1 && part_.program.batch * options_.devices == options_.batch);
     describe();
     add_tensors();
-    add_parameters();
     for (std::size_t i = 0; i < part_.ops.size(); ++i) add_op(i);
     return std::move(out_);
   }
@@ -59,42 +57,40 @@ class Replicator {
   }
 
   void add_tensors() {
-    std::vector<char> shared(part_.tensors.size(), 0);
-    for (const Parameter& p : part_.parameters) shared[at(p.tensor)] = p.learnable ? 1 : 0;
+    std::vector<std::size_t> parameter_of(part_.tensors.size(), part_.parameters.size());
+    for (std::size_t p = 0; p < part_.parameters.size(); ++p) {
+      if (part_.parameters[p].tensor != kNone) parameter_of[at(part_.parameters[p].tensor)] = p;
+    }
+    out_.whole.parameters = part_.parameters;
     for (std::size_t t = 0; t < part_.tensors.size(); ++t) {
+      const bool is_weight = parameter_of[t] < part_.parameters.size();
       TensorId last = kNone;
       for (std::int32_t d = 0; d < options_.devices; ++d) {
         Tensor tensor = part_.program.tensors[t];
         tensor.name = name_on(tensor.name, d);
-        if (d == 0 || shared[t] == 0) last = add_tensor(std::move(tensor), part_.tensors[t]);
+        if (d == 0 || !is_weight) last = add_tensor(std::move(tensor), part_.tensors[t]);
         out_.replication.tensors[at(d)].push_back(last);
       }
-      if (shared[t] != 0) add_state(last);
+      if (is_weight) add_what_the_host_has(parameter_of[t], last);
     }
   }
 
   /// Right behind its weight, as in programs of one device: checksums of states are the same.
-  void add_state(TensorId weight) {
-    const TensorDesc desc = out_.whole.tensors[at(weight)];
-    const std::string name = out_.whole.program.tensors[at(weight)].name;
-    std::vector<TensorId>& state = state_[weight];
+  void add_what_the_host_has(std::size_t weight, TensorId tensor) {
+    std::vector<Parameter>& parameters = out_.whole.parameters;
+    const TensorDesc desc = out_.whole.tensors[at(tensor)];
+    parameters[weight].tensor = tensor;
     for (const OperandRule& rule : optimizer_state(options_)) {
-      state.push_back(add_tensor(
-          {name + "." + rule.name, desc.bytes(), TensorKind::optimizer_state, true}, desc));
+      parameters[weight].state.push_back(
+          add_tensor({parameters[weight].name + "." + rule.name, desc.bytes(),
+                      TensorKind::optimizer_state, true},
+                     desc));
     }
-  }
-
-  void add_parameters() {
-    for (const Parameter& p : part_.parameters) {
-      const std::int32_t copies = p.learnable ? 1 : options_.devices;
-      for (std::int32_t d = 0; d < copies; ++d) {
-        Parameter parameter = p;
-        parameter.name = name_on(p.name, d);
-        parameter.tensor = out_.replication.tensors[at(d)][at(p.tensor)];
-        if (p.learnable) parameter.state = state_[parameter.tensor];
-        if (d == 0) parameter_.push_back(out_.whole.parameters.size());
-        out_.whole.parameters.push_back(std::move(parameter));
-      }
+    // The layer's statistics.
+    for (std::size_t p = weight + 1; p < parameters.size(); ++p) {
+      if (part_.parameters[p].tensor != kNone) break;
+      parameters[p].tensor =
+          add_tensor({parameters[p].name, desc.bytes(), TensorKind::weight, true}, desc);
     }
   }
 
@@ -105,11 +101,13 @@ class Replicator {
 
   void add_op(std::size_t i) {
     if (const auto* collected = part_.ops[i].find<CollectGradient>()) {
-      const Parameter parameter = out_.whole.parameters[parameter_[collected->parameter]];
+      const Parameter& parameter = out_.whole.parameters[collected->parameter];
       options_.naive_accumulation ? add_update_on_device(i, parameter) : add_update(i, parameter);
-      const auto id = static_cast<OpId>(out_.whole.ops.size()) - 1;
-      for (std::vector<OpId>& ops : out_.replication.ops) ops.push_back(id);
-      return;
+      return share_last_op();
+    }
+    if (const auto* statistics = part_.ops[i].find<CollectStatistics>()) {
+      add_statistics(i, *statistics);
+      return share_last_op();
     }
     for (std::int32_t d = 0; d < options_.devices; ++d) {
       out_.replication.ops[at(d)].push_back(static_cast<OpId>(out_.whole.ops.size()));
@@ -121,6 +119,27 @@ class Replicator {
       desc.first_sample += d * part_.program.batch;
       push(std::move(op), std::move(desc));
     }
+  }
+
+  /// It is the op `i` of the part on every device.
+  void share_last_op() {
+    const auto id = static_cast<OpId>(out_.whole.ops.size()) - 1;
+    for (std::vector<OpId>& ops : out_.replication.ops) ops.push_back(id);
+  }
+
+  /// Carries the statistics of all parts into the running ones, in the order of the devices.
+  void add_statistics(std::size_t i, const CollectStatistics& collected) {
+    const std::vector<Parameter>& parameters = out_.whole.parameters;
+    std::vector<TensorId> operands{parameters[collected.running_mean].tensor,
+                                   parameters[collected.running_mean + 1].tensor};
+    Op op = part_.program.ops[i];
+    for (const std::vector<TensorId>& tensors : out_.replication.tensors) {
+      for (const Access& a : op.accesses) operands.push_back(tensors[at(a.tensor)]);
+    }
+    OpDesc desc{HostBatchNormStatistics{collected.update, 2L * options_.devices}};
+    op.kind = desc.kind_name();
+    op.accesses.clear();
+    push_host_op(std::move(op), std::move(desc), operands);
   }
 
   /// In the place of what collects this gradient on every device.
@@ -142,15 +161,23 @@ class Replicator {
     }
     operands.push_back(parameter.tensor);
     operands.insert(operands.end(), parameter.state.begin(), parameter.state.end());
+    push_host_op(std::move(op), std::move(desc), operands);
+  }
+
+  void push_host_op(Op op, OpDesc desc, const std::vector<TensorId>& operands) {
+    add_operands(op, desc, operands);
+    op.flops = desc.flops();
+    op.traffic = desc.traffic();
+    push(std::move(op), std::move(desc));
+  }
+
+  void add_operands(Op& op, OpDesc& desc, const std::vector<TensorId>& operands) const {
     const std::vector<OperandRule> rules = desc.rules();
     assert(rules.size() == operands.size());
     for (std::size_t k = 0; k < operands.size(); ++k) {
       op.accesses.push_back({operands[k], rules[k].mode});
       desc.operands.push_back(out_.whole.tensors[at(operands[k])]);
     }
-    op.flops = desc.flops();
-    op.traffic = desc.traffic();
-    push(std::move(op), std::move(desc));
   }
 
   /// The same on device 0: an op for each addition, and the update.
@@ -183,11 +210,7 @@ class Replicator {
     op.round = kNone;
     op.recomputable = false;
     op.phase = Phase::update;
-    const std::vector<OperandRule> rules = desc.rules();
-    for (std::size_t k = 0; k < operands.size(); ++k) {
-      op.accesses.push_back({operands[k], rules[k].mode});
-      desc.operands.push_back(out_.whole.tensors[at(operands[k])]);
-    }
+    add_operands(op, desc, operands);
     const std::unique_ptr<Kernel> kernel = kernels_.make(desc);
     assert(kernel && "the program of one device has them too");
     for (const KernelAlgorithm& a : kernel->algorithms()) {
@@ -202,8 +225,6 @@ class Replicator {
   const TrainingOptions& options_;
   const KernelList& kernels_;
   DataParallel out_;
-  std::map<TensorId, std::vector<TensorId>> state_;  ///< of weights of the whole
-  std::vector<std::size_t> parameter_;               ///< of the whole, by that of the part
 };
 
 }  // namespace

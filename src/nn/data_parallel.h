@@ -18,8 +18,8 @@ struct DataParallel {
 /// weight adds the gradients in the order of the devices and updates it; with naive accumulation
 /// ops of device 0 do, at the end (moDNN, section 7.5). Random numbers and data
 /// are those of each sample's place in the whole batch, so parts that are summed in the same order,
-/// as the rounds of one device are, give the same bits. Running statistics of batch norm are each
-/// device's own; those of device 0 have the model's names.
+/// as the rounds of one device are, give the same bits. Running statistics of batch norm are one
+/// tensor, too, on the host, which takes in those of the parts in the order of the devices.
 DataParallel replicate(const TrainingProgram& part, const TrainingOptions& options,
                        const KernelList& kernels);
 

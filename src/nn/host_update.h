@@ -1,5 +1,5 @@
-// HostUpdate: runs an update of weights on the host with the kernels that a device runs, or others
-// of their bits, so that the bits are the same.
+// HostUpdate: runs an update of what devices share on the host with the kernels that a device runs,
+// or others of their bits, so that the bits are the same.
 #pragma once
 
 #include <memory>
@@ -20,8 +20,11 @@ class HostUpdate {
   void run(std::span<std::byte* const> pointers, ControlBlock control);
 
  private:
-  std::size_t gradients_ = 1;
-  std::unique_ptr<Kernel> add_;
+  void make_update_of_weight(const OpDesc& desc, const KernelList& alone);
+  void run_update_of_statistics(std::span<std::byte* const> pointers);
+
+  std::size_t gradients_ = 0;    ///< 0: it updates statistics
+  std::unique_ptr<Kernel> add_;  ///< of gradients
   std::unique_ptr<Kernel> update_;
   std::vector<std::byte*> operands_;  ///< of `update_`
 };

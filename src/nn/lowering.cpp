@@ -159,4 +159,15 @@ Operand Lowering::add_statistic(LayerId id, const std::string& suffix, TensorDes
   return statistic;
 }
 
+std::size_t Lowering::name_statistic(LayerId id, const std::string& suffix,
+                                     Initialiser initialiser) {
+  const std::string name = layer(id).name + "." + suffix;
+  const auto known = std::ranges::find(out.parameters, name, &Parameter::name);
+  const auto index = static_cast<std::size_t>(known - out.parameters.begin());
+  if (known == out.parameters.end()) {
+    out.parameters.push_back({name, kNone, {}, initialiser, 1, false});
+  }
+  return index;
+}
+
 }  // namespace tidepool::nn

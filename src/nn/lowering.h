@@ -92,6 +92,9 @@ struct Lowering {
   /// The same for a persistent tensor that no gradient reaches.
   Operand add_statistic(LayerId id, const std::string& suffix, TensorDesc desc,
                         Initialiser initialiser);
+  /// The same where several devices share it: the host has it, and the program of a part only its
+  /// name. It has the shape of the layer's parameters. Returns its index among all parameters.
+  std::size_t name_statistic(LayerId id, const std::string& suffix, Initialiser initialiser);
 };
 
 /// Feed ops and the forward pass, loss included. Without training, batch norm uses the running

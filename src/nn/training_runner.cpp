@@ -97,7 +97,8 @@ void TrainingRunner::launch_host(const OpDesc& desc, const OpCall& call) {
   std::byte* const pointer = call.pointers[0];
   if (const auto* input = desc.find<Feed>()) return feed(*input, desc, call.iteration, pointer);
   if (desc.is<CollectLoss>()) return collect_loss(desc, call.iteration, pointer);
-  if (desc.is<CollectGradient>()) return;  // a part that is run alone, to be measured
+  // A part that is run alone, to be measured.
+  if (desc.is<CollectGradient>() || desc.is<CollectStatistics>()) return;
   const ControlBlock block = control_block(call.iteration);
   if (const auto& update = host_updates_[call.op]) return update->run(call.pointers, block);
   assert(desc.is<FeedControl>());

@@ -45,8 +45,9 @@ std::vector<std::int32_t> room_for_new_weights(const PartPlan& input, const Comp
 /// What is there once, whatever the number of devices: weights, and their state.
 struct SharedBytes {
   Bytes weights = 0;
-  Bytes state = 0;
-  Bytes largest = 0;  ///< weight, and its gradient
+  Bytes state = 0;       ///< of optimizers
+  Bytes statistics = 0;  ///< that change on the host with naive accumulation, too
+  Bytes largest = 0;     ///< weight, and its gradient
 };
 
 SharedBytes shared_bytes(const ParallelProgram& program, Bytes alignment) {
@@ -65,7 +66,9 @@ SharedBytes shared_bytes(const ParallelProgram& program, Bytes alignment) {
     sum.largest = std::max(sum.largest, bytes);
   }
   for (std::size_t t = 0; t < of_part.size(); ++t) {
-    if (of_part[t] == 0) sum.state += aligned(t);
+    if (of_part[t] != 0) continue;
+    const bool state = program.whole.tensors[t].kind == TensorKind::optimizer_state;
+    (state ? sum.state : sum.statistics) += aligned(t);
   }
   return sum;
 }
@@ -81,7 +84,7 @@ Machine machine_of_devices(const Machine& one, std::int32_t devices) {
 Result<Budget> budget_of_part(const Budget& budget, const ParallelProgram& program,
                               const Machine& machine, bool in_smaller_rounds) {
   const Bytes alignment = machine.spaces[at(machine.host())].alignment;
-  const auto [weights, state, largest] = shared_bytes(program, alignment);
+  const auto [weights, state, statistics, largest] = shared_bytes(program, alignment);
   Budget part = budget;
   if (program.naive && limited(budget)) {
     const Bytes least = smallest_budget(program.part, alignment).bytes;
@@ -99,7 +102,7 @@ Result<Budget> budget_of_part(const Budget& budget, const ParallelProgram& progr
     }
   }
   if (budget.host == 0) return part;
-  const Bytes shared = weights + (program.naive ? 0 : state);
+  const Bytes shared = weights + statistics + (program.naive ? 0 : state);
   part.host = (budget.host - shared) / program.replication.devices / alignment * alignment;
   if (part.host > 0) return part;
   return fail(
@@ -176,7 +179,7 @@ Result<ParallelPlan> parallel_plan(const ParallelProgram& program, const Plan& p
 
 Error of_first_device(Error error, const ParallelProgram& program, Bytes alignment) {
   if (!program.naive || error.of_host || !error.smallest_feasible) return error;
-  const auto [weights, state, largest] = shared_bytes(program, alignment);
+  const auto [weights, state, statistics, largest] = shared_bytes(program, alignment);
   *error.smallest_feasible += state + largest;
   error.message = fmt::format(
       "with `accumulation` naive the smallest feasible budget is {} B ({}): on device "

@@ -58,12 +58,16 @@ TEST_F(SeveralDevices, TheSmallestBudgetOfNaiveAccumulationIsEnough) {
   }
 }
 
-TEST_F(SeveralDevices, BatchNormOverAPartOfTheBatchIsSaid) {
+TEST_F(SeveralDevices, BatchNormOverAPartOfTheBatchIsSaidAndItsStatisticsAreThoseOfRounds) {
   const Words train{"train",  "tiny-resnet", "--batch",   "8", "--data",       "synthetic",
                     "--link", "1GB",         "--threads", "1", "--iterations", "1"};
   const Words parts = with(train, {"--devices", "2", "--sub-batch-statistics"});
-  EXPECT_EQ(success(parts)["round_statistics"], true);
-  EXPECT_THAT(tidepool(parts).out, HasSubstr("which changes training; its running statistics"));
+  const Json of_parts = success(parts);
+  EXPECT_EQ(of_parts["round_statistics"], true);
+  EXPECT_THAT(tidepool(parts).out, HasSubstr("a device's part, 4 samples, which changes training"));
+  const Json of_rounds = success(with(train, {"--sub-batch", "4", "--sub-batch-statistics"}));
+  EXPECT_EQ(of_parts["losses"], of_rounds["losses"]);
+  EXPECT_EQ(of_parts["state_crc32"], of_rounds["state_crc32"]) << "running statistics, too";
   EXPECT_EQ(success(with(train, {"--sub-batch-statistics"}))["round_statistics"], false);
 }
 

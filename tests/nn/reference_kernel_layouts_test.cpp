@@ -108,7 +108,8 @@ TEST(ReferenceKernels, OperandsOfTheForwardOpChangeNothing) {
 TEST(ReferenceKernelList, HasNoKernelForHostOps) {
   for (const AnyOp& op :
        std::vector<AnyOp>{Feed{0, "images"}, Feed{1, "labels"}, FeedControl{}, CollectLoss{},
-                          CollectCount{}, CollectGradient{}, HostSgdUpdate{}, HostAdamwUpdate{}}) {
+                          CollectCount{}, CollectGradient{}, CollectStatistics{}, HostSgdUpdate{},
+                          HostAdamwUpdate{}, HostBatchNormStatistics{}}) {
     EXPECT_EQ(reference_kernels().make(make_op(op, {})), nullptr);
   }
 }

@@ -1,5 +1,5 @@
-// Updates of weights on the host have the bits of those on a GPU, and of the reference: several
-// GPUs train to what one of them gives.
+// Updates of weights and statistics on the host have the bits of those on a GPU, and of the
+// reference: several GPUs train to what one of them gives.
 #include "nn/kernels/cuda/host_updates.h"
 
 #include <gtest/gtest.h>
@@ -21,6 +21,10 @@ void expect_bits(const OpRun& actual, const OpRun& expected, const char* of) {
   }
 }
 
+OpDesc statistics(const TensorDesc& channels) {
+  return make_op(BatchNormStatistics{.values = 12}, {channels, channels, channels, channels});
+}
+
 class HostUpdatesOfCuda : public tidepool::testing::CudaTest {};
 
 TEST_F(HostUpdatesOfCuda, HaveTheBitsOfTheGpuAndOfTheReference) {
@@ -30,7 +34,7 @@ TEST_F(HostUpdatesOfCuda, HaveTheBitsOfTheGpuAndOfTheReference) {
   for (const std::int64_t count : {7, 70'001}) {
     const TensorDesc weight{{count}};
     const OpDesc sum{.op = AddForward{}, .in_place = true, .operands = {weight, weight}};
-    for (const OpDesc& desc : {sgd(weight), adamw(weight), sum}) {
+    for (const OpDesc& desc : {sgd(weight), adamw(weight), sum, statistics(weight)}) {
       SCOPED_TRACE(desc.name());
       for (const std::uint64_t iteration : iterations) {
         const OpRun host(desc, iteration), gpu(desc, iteration), reference(desc, iteration);

@@ -1,5 +1,7 @@
 #include "nn/layers/batch_norm.h"
 
+#include <utility>
+
 #include "nn/layers/shape_rules.h"
 #include "nn/passes.h"
 
@@ -10,16 +12,23 @@ Result<ValueType> BatchNorm::infer(InputTypes inputs) const {
   return same_as_input(inputs);
 }
 
+namespace {
+
+std::pair<Operand, Operand> add_running_statistics(const ForwardPass& f, const TensorDesc& desc) {
+  return {f.l.add_statistic(f.id, "running_mean", desc, Initialiser::zero),
+          f.l.add_statistic(f.id, "running_variance", desc, Initialiser::one)};
+}
+
+}  // namespace
+
 void BatchNorm::forward(const ForwardPass& f) const {
   const Operand x = f.activation();
   const TensorDesc channel{{x.desc.dims[1]}};
   const Operand scale = f.l.add_parameter(f.id, "scale", channel, Initialiser::one, 1);
   const Operand shift = f.l.add_parameter(f.id, "shift", channel, Initialiser::zero, 1);
-  const Operand running_mean = f.l.add_statistic(f.id, "running_mean", channel, Initialiser::zero);
-  const Operand running_variance =
-      f.l.add_statistic(f.id, "running_variance", channel, Initialiser::one);
   const Operand y = f.new_output();
   if (!f.l.training()) {
+    const auto [running_mean, running_variance] = add_running_statistics(f, channel);
     f.l.writer.op(f.name(".forward"), {BatchNormInference{{epsilon}}},
                   {x, scale, shift, running_mean, running_variance, y});
     return;
@@ -30,9 +39,15 @@ void BatchNorm::forward(const ForwardPass& f) const {
   f.state().saved = {mean, variance};
   f.l.writer.op(f.name(".forward"), {BatchNormForward{{epsilon}}},
                 {x, scale, shift, y, mean, variance});
-  f.l.writer.op(f.name(".statistics"),
-                {BatchNormStatistics{statistics_momentum, x.desc.elements() / x.desc.dims[1]}},
-                {mean, variance, running_mean, running_variance});
+  const BatchNormStatistics update{statistics_momentum, x.desc.elements() / x.desc.dims[1]};
+  if (f.l.options.devices > 1) {
+    const std::size_t index = f.l.name_statistic(f.id, "running_mean", Initialiser::zero);
+    f.l.name_statistic(f.id, "running_variance", Initialiser::one);
+    f.l.writer.op(f.name(".statistics"), {CollectStatistics{update, index}}, {mean, variance});
+    return;
+  }
+  const auto [running_mean, running_variance] = add_running_statistics(f, channel);
+  f.l.writer.op(f.name(".statistics"), {update}, {mean, variance, running_mean, running_variance});
 }
 
 void BatchNorm::backward(const BackwardPass& b) const {

@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "nn/ops/batch_norm.h"
 #include "nn/ops/op_kind.h"
 
 namespace tidepool::nn {
@@ -46,6 +47,19 @@ struct CollectGradient {
 
   static constexpr const char* name = "collect_gradient";
   static constexpr auto operands = std::array{reads("gradient")};
+  static constexpr auto role = OpRole::collect;
+  static constexpr auto random = Randomness::never;
+  [[nodiscard]] double flops(Operands /*operands*/) const { return 0; }
+};
+
+/// Takes what one device knows of a batch for batch norm's running statistics: what it is for is
+/// HostBatchNormStatistics'.
+struct CollectStatistics {
+  BatchNormStatistics update;
+  std::size_t running_mean = 0;  ///< index into TrainingProgram::parameters; the variance is next
+
+  static constexpr const char* name = "collect_statistics";
+  static constexpr auto operands = std::array{reads("mean"), reads("variance")};
   static constexpr auto role = OpRole::collect;
   static constexpr auto random = Randomness::never;
   [[nodiscard]] double flops(Operands /*operands*/) const { return 0; }

@@ -46,8 +46,8 @@ using AnyOp = std::variant<
     LayerNormBackward, AttentionScores, AttentionMix, AttentionMixTransposed,
     AttentionSoftmaxForward, AttentionSoftmaxBackward, UpsampleForward, UpsampleBackward,
     LstmForward, LstmBackwardData, LstmBackwardWeights, SgdUpdate, AdamwUpdate, Hold, Feed,
-    FeedControl, CollectLoss, CollectCount, CollectGradient, HostSgdUpdate, HostAdamwUpdate,
-    KMeansAssign, KMeansAccumulate, KMeansUpdate>;
+    FeedControl, CollectLoss, CollectCount, CollectGradient, CollectStatistics, HostSgdUpdate,
+    HostAdamwUpdate, HostBatchNormStatistics, KMeansAssign, KMeansAccumulate, KMeansUpdate>;
 
 struct OpDesc {
   AnyOp op;

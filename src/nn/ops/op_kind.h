@@ -55,7 +55,7 @@ enum class OpRole : std::uint8_t {
   weight_update,  ///< updates weights and optimizer state, once an iteration
   feed,           ///< on the host: writes data
   collect,        ///< on the host: reads a result
-  host_update,    ///< on the host: updates weights and optimizer state, once an iteration
+  host_update,    ///< on the host: updates state that all devices share, once a round or iteration
 };
 
 constexpr bool on_host(OpRole role) {

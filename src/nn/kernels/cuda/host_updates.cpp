@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "nn/kernels/function_kernel.h"
 #include "nn/ops/adamw.h"
+#include "nn/ops/batch_norm.h"
 
 namespace tidepool::nn {
 namespace {
@@ -80,11 +81,25 @@ void adamw(const OpDesc& desc, Pointers pointers, std::byte*, const KernelContex
   });
 }
 
+void statistics(const OpDesc& desc, Pointers pointers, std::byte*, const KernelContext&) {
+  const auto& op = desc.get<BatchNormStatistics>();
+  const auto n = static_cast<float>(op.values);
+  const float unbiased = op.values > 1 ? n / (n - 1) : 1.0F;
+  const float *const mean = floats(pointers, 0), *const variance = floats(pointers, 1);
+  float *const running_mean = floats(pointers, 2), *const running_variance = floats(pointers, 3);
+  for (std::int64_t c = 0; c < elements(desc); ++c) {
+    running_mean[c] = (1 - op.momentum) * running_mean[c] + op.momentum * mean[c];
+    running_variance[c] =
+        (1 - op.momentum) * running_variance[c] + op.momentum * (variance[c] * unbiased);
+  }
+}
+
 std::unique_ptr<Kernel> make(const OpDesc& desc, const KernelContext& context) {
   KernelFunction function = nullptr;
   if (desc.is<AddForward>() && desc.in_place) function = add;
   if (desc.is<SgdUpdate>()) function = sgd;
   if (desc.is<AdamwUpdate>()) function = adamw;
+  if (desc.is<BatchNormStatistics>()) function = statistics;
   if (function == nullptr) return nullptr;
   return std::make_unique<FunctionKernel>(desc, context, "host", function);
 }

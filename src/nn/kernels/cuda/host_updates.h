@@ -1,12 +1,13 @@
-// Sums of gradients and updates of weights in host memory, with the bits that this folder's kernels
-// give on a GPU: both round every sum and product by itself, in the same order.
+// Sums of gradients and updates of weights and statistics in host memory, with the bits that this
+// folder's kernels give on a GPU: both round every sum and product by itself, in the same order.
 #pragma once
 
 #include "nn/kernel.h"
 
 namespace tidepool::nn {
 
-/// AddForward in place and the update ops, on all cores: while they run the GPUs do the rest.
+/// AddForward in place, BatchNormStatistics and the update ops, large ones on all cores: while they
+/// run the GPUs do the rest.
 const KernelList& cuda_host_kernels();
 
 }  // namespace tidepool::nn
