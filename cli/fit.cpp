@@ -202,9 +202,8 @@ Result<int> fit(const FitArguments& a, bool json) {
         "--sub-batch auto: in rounds small enough any batch fits; give a number of samples, "
         "or none for batches as a whole");
   }
-  if (auto sound = check_swarm(std::span(&a.planner.name, 1), a.planner.swarm); !sound) {
-    return fail(sound.error());
-  }
+  const auto read = check_read_by(std::span(&a.planner.name, 1), a.planner.swarm, a.planner.modnn);
+  if (!read) return fail(read.error());
   const auto begun = Clock::now();
   const Stop stop = [&a, begun] {
     return interrupted() || (a.search_limit > Nanos{0} && Clock::now() - begun >= a.search_limit);

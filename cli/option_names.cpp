@@ -24,6 +24,8 @@ constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
     {"learning_rate", "--learning-rate"},
     {"link", "--link"},
     {"memory", "--memory"},
+    {"modnn_one_stream", "--modnn-one-stream"},
+    {"modnn_weights_leave", "--modnn-weights-leave"},
     {"nondeterministic", "--allow-nondeterministic"},
     {"network", "--network"},
     {"plan", "--plan"},

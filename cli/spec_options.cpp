@@ -270,6 +270,12 @@ void add_search_options(CLI::App& command, PlannerSpec& planner) {
                   "converged; published: 500)")
       ->check(whole_number(1, 1'000'000))
       ->type_name("N");
+  command.add_flag("--modnn-weights-leave", planner.modnn.weights_leave,
+                   "modnn: weights leave the device like other tensors, whatever the budget "
+                   "(default: where they have to)");
+  command.add_flag("--modnn-one-stream", planner.modnn.one_data_stream,
+                   "modnn: one stream for copies of both directions, as published (default: as "
+                   "many as the machine has channels)");
 }
 
 void add_learning_options(CLI::App& command, LearningSpec& learning) {

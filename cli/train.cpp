@@ -90,9 +90,8 @@ the limit is up before. With --graph, closing the graph comes on top. In --json,
 unlimited_ms and overhead are null without --baseline or --verify, identical without --verify;
 predicted_overhead is always there. With --devices the budget is each device's, and plan, overhead
 and optimality gap are those of one device with its part of the bus; the result is that of one device
-with the same algorithms and --sub-batch of as many samples as a part's rounds have, but for the running
-statistics of batch norm, which are of the samples of device 0. Percentages of --budget are of the peak load of the whole batch,
-whatever rounds it runs in; overhead is against the same rounds without a budget. --resume and --plan
+with the same algorithms and --sub-batch of a part's samples. Percentages of --budget are of the peak
+load of the whole batch, whatever rounds it runs in; overhead is against the same rounds without a budget. --resume and --plan
 go on in the rounds of their file unless --sub-batch says otherwise, which is then refused.
 
 Examples:
@@ -135,7 +134,8 @@ void add_train(CLI::App& app, Context& context) {
   refuse_ignored(*command, {{"--profile", {"--reprofile"}},
                             {"--plan",
                              {"--replan", "--planner", "--algorithms", "--time-limit",
-                              "--evaluations", "--pso-particles", "--pso-iterations", "--episodes",
+                              "--evaluations", "--pso-particles", "--pso-iterations",
+                              "--modnn-weights-leave", "--modnn-one-stream", "--episodes",
                               "--network", "--save-network", "--episode-log"}}});
   command->footer(kFooter);
   command->callback([arguments, &context] {

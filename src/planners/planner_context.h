@@ -56,6 +56,15 @@ struct QLearning {
   std::string network;                ///< bytes of a saved one to go on from; empty: a new one
 };
 
+/// Of moDNN.
+struct ModnnOptions {
+  double alpha = 0.15;           ///< of equation 8, as published
+  bool weights_leave = false;    ///< whatever the budget
+  bool one_data_stream = false;  ///< as published
+
+  bool operator==(const ModnnOptions&) const = default;
+};
+
 struct PlannerOptions {
   std::uint64_t seed = 1;
   Nanos time_limit{std::chrono::seconds(10)};  ///< for searches
@@ -69,6 +78,7 @@ struct PlannerOptions {
   std::int64_t evaluation_limit = 0;
   MayDecide may;
   SwarmSize swarm;
+  ModnnOptions modnn;
   QLearning q_learning;
 };
 

@@ -23,6 +23,7 @@ struct PlannerInfo {
   /// What it may take where nobody says.
   Nanos time_limit{std::chrono::seconds(10)};
   bool has_a_swarm = false;  ///< reads PlannerOptions::swarm
+  bool is_modnn = false;     ///< reads PlannerOptions::modnn
   bool learns = false;       ///< reads PlannerOptions::q_learning
   /// Has a planner that learns play QLearning::network, where there is one.
   bool asks_a_network = false;
@@ -42,8 +43,9 @@ Nanos usual_time_limit(std::string_view planner);
 bool chooses_algorithms(std::string_view planner);
 /// Fails with a usage error that names the known planners.
 Result<std::unique_ptr<Planner>> make_planner(std::string_view name);
-/// Fails with a usage error where a swarm is given a size and none of the planners has one.
-Result<void> check_swarm(std::span<const std::string> planners, const SwarmSize& size);
+/// Fails with a usage error where something is set that none of the planners reads.
+Result<void> check_read_by(std::span<const std::string> planners, const SwarmSize& swarm,
+                           const ModnnOptions& modnn);
 /// PlannerInfo::learns; false of a planner that there is not.
 bool learns(std::string_view planner);
 /// That, or PlannerInfo::asks_a_network where there is a planner that learns.

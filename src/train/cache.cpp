@@ -43,6 +43,11 @@ std::string to_text(const SwarmSize& swarm) {
   return fmt::format("{}x{}{}", swarm.particles, swarm.iterations, swarm.anchored ? "" : " random");
 }
 
+std::string to_text(const ModnnOptions& modnn) {
+  return fmt::format("alpha {}{}{}", modnn.alpha, modnn.weights_leave ? ", weights leave" : "",
+                     modnn.one_data_stream ? ", one stream" : "");
+}
+
 std::string to_text(const QLearning& q) {
   std::uint64_t network = 0;
   for (const char c : q.network) network = hash_combine(network, static_cast<unsigned char>(c));
@@ -59,6 +64,7 @@ Json settings(const PlanRequest& request) {
           {"time_limit", format_time(request.options.time_limit)},
           {"evaluations", fmt::format("{}", request.options.evaluation_limit)},
           {"swarm", to_text(request.options.swarm)},
+          {"modnn", to_text(request.options.modnn)},
           {"q_learning", to_text(request.options.q_learning)},
           {"algorithms", std::string(to_text(request.options.algorithms))},
           {"algorithm_choice", request.options.may.algorithms ? "planner" : "policy"},

@@ -123,6 +123,7 @@ PlannerOptions planner_options(const JobSpec& job, const PlannerSpec& planner) {
   options.time_limit = planner.time_limit.value_or(usual_time_limit(planner.name));
   options.evaluation_limit = planner.evaluations;
   options.swarm = planner.swarm;
+  options.modnn = planner.modnn;
   options.q_learning.episodes = planner.learning.episodes;
   return options;
 }

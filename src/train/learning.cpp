@@ -40,7 +40,7 @@ Result<void> check_learners(std::span<const std::string> planners, const Learnin
 
 Result<void> check_planner_settings(std::span<const std::string> planners,
                                     const PlannerSpec& spec) {
-  if (auto sound = check_swarm(planners, spec.swarm); !sound) return sound;
+  if (auto sound = check_read_by(planners, spec.swarm, spec.modnn); !sound) return sound;
   const LearningSpec& learning = spec.learning;
   if (auto sound = check_learners(planners, learning); !sound) return sound;
   QLearning unused;

@@ -114,7 +114,8 @@ struct PlannerSpec {
   /// Searches end after so many evaluations of strategies instead: the same plan on any machine.
   /// 0: the time limit holds.
   std::int64_t evaluations = 0;
-  SwarmSize swarm;  ///< `pso_particles`, `pso_iterations`: only for planners that have one
+  SwarmSize swarm;     ///< `pso_particles`, `pso_iterations`: only for planners that have one
+  ModnnOptions modnn;  ///< `modnn_weights_leave`, `modnn_one_stream`: only for that planner
   LearningSpec learning;
 };
 

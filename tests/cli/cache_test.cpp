@@ -109,6 +109,9 @@ TEST_F(CacheTest, WhatAPlanDependsOnIsNotTakenForSomethingElse) {
   EXPECT_EQ(sources({"--budget", "60%", "--planner", "home", "--pso-particles", "9"}),
             Pair("cache", "planner"));
   EXPECT_EQ(sources({"--budget", "60%", "--planner", "home"}), Pair("cache", "cache"));
+  EXPECT_EQ(sources({"--budget", "60%", "--planner", "modnn"}), Pair("cache", "planner"));
+  EXPECT_EQ(sources({"--budget", "60%", "--planner", "modnn", "--modnn-one-stream"}),
+            Pair("cache", "planner"));
   EXPECT_EQ(sources({"--budget", "60%", "--storage", "separate"}), Pair("measured", "planner"));
   EXPECT_EQ(sources({"--budget", "60%"}), Pair("cache", "cache"));
   const auto other_link = [&] {

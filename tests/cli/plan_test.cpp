@@ -330,6 +330,27 @@ TEST_F(Cli, TheSizeOfASwarmReachesThePlannerThatHasOneAndOthersRefuseIt) {
                HasSubstr("--pso-particles"));
 }
 
+TEST_F(Cli, OptionsOfModnnReachItAndOtherPlannersRefuseThem) {
+  const std::vector<std::string> plan{"plan", "vgg11",     "--machine", "k40",      "--batch",
+                                      "32",   "--planner", "modnn",     "--budget", "90%"};
+  const auto notes = [&](const char* option) {
+    std::vector<std::string> arguments = plan;
+    if (option != nullptr) arguments.emplace_back(option);
+    return success(arguments)["notes"].dump();
+  };
+  EXPECT_THAT(notes(nullptr),
+              AllOf(HasSubstr("lower bound in rounds of 32"), HasSubstr("ideal of the whole batch"),
+                    Not(HasSubstr("weights leave the device"))));
+  EXPECT_THAT(notes("--modnn-weights-leave"), HasSubstr("weights leave the device"));
+  notes("--modnn-one-stream");
+  for (const char* option : {"--modnn-weights-leave", "--modnn-one-stream"}) {
+    for (const char* command : {"plan", "train", "fit"}) {
+      expect_error({command, "tiny-vgg", "--planner", "tide", option}, 2,
+                   AllOf(HasSubstr(option), HasSubstr("'tide'")));
+    }
+  }
+}
+
 TEST_F(Cli, AHostBudgetThatIsTooSmallExitsWith4) {
   expect_error(
       {"plan", "tiny-vgg", "--batch", "16", "--machine", "gtx1080ti", "--host-budget", "64"}, 4,

@@ -180,7 +180,8 @@ TEST_F(Cli, OptionsThatWouldBeIgnoredAreUsageErrorsThatNameBoth) {
                                                       {"--time-limit", "1s"},
                                                       {"--evaluations", "9"},
                                                       {"--pso-particles", "9"},
-                                                      {"--pso-iterations", "9"}};
+                                                      {"--pso-iterations", "9"},
+                                                      {"--modnn-one-stream"}};
   for (const std::vector<std::string>& option : ignored) {
     std::vector<std::string> arguments{"train", "tiny-vgg", "--plan", "x.json"};
     arguments.insert(arguments.end(), option.begin(), option.end());

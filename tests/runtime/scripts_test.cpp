@@ -93,7 +93,7 @@ TEST(Scripts, OfModnnRunRightAtAnySpeed) {
     const Machine machine = testing::random_machine(seed);
     FixedWorkload workload(program);
     const Bytes least = smallest_budget(program, machine.alignment()).bytes;
-    const auto planned = make_plan(*make_modnn({}), workload, machine, {least * 5 / 4, 0}, {});
+    const auto planned = make_plan(*make_modnn(), workload, machine, {least * 5 / 4, 0}, {});
     ASSERT_TRUE(planned) << planned.error().message;
     expect_run_right(program, planned->lowered.plan, seed);
     expect_simulated_as_it_runs(program, planned->lowered.plan, machine);

@@ -11,6 +11,7 @@
 #include "lower/budget.h"
 #include "lower/time_plan.h"
 #include "planners/modnn/script_writer.h"
+#include "planners/modnn/sub_batch.h"
 #include "planners/modnn/task_memory.h"
 #include "planners/registry.h"
 #include "planners/toolkit/decision_reasons.h"
@@ -23,11 +24,11 @@ using modnn::DataSchedule;
 
 class Modnn : public Planner {
  public:
-  explicit Modnn(const ModnnOptions& options) : options_(options) {}
   [[nodiscard]] std::string_view name() const override { return "modnn"; }
 
   Result<PlannerOutput> plan(PlannerContext& context) override {
     missing_.reset();
+    options_ = context.options().modnn;
     if (!context.options().may.swap) return keep_all(context);
     if (!on_one_device(context.lowering().program())) {
       return cannot_train(context, "the program runs on several devices", "moDNN");
@@ -48,7 +49,10 @@ class Modnn : public Planner {
       if (!best || time_of(**tried) < time_of(*best)) best = std::move(*tried);
       if (!try_both) break;
     }
-    if (best) return std::move(*best);
+    if (best) {
+      add_bounds(context, *best);
+      return std::move(*best);
+    }
     if (missing_) return fail(is_too_small(context.machine(), *missing_));
     auto streamed = cannot_train(context, "a task has no place", "moDNN");
     if (!streamed) return fail(with_smaller_rounds(streamed.error(), context));
@@ -168,6 +172,23 @@ class Modnn : public Planner {
     return notes;
   }
 
+  /// Equations 6 and 7 for the rounds that were chosen, and what the whole batch takes at its best.
+  static void add_bounds(PlannerContext& context, PlannerOutput& output) {
+    const std::int64_t size = std::get<Lowered>(output.choice).strategy.sub_batch;
+    const Program& program = (*context.lowering(size))->program();
+    const Bytes alignment = context.machine().alignment();
+    const auto text = [&](const modnn::MemoryBound& bound) {
+      return fmt::format("{} (task {})", format_bytes_up(bound.bytes),
+                         bound.task == kNone ? "none" : program.ops[at(bound.task)].name);
+    };
+    output.notes.push_back(fmt::format(
+        "lower bound in rounds of {} with the least workspaces: {}, with weights that leave {}; "
+        "ideal of the whole batch, where nothing is freed: {}",
+        size, text(modnn::bound_with_weights(program, alignment)),
+        text(modnn::bound_without_weights(program, alignment)),
+        format_bytes_up(modnn::ideal_memory(context.lowering().program(), alignment))));
+  }
+
   /// Bytes of a space below the device that a schedule needs and the budget does not have.
   struct Missing {
     SpaceId space = kNone;
@@ -225,22 +246,19 @@ class Modnn : public Planner {
     return cannot_train(context, "nothing may leave, and not everything fits", "moDNN");
   }
 
-  ModnnOptions options_;
+  ModnnOptions options_{};          ///< of this call
   std::optional<Missing> missing_;  ///< of the schedule that lacks the least
 };
 
-std::unique_ptr<Planner> make_published_modnn() { return make_modnn({}); }
-
 }  // namespace
 
-std::unique_ptr<Planner> make_modnn(const ModnnOptions& options) {
-  return std::make_unique<Modnn>(options);
-}
+std::unique_ptr<Planner> make_modnn() { return std::make_unique<Modnn>(); }
 
 PlannerInfo modnn_planner() {
   return {.name = "modnn",
           .description = "rounds, swaps and algorithms task by task for the budget (moDNN)",
-          .make = make_published_modnn,
+          .make = make_modnn,
+          .is_modnn = true,
           .chooses_sub_batch = true,
           .chooses_algorithms = true};
 }

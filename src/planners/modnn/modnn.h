@@ -21,17 +21,11 @@
 //   or all least algorithms.
 #pragma once
 
-#include "planners/modnn/sub_batch.h"
 #include "planners/planner.h"
 
 namespace tidepool {
 
-struct ModnnOptions {
-  double alpha = modnn::kPublishedAlpha;  ///< of equation 8
-  bool weights_leave = false;             ///< whatever the budget
-  bool one_data_stream = false;           ///< as published
-};
-
-std::unique_ptr<Planner> make_modnn(const ModnnOptions& options);
+/// Reads PlannerOptions::modnn.
+std::unique_ptr<Planner> make_modnn();
 
 }  // namespace tidepool

@@ -22,7 +22,7 @@
 
 namespace tidepool::modnn {
 
-inline constexpr double kPublishedAlpha = 0.15;
+inline constexpr double kPublishedAlpha = ModnnOptions{}.alpha;
 
 struct WindowRule {
   double alpha = kPublishedAlpha;

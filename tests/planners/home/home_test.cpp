@@ -210,9 +210,9 @@ TEST(Home, ThePolicyMakerIsNoWorseThanEverythingSwappedOrRecomputedFromWhichItBe
 TEST(CheckSwarm, RefusesASizeWhereNoPlannerHasASwarm) {
   const std::vector<std::string> without{"tide", "autoswap"};
   const std::vector<std::string> with{"tide", "home"};
-  EXPECT_TRUE(check_swarm(without, {}));
-  EXPECT_TRUE(check_swarm(with, {.particles = 500, .iterations = 500}));
-  const auto refused = check_swarm(without, {.iterations = 500});
+  EXPECT_TRUE(check_read_by(without, {}, {}));
+  EXPECT_TRUE(check_read_by(with, {.particles = 500, .iterations = 500}, {}));
+  const auto refused = check_read_by(without, {.iterations = 500}, {});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::usage);
   EXPECT_THAT(refused.error().message, HasSubstr("`pso_iterations`"));

@@ -24,7 +24,8 @@ Result<Planned> try_to_plan(Workload& workload, const Machine& machine, Bytes bu
                             const ModnnOptions& modnn = {}, const MayDecide& may = {}) {
   PlannerOptions options;
   options.may = may;
-  return make_plan(*make_modnn(modnn), workload, machine, {budget, 0}, options);
+  options.modnn = modnn;
+  return make_plan(*make_modnn(), workload, machine, {budget, 0}, options);
 }
 
 Planned plan(Workload& workload, const Machine& machine, Bytes budget,
@@ -192,15 +193,15 @@ TEST_F(ModnnInRounds, AHostThatIsTooSmallIsNamed) {
   PlannerOptions options;
   options.may = may;
   const Bytes device = bound(8);
-  const auto free = make_plan(*make_modnn({}), workload_, machine_, {device, 0}, options);
+  const auto free = make_plan(*make_modnn(), workload_, machine_, {device, 0}, options);
   ASSERT_TRUE(free);
   const Bytes host = free->lowered.plan.host_bytes();
-  EXPECT_TRUE(make_plan(*make_modnn({}), workload_, machine_, {device, host}, options));
-  const auto refused = make_plan(*make_modnn({}), workload_, machine_, {device, 64}, options);
+  EXPECT_TRUE(make_plan(*make_modnn(), workload_, machine_, {device, host}, options));
+  const auto refused = make_plan(*make_modnn(), workload_, machine_, {device, 64}, options);
   ASSERT_FALSE(refused);
   EXPECT_TRUE(refused.error().of_host);
   ASSERT_TRUE(refused.error().smallest_feasible);
-  EXPECT_TRUE(make_plan(*make_modnn({}), workload_, machine_,
+  EXPECT_TRUE(make_plan(*make_modnn(), workload_, machine_,
                         {device, *refused.error().smallest_feasible}, options));
 }
 
