@@ -1,6 +1,7 @@
 // tidepool train: trains inside the budget.
 #include "train/train.h"
 
+#include "base/json.h"
 #include "context.h"
 #include "spec_options.h"
 #include "spill_options.h"
@@ -90,9 +91,9 @@ the limit is up before. With --graph, closing the graph comes on top. In --json,
 unlimited_ms and overhead are null without --baseline or --verify, identical without --verify;
 predicted_overhead is always there. With --devices the budget is each device's, and plan, overhead
 and optimality gap are those of one device with its part of the bus; the result is that of one device
-with the same algorithms and --sub-batch of a part's samples. Percentages of --budget are of the peak
-load of the whole batch, whatever rounds it runs in; overhead is against the same rounds without a budget. --resume and --plan
-go on in the rounds of their file unless --sub-batch says otherwise, which is then refused.
+with the same algorithms and --sub-batch of a part's samples, where each part is one round.
+Percentages of --budget are of the peak load of the whole batch, whatever rounds it runs in; overhead
+is against the same rounds without a budget. --resume and --plan go on in the rounds of their file unless --sub-batch says otherwise, which is then refused.
 
 Examples:
   tidepool train tiny-vgg --budget 60% --data synthetic --verify

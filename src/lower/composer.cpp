@@ -1,7 +1,6 @@
 #include "lower/composer.h"
 
 #include <algorithm>
-#include <cassert>
 
 #include "base/at.h"
 
