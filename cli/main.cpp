@@ -10,6 +10,7 @@
 
 #include "base/nearest.h"
 #include "context.h"
+#include "device/device.h"
 #include "prompt_end.h"
 
 namespace {
@@ -140,8 +141,8 @@ int run_and_report(int argc, char** argv) {
   cli::Context context;
   context.json = wants_json(argc, argv);
   cli::report_interruptions_as_json(context.json);
-  const auto failed = [&](const char* why) {
-    return cli::report(Error{ErrorCode::runtime, why, {}}, context.json);
+  const auto failed = [&](const char* why, ErrorCode code = ErrorCode::runtime) {
+    return cli::report(Error{code, why, {}}, context.json);
   };
   try {
     cli::claim_standard_streams();
@@ -150,6 +151,8 @@ int run_and_report(int argc, char** argv) {
     throw;  // there is nowhere to report it as a result
   } catch (const std::bad_alloc&) {
     return failed("out of memory");
+  } catch (const DeviceError& error) {
+    return failed(error.what(), error.code());
   } catch (const std::exception& error) {
     return failed(error.what());
   }

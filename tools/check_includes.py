@@ -39,6 +39,7 @@ PRIVATE = {
     "device/cpu": ["nn/kernels/cpu", "train/devices"],
     "device/cuda": ["nn/kernels/cuda", "train/devices"],
     "device/fake": [],
+    "device/file": ["device/cpu", "device/cuda"],
     "nn/kernels/cpu": ["train/devices"],
     "nn/kernels/cuda": ["train/devices"],
     "planners/dqn/torch/module": [],

@@ -14,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/id.h"
+#include "base/result.h"
 #include "base/space.h"
 #include "base/stream_kind.h"
 #include "base/time.h"
@@ -74,7 +75,12 @@ struct Work {
 /// A device operation failed (a failed copy, arena not available). Names call and place.
 class DeviceError : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit DeviceError(const std::string& message, ErrorCode code = ErrorCode::runtime)
+      : std::runtime_error(message), code_(code) {}
+  [[nodiscard]] ErrorCode code() const { return code_; }
+
+ private:
+  ErrorCode code_;
 };
 
 struct StreamConfig {

@@ -25,6 +25,12 @@ void FaultInjector::open(const DeviceConfig& config) const {
   }
 }
 
+CopyRoute route_of_one(SpaceId from, SpaceId to, SpaceId host) {
+  if (from < host && to == host) return CopyRoute::to_host;
+  if (from == host && to < host) return CopyRoute::to_device;
+  return {from, to};
+}
+
 FaultInjector::Fault FaultInjector::copy(CopyRoute route) {
   Fault fault;
   if (plan_.fail_copy && plan_.fail_copy->route.value_or(route) == route) {

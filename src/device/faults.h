@@ -40,6 +40,10 @@ struct FaultPlan {
   std::uint64_t seed = 1;  ///< of what is drawn
 };
 
+/// Of any device and `host` as if there were one device: what the route of a FaultPlan refers to.
+/// Routes to and from a file stay what they are.
+CopyRoute route_of_one(SpaceId from, SpaceId to, SpaceId host);
+
 /// Walks a FaultPlan along one device's life. Called by the issuing thread.
 class FaultInjector {
  public:

@@ -27,7 +27,7 @@ inline std::optional<RandomPlan> random_plan(std::uint64_t seed, const RandomSha
                                              bool with_file = false) {
   RandomPlan c;
   c.program = random_program(seed, shape);
-  c.machine = random_machine(seed);
+  c.machine = random_machine(seed, shape.alignment);
   if (with_file) c.machine = with_random_file(c.machine, seed);
   Random random(seed);
   Lowering lowering(c.program, c.machine);

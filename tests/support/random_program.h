@@ -21,6 +21,8 @@ struct RandomShape {
   std::uint64_t most_words = 4096;  ///< of a tensor, 16 bytes each
   std::uint64_t most_rounds = 3;
   bool guards = true;
+  Bytes alignment = 64;  ///< of the machine
+  Bytes block = 0;       ///< of a file behind its host; 0: drawn
 };
 
 /// Writes one training iteration in rounds. Sizes, times, workspaces, the shape of the graph, the
@@ -219,11 +221,11 @@ inline std::uint32_t random_guards(std::uint64_t seed, std::int64_t iteration) {
   return static_cast<std::uint32_t>(hash_combine(seed, static_cast<std::uint64_t>(iteration)));
 }
 
-inline Machine random_machine(std::uint64_t seed) {
+inline Machine random_machine(std::uint64_t seed, Bytes alignment = RandomShape{}.alignment) {
   Random random(seed ^ 0x5eedULL);
   Machine m;
   m.name = "test";
-  m.set_alignment(64);
+  m.set_alignment(alignment);
   const auto link = [&] {
     return LinkSpeed{1e8 * static_cast<double>(1 + random.below(200)),
                      Nanos{static_cast<Nanos::rep>(random.below(3000))}};

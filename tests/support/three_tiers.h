@@ -16,8 +16,8 @@
 namespace tidepool::testing {
 
 /// `machine` with a file behind its host: links drawn from the seed, in turns in half of the cases,
-/// and blocks of up to four of the machine's alignments.
-inline Machine with_random_tier(const Machine& machine, std::uint64_t seed) {
+/// and blocks of `block` or, where that is 0, of up to four of the machine's alignments.
+inline Machine with_random_tier(const Machine& machine, std::uint64_t seed, Bytes block = 0) {
   Random random(seed ^ 0x713eULL);
   const auto speed = [&] {
     return LinkSpeed{1e8 * static_cast<double>(1 + random.below(100)),
@@ -27,7 +27,8 @@ inline Machine with_random_tier(const Machine& machine, std::uint64_t seed) {
   link.write = speed();
   link.read = speed();
   link.duplex = random.below(2) == 0;
-  link.alignment = machine.alignment() << random.below(3);
+  const Bytes drawn = machine.alignment() << random.below(3);
+  link.alignment = block > 0 ? block : drawn;
   return with_file_tier(machine, link);
 }
 
@@ -48,7 +49,7 @@ inline std::optional<ThreeTiers> random_three_tiers(std::uint64_t seed,
   ThreeTiers t;
   t.host_of_upper = drawn->lowered.plan.host_bytes();
   t.whole.program = std::move(drawn->program);
-  t.whole.machine = with_random_tier(drawn->machine, seed);
+  t.whole.machine = with_random_tier(drawn->machine, seed, shape.block);
   const Machine& machine = t.whole.machine;
   const auto host = host_program(t.whole.program, drawn->lowered.plan, machine);
   if (!host) {

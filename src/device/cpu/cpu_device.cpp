@@ -17,11 +17,11 @@
 
 #include "base/at.h"
 #include "base/counted.h"
-#include "device/cpu/file_space.h"
 #include "device/cpu/guarded_memory.h"
-#include "device/cpu/shared_bus.h"
-#include "device/cpu/sleep.h"
 #include "device/failure_slot.h"
+#include "device/file/file_space.h"
+#include "device/file/shared_bus.h"
+#include "device/file/sleep.h"
 
 namespace tidepool {
 namespace {
@@ -237,11 +237,7 @@ Bytes CpuDevice::alignment() const { return state_->options.spill ? BlockFile::k
 void CpuDevice::open(const DeviceConfig& config) {
   const auto& spill = state_->options.spill;
   DeviceConfig memory = config;
-  Bytes file_bytes = 0;
-  if (spill && !memory.arenas.empty() && memory.arenas.back().kind == SpaceKind::file) {
-    file_bytes = memory.arenas.back().bytes;
-    memory.arenas.pop_back();
-  }
+  const Bytes file_bytes = spill ? take_file_arena(memory) : 0;
   require_devices_and_host(memory);
   state_->faults.open(memory);
   const auto pages = spill ? GuardedMemory::Pages::untouched : GuardedMemory::Pages::touched;
@@ -310,11 +306,7 @@ void CpuDevice::copy(StreamId stream, Location to, Location from, Bytes bytes) {
     command.bus = &state_->to_device;
   }
   command.route = route;
-  // Faults know a route to the host and one back.
-  const CopyRoute kind = route.from < host && route.to == host   ? CopyRoute::to_host
-                         : route.from == host && route.to < host ? CopyRoute::to_device
-                                                                 : route;
-  command.fault = state_->faults.copy(kind);
+  command.fault = state_->faults.copy(route_of_one(route.from, route.to, host));
   state_->streams[at(stream)]->push(std::move(command));
 }
 

@@ -13,10 +13,10 @@
 
 #include "base/median.h"
 #include "base/random.h"
-#include "device/cpu/block_file.h"
-#include "device/cpu/file_system.h"
 #include "device/cpu/guarded_memory.h"
 #include "device/device.h"
+#include "device/file/block_file.h"
+#include "device/file/file_system.h"
 
 namespace tidepool {
 namespace {

@@ -137,6 +137,8 @@ struct CudaDevice::State {
   std::vector<PlanStream> streams;
   std::vector<Event> events;
   std::byte* host_arena = nullptr;
+  std::optional<FileSpace> file;   ///< the space behind the host, where it has bytes
+  const char* name = nullptr;      ///< of the next copy
   std::vector<EventId> joins;      ///< of each stream: where a graph's branches begin and end
   std::unique_ptr<Graph> capture;  ///< the graph being captured
   std::vector<std::unique_ptr<Graph>> graphs;
@@ -152,13 +154,15 @@ std::string CudaDevice::fingerprint() const {
 }
 
 void CudaDevice::open(const DeviceConfig& config) {
-  require_devices_and_host(config);
   State& s = *state_;
-  const auto count = static_cast<int>(std::ssize(config.arenas)) - 1;
+  DeviceConfig memory = config;
+  const Bytes file_bytes = s.options.spill ? take_file_arena(memory) : 0;
+  require_devices_and_host(memory);
+  const auto count = static_cast<int>(std::ssize(memory.arenas)) - 1;
   if (const std::string reason = why_no_cuda(s.options.ordinal + count); !reason.empty()) {
     throw DeviceError(reason);
   }
-  s.faults.open(config);
+  s.faults.open(memory);
   s.gpus.resize(at(count));
   if (!s.several()) TIDEPOOL_CUDA_CHECK(cudaSetDevice(s.options.ordinal));
   for (const StreamConfig& stream : config.streams) {
@@ -176,13 +180,25 @@ void CudaDevice::open(const DeviceConfig& config) {
     }
   };
   each_gpu([&s](SpaceId g) { s.gpus[at(g)] = std::make_unique<GpuState>(s.several()); });
-  each_gpu([&](SpaceId g) { s.gpus[at(g)]->allocate_arena(config.arenas[at(g)].bytes); });
-  s.host_arena = cuda::allocate_host_arena(config.arenas[at(s.host())].bytes);
+  each_gpu([&](SpaceId g) { s.gpus[at(g)]->allocate_arena(memory.arenas[at(g)].bytes); });
+  Bytes host_bytes = memory.arenas[at(s.host())].bytes;
+  if (file_bytes > 0) {
+    s.file.emplace(*s.options.spill, file_bytes, s.options.faults);
+    host_bytes = align_up(host_bytes, BlockFile::kAlignment);  // copies take whole blocks
+  }
+  s.host_arena = cuda::allocate_host_arena(host_bytes);
   each_gpu([](SpaceId) { TIDEPOOL_CUDA_CHECK(cudaDeviceSynchronize()); });
 }
 
 std::byte* CudaDevice::arena(SpaceId space) {
-  return space < state_->host() ? state_->gpus[at(space)]->arena() : state_->host_arena;
+  if (space < state_->host()) return state_->gpus[at(space)]->arena();
+  return space == state_->host() ? state_->host_arena : nullptr;
+}
+
+void CudaDevice::name_copy(const char* what) { state_->name = what; }
+
+FileTraffic CudaDevice::file_traffic() {
+  return state_->file ? state_->file->traffic() : FileTraffic{};
 }
 
 void CudaDevice::launch(StreamId stream, const Work& work) {
@@ -209,10 +225,7 @@ void CudaDevice::launch(StreamId stream, const Work& work) {
 void CudaDevice::copy(StreamId stream, Location to, Location from, Bytes bytes) {
   State& s = *state_;
   const bool out = from.space < s.host(), in = to.space < s.host();
-  // Faults know a route to the host and one back.
-  const CopyRoute route = out && !in   ? CopyRoute::to_host
-                          : in && !out ? CopyRoute::to_device
-                                       : CopyRoute{from.space, to.space};
+  const CopyRoute route = route_of_one(from.space, to.space, s.host());
   const FaultInjector::Fault fault = s.faults.copy(route);
   const SpaceId gpu = out ? from.space : in ? to.space : s.gpu_of(stream);
   if (fault.fails) {
@@ -224,23 +237,25 @@ void CudaDevice::copy(StreamId stream, Location to, Location from, Bytes bytes) 
   if (fault.late > Nanos{0}) {
     s.make(s.gpu_of(stream), [&] { delay(stream, fault.late); });
   }
-  std::byte* const target = arena(to.space) + to.offset;
-  const std::byte* const source = arena(from.space) + from.offset;
   if (!out && !in) {
-    // cudaMemcpyAsync would block the caller for these.
+    // cudaMemcpyAsync would block the caller for copies within the host.
     s.make(gpu, [&] {
       HostCall* call = s.take_call();
-      call->to = target;
-      call->from = source;
-      call->bytes = bytes;
+      call->set_copy({s.host(), s.host_arena, s.file ? &*s.file : nullptr}, to, from, bytes);
+      call->what = std::exchange(s.name, nullptr);
       s.enqueue(stream, call);
     });
     return;
   }
+  std::byte* const target = arena(to.space);
+  const std::byte* const source = arena(from.space);
+  if (target == nullptr || source == nullptr) {
+    throw DeviceError("cuda: a copy between a GPU and the file: it goes over the host");
+  }
   const cudaMemcpyKind kind = out && in ? cudaMemcpyDeviceToDevice
                               : out     ? cudaMemcpyDeviceToHost
                                         : cudaMemcpyHostToDevice;
-  s.copy_of(gpu, stream, source, target, bytes, kind);
+  s.copy_of(gpu, stream, source + from.offset, target + to.offset, bytes, kind);
 }
 
 void CudaDevice::delay(StreamId stream, Nanos late) {

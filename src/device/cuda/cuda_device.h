@@ -4,11 +4,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "device/cuda/gpus.h"
 #include "device/device.h"
 #include "device/faults.h"
+#include "device/spill_options.h"
 
 namespace tidepool {
 
@@ -16,12 +18,14 @@ struct CudaDeviceOptions {
   int ordinal = 0;        ///< which GPU, of several the first
   bool libraries = true;  ///< compute streams come with cuDNN and cuBLAS handles
   FaultPlan faults;       ///< injected on purpose, for tests
+  /// Where the file of a file space lies, behind the host arena; without it the device has none.
+  std::optional<SpillOptions> spill = std::nullopt;
 };
 
 /// Work on compute streams runs at once on the calling thread and enqueues kernels; it is handed a
 /// cuda::CudaStream. Work on other streams runs on a thread of the driver, in the order of its
-/// stream, and must not call CUDA. With several GPUs the one that is current when a call is made is
-/// current after it.
+/// stream, and must not call CUDA; so do copies between host and file. With several GPUs the one
+/// that is current when a call is made is current after it.
 class CudaDevice : public Device {
  public:
   explicit CudaDevice(const CudaDeviceOptions& options);
@@ -30,8 +34,9 @@ class CudaDevice : public Device {
   [[nodiscard]] std::string fingerprint() const override;
   /// cudaMalloc's own is 256; copies and vector loads want no more than this.
   [[nodiscard]] Bytes alignment() const override { return 512; }
-  /// A GPU for each arena of a device, in CUDA's order. Throws DeviceError when there are too few,
-  /// they differ or an arena cannot be allocated.
+  /// A GPU for each arena of a device, in CUDA's order, their host, and a file where the options
+  /// have one. Throws DeviceError when there are too few GPUs, they differ or an arena cannot be
+  /// had.
   void open(const DeviceConfig& config) override;
   using Device::arena;
   using Device::create_event;
@@ -39,6 +44,8 @@ class CudaDevice : public Device {
   [[nodiscard]] std::byte* arena(SpaceId space) override;
   void launch(StreamId stream, const Work& work) override;
   void copy(StreamId stream, Location to, Location from, Bytes bytes) override;
+  void name_copy(const char* what) override;
+  [[nodiscard]] FileTraffic file_traffic() override;
   [[nodiscard]] bool enqueues_kernels() const override { return true; }
   EventId create_event(StreamId stream) override;
   EventId create_timed_event(StreamId stream) override;

@@ -3,6 +3,32 @@
 #include <cstring>
 
 namespace tidepool::cuda {
+namespace {
+
+void copy(const HostCall& c) {
+  if (c.file == nullptr) {
+    std::memcpy(c.to, c.from, static_cast<std::size_t>(c.bytes));
+  } else if (c.to == nullptr) {
+    c.file->write(c.file_offset, c.from, c.bytes, c.what);
+  } else {
+    c.file->read(c.file_offset, c.to, c.bytes, c.what);
+  }
+}
+
+}  // namespace
+
+void HostCall::set_copy(const HostMemory& host, Location destination, Location source,
+                        Bytes count) {
+  const auto address = [&](Location place) -> std::byte* {
+    if (place.space == host.space) return host.arena + place.offset;
+    file = host.file;
+    file_offset = place.offset;
+    return nullptr;
+  };
+  to = address(destination);
+  from = address(source);
+  bytes = count;
+}
 
 HostCall* HostCalls::take() {
   const std::lock_guard lock(mutex_);
@@ -30,7 +56,7 @@ void CUDART_CB run_host_call(void* call) {
   c->failure->run(
       [&] {
         if (c->work.run == nullptr) {
-          std::memcpy(c->to, c->from, static_cast<std::size_t>(c->bytes));
+          copy(*c);
         } else {
           const std::int64_t base = c->graph == nullptr ? 0 : c->graph->argument;
           c->work.run(c->work.context, base + c->work.argument, nullptr);

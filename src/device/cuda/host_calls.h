@@ -1,5 +1,5 @@
-// What the driver calls on its own threads, in stream order: host work and copies within the host,
-// once or at every launch of a graph.
+// What the driver calls on its own threads, in stream order: host work, copies within the host and
+// those with the file, once or at every launch of a graph.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/failure_slot.h"
+#include "device/file/file_space.h"
 
 namespace tidepool::cuda {
 
@@ -24,6 +25,18 @@ struct HostCall {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
   Bytes bytes = 0;
+  /// Where one side is in the file; the other is `to` or `from`, and this one null.
+  FileSpace* file = nullptr;
+  Bytes file_offset = 0;
+  const char* what = nullptr;  ///< is copied, for messages
+
+  struct HostMemory {
+    SpaceId space = 1;
+    std::byte* arena = nullptr;
+    FileSpace* file = nullptr;  ///< the space behind it; null: there is none
+  };
+  /// Of bytes that no GPU has.
+  void set_copy(const HostMemory& host, Location destination, Location source, Bytes count);
 };
 
 /// Calls in flight. Grows in the first iterations, then allocates nothing.

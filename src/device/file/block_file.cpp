@@ -1,4 +1,4 @@
-#include "device/cpu/block_file.h"
+#include "device/file/block_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 
 #include "base/parallel.h"
 #include "base/quantity.h"
-#include "device/cpu/file_system.h"
+#include "device/file/file_system.h"
 
 namespace tidepool {
 namespace {

@@ -1,4 +1,4 @@
-#include "device/cpu/file_system.h"
+#include "device/file/file_system.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// FileSpace: the file space of a CPU device. Copies between memory and a BlockFile, as fast as it
-// goes or paced to stated speeds; counted, and checked by hashes where that is asked for.
+// FileSpace: the file space of a device. Copies between memory and a BlockFile, as fast as it goes
+// or paced to stated speeds; counted, and checked by hashes where that is asked for.
 #pragma once
 
 #include <array>
@@ -7,11 +7,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "device/cpu/block_file.h"
-#include "device/cpu/shared_bus.h"
 #include "device/device.h"
+#include "device/file/block_file.h"
+#include "device/file/shared_bus.h"
 
 namespace tidepool {
+
+/// Takes the file's arena, the last one, out of the config: its bytes; 0 where there is none.
+Bytes take_file_arena(DeviceConfig& config);
 
 class FileSpace {
  public:

@@ -1,5 +1,5 @@
 // Turns on a bus, at stated times: no clock is read.
-#include "device/cpu/shared_bus.h"
+#include "device/file/shared_bus.h"
 
 #include <gtest/gtest.h>
 

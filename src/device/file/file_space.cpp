@@ -1,4 +1,4 @@
-#include "device/cpu/file_space.h"
+#include "device/file/file_space.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "base/at.h"
 #include "base/random.h"
-#include "device/cpu/sleep.h"
+#include "device/file/sleep.h"
 
 namespace tidepool {
 namespace {
@@ -18,7 +18,7 @@ constexpr Bytes kBlock = BlockFile::kAlignment;
 
 BlockFile opened_file(const SpillOptions& options, Bytes bytes, const FaultPlan& faults) {
   auto file = BlockFile::open(options, bytes, faults);
-  if (!file) throw DeviceError(file.error().message);
+  if (!file) throw DeviceError(file.error().message, file.error().code);
   return std::move(*file);
 }
 
@@ -47,6 +47,13 @@ bool huge_pages_are_off() {
 }
 
 }  // namespace
+
+Bytes take_file_arena(DeviceConfig& config) {
+  if (config.arenas.empty() || config.arenas.back().kind != SpaceKind::file) return 0;
+  const Bytes bytes = config.arenas.back().bytes;
+  config.arenas.pop_back();
+  return bytes;
+}
 
 FileSpace::FileSpace(const SpillOptions& options, Bytes bytes, const FaultPlan& faults)
     : options_(options), file_(opened_file(options, bytes, faults)), warning_(file_.warning()) {

@@ -1,4 +1,4 @@
-#include "device/cpu/block_file.h"
+#include "device/file/block_file.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "base/random.h"
-#include "device/cpu/file_system.h"
+#include "device/file/file_system.h"
 #include "support/disks.h"
 
 namespace tidepool {

@@ -1,6 +1,6 @@
 // A CPU device with a file: what lies there comes back, errors name what they were about, memory is
 // taken and given back where it is asked for.
-#include "device/cpu/file_space.h"
+#include "device/file/file_space.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -128,6 +128,18 @@ TEST_F(CpuFileSpace, OnlyADeviceWithAFolderHasOne) {
     FAIL() << "nothing was thrown";
   } catch (const DeviceError& error) {
     EXPECT_THAT(error.what(), HasSubstr("is in memory"));
+  }
+}
+
+TEST_F(CpuFileSpace, AFileThatFindsNoRoomIsNoFailureOfTheDevice) {
+  CpuDeviceOptions o = options();
+  o.spill->limit = kMiB;
+  CpuDevice device(o);
+  try {
+    device.open(config());
+    FAIL() << "no exception";
+  } catch (const DeviceError& error) {
+    EXPECT_EQ(error.code(), ErrorCode::infeasible) << error.what();
   }
 }
 
