@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plans models on a preset with less and less host memory and a file behind it, and prints a table:
-the time of an iteration over that of the same planner with any host memory, and what goes to the
-file. Nothing runs: times are of the simulation, the same on every machine.
+the time of an iteration over that of the same planner with any host memory, what goes to the file,
+and over the same what no plan can beat (the fluid bound). Nothing runs: times are of the simulation, the same on every machine.
 
     bench/three_tiers.py build/release/cli/tidepool [--models vgg16:100,resnet50-cifar:100]
         [--budget 40%] [--planner autoswap] [--hosts 100,50,25,10] [--disks 2.5GB/3GB,500MB/500MB]
@@ -34,7 +34,10 @@ def cell(made, free):
     slower = made["predicted_ms"] / free["predicted_ms"] - 1
     written = sum(c["bytes"] for c in made["copied"] if c["to"] == 2)
     read = sum(c["bytes"] for c in made["copied"] if c["from"] == 2)
-    return f"{100 * slower:+.1f} % ({written / 1e6:.0f}/{read / 1e6:.0f})"
+    least = made["least_overhead"]
+    bound = ("?" if least is None
+             else f"{100 * ((1 + least) * made['unlimited_ms'] / free['predicted_ms'] - 1):+.1f} %")
+    return f"{100 * slower:+.1f} % ({written / 1e6:.0f}/{read / 1e6:.0f}; bound {bound})"
 
 
 def main():

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "base/json.h"
+#include "file_tier_options.h"
 #include "ir/load_profile.h"
 #include "lower/overhead.h"
 #include "option_names.h"
@@ -27,7 +28,7 @@ struct BoundArguments {
 
 struct Bounds {
   Bytes peak = 0;
-  Bytes budget = 0;
+  Budget budget;
   OverheadBound overhead;     ///< of swapping alone
   OverheadBound recomputing;  ///< and with recomputation
   std::string unknown;        ///< why one of them is not known; empty where both are
@@ -39,7 +40,7 @@ struct Bounds {
 };
 
 Result<Bounds> bounds_of(const Program& program, const Machine& machine,
-                         const std::vector<std::int32_t>& algorithms, Bytes budget,
+                         const std::vector<std::int32_t>& algorithms, const Budget& budget,
                          Nanos time_limit, ProgressSink& progress) {
   const auto start = std::chrono::steady_clock::now();
   const auto spent = [&] {
@@ -72,10 +73,10 @@ Result<Bounds> bounds_of(const Program& program, const Machine& machine,
   if (b.unknown.empty()) b.unknown = why_no_bound(b.recomputing.fluid, options);
   if (!fluid.feasible && !fluid.stopped && fluid.refused.empty()) {
     return fail(ErrorCode::infeasible,
-                fmt::format("no swap schedule with these algorithms fits {} B ({})", budget,
-                            format_bytes(budget)));
+                fmt::format("no swap schedule with these algorithms fits {} B ({})", budget.device,
+                            format_bytes(budget.device)));
   }
-  b.least_load = fluid_least_load({program, index, machine, algorithms},
+  b.least_load = fluid_least_load({program, index, machine, algorithms, false, budget.host},
                                   b.overhead.unlimited - b.overhead.compute,
                                   solving(3, "load without overhead"));
   if (interrupted()) return fail(ErrorCode::interrupted, "interrupted while solving");
@@ -83,49 +84,56 @@ Result<Bounds> bounds_of(const Program& program, const Machine& machine,
   return b;
 }
 
-void print_bounds(const std::string& name, const std::string& machine, const Bounds& b, bool json) {
+Json json_of(const std::string& name, const std::string& machine, const Bounds& b) {
+  const OverheadBound& bound = b.overhead;
+  const bool known = b.unknown.empty();
+  const bool refused = !bound.fluid.refused.empty();
+  const bool load_known = !b.least_load.stopped && !refused;
+  Json out = {
+      {"schema", 1},
+      {"program", name},
+      {"machine", machine},
+      {"budget_bytes", b.budget.device},
+      {"host_budget_bytes", b.budget.host > 0 ? Json(b.budget.host) : Json(nullptr)},
+      {"unlimited_peak_bytes", b.peak},
+      {"compute_ms", to_ms(bound.compute)},
+      {"unlimited_ms", refused ? Json(nullptr) : Json(to_ms(bound.unlimited))},
+      {"least_overhead_ms", known ? Json(to_ms(b.recomputing.fluid.overhead)) : Json(nullptr)},
+      {"least_overhead", known ? Json(b.recomputing.least_overhead()) : Json(nullptr)},
+      {"least_overhead_swapping", known ? Json(bound.least_overhead()) : Json(nullptr)},
+      {"least_load_without_overhead_bytes", load_known ? Json(b.least_load.bytes) : Json(nullptr)},
+      {"ms", to_ms(b.took)}};
+  add_missing_bound(out, bound.fluid.stopped || b.least_load.stopped, bound.fluid.refused);
+  if (b.plan_time) {
+    out["plan_overhead"] = overhead(*b.plan_time, bound.unlimited);
+    out["optimality_gap"] = b.gap;
+  }
+  return out;
+}
+
+void print_bounds(const std::string& name, const std::string& machine, const Bounds& b) {
   const OverheadBound& bound = b.overhead;
   const Nanos unlimited = bound.unlimited;
-  const bool known = b.unknown.empty();
-  const bool load_known = !b.least_load.stopped && bound.fluid.refused.empty();
-  if (json) {
-    Json out = {
-        {"schema", 1},
-        {"program", name},
-        {"machine", machine},
-        {"budget_bytes", b.budget},
-        {"unlimited_peak_bytes", b.peak},
-        {"compute_ms", to_ms(bound.compute)},
-        {"unlimited_ms", bound.fluid.refused.empty() ? Json(to_ms(unlimited)) : Json(nullptr)},
-        {"least_overhead_ms", known ? Json(to_ms(b.recomputing.fluid.overhead)) : Json(nullptr)},
-        {"least_overhead", known ? Json(b.recomputing.least_overhead()) : Json(nullptr)},
-        {"least_overhead_swapping", known ? Json(bound.least_overhead()) : Json(nullptr)},
-        {"least_load_without_overhead_bytes",
-         load_known ? Json(b.least_load.bytes) : Json(nullptr)},
-        {"ms", to_ms(b.took)}};
-    add_missing_bound(out, bound.fluid.stopped || b.least_load.stopped, bound.fluid.refused);
-    if (b.plan_time) {
-      out["plan_overhead"] = overhead(*b.plan_time, unlimited);
-      out["optimality_gap"] = b.gap;
-    }
-    return print(out);
-  }
   if (const std::string& refused = bound.fluid.refused; !refused.empty()) {
     return say("{} on {}: bounds are not known: {}\n", name, machine, with_option_names(refused));
   }
   say("{} on {}: no schedule with the ops in their order does better (fluid relaxation)\n", name,
       machine);
-  if (known) {
+  if (b.budget.host > 0) {
+    say("  host memory     {}: what lies in it and, behind it, in a file counts\n",
+        format_bytes(b.budget.host));
+  }
+  if (b.unknown.empty()) {
     say("  in {:12} keeping and swapping takes at least {} an iteration, without a budget {}: "
         "overhead {:.2f} %\n",
-        format_bytes(b.budget), format_time(bound.least_time()), format_time(unlimited),
+        format_bytes(b.budget.device), format_time(bound.least_time()), format_time(unlimited),
         100 * bound.least_overhead());
     say("  {:15} recomputing as well, at least {}: overhead {:.2f} %\n", "",
         format_time(b.recomputing.least_time()), 100 * b.recomputing.least_overhead());
   } else {
-    say("  in {:12} not known: {}\n", format_bytes(b.budget), with_option_names(b.unknown));
+    say("  in {:12} not known: {}\n", format_bytes(b.budget.device), with_option_names(b.unknown));
   }
-  if (load_known) {
+  if (!b.least_load.stopped) {
     say("  no overhead     swapping needs a load of at least {} ({:.1f} % of the peak, {})\n",
         format_bytes(b.least_load.bytes),
         100 * static_cast<double>(b.least_load.bytes) / static_cast<double>(b.peak),
@@ -143,10 +151,17 @@ void print_bounds(const std::string& name, const std::string& machine, const Bou
   say("  solved in {}\n", format_time(b.took));
 }
 
+void show(const std::string& name, const std::string& machine, const Bounds& b, bool json) {
+  json ? print(json_of(name, machine, b)) : print_bounds(name, machine, b);
+}
+
 Result<int> bound(const BoundArguments& a, bool json) {
   if (auto stated = check_sub_batch_is_stated(a.subject.job, "bound"); !stated) {
     return fail(stated.error());
   }
+  const SubjectArguments& of = a.subject;
+  const std::string named = of.machine + of.trace.file;
+  if (auto tier = check_file_tier(of.file_tier, named, 1); !tier) return fail(tier.error());
   TerminalObserver observer;
   if (!a.plan.empty()) {
     const auto file = load_plan(a.plan);
@@ -157,7 +172,7 @@ Result<int> bound(const BoundArguments& a, bool json) {
     }
     auto bounds =
         bounds_of(file->program, file->machine, chosen_algorithms(file->program, file->plan),
-                  file->device_budget, a.time_limit, observer);
+                  Budget{file->device_budget, file->host_budget}, a.time_limit, observer);
     if (!bounds) return fail(bounds.error());
     bounds->not_covered = !first_runs_in_order(file->program, file->plan);
     if (!bounds->not_covered && bounds->unknown.empty()) {
@@ -168,7 +183,7 @@ Result<int> bound(const BoundArguments& a, bool json) {
       bounds->plan_time = time;
       bounds->gap = *gap;
     }
-    print_bounds(file->program.name, file->machine.name, *bounds, json);
+    show(file->program.name, file->machine.name, *bounds, json);
     return kOk;
   }
   const Cache cache(a.subject.cache, observer);
@@ -178,13 +193,13 @@ Result<int> bound(const BoundArguments& a, bool json) {
   const auto budget = budget_of(a.budget, *subject);
   if (!budget) return fail(budget.error());
   const auto algorithms = choose_algorithms(profile.program, algorithms_of(a.subject.job));
-  auto bounds = bounds_of(profile.program, profile.machine, algorithms, budget->device,
-                          a.time_limit, observer);
+  auto bounds =
+      bounds_of(profile.program, profile.machine, algorithms, *budget, a.time_limit, observer);
   if (!bounds) return fail(with_resident(bounds.error(), *subject));
-  for (Bytes* bytes : {&bounds->budget, &bounds->peak, &bounds->least_load.bytes}) {
+  for (Bytes* bytes : {&bounds->budget.device, &bounds->peak, &bounds->least_load.bytes}) {
     *bytes += subject->resident;
   }
-  print_bounds(profile.program.name, profile.machine.name, *bounds, json);
+  show(profile.program.name, profile.machine.name, *bounds, json);
   return kOk;
 }
 
@@ -198,14 +213,17 @@ void add_bound(CLI::App& app, Context& context) {
   state_sub_batch(*command);
   add_size_option(*command, "--budget", arguments->budget.device,
                   "device bytes: 400MiB, 2GB, or a percentage of the unlimited peak such as 60%");
+  add_host_budget_option(*command, arguments->budget);
+  add_file_tier_options(*command, arguments->subject.file_tier);
   command->add_option("--plan", arguments->plan, "a saved plan, for its program and budget")
       ->excludes("model");
   add_duration_option(*command, "--time-limit", arguments->time_limit,
                       "for its linear programs: 500ms, 10s, 2min (default: none)");
   command->add_flag("--json", context.json, "one JSON object on stdout");
   auto ignored = ignored_by_subjects();
-  ignored.push_back(
-      {"--plan", {"--budget", "--machine", "--profile", "--trace", "--batch", "--algorithms"}});
+  ignored.push_back({"--plan",
+                     {"--budget", "--host-budget", "--file-tier", "--file-limit", "--machine",
+                      "--profile", "--trace", "--batch", "--algorithms"}});
   refuse_ignored(*command, std::move(ignored));
   command->footer(R"(
 Percentages are of the time of an iteration without a budget. The optimality gap is what a plan's
@@ -213,6 +231,7 @@ overhead may be above the least one of all plans, recomputation included.
 
 Examples:
   tidepool bound vgg16 --machine gtx1080ti --budget 40%
+  tidepool bound vgg16 --machine gtx1080ti --budget 40% --host-budget 150MB --file-tier 2.5GB,3GB
   tidepool plan vgg16 --machine gtx1080ti --budget 40% -o plan.json
   tidepool bound --plan plan.json --json)");
   command->callback([arguments, &context] {

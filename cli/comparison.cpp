@@ -200,7 +200,7 @@ Result<Comparisons> rows_of(const Subject& subject, const JobSpec& job,
         show();
         return options.stop.requested();
       };
-      bound = overhead_bound(profile.program, profile.machine, algorithms, budget.device,
+      bound = overhead_bound(profile.program, profile.machine, algorithms, budget,
                              {gap_time_limit(spec), stop});
     }
     for (const std::string& name : planners) {

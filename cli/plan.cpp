@@ -61,8 +61,8 @@ Result<void> save_and_prove(MadePlan& made, const Budget& budget, Observer& obse
   if (made.parallel) made.gap.unknown = kNoGapOfSeveral;
   if (!made.gap.unknown.empty()) return {};
   observer.update(0, "how far the plan may be from the best");
-  auto gap = proven_gap(made.file.program, made.file.machine, made.obtained.planned.lowered,
-                        budget.device, {gap_time_limit(made.arguments.planner), interrupted});
+  auto gap = proven_gap(made.file.program, made.file.machine, made.obtained.planned.lowered, budget,
+                        {gap_time_limit(made.arguments.planner), interrupted});
   if (!gap) return fail(gap.error());
   made.gap = std::move(*gap);
   made.stopped = interrupted();

@@ -227,6 +227,10 @@ void add_size_options(CLI::App& command, BudgetSpec& budget) {
   add_size_option(command, "--budget", budget.device,
                   "device bytes: 400MiB, 2GB, or a percentage of the unlimited peak load such as "
                   "60%; 100% leaves no room for gaps between addresses (default: no limit)");
+  add_host_budget_option(command, budget);
+}
+
+void add_host_budget_option(CLI::App& command, BudgetSpec& budget) {
   const auto host = [&budget](const std::string& text) {
     const auto bytes = parse_bytes(text);
     if (!bytes) throw CLI::ValidationError("--host-budget", bytes.error().message);

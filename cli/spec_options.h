@@ -20,6 +20,8 @@ void state_sub_batch(CLI::App& command);
 Result<void> check_sub_batch_is_stated(const JobSpec& job, const char* command);
 /// --budget, --host-budget.
 void add_size_options(CLI::App& command, BudgetSpec& budget);
+/// --host-budget
+void add_host_budget_option(CLI::App& command, BudgetSpec& budget);
 /// A device size in bytes or percent; `name` such as "--budget".
 CLI::Option* add_size_option(CLI::App& command, const std::string& name, SizeOrPercent& size,
                              const std::string& help);

@@ -1,6 +1,8 @@
 // The links of the device, taken together: what the bounds know of a machine.
 #pragma once
 
+#include <optional>
+
 #include "cost/machine.h"
 
 namespace tidepool {
@@ -15,6 +17,14 @@ struct DeviceLinks {
   Direction out;
   Direction in;
   bool duplex = true;  ///< false: one channel carries both directions
+
+  struct File {
+    Direction write;
+    Direction read;
+    bool duplex = true;  ///< as above
+  };
+  std::optional<File> behind_host;  ///< a file that only the host has links to
+  bool to_file = false;             ///< the device has a link to a file
 };
 
 /// Note [Several links]. Links of speeds r_i and latencies l_i, R = sum of r_i. In a time T link i

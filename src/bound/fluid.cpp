@@ -59,7 +59,9 @@ FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, const FluidOpti
   const Relaxation relaxation(problem, load, limit);
   const auto solution = relaxation.solve(what_is_left(options, start));
   bound.stopped = solution.stopped;
-  bound.feasible = !bound.stopped;
+  // Too little host memory, and no file behind it.
+  const bool none = problem.host_limit > 0 && solution.values.empty();
+  bound.feasible = !bound.stopped && !none;
   bound.overhead =
       Nanos{static_cast<Nanos::rep>(std::max(0.0, std::floor(relaxation.nanos(solution.bound))))};
   bound.share = relaxation.shares(solution);

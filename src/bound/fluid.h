@@ -33,6 +33,15 @@
 // stalls, during which links copy. Whether what a clone reads is there is not asked beyond what
 // recipes say, nor where in the iteration it runs. What is carried over the iteration's end is not
 // made again: an op that makes such a value may not run twice.
+//
+// Note [Host memory]. Where the host may hold only so many bytes, what has to be off the device
+// while an op runs is there, on a file behind the host, or is made again: live bytes minus the
+// limit are at most the host's, plus the padding of what is away, r, parts d <= x that are on the
+// file at some time of their absence, and what has no copy of its own on the host (x where no y is
+// needed: the file may have it). The parts d up to an absence of a value were written to the file,
+// once each (v), as with y. The file's links carry each v and d, with its latency, within the
+// iteration; when they do is not asked. Nothing of it where the device has a link of its own to a
+// file.
 #pragma once
 
 #include <span>
@@ -51,6 +60,7 @@ struct FluidProblem {
   const Machine& machine;
   std::span<const std::int32_t> algorithms;  ///< one per op
   bool recompute = false;                    ///< ops may run again
+  Bytes host_limit = 0;                      ///< of the host's memory; 0: none
 };
 
 struct FluidBound {

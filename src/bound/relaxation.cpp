@@ -21,6 +21,7 @@ Relaxation::Relaxation(const FluidProblem& problem, const LoadProfile& load,
   choose_units(load.peak);
   free_dead_bytes();
   add_absences();
+  if (p_.host_limit > 0 && !links_.to_file) add_file();
   if (limit) {
     limit_ = static_cast<double>(*limit) / byte_unit_;
   } else {
@@ -29,6 +30,7 @@ Relaxation::Relaxation(const FluidProblem& problem, const LoadProfile& load,
   add_ops(!limit && stalls == Nanos{0}, limit ? 1 : 0);
   if (p_.recompute) add_clone_times();
   add_latencies();
+  if (!on_file_.empty()) add_file_times();
   if (!limit && !stalls_.empty()) {
     std::vector<Term> row;
     for (const Column stall : stalls_) row.push_back({stall, 1});
@@ -62,9 +64,8 @@ void Relaxation::choose_units(Bytes peak) {
   const Nanos compute = compute_time(p_.program, p_.algorithms);
   time_unit_ = std::max(1.0, static_cast<double>(compute.count()));
   compute_ = static_cast<double>(compute.count()) / time_unit_;
-  const auto units = [&](double rate) { return rate * 1e-9 * time_unit_ / byte_unit_; };
-  out_rate_ = units(links_.out.bytes_per_second);
-  in_rate_ = units(links_.in.bytes_per_second);
+  out_rate_ = units(links_.out);
+  in_rate_ = units(links_.in);
 }
 
 double Relaxation::time_of(OpId op) const {
@@ -122,6 +123,24 @@ void Relaxation::add_absences() {
   }
 }
 
+/// The parts that are on a file. See Note [Host memory].
+void Relaxation::add_file() {
+  host_limit_ = static_cast<double>(p_.host_limit) / byte_unit_;
+  on_file_.assign(absences_.size(), kNone);
+  written_.assign(absences_.size(), kNone);
+  for (std::size_t a = 0; links_.behind_host && a < absences_.size(); ++a) {
+    if (copied_[a] == kNone) continue;
+    on_file_[a] = lp_.add_column(0, 1);
+    written_[a] = lp_.add_column(0, 1);
+    lp_.at_most({{on_file_[a], 1}, {away_[a], -1}}, 0);
+    std::vector<Term> row{{on_file_[a], 1}};
+    for (auto b = static_cast<std::int32_t>(a); b != kNone; b = absences_[at(b)].before) {
+      if (written_[at(b)] != kNone) row.push_back({written_[at(b)], -1});
+    }
+    lp_.at_most(row, 0);
+  }
+}
+
 OpId Relaxation::born(std::size_t a) const {
   return remade_[a] != kNone ? recipes_[a].born : absences_[a].born;
 }
@@ -139,7 +158,7 @@ void Relaxation::begin(Sums& sums, std::size_t a) const {
   sums.begun.push_back({away_[a], bytes});
   sums.on_host.push_back({away_[a], bytes});
   if (copied_[a] != kNone) sums.on_host.push_back({copied_[a], -bytes});
-  sums.padding.push_back({away_[a], padding_of(absences_[a])});
+  open(sums, a, 1);
 }
 
 void Relaxation::end(Sums& sums, std::size_t a) const {
@@ -149,7 +168,19 @@ void Relaxation::end(Sums& sums, std::size_t a) const {
     sums.due.push_back({remade_[a], -bytes});
     sums.remade.push_back({remade_[a], bytes});
   }
-  sums.padding.push_back({away_[a], -padding_of(absences_[a])});
+  open(sums, a, -1);
+}
+
+/// What counts while an absence lasts.
+void Relaxation::open(Sums& sums, std::size_t a, double sign) const {
+  const double bytes = sign * bytes_of(absences_[a]);
+  const double padding = sign * padding_of(absences_[a]);
+  sums.padding.push_back({away_[a], padding});
+  if (!host_limit_) return;
+  const bool held = copied_[a] != kNone;
+  sums.not_held.push_back({away_[a], held ? padding : padding + bytes});
+  if (held && remade_[a] != kNone) sums.not_held.push_back({remade_[a], bytes});
+  if (on_file_[a] != kNone) sums.not_held.push_back({on_file_[a], bytes});
 }
 
 void Relaxation::make(Sums& sums, std::size_t a) const {
@@ -171,6 +202,7 @@ void Relaxation::grow(Totals& totals, Sums& sums) {
   grow(totals.due, sums.due, most);
   grow(totals.remade, sums.remade, most);
   grow(totals.padding, sums.padding, all_padding_);
+  grow(totals.not_held, sums.not_held, most + all_padding_);
 }
 
 void Relaxation::add_ops(bool no_stalls, double stall_cost) {
@@ -191,7 +223,8 @@ void Relaxation::add_ops(bool no_stalls, double stall_cost) {
                 sum(std::move(sums.begun), most),
                 sum({}, most),
                 sum({}, most),
-                sum(std::move(sums.padding), all_padding_)};
+                sum(std::move(sums.padding), all_padding_),
+                sum(std::move(sums.not_held), most + all_padding_)};
   sums = {};
   const Column out_before = lp_.add_free_column(-most, most);
   const Column in_before = lp_.add_free_column(0, most);
@@ -235,6 +268,10 @@ void Relaxation::add_op(OpId k, const Totals& totals, bool no_stalls, double sta
   lp_.at_most({{out, 1}, {totals.copyable, -1}}, 0);
   keep_within(room, {{in, 1}, {out, -1}, {totals.on_host, -1}}, totals);
   keep_within(room, {{in, 1}, {totals.begun, -1}}, totals);
+  if (!host_limit_) return;
+  std::vector<Term> off{{totals.not_held, -1}};
+  if (limit_column_ != kNone) off.push_back({limit_column_, -1});
+  lp_.at_most(off, room + *host_limit_);
 }
 
 /// What the links may have copied after a time: a known one, or a stall.
@@ -295,12 +332,21 @@ void Relaxation::add_clone_times() {
 
 /// No bound above this is returned: a schedule with a longer stall is no faster than that.
 double Relaxation::longest_stall() const {
-  return 1 + compute_ + 2 * all_bytes_ * (1 / out_rate_ + 1 / in_rate_) + 2 * all_latencies();
+  double slowness = 1 / out_rate_ + 1 / in_rate_;
+  if (links_.behind_host) {
+    slowness += 1 / units(links_.behind_host->write) + 1 / units(links_.behind_host->read);
+  }
+  return 1 + compute_ + 2 * all_bytes_ * slowness + 2 * all_latencies();
 }
 
 double Relaxation::all_latencies() const {
-  return static_cast<double>(absences_.size()) * (links_.out.latency + links_.in.latency) /
-         time_unit_;
+  double latency = links_.out.latency + links_.in.latency;
+  if (const auto& file = links_.behind_host) latency += file->write.latency + file->read.latency;
+  return static_cast<double>(absences_.size()) * latency / time_unit_;
+}
+
+double Relaxation::units(const DeviceLinks::Direction& link) const {
+  return link.bytes_per_second * 1e-9 * time_unit_ / byte_unit_;
 }
 
 /// The links carry each copy and its latency within the iteration.
@@ -308,11 +354,7 @@ void Relaxation::add_latencies() {
   const double out_latency = links_.out.latency / time_unit_;
   const double in_latency = links_.in.latency / time_unit_;
   std::vector<Term> row;
-  const auto close = [&] {
-    for (const Column stall : stalls_) row.push_back({stall, -1});
-    lp_.at_most(row, compute_);
-    row.clear();
-  };
+  const auto close = [&] { keep_within_iteration(row); };
   for (std::size_t a = 0; a < absences_.size(); ++a) {
     if (copied_[a] == kNone) continue;
     row.push_back({copied_[a], out_latency + bytes_of(absences_[a]) / out_rate_});
@@ -325,6 +367,30 @@ void Relaxation::add_latencies() {
     if (remade_[a] != kNone) row.push_back({remade_[a], -time});
   }
   close();
+}
+
+/// Time that one channel takes up.
+void Relaxation::keep_within_iteration(std::vector<Term>& row) {
+  for (const Column stall : stalls_) row.push_back({stall, -1});
+  lp_.at_most(row, compute_);
+  row.clear();
+}
+
+/// The same of the links between host and file.
+void Relaxation::add_file_times() {
+  const DeviceLinks::File& file = *links_.behind_host;
+  const auto time = [&](std::size_t a, const DeviceLinks::Direction& link) {
+    return link.latency / time_unit_ + bytes_of(absences_[a]) / units(link);
+  };
+  std::vector<Term> row;
+  for (std::size_t a = 0; a < absences_.size(); ++a) {
+    if (written_[a] != kNone) row.push_back({written_[a], time(a, file.write)});
+  }
+  if (file.duplex) keep_within_iteration(row);
+  for (std::size_t a = 0; a < absences_.size(); ++a) {
+    if (on_file_[a] != kNone) row.push_back({on_file_[a], time(a, file.read)});
+  }
+  keep_within_iteration(row);
 }
 
 }  // namespace tidepool

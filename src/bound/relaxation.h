@@ -40,10 +40,11 @@ class Relaxation {
     std::vector<Term> due;       ///< x - r of absences ended
     std::vector<Term> remade;    ///< r of absences ended
     std::vector<Term> padding;   ///< x of absences open, times their padding
+    std::vector<Term> not_held;  ///< of absences open: what is away and need not be on the host
   };
   /// The columns of the running sums.
   struct Totals {
-    Column copyable, on_host, begun, due, remade, padding;
+    Column copyable, on_host, begun, due, remade, padding, not_held;
   };
 
   void choose_units(Bytes peak);
@@ -54,6 +55,10 @@ class Relaxation {
               Column& in);
   void add_clone_times();
   void add_latencies();
+  void add_file();
+  void add_file_times();
+  void keep_within_iteration(std::vector<Term>& row);
+  void open(Sums& sums, std::size_t a, double sign) const;
 
   Column sum(std::vector<Term> terms, double most);
   void begin(Sums& sums, std::size_t a) const;
@@ -65,6 +70,7 @@ class Relaxation {
   void keep_within(double room, std::vector<Term> kept, const Totals& totals);
   [[nodiscard]] double longest_stall() const;
   [[nodiscard]] double all_latencies() const;
+  [[nodiscard]] double units(const DeviceLinks::Direction& link) const;
   [[nodiscard]] double time_of(OpId op) const;
   [[nodiscard]] double bytes_of(const Absence& a) const;
   [[nodiscard]] Bytes aligned_bytes_of(const Absence& a) const;
@@ -80,14 +86,17 @@ class Relaxation {
   OpId ops_ = 0;
   double byte_unit_ = 1, time_unit_ = 1;  ///< bytes and nanoseconds
   double out_rate_ = 0, in_rate_ = 0;     ///< byte units a time unit
+  std::optional<double> host_limit_;      ///< see Note [Host memory]
   double compute_ = 0;
   double limit_ = 0;
   double all_bytes_ = 0, all_padding_ = 0;
   LinearProgram lp_;
   Column limit_column_ = kNone;
-  std::vector<Column> away_;    ///< x per absence; kNone: dead, or no op runs in it
-  std::vector<Column> copied_;  ///< y per absence; kNone: no copy out is needed
-  std::vector<Column> remade_;  ///< r per absence; kNone: it cannot be made again
+  std::vector<Column> away_;     ///< x per absence; kNone: dead, or no op runs in it
+  std::vector<Column> copied_;   ///< y per absence; kNone: no copy out is needed
+  std::vector<Column> remade_;   ///< r per absence; kNone: it cannot be made again
+  std::vector<Column> on_file_;  ///< d per absence; kNone: it may not be on a file
+  std::vector<Column> written_;  ///< v per absence; kNone: it may not be, or has no y
   std::vector<Column> stalls_;
 };
 

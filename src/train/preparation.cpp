@@ -235,7 +235,7 @@ Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& bu
       unlimited_time(program, on, chosen_algorithms(program, start.lowered().plan));
   if (all) return on_all_devices(job, std::move(start), *all);
   const FluidOptions solving{gap_time_limit(spec.planner), observer.stop()};
-  const auto gap = proven_gap(program, on, start.lowered(), budget.device, solving);
+  const auto gap = proven_gap(program, on, start.lowered(), budget, solving);
   if (!gap) return fail(gap.error());
   start.gap = *gap;
   return start;

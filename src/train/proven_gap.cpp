@@ -73,17 +73,17 @@ void add_missing_bound(Json& json, bool stopped, const std::string& refused) {
 }
 
 OverheadBound overhead_bound(const Program& program, const Machine& machine,
-                             AlgorithmChoice algorithms, Bytes budget, const FluidOptions& options,
-                             bool recompute) {
+                             AlgorithmChoice algorithms, const Budget& budget,
+                             const FluidOptions& options, bool recompute) {
   OverheadBound bound;
   bound.algorithms = std::move(algorithms);
   bound.compute = compute_time(program, bound.algorithms);
   bound.unlimited = unlimited_time(program, machine, bound.algorithms);
   const AccessIndex index(program);
   bound.everything_fits =
-      load_profile(program, index, machine.alignment(), bound.algorithms).peak <= budget;
-  bound.fluid = fluid_bound({program, index, machine, bound.algorithms, recompute},
-                            usable(program, machine.alignment(), budget), options);
+      load_profile(program, index, machine.alignment(), bound.algorithms).peak <= budget.device;
+  bound.fluid = fluid_bound({program, index, machine, bound.algorithms, recompute, budget.host},
+                            usable(program, machine.alignment(), budget.device), options);
   return bound;
 }
 
@@ -111,7 +111,7 @@ void ProvenGap::add_to(Json& json) const {
 }
 
 Result<ProvenGap> proven_gap(const Program& program, const Machine& machine, const Lowered& lowered,
-                             Bytes budget, const FluidOptions& options) {
+                             const Budget& budget, const FluidOptions& options) {
   ProvenGap result;
   if (!first_runs_in_order(program, lowered.plan)) {
     result.unknown = "the plan reorders ops";

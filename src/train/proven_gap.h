@@ -38,8 +38,8 @@ void add_missing_bound(Json& json, bool stopped, const std::string& refused);
 
 /// Without `recompute`: of plans that only keep and swap.
 OverheadBound overhead_bound(const Program& program, const Machine& machine,
-                             AlgorithmChoice algorithms, Bytes budget, const FluidOptions& options,
-                             bool recompute = true);
+                             AlgorithmChoice algorithms, const Budget& budget,
+                             const FluidOptions& options, bool recompute = true);
 
 /// What the bound is for, by the plan itself, whose file may say otherwise: no device op runs for
 /// the first time before one in front of it in the program.
@@ -68,6 +68,6 @@ struct ProvenGap {
 
 /// Solves a linear program, or two. Fails like OverheadBound::optimality_gap.
 Result<ProvenGap> proven_gap(const Program& program, const Machine& machine, const Lowered& lowered,
-                             Bytes budget, const FluidOptions& options);
+                             const Budget& budget, const FluidOptions& options);
 
 }  // namespace tidepool

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <map>
 
 #include "base/bytes.h"
 #include "base/json.h"
@@ -66,6 +68,45 @@ TEST(Spill, TheSmallestMemoryThatIsNamedIsEnough) {
   const Json memory = Json::parse(given.out)["memory"];
   EXPECT_LE(memory["highest_rss_bytes"].get<Bytes>(), smallest);
   EXPECT_GT(memory["state_file_bytes"].get<Bytes>(), 0);
+}
+
+/// What they name as the smallest, plan in and measure in is the same memory.
+TEST(Spill, ProfilesPlansAndComparisonsAreInTheSameMemory) {
+  const testing::TemporaryFolder folder;
+  const std::string profile = folder.path().string() + "/profile.json";
+  const auto run = [&](const std::string& command, Bytes memory, const Arguments& more) {
+    Arguments all{TIDEPOOL_BINARY, command,         "mlp",       "--batch",  "200",
+                  "--data",        "synthetic",     "--threads", "1",        "--spill",
+                  folder.path(),   "--spill-speed", "1GB,1GB",   "--memory", std::to_string(memory),
+                  "--no-cache",    "--json"};
+    all.insert(all.end(), more.begin(), more.end());
+    return testing::run_process(all);
+  };
+  const std::map<std::string, Arguments> commands{
+      {"profile", {"--output", profile}},
+      {"plan", {"--time-limit", "100ms"}},
+      {"compare", {"--time-limit", "100ms", "--planners", "autoswap"}}};
+  for (const auto& [command, more] : commands) {
+    SCOPED_TRACE(command);
+    const auto refused = run(command, kMiB, more);
+    ASSERT_EQ(refused.exit_code, 4) << refused.out << refused.err;
+    const auto smallest = Json::parse(refused.out)["smallest_feasible_bytes"].get<Bytes>();
+    const auto given = run(command, smallest, more);
+    ASSERT_EQ(given.exit_code, 0) << given.out << given.err;
+    const Json out = Json::parse(given.out);
+    if (command == "profile") {
+      EXPECT_LT(out["profile"]["arena_peak_bytes"].get<Bytes>(), smallest);
+      EXPECT_TRUE(std::filesystem::exists(profile));
+    } else if (command == "plan") {
+      EXPECT_EQ(out["memory"]["limit_bytes"].get<Bytes>(), smallest);
+      EXPECT_LT(out["footprint_bytes"].get<Bytes>() + out["memory"]["resident_bytes"].get<Bytes>() +
+                    out["host_bytes"].get<Bytes>(),
+                smallest);
+    } else {
+      EXPECT_TRUE(out["rows"][0]["feasible"].get<bool>());
+      EXPECT_LT(out["rows"][0]["budget_bytes"].get<Bytes>(), smallest);
+    }
+  }
 }
 
 TEST(Spill, AFileThatIsTooSmallIsNamedAsTheCause) {

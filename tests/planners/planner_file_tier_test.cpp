@@ -9,6 +9,7 @@
 
 #include "base/at.h"
 #include "base/json.h"
+#include "bound/fluid.h"
 #include "check/check.h"
 #include "lower/plan_file.h"
 #include "planners/autoswap/autoswap.h"
@@ -102,6 +103,26 @@ TEST(FileTier, AFastFileMakesUpForTheHostAndASlowOneCostsWhatItsCopiesTake) {
   const auto slow = plan(program, with_file(two, 1e8), budget);
   ASSERT_TRUE(slow) << slow.error().message;
   EXPECT_GT(slow->lowered.iteration_time, fast->lowered.iteration_time);
+}
+
+/// Regression: the bound knew of the links of the device only, and plans that wait for a slow disk
+/// were far above it.
+TEST(FileTier, NoPlanIsFasterThanTheBoundAndSlowDisksBringThemTogether) {
+  const Program program = stack(12);
+  const Machine machine = with_file(testing::byte_a_nanosecond(64), 1e8);
+  const AccessIndex index(program);
+  const auto algorithms = least_workspace_algorithms(program);
+  for (const Bytes host : {1, 2, 3, 5}) {
+    const Budget budget{5 * 1024, host * 1024};
+    const auto made = plan(program, machine, budget);
+    ASSERT_TRUE(made) << made.error().message;
+    const FluidProblem problem{program, index, machine, algorithms, true, budget.host};
+    const FluidBound bound = fluid_bound(problem, budget.device);
+    ASSERT_TRUE(bound.feasible);
+    const Nanos overhead = made->lowered.iteration_time - compute_time(program, algorithms);
+    EXPECT_LE(bound.overhead, overhead) << host;
+    EXPECT_GT(bound.overhead * 2, overhead) << host;
+  }
 }
 
 TEST(FileTier, WhatIsAwayLongestGoesToTheFile) {
