@@ -38,6 +38,8 @@ MUTANTS = {
         "wait(i, s.joins[0]);", ""),
     "argument-of-the-last-launch": (
         HOST_CALLS, "device", "g.argument = g.launches.front();", "g.argument = g.launches.back();"),
+    "copies-of-the-file-turned-round": (
+        HOST_CALLS, "device", "  } else if (c.to == nullptr) {", "  } else if (c.to != nullptr) {"),
     "host-call-is-reused-too-early": (
         DEVICE, "device", "      s.enqueue(stream, call);\n      return;\n    }\n    try {",
         "      s.enqueue(stream, call);\n      s.calls.give_back(call);\n      return;\n    }\n"
