@@ -15,6 +15,7 @@
 
 namespace {
 
+using tidepool::DeviceError;
 using tidepool::did_you_mean;
 using tidepool::Error;
 using tidepool::ErrorCode;

@@ -36,7 +36,7 @@ std::string beyond_one_device(const Program& program) {
 FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, const FluidOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   FluidBound bound;
-  const auto& [program, index, machine, algorithms, recompute] = problem;
+  const auto& [program, index, machine, algorithms, recompute, host_limit] = problem;
   bound.refused = beyond_one_device(program);
   if (!bound.refused.empty()) return bound;
   // The last buffer of an arena needs no padding.
@@ -60,7 +60,7 @@ FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, const FluidOpti
   const auto solution = relaxation.solve(what_is_left(options, start));
   bound.stopped = solution.stopped;
   // Too little host memory, and no file behind it.
-  const bool none = problem.host_limit > 0 && solution.values.empty();
+  const bool none = host_limit > 0 && solution.values.empty();
   bound.feasible = !bound.stopped && !none;
   bound.overhead =
       Nanos{static_cast<Nanos::rep>(std::max(0.0, std::floor(relaxation.nanos(solution.bound))))};
@@ -71,7 +71,7 @@ FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, const FluidOpti
 FluidLoad fluid_least_load(const FluidProblem& problem, Nanos stalls, const FluidOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   FluidLoad load;
-  const auto& [program, index, machine, algorithms, recompute] = problem;
+  const auto& [program, index, machine, algorithms, recompute, host_limit] = problem;
   if (!beyond_one_device(program).empty()) return load;
   load.stopped = options.time_limit <= Nanos{0};
   if (load.stopped) return load;

@@ -50,7 +50,7 @@ struct QLearning {
   std::int32_t hops = 4;
   std::int32_t batch = 32;
   std::int32_t reach = 0;  ///< rewards in a target; 0: all to the end; 1: as in the paper
-  std::int32_t decisions_a_step = 8;  ///< of the agent, for one gradient step
+  std::int32_t decisions_a_step = 3;  ///< of the agent, for one gradient step
   bool uniform = false;               ///< all actions uniformly random; nothing is learned
   bool greedy = false;                ///< one episode of `network`, and nothing is learned
   std::string network;                ///< bytes of a saved one to go on from; empty: a new one
