@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 #include "check/check.h"
@@ -104,9 +105,10 @@ PlannerOptions in_the_rest(const PlannerOptions& options,
 }
 
 /// In a host budget with a file behind the host: the plan that is found in any host budget, if that
-/// needs no more; or else the fastest of three: that with what the host cannot hold in the file;
-/// one made as if the way to the host were slower by the part of it that goes on to the file; the
-/// one that is found inside the host budget.
+/// needs no more; or else the fastest of these: that with what the host cannot hold in the file;
+/// those made as if the way to the host were slower, by the part of it that goes on to the file and
+/// several times, so that less goes there and more is made again; and the one that is found inside
+/// the host budget. The first has half of the time, the others share what is left.
 class ThreeTiers {
  public:
   ThreeTiers(Planner& planner, Workload& workload, const Machine& machine, const Budget& budget,
@@ -121,17 +123,24 @@ class ThreeTiers {
   }
 
   Result<Planned> plan() {
-    auto upper = plan_within(planner_, workload_, machine_, any_host_, any_host_, options_);
+    auto upper = plan_within(planner_, workload_, machine_, any_host_, any_host_, part_of_rest(2));
     if (!upper || upper->lowered.plan.host_bytes() <= budget_.host) return upper;
     const Nanos least = upper->lowered.iteration_time;
-    const Machine slower = with_slower_host(upper->lowered.plan.host_bytes());
+    const std::array told{with_file_on_the_way(upper->lowered.plan.host_bytes()),
+                          with_slower_host(8), with_slower_host(64)};
     Result<Planned> best = over_file(std::move(upper));
     if (!best && best.error().code != ErrorCode::infeasible) return best;
-    const auto enough = [&] { return best && best->lowered.iteration_time <= least; };
-    if (enough() || options_.stop.requested()) return best;
-    auto other = plan_within(planner_, workload_, slower, any_host_, any_host_, rest());
-    if (other) take_faster(over_file(std::move(other)), best);
-    if (enough() || options_.stop.requested()) return best;
+    const auto enough = [&] {
+      return options_.stop.requested() || (best && best->lowered.iteration_time <= least);
+    };
+    int left = static_cast<int>(told.size()) + 1;
+    for (const Machine& machine : told) {
+      if (enough()) return best;
+      auto other =
+          plan_within(planner_, workload_, machine, any_host_, any_host_, part_of_rest(left--));
+      if (other) take_faster(over_file(std::move(other)), best);
+    }
+    if (enough()) return best;
     take_faster(plan_within(planner_, workload_, machine_, budget_, budget_, rest()), best);
     return best;
   }
@@ -145,8 +154,23 @@ class ThreeTiers {
     best = std::move(other);
   }
 
+  [[nodiscard]] PlannerOptions part_of_rest(int parts) const {
+    PlannerOptions part = rest();
+    if (part.time_limit != Nanos::max()) {
+      part.time_limit = std::max(part.time_limit / parts, Nanos{1});
+    }
+    return part;
+  }
+
+  [[nodiscard]] Machine with_slower_host(double factor) const {
+    Machine m = machine_;
+    m.to_host().bytes_per_second /= factor;
+    m.to_device().bytes_per_second /= factor;
+    return m;
+  }
+
   /// Where a plan needs `needed` bytes of the host.
-  [[nodiscard]] Machine with_slower_host(Bytes needed) const {
+  [[nodiscard]] Machine with_file_on_the_way(Bytes needed) const {
     const double share =
         1 - static_cast<double>(budget_.host) / static_cast<double>(std::max<Bytes>(needed, 1));
     const SpaceId host = machine_.host();
