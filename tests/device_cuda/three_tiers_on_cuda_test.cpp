@@ -27,6 +27,8 @@ class ThreeTiersOnCuda : public testing::CudaTest {
   /// Those of `count` random plans that use the file.
   static std::vector<SpacedPlan> plans(std::uint64_t count) {
     testing::RandomShape shape;
+    shape.most_layers = 5;
+    shape.most_words = 512;
     shape.alignment = 512;
     shape.block = SpillOptions::kAlignment;
     std::vector<SpacedPlan> found;
@@ -53,7 +55,7 @@ class ThreeTiersOnCuda : public testing::CudaTest {
 };
 
 TEST_F(ThreeTiersOnCuda, ValuesAreThoseOfTheProgramAndTrafficIsThePlans) {
-  for (const SpacedPlan& p : plans(24)) {
+  for (const SpacedPlan& p : plans(12)) {
     SCOPED_TRACE(p.program.name);
     constexpr std::int64_t kIterations = 6;
     TagRunner meaning(p.program);
@@ -82,7 +84,7 @@ TEST_F(ThreeTiersOnCuda, ValuesAreThoseOfTheProgramAndTrafficIsThePlans) {
 }
 
 TEST_F(ThreeTiersOnCuda, GraphsGiveTheSameValues) {
-  for (SpacedPlan& p : plans(12)) {
+  for (SpacedPlan& p : plans(6)) {
     SCOPED_TRACE(p.program.name);
     // As in ExecutorOnCuda: the test's kernels take the iteration as an argument.
     for (Op& op : p.program.ops) {
@@ -103,7 +105,7 @@ TEST_F(ThreeTiersOnCuda, GraphsGiveTheSameValues) {
 }
 
 TEST_F(ThreeTiersOnCuda, AFailedTransferEndsTheRunAndNamesFileAndTensor) {
-  const SpacedPlan p = plans(12).front();
+  const SpacedPlan p = plans(4).front();
   for (const bool write : {true, false}) {
     CudaDeviceOptions failing = options();
     failing.faults.fail_transfer = {{0, 9, EIO, write}};
@@ -123,7 +125,7 @@ TEST_F(ThreeTiersOnCuda, AFailedTransferEndsTheRunAndNamesFileAndTensor) {
 }
 
 TEST_F(ThreeTiersOnCuda, WithoutAFolderThereIsNoFile) {
-  const SpacedPlan p = plans(12).front();
+  const SpacedPlan p = plans(4).front();
   CudaDeviceOptions none = options();
   none.spill.reset();
   CudaDevice device(none);
