@@ -57,9 +57,9 @@ class ThreeTiersOnCuda : public testing::CudaTest {
 TEST_F(ThreeTiersOnCuda, ValuesAreThoseOfTheProgramAndTrafficIsThePlans) {
   for (const SpacedPlan& p : plans(12)) {
     SCOPED_TRACE(p.program.name);
-    constexpr std::int64_t kIterations = 6;
+    constexpr std::int64_t kRuns = 6;
     TagRunner meaning(p.program);
-    testing::run_in_order(p.program, chosen_algorithms(p.program, p.plan), kIterations, meaning);
+    testing::run_in_order(p.program, chosen_algorithms(p.program, p.plan), kRuns, meaning);
     CudaDevice device(options());
     CudaTagRunner runner(p.program);
     Executor executor(p.program, p.plan, device, runner);
@@ -77,8 +77,8 @@ TEST_F(ThreeTiersOnCuda, ValuesAreThoseOfTheProgramAndTrafficIsThePlans) {
       written += p.plan.kind_of(x.to) == SpaceKind::file ? 1 : 0;
       read += p.plan.kind_of(x.from) == SpaceKind::file ? 1 : 0;
     }
-    EXPECT_EQ(after.written.copies - before.written.copies, kIterations * written);
-    EXPECT_EQ(after.read.copies - before.read.copies, kIterations * read);
+    EXPECT_EQ(after.written.copies - before.written.copies, kRuns * written);
+    EXPECT_EQ(after.read.copies - before.read.copies, kRuns * read);
     EXPECT_EQ(after.size, p.plan.arenas.back().bytes);
   }
 }

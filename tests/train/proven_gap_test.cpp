@@ -23,7 +23,7 @@ class ProvenGapTest : public ::testing::Test {
     return make_plan(**make_planner("autoswap"), workload, machine_, {budget, 0}, {})->lowered;
   }
   [[nodiscard]] ProvenGap gap(const Lowered& lowered, const FluidOptions& options = {}) const {
-    return proven_gap(program_, machine_, lowered, kBudget, options).value();
+    return proven_gap(program_, machine_, lowered, Budget{kBudget}, options).value();
   }
 
   // D needs 65 MiB and z, y and x only leave in time in part.
@@ -51,7 +51,7 @@ TEST_F(ProvenGapTest, IsTheOverheadBeyondTheLeast) {
 
 TEST_F(ProvenGapTest, IsZeroAndNotWorthALineWhereEverythingFits) {
   const Bytes enough = mib(200);
-  const ProvenGap g = proven_gap(program_, machine_, plan(enough), enough, {}).value();
+  const ProvenGap g = proven_gap(program_, machine_, plan(enough), Budget{enough}, {}).value();
   EXPECT_EQ(g.gap, 0.0);
   EXPECT_EQ(g.least_overhead, 0.0);
   EXPECT_THAT(g.text(), HasSubstr("is faster"));
@@ -78,7 +78,7 @@ TEST_F(ProvenGapTest, SaysWhatNoPlanWithOtherAlgorithmsCanBeat) {
 TEST_F(ProvenGapTest, APlanBelowItsBoundIsAnInternalError) {
   Lowered lowered = plan(kBudget);
   lowered.iteration_time = lowered.compute_time + Nanos{1};
-  const auto g = proven_gap(program_, machine_, lowered, kBudget, {});
+  const auto g = proven_gap(program_, machine_, lowered, Budget{kBudget}, {});
   ASSERT_FALSE(g);
   EXPECT_EQ(g.error().code, ErrorCode::check_failed);
   EXPECT_THAT(g.error().message, HasSubstr("internal error"));
@@ -129,7 +129,7 @@ TEST_F(ProvenGapTest, IsUnknownWhenInterrupted) {
 
 TEST_F(ProvenGapTest, TheBoundOfSomeAlgorithmsIsNoneOfOthers) {
   Strategy strategy = plan(kBudget).strategy;
-  const OverheadBound bound = overhead_bound(program_, machine_, strategy.algorithms, kBudget, {});
+  const OverheadBound bound = overhead_bound(program_, machine_, strategy.algorithms, Budget{kBudget}, {});
   EXPECT_TRUE(bound.covers(strategy));
   strategy.algorithms[0] = 1;
   EXPECT_FALSE(bound.covers(strategy));
