@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/json.h"
 #include "terminal.h"
 
@@ -58,11 +60,15 @@ void print_memory(const TrainingSpec& spec, const TrainingReport& r) {
     print_state(m.state);
     return;
   }
+  const bool again = std::ranges::any_of(
+      m.drifts, [](const DriftReport& drift) { return drift.planned_again.has_value(); });
   say("  spill      {} file in {}{}; write {}, read {}, {} ({})", format_bytes(m.traffic.size),
       spill.folder, m.traffic.kind.empty() ? "" : fmt::format(" ({})", m.traffic.kind),
       speed(write->speed.bytes_per_second), speed(read->speed.bytes_per_second),
       write->channel == read->channel ? "one at a time" : "both at once",
-      spill.write_speed > 0 ? "stated, paced" : "measured");
+      again                   ? "as it was while training"
+      : spill.write_speed > 0 ? "stated, paced"
+                              : "measured");
   print_state(m.state);
   if (!m.traffic.warning.empty()) say("             {}\n", m.traffic.warning);
   for (const DriftReport& drift : m.drifts) {

@@ -116,6 +116,10 @@ MemoryLimit available_memory(const std::string& root) {
   return result;
 }
 
+std::optional<Bytes> machine_memory(const std::string& root) {
+  return kilobytes_in(root + "/proc/meminfo", "MemTotal");
+}
+
 std::optional<Bytes> group_memory_peak(const std::string& root) {
   const auto group = limited_group(root);
   if (!group) return std::nullopt;

@@ -21,6 +21,9 @@ std::optional<MemoryLimit> group_memory_limit(const std::string& root = {});
 /// machine has left less a tenth, whichever is smaller. 0: unknown.
 MemoryLimit available_memory(const std::string& root = {});
 
+/// All of the machine's; none where unknown.
+std::optional<Bytes> machine_memory(const std::string& root = {});
+
 /// Highest use of the group that has the limit, as the kernel counted it; none where unknown.
 std::optional<Bytes> group_memory_peak(const std::string& root = {});
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <vector>
 
 #include "base/median.h"
@@ -57,9 +58,11 @@ void DiskDrift::Way::add(const FileTraffic::Direction& before, const FileTraffic
   const double took = to_seconds(now.time - before.time);
   if (bytes < kLeastBytes || took <= 0) return;
   const double alone = static_cast<double>(bytes) / planned.bytes_per_second;
-  const double latencies =
-      to_seconds(planned.latency) * static_cast<double>(now.copies - before.copies);
-  last.push_back({alone / took, (alone + latencies) / took});
+  const double without =
+      took - to_seconds(planned.latency) * static_cast<double>(now.copies - before.copies);
+  // Where the latencies are all of it the bytes may have taken no time.
+  const double most = without > 0 ? alone / without : std::numeric_limits<double>::max();
+  last.push_back({alone / took, most});
   if (last.size() > kIterations) last.pop_front();
 }
 

@@ -71,6 +71,7 @@ class Epochs {
       drift_ = DiskDrift(planned_for(start_));
       report_.totals = totals_of(job_.program(), start_.lowered().plan);
       DriftReport& drift = report_.memory->drifts.back();
+      drift.iteration = next_;  // what was planned for, which was not yet so when it was told
       drift.disk = *change;
       drift.planned_again = start_.iteration_time();
     } else if (!observer_.stop_requested()) {

@@ -9,6 +9,7 @@
 #include "runtime/executor.h"
 #include "runtime/profiler.h"
 #include "train/measure_reactively.h"
+#include "train/process_memory.h"
 
 namespace tidepool {
 namespace {
@@ -107,8 +108,29 @@ Measurement planned_measurement(const Job& job, const Machine& machine, const Pr
   return how;
 }
 
-Result<Measurement> measure(Job& job, const Machine& machine, const ProfilingTask& task,
-                            const Measurement& how, Observer& observer) {
+namespace {
+
+/// In the RAM of the process: less where code and heap have grown since the budget was made, as
+/// they do while other sizes of rounds are measured.
+ProfilingTask in_what_is_left(const Job& job, const Machine& machine, ProfilingTask task) {
+  const auto now = expected_memory(job, task.memory);
+  if (!now) return task;
+  const Bytes alignment = machine.alignment();
+  const Bytes least = smallest_budget(job.program(), alignment).bytes;
+  task.budget.device = std::min(task.budget.device, std::max(now->largest_arena(alignment), least));
+  return task;
+}
+
+}  // namespace
+
+Result<Measurement> measure(Job& job, const Machine& machine, const ProfilingTask& asked,
+                            const Measurement& planned, Observer& observer) {
+  ProfilingTask task = asked;
+  Measurement how = planned;
+  if (asked.memory > 0) {
+    task = in_what_is_left(job, machine, asked);
+    if (task.budget.device < asked.budget.device) how = planned_measurement(job, machine, task);
+  }
   if (how.reactive_budget > 0) {
     ProfilingTask inside = task;
     inside.budget.device = how.reactive_budget;

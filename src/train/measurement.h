@@ -19,6 +19,8 @@ struct ProfilingTask {
   /// swapped (runtime/reactive.h, Note [Made-up values]). Without a limit the smallest arena that
   /// every measured algorithm fits is used.
   bool fake = false;
+  /// Of the RAM that the whole process may take, with a file behind it; 0: as much as there is.
+  Bytes memory = 0;
 };
 
 /// How a profile was measured, or has to be at least.

@@ -6,6 +6,7 @@
 
 #include "lower/overhead.h"
 #include "train/link_speed.h"
+#include "train/process_memory.h"
 
 namespace tidepool {
 namespace {
@@ -216,7 +217,8 @@ Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& bu
   }
   const Cache cache(spec.cache, observer);
   const bool all_algorithms = plans_all_algorithms(job.spec(), spec.planner.name);
-  const ProfilingTask task{kProfileIterations, all_algorithms, of_one};
+  ProfilingTask task{kProfileIterations, all_algorithms, of_one};
+  if (spec.budget.memory.given()) task.memory = memory_of(spec.budget.memory).value_or(0);
   const auto planned =
       offered.empty()
           ? plan_stated_rounds(job, spec, task, planner, all, choice, cache, start, observer)

@@ -69,6 +69,12 @@ Result<Bytes> memory_of(const MemorySpec& memory) {
     if (most.bytes > 0) return most.bytes;
     return fail(ErrorCode::runtime, "`memory` auto: the system does not say how much there is");
   }
+  if (const auto machine = machine_memory(); machine && memory.bytes > *machine) {
+    return fail(
+        ErrorCode::usage,
+        fmt::format("`memory` {} B ({}) is more than the {} B ({}) of this machine", memory.bytes,
+                    format_bytes(memory.bytes), *machine, format_bytes(*machine)));
+  }
   const auto group = group_memory_limit();
   if (group && memory.bytes > group->bytes) {
     return fail(ErrorCode::usage,

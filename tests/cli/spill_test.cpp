@@ -32,6 +32,7 @@ TEST(Spill, RefusesWhatCannotBeMeantBeforeAnythingIsMeasured) {
   };
   refused({"--memory", "1GiB"}, 2, "--spill");
   refused({"--spill", here}, 2, "--memory");
+  refused({"--memory", "100TiB", "--spill", here}, 2, "of this machine");
   refused({"--memory", "1GiB", "--spill", here, "--budget", "1GiB"}, 2, "excludes");
   refused({"--memory", "1GiB", "--spill", here, "--verify"}, 2, "state crc32");
   refused({"--memory", "1GiB", "--spill", here, "--spill-speed", "1GB"}, 2, "is not WRITE,READ");
