@@ -292,7 +292,7 @@ struct RandomDecisions {
 };
 
 TEST(IterationSimulator, AgreesWithASlowSimulation) {
-  const auto programs = testing::usual_or<std::uint64_t>(200, 15);
+  const auto programs = testing::usual_or<std::uint64_t>(200, 6);
   int blocked = 0;
   int waits = 0;
   for (std::uint64_t seed = 0; seed < programs; ++seed) {
