@@ -73,8 +73,11 @@ Result<Bounds> bounds_of(const Program& program, const Machine& machine,
   if (b.unknown.empty()) b.unknown = why_no_bound(b.recomputing.fluid, options);
   if (!fluid.feasible && !fluid.stopped && fluid.refused.empty()) {
     return fail(ErrorCode::infeasible,
-                fmt::format("no swap schedule with these algorithms fits {} B ({})", budget.device,
-                            format_bytes(budget.device)));
+                fmt::format("no swap schedule with these algorithms fits {} B ({}){}",
+                            budget.device, format_bytes(budget.device),
+                            budget.host == 0 ? std::string()
+                                             : fmt::format(" with {} of host memory",
+                                                           format_bytes(budget.host))));
   }
   b.least_load = fluid_least_load({program, index, machine, algorithms, false, budget.host},
                                   b.overhead.unlimited - b.overhead.compute,

@@ -131,5 +131,30 @@ TEST(HostMemory, NoPlanOverThreeTiersIsFaster) {
   RecordProperty("where_it_asks_for_more", static_cast<int>(more));
 }
 
+/// The same without a file: what a plan takes of the host is enough by the bound, too.
+TEST(HostMemory, NoPlanOverTwoTiersIsFaster) {
+  std::uint64_t away = 0;
+  const std::uint64_t seeds = testing::attacks(100);
+  testing::RandomShape shape;
+  shape.most_layers = 4;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto drawn = testing::random_plan(seed, shape);
+    if (!drawn || drawn->lowered.plan.host_bytes() == 0) continue;
+    const Plan& plan = drawn->lowered.plan;
+    const AccessIndex index(drawn->program);
+    const auto algorithms = chosen_algorithms(drawn->program, plan);
+    const FluidBound b =
+        fluid_bound({drawn->program, index, drawn->machine, algorithms, true, plan.host_bytes()},
+                    plan.device_bytes());
+    EXPECT_TRUE(b.feasible);
+    EXPECT_LE(b.overhead, drawn->lowered.iteration_time - compute_time(drawn->program, algorithms));
+    ++away;
+  }
+  if (testing::enough_for_shares(seeds)) {
+    EXPECT_GT(away, seeds / 3);
+  }
+}
+
 }  // namespace
 }  // namespace tidepool
