@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "cuda_standin/standin.h"
@@ -97,6 +99,24 @@ TEST_F(SeveralGpusOnStandin, WorkRunsWhileItsGpuIsCurrent) {
   EXPECT_EQ(current, 0);
   work.run = [](void*, std::int64_t, NativeStream) { throw std::runtime_error("unhappy"); };
   EXPECT_EQ(error_of([&] { device.launch(1, work); }), "GPU 1: unhappy");
+}
+
+/// A GPU that zeroes its arena late overwrites the first bytes that are copied there.
+TEST_F(SeveralGpusOnStandin, EveryArenaIsZeroedBeforeItIsUsed) {
+  constexpr Bytes kBytes = 4096;
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    standin::set_seed(seed);
+    CudaDevice device(without_libraries());
+    device.open(two(kBytes));
+    std::byte* const host = device.arena(2);
+    std::memset(host, 0x5a, kBytes);
+    device.copy(2, {1, 0}, {2, 0}, kBytes);
+    device.synchronize();
+    std::memset(host, 0, kBytes);
+    device.copy(2, {2, 0}, {1, 0}, kBytes);
+    device.synchronize();
+    ASSERT_EQ(std::count(host, host + kBytes, std::byte{0x5a}), kBytes) << "seed " << seed;
+  }
 }
 
 TEST_F(SeveralGpusOnStandin, BytesAreCountedOnEachGpu) {
