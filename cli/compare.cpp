@@ -10,10 +10,10 @@
 #include "budget_range.h"
 #include "compare_plot.h"
 #include "comparison.h"
+#include "file_tier_options.h"
 #include "lower/overhead.h"
 #include "option_names.h"
 #include "planners/registry.h"
-#include "planners/toolkit/wear.h"
 #include "profile_source.h"
 #include "schedule/plan_totals.h"
 #include "spill_options.h"
@@ -30,7 +30,7 @@ struct CompareArguments {
   SubjectArguments subject;
   PlannerSpec planner;  ///< its time limit, for each
   std::vector<std::string> budgets{"60%"};
-  MemorySpec memory;  ///< instead of those
+  BudgetSpec each;  ///< what holds beside each of those; its memory: instead of those
   std::vector<std::string> planners;
   std::string plot;  ///< a file for the picture; may be empty
 };
@@ -100,7 +100,7 @@ void print_row(const ComparisonRow& r, std::size_t width) {
 
 /// What the user lists, ranges written out.
 Result<std::vector<BudgetSpec>> listed_budgets(const CompareArguments& a) {
-  if (a.memory.given()) return std::vector<BudgetSpec>{{.memory = a.memory}};
+  if (a.each.memory.given()) return std::vector<BudgetSpec>{a.each};
   std::vector<BudgetSpec> budgets;
   for (const std::string& text : a.budgets) {
     const auto range = budgets_of_range(text);
@@ -108,7 +108,8 @@ Result<std::vector<BudgetSpec>> listed_budgets(const CompareArguments& a) {
     for (const std::string& one : *range) {
       const auto size = parse_size_or_percent(one);
       if (!size) return fail(size.error());
-      budgets.push_back({.device = *size});
+      budgets.push_back(a.each);
+      budgets.back().device = *size;
     }
   }
   return budgets;
@@ -142,7 +143,7 @@ void print_heading(const Subject& subject, std::optional<Nanos> unlimited, std::
       format_bytes(subject.unlimited_peak()),
       unlimited ? fmt::format(", {} an iteration", format_time(*unlimited)) : "");
   if (const std::string mark = mark_of_fake(subject.source); !mark.empty()) say("  {}\n", mark);
-  print_header(width, has_file(profile.machine));
+  print_header(width, may_write_to_file(profile.machine));
 }
 
 /// Why there are rows without a gap, where it is not their plans.
@@ -176,6 +177,8 @@ Result<void> choose_planners(CompareArguments& a) {
     if (auto known = make_planner(name); !known) return fail(known.error());
   }
   if (auto rounds = check_chosen_rounds(a.subject.job); !rounds) return rounds;
+  const std::string named = a.subject.machine + a.subject.trace.file;
+  if (auto tier = check_file_tier(a.subject.file_tier, named, 1); !tier) return tier;
   return check_planner_settings(a.planners, a.planner);
 }
 
@@ -259,7 +262,9 @@ void add_compare(CLI::App& app, Context& context) {
       ->delimiter(',');
   add_search_options(*command, arguments->planner);
   add_learning_options(*command, arguments->planner.learning);
-  add_memory_options(*command, arguments->memory, arguments->subject.job.device.spill,
+  add_host_budget_option(*command, arguments->each);
+  add_file_tier_options(*command, arguments->subject.file_tier);
+  add_memory_options(*command, arguments->each.memory, arguments->subject.job.device.spill,
                      Spilling::of_an_arena_too);
   command
       ->add_option(
@@ -278,12 +283,14 @@ the running op's tensors: nothing that its planner decides fits. A budget that c
 that names the smallest one; where none can be met the exit code is 4. Overhead is against the same
 rounds without a budget; percentages of --budget are of the whole batch. Ctrl-C keeps the rows that are
 finished, and draws those. With --spill what leaves the arena is written to a file, and the plan that
-writes least counts as the best of those that are as fast, to 0.5 %.
+writes least counts as the best of those that are as fast, to 0.5 %; with --file-tier what --host-budget
+does not hold is written, and the fastest plan is the best.
 
 Examples:
   tidepool compare vgg16 --machine gtx1080ti --budget 50%
   tidepool compare vgg16 --machine gtx1080ti --sweep 30%..60%:10% --planners autoswap,tide --json
   tidepool compare vgg16 --machine gtx1080ti --sweep 30%..100%:5% --plot curve.svg
+  tidepool compare vgg16 --machine gtx1080ti --budget 40% --host-budget 150MB --file-tier 2.5GB,3GB
   tidepool compare vgg16 --data synthetic --sweep 20%..80%:20% --planners tide --spill /var/tmp)");
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {

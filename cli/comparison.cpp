@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/counted.h"
+#include "file_tier_options.h"
 #include "lower/overhead.h"
 #include "planner_work.h"
 #include "planners/registry.h"
@@ -25,7 +26,7 @@ bool chooses(const Subject& subject, const JobSpec& job, const std::string& plan
 void set_error(ComparisonRow& row, const Error& error) {
   row.error = error.message;
   row.code = error.code;
-  row.smallest = error.smallest_feasible;
+  if (!error.of_host) row.smallest = error.smallest_feasible;
 }
 
 /// Names a smaller budget that can be met.
@@ -94,7 +95,7 @@ ComparisonRow plan_one(const Subject& subject, const JobSpec& job, const Entry& 
                 bound.covers(planned->lowered.strategy);
   const PlanTotals totals = totals_of(profile->program, plan);
   row.swapped = totals.swapped_out;
-  if (has_file(profile->machine)) row.written = totals.written;
+  if (may_write_to_file(profile->machine)) row.written = totals.written;
   row.recomputed = totals.recomputed_ops;
   row.plan_time = planned->plan_time;
   row.streaming = planned->lowered.streaming;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "base/at.h"
@@ -98,6 +99,11 @@ Result<Machine> with_file_behind(Result<Machine> machine, const std::optional<Fi
                 fmt::format("--file-tier: machine '{}' has a file already", machine->name));
   }
   return with_file_tier(*machine, *tier);
+}
+
+bool may_write_to_file(const Machine& machine) {
+  return std::ranges::any_of(machine.spaces,
+                             [](const MemorySpace& s) { return s.kind == SpaceKind::file; });
 }
 
 Json spaces_json(const PlanFile& file) {

@@ -22,6 +22,9 @@ Result<void> check_file_tier(const std::optional<FileTierLink>& tier, const std:
 /// The machine with the file, where one is asked for. Fails with a usage error where it has one.
 Result<Machine> with_file_behind(Result<Machine> machine, const std::optional<FileTierLink>& tier);
 
+/// What leaves the device goes to a file, or there is one behind the host.
+bool may_write_to_file(const Machine& machine);
+
 /// What the plan takes of each space, and the bytes it copies between them in an iteration.
 Json spaces_json(const PlanFile& file);
 /// "file 1.20 GiB: 1.10 GiB written and 1.10 GiB read an iteration"; empty where the machine has no

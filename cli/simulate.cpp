@@ -11,9 +11,9 @@
 #include "base/json.h"
 #include "branches_note.h"
 #include "context.h"
+#include "file_tier_options.h"
 #include "lower/memory_sizes.h"
 #include "lower/overhead.h"
-#include "planners/toolkit/wear.h"
 #include "profile_source.h"
 #include "schedule/plan_totals.h"
 #include "train/load_plan.h"
@@ -73,7 +73,7 @@ Outcome simulate_file(const PlanFile& file, int iterations) {
   out.beyond = beyond_memory(file.machine, file.plan);
   out.branches_note = branches_note(file.program, "  ");
   out.fake = file.fake;
-  out.file = has_file(file.machine);
+  out.file = may_write_to_file(file.machine);
   return out;
 }
 

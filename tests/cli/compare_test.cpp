@@ -376,5 +376,39 @@ TEST_F(CompareTest, RandomStrategiesRecomputeAndStayIdentical) {
   EXPECT_LE(j["arena_peak_bytes"], j["budget_bytes"]);
 }
 
+// ---- three tiers
+
+TEST_F(Cli, AComparisonOverThreeTiersHasThePlansOfPlan) {
+  const std::vector<std::string> tiers{"tiny-vgg",  "--machine",     "gtx1080ti", "--budget",
+                                       "40%",       "--host-budget", "600KiB",    "--file-tier",
+                                       "2.5GB,3GB", "--evaluations", "200"};
+  const auto with = [&](std::vector<std::string> arguments, std::vector<std::string> more) {
+    arguments.insert(arguments.end(), tiers.begin(), tiers.end());
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  const Json all = success(with({"compare"}, {"--planners", "autoswap,tide"}));
+  ASSERT_EQ(all["rows"].size(), 2U);
+  for (const Json& row : all["rows"]) {
+    const std::string planner = row["planner"];
+    const std::string path = folder_.file(planner + ".json");
+    const Json plan = success(with({"plan"}, {"--planner", planner, "-o", path}));
+    EXPECT_EQ(row["time_ms"], plan["predicted_ms"]) << planner;
+    EXPECT_EQ(row["written_bytes"], success({"simulate", path})["written_bytes"]) << planner;
+    EXPECT_GT(row["written_bytes"], 0) << planner;
+    EXPECT_LE(row["least_overhead"], row["overhead"]) << planner;
+  }
+}
+
+TEST_F(Cli, AComparisonWithoutHostMemoryEnoughSaysWhatIsEnough) {
+  const Finished f = tidepool({"compare", "tiny-vgg", "--machine", "gtx1080ti", "--budget", "40%",
+                               "--host-budget", "4KiB", "--planners", "autoswap"});
+  EXPECT_EQ(f.exit_code, 4);
+  EXPECT_THAT(f.out, AllOf(HasSubstr("host"), HasSubstr("enough")));
+  EXPECT_THAT(f.out, Not(HasSubstr("the smallest budget is")));
+  expect_error({"compare", "tiny-vgg", "--host-budget", "1GB", "--file-tier", "1GB,1GB"}, 2,
+               HasSubstr("--machine"));
+}
+
 }  // namespace
 }  // namespace tidepool
