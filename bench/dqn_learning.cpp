@@ -243,7 +243,7 @@ void print_summary(const std::vector<Line>& lines) {
       "| workload, budget | learned | random | rate 0 | learned against random | against rate 0 | "
       "greedy within 5 % of best |\n|---|---|---|---|---|---|---|\n");
   for (const Line& line : lines) {
-    if (line.arms.size() < 3) continue;
+    if (line.arms.size() < 3 || !line.reached.empty()) continue;  // of some arms, or of transfer
     const auto &learned = line.arms.at("learned"), &uniform = line.arms.at("uniform"),
                &still = line.arms.at("rate0");
     fmt::print("| {} | {} | {} | {} | {} | {} | {} |\n", line.what, mean(learned), mean(uniform),
@@ -309,6 +309,7 @@ Line compare(const std::string& what, Subject& subject, Subject* before, const s
     line.reached.emplace_back(reached(anew.record, anew.best), reached(then.record, anew.best));
     fmt::print("  reached {} in episode {} anew, {} tuned\n", percent(anew.best),
                line.reached.back().first, line.reached.back().second);
+    std::fflush(stdout);
   }
   return line;
 }
