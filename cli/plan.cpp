@@ -12,7 +12,6 @@
 #include "plan_report.h"
 #include "planner_work.h"
 #include "planners/registry.h"
-#include "planners/toolkit/wear.h"
 #include "schedule/plan_totals.h"
 #include "several_devices.h"
 #include "spill_options.h"
@@ -45,7 +44,7 @@ MadePlan made_of(const PlanArguments& a, const Subject& subject, const Profile& 
   made.peak = subject.unlimited_peak();
   made.rounds = subject.report_of(profile.program, best_algorithms(a.subject.job, a.planner.name));
   made.footprint = lowered.plan.device_bytes() + subject.resident;
-  if (has_file(profile.machine)) made.written = written_to_files(lowered.plan);
+  if (may_write_to_file(profile.machine)) made.written = written_to_files(lowered.plan);
   made.stopped = interrupted();
   return made;
 }

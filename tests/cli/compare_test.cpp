@@ -394,6 +394,7 @@ TEST_F(Cli, AComparisonOverThreeTiersHasThePlansOfPlan) {
     const std::string path = folder_.file(planner + ".json");
     const Json plan = success(with({"plan"}, {"--planner", planner, "-o", path}));
     EXPECT_EQ(row["time_ms"], plan["predicted_ms"]) << planner;
+    EXPECT_EQ(row["written_bytes"], plan["written_bytes"]) << planner;
     EXPECT_EQ(row["written_bytes"], success({"simulate", path})["written_bytes"]) << planner;
     EXPECT_GT(row["written_bytes"], 0) << planner;
     EXPECT_LE(row["least_overhead"], row["overhead"]) << planner;

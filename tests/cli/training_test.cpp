@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "support/cli_fixture.h"
+#include "support/struck_training.h"
 
 namespace tidepool {
 namespace {
@@ -267,9 +268,7 @@ TEST_F(Cli, TwoSignalsWithinASecondAreOne) {
       "100000",        "--no-evaluate", "--checkpoint", checkpoint};
   // As `timeout` sends a signal: to the process and to its group.
   const Finished f = run_process(arguments, [&](pid_t process) {
-    for (int i = 0; i < 20'000 && !std::filesystem::exists(checkpoint); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
+    testing::wait_until_exists(checkpoint);
     std::filesystem::remove(checkpoint);
     ::kill(process, SIGTERM);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
