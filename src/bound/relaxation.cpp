@@ -30,7 +30,7 @@ Relaxation::Relaxation(const FluidProblem& problem, const LoadProfile& load,
   add_ops(!limit && stalls == Nanos{0}, limit ? 1 : 0);
   if (p_.recompute) add_clone_times();
   add_latencies();
-  if (!on_file_.empty()) add_file_times();
+  if (host_limit_ && links_.behind_host) add_file_times();
   if (!limit && !stalls_.empty()) {
     std::vector<Term> row;
     for (const Column stall : stalls_) row.push_back({stall, 1});
