@@ -215,7 +215,7 @@ Result<Comparisons> rows_of(const Subject& subject, const JobSpec& job,
         all.ended = interrupted_after(rows.size(), total);
         return all;
       }
-      if (!why) reuse_smaller(row, rows, has_file(profile.machine));
+      if (!why) reuse_smaller(row, rows, leaves_to_file(profile.machine));
       if (auto set = set_bound(row, bound, profile.program.sub_batch); !set) {
         return fail(set.error());
       }

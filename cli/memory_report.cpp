@@ -22,7 +22,8 @@ constexpr double kSecondsADay = 86'400;
 constexpr double kTooLittle = 0.05e12;
 
 void print_state(Bytes state) {
-  say("; values between epochs: {} in another file there\n", format_bytes(state));
+  say("; weights and optimizer state outside of iterations: {} in another file there\n",
+      format_bytes(state));
 }
 
 }  // namespace
@@ -56,7 +57,7 @@ void print_memory(const TrainingSpec& spec, const TrainingReport& r) {
   const Link* const read = machine.find_link(file, 0);
   if (write == nullptr || read == nullptr) return;
   if (plan.arenas.back().kind == SpaceKind::file && plan.arenas.back().bytes == 0) {
-    say("  spill      no file: all fits");
+    say("  spill      no file: nothing leaves memory");
     print_state(m.state);
     return;
   }

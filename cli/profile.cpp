@@ -121,7 +121,7 @@ Result<int> profile(const ProfileArguments& a, bool json) {
     return kOk;
   }
   say("{} on {}\n", result.program.name, result.fingerprint);
-  const std::string link = has_file(result.machine)
+  const std::string link = leaves_to_file(result.machine)
                                ? fmt::format("file {:.0f} MB/s out, {:.0f} MB/s in",
                                              result.machine.to_away().bytes_per_second * 1e-6,
                                              result.machine.from_away().bytes_per_second * 1e-6)

@@ -76,7 +76,7 @@ void add_memory_options(CLI::App& command, MemorySpec& memory, SpillOptions& spi
           "--spill-limit",
           [&spill](const std::string& text) { spill.limit = size_above_0("--spill-limit", text); },
           "largest size of the file, also while profiling (default: the free space less the larger "
-          "of 5 % and 1 GiB); values between epochs take a second file besides")
+          "of 5 % and 1 GiB); weights and optimizer state outside of iterations take a second file")
       ->type_name("SIZE")
       ->needs(folder);
   command

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
+#include <cmath>
+#include <vector>
 
 #include "check/check.h"
 #include "lower/memory_sizes.h"
@@ -64,13 +65,12 @@ Result<Lowered> realise(PlannerOutput& output, std::string_view name, PlannerCon
   return lowered;
 }
 
-/// The plan that is found when the planner is told of `told`, proved to keep to `budget`.
+/// The plan that the planner finds, proved to keep to the budget.
 Result<Planned> plan_within(Planner& planner, Workload& workload, const Machine& machine,
-                            const Budget& told, const Budget& budget,
-                            const PlannerOptions& options) {
+                            const Budget& budget, const PlannerOptions& options) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
-  auto context = PlannerContext::make(workload, machine, told, options);
+  auto context = PlannerContext::make(workload, machine, budget, options);
   if (!context) return fail(context.error());
   auto output = planner.plan(*context);
   if (!output) return fail(output.error());
@@ -104,15 +104,22 @@ PlannerOptions in_the_rest(const PlannerOptions& options,
   return rest;
 }
 
-/// In a host budget with a file behind the host: the plan that is found in any host budget, if that
-/// needs no more; or else the fastest of these: that with what the host cannot hold in the file;
-/// those made as if the way to the host were slower, by the part of it that goes on to the file and
-/// several times, so that less goes there and more is made again; and the one that is found inside
-/// the host budget. The first has half of the time, the others share what is left.
-class ThreeTiers {
+/// As much as a plan can have on the host.
+Bytes bytes_of_all(const Program& program, const Machine& machine) {
+  Bytes bytes = 0;
+  for (const Tensor& t : program.tensors) bytes += align_up(t.bytes, machine.alignment());
+  return bytes;
+}
+
+/// In a host budget: the plan that is found in any host budget, if that needs no more; or else the
+/// fastest of these, each inside the host budget or, where there is a file behind the host, with
+/// what the host cannot hold in it. That plan; those made as if the way to the host were slower, by
+/// the part of it that goes on to the file and several times, so that less goes there and more is
+/// made again; and the one whose search keeps to the host budget.
+class LimitedHost {
  public:
-  ThreeTiers(Planner& planner, Workload& workload, const Machine& machine, const Budget& budget,
-             const PlannerOptions& options)
+  LimitedHost(Planner& planner, Workload& workload, const Machine& machine, const Budget& budget,
+              const PlannerOptions& options)
       : planner_(planner),
         workload_(workload),
         machine_(machine),
@@ -123,30 +130,66 @@ class ThreeTiers {
   }
 
   Result<Planned> plan() {
-    auto upper = plan_within(planner_, workload_, machine_, any_host_, any_host_, part_of_rest(2));
-    if (!upper || upper->lowered.plan.host_bytes() <= budget_.host) return upper;
-    const Nanos least = upper->lowered.iteration_time;
-    const std::array told{with_file_on_the_way(upper->lowered.plan.host_bytes()),
-                          with_slower_host(8), with_slower_host(64)};
-    Result<Planned> best = over_file(std::move(upper));
-    if (!best && best.error().code != ErrorCode::infeasible) return best;
-    const auto enough = [&] {
-      return options_.stop.requested() || (best && best->lowered.iteration_time <= least);
-    };
-    int left = static_cast<int>(told.size()) + 1;
-    for (const Machine& machine : told) {
-      if (enough()) return best;
-      auto other =
-          plan_within(planner_, workload_, machine, any_host_, any_host_, part_of_rest(left--));
-      if (other) take_faster(over_file(std::move(other)), best);
-    }
-    if (enough()) return best;
-    take_faster(plan_within(planner_, workload_, machine_, budget_, budget_, rest()), best);
-    return best;
+    // A short search tells whether the host is short of memory.
+    constexpr double kFirst = 0.125;
+    auto first = plan_on(machine_, any_host_, part_of_rest(kFirst));
+    if (!first) return timed() ? plan_on(machine_, any_host_, rest()) : std::move(first);
+    if (!fits(*first)) return plan_in_little(std::move(*first));
+    if (!timed()) return first;
+    auto longer = plan_on(machine_, any_host_, rest());
+    if (longer && fits(*longer)) take_faster(std::move(longer), first);
+    return first;
   }
 
  private:
+  /// `any`: what is found in any host budget.
+  Result<Planned> plan_in_little(Planned any) {
+    const bool file = machine_.behind_host() != kNone;
+    const Nanos least = any.lowered.iteration_time;
+    struct Candidate {
+      Machine machine;
+      double time;  ///< its part of the time, over the sum of those not yet tried
+    };
+    std::vector<Candidate> candidates;
+    if (file) candidates.push_back({with_file_on_the_way(any.lowered.plan.host_bytes()), 4});
+    if (file && timed()) candidates.push_back({machine_, 2});
+    for (const double factor : {8, 64}) candidates.push_back({with_slower_host(factor), 1});
+    double left = 1;  // the last one's
+    for (const Candidate& c : candidates) left += c.time;
+    Result<Planned> best = in_budget(std::move(any), part_of_rest(1 / (left + 1)));
+    for (const Candidate& c : candidates) {
+      if (!best && best.error().code != ErrorCode::infeasible) return best;
+      if (is_enough(best, least)) return best;
+      const auto begun_at = Clock::now();
+      const PlannerOptions share = part_of_rest(c.time / left);
+      // A third is for what goes on to the file.
+      const PlannerOptions most = part_of(share, file ? 2.0 / 3 : 1);
+      left -= c.time;
+      if (auto other = plan_on(c.machine, any_host_, most)) {
+        take_faster(in_budget(std::move(*other), in_the_rest(share, begun_at)), best);
+      }
+    }
+    if (is_enough(best, least)) return best;
+    auto within = plan_on(machine_, budget_, rest());
+    if (!best && !file) return within;  // an error that says more
+    take_faster(std::move(within), best);
+    return best;
+  }
+
+  Result<Planned> plan_on(const Machine& machine, const Budget& budget,
+                          const PlannerOptions& options) {
+    return plan_within(planner_, workload_, machine, budget, options);
+  }
+
+  [[nodiscard]] bool fits(const Planned& planned) const {
+    return planned.lowered.plan.host_bytes() <= budget_.host;
+  }
+  [[nodiscard]] bool timed() const { return options_.time_limit != Nanos::max(); }
   [[nodiscard]] PlannerOptions rest() const { return in_the_rest(options_, start_); }
+
+  [[nodiscard]] bool is_enough(const Result<Planned>& best, Nanos least) const {
+    return options_.stop.requested() || (best && best->lowered.iteration_time <= least);
+  }
 
   static void take_faster(Result<Planned> other, Result<Planned>& best) {
     if (!other) return;
@@ -154,18 +197,22 @@ class ThreeTiers {
     best = std::move(other);
   }
 
-  [[nodiscard]] PlannerOptions part_of_rest(int parts) const {
-    PlannerOptions part = rest();
-    if (part.time_limit != Nanos::max()) {
-      part.time_limit = std::max(part.time_limit / parts, Nanos{1});
-    }
-    return part;
+  [[nodiscard]] PlannerOptions part_of_rest(double part) const { return part_of(rest(), part); }
+
+  static PlannerOptions part_of(PlannerOptions options, double part) {
+    if (options.time_limit == Nanos::max()) return options;
+    const double nanos = part * static_cast<double>(options.time_limit.count());
+    options.time_limit = std::max(Nanos{std::llround(nanos)}, Nanos{1});
+    return options;
   }
 
   [[nodiscard]] Machine with_slower_host(double factor) const {
     Machine m = machine_;
-    m.to_host().bytes_per_second /= factor;
-    m.to_device().bytes_per_second /= factor;
+    for (Link& link : m.links) {
+      if (link.from >= m.devices() && link.to >= m.devices()) continue;
+      if (link.from != m.host() && link.to != m.host()) continue;
+      link.speed.bytes_per_second /= factor;
+    }
     return m;
   }
 
@@ -185,18 +232,20 @@ class ThreeTiers {
     return m;
   }
 
-  /// Inside all budgets, timed and proved.
-  Result<Planned> over_file(Result<Planned> planned) {
-    const auto program = workload_.program(planned->sub_batch());
+  /// Inside all budgets, timed on the machine as it is, and proved.
+  Result<Planned> in_budget(Planned planned, const PlannerOptions& options) {
+    const bool file = machine_.behind_host() != kNone;
+    if (!file && !fits(planned)) return fail(ErrorCode::infeasible, "needs more of the host");
+    const auto program = workload_.program(planned.sub_batch());
     if (!program) return fail(program.error());
     const auto begun_at = Clock::now();
-    Lowered& lowered = planned->lowered;
+    Lowered& lowered = planned.lowered;
     TimedPlan timed = time_plan(**program, lowered.plan, machine_);
     lowered.iteration_time = timed.iteration_time;
     lowered.unplaced_time = std::min(lowered.unplaced_time, timed.iteration_time);
     lowered.steps = std::move(timed.steps);
-    if (lowered.plan.host_bytes() > budget_.host) {
-      auto whole = with_host_over_file(**program, lowered, machine_, budget_, rest());
+    if (!fits(planned)) {
+      auto whole = with_host_over_file(**program, lowered, machine_, budget_, options);
       if (!whole) return fail(whole.error());
       lowered = std::move(*whole);
       lowered.plan.planner = planner_.name();
@@ -205,8 +254,8 @@ class ThreeTiers {
     if (auto proof = check(**program, lowered.plan, check_limits(machine_, budget_)); !proof) {
       return fail(proof.error());
     }
-    planned->plan_time += planned_at - begun_at;
-    planned->check_time += Clock::now() - planned_at;
+    planned.plan_time += planned_at - begun_at;
+    planned.check_time += Clock::now() - planned_at;
     return planned;
   }
 
@@ -224,22 +273,16 @@ class ThreeTiers {
 
 Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& machine,
                           const Budget& wanted, const PlannerOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
   const auto within = within_memory(machine, wanted);
   if (!within) return fail(within.error());
-  if (within->host > 0 && machine.behind_host() != kNone) {
-    return ThreeTiers(planner, workload, machine, *within, options).plan();
+  if (within->host > 0) {
+    const auto program = workload.program(workload.sub_batch());
+    if (!program) return fail(program.error());
+    if (bytes_of_all(**program, machine) > within->host) {
+      return LimitedHost(planner, workload, machine, *within, options).plan();
+    }
   }
-  auto planned = plan_within(planner, workload, machine, *within, *within, options);
-  const bool infeasible = !planned && planned.error().code == ErrorCode::infeasible;
-  if (!infeasible || within->host == 0 || options.stop.requested()) return planned;
-  // Searches steer by the device's bytes alone. Where the first plans they come to need too much of
-  // the host, the one they would end at may not.
-  Budget any_host = *within;
-  any_host.host = 0;
-  auto other =
-      plan_within(planner, workload, machine, any_host, *within, in_the_rest(options, start));
-  return other ? std::move(other) : std::move(planned);
+  return plan_within(planner, workload, machine, *within, options);
 }
 
 }  // namespace tidepool

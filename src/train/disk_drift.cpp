@@ -26,7 +26,7 @@ std::string DiskChange::text() const {
   return text;
 }
 
-DiskDrift::DiskDrift(const Machine& machine) : has_file_(has_file(machine)) {
+DiskDrift::DiskDrift(const Machine& machine) : has_file_(leaves_to_file(machine)) {
   if (!has_file_) return;
   write_.planned = machine.to_away();
   read_.planned = machine.from_away();

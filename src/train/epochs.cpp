@@ -55,12 +55,13 @@ class Epochs {
     return {};
   }
 
-  /// Where the disk has become slower or faster: a plan for that, from the next iteration on. The
-  /// device is closed meanwhile: planning takes memory too.
+  /// Where the disk has become slower or faster, and that takes time: a plan for it, from the next
+  /// iteration on. The device is closed meanwhile: planning takes memory too.
   void follow_disk(Planner& planner) {
     const auto change = drift_.change();
     // A plan from a file is what the user wants to run.
     if (!change || !report_.memory || !spec_.plan.empty()) return;
+    if (hides_copies(job_, *change, start_)) return;
     auto runner = training_->take_runner();
     evaluation_.reset();
     training_.reset();

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "lower/overhead.h"
+#include "lower/time_plan.h"
 #include "train/link_speed.h"
 #include "train/process_memory.h"
 
@@ -158,16 +159,28 @@ Result<Preparation> on_all_devices(const Job& job, Preparation start, const Mach
   return start;
 }
 
-}  // namespace
-
-Result<void> plan_for_disk(const Job& job, const TrainingSpec& spec, const DiskChange& disk,
-                           Planner& planner, Preparation& start, Observer& observer) {
-  Machine machine = start.machine;
+/// Its file as it was measured.
+Machine with_disk(Machine machine, const DiskChange& disk) {
   const SpaceId file = machine.away();
   for (Link& link : machine.links) {
     if (link.to == file) link.speed.bytes_per_second = disk.write.measured;
     if (link.from == file) link.speed.bytes_per_second = disk.read.measured;
   }
+  return machine;
+}
+
+}  // namespace
+
+bool hides_copies(const Job& job, const DiskChange& disk, const Preparation& start) {
+  constexpr double kMost = 0.01;
+  const Nanos time =
+      time_plan(job.program(), start.lowered().plan, with_disk(start.machine, disk)).iteration_time;
+  return to_seconds(time) <= (1 + kMost) * to_seconds(start.predicted_unlimited);
+}
+
+Result<void> plan_for_disk(const Job& job, const TrainingSpec& spec, const DiskChange& disk,
+                           Planner& planner, Preparation& start, Observer& observer) {
+  Machine machine = with_disk(start.machine, disk);
   const Cache cache(spec.cache, observer);
   auto plan =
       training_plan(job, spec, start.budget, machine, planner,

@@ -41,6 +41,10 @@ struct Preparation {
   [[nodiscard]] double predicted_overhead() const;
 };
 
+/// Whether an iteration of the plan takes at most 1 % more on a disk of these speeds than without a
+/// budget: another plan could gain no more than that.
+bool hides_copies(const Job& job, const DiskChange& disk, const Preparation& start);
+
 /// Plans again for a disk of other speeds, in the same rounds and with the same algorithms:
 /// training goes on bit for bit. Where it fails `start` is as it was.
 Result<void> plan_for_disk(const Job& job, const TrainingSpec& spec, const DiskChange& disk,

@@ -12,6 +12,7 @@
 #include "bound/fluid.h"
 #include "check/check.h"
 #include "lower/plan_file.h"
+#include "lower/time_plan.h"
 #include "planners/autoswap/autoswap.h"
 #include "planners/tide/tide.h"
 #include "schedule/plan_totals.h"
@@ -103,6 +104,34 @@ TEST(FileTier, AFastFileMakesUpForTheHostAndASlowOneCostsWhatItsCopiesTake) {
   const auto slow = plan(program, with_file(two, 1e8), budget);
   ASSERT_TRUE(slow) << slow.error().message;
   EXPECT_GT(slow->lowered.iteration_time, fast->lowered.iteration_time);
+}
+
+/// Without a file. Searches steer by the device's bytes: what swaps is faster here, and it alone
+/// was found.
+TEST(HostBudget, WhatTheHostCannotHoldIsMadeAgain) {
+  const Program program = stack(12);
+  const Machine machine = testing::byte_a_nanosecond(64);
+  const auto by_tide = [&](Bytes host, Nanos time_limit) {
+    FixedWorkload workload(program);
+    PlannerOptions options;
+    options.evaluation_limit = 300;
+    options.time_limit = time_limit;
+    return make_plan(*make_tide(), workload, machine, {5 * 1024, host}, options);
+  };
+  const auto any = by_tide(0, Nanos::max());
+  ASSERT_TRUE(any) << any.error().message;
+  const Bytes half = any->lowered.plan.host_bytes() / 2;
+  ASSERT_GT(half, 0);
+  for (const Nanos limit : {Nanos::max(), Nanos{std::chrono::seconds(100)}}) {
+    const auto less = by_tide(half, limit);
+    ASSERT_TRUE(less) << less.error().message;
+    EXPECT_LE(less->lowered.plan.host_bytes(), half);
+    EXPECT_GT(totals_of(program, less->lowered.plan).recomputed_ops, 0);
+    // As long as it takes on this machine, not on one that it was made for.
+    EXPECT_EQ(less->lowered.iteration_time,
+              time_plan(program, less->lowered.plan, machine).iteration_time);
+    EXPECT_TRUE(check(program, less->lowered.plan, check_limits(machine, {5 * 1024, half})));
+  }
 }
 
 /// The bound once knew of the links of the device only: plans that wait for a slow disk were far

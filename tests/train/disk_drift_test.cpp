@@ -1,7 +1,9 @@
 #include "train/disk_drift.h"
 
 #include "cost/spill.h"
+#include "lower/time_plan.h"
 #include "support/disks.h"
+#include "train/preparation.h"
 #include "train/training_fixture.h"
 
 namespace tidepool {
@@ -149,6 +151,27 @@ TEST_F(DriftingTraining, PlansAgainForTheNextEpochAndEndsBitForBitTheSame) {
                                &std::pair<Notice, std::string>::first),
             1);
   EXPECT_EQ(drifted->state_crc32, as_planned->state_crc32);
+}
+
+/// Regression: planned again after every epoch on a disk whose speed varies, for nothing.
+TEST_F(DriftingTraining, WhereCopiesTakeNoTimeOnTheDiskAsItIsThePlanGoesOn) {
+  const TrainingSpec spec = spilling(4e8, 1);
+  auto trained = run_training(spec, listener_);
+  ASSERT_TRUE(trained) << trained.error().message;
+  const auto job = Job::make(spec.job, listener_);
+  ASSERT_TRUE(job) << job.error().message;
+  const DiskChange slower{{4e8, 1e8}, {4e8, 2e8}};
+  Preparation& start = trained->start;
+  Machine machine = start.machine;
+  for (Link& link : machine.links) {
+    if (link.to == machine.away()) link.speed.bytes_per_second = 1e8;
+    if (link.from == machine.away()) link.speed.bytes_per_second = 2e8;
+  }
+  const Nanos time = time_plan(job->program(), start.lowered().plan, machine).iteration_time;
+  start.predicted_unlimited = time - time / 200;
+  EXPECT_TRUE(hides_copies(*job, slower, start));
+  start.predicted_unlimited = time - time / 50;
+  EXPECT_FALSE(hides_copies(*job, slower, start));
 }
 
 TEST_F(DriftingTraining, InterruptedWhilePlanningAgainItIsSavedAndGoesOn) {

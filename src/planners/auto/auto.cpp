@@ -48,7 +48,7 @@ class AutoRun {
 
   Result<PlannerOutput> plan() {
     const bool several = sizes_.size() > 1;
-    const bool file = has_file(context_.machine());
+    const bool file = leaves_to_file(context_.machine());
     const double rest = 1 - kToSayWhatItWasWorth - (file ? kToWriteLess : 0);
     const bool quick = several && options_.evaluation_limit == 0 && options_.time_limit < kShort;
     const double of_usual = quick ? kQuickLook : several ? kUsualSize : rest;

@@ -21,7 +21,7 @@ class Tide : public Planner {
     if (!context.options().may.swap) return make_autoswap()->plan(context);
     auto first = begin(context);
     if (!first) return fail(first.error());
-    const bool file = has_file(context.machine());
+    const bool file = leaves_to_file(context.machine());
     const Allowance whole = context.allowance();
     TideSearch search(context, std::move(*first),
                       {.threads = threads_, .name = "tide", .origin = "autoswap"});

@@ -81,7 +81,7 @@ void TideSearch::take(Lowered plan, std::string origin) {
     std::swap(plan, best_);
     origin_ = std::move(origin);
   }
-  if (!has_file(context_.machine())) return;
+  if (!leaves_to_file(context_.machine())) return;
   frugal_.push_back(std::move(plan));
   const Nanos fast_enough = as_fast_as(best_.iteration_time);
   const Bytes written = written_to_files(best_.plan);
@@ -91,7 +91,7 @@ void TideSearch::take(Lowered plan, std::string origin) {
 }
 
 void TideSearch::write_less(const Allowance& allowance) {
-  if (!has_file(context_.machine())) return;
+  if (!leaves_to_file(context_.machine())) return;
   const Nanos fastest = best_.iteration_time;
   const Bytes before = written_to_files(best_.plan);
   WearSearch search(context_.lowering(), budget_, load_.remakable(), load_.space(),

@@ -5,7 +5,7 @@
 
 namespace tidepool {
 
-bool has_file(const Machine& machine) {
+bool leaves_to_file(const Machine& machine) {
   return machine.spaces[at(machine.away())].kind == SpaceKind::file;
 }
 
@@ -16,7 +16,7 @@ Nanos as_fast_as(Nanos fastest) {
 
 std::vector<Bytes> bytes_written_when_away(const Program& program, const Machine& machine) {
   std::vector<Bytes> written(program.tensors.size(), 0);
-  if (!has_file(machine)) return written;
+  if (!leaves_to_file(machine)) return written;
   const std::vector<SpaceId> away = away_spaces(program, machine);
   for (std::size_t t = 0; t < written.size(); ++t) {
     const MemorySpace& space = machine.spaces[at(away[t])];

@@ -9,7 +9,7 @@
 namespace tidepool {
 
 /// What leaves the device goes to a file.
-bool has_file(const Machine& machine);
+bool leaves_to_file(const Machine& machine);
 
 /// An iteration that takes no longer is as fast as one that takes `fastest`: 0.5 % more.
 Nanos as_fast_as(Nanos fastest);

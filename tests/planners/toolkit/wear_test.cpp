@@ -16,8 +16,8 @@ namespace {
 TEST(Wear, IsOfMachinesWithAFile) {
   const Machine without = testing::two_mib_a_ms();
   const Machine with = testing::with_random_file(without, 1);
-  EXPECT_FALSE(has_file(without));
-  EXPECT_TRUE(has_file(with));
+  EXPECT_FALSE(leaves_to_file(without));
+  EXPECT_TRUE(leaves_to_file(with));
   const Program program = testing::SwapExample::make();
   EXPECT_EQ(bytes_written_when_away(program, without),
             std::vector<Bytes>(program.tensors.size(), 0));
