@@ -13,6 +13,7 @@
 #include "check/check.h"
 #include "lower/plan_file.h"
 #include "lower/time_plan.h"
+#include "planners/auto/auto.h"
 #include "planners/autoswap/autoswap.h"
 #include "planners/tide/tide.h"
 #include "schedule/plan_totals.h"
@@ -111,19 +112,19 @@ TEST(FileTier, AFastFileMakesUpForTheHostAndASlowOneCostsWhatItsCopiesTake) {
 TEST(HostBudget, WhatTheHostCannotHoldIsMadeAgain) {
   const Program program = stack(12);
   const Machine machine = testing::byte_a_nanosecond(64);
-  const auto by_tide = [&](Bytes host, Nanos time_limit) {
+  const auto by_auto = [&](Bytes host, Nanos time_limit) {
     FixedWorkload workload(program);
     PlannerOptions options;
     options.evaluation_limit = 300;
     options.time_limit = time_limit;
-    return make_plan(*make_tide(), workload, machine, {5 * 1024, host}, options);
+    return make_plan(*make_auto(), workload, machine, {5 * 1024, host}, options);
   };
-  const auto any = by_tide(0, Nanos::max());
+  const auto any = by_auto(0, Nanos::max());
   ASSERT_TRUE(any) << any.error().message;
   const Bytes half = any->lowered.plan.host_bytes() / 2;
   ASSERT_GT(half, 0);
   for (const Nanos limit : {Nanos::max(), Nanos{std::chrono::seconds(100)}}) {
-    const auto less = by_tide(half, limit);
+    const auto less = by_auto(half, limit);
     ASSERT_TRUE(less) << less.error().message;
     EXPECT_LE(less->lowered.plan.host_bytes(), half);
     EXPECT_GT(totals_of(program, less->lowered.plan).recomputed_ops, 0);
