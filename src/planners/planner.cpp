@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <vector>
+#include <limits>
 
 #include "check/check.h"
 #include "lower/memory_sizes.h"
@@ -132,64 +132,93 @@ class LimitedHost {
   Result<Planned> plan() {
     // A short search tells whether the host is short of memory.
     constexpr double kFirst = 0.125;
-    auto first = plan_on(machine_, any_host_, part_of_rest(kFirst));
-    if (!first) return timed() ? plan_on(machine_, any_host_, rest()) : std::move(first);
-    if (!fits(*first)) return plan_in_little(std::move(*first));
-    if (!timed()) return first;
-    auto longer = plan_on(machine_, any_host_, rest());
-    if (longer && fits(*longer)) take_faster(std::move(longer), first);
-    return first;
+    const PlannerOptions share = part_of_rest(kFirst);
+    auto first = plan_on(machine_, any_host_, share);
+    // Of its time, where it did not end by itself.
+    constexpr double kUsed = 0.8;
+    const bool whole = !timed() || Clock::now() - start_ < part_of(share, kUsed).time_limit;
+    if (!first) return whole ? std::move(first) : plan_on(machine_, any_host_, rest());
+    auto planned =
+        fits(*first) ? in_much(std::move(*first), whole) : in_little(std::move(*first), whole);
+    if (planned) {
+      planned->plan_time = Clock::now() - start_ - waited_ - planned->check_time;
+    } else if (planned.error().code == ErrorCode::infeasible && !has_file()) {
+      // What a search by the clock found once it may miss by a little the next time.
+      const Bytes enough = whole ? least_ : least_ + least_ / 10;
+      Error& error = planned.error();
+      error.smallest_feasible =
+          error.of_host ? std::min(error.smallest_feasible.value_or(enough), enough) : enough;
+      error.of_host = true;
+    }
+    return planned;
   }
 
  private:
+  /// `first`: fits. `whole`: its search ended by itself.
+  Result<Planned> in_much(Planned first, bool whole) {
+    Result<Planned> best = std::move(first);
+    if (whole) return best;
+    auto longer = plan_on(machine_, any_host_, rest());
+    if (longer && fits(*longer)) take_faster(std::move(longer), best);
+    return best;
+  }
+
   /// `any`: what is found in any host budget.
-  Result<Planned> plan_in_little(Planned any) {
-    const bool file = machine_.behind_host() != kNone;
-    const Nanos least = any.lowered.iteration_time;
-    struct Candidate {
-      Machine machine;
-      double time;  ///< its part of the time, over the sum of those not yet tried
+  Result<Planned> in_little(Planned any, bool whole) {
+    // Where that search ended by itself, nothing is faster.
+    const Nanos least = whole ? any.lowered.iteration_time : Nanos{0};
+    const Machine on_the_way =
+        has_file() ? with_file_on_the_way(any.lowered.plan.host_bytes()) : machine_;
+    Result<Planned> best = in_budget(std::move(any), part_of_rest(0.1));
+    const auto enough = [&] {
+      return options_.stop.requested() || (!best && best.error().code != ErrorCode::infeasible) ||
+             (best && best->lowered.iteration_time <= least);
     };
-    std::vector<Candidate> candidates;
-    if (file) candidates.push_back({with_file_on_the_way(any.lowered.plan.host_bytes()), 4});
-    if (file && timed()) candidates.push_back({machine_, 2});
-    for (const double factor : {8, 64}) candidates.push_back({with_slower_host(factor), 1});
-    double left = 1;  // the last one's
-    for (const Candidate& c : candidates) left += c.time;
-    Result<Planned> best = in_budget(std::move(any), part_of_rest(1 / (left + 1)));
-    for (const Candidate& c : candidates) {
-      if (!best && best.error().code != ErrorCode::infeasible) return best;
-      if (is_enough(best, least)) return best;
-      const auto begun_at = Clock::now();
-      const PlannerOptions share = part_of_rest(c.time / left);
-      // A third is for what goes on to the file.
-      const PlannerOptions most = part_of(share, file ? 2.0 / 3 : 1);
-      left -= c.time;
-      if (auto other = plan_on(c.machine, any_host_, most)) {
-        take_faster(in_budget(std::move(*other), in_the_rest(share, begun_at)), best);
-      }
+    if (!enough() && has_file()) try_on(on_the_way, 0.4, best);
+    // As much slower as it takes, and no more: what fits with room to spare could swap more.
+    double low = 1, high = 0;
+    for (int left = has_file() ? 2 : 3; left > 0 && !enough(); --left) {
+      constexpr double kStep = 8;
+      const double factor = high == 0 ? low * kStep : std::sqrt(low * high);
+      (try_on(with_slower_host(factor), 1 / (left + 0.5), best) ? high : low) = factor;
     }
-    if (is_enough(best, least)) return best;
+    if (enough()) return best;
     auto within = plan_on(machine_, budget_, rest());
-    if (!best && !file) return within;  // an error that says more
+    if (!best && !has_file()) return within;  // an error that says more
     take_faster(std::move(within), best);
     return best;
   }
 
-  Result<Planned> plan_on(const Machine& machine, const Budget& budget,
-                          const PlannerOptions& options) {
-    return plan_within(planner_, workload_, machine, budget, options);
+  /// Plans as if on `machine`, in a part of the time that is left, and keeps what is faster on the
+  /// machine as it is. Whether its plan fits as it is.
+  bool try_on(const Machine& machine, double part, Result<Planned>& best) {
+    const auto begun_at = Clock::now();
+    const PlannerOptions share = part_of_rest(part);
+    // A third is for what goes on to the file.
+    auto planned = plan_on(machine, any_host_, part_of(share, has_file() ? 2.0 / 3 : 1));
+    if (!planned) return false;
+    const bool fitted = fits(*planned);
+    take_faster(in_budget(std::move(*planned), in_the_rest(share, begun_at)), best);
+    return fitted;
   }
 
+  Result<Planned> plan_on(const Machine& machine, const Budget& budget,
+                          const PlannerOptions& options) {
+    const auto begun_at = Clock::now();
+    auto planned = plan_within(planner_, workload_, machine, budget, options);
+    if (planned) {
+      waited_ += Clock::now() - begun_at - planned->plan_time - planned->check_time;
+      least_ = std::min(least_, planned->lowered.plan.host_bytes());
+    }
+    return planned;
+  }
+
+  [[nodiscard]] bool has_file() const { return machine_.behind_host() != kNone; }
   [[nodiscard]] bool fits(const Planned& planned) const {
     return planned.lowered.plan.host_bytes() <= budget_.host;
   }
   [[nodiscard]] bool timed() const { return options_.time_limit != Nanos::max(); }
   [[nodiscard]] PlannerOptions rest() const { return in_the_rest(options_, start_); }
-
-  [[nodiscard]] bool is_enough(const Result<Planned>& best, Nanos least) const {
-    return options_.stop.requested() || (best && best->lowered.iteration_time <= least);
-  }
 
   static void take_faster(Result<Planned> other, Result<Planned>& best) {
     if (!other) return;
@@ -234,11 +263,9 @@ class LimitedHost {
 
   /// Inside all budgets, timed on the machine as it is, and proved.
   Result<Planned> in_budget(Planned planned, const PlannerOptions& options) {
-    const bool file = machine_.behind_host() != kNone;
-    if (!file && !fits(planned)) return fail(ErrorCode::infeasible, "needs more of the host");
+    if (!has_file() && !fits(planned)) return fail(ErrorCode::infeasible, "needs more of the host");
     const auto program = workload_.program(planned.sub_batch());
     if (!program) return fail(program.error());
-    const auto begun_at = Clock::now();
     Lowered& lowered = planned.lowered;
     TimedPlan timed = time_plan(**program, lowered.plan, machine_);
     lowered.iteration_time = timed.iteration_time;
@@ -254,7 +281,6 @@ class LimitedHost {
     if (auto proof = check(**program, lowered.plan, check_limits(machine_, budget_)); !proof) {
       return fail(proof.error());
     }
-    planned.plan_time += planned_at - begun_at;
     planned.check_time += Clock::now() - planned_at;
     return planned;
   }
@@ -267,6 +293,8 @@ class LimitedHost {
   Budget any_host_;
   const PlannerOptions& options_;
   Clock::time_point start_ = Clock::now();
+  Nanos waited_{};                                   ///< while the workload measured
+  Bytes least_ = std::numeric_limits<Bytes>::max();  ///< of the host, of the plans found
 };
 
 }  // namespace

@@ -54,7 +54,7 @@ class QuickPlans {
         options_(request.options),
         until_(until) {
     machine_.spaces[at(machine_.host())].bytes = 0;
-    options_.time_limit = std::min<Nanos>(options_.time_limit, std::chrono::milliseconds(50));
+    options_.time_limit = std::min<Nanos>(options_.time_limit, std::chrono::milliseconds(200));
     options_.evaluation_limit = 0;  // that would not limit every planner
     options_.progress = nullptr;
     options_.stop = [this, stop = request.options.stop] { return stop.requested() || late(); };
@@ -94,8 +94,8 @@ Result<Planned> plan_or_least_host_budget(Error error, Planner& planner, const P
   if (auto planned = quick.within(budget->host)) return planned;
   const auto without = quick.within(0);
   if (!without) return fail(error);  // the host is not what it fails for
-  Bytes enough = without->lowered.plan.host_bytes();
   const Bytes alignment = machine.spaces[at(machine.host())].alignment;
+  Bytes enough = without->lowered.plan.host_bytes();
   Bytes low = budget->host / alignment * alignment;
   if (enough <= budget->host) {  // short searches depend on the clock
     const CheckLimits limits = check_limits(machine, *budget);
@@ -105,6 +105,10 @@ Result<Planned> plan_or_least_host_budget(Error error, Planner& planner, const P
       return fail(proof.error());
     }
     return without;
+  }
+  // What the search that failed would have needed.
+  if (error.of_host && error.smallest_feasible) {
+    enough = std::min(enough, align_up(*error.smallest_feasible, alignment));
   }
   while (enough - low > alignment && !quick.late()) {
     if (request.options.stop.requested()) {

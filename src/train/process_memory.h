@@ -10,10 +10,11 @@
 namespace tidepool {
 
 struct ProcessMemory {
-  Bytes limit = 0;     ///< all that the process may take
-  Bytes resident = 0;  ///< code, libraries, heap: as it is, or is expected to be
-  Bytes host = 0;      ///< the host arena: inputs, and what is on its way
-  Bytes hashes = 0;    ///< of the file's blocks, where what is read is compared
+  Bytes limit = 0;         ///< all that the process may take
+  Bytes resident = 0;      ///< code, libraries, heap: as it is, or is expected to be
+  Bytes host = 0;          ///< the host arena: inputs, and what is on its way
+  Bytes hashes = 0;        ///< of the file's blocks, where what is read is compared
+  bool looked_at = false;  ///< `resident` is what the process took after it had planned
 
   /// All but a device arena of this size, tables of its pages and some room included.
   [[nodiscard]] Bytes beside(Bytes arena) const;
@@ -23,7 +24,8 @@ struct ProcessMemory {
   [[nodiscard]] std::int64_t most_ops() const;
   [[nodiscard]] bool holds(Bytes arena) const { return arena + beside(arena) <= limit; }
   /// `infeasible`, of an arena: what all of the process would need, in numbers. What is named is
-  /// enough when it is given: it has room for what code and heap differ by from run to run.
+  /// enough when it is given: it has room for what code and heap differ by from run to run, or from
+  /// what was expected.
   [[nodiscard]] Error explained(Error of_arena) const;
 };
 
