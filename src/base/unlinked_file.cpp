@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <utility>
+
+#include "base/quantity.h"
 
 namespace tidepool {
 namespace {
@@ -72,6 +75,27 @@ tl::unexpected<Error> UnlinkedFile::failed(const char* what, Bytes offset,
   return fail(ErrorCode::runtime,
               fmt::format("{}: cannot {} {} B at {} of a file there: {}", folder_, what, bytes,
                           offset, errno == 0 ? "it ends before" : described(errno)));
+}
+
+Result<void> UnlinkedFile::reserve(Bytes bytes) {
+  struct statvfs status {};
+  // Compared first: a fallocate that fails takes all that is free until the file is closed.
+  if (::fstatvfs(file_, &status) == 0) {
+    const Bytes free = static_cast<Bytes>(status.f_bavail) * static_cast<Bytes>(status.f_frsize);
+    if (free < bytes) {
+      return fail(
+          ErrorCode::infeasible,
+          fmt::format("{}: the disk is too small: {} are needed beside the file that memory "
+                      "is saved with, for weights and optimizer state; {} are free",
+                      folder_, format_bytes_up(bytes), format_bytes(free)));
+    }
+  }
+  while (bytes > 0 && ::fallocate(file_, 0, 0, bytes) != 0) {
+    if (errno == EINTR) continue;
+    if (errno == EOPNOTSUPP || errno == ENOSYS) break;
+    return failed("take", 0, static_cast<std::size_t>(bytes));
+  }
+  return {};
 }
 
 Result<void> UnlinkedFile::write(Bytes offset, std::span<const std::byte> from) {

@@ -28,6 +28,9 @@ class UnlinkedFile {
   UnlinkedFile& operator=(const UnlinkedFile&) = delete;
   ~UnlinkedFile();
 
+  /// So much of the disk is the file's from now on, where the file system can say so: writes below
+  /// it do not fail for want of space. `infeasible` where less is free.
+  Result<void> reserve(Bytes bytes);
   /// The bytes are on their way to the disk when it returns, and hardly any stay in memory.
   Result<void> write(Bytes offset, std::span<const std::byte> from);
   /// All of `to`; a file that ends before is an error. What is large leaves nothing in memory.

@@ -21,11 +21,13 @@ StateStore::StateStore(std::vector<Bytes> bytes) : values_(bytes.size()) {
     values_[t].offset = end;
     end += align_up(bytes[t], kStatePage);
   }
+  file_bytes_ = end;
 }
 
 Result<void> StateStore::use_folder(const std::string& folder) {
   auto file = UnlinkedFile::create(folder);
   if (!file) return fail(file.error());
+  if (auto room = file->reserve(file_bytes_); !room) return room;
   file_ = std::move(*file);
   return {};
 }

@@ -18,7 +18,8 @@ class StateStore {
   /// `bytes` by tensor. No tensor has a value yet.
   explicit StateStore(std::vector<Bytes> bytes);
 
-  /// Values given from now on are in a file of that folder, which has no name. Before the first.
+  /// Values given from now on are in a file of that folder, which has no name and has its space
+  /// from the beginning. Before the first. `infeasible` where the disk has no room for them.
   Result<void> use_folder(const std::string& folder);
 
   [[nodiscard]] Bytes bytes(TensorId tensor) const;
@@ -38,6 +39,7 @@ class StateStore {
     bool there = false;
   };
   std::vector<Value> values_;
+  Bytes file_bytes_ = 0;
   std::optional<UnlinkedFile> file_;
 };
 

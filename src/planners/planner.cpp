@@ -142,13 +142,10 @@ class LimitedHost {
         fits(*first) ? in_much(std::move(*first), whole) : in_little(std::move(*first), whole);
     if (planned) {
       planned->plan_time = Clock::now() - start_ - waited_ - planned->check_time;
-    } else if (planned.error().code == ErrorCode::infeasible && !has_file()) {
+    } else if (planned.error().code == ErrorCode::infeasible && least_ < kNoSpaceLimit) {
       // What a search by the clock found once it may miss by a little the next time.
-      const Bytes enough = whole ? least_ : least_ + least_ / 10;
-      Error& error = planned.error();
-      error.smallest_feasible =
-          error.of_host ? std::min(error.smallest_feasible.value_or(enough), enough) : enough;
-      error.of_host = true;
+      planned.error().smallest_feasible = whole ? least_ : least_ + least_ / 10;
+      planned.error().of_host = true;
     }
     return planned;
   }
@@ -174,10 +171,15 @@ class LimitedHost {
       return options_.stop.requested() || (!best && best.error().code != ErrorCode::infeasible) ||
              (best && best->lowered.iteration_time <= least);
     };
+    int left = has_file() ? 2 : 3;
+    // A longer search may need less.
+    if (!enough() && !whole && try_on(machine_, 1 / (left + 2.5), best) && best) {
+      return in_much(std::move(*best), false);
+    }
     if (!enough() && has_file()) try_on(on_the_way, 0.4, best);
     // As much slower as it takes, and no more: what fits with room to spare could swap more.
     double low = 1, high = 0;
-    for (int left = has_file() ? 2 : 3; left > 0 && !enough(); --left) {
+    for (; left > 0 && !enough(); --left) {
       constexpr double kStep = 8;
       const double factor = high == 0 ? low * kStep : std::sqrt(low * high);
       (try_on(with_slower_host(factor), 1 / (left + 0.5), best) ? high : low) = factor;
@@ -273,6 +275,9 @@ class LimitedHost {
     lowered.steps = std::move(timed.steps);
     if (!fits(planned)) {
       auto whole = with_host_over_file(**program, lowered, machine_, budget_, options);
+      if (!whole && whole.error().of_host && whole.error().smallest_feasible) {
+        least_ = std::min(least_, *whole.error().smallest_feasible);
+      }
       if (!whole) return fail(whole.error());
       lowered = std::move(*whole);
       lowered.plan.planner = planner_.name();
@@ -293,8 +298,8 @@ class LimitedHost {
   Budget any_host_;
   const PlannerOptions& options_;
   Clock::time_point start_ = Clock::now();
-  Nanos waited_{};                                   ///< while the workload measured
-  Bytes least_ = std::numeric_limits<Bytes>::max();  ///< of the host, of the plans found
+  Nanos waited_{};               ///< while the workload measured
+  Bytes least_ = kNoSpaceLimit;  ///< of the host that would have done
 };
 
 }  // namespace

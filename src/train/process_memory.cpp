@@ -30,6 +30,9 @@ constexpr Bytes kBeyondExpected = 10 * kMiB;
 /// KiB: a program that is only looked at stays below a third of all.
 constexpr Bytes kLimitOfAnOp = 128 * kKiB;
 constexpr std::int64_t kFewOps = 200;
+/// What is expected is rounded up to this: the same training has the same arena the next time, and
+/// its plan from the cache, most often.
+constexpr Bytes kStep = 2 * kMiB;
 
 }  // namespace
 
@@ -98,7 +101,7 @@ Result<ProcessMemory> expected_memory(const Job& job, Bytes limit, bool plans) {
   const auto runner = job.make_runner_of_one();
   if (!runner) return fail(runner.error());
   return ProcessMemory{
-      limit, resident_beside_arenas() + (plans ? kGrowth : kGrowthWithAPlan),
+      limit, align_up(resident_beside_arenas(), kStep) + (plans ? kGrowth : kGrowthWithAPlan),
       Reactive::enough_host_bytes(job.program(), job.alignment(), {}, true),
       bytes_of_hashes(job, Reactive::enough_file_bytes(job.program(), job.alignment()))};
 }

@@ -52,6 +52,19 @@ TEST(UnlinkedFile, WhereItEndsAndWhereThereIsNoneIsSaid) {
   EXPECT_THAT(none.error().message, HasSubstr("/nonexistent/folder: cannot make a file there"));
 }
 
+/// Regression: a disk that was full when training ended lost all of it.
+TEST(UnlinkedFile, MoreThanIsFreeIsRefusedBeforeAnythingIsWritten) {
+  const TemporaryFolder folder;
+  auto file = UnlinkedFile::create(folder.path());
+  ASSERT_TRUE(file);
+  EXPECT_TRUE(file->reserve(1'000'000));
+  const auto refused = file->reserve(Bytes{1} << 60);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::infeasible);
+  EXPECT_THAT(refused.error().message, HasSubstr("the disk is too small"));
+  EXPECT_TRUE(file->write(0, counted_bytes(10)));
+}
+
 TEST(UnlinkedFile, AFailedWriteIsAnError) {
   const TemporaryFolder folder;
   auto file = UnlinkedFile::create(folder.path());

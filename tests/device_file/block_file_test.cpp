@@ -375,6 +375,37 @@ TEST_F(BlockFileTest, BtrfsAndXfsHaveDirectTransfers) {
   }
 }
 
+/// Regression: direct transfers worked, and the pages below were memory.
+TEST_F(BlockFileTest, AnOverlayOverMemoryIsRefused) {
+  const testing::TemporaryFolder folder;
+  const std::string memory = folder.path().string();
+  if (::mount("tmpfs", memory.c_str(), "tmpfs", 0, "size=32M") != 0) {
+    GTEST_SKIP() << "no tmpfs: " << describe_errno(errno);
+  }
+  for (const char* part : {"/lower", "/upper", "/work", "/merged"}) {
+    std::filesystem::create_directory(memory + part);
+  }
+  const std::string merged = memory + "/merged";
+  const std::string parts =
+      "lowerdir=" + memory + "/lower,upperdir=" + memory + "/upper,workdir=" + memory + "/work";
+  const int reason =
+      ::mount("overlay", merged.c_str(), "overlay", 0, parts.c_str()) == 0 ? 0 : errno;
+  if (reason == 0) {
+    SpillOptions o;
+    o.folder = merged;
+    o.limit = 16 * kMiB;
+    const auto file = BlockFile::open(o, 8 * kMiB);
+    EXPECT_FALSE(file);
+    if (!file) {
+      EXPECT_EQ(file.error().code, ErrorCode::usage);
+      EXPECT_THAT(file.error().message, HasSubstr("is in memory (below an overlay)"));
+    }
+    ::umount2(merged.c_str(), MNT_DETACH);
+  }
+  ::umount2(memory.c_str(), MNT_DETACH);
+  if (reason != 0) GTEST_SKIP() << "no overlay: " << describe_errno(reason);
+}
+
 TEST_F(BlockFileTest, AnOverlayServesAsWhatIsBelowIt) {
   const SmallDisk disk("mkfs.ext4", 64 * kMiB);
   if (!disk.why_not().empty()) GTEST_SKIP() << disk.why_not();

@@ -80,15 +80,19 @@ std::optional<Bytes> stated_direct_alignment(int fd) {
   return std::max<Bytes>(status.stx_dio_mem_align, status.stx_dio_offset_align);
 }
 
-/// Writes a block and looks whether it is in the page cache.
-bool passes_by_page_cache(int fd, Bytes alignment) {
+/// The first block of the file is zeros.
+bool write_block(int fd, Bytes alignment) {
   const auto bytes = static_cast<std::size_t>(alignment);
   const std::unique_ptr<void, decltype(&std::free)> block(std::aligned_alloc(bytes, bytes),
                                                           &std::free);
   if (!block) return false;
   std::memset(block.get(), 0, bytes);
-  if (::pwrite(fd, block.get(), bytes, 0) != static_cast<ssize_t>(bytes)) return false;
-  return cached_bytes(fd, alignment) == 0;
+  return ::pwrite(fd, block.get(), bytes, 0) == static_cast<ssize_t>(bytes);
+}
+
+/// Writes a block and looks whether it is in the page cache.
+bool passes_by_page_cache(int fd, Bytes alignment) {
+  return write_block(fd, alignment) && cached_bytes(fd, alignment) == 0;
 }
 
 }  // namespace
@@ -96,6 +100,11 @@ bool passes_by_page_cache(int fd, Bytes alignment) {
 std::string describe_errno(int reason) {
   const char* const name = ::strerrorname_np(reason);
   return fmt::format("{} ({})", std::strerror(reason), name != nullptr ? name : "unknown");
+}
+
+Error in_memory(const std::string& folder, std::string_view what) {
+  return {ErrorCode::usage,
+          fmt::format("{} is in memory ({}): a file there takes what it is to save", folder, what)};
 }
 
 Result<FileSystem> file_system_of(const std::string& folder) {
@@ -111,12 +120,11 @@ Result<FileSystem> file_system_of(const std::string& folder) {
     if (known.magic != magic) continue;
     system.name = known.name;
     if (known.in_memory) {
-      return fail(ErrorCode::usage, fmt::format("{} is in memory ({}): a file there takes what it "
-                                                "is to save",
-                                                folder, known.name));
+      return fail(in_memory(folder, known.name));
     }
   }
   system.copies_on_write = magic == BTRFS_SUPER_MAGIC;
+  system.layers = magic == OVERLAYFS_SUPER_MAGIC;
   struct stat file {};
   if (::stat(folder.c_str(), &file) != 0 || !S_ISDIR(file.st_mode)) {
     return fail(ErrorCode::usage, fmt::format("{} is no folder", folder));
@@ -152,6 +160,12 @@ bool takes_direct_transfers(int fd, Bytes alignment) {
   return passes_by_page_cache(fd, alignment);
 }
 
+bool stays_in_memory(int fd, Bytes alignment) {
+  if (!write_block(fd, alignment)) return false;
+  drop_cached(fd, 0, alignment);
+  return cached_bytes(fd, alignment).value_or(0) > 0;
+}
+
 std::optional<Bytes> free_bytes(int fd) {
   struct statvfs status {};
   if (::fstatvfs(fd, &status) != 0) return std::nullopt;
@@ -162,10 +176,10 @@ std::optional<Bytes> cached_bytes(int fd, Bytes bytes) {
   if (bytes == 0) return 0;
   CachestatRange range{0, static_cast<std::uint64_t>(bytes)};
   Cachestat status{};
-  if (::syscall(kCachestat, fd, &range, &status, 0) == 0) {
-    return static_cast<Bytes>(status.cached) * page_bytes();
-  }
-  return cached_by_mincore(fd, bytes);
+  const auto mapped = cached_by_mincore(fd, bytes);
+  if (::syscall(kCachestat, fd, &range, &status, 0) != 0) return mapped;
+  // Of an overlay it does not see the pages of the file below.
+  return std::max(static_cast<Bytes>(status.cached) * page_bytes(), mapped.value_or(0));
 }
 
 }  // namespace tidepool

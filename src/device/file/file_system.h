@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/bytes.h"
 #include "base/result.h"
@@ -14,10 +15,14 @@ struct FileSystem {
   std::string id;    ///< of this one file system, on this machine
   Bytes free = 0;
   bool copies_on_write = false;
+  bool layers = false;  ///< an overlay: what is below it is not said
 };
 
 /// `usage` where the folder is in memory or cannot be used.
 Result<FileSystem> file_system_of(const std::string& folder);
+
+/// `what` keeps the folder's files in memory.
+Error in_memory(const std::string& folder, std::string_view what);
 
 /// "No space left on device (ENOSPC)".
 std::string describe_errno(int reason);
@@ -32,6 +37,10 @@ bool stop_copying_on_write(int fd);
 /// Whether transfers of a file opened with O_DIRECT go around the page cache, with memory, offsets
 /// and bytes at multiples of `alignment`. May write the first block of the file.
 bool takes_direct_transfers(int fd, Bytes alignment);
+
+/// Whether what is written stays in memory: the file system below an overlay may be there. Writes
+/// the first block of the file.
+bool stays_in_memory(int fd, Bytes alignment);
 
 /// What users without privileges may still take.
 std::optional<Bytes> free_bytes(int fd);
