@@ -151,7 +151,7 @@ Result<BlockFile> BlockFile::open(const SpillOptions& options, Bytes bytes,
   }
   if (auto found = state->find_whether_direct(); !found) return fail(found.error());
   if (system->layers && stays_in_memory(state->fd, kAlignment))
-    return fail(in_memory(options.folder, "below an overlay"));
+    return in_memory(options.folder, "below an overlay");
   return BlockFile(std::move(state));
 }
 

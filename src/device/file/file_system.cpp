@@ -102,9 +102,10 @@ std::string describe_errno(int reason) {
   return fmt::format("{} ({})", std::strerror(reason), name != nullptr ? name : "unknown");
 }
 
-Error in_memory(const std::string& folder, std::string_view what) {
-  return {ErrorCode::usage,
-          fmt::format("{} is in memory ({}): a file there takes what it is to save", folder, what)};
+tl::unexpected<Error> in_memory(const std::string& folder, std::string_view what) {
+  return fail(
+      ErrorCode::usage,
+      fmt::format("{} is in memory ({}): a file there takes what it is to save", folder, what));
 }
 
 Result<FileSystem> file_system_of(const std::string& folder) {
@@ -120,7 +121,7 @@ Result<FileSystem> file_system_of(const std::string& folder) {
     if (known.magic != magic) continue;
     system.name = known.name;
     if (known.in_memory) {
-      return fail(in_memory(folder, known.name));
+      return in_memory(folder, known.name);
     }
   }
   system.copies_on_write = magic == BTRFS_SUPER_MAGIC;

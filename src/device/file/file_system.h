@@ -22,7 +22,7 @@ struct FileSystem {
 Result<FileSystem> file_system_of(const std::string& folder);
 
 /// `what` keeps the folder's files in memory.
-Error in_memory(const std::string& folder, std::string_view what);
+tl::unexpected<Error> in_memory(const std::string& folder, std::string_view what);
 
 /// "No space left on device (ENOSPC)".
 std::string describe_errno(int reason);
