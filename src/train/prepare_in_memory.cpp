@@ -40,7 +40,7 @@ Result<Preparation> prepare_in_memory(Job& job, const TrainingSpec& spec, Proces
       return fail(of_arena ? memory.explained(start.error()) : start.error());
     }
     memory.resident = resident_beside_arenas();
-    memory.looked_at = true;
+    memory.beyond = 0;
     memory.host = start->running().host_bytes();
     memory.hashes = bytes_of_hashes(job, file_bytes(start->running()));
     const Bytes left = memory.limit - memory.beside(start->running().device_bytes());

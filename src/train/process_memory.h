@@ -10,11 +10,11 @@
 namespace tidepool {
 
 struct ProcessMemory {
-  Bytes limit = 0;         ///< all that the process may take
-  Bytes resident = 0;      ///< code, libraries, heap: as it is, or is expected to be
-  Bytes host = 0;          ///< the host arena: inputs, and what is on its way
-  Bytes hashes = 0;        ///< of the file's blocks, where what is read is compared
-  bool looked_at = false;  ///< `resident` is what the process took after it had planned
+  Bytes limit = 0;     ///< all that the process may take
+  Bytes resident = 0;  ///< code, libraries, heap: as it is, or is expected to be
+  Bytes host = 0;      ///< the host arena: inputs, and what is on its way
+  Bytes hashes = 0;    ///< of the file's blocks, where what is read is compared
+  Bytes beyond = 0;    ///< by so much more may `resident` turn out to be
 
   /// All but a device arena of this size, tables of its pages and some room included.
   [[nodiscard]] Bytes beside(Bytes arena) const;
