@@ -182,7 +182,7 @@ Result<void> SizeSearch::plan_others(Starts which) {
   const bool few_ops =
       options_.evaluation_limit > 0 || ops <= kOpsASecond * to_seconds(options_.time_limit);
   // Of a large program some time has to be left for the search.
-  const Nanos most = std::max(few_ops ? options_.time_limit * 4 / 5 : options_.time_limit / 2,
+  const Nanos most = std::max(few_ops ? options_.time_limit / 5 * 4 : options_.time_limit / 2,
                               std::min(at_least, options_.time_limit));
   for (const PlannerInfo& info : planner_list()) {
     if (!is_a_start(info) || (info.name == "none" && !everything_fits())) continue;

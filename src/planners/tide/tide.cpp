@@ -39,7 +39,7 @@ class Tide : public Planner {
   static Result<Lowered> begin(PlannerContext& context) {
     constexpr Nanos kAtLeast = std::chrono::milliseconds(300);
     PlannerOptions options = context.options();
-    options.time_limit = std::max(options.time_limit * 4 / 5, kAtLeast);
+    options.time_limit = std::max(options.time_limit / 5 * 4, kAtLeast);
     auto inner =
         PlannerContext::make(context.workload(), context.machine(), context.budget(), options);
     if (!inner) return fail(inner.error());
