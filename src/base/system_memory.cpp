@@ -39,6 +39,17 @@ std::optional<Bytes> kilobytes_in(const std::string& file, const std::string& na
   return std::nullopt;
 }
 
+/// "name 123" in a file of a control group.
+std::optional<Bytes> entry_in(const fs::path& file, std::string_view name) {
+  std::ifstream in(file);
+  std::string word;
+  Bytes value = 0;
+  while (in >> word >> value) {
+    if (word == name) return value;
+  }
+  return std::nullopt;
+}
+
 /// One hierarchy of control groups: where it is mounted, which group this process is in, what its
 /// files are called.
 struct Hierarchy {
@@ -46,6 +57,7 @@ struct Hierarchy {
   fs::path group;
   const char* limit;
   const char* peak;
+  const char* anonymous;  ///< in its memory.stat: of all groups below it, too
 };
 
 /// From /proc/self/cgroup: "0::/path" is v2; "4:memory,cpu:/path" is v1.
@@ -65,10 +77,10 @@ std::vector<Hierarchy> hierarchies(const std::string& root) {
       const fs::path beside = base / "unified";
       std::error_code unknown;
       const bool has = fs::exists(beside / "cgroup.controllers", unknown);
-      found.push_back({has ? beside : base, group, "memory.max", "memory.peak"});
+      found.push_back({has ? beside : base, group, "memory.max", "memory.peak", "anon"});
     } else if (controllers.find(",memory,") != std::string::npos) {
-      found.push_back(
-          {base / "memory", group, "memory.limit_in_bytes", "memory.max_usage_in_bytes"});
+      found.push_back({base / "memory", group, "memory.limit_in_bytes", "memory.max_usage_in_bytes",
+                       "total_rss"});
     }
   }
   return found;
@@ -78,6 +90,7 @@ struct LimitedGroup {
   Bytes limit = 0;
   fs::path folder;
   const char* peak = nullptr;
+  const char* anonymous = nullptr;
 };
 
 std::optional<LimitedGroup> limited_group(const std::string& root) {
@@ -88,7 +101,7 @@ std::optional<LimitedGroup> limited_group(const std::string& root) {
     const auto look = [&](const fs::path& folder) {
       const auto limit = number_in(folder / h.limit);
       if (!limit || *limit >= kNone || (smallest && smallest->limit <= *limit)) return;
-      smallest = LimitedGroup{*limit, folder, h.peak};
+      smallest = LimitedGroup{*limit, folder, h.peak, h.anonymous};
     };
     for (fs::path group = h.group; !group.empty(); group = group.parent_path()) {
       look(h.mount / group);
@@ -96,6 +109,16 @@ std::optional<LimitedGroup> limited_group(const std::string& root) {
     look(h.mount);  // in a container it is the group itself, whatever its name outside
   }
   return smallest;
+}
+
+/// What other processes of the group take that they cannot be made to give back.
+Bytes taken_by_others(const LimitedGroup& group) {
+  const auto all = entry_in(group.folder / "memory.stat", group.anonymous);
+  if (!all) return 0;
+  // The kernel counts in batches: a little is no other process.
+  constexpr Bytes kLittle = 4 * kMiB;
+  const Bytes others = *all - resident_memory().anonymous;
+  return others > kLittle ? others : 0;
 }
 
 }  // namespace
@@ -111,8 +134,12 @@ MemoryLimit available_memory(const std::string& root) {
   if (const auto left = kilobytes_in(root + "/proc/meminfo", "MemAvailable")) {
     result = {*left / 10 * 9, "the memory of this machine"};
   }
-  const auto group = group_memory_limit(root);
-  if (group && (result.bytes == 0 || group->bytes < result.bytes)) return *group;
+  const auto group = limited_group(root);
+  if (!group) return result;
+  const Bytes left = std::max<Bytes>(group->limit - taken_by_others(*group), 1);
+  if (result.bytes == 0 || left < result.bytes) {
+    result = {left, "the control group " + group->folder.string()};
+  }
   return result;
 }
 

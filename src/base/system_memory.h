@@ -17,8 +17,8 @@ struct MemoryLimit {
 /// where nothing limits it. `root`: for tests, what stands before /proc and /sys.
 std::optional<MemoryLimit> group_memory_limit(const std::string& root = {});
 
-/// What a process may take that is given nothing else: the limit of its groups, else what the
-/// machine has left less a tenth, whichever is smaller. 0: unknown.
+/// What a process may take that is given nothing else: the limit of its groups less what others
+/// there take, else what the machine has left less a tenth, whichever is smaller. 0: unknown.
 MemoryLimit available_memory(const std::string& root = {});
 
 /// All of the machine's; none where unknown.

@@ -48,6 +48,23 @@ TEST_F(SystemMemory, TheSmallestLimitOnTheWayUpCounts) {
   EXPECT_EQ(group_memory_peak(root()), 1234);
 }
 
+/// Regression: `--memory auto` beside another process of the group was ended by the kernel.
+TEST_F(SystemMemory, WhatOthersOfTheGroupTakeIsNotThere) {
+  write("proc/meminfo", "MemTotal: 99999999 kB\nMemAvailable: 90000000 kB\n");
+  write("proc/self/cgroup", "4:memory:/a\n");
+  write("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "9000000000\n");
+  write("sys/fs/cgroup/memory/a/memory.stat", "cache 7000\ntotal_cache 1\ntotal_rss 8000000000\n");
+  EXPECT_GE(available_memory(root()).bytes, 1'000'000'000);
+  EXPECT_LE(available_memory(root()).bytes, 2'000'000'000) << "this process is no other";
+  EXPECT_EQ(group_memory_limit(root())->bytes, 9'000'000'000);
+  write("sys/fs/cgroup/memory/a/memory.stat", "total_rss 1000\n");
+  EXPECT_EQ(available_memory(root()).bytes, 9'000'000'000);
+  write("proc/self/cgroup", "0::/b\n");
+  write("sys/fs/cgroup/b/memory.max", "9000000000\n");
+  write("sys/fs/cgroup/b/memory.stat", "anon 8000000000\nfile 3\n");
+  EXPECT_LE(available_memory(root()).bytes, 2'000'000'000);
+}
+
 TEST_F(SystemMemory, NoLimitIsNone) {
   write("proc/self/cgroup", "4:memory:/a\n");
   write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
