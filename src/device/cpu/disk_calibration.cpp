@@ -181,14 +181,18 @@ Result<DiskSpeeds> calibrate(const SpillOptions& options, Bytes memory) {
                       .room = *room};
   }
   if (*room < kLeastBytes) {
-    return fail(
-        Error{ErrorCode::infeasible,
-              fmt::format("the disk is too small: its speed is measured with a file of at "
-                          "least {} B ({}) in {}, which may have {} B ({}), as `spill_limit` "
-                          "says or 1 GiB stays free",
-                          kLeastBytes, format_bytes(kLeastBytes), options.folder, *room,
-                          format_bytes(*room)),
-              std::nullopt, true});
+    const std::string why =
+        options.limit > 0
+            ? fmt::format("`spill_limit` and what is free there leave {} B", *room)
+            : fmt::format(
+                  "of what is free there, less the larger of 5 % and 1 GiB, {} B are left; "
+                  "`spill_limit` says how much it may have instead",
+                  *room);
+    return fail(Error{ErrorCode::infeasible,
+                      fmt::format("the disk is too small: its speed is measured with a file of at "
+                                  "least {} B ({}) in {}; {}",
+                                  kLeastBytes, format_bytes(kLeastBytes), options.folder, why),
+                      std::nullopt, true});
   }
   const Bytes piece = *room < 2 * kPiece ? 2 * BlockFile::kAlignment : kPiece;
   const Bytes bytes = std::min(kMostBytes, *room) / piece * piece;
