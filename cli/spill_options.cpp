@@ -57,7 +57,8 @@ void add_memory_options(CLI::App& command, MemorySpec& memory, SpillOptions& spi
                 if (!memory.automatic) memory.bytes = size_above_0("--memory", text);
               },
               "RAM of the whole process, such as 2GiB: code, heap and inputs count; auto: what the "
-              "control group allows, else what the machine has left. Needs --spill")
+              "control group allows less what others in it take, else what the machine has left. "
+              "Needs --spill")
           ->type_name("SIZE|auto")
           ->excludes(budget);
   CLI::Option* const folder =

@@ -113,9 +113,10 @@ Bytes bytes_of_all(const Program& program, const Machine& machine) {
 
 /// In a host budget: the plan that is found in any host budget, if that needs no more; or else the
 /// fastest of these, each inside the host budget or, where there is a file behind the host, with
-/// what the host cannot hold in it. That plan; those made as if the way to the host were slower, by
-/// the part of it that goes on to the file and several times, so that less goes there and more is
-/// made again; and the one whose search keeps to the host budget.
+/// what the host cannot hold in it. That plan, and the one of a longer search for it; those made as
+/// if the way to the host were slower, by the part of it that goes on to the file and several
+/// times, so that less goes there and more is made again; and the one whose search keeps to the
+/// host budget.
 class LimitedHost {
  public:
   LimitedHost(Planner& planner, Workload& workload, const Machine& machine, const Budget& budget,
