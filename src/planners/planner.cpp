@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
+#include <utility>
 
 #include "check/check.h"
 #include "lower/memory_sizes.h"
 #include "lower/time_plan.h"
 #include "planners/planner_file_tier.h"
+#include "planners/toolkit/wear.h"
+#include "schedule/plan_totals.h"
 
 namespace tidepool {
 namespace {
@@ -157,7 +159,7 @@ class LimitedHost {
     Result<Planned> best = std::move(first);
     if (whole) return best;
     auto longer = plan_on(machine_, any_host_, rest());
-    if (longer && fits(*longer)) take_faster(std::move(longer), best);
+    if (longer && fits(*longer)) take_better(std::move(longer), best);
     return best;
   }
 
@@ -170,7 +172,8 @@ class LimitedHost {
     Result<Planned> best = in_budget(std::move(any), part_of_rest(0.1));
     const auto enough = [&] {
       return options_.stop.requested() || (!best && best.error().code != ErrorCode::infeasible) ||
-             (best && best->lowered.iteration_time <= least);
+             (best && best->lowered.iteration_time <= least &&
+              written_to_files(best->lowered.plan) == 0);
     };
     int left = has_file() ? 2 : 3;
     // A longer search may need less.
@@ -188,7 +191,7 @@ class LimitedHost {
     if (enough()) return best;
     auto within = plan_on(machine_, budget_, rest());
     if (!best && !has_file()) return within;  // an error that says more
-    take_faster(std::move(within), best);
+    take_better(std::move(within), best);
     return best;
   }
 
@@ -201,7 +204,7 @@ class LimitedHost {
     auto planned = plan_on(machine, any_host_, part_of(share, has_file() ? 2.0 / 3 : 1));
     if (!planned) return false;
     const bool fitted = fits(*planned);
-    take_faster(in_budget(std::move(*planned), in_the_rest(share, begun_at)), best);
+    take_better(in_budget(std::move(*planned), in_the_rest(share, begun_at)), best);
     return fitted;
   }
 
@@ -223,10 +226,19 @@ class LimitedHost {
   [[nodiscard]] bool timed() const { return options_.time_limit != Nanos::max(); }
   [[nodiscard]] PlannerOptions rest() const { return in_the_rest(options_, start_); }
 
-  static void take_faster(Result<Planned> other, Result<Planned>& best) {
+  /// The faster one; of those as fast as the fastest, the one that writes less to files.
+  void take_better(Result<Planned> other, Result<Planned>& best) {
     if (!other) return;
-    if (best && best->lowered.iteration_time <= other->lowered.iteration_time) return;
-    best = std::move(other);
+    fastest_ = std::min(fastest_, other->lowered.iteration_time);
+    if (!best || is_better(other->lowered, best->lowered)) best = std::move(other);
+  }
+
+  [[nodiscard]] bool is_better(const Lowered& other, const Lowered& best) const {
+    const Nanos as_fast = as_fast_as(std::min(fastest_, best.iteration_time));
+    if (best.iteration_time > as_fast) return other.iteration_time < best.iteration_time;
+    if (other.iteration_time > as_fast) return false;
+    return std::pair(written_to_files(other.plan), other.iteration_time) <
+           std::pair(written_to_files(best.plan), best.iteration_time);
   }
 
   [[nodiscard]] PlannerOptions part_of_rest(double part) const { return part_of(rest(), part); }
@@ -299,8 +311,9 @@ class LimitedHost {
   Budget any_host_;
   const PlannerOptions& options_;
   Clock::time_point start_ = Clock::now();
-  Nanos waited_{};               ///< while the workload measured
-  Bytes least_ = kNoSpaceLimit;  ///< of the host that would have done
+  Nanos fastest_ = Nanos::max();  ///< of plans in the budget
+  Nanos waited_{};                ///< while the workload measured
+  Bytes least_ = kNoSpaceLimit;   ///< of the host that would have done
 };
 
 }  // namespace
