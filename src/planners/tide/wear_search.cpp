@@ -118,6 +118,8 @@ void WearSearch::run(const Options& options) {
     const Bytes limit = limit_.bytes();
     Options of_round = options;
     of_round.seed = hash_combine(options.seed, static_cast<std::uint64_t>(round));
+    // Rounds of the search for addresses may take minutes each.
+    of_round.stop = [&] { return options.stop.requested() || (!left.repeats() && left.used_up()); };
     const bool found = find(limit, of_round, evaluations, left);
     const Bytes excess = found ? place_found(limit, round, of_round) : 0;
     left.spend(1);
