@@ -83,11 +83,9 @@ Result<void> UnlinkedFile::reserve(Bytes bytes) {
   if (::fstatvfs(file_, &status) == 0) {
     const Bytes free = static_cast<Bytes>(status.f_bavail) * static_cast<Bytes>(status.f_frsize);
     if (free < bytes) {
-      return fail(
-          ErrorCode::infeasible,
-          fmt::format("{}: the disk is too small: {} are needed beside the file that memory "
-                      "is saved with, for weights and optimizer state; {} are free",
-                      folder_, format_bytes_up(bytes), format_bytes(free)));
+      return fail(ErrorCode::infeasible,
+                  fmt::format("{}: the disk is too small: {} are needed, {} are free", folder_,
+                              format_bytes_up(bytes), format_bytes(free)));
     }
   }
   while (bytes > 0 && ::fallocate(file_, 0, 0, bytes) != 0) {

@@ -27,7 +27,10 @@ StateStore::StateStore(std::vector<Bytes> bytes) : values_(bytes.size()) {
 Result<void> StateStore::use_folder(const std::string& folder) {
   auto file = UnlinkedFile::create(folder);
   if (!file) return fail(file.error());
-  if (auto room = file->reserve(file_bytes_); !room) return room;
+  if (auto room = file->reserve(file_bytes_); !room) {
+    room.error().message += " (for weights and optimizer state outside of iterations)";
+    return room;
+  }
   file_ = std::move(*file);
   return {};
 }

@@ -150,8 +150,9 @@ Result<BlockFile> BlockFile::open(const SpillOptions& options, Bytes bytes,
     return fail(taken.error());
   }
   if (auto found = state->find_whether_direct(); !found) return fail(found.error());
-  if (system->layers && stays_in_memory(state->fd, kAlignment))
+  if (system->layers && stays_in_memory(state->fd, kAlignment)) {
     return in_memory(options.folder, "below an overlay");
+  }
   return BlockFile(std::move(state));
 }
 
