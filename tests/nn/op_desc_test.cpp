@@ -97,10 +97,10 @@ TEST(OpDesc, NamesAnAccessForEveryOperandOfEveryKind) {
 TEST(OpDesc, NamesEachKindDifferently) {
   std::set<std::string> names;
   [&]<std::size_t... kind>(std::index_sequence<kind...>) {
-    (names.insert(std::variant_alternative_t<kind, AnyOp>::name), ...);
+    (names.insert(std::variant_alternative_t<kind, OpVariant>::name), ...);
   }
-  (std::make_index_sequence<std::variant_size_v<AnyOp>>());
-  EXPECT_EQ(names.size(), std::variant_size_v<AnyOp>);
+  (std::make_index_sequence<std::variant_size_v<OpVariant>>());
+  EXPECT_EQ(names.size(), std::variant_size_v<OpVariant>);
 }
 
 TEST(DropoutThreshold, IsTheRateInUnitsOfTwoToTheMinus32) {

@@ -1,6 +1,8 @@
 // LayerSpec: the list of layers.
 #pragma once
 
+#include <type_traits>
+#include <utility>
 #include <variant>
 
 #include "nn/layers/add.h"
@@ -32,13 +34,24 @@ namespace tidepool::nn {
 template <LayerKind... Layer>
 using LayerList = std::variant<Layer...>;
 
-using LayerSpec =
+using LayerVariant =
     LayerList<Input, Conv2d, BatchNorm, Relu, Gelu, MaxPool, AvgPool, GlobalAvgPool, Add, Concat,
               Dropout, Linear, Flatten, SoftmaxCrossEntropy, MeanSquaredError, Embedding, LayerNorm,
               Attention, TiedLinear, ConvTranspose2d, Upsample, AddBranch, Lstm>;
 
-inline LayerTraits traits_of(const LayerSpec& spec) {
-  return std::visit([](const auto& layer) { return layer.traits; }, spec);
-}
+/// What copies and destroys it is compiled once, in layers.cpp.
+struct LayerSpec : LayerVariant {
+  LayerSpec();
+  template <class Layer>
+  requires(!std::is_base_of_v<LayerVariant, std::remove_cvref_t<Layer>>) LayerSpec(Layer layer)
+      : LayerVariant(std::in_place_type<Layer>, std::move(layer)) {}  // NOLINT
+  LayerSpec(const LayerSpec& other);
+  LayerSpec(LayerSpec&& other) noexcept;
+  LayerSpec& operator=(const LayerSpec& other);
+  LayerSpec& operator=(LayerSpec&& other) noexcept;
+  ~LayerSpec();
+};
+
+LayerTraits traits_of(const LayerSpec& spec);
 
 }  // namespace tidepool::nn

@@ -26,6 +26,13 @@ auto of_kind(const OpDesc& desc, Visitor visitor) {
 
 }  // namespace
 
+AnyOp::AnyOp() noexcept = default;
+AnyOp::AnyOp(const AnyOp& other) = default;
+AnyOp::AnyOp(AnyOp&& other) noexcept = default;
+AnyOp& AnyOp::operator=(const AnyOp& other) = default;
+AnyOp& AnyOp::operator=(AnyOp&& other) noexcept = default;
+AnyOp::~AnyOp() = default;
+
 const char* OpDesc::name() const {
   return of_kind(*this, [](const auto& held) { return held.name; });
 }

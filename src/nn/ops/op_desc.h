@@ -4,6 +4,7 @@
 
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -34,8 +35,8 @@
 
 namespace tidepool::nn {
 
-/// The list of kinds. A kind and its attributes.
-using AnyOp = std::variant<
+/// The list of kinds.
+using OpVariant = std::variant<
     ConvForward, ConvBackwardData, ConvBackwardWeights, ChannelBiasForward, ChannelBiasBackward,
     ConcatForward, ConcatBackward, Reorder, BatchNormForward, BatchNormBackward, BatchNormInference,
     BatchNormStatistics, ReluForward, ReluBackward, AddForward, GeluForward, GeluBackward,
@@ -48,6 +49,33 @@ using AnyOp = std::variant<
     LstmForward, LstmBackwardData, LstmBackwardWeights, SgdUpdate, AdamwUpdate, Hold, Feed,
     FeedControl, CollectLoss, CollectCount, CollectGradient, CollectStatistics, HostSgdUpdate,
     HostAdamwUpdate, HostBatchNormStatistics, KMeansAssign, KMeansAccumulate, KMeansUpdate>;
+
+/// A kind and its attributes. What copies and destroys it is compiled once, in op_desc.cpp.
+struct AnyOp : OpVariant {
+  AnyOp() noexcept;
+  template <class Op>
+  requires(!std::is_base_of_v<OpVariant, std::remove_cvref_t<Op>>) AnyOp(Op op)
+      : OpVariant(std::in_place_type<Op>, std::move(op)) {}  // NOLINT: converts
+  AnyOp(const AnyOp& other);
+  AnyOp(AnyOp&& other) noexcept;
+  AnyOp& operator=(const AnyOp& other);
+  AnyOp& operator=(AnyOp&& other) noexcept;
+  ~AnyOp();
+};
+
+namespace detail {
+template <class T, class... Op>
+const T* find_op(const std::variant<Op...>& op) {
+  const T* found = nullptr;
+  const auto look = [&]<class One>(const One*) {
+    if constexpr (std::is_convertible_v<const One*, const T*>) {
+      if (const One* held = std::get_if<One>(&op)) found = held;
+    }
+  };
+  (look(static_cast<const Op*>(nullptr)), ...);
+  return found;
+}
+}  // namespace detail
 
 struct OpDesc {
   AnyOp op;
@@ -63,12 +91,7 @@ struct OpDesc {
   /// The attributes: `T` is the kind itself or what it derives from; null when it is neither.
   template <class T>
   [[nodiscard]] const T* find() const {
-    return std::visit(
-        [](const auto& held) -> const T* {
-          if constexpr (std::is_convertible_v<decltype(&held), const T*>) return &held;
-          return nullptr;
-        },
-        op);
+    return detail::find_op<T>(op);
   }
   /// The same where it must be one.
   template <class T>
