@@ -13,6 +13,7 @@
 #include "device/cpu/cpu_device.h"
 #include "nn/data/synthetic.h"
 #include "nn/models/model.h"
+#include "nn/ops/op_desc.h"
 #include "nn/training_runner.h"
 #include "planners/none.h"
 #include "runtime/executor.h"

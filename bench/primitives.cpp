@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "nn/kernel.h"
+#include "nn/ops/op_desc.h"
 
 namespace {
 

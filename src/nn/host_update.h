@@ -9,6 +9,8 @@
 
 namespace tidepool::nn {
 
+struct ControlBlock;
+
 class HostUpdate {
  public:
   /// Whether it is such an op.

@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "device/device.h"
-#include "nn/ops/op_desc.h"
 
 namespace tidepool::nn {
+
+struct OpDesc;
 
 struct KernelAlgorithm {
   std::string name;

@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "nn/ops/op_desc.h"
 #include "nn/training_program.h"
 
 namespace tidepool::nn {

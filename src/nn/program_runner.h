@@ -16,6 +16,8 @@
 
 namespace tidepool::nn {
 
+struct Feed;
+
 /// A persistent tensor for those who save and restore it.
 struct PersistentTensor {
   std::string name;

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "nn/ops/op_desc.h"
 #include "nn/training_program.h"
 
 namespace tidepool::nn {

@@ -9,6 +9,7 @@
 #include "nn/autodiff.h"
 #include "nn/k_means.h"
 #include "nn/lowering.h"
+#include "nn/ops/op_desc.h"
 
 namespace tidepool::nn {
 namespace {
@@ -137,6 +138,13 @@ Result<TrainingProgram> finish(const Lowering& lowering, TrainingProgram program
 }
 
 }  // namespace
+
+TrainingProgram::TrainingProgram() = default;
+TrainingProgram::TrainingProgram(const TrainingProgram& other) = default;
+TrainingProgram::TrainingProgram(TrainingProgram&& other) noexcept = default;
+TrainingProgram& TrainingProgram::operator=(const TrainingProgram& other) = default;
+TrainingProgram& TrainingProgram::operator=(TrainingProgram&& other) noexcept = default;
+TrainingProgram::~TrainingProgram() = default;
 
 std::int64_t TrainingProgram::learnable_elements() const {
   std::int64_t sum = 0;

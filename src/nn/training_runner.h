@@ -11,6 +11,8 @@
 
 namespace tidepool::nn {
 
+struct ControlBlock;
+
 struct TrainingSettings {
   std::uint64_t seed = 1;  ///< of initial values, sample order, dropout and what branches run
   /// Of the iteration number; called on the host stream's thread.

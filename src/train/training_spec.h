@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "nn/learning_rate.h"
-#include "nn/training_program.h"
+#include "nn/training_options.h"
 #include "planners/planner.h"
 #include "train/device_kind.h"
 

@@ -13,6 +13,7 @@
 #include "nn/data/synthetic_masks.h"
 #include "nn/data/synthetic_text.h"
 #include "nn/models/model.h"
+#include "nn/ops/op_desc.h"
 #include "nn/reference_run.h"
 #include "nn/training_program.h"
 #include "nn/training_runner.h"

@@ -7,6 +7,7 @@
 #include "ir/load_profile.h"
 #include "nn/data/fashion_mnist.h"
 #include "nn/kernel_testing.h"
+#include "nn/ops/op_desc.h"
 #include "nn/plain_k_means.h"
 #include "nn/training_fixture.h"
 #include "planners/registry.h"

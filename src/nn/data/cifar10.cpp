@@ -20,7 +20,7 @@ namespace {
 constexpr ImageShape kImage{3, 32, 32};
 constexpr std::int64_t kPlane = 32 * 32;
 constexpr std::int64_t kRecord = 1 + 3 * kPlane;
-constexpr std::int64_t kClasses = 10;
+constexpr std::int64_t kCifarClasses = 10;
 constexpr int kTrainFiles = 5;
 
 class Cifar10 final : public Dataset {
@@ -35,7 +35,7 @@ class Cifar10 final : public Dataset {
     return static_cast<std::int64_t>(labels_.size());
   }
   [[nodiscard]] ImageShape image() const override { return kImage; }
-  [[nodiscard]] std::int64_t classes() const override { return kClasses; }
+  [[nodiscard]] std::int64_t classes() const override { return kCifarClasses; }
   [[nodiscard]] std::int32_t label(std::int64_t sample) const override {
     return labels_[static_cast<std::size_t>(sample)];
   }
@@ -79,9 +79,9 @@ Result<void> append_records(const std::string& path, SampleBytes& records,
     }
     for (std::size_t i = 0; i < piece.size(); i += kRecord) {
       labels.push_back(piece[i]);
-      if (piece[i] < kClasses) continue;
+      if (piece[i] < kCifarClasses) continue;
       return bad(fmt::format("label {} of record {} is not below {}", piece[i],
-                             at / kRecord + static_cast<std::int64_t>(i) / kRecord, kClasses));
+                             at / kRecord + static_cast<std::int64_t>(i) / kRecord, kCifarClasses));
     }
     if (auto appended = records.append(piece); !appended) return appended;
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "nn/kernel.h"
+#include "nn/ops/op_desc.h"
 
 namespace tidepool::nn {
 

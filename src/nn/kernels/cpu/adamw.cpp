@@ -8,7 +8,7 @@
 namespace tidepool::nn::cpu {
 namespace {
 
-struct Rates {
+struct AdamwRates {
   AdamwFactors factors;
   float beta1 = 0, beta2 = 0, epsilon = 0;
 };
@@ -20,7 +20,7 @@ struct Range {
   std::int64_t count;
 };
 
-TIDEPOOL_VECTOR_CLONES void update_range(Rates rates, Range r) {
+TIDEPOOL_VECTOR_CLONES void update_range_adamw(AdamwRates rates, Range r) {
 #pragma omp simd
   for (std::int64_t i = 0; i < r.count; ++i) {
     const float g = r.gradient[i];
@@ -34,17 +34,17 @@ TIDEPOOL_VECTOR_CLONES void update_range(Rates rates, Range r) {
 }
 
 /// The padding of a blocked layout stays zero: its gradient and its moments are.
-void update(const OpDesc& desc, Pointers pointers, std::byte*, const KernelContext& context) {
+void update_adamw(const OpDesc& desc, Pointers pointers, std::byte*, const KernelContext& context) {
   const auto* gradient = reinterpret_cast<const float*>(pointers[0]);
   const auto& control = *reinterpret_cast<const ControlBlock*>(pointers[1]);
   auto* weight = reinterpret_cast<float*>(pointers[2]);
   auto* first = reinterpret_cast<float*>(pointers[3]);
   auto* second = reinterpret_cast<float*>(pointers[4]);
   const auto& op = desc.get<AdamwUpdate>();
-  const Rates rates{adamw_factors(op, control), op.beta1, op.beta2, op.epsilon};
+  const AdamwRates rates{adamw_factors(op, control), op.beta1, op.beta2, op.epsilon};
   parallel_ranges(
       context.threads, stored_floats(desc.operands[2]), kFloatGrain, [&](auto begin, auto end) {
-        update_range(
+        update_range_adamw(
             rates, {gradient + begin, weight + begin, first + begin, second + begin, end - begin});
       });
 }
@@ -56,7 +56,7 @@ std::unique_ptr<Kernel> make_adamw(const OpDesc& desc, const KernelContext& cont
   for (const std::size_t operand : {0, 3, 4}) {
     if (desc.operands[operand] != desc.operands[2]) return nullptr;
   }
-  return std::make_unique<FunctionKernel>(desc, context, "loop", update);
+  return std::make_unique<FunctionKernel>(desc, context, "loop", update_adamw);
 }
 
 }  // namespace tidepool::nn::cpu

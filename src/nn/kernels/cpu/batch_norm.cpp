@@ -15,7 +15,7 @@ dnnl::memory::desc image_desc(const TensorDesc& desc) {
           dnnl::memory::format_tag::nhwc};
 }
 
-dnnl::batch_normalization_forward::primitive_desc forward_desc(const OpDesc& desc) {
+dnnl::batch_normalization_forward::primitive_desc forward_desc_batch_norm(const OpDesc& desc) {
   return {{dnnl::prop_kind::forward_training, image_desc(desc.operands[0]),
            desc.get<BatchNormAttributes>().epsilon, kFlags},
           dnnl_attributes(),
@@ -23,10 +23,10 @@ dnnl::batch_normalization_forward::primitive_desc forward_desc(const OpDesc& des
           true};
 }
 
-std::unique_ptr<Kernel> make_forward(const OpDesc& desc, const KernelContext& context) {
+std::unique_ptr<Kernel> make_forward_batch_norm(const OpDesc& desc, const KernelContext& context) {
   const dnnl::memory::desc x = image_desc(desc.operands[0]);
   const dnnl::memory::desc channel = dnnl_desc(desc.operands[1]);
-  const auto primitive = forward_desc(desc);
+  const auto primitive = forward_desc_batch_norm(desc);
   if (!primitive.get(true)) return nullptr;
   return make_dnnl_kernel(context, dnnl::batch_normalization_forward(primitive), primitive,
                           {{DNNL_ARG_SRC, x, {0}},
@@ -54,10 +54,10 @@ std::unique_ptr<Kernel> make_inference(const OpDesc& desc, const KernelContext& 
                            {DNNL_ARG_DST, x, {5}}});
 }
 
-std::unique_ptr<Kernel> make_backward(const OpDesc& desc, const KernelContext& context) {
+std::unique_ptr<Kernel> make_backward_batch_norm(const OpDesc& desc, const KernelContext& context) {
   const dnnl::memory::desc x = image_desc(desc.operands[0]);
   const dnnl::memory::desc channel = dnnl_desc(desc.operands[2]);
-  const auto hint = forward_desc(desc);
+  const auto hint = forward_desc_batch_norm(desc);
   if (!hint.get(true)) return nullptr;
   const dnnl::batch_normalization_backward::primitive_desc primitive(
       {dnnl::prop_kind::backward, x, x, desc.get<BatchNormAttributes>().epsilon, kFlags},
@@ -81,9 +81,9 @@ std::unique_ptr<Kernel> make_backward(const OpDesc& desc, const KernelContext& c
 
 std::unique_ptr<Kernel> make_batch_norm(const OpDesc& desc, const KernelContext& context) {
   const TeamSize team(context.threads);
-  if (desc.is<BatchNormForward>()) return make_forward(desc, context);
+  if (desc.is<BatchNormForward>()) return make_forward_batch_norm(desc, context);
   if (desc.is<BatchNormInference>()) return make_inference(desc, context);
-  if (desc.is<BatchNormBackward>()) return make_backward(desc, context);
+  if (desc.is<BatchNormBackward>()) return make_backward_batch_norm(desc, context);
   return nullptr;
 }
 

@@ -42,7 +42,8 @@ struct Convolution {
         padding{desc.get<Window>().padding.height, desc.get<Window>().padding.width} {}
 };
 
-dnnl::convolution_forward::primitive_desc forward_desc(const Convolution& c, algorithm algorithm) {
+dnnl::convolution_forward::primitive_desc forward_desc_convolution(const Convolution& c,
+                                                                   algorithm algorithm) {
   return {{dnnl::prop_kind::forward_training, algorithm, c.x, c.weight, c.y, c.strides, c.padding,
            c.padding},
           dnnl_attributes(),
@@ -60,7 +61,7 @@ Convolution in_any_layout(Convolution c) {
 
 /// Backward primitives ask for a forward one; its layouts do not matter.
 dnnl::convolution_forward::primitive_desc hint(const Convolution& c) {
-  return forward_desc(in_any_layout(c), algorithm::convolution_direct);
+  return forward_desc_convolution(in_any_layout(c), algorithm::convolution_direct);
 }
 
 dnnl::convolution_backward_data::primitive_desc backward_data_desc(const Convolution& c,
@@ -174,13 +175,13 @@ DnnlSequence backward_data_sequence(const Convolution& c,
   return sequence;
 }
 
-std::unique_ptr<Kernel> make_forward(const OpDesc& desc, const KernelContext& context) {
+std::unique_ptr<Kernel> make_forward_convolution(const OpDesc& desc, const KernelContext& context) {
   const Convolution c(desc, desc.operands[0], desc.operands[1], desc.operands[2]);
-  const auto direct = forward_desc(c, algorithm::convolution_direct);
+  const auto direct = forward_desc_convolution(c, algorithm::convolution_direct);
   if (!exists(direct)) return nullptr;
   auto kernel = std::make_unique<DnnlKernel>(context.threads);
   if (is_plain_loops(direct)) {
-    const auto other = forward_desc(in_any_layout(c), algorithm::convolution_direct);
+    const auto other = forward_desc_convolution(in_any_layout(c), algorithm::convolution_direct);
     if (add_reordered<dnnl::convolution_forward>(
             *kernel, other,
             {{{DNNL_ARG_SRC, 0, c.x, other.src_desc()},
@@ -190,12 +191,13 @@ std::unique_ptr<Kernel> make_forward(const OpDesc& desc, const KernelContext& co
     }
   }
   kernel->add("direct", forward_sequence(c, direct));
-  const auto winograd = forward_desc(c, algorithm::convolution_winograd);
+  const auto winograd = forward_desc_convolution(c, algorithm::convolution_winograd);
   if (is_winograd(winograd)) kernel->add("winograd", forward_sequence(c, winograd));
   return kernel;
 }
 
-std::unique_ptr<Kernel> make_backward_weights(const OpDesc& desc, const KernelContext& context) {
+std::unique_ptr<Kernel> make_backward_weights_convolution(const OpDesc& desc,
+                                                          const KernelContext& context) {
   const Convolution c(desc, desc.operands[0], desc.operands[2], desc.operands[1]);
   const auto direct = backward_weights_desc(c, algorithm::convolution_direct);
   if (!exists(direct)) return nullptr;
@@ -241,7 +243,8 @@ void add_winograd_backward_data(DnnlKernel& kernel, const OpDesc& desc) {
   kernel.add("winograd", std::move(sequence));
 }
 
-std::unique_ptr<Kernel> make_backward_data(const OpDesc& desc, const KernelContext& context) {
+std::unique_ptr<Kernel> make_backward_data_convolution(const OpDesc& desc,
+                                                       const KernelContext& context) {
   const Convolution c(desc, desc.operands[2], desc.operands[1], desc.operands[0]);
   const auto direct = backward_data_desc(c, algorithm::convolution_direct);
   if (!exists(direct)) return nullptr;
@@ -265,9 +268,9 @@ std::unique_ptr<Kernel> make_backward_data(const OpDesc& desc, const KernelConte
 
 std::unique_ptr<Kernel> make_convolution(const OpDesc& desc, const KernelContext& context) {
   const TeamSize team(context.threads);
-  if (desc.is<ConvForward>()) return make_forward(desc, context);
-  if (desc.is<ConvBackwardData>()) return make_backward_data(desc, context);
-  if (desc.is<ConvBackwardWeights>()) return make_backward_weights(desc, context);
+  if (desc.is<ConvForward>()) return make_forward_convolution(desc, context);
+  if (desc.is<ConvBackwardData>()) return make_backward_data_convolution(desc, context);
+  if (desc.is<ConvBackwardWeights>()) return make_backward_weights_convolution(desc, context);
   return nullptr;
 }
 

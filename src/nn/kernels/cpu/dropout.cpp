@@ -111,13 +111,15 @@ void in_place(const OpDesc& desc, Pointers pointers, std::byte*, const KernelCon
   drop(desc, rule_of(desc, pointers[1]), context.threads, x, x, nullptr);
 }
 
-void forward(const OpDesc& desc, Pointers pointers, std::byte*, const KernelContext& context) {
+void forward_dropout(const OpDesc& desc, Pointers pointers, std::byte*,
+                     const KernelContext& context) {
   drop(desc, rule_of(desc, pointers[1]), context.threads,
        reinterpret_cast<const float*>(pointers[0]), reinterpret_cast<float*>(pointers[2]),
        reinterpret_cast<std::uint8_t*>(pointers[3]));
 }
 
-void backward(const OpDesc& desc, Pointers pointers, std::byte*, const KernelContext& context) {
+void backward_dropout(const OpDesc& desc, Pointers pointers, std::byte*,
+                      const KernelContext& context) {
   const auto* dy = reinterpret_cast<const float*>(pointers[0]);
   const auto* mask = reinterpret_cast<const std::uint8_t*>(pointers[1]);
   auto* dx = reinterpret_cast<float*>(pointers[2]);
@@ -139,7 +141,7 @@ std::unique_ptr<Kernel> make_dropout(const OpDesc& desc, const KernelContext& co
   const bool is_forward = desc.is<DropoutForward>();
   if (!is_forward && !desc.is<DropoutBackward>()) return nullptr;
   if (!takes(desc.operands[0])) return nullptr;
-  KernelFunction function = is_forward ? forward : backward;
+  KernelFunction function = is_forward ? forward_dropout : backward_dropout;
   if (desc.in_place) {
     function = in_place;
   } else if (desc.operands[is_forward ? 3 : 1].type != ElementType::u8) {

@@ -17,7 +17,8 @@ const float* row_of(const float* table, std::int32_t token, std::int64_t rows, s
   return token < 0 || token >= rows ? nullptr : table + token * width;
 }
 
-void forward(const OpDesc& desc, Pointers pointers, std::byte*, const KernelContext& context) {
+void forward_embedding(const OpDesc& desc, Pointers pointers, std::byte*,
+                       const KernelContext& context) {
   const auto* tokens = reinterpret_cast<const std::int32_t*>(pointers[0]);
   const auto* table = reinterpret_cast<const float*>(pointers[1]);
   const auto* positions = reinterpret_cast<const float*>(pointers[2]);
@@ -39,7 +40,8 @@ void forward(const OpDesc& desc, Pointers pointers, std::byte*, const KernelCont
 
 /// Each thread takes some columns and goes through the tokens in order: the sums are the same
 /// whatever the number of threads.
-void backward(const OpDesc& desc, Pointers pointers, std::byte*, const KernelContext& context) {
+void backward_embedding(const OpDesc& desc, Pointers pointers, std::byte*,
+                        const KernelContext& context) {
   const auto* tokens = reinterpret_cast<const std::int32_t*>(pointers[0]);
   const auto* dy = reinterpret_cast<const float*>(pointers[1]);
   auto* dtable = reinterpret_cast<float*>(pointers[2]);
@@ -68,10 +70,10 @@ void backward(const OpDesc& desc, Pointers pointers, std::byte*, const KernelCon
 
 std::unique_ptr<Kernel> make_embedding(const OpDesc& desc, const KernelContext& context) {
   if (desc.is<EmbeddingForward>()) {
-    return std::make_unique<FunctionKernel>(desc, context, "loop", forward);
+    return std::make_unique<FunctionKernel>(desc, context, "loop", forward_embedding);
   }
   if (desc.is<EmbeddingBackward>()) {
-    return std::make_unique<FunctionKernel>(desc, context, "loop", backward);
+    return std::make_unique<FunctionKernel>(desc, context, "loop", backward_embedding);
   }
   return nullptr;
 }

@@ -9,9 +9,8 @@ const auto kScaleAndShift =
     dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
 
 /// `row`: what mean and variance are.
-dnnl::layer_normalization_forward::primitive_desc forward_desc(const OpDesc& desc,
-                                                               const dnnl::memory::desc& x,
-                                                               const dnnl::memory::desc& row) {
+dnnl::layer_normalization_forward::primitive_desc forward_desc_layer_norm(
+    const OpDesc& desc, const dnnl::memory::desc& x, const dnnl::memory::desc& row) {
   return {{dnnl::prop_kind::forward_training, x, row, desc.get<LayerNormAttributes>().epsilon,
            kScaleAndShift},
           dnnl_attributes(),
@@ -19,10 +18,10 @@ dnnl::layer_normalization_forward::primitive_desc forward_desc(const OpDesc& des
           true};
 }
 
-std::unique_ptr<Kernel> make_forward(const OpDesc& desc, const KernelContext& context) {
+std::unique_ptr<Kernel> make_forward_layer_norm(const OpDesc& desc, const KernelContext& context) {
   const dnnl::memory::desc x = dnnl_desc(desc.operands[0]), row = dnnl_desc(desc.operands[4]);
   const dnnl::memory::desc column = dnnl_desc(desc.operands[1]);
-  const auto primitive = forward_desc(desc, x, row);
+  const auto primitive = forward_desc_layer_norm(desc, x, row);
   if (!primitive.get(true)) return nullptr;
   return make_dnnl_kernel(context, dnnl::layer_normalization_forward(primitive), primitive,
                           {{DNNL_ARG_SRC, x, {0}},
@@ -33,10 +32,10 @@ std::unique_ptr<Kernel> make_forward(const OpDesc& desc, const KernelContext& co
                            {DNNL_ARG_VARIANCE, row, {5}}});
 }
 
-std::unique_ptr<Kernel> make_backward(const OpDesc& desc, const KernelContext& context) {
+std::unique_ptr<Kernel> make_backward_layer_norm(const OpDesc& desc, const KernelContext& context) {
   const dnnl::memory::desc x = dnnl_desc(desc.operands[0]), row = dnnl_desc(desc.operands[2]);
   const dnnl::memory::desc column = dnnl_desc(desc.operands[4]);
-  const auto hint = forward_desc(desc, x, row);
+  const auto hint = forward_desc_layer_norm(desc, x, row);
   if (!hint.get(true)) return nullptr;
   const dnnl::layer_normalization_backward::primitive_desc primitive(
       {dnnl::prop_kind::backward, x, x, row, desc.get<LayerNormAttributes>().epsilon,
@@ -61,8 +60,8 @@ std::unique_ptr<Kernel> make_backward(const OpDesc& desc, const KernelContext& c
 
 std::unique_ptr<Kernel> make_layer_norm(const OpDesc& desc, const KernelContext& context) {
   const TeamSize team(context.threads);
-  if (desc.is<LayerNormForward>()) return make_forward(desc, context);
-  if (desc.is<LayerNormBackward>()) return make_backward(desc, context);
+  if (desc.is<LayerNormForward>()) return make_forward_layer_norm(desc, context);
+  if (desc.is<LayerNormBackward>()) return make_backward_layer_norm(desc, context);
   return nullptr;
 }
 

@@ -8,9 +8,10 @@
 namespace tidepool::nn::cpu {
 namespace {
 
-dnnl::inner_product_forward::primitive_desc forward_desc(const TensorDesc& x,
-                                                         const TensorDesc& weight,
-                                                         const TensorDesc& y, bool has_bias) {
+dnnl::inner_product_forward::primitive_desc forward_desc_linear(const TensorDesc& x,
+                                                                const TensorDesc& weight,
+                                                                const TensorDesc& y,
+                                                                bool has_bias) {
   using Desc = dnnl::inner_product_forward::desc;
   constexpr auto kTraining = dnnl::prop_kind::forward_training;
   const TensorDesc bias{{weight.dims[0]}};
@@ -20,10 +21,10 @@ dnnl::inner_product_forward::primitive_desc forward_desc(const TensorDesc& x,
   return {with, dnnl_attributes(), dnnl_engine(), true};
 }
 
-std::unique_ptr<Kernel> make_forward(const OpDesc& desc, const KernelContext& context) {
+std::unique_ptr<Kernel> make_forward_linear(const OpDesc& desc, const KernelContext& context) {
   const bool has_bias = desc.is<LinearForward>();
   const TensorDesc &x = desc.operands[0], &weight = desc.operands[1], &y = desc.operands.back();
-  const auto primitive = forward_desc(x, weight, y, has_bias);
+  const auto primitive = forward_desc_linear(x, weight, y, has_bias);
   if (!primitive.get(true)) return nullptr;
   std::vector<DnnlArgument> arguments = {{DNNL_ARG_SRC, dnnl_desc(x), {0}},
                                          {DNNL_ARG_WEIGHTS, dnnl_desc(weight), {1}},
@@ -33,9 +34,10 @@ std::unique_ptr<Kernel> make_forward(const OpDesc& desc, const KernelContext& co
                           std::move(arguments));
 }
 
-std::unique_ptr<Kernel> make_backward_data(const OpDesc& desc, const KernelContext& context) {
+std::unique_ptr<Kernel> make_backward_data_linear(const OpDesc& desc,
+                                                  const KernelContext& context) {
   const TensorDesc &dy = desc.operands[0], &weight = desc.operands[1], &dx = desc.operands[2];
-  const auto hint = forward_desc(dx, weight, dy, true);
+  const auto hint = forward_desc_linear(dx, weight, dy, true);
   if (!hint.get(true)) return nullptr;
   const dnnl::inner_product_backward_data::primitive_desc primitive(
       {dnnl_desc(dx), dnnl_desc(weight), dnnl_desc(dy)}, dnnl_attributes(), dnnl_engine(), hint,
@@ -47,12 +49,13 @@ std::unique_ptr<Kernel> make_backward_data(const OpDesc& desc, const KernelConte
                            {DNNL_ARG_DIFF_SRC, dnnl_desc(dx), {2}}});
 }
 
-std::unique_ptr<Kernel> make_backward_weights(const OpDesc& desc, const KernelContext& context) {
+std::unique_ptr<Kernel> make_backward_weights_linear(const OpDesc& desc,
+                                                     const KernelContext& context) {
   using Desc = dnnl::inner_product_backward_weights::desc;
   const bool has_bias = desc.is<LinearBackwardWeights>();
   const TensorDesc &x = desc.operands[0], &dy = desc.operands[1], &dweight = desc.operands[2];
   const TensorDesc dbias{{dweight.dims[0]}};
-  const auto hint = forward_desc(x, dweight, dy, has_bias);
+  const auto hint = forward_desc_linear(x, dweight, dy, has_bias);
   if (!hint.get(true)) return nullptr;
   const Desc with = has_bias
                         ? Desc(dnnl_desc(x), dnnl_desc(dweight), dnnl_desc(dbias), dnnl_desc(dy))
@@ -72,10 +75,11 @@ std::unique_ptr<Kernel> make_backward_weights(const OpDesc& desc, const KernelCo
 
 std::unique_ptr<Kernel> make_linear(const OpDesc& desc, const KernelContext& context) {
   const TeamSize team(context.threads);
-  if (desc.is<LinearForward>() || desc.is<ProjectionForward>()) return make_forward(desc, context);
-  if (desc.is<LinearBackwardData>()) return make_backward_data(desc, context);
+  if (desc.is<LinearForward>() || desc.is<ProjectionForward>())
+    return make_forward_linear(desc, context);
+  if (desc.is<LinearBackwardData>()) return make_backward_data_linear(desc, context);
   if (desc.is<LinearBackwardWeights>() || desc.is<ProjectionBackwardWeights>()) {
-    return make_backward_weights(desc, context);
+    return make_backward_weights_linear(desc, context);
   }
   return nullptr;
 }

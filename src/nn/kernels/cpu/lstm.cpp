@@ -288,7 +288,7 @@ std::optional<std::pair<Product, Product>> both(std::optional<Product> sequence,
   return std::pair(std::move(*sequence), std::move(*step));
 }
 
-std::unique_ptr<Kernel> make_forward(const OpDesc& desc, int threads) {
+std::unique_ptr<Kernel> make_forward_lstm(const OpDesc& desc, int threads) {
   const LstmShape s = LstmForward::shape(desc.operands);
   const Matrix input{s.gates(), s.inputs, s.inputs}, hidden{s.gates(), s.hidden, s.hidden};
   auto products = both(Product::make({s.rows(), s.inputs, s.inputs}, transposed(input),
@@ -299,7 +299,7 @@ std::unique_ptr<Kernel> make_forward(const OpDesc& desc, int threads) {
   return std::make_unique<LstmForwardKernel>(s, threads, std::move(*products));
 }
 
-std::unique_ptr<Kernel> make_backward_data(const OpDesc& desc, int threads) {
+std::unique_ptr<Kernel> make_backward_data_lstm(const OpDesc& desc, int threads) {
   const LstmShape s = LstmBackwardData::shape(desc.operands);
   const std::int64_t pitch = desc.in_place ? s.reserve() : s.gates();
   auto products =
@@ -311,7 +311,7 @@ std::unique_ptr<Kernel> make_backward_data(const OpDesc& desc, int threads) {
   return std::make_unique<LstmBackwardDataKernel>(s, threads, std::move(*products), desc.in_place);
 }
 
-std::unique_ptr<Kernel> make_backward_weights(const OpDesc& desc, int threads) {
+std::unique_ptr<Kernel> make_backward_weights_lstm(const OpDesc& desc, int threads) {
   const LstmShape s = LstmBackwardWeights::shape(desc.operands);
   const std::int64_t pitch = desc.operands[2].dims[2];
   const Matrix gates{s.rows(), s.gates(), pitch};
@@ -327,9 +327,9 @@ std::unique_ptr<Kernel> make_backward_weights(const OpDesc& desc, int threads) {
 
 std::unique_ptr<Kernel> make_lstm(const OpDesc& desc, const KernelContext& context) {
   const TeamSize team(context.threads);
-  if (desc.is<LstmForward>()) return make_forward(desc, context.threads);
-  if (desc.is<LstmBackwardData>()) return make_backward_data(desc, context.threads);
-  if (desc.is<LstmBackwardWeights>()) return make_backward_weights(desc, context.threads);
+  if (desc.is<LstmForward>()) return make_forward_lstm(desc, context.threads);
+  if (desc.is<LstmBackwardData>()) return make_backward_data_lstm(desc, context.threads);
+  if (desc.is<LstmBackwardWeights>()) return make_backward_weights_lstm(desc, context.threads);
   return nullptr;
 }
 

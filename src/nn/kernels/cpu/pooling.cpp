@@ -20,7 +20,7 @@ struct Pooling {
         padding{desc.get<Window>().padding.height, desc.get<Window>().padding.width} {}
 };
 
-dnnl::pooling_forward::primitive_desc forward_desc(const Pooling& p, algorithm algorithm) {
+dnnl::pooling_forward::primitive_desc forward_desc_pooling(const Pooling& p, algorithm algorithm) {
   return {{dnnl::prop_kind::forward_training, algorithm, p.x, p.y, p.strides, p.window, p.padding,
            p.padding},
           dnnl_attributes(),
@@ -45,7 +45,7 @@ bool is_usable(const dnnl::pooling_forward::primitive_desc& forward, const Tenso
 std::unique_ptr<Kernel> make_max_forward(const OpDesc& desc, const KernelContext& context) {
   const Pooling p(desc, desc.operands[0], desc.operands[1]);
   const TensorDesc& index = desc.operands[2];
-  const auto primitive = forward_desc(p, algorithm::pooling_max);
+  const auto primitive = forward_desc_pooling(p, algorithm::pooling_max);
   if (!is_usable(primitive, index)) return nullptr;
   return make_dnnl_kernel(context, dnnl::pooling_forward(primitive), primitive,
                           {{DNNL_ARG_SRC, p.x, {0}},
@@ -56,7 +56,7 @@ std::unique_ptr<Kernel> make_max_forward(const OpDesc& desc, const KernelContext
 std::unique_ptr<Kernel> make_max_backward(const OpDesc& desc, const KernelContext& context) {
   const Pooling p(desc, desc.operands[2], desc.operands[0]);
   const TensorDesc& index = desc.operands[1];
-  const auto forward = forward_desc(p, algorithm::pooling_max);
+  const auto forward = forward_desc_pooling(p, algorithm::pooling_max);
   if (!is_usable(forward, index)) return nullptr;
   const auto primitive = backward_desc(p, algorithm::pooling_max, forward);
   if (!primitive.get(true)) return nullptr;
@@ -70,7 +70,7 @@ constexpr auto kMean = algorithm::pooling_avg_exclude_padding;
 
 std::unique_ptr<Kernel> make_avg_forward(const OpDesc& desc, const KernelContext& context) {
   const Pooling p(desc, desc.operands[0], desc.operands[1]);
-  const auto primitive = forward_desc(p, kMean);
+  const auto primitive = forward_desc_pooling(p, kMean);
   if (!primitive.get(true)) return nullptr;
   return make_dnnl_kernel(context, dnnl::pooling_forward(primitive), primitive,
                           {{DNNL_ARG_SRC, p.x, {0}}, {DNNL_ARG_DST, p.y, {1}}});
@@ -78,7 +78,7 @@ std::unique_ptr<Kernel> make_avg_forward(const OpDesc& desc, const KernelContext
 
 std::unique_ptr<Kernel> make_avg_backward(const OpDesc& desc, const KernelContext& context) {
   const Pooling p(desc, desc.operands[1], desc.operands[0]);
-  const auto forward = forward_desc(p, kMean);
+  const auto forward = forward_desc_pooling(p, kMean);
   if (!forward.get(true)) return nullptr;
   const auto primitive = backward_desc(p, kMean, forward);
   if (!primitive.get(true)) return nullptr;

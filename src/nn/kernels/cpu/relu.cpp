@@ -17,14 +17,15 @@ TIDEPOOL_VECTOR_CLONES void backward_range(const float* y, const float* dy, floa
   for (std::int64_t i = 0; i < count; ++i) dx[i] = y[i] > 0 ? dy[i] : 0.0F;
 }
 
-void forward(const OpDesc& desc, Pointers pointers, std::byte*, const KernelContext& context) {
+void forward_relu(const OpDesc& desc, Pointers pointers, std::byte*, const KernelContext& context) {
   const auto* x = reinterpret_cast<const float*>(pointers[0]);
   auto* y = reinterpret_cast<float*>(pointers[desc.in_place ? 0 : 1]);
   parallel_ranges(context.threads, stored_floats(desc.operands[0]), kFloatGrain,
                   [&](auto begin, auto end) { forward_range(x + begin, y + begin, end - begin); });
 }
 
-void backward(const OpDesc& desc, Pointers pointers, std::byte*, const KernelContext& context) {
+void backward_relu(const OpDesc& desc, Pointers pointers, std::byte*,
+                   const KernelContext& context) {
   const auto* y = reinterpret_cast<const float*>(pointers[0]);
   const auto* dy = reinterpret_cast<const float*>(pointers[1]);
   auto* dx = reinterpret_cast<float*>(pointers[desc.in_place ? 1 : 2]);
@@ -40,7 +41,8 @@ std::unique_ptr<Kernel> make_relu(const OpDesc& desc, const KernelContext& conte
   const bool is_forward = desc.is<ReluForward>();
   if (!is_forward && !desc.is<ReluBackward>()) return nullptr;
   if (!operands_agree(desc)) return nullptr;
-  return std::make_unique<FunctionKernel>(desc, context, "loop", is_forward ? forward : backward);
+  return std::make_unique<FunctionKernel>(desc, context, "loop",
+                                          is_forward ? forward_relu : backward_relu);
 }
 
 }  // namespace tidepool::nn::cpu

@@ -27,8 +27,8 @@ float forward_row(const Logits& logits, std::int32_t label, const Probabilities&
 }
 
 /// The samples' losses meet in the workspace and are added in order, whatever the team size.
-void forward(const OpDesc& desc, Pointers pointers, std::byte* workspace,
-             const KernelContext& context) {
+void forward_softmax_loss(const OpDesc& desc, Pointers pointers, std::byte* workspace,
+                          const KernelContext& context) {
   const auto* logits = reinterpret_cast<const float*>(pointers[0]);
   const auto* labels = reinterpret_cast<const std::int32_t*>(pointers[1]);
   auto* loss = reinterpret_cast<float*>(pointers[2]);
@@ -63,7 +63,8 @@ void backward_row(const Probabilities& p, std::int32_t label, const Gradient& d,
   d[label] = (p[label] - 1) / batch;
 }
 
-void backward(const OpDesc& desc, Pointers pointers, std::byte*, const KernelContext& context) {
+void backward_softmax_loss(const OpDesc& desc, Pointers pointers, std::byte*,
+                           const KernelContext& context) {
   const auto* probabilities = reinterpret_cast<const float*>(pointers[0]);
   const auto* labels = reinterpret_cast<const std::int32_t*>(pointers[1]);
   auto* dlogits = reinterpret_cast<float*>(pointers[2]);
@@ -85,10 +86,10 @@ void backward(const OpDesc& desc, Pointers pointers, std::byte*, const KernelCon
 std::unique_ptr<Kernel> make_softmax_loss(const OpDesc& desc, const KernelContext& context) {
   if (desc.is<SoftmaxLossForward>() && desc.operands[0] == desc.operands[3]) {
     const Bytes workspace = desc.operands[0].dims[0] * static_cast<Bytes>(sizeof(float));
-    return std::make_unique<FunctionKernel>(desc, context, "loop", forward, workspace);
+    return std::make_unique<FunctionKernel>(desc, context, "loop", forward_softmax_loss, workspace);
   }
   if (desc.is<SoftmaxLossBackward>() && desc.operands[0] == desc.operands[2]) {
-    return std::make_unique<FunctionKernel>(desc, context, "loop", backward);
+    return std::make_unique<FunctionKernel>(desc, context, "loop", backward_softmax_loss);
   }
   return nullptr;
 }

@@ -5,9 +5,9 @@
 namespace tidepool::nn::cpu {
 namespace {
 
-dnnl::resampling_forward::primitive_desc forward_desc(const UpsampleAttributes& op,
-                                                      const dnnl::memory::desc& x,
-                                                      const dnnl::memory::desc& y) {
+dnnl::resampling_forward::primitive_desc forward_desc_upsample(const UpsampleAttributes& op,
+                                                               const dnnl::memory::desc& x,
+                                                               const dnnl::memory::desc& y) {
   const auto mode =
       op.bilinear ? dnnl::algorithm::resampling_linear : dnnl::algorithm::resampling_nearest;
   return {{dnnl::prop_kind::forward_training, mode, x, y}, dnnl_attributes(), dnnl_engine(), true};
@@ -15,7 +15,7 @@ dnnl::resampling_forward::primitive_desc forward_desc(const UpsampleAttributes& 
 
 std::unique_ptr<Kernel> make_upsample_forward(const OpDesc& desc, const KernelContext& context) {
   const auto x = dnnl_desc(desc.operands[0]), y = dnnl_desc(desc.operands[1]);
-  const auto primitive = forward_desc(desc.get<UpsampleAttributes>(), x, y);
+  const auto primitive = forward_desc_upsample(desc.get<UpsampleAttributes>(), x, y);
   if (!primitive.get(true)) return nullptr;
   return make_dnnl_kernel(context, dnnl::resampling_forward(primitive), primitive,
                           {{DNNL_ARG_SRC, x, {0}}, {DNNL_ARG_DST, y, {1}}});
@@ -24,7 +24,7 @@ std::unique_ptr<Kernel> make_upsample_forward(const OpDesc& desc, const KernelCo
 std::unique_ptr<Kernel> make_upsample_backward(const OpDesc& desc, const KernelContext& context) {
   const auto y = dnnl_desc(desc.operands[0]), x = dnnl_desc(desc.operands[1]);
   const auto& op = desc.get<UpsampleAttributes>();
-  const auto forward = forward_desc(op, x, y);
+  const auto forward = forward_desc_upsample(op, x, y);
   if (!forward.get(true)) return nullptr;
   const auto mode =
       op.bilinear ? dnnl::algorithm::resampling_linear : dnnl::algorithm::resampling_nearest;

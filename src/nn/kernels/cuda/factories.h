@@ -3,6 +3,7 @@
 #pragma once
 
 #include "nn/kernel.h"
+#include "nn/ops/op_desc.h"
 
 namespace tidepool::nn::cuda_kernels_detail {
 
