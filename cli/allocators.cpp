@@ -1,6 +1,8 @@
 // tidepool allocators: what a recorded training would have needed under each allocator.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
 #include "base/json.h"
 #include "pack/best_fit.h"
 #include "pack/first_fit.h"

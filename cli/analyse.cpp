@@ -2,6 +2,7 @@
 // and how much of that another selection could have avoided.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "base/json.h"

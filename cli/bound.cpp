@@ -1,6 +1,7 @@
 // tidepool bound: how little memory and time swapping and recomputation could do with, at best.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 

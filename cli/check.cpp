@@ -1,6 +1,7 @@
 // tidepool check: proves a saved plan.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 

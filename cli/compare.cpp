@@ -1,6 +1,7 @@
 // tidepool compare: every planner on one job, over one budget or a sweep.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <functional>
 

@@ -1,13 +1,13 @@
 // What the subcommands share: output, errors, progress, interruption.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <optional>
 #include <string>
 
 #include "base/json_fwd.h"
 #include "base/result.h"
+#include "cli11_fwd.h"
 #include "exit_code.h"
 #include "terminal.h"
 

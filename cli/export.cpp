@@ -1,6 +1,7 @@
 // tidepool export: a saved plan as a page, a trace or a picture.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "base/counted.h"

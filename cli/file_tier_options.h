@@ -2,11 +2,11 @@
 // plan does with it.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
 #include "base/json_fwd.h"
+#include "cli11_fwd.h"
 #include "cost/spill.h"
 #include "lower/plan_file.h"
 

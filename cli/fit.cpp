@@ -1,6 +1,7 @@
 // tidepool fit: the largest batch that fits a budget, and the fastest one.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <limits>

@@ -1,6 +1,7 @@
 // tidepool info: what a file contains: a trace, a profile, a plan, a program.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <array>
 
 #include "base/counted.h"

@@ -1,6 +1,8 @@
 // tidepool machines: presets to plan for, and the devices of this build.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
 #include "base/json.h"
 #include "context.h"
 #include "cost/machine_json.h"

@@ -1,6 +1,8 @@
 // tidepool models: the model zoo.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
 #include "base/json.h"
 #include "base/quantity.h"
 #include "context.h"

@@ -1,4 +1,5 @@
 // tidepool plan: decides, proves and optionally saves a plan without running it.
+#include <CLI/CLI.hpp>
 #include <array>
 #include <optional>
 #include <span>

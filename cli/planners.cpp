@@ -1,6 +1,8 @@
 // tidepool planners: what can decide.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+
 #include "base/json.h"
 #include "context.h"
 #include "planners/registry.h"
@@ -16,12 +18,19 @@ int list_planners(bool json) {
                       {"description", p.description},
                       {"chooses_sub_batch", p.chooses_sub_batch}});
     }
-    print({{"schema", 1}, {"planners", std::move(rows)}});
+    Json missing = Json::array();
+    for (const MissingPlanner& p : missing_planners()) {
+      missing.push_back({{"name", p.name}, {"package", p.package}});
+    }
+    print({{"schema", 1}, {"planners", std::move(rows)}, {"missing", std::move(missing)}});
     return kOk;
   }
   for (const PlannerInfo& p : planner_list()) {
     say("{:19} {}{}\n", p.name, p.description,
         p.chooses_sub_batch ? "; chooses its sub-batch" : "");
+  }
+  for (const MissingPlanner& p : missing_planners()) {
+    say("{:19} not in this build: needs Debian's {}; `make torch` brings it\n", p.name, p.package);
   }
   return kOk;
 }

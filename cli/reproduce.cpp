@@ -1,6 +1,7 @@
 // tidepool reproduce: published tables and figures beside this project's results on the same work.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "reproduce/reproduction.h"

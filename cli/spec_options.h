@@ -2,10 +2,10 @@
 // when they are parsed: a malformed size is a usage error that names its option.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
+#include "cli11_fwd.h"
 #include "train/training_spec.h"
 
 namespace tidepool::cli {

@@ -1,6 +1,7 @@
 // --memory and --spill: training in a stated amount of RAM, with a file behind it.
 #pragma once
 
+#include "cli11_fwd.h"
 #include "spec_options.h"
 
 namespace tidepool::cli {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "cli11_fwd.h"
 #include "cost/spill.h"
 #include "nn/data_parallel.h"
 #include "planners/workload.h"

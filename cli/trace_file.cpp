@@ -1,5 +1,7 @@
 #include "trace_file.h"
 
+#include <CLI/CLI.hpp>
+
 #include "base/file.h"
 
 namespace tidepool::cli {

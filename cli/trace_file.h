@@ -1,6 +1,7 @@
 // A trace file as the user names it, for the commands that take one.
 #pragma once
 
+#include "cli11_fwd.h"
 #include "context.h"
 #include "trace/recording.h"
 

@@ -1,6 +1,8 @@
 // tidepool train: trains inside the budget.
 #include "train/train.h"
 
+#include <CLI/CLI.hpp>
+
 #include "base/json.h"
 #include "context.h"
 #include "spec_options.h"

@@ -11,7 +11,7 @@
 namespace tidepool {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, double>, 11> kUnits{{
+constexpr std::array<std::pair<std::string_view, double>, 11> kByteUnits{{
     {"", 1.0},
     {"B", 1.0},
     {"kB", 1e3},
@@ -33,7 +33,7 @@ constexpr std::string_view kExpected =
 Result<Bytes> parse_bytes(std::string_view text) {
   const auto [value, unit] = split_quantity(text);
   if (!std::isnan(value)) {
-    for (const auto& [name, factor] : kUnits) {
+    for (const auto& [name, factor] : kByteUnits) {
       if (unit != name) continue;
       const double bytes = value * factor;
       if (bytes >= 0x1p62)

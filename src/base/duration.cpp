@@ -11,7 +11,7 @@
 namespace tidepool {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, double>, 7> kUnits{{
+constexpr std::array<std::pair<std::string_view, double>, 7> kTimeUnits{{
     {"", 1e9},
     {"ns", 1.0},
     {"us", 1e3},
@@ -26,7 +26,7 @@ constexpr std::array<std::pair<std::string_view, double>, 7> kUnits{{
 Result<Nanos> parse_duration(std::string_view text) {
   constexpr double kMost = 0x1p62;  // 146 years
   const auto [value, unit] = split_quantity(text);
-  for (const auto& [name, factor] : kUnits) {
+  for (const auto& [name, factor] : kTimeUnits) {
     if (std::isnan(value) || unit != name) continue;
     if (value * factor >= kMost) {
       return fail(ErrorCode::usage, fmt::format("duration '{}' is too long", text));

@@ -35,6 +35,13 @@ struct PlannerInfo {
 
 /// Those that this build has.
 std::span<const PlannerInfo> planner_list();
+
+/// One that this build goes without: it was made without a library.
+struct MissingPlanner {
+  std::string_view name;
+  std::string_view package;  ///< Debian's, with the library
+};
+std::span<const MissingPlanner> missing_planners();
 /// PlannerInfo::chooses_sub_batch; false of a planner that there is not.
 bool chooses_sub_batch(std::string_view planner);
 /// PlannerInfo::time_limit; of a planner that there is not, that of most.

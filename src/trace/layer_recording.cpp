@@ -29,9 +29,9 @@ struct LayerBlocks {
   std::vector<BlockId> saved;  ///< from forward until backward
 };
 
-class Recorder {
+class LayerRecorder {
  public:
-  explicit Recorder(const LayerNetwork& network) : network_(network) {
+  explicit LayerRecorder(const LayerNetwork& network) : network_(network) {
     out_.name = network.name;
     images_ = new_block(network.values[0]);
     labels_ = new_block(per_sample());
@@ -288,7 +288,7 @@ class Recorder {
 
 ProgramRecording record_network(const LayerNetwork& network, int iterations) {
   assert(iterations >= 2);
-  Recorder recorder(network);
+  LayerRecorder recorder(network);
   recorder.run_iteration();
   const auto period = static_cast<std::int64_t>(recorder.events());
   for (int i = 1; i < iterations; ++i) recorder.run_iteration();

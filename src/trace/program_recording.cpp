@@ -7,9 +7,9 @@
 namespace tidepool {
 namespace {
 
-class Recorder {
+class ProgramRecorder {
  public:
-  Recorder(const Program& program, std::span<const std::int32_t> algorithms)
+  ProgramRecorder(const Program& program, std::span<const std::int32_t> algorithms)
       : program_(program), algorithms_(algorithms) {
     out_.name = program.name;
     out_.has_times = true;
@@ -90,7 +90,7 @@ class Recorder {
 ProgramRecording record_program(const Program& program, std::span<const std::int32_t> algorithms,
                                 int iterations) {
   assert(iterations >= 2);
-  Recorder recorder(program, algorithms);
+  ProgramRecorder recorder(program, algorithms);
   recorder.run_iteration();
   const auto period = static_cast<std::int64_t>(recorder.events());
   for (int i = 1; i < iterations; ++i) recorder.run_iteration();

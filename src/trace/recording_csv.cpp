@@ -22,9 +22,9 @@ std::optional<std::uint64_t> parse_address(std::string_view text) {
 }
 
 /// Makes a recording of a file, line by line.
-class Recorder {
+class CsvRecorder {
  public:
-  Recorder(CsvReader& csv, std::string name) : csv_(csv) { recording_.name = std::move(name); }
+  CsvRecorder(CsvReader& csv, std::string name) : csv_(csv) { recording_.name = std::move(name); }
 
   Recording read() && {
     if (csv_.next() && csv_.line() != kHeader) {
@@ -127,7 +127,7 @@ std::string stem(const std::string& file) {
 }  // namespace
 
 Result<Recording> read_recording_csv(std::string_view text, const std::string& file) {
-  return read_csv(text, file, [&](CsvReader& csv) { return Recorder(csv, stem(file)).read(); });
+  return read_csv(text, file, [&](CsvReader& csv) { return CsvRecorder(csv, stem(file)).read(); });
 }
 
 std::string to_csv(const Recording& recording) {

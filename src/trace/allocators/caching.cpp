@@ -3,19 +3,17 @@
 namespace tidepool {
 namespace {
 
-constexpr Bytes kUnit = 512;
-constexpr Bytes kSmallest = kMiB;  // of the large pool: above this
 constexpr Bytes kSmallSegment = 2 * kMiB;
 constexpr Bytes kLargeSegment = 20 * kMiB;
 constexpr Bytes kOwnSegment = 10 * kMiB;  // from here on a segment is made for one size
 constexpr Bytes kSegmentUnit = 2 * kMiB;
 
-Bytes segment_size(Bytes size) {
+}  // namespace
+
+Bytes CachingAllocator::segment_size(Bytes size) {
   if (size <= kSmallest) return kSmallSegment;
   return size < kOwnSegment ? kLargeSegment : align_up(size, kSegmentUnit);
 }
-
-}  // namespace
 
 void CachingAllocator::allocate(BlockId block, Bytes bytes) {
   const Bytes size = align_up(bytes, kUnit);

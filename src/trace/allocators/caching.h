@@ -21,6 +21,11 @@ class CachingAllocator : public Allocator {
   [[nodiscard]] Bytes reserved() const override { return reserved_; }
 
  private:
+  static constexpr Bytes kUnit = 512;
+  static constexpr Bytes kSmallest = kMiB;  ///< of the large pool: above this
+
+  static Bytes segment_size(Bytes size);
+
   struct Used {
     Range range;
     bool large = false;

@@ -3,8 +3,6 @@
 namespace tidepool {
 namespace {
 
-constexpr Bytes kUnit = 512;
-constexpr Bytes kSmallest = kMiB;  // of the large pool: above this
 constexpr Bytes kSmallPage = 2 * kMiB;
 constexpr Bytes kLargePage = 20 * kMiB;
 

@@ -24,6 +24,9 @@ class ExpandableAllocator : public Allocator {
   [[nodiscard]] Bytes reserved() const override { return pools_[0].mapped + pools_[1].mapped; }
 
  private:
+  static constexpr Bytes kUnit = 512;
+  static constexpr Bytes kSmallest = kMiB;  ///< of the large pool: above this
+
   struct Pool {
     FreeList free;
     Bytes mapped = 0;  ///< [0, mapped) has pages
