@@ -15,43 +15,79 @@ sources = $(shell find src cli examples tests bench -name '*.h' -o -name '*.cpp'
 # Sanitizers of GCC 12 cannot place their shadow memory under the address randomisation of some
 # kernels; setarch turns it off where that is permitted.
 no_aslr := $(shell setarch --addr-no-randomize true 2> /dev/null && echo setarch --addr-no-randomize)
-asan-ubsan tsan fuzz test-asan-ubsan test-tsan test-fuzz: wrap = $(no_aslr)
+
+build_in = cmake --build build/$(1) --parallel $(JOBS) --target $(2)
+tests_in = ctest --preset $(1) --parallel $(JOBS)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 
-## run: install what is missing, build, train a transformer on text in less memory than it needs, where
-##   the kernel ends the same training without Tidepool's plan (as root or under systemd)
+## run: install what is missing, build the program, train a transformer on text in less memory than it
+##   needs, where the kernel ends the same training without Tidepool's plan (as root or under systemd)
 .PHONY: run
 run: release
 	$(if $(RUN),build/release/cli/tidepool $(RUN),scripts/limited_run.sh build/release/cli/tidepool build/spill)
 
-## test: install what is missing, build, pass all tests: release, asan-ubsan, tsan, fuzz
+## test: install what is missing, build, pass the tests of the release build
 .PHONY: test
-test: test-release test-asan-ubsan test-tsan test-fuzz
-	@echo "passed: release, asan-ubsan, tsan, fuzz"
+test:
+	@scripts/in_parts.sh test build-tests run-tests
 
-## test-release, test-asan-ubsan, test-tsan, test-fuzz: one build and its tests
-.PHONY: test-release test-asan-ubsan test-tsan test-fuzz
-test-release test-asan-ubsan test-tsan test-fuzz: test-%: %
-	$(wrap) ctest --preset $* --parallel $(JOBS)
+## check: that, and all others: on the CUDA stand-in, with libtorch, under sanitizers, under the fuzzer
+.PHONY: check
+check:
+	@scripts/in_parts.sh check build-tests run-tests build-torch run-torch build-standin run-standin \
+	  build-asan-ubsan run-asan-ubsan build-tsan run-tsan
 
-## release, asan-ubsan, tsan, fuzz: build only, in build/<name>
-.PHONY: release asan-ubsan tsan fuzz fuzz-dependencies
-fuzz: fuzz-dependencies
-fuzz-dependencies:
-	@scripts/install_dependencies.sh --fuzz
-release asan-ubsan tsan fuzz: %: dependencies build/%/build.ninja
-	$(wrap) cmake --build --preset $@ --parallel $(JOBS)
-
-build/%/build.ninja: CMakePresets.json
-	cmake --preset $*
-	@touch $@
-
-## dependencies: install missing Debian packages (as root or with sudo)
-.PHONY: dependencies
-dependencies:
+## release: build the program in build/release
+.PHONY: release
+release:
 	@scripts/install_dependencies.sh
+	@scripts/configure.sh release
+	$(call build_in,release,tidepool)
+
+## torch: install libtorch (450 MB), build the program with the planners dqn and dqn-swap
+.PHONY: torch
+torch:
+	@scripts/install_dependencies.sh --torch
+	@scripts/configure.sh release TIDEPOOL_TORCH=ON
+	$(call build_in,release,tidepool)
+
+## build-tests, run-tests, ...: one part of `make check` by itself
+.PHONY: build-tests run-tests build-torch run-torch build-standin run-standin
+build-tests:
+	@scripts/install_dependencies.sh --test
+	@scripts/configure.sh release BUILD_TESTING=ON
+	$(call build_in,release,all_tests)
+run-tests:
+	$(call tests_in,release)
+
+build-torch:
+	@scripts/install_dependencies.sh --test --torch
+	@scripts/configure.sh release BUILD_TESTING=ON TIDEPOOL_TORCH=ON
+	$(call build_in,release,all_tests)
+run-torch:
+	$(call tests_in,torch)
+
+# Where nvcc, cuDNN and cuBLAS are installed; elsewhere there is nothing to build.
+build-standin:
+	@scripts/install_dependencies.sh --test
+	@scripts/configure.sh release BUILD_TESTING=ON TIDEPOOL_CUDA=INSTALLED
+	$(call build_in,release,standin_tests)
+run-standin:
+	$(call tests_in,standin)
+
+.PHONY: build-asan-ubsan run-asan-ubsan build-tsan run-tsan
+build-asan-ubsan:
+	@scripts/install_dependencies.sh --test --clang
+	@scripts/configure.sh asan-ubsan
+	$(call build_in,asan-ubsan,all_tests fuzz_targets)
+build-tsan:
+	@scripts/install_dependencies.sh --test
+	@scripts/configure.sh tsan
+	$(no_aslr) $(call build_in,tsan,all_tests)
+run-asan-ubsan run-tsan: run-%:
+	$(no_aslr) $(call tests_in,$*)
 
 ## check-includes: the include directions between folders, no option names in libraries, lengths, names
 .PHONY: check-includes
@@ -64,21 +100,24 @@ check-includes:
 ## lint: include directions, clang-format and clang-tidy, every finding an error
 .PHONY: lint
 lint: check-includes
-	@scripts/install_dependencies.sh --lint
+	@scripts/install_dependencies.sh --lint --test --bench
 	clang-format --dry-run -Werror $(sources)
-	cmake --preset release -B build/lint \
-	  -D CMAKE_DISABLE_PRECOMPILE_HEADERS=ON -D TIDEPOOL_UNITY=OFF -D TIDEPOOL_WERROR=OFF
+	cmake --preset release -B build/lint -D BUILD_TESTING=ON -D TIDEPOOL_BENCHMARKS=ON \
+	  -D TIDEPOOL_CUDA=INSTALLED -D CMAKE_DISABLE_PRECOMPILE_HEADERS=ON -D TIDEPOOL_UNITY=OFF -D TIDEPOOL_WERROR=OFF
 	run-clang-tidy -quiet -j $(JOBS) -p build/lint '$(CURDIR)/(src|cli|examples|tests|bench)/.*\.cpp$$'
 
 ## format: rewrite all sources in the project's style
 .PHONY: format
 format:
-	@scripts/install_dependencies.sh --lint
+	@scripts/install_dependencies.sh --lint --test --bench
 	clang-format -i $(sources)
 
 ## bench: build and run every benchmark
 .PHONY: bench
-bench: release
+bench:
+	@scripts/install_dependencies.sh --bench
+	@scripts/configure.sh release TIDEPOOL_BENCHMARKS=ON
+	$(call build_in,release,benchmarks)
 	for b in build/release/bench/bench_*; do [ ! -x $$b ] || $$b || exit 1; done
 
 ## gpu-bundle: programs and tests for a GPU machine in build/gpu-bundle, under 60 MiB, for CUDA 12
@@ -97,7 +136,7 @@ install: release
 ## clean: remove the builds
 .PHONY: clean
 clean:
-	rm -rf build/release build/asan-ubsan build/tsan build/fuzz build/lint build/gpu-*
+	rm -rf build/release build/asan-ubsan build/tsan build/lint build/gpu-*
 
 .PHONY: help
 help:

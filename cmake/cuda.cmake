@@ -1,9 +1,16 @@
 # Sets TIDEPOOL_CUDA_FOUND: the toolkit (nvcc, the static runtime, cuBLAS' header) and cuDNN's
-# header are there and TIDEPOOL_CUDA does not forbid them. Nothing is linked but the static runtime:
+# header are there and TIDEPOOL_CUDA asks for them. Nothing is linked but the static runtime:
 # what is built here starts on machines without CUDA.
 set(TIDEPOOL_CUDA_FOUND FALSE)
 if(NOT TIDEPOOL_CUDA)
   return()
+endif()
+if(TIDEPOOL_CUDA STREQUAL "AUTO")
+  find_library(TIDEPOOL_CUDA_DRIVER cuda PATHS /usr/lib/wsl/lib NAMES libcuda.so.1)
+  if(NOT TIDEPOOL_CUDA_DRIVER AND NOT EXISTS /proc/driver/nvidia/version)
+    message(STATUS "No cuda device: no driver of NVIDIA's here; TIDEPOOL_CUDA=ON builds it all the same")
+    return()
+  endif()
 endif()
 
 # Machine code for the GPUs there are (A100 and kin; H100, H200) and intermediate code for later
@@ -44,7 +51,7 @@ if(NOT missing)
   # fmt 9 takes nvcc for a compiler without constexpr, and then does not compile as C++20.
   string(APPEND CMAKE_CUDA_FLAGS " -DFMT_USE_CONSTEXPR=1")
   message(STATUS "CUDA ${CUDAToolkit_VERSION}: building the cuda device")
-elseif(TIDEPOOL_CUDA STREQUAL "AUTO")
+elseif(TIDEPOOL_CUDA MATCHES "^(AUTO|INSTALLED)$")
   list(JOIN missing ", " missing)
   message(STATUS "No cuda device: ${missing} not found")
 else()

@@ -1,8 +1,8 @@
-# Sets TIDEPOOL_TORCH_FOUND: libtorch's headers and libraries and OpenMP are there and TIDEPOOL_TORCH
-# does not forbid them. They are found by themselves: TorchConfig.cmake asks for the development
-# packages of all that libtorch was built with.
+# Sets TIDEPOOL_TORCH_FOUND: TIDEPOOL_TORCH asks for libtorch, whose headers and libraries and OpenMP
+# are there. They are found by themselves: TorchConfig.cmake asks for the development packages of all
+# that libtorch was built with.
 set(TIDEPOOL_TORCH_FOUND FALSE)
-if(NOT TIDEPOOL_TORCH OR (TIDEPOOL_TORCH STREQUAL "AUTO" AND TIDEPOOL_PORTABLE))
+if(NOT TIDEPOOL_TORCH)
   return()
 endif()
 
@@ -24,16 +24,10 @@ find_package(OpenMP QUIET)
 if(NOT TARGET OpenMP::OpenMP_CXX)
   list(APPEND missing OpenMP)
 endif()
-
-if(NOT missing)
-  set(TIDEPOOL_TORCH_FOUND TRUE)
-  set(TIDEPOOL_TORCH_INCLUDES ${TIDEPOOL_TORCH_HEADERS} ${TIDEPOOL_TORCH_API})
-  message(STATUS "libtorch: building the planners that learn a Q-network")
-else()
+if(missing)
   list(JOIN missing ", " missing)
-  if(TIDEPOOL_TORCH STREQUAL "AUTO")
-    message(STATUS "No planners that learn a Q-network: ${missing} not found")
-  else()
-    message(FATAL_ERROR "TIDEPOOL_TORCH: ${missing} not found")
-  endif()
+  message(FATAL_ERROR "TIDEPOOL_TORCH is ON, but not found: ${missing}; Debian has libtorch-dev")
 endif()
+
+set(TIDEPOOL_TORCH_FOUND TRUE)
+set(TIDEPOOL_TORCH_INCLUDES ${TIDEPOOL_TORCH_HEADERS} ${TIDEPOOL_TORCH_API})

@@ -2,19 +2,19 @@
 # Installs the Debian packages that Tidepool is built from. Safe to run at any time: it asks the
 # package database first and does not touch apt when nothing is missing.
 #
-#   scripts/install_dependencies.sh          build, run and test
-#   scripts/install_dependencies.sh --lint   also clang-format and clang-tidy
-#   scripts/install_dependencies.sh --fuzz   also clang
-#   scripts/install_dependencies.sh --gpu-bundle   also what Clp's static library needs, and pip
+#   scripts/install_dependencies.sh               the program
+#   scripts/install_dependencies.sh --test        also what tests are built with and read
+#   scripts/install_dependencies.sh --torch       also libtorch, for the planners dqn and dqn-swap
+#   scripts/install_dependencies.sh --clang       also clang, for the address sanitizer and the fuzz targets
+#   scripts/install_dependencies.sh --bench       also Google Benchmark
+#   scripts/install_dependencies.sh --lint        also clang-format and clang-tidy
+#   scripts/install_dependencies.sh --gpu-bundle  also what Clp's static library needs, and pip
 set -euo pipefail
 
 packages=(
-  g++ cmake ninja-build ccache python3
+  g++ cmake ninja-build
   libdnnl-dev libfmt-dev libcli11-dev nlohmann-json3-dev libexpected-dev zlib1g-dev coinor-libclp-dev
-  libeigen3-dev librsvg2-2 fonts-dejavu-core
-  libtorch-dev libopenblas0-serial  # Debian's plain BLAS is six times slower
-  libgtest-dev libgmock-dev libbenchmark-dev
-  dataset-fashion-mnist
+  libeigen3-dev
 )
 
 fail() {
@@ -24,14 +24,18 @@ fail() {
 
 for argument in "$@"; do
   case $argument in
+    # Pictures are drawn with librsvg2-2 and a font, python3 runs the tests of scripts.
+    --test) packages+=(libgtest-dev libgmock-dev python3 dataset-fashion-mnist librsvg2-2 fonts-dejavu-core) ;;
+    --torch) packages+=(libtorch-dev libopenblas0-serial) ;;  # Debian's plain BLAS is six times slower
+    --clang) packages+=(clang libclang-rt-dev) ;;
+    --bench) packages+=(libbenchmark-dev) ;;
     --lint) packages+=(clang-format clang-tidy) ;;
-    --fuzz) packages+=(clang libclang-rt-dev) ;;
     --gpu-bundle)
       packages+=(gfortran binutils)
       # For cuDNN's headers, where they are not installed.
       python3 -m pip --version > /dev/null 2>&1 || packages+=(python3-pip)
       ;;
-    *) fail "unknown argument '$argument'; it takes --lint, --fuzz and --gpu-bundle" ;;
+    *) fail "unknown argument '$argument'; it takes --test, --torch, --clang, --bench, --lint and --gpu-bundle" ;;
   esac
 done
 

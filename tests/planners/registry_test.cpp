@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <set>
 
@@ -33,6 +34,20 @@ TEST(PlannerRegistry, AnUnknownNameIsAUsageErrorThatListsTheKnownOnes) {
     ASSERT_FALSE(planner);
     EXPECT_EQ(planner.error().code, ErrorCode::usage);
     EXPECT_THAT(planner.error().message, HasSubstr("none, autoswap"));
+  }
+}
+
+TEST(PlannerRegistry, APlannerThatThisBuildGoesWithoutNamesThePackageThatBringsIt) {
+  for (const std::string_view name : {"dqn", "dqn-swap"}) {
+    const auto named = [&](const auto& one) { return one.name == name; };
+    ASSERT_NE(std::ranges::any_of(planner_list(), named),
+              std::ranges::any_of(missing_planners(), named))
+        << name;
+    if (std::ranges::any_of(planner_list(), named)) continue;
+    const auto planner = make_planner(name);
+    ASSERT_FALSE(planner);
+    EXPECT_EQ(planner.error().code, ErrorCode::usage);
+    EXPECT_THAT(planner.error().message, HasSubstr("libtorch-dev"));
   }
 }
 
