@@ -125,7 +125,7 @@ bench:
 ##   the first also where no CUDA is installed
 .PHONY: gpu-bundle
 gpu-bundle:
-	@scripts/install_dependencies.sh --gpu-bundle
+	@scripts/install_dependencies.sh --gpu-bundle --test
 	JOBS=$(JOBS) scripts/gpu_bundle.sh build/gpu-bundle $(CUDA)
 
 ## install: install the program under PREFIX (/usr/local)

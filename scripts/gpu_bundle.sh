@@ -48,6 +48,7 @@ scripts/old_c_library.sh build/glibc-$glibc
 configure() {
   local toolkit=$1 options
   options=(-D CMAKE_BUILD_TYPE=Release -D TIDEPOOL_CUDA=ON -D TIDEPOOL_CPU_DEVICE=OFF
+    -D BUILD_TESTING=ON -D TIDEPOOL_BENCHMARKS=ON
     -D TIDEPOOL_PORTABLE="$here/build/glibc-$glibc")
   [[ $toolkit == installed ]] || options+=(-D CMAKE_CUDA_COMPILER="$here/build/cuda-12/bin/nvcc")
   cmake -S . -B "build/gpu-$toolkit" -G Ninja "${options[@]}"
