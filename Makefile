@@ -109,7 +109,7 @@ lint: check-includes
 ## format: rewrite all sources in the project's style
 .PHONY: format
 format:
-	@scripts/install_dependencies.sh --lint --test --bench
+	@scripts/install_dependencies.sh --lint
 	clang-format -i $(sources)
 
 ## bench: build and run every benchmark
