@@ -101,7 +101,8 @@ TEST(HostMemory, NoPlanOverThreeTiersIsFaster) {
     SCOPED_TRACE(seed);
     const auto drawn = testing::random_three_tiers(seed, shape);
     if (!drawn) continue;
-    const auto& [program, plan, machine, limits] = drawn->whole;
+    const auto& [drawn_program, plan, machine, limits] = drawn->whole;
+    const Program& program = drawn_program;
     const AccessIndex index(program);
     const auto algorithms = chosen_algorithms(program, plan);
     // What the plan takes: the tightest limits that it keeps.

@@ -154,7 +154,7 @@ TEST(GeneralInputs, MayBeIntegersUnderAnyName) {
   ASSERT_NE(word, kNone);
   EXPECT_EQ(program.tensors[word].type, ElementType::i32);
   EXPECT_EQ(program.program.tensors[word].bytes, 3 * 4);
-  EXPECT_EQ(Input({{7}, ElementType::i32}).infer({}), (ValueType{{7}, ElementType::i32}));
+  EXPECT_EQ((Input{{{7}, ElementType::i32}}).infer({}), (ValueType{{7}, ElementType::i32}));
 }
 
 TEST(GeneralInputs, WithoutLabelsHaveNoEvaluation) {

@@ -59,7 +59,7 @@ void Training::prepare() {
 
 /// False where no episode is feasible.
 bool Training::try_random() {
-  constexpr int kTries = 10;
+  constexpr int kMostTries = 10;
   constexpr double kAllowed = 0.1;  // of the allowance
   constexpr double kLeast = 0.01;   // overhead
   constexpr double kLeastPenalty = 0.3;
@@ -67,7 +67,7 @@ bool Training::try_random() {
   double worst = 0;
   int feasible = 0;
   const double before = spent();
-  for (int i = 0; i < kTries && (i == 0 || spent() - before < kAllowed); ++i) {
+  for (int i = 0; i < kMostTries && (i == 0 || spent() - before < kAllowed); ++i) {
     const Stop stop = [&, late = Allowance::Clock::now() + std::chrono::seconds(1)] {
       return i > 0 ? options_.stop.requested()
                    : options_.asked.requested() || Allowance::Clock::now() > late;

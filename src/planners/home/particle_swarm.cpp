@@ -46,7 +46,7 @@ class Swarm {
     result_.cost = kNoLimit;
     std::int32_t without_better = 0;
     for (;;) {
-      each_particle([this](Particle& particle, SwarmObjective& objective) {
+      each_particle([](Particle& particle, SwarmObjective& objective) {
         if (particle.cost) return;
         particle.cost = objective.cost(particle.at, kNoLimit);
         ++particle.evaluations;

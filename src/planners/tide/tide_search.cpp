@@ -176,8 +176,8 @@ PackingSearch TideSearch::packing_search() {
     return {.rounds = to_the_budget() ? rounds : 0};
   }
   constexpr double kFirst = 0.1;
-  constexpr double kGrowth = 1.3;
-  const double time = kFirst * std::pow(kGrowth, static_cast<double>(round_));
+  constexpr double kLonger = 1.3;
+  const double time = kFirst * std::pow(kLonger, static_cast<double>(round_));
   // The threads take turns at the states.
   constexpr double kOfTheRest = 0.9;
   const double left = to_seconds(allowance_.time_left() - placing_);
