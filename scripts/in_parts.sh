@@ -2,6 +2,7 @@
 # in_parts.sh NAME TARGET...: makes one target after the other, and says at the end how long each
 # took. The first that fails ends it.
 set -uo pipefail
+export LC_ALL=C
 
 name=$1
 shift
@@ -18,8 +19,8 @@ for target in "$@"; do
   status=$?
   exec 3>&- 4>&-
   read -r wall user system <<< "$times"
-  lines+=("$(awk -v name="$name" -v target="$target" -v wall="$wall" -v user="$user" -v system="$system" \
-    'BEGIN { printf "%s: %-28s %7.0f s %7.0f s", name, target, wall, user + system }')")
+  lines+=("$(printf '%s: %-28s %7.0f s %7.0f s' "$name" "$target" "$wall" \
+    "$(awk "BEGIN { print $user + $system }")")")
   if [[ $status != 0 ]]; then
     report >&2
     echo "failed: $target" >&2
