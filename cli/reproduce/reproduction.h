@@ -40,9 +40,8 @@ inline constexpr double kNoOverhead = 1e-3;
 /// What the constants of `tide`'s search were chosen on.
 inline constexpr const char* kTideTuning =
     "its energy weights were first set by hand on this trace; on mlp, vgg11, resnet18 and resnet50 "
-    "halving or doubling one of them gains nothing beyond noise, so they stay (bench/tune_tide; "
-    "the "
-    "trace is the test)";
+    "halving or doubling one of them gains nothing beyond noise, so they stay "
+    "(docs/results/search.md; the trace is the test)";
 /// The row of the measured trace.
 inline constexpr std::string_view kTraceModel = "vgg16-trace";
 

@@ -16,6 +16,13 @@ namespace {
 double number(Nanos time) { return static_cast<double>(time.count()); }
 double number(Bytes bytes) { return static_cast<double>(bytes); }
 
+// What the energy has beside the mean excess, which is over a part of the iteration; all in bytes.
+// docs/results/search.md has what halving and doubling them does.
+constexpr double kWindowPart = 0.01;
+constexpr double kWorstWeight = 0.5;    // of the worst excess
+constexpr double kUselessWeight = 0.2;  // of copies that free nothing
+constexpr double kCopiedWeight = 0.002;
+
 }  // namespace
 
 /// What annealing moves: items that are away or not.
@@ -240,8 +247,8 @@ TimelineSearch::Energy TimelineSearch::evaluate() {
     worst = std::max(worst, excess);
     area += excess * duration_[c];
   }
-  const Weights& w = weights_;
-  return {area / (w.window * period_) + w.worst * worst + w.useless * useless + w.copied * copied,
+  return {area / (kWindowPart * period_) + kWorstWeight * worst + kUselessWeight * useless +
+              kCopiedWeight * copied,
           worst};
 }
 
@@ -259,7 +266,6 @@ void TimelineSearch::free_remade(const AwayGaps& away) {
 AwayGaps TimelineSearch::run(Bytes load_limit, const AwayGaps& away, const Options& options) {
   limit_ = number(load_limit);
   compact_ = options.compact;
-  weights_ = options.weights;
   allowance_ = options.allowance;
   free_remade(away);
   free_.clear();

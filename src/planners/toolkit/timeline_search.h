@@ -32,14 +32,6 @@ inline constexpr char kRemade = 2;  ///< by running ops again
 
 class TimelineSearch {
  public:
-  /// What the energy has beside the mean excess, as it is over a part of the iteration; all in
-  /// bytes. bench/tune_tide prints the table they come from.
-  struct Weights {
-    double window = 0.01;  ///< the part of the iteration
-    double worst = 0.5;    ///< of the worst excess
-    double useless = 0.2;  ///< of copies that free nothing
-    double copied = 0.002;
-  };
   struct Options {
     std::uint64_t seed = 1;
     /// kStatesAnEvaluation states count as one evaluation: they are so much quicker.
@@ -48,7 +40,6 @@ class TimelineSearch {
     /// Also wants little load where the limit allows more, which makes addresses easier to find;
     /// uses up the allowance.
     bool compact = false;
-    Weights weights = {};
   };
 
   /// `lowering` must outlive the search. One algorithm per op.
@@ -109,7 +100,6 @@ class TimelineSearch {
   double period_ = 0;
   double limit_ = 0;
   bool compact_ = false;
-  Weights weights_;
   std::vector<char> away_;         ///< per item: copied
   std::vector<std::size_t> free_;  ///< items that are not remade
   std::vector<double> out_end_;
