@@ -1,4 +1,4 @@
-// The one way kernels come in: implemented by nn, by Session and by the tests' tag runner.
+// The one way kernels come in: implemented by nn and by the tests' tag runner.
 #pragma once
 
 #include <cstddef>

@@ -330,7 +330,7 @@ PlannerInfo auto_planner() {
   return {.name = "auto",
           .description =
               "keeps, swaps, drops and recomputes by search, and chooses algorithms and "
-              "sub-batch, from what the others find",
+              "sub-batch, from what most others find in a part of its time",
           .make = [] { return make_auto(); },
           .starts_from = "autoswap",
           .time_limit = std::chrono::seconds(2),

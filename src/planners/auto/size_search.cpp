@@ -159,7 +159,7 @@ std::string SizeSearch::ask_network(const PlannerInfo& learner, Nanos time,
 }
 
 std::string SizeSearch::note() const {
-  return search_ ? search_->note() : "best of all other planners";
+  return search_ ? search_->note() : "best of the planners that it begins with";
 }
 
 OthersPlan& SizeSearch::add_start(const PlannerInfo& info, Nanos time_limit) {
