@@ -100,7 +100,7 @@ check-includes:
 ## lint: include directions, clang-format and clang-tidy, every finding an error
 .PHONY: lint
 lint: check-includes
-	@scripts/install_dependencies.sh --lint --test --bench
+	@scripts/install_dependencies.sh --lint --test
 	clang-format --dry-run -Werror $(sources)
 	cmake --preset release -B build/lint -D BUILD_TESTING=ON -D TIDEPOOL_BENCHMARKS=ON \
 	  -D TIDEPOOL_CUDA=INSTALLED -D CMAKE_DISABLE_PRECOMPILE_HEADERS=ON -D TIDEPOOL_UNITY=OFF -D TIDEPOOL_WERROR=OFF
@@ -115,7 +115,7 @@ format:
 ## bench: build and run every benchmark
 .PHONY: bench
 bench:
-	@scripts/install_dependencies.sh --bench
+	@scripts/install_dependencies.sh
 	@scripts/configure.sh release TIDEPOOL_BENCHMARKS=ON
 	$(call build_in,release,benchmarks)
 	for b in build/release/bench/bench_*; do [ ! -x $$b ] || $$b || exit 1; done

@@ -21,9 +21,6 @@ endforeach()
 set(CLP_LIBRARY "${clp}" CACHE STRING "Clp and what it needs" FORCE)
 set(ZLIB_LIBRARY ${TIDEPOOL_z_ARCHIVE} CACHE FILEPATH "" FORCE)
 
-# Has no archive, and no program of the bundle calls it.
-set(CMAKE_DISABLE_FIND_PACKAGE_benchmark TRUE)
-
 # What compiled code and libstdc++ take from the C library of this system and the older one lacks.
 add_library(tidepool_newer_libc OBJECT ${CMAKE_CURRENT_LIST_DIR}/newer_libc.cpp)
 link_libraries($<TARGET_OBJECTS:tidepool_newer_libc>)

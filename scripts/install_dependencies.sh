@@ -6,7 +6,6 @@
 #   scripts/install_dependencies.sh --test        also what tests are built with and read
 #   scripts/install_dependencies.sh --torch       also libtorch, for the planners dqn and dqn-swap
 #   scripts/install_dependencies.sh --clang       also clang, for the address sanitizer and the fuzz targets
-#   scripts/install_dependencies.sh --bench       also Google Benchmark
 #   scripts/install_dependencies.sh --lint        also clang-format and clang-tidy
 #   scripts/install_dependencies.sh --gpu-bundle  also what Clp's static library needs, and pip
 set -euo pipefail
@@ -28,14 +27,13 @@ for argument in "$@"; do
     --test) packages+=(libgtest-dev libgmock-dev python3 dataset-fashion-mnist librsvg2-2 fonts-dejavu-core) ;;
     --torch) packages+=(libtorch-dev libopenblas0-serial) ;;  # Debian's plain BLAS is six times slower
     --clang) packages+=(clang libclang-rt-dev) ;;
-    --bench) packages+=(libbenchmark-dev) ;;
     --lint) packages+=(clang-format clang-tidy) ;;
     --gpu-bundle)
       packages+=(gfortran binutils)
       # For cuDNN's headers, where they are not installed.
       python3 -m pip --version > /dev/null 2>&1 || packages+=(python3-pip)
       ;;
-    *) fail "unknown argument '$argument'; it takes --test, --torch, --clang, --bench, --lint and --gpu-bundle" ;;
+    *) fail "unknown argument '$argument'; it takes --test, --torch, --clang, --lint and --gpu-bundle" ;;
   esac
 done
 
