@@ -38,7 +38,6 @@ EXTRA_HEADERS = {"nn": ["runtime/op_runner.h"]}
 PRIVATE = {
     "device/cpu": ["nn/kernels/cpu", "train/devices"],
     "device/cuda": ["nn/kernels/cuda", "train/devices"],
-    "device/fake": [],
     "device/file": ["device/cpu", "device/cuda"],
     "nn/kernels/cpu": ["train/devices"],
     "nn/kernels/cuda": ["train/devices"],

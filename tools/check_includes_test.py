@@ -12,7 +12,7 @@ import check_includes  # noqa: E402
 
 HEADERS = [
     "base/bytes.h", "ir/program.h", "cost/machine.h", "schedule/schedule.h", "planners/none.h",
-    "sim/simulate.h", "device/device.h", "device/cpu/guarded_memory.h", "device/fake/fake_device.h",
+    "sim/simulate.h", "device/device.h", "device/cpu/guarded_memory.h",
     "runtime/executor.h", "runtime/op_runner.h", "nn/graph.h", "nn/kernels/cpu/cpu.h",
 ]
 

@@ -1,4 +1,4 @@
-#include "device/fake/fake_device.h"
+#include "support/fake_device.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

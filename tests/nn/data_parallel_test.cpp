@@ -6,12 +6,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "device/fake/fake_device.h"
 #include "ir/load_profile.h"
 #include "lower/compose.h"
 #include "nn/training_fixture.h"
 #include "planners/registry.h"
 #include "runtime/executor.h"
+#include "support/fake_device.h"
 #include "support/run_plan.h"
 #include "support/sanitized.h"
 

@@ -4,12 +4,12 @@
 
 #include <cmath>
 
-#include "device/fake/fake_device.h"
 #include "ir/load_profile.h"
 #include "nn/evaluation_runner.h"
 #include "nn/training_fixture.h"
 #include "planners/registry.h"
 #include "runtime/executor.h"
+#include "support/fake_device.h"
 
 namespace tidepool::nn {
 namespace {

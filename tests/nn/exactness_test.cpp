@@ -3,11 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "device/fake/fake_device.h"
 #include "ir/load_profile.h"
 #include "nn/training_fixture.h"
 #include "planners/registry.h"
 #include "runtime/executor.h"
+#include "support/fake_device.h"
 #include "support/sanitized.h"
 
 namespace tidepool::nn {

@@ -2,11 +2,11 @@
 // budget is bit for bit unlimited training with the same algorithms, under either policy.
 #include <gtest/gtest.h>
 
-#include "device/fake/fake_device.h"
 #include "ir/load_profile.h"
 #include "nn/training_fixture.h"
 #include "planners/registry.h"
 #include "runtime/executor.h"
+#include "support/fake_device.h"
 
 namespace tidepool::nn {
 namespace {

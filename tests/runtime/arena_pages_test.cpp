@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "device/fake/fake_device.h"
+#include "support/fake_device.h"
 
 namespace tidepool {
 namespace {

@@ -7,9 +7,9 @@
 #include <map>
 
 #include "check/check.h"
-#include "device/fake/fake_device.h"
 #include "lower/lower.h"
 #include "runtime/executor.h"
+#include "support/fake_device.h"
 #include "support/random_program.h"
 #include "support/sanitized.h"
 #include "support/spaces.h"

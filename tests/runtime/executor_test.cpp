@@ -6,9 +6,9 @@
 #include <map>
 #include <stdexcept>
 
-#include "device/fake/fake_device.h"
 #include "lower/lower.h"
 #include "runtime/profiler.h"
+#include "support/fake_device.h"
 #include "support/program_builder.h"
 #include "support/random_program.h"
 #include "support/tag_runner.h"

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "device/fake/fake_device.h"
+#include "support/fake_device.h"
 #include "support/fault_runs.h"
 
 namespace tidepool {

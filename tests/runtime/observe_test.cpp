@@ -4,8 +4,8 @@
 
 #include <numeric>
 
-#include "device/fake/fake_device.h"
 #include "lower/lower.h"
+#include "support/fake_device.h"
 #include "support/program_builder.h"
 #include "support/random_program.h"
 #include "support/sanitized.h"

@@ -9,9 +9,9 @@
 #include <cstring>
 #include <map>
 
-#include "device/fake/fake_device.h"
 #include "ir/load_profile.h"
 #include "runtime/profiler.h"
+#include "support/fake_device.h"
 #include "support/program_builder.h"
 #include "support/random_program.h"
 #include "support/tag_runner.h"

@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "check/check.h"
-#include "device/fake/fake_device.h"
 #include "runtime/executor.h"
 #include "sim/simulate.h"
+#include "support/fake_device.h"
 #include "support/random_plan.h"
 #include "support/run_plan.h"
 #include "support/sanitized.h"

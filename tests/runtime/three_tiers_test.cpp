@@ -7,10 +7,10 @@
 
 #include "base/at.h"
 #include "check/check.h"
-#include "device/fake/fake_device.h"
 #include "runtime/executor.h"
 #include "schedule/plan_totals.h"
 #include "sim/simulate.h"
+#include "support/fake_device.h"
 #include "support/run_plan.h"
 #include "support/sanitized.h"
 #include "support/tag_runner.h"

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "base/random.h"
-#include "device/fake/fake_device.h"
 #include "runtime/executor.h"
 #include "schedule/schedule.h"
+#include "support/fake_device.h"
 #include "support/tag_runner.h"
 
 namespace tidepool::testing {
