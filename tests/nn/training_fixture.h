@@ -14,9 +14,9 @@
 #include "nn/data/synthetic_text.h"
 #include "nn/models/model.h"
 #include "nn/ops/op_desc.h"
-#include "nn/reference_run.h"
 #include "nn/training_program.h"
 #include "nn/training_runner.h"
+#include "support/reference_run.h"
 
 namespace tidepool::nn {
 

@@ -1,49 +1,62 @@
-#include "nn/reference_run.h"
+// The oracle of exactness tests: a program run with all the memory there is.
+#pragma once
 
 #include <algorithm>
 #include <cassert>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <new>
+#include <span>
 #include <vector>
 
+#include "nn/training_program.h"
+#include "runtime/op_runner.h"
+
 namespace tidepool::nn {
-namespace {
 
-/// As strict as any device's; kernels may rely on it.
-constexpr std::align_val_t kAlignment{256};
+/// Bytes of a tensor or a workspace. Filled with NaNs, so that reading what was never written
+/// shows.
+class ReferenceBuffer {
+ public:
+  explicit ReferenceBuffer(Bytes bytes)
+      : bytes_(static_cast<std::byte*>(::operator new[](size(bytes), kAlignment))) {
+    std::memset(get(), 0xff, size(bytes));
+  }
+  [[nodiscard]] std::byte* get() const { return bytes_.get(); }
 
-struct FreeBuffer {
-  void operator()(std::byte* buffer) const { ::operator delete[](buffer, kAlignment); }
+ private:
+  /// As strict as any device's; kernels may rely on it.
+  static constexpr std::align_val_t kAlignment{256};
+  struct Free {
+    void operator()(std::byte* bytes) const { ::operator delete[](bytes, kAlignment); }
+  };
+  static std::size_t size(Bytes bytes) {
+    return static_cast<std::size_t>(std::max<Bytes>(bytes, 1));
+  }
+
+  std::unique_ptr<std::byte[], Free> bytes_;
 };
-using Buffer = std::unique_ptr<std::byte[], FreeBuffer>;
 
-/// Filled with NaNs, so that reading what was never written shows.
-Buffer make_buffer(Bytes bytes) {
-  const auto size = static_cast<std::size_t>(std::max<Bytes>(bytes, 1));
-  Buffer buffer(static_cast<std::byte*>(::operator new[](size, kAlignment)));
-  std::memset(buffer.get(), 0xff, size);
-  return buffer;
-}
-
-}  // namespace
-
-void run_reference(const TrainingProgram& program, OpRunner& runner, std::int64_t iterations,
-                   std::span<const int> algorithms) {
+/// Runs `iterations` iterations in program order on the calling thread, each tensor in a buffer of
+/// its own; ops whose guard is off are skipped. Loads persistent tensors from the runner and stores
+/// them back. `algorithms` has one index per op; empty means the first of each op.
+inline void run_reference(const TrainingProgram& program, OpRunner& runner, std::int64_t iterations,
+                          std::span<const int> algorithms = {}) {
   const Program& ir = program.program;
   assert(algorithms.empty() || algorithms.size() == ir.ops.size());
   const auto algorithm_of = [&](std::size_t op) { return algorithms.empty() ? 0 : algorithms[op]; };
 
-  std::vector<Buffer> buffers;
+  std::vector<ReferenceBuffer> buffers;
   for (std::size_t t = 0; t < ir.tensors.size(); ++t) {
-    buffers.push_back(make_buffer(ir.tensors[t].bytes));
+    buffers.emplace_back(ir.tensors[t].bytes);
     if (ir.tensors[t].persistent) runner.load(static_cast<TensorId>(t), buffers[t].get());
   }
   Bytes workspace_bytes = 0;
   for (std::size_t op = 0; op < ir.ops.size(); ++op) {
     workspace_bytes = std::max(workspace_bytes, ir.ops[op].algorithms[algorithm_of(op)].workspace);
   }
-  const Buffer workspace = make_buffer(workspace_bytes);
+  const ReferenceBuffer workspace(workspace_bytes);
 
   std::vector<std::byte*> pointers;
   for (std::int64_t iteration = 0; iteration < iterations; ++iteration) {
