@@ -19,9 +19,9 @@
 #include "base/random.h"
 #include "pack/best_fit.h"
 #include "pack/lifetimes.h"
+#include "support/planned_pool.h"
 #include "trace/allocators/caching.h"
 #include "trace/allocators/cnmem.h"
-#include "trace/allocators/planned_pool.h"
 #include "trace/iteration.h"
 
 namespace {

@@ -1,4 +1,4 @@
-#include "trace/allocators/planned_pool.h"
+#include "support/planned_pool.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
