@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -16,7 +17,6 @@
 #include "device/cpu/guarded_memory.h"
 #include "device/device.h"
 #include "device/file/block_file.h"
-#include "device/file/file_system.h"
 
 namespace tidepool {
 namespace {
@@ -161,12 +161,6 @@ int best_depth(std::span<const double> speeds) {
     depth *= 2;
   }
   return depth;
-}
-
-Result<std::string> disk_identity(const std::string& folder) {
-  auto system = file_system_of(folder);
-  if (!system) return fail(system.error());
-  return system->id;
 }
 
 Result<DiskSpeeds> calibrate(const SpillOptions& options, Bytes memory) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <span>
-#include <string>
 
 #include "base/bytes.h"
 #include "base/result.h"
@@ -14,9 +13,6 @@ namespace tidepool {
 /// bytes of memory, or the few MiB that one transfer takes, and 256 MiB of disk or less. Stated
 /// speeds are returned as they are. Errors are those of BlockFile.
 Result<DiskSpeeds> calibrate(const SpillOptions& options, Bytes memory);
-
-/// Names the file system below the folder on this machine: measured speeds stay true for it.
-Result<std::string> disk_identity(const std::string& folder);
 
 /// What went each way while both directions ran at the same time.
 struct BothDirections {

@@ -130,8 +130,6 @@ Result<FileSystem> file_system_of(const std::string& folder) {
   if (::stat(folder.c_str(), &file) != 0 || !S_ISDIR(file.st_mode)) {
     return fail(ErrorCode::usage, fmt::format("{} is no folder", folder));
   }
-  system.id =
-      fmt::format("{:x}-{:x}-{:x}", file.st_dev, status.f_fsid.__val[0], status.f_fsid.__val[1]);
   system.free = static_cast<Bytes>(status.f_bavail) * static_cast<Bytes>(status.f_frsize);
   return system;
 }

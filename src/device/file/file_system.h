@@ -12,7 +12,6 @@ namespace tidepool {
 
 struct FileSystem {
   std::string name;  ///< "ext4"
-  std::string id;    ///< of this one file system, on this machine
   Bytes free = 0;
   bool copies_on_write = false;
   bool layers = false;  ///< an overlay: what is below it is not said

@@ -130,7 +130,6 @@ class Stage {
   bool issue_host_ops(OpId through);
   /// Everything that may move leaves the device; places without a value are given up.
   void clear();
-  void release_workspace(SegmentId segment, Nanos end) { memory_.release(segment, end); }
   /// Runs a device op whose blocks have places.
   void run(OpId op, std::int32_t algorithm, std::optional<SegmentId> workspace, Nanos end);
 

@@ -102,7 +102,6 @@ TimelineSearch::TimelineSearch(const Lowering& lowering, std::span<const std::in
     Item item{gap.from,
               gap.to,
               gap.wraps,
-              true,
               kNone,
               number(align_up(bytes, machine.alignment())),
               number(machine.to_away().time(bytes)),

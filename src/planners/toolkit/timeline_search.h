@@ -68,7 +68,6 @@ class TimelineSearch {
     OpId from = 0;
     OpId to = 0;
     bool wraps = false;
-    bool first_of_version = true;   ///< nothing earlier in the iteration has the same version
     std::int32_t previous = kNone;  ///< the gap of the same version before, among the items
     double bytes = 0;
     double out = 0;
