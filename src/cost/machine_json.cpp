@@ -51,7 +51,7 @@ Bytes alignment_from_json(const JsonCursor& json) {
   return alignment;
 }
 
-/// Machines without shared buses, and files of before there were any, have none of these.
+/// Machines without shared buses have none of these.
 void read_buses(const JsonCursor& json, Machine& m) {
   if (const auto buses = json.find("buses")) {
     for (std::size_t i = 0; i < buses->size(); ++i) {
@@ -91,7 +91,7 @@ void read_tables(const JsonCursor& json, Machine& m) {
   if (const std::string wrong = inconsistency(m); !wrong.empty()) json.error(wrong);
 }
 
-/// Files of before there were tables: one device and its host.
+/// The short form, without tables: ../shared/data has it.
 void read_one_device(const JsonCursor& json, Machine& m) {
   m.set_device_memory(json["device_memory"].integer(0, kMostAccessedBytes));
   m.set_alignment(alignment_from_json(json["alignment"]));

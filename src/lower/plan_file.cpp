@@ -124,7 +124,7 @@ std::vector<Arena> arenas_of_one_device(const JsonCursor& json) {
 }
 
 Plan plan_from_json(const JsonCursor& json) {
-  // Files of before there were arenas: a device's, and the host's, which was called -1.
+  // The short form, of one device and its host, which it calls -1: ../shared/data/regress has it.
   const bool one_device = !json.find("arenas");
   if (one_device) {
     json.has_only({"program", "planner", "device_bytes", "host_bytes", "alignment", "streams",

@@ -276,9 +276,8 @@ std::vector<std::pair<std::string, std::string>> Job::settings() const {
       {"learning_rate", to_text(spec_.learning_rate)},
       {"storage", std::string(to_text(spec_.storage))},
       {"algorithms", std::string(to_text(algorithms_of(spec_)))},
-      {"fingerprint", fingerprint()}};
-  // Checkpoints of one device do not say so.
-  list.emplace_back("devices", spec_.devices > 1 ? fmt::format("{}", spec_.devices) : "");
+      {"fingerprint", fingerprint()},
+      {"devices", fmt::format("{}", spec_.devices)}};
   for (const nn::ProgramInput& input : training_->inputs) {
     if (input.name != "tokens") continue;
     list.emplace_back("sequence", fmt::format("{}", input.type.elements()));

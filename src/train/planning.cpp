@@ -273,9 +273,7 @@ Result<ObtainedParallelPlan> parallel_plan_from_file(const std::string& path, co
   if (auto same = check_job(path, *file, job); !same) return fail(same.error());
   if (!file->part) {
     return fail(ErrorCode::bad_input,
-                fmt::format("{}: does not have the plan of one device's part; it was saved by an "
-                            "earlier version",
-                            path));
+                fmt::format("{}: field 'part': missing, the plan of one device's part", path));
   }
   if (auto fits = check_sizes(path, file->plan, machine, budget); !fits) return fail(fits.error());
   Program program = job.program();

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "base/file.h"
-#include "ir/load_profile.h"
 
 namespace tidepool {
 namespace {
@@ -95,15 +94,11 @@ Result<nn::CheckpointFile> load_checkpoint(const Job& job, const std::string& pa
   for (const auto& [name, value] : job.settings()) {
     const std::string saved = file->checkpoint().setting(name);
     if (same_setting(name, saved, value)) continue;
-    // What files do not say of one device.
-    const auto said = [&name](const std::string& text) -> std::string {
-      return !text.empty() ? text : name == "devices" ? "1" : "unknown";
-    };
     return fail(
         ErrorCode::bad_input,
         fmt::format("{}: was saved with {} '{}', this training has '{}'; going on would not be "
                     "bit for bit the same training",
-                    path, name, said(saved), said(value)));
+                    path, name, saved.empty() ? "unknown" : saved, value));
   }
   return file;
 }
@@ -149,19 +144,14 @@ bool may_become_checkpoint(const std::string& path) {
   return read == 0 || std::string_view(start.data(), read) == kStart;
 }
 
-Result<std::optional<AlgorithmChoice>> saved_choice(const Job& job,
-                                                    const nn::Checkpoint& checkpoint,
-                                                    const std::string& path) {
+Result<AlgorithmChoice> saved_choice(const Job& job, const nn::Checkpoint& checkpoint,
+                                     const std::string& path) {
   const std::string text = checkpoint.setting(kChoiceSetting);
   if (!text.empty()) return read_algorithm_choice(job.program(), text, path);
-  // Files of before planners chose algorithms.
-  if (algorithms_of(job.spec()) == AlgorithmPolicy::least_workspace) {
-    return least_workspace_algorithms(job.program());
-  }
   return fail(ErrorCode::bad_input,
-              fmt::format("{}: does not say which algorithms were the fastest when it was saved; "
-                          "going on would not be bit for bit the same training",
-                          path));
+              fmt::format("{}: has no setting '{}', the algorithms its training ran; going on "
+                          "would not be bit for bit the same training",
+                          path, kChoiceSetting));
 }
 
 }  // namespace tidepool

@@ -1,7 +1,6 @@
 // The state of a training between runs: its persistent tensors, and checkpoints of them.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,10 +30,8 @@ Result<void> save_checkpoint(const Job& job, const AlgorithmChoice& algorithms,
                              const std::string& path);
 /// False for a file that holds something else.
 bool may_become_checkpoint(const std::string& path);
-/// The algorithms the checkpoint's training ran; none in files of before they were kept, whose
-/// policy then has to say it all.
-Result<std::optional<AlgorithmChoice>> saved_choice(const Job& job,
-                                                    const nn::Checkpoint& checkpoint,
-                                                    const std::string& path);
+/// The algorithms the checkpoint's training ran.
+Result<AlgorithmChoice> saved_choice(const Job& job, const nn::Checkpoint& checkpoint,
+                                     const std::string& path);
 
 }  // namespace tidepool

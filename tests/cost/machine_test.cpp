@@ -206,7 +206,7 @@ TEST(MachineJson, MalformedFieldsAreNamed) {
   }
 }
 
-TEST(MachineJson, FilesOfBeforeThereWereTablesAreRead) {
+TEST(MachineJson, TheShortFormWithoutTablesIsRead) {
   Machine m = preset("k40");
   m.host_arithmetic = {};
   m.set_duplex(false);

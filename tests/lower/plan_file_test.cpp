@@ -157,7 +157,7 @@ TEST(PlanJson, MalformedFieldsAreNamed) {
   }
 }
 
-/// Files of before there were arenas have the sizes of two, and call the host's space -1.
+/// The short form has the sizes of two arenas, and calls the host's space -1.
 TEST(PlanJson, FilesOfOneDeviceWithoutArenasAreRead) {
   const PlanFile file = tiny_file();
   const Json now = to_json(file);
@@ -191,7 +191,7 @@ TEST(PlanJson, MissingFieldsAreNamed) {
     for (const auto& [key, value] : object.items()) {
       Json json = good;
       json[pointer].erase(key);
-      // Without arenas it is read as a file of before there were any.
+      // Without arenas it is read as the short form.
       const std::string missing = key == "arenas" ? "alignment" : key;
       EXPECT_THAT(refusal(json), HasSubstr(fmt::format("missing field '{}'", missing))) << parent;
     }

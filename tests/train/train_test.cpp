@@ -1,6 +1,10 @@
 // Training through the library: what it allocates, what it returns, whom it tells.
 #include "train/train.h"
 
+#include <algorithm>
+
+#include "base/file.h"
+#include "nn/data/checkpoint.h"
 #include "train/training_fixture.h"
 
 namespace tidepool {
@@ -155,6 +159,28 @@ TEST_F(TrainTest, SeveralDevicesStayInsideTheBudgetAndGoOnFromCheckpoints) {
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message,
               HasSubstr("was saved with devices '2', this training has '1'"));
+}
+
+TEST_F(TrainTest, ACheckpointThatDoesNotSayItsAlgorithmsIsRefused) {
+  TrainingSpec spec = tiny(60);
+  spec.checkpoint = folder_.file("c.ckpt");
+  ASSERT_TRUE(run_training(spec, listener_));
+  const auto file = nn::CheckpointFile::open(spec.checkpoint);
+  ASSERT_TRUE(file) << file.error().message;
+  nn::Checkpoint without = file->checkpoint();
+  ASSERT_EQ(
+      std::erase_if(without.settings, [](const auto& s) { return s.first == "algorithm_choice"; }),
+      1U);
+  const auto zeros = [](std::size_t, Bytes, std::span<std::byte> to) {
+    std::ranges::fill(to, std::byte{0});
+  };
+  spec.resume = folder_.file("without.ckpt");
+  ASSERT_TRUE(write_file(
+      spec.resume, [&](const FileSink& sink) { nn::write_checkpoint(without, zeros, sink); }));
+  const auto refused = run_training(spec, listener_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::bad_input);
+  EXPECT_THAT(refused.error().message, HasSubstr("has no setting 'algorithm_choice'"));
 }
 
 /// Five rounds a device are measured in three: a batch that has to divide by the devices again.
