@@ -1,8 +1,10 @@
 #include <array>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
+#include "base/at.h"
 #include "nn/kernels/cpu/dnnl_kernel.h"
 #include "nn/kernels/cpu/factories.h"
 #include "nn/kernels/cpu/team_size.h"
@@ -95,127 +97,116 @@ bool is_plain_loops(const dnnl::primitive_desc_base& desc) {
   return exists(desc) && std::string_view(desc.impl_info_str()).starts_with("ref");
 }
 
-/// An operand in our layout and in that of a primitive.
-struct Reordered {
+/// In our layout.
+struct ConvolutionOperand {
   int name = 0;  ///< DNNL_ARG_...
-  int operand = 0;
-  MemoryDesc ours, theirs;
+  MemoryDesc ours;
 };
+/// In the op's order. The last is the one written.
+using ConvolutionOperands = std::array<ConvolutionOperand, 3>;
 
-/// The primitive between reorders through the workspace; nothing where one is missing. The last
-/// operand is the one written.
 template <class Primitive, class PrimitiveDesc>
-std::optional<DnnlSequence> reordered_sequence(const PrimitiveDesc& desc,
-                                               const std::array<Reordered, 3>& operands) {
+void add_algorithm(DnnlKernel& kernel, std::string name, const PrimitiveDesc& desc,
+                   const ConvolutionOperands& operands) {
   DnnlSequence sequence;
   std::vector<DnnlArgument> arguments;
-  for (const Reordered& o : operands) {
-    const bool same = o.ours == o.theirs;
-    arguments.push_back(
-        {o.name, o.theirs, same ? DnnlPlace{o.operand} : sequence.temporary(o.theirs)});
+  for (const ConvolutionOperand& o : operands) {
+    arguments.push_back({o.name, o.ours, {static_cast<int>(arguments.size())}});
   }
-  const auto reorder = [&](const MemoryDesc& from, const DnnlPlace& from_place,
-                           const MemoryDesc& to, const DnnlPlace& to_place) {
-    if (from == to) return true;
-    const dnnl::reorder::primitive_desc reorder_desc(dnnl_engine(), from, dnnl_engine(), to,
-                                                     dnnl_attributes(), true);
-    if (!exists(reorder_desc)) return false;
-    sequence.add(dnnl::reorder(reorder_desc), reorder_desc,
-                 {{DNNL_ARG_FROM, from, from_place}, {DNNL_ARG_TO, to, to_place}});
-    return true;
-  };
-  for (const std::size_t i : {0U, 1U}) {
-    const Reordered& o = operands[i];
-    if (!reorder(o.ours, {o.operand}, o.theirs, arguments[i].place)) return std::nullopt;
+  sequence.add(Primitive(desc), desc, std::move(arguments));
+  kernel.add(std::move(name), std::move(sequence));
+}
+
+template <class Primitive, class PrimitiveDesc>
+void add_winograd(DnnlKernel& kernel, const PrimitiveDesc& desc,
+                  const ConvolutionOperands& operands) {
+  if (is_winograd(desc)) add_algorithm<Primitive>(kernel, "winograd", desc, operands);
+}
+
+/// False where there is no such reorder.
+bool add_reorder(DnnlSequence& sequence, const MemoryDesc& from, const DnnlPlace& from_place,
+                 const MemoryDesc& to, const DnnlPlace& to_place) {
+  const dnnl::reorder::primitive_desc desc(dnnl_engine(), from, dnnl_engine(), to,
+                                           dnnl_attributes(), true);
+  if (!exists(desc)) return false;
+  sequence.add(dnnl::reorder(desc), desc,
+               {{DNNL_ARG_FROM, from, from_place}, {DNNL_ARG_TO, to, to_place}});
+  return true;
+}
+
+/// The primitive between reorders through the workspace; nothing where one is missing.
+template <class Primitive, class PrimitiveDesc>
+std::optional<DnnlSequence> reordered_sequence(const PrimitiveDesc& desc,
+                                               const ConvolutionOperands& operands) {
+  DnnlSequence sequence;
+  std::vector<DnnlArgument> arguments;
+  for (const ConvolutionOperand& o : operands) {
+    const MemoryDesc theirs = desc.query_md(dnnl::query::exec_arg_md, o.name);
+    const DnnlPlace place{static_cast<int>(arguments.size())};
+    arguments.push_back({o.name, theirs, o.ours == theirs ? place : sequence.temporary(theirs)});
+  }
+  for (const int i : {0, 1}) {
+    const auto& [name, theirs, place] = arguments[at(i)];
+    const MemoryDesc& ours = operands[at(i)].ours;
+    if (ours != theirs && !add_reorder(sequence, ours, {i}, theirs, place)) return std::nullopt;
   }
   sequence.add(Primitive(desc), desc, arguments);
-  const Reordered& written = operands[2];
-  if (!reorder(written.theirs, arguments[2].place, written.ours, {written.operand})) {
-    return std::nullopt;
-  }
+  const auto& [name, theirs, place] = arguments[2];
+  const MemoryDesc& ours = operands[2].ours;
+  if (ours != theirs && !add_reorder(sequence, theirs, place, ours, {2})) return std::nullopt;
   return sequence;
 }
 
 /// In the place of plain loops. False where oneDNN has nothing better in other layouts either.
 template <class Primitive, class PrimitiveDesc>
 bool add_reordered(DnnlKernel& kernel, const PrimitiveDesc& desc,
-                   const std::array<Reordered, 3>& operands) {
+                   const ConvolutionOperands& operands) {
   if (!exists(desc) || is_plain_loops(desc)) return false;
   auto sequence = reordered_sequence<Primitive>(desc, operands);
   if (sequence) kernel.add("reordered", std::move(*sequence));
   return sequence.has_value();
 }
 
-DnnlSequence forward_sequence(const Convolution& c,
-                              const dnnl::convolution_forward::primitive_desc& desc) {
-  DnnlSequence sequence;
-  sequence.add(
-      dnnl::convolution_forward(desc), desc,
-      {{DNNL_ARG_SRC, c.x, {0}}, {DNNL_ARG_WEIGHTS, c.weight, {1}}, {DNNL_ARG_DST, c.y, {2}}});
-  return sequence;
+/// One direction of a convolution. `describe`: its forward_desc_convolution, backward_data_desc or
+/// backward_weights_desc. `add_others`: algorithms beside the direct one.
+template <class Primitive, class Describe, class AddOthers>
+std::unique_ptr<Kernel> make_direction(const Convolution& c, const ConvolutionOperands& operands,
+                                       int threads, Describe describe, AddOthers add_others) {
+  const auto direct = describe(c, algorithm::convolution_direct);
+  if (!exists(direct)) return nullptr;
+  auto kernel = std::make_unique<DnnlKernel>(threads);
+  if (is_plain_loops(direct) &&
+      add_reordered<Primitive>(*kernel, describe(in_any_layout(c), algorithm::convolution_direct),
+                               operands)) {
+    return kernel;
+  }
+  add_algorithm<Primitive>(*kernel, "direct", direct, operands);
+  add_others(*kernel);
+  return kernel;
 }
 
-DnnlSequence backward_weights_sequence(
-    const Convolution& c, const dnnl::convolution_backward_weights::primitive_desc& desc) {
-  DnnlSequence sequence;
-  sequence.add(dnnl::convolution_backward_weights(desc), desc,
-               {{DNNL_ARG_SRC, c.x, {0}},
-                {DNNL_ARG_DIFF_DST, c.y, {1}},
-                {DNNL_ARG_DIFF_WEIGHTS, c.weight, {2}}});
-  return sequence;
-}
-
-DnnlSequence backward_data_sequence(const Convolution& c,
-                                    const dnnl::convolution_backward_data::primitive_desc& desc) {
-  DnnlSequence sequence;
-  sequence.add(dnnl::convolution_backward_data(desc), desc,
-               {{DNNL_ARG_DIFF_DST, c.y, {0}},
-                {DNNL_ARG_WEIGHTS, c.weight, {1}},
-                {DNNL_ARG_DIFF_SRC, c.x, {2}}});
-  return sequence;
-}
-
-std::unique_ptr<Kernel> make_forward_convolution(const OpDesc& desc, const KernelContext& context) {
+std::unique_ptr<Kernel> make_forward_convolution(const OpDesc& desc, int threads) {
+  using Primitive = dnnl::convolution_forward;
   const Convolution c(desc, desc.operands[0], desc.operands[1], desc.operands[2]);
-  const auto direct = forward_desc_convolution(c, algorithm::convolution_direct);
-  if (!exists(direct)) return nullptr;
-  auto kernel = std::make_unique<DnnlKernel>(context.threads);
-  if (is_plain_loops(direct)) {
-    const auto other = forward_desc_convolution(in_any_layout(c), algorithm::convolution_direct);
-    if (add_reordered<dnnl::convolution_forward>(
-            *kernel, other,
-            {{{DNNL_ARG_SRC, 0, c.x, other.src_desc()},
-              {DNNL_ARG_WEIGHTS, 1, c.weight, other.weights_desc()},
-              {DNNL_ARG_DST, 2, c.y, other.dst_desc()}}})) {
-      return kernel;
-    }
-  }
-  kernel->add("direct", forward_sequence(c, direct));
-  const auto winograd = forward_desc_convolution(c, algorithm::convolution_winograd);
-  if (is_winograd(winograd)) kernel->add("winograd", forward_sequence(c, winograd));
-  return kernel;
+  const ConvolutionOperands operands{
+      {{DNNL_ARG_SRC, c.x}, {DNNL_ARG_WEIGHTS, c.weight}, {DNNL_ARG_DST, c.y}}};
+  return make_direction<Primitive>(
+      c, operands, threads, forward_desc_convolution, [&](DnnlKernel& kernel) {
+        add_winograd<Primitive>(
+            kernel, forward_desc_convolution(c, algorithm::convolution_winograd), operands);
+      });
 }
 
-std::unique_ptr<Kernel> make_backward_weights_convolution(const OpDesc& desc,
-                                                          const KernelContext& context) {
+std::unique_ptr<Kernel> make_backward_weights_convolution(const OpDesc& desc, int threads) {
+  using Primitive = dnnl::convolution_backward_weights;
   const Convolution c(desc, desc.operands[0], desc.operands[2], desc.operands[1]);
-  const auto direct = backward_weights_desc(c, algorithm::convolution_direct);
-  if (!exists(direct)) return nullptr;
-  auto kernel = std::make_unique<DnnlKernel>(context.threads);
-  if (is_plain_loops(direct)) {
-    const auto other = backward_weights_desc(in_any_layout(c), algorithm::convolution_direct);
-    if (add_reordered<dnnl::convolution_backward_weights>(
-            *kernel, other,
-            {{{DNNL_ARG_SRC, 0, c.x, other.src_desc()},
-              {DNNL_ARG_DIFF_DST, 1, c.y, other.diff_dst_desc()},
-              {DNNL_ARG_DIFF_WEIGHTS, 2, c.weight, other.diff_weights_desc()}}})) {
-      return kernel;
-    }
-  }
-  kernel->add("direct", backward_weights_sequence(c, direct));
-  const auto winograd = backward_weights_desc(c, algorithm::convolution_winograd);
-  if (is_winograd(winograd)) kernel->add("winograd", backward_weights_sequence(c, winograd));
-  return kernel;
+  const ConvolutionOperands operands{
+      {{DNNL_ARG_SRC, c.x}, {DNNL_ARG_DIFF_DST, c.y}, {DNNL_ARG_DIFF_WEIGHTS, c.weight}}};
+  return make_direction<Primitive>(
+      c, operands, threads, backward_weights_desc, [&](DnnlKernel& kernel) {
+        add_winograd<Primitive>(kernel, backward_weights_desc(c, algorithm::convolution_winograd),
+                                operands);
+      });
 }
 
 /// Winograd reads the forward layout of the weights: it takes them back to it in its workspace.
@@ -228,14 +219,9 @@ void add_winograd_backward_data(DnnlKernel& kernel, const OpDesc& desc) {
   const auto winograd = backward_data_desc(c, algorithm::convolution_winograd);
   if (!is_winograd(winograd)) return;
 
-  const MemoryDesc given = dnnl_desc(desc.operands[1]);
-  const dnnl::reorder::primitive_desc reorder(dnnl_engine(), given, dnnl_engine(), c.weight,
-                                              dnnl_attributes(), true);
-  if (!exists(reorder)) return;
   DnnlSequence sequence;
   const DnnlPlace weight = sequence.temporary(c.weight);
-  sequence.add(dnnl::reorder(reorder), reorder,
-               {{DNNL_ARG_FROM, given, {1}}, {DNNL_ARG_TO, c.weight, weight}});
+  if (!add_reorder(sequence, dnnl_desc(desc.operands[1]), {1}, c.weight, weight)) return;
   sequence.add(dnnl::convolution_backward_data(winograd), winograd,
                {{DNNL_ARG_DIFF_DST, c.y, {0}},
                 {DNNL_ARG_WEIGHTS, c.weight, weight},
@@ -243,34 +229,23 @@ void add_winograd_backward_data(DnnlKernel& kernel, const OpDesc& desc) {
   kernel.add("winograd", std::move(sequence));
 }
 
-std::unique_ptr<Kernel> make_backward_data_convolution(const OpDesc& desc,
-                                                       const KernelContext& context) {
+std::unique_ptr<Kernel> make_backward_data_convolution(const OpDesc& desc, int threads) {
   const Convolution c(desc, desc.operands[2], desc.operands[1], desc.operands[0]);
-  const auto direct = backward_data_desc(c, algorithm::convolution_direct);
-  if (!exists(direct)) return nullptr;
-  auto kernel = std::make_unique<DnnlKernel>(context.threads);
-  if (is_plain_loops(direct)) {
-    const auto other = backward_data_desc(in_any_layout(c), algorithm::convolution_direct);
-    if (add_reordered<dnnl::convolution_backward_data>(
-            *kernel, other,
-            {{{DNNL_ARG_DIFF_DST, 0, c.y, other.diff_dst_desc()},
-              {DNNL_ARG_WEIGHTS, 1, c.weight, other.weights_desc()},
-              {DNNL_ARG_DIFF_SRC, 2, c.x, other.diff_src_desc()}}})) {
-      return kernel;
-    }
-  }
-  kernel->add("direct", backward_data_sequence(c, direct));
-  add_winograd_backward_data(*kernel, desc);
-  return kernel;
+  const ConvolutionOperands operands{
+      {{DNNL_ARG_DIFF_DST, c.y}, {DNNL_ARG_WEIGHTS, c.weight}, {DNNL_ARG_DIFF_SRC, c.x}}};
+  return make_direction<dnnl::convolution_backward_data>(
+      c, operands, threads, backward_data_desc,
+      [&](DnnlKernel& kernel) { add_winograd_backward_data(kernel, desc); });
 }
 
 }  // namespace
 
 std::unique_ptr<Kernel> make_convolution(const OpDesc& desc, const KernelContext& context) {
   const TeamSize team(context.threads);
-  if (desc.is<ConvForward>()) return make_forward_convolution(desc, context);
-  if (desc.is<ConvBackwardData>()) return make_backward_data_convolution(desc, context);
-  if (desc.is<ConvBackwardWeights>()) return make_backward_weights_convolution(desc, context);
+  if (desc.is<ConvForward>()) return make_forward_convolution(desc, context.threads);
+  if (desc.is<ConvBackwardData>()) return make_backward_data_convolution(desc, context.threads);
+  if (desc.is<ConvBackwardWeights>())
+    return make_backward_weights_convolution(desc, context.threads);
   return nullptr;
 }
 
