@@ -1,74 +1,34 @@
-// No assertion here depends on how fast this machine is: times are bounded from below only.
+// What the CPU device has beside the promises of every device. No assertion here depends on how
+// fast this machine is: times are bounded from below only.
 #include "device/cpu/cpu_device.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <omp.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstring>
-#include <limits>
-#include <stdexcept>
-#include <thread>
 #include <utility>
+
+#include "device_cpu/cpu_subject.h"
+#include "support/device_calls.h"
 
 namespace tidepool {
 namespace {
 
+using testing::call;
+using testing::cpu_options;
+using testing::four_streams;
 using ::testing::HasSubstr;
+using testing::sleep_ms;
 
-/// Ends the process when a test hangs.
-class CpuDeviceTest : public ::testing::Test {
- protected:
-  void SetUp() override { ::alarm(60); }
-  void TearDown() override { ::alarm(0); }
-
-  static CpuDeviceOptions options() {
-    CpuDeviceOptions o;
-    o.threads = 1;
-    return o;
-  }
-  static DeviceConfig config(Bytes device = 1 << 20, Bytes host = 1 << 20) {
-    return {
-        device, host, {StreamKind::compute, StreamKind::copy, StreamKind::copy, StreamKind::host}};
-  }
-  static Work call(void (*run)(void*, std::int64_t, NativeStream), void* context,
-                   std::int64_t argument = 0) {
-    Work work;
-    work.run = run;
-    work.context = context;
-    work.argument = argument;
-    return work;
-  }
-  static void sleep_ms(std::int64_t n) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(n));
-  }
-};
-
-TEST_F(CpuDeviceTest, CopiesHaveTheRightContentInEveryDirection) {
-  CpuDevice device(options());
-  device.open(config());
-  // Larger than one piece of a paced copy, and no multiple of it.
-  constexpr Bytes kBytes = 700'001;
-  for (Bytes i = 0; i < kBytes; ++i)
-    device.host_arena()[i] = static_cast<std::byte>(i * 7 + i / 256);
-  device.copy(1, {0, 64}, {1, 0}, kBytes);
-  device.synchronize();
-  EXPECT_EQ(std::memcmp(device.arena() + 64, device.host_arena(), kBytes), 0);
-  EXPECT_EQ(device.arena()[63], std::byte{0});
-  EXPECT_EQ(device.arena()[64 + kBytes], std::byte{0});
-  std::memset(device.host_arena(), 0, kBytes);
-  device.copy(2, {1, 0}, {0, 64}, kBytes);
-  device.synchronize();
-  EXPECT_EQ(std::memcmp(device.arena() + 64, device.host_arena(), kBytes), 0);
-}
+class CpuDeviceTest : public testing::CpuTest {};
 
 TEST_F(CpuDeviceTest, SeveralDevicesHaveArenasOfTheirOwn) {
-  CpuDevice device(options());
-  DeviceConfig three = config();
+  CpuDevice device(cpu_options());
+  DeviceConfig three = four_streams();
   three.arenas = {{SpaceKind::device, 4096}, {SpaceKind::device, 8192}, {SpaceKind::host, 4096}};
   device.open(three);
   std::memset(device.arena(2), 7, 64);
@@ -77,17 +37,17 @@ TEST_F(CpuDeviceTest, SeveralDevicesHaveArenasOfTheirOwn) {
   EXPECT_EQ(device.arena(1)[4096 + 63], std::byte{7});
   EXPECT_EQ(device.arena(0)[0], std::byte{0});
   three.arenas = {{SpaceKind::device, 1}, {SpaceKind::device, 1}};
-  EXPECT_THROW(CpuDevice(options()).open(three), DeviceError) << "no host";
+  EXPECT_THROW(CpuDevice(cpu_options()).open(three), DeviceError) << "no host";
   three.arenas = {{SpaceKind::device, 1}, {SpaceKind::host, 1}, {SpaceKind::file, 1}};
-  EXPECT_THROW(CpuDevice(options()).open(three), DeviceError);
+  EXPECT_THROW(CpuDevice(cpu_options()).open(three), DeviceError);
 }
 
 TEST_F(CpuDeviceTest, CopiesOfTwoDevicesShareTheirBus) {
-  CpuDeviceOptions o = options();
+  CpuDeviceOptions o = cpu_options();
   o.to_device = {1e9, Nanos{0}};
   o.bus_to_device = 100e6;
   CpuDevice device(o);
-  DeviceConfig two = config();
+  DeviceConfig two = four_streams();
   two.arenas = {
       {SpaceKind::device, 1 << 20}, {SpaceKind::device, 1 << 20}, {SpaceKind::host, 1 << 20}};
   device.open(two);
@@ -99,11 +59,11 @@ TEST_F(CpuDeviceTest, CopiesOfTwoDevicesShareTheirBus) {
 }
 
 TEST_F(CpuDeviceTest, ACopyTakesAtLeastLatencyPlusBytesOverBandwidth) {
-  CpuDeviceOptions o = options();
+  CpuDeviceOptions o = cpu_options();
   o.to_host = {40e6, std::chrono::milliseconds(3)};
   o.to_device = {80e6, std::chrono::milliseconds(7)};
   CpuDevice device(o);
-  device.open(config());
+  device.open(four_streams());
   const auto time_of = [&](CopyRoute direction) {
     const auto begin = device.create_event();
     const auto end = device.create_event();
@@ -118,8 +78,8 @@ TEST_F(CpuDeviceTest, ACopyTakesAtLeastLatencyPlusBytesOverBandwidth) {
 }
 
 TEST_F(CpuDeviceTest, EventsOrderTwoStreams) {
-  CpuDevice device(options());
-  device.open(config());
+  CpuDevice device(cpu_options());
+  device.open(four_streams());
   struct State {
     std::atomic<int> value{0};
     int seen = -1;
@@ -147,8 +107,8 @@ TEST_F(CpuDeviceTest, EventsOrderTwoStreams) {
 }
 
 TEST_F(CpuDeviceTest, AWaitRefersToTheLatestRecordBeforeItAndSurvivesRecordingAgain) {
-  CpuDevice device(options());
-  device.open(config());
+  CpuDevice device(cpu_options());
+  device.open(four_streams());
   std::atomic<int> value{0};
   const auto event = device.create_event();
   const auto add = [](void* c, std::int64_t, NativeStream) {
@@ -173,18 +133,9 @@ TEST_F(CpuDeviceTest, AWaitRefersToTheLatestRecordBeforeItAndSurvivesRecordingAg
   device.synchronize();
 }
 
-TEST_F(CpuDeviceTest, AnEventNeverRecordedIsNoWait) {
-  CpuDevice device(options());
-  device.open(config());
-  const auto event = device.create_event();
-  device.wait(0, event);
-  EXPECT_EQ(device.synchronize(event), Nanos{0});
-  device.synchronize();
-}
-
 TEST_F(CpuDeviceTest, StreamsRunAtTheSameTime) {
-  CpuDevice device(options());
-  device.open(config());
+  CpuDevice device(cpu_options());
+  device.open(four_streams());
   // Each waits for the other to have started: only possible side by side.
   struct State {
     std::atomic<int> started{0};
@@ -200,86 +151,14 @@ TEST_F(CpuDeviceTest, StreamsRunAtTheSameTime) {
   EXPECT_EQ(state.started, 2);
 }
 
-TEST_F(CpuDeviceTest, AFailingCopyIsADeviceErrorAndNobodyHangs) {
-  CpuDeviceOptions o = options();
-  o.faults.fail_copy = {1, {}};
-  CpuDevice device(o);
-  device.open(config());
-  std::atomic<int> ran{0};
-  const auto event = device.create_event();
-  device.copy(1, {0, 0}, {1, 0}, 64);
-  device.copy(1, {0, 0}, {1, 0}, 128);
-  device.record(event, 1);
-  device.wait(0, event);
-  device.launch(
-      0, call([](void* c, std::int64_t, NativeStream) { ++*static_cast<std::atomic<int>*>(c); },
-              &ran));
-  try {
-    device.synchronize(event);
-    FAIL() << "no exception";
-  } catch (const DeviceError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("copy of 128 B to the device failed"));
-  }
-  EXPECT_THROW(device.synchronize(), DeviceError);
-  EXPECT_EQ(ran, 0) << "work after a failure runs on wrong data";
-}
-
-TEST_F(CpuDeviceTest, AnExceptionInWorkIsADeviceErrorWithItsMessage) {
-  CpuDevice device(options());
-  device.open(config());
-  device.launch(
-      0, call([](void*, std::int64_t, NativeStream) { throw std::runtime_error("bad kernel"); },
-              nullptr));
-  try {
-    device.synchronize();
-    FAIL() << "no exception";
-  } catch (const DeviceError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("bad kernel"));
-  }
-}
-
-TEST_F(CpuDeviceTest, TheFirstOfSeveralFailuresIsReported) {
-  CpuDevice device(options());
-  device.open(config());
-  device.launch(
-      0,
-      call([](void*, std::int64_t, NativeStream) { throw std::runtime_error("first"); }, nullptr));
-  device.launch(
-      0,
-      call([](void*, std::int64_t, NativeStream) { throw std::runtime_error("second"); }, nullptr));
-  try {
-    device.synchronize();
-    FAIL() << "no exception";
-  } catch (const DeviceError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("first"));
-  }
-}
-
-TEST_F(CpuDeviceTest, TheDestructorWithWorkQueuedDoesNotHang) {
-  std::atomic<int> ran{0};
-  {
-    CpuDevice device(options());
-    device.open(config());
-    for (int i = 0; i < 50; ++i) {
-      device.launch(i % 2 == 0 ? 0 : 3, call(
-                                            [](void* c, std::int64_t, NativeStream) {
-                                              sleep_ms(1);
-                                              ++*static_cast<std::atomic<int>*>(c);
-                                            },
-                                            &ran));
-    }
-  }
-  EXPECT_LE(ran, 50);
-}
-
 /// Streams are taken down one after another; a wait still queued on a later one refers to an
 /// earlier one (under the address sanitizer this reads freed memory when that goes wrong).
 TEST_F(CpuDeviceTest, TheDestructorWithWaitsQueuedAcrossStreamsDoesNotHang) {
   for (const auto& [waited_for, waiting] : {std::pair{0, 3}, std::pair{3, 0}, std::pair{1, 2}}) {
     std::atomic<int> ran{0};
     {
-      CpuDevice device(options());
-      device.open(config());
+      CpuDevice device(cpu_options());
+      device.open(four_streams());
       const auto event = device.create_event();
       device.launch(waiting,
                     call([](void*, std::int64_t, NativeStream) { sleep_ms(30); }, nullptr));
@@ -294,10 +173,10 @@ TEST_F(CpuDeviceTest, TheDestructorWithWaitsQueuedAcrossStreamsDoesNotHang) {
 }
 
 TEST_F(CpuDeviceTest, TheDestructorAfterAFailureDoesNotHang) {
-  CpuDeviceOptions o = options();
+  CpuDeviceOptions o = cpu_options();
   o.faults.fail_copy = {0, {}};
   CpuDevice device(o);
-  device.open(config());
+  device.open(four_streams());
   const auto event = device.create_event();
   device.copy(1, {0, 0}, {1, 0}, 64);
   device.record(event, 1);
@@ -305,36 +184,9 @@ TEST_F(CpuDeviceTest, TheDestructorAfterAFailureDoesNotHang) {
   device.launch(0, call([](void*, std::int64_t, NativeStream) {}, nullptr));
 }
 
-TEST_F(CpuDeviceTest, ADeviceNeverOpenedCanBeDestroyed) { CpuDevice device(options()); }
-
-TEST_F(CpuDeviceTest, AnArenaThatIsTooLargeIsADeviceErrorThatNamesIt) {
-  for (const Bytes bytes : {Bytes{1} << 46, std::numeric_limits<Bytes>::max() / 4}) {
-    CpuDevice device(options());
-    try {
-      device.open(config(bytes, 64));
-      FAIL() << "no exception";
-    } catch (const DeviceError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("device arena"));
-    }
-    CpuDevice other(options());
-    try {
-      other.open(config(64, bytes));
-      FAIL() << "no exception";
-    } catch (const DeviceError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("host arena"));
-    }
-  }
-}
-
-TEST_F(CpuDeviceTest, EmptyArenasAreFine) {
-  CpuDevice device(options());
-  device.open(config(0, 0));
-  device.synchronize();
-}
-
 TEST_F(CpuDeviceTest, ArenasAreAlignedAndZeroed) {
-  CpuDevice device(options());
-  device.open(config(4096, 4096));
+  CpuDevice device(cpu_options());
+  device.open(four_streams(4096, 4096));
   EXPECT_EQ(device.alignment(), 64);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(device.arena()) % 64, 0u);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(device.host_arena()) % 64, 0u);
@@ -357,7 +209,7 @@ TEST_F(CpuDeviceTest, TheComputeStreamHasItsThreads) {
   CpuDeviceOptions o;
   o.threads = 3;
   CpuDevice device(o);
-  device.open(config());
+  device.open(four_streams());
   int threads = 0;
   device.launch(0, call([](void* c, std::int64_t,
                            NativeStream) { *static_cast<int*>(c) = omp_get_max_threads(); },

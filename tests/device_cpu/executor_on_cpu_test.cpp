@@ -1,56 +1,35 @@
-// Random plans on real threads: the values are those of the program, faults end in an exception.
+// Plans on the CPU device, beside what they promise on every device: several devices, slow links.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <stdexcept>
-
-#include "device/cpu/cpu_device.h"
+#include "device_cpu/cpu_subject.h"
 #include "lower/compose.h"
-#include "lower/lower.h"
 #include "runtime/executor.h"
+#include "support/fault_runs.h"
 #include "support/parallel_program.h"
-#include "support/random_program.h"
-#include "support/tag_runner.h"
 
 namespace tidepool {
 namespace {
 
+using testing::cpu_options;
+using testing::lower_at_random;
 using testing::TagRunner;
 
-class ExecutorOnCpu : public ::testing::Test {
- protected:
-  void SetUp() override { ::alarm(60); }
-  void TearDown() override { ::alarm(0); }
+class ExecutorOnCpu : public testing::CpuTest {};
 
-  static Lowered lower(const Program& program, std::uint64_t seed) {
-    Lowering lowering(program, testing::random_machine(seed));
-    const Bytes least = smallest_budget(program, 64).bytes;
-    const Strategy strategy = testing::random_strategy(program, lowering.index(), 0.7, seed);
-    return *lowering.lower(strategy, {least + least / 4, 0});
-  }
-};
-
-TEST_F(ExecutorOnCpu, ValuesAreThoseOfTheProgram) {
+TEST_F(ExecutorOnCpu, ASlowLinkChangesNoByte) {
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     SCOPED_TRACE(seed);
-    const Program program = testing::random_program(seed);
-    const Lowered lowered = lower(program, seed);
-    TagRunner meaning(program);
-    testing::run_in_order(program, lowered.strategy.algorithms, 4, meaning);
-    CpuDeviceOptions options;
-    options.threads = 1;
-    if (seed % 2 == 0) options.to_host = {500e6, Nanos{20'000}};
-    if (seed % 3 == 0) options.to_device = {500e6, Nanos{20'000}};
-    CpuDevice device(options);
-    TagRunner runner(program);
-    Executor executor(program, lowered.plan, device, runner);
-    executor.enter();
-    executor.run(3);
-    executor.run(1);
-    executor.exit();
-    EXPECT_EQ(runner.seen(), meaning.seen());
-    EXPECT_EQ(runner.final_values(), meaning.final_values());
+    const auto plan = testing::random_plan(seed, {5, 128});
+    ASSERT_TRUE(plan);
+    CpuDeviceOptions o = cpu_options();
+    // One direction, the other, or both.
+    if (seed % 3 != 1) o.to_host = {10e6, Nanos{50'000}};
+    if (seed % 3 != 2) o.to_device = {10e6, Nanos{50'000}};
+    CpuDevice device(o);
+    const testing::FaultOutcome outcome = testing::run_plan_on(device, *plan, 3);
+    EXPECT_TRUE(outcome.finished) << outcome.error;
+    EXPECT_TRUE(outcome.values_right);
   }
 }
 
@@ -58,14 +37,13 @@ TEST_F(ExecutorOnCpu, ValuesOnSeveralDevicesAreThoseOfTheProgram) {
   for (std::int32_t devices = 2; devices <= 4; ++devices) {
     SCOPED_TRACE(devices);
     const auto p = testing::ParallelTraining(4).on(devices);
-    const Lowered part = lower(p.part, 3);
+    const Lowered part = lower_at_random(p.part, 3);
     const Machine machine = with_devices(testing::random_machine(3), devices);
     const auto composed = compose({p.part, part.plan, p.whole, p.replication, machine}, {});
     ASSERT_TRUE(composed) << composed.error().message;
     TagRunner meaning(p.whole);
     testing::run_in_order(p.whole, std::vector<std::int32_t>(p.whole.ops.size(), 0), 4, meaning);
-    CpuDeviceOptions options;
-    options.threads = 1;
+    CpuDeviceOptions options = cpu_options();
     options.to_host = options.to_device = {500e6, Nanos{20'000}};
     options.bus_to_host = options.bus_to_device = 500e6;
     CpuDevice device(options);
@@ -81,13 +59,12 @@ TEST_F(ExecutorOnCpu, ValuesOnSeveralDevicesAreThoseOfTheProgram) {
 
 TEST_F(ExecutorOnCpu, ADeviceOfSeveralThatFailsStoresNothing) {
   const auto p = testing::ParallelTraining(4).on(2);
-  const Lowered part = lower(p.part, 3);
+  const Lowered part = lower_at_random(p.part, 3);
   const Machine machine = with_devices(testing::random_machine(3), 2);
   const auto composed = compose({p.part, part.plan, p.whole, p.replication, machine}, {});
   ASSERT_TRUE(composed) << composed.error().message;
   for (const std::int64_t launch : {30, 55, 80}) {
-    CpuDeviceOptions options;
-    options.threads = 1;
+    CpuDeviceOptions options = cpu_options();
     options.faults.fail_launch = launch;
     CpuDevice device(options);
     TagRunner runner(p.whole);
@@ -100,10 +77,9 @@ TEST_F(ExecutorOnCpu, ADeviceOfSeveralThatFailsStoresNothing) {
 
 TEST_F(ExecutorOnCpu, EveryFailingCopyEndsInADeviceError) {
   const Program program = testing::random_program(1);
-  const Lowered lowered = lower(program, 1);
+  const Lowered lowered = lower_at_random(program, 1);
   for (std::int64_t copy = 0; copy < 60; copy += 7) {
-    CpuDeviceOptions options;
-    options.threads = 1;
+    CpuDeviceOptions options = cpu_options();
     options.faults.fail_copy = {copy, {}};
     CpuDevice device(options);
     TagRunner runner(program);
@@ -119,32 +95,10 @@ TEST_F(ExecutorOnCpu, EveryFailingCopyEndsInADeviceError) {
   }
 }
 
-TEST_F(ExecutorOnCpu, AnErrorInTheRunnerEndsInADeviceErrorWithItsMessage) {
-  struct Failing : TagRunner {
-    using TagRunner::TagRunner;
-    void launch(const OpCall& call, NativeStream stream) override {
-      if (call.op == 4 && call.iteration == 1) throw std::runtime_error("the kernel is unhappy");
-      TagRunner::launch(call, stream);
-    }
-  };
-  const Program program = testing::random_program(1);
-  const Lowered lowered = lower(program, 1);
-  CpuDevice device(CpuDeviceOptions{1, {}, {}, {}});
-  Failing runner(program);
-  Executor executor(program, lowered.plan, device, runner);
-  executor.enter();
-  try {
-    executor.run(5);
-    FAIL() << "no exception";
-  } catch (const DeviceError& error) {
-    EXPECT_STREQ(error.what(), "the kernel is unhappy");
-  }
-}
-
 TEST_F(ExecutorOnCpu, TimingsAreKeptForComputeInstructionsOnly) {
   const Program program = testing::random_program(1);
-  const Lowered lowered = lower(program, 1);
-  CpuDevice device(CpuDeviceOptions{1, {}, {}, {}});
+  const Lowered lowered = lower_at_random(program, 1);
+  CpuDevice device(cpu_options());
   TagRunner runner(program);
   Executor executor(program, lowered.plan, device, runner);
   executor.enter();

@@ -51,4 +51,13 @@ inline std::optional<RandomPlan> random_plan(std::uint64_t seed, const RandomSha
   return c;
 }
 
+/// By a random strategy, in a quarter more than the smallest budget.
+inline Lowered lower_at_random(const Program& program, std::uint64_t seed,
+                               Bytes alignment = RandomShape{}.alignment) {
+  Lowering lowering(program, random_machine(seed, alignment));
+  const Bytes least = smallest_budget(program, alignment).bytes;
+  const Strategy strategy = random_strategy(program, lowering.index(), 0.7, seed);
+  return *lowering.lower(strategy, {least + least / 4, 0});
+}
+
 }  // namespace tidepool::testing
