@@ -6,13 +6,9 @@
 #include <sstream>
 #include <string>
 
-#include "device/cpu/cpu_device.h"
-#include "train/device_kind.h"
+#include "train/devices/cpu.h"
 
 namespace tidepool {
-
-DeviceKind cpu_device_kind();
-
 namespace {
 
 FaultPlan faults_of_environment() {
@@ -55,13 +51,7 @@ FaultPlan faults_of_environment() {
 DeviceKind faulty_device_kind() {
   DeviceKind kind = cpu_device_kind();
   kind.make = [](const DeviceRequest& request) -> std::unique_ptr<Device> {
-    CpuDeviceOptions options;
-    options.threads = request.threads;
-    options.to_host = {request.to_host.bytes_per_second, request.to_host.latency};
-    options.to_device = {request.to_device.bytes_per_second, request.to_device.latency};
-    options.bus_to_host = request.bus_to_host;
-    options.bus_to_device = request.bus_to_device;
-    if (!request.spill.folder.empty()) options.spill = request.spill;
+    CpuDeviceOptions options = cpu_options(request);
     options.faults = faults_of_environment();
     return std::make_unique<CpuDevice>(options);
   };

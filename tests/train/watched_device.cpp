@@ -2,13 +2,9 @@
 
 #include <algorithm>
 
-#include "device/cpu/cpu_device.h"
-#include "train/device_kind.h"
+#include "train/devices/cpu.h"
 
 namespace tidepool {
-
-DeviceKind cpu_device_kind();
-
 namespace {
 
 std::vector<testing::OpenedArenas> opened;
@@ -38,13 +34,7 @@ DeviceKind watched_device_kind() {
   DeviceKind kind = cpu_device_kind();
   kind.name = "watched";
   kind.make = [](const DeviceRequest& request) -> std::unique_ptr<Device> {
-    CpuDeviceOptions options;
-    options.threads = request.threads;
-    options.to_host = {request.to_host.bytes_per_second, request.to_host.latency};
-    options.to_device = {request.to_device.bytes_per_second, request.to_device.latency};
-    options.bus_to_host = request.bus_to_host;
-    options.bus_to_device = request.bus_to_device;
-    if (!request.spill.folder.empty()) options.spill = request.spill;
+    CpuDeviceOptions options = cpu_options(request);
     if (disk_pace > 0 && options.spill)
       options.spill->write_speed = options.spill->read_speed = disk_pace;
     return std::make_unique<WatchedDevice>(options);

@@ -1,8 +1,19 @@
-#include "device/cpu/cpu_device.h"
+#include "train/devices/cpu.h"
+
 #include "device/cpu/disk_calibration.h"
-#include "train/device_kind.h"
 
 namespace tidepool {
+
+CpuDeviceOptions cpu_options(const DeviceRequest& request) {
+  CpuDeviceOptions options;
+  options.threads = request.threads;
+  options.to_host = {request.to_host.bytes_per_second, request.to_host.latency};
+  options.to_device = {request.to_device.bytes_per_second, request.to_device.latency};
+  options.bus_to_host = request.bus_to_host;
+  options.bus_to_device = request.bus_to_device;
+  if (!request.spill.folder.empty()) options.spill = request.spill;
+  return options;
+}
 
 DeviceKind cpu_device_kind() {
   DeviceKind kind;
@@ -13,14 +24,7 @@ DeviceKind cpu_device_kind() {
   kind.spill_threads = [] { return default_compute_threads(true); };
   kind.measure_disk = calibrate;
   kind.make = [](const DeviceRequest& request) -> std::unique_ptr<Device> {
-    CpuDeviceOptions options;
-    options.threads = request.threads;
-    options.to_host = {request.to_host.bytes_per_second, request.to_host.latency};
-    options.to_device = {request.to_device.bytes_per_second, request.to_device.latency};
-    options.bus_to_host = request.bus_to_host;
-    options.bus_to_device = request.bus_to_device;
-    if (!request.spill.folder.empty()) options.spill = request.spill;
-    return std::make_unique<CpuDevice>(options);
+    return std::make_unique<CpuDevice>(cpu_options(request));
   };
   return kind;
 }
