@@ -43,9 +43,11 @@ extern "C" void on_signal(int signal) {
   std::int64_t never = 0;
   seen_at.compare_exchange_strong(never, now_in_ms());  // first, as another thread may be here
   if (signal_seen.compare_exchange_strong(none, signal)) {
-    say_at_once("tidepool: stopping; a signal later than a second from now ends it at once\n");
+    say_at_once(program_name());
+    say_at_once(": stopping; a signal later than a second from now ends it at once\n");
   } else if (now_in_ms() - seen_at > kTogether) {
-    say_at_once("tidepool: ended at once\n");
+    say_at_once(program_name());
+    say_at_once(": ended at once\n");
     std::signal(signal, SIG_DFL);
     std::raise(signal);  // when this returns
   }
@@ -131,7 +133,7 @@ int report(const Error& error, bool json) {
     }
     print(out);
   } else {
-    inform("tidepool: {}\n", message);
+    inform("{}: {}\n", program_name(), message);
   }
   return code;
 }

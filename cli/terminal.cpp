@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -20,6 +21,9 @@ const Pace::Clock::time_point kProcessStart = Pace::Clock::now();
 
 /// There is one progress line, as there is one terminal.
 bool line_drawn = false;
+
+/// Read by the handler of signals.
+std::atomic<const char*> name_of_program{"tidepool"};
 
 void erase_line() {
   if (!std::exchange(line_drawn, false)) return;
@@ -50,6 +54,10 @@ std::string_view first_characters(std::string_view text, std::size_t most) {
 }
 
 }  // namespace
+
+void name_program(const char* name) { name_of_program = name; }
+
+const char* program_name() { return name_of_program; }
 
 std::string harmless(std::string_view text) {
   std::string out;
@@ -121,7 +129,8 @@ void TerminalProgress::update(double fraction, std::string_view what) {
     std::fwrite(line.data(), 1, line.size(), stderr);
     line_drawn = true;
   } else if (pace.due(Pace::Clock::now())) {
-    inform("tidepool: {:.0f} %, {}\n", std::floor(100 * std::clamp(fraction, 0.0, 1.0)), what);
+    inform("{}: {:.0f} %, {}\n", program_name(), std::floor(100 * std::clamp(fraction, 0.0, 1.0)),
+           what);
   }
 }
 

@@ -13,6 +13,11 @@
 
 namespace tidepool::cli {
 
+/// What this program calls itself in messages, for as long as it runs; "tidepool" where nobody
+/// says.
+void name_program(const char* name);
+const char* program_name();
+
 /// A result could not be written to stdout.
 class OutputError : public std::runtime_error {
  public:
