@@ -10,7 +10,7 @@ RUN ?=
 # What `make gpu-bundle` builds with.
 CUDA = 12 installed
 
-sources = $(shell find src cli examples tests bench -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh')
+sources = $(shell find src cli reproduce examples tests bench -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh')
 
 # Sanitizers of GCC 12 cannot place their shadow memory under the address randomisation of some
 # kernels; setarch turns it off where that is permitted.
@@ -104,7 +104,7 @@ lint: check-includes
 	clang-format --dry-run -Werror $(sources)
 	cmake --preset release -B build/lint -D BUILD_TESTING=ON -D TIDEPOOL_BENCHMARKS=ON \
 	  -D TIDEPOOL_CUDA=INSTALLED -D CMAKE_DISABLE_PRECOMPILE_HEADERS=ON -D TIDEPOOL_UNITY=OFF -D TIDEPOOL_WERROR=OFF
-	run-clang-tidy -quiet -j $(JOBS) -p build/lint '$(CURDIR)/(src|cli|examples|tests|bench)/.*\.cpp$$'
+	run-clang-tidy -quiet -j $(JOBS) -p build/lint '$(CURDIR)/(src|cli|reproduce|examples|tests|bench)/.*\.cpp$$'
 
 ## format: rewrite all sources in the project's style
 .PHONY: format

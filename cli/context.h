@@ -63,7 +63,6 @@ void add_pack(CLI::App& app, Context& context);
 void add_profile(CLI::App& app, Context& context);
 void add_info(CLI::App& app, Context& context);
 void add_allocators(CLI::App& app, Context& context);
-void add_reproduce(CLI::App& app, Context& context);
 void add_models(CLI::App& app, Context& context);
 void add_machines(CLI::App& app, Context& context);
 void add_planners(CLI::App& app, Context& context);

@@ -26,7 +26,6 @@ void add_commands(CLI::App& app, cli::Context& context) {
   cli::add_profile(app, context);
   cli::add_info(app, context);
   cli::add_allocators(app, context);
-  cli::add_reproduce(app, context);
   cli::add_models(app, context);
   cli::add_machines(app, context);
   cli::add_planners(app, context);

@@ -46,8 +46,9 @@ std::string usage_message(CLI::App& app, const CLI::ParseError& error, int argc,
   if (parsed.empty() && !command.empty()) {
     std::vector<std::string_view> names;
     for (const CLI::App* each : app.get_subcommands({})) names.push_back(each->get_name());
-    return fmt::format("{} (see `{} --help`)", unknown_name("command", command, names).message,
-                       app.get_name());
+    std::string message = unknown_name("command", command, names).message;
+    if (command == "reproduce") message += "; `tidepool-reproduce` is a program of its own";
+    return fmt::format("{} (see `{} --help`)", message, app.get_name());
   }
   const CLI::App& at = parsed.empty() ? app : *parsed.front();
   const std::string asked =

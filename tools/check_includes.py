@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Checks the include directions between the folders of src/ (HACKING.md, "Who may include whom").
+"""Checks the include directions between the folders of src/ and of the programs beside it (HACKING.md,
+"Who may include whom").
 
 Prints one line a violation, `file:line: message`, and exits with 1 when there is any.
-cli/, tests/ and bench/ may include everything and are not checked.
+tests/ and bench/ may include everything and are not checked.
 """
 
 import re
@@ -29,6 +30,12 @@ BUILDS_ON = {
     "nn": ["ir", "device"],
     "train": ["planners", "sim", "trace", "runtime", "nn"],
     "report": ["lower", "sim"],
+}
+
+# Programs include all of src/, their own headers, and of other programs these.
+PROGRAMS = {
+    "cli": [],
+    "reproduce": ["cli/context.h", "cli/program.h", "cli/smartpool.h"],
 }
 
 # Single headers a folder may include besides.
@@ -68,14 +75,24 @@ def inside(path, folder):
     return path.startswith(folder + "/")
 
 
-def include_error(path, quote, header, src):
-    """What is wrong with file `path` (below src/) including `header`; None when nothing is."""
+def backend_error(path, header):
+    """What is wrong with `path` including `header` if this is a vendor's or one of a backend."""
     if TORCH_HEADER.match(header) and not inside(path, TORCH_FOLDER):
         return f"header of libtorch <{header}> outside {TORCH_FOLDER}"
     if VENDOR_HEADER.match(header):
         if any(inside(path, f) for f in VENDOR_FOLDERS):
             return None
         return f"vendor header <{header}> outside {', '.join(VENDOR_FOLDERS)}"
+    for private, friends in PRIVATE.items():
+        if inside(header, private) and not any(inside(path, f) for f in [private, *friends]):
+            return f"{private}/ is a backend: only its own folder may include {header}"
+    return None
+
+
+def include_error(path, quote, header, src):
+    """What is wrong with file `path` (below src/) including `header`; None when nothing is."""
+    if error := backend_error(path, header):
+        return error
     if quote == "<":
         first = header.split("/")[0]
         if "/" in header and first in BUILDS_ON:
@@ -84,9 +101,6 @@ def include_error(path, quote, header, src):
     folder, target = path.split("/")[0], header.split("/")[0]
     if not (src / header).is_file():
         return f'no file src/{header}: paths start at src/'
-    for private, friends in PRIVATE.items():
-        if inside(header, private) and not any(inside(path, f) for f in [private, *friends]):
-            return f"{private}/ is a backend: only its own folder may include {header}"
     if header in EXTRA_HEADERS.get(folder, []):
         return None
     allowed = closure(folder)
@@ -96,20 +110,39 @@ def include_error(path, quote, header, src):
     return None
 
 
-def check_file(file, src):
-    path = file.relative_to(src).as_posix()
-    if path.split("/")[0] not in BUILDS_ON:
+def program_error(file, quote, header, program):
+    """What is wrong with `file` of the folder `program` including `header`; None when nothing is."""
+    if error := backend_error(f"{program.name}/{file.name}", header):
+        return error
+    others = PROGRAMS[program.name]
+    places = [file.parent, program.parent / "src"]
+    if quote == "<" or header in others:
+        return None
+    if not header.startswith("..") and any((place / header).is_file() for place in places):
+        return None
+    return f"{program.name}/ may not include {header}; of other programs it may: {', '.join(others) or 'none'}"
+
+
+def check_file(file, folder):
+    path = file.relative_to(folder).as_posix()
+    if folder.name in PROGRAMS:
+        def error_of(quote, header):
+            return program_error(file, quote, header, folder)
+    elif path.split("/")[0] in BUILDS_ON:
+        def error_of(quote, header):
+            return include_error(path, quote, header, folder)
+    else:
         yield 1, f"folder {path.split('/')[0]}/ is not in the list of tools/check_includes.py"
         return
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
         match = INCLUDE.match(line)
-        error = match and include_error(path, match[1], match[2], src)
+        error = match and error_of(match[1], match[2])
         if error:
             yield number, error
 
 
 def main():
-    return findings.run(__doc__.splitlines()[0], ["src"], check_file)
+    return findings.run(__doc__.splitlines()[0], ["src", *PROGRAMS], check_file)
 
 
 if __name__ == "__main__":

@@ -83,6 +83,25 @@ class CheckIncludes(unittest.TestCase):
                 found = self.violations(path, include)
                 self.assertEqual([line for line, _ in found], [2])
 
+    def test_programs_include_src_and_of_each_other_what_they_share(self):
+        self.src = self.src / "src"
+        for path in ["src/base/bytes.h", "src/device/cpu/guarded_memory.h", "cli/context.h", "cli/plan_report.h",
+                     "reproduce/table_report.h"]:
+            header = self.src.parent / path
+            header.parent.mkdir(parents=True, exist_ok=True)
+            header.touch()
+        for program, include, errors in [
+                ("reproduce", '"cli/context.h"', 0), ("reproduce", '"table_report.h"', 0),
+                ("reproduce", '"base/bytes.h"', 0), ("reproduce", '"cli/plan_report.h"', 1),
+                ("reproduce", '"../cli/plan_report.h"', 1), ("reproduce", '"device/cpu/guarded_memory.h"', 1),
+                ("cli", '"context.h"', 0), ("cli", '"reproduce/table_report.h"', 1),
+                ("cli", '"../reproduce/table_report.h"', 1), ("cli", "<dnnl.hpp>", 1)]:
+            with self.subTest(program=program, include=include):
+                folder = (self.src.parent / program).resolve()
+                file = folder / "a.cpp"
+                file.write_text(f"// first line\n#include {include}\n", encoding="utf-8")
+                self.assertEqual(len(list(check_includes.check_file(file, folder))), errors)
+
     def test_refuses_a_folder_it_does_not_know(self):
         self.assertEqual(len(self.violations("other/a.cpp", "<vector>")), 1)
 

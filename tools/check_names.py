@@ -39,7 +39,7 @@ def main():
                 yield line, f"{name} is a type of {findings.shown(seen[name])} too"
             seen.setdefault(name, file)
 
-    return findings.run(__doc__.splitlines()[0], ["src", "cli"], violations)
+    return findings.run(__doc__.splitlines()[0], ["src", "cli", "reproduce"], violations)
 
 
 if __name__ == "__main__":

@@ -119,6 +119,7 @@ TEST_F(Cli, UnknownNamesExitWith2AndListOrSuggestTheKnownOnes) {
 TEST_F(Cli, WhatIsNearlyRightIsOffered) {
   expect_error({"trian", "tiny-vgg"}, 2,
                HasSubstr("unknown command 'trian'; did you mean 'train'?"));
+  expect_error({"reproduce", "fig9"}, 2, HasSubstr("`tidepool-reproduce` is a program of its own"));
   expect_error({"train", "tiny-vgg", "--iteratons", "3"}, 2,
                HasSubstr("unknown option '--iteratons'; did you mean '--iterations'?"));
   expect_error({"train", "tiny-vgg", "--bugdet=60%"}, 2, HasSubstr("did you mean '--budget'?"));

@@ -77,7 +77,6 @@ TEST_F(Terminal, TheProgressLineIsGoneWhereResultsAre) {
       {{TIDEPOOL_BINARY, "compare", "tiny-vgg", "--batch", "16", "--machine", "gtx1080ti",
         "--sweep", "50%,60%", "--planners", "autoswap,none"},
        "autoswap"},
-      {{TIDEPOOL_BINARY, "reproduce", "table1", "--models", "vgg11,vgg13"}, "vgg13"},
   };
   for (const auto& [arguments, result] : cases) {
     Arguments a = arguments;

@@ -14,6 +14,11 @@
 #include "base/json.h"
 #include "support/process.h"
 
+#ifndef TIDEPOOL_PROGRAM
+/// What the binary calls itself.
+#define TIDEPOOL_PROGRAM "tidepool"
+#endif
+
 namespace tidepool::testing {
 
 class Cli : public ::testing::Test {
@@ -35,7 +40,7 @@ class Cli : public ::testing::Test {
     const Finished text = tidepool(arguments);
     EXPECT_EQ(text.exit_code, code) << text.out << text.err;
     EXPECT_THAT(text.out, ::testing::IsEmpty()) << "results go to stdout, messages to stderr";
-    EXPECT_THAT(text.err, ::testing::AllOf(::testing::StartsWith("tidepool: "), message));
+    EXPECT_THAT(text.err, ::testing::AllOf(::testing::StartsWith(TIDEPOOL_PROGRAM ": "), message));
     arguments.emplace_back("--json");
     const Finished json = tidepool(arguments);
     EXPECT_EQ(json.exit_code, code) << json.out << json.err;

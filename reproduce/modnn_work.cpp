@@ -1,0 +1,233 @@
+#include "modnn_work.h"
+
+#include <algorithm>
+
+#include "base/at.h"
+#include "ir/load_profile.h"
+#include "nn/models/model.h"
+#include "nn/training_program.h"
+#include "planners/modnn/sub_batch.h"
+#include "planners/modnn/task_memory.h"
+#include "planners/registry.h"
+#include "schedule/plan_totals.h"
+#include "train/rounds.h"
+
+namespace tidepool::reproduce {
+namespace {
+
+/// Rounds that are first, between and last.
+constexpr std::int64_t kFewSamples = 3;
+
+/// Updates of weights read gradients and change weights, and nothing else.
+void drop_momentum(Program& program) {
+  std::vector<TensorId> renamed;
+  std::vector<Tensor> left;
+  for (const Tensor& t : program.tensors) {
+    const bool stays = t.kind != TensorKind::optimizer_state;
+    renamed.push_back(stays ? static_cast<TensorId>(left.size()) : TensorId{kNone});
+    if (stays) left.push_back(t);
+  }
+  for (Op& op : program.ops) {
+    std::vector<Access> accesses;
+    for (const Access& a : op.accesses) {
+      const TensorId tensor = renamed[at(a.tensor.value())];
+      if (tensor != kNone) {
+        accesses.push_back({tensor, a.mode});
+      } else {
+        op.traffic -= 2 * program.tensors[at(a.tensor.value())].bytes;
+      }
+    }
+    op.accesses = std::move(accesses);
+  }
+  program.tensors = std::move(left);
+}
+
+Result<Program> modnn_program(const nn::Graph& graph, const Machine& machine, std::int64_t batch,
+                              std::int64_t sub_batch) {
+  nn::TrainingOptions options;
+  options.batch = batch;
+  options.sub_batch = sub_batch;
+  options.sub_batch_statistics = true;
+  options.momentum = 0;
+  options.weight_decay = 0;
+  auto training = nn::build_training_program(graph, options, nn::preset_kernels());
+  if (!training) return fail(training.error());
+  Program& program = training->program;
+  drop_momentum(program);
+  apply_cost_model(machine, program);
+  if (auto valid = validate(program); !valid) return fail(valid.error());
+  return std::move(program);
+}
+
+/// Copied in any case: what host ops write for the device, and what they read of it.
+Bytes copied_anyway(const Program& program) {
+  std::vector<char> places(program.tensors.size(), 0);
+  for (const Op& op : program.ops) {
+    const char place = op.place == OpPlace::host ? 1 : 2;
+    for (const Access& a : op.accesses) places[at(a.tensor.value())] |= place;
+  }
+  Bytes bytes = 0;
+  for (std::size_t t = 0; t < places.size(); ++t) {
+    if (places[t] == 3) bytes += program.tensors[t].bytes;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Result<Machine> modnn_machine(DataStreams streams) {
+  auto machine = find_machine("k40");
+  if (machine) machine->set_duplex(streams == DataStreams::two);
+  return machine;
+}
+
+Result<ModnnWork> ModnnWork::make(const PublishedModnn& published, const Machine& machine,
+                                  std::int64_t batch) {
+  auto graph = nn::build_model(published.model);
+  if (!graph) return fail(graph.error());
+  ModnnWork work;
+  work.published_ = &published;
+  work.machine_ = &machine;
+  work.batch_ = batch > 0 ? batch : published.batch;
+  work.graph_ = std::make_shared<nn::Graph>(std::move(*graph));
+  auto whole = work.in_rounds(work.batch_);
+  if (!whole) return fail(whole.error());
+  const auto ops = std::ssize(whole->ops);
+  work.whole_ = std::make_shared<Program>(std::move(*whole));
+  std::vector<std::int64_t> sizes = round_sizes(work.batch_);
+  std::erase_if(sizes, [&](std::int64_t size) {
+    return size < work.batch_ && ops * ((work.batch_ + size - 1) / size) > kMostOps;
+  });
+  work.workload_ =
+      std::make_shared<RoundsWorkload>(std::move(sizes),
+                                       [graph = work.graph_, machine = &machine,
+                                        all = work.batch_](std::int64_t size) -> Result<Program> {
+                                         return modnn_program(*graph, *machine, all, size);
+                                       });
+  return work;
+}
+
+Result<Program> ModnnWork::in_rounds(std::int64_t sub_batch) const {
+  return modnn_program(*graph_, *machine_, batch_, sub_batch);
+}
+
+Bytes ModnnWork::ideal_bytes() const { return modnn::ideal_memory(*whole_, machine_->alignment()); }
+
+Nanos ModnnWork::ideal_time() const { return compute_time(*whole_, fastest_algorithms(*whole_)); }
+
+Result<Program> ModnnWork::one_round(std::int64_t samples) const {
+  return modnn_program(*graph_, *machine_, samples, samples);
+}
+
+Result<Program> ModnnWork::rounds_of_one() const {
+  return modnn_program(*graph_, *machine_, kFewSamples, 1);
+}
+
+Result<ModnnWork::OneByOne> ModnnWork::one_by_one() const {
+  const auto few = rounds_of_one();
+  if (!few) return fail(few.error());
+  const auto alone = one_round(1);
+  if (!alone) return fail(alone.error());
+  const auto fastest = fastest_algorithms(*few);
+  OneByOne result{modnn::ideal_memory(*alone, machine_->alignment()), Nanos{0}};
+  for (std::size_t i = 0; i < few->ops.size(); ++i) {
+    const Op& op = few->ops[i];
+    if (op.place != OpPlace::device) continue;
+    const Nanos time = op.algorithms[at(fastest[i])].time;
+    result.time += op.round == 1 ? time * (batch_ - kFewSamples + 1) : time;
+  }
+  return result;
+}
+
+namespace {
+
+Result<std::optional<ModnnPoint>> plan_in(Workload& workload, const Machine& machine,
+                                          const std::string& planner, Bytes budget,
+                                          const PlannerOptions& options) {
+  const auto made = make_planner(planner);
+  if (!made) return fail(made.error());
+  const auto planned = make_plan(**made, workload, machine, {budget, 0}, options);
+  if (!planned) {
+    if (planned.error().code == ErrorCode::infeasible) return std::nullopt;
+    return fail(planned.error());
+  }
+  const Lowered& lowered = planned->lowered;
+  if (lowered.streaming) return std::nullopt;
+  const auto program = workload.program(planned->sub_batch());
+  if (!program) return fail(program.error());
+  const PlanTotals totals = totals_of(**program, lowered.plan);
+  const Bytes all = totals.copied_out + totals.copied_in;
+  return ModnnPoint{lowered.iteration_time, planned->sub_batch(), all,
+                    all - copied_anyway(**program)};
+}
+
+/// vDNN's two policies, with what algorithms the options say.
+Result<std::optional<ModnnPoint>> faster_policy(const Program& program, const Machine& machine,
+                                                Bytes budget, const PlannerOptions& options) {
+  std::optional<ModnnPoint> best;
+  for (const char* policy : {"vdnn-conv", "vdnn-all"}) {
+    FixedWorkload workload(program);
+    const auto point = plan_in(workload, machine, policy, budget, options);
+    if (!point) return fail(point.error());
+    if (*point && (!best || (*point)->time < best->time)) best = **point;
+  }
+  return best;
+}
+
+}  // namespace
+
+Result<std::optional<ModnnPoint>> plan_point(ModnnWork& work, const std::string& planner,
+                                             Bytes budget, bool rounds,
+                                             const PlannerOptions& options) {
+  FixedWorkload fixed(work.whole());
+  Workload& workload = rounds ? static_cast<Workload&>(work.workload()) : fixed;
+  return plan_in(workload, work.machine(), planner, budget, options);
+}
+
+Result<std::optional<ModnnPoint>> static_vdnn_plus(ModnnWork& work, Bytes budget,
+                                                   const PlannerOptions& options) {
+  const Bytes alignment = work.machine().alignment();
+  const auto chosen = modnn::select_sub_batch(
+      work.workload(), {budget,
+                        {modnn::kPublishedAlpha, alignment, false},
+                        [](const Program& program) { return fastest_algorithms(program); }});
+  if (!chosen) return fail(chosen.error());
+  PlannerOptions fixed = options;
+  fixed.may.algorithms = false;
+  fixed.may.streaming = false;
+  for (const std::int64_t size : work.workload().sub_batches()) {
+    if (size > *chosen || options.stop.requested()) continue;
+    const auto round = work.one_round(size);
+    if (!round) return fail(round.error());
+    const auto program = work.workload().program(size);
+    if (!program) return fail(program.error());
+    fixed.algorithms = AlgorithmPolicy::fastest;
+    if (modnn::ideal_memory(*round, alignment) <= budget) {
+      FixedWorkload workload(**program);
+      auto kept = plan_in(workload, work.machine(), "none", budget, fixed);
+      if (!kept || *kept) return kept;
+    }
+    for (const auto policy : {AlgorithmPolicy::fastest, AlgorithmPolicy::least_workspace}) {
+      fixed.algorithms = policy;
+      auto point = faster_policy(**program, work.machine(), budget, fixed);
+      if (!point || *point) return point;
+    }
+  }
+  return std::nullopt;
+}
+
+Result<Bytes> smallest_at_once(ModnnWork& work, const std::string& planner,
+                               const PlannerOptions& options) {
+  const Bytes alignment = work.machine().alignment();
+  Bytes low = modnn::bound_without_weights(work.whole(), alignment).bytes;
+  Bytes enough = 2 * modnn::ideal_memory(work.whole(), alignment);
+  while (static_cast<double>(enough) > 1.01 * static_cast<double>(low)) {
+    const Bytes middle = low + (enough - low) / 2;
+    const auto point = plan_point(work, planner, middle, false, options);
+    if (!point) return fail(point.error());
+    (*point ? enough : low) = middle;
+  }
+  return enough;
+}
+
+}  // namespace tidepool::reproduce
