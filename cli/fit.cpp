@@ -258,7 +258,7 @@ void add_fit(CLI::App& app, Context& context) {
   add_duration_option(*command, "--search-limit", arguments->search_limit,
                       "what the whole search may take; then it is what was found (default: no "
                       "limit; --time-limit is for one plan)");
-  add_cache_options(*command, arguments->subject.cache, false);
+  add_cache_options(*command, arguments->subject.cache);
   command->add_flag("--json", context.json, "one JSON object on stdout");
   std::vector<Ignored> ignored{ignored_by_subjects().front()};
   ignored.push_back({"--evaluations", {"--time-limit"}});

@@ -159,6 +159,7 @@ void add_plan(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<PlanArguments>();
   CLI::App* command = app.add_subcommand("plan", "decide, prove and save a plan");
   add_subject_options(*command, arguments->subject);
+  add_replan_option(*command, arguments->subject.cache);
   add_devices_options(*command, arguments->subject.job);
   command
       ->add_option("--host-cores", arguments->host_cores,

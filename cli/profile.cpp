@@ -160,7 +160,7 @@ void add_profile(CLI::App& app, Context& context) {
                     "for a model that does not fit: intermediate values are made up where they "
                     "would have to come back, so that values are wrong and times those of the real "
                     "kernels; inside --budget, or what the largest op takes with any algorithm");
-  add_cache_options(*command, arguments->cache, false);
+  add_cache_options(*command, arguments->cache);
   command->add_option("-o,--output", arguments->output, "write the profile to this file");
   command->add_flag("--json", context.json, "the profile as JSON on stdout");
   command->footer(R"(

@@ -306,7 +306,7 @@ void add_learning_options(CLI::App& command, LearningSpec& learning) {
       ->type_name("FILE");
 }
 
-void add_cache_options(CLI::App& command, CacheSpec& cache, bool plans) {
+void add_cache_options(CLI::App& command, CacheSpec& cache) {
   CLI::Option* off =
       command.add_flag("--no-cache", cache.off,
                        "neither use nor keep files in $XDG_CACHE_HOME/tidepool (else "
@@ -315,9 +315,11 @@ void add_cache_options(CLI::App& command, CacheSpec& cache, bool plans) {
       .add_flag("--reprofile", cache.reprofile,
                 "measure although the cache has a profile, and replace it")
       ->excludes(off);
-  if (!plans) return;
+}
+
+void add_replan_option(CLI::App& command, CacheSpec& cache) {
   command.add_flag("--replan", cache.replan, "plan although the cache has a plan, and replace it")
-      ->excludes(off);
+      ->excludes(command.get_option("--no-cache"));
 }
 
 void refuse_ignored(CLI::App& command, std::vector<Ignored> pairs) {

@@ -30,8 +30,9 @@ void add_planner_options(CLI::App& command, PlannerSpec& planner);
 void add_search_options(CLI::App& command, PlannerSpec& planner);
 /// --episodes, --network, --save-network, --episode-log.
 void add_learning_options(CLI::App& command, LearningSpec& learning);
-/// `plans`: the command makes plans too.
-void add_cache_options(CLI::App& command, CacheSpec& cache, bool plans);
+void add_cache_options(CLI::App& command, CacheSpec& cache);
+/// Of a command that keeps its plans; behind those of the cache.
+void add_replan_option(CLI::App& command, CacheSpec& cache);
 
 /// Options that have no effect beside `option`: giving both is a usage error that names the two.
 struct Ignored {

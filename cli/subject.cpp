@@ -197,7 +197,7 @@ void add_subject_options(CLI::App& command, SubjectArguments& a) {
                      "times, the links of --machine (gtx1080ti)");
   add_resident_option(command, a.trace);
   command.get_option("--resident")->needs("--trace");
-  add_cache_options(command, a.cache, true);
+  add_cache_options(command, a.cache);
 }
 
 std::vector<Ignored> ignored_by_subjects() {

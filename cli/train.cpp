@@ -131,7 +131,8 @@ void add_train(CLI::App& app, Context& context) {
       "--plan", spec.plan,
       "run this plan file of this device instead of planning, in its own budget unless "
       "--budget is given");
-  add_cache_options(*command, spec.cache, true);
+  add_cache_options(*command, spec.cache);
+  add_replan_option(*command, spec.cache);
   add_comparison_options(*command, *arguments);
   command->add_flag("--json", context.json, "one JSON object on stdout");
   refuse_ignored(*command, {{"--profile", {"--reprofile"}},

@@ -68,6 +68,10 @@ TEST_F(Cli, WrongUsageExitsWith2) {
     expect_error({"plan", "tiny-vgg", "--no-cache", option}, 2,
                  AllOf(HasSubstr(option), HasSubstr("--no-cache")));
   }
+  // They took it and kept no plan that it could be about.
+  for (const char* command : {"compare", "bound", "analyse"}) {
+    expect_error({command, "tiny-vgg", "--replan"}, 2, HasSubstr("unknown option '--replan'"));
+  }
 }
 
 /// A variable that is not set: "$PLAN" was taken for no plan at all.
