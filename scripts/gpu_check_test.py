@@ -8,9 +8,11 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 SCRIPTS = Path(__file__).resolve().parent
@@ -434,5 +436,28 @@ echo '{"schema": 1}' > "$4/cuda.json\"""")
         self.assertIn(f":{self.bundle / 'bin'}", path)
 
 
+def run_one(name):
+    """What went wrong with this test."""
+    result = unittest.TestResult()
+    GpuCheck(name).run(result)
+    ran = result.testsRun == 1
+    return [text for _, text in result.errors + result.failures] or ([] if ran else ["did not run"])
+
+
+def run_all():
+    """Most of the time is waiting for limits to pass: tests wait at the same time. Those that wait
+    longest begin."""
+    names = sorted(unittest.defaultTestLoader.getTestCaseNames(GpuCheck),
+                   key=lambda name: "hang" not in name and "signal" not in name)
+    with ProcessPoolExecutor(max_workers=8) as pool:
+        wrong = [(name, text) for name, texts in zip(names, pool.map(run_one, names)) for text in texts]
+    for name, text in wrong:
+        print(f"{name}:\n{text}")
+    print(f"{len(names)} tests, {len(wrong)} failures")
+    return bool(wrong) or not names
+
+
 if __name__ == "__main__":
-    unittest.main()
+    if len(sys.argv) > 1:
+        unittest.main()
+    sys.exit(run_all())
