@@ -223,7 +223,10 @@ class LimitedHost {
   [[nodiscard]] bool fits(const Planned& planned) const {
     return planned.lowered.plan.host_bytes() <= budget_.host;
   }
-  [[nodiscard]] bool timed() const { return options_.time_limit != Nanos::max(); }
+  /// A limit of evaluations makes the result one of the seed alone: no clock is asked.
+  [[nodiscard]] bool timed() const {
+    return options_.evaluation_limit == 0 && options_.time_limit != Nanos::max();
+  }
   [[nodiscard]] PlannerOptions rest() const { return in_the_rest(options_, start_); }
 
   /// The faster one; of those as fast as the fastest, the one that writes less to files.

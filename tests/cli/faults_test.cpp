@@ -35,15 +35,11 @@ class FaultsTest : public testing::Cli {
 
   /// With stated algorithms and rounds: those a planner chooses go by the link, and bits with them.
   static Arguments fit(int epochs, Arguments more = {}) {
-    Arguments a{"train",        "tiny-vgg",
-                "--batch",      "500",
-                "--sub-batch",  "500",
-                "--algorithms", "least-workspace",
-                "--data",       "synthetic",
-                "--link",       "2GB",
-                "--threads",    "1",
-                "--budget",     "60%",
-                "--epochs",     std::to_string(epochs),
+    Arguments a{"train",         "tiny-vgg",  "--batch",      "500",
+                "--sub-batch",   "500",       "--algorithms", "least-workspace",
+                "--data",        "synthetic", "--link",       "2GB",
+                "--threads",     "1",         "--budget",     "60%",
+                "--evaluations", "200",       "--epochs",     std::to_string(epochs),
                 "--no-evaluate"};
     a.insert(a.end(), more.begin(), more.end());
     return a;
@@ -51,6 +47,7 @@ class FaultsTest : public testing::Cli {
   /// The same program on a device with faults.
   static Finished faulty(Arguments arguments, const char* faults) {
     ::setenv("TIDEPOOL_TEST_FAULTS", faults, 1);
+    arguments = testing::with_short_search(std::move(arguments));
     arguments.insert(arguments.begin(), TIDEPOOL_FAULTY_BINARY);
     Finished f = run_process(std::move(arguments));
     ::unsetenv("TIDEPOOL_TEST_FAULTS");

@@ -251,9 +251,10 @@ TEST_F(Cli, SmallerRoundsOfAHugeBatchAreNotLookedForToTheEnd) {
 }
 
 TEST_F(Cli, AHostBudgetThatIsTooSmallNamesTheSmallestThatWorks) {
-  std::vector<std::string> arguments{"plan",      "tiny-vgg",  "--batch",       "16",
-                                     "--machine", "gtx1080ti", "--budget",      "50%",
-                                     "--planner", "autoswap",  "--host-budget", "64"};
+  std::vector<std::string> arguments{"plan",          "tiny-vgg",  "--batch",       "16",
+                                     "--machine",     "gtx1080ti", "--budget",      "50%",
+                                     "--planner",     "autoswap",  "--evaluations", "200",
+                                     "--host-budget", "64"};
   const Json error = expect_error(arguments, 4, HasSubstr("the least found"));
   const std::int64_t smallest = error["smallest_feasible_bytes"];
   arguments.back() = std::to_string(smallest);

@@ -63,8 +63,9 @@ TEST(Harmless, ControlCharactersAreShownAndTextStays) {
 class Terminal : public testing::Cli {
  protected:
   static Arguments training(const Arguments& more, const char* batch = "16") {
-    Arguments a{TIDEPOOL_BINARY, "train", "tiny-vgg",  "--batch", batch,      "--data", "synthetic",
-                "--link",        "500MB", "--threads", "1",       "--budget", "60%"};
+    Arguments a{TIDEPOOL_BINARY, "train",         "tiny-vgg", "--batch",   batch, "--data",
+                "synthetic",     "--link",        "500MB",    "--threads", "1",   "--budget",
+                "60%",           "--evaluations", "200"};
     a.insert(a.end(), more.begin(), more.end());
     return a;
   }

@@ -237,6 +237,7 @@ TEST_F(Cli, AProfileCanBePlannedFrom) {
 // ---- interruption
 
 Finished interrupted_run(std::vector<std::string> arguments, int signal, int settle_ms) {
+  arguments = testing::with_short_search(std::move(arguments));
   arguments.insert(arguments.begin(), TIDEPOOL_BINARY);
   return run_process(
       std::move(arguments),

@@ -11,7 +11,10 @@
 #include "nn/training_fixture.h"
 #include "planners/registry.h"
 #include "runtime/executor.h"
+#include "schedule/plan_totals.h"
+#include "support/attacks.h"
 #include "support/fake_device.h"
+#include "support/repeatable.h"
 #include "support/run_plan.h"
 #include "support/sanitized.h"
 
@@ -54,10 +57,9 @@ Result<Planned> plan_part(const Program& part, const PlannerInfo& planner, int p
       load_profile(part, AccessIndex(part), 64, least_workspace_algorithms(part)).peak;
   const Bytes smallest = smallest_budget(part, 64).bytes;
   FixedWorkload workload(part);
-  PlannerOptions quick;
-  quick.time_limit = std::chrono::milliseconds(50);
   return make_plan(*planner.make(), workload, machine,
-                   {std::max(smallest, peak * percent / 100), 0}, quick);
+                   {std::max(smallest, peak * percent / 100), 0},
+                   tidepool::testing::repeatable(1, 100, planner.name));
 }
 
 /// Before any instruction.
@@ -121,7 +123,13 @@ struct ParallelSetting {
   std::int32_t devices;
   Optimizer optimizer;
   bool naive = false;
+  std::size_t turn = 0;  ///< position in the list
 };
+
+auto numbered(std::vector<ParallelSetting> all) {
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].turn = i;
+  return ::testing::ValuesIn(all);
+}
 
 std::string name_of(const ::testing::TestParamInfo<ParallelSetting>& setting) {
   std::string name = setting.param.model;
@@ -129,14 +137,18 @@ std::string name_of(const ::testing::TestParamInfo<ParallelSetting>& setting) {
   return name + "On" + std::to_string(setting.param.devices) + (setting.param.naive ? "Naive" : "");
 }
 
-/// Plans of all planners are the same to devices: under sanitizers some stand for all.
-std::vector<PlannerInfo> tried_planners() {
+/// Plans of all planners are the same to devices: some stand for all, and of the others one in
+/// `one_in` has its turn, none under sanitizers.
+std::vector<PlannerInfo> tried_planners(std::size_t turn, std::size_t one_in) {
   std::vector<PlannerInfo> tried;
+  std::vector<PlannerInfo> others;
   for (const PlannerInfo& info : planner_list()) {
     const bool stands_for_all =
         info.name == "autoswap" || info.name == "modnn" || info.name == "random";
-    if (stands_for_all || !tidepool::testing::kSanitized) tried.push_back(info);
+    (stands_for_all ? tried : others).push_back(info);
   }
+  if (tidepool::testing::kSanitized) return tried;
+  std::ranges::copy(tidepool::testing::in_turn(others, turn, one_in), std::back_inserter(tried));
   return tried;
 }
 
@@ -156,28 +168,32 @@ TEST_P(DataParallelBits, AreThoseOfOneDeviceThatSumsThePartsInRounds) {
   const auto data = data_for(alone, 64);
   const auto expected = make_runner(alone, *data);
   run_reference(alone, *expected, kParallelIterations);
-  for (const PlannerInfo& info : tried_planners()) {
+  int moved = 0;
+  for (const PlannerInfo& info : tried_planners(setting.turn, 5)) {
     for (const int percent : {200, 0}) {
       SCOPED_TRACE(std::string(info.name) + " " + std::to_string(percent));
       const auto planned = plan_part(job.part.program, info, percent);
       if (!planned && planned.error().code == ErrorCode::infeasible) continue;
       ASSERT_TRUE(planned) << planned.error().message;
       expect_trains_right(job, planned->lowered.plan, *expected, *data, 7);
+      const PlanTotals totals = totals_of(job.part.program, planned->lowered.plan);
+      moved += totals.swapped_tensors + totals.recomputed_ops > 0 ? 1 : 0;
     }
   }
+  EXPECT_GE(moved, 2) << "plans that swap or recompute";
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, DataParallelBits,
-                         ::testing::Values(ParallelSetting{"tiny-vgg", 2, Optimizer::sgd},
-                                           ParallelSetting{"tiny-vgg", 4, Optimizer::adamw},
-                                           ParallelSetting{"mlp", 4, Optimizer::sgd},
-                                           ParallelSetting{"tiny-gpt", 2, Optimizer::adamw},
-                                           ParallelSetting{"tiny-lstm", 2, Optimizer::sgd},
-                                           ParallelSetting{"tiny-vgg", 2, Optimizer::adamw, true},
-                                           ParallelSetting{"mlp", 4, Optimizer::sgd, true},
-                                           ParallelSetting{"tiny-resnet", 4, Optimizer::sgd},
-                                           ParallelSetting{"tiny-resnet", 2, Optimizer::sgd, true},
-                                           ParallelSetting{"tiny-resnet-sd", 2, Optimizer::sgd}),
+                         numbered({ParallelSetting{"tiny-vgg", 2, Optimizer::sgd},
+                                   ParallelSetting{"tiny-vgg", 4, Optimizer::adamw},
+                                   ParallelSetting{"mlp", 4, Optimizer::sgd},
+                                   ParallelSetting{"tiny-gpt", 2, Optimizer::adamw},
+                                   ParallelSetting{"tiny-lstm", 2, Optimizer::sgd},
+                                   ParallelSetting{"tiny-vgg", 2, Optimizer::adamw, true},
+                                   ParallelSetting{"mlp", 4, Optimizer::sgd, true},
+                                   ParallelSetting{"tiny-resnet", 4, Optimizer::sgd},
+                                   ParallelSetting{"tiny-resnet", 2, Optimizer::sgd, true},
+                                   ParallelSetting{"tiny-resnet-sd", 2, Optimizer::sgd}}),
                          name_of);
 
 class DataParallelRounds : public ::testing::TestWithParam<ParallelSetting> {};
@@ -197,7 +213,7 @@ TEST_P(DataParallelRounds, RunOnEveryDeviceByAnyPlanner) {
   const auto expected = make_runner(job.parallel.whole, *data);
   run_reference(job.parallel.whole, *expected, kParallelIterations);
   std::ptrdiff_t trained = 0;
-  const std::vector<PlannerInfo> tried = tried_planners();
+  const std::vector<PlannerInfo> tried = tried_planners(setting.turn, 4);
   for (const PlannerInfo& info : tried) {
     // As little as there can be, and for those that cannot train in that a little more.
     for (const int percent : {0, 80, 200}) {
@@ -214,10 +230,10 @@ TEST_P(DataParallelRounds, RunOnEveryDeviceByAnyPlanner) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, DataParallelRounds,
-                         ::testing::Values(ParallelSetting{"tiny-vgg", 2, Optimizer::sgd},
-                                           ParallelSetting{"tiny-vgg", 2, Optimizer::adamw, true},
-                                           ParallelSetting{"tiny-vgg", 4, Optimizer::adamw},
-                                           ParallelSetting{"tiny-vgg", 4, Optimizer::sgd, true}),
+                         numbered({ParallelSetting{"tiny-vgg", 2, Optimizer::sgd},
+                                   ParallelSetting{"tiny-vgg", 2, Optimizer::adamw, true},
+                                   ParallelSetting{"tiny-vgg", 4, Optimizer::adamw},
+                                   ParallelSetting{"tiny-vgg", 4, Optimizer::sgd, true}}),
                          name_of);
 
 TEST(DataParallel, GradientsOfDevicesAreThoseOfTheWholeBatch) {

@@ -10,6 +10,7 @@
 #include "planners/registry.h"
 #include "runtime/executor.h"
 #include "support/fake_device.h"
+#include "support/repeatable.h"
 
 namespace tidepool::nn {
 namespace {
@@ -171,9 +172,8 @@ TEST(Evaluation, InsideABudgetGivesTheSameNumbers) {
     for (const Bytes budget : {smallest, 2 * smallest}) {
       SCOPED_TRACE(std::string(info.name) + " in " + std::to_string(budget));
       FixedWorkload workload(program.program);
-      PlannerOptions quick;
-      quick.time_limit = std::chrono::milliseconds(50);
-      const auto planned = make_plan(*info.make(), workload, machine, {budget, 0}, quick);
+      const auto planned = make_plan(*info.make(), workload, machine, {budget, 0},
+                                     tidepool::testing::repeatable(1, 100, info.name));
       if (!planned && info.name == "none") continue;
       ASSERT_TRUE(planned) << planned.error().message;
       auto runner = EvaluationRunner::create(program, reference_kernels(), data);

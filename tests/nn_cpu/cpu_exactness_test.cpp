@@ -2,11 +2,16 @@
 // budget is bit for bit unlimited training with the same algorithms, under either policy.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "ir/load_profile.h"
 #include "nn/training_fixture.h"
 #include "planners/registry.h"
 #include "runtime/executor.h"
+#include "schedule/plan_totals.h"
+#include "support/attacks.h"
 #include "support/fake_device.h"
+#include "support/repeatable.h"
 
 namespace tidepool::nn {
 namespace {
@@ -25,6 +30,7 @@ void give_times(const Machine& machine, Program& program) {
 class CpuExactness : public ::testing::TestWithParam<AlgorithmPolicy> {};
 
 TEST(CpuExactnessOfText, LossesAndWeightsAreThoseOfUnlimitedTraining) {
+  std::size_t turn = 0;
   for (const char* model : {"tiny-transformer", "tiny-gpt", "tiny-lstm"}) {
     SCOPED_TRACE(model);
     auto training =
@@ -38,14 +44,16 @@ TEST(CpuExactnessOfText, LossesAndWeightsAreThoseOfUnlimitedTraining) {
     const auto unlimited = make_runner(training, *data, cpu_kernels());
     run_reference(training, *unlimited, kIterations);
     FixedWorkload workload(training.program);
-    for (const PlannerInfo& info : planner_list()) {
+    // Each planner with one of the models.
+    for (const PlannerInfo& info : tidepool::testing::in_turn(planner_list(), turn++, 3)) {
       if (info.name == "none") continue;
       SCOPED_TRACE(info.name);
-      PlannerOptions options;
-      options.time_limit = std::chrono::milliseconds(50);
       const Bytes budget = smallest_budget(training.program, kAlignment).bytes * 11 / 10;
-      const auto planned = make_plan(*info.make(), workload, machine, {budget, 0}, options);
+      const auto planned = make_plan(*info.make(), workload, machine, {budget, 0},
+                                     tidepool::testing::repeatable(1, 100, info.name));
       ASSERT_TRUE(planned) << planned.error().message;
+      const PlanTotals totals = totals_of(training.program, planned->lowered.plan);
+      EXPECT_GT(totals.swapped_tensors + totals.recomputed_ops, 0);
       const auto inside = make_runner(training, *data, cpu_kernels());
       FakeDevice device(FakeScript{});
       Executor executor(training.program, planned->lowered.plan, device, *inside);
@@ -77,19 +85,30 @@ TEST_P(CpuExactness, LossesAndWeightsAreThoseOfUnlimitedTrainingWithTheSameAlgor
   }
   const Bytes peak = load_profile(training.program, index, kAlignment, least).peak;
   const Bytes smallest = smallest_budget(training.program, kAlignment).bytes;
-  for (const PlannerInfo& info : planner_list()) {
-    for (const int percent : {200, 75, 50, 0}) {
+  // Unlimited training with each choice of algorithms.
+  std::map<std::vector<std::int32_t>, std::unique_ptr<TrainingRunner>> all_unlimited;
+  std::size_t turn = GetParam() == AlgorithmPolicy::fastest ? 1 : 0;
+  for (const int percent : {200, 75, 50, 0}) {
+    // Each planner in two of the budgets, in the other two under the other policy.
+    for (const PlannerInfo& info : tidepool::testing::in_turn(planner_list(), turn++, 2)) {
       SCOPED_TRACE(std::string(info.name) + " " + std::to_string(percent));
       FixedWorkload workload(training.program);
-      PlannerOptions options;
+      PlannerOptions options = tidepool::testing::repeatable(1, 100, info.name);
       options.algorithms = GetParam();
-      options.time_limit = std::chrono::milliseconds(50);
       const Bytes budget = std::max(smallest, peak * percent / 100);
       const auto planned = make_plan(*info.make(), workload, machine, {budget, 0}, options);
       if (!planned && info.name == "none") continue;
       ASSERT_TRUE(planned) << planned.error().message;
-      const auto unlimited = make_runner(training, data, cpu_kernels());
-      run_reference(training, *unlimited, kIterations, planned->lowered.strategy.algorithms);
+      if (budget < peak) {
+        const PlanTotals totals = totals_of(training.program, planned->lowered.plan);
+        EXPECT_GT(totals.swapped_tensors + totals.recomputed_ops, 0);
+      }
+      const std::vector<std::int32_t>& algorithms = planned->lowered.strategy.algorithms;
+      auto& unlimited = all_unlimited[algorithms];
+      if (!unlimited) {
+        unlimited = make_runner(training, data, cpu_kernels());
+        run_reference(training, *unlimited, kIterations, algorithms);
+      }
       const auto inside = make_runner(training, data, cpu_kernels());
       FakeDevice device(FakeScript{});
       Executor executor(training.program, planned->lowered.plan, device, *inside);

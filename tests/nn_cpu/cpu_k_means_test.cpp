@@ -12,6 +12,7 @@
 #include "nn/training_fixture.h"
 #include "planners/registry.h"
 #include "runtime/executor.h"
+#include "support/repeatable.h"
 
 namespace tidepool::nn {
 namespace {
@@ -37,9 +38,8 @@ void run_on_cpu_device(const TrainingProgram& training, Planner& planner, Bytes 
   machine.set_alignment(64);
   machine.to_host() = machine.to_device() = LinkSpeed{1e9, Nanos{50'000}};
   FixedWorkload workload(training.program);
-  PlannerOptions options;
-  options.time_limit = std::chrono::milliseconds(100);
-  const auto planned = make_plan(planner, workload, machine, {budget, 0}, options);
+  const auto planned = make_plan(planner, workload, machine, {budget, 0},
+                                 tidepool::testing::repeatable(1, 100, planner.name()));
   ASSERT_TRUE(planned) << planned.error().message;
   CpuDeviceOptions of_device;
   of_device.threads = 2;

@@ -68,7 +68,7 @@ TEST_P(BoundedPlanner, NeverBeatsTheFluidBound) {
     FixedWorkload workload(program);
     PlannerOptions options;
     options.seed = seed;
-    options.time_limit = std::chrono::milliseconds(20);
+    options.evaluation_limit = 50;
     options.may.algorithms = false;
     const auto planner = make_planner(GetParam());
     ASSERT_TRUE(planner);
@@ -108,7 +108,7 @@ TEST(BoundedAuto, NoChoiceOfAlgorithmsBeatsTheBoundOfTheBestOfEach) {
     FixedWorkload workload(program);
     PlannerOptions options;
     options.seed = seed;
-    options.time_limit = std::chrono::milliseconds(20);
+    options.evaluation_limit = 50;
     const auto planned = make_plan(**make_planner("auto"), workload, machine, budget, options);
     ASSERT_TRUE(planned) << planned.error().message;
     EXPECT_GE(planned->lowered.iteration_time, compute_time(best_of_each, only) + bound.overhead);

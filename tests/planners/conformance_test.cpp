@@ -6,13 +6,16 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <optional>
 
 #include "check/check.h"
 #include "planners/registry.h"
 #include "planners/toolkit/wear.h"
 #include "schedule/plan_totals.h"
 #include "sim/simulate.h"
+#include "support/attacks.h"
 #include "support/odd_program.h"
+#include "support/repeatable.h"
 #include "support/sanitized.h"
 #include "support/spill_machine.h"
 #include "support/sub_batch_workload.h"
@@ -22,18 +25,25 @@
 namespace tidepool {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-/// What hangs fails; how soon it ends is not measured here.
-constexpr std::chrono::seconds kSoon{30};
-constexpr std::uint64_t kSeeds = testing::kThreadSanitizer ? 1 : testing::usual_or(6, 2);
+/// Of each kind of subject.
+std::uint64_t seeds() { return testing::some<std::uint64_t>(testing::kThreadSanitizer ? 1 : 2, 6); }
+/// Where a subject has few budgets.
+std::uint64_t many_seeds() {
+  return testing::some<std::uint64_t>(testing::kThreadSanitizer ? 1 : testing::usual_or(4, 2), 6);
+}
 
 /// A workload and a machine it fits.
 struct ConformanceSubject {
   std::string name;
   std::unique_ptr<Workload> workload;
   Machine machine;
+  std::optional<std::uint64_t> seed{};  ///< where there are others of the kind
 
+  /// Where there are several of the kind one has every second of the list, one the others.
+  template <class T>
+  [[nodiscard]] std::vector<T> share_of(const std::vector<T>& list) const {
+    return testing::in_turn(list, seed.value_or(0), seed && seeds() > 1 ? 2 : 1);
+  }
   [[nodiscard]] const Program& program() const {
     return **workload->program(workload->sub_batch());
   }
@@ -56,26 +66,25 @@ Machine half_duplex(Machine machine) {
 
 std::vector<ConformanceSubject> subjects() {
   std::vector<ConformanceSubject> all;
+  std::optional<std::uint64_t> seed;
   const auto add = [&](std::string name, Program program, Machine machine) {
-    all.push_back(
-        {std::move(name), std::make_unique<FixedWorkload>(std::move(program)), std::move(machine)});
+    all.push_back({std::move(name), std::make_unique<FixedWorkload>(std::move(program)),
+                   std::move(machine), seed});
   };
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
-    add(fmt::format("random {}", seed), testing::random_program(seed),
-        testing::random_machine(seed));
-    add(fmt::format("random with a file {}", seed), testing::random_program(seed),
-        testing::with_random_file(testing::random_machine(seed), seed));
-    add(fmt::format("odd with a file {}", seed),
-        testing::odd_program(seed, testing::HostUse::plain),
-        testing::with_random_file(testing::byte_a_nanosecond(8), seed));
-    add(fmt::format("large {}", seed), testing::large_program(seed),
-        testing::random_machine(seed + 100));
-    add(fmt::format("odd {}", seed), testing::odd_program(seed, testing::HostUse::plain),
+  for (std::uint64_t s = 0; s < seeds(); ++s) {
+    seed = s;
+    add(fmt::format("random {}", s), testing::random_program(s), testing::random_machine(s));
+    add(fmt::format("random with a file {}", s), testing::random_program(s),
+        testing::with_random_file(testing::random_machine(s), s));
+    add(fmt::format("odd with a file {}", s), testing::odd_program(s, testing::HostUse::plain),
+        testing::with_random_file(testing::byte_a_nanosecond(8), s));
+    add(fmt::format("large {}", s), testing::large_program(s), testing::random_machine(s + 100));
+    add(fmt::format("odd {}", s), testing::odd_program(s, testing::HostUse::plain),
         testing::byte_a_nanosecond(8));
-    add(fmt::format("odd without host {}", seed),
-        testing::odd_program(seed, testing::HostUse::none),
+    add(fmt::format("odd without host {}", s), testing::odd_program(s, testing::HostUse::none),
         half_duplex(testing::byte_a_nanosecond(8)));
   }
+  seed.reset();
   add("swap example", testing::SwapExample::make(), testing::two_mib_a_ms());
   add("tiny training", testing::tiny_training(), testing::byte_a_nanosecond(64));
   all.push_back({"sub-batches", std::make_unique<testing::SubBatchWorkload>(),
@@ -83,23 +92,15 @@ std::vector<ConformanceSubject> subjects() {
   return all;
 }
 
-/// With a result that repeats, and soon there.
-PlannerOptions repeatable(std::uint64_t seed) {
-  PlannerOptions options;
-  options.seed = seed;
-  options.evaluation_limit = 300;
-  options.q_learning.width = 8;  // a small network learns too, in less time
-  options.q_learning.batch = 4;
-  return options;
-}
-
 class PlannerConformance : public ::testing::TestWithParam<PlannerInfo> {
  protected:
+  static constexpr std::int64_t kEvaluations = 300;
   [[nodiscard]] static Result<Planned> plan(const PlannerInfo& info, ConformanceSubject& subject,
-                                            const Budget& budget, PlannerOptions options) {
-    // An episode trains a network, too.
-    if (info.name.starts_with("dqn")) options.evaluation_limit /= 3;
+                                            const Budget& budget, const PlannerOptions& options) {
     return make_plan(*info.make(), *subject.workload, subject.machine, budget, options);
+  }
+  static PlannerOptions repeatable(std::uint64_t seed) {
+    return testing::repeatable(seed, kEvaluations, GetParam().name);
   }
   [[nodiscard]] static Result<Planned> plan(ConformanceSubject& subject, Bytes budget,
                                             const PlannerOptions& options) {
@@ -133,7 +134,8 @@ TEST_P(PlannerConformance, PlansAreProvedAndInsideTheBudget) {
   for (ConformanceSubject& subject : subjects()) {
     const Bytes least = subject.least();
     const Bytes peak = std::max(subject.peak(), least);
-    for (const Bytes budget : {least, (least + peak) / 2, peak, 4 * peak}) {
+    for (const Bytes budget :
+         subject.share_of<Bytes>({least, (least + peak) / 2, peak, 4 * peak})) {
       SCOPED_TRACE(fmt::format("{} in {} B", subject.name, budget));
       const auto planned = plan(subject, budget, repeatable(1));
       if (!planned) {
@@ -159,7 +161,7 @@ TEST_P(PlannerConformance, PlansAreProvedAndInsideTheBudget) {
 }
 
 TEST_P(PlannerConformance, AHostBudgetHolds) {
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < many_seeds(); ++seed) {
     SCOPED_TRACE(seed);
     ConformanceSubject subject{"", std::make_unique<FixedWorkload>(testing::random_program(seed)),
                                testing::random_machine(seed)};
@@ -182,7 +184,7 @@ TEST_P(PlannerConformance, AHostBudgetHolds) {
 }
 
 TEST_P(PlannerConformance, ABudgetOfTheFileHolds) {
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < many_seeds(); ++seed) {
     SCOPED_TRACE(seed);
     ConformanceSubject subject{"", std::make_unique<FixedWorkload>(testing::random_program(seed)),
                                testing::with_random_file(testing::random_machine(seed), seed)};
@@ -263,8 +265,7 @@ TEST_P(PlannerConformance, AHostBudgetHoldsWithAFileBehindTheHost) {
 TEST_P(PlannerConformance, TheSeedDecidesTheResult) {
   for (ConformanceSubject& subject : subjects()) {
     const Bytes budget = (subject.least() + subject.peak()) / 2 + subject.machine.alignment();
-    for (const std::uint64_t seed : {1U, 7U}) {
-      if (testing::kSanitized && seed > 1) continue;
+    for (const std::uint64_t seed : subject.share_of<std::uint64_t>({1, 7})) {
       SCOPED_TRACE(fmt::format("{}, seed {}", subject.name, seed));
       const auto first = plan(subject, budget, repeatable(seed));
       const auto again = plan(subject, budget, repeatable(seed));
@@ -285,6 +286,7 @@ TEST_P(PlannerConformance, TheSeedDecidesTheResult) {
   }
 }
 
+/// One that does not end runs into the time limit of tests: no clock is read here.
 TEST_P(PlannerConformance, EndsSoonAfterAStopRequest) {
   const Program program = testing::large_program(4);
   for (const int asked_before : {0, 1, 20}) {
@@ -292,20 +294,10 @@ TEST_P(PlannerConformance, EndsSoonAfterAStopRequest) {
     ConformanceSubject subject{"", std::make_unique<FixedWorkload>(program),
                                testing::random_machine(4)};
     std::atomic<int> asked{0};
-    std::atomic<Clock::rep> stopped_at{0};
     PlannerOptions options;
-    options.time_limit = std::chrono::minutes(5);
-    options.stop = [&] {
-      if (asked++ < asked_before) return false;
-      Clock::rep never = 0;
-      stopped_at.compare_exchange_strong(never, Clock::now().time_since_epoch().count());
-      return true;
-    };
+    options.time_limit = std::chrono::hours(24);
+    options.stop = [&] { return asked++ >= asked_before; };
     const auto planned = plan(subject, subject.least() * 5 / 4, options);
-    const auto end = Clock::now().time_since_epoch().count();
-    if (stopped_at != 0) {
-      EXPECT_LT(Clock::duration(end - stopped_at), kSoon);
-    }
     if (!planned) {
       EXPECT_TRUE(planned.error().code == ErrorCode::interrupted ||
                   planned.error().code == ErrorCode::infeasible)
@@ -322,7 +314,8 @@ TEST_P(PlannerConformance, IsNeverWorseThanWhatItStartsFrom) {
     for (const Bytes budget : {subject.least(), (subject.least() + subject.peak()) / 2}) {
       SCOPED_TRACE(fmt::format("{} in {} B", subject.name, budget));
       const auto planned = plan(subject, budget, repeatable(3));
-      const auto start = plan(*other, subject, {budget, 0}, repeatable(3));
+      const auto start =
+          plan(*other, subject, {budget, 0}, testing::repeatable(3, kEvaluations, other->name));
       if (!start) continue;
       ASSERT_TRUE(planned) << planned.error().message;
       const Nanos before = start->lowered.iteration_time;
@@ -356,14 +349,14 @@ TEST_P(PlannerConformance, AnInfeasibleBudgetIsRefusedWithTheSmallestFeasibleOne
 
 /// Another planner would be refused by `make_plan`, so that the result would be an error.
 TEST_P(PlannerConformance, DecidesOnlyWhatItMay) {
-  const std::pair<const char*, std::function<void(MayDecide&)>> kForbidden[] = {
+  const std::vector<std::pair<const char*, std::function<void(MayDecide&)>>> kForbidden{
       {"sub-batch", [](MayDecide& may) { may.sub_batch = false; }},
       {"algorithms", [](MayDecide& may) { may.algorithms = false; }},
       {"swap", [](MayDecide& may) { may.swap = false; }},
       {"recompute", [](MayDecide& may) { may.recompute = false; }},
   };
   for (ConformanceSubject& subject : subjects()) {
-    for (const auto& [what, forbid] : kForbidden) {
+    for (const auto& [what, forbid] : subject.share_of(kForbidden)) {
       SCOPED_TRACE(fmt::format("{} without {}", subject.name, what));
       PlannerOptions options = repeatable(2);
       forbid(options.may);

@@ -123,15 +123,41 @@ TEST(HostBudget, WhatTheHostCannotHoldIsMadeAgain) {
   ASSERT_TRUE(any) << any.error().message;
   const Bytes half = any->lowered.plan.host_bytes() / 2;
   ASSERT_GT(half, 0);
-  for (const Nanos limit : {Nanos::max(), Nanos{std::chrono::seconds(100)}}) {
+  Nanos iteration_time{};
+  for (const Nanos limit : {Nanos::max(), Nanos{std::chrono::seconds(100)}, Nanos{1}}) {
     const auto less = by_auto(half, limit);
     ASSERT_TRUE(less) << less.error().message;
+    // The limit of evaluations holds, and no clock.
+    if (iteration_time == Nanos{}) iteration_time = less->lowered.iteration_time;
+    EXPECT_EQ(less->lowered.iteration_time, iteration_time);
     EXPECT_LE(less->lowered.plan.host_bytes(), half);
     EXPECT_GT(totals_of(program, less->lowered.plan).recomputed_ops, 0);
     // As long as it takes on this machine, not on one that it was made for.
     EXPECT_EQ(less->lowered.iteration_time,
               time_plan(program, less->lowered.plan, machine).iteration_time);
     EXPECT_TRUE(check(program, less->lowered.plan, check_limits(machine, {5 * 1024, half})));
+  }
+}
+
+/// By the clock, what was named was sometimes the least that was found and sometimes a tenth more.
+TEST(HostBudget, WhatIsNamedAsEnoughDependsOnNoClockWhereEvaluationsAreLimited) {
+  const Program program = stack(12);
+  for (const Machine& machine :
+       {testing::byte_a_nanosecond(64), with_file(testing::byte_a_nanosecond(64), 1e9)}) {
+    std::vector<Bytes> named;
+    for (const Nanos limit : {Nanos::max(), Nanos{1}}) {
+      FixedWorkload workload(program);
+      PlannerOptions options;
+      options.evaluation_limit = 300;
+      options.time_limit = limit;
+      options.may.recompute = false;
+      const auto refused = make_plan(*make_auto(), workload, machine, {5 * 1024, 1}, options);
+      ASSERT_FALSE(refused);
+      EXPECT_TRUE(refused.error().of_host);
+      named.push_back(refused.error().smallest_feasible.value_or(0));
+    }
+    EXPECT_GT(named[0], 1);
+    EXPECT_EQ(named[0], named[1]);
   }
 }
 

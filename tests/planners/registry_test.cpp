@@ -10,6 +10,7 @@
 
 #include "sim/simulate.h"
 #include "support/program_builder.h"
+#include "support/repeatable.h"
 #include "support/sanitized.h"
 #include "support/swap_programs.h"
 
@@ -64,8 +65,6 @@ TEST(PlannerRegistry, EveryPlannerMakesAProvedPlanUnderItsOwnName) {
 }
 
 TEST(PlannerRegistry, EveryPlannerPredictsWhatTheSimulatorSees) {
-  PlannerOptions quick;
-  quick.time_limit = std::chrono::milliseconds(50);
   for (const PlannerInfo& info : planner_list()) {
     for (std::uint64_t seed = 0; seed < testing::usual_or(8U, 3U); ++seed) {
       SCOPED_TRACE(fmt::format("{}, seed {}", info.name, seed));
@@ -73,7 +72,8 @@ TEST(PlannerRegistry, EveryPlannerPredictsWhatTheSimulatorSees) {
       const Machine machine = testing::random_machine(seed);
       const Bytes least = smallest_budget(program, machine.alignment()).bytes;
       FixedWorkload workload(program);
-      const auto planned = make_plan(*info.make(), workload, machine, {least * 3 / 2, 0}, quick);
+      const auto planned = make_plan(*info.make(), workload, machine, {least * 3 / 2, 0},
+                                     testing::repeatable(seed, 100, info.name));
       if (!planned) {
         EXPECT_EQ(info.name, "none") << planned.error().message;
         continue;

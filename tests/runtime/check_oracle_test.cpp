@@ -9,6 +9,7 @@
 #include "check/check.h"
 #include "lower/lower.h"
 #include "runtime/executor.h"
+#include "support/attacks.h"
 #include "support/fake_device.h"
 #include "support/random_program.h"
 #include "support/sanitized.h"
@@ -27,10 +28,14 @@ using testing::run_in_order;
 using testing::TagRunner;
 
 constexpr int kShards = 10;
-constexpr int kPlansPerShard = testing::usual_or(25, 2);
 constexpr int kInterleavings = testing::usual_or(200, 20);
-constexpr int kMutantsPerPlan = 40;  // 10 x 25 x 40 = 10,000 mutants
+constexpr int kMutantsPerPlan = 40;
 constexpr int kOracleIterations = 3;
+
+/// TIDEPOOL_ATTACKS is how many mutants there are in all.
+int plans_per_shard() {
+  return static_cast<int>(testing::attacks(2000) / (kShards * kMutantsPerPlan));
+}
 
 struct Subject {
   Program program;
@@ -416,7 +421,8 @@ TEST_P(CheckOracle, NoAcceptedMutantEverBreaks) {
     std::string sample;
   };
   std::map<std::string, Count> counts;
-  for (int p = 0; p < kPlansPerShard; ++p) {
+  ASSERT_GT(plans_per_shard(), 0);
+  for (int p = 0; p < plans_per_shard(); ++p) {
     const auto seed = static_cast<std::uint64_t>(GetParam() * 1000 + p);
     const Subject subject = draw(seed);
     const CheckLimits& limits = subject.limits;

@@ -6,6 +6,7 @@
 #include "check/check.h"
 #include "runtime/executor.h"
 #include "sim/simulate.h"
+#include "support/attacks.h"
 #include "support/fake_device.h"
 #include "support/random_plan.h"
 #include "support/sanitized.h"
@@ -47,7 +48,7 @@ class Conformance : public ::testing::TestWithParam<std::tuple<int, bool>> {
 };
 
 TEST_P(Conformance, EvaluatorSimulatorAndFakeDeviceAgreeToTheNanosecond) {
-  for (int i = 0; i < testing::usual_or(50, 15); ++i) {
+  for (int i = 0; i < testing::some(15, 50); ++i) {
     const std::uint64_t seed = seed_of(i);
     SCOPED_TRACE(seed);
     auto drawn = draw(seed);
@@ -97,7 +98,7 @@ TEST_P(Conformance, EvaluatorSimulatorAndFakeDeviceAgreeToTheNanosecond) {
 }
 
 TEST_P(Conformance, ValuesAreThoseOfTheProgramAtAnySpeed) {
-  for (int i = 0; i < testing::usual_or(20, 5); ++i) {
+  for (int i = 0; i < testing::some(testing::usual_or(8, 5), 20); ++i) {
     const std::uint64_t seed = seed_of(i);
     SCOPED_TRACE(seed);
     auto drawn = draw(seed);
@@ -107,7 +108,7 @@ TEST_P(Conformance, ValuesAreThoseOfTheProgramAtAnySpeed) {
     const std::uint64_t guard_seed = seed % 3;
     TagRunner meaning(c.program, guard_seed);
     run_in_order(c.program, c.lowered.strategy.algorithms, kIterations, meaning);
-    for (std::uint64_t speed = 0; speed < 10; ++speed) {
+    for (std::uint64_t speed = 0; speed < testing::some<std::uint64_t>(6, 10); ++speed) {
       Random random(seed * 31 + speed);
       FakeScript script;
       script.op_time = [&](const WorkLabel&) {

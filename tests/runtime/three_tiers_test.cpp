@@ -10,6 +10,7 @@
 #include "runtime/executor.h"
 #include "schedule/plan_totals.h"
 #include "sim/simulate.h"
+#include "support/attacks.h"
 #include "support/fake_device.h"
 #include "support/run_plan.h"
 #include "support/sanitized.h"
@@ -40,7 +41,7 @@ class ThreeTiersAtRun : public ::testing::TestWithParam<int> {
 };
 
 TEST_P(ThreeTiersAtRun, SimulatorAndFakeDeviceAgreeToTheNanosecond) {
-  for (int i = 0; i < testing::usual_or(12, 4); ++i) {
+  for (int i = 0; i < testing::some(testing::usual_or(6, 4), 12); ++i) {
     SCOPED_TRACE(seed_of(i));
     const auto t = random_three_tiers(seed_of(i));
     if (!t) continue;
@@ -65,7 +66,7 @@ TEST_P(ThreeTiersAtRun, SimulatorAndFakeDeviceAgreeToTheNanosecond) {
 }
 
 TEST_P(ThreeTiersAtRun, ValuesAreThoseOfTheProgramAtAnySpeed) {
-  for (int i = 0; i < testing::usual_or(8, 3); ++i) {
+  for (int i = 0; i < testing::some(testing::usual_or(4, 3), 8); ++i) {
     const std::uint64_t seed = seed_of(i);
     SCOPED_TRACE(seed);
     const auto t = random_three_tiers(seed);

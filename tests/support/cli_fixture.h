@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,12 +22,30 @@
 
 namespace tidepool::testing {
 
+/// Searches end after a few evaluations unless the test says otherwise: by their time limits they
+/// would take seconds, and find what the machine has time for.
+inline std::vector<std::string> with_short_search(std::vector<std::string> arguments) {
+  constexpr std::array kSearch{"plan", "train", "compare", "fit"};
+  constexpr std::array kSaysOtherwise{"--evaluations", "--time-limit", "--episodes", "--plan",
+                                      "--help"};
+  const bool searches =
+      !arguments.empty() && std::ranges::find(kSearch, arguments.front()) != kSearch.end();
+  const auto says_otherwise = [&](const std::string& argument) {
+    return std::ranges::find(kSaysOtherwise, argument) != kSaysOtherwise.end();
+  };
+  if (searches && std::ranges::none_of(arguments, says_otherwise)) {
+    arguments.insert(arguments.end(), {"--evaluations", "200"});
+  }
+  return arguments;
+}
+
 class Cli : public ::testing::Test {
  protected:
   void SetUp() override { ::setenv("XDG_CACHE_HOME", folder_.file("cache").c_str(), 1); }
 
   static Finished tidepool(std::vector<std::string> arguments,
                            const std::function<void(pid_t)>& meanwhile = {}) {
+    arguments = with_short_search(std::move(arguments));
     arguments.insert(arguments.begin(), TIDEPOOL_BINARY);
     Finished f = run_process(std::move(arguments), meanwhile);
     EXPECT_FALSE(f.timed_out) << f.out << f.err;

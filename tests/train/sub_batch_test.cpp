@@ -20,7 +20,6 @@ class SubBatch : public testing::TrainingTest {
     spec.job.batch = model == "mlp" ? 480 : 40;  // with less, weights alone are more than 60 %
     spec.planner.name = planner;
     spec.planner.evaluations = 50;
-    spec.planner.time_limit = std::chrono::milliseconds(300);
     spec.iterations = 2;
     return spec;
   }

@@ -55,6 +55,7 @@ class TrainingTest : public ::testing::Test {
     spec.job.device.threads = 1;
     spec.job.device.link = 500'000'000;
     spec.budget.device = {.bytes = 0, .percent = percent};
+    spec.planner.evaluations = 200;
     spec.iterations = 3;
     spec.evaluate = false;
     return spec;
