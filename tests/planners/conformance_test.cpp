@@ -94,13 +94,13 @@ std::vector<ConformanceSubject> subjects() {
 
 class PlannerConformance : public ::testing::TestWithParam<PlannerInfo> {
  protected:
-  static constexpr std::int64_t kEvaluations = 300;
+  static std::int64_t evaluations() { return testing::some(150, 300); }
   [[nodiscard]] static Result<Planned> plan(const PlannerInfo& info, ConformanceSubject& subject,
                                             const Budget& budget, const PlannerOptions& options) {
     return make_plan(*info.make(), *subject.workload, subject.machine, budget, options);
   }
   static PlannerOptions repeatable(std::uint64_t seed) {
-    return testing::repeatable(seed, kEvaluations, GetParam().name);
+    return testing::repeatable(seed, evaluations(), GetParam().name);
   }
   [[nodiscard]] static Result<Planned> plan(ConformanceSubject& subject, Bytes budget,
                                             const PlannerOptions& options) {
@@ -315,7 +315,7 @@ TEST_P(PlannerConformance, IsNeverWorseThanWhatItStartsFrom) {
       SCOPED_TRACE(fmt::format("{} in {} B", subject.name, budget));
       const auto planned = plan(subject, budget, repeatable(3));
       const auto start =
-          plan(*other, subject, {budget, 0}, testing::repeatable(3, kEvaluations, other->name));
+          plan(*other, subject, {budget, 0}, testing::repeatable(3, evaluations(), other->name));
       if (!start) continue;
       ASSERT_TRUE(planned) << planned.error().message;
       const Nanos before = start->lowered.iteration_time;

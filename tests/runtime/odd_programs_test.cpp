@@ -9,7 +9,6 @@
 #include "check/check.h"
 #include "lower/lower.h"
 #include "sim/simulate.h"
-#include "support/attacks.h"
 #include "support/odd_program.h"
 #include "support/random_program.h"
 #include "support/run_plan.h"
@@ -26,11 +25,12 @@ using testing::HostUse;
 
 class OddPrograms : public ::testing::TestWithParam<std::uint64_t> {
  protected:
+  static constexpr auto kPrograms = testing::usual_or<std::uint64_t>(150, 40);
+
   void plan_prove_simulate_and_run(HostUse host_use) {
-    const auto programs = testing::some<std::uint64_t>(testing::usual_or(50, 40), 150);
     int failures = 0;
-    for (std::uint64_t i = 0; i < programs && failures < 5; ++i) {
-      const std::uint64_t seed = GetParam() * programs + i;
+    for (std::uint64_t i = 0; i < kPrograms && failures < 5; ++i) {
+      const std::uint64_t seed = GetParam() * kPrograms + i;
       SCOPED_TRACE(seed);
       if (!one(odd_program(seed, host_use), seed)) ++failures;
     }
@@ -191,9 +191,9 @@ class Occupation {
 
 TEST_P(OddPrograms, AsOtherFrameworksRecordThemArePlannedProvedSimulatedAndRunRight) {
   int planned = 0;
-  const auto recorded = testing::some<std::uint64_t>(testing::usual_or(80, 50), 300);
-  for (std::uint64_t i = 0; i < recorded; ++i) {
-    const std::uint64_t seed = GetParam() * recorded + i;
+  constexpr auto kRecorded = testing::usual_or<std::uint64_t>(300, 50);
+  for (std::uint64_t i = 0; i < kRecorded; ++i) {
+    const std::uint64_t seed = GetParam() * kRecorded + i;
     SCOPED_TRACE(seed);
     const Program program = odd_program(seed, HostUse::plain, {9, 15, true});
     const auto valid = validate(program);
@@ -232,7 +232,7 @@ TEST_P(OddPrograms, AsOtherFrameworksRecordThemArePlannedProvedSimulatedAndRunRi
       EXPECT_EQ(outcome.races, 0u);
     }
   }
-  EXPECT_GT(planned, static_cast<int>(recorded) * 4 / 5);
+  EXPECT_GT(planned, static_cast<int>(kRecorded) * 4 / 5);
 }
 
 TEST_P(OddPrograms, OnTheDeviceOnlyArePlannedProvedSimulatedAndRunRight) {

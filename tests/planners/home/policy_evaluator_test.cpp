@@ -4,6 +4,7 @@
 
 #include "ir/load_profile.h"
 #include "planners/home/plain_policy.h"
+#include "support/attacks.h"
 #include "support/odd_program.h"
 #include "support/random_program.h"
 #include "support/sanitized.h"
@@ -253,7 +254,8 @@ void compare_with_plain(Modelled& m, std::uint64_t seed, Tried& tried) {
 
 TEST(PolicyEvaluator, SaysToTheNanosecondWhatThePlainRulesSay) {
   Tried tried;
-  for (std::uint64_t seed = 0; seed < testing::usual_or(300U, 30U) && !Test::HasFailure(); ++seed) {
+  for (std::uint64_t seed = 0;
+       seed < testing::some(testing::usual_or(40U, 30U), 300U) && !Test::HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     testing::RandomShape shape;
     shape.most_layers = 14;
@@ -268,7 +270,8 @@ TEST(PolicyEvaluator, SaysToTheNanosecondWhatThePlainRulesSay) {
 TEST(PolicyEvaluator, AndInProgramsThatAreNoTrainings) {
   Tried tried;
   testing::OddShape shape{.most_tensors = 12, .most_ops = 40};
-  for (std::uint64_t seed = 0; seed < testing::usual_or(400U, 40U) && !Test::HasFailure(); ++seed) {
+  for (std::uint64_t seed = 0;
+       seed < testing::some(testing::usual_or(50U, 40U), 400U) && !Test::HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     shape.recorded = seed % 2 == 1;
     Modelled m(testing::odd_program(seed, testing::HostUse::none, shape),

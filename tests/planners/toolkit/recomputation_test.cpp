@@ -6,6 +6,7 @@
 
 #include "ir/load_profile.h"
 #include "lower/expand.h"
+#include "support/attacks.h"
 #include "support/odd_program.h"
 #include "support/random_program.h"
 #include "support/sanitized.h"
@@ -124,7 +125,7 @@ void expect_as_expanded(const Program& program, std::uint64_t seed) {
 }
 
 TEST(Recomputation, SaysOfRandomProgramsWhatExpandDoes) {
-  for (std::uint64_t seed = 0; seed < testing::usual_or(300U, 60U); ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::some(testing::usual_or(100U, 60U), 300U); ++seed) {
     SCOPED_TRACE(seed);
     expect_as_expanded(testing::random_program(seed % 40), seed);
     expect_as_expanded(testing::odd_program(seed, testing::HostUse::plain), seed);
