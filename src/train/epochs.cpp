@@ -205,7 +205,11 @@ class Epochs {
     if (!program) return fail(program.error());
     evaluation_program_ = std::make_unique<nn::TrainingProgram>(std::move(*program));
     FixedWorkload workload(evaluation_program_->program);
+    const PlannerOptions stated = planner_options(job_.spec(), spec_.planner);
     PlannerOptions options;
+    options.seed = stated.seed;
+    options.time_limit = stated.time_limit;
+    options.evaluation_limit = stated.evaluation_limit;
     options.stop = observer_.stop();
     auto planned = make_plan(planner, workload, start_.machine, start_.budget, options);
     if (!planned) return fail(planned.error());
