@@ -66,16 +66,12 @@ TEST_F(FitTest, WhatCannotBeIsSaid) {
 }
 
 TEST_F(FitTest, AnInterruptKeepsTheBatchesThatWereFound) {
-  const testing::Finished f =
-      tidepool({"fit", "vgg16", "--machine", "gtx1080ti", "--budget", "400MiB", "--planner", "tide",
-                "--time-limit", "60s", "--json"},
-               [](pid_t process) {
-                 testing::wait_until_catches(process, SIGINT);
-                 std::this_thread::sleep_for(std::chrono::seconds(3));
-                 ::kill(process, SIGINT);
-               });
-  EXPECT_EQ(f.exit_code, 130) << f.err;
-  const Json j = Json::parse(f.out, nullptr, false);
+  const testing::Finished f = testing::interrupted_in_terminal(
+      {TIDEPOOL_BINARY, "fit", "vgg16", "--machine", "gtx1080ti", "--budget", "400MiB", "--planner",
+       "tide", "--time-limit", "60s", "--json"},
+      "(16 fits)");
+  EXPECT_EQ(f.exit_code, 130) << f.out;
+  const Json j = Json::parse(testing::object_in(f.out), nullptr, false);
   ASSERT_TRUE(j.is_object()) << f.out;
   EXPECT_EQ(j["interrupted"], true);
   EXPECT_EQ(j["complete"], false);

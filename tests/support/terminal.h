@@ -38,9 +38,11 @@ inline std::vector<std::string> screen_of(const std::string& written) {
 }
 
 /// stdout and stderr of the process are one terminal of `columns` columns. `Finished::out` is all
-/// that was written to it.
+/// that was written to it. Where there is an `interrupt_at`, the process gets Ctrl-C when it has
+/// written that: at a known place of its work, however busy the machine is.
 inline Finished run_in_terminal(std::vector<std::string> arguments, unsigned short columns = 80,
-                                std::chrono::seconds limit = std::chrono::seconds(120)) {
+                                std::chrono::seconds limit = std::chrono::seconds(120),
+                                std::string interrupt_at = {}) {
   std::vector<char*> argv;
   for (std::string& a : arguments) argv.push_back(a.data());
   argv.push_back(nullptr);
@@ -64,6 +66,10 @@ inline Finished run_in_terminal(std::vector<std::string> arguments, unsigned sho
       if (got <= 0) break;  // the last process that had it open is over
       result.out.append(buffer, static_cast<std::size_t>(got));
     }
+    if (!interrupt_at.empty() && result.out.find(interrupt_at) != std::string::npos) {
+      ::kill(child, SIGINT);
+      interrupt_at.clear();
+    }
     if (std::chrono::steady_clock::now() > deadline) {
       result.timed_out = true;
       ::kill(child, SIGKILL);
@@ -76,6 +82,16 @@ inline Finished run_in_terminal(std::vector<std::string> arguments, unsigned sho
   if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
   return result;
+}
+
+inline Finished interrupted_in_terminal(std::vector<std::string> arguments, std::string at) {
+  return run_in_terminal(std::move(arguments), 80, std::chrono::seconds(120), std::move(at));
+}
+
+/// The JSON object that was written between progress and messages.
+inline std::string object_in(const std::string& written) {
+  const std::size_t begin = written.find('{');
+  return begin == std::string::npos ? "" : written.substr(begin, written.rfind('}') + 1 - begin);
 }
 
 }  // namespace tidepool::testing
