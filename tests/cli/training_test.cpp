@@ -6,6 +6,7 @@
 
 #include "support/cli_fixture.h"
 #include "support/struck_training.h"
+#include "support/terminal.h"
 
 namespace tidepool {
 namespace {
@@ -321,14 +322,15 @@ TEST_F(Cli, AnInterruptWithJsonStillPrintsAnObject) {
 /// A search that is stopped has a plan, which is kept; the exit code says that it was stopped.
 TEST_F(Cli, AnInterruptWhilePlanningExitsWith130) {
   const std::string path = folder_.file("plan.json");
-  const Finished f =
-      interrupted_run({"plan", "vgg16", "--machine", "gtx1080ti", "--budget", "15%", "--planner",
-                       "tide", "--time-limit", "60s", "-o", path, "--json"},
-                      SIGINT, 1500);
+  // What it shows of a search is about the plan that it has.
+  const Finished f = testing::interrupted_in_terminal(
+      {TIDEPOOL_BINARY, "plan", "vgg16", "--machine", "gtx1080ti", "--budget", "15%", "--planner",
+       "tide", "--time-limit", "60s", "-o", path, "--json"},
+      "ms over the least");
   EXPECT_FALSE(f.timed_out) << "hangs";
-  EXPECT_EQ(f.exit_code, 130) << f.err;
-  EXPECT_THAT(f.err, HasSubstr("interrupted"));
-  const Json object = Json::parse(f.out, nullptr, false);
+  EXPECT_EQ(f.exit_code, 130) << f.out;
+  EXPECT_THAT(f.out, HasSubstr("tidepool: interrupted"));
+  const Json object = Json::parse(testing::object_in(f.out), nullptr, false);
   ASSERT_TRUE(object.is_object()) << f.out;
   EXPECT_EQ(object["interrupted"], true);
   EXPECT_EQ(success({"check", path})["proved"], true);
