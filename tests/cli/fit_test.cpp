@@ -84,7 +84,7 @@ TEST_F(FitTest, AnInterruptWhileABatchIsProfiledKeepsTheTrialsToo) {
   const auto profiles = [&] {
     std::error_code none;
     const std::filesystem::directory_iterator files(folder_.path() / "cache/tidepool", none);
-    return std::ranges::count_if(files, [](const auto& file) {
+    return std::count_if(begin(files), end(files), [](const auto& file) {
       return file.path().filename().string().starts_with("profile-");
     });
   };

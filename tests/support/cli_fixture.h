@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
+#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,15 +25,15 @@ namespace tidepool::testing {
 /// Searches end after a few evaluations unless the test says otherwise: by their time limits they
 /// would take seconds, and find what the machine has time for.
 inline std::vector<std::string> with_short_search(std::vector<std::string> arguments) {
-  constexpr std::array kSearch{"plan", "train", "compare", "fit"};
-  constexpr std::array kSaysOtherwise{"--evaluations", "--time-limit", "--episodes", "--plan",
-                                      "--help"};
-  const bool searches =
-      !arguments.empty() && std::ranges::find(kSearch, arguments.front()) != kSearch.end();
-  const auto says_otherwise = [&](const std::string& argument) {
-    return std::ranges::find(kSaysOtherwise, argument) != kSaysOtherwise.end();
+  const auto is_one_of = [](const std::string& word, std::initializer_list<const char*> words) {
+    return std::ranges::any_of(words, [&](const char* other) { return word == other; });
   };
-  if (searches && std::ranges::none_of(arguments, says_otherwise)) {
+  const bool searches =
+      !arguments.empty() && is_one_of(arguments.front(), {"plan", "train", "compare", "fit"});
+  const bool says_otherwise = std::ranges::any_of(arguments, [&](const std::string& word) {
+    return is_one_of(word, {"--evaluations", "--time-limit", "--episodes", "--plan", "--help"});
+  });
+  if (searches && !says_otherwise) {
     arguments.insert(arguments.end(), {"--evaluations", "200"});
   }
   return arguments;
