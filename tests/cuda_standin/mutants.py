@@ -1,263 +1,342 @@
 #!/usr/bin/env python3
-"""Faults put into copies of the project's sources, one at a time: the tests on the CUDA stand-in must
-find each.
+"""Faults in copies of the project's sources, which the tests on the CUDA stand-in must find. A suite
+has one program with all of its faults; STANDIN_MUTANT chooses one, without it there is none.
 
-    mutants.py list                          NAME;FILE;TESTS a line, for CMake
-    mutants.py write NAME INPUT OUTPUT       the file with the fault
-    mutants.py run NAME PROGRAM FILTER SEED...    passes when a seed's tests fail; says which
-Those called no-fault are copies without one: their tests must pass.
+    mutants.py list                              NAME FILE SUITE a line, for CMake
+    mutants.py write INPUT OUTPUT                the file with its faults
+    mutants.py run PROGRAM NAME SEED...          passes when the fault's test fails with a seed
+    mutants.py control PROGRAM SUITE SEED        passes when these tests pass without a fault
+    mutants.py find PROGRAM NAME SEED...         the quickest test that finds the fault with each of
+                                                 the seeds, and quicker ones that do with some
+`find` runs all tests but those that GTEST_FILTER leaves out.
 """
+import json
 import os
 import re
 import subprocess
 import sys
+import tempfile
+from typing import NamedTuple
 
 DEVICE = "src/device/cuda/cuda_device.cpp"
+GPU_STATE = "src/device/cuda/gpu_state.cpp"
 GPUS = "src/device/cuda/gpus.cpp"
 HOST_CALLS = "src/device/cuda/host_calls.cpp"
+NVML = "src/device/cuda/nvml.cpp"
 EXECUTOR = "src/runtime/executor.cpp"
-NN = "src/nn/"
+RUNNER = "src/nn/training_runner.cpp"
+WRITER = "src/nn/program_writer.cpp"
 KERNELS = "src/nn/kernels/cuda/"
 
-# name: (file, tests that look for it, text, text of the fault). The text is there once.
+
+class Mutant(NamedTuple):
+    file: str
+    text: str       # of the file, there once; what is between « and » changes
+    change: object  # what stands there then, or a list, one for each «»: PART what was there, FAULT
+                    # whether this fault is chosen
+    test: str       # finds it, quickly
+
+    @property
+    def suite(self):
+        return "nn" if self.file.startswith("src/nn/") else "device"
+
+
+LEFT_OUT = "if (!FAULT) { PART }"
+
 MUTANTS = {
-    "no-fault-in-the-device": (DEVICE, "device", "struct Event {", "struct Event {"),
-    "no-fault-in-the-kernels": (KERNELS + "elementwise.cu", "nn", "struct Sum {", "struct Sum {"),
-    "wait-is-forgotten": (
-        DEVICE, "device",
-        "  s.make(s.gpu_of(stream),\n"
-        "         [&] { TIDEPOOL_CUDA_CHECK(cudaStreamWaitEvent(s.stream(stream), e.event, 0)); });",
-        "  (void)stream;"),
-    "record-on-another-stream": (
-        DEVICE, "device",
-        "cudaEventRecord(e.event, s.stream(stream))", "cudaEventRecord(e.event, s.stream(0))"),
-    "capture-does-not-join": (DEVICE, "device", "    wait(0, s.joins[at(i)]);\n", ""),
-    "capture-does-not-fork": (
-        DEVICE, "device",
-        "  for (StreamId i = 1; i < static_cast<StreamId>(s.streams.size()); ++i) "
-        "wait(i, s.joins[0]);", ""),
-    "argument-of-the-last-launch": (
-        HOST_CALLS, "device", "g.argument = g.launches.front();", "g.argument = g.launches.back();"),
-    "copies-of-the-file-turned-round": (
-        HOST_CALLS, "device", "  } else if (c.to == nullptr) {", "  } else if (c.to != nullptr) {"),
-    "host-call-is-reused-too-early": (
-        DEVICE, "device", "      s.enqueue(stream, call);\n      return;\n    }\n    try {",
-        "      s.enqueue(stream, call);\n      s.calls.give_back(call);\n      return;\n    }\n"
-        "    try {"),
-    "failures-are-forgotten": (
-        DEVICE, "device", "rethrow_exception(first);\n  s.failure.rethrow();\n",
-        "rethrow_exception(first);\n"),
-    "capture-forgets-records": (
-        DEVICE, "device", "if (event.record == Event::Record::in_capture) event.record",
-        "event.record"),
-    "copies-turned-round": (
-        DEVICE, "device", ": out     ? cudaMemcpyDeviceToHost", ": out     ? cudaMemcpyHostToDevice"),
-    "arena-is-still-being-zeroed": (
-        DEVICE, "device",
-        "  each_gpu([](SpaceId) { TIDEPOOL_CUDA_CHECK(cudaDeviceSynchronize()); });\n", ""),
-    "captures-what-has-never-run": (
-        EXECUTOR, "device", "if (!ops_have_run(guards)) {", "if (ran_ && !ran_) {"),
-    "captures-what-other-guards-ran": (
-        EXECUTOR, "device", "return ran_ && (wanted & used_guards_ & ~ran_guards_) == 0;",
-        "return ran_;"),
-    "graph-destroyed-in-a-capture": (
-        EXECUTOR, "device",
-        "  if (graph_ != kNone) device_.destroy_graph(graph_);\n  graph_ = kNone;\n"
-        "  device_.begin_capture();",
-        "  device_.begin_capture();\n  if (graph_ != kNone) device_.destroy_graph(graph_);"),
-    "old-graphs-stay": (
-        EXECUTOR, "device", "  if (graph_ != kNone) device_.destroy_graph(graph_);\n", ""),
-    "what-the-host-did-is-told-last": (
-        DEVICE, "device", "      failure.rethrow();\n      if (!several()) throw;",
-        "      if (!several()) throw;"),
-    "power-of-another-gpu": (
-        "src/device/cuda/nvml.cpp", "device", "handle(bus_id.data(), &device)",
-        'handle("0", &device)'),
-    "fingerprint-without-tf32": (
-        GPUS, "device", 'tf32 == nullptr ? ""', 'true ? ""'),
-    # Of several GPUs.
-    "records-while-another-gpu-is-current": (
-        DEVICE, "device",
-        "  s.make(s.gpu_of(stream),\n"
-        "         [&] { TIDEPOOL_CUDA_CHECK(cudaEventRecord(e.event, s.stream(stream))); });",
-        "  s.make(0, [&] { TIDEPOOL_CUDA_CHECK(cudaEventRecord(e.event, s.stream(stream))); });"),
-    "launches-while-another-gpu-is-current": (
-        DEVICE, "device", "  s.make(s.gpu_of(stream), [&] {\n    if (fails)",
-        "  s.make(0, [&] {\n    if (fails)"),
-    "kernels-on-the-first-gpu": (
-        DEVICE, "device", "work.argument, s.streams[at(stream)].own.get());",
-        "work.argument, s.streams[0].own.get());"),
-    "streams-and-handles-on-the-first-gpu": (
-        DEVICE, "device", "    s.make(stream.device, [&] {\n      s.streams.push_back",
-        "    s.make(0, [&] {\n      s.streams.push_back"),
-    "events-on-the-first-gpu": (
-        DEVICE, "device", "    const CurrentGpu current(number_of(event.gpu));\n",
-        "    const CurrentGpu current(number_of(0));\n"),
-    "arenas-on-the-first-gpu": (
-        DEVICE, "device", "      s.make(g, [&] { action(g); });", "      s.make(0, [&] { action(g); });"),
-    "only-one-gpu-is-zeroed-in-time": (
-        DEVICE, "device",
-        "  each_gpu([](SpaceId) { TIDEPOOL_CUDA_CHECK(cudaDeviceSynchronize()); });\n",
-        "  TIDEPOOL_CUDA_CHECK(cudaDeviceSynchronize());\n"),
-    "times-by-the-clock-of-another-gpu": (
-        DEVICE, "device", "s.gpus[at(e.gpu)]->clock().time_of", "s.gpus[0]->clock().time_of"),
-    "copies-on-a-stream-of-another-gpu": (
-        DEVICE, "device", "  if (gpu == gpu_of(id)) return make(", "  if (id >= 0) return make("),
-    "copies-aside-do-not-wait": (
-        DEVICE, "device", "    TIDEPOOL_CUDA_CHECK(cudaStreamWaitEvent(aside, left, 0));\n",
-        "    (void)left;\n"),
-    "copies-aside-are-not-waited-for": (
-        DEVICE, "device",
-        "  make(gpu_of(id), [&] { TIDEPOOL_CUDA_CHECK(cudaStreamWaitEvent(stream(id), done, 0)); });\n",
+    "wait-is-forgotten": Mutant(
+        DEVICE,
+        "«s.make(s.gpu_of(stream),\n"
+        "         [&] { TIDEPOOL_CUDA_CHECK(cudaStreamWaitEvent(s.stream(stream), e.event, 0)); });»",
+        LEFT_OUT, ""),
+    "record-on-another-stream": Mutant(
+        DEVICE, "cudaEventRecord(e.event, s.stream(«stream»))", "FAULT ? StreamId{0} : PART", ""),
+    "capture-does-not-join": Mutant(DEVICE, "    «wait(0, s.joins[at(i)]);»\n", LEFT_OUT, ""),
+    "capture-does-not-fork": Mutant(
+        DEVICE,
+        "«for (StreamId i = 1; i < static_cast<StreamId>(s.streams.size()); ++i) "
+        "wait(i, s.joins[0]);»",
+        LEFT_OUT, ""),
+    "argument-of-the-last-launch": Mutant(
+        HOST_CALLS, "g.argument = «g.launches.front()»;", "FAULT ? g.launches.back() : PART", ""),
+    "copies-of-the-file-turned-round": Mutant(
+        HOST_CALLS, "} else if («c.to == nullptr») {", "(PART) != FAULT", ""),
+    "host-call-is-reused-too-early": Mutant(
+        DEVICE, "      s.enqueue(stream, call);«»\n      return;\n    }\n    try {",
+        " if (FAULT) s.calls.give_back(call);", ""),
+    "failures-are-forgotten": Mutant(
+        DEVICE, "rethrow_exception(first);\n  «s.failure.rethrow();»\n", LEFT_OUT, ""),
+    "capture-forgets-records": Mutant(
+        DEVICE, "if («event.record == Event::Record::in_capture») event.record", "FAULT || PART", ""),
+    "copies-turned-round": Mutant(
+        DEVICE, ": out     ? «cudaMemcpyDeviceToHost»", "(FAULT ? cudaMemcpyHostToDevice : PART)",
         ""),
-    "only-the-first-gpu-is-waited-for": (
-        DEVICE, "device", "    try {\n      s.make(stream.gpu,",
-        "    if (stream.gpu > 0) continue;\n    try {\n      s.make(stream.gpu,"),
-    "errors-do-not-name-the-gpu": (
-        DEVICE, "device", "      if (!several()) throw;\n", "      throw;\n"),
-    "host-arena-for-one-gpu": (
-        "src/device/cuda/gpu_state.cpp", "device", "cudaHostAllocPortable", "cudaHostAllocDefault"),
-    "gpu-stays-current": (
-        GPUS, "device", "  if (before_ != kUnchanged) (void)cudaSetDevice(before_);", ""),
-    "gpus-may-differ": (
-        GPUS, "device", "if (named(properties) != named(first))", "if (gpus < 0)"),
-    "missing-gpus-are-not-counted": (
-        GPUS, "device", "if (devices < gpus) return", "if (devices < 0) return"),
-    "host-updates-round-once": (
-        KERNELS + "host_updates.cpp", "nn", "op.momentum * momentum[i] + decayed",
-        "std::fma(op.momentum, momentum[i], decayed)"),
-    "kernels-are-not-compared": (
-        NN + "training_runner.cpp", "nn",
-        "  if (auto same = runner->check_algorithms(); !same) return fail(same.error());\n", ""),
-    "wrong-classes-are-let-through": (
-        NN + "training_runner.cpp", "nn", "    read_sample(feed, sample, to);\n",
-        "    try { read_sample(feed, sample, to); } catch (const std::exception&) {}\n"),
-    "any-label-is-an-index": (
-        KERNELS + "reductions.cu", "nn", "} else if (label >= classes) {", "} else if (false) {"),
-    "sizes-are-not-checked": (
-        NN + "program_writer.cpp", "nn",
-        "    for (const Operand& operand : operands) check_size(operand);\n", ""),
-    "no-convolution-of-our-own": (
-        KERNELS + "convolution.cpp", "nn",
-        'if (chosen_.empty()) add_algorithm("own", own_workspace);', "(void)own_workspace;"),
-    "reused-call-keeps-its-work": (DEVICE, "device", "    *call = HostCall{};\n", ""),
-    "products-always-in-tf32": (
-        KERNELS + "cublas_product.cpp", "nn", "tf32_ ? CUBLAS_TF32_TENSOR_OP_MATH", 
-        "true ? CUBLAS_TF32_TENSOR_OP_MATH"),
-    "convolutions-always-in-tf32": (
-        KERNELS + "convolution.cpp", "nn", "tf32 ? CUDNN_DEFAULT_MATH", "true ? CUDNN_DEFAULT_MATH"),
-    "maximum-for-average": (
-        KERNELS + "pooling.cpp", "nn", "CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING",
-        "CUDNN_POOLING_MAX"),
-    "too-small-a-workspace": (
-        KERNELS + "convolution.cu", "nn", "parts == 1 ? 0 : parts * weights_of(s)",
-        "parts == 1 ? 0 : (parts - 1) * weights_of(s)"),
-    "last-terms-dropped": (
-        KERNELS + "convolution.cu", "nn", "(e.depth - 1) / parts + 1", "e.depth / parts"),
-    "every-group-sees-the-first": (
-        KERNELS + "convolution.cu", "nn", "channel = group * (s.channels / s.groups) + term / taps;",
-        "channel = term / taps;"),
-    "groups-are-not-told": (
-        KERNELS + "convolution.cpp", "nn",
-        "    TIDEPOOL_CUDA_CHECK(cudnn().cudnnSetConvolutionGroupCount(get(), shape.groups));\n", ""),
-    "gradients-of-the-first-channels": (
-        KERNELS + "elementwise.cpp", "nn", "operand(c.p, 0) + op.first_channel * plane,",
-        "operand(c.p, 0),"),
-    "half-a-warp": (
-        KERNELS + "reductions.cu", "nn", "kAllLanes = 0xffffffffU", "kAllLanes = 0x0000ffffU"),
-    "adamw-without-barrier": (
-        KERNELS + "elementwise.cu", "nn",
-        "    root = factors.root;\n  }\n  __syncthreads();", "    root = factors.root;\n  }"),
-    "sum-without-barrier": (
-        KERNELS + "reductions.cu", "nn",
-        "parts[threadIdx.x / 32] = pair;\n  __syncthreads();", "parts[threadIdx.x / 32] = pair;"),
-    "tile-overwritten-too-early": (
-        KERNELS + "convolution.cu", "nn",
-        "    __syncthreads();\n    since_carry += kDepth;", "    since_carry += kDepth;"),
-    "product-without-workspace": (
-        KERNELS + "cublas_product.cpp", "nn",
-        "cublasSetWorkspace_v2(s.cublas(), workspace,",
-        "cublasSetWorkspace_v2(s.cublas(), operand<std::byte>(p, 0) + 256,"),
-    "later-tokens-are-seen": (
-        KERNELS + "attention.cu", "nn", "causal ? row % tokens + 1 : tokens", "tokens"),
-    "heads-taken-for-samples": (
-        KERNELS + "attention.cpp", "nn", "return by_sample ? m.head : m.sample;",
-        "return by_sample ? m.sample : m.head;"),
-    "equal-tokens-overwrite-each-other": (
-        KERNELS + "embedding.cu", "nn", "if (is_later != 0 || token < 0", "if (token < 0"),
-    "tokens-read-too-early": (
-        KERNELS + "embedding.cu", "nn",
-        "chunk[threadIdx.x] = own < count ? tokens[own] : -1;\n    __syncthreads();",
-        "chunk[threadIdx.x] = own < count ? tokens[own] : -1;"),
-    "any-token-is-an-index": (
-        KERNELS + "embedding.cu", "nn", "const bool known = token >= 0 && token < e.vocabulary;",
-        "const bool known = true;"),
-    "layer-norm-without-barrier": (
-        KERNELS + "layer_norm.cu", "nn",
-        "products[threadIdx.y][threadIdx.x] = product;\n  __syncthreads();",
-        "products[threadIdx.y][threadIdx.x] = product;"),
-    "lstm-sum-without-barrier": (
-        KERNELS + "lstm.cu", "nn", "sums[threadIdx.y][threadIdx.x] = sum;\n  __syncthreads();",
-        "sums[threadIdx.y][threadIdx.x] = sum;"),
-    "workspace-of-another-algorithm": (
-        KERNELS + "convolution.cpp", "nn",
-        "        chosen(algorithm), workspace, workspace_of(algorithm), &kZero, y_.get(), p[2]));",
-        "        chosen(algorithm), workspace, workspace_of(0), &kZero, y_.get(), p[2]));"),
+    "arena-is-still-being-zeroed": Mutant(
+        DEVICE, "«each_gpu([](SpaceId) { TIDEPOOL_CUDA_CHECK(cudaDeviceSynchronize()); });»",
+        LEFT_OUT, ""),
+    "captures-what-has-never-run": Mutant(
+        EXECUTOR, "if («!ops_have_run(guards)») {", "!FAULT && PART", ""),
+    "captures-what-other-guards-ran": Mutant(
+        EXECUTOR, "return ran_ && «(wanted & used_guards_ & ~ran_guards_) == 0»;",
+        "(FAULT || PART)", ""),
+    "graph-destroyed-in-a-capture": Mutant(
+        EXECUTOR,
+        "  «»if (graph_ != kNone) device_.destroy_graph(graph_);\n  graph_ = kNone;\n"
+        "  «device_.begin_capture();»",
+        ["if (FAULT) device_.begin_capture(); ", LEFT_OUT], ""),
+    "old-graphs-stay": Mutant(
+        EXECUTOR, "«if (graph_ != kNone) device_.destroy_graph(graph_);»\n", LEFT_OUT, ""),
+    "what-the-host-did-is-told-last": Mutant(
+        DEVICE, "      «failure.rethrow();»\n      if (!several()) throw;", LEFT_OUT, ""),
+    "power-of-another-gpu": Mutant(
+        NVML, "handle(«bus_id.data()», &device)", 'FAULT ? "0" : PART', ""),
+    "fingerprint-without-tf32": Mutant(GPUS, '«tf32 == nullptr» ? ""', "FAULT || PART", ""),
+    # Of several GPUs.
+    "records-while-another-gpu-is-current": Mutant(
+        DEVICE,
+        "  s.make(«s.gpu_of(stream)»,\n"
+        "         [&] { TIDEPOOL_CUDA_CHECK(cudaEventRecord(e.event, s.stream(",
+        "FAULT ? SpaceId{0} : PART", ""),
+    "launches-while-another-gpu-is-current": Mutant(
+        DEVICE, "  s.make(«s.gpu_of(stream)», [&] {\n    if (fails)", "FAULT ? SpaceId{0} : PART",
+        ""),
+    "kernels-on-the-first-gpu": Mutant(
+        DEVICE, "work.argument, s.streams[«at(stream)»].own.get());", "FAULT ? 0 : PART", ""),
+    "streams-and-handles-on-the-first-gpu": Mutant(
+        DEVICE, "    s.make(«stream.device», [&] {\n      s.streams.push_back",
+        "FAULT ? SpaceId{0} : PART", ""),
+    "events-on-the-first-gpu": Mutant(
+        DEVICE, "    const CurrentGpu current(number_of(«event.gpu»));\n",
+        "FAULT ? SpaceId{0} : PART", ""),
+    "arenas-on-the-first-gpu": Mutant(
+        DEVICE, "      s.make(«g», [&] { action(g); });", "FAULT ? SpaceId{0} : PART", ""),
+    "only-one-gpu-is-zeroed-in-time": Mutant(
+        DEVICE, "«each_gpu([](SpaceId) { TIDEPOOL_CUDA_CHECK(cudaDeviceSynchronize()); });»",
+        "if (FAULT) { TIDEPOOL_CUDA_CHECK(cudaDeviceSynchronize()); } else { PART }", ""),
+    "times-by-the-clock-of-another-gpu": Mutant(
+        DEVICE, "s.gpus[«at(e.gpu)»]->clock().time_of", "FAULT ? 0 : PART", ""),
+    "copies-on-a-stream-of-another-gpu": Mutant(
+        DEVICE, "  if («gpu == gpu_of(id)») return make(", "FAULT || PART", ""),
+    "copies-aside-do-not-wait": Mutant(
+        DEVICE, "«TIDEPOOL_CUDA_CHECK(cudaStreamWaitEvent(aside, left, 0));»", LEFT_OUT, ""),
+    "copies-aside-are-not-waited-for": Mutant(
+        DEVICE,
+        "«make(gpu_of(id), [&] { TIDEPOOL_CUDA_CHECK(cudaStreamWaitEvent(stream(id), done, 0)); });»",
+        LEFT_OUT, ""),
+    "only-the-first-gpu-is-waited-for": Mutant(
+        DEVICE, "    «»try {\n      s.make(stream.gpu,", "if (FAULT && stream.gpu > 0) continue; ",
+        ""),
+    "errors-do-not-name-the-gpu": Mutant(
+        DEVICE, "      if («!several()») throw;\n", "FAULT || PART", ""),
+    "host-arena-for-one-gpu": Mutant(
+        GPU_STATE, "«cudaHostAllocPortable»", "FAULT ? cudaHostAllocDefault : PART", ""),
+    "gpu-stays-current": Mutant(
+        GPUS, "  «if (before_ != kUnchanged) (void)cudaSetDevice(before_);»", LEFT_OUT, ""),
+    "gpus-may-differ": Mutant(
+        GPUS, "if («named(properties) != named(first)»)", "!FAULT && PART", ""),
+    "missing-gpus-are-not-counted": Mutant(
+        GPUS, "if («devices < gpus») return", "!FAULT && PART", ""),
+    "host-updates-round-once": Mutant(
+        KERNELS + "host_updates.cpp", "«op.momentum * momentum[i] + decayed»",
+        "FAULT ? std::fma(op.momentum, momentum[i], decayed) : PART", ""),
+    "kernels-are-not-compared": Mutant(
+        RUNNER, "  «if (auto same = runner->check_algorithms(); !same) return fail(same.error());»\n",
+        LEFT_OUT, ""),
+    "wrong-classes-are-let-through": Mutant(
+        RUNNER, "    «read_sample(feed, sample, to);»\n",
+        "try { PART } catch (const std::exception&) { if (!FAULT) throw; }", ""),
+    "any-label-is-an-index": Mutant(
+        KERNELS + "reductions.cu", "} else if («label >= classes») {", "!FAULT && PART", ""),
+    "sizes-are-not-checked": Mutant(
+        WRITER, "    «for (const Operand& operand : operands) check_size(operand);»\n", LEFT_OUT, ""),
+    "no-convolution-of-our-own": Mutant(
+        KERNELS + "convolution.cpp", 'if (chosen_.empty()) «add_algorithm("own", own_workspace);»',
+        LEFT_OUT, ""),
+    "reused-call-keeps-its-work": Mutant(DEVICE, "    «*call = HostCall{};»\n", LEFT_OUT, ""),
+    "products-always-in-tf32": Mutant(
+        KERNELS + "cublas_product.cpp", "«tf32_» ? CUBLAS_TF32_TENSOR_OP_MATH", "FAULT || PART", ""),
+    "convolutions-always-in-tf32": Mutant(
+        KERNELS + "convolution.cpp", "«tf32» ? CUDNN_DEFAULT_MATH", "FAULT || PART", ""),
+    "maximum-for-average": Mutant(
+        KERNELS + "pooling.cpp", "«CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING»",
+        "FAULT ? CUDNN_POOLING_MAX : PART", ""),
+    "too-small-a-workspace": Mutant(
+        KERNELS + "convolution.cu", "parts == 1 ? 0 : «parts» * weights_of(s)",
+        "(FAULT ? parts - 1 : PART)", ""),
+    "last-terms-dropped": Mutant(
+        KERNELS + "convolution.cu", "part_depth = «(e.depth - 1) / parts + 1»;",
+        "FAULT ? e.depth / parts : PART", ""),
+    "every-group-sees-the-first": Mutant(
+        KERNELS + "convolution.cu", "channel = «group» * (s.channels / s.groups) + term / taps;",
+        "(FAULT ? 0 : PART)", ""),
+    "groups-are-not-told": Mutant(
+        KERNELS + "convolution.cpp",
+        "    «TIDEPOOL_CUDA_CHECK(cudnn().cudnnSetConvolutionGroupCount(get(), shape.groups));»\n",
+        LEFT_OUT, ""),
+    "gradients-of-the-first-channels": Mutant(
+        KERNELS + "elementwise.cpp", "operand(c.p, 0) + «op.first_channel» * plane,",
+        "(FAULT ? 0 : PART)", ""),
+    "half-a-warp": Mutant(
+        KERNELS + "reductions.cu", "«constexpr» unsigned kAllLanes = «0xffffffffU»",
+        ["const", "FAULT ? 0x0000ffffU : PART"], ""),
+    "adamw-without-barrier": Mutant(
+        KERNELS + "elementwise.cu", "    root = factors.root;\n  }\n  «__syncthreads();»", LEFT_OUT,
+        ""),
+    "sum-without-barrier": Mutant(
+        KERNELS + "reductions.cu", "parts[threadIdx.x / 32] = pair;\n  «__syncthreads();»", LEFT_OUT,
+        ""),
+    "tile-overwritten-too-early": Mutant(
+        KERNELS + "convolution.cu", "    «__syncthreads();»\n    since_carry += kDepth;", LEFT_OUT,
+        ""),
+    "product-without-workspace": Mutant(
+        KERNELS + "cublas_product.cpp", "cublasSetWorkspace_v2(s.cublas(), «workspace»,",
+        "FAULT ? operand<std::byte>(p, 0) + 256 : PART", ""),
+    "later-tokens-are-seen": Mutant(
+        KERNELS + "attention.cu", "«causal» ? row % tokens + 1 : tokens", "!FAULT && PART", ""),
+    "heads-taken-for-samples": Mutant(
+        KERNELS + "attention.cpp", "return «by_sample» ? m.head : m.sample;", "by_sample != FAULT",
+        ""),
+    "equal-tokens-overwrite-each-other": Mutant(
+        KERNELS + "embedding.cu", "if («is_later != 0» || token < 0", "(!FAULT && PART)", ""),
+    "tokens-read-too-early": Mutant(
+        KERNELS + "embedding.cu",
+        "chunk[threadIdx.x] = own < count ? tokens[own] : -1;\n    «__syncthreads();»", LEFT_OUT,
+        ""),
+    "any-token-is-an-index": Mutant(
+        KERNELS + "embedding.cu", "const bool known = «token >= 0 && token < e.vocabulary»;",
+        "FAULT || (PART)", ""),
+    "layer-norm-without-barrier": Mutant(
+        KERNELS + "layer_norm.cu",
+        "products[threadIdx.y][threadIdx.x] = product;\n  «__syncthreads();»", LEFT_OUT, ""),
+    "lstm-sum-without-barrier": Mutant(
+        KERNELS + "lstm.cu", "sums[threadIdx.y][threadIdx.x] = sum;\n  «__syncthreads();»", LEFT_OUT,
+        ""),
+    "workspace-of-another-algorithm": Mutant(
+        KERNELS + "convolution.cpp",
+        "chosen(algorithm), workspace, workspace_of(«algorithm»), &kZero, y_.get(), p[2]));",
+        "FAULT ? 0 : PART", ""),
 }
 
 SECONDS = 100
 
 
-def write(name, source, target):
-    _, _, old, new = MUTANTS[name]
-    with open(source, encoding="utf-8") as file:
-        text = file.read()
+def with_fault(text, name, source):
+    """`text` where the fault can be chosen."""
+    mutant = MUTANTS[name]
+    pieces = re.split("[«»]", mutant.text)
+    old = "".join(pieces)
     if text.count(old) != 1:
         raise SystemExit(f"mutants.py: {name}: its text is {text.count(old)} times in {source}; "
                          "adapt MUTANTS to the source")
+    changes = mutant.change if isinstance(mutant.change, list) else [mutant.change]
+    for i, change in enumerate(changes):
+        at = 2 * i + 1
+        pieces[at] = change.replace("FAULT", flag_of(name)).replace("PART", pieces[at])
+    return text.replace(old, "".join(pieces))
+
+
+def flag_of(name):
+    return "fault_" + name.replace("-", "_")
+
+
+def write(source, target):
+    with open(source, encoding="utf-8") as file:
+        text = file.read()
+    names = [name for name, mutant in MUTANTS.items() if source.endswith("/" + mutant.file)]
+    flags = []
+    for name in names:
+        text = with_fault(text, name, source)
+        flags.append(f'static const bool {flag_of(name)} = standin::is_chosen("{name}");\n')
     with open(target, "w", encoding="utf-8") as file:
-        file.write(f'#line 1 "{source}"\n' + text.replace(old, new))
+        file.write(f'#include "cuda_standin/chosen_fault.h"\n{"".join(flags)}#line 1 "{source}"\n{text}')
 
 
-def run(program, tests, seeds, faulty):
-    """0: as it should be; 1: not; 2: the tests could not be run."""
+def tests_of(suite):
+    """Those that find this suite's faults."""
+    return sorted({mutant.test for mutant in MUTANTS.values() if mutant.suite == suite})
+
+
+def run_tests(program, tests, seed, name=None):
+    """What the tests said: (None, why) when there is no answer, (True, "") when all passed,
+    (False, by which) when one failed."""
+    environment = dict(os.environ, STANDIN_SEED=seed)
+    environment.pop("STANDIN_MUTANT", None)
+    if name is not None:
+        environment["STANDIN_MUTANT"] = name
+    command = [program, f"--gtest_filter={':'.join(tests)}", "--gtest_fail_fast",
+               "--gtest_color=no"]
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True,
+                              timeout=SECONDS, check=False)
+    except (subprocess.TimeoutExpired, OSError) as error:
+        return None, str(error)
+    begun = re.findall(r"^\[ RUN      \] (\S+)", done.stdout, re.MULTILINE)
+    if missing := [test for test in tests if done.returncode == 0 and test not in begun]:
+        return None, f"there is no test {missing[0]}"
+    if not begun:
+        return None, f"no test ran (exit code {done.returncode})"
+    if done.returncode == 0:
+        return True, ""
+    failed = re.findall(r"^\[  FAILED  \] (\S+)", done.stdout, re.MULTILINE)
+    by = failed[0].rstrip(",") if failed else f"{begun[-1]}, which ended with {done.returncode}"
+    return False, by
+
+
+def run(program, name, *seeds):
+    test = MUTANTS[name].test
     for seed in seeds:
+        passed, why = run_tests(program, [test], seed, name)
+        if passed is False:
+            print(f"found with seed {seed} by {why}")
+            return 0
+        if passed is None:
+            print(f"seed {seed}: {why}")
+    print(f"{name} is not found by {test} with seeds {', '.join(seeds)}. Where another test finds it, "
+          f"`python3 {__file__} find {program} {name}` says which: write that into MUTANTS. Where "
+          "none does, a test is missing.")
+    return 1
+
+
+def control(program, suite, seed):
+    passed, why = run_tests(program, tests_of(suite), seed)
+    print("passed" if passed else f"without a fault: {why}")
+    return 0 if passed else 1
+
+
+def by_time(program, seed):
+    """The tests that pass without a fault, quickest first."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as report:
         environment = dict(os.environ, STANDIN_SEED=seed)
-        command = [program, f"--gtest_filter={tests}", "--gtest_fail_fast", "--gtest_color=no"]
-        try:
-            done = subprocess.run(command, env=environment, capture_output=True, text=True,
-                                  timeout=SECONDS, check=False)
-        except (subprocess.TimeoutExpired, OSError) as error:
-            print(f"seed {seed}: {error}")
-            return 2
-        begun = re.findall(r"^\[ RUN      \] (\S+)", done.stdout, re.MULTILINE)
-        failed = re.findall(r"^\[  FAILED  \] (\S+)", done.stdout, re.MULTILINE)
-        if not begun:
-            print(f"seed {seed}: no test ran (exit code {done.returncode})")
-            return 2
-        if done.returncode == 0:
-            continue
-        by = failed[0].rstrip(",") if failed else begun[-1]
-        how = "" if failed else f", which ended with {done.returncode}"
-        print(f"found with seed {seed} by {by}{how}")
-        return 0 if faulty else 1
-    print(f"not found with seeds {', '.join(seeds)}")
-    return 1 if faulty else 0
+        environment.pop("STANDIN_MUTANT", None)
+        subprocess.run([program, f"--gtest_output=json:{report.name}"], env=environment,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        suites = json.load(report)["testsuites"]
+    tests = [(float(test["time"].rstrip("s")), f"{suite['name']}.{test['name']}")
+             for suite in suites for test in suite["testsuite"]
+             if test["result"] == "COMPLETED" and "failures" not in test]
+    return [test for _, test in sorted(tests)]
+
+
+def find(program, name, *seeds):
+    for test in by_time(program, seeds[0]):
+        by = [seed for seed in seeds if run_tests(program, [test], seed, name)[0] is False]
+        if by:
+            print(f"{name}: {test}, with seeds {', '.join(by)}", flush=True)
+        if len(by) == len(seeds):
+            return 0
+    return 1
 
 
 def main():
-    command = sys.argv[1] if len(sys.argv) > 1 else ""
+    command, *arguments = sys.argv[1:] or [""]
     if command == "list":
-        for name, (file, tests, _, _) in MUTANTS.items():
-            print(f"{name};{file};{tests}")
+        for name, mutant in MUTANTS.items():
+            print(name, mutant.file, mutant.suite)
         return 0
-    if command == "write":
-        write(*sys.argv[2:])
-        return 0
-    if command == "run":
-        name, program, tests, *seeds = sys.argv[2:]
-        return run(program, tests, seeds, not name.startswith("no-fault"))
-    raise SystemExit(__doc__)
+    commands = {"write": write, "run": run, "control": control, "find": find}
+    if command not in commands:
+        raise SystemExit(__doc__)
+    return commands[command](*arguments)
 
 
 if __name__ == "__main__":
