@@ -17,15 +17,7 @@
 #include "device/cuda/stream.h"
 
 namespace tidepool {
-namespace {
-
-using cuda::CudaStream;
-using cuda::CurrentGpu;
-using cuda::EventClock;
-using cuda::GpuState;
-using cuda::Graph;
-using cuda::HostCall;
-using cuda::HostCalls;
+namespace cuda {
 
 struct Event {
   /// Of the latest record. One made while capturing lives in that graph only, and the event cannot
@@ -44,6 +36,19 @@ struct PlanStream {
   SpaceId gpu = 0;  ///< among those of the device
   std::unique_ptr<CudaStream> own;
 };
+
+}  // namespace cuda
+namespace {
+
+using cuda::CudaStream;
+using cuda::CurrentGpu;
+using cuda::Event;
+using cuda::EventClock;
+using cuda::GpuState;
+using cuda::Graph;
+using cuda::HostCall;
+using cuda::HostCalls;
+using cuda::PlanStream;
 
 }  // namespace
 

@@ -12,6 +12,7 @@
 #include "device/cuda/stream.h"
 #include "nn/kernels/cuda/cuda.h"
 #include "nn/kernels/cuda/launch.h"
+#include "nn/ops/op_desc.h"
 
 namespace tidepool::nn::cuda_kernels_detail {
 
