@@ -11,6 +11,7 @@
 #include "base/at.h"
 #include "base/counted.h"
 #include "nn/initial_values.h"
+#include "nn/ops/op_desc.h"
 #include "nn/stochastic_depth.h"
 
 namespace tidepool::nn {

@@ -49,34 +49,42 @@ MUTANTS = {
         DEVICE,
         "«s.make(s.gpu_of(stream),\n"
         "         [&] { TIDEPOOL_CUDA_CHECK(cudaStreamWaitEvent(s.stream(stream), e.event, 0)); });»",
-        LEFT_OUT, "CudaDeviceTest.EventsOrderHostWorkAndCopies"),
+        LEFT_OUT, "Cuda/EveryDevice/0.EventsOrderHostWorkAndCopies"),
     "record-on-another-stream": Mutant(
-        DEVICE, "cudaEventRecord(e.event, s.stream(«stream»))", "FAULT ? StreamId{0} : PART", "FourGpus/SeveralGpus.EachHasMemoryOfItsOwnAndAllShareTheHosts/0"),
-    "capture-does-not-join": Mutant(DEVICE, "    «wait(0, s.joins[at(i)]);»\n", LEFT_OUT, "CudaDeviceTest.AGraphRepeatsCopiesAndHostWorkWithTheArgumentOfItsLaunch"),
+        DEVICE, "cudaEventRecord(e.event, s.stream(«stream»))", "FAULT ? StreamId{0} : PART",
+        "FourGpus/SeveralGpus.EachHasMemoryOfItsOwnAndAllShareTheHosts/0"),
+    "capture-does-not-join": Mutant(
+        DEVICE, "    «wait(0, s.joins[at(i)]);»\n", LEFT_OUT,
+        "CudaDeviceTest.AGraphRepeatsCopiesAndHostWorkWithTheArgumentOfItsLaunch"),
     "capture-does-not-fork": Mutant(
         DEVICE,
         "«for (StreamId i = 1; i < static_cast<StreamId>(s.streams.size()); ++i) "
         "wait(i, s.joins[0]);»",
         LEFT_OUT, "CudaDeviceTest.AGraphRepeatsCopiesAndHostWorkWithTheArgumentOfItsLaunch"),
     "argument-of-the-last-launch": Mutant(
-        HOST_CALLS, "g.argument = «g.launches.front()»;", "FAULT ? g.launches.back() : PART", "CudaDeviceTest.AGraphRepeatsCopiesAndHostWorkWithTheArgumentOfItsLaunch"),
+        HOST_CALLS, "g.argument = «g.launches.front()»;", "FAULT ? g.launches.back() : PART",
+        "CudaDeviceTest.AGraphRepeatsCopiesAndHostWorkWithTheArgumentOfItsLaunch"),
     "copies-of-the-file-turned-round": Mutant(
-        HOST_CALLS, "} else if («c.to == nullptr») {", "(PART) != FAULT", "ThreeTiersOnCuda.AFailedTransferEndsTheRunAndNamesFileAndTensor"),
+        HOST_CALLS, "} else if («c.to == nullptr») {", "(PART) != FAULT",
+        "ThreeTiersOnCuda.AFailedTransferEndsTheRunAndNamesFileAndTensor"),
     "host-call-is-reused-too-early": Mutant(
         DEVICE, "      s.enqueue(stream, call);«»\n      return;\n    }\n    try {",
-        " if (FAULT) s.calls.give_back(call);", "CudaDeviceTest.HostWorkOfAStreamRunsInOrder"),
+        " if (FAULT) s.calls.give_back(call);", "Cuda/EveryDevice/0.HostWorkOfAStreamRunsInOrder"),
     "failures-are-forgotten": Mutant(
-        DEVICE, "rethrow_exception(first);\n  «s.failure.rethrow();»\n", LEFT_OUT, "CudaDeviceTest.AnExceptionInHostWorkIsADeviceErrorAndLaterHostWorkDoesNotRun"),
+        DEVICE, "rethrow_exception(first);\n  «s.failure.rethrow();»\n", LEFT_OUT,
+        "Cuda/EveryDevice/0.TheFirstExceptionInHostWorkIsADeviceErrorAndNothingBehindItRuns"),
     "capture-forgets-records": Mutant(
-        DEVICE, "if («event.record == Event::Record::in_capture») event.record", "FAULT || PART", "CudaDeviceOnStandin.ARecordBeforeACaptureKeepsItsTime"),
+        DEVICE, "if («event.record == Event::Record::in_capture») event.record", "FAULT || PART",
+        "CudaDeviceOnStandin.ARecordBeforeACaptureKeepsItsTime"),
     "copies-turned-round": Mutant(
         DEVICE, ": out     ? «cudaMemcpyDeviceToHost»", "(FAULT ? cudaMemcpyHostToDevice : PART)",
-        "CudaDeviceTest.CopiesHaveTheRightContentInEveryDirection"),
+        "Cuda/EveryDevice/0.CopiesHaveTheRightContentInEveryDirection"),
     "arena-is-still-being-zeroed": Mutant(
         DEVICE, "«each_gpu([](SpaceId) { TIDEPOOL_CUDA_CHECK(cudaDeviceSynchronize()); });»",
         LEFT_OUT, "SeveralGpusOnStandin.EveryArenaIsZeroedBeforeItIsUsed"),
     "captures-what-has-never-run": Mutant(
-        EXECUTOR, "if («!ops_have_run(guards)») {", "!FAULT && PART", "CudaDeviceOnStandin.TheFirstIterationsOfAllAreNotCaptured"),
+        EXECUTOR, "if («!ops_have_run(guards)») {", "!FAULT && PART",
+        "CudaDeviceOnStandin.TheFirstIterationsOfAllAreNotCaptured"),
     "captures-what-other-guards-ran": Mutant(
         EXECUTOR, "return ran_ && «(wanted & used_guards_ & ~ran_guards_) == 0»;",
         "(FAULT || PART)", "CudaDeviceOnStandin.NoOpIsCapturedThatHasNotRun"),
@@ -84,14 +92,20 @@ MUTANTS = {
         EXECUTOR,
         "  «»if (graph_ != kNone) device_.destroy_graph(graph_);\n  graph_ = kNone;\n"
         "  «device_.begin_capture();»",
-        ["if (FAULT) device_.begin_capture(); ", LEFT_OUT], "CudaDeviceOnStandin.GraphsCapturedAnewKeepTheirTimesAndFreeTheOld"),
+        ["if (FAULT) device_.begin_capture(); ", LEFT_OUT],
+        "CudaDeviceOnStandin.GraphsCapturedAnewKeepTheirTimesAndFreeTheOld"),
     "old-graphs-stay": Mutant(
-        EXECUTOR, "«if (graph_ != kNone) device_.destroy_graph(graph_);»\n", LEFT_OUT, "CudaDeviceOnStandin.GraphsCapturedAnewKeepTheirTimesAndFreeTheOld"),
+        EXECUTOR, "«if (graph_ != kNone) device_.destroy_graph(graph_);»\n", LEFT_OUT,
+        "CudaDeviceOnStandin.GraphsCapturedAnewKeepTheirTimesAndFreeTheOld"),
     "what-the-host-did-is-told-last": Mutant(
-        DEVICE, "      «failure.rethrow();»\n      if (!several()) throw;", LEFT_OUT, "CudaDeviceOnStandin.WhatFailedOnTheHostIsToldBeforeTheErrorItCaused"),
+        DEVICE, "      «failure.rethrow();»\n      if (!several()) throw;", LEFT_OUT,
+        "CudaDeviceOnStandin.WhatFailedOnTheHostIsToldBeforeTheErrorItCaused"),
     "power-of-another-gpu": Mutant(
-        NVML, "handle(«bus_id.data()», &device)", 'FAULT ? "0" : PART', "CudaDeviceOnStandin.PowerIsThatOfTheGpuAtTheSameBus"),
-    "fingerprint-without-tf32": Mutant(GPUS, '«tf32 == nullptr» ? ""', "FAULT || PART", "CudaDeviceOnStandin.TheFingerprintHasWhatBitsDependOn"),
+        NVML, "handle(«bus_id.data()», &device)", 'FAULT ? "0" : PART',
+        "CudaDeviceOnStandin.PowerIsThatOfTheGpuAtTheSameBus"),
+    "fingerprint-without-tf32": Mutant(
+        GPUS, '«tf32 == nullptr» ? ""', "FAULT || PART",
+        "CudaDeviceOnStandin.TheFingerprintHasWhatBitsDependOn"),
     # Of several GPUs.
     "records-while-another-gpu-is-current": Mutant(
         DEVICE,
@@ -102,7 +116,8 @@ MUTANTS = {
         DEVICE, "  s.make(«s.gpu_of(stream)», [&] {\n    if (fails)", "FAULT ? SpaceId{0} : PART",
         "SeveralGpusOnStandin.WorkRunsWhileItsGpuIsCurrent"),
     "kernels-on-the-first-gpu": Mutant(
-        DEVICE, "work.argument, s.streams[«at(stream)»].own.get());", "FAULT ? 0 : PART", "TwoGpus/PlansOnSeveralGpus.TimesOfOpsAreThoseOfTheirGpu/0"),
+        DEVICE, "work.argument, s.streams[«at(stream)»].own.get());", "FAULT ? 0 : PART",
+        "TwoGpus/PlansOnSeveralGpus.TimesOfOpsAreThoseOfTheirGpu/0"),
     "streams-and-handles-on-the-first-gpu": Mutant(
         DEVICE, "    s.make(«stream.device», [&] {\n      s.streams.push_back",
         "FAULT ? SpaceId{0} : PART", "SeveralGpusOnStandin.LibrariesAreOnTheGpuOfTheirStream"),
@@ -110,16 +125,21 @@ MUTANTS = {
         DEVICE, "    const CurrentGpu current(number_of(«event.gpu»));\n",
         "FAULT ? SpaceId{0} : PART", "TwoGpus/SeveralGpus.TimesOfAllAreOnOneClock/0"),
     "arenas-on-the-first-gpu": Mutant(
-        DEVICE, "      s.make(«g», [&] { action(g); });", "FAULT ? SpaceId{0} : PART", "TwoGpus/SeveralGpus.EachHasMemoryOfItsOwnAndAllShareTheHosts/0"),
+        DEVICE, "      s.make(«g», [&] { action(g); });", "FAULT ? SpaceId{0} : PART",
+        "TwoGpus/SeveralGpus.EachHasMemoryOfItsOwnAndAllShareTheHosts/0"),
     "only-one-gpu-is-zeroed-in-time": Mutant(
         DEVICE, "«each_gpu([](SpaceId) { TIDEPOOL_CUDA_CHECK(cudaDeviceSynchronize()); });»",
-        "if (FAULT) { TIDEPOOL_CUDA_CHECK(cudaDeviceSynchronize()); } else { PART }", "SeveralGpusOnStandin.EveryArenaIsZeroedBeforeItIsUsed"),
+        "if (FAULT) { TIDEPOOL_CUDA_CHECK(cudaDeviceSynchronize()); } else { PART }",
+        "SeveralGpusOnStandin.EveryArenaIsZeroedBeforeItIsUsed"),
     "times-by-the-clock-of-another-gpu": Mutant(
-        DEVICE, "s.gpus[«at(e.gpu)»]->clock().time_of", "FAULT ? 0 : PART", "TwoGpus/SeveralGpus.TimesOfAllAreOnOneClock/0"),
+        DEVICE, "s.gpus[«at(e.gpu)»]->clock().time_of", "FAULT ? 0 : PART",
+        "TwoGpus/SeveralGpus.TimesOfAllAreOnOneClock/0"),
     "copies-on-a-stream-of-another-gpu": Mutant(
-        DEVICE, "  if («gpu == gpu_of(id)») return make(", "FAULT || PART", "TwoGpus/SeveralGpus.AStreamTakesCopiesOfOtherGpusInItsOrder/0"),
+        DEVICE, "  if («gpu == gpu_of(id)») return make(", "FAULT || PART",
+        "TwoGpus/SeveralGpus.AStreamTakesCopiesOfOtherGpusInItsOrder/0"),
     "copies-aside-do-not-wait": Mutant(
-        DEVICE, "«TIDEPOOL_CUDA_CHECK(cudaStreamWaitEvent(aside, left, 0));»", LEFT_OUT, "TwoGpus/SeveralGpus.AStreamTakesCopiesOfOtherGpusInItsOrder/0"),
+        DEVICE, "«TIDEPOOL_CUDA_CHECK(cudaStreamWaitEvent(aside, left, 0));»", LEFT_OUT,
+        "TwoGpus/SeveralGpus.AStreamTakesCopiesOfOtherGpusInItsOrder/0"),
     "copies-aside-are-not-waited-for": Mutant(
         DEVICE,
         "«make(gpu_of(id), [&] { TIDEPOOL_CUDA_CHECK(cudaStreamWaitEvent(stream(id), done, 0)); });»",
@@ -128,48 +148,64 @@ MUTANTS = {
         DEVICE, "    «»try {\n      s.make(stream.gpu,", "if (FAULT && stream.gpu > 0) continue; ",
         "SeveralGpusOnStandin.CudasOwnErrorsNameTheGpu"),
     "errors-do-not-name-the-gpu": Mutant(
-        DEVICE, "      if («!several()») throw;\n", "FAULT || PART", "SeveralGpusOnStandin.CudasOwnErrorsNameTheGpu"),
+        DEVICE, "      if («!several()») throw;\n", "FAULT || PART",
+        "SeveralGpusOnStandin.CudasOwnErrorsNameTheGpu"),
     "host-arena-for-one-gpu": Mutant(
-        GPU_STATE, "«cudaHostAllocPortable»", "FAULT ? cudaHostAllocDefault : PART", "TwoGpus/SeveralGpus.EachHasMemoryOfItsOwnAndAllShareTheHosts/0"),
+        GPU_STATE, "«cudaHostAllocPortable»", "FAULT ? cudaHostAllocDefault : PART",
+        "TwoGpus/SeveralGpus.EachHasMemoryOfItsOwnAndAllShareTheHosts/0"),
     "gpu-stays-current": Mutant(
-        GPUS, "  «if (before_ != kUnchanged) (void)cudaSetDevice(before_);»", LEFT_OUT, "SeveralGpusOnStandin.WorkRunsWhileItsGpuIsCurrent"),
+        GPUS, "  «if (before_ != kUnchanged) (void)cudaSetDevice(before_);»", LEFT_OUT,
+        "SeveralGpusOnStandin.WorkRunsWhileItsGpuIsCurrent"),
     "gpus-may-differ": Mutant(
-        GPUS, "if («named(properties) != named(first)»)", "!FAULT && PART", "SeveralGpusOnStandin.DifferentOnesAreRefusedWithTheirNames"),
+        GPUS, "if («named(properties) != named(first)»)", "!FAULT && PART",
+        "SeveralGpusOnStandin.DifferentOnesAreRefusedWithTheirNames"),
     "missing-gpus-are-not-counted": Mutant(
-        GPUS, "if («devices < gpus») return", "!FAULT && PART", "SeveralGpusOnStandin.TooFewAreRefusedWithTheirNumber"),
+        GPUS, "if («devices < gpus») return", "!FAULT && PART",
+        "SeveralGpusOnStandin.TooFewAreRefusedWithTheirNumber"),
     "host-updates-round-once": Mutant(
         KERNELS + "host_updates.cpp", "«op.momentum * momentum[i] + decayed»",
-        "FAULT ? std::fma(op.momentum, momentum[i], decayed) : PART", "HostUpdatesOfCuda.HaveTheBitsOfTheGpuAndOfTheReference"),
+        "FAULT ? std::fma(op.momentum, momentum[i], decayed) : PART",
+        "HostUpdatesOfCuda.HaveTheBitsOfTheGpuAndOfTheReference"),
     "kernels-are-not-compared": Mutant(
         RUNNER, "  «if (auto same = runner->check_algorithms(); !same) return fail(same.error());»\n",
         LEFT_OUT, "CudaTrainingOnStandin.RefusesKernelsThatAreNotThoseOfTheProgram"),
     "wrong-classes-are-let-through": Mutant(
         RUNNER, "    «read_sample(feed, sample, to);»\n",
-        "try { PART } catch (const std::exception&) { if (!FAULT) throw; }", "CudaTrainingOnStandin.RefusesALabelOutsideTheClasses"),
+        "try { PART } catch (const std::exception&) { if (!FAULT) throw; }",
+        "CudaTrainingOnStandin.RefusesALabelOutsideTheClasses"),
     "any-label-is-an-index": Mutant(
-        KERNELS + "reductions.cu", "} else if («label >= classes») {", "!FAULT && PART", "CudaKernels.DoNotIndexWithLabelsThatAreNoClasses"),
+        KERNELS + "reductions.cu", "} else if («label >= classes») {", "!FAULT && PART",
+        "CudaKernels.DoNotIndexWithLabelsThatAreNoClasses"),
     "sizes-are-not-checked": Mutant(
-        WRITER, "    «for (const Operand& operand : operands) check_size(operand);»\n", LEFT_OUT, "CudaTrainingOnStandin.RefusesTensorsThatItsLibrariesCannotCount"),
+        WRITER, "    «for (const Operand& operand : operands) check_size(operand);»\n", LEFT_OUT,
+        "CudaTrainingOnStandin.RefusesTensorsThatItsLibrariesCannotCount"),
     "no-convolution-of-our-own": Mutant(
         KERNELS + "convolution.cpp", 'if (chosen_.empty()) «add_algorithm("own", own_workspace);»',
         LEFT_OUT, "CudaTrainingOnStandin.RunsWhereCudnnHasNothingDeterministic"),
-    "reused-call-keeps-its-work": Mutant(DEVICE, "    «*call = HostCall{};»\n", LEFT_OUT, "CudaDeviceOnStandin.ACopyWithinTheHostAfterHostWorkIsThatCopy"),
+    "reused-call-keeps-its-work": Mutant(
+        DEVICE, "    «*call = HostCall{};»\n", LEFT_OUT,
+        "CudaDeviceOnStandin.ACopyWithinTheHostAfterHostWorkIsThatCopy"),
     "products-always-in-tf32": Mutant(
-        KERNELS + "cublas_product.cpp", "«tf32_» ? CUBLAS_TF32_TENSOR_OP_MATH", "FAULT || PART", "CudaKernels.RoundToTf32WhereItIsAllowedOnly"),
+        KERNELS + "cublas_product.cpp", "«tf32_» ? CUBLAS_TF32_TENSOR_OP_MATH", "FAULT || PART",
+        "CudaKernels.RoundToTf32WhereItIsAllowedOnly"),
     "convolutions-always-in-tf32": Mutant(
-        KERNELS + "convolution.cpp", "«tf32» ? CUDNN_DEFAULT_MATH", "FAULT || PART", "CudaKernels.RoundToTf32WhereItIsAllowedOnly"),
+        KERNELS + "convolution.cpp", "«tf32» ? CUDNN_DEFAULT_MATH", "FAULT || PART",
+        "CudaKernels.RoundToTf32WhereItIsAllowedOnly"),
     "maximum-for-average": Mutant(
         KERNELS + "pooling.cpp", "«CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING»",
-        "FAULT ? CUDNN_POOLING_MAX : PART", "CudaKernels.AgreeWithTheReferenceAndWriteEveryByte"),
+        "FAULT ? CUDNN_POOLING_MAX : PART", "CudaKernels.AreDeterministicUnlessAskedOtherwise"),
     "too-small-a-workspace": Mutant(
         KERNELS + "convolution.cu", "parts == 1 ? 0 : «parts» * weights_of(s)",
-        "(FAULT ? parts - 1 : PART)", "CudaKernels.OfOurOwnForConvolutionsAgreeWithTheReferenceAndRepeatTheirBits"),
+        "(FAULT ? parts - 1 : PART)",
+        "CudaKernels.OfOurOwnForConvolutionsAgreeWithTheReferenceAndRepeatTheirBits"),
     "last-terms-dropped": Mutant(
         KERNELS + "convolution.cu", "part_depth = «(e.depth - 1) / parts + 1»;",
-        "FAULT ? e.depth / parts : PART", "CudaKernels.OfOurOwnForConvolutionsAgreeWithTheReferenceAndRepeatTheirBits"),
+        "FAULT ? e.depth / parts : PART",
+        "CudaKernels.OfOurOwnForConvolutionsAgreeWithTheReferenceAndRepeatTheirBits"),
     "every-group-sees-the-first": Mutant(
         KERNELS + "convolution.cu", "channel = «group» * (s.channels / s.groups) + term / taps;",
-        "(FAULT ? 0 : PART)", "CudaKernels.OfOurOwnForConvolutionsAgreeWithTheReferenceAndRepeatTheirBits"),
+        "(FAULT ? 0 : PART)",
+        "CudaKernels.OfOurOwnForConvolutionsAgreeWithTheReferenceAndRepeatTheirBits"),
     "groups-are-not-told": Mutant(
         KERNELS + "convolution.cpp",
         "    «TIDEPOOL_CUDA_CHECK(cudnn().cudnnSetConvolutionGroupCount(get(), shape.groups));»\n",
@@ -179,10 +215,11 @@ MUTANTS = {
         "(FAULT ? 0 : PART)", "CudaKernels.AgreeWithTheReferenceAndWriteEveryByte"),
     "half-a-warp": Mutant(
         KERNELS + "reductions.cu", "«constexpr» unsigned kAllLanes = «0xffffffffU»",
-        ["const", "FAULT ? 0x0000ffffU : PART"], "CudaKernels.AgreeWithTheReferenceAndWriteEveryByte"),
+        ["const", "FAULT ? 0x0000ffffU : PART"],
+        "CudaKernels.DoNotIndexWithLabelsThatAreNoClasses"),
     "adamw-without-barrier": Mutant(
         KERNELS + "elementwise.cu", "    root = factors.root;\n  }\n  «__syncthreads();»", LEFT_OUT,
-        "CudaKernels.AgreeWithTheReferenceAndWriteEveryByte"),
+        "HostUpdatesOfCuda.HaveTheBitsOfTheGpuAndOfTheReference"),
     "sum-without-barrier": Mutant(
         KERNELS + "reductions.cu", "parts[threadIdx.x / 32] = pair;\n  «__syncthreads();»", LEFT_OUT,
         "CudaKernels.AgreeWithTheReferenceAndWriteEveryByte"),
@@ -191,14 +228,17 @@ MUTANTS = {
         "CudaKernels.OfOurOwnForConvolutionsAgreeWithTheReferenceAndRepeatTheirBits"),
     "product-without-workspace": Mutant(
         KERNELS + "cublas_product.cpp", "cublasSetWorkspace_v2(s.cublas(), «workspace»,",
-        "FAULT ? operand<std::byte>(p, 0) + 256 : PART", "CudaKernels.AgreeWithTheReferenceAndWriteEveryByte"),
+        "FAULT ? operand<std::byte>(p, 0) + 256 : PART",
+        "CudaKernels.AgreeWithTheReferenceAndWriteEveryByte"),
     "later-tokens-are-seen": Mutant(
-        KERNELS + "attention.cu", "«causal» ? row % tokens + 1 : tokens", "!FAULT && PART", "CudaKernels.AgreeWithTheReferenceAndWriteEveryByte"),
+        KERNELS + "attention.cu", "«causal» ? row % tokens + 1 : tokens", "!FAULT && PART",
+        "CudaKernels.AgreeWithTheReferenceAndWriteEveryByte"),
     "heads-taken-for-samples": Mutant(
         KERNELS + "attention.cpp", "return «by_sample» ? m.head : m.sample;", "by_sample != FAULT",
         "CudaKernels.AgreeWithTheReferenceAndWriteEveryByte"),
     "equal-tokens-overwrite-each-other": Mutant(
-        KERNELS + "embedding.cu", "if («is_later != 0» || token < 0", "(!FAULT && PART)", "CudaKernels.AgreeWithTheReferenceAndWriteEveryByte"),
+        KERNELS + "embedding.cu", "if («is_later != 0» || token < 0", "(!FAULT && PART)",
+        "CudaKernels.AgreeWithTheReferenceAndWriteEveryByte"),
     "tokens-read-too-early": Mutant(
         KERNELS + "embedding.cu",
         "chunk[threadIdx.x] = own < count ? tokens[own] : -1;\n    «__syncthreads();»", LEFT_OUT,
@@ -208,7 +248,8 @@ MUTANTS = {
         "FAULT || (PART)", "CudaKernels.AgreeWithTheReferenceAndWriteEveryByte"),
     "layer-norm-without-barrier": Mutant(
         KERNELS + "layer_norm.cu",
-        "products[threadIdx.y][threadIdx.x] = product;\n  «__syncthreads();»", LEFT_OUT, "CudaKernels.AgreeWithTheReferenceAndWriteEveryByte"),
+        "products[threadIdx.y][threadIdx.x] = product;\n  «__syncthreads();»", LEFT_OUT,
+        "CudaKernels.AgreeWithTheReferenceAndWriteEveryByte"),
     "lstm-sum-without-barrier": Mutant(
         KERNELS + "lstm.cu", "sums[threadIdx.y][threadIdx.x] = sum;\n  «__syncthreads();»", LEFT_OUT,
         "CudaKernels.AgreeWithTheReferenceAndWriteEveryByte"),
