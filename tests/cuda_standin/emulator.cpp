@@ -1,6 +1,5 @@
 #include "cuda_standin/emulator.h"
 
-#include <setjmp.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -10,6 +9,7 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "cuda_standin/standin.h"
@@ -24,14 +24,18 @@ constexpr std::size_t kMostShared = 48 << 10;
 
 enum class Waits : std::uint8_t { no, block, warp };
 
+/// Of __builtin_setjmp.
+using Place = void* [5];
+
+/// What the scheduler looks at is together: it goes through all of them again and again.
 struct Fiber {
-  ucontext_t context{};
-  jmp_buf resume{};
-  bool started = false;
   bool done = true;
+  bool started = false;
   Waits waits = Waits::no;
-  uint3 thread{};
   unsigned warp = 0, lane = 0;
+  uint3 thread{};
+  Place resume{};
+  std::unique_ptr<ucontext_t> first = std::make_unique<ucontext_t>();  ///< where it starts
 };
 
 struct Warp {
@@ -42,30 +46,35 @@ struct Warp {
 
 /// The block that runs. One thread at a time runs kernels.
 struct Block {
-  std::vector<std::unique_ptr<Fiber>> fibers;
+  std::vector<Fiber> fibers;  ///< kMostThreads are reserved: they stay where they are
   std::vector<Warp> warps{kMostThreads / kLanes};
-  jmp_buf scheduler{};
+  Place scheduler{};
   Fiber* current = nullptr;
   const std::function<void()>* body = nullptr;
   ThreadPlace place;
   std::vector<void*> shared;  ///< variables of this block that have been spoilt
-  unsigned live = 0, at_barrier = 0;
+  unsigned count = 0, live = 0, at_barrier = 0;
   std::mt19937_64 random{[] {
     const char* seed = std::getenv("STANDIN_SEED");
     return seed == nullptr ? 1ULL : std::strtoull(seed, nullptr, 10);
   }()};
 };
 
-Block& block() {
-  static auto& only = *new Block;
-  return only;
-}
+Block* const the_block = [] {
+  auto* block = new Block;  // outlives everybody's destructors
+  block->fibers.reserve(kMostThreads);
+  return block;
+}();
+Block& block() { return *the_block; }
 
-// Switching by setjmp: ucontext's own asks the kernel for the signal mask each time. What these two
-// do not inline is that no local variable lives across a switch.
+[[gnu::noinline, noreturn]] void jump(Place& to) { __builtin_longjmp(to, 1); }
+
+// Switching by the compiler's setjmp: ucontext's own asks the kernel for the signal mask each time,
+// and the C library's mangles what it saves. What these two do not inline is that no local variable
+// lives across a switch.
 [[gnu::noinline]] void yield() {
   Block& b = block();
-  if (::_setjmp(b.current->resume) == 0) ::_longjmp(b.scheduler, 1);
+  if (__builtin_setjmp(b.current->resume) == 0) jump(b.scheduler);
 }
 
 void fiber_main() {
@@ -84,28 +93,26 @@ void fiber_main() {
   Block& b = block();
   b.current = &fiber;
   b.place.thread = fiber.thread;
-  if (::_setjmp(b.scheduler) != 0) return;
-  if (fiber.started) ::_longjmp(fiber.resume, 1);
+  if (__builtin_setjmp(b.scheduler) != 0) return;
+  if (fiber.started) jump(fiber.resume);
   fiber.started = true;
-  ::setcontext(&fiber.context);
+  ::setcontext(fiber.first.get());
 }
 
-std::unique_ptr<Fiber> make_fiber() {
-  auto fiber = std::make_unique<Fiber>();
+void add_fiber() {
+  ucontext_t& context = *block().fibers.emplace_back().first;
   void* stack = ::mmap(nullptr, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (stack == MAP_FAILED) std::abort();
-  ::getcontext(&fiber->context);
-  fiber->context.uc_stack.ss_sp = stack;
-  fiber->context.uc_stack.ss_size = kStack;
-  ::makecontext(&fiber->context, fiber_main, 0);
-  return fiber;
+  ::getcontext(&context);
+  context.uc_stack.ss_sp = stack;
+  context.uc_stack.ss_size = kStack;
+  ::makecontext(&context, fiber_main, 0);
 }
 
-void release(Waits kind, unsigned warp) {
-  for (auto& fiber : block().fibers) {
-    if (fiber->waits == kind && (kind == Waits::block || fiber->warp == warp)) {
-      fiber->waits = Waits::no;
-    }
+/// What so many fibers from this one on wait for has come.
+void release(Waits kind, unsigned first, unsigned count) {
+  for (Fiber& fiber : std::span(block().fibers).subspan(first, count)) {
+    if (fiber.waits == kind) fiber.waits = Waits::no;
   }
 }
 
@@ -115,10 +122,12 @@ void in_some_order(std::uint64_t count, F visit) {
   Block& b = block();
   std::uint64_t step = b.random() % count + 1;
   while (std::gcd(step, count) != 1) ++step;
+  step %= count;
   std::uint64_t at = b.random() % count;
   for (std::uint64_t i = 0; i < count; ++i) {
     visit(at);
-    at = (at + step) % count;
+    at += step;
+    if (at >= count) at -= count;
   }
 }
 
@@ -126,11 +135,12 @@ void run_block(const char* name) {
   Block& b = block();
   const dim3& dim = b.place.block_dim;
   const unsigned count = dim.x * dim.y * dim.z;
-  while (b.fibers.size() < count) b.fibers.push_back(make_fiber());
-  for (Warp& warp : b.warps) warp = Warp{};
-  for (auto& fiber : b.fibers) fiber->done = true;
+  while (b.fibers.size() < count) add_fiber();
+  for (unsigned warp = 0; warp * kLanes < count; ++warp) {
+    b.warps[warp].arrived = b.warps[warp].live = 0;
+  }
   for (unsigned i = 0; i < count; ++i) {
-    Fiber& fiber = *b.fibers[i];
+    Fiber& fiber = b.fibers[i];
     fiber.done = false;
     fiber.waits = Waits::no;
     fiber.thread = {i % dim.x, i / dim.x % dim.y, i / dim.x / dim.y};
@@ -138,13 +148,13 @@ void run_block(const char* name) {
     fiber.lane = i % kLanes;
     ++b.warps[fiber.warp].live;
   }
-  b.live = count;
+  b.live = b.count = count;
   b.at_barrier = 0;
   b.shared.clear();
   while (b.live > 0) {
     bool ran = false;
     in_some_order(count, [&](std::uint64_t i) {
-      Fiber& fiber = *b.fibers[i];
+      Fiber& fiber = b.fibers[i];
       if (fiber.done || fiber.waits != Waits::no) return;
       ran = true;
       resume(fiber);
@@ -165,7 +175,7 @@ void block_barrier() {
   Block& b = block();
   if (++b.at_barrier == b.live) {
     b.at_barrier = 0;
-    release(Waits::block, 0);
+    release(Waits::block, 0, b.count);
     return;
   }
   b.current->waits = Waits::block;
@@ -184,7 +194,7 @@ const Warp& gather(std::uint64_t value) {
     warp.arrived = 0;
     // A quick lane may already hand over its next value while others read these.
     std::memcpy(warp.results, warp.values, sizeof warp.values);
-    release(Waits::warp, b.current->warp);
+    release(Waits::warp, b.current->warp * kLanes, kLanes);
   } else {
     b.current->waits = Waits::warp;
     yield();

@@ -123,19 +123,19 @@ class OpRun {
       fill_bytes(tensor, to, random);
     } else {
       auto* values = reinterpret_cast<float*>(to);
-      for_each_index(
-          tensor, [&](auto... index) { values[tensor.offset(index...)] = value(operand, random); });
+      const float shift = is_variance(operand) ? 1.5F : 0.0F;
+      for_each_index(tensor, [&](auto... index) {
+        values[tensor.offset(index...)] = shift + static_cast<float>(2 * random.uniform() - 1);
+      });
     }
   }
 
-  float value(std::size_t operand, Random& random) const {
-    const auto symmetric = static_cast<float>(2 * random.uniform() - 1);
+  [[nodiscard]] bool is_variance(std::size_t operand) const {
     const bool is_second_moment = desc_.is<AdamwUpdate>() && operand == 4;
-    const bool is_variance = is_second_moment || (desc_.is<BatchNormInference>() && operand == 4) ||
-                             (desc_.is<BatchNormBackward>() && operand == 3) ||
-                             (desc_.is<LayerNormBackward>() && operand == 3) ||
-                             (desc_.is<BatchNormStatistics>() && operand % 2 == 1);
-    return is_variance ? 1.5F + symmetric : symmetric;
+    return is_second_moment || (desc_.is<BatchNormInference>() && operand == 4) ||
+           (desc_.is<BatchNormBackward>() && operand == 3) ||
+           (desc_.is<LayerNormBackward>() && operand == 3) ||
+           (desc_.is<BatchNormStatistics>() && operand % 2 == 1);
   }
 
   /// A control block, or an index or mask: 0 and 1 are valid positions of every window without

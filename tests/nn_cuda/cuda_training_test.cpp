@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
+#include <string_view>
 
 #include "device/cuda/cuda_device.h"
 #include "ir/load_profile.h"
@@ -16,9 +16,12 @@
 #include "runtime/executor.h"
 #include "runtime/profiler.h"
 #include "support/cuda.h"
+#include "support/standin_seed.h"
 
 namespace tidepool::nn {
 namespace {
+
+using tidepool::testing::is_of_this_run;
 
 constexpr Bytes kAlignment = 512;
 
@@ -106,14 +109,20 @@ TEST_P(CudaTraining, AgreesWithTheReference) {
   }
 }
 
-/// The stand-in runs the tests once with each of several seeds: a third of the planners with each.
-/// On a GPU all of them.
-bool is_this_runs(const PlannerInfo& planner) {
-  const char* seed = std::getenv("STANDIN_SEED");
-  if (seed == nullptr) return true;
-  const std::size_t place = static_cast<std::size_t>(
-      std::ranges::find(planner_list(), planner.name, &PlannerInfo::name) - planner_list().begin());
-  return place % 3 == std::strtoull(seed, nullptr, 10) % 3;
+/// Plans of all planners are the same to a device: these stand for all in most of the cells.
+constexpr std::string_view kStandForAll[] = {"auto", "autoswap", "random"};
+
+/// Each cell has one of them with each seed of the stand-in. Where every planner runs, so does a
+/// third of all of them.
+bool is_this_runs(const PlannerInfo& planner, std::size_t cell, bool every_planner) {
+  const auto* stands = std::ranges::find(kStandForAll, planner.name);
+  if (stands != std::end(kStandForAll) &&
+      is_of_this_run(static_cast<std::size_t>(stands - kStandForAll) + cell)) {
+    return true;
+  }
+  return every_planner && is_of_this_run(static_cast<std::size_t>(
+                              std::ranges::find(planner_list(), planner.name, &PlannerInfo::name) -
+                              planner_list().begin()));
 }
 
 TEST_P(CudaTraining, IsBitForBitTheSameInsideAnyBudgetAndInGraphs) {
@@ -124,8 +133,10 @@ TEST_P(CudaTraining, IsBitForBitTheSameInsideAnyBudgetAndInGraphs) {
       {"tiny-mobilenet", {50}}, {"tiny-squeezenet", {50}}, {"tiny-gpt", {50}},
       {"tiny-unet", {50}},      {"tiny-resnet-sd", {50}},  {"tiny-lstm", {50}},
       {"tiny-kmeans", {60, 0}}};
+  std::size_t cell = 0;
   for (const auto& [model, percents] : models) {
     SCOPED_TRACE(model);
+    ++cell;
     const auto graph = build_small_model(model);
     if (graph->clusters > 0 && GetParam() == Storage::separate) continue;
     const bool text = graph->answers > 1 && graph->image == ImageShape{};  // many launches
@@ -147,12 +158,10 @@ TEST_P(CudaTraining, IsBitForBitTheSameInsideAnyBudgetAndInGraphs) {
     const Bytes smallest = smallest_budget(training.program, kAlignment).bytes;
     for (const PlannerInfo& info : planner_list()) {
       if (info.name == "none") continue;
-      // Plans of all planners are the same to a device: some stand for all in most of the cells.
-      const bool stands_for_all =
-          info.name == "auto" || info.name == "autoswap" || info.name == "random";
-      for (const int percent : percents) {
+      for (std::size_t i = 0; i < percents.size(); ++i) {
+        const int percent = percents[i];
         const bool every_planner = percents.size() > 1 && percent == 50;
-        if (!stands_for_all && !(every_planner && is_this_runs(info))) continue;
+        if (!is_this_runs(info, cell + i, every_planner)) continue;
         SCOPED_TRACE(std::string(info.name) + " " + std::to_string(percent));
         const auto planned = plan(training, *info.make(), std::max(smallest, peak * percent / 100));
         const auto inside = make_runner(training, data, cuda_kernels());

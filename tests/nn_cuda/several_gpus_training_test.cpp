@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
 
 #include "device/cuda/cuda_device.h"
@@ -16,12 +15,14 @@
 #include "planners/registry.h"
 #include "runtime/executor.h"
 #include "support/cuda.h"
+#include "support/standin_seed.h"
 
 namespace tidepool::nn {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
+using tidepool::testing::is_of_this_run;
 
 constexpr Bytes kAlign = 512;
 constexpr std::int64_t kParallelIterations = 3;
@@ -147,12 +148,6 @@ class TrainingOnSeveralGpus : public tidepool::testing::SeveralGpusTest {
  protected:
   static int gpus() { return GetParam(); }
 };
-
-/// On the stand-in, which runs the tests with each of several seeds, some with each; on GPUs all.
-bool is_of_this_run(std::size_t i) {
-  const char* seed = std::getenv("STANDIN_SEED");
-  return seed == nullptr || i % 3 == std::strtoull(seed, nullptr, 10) % 3;
-}
 
 std::vector<PlannerInfo> planners_of_this_run() {
   std::vector<PlannerInfo> list;
