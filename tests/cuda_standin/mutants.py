@@ -336,8 +336,8 @@ def run(program, name, *seeds):
         if passed is None:
             print(f"seed {seed}: {why}")
     print(f"{name} is not found by {test} with seeds {', '.join(seeds)}. Where another test finds it, "
-          f"`python3 {__file__} find {program} {name}` says which: write that into MUTANTS. Where "
-          "none does, a test is missing.")
+          f"`python3 {__file__} find {program} {name} {' '.join(seeds)}` says which: write that into "
+          "MUTANTS. Where none does, a test is missing.")
     return 1
 
 
@@ -368,6 +368,7 @@ def find(program, name, *seeds):
             print(f"{name}: {test}, with seeds {', '.join(by)}", flush=True)
         if len(by) == len(seeds):
             return 0
+    print(f"{name}: no test finds it with all of the seeds")
     return 1
 
 

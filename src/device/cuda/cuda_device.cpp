@@ -30,13 +30,6 @@ struct Event {
   Record record = Record::none;
 };
 
-/// Of each stream of the plan.
-struct PlanStream {
-  StreamKind kind = StreamKind::compute;
-  SpaceId gpu = 0;  ///< among those of the device
-  std::unique_ptr<CudaStream> own;
-};
-
 }  // namespace cuda
 namespace {
 

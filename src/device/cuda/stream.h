@@ -6,6 +6,8 @@
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 
+#include <memory>
+
 #include "device/device.h"
 
 namespace tidepool::cuda {
@@ -36,6 +38,13 @@ class CudaStream {
   cudaStream_t stream_ = nullptr;
   cudnnHandle_t cudnn_ = nullptr;
   cublasHandle_t cublas_ = nullptr;
+};
+
+/// Of each stream of a plan.
+struct PlanStream {
+  StreamKind kind = StreamKind::compute;
+  SpaceId gpu = 0;  ///< among those of the device
+  std::unique_ptr<CudaStream> own;
 };
 
 }  // namespace tidepool::cuda
