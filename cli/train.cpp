@@ -131,6 +131,9 @@ void add_train(CLI::App& app, Context& context) {
       "--plan", spec.plan,
       "run this plan file of this device instead of planning, in its own budget unless "
       "--budget is given");
+  command->add_flag("!--no-correction", spec.correct,
+                    "go on with the plan as it was made where the planner would correct it by what "
+                    "its iterations took");
   add_cache_options(*command, spec.cache);
   add_replan_option(*command, spec.cache);
   add_comparison_options(*command, *arguments);

@@ -55,6 +55,17 @@ Json epochs_json(const std::vector<EpochReport>& epochs) {
   return list;
 }
 
+Json correction_json(const std::optional<CorrectionReport>& correction) {
+  if (!correction) return nullptr;
+  return {
+      {"why_none", correction->why_none.empty() ? Json(nullptr)
+                                                : Json(with_option_names(correction->why_none))},
+      {"tried", correction->tried},
+      {"kept", correction->kept},
+      {"before_ms", ms_or_null(correction->before)},
+      {"after_ms", ms_or_null(correction->after)}};
+}
+
 void add_measured(const TrainingSpec& spec, const TrainingReport& r, Json& out) {
   const Lowered& lowered = r.start.lowered();
   const Planned& planned = r.start.plan.planned;
@@ -171,10 +182,16 @@ void print_times(const TrainingReport& r) {
                  : " by prediction (--baseline measures it)");
 }
 
+void print_correction(const TrainingReport& r, const char* before) {
+  if (!r.correction) return;
+  say("{} {}\n", before, with_option_names(r.correction->text()));
+}
+
 void print_iterations(const TrainingSpec& spec, const TrainingReport& r) {
   print_heading(spec, r);
   print_plan(spec, r);
   print_times(r);
+  print_correction(r, "  correction");
   if (const std::string gap = with_option_names(r.start.gap.text()); !gap.empty()) {
     say("  optimality gap {}\n", gap);
   }
@@ -201,6 +218,7 @@ void print_epochs_end(const TrainingSpec& spec, const TrainingReport& r) {
       limited(r.start.budget) ? " of " + format_bytes(r.start.budget.device) : "",
       r.measured > Nanos{0} ? format_time(r.measured) : "not measured", format_time(r.predicted),
       r.state_crc32);
+  print_correction(r, "correction");
   const RoundsReport rounds = rounds_report(r);
   if (const std::string text = rounds.text(); !text.empty()) say("rounds {}\n", text);
   if (const std::string warning = rounds.warning(); !warning.empty()) say("{}\n", warning);
@@ -240,6 +258,7 @@ Json to_json(const TrainingSpec& spec, const TrainingReport& r) {
   r.start.gap.add_to(out);
   add_measured(spec, r, out);
   out["memory"] = memory_json(r);
+  out["correction"] = correction_json(r.correction);
   out["epochs"] = spec.epochs > 0 ? epochs_json(r.epochs) : Json(nullptr);
   return out;
 }

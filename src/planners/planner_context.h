@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -69,9 +70,11 @@ struct PlannerOptions {
   std::uint64_t seed = 1;
   Nanos time_limit{std::chrono::seconds(10)};  ///< for searches
   AlgorithmPolicy algorithms = AlgorithmPolicy::least_workspace;
-  Stop stop;                                 ///< asked by several threads
-  ProgressSink* progress = nullptr;          ///< may be null
-  const Observation* observation = nullptr;  ///< of an earlier plan, may be null
+  Stop stop;                         ///< asked by several threads
+  ProgressSink* progress = nullptr;  ///< may be null
+  /// Of the plan that the planner makes without any, of the one that it makes with the first, and
+  /// so on. May be empty; only planners that correct themselves (PlannerInfo) read them.
+  std::span<const Observation> observations{};
   /// Searches without an end of their own end after so many evaluations of strategies, whatever
   /// the time, and searches for addresses after so many rounds: the result then depends on the seed
   /// alone. 0: the time limit holds.
@@ -106,7 +109,7 @@ class PlannerContext {
   [[nodiscard]] Workload& workload() const { return *workload_; }
   [[nodiscard]] const Machine& machine() const { return *machine_; }
   [[nodiscard]] const Budget& budget() const { return *budget_; }
-  /// Seed, policy, limits, what may be decided, an observation where there is one.
+  /// Seed, policy, limits, what may be decided, observations where there are any.
   [[nodiscard]] const PlannerOptions& options() const { return *options_; }
 
   /// What the workload has for a sub-batch. Where it measures ops for that, the clock of the time

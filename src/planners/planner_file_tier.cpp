@@ -31,7 +31,7 @@ class HostOverFile {
     pair_budget_.device = limits_[at(machine.host())];
     const Bytes file = limits_[at(machine.behind_host())];
     pair_budget_.host = file == kNoSpaceLimit ? 0 : file;
-    options_.observation = nullptr;
+    options_.observations = {};
     options_.progress = nullptr;
     options_.algorithms = AlgorithmPolicy::least_workspace;
     options_.may = {false, false, true, false, true};

@@ -31,6 +31,7 @@ struct PlannerInfo {
   bool chooses_sub_batch = false;
   /// It chooses algorithms where it may: the times of all of them have to be known.
   bool chooses_algorithms = false;
+  bool corrects_itself = false;  ///< reads PlannerOptions::observations
 };
 
 /// Those that this build has.
@@ -48,6 +49,8 @@ bool chooses_sub_batch(std::string_view planner);
 Nanos usual_time_limit(std::string_view planner);
 /// PlannerInfo::chooses_algorithms; false for a planner that there is not.
 bool chooses_algorithms(std::string_view planner);
+/// PlannerInfo::corrects_itself; false of a planner that there is not.
+bool corrects_itself(std::string_view planner);
 /// Fails with a usage error that names the known planners.
 Result<std::unique_ptr<Planner>> make_planner(std::string_view name);
 /// Fails with a usage error where something is set that none of the planners reads.

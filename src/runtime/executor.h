@@ -71,6 +71,7 @@ class Executor {
 
   /// The number of the next iteration (a resumed training does not start at 0).
   void set_next_iteration(std::int64_t iteration) { next_iteration_ = iteration; }
+  [[nodiscard]] std::int64_t next_iteration() const { return next_iteration_; }
   /// Highest device byte any issued instruction used, plus one.
   [[nodiscard]] Bytes arena_peak() const { return arena_peak_; }
   /// Keeps every completed iteration's times from now on. On a device that enqueues kernels this

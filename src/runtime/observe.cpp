@@ -1,10 +1,13 @@
 #include "runtime/observe.h"
 
+#include <utility>
+
 #include "base/median.h"
 
 namespace tidepool {
 
-Observation observe(const Plan& plan, const std::vector<std::vector<OpTiming>>& timings) {
+Observation observe(const Plan& plan, Strategy strategy,
+                    const std::vector<std::vector<OpTiming>>& timings) {
   const auto& list = plan.steady.instructions;
   std::vector<std::vector<Nanos>> durations(list.size());
   std::vector<std::vector<Nanos>> stalls(list.size());
@@ -22,6 +25,7 @@ Observation observe(const Plan& plan, const std::vector<std::vector<OpTiming>>& 
     }
   }
   Observation observation;
+  observation.strategy = std::move(strategy);
   const auto of = [](std::vector<Nanos>& samples) {
     return samples.empty() ? Observation::kNotMeasured : median(samples);
   };

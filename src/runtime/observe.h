@@ -6,10 +6,11 @@
 
 namespace tidepool {
 
-/// Medians over recorded iterations; `timings` are an executor's, of `plan`. The stall before a
-/// stream's first instruction counts from its last one in the iteration before, so that the first
-/// recorded iteration says nothing of it. Iterations that skipped an op by its guard do not count
-/// for it.
-Observation observe(const Plan& plan, const std::vector<std::vector<OpTiming>>& timings);
+/// Medians over recorded iterations; `timings` are an executor's, of `plan`, which was made of
+/// `strategy`. The stall before a stream's first instruction counts from its last one in the
+/// iteration before, so that the first recorded iteration says nothing of it. Iterations that
+/// skipped an op by its guard do not count for it.
+Observation observe(const Plan& plan, Strategy strategy,
+                    const std::vector<std::vector<OpTiming>>& timings);
 
 }  // namespace tidepool

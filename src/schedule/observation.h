@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "schedule/strategy.h"
 
 namespace tidepool {
 
@@ -15,6 +16,7 @@ struct Observation {
 
   std::vector<Nanos> durations;  ///< from its start to its end
   std::vector<Nanos> stalls;     ///< its stream was idle so long before it
+  Strategy strategy{};           ///< of which the plan was made
 };
 
 }  // namespace tidepool

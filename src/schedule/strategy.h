@@ -34,6 +34,8 @@ struct CopyHint {
   std::optional<OpId> in_barrier;      ///< and this one, in the iteration of the gap's end, for the
                                        ///< copy in
   std::optional<Bytes> device_offset;  ///< where the copy in places the tensor
+
+  bool operator==(const CopyHint&) const = default;
 };
 
 struct Strategy {
@@ -44,6 +46,11 @@ struct Strategy {
   std::vector<CopyHint> hints;
   std::vector<std::string> reasons;  ///< empty, or one per gap: why, for --explain
 };
+
+/// The same decisions for gaps, and the same hints.
+inline bool decide_the_same(const Strategy& a, const Strategy& b) {
+  return a.gaps == b.gaps && a.hints == b.hints;
+}
 
 /// Everything kept, with the given algorithms.
 Strategy keep_everything(const Program& program, const AccessIndex& index,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <span>
 
@@ -19,14 +20,16 @@ namespace {
 /// moves to its runner and back between them.
 class Epochs {
  public:
-  Epochs(const Job& job, const TrainingSpec& spec, TrainingReport& report, Observer& observer)
+  Epochs(const Job& job, const TrainingSpec& spec, Planner& planner, TrainingReport& report,
+         Observer& observer)
       : job_(job),
         spec_(spec),
         report_(report),
         start_(report.start),
         observer_(observer),
         total_(spec.epochs * job.iterations_per_epoch()),
-        drift_(planned_for(report.start)) {}
+        drift_(planned_for(report.start)),
+        correction_(job, spec, planner, report.start, observer) {}
 
   Result<void> resume(nn::CheckpointFile checkpoint) {
     first_ = next_ = checkpoint.checkpoint().next_iteration;
@@ -55,6 +58,21 @@ class Epochs {
     return {};
   }
 
+  /// Between epochs, and after the last. The device stays open where its arenas are large enough
+  /// for a corrected plan.
+  Result<void> correct() {
+    const auto& timings = training_->executor().timings();
+    if (std::ssize(timings) < Correction::kIterations) return {};
+    const auto changed = correction_.follow(timings, training_->median(), !finished());
+    if (!changed) return fail(changed.error());
+    if (!*changed) return {};
+    auto runner = training_->take_runner();
+    close_executors();
+    report_.totals = totals_of(job_.program(), start_.lowered().plan);
+    open_device(std::move(runner));
+    return {};
+  }
+
   /// Where the disk has become slower or faster, and that takes time: a plan for it, from the next
   /// iteration on. The device is closed meanwhile: planning takes memory too.
   void follow_disk(Planner& planner) {
@@ -63,8 +81,7 @@ class Epochs {
     if (!change || !report_.memory || !spec_.plan.empty()) return;
     if (hides_copies(job_, *change, start_)) return;
     auto runner = training_->take_runner();
-    evaluation_.reset();
-    training_.reset();
+    close_executors();
     device_.reset();
     observer_.update(0, "planning for the disk as it is now");
     const auto planned = plan_for_disk(job_, spec_, *change, planner, start_, observer_);
@@ -92,7 +109,7 @@ class Epochs {
     training_->executor().enter();
     const FileTraffic before = device_->file_traffic();
     drift_.begin(before);
-    const RunReport run = training_->run(count, observer_.stop(), [&](std::int64_t i, Nanos time) {
+    const auto told = [&](std::int64_t i, Nanos time) {
       const std::int64_t done = first_ + i + 1;
       observer_.update(static_cast<double>(done) / static_cast<double>(total_),
                        fmt::format("epoch {}/{}: iteration {}/{}, {}", epoch + 1, spec_.epochs,
@@ -101,13 +118,14 @@ class Epochs {
       if (!report_.memory) return;
       drift_.iteration(device_->file_traffic());
       report_.memory->watch(drift_, done, start_.iteration_time(), observer_);
-    });
-    count_traffic(before, run.iterations);
+    };
+    const std::int64_t iterations = run_observed(count, told);
+    count_traffic(before, iterations);
     training_->executor().exit();
     const auto losses =
         std::span(training_->runner().losses()).subspan(static_cast<std::size_t>(next_ - first_));
     if (!diverged_) diverged_ = warn_if_diverged(losses, next_, observer_);
-    next_ += run.iterations;
+    next_ += iterations;
     if (training_->measured() > 0) {
       report_.measured = training_->median();
       report_.measured_iterations = training_->measured();
@@ -116,10 +134,10 @@ class Epochs {
     EpochReport& r = report_.epochs.emplace_back();
     r.epoch = epoch + 1;
     r.epochs = spec_.epochs;
-    r.iterations = run.iterations;
+    r.iterations = iterations;
     r.all_iterations = per_epoch;
     for (const float loss : losses) r.loss += static_cast<double>(loss);
-    r.loss /= std::max<double>(1, static_cast<double>(run.iterations));
+    r.loss /= std::max<double>(1, static_cast<double>(iterations));
     r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 
@@ -160,6 +178,7 @@ class Epochs {
 
   void close() const {
     report_.next_iteration = next_;
+    report_.correction = correction_.report();
     report_.state_crc32 = checksum(training_->runner());
   }
 
@@ -169,12 +188,36 @@ class Epochs {
     return start.plan.profile ? start.plan.profile->machine : start.running_on();
   }
 
+  /// Returns how many are done. The first few are observed where that may correct the plan.
+  std::int64_t run_observed(std::int64_t count,
+                            const std::function<void(std::int64_t, Nanos)>& told) {
+    std::int64_t done = 0;
+    if (correction_.observes()) {
+      const std::int64_t few = std::min(count, Correction::kIterations);
+      done = training_->observe(few, observer_.stop(), told).iterations;
+      if (done < few) return done;
+    }
+    if (done < count) done += training_->run(count - done, observer_.stop(), told).iterations;
+    return done;
+  }
+
+  void close_executors() {
+    evaluation_.reset();
+    training_.reset();
+  }
+
+  /// Or goes on with it where it is open and large enough; nothing may run on it.
   void open_device(std::unique_ptr<nn::TrainingRunner> runner) {
     const Plan& plan = start_.running();
     DeviceConfig config = device_config(plan);
     if (evaluation_runner_) config = joined(config, device_config(evaluation_plan_));
-    device_ = job_.make_device(start_.running_on());
-    const OpenDevice device = opened(*device_, config);
+    if (!device_ || !serves(config_, config)) {
+      device_.reset();
+      device_ = job_.make_device(start_.running_on());
+      device_->open(config);
+      config_ = std::move(config);
+    }
+    const OpenDevice device{*device_};
     training_.emplace(job_, plan, std::move(runner), device);
     training_->executor().set_next_iteration(next_ - first_);
     if (evaluation_runner_) {
@@ -227,6 +270,7 @@ class Epochs {
   Observer& observer_;
   std::int64_t total_;
   DiskDrift drift_;
+  Correction correction_;
   std::int64_t first_ = 0;  ///< of this run
   std::int64_t next_ = 0;
   std::optional<nn::CheckpointFile> resumed_;  ///< until the runner has its values
@@ -236,6 +280,7 @@ class Epochs {
   Plan evaluation_plan_;
   std::unique_ptr<nn::EvaluationRunner> evaluation_runner_;
   std::unique_ptr<Device> device_;
+  DeviceConfig config_;  ///< with which it is open
   std::optional<TrainingRun> training_;
   std::optional<Executor> evaluation_;
 };
@@ -244,7 +289,7 @@ class Epochs {
 
 Result<void> train_epochs(const Job& job, const TrainingSpec& spec, const nn::SampleSource* test,
                           Planner& planner, TrainingReport& report, Observer& observer) {
-  Epochs epochs(job, spec, report, observer);
+  Epochs epochs(job, spec, planner, report, observer);
   const std::int64_t first =
       report.start.checkpoint ? report.start.checkpoint->checkpoint().next_iteration : 0;
   if (report.start.checkpoint) {
@@ -254,6 +299,9 @@ Result<void> train_epochs(const Job& job, const TrainingSpec& spec, const nn::Sa
   if (auto opened = epochs.open(test, planner); !opened) return opened;
   for (bool first_epoch = true; !epochs.finished(); first_epoch = false) {
     if (!first_epoch) epochs.follow_disk(planner);
+    if (!first_epoch) {
+      if (auto corrected = epochs.correct(); !corrected) return corrected;
+    }
     if (!first_epoch && observer.stop_requested()) return epochs.stopped();
     epochs.train_epoch();
     const auto saved = epochs.save();
@@ -266,6 +314,7 @@ Result<void> train_epochs(const Job& job, const TrainingSpec& spec, const nn::Sa
     observer.epoch(report.epochs.back());
     if (!saved) return saved;
   }
+  if (auto corrected = epochs.correct(); !corrected) return corrected;
   epochs.close();
   report.predicted = predicted_median(job, report.start, first, report.next_iteration - first);
   return {};

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/counted.h"
+#include "base/median.h"
 #include "planners/none.h"
 #include "sim/simulate.h"
 #include "train/diverged.h"
@@ -42,13 +43,15 @@ Nanos closing_cost(const Job& job, const Preparation& start, std::int64_t per_gr
 /// The training inside the budget, and the one beside it.
 class Iterations {
  public:
-  Iterations(const Job& job, const TrainingSpec& spec, TrainingReport& report, Observer& observer)
+  Iterations(const Job& job, const TrainingSpec& spec, Planner& planner, TrainingReport& report,
+             Observer& observer)
       : job_(job),
         spec_(spec),
         report_(report),
         start_(report.start),
         observer_(observer),
-        drift_(start_.plan.profile ? start_.plan.profile->machine : start_.running_on()) {}
+        drift_(start_.plan.profile ? start_.plan.profile->machine : start_.running_on()),
+        correction_(job, spec, planner, report.start, observer) {}
 
   Result<void> open() {
     auto runner = job_.make_runner();
@@ -75,22 +78,26 @@ class Iterations {
   }
 
   /// All iterations of both; stops early when the observer says so. Returns how many are done.
-  std::int64_t run() {
+  Result<std::int64_t> run() {
     const std::int64_t total = spec_.iterations;
     // Alone there is nothing to alternate with: one block.
     const std::int64_t block = !without_ ? total : spec_.graph > 0 ? 2 * spec_.graph : kBlock;
     std::int64_t done = 0;
     while (done < total && !observer_.stop_requested()) {
-      const std::int64_t count = std::min(block, total - done);
+      const bool observed = correction_.observes();
+      const std::int64_t count = std::min(observed ? Correction::kIterations : block, total - done);
       const std::int64_t before = done;
-      done += inside_
-                  ->run(count, observer_.stop(),
-                        [&](std::int64_t i, Nanos time) {
-                          tell(i, time, before, "inside the budget");
-                          observer_.iteration({i + 1, total, time});
-                          watch_disk(before + i + 1);
-                        })
-                  .iterations;
+      const auto told = [&](std::int64_t i, Nanos time) {
+        tell(i, time, before, "inside the budget");
+        observer_.iteration({i + 1, total, time});
+        watch_disk(before + i + 1);
+      };
+      const RunReport ran = observed ? inside_->observe(count, observer_.stop(), told)
+                                     : inside_->run(count, observer_.stop(), told);
+      done += ran.iterations;
+      if (observed && ran.iterations == count) {
+        if (auto corrected = correct(ran, total - done); !corrected) return fail(corrected.error());
+      }
       if (!without_ || observer_.stop_requested()) continue;
       without_->run(count, observer_.stop(),
                     [&](std::int64_t i, Nanos time) { tell(i, time, done, "without a budget"); });
@@ -109,7 +116,8 @@ class Iterations {
       report.memory->iterations = report.next_iteration;
     }
     inside_->executor().exit();
-    report.arena_peak = inside_->executor().arena_peak();
+    report.arena_peak = inside_->arena_peak();
+    report.correction = correction_.report();
     report.measured = inside_->median();
     report.measured_iterations = inside_->measured();
     report.losses = inside_->runner().losses();
@@ -126,6 +134,21 @@ class Iterations {
   }
 
  private:
+  /// After iterations that were observed. `left`: that are still to run.
+  Result<void> correct(const RunReport& ran, std::int64_t left) {
+    // Enough to observe a plan, and some that show how fast the one is that is kept.
+    const std::int64_t enough =
+        Correction::kIterations + 2 * std::max<std::int64_t>(spec_.graph, 1);
+    const std::vector<Nanos> times(ran.iteration_times.begin() + 1, ran.iteration_times.end());
+    const auto changed =
+        correction_.follow(inside_->executor().timings(), median(times), left >= enough);
+    if (!changed) return fail(changed.error());
+    if (!*changed) return {};
+    report_.totals = totals_of(job_.program(), start_.lowered().plan);
+    inside_->go_on_with(start_.running(), start_.running_on());
+    return {};
+  }
+
   void watch_disk(std::int64_t done) {
     if (!report_.memory) return;
     drift_.iteration(inside_->traffic());
@@ -149,16 +172,19 @@ class Iterations {
   std::optional<TrainingRun> inside_;
   FileTraffic before_iterations_;  ///< what entering wrote
   DiskDrift drift_;
+  Correction correction_;
   std::optional<TrainingRun> without_;
 };
 
 }  // namespace
 
-Result<void> train_iterations(const Job& job, const TrainingSpec& spec, TrainingReport& report,
-                              Observer& observer) {
-  Iterations iterations(job, spec, report, observer);
+Result<void> train_iterations(const Job& job, const TrainingSpec& spec, Planner& planner,
+                              TrainingReport& report, Observer& observer) {
+  Iterations iterations(job, spec, planner, report, observer);
   if (auto opened = iterations.open(); !opened) return opened;
-  report.next_iteration = iterations.run();
+  const auto done = iterations.run();
+  if (!done) return fail(done.error());
+  report.next_iteration = *done;
   report.predicted = predicted_median(job, report.start, 0, report.next_iteration);
   if (observer.stop_requested()) {
     return fail(ErrorCode::interrupted, fmt::format("interrupted after {}; nothing was saved",

@@ -212,7 +212,7 @@ Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observe
   report.totals = totals_of(job->program(), report.start.lowered().plan);
   const auto trained = spec.epochs > 0
                            ? train_epochs(*job, spec, test.get(), **planner, report, observer)
-                           : train_iterations(*job, spec, report, observer);
+                           : train_iterations(*job, spec, **planner, report, observer);
   if (!trained) return fail(trained.error());
   if (report.memory) report.memory->measure();
   return report;

@@ -7,6 +7,7 @@
 
 #include "device/device.h"
 #include "schedule/plan_totals.h"
+#include "train/correction.h"
 #include "train/disk_drift.h"
 #include "train/observer.h"
 #include "train/preparation.h"
@@ -75,7 +76,8 @@ struct TrainingReport {
   std::optional<GraphReport> graph;
   std::vector<EpochReport> epochs;
   std::optional<MemoryReport> memory;
-  std::uint32_t state_crc32 = 0;  ///< of all persistent tensors
+  std::optional<CorrectionReport> correction;  ///< none: the planner does not correct itself
+  std::uint32_t state_crc32 = 0;               ///< of all persistent tensors
 
   /// Measured; none without a baseline.
   [[nodiscard]] std::optional<double> measured_overhead() const;

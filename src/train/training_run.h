@@ -1,8 +1,11 @@
 // TrainingRun: a plan running on a device, its own or one that is shared, with its own runner.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/median.h"
@@ -11,26 +14,41 @@
 
 namespace tidepool {
 
+/// Whether what was opened for one plan serves another.
+inline bool serves(const DeviceConfig& opened, const DeviceConfig& wanted) {
+  const auto same_stream = [](const StreamConfig& a, const StreamConfig& b) {
+    return a.kind == b.kind && a.device == b.device;
+  };
+  const auto enough = [](const DeviceConfig::ArenaSize& a, const DeviceConfig::ArenaSize& b) {
+    return a.kind == b.kind && a.bytes >= b.bytes;
+  };
+  return std::ranges::equal(opened.streams, wanted.streams, same_stream) &&
+         std::ranges::equal(opened.arenas, wanted.arenas, enough);
+}
+
 class TrainingRun {
  public:
   /// Opens the device: from here on its arenas are taken. `per_graph`: iterations captured in one
   /// graph; 0: none.
   TrainingRun(const Job& job, const Machine& machine, const Plan& plan,
               std::unique_ptr<nn::TrainingRunner> runner, std::int64_t per_graph = 0)
-      : per_graph_(per_graph),
+      : job_(job),
+        per_graph_(per_graph),
         plan_(plan),
         runner_(std::move(runner)),
-        device_(job.make_device(machine)),
-        executor_(job.whole().program, plan_, *device_, *runner_) {}
+        config_(device_config(plan_)),
+        device_(job.make_device(machine)) {
+    executor_.emplace(job.whole().program, plan_, *device_, *runner_);
+  }
 
   /// On a device that others use in turn.
   TrainingRun(const Job& job, const Plan& plan, std::unique_ptr<nn::TrainingRunner> runner,
               OpenDevice device)
-      : plan_(plan),
-        runner_(std::move(runner)),
-        executor_(job.whole().program, plan_, device, *runner_) {}
+      : job_(job), plan_(plan), runner_(std::move(runner)) {
+    executor_.emplace(job.whole().program, plan_, device, *runner_);
+  }
 
-  Executor& executor() { return executor_; }
+  Executor& executor() { return *executor_; }
   /// Of its own device's file.
   [[nodiscard]] FileTraffic traffic() { return device_ ? device_->file_traffic() : FileTraffic{}; }
   [[nodiscard]] const nn::TrainingRunner& runner() const { return *runner_; }
@@ -41,15 +59,47 @@ class TrainingRun {
   /// also from cold caches: they are not measured.
   RunReport run(std::int64_t iterations, const Stop& stop,
                 const std::function<void(std::int64_t, Nanos)>& tell) {
-    RunReport report = per_graph_ > 0 ? executor_.run_graphs(iterations, per_graph_, stop, tell)
-                                      : executor_.run(iterations, stop, tell);
-    const auto first = static_cast<std::size_t>(std::max<std::int64_t>(per_graph_, 1));
-    for (std::size_t i = first; i < report.iteration_times.size(); ++i) {
-      times_.push_back(report.iteration_times[i]);
-    }
+    RunReport report = per_graph_ > 0 ? executor_->run_graphs(iterations, per_graph_, stop, tell)
+                                      : executor_->run(iterations, stop, tell);
+    keep_times(report);
     return report;
   }
 
+  /// The same, never in graphs, and the executor keeps the times of its instructions. Graphs take
+  /// other times: where there are some these iterations are not measured.
+  RunReport observe(std::int64_t iterations, const Stop& stop,
+                    const std::function<void(std::int64_t, Nanos)>& tell) {
+    executor_->record_timings();
+    RunReport report = executor_->run(iterations, stop, tell);
+    executor_->stop_timings();
+    if (per_graph_ == 0) keep_times(report);
+    return report;
+  }
+
+  /// Between blocks: from the next one on another plan runs, with the values, on a device of its
+  /// own. One that has too little memory for it is closed before another is opened. What was
+  /// measured until now does not count.
+  void go_on_with(const Plan& plan, const Machine& machine) {
+    const std::int64_t next = executor_->next_iteration();
+    executor_->exit();
+    arena_peak_ = arena_peak();
+    executor_.reset();
+    plan_ = plan;
+    times_.clear();
+    DeviceConfig config = device_config(plan_);
+    if (!serves(config_, config)) {
+      device_.reset();
+      device_ = job_.make_device(machine);
+      device_->open(config);
+      config_ = std::move(config);
+    }
+    executor_.emplace(job_.whole().program, plan_, OpenDevice{*device_}, *runner_);
+    executor_->set_next_iteration(next);
+    executor_->enter();
+  }
+
+  /// Of every plan until now.
+  [[nodiscard]] Bytes arena_peak() const { return std::max(arena_peak_, executor_->arena_peak()); }
   [[nodiscard]] std::size_t measured() const { return times_.size(); }
   /// Of the measured iterations; 0 where there are none.
   [[nodiscard]] Nanos median() const {
@@ -57,11 +107,21 @@ class TrainingRun {
   }
 
  private:
+  void keep_times(const RunReport& report) {
+    const auto first = static_cast<std::size_t>(std::max<std::int64_t>(per_graph_, 1));
+    for (std::size_t i = first; i < report.iteration_times.size(); ++i) {
+      times_.push_back(report.iteration_times[i]);
+    }
+  }
+
+  const Job& job_;
   std::int64_t per_graph_ = 0;
   Plan plan_;
   std::unique_ptr<nn::TrainingRunner> runner_;
+  DeviceConfig config_;             ///< of its own device
   std::unique_ptr<Device> device_;  ///< null: shared
-  Executor executor_;
+  std::optional<Executor> executor_;
+  Bytes arena_peak_ = 0;
   std::vector<Nanos> times_;
 };
 

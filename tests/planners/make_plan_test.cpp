@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "check/check.h"
 #include "ir/load_profile.h"
 #include "lower/memory_sizes.h"
@@ -26,7 +28,7 @@ class Chooser : public Planner {
   [[nodiscard]] std::string_view name() const override { return "chooser"; }
 
   Result<PlannerOutput> plan(PlannerContext& context) override {
-    seen_observation = context.options().observation;
+    seen_observations = context.options().observations;
     const auto lowering = context.lowering(sub_batch_);
     if (!lowering) return fail(lowering.error());
     const Program& program = (*lowering)->program();
@@ -42,7 +44,7 @@ class Chooser : public Planner {
     return PlannerOutput{std::move(*trial->lowered), {"as told"}};
   }
 
-  const Observation* seen_observation = nullptr;
+  std::span<const Observation> seen_observations;
 
  private:
   std::int64_t sub_batch_;
@@ -178,14 +180,14 @@ TEST(MakePlan, TheMemoryOfTheMachineLimitsTheBudget) {
   EXPECT_TRUE(make_plan(chooser, workload, preset, {2 * preset.device_memory(), 0}, {}));
 }
 
-TEST(MakePlan, APlannerSeesTheObservation) {
+TEST(MakePlan, APlannerSeesTheObservations) {
   SubBatchWorkload workload;
   Chooser chooser(8);
-  const Observation observation{{Nanos{1}}, {Nanos{2}}};
+  const std::array observations{Observation{{Nanos{1}}, {Nanos{2}}}};
   PlannerOptions options;
-  options.observation = &observation;
+  options.observations = observations;
   ASSERT_TRUE(make_plan(chooser, workload, kMachine, kPlenty, options));
-  EXPECT_EQ(chooser.seen_observation, &observation);
+  EXPECT_EQ(chooser.seen_observations.data(), observations.data());
 }
 
 TEST(PlannerContext, TrialsTimeAndPlaceAStrategyAndSayWhatItNeeds) {

@@ -62,8 +62,9 @@ TEST(Observe, OnADeviceAsFastAsPlannedTheStallsAreThePlannedOnes) {
     script.copy_time = [&](CopyRoute route, Bytes bytes) {
       return (route == CopyRoute::to_host ? machine.to_host() : machine.to_device()).time(bytes);
     };
-    const Observation seen =
-        observe(lowered->plan, run_and_time(program, lowered->plan, std::move(script), 40));
+    const Observation seen = observe(lowered->plan, lowered->strategy,
+                                     run_and_time(program, lowered->plan, std::move(script), 40));
+    EXPECT_TRUE(decide_the_same(seen.strategy, lowered->strategy));
     ASSERT_EQ(seen.durations.size(), list.size());
     ASSERT_EQ(seen.stalls.size(), list.size());
     Nanos busy{0};
@@ -112,7 +113,7 @@ TEST(Observe, TakesMediansAndLeavesOutWhatDidNotRun) {
     if (k == 0) iteration[ops[1]] = {begin + Nanos{60}, begin + Nanos{70}};
     iteration[ops[2]] = {begin + Nanos{600}, begin + Nanos{700}};
   }
-  const Observation seen = observe(plan, timings);
+  const Observation seen = observe(plan, lowered->strategy, timings);
   EXPECT_EQ(seen.durations[ops[0]], Nanos{30});
   EXPECT_EQ(seen.stalls[ops[0]], Nanos{300}) << "from the end of the iteration before";
   EXPECT_EQ(seen.durations[ops[1]], Nanos{10});

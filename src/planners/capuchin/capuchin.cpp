@@ -14,21 +14,34 @@
 namespace tidepool {
 namespace {
 
-/// The ops before which the device waits, their recomputations included. `stall(i)`: before step i.
+/// How long the device waits before each op, recomputations for it included. `stall(i)`: before
+/// step i.
 template <class Stall>
-std::vector<OpId> stalled_ops(std::span<const Step> steps, const Expansion& expansion,
-                              const Stall& stall) {
-  std::vector<OpId> ops;
-  bool waits = false;
+std::vector<Nanos> waits_before(std::size_t ops, std::span<const Step> steps,
+                                const Expansion& expansion, const Stall& stall) {
+  std::vector<Nanos> waits(ops, Nanos{0});
+  Nanos wait{0};
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (steps[i].kind != StepKind::op) continue;
     const Call& call = expansion.calls[at(steps[i].id)];
-    waits = waits || stall(i) > Nanos{0};
+    wait += std::max(stall(i), Nanos{0});
     if (call.clone) continue;
-    if (waits) ops.push_back(call.op);
-    waits = false;
+    waits[at(call.op)] = wait;
+    wait = Nanos{0};
   }
-  return ops;
+  return waits;
+}
+
+/// How long the ops take by the plan's times, for each second that they took on the device.
+double planned_per_second(std::span<const Step> steps, const Observation& seen) {
+  Nanos planned{0};
+  Nanos measured{0};
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].kind != StepKind::op || seen.durations[i] <= Nanos{0}) continue;
+    planned += steps[i].duration;
+    measured += seen.durations[i];
+  }
+  return measured > Nanos{0} ? to_seconds(planned) / to_seconds(measured) : 1;
 }
 
 class Capuchin : public Planner {
@@ -129,6 +142,7 @@ class Capuchin : public Planner {
   static int correct(CapuchinPolicy& policy, PlannerContext& context, std::vector<Nanos>& earlier,
                      Fitting& best) {
     Evaluator& evaluator = context.lowering().evaluator();
+    const std::size_t ops = context.lowering().program().ops.size();
     std::vector<Nanos> trial = earlier;
     std::vector<Nanos> best_trial = earlier;
     Nanos best_time = Nanos::max();
@@ -141,9 +155,9 @@ class Capuchin : public Planner {
         best_time = evaluation.iteration_time;
         best_trial = trial;
       }
-      const auto late = policy.late(waits_of(evaluator));
+      const auto late = policy.late(waits_of(ops, evaluator));
       if (late.empty() || rounds == kFeedback) break;
-      move_earlier(policy, late, trial);
+      for (const GapId g : late) trial[at(g)] += policy.in_time(g) / kFeedback;
     }
     if (best_time < best.lowered->iteration_time && best_trial != earlier) {
       LowerOptions options;
@@ -160,10 +174,10 @@ class Capuchin : public Planner {
     return rounds;
   }
 
-  static std::vector<OpId> waits_of(Evaluator& evaluator) {
+  static std::vector<Nanos> waits_of(std::size_t ops, Evaluator& evaluator) {
     const std::span<const Step> steps = evaluator.steps();
     Nanos ready{0};
-    return stalled_ops(steps, evaluator.expansion(), [&](std::size_t i) {
+    return waits_before(ops, steps, evaluator.expansion(), [&](std::size_t i) {
       if (steps[i].stream != evaluator.streams().compute) return Nanos{0};
       const Nanos stall = steps[i].start - ready;
       ready = steps[i].end;
@@ -171,33 +185,50 @@ class Capuchin : public Planner {
     });
   }
 
-  static void move_earlier(const CapuchinPolicy& policy, std::span<const GapId> late,
-                           std::vector<Nanos>& earlier) {
-    for (const GapId g : late) earlier[at(g)] += policy.in_time(g) / kFeedback;
-  }
-
-  /// From an observation of this plan. Returns how many copies in were moved.
+  /// Corrects the plan by each observation in turn. Returns how many copies in were moved.
   static std::size_t learn(CapuchinPolicy& policy, PlannerContext& context,
                            std::vector<Nanos> earlier, Fitting& best) {
-    const Observation* seen = context.options().observation;
-    if (seen == nullptr || seen->stalls.size() != best.lowered->steps.size()) return 0;
+    const std::vector<Nanos> before = earlier;
+    for (const Observation& seen : context.options().observations) {
+      if (!learn_from(seen, policy, context, earlier, best)) break;
+    }
+    std::size_t moved = 0;
+    for (std::size_t g = 0; g < before.size(); ++g) moved += earlier[g] != before[g] ? 1 : 0;
+    return moved;
+  }
+
+  /// Whether it is of this plan and changes it.
+  static bool learn_from(const Observation& seen, CapuchinPolicy& policy, PlannerContext& context,
+                         std::vector<Nanos>& earlier, Fitting& best) {
+    const Lowered& lowered = *best.lowered;
+    if (!decide_the_same(seen.strategy, lowered.strategy)) return false;
+    const std::size_t steps = lowered.steps.size();
+    if (seen.stalls.size() != steps || seen.durations.size() != steps) return false;
     const Lowering& lowering = context.lowering();
     Expansion expansion;
     const std::string refused =
-        Expander(lowering.program(), lowering.index()).expand(best.lowered->strategy, expansion);
-    if (!refused.empty()) return 0;
-    policy.strategy(best.timed_for, earlier);
-    const auto late = policy.late(stalled_ops(best.lowered->steps, expansion,
-                                              [&](std::size_t i) { return seen->stalls[i]; }));
-    if (late.empty()) return 0;
-    move_earlier(policy, late, earlier);
+        Expander(lowering.program(), lowering.index()).expand(lowered.strategy, expansion);
+    if (!refused.empty()) return false;
+    policy.strategy(best.timed_for, earlier);  // says what is needed when
+    const std::vector<Nanos> waits =
+        waits_before(lowering.program().ops.size(), lowered.steps, expansion,
+                     [&](std::size_t i) { return seen.stalls[i]; });
+    std::vector<Nanos> moved = earlier;
+    const double scale = planned_per_second(lowered.steps, seen);
+    for (const GapId g : policy.late(waits)) {
+      const Nanos step = std::max(policy.in_time(g) / kFeedback, Nanos{1});
+      const Nanos wait = from_seconds(scale * to_seconds(waits[at(policy.reader(g))]));
+      moved[at(g)] += wait / step * step;
+    }
+    const Strategy corrected = policy.strategy(best.timed_for, moved);
+    if (decide_the_same(corrected, lowered.strategy)) return false;
     LowerOptions options;
     options.load_limit = best.timed_for;
-    Trial placed = tidepool::place(context.lowering(), policy.strategy(best.timed_for, earlier),
-                                   context.budget(), options);
-    if (!placed.lowered) return 0;
+    Trial placed = tidepool::place(context.lowering(), corrected, context.budget(), options);
+    if (!placed.lowered) return false;
     best.lowered = std::move(placed.lowered);
-    return late.size();
+    earlier = std::move(moved);
+    return true;
   }
 };
 
@@ -208,7 +239,8 @@ std::unique_ptr<Planner> make_capuchin() { return std::make_unique<Capuchin>(); 
 PlannerInfo capuchin_planner() {
   return {.name = "capuchin",
           .description = "swaps by free time, recomputes where that costs less (Capuchin)",
-          .make = make_capuchin};
+          .make = make_capuchin,
+          .corrects_itself = true};
 }
 
 }  // namespace tidepool

@@ -37,9 +37,13 @@
 //   once more for each that reads it.
 // - The limit begins at the budget and goes down by what the addresses exceed it until they fit, a
 //   recomputation needs memory too; where that ends with nothing, by 2 % of the budget at a time.
-// - Feedback iterations are run on the times of the evaluator, 20 at most, and the best counts. If
-//   the planner is given an observation of the plan that it makes without one, the copies in before
-//   whose readers the device stalled are moved once more.
+// - Feedback iterations are run on the times of the evaluator first, 20 at most, and the best
+//   counts. A training then observes some iterations of the plan, gives the planner what it
+//   measured and goes on with the plan corrected by that, some times over (train/correction.h). A
+//   plan is made anew for each, not for each iteration: so a copy in moves by as many steps of 5 %
+//   of T as the measured stall before its reader is long, which the paper's iterations would do one
+//   by one. A stall of less than a step is none. The timeline is the profile's: where the ops took
+//   less time on the device, the stall counts for more in the same ratio.
 // - Where nothing fits the streaming schedule takes its place, and a note says so.
 #pragma once
 

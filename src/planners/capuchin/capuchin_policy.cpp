@@ -253,11 +253,11 @@ OpId CapuchinPolicy::trigger(GapId id, OpId need, Nanos start, Bytes limit,
   return from;
 }
 
-std::vector<GapId> CapuchinPolicy::late(std::span<const OpId> stalled) const {
+std::vector<GapId> CapuchinPolicy::late(std::span<const Nanos> waits) const {
   std::vector<GapId> gaps;
   for (GapId g = 0; g < static_cast<GapId>(need_.size()); ++g) {
     if (need_[at(g)] == kNone || gap(g).wraps) continue;
-    if (std::find(stalled.begin(), stalled.end(), need_[at(g)]) != stalled.end()) gaps.push_back(g);
+    if (waits[at(need_[at(g)])] > Nanos{0}) gaps.push_back(g);
   }
   return gaps;
 }

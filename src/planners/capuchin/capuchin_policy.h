@@ -45,9 +45,12 @@ class CapuchinPolicy {
   /// is known. `earlier`: per gap, how much earlier than it seems necessary a copy in should start.
   Strategy strategy(Bytes limit, std::span<const Nanos> earlier);
 
-  /// Swaps whose copies in are too late where the ops before which something stalls are these. Of
-  /// the last strategy.
-  [[nodiscard]] std::vector<GapId> late(std::span<const OpId> stalled) const;
+  /// Swaps whose copies in are too late where the device waits so long before each op. Of the last
+  /// strategy.
+  [[nodiscard]] std::vector<GapId> late(std::span<const Nanos> waits) const;
+  /// The op before which a gap's copy in has to be over; kNone: there is none. Of the last
+  /// strategy.
+  [[nodiscard]] OpId reader(GapId gap) const { return need_[at(gap)]; }
   [[nodiscard]] Nanos in_time(GapId gap) const;
 
   [[nodiscard]] std::span<const GapId> swaps() const { return swaps_; }

@@ -1,0 +1,107 @@
+#include "train/correction.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/counted.h"
+#include "planners/registry.h"
+#include "runtime/observe.h"
+
+namespace tidepool {
+namespace {
+
+/// The bound stays as it is; the plan has another time.
+Result<void> renew_gap(Preparation& start) {
+  ProvenGap& gap = start.gap;
+  const Nanos time = start.lowered().iteration_time;
+  if (gap.least_time_of_any) gap.none_is_faster = time <= *gap.least_time_of_any;
+  if (!gap.gap) return {};
+  gap.gap = start.predicted_overhead() - *gap.least_overhead;
+  constexpr double kRounding = 1e-9;
+  if (*gap.gap >= -kRounding) return {};
+  return fail(ErrorCode::check_failed,
+              fmt::format("a corrected plan takes {}, less than any can: plan or bound are wrong",
+                          format_time(time)));
+}
+
+}  // namespace
+
+std::string CorrectionReport::text() const {
+  if (!why_none.empty()) return "none: " + why_none;
+  if (before == Nanos{0}) return "none: the training ended before its plan was observed";
+  if (tried == 0) return "none: what was measured does not change the plan";
+  return fmt::format("{} an iteration before, {} after: {} tried, {}", format_time(before),
+                     format_time(after), counted(tried, "corrected plan"),
+                     kept == 0 ? "none was faster" : fmt::format("number {} kept", kept));
+}
+
+std::string why_not_corrected(const TrainingSpec& spec, const Job& job, const Preparation& start) {
+  constexpr std::int64_t kFewest = 2 * Correction::kIterations + 2;
+  if (!spec.plan.empty()) return "the plan is that of a file";
+  if (!spec.correct) return "not asked for";
+  if (job.spec().devices > 1) return "only plans of one device are corrected";
+  if (spec.budget.memory.given()) return "with `memory` plans follow the disk";
+  if (start.lowered().streaming) return "a streaming schedule leaves nothing to correct";
+  if (spec.epochs == 0 && spec.iterations < kFewest) {
+    return fmt::format("it takes at least {} `iterations`", kFewest);
+  }
+  if (spec.epochs == 1) return "it takes at least two `epochs`";
+  if (spec.epochs > 1 && job.iterations_per_epoch() < Correction::kIterations) {
+    return fmt::format("it takes epochs of at least {} iterations", Correction::kIterations);
+  }
+  return {};
+}
+
+Correction::Correction(const Job& job, const TrainingSpec& spec, Planner& planner,
+                       Preparation& start, Observer& observer)
+    : job_(job), spec_(spec), planner_(planner), start_(start), observer_(observer) {
+  if (!corrects_itself(start.lowered().plan.planner)) return;
+  report_ = {.why_none = why_not_corrected(spec, job, start)};
+  settled_ = !report_->why_none.empty();
+}
+
+Result<bool> Correction::follow(const std::vector<std::vector<OpTiming>>& timings, Nanos time,
+                                bool more) {
+  if (settled_) return false;
+  CorrectionReport& report = *report_;
+  if (report.before == Nanos{0}) report.before = time;
+  if (report.tried > 0 && time > report.after) {
+    settled_ = true;
+    if (!more) return false;
+    start_.plan = std::move(best_->plan);
+    start_.gap = std::move(best_->gap);
+    return true;
+  }
+  report.kept = report.tried;
+  report.after = time;
+  settled_ = !more || report.tried == kMost;
+  if (settled_) return false;
+  const auto changed = try_another(timings);
+  settled_ = !changed || !*changed;
+  return changed;
+}
+
+Result<bool> Correction::try_another(const std::vector<std::vector<OpTiming>>& timings) {
+  const Lowered& lowered = start_.lowered();
+  observations_.push_back(observe(lowered.plan, lowered.strategy, timings));
+  PlannerOptions options = planner_options(spec_.job, spec_.planner);
+  options.stop = observer_.stop();
+  options.may.sub_batch = false;
+  options.observations = observations_;
+  auto planned = plan_with(chosen_algorithms(job_.program(), lowered.plan), planner_,
+                           job_.program(), start_.machine, start_.budget, options);
+  if (!planned) {
+    const ErrorCode code = planned.error().code;
+    if (code == ErrorCode::interrupted || code == ErrorCode::infeasible) return false;
+    return fail(planned.error());
+  }
+  if (decide_the_same(planned->lowered.strategy, lowered.strategy)) return false;
+  best_ = Earlier{std::move(start_.plan), start_.gap};
+  start_.plan = {std::move(*planned), "planner", {}};
+  if (auto renewed = renew_gap(start_); !renewed) return fail(renewed.error());
+  ++report_->tried;
+  return true;
+}
+
+}  // namespace tidepool

@@ -1,0 +1,76 @@
+// Correction: while a training runs, its planner gets what the plan's instructions took and
+// corrects the plan by that; the corrected plan is proved like any other.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/executor.h"
+#include "schedule/observation.h"
+#include "train/preparation.h"
+
+namespace tidepool {
+
+/// Of a training whose planner corrects itself.
+struct CorrectionReport {
+  std::string why_none;  ///< in a phrase that names fields of TrainingSpec; empty: it was observed
+  int tried = 0;         ///< corrected plans that ran
+  int kept = 0;    ///< ... the last of these is the one that the training goes on with; 0: none
+  Nanos before{};  ///< median of an iteration of the first plan
+  Nanos after{};   ///< ... of the plan that the training goes on with
+
+  /// For people, fields in backquotes.
+  [[nodiscard]] std::string text() const;
+};
+
+// Note [Correction]. Every plan trains to the same bits, so a corrected one is tried, not judged by
+// a prediction whose times were wrong. A plan runs for some iterations, is corrected by what they
+// took, and its successor runs as many; this ends where the planner changes nothing, after kMost
+// corrections, or with a plan that takes longer than the one before it, to which the training then
+// goes back. All run the same algorithms, on which bits depend, inside the same budget.
+//
+// With `iterations` the plan changes after kIterations. With `epochs` it changes between them: the
+// state is handed over there anyway, and more iterations say which plan is faster.
+
+class Correction {
+ public:
+  static constexpr std::int64_t kIterations = 5;  ///< that are observed; the first is not measured
+  static constexpr int kMost = 4;                 ///< plans tried
+
+  /// Of a training that begins with `start`. All must outlive it.
+  Correction(const Job& job, const TrainingSpec& spec, Planner& planner, Preparation& start,
+             Observer& observer);
+
+  /// Whether the next iterations should be observed.
+  [[nodiscard]] bool observes() const { return !settled_; }
+  /// After iterations of the plan in `start`: their recorded times, and the median of an iteration.
+  /// `more`: there are enough left to try another plan. Whether `start` has another plan now, to go
+  /// on with from here. Fails where the planner does, but for want of memory or when interrupted.
+  Result<bool> follow(const std::vector<std::vector<OpTiming>>& timings, Nanos time, bool more);
+  /// None where the planner does not correct itself.
+  [[nodiscard]] const std::optional<CorrectionReport>& report() const { return report_; }
+
+ private:
+  struct Earlier {
+    ObtainedPlan plan;
+    ProvenGap gap;
+  };
+
+  Result<bool> try_another(const std::vector<std::vector<OpTiming>>& timings);
+
+  const Job& job_;
+  const TrainingSpec& spec_;
+  Planner& planner_;
+  Preparation& start_;
+  Observer& observer_;
+  bool settled_ = true;
+  std::optional<CorrectionReport> report_;
+  std::vector<Observation> observations_;  ///< of each plan until now
+  std::optional<Earlier> best_;            ///< the plan before the one that is tried
+};
+
+/// Why the plan of a training is not corrected, in a phrase; empty where it is.
+std::string why_not_corrected(const TrainingSpec& spec, const Job& job, const Preparation& start);
+
+}  // namespace tidepool
