@@ -129,7 +129,8 @@ TEST_F(ProvenGapTest, IsUnknownWhenInterrupted) {
 
 TEST_F(ProvenGapTest, TheBoundOfSomeAlgorithmsIsNoneOfOthers) {
   Strategy strategy = plan(kBudget).strategy;
-  const OverheadBound bound = overhead_bound(program_, machine_, strategy.algorithms, Budget{kBudget}, {});
+  const OverheadBound bound =
+      overhead_bound(program_, machine_, strategy.algorithms, Budget{kBudget}, {});
   EXPECT_TRUE(bound.covers(strategy));
   strategy.algorithms[0] = 1;
   EXPECT_FALSE(bound.covers(strategy));

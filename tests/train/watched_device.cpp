@@ -11,6 +11,7 @@ std::vector<testing::OpenedArenas> opened;
 Bytes open_now = 0;
 Bytes most_open = 0;
 double disk_pace = 0;
+double link_part = 1;
 
 class WatchedDevice : public CpuDevice {
  public:
@@ -35,6 +36,8 @@ DeviceKind watched_device_kind() {
   kind.name = "watched";
   kind.make = [](const DeviceRequest& request) -> std::unique_ptr<Device> {
     CpuDeviceOptions options = cpu_options(request);
+    options.to_host.bytes_per_second *= link_part;
+    options.to_device.bytes_per_second *= link_part;
     if (disk_pace > 0 && options.spill)
       options.spill->write_speed = options.spill->read_speed = disk_pace;
     return std::make_unique<WatchedDevice>(options);
@@ -50,6 +53,7 @@ void forget_opened() {
   most_open = open_now;
 }
 Bytes most_open_at_once() { return most_open; }
+void pace_links(double part) { link_part = part; }
 void pace_disk(double bytes_per_second) { disk_pace = bytes_per_second; }
 
 }  // namespace testing

@@ -6,6 +6,7 @@
 
 #include "base/at.h"
 #include "base/counted.h"
+#include "base/median.h"
 #include "planners/capuchin/capuchin_policy.h"
 #include "planners/registry.h"
 #include "planners/toolkit/load_limit.h"
@@ -44,6 +45,16 @@ double planned_per_second(std::span<const Step> steps, const Observation& seen) 
   return measured > Nanos{0} ? to_seconds(planned) / to_seconds(measured) : 1;
 }
 
+/// How long the device is idle between two ops anyway.
+Nanos usual_stall(std::span<const Step> steps, const Observation& seen) {
+  std::vector<Nanos> stalls;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].kind == StepKind::op && seen.stalls[i] >= Nanos{0})
+      stalls.push_back(seen.stalls[i]);
+  }
+  return stalls.empty() ? Nanos{0} : median(stalls);
+}
+
 class Capuchin : public Planner {
  public:
   [[nodiscard]] std::string_view name() const override { return "capuchin"; }
@@ -66,7 +77,8 @@ class Capuchin : public Planner {
                                    counted(policy.swaps().size(), "gap") + " swapped",
                                    policy.recomputed().size(), counted(rounds, "iteration"));
     if (const std::size_t moved = learn(policy, context, earlier, best); moved > 0) {
-      note += fmt::format(", {} moved as observed", counted(moved, "copy in"));
+      note += fmt::format(", {} in moved as observed",
+                          moved == 1 ? "1 copy" : fmt::format("{} copies", moved));
     }
     return PlannerOutput{std::move(*best.lowered), {std::move(note)}};
   }
@@ -210,9 +222,10 @@ class Capuchin : public Planner {
         Expander(lowering.program(), lowering.index()).expand(lowered.strategy, expansion);
     if (!refused.empty()) return false;
     policy.strategy(best.timed_for, earlier);  // says what is needed when
+    const Nanos usual = usual_stall(lowered.steps, seen);
     const std::vector<Nanos> waits =
         waits_before(lowering.program().ops.size(), lowered.steps, expansion,
-                     [&](std::size_t i) { return seen.stalls[i]; });
+                     [&](std::size_t i) { return seen.stalls[i] - usual; });
     std::vector<Nanos> moved = earlier;
     const double scale = planned_per_second(lowered.steps, seen);
     for (const GapId g : policy.late(waits)) {

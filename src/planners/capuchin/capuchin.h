@@ -42,8 +42,9 @@
 //   measured and goes on with the plan corrected by that, some times over (train/correction.h). A
 //   plan is made anew for each, not for each iteration: so a copy in moves by as many steps of 5 %
 //   of T as the measured stall before its reader is long, which the paper's iterations would do one
-//   by one. A stall of less than a step is none. The timeline is the profile's: where the ops took
-//   less time on the device, the stall counts for more in the same ratio.
+//   by one. A stall of less than a step is none, nor is what the device is idle between most ops.
+//   The timeline is the profile's: where the ops took less time on the device, the stall counts for
+//   more in the same ratio.
 // - Where nothing fits the streaming schedule takes its place, and a note says so.
 #pragma once
 
