@@ -16,7 +16,8 @@ int list_planners(bool json) {
     for (const PlannerInfo& p : planner_list()) {
       rows.push_back({{"name", p.name},
                       {"description", p.description},
-                      {"chooses_sub_batch", p.chooses_sub_batch}});
+                      {"chooses_sub_batch", p.chooses_sub_batch},
+                      {"corrects_itself", p.corrects_itself}});
     }
     Json missing = Json::array();
     for (const MissingPlanner& p : missing_planners()) {
@@ -26,8 +27,9 @@ int list_planners(bool json) {
     return kOk;
   }
   for (const PlannerInfo& p : planner_list()) {
-    say("{:19} {}{}\n", p.name, p.description,
-        p.chooses_sub_batch ? "; chooses its sub-batch" : "");
+    say("{:19} {}{}{}\n", p.name, p.description,
+        p.chooses_sub_batch ? "; chooses its sub-batch" : "",
+        p.corrects_itself ? "; training corrects its plan" : "");
   }
   for (const MissingPlanner& p : missing_planners()) {
     say("{:19} not in this build: needs Debian's {}; `make torch` brings it\n", p.name, p.package);

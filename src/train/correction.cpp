@@ -76,6 +76,7 @@ Result<bool> Correction::follow(const std::vector<std::vector<OpTiming>>& timing
   report.kept = report.tried;
   report.after = time;
   settled_ = !more || report.tried == kMost;
+  if (!more && report.tried == 0) report.why_none = "too few iterations were left for another plan";
   if (settled_) return false;
   const auto changed = try_another(timings);
   settled_ = !changed || !*changed;

@@ -115,6 +115,25 @@ TEST_F(Cli, TrainingWithoutVerifyDoesNotClaimToBeIdentical) {
   EXPECT_TRUE(success(train("80%"))["identical"].is_null());
 }
 
+TEST_F(Cli, TrainingSaysWhetherItsPlanWasCorrected) {
+  EXPECT_TRUE(success(train("80%"))["correction"].is_null()) << "only some planners do that";
+  auto arguments = train("80%", "12");
+  arguments.insert(arguments.end(), {"--planner", "capuchin"});
+  const Json corrected = success(arguments);
+  EXPECT_TRUE(corrected["correction"]["why_none"].is_null());
+  EXPECT_GT(corrected["correction"]["before_ms"], 0);
+  EXPECT_LE(corrected["correction"]["after_ms"], corrected["correction"]["before_ms"]);
+  EXPECT_LE(corrected["correction"]["kept"], corrected["correction"]["tried"]);
+  arguments.emplace_back("--no-correction");
+  const Json as_planned = success(arguments);
+  EXPECT_EQ(as_planned["correction"]["why_none"], "not asked for");
+  EXPECT_EQ(as_planned["correction"]["tried"], 0);
+  EXPECT_EQ(as_planned["state_crc32"], corrected["state_crc32"]);
+  auto few = train("80%", "3");
+  few.insert(few.end(), {"--planner", "capuchin"});
+  EXPECT_THAT(tidepool(few).out, HasSubstr("correction none: it takes at least 12 --iterations"));
+}
+
 /// The first iteration of a training runs on cold caches.
 TEST_F(Cli, WarmUpIterationsAreNotMeasured) {
   const Json one = success(train("60%", "1"));

@@ -29,7 +29,7 @@ class CorrectionTest : public testing::TrainingTest {
   void lie_to(TrainingSpec spec) {
     spec.iterations = 1;
     spec.epochs = 0;
-    trained(spec);
+    EXPECT_EQ(trained(spec).next_iteration, 1);
     testing::pace_links(1.0 / 16);
     testing::forget_opened();
     listener_ = {};
@@ -88,7 +88,9 @@ TEST_F(CorrectionTest, TrainsToTheBitsOfTheSamePlanAndOfNoBudget) {
 /// The plan from the cache is the one that the planner corrects, inside the same host budget.
 TEST_F(CorrectionTest, WithPlansFromTheCacheInAHostBudgetBesideATrainingWithoutABudget) {
   TrainingSpec spec = of_capuchin(80);
+  spec.correct = false;
   const Bytes host = trained(spec).start.running().host_bytes();
+  spec.correct = true;
   spec.budget.host = host;
   lie_to(spec);
   spec.comparison = Comparison::bits;
@@ -225,7 +227,7 @@ TEST_F(CorrectionOfATraining, TriesNoMoreThanSoManyPlansAndNoneThatCannotRun) {
   Correction some(*job_, spec_, *planner_, start_, listener_);
   EXPECT_EQ(some.follow(timings(3 * kMillisecond), 50 * kMillisecond, false), false);
   EXPECT_FALSE(some.observes());
-  EXPECT_EQ(some.report()->text(), "none: what was measured does not change the plan");
+  EXPECT_EQ(some.report()->text(), "none: too few iterations were left for another plan");
 
   Correction correction(*job_, spec_, *planner_, start_, listener_);
   int tried = 0;
