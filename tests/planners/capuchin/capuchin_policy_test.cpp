@@ -85,10 +85,11 @@ TEST_F(CapuchinPolicyOfAChain, ButNotInsideThePeak) {
 TEST_F(CapuchinPolicyOfAChain, WhatWasLateIsTriggeredEarlier) {
   choose(3100);
   policy_->strategy(100'000, {});
-  const std::vector<OpId> stalled{Chain::kBackward2};
-  EXPECT_THAT(names(policy_->late(stalled)), ElementsAre("x2"));
+  std::vector<Nanos> waits(program_.ops.size(), Nanos{0});
+  waits[Chain::kBackward2] = Nanos{1};
+  EXPECT_THAT(names(policy_->late(waits)), ElementsAre("x2"));
   std::vector<Nanos> earlier(lowering_->index().gaps().size(), Nanos{0});
-  earlier[static_cast<std::size_t>(policy_->late(stalled)[0])] = Nanos{50};
+  earlier[static_cast<std::size_t>(policy_->late(waits)[0])] = Nanos{50};
   const Strategy strategy = policy_->strategy(100'000, earlier);
   EXPECT_EQ(trigger(strategy, "x2"), Chain::kBackward4);
   EXPECT_EQ(trigger(strategy, "x1"), Chain::kBackward2);
