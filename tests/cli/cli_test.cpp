@@ -250,7 +250,7 @@ TEST_F(Cli, ArgumentsThatAreNotUtf8AreStillReported) {
 constexpr const char* kShortSearches = R"(
 tidepool() {
   case "$*" in
-    *"--planner dqn"*) command tidepool planners | grep -q '^ *dqn' || return 0 ;;
+    *"--planner dqn"*) command tidepool planners | grep '^dqn ' | grep -qv 'not in' || return 0 ;;
     *--evaluations* | *--time-limit* | *"--plan "*) ;;
     plan* | train*) set -- "$@" --evaluations 200 ;;
   esac
