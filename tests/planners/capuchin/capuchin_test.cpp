@@ -4,11 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <random>
 
 #include "ir/load_profile.h"
 #include "planners/capuchin/capuchin_program.h"
-#include "support/random_program.h"
 #include "support/trains_in_less.h"
 
 namespace tidepool {
@@ -94,30 +92,6 @@ TEST_F(Capuchin, WhatTheDeviceIsIdleBetweenAllOpsIsNoStall) {
   EXPECT_TRUE(decide_the_same(plan(4500, observed).lowered.strategy, first.lowered.strategy));
 }
 
-TEST_F(Capuchin, StallsCountInTheTimesOfTheProfile) {
-  const Planned first = plan(5500);
-  std::array observed{seen(first, Nanos{300})};
-  const OpId with_right_times = trigger(plan(5500, observed), "x1");
-  // Ops took a tenth of the profile's times: 300 ns are then as long as three of its ops.
-  observed[0].durations.assign(observed[0].durations.size(), Nanos{100});
-  EXPECT_LT(trigger(plan(5500, observed), "x1"), with_right_times);
-}
-
-TEST_F(Capuchin, EachObservationIsOfThePlanThatTheOnesBeforeItMade) {
-  const Planned first = plan(5500);
-  std::vector<Observation> observed{seen(first, Nanos{300})};
-  const Planned second = plan(5500, observed);
-  ASSERT_LT(trigger(second, "x1"), trigger(first, "x1"));
-  observed.push_back(seen(second, Nanos{900}));
-  const Planned third = plan(5500, observed);
-  EXPECT_LT(trigger(third, "x1"), trigger(second, "x1"));
-  // One that is of another plan ends it.
-  observed[1] = seen(first, Nanos{900});
-  EXPECT_EQ(trigger(plan(5500, observed), "x1"), trigger(second, "x1"));
-  observed[0].stalls.push_back(Nanos{300});
-  EXPECT_EQ(trigger(plan(5500, observed), "x1"), trigger(first, "x1"));
-}
-
 TEST_F(Capuchin, WhereNothingFitsTheStreamingScheduleIsUsedAndANoteSaysSo) {
   // A weight is read once an iteration: it has no gap within one.
   program_.tensors.push_back({"w", 3000, TensorKind::weight, true});
@@ -126,35 +100,6 @@ TEST_F(Capuchin, WhereNothingFitsTheStreamingScheduleIsUsedAndANoteSaysSo) {
   const Planned planned = plan(smallest_budget(program_, 1).bytes);
   EXPECT_TRUE(planned.lowered.streaming);
   EXPECT_THAT(planned.notes, Contains(HasSubstr("do not save enough: Capuchin cannot train")));
-}
-
-/// `make_plan` proves each of them.
-TEST(CapuchinOfRandomPrograms, WhateverIsObservedThePlanIsProved) {
-  int changed = 0;
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    SCOPED_TRACE(seed);
-    FixedWorkload workload(testing::random_program(seed));
-    const Program& program = **workload.program(workload.sub_batch());
-    const Machine machine = testing::random_machine(seed);
-    const Budget budget{smallest_budget(program, machine.alignment()).bytes * 5 / 4, 0};
-    std::mt19937_64 random(seed);
-    std::vector<Observation> observed;
-    for (int round = 0; round < 3; ++round) {
-      PlannerOptions options;
-      options.observations = observed;
-      const auto planned = make_plan(*make_capuchin(), workload, machine, budget, options);
-      ASSERT_TRUE(planned) << planned.error().message;
-      const Strategy& strategy = planned->lowered.strategy;
-      changed += !observed.empty() && !decide_the_same(strategy, observed.back().strategy) ? 1 : 0;
-      Observation& seen = observed.emplace_back();
-      seen.strategy = strategy;
-      for (std::size_t i = 0; i < planned->lowered.plan.steady.instructions.size(); ++i) {
-        seen.durations.emplace_back(static_cast<std::int64_t>(random() % 1000));
-        seen.stalls.emplace_back(static_cast<std::int64_t>(random() % 3000) - 2000);
-      }
-    }
-  }
-  EXPECT_GT(changed, 10);
 }
 
 TEST(CapuchinOfRandomPrograms, TrainWhereTheyDoInLess) {
