@@ -366,7 +366,7 @@ TEST_F(CompareTest, TrainingInRoundsIsIdenticalInsideABudget) {
 TEST_F(CompareTest, RandomStrategiesRecomputeAndStayIdentical) {
   const Json j = success({"train", "tiny-resnet", "--batch", "16", "--data", "synthetic", "--link",
                           "500MB", "--budget", "60%", "--iterations", "3", "--planner", "random",
-                          "--seed", "4", "--verify"});
+                          "--seed", "4", "--verify", "--evaluations", "40000"});
   EXPECT_EQ(j["identical"], true);
   EXPECT_GT(j["recomputed_ops"], 0);
   EXPECT_GT(j["optimality_gap"], 0) << "the bound covers recomputation";
