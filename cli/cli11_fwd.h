@@ -1,4 +1,5 @@
-// Names of CLI11 for headers. Its own header takes seconds to read: only files that parse include it.
+// Names of CLI11 for headers. Its own header takes seconds to read: only files that parse include
+// it.
 #pragma once
 
 namespace CLI {

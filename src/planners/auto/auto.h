@@ -12,7 +12,8 @@ namespace tidepool {
 // keep, swap, drop, recompute, and over the algorithms of ops where it may. All strategies are
 // starts of its states, those of slower plans too; a complete plan that has no strategy to start
 // from still counts as it is. `tide` is no start, as this is the same search with more decisions,
-// nor is `random`, nor are those that learn: an episode of a network that is given comes at the end.
+// nor is `random`, nor are those that learn: an episode of a network that is given comes at the
+// end.
 //
 // Sub-batches (auto/size_order.h) come last, as asking for one may cost a measurement. Planners
 // that choose a sub-batch plan where moDNN would take another. Only where one is faster, or the
@@ -25,9 +26,10 @@ namespace tidepool {
 // In the end short searches from the plan without one freedom each say what that was worth.
 
 /// Keeps, swaps, drops and recomputes by search, chooses algorithms and sub-batch. By simulated
-/// time never slower than any planner that ended within its part of the limit; one that takes longer
-/// may be faster. With an evaluation limit the result depends on the seed alone, on any number of
-/// threads (0: as many as there are cores). Where it may not swap it only picks the fastest plan.
+/// time never slower than any planner that ended within its part of the limit; one that takes
+/// longer may be faster. With an evaluation limit the result depends on the seed alone, on any
+/// number of threads (0: as many as there are cores). Where it may not swap it only picks the
+/// fastest plan.
 std::unique_ptr<Planner> make_auto(int threads = 0);
 
 }  // namespace tidepool
