@@ -45,7 +45,7 @@ EXTRA_HEADERS = {"nn": ["runtime/op_runner.h"]}
 PRIVATE = {
     "device/cpu": ["nn/kernels/cpu", "train/devices"],
     "device/cuda": ["nn/kernels/cuda", "train/devices"],
-    "device/file": ["device/cpu", "device/cuda"],
+    "device/file": ["device/cpu", "device/cuda", "train/devices"],
     "nn/kernels/cpu": ["train/devices"],
     "nn/kernels/cuda": ["train/devices"],
     "planners/dqn/torch/module": [],

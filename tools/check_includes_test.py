@@ -12,7 +12,7 @@ import check_includes  # noqa: E402
 
 HEADERS = [
     "base/bytes.h", "ir/program.h", "cost/machine.h", "schedule/schedule.h", "planners/none.h",
-    "sim/simulate.h", "device/device.h", "device/cpu/guarded_memory.h",
+    "sim/simulate.h", "device/device.h", "device/cpu/cpu_device.h",
     "runtime/executor.h", "runtime/op_runner.h", "nn/graph.h", "nn/kernels/cpu/cpu.h",
 ]
 
@@ -23,7 +23,7 @@ ALLOWED = [
     ("runtime/a.cpp", '"device/device.h"'),
     ("nn/a.cpp", '"runtime/op_runner.h"'),
     ("nn/kernels/cpu/a.cpp", "<dnnl.hpp>"),
-    ("nn/kernels/cpu/a.cpp", '"device/cpu/guarded_memory.h"'),
+    ("nn/kernels/cpu/a.cpp", '"device/cpu/cpu_device.h"'),
     ("device/cpu/a.cpp", "<omp.h>"),
     ("device/cuda/a.cu", "<cuda_runtime.h>"),
     ("planners/a.cpp", "<Eigen/Cholesky>"),
@@ -40,7 +40,7 @@ REFUSED = [
     ("sim/a.cpp", '"runtime/op_runner.h"'),
     ("runtime/a.cpp", '"sim/simulate.h"'),
     ("runtime/a.cpp", '"nn/graph.h"'),
-    ("runtime/a.cpp", '"device/cpu/guarded_memory.h"'),
+    ("runtime/a.cpp", '"device/cpu/cpu_device.h"'),
     ("device/a.cpp", '"ir/program.h"'),
     ("nn/a.cpp", '"runtime/executor.h"'),
     ("nn/a.cpp", '"schedule/schedule.h"'),

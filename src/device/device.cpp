@@ -5,12 +5,15 @@
 namespace tidepool {
 
 DeviceConfig joined(const DeviceConfig& a, const DeviceConfig& b) {
-  if (a.streams != b.streams || a.arenas.size() != b.arenas.size()) {
+  const DeviceConfig& more = a.streams.size() < b.streams.size() ? b : a;
+  const DeviceConfig& fewer = &more == &a ? b : a;
+  const bool alike = std::equal(fewer.streams.begin(), fewer.streams.end(), more.streams.begin());
+  if (!alike || a.arenas.size() != b.arenas.size()) {
     throw DeviceError("two plans of different streams or arenas cannot share a device");
   }
-  DeviceConfig both = a;
+  DeviceConfig both = more;
   for (std::size_t i = 0; i < both.arenas.size(); ++i) {
-    both.arenas[i].bytes = std::max(both.arenas[i].bytes, b.arenas[i].bytes);
+    both.arenas[i].bytes = std::max(a.arenas[i].bytes, b.arenas[i].bytes);
   }
   return both;
 }

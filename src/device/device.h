@@ -108,8 +108,8 @@ struct DeviceConfig {
         streams(std::move(streams_of_one)) {}
 };
 
-/// What serves users of either, one at a time: the larger of each two arenas. They have the same
-/// streams and as many arenas, else DeviceError.
+/// What serves users of either, one at a time: the larger of each two arenas. They have as many
+/// arenas, and the same streams as far as both have them, else DeviceError.
 DeviceConfig joined(const DeviceConfig& a, const DeviceConfig& b);
 
 /// Throws DeviceError unless the config is of one device and its host.

@@ -12,8 +12,11 @@ namespace tidepool {
 
 /// The file that bytes go to that find no room in memory.
 struct SpillOptions {
-  std::string folder;  ///< it lies here, without a name
-  Bytes limit = 0;     ///< its largest size; 0: what is free, less the larger of 5 % and 1 GiB
+  std::string folder{};  ///< it lies here, without a name
+  /// Copies join it with the host's memory alone, so that what is copied between it and a device
+  /// passes through that. Else with the arenas of devices too, which are memory of the process.
+  bool behind_host = false;
+  Bytes limit = 0;  ///< its largest size; 0: what is free, less the larger of 5 % and 1 GiB
   /// Stated speeds (bytes per second), which copies are then paced to. 0: as fast as it goes.
   double write_speed = 0;
   double read_speed = 0;
@@ -21,6 +24,11 @@ struct SpillOptions {
   int depth = 1;              ///< transfers at the same time in one copy, 1 to 8
   /// Keeps a hash of every block that is written and compares what is read.
   bool verify = false;
+
+  /// The field that `limit` is of in a TrainingSpec, for messages.
+  [[nodiscard]] const char* limit_name() const {
+    return behind_host ? "`file_limit`" : "`spill_limit`";
+  }
 
   static constexpr Bytes kAlignment = 4096;  ///< of all bytes that are copied to it or from it
   static constexpr int kMostDepth = 8;

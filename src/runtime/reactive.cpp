@@ -87,13 +87,13 @@ Reactive::~Reactive() {
 }
 
 Bytes Reactive::enough_host_bytes(const Program& program, Bytes alignment,
-                                  std::span<const char> made_up, bool with_file) {
-  return enough_bytes_away(program, alignment, made_up, with_file).host;
+                                  std::span<const char> made_up, Away away) {
+  return enough_bytes_away(program, alignment, made_up, away).host;
 }
 
 Bytes Reactive::enough_file_bytes(const Program& program, Bytes alignment,
-                                  std::span<const char> made_up) {
-  return enough_bytes_away(program, alignment, made_up, true).file;
+                                  std::span<const char> made_up, Away away) {
+  return enough_bytes_away(program, alignment, made_up, away).file;
 }
 
 Location Reactive::away(TensorId t) const { return {away_.space(t), places_[at(t)].away}; }
@@ -128,6 +128,13 @@ void Reactive::release_doubles() {
 }
 
 void Reactive::copy(Location to, Location from, TensorId t) {
+  const bool past_host = from.space != kHostSpace && to.space != kHostSpace;
+  if (past_host && from.space != to.space && away_.over_host()) {
+    const Location staging{kHostSpace, away_.staging()};
+    copy(staging, from, t);
+    copy(to, staging, t);
+    return;
+  }
   const Tensor& tensor = program_.tensors[at(t)];
   device_.name_copy(tensor.name.c_str());
   device_.copy(kCopy, to, from, tensor.bytes);

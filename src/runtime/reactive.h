@@ -51,13 +51,13 @@ class Reactive {
   [[nodiscard]] const std::vector<std::vector<OpTiming>>& timings() const { return timings_; }
   [[nodiscard]] Bytes arena_peak() const { return arena_peak_; }
   /// Host bytes that suffice for any program: every tensor at once, or every one that is not made
-  /// up and what the others are filled from. Beside a file: those that host ops touch, and room for
-  /// the largest persistent one on its way.
+  /// up and what the others are filled from. With a file: those that host ops touch, and room for
+  /// the largest one that passes through to the file.
   static Bytes enough_host_bytes(const Program& program, Bytes alignment,
-                                 std::span<const char> made_up = {}, bool with_file = false);
+                                 std::span<const char> made_up = {}, Away away = Away::host);
   /// The same of the file, where there is one.
   static Bytes enough_file_bytes(const Program& program, Bytes alignment,
-                                 std::span<const char> made_up = {});
+                                 std::span<const char> made_up = {}, Away away = Away::file);
 
  private:
   static constexpr Bytes kNowhere = -1;
@@ -90,7 +90,7 @@ class Reactive {
   /// Between the host, for its owner, and where it lies.
   void load(TensorId tensor);
   void store(TensorId tensor);
-  /// The bytes of this tensor.
+  /// The bytes of this tensor, through the host where device and file have no copies.
   void copy(Location to, Location from, TensorId tensor);
   void launch(StreamId stream, const OpCall& call, OpTiming* timing);
 

@@ -21,12 +21,14 @@ struct KernelRequest {
 struct DeviceRequest {
   int threads = 0;           ///< 0: the kind's default
   std::int32_t devices = 1;  ///< in one machine
-  LinkSpeed to_host{};  ///< emulated links only
+  LinkSpeed to_host{};       ///< emulated links only
   LinkSpeed to_device{};
   // Bytes per second that the links of all devices share; 0: no limit.
   double bus_to_host = 0;
   double bus_to_device = 0;
-  SpillOptions spill{};  ///< of kinds with `measure_disk`; no folder: there is no file
+  /// Of kinds with `measure_disk`, behind the host unless they have `spill_threads` too; no folder:
+  /// there is no file.
+  SpillOptions spill{};
 };
 
 /// In words.
@@ -50,13 +52,14 @@ struct DeviceKind {
   /// What runs where nobody says which algorithms.
   AlgorithmPolicy algorithms = AlgorithmPolicy::least_workspace;
   /// One of so many devices as a machine with its measured links, on the buses that they share;
-  /// null: links are emulated. Throws DeviceError. Takes no more than these bytes of each device and
-  /// of the host.
+  /// null: links are emulated. Throws DeviceError. Takes no more than these bytes of each device
+  /// and of the host.
   Machine (*calibrate)(std::int32_t devices, Bytes device, Bytes host) = nullptr;
   int (*default_threads)() = nullptr;
-  /// Null: no file can take what leaves the device. Takes no more than `memory`.
+  /// Null: it can have no file. Takes no more than `memory`.
   Result<DiskSpeeds> (*measure_disk)(const SpillOptions& spill, Bytes memory) = nullptr;
-  /// What is usual where copies go to a file: they hardly take a core.
+  /// What is usual where its arena spills to a file: copies hardly take a core then. Null: a file
+  /// can only lie behind the host.
   int (*spill_threads)() = nullptr;
   std::unique_ptr<Device> (*make)(const DeviceRequest& request) = nullptr;
 

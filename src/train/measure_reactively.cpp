@@ -45,20 +45,32 @@ std::vector<AlgorithmChoice> variants_inside(const Job& job, const ProfilingTask
   return variants;
 }
 
+/// Of the host, before a file behind it, in whole blocks of that.
+Bytes least_before_file(const Job& job, Bytes alignment) {
+  const Bytes least =
+      Reactive::enough_host_bytes(job.program(), alignment, {}, Away::host_then_file);
+  return align_up(least, SpillOptions::kAlignment);
+}
+
 Error host_budget_too_small(const Job& job, const ProfilingTask& task, Bytes alignment,
                             const char* why) {
   const Budget& budget = task.budget;
-  Bytes least = 0;
+  const bool tier = job.spec().device.has_file_tier();
+  Bytes least = tier ? least_before_file(job, alignment) : 0;
   for (const AlgorithmChoice& algorithms : variants_inside(job, task, alignment)) {
+    if (tier) break;
     least = std::max(
         least, least_host_bytes(job.program(), algorithms, budget.device, budget.host, alignment));
   }
-  return {ErrorCode::infeasible,
-          fmt::format("`host_budget` {} B ({}) is not enough for profiling inside {} of device "
-                      "memory: {}; {} B ({}) are enough, and the least that are",
-                      budget.host, format_bytes(budget.host), format_bytes(budget.device), why,
-                      least, format_bytes_up(least)),
-          least};
+  Error error{
+      ErrorCode::infeasible,
+      fmt::format("`host_budget` {} B ({}) is not enough for profiling inside {} of device "
+                  "memory{}: {}; {} B ({}) are enough, and the least that are",
+                  budget.host, format_bytes(budget.host), format_bytes(budget.device),
+                  tier ? ", even with a file behind it" : "", why, least, format_bytes_up(least)),
+      least};
+  error.of_host = true;
+  return error;
 }
 
 /// Intermediate numbers, of the device alone. Indices keep their values: pooling, labels.
@@ -99,27 +111,42 @@ Bytes profiling_file(const Machine& machine, Bytes enough) {
   return most == 0 ? enough : std::clamp(most / alignment * alignment, alignment, enough);
 }
 
-/// Beside a file the host has only what its ops touch.
+/// Behind the host, where that alone is too small.
+ReactiveBudget budget_over_host(const Job& job, const Machine& machine,
+                                const AlgorithmChoice& algorithms, ReactiveBudget without) {
+  const Bytes alignment = machine.alignment();
+  if (runs_on_demand(job.program(), algorithms, without, alignment)) return without;
+  constexpr Bytes kBlock = SpillOptions::kAlignment;
+  const Bytes enough =
+      Reactive::enough_file_bytes(job.program(), alignment, {}, Away::host_then_file);
+  return {without.device, without.host / kBlock * kBlock, profiling_file(machine, enough), true};
+}
+
+/// Beside a file for what leaves the device the host has only what its ops touch.
 ReactiveBudget reactive_budget(const Job& job, const Machine& machine,
                                const AlgorithmChoice& algorithms, const Budget& budget,
                                std::span<const char> made_up) {
   const Bytes alignment = machine.alignment();
   const bool file = machine.spaces.back().kind == SpaceKind::file;
-  if (!file) return {budget.device, host_bytes(job, algorithms, budget, made_up, alignment)};
-  return {budget.device, Reactive::enough_host_bytes(job.program(), alignment, made_up, true),
+  if (!file || machine.behind_host() != kNone) {
+    const Bytes host = host_bytes(job, algorithms, budget, made_up, alignment);
+    const ReactiveBudget without{budget.device, host};
+    return file && made_up.empty() ? budget_over_host(job, machine, algorithms, without) : without;
+  }
+  return {budget.device, Reactive::enough_host_bytes(job.program(), alignment, made_up, Away::file),
           profiling_file(machine, Reactive::enough_file_bytes(job.program(), alignment, made_up))};
 }
 
 Error file_too_small(const Job& job, Bytes device, Bytes most, Bytes enough, const char* why) {
+  const SpillOptions& file = job.spec().device.file();
   Error error{
       ErrorCode::infeasible,
-      fmt::format("the disk, or what `spill_limit` leaves of it, is too small for profiling "
-                  "inside {} of memory: {}; the file may have {} B ({}), {} B ({}) are "
-                  "enough",
-                  format_bytes(device), why, most, format_bytes(most), enough,
+      fmt::format("the disk, or what {} leaves of it, is too small for profiling inside {} of "
+                  "memory: {}; the file may have {} B ({}), {} B ({}) are enough",
+                  file.limit_name(), format_bytes(device), why, most, format_bytes(most), enough,
                   format_bytes_up(enough)),
       std::nullopt, true};
-  if (job.spec().device.spill.limit == 0) error.message += "; `spill_limit` says how much of it";
+  if (file.limit == 0) error.message += fmt::format("; {} says how much of it", file.limit_name());
   return error;
 }
 
@@ -158,7 +185,8 @@ Result<Bytes> run_variant(Job& job, const Machine& machine, const ProfilingTask&
     apply_op_timings(algorithms, timings, job.program());
     return reactive.arena_peak();
   } catch (const FileFull& full) {
-    const Bytes enough = Reactive::enough_file_bytes(job.program(), alignment, made_up);
+    const Bytes enough =
+        Reactive::enough_file_bytes(job.program(), alignment, made_up, memory.away());
     return fail(file_too_small(job, budget.device, memory.file, enough, full.what()));
   } catch (const HostArenaFull& full) {
     if (task.fake) {

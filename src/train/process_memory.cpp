@@ -102,7 +102,7 @@ Result<ProcessMemory> expected_memory(const Job& job, Bytes limit, bool plans) {
   if (!runner) return fail(runner.error());
   return ProcessMemory{
       limit, align_up(resident_beside_arenas(), kStep) + (plans ? kGrowth : kGrowthWithAPlan),
-      Reactive::enough_host_bytes(job.program(), job.alignment(), {}, true),
+      Reactive::enough_host_bytes(job.program(), job.alignment(), {}, Away::file),
       bytes_of_hashes(job, Reactive::enough_file_bytes(job.program(), job.alignment())),
       job.spec().sub_batch == 0 ? kBeyondExpected : 0};
 }

@@ -22,8 +22,13 @@ struct DeviceSpec {
   Bytes link = 0;
   KernelRequest kernels;
   SpillOptions spill;  ///< what does not fit goes to a file; no folder: there is none
+  /// Behind the host: what BudgetSpec::host does not hold goes on to it; no folder: there is none.
+  SpillOptions file_tier{.behind_host = true};
 
   [[nodiscard]] bool spills() const { return !spill.folder.empty(); }
+  [[nodiscard]] bool has_file_tier() const { return !file_tier.folder.empty(); }
+  /// That of the two which there is.
+  [[nodiscard]] const SpillOptions& file() const { return has_file_tier() ? file_tier : spill; }
 };
 
 struct DataSpec {

@@ -14,9 +14,11 @@
 #include <filesystem>
 
 #include "device/cpu/cpu_device.h"
+#include "schedule/plan_totals.h"
 #include "support/disks.h"
 #include "support/fault_runs.h"
 #include "support/spaces.h"
+#include "support/three_tiers.h"
 
 namespace tidepool {
 namespace {
@@ -300,6 +302,61 @@ TEST_F(CpuFileSpace, PlansWithAFileRunAsTheirProgram) {
   EXPECT_GT(with_file, 4);
 }
 
+TEST_F(CpuFileSpace, BehindTheHostItIsJoinedWithThatAlone) {
+  CpuDeviceOptions o = options();
+  o.spill->behind_host = true;
+  CpuDevice device(o);
+  EXPECT_EQ(device.alignment(), 64) << "as without a file";
+  DeviceConfig three{kPage, kPage + 64, {StreamKind::compute, StreamKind::copy}};
+  three.arenas.push_back({SpaceKind::file, 2 * kPage});
+  device.open(three);
+  EXPECT_EQ(resident(device.arena(), kPage), 1) << "pinned memory is there from the start";
+  device.discard({1, 0}, kPage);
+  EXPECT_EQ(resident(device.arena(1), 2 * kPage), 2);
+  EXPECT_THROW(device.copy(1, {2, 0}, {0, 0}, 64), DeviceError);
+  EXPECT_THROW(device.copy(1, {0, 0}, {2, 0}, 64), DeviceError);
+  device.arena(1)[kPage] = std::byte{7};
+  device.copy(1, {2, 0}, {1, kPage}, 64);  // a whole block, to the end of the arena
+  device.copy(1, {1, 0}, {2, 0}, 64);
+  device.synchronize();
+  EXPECT_EQ(device.arena(1)[0], std::byte{7});
+  EXPECT_EQ(device.file_traffic().written.bytes, kPage);
+}
+
+TEST_F(CpuFileSpace, PlansOverThreeTiersRunAsTheirProgram) {
+  testing::RandomShape shape;
+  shape.most_layers = 5;
+  shape.most_words = 512;
+  shape.alignment = 64;
+  shape.block = BlockFile::kAlignment;
+  int with_file = 0;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto drawn = testing::random_three_tiers(seed, shape);
+    if (!drawn || drawn->whole.plan.arenas.back().bytes == 0) continue;
+    const testing::SpacedPlan& p = drawn->whole;
+    ASSERT_TRUE(check(p.program, p.plan, p.limits));
+    CpuDeviceOptions o = options();
+    o.spill->behind_host = true;
+    o.spill->verify = true;
+    o.faults.most_late = Nanos{200'000};
+    if (seed % 2 == 0) o.faults.short_transfers = kPage;
+    CpuDevice device(o);
+    testing::TagRunner runner(p.program);
+    Executor executor(p.program, p.plan, device, runner);
+    executor.enter();
+    executor.run(3);
+    executor.run(1);
+    executor.exit();
+    testing::TagRunner meaning(p.program);
+    testing::run_in_order(p.program, chosen_algorithms(p.program, p.plan), 4, meaning);
+    EXPECT_EQ(runner.seen(), meaning.seen());
+    EXPECT_EQ(runner.final_values(), meaning.final_values());
+    with_file += device.file_traffic().read.bytes > 0 ? 1 : 0;
+  }
+  EXPECT_GT(with_file, 4);
+}
+
 TEST_F(CpuFileSpace, WithoutAPlanValuesInTheFileAreThoseOnTheHost) {
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
     SCOPED_TRACE(seed);
@@ -308,7 +365,8 @@ TEST_F(CpuFileSpace, WithoutAPlanValuesInTheFileAreThoseOnTheHost) {
     const auto run = [&](CpuDevice& device, bool with_file) {
       const Bytes alignment = device.alignment();
       const Bytes least = smallest_budget(program, alignment).bytes;
-      const Bytes host = Reactive::enough_host_bytes(program, alignment, {}, with_file);
+      const Bytes host =
+          Reactive::enough_host_bytes(program, alignment, {}, with_file ? Away::file : Away::host);
       const Bytes file = with_file ? Reactive::enough_file_bytes(program, alignment) : 0;
       auto runner = std::make_unique<testing::TagRunner>(program);
       Reactive reactive(program, algorithms, {least, host, file}, device, *runner);

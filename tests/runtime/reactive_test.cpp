@@ -119,7 +119,7 @@ TEST(Reactive, WithAFileValuesAreThoseOfTheProgramAndLittleLiesOnTheHost) {
     TagRunner meaning(program);
     run_in_order(program, algorithms, kReactiveIterations, meaning);
     const Bytes least = smallest_budget(program, 64).bytes;
-    const Bytes host = Reactive::enough_host_bytes(program, 64, {}, true);
+    const Bytes host = Reactive::enough_host_bytes(program, 64, {}, Away::file);
     if (host < Reactive::enough_host_bytes(program, 64)) ++smaller;
     const Bytes file = Reactive::enough_file_bytes(program, 64);
     if (file == 0) continue;
@@ -138,6 +138,66 @@ TEST(Reactive, WithAFileValuesAreThoseOfTheProgramAndLittleLiesOnTheHost) {
   EXPECT_GT(smaller, 40);
 }
 
+/// Copies join the file with the host alone; counts those that stay on the host, which begins with
+/// `reserved` bytes for others.
+class FileBehindHostDevice : public FileCountingDevice {
+ public:
+  explicit FileBehindHostDevice(Bytes reserved) : reserved_(reserved) {}
+  void copy(StreamId stream, Location to, Location from, Bytes bytes) override {
+    const bool file = to.space == AwayPlaces::kFileSpace || from.space == AwayPlaces::kFileSpace;
+    EXPECT_FALSE(file && (to.space == 0 || from.space == 0)) << "past the host";
+    const bool kept = to.space == AwayPlaces::kHostSpace && to.offset >= reserved_;
+    if (from.space == 0 && kept) ++kept_on_host;
+    FileCountingDevice::copy(stream, to, from, bytes);
+  }
+  int kept_on_host = 0;
+
+ private:
+  Bytes reserved_;
+};
+
+TEST(Reactive, WithAFileBehindTheHostTheFileTakesWhatTheHostCannotHold) {
+  int kept = 0, with_file = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    const Program program = random_program(seed, {5, 2048});
+    const auto algorithms = least_workspace_algorithms(program);
+    TagRunner meaning(program);
+    run_in_order(program, algorithms, kReactiveIterations, meaning);
+    const Bytes device_bytes = smallest_budget(program, 64).bytes;
+    const Bytes least = Reactive::enough_host_bytes(program, 64, {}, Away::host_then_file);
+    const Bytes enough = Reactive::enough_file_bytes(program, 64, {}, Away::host_then_file);
+    for (const Bytes host : {least, least + Reactive::enough_host_bytes(program, 64) / 4}) {
+      for (const Bytes file : {enough, enough * 3 / 4 / 4096 * 4096}) {
+        if (file == 0) continue;
+        FileBehindHostDevice device(least);
+        TagRunner runner(program);
+        try {
+          Reactive reactive(program, algorithms, {device_bytes, host, file, true}, device, runner);
+          reactive.enter();
+          reactive.run(kReactiveIterations);
+          reactive.exit();
+        } catch (const FileFull&) {
+          EXPECT_LT(file, enough);
+          continue;
+        }
+        EXPECT_EQ(runner.seen(), meaning.seen());
+        EXPECT_EQ(runner.final_values(), meaning.final_values());
+        kept += device.kept_on_host > 0 ? 1 : 0;
+        with_file += device.written > 0 && device.read > 0 ? 1 : 0;
+      }
+    }
+    FakeDevice device(FakeScript{}, 64);
+    TagRunner runner(program);
+    if (enough == 0) continue;
+    EXPECT_THROW(
+        Reactive(program, algorithms, {device_bytes, least - 64, enough, true}, device, runner),
+        HostArenaFull);
+  }
+  EXPECT_GT(kept, 40);
+  EXPECT_GT(with_file, 100);
+}
+
 TEST(Reactive, InsideATightFileItIsRightOrNamesTheTensor) {
   int right = 0;
   int full = 0;
@@ -148,7 +208,7 @@ TEST(Reactive, InsideATightFileItIsRightOrNamesTheTensor) {
     TagRunner meaning(program);
     run_in_order(program, algorithms, kReactiveIterations, meaning);
     const Bytes least = smallest_budget(program, 64).bytes;
-    const Bytes host = Reactive::enough_host_bytes(program, 64, {}, true);
+    const Bytes host = Reactive::enough_host_bytes(program, 64, {}, Away::file);
     const Bytes enough = Reactive::enough_file_bytes(program, 64);
     for (const Bytes file : {enough - 64, enough / 2, enough / 4}) {
       if (file <= 0) continue;
@@ -180,7 +240,7 @@ TEST(Reactive, WithoutRoomForValuesOnTheirWayToTheFileItSaysSo) {
   const TensorId w = b.tensor("w", 4096, true);
   b.device("learn", {{w, update}}, Nanos{1});
   const Program program = b.build();
-  EXPECT_EQ(Reactive::enough_host_bytes(program, 64, {}, true), 4096);
+  EXPECT_EQ(Reactive::enough_host_bytes(program, 64, {}, Away::file), 4096);
   EXPECT_EQ(Reactive::enough_file_bytes(program, 64), 4096);
   FakeDevice device(FakeScript{}, 64);
   TagRunner runner(program);

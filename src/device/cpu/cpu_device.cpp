@@ -17,9 +17,9 @@
 
 #include "base/at.h"
 #include "base/counted.h"
-#include "device/cpu/guarded_memory.h"
 #include "device/failure_slot.h"
 #include "device/file/file_space.h"
+#include "device/file/guarded_memory.h"
 #include "device/file/shared_bus.h"
 #include "device/file/sleep.h"
 
@@ -208,6 +208,10 @@ int default_compute_threads(bool with_file) {
 struct CpuDevice::State {
   explicit State(const CpuDeviceOptions& o)
       : options(o), to_host(o.bus_to_host), to_device(o.bus_to_device), faults(o.faults) {}
+
+  /// Arenas are ordinary memory of the process, which goes to the file and comes back page by page.
+  [[nodiscard]] bool spills() const { return options.spill && !options.spill->behind_host; }
+
   CpuDeviceOptions options;
   SharedBus to_host;
   SharedBus to_device;
@@ -221,8 +225,8 @@ struct CpuDevice::State {
 };
 
 CpuDevice::CpuDevice(const CpuDeviceOptions& options) : state_(std::make_unique<State>(options)) {
-  CpuDeviceOptions& own = state_->options;
-  if (own.threads <= 0) own.threads = default_compute_threads(own.spill.has_value());
+  int& threads = state_->options.threads;
+  if (threads <= 0) threads = default_compute_threads(state_->spills());
 }
 
 CpuDevice::~CpuDevice() = default;
@@ -232,7 +236,7 @@ std::string CpuDevice::fingerprint() const {
                      counted(state_->options.threads, "compute thread"));
 }
 
-Bytes CpuDevice::alignment() const { return state_->options.spill ? BlockFile::kAlignment : 64; }
+Bytes CpuDevice::alignment() const { return state_->spills() ? BlockFile::kAlignment : 64; }
 
 void CpuDevice::open(const DeviceConfig& config) {
   const auto& spill = state_->options.spill;
@@ -240,10 +244,14 @@ void CpuDevice::open(const DeviceConfig& config) {
   const Bytes file_bytes = spill ? take_file_arena(memory) : 0;
   require_devices_and_host(memory);
   state_->faults.open(memory);
-  const auto pages = spill ? GuardedMemory::Pages::untouched : GuardedMemory::Pages::touched;
+  const auto pages =
+      state_->spills() ? GuardedMemory::Pages::untouched : GuardedMemory::Pages::touched;
   for (const DeviceConfig::ArenaSize& arena : memory.arenas) {
     const bool host = arena.kind == SpaceKind::host;
-    state_->arenas.emplace_back(arena.bytes, host ? "host arena" : "device arena", pages);
+    // Copies with the file take whole blocks.
+    const Bytes unit = host && file_bytes > 0 ? BlockFile::kAlignment : 1;
+    state_->arenas.emplace_back(align_up(arena.bytes, unit), host ? "host arena" : "device arena",
+                                pages);
   }
   if (file_bytes > 0) state_->file.emplace(*spill, file_bytes, state_->options.faults);
   for (const StreamConfig& stream : config.streams) {
@@ -256,14 +264,14 @@ std::byte* CpuDevice::arena(SpaceId space) {
   return at(space) < state_->arenas.size() ? state_->arenas[at(space)].data() : nullptr;
 }
 
-/// Without a file all pages were touched when the device was opened, and stay.
+/// What is emulated was touched when the device was opened, and stays: pinned memory does.
 void CpuDevice::populate(Location place, Bytes bytes) {
-  if (!state_->options.spill || arena(place.space) == nullptr) return;
+  if (!state_->spills() || arena(place.space) == nullptr) return;
   state_->arenas[at(place.space)].populate(place.offset, bytes);
 }
 
 void CpuDevice::discard(Location place, Bytes bytes) {
-  if (!state_->options.spill || arena(place.space) == nullptr) return;
+  if (!state_->spills() || arena(place.space) == nullptr) return;
   state_->arenas[at(place.space)].discard(place.offset, bytes);
 }
 
@@ -298,6 +306,9 @@ void CpuDevice::copy(StreamId stream, Location to, Location from, Bytes bytes) {
   command.bytes = bytes;
   command.what = std::exchange(state_->name, nullptr);
   const auto host = static_cast<SpaceId>(state_->arenas.size()) - 1;
+  if (command.file != nullptr && !state_->spills() && std::min(route.from, route.to) < host) {
+    throw DeviceError("cpu: a copy between a device and the file: it goes over the host");
+  }
   if (route.from < host && route.to == host) {
     command.link = state_->options.to_host;
     command.bus = &state_->to_host;

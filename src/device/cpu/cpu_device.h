@@ -21,7 +21,7 @@ struct CpuLink {
 };
 
 struct CpuDeviceOptions {
-  /// Compute threads of each device; 0: cores - 1, at least 1, or with a file all cores.
+  /// Compute threads of each device; 0: cores - 1, at least 1, or where arenas spill all cores.
   int threads = 0;
   CpuLink to_host;  ///< of each device
   CpuLink to_device;
@@ -29,7 +29,8 @@ struct CpuDeviceOptions {
   /// Bytes per second that copies of all devices in one direction share; 0: no limit.
   double bus_to_host = 0;
   double bus_to_device = 0;
-  /// Where the file of a file space lies; without it the device has none.
+  /// Where the file of a file space lies; without it the device has none. A file behind the host
+  /// leaves threads, alignment and arenas as they are without one.
   std::optional<SpillOptions> spill = std::nullopt;
 };
 
@@ -45,7 +46,8 @@ class CpuDevice : public Device {
   [[nodiscard]] std::string fingerprint() const override;
   [[nodiscard]] Bytes alignment() const override;
   /// One host, any number of devices, and a file where the options have one. Throws DeviceError
-  /// when an arena cannot be allocated. Arenas beside a file are not touched before they are used.
+  /// when an arena cannot be allocated. Arenas beside a file that is not behind the host are not
+  /// touched before they are used.
   void open(const DeviceConfig& config) override;
   using Device::arena;
   using Device::create_event;

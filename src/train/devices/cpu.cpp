@@ -1,6 +1,6 @@
 #include "train/devices/cpu.h"
 
-#include "device/cpu/disk_calibration.h"
+#include "device/file/disk_calibration.h"
 
 namespace tidepool {
 

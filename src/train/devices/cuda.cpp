@@ -6,6 +6,7 @@
 
 #include "device/cuda/cuda_device.h"
 #include "device/cuda/links.h"
+#include "device/file/disk_calibration.h"
 #include "train/device_kind.h"
 
 namespace tidepool {
@@ -72,13 +73,16 @@ DeviceKind cuda_device_kind() {
   kind.algorithms = AlgorithmPolicy::fastest;
   kind.calibrate = calibrated;
   kind.default_threads = [] { return 1; };
+  kind.measure_disk = calibrate;
   kind.make = [](const DeviceRequest& request) -> std::unique_ptr<Device> {
     nn::load_cuda_kernels();
     for (int gpu = 1; gpu < request.devices; ++gpu) {
       const cuda::CurrentGpu current(gpu);
       nn::load_cuda_kernels();
     }
-    return std::make_unique<CudaDevice>(CudaDeviceOptions{});
+    CudaDeviceOptions options;
+    if (!request.spill.folder.empty()) options.spill = request.spill;
+    return std::make_unique<CudaDevice>(options);
   };
   return kind;
 }

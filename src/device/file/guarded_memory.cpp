@@ -1,4 +1,4 @@
-#include "device/cpu/guarded_memory.h"
+#include "device/file/guarded_memory.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>

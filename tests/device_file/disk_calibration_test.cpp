@@ -1,5 +1,5 @@
 // What is measured depends on the machine; decisions and limits do not.
-#include "device/cpu/disk_calibration.h"
+#include "device/file/disk_calibration.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "device/cpu/disk_calibration.h"
+#include "device/file/disk_calibration.h"
 
 #include <fmt/format.h>
 
@@ -14,9 +14,9 @@
 
 #include "base/median.h"
 #include "base/random.h"
-#include "device/cpu/guarded_memory.h"
 #include "device/device.h"
 #include "device/file/block_file.h"
+#include "device/file/guarded_memory.h"
 
 namespace tidepool {
 namespace {
@@ -177,11 +177,11 @@ Result<DiskSpeeds> calibrate(const SpillOptions& options, Bytes memory) {
   if (*room < kLeastBytes) {
     const std::string why =
         options.limit > 0
-            ? fmt::format("`spill_limit` and what is free there leave {} B", *room)
+            ? fmt::format("{} and what is free there leave {} B", options.limit_name(), *room)
             : fmt::format(
                   "of what is free there, less the larger of 5 % and 1 GiB, {} B are left; "
-                  "`spill_limit` says how much it may have instead",
-                  *room);
+                  "{} says how much it may have instead",
+                  *room, options.limit_name());
     return fail(Error{ErrorCode::infeasible,
                       fmt::format("the disk is too small: its speed is measured with a file of at "
                                   "least {} B ({}) in {}; {}",
