@@ -165,7 +165,8 @@ Result<int> bound(const BoundArguments& a, bool json) {
   }
   const SubjectArguments& of = a.subject;
   const std::string named = of.machine + of.trace.file;
-  if (auto tier = check_file_tier(of.file_tier, named, 1); !tier) return fail(tier.error());
+  if (auto tier = check_file_tier(of.job.device.file_tier, named, 1); !tier)
+    return fail(tier.error());
   TerminalObserver observer;
   if (!a.plan.empty()) {
     const auto file = load_plan(a.plan);
@@ -218,7 +219,7 @@ void add_bound(CLI::App& app, Context& context) {
   add_size_option(*command, "--budget", arguments->budget.device,
                   "device bytes: 400MiB, 2GB, or a percentage of the unlimited peak such as 60%");
   add_host_budget_option(*command, arguments->budget);
-  add_file_tier_options(*command, arguments->subject.file_tier);
+  add_file_tier_options(*command, arguments->subject.job.device.file_tier);
   command->add_option("--plan", arguments->plan, "a saved plan, for its program and budget")
       ->excludes("model");
   add_duration_option(*command, "--time-limit", arguments->time_limit,

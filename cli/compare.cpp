@@ -179,7 +179,7 @@ Result<void> choose_planners(CompareArguments& a) {
   }
   if (auto rounds = check_chosen_rounds(a.subject.job); !rounds) return rounds;
   const std::string named = a.subject.machine + a.subject.trace.file;
-  if (auto tier = check_file_tier(a.subject.file_tier, named, 1); !tier) return tier;
+  if (auto tier = check_file_tier(a.subject.job.device.file_tier, named, 1); !tier) return tier;
   return check_planner_settings(a.planners, a.planner);
 }
 
@@ -264,7 +264,7 @@ void add_compare(CLI::App& app, Context& context) {
   add_search_options(*command, arguments->planner);
   add_learning_options(*command, arguments->planner.learning);
   add_host_budget_option(*command, arguments->each);
-  add_file_tier_options(*command, arguments->subject.file_tier);
+  add_file_tier_options(*command, arguments->subject.job.device.file_tier);
   add_memory_options(*command, arguments->each.memory, arguments->subject.job.device.spill,
                      Spilling::of_an_arena_too);
   command

@@ -4,102 +4,81 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <vector>
 
 #include "base/at.h"
 #include "base/bytes.h"
 #include "base/json.h"
+#include "cost/spill.h"
 #include "lower/budget.h"
 #include "schedule/plan_totals.h"
+#include "spill_options.h"
 
 namespace tidepool::cli {
 namespace {
 
 /// Of each transfer, where only speeds are stated: that of a solid-state drive.
 constexpr Nanos kTierLatency{100'000};
-
-/// Of what is split at commas: at most three parts.
-std::vector<std::string> parts_of(const std::string& text) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin != std::string::npos && parts.size() < 4;) {
-    const std::size_t comma = text.find(',', begin);
-    parts.push_back(text.substr(begin, comma == std::string::npos ? comma : comma - begin));
-    begin = comma == std::string::npos ? comma : comma + 1;
-  }
-  return parts;
-}
-
-/// "2500MB,3000MB" or "500MB,500MB,duplex".
-FileTierLink parse_tier(const std::string& text) {
-  const std::vector<std::string> parts = parts_of(text);
-  const auto speed = [&](std::size_t i) -> double {
-    const auto bytes = i < parts.size() ? parse_bytes(parts[i]) : Result<Bytes>(0);
-    return bytes ? static_cast<double>(*bytes) : 0;
-  };
-  const bool ending = parts.size() == 2 || (parts.size() == 3 && parts[2] == "duplex");
-  if (!ending || speed(0) <= 0 || speed(1) <= 0) {
-    throw CLI::ValidationError(
-        "--file-tier",
-        fmt::format("'{}' is not WRITE,READ in bytes per second such as 2500MB,3000MB, perhaps "
-                    "with ,duplex behind it",
-                    text));
-  }
-  FileTierLink tier;
-  tier.write = {speed(0), kTierLatency};
-  tier.read = {speed(1), kTierLatency};
-  tier.duplex = parts.size() == 3;
-  return tier;
-}
+/// On a disk, by the standard of file systems; /tmp may be memory.
+constexpr const char* kUsualFolder = "/var/tmp";
+constexpr std::string_view kMeasured = "measured";
 
 }  // namespace
 
-void add_file_tier_options(CLI::App& command, std::optional<FileTierLink>& tier) {
+void add_file_tier_options(CLI::App& command, SpillOptions& tier) {
+  tier.behind_host = true;
   const auto set_tier = [&tier](const std::string& text) {
-    const Bytes limit = tier ? tier->bytes : 0;
-    tier = parse_tier(text);
-    tier->bytes = limit;
-  };
-  const auto set_limit = [&tier](const std::string& text) {
-    const auto bytes = parse_bytes(text);
-    if (!bytes) throw CLI::ValidationError("--file-limit", bytes.error().message);
-    if (*bytes == 0) throw CLI::ValidationError("--file-limit", "must be above 0");
-    if (!tier) tier.emplace();
-    tier->bytes = *bytes;
+    if (text != kMeasured) parse_speeds("--file-tier", text, tier);
+    if (tier.folder.empty()) tier.folder = kUsualFolder;
   };
   CLI::Option* const option =
       command
           .add_option_function<std::string>(
               "--file-tier", set_tier,
-              "with --machine or --trace: a file behind the host for what --host-budget does not "
-              "hold; its speeds in bytes per second, one direction at a time unless duplex is said")
-          ->type_name("WRITE,READ[,duplex]")
+              "a file behind the host for what --host-budget does not hold; its speeds in bytes "
+              "per second, one direction at a time unless duplex is said: on this device copies "
+              "are paced to them; measured: those of the disk here")
+          ->type_name("WRITE,READ[,duplex]|measured")
           ->needs("--host-budget");
   command
-      .add_option_function<std::string>("--file-limit", set_limit,
-                                        "largest size of that file (default: no limit)")
+      .add_option("--file-folder", tier.folder,
+                  "where that file lies on this machine; it has no name and is gone at the end, "
+                  "but its blocks are not wiped (default: /var/tmp)")
+      ->type_name("DIR")
+      ->needs(option);
+  command
+      .add_option_function<std::string>(
+          "--file-limit",
+          [&tier](const std::string& text) { tier.limit = size_above_0("--file-limit", text); },
+          "largest size of that file (default: no limit; on this machine the free space less the "
+          "larger of 5 % and 1 GiB)")
       ->type_name("SIZE")
       ->needs(option);
 }
 
-Result<void> check_file_tier(const std::optional<FileTierLink>& tier, const std::string& named,
+Result<void> check_file_tier(const SpillOptions& tier, const std::string& named,
                              std::int32_t devices) {
-  if (!tier) return {};
-  if (named.empty()) {
+  if (tier.folder.empty()) return {};
+  if (!named.empty() && tier.write_speed == 0) {
     return fail(ErrorCode::usage,
-                "--file-tier needs --machine or --trace: for a file of this device see `tidepool "
-                "train --help`, --spill");
+                "--file-tier measured is of a disk of this machine: give WRITE,READ with --machine "
+                "or --trace");
   }
   if (devices > 1) return fail(ErrorCode::usage, "--file-tier excludes --devices");
   return {};
 }
 
-Result<Machine> with_file_behind(Result<Machine> machine, const std::optional<FileTierLink>& tier) {
-  if (!machine || !tier) return machine;
+Result<Machine> with_file_behind(Result<Machine> machine, const SpillOptions& tier) {
+  if (!machine || tier.folder.empty()) return machine;
   if (machine->host() + 1 < std::ssize(machine->spaces)) {
     return fail(ErrorCode::usage,
                 fmt::format("--file-tier: machine '{}' has a file already", machine->name));
   }
-  return with_file_tier(*machine, *tier);
+  FileTierLink link;
+  link.write = {tier.write_speed, kTierLatency};
+  link.read = {tier.read_speed, kTierLatency};
+  link.duplex = tier.paced_duplex;
+  link.bytes = tier.limit;
+  return with_file_tier(*machine, link);
 }
 
 bool may_write_to_file(const Machine& machine) {

@@ -1,26 +1,28 @@
-// A file behind the host of a preset or a machine file, as the command line says it; and what a
-// plan does with it.
+// A file behind the host, of this machine, a preset or a machine file, as the command line says it;
+// and what a plan does with it.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "base/json_fwd.h"
 #include "cli11_fwd.h"
-#include "cost/spill.h"
+#include "cost/machine.h"
+#include "device/spill_options.h"
 #include "lower/plan_file.h"
 
 namespace tidepool::cli {
 
-/// Adds --file-tier and --file-limit. The command has --host-budget.
-void add_file_tier_options(CLI::App& command, std::optional<FileTierLink>& tier);
+/// Adds --file-tier, --file-folder and --file-limit. The command has --host-budget. The folder is
+/// empty where no file is asked for.
+void add_file_tier_options(CLI::App& command, SpillOptions& tier);
 
-/// Where a file is asked for, something names the machine (a trace does), and it has one device.
-Result<void> check_file_tier(const std::optional<FileTierLink>& tier, const std::string& named,
+/// Where a file is asked for the machine has one device, and a machine that is named (`named` is
+/// not empty) has speeds that are stated.
+Result<void> check_file_tier(const SpillOptions& tier, const std::string& named,
                              std::int32_t devices);
 
 /// The machine with the file, where one is asked for. Fails with a usage error where it has one.
-Result<Machine> with_file_behind(Result<Machine> machine, const std::optional<FileTierLink>& tier);
+Result<Machine> with_file_behind(Result<Machine> machine, const SpillOptions& tier);
 
 /// What leaves the device goes to a file, or there is one behind the host.
 bool may_write_to_file(const Machine& machine);

@@ -40,8 +40,44 @@ std::string wear_text(Bytes written, Nanos iteration) {
                      format_bytes(written), rate, life);
 }
 
+namespace {
+
+/// "; write 450 MB/s, read 500 MB/s, one at a time (measured)".
+std::string disk_text(const FileReport& f, const SpillOptions& options, const Link& write,
+                      const Link& read) {
+  const bool again = std::ranges::any_of(
+      f.drifts, [](const DriftReport& drift) { return drift.planned_again.has_value(); });
+  return fmt::format("; write {}, read {}, {} ({})", speed(write.speed.bytes_per_second),
+                     speed(read.speed.bytes_per_second),
+                     write.channel == read.channel ? "one at a time" : "both at once",
+                     again                     ? "as it was while training"
+                     : options.write_speed > 0 ? "stated, paced"
+                                               : "measured");
+}
+
+/// What the disk was like, and what was written to it.
+void print_use(const TrainingReport& r) {
+  const FileReport& f = *r.file;
+  if (!f.traffic.warning.empty()) say("             {}\n", f.traffic.warning);
+  for (const DriftReport& drift : f.drifts) {
+    say("             after iteration {} it {}{}\n", drift.iteration, drift.disk.text(),
+        drift.planned_again ? fmt::format("; planned again for that: {} an iteration",
+                                          format_time(*drift.planned_again))
+                            : "");
+  }
+  say("  wear       {}\n",
+      wear_text(f.written_an_iteration(), r.measured > Nanos{0} ? r.measured : r.predicted));
+}
+
+std::string of_kind(const FileReport& f) {
+  return f.traffic.kind.empty() ? "" : fmt::format(" ({})", f.traffic.kind);
+}
+
+}  // namespace
+
 void print_memory(const TrainingSpec& spec, const TrainingReport& r) {
   const MemoryReport& m = *r.memory;
+  const FileReport& f = *r.file;
   const Plan& plan = r.start.running();
   say("  memory     {} for the process: arena {}, code and heap {}, inputs {}; highest RSS {}",
       format_bytes(m.process.limit), format_bytes(plan.device_bytes()),
@@ -61,25 +97,28 @@ void print_memory(const TrainingSpec& spec, const TrainingReport& r) {
     print_state(m.state);
     return;
   }
-  const bool again = std::ranges::any_of(
-      m.drifts, [](const DriftReport& drift) { return drift.planned_again.has_value(); });
-  say("  spill      {} file in {}{}; write {}, read {}, {} ({})", format_bytes(m.traffic.size),
-      spill.folder, m.traffic.kind.empty() ? "" : fmt::format(" ({})", m.traffic.kind),
-      speed(write->speed.bytes_per_second), speed(read->speed.bytes_per_second),
-      write->channel == read->channel ? "one at a time" : "both at once",
-      again                   ? "as it was while training"
-      : spill.write_speed > 0 ? "stated, paced"
-                              : "measured");
+  say("  spill      {} file in {}{}{}", format_bytes(f.traffic.size), spill.folder, of_kind(f),
+      disk_text(f, spill, *write, *read));
   print_state(m.state);
-  if (!m.traffic.warning.empty()) say("             {}\n", m.traffic.warning);
-  for (const DriftReport& drift : m.drifts) {
-    say("             after iteration {} it {}{}\n", drift.iteration, drift.disk.text(),
-        drift.planned_again ? fmt::format("; planned again for that: {} an iteration",
-                                          format_time(*drift.planned_again))
-                            : "");
+  print_use(r);
+}
+
+void print_file_tier(const TrainingSpec& spec, const TrainingReport& r) {
+  const Machine& machine = r.start.running_on();
+  const SpaceId host = machine.host();
+  const SpaceId file = machine.behind_host();
+  if (!r.file || file == kNone) return;
+  const SpillOptions& tier = spec.job.device.file_tier;
+  const FileReport& f = *r.file;
+  if (f.traffic.size == 0) {
+    say("  file       not used: the host holds what leaves the device\n");
+    return;
   }
-  say("  wear       {}\n",
-      wear_text(m.written_an_iteration(), r.measured > Nanos{0} ? r.measured : r.predicted));
+  say("  file       {} of {} in {}{}{}; {} read an iteration\n", format_bytes(f.traffic.size),
+      format_bytes(machine.spaces[static_cast<std::size_t>(file)].bytes), tier.folder, of_kind(f),
+      disk_text(f, tier, *machine.find_link(host, file), *machine.find_link(file, host)),
+      format_bytes(f.iterations > 0 ? f.traffic.read.bytes / f.iterations : 0));
+  print_use(r);
 }
 
 Json memory_json(const ProcessMemory& memory) {
@@ -88,11 +127,12 @@ Json memory_json(const ProcessMemory& memory) {
           {"host_bytes", memory.host}};
 }
 
-Json memory_json(const TrainingReport& r) {
-  if (!r.memory) return nullptr;
-  const MemoryReport& m = *r.memory;
+namespace {
+
+/// What was copied, and how the disk was.
+Json use_json(const FileReport& f) {
   Json drifts = Json::array();
-  for (const DriftReport& drift : m.drifts) {
+  for (const DriftReport& drift : f.drifts) {
     const auto speeds = [](const DirectionSpeed& speed) {
       return Json{{"planned_bytes_per_second", speed.planned},
                   {"measured_bytes_per_second", speed.measured}};
@@ -104,18 +144,42 @@ Json memory_json(const TrainingReport& r) {
                       {"planned_again_ms",
                        drift.planned_again ? Json(to_ms(*drift.planned_again)) : Json(nullptr)}});
   }
-  return {{"limit_bytes", m.process.limit},
-          {"resident_bytes", m.process.resident},
-          {"highest_rss_bytes", m.highest},
-          {"cgroup_peak_bytes", m.group ? Json(*m.group) : Json(nullptr)},
-          {"cgroup_limit_bytes", m.group_limit ? Json(*m.group_limit) : Json(nullptr)},
-          {"file_bytes", m.traffic.size},
-          {"file", m.traffic.kind},
-          {"state_file_bytes", m.state},
-          {"written_bytes", m.traffic.written.bytes},
-          {"read_bytes", m.traffic.read.bytes},
-          {"written_bytes_per_iteration", m.written_an_iteration()},
+  return {{"file_bytes", f.traffic.size},
+          {"file", f.traffic.kind},
+          {"written_bytes", f.traffic.written.bytes},
+          {"read_bytes", f.traffic.read.bytes},
+          {"written_bytes_per_iteration", f.written_an_iteration()},
           {"drifts", std::move(drifts)}};
+}
+
+}  // namespace
+
+Json memory_json(const TrainingReport& r) {
+  if (!r.memory) return nullptr;
+  const MemoryReport& m = *r.memory;
+  Json json = use_json(*r.file);
+  json.update({{"limit_bytes", m.process.limit},
+               {"resident_bytes", m.process.resident},
+               {"highest_rss_bytes", m.highest},
+               {"cgroup_peak_bytes", m.group ? Json(*m.group) : Json(nullptr)},
+               {"cgroup_limit_bytes", m.group_limit ? Json(*m.group_limit) : Json(nullptr)},
+               {"state_file_bytes", m.state}});
+  return json;
+}
+
+Json file_tier_json(const TrainingSpec& spec, const TrainingReport& r) {
+  const Machine& machine = r.start.running_on();
+  const SpaceId file = machine.behind_host();
+  if (!r.file || file == kNone) return nullptr;
+  const SpillOptions& tier = spec.job.device.file_tier;
+  Json json = use_json(*r.file);
+  json.update(
+      {{"folder", tier.folder},
+       {"limit_bytes", machine.spaces[static_cast<std::size_t>(file)].bytes},
+       {"speeds", tier.write_speed > 0 ? "stated" : "measured"},
+       {"write_bytes_per_second", machine.find_link(machine.host(), file)->speed.bytes_per_second},
+       {"read_bytes_per_second", machine.find_link(file, machine.host())->speed.bytes_per_second}});
+  return json;
 }
 
 }  // namespace tidepool::cli

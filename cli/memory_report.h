@@ -1,4 +1,4 @@
-// What is said of a training in the RAM of the process.
+// What is said of a training in the RAM of the process, or with a file behind its host.
 #pragma once
 
 #include <string>
@@ -18,5 +18,10 @@ void print_memory(const TrainingSpec& spec, const TrainingReport& report);
 Json memory_json(const ProcessMemory& memory);
 /// Null where there is none.
 Json memory_json(const TrainingReport& report);
+
+/// The file behind the host and wear; nothing where there is no such file.
+void print_file_tier(const TrainingSpec& spec, const TrainingReport& report);
+/// Null where there is none.
+Json file_tier_json(const TrainingSpec& spec, const TrainingReport& report);
 
 }  // namespace tidepool::cli

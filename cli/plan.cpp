@@ -74,7 +74,8 @@ Result<void> check_arguments(const PlanArguments& a) {
   if (auto stated = check_chosen_rounds(a.subject.job); !stated) return stated;
   const SubjectArguments& of = a.subject;
   const std::string named = of.machine + of.trace.file;
-  if (auto tier = check_file_tier(of.file_tier, named, of.job.devices); !tier) return tier;
+  if (auto tier = check_file_tier(of.job.device.file_tier, named, of.job.devices); !tier)
+    return tier;
   if (auto sound = check_planner_settings(std::span(&a.planner.name, 1), a.planner); !sound) {
     return sound;
   }
@@ -168,7 +169,7 @@ void add_plan(CLI::App& app, Context& context) {
       ->needs("--devices")
       ->capture_default_str();
   add_size_options(*command, arguments->budget);
-  add_file_tier_options(*command, arguments->subject.file_tier);
+  add_file_tier_options(*command, arguments->subject.job.device.file_tier);
   add_planner_options(*command, arguments->planner);
   add_learning_options(*command, arguments->planner.learning);
   add_memory_options(*command, arguments->budget.memory, arguments->subject.job.device.spill,

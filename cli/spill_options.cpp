@@ -8,7 +8,6 @@
 #include "base/bytes.h"
 
 namespace tidepool::cli {
-namespace {
 
 Bytes size_above_0(const std::string& option, const std::string& text) {
   const auto bytes = parse_bytes(text);
@@ -17,11 +16,10 @@ Bytes size_above_0(const std::string& option, const std::string& text) {
   return *bytes;
 }
 
-/// "450MB,500MB" or "1GB,1GB,duplex".
-void parse_speeds(const std::string& text, SpillOptions& spill) {
+void parse_speeds(const std::string& option, const std::string& text, SpillOptions& file) {
   const auto refuse = [&] {
     throw CLI::ValidationError(
-        "--spill-speed",
+        option,
         fmt::format("'{}' is not WRITE,READ in bytes per second such as 450MB,500MB, perhaps with "
                     ",duplex behind it",
                     text));
@@ -29,22 +27,19 @@ void parse_speeds(const std::string& text, SpillOptions& spill) {
   const std::size_t comma = text.find(',');
   if (comma == std::string::npos) refuse();
   const std::size_t second = text.find(',', comma + 1);
-  spill.paced_duplex = second != std::string::npos;
-  if (spill.paced_duplex && text.substr(second + 1) != "duplex") refuse();
+  file.paced_duplex = second != std::string::npos;
+  if (file.paced_duplex && text.substr(second + 1) != "duplex") refuse();
   const auto write = parse_bytes(text.substr(0, comma));
   const auto read = parse_bytes(text.substr(comma + 1, second - comma - 1));
   constexpr Bytes kSlowest = 100'000;
-  if (!write || !read) refuse();
+  if (!write || !read || *write == 0 || *read == 0) refuse();
   if (std::min(*write, *read) < kSlowest) {
-    throw CLI::ValidationError("--spill-speed", fmt::format("'{}': no disk is slower than 100 kB a "
-                                                            "second",
-                                                            text));
+    throw CLI::ValidationError(option,
+                               fmt::format("'{}': no disk is slower than 100 kB a second", text));
   }
-  spill.write_speed = static_cast<double>(*write);
-  spill.read_speed = static_cast<double>(*read);
+  file.write_speed = static_cast<double>(*write);
+  file.read_speed = static_cast<double>(*read);
 }
-
-}  // namespace
 
 void add_memory_options(CLI::App& command, MemorySpec& memory, SpillOptions& spill,
                         Spilling spilling) {
@@ -83,7 +78,8 @@ void add_memory_options(CLI::App& command, MemorySpec& memory, SpillOptions& spi
       ->needs(folder);
   command
       .add_option_function<std::string>(
-          "--spill-speed", [&spill](const std::string& text) { parse_speeds(text, spill); },
+          "--spill-speed",
+          [&spill](const std::string& text) { parse_speeds("--spill-speed", text, spill); },
           "do not measure the disk; copies are paced to these speeds, in bytes per second, one at "
           "a time unless duplex is said")
       ->type_name("WRITE,READ[,duplex]")

@@ -15,4 +15,9 @@ enum class Spilling : std::uint8_t {
 void add_memory_options(CLI::App& command, MemorySpec& memory, SpillOptions& spill,
                         Spilling spilling = Spilling::in_memory);
 
+/// What a user gave for `option`; 0 is refused.
+Bytes size_above_0(const std::string& option, const std::string& text);
+/// "450MB,500MB" or "1GB,1GB,duplex".
+void parse_speeds(const std::string& option, const std::string& text, SpillOptions& file);
+
 }  // namespace tidepool::cli

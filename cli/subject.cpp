@@ -52,7 +52,7 @@ Result<Subject> from_profile(const SubjectArguments& a, std::span<const BudgetSp
 /// A preset: layouts without padding, the algorithms of a GPU's library, times from the compute
 /// model.
 Result<Subject> on_preset(const SubjectArguments& a) {
-  auto machine = with_file_behind(preset(a.machine), a.file_tier);
+  auto machine = with_file_behind(preset(a.machine), a.job.device.file_tier);
   if (!machine) return fail(machine.error());
   auto graph =
       nn::build_model(a.job.model, {.sequence = a.job.sequence, .clusters = a.job.clusters});
@@ -110,7 +110,7 @@ Result<Subject> from_program(const SubjectArguments& a) {
                 "--program needs --machine: a preset (see `tidepool machines`), or a file that "
                 "ends in .json");
   }
-  auto machine = with_file_behind(named_machine(a.machine), a.file_tier);
+  auto machine = with_file_behind(named_machine(a.machine), a.job.device.file_tier);
   if (!machine) return fail(machine.error());
   const auto text = read_file(a.program);
   if (!text) return fail(text.error());
@@ -136,7 +136,7 @@ Result<Subject> from_program(const SubjectArguments& a) {
 Result<Subject> from_trace(const SubjectArguments& a) {
   constexpr const char* kPublishedMachine = "gtx1080ti";  // that of the SmartPool/AutoSwap paper
   const std::string name = a.machine.empty() ? kPublishedMachine : a.machine;
-  auto machine = with_file_behind(preset(name), a.file_tier);
+  auto machine = with_file_behind(preset(name), a.job.device.file_tier);
   if (!machine) return fail(machine.error());
   const auto recording = load_trace(a.trace);
   if (!recording) return fail(recording.error());
@@ -165,7 +165,8 @@ Result<Subject> from_trace(const SubjectArguments& a) {
 const std::vector<std::string> kOfTheDevice{
     "--device",        "--threads",      "--link",      "--data",
     "--data-dir",      "--tf32",         "--reprofile", "--allow-nondeterministic",
-    "--learning-rate", "--weight-decay", "--memory",    "--spill"};
+    "--learning-rate", "--weight-decay", "--memory",    "--spill",
+    "--file-folder"};
 /// What a file says itself.
 const std::vector<std::string> kOfTheProgram{"--batch",   "--sub-batch", "--sub-batch-statistics",
                                              "--storage", "--optimizer", "--clusters"};
@@ -204,7 +205,7 @@ std::vector<Ignored> ignored_by_subjects() {
   // --device, --threads and what chooses kernels say which device a profile has to be of.
   const std::vector<std::string> measuring{"--link",      "--data",          "--data-dir",
                                            "--reprofile", "--learning-rate", "--weight-decay",
-                                           "--memory",    "--spill"};
+                                           "--memory",    "--spill",         "--file-tier"};
   return {{"--machine", kOfTheDevice},
           {"--profile", joined({"model"}, joined(measuring, kOfTheProgram))},
           {"--program", joined(kOfTheDevice, kOfTheProgram)},

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "cli11_fwd.h"
-#include "cost/spill.h"
 #include "nn/data_parallel.h"
 #include "planners/workload.h"
 #include "rounds_report.h"
@@ -26,7 +25,6 @@ struct SubjectArguments {
   std::string machine;  ///< a preset, or a file with a program; empty: this device
   std::string profile;  ///< a profile file; may be empty
   std::string program;  ///< a program file, planned for on `machine`; may be empty
-  std::optional<FileTierLink> file_tier{};  ///< behind the host of a machine that is named
   CacheSpec cache;
   TraceArguments trace;
   bool foreign = false;

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "context.h"
+#include "file_tier_options.h"
 #include "spec_options.h"
 #include "spill_options.h"
 #include "terminal_observer.h"
@@ -109,6 +110,7 @@ Examples:
   tidepool train tiny-vgg --data synthetic --plan tiny.plan.json
   tidepool train tiny-vgg-plain --data synthetic --devices 2 --budget 60% --verify
   tidepool train tiny-squeezenet --data synthetic --batch 64 --budget 45% --planner none --sub-batch auto
+  tidepool train tiny-vgg --data synthetic --budget 50% --host-budget 6MiB --file-tier measured --verify
   tidepool train tiny-gpt --data text --batch 16 --budget 60% --optimizer adamw --verify
   tidepool train vgg16 --batch 100 --budget 60%   # takes minutes on few cores)";
 
@@ -121,6 +123,7 @@ void add_train(CLI::App& app, Context& context) {
   add_job_options(*command, spec.job);
   add_devices_options(*command, spec.job);
   add_size_options(*command, spec.budget);
+  add_file_tier_options(*command, spec.job.device.file_tier);
   add_memory_options(*command, spec.budget.memory, spec.job.device.spill);
   add_planner_options(*command, spec.planner);
   add_learning_options(*command, spec.planner.learning);

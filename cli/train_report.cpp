@@ -72,6 +72,8 @@ void add_measured(const TrainingSpec& spec, const TrainingReport& r, Json& out) 
   Json notes = Json::array();
   for (const std::string& note : planned.notes) notes.push_back(with_option_names(note));
   out["host_bytes"] = r.start.running().host_bytes();
+  const Bytes host_budget = r.start.budget.host;
+  out["host_budget_bytes"] = host_budget > 0 ? Json(host_budget) : Json(nullptr);
   out["measured_iterations"] = r.measured_iterations;
   out["unlimited_ms"] = r.baseline ? ms_or_null(r.baseline->time) : Json(nullptr);
   out["overhead"] = or_null(r.measured_overhead());
@@ -142,8 +144,11 @@ void print_plan(const TrainingSpec& spec, const TrainingReport& r) {
   if (r.memory) {
     print_memory(spec, r);
   } else {
-    say("  memory     highest byte used {}{}, host {}\n", format_bytes(r.arena_peak),
-        r.devices > 1 ? " of a device" : "", format_bytes(start.running().host_bytes()));
+    const Bytes host = start.budget.host;
+    say("  memory     highest byte used {}{}, host {}{}\n", format_bytes(r.arena_peak),
+        r.devices > 1 ? " of a device" : "", format_bytes(start.running().host_bytes()),
+        host > 0 ? " of " + format_bytes(host) : "");
+    print_file_tier(spec, r);
   }
   if (start.parallel) {
     say("  devices    {}, gradients {}: proved in {}; the part of one alone would take {}\n",
@@ -213,9 +218,14 @@ void print_iterations(const TrainingSpec& spec, const TrainingReport& r) {
 
 void print_epochs_end(const TrainingSpec& spec, const TrainingReport& r) {
   if (r.memory) print_memory(spec, r);
-  say("memory {}{}, {} an iteration (predicted {}), state crc32 {:08x}\n",
+  print_file_tier(spec, r);
+  const Bytes host = r.start.budget.host;
+  say("memory {}{}{}, {} an iteration (predicted {}), state crc32 {:08x}\n",
       format_bytes(r.arena_peak),
       limited(r.start.budget) ? " of " + format_bytes(r.start.budget.device) : "",
+      host > 0 ? fmt::format(", host {} of {}", format_bytes(r.start.running().host_bytes()),
+                             format_bytes(host))
+               : "",
       r.measured > Nanos{0} ? format_time(r.measured) : "not measured", format_time(r.predicted),
       r.state_crc32);
   print_correction(r, "correction");
@@ -258,6 +268,7 @@ Json to_json(const TrainingSpec& spec, const TrainingReport& r) {
   r.start.gap.add_to(out);
   add_measured(spec, r, out);
   out["memory"] = memory_json(r);
+  out["file_tier"] = file_tier_json(spec, r);
   out["correction"] = correction_json(r.correction);
   out["epochs"] = spec.epochs > 0 ? epochs_json(r.epochs) : Json(nullptr);
   return out;

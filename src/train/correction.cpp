@@ -42,6 +42,7 @@ std::string why_not_corrected(const TrainingSpec& spec, const Job& job, const Pr
   if (!spec.correct) return "not asked for";
   if (job.spec().devices > 1) return "only plans of one device are corrected";
   if (spec.budget.memory.given()) return "with `memory` plans follow the disk";
+  if (spec.job.device.has_file_tier()) return "with `file_tier` plans follow the disk";
   if (start.lowered().streaming) return "a streaming schedule leaves nothing to correct";
   if (spec.epochs == 0 && spec.iterations < kFewest) {
     return fmt::format("it takes at least {} `iterations`", kFewest);

@@ -5,8 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "base/at.h"
 #include "base/median.h"
-#include "planners/toolkit/wear.h"
 
 namespace tidepool {
 namespace {
@@ -26,10 +26,14 @@ std::string DiskChange::text() const {
   return text;
 }
 
-DiskDrift::DiskDrift(const Machine& machine) : has_file_(leaves_to_file(machine)) {
+DiskDrift::DiskDrift(const Machine& machine) {
+  const SpaceId behind = machine.behind_host();
+  const SpaceId from = behind == kNone ? SpaceId{0} : machine.host();
+  const SpaceId file = behind == kNone ? machine.away() : behind;
+  has_file_ = machine.spaces[at(file)].kind == SpaceKind::file;
   if (!has_file_) return;
-  write_.planned = machine.to_away();
-  read_.planned = machine.from_away();
+  write_.planned = machine.find_link(from, file)->speed;
+  read_.planned = machine.find_link(file, from)->speed;
 }
 
 void DiskDrift::iteration(const FileTraffic& now) {

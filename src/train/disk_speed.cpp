@@ -71,23 +71,36 @@ double rounded(double speed) {
   return std::round(speed / unit) * unit;
 }
 
-}  // namespace
-
-Result<void> check_spill(const DeviceKind& kind, const SpillOptions& spill) {
-  if (kind.measure_disk == nullptr) {
-    return fail(ErrorCode::usage,
-                fmt::format("`spill`: device '{}' has no file behind it", kind.name));
-  }
+/// `field`: of the spec, for messages.
+Result<void> check_folder(const DeviceKind& kind, const SpillOptions& options, const char* field) {
   struct stat status {};
-  if (::stat(spill.folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
-    return fail(ErrorCode::usage, fmt::format("`spill` {}: is no folder", spill.folder));
+  if (::stat(options.folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
+    return fail(ErrorCode::usage, fmt::format("`{}` {}: is no folder", field, options.folder));
   }
   // With stated speeds nothing is measured: the device only looks whether a file can lie there.
-  SpillOptions stated = spill;
+  SpillOptions stated = options;
   stated.write_speed = stated.read_speed = 1;
   const auto possible = kind.measure_disk(stated, 0);
   if (!possible) return fail(possible.error());
   return {};
+}
+
+}  // namespace
+
+Result<void> check_spill(const DeviceKind& kind, const SpillOptions& spill) {
+  if (kind.measure_disk == nullptr || kind.spill_threads == nullptr) {
+    return fail(ErrorCode::usage,
+                fmt::format("`spill`: the memory of device '{}' has no file behind it", kind.name));
+  }
+  return check_folder(kind, spill, "spill");
+}
+
+Result<void> check_file_tier(const DeviceKind& kind, const SpillOptions& tier) {
+  if (kind.measure_disk == nullptr) {
+    return fail(ErrorCode::usage,
+                fmt::format("`file_tier`: device '{}' has no file behind its host", kind.name));
+  }
+  return check_folder(kind, tier, "file_folder");
 }
 
 Result<DiskSpeeds> disk_speed(const DeviceKind& kind, const SpillOptions& spill, Bytes memory,
@@ -122,6 +135,15 @@ SpillLink spill_link(const DiskSpeeds& speeds, const SpillOptions& spill) {
   link.duplex = speeds.duplex;
   link.memory = kWithinMemory;
   link.bytes = largest_file(spill);
+  return link;
+}
+
+FileTierLink file_tier_link(const DiskSpeeds& speeds, const SpillOptions& tier) {
+  FileTierLink link;
+  link.write = {speeds.write, speeds.write_latency};
+  link.read = {speeds.read, speeds.read_latency};
+  link.duplex = speeds.duplex;
+  link.bytes = largest_file(tier);
   return link;
 }
 

@@ -78,7 +78,7 @@ class Epochs {
   void follow_disk(Planner& planner) {
     const auto change = drift_.change();
     // A plan from a file is what the user wants to run.
-    if (!change || !report_.memory || !spec_.plan.empty()) return;
+    if (!change || !report_.file || !spec_.plan.empty()) return;
     if (hides_copies(job_, *change, start_)) return;
     auto runner = training_->take_runner();
     close_executors();
@@ -88,7 +88,7 @@ class Epochs {
     if (planned) {
       drift_ = DiskDrift(planned_for(start_));
       report_.totals = totals_of(job_.program(), start_.lowered().plan);
-      DriftReport& drift = report_.memory->drifts.back();
+      DriftReport& drift = report_.file->drifts.back();
       drift.iteration = next_;  // what was planned for, which was not yet so when it was told
       drift.disk = *change;
       drift.planned_again = start_.iteration_time();
@@ -115,9 +115,9 @@ class Epochs {
                        fmt::format("epoch {}/{}: iteration {}/{}, {}", epoch + 1, spec_.epochs,
                                    done - epoch * per_epoch, per_epoch, format_time(time)));
       observer_.iteration({done, total_, time});
-      if (!report_.memory) return;
+      if (!report_.file) return;
       drift_.iteration(device_->file_traffic());
-      report_.memory->watch(drift_, done, start_.iteration_time(), observer_);
+      report_.file->watch(drift_, done, start_.iteration_time(), observer_);
     };
     const std::int64_t iterations = run_observed(count, told);
     count_traffic(before, iterations);
@@ -227,15 +227,15 @@ class Epochs {
   }
 
   void count_traffic(const FileTraffic& before, std::int64_t iterations) {
-    if (!report_.memory) return;
+    if (!report_.file) return;
     const FileTraffic now = device_->file_traffic();
-    FileTraffic& sum = report_.memory->traffic;
+    FileTraffic& sum = report_.file->traffic;
     sum.written.bytes += now.written.bytes - before.written.bytes;
     sum.read.bytes += now.read.bytes - before.read.bytes;
     sum.size = now.size;
     sum.kind = now.kind;
     sum.warning = now.warning;
-    report_.memory->iterations += iterations;
+    report_.file->iterations += iterations;
   }
 
   [[nodiscard]] const std::string& checkpoint() const {

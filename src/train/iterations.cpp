@@ -111,9 +111,9 @@ class Iterations {
     FileTraffic traffic = inside_->traffic();
     traffic.written.bytes -= before.written.bytes;
     traffic.read.bytes -= before.read.bytes;
-    if (report.memory) {
-      report.memory->traffic = traffic;
-      report.memory->iterations = report.next_iteration;
+    if (report.file) {
+      report.file->traffic = traffic;
+      report.file->iterations = report.next_iteration;
     }
     inside_->executor().exit();
     report.arena_peak = inside_->arena_peak();
@@ -150,9 +150,9 @@ class Iterations {
   }
 
   void watch_disk(std::int64_t done) {
-    if (!report_.memory) return;
+    if (!report_.file) return;
     drift_.iteration(inside_->traffic());
-    report_.memory->watch(drift_, done, start_.iteration_time(), observer_);
+    report_.file->watch(drift_, done, start_.iteration_time(), observer_);
   }
 
   /// `beside`: iterations the other training has done.

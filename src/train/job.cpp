@@ -158,6 +158,11 @@ Result<Job> Job::make(const JobSpec& spec, Observer& observer) {
     // Samples would take memory beside what is stated.
     job.spec_.data.scratch_folder = spec.device.spill.folder;
   }
+  if (spec.device.has_file_tier()) {
+    if (auto possible = check_file_tier(*job.kind_, spec.device.file_tier); !possible) {
+      return fail(possible.error());
+    }
+  }
   auto data = load_data(job.spec_, **model, nn::Split::train);
   if (!data) return fail(data.error());
   job.data_ = std::move(*data);
@@ -301,6 +306,8 @@ std::unique_ptr<Device> Job::make_device(const Machine& machine) const {
     // Its arena is memory like the host's: copies within it are as fast as they go.
     request.to_host = request.to_device = {};
     request.spill = spec_.device.spill;
+  } else {
+    request.spill = spec_.device.file_tier;
   }
   return kind_->make(request);
 }

@@ -222,10 +222,8 @@ Result<Machine> spilling_machine(const Job& job, const Budget& budget, const Cac
   return with_spill(emulated(job, link.memory.bytes_per_second), link);
 }
 
-}  // namespace
-
-Result<Machine> device_machine(const Job& job, const Budget& budget, const CacheSpec& cache,
-                               Observer& observer) {
+Result<Machine> machine_without_tier(const Job& job, const Budget& budget, const CacheSpec& cache,
+                                     Observer& observer) {
   if (!job.kind().emulates_links()) return measured_machine(job, budget, cache);
   if (job.spec().device.spills()) return spilling_machine(job, budget, cache, observer);
   if (job.spec().device.link > 0) return emulated(job, static_cast<double>(job.spec().device.link));
@@ -236,6 +234,18 @@ Result<Machine> device_machine(const Job& job, const Budget& budget, const Cache
       Notice::link_from_reference,
       fmt::format("emulated link {:.0f} MB/s each way, by {}", speed * 1e-6, reference->measured));
   return emulated(job, speed);
+}
+
+}  // namespace
+
+Result<Machine> device_machine(const Job& job, const Budget& budget, const CacheSpec& cache,
+                               Observer& observer) {
+  auto machine = machine_without_tier(job, budget, cache, observer);
+  if (!machine || !job.spec().device.has_file_tier()) return machine;
+  const SpillOptions& tier = job.spec().device.file_tier;
+  const auto speed = disk_speed(job.kind(), tier, budget.host, cache, observer);
+  if (!speed) return fail(speed.error());
+  return with_file_tier(*machine, file_tier_link(*speed, tier));
 }
 
 }  // namespace tidepool

@@ -22,7 +22,8 @@ Result<ReferenceTime> reference_time(const Job& job, const Budget& budget, const
 /// differences from one measurement to the next would make every profile and plan another's;
 /// `reprofile` measures them anew. An emulated one has them from `link`, or from the reference
 /// time, so that transfer and compute are in the ratio of a GTX 1080 Ti (13.2 GB/s, 81.57 ms an
-/// iteration); the observer is told.
+/// iteration); the observer is told. A file of `spill` or `file_tier` is in the machine, with the
+/// speeds of its disk.
 Result<Machine> device_machine(const Job& job, const Budget& budget, const CacheSpec& cache,
                                Observer& observer);
 

@@ -164,6 +164,21 @@ Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& asked, con
 
 namespace {
 
+/// Refuses a file of a machine with another place for what leaves memory.
+Result<void> check_files(const std::string& path, const Machine& of_plan,
+                         const DeviceSpec& device) {
+  const auto refuse = [&](bool with, const char* behind) {
+    return fail(ErrorCode::bad_input,
+                fmt::format("{}: was made {} a file behind {}, this training has {}", path,
+                            with ? "with" : "without", behind, with ? "none" : "one"));
+  };
+  const bool tier = of_plan.behind_host() != kNone;
+  const bool spills = !tier && of_plan.spaces.back().kind == SpaceKind::file;
+  if (tier != device.has_file_tier()) return refuse(tier, "the host");
+  if (spills != device.spills()) return refuse(spills, "memory");
+  return {};
+}
+
 /// Refuses a file of another number of devices, device or program.
 Result<void> check_job(const std::string& path, const PlanFile& file, const Job& job) {
   const std::int32_t devices = file.machine.devices();
@@ -173,12 +188,7 @@ Result<void> check_job(const std::string& path, const PlanFile& file, const Job&
                             counted(devices, "device"), job.spec().devices));
   }
   if (auto same = check_fingerprint(path, file.fingerprint, job.fingerprint()); !same) return same;
-  const bool behind = file.machine.spaces.back().kind == SpaceKind::file;
-  if (behind != job.spec().device.spills()) {
-    return fail(ErrorCode::bad_input,
-                fmt::format("{}: was made {} a file behind memory, this training has {}", path,
-                            behind ? "with" : "without", behind ? "none" : "one"));
-  }
+  if (auto same = check_files(path, file.machine, job.spec().device); !same) return same;
   return check_program(path, file.program, job.whole().program);
 }
 

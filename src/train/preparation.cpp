@@ -161,7 +161,7 @@ Result<Preparation> on_all_devices(const Job& job, Preparation start, const Mach
 
 /// Its file as it was measured.
 Machine with_disk(Machine machine, const DiskChange& disk) {
-  const SpaceId file = machine.away();
+  const auto file = static_cast<SpaceId>(std::ssize(machine.spaces)) - 1;  // files come last
   for (Link& link : machine.links) {
     if (link.to == file) link.speed.bytes_per_second = disk.write.measured;
     if (link.from == file) link.speed.bytes_per_second = disk.read.measured;

@@ -37,6 +37,18 @@ Result<void> check_memory(const TrainingSpec& spec) {
   return {};
 }
 
+/// Of a training with a file behind its host.
+Result<void> check_file_tier(const TrainingSpec& spec) {
+  if (!spec.job.device.has_file_tier()) return {};
+  const auto refuse = [](const char* what) { return fail(ErrorCode::usage, what); };
+  if (spec.job.device.spills()) return refuse("`file_tier` and `spill` exclude each other");
+  if (spec.budget.host == 0) {
+    return refuse("`file_tier` needs `host_budget`: the file takes what that does not hold");
+  }
+  if (spec.job.devices > 1) return refuse("`file_tier` takes one of `devices`");
+  return {};
+}
+
 /// What does not go together, whoever asks.
 Result<void> check_spec(const TrainingSpec& spec) {
   if (auto rounds = check_chosen_rounds(spec.job); !rounds) return rounds;
@@ -53,6 +65,7 @@ Result<void> check_spec(const TrainingSpec& spec) {
     return refuse("a comparison takes `iterations`, not `epochs`");
   }
   if (epochs && spec.graph > 0) return refuse("`graph` takes `iterations`, not `epochs`");
+  if (auto tier = check_file_tier(spec); !tier) return tier;
   return check_memory(spec);
 }
 
@@ -91,6 +104,7 @@ TrainingReport report_on(const Job& job) {
   report.threads = job.threads();
   report.devices = job.spec().devices;
   report.emulated_link = job.kind().emulates_links();
+  if (!job.spec().device.file().folder.empty()) report.file.emplace();
   return report;
 }
 

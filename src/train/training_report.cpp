@@ -13,8 +13,8 @@ void MemoryReport::measure() {
   if (const auto limit = group_memory_limit()) group_limit = limit->bytes;
 }
 
-void MemoryReport::watch(DiskDrift& drift, std::int64_t iteration, Nanos predicted,
-                         Observer& observer) {
+void FileReport::watch(DiskDrift& drift, std::int64_t iteration, Nanos predicted,
+                       Observer& observer) {
   const auto news = drift.news();
   if (!news) return;
   drifts.push_back({iteration, *news, predicted});
@@ -22,7 +22,7 @@ void MemoryReport::watch(DiskDrift& drift, std::int64_t iteration, Nanos predict
                   fmt::format("after iteration {} the disk {}", iteration, news->text()));
 }
 
-Bytes MemoryReport::written_an_iteration() const {
+Bytes FileReport::written_an_iteration() const {
   return iterations > 0 ? traffic.written.bytes / iterations : 0;
 }
 

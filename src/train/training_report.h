@@ -34,21 +34,26 @@ struct DriftReport {
   std::optional<Nanos> planned_again{};  ///< ... of the plan made for it; none: none was made
 };
 
-/// Of a training in the RAM of the process, with a file behind it.
+/// Of a training with a file behind memory, or behind its host.
+struct FileReport {
+  FileTraffic traffic;          ///< of the whole run
+  std::int64_t iterations = 0;  ///< in which it was
+  std::vector<DriftReport> drifts;
+
+  /// Remembers it and says it, where it is news.
+  void watch(DiskDrift& drift, std::int64_t iteration, Nanos predicted, Observer& observer);
+  [[nodiscard]] Bytes written_an_iteration() const;
+};
+
+/// Of a training in the RAM of the process.
 struct MemoryReport {
   ProcessMemory process;
   Bytes highest = 0;           ///< resident at any time
   std::optional<Bytes> group;  ///< highest use of the control group; none: there is no limit
   std::optional<Bytes> group_limit;
-  FileTraffic traffic;          ///< of the whole run
-  Bytes state = 0;              ///< of persistent values, which lie in a second file between epochs
-  std::int64_t iterations = 0;  ///< in which it was
-  std::vector<DriftReport> drifts;
+  Bytes state = 0;  ///< of persistent values, which lie in a second file between epochs
 
   void measure();
-  /// Remembers it and says it, where it is news.
-  void watch(DiskDrift& drift, std::int64_t iteration, Nanos predicted, Observer& observer);
-  [[nodiscard]] Bytes written_an_iteration() const;
 };
 
 struct TrainingReport {
@@ -76,6 +81,7 @@ struct TrainingReport {
   std::optional<GraphReport> graph;
   std::vector<EpochReport> epochs;
   std::optional<MemoryReport> memory;
+  std::optional<FileReport> file;
   std::optional<CorrectionReport> correction;  ///< none: the planner does not correct itself
   std::uint32_t state_crc32 = 0;               ///< of all persistent tensors
 

@@ -404,8 +404,9 @@ TEST_F(Cli, AComparisonWithoutHostMemoryEnoughSaysWhatIsEnough) {
   EXPECT_EQ(f.exit_code, 4);
   EXPECT_THAT(f.out, AllOf(HasSubstr("host"), HasSubstr("enough")));
   EXPECT_THAT(f.out, Not(HasSubstr("the smallest budget is")));
-  expect_error({"compare", "tiny-vgg", "--host-budget", "1GB", "--file-tier", "1GB,1GB"}, 2,
-               HasSubstr("--machine"));
+  expect_error({"compare", "tiny-vgg", "--machine", "gtx1080ti", "--host-budget", "1GB",
+                "--file-tier", "measured"},
+               2, HasSubstr("--machine"));
 }
 
 }  // namespace

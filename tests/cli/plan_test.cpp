@@ -394,8 +394,13 @@ TEST_F(Cli, WhatIsForAFileBehindTheHostIsRefusedElsewhere) {
   };
   expect_error(with({"--machine", "gtx1080ti", "--file-tier", "1GB,1GB"}), 2,
                HasSubstr("--host-budget"));
-  expect_error(with({"--file-tier", "1GB,1GB", "--host-budget", "1GB"}), 2,
-               HasSubstr("--machine or --trace"));
+  expect_error(with({"--machine", "gtx1080ti", "--file-tier", "measured", "--host-budget", "1GB"}),
+               2, HasSubstr("is of a disk of this machine"));
+  expect_error(with({"--machine", "gtx1080ti", "--file-tier", "1GB,1GB", "--host-budget", "1GB",
+                     "--file-folder", "/var/tmp"}),
+               2, AllOf(HasSubstr("--machine"), HasSubstr("--file-folder")));
+  expect_error({"plan", "--profile", "p.json", "--file-tier", "1GB,1GB", "--host-budget", "1GB"}, 2,
+               AllOf(HasSubstr("--profile"), HasSubstr("--file-tier")));
   expect_error(with({"--machine", "gtx1080ti", "--host-budget", "1GB", "--file-limit", "1GB"}), 2,
                HasSubstr("--file-tier"));
   for (const char* wrong : {"1GB", "1GB,0", "1GB,1GB,both", "fast,1GB", "1GB,1GB,duplex,"}) {

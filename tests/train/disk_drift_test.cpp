@@ -133,15 +133,15 @@ TEST_F(DriftingTraining, PlansAgainForTheNextEpochAndEndsBitForBitTheSame) {
   const auto as_planned = run_training(spilling(4e8, 2), listener_);
   ASSERT_TRUE(as_planned) << as_planned.error().message;
   ASSERT_TRUE(as_planned->memory);
-  ASSERT_GT(as_planned->memory->traffic.written.bytes, 0);
+  ASSERT_GT(as_planned->file->traffic.written.bytes, 0);
 
   listener_.notices.clear();
   const TrainingSpec spec = spilling(4e8, 2);
   testing::pace_disk(4e7);
   const auto drifted = run_training(spec, listener_);
   ASSERT_TRUE(drifted) << drifted.error().message;
-  ASSERT_EQ(drifted->memory->drifts.size(), 1);
-  const DriftReport& drift = drifted->memory->drifts.front();
+  ASSERT_EQ(drifted->file->drifts.size(), 1);
+  const DriftReport& drift = drifted->file->drifts.front();
   EXPECT_GE(drift.iteration, 5);
   EXPECT_LE(drift.disk.write.measured, 6e7) << "its pace, and latencies that it does not have";
   ASSERT_TRUE(drift.planned_again);
