@@ -7,7 +7,9 @@
 namespace tidepool {
 namespace {
 
-std::vector<testing::OpenedArenas> opened;
+using testing::OpenedArenas;
+
+std::vector<OpenedArenas> opened;
 Bytes open_now = 0;
 Bytes most_open = 0;
 double disk_pace = 0;
@@ -18,7 +20,13 @@ class WatchedDevice : public CpuDevice {
   using CpuDevice::CpuDevice;
   ~WatchedDevice() override { open_now -= bytes_; }
   void open(const DeviceConfig& config) override {
-    opened.push_back({config.arenas.at(0).bytes, config.arenas.back().bytes});
+    OpenedArenas arenas;
+    for (const DeviceConfig::ArenaSize& arena : config.arenas) {
+      (arena.kind == SpaceKind::device ? arenas.device
+       : arena.kind == SpaceKind::host ? arenas.host
+                                       : arenas.file) = arena.bytes;
+    }
+    opened.push_back(arenas);
     bytes_ = config.arenas.at(0).bytes;
     open_now += bytes_;
     most_open = std::max(most_open, open_now);

@@ -10,6 +10,7 @@ namespace tidepool::testing {
 struct OpenedArenas {
   Bytes device = 0;
   Bytes host = 0;
+  Bytes file = 0;
 };
 
 /// Of every device opened in this process since the last `forget_opened`.
