@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "support/cli_fixture.h"
+#include "support/disks.h"
 #include "support/standin_seed.h"
 
 namespace tidepool::testing {
@@ -97,6 +98,26 @@ TEST_F(CliOnStandin, TrainsWhereCudnnHasNothingDeterministic) {
   ::setenv("STANDIN_CUDNN", "no-deterministic", 1);
   expect_identical(
       success(train("tiny-resnet", {"--budget", "70%", "--iterations", "4", "--verify"})));
+}
+
+TEST_F(CliOnStandin, TrainsBitForBitOverThreeTiers) {
+  const DiskFolder disk;
+  const std::vector<std::string> job =
+      train("tiny-vgg", {"--budget", "55%", "--iterations", "4", "--planner", "autoswap"});
+  const Bytes host = success(job).at("host_bytes").get<Bytes>() / 2;
+  for (const char* per_graph : {"", "2"}) {
+    std::vector<std::string> all = job;
+    all.insert(all.end(), {"--verify", "--host-budget", std::to_string(host), "--file-tier",
+                           "4GB,4GB", "--file-folder", disk.path()});
+    if (*per_graph != 0) all.insert(all.end(), {"--graph", per_graph});
+    const Json report = success(all);
+    expect_identical(report);
+    EXPECT_LE(report.at("host_bytes").get<Bytes>(), host);
+    EXPECT_GT(report.at("file_tier").at("written_bytes"), 0);
+    EXPECT_GT(report.at("file_tier").at("read_bytes"), 0);
+  }
+  expect_error(train("tiny-vgg", {"--memory", "1GiB", "--spill", disk.path()}), 2,
+               HasSubstr("has no file behind it"));
 }
 
 TEST_F(CliOnStandin, RunsTheFastestAlgorithmsUnlessToldOtherwise) {
