@@ -77,7 +77,6 @@ std::string of_kind(const FileReport& f) {
 
 void print_memory(const TrainingSpec& spec, const TrainingReport& r) {
   const MemoryReport& m = *r.memory;
-  const FileReport& f = *r.file;
   const Plan& plan = r.start.running();
   say("  memory     {} for the process: arena {}, code and heap {}, inputs {}; highest RSS {}",
       format_bytes(m.process.limit), format_bytes(plan.device_bytes()),
@@ -97,6 +96,7 @@ void print_memory(const TrainingSpec& spec, const TrainingReport& r) {
     print_state(m.state);
     return;
   }
+  const FileReport& f = *r.file;
   say("  spill      {} file in {}{}{}", format_bytes(f.traffic.size), spill.folder, of_kind(f),
       disk_text(f, spill, *write, *read));
   print_state(m.state);
