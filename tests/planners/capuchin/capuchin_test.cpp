@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <random>
 
 #include "ir/load_profile.h"
 #include "planners/capuchin/capuchin_program.h"
+#include "support/random_program.h"
 #include "support/trains_in_less.h"
 
 namespace tidepool {
@@ -38,17 +40,18 @@ class Capuchin : public ::testing::Test {
     return kNone;
   }
 
-  /// As planned, but for a stall before backward1, which reads x1.
-  [[nodiscard]] Observation seen(const Planned& planned, Nanos stall) const {
+  /// As planned, but for a stall before an op: backward0 reads x0, backward1 x1.
+  [[nodiscard]] Observation seen(const Planned& planned, Nanos stall,
+                                 std::string_view before = "backward1") const {
     Observation seen;
     seen.strategy = planned.lowered.strategy;
     const auto& list = planned.lowered.plan.steady.instructions;
     seen.durations.assign(list.size(), Nanos{1000});
     seen.stalls.assign(list.size(), Nanos{0});
     for (std::size_t i = 0; i < list.size(); ++i) {
-      const bool reads_x1 = list[i].kind == InstructionKind::op &&
-                            program_.ops[static_cast<std::size_t>(list[i].op)].name == "backward1";
-      if (reads_x1) seen.stalls[i] = stall;
+      const bool late = list[i].kind == InstructionKind::op &&
+                        program_.ops[static_cast<std::size_t>(list[i].op)].name == before;
+      if (late) seen.stalls[i] = stall;
     }
     return seen;
   }
@@ -92,6 +95,31 @@ TEST_F(Capuchin, WhatTheDeviceIsIdleBetweenAllOpsIsNoStall) {
   EXPECT_TRUE(decide_the_same(plan(4500, observed).lowered.strategy, first.lowered.strategy));
 }
 
+TEST_F(Capuchin, StallsCountInTheTimesOfTheProfile) {
+  const Planned first = plan(5500);
+  ASSERT_GT(trigger(first, "x0"), Chain::kBackward2);
+  std::array observed{seen(first, Nanos{300}, "backward0")};
+  EXPECT_EQ(trigger(plan(5500, observed), "x0"), Chain::kBackward2);
+  // Ops took a tenth of the profile's times: 300 ns are then as long as three of its ops.
+  observed[0].durations.assign(observed[0].durations.size(), Nanos{100});
+  EXPECT_EQ(trigger(plan(5500, observed), "x0"), Chain::kBackward3) << "no room before";
+}
+
+TEST_F(Capuchin, EachObservationIsOfThePlanThatTheOnesBeforeItMade) {
+  const Planned first = plan(5500);
+  std::vector<Observation> observed{seen(first, Nanos{300}, "backward0")};
+  const Planned second = plan(5500, observed);
+  ASSERT_LT(trigger(second, "x0"), trigger(first, "x0"));
+  observed.push_back(seen(second, Nanos{900}, "backward0"));
+  const Planned third = plan(5500, observed);
+  EXPECT_LT(trigger(third, "x0"), trigger(second, "x0"));
+  // One that is of another plan ends it.
+  observed[1] = seen(first, Nanos{900}, "backward0");
+  EXPECT_EQ(trigger(plan(5500, observed), "x0"), trigger(second, "x0"));
+  observed[0].stalls.push_back(Nanos{300});
+  EXPECT_EQ(trigger(plan(5500, observed), "x0"), trigger(first, "x0"));
+}
+
 TEST_F(Capuchin, WhereNothingFitsTheStreamingScheduleIsUsedAndANoteSaysSo) {
   // A weight is read once an iteration: it has no gap within one.
   program_.tensors.push_back({"w", 3000, TensorKind::weight, true});
@@ -100,6 +128,39 @@ TEST_F(Capuchin, WhereNothingFitsTheStreamingScheduleIsUsedAndANoteSaysSo) {
   const Planned planned = plan(smallest_budget(program_, 1).bytes);
   EXPECT_TRUE(planned.lowered.streaming);
   EXPECT_THAT(planned.notes, Contains(HasSubstr("do not save enough: Capuchin cannot train")));
+}
+
+/// `make_plan` proves each of them.
+TEST(CapuchinOfRandomPrograms, WhateverIsObservedThePlanIsProved) {
+  int changed = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    FixedWorkload workload(testing::random_program(seed, {.most_layers = 8, .guards = false}));
+    const Program& program = **workload.program(workload.sub_batch());
+    const Machine machine = testing::random_machine(seed);
+    const Bytes peak = load_profile(program, AccessIndex(program), machine.alignment(),
+                                    least_workspace_algorithms(program))
+                           .peak;
+    const Budget budget{std::max(peak * 4 / 5, smallest_budget(program, machine.alignment()).bytes),
+                        0};
+    std::mt19937_64 random(seed);
+    std::vector<Observation> observed;
+    for (int round = 0; round < 3; ++round) {
+      PlannerOptions options;
+      options.observations = observed;
+      const auto planned = make_plan(*make_capuchin(), workload, machine, budget, options);
+      ASSERT_TRUE(planned) << planned.error().message;
+      const Strategy& strategy = planned->lowered.strategy;
+      changed += !observed.empty() && !decide_the_same(strategy, observed.back().strategy) ? 1 : 0;
+      Observation& seen = observed.emplace_back();
+      seen.strategy = strategy;
+      for (std::size_t i = 0; i < planned->lowered.plan.steady.instructions.size(); ++i) {
+        seen.durations.emplace_back(static_cast<std::int64_t>(random() % 1000));
+        seen.stalls.emplace_back(static_cast<std::int64_t>(random() % 3000) - 2000);
+      }
+    }
+  }
+  EXPECT_GT(changed, 10);
 }
 
 TEST(CapuchinOfRandomPrograms, TrainWhereTheyDoInLess) {
