@@ -207,12 +207,15 @@ INSTANTIATE_TEST_SUITE_P(Models, LossFalls,
 /// Without batch norm they take smaller steps.
 TEST(Training, LowersTheLossOfModelsWithoutBatchNorm) {
   const SyntheticDataset data({3, 8, 8}, 10, 1000);
+  const auto iterations = tidepool::testing::usual_or<std::int64_t>(30, 5);
   for (const char* model : {"tiny-squeezenet", "tiny-vgg-plain"}) {
     const auto program = build(build_model(model), {.batch = 16});
     TrainingSettings settings;
     settings.learning_rate = [](std::int64_t) { return 0.01F; };
-    const std::vector<float> losses = losses_of(program, data, 30, reference_kernels(), settings);
-    EXPECT_LT(losses[29], 0.6F * losses[0]) << model;
+    const std::vector<float> losses =
+        losses_of(program, data, iterations, reference_kernels(), settings);
+    const float part = tidepool::testing::usual_or(0.6F, 1.0F);
+    EXPECT_LT(losses.back(), part * losses[0]) << model;
   }
 }
 

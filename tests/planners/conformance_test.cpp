@@ -26,7 +26,7 @@ namespace tidepool {
 namespace {
 
 /// Of each kind of subject.
-std::uint64_t seeds() { return testing::some<std::uint64_t>(testing::kThreadSanitizer ? 1 : 2, 6); }
+std::uint64_t seeds() { return testing::some<std::uint64_t>(testing::usual_or(2, 1), 6); }
 /// Where a subject has few budgets.
 std::uint64_t many_seeds() {
   return testing::some<std::uint64_t>(testing::kThreadSanitizer ? 1 : testing::usual_or(4, 2), 6);
@@ -39,10 +39,10 @@ struct ConformanceSubject {
   Machine machine;
   std::optional<std::uint64_t> seed{};  ///< where there are others of the kind
 
-  /// Where there are several of the kind one has every second of the list, one the others.
+  /// Where there may be several of the kind one has every second of the list, the next the others.
   template <class T>
   [[nodiscard]] std::vector<T> share_of(const std::vector<T>& list) const {
-    return testing::in_turn(list, seed.value_or(0), seed && seeds() > 1 ? 2 : 1);
+    return testing::in_turn(list, seed.value_or(0), seed ? 2 : 1);
   }
   [[nodiscard]] const Program& program() const {
     return **workload->program(workload->sub_batch());
@@ -94,7 +94,7 @@ std::vector<ConformanceSubject> subjects() {
 
 class PlannerConformance : public ::testing::TestWithParam<PlannerInfo> {
  protected:
-  static std::int64_t evaluations() { return testing::some(150, 300); }
+  static std::int64_t evaluations() { return testing::some(testing::usual_or(150, 50), 300); }
   [[nodiscard]] static Result<Planned> plan(const PlannerInfo& info, ConformanceSubject& subject,
                                             const Budget& budget, const PlannerOptions& options) {
     return make_plan(*info.make(), *subject.workload, subject.machine, budget, options);

@@ -20,7 +20,7 @@ Result<Planned> plan(Planner& planner, const Program& program, const Machine& ma
   return make_plan(planner, workload, machine, {budget, 0}, options);
 }
 
-std::uint64_t most_programs() { return testing::some<std::uint64_t>(testing::usual_or(8, 6), 20); }
+std::uint64_t most_programs() { return testing::some<std::uint64_t>(testing::usual_or(8, 3), 20); }
 
 /// By evaluations: where autoswap takes half of a time limit, tide does not wait for its end.
 PlannerOptions quick() {

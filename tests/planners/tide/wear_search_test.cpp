@@ -16,7 +16,7 @@
 namespace tidepool {
 namespace {
 
-std::uint64_t wear_programs() { return testing::some<std::uint64_t>(3, 5); }
+std::uint64_t wear_programs() { return testing::some<std::uint64_t>(testing::usual_or(3, 1), 5); }
 const AlgorithmSpace kNoChoice{};
 
 WearSearch::Options wear_evaluations(std::int64_t evaluations) {
