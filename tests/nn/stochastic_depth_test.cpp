@@ -375,7 +375,8 @@ TEST(StochasticDepth, TrainsAndEvaluates) {
   const auto tested = EvaluationRunner::create(*evaluation, reference_kernels(), data);
   ASSERT_TRUE(tested && (*tested)->take_values(*runner));
   run_reference(*evaluation, **tested, (*tested)->iterations());
-  if (!tidepool::testing::kSanitized) EXPECT_GT((*tested)->result().accuracy, 0.5);
+  // Where it has learned for long enough.
+  EXPECT_GT((*tested)->result().accuracy, tidepool::testing::usual_or(0.5, -1.0));
 }
 
 std::string branch_refusal(const std::function<ValueId(GraphBuilder&, ValueId)>& rest) {
