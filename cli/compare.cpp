@@ -196,8 +196,6 @@ Result<int> compare(CompareArguments a, bool json) {
   const std::vector<std::string> read{a.subject.profile, a.subject.program, a.subject.trace.file};
   if (auto plot = check_plot(a.plot, read); !plot) return fail(plot.error());
   a.subject.unmeasured = true;
-  a.subject.chooses = std::ranges::any_of(
-      a.planners, [](const std::string& name) { return chooses_sub_batch(name); });
   a.subject.choosing = std::ranges::any_of(a.planners, chooses_algorithms);
   const std::size_t width = name_width(a.planners);
   const auto budgets = listed_budgets(a);

@@ -18,11 +18,6 @@
 namespace tidepool::cli {
 namespace {
 
-/// Whether a planner chooses its sub-batch.
-bool chooses(const Subject& subject, const JobSpec& job, const std::string& planner) {
-  return !subject.offered.empty() && (job.choose_sub_batch || chooses_sub_batch(planner));
-}
-
 void set_error(ComparisonRow& row, const Error& error) {
   row.error = error.message;
   row.code = error.code;
@@ -62,7 +57,7 @@ ComparisonRow plan_one(const Subject& subject, const JobSpec& job, const Entry& 
                        const OverheadBound& bound, const std::string& name, const PlannerSpec& spec,
                        const PlannerOptions& options) {
   ComparisonRow row = row_for(subject, entry, name);
-  const auto work = PlannerWork::make(subject, job, name, entry.budget);
+  const auto work = PlannerWork::make(subject, name, entry.budget);
   if (!work) {
     set_error(row, with_resident(work.error(), subject));
     return row;
@@ -180,15 +175,7 @@ Result<Comparisons> rows_of(const Subject& subject, const JobSpec& job,
   const std::size_t total = entries.size() * planners.size();
   Comparisons all;
   std::vector<ComparisonRow>& rows = all.rows;
-  const auto refused = [&](const Entry& entry, const std::string& name) -> std::optional<Error> {
-    return chooses(subject, job, name) ? entry.of_any_size : entry.infeasible;
-  };
-  for (const std::string& name : planners) {  // where the largest budget is refused to all of them
-    const auto why = refused(entries.back(), name);
-    if (!why) all.ended.reset();
-    if (!why) break;
-    if (!all.ended || needs_less(*why, *all.ended)) all.ended = why;
-  }
+  all.ended = entries.back().of_any_size;  // the largest
   for (const Entry& entry : entries) {
     const Budget& budget = entry.budget;
     OverheadBound bound;
@@ -207,7 +194,7 @@ Result<Comparisons> rows_of(const Subject& subject, const JobSpec& job,
     for (const std::string& name : planners) {
       progress.update(static_cast<double>(rows.size()) / static_cast<double>(total),
                       fmt::format("{} in {}", name, size));
-      const std::optional<Error> why = refused(entry, name);
+      const std::optional<Error>& why = entry.of_any_size;
       ComparisonRow row = why ? row_for(subject, entry, name)
                               : plan_one(subject, job, entry, bound, name, spec, options);
       if (why) set_error(row, *why);

@@ -13,7 +13,7 @@ namespace tidepool::cli {
 struct Entry {
   Budget budget;
   std::optional<Error> infeasible;   ///< for the program as it is
-  std::optional<Error> of_any_size;  ///< for all sizes that a planner could choose
+  std::optional<Error> of_any_size;  ///< for all sizes that planners may choose from
 };
 
 /// By size.

@@ -28,7 +28,8 @@ Result<Budget> least_feasible(const JobRounds& rounds, std::span<const BudgetSpe
 
 /// Whether the times of all algorithms are wanted.
 bool measures_all(const SubjectArguments& a) {
-  return algorithms_of(a.job) == AlgorithmPolicy::fastest || (a.choosing && !a.job.algorithms);
+  return algorithms_of(a.job) != AlgorithmPolicy::least_workspace ||
+         (a.choosing && a.job.choose_algorithms);
 }
 
 /// Measures a job in rounds of any size, each inside the least of the budgets that can be met with
@@ -86,9 +87,7 @@ void offer_few_ops(JobRounds rounds, Subject& subject) {
 
 Result<Subject> measured_subject(const SubjectArguments& a, std::span<const BudgetSpec> budgets,
                                  const Cache& cache, Observer& observer) {
-  JobSpec spec = a.job;
-  spec.choose_sub_batch |= a.chooses;
-  auto made = Job::make(spec, observer);
+  auto made = Job::make(a.job, observer);
   if (!made) return fail(made.error());
   // Lives on in the subject, for programs of other rounds.
   const auto job = std::make_shared<Job>(std::move(*made));
@@ -103,7 +102,7 @@ Result<Subject> measured_subject(const SubjectArguments& a, std::span<const Budg
                   a.job.sub_batch_statistics,
                   in_rounds,
                   job->rounds_change_training(),
-                  offered_sizes(a.job, a.chooses, job->rounds_change_training())};
+                  offered_sizes(a.job, job->rounds_change_training())};
   subject.profile.machine.name = job->kind().name;
   subject.profile.machine.set_alignment(job->alignment());
   std::optional<BudgetSpec> arena;

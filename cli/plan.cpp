@@ -96,11 +96,8 @@ Result<Budget> budget_of_devices(const BudgetSpec& spec, const Subject& subject,
   return fail(of_first_device(budget.error(), *parallel, subject.profile.machine.alignment()));
 }
 
-Result<int> plan(PlanArguments a, bool json) {
+Result<int> plan(const PlanArguments& a, bool json) {
   if (auto sound = check_arguments(a); !sound) return fail(sound.error());
-  a.subject.chooses = chooses_sub_batch(a.planner.name);
-  const bool asked_to_choose = a.subject.job.choose_sub_batch;
-  a.subject.job.choose_sub_batch |= a.subject.chooses;
   TerminalObserver observer;
   const Cache cache(a.subject.cache, observer);
   auto subject = subject_of(a.subject, a.budget, cache, observer);
@@ -117,7 +114,7 @@ Result<int> plan(PlanArguments a, bool json) {
     return parallel ? of_all_devices(std::move(error), *budget, *of_one, *parallel, *subject->all)
                     : error;
   };
-  const auto work = PlannerWork::make(*subject, a.subject.job, a.planner.name, *of_one);
+  const auto work = PlannerWork::make(*subject, a.planner.name, *of_one);
   if (!work) return fail(in_all(work.error()));
   PlanRequest request{work->profile(), *of_one, a.planner.name, {}};
   request.options = planner_options(a.subject.job, a.planner);
@@ -134,7 +131,8 @@ Result<int> plan(PlanArguments a, bool json) {
   const Profile& profile = *planned_for;
   // A search that was stopped has a plan all the same: the best until then.
   MadePlan made = made_of(a, *subject, profile, *budget, *obtained);
-  made.rounds.kept_whole = asked_to_choose && subject->batch_norm && !subject->statistics;
+  made.rounds.kept_whole =
+      a.subject.job.choose_sub_batch && subject->batch_norm && !subject->statistics;
   if (const Bytes there = profile.machine.device_memory(); there > 0 && made.footprint > there) {
     inform("tidepool: the plan needs {} of device memory; '{}' has {}\n",
            format_bytes_up(made.footprint), profile.machine.name, format_bytes(there));

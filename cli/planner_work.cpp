@@ -5,16 +5,16 @@
 
 namespace tidepool::cli {
 
-Result<PlannerWork> PlannerWork::make(const Subject& subject, const JobSpec& job,
-                                      const std::string& name, const Budget& budget) {
+Result<PlannerWork> PlannerWork::make(const Subject& subject, const std::string& name,
+                                      const Budget& budget) {
   PlannerWork work;
   work.subject_ = &subject;
   auto planner = make_planner(name);
   if (!planner) return fail(planner.error());
   work.planner_ = std::move(*planner);
-  const bool chooses = chooses_sub_batch(name);
-  if (subject.rounds == nullptr || !(chooses || job.choose_sub_batch)) return work;
-  if (!chooses) work.planner_ = std::make_unique<LargestRounds>(std::move(work.planner_));
+  if (subject.rounds == nullptr) return work;
+  if (!chooses_sub_batch(name))
+    work.planner_ = std::make_unique<LargestRounds>(std::move(work.planner_));
   auto sizes =
       sizes_within(subject.job_rounds(), budget.device, subject.profile.machine.alignment());
   if (!sizes) return fail(sizes.error());

@@ -15,8 +15,8 @@ namespace tidepool::cli {
 class PlannerWork {
  public:
   /// `name` of a planner that does not choose by itself gets help. Fails where nothing can run.
-  static Result<PlannerWork> make(const Subject& subject, const JobSpec& job,
-                                  const std::string& name, const Budget& budget);
+  static Result<PlannerWork> make(const Subject& subject, const std::string& name,
+                                  const Budget& budget);
 
   [[nodiscard]] Planner& planner() const { return *planner_; }
   [[nodiscard]] bool chooses() const { return workload_ != nullptr; }

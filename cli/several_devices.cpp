@@ -29,7 +29,7 @@ Result<void> several_on_preset(const JobSpec& job, bool choosing, Subject& subje
   options.optimizer = job.optimizer;
   options.workspace_limit = job.workspace_limit;
   const AlgorithmPolicy policy =
-      choosing && !job.algorithms ? AlgorithmPolicy::fastest : algorithms_of(job);
+      choosing && job.choose_algorithms ? AlgorithmPolicy::fastest : algorithms_of(job);
   auto alone = nn::build_training_program(*graph, options, nn::preset_kernels());
   if (!alone) return fail(alone.error());
   apply_cost_model(one, alone->program);

@@ -15,9 +15,12 @@
 namespace tidepool::cli {
 namespace {
 
-/// One of several values by name. Into an optional: there is no default.
-template <class Stored, class Value>
-CLI::Option* add_choice_option(CLI::App& command, const std::string& name, Stored& value,
+constexpr AlgorithmPolicy kPolicies[] = {AlgorithmPolicy::least_workspace,
+                                         AlgorithmPolicy::heuristic, AlgorithmPolicy::fastest};
+
+/// One of several values by name.
+template <class Value>
+CLI::Option* add_choice_option(CLI::App& command, const std::string& name, Value& value,
                                const std::vector<Value>& choices, const std::string& help) {
   std::vector<std::string> names;
   for (const Value choice : choices) names.emplace_back(to_text(choice));
@@ -26,10 +29,9 @@ CLI::Option* add_choice_option(CLI::App& command, const std::string& name, Store
       if (to_text(choice) == text) value = choice;
     }
   };
-  auto* option =
-      command.add_option_function<std::string>(name, choose, help)->check(CLI::IsMember(names));
-  if constexpr (std::is_same_v<Stored, Value>) option->default_str(std::string(to_text(value)));
-  return option;
+  return command.add_option_function<std::string>(name, choose, help)
+      ->check(CLI::IsMember(names))
+      ->default_str(std::string(to_text(value)));
 }
 
 void add_data_options(CLI::App& command, DataSpec& data) {
@@ -55,8 +57,7 @@ void add_device_options(CLI::App& command, DeviceSpec& device) {
       ->default_str(kinds.empty() ? "" : kinds.front().name);
   command
       .add_option("--threads", device.threads,
-                  "compute threads (default: cores - 1, where a file takes what leaves the device "
-                  "all of them); other numbers give other last bits")
+                  "compute threads (default: cores - 1); other numbers give other last bits")
       ->check(whole_number(1, 1024));
   const auto link = [&device](const std::string& text) {
     const auto speed = parse_bytes(text);
@@ -115,10 +116,29 @@ void add_sub_batch_option(CLI::App& command, JobSpec& job) {
   command
       .add_option_function<std::string>(
           "--sub-batch", parse,
-          "samples a round: an iteration runs its batch in rounds and sums their gradients; auto: "
-          "the planner chooses (default: the planner's choice where it is one that chooses, see "
-          "`tidepool planners`, and the model has no batch norm; else the whole batch)")
+          "samples a round: an iteration runs its batch in rounds and sums their gradients, which "
+          "gives other last bits; auto: the planner chooses by times, where the model has no batch "
+          "norm (default: the whole batch)")
       ->type_name("N|auto");
+}
+
+void add_algorithms_option(CLI::App& command, JobSpec& job) {
+  std::vector<std::string> names{"auto"};
+  for (const AlgorithmPolicy policy : kPolicies) names.emplace_back(to_text(policy));
+  const auto choose = [&job](const std::string& text) {
+    job.choose_algorithms = text == "auto";
+    for (const AlgorithmPolicy policy : kPolicies) {
+      if (to_text(policy) == text) job.algorithms = policy;
+    }
+  };
+  command
+      .add_option_function<std::string>(
+          "--algorithms", choose,
+          "of ops that have several, which differ in their last bits: least-workspace; heuristic, "
+          "what a GPU's library expects to be fastest; fastest, by measured times; auto, what the "
+          "planner chooses by times, where it does (default: heuristic on GPUs, else "
+          "least-workspace)")
+      ->check(CLI::IsMember(names));
 }
 
 void add_workspace_limit_option(CLI::App& command, Bytes& most) {
@@ -188,12 +208,7 @@ void add_job_options(CLI::App& command, JobSpec& job) {
   add_seed_option(command, job.seed,
                   "of initial weights, sample order, dropout and skipped branches");
   add_optimizer_options(command, job);
-  add_choice_option(
-      command, "--algorithms", job.algorithms,
-      std::vector{AlgorithmPolicy::least_workspace, AlgorithmPolicy::fastest},
-      "of ops that have several: least-workspace or fastest. Given, planners choose no "
-      "others (default: what the planner chooses; where it does not, fastest on GPUs, "
-      "else least-workspace)");
+  add_algorithms_option(command, job);
   add_workspace_limit_option(command, job.workspace_limit);
 }
 

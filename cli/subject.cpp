@@ -74,10 +74,9 @@ Result<Subject> on_preset(const SubjectArguments& a) {
     return std::move(training->program);
   };
   const bool batch_norm = nn::rounds_change_training(*graph);
-  std::vector<std::int64_t> offered = offered_sizes(a.job, a.chooses, batch_norm);
+  std::vector<std::int64_t> offered = offered_sizes(a.job, batch_norm);
   auto program = in_rounds(a.job.sub_batch, a.job.sub_batch_statistics);
-  for (std::size_t i = 1; !program && (a.job.choose_sub_batch || a.chooses) && i < offered.size();
-       ++i) {
+  for (std::size_t i = 1; !program && i < offered.size(); ++i) {
     // A whole batch of more elements than kernels can number.
     program = in_rounds(offered[i], a.job.sub_batch_statistics);
   }

@@ -30,8 +30,6 @@ struct SubjectArguments {
   bool foreign = false;
   /// This device with its links, where they are known: they are not measured again.
   std::optional<Machine> links{};
-  /// A planner that chooses its sub-batch is among those that plan.
-  bool chooses = false;
   bool choosing = false;    ///< a planner chooses algorithms: the times of all are wanted
   bool may_choose = false;  ///< the command takes --sub-batch auto
   /// Where no budget can be met: a subject that was not measured, instead of an error.

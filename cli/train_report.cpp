@@ -92,6 +92,7 @@ void add_measured(const TrainingSpec& spec, const TrainingReport& r, Json& out) 
   out["notes"] = std::move(notes);
   out["learning"] = learning_json(planned.learning.get());
   const bool compared = r.baseline && r.baseline->identical;
+  out["other_bits"] = r.other_bits.empty() ? Json(nullptr) : Json(with_option_names(r.other_bits));
   out["identical"] = compared ? Json(*r.baseline->identical) : Json(nullptr);
 }
 
@@ -209,9 +210,14 @@ void print_iterations(const TrainingSpec& spec, const TrainingReport& r) {
         counted(r.losses.size(), "iteration"));
   }
   say("  state      crc32 {:08x}\n", r.state_crc32);
+  if (!r.other_bits.empty()) {
+    say("             not the last bits of the defaults: {}; without these it has them\n",
+        with_option_names(r.other_bits));
+  }
   if (r.baseline && r.baseline->identical) {
     say("  identical  {}\n", *r.baseline->identical
-                                 ? "yes: losses and all weights, bit for bit"
+                                 ? "yes: losses and all weights, bit for bit those of the same "
+                                   "rounds, algorithms and threads without a budget"
                                  : "NO: losses or weights differ from unlimited training");
   }
 }

@@ -5,10 +5,31 @@
 #include "ir/load_profile.h"
 
 namespace tidepool {
+namespace {
+
+/// The first that repeats its bits, where one does.
+std::vector<std::int32_t> first_algorithms(const Program& program) {
+  std::vector<std::int32_t> first;
+  for (const Op& op : program.ops) {
+    const auto found = std::ranges::find_if(op.algorithms, &Algorithm::deterministic);
+    const auto i = found == op.algorithms.end() ? 0 : found - op.algorithms.begin();
+    first.push_back(static_cast<std::int32_t>(i));
+  }
+  return first;
+}
+
+}  // namespace
 
 std::vector<std::int32_t> choose_algorithms(const Program& program, AlgorithmPolicy policy) {
-  return policy == AlgorithmPolicy::fastest ? fastest_algorithms(program)
-                                            : least_workspace_algorithms(program);
+  switch (policy) {
+    case AlgorithmPolicy::fastest:
+      return fastest_algorithms(program);
+    case AlgorithmPolicy::heuristic:
+      return first_algorithms(program);
+    case AlgorithmPolicy::least_workspace:
+      break;
+  }
+  return least_workspace_algorithms(program);
 }
 
 Trial place(Lowering& lowering, const Strategy& strategy, const Budget& budget,

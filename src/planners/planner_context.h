@@ -17,7 +17,11 @@
 
 namespace tidepool {
 
-enum class AlgorithmPolicy : std::uint8_t { least_workspace, fastest };
+enum class AlgorithmPolicy : std::uint8_t {
+  least_workspace,
+  heuristic,  ///< the first deterministic one listed: what a GPU's library expects to be fastest
+  fastest,    ///< by measured times
+};
 
 std::vector<std::int32_t> choose_algorithms(const Program& program, AlgorithmPolicy policy);
 

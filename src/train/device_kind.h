@@ -26,7 +26,7 @@ struct DeviceRequest {
   // Bytes per second that the links of all devices share; 0: no limit.
   double bus_to_host = 0;
   double bus_to_device = 0;
-  /// Of kinds with `measure_disk`, behind the host unless they have `spill_threads` too; no folder:
+  /// Of kinds with `measure_disk`, behind the host unless they have `spills_arenas` too; no folder:
   /// there is no file.
   SpillOptions spill{};
 };
@@ -58,9 +58,7 @@ struct DeviceKind {
   int (*default_threads)() = nullptr;
   /// Null: it can have no file. Takes no more than `memory`.
   Result<DiskSpeeds> (*measure_disk)(const SpillOptions& spill, Bytes memory) = nullptr;
-  /// What is usual where its arena spills to a file: copies hardly take a core then. Null: a file
-  /// can only lie behind the host.
-  int (*spill_threads)() = nullptr;
+  bool spills_arenas = false;  ///< a file can lie behind its arenas, not only behind the host
   std::unique_ptr<Device> (*make)(const DeviceRequest& request) = nullptr;
 
   [[nodiscard]] bool emulates_links() const { return calibrate == nullptr; }

@@ -88,7 +88,7 @@ Result<void> check_folder(const DeviceKind& kind, const SpillOptions& options, c
 }  // namespace
 
 Result<void> check_spill(const DeviceKind& kind, const SpillOptions& spill) {
-  if (kind.measure_disk == nullptr || kind.spill_threads == nullptr) {
+  if (kind.measure_disk == nullptr || !kind.spills_arenas) {
     return fail(ErrorCode::usage,
                 fmt::format("`spill`: the memory of device '{}' has no file behind it", kind.name));
   }

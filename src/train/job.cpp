@@ -17,7 +17,6 @@ namespace {
 /// Of each device.
 int threads_of(const DeviceSpec& device, const DeviceKind& kind, std::int32_t devices = 1) {
   if (device.threads > 0) return device.threads;
-  if (device.spills() && kind.spill_threads != nullptr) return kind.spill_threads();
   return std::max(1, kind.default_threads() / devices);
 }
 
@@ -106,19 +105,20 @@ AlgorithmPolicy algorithms_of(const JobSpec& job) {
 }
 
 bool plans_all_algorithms(const JobSpec& job, std::string_view planner) {
-  if (algorithms_of(job) == AlgorithmPolicy::fastest) return true;
-  return !job.algorithms && chooses_algorithms(planner);
+  if (algorithms_of(job) != AlgorithmPolicy::least_workspace) return true;
+  return job.choose_algorithms && chooses_algorithms(planner);
 }
 
 AlgorithmPolicy best_algorithms(const JobSpec& job, std::string_view planner) {
-  return plans_all_algorithms(job, planner) ? AlgorithmPolicy::fastest : algorithms_of(job);
+  const bool chooses = job.choose_algorithms && chooses_algorithms(planner);
+  return chooses ? AlgorithmPolicy::fastest : algorithms_of(job);
 }
 
 PlannerOptions planner_options(const JobSpec& job, const PlannerSpec& planner) {
   PlannerOptions options;
   options.seed = job.seed;
   options.algorithms = algorithms_of(job);
-  options.may.algorithms = !job.algorithms;
+  options.may.algorithms = job.choose_algorithms;
   options.may.streaming = true;  // every budget that can be met is met
   options.time_limit = planner.time_limit.value_or(usual_time_limit(planner.name));
   options.evaluation_limit = planner.evaluations;
@@ -349,7 +349,15 @@ std::string_view to_text(Accumulation accumulation) {
 }
 
 std::string_view to_text(AlgorithmPolicy policy) {
-  return policy == AlgorithmPolicy::fastest ? "fastest" : "least-workspace";
+  switch (policy) {
+    case AlgorithmPolicy::fastest:
+      return "fastest";
+    case AlgorithmPolicy::heuristic:
+      return "heuristic";
+    case AlgorithmPolicy::least_workspace:
+      break;
+  }
+  return "least-workspace";
 }
 
 }  // namespace tidepool

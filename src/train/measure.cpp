@@ -67,7 +67,8 @@ Result<Bytes> measure_variant(Job& job, const Machine& machine, const ProfilingT
 
 std::vector<AlgorithmChoice> variants_to_measure(const Program& program, AlgorithmPolicy policy,
                                                  bool all) {
-  if (!all && policy != AlgorithmPolicy::fastest) return {least_workspace_algorithms(program)};
+  if (!all && policy == AlgorithmPolicy::least_workspace)
+    return {least_workspace_algorithms(program)};
   std::size_t count = 1;
   for (const Op& op : program.ops) count = std::max(count, op.algorithms.size());
   if (count == 1) return {least_workspace_algorithms(program)};

@@ -33,10 +33,9 @@ std::vector<std::int64_t> round_sizes(std::int64_t batch) {
   return sizes;
 }
 
-std::vector<std::int64_t> offered_sizes(const JobSpec& job, bool chooses, bool change_training) {
-  const bool stated = job.sub_batch > 0;
+std::vector<std::int64_t> offered_sizes(const JobSpec& job, bool change_training) {
   const std::int64_t part = job.batch / job.devices;
-  if (stated || part <= 1 || !(chooses || job.choose_sub_batch)) return {};
+  if (job.sub_batch > 0 || part <= 1 || !job.choose_sub_batch) return {};
   if (change_training && !job.sub_batch_statistics) return {};
   return round_sizes(part);
 }

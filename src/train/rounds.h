@@ -16,9 +16,8 @@ namespace tidepool {
 std::vector<std::int64_t> round_sizes(std::int64_t batch);
 
 /// What a planner may choose from, the largest first; empty: the job runs in its stated rounds, or
-/// as a whole. Of several devices they are of the part of one. `chooses`: the planner is one that
-/// does. `change_training`: rounds would.
-std::vector<std::int64_t> offered_sizes(const JobSpec& job, bool chooses, bool change_training);
+/// as a whole. Of several devices they are of the part of one. `change_training`: rounds would.
+std::vector<std::int64_t> offered_sizes(const JobSpec& job, bool change_training);
 
 /// Refuses `sub_batch` auto of K-means, which has no rounds.
 Result<void> check_chosen_rounds(const JobSpec& job);

@@ -2,8 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <vector>
 
+#include "base/counted.h"
 #include "planners/registry.h"
 #include "planners/toolkit/largest_rounds.h"
 #include "train/epochs.h"
@@ -142,6 +148,24 @@ void tell_rounds(const TrainingSpec& asked, const TrainingSpec& spec, const Job&
                       job.rounds_change_training() && !spec.job.sub_batch_statistics;
 }
 
+/// What of this training has other last bits than it has where nothing is asked for.
+std::string other_bits(const TrainingReport& report, const Job& job) {
+  std::vector<std::string> what;
+  if (report.rounds > 1) what.push_back(fmt::format("{} rounds (`sub_batch`)", report.rounds));
+  const auto usual = choose_algorithms(job.program(), job.kind().algorithms);
+  const auto run = chosen_algorithms(job.program(), report.start.lowered().plan);
+  const std::size_t others =
+      std::transform_reduce(usual.begin(), usual.end(), run.begin(), std::size_t{0}, std::plus<>(),
+                            std::not_equal_to<>());
+  if (others > 0) what.push_back(counted(others, "op") + " with another algorithm (`algorithms`)");
+  const int threads = std::max(1, job.kind().default_threads() / job.spec().devices);
+  if (report.threads != threads) {
+    what.push_back(
+        fmt::format("{} (`threads`, usually {})", counted(report.threads, "thread"), threads));
+  }
+  return fmt::format("{}", fmt::join(what, ", "));
+}
+
 /// What goes on from a checkpoint, or has a plan or a profile from a file, is in their rounds
 /// unless the spec states others. A file of another batch is refused later, with the reason.
 Result<TrainingSpec> with_rounds_of_files(TrainingSpec spec) {
@@ -181,10 +205,7 @@ Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observe
   if (auto sound = check_planner_settings(std::span(&spec.planner.name, 1), spec.planner); !sound) {
     return fail(sound.error());
   }
-  const bool chooses = chooses_sub_batch(spec.planner.name);
-  JobSpec job_spec = spec.job;
-  job_spec.choose_sub_batch |= chooses;
-  auto job = Job::make(job_spec, observer);
+  auto job = Job::make(spec.job, observer);
   if (!job) return fail(job.error());
   if (auto sound = check_against(*job, spec); !sound) return fail(sound.error());
   const bool saves = !spec.checkpoint.empty() || !spec.resume.empty();
@@ -198,9 +219,10 @@ Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observe
   // A profile is of some rounds: nothing is left to choose, and one of another job is refused.
   std::vector<std::int64_t> offered;
   if (spec.profile.empty()) {
-    offered = offered_sizes(spec.job, chooses, job->rounds_change_training());
+    offered = offered_sizes(spec.job, job->rounds_change_training());
   }
-  if (!offered.empty() && !chooses) *planner = std::make_unique<LargestRounds>(std::move(*planner));
+  if (!offered.empty() && !chooses_sub_batch(spec.planner.name))
+    *planner = std::make_unique<LargestRounds>(std::move(*planner));
   JobRounds job_rounds = rounds_of(*job);
   job_rounds.offered = offered;
   job_rounds.may_choose = true;
@@ -223,6 +245,7 @@ Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observe
   if (memory) report.memory = memory_report(*memory, job->program());
   report.branches = job->whole().survival.size();
   tell_rounds(asked, spec, *job, report);
+  report.other_bits = other_bits(report, *job);
   report.totals = totals_of(job->program(), report.start.lowered().plan);
   const auto trained = spec.epochs > 0
                            ? train_epochs(*job, spec, test.get(), **planner, report, observer)

@@ -68,6 +68,9 @@ struct TrainingReport {
   std::int64_t sub_batch = 0;
   std::int64_t rounds = 1;
   bool round_statistics = false;  ///< batch norm takes them over a round: another training
+  /// What gives other last bits than this model, data and device have where nothing else is asked
+  /// for, fields in backquotes; empty: nothing.
+  std::string other_bits;
   bool kept_whole = false;        ///< `sub_batch` auto, but rounds would change training
 
   std::int64_t next_iteration = 0;  ///< of the whole training

@@ -54,11 +54,10 @@ enum class Accumulation : std::uint8_t {
 struct JobSpec {
   std::string model;
   std::int64_t batch = 100;
-  /// Samples a round. 0: what the planner chooses, where it is one that chooses and rounds leave
-  /// training as it is, else the batch.
+  /// Samples a round; 0: the batch. Rounds sum in another order: they give other last bits.
   std::int64_t sub_batch = 0;
-  /// `sub_batch` auto: where it is 0 any planner chooses; one that does not by itself takes the
-  /// largest with which it has a plan.
+  /// `sub_batch` auto, where it is 0: the planner chooses by times; one that does not by itself
+  /// takes the largest with which it has a plan. The batch where rounds would change training.
   bool choose_sub_batch = false;
   bool sub_batch_statistics = false;  ///< rounds may change training, see nn::TrainingOptions
   std::int64_t sequence = 0;          ///< tokens of a sample, of models of text; 0: the model's own
@@ -72,9 +71,10 @@ struct JobSpec {
   nn::LearningRate learning_rate = constant_rate(0.02);
   nn::Optimizer optimizer = nn::Optimizer::sgd;
   std::optional<double> weight_decay;  ///< none: the optimizer's usual one
-  /// None: planners that choose algorithms do so, the others take the device's usual ones
-  /// (algorithms_of).
+  /// None: the device's usual ones (algorithms_of), which no time decides.
   std::optional<AlgorithmPolicy> algorithms;
+  /// `algorithms` auto: planners that choose algorithms do so, by times; the others take the usual.
+  bool choose_algorithms = false;
   /// Algorithms with a larger workspace do not exist, but that of the least each op has.
   Bytes workspace_limit = nn::kNoWorkspaceLimit;
 };
@@ -161,10 +161,12 @@ struct TrainingSpec {
   std::string resume;      ///< a checkpoint to go on from, bit for bit; may be empty
 };
 
-/// What runs where nobody says: the fastest on GPUs, those of least workspace elsewhere.
+/// What runs where nobody says: the first that the library names on GPUs, those of least workspace
+/// elsewhere.
 AlgorithmPolicy algorithms_of(const JobSpec& job);
 
-/// Whether plans of this planner may run any algorithm: then all have to be measured.
+/// Whether plans of this planner may run others than those of least workspace: then all have to be
+/// measured.
 bool plans_all_algorithms(const JobSpec& job, std::string_view planner);
 /// With which a time without a budget is one that no plan of `planner` beats by algorithms alone:
 /// the fastest where it chooses them, else those of the policy.

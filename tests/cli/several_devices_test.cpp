@@ -163,7 +163,7 @@ TEST_F(SeveralDevices, ChosenRoundsAreThoseOfThePlanAndItsFile) {
   for (const char* accumulation : {"overlapped", "naive"}) {
     const Json made = success({"plan", "vgg16-imagenet", "--batch", "256", "--machine", "k40",
                                "--devices", "4", "--budget", "3GB", "--planner", "modnn",
-                               "--accumulation", accumulation, "--no-cache", "-o", path});
+                               "--sub-batch", "auto", "--accumulation", accumulation, "--no-cache", "-o", path});
     EXPECT_LT(made["sub_batch"], 64) << accumulation;
     EXPECT_LE(made["footprint_bytes"], 3'000'000'000);
     EXPECT_EQ(tidepool({"check", path}).exit_code, 0);

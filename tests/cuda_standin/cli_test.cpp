@@ -120,10 +120,10 @@ TEST_F(CliOnStandin, TrainsBitForBitOverThreeTiers) {
                HasSubstr("has no file behind it"));
 }
 
-TEST_F(CliOnStandin, RunsTheFastestAlgorithmsUnlessToldOtherwise) {
+TEST_F(CliOnStandin, RunsWhatTheLibraryNamesFirstUnlessToldOtherwise) {
   const std::vector<std::string> profile = {"profile", "tiny-vgg",  "--device", "cuda",
                                             "--data",  "synthetic", "--batch",  "16"};
-  EXPECT_THAT(tidepool(profile).out, HasSubstr("(fastest algorithms)"));
+  EXPECT_THAT(tidepool(profile).out, HasSubstr("(heuristic algorithms)"));
   std::vector<std::string> least = profile;
   least.insert(least.end(), {"--algorithms", "least-workspace"});
   EXPECT_THAT(tidepool(least).out, HasSubstr("(least-workspace algorithms)"));
@@ -150,7 +150,7 @@ TEST_F(CliOnStandin, EpochsShareOneDeviceAndGoOnFromACheckpointBitForBit) {
     all.emplace_back("--json");
     return all;
   };
-  // Of one profile: the fastest algorithms of another may give other bits.
+  // Of one profile.
   const std::string profile = folder_.file("profile.json");
   EXPECT_EQ(tidepool(with("profile", {"-o", profile})).exit_code, 0);
   const std::string checkpoint = folder_.file("checkpoint");

@@ -120,7 +120,11 @@ TEST(ChooseAlgorithms, FollowsThePolicy) {
   Program p = testing::tiny_training();
   p.ops[2].algorithms.push_back({"small and slow", Nanos{9000}, 0, true});
   EXPECT_EQ(choose_algorithms(p, AlgorithmPolicy::fastest)[2], 0);
+  EXPECT_EQ(choose_algorithms(p, AlgorithmPolicy::heuristic)[2], 0);
   EXPECT_EQ(choose_algorithms(p, AlgorithmPolicy::least_workspace)[2], 1);
+  auto& listed = p.ops[2].algorithms;
+  listed.insert(listed.begin(), {"does not repeat its bits", Nanos{1}, 0, false});
+  EXPECT_EQ(choose_algorithms(p, AlgorithmPolicy::heuristic)[2], 1);
 }
 
 }  // namespace

@@ -27,15 +27,14 @@ TEST(RoundSizes, AreTheBatchAndWhatTheRoundingOfMoDnnMakes) {
 TEST(OfferedSizes, LeaveWhatIsStatedAndTrainingAsTheyAre) {
   JobSpec job;
   job.batch = 4;
-  EXPECT_THAT(offered_sizes(job, false, false), ElementsAre()) << "nobody chooses";
-  EXPECT_THAT(offered_sizes(job, true, false), ElementsAre(4, 2, 1));
-  EXPECT_THAT(offered_sizes(job, true, true), ElementsAre()) << "batch norm";
-  job.sub_batch_statistics = true;
-  EXPECT_THAT(offered_sizes(job, true, true), ElementsAre(4, 2, 1));
+  EXPECT_THAT(offered_sizes(job, false), ElementsAre()) << "nobody asks for rounds";
   job.choose_sub_batch = true;
-  EXPECT_THAT(offered_sizes(job, false, false), ElementsAre(4, 2, 1));
+  EXPECT_THAT(offered_sizes(job, false), ElementsAre(4, 2, 1));
+  EXPECT_THAT(offered_sizes(job, true), ElementsAre()) << "batch norm";
+  job.sub_batch_statistics = true;
+  EXPECT_THAT(offered_sizes(job, true), ElementsAre(4, 2, 1));
   job.sub_batch = 2;
-  EXPECT_THAT(offered_sizes(job, true, false), ElementsAre()) << "stated";
+  EXPECT_THAT(offered_sizes(job, true), ElementsAre()) << "stated";
 }
 
 class Sizes : public ::testing::Test {

@@ -46,6 +46,43 @@ TEST_F(TrainTest, NothingOpensAnArenaAboveTheBudget) {
   }
 }
 
+/// No stopwatch chooses rounds or algorithms: each planner that could is the default one's part.
+TEST_F(TrainTest, ABudgetChangesNoBitOfAnyFamilyWhereNothingElseIsAskedFor) {
+  for (const char* model : {"mlp", "tiny-vgg-plain", "tiny-squeezenet", "tiny-resnet",
+                            "tiny-transformer", "tiny-lstm"}) {
+    SCOPED_TRACE(model);
+    TrainingSpec spec;
+    spec.job.model = model;
+    spec.job.batch = 32;
+    spec.job.data.name = "synthetic";
+    spec.job.device.link = 1'000'000'000;
+    spec.planner.time_limit = std::chrono::milliseconds(300);
+    spec.iterations = 2;
+    const auto unlimited = run_training(spec, listener_);
+    ASSERT_TRUE(unlimited) << unlimited.error().message;
+    EXPECT_EQ(unlimited->other_bits, "");
+    int moved = 0;
+    for (const double percent : {95.0, 60.0}) {
+      spec.budget.device.percent = percent;
+      const auto report = run_training(spec, listener_);
+      if (!report && report.error().code == ErrorCode::infeasible) continue;
+      ASSERT_TRUE(report) << report.error().message;
+      EXPECT_EQ(report->rounds, 1);
+      EXPECT_EQ(report->other_bits, "");
+      EXPECT_EQ(report->state_crc32, unlimited->state_crc32);
+      EXPECT_EQ(report->losses, unlimited->losses);
+      moved += report->totals.swapped_tensors + report->totals.recomputed_ops > 0 ? 1 : 0;
+    }
+    EXPECT_GT(moved, 0);
+    spec.budget.device = {.bytes = kNoDeviceLimit};
+    spec.job.sub_batch = 16;
+    spec.job.sub_batch_statistics = true;
+    const auto rounds = run_training(spec, listener_);
+    ASSERT_TRUE(rounds) << rounds.error().message;
+    EXPECT_EQ(rounds->other_bits, "2 rounds (`sub_batch`)");
+  }
+}
+
 TEST_F(TrainTest, NothingOpensAHostArenaAboveItsBudget) {
   TrainingSpec spec = tiny(60);
   spec.budget.host = 16 * kMiB;

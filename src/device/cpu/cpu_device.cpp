@@ -196,13 +196,13 @@ std::string processor_name() {
 
 }  // namespace
 
-int default_compute_threads(bool with_file) {
+int default_compute_threads() {
   cpu_set_t set;
   CPU_ZERO(&set);
   const int cores = ::sched_getaffinity(0, sizeof set, &set) == 0
                         ? CPU_COUNT(&set)
                         : static_cast<int>(std::thread::hardware_concurrency());
-  return std::max(1, with_file ? cores : cores - 1);
+  return std::max(1, cores - 1);
 }
 
 struct CpuDevice::State {
@@ -226,7 +226,7 @@ struct CpuDevice::State {
 
 CpuDevice::CpuDevice(const CpuDeviceOptions& options) : state_(std::make_unique<State>(options)) {
   int& threads = state_->options.threads;
-  if (threads <= 0) threads = default_compute_threads(state_->spills());
+  if (threads <= 0) threads = default_compute_threads();
 }
 
 CpuDevice::~CpuDevice() = default;

@@ -34,9 +34,9 @@ struct CpuDeviceOptions {
   std::optional<SpillOptions> spill = std::nullopt;
 };
 
-/// Cores this process may use, less one for the copies; at least 1. Copies of a file take next to
-/// no time of a core: `with_file` all of them compute.
-int default_compute_threads(bool with_file = false);
+/// Cores this process may use, less one for the copies; at least 1. The same with a file, whose
+/// copies take next to no time of a core: other numbers of threads give other last bits.
+int default_compute_threads();
 
 class CpuDevice : public Device {
  public:

@@ -21,7 +21,7 @@ DeviceKind cpu_device_kind() {
   kind.description = "emulated accelerator: oneDNN kernels, copies paced to a stated link speed";
   kind.kernels = nn::cpu_kernels;
   kind.default_threads = [] { return default_compute_threads(); };
-  kind.spill_threads = [] { return default_compute_threads(true); };
+  kind.spills_arenas = true;
   kind.measure_disk = calibrate;
   kind.make = [](const DeviceRequest& request) -> std::unique_ptr<Device> {
     return std::make_unique<CpuDevice>(cpu_options(request));

@@ -70,7 +70,7 @@ DeviceKind cuda_device_kind() {
     return DeviceVersions{versions.needed, versions.found};
   };
   // Of cuDNN's algorithms those without a workspace are several times slower.
-  kind.algorithms = AlgorithmPolicy::fastest;
+  kind.algorithms = AlgorithmPolicy::heuristic;
   kind.calibrate = calibrated;
   kind.default_threads = [] { return 1; };
   kind.measure_disk = calibrate;
