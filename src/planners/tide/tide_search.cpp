@@ -99,7 +99,11 @@ void TideSearch::write_less(const Allowance& allowance) {
   for (Lowered& other : frugal_) search.add_plan(std::move(other));
   frugal_.clear();
   search.add_plan(std::move(best_));
-  search.run({context_.options().seed, allowance, context_.options().stop});
+  // A streaming schedule runs algorithms that nobody may choose for another.
+  const auto usual = context_.algorithms(context_.lowering().program());
+  if (!load_.space().empty() || search.best().strategy.algorithms == usual) {
+    search.run({context_.options().seed, allowance, context_.options().stop});
+  }
   best_ = std::move(search.best());
   const Bytes after = written_to_files(best_.plan);
   if (after == before) return;
