@@ -9,9 +9,9 @@ namespace {
 std::vector<Algorithm> measured(const Op& op) {
   std::vector<Algorithm> all;
   for (const Algorithm& a : op.algorithms) {
-    if (a.time > Nanos{0}) all.push_back(a);
+    if (is_measured(a, op)) all.push_back(a);
   }
-  return all.empty() ? op.algorithms : all;
+  return all;
 }
 
 }  // namespace

@@ -198,12 +198,18 @@ Result<void> validate_stays(const Program& program) {
   return {};
 }
 
+/// Of those that repeat their bits the best that was measured, see `Algorithm::time`.
 template <class Better>
 int best_algorithm(const Op& op, Better better) {
+  const auto comes_first = [&](const Algorithm& a, const Algorithm& b) {
+    if (a.deterministic != b.deterministic) return a.deterministic;
+    if (is_measured(a, op) != is_measured(b, op)) return is_measured(a, op);
+    return better(a, b);
+  };
   int best = 0;
   for (int i = 1; i < static_cast<int>(op.algorithms.size()); ++i) {
-    if (better(op.algorithms[static_cast<std::size_t>(i)],
-               op.algorithms[static_cast<std::size_t>(best)])) {
+    if (comes_first(op.algorithms[static_cast<std::size_t>(i)],
+                    op.algorithms[static_cast<std::size_t>(best)])) {
       best = i;
     }
   }
@@ -240,9 +246,13 @@ bool on_one_device(const Program& program) {
   return std::ranges::all_of(program.ops, [](const Op& op) { return op.device == 0; });
 }
 
+bool is_measured(const Algorithm& algorithm, const Op& op) {
+  return algorithm.time > Nanos{0} ||
+         std::ranges::none_of(op.algorithms, [](const Algorithm& a) { return a.time > Nanos{0}; });
+}
+
 int least_workspace_algorithm(const Op& op) {
   return best_algorithm(op, [](const Algorithm& a, const Algorithm& b) {
-    if (a.deterministic != b.deterministic) return a.deterministic;
     return a.workspace != b.workspace ? a.workspace < b.workspace : a.time < b.time;
   });
 }
@@ -257,7 +267,6 @@ void limit_workspaces(Program& program, Bytes most) {
 
 int fastest_algorithm(const Op& op) {
   return best_algorithm(op, [](const Algorithm& a, const Algorithm& b) {
-    if (a.deterministic != b.deterministic) return a.deterministic;
     return a.time != b.time ? a.time < b.time : a.workspace < b.workspace;
   });
 }

@@ -55,7 +55,7 @@ struct Access {
 /// them is workspace.
 struct Algorithm {
   std::string name;
-  Nanos time{};         ///< measured, or from a cost model
+  Nanos time{};         ///< measured, or from a cost model; 0 beside others above 0: not measured
   Bytes workspace = 0;  ///< device bytes live only while the op runs
   bool deterministic = true;
 };
@@ -139,13 +139,19 @@ Result<void> validate(const Program& program);
 /// Whether all device ops run on one device. Where they run on several, their times do not add up.
 bool on_one_device(const Program& program);
 
-/// The algorithm with the least workspace; ties go to the faster one, then to the earlier one.
+/// Whether its time is known: it is above 0, or that of all algorithms of its op is 0. Others are
+/// no choice, for planners and bounds alike.
+bool is_measured(const Algorithm& algorithm, const Op& op);
+
+/// Of the measured deterministic ones that with the least workspace; ties go to the faster one,
+/// then to the earlier one.
 int least_workspace_algorithm(const Op& op);
 
 /// Leaves no op an algorithm with a larger workspace, but its least_workspace_algorithm.
 void limit_workspaces(Program& program, Bytes most);
 
-/// The fastest deterministic algorithm; ties go to the smaller workspace, then to the earlier one.
+/// The fastest deterministic algorithm of those measured; ties go to the smaller workspace, then to
+/// the earlier one.
 int fastest_algorithm(const Op& op);
 
 const char* to_string(TensorKind kind);

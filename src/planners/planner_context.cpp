@@ -11,7 +11,8 @@ namespace {
 std::vector<std::int32_t> first_algorithms(const Program& program) {
   std::vector<std::int32_t> first;
   for (const Op& op : program.ops) {
-    const auto found = std::ranges::find_if(op.algorithms, &Algorithm::deterministic);
+    const auto found = std::ranges::find_if(
+        op.algorithms, [&](const Algorithm& a) { return a.deterministic && is_measured(a, op); });
     const auto i = found == op.algorithms.end() ? 0 : found - op.algorithms.begin();
     first.push_back(static_cast<std::int32_t>(i));
   }

@@ -131,7 +131,7 @@ class Scheduler {
     std::optional<Nanos> most;
     for (std::int32_t i = 0; i < std::ssize(op.algorithms); ++i) {
       const Algorithm& a = op.algorithms[at(i)];
-      if (!a.deterministic && i != baseline) continue;
+      if (!(a.deterministic && is_measured(a, op)) && i != baseline) continue;
       const auto gained = gain(task, a);
       if (!gained) continue;
       const bool better = !most || *gained > *most ||

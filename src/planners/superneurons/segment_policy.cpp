@@ -164,7 +164,8 @@ std::int32_t fastest_within(const Op& op, std::int32_t given, Bytes workspace, B
   std::int32_t best = given;
   for (std::size_t i = 0; i < op.algorithms.size(); ++i) {
     const Algorithm& a = op.algorithms[i];
-    if (!a.deterministic || align_up(a.workspace, alignment) > workspace) continue;
+    if (!a.deterministic || !is_measured(a, op)) continue;
+    if (align_up(a.workspace, alignment) > workspace) continue;
     if (a.time < op.algorithms[at(best)].time) best = static_cast<std::int32_t>(i);
   }
   return best;

@@ -16,12 +16,10 @@ double number(Nanos time) { return static_cast<double>(time.count()); }
 
 /// Of one op; a single one where there is no choice, none where nothing fits.
 std::vector<AlgorithmSpace::Candidate> candidates_of(const Op& op, Bytes alignment, Bytes room) {
-  const bool measured = std::any_of(op.algorithms.begin(), op.algorithms.end(),
-                                    [](const Algorithm& a) { return a.time > Nanos{0}; });
   std::vector<AlgorithmSpace::Candidate> all;
   for (std::size_t i = 0; i < op.algorithms.size(); ++i) {
     const Algorithm& a = op.algorithms[i];
-    if (!a.deterministic || (measured && a.time <= Nanos{0})) continue;
+    if (!a.deterministic || !is_measured(a, op)) continue;
     const Bytes workspace = align_up(a.workspace, alignment);
     if (workspace <= room) all.push_back({static_cast<std::int32_t>(i), a.time, workspace});
   }

@@ -22,7 +22,7 @@ bool downgrade(const Op& op, std::int32_t& algorithm) {
   std::int32_t best = kNone;
   for (std::size_t i = 0; i < op.algorithms.size(); ++i) {
     const Algorithm& a = op.algorithms[i];
-    if (!a.deterministic || a.workspace >= now) continue;
+    if (!a.deterministic || !is_measured(a, op) || a.workspace >= now) continue;
     const Algorithm* other = best == kNone ? nullptr : &op.algorithms[at(best)];
     const bool better = other == nullptr || a.workspace > other->workspace ||
                         (a.workspace == other->workspace && a.time < other->time);
