@@ -69,10 +69,10 @@ FileSpace::FileSpace(const SpillOptions& options, Bytes bytes, const FaultPlan& 
 template <class Transfer>
 void FileSpace::copy(Bytes bytes, double speed, SharedBus& bus, Count& count,
                      const Transfer& transfer) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point begin = Clock::now();
+  using Steady = std::chrono::steady_clock;
+  const Steady::time_point begin = Steady::now();
   const Bytes piece = speed > 0 ? BlockFile::kPiece * options_.depth : bytes;
-  Clock::time_point at = begin;
+  Steady::time_point at = begin;
   for (Bytes done = 0; done < bytes; done += piece) {
     const Bytes now = std::min(piece, bytes - done);
     if (speed <= 0) {
@@ -82,12 +82,12 @@ void FileSpace::copy(Bytes bytes, double speed, SharedBus& bus, Count& count,
     const auto turn = bus.take_time(from_seconds(static_cast<double>(now) / speed), at);
     transfer(done, now);
     // The next one counts from where this one should have ended: waking up late adds up to nothing.
-    at = std::max(turn, Clock::now());
+    at = std::max(turn, Steady::now());
     if (at == turn) sleep_until(turn);
   }
   count.bytes += bytes;
   ++count.copies;
-  count.time += Nanos(Clock::now() - begin).count();
+  count.time += Nanos(Steady::now() - begin).count();
 }
 
 void FileSpace::write(Bytes offset, const std::byte* from, Bytes bytes, const char* what) {
