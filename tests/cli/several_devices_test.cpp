@@ -161,9 +161,10 @@ TEST_F(SeveralDevices, RoundsAreChosenForTheirParts) {
 TEST_F(SeveralDevices, ChosenRoundsAreThoseOfThePlanAndItsFile) {
   const std::string path = folder_.file("rounds.json");
   for (const char* accumulation : {"overlapped", "naive"}) {
-    const Json made = success({"plan", "vgg16-imagenet", "--batch", "256", "--machine", "k40",
-                               "--devices", "4", "--budget", "3GB", "--planner", "modnn",
-                               "--sub-batch", "auto", "--accumulation", accumulation, "--no-cache", "-o", path});
+    const Json made =
+        success({"plan", "vgg16-imagenet", "--batch", "256", "--machine", "k40", "--devices", "4",
+                 "--budget", "3GB", "--planner", "modnn", "--sub-batch", "auto", "--accumulation",
+                 accumulation, "--no-cache", "-o", path});
     EXPECT_LT(made["sub_batch"], 64) << accumulation;
     EXPECT_LE(made["footprint_bytes"], 3'000'000'000);
     EXPECT_EQ(tidepool({"check", path}).exit_code, 0);
