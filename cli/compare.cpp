@@ -283,7 +283,9 @@ that names the smallest one; where none can be met the exit code is 4. Overhead 
 rounds without a budget; percentages of --budget are of the whole batch. Ctrl-C keeps the rows that are
 finished, and draws those. With --spill what leaves the arena is written to a file, and the plan that
 writes least counts as the best of those that are as fast, to 0.5 %; with --file-tier what --host-budget
-does not hold is written, and the fastest plan is the best.
+does not hold is written, and the fastest plan is the best. All run the same algorithms and the whole
+batch; planners whose papers choose them (see `tidepool planners`) do so with --algorithms auto and
+--sub-batch auto.
 
 Examples:
   tidepool compare vgg16 --machine gtx1080ti --budget 50%

@@ -80,7 +80,7 @@ ComparisonRow plan_one(const Subject& subject, const JobSpec& job, const Entry& 
     return row;
   }
   const Plan& plan = planned->lowered.plan;
-  row.rounds = subject.report_of(profile->program, best_algorithms(job, name));
+  row.rounds = subject.report_of(profile->program, best_algorithms(job, chooses_algorithms(name)));
   row.rounds.chosen = work->chooses();
   row.footprint = plan.device_bytes();
   row.time = planned->lowered.iteration_time;

@@ -26,19 +26,14 @@ Result<Budget> least_feasible(const JobRounds& rounds, std::span<const BudgetSpe
   return least;
 }
 
-/// Whether the times of all algorithms are wanted.
-bool measures_all(const SubjectArguments& a) {
-  return algorithms_of(a.job) != AlgorithmPolicy::least_workspace ||
-         (a.choosing && a.job.choose_algorithms);
-}
-
 /// Measures a job in rounds of any size, each inside the least of the budgets that can be met with
 /// it. The observer and the cache must outlive it.
 RoundsWorkload::Make measured_rounds(const std::shared_ptr<Job>& job, const Machine& machine,
                                      const SubjectArguments& a, std::span<const BudgetSpec> budgets,
                                      bool measured, const Cache& cache, Observer& observer) {
   return [=, budgets = std::vector(budgets.begin(), budgets.end()), reprofile = a.cache.reprofile,
-          all = measures_all(a), &cache, &observer](std::int64_t sub_batch) -> Result<Program> {
+          all = plans_all_algorithms(a.job, a.choosing), &cache,
+          &observer](std::int64_t sub_batch) -> Result<Program> {
     if (measured && sub_batch == job->program().sub_batch) return job->program();
     const bool statistics = job->spec().sub_batch_statistics;
     const auto untimed = job->in_rounds(sub_batch, statistics);
@@ -127,7 +122,7 @@ Result<Subject> measured_subject(const SubjectArguments& a, std::span<const Budg
   if (job->parallel() != nullptr) add_devices(job, subject);
   const Machine& on = subject.profile.machine;
   if (stated) {
-    const bool all = measures_all(a);
+    const bool all = plans_all_algorithms(a.job, a.choosing);
     const auto source = obtain_profile(*job, on, {kProfileIterations, all, *stated},
                                        {cache, a.cache.reprofile, {}}, observer);
     if (!source) return fail(source.error());

@@ -43,7 +43,8 @@ MadePlan made_of(const PlanArguments& a, const Subject& subject, const Profile& 
   made.overhead = overhead(lowered.iteration_time, made.unlimited);
   if (limited(budget)) made.budget = budget.device + subject.resident;
   made.peak = subject.unlimited_peak();
-  made.rounds = subject.report_of(profile.program, best_algorithms(a.subject.job, a.planner.name));
+  made.rounds =
+      subject.report_of(profile.program, best_algorithms(a.subject.job, a.subject.choosing));
   made.footprint = lowered.plan.device_bytes() + subject.resident;
   if (may_write_to_file(profile.machine)) made.written = written_to_files(lowered.plan);
   made.stopped = interrupted();

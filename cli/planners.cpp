@@ -28,7 +28,9 @@ int list_planners(bool json) {
   }
   for (const PlannerInfo& p : planner_list()) {
     say("{:19} {}{}{}\n", p.name, p.description,
-        p.chooses_sub_batch ? "; can choose its sub-batch" : "",
+        p.chooses_sub_batch    ? "; can choose algorithms and sub-batch"
+        : p.chooses_algorithms ? "; can choose algorithms"
+                               : "",
         p.corrects_itself ? "; training corrects its plan" : "");
   }
   for (const MissingPlanner& p : missing_planners()) {

@@ -28,8 +28,7 @@ Result<void> several_on_preset(const JobSpec& job, bool choosing, Subject& subje
   options.storage = job.storage;
   options.optimizer = job.optimizer;
   options.workspace_limit = job.workspace_limit;
-  const AlgorithmPolicy policy =
-      choosing && job.choose_algorithms ? AlgorithmPolicy::fastest : algorithms_of(job);
+  const AlgorithmPolicy policy = best_algorithms(job, choosing);
   auto alone = nn::build_training_program(*graph, options, nn::preset_kernels());
   if (!alone) return fail(alone.error());
   apply_cost_model(one, alone->program);

@@ -211,8 +211,7 @@ void print_iterations(const TrainingSpec& spec, const TrainingReport& r) {
   }
   say("  state      crc32 {:08x}\n", r.state_crc32);
   if (!r.other_bits.empty()) {
-    say("             not the last bits of the defaults: {}; without these it has them\n",
-        with_option_names(r.other_bits));
+    say("             not the last bits of the defaults: {}\n", with_option_names(r.other_bits));
   }
   if (r.baseline && r.baseline->identical) {
     say("  identical  {}\n", *r.baseline->identical

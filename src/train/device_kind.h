@@ -64,6 +64,8 @@ struct DeviceKind {
   [[nodiscard]] bool emulates_links() const { return calibrate == nullptr; }
 };
 
+/// Compute threads of each of so many where nobody says; other numbers give other last bits.
+int usual_threads(const DeviceKind& kind, std::int32_t devices);
 /// How many of it one training can have in this machine; 0: it cannot be used.
 std::int32_t most_devices(const DeviceKind& kind);
 

@@ -1,11 +1,16 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "base/nearest.h"
 #include "train/device_kind.h"
 
 namespace tidepool {
+
+int usual_threads(const DeviceKind& kind, std::int32_t devices) {
+  return std::max(1, kind.default_threads() / devices);
+}
 
 std::int32_t most_devices(const DeviceKind& kind) {
   std::int32_t most = 0;

@@ -16,8 +16,7 @@ namespace {
 
 /// Of each device.
 int threads_of(const DeviceSpec& device, const DeviceKind& kind, std::int32_t devices = 1) {
-  if (device.threads > 0) return device.threads;
-  return std::max(1, kind.default_threads() / devices);
+  return device.threads > 0 ? device.threads : usual_threads(kind, devices);
 }
 
 void warn_of_too_many(int threads, std::int32_t devices, Observer& observer) {
@@ -104,14 +103,12 @@ AlgorithmPolicy algorithms_of(const JobSpec& job) {
   return AlgorithmPolicy::least_workspace;
 }
 
-bool plans_all_algorithms(const JobSpec& job, std::string_view planner) {
-  if (algorithms_of(job) != AlgorithmPolicy::least_workspace) return true;
-  return job.choose_algorithms && chooses_algorithms(planner);
+AlgorithmPolicy best_algorithms(const JobSpec& job, bool chooses) {
+  return job.choose_algorithms && chooses ? AlgorithmPolicy::fastest : algorithms_of(job);
 }
 
-AlgorithmPolicy best_algorithms(const JobSpec& job, std::string_view planner) {
-  const bool chooses = job.choose_algorithms && chooses_algorithms(planner);
-  return chooses ? AlgorithmPolicy::fastest : algorithms_of(job);
+bool plans_all_algorithms(const JobSpec& job, bool chooses) {
+  return best_algorithms(job, chooses) != AlgorithmPolicy::least_workspace;
 }
 
 PlannerOptions planner_options(const JobSpec& job, const PlannerSpec& planner) {

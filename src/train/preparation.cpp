@@ -6,6 +6,7 @@
 
 #include "lower/overhead.h"
 #include "lower/time_plan.h"
+#include "planners/registry.h"
 #include "train/link_speed.h"
 #include "train/process_memory.h"
 
@@ -88,9 +89,10 @@ Result<void> choose_rounds(Job& job, const TrainingSpec& spec, const ProfilingTa
   start.plan = std::move(*plan);
   start.chose_sub_batch = true;
   if (const Program* whole = workload.known(job.program().batch)) {
-    start.predicted_whole =
-        unlimited_time(*whole, start.machine,
-                       choose_algorithms(*whole, best_algorithms(job.spec(), spec.planner.name)));
+    start.predicted_whole = unlimited_time(
+        *whole, start.machine,
+        choose_algorithms(*whole,
+                          best_algorithms(job.spec(), chooses_algorithms(spec.planner.name))));
   }
   const std::int64_t chosen = start.plan.planned.sub_batch();
   const auto program = workload.program(chosen);
@@ -229,8 +231,8 @@ Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& bu
     choice = *saved;
   }
   const Cache cache(spec.cache, observer);
-  const bool all_algorithms = plans_all_algorithms(job.spec(), spec.planner.name);
-  ProfilingTask task{kProfileIterations, all_algorithms, of_one};
+  const bool chooses = chooses_algorithms(spec.planner.name);
+  ProfilingTask task{kProfileIterations, plans_all_algorithms(job.spec(), chooses), of_one};
   if (spec.budget.memory.given()) task.memory = memory_of(spec.budget.memory).value_or(0);
   const auto planned =
       offered.empty()

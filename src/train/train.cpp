@@ -2,10 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <functional>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -148,18 +145,33 @@ void tell_rounds(const TrainingSpec& asked, const TrainingSpec& spec, const Job&
                       job.rounds_change_training() && !spec.job.sub_batch_statistics;
 }
 
-/// What of this training has other last bits than it has where nothing is asked for.
-std::string other_bits(const TrainingReport& report, const Job& job) {
+/// What of this training has other last bits than it has where nothing is asked for, each with the
+/// field that is the reason.
+std::string other_bits(const TrainingReport& report, const TrainingSpec& asked, const Job& job) {
+  const char* file = !asked.resume.empty()    ? "`resume`"
+                     : !asked.plan.empty()    ? "`plan`"
+                     : !asked.profile.empty() ? "`profile`"
+                                              : nullptr;
+  const bool stated = asked.job.sub_batch > 0 || asked.job.choose_sub_batch;
   std::vector<std::string> what;
-  if (report.rounds > 1) what.push_back(fmt::format("{} rounds (`sub_batch`)", report.rounds));
+  if (report.rounds > 1) {
+    what.push_back(fmt::format("{} rounds ({})", report.rounds,
+                               stated || file == nullptr ? "`sub_batch`" : file));
+  }
   const auto usual = choose_algorithms(job.program(), job.kind().algorithms);
-  const auto run = chosen_algorithms(job.program(), report.start.lowered().plan);
-  const std::size_t others =
-      std::transform_reduce(usual.begin(), usual.end(), run.begin(), std::size_t{0}, std::plus<>(),
-                            std::not_equal_to<>());
-  if (others > 0) what.push_back(counted(others, "op") + " with another algorithm (`algorithms`)");
-  const int threads = std::max(1, job.kind().default_threads() / job.spec().devices);
-  if (report.threads != threads) {
+  const Lowered& lowered = report.start.lowered();
+  const auto run = chosen_algorithms(job.program(), lowered.plan);
+  std::size_t others = 0;
+  for (std::size_t i = 0; i < usual.size(); ++i) others += run[i] != usual[i] ? 1 : 0;
+  if (others > 0) {
+    const bool chosen = asked.job.algorithms || asked.job.choose_algorithms;
+    const char* why = lowered.streaming ? "it streams: only a larger `budget` has the usual ones"
+                      : chosen || file == nullptr ? "`algorithms`"
+                                                  : file;
+    what.push_back(fmt::format("{} with another algorithm ({})", counted(others, "op"), why));
+  }
+  if (const int threads = usual_threads(job.kind(), job.spec().devices);
+      report.threads != threads) {
     what.push_back(
         fmt::format("{} (`threads`, usually {})", counted(report.threads, "thread"), threads));
   }
@@ -245,7 +257,7 @@ Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observe
   if (memory) report.memory = memory_report(*memory, job->program());
   report.branches = job->whole().survival.size();
   tell_rounds(asked, spec, *job, report);
-  report.other_bits = other_bits(report, *job);
+  report.other_bits = other_bits(report, asked, *job);
   report.totals = totals_of(job->program(), report.start.lowered().plan);
   const auto trained = spec.epochs > 0
                            ? train_epochs(*job, spec, test.get(), **planner, report, observer)

@@ -71,7 +71,7 @@ struct TrainingReport {
   /// What gives other last bits than this model, data and device have where nothing else is asked
   /// for, fields in backquotes; empty: nothing.
   std::string other_bits;
-  bool kept_whole = false;        ///< `sub_batch` auto, but rounds would change training
+  bool kept_whole = false;  ///< `sub_batch` auto, but rounds would change training
 
   std::int64_t next_iteration = 0;  ///< of the whole training
   std::vector<float> losses;        ///< of this run's iterations; with epochs their means are there

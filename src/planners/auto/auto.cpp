@@ -327,16 +327,17 @@ class Auto : public Planner {
 std::unique_ptr<Planner> make_auto(int threads) { return std::make_unique<Auto>(threads); }
 
 PlannerInfo auto_planner() {
-  return {.name = "auto",
-          .description =
-              "keeps, swaps, drops and recomputes by search, and chooses algorithms and "
-              "sub-batch, from what most others find in a part of its time",
-          .make = [] { return make_auto(); },
-          .starts_from = "autoswap",
-          .time_limit = std::chrono::seconds(2),
-          .asks_a_network = true,
-          .chooses_sub_batch = true,
-          .chooses_algorithms = true};
+  return {
+      .name = "auto",
+      .description =
+          "keeps, swaps, drops and recomputes by search, from what most others find in a part of "
+          "its time",
+      .make = [] { return make_auto(); },
+      .starts_from = "autoswap",
+      .time_limit = std::chrono::seconds(2),
+      .asks_a_network = true,
+      .chooses_sub_batch = true,
+      .chooses_algorithms = true};
 }
 
 }  // namespace tidepool
