@@ -41,8 +41,8 @@ struct Bounds {
 };
 
 Result<Bounds> bounds_of(const Program& program, const Machine& machine,
-                         const std::vector<std::int32_t>& algorithms, const Budget& budget,
-                         Nanos time_limit, ProgressSink& progress) {
+                         const std::vector<std::int32_t>& algorithms, Nanos unlimited,
+                         const Budget& budget, Nanos time_limit, ProgressSink& progress) {
   const auto start = std::chrono::steady_clock::now();
   const auto spent = [&] {
     return std::chrono::duration_cast<Nanos>(std::chrono::steady_clock::now() - start);
@@ -64,10 +64,10 @@ Result<Bounds> bounds_of(const Program& program, const Machine& machine,
                           return interrupted();
                         }};
   };
-  b.overhead =
-      overhead_bound(program, machine, algorithms, budget, solving(1, "swapping alone"), false);
-  b.recomputing =
-      overhead_bound(program, machine, algorithms, budget, solving(2, "with recomputation"));
+  b.overhead = overhead_bound(program, machine, algorithms, unlimited, budget,
+                              solving(1, "swapping alone"), false);
+  b.recomputing = overhead_bound(program, machine, algorithms, unlimited, budget,
+                                 solving(2, "with recomputation"));
   const FluidBound& fluid = b.overhead.fluid;
   if (interrupted()) return fail(ErrorCode::interrupted, "interrupted while solving");
   b.unknown = why_no_bound(fluid, options);
@@ -81,7 +81,7 @@ Result<Bounds> bounds_of(const Program& program, const Machine& machine,
                                                            format_bytes(budget.host))));
   }
   b.least_load = fluid_least_load({program, index, machine, algorithms, false, budget.host},
-                                  b.overhead.unlimited - b.overhead.compute,
+                                  b.overhead.unlimited_here - b.overhead.compute,
                                   solving(3, "load without overhead"));
   if (interrupted()) return fail(ErrorCode::interrupted, "interrupted while solving");
   b.took = spent();
@@ -175,9 +175,9 @@ Result<int> bound(const BoundArguments& a, bool json) {
     if (!proof) {
       return fail(proof.error().code, fmt::format("{}: {}", a.plan, proof.error().message));
     }
-    auto bounds =
-        bounds_of(file->program, file->machine, chosen_algorithms(file->program, file->plan),
-                  Budget{file->device_budget, file->host_budget}, a.time_limit, observer);
+    auto bounds = bounds_of(file->program, file->machine,
+                            chosen_algorithms(file->program, file->plan), file->unlimited_time(),
+                            Budget{file->device_budget, file->host_budget}, a.time_limit, observer);
     if (!bounds) return fail(bounds.error());
     bounds->not_covered = !first_runs_in_order(file->program, file->plan);
     if (!bounds->not_covered && bounds->unknown.empty()) {
@@ -198,8 +198,9 @@ Result<int> bound(const BoundArguments& a, bool json) {
   const auto budget = budget_of(a.budget, *subject);
   if (!budget) return fail(budget.error());
   const auto algorithms = choose_algorithms(profile.program, algorithms_of(a.subject.job));
-  auto bounds =
-      bounds_of(profile.program, profile.machine, algorithms, *budget, a.time_limit, observer);
+  auto bounds = bounds_of(profile.program, profile.machine, algorithms,
+                          subject->unlimited_time(profile.program, algorithms_of(a.subject.job)),
+                          *budget, a.time_limit, observer);
   if (!bounds) return fail(with_resident(bounds.error(), *subject));
   for (Bytes* bytes : {&bounds->budget.device, &bounds->peak, &bounds->least_load.bytes}) {
     *bytes += subject->resident;

@@ -142,7 +142,9 @@ void print_heading(const Subject& subject, std::optional<Nanos> unlimited, std::
   const Profile& profile = subject.profile;
   say("{} on {}, unlimited peak {}{}\n", profile.program.name, profile.machine.name,
       format_bytes(subject.unlimited_peak()),
-      unlimited ? fmt::format(", {} an iteration", format_time(*unlimited)) : "");
+      unlimited ? fmt::format("; without a budget {} an iteration, to which overhead refers",
+                              format_time(*unlimited))
+                : "");
   if (const std::string mark = mark_of_fake(subject.source); !mark.empty()) say("  {}\n", mark);
   print_header(width, may_write_to_file(profile.machine));
 }
@@ -213,15 +215,15 @@ Result<int> compare(CompareArguments a, bool json) {
   if (auto known = read_network_file(a.planner.learning, options.q_learning); !known) {
     return fail(known.error());
   }
+  const AlgorithmPolicy best_of_all = best_algorithms(a.subject.job, a.subject.choosing);
   // Where no budget can be met nothing was measured, and only programs of one device are timed.
   std::optional<Nanos> unlimited;
   if (!entries->back().infeasible && on_one_device(profile.program)) {
-    unlimited = unlimited_time(profile.program, profile.machine,
-                               choose_algorithms(profile.program, options.algorithms));
+    unlimited = subject->unlimited_time(profile.program, best_of_all);
   }
   if (!json) print_heading(*subject, unlimited, width);
-  const auto all = rows_of(*subject, a.subject.job, *entries, a.planners, a.planner, options,
-                           progress, [&](const ComparisonRow& row) {
+  const auto all = rows_of(*subject, a.subject.job, *entries, a.planners, best_of_all, a.planner,
+                           options, progress, [&](const ComparisonRow& row) {
                              if (!json) print_row(row, width);
                            });
   if (!all) return fail(all.error());

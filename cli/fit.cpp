@@ -251,6 +251,10 @@ void add_fit(CLI::App& app, Context& context) {
                       "memory is the budget where none is given");
   add_size_options(*command, arguments->budget);
   add_planner_options(*command, arguments->planner);
+  command->get_option("--evaluations")
+      ->description(
+          "auto, tide, home and random end after so many trials of strategies for each batch: the "
+          "same result on every machine where times are a preset's; instead of --time-limit");
   command->add_option("--most-batch", arguments->most, "no larger batch is tried")
       ->check(whole_number(1, std::int64_t{1} << 20))
       ->capture_default_str();

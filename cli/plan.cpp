@@ -39,12 +39,13 @@ MadePlan made_of(const PlanArguments& a, const Subject& subject, const Profile& 
                  limited(budget) ? budget.device : lowered.plan.device_bytes(), budget.host,
                  lowered.iteration_time, lowered.compute_time, lowered.strategy, lowered.plan}};
   made.file.fake = profile.fake;
-  made.unlimited = unlimited_time(profile.program, profile.machine, lowered.strategy.algorithms);
+  const AlgorithmPolicy policy = best_algorithms(a.subject.job, a.subject.choosing);
+  made.unlimited = subject.unlimited_time(profile.program, policy);
+  if (!subject.parallel) made.file.unlimited = made.unlimited;
   made.overhead = overhead(lowered.iteration_time, made.unlimited);
   if (limited(budget)) made.budget = budget.device + subject.resident;
   made.peak = subject.unlimited_peak();
-  made.rounds =
-      subject.report_of(profile.program, best_algorithms(a.subject.job, a.subject.choosing));
+  made.rounds = subject.report_of(profile.program, policy);
   made.footprint = lowered.plan.device_bytes() + subject.resident;
   if (may_write_to_file(profile.machine)) made.written = written_to_files(lowered.plan);
   made.stopped = interrupted();
@@ -62,8 +63,9 @@ Result<void> save_and_prove(MadePlan& made, const Budget& budget, Observer& obse
   if (made.parallel) made.gap.unknown = kNoGapOfSeveral;
   if (!made.gap.unknown.empty()) return {};
   observer.update(0, "how far the plan may be from the best");
-  auto gap = proven_gap(made.file.program, made.file.machine, made.obtained.planned.lowered, budget,
-                        {gap_time_limit(made.arguments.planner), interrupted});
+  auto gap =
+      proven_gap(made.file.program, made.file.machine, made.obtained.planned.lowered,
+                 made.unlimited, budget, {gap_time_limit(made.arguments.planner), interrupted});
   if (!gap) return fail(gap.error());
   made.gap = std::move(*gap);
   made.stopped = interrupted();
@@ -178,7 +180,6 @@ void add_plan(CLI::App& app, Context& context) {
   command->add_flag("--json", context.json, "one JSON object on stdout");
   arguments->subject.may_choose = true;
   std::vector<Ignored> ignored = ignored_by_subjects();
-  ignored.push_back({"--evaluations", {"--time-limit"}});
   for (const char* other : {"--profile", "--program", "--trace"}) {
     ignored.push_back({other, {"--devices", "--accumulation", "--host-cores"}});
   }

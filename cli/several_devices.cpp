@@ -32,7 +32,7 @@ Result<void> several_on_preset(const JobSpec& job, bool choosing, Subject& subje
   auto alone = nn::build_training_program(*graph, options, nn::preset_kernels());
   if (!alone) return fail(alone.error());
   apply_cost_model(one, alone->program);
-  subject.alone = unlimited_time(alone->program, one, choose_algorithms(alone->program, policy));
+  subject.alone = unlimited_time(alone->program, one, policy);
   options.sub_batch = subject.profile.program.sub_batch;
   options.sub_batch_statistics = job.sub_batch_statistics;
   options.devices = job.devices;

@@ -68,8 +68,7 @@ Outcome simulate_file(const PlanFile& file, int iterations) {
   // What the file says of the plan beside it may be of another version, or edited.
   out.totals = totals_of(file.program, file.plan);
   if (on_one_device(file.program)) {
-    out.unlimited =
-        unlimited_time(file.program, file.machine, chosen_algorithms(file.program, file.plan));
+    out.unlimited = file.unlimited_time();
   }
   out.beyond = beyond_memory(file.machine, file.plan);
   out.branches_note = branches_note(file.program, "  ");

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "file_tier_options.h"
+#include "lower/expand.h"
 #include "lower/overhead.h"
 #include "measured_subject.h"
 #include "named_machine.h"
@@ -240,6 +241,9 @@ Result<Subject> subject_of(const SubjectArguments& a, std::span<const BudgetSpec
                            const Cache& cache, Observer& observer) {
   auto subject = any_subject(a, budgets, cache, observer);
   if (!subject) return subject;
+  if (std::string why = why_unplannable(subject->profile.program); !why.empty()) {
+    return fail(ErrorCode::bad_input, fmt::format("{}: {}", subject->profile.program.name, why));
+  }
   limit_workspaces(subject->profile.program, a.job.workspace_limit);
   subject->may_choose = a.may_choose;
   return subject;
@@ -276,6 +280,11 @@ Bytes Subject::unlimited_peak() const {
   return resident + whole.value_or(tidepool::unlimited_peak(profile.program, alignment));
 }
 
+Nanos Subject::unlimited_time(const Program& program, AlgorithmPolicy policy) const {
+  const Nanos own = tidepool::unlimited_time(program, profile.machine, policy);
+  return std::min(own, report_of(program, policy).whole.value_or(own));
+}
+
 RoundsReport Subject::report_of(const Program& program, AlgorithmPolicy policy) const {
   RoundsReport report{program.sub_batch, program.rounds(), rounds != nullptr,
                       batch_norm && (program.rounds() > 1 || parallel != nullptr)};
@@ -285,7 +294,7 @@ RoundsReport Subject::report_of(const Program& program, AlgorithmPolicy policy) 
   // Asking a preset costs nothing.
   if (whole == nullptr && !source) whole = rounds->program(program.batch).value_or(nullptr);
   if (whole != nullptr) {
-    report.whole = unlimited_time(*whole, profile.machine, choose_algorithms(*whole, policy));
+    report.whole = tidepool::unlimited_time(*whole, profile.machine, policy);
   }
   return report;
 }

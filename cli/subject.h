@@ -63,6 +63,8 @@ struct Subject {
   [[nodiscard]] JobRounds job_rounds(bool stated = false) const;
   /// What percentages refer to, with the resident bytes.
   [[nodiscard]] Bytes unlimited_peak() const;
+  /// Without a budget: of a plan for `program`, or of the whole batch where that is faster.
+  [[nodiscard]] Nanos unlimited_time(const Program& program, AlgorithmPolicy policy) const;
   /// Of a plan for `program`.
   [[nodiscard]] RoundsReport report_of(const Program& program, AlgorithmPolicy policy) const;
   /// Of several devices: all of them. The profile is of one, with its part of their bus.

@@ -40,7 +40,7 @@ Result<DqnWork> dqn_work(const DqnWorkload& workload) {
   const Bytes alignment = work.machine.alignment();
   work.peak = load_profile(work.program, AccessIndex(work.program), alignment, algorithms).peak;
   work.smallest = smallest_budget(work.program, alignment).bytes;
-  work.unlimited = unlimited_time(work.program, work.machine, algorithms);
+  work.unlimited = kept_time(work.program, work.machine, algorithms);
   return work;
 }
 

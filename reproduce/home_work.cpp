@@ -65,7 +65,7 @@ FitTrial try_pytorch(const Profile& profile, Bytes budget) {
   trial.footprint = replay(allocator, allocation_requests(recorded.recording));
   trial.fits = trial.footprint <= budget;
   if (!trial.fits) trial.why_not.message = "the caching allocator reserves more";
-  trial.iteration = trial.unlimited = unlimited_time(program, profile.machine, algorithms);
+  trial.iteration = trial.unlimited = kept_time(program, profile.machine, algorithms);
   return trial;
 }
 

@@ -197,4 +197,14 @@ void add_machine(const Machine& m, TableReport& report) {
                   1e9 / m.to_device().bytes_per_second, format_time(m.to_device().latency)));
 }
 
+Nanos kept_time(const Program& program, const Machine& machine,
+                const std::vector<std::int32_t>& algorithms) {
+  const AccessIndex index(program);
+  EvaluateOptions options;
+  options.load_limit = kNoDeviceLimit;
+  return Evaluator(program, index, machine)
+      .evaluate(keep_everything(program, index, algorithms), options)
+      .iteration_time;
+}
+
 }  // namespace tidepool::reproduce

@@ -44,6 +44,11 @@ inline constexpr const char* kAutoswapMachine = "gtx1080ti";
 /// The row of the measured trace.
 inline constexpr std::string_view kTraceModel = "vgg16-trace";
 
+/// An iteration that keeps everything and copies its inputs when their places are free: what these
+/// papers call training without a limit. (The program's own figure, of overhead.h, hides them.)
+Nanos kept_time(const Program& program, const Machine& machine,
+                const std::vector<std::int32_t>& algorithms);
+
 /// One iteration to compare on.
 struct Work {
   std::string model;                            ///< of the zoo, or kTraceModel

@@ -109,7 +109,10 @@ class Shape {
       } else if (x.kind == InstructionKind::copy) {
         const SpaceId from = plan_.placements[at(x.from)].space;
         const SpaceId to = plan_.placements[at(x.to)].space;
-        if (from == to) continue;
+        if (from == to) {
+          refute(0, "{}[{}] copies inside space {}, where no link leads", part, i,
+                 subject_.space_name(from));
+        }
         const auto link = std::ranges::find_if(limits_.links, [&](const CheckLimits::Link& l) {
           return l.from == from && l.to == to;
         });

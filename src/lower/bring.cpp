@@ -53,6 +53,7 @@ LifeId Expander::copy_in(TensorId t, bool stays) {
   move.source_call = s.host_source_call;
   move.device = target;
   move.host = s.host;
+  s.host_reader = id;
   out_->ins.push_back(id);
   life(target).begin_move = id;
   life(s.host).end_move = id;

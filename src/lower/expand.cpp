@@ -9,11 +9,29 @@
 
 namespace tidepool {
 
+std::string why_unplannable(const Program& program) {
+  for (const Op& op : program.ops) {
+    if (op.device != 0) {
+      return fmt::format("op '{}' runs on device {}: plans are made for one device", op.name,
+                         op.device);
+    }
+    if (op.place != OpPlace::host) continue;
+    for (const Access& access : op.accesses) {
+      const Tensor& tensor = program.tensors[at(access.tensor)];
+      if (!tensor.persistent) continue;
+      return fmt::format("op '{}', tensor '{}': host ops on persistent tensors are not supported",
+                         op.name, tensor.name);
+    }
+  }
+  return {};
+}
+
 Expander::Expander(const Program& program, const AccessIndex& index, std::vector<SpaceId> away)
     : program_(program),
       index_(index),
       away_(std::move(away)),
       hints_(program, index),
+      unsupported_(why_unplannable(program)),
       state_(program.tensors.size()) {
   away_.resize(program.tensors.size(), 1);
   std::int32_t operands = 0;
@@ -34,15 +52,6 @@ Expander::Expander(const Program& program, const AccessIndex& index, std::vector
       version_written_[operand] = accesses[i].version_written;
       if (i < gaps) gap_after_[operand] = index.first_gap(t) + static_cast<GapId>(i);
       if (accesses[i].version_written != kNone) producers_.push_back(accesses[i].op);
-      const Op& op = program.ops[at(accesses[i].op)];
-      if (op.place == OpPlace::host && program.tensors[at(t)].persistent) {
-        unsupported_ = fmt::format("tensor '{}': host ops on persistent tensors are not supported",
-                                   program.tensors[at(t)].name);
-      }
-      if (op.device != 0) {
-        unsupported_ = fmt::format("op '{}' runs on device {}: plans are made for one device",
-                                   op.name, op.device);
-      }
     }
     if (const OpId op = program.tensors[at(t)].released_at; op != kNone) {
       released_by_.resize(program.ops.size());
@@ -67,6 +76,7 @@ void Expander::begin(const Strategy& strategy, Expansion& out) {
   out.moves.clear();
   out.outs.clear();
   out.ins.clear();
+  out.host_turns.clear();
   out.lives.clear();
   out.operands.clear();
   out.clones = 0;
@@ -118,8 +128,7 @@ bool Expander::expand_tensor(const Strategy& strategy, TensorId t, Expansion& ou
   }
   alone_at_ = kNone;
   if (!possible) return false;
-  if (const OpId op = program_.tensors[at(t)].released_at; op != kNone)
-    use(state(t).held, call_of(op));
+  if (const OpId op = program_.tensors[at(t)].released_at; op != kNone) release(t, call_of(op));
   finish(t);
   find_previous_sources();
   return true;
@@ -198,7 +207,7 @@ void Expander::use_operand(OpId id, std::size_t k, LifeId operand, CallId call) 
   if (on_host) {
     s.host = operand;
     s.host_version = version;
-    s.host_source_call = call;
+    use_host_bytes(op.accesses[k].tensor, call);
     if (op.accesses[k].mode != AccessMode::read) s.host_source = kNone;
   } else {
     s.device = operand;
@@ -206,6 +215,15 @@ void Expander::use_operand(OpId id, std::size_t k, LifeId operand, CallId call) 
   }
   s.open_gap = kNone;
   s.at_start = false;
+}
+
+/// Copies in of recomputations may read them between host ops: each waits for the one before.
+void Expander::use_host_bytes(TensorId t, CallId call) {
+  State& s = state(t);
+  s.host_source_call = call;
+  if (s.host_reader != kNone && out_->moves[at(s.host_reader)].host == s.host) {
+    out_->host_turns.push_back({call, s.host_reader});
+  }
 }
 
 bool Expander::leave_operand(OpId id, std::size_t k, CallId call) {
@@ -238,12 +256,16 @@ bool Expander::run_op(OpId id) {
     if (!leave_operand(id, k, call)) return false;
   }
   if (!released_by_.empty()) {
-    for (const TensorId t : released_by_[at(id)]) {
-      use(state(t).held, call);
-      state(t).device = kNone;
-    }
+    for (const TensorId t : released_by_[at(id)]) release(t, call);
   }
   return true;
+}
+
+void Expander::release(TensorId t, CallId call) {
+  State& s = state(t);
+  use(s.held, call);
+  if (s.held == s.host) use_host_bytes(t, call);
+  s.device = kNone;
 }
 
 /// What stays taken can be read by recomputations until it is released.

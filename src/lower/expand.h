@@ -20,6 +20,10 @@
 
 namespace tidepool {
 
+/// Why no plan of one device can be made for the program, whatever the budget and the planner;
+/// empty where there is no such reason. Names the op or the tensor.
+std::string why_unplannable(const Program& program);
+
 /// Expands strategies of one program.
 class Expander {
  public:
@@ -48,12 +52,13 @@ class Expander {
     std::int32_t device_version = kNone;
     LifeId host = kNone;
     std::int32_t host_version = kNone;
-    MoveId host_source = kNone;  ///< what filled the host bytes in this iteration
-    CallId host_source_call = kNone;
-    GapId open_gap = kNone;  ///< the gap the tensor is in
-    LifeId first = kNone;    ///< its life when the iteration starts (persistent)
-    bool at_start = false;   ///< not accessed yet: the open gap began in the previous iteration
-    LifeId held = kNone;     ///< stays taken after its last access
+    MoveId host_source = kNone;       ///< what filled the host bytes in this iteration
+    CallId host_source_call = kNone;  ///< the last host op that used them or kept them taken
+    MoveId host_reader = kNone;       ///< the last copy in, of these host bytes or of earlier ones
+    GapId open_gap = kNone;           ///< the gap the tensor is in
+    LifeId first = kNone;             ///< its life when the iteration starts (persistent)
+    bool at_start = false;  ///< not accessed yet: the open gap began in the previous iteration
+    LifeId held = kNone;    ///< stays taken after its last access
   };
   struct Temporary {
     TensorId tensor = kNone;
@@ -68,6 +73,8 @@ class Expander {
   LifeId bring_operand(OpId op, std::size_t k);
   void use_operand(OpId op, std::size_t k, LifeId operand, CallId call);
   bool leave_operand(OpId op, std::size_t k, CallId call);
+  void use_host_bytes(TensorId tensor, CallId call);
+  void release(TensorId tensor, CallId call);
   void end_last_life(TensorId tensor, OpPlace place);
   bool begin_gap(GapId gap, CallId call);
   void copy_out(GapId gap, CallId call);
@@ -104,9 +111,9 @@ class Expander {
   std::vector<std::int32_t> producer_start_;   ///< per tensor: the producer of version 1
   std::vector<OpId> producers_;
   std::vector<std::vector<TensorId>> released_by_;  ///< per op; empty where nothing stays taken
-  std::string unsupported_;    ///< why no strategy of this program can be expanded; empty: it can
-  std::vector<SpaceId> away_;  ///< per tensor
+  std::vector<SpaceId> away_;                       ///< per tensor
   Hints hints_;
+  std::string unsupported_;  ///< see why_unplannable
 
   // Per strategy: `begin` empties all of it, since the strategy before may have been refused
   // midway.

@@ -43,6 +43,13 @@ struct Move {
   LifeId host = kNone;
 };
 
+/// A host call that must wait for a copy in: both use the same bytes, and the call may change them,
+/// or is the last that holds them.
+struct HostTurn {
+  CallId call = 0;
+  MoveId in = kNone;
+};
+
 /// A stay of a tensor at one place of one space. Begins with the call or the move
 /// that first writes it and ends with the last call or move that uses it.
 struct Life {
@@ -60,9 +67,10 @@ struct Life {
 /// Reused between strategies: `expand` clears it and keeps its memory.
 struct Expansion {
   std::vector<Call> calls;
-  std::vector<Move> moves;   ///< outs in the order of their calls, and so are ins
-  std::vector<MoveId> outs;  ///< in issue order
-  std::vector<MoveId> ins;   ///< in the order of their calls
+  std::vector<Move> moves;           ///< outs in the order of their calls, and so are ins
+  std::vector<MoveId> outs;          ///< in issue order
+  std::vector<MoveId> ins;           ///< in the order of their calls
+  std::vector<HostTurn> host_turns;  ///< in the order of their calls
   std::vector<Life> lives;
   std::vector<LifeId> operands;  ///< see Call::first_operand
   std::vector<LifeId> boundary;  ///< per tensor: where a persistent value lies in between

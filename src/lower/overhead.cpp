@@ -1,24 +1,57 @@
 #include "lower/overhead.h"
 
+#include <algorithm>
 #include <limits>
+#include <vector>
 
-#include "lower/evaluate.h"
+#include "base/at.h"
 
 namespace tidepool {
 
 double overhead(Nanos iteration, Nanos unlimited) {
-  if (unlimited.count() == 0) return 0;
+  if (iteration == unlimited) return 0;
+  if (unlimited.count() == 0) return std::numeric_limits<double>::infinity();
   return static_cast<double>((iteration - unlimited).count()) /
          static_cast<double>(unlimited.count());
 }
 
+namespace {
+
+/// Which sides hold a tensor's value of now.
+struct Held {
+  bool on_device = false;
+  bool on_host = false;
+};
+
+}  // namespace
+
 Nanos unlimited_time(const Program& program, const Machine& machine,
                      std::span<const std::int32_t> algorithms) {
-  const AccessIndex index(program);
-  const Strategy strategy = keep_everything(program, index, {algorithms.begin(), algorithms.end()});
-  EvaluateOptions options;
-  options.load_limit = std::numeric_limits<Bytes>::max() / 4;
-  return Evaluator(program, index, machine).evaluate(strategy, options).iteration_time;
+  const Link& to_host = *machine.find_link(0, machine.host());
+  const Link& to_device = *machine.find_link(machine.host(), 0);
+  Nanos device{};
+  Nanos host{};
+  std::vector<Nanos> channels(at(machine.channels()));
+  std::vector<Held> held(program.tensors.size());
+  for (std::size_t t = 0; t < held.size(); ++t) {
+    if (program.tensors[t].persistent) held[t] = {true, true};  // where it is best
+  }
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    const Op& op = program.ops[i];
+    const bool on_host = op.place == OpPlace::host;
+    (on_host ? host : device) += op.algorithms[at(algorithms[i])].time;
+    const Link& link = on_host ? to_host : to_device;
+    for (const Access& access : op.accesses) {
+      Held& sides = held[at(access.tensor)];
+      bool& here = on_host ? sides.on_host : sides.on_device;
+      if (access.mode != AccessMode::write && !here) {
+        channels[at(link.channel)] += link.speed.time(program.tensors[at(access.tensor)].bytes);
+      }
+      here = true;
+      if (access.mode != AccessMode::read) (on_host ? sides.on_device : sides.on_host) = false;
+    }
+  }
+  return std::max({device, host, *std::ranges::max_element(channels)});
 }
 
 }  // namespace tidepool

@@ -1,5 +1,11 @@
 // Overhead: the time of an iteration over the time without a budget, minus one. There is one
 // definition, for every command (DESIGN.md section 2).
+//
+// Note [Without a budget]. The time without a budget is what no plan can beat, whatever memory it
+// has: the device has to run each op once, each link to carry what host ops make for the device and
+// the other way round, and the host to run its own ops; what takes longest of these is the time.
+// Whether some plan reaches it depends on the program. So what a budget costs is never below 0, and
+// plans of one job are compared with one figure.
 #pragma once
 
 #include <span>
@@ -9,12 +15,12 @@
 
 namespace tidepool {
 
-/// What a budget costs, as a share of the time without one. Both times are of the same algorithms
-/// and the same rounds, both measured or both predicted.
+/// What a budget costs, as a share of the time without one. Both times are measured, or both
+/// predicted. Infinite where an iteration without a budget takes no time, and this one does.
 double overhead(Nanos iteration, Nanos unlimited);
 
-/// An iteration without a budget as predicted: everything stays, the same algorithms, the copies of
-/// inputs included. For programs on one device.
+/// The time without a budget by Note [Without a budget], in which each op runs the algorithm given:
+/// the fastest of those that plans may choose from. For programs on one device.
 Nanos unlimited_time(const Program& program, const Machine& machine,
                      std::span<const std::int32_t> algorithms);
 

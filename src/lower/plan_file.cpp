@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "base/json.h"
+#include "lower/overhead.h"
+#include "schedule/plan_totals.h"
 
 namespace tidepool {
 namespace {
@@ -279,6 +281,7 @@ Json to_json(const PlanFile& file) {
   if (!file.other_budgets.empty()) json["other_budgets"] = to_json(file.other_budgets);
   if (file.part) json["part"] = to_json(*file.part);
   if (file.fake) json["fake"] = true;
+  if (file.unlimited) json["unlimited_ns"] = file.unlimited->count();
   return json;
 }
 
@@ -289,7 +292,7 @@ Result<PlanFile> read_plan(std::string_view text, std::string_view file) {
     (void)json["type"].one_of(kTypes);
     json.has_only({"schema", "type", "fingerprint", "device_budget", "host_budget", "other_budgets",
                    "predicted_ns", "compute_ns", "machine", "program", "strategy", "plan", "part",
-                   "fake", "settings", "remarks",
+                   "fake", "unlimited_ns", "settings", "remarks",
                    "asked_with"});  // the last three: of the cache, for itself
     PlanFile out;
     out.fingerprint = json["fingerprint"].text();
@@ -306,11 +309,19 @@ Result<PlanFile> read_plan(std::string_view text, std::string_view file) {
     out.plan = plan_from_json(json["plan"]);
     if (const auto part = json.find("part")) out.part = plan_from_json(*part);
     if (const auto fake = json.find("fake")) out.fake = fake->boolean();
+    if (const auto unlimited = json.find("unlimited_ns")) {
+      out.unlimited = Nanos{unlimited->integer(0, kMostPredicted)};
+    }
     if (const auto others = json.find("other_budgets")) {
       out.other_budgets = other_budgets_from_json(*others, out.machine);
     }
     return out;
   });
+}
+
+Nanos PlanFile::unlimited_time() const {
+  return unlimited ? *unlimited
+                   : tidepool::unlimited_time(program, machine, chosen_algorithms(program, plan));
 }
 
 }  // namespace tidepool

@@ -28,6 +28,12 @@ struct PlanFile {
   /// run; reports say what it does.
   std::optional<Plan> part{};
   bool fake = false;  ///< its times are of a fake profiling, see Profile
+  /// Without a budget (overhead.h), with the algorithms that its planner could choose from; none:
+  /// of several devices, or of a file that does not say.
+  std::optional<Nanos> unlimited{};
+
+  /// That, or of the algorithms that the plan has. For programs on one device.
+  [[nodiscard]] Nanos unlimited_time() const;
 
   [[nodiscard]] Budget budget() const { return {device_budget, host_budget, other_budgets}; }
 };

@@ -76,8 +76,12 @@ void TimingProblems::make(const Strategy& strategy, const Expansion& x, TimingPr
     std::int32_t& needs = p.calls[at(move.barrier)].needs_out;
     needs = std::max(needs, position_[at(id)] + (move.barrier_next ? 0 : p.out_count()));
   }
+  auto turn = x.host_turns.begin();
   for (CallId c = 0; c < p.call_count(); ++c) {
     if (p.calls[at(c)].on_device) continue;
+    for (; turn != x.host_turns.end() && turn->call == c; ++turn) {
+      p.host_waits.push_back({c, kNone, position_[at(turn->in)], false});
+    }
     const Call& call = x.calls[at(c)];
     for (std::size_t k = 0; k < program_.ops[at(call.op)].accesses.size(); ++k) {
       add_host_waits(part, c, x.lives[at(x.operands[at(call.first_operand) + k])], p);
@@ -174,12 +178,9 @@ void TimingProblems::add_host_waits(const TimingPart& part, CallId call, const L
     const std::int32_t out = part.position[at(l.begin_move)] + (l.crosses ? 0 : p.out_count());
     p.host_waits.push_back({call, out, kNone, out < p.out_count()});
   }
-  if (l.end_move == kNone) return;
   // The host bytes that it writes were last read by a copy-in of the previous iteration.
-  if (l.begin_call == call) {
+  if (l.end_move != kNone && l.begin_call == call) {
     p.host_waits.push_back({call, kNone, part.position[at(l.end_move)], true});
-  } else if (part.moves[at(l.end_move)].call <= call) {
-    p.host_waits.push_back({call, kNone, part.position[at(l.end_move)], false});
   }
 }
 

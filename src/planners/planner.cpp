@@ -74,6 +74,9 @@ Result<Planned> plan_within(Planner& planner, Workload& workload, const Machine&
   const auto start = Clock::now();
   auto context = PlannerContext::make(workload, machine, budget, options);
   if (!context) return fail(context.error());
+  if (std::string why = why_unplannable(context->lowering().program()); !why.empty()) {
+    return fail(ErrorCode::bad_input, std::move(why));
+  }
   auto output = planner.plan(*context);
   if (!output) return fail(output.error());
   auto lowered = realise(*output, planner.name(), *context);
@@ -321,8 +324,9 @@ class LimitedHost {
 
 }  // namespace
 
-Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& machine,
+Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& on,
                           const Budget& wanted, const PlannerOptions& options) {
+  const Machine machine = with_turns_on_buses(on);
   const auto within = within_memory(machine, wanted);
   if (!within) return fail(within.error());
   if (within->host > 0) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "base/at.h"
 #include "ir/load_profile.h"
+#include "lower/overhead.h"
 
 namespace tidepool {
 namespace {
@@ -31,6 +33,17 @@ std::vector<std::int32_t> choose_algorithms(const Program& program, AlgorithmPol
       break;
   }
   return least_workspace_algorithms(program);
+}
+
+Nanos unlimited_time(const Program& program, const Machine& machine, AlgorithmPolicy policy) {
+  std::vector<std::int32_t> algorithms = choose_algorithms(program, policy);
+  for (std::size_t i = 0; i < algorithms.size(); ++i) {
+    const Op& op = program.ops[i];
+    const std::int32_t least = least_workspace_algorithm(op);
+    const auto time = [&op](std::int32_t a) { return op.algorithms[at(a)].time; };
+    if (time(least) < time(algorithms[i])) algorithms[i] = least;
+  }
+  return unlimited_time(program, machine, algorithms);
 }
 
 Trial place(Lowering& lowering, const Strategy& strategy, const Budget& budget,

@@ -25,6 +25,11 @@ enum class AlgorithmPolicy : std::uint8_t {
 
 std::vector<std::int32_t> choose_algorithms(const Program& program, AlgorithmPolicy policy);
 
+/// The time without a budget (lower/overhead.h) of plans that have these algorithms: what all of
+/// them are compared with. Where those do not fit, plans run others of less workspace, which count
+/// as well.
+Nanos unlimited_time(const Program& program, const Machine& machine, AlgorithmPolicy policy);
+
 /// What a planner decides itself. The rest is as the workload and the policy have it; a choice
 /// beyond this is an error of the planner. Where no strategy fits, the streaming schedule (of swaps
 /// and the least workspaces) takes its place if both are allowed, or swaps and `streaming`.

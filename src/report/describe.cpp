@@ -139,10 +139,8 @@ Heading heading_of(const PlanFile& file, const PlanTimeline& timeline) {
     }
   }
   if (on_one_device(file.program)) {
-    const Nanos unlimited =
-        unlimited_time(file.program, file.machine, chosen_algorithms(file.program, file.plan));
     heading.facts.push_back(
-        fmt::format("overhead {:.1f} %", 100 * overhead(timeline.period, unlimited)));
+        fmt::format("overhead {:.1f} %", 100 * overhead(timeline.period, file.unlimited_time())));
   }
   if (const std::string batch = batch_text(file.program); !batch.empty()) {
     heading.facts.push_back(batch);

@@ -23,7 +23,7 @@ struct FitTrial {
   bool estimated = false;  ///< op times lie between those of measured batches
   Error why_not;           ///< it does not fit, by the planner where it says
   Nanos iteration{};       ///< the rest where it fits
-  Nanos unlimited{};       ///< without a budget, same algorithms
+  Nanos unlimited{};       ///< without a budget, by the algorithms that the planner may choose
   Bytes footprint = 0;
   Nanos plan_time{};
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "lower/overhead.h"
@@ -12,6 +13,13 @@
 
 namespace tidepool {
 namespace {
+
+/// What plans of this training are compared with.
+Nanos unlimited_time(const Job& job, const TrainingSpec& spec, const Program& program,
+                     const Machine& machine) {
+  const bool chooses = chooses_algorithms(spec.planner.name);
+  return unlimited_time(program, machine, best_algorithms(job.spec(), chooses));
+}
 
 PlanRequest request_of(const Profile& subject, const TrainingSpec& spec, const Budget& budget,
                        Observer& observer) {
@@ -89,10 +97,7 @@ Result<void> choose_rounds(Job& job, const TrainingSpec& spec, const ProfilingTa
   start.plan = std::move(*plan);
   start.chose_sub_batch = true;
   if (const Program* whole = workload.known(job.program().batch)) {
-    start.predicted_whole = unlimited_time(
-        *whole, start.machine,
-        choose_algorithms(*whole,
-                          best_algorithms(job.spec(), chooses_algorithms(spec.planner.name))));
+    start.predicted_whole = unlimited_time(job, spec, *whole, start.machine);
   }
   const std::int64_t chosen = start.plan.planned.sub_batch();
   const auto program = workload.program(chosen);
@@ -190,8 +195,7 @@ Result<void> plan_for_disk(const Job& job, const TrainingSpec& spec, const DiskC
   if (!plan) return fail(plan.error());
   start.plan = std::move(*plan);
   start.machine = std::move(machine);
-  start.predicted_unlimited =
-      unlimited_time(job.program(), start.machine, start.lowered().strategy.algorithms);
+  start.predicted_unlimited = unlimited_time(job, spec, job.program(), start.machine);
   start.gap = {};
   start.gap.unknown = "planned again for the disk as it was measured";
   return {};
@@ -248,11 +252,14 @@ Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& bu
   const auto& planned_for = start.plan.profile;
   const Program& program = planned_for ? planned_for->program : job.program();
   const Machine& on = planned_for ? planned_for->machine : start.machine;
-  start.predicted_unlimited =
-      unlimited_time(program, on, chosen_algorithms(program, start.lowered().plan));
+  start.predicted_unlimited = unlimited_time(job, spec, program, on);
+  if (start.predicted_whole) {
+    start.predicted_unlimited = std::min(start.predicted_unlimited, *start.predicted_whole);
+  }
   if (all) return on_all_devices(job, std::move(start), *all);
   const FluidOptions solving{gap_time_limit(spec.planner), observer.stop()};
-  const auto gap = proven_gap(program, on, start.lowered(), budget, solving);
+  const auto gap =
+      proven_gap(program, on, start.lowered(), start.predicted_unlimited, budget, solving);
   if (!gap) return fail(gap.error());
   start.gap = *gap;
   return start;

@@ -22,7 +22,8 @@ struct Preparation {
   ObtainedPlan plan;                     ///< of one device
   std::optional<ParallelPlan> parallel;  ///< of all devices, where there are several
   ProvenGap gap;
-  /// An iteration without a budget as predicted, same algorithms, same sub-batch.
+  /// An iteration without a budget as predicted (overhead.h), with the fastest algorithms and
+  /// rounds that the planner may choose.
   Nanos predicted_unlimited{};
   bool chose_sub_batch = false;  ///< the planner did; the job's program is then of its choice
   /// Where it did: an iteration of the whole batch at once without a budget, with the best

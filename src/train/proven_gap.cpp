@@ -39,6 +39,7 @@ Result<double> OverheadBound::optimality_gap(Nanos iteration_time) const {
                             "less than {} ns by the fluid bound; one of them is wrong",
                             iteration_time.count(), least_time().count()));
   }
+  if (iteration_time == least_time()) return 0;
   return overhead(iteration_time, unlimited) - least_overhead();
 }
 
@@ -73,12 +74,13 @@ void add_missing_bound(Json& json, bool stopped, const std::string& refused) {
 }
 
 OverheadBound overhead_bound(const Program& program, const Machine& machine,
-                             AlgorithmChoice algorithms, const Budget& budget,
+                             AlgorithmChoice algorithms, Nanos unlimited, const Budget& budget,
                              const FluidOptions& options, bool recompute) {
   OverheadBound bound;
   bound.algorithms = std::move(algorithms);
   bound.compute = compute_time(program, bound.algorithms);
-  bound.unlimited = unlimited_time(program, machine, bound.algorithms);
+  bound.unlimited = unlimited;
+  bound.unlimited_here = unlimited_time(program, machine, bound.algorithms);
   const AccessIndex index(program);
   bound.everything_fits =
       load_profile(program, index, machine.alignment(), bound.algorithms).peak <= budget.device;
@@ -111,19 +113,23 @@ void ProvenGap::add_to(Json& json) const {
 }
 
 Result<ProvenGap> proven_gap(const Program& program, const Machine& machine, const Lowered& lowered,
-                             const Budget& budget, const FluidOptions& options) {
+                             Nanos unlimited, const Budget& budget, const FluidOptions& options) {
   ProvenGap result;
   if (!first_runs_in_order(program, lowered.plan)) {
     result.unknown = "the plan reorders ops";
     return result;
   }
   const auto begun = std::chrono::steady_clock::now();
-  const OverheadBound bound =
-      overhead_bound(program, machine, chosen_algorithms(program, lowered.plan), budget, options);
+  const OverheadBound bound = overhead_bound(
+      program, machine, chosen_algorithms(program, lowered.plan), unlimited, budget, options);
   result.everything_fits = bound.everything_fits;
   result.stopped = bound.fluid.stopped;
   result.refused = bound.fluid.refused;
   result.unknown = why_no_bound(bound.fluid, options);
+  if (unlimited == Nanos{0} && lowered.iteration_time > Nanos{0}) {
+    result.unknown = "an iteration without a budget takes no time that it could be a share of";
+    return result;
+  }
   if (bound.fluid.feasible) {
     const auto gap = bound.optimality_gap(lowered.iteration_time);
     if (!gap) return fail(gap.error());
@@ -136,8 +142,8 @@ Result<ProvenGap> proven_gap(const Program& program, const Machine& machine, con
   FluidOptions rest = options;
   if (rest.time_limit != Nanos::max()) rest.time_limit -= std::chrono::steady_clock::now() - begun;
   const Program best_of_each = with_best_algorithms(program);
-  const OverheadBound any =
-      overhead_bound(best_of_each, machine, AlgorithmChoice(program.ops.size(), 0), budget, rest);
+  const OverheadBound any = overhead_bound(
+      best_of_each, machine, AlgorithmChoice(program.ops.size(), 0), unlimited, budget, rest);
   if (!any.fluid.feasible) return result;
   if (const auto gap = any.optimality_gap(lowered.iteration_time); !gap) return fail(gap.error());
   result.least_time_of_any = any.least_time();

@@ -13,15 +13,18 @@ namespace tidepool {
 /// What no plan with these algorithms inside one budget can avoid.
 struct OverheadBound {
   AlgorithmChoice algorithms;
-  Nanos compute{};    ///< sum of the device ops' times
-  Nanos unlimited{};  ///< an iteration without a budget: what shares refer to
+  Nanos compute{};         ///< sum of the device ops' times
+  Nanos unlimited{};       ///< an iteration without a budget: what shares refer to
+  Nanos unlimited_here{};  ///< the same with these algorithms, if plans may have others
   FluidBound fluid;
   bool everything_fits = false;  ///< in the budget: nothing has to leave
 
   /// The bound holds for plans of this strategy.
   [[nodiscard]] bool covers(const Strategy& strategy) const;
   /// No plan's iteration takes less. Only where the fluid bound is feasible, as the next two.
-  [[nodiscard]] Nanos least_time() const { return compute + fluid.overhead; }
+  [[nodiscard]] Nanos least_time() const {
+    return std::max(compute + fluid.overhead, unlimited_here);
+  }
   /// Least overhead, and what a plan has beyond it.
   [[nodiscard]] double least_overhead() const;
   /// A plan below the bound is an error of this program (`check_failed`): one of them
@@ -36,9 +39,10 @@ std::string why_no_bound(const FluidBound& bound, const FluidOptions& options);
 /// of them is why there is no bound.
 void add_missing_bound(Json& json, bool stopped, const std::string& refused);
 
+/// `unlimited`: an iteration without a budget, with the fastest algorithms that plans may choose.
 /// Without `recompute`: of plans that only keep and swap.
 OverheadBound overhead_bound(const Program& program, const Machine& machine,
-                             AlgorithmChoice algorithms, const Budget& budget,
+                             AlgorithmChoice algorithms, Nanos unlimited, const Budget& budget,
                              const FluidOptions& options, bool recompute = true);
 
 /// What the bound is for, by the plan itself, whose file may say otherwise: no device op runs for
@@ -66,8 +70,9 @@ struct ProvenGap {
   void add_to(Json& json) const;
 };
 
-/// Solves a linear program, or two. Fails like OverheadBound::optimality_gap.
+/// Solves a linear program, or two. Fails like OverheadBound::optimality_gap. `unlimited`: as
+/// above.
 Result<ProvenGap> proven_gap(const Program& program, const Machine& machine, const Lowered& lowered,
-                             const Budget& budget, const FluidOptions& options);
+                             Nanos unlimited, const Budget& budget, const FluidOptions& options);
 
 }  // namespace tidepool

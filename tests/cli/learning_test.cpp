@@ -87,6 +87,18 @@ TEST_F(Learning, NetworksAreSavedAndGoneOnFrom) {
   EXPECT_EQ(read_file(third)->size(), read_file(saved[0])->size());
 }
 
+TEST_F(Learning, AnUntrainedNetworkTakesNoTrainedOnesPlace) {
+  const std::string file = folder_.file("network");
+  success(plan({"--planner", "dqn", "--episodes", "6", "--save-network", file}));
+  const std::string trained = *read_file(file);
+  const Json j = success({"plan", "tiny-vgg", "--batch", "16", "--machine", "gtx1080ti", "--budget",
+                          "60%", "--no-cache", "--planner", "dqn", "--time-limit", "1ms",
+                          "--save-network", file});
+  ASSERT_EQ(j["learning"]["episodes"].size(), 0U);
+  EXPECT_THAT(j["notes"].dump(), HasSubstr("--save-network is not written"));
+  EXPECT_TRUE(*read_file(file) == trained);
+}
+
 TEST_F(Learning, ATextReportHasReturnAgainstDecisions) {
   const Finished f = tidepool(plan({"--planner", "dqn", "--episodes", "30"}));
   EXPECT_EQ(f.exit_code, 0) << f.err;

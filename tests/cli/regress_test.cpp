@@ -45,5 +45,16 @@ TEST_F(Cli, AnAlgorithmThatWasNotMeasuredIsNoChoiceForAnyone) {
   }
 }
 
+/// A host op updates a tensor that a copy in, made for a recomputation, still reads.
+TEST_F(Cli, AHostOpWaitsForTheCopiesThatRecomputationsRead) {
+  for (const char* planner : {"auto", "capuchin", "memonger", "random"}) {
+    SCOPED_TRACE(planner);
+    success(planning("host_update_auto_4096.profile.json",
+                     {"--budget", "1056768", "--evaluations", "50", "--planner", planner}));
+  }
+  success(planning("host_update_read_4096.profile.json",
+                   {"--budget", "69632", "--evaluations", "50", "--planner", "random"}));
+}
+
 }  // namespace
 }  // namespace tidepool

@@ -89,7 +89,8 @@ class DqnRun {
     training_->run();
     if (!training_->found().empty()) fastest_found_ = training_->found().front().time;
     record_ = std::make_shared<QLearningRecord>(training_->record());
-    if (network_ != nullptr) record_->network = network_->save();
+    // Without an episode it has learned nothing that could take the place of a trained one.
+    if (network_ != nullptr && !record_->episodes.empty()) record_->network = network_->save();
   }
 
   std::optional<Lowered> place(const Strategy& strategy) {
