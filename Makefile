@@ -4,7 +4,7 @@
 JOBS   ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-# `make run RUN="train vgg11 --budget 50%"` runs that instead.
+# `make run RUN="train vgg11 --data synthetic --budget 50%"` runs that instead.
 RUN ?=
 
 # What `make gpu-bundle` builds with.

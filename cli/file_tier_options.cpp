@@ -50,7 +50,7 @@ void add_file_tier_options(CLI::App& command, SpillOptions& tier) {
           "--file-limit",
           [&tier](const std::string& text) { tier.limit = size_above_0("--file-limit", text); },
           "largest size of that file (default: no limit; on this machine the free space less the "
-          "larger of 5 % and 1 GiB)")
+          "larger of 5 % and 1 GiB, rounded down by up to a fifth)")
       ->type_name("SIZE")
       ->needs(option);
 }

@@ -21,8 +21,8 @@ void parse_speeds(const std::string& option, const std::string& text, SpillOptio
     throw CLI::ValidationError(
         option,
         fmt::format("'{}' is not WRITE,READ in bytes per second such as 450MB,500MB, perhaps with "
-                    ",duplex behind it",
-                    text));
+                    ",duplex behind it{}",
+                    text, option == "--file-tier" ? "; nor is it measured" : ""));
   };
   const std::size_t comma = text.find(',');
   if (comma == std::string::npos) refuse();
@@ -73,7 +73,8 @@ void add_memory_options(CLI::App& command, MemorySpec& memory, SpillOptions& spi
           "--spill-limit",
           [&spill](const std::string& text) { spill.limit = size_above_0("--spill-limit", text); },
           "largest size of the file, also while profiling (default: the free space less the larger "
-          "of 5 % and 1 GiB); weights and optimizer state outside of iterations take a second file")
+          "of 5 % and 1 GiB, rounded down by up to a fifth); weights and optimizer state outside "
+          "of iterations take a second file")
       ->type_name("SIZE")
       ->needs(folder);
   command

@@ -119,11 +119,6 @@ struct Machine {
 /// The machine has one device.
 Machine with_devices(const Machine& machine, std::int32_t devices);
 
-/// As plans of one device count on it: copies over links that share a bus take turns there, none
-/// faster than the bus. Machines of several devices stay as they are. On the machine as it is such
-/// a plan then takes the time it is planned with.
-Machine with_turns_on_buses(const Machine& machine);
-
 /// What one device of `machine` sees while all others do the same as it does: links of its part of
 /// their buses.
 Machine one_of_devices(const Machine& machine);

@@ -51,7 +51,9 @@ Nanos unlimited_time(const Program& program, const Machine& machine,
       if (access.mode != AccessMode::read) (on_host ? sides.on_device : sides.on_host) = false;
     }
   }
-  return std::max({device, host, *std::ranges::max_element(channels)});
+  const Nanos copies = *std::ranges::max_element(channels);
+  // What the host does for itself alone the device does not wait for.
+  return std::max({device, copies, copies > Nanos{0} ? host : Nanos{0}});
 }
 
 }  // namespace tidepool

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "check/check.h"
+#include "cost/turns_on_buses.h"
 #include "lower/memory_sizes.h"
 #include "lower/time_plan.h"
 #include "planners/planner_file_tier.h"

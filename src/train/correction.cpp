@@ -7,6 +7,7 @@
 #include "base/counted.h"
 #include "planners/registry.h"
 #include "runtime/observe.h"
+#include "train/op_times.h"
 
 namespace tidepool {
 namespace {
@@ -39,10 +40,10 @@ std::string CorrectionReport::text() const {
 std::string why_not_corrected(const TrainingSpec& spec, const Job& job, const Preparation& start) {
   constexpr std::int64_t kFewest = 2 * Correction::kIterations + 2;
   if (!spec.plan.empty()) return "the plan is that of a file";
-  if (!spec.correct) return "not asked for";
+  if (!spec.correct) return "switched off";
   if (job.spec().devices > 1) return "only plans of one device are corrected";
-  if (spec.budget.memory.given()) return "with `memory` plans follow the disk";
-  if (spec.job.device.has_file_tier()) return "with `file_tier` plans follow the disk";
+  if (spec.budget.memory.given()) return "plans of `memory` are not corrected";
+  if (spec.job.device.has_file_tier()) return "plans with a file behind the host are not corrected";
   if (start.lowered().streaming) return "a streaming schedule leaves nothing to correct";
   if (spec.epochs == 0 && spec.iterations < kFewest) {
     return fmt::format("it takes at least {} `iterations`", kFewest);
@@ -54,43 +55,81 @@ std::string why_not_corrected(const TrainingSpec& spec, const Job& job, const Pr
   return {};
 }
 
-Correction::Correction(const Job& job, const TrainingSpec& spec, Planner& planner,
-                       Preparation& start, Observer& observer)
-    : job_(job), spec_(spec), planner_(planner), start_(start), observer_(observer) {
-  if (!corrects_itself(start.lowered().plan.planner)) return;
-  report_ = {.why_none = why_not_corrected(spec, job, start)};
-  settled_ = !report_->why_none.empty();
+Correction::Correction(Job& job, const TrainingSpec& spec, Planner& planner, Preparation& start,
+                       Observer& observer)
+    : job_(job),
+      spec_(spec),
+      planner_(planner),
+      start_(start),
+      observer_(observer),
+      learns_(corrects_itself(start.lowered().plan.planner)),
+      // What was measured a moment ago is not measured again.
+      profile_known_(start.profile.from != "cache" && start.profile.from != "file") {
+  if (!learns_ && profile_known_) return;
+  std::string why_none = why_not_corrected(spec, job, start);
+  settled_ = !why_none.empty();
+  if (learns_) report_ = {.why_none = std::move(why_none)};
+}
+
+/// Where it was wrong it is not from here on.
+void Correction::judge_profile(const Observation& observation) {
+  profile_known_ = true;
+  const Plan& plan = start_.lowered().plan;
+  const double factor = measured_factor(job_.program(), plan, observation);
+  if (factor <= kUsualFactor && factor >= 1 / kUsualFactor) return;
+  const bool cached = start_.profile.from == "cache";
+  observer_.notice(
+      Notice::ops_take_other_times,
+      fmt::format("ops take {:.2f} times what the profile {} says, which was measured "
+                  "when the machine was in another state: {}",
+                  factor, cached ? "in the cache" : "of the file",
+                  cached ? "the times of now take its place there, and are planned with"
+                         : "what is predicted is by the times of now"));
+  take_measured_times(plan, observation, job_.program());
+  predict_again(job_, spec_, start_);
+  start_.gap = {};
+  start_.gap.unknown = "ops take other times than the profile says";
+  if (!cached) return;
+  const Cache cache(spec_.cache, observer_);
+  cache.keep({{job_.fingerprint(), job_.program(), start_.machine, start_.profile.how.fake},
+              start_.profile.how});
+  if (!report_) report_.emplace();
 }
 
 Result<bool> Correction::follow(const std::vector<std::vector<OpTiming>>& timings, Nanos time,
                                 bool more) {
   if (settled_) return false;
+  const Lowered& lowered = start_.lowered();
+  observations_.push_back(observe(lowered.plan, lowered.strategy, timings));
+  if (!profile_known_) judge_profile(observations_.back());
+  if (!report_) {
+    settled_ = true;
+    return false;
+  }
   CorrectionReport& report = *report_;
   if (report.before == Nanos{0}) report.before = time;
   if (report.tried > 0 && time > report.after) {
     settled_ = true;
-    if (!more) return false;
     start_.plan = std::move(best_->plan);
     start_.gap = std::move(best_->gap);
     return true;
   }
   report.kept = report.tried;
   report.after = time;
-  settled_ = !more || report.tried == kMost;
+  settled_ = !more || report.tried == (learns_ ? kMost : 1);
   if (!more && report.tried == 0) report.why_none = "too few iterations were left for another plan";
   if (settled_) return false;
-  const auto changed = try_another(timings);
+  const auto changed = try_another();
   settled_ = !changed || !*changed;
   return changed;
 }
 
-Result<bool> Correction::try_another(const std::vector<std::vector<OpTiming>>& timings) {
+Result<bool> Correction::try_another() {
   const Lowered& lowered = start_.lowered();
-  observations_.push_back(observe(lowered.plan, lowered.strategy, timings));
   PlannerOptions options = planner_options(spec_.job, spec_.planner);
   options.stop = observer_.stop();
   options.may.sub_batch = false;
-  options.observations = observations_;
+  if (learns_) options.observations = observations_;
   auto planned = plan_with(chosen_algorithms(job_.program(), lowered.plan), planner_,
                            job_.program(), start_.machine, start_.budget, options);
   if (!planned) {

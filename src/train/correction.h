@@ -1,5 +1,6 @@
-// Correction: while a training runs, its planner gets what the plan's instructions took and
-// corrects the plan by that; the corrected plan is proved like any other.
+// Correction: what the plan's instructions take while a training runs corrects the plan, by a
+// planner that learns from it (Capuchin), or by planning again where ops take other times than the
+// profile says. The corrected plan is proved like any other.
 #pragma once
 
 #include <optional>
@@ -12,7 +13,7 @@
 
 namespace tidepool {
 
-/// Of a training whose planner corrects itself.
+/// Of a training whose planner corrects itself, or whose profile was wrong.
 struct CorrectionReport {
   std::string why_none;  ///< in a phrase that names fields of TrainingSpec; empty: it was observed
   int tried = 0;         ///< corrected plans that ran
@@ -30,6 +31,11 @@ struct CorrectionReport {
 // corrections, or with a plan that takes longer than the one before it, to which the training then
 // goes back. All run the same algorithms, on which bits depend, inside the same budget.
 //
+// A profile from the cache or a file may be of a busy machine. Where ops take other times
+// (op_times.h) people are told, the times measured now take its place, in the cache too, and any
+// planner has one more try with them; a profile from a file stays as it is, but what is predicted
+// is by the measured times then.
+//
 // With `iterations` the plan changes after kIterations. With `epochs` it changes between them: the
 // state is handed over there anyway, and more iterations say which plan is faster.
 
@@ -38,8 +44,9 @@ class Correction {
   static constexpr std::int64_t kIterations = 5;  ///< that are observed; the first is not measured
   static constexpr int kMost = 4;                 ///< plans tried
 
-  /// Of a training that begins with `start`. All must outlive it.
-  Correction(const Job& job, const TrainingSpec& spec, Planner& planner, Preparation& start,
+  /// Of a training that begins with `start`. All must outlive it. The job's program gets other
+  /// times where the profile was wrong.
+  Correction(Job& job, const TrainingSpec& spec, Planner& planner, Preparation& start,
              Observer& observer);
 
   /// Whether the next iterations should be observed.
@@ -48,7 +55,7 @@ class Correction {
   /// `more`: there are enough left to try another plan. Whether `start` has another plan now, to go
   /// on with from here. Fails where the planner does, but for want of memory or when interrupted.
   Result<bool> follow(const std::vector<std::vector<OpTiming>>& timings, Nanos time, bool more);
-  /// None where the planner does not correct itself.
+  /// None where the planner does not correct itself and the profile was right.
   [[nodiscard]] const std::optional<CorrectionReport>& report() const { return report_; }
 
  private:
@@ -57,13 +64,16 @@ class Correction {
     ProvenGap gap;
   };
 
-  Result<bool> try_another(const std::vector<std::vector<OpTiming>>& timings);
+  void judge_profile(const Observation& observation);
+  Result<bool> try_another();
 
-  const Job& job_;
+  Job& job_;
   const TrainingSpec& spec_;
   Planner& planner_;
   Preparation& start_;
   Observer& observer_;
+  bool learns_ = false;         ///< the planner corrects itself
+  bool profile_known_ = false;  ///< whether it is right
   bool settled_ = true;
   std::optional<CorrectionReport> report_;
   std::vector<Observation> observations_;  ///< of each plan until now

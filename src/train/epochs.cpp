@@ -20,7 +20,7 @@ namespace {
 /// moves to its runner and back between them.
 class Epochs {
  public:
-  Epochs(const Job& job, const TrainingSpec& spec, Planner& planner, TrainingReport& report,
+  Epochs(Job& job, const TrainingSpec& spec, Planner& planner, TrainingReport& report,
          Observer& observer)
       : job_(job),
         spec_(spec),
@@ -287,7 +287,7 @@ class Epochs {
 
 }  // namespace
 
-Result<void> train_epochs(const Job& job, const TrainingSpec& spec, const nn::SampleSource* test,
+Result<void> train_epochs(Job& job, const TrainingSpec& spec, const nn::SampleSource* test,
                           Planner& planner, TrainingReport& report, Observer& observer) {
   Epochs epochs(job, spec, planner, report, observer);
   const std::int64_t first =

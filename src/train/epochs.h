@@ -8,7 +8,7 @@ namespace tidepool {
 /// Trains up to `spec.epochs` epochs in all and fills what follows into the report, which has its
 /// preparation. `test`: what to evaluate on after each; may be null. When the observer stops it the
 /// state is saved, where a checkpoint is asked for, and the error says how to go on.
-Result<void> train_epochs(const Job& job, const TrainingSpec& spec, const nn::SampleSource* test,
+Result<void> train_epochs(Job& job, const TrainingSpec& spec, const nn::SampleSource* test,
                           Planner& planner, TrainingReport& report, Observer& observer);
 
 }  // namespace tidepool

@@ -43,7 +43,7 @@ Nanos closing_cost(const Job& job, const Preparation& start, std::int64_t per_gr
 /// The training inside the budget, and the one beside it.
 class Iterations {
  public:
-  Iterations(const Job& job, const TrainingSpec& spec, Planner& planner, TrainingReport& report,
+  Iterations(Job& job, const TrainingSpec& spec, Planner& planner, TrainingReport& report,
              Observer& observer)
       : job_(job),
         spec_(spec),
@@ -178,7 +178,7 @@ class Iterations {
 
 }  // namespace
 
-Result<void> train_iterations(const Job& job, const TrainingSpec& spec, Planner& planner,
+Result<void> train_iterations(Job& job, const TrainingSpec& spec, Planner& planner,
                               TrainingReport& report, Observer& observer) {
   Iterations iterations(job, spec, planner, report, observer);
   if (auto opened = iterations.open(); !opened) return opened;

@@ -7,7 +7,7 @@ namespace tidepool {
 
 /// Fills what follows from running `spec.iterations` into the report, which has its preparation.
 /// Nothing is saved: stopping is an error. `planner` made the plan, and may correct it.
-Result<void> train_iterations(const Job& job, const TrainingSpec& spec, Planner& planner,
+Result<void> train_iterations(Job& job, const TrainingSpec& spec, Planner& planner,
                               TrainingReport& report, Observer& observer);
 
 }  // namespace tidepool

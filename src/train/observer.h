@@ -22,7 +22,8 @@ enum class Notice : std::uint8_t {
   cache_file_ignored,    ///< a damaged file of the cache
   not_kept_in_cache,     ///< a file could not be written
   loss_is_not_a_number,  ///< or infinite: training has diverged
-  disk_speed_changed     ///< the disk is slower or faster than the plan counts on
+  disk_speed_changed,    ///< the disk is slower or faster than the plan counts on
+  ops_take_other_times   ///< than the profile says that the plan was made with
 };
 
 struct IterationReport {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "cost/turns_on_buses.h"
 #include "lower/overhead.h"
 #include "lower/time_plan.h"
 #include "planners/registry.h"
@@ -139,6 +140,13 @@ Result<void> plan_stated_rounds(Job& job, const TrainingSpec& spec, const Profil
 
 }  // namespace
 
+void predict_again(const Job& job, const TrainingSpec& spec, Preparation& start) {
+  Lowered& lowered = start.plan.planned.lowered;
+  lowered.iteration_time =
+      time_plan(job.program(), lowered.plan, with_turns_on_buses(start.machine)).iteration_time;
+  start.predicted_unlimited = unlimited_time(job, spec, job.program(), start.machine);
+}
+
 double Preparation::predicted_overhead() const {
   return overhead(lowered().iteration_time, predicted_unlimited);
 }
@@ -201,6 +209,34 @@ Result<void> plan_for_disk(const Job& job, const TrainingSpec& spec, const DiskC
   return {};
 }
 
+namespace {
+
+/// What its plan's times are of. A plan file may have been predicted from another measurement than
+/// today's.
+struct PlannedFor {
+  const Program& program;
+  const Machine& machine;
+};
+PlannedFor planned_for(const Job& job, const Preparation& start) {
+  const auto& file = start.plan.profile;
+  if (file) return {file->program, file->machine};
+  return {job.program(), start.machine};
+}
+
+/// Of a plan for one device.
+Result<void> prove_gap(const Job& job, const TrainingSpec& spec, Preparation& start,
+                       Observer& observer) {
+  observer.update(0, "how far the plan may be from the best");
+  const auto [program, machine] = planned_for(job, start);
+  auto gap = proven_gap(program, machine, start.lowered(), start.predicted_unlimited, start.budget,
+                        {gap_time_limit(spec.planner), observer.stop()});
+  if (!gap) return fail(gap.error());
+  start.gap = std::move(*gap);
+  return {};
+}
+
+}  // namespace
+
 Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& budget,
                             const std::vector<std::int64_t>& offered, Planner& planner,
                             Observer& observer) {
@@ -247,21 +283,13 @@ Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& bu
     return fail(of_all_devices(planned.error(), budget, of_one, parallel_program(job), *all));
   }
 
-  if (!all) observer.update(0, "how far the plan may be from the best");
-  // A plan file may have been predicted from another measurement than today's.
-  const auto& planned_for = start.plan.profile;
-  const Program& program = planned_for ? planned_for->program : job.program();
-  const Machine& on = planned_for ? planned_for->machine : start.machine;
-  start.predicted_unlimited = unlimited_time(job, spec, program, on);
+  start.predicted_unlimited =
+      unlimited_time(job, spec, planned_for(job, start).program, planned_for(job, start).machine);
   if (start.predicted_whole) {
     start.predicted_unlimited = std::min(start.predicted_unlimited, *start.predicted_whole);
   }
   if (all) return on_all_devices(job, std::move(start), *all);
-  const FluidOptions solving{gap_time_limit(spec.planner), observer.stop()};
-  const auto gap =
-      proven_gap(program, on, start.lowered(), start.predicted_unlimited, budget, solving);
-  if (!gap) return fail(gap.error());
-  start.gap = *gap;
+  if (auto proven = prove_gap(job, spec, start, observer); !proven) return fail(proven.error());
   return start;
 }
 

@@ -51,6 +51,10 @@ bool hides_copies(const Job& job, const DiskChange& disk, const Preparation& sta
 Result<void> plan_for_disk(const Job& job, const TrainingSpec& spec, const DiskChange& disk,
                            Planner& planner, Preparation& start, Observer& observer);
 
+/// When the times of the job's program have changed: what its plan is expected to take, and what
+/// plans are compared with. For one device.
+void predict_again(const Job& job, const TrainingSpec& spec, Preparation& start);
+
 /// Of a job for several devices.
 ParallelProgram parallel_program(const Job& job);
 

@@ -31,7 +31,7 @@ Result<void> check_memory(const TrainingSpec& spec) {
   if (spec.budget.limited() || spec.budget.host > 0) {
     return refuse("`memory` is of the whole process, `budget` of the arena alone: give one");
   }
-  if (spec.job.devices > 1) return refuse("`spill` takes one of `devices`");
+  if (spec.job.devices > 1) return refuse("`spill` works with one device, not with `devices`");
   if (spec.comparison != Comparison::none) {
     return refuse(
         "beside `memory` no training without a budget can run: train once with and once without "
@@ -48,7 +48,7 @@ Result<void> check_file_tier(const TrainingSpec& spec) {
   if (spec.budget.host == 0) {
     return refuse("`file_tier` needs `host_budget`: the file takes what that does not hold");
   }
-  if (spec.job.devices > 1) return refuse("`file_tier` takes one of `devices`");
+  if (spec.job.devices > 1) return refuse("`file_tier` works with one device, not with `devices`");
   return {};
 }
 

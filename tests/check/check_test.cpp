@@ -64,7 +64,15 @@ TEST_F(Check, TwoTensorsOfOneOpAtOneAddressAreRefused) {
 TEST_F(Check, ACopyOntoItselfIsRefused) {
   Instruction& copy = steady()[at(copy_index(kWeight, true))];
   copy.to = copy.from;
-  EXPECT_THAT(refusal(), clause(2));
+  EXPECT_THAT(refusal(), clause(0));
+}
+
+/// No link leads from a space to itself, and simulation would count nothing for it.
+TEST_F(Check, ACopyInsideOneSpaceIsRefused) {
+  Instruction& copy = steady()[at(copy_index(kWeight, true))];
+  plan_.placements.push_back(placement(copy.from));
+  copy.to = static_cast<PlacementId>(plan_.placements.size()) - 1;
+  EXPECT_THAT(refusal(), AllOf(clause(0), HasSubstr("inside space")));
 }
 
 // ---- clauses 2 and 3: addresses

@@ -7,7 +7,11 @@
 namespace tidepool {
 namespace {
 
+using ::testing::AllOf;
 using testing::Cli;
+using testing::Finished;
+using ::testing::HasSubstr;
+using ::testing::Not;
 using Words = std::vector<std::string>;
 
 Words planning(const std::string& file, const Words& more) {
@@ -43,6 +47,52 @@ TEST_F(Cli, AnAlgorithmThatWasNotMeasuredIsNoChoiceForAnyone) {
     success(with("zero_time_of_three.profile.json", "200%", "none", algorithms));
     success(with("zero_time_algorithm.profile.json", "200%", "none", algorithms));
   }
+}
+
+/// Both directions of the link share a bus: 132 ms were predicted, 162 simulated.
+TEST_F(Cli, APlanOnASharedBusTakesWhatIsPredicted) {
+  testing::TemporaryFolder folder;
+  const std::string plan = folder.file("p.json");
+  for (const char* planner : {"random", "autoswap", "auto", "modnn", "tide"}) {
+    SCOPED_TRACE(planner);
+    Words words = planning("bus_of_one_device.profile.json",
+                           {"--budget", "290817", "--planner", planner, "--seed", "939",
+                            "--evaluations", "300", "-o", plan});
+    const double predicted = success(words)["predicted_ms"];
+    const double simulated = success({"simulate", plan})["iteration_ms"];
+    EXPECT_NEAR(simulated, predicted, 0.001 * predicted);
+  }
+}
+
+/// A host op that changes what persists cannot be planned for: one answer, before any planner.
+TEST_F(Cli, AProgramThatCannotBePlannedForIsRefusedWhateverIsAsked) {
+  for (const char* file : {"host_writes_persistent.profile.json", "false_proof.profile.json"}) {
+    for (const char* budget : {"100%", "1KiB", "1GiB"}) {
+      SCOPED_TRACE(budget);
+      for (const char* planner : {"auto", "none", "modnn"}) {
+        expect_error(planning(file, {"--budget", budget, "--planner", planner}), 3,
+                     HasSubstr("host ops on persistent tensors are not supported"));
+      }
+      for (const char* command : {"compare", "bound"}) {
+        Words words = planning(file, {"--budget", budget});
+        words.front() = command;
+        expect_error(words, 3, HasSubstr("host ops on persistent tensors are not supported"));
+      }
+    }
+  }
+}
+
+/// Where device ops take no time an overhead of 0 % and "no plan is faster" were printed.
+TEST_F(Cli, NothingIsProvedFromAMissingTime) {
+  const Finished f = tidepool(planning("zero_time_ops.profile.json", {"--budget", "2000000B"}));
+  EXPECT_EQ(f.exit_code, 0) << f.err;
+  EXPECT_THAT(f.out, AllOf(HasSubstr("unknown"), Not(HasSubstr("no plan"))));
+}
+
+TEST_F(Cli, ACopyWithinOneSpaceIsNoPlan) {
+  const std::string file = TIDEPOOL_SOURCE_FOLDER "/tests/regress/same_space_copy.plan.json";
+  expect_error({"check", file}, 5, HasSubstr("inside space"));
+  expect_error({"simulate", file}, 5, HasSubstr("inside space"));
 }
 
 /// A host op updates a tensor that a copy in, made for a recomputation, still reads.

@@ -126,7 +126,7 @@ TEST_F(Cli, TrainingSaysWhetherItsPlanWasCorrected) {
   EXPECT_LE(corrected["correction"]["kept"], corrected["correction"]["tried"]);
   arguments.emplace_back("--no-correction");
   const Json as_planned = success(arguments);
-  EXPECT_EQ(as_planned["correction"]["why_none"], "not asked for");
+  EXPECT_EQ(as_planned["correction"]["why_none"], "switched off");
   EXPECT_EQ(as_planned["correction"]["tried"], 0);
   EXPECT_EQ(as_planned["state_crc32"], corrected["state_crc32"]);
   auto few = train("80%", "3");
@@ -193,7 +193,7 @@ TEST_F(Cli, OptionsThatWouldBeIgnoredAreUsageErrorsThatNameBoth) {
           "--sub-batch");
   refused({"bound", "--plan", "x.json", "--budget", "50%"}, "--plan", "--budget");
   refused({"train", "tiny-vgg", "--profile", "x.json", "--reprofile"}, "--profile", "--reprofile");
-  refused({"plan", "tiny-vgg", "--evaluations", "9", "--time-limit", "1s"}, "--evaluations",
+  refused({"fit", "tiny-vgg", "--evaluations", "9", "--time-limit", "1s"}, "--evaluations",
           "--time-limit");
   const std::vector<std::vector<std::string>> ignored{{"--replan"},
                                                       {"--planner", "tide"},

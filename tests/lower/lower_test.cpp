@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "check/check.h"
 #include "lower/plan_file.h"
@@ -111,6 +112,20 @@ TEST(Lower, TheBudgetNamedWhereAddressesAreMissingIsEnough) {
     ASSERT_TRUE(lowered) << lowered.error().message;
     expect_proved(program, *lowered, {budget, 0});
   }
+}
+
+/// Host bytes stay taken until a host op releases them, while a recomputation copies them in: they
+/// were handed on before that op was over.
+TEST(Lower, HostBytesAreHandedOnWhenAllWhoHoldThemAreDone) {
+  const std::string path = TIDEPOOL_SOURCE_FOLDER "/tests/regress/host_release.plan.json";
+  const auto file = read_plan(*read_file(path), path);
+  ASSERT_TRUE(file) << file.error().message;
+  Lowering lowering(file->program, file->machine);
+  const auto lowered = lowering.lower(file->strategy, file->budget());
+  ASSERT_TRUE(lowered) << lowered.error().message;
+  const auto proof =
+      check(file->program, lowered->plan, check_limits(file->machine, file->budget()));
+  EXPECT_TRUE(proof) << proof.error().message;
 }
 
 TEST(Lower, ThePredictedTimeIsTheSimulatedOne) {

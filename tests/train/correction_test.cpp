@@ -1,6 +1,10 @@
 // Plans that are corrected by what their instructions took.
 #include "train/correction.h"
 
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/json.h"
 #include "planners/registry.h"
 #include "train/link_speed.h"
 #include "train/training_fixture.h"
@@ -74,7 +78,7 @@ TEST_F(CorrectionTest, TrainsToTheBitsOfTheSamePlanAndOfNoBudget) {
 
   spec.correct = false;
   const TrainingReport as_planned = trained(spec);
-  EXPECT_EQ(as_planned.correction->text(), "none: not asked for");
+  EXPECT_EQ(as_planned.correction->text(), "none: switched off");
   EXPECT_EQ(as_planned.losses, corrected.losses);
   EXPECT_EQ(as_planned.state_crc32, corrected.state_crc32);
 
@@ -282,7 +286,7 @@ TEST_F(CorrectionOfATraining, SaysWhyThereIsNone) {
     return why_not_corrected(spec, *job_, start_);
   };
   EXPECT_THAT(why([](TrainingSpec&) {}), IsEmpty());
-  EXPECT_THAT(why([](TrainingSpec& s) { s.correct = false; }), HasSubstr("not asked for"));
+  EXPECT_THAT(why([](TrainingSpec& s) { s.correct = false; }), HasSubstr("switched off"));
   EXPECT_THAT(why([](TrainingSpec& s) { s.plan = "x"; }), HasSubstr("of a file"));
   EXPECT_THAT(why([](TrainingSpec& s) { s.budget.memory.automatic = true; }),
               HasSubstr("`memory`"));
@@ -290,6 +294,45 @@ TEST_F(CorrectionOfATraining, SaysWhyThereIsNone) {
   EXPECT_THAT(why([](TrainingSpec& s) { s.epochs = 1; }), HasSubstr("at least two `epochs`"));
   start_.plan.planned.lowered.streaming = true;
   EXPECT_THAT(why([](TrainingSpec&) {}), HasSubstr("streaming"));
+}
+
+/// Multiplies all times of the profiles in the cache: as if they were measured on a busy machine.
+void slow_down_cached_profiles(std::int64_t factor) {
+  int changed = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(cache_folder())) {
+    if (!entry.path().filename().string().starts_with("profile")) continue;
+    Json file = Json::parse(*read_file(entry.path().string()));
+    for (Json& op : file["program"]["ops"]) {
+      for (Json& algorithm : op["algorithms"]) {
+        algorithm["time_ns"] = factor * algorithm["time_ns"].get<std::int64_t>();
+      }
+    }
+    ASSERT_TRUE(write_file(entry.path().string(), file.dump()));
+    ++changed;
+  }
+  EXPECT_GT(changed, 0);
+}
+
+TEST_F(CorrectionTest, AProfileOfABusyMachineIsFoundOutAndReplaced) {
+  TrainingSpec spec = of_capuchin(80);
+  spec.planner.name = "autoswap";
+  const TrainingReport measured = trained(spec);
+  EXPECT_FALSE(measured.correction);
+  slow_down_cached_profiles(10);
+  listener_ = {};
+  const TrainingReport report = trained(spec);
+  EXPECT_EQ(report.start.profile.from, "cache");
+  EXPECT_THAT(listener_.notices,
+              Contains(Pair(Notice::ops_take_other_times, HasSubstr("in the cache"))));
+  EXPECT_TRUE(report.correction);
+  EXPECT_EQ(report.state_crc32, measured.state_crc32);
+  EXPECT_LT(report.predicted, 5 * measured.predicted);
+  EXPECT_LE(report.arena_peak, report.start.budget.device);
+
+  listener_ = {};
+  const TrainingReport next = trained(spec);
+  EXPECT_LT(next.predicted, 5 * measured.predicted) << "the cache has the times of now";
+  EXPECT_EQ(next.state_crc32, measured.state_crc32);
 }
 
 TEST_F(CorrectionTest, TrainingsThatAreTooShortSaySo) {

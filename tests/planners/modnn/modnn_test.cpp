@@ -52,9 +52,8 @@ TEST(Modnn, PlansOfRandomProgramsAreProved) {
   for (std::uint64_t seed = 0; seed < kPrograms; ++seed) {
     testing::OddShape recorded;
     recorded.recorded = seed % 6 == 1;
-    Program program = seed % 3 == 0
-                          ? testing::random_program(seed)
-                          : testing::odd_program(seed, testing::HostUse::persistent, recorded);
+    Program program = seed % 3 == 0 ? testing::random_program(seed)
+                                    : testing::odd_program(seed, testing::HostUse::plain, recorded);
     const Machine machine = testing::random_machine(seed);
     const Bytes least = smallest_budget(program, machine.alignment()).bytes;
     const AccessIndex index(program);

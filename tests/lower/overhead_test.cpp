@@ -1,0 +1,61 @@
+#include "lower/overhead.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ir/load_profile.h"
+#include "lower/lower.h"
+#include "support/odd_program.h"
+#include "support/program_builder.h"
+#include "support/random_program.h"
+
+namespace tidepool {
+namespace {
+
+using enum AccessMode;
+using testing::byte_a_nanosecond;
+
+TEST(Overhead, IsTheShareOfTheTimeWithoutABudget) {
+  EXPECT_EQ(overhead(Nanos{150}, Nanos{100}), 0.5);
+  EXPECT_EQ(overhead(Nanos{0}, Nanos{0}), 0);
+  EXPECT_TRUE(std::isinf(overhead(Nanos{1}, Nanos{0}))) << "no proof from a missing figure";
+}
+
+TEST(UnlimitedTime, IsThatOfWhatTakesLongest) {
+  testing::ProgramBuilder b;
+  const TensorId input = b.tensor("input", 512);
+  const TensorId y = b.tensor("y", 64);
+  b.host("feed", {{input, write}});
+  b.device("first", {{input, read}, {y, write}}, Nanos{300});
+  b.device("second", {{input, read}, {y, update}}, Nanos{100});
+  const Program program = b.build();
+  const std::vector<std::int32_t> algorithms(3, 0);
+  EXPECT_EQ(unlimited_time(program, byte_a_nanosecond(64), algorithms), Nanos{512})
+      << "one copy of the input, however often it is read";
+  Machine fast = byte_a_nanosecond(64);
+  fast.set_links({1e12, Nanos{0}}, {1e12, Nanos{0}});
+  EXPECT_EQ(unlimited_time(program, fast, algorithms), Nanos{400}) << "the ops, one after another";
+}
+
+/// No budget costs less than nothing, by definition: random programs with all the memory they could
+/// use, by any strategy, with host ops, releases, ops of no time and links that take turns.
+TEST(UnlimitedTime, NoPlanIsFaster) {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE(seed);
+    const Program program =
+        seed % 3 == 0 ? testing::random_program(seed)
+                      : testing::odd_program(seed, testing::HostUse::plain, {7, 25, seed % 3 == 1});
+    const Machine machine = testing::random_machine(seed);
+    Lowering lowering(program, machine);
+    const Strategy strategy = testing::random_strategy(program, lowering.index(),
+                                                       static_cast<double>(seed % 4) / 4, seed);
+    const auto lowered = lowering.lower(strategy, {kNoDeviceLimit, 0});
+    if (!lowered) continue;
+    EXPECT_GE(lowered->iteration_time,
+              unlimited_time(program, machine, lowered->strategy.algorithms));
+  }
+}
+
+}  // namespace
+}  // namespace tidepool
