@@ -24,7 +24,7 @@ struct BoundArguments {
   SubjectArguments subject;
   BudgetSpec budget{.device = {.bytes = 0, .percent = 100}};
   std::string plan;
-  Nanos time_limit{0};  ///< 0: none
+  Nanos time_limit = std::chrono::minutes(1);
 };
 
 struct Bounds {
@@ -51,7 +51,6 @@ Result<Bounds> bounds_of(const Program& program, const Machine& machine,
   Bounds b;
   b.budget = budget;
   b.peak = load_profile(program, index, machine.alignment(), algorithms).peak;
-  if (time_limit == Nanos{0}) time_limit = Nanos::max();
   const FluidOptions options{time_limit, interrupted};
   const auto solving = [&](int number, const char* what) {
     const auto show = [&progress, number, what] {
@@ -59,7 +58,8 @@ Result<Bounds> bounds_of(const Program& program, const Machine& machine,
     };
     show();
     // Asked by this thread, again and again: in a log there is a line now and then.
-    return FluidOptions{std::max(time_limit - spent(), Nanos{0}), [show] {
+    const Nanos left = std::max(time_limit - spent(), Nanos{0});
+    return FluidOptions{left / (4 - number), [show] {
                           show();
                           return interrupted();
                         }};
@@ -107,6 +107,9 @@ Json json_of(const std::string& name, const std::string& machine, const Bounds& 
       {"least_overhead_swapping", known ? Json(bound.least_overhead()) : Json(nullptr)},
       {"least_load_without_overhead_bytes", load_known ? Json(b.least_load.bytes) : Json(nullptr)},
       {"ms", to_ms(b.took)}};
+  out["bound"] = !known                                       ? Json(nullptr)
+                 : bound.of_one_op || b.recomputing.of_one_op ? Json("binding op")
+                                                              : Json("fluid");
   add_missing_bound(out, bound.fluid.stopped || b.least_load.stopped, bound.fluid.refused);
   if (b.plan_time) {
     out["plan_overhead"] = overhead(*b.plan_time, bound.unlimited);
@@ -134,6 +137,11 @@ void print_bounds(const std::string& name, const std::string& machine, const Bou
         100 * bound.least_overhead());
     say("  {:15} recomputing as well, at least {}: overhead {:.2f} %\n", "",
         format_time(b.recomputing.least_time()), 100 * b.recomputing.least_overhead());
+    if (bound.of_one_op || b.recomputing.of_one_op) {
+      say("  {:15} {} by the op that needs most memory alone; the linear program, which may prove "
+          "more, takes longer (--time-limit)\n",
+          "", bound.of_one_op && b.recomputing.of_one_op ? "both" : "one of these");
+    }
   } else {
     say("  in {:12} not known: {}\n", format_bytes(b.budget.device), with_option_names(b.unknown));
   }
@@ -223,8 +231,10 @@ void add_bound(CLI::App& app, Context& context) {
   add_file_tier_options(*command, arguments->subject.job.device.file_tier);
   command->add_option("--plan", arguments->plan, "a saved plan, for its program and budget")
       ->excludes("model");
-  add_duration_option(*command, "--time-limit", arguments->time_limit,
-                      "for its linear programs: 500ms, 10s, 2min (default: none)");
+  add_duration_option(
+      *command, "--time-limit", arguments->time_limit,
+      "for its linear programs: 500ms, 10s, 2min (default: 1min); what takes longer gets a "
+      "weaker bound by the op that needs most memory");
   command->add_flag("--json", context.json, "one JSON object on stdout");
   auto ignored = ignored_by_subjects();
   ignored.push_back({"--plan",

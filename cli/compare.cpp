@@ -149,7 +149,7 @@ void print_heading(const Subject& subject, std::optional<Nanos> unlimited, std::
   print_header(width, may_write_to_file(profile.machine));
 }
 
-/// Why there are rows without a gap, where it is not their plans.
+/// Why there are rows without a gap or with a weaker one, where it is not their plans.
 void print_missing_bounds(const std::vector<ComparisonRow>& rows, Nanos time_limit) {
   std::vector<std::string> stopped;
   for (const ComparisonRow& row : rows) {
@@ -159,7 +159,8 @@ void print_missing_bounds(const std::vector<ComparisonRow>& rows, Nanos time_lim
     }
   }
   if (!stopped.empty()) {
-    say("  no bound in {}: the linear program takes longer than {} (--time-limit)\n",
+    say("  gaps in {} are by the op that needs most memory, and may be smaller: the linear program "
+        "takes longer than {} (--time-limit)\n",
         fmt::join(stopped, ", "), format_time(time_limit));
   }
   for (const ComparisonRow& row : rows) {

@@ -241,7 +241,8 @@ Result<Subject> subject_of(const SubjectArguments& a, std::span<const BudgetSpec
                            const Cache& cache, Observer& observer) {
   auto subject = any_subject(a, budgets, cache, observer);
   if (!subject) return subject;
-  if (std::string why = why_unplannable(subject->profile.program); !why.empty()) {
+  const Program& program = subject->profile.program;
+  if (std::string why = why_unplannable(program); !why.empty() && on_one_device(program)) {
     return fail(ErrorCode::bad_input, fmt::format("{}: {}", subject->profile.program.name, why));
   }
   limit_workspaces(subject->profile.program, a.job.workspace_limit);

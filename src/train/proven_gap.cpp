@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "bound/any_algorithms.h"
+#include "bound/binding_op.h"
 #include "ir/load_profile.h"
 #include "lower/overhead.h"
 
@@ -86,6 +87,11 @@ OverheadBound overhead_bound(const Program& program, const Machine& machine,
       load_profile(program, index, machine.alignment(), bound.algorithms).peak <= budget.device;
   bound.fluid = fluid_bound({program, index, machine, bound.algorithms, recompute, budget.host},
                             usable(program, machine.alignment(), budget.device), options);
+  if (bound.fluid.stopped && !options.stop.requested()) {
+    bound.of_one_op = bound.fluid.feasible = true;
+    bound.fluid.overhead =
+        binding_op_bound({program, index, machine, bound.algorithms, recompute}, budget.device);
+  }
   return bound;
 }
 
@@ -99,14 +105,20 @@ std::string ProvenGap::text() const {
                               ? fmt::format(", and none with others takes less than {:.3f} ms",
                                             to_ms(*least_time_of_any))
                               : "";
+  const std::string weak =
+      of_one_op ? " (by the op that needs most; the linear program, which may prove more, takes "
+                  "longer than `time_limit`)"
+                : "";
   return fmt::format(
-      "{:.2f} % of the time without a budget: no plan{} has an overhead below {:.2f} %{}",
-      100 * *gap, choice ? " with these algorithms" : "", 100 * *least_overhead, any);
+      "{}{:.2f} % of the time without a budget: no plan{} has an overhead below {:.2f} %{}{}",
+      of_one_op ? "at most " : "", 100 * *gap, choice ? " with these algorithms" : "",
+      100 * *least_overhead, weak, any);
 }
 
 void ProvenGap::add_to(Json& json) const {
   json["least_overhead"] = least_overhead ? Json(*least_overhead) : Json(nullptr);
   json["optimality_gap"] = gap ? Json(*gap) : Json(nullptr);
+  json["bound"] = !gap ? Json(nullptr) : of_one_op ? Json("binding op") : Json("fluid");
   json["least_ms_of_any_algorithms"] =
       least_time_of_any ? Json(to_ms(*least_time_of_any)) : Json(nullptr);
   add_missing_bound(json, stopped, refused);
@@ -136,6 +148,7 @@ Result<ProvenGap> proven_gap(const Program& program, const Machine& machine, con
     result.least_overhead = bound.least_overhead();
     result.gap = *gap;
     result.choice = has_a_choice(program);
+    result.of_one_op = bound.of_one_op;
   }
   // Others can only be faster where there are some.
   if (!result.choice) return result;

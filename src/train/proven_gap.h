@@ -17,6 +17,9 @@ struct OverheadBound {
   Nanos unlimited{};       ///< an iteration without a budget: what shares refer to
   Nanos unlimited_here{};  ///< the same with these algorithms, if plans may have others
   FluidBound fluid;
+  /// The linear program has taken too long: `fluid` has what the op that binds needs
+  /// (bound/binding_op.h), and `stopped`.
+  bool of_one_op = false;
   bool everything_fits = false;  ///< in the budget: nothing has to leave
 
   /// The bound holds for plans of this strategy.
@@ -54,6 +57,7 @@ bool first_runs_in_order(const Program& program, const Plan& plan);
 struct ProvenGap {
   std::optional<double> least_overhead;
   std::optional<double> gap;
+  bool of_one_op = false;        ///< by a weaker bound, see OverheadBound; the gap is at most this
   std::string unknown;           ///< why there is no gap, in a phrase; names fields of PlannerSpec
   bool stopped = false;          ///< ... because time was up, or interrupted
   std::string refused;           ///< ... because there is no bound for such a program, and why
@@ -65,8 +69,9 @@ struct ProvenGap {
 
   /// For people, fields in backquotes.
   [[nodiscard]] std::string text() const;
-  /// Sets `least_overhead`, `optimality_gap` and `least_ms_of_any_algorithms`, null where they are
-  /// not known, and what `add_missing_bound` does.
+  /// Sets `least_overhead`, `optimality_gap`, `bound` ("fluid", "binding op" or null) and
+  /// `least_ms_of_any_algorithms`, null where they are not known, and what `add_missing_bound`
+  /// does.
   void add_to(Json& json) const;
 };
 

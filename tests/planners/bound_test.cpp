@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "bound/any_algorithms.h"
+#include "bound/binding_op.h"
 #include "bound/fluid.h"
 #include "planners/registry.h"
 #include "support/attacks.h"
@@ -49,6 +50,7 @@ class BoundedPlanner : public ::testing::TestWithParam<const char*> {};
 TEST_P(BoundedPlanner, NeverBeatsTheFluidBound) {
   std::uint64_t bounded = 0;
   std::uint64_t met = 0;
+  std::uint64_t bounded_by_one = 0;  // op that binds
   const std::uint64_t programs = testing::attacks(150);
   for (std::uint64_t seed = 0; seed < programs; ++seed) {
     SCOPED_TRACE(seed);
@@ -79,13 +81,19 @@ TEST_P(BoundedPlanner, NeverBeatsTheFluidBound) {
     }
     const Nanos stall = planned->lowered.iteration_time - compute_time(program, algorithms);
     EXPECT_GE(stall, bound.overhead);
+    const Nanos weaker =
+        binding_op_bound({program, index, machine, algorithms, true}, budget.device);
+    EXPECT_GE(stall, weaker);
+    bounded_by_one += weaker > Nanos{0};
     bounded += bound.overhead > Nanos{0};
     met += bound.overhead > Nanos{0} && stall < bound.overhead * 11 / 10;
   }
   // It would prove little if there were hardly any stalls, or all plans were far above.
   if (testing::enough_for_shares(programs)) {
     EXPECT_GT(bounded, programs / 5);
+    EXPECT_GT(bounded_by_one, programs / 10);
   }
+  RecordProperty("bounded_by_one_op", static_cast<int>(bounded_by_one));
   RecordProperty("bounded", static_cast<int>(bounded));
   RecordProperty("within_a_tenth", static_cast<int>(met));
 }

@@ -114,12 +114,17 @@ TEST_F(ProvenGapTest, IsUnknownOfAPlanThatReordersOps) {
   expect_unknown(gap(lowered), "reorders");
 }
 
-TEST_F(ProvenGapTest, IsUnknownWhenTheTimeIsUp) {
+TEST_F(ProvenGapTest, IsByTheOpThatBindsWhenTheTimeIsUp) {
   FluidOptions options;
   options.time_limit = Nanos{0};
-  const ProvenGap g = gap(plan(kBudget), options);
-  expect_unknown(g, "`time_limit`");
+  const Lowered lowered = plan(kBudget);
+  const ProvenGap g = gap(lowered, options);
   EXPECT_TRUE(g.stopped);
+  EXPECT_TRUE(g.of_one_op);
+  ASSERT_TRUE(g.gap && g.least_overhead) << g.unknown;
+  EXPECT_GE(*g.gap, *gap(lowered).gap) << "the linear program proves more";
+  EXPECT_THAT(g.text(), HasSubstr("at most "));
+  EXPECT_THAT(g.text(), HasSubstr("`time_limit`"));
 }
 
 TEST_F(ProvenGapTest, IsUnknownWhenInterrupted) {
