@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <optional>
 
 #include "train/kept_measurement.h"
 
@@ -37,21 +36,13 @@ Bytes rounded_down(Bytes bytes) {
   return bytes / unit * unit;
 }
 
-/// Of the disk behind a folder; none: it cannot be asked.
-std::optional<Bytes> free_bytes(const std::string& folder) {
-  struct statvfs system {};
-  if (::statvfs(folder.c_str(), &system) != 0) return std::nullopt;
-  return static_cast<Bytes>(system.f_bavail) * static_cast<Bytes>(system.f_frsize);
-}
-
 /// The larger of 5 % and 1 GiB stays free, unless the user says otherwise.
-Bytes usual_room(Bytes free) { return free - std::max(free / 20, kGiB); }
-
 Bytes largest_file(const SpillOptions& spill) {
-  const auto free = free_bytes(spill.folder);
-  if (!free) return spill.limit;
-  if (spill.limit > 0) return std::min(spill.limit, *free);
-  return rounded_down(std::max<Bytes>(usual_room(*free), 1));
+  struct statvfs system {};
+  if (::statvfs(spill.folder.c_str(), &system) != 0) return spill.limit;
+  const Bytes free = static_cast<Bytes>(system.f_bavail) * static_cast<Bytes>(system.f_frsize);
+  if (spill.limit > 0) return std::min(spill.limit, free);
+  return rounded_down(std::max<Bytes>(free - std::max(free / 20, kGiB), 1));
 }
 
 DiskSpeeds speeds_from_json(const JsonCursor& json) {
@@ -80,20 +71,11 @@ double rounded(double speed) {
   return std::round(speed / unit) * unit;
 }
 
-/// `field`, `limit`: of the spec, for messages.
-Result<void> check_folder(const DeviceKind& kind, const SpillOptions& options, const char* field,
-                          const char* limit) {
+/// `field`: of the spec, for messages.
+Result<void> check_folder(const DeviceKind& kind, const SpillOptions& options, const char* field) {
   struct stat status {};
   if (::stat(options.folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
     return fail(ErrorCode::usage, fmt::format("`{}` {}: is no folder", field, options.folder));
-  }
-  const auto free = free_bytes(options.folder);
-  if (free && options.limit == 0 && usual_room(*free) <= 0) {
-    return fail(
-        ErrorCode::infeasible,
-        fmt::format("`{}` {}: the disk is too small: {} are free, and the larger of 5 % and "
-                    "1 GiB stays free unless `{}` says how large the file may be",
-                    field, options.folder, format_bytes(*free), limit));
   }
   // With stated speeds nothing is measured: the device only looks whether a file can lie there.
   SpillOptions stated = options;
@@ -110,7 +92,7 @@ Result<void> check_spill(const DeviceKind& kind, const SpillOptions& spill) {
     return fail(ErrorCode::usage,
                 fmt::format("`spill`: the memory of device '{}' has no file behind it", kind.name));
   }
-  return check_folder(kind, spill, "spill", "spill_limit");
+  return check_folder(kind, spill, "spill");
 }
 
 Result<void> check_file_tier(const DeviceKind& kind, const SpillOptions& tier) {
@@ -118,7 +100,7 @@ Result<void> check_file_tier(const DeviceKind& kind, const SpillOptions& tier) {
     return fail(ErrorCode::usage,
                 fmt::format("`file_tier`: device '{}' has no file behind its host", kind.name));
   }
-  return check_folder(kind, tier, "file_folder", "file_limit");
+  return check_folder(kind, tier, "file_folder");
 }
 
 Result<DiskSpeeds> disk_speed(const DeviceKind& kind, const SpillOptions& spill, Bytes memory,

@@ -149,7 +149,7 @@ TEST_F(FileTierTest, WhatDoesNotGoTogetherIsRefused) {
   EXPECT_THAT(refusal(spec), HasSubstr("`host_budget`"));
   spec.budget.host = kMiB;
   spec.job.devices = 2;
-  EXPECT_THAT(refusal(spec), HasSubstr("one of `devices`"));
+  EXPECT_THAT(refusal(spec), HasSubstr("works with one device"));
   spec.job.devices = 1;
   spec.job.device.spill.folder = disk_.path();
   EXPECT_THAT(refusal(spec), HasSubstr("exclude each other"));

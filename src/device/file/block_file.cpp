@@ -85,8 +85,10 @@ Result<void> BlockFile::State::take(const SpillOptions& options, Bytes bytes) {
   if (const Bytes room = room_of(options, *free); bytes > room) {
     const std::string why = options.limit > 0 && options.limit < *free
                                 ? fmt::format("it may have {}", format_bytes(options.limit))
-                                : fmt::format("{} are free there, {} may be used",
-                                              format_bytes(*free), format_bytes(room));
+                                : fmt::format(
+                                      "{} are free there, of which the larger of 5 % and "
+                                      "1 GiB stays free unless the file's limit is stated",
+                                      format_bytes(*free));
     return fail(Error{ErrorCode::infeasible,
                       fmt::format("the disk is too small: the file in {} needs {} B ({}); {}",
                                   folder, bytes, format_bytes_up(bytes), why),
