@@ -66,6 +66,7 @@ ComparisonRow plan_one(const Subject& subject, const JobSpec& job, const Entry& 
   FixedWorkload fixed(work->profile().program);
   PlannerOptions mine = options;
   mine.time_limit = spec.time_limit.value_or(usual_time_limit(name));
+  mine.usual_time = !spec.time_limit;
   mine.may.sub_batch = work->chooses();
   auto planned = make_plan(work->planner(), work->chooses() ? *work->workload() : fixed,
                            subject.profile.machine, entry.budget, mine);

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 
 #include "base/counted.h"
 #include "base/file.h"
@@ -25,10 +26,15 @@ struct ExportArguments {
 constexpr std::size_t kLarge = 10'000'000;
 
 /// The form a file's name asks for; a page where it asks for none.
-std::string format_of(const std::string& output) {
-  if (output.ends_with(".svg")) return "svg";
-  if (output.ends_with(".json")) return "perfetto";
-  return "html";
+Result<std::string> format_of(const std::string& output) {
+  const std::string suffix = std::filesystem::path(output).extension().string();
+  if (suffix == ".svg") return "svg";
+  if (suffix == ".json") return "perfetto";
+  if (suffix.empty() || suffix == ".html" || suffix == ".htm") return "html";
+  return fail(ErrorCode::usage,
+              fmt::format("-o {}: there is no format for '{}': use .html, .svg, or .json for "
+                          "perfetto, or say which with --to",
+                          output, suffix));
 }
 
 Result<ReportFormat> find_format(const std::string& name) {
@@ -47,7 +53,9 @@ Result<void> write_document(const std::string& output, const std::string& docume
 }
 
 Result<int> export_plan(const ExportArguments& a, bool json) {
-  const auto format = find_format(a.format.empty() ? format_of(a.output) : a.format);
+  const Result<std::string> name = a.format.empty() ? format_of(a.output) : a.format;
+  if (!name) return fail(name.error());
+  const auto format = find_format(*name);
   if (!format) return fail(format.error());
   if (json && a.output.empty()) {
     return fail(ErrorCode::usage, "--json needs -o: the document itself would go to stdout");
@@ -117,7 +125,7 @@ void add_export(CLI::App& app, Context& context) {
   command->add_option("plan", arguments->path, "plan file")->required();
   command->add_option("--to", arguments->format,
                       "format, see below (default: by the suffix of -o: .svg, .json for perfetto, "
-                      "else html)");
+                      ".html or none)");
   command->add_option("-o,--output", arguments->output, "write to this file");
   command->add_flag("--json", context.json, "one JSON object on stdout; needs -o");
   command->footer(export_footer());

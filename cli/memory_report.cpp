@@ -85,6 +85,10 @@ void print_memory(const TrainingSpec& spec, const TrainingReport& r) {
     say(", cgroup {} of {}", format_bytes(*m.group), format_bytes(*m.group_limit));
   }
   say("\n");
+  if (m.highest > m.process.limit) {
+    say("             ABOVE --memory by {} at some time: please report this, with the command\n",
+        format_bytes_up(m.highest - m.process.limit));
+  }
   const SpillOptions& spill = spec.job.device.spill;
   const Machine& machine = r.start.running_on();
   const SpaceId file = machine.host() + 1;
@@ -161,6 +165,7 @@ Json memory_json(const TrainingReport& r) {
   json.update({{"limit_bytes", m.process.limit},
                {"resident_bytes", m.process.resident},
                {"highest_rss_bytes", m.highest},
+               {"exceeded", m.highest > m.process.limit},
                {"cgroup_peak_bytes", m.group ? Json(*m.group) : Json(nullptr)},
                {"cgroup_limit_bytes", m.group_limit ? Json(*m.group_limit) : Json(nullptr)},
                {"state_file_bytes", m.state}});

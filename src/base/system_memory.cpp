@@ -1,12 +1,17 @@
 #include "base/system_memory.h"
 
+#include <fcntl.h>
 #include <malloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <vector>
 
 namespace tidepool {
@@ -163,5 +168,43 @@ ResidentMemory resident_memory() {
 Bytes highest_resident_memory() { return kilobytes_in("/proc/self/status", "VmHWM").value_or(0); }
 
 void trim_heap() { ::malloc_trim(0); }
+
+void use_one_heap() { ::mallopt(M_ARENA_MAX, 1); }
+
+namespace {
+
+void forget_pages(const std::string& file) {
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  ::close(fd);
+}
+
+}  // namespace
+
+void forget_unused_code() {
+  std::ifstream maps("/proc/self/maps");
+  std::string line;
+  std::set<std::string> files;
+  while (std::getline(maps, line)) {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    const std::size_t path = line.find('/');
+    if (path == std::string::npos) continue;
+    if (std::sscanf(line.c_str(), "%zx-%zx", &begin, &end) != 2) continue;
+    // An address of this process, as the kernel says. NOLINTNEXTLINE(performance-no-int-to-ptr)
+    ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_RANDOM);
+    files.insert(line.substr(path));
+  }
+  for (const std::string& file : files) forget_pages(file);
+}
+
+void forget_read_files(const std::string& path) {
+  std::error_code unknown;
+  if (!fs::is_directory(path, unknown)) return forget_pages(path);
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, unknown)) {
+    if (entry.is_regular_file(unknown)) forget_pages(entry.path().string());
+  }
+}
 
 }  // namespace tidepool

@@ -38,5 +38,13 @@ ResidentMemory resident_memory();
 Bytes highest_resident_memory();
 /// Free heap goes back to the kernel.
 void trim_heap();
+/// From here on threads share one heap: what heaps of their own have free the others cannot use.
+void use_one_heap();
+
+/// The kernel keeps what it has read of files, and counts it to the group of who read it until it
+/// needs the memory. Of code and libraries what is not in use goes, as far as the kernel lets it.
+void forget_unused_code();
+/// ... of a file, or of the files in a folder, that will not be read again.
+void forget_read_files(const std::string& path);
 
 }  // namespace tidepool

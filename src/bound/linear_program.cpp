@@ -46,7 +46,9 @@ bool solve_in_slices(Clp_Simplex* model, const SolveOptions& options) {
   if (to_seconds(options.time_limit) < kBeginSeconds * rows) return false;
   while (true) {
     const Nanos left = options.time_limit - (Clock::now() - start);
-    if (left <= Nanos{0} || options.stop.requested()) return false;
+    if (left <= Nanos{0} || options.stop.requested() || options.give_up.requested()) {
+      return false;
+    }
     Clp_setMaximumSeconds(model, std::min(kSlice, to_seconds(left)));
     if (method == Method::presolved_dual) {
       Clp_initialSolveWithOptions(model, presolved.get());

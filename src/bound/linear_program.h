@@ -19,7 +19,8 @@ namespace tidepool {
 
 struct SolveOptions {
   Nanos time_limit = Nanos::max();
-  Stop stop;  ///< asked every half a second of compute time
+  Stop stop;       ///< asked every half a second of compute time
+  Stop give_up{};  ///< asked as often; as if the time were up
 };
 
 class LinearProgram {

@@ -325,8 +325,37 @@ class LimitedHost {
 
 }  // namespace
 
+namespace {
+
+/// With the time that a program of this size has.
+Result<PlannerOptions> with_time(const PlannerOptions& options, Workload& workload) {
+  PlannerOptions mine = options;
+  if (!options.usual_time || options.time_limit == Nanos::max()) return mine;
+  const auto program = workload.program(workload.sub_batch());
+  if (!program) return fail(program.error());
+  const auto ops = static_cast<std::int64_t>((*program)->ops.size());
+  mine.time_limit = options.time_limit * std::max(ops, kUsualOps) / kUsualOps;
+  return mine;
+}
+
+/// A search that its time limit has ended says so.
+void tell_of_the_limit(const PlannerOptions& options, Planned& planned) {
+  constexpr double kAllOfIt = 0.95;
+  if (options.evaluation_limit > 0 || options.time_limit == Nanos::max()) return;
+  if (to_seconds(planned.plan_time) < kAllOfIt * to_seconds(options.time_limit)) return;
+  planned.notes.push_back(
+      fmt::format("the search was ended by its limit, {} (`time_limit`): more may find a faster "
+                  "plan",
+                  format_time(options.time_limit)));
+}
+
+}  // namespace
+
 Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& on,
-                          const Budget& wanted, const PlannerOptions& options) {
+                          const Budget& wanted, const PlannerOptions& asked) {
+  const auto timed = with_time(asked, workload);
+  if (!timed) return fail(timed.error());
+  const PlannerOptions& options = *timed;
   const Machine machine = with_turns_on_buses(on);
   const auto within = within_memory(machine, wanted);
   if (!within) return fail(within.error());
@@ -334,10 +363,14 @@ Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& o
     const auto program = workload.program(workload.sub_batch());
     if (!program) return fail(program.error());
     if (bytes_of_all(**program, machine) > within->host) {
-      return LimitedHost(planner, workload, machine, *within, options).plan();
+      auto planned = LimitedHost(planner, workload, machine, *within, options).plan();
+      if (planned) tell_of_the_limit(options, *planned);
+      return planned;
     }
   }
-  return plan_within(planner, workload, machine, *within, options);
+  auto planned = plan_within(planner, workload, machine, *within, options);
+  if (planned) tell_of_the_limit(options, *planned);
+  return planned;
 }
 
 }  // namespace tidepool

@@ -17,6 +17,9 @@
 
 namespace tidepool {
 
+/// Usual time limits are for programs of up to so many ops.
+inline constexpr std::int64_t kUsualOps = 500;
+
 enum class AlgorithmPolicy : std::uint8_t {
   least_workspace,
   heuristic,  ///< the first deterministic one listed: what a GPU's library expects to be fastest
@@ -78,6 +81,8 @@ struct ModnnOptions {
 struct PlannerOptions {
   std::uint64_t seed = 1;
   Nanos time_limit{std::chrono::seconds(10)};  ///< for searches
+  /// Nobody stated that: programs of more than kUsualOps ops have more in proportion.
+  bool usual_time = false;
   AlgorithmPolicy algorithms = AlgorithmPolicy::least_workspace;
   Stop stop;                         ///< asked by several threads
   ProgressSink* progress = nullptr;  ///< may be null

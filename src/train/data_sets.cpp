@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/nearest.h"
+#include "base/system_memory.h"
 #include "nn/data/cifar10.h"
 #include "nn/data/fashion_mnist.h"
 #include "nn/data/synthetic.h"
@@ -51,6 +52,12 @@ Loaded load_text(const JobSpec& job, const nn::ModelInfo& model, nn::Split split
   return nn::load_text(split, token_task(job, model), job.data.folder, job.data.scratch_folder);
 }
 
+/// Where the samples were read from, as a rule.
+std::string folder_of(const JobSpec& job, const nn::ModelInfo& model) {
+  if (!job.data.folder.empty()) return job.data.folder;
+  return model.takes_text() ? nn::kTextFolder : nn::kFashionMnistFolder;
+}
+
 /// Made from a seed: the test split is a part of the training samples.
 Loaded make_synthetic(const JobSpec& job, const nn::ModelInfo& model, nn::Split split) {
   const std::int64_t size = split == nn::Split::train ? kSyntheticSamples : kSyntheticTestSamples;
@@ -90,7 +97,11 @@ Loaded load_data(const JobSpec& job, const nn::ModelInfo& model, nn::Split split
                               wanted, model.name));
     }
     const auto other = model.takes_text() ? DataSetInfo::Kind::images : DataSetInfo::Kind::text;
-    if (info.kind != other) return info.load(job, model, split);
+    if (info.kind != other) {
+      auto data = info.load(job, model, split);
+      if (!job.data.scratch_folder.empty()) forget_read_files(folder_of(job, model));
+      return data;
+    }
     const auto [has, takes] =
         model.takes_text() ? std::pair{"images", "text"} : std::pair{"text", "images"};
     return fail(ErrorCode::usage, fmt::format("`data` {} has {}; {} takes {}: use `data` {} or "

@@ -304,7 +304,14 @@ Result<void> train_epochs(Job& job, const TrainingSpec& spec, const nn::SampleSo
     }
     if (!first_epoch && observer.stop_requested()) return epochs.stopped();
     epochs.train_epoch();
-    const auto saved = epochs.save();
+    auto saved = epochs.save();
+    // The one before is still there, and there may be room the next time.
+    if (!saved && !epochs.finished() && !observer.stop_requested()) {
+      observer.notice(Notice::checkpoint_not_saved,
+                      fmt::format("{}; training goes on, and saves again after the next epoch",
+                                  saved.error().message));
+      saved = Result<void>();
+    }
     if (saved && observer.stop_requested()) return epochs.stopped();
     if (!observer.stop_requested()) {
       if (auto evaluated = epochs.evaluate(); !evaluated) return evaluated;

@@ -118,6 +118,7 @@ PlannerOptions planner_options(const JobSpec& job, const PlannerSpec& planner) {
   options.may.algorithms = job.choose_algorithms;
   options.may.streaming = true;  // every budget that can be met is met
   options.time_limit = planner.time_limit.value_or(usual_time_limit(planner.name));
+  options.usual_time = !planner.time_limit;
   options.evaluation_limit = planner.evaluations;
   options.swarm = planner.swarm;
   options.modnn = planner.modnn;

@@ -23,6 +23,7 @@ enum class Notice : std::uint8_t {
   not_kept_in_cache,     ///< a file could not be written
   loss_is_not_a_number,  ///< or infinite: training has diverged
   disk_speed_changed,    ///< the disk is slower or faster than the plan counts on
+  checkpoint_not_saved,  ///< the one before stays; the next is tried after the next epoch
   ops_take_other_times   ///< than the profile says that the plan was made with
 };
 

@@ -22,10 +22,17 @@ Nanos unlimited_time(const Job& job, const TrainingSpec& spec, const Program& pr
   return unlimited_time(program, machine, best_algorithms(job.spec(), chooses));
 }
 
+/// Of planning: before it takes more than the memory of the whole process.
+Stop limited_stop(const TrainingSpec& spec, Observer& observer) {
+  const MemorySpec& memory = spec.budget.memory;
+  if (!memory.given()) return observer.stop();
+  return where_memory_ends(memory_of(memory).value_or(0), observer.stop());
+}
+
 PlanRequest request_of(const Profile& subject, const TrainingSpec& spec, const Budget& budget,
                        Observer& observer) {
   PlanRequest request{subject, budget, spec.planner.name, planner_options(spec.job, spec.planner)};
-  request.options.stop = observer.stop();
+  request.options.stop = limited_stop(spec, observer);
   request.options.progress = &observer;
   request.options.may.sub_batch = false;
   request.learning = spec.planner.learning;
@@ -229,7 +236,8 @@ Result<void> prove_gap(const Job& job, const TrainingSpec& spec, Preparation& st
   observer.update(0, "how far the plan may be from the best");
   const auto [program, machine] = planned_for(job, start);
   auto gap = proven_gap(program, machine, start.lowered(), start.predicted_unlimited, start.budget,
-                        {gap_time_limit(spec.planner), observer.stop()});
+                        {gap_time_limit(spec.planner), observer.stop(),
+                         spec.budget.memory.given() ? limited_stop(spec, observer) : Stop{}});
   if (!gap) return fail(gap.error());
   start.gap = std::move(*gap);
   return {};

@@ -35,6 +35,12 @@ Result<Preparation> prepare_in_memory(Job& job, const TrainingSpec& spec, Proces
   TrainingSpec now = spec;
   for (int i = 0; i < kAttempts; ++i) {
     auto start = attempt(job, now, memory, offered, planner, observer);
+    if (!start && start.error().code == ErrorCode::interrupted && !observer.stop_requested()) {
+      constexpr Bytes kForPlanning = 8 * kMiB;
+      return fail(memory.explained({ErrorCode::infeasible,
+                                    "no plan was found before planning itself took all of it",
+                                    memory.largest_arena(job.alignment()) + kForPlanning}));
+    }
     if (!start) {
       const bool of_arena = start.error().code == ErrorCode::infeasible && !start.error().of_host;
       return fail(of_arena ? memory.explained(start.error()) : start.error());

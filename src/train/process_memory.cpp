@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <utility>
 
 #include "base/quantity.h"
 #include "base/system_memory.h"
@@ -94,6 +98,7 @@ Result<Bytes> memory_of(const MemorySpec& memory) {
 
 Bytes resident_beside_arenas() {
   trim_heap();
+  forget_unused_code();
   return resident_memory().all();
 }
 
@@ -105,6 +110,23 @@ Result<ProcessMemory> expected_memory(const Job& job, Bytes limit, bool plans) {
       Reactive::enough_host_bytes(job.program(), job.alignment(), {}, Away::file),
       bytes_of_hashes(job, Reactive::enough_file_bytes(job.program(), job.alignment())),
       job.spec().sub_batch == 0 ? kBeyondExpected : 0};
+}
+
+Stop where_memory_ends(Bytes limit, Stop stop) {
+  struct Watch {
+    std::atomic<bool> short_of_it = false;
+    std::atomic<std::int64_t> next = 0;
+  };
+  static constexpr auto kEvery = std::chrono::milliseconds(1);
+  const Bytes most = limit - std::max(kRoom / 4, limit / 16);
+  return [watch = std::make_shared<Watch>(), most, stop = std::move(stop)] {
+    if (stop.requested() || watch->short_of_it) return true;
+    const Nanos now = std::chrono::steady_clock::now().time_since_epoch();
+    if (now.count() < watch->next) return false;
+    watch->next = (now + kEvery).count();
+    if (resident_memory().all() > most) watch->short_of_it = true;
+    return watch->short_of_it.load();
+  };
 }
 
 }  // namespace tidepool

@@ -40,6 +40,10 @@ Result<ProcessMemory> expected_memory(const Job& job, Bytes limit, bool plans = 
 /// Of a file of so many bytes, where they are asked for: FileSpace keeps 8 B a block.
 Bytes bytes_of_hashes(const Job& job, Bytes file);
 
+/// Ends work that takes memory of its own, such as planning, before the process takes more than the
+/// limit, or where `stop` asks for it. What such work has found so far is good.
+Stop where_memory_ends(Bytes limit, Stop stop);
+
 /// What the process takes now besides its arenas: none may be open.
 Bytes resident_beside_arenas();
 

@@ -64,6 +64,18 @@ Updates updates_of(const Program& program) {
   return updates;
 }
 
+/// Of programs that are alike but for sizes: samples of another shape, for one.
+std::string differing_tensor(const Program& a, const Program& b) {
+  for (std::size_t t = 0; t < std::min(a.tensors.size(), b.tensors.size()); ++t) {
+    const Tensor& x = a.tensors[t];
+    const Tensor& y = b.tensors[t];
+    if (x.name != y.name || x.bytes == y.bytes) continue;
+    return fmt::format("tensor '{}' has {} B there and {} B here{}", x.name, x.bytes, y.bytes,
+                       x.kind == TensorKind::input ? ", as with samples of another data set" : "");
+  }
+  return {};
+}
+
 /// Of what programs of jobs are made from, as far as they tell; empty where they do not.
 std::string differing(const Program& a, const Program& b) {
   std::vector<std::string_view> names;
@@ -89,6 +101,7 @@ std::string differing(const Program& a, const Program& b) {
       !std::ranges::equal(a.ops, b.ops, same_algorithms)) {
     names.emplace_back("workspace limit");
   }
+  if (names.empty()) return differing_tensor(a, b);
   return fmt::format("{}", fmt::join(names, ", "));
 }
 

@@ -83,8 +83,6 @@ OverheadBound overhead_bound(const Program& program, const Machine& machine,
   bound.unlimited = unlimited;
   bound.unlimited_here = unlimited_time(program, machine, bound.algorithms);
   const AccessIndex index(program);
-  bound.everything_fits =
-      load_profile(program, index, machine.alignment(), bound.algorithms).peak <= budget.device;
   bound.fluid = fluid_bound({program, index, machine, bound.algorithms, recompute, budget.host},
                             usable(program, machine.alignment(), budget.device), options);
   if (bound.fluid.stopped && !options.stop.requested()) {
@@ -124,6 +122,32 @@ void ProvenGap::add_to(Json& json) const {
   add_missing_bound(json, stopped, refused);
 }
 
+namespace {
+
+/// By the algorithms that the plan has.
+Result<void> prove(const Program& program, const Machine& machine, const Lowered& lowered,
+                   Nanos unlimited, const Budget& budget, const FluidOptions& options,
+                   ProvenGap& result) {
+  const OverheadBound bound = overhead_bound(
+      program, machine, chosen_algorithms(program, lowered.plan), unlimited, budget, options);
+  result.stopped = bound.fluid.stopped;
+  result.refused = bound.fluid.refused;
+  result.unknown = why_no_bound(bound.fluid, options);
+  if (unlimited == Nanos{0}) {
+    result.unknown = "an iteration without a budget takes no time that it could be a share of";
+    return {};
+  }
+  if (!bound.fluid.feasible) return {};
+  const auto gap = bound.optimality_gap(lowered.iteration_time);
+  if (!gap) return fail(gap.error());
+  result.least_overhead = bound.least_overhead();
+  result.gap = *gap;
+  result.of_one_op = bound.of_one_op;
+  return {};
+}
+
+}  // namespace
+
 Result<ProvenGap> proven_gap(const Program& program, const Machine& machine, const Lowered& lowered,
                              Nanos unlimited, const Budget& budget, const FluidOptions& options) {
   ProvenGap result;
@@ -132,24 +156,17 @@ Result<ProvenGap> proven_gap(const Program& program, const Machine& machine, con
     return result;
   }
   const auto begun = std::chrono::steady_clock::now();
-  const OverheadBound bound = overhead_bound(
-      program, machine, chosen_algorithms(program, lowered.plan), unlimited, budget, options);
-  result.everything_fits = bound.everything_fits;
-  result.stopped = bound.fluid.stopped;
-  result.refused = bound.fluid.refused;
-  result.unknown = why_no_bound(bound.fluid, options);
-  if (unlimited == Nanos{0} && lowered.iteration_time > Nanos{0}) {
-    result.unknown = "an iteration without a budget takes no time that it could be a share of";
-    return result;
+  const auto algorithms = chosen_algorithms(program, lowered.plan);
+  result.choice = has_a_choice(program);
+  if (lowered.iteration_time == unlimited_time(program, machine, algorithms)) {
+    // Nothing is left for a linear program to prove.
+    result.least_overhead = overhead(lowered.iteration_time, unlimited);
+    result.gap = 0;
+  } else if (auto proved = prove(program, machine, lowered, unlimited, budget, options, result);
+             !proved) {
+    return fail(proved.error());
   }
-  if (bound.fluid.feasible) {
-    const auto gap = bound.optimality_gap(lowered.iteration_time);
-    if (!gap) return fail(gap.error());
-    result.least_overhead = bound.least_overhead();
-    result.gap = *gap;
-    result.choice = has_a_choice(program);
-    result.of_one_op = bound.of_one_op;
-  }
+  if (unlimited == Nanos{0}) return result;
   // Others can only be faster where there are some.
   if (!result.choice) return result;
   FluidOptions rest = options;

@@ -20,7 +20,6 @@ struct OverheadBound {
   /// The linear program has taken too long: `fluid` has what the op that binds needs
   /// (bound/binding_op.h), and `stopped`.
   bool of_one_op = false;
-  bool everything_fits = false;  ///< in the budget: nothing has to leave
 
   /// The bound holds for plans of this strategy.
   [[nodiscard]] bool covers(const Strategy& strategy) const;
@@ -57,12 +56,11 @@ bool first_runs_in_order(const Program& program, const Plan& plan);
 struct ProvenGap {
   std::optional<double> least_overhead;
   std::optional<double> gap;
-  bool of_one_op = false;        ///< by a weaker bound, see OverheadBound; the gap is at most this
-  std::string unknown;           ///< why there is no gap, in a phrase; names fields of PlannerSpec
-  bool stopped = false;          ///< ... because time was up, or interrupted
-  std::string refused;           ///< ... because there is no bound for such a program, and why
-  bool everything_fits = false;  ///< nothing has to leave: the bound is 0
-  bool choice = false;           ///< plans may have other algorithms, which the gap does not count
+  bool of_one_op = false;  ///< by a weaker bound, see OverheadBound; the gap is at most this
+  std::string unknown;     ///< why there is no gap, in a phrase; names fields of PlannerSpec
+  bool stopped = false;    ///< ... because time was up, or interrupted
+  std::string refused;     ///< ... because there is no bound for such a program, and why
+  bool choice = false;     ///< plans may have other algorithms, which the gap does not count
   /// Of an iteration with whatever algorithms, where there is a choice and time for a second bound.
   std::optional<Nanos> least_time_of_any;
   bool none_is_faster = false;  ///< the plan takes no longer than that

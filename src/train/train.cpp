@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/counted.h"
+#include "base/system_memory.h"
 #include "planners/registry.h"
 #include "planners/toolkit/largest_rounds.h"
 #include "train/epochs.h"
@@ -216,6 +217,10 @@ Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observe
   if (!planner) return fail(planner.error());
   if (auto sound = check_planner_settings(std::span(&spec.planner.name, 1), spec.planner); !sound) {
     return fail(sound.error());
+  }
+  if (spec.budget.memory.given()) {
+    use_one_heap();
+    forget_unused_code();
   }
   auto job = Job::make(spec.job, observer);
   if (!job) return fail(job.error());

@@ -6,9 +6,9 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace tidepool;
-  static const fuzz::TemporaryFile file("data_batch_1.bin");
+  static const fuzz::TemporaryFile file("test_batch.bin");
   file.write(data, size);
-  const auto set = nn::load_cifar10(nn::Split::train, file.folder());
+  const auto set = nn::load_cifar10(nn::Split::test, file.folder());
   if (!set) return 0;
   std::vector<float> image(static_cast<std::size_t>((*set)->image().elements()));
   for (std::int64_t i = 0; i < (*set)->size(); ++i) {

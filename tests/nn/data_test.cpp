@@ -197,10 +197,11 @@ TEST(Cifar10, ReadsItsRecords) {
   const Folder folder;
   write_cifar(folder.file("data_batch_1.bin"), 3, 6);
   write_cifar(folder.file("data_batch_2.bin"), 2, 1);
+  for (int i = 3; i <= 5; ++i) write_cifar(folder.file(fmt::format("data_batch_{}.bin", i)), 1, i);
   write_cifar(folder.file("test_batch.bin"), 1, 9);
   const auto data = load_cifar10(Split::train, folder.path());
   ASSERT_TRUE(data) << data.error().message;
-  EXPECT_EQ((*data)->size(), 5);
+  EXPECT_EQ((*data)->size(), 8);
   EXPECT_EQ((*data)->label(2), 8);
   EXPECT_EQ((*data)->label(3), 1);
   std::vector<float> image(3072);
@@ -218,6 +219,9 @@ TEST(Cifar10, RefusesBadFiles) {
   write_cifar(folder.file("data_batch_3.bin"), 2, 0);
   expect_bad(load(), "data_batch_2.bin", "cannot open");
   write_cifar(folder.file("data_batch_2.bin"), 2, 0);
+  // It trained on what was there, without a word.
+  expect_bad(load(), "data_batch_4.bin", "cannot open");
+  for (int i = 4; i <= 5; ++i) write_cifar(folder.file(fmt::format("data_batch_{}.bin", i)), 1, 0);
   ASSERT_TRUE(load());
   fs::resize_file(folder.file("data_batch_2.bin"), 3073 + 5);
   expect_bad(load(), "data_batch_2.bin", "3078 bytes are not whole records of 3073");

@@ -53,9 +53,9 @@ TEST(SampleBytes, InAFileAreWhatTheyAreInMemory) {
 
 TEST(SampleBytes, ImagesAndTextsOfAFileAreThoseOfMemory) {
   const TemporaryFolder folder, scratch;
-  write(folder.file("data_batch_1.bin"), std::size_t{3073} * 5, 9);
-  const auto images = load_cifar10(Split::train, folder.path());
-  const auto kept = load_cifar10(Split::train, folder.path(), scratch.path());
+  write(folder.file("test_batch.bin"), std::size_t{3073} * 5, 9);
+  const auto images = load_cifar10(Split::test, folder.path());
+  const auto kept = load_cifar10(Split::test, folder.path(), scratch.path());
   ASSERT_TRUE(images && kept);
   expect_same(**images, **kept);
   write(folder.file("a.txt"), 3000, 200);

@@ -96,11 +96,9 @@ Result<std::unique_ptr<Dataset>> load_cifar10(Split split, const std::string& fo
   if (split == Split::test) {
     paths.push_back(folder + "/test_batch.bin");
   } else {
-    int last = 1;
-    for (int i = 2; i <= kTrainFiles; ++i) {
-      if (std::filesystem::exists(fmt::format("{}/data_batch_{}.bin", folder, i))) last = i;
+    for (int i = 1; i <= kTrainFiles; ++i) {
+      paths.push_back(fmt::format("{}/data_batch_{}.bin", folder, i));
     }
-    for (int i = 1; i <= last; ++i) paths.push_back(fmt::format("{}/data_batch_{}.bin", folder, i));
   }
   auto records = SampleBytes::make(scratch_folder);
   if (!records) return fail(records.error());
