@@ -13,6 +13,7 @@
 #include "planners/toolkit/wear.h"
 #include "schedule/plan_totals.h"
 #include "train/learning.h"
+#include "train/planning.h"
 #include "train/proven_gap.h"
 
 namespace tidepool::cli {
@@ -201,7 +202,9 @@ Result<Comparisons> rows_of(const Subject& subject, const JobSpec& job,
       ComparisonRow row =
           why ? row_for(subject, entry, name)
               : plan_one(subject, job, entry, bound, name, best_of_all, spec, options);
-      if (why) set_error(row, *why);
+      if (why) {
+        set_error(row, for_planner(name, *why, profile.program, profile.machine.alignment()));
+      }
       if (interrupted()) {  // the plan is what it had until then
         all.ended = interrupted_after(rows.size(), total);
         return all;

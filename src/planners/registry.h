@@ -43,6 +43,8 @@ struct MissingPlanner {
   std::string_view package;  ///< Debian's, with the library
 };
 std::span<const MissingPlanner> missing_planners();
+/// PlannerInfo::meets_every_budget; true of a planner that there is not.
+bool meets_every_budget(std::string_view planner);
 /// PlannerInfo::chooses_sub_batch; false of a planner that there is not.
 bool chooses_sub_batch(std::string_view planner);
 /// PlannerInfo::time_limit; of a planner that there is not, that of most.

@@ -363,7 +363,7 @@ class Builder {
     const Program first = loading_device(file_.program, 0);
     const LoadProfile profile =
         load_profile(first, AccessIndex(first), file_.plan.arenas[0].alignment,
-                     chosen_algorithms(file_.program, file_.plan));
+                     least_workspace_algorithms(first));  // as where budgets are percentages
     for (std::size_t i = 0; i < list().size(); ++i) {
       if (out_.runs[i].kind != RunKind::op || device_of(list()[i]) != 0) continue;
       out_.unlimited.push_back({out_.runs[i].time, profile.at_op[at(list()[i].op)]});

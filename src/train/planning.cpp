@@ -12,6 +12,7 @@
 #include "check/check.h"
 #include "ir/load_profile.h"
 #include "lower/memory_sizes.h"
+#include "planners/registry.h"
 #include "sim/simulate.h"
 #include "train/algorithm_choice.h"
 #include "train/budget.h"
@@ -193,6 +194,26 @@ Result<void> check_job(const std::string& path, const PlanFile& file, const Job&
 }
 
 }  // namespace
+
+Error for_planner(std::string_view planner, Error unmet, const Program& program, Bytes alignment) {
+  if (unmet.code != ErrorCode::infeasible || unmet.of_host || meets_every_budget(planner)) {
+    return unmet;
+  }
+  const auto made = make_planner(planner);
+  if (!made) return unmet;
+  Machine machine;
+  machine.set_alignment(alignment);
+  constexpr LinkSpeed kAny{1e12, Nanos{0}};  // what fits does not depend on it
+  machine.set_links(kAny, kAny);
+  FixedWorkload workload(program);
+  const auto planned = make_plan(**made, workload, machine, no_limit(), {});
+  if (!planned) return unmet;
+  const Bytes needed = planned->lowered.plan.device_bytes();
+  unmet.message +=
+      fmt::format("; planner '{}' needs {} B ({})", planner, needed, format_bytes_up(needed));
+  unmet.smallest_feasible = needed;
+  return unmet;
+}
 
 Result<BudgetSpec> budget_of_plan(const BudgetSpec& given, const std::string& path,
                                   const Job& job) {

@@ -72,16 +72,23 @@ Result<std::vector<std::int64_t>> sizes_within(const JobRounds& rounds, Bytes de
                 smallest.bytes};
     return false;
   };
-  if (can_run(sizes.front())) return sizes;
-  if (!can_run(sizes.back())) return fail(std::move(why));
-  // What a round needs goes with its samples: the first that can is looked for by halves.
-  std::size_t cannot = 0;
-  std::size_t can = sizes.size() - 1;
-  while (can - cannot > 1) {
-    const std::size_t middle = cannot + (can - cannot) / 2;
-    (can_run(sizes[middle]) ? can : cannot) = middle;
+  // The whole batch by itself: rounds need room for the sums of gradients, which it has not.
+  const bool whole = can_run(sizes.front());
+  if (sizes.size() == 1)
+    return whole ? Result<std::vector<std::int64_t>>(sizes) : fail(std::move(why));
+  std::size_t can = sizes.size();
+  if (can_run(sizes.back())) {
+    // What a round needs goes with its samples: the first that can is looked for by halves.
+    std::size_t cannot = 0;
+    can = sizes.size() - 1;
+    while (can - cannot > 1) {
+      const std::size_t middle = cannot + (can - cannot) / 2;
+      (can_run(sizes[middle]) ? can : cannot) = middle;
+    }
+  } else if (!whole) {
+    return fail(std::move(why));
   }
-  sizes.erase(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(can));
+  sizes.erase(sizes.begin() + (whole ? 1 : 0), sizes.begin() + static_cast<std::ptrdiff_t>(can));
   return sizes;
 }
 

@@ -125,7 +125,10 @@ Result<Budget> first_budget(const TrainingSpec& spec, const Job& job, const Budg
                             const JobRounds& rounds, std::optional<ProcessMemory>& memory) {
   if (!spec.budget.memory.given()) {
     auto budget = resolve_budget(wanted, rounds, job.alignment());
-    if (budget || job.parallel() == nullptr) return budget;
+    if (budget) return budget;
+    if (job.parallel() == nullptr) {
+      return fail(for_planner(spec.planner.name, budget.error(), job.program(), job.alignment()));
+    }
     return fail(of_first_device(budget.error(), parallel_program(job), job.alignment()));
   }
   const auto limit = memory_of(spec.budget.memory);
@@ -208,6 +211,16 @@ Result<TrainingSpec> with_rounds_of_files(TrainingSpec spec) {
 
 }  // namespace
 
+namespace {
+
+/// What is loaded and planned beside the arenas takes as little as it can.
+void spare_memory() {
+  use_one_heap();
+  forget_unused_code();
+}
+
+}  // namespace
+
 Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observer) {
   if (auto sound = check_spec(asked); !sound) return fail(sound.error());
   const auto rounds = with_rounds_of_files(asked);
@@ -218,18 +231,13 @@ Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observe
   if (auto sound = check_planner_settings(std::span(&spec.planner.name, 1), spec.planner); !sound) {
     return fail(sound.error());
   }
-  if (spec.budget.memory.given()) {
-    use_one_heap();
-    forget_unused_code();
-  }
+  if (spec.budget.memory.given()) spare_memory();
   auto job = Job::make(spec.job, observer);
   if (!job) return fail(job.error());
   if (auto sound = check_against(*job, spec); !sound) return fail(sound.error());
   const bool saves = !spec.checkpoint.empty() || !spec.resume.empty();
-  if (saves) {
-    if (auto sound = check_checkpoint(spec, job->whole().program); !sound)
-      return fail(sound.error());
-  }
+  const auto sound = saves ? check_checkpoint(spec, job->whole().program) : Result<void>();
+  if (!sound) return fail(sound.error());
   Result<BudgetSpec> wanted = spec.budget;
   if (!spec.plan.empty()) wanted = budget_of_plan(spec.budget, spec.plan, *job);
   if (!wanted) return fail(wanted.error());

@@ -89,6 +89,43 @@ TEST_F(Cli, NothingIsProvedFromAMissingTime) {
   EXPECT_THAT(f.out, AllOf(HasSubstr("unknown"), Not(HasSubstr("no plan"))));
 }
 
+/// Below what any planner needs, 50.2 MiB were named for one that needs 350.4.
+TEST_F(Cli, TheSmallestBudgetThatIsNamedIsEnoughForThatPlanner) {
+  const Words none{"vgg16", "--machine", "gtx1080ti", "--no-cache", "--planner", "none"};
+  const auto planned = [&](const std::string& budget) {
+    Words words{"plan", "--budget", budget};
+    words.insert(words.end(), none.begin(), none.end());
+    return words;
+  };
+  for (const char* budget : {"10%", "50%"}) {
+    const Json error = expect_error(planned(budget), 4, HasSubstr("none"));
+    success(planned(error["smallest_feasible_bytes"].dump()));
+    const Finished f = tidepool({"compare", "vgg16", "--machine", "gtx1080ti", "--budget", budget,
+                                 "--planners", "none", "--json", "--no-cache"});
+    EXPECT_EQ(f.exit_code, 4);
+    const Json row = Json::parse(f.out)["rows"][0];
+    success(planned(row["smallest_feasible_bytes"].dump()));
+  }
+  const Words training{"train",     "mlp",       "--data",  "synthetic",    "--link",
+                       "1GB",       "--planner", "none",    "--iterations", "1",
+                       "--threads", "1",         "--budget"};
+  Words words = training;
+  words.emplace_back("1%");
+  const Json error = expect_error(words, 4, HasSubstr("planner 'none' needs"));
+  words.back() = error["smallest_feasible_bytes"].dump();
+  success(words);
+}
+
+/// A size on offer needed more than the budget in rounds, which the whole batch does not.
+TEST_F(Cli, SizesThatNeedMoreInRoundsThanTheWholeBatchAreNotOffered) {
+  for (const char* planner : {"auto", "modnn", "vdnn-plus"}) {
+    success({"train",     "mlp",   "--data",       "synthetic", "--batch",     "64",
+             "--threads", "1",     "--iterations", "1",         "--link",      "1GB",
+             "--devices", "4",     "--budget",     "80%",       "--sub-batch", "auto",
+             "--planner", planner, "--time-limit", "1s"});
+  }
+}
+
 TEST_F(Cli, ACopyWithinOneSpaceIsNoPlan) {
   const std::string file = TIDEPOOL_SOURCE_FOLDER "/tests/regress/same_space_copy.plan.json";
   expect_error({"check", file}, 5, HasSubstr("inside space"));

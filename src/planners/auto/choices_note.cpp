@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/at.h"
+#include "base/counted.h"
 #include "ir/load_profile.h"
 
 namespace tidepool {
@@ -18,6 +19,9 @@ std::string worth(Nanos without, Nanos plan) {
   const double more = 100 * std::max(to_seconds(without) / to_seconds(plan) - 1, 0.0);
   return fmt::format("up to +{:.{}f} %", more, more < kFew ? 1 : 0);
 }
+
+/// Of a tensor between two uses: a tensor can have several, and a recomputation several ops.
+std::string gaps(std::int64_t count) { return counted(static_cast<std::size_t>(count), "gap"); }
 
 bool has_a_choice(const Op& op) {
   return op.place == OpPlace::device &&
@@ -61,10 +65,10 @@ std::string choices_note(const Program& program, const Lowered& plan, const Time
   }
   if (const std::int64_t remade = decided(chosen, Decision::recompute); remade > 0) {
     parts.push_back(
-        fmt::format("{} recomputed (without: {})", remade, worth(without.recompute, time)));
+        fmt::format("{} recomputed (without: {})", gaps(remade), worth(without.recompute, time)));
   }
   if (const std::int64_t swapped = decided(chosen, Decision::swap); swapped > 0) {
-    parts.push_back(fmt::format("{} swapped", swapped));
+    parts.push_back(fmt::format("{} swapped", gaps(swapped)));
   }
   std::string note = fmt::format("{}", fmt::join(parts, ", "));
   if (note.find('%') != std::string::npos) {

@@ -46,8 +46,8 @@ TEST_F(ChoicesNote, SaysWhatEachFreedomWasWorth) {
   without_ = {Nanos{1410}, Nanos{1630}, Nanos{1042}, 8};
   EXPECT_EQ(note(),
             std::string("sub-batch 2 of 8 (whole batch: up to +41 %), 1 of 2 ops with another ") +
-                "algorithm than least workspace (without: up to +63 %), 2 recomputed (without: up "
-                "to +4.2 %), 2 swapped" +
+                "algorithm than least workspace (without: up to +63 %), 2 gaps recomputed (without: up "
+                "to +4.2 %), 2 gaps swapped" +
                 kOfWhat);
 }
 
@@ -60,7 +60,7 @@ TEST_F(ChoicesNote, WhatASearchWithoutAddressesFindsIsNoLoss) {
   plan_.strategy.gaps[0] = Decision::recompute;
   without_.recompute = Nanos{990};
   program_.batch = 2;
-  EXPECT_EQ(note(), std::string("1 recomputed (without: up to +0.0 %)") + kOfWhat);
+  EXPECT_EQ(note(), std::string("1 gap recomputed (without: up to +0.0 %)") + kOfWhat);
 }
 
 }  // namespace
