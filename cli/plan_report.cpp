@@ -159,6 +159,10 @@ void print_plan(const MadePlan& m) {
     say("  time       {} ms an iteration, {} ms without a budget: overhead {:.1f} %\n",
         ms(lowered.iteration_time), ms(m.unlimited), 100 * m.overhead);
   }
+  const Nanos fastest = unlimited_time(m.file.program, m.file.machine, AlgorithmPolicy::fastest);
+  if (const std::string worth = worth_of_choosing(m.unlimited, fastest); !worth.empty()) {
+    say("             {}\n", worth);
+  }
   if (m.subject.memory) {
     const ProcessMemory& memory = *m.subject.memory;
     say("  memory     {} for the process: {} left for the arena beside code, heap and inputs\n",

@@ -26,4 +26,8 @@ struct RoundsReport {
   [[nodiscard]] std::string warning() const;
 };
 
+/// What algorithms that a planner may choose (--algorithms auto) would save of the time without a
+/// budget; empty where that is less than 1 %, or nothing.
+std::string worth_of_choosing(Nanos unlimited, Nanos fastest);
+
 }  // namespace tidepool::cli

@@ -71,7 +71,7 @@ void add_comparison_options(CLI::App& command, TrainArguments& a) {
   command
       .add_flag("--baseline", a.baseline,
                 "also train without a budget, in turn with this, and measure the overhead; takes "
-                "the memory for both")
+                "the memory for both (with --memory before this, in a process of its own)")
       ->excludes("--epochs");
   command
       .add_flag("--verify", a.verify, "--baseline, and compare losses and all weights bit for bit")
@@ -89,14 +89,14 @@ Nothing exceeds the budget, profiling included; only --baseline and --verify tra
 beside it. overhead is the time of an iteration over the time without a budget, minus one: measured
 with --baseline or --verify, else predicted. The optimality gap is what the plan's predicted overhead
 may be above the least one, in the same measure (see `tidepool bound`). Iterations on cold caches are
-not measured. The bound takes up to --time-limit before the training starts; it is unknown where
-the limit is up before. With --graph, closing the graph comes on top. In --json,
+not measured. The bound takes up to --time-limit before the training starts; where that is not
+enough a weaker one takes its place. With --graph, closing the graph comes on top. In --json,
 unlimited_ms and overhead are null without --baseline or --verify, identical without --verify;
 predicted_overhead is always there. With --devices the budget is each device's, and plan, overhead
 and optimality gap are those of one device with its part of the bus; the result is that of one device
 with the same algorithms and --sub-batch of a part's samples, where each part is one round.
 Percentages of --budget are of the peak load of the whole batch, whatever rounds it runs in; overhead
-is against the same rounds without a budget. --resume and --plan go on in the rounds of their file unless --sub-batch says otherwise, which is then refused.
+is against the fastest rounds that are allowed, without a budget. --resume and --plan go on in the rounds of their file unless --sub-batch says otherwise, which is then refused.
 
 Examples:
   tidepool train tiny-vgg --budget 60% --data synthetic --verify

@@ -169,8 +169,8 @@ void print_times(const TrainingReport& r) {
   if (r.measured_iterations == 0) {
     say("  time       not measured: every iteration was on cold caches (more --iterations)\n");
   } else if (overhead) {
-    say("  time       {} an iteration, {} without a budget: overhead {}{}\n",
-        format_time(r.measured), format_time(r.baseline->time), percent(*overhead), few);
+    say("  time       {} an iteration, {} without a {}: overhead {}{}\n", format_time(r.measured),
+        format_time(r.baseline->time), r.memory ? "limit" : "budget", percent(*overhead), few);
   } else {
     say("  time       {} an iteration{}\n", format_time(r.measured), few);
   }
@@ -183,9 +183,16 @@ void print_times(const TrainingReport& r) {
   }
   say("  predicted  {} ({}), overhead {}{}{}\n", format_time(r.predicted), off,
       percent(r.start.predicted_overhead()), of,
-      r.baseline ? ""
-      : r.memory ? " by prediction"
-                 : " by prediction (--baseline measures it)");
+      r.baseline && r.memory ? ": the rest is ops that run slower inside the limit"
+      : r.baseline           ? ""
+                             : " by prediction (--baseline measures it)");
+}
+
+/// What leaving the algorithms to the planner is worth, where that is known.
+void print_choice(const TrainingReport& r) {
+  const std::string worth =
+      worth_of_choosing(r.start.predicted_unlimited, r.start.fastest_unlimited);
+  if (!worth.empty()) say("             {}\n", worth);
 }
 
 void print_correction(const TrainingReport& r, const char* before) {
@@ -197,6 +204,7 @@ void print_iterations(const TrainingSpec& spec, const TrainingReport& r) {
   print_heading(spec, r);
   print_plan(spec, r);
   print_times(r);
+  print_choice(r);
   print_correction(r, "  correction");
   if (const std::string gap = with_option_names(r.start.gap.text()); !gap.empty()) {
     say("  optimality gap {}\n", gap);
@@ -262,6 +270,8 @@ Json to_json(const TrainingSpec& spec, const TrainingReport& r) {
       {"branches", r.branches},
       {"predicted_all_branches_ms", to_ms(r.start.iteration_time())},
       {"predicted_overhead", r.start.predicted_overhead()},
+      {"predicted_unlimited_ms", to_ms(r.start.predicted_unlimited)},
+      {"fastest_algorithms_unlimited_ms", to_ms(r.start.fastest_unlimited)},
       {"swapped_tensors", r.totals.swapped_tensors},
       {"swap_bytes", r.totals.swapped_out},
       {"recomputed_ops", r.totals.recomputed_ops},

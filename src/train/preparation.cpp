@@ -293,6 +293,8 @@ Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& bu
 
   start.predicted_unlimited =
       unlimited_time(job, spec, planned_for(job, start).program, planned_for(job, start).machine);
+  start.fastest_unlimited = unlimited_time(
+      planned_for(job, start).program, planned_for(job, start).machine, AlgorithmPolicy::fastest);
   if (start.predicted_whole) {
     start.predicted_unlimited = std::min(start.predicted_unlimited, *start.predicted_whole);
   }

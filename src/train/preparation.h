@@ -25,6 +25,9 @@ struct Preparation {
   /// An iteration without a budget as predicted (overhead.h), with the fastest algorithms and
   /// rounds that the planner may choose.
   Nanos predicted_unlimited{};
+  /// The same with the fastest algorithm of each op, where those that plans may not choose were
+  /// measured too.
+  Nanos fastest_unlimited{};
   bool chose_sub_batch = false;  ///< the planner did; the job's program is then of its choice
   /// Where it did: an iteration of the whole batch at once without a budget, with the best
   /// algorithms that the planner may choose, as predicted; none where that was not measured.

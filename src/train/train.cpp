@@ -16,6 +16,7 @@
 #include "train/load_plan.h"
 #include "train/output_file.h"
 #include "train/prepare_in_memory.h"
+#include "train/without_limit.h"
 
 namespace tidepool {
 namespace {
@@ -33,7 +34,7 @@ Result<void> check_memory(const TrainingSpec& spec) {
     return refuse("`memory` is of the whole process, `budget` of the arena alone: give one");
   }
   if (spec.job.devices > 1) return refuse("`spill` works with one device, not with `devices`");
-  if (spec.comparison != Comparison::none) {
+  if (spec.comparison == Comparison::bits) {
     return refuse(
         "beside `memory` no training without a budget can run: train once with and once without "
         "it, with the same `threads`, `sub_batch` and algorithms, and compare the two state crc32");
@@ -219,9 +220,7 @@ void spare_memory() {
   forget_unused_code();
 }
 
-}  // namespace
-
-Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observer) {
+Result<TrainingReport> train_once(const TrainingSpec& asked, Observer& observer) {
   if (auto sound = check_spec(asked); !sound) return fail(sound.error());
   const auto rounds = with_rounds_of_files(asked);
   if (!rounds) return fail(rounds.error());
@@ -277,6 +276,24 @@ Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observe
                            : train_iterations(*job, spec, **planner, report, observer);
   if (!trained) return fail(trained.error());
   if (report.memory) report.memory->measure();
+  return report;
+}
+
+}  // namespace
+
+Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observer) {
+  const bool apart = asked.budget.memory.given() && asked.comparison == Comparison::times;
+  if (!apart) return train_once(asked, observer);
+  if (auto sound = check_spec(asked); !sound) return fail(sound.error());
+  const auto without = time_without_limit(asked, observer);
+  if (!without) return fail(without.error());
+  TrainingSpec inside = asked;
+  inside.comparison = Comparison::none;
+  auto report = train_once(inside, observer);
+  if (report) {
+    report->baseline.emplace();
+    report->baseline->time = *without;
+  }
   return report;
 }
 

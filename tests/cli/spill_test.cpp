@@ -50,7 +50,7 @@ TEST(Spill, RefusesWhatCannotBeMeantBeforeAnythingIsMeasured) {
 testing::Finished small_training(const std::string& folder, const Arguments& more,
                                  const std::string& model = "mlp") {
   Arguments all{TIDEPOOL_BINARY, "train",     model,  "--batch",       "200",    "--data",
-                "synthetic",     "--threads", "1",    "--iterations",  "1",      "--no-cache",
+                "synthetic",     "--threads", "1",    "--iterations",  "2",      "--no-cache",
                 "--json",        "--spill",   folder, "--spill-speed", "1GB,1GB"};
   if (std::ranges::find(more, "--plan") == more.end()) {
     all.insert(all.end(), {"--time-limit", "100ms"});
@@ -70,6 +70,18 @@ TEST(Spill, TheSmallestMemoryThatIsNamedIsEnough) {
   const Json memory = Json::parse(given.out)["memory"];
   EXPECT_LE(memory["highest_rss_bytes"].get<Bytes>(), smallest);
   EXPECT_GT(memory["state_file_bytes"].get<Bytes>(), 0);
+}
+
+/// That ops run slower inside the limit is in no prediction.
+TEST(Spill, TheBaselineIsMeasuredInAProcessOfItsOwn) {
+  const testing::TemporaryFolder folder;
+  const auto run = small_training(folder.path(), {"--memory", "120MiB", "--baseline"});
+  ASSERT_EQ(run.exit_code, 0) << run.out << run.err;
+  const Json json = Json::parse(run.out);
+  EXPECT_GT(json["unlimited_ms"], 0);
+  EXPECT_FALSE(json["overhead"].is_null());
+  EXPECT_TRUE(json["identical"].is_null());
+  EXPECT_LE(json["memory"]["highest_rss_bytes"].get<Bytes>(), 120 * kMiB);
 }
 
 /// From the first byte on, profiling and planning included: a model of each family, in the least
