@@ -135,6 +135,27 @@ void print_plan_json(const MadePlan& m) {
   print(out);
 }
 
+namespace {
+
+void print_time(const MadePlan& m) {
+  const Lowered& lowered = m.obtained.planned.lowered;
+  if (m.parallel) {
+    print_devices(m);
+    say("             one device alone with its part, of batch and bus: {} ms, {} ms without a "
+        "budget\n",
+        ms(lowered.iteration_time), ms(m.unlimited));
+  } else {
+    say("  time       {} ms an iteration, {} ms without a budget: overhead {:.1f} %\n",
+        ms(lowered.iteration_time), ms(m.unlimited), 100 * m.overhead);
+  }
+  const Nanos fastest = unlimited_time(m.file.program, m.file.machine, AlgorithmPolicy::fastest);
+  if (const std::string worth = worth_of_choosing(m.unlimited, fastest); !worth.empty()) {
+    say("             {}\n", worth);
+  }
+}
+
+}  // namespace
+
 void print_plan(const MadePlan& m) {
   const Planned& planned = m.obtained.planned;
   const Lowered& lowered = planned.lowered;
@@ -150,19 +171,7 @@ void print_plan(const MadePlan& m) {
   if (const std::string tier = file_tier_text(m.file); !tier.empty()) {
     say("  file       {}\n", tier);
   }
-  if (m.parallel) {
-    print_devices(m);
-    say("             one device alone with its part, of batch and bus: {} ms, {} ms without a "
-        "budget\n",
-        ms(lowered.iteration_time), ms(m.unlimited));
-  } else {
-    say("  time       {} ms an iteration, {} ms without a budget: overhead {:.1f} %\n",
-        ms(lowered.iteration_time), ms(m.unlimited), 100 * m.overhead);
-  }
-  const Nanos fastest = unlimited_time(m.file.program, m.file.machine, AlgorithmPolicy::fastest);
-  if (const std::string worth = worth_of_choosing(m.unlimited, fastest); !worth.empty()) {
-    say("             {}\n", worth);
-  }
+  print_time(m);
   if (m.subject.memory) {
     const ProcessMemory& memory = *m.subject.memory;
     say("  memory     {} for the process: {} left for the arena beside code, heap and inputs\n",
