@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "base/json.h"
+#include "bound/any_algorithms.h"
 #include "file_tier_options.h"
 #include "ir/load_profile.h"
 #include "lower/overhead.h"
@@ -205,10 +206,13 @@ Result<int> bound(const BoundArguments& a, bool json) {
   const Profile& profile = subject->profile;
   const auto budget = budget_of(a.budget, *subject);
   if (!budget) return fail(budget.error());
-  const auto algorithms = choose_algorithms(profile.program, algorithms_of(a.subject.job));
-  auto bounds = bounds_of(profile.program, profile.machine, algorithms,
-                          subject->unlimited_time(profile.program, algorithms_of(a.subject.job)),
-                          *budget, a.time_limit, observer);
+  const JobSpec& job = a.subject.job;
+  const Nanos unlimited = subject->unlimited_time(profile.program, best_algorithms(job, true));
+  // Where planners may choose: of whatever choice.
+  const Program program =
+      job.choose_algorithms ? with_best_algorithms(profile.program) : profile.program;
+  auto bounds = bounds_of(program, profile.machine, choose_algorithms(program, algorithms_of(job)),
+                          unlimited, *budget, a.time_limit, observer);
   if (!bounds) return fail(with_resident(bounds.error(), *subject));
   for (Bytes* bytes : {&bounds->budget.device, &bounds->peak, &bounds->least_load.bytes}) {
     *bytes += subject->resident;

@@ -216,7 +216,7 @@ Result<int> compare(CompareArguments a, bool json) {
   if (auto known = read_network_file(a.planner.learning, options.q_learning); !known) {
     return fail(known.error());
   }
-  const AlgorithmPolicy best_of_all = best_algorithms(a.subject.job, a.subject.choosing);
+  const AlgorithmPolicy best_of_all = best_algorithms(a.subject.job, true);
   // Where no budget can be met nothing was measured, and only programs of one device are timed.
   std::optional<Nanos> unlimited;
   if (!entries->back().infeasible && on_one_device(profile.program)) {

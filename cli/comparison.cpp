@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/counted.h"
+#include "bound/any_algorithms.h"
 #include "file_tier_options.h"
 #include "lower/overhead.h"
 #include "planner_work.h"
@@ -89,7 +90,7 @@ ComparisonRow plan_one(const Subject& subject, const JobSpec& job, const Entry& 
   row.time = planned->lowered.iteration_time;
   row.unlimited = subject.unlimited_time(profile->program, best_of_all);
   row.covered = profile->program.sub_batch == subject.profile.program.sub_batch &&
-                bound.covers(planned->lowered.strategy);
+                (job.choose_algorithms || bound.covers(planned->lowered.strategy));
   const PlanTotals totals = totals_of(profile->program, plan);
   row.swapped = totals.swapped_out;
   if (may_write_to_file(profile->machine)) row.written = totals.written;
@@ -174,7 +175,10 @@ Result<Comparisons> rows_of(const Subject& subject, const JobSpec& job,
                             ProgressSink& progress,
                             const std::function<void(const ComparisonRow&)>& on_row) {
   const Profile& profile = subject.profile;
-  const auto algorithms = choose_algorithms(profile.program, options.algorithms);
+  // Where planners may choose: of whatever choice.
+  const Program bounded =
+      job.choose_algorithms ? with_best_algorithms(profile.program) : profile.program;
+  const auto algorithms = choose_algorithms(bounded, options.algorithms);
   const std::size_t total = entries.size() * planners.size();
   Comparisons all;
   std::vector<ComparisonRow>& rows = all.rows;
@@ -191,7 +195,7 @@ Result<Comparisons> rows_of(const Subject& subject, const JobSpec& job,
         show();
         return options.stop.requested();
       };
-      bound = overhead_bound(profile.program, profile.machine, algorithms,
+      bound = overhead_bound(bounded, profile.machine, algorithms,
                              subject.unlimited_time(profile.program, best_of_all), budget,
                              {gap_time_limit(spec), stop});
     }

@@ -39,7 +39,7 @@ MadePlan made_of(const PlanArguments& a, const Subject& subject, const Profile& 
                  limited(budget) ? budget.device : lowered.plan.device_bytes(), budget.host,
                  lowered.iteration_time, lowered.compute_time, lowered.strategy, lowered.plan}};
   made.file.fake = profile.fake;
-  const AlgorithmPolicy policy = best_algorithms(a.subject.job, a.subject.choosing);
+  const AlgorithmPolicy policy = best_algorithms(a.subject.job, true);
   made.unlimited = subject.unlimited_time(profile.program, policy);
   if (!subject.parallel) made.file.unlimited = made.unlimited;
   made.overhead = overhead(lowered.iteration_time, made.unlimited);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "base/json.h"
 #include "context.h"
@@ -17,6 +18,7 @@ int list_planners(bool json) {
       rows.push_back({{"name", p.name},
                       {"description", p.description},
                       {"chooses_sub_batch", p.chooses_sub_batch},
+                      {"chooses_algorithms", p.chooses_algorithms},
                       {"corrects_itself", p.corrects_itself}});
     }
     Json missing = Json::array();
@@ -26,15 +28,18 @@ int list_planners(bool json) {
     print({{"schema", 1}, {"planners", std::move(rows)}, {"missing", std::move(missing)}});
     return kOk;
   }
+  std::size_t width = 0;
+  for (const PlannerInfo& p : planner_list()) width = std::max(width, p.name.size());
   for (const PlannerInfo& p : planner_list()) {
-    say("{:19} {}{}{}\n", p.name, p.description,
+    say("{:{}} {}{}{}\n", p.name, width, p.description,
         p.chooses_sub_batch    ? "; can choose algorithms and sub-batch"
         : p.chooses_algorithms ? "; can choose algorithms"
                                : "",
         p.corrects_itself ? "; training corrects its plan" : "");
   }
   for (const MissingPlanner& p : missing_planners()) {
-    say("{:19} not in this build: needs Debian's {}; `make torch` brings it\n", p.name, p.package);
+    say("{:{}} not in this build: needs Debian's {}; `make torch` brings it\n", p.name, width,
+        p.package);
   }
   return kOk;
 }

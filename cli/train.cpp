@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "context.h"
 #include "file_tier_options.h"
+#include "option_names.h"
 #include "spec_options.h"
 #include "spill_options.h"
 #include "terminal_observer.h"
@@ -40,6 +41,10 @@ int train(const TrainArguments& a, bool json) {
   const auto trained = run_training(spec, observer);
   if (!trained) return report(trained.error(), json);
   json ? print(to_json(spec, *trained)) : print_report(spec, *trained);
+  if (trained->not_saved) {
+    inform("tidepool: {}\n", with_option_names(trained->not_saved->message));
+    return exit_code(trained->not_saved->code);
+  }
   if (!trained->baseline || trained->baseline->identical.value_or(true)) return kOk;
   inform("tidepool: the results differ from unlimited training\n");
   return exit_code(ErrorCode::check_failed);

@@ -285,6 +285,7 @@ Json to_json(const TrainingSpec& spec, const TrainingReport& r) {
   out["memory"] = memory_json(r);
   out["file_tier"] = file_tier_json(spec, r);
   out["correction"] = correction_json(r.correction);
+  out["not_saved"] = r.not_saved ? Json(with_option_names(r.not_saved->message)) : Json(nullptr);
   out["epochs"] = spec.epochs > 0 ? epochs_json(r.epochs) : Json(nullptr);
   return out;
 }

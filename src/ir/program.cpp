@@ -248,7 +248,9 @@ bool on_one_device(const Program& program) {
 
 bool is_measured(const Algorithm& algorithm, const Op& op) {
   return algorithm.time > Nanos{0} ||
-         std::ranges::none_of(op.algorithms, [](const Algorithm& a) { return a.time > Nanos{0}; });
+         std::ranges::none_of(op.algorithms, [&algorithm](const Algorithm& a) {
+           return a.deterministic == algorithm.deterministic && a.time > Nanos{0};
+         });
 }
 
 int least_workspace_algorithm(const Op& op) {

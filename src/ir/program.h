@@ -55,7 +55,7 @@ struct Access {
 /// them is workspace.
 struct Algorithm {
   std::string name;
-  Nanos time{};         ///< measured, or from a cost model; 0 beside others above 0: not measured
+  Nanos time{};         ///< measured, or from a cost model; see is_measured
   Bytes workspace = 0;  ///< device bytes live only while the op runs
   bool deterministic = true;
 };
@@ -139,8 +139,8 @@ Result<void> validate(const Program& program);
 /// Whether all device ops run on one device. Where they run on several, their times do not add up.
 bool on_one_device(const Program& program);
 
-/// Whether its time is known: it is above 0, or that of all algorithms of its op is 0. Others are
-/// no choice, for planners and bounds alike.
+/// Whether its time is known: it is above 0, or that of all algorithms of its op is 0 that are as
+/// deterministic as it is. Others are no choice, for planners and bounds alike.
 bool is_measured(const Algorithm& algorithm, const Op& op);
 
 /// Of the measured deterministic ones that with the least workspace; ties go to the faster one,

@@ -67,7 +67,13 @@ Correction::Correction(Job& job, const TrainingSpec& spec, Planner& planner, Pre
       profile_known_(start.profile.from != "cache" && start.profile.from != "file") {
   if (!learns_ && profile_known_) return;
   std::string why_none = why_not_corrected(spec, job, start);
-  settled_ = !why_none.empty();
+  may_try_ = why_none.empty();
+  // Whether it is right can be told of shorter trainings too, and of plans that are not corrected.
+  constexpr std::int64_t kFewest = kIterations + 1;
+  const bool tells = job.spec().devices == 1 && spec.plan.empty() && spec.graph == 0 &&
+                     (spec.epochs > 0 || spec.iterations >= kFewest);
+  profile_known_ = profile_known_ || !tells;
+  settled_ = profile_known_ && !(learns_ && may_try_);
   if (learns_) report_ = {.why_none = std::move(why_none)};
 }
 
@@ -83,17 +89,19 @@ void Correction::judge_profile(const Observation& observation) {
       fmt::format("ops take {:.2f} times what the profile {} says, which was measured "
                   "when the machine was in another state: {}",
                   factor, cached ? "in the cache" : "of the file",
-                  cached ? "the times of now take its place there, and are planned with"
-                         : "what is predicted is by the times of now"));
+                  !cached    ? "what is predicted is by the times of now"
+                  : may_try_ ? "the times of now take its place there, and are planned "
+                               "with"
+                             : "the times of now take its place there"));
   take_measured_times(plan, observation, job_.program());
-  predict_again(job_, spec_, start_);
+  predict_again(job_, start_);
   start_.gap = {};
   start_.gap.unknown = "ops take other times than the profile says";
   if (!cached) return;
   const Cache cache(spec_.cache, observer_);
   cache.keep({{job_.fingerprint(), job_.program(), start_.machine, start_.profile.how.fake},
               start_.profile.how});
-  if (!report_) report_.emplace();
+  if (!report_ && may_try_) report_.emplace();
 }
 
 Result<bool> Correction::follow(const std::vector<std::vector<OpTiming>>& timings, Nanos time,
@@ -102,7 +110,7 @@ Result<bool> Correction::follow(const std::vector<std::vector<OpTiming>>& timing
   const Lowered& lowered = start_.lowered();
   observations_.push_back(observe(lowered.plan, lowered.strategy, timings));
   if (!profile_known_) judge_profile(observations_.back());
-  if (!report_) {
+  if (!report_ || !may_try_) {
     settled_ = true;
     return false;
   }

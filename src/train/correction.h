@@ -74,6 +74,7 @@ class Correction {
   Observer& observer_;
   bool learns_ = false;         ///< the planner corrects itself
   bool profile_known_ = false;  ///< whether it is right
+  bool may_try_ = false;        ///< another plan; nothing of why_not_corrected
   bool settled_ = true;
   std::optional<CorrectionReport> report_;
   std::vector<Observation> observations_;  ///< of each plan until now

@@ -319,7 +319,9 @@ Result<void> train_epochs(Job& job, const TrainingSpec& spec, const nn::SampleSo
     }
     // What was learned is said even where it could not be saved.
     observer.epoch(report.epochs.back());
-    if (!saved) return saved;
+    // What came of it is told all the same.
+    if (!saved && (!epochs.finished() || observer.stop_requested())) return saved;
+    if (!saved) report.not_saved = saved.error();
   }
   if (auto corrected = epochs.correct(); !corrected) return corrected;
   epochs.close();

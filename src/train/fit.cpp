@@ -220,9 +220,9 @@ Result<FitTrial> try_plan(const Profile& profile, const Budget& budget, const st
   trial.iteration = lowered.iteration_time;
   trial.footprint = lowered.plan.device_bytes();
   trial.plan_time = planned->plan_time;
-  const bool chooses = options.may.algorithms && chooses_algorithms(planner);
-  trial.unlimited = unlimited_time(profile.program, profile.machine,
-                                   chooses ? AlgorithmPolicy::fastest : options.algorithms);
+  trial.unlimited =
+      unlimited_time(profile.program, profile.machine,
+                     options.may.algorithms ? AlgorithmPolicy::fastest : options.algorithms);
   return trial;
 }
 

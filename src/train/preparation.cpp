@@ -16,10 +16,8 @@ namespace tidepool {
 namespace {
 
 /// What plans of this training are compared with.
-Nanos unlimited_time(const Job& job, const TrainingSpec& spec, const Program& program,
-                     const Machine& machine) {
-  const bool chooses = chooses_algorithms(spec.planner.name);
-  return unlimited_time(program, machine, best_algorithms(job.spec(), chooses));
+Nanos unlimited_time(const Job& job, const Program& program, const Machine& machine) {
+  return unlimited_time(program, machine, best_algorithms(job.spec(), true));
 }
 
 /// Of planning: before it takes more than the memory of the whole process.
@@ -105,7 +103,7 @@ Result<void> choose_rounds(Job& job, const TrainingSpec& spec, const ProfilingTa
   start.plan = std::move(*plan);
   start.chose_sub_batch = true;
   if (const Program* whole = workload.known(job.program().batch)) {
-    start.predicted_whole = unlimited_time(job, spec, *whole, start.machine);
+    start.predicted_whole = unlimited_time(job, *whole, start.machine);
   }
   const std::int64_t chosen = start.plan.planned.sub_batch();
   const auto program = workload.program(chosen);
@@ -147,11 +145,11 @@ Result<void> plan_stated_rounds(Job& job, const TrainingSpec& spec, const Profil
 
 }  // namespace
 
-void predict_again(const Job& job, const TrainingSpec& spec, Preparation& start) {
+void predict_again(const Job& job, Preparation& start) {
   Lowered& lowered = start.plan.planned.lowered;
   lowered.iteration_time =
       time_plan(job.program(), lowered.plan, with_turns_on_buses(start.machine)).iteration_time;
-  start.predicted_unlimited = unlimited_time(job, spec, job.program(), start.machine);
+  start.predicted_unlimited = unlimited_time(job, job.program(), start.machine);
 }
 
 double Preparation::predicted_overhead() const {
@@ -210,7 +208,7 @@ Result<void> plan_for_disk(const Job& job, const TrainingSpec& spec, const DiskC
   if (!plan) return fail(plan.error());
   start.plan = std::move(*plan);
   start.machine = std::move(machine);
-  start.predicted_unlimited = unlimited_time(job, spec, job.program(), start.machine);
+  start.predicted_unlimited = unlimited_time(job, job.program(), start.machine);
   start.gap = {};
   start.gap.unknown = "planned again for the disk as it was measured";
   return {};
@@ -292,7 +290,7 @@ Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& bu
   }
 
   start.predicted_unlimited =
-      unlimited_time(job, spec, planned_for(job, start).program, planned_for(job, start).machine);
+      unlimited_time(job, planned_for(job, start).program, planned_for(job, start).machine);
   start.fastest_unlimited = unlimited_time(
       planned_for(job, start).program, planned_for(job, start).machine, AlgorithmPolicy::fastest);
   if (start.predicted_whole) {

@@ -56,7 +56,7 @@ Result<void> plan_for_disk(const Job& job, const TrainingSpec& spec, const DiskC
 
 /// When the times of the job's program have changed: what its plan is expected to take, and what
 /// plans are compared with. For one device.
-void predict_again(const Job& job, const TrainingSpec& spec, Preparation& start);
+void predict_again(const Job& job, Preparation& start);
 
 /// Of a job for several devices.
 ParallelProgram parallel_program(const Job& job);

@@ -57,6 +57,7 @@ struct MemoryReport {
 };
 
 struct TrainingReport {
+  std::optional<Error> not_saved;  ///< the last checkpoint could not be: one before may be there
   std::string device;
   std::string fingerprint;
   std::string data;

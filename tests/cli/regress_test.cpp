@@ -44,6 +44,10 @@ TEST_F(Cli, AnAlgorithmThatWasNotMeasuredIsNoChoiceForAnyone) {
       success(with("zero_time_of_three.profile.json", "200%", planner, algorithms));
       success(with("zero_time_algorithm_big.profile.json", "152576", planner, algorithms));
     }
+    // Of its deterministic algorithms one has no time, which counts as 0; another has.
+    success(with("zero_beside_another_kind.profile.json", "100GB", "none", algorithms));
+    success(with("zero_beside_another_kind.profile.json", "100GB", "auto", algorithms));
+    success(with("zero_of_two_kinds.profile.json", "100GB", "auto", algorithms));
     success(with("zero_time_of_three.profile.json", "200%", "none", algorithms));
     success(with("zero_time_algorithm.profile.json", "200%", "none", algorithms));
   }
@@ -123,6 +127,31 @@ TEST_F(Cli, SizesThatNeedMoreInRoundsThanTheWholeBatchAreNotOffered) {
              "--threads", "1",     "--iterations", "1",         "--link",      "1GB",
              "--devices", "4",     "--budget",     "80%",       "--sub-batch", "auto",
              "--planner", planner, "--time-limit", "1s"});
+  }
+}
+
+/// A table had two baselines where planners may choose algorithms, and `bound` one that a plan
+/// beat.
+TEST_F(Cli, WithAlgorithmsToChooseThereIsOneBaselineAndABoundOfAnyChoice) {
+  const auto asked = [](const char* command, const Words& more) {
+    Words words{command,    "tiny-vgg", "--machine",    "gtx1080ti", "--no-cache",
+                "--budget", "60%",      "--algorithms", "auto"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  const Json bound = success(asked("bound", {}));
+  const Json rows =
+      success(asked("compare", {"--planners", "auto,autoswap", "--evaluations", "100"}))["rows"];
+  for (const Json& row : rows) {
+    const std::string planner = row["planner"];
+    SCOPED_TRACE(planner);
+    const Json plan = success(asked("plan", {"--planner", planner, "--evaluations", "100"}));
+    EXPECT_EQ(row["unlimited_ms"], bound["unlimited_ms"]);
+    EXPECT_EQ(plan["unlimited_ms"], bound["unlimited_ms"]);
+    EXPECT_GE(plan["predicted_overhead"], bound["least_overhead"]);
+    EXPECT_GE(row["overhead"], bound["least_overhead"]);
+    EXPECT_NEAR(row["optimality_gap"].get<double>(),
+                row["overhead"].get<double>() - bound["least_overhead"].get<double>(), 1e-9);
   }
 }
 

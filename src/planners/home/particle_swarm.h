@@ -65,12 +65,6 @@ struct SwarmResult {
   std::int64_t skipped = 0;      ///< that the published algorithm makes beside those in them
   bool converged = false;        ///< no particle moves any more, or patience is over
   std::vector<SwarmIteration> curve;
-
-  /// 0 where no iteration was finished.
-  [[nodiscard]] double skipped_share() const {
-    const auto all = static_cast<double>(in_finished + skipped);
-    return all > 0 ? static_cast<double>(skipped) / all : 0;
-  }
 };
 
 using MakeObjective = std::function<std::unique_ptr<SwarmObjective>()>;

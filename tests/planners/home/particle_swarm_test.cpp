@@ -10,6 +10,12 @@
 namespace tidepool {
 namespace {
 
+/// Of the evaluations that the published algorithm makes; 0 where no iteration was finished.
+double skipped_share(const SwarmResult& found) {
+  const auto all = static_cast<double>(found.in_finished + found.skipped);
+  return all > 0 ? static_cast<double>(found.skipped) / all : 0;
+}
+
 using Choice = std::vector<std::uint8_t>;
 using Choices = std::vector<std::vector<std::uint8_t>>;
 
@@ -124,7 +130,7 @@ TEST(ParticleSwarm, DoesWhatThePublishedAlgorithmDoesWithFewerEvaluations) {
       EXPECT_EQ(found.evaluations, evaluations);
       EXPECT_EQ(found.evaluations + found.skipped,
                 kParticles * (iterations + (iterations - 1) * 2 * std::int64_t{kDimensions}));
-      EXPECT_GT(found.skipped_share(), iterations > 1 ? 0.3 : -1);
+      EXPECT_GT(skipped_share(found), iterations > 1 ? 0.3 : -1);
     }
   }
 }
@@ -216,7 +222,7 @@ TEST(ParticleSwarm, WhatAnIterationThatIsCutOffEvaluatesIsNotInTheShareSkipped) 
   SwarmOptions whole;
   whole.particles = kParticles;
   whole.iterations = 2;
-  EXPECT_EQ(found.skipped_share(), search(5, kDimensions, whole).skipped_share());
+  EXPECT_EQ(skipped_share(found), skipped_share(search(5, kDimensions, whole)));
 }
 
 TEST(ParticleSwarm, EndsWithItsEvaluationsAndWhenAskedToStop) {
