@@ -12,6 +12,9 @@
 namespace tidepool {
 namespace {
 
+/// To observe a plan, and one that comes of it, and to go on with the better one.
+constexpr std::int64_t kFewest = 2 * Correction::kIterations + 2;
+
 /// The bound stays as it is; the plan has another time.
 Result<void> renew_gap(Preparation& start) {
   ProvenGap& gap = start.gap;
@@ -38,7 +41,6 @@ std::string CorrectionReport::text() const {
 }
 
 std::string why_not_corrected(const TrainingSpec& spec, const Job& job, const Preparation& start) {
-  constexpr std::int64_t kFewest = 2 * Correction::kIterations + 2;
   if (!spec.plan.empty()) return "the plan is that of a file";
   if (!spec.correct) return "switched off";
   if (job.spec().devices > 1) return "only plans of one device are corrected";
@@ -68,8 +70,7 @@ Correction::Correction(Job& job, const TrainingSpec& spec, Planner& planner, Pre
   if (!learns_ && profile_known_) return;
   std::string why_none = why_not_corrected(spec, job, start);
   may_try_ = why_none.empty();
-  // Whether it is right can be told of shorter trainings too, and of plans that are not corrected.
-  constexpr std::int64_t kFewest = kIterations + 1;
+  // Whether it is right can be told where plans are not corrected, too: of one epoch, in `memory`.
   const bool tells = job.spec().devices == 1 && spec.plan.empty() && spec.graph == 0 &&
                      (spec.epochs > 0 || spec.iterations >= kFewest);
   profile_known_ = profile_known_ || !tells;
