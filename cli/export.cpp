@@ -55,11 +55,6 @@ Result<void> write_document(const std::string& output, const std::string& docume
 Result<int> export_plan(const ExportArguments& a, bool json) {
   const Result<std::string> name = a.format.empty() ? format_of(a.output) : a.format;
   if (!name) return fail(name.error());
-  const auto by_suffix = format_of(a.output);
-  if (!std::filesystem::path(a.output).extension().empty() && by_suffix && *by_suffix != *name) {
-    return fail(ErrorCode::usage, fmt::format("--to {} and -o {} are two formats: give one of them",
-                                              *name, a.output));
-  }
   const auto format = find_format(*name);
   if (!format) return fail(format.error());
   if (json && a.output.empty()) {
