@@ -216,15 +216,14 @@ Result<int> compare(CompareArguments a, bool json) {
   if (auto known = read_network_file(a.planner.learning, options.q_learning); !known) {
     return fail(known.error());
   }
-  const AlgorithmPolicy best_of_all = best_algorithms(a.subject.job, true);
   // Where no budget can be met nothing was measured, and only programs of one device are timed.
   std::optional<Nanos> unlimited;
   if (!entries->back().infeasible && on_one_device(profile.program)) {
-    unlimited = subject->unlimited_time(profile.program, best_of_all);
+    unlimited = subject->unlimited_time(profile.program, best_algorithms(a.subject.job, true));
   }
   if (!json) print_heading(*subject, unlimited, width);
-  const auto all = rows_of(*subject, a.subject.job, *entries, a.planners, best_of_all, a.planner,
-                           options, progress, [&](const ComparisonRow& row) {
+  const auto all = rows_of(*subject, a.subject.job, *entries, a.planners, a.planner, options,
+                           progress, [&](const ComparisonRow& row) {
                              if (!json) print_row(row, width);
                            });
   if (!all) return fail(all.error());
@@ -280,14 +279,15 @@ void add_compare(CLI::App& app, Context& context) {
   command->footer(R"(
 overhead is the time of an iteration over the time without a budget, minus one; optimality gap is
 what it may be above the least overhead, in the same measure: - where no bound is known, as the plan
-runs other algorithms than the rest, or the time limit was up before. A row that streams keeps only
+runs other algorithms or rounds than the rest. Where the linear program takes longer than
+--time-limit the bound is a weaker one, by the op that needs most memory. A row that streams keeps only
 the running op's tensors: nothing that its planner decides fits. A budget that cannot be met is a row
-that names the smallest one; where none can be met the exit code is 4. Overhead is against the same
-rounds without a budget; percentages of --budget are of the whole batch. Ctrl-C keeps the rows that are
+that names the smallest one; where none can be met the exit code is 4. The time without a
+budget stands in the heading, one for all rows; percentages of --budget are of the whole batch. Ctrl-C keeps the rows that are
 finished, and draws those. With --spill what leaves the arena is written to a file, and the plan that
 writes least counts as the best of those that are as fast, to 0.5 %; with --file-tier what --host-budget
-does not hold is written, and the fastest plan is the best. All run the same algorithms and the whole
-batch; planners whose papers choose them (see `tidepool planners`) do so with --algorithms auto and
+does not hold is written, and the fastest plan is the best. All run the same algorithms (but
+rows that stream, those of least workspace) and the whole batch; planners whose papers choose them (see `tidepool planners`) do so with --algorithms auto and
 --sub-batch auto.
 
 Examples:

@@ -56,8 +56,7 @@ ComparisonRow row_for(const Subject& subject, const Entry& entry, const std::str
 }
 
 ComparisonRow plan_one(const Subject& subject, const JobSpec& job, const Entry& entry,
-                       const OverheadBound& bound, const std::string& name,
-                       AlgorithmPolicy best_of_all, const PlannerSpec& spec,
+                       const OverheadBound& bound, const std::string& name, const PlannerSpec& spec,
                        const PlannerOptions& options) {
   ComparisonRow row = row_for(subject, entry, name);
   const auto work = PlannerWork::make(subject, name, entry.budget);
@@ -88,7 +87,7 @@ ComparisonRow plan_one(const Subject& subject, const JobSpec& job, const Entry& 
   row.rounds.chosen = work->chooses();
   row.footprint = plan.device_bytes();
   row.time = planned->lowered.iteration_time;
-  row.unlimited = subject.unlimited_time(profile->program, best_of_all);
+  row.unlimited = subject.unlimited_time(profile->program, best_algorithms(job, true));
   row.covered = profile->program.sub_batch == subject.profile.program.sub_batch &&
                 (job.choose_algorithms || bound.covers(planned->lowered.strategy));
   const PlanTotals totals = totals_of(profile->program, plan);
@@ -170,9 +169,8 @@ Result<std::vector<Entry>> entries_of(const std::vector<BudgetSpec>& budgets,
 
 Result<Comparisons> rows_of(const Subject& subject, const JobSpec& job,
                             const std::vector<Entry>& entries,
-                            const std::vector<std::string>& planners, AlgorithmPolicy best_of_all,
-                            const PlannerSpec& spec, const PlannerOptions& options,
-                            ProgressSink& progress,
+                            const std::vector<std::string>& planners, const PlannerSpec& spec,
+                            const PlannerOptions& options, ProgressSink& progress,
                             const std::function<void(const ComparisonRow&)>& on_row) {
   const Profile& profile = subject.profile;
   // Where planners may choose: of whatever choice.
@@ -196,16 +194,15 @@ Result<Comparisons> rows_of(const Subject& subject, const JobSpec& job,
         return options.stop.requested();
       };
       bound = overhead_bound(bounded, profile.machine, algorithms,
-                             subject.unlimited_time(profile.program, best_of_all), budget,
-                             {gap_time_limit(spec), stop});
+                             subject.unlimited_time(profile.program, best_algorithms(job, true)),
+                             budget, {gap_time_limit(spec), stop});
     }
     for (const std::string& name : planners) {
       progress.update(static_cast<double>(rows.size()) / static_cast<double>(total),
                       fmt::format("{} in {}", name, size));
       const std::optional<Error>& why = entry.of_any_size;
-      ComparisonRow row =
-          why ? row_for(subject, entry, name)
-              : plan_one(subject, job, entry, bound, name, best_of_all, spec, options);
+      ComparisonRow row = why ? row_for(subject, entry, name)
+                              : plan_one(subject, job, entry, bound, name, spec, options);
       if (why) {
         set_error(row, for_planner(name, *why, profile.program, profile.machine.alignment()));
       }

@@ -26,13 +26,11 @@ struct Comparisons {
   std::optional<Error> ended;
 };
 
-/// Every planner in every budget; `on_row` gets each row at once. `best_of_all`: the fastest
-/// algorithms that any of them may choose, with which the one time without a budget is.
+/// Every planner in every budget; `on_row` gets each row at once.
 Result<Comparisons> rows_of(const Subject& subject, const JobSpec& job,
                             const std::vector<Entry>& entries,
-                            const std::vector<std::string>& planners, AlgorithmPolicy best_of_all,
-                            const PlannerSpec& spec, const PlannerOptions& options,
-                            ProgressSink& progress,
+                            const std::vector<std::string>& planners, const PlannerSpec& spec,
+                            const PlannerOptions& options, ProgressSink& progress,
                             const std::function<void(const ComparisonRow&)>& on_row);
 
 }  // namespace tidepool::cli

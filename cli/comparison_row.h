@@ -21,7 +21,7 @@ struct ComparisonRow {
   Bytes resident = 0;             ///< of a trace, beside budget and footprint
   Bytes footprint = 0;
   Nanos time{};
-  Nanos unlimited{};            ///< without a budget: the same for all rows, see rows_of
+  Nanos unlimited{};            ///< without a budget: one for all rows of the same rounds
   RoundsReport rounds{};        ///< of the plan
   bool covered = false;         ///< the bound holds for such plans
   std::optional<double> least;  ///< overhead that no plan with the usual algorithms avoids

@@ -3,9 +3,10 @@
 //
 // Note [Without a budget]. The time without a budget is what no plan can beat, whatever memory it
 // has: the device has to run each op once, each link to carry what host ops make for the device and
-// the other way round, and the host to run its ops where it makes or takes anything; what takes longest of these is the time.
-// Whether some plan reaches it depends on the program. So what a budget costs is never below 0, and
-// plans of one job are compared with one figure.
+// the other way round, and the host to run its ops
+// where it makes or takes anything; what takes longest of these is the time. Whether some plan
+// reaches it depends on the program. So what a budget costs is never below 0, and plans of one job
+// are compared with one figure.
 #pragma once
 
 #include <span>

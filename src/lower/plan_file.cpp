@@ -320,8 +320,8 @@ Result<PlanFile> read_plan(std::string_view text, std::string_view file) {
 }
 
 Nanos PlanFile::unlimited_time() const {
-  return unlimited ? *unlimited
-                   : tidepool::unlimited_time(program, machine, chosen_algorithms(program, plan));
+  const Nanos own = tidepool::unlimited_time(program, machine, chosen_algorithms(program, plan));
+  return std::min(own, unlimited.value_or(own));
 }
 
 }  // namespace tidepool

@@ -32,7 +32,8 @@ struct PlanFile {
   /// of several devices, or of a file that does not say.
   std::optional<Nanos> unlimited{};
 
-  /// That, or of the algorithms that the plan has. For programs on one device.
+  /// That, but no more than with the algorithms that the plan has: what the file says may be of
+  /// another version, or edited. For programs on one device.
   [[nodiscard]] Nanos unlimited_time() const;
 
   [[nodiscard]] Budget budget() const { return {device_budget, host_budget, other_budgets}; }
