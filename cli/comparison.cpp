@@ -204,7 +204,8 @@ Result<Comparisons> rows_of(const Subject& subject, const JobSpec& job,
       ComparisonRow row = why ? row_for(subject, entry, name)
                               : plan_one(subject, job, entry, bound, name, spec, options);
       if (why) {
-        set_error(row, for_planner(name, *why, profile.program, profile.machine.alignment()));
+        set_error(row, for_planner(name, *why, profile.program, profile.machine.alignment(),
+                                   options.algorithms));
       }
       if (interrupted()) {  // the plan is what it had until then
         all.ended = interrupted_after(rows.size(), total);

@@ -93,13 +93,14 @@ Result<void> check_arguments(const PlanArguments& a) {
 
 /// Of each device.
 Result<Budget> budget_of_devices(const BudgetSpec& spec, const std::string& planner,
-                                 const Subject& subject,
+                                 const JobSpec& job, const Subject& subject,
                                  const std::optional<ParallelProgram>& parallel) {
   auto budget = budget_of(spec, subject);
   if (budget) return budget;
   const Profile& profile = subject.profile;
   if (!parallel) {
-    return fail(for_planner(planner, budget.error(), profile.program, profile.machine.alignment()));
+    return fail(for_planner(planner, budget.error(), profile.program, profile.machine.alignment(),
+                            algorithms_of(job)));
   }
   return fail(of_first_device(budget.error(), *parallel, subject.profile.machine.alignment()));
 }
@@ -111,7 +112,8 @@ Result<int> plan(const PlanArguments& a, bool json) {
   auto subject = subject_of(a.subject, a.budget, cache, observer);
   if (!subject) return fail(subject.error());
   const auto parallel = parallel_program(a.subject.job, *subject);
-  const auto budget = budget_of_devices(a.budget, a.planner.name, *subject, parallel);
+  const auto budget =
+      budget_of_devices(a.budget, a.planner.name, a.subject.job, *subject, parallel);
   if (!budget) return fail(budget.error());
   const auto of_one =
       parallel ? budget_of_part(*budget, *parallel, *subject->all, subject->rounds != nullptr)

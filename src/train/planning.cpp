@@ -195,7 +195,8 @@ Result<void> check_job(const std::string& path, const PlanFile& file, const Job&
 
 }  // namespace
 
-Error for_planner(std::string_view planner, Error unmet, const Program& program, Bytes alignment) {
+Error for_planner(std::string_view planner, Error unmet, const Program& program, Bytes alignment,
+                  AlgorithmPolicy policy) {
   if (unmet.code != ErrorCode::infeasible || unmet.of_host || meets_every_budget(planner)) {
     return unmet;
   }
@@ -206,7 +207,9 @@ Error for_planner(std::string_view planner, Error unmet, const Program& program,
   constexpr LinkSpeed kAny{1e12, Nanos{0}};  // what fits does not depend on it
   machine.set_links(kAny, kAny);
   FixedWorkload workload(program);
-  const auto planned = make_plan(**made, workload, machine, no_limit(), {});
+  PlannerOptions options;
+  options.algorithms = policy;
+  const auto planned = make_plan(**made, workload, machine, no_limit(), options);
   if (!planned) return unmet;
   const Bytes needed = planned->lowered.plan.device_bytes();
   unmet.message +=

@@ -128,7 +128,8 @@ Result<Budget> first_budget(const TrainingSpec& spec, const Job& job, const Budg
     auto budget = resolve_budget(wanted, rounds, job.alignment());
     if (budget) return budget;
     if (job.parallel() == nullptr) {
-      return fail(for_planner(spec.planner.name, budget.error(), job.program(), job.alignment()));
+      return fail(for_planner(spec.planner.name, budget.error(), job.program(), job.alignment(),
+                              algorithms_of(job.spec())));
     }
     return fail(of_first_device(budget.error(), parallel_program(job), job.alignment()));
   }
