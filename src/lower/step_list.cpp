@@ -57,13 +57,17 @@ void StepList::resolve(const TimingProblem& problem, std::vector<Step>& steps) {
       set(step, table_.out, out_step_[at(now ? p.out - outs : p.out)], now ? 0 : -1);
     }
     if (p.in != kNone) set(step, table_.in, in_step_[at(p.in)], 0);
-    if (p.in_previous != kNone) set(step, table_.in, in_step_[at(p.in_previous)], -1);
     if (p.host != kNone) {
       const bool now = p.host >= calls;
       set(step, table_.host, call_step_[at(now ? p.host - calls : p.host)], now ? 0 : -1);
     }
     if (step.kind == StepKind::copy_out) step.id = problem.outs[at(step.id)].id;
     if (step.kind == StepKind::copy_in) step.id = problem.ins[at(step.id)].id;
+  }
+  for (const HostWait& wait : problem.host_waits) {
+    if (wait.in == kNone) continue;
+    set(steps_[at(call_step_[at(wait.call)])], table_.in, in_step_[at(wait.in)],
+        wait.previous ? -1 : 0);
   }
   steps.assign(steps_.begin(), steps_.end());
 }

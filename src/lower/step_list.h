@@ -10,13 +10,13 @@
 namespace tidepool {
 
 /// What a step waits for: calls, copies out and in of this iteration or, but for `in`, the one
-/// before. Extended positions, see timing_problem.h; kNone: nothing.
+/// before. Extended positions, see timing_problem.h; kNone: nothing. The copies in that host calls
+/// wait for are in the problem: the order of those of the iteration before is known at the end.
 struct ExtendedWaits {
   std::int32_t call = kNone;
   std::int32_t out = kNone;
-  std::int32_t in = kNone;           ///< a position
-  std::int32_t in_previous = kNone;  ///< a position
-  std::int32_t host = kNone;         ///< a call
+  std::int32_t in = kNone;    ///< a position
+  std::int32_t host = kNone;  ///< a call
 };
 
 /// Allocates nothing once its memory has grown.

@@ -188,9 +188,6 @@ bool TimePass::issue_device_call(CallId c) {
 void TimePass::issue_host_call(CallId c) {
   ExtendedWaits waits;
   Nanos start = ready_[at(table_.host)];
-  const auto later = [](std::int32_t& latest, std::int32_t in, const std::vector<Nanos>& ends) {
-    if (latest == kNone || ends[at(in)] > ends[at(latest)]) latest = in;
-  };
   const auto first =
       std::lower_bound(p_->host_waits.begin(), p_->host_waits.end(), c,
                        [](const HostWait& wait, CallId call) { return wait.call < call; });
@@ -200,12 +197,9 @@ void TimePass::issue_host_call(CallId c) {
     if (wait->out != kNone) {
       waits.out = std::max(waits.out, wait->out);
       start = std::max(start, out_end(wait->out));
-    } else if (wait->previous) {
-      later(waits.in_previous, wait->in, then_.in_end);
-      start = std::max(start, then_.in_end[at(wait->in)] - shift_);
-    } else {
-      later(waits.in, wait->in, now_.in_end);
-      start = std::max(start, now_.in_end[at(wait->in)]);
+    } else {  // the list knows which of them is the last
+      start = std::max(start, wait->previous ? then_.in_end[at(wait->in)] - shift_
+                                             : now_.in_end[at(wait->in)]);
     }
   }
   for (auto wait = first; wait != end; ++wait) {

@@ -172,5 +172,11 @@ TEST_F(Cli, AHostOpWaitsForTheCopiesThatRecomputationsRead) {
                    {"--budget", "69632", "--evaluations", "50", "--planner", "random"}));
 }
 
+/// Two copies in read what one host op makes. Where the last pass issued them in another order than
+/// the one before, the op waited for the wrong one in the next iteration.
+TEST_F(Cli, AHostOpWaitsForTheLastCopyOfTheIterationBefore) {
+  success(planning("next_host_write.profile.json", {"--budget", "896", "--planner", "vdnn-all"}));
+}
+
 }  // namespace
 }  // namespace tidepool
