@@ -110,11 +110,13 @@ std::vector<AnalysisRow> rows_under(Bytes limit, Lowering& lowering,
   rows.reserve(kSwapScores.size() + 1);
   for (const SwapScore score : kSwapScores) {
     rows.push_back(row_of(std::string(to_string(score)),
-                          select_under_load(lowering.evaluator(), candidates, only(score), limit),
+                          select_under_load(lowering.evaluator(), candidates, only(score), limit,
+                                            CopyRule::published),
                           lowering, candidates, limit));
   }
   rows.push_back(row_of("BO",
-                        search_weights(lowering.evaluator(), candidates, limit, limit, search),
+                        search_weights(lowering.evaluator(), candidates, limit, limit,
+                                       published_search(search.seed, search.stop)),
                         lowering, candidates, limit));
   return rows;
 }
@@ -218,7 +220,8 @@ void add_analyse(CLI::App& app, Context& context) {
   refuse_ignored(*command, ignored_by_subjects());
   command->footer(R"(
 The limit is on the memory load; addresses are left aside (`plan` and `compare` are for budgets).
-Each score picks gaps until the peak is within the limit, BO is their best linear combination.
+Each score picks gaps until the peak is within the limit, BO is their best linear combination; what
+is picked is copied as in the paper (`autoswap-published`). --least is of `autoswap`.
 forward is the overhead up to the peak, out idle the time without a copy out until then. avoidable
 is the part of forward in which a tensor that was not picked could have gone out; hidden is the
 share of the copies out that is not avoidable overhead.

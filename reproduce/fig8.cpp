@@ -97,9 +97,7 @@ Result<void> run_fig8(const Arguments& a, TableReport& report) {
   Evaluator evaluator(work->program, index, work->machine);
   const SwapCandidates candidates(work->program, index, work->machine, work->algorithms);
   const Unswapped unswapped = unswapped_of(*work, index);
-  WeightSearchOptions search;
-  search.seed = a.seed;
-  search.stop = interrupted;
+  const WeightSearchOptions search = published_search(a.seed, interrupted);
   const std::pair<const char*, Bytes> limits[] = {
       {"500 MiB", 500 * kMiB},
       {"400 MiB", 400 * kMiB},

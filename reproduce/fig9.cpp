@@ -233,7 +233,7 @@ Json fig9_row(const Work& work, const AccessIndex& index, const SwapCandidates& 
   }
   for (std::size_t s = 0; s < kScores; ++s) {
     const auto single =
-        select_under_load(evaluator, candidates, only(kSwapScores[s]), load, CopiesIn::backwards);
+        select_under_load(evaluator, candidates, only(kSwapScores[s]), load, CopyRule::published);
     row[fields[s]] = ms_or_null(single.evaluation);
   }
   const auto published =

@@ -33,6 +33,7 @@ struct ModnnSystem {
 constexpr ModnnSystem kModnnSystems[] = {{"modnn", "modnn", true},
                                          {"vdnn", "vdnn-dyn", false},
                                          {"vdnn_plus", "vdnn-plus", true},
+                                         {"vdnn_plus_live", "vdnn-plus-live", true},
                                          {"auto", "auto", true}};
 
 PlannerOptions modnn_options(const Arguments& a) {
@@ -70,11 +71,6 @@ Result<Json> at_budget(ModnnWork& work, Bytes budget, const Arguments& a, TableR
     if (!point) return fail(point.error());
     add_point(of, system.field, *point, work.ideal_time());
   }
-  report.begin_row(
-      fmt::format("{} in {}, vDNN+ always offloading", work.model(), format_bytes(budget)));
-  const auto point = static_vdnn_plus(work, budget, modnn_options(a));
-  if (!point) return fail(point.error());
-  add_point(of, "vdnn_plus_static", *point, work.ideal_time());
   return of;
 }
 
@@ -234,7 +230,7 @@ void add_modnn_constants(const Machine& m, const Arguments& a, TableReport& repo
                   {"vdnn", "vdnn", Form::percent},
                   {"vdnn+", "vdnn_plus", Form::percent},
                   {"auto", "auto", Form::percent},
-                  {"vdnn+ static", "vdnn_plus_static", Form::percent},
+                  {"vdnn+ live", "vdnn_plus_live", Form::percent},
                   {"modnn MiB", "modnn_copies", Form::mib},
                   {"vdnn MiB", "vdnn_copies", Form::mib}});
 }

@@ -161,19 +161,6 @@ Result<std::optional<ModnnPoint>> plan_in(Workload& workload, const Machine& mac
                     all - copied_anyway(**program)};
 }
 
-/// vDNN's two policies, with what algorithms the options say.
-Result<std::optional<ModnnPoint>> faster_policy(const Program& program, const Machine& machine,
-                                                Bytes budget, const PlannerOptions& options) {
-  std::optional<ModnnPoint> best;
-  for (const char* policy : {"vdnn-conv", "vdnn-all"}) {
-    FixedWorkload workload(program);
-    const auto point = plan_in(workload, machine, policy, budget, options);
-    if (!point) return fail(point.error());
-    if (*point && (!best || (*point)->time < best->time)) best = **point;
-  }
-  return best;
-}
-
 }  // namespace
 
 Result<std::optional<ModnnPoint>> plan_point(ModnnWork& work, const std::string& planner,
@@ -182,38 +169,6 @@ Result<std::optional<ModnnPoint>> plan_point(ModnnWork& work, const std::string&
   FixedWorkload fixed(work.whole());
   Workload& workload = rounds ? static_cast<Workload&>(work.workload()) : fixed;
   return plan_in(workload, work.machine(), planner, budget, options);
-}
-
-Result<std::optional<ModnnPoint>> static_vdnn_plus(ModnnWork& work, Bytes budget,
-                                                   const PlannerOptions& options) {
-  const Bytes alignment = work.machine().alignment();
-  const auto chosen = modnn::select_sub_batch(
-      work.workload(), {budget,
-                        {modnn::kPublishedAlpha, alignment, false},
-                        [](const Program& program) { return fastest_algorithms(program); }});
-  if (!chosen) return fail(chosen.error());
-  PlannerOptions fixed = options;
-  fixed.may.algorithms = false;
-  fixed.may.streaming = false;
-  for (const std::int64_t size : work.workload().sub_batches()) {
-    if (size > *chosen || options.stop.requested()) continue;
-    const auto round = work.one_round(size);
-    if (!round) return fail(round.error());
-    const auto program = work.workload().program(size);
-    if (!program) return fail(program.error());
-    fixed.algorithms = AlgorithmPolicy::fastest;
-    if (modnn::ideal_memory(*round, alignment) <= budget) {
-      FixedWorkload workload(**program);
-      auto kept = plan_in(workload, work.machine(), "none", budget, fixed);
-      if (!kept || *kept) return kept;
-    }
-    for (const auto policy : {AlgorithmPolicy::fastest, AlgorithmPolicy::least_workspace}) {
-      fixed.algorithms = policy;
-      auto point = faster_policy(**program, work.machine(), budget, fixed);
-      if (!point || *point) return point;
-    }
-  }
-  return std::nullopt;
 }
 
 Result<Bytes> smallest_at_once(ModnnWork& work, const std::string& planner,

@@ -75,13 +75,6 @@ Result<std::optional<ModnnPoint>> plan_point(ModnnWork& work, const std::string&
                                              Bytes budget, bool rounds,
                                              const PlannerOptions& options);
 
-/// vDNN+ as moDNN describes vDNN: in the rounds of its rule, with the fastest algorithms, the
-/// inputs of all layers or of all convolutions leave, whichever is faster, unless all data of a
-/// round fit at once. Where the fastest do not fit those of the least workspace, and then smaller
-/// rounds.
-Result<std::optional<ModnnPoint>> static_vdnn_plus(ModnnWork& work, Bytes budget,
-                                                   const PlannerOptions& options);
-
 /// The least budget, to a hundredth, in which a planner has a plan for the batch at once.
 Result<Bytes> smallest_at_once(ModnnWork& work, const std::string& planner,
                                const PlannerOptions& options);

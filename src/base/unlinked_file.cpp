@@ -21,6 +21,13 @@ constexpr std::size_t kPiece = std::size_t{8} << 20;
 /// What is read in smaller pieces, samples, may be wanted again soon.
 constexpr std::size_t kLarge = std::size_t{256} << 10;
 
+/// Pages are cached in folios of up to some MiB, and one that the range has only a part of stays: it
+/// goes with the range behind it.
+void forget(int file, Bytes offset, Bytes bytes) {
+  const Bytes before = std::min(offset, static_cast<Bytes>(kPiece));
+  ::posix_fadvise(file, offset - before, before + bytes, POSIX_FADV_DONTNEED);
+}
+
 std::string described(int reason) {
   const char* const name = ::strerrorname_np(reason);
   return fmt::format("{} ({})", std::strerror(reason), name != nullptr ? name : "unknown");
@@ -32,7 +39,7 @@ void drop_cached(int file, Bytes offset, Bytes bytes) {
   ::sync_file_range(
       file, offset, bytes,
       SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
-  ::posix_fadvise(file, offset, bytes, POSIX_FADV_DONTNEED);
+  forget(file, offset, bytes);
 }
 
 int open_unnamed(const std::string& folder, int flags) {
@@ -54,6 +61,8 @@ Result<UnlinkedFile> UnlinkedFile::create(const std::string& folder) {
     return fail(ErrorCode::runtime,
                 fmt::format("{}: cannot make a file there: {}", folder, described(errno)));
   }
+  // Read-ahead, of 8 MiB and more on some disks, would be memory that nobody has counted.
+  ::posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM);
   return UnlinkedFile(file, folder);
 }
 
@@ -115,7 +124,7 @@ Result<void> UnlinkedFile::read(Bytes offset, std::span<std::byte> to) const {
     const ssize_t done = ::pread(file_, to.data(), std::min(to.size(), kPiece), offset);
     if (done < 0 && errno == EINTR) continue;
     if (done <= 0) return failed("read", offset, to.size());
-    if (large) ::posix_fadvise(file_, offset, done, POSIX_FADV_DONTNEED);
+    if (large) forget(file_, offset, done);
     to = to.subspan(static_cast<std::size_t>(done));
     offset += done;
   }

@@ -150,7 +150,8 @@ bool Lowering::place_away(Attempt& a) {
   for (SpaceId s = machine_.host(); s < std::ssize(machine_.spaces); ++s) {
     Arena& arena = a.arenas[static_cast<std::size_t>(s)];
     if (!placer_.place_away({program_, a.strategy, evaluator_.expansion(), a.timeline}, s,
-                            a.limits[static_cast<std::size_t>(s)], arena.alignment)) {
+                            a.limits[static_cast<std::size_t>(s)], arena.alignment,
+                            a.options.packing)) {
       return false;
     }
     assert(placer_.verify());

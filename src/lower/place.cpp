@@ -39,19 +39,19 @@ void Placer::make_problem(const Subject& subject, Bytes alignment, const Sharing
 
 /// The first packer that fits, or else the smallest footprint of them; ties to the earlier packer.
 /// Where only what fits is of use the packers stop at the budget.
-void Placer::pack(Bytes budget, bool only_what_fits, bool last_resort) {
+void Placer::pack(Bytes budget, bool only_what_fits, bool last_resort, bool best_fit_alone) {
   const bool has_fixed = std::any_of(problem_.fixed.begin(), problem_.fixed.end(),
                                      [](Bytes offset) { return offset >= 0; });
   problem_.give_up_above = only_what_fits ? budget : std::numeric_limits<Bytes>::max();
   bool any = false;
-  if (members_.size() > kMostForOrders && !has_fixed) {
+  if (members_.size() > kMostForOrders && !has_fixed && !best_fit_alone) {
     packing_ = pack_by_cycle_sweep(problem_);
     packer_ = "sweep";
     if (packing_.footprint <= budget || !last_resort) return;
     if (most_conflicts(problem_.holds) > kMostPairsForOrders) return;
     any = true;
   }
-  for (const Packer& packer : smartpool_packers()) {
+  for (const Packer& packer : smartpool_packers().first(best_fit_alone ? 1 : 2)) {
     Packing packing = packer.pack(problem_);
     if (!any || packing.footprint < packing_.footprint) {
       packing_ = std::move(packing);
@@ -100,7 +100,7 @@ bool Placer::place_device(const Subject& subject, SpaceId space, Bytes budget, B
     make_problem(subject, alignment, rule);
     if (used == nullptr && has_fixed_outside(subject, budget, alignment)) return false;
     const bool last = &rule == &last_without_stalls();
-    pack(budget, !last, false);
+    pack(budget, !last, false, packing.best_fit_alone);
     used = &rule;
     if (packing_.footprint <= budget) break;
   }
@@ -110,20 +110,21 @@ bool Placer::place_device(const Subject& subject, SpaceId space, Bytes budget, B
     used = &freest_rule();
     make_problem(subject, alignment, *used);
     if (has_fixed_clash(subject)) return false;
-    pack(budget, true, true);
+    pack(budget, true, true, packing.best_fit_alone);
     if (packing_.footprint > budget) return false;
   }
   finish(subject, used->adds_waits);
   return true;
 }
 
-bool Placer::place_away(const Subject& subject, SpaceId space, Bytes budget, Bytes alignment) {
+bool Placer::place_away(const Subject& subject, SpaceId space, Bytes budget, Bytes alignment,
+                        const PackingSearch& search) {
   find_members(subject.timeline, space);
   refused_.clear();
   added_waits_ = 0;
   for (const SharingRule* rule : {&strictest_rule(), &freest_rule()}) {
     make_problem(subject, alignment, *rule);
-    pack(budget, false, rule == &freest_rule());
+    pack(budget, false, rule == &freest_rule(), search.best_fit_alone);
     if (packing_.footprint > budget) continue;
     finish(subject, rule->adds_waits);
     return true;

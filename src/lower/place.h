@@ -9,14 +9,15 @@
 
 namespace tidepool {
 
-/// How far to search for addresses that need no waits that may stall, where the greedy packers find
-/// none. Nothing: no search.
+/// Which packers there are, and how far to search for addresses that need no waits that may stall,
+/// where those find none. Nothing: no search.
 struct PackingSearch {
   Nanos time{0};
   /// So many rounds of the search, whatever the time: the addresses then repeat on any machine.
   int rounds = 0;
   std::uint64_t seed = 1;
   Stop stop{};
+  bool best_fit_alone = false;  ///< SmartPool's default; else all of what it has
 
   [[nodiscard]] bool wanted() const { return time > Nanos{0} || rounds > 0; }
 };
@@ -38,7 +39,8 @@ class Placer {
                     const PackingSearch& search);
   /// The same for a space whose copies nobody waits for longer than for their bytes: what is
   /// ordered anyway may share, and any others only where they must.
-  bool place_away(const Subject& subject, SpaceId space, Bytes budget, Bytes alignment);
+  bool place_away(const Subject& subject, SpaceId space, Bytes budget, Bytes alignment,
+                  const PackingSearch& search);
   void begin(const Timeline& timeline) { offsets_.assign(timeline.instances.all.size(), 0); }
 
   /// Per instance.
@@ -60,7 +62,7 @@ class Placer {
   bool has_fixed_outside(const Subject& subject, Bytes budget, Bytes alignment);
   bool has_fixed_clash(const Subject& subject);
   void make_problem(const Subject& subject, Bytes alignment, const SharingRule& rule);
-  void pack(Bytes budget, bool only_what_fits, bool last_resort);
+  void pack(Bytes budget, bool only_what_fits, bool last_resort, bool best_fit_alone);
   void search(Bytes budget, const PackingSearch& packing);
   void finish(const Subject& subject, bool adds_waits);
 

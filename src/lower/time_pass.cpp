@@ -198,8 +198,8 @@ void TimePass::issue_host_call(CallId c) {
       waits.out = std::max(waits.out, wait->out);
       start = std::max(start, out_end(wait->out));
     } else {  // the list knows which of them is the last
-      start = std::max(start, wait->previous ? then_.in_end[at(wait->in)] - shift_
-                                             : now_.in_end[at(wait->in)]);
+      start = std::max(
+          start, wait->previous ? then_.in_end[at(wait->in)] - shift_ : now_.in_end[at(wait->in)]);
     }
   }
   for (auto wait = first; wait != end; ++wait) {

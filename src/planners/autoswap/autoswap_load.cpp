@@ -25,7 +25,7 @@ struct Timing {
   Evaluator& evaluator;
   const SwapCandidates& candidates;
   Bytes limit = 0;
-  CopiesIn copies = CopiesIn::early;
+  CopyRule copies = CopyRule::early;
 
   LoadedSelection operator()(SwapOrder& order, Bytes selected_for) const {
     return (*this)(order, selected_for, order.select(selected_for));
@@ -38,7 +38,10 @@ struct Timing {
     result.selected_for = selected_for;
     result.selection = std::move(selection);
     Strategy& strategy = result.selection.strategy;
-    if (copies == CopiesIn::backwards) {
+    if (copies == CopyRule::published) {
+      for (const SwapPick& pick : result.selection.picks) {
+        strategy.gaps[static_cast<std::size_t>(pick.gap)] = Decision::swap;
+      }
       strategy.hints = copies_in_backwards(candidates, result.selection.picks, limit);
     }
     result.evaluation = evaluator.evaluate(strategy, {limit});
@@ -59,7 +62,7 @@ Bytes peak_of(const SwapCandidates& candidates) {
 }  // namespace
 
 LoadedSelection select_under_load(Evaluator& evaluator, const SwapCandidates& candidates,
-                                  const SwapWeights& weights, Bytes limit, CopiesIn copies) {
+                                  const SwapWeights& weights, Bytes limit, CopyRule copies) {
   SwapOrder order(candidates, weights);
   return Timing{evaluator, candidates, limit, copies}(order, limit);
 }
@@ -69,7 +72,7 @@ std::vector<LoadedSelection> select_for_tighter(Evaluator& evaluator,
                                                 const Stop& stop) {
   constexpr std::array<double, 12> kTighter{1.0,  0.99, 0.98, 0.96, 0.94, 0.91,
                                             0.88, 0.84, 0.8,  0.7,  0.5,  0.0};
-  const Timing timed{evaluator, candidates, limit, CopiesIn::early};
+  const Timing timed{evaluator, candidates, limit, CopyRule::early};
   std::vector<LoadedSelection> found;
   std::set<std::vector<Decision>> seen;
   for (const SwapScore score : kSwapScores) {
@@ -90,7 +93,7 @@ WeightSearchOptions published_search(std::uint64_t seed, Stop stop) {
   WeightSearchOptions options;
   options.seed = seed;
   options.stop = std::move(stop);
-  options.copies = CopiesIn::backwards;
+  options.copies = CopyRule::published;
   options.to_the_end = true;
   return options;
 }

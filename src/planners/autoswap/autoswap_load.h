@@ -1,10 +1,11 @@
 // AutoSwap under a limit on the memory load alone, as the paper evaluates it (section VI-B): no
 // addresses. The planners `autoswap` and `autoswap-published` add those.
 //
-// Note [Two AutoSwaps]. A selection is plain when it is made for the limit itself, and copies in
-// are timed backwards from the accesses: that is what the paper does (`autoswap-published`). Copies
-// take time to leave, so a plain selection can stall where one for a tighter limit does not; and a
-// copy in that starts as early as memory allows is late less often. `autoswap` has both.
+// Note [Two AutoSwaps]. A selection is plain when it is made for the limit itself. The paper's
+// (`autoswap-published`) are plain, every variable that is picked is copied out, and copies in are
+// timed backwards from the accesses. Copies take time to leave, so a plain selection can stall
+// where one for a tighter limit does not; what the host has already need not be copied to it; and a
+// copy in that starts as early as memory allows is late less often. `autoswap` has all three.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +19,9 @@ namespace tidepool {
 /// What counts as no overhead: a thousandth of the iteration.
 inline constexpr double kNoOverhead = 1e-3;
 
-/// When copies in start.
-enum class CopiesIn : std::uint8_t {
-  early,      ///< as soon as memory allows
-  backwards,  ///< as published, see backward_copies.h
+enum class CopyRule : std::uint8_t {
+  early,      ///< in as soon as memory allows; out only where the host lacks the value
+  published,  ///< in backwards, see backward_copies.h; out of every pick
 };
 
 /// A selection and what it costs.
@@ -35,7 +35,7 @@ struct LoadedSelection {
 /// The plain selection by one combination.
 LoadedSelection select_under_load(Evaluator& evaluator, const SwapCandidates& candidates,
                                   const SwapWeights& weights, Bytes limit,
-                                  CopiesIn copies = CopiesIn::early);
+                                  CopyRule copies = CopyRule::early);
 
 /// The feasible selections by every score for the limit and for tighter ones, timed under the
 /// limit. What several scores select appears once.
@@ -47,7 +47,7 @@ struct WeightSearchOptions {
   int evaluations = 32;  ///< after those of the four scores
   std::uint64_t seed = 1;
   Stop stop;
-  CopiesIn copies = CopiesIn::early;
+  CopyRule copies = CopyRule::early;
   bool to_the_end = false;  ///< all evaluations, also where nothing stalls any more
 };
 /// Those of the published method.

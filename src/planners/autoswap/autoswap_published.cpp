@@ -36,6 +36,7 @@ class AutoSwapPublished : public Planner {
       LowerOptions placing;
       placing.load_limit = limit.bytes();
       placing.attempts = 1;
+      placing.packing.best_fit_alone = true;
       Trial trial = place(context.lowering(), next.selection.strategy, budget, placing);
       const Bytes excess = trial.excess(budget);
       if (trial.lowered && excess <= 0) return {std::move(next), std::move(trial.lowered)};

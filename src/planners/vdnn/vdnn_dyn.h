@@ -19,7 +19,7 @@
 //   each step down.
 // - Where the planner may not choose algorithms, (m) and (p) are both the policy's; where it may
 //   not swap, only step 2 is left.
-// - vDNN+ (moDNN's extension by sub-batches) is vdnn_plus.
+// - vDNN+ (moDNN's extension by sub-batches) is vdnn_plus; in its rounds this policy is vdnn_plus_live.
 // - Where step 1 fails vDNN cannot train; the streaming schedule takes its place, and a note says
 //   so.
 #pragma once

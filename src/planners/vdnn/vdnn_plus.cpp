@@ -1,16 +1,96 @@
 #include "planners/vdnn/vdnn_plus.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/at.h"
 #include "base/counted.h"
-#include "ir/load_profile.h"
 #include "planners/modnn/sub_batch.h"
 #include "planners/registry.h"
 #include "planners/toolkit/published_output.h"
-#include "planners/vdnn/vdnn_dyn.h"
+#include "planners/vdnn/offload_policy.h"
 
 namespace tidepool {
 namespace {
+
+/// What the device ops of a round use, all at once, and their largest workspace; of the round that
+/// uses most.
+Bytes involved_bytes(const Program& program, std::span<const std::int32_t> algorithms,
+                     Bytes alignment) {
+  struct Round {
+    std::set<TensorId> tensors;
+    Bytes bytes = 0;
+    Bytes workspace = 0;
+  };
+  std::map<std::int32_t, Round> rounds;
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    const Op& op = program.ops[i];
+    if (op.place != OpPlace::device) continue;
+    Round& round = rounds[op.round];
+    round.workspace = std::max(round.workspace, op.algorithms[at(algorithms[i])].workspace);
+    for (const Access& access : op.accesses) {
+      if (!round.tensors.insert(access.tensor).second) continue;
+      round.bytes += align_up(program.tensors[at(access.tensor)].bytes, alignment);
+    }
+  }
+  Bytes most = 0;
+  for (const auto& [number, round] : rounds) most = std::max(most, round.bytes + round.workspace);
+  return most;
+}
+
+/// The published policies for one size of rounds.
+class StaticVdnn {
+ public:
+  StaticVdnn(PlannerContext& context, Lowering& lowering)
+      : context_(context), lowering_(lowering), program_(lowering.program()) {}
+
+  /// Nothing where none of them fits.
+  Result<std::optional<PlannerOutput>> plan() {
+    const MayDecide& may = context_.options().may;
+    const auto stated = context_.algorithms(program_);
+    const auto fastest = may.algorithms ? fastest_algorithms(program_) : stated;
+    const Bytes involved = involved_bytes(program_, fastest, lowering_.machine().alignment());
+    if (!may.swap || involved <= context_.budget().device) {
+      Trial kept = place(lowering_, keep_everything(program_, lowering_.index(), fastest),
+                         context_.budget(), {});
+      if (kept.lowered) return done(kept, "all data of a round fit: nothing is offloaded");
+    }
+    if (!may.swap) return std::nullopt;
+    auto output = faster_policy(fastest);
+    if (!output || *output || !may.algorithms) return output;
+    return faster_policy(least_workspace_algorithms(program_));
+  }
+
+ private:
+  static std::optional<PlannerOutput> done(Trial& trial, std::string note) {
+    return PlannerOutput{std::move(*trial.lowered), {std::move(note)}};
+  }
+
+  Result<std::optional<PlannerOutput>> faster_policy(const std::vector<std::int32_t>& algorithms) {
+    std::optional<Trial> best;
+    std::string note;
+    for (const Offloaded what : {Offloaded::convolutions, Offloaded::all}) {
+      auto policy = offload(lowering_, what, algorithms);
+      if (!policy) return fail(policy.error());
+      Trial trial = place(lowering_, policy->strategy, context_.budget(), {});
+      if (!trial.lowered) continue;
+      if (best && best->lowered->iteration_time <= trial.lowered->iteration_time) continue;
+      best = std::move(trial);
+      note = fmt::format("{}: {} inputs of layers are offloaded",
+                         what == Offloaded::all ? "all" : "conv", policy->offloaded);
+    }
+    if (!best) return std::nullopt;
+    return done(*best, std::move(note));
+  }
+
+  PlannerContext& context_;
+  Lowering& lowering_;
+  const Program& program_;
+};
 
 class VdnnPlus : public Planner {
  public:
@@ -19,14 +99,13 @@ class VdnnPlus : public Planner {
   Result<PlannerOutput> plan(PlannerContext& context) override {
     const auto chosen = modnn::sub_batches_from_chosen(context, {});
     if (!chosen) return fail(chosen.error());
-    // The rule is about the fastest algorithms; where it has no size, vDNN's own may do with less.
     const std::vector<std::int64_t> sizes =
         chosen->fits ? chosen->sizes : context.workload().sub_batches();
     for (const std::int64_t size : sizes) {
       if (context.stopped()) return fail(ErrorCode::interrupted, "interrupted while planning");
       const auto lowering = context.lowering(size);
       if (!lowering) return fail(lowering.error());
-      auto tried = try_vdnn_dyn(context, **lowering, Downgrade::in_all_rounds);
+      auto tried = StaticVdnn(context, **lowering).plan();
       if (!tried) return fail(tried.error());
       if (!*tried) continue;
       (*tried)->notes.push_back(fmt::format(
@@ -42,11 +121,12 @@ class VdnnPlus : public Planner {
 std::unique_ptr<Planner> make_vdnn_plus() { return std::make_unique<VdnnPlus>(); }
 
 PlannerInfo vdnn_plus_planner() {
-  return {.name = "vdnn-plus",
-          .description = "vDNN's policies in rounds that moDNN's rule chooses (vDNN+)",
-          .make = make_vdnn_plus,
-          .chooses_sub_batch = true,
-          .chooses_algorithms = true};
+  return {
+      .name = "vdnn-plus",
+      .description = "vDNN in rounds that moDNN's rule chooses, as moDNN's paper has it (vDNN+)",
+      .make = make_vdnn_plus,
+      .chooses_sub_batch = true,
+      .chooses_algorithms = true};
 }
 
 }  // namespace tidepool

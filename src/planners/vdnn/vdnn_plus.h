@@ -1,17 +1,18 @@
-// vDNN+: vDNN with moDNN's choice of the sub-batch.
+// vDNN+: vDNN with moDNN's choice of the sub-batch, as moDNN is compared with it.
 //
-// Source: Chen, Chen, Han, Hu: moDNN, IEEE TPDS 30(3), 2019, section 7.2, which compares with it;
-// the parts are those of planners/modnn/sub_batch.h and vdnn_dyn.h.
+// Source: Chen, Chen, Han, Hu: moDNN, IEEE TPDS 30(3), 2019, section 7.2: vDNN has all or the
+// convolutional layers' feature maps leave "once the memory budget cannot hold all the involved
+// data"; vDNN+ is that in sub-batches of moDNN's choice. The parts are those of
+// planners/modnn/sub_batch.h and offload_policy.h.
 //
 // What the paper leaves open, or this system sees otherwise:
-// - Which of vDNN's policies: the dynamic one, which tries the others and the algorithms.
-// - A downgrade of an algorithm holds for the same op in all rounds, and there are no more of them
-//   when the time limit is over.
-// - vDNN offloads whole layers' inputs and knows no windows of tasks, so a size that equation 8
-//   accepts may not train; then the next smaller one is tried.
-// - Where equation 8 accepts no size, for the fastest algorithms' workspaces, all are tried: vDNN
-// may
-//   downgrade those.
+// - The involved data are everything that one round uses, all at once, with the largest workspace;
+//   as in the paper's ideal case nothing is freed (moDNN, section 7).
+// - Of the two policies the faster one, with the fastest algorithms. Where neither fits with those,
+//   with the algorithms of the least workspace.
+// - A size that equation 8 accepts may not train so; then the next smaller one is tried. Where the
+//   equation accepts none, all are.
+// - Nothing here asks the clock.
 #pragma once
 
 #include "planners/planner.h"

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ir/load_profile.h"
 #include "planners/modnn/sub_batch.h"
-#include "planners/vdnn/vdnn_dyn.h"
+#include "planners/modnn/task_memory.h"
+#include "planners/vdnn/vdnn_plus_live.h"
 #include "support/sub_batch_workload.h"
 
 namespace tidepool {
@@ -17,10 +17,8 @@ using testing::SubBatchWorkload;
 
 class VdnnPlus : public ::testing::Test {
  protected:
-  [[nodiscard]] Planned plan(Bytes budget, const MayDecide& may = {}) {
-    PlannerOptions options;
-    options.may = may;
-    auto planned = make_plan(*make_vdnn_plus(), workload_, machine_, {budget, 0}, options);
+  [[nodiscard]] Planned plan(Workload& workload, Bytes budget, const PlannerOptions& options = {}) {
+    auto planned = make_plan(*make_vdnn_plus(), workload, machine_, {budget, 0}, options);
     EXPECT_TRUE(planned) << planned.error().message;
     return planned ? std::move(*planned) : Planned{};
   }
@@ -34,70 +32,40 @@ class VdnnPlus : public ::testing::Test {
 
 TEST_F(VdnnPlus, RoundsAreThoseOfMoDNNOrSmaller) {
   for (const std::int64_t size : workload_.sub_batches()) {
-    const Planned planned = plan(window(size));
+    const Planned planned = plan(workload_, window(size));
     EXPECT_LE(planned.sub_batch(), size);
     EXPECT_FALSE(planned.lowered.streaming) << size;
   }
-  EXPECT_EQ(plan(1 << 20).sub_batch(), SubBatchWorkload::kBatch);
 }
 
-TEST_F(VdnnPlus, TrainsWhereVdnnCannot) {
-  const Bytes budget = window(1);
-  const auto vdnn = make_plan(*make_vdnn_dyn(), workload_, machine_, {budget, 0}, {});
-  EXPECT_TRUE(!vdnn || vdnn->lowered.streaming);
-  EXPECT_THAT(plan(budget).notes, Contains(HasSubstr("8 rounds")));
-}
-
-/// It gave up on rounds of one sample where the fastest algorithms had no size at all.
-TEST_F(VdnnPlus, TrainsWhereverVdnnDoesInSomeSize) {
-  int below_the_rule = 0;
-  for (Bytes budget = 4 << 10; budget < window(SubBatchWorkload::kBatch); budget += 256) {
-    SCOPED_TRACE(budget);
-    bool can = false;
-    for (const std::int64_t size : workload_.sub_batches()) {
-      FixedWorkload of_size(**workload_.program(size));
-      const auto vdnn = make_plan(*make_vdnn_dyn(), of_size, machine_, {budget, 0}, {});
-      can |= vdnn && !vdnn->lowered.streaming;
-    }
-    if (!can || budget >= window(1)) continue;
-    ++below_the_rule;
-    EXPECT_FALSE(plan(budget).lowered.streaming);
+/// The paper: "once the memory budget cannot hold all the involved data, it offloads". What is live
+/// at a time takes less.
+TEST_F(VdnnPlus, OffloadsUnlessAllDataOfARoundFitAtOnce) {
+  Program program = **workload_.program(SubBatchWorkload::kBatch);
+  for (Op& op : program.ops) {
+    if (op.phase == Phase::forward && op.layer < 2) op.kind = "conv_forward";
   }
-  EXPECT_GT(below_the_rule, 0);
+  FixedWorkload whole(program);
+  const Bytes all = modnn::ideal_memory(program, 64);
+  EXPECT_THAT(plan(whole, all).notes, Contains(HasSubstr("nothing is offloaded")));
+  const Planned less = plan(whole, all - 64);
+  EXPECT_THAT(less.notes, Contains(HasSubstr("2 inputs of layers are offloaded")));
+  const auto live = make_plan(*make_vdnn_plus_live(), whole, machine_, {all - 64, 0}, {});
+  ASSERT_TRUE(live);
+  EXPECT_THAT(live->notes, Contains(HasSubstr("nothing is offloaded")));
+  EXPECT_NE(less.lowered.strategy.gaps, live->lowered.strategy.gaps);
 }
 
-TEST_F(VdnnPlus, InAGivenSizeItIsVdnn) {
-  MayDecide may;
-  may.sub_batch = false;
-  PlannerOptions options;
-  options.may = may;
-  const Bytes budget = window(8);
-  const auto vdnn = make_plan(*make_vdnn_dyn(), workload_, machine_, {budget, 0}, options);
-  ASSERT_TRUE(vdnn);
-  const Planned plus = plan(budget, may);
-  EXPECT_EQ(plus.lowered.strategy.gaps, vdnn->lowered.strategy.gaps);
-  EXPECT_EQ(plus.lowered.iteration_time, vdnn->lowered.iteration_time);
-}
-
-TEST_F(VdnnPlus, ADowngradeHoldsInAllRounds) {
-  FixedWorkload rounds(**workload_.program(2));
-  const Program& program = **rounds.program(2);
-  bool downgraded = false;
-  for (Bytes budget = 4 << 10; budget < (32 << 10); budget += 256) {
-    const auto planned = make_plan(*make_vdnn_plus(), rounds, machine_, {budget, 0}, {});
-    if (!planned || planned->notes[0].find("downgrade") == std::string::npos) continue;
-    downgraded = true;
-    const auto& algorithms = planned->lowered.strategy.algorithms;
-    for (std::size_t i = 0; i < program.ops.size(); ++i) {
-      for (std::size_t k = 0; k < i; ++k) {
-        const std::string& a = program.ops[i].name;
-        const std::string& b = program.ops[k].name;
-        if (a.substr(0, a.find('@')) != b.substr(0, b.find('@'))) continue;
-        EXPECT_EQ(algorithms[i], algorithms[k]) << a << " and " << b << " in " << budget;
-      }
-    }
+/// It gave +15 or +225 % in two runs, by the clock.
+TEST_F(VdnnPlus, NoClockDecides) {
+  PlannerOptions none;
+  none.time_limit = Nanos{0};
+  for (const std::int64_t size : workload_.sub_batches()) {
+    const Planned at_once = plan(workload_, window(size), none);
+    const Planned planned = plan(workload_, window(size));
+    EXPECT_EQ(at_once.lowered.strategy.gaps, planned.lowered.strategy.gaps);
+    EXPECT_EQ(at_once.lowered.iteration_time, planned.lowered.iteration_time);
   }
-  EXPECT_TRUE(downgraded);
 }
 
 }  // namespace
