@@ -116,8 +116,12 @@ Stop where_memory_ends(Bytes limit, Stop stop) {
   struct Watch {
     std::atomic<bool> short_of_it = false;
     std::atomic<std::int64_t> next = 0;
+    std::atomic<std::int64_t> next_forgetting = 0;
   };
   static constexpr auto kEvery = std::chrono::milliseconds(1);
+  // Code that runs for the first time comes with read-ahead, of up to 8 MiB a page. What is not
+  // used goes again. Takes half a millisecond.
+  static constexpr auto kForgetEvery = std::chrono::milliseconds(20);
   const Bytes most = limit - std::max(kRoom / 4, limit / 16);
   return [watch = std::make_shared<Watch>(), most, stop = std::move(stop)] {
     if (stop.requested() || watch->short_of_it) return true;
@@ -125,6 +129,10 @@ Stop where_memory_ends(Bytes limit, Stop stop) {
     if (now.count() < watch->next) return false;
     watch->next = (now + kEvery).count();
     if (resident_memory().all() > most) watch->short_of_it = true;
+    if (now.count() >= watch->next_forgetting) {
+      watch->next_forgetting = (now + kForgetEvery).count();
+      forget_unused_code();
+    }
     return watch->short_of_it.load();
   };
 }

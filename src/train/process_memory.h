@@ -41,7 +41,9 @@ Result<ProcessMemory> expected_memory(const Job& job, Bytes limit, bool plans = 
 Bytes bytes_of_hashes(const Job& job, Bytes file);
 
 /// Ends work that takes memory of its own, such as planning, before the process takes more than the
-/// limit, or where `stop` asks for it. What such work has found so far is good.
+/// limit, or where `stop` asks for it. What such work has found so far is good. While it is asked,
+/// code that was read ahead and is not used leaves the page cache, which counts where a control
+/// group limits the process.
 Stop where_memory_ends(Bytes limit, Stop stop);
 
 /// What the process takes now besides its arenas: none may be open.
