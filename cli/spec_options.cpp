@@ -202,8 +202,8 @@ void add_job_options(CLI::App& command, JobSpec& job) {
   add_device_options(command, job.device);
   using nn::Storage;
   add_choice_option(command, "--storage", job.storage,
-                    std::vector{Storage::in_place, Storage::separate},
-                    "activations: in-place or separate");
+                    std::vector{Storage::in_place, Storage::separate, Storage::relu_in_place},
+                    "activations: in-place, separate, or relu-in-place, as PyTorch has them");
   add_data_options(command, job.data);
   add_seed_option(command, job.seed,
                   "of initial weights, sample order, dropout and skipped branches");

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 
 #include "base/json.h"
 #include "home_search.h"
@@ -15,9 +17,14 @@ namespace tidepool::reproduce {
 namespace {
 
 constexpr const char* kHomeMachine = "rtx2080ti";
-constexpr double kHomePlanSeconds = 1;  // usual limit of one plan of a search for a batch
+constexpr std::int32_t kPublishedParticles = 500;
+// Of one plan of a search for a batch: policies that HOME's evaluator times, and strategies that
+// the timing engine does, which take longer.
+constexpr std::int64_t kPolicies = 25'000'000;
+constexpr std::int64_t kEvaluations = 2'000;
 constexpr double kBatchResolution = 0.01;
-constexpr int kSearchOverPlan = 10;  ///< limit of one of HOME's own searches, over that of a plan
+constexpr int kSearchOverPlan = 10;    ///< limit of one of HOME's own searches, over that of a plan
+constexpr double kGuessedSeconds = 2;  ///< of a plan, for the progress line
 
 struct HomeContext {
   const Arguments& arguments;
@@ -26,10 +33,16 @@ struct HomeContext {
   Budget budget{};
   std::vector<HomeSystem> systems{};
 
-  [[nodiscard]] PlannerOptions options() const {
+  /// Evaluations end every search, so that rows repeat; with --time-limit the clock does.
+  [[nodiscard]] PlannerOptions options(std::string_view planner) const {
     PlannerOptions options;
     options.seed = arguments.seed;
-    options.time_limit = arguments.limit(kHomePlanSeconds);
+    if (arguments.time_limit > Nanos{0}) {
+      options.time_limit = arguments.time_limit;
+    } else {
+      options.evaluation_limit = planner == "home" ? kPolicies : kEvaluations;
+    }
+    options.swarm.particles = kPublishedParticles;
     options.algorithms = AlgorithmPolicy::least_workspace;
     options.stop = interrupted;
     options.swarm.anchored = false;  // as published: all particles begin at random
@@ -123,7 +136,7 @@ Result<Json> breakdowns(const HomeContext& context, std::string_view model, Tabl
     report.begin_row(fmt::format("{}, {}: where the time goes at {}", model, system.name, batch));
     FixedWorkload workload(profile->program);
     const auto planned = make_plan(**make_planner(system.planner), workload, context.machine,
-                                   context.budget, context.options());
+                                   context.budget, context.options(system.planner));
     if (interrupted()) return all;
     Json parts = nullptr;
     if (planned && !planned->lowered.streaming) {
@@ -188,7 +201,8 @@ void add_search(const HomeContext& context, const PublishedHome& p, Json& row,
     const auto profile = context.profile(p.model, batch);
     if (!profile) continue;
     HomeSearchOptions options;
-    options.time_limit = kSearchOverPlan * context.options().time_limit;
+    options.time_limit = kSearchOverPlan * context.arguments.time_limit;
+    options.evaluations = kSearchOverPlan * kPolicies;
     options.seed = context.arguments.seed;
     options.stop = interrupted;
     Json figures = home_search_figures(*profile, context.budget, options);
@@ -212,6 +226,37 @@ void add_search(const HomeContext& context, const PublishedHome& p, Json& row,
                        {"points", std::move(points)}};
 }
 
+using TrySystem = std::function<Result<FitTrial>(const HomeSystem&, std::int64_t)>;
+
+/// Every system at the same batches, from the largest of PyTorch to that of HOME, where it fits:
+/// orderings at a batch are then of all pairs.
+Result<void> add_common_batches(const HomeContext& context, const TrySystem& try_batch, Json& row) {
+  constexpr int kBatches = 8;
+  Json& measured = row["measured"];
+  const auto most = [&](const char* system) -> double {
+    const bool known = measured.contains(system) && !measured[system].is_null();
+    return known ? measured[system]["max_batch"].get<double>() : 0;
+  };
+  const double from = most("pytorch");
+  const double to = most("home");
+  if (from <= 0 || to <= from) return {};
+  for (int k = 1; k <= kBatches; ++k) {
+    const auto batch =
+        static_cast<std::int64_t>(from * std::pow(to / from, static_cast<double>(k) / kBatches));
+    for (const HomeSystem& system : context.systems) {
+      const std::string name(system.name);
+      if (measured[name].is_null() || measured[name]["max_batch"] < batch) continue;
+      const auto trial = try_batch(system, batch);
+      if (!trial) return fail(trial.error());
+      if (interrupted()) return {};
+      if (!trial->fits) continue;
+      measured[name]["curve"].push_back(
+          {{"batch", batch}, {"samples_per_s", trial->samples_per_s()}});
+    }
+  }
+  return {};
+}
+
 /// All that is said of one model.
 Result<Json> home_row(const HomeContext& context, const PublishedHome& p, TableReport& report) {
   const ProgramOfBatch program = [&](std::int64_t batch) -> Result<Program> {
@@ -226,13 +271,14 @@ Result<Json> home_row(const HomeContext& context, const PublishedHome& p, TableR
               {"measured", Json::object()}, {"largest_streaming_batch", possible->batch},
               {"search_s", nullptr},        {"published_search_s", p.search_s},
               {"evaluate_us", nullptr},     {"published_evaluate_ms", p.evaluate_ms}};
+  const TrySystem try_at = [&](const HomeSystem& system, std::int64_t batch) -> Result<FitTrial> {
+    const auto profile = context.profile(p.model, batch);
+    if (!profile) return fail(profile.error());
+    return try_system(system, *profile, context.budget, context.options(system.planner));
+  };
   for (const HomeSystem& system : context.systems) {
     RowProgress progress(report, fmt::format("{}, {}", p.model, system.name));
-    const TryBatch try_batch = [&](std::int64_t batch, bool) -> Result<FitTrial> {
-      const auto profile = context.profile(p.model, batch);
-      if (!profile) return fail(profile.error());
-      return try_system(system, *profile, context.budget, context.options());
-    };
+    const TryBatch try_batch = [&](std::int64_t batch, bool) { return try_at(system, batch); };
     const auto found =
         find_fit(try_batch, {possible->batch, kBatchResolution, interrupted}, progress);
     if (!found) return fail(found.error());
@@ -248,6 +294,10 @@ Result<Json> home_row(const HomeContext& context, const PublishedHome& p, TableR
           there->fits ? Json(there->samples_per_s()) : Json(nullptr);
     }
     report.line(line_of(p, system.name, measured));
+  }
+  if (!interrupted()) {
+    report.begin_row(fmt::format("{}: all systems at the same batches", p.model));
+    if (auto added = add_common_batches(context, try_at, row); !added) return fail(added.error());
   }
   if (!interrupted()) add_search(context, p, row, report);
   if (!interrupted() && breakdown_batch(p.model) > 0) {
@@ -299,9 +349,18 @@ void add_home_constants(const HomeContext& context, TableReport& report) {
                   context.calibration.time_scale));
   report.constant("residuals", Json(context.calibration.residuals),
                   "its residuals, scaled over published time: " + residuals);
-  report.constant("plan_limit_ms", to_ms(context.options().time_limit),
-                  fmt::format("at most {} for one plan; largest batches to {:.0f} %",
-                              format_time(context.options().time_limit), 100 * kBatchResolution));
+  const Nanos limit = context.arguments.time_limit;
+  report.constant(
+      "plan_limit", limit > Nanos{0} ? Json(to_ms(limit)) : Json(nullptr),
+      fmt::format(
+          "one plan: {}; largest batches to {:.0f} %",
+          limit > Nanos{0}
+              ? fmt::format("at most {}", format_time(limit))
+              : fmt::format("home {} particles and at most {} policies (published 500 and "
+                            "500 iterations), auto at most {} evaluations: no clock decides "
+                            "a row",
+                            kPublishedParticles, kPolicies, kEvaluations),
+          100 * kBatchResolution));
   report.columns({{"model", "model"},
                   {"system", "system"},
                   {"max batch", "max_batch"},
@@ -329,7 +388,7 @@ Result<void> run_home(const Arguments& a, TableReport& report) {
   context.systems = *systems;
   add_home_constants(context, report);
   constexpr int kTrials = 30;  // about so many plans for a search
-  report.expect(models->size() * systems->size(), kTrials * a.limit(kHomePlanSeconds));
+  report.expect(models->size() * systems->size(), kTrials * a.limit(kGuessedSeconds));
   std::vector<Json> rows;
   for (const PublishedHome& p : *models) {
     if (interrupted()) break;

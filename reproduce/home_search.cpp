@@ -74,8 +74,11 @@ Json home_search_figures(const Profile& profile, const Budget& budget,
   swarm.seed = options.seed;
   swarm.threads = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 16);
   auto begin = Clock::now();
+  const bool timed = options.time_limit > Nanos{0};
+  if (!timed) swarm.evaluations = options.evaluations;
   swarm.stop = [&] {
-    return options.stop.requested() || seconds_since(begin) > 1e-3 * to_ms(options.time_limit);
+    return options.stop.requested() ||
+           (timed && seconds_since(begin) > 1e-3 * to_ms(options.time_limit));
   };
   // Where a policy's addresses do not fit the limit is tightened, as in the planner.
   SwarmResult found;

@@ -9,7 +9,8 @@ namespace tidepool::reproduce {
 
 struct HomeSearchOptions {
   std::int32_t particles = 500;  ///< as published; iterations until it has converged
-  Nanos time_limit{};            ///< of the search
+  std::int64_t evaluations = 0;  ///< at most so many
+  Nanos time_limit{};            ///< of the search; 0: none, evaluations count
   std::uint64_t seed = 1;
   Stop stop{};
 };

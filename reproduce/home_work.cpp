@@ -42,7 +42,7 @@ Result<Profile> home_profile(std::string_view model, std::int64_t batch, const M
   if (!graph) return fail(graph.error());
   nn::TrainingOptions options;
   options.batch = batch;
-  options.storage = nn::Storage::separate;
+  options.storage = nn::Storage::relu_in_place;
   auto training = nn::build_training_program(*graph, options, nn::reference_kernels());
   if (!training) return fail(training.error());
   Program& program = training->program;
@@ -59,7 +59,7 @@ FitTrial try_pytorch(const Profile& profile, Bytes budget) {
   const Program& program = profile.program;
   const auto algorithms = least_workspace_algorithms(program);
   const ProgramRecording recorded = record_program(program, algorithms, 2);
-  CachingAllocator allocator;
+  CachingAllocator allocator(budget);
   FitTrial trial;
   trial.batch = program.batch;
   trial.footprint = replay(allocator, allocation_requests(recorded.recording));

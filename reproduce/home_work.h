@@ -39,7 +39,7 @@ struct HomeCalibration {
 /// Over those of the published models that the zoo has.
 HomeCalibration calibrate_home(const Machine& machine);
 
-/// A model's program at a batch: separate storage, as PyTorch keeps it, with scaled times.
+/// A model's program at a batch: stored as PyTorch does it, with scaled times.
 Result<Profile> home_profile(std::string_view model, std::int64_t batch, const Machine& machine,
                              double time_scale);
 

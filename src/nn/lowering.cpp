@@ -85,7 +85,10 @@ TensorDesc Lowering::batched(const ValueType& type) const {
 }
 
 bool Lowering::may_overwrite(const Operand& x) const {
-  if (options.storage != Storage::in_place) return false;
+  return options.storage == Storage::in_place && is_read_once(x);
+}
+
+bool Lowering::is_read_once(const Operand& x) const {
   for (std::size_t v = 0; v < values.size(); ++v) {
     if (values[v].tensor != x.tensor) continue;
     const Value& value = graph.values[v];

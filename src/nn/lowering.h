@@ -76,6 +76,8 @@ struct Lowering {
   [[nodiscard]] TensorDesc batched(const ValueType& type) const;
   /// See Note [In-place chains]: for an op that keeps what is positive.
   [[nodiscard]] bool may_overwrite(const Operand& x) const;
+  /// The part of that which does not depend on how tensors are stored.
+  [[nodiscard]] bool is_read_once(const Operand& x) const;
   /// The same for an op that does not.
   [[nodiscard]] bool may_replace(const Operand& x) const;
 

@@ -339,6 +339,7 @@ std::string_view to_text(nn::Optimizer optimizer) {
 }
 
 std::string_view to_text(nn::Storage storage) {
+  if (storage == nn::Storage::relu_in_place) return "relu-in-place";
   return storage == nn::Storage::separate ? "separate" : "in-place";
 }
 

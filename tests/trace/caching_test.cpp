@@ -60,5 +60,20 @@ TEST(CachingAllocator, MergesInsideASegmentAndKeepsIt) {
   EXPECT_EQ(a.reserved(), 20 * kMiB);
 }
 
+/// 20 MiB are not in use when 40 are wanted of a driver that has 50.
+TEST(CachingAllocator, WhatIsNotInUseGoesBackToADriverThatHasNoMore) {
+  const auto reserved = [](Bytes driver) {
+    CachingAllocator a(driver);
+    a.allocate(0, 5 * kMiB);
+    a.allocate(1, 1000);
+    a.free(0);
+    a.allocate(2, 40 * kMiB);
+    return a.reserved();
+  };
+  EXPECT_EQ(reserved(100 * kMiB), 62 * kMiB);
+  EXPECT_EQ(reserved(50 * kMiB), 42 * kMiB) << "the small segment is in use";
+  EXPECT_EQ(reserved(30 * kMiB), 42 * kMiB) << "more than there is";
+}
+
 }  // namespace
 }  // namespace tidepool

@@ -10,7 +10,7 @@ Result<ValueType> Relu::infer(InputTypes inputs) const { return same_as_input(in
 void Relu::forward(const ForwardPass& f) const {
   const Operand x = f.activation();
   f.state().inputs = {x};
-  if (f.l.may_overwrite(x)) {
+  if (f.l.options.storage != Storage::separate && f.l.is_read_once(x)) {
     f.set_output(x);
     f.l.writer.op(f.name(".forward"), {.op = ReluForward{}, .in_place = true}, {x});
   } else {
@@ -26,7 +26,7 @@ void Relu::backward(const BackwardPass& b) const {
   const Operand dx = desc.in_place ? b.d : b.new_input_gradient();
   if (desc.in_place) {
     b.l.writer.op(b.name(".backward"), desc, {y, b.d});
-  } else if (b.in_place()) {
+  } else if (b.l.options.storage != Storage::separate) {
     b.l.writer.op(b.name(".backward"), desc, {y, b.d, dx});
   } else {
     desc.reads_forward = true;

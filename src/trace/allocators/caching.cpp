@@ -21,7 +21,10 @@ void CachingAllocator::allocate(BlockId block, Bytes bytes) {
   FreeList& pool = pools_[large ? 1 : 0];
   auto range = pool.take_best(size);
   if (!range) {
-    range = pool.new_segment(segment_size(size));
+    const Bytes segment = segment_size(size);
+    if (segment > driver_ - reserved_) release_unused();
+    range = pool.new_segment(segment);
+    segments_[large ? 1 : 0].push_back(*range);
     reserved_ += range->bytes;
   }
   const Bytes rest = range->bytes - size;
@@ -30,6 +33,16 @@ void CachingAllocator::allocate(BlockId block, Bytes bytes) {
     range->bytes = size;
   }
   used_.emplace(block, Used{*range, large});
+}
+
+void CachingAllocator::release_unused() {
+  for (std::size_t p = 0; p < pools_.size(); ++p) {
+    std::erase_if(segments_[p], [&](const Range& segment) {
+      if (!pools_[p].take(segment)) return false;
+      reserved_ -= segment.bytes;
+      return true;
+    });
+  }
 }
 
 void CachingAllocator::free(BlockId block) {

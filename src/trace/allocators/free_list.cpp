@@ -37,6 +37,13 @@ std::optional<Range> FreeList::take_best(Bytes bytes) {
   return range;
 }
 
+bool FreeList::take(Range range) {
+  const auto found = by_address_.find(range.address);
+  if (found == by_address_.end() || found->second != range.bytes) return false;
+  erase(range);
+  return true;
+}
+
 std::optional<Range> FreeList::take_ending_at(Bytes address) {
   const auto after = by_address_.lower_bound(address);
   if (after == by_address_.begin()) return std::nullopt;

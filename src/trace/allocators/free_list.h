@@ -26,6 +26,8 @@ class FreeList {
   void insert(Range range);
   /// Takes out the smallest range that has `bytes`, of equals the lowest.
   std::optional<Range> take_best(Bytes bytes);
+  /// Takes out this range, if it is free and no larger one has it.
+  bool take(Range range);
   /// Takes out the range that ends at `address`, if one does.
   std::optional<Range> take_ending_at(Bytes address);
 
