@@ -305,6 +305,31 @@ void add_learning_options(CLI::App& command, LearningSpec& learning) {
                   "(default: the planner's own number)")
       ->check(whole_number(1, 1'000'000))
       ->type_name("N");
+  command.add_flag("--dqn-published", learning.published,
+                   "dqn, dqn-swap: the paper's algorithm alone: targets of one reward, no plans of "
+                   "other planners to begin with, no mutations of the best");
+  command
+      .add_option("--dqn-reach", learning.reach,
+                  "dqn, dqn-swap: rewards in a target, each discounted once more, and then the "
+                  "value of what follows; 0: all to the end (default: 0; published: 1)")
+      ->check(whole_number(0, 1'000'000))
+      ->type_name("N");
+  command
+      .add_option("--dqn-discount", learning.discount, "dqn, dqn-swap: of rewards (default: 0.99)")
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("NUMBER");
+  command
+      .add_option("--dqn-width", learning.width,
+                  "dqn, dqn-swap: of the network's node states (default and published: 64)")
+      ->check(whole_number(1, 256))
+      ->type_name("N");
+  command
+      .add_option("--dqn-rate", learning.rate,
+                  "dqn, dqn-swap: rate of learning; 0: nothing is learned (default: 0.003)")
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("NUMBER");
+  command.add_flag("--dqn-uniform", learning.uniform,
+                   "dqn, dqn-swap: all actions at random, without a network");
   command
       .add_option("--network", learning.network,
                   "dqn, dqn-swap: go on from this saved network, perhaps of another model; auto: "

@@ -146,12 +146,14 @@ void add_train(CLI::App& app, Context& context) {
   add_replan_option(*command, spec.cache);
   add_comparison_options(*command, *arguments);
   command->add_flag("--json", context.json, "one JSON object on stdout");
-  refuse_ignored(*command, {{"--profile", {"--reprofile"}},
-                            {"--plan",
-                             {"--replan", "--planner", "--algorithms", "--time-limit",
-                              "--evaluations", "--pso-particles", "--pso-iterations",
-                              "--modnn-weights-leave", "--modnn-one-stream", "--episodes",
-                              "--network", "--save-network", "--episode-log"}}});
+  refuse_ignored(
+      *command,
+      {{"--profile", {"--reprofile"}},
+       {"--plan",
+        {"--replan", "--planner", "--algorithms", "--time-limit", "--evaluations",
+         "--pso-particles", "--pso-iterations", "--modnn-weights-leave", "--modnn-one-stream",
+         "--episodes", "--dqn-published", "--dqn-reach", "--dqn-discount", "--dqn-width",
+         "--dqn-rate", "--dqn-uniform", "--network", "--save-network", "--episode-log"}}});
   command->footer(kFooter);
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {

@@ -99,7 +99,7 @@ void note_same_batch_ordering(const Json& row, const std::string& a, const std::
       *std::ranges::min_element(same, {}, [](const AtBatch& at) { return at.a / at.b; });
   report.note(
       fmt::format("does not come out: {}, samples_per_s at the same batch: {} no less than {}, "
-                  "here less at {} of {} batches, most at {}: {:.0f} and {:.0f}: {}",
+                  "here less at {} of {} batches, most at {}: {:.0f} and {:.0f}; likely because {}",
                   row["model"].get<std::string>(), a, b, count, same.size(), worst.batch, worst.a,
                   worst.b, reason(row, "same batch", a, b)));
 }

@@ -63,6 +63,9 @@ struct QLearning {
   std::int32_t hops = 4;
   std::int32_t batch = 32;
   std::int32_t reach = 0;  ///< rewards in a target; 0: all to the end; 1: as in the paper
+  /// Begins with plans of other planners, and between episodes undoes a part of the best strategy
+  /// and fills it up anew. False: Algorithm 1 alone, as in the paper.
+  bool improves = true;
   std::int32_t decisions_a_step = 3;  ///< of the agent, for one gradient step
   bool uniform = false;               ///< all actions uniformly random; nothing is learned
   bool greedy = false;                ///< one episode of `network`, and nothing is learned

@@ -25,6 +25,9 @@ struct QLearningRecord {
   std::string network;
   std::optional<double> greedy;  ///< the overhead of what that network plays
   std::vector<QLearningEpisode> episodes;
+  std::int64_t mutations = 0;         ///< of the best strategy, played between the episodes
+  std::int64_t better_at_random = 0;  ///< of those: became the best, filled up at random
+  std::int64_t better_by_network = 0;  ///< ... by the network
   /// The plan is no episode's: none could be carried out with addresses, so everything leaves.
   bool fallback = false;
 };

@@ -52,9 +52,11 @@ std::string to_text(const QLearning& q) {
   std::uint64_t network = 0;
   for (const char c : q.network) network = hash_combine(network, static_cast<unsigned char>(c));
   return fmt::format(
-      "{} episodes, rate {}, discount {}, width {}, hops {}, batch {} every {}{}{}, {:x}",
-      q.episodes, q.learning_rate, q.discount, q.width, q.hops, q.batch, q.decisions_a_step,
-      q.uniform ? ", uniform" : "", q.greedy ? ", greedy" : "", network);
+      "{} episodes, rate {}, discount {}, reach {}, width {}, hops {}, batch {} every {}{}{}{}, "
+      "{:x}",
+      q.episodes, q.learning_rate, q.discount, q.reach, q.width, q.hops, q.batch,
+      q.decisions_a_step, q.improves ? "" : ", as published", q.uniform ? ", uniform" : "",
+      q.greedy ? ", greedy" : "", network);
 }
 
 Json settings(const PlanRequest& request) {

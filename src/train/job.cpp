@@ -122,7 +122,15 @@ PlannerOptions planner_options(const JobSpec& job, const PlannerSpec& planner) {
   options.evaluation_limit = planner.evaluations;
   options.swarm = planner.swarm;
   options.modnn = planner.modnn;
-  options.q_learning.episodes = planner.learning.episodes;
+  const LearningSpec& learning = planner.learning;
+  QLearning& q = options.q_learning;
+  q.episodes = learning.episodes;
+  q.uniform = learning.uniform;
+  q.improves = !learning.published;
+  q.reach = learning.reach.value_or(learning.published ? 1 : q.reach);
+  q.discount = learning.discount.value_or(q.discount);
+  q.width = learning.width.value_or(q.width);
+  q.learning_rate = learning.rate.value_or(q.learning_rate);
   return options;
 }
 

@@ -16,6 +16,12 @@ namespace {
 /// The field that is set and for planners that learn only; empty: none.
 std::string_view field_of_learners(const LearningSpec& spec) {
   if (spec.episodes > 0) return "episodes";
+  if (spec.published) return "dqn_published";
+  if (spec.uniform) return "dqn_uniform";
+  if (spec.reach) return "dqn_reach";
+  if (spec.discount) return "dqn_discount";
+  if (spec.width) return "dqn_width";
+  if (spec.rate) return "dqn_rate";
   if (!spec.save_network.empty()) return "save_network";
   return spec.episode_log.empty() ? "" : "episode_log";
 }

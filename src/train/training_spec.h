@@ -106,6 +106,12 @@ inline constexpr Nanos kGapTimeLimit = std::chrono::seconds(10);
 /// Of planners that learn a Q-network. Files may be empty.
 struct LearningSpec {
   std::int32_t episodes = 0;  ///< 0: the planner's own number, within its time limit
+  bool published = false;     ///< `dqn_published`: reach 1, nothing but the paper's algorithm
+  bool uniform = false;       ///< `dqn_uniform`: all actions at random
+  std::optional<std::int32_t> reach;
+  std::optional<double> discount;
+  std::optional<std::int32_t> width;
+  std::optional<double> rate;  ///< of learning
   std::string network;        ///< a saved network to go on from; `auto` plays one episode of it
   std::string save_network;   ///< written with the plan
   std::string episode_log;    ///< the same, CSV

@@ -8,7 +8,6 @@
 #include "base/at.h"
 #include "base/parallel.h"
 #include "ir/load_profile.h"
-#include "planners/autoswap/autoswap.h"
 
 namespace tidepool {
 namespace {
@@ -43,34 +42,6 @@ Result<const Program*> OneSize::program(std::int64_t sub_batch) {
   if (sub_batch == sub_batch_) return all_.program(sub_batch);
   return fail(ErrorCode::usage,
               fmt::format("rounds of {} samples are planned, not of {}", sub_batch_, sub_batch));
-}
-
-void OthersPlan::make(bool may_stream) {
-  auto output = algorithms.empty() ? planner->make()->plan(*context)
-                                   : make_autoswap({.algorithms = algorithms})->plan(*context);
-  if (!output) {
-    error = output.error();
-    return;
-  }
-  if (auto* lowered = std::get_if<Lowered>(&output->choice)) {
-    plan = std::move(*lowered);
-    return;
-  }
-  const auto& strategy = std::get<Strategy>(output->choice);
-  const auto lowering = context->lowering(strategy.sub_batch);
-  if (!lowering) {
-    error = lowering.error();
-    return;
-  }
-  LowerOptions lower;
-  lower.stop = options.stop;
-  lower.allow_streaming = may_stream && options.may.may_stream();
-  auto lowered = (*lowering)->lower(strategy, context->budget(), lower);
-  if (lowered) {
-    plan = std::move(*lowered);
-  } else {
-    error = lowered.error();
-  }
 }
 
 SizeSearch::SizeSearch(PlannerContext& outer, std::int64_t sub_batch, const PlannerOptions& options,

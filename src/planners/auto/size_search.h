@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "planners/registry.h"
 #include "planners/tide/tide_search.h"
+#include "planners/toolkit/others_plan.h"
 
 namespace tidepool {
 
@@ -21,19 +21,6 @@ class OneSize : public Workload {
  private:
   Workload& all_;
   std::int64_t sub_batch_;
-};
-
-/// A planner's plan, of whatever sub-batch.
-struct OthersPlan {
-  const PlannerInfo* planner = nullptr;
-  std::vector<std::int32_t> algorithms;  ///< AutoSwap's, one per op; empty: the policy's
-  PlannerOptions options;
-  std::optional<PlannerContext> context;
-  std::optional<Lowered> plan;
-  Error error;
-
-  /// Runs the planner in its context and lowers what it chose.
-  void make(bool may_stream);
 };
 
 class SizeSearch {

@@ -63,16 +63,20 @@ EpisodeOutcome Agent::learn(Bytes limit, double greedy_part, const Stop& stop) {
   return outcome;
 }
 
-/// Each with the rewards that follow, as far as they are to reach.
+/// Each with the rewards that follow, as far as they are to reach, discounted.
 void Agent::remember(std::vector<Transition> episode) {
   const auto count = static_cast<std::ptrdiff_t>(episode.size());
   const std::ptrdiff_t reach = settings_.reach > 0 ? settings_.reach : count;
   for (std::ptrdiff_t i = 0; i < count; ++i) {
     const std::ptrdiff_t last = std::min(i + reach, count) - 1;
     Transition& of = episode[static_cast<std::size_t>(i)];
-    for (std::ptrdiff_t k = i + 1; k <= last; ++k) {
-      of.reward += episode[static_cast<std::size_t>(k)].reward;
+    double reward = of.reward;
+    double discount = settings_.discount;
+    for (std::ptrdiff_t k = i + 1; k <= last; ++k, discount *= settings_.discount) {
+      reward += discount * episode[static_cast<std::size_t>(k)].reward;
     }
+    of.reward = static_cast<float>(reward);
+    of.discount = static_cast<float>(discount);
     of.next = episode[static_cast<std::size_t>(last)].next;
     of.terminal = last == count - 1;
   }
@@ -103,8 +107,10 @@ std::int32_t Agent::action_of(const Strategy& strategy) const {
   return kNone;
 }
 
-EpisodeOutcome Agent::follow(Bytes limit, const Strategy* first, const Stop& stop) {
+EpisodeOutcome Agent::follow(Bytes limit, const Strategy* first, const Stop& stop, Follow how) {
   EpisodeOutcome outcome;
+  std::vector<Transition> episode;
+  const bool remembers = how == Follow::remembered && network_ != nullptr;
   environment_.begin(limit);
   while (!environment_.terminal()) {
     if (stop.requested()) {
@@ -114,10 +120,19 @@ EpisodeOutcome Agent::follow(Bytes limit, const Strategy* first, const Stop& sto
     std::int32_t action = first != nullptr ? action_of(*first) : std::int32_t{kNone};
     if (first != nullptr && action == kNone && !environment_.must_act()) action = 0;
     if (action == kNone) action = network_ != nullptr ? best_action() : random_action();
-    environment_.act(action);
+    Transition transition;
+    if (remembers) transition.state = environment_.state();
+    const double reward = environment_.act(action);
+    if (!remembers) continue;
+    transition.action = action;
+    transition.reward = static_cast<float>(scale_ * reward);
+    transition.next = environment_.state();
+    transition.terminal = environment_.terminal();
+    episode.push_back(std::move(transition));
   }
   outcome.feasible = environment_.feasible();
   outcome.episode_return = environment_.episode_return();
+  if (remembers) remember(std::move(episode));
   return outcome;
 }
 

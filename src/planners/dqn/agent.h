@@ -20,11 +20,14 @@ struct EpisodeOutcome {
   double loss = 0;  ///< mean of the gradient steps
 };
 
-// Note [Targets]. Equation 5 takes one reward and what the network expects to follow. Here a target
-// is the sum of all rewards to the end of the episode (QLearning::reach; 1 is equation 5): with the
-// few hundred gradient steps that there are, what the network expects is mostly error, and the
-// largest of many such values is mostly the largest error. The network gets rewards in units of
-// what random actions cost (`set_scale`), so that one learning rate suits all programs.
+// Note [Targets]. Equation 5 takes one reward and what the network expects to follow. With
+// QLearning::reach n a target has the next n rewards, each discounted once more than the one
+// before, and then the discounted value of the state behind them: 1 is equation 5. The default is
+// all rewards to the end of the episode, which is no Q-learning (nothing is bootstrapped) but the
+// regression of returns: with the few hundred gradient steps that there are, what the network
+// expects is mostly error, and the largest of many such values is mostly the largest error. The
+// network gets rewards in units of what random actions cost (`set_scale`), so that one learning
+// rate suits all programs.
 class Agent {
  public:
   /// All must outlive the agent. `network`: null where all actions are random.
@@ -34,9 +37,14 @@ class Agent {
   /// `greedy_part`; always without a network.
   EpisodeOutcome learn(Bytes limit, double greedy_part, const Stop& stop);
 
-  /// An episode from which nobody learns: by the network, or random without one. With `first`: its
+  enum class Follow : std::uint8_t {
+    forgotten,
+    remembered,  ///< in the replay memory, from which later episodes learn
+  };
+  /// An episode with no gradient steps: by the network, or random without one. With `first`: its
   /// actions as soon as they are valid, and others only where doing nothing runs out of memory.
-  EpisodeOutcome follow(Bytes limit, const Strategy* first, const Stop& stop);
+  EpisodeOutcome follow(Bytes limit, const Strategy* first, const Stop& stop,
+                        Follow how = Follow::forgotten);
 
   /// What rewards are multiplied by for the network.
   void set_scale(double scale) { scale_ = scale; }

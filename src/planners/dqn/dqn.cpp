@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
 
 #include "base/counted.h"
 #include "planners/dqn/training.h"
 #include "planners/toolkit/load_limit.h"
+#include "planners/toolkit/others_plan.h"
 #include "planners/toolkit/published_output.h"
 
 namespace tidepool {
@@ -24,7 +27,9 @@ class DqnRun {
         settings_(context.options().q_learning),
         lowering_(context.lowering()),
         algorithms_(context.algorithms(lowering_.program())),
-        environment_(lowering_, algorithms_, budget() - budget() / kLeastLimit, settled(options)),
+        environment_options_(settled(options)),
+        environment_(lowering_, algorithms_, budget() - budget() / kLeastLimit,
+                     environment_options_),
         make_network_(make) {}
 
   Result<PlannerOutput> run() {
@@ -34,6 +39,11 @@ class DqnRun {
     if (auto made = make_network(); !made) return fail(made.error());
     train();
     find_addresses();
+    if (others_ && (!best_ || others_->iteration_time <= best_->iteration_time)) {
+      best_ = std::move(others_);
+    } else {
+      others_name_.clear();
+    }
     if (!best_) leave_all();
     return output();
   }
@@ -41,8 +51,9 @@ class DqnRun {
  private:
   static constexpr int kToImprove = 3;
   static constexpr int kTighter = 10;
-  static constexpr Bytes kLeastLimit = 4;  ///< of the budget: limits go down by that part of it
-  static constexpr Bytes kParts = 32;      ///< of the budget, by which the limit goes down
+  static constexpr Bytes kLeastLimit = 4;    ///< of the budget: limits go down by that part of it
+  static constexpr Bytes kParts = 32;        ///< of the budget, by which the limit goes down
+  static constexpr int kPartsOfOthers = 16;  ///< of the limits: each other planner has one
 
   [[nodiscard]] Bytes budget() const { return context_.budget().device; }
 
@@ -59,7 +70,6 @@ class DqnRun {
     options.width = settings_.width;
     options.hops = settings_.hops;
     options.learning_rate = settings_.learning_rate;
-    options.discount = settings_.discount;
     options.seed = context_.options().seed;
     auto network = make_network_(options);
     if (!network) return fail(network.error());
@@ -86,11 +96,48 @@ class DqnRun {
     };
     training_.emplace(lowering_, environment_, network_.get(), settings_, std::move(options));
     training_->prepare();
+    if (settings_.improves && !settings_.greedy) begin_with_others();
     training_->run();
     if (!training_->found().empty()) fastest_found_ = training_->found().front().time;
     record_ = std::make_shared<QLearningRecord>(training_->record());
     // Without an episode it has learned nothing that could take the place of a trained one.
     if (network_ != nullptr && !record_->episodes.empty()) record_->network = network_->save();
+  }
+
+  /// Plans of others, of which the fastest is returned where no episode is faster.
+  void begin_with_others() {
+    constexpr std::array kSwapping{"autoswap", "geeps"};
+    constexpr std::array kAll{"autoswap", "capuchin", "superneurons", "home"};
+    const bool remakes = environment_options_.remove;
+    const auto names = remakes ? std::span<const char* const>(kAll) : kSwapping;
+    for (const char* name : names) {
+      if (context_.stopped()) return;
+      OthersPlan other;
+      const auto list = planner_list();
+      const auto info = std::ranges::find(list, name, &PlannerInfo::name);
+      if (info == list.end()) continue;
+      other.planner = &*info;
+      other.options = context_.options();
+      other.options.progress = nullptr;
+      other.options.may.sub_batch = other.options.may.algorithms = false;
+      other.options.may.recompute = remakes;
+      other.options.may.streaming = false;
+      other.options.time_limit /= kPartsOfOthers;
+      if (other.options.evaluation_limit > 0) {
+        other.options.evaluation_limit =
+            std::max<std::int64_t>(other.options.evaluation_limit / kPartsOfOthers, 1);
+      }
+      auto made = PlannerContext::make(context_.workload(), context_.machine(), context_.budget(),
+                                       other.options);
+      if (!made) continue;
+      other.context.emplace(std::move(*made));
+      other.make(false);
+      if (!other.plan || other.plan->streaming) continue;
+      training_->begin_with(other.plan->strategy);
+      if (others_ && others_->iteration_time <= other.plan->iteration_time) continue;
+      others_ = std::move(other.plan);
+      others_name_ = name;
+    }
   }
 
   std::optional<Lowered> place(const Strategy& strategy) {
@@ -158,6 +205,16 @@ class DqnRun {
         "; {} swapped, {} recomputed",
         counted(static_cast<std::size_t>(count(Decision::swap) + count(Decision::drop)), "gap"),
         count(Decision::recompute));
+    if (record_->mutations > 0) {
+      made += fmt::format("; {} of the best, {} better ({} by the network)",
+                          counted(record_->mutations, "mutation"),
+                          record_->better_at_random + record_->better_by_network,
+                          record_->better_by_network);
+    }
+    if (!others_name_.empty()) {
+      return made + fmt::format("; none is faster than the plan of '{}', with which it began",
+                                others_name_);
+    }
     if (fastest_found_ < best_->iteration_time) {
       made += fmt::format("; the fastest found, {}, has no addresses in which nothing waits",
                           format_time(fastest_found_));
@@ -169,6 +226,7 @@ class DqnRun {
   const QLearning& settings_;
   Lowering& lowering_;
   std::vector<std::int32_t> algorithms_;
+  dqn::EnvironmentOptions environment_options_;
   dqn::Environment environment_;
   const MakeNetwork& make_network_;
   std::unique_ptr<dqn::QNetwork> network_;  ///< null: all actions are random
@@ -177,6 +235,8 @@ class DqnRun {
   Bytes excess_ = 0;  ///< of the last trial, where it is known
   Bytes least_excess_ = 0;
   std::optional<Lowered> best_;
+  std::optional<Lowered> others_;       ///< the fastest of other planners
+  std::string others_name_;             ///< whose it is; at the end: empty, or the plan is theirs
   Nanos fastest_found_ = Nanos::max();  ///< without addresses
 };
 

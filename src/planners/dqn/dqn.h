@@ -8,6 +8,13 @@
 // is from. Where none has addresses, the fastest are played again under tighter limits, with what
 // else then has to leave by the network; where that fails too, everything leaves; at last the
 // streaming schedule is taken. Algorithms and sub-batch are the policy's and the workload's.
+//
+// Beyond the paper, unless QLearning::improves is off: it begins with plans of other planners, and
+// mutates the best strategy between episodes (training.h, Note [Mutations]). Where no episode and
+// no mutation is faster than another planner's plan that plan is returned, and the note says so.
+// Copies out begin behind the op that reads; in the paper's figures 1 and 4 beside it
+// (EnvironmentOptions::alongside): plans of this project wait for the op, which keeps a copy from
+// reading what an op may still read through its own stream's order.
 #pragma once
 
 #include <functional>

@@ -129,8 +129,9 @@ void Environment::settle() {
   while (true) {
     if (now_.blocked == kNone) return end(false);
     find_valid();
+    state_.must_act = must_act();
     if (!state_.valid.empty()) return;
-    if (must_act()) return end(true);
+    if (state_.must_act) return end(true);
     state_.current = next_stop();
   }
 }

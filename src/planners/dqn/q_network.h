@@ -31,12 +31,14 @@ struct EventGraph {
 struct AgentState {
   std::int32_t current = 0;         ///< the node under execution
   std::vector<std::int32_t> valid;  ///< action nodes that may be taken now, ascending
+  bool must_act = false;            ///< doing nothing would run out of memory: it is no action
 };
 
 struct Transition {
   AgentState state;
   std::int32_t action = 0;  ///< 0 or one of state.valid
-  float reward = 0;
+  float reward = 0;         ///< of this action and of those up to `next`, discounted
+  float discount = 1;       ///< of the value of `next`
   AgentState next;
   bool terminal = false;  ///< nothing follows: the value of `next` is zero
 };
@@ -46,7 +48,6 @@ struct QNetworkOptions {
   std::int32_t width = 64;  ///< p
   std::int32_t hops = 4;    ///< T
   double learning_rate = 1e-3;
-  double discount = 0.99;
   std::uint64_t seed = 1;  ///< of the initial weights
 };
 

@@ -1,6 +1,7 @@
 #include "planners/dqn/training.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/random.h"
@@ -17,6 +18,7 @@ constexpr std::int32_t kEachGreedy = 4;
 constexpr double kUntried = 0.4;
 constexpr std::uint64_t kActions = 1;  // streams of random numbers
 constexpr std::uint64_t kTries = 2;
+constexpr std::uint64_t kMutations = 3;
 
 }  // namespace
 
@@ -47,6 +49,7 @@ Training::Training(Lowering& lowering, Environment& environment, QNetwork* netwo
       options_(std::move(options)),
       agent_(environment, network, settings, hash_combine(options_.seed, kActions)),
       random_(environment, nullptr, settings, hash_combine(options_.seed, kTries)),
+      mutations_(hash_combine(options_.seed, kMutations)),
       unlimited_(unlimited_time(lowering.program(), lowering.machine(), environment.algorithms())),
       time_(options_.allowance.time_left()),
       evaluations_(options_.allowance.evaluations_left()) {}
@@ -119,6 +122,7 @@ void Training::learn() {
   for (std::int32_t i = 1; i <= episodes; ++i) {
     spend();
     if (options_.stop.requested() || options_.allowance.used_up()) break;
+    const auto episode_begun = Allowance::Clock::now();
     const std::string plays = network_ != nullptr ? network_->save() : std::string{};
     const EpisodeOutcome outcome =
         agent_.learn(options_.limit, 1 - random_part(i, episodes), options_.stop);
@@ -127,8 +131,55 @@ void Training::learn() {
     keep_if_best(outcome, plays);
     if (options_.seen) options_.seen(record_, episodes);
     if (!by_number() && nothing_is_better()) break;
+    if (settings_.improves) try_mutations(Allowance::Clock::now() - episode_begun);
   }
   if (!best_network_.empty()) (void)network_->load(best_network_);
+}
+
+void Training::begin_with(const Strategy& strategy) {
+  // Without a network its actions are those of chance where the strategy's are not enough.
+  Agent& agent = network_ != nullptr ? agent_ : random_;
+  const auto outcome =
+      agent.follow(options_.limit, &strategy, options_.stop, Agent::Follow::remembered);
+  if (outcome.feasible) remember(environment_.strategy());
+  remember(strategy);
+}
+
+/// For as long as that. Where no clock decides, a few.
+void Training::try_mutations(Allowance::Clock::duration time) {
+  constexpr int kFew = 4;
+  const auto until = Allowance::Clock::now() + time;
+  const bool counted = by_number() || options_.allowance.repeats();
+  for (int i = 0; counted ? i < kFew : Allowance::Clock::now() < until; ++i) {
+    if (options_.stop.requested() || options_.allowance.used_up() || found_.empty()) return;
+    try_mutation(network_ != nullptr && i % 2 == 1);
+    spend();
+  }
+}
+
+void Training::try_mutation(bool by_network) {
+  const Nanos before = found_.front().time;
+  const Strategy strategy = mutated(found_.front().strategy);
+  Agent& agent = by_network ? agent_ : random_;
+  const auto outcome =
+      agent.follow(options_.limit, &strategy, options_.stop, Agent::Follow::remembered);
+  if (outcome.stopped) return;
+  ++record_.mutations;
+  if (outcome.feasible) remember(environment_.strategy());
+  if (found_.front().time >= before) return;
+  ++(by_network ? record_.better_by_network : record_.better_at_random);
+}
+
+Strategy Training::mutated(const Strategy& strategy) {
+  constexpr std::array kUndone{0.05, 0.15, 0.4};
+  const double part = kUndone[mutations_.below(kUndone.size())];
+  Strategy result = strategy;
+  for (const ActionGap& gap : environment_.gaps()) {
+    if (mutations_.uniform() < part) {
+      result.gaps[static_cast<std::size_t>(gap.gap)] = Decision::keep;
+    }
+  }
+  return result;
 }
 
 /// Of the actions of an episode. See Note [Greedy episodes].
@@ -165,9 +216,10 @@ void Training::add(const EpisodeOutcome& outcome) {
   if (outcome.feasible) {
     if (const auto time = remember(environment_.strategy())) {
       episode.overhead = overhead(*time, unlimited_);
+      best_episode_ = std::min(best_episode_.value_or(*episode.overhead), *episode.overhead);
     }
   }
-  if (!found_.empty()) episode.best = overhead(found_.front().time, unlimited_);
+  episode.best = best_episode_;
 }
 
 std::optional<Nanos> Training::remember(const Strategy& strategy) {

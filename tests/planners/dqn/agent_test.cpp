@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <set>
 
 #include "ir/load_profile.h"
 #include "planners/dqn/table_network.h"
@@ -25,11 +27,14 @@ class CountingNetwork : public testing::TableNetwork {
     for (const dqn::Transition* t : batch) {
       terminal += t->terminal ? 1 : 0;
       least_reward = std::min(least_reward, t->reward);
+      if (!t->terminal) discounts.insert(t->discount);
+      if (t->terminal) discounts.insert(0);
     }
     return 0;
   }
   std::size_t terminal = 0;
   float least_reward = 0;
+  std::set<float> discounts;  ///< 0: terminal
   int asked = 0;
   int learned = 0;
   std::size_t last_batch = 0;
@@ -91,6 +96,55 @@ TEST_F(DqnAgent, TargetsReachToTheEndOfTheEpisodeOrOneRewardFar) {
   dqn::Agent one(environment_, &network_, settings_, 1);
   for (int i = 0; i < 40; ++i) one.learn(limit(), 0, {});
   EXPECT_LT(network_.terminal, static_cast<std::size_t>(network_.learned) * 16);
+}
+
+/// The sum of n rewards was not discounted, and the value behind them as if they were one.
+TEST_F(DqnAgent, RewardsAreDiscountedOncePerDecision) {
+  settings_.discount = 0.5;
+  for (const int reach : {1, 3, 0}) {
+    SCOPED_TRACE(reach);
+    network_ = CountingNetwork{{}};
+    settings_.reach = reach;
+    dqn::Agent agent(environment_, &network_, settings_, 1);
+    for (int i = 0; i < 40; ++i) agent.learn(limit(), 0, {});
+    ASSERT_FALSE(network_.discounts.empty());
+    if (reach == 0) continue;
+    EXPECT_TRUE(network_.discounts.contains(std::pow(0.5F, static_cast<float>(reach))));
+    EXPECT_LE(network_.discounts.size(), 2U) << "and 0 of terminal ones";
+  }
+}
+
+/// "Nothing" was in the maximum also where it ends the episode: a value that no target trains.
+TEST_F(DqnAgent, StatesSayWhereDoingNothingIsNoAction) {
+  environment_.begin(limit());
+  int must = 0;
+  Random random(3);
+  for (int episode = 0; episode < 20; ++episode) {
+    environment_.begin(limit());
+    while (!environment_.terminal()) {
+      EXPECT_EQ(environment_.state().must_act, environment_.must_act());
+      must += environment_.must_act() ? 1 : 0;
+      const auto& valid = environment_.state().valid;
+      environment_.act(valid[random.below(valid.size())]);
+    }
+  }
+  EXPECT_GT(must, 0);
+  testing::TableNetwork table{{.learning_rate = 1}};
+  table.set_graph(environment_.graph());
+  dqn::Transition t;
+  t.action = 1;
+  t.reward = -2;
+  t.next.valid = {2};
+  t.next.must_act = true;
+  dqn::Transition bad;
+  bad.action = 2;
+  bad.reward = -3;
+  bad.terminal = true;
+  const dqn::Transition* const first[] = {&bad};
+  table.learn(first);
+  const dqn::Transition* const second[] = {&t};
+  table.learn(second);
+  EXPECT_EQ(table.values({.valid = {1}})[1], -5) << "0 of doing nothing is no value here";
 }
 
 TEST_F(DqnAgent, WithoutANetworkAllActionsAreRandom) {

@@ -24,8 +24,10 @@ class TableNetwork : public dqn::QNetwork {
   double learn(std::span<const dqn::Transition* const> batch) override {
     double loss = 0;
     for (const dqn::Transition* t : batch) {
-      const double next = t->terminal ? 0 : std::ranges::max(values(t->next));
-      const double error = t->reward + options_.discount * next - value_[at(t->action)];
+      const std::vector<float> all = values(t->next);
+      const double next =
+          t->terminal ? 0 : *std::max_element(all.begin() + (t->next.must_act ? 1 : 0), all.end());
+      const double error = t->reward + t->discount * next - value_[at(t->action)];
       loss += error * error / static_cast<double>(batch.size());
       value_[at(t->action)] += static_cast<float>(options_.learning_rate * error);
     }

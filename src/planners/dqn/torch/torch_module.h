@@ -27,6 +27,6 @@ class TorchCalls {
 /// The module's one function. Its name changes with this header, so that a module of another
 /// version is refused.
 using MakeTorchCalls = TorchCalls* (*)(const QNetworkOptions&, const NetworkWeights&);
-inline constexpr const char* kMakeTorchCalls = "tidepool_torch_calls_1";
+inline constexpr const char* kMakeTorchCalls = "tidepool_torch_calls_2";
 
 }  // namespace tidepool::dqn

@@ -39,14 +39,15 @@ class PlainNetwork {
     return values;
   }
 
-  [[nodiscard]] double loss(std::span<const Transition* const> batch, double discount,
+  [[nodiscard]] double loss(std::span<const Transition* const> batch,
                             const PlainNetwork& of_targets) const {
     double sum = 0;
     for (const Transition* t : batch) {
       double y = t->reward;
       if (!t->terminal) {
         const auto next = of_targets.values(t->next);
-        y += discount * std::min(*std::max_element(next.begin(), next.end()), 0.0);
+        const auto first = next.begin() + (t->next.must_act ? 1 : 0);
+        y += t->discount * std::min(*std::max_element(first, next.end()), 0.0);
       }
       const double error = y - value(t->state, t->action);
       sum += error * error;

@@ -58,7 +58,9 @@ inline std::vector<Transition> random_transitions(std::int32_t nodes, std::size_
     const std::size_t taken = random.below(t.state.valid.size() + 1);
     t.action = taken == 0 ? 0 : t.state.valid[taken - 1];
     t.reward = static_cast<float>(-random.uniform());
+    t.discount = static_cast<float>(random.uniform());
     t.terminal = random.below(4) == 0;
+    t.next.must_act = !t.next.valid.empty() && random.below(2) == 0;
   }
   return transitions;
 }

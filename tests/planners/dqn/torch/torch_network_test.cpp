@@ -65,7 +65,7 @@ TEST(TorchNetwork, HasTheGradientOfThePrintedLoss) {
     const auto transitions = random_transitions(12, 4, random);
     const auto batch = pointers(transitions);
     const PlainNetwork targets(graph, weights);
-    const double loss = targets.loss(batch, 0.99, targets);
+    const double loss = targets.loss(batch, targets);
     const NetworkWeights gradients = (*tested)->gradients(batch);
     for (std::size_t m = 0; m < 8; ++m) {
       for (int i = 0; i < 12; ++i) {
@@ -75,7 +75,7 @@ TEST(TorchNetwork, HasTheGradientOfThePrintedLoss) {
           NetworkWeights other = weights;
           other.matrices[m][at] += by;
           const double moved = double{other.matrices[m][at]} - double{weights.matrices[m][at]};
-          return (PlainNetwork(graph, other).loss(batch, 0.99, targets) - loss) / moved;
+          return (PlainNetwork(graph, other).loss(batch, targets) - loss) / moved;
         };
         const double above = slope(kStep);
         const double below = slope(-kStep);

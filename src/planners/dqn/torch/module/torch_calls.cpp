@@ -136,15 +136,18 @@ at::Tensor TorchCallsOf::values_of(const AgentState& state) {
   return graph + at::mm(actions, w7(2));
 }
 
-/// Equation 5; a constant. No return is above 0: a network that says so of what follows is not
-/// believed, or its maxima would raise each other.
+/// Equation 5; a constant. Doing nothing counts only where it is an action. No return is above 0: a
+/// network that says so of what follows is not believed, or its maxima would raise each other.
 at::Tensor TorchCallsOf::targets(std::span<const Transition* const> batch) {
   at::Tensor targets = at::empty({static_cast<std::int64_t>(batch.size()), 1});
   float* target = targets.data_ptr<float>();
   for (const Transition* t : batch) {
     double y = t->reward;
     if (!t->terminal) {
-      y += options_.discount * std::min(values_of(t->next).max().item<float>(), 0.0F);
+      const at::Tensor values = values_of(t->next);
+      const std::int64_t first = t->next.must_act ? 1 : 0;
+      const at::Tensor most = values.narrow(0, first, values.size(0) - first).max();
+      y += t->discount * std::min(most.item<float>(), 0.0F);
     }
     *target++ = static_cast<float>(y);
   }
@@ -201,10 +204,10 @@ NetworkWeights TorchCallsOf::gradients(std::span<const Transition* const> batch)
 }  // namespace
 }  // namespace tidepool::dqn
 
-extern "C" __attribute__((visibility("default"))) tidepool::dqn::TorchCalls* tidepool_torch_calls_1(
+extern "C" __attribute__((visibility("default"))) tidepool::dqn::TorchCalls* tidepool_torch_calls_2(
     const tidepool::dqn::QNetworkOptions& options, const tidepool::dqn::NetworkWeights& weights);
 
-tidepool::dqn::TorchCalls* tidepool_torch_calls_1(const tidepool::dqn::QNetworkOptions& options,
+tidepool::dqn::TorchCalls* tidepool_torch_calls_2(const tidepool::dqn::QNetworkOptions& options,
                                                   const tidepool::dqn::NetworkWeights& weights) {
   return new tidepool::dqn::TorchCallsOf(options, weights);
 }
