@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <functional>
 
 #include "base/json.h"
 #include "home_search.h"
@@ -226,37 +224,6 @@ void add_search(const HomeContext& context, const PublishedHome& p, Json& row,
                        {"points", std::move(points)}};
 }
 
-using TrySystem = std::function<Result<FitTrial>(const HomeSystem&, std::int64_t)>;
-
-/// Every system at the same batches, from the largest of PyTorch to that of HOME, where it fits:
-/// orderings at a batch are then of all pairs.
-Result<void> add_common_batches(const HomeContext& context, const TrySystem& try_batch, Json& row) {
-  constexpr int kBatches = 8;
-  Json& measured = row["measured"];
-  const auto most = [&](const char* system) -> double {
-    const bool known = measured.contains(system) && !measured[system].is_null();
-    return known ? measured[system]["max_batch"].get<double>() : 0;
-  };
-  const double from = most("pytorch");
-  const double to = most("home");
-  if (from <= 0 || to <= from) return {};
-  for (int k = 1; k <= kBatches; ++k) {
-    const auto batch =
-        static_cast<std::int64_t>(from * std::pow(to / from, static_cast<double>(k) / kBatches));
-    for (const HomeSystem& system : context.systems) {
-      const std::string name(system.name);
-      if (measured[name].is_null() || measured[name]["max_batch"] < batch) continue;
-      const auto trial = try_batch(system, batch);
-      if (!trial) return fail(trial.error());
-      if (interrupted()) return {};
-      if (!trial->fits) continue;
-      measured[name]["curve"].push_back(
-          {{"batch", batch}, {"samples_per_s", trial->samples_per_s()}});
-    }
-  }
-  return {};
-}
-
 /// All that is said of one model.
 Result<Json> home_row(const HomeContext& context, const PublishedHome& p, TableReport& report) {
   const ProgramOfBatch program = [&](std::int64_t batch) -> Result<Program> {
@@ -297,7 +264,8 @@ Result<Json> home_row(const HomeContext& context, const PublishedHome& p, TableR
   }
   if (!interrupted()) {
     report.begin_row(fmt::format("{}: all systems at the same batches", p.model));
-    if (auto added = add_common_batches(context, try_at, row); !added) return fail(added.error());
+    if (auto added = add_common_batches(context.systems, try_at, row["measured"]); !added)
+      return fail(added.error());
   }
   if (!interrupted()) add_search(context, p, row, report);
   if (!interrupted() && breakdown_batch(p.model) > 0) {

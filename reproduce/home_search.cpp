@@ -57,6 +57,21 @@ Json curve_json(const SwarmResult& found) {
   return curve;
 }
 
+/// `begin` is read whenever it asks the clock.
+SwarmOptions swarm_of(const HomeSearchOptions& options, const Clock::time_point& begin) {
+  SwarmOptions swarm;
+  swarm.particles = options.particles;
+  swarm.seed = options.seed;
+  swarm.threads = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 16);
+  const bool timed = options.time_limit > Nanos{0};
+  if (!timed) swarm.evaluations = options.evaluations;
+  swarm.stop = [&options, &begin, timed] {
+    return options.stop.requested() ||
+           (timed && seconds_since(begin) > 1e-3 * to_ms(options.time_limit));
+  };
+  return swarm;
+}
+
 }  // namespace
 
 Json home_search_figures(const Profile& profile, const Budget& budget,
@@ -69,17 +84,8 @@ Json home_search_figures(const Profile& profile, const Budget& budget,
   if (maps.maps().empty()) return nullptr;
   constexpr int kAttempts = 4;
   LoadLimit limit(budget.device, 40);
-  SwarmOptions swarm;
-  swarm.particles = options.particles;
-  swarm.seed = options.seed;
-  swarm.threads = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 16);
   auto begin = Clock::now();
-  const bool timed = options.time_limit > Nanos{0};
-  if (!timed) swarm.evaluations = options.evaluations;
-  swarm.stop = [&] {
-    return options.stop.requested() ||
-           (timed && seconds_since(begin) > 1e-3 * to_ms(options.time_limit));
-  };
+  const SwarmOptions swarm = swarm_of(options, begin);
   // Where a policy's addresses do not fit the limit is tightened, as in the planner.
   SwarmResult found;
   std::optional<Lowered> lowered;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/json.h"
 #include "ir/load_profile.h"
 #include "lower/overhead.h"
 #include "nn/models/model.h"
@@ -73,6 +74,33 @@ Result<FitTrial> try_system(const HomeSystem& system, const Profile& profile, co
                             const PlannerOptions& options) {
   if (system.planner.empty()) return try_pytorch(profile, budget.device);
   return try_plan(profile, budget, std::string(system.planner), options);
+}
+
+Result<void> add_common_batches(std::span<const HomeSystem> systems, const TrySystem& try_batch,
+                                Json& measured) {
+  constexpr int kBatches = 8;
+  const auto most = [&](const char* system) -> double {
+    const bool known = measured.contains(system) && !measured[system].is_null();
+    return known ? measured[system]["max_batch"].get<double>() : 0;
+  };
+  const double from = most("pytorch");
+  const double to = most("home");
+  if (from <= 0 || to <= from) return {};
+  for (int k = 1; k <= kBatches; ++k) {
+    const auto batch =
+        static_cast<std::int64_t>(from * std::pow(to / from, static_cast<double>(k) / kBatches));
+    for (const HomeSystem& system : systems) {
+      const std::string name(system.name);
+      if (measured[name].is_null() || measured[name]["max_batch"] < batch) continue;
+      const auto trial = try_batch(system, batch);
+      if (!trial) return fail(trial.error());
+      if (interrupted()) return {};
+      if (!trial->fits) continue;
+      measured[name]["curve"].push_back(
+          {{"batch", batch}, {"samples_per_s", trial->samples_per_s()}});
+    }
+  }
+  return {};
 }
 
 Breakdown breakdown_of(const Profile& profile, const Budget& budget, const Planned& planned) {

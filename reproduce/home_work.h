@@ -2,10 +2,13 @@
 // compared with.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/json_fwd.h"
 #include "cost/profile.h"
 #include "published_home.h"
 #include "reproduction.h"
@@ -50,6 +53,13 @@ FitTrial try_pytorch(const Profile& profile, Bytes budget);
 /// A trial by PyTorch or by a system's planner.
 Result<FitTrial> try_system(const HomeSystem& system, const Profile& profile, const Budget& budget,
                             const PlannerOptions& options);
+
+using TrySystem = std::function<Result<FitTrial>(const HomeSystem&, std::int64_t batch)>;
+
+/// Every system at the same batches, from the largest of PyTorch to that of HOME, where it fits:
+/// orderings at a batch are then of all pairs. `measured`: by system, with curves that grow.
+Result<void> add_common_batches(std::span<const HomeSystem> systems, const TrySystem& try_batch,
+                                Json& measured);
 
 /// Where an iteration's time goes (figure 7).
 struct Breakdown {
