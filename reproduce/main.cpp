@@ -76,7 +76,7 @@ std::string footer() {
   std::string text = R"(
 Columns named published_* (publ.) are the paper's figures, all others are computed here: on the
 measured trace of VGG16 (vgg16-trace) where it tells, otherwise on networks of the zoo with times of
-the gtx1080ti preset (home: rtx2080ti, modnn: k40). Every constant behind them is printed. Ctrl-C
+the gtx1080ti preset (home: rtx2080ti, modnn: k40). The constants of the machine and of the search are printed above each table. Ctrl-C
 prints what is finished.
 
 Examples:)";

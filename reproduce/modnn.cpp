@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "ir/load_profile.h"
 #include "modnn_devices.h"
+#include "modnn_links.h"
 #include "modnn_work.h"
 #include "nn/models/model.h"
 #include "notes.h"
@@ -257,6 +258,9 @@ Result<void> run_modnn(const Arguments& a, TableReport& report) {
       auto published_stream = on_one_stream(p, *one_stream, a, report);
       if (!published_stream) return fail(published_stream.error());
       (*row)["one_stream"] = std::move(*published_stream);
+      auto links = over_links(p, *machine, *budgets, modnn_options(a), report);
+      if (!links) return fail(links.error());
+      (*row)["links"] = std::move(*links);
     }
     if (!row) {
       if (row.error().code == ErrorCode::interrupted) break;

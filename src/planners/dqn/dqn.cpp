@@ -94,6 +94,12 @@ class DqnRun {
                                  last.best ? fmt::format("overhead {:.2f} %", 100 * *last.best)
                                            : "no plan yet"));
     };
+    options.place = [this](const Strategy& strategy) -> std::optional<Nanos> {
+      auto lowered = place(strategy);
+      if (!lowered) return std::nullopt;
+      best_ = std::move(lowered);
+      return best_->iteration_time;
+    };
     training_.emplace(lowering_, environment_, network_.get(), settings_, std::move(options));
     training_->prepare();
     if (settings_.improves && !settings_.greedy) begin_with_others();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "base/random.h"
@@ -118,7 +119,10 @@ void Training::learn() {
     }
     return;
   }
-  const std::int32_t episodes = by_number() ? settings_.episodes : kEpisodes;
+  // Chance has no end of its own: it is as good as the time it gets.
+  const std::int32_t own =
+      network_ != nullptr ? kEpisodes : std::numeric_limits<std::int32_t>::max();
+  const std::int32_t episodes = by_number() ? settings_.episodes : own;
   for (std::int32_t i = 1; i <= episodes; ++i) {
     spend();
     if (options_.stop.requested() || options_.allowance.used_up()) break;
@@ -145,28 +149,41 @@ void Training::begin_with(const Strategy& strategy) {
   remember(strategy);
 }
 
-/// For as long as that. Where no clock decides, a few.
+/// For several times as long. Where no clock decides, a few.
 void Training::try_mutations(Allowance::Clock::duration time) {
+  constexpr int kTimesAsLong = 4;
   constexpr int kFew = 4;
-  const auto until = Allowance::Clock::now() + time;
+  const auto until = Allowance::Clock::now() + kTimesAsLong * time;
   const bool counted = by_number() || options_.allowance.repeats();
   for (int i = 0; counted ? i < kFew : Allowance::Clock::now() < until; ++i) {
     if (options_.stop.requested() || options_.allowance.used_up() || found_.empty()) return;
-    try_mutation(network_ != nullptr && i % 2 == 1);
+    try_mutation(network_ != nullptr && (counted ? i % 2 == 1 : network_pays()));
     spend();
   }
 }
 
+/// By what each has found until now in a second; both are tried first.
+bool Training::network_pays() const {
+  const auto found_a_second = [](std::int64_t better, Allowance::Clock::duration time) {
+    constexpr double kBegin = 0.05;  // seconds
+    return static_cast<double>(better + 1) / (std::chrono::duration<double>(time).count() + kBegin);
+  };
+  return found_a_second(record_.better_by_network, by_network_) >
+         found_a_second(record_.better_at_random, at_random_);
+}
+
 void Training::try_mutation(bool by_network) {
-  const Nanos before = found_.front().time;
-  const Strategy strategy = mutated(found_.front().strategy);
+  const auto begun = Allowance::Clock::now();
+  const Nanos before = best().time;
+  const Strategy strategy = mutated(best().strategy);
   Agent& agent = by_network ? agent_ : random_;
   const auto outcome =
       agent.follow(options_.limit, &strategy, options_.stop, Agent::Follow::remembered);
   if (outcome.stopped) return;
   ++record_.mutations;
   if (outcome.feasible) remember(environment_.strategy());
-  if (found_.front().time >= before) return;
+  (by_network ? by_network_ : at_random_) += Allowance::Clock::now() - begun;
+  if (best().time >= before) return;
   ++(by_network ? record_.better_by_network : record_.better_at_random);
 }
 
@@ -232,7 +249,19 @@ std::optional<Nanos> Training::remember(const Strategy& strategy) {
                   {*time, strategy});
   }
   if (found_.size() > kRemembered) found_.pop_back();
+  if (settings_.improves) try_place(*time, strategy);
   return time;
+}
+
+/// At most half of the time goes into this.
+void Training::try_place(Nanos time, const Strategy& strategy) {
+  if (!options_.place || (placed_ && time >= placed_->time)) return;
+  const auto begun = Allowance::Clock::now();
+  const bool counted = by_number() || options_.allowance.repeats();
+  if (!counted && placed_ && 2 * placing_ > begun - begun_) return;
+  const auto placed = options_.place(strategy);
+  if (placed && (!placed_ || *placed < placed_->time)) placed_ = {*placed, strategy};
+  placing_ += Allowance::Clock::now() - begun;
 }
 
 void Training::play_again(Bytes limit) {

@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
-#include <set>
+#include <vector>
 
 #include "base/at.h"
 #include "base/counted.h"
@@ -17,29 +16,28 @@
 namespace tidepool {
 namespace {
 
-/// What the device ops of a round use, all at once, and their largest workspace; of the round that
-/// uses most.
+/// What is persistent and what the device ops of a round use, all at once, and their largest
+/// workspace. Of the first round: sums over rounds are not of the paper, whose libraries add in
+/// place.
 Bytes involved_bytes(const Program& program, std::span<const std::int32_t> algorithms,
                      Bytes alignment) {
-  struct Round {
-    std::set<TensorId> tensors;
-    Bytes bytes = 0;
-    Bytes workspace = 0;
-  };
-  std::map<std::int32_t, Round> rounds;
+  std::vector<char> involved(program.tensors.size(), 0);
+  Bytes workspace = 0;
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
     const Op& op = program.ops[i];
     if (op.place != OpPlace::device) continue;
-    Round& round = rounds[op.round];
-    round.workspace = std::max(round.workspace, op.algorithms[at(algorithms[i])].workspace);
+    workspace = std::max(workspace, op.algorithms[at(algorithms[i])].workspace);
+    const bool of_round = op.round == 0 && op.phase != Phase::update;
     for (const Access& access : op.accesses) {
-      if (!round.tensors.insert(access.tensor).second) continue;
-      round.bytes += align_up(program.tensors[at(access.tensor)].bytes, alignment);
+      if (of_round || program.tensors[at(access.tensor)].persistent)
+        involved[at(access.tensor)] = 1;
     }
   }
-  Bytes most = 0;
-  for (const auto& [number, round] : rounds) most = std::max(most, round.bytes + round.workspace);
-  return most;
+  Bytes bytes = workspace;
+  for (std::size_t t = 0; t < involved.size(); ++t) {
+    if (involved[t] != 0) bytes += align_up(program.tensors[t].bytes, alignment);
+  }
+  return bytes;
 }
 
 /// The published policies for one size of rounds.
@@ -99,9 +97,7 @@ class VdnnPlus : public Planner {
   Result<PlannerOutput> plan(PlannerContext& context) override {
     const auto chosen = modnn::sub_batches_from_chosen(context, {});
     if (!chosen) return fail(chosen.error());
-    const std::vector<std::int64_t> sizes =
-        chosen->fits ? chosen->sizes : context.workload().sub_batches();
-    for (const std::int64_t size : sizes) {
+    for (const std::int64_t size : chosen->sizes) {
       if (context.stopped()) return fail(ErrorCode::interrupted, "interrupted while planning");
       const auto lowering = context.lowering(size);
       if (!lowering) return fail(lowering.error());

@@ -11,7 +11,7 @@
 // - Of the two policies the faster one, with the fastest algorithms. Where neither fits with those,
 //   with the algorithms of the least workspace.
 // - A size that equation 8 accepts may not train so; then the next smaller one is tried. Where the
-//   equation accepts none, all are.
+//   equation accepts none, the smallest is taken.
 // - Nothing here asks the clock.
 #pragma once
 
