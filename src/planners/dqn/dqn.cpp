@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -89,8 +90,10 @@ class DqnRun {
     options.seen = [this, allowance = options.allowance](const QLearningRecord& record,
                                                          std::int32_t episodes) {
       const QLearningEpisode& last = record.episodes.back();
+      const bool ends = episodes < std::numeric_limits<std::int32_t>::max();
       context_.show_progress(
-          allowance, fmt::format("dqn: episode {} of {}, {}", record.episodes.size(), episodes,
+          allowance, fmt::format("dqn: episode {}{}, {}", record.episodes.size(),
+                                 ends ? fmt::format(" of {}", episodes) : "",
                                  last.best ? fmt::format("overhead {:.2f} %", 100 * *last.best)
                                            : "no plan yet"));
     };

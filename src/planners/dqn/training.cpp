@@ -123,6 +123,9 @@ void Training::learn() {
   const std::int32_t own =
       network_ != nullptr ? kEpisodes : std::numeric_limits<std::int32_t>::max();
   const std::int32_t episodes = by_number() ? settings_.episodes : own;
+  // Mutations of what others have found come first: they take milliseconds.
+  constexpr int kBeforeAll = 16;
+  if (settings_.improves) try_mutations(time_ / kBeforeAll);
   for (std::int32_t i = 1; i <= episodes; ++i) {
     spend();
     if (options_.stop.requested() || options_.allowance.used_up()) break;

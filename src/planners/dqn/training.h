@@ -8,12 +8,13 @@
 // steps after it may have made it worse.
 //
 // Note [Mutations]. An episode from which the network learns takes 0.2 to 2 s, one of random
-// actions some ms. So four times as much time as an episode takes goes, behind it, to mutations: of
-// the best strategy so far 5, 15 or 40 % of the decisions are undone, the rest is played again, and
-// where memory is then short the network acts, or chance: whichever has found more in a second
-// until then; by turns where no clock decides. What the network played is remembered for its next
-// gradient steps. The best is the fastest one with addresses, where any has some: they are looked
-// for whenever a strategy is faster than it without. Not in the paper (QLearning::improves).
+// actions some ms. So a quarter of all time goes to mutations before the first, and then four times
+// as much time as an episode takes goes, behind it, to mutations: of the best strategy so far 5, 15
+// or 40 % of the decisions are undone, the rest is played again, and where memory is then short the
+// network acts, or chance: whichever has found more in a second until then; by turns where no clock
+// decides. What the network played is remembered for its next gradient steps. The best is the
+// fastest one with addresses, where any has some: they are looked for whenever a strategy is faster
+// than it without. Not in the paper (QLearning::improves).
 #pragma once
 
 #include <functional>
