@@ -50,7 +50,8 @@ Result<Json> whole_batch(const PublishedModnn& published, const Machine& machine
                          const PlannerOptions& options, TableReport& report) {
   Json points = Json::array();
   for (const double link : kLinks) {
-    const Machine linked = with_link(machine, link);
+    Machine linked = with_link(machine, link);
+    linked.spaces[0].bytes = 0;  // the batch at once may need a larger card
     auto work = ModnnWork::make(published, linked);
     if (!work) return fail(work.error());
     const Program& whole = work->whole();
