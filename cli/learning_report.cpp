@@ -46,7 +46,12 @@ Json learning_json(const QLearningRecord* record) {
                         {"loss", e.loss},
                         {"greedy", e.greedy}});
   }
-  return {{"episodes", std::move(episodes)}, {"fallback", record->fallback}};
+  return {{"episodes", std::move(episodes)},
+          {"fallback", record->fallback},
+          {"greedy_overhead", or_null(record->greedy)},
+          {"mutations", record->mutations},
+          {"better_at_random", record->better_at_random},
+          {"better_by_network", record->better_by_network}};
 }
 
 void print_learning(const QLearningRecord* record) {

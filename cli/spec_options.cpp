@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <limits>
 #include <utility>
 
@@ -298,6 +299,23 @@ void add_search_options(CLI::App& command, PlannerSpec& planner) {
                    "many as the machine has channels)");
 }
 
+namespace {
+
+/// From 0 to 1; CLI::Range takes "nan" for that.
+CLI::Validator finite_share() {
+  return {[](const std::string& text) -> std::string {
+            double value = 0;
+            const auto [rest, error] =
+                std::from_chars(text.data(), text.data() + text.size(), value);
+            const bool whole = error == std::errc{} && rest == text.data() + text.size();
+            if (whole && value >= 0 && value <= 1) return {};
+            return fmt::format("'{}' is no number from 0 to 1", text);
+          },
+          "", "from 0 to 1"};
+}
+
+}  // namespace
+
 void add_learning_options(CLI::App& command, LearningSpec& learning) {
   command
       .add_option("--episodes", learning.episodes,
@@ -316,7 +334,7 @@ void add_learning_options(CLI::App& command, LearningSpec& learning) {
       ->type_name("N");
   command
       .add_option("--dqn-discount", learning.discount, "dqn, dqn-swap: of rewards (default: 0.99)")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(finite_share())
       ->type_name("NUMBER");
   command
       .add_option("--dqn-width", learning.width,
@@ -326,7 +344,7 @@ void add_learning_options(CLI::App& command, LearningSpec& learning) {
   command
       .add_option("--dqn-rate", learning.rate,
                   "dqn, dqn-swap: rate of learning; 0: nothing is learned (default: 0.003)")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(finite_share())
       ->type_name("NUMBER");
   command.add_flag("--dqn-uniform", learning.uniform,
                    "dqn, dqn-swap: all actions at random, without a network");

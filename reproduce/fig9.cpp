@@ -137,12 +137,13 @@ void add_least_load(const Work& work, const AccessIndex& index, const Arguments&
       {{"lower_bytes", proved ? Json(lower + work.resident) : Json(nullptr)},
        {"upper_bytes", found.bytes + work.resident}},
       fmt::format(
-          "least load without overhead: {} (fluid relaxation); `tide` found {} in {}; "
+          "least load without overhead: {} (fluid relaxation); `tide` found {} in at most {}{}; "
           "no overhead: stalls below {:.1f} %",
           proved
               ? fmt::format("below {} every schedule has more", format_bytes(lower + work.resident))
               : "no bound in time",
-          format_bytes(found.bytes + work.resident), format_time(seconds), 100 * kNoOverhead));
+          format_bytes(found.bytes + work.resident), format_time(seconds),
+          interrupted() ? " (interrupted)" : "", 100 * kNoOverhead));
 }
 
 Json ms_or_null(const Evaluation& e) { return e.feasible ? Json(to_ms(e.stall())) : Json(nullptr); }

@@ -128,6 +128,7 @@ PlannerOptions planner_options(const JobSpec& job, const PlannerSpec& planner) {
   q.uniform = learning.uniform;
   q.improves = !learning.published;
   q.reach = learning.reach.value_or(learning.published ? 1 : q.reach);
+  if (learning.published) q.decisions_a_step = 1;
   q.discount = learning.discount.value_or(q.discount);
   q.width = learning.width.value_or(q.width);
   q.learning_rate = learning.rate.value_or(q.learning_rate);

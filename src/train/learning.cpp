@@ -42,6 +42,22 @@ Result<void> check_learners(std::span<const std::string> planners, const Learnin
   return {};
 }
 
+/// Refuses what would change nothing.
+Result<void> check_together(const LearningSpec& spec) {
+  const auto refuse = [](const char* a, const char* b) {
+    return fail(ErrorCode::usage, fmt::format("`{}` cannot be given with `{}`", a, b));
+  };
+  if (spec.published && spec.reach) return refuse("dqn_reach", "dqn_published");
+  if (!spec.network.empty() && spec.width) return refuse("dqn_width", "network");
+  if (!spec.uniform) return {};
+  if (!spec.network.empty()) return refuse("network", "dqn_uniform");
+  if (spec.rate) return refuse("dqn_rate", "dqn_uniform");
+  if (spec.width) return refuse("dqn_width", "dqn_uniform");
+  if (spec.discount) return refuse("dqn_discount", "dqn_uniform");
+  if (spec.reach) return refuse("dqn_reach", "dqn_uniform");
+  return {};
+}
+
 }  // namespace
 
 Result<void> check_planner_settings(std::span<const std::string> planners,
@@ -49,6 +65,7 @@ Result<void> check_planner_settings(std::span<const std::string> planners,
   if (auto sound = check_read_by(planners, spec.swarm, spec.modnn); !sound) return sound;
   const LearningSpec& learning = spec.learning;
   if (auto sound = check_learners(planners, learning); !sound) return sound;
+  if (auto sound = check_together(learning); !sound) return sound;
   QLearning unused;
   if (auto read = read_network_file(learning, unused); !read) return read;
   if (auto writable = check_writable(learning.save_network); !writable) return writable;

@@ -212,8 +212,8 @@ Error for_planner(std::string_view planner, Error unmet, const Program& program,
   const auto planned = make_plan(**made, workload, machine, no_limit(), options);
   if (!planned) return unmet;
   const Bytes needed = planned->lowered.plan.device_bytes();
-  unmet.message +=
-      fmt::format("; planner '{}' needs {} B ({})", planner, needed, format_bytes_up(needed));
+  unmet.message += fmt::format("; {} B ({}) are enough for planner '{}'", needed,
+                               format_bytes_up(needed), planner);
   unmet.smallest_feasible = needed;
   return unmet;
 }

@@ -99,18 +99,19 @@ std::string ProvenGap::text() const {
                                      : "0: no plan with these rounds is faster";
   }
   if (!gap) return "unknown: " + unknown;
-  const std::string any = least_time_of_any
-                              ? fmt::format(", and none with others takes less than {:.3f} ms",
-                                            to_ms(*least_time_of_any))
-                              : "";
+  const std::string any =
+      least_time_of_any ? fmt::format(", and none with other algorithms takes less than {:.3f} ms",
+                                      to_ms(*least_time_of_any))
+                        : "";
   const std::string weak =
       of_one_op ? " (by the op that needs most; the linear program, which may prove more, takes "
                   "longer than `time_limit`)"
                 : "";
   return fmt::format(
       "{}{:.2f} % of the time without a budget: no plan{} has an overhead below {:.2f} %{}{}",
-      of_one_op ? "at most " : "", 100 * *gap, choice ? " with these algorithms" : "",
-      100 * *least_overhead, weak, any);
+      of_one_op ? "at most " : "", 100 * *gap,
+      choice ? " with these algorithms and rounds" : " with these rounds", 100 * *least_overhead,
+      weak, any);
 }
 
 void ProvenGap::add_to(Json& json) const {

@@ -115,7 +115,7 @@ TEST_F(Cli, TheSmallestBudgetThatIsNamedIsEnoughForThatPlanner) {
                        "--threads", "1",         "--budget"};
   Words words = training;
   words.emplace_back("1%");
-  const Json error = expect_error(words, 4, HasSubstr("planner 'none' needs"));
+  const Json error = expect_error(words, 4, HasSubstr("are enough for planner 'none'"));
   words.back() = error["smallest_feasible_bytes"].dump();
   success(words);
 }
@@ -176,6 +176,20 @@ TEST_F(Cli, AHostOpWaitsForTheCopiesThatRecomputationsRead) {
 /// the one before, the op waited for the wrong one in the next iteration.
 TEST_F(Cli, AHostOpWaitsForTheLastCopyOfTheIterationBefore) {
   success(planning("next_host_write.profile.json", {"--budget", "896", "--planner", "vdnn-all"}));
+}
+
+/// "nan" was a rate: a stack trace; as a discount it trained a network of nan and saved it.
+TEST_F(Cli, OptionsOfLearnersAreNumbersAndReadByLearnersAlone) {
+  const Words plan{"plan", "mlp", "--machine", "gtx1080ti", "--no-cache", "--planner", "autoswap"};
+  const auto refused = [&](const Words& more, const char* because) {
+    Words words = plan;
+    words.insert(words.end(), more.begin(), more.end());
+    expect_error(words, 2, HasSubstr(because));
+  };
+  refused({"--dqn-rate", "nan"}, "no number from 0 to 1");
+  refused({"--dqn-discount", "1.5"}, "no number from 0 to 1");
+  refused({"--dqn-reach", "3"}, "--dqn-reach");
+  refused({"--dqn-published"}, "--dqn-published");
 }
 
 }  // namespace

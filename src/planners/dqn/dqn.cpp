@@ -52,9 +52,10 @@ class DqnRun {
  private:
   static constexpr int kToImprove = 3;
   static constexpr int kTighter = 10;
-  static constexpr Bytes kLeastLimit = 4;    ///< of the budget: limits go down by that part of it
-  static constexpr Bytes kParts = 32;        ///< of the budget, by which the limit goes down
-  static constexpr int kPartsOfOthers = 16;  ///< of the limits: each other planner has one
+  static constexpr Bytes kLeastLimit = 4;   ///< of the budget: limits go down by that part of it
+  static constexpr Bytes kParts = 32;       ///< of the budget, by which the limit goes down
+  static constexpr int kPartsOfOthers = 8;  ///< of the limits: each other planner has one
+  static constexpr std::int64_t kEvaluationsOfOthers = 100'000;
 
   [[nodiscard]] Bytes budget() const { return context_.budget().device; }
 
@@ -131,10 +132,13 @@ class DqnRun {
       other.options.may.sub_batch = other.options.may.algorithms = false;
       other.options.may.recompute = remakes;
       other.options.may.streaming = false;
-      other.options.time_limit /= kPartsOfOthers;
       if (other.options.evaluation_limit > 0) {
         other.options.evaluation_limit =
             std::max<std::int64_t>(other.options.evaluation_limit / kPartsOfOthers, 1);
+      } else if (settings_.episodes > 0) {  // no clock decides
+        other.options.evaluation_limit = kEvaluationsOfOthers;
+      } else {
+        other.options.time_limit /= kPartsOfOthers;
       }
       auto made = PlannerContext::make(context_.workload(), context_.machine(), context_.budget(),
                                        other.options);
@@ -143,6 +147,7 @@ class DqnRun {
       other.make(false);
       if (!other.plan || other.plan->streaming) continue;
       training_->begin_with(other.plan->strategy);
+      begun_with_.emplace_back(name);
       if (others_ && others_->iteration_time <= other.plan->iteration_time) continue;
       others_ = std::move(other.plan);
       others_name_ = name;
@@ -214,6 +219,14 @@ class DqnRun {
         "; {} swapped, {} recomputed",
         counted(static_cast<std::size_t>(count(Decision::swap) + count(Decision::drop)), "gap"),
         count(Decision::recompute));
+    if (!begun_with_.empty()) {
+      made += fmt::format("; began with plans of {}", fmt::join(begun_with_, ", "));
+    }
+    if (!settings_.improves) {
+      made +=
+          "; beside the paper: Adam, the mean of node states, the best greedy network kept, "
+          "copies out behind the op that reads, where plans have them";
+    }
     if (record_->mutations > 0) {
       made += fmt::format("; {} of the best, {} better ({} by the network)",
                           counted(record_->mutations, "mutation"),
@@ -221,8 +234,7 @@ class DqnRun {
                           record_->better_by_network);
     }
     if (!others_name_.empty()) {
-      return made + fmt::format("; none is faster than the plan of '{}', with which it began",
-                                others_name_);
+      return made + fmt::format("; none is faster than that of '{}'", others_name_);
     }
     if (fastest_found_ < best_->iteration_time) {
       made += fmt::format("; the fastest found, {}, has no addresses in which nothing waits",
@@ -244,7 +256,8 @@ class DqnRun {
   Bytes excess_ = 0;  ///< of the last trial, where it is known
   Bytes least_excess_ = 0;
   std::optional<Lowered> best_;
-  std::optional<Lowered> others_;       ///< the fastest of other planners
+  std::optional<Lowered> others_;  ///< the fastest of other planners
+  std::vector<std::string> begun_with_;
   std::string others_name_;             ///< whose it is; at the end: empty, or the plan is theirs
   Nanos fastest_found_ = Nanos::max();  ///< without addresses
 };

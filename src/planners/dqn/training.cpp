@@ -207,7 +207,7 @@ double Training::random_part(std::int32_t episode, std::int32_t episodes) const 
   const bool goes_on = !settings_.network.empty();
   double over = static_cast<double>(episode) / episodes;
   if (!by_number()) over = std::max(over, spent());
-  const bool tried = over > kUntried && episode % kEachGreedy == 0;
+  const bool tried = settings_.improves && over > kUntried && episode % kEachGreedy == 0;
   if (tried || episode == episodes || (goes_on && episode == 1)) return 0;
   return (goes_on ? kRandomAfterwards : 1.0) * std::max(1 - over, 0.0);
 }

@@ -2,10 +2,10 @@
 // finds are remembered.
 //
 // Note [Greedy episodes]. An action is random iff a uniform draw is above episode / episodes, as in
-// the paper. Beside that, one episode in four is greedy when two fifths are over, as is the last;
-// of a network that goes on with another graph also the first. They count like the others and are
-// learned from. The network whose greedy episode was the best is the result of the training: the
-// steps after it may have made it worse.
+// the paper. Beside that, unless QLearning::improves is off, one episode in four is greedy when two
+// fifths are over, as is the last; of a network that goes on with another graph also the first.
+// They count like the others and are learned from. The network whose greedy episode was the best is
+// the result of the training: the steps after it may have made it worse.
 //
 // Note [Mutations]. An episode from which the network learns takes 0.2 to 2 s, one of random
 // actions some ms. So a quarter of all time goes to mutations before the first, and then four times
