@@ -13,12 +13,13 @@ TEST(OthersPlan, IsWhatThePlannerHasOrSaysWhyThereIsNone) {
   const Machine machine = testing::random_machine(1);
   FixedWorkload workload(program);
   const Bytes least = smallest_budget(program, machine.alignment()).bytes;
+  const Budget budget{2 * least, 0};
   for (const PlannerInfo& info : planner_list()) {
     if (info.name != "autoswap" && info.name != "none") continue;
     OthersPlan other;
     other.planner = &info;
     other.options.may.sub_batch = other.options.may.algorithms = false;
-    auto context = PlannerContext::make(workload, machine, {2 * least, 0}, other.options);
+    auto context = PlannerContext::make(workload, machine, budget, other.options);
     ASSERT_TRUE(context);
     other.context.emplace(std::move(*context));
     other.make(false);
