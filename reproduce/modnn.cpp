@@ -32,9 +32,10 @@ struct ModnnSystem {
   bool rounds;  ///< chooses the sub-batch
 };
 constexpr ModnnSystem kModnnSystems[] = {{"modnn", "modnn", true},
-                                         {"vdnn", "vdnn-plus", false},
+                                         {"vdnn", "vdnn-dyn", false},
                                          {"vdnn_plus", "vdnn-plus", true},
                                          {"vdnn_plus_live", "vdnn-plus-live", true},
+                                         {"vdnn_static", "vdnn-plus", false},
                                          {"auto", "auto", true}};
 
 PlannerOptions modnn_options(const Arguments& a) {
@@ -169,7 +170,7 @@ Result<Json> modnn_row(ModnnWork& work, const std::vector<Bytes>& budgets, const
     row["budgets"].push_back(std::move(*point));
   }
   report.begin_row(fmt::format("{}: each technique alone", work.model()));
-  const auto smallest = smallest_at_once(work, "vdnn-plus", modnn_options(a));
+  const auto smallest = smallest_at_once(work, "vdnn-dyn", modnn_options(a));
   if (!smallest) return fail(smallest.error());
   row["vdnn_smallest_bytes"] = *smallest;
   auto alone = techniques(work, a);

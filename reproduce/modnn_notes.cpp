@@ -51,6 +51,14 @@ void note_card(const Rows& rows, TableReport& report) {
       "has a plan for (31 %), of auto {}",
       percent(mean_of(rows, "/slowdown/modnn")), percent(vdnn), vdnn.count(),
       percent(mean_of(rows, "/slowdown/auto"))));
+  const Mean unless_all_fit = mean_of(rows, "/slowdown/vdnn_static");
+  report.note(fmt::format(
+      "figure 10: vdnn is vDNN's dynamic policy as its own paper has it, which keeps what fits by "
+      "what is live at a time and steps algorithms down op by op; by the rule of moDNN's paper "
+      "(offload unless all data fit at once, the fastest algorithms or those of the least "
+      "workspace) "
+      "it is {} over {} networks",
+      percent(unless_all_fit), unless_all_fit.count()));
   Mean moved;
   for (const Json& row : rows) {
     const auto ours = number(row, "/transferred_bytes/modnn");
