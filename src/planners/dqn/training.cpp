@@ -120,12 +120,15 @@ void Training::learn() {
     return;
   }
   // Chance has no end of its own: it is as good as the time it gets.
+  constexpr auto kForEver = std::chrono::hours(24);
+  const bool ends = options_.allowance.repeats() || time_ < kForEver;
   const std::int32_t own =
-      network_ != nullptr ? kEpisodes : std::numeric_limits<std::int32_t>::max();
+      network_ == nullptr && ends ? std::numeric_limits<std::int32_t>::max() : kEpisodes;
   const std::int32_t episodes = by_number() ? settings_.episodes : own;
   // Mutations of what others have found come first: they take milliseconds.
   constexpr int kBeforeAll = 16;
-  if (settings_.improves) try_mutations(time_ / kBeforeAll);
+  constexpr Allowance::Clock::duration kMostBeforeAll = std::chrono::seconds(15);
+  if (settings_.improves) try_mutations(std::min(time_ / kBeforeAll, kMostBeforeAll));
   for (std::int32_t i = 1; i <= episodes; ++i) {
     spend();
     if (options_.stop.requested() || options_.allowance.used_up()) break;
