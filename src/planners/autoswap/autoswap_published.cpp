@@ -55,7 +55,8 @@ std::unique_ptr<Planner> make_autoswap_published() { return std::make_unique<Aut
 
 PlannerInfo autoswap_published_planner() {
   return {.name = "autoswap-published",
-          .description = "the same as in the paper: picks for the limit, copies in backwards",
+          .description =
+              "the same as in the paper: picks for the limit and copies all of them, in backwards",
           .make = make_autoswap_published};
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/counted.h"
+
 namespace tidepool {
 
 Result<PlannerOutput> cannot_train(PlannerContext& context, std::string why,
@@ -25,6 +27,27 @@ Result<PlannerOutput> published_output(PlannerContext& context, const Strategy& 
   Trial trial = place(context.lowering(), strategy, context.budget(), {});
   if (trial.lowered) return PlannerOutput{std::move(*trial.lowered), {std::move(note)}};
   return cannot_train(context, std::move(note) + "; the plan does not fit", system);
+}
+
+Result<PlannerOutput> in_first_size(
+    PlannerContext& context, std::span<const std::int64_t> sizes, std::string_view system,
+    const std::function<Result<std::optional<PlannerOutput>>(Lowering&)>& train_in) {
+  for (const std::int64_t size : sizes) {
+    if (context.stopped()) return fail(ErrorCode::interrupted, "interrupted while planning");
+    const auto lowering = context.lowering(size);
+    if (!lowering) return fail(lowering.error());
+    auto output = train_in(**lowering);
+    if (!output) return fail(output.error());
+    if (!*output) continue;
+    (*output)->notes.push_back(fmt::format(
+        "{} of {}", counted((*lowering)->program().rounds(), "round"), counted(size, "sample")));
+    return std::move(**output);
+  }
+  return cannot_train(context,
+                      context.options().may.sub_batch
+                          ? "no size of rounds that moDNN's rule has fits"
+                          : "the batch does not fit",
+                      system);
 }
 
 }  // namespace tidepool

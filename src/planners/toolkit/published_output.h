@@ -1,6 +1,9 @@
 // What a published planner returns.
 #pragma once
 
+#include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -18,5 +21,11 @@ Result<PlannerOutput> published_output(PlannerContext& context, const Strategy& 
 /// the beginning of the note's sentence. `system`: its name in notes.
 Result<PlannerOutput> cannot_train(PlannerContext& context, std::string why,
                                    std::string_view system);
+
+/// A published system in rounds: of the first of `sizes` in which it can train, with a note of the
+/// rounds; else `cannot_train`. `train_in`: nothing where it cannot.
+Result<PlannerOutput> in_first_size(
+    PlannerContext& context, std::span<const std::int64_t> sizes, std::string_view system,
+    const std::function<Result<std::optional<PlannerOutput>>(Lowering&)>& train_in);
 
 }  // namespace tidepool

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/at.h"
-#include "base/counted.h"
 #include "planners/modnn/sub_batch.h"
 #include "planners/registry.h"
 #include "planners/toolkit/published_output.h"
@@ -97,18 +96,8 @@ class VdnnPlus : public Planner {
   Result<PlannerOutput> plan(PlannerContext& context) override {
     const auto chosen = modnn::sub_batches_from_chosen(context, {});
     if (!chosen) return fail(chosen.error());
-    for (const std::int64_t size : chosen->sizes) {
-      if (context.stopped()) return fail(ErrorCode::interrupted, "interrupted while planning");
-      const auto lowering = context.lowering(size);
-      if (!lowering) return fail(lowering.error());
-      auto tried = StaticVdnn(context, **lowering).plan();
-      if (!tried) return fail(tried.error());
-      if (!*tried) continue;
-      (*tried)->notes.push_back(fmt::format(
-          "{} of {}", counted((*lowering)->program().rounds(), "round"), counted(size, "sample")));
-      return std::move(**tried);
-    }
-    return cannot_train(context, "no size of rounds that moDNN's rule has fits", "vDNN+");
+    return in_first_size(context, chosen->sizes, "vDNN+",
+                         [&](Lowering& lowering) { return StaticVdnn(context, lowering).plan(); });
   }
 };
 

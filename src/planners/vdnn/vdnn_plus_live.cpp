@@ -1,9 +1,5 @@
 #include "planners/vdnn/vdnn_plus_live.h"
 
-#include <algorithm>
-
-#include "base/counted.h"
-#include "ir/load_profile.h"
 #include "planners/modnn/sub_batch.h"
 #include "planners/registry.h"
 #include "planners/toolkit/published_output.h"
@@ -22,18 +18,9 @@ class VdnnPlusLive : public Planner {
     // The rule is about the fastest algorithms; where it has no size, vDNN's own may do with less.
     const std::vector<std::int64_t> sizes =
         chosen->fits ? chosen->sizes : context.workload().sub_batches();
-    for (const std::int64_t size : sizes) {
-      if (context.stopped()) return fail(ErrorCode::interrupted, "interrupted while planning");
-      const auto lowering = context.lowering(size);
-      if (!lowering) return fail(lowering.error());
-      auto tried = try_vdnn_dyn(context, **lowering, Downgrade::in_all_rounds);
-      if (!tried) return fail(tried.error());
-      if (!*tried) continue;
-      (*tried)->notes.push_back(fmt::format(
-          "{} of {}", counted((*lowering)->program().rounds(), "round"), counted(size, "sample")));
-      return std::move(**tried);
-    }
-    return cannot_train(context, "no size of rounds that moDNN's rule has fits", "vDNN+");
+    return in_first_size(context, sizes, "vDNN+", [&](Lowering& lowering) {
+      return try_vdnn_dyn(context, lowering, Downgrade::in_all_rounds);
+    });
   }
 };
 

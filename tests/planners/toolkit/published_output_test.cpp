@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <vector>
+
 #include "ir/load_profile.h"
 #include "support/sub_batch_workload.h"
 
@@ -58,6 +61,29 @@ TEST_F(PublishedOutput, BelowTheSmallestBudgetTheErrorNamesIt) {
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, ErrorCode::infeasible);
   EXPECT_EQ(result.error().smallest_feasible, least_);
+}
+
+TEST_F(PublishedOutput, RoundsAreOfTheFirstSizeInWhichTheSystemCanTrain) {
+  budget_.device = Bytes{1} << 30;
+  auto context = PlannerContext::make(workload_, machine_, budget_, options_);
+  ASSERT_TRUE(context);
+  std::vector<std::int64_t> asked;
+  const auto trains_in = [&](std::int64_t first) {
+    return [&asked, &context, first](Lowering& lowering) -> Result<std::optional<PlannerOutput>> {
+      asked.push_back(lowering.program().sub_batch);
+      if (asked.back() > first) return std::nullopt;
+      return PlannerOutput{context->everything_kept(), {"a note"}};
+    };
+  };
+  const auto found =
+      in_first_size(*context, std::array<std::int64_t, 3>{8, 4, 2}, "the system", trains_in(4));
+  ASSERT_TRUE(found);
+  EXPECT_THAT(asked, ElementsAre(8, 4));
+  EXPECT_THAT(found->notes, ElementsAre("a note", "2 rounds of 4 samples"));
+  const auto none =
+      in_first_size(*context, std::array<std::int64_t, 1>{8}, "the system", trains_in(0));
+  ASSERT_TRUE(none);
+  EXPECT_THAT(none->notes, ElementsAre(::testing::HasSubstr("the system cannot train")));
 }
 
 }  // namespace
