@@ -1,12 +1,15 @@
 #include "nn/kernel.h"
 
+#include "nn/kernels/sum_in_workspace.h"
+#include "nn/ops/op_desc.h"
+
 namespace tidepool::nn {
 
 std::unique_ptr<Kernel> KernelList::make(const OpDesc& desc) const {
-  for (const KernelFactory factory : factories) {
+  for (const KernelFactory factory : desc.added != 0 ? adding : factories) {
     if (auto kernel = factory(desc, context)) return kernel;
   }
-  return nullptr;
+  return desc.added != 0 ? sum_in_workspace(*this, desc) : nullptr;
 }
 
 }  // namespace tidepool::nn

@@ -50,12 +50,15 @@ struct KernelList {
   std::int64_t channel_block = 1;        ///< of images: 8, 16, or 1, which is plain
   std::vector<KernelFactory> factories;  ///< in order of preference; the last is the reference
   KernelContext context{};
+  /// For ops that add to gradients, of which `factories` know nothing.
+  std::vector<KernelFactory> adding{};
   /// What updates weights in host memory with the bits of this list's kernels; null: this list.
   const KernelList* on_host = nullptr;
   /// Of a tensor; what the kernels count in.
   std::int64_t most_elements = std::numeric_limits<std::int64_t>::max();
 
-  /// The first factory's kernel that takes the op, or null.
+  /// The first factory's kernel that takes the op, or null. Where the op adds to gradients and
+  /// none of `adding` takes it: the kernel of the op that does not, with a sum in its workspace.
   [[nodiscard]] std::unique_ptr<Kernel> make(const OpDesc& desc) const;
 };
 

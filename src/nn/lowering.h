@@ -21,7 +21,7 @@ struct LayerParameter {
   Operand weight;
   std::vector<Operand> optimizer_state;
   Operand gradient;  ///< summed over the rounds so far
-  /// Of layers that read the weight of this one, in this round: see BackwardPass::share.
+  /// Of layers that read the weight of this one: see BackwardPass::shared_gradient.
   std::vector<Operand> shared{};
 };
 

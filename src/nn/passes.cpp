@@ -47,30 +47,44 @@ void ForwardPass::pass_on(const Operand& x) const {
   set_output(x);
 }
 
-Operand BackwardPass::new_parameter_gradient(std::size_t index) const {
-  const Operand& parameter = weight(index);
-  return l.writer.tensor("grad:" + l.writer.name_of(parameter.tensor), parameter.desc,
-                         TensorKind::gradient);
+// Note [Shared weights]. The gradient of a weight that several layers read is the sum of their
+// parts: its owner's, then those of the others in the order of the backward pass. Rounds add such
+// sums, as the host does with those of several devices, and the order of additions is that of the
+// whole sums whatever tensor they are made in. In the first round the owner writes the gradient and
+// the others' parts are added to it. In those that follow the owner adds to the first part it
+// finds, to which the others are added, and that sum goes to the gradient.
+Operand BackwardPass::parameter_gradient(std::size_t index) const {
+  LayerParameter& parameter = l.parameters[id].learnable[index];
+  if (l.round == 0) {
+    parameter.gradient = l.writer.tensor("grad:" + l.writer.name_of(parameter.weight.tensor),
+                                         parameter.weight.desc, TensorKind::gradient);
+  } else if (!parameter.shared.empty()) {
+    return parameter.shared[0];
+  }
+  return parameter.gradient;
 }
 
-void BackwardPass::share(LayerId owner, std::size_t index, const Operand& gradient) const {
+Operand BackwardPass::shared_gradient(LayerId owner, std::size_t index) const {
   assert(owner < id && "its backward pass comes later");
-  l.parameters[owner].learnable[index].shared.push_back(gradient);
+  LayerParameter& parameter = l.parameters[owner].learnable[index];
+  parameter.shared.push_back(
+      l.writer.tensor("grad:" + l.writer.name_of(parameter.weight.tensor) + "." + layer().name,
+                      parameter.weight.desc, TensorKind::gradient));
+  return parameter.shared.back();
 }
 
-void BackwardPass::update(std::size_t index, const Operand& gradient) const {
+void BackwardPass::update(std::size_t index) const {
   LayerParameter& parameter = l.parameters[id].learnable[index];
   const std::string& weight_name = l.writer.name_of(parameter.weight.tensor);
-  int number = 0;
-  for (const Operand& part : std::exchange(parameter.shared, {})) {
-    l.writer.op(fmt::format("{}.tie{}", weight_name, ++number),
-                {.op = AddForward{}, .in_place = true}, {gradient, part});
+  const std::vector<Operand> parts = std::exchange(parameter.shared, {});
+  const bool first = l.round == 0;
+  for (std::size_t i = first ? 0 : 1; i < parts.size(); ++i) {
+    l.writer.op(fmt::format("{}.tie{}", weight_name, i + 1), {.op = AddForward{}, .in_place = true},
+                {first ? parameter.gradient : parts[0], parts[i]});
   }
-  if (l.round == 0) {
-    parameter.gradient = gradient;
-  } else {
+  if (!first && !parts.empty()) {
     l.writer.op(weight_name + ".accumulate", {.op = AddForward{}, .in_place = true},
-                {parameter.gradient, gradient});
+                {parameter.gradient, parts[0]});
   }
   if (!l.last_round()) return;
   if (l.options.devices > 1) {
@@ -87,9 +101,8 @@ void BackwardPass::update(std::size_t index, const Operand& gradient) const {
 }
 
 void BackwardPass::update_channel_bias(std::size_t index) const {
-  const Operand gradient = new_parameter_gradient(index);
-  l.writer.op(name(".backward_bias"), {ChannelBiasBackward{}}, {d, gradient});
-  update(index, gradient);
+  l.writer.op(name(".backward_bias"), {ChannelBiasBackward{}}, {d, parameter_gradient(index)});
+  update(index);
 }
 
 void BackwardPass::write_pool_backward(OpDesc desc, std::vector<Operand> operands) const {

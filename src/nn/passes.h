@@ -74,14 +74,14 @@ struct BackwardPass {
   [[nodiscard]] const Operand& weight(std::size_t index) const {
     return l.parameters[id].learnable[index].weight;
   }
-  /// Where this round's gradient of a parameter is written.
-  [[nodiscard]] Operand new_parameter_gradient(std::size_t index) const;
-  /// This round's gradient of a weight that belongs to another layer, `owner`, which comes earlier
-  /// in the graph: its own backward pass comes later and adds what was shared to its own gradient,
-  /// by ops of their own in the order of the backward pass.
-  void share(LayerId owner, std::size_t index, const Operand& gradient) const;
-  /// Adds this round's gradient to those of the rounds before; the last round's changes the weight.
-  void update(std::size_t index, const Operand& gradient) const;
+  /// The gradient of a parameter: the first round writes it, the others add to it. See Note [Shared
+  /// weights].
+  [[nodiscard]] Operand parameter_gradient(std::size_t index) const;
+  /// Where this layer writes its part of the gradient of a weight that belongs to another layer,
+  /// `owner`, which comes earlier in the graph: its own backward pass comes later.
+  [[nodiscard]] Operand shared_gradient(LayerId owner, std::size_t index) const;
+  /// `parameter_gradient` has been written: in the last round the weight changes.
+  void update(std::size_t index) const;
   /// Of the parameter that `add_channel_bias` made.
   void update_channel_bias(std::size_t index) const;
 

@@ -7,6 +7,8 @@
 #include <memory>
 #include <utility>
 
+#include "base/at.h"
+
 namespace tidepool::nn {
 ProgramWriter::Scope::Scope(ProgramWriter& writer, const std::string& layer, Phase phase)
     : writer_(writer), outer_layer_(writer.layer_), outer_phase_(writer.phase_) {
@@ -31,6 +33,7 @@ Operand ProgramWriter::tensor(std::string name, TensorDesc desc, TensorKind kind
   out_.program.tensors.push_back(
       {persistent ? name : name + suffix_, desc.bytes(), kind, persistent});
   names_.push_back(std::move(name));
+  written_.push_back(false);
   out_.tensors.push_back(desc);
   return {id, std::move(desc)};
 }
@@ -80,8 +83,12 @@ void ProgramWriter::add_algorithms(const OpDesc& desc, Op& op) {
 }
 
 void ProgramWriter::op(std::string name, OpDesc desc, std::span<const Operand> operands) {
-  const std::vector<OperandRule> rules = desc.rules();
+  std::vector<OperandRule> rules = desc.rules();
   assert(rules.size() == operands.size());
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (rules[i].gradient && written_[at(operands[i].tensor.value())]) desc.added |= 1U << i;
+  }
+  if (desc.added != 0) rules = desc.rules();
   const OpRole role = desc.role();
   desc.first_sample = first_sample_;
   Op op;
@@ -91,6 +98,7 @@ void ProgramWriter::op(std::string name, OpDesc desc, std::span<const Operand> o
   for (std::size_t i = 0; i < operands.size(); ++i) {
     assert(operands[i].desc.bytes() == out_.program.tensors[operands[i].tensor].bytes);
     op.accesses.push_back({operands[i].tensor, rules[i].mode});
+    if (rules[i].mode != AccessMode::read) written_[at(operands[i].tensor.value())] = true;
     desc.operands.push_back(operands[i].desc);
   }
   op.kind = desc.kind_name();

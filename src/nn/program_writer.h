@@ -26,7 +26,8 @@ class ProgramWriter {
   ProgramWriter(TrainingProgram& out, const KernelList& kernels) : out_(out), kernels_(kernels) {}
 
   Operand tensor(std::string name, TensorDesc desc, TensorKind kind, bool persistent = false);
-  /// `desc` without operands; they are those given here. Ops on the device belong to the layer and
+  /// `desc` without operands; they are those given here. A gradient of a parameter that an op has
+  /// written before is added to. Ops on the device belong to the layer and
   /// phase of the innermost Scope; those that update state to the phase `update`.
   void op(std::string name, OpDesc desc, std::span<const Operand> operands);
   void op(std::string name, OpDesc desc, std::initializer_list<Operand> operands) {
@@ -85,6 +86,7 @@ class ProgramWriter {
   TrainingProgram& out_;
   const KernelList& kernels_;
   std::vector<std::string> names_;  ///< by tensor
+  std::vector<bool> written_;       ///< by an op so far
   std::string suffix_;
   std::int32_t round_ = 0;
   std::int64_t first_sample_ = 0;

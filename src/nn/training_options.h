@@ -16,7 +16,8 @@ enum class Storage : std::uint8_t {
   /// ReLU and dropout overwrite their input, dropout makes its mask anew in the backward pass, and
   /// backward ops that can do so overwrite the gradient they receive.
   in_place,
-  /// As PyTorch has it with torchvision's models: ReLU overwrites its input and its backward op reads
+  /// As PyTorch has it with torchvision's models: ReLU overwrites its input and its backward op
+  /// reads
   /// its output alone; the rest is as in `separate`.
   relu_in_place,
 };

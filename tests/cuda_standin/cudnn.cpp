@@ -48,7 +48,7 @@ void require_floats(const void* start, long count, const char* what) {
   require_device_range(start, bytes_of<float>(count), what);
 }
 
-/// The only blending this project asks for.
+/// The only blending this project asks for, but of gradients of weights.
 void require_plain(const void* alpha, const void* beta) {
   if (*floats(alpha) != 1 || *floats(beta) != 0) violation("cudnn: alpha is not 1 or beta not 0");
 }
@@ -413,7 +413,8 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(
     const cudnnTensorDescriptor_t dyd, const void* dy, const cudnnConvolutionDescriptor_t cd,
     cudnnConvolutionBwdFilterAlgo_t algorithm, void* workspace, std::size_t workspace_bytes,
     const void* beta, const cudnnFilterDescriptor_t dwd, void* dw) {
-  require_plain(alpha, beta);
+  const bool adds = *floats(beta) == 1;
+  if (!adds) require_plain(alpha, beta);
   const Shape s = shape_of(xd, dwd, cd, dyd);
   std::size_t needs = 0;
   if (const auto status = workspace_of(weight_offers(s), algorithm, &needs); status != 0) {
@@ -433,7 +434,9 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(
         const bool tf32 = s.c.math != CUDNN_FMA_MATH;
         const bool noisy = algorithm != CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1;
         const auto seen_x = seen(x, s.x.size(), tf32), seen_dy = seen(dy, s.y.size(), tf32);
+        const auto before = adds ? seen(dw, s.w.size(), false) : std::vector<float>{};
         convolve_weights(s, seen_x.data(), seen_dy.data(), floats(dw), noisy ? noise() : 1);
+        for (std::size_t i = 0; i < before.size(); ++i) floats(dw)[i] += before[i];
       },
       "cudnnConvolutionBackwardFilter");
   return CUDNN_STATUS_SUCCESS;

@@ -165,8 +165,7 @@ TEST(ExactnessOfGelu, InBudgetsAndRounds) {
 
 TEST(ExactnessOfABranchingGraph, InBudgetsAndRounds) {
   std::size_t turn = 0;
-  for (const Storage storage :
-       {Storage::separate, Storage::in_place, Storage::relu_in_place}) {
+  for (const Storage storage : {Storage::separate, Storage::in_place, Storage::relu_in_place}) {
     SCOPED_TRACE(static_cast<int>(storage));
     const TrainingOptions options{
         .batch = 4, .sub_batch = 3, .sub_batch_statistics = true, .storage = storage};

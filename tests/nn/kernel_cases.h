@@ -1,6 +1,7 @@
 // Small ops of every kind in the layouts of the CPU kernels, for tests of kernels.
 #pragma once
 
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +9,28 @@
 #include "nn/ops/op_desc.h"
 
 namespace tidepool::nn::testing {
+
+/// The same op, with its gradients of parameters added to what is there: all, and, where there are
+/// several, the first and the last alone.
+inline std::vector<OpDesc> adding(const OpDesc& desc) {
+  std::vector<std::uint32_t> gradients;
+  const std::vector<OperandRule> rules = desc.rules();
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    if (rules[i].gradient) gradients.push_back(1U << i);
+  }
+  std::vector<std::uint32_t> added = {std::accumulate(gradients.begin(), gradients.end(), 0U)};
+  if (gradients.size() > 1) {
+    added.push_back(gradients.front());
+    added.push_back(gradients.back());
+  }
+  std::vector<OpDesc> made;
+  for (const std::uint32_t some : added) {
+    if (some == 0) continue;
+    made.push_back(desc);
+    made.back().added = some;
+  }
+  return made;
+}
 
 struct OpCase {
   std::string name;
@@ -310,20 +333,25 @@ inline std::vector<OpDesc> reorders() {
           reorder(odd, Layout::plain), reorder(in_layout(odd, Layout::plain), Layout::nChw16c)};
 }
 
-/// Odd batches, channels that are no multiple of a block, strides, overlapping and incomplete
-/// windows.
+/// Each op that makes gradients also adds to them. Odd batches, channels that are no multiple of a
+/// block, strides, overlapping and incomplete windows.
 inline std::vector<OpCase> all_cases() {
   std::vector<OpCase> cases;
+  const auto add_one = [&](const OpDesc& op) {
+    std::string name = op.name();
+    if (op.in_place) name += " in place";
+    if (op.reads_forward) name += " reads forward";
+    if (op.added != 0) name += " adding " + std::to_string(op.added);
+    for (const TensorDesc& operand : op.operands) {
+      name += " ";
+      for (const std::int64_t dim : operand.dims) name.append(".").append(std::to_string(dim));
+    }
+    cases.push_back({name, op});
+  };
   const auto add = [&](const std::vector<OpDesc>& ops) {
     for (const OpDesc& op : ops) {
-      std::string name = op.name();
-      if (op.in_place) name += " in place";
-      if (op.reads_forward) name += " reads forward";
-      for (const TensorDesc& operand : op.operands) {
-        name += " ";
-        for (const std::int64_t dim : operand.dims) name.append(".").append(std::to_string(dim));
-      }
-      cases.push_back({name, op});
+      add_one(op);
+      for (const OpDesc& sum : adding(op)) add_one(sum);
     }
   };
   constexpr ConvShape kConvolutions[] = {
@@ -392,8 +420,13 @@ inline std::vector<OpCase> all_cases() {
   add(linears(5, 64, 10));
   add(linears(7, 33, 17));
   add(linears(1, 512, 100));
+  add(linears(100, 40, 33));
+  add(linears(90, 1, 33));
+  add(linears(90, 33, 1));
+  add(linears(300, 64, 48));
   add(projections(5, 64, 10));
   add(projections(7, 33, 17));
+  add(projections(128, 48, 40));
   add(embeddings({3, 7, 20, 1}, 11, 9));
   add(embeddings({5, 16, 48, 1}, 300, 16));
   add(embeddings({2, 130, 260, 1}, 40, 130));

@@ -79,7 +79,7 @@ TEST(LayersAndPhases, AreThoseOfTheLayerAnOpWorksFor) {
   expect("stem_conv.forward@1", "stem_conv", Phase::forward);
   expect("stem_bn.statistics@0", "stem_bn", Phase::update);
   expect("stem_bn.backward@1", "stem_bn", Phase::backward);
-  expect("stem_conv.weight.accumulate@1", "stem_conv", Phase::backward);
+  expect("stem_conv.backward_weights@1", "stem_conv", Phase::backward);
   expect("stem_conv.weight.update", "stem_conv", Phase::update);
   expect("fc.bias.update", "fc", Phase::update);
   expect("loss.backward@0", "loss", Phase::backward);

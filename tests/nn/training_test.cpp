@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "nn/training_fixture.h"
 #include "support/sanitized.h"
@@ -112,11 +113,10 @@ TEST(TrainingProgram, RoundsHaveOpsOfTheirOwnAndUpdateOnce) {
   const auto program = build(build_model("mlp"), {.batch = 10, .sub_batch = 4});
   const Program& ir = program.program;
   EXPECT_EQ(ir.rounds(), 3);
-  for (const char* name : {"feed_images@0", "fc1.forward@1", "fc1.weight.accumulate@1",
-                           "fc1.weight.accumulate@2", "fc1.weight.update", "collect_loss@2"}) {
+  for (const char* name : {"feed_images@0", "fc1.forward@1", "fc1.backward_weights@1",
+                           "fc1.backward_weights@2", "fc1.weight.update", "collect_loss@2"}) {
     EXPECT_NE(find_op(ir, name), kNone) << name;
   }
-  EXPECT_EQ(find_op(ir, "fc1.weight.accumulate@0"), kNone);
   EXPECT_EQ(find_op(ir, "feed_control@1"), kNone) << "one control block an iteration";
   const auto samples = [&](const std::string& name) {
     return program.tensors[find_tensor(ir, name)].dims[0];
@@ -127,6 +127,32 @@ TEST(TrainingProgram, RoundsHaveOpsOfTheirOwnAndUpdateOnce) {
   const Op& update = ir.ops[find_op(ir, "fc1.weight.update")];
   EXPECT_EQ(update.round, kNone);
   EXPECT_EQ(ir.ops[find_op(ir, "fc1.forward@2")].round, 2);
+}
+
+TEST(TrainingProgram, LaterRoundsAddToTheGradientsOfTheFirst) {
+  const auto program = build(build_model("tiny-resnet"),
+                             {.batch = 10, .sub_batch = 4, .sub_batch_statistics = true});
+  const Program& ir = program.program;
+  std::map<TensorId, std::vector<AccessMode>> writes;
+  for (const Op& op : ir.ops) {
+    for (const Access& access : op.accesses) {
+      const Tensor& tensor = ir.tensors[access.tensor];
+      if (!tensor.name.starts_with("grad:") || access.mode == AccessMode::read) continue;
+      if (std::ranges::any_of(program.parameters, [&](const Parameter& p) {
+            return tensor.name == "grad:" + p.name + "@0";
+          })) {
+        writes[access.tensor].push_back(access.mode);
+      }
+    }
+  }
+  EXPECT_EQ(writes.size(),
+            static_cast<std::size_t>(std::ranges::count_if(
+                program.parameters, [](const Parameter& p) { return p.learnable; })));
+  const std::vector<AccessMode> expected{AccessMode::write, AccessMode::update, AccessMode::update};
+  for (const auto& [tensor, modes] : writes) EXPECT_EQ(modes, expected) << ir.tensors[tensor].name;
+  for (const Parameter& p : program.parameters) {
+    EXPECT_EQ(find_tensor(ir, "grad:" + p.name + "@1"), kNone) << "one gradient for all rounds";
+  }
 }
 
 /// Without batch norm rounds change nothing but the order of sums: dropout's masks are those of the

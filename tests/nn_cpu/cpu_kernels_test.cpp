@@ -38,6 +38,31 @@ TEST_P(CpuKernels, AgreeWithTheReferenceAndWriteEveryByte) {
   }
 }
 
+TEST_P(CpuKernels, AddToGradientsWithTheBitsOfASumThatIsWrittenOut) {
+  const KernelList& kernels = cpu_kernels(GetParam());
+  for (const OpCase& c : cases_in_all_blocks()) {
+    if (c.desc.added == 0) continue;
+    SCOPED_TRACE(c.name);
+    OpDesc writes = c.desc;
+    writes.added = 0;
+    const auto kernel = kernels.make(c.desc), writing = kernels.make(writes);
+    for (std::size_t a = 0; a < kernel->algorithms().size(); ++a) {
+      const OpRun before(c.desc, 1), sum(c.desc, 1), term(writes, 1);
+      sum.run(*kernel, static_cast<int>(a));
+      term.run(*writing, static_cast<int>(a));
+      for (std::size_t i = 0; i < c.desc.operands.size(); ++i) {
+        if (c.desc.adds(i)) {
+          const std::size_t count = sum.buffer(i).size() / sizeof(float);
+          for (std::size_t k = 0; k < count; ++k) term.floats(i)[k] += before.floats(i)[k];
+        }
+        EXPECT_EQ(std::memcmp(sum.buffer(i).data(), term.buffer(i).data(), term.buffer(i).size()),
+                  0)
+            << "operand " << i;
+      }
+    }
+  }
+}
+
 TEST_P(CpuKernels, AgreeWithTheReferenceInPlainLayouts) {
   for (const OpCase& c : all_cases()) {
     SCOPED_TRACE(c.name);

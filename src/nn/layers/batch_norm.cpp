@@ -55,8 +55,8 @@ void BatchNorm::backward(const BackwardPass& b) const {
   const Operand& mean = b.state().saved[0];
   const Operand& variance = b.state().saved[1];
   const Operand& scale = b.weight(0);
-  const Operand dscale = b.new_parameter_gradient(0);
-  const Operand dshift = b.new_parameter_gradient(1);
+  const Operand dscale = b.parameter_gradient(0);
+  const Operand dshift = b.parameter_gradient(1);
   OpDesc desc{BatchNormBackward{{epsilon}}};
   // Where nobody wants dx, the gradient is overwritten rather than a tensor made for it.
   desc.in_place = (b.in_place() || !b.input_needs_gradient()) && b.may_overwrite_d();
@@ -68,8 +68,8 @@ void BatchNorm::backward(const BackwardPass& b) const {
     b.l.writer.op(b.name(".backward"), desc, {x, b.d, mean, variance, scale, dx, dscale, dshift});
     b.contribute(dx);
   }
-  b.update(0, dscale);
-  b.update(1, dshift);
+  b.update(0);
+  b.update(1);
 }
 
 }  // namespace tidepool::nn

@@ -49,7 +49,7 @@ void Conv2d::forward(const ForwardPass& f) const {
 }
 
 void Conv2d::backward(const BackwardPass& b) const {
-  const Operand dweight = b.new_parameter_gradient(0);
+  const Operand dweight = b.parameter_gradient(0);
   b.l.writer.op(b.name(".backward_weights"), {ConvBackwardWeights{window_of(*this)}},
                 {b.state().inputs[0], b.d, dweight});
   if (b.input_needs_gradient()) {
@@ -59,7 +59,7 @@ void Conv2d::backward(const BackwardPass& b) const {
                   {b.d, weight, dx});
     b.contribute(dx);
   }
-  b.update(0, dweight);
+  b.update(0);
   if (bias) b.update_channel_bias(1);
 }
 

@@ -38,7 +38,7 @@ void ConvTranspose2d::forward(const ForwardPass& f) const {
 }
 
 void ConvTranspose2d::backward(const BackwardPass& b) const {
-  const Operand dweight = b.new_parameter_gradient(0);
+  const Operand dweight = b.parameter_gradient(0);
   b.l.writer.op(b.name(".backward_weights"), {ConvBackwardWeights{window_of(*this)}},
                 {b.d, b.state().inputs[0], dweight});
   if (b.input_needs_gradient()) {
@@ -47,7 +47,7 @@ void ConvTranspose2d::backward(const BackwardPass& b) const {
                   {b.d, b.weight(0), dx});
     b.contribute(dx);
   }
-  b.update(0, dweight);
+  b.update(0);
   if (bias) b.update_channel_bias(1);
 }
 

@@ -36,12 +36,12 @@ void Embedding::forward(const ForwardPass& f) const {
 }
 
 void Embedding::backward(const BackwardPass& b) const {
-  const Operand dtable = b.new_parameter_gradient(0);
-  const Operand dpositions = b.new_parameter_gradient(1);
+  const Operand dtable = b.parameter_gradient(0);
+  const Operand dpositions = b.parameter_gradient(1);
   b.l.writer.op(b.name(".backward"), {EmbeddingBackward{}},
                 {b.state().inputs[0], b.d, dtable, dpositions});
-  b.update(0, dtable);
-  b.update(1, dpositions);
+  b.update(0);
+  b.update(1);
 }
 
 }  // namespace tidepool::nn

@@ -30,7 +30,7 @@ void LayerNorm::backward(const BackwardPass& b) const {
   const Operand& x = b.state().inputs[0];
   const Operand& mean = b.state().saved[0];
   const Operand& variance = b.state().saved[1];
-  const Operand dscale = b.new_parameter_gradient(0), dshift = b.new_parameter_gradient(1);
+  const Operand dscale = b.parameter_gradient(0), dshift = b.parameter_gradient(1);
   OpDesc desc{LayerNormBackward{{epsilon}}};
   // Where nobody wants dx, the gradient is overwritten rather than a tensor made for it.
   desc.in_place = (b.in_place() || !b.input_needs_gradient()) && b.may_overwrite_d();
@@ -44,8 +44,8 @@ void LayerNorm::backward(const BackwardPass& b) const {
                   {x, d, mean, variance, b.weight(0), rows_of(dx), dscale, dshift});
     b.contribute(dx);
   }
-  b.update(0, dscale);
-  b.update(1, dshift);
+  b.update(0);
+  b.update(1);
 }
 
 }  // namespace tidepool::nn

@@ -27,8 +27,8 @@ void Linear::forward(const ForwardPass& f) const {
 }
 
 void Linear::backward(const BackwardPass& b) const {
-  const Operand dweight = b.new_parameter_gradient(0);
-  const Operand dbias = b.new_parameter_gradient(1);
+  const Operand dweight = b.parameter_gradient(0);
+  const Operand dbias = b.parameter_gradient(1);
   b.l.writer.op(b.name(".backward_weights"), {LinearBackwardWeights{}},
                 {b.state().inputs[0], rows_of(b.d), dweight, dbias});
   if (b.input_needs_gradient()) {
@@ -37,8 +37,8 @@ void Linear::backward(const BackwardPass& b) const {
                   {rows_of(b.d), b.weight(0), rows_of(dx)});
     b.contribute(dx);
   }
-  b.update(0, dweight);
-  b.update(1, dbias);
+  b.update(0);
+  b.update(1);
 }
 
 }  // namespace tidepool::nn

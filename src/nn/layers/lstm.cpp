@@ -51,15 +51,15 @@ void Lstm::backward(const BackwardPass& b) const {
     b.l.writer.op(b.name(".backward_data"), data,
                   {b.d, b.weight(0), b.weight(1), reserve, dgates, dx});
   }
-  const Operand dweight_input = b.new_parameter_gradient(0);
-  const Operand dweight_hidden = b.new_parameter_gradient(1);
-  const Operand dbias = b.new_parameter_gradient(2);
+  const Operand dweight_input = b.parameter_gradient(0);
+  const Operand dweight_hidden = b.parameter_gradient(1);
+  const Operand dbias = b.parameter_gradient(2);
   b.l.writer.op(b.name(".backward_weights"), {LstmBackwardWeights{}},
                 {x, b.output(), dgates, dweight_input, dweight_hidden, dbias});
   if (b.input_needs_gradient()) b.contribute(dx);
-  b.update(0, dweight_input);
-  b.update(1, dweight_hidden);
-  b.update(2, dbias);
+  b.update(0);
+  b.update(1);
+  b.update(2);
 }
 
 }  // namespace tidepool::nn

@@ -38,17 +38,14 @@ void TiedLinear::forward(const ForwardPass& f) const {
 void TiedLinear::backward(const BackwardPass& b) const {
   const Operand& x = b.state().inputs[0];
   const Operand d = rows_of(b.d), weight = weight_of(b.l, *this);
-  const Operand dweight =
-      b.l.writer.tensor("grad:" + b.l.writer.name_of(weight.tensor) + "." + b.layer().name,
-                        weight.desc, TensorKind::gradient);
+  const Operand dweight = b.shared_gradient(b.l.find_layer(owner), 0);
   if (bias) {
-    const Operand dbias = b.new_parameter_gradient(0);
+    const Operand dbias = b.parameter_gradient(0);
     b.l.writer.op(b.name(".backward_weights"), {LinearBackwardWeights{}}, {x, d, dweight, dbias});
-    b.update(0, dbias);
+    b.update(0);
   } else {
     b.l.writer.op(b.name(".backward_weights"), {ProjectionBackwardWeights{}}, {x, d, dweight});
   }
-  b.share(b.l.find_layer(owner), 0, dweight);
   if (!b.input_needs_gradient()) return;
   const Operand dx = b.new_input_gradient();
   b.l.writer.op(b.name(".backward_data"), {LinearBackwardData{}}, {d, weight, rows_of(dx)});

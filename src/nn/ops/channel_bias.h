@@ -18,7 +18,7 @@ struct ChannelBiasForward {
 
 struct ChannelBiasBackward {
   static constexpr const char* name = "channel_bias_backward";
-  static constexpr auto operands = std::array{reads("dy"), writes("dbias")};
+  static constexpr auto operands = std::array{reads("dy"), gradient("dbias")};
   static constexpr auto role = OpRole::compute;
   static constexpr auto random = Randomness::never;
   [[nodiscard]] double flops(Operands o) const { return count(o[0]); }

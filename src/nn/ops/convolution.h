@@ -40,7 +40,7 @@ struct ConvBackwardData : Window {
 
 struct ConvBackwardWeights : Window {
   static constexpr const char* name = "conv_backward_weights";
-  static constexpr auto operands = std::array{reads("x"), reads("dy"), writes("dweight")};
+  static constexpr auto operands = std::array{reads("x"), reads("dy"), gradient("dweight")};
   static constexpr auto role = OpRole::compute;
   static constexpr auto random = Randomness::never;
   [[nodiscard]] double flops(Operands o) const { return convolution_flops(o[2], o[1]); }

@@ -24,7 +24,7 @@ struct EmbeddingForward {
 struct EmbeddingBackward {
   static constexpr const char* name = "embedding_backward";
   static constexpr auto operands =
-      std::array{reads("tokens"), reads("dy"), writes("dtable"), writes("dpositions")};
+      std::array{reads("tokens"), reads("dy"), gradient("dtable"), gradient("dpositions")};
   static constexpr auto role = OpRole::compute;
   static constexpr auto random = Randomness::never;
   [[nodiscard]] double flops(Operands o) const { return 2 * count(o[1]); }

@@ -26,8 +26,8 @@ struct LayerNormBackward : LayerNormAttributes {
   static constexpr const char* name = "layer_norm_backward";
   static constexpr auto operands = std::array{
       reads("x"),        reads("dy", When::apart), updates("d", When::in_place), reads("mean"),
-      reads("variance"), reads("scale"),           writes("dx", When::apart),    writes("dscale"),
-      writes("dshift")};
+      reads("variance"), reads("scale"),           writes("dx", When::apart),    gradient("dscale"),
+      gradient("dshift")};
   static constexpr auto role = OpRole::compute;
   static constexpr auto random = Randomness::never;
   [[nodiscard]] double flops(Operands o) const { return 11 * count(o[0]); }

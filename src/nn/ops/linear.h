@@ -31,7 +31,7 @@ struct LinearBackwardData {
 struct LinearBackwardWeights {
   static constexpr const char* name = "linear_backward_weights";
   static constexpr auto operands =
-      std::array{reads("x"), reads("dy"), writes("dweight"), writes("dbias")};
+      std::array{reads("x"), reads("dy"), gradient("dweight"), gradient("dbias")};
   static constexpr auto role = OpRole::compute;
   static constexpr auto random = Randomness::never;
   [[nodiscard]] double flops(Operands o) const { return linear_flops(o[2], o[0]); }
@@ -47,7 +47,7 @@ struct ProjectionForward {
 
 struct ProjectionBackwardWeights {
   static constexpr const char* name = "projection_backward_weights";
-  static constexpr auto operands = std::array{reads("x"), reads("dy"), writes("dweight")};
+  static constexpr auto operands = std::array{reads("x"), reads("dy"), gradient("dweight")};
   static constexpr auto role = OpRole::compute;
   static constexpr auto random = Randomness::never;
   [[nodiscard]] double flops(Operands o) const { return linear_flops(o[2], o[0]); }

@@ -65,9 +65,9 @@ struct LstmBackwardWeights {
   static constexpr auto operands = std::array{reads("x"),
                                               reads("y"),
                                               reads("dgates"),
-                                              writes("dweight_input"),
-                                              writes("dweight_hidden"),
-                                              writes("dbias")};
+                                              gradient("dweight_input"),
+                                              gradient("dweight_hidden"),
+                                              gradient("dbias")};
   static constexpr auto role = OpRole::compute;
   static constexpr auto random = Randomness::never;
   static LstmShape shape(Operands o) { return {o[0], o[4]}; }

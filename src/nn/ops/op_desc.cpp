@@ -68,6 +68,7 @@ std::vector<OperandRule> OpDesc::rules() const {
         if (rule.when == When::each_input) times = static_cast<std::size_t>(held.inputs);
       }
       there.insert(there.end(), times, rule);
+      if (adds(there.size() - 1)) there.back().mode = AccessMode::update;
     }
     assert(has_variant && has_forward && "the kind has no such variant");
     return there;

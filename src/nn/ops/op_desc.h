@@ -83,6 +83,9 @@ struct OpDesc {
   bool reads_forward = false;          ///< see When
   std::vector<TensorDesc> operands{};  ///< those that are there, in the order of the declaration
   std::int64_t first_sample = 0;       ///< index of element 0's sample in the full batch (rounds)
+  /// Operands, as bits, that are gradients of parameters and have those of rounds before: the op
+  /// adds to them, with the bits of a sum of what is there and what it would have written.
+  std::uint32_t added = 0;
 
   template <class Op>
   [[nodiscard]] bool is() const {
@@ -103,6 +106,7 @@ struct OpDesc {
   [[nodiscard]] std::string kind_name() const;  ///< as planners and reports see it
   [[nodiscard]] OpRole role() const;
   [[nodiscard]] bool random() const;
+  [[nodiscard]] bool adds(std::size_t operand) const { return (added >> operand & 1U) != 0; }
   [[nodiscard]] bool recomputable() const { return role() == OpRole::compute; }
   /// Of the operands that are there.
   [[nodiscard]] std::vector<OperandRule> rules() const;

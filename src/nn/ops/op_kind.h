@@ -37,6 +37,7 @@ struct OperandRule {
   const char* name;
   AccessMode mode;
   When when;
+  bool gradient = false;  ///< of a parameter
 };
 
 constexpr OperandRule reads(const char* name, When when = When::always) {
@@ -47,6 +48,10 @@ constexpr OperandRule writes(const char* name, When when = When::always) {
 }
 constexpr OperandRule updates(const char* name, When when = When::always) {
   return {name, AccessMode::update, when};
+}
+/// A parameter's gradient, which the op writes, or adds to: see OpDesc::added.
+constexpr OperandRule gradient(const char* name) {
+  return {name, AccessMode::write, When::always, true};
 }
 
 enum class OpRole : std::uint8_t {

@@ -29,6 +29,9 @@ std::unique_ptr<Kernel> make_k_means(const OpDesc& desc, const KernelContext& co
 std::unique_ptr<Kernel> make_sgd(const OpDesc& desc, const KernelContext& context);
 std::unique_ptr<Kernel> make_adamw(const OpDesc& desc, const KernelContext& context);
 
+/// Of ops that add to gradients.
+std::unique_ptr<Kernel> make_adding_linear(const OpDesc& desc, const KernelContext& context);
+
 inline constexpr KernelFactory kFactories[] = {
     make_convolution,   make_reorder,      make_batch_norm, make_relu,      make_gelu,
     make_add,           make_pooling,      make_dropout,    make_linear,    make_softmax_loss,

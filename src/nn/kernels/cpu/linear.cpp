@@ -1,8 +1,12 @@
+#include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
 #include "nn/kernels/cpu/dnnl_kernel.h"
 #include "nn/kernels/cpu/factories.h"
+#include "nn/kernels/cpu/parallel.h"
+#include "nn/kernels/cpu/product.h"
 #include "nn/kernels/cpu/team_size.h"
 
 namespace tidepool::nn::cpu {
@@ -49,6 +53,60 @@ std::unique_ptr<Kernel> make_backward_data_linear(const OpDesc& desc,
                            {DNNL_ARG_DIFF_SRC, dnnl_desc(dx), {2}}});
 }
 
+/// The sums of columns over the rows, in their order, added to `sums` or in their place.
+TIDEPOOL_VECTOR_CLONES void sum_columns(const float* dy, std::int64_t rows, std::int64_t pitch,
+                                        std::int64_t columns, bool adds, float* sums) {
+  for (std::int64_t first = 0; first < columns; first += kFloatGrain) {
+    const std::int64_t lanes = std::min(kFloatGrain, columns - first);
+    std::array<float, kFloatGrain> sum{};
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const float* from = dy + row * pitch + first;
+#pragma omp simd
+      for (std::int64_t lane = 0; lane < lanes; ++lane) {
+        sum[static_cast<std::size_t>(lane)] += from[lane];
+      }
+    }
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+      float& to = sums[first + lane];
+      to = (adds ? to : 0) + sum[static_cast<std::size_t>(lane)];
+    }
+  }
+}
+
+/// Backward weights by a product of oneDNN, which can add as its inner product cannot, and by sums
+/// of our own.
+class AddingLinear final : public Kernel {
+ public:
+  AddingLinear(OpDesc desc, int threads, Product product)
+      : desc_(std::move(desc)),
+        threads_(threads),
+        product_(std::move(product)),
+        algorithm_{"onednn", product_.scratch()} {}
+
+  [[nodiscard]] std::span<const KernelAlgorithm> algorithms() const override {
+    return {&algorithm_, 1};
+  }
+  void run(int /*algorithm*/, std::span<std::byte* const> pointers, std::byte* workspace,
+           NativeStream /*stream*/) override {
+    const TeamSize team(threads_);
+    const auto* dy = reinterpret_cast<const float*>(pointers[1]);
+    product_.run(dy, reinterpret_cast<const float*>(pointers[0]),
+                 reinterpret_cast<float*>(pointers[2]), workspace);
+    if (desc_.is<ProjectionBackwardWeights>()) return;
+    auto* dbias = reinterpret_cast<float*>(pointers[3]);
+    const std::int64_t rows = desc_.operands[1].dims[0], columns = desc_.operands[1].dims[1];
+    parallel_ranges(threads_, columns, kFloatGrain, [&](auto begin, auto end) {
+      sum_columns(dy + begin, rows, columns, end - begin, desc_.adds(3), dbias + begin);
+    });
+  }
+
+ private:
+  OpDesc desc_;
+  int threads_;
+  Product product_;
+  KernelAlgorithm algorithm_;
+};
+
 std::unique_ptr<Kernel> make_backward_weights_linear(const OpDesc& desc,
                                                      const KernelContext& context) {
   using Desc = dnnl::inner_product_backward_weights::desc;
@@ -72,6 +130,18 @@ std::unique_ptr<Kernel> make_backward_weights_linear(const OpDesc& desc,
 }
 
 }  // namespace
+
+std::unique_ptr<Kernel> make_adding_linear(const OpDesc& desc, const KernelContext& context) {
+  if (!desc.is<LinearBackwardWeights>() && !desc.is<ProjectionBackwardWeights>()) return nullptr;
+  if (!desc.adds(2)) return nullptr;  // to that of the bias alone
+  const TeamSize team(context.threads);
+  const std::int64_t rows = desc.operands[0].dims[0], in = desc.operands[0].dims[1],
+                     out = desc.operands[1].dims[1];
+  auto product =
+      Product::make(transposed({rows, out, out}), {rows, in, in}, {out, in, in}, Sum::added_whole);
+  if (!product) return nullptr;
+  return std::make_unique<AddingLinear>(desc, context.threads, std::move(*product));
+}
 
 std::unique_ptr<Kernel> make_linear(const OpDesc& desc, const KernelContext& context) {
   const TeamSize team(context.threads);

@@ -18,6 +18,7 @@ KernelList make_list(int threads) {
   KernelList list{
       "cpu", fast_channel_block(), {std::begin(cpu::kFactories), std::end(cpu::kFactories)}};
   list.context.threads = threads;
+  list.adding = {cpu::make_adding_linear};
   const KernelList& reference = reference_kernels();
   list.factories.insert(list.factories.end(), reference.factories.begin(),
                         reference.factories.end());

@@ -6,82 +6,14 @@
 #include <optional>
 #include <utility>
 
-#include "nn/kernels/cpu/dnnl_kernel.h"
 #include "nn/kernels/cpu/factories.h"
 #include "nn/kernels/cpu/parallel.h"
+#include "nn/kernels/cpu/product.h"
 #include "nn/kernels/cpu/team_size.h"
 #include "nn/kernels/function_kernel.h"
 
 namespace tidepool::nn::cpu {
 namespace {
-
-/// A row-major matrix in floats that lie so far apart, or its transpose.
-struct Matrix {
-  std::int64_t rows, columns, pitch;
-  bool transposed = false;
-
-  [[nodiscard]] dnnl::memory::desc desc() const {
-    using Dims = dnnl::memory::dims;
-    constexpr auto kFloat = dnnl::memory::data_type::f32;
-    if (transposed) return {Dims{columns, rows}, kFloat, Dims{1, pitch}};
-    return {Dims{rows, columns}, kFloat, Dims{pitch, 1}};
-  }
-};
-
-Matrix transposed(Matrix m) {
-  m.transposed = true;
-  return m;
-}
-
-enum class Sum : std::uint8_t { fresh, added };
-
-/// c = a b or c += a b, anywhere: addresses are those of each run.
-class Product {
- public:
-  /// Nothing where oneDNN does not have it.
-  static std::optional<Product> make(const Matrix& a, const Matrix& b, const Matrix& c, Sum sum) {
-    dnnl::primitive_attr attributes;  // of its own: copies share their content
-    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    if (sum == Sum::added) {
-      dnnl::post_ops add;
-      add.append_sum(1.0F);
-      attributes.set_post_ops(add);
-    }
-    const dnnl::matmul::primitive_desc desc({a.desc(), b.desc(), c.desc()}, attributes,
-                                            dnnl_engine(), true);
-    if (!desc.get(true)) return std::nullopt;
-    return Product(desc, {a.desc(), b.desc(), c.desc(), desc.scratchpad_desc()});
-  }
-
-  [[nodiscard]] Bytes scratch() const {
-    return static_cast<Bytes>(memories_[3].get_desc().get_size());
-  }
-  void run(const float* a, const float* b, float* c, std::byte* scratch) {
-    memories_[0].set_data_handle(const_cast<float*>(a));  // it is read only
-    memories_[1].set_data_handle(const_cast<float*>(b));
-    memories_[2].set_data_handle(c);
-    memories_[3].set_data_handle(scratch);
-    dnnl::error::wrap_c_api(
-        dnnl_primitive_execute(primitive_.get(), dnnl_stream().get(),
-                               static_cast<int>(arguments_.size()), arguments_.data()),
-        "could not execute a oneDNN product");
-  }
-
- private:
-  Product(const dnnl::matmul::primitive_desc& desc, const std::vector<dnnl::memory::desc>& descs)
-      : primitive_(desc) {
-    constexpr int kNames[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD};
-    for (const dnnl::memory::desc& each : descs) {
-      arguments_.push_back({kNames[memories_.size()], nullptr});
-      memories_.emplace_back(each, dnnl_engine(), nullptr);
-      arguments_.back().memory = memories_.back().get();
-    }
-  }
-
-  dnnl::matmul primitive_;
-  std::vector<dnnl::memory> memories_;
-  std::vector<dnnl_exec_arg_t> arguments_;
-};
 
 /// Two products, and what their kernel holds in its workspace besides their scratchpad.
 class LstmKernel : public Kernel {

@@ -240,11 +240,17 @@ class ConvBackwardWeightsKernel final : public ConvolutionKernel<BackwardWeights
     }
     TIDEPOOL_CUDA_CHECK(cudnn().cudnnConvolutionBackwardFilter(
         s.cudnn(), &kOne, x_.get(), p[0], y_.get(), p[1], convolution_.get(), chosen(algorithm),
-        workspace, workspace_of(algorithm), &kZero, weight_.get(), p[2]));
+        workspace, workspace_of(algorithm), desc().adds(2) ? &kOne : &kZero, weight_.get(), p[2]));
   }
 };
 
 }  // namespace
+
+std::unique_ptr<Kernel> make_adding_convolution(const OpDesc& desc, const KernelContext& context) {
+  auto kernel = std::make_unique<ConvBackwardWeightsKernel>(desc, context);
+  if (kernel->own()) return nullptr;
+  return kernel;
+}
 
 std::unique_ptr<Kernel> make_convolution(const OpDesc& desc, const KernelContext& context) {
   if (desc.is<ConvForward>()) return std::make_unique<ConvForwardKernel>(desc, context);

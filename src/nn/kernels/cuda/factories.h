@@ -8,6 +8,10 @@
 namespace tidepool::nn::cuda_kernels_detail {
 
 std::unique_ptr<Kernel> make_convolution(const OpDesc& desc, const KernelContext& context);
+/// Backward weights by cuDNN; null where it has no algorithm.
+std::unique_ptr<Kernel> make_adding_convolution(const OpDesc& desc,
+                                                const KernelContext& context);
+/// Also of ops that add to gradients.
 std::unique_ptr<Kernel> make_linear(const OpDesc& desc, const KernelContext& context);
 std::unique_ptr<Kernel> make_batch_norm(const OpDesc& desc, const KernelContext& context);
 std::unique_ptr<Kernel> make_pooling(const OpDesc& desc, const KernelContext& context);

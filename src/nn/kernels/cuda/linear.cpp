@@ -6,12 +6,15 @@
 namespace tidepool::nn::cuda_kernels_detail {
 namespace {
 
+/// Where the op adds to the gradient of the bias: the workspace has this round's.
+Bytes room_for_bias(const OpDesc& desc) { return desc.adds(3) ? desc.operands[3].bytes() : 0; }
+
 class LinearKernel final : public CublasKernel {
  public:
-  using CublasKernel::CublasKernel;
+  LinearKernel(const OpDesc& desc, bool tf32) : CublasKernel(desc, tf32, room_for_bias(desc)) {}
 
  private:
-  void multiply(Pointers p, std::byte* /*own*/, const CudaStream& s) override {
+  void multiply(Pointers p, std::byte* own, const CudaStream& s) override {
     constexpr auto kAsIs = CUBLAS_OP_N, kTransposed = CUBLAS_OP_T;
     const OpDesc& d = desc();
     const int batch = dim(d.operands[0], 0);
@@ -26,12 +29,15 @@ class LinearKernel final : public CublasKernel {
       const int out = dim(d.operands[0], 1), in = dim(d.operands[2], 1);
       product(s, batch, in, out, {kAsIs, operand(p, 0), out}, {kAsIs, operand(p, 1), in}, kZero,
               operand(p, 2), in);
-    } else {  // dweight = dy' * x
+    } else {  // dweight = dy' * x, or more by that
       const int in = dim(d.operands[0], 1), out = dim(d.operands[1], 1);
       product(s, out, in, batch, {kTransposed, operand(p, 1), out}, {kAsIs, operand(p, 0), in},
-              kZero, operand(p, 2), in);
+              d.adds(2) ? kOne : kZero, operand(p, 2), in);
       if (d.is<ProjectionBackwardWeights>()) return;
-      device_code::sum_rows(operand(p, 1), operand(p, 3), batch, out, s.stream());
+      float* dbias = operand(p, 3);
+      float* sum = d.adds(3) ? reinterpret_cast<float*>(own) : dbias;
+      device_code::sum_rows(operand(p, 1), sum, batch, out, s.stream());
+      if (d.adds(3)) device_code::add(dbias, sum, 1, dbias, out, s.stream());
     }
   }
 };

@@ -37,6 +37,13 @@ std::unique_ptr<Kernel> make(const OpDesc& desc, const KernelContext& context) {
   return nullptr;
 }
 
+/// By cuBLAS and cuDNN, whose results are blends of the new and the old value.
+std::unique_ptr<Kernel> make_adding(const OpDesc& desc, const KernelContext& context) {
+  if (!all_plain(desc)) return nullptr;
+  if (desc.is<ConvBackwardWeights>()) return make_adding_convolution(desc, context);
+  return make_linear(desc, context);
+}
+
 KernelList list_for(const CudaKernelOptions& options) {
   KernelList list{std::string("cuda") + (options.tf32 ? "-tf32" : "") +
                       (options.nondeterministic ? "-nondeterministic" : "") +
@@ -46,6 +53,7 @@ KernelList list_for(const CudaKernelOptions& options) {
   // cuDNN's descriptors, cuBLAS' sizes and this folder's count in int.
   list.most_elements = std::numeric_limits<int>::max();
   list.on_host = &cuda_host_kernels();
+  list.adding = {make_adding};
   list.context.tf32 = options.tf32;
   list.context.nondeterministic = options.nondeterministic;
   list.context.own_convolutions = options.own_convolutions;

@@ -35,6 +35,7 @@ const KernelList& preset_kernels() {
     const KernelList& reference = reference_kernels();
     made.factories.insert(made.factories.end(), reference.factories.begin(),
                           reference.factories.end());
+    made.adding = made.factories;
     return made;
   }();
   return list;
