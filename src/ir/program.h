@@ -106,7 +106,7 @@ struct Op {
 ///
 /// An iteration may split its batch into rounds of `sub_batch` samples, the last one smaller where
 /// they do not divide. The rounds are written out one after the other: each has ops and tensors of
-/// its own, sums of gradients are explicit ops. Whatever holds for ops and gaps so holds within a
+/// its own, and ops of later ones update the gradients of the first. Whatever holds for ops and gaps so holds within a
 /// round, between rounds and at their end.
 struct Program {
   std::string name;

@@ -11,12 +11,30 @@
 
 namespace tidepool {
 
-std::vector<std::int64_t> sizes_of_few_ops(const JobRounds& rounds) {
+namespace {
+
+/// Of the program in rounds of so many samples, about.
+std::int64_t ops_in_rounds(const JobRounds& rounds, std::int64_t size) {
   const Program& program = rounds.program;
-  const auto ops = static_cast<std::int64_t>(program.ops.size()) / program.rounds();
+  return std::ssize(program.ops) / program.rounds() * (program.batch / size);
+}
+
+/// The offered sizes behind those of few ops, as far as kMostOpsAtNeed.
+std::vector<std::int64_t> sizes_of_many_ops(const JobRounds& rounds) {
+  std::vector<std::int64_t> sizes;
+  for (std::size_t i = sizes_of_few_ops(rounds).size(); i < rounds.offered.size(); ++i) {
+    if (ops_in_rounds(rounds, rounds.offered[i]) > kMostOpsAtNeed) break;
+    sizes.push_back(rounds.offered[i]);
+  }
+  return sizes;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> sizes_of_few_ops(const JobRounds& rounds) {
   std::vector<std::int64_t> sizes;
   for (const std::int64_t size : rounds.offered) {
-    if (!sizes.empty() && ops * (program.batch / size) > rounds.most_ops) break;
+    if (!sizes.empty() && ops_in_rounds(rounds, size) > rounds.most_ops) break;
     sizes.push_back(size);
   }
   return sizes;
@@ -52,6 +70,7 @@ Result<void> check_chosen_rounds(const JobSpec& job) {
 Result<std::vector<std::int64_t>> sizes_within(const JobRounds& rounds, Bytes device,
                                                Bytes alignment) {
   std::vector<std::int64_t> sizes = sizes_of_few_ops(rounds);
+  const std::vector<std::int64_t> many = sizes_of_many_ops(rounds);
   Error why;
   const auto can_run = [&](std::int64_t size) {
     const auto made = rounds.in_rounds(size, rounds.statistics);
@@ -61,23 +80,22 @@ Result<std::vector<std::int64_t>> sizes_within(const JobRounds& rounds, Bytes de
     }
     const SmallestBudget smallest = smallest_budget(*made, alignment);
     if (smallest.bytes <= device) return true;
-    const bool all = sizes.size() == rounds.offered.size();
+    const bool all = sizes.size() + many.size() == rounds.offered.size();
     why = Error{ErrorCode::infeasible,
                 fmt::format("{} in rounds of {}: with {} a round {}", not_met(device),
                             all ? "any size"
                                 : fmt::format("up to {} ops (smaller rounds have to be stated with "
                                               "`sub_batch`)",
-                                              rounds.most_ops),
+                                              std::max(rounds.most_ops, kMostOpsAtNeed)),
                             size, explain(smallest, *made)),
                 smallest.bytes};
     return false;
   };
   // The whole batch by itself: rounds need room for the sums of gradients, which it has not.
   const bool whole = can_run(sizes.front());
-  if (sizes.size() == 1)
-    return whole ? Result<std::vector<std::int64_t>>(sizes) : fail(std::move(why));
+  if (whole && sizes.size() == 1) return sizes;
   std::size_t can = sizes.size();
-  if (can_run(sizes.back())) {
+  if (sizes.size() > 1 && can_run(sizes.back())) {
     // What a round needs goes with its samples: the first that can is looked for by halves.
     std::size_t cannot = 0;
     can = sizes.size() - 1;
@@ -86,7 +104,9 @@ Result<std::vector<std::int64_t>> sizes_within(const JobRounds& rounds, Bytes de
       (can_run(sizes[middle]) ? can : cannot) = middle;
     }
   } else if (!whole) {
-    return fail(std::move(why));
+    const auto at_need = std::ranges::find_if(many, can_run);
+    if (at_need == many.end()) return fail(std::move(why));
+    return std::vector<std::int64_t>{*at_need};
   }
   sizes.erase(sizes.begin() + (whole ? 1 : 0), sizes.begin() + static_cast<std::ptrdiff_t>(can));
   return sizes;

@@ -29,6 +29,8 @@ using ProgramInRounds = std::function<Result<Program>(std::int64_t sub_batch, bo
 /// Programs are not made larger than this only to look at them: a batch of a million in rounds of
 /// one sample has tens of millions of ops, which take minutes and gigabytes to write down.
 inline constexpr std::int64_t kMostOps = 100'000;
+/// The same where a budget cannot be met otherwise.
+inline constexpr std::int64_t kMostOpsAtNeed = 1'000'000;
 
 /// A job's program, and what else it could be.
 struct JobRounds {
@@ -46,8 +48,9 @@ struct JobRounds {
 std::vector<std::int64_t> sizes_of_few_ops(const JobRounds& rounds);
 
 /// Of the offered sizes those with which the job can run in `device` bytes at all: from the largest
-/// that can down to where programs get too many ops. Where there is none: `infeasible`, with the
-/// smallest budget of the smallest size.
+/// that can down to where programs get more than `most_ops`, or, where none of these can, the
+/// largest of those up to kMostOpsAtNeed. Where there is none: `infeasible`, with the smallest budget
+/// of the smallest size.
 Result<std::vector<std::int64_t>> sizes_within(const JobRounds& rounds, Bytes device,
                                                Bytes alignment);
 

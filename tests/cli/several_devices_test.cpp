@@ -77,6 +77,22 @@ TEST_F(SeveralDevices, BatchNormOverAPartOfTheBatchIsSaidAndItsStatisticsAreThos
   EXPECT_EQ(success(with(train, {"--sub-batch-statistics"}))["round_statistics"], false);
 }
 
+/// Rounds add gradients where they are made, by libraries or through the workspace; of several
+/// devices the host adds whole ones.
+TEST_F(SeveralDevices, GradientsOfPartsAreThoseOfRoundsToTheBit) {
+  for (const char* model : {"mlp", "tiny-vgg-plain", "tiny-gpt", "tiny-lstm"}) {
+    SCOPED_TRACE(model);
+    const Words train{"train",     model, "--batch", "24",    "--data",       "synthetic",
+                      "--threads", "1",   "--link",  "500MB", "--iterations", "2"};
+    const Words rounds = with(train, {"--sub-batch", "12"});
+    const Json parts = success(with(train, {"--devices", "2"}));
+    const Json free = success(rounds);
+    const Json inside = success(with(rounds, {"--budget", "97%"}));
+    EXPECT_EQ(free["state_crc32"], parts["state_crc32"]);
+    EXPECT_EQ(inside["state_crc32"], parts["state_crc32"]);
+  }
+}
+
 TEST_F(SeveralDevices, APlanFromItsFileTrainsAsWhenItIsPlannedAtOnce) {
   for (const char* accumulation : {"overlapped", "naive"}) {
     const std::string path = folder_.file(std::string(accumulation) + ".json");

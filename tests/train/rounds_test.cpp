@@ -77,6 +77,16 @@ TEST_F(Sizes, OfTooManyOpsAreNotOffered) {
   EXPECT_THAT(sizes_of_few_ops(rounds_), ElementsAre(64)) << "there has to be one";
 }
 
+TEST_F(Sizes, OfManyOpsAreForBudgetsThatNothingElseMeets) {
+  rounds_.most_ops = static_cast<std::int64_t>(whole_.ops.size()) * 2;  // 64 and 32
+  EXPECT_THAT(*sizes_within(rounds_, least(32), 64), ElementsAre(32));
+  EXPECT_THAT(*sizes_within(rounds_, least(8), 64), ElementsAre(8));
+  EXPECT_THAT(*sizes_within(rounds_, least(8) - 1, 64), ElementsAre(4));
+  EXPECT_EQ(sizes_within(rounds_, least(1) - 1, 64).error().smallest_feasible, least(1));
+  rounds_.most_ops = 1;  // 64 alone
+  EXPECT_THAT(*sizes_within(rounds_, least(64) - 1, 64), ElementsAre(32));
+}
+
 TEST_F(Sizes, OfWhichTheProgramCannotBeMadeAreNotThere) {
   rounds_.in_rounds = [](std::int64_t n, bool) -> Result<Program> {
     if (n > 16) return fail(ErrorCode::usage, "too large");
