@@ -128,10 +128,19 @@ Result<void> add_bounds(ModnnWork& work, Json& row) {
   row["lower_bound_task"] = one->ops[at(with.task.value())].name;
   row["lower_bound_weights_out_bytes"] = without.bytes;
   row["lower_bound_weights_out_task"] = tasks.ops[at(without.task.value())].name;
-  // What several rounds take here, where a round's gradient is added by an op of its own.
-  const auto rounds = work.rounds_of_one();
-  if (!rounds) return fail(rounds.error());
-  row["lower_bound_of_rounds_bytes"] = modnn::bound_with_weights(*rounds, alignment).bytes;
+  return {};
+}
+
+/// The whole batch in rounds of one sample, in exactly the bytes of equation 6.
+Result<void> add_rounds_of_one(ModnnWork& work, const Arguments& a, Json& row,
+                               TableReport& report) {
+  report.begin_row(fmt::format("{} in rounds of one sample, in the bound", work.model()));
+  const auto budget = row["lower_bound_bytes"].get<Bytes>();
+  const auto point = plan_in_rounds_of(work, 1, "modnn", budget, modnn_options(a));
+  if (!point) return fail(point.error());
+  row["rounds_of_one"] = {
+      {"budget_bytes", budget},
+      {"slowdown", *point ? Json(slowdown((*point)->time, work.ideal_time())) : Json()}};
   return {};
 }
 
@@ -156,6 +165,7 @@ Result<Json> modnn_row(ModnnWork& work, const std::vector<Bytes>& budgets, const
               {"published_lower_bound_bytes", p.lower_bound > 0 ? Json(p.lower_bound) : Json()},
               {"ideal_ms", to_ms(work.ideal_time())}};
   if (auto bounds = add_bounds(work, row); !bounds) return fail(bounds.error());
+  if (auto met = add_rounds_of_one(work, a, row, report); !met) return fail(met.error());
   const auto card = at_budget(work, work.machine().device_memory(), a, report);
   if (!card) return fail(card.error());
   for (const char* field : {"slowdown", "transferred_bytes", "moved_bytes", "sub_batch"})

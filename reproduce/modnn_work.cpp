@@ -18,28 +18,79 @@ namespace {
 /// Rounds that are first, between and last.
 constexpr std::int64_t kFewSamples = 3;
 
-/// Updates of weights read gradients and change weights, and nothing else.
-void drop_momentum(Program& program) {
-  std::vector<TensorId> renamed;
+/// Puts `kept[t]` in the place of each tensor, and takes away those that nothing stands for
+/// (kNone). An op that had several of one reads and writes it.
+void replace_tensors(const std::vector<TensorId>& kept, Program& program) {
+  std::vector<TensorId> renamed(program.tensors.size(), TensorId{kNone});
   std::vector<Tensor> left;
-  for (const Tensor& t : program.tensors) {
-    const bool stays = t.kind != TensorKind::optimizer_state;
-    renamed.push_back(stays ? static_cast<TensorId>(left.size()) : TensorId{kNone});
-    if (stays) left.push_back(t);
+  for (std::size_t t = 0; t < kept.size(); ++t) {
+    if (kept[t] != static_cast<TensorId>(t)) continue;
+    renamed[t] = static_cast<TensorId>(left.size());
+    left.push_back(program.tensors[t]);
   }
   for (Op& op : program.ops) {
     std::vector<Access> accesses;
     for (const Access& a : op.accesses) {
-      const TensorId tensor = renamed[at(a.tensor.value())];
-      if (tensor != kNone) {
-        accesses.push_back({tensor, a.mode});
-      } else {
-        op.traffic -= 2 * program.tensors[at(a.tensor.value())].bytes;
+      const TensorId tensor = kept[at(a.tensor.value())];
+      if (tensor == kNone) continue;
+      const Access now{renamed[at(tensor.value())], a.mode};
+      const auto same = std::ranges::find(accesses, now.tensor, &Access::tensor);
+      if (same == accesses.end()) {
+        accesses.push_back(now);
+      } else if (same->mode != now.mode) {
+        same->mode = AccessMode::update;
       }
     }
     op.accesses = std::move(accesses);
   }
   program.tensors = std::move(left);
+}
+
+std::vector<TensorId> all_tensors(const Program& program) {
+  std::vector<TensorId> all(program.tensors.size());
+  for (std::size_t t = 0; t < all.size(); ++t) all[t] = static_cast<TensorId>(t);
+  return all;
+}
+
+/// Updates of weights read gradients and change weights, and nothing else.
+void drop_momentum(Program& program) {
+  std::vector<TensorId> kept = all_tensors(program);
+  for (std::size_t t = 0; t < kept.size(); ++t) {
+    if (program.tensors[t].kind == TensorKind::optimizer_state) kept[t] = kNone;
+  }
+  for (Op& op : program.ops) {
+    for (const Access& a : op.accesses) {
+      if (kept[at(a.tensor.value())] == kNone) {
+        op.traffic -= 2 * program.tensors[at(a.tensor.value())].bytes;
+      }
+    }
+  }
+  replace_tensors(kept, program);
+}
+
+/// A batch norm writes its output over that of the convolution before it, and the gradient of both
+/// is made from that: as the paper counts, whose ResNets have one output for both. No kernel here
+/// could run such a program, whose batch norms do not find their input again.
+void share_outputs_of_batch_norms(Program& program) {
+  constexpr std::size_t kInput = 0, kOutput = 3;  // of BatchNormForward
+  std::vector<char> of_convolution(program.tensors.size(), 0), read_by_others = of_convolution;
+  for (const Op& op : program.ops) {
+    for (const Access& a : op.accesses) {
+      const auto t = at(a.tensor.value());
+      if (a.mode == AccessMode::write && op.kind == "conv_forward") of_convolution[t] = 1;
+      if (a.mode == AccessMode::read && !op.kind.starts_with("batch_norm")) read_by_others[t] = 1;
+    }
+  }
+  std::vector<TensorId> kept = all_tensors(program);
+  for (const Op& op : program.ops) {
+    if (op.kind != "batch_norm_forward") continue;
+    const TensorId input = op.accesses[kInput].tensor;
+    const auto t = at(input.value());
+    if (of_convolution[t] == 1 && read_by_others[t] == 0) {
+      kept[at(op.accesses[kOutput].tensor.value())] = input;
+    }
+  }
+  replace_tensors(kept, program);
 }
 
 Result<Program> modnn_program(const nn::Graph& graph, const Machine& machine, std::int64_t batch,
@@ -54,6 +105,7 @@ Result<Program> modnn_program(const nn::Graph& graph, const Machine& machine, st
   if (!training) return fail(training.error());
   Program& program = training->program;
   drop_momentum(program);
+  share_outputs_of_batch_norms(program);
   apply_cost_model(machine, program);
   if (auto valid = validate(program); !valid) return fail(valid.error());
   return std::move(program);
@@ -92,14 +144,9 @@ Result<ModnnWork> ModnnWork::make(const PublishedModnn& published, const Machine
   work.graph_ = std::make_shared<nn::Graph>(std::move(*graph));
   auto whole = work.in_rounds(work.batch_);
   if (!whole) return fail(whole.error());
-  const auto ops = std::ssize(whole->ops);
   work.whole_ = std::make_shared<Program>(std::move(*whole));
-  std::vector<std::int64_t> sizes = round_sizes(work.batch_);
-  std::erase_if(sizes, [&](std::int64_t size) {
-    return size < work.batch_ && ops * ((work.batch_ + size - 1) / size) > kMostOps;
-  });
   work.workload_ =
-      std::make_shared<RoundsWorkload>(std::move(sizes),
+      std::make_shared<RoundsWorkload>(round_sizes(work.batch_),
                                        [graph = work.graph_, machine = &machine,
                                         all = work.batch_](std::int64_t size) -> Result<Program> {
                                          return modnn_program(*graph, *machine, all, size);
@@ -169,6 +216,15 @@ Result<std::optional<ModnnPoint>> plan_point(ModnnWork& work, const std::string&
   FixedWorkload fixed(work.whole());
   Workload& workload = rounds ? static_cast<Workload&>(work.workload()) : fixed;
   return plan_in(workload, work.machine(), planner, budget, options);
+}
+
+Result<std::optional<ModnnPoint>> plan_in_rounds_of(ModnnWork& work, std::int64_t sub_batch,
+                                                    const std::string& planner, Bytes budget,
+                                                    const PlannerOptions& options) {
+  const auto program = work.in_rounds(sub_batch);
+  if (!program) return fail(program.error());
+  FixedWorkload fixed(*program);
+  return plan_in(fixed, work.machine(), planner, budget, options);
 }
 
 Result<Bytes> smallest_at_once(ModnnWork& work, const std::string& planner,

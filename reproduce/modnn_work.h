@@ -34,7 +34,7 @@ class ModnnWork {
   [[nodiscard]] const Program& whole() const { return *whole_; }
   /// In rounds of as many samples.
   [[nodiscard]] Result<Program> in_rounds(std::int64_t sub_batch) const;
-  /// The batch and all smaller sizes of the paper's rounding with programs that are not too long.
+  /// The batch and all smaller sizes of the paper's rounding.
   [[nodiscard]] RoundsWorkload& workload() { return *workload_; }
 
   /// Everything at once and the largest workspace of the fastest algorithms, for a whole batch.
@@ -74,6 +74,11 @@ struct ModnnPoint {
 Result<std::optional<ModnnPoint>> plan_point(ModnnWork& work, const std::string& planner,
                                              Bytes budget, bool rounds,
                                              const PlannerOptions& options);
+
+/// The same in rounds of so many samples.
+Result<std::optional<ModnnPoint>> plan_in_rounds_of(ModnnWork& work, std::int64_t sub_batch,
+                                                    const std::string& planner, Bytes budget,
+                                                    const PlannerOptions& options);
 
 /// The least budget, to a hundredth, in which a planner has a plan for the batch at once.
 Result<Bytes> smallest_at_once(ModnnWork& work, const std::string& planner,
