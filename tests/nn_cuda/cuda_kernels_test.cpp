@@ -124,6 +124,30 @@ TEST_F(CudaKernels, AgreeWithTheReferenceAndWriteEveryByte) {
   expect_agreement_of(cuda_kernels(), false);
 }
 
+/// By cuDNN and cuBLAS, which blend with what is there, and through the workspace: so that rounds
+/// have the bits of several devices.
+TEST_F(CudaKernels, AddToGradientsWithTheBitsOfASumThatIsWrittenOut) {
+  KernelDevice device;
+  for_each_algorithm(cuda_kernels(), [&](const OpCase& c, Kernel& kernel, int algorithm) {
+    if (c.desc.added == 0) return;
+    OpDesc writes = c.desc;
+    writes.added = 0;
+    const auto writing = cuda_kernels().make(writes);
+    ASSERT_EQ(writing->algorithms()[static_cast<std::size_t>(algorithm)].name,
+              kernel.algorithms()[static_cast<std::size_t>(algorithm)].name);
+    const OpRun before(c.desc, 1), sum(c.desc, 1), term(writes, 1);
+    device.run(kernel, algorithm, sum);
+    device.run(*writing, algorithm, term);
+    for (std::size_t i = 0; i < c.desc.operands.size(); ++i) {
+      const std::size_t count = sum.buffer(i).size() / sizeof(float);
+      for (std::size_t k = 0; c.desc.adds(i) && k < count; ++k) {
+        term.floats(i)[k] += before.floats(i)[k];
+      }
+    }
+    expect_same_bits(sum, term);
+  });
+}
+
 TEST_F(CudaKernels, AgreeWithTheReferenceInTf32) {
   expect_agreement_of(cuda_kernels({.tf32 = true}), true);
 }

@@ -214,6 +214,8 @@ class ConvBackwardDataKernel final : public ConvolutionKernel<BackwardData> {
 
 class ConvBackwardWeightsKernel final : public ConvolutionKernel<BackwardWeights> {
  public:
+  using ConvolutionKernel::own;
+
   ConvBackwardWeightsKernel(const OpDesc& desc, const KernelContext& context)
       : ConvolutionKernel(desc, {0, 2, 1}, context.tf32) {
     find_algorithms(
