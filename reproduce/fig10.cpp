@@ -9,6 +9,7 @@
 #include "bound/fluid.h"
 #include "cli/smartpool.h"
 #include "ir/load_profile.h"
+#include "lower/overhead.h"
 #include "pack/best_fit.h"
 #include "planners/planner.h"
 #include "planners/registry.h"
@@ -86,7 +87,7 @@ class LeastFootprint {
     const auto plan =
         make_plan(**make_planner(planner_), workload_, work_.machine, {budget, 0}, options_);
     if (!plan) return false;
-    const double share = to_ms(plan->lowered.iteration_time) / to_ms(work_.compute_time()) - 1;
+    const double share = overhead(plan->lowered.iteration_time, work_.unlimited_time());
     if (share >= overhead_) return false;
     const Bytes footprint = plan->lowered.plan.device_bytes();
     if (!best_ || footprint < best_->footprint) best_ = Found{footprint, share};
@@ -115,18 +116,17 @@ Json fluid_overhead(const Work& work, Bytes baseline, Nanos time_limit) {
   const FluidBound bound = fluid_bound({work.program, index, work.machine, work.algorithms}, load,
                                        {time_limit, interrupted});
   if (!bound.feasible) return nullptr;
-  return to_ms(bound.overhead) / to_ms(work.compute_time());
+  return overhead(work.compute_time() + bound.overhead, work.unlimited_time());
 }
 
-/// What a work's rows have in common.
+/// What a work's rows have in common: the framework's own recording, as in table I.
 Json baselines_of(const Work& work, const Arguments& a) {
-  const Recording& recording = work.recorded.recording;
+  const auto& [recording, iteration] = work.framework;
   CnMemAllocator cnmem;
   const Bytes baseline = replay(cnmem, allocation_requests(recording));
-  const BlockLives block_lives = find_block_lives(recording, work.recorded.iteration);
-  const PackProblem problem =
-      cli::pack_problem(cyclic_lifetimes(recording, work.recorded.iteration, block_lives),
-                        static_cast<std::int32_t>(work.recorded.iteration.period));
+  const BlockLives block_lives = find_block_lives(recording, iteration);
+  const PackProblem problem = cli::pack_problem(cyclic_lifetimes(recording, iteration, block_lives),
+                                                static_cast<std::int32_t>(iteration.period));
   return {{"model", work.model},
           {"batch", work.program.batch},
           {"native_bytes", block_lives.peak},

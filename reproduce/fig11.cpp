@@ -30,8 +30,12 @@ struct Tradeoff {
   double reduction = 0;
   double overhead = 0;
 };
-/// What each system reached on one network.
-using Tradeoffs = std::map<std::string, std::vector<Tradeoff>>;
+/// What a system reached on one network.
+struct Reached {
+  std::vector<Tradeoff> points;
+  bool failed = false;  ///< in the smallest budget asked for: it cannot go lower
+};
+using Tradeoffs = std::map<std::string, Reached>;
 
 /// Footprint with everything kept, addresses included.
 Result<Bytes> kept_footprint(const Work& work) {
@@ -66,7 +70,7 @@ double most_reduction(const Tradeoffs& of, const std::string& planner, double be
   double most = 0;
   const auto found = of.find(planner);
   if (found == of.end()) return most;
-  for (const Tradeoff& t : found->second) {
+  for (const Tradeoff& t : found->second.points) {
     if (t.overhead < below) most = std::max(most, t.reduction);
   }
   return most;
@@ -78,28 +82,42 @@ std::optional<double> least_overhead(const Tradeoffs& of, const std::string& pla
   std::optional<double> least;
   const auto found = of.find(planner);
   if (found == of.end()) return least;
-  for (const Tradeoff& t : found->second) {
+  for (const Tradeoff& t : found->second.points) {
     if (t.reduction >= reduction && (!least || t.overhead < *least)) least = t.overhead;
   }
   return least;
 }
 
-std::string verdict(bool holds) { return holds ? "so it is here" : "not so here"; }
+const char* verdict(std::optional<bool> holds) {
+  if (!holds) return "not decided here, as smaller budgets were not asked for";
+  return *holds ? "so it is here" : "not so here";
+}
+
+/// Whether `a` reduces more than `b`. Nothing where one that did not fail yet would decide it.
+std::optional<bool> reduces_more(const Tradeoffs& of, const std::string& a, const std::string& b) {
+  const bool more = most_reduction(of, a) > most_reduction(of, b);
+  if (!of.at(more ? b : a).failed) return std::nullopt;
+  return more;
+}
 
 /// What the paper says of one network, and whether it comes out.
 void add_verdicts(const std::string& model, const Tradeoffs& of, TableReport& report) {
-  const auto say_of = [&](const std::string& what, bool holds, const std::string& here) {
+  const auto say_of = [&](const std::string& what, std::optional<bool> holds,
+                          const std::string& here) {
     report.note(fmt::format("{}: {}: {} ({})", model, what, verdict(holds), here));
   };
   const double memonger = most_reduction(of, "memonger");
   if (of.contains("memonger") && model.starts_with("vgg")) {
     const double cheap = most_reduction(of, "memonger", kPublishedMemongerOverhead);
-    say_of("memonger 40 % less at below 30 % overhead", cheap >= kPublishedMemongerReduction,
+    const bool reached = cheap >= kPublishedMemongerReduction;
+    const bool known = reached || of.at("memonger").failed;
+    say_of("memonger 40 % less at below 30 % overhead",
+           known ? std::optional(reached) : std::nullopt,
            fmt::format("{:.1f} % less", 100 * cheap));
   }
   if (of.contains("memonger") && of.contains("superneurons")) {
     const double reach = most_reduction(of, "superneurons");
-    say_of("SuperNeurons reduces more than memonger", reach > memonger,
+    say_of("SuperNeurons reduces more than memonger", reduces_more(of, "superneurons", "memonger"),
            fmt::format("{:.1f} and {:.1f} %", 100 * reach, 100 * memonger));
     const auto theirs = least_overhead(of, "superneurons", 0);
     const auto other = least_overhead(of, "memonger", 0);
@@ -108,10 +126,11 @@ void add_verdicts(const std::string& model, const Tradeoffs& of, TableReport& re
              fmt::format("at least {:.1f} and {:.1f} %", 100 * *theirs, 100 * *other));
     }
   }
-  if (of.contains("geeps")) {
+  if (of.contains("geeps") && of.contains("autoswap-published")) {
     const double geeps = most_reduction(of, "geeps");
     const double ours = most_reduction(of, "autoswap-published");
-    say_of("GeePS cannot go as low as SmartPool+AutoSwap", geeps < ours,
+    say_of("GeePS cannot go as low as SmartPool+AutoSwap",
+           reduces_more(of, "autoswap-published", "geeps"),
            fmt::format("{:.1f} and {:.1f} % less", 100 * geeps, 100 * ours));
     if (const auto cost = least_overhead(of, "geeps", 0)) {
       say_of("GeePS has points of nearly zero overhead", *cost < 0.02,
@@ -165,6 +184,7 @@ Result<void> run_fig11(const Arguments& a, TableReport& report) {
     const auto kept = kept_footprint(*work);
     if (!kept) return fail(kept.error());
     Tradeoffs reached;
+    const double least = std::ranges::min(*shares);
     for (const std::string& planner : systems) {
       for (const double share : *shares) {
         report.begin_row(fmt::format("{}, {}, {:.0f} %", model, planner, 100 * share));
@@ -173,8 +193,10 @@ Result<void> run_fig11(const Arguments& a, TableReport& report) {
         if (!row) return fail(row.error());
         report.row(*row);
         if ((*row)["fits"].get<bool>()) {
-          reached[planner].push_back(
+          reached[planner].points.push_back(
               {(*row)["reduction"].get<double>(), (*row)["overhead"].get<double>()});
+        } else if (share <= least) {
+          reached[planner].failed = true;
         }
       }
     }

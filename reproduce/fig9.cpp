@@ -146,13 +146,16 @@ void add_least_load(const Work& work, const AccessIndex& index, const Arguments&
           interrupted() ? " (interrupted)" : "", 100 * kNoOverhead));
 }
 
-Json ms_or_null(const Evaluation& e) { return e.feasible ? Json(to_ms(e.stall())) : Json(nullptr); }
+Json ms_or_null(const Evaluation& e, const Work& work) {
+  return e.feasible ? Json(to_ms(e.iteration_time - work.unlimited_time())) : Json(nullptr);
+}
 
 /// What no swap schedule undercuts. Not needed where one is known that does not stall.
 Json fluid_ms(const Work& work, const AccessIndex& index, Bytes load) {
   const FluidBound bound = fluid_bound({work.program, index, work.machine, work.algorithms}, load,
                                        {Nanos::max(), interrupted});
-  return bound.feasible ? Json(to_ms(bound.overhead)) : Json(nullptr);
+  if (!bound.feasible) return nullptr;
+  return to_ms(work.compute_time() + bound.overhead - work.unlimited_time());
 }
 
 /// `tide` without addresses, from the best selection of AutoSwap.
@@ -172,7 +175,7 @@ Json tide_load_ms(const Work& work, Bytes load, const Strategy& seed, const Argu
     if (!search.run(load, {number, deadline, interrupted, tolerated})) return nullptr;
     if (interrupted() || search.iteration_time() - compute <= tolerated) break;
   }
-  return to_ms(search.iteration_time() - compute);
+  return to_ms(search.iteration_time() - work.unlimited_time());
 }
 
 /// `tide` with addresses: overhead where the footprint has the limit.
@@ -185,7 +188,7 @@ Json tide_footprint(const Work& work, Bytes limit, const Arguments& a) {
   const auto planned =
       make_plan(*make_tide(), workload, work.machine, {limit - work.resident, 0}, options);
   if (!planned) return nullptr;
-  return to_ms(planned->lowered.iteration_time - work.compute_time());
+  return to_ms(planned->lowered.iteration_time - work.unlimited_time());
 }
 
 /// What is the same in every row.
@@ -235,13 +238,13 @@ Json fig9_row(const Work& work, const AccessIndex& index, const SwapCandidates& 
   for (std::size_t s = 0; s < kScores; ++s) {
     const auto single =
         select_under_load(evaluator, candidates, only(kSwapScores[s]), load, CopyRule::published);
-    row[fields[s]] = ms_or_null(single.evaluation);
+    row[fields[s]] = ms_or_null(single.evaluation, work);
   }
   const auto published =
       search_weights(evaluator, candidates, load, load, published_search(a.seed, interrupted));
-  row["autoswap_published_ms"] = ms_or_null(published.evaluation);
+  row["autoswap_published_ms"] = ms_or_null(published.evaluation, work);
   const auto ours = fastest_under_load(evaluator, candidates, load, search);
-  row["autoswap_ms"] = ms_or_null(ours.evaluation);
+  row["autoswap_ms"] = ms_or_null(ours.evaluation, work);
   row["tide_ms"] = tide_load_ms(work, load, ours.selection.strategy, a);
   row["tide_footprint_ms"] = tide_footprint(work, limit.bytes, a);
   const bool free = ours.evaluation.feasible && ours.evaluation.stall() == Nanos{0};

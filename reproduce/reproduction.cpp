@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "ir/load_profile.h"
 #include "layer_network.h"
+#include "lower/overhead.h"
 #include "nn/models/model.h"
 #include "nn/training_program.h"
 #include "trace/recording.h"
@@ -41,6 +42,10 @@ bool Arguments::wants(std::string_view model) const {
 }
 
 Nanos Work::compute_time() const { return tidepool::compute_time(program, algorithms); }
+
+Nanos Work::unlimited_time() const {
+  return tidepool::unlimited_time(program, machine, algorithms);
+}
 
 Bytes Work::peak() const {
   return load_profile(program, AccessIndex(program), machine.alignment(), algorithms).peak +

@@ -65,6 +65,8 @@ struct Work {
   Nanos move_time{};  ///< of the trace: the part of the program's time that moves blocks
 
   [[nodiscard]] Nanos compute_time() const;
+  /// What overheads of all figures are over: see lower/overhead.h.
+  [[nodiscard]] Nanos unlimited_time() const;
   /// Without moves, which the framework did not make.
   [[nodiscard]] Nanos recorded_time() const { return compute_time() - move_time; }
   /// Load without swapping, resident bytes included, sizes aligned as planners count them.

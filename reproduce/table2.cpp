@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "bound/fluid.h"
+#include "lower/overhead.h"
 #include "planners/autoswap/autoswap_load.h"
 #include "planners/tide/tide_load.h"
 #include "reproduction.h"
@@ -46,7 +47,7 @@ Json table2_row(const Work& work, const Arguments& a) {
           {"autoswap_reduction", reduction(autoswap.bytes)},
           {"autoswap_bytes", autoswap.bytes + work.resident},
           {"autoswap_overhead",
-           to_ms(autoswap.selection.evaluation.stall()) / to_ms(work.compute_time())},
+           overhead(autoswap.selection.evaluation.iteration_time, work.unlimited_time())},
           {"tide_reduction", reduction(tide.bytes)},
           {"fluid_reduction", fluid.stopped ? Json(nullptr) : Json(reduction(fluid.bytes))}};
 }
