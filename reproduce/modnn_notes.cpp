@@ -16,11 +16,15 @@ std::string percent(const Mean& mean) {
   return mean.count() == 0 ? "-" : fmt::format("{:.1f} %", 100 * mean.mean());
 }
 
-/// Of a published figure that is missed by more than a tenth.
-void explain(double here, double published, const char* why, TableReport& report) {
-  constexpr double kClose = 0.1;
-  if (std::abs(here / published - 1) <= kClose) return;
+/// To a tenth.
+bool is_close(double here, double published) { return std::abs(here / published - 1) <= 0.1; }
+
+/// Beside a published figure that is missed by more.
+void explain(const char* why, TableReport& report) {
   report.note(fmt::format("  does not come out, likely because {}", why));
+}
+void explain(double here, double published, const char* why, TableReport& report) {
+  if (!is_close(here, published)) explain(why, report);
 }
 
 /// Figure 9's bound is one that a plan meets.
@@ -183,7 +187,10 @@ void note_techniques(const Rows& rows, TableReport& report) {
     double time;
     const char* why;
   } kTechniques[] = {
-      {"sub_batch", "sub-batch", 42.0, 3.74, "the machine's constants are fitted to the time"},
+      {"sub_batch", "sub-batch", 42.0, 3.74,
+       "the machine's constants were fitted to 3.74x when gradients of rounds were summed by ops "
+       "of "
+       "their own, of 0.55 GB for a VGG-16, and now they are added where they are made"},
       {"offloading", "offloading", 4.1, 1.28,
        "its bound is the largest task here, also of networks of small tasks, and its time that in "
        "11.2 GB or in that bound"},
@@ -192,11 +199,13 @@ void note_techniques(const Rows& rows, TableReport& report) {
     const auto alone = [&](const char* what) {
       return mean_of(rows, fmt::format("/techniques/{}/{}", t.field, what)).mean();
     };
+    const double memory = alone("memory_reduction"), time = alone("time");
     report.note(
         fmt::format("figures 13 and 14, {} alone: {:.1f}x less memory (published {:.1f}x), {:.2f}x "
                     "the time ({:.2f}x)",
-                    t.name, alone("memory_reduction"), t.memory, alone("time"), t.time));
-    explain(alone("memory_reduction"), t.memory, t.why, report);
+                    t.name, memory, t.memory, time, t.time));
+    if (is_close(memory, t.memory) && is_close(time, t.time)) continue;
+    explain(t.why, report);
   }
 }
 
