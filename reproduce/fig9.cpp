@@ -268,12 +268,22 @@ Result<void> run_fig9(const Arguments& a, TableReport& report) {
   add_columns(report);
   const SwapCandidates candidates(work->program, index, work->machine, work->algorithms);
   report.expect(limits->size(), 2 * a.limit(kPlanSeconds));
+  std::optional<Bytes> least_free;
   for (const Limit& limit : *limits) {
     if (interrupted()) break;
     report.begin_row(format_bytes(limit.bytes));
     Json row = fig9_row(*work, index, candidates, limit, a);
     if (interrupted()) break;
+    const bool is_free =
+        !row["tide_ms"].is_null() && row["tide_ms"] < kNoOverhead * to_ms(work->unlimited_time());
+    if (is_free && (!least_free || limit.bytes < *least_free)) least_free = limit.bytes;
     report.row(std::move(row));
+  }
+  if (least_free) {
+    report.note(
+        fmt::format("of these limits {} is the least in which `tide` has less than {:.1f} % "
+                    "overhead",
+                    format_bytes(*least_free), 100 * kNoOverhead));
   }
   report.note(note_on_load_min(*work, index, candidates));
   return {};

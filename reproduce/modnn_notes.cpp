@@ -19,12 +19,11 @@ std::string percent(const Mean& mean) {
 /// To a tenth.
 bool is_close(double here, double published) { return std::abs(here / published - 1) <= 0.1; }
 
-/// Beside a published figure that is missed by more.
-void explain(const char* why, TableReport& report) {
-  report.note(fmt::format("  does not come out, likely because {}", why));
-}
-void explain(double here, double published, const char* why, TableReport& report) {
-  if (!is_close(here, published)) explain(why, report);
+/// Beside a published average over all networks that is missed by more.
+void explain(const Rows& rows, double here, double published, const char* what, const char* why,
+             TableReport& report) {
+  if (rows.size() < std::size(kPublishedModnn) || is_close(here, published)) return;
+  report.note(fmt::format("  {} does not come out, likely because {}", what, why));
 }
 
 /// Figure 9's bound is one that a plan meets.
@@ -72,7 +71,7 @@ void note_memory(const Rows& rows, TableReport& report) {
       "figure 9: ideal over bound {:.0f}x on average, published 59x; with weights out {:.0f}x, "
       "published 396x",
       bound.mean(), weights_out.mean()));
-  explain(weights_out.mean(), 396,
+  explain(rows, weights_out.mean(), 396, "396x",
           "the largest task of a residual network has 9.4 MB of weights and 0.2 MB of activations "
           "here; the paper does not say which task sets its bound, and 13 MB would for ResNet-34",
           report);
@@ -85,10 +84,10 @@ void note_card(const Rows& rows, TableReport& report) {
       "has a plan for (31 %), of auto {}",
       percent(mean_of(rows, "/slowdown/modnn")), percent(vdnn), vdnn.count(),
       percent(mean_of(rows, "/slowdown/auto"))));
-  explain(mean_of(rows, "/slowdown/modnn").mean(), 0.03,
+  explain(rows, mean_of(rows, "/slowdown/modnn").mean(), 0.03, "moDNN's 3 %",
           "equation 8 finds larger rounds here, in which a sample takes less time", report);
   explain(
-      vdnn.mean(), 0.31,
+      rows, vdnn.mean(), 0.31, "vDNN's 31 %",
       "VGG-16 and 19, which vDNN slows most, do not train in 11.2 GB: three tensors of 3.29 GB, "
       "W and dW leave no room for a prefetch",
       report);
@@ -111,7 +110,8 @@ void note_card(const Rows& rows, TableReport& report) {
       "figure 11, 12 GB: vDNN copies {:.0f}x as much as moDNN on average over the {} networks it "
       "has a plan for, inputs included (published 378x)",
       moved.mean(), moved.count()));
-  explain(moved.mean(), 378, "the two VGGs that vDNN cannot train are not in the average", report);
+  explain(rows, moved.mean(), 378, "378x",
+          "the two VGGs that vDNN cannot train are not in the average", report);
 }
 
 /// With all of the card's memory: it is close to what vDNN needs for some networks.
@@ -163,7 +163,7 @@ void note_budgets(const Rows& rows, TableReport& report) {
       fmt::format("figure 12: moDNN is {:.2f}x as fast as vDNN+ on average over {} points, at "
                   "most {:.2f}x (published 1.26x)",
                   over_plus.mean(), over_plus.count(), over_plus.most()));
-  explain(over_plus.mean(), 1.26,
+  explain(rows, over_plus.mean(), 1.26, "1.26x",
           "all data of moDNN's rounds fit at once at most points, so that vDNN+ offloads nothing "
           "there, and the link is as fast as its convolutions (over 6 GB/s: the line on that)",
           report);
@@ -185,16 +185,17 @@ void note_techniques(const Rows& rows, TableReport& report) {
     const char* name;
     double memory;  ///< published
     double time;
+    bool of_time;  ///< which of both is explained
     const char* why;
   } kTechniques[] = {
-      {"sub_batch", "sub-batch", 42.0, 3.74,
+      {"sub_batch", "sub-batch", 42.0, 3.74, true,
        "the machine's constants were fitted to 3.74x when gradients of rounds were summed by ops "
-       "of "
-       "their own, of 0.55 GB for a VGG-16, and now they are added where they are made"},
-      {"offloading", "offloading", 4.1, 1.28,
+       "of their own, of 0.55 GB for a VGG-16, and now they are added where they are made"},
+      {"offloading", "offloading", 4.1, 1.28, false,
        "its bound is the largest task here, also of networks of small tasks, and its time that in "
        "11.2 GB or in that bound"},
-      {"algorithms", "algorithms", 1.18, 2.70, "the machine's constants are fitted to the time"}};
+      {"algorithms", "algorithms", 1.18, 2.70, true,
+       "the machine's constants are fitted to the time"}};
   for (const auto& t : kTechniques) {
     const auto alone = [&](const char* what) {
       return mean_of(rows, fmt::format("/techniques/{}/{}", t.field, what)).mean();
@@ -204,8 +205,8 @@ void note_techniques(const Rows& rows, TableReport& report) {
         fmt::format("figures 13 and 14, {} alone: {:.1f}x less memory (published {:.1f}x), {:.2f}x "
                     "the time ({:.2f}x)",
                     t.name, memory, t.memory, time, t.time));
-    if (is_close(memory, t.memory) && is_close(time, t.time)) continue;
-    explain(t.why, report);
+    explain(rows, t.of_time ? time : memory, t.of_time ? t.time : t.memory,
+            t.of_time ? "the time" : "the memory", t.why, report);
   }
 }
 
