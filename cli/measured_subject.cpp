@@ -106,7 +106,7 @@ Result<Subject> measured_subject(const SubjectArguments& a, std::span<const Budg
     if (!in_memory) return fail(in_memory.error());
     arena = *in_memory;
     budgets = std::span(&*arena, 1);
-    rounds.most_ops = subject.memory->most_ops();
+    rounds.limit_ops(subject.memory->most_ops());
     offer_few_ops(rounds, subject);
   }
   const auto stated = least_feasible(rounds, budgets, job->alignment());

@@ -82,7 +82,7 @@ Result<Budget> budget_of_profile(BudgetSpec spec, const Job& job) {
   if (!limit) return fail(limit.error());
   const auto memory = expected_memory(job, *limit);
   if (!memory) return fail(memory.error());
-  rounds.most_ops = memory->most_ops();
+  rounds.limit_ops(memory->most_ops());
   spec.device = {.bytes = std::max<Bytes>(memory->largest_arena(job.alignment()), 0)};
   auto budget = resolve_budget(spec, rounds, job.alignment());
   if (budget || budget.error().code != ErrorCode::infeasible) return budget;

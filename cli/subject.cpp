@@ -271,7 +271,7 @@ JobRounds Subject::job_rounds(bool stated) const {
   JobRounds offer{
       profile.program, statistics, in_rounds, stated ? std::vector<std::int64_t>{} : offered, true,
       may_choose};
-  if (memory) offer.most_ops = memory->most_ops();
+  if (memory) offer.limit_ops(memory->most_ops());
   return offer;
 }
 

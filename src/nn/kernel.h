@@ -57,6 +57,9 @@ struct KernelList {
   /// Of a tensor; what the kernels count in.
   std::int64_t most_elements = std::numeric_limits<std::int64_t>::max();
 
+  /// Whether a kernel of `adding` takes an op that adds to gradients: it needs no second buffer.
+  [[nodiscard]] bool adds_in_place(const OpDesc& desc) const;
+
   /// The first factory's kernel that takes the op, or null. Where the op adds to gradients and
   /// none of `adding` takes it: the kernel of the op that does not, with a sum in its workspace.
   [[nodiscard]] std::unique_ptr<Kernel> make(const OpDesc& desc) const;

@@ -82,13 +82,51 @@ void ProgramWriter::add_algorithms(const OpDesc& desc, Op& op) {
   }
 }
 
+// Note [Sums of gradients]. An op whose gradient an earlier one has written adds to it, where its
+// kernel can do that by itself. Where it cannot there is a second buffer, which the op must not
+// need beside all else if the whole batch at once would do with less: then the buffer is a tensor
+// that an op of its own adds behind this one, when the rest may be gone. Only small gradients, for
+// which a sample less makes room enough, are added from the op's own workspace.
+bool ProgramWriter::adds_by_itself(OpDesc desc, std::span<const Operand> operands) {
+  const std::vector<OperandRule> rules = desc.rules();
+  Bytes gradients = 0, largest = 0;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    check_size(operands[i]);
+    if (desc.adds(i)) gradients += operands[i].desc.bytes();
+    if (!rules[i].gradient) largest = std::max(largest, operands[i].desc.bytes());
+    desc.operands.push_back(operands[i].desc);
+  }
+  // Kernels are made for sizes that they can have.
+  return gradients <= largest / out_.program.sub_batch || error_ || kernels_.adds_in_place(desc);
+}
+
 void ProgramWriter::op(std::string name, OpDesc desc, std::span<const Operand> operands) {
-  std::vector<OperandRule> rules = desc.rules();
+  const std::vector<OperandRule> rules = desc.rules();
   assert(rules.size() == operands.size());
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (rules[i].gradient && written_[at(operands[i].tensor.value())]) desc.added |= 1U << i;
   }
-  if (desc.added != 0) rules = desc.rules();
+  if (desc.added == 0 || adds_by_itself(desc, operands)) {
+    return write(std::move(name), std::move(desc), operands);
+  }
+  OpDesc writing = desc;
+  writing.added = 0;
+  std::vector<Operand> terms(operands.begin(), operands.end());
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    if (!desc.adds(i)) continue;
+    terms[i] = tensor(name_of(terms[i].tensor) + ".term", terms[i].desc, TensorKind::gradient);
+  }
+  write(std::move(name), std::move(writing), terms);
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    if (!desc.adds(i)) continue;
+    std::string sum = name_of(operands[i].tensor) + ".accumulate";
+    if (sum.starts_with("grad:")) sum.erase(0, 5);
+    op(std::move(sum), {.op = AddForward{}, .in_place = true}, {operands[i], terms[i]});
+  }
+}
+
+void ProgramWriter::write(std::string name, OpDesc desc, std::span<const Operand> operands) {
+  const std::vector<OperandRule> rules = desc.rules();
   const OpRole role = desc.role();
   desc.first_sample = first_sample_;
   Op op;
@@ -113,7 +151,6 @@ void ProgramWriter::op(std::string name, OpDesc desc, std::span<const Operand> o
     op.layer = layer_index();
     op.phase = role == OpRole::compute ? phase_ : Phase::update;
     for (const Operand& operand : operands) check_size(operand);
-    // Kernels are made for sizes that they can have.
     if (!error_) add_algorithms(desc, op);
     if (op.algorithms.empty()) op.algorithms.push_back({"none"});
     op.flops = desc.flops();

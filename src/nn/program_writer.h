@@ -27,8 +27,8 @@ class ProgramWriter {
 
   Operand tensor(std::string name, TensorDesc desc, TensorKind kind, bool persistent = false);
   /// `desc` without operands; they are those given here. A gradient of a parameter that an op has
-  /// written before is added to. Ops on the device belong to the layer and
-  /// phase of the innermost Scope; those that update state to the phase `update`.
+  /// written before is added to, see Note [Sums of gradients]. Ops on the device belong to the
+  /// layer and phase of the innermost Scope; those that update state to the phase `update`.
   void op(std::string name, OpDesc desc, std::span<const Operand> operands);
   void op(std::string name, OpDesc desc, std::initializer_list<Operand> operands) {
     op(std::move(name), std::move(desc), std::span(operands.begin(), operands.size()));
@@ -78,6 +78,8 @@ class ProgramWriter {
   [[nodiscard]] bool name_taken(const std::string& name) const;
 
  private:
+  [[nodiscard]] bool adds_by_itself(OpDesc desc, std::span<const Operand> operands);
+  void write(std::string name, OpDesc desc, std::span<const Operand> operands);
   /// Its place in Program::layers, which its first op gives it.
   [[nodiscard]] std::int32_t layer_index();
   void add_algorithms(const OpDesc& desc, Op& op);

@@ -16,13 +16,13 @@ Result<Preparation> attempt(Job& job, const TrainingSpec& spec, const ProcessMem
   JobRounds rounds = rounds_of(job);
   rounds.offered = offered;
   rounds.may_choose = true;
-  rounds.most_ops = memory.most_ops();
-  if (!offered.empty()) rounds.offered = sizes_of_few_ops(rounds);  // none that takes more memory
+  rounds.limit_ops(memory.most_ops());
   BudgetSpec wanted = spec.budget;
   wanted.device = {.bytes = std::max<Bytes>(memory.largest_arena(job.alignment()), 0)};
   const auto budget = resolve_budget(wanted, rounds, job.alignment());
   if (!budget) return fail(budget.error());
-  return prepare(job, spec, *budget, rounds.offered, planner, observer);
+  const auto few = offered.empty() ? offered : sizes_of_few_ops(rounds);
+  return prepare(job, spec, *budget, few, planner, observer);
 }
 
 }  // namespace

@@ -19,11 +19,11 @@ std::int64_t ops_in_rounds(const JobRounds& rounds, std::int64_t size) {
   return std::ssize(program.ops) / program.rounds() * (program.batch / size);
 }
 
-/// The offered sizes behind those of few ops, as far as kMostOpsAtNeed.
+/// The offered sizes behind those of few ops, as far as `most_ops_at_need`.
 std::vector<std::int64_t> sizes_of_many_ops(const JobRounds& rounds) {
   std::vector<std::int64_t> sizes;
   for (std::size_t i = sizes_of_few_ops(rounds).size(); i < rounds.offered.size(); ++i) {
-    if (ops_in_rounds(rounds, rounds.offered[i]) > kMostOpsAtNeed) break;
+    if (ops_in_rounds(rounds, rounds.offered[i]) > rounds.most_ops_at_need) break;
     sizes.push_back(rounds.offered[i]);
   }
   return sizes;
@@ -86,12 +86,12 @@ Result<std::vector<std::int64_t>> sizes_within(const JobRounds& rounds, Bytes de
                             all ? "any size"
                                 : fmt::format("up to {} ops (smaller rounds have to be stated with "
                                               "`sub_batch`)",
-                                              std::max(rounds.most_ops, kMostOpsAtNeed)),
+                                              rounds.most_ops_at_need),
                             size, explain(smallest, *made)),
                 smallest.bytes};
     return false;
   };
-  // The whole batch by itself: rounds need room for the sums of gradients, which it has not.
+  // The whole batch by itself: rounds keep gradients that it may do without.
   const bool whole = can_run(sizes.front());
   if (whole && sizes.size() == 1) return sizes;
   std::size_t can = sizes.size();

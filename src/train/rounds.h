@@ -29,7 +29,6 @@ using ProgramInRounds = std::function<Result<Program>(std::int64_t sub_batch, bo
 /// Programs are not made larger than this only to look at them: a batch of a million in rounds of
 /// one sample has tens of millions of ops, which take minutes and gigabytes to write down.
 inline constexpr std::int64_t kMostOps = 100'000;
-/// The same where a budget cannot be met otherwise.
 inline constexpr std::int64_t kMostOpsAtNeed = 1'000'000;
 
 /// A job's program, and what else it could be.
@@ -42,6 +41,11 @@ struct JobRounds {
   bool suggest = true;      ///< errors of budgets name rounds with which they could be met
   bool may_choose = false;  ///< and that `sub_batch` auto would do, as the caller takes that
   std::int64_t most_ops = kMostOps;  ///< of a program that is only looked at
+  /// The same where a budget cannot be met otherwise.
+  std::int64_t most_ops_at_need = kMostOpsAtNeed;
+
+  /// Both, where memory for programs is limited.
+  void limit_ops(std::int64_t most) { most_ops = most_ops_at_need = most; }
 };
 
 /// The offered sizes whose programs do not have too many ops; at least the first.
@@ -49,8 +53,8 @@ std::vector<std::int64_t> sizes_of_few_ops(const JobRounds& rounds);
 
 /// Of the offered sizes those with which the job can run in `device` bytes at all: from the largest
 /// that can down to where programs get more than `most_ops`, or, where none of these can, the
-/// largest of those up to kMostOpsAtNeed. Where there is none: `infeasible`, with the smallest budget
-/// of the smallest size.
+/// largest of those up to `most_ops_at_need`. Where there is none: `infeasible`, with the smallest
+/// budget of the smallest size.
 Result<std::vector<std::int64_t>> sizes_within(const JobRounds& rounds, Bytes device,
                                                Bytes alignment);
 

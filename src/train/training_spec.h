@@ -112,9 +112,9 @@ struct LearningSpec {
   std::optional<double> discount;
   std::optional<std::int32_t> width;
   std::optional<double> rate;  ///< of learning
-  std::string network;        ///< a saved network to go on from; `auto` plays one episode of it
-  std::string save_network;   ///< written with the plan
-  std::string episode_log;    ///< the same, CSV
+  std::string network;         ///< a saved network to go on from; `auto` plays one episode of it
+  std::string save_network;    ///< written with the plan
+  std::string episode_log;     ///< the same, CSV
 };
 
 struct PlannerSpec {

@@ -85,6 +85,10 @@ TEST_F(Sizes, OfManyOpsAreForBudgetsThatNothingElseMeets) {
   EXPECT_EQ(sizes_within(rounds_, least(1) - 1, 64).error().smallest_feasible, least(1));
   rounds_.most_ops = 1;  // 64 alone
   EXPECT_THAT(*sizes_within(rounds_, least(64) - 1, 64), ElementsAre(32));
+  rounds_.limit_ops(static_cast<std::int64_t>(whole_.ops.size()) * 2);
+  const auto none = sizes_within(rounds_, least(8), 64);
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().message, HasSubstr("(smaller rounds have to be stated"));
 }
 
 TEST_F(Sizes, OfWhichTheProgramCannotBeMadeAreNotThere) {

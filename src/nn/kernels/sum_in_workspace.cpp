@@ -3,19 +3,24 @@
 #include <array>
 #include <utility>
 
+#include "base/at.h"
 #include "nn/ops/op_desc.h"
 
 namespace tidepool::nn {
 namespace {
 
-/// Enough for the kernels of any device.
-constexpr Bytes kAlignment = 256;
+/// Of gradients, whose kernels take any address of whole floats; larger ones are for speed.
+constexpr Bytes kAlignment = 64;
 
 class SumInWorkspace final : public Kernel {
  public:
   SumInWorkspace(std::unique_ptr<Kernel> writing, std::size_t operands)
       : writing_(std::move(writing)), pointers_(operands) {
-    for (const KernelAlgorithm& each : writing_->algorithms()) algorithms_.push_back(each);
+    for (KernelAlgorithm each : writing_->algorithms()) {
+      each.workspace = align_up(each.workspace, kAlignment);
+      begins_.push_back(each.workspace);
+      algorithms_.push_back(std::move(each));
+    }
   }
 
   /// Operand `operand` is a gradient of so many bytes, which `add` adds.
@@ -30,11 +35,12 @@ class SumInWorkspace final : public Kernel {
 
   void run(int algorithm, std::span<std::byte* const> pointers, std::byte* workspace,
            NativeStream stream) override {
+    std::byte* const gradients = workspace + begins_[at(algorithm)];
     pointers_.assign(pointers.begin(), pointers.end());
-    for (const Sum& sum : sums_) pointers_[sum.operand] = workspace + sum.offset;
-    writing_->run(algorithm, pointers_, workspace + gradients_, stream);
+    for (const Sum& sum : sums_) pointers_[sum.operand] = gradients + sum.offset;
+    writing_->run(algorithm, pointers_, workspace, stream);
     for (const Sum& sum : sums_) {
-      const std::array<std::byte*, 2> terms{pointers[sum.operand], workspace + sum.offset};
+      const std::array<std::byte*, 2> terms{pointers[sum.operand], gradients + sum.offset};
       sum.add->run(0, terms, nullptr, stream);
     }
   }
@@ -42,13 +48,14 @@ class SumInWorkspace final : public Kernel {
  private:
   struct Sum {
     std::size_t operand;
-    Bytes offset;  ///< in the workspace
+    Bytes offset;  ///< among the gradients
     std::unique_ptr<Kernel> add;
   };
   std::unique_ptr<Kernel> writing_;
   std::vector<KernelAlgorithm> algorithms_;
+  std::vector<Bytes> begins_;  ///< of the gradients in each one's workspace, behind its own
   std::vector<Sum> sums_;
-  Bytes gradients_ = 0;               ///< of the workspace, before that of `writing_`
+  Bytes gradients_ = 0;               ///< together
   std::vector<std::byte*> pointers_;  ///< of the run
 };
 
