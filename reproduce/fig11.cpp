@@ -96,8 +96,9 @@ const char* verdict(std::optional<bool> holds) {
 
 /// Whether `a` reduces more than `b`. Nothing where a budget that was not asked for may decide it.
 std::optional<bool> reduces_more(const Tradeoffs& of, const std::string& a, const std::string& b) {
-  if (most_reduction(of, a) >= of.at(b).never) return true;
-  if (most_reduction(of, b) >= of.at(a).never) return false;
+  const double first = most_reduction(of, a), second = most_reduction(of, b);
+  if (first > second && first >= of.at(b).never) return true;
+  if (second >= first && second >= of.at(a).never) return false;
   return std::nullopt;
 }
 

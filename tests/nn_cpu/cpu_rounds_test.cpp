@@ -20,10 +20,9 @@ Bytes least_of(const Graph& graph, std::int64_t batch, std::int64_t sub_batch) {
 
 TEST(CpuRounds, NeverNeedMoreThanTheWholeBatch) {
   int compared = 0;
-  for (const char* name :
-       {"tiny-vgg", "tiny-vgg-plain", "tiny-resnet", "tiny-mobilenet", "tiny-squeezenet",
-        "tiny-inception", "tiny-fcn", "tiny-unet", "tiny-transformer", "tiny-gpt", "tiny-lstm",
-        "tiny-resnet-sd", "mlp"}) {
+  for (const char* name : {"tiny-vgg", "tiny-vgg-plain", "tiny-resnet", "tiny-mobilenet",
+                           "tiny-squeezenet", "tiny-inception", "tiny-fcn", "tiny-unet",
+                           "tiny-transformer", "tiny-gpt", "tiny-lstm", "tiny-resnet-sd", "mlp"}) {
     const auto graph = build_model(name);
     ASSERT_TRUE(graph) << graph.error().message;
     for (const std::int64_t batch : {2, 4, 6, 7, 128, 300}) {
