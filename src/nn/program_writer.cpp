@@ -104,7 +104,9 @@ void ProgramWriter::op(std::string name, OpDesc desc, std::span<const Operand> o
   const std::vector<OperandRule> rules = desc.rules();
   assert(rules.size() == operands.size());
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    if (rules[i].gradient && written_[at(operands[i].tensor.value())]) desc.added |= 1U << i;
+    if (!rules[i].gradient || !written_[at(operands[i].tensor.value())]) continue;
+    assert(i < 32 && "see OpDesc::adds");
+    desc.added |= 1U << i;
   }
   if (desc.added == 0 || adds_by_itself(desc, operands)) {
     return write(std::move(name), std::move(desc), operands);

@@ -106,7 +106,10 @@ struct OpDesc {
   [[nodiscard]] std::string kind_name() const;  ///< as planners and reports see it
   [[nodiscard]] OpRole role() const;
   [[nodiscard]] bool random() const;
-  [[nodiscard]] bool adds(std::size_t operand) const { return (added >> operand & 1U) != 0; }
+  /// Gradients are among the first 32 operands of any kind.
+  [[nodiscard]] bool adds(std::size_t operand) const {
+    return operand < 32 && (added >> operand & 1U) != 0;
+  }
   [[nodiscard]] bool recomputable() const { return role() == OpRole::compute; }
   /// Of the operands that are there.
   [[nodiscard]] std::vector<OperandRule> rules() const;
