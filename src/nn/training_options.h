@@ -17,8 +17,7 @@ enum class Storage : std::uint8_t {
   /// backward ops that can do so overwrite the gradient they receive.
   in_place,
   /// As PyTorch has it with torchvision's models: ReLU overwrites its input and its backward op
-  /// reads
-  /// its output alone; the rest is as in `separate`.
+  /// reads its output alone; the rest is as in `separate`.
   relu_in_place,
 };
 

@@ -158,6 +158,26 @@ class OpRun {
   std::vector<GuardedBuffer> buffers_;
 };
 
+/// Adds to the gradients that `term` has written what `before` holds, a run of the same op that
+/// adds to them (OpDesc::added) and has not run: the sum that the op is to give.
+inline void write_out_sum(const OpRun& before, const OpRun& term) {
+  for (std::size_t i = 0; i < before.desc().operands.size(); ++i) {
+    if (!before.desc().adds(i)) continue;
+    const std::size_t count = before.buffer(i).size() / sizeof(float);
+    for (std::size_t k = 0; k < count; ++k) term.floats(i)[k] += before.floats(i)[k];
+  }
+}
+
+/// Fails unless all stored bytes of all operands agree.
+inline void expect_same_bits(const OpRun& actual, const OpRun& expected) {
+  for (std::size_t i = 0; i < expected.desc().operands.size(); ++i) {
+    EXPECT_EQ(
+        std::memcmp(actual.buffer(i).data(), expected.buffer(i).data(), expected.buffer(i).size()),
+        0)
+        << "operand " << i;
+  }
+}
+
 /// Fails unless all stored elements of one operand, padding included, agree: floats within
 /// `tolerance` times the largest expected one, others exactly.
 inline void expect_close(const OpRun& actual, const OpRun& expected, std::size_t operand,

@@ -29,15 +29,6 @@ std::vector<OpCase> cases() {
   return cases;
 }
 
-void expect_same_bits(const OpRun& actual, const OpRun& expected) {
-  for (std::size_t i = 0; i < expected.desc().operands.size(); ++i) {
-    EXPECT_EQ(
-        std::memcmp(actual.buffer(i).data(), expected.buffer(i).data(), expected.buffer(i).size()),
-        0)
-        << "operand " << i;
-  }
-}
-
 class CpuKernelBits : public ::testing::TestWithParam<int> {
  protected:
   /// Calls `again(kernel, algorithm, run)` for every algorithm of every case and expects it to

@@ -73,15 +73,6 @@ void expect_agreement(const OpRun& actual, const OpRun& expected, double toleran
   }
 }
 
-void expect_same_bits(const OpRun& actual, const OpRun& expected) {
-  for (std::size_t i = 0; i < expected.desc().operands.size(); ++i) {
-    EXPECT_EQ(
-        std::memcmp(actual.buffer(i).data(), expected.buffer(i).data(), expected.buffer(i).size()),
-        0)
-        << "operand " << i;
-  }
-}
-
 /// What the reference gives for a case with seed 1; worked out once for all tests.
 const OpRun& expected_of(const OpCase& c) {
   static std::map<std::string, std::unique_ptr<OpRun>> known;
@@ -138,12 +129,7 @@ TEST_F(CudaKernels, AddToGradientsWithTheBitsOfASumThatIsWrittenOut) {
     const OpRun before(c.desc, 1), sum(c.desc, 1), term(writes, 1);
     device.run(kernel, algorithm, sum);
     device.run(*writing, algorithm, term);
-    for (std::size_t i = 0; i < c.desc.operands.size(); ++i) {
-      const std::size_t count = sum.buffer(i).size() / sizeof(float);
-      for (std::size_t k = 0; c.desc.adds(i) && k < count; ++k) {
-        term.floats(i)[k] += before.floats(i)[k];
-      }
-    }
+    write_out_sum(before, term);
     expect_same_bits(sum, term);
   });
 }
