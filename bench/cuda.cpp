@@ -34,6 +34,7 @@
 #include "nn/training_runner.h"
 #include "planners/none.h"
 #include "planners/registry.h"
+#include "planning/make_plan.h"
 #include "runtime/executor.h"
 #include "runtime/profiler.h"
 

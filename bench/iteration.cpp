@@ -16,6 +16,7 @@
 #include "nn/ops/op_desc.h"
 #include "nn/training_runner.h"
 #include "planners/none.h"
+#include "planning/make_plan.h"
 #include "runtime/executor.h"
 
 namespace {

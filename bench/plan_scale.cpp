@@ -24,8 +24,8 @@
 #include "lower/emit.h"
 #include "lower/lower.h"
 #include "lower/plan_file.h"
-#include "planners/planner.h"
 #include "planners/registry.h"
+#include "planning/make_plan.h"
 #include "sim/simulate.h"
 
 namespace tidepool {

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "planners/autoswap/autoswap_load.h"
 #include "planners/autoswap/avoidable_overhead.h"
+#include "planning/planning_spec.h"
 #include "subject.h"
 #include "terminal_observer.h"
 

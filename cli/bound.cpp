@@ -9,14 +9,16 @@
 #include "bound/any_algorithms.h"
 #include "file_tier_options.h"
 #include "ir/load_profile.h"
+#include "job/job_spec.h"
 #include "lower/overhead.h"
 #include "option_names.h"
+#include "planning/algorithm_choice.h"
+#include "planning/load_file.h"
+#include "planning/planning_spec.h"
+#include "planning/proven_gap.h"
 #include "sim/simulate.h"
 #include "subject.h"
 #include "terminal_observer.h"
-#include "train/algorithm_choice.h"
-#include "train/load_plan.h"
-#include "train/proven_gap.h"
 
 namespace tidepool::cli {
 namespace {

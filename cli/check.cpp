@@ -11,8 +11,8 @@
 #include "context.h"
 #include "lower/budget.h"
 #include "lower/memory_sizes.h"
-#include "train/load_plan.h"
-#include "train/parallel_plan.h"
+#include "planning/load_file.h"
+#include "planning/parallel_plan.h"
 
 namespace tidepool::cli {
 namespace {

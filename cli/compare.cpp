@@ -12,17 +12,19 @@
 #include "compare_plot.h"
 #include "comparison.h"
 #include "file_tier_options.h"
+#include "job/offered_rounds.h"
 #include "lower/overhead.h"
 #include "option_names.h"
 #include "planners/registry.h"
+#include "planning/learning.h"
+#include "planning/planning_spec.h"
+#include "planning/proven_gap.h"
+#include "planning/rounds.h"
 #include "profile_source.h"
 #include "schedule/plan_totals.h"
 #include "spill_options.h"
 #include "subject.h"
 #include "terminal_observer.h"
-#include "train/learning.h"
-#include "train/proven_gap.h"
-#include "train/rounds.h"
 
 namespace tidepool::cli {
 namespace {

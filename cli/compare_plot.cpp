@@ -6,11 +6,11 @@
 
 #include "base/counted.h"
 #include "base/file.h"
+#include "base/output_file.h"
 #include "lower/overhead.h"
+#include "planning/budget.h"
 #include "report/budget_curve.h"
 #include "report/svg_to_png.h"
-#include "train/budget.h"
-#include "train/output_file.h"
 
 namespace tidepool::cli {
 namespace {

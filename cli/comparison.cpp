@@ -8,14 +8,17 @@
 #include "base/counted.h"
 #include "bound/any_algorithms.h"
 #include "file_tier_options.h"
+#include "job/job_spec.h"
 #include "lower/overhead.h"
 #include "planner_work.h"
 #include "planners/registry.h"
 #include "planners/toolkit/wear.h"
+#include "planning/learning.h"
+#include "planning/make_plan.h"
+#include "planning/obtain_plan.h"
+#include "planning/planning_spec.h"
+#include "planning/proven_gap.h"
 #include "schedule/plan_totals.h"
-#include "train/learning.h"
-#include "train/planning.h"
-#include "train/proven_gap.h"
 
 namespace tidepool::cli {
 namespace {

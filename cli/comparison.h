@@ -5,6 +5,8 @@
 
 #include "base/progress.h"
 #include "comparison_row.h"
+#include "job/job_spec.h"
+#include "planning/planning_spec.h"
 #include "subject.h"
 
 namespace tidepool::cli {

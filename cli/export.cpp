@@ -8,10 +8,10 @@
 #include "base/counted.h"
 #include "base/file.h"
 #include "base/nearest.h"
+#include "base/output_file.h"
 #include "context.h"
+#include "planning/load_file.h"
 #include "report/report_format.h"
-#include "train/load_plan.h"
-#include "train/output_file.h"
 
 namespace tidepool::cli {
 namespace {

@@ -9,11 +9,12 @@
 #include <span>
 
 #include "fit_report.h"
+#include "job/job.h"
 #include "planners/registry.h"
+#include "planning/batch_profiles.h"
+#include "planning/planning_spec.h"
 #include "subject.h"
 #include "terminal_observer.h"
-#include "train/batch_profiles.h"
-#include "train/job.h"
 
 namespace tidepool::cli {
 namespace {

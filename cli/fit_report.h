@@ -7,7 +7,7 @@
 
 #include "base/time.h"
 #include "cost/machine.h"
-#include "train/fit.h"
+#include "planning/fit.h"
 
 namespace tidepool::cli {
 

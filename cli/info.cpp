@@ -7,16 +7,16 @@
 #include "base/counted.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/output_file.h"
 #include "file_tier_options.h"
 #include "ir/load_profile.h"
 #include "lower/plan_file.h"
+#include "planning/parallel_plan.h"
 #include "profile_source.h"
 #include "trace/recording_csv.h"
 #include "trace/recording_json.h"
 #include "trace/trace_program.h"
 #include "trace_file.h"
-#include "train/output_file.h"
-#include "train/parallel_plan.h"
 
 namespace tidepool::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "context.h"
 #include "cost/machine_json.h"
-#include "train/device_kind.h"
+#include "job/device_kind.h"
 
 namespace tidepool::cli {
 namespace {

@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <vector>
 
-#include "train/job.h"
-#include "train/link_speed.h"
-#include "train/parallel_plan.h"
+#include "job/job.h"
+#include "job/offered_rounds.h"
+#include "measure/expected_memory.h"
+#include "measure/link_speed.h"
+#include "measure/profiling_task.h"
+#include "planning/parallel_plan.h"
+#include "planning/planning_spec.h"
 
 namespace tidepool::cli {
 namespace {

@@ -1,6 +1,7 @@
 // A subject that is measured on this device.
 #pragma once
 
+#include "planning/planning_spec.h"
 #include "subject.h"
 
 namespace tidepool::cli {

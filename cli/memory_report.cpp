@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "terminal.h"
+#include "train/training_spec.h"
 
 namespace tidepool::cli {
 namespace {

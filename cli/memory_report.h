@@ -5,6 +5,7 @@
 
 #include "base/json_fwd.h"
 #include "train/training_report.h"
+#include "train/training_spec.h"
 
 namespace tidepool::cli {
 

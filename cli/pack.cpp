@@ -13,13 +13,13 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/nearest.h"
+#include "base/output_file.h"
 #include "base/time.h"
 #include "context.h"
 #include "pack/lifetimes.h"
 #include "pack/pack_csv.h"
 #include "pack/search.h"
 #include "pack/validate.h"
-#include "train/output_file.h"
 
 namespace tidepool::cli {
 namespace {

@@ -12,6 +12,7 @@
 #include "memory_report.h"
 #include "option_names.h"
 #include "other_algorithms.h"
+#include "planning/make_plan.h"
 #include "profile_source.h"
 #include "schedule/plan_totals.h"
 #include "terminal.h"

@@ -6,11 +6,12 @@
 
 #include "base/json_fwd.h"
 #include "lower/plan_file.h"
+#include "planning/obtain_plan.h"
+#include "planning/parallel_plan.h"
+#include "planning/planning_spec.h"
+#include "planning/proven_gap.h"
 #include "rounds_report.h"
 #include "subject.h"
-#include "train/parallel_plan.h"
-#include "train/planning.h"
-#include "train/proven_gap.h"
 #include "train/training_spec.h"
 
 namespace tidepool::cli {

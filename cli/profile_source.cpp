@@ -1,6 +1,7 @@
 #include "profile_source.h"
 
 #include "base/json.h"
+#include "planning/measurement.h"
 
 namespace tidepool::cli {
 

@@ -3,7 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "train/profiling.h"
+#include "measure/profiling.h"
+#include "planning/measurement.h"
 
 namespace tidepool::cli {
 

@@ -1,8 +1,9 @@
 #include "several_devices.h"
 
+#include "job/job_spec.h"
 #include "lower/overhead.h"
 #include "nn/models/model.h"
-#include "train/parallel_plan.h"
+#include "planning/parallel_plan.h"
 
 namespace tidepool::cli {
 namespace {

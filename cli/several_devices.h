@@ -3,8 +3,9 @@
 
 #include <optional>
 
+#include "job/job_spec.h"
+#include "planning/parallel_plan.h"
 #include "subject.h"
-#include "train/parallel_plan.h"
 
 namespace tidepool::cli {
 

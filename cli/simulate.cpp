@@ -15,9 +15,9 @@
 #include "file_tier_options.h"
 #include "lower/memory_sizes.h"
 #include "lower/overhead.h"
+#include "planning/load_file.h"
 #include "profile_source.h"
 #include "schedule/plan_totals.h"
-#include "train/load_plan.h"
 
 namespace tidepool::cli {
 namespace {

@@ -8,10 +8,12 @@
 #include <utility>
 
 #include "context.h"
+#include "job/data_sets.h"
+#include "job/device_kind.h"
+#include "job/job.h"
+#include "job/job_spec.h"
 #include "nn/models/model.h"
-#include "train/data_sets.h"
-#include "train/device_kind.h"
-#include "train/job.h"
+#include "planning/planning_spec.h"
 
 namespace tidepool::cli {
 namespace {

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "cli11_fwd.h"
+#include "job/job_spec.h"
+#include "planning/planning_spec.h"
 #include "train/training_spec.h"
 
 namespace tidepool::cli {

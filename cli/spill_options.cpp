@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/bytes.h"
+#include "planning/planning_spec.h"
 
 namespace tidepool::cli {
 

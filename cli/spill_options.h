@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli11_fwd.h"
+#include "planning/planning_spec.h"
 #include "spec_options.h"
 
 namespace tidepool::cli {

@@ -9,14 +9,17 @@
 #include <string>
 
 #include "cli11_fwd.h"
+#include "job/job_spec.h"
+#include "measure/profiling.h"
 #include "nn/data_parallel.h"
 #include "planners/workload.h"
+#include "planning/budget.h"
+#include "planning/measurement.h"
+#include "planning/planning_spec.h"
+#include "planning/process_memory.h"
 #include "rounds_report.h"
 #include "spec_options.h"
 #include "trace_file.h"
-#include "train/budget.h"
-#include "train/process_memory.h"
-#include "train/profiling.h"
 
 namespace tidepool::cli {
 

@@ -5,12 +5,12 @@
 
 #include "prompt_end.h"
 #include "terminal.h"
-#include "train/observer.h"
+#include "train/training_observer.h"
 
 namespace tidepool::cli {
 
 /// Progress and notices on stderr; Ctrl-C stops the work.
-class TerminalObserver : public Observer {
+class TerminalObserver : public TrainingObserver {
  public:
   void update(double fraction, std::string_view what) override;
   void notice(Notice kind, const std::string& text) override;

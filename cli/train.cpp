@@ -10,6 +10,8 @@
 #include "spec_options.h"
 #include "spill_options.h"
 #include "terminal_observer.h"
+#include "train/training_observer.h"
+#include "train/training_spec.h"
 #include "train_report.h"
 
 namespace tidepool::cli {

@@ -9,10 +9,13 @@
 #include "learning_report.h"
 #include "memory_report.h"
 #include "option_names.h"
+#include "planning/make_plan.h"
 #include "profile_source.h"
 #include "rounds_report.h"
 #include "schedule/plan_totals.h"
 #include "terminal.h"
+#include "train/training_observer.h"
+#include "train/training_spec.h"
 
 namespace tidepool::cli {
 namespace {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include "base/json_fwd.h"
+#include "train/training_observer.h"
 #include "train/training_report.h"
+#include "train/training_spec.h"
 
 namespace tidepool::cli {
 

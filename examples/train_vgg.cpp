@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "train/train.h"
+#include "train/training_spec.h"
 
 int main(int argc, char** argv) {
   using namespace tidepool;  // NOLINT(google-build-using-namespace)
@@ -18,7 +19,7 @@ int main(int argc, char** argv) {
   spec.budget.device = *budget;
   spec.iterations = std::atoll(argument(4, "10"));
 
-  Observer observer;  // derive from it to watch progress, or to stop early
+  TrainingObserver observer;  // derive from it to watch progress, or to stop early
   const auto report = run_training(spec, observer);
   if (!report) return std::fprintf(stderr, "%s\n", report.error().message.c_str()), 1;
 

@@ -9,11 +9,11 @@
 #include "base/counted.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/output_file.h"
 #include "dqn_work.h"
 #include "notes.h"
 #include "planners/registry.h"
 #include "report/budget_curve.h"
-#include "train/output_file.h"
 
 namespace tidepool::reproduce {
 namespace {

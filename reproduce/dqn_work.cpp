@@ -5,7 +5,8 @@
 #include "nn/models/model.h"
 #include "nn/training_program.h"
 #include "planners/registry.h"
-#include "train/algorithm_choice.h"
+#include "planning/algorithm_choice.h"
+#include "planning/make_plan.h"
 
 namespace tidepool::reproduce {
 

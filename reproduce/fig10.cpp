@@ -11,8 +11,8 @@
 #include "ir/load_profile.h"
 #include "lower/overhead.h"
 #include "pack/best_fit.h"
-#include "planners/planner.h"
 #include "planners/registry.h"
+#include "planning/make_plan.h"
 #include "reproduction.h"
 #include "trace/allocators/cnmem.h"
 

@@ -11,8 +11,8 @@
 #include "lower/overhead.h"
 #include "planners/planner.h"
 #include "planners/registry.h"
+#include "planning/fit.h"
 #include "reproduction.h"
-#include "train/fit.h"
 
 namespace tidepool::reproduce {
 namespace {

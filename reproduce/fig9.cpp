@@ -16,9 +16,9 @@
 #include "bound/fluid.h"
 #include "ir/load_profile.h"
 #include "planners/autoswap/autoswap_load.h"
-#include "planners/planner.h"
 #include "planners/tide/tide.h"
 #include "planners/tide/tide_load.h"
+#include "planning/make_plan.h"
 #include "reproduction.h"
 
 namespace tidepool::reproduce {

@@ -10,6 +10,7 @@
 #include "nn/models/model.h"
 #include "notes.h"
 #include "planners/registry.h"
+#include "planning/make_plan.h"
 
 namespace tidepool::reproduce {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "ir/load_profile.h"
-#include "planners/home/home.h"
+#include "planners/published/home/home.h"
 #include "planners/toolkit/load_limit.h"
 
 namespace tidepool::reproduce {

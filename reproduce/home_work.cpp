@@ -9,6 +9,7 @@
 #include "nn/models/model.h"
 #include "nn/training_program.h"
 #include "planners/registry.h"
+#include "planning/make_plan.h"
 #include "report/timeline.h"
 #include "trace/allocators/caching.h"
 

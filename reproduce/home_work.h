@@ -10,9 +10,10 @@
 
 #include "base/json_fwd.h"
 #include "cost/profile.h"
+#include "planning/fit.h"
+#include "planning/make_plan.h"
 #include "published_home.h"
 #include "reproduction.h"
-#include "train/fit.h"
 
 namespace tidepool::reproduce {
 

@@ -14,8 +14,8 @@
 #include "modnn_work.h"
 #include "nn/models/model.h"
 #include "notes.h"
-#include "planners/modnn/task_memory.h"
-#include "train/algorithm_choice.h"
+#include "planners/published/modnn/task_memory.h"
+#include "planning/algorithm_choice.h"
 
 namespace tidepool::reproduce {
 namespace {

@@ -7,9 +7,10 @@
 #include "nn/data_parallel.h"
 #include "nn/models/model.h"
 #include "planners/registry.h"
-#include "train/budget.h"
-#include "train/parallel_plan.h"
-#include "train/rounds.h"
+#include "planning/budget.h"
+#include "planning/make_plan.h"
+#include "planning/parallel_plan.h"
+#include "planning/rounds.h"
 
 namespace tidepool::reproduce {
 namespace {

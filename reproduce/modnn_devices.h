@@ -2,6 +2,7 @@
 #pragma once
 
 #include "modnn_work.h"
+#include "planning/make_plan.h"
 
 namespace tidepool::reproduce {
 

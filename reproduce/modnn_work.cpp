@@ -6,11 +6,12 @@
 #include "ir/load_profile.h"
 #include "nn/models/model.h"
 #include "nn/training_program.h"
-#include "planners/modnn/sub_batch.h"
-#include "planners/modnn/task_memory.h"
+#include "planners/published/modnn/sub_batch.h"
+#include "planners/published/modnn/task_memory.h"
 #include "planners/registry.h"
+#include "planning/make_plan.h"
+#include "planning/rounds.h"
 #include "schedule/plan_totals.h"
-#include "train/rounds.h"
 
 namespace tidepool::reproduce {
 namespace {

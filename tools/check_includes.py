@@ -28,7 +28,10 @@ BUILDS_ON = {
     "device": ["base"],
     "runtime": ["lower", "device", "trace"],
     "nn": ["ir", "device"],
-    "train": ["planners", "sim", "trace", "runtime", "nn"],
+    "planning": ["planners", "sim", "trace"],
+    "job": ["planning", "nn"],
+    "measure": ["job", "runtime"],
+    "train": ["measure"],
     "report": ["lower", "sim"],
 }
 
@@ -43,17 +46,17 @@ EXTRA_HEADERS = {"nn": ["runtime/op_runner.h"]}
 
 # Subfolders that nothing but their own files, and those listed, may include: backends.
 PRIVATE = {
-    "device/cpu": ["nn/kernels/cpu", "train/devices"],
-    "device/cuda": ["nn/kernels/cuda", "train/devices"],
-    "device/file": ["device/cpu", "device/cuda", "train/devices"],
-    "nn/kernels/cpu": ["train/devices"],
-    "nn/kernels/cuda": ["train/devices"],
-    "planners/dqn/torch/module": [],
+    "device/cpu": ["nn/kernels/cpu", "job/devices"],
+    "device/cuda": ["nn/kernels/cuda", "job/devices"],
+    "device/file": ["device/cpu", "device/cuda", "job/devices"],
+    "nn/kernels/cpu": ["job/devices"],
+    "nn/kernels/cuda": ["job/devices"],
+    "planners/published/dqn/torch/module": [],
 }
 
 # Whose headers are in one folder only.
 TORCH_HEADER = re.compile(r"^(torch|ATen|c10|caffe2)/")
-TORCH_FOLDER = "planners/dqn/torch/module"
+TORCH_FOLDER = "planners/published/dqn/torch/module"
 
 VENDOR_HEADER = re.compile(
     r"^(coin/|Eigen/|dnnl|oneapi|mkldnn|cuda|cudnn|cublas|curand|nvtx|nccl|omp\.h)")

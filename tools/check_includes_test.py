@@ -27,7 +27,7 @@ ALLOWED = [
     ("device/cpu/a.cpp", "<omp.h>"),
     ("device/cuda/a.cu", "<cuda_runtime.h>"),
     ("planners/a.cpp", "<Eigen/Cholesky>"),
-    ("planners/dqn/torch/module/a.cpp", "<ATen/ATen.h>"),
+    ("planners/published/dqn/torch/module/a.cpp", "<ATen/ATen.h>"),
     ("base/a.cpp", "<vector>"),
     ("base/a.cpp", "<sys/mman.h>"),
 ]
@@ -49,7 +49,7 @@ REFUSED = [
     ("runtime/a.cpp", "<dnnl.hpp>"),
     ("lower/a.cpp", "<Eigen/Cholesky>"),
     ("lower/a.cpp", "<oneapi/dnnl/dnnl.hpp>"),
-    ("planners/dqn/torch/a.cpp", "<torch/torch.h>"),
+    ("planners/published/dqn/torch/a.cpp", "<torch/torch.h>"),
     ("nn/kernels/cpu/a.cpp", "<ATen/ATen.h>"),
     ("ir/a.cpp", "<base/bytes.h>"),
     ("ir/a.cpp", '"bytes.h"'),

@@ -7,6 +7,10 @@
 
 namespace tidepool {
 
+Budget no_limit() { return {kNoDeviceLimit, 0}; }
+
+bool limited(const Budget& budget) { return budget.device < kNoDeviceLimit; }
+
 std::vector<Bytes> space_budgets(const Machine& machine, const Budget& budget) {
   assert(!budget.others.contains(0) && !budget.others.contains(machine.host()));
   std::vector<Bytes> bytes;

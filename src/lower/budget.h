@@ -24,6 +24,11 @@ struct Budget {
   bool operator==(const Budget&) const = default;
 };
 
+/// Of a device without a limit.
+Budget no_limit();
+/// Of the device's bytes.
+bool limited(const Budget& budget);
+
 /// Of a space without a limit.
 inline constexpr Bytes kNoSpaceLimit = std::numeric_limits<Bytes>::max();
 

@@ -35,6 +35,18 @@ std::vector<std::int32_t> choose_algorithms(const Program& program, AlgorithmPol
   return least_workspace_algorithms(program);
 }
 
+std::string_view to_text(AlgorithmPolicy policy) {
+  switch (policy) {
+    case AlgorithmPolicy::fastest:
+      return "fastest";
+    case AlgorithmPolicy::heuristic:
+      return "heuristic";
+    case AlgorithmPolicy::least_workspace:
+      break;
+  }
+  return "least-workspace";
+}
+
 Nanos unlimited_time(const Program& program, const Machine& machine, AlgorithmPolicy policy) {
   std::vector<std::int32_t> algorithms = choose_algorithms(program, policy);
   for (std::size_t i = 0; i < algorithms.size(); ++i) {

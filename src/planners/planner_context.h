@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/progress.h"
@@ -25,6 +26,8 @@ enum class AlgorithmPolicy : std::uint8_t {
   heuristic,  ///< the first deterministic one listed: what a GPU's library expects to be fastest
   fastest,    ///< by measured times
 };
+
+std::string_view to_text(AlgorithmPolicy policy);
 
 std::vector<std::int32_t> choose_algorithms(const Program& program, AlgorithmPolicy policy);
 

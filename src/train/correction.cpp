@@ -8,6 +8,7 @@
 #include "planners/registry.h"
 #include "runtime/observe.h"
 #include "train/op_times.h"
+#include "train/training_spec.h"
 
 namespace tidepool {
 namespace {

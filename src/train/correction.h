@@ -10,6 +10,7 @@
 #include "runtime/executor.h"
 #include "schedule/observation.h"
 #include "train/preparation.h"
+#include "train/training_spec.h"
 
 namespace tidepool {
 

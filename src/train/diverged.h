@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "train/observer.h"
+#include "train/training_observer.h"
 
 namespace tidepool {
 

@@ -9,9 +9,12 @@
 #include <span>
 
 #include "base/counted.h"
+#include "planning/make_plan.h"
 #include "train/diverged.h"
 #include "train/predicted_run.h"
+#include "train/training_observer.h"
 #include "train/training_run.h"
+#include "train/training_spec.h"
 
 namespace tidepool {
 namespace {
@@ -21,7 +24,7 @@ namespace {
 class Epochs {
  public:
   Epochs(Job& job, const TrainingSpec& spec, Planner& planner, TrainingReport& report,
-         Observer& observer)
+         TrainingObserver& observer)
       : job_(job),
         spec_(spec),
         report_(report),
@@ -267,7 +270,7 @@ class Epochs {
   const TrainingSpec& spec_;
   TrainingReport& report_;
   Preparation& start_;
-  Observer& observer_;
+  TrainingObserver& observer_;
   std::int64_t total_;
   DiskDrift drift_;
   Correction correction_;
@@ -288,7 +291,7 @@ class Epochs {
 }  // namespace
 
 Result<void> train_epochs(Job& job, const TrainingSpec& spec, const nn::SampleSource* test,
-                          Planner& planner, TrainingReport& report, Observer& observer) {
+                          Planner& planner, TrainingReport& report, TrainingObserver& observer) {
   Epochs epochs(job, spec, planner, report, observer);
   const std::int64_t first =
       report.start.checkpoint ? report.start.checkpoint->checkpoint().next_iteration : 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "train/training_report.h"
+#include "train/training_spec.h"
 
 namespace tidepool {
 
@@ -9,6 +10,6 @@ namespace tidepool {
 /// preparation. `test`: what to evaluate on after each; may be null. When the observer stops it the
 /// state is saved, where a checkpoint is asked for, and the error says how to go on.
 Result<void> train_epochs(Job& job, const TrainingSpec& spec, const nn::SampleSource* test,
-                          Planner& planner, TrainingReport& report, Observer& observer);
+                          Planner& planner, TrainingReport& report, TrainingObserver& observer);
 
 }  // namespace tidepool

@@ -11,6 +11,7 @@
 #include "train/diverged.h"
 #include "train/predicted_run.h"
 #include "train/training_run.h"
+#include "train/training_spec.h"
 
 namespace tidepool {
 namespace {
@@ -44,7 +45,7 @@ Nanos closing_cost(const Job& job, const Preparation& start, std::int64_t per_gr
 class Iterations {
  public:
   Iterations(Job& job, const TrainingSpec& spec, Planner& planner, TrainingReport& report,
-             Observer& observer)
+             TrainingObserver& observer)
       : job_(job),
         spec_(spec),
         report_(report),
@@ -168,7 +169,7 @@ class Iterations {
   const TrainingSpec& spec_;
   TrainingReport& report_;
   const Preparation& start_;
-  Observer& observer_;
+  TrainingObserver& observer_;
   std::optional<TrainingRun> inside_;
   FileTraffic before_iterations_;  ///< what entering wrote
   DiskDrift drift_;
@@ -179,7 +180,7 @@ class Iterations {
 }  // namespace
 
 Result<void> train_iterations(Job& job, const TrainingSpec& spec, Planner& planner,
-                              TrainingReport& report, Observer& observer) {
+                              TrainingReport& report, TrainingObserver& observer) {
   Iterations iterations(job, spec, planner, report, observer);
   if (auto opened = iterations.open(); !opened) return opened;
   const auto done = iterations.run();

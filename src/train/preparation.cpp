@@ -6,11 +6,19 @@
 #include <map>
 
 #include "cost/turns_on_buses.h"
+#include "job/offered_rounds.h"
 #include "lower/overhead.h"
 #include "lower/time_plan.h"
+#include "measure/link_speed.h"
+#include "measure/plan_from_file.h"
+#include "measure/profiling_task.h"
 #include "planners/registry.h"
-#include "train/link_speed.h"
-#include "train/process_memory.h"
+#include "planning/budget.h"
+#include "planning/make_plan.h"
+#include "planning/measurement.h"
+#include "planning/planning_spec.h"
+#include "planning/process_memory.h"
+#include "train/training_spec.h"
 
 namespace tidepool {
 namespace {

@@ -3,12 +3,14 @@
 
 #include <optional>
 
+#include "job/job.h"
+#include "measure/profiling.h"
+#include "planning/measurement.h"
+#include "planning/obtain_plan.h"
+#include "planning/parallel_plan.h"
+#include "planning/proven_gap.h"
 #include "train/disk_drift.h"
-#include "train/job.h"
-#include "train/parallel_plan.h"
-#include "train/planning.h"
-#include "train/profiling.h"
-#include "train/proven_gap.h"
+#include "train/training_spec.h"
 #include "train/training_state.h"
 
 namespace tidepool {

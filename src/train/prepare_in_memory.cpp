@@ -1,6 +1,10 @@
 #include "train/prepare_in_memory.h"
 
-#include "train/budget.h"
+#include "job/offered_rounds.h"
+#include "measure/expected_memory.h"
+#include "planning/budget.h"
+#include "planning/planning_spec.h"
+#include "train/training_spec.h"
 
 namespace tidepool {
 namespace {

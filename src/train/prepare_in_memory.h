@@ -1,8 +1,10 @@
 // Preparation inside the RAM of the whole process.
 #pragma once
 
+#include "planning/make_plan.h"
+#include "planning/process_memory.h"
 #include "train/preparation.h"
-#include "train/process_memory.h"
+#include "train/training_spec.h"
 
 namespace tidepool {
 

@@ -7,15 +7,20 @@
 #include <vector>
 
 #include "base/counted.h"
+#include "base/output_file.h"
 #include "base/system_memory.h"
+#include "job/offered_rounds.h"
+#include "measure/expected_memory.h"
+#include "measure/plan_from_file.h"
 #include "planners/registry.h"
 #include "planners/toolkit/largest_rounds.h"
+#include "planning/learning.h"
+#include "planning/load_file.h"
+#include "planning/planning_spec.h"
 #include "train/epochs.h"
 #include "train/iterations.h"
-#include "train/learning.h"
-#include "train/load_plan.h"
-#include "train/output_file.h"
 #include "train/prepare_in_memory.h"
+#include "train/training_spec.h"
 #include "train/without_limit.h"
 
 namespace tidepool {
@@ -221,7 +226,7 @@ void spare_memory() {
   forget_unused_code();
 }
 
-Result<TrainingReport> train_once(const TrainingSpec& asked, Observer& observer) {
+Result<TrainingReport> train_once(const TrainingSpec& asked, TrainingObserver& observer) {
   if (auto sound = check_spec(asked); !sound) return fail(sound.error());
   const auto rounds = with_rounds_of_files(asked);
   if (!rounds) return fail(rounds.error());
@@ -282,7 +287,7 @@ Result<TrainingReport> train_once(const TrainingSpec& asked, Observer& observer)
 
 }  // namespace
 
-Result<TrainingReport> run_training(const TrainingSpec& asked, Observer& observer) {
+Result<TrainingReport> run_training(const TrainingSpec& asked, TrainingObserver& observer) {
   const bool apart = asked.budget.memory.given() && asked.comparison == Comparison::times;
   if (!apart) return train_once(asked, observer);
   if (auto sound = check_spec(asked); !sound) return fail(sound.error());

@@ -3,11 +3,12 @@
 //   TrainingSpec spec;
 //   spec.job.model = "vgg16";
 //   spec.budget.device = {.bytes = 200 * kMiB};
-//   Observer observer;
+//   TrainingObserver observer;
 //   const auto report = run_training(spec, observer);
 #pragma once
 
 #include "train/training_report.h"
+#include "train/training_spec.h"
 
 namespace tidepool {
 
@@ -17,6 +18,6 @@ namespace tidepool {
 /// file), `infeasible` (the smallest feasible budget is named), `check_failed` (a plan file or a
 /// plan is wrong), `interrupted` (the observer stopped it). A training whose comparison finds other
 /// bits is no error: the report says so. Throws DeviceError when the device fails.
-Result<TrainingReport> run_training(const TrainingSpec& spec, Observer& observer);
+Result<TrainingReport> run_training(const TrainingSpec& spec, TrainingObserver& observer);
 
 }  // namespace tidepool

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "device/device.h"
+#include "planning/process_memory.h"
 #include "schedule/plan_totals.h"
 #include "train/correction.h"
 #include "train/disk_drift.h"
-#include "train/observer.h"
 #include "train/preparation.h"
-#include "train/process_memory.h"
+#include "train/training_observer.h"
 
 namespace tidepool {
 

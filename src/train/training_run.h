@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/median.h"
+#include "job/job.h"
 #include "runtime/executor.h"
-#include "train/job.h"
 
 namespace tidepool {
 

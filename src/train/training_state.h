@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "job/job.h"
 #include "nn/data/checkpoint.h"
 #include "nn/program_runner.h"
-#include "train/algorithm_choice.h"
-#include "train/job.h"
+#include "planning/algorithm_choice.h"
 
 namespace tidepool {
 

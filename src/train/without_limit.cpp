@@ -20,7 +20,7 @@ struct Answer {
 };
 
 /// Says nothing of the other training, and ends it with this one.
-class Quiet : public Observer {
+class Quiet : public TrainingObserver {
  public:
   explicit Quiet(const Observer& observer) : observer_(observer) {}
   [[nodiscard]] bool stop_requested() const override { return observer_.stop_requested(); }

@@ -4,7 +4,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
-#include "train/observer.h"
+#include "train/training_observer.h"
 #include "train/training_spec.h"
 
 namespace tidepool {

@@ -6,7 +6,8 @@
 #include <sstream>
 #include <string>
 
-#include "train/devices/cpu.h"
+#include "job/device_kind.h"
+#include "job/devices/cpu.h"
 
 namespace tidepool {
 namespace {

@@ -13,6 +13,7 @@
 #include "nn/models/model.h"
 #include "nn/training_runner.h"
 #include "planners/none.h"
+#include "planning/make_plan.h"
 #include "runtime/executor.h"
 
 namespace tidepool::nn {

@@ -1,7 +1,7 @@
 // Saved Q-networks: what is read is written back as the same bytes.
 #include <cstdlib>
 
-#include "planners/dqn/network_weights.h"
+#include "planners/published/dqn/network_weights.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace tidepool::dqn;

@@ -8,6 +8,7 @@
 #include "nn/evaluation_runner.h"
 #include "nn/training_fixture.h"
 #include "planners/registry.h"
+#include "planning/make_plan.h"
 #include "runtime/executor.h"
 #include "support/fake_device.h"
 #include "support/repeatable.h"

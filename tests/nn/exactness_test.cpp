@@ -6,6 +6,7 @@
 #include "ir/load_profile.h"
 #include "nn/training_fixture.h"
 #include "planners/registry.h"
+#include "planning/make_plan.h"
 #include "runtime/executor.h"
 #include "schedule/plan_totals.h"
 #include "support/attacks.h"

@@ -11,6 +11,7 @@
 #include "nn/plain_k_means.h"
 #include "nn/training_fixture.h"
 #include "planners/registry.h"
+#include "planning/make_plan.h"
 #include "runtime/executor.h"
 #include "support/repeatable.h"
 

@@ -3,6 +3,7 @@
 
 #include "ir/load_profile.h"
 #include "planners/registry.h"
+#include "planning/make_plan.h"
 #include "support/random_program.h"
 #include "support/swap_programs.h"
 

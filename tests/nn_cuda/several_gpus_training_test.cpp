@@ -13,6 +13,7 @@
 #include "nn/training_fixture.h"
 #include "planners/none.h"
 #include "planners/registry.h"
+#include "planning/make_plan.h"
 #include "runtime/executor.h"
 #include "support/cuda.h"
 #include "support/standin_seed.h"

@@ -7,6 +7,7 @@
 #include "bound/fluid.h"
 #include "lower/overhead.h"
 #include "planners/registry.h"
+#include "planning/make_plan.h"
 #include "sim/simulate.h"
 #include "support/attacks.h"
 #include "support/odd_program.h"

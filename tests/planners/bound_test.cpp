@@ -5,6 +5,7 @@
 #include "bound/binding_op.h"
 #include "bound/fluid.h"
 #include "planners/registry.h"
+#include "planning/make_plan.h"
 #include "support/attacks.h"
 #include "support/odd_program.h"
 #include "support/random_program.h"

@@ -11,6 +11,7 @@
 #include "check/check.h"
 #include "planners/registry.h"
 #include "planners/toolkit/wear.h"
+#include "planning/make_plan.h"
 #include "schedule/plan_totals.h"
 #include "sim/simulate.h"
 #include "support/attacks.h"

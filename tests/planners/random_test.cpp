@@ -6,6 +6,7 @@
 #include <set>
 
 #include "ir/load_profile.h"
+#include "planning/make_plan.h"
 #include "support/attacks.h"
 #include "support/random_program.h"
 #include "support/sanitized.h"

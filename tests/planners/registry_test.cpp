@@ -8,6 +8,7 @@
 #include <limits>
 #include <set>
 
+#include "planning/make_plan.h"
 #include "sim/simulate.h"
 #include "support/attacks.h"
 #include "support/program_builder.h"

@@ -2,7 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "ir/load_profile.h"
-#include "planners/modnn/modnn.h"
+#include "planners/published/modnn/modnn.h"
+#include "planning/make_plan.h"
 #include "schedule/plan_totals.h"
 #include "sim/simulate.h"
 #include "support/attacks.h"

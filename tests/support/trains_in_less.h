@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "ir/load_profile.h"
-#include "planners/planner.h"
+#include "planning/make_plan.h"
 #include "support/random_program.h"
 
 namespace tidepool::testing {

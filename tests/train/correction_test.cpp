@@ -5,10 +5,13 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "measure/link_speed.h"
 #include "planners/registry.h"
-#include "train/link_speed.h"
+#include "planning/budget.h"
+#include "planning/make_plan.h"
 #include "train/training_fixture.h"
 #include "train/training_run.h"
+#include "train/training_spec.h"
 
 namespace tidepool {
 namespace {

@@ -5,6 +5,7 @@
 #include "support/disks.h"
 #include "train/preparation.h"
 #include "train/training_fixture.h"
+#include "train/training_spec.h"
 
 namespace tidepool {
 namespace {

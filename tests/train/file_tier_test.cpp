@@ -4,6 +4,7 @@
 
 #include "support/disks.h"
 #include "train/training_fixture.h"
+#include "train/training_spec.h"
 
 namespace tidepool {
 namespace {

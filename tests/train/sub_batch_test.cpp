@@ -6,6 +6,7 @@
 #include "lower/plan_file.h"
 #include "planners/registry.h"
 #include "train/training_fixture.h"
+#include "train/training_spec.h"
 
 namespace tidepool {
 namespace {

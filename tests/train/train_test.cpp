@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "nn/data/checkpoint.h"
 #include "train/training_fixture.h"
+#include "train/training_spec.h"
 
 namespace tidepool {
 namespace {
@@ -336,7 +337,7 @@ TEST_F(TrainTest, ALossThatIsNoNumberIsSaidOnce) {
 }
 
 ErrorCode code_of(const TrainingSpec& spec) {
-  Observer observer;
+  TrainingObserver observer;
   const auto report = run_training(spec, observer);
   EXPECT_FALSE(report);
   return report ? ErrorCode::runtime : report.error().code;

@@ -10,12 +10,14 @@
 
 #include "support/process.h"
 #include "train/train.h"
+#include "train/training_observer.h"
+#include "train/training_spec.h"
 #include "train/watched_device.h"
 
 namespace tidepool::testing {
 
 /// Remembers what it is told.
-class Listener : public Observer {
+class Listener : public TrainingObserver {
  public:
   void update(double fraction, std::string_view /*what*/) override {
     EXPECT_GE(fraction, 0);

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "train/devices/cpu.h"
+#include "job/device_kind.h"
+#include "job/devices/cpu.h"
 
 namespace tidepool {
 namespace {

@@ -9,7 +9,7 @@
 #include "planners/auto/choices_note.h"
 #include "planners/auto/size_order.h"
 #include "planners/auto/size_search.h"
-#include "planners/modnn/sub_batch.h"
+#include "planners/published/modnn/sub_batch.h"
 #include "planners/registry.h"
 #include "planners/toolkit/decision_reasons.h"
 #include "planners/toolkit/wear.h"

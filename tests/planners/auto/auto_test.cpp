@@ -8,6 +8,7 @@
 
 #include "ir/load_profile.h"
 #include "planners/registry.h"
+#include "planning/make_plan.h"
 #include "support/program_builder.h"
 #include "support/random_program.h"
 #include "support/sub_batch_workload.h"

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "planners/autoswap/autoswap_load.h"
+#include "planning/make_plan.h"
 #include "support/sanitized.h"
 #include "support/swap_programs.h"
 

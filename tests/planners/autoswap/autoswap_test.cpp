@@ -10,6 +10,7 @@
 #include "check/check.h"
 #include "ir/load_profile.h"
 #include "planners/none.h"
+#include "planning/make_plan.h"
 #include "support/program_builder.h"
 #include "support/random_program.h"
 #include "support/sanitized.h"

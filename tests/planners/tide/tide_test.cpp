@@ -7,6 +7,7 @@
 #include "ir/load_profile.h"
 #include "lower/plan_file.h"
 #include "planners/autoswap/autoswap.h"
+#include "planning/make_plan.h"
 #include "support/attacks.h"
 #include "support/random_program.h"
 #include "support/sanitized.h"

@@ -8,6 +8,7 @@
 #include "planners/tide/tide.h"
 #include "planners/tide/tide_search.h"
 #include "planners/toolkit/wear.h"
+#include "planning/make_plan.h"
 #include "schedule/plan_totals.h"
 #include "support/attacks.h"
 #include "support/spill_machine.h"

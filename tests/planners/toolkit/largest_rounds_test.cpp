@@ -5,6 +5,7 @@
 
 #include "ir/load_profile.h"
 #include "planners/registry.h"
+#include "planning/make_plan.h"
 #include "support/sub_batch_workload.h"
 
 namespace tidepool {

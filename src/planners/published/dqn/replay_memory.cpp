@@ -1,0 +1,24 @@
+#include "planners/published/dqn/replay_memory.h"
+
+#include <cassert>
+#include <utility>
+
+namespace tidepool::dqn {
+
+void ReplayMemory::add(Transition transition) {
+  if (kept_.size() < capacity_) {
+    kept_.push_back(std::move(transition));
+    return;
+  }
+  kept_[next_] = std::move(transition);
+  next_ = (next_ + 1) % capacity_;
+}
+
+std::vector<const Transition*> ReplayMemory::sample(std::size_t count, Random& random) const {
+  assert(!kept_.empty());
+  std::vector<const Transition*> batch(count);
+  for (const Transition*& of : batch) of = &kept_[random.below(kept_.size())];
+  return batch;
+}
+
+}  // namespace tidepool::dqn

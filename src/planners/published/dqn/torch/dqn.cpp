@@ -1,0 +1,18 @@
+#include "planners/published/dqn/dqn.h"
+
+#include "planners/published/dqn/torch/torch_network.h"
+#include "planners/registry.h"
+
+namespace tidepool {
+
+PlannerInfo dqn_planner() {
+  return {
+      .name = "dqn",
+      .description =
+          "swaps and recomputes as a deep Q-network learns, in episodes of this iteration (DQN)",
+      .make = [] { return make_dqn(DqnMode::swap_and_recompute, dqn::make_torch_network); },
+      .time_limit = std::chrono::seconds(60),
+      .learns = true};
+}
+
+}  // namespace tidepool

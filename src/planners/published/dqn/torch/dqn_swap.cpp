@@ -1,0 +1,15 @@
+#include "planners/published/dqn/dqn.h"
+#include "planners/published/dqn/torch/torch_network.h"
+#include "planners/registry.h"
+
+namespace tidepool {
+
+PlannerInfo dqn_swap_planner() {
+  return {.name = "dqn-swap",
+          .description = "swaps as a deep Q-network learns, in episodes of this iteration (DQN)",
+          .make = [] { return make_dqn(DqnMode::swap, dqn::make_torch_network); },
+          .time_limit = std::chrono::seconds(60),
+          .learns = true};
+}
+
+}  // namespace tidepool

@@ -1,0 +1,78 @@
+// Cache: profiles and plans kept between runs, so that a second run of the same job starts at once.
+// Its files are profile and plan files with a member more: `tidepool check` reads them too.
+//
+// A file's name is a hash of everything its content was made from. What is read is compared with
+// what was asked for, so that equal hashes do no harm; a damaged file is ignored, named
+// to the observer and replaced. No method fails: without its cache work is only slower.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "base/observer.h"
+#include "cost/profile.h"
+#include "planning/make_plan.h"
+#include "planning/measurement.h"
+#include "planning/planning_spec.h"
+
+namespace tidepool {
+
+/// $XDG_CACHE_HOME/tidepool or ~/.cache/tidepool; empty when the environment names neither.
+std::filesystem::path cache_folder();
+
+struct MeasuredProfile {
+  Profile profile;
+  Measurement how;
+};
+
+/// All that a plan depends on.
+struct PlanRequest {
+  const Profile& subject;
+  Budget budget;
+  std::string planner;
+  PlannerOptions options;
+  /// Where the planner chooses its sub-batch: what from; its own program is the subject's. Null:
+  /// there is that program only.
+  Workload* workload = nullptr;
+  LearningSpec learning{};  ///< files; `options` have the number of episodes
+
+  /// Of the sub-batch of a plan.
+  [[nodiscard]] Result<const Program*> program(std::int64_t sub_batch) const {
+    if (workload == nullptr) return &subject.program;
+    return workload->program(sub_batch);
+  }
+};
+
+class Cache {
+ public:
+  /// The observer must outlive this.
+  Cache(const CacheSpec& spec, Observer& observer);
+  /// For before the work: tells the observer, once, when nothing can be kept.
+  void open() const;
+
+  /// A profile of `like`'s program, device and links; the times in `like` do not matter.
+  [[nodiscard]] std::optional<MeasuredProfile> profile(const Profile& like,
+                                                       const Measurement& asked) const;
+  void keep(const MeasuredProfile& measured) const;
+
+  /// A plan for exactly this request, proved anew.
+  [[nodiscard]] std::optional<Planned> plan(const PlanRequest& request) const;
+  void keep(const PlanRequest& request, const Planned& planned) const;
+
+ private:
+  [[nodiscard]] std::string file(const char* kind, const Json& identity) const;
+  void write(const std::string& path, const Json& content) const;
+  [[nodiscard]] std::optional<std::string> content(const std::string& path) const;
+  void ignored(const Error& why) const;
+
+  std::filesystem::path folder_;  ///< empty: finds nothing and keeps nothing
+  Observer& observer_;
+  mutable bool opened_ = false;
+  mutable bool told_ = false;  ///< the observer knows that files are not kept
+};
+
+/// The program with all times 0: what a profile belongs to whatever was measured.
+Program without_times(Program program);
+
+}  // namespace tidepool

@@ -1,0 +1,30 @@
+// Where a plan comes from: the cache or the planner.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/observer.h"
+#include "planning/cache.h"
+#include "planning/make_plan.h"
+
+namespace tidepool {
+
+struct ObtainedPlan {
+  Planned planned;
+  std::string from;  ///< "file", "cache" or "planner"
+  /// Of a file: what its times were predicted from, perhaps another measurement than today's.
+  std::optional<Profile> profile;
+};
+
+/// Whatever its source, the plan is proved. `replan`: the cache is not asked. Where the host budget
+/// is too small the error names the least one found with which the planner has a plan.
+Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& asked, const Cache& cache,
+                                 bool replan, Observer& observer);
+
+/// A budget that no planner can meet: where this one, with algorithms by `policy`, needs more than
+/// the least that is named, the error says so and names what is enough for it.
+Error for_planner(std::string_view planner, Error unmet, const Program& program, Bytes alignment,
+                  AlgorithmPolicy policy);
+
+}  // namespace tidepool

@@ -1,0 +1,78 @@
+// What a plan is asked for with: budget, planner, cache. Plain data. Messages of the library name
+// the fields of these structs in backquotes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/quantity.h"
+#include "lower/budget.h"
+#include "planners/planner_context.h"
+
+namespace tidepool {
+
+/// RAM of the whole process: code, heap, inputs and the arenas of device and host.
+struct MemorySpec {
+  Bytes bytes = 0;
+  bool automatic = false;  ///< what the control group allows, else what the machine has left
+
+  [[nodiscard]] bool given() const { return automatic || bytes > 0; }
+};
+
+struct BudgetSpec {
+  /// Percentages are of the unlimited peak load with least-workspace algorithms: it is computed,
+  /// nothing runs without a budget to find it. At 100 % there is no room for gaps between
+  /// addresses. Unless it is given there is no limit, or that of a plan file.
+  SizeOrPercent device{.bytes = kNoDeviceLimit};
+  Bytes host = 0;       ///< `host_budget`, for what leaves the device; 0: no limit
+  MemorySpec memory{};  ///< the device's bytes are what this leaves
+
+  /// Of the device's bytes.
+  [[nodiscard]] bool limited() const {
+    return device.percent >= 0 || device.bytes < kNoDeviceLimit;
+  }
+};
+
+inline constexpr Nanos kGapTimeLimit = std::chrono::seconds(10);
+
+/// Of planners that learn a Q-network. Files may be empty.
+struct LearningSpec {
+  std::int32_t episodes = 0;  ///< 0: the planner's own number, within its time limit
+  bool published = false;     ///< `dqn_published`: reach 1, nothing but the paper's algorithm
+  bool uniform = false;       ///< `dqn_uniform`: all actions at random
+  std::optional<std::int32_t> reach;
+  std::optional<double> discount;
+  std::optional<std::int32_t> width;
+  std::optional<double> rate;  ///< of learning
+  std::string network;         ///< a saved network to go on from; `auto` plays one episode of it
+  std::string save_network;    ///< written with the plan
+  std::string episode_log;     ///< the same, CSV
+};
+
+struct PlannerSpec {
+  std::string name = "auto";
+  /// For searches, and once more for the optimality gap. Unset: each planner's own, and
+  /// kGapTimeLimit.
+  std::optional<Nanos> time_limit;
+  /// Searches end after so many evaluations of strategies instead: the same plan on any machine.
+  /// 0: the time limit holds.
+  std::int64_t evaluations = 0;
+  SwarmSize swarm;     ///< `pso_particles`, `pso_iterations`: only for planners that have one
+  ModnnOptions modnn;  ///< `modnn_weights_leave`, `modnn_one_stream`: only for that planner
+  LearningSpec learning;
+};
+
+/// Profiles and plans kept between runs, in `cache_folder()`.
+struct CacheSpec {
+  bool off = false;
+  bool reprofile = false;  ///< measure although the cache has a profile, and replace it
+  bool replan = false;
+};
+
+/// How long the optimality gap of its plan may take.
+inline Nanos gap_time_limit(const PlannerSpec& planner) {
+  return planner.time_limit.value_or(kGapTimeLimit);
+}
+
+}  // namespace tidepool

@@ -1,0 +1,218 @@
+#include "planning/make_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "check/check.h"
+#include "ir/load_profile.h"
+#include "lower/memory_sizes.h"
+#include "planners/toolkit/strategy_builder.h"
+#include "support/sub_batch_workload.h"
+
+namespace tidepool {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::SubBatchWorkload;
+
+const Machine kMachine = testing::byte_a_nanosecond(64);
+const Budget kPlenty{Bytes{1} << 30, 0};
+
+/// Chooses rounds of a size and the second algorithm of every op that has one.
+class Chooser : public Planner {
+ public:
+  explicit Chooser(std::int64_t sub_batch, bool lowers = false)
+      : sub_batch_(sub_batch), lowers_(lowers) {}
+
+  [[nodiscard]] std::string_view name() const override { return "chooser"; }
+
+  Result<PlannerOutput> plan(PlannerContext& context) override {
+    seen_observations = context.options().observations;
+    const auto lowering = context.lowering(sub_batch_);
+    if (!lowering) return fail(lowering.error());
+    const Program& program = (*lowering)->program();
+    StrategyBuilder builder(program, (*lowering)->index(), context.algorithms(program));
+    for (OpId op = 0; op < static_cast<OpId>(program.ops.size()); ++op) {
+      if (program.ops[static_cast<std::size_t>(op)].algorithms.size() > 1) builder.run(op, 1);
+    }
+    auto strategy = builder.build();
+    if (!strategy) return fail(strategy.error());
+    if (!lowers_) return PlannerOutput{std::move(*strategy), {"as told"}};
+    auto trial = context.place(*strategy, {});
+    if (!trial) return fail(trial.error());
+    return PlannerOutput{std::move(*trial->lowered), {"as told"}};
+  }
+
+  std::span<const Observation> seen_observations;
+
+ private:
+  std::int64_t sub_batch_;
+  bool lowers_;
+};
+
+TEST(MakePlan, LowersAndProvesTheSubBatchAndAlgorithmsThatAPlannerChose) {
+  for (const bool lowers : {false, true}) {
+    for (const std::int64_t sub_batch : {8, 4, 1}) {
+      SCOPED_TRACE(sub_batch);
+      SubBatchWorkload workload;
+      Chooser chooser(sub_batch, lowers);
+      const auto planned = make_plan(chooser, workload, kMachine, kPlenty, {});
+      ASSERT_TRUE(planned) << planned.error().message;
+      EXPECT_EQ(planned->sub_batch(), sub_batch);
+      EXPECT_EQ(planned->lowered.plan.planner, "chooser");
+      EXPECT_EQ(planned->lowered.strategy.planner, "chooser");
+      EXPECT_THAT(planned->notes, ::testing::ElementsAre("as told"));
+      const Program& program = **workload.program(planned->sub_batch());
+      EXPECT_EQ(program.rounds(), 8 / sub_batch);
+      EXPECT_TRUE(check(program, planned->lowered.plan, {kPlenty.device, 0, 64, true}));
+      // It runs what was chosen: all ops of all rounds, by their second algorithms.
+      int fast = 0;
+      for (const Instruction& x : planned->lowered.plan.steady.instructions) {
+        if (x.kind == InstructionKind::op && x.algorithm == 1) ++fast;
+      }
+      EXPECT_EQ(fast, 2 * SubBatchWorkload::kLayers * 8 / sub_batch);
+    }
+  }
+}
+
+TEST(MakePlan, MakesAProgramOnceAndOnlyWhenAPlannerAsksForIt) {
+  SubBatchWorkload workload;
+  Chooser chooser(4);
+  ASSERT_TRUE(make_plan(chooser, workload, kMachine, kPlenty, {}));
+  EXPECT_EQ(workload.asked(), (std::map<std::int64_t, int>{{8, 1}, {4, 1}}));
+}
+
+TEST(MakePlan, ASubBatchThatIsNotOnOfferIsRefused) {
+  SubBatchWorkload workload;
+  Chooser chooser(3);
+  const auto planned = make_plan(chooser, workload, kMachine, kPlenty, {});
+  ASSERT_FALSE(planned);
+  EXPECT_EQ(planned.error().code, ErrorCode::usage);
+}
+
+TEST(MakePlan, APlannerThatDecidesWhatItMayNotIsRefusedByName) {
+  for (const bool lowers : {false, true}) {
+    SubBatchWorkload workload;
+    Chooser chooser(4, lowers);
+    PlannerOptions options;
+    options.may.sub_batch = false;
+    auto planned = make_plan(chooser, workload, kMachine, kPlenty, options);
+    ASSERT_FALSE(planned);
+    EXPECT_THAT(planned.error().message, HasSubstr("planner 'chooser' decided sub-batch 4"));
+    options.may = {};
+    options.may.algorithms = false;
+    planned = make_plan(chooser, workload, kMachine, kPlenty, options);
+    ASSERT_FALSE(planned);
+    EXPECT_THAT(planned.error().message, HasSubstr("decided algorithms"));
+  }
+}
+
+TEST(MakePlan, WhereNothingElseFitsTheStreamingScheduleNeedsTheRightToSwap) {
+  SubBatchWorkload workload;
+  const Bytes least = smallest_budget(**workload.program(8), 64).bytes;
+  Chooser chooser(8);
+  PlannerOptions options;
+  const auto streamed = make_plan(chooser, workload, kMachine, {least, 0}, options);
+  ASSERT_TRUE(streamed) << streamed.error().message;
+  EXPECT_TRUE(streamed->lowered.streaming);
+  EXPECT_EQ(streamed->lowered.strategy.planner, "chooser");
+  options.may.swap = false;
+  const auto refused = make_plan(chooser, workload, kMachine, {least, 0}, options);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::infeasible);
+}
+
+/// Loses its way where the host has a budget.
+class ShortOfHost : public Planner {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "short_of_host"; }
+  Result<PlannerOutput> plan(PlannerContext& context) override {
+    if (context.budget().host > 0) return fail(ErrorCode::infeasible, "lost");
+    const Lowering& lowering = context.lowering();
+    return PlannerOutput{lowering.everything_away(context.algorithms(lowering.program())), {}};
+  }
+};
+
+/// Regression: 9.9 MiB were "too small; the smallest feasible one is 9.2 MiB".
+TEST(MakePlan, APlanForAnyHostBudgetServesWhereItsBytesAreEnough) {
+  SubBatchWorkload workload;
+  ShortOfHost planner;
+  const auto any = make_plan(planner, workload, kMachine, kPlenty, {});
+  ASSERT_TRUE(any) << any.error().message;
+  const Bytes used = any->lowered.plan.host_bytes();
+  ASSERT_GT(used, 0);
+  Budget budget = kPlenty;
+  budget.host = used;
+  const auto exact = make_plan(planner, workload, kMachine, budget, {});
+  ASSERT_TRUE(exact) << exact.error().message;
+  EXPECT_EQ(exact->lowered.plan.host_bytes(), used);
+  budget.host = used - 1;
+  const auto less = make_plan(planner, workload, kMachine, budget, {});
+  ASSERT_FALSE(less);
+  EXPECT_THAT(less.error().message, HasSubstr("lost"));
+}
+
+/// Regression: a machine with 1 MiB was given a plan of 3 MiB.
+TEST(MakePlan, TheMemoryOfTheMachineLimitsTheBudget) {
+  SubBatchWorkload workload;
+  Machine small = kMachine;
+  small.name = "small";
+  small.set_device_memory(kPlenty.device - 1);
+  Chooser chooser(8);
+  const auto above = make_plan(chooser, workload, small, kPlenty, {});
+  ASSERT_FALSE(above);
+  EXPECT_EQ(above.error().code, ErrorCode::usage);
+  EXPECT_THAT(above.error().message, HasSubstr("1073741824 B (1.00 GiB)"));
+  EXPECT_THAT(above.error().message, HasSubstr("machine 'small': 1073741823 B"));
+  small.set_device_memory(kPlenty.device);
+  ASSERT_TRUE(make_plan(chooser, workload, small, kPlenty, {}));
+  // Without a limit the memory is one.
+  const auto unlimited = make_plan(chooser, workload, small, {kNoDeviceLimit, 0}, {});
+  ASSERT_TRUE(unlimited);
+  EXPECT_LE(unlimited->lowered.plan.device_bytes(), small.device_memory());
+  small.spaces[1].bytes = 1;
+  const auto host = make_plan(chooser, workload, small, kPlenty, {});
+  ASSERT_FALSE(host) << "the host's size counts where its budget has no limit";
+  EXPECT_THAT(host.error().message, HasSubstr("host"));
+  // For presets people may wish for more memory.
+  Machine preset = *find_machine("k40");
+  EXPECT_TRUE(make_plan(chooser, workload, preset, {2 * preset.device_memory(), 0}, {}));
+}
+
+TEST(MakePlan, APlannerSeesTheObservations) {
+  SubBatchWorkload workload;
+  Chooser chooser(8);
+  const std::array observations{Observation{{Nanos{1}}, {Nanos{2}}}};
+  PlannerOptions options;
+  options.observations = observations;
+  ASSERT_TRUE(make_plan(chooser, workload, kMachine, kPlenty, options));
+  EXPECT_EQ(chooser.seen_observations.data(), observations.data());
+}
+
+TEST(PlannerContext, TrialsTimeAndPlaceAStrategyAndSayWhatItNeeds) {
+  SubBatchWorkload workload;
+  const Budget budget{24 * 1024, 0};
+  const PlannerOptions options;
+  auto context = PlannerContext::make(workload, kMachine, budget, options);
+  ASSERT_TRUE(context);
+  const Strategy kept = context->everything_kept();
+  const auto free = context->time(kept, {kPlenty.device});
+  ASSERT_TRUE(free);
+  EXPECT_TRUE(free->feasible);
+  EXPECT_EQ(free->compute_time, compute_time(**workload.program(8), kept.algorithms));
+  const auto tight = context->time(kept, {free->peak_load - 1});
+  ASSERT_TRUE(tight);
+  EXPECT_FALSE(tight->feasible) << "the load exceeds the limit";
+  LowerOptions placing;
+  placing.load_limit = kPlenty.device;
+  const auto trial = context->place(kept, placing);
+  ASSERT_TRUE(trial);
+  EXPECT_FALSE(trial->lowered) << "more than the budget";
+  EXPECT_GE(trial->needed, free->peak_load);
+  EXPECT_EQ(trial->excess(budget), trial->needed - budget.device);
+}
+
+}  // namespace
+}  // namespace tidepool
