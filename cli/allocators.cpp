@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/json.h"
+#include "context.h"
 #include "pack/best_fit.h"
 #include "pack/first_fit.h"
 #include "smartpool.h"
@@ -37,7 +38,7 @@ std::vector<AllocatorRow> replay_all(const Recording& recording) {
           {"pytorch-expandable", replay(expandable, requests)}};
 }
 
-int run_allocators(const TraceArguments& a, bool json) {
+int run_allocators(const TraceSpec& a, bool json) {
   const auto recording = load_trace(a);
   if (!recording) return report(recording.error(), json);
   std::vector<AllocatorRow> rows = replay_all(*recording);
@@ -84,7 +85,7 @@ int run_allocators(const TraceArguments& a, bool json) {
 }  // namespace
 
 void add_allocators(CLI::App& app, Context& context) {
-  auto arguments = std::make_shared<TraceArguments>();
+  auto arguments = std::make_shared<TraceSpec>();
   CLI::App* command = app.add_subcommand(
       "allocators", "replay a trace on memory allocators and compare what each would reserve");
   command->add_option("trace", arguments->file, "trace file")->required();

@@ -6,17 +6,18 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "context.h"
 #include "planners/autoswap/autoswap_load.h"
 #include "planners/autoswap/avoidable_overhead.h"
 #include "planning/planning_spec.h"
-#include "subject.h"
+#include "subject_options.h"
 #include "terminal_observer.h"
 
 namespace tidepool::cli {
 namespace {
 
 struct AnalyseArguments {
-  SubjectArguments subject;
+  SubjectSpec subject;
   BudgetSpec load;  ///< `device` is the limit
   std::string smallest = "1MiB";
   bool least = false;
@@ -169,7 +170,7 @@ Result<int> analyse(const AnalyseArguments& a, bool json) {
   const auto subject = subject_of(a.subject, a.load, cache, observer);
   if (!subject) return fail(subject.error());
   const Profile& profile = subject->profile;
-  const auto limit = budget_of(a.load, *subject);
+  const auto limit = subject->budget_of(a.load);
   if (!limit) {
     Error error = limit.error();
     if (error.message.starts_with("budget ")) error.message.replace(0, 6, "--load");
@@ -177,7 +178,7 @@ Result<int> analyse(const AnalyseArguments& a, bool json) {
   }
   Lowering lowering(profile.program, profile.machine);
   const SwapCandidates candidates(profile.program, lowering.index(), profile.machine,
-                                  choose_algorithms(profile.program, algorithms_of(a.subject.job)),
+                                  choose_algorithms(profile.program, subject->terms.algorithms),
                                   *smallest);
   WeightSearchOptions search;
   search.seed = a.subject.job.seed;

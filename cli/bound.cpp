@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "bound/any_algorithms.h"
+#include "context.h"
 #include "file_tier_options.h"
 #include "ir/load_profile.h"
 #include "job/job_spec.h"
@@ -17,14 +18,14 @@
 #include "planning/planning_spec.h"
 #include "planning/proven_gap.h"
 #include "sim/simulate.h"
-#include "subject.h"
+#include "subject_options.h"
 #include "terminal_observer.h"
 
 namespace tidepool::cli {
 namespace {
 
 struct BoundArguments {
-  SubjectArguments subject;
+  SubjectSpec subject;
   BudgetSpec budget{.device = {.bytes = 0, .percent = 100}};
   std::string plan;
   Nanos time_limit = std::chrono::minutes(1);
@@ -174,7 +175,7 @@ Result<int> bound(const BoundArguments& a, bool json) {
   if (auto stated = check_sub_batch_is_stated(a.subject.job, "bound"); !stated) {
     return fail(stated.error());
   }
-  const SubjectArguments& of = a.subject;
+  const SubjectSpec& of = a.subject;
   const std::string named = of.machine + of.trace.file;
   if (auto tier = check_file_tier(of.job.device.file_tier, named, 1); !tier)
     return fail(tier.error());
@@ -206,16 +207,17 @@ Result<int> bound(const BoundArguments& a, bool json) {
   const auto subject = subject_of(a.subject, a.budget, cache, observer);
   if (!subject) return fail(subject.error());
   const Profile& profile = subject->profile;
-  const auto budget = budget_of(a.budget, *subject);
+  const auto budget = subject->budget_of(a.budget);
   if (!budget) return fail(budget.error());
-  const JobSpec& job = a.subject.job;
-  const Nanos unlimited = subject->unlimited_time(profile.program, best_algorithms(job, true));
+  const Nanos unlimited =
+      subject->unlimited_time(profile.program, subject->terms.best_algorithms(true));
   // Where planners may choose: of whatever choice.
   const Program program =
-      job.choose_algorithms ? with_best_algorithms(profile.program) : profile.program;
-  auto bounds = bounds_of(program, profile.machine, choose_algorithms(program, algorithms_of(job)),
-                          unlimited, *budget, a.time_limit, observer);
-  if (!bounds) return fail(with_resident(bounds.error(), *subject));
+      subject->terms.choose_algorithms ? with_best_algorithms(profile.program) : profile.program;
+  auto bounds =
+      bounds_of(program, profile.machine, choose_algorithms(program, subject->terms.algorithms),
+                unlimited, *budget, a.time_limit, observer);
+  if (!bounds) return fail(subject->of_whole(bounds.error()));
   for (Bytes* bytes : {&bounds->budget.device, &bounds->peak, &bounds->least_load.bytes}) {
     *bytes += subject->resident;
   }

@@ -10,27 +10,29 @@
 #include "base/quantity.h"
 #include "budget_range.h"
 #include "compare_plot.h"
-#include "comparison.h"
+#include "context.h"
 #include "file_tier_options.h"
 #include "job/offered_rounds.h"
 #include "lower/overhead.h"
 #include "option_names.h"
 #include "planners/registry.h"
+#include "planning/comparison.h"
 #include "planning/learning.h"
 #include "planning/planning_spec.h"
 #include "planning/proven_gap.h"
 #include "planning/rounds.h"
 #include "profile_source.h"
+#include "rounds_report.h"
 #include "schedule/plan_totals.h"
 #include "spill_options.h"
-#include "subject.h"
+#include "subject_options.h"
 #include "terminal_observer.h"
 
 namespace tidepool::cli {
 namespace {
 
 struct CompareArguments {
-  SubjectArguments subject;
+  SubjectSpec subject;
   PlannerSpec planner;  ///< its time limit, for each
   std::vector<std::string> budgets{"60%"};
   BudgetSpec each;  ///< what holds beside each of those; its memory: instead of those
@@ -59,7 +61,7 @@ Json row_json(const ComparisonRow& r) {
   json["written_bytes"] = r.written ? Json(*r.written) : Json(nullptr);
   json["recomputed_ops"] = r.recomputed;
   json["plan_ms"] = to_ms(r.plan_time);
-  r.rounds.add_to(json);
+  add_to(json, r.rounds);
   json["from_smaller_budget"] = r.from_smaller_budget;
   json["streaming"] = r.streaming;
   return json;
@@ -79,7 +81,7 @@ void print_header(std::size_t width, bool file) {
       file ? fmt::format(" {:>11}", "written") : "", "planned in");
 }
 
-std::string rounds_of(const RoundsReport& r) {
+std::string rounds_of(const RoundsOfPlan& r) {
   if (r.rounds == 1) return {};
   return fmt::format("  {}rounds of {}", r.chosen ? "chose " : "", r.sub_batch);
 }
@@ -211,9 +213,9 @@ Result<int> compare(CompareArguments a, bool json) {
   const auto subject = subject_of(a.subject, *budgets, cache, progress);
   if (!subject) return fail(subject.error());
   const Profile& profile = subject->profile;
-  const auto entries = entries_of(*budgets, *subject);
+  const auto entries = compared_budgets(*budgets, *subject);
   if (!entries) return fail(entries.error());
-  PlannerOptions options = planner_options(a.subject.job, a.planner);
+  PlannerOptions options = planner_options(plan_terms(a.subject.job), a.planner);
   options.stop = interrupted;
   if (auto known = read_network_file(a.planner.learning, options.q_learning); !known) {
     return fail(known.error());
@@ -221,13 +223,13 @@ Result<int> compare(CompareArguments a, bool json) {
   // Where no budget can be met nothing was measured, and only programs of one device are timed.
   std::optional<Nanos> unlimited;
   if (!entries->back().infeasible && on_one_device(profile.program)) {
-    unlimited = subject->unlimited_time(profile.program, best_algorithms(a.subject.job, true));
+    unlimited = subject->unlimited_time(profile.program, subject->terms.best_algorithms(true));
   }
   if (!json) print_heading(*subject, unlimited, width);
-  const auto all = rows_of(*subject, a.subject.job, *entries, a.planners, a.planner, options,
-                           progress, [&](const ComparisonRow& row) {
-                             if (!json) print_row(row, width);
-                           });
+  const auto all = compare_planners(*subject, *entries, a.planners, a.planner, options, progress,
+                                    [&](const ComparisonRow& row) {
+                                      if (!json) print_row(row, width);
+                                    });
   if (!all) return fail(all.error());
   if (auto drawn = write_plot(a.plot, *subject, all->rows); !drawn) return fail(drawn.error());
   if (json) {
@@ -235,7 +237,7 @@ Result<int> compare(CompareArguments a, bool json) {
   } else {
     print_missing_bounds(all->rows, gap_time_limit(a.planner));
     for (const ComparisonRow& row : all->rows) {
-      if (const std::string warning = row.rounds.warning(); !warning.empty()) {
+      if (const std::string warning = warning_of(row.rounds); !warning.empty()) {
         say("  rounds: {}\n", warning);
         break;
       }

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "comparison_row.h"
-#include "subject.h"
+#include "planning/comparison_row.h"
+#include "planning/subject.h"
 
 namespace tidepool::cli {
 

@@ -8,7 +8,6 @@
 #include "base/at.h"
 #include "base/bytes.h"
 #include "base/json.h"
-#include "cost/spill.h"
 #include "lower/budget.h"
 #include "schedule/plan_totals.h"
 #include "spill_options.h"
@@ -16,8 +15,6 @@
 namespace tidepool::cli {
 namespace {
 
-/// Of each transfer, where only speeds are stated: that of a solid-state drive.
-constexpr Nanos kTierLatency{100'000};
 /// On a disk, by the standard of file systems; /tmp may be memory.
 constexpr const char* kUsualFolder = "/var/tmp";
 constexpr std::string_view kMeasured = "measured";
@@ -65,25 +62,6 @@ Result<void> check_file_tier(const SpillOptions& tier, const std::string& named,
   }
   if (devices > 1) return fail(ErrorCode::usage, "--file-tier excludes --devices");
   return {};
-}
-
-Result<Machine> with_file_behind(Result<Machine> machine, const SpillOptions& tier) {
-  if (!machine || tier.folder.empty()) return machine;
-  if (machine->host() + 1 < std::ssize(machine->spaces)) {
-    return fail(ErrorCode::usage,
-                fmt::format("--file-tier: machine '{}' has a file already", machine->name));
-  }
-  FileTierLink link;
-  link.write = {tier.write_speed, kTierLatency};
-  link.read = {tier.read_speed, kTierLatency};
-  link.duplex = tier.paced_duplex;
-  link.bytes = tier.limit;
-  return with_file_tier(*machine, link);
-}
-
-bool may_write_to_file(const Machine& machine) {
-  return std::ranges::any_of(machine.spaces,
-                             [](const MemorySpace& s) { return s.kind == SpaceKind::file; });
 }
 
 Json spaces_json(const PlanFile& file) {

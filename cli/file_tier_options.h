@@ -6,7 +6,6 @@
 
 #include "base/json_fwd.h"
 #include "cli11_fwd.h"
-#include "cost/machine.h"
 #include "device/spill_options.h"
 #include "lower/plan_file.h"
 
@@ -20,12 +19,6 @@ void add_file_tier_options(CLI::App& command, SpillOptions& tier);
 /// not empty) has speeds that are stated.
 Result<void> check_file_tier(const SpillOptions& tier, const std::string& named,
                              std::int32_t devices);
-
-/// The machine with the file, where one is asked for. Fails with a usage error where it has one.
-Result<Machine> with_file_behind(Result<Machine> machine, const SpillOptions& tier);
-
-/// What leaves the device goes to a file, or there is one behind the host.
-bool may_write_to_file(const Machine& machine);
 
 /// What the plan takes of each space, and the bytes it copies between them in an iteration.
 Json spaces_json(const PlanFile& file);

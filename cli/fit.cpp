@@ -8,12 +8,13 @@
 #include <set>
 #include <span>
 
+#include "context.h"
 #include "fit_report.h"
 #include "job/job.h"
 #include "planners/registry.h"
 #include "planning/batch_profiles.h"
 #include "planning/planning_spec.h"
-#include "subject.h"
+#include "subject_options.h"
 #include "terminal_observer.h"
 
 namespace tidepool::cli {
@@ -22,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct FitArguments {
-  SubjectArguments subject;
+  SubjectSpec subject;
   BudgetSpec budget;
   PlannerSpec planner;
   std::int64_t most = std::int64_t{1} << 20;
@@ -85,14 +86,14 @@ class SearchProgress : public ProgressSink {
 };
 
 /// Rounds are no larger than the batch.
-SubjectArguments with_batch(SubjectArguments a, std::int64_t batch) {
+SubjectSpec with_batch(SubjectSpec a, std::int64_t batch) {
   a.job.batch = batch;
   a.job.sub_batch = std::min(a.job.sub_batch, batch);
   return a;
 }
 
 /// Of a batch, without a budget: it is not measured.
-Result<Program> program_of(const SubjectArguments& a, std::int64_t batch, const Cache& cache,
+Result<Program> program_of(const SubjectSpec& a, std::int64_t batch, const Cache& cache,
                            Observer& observer) {
   if (a.machine.empty()) {
     const auto job = Job::make(with_batch(a, batch).job, observer);
@@ -112,7 +113,7 @@ struct Place {
   std::int64_t samples = std::numeric_limits<std::int64_t>::max();
 };
 
-Result<Place> place_of(const SubjectArguments& a, Observer& observer) {
+Result<Place> place_of(const SubjectSpec& a, Observer& observer) {
   if (!a.machine.empty()) {
     const auto machine = find_machine(a.machine);
     if (!machine) return fail(machine.error());
@@ -167,7 +168,7 @@ Result<void> search(const FitArguments& a, const Stop& stop, FitObserver& observ
 
   const BudgetSpec spec{{.bytes = budget->device}, budget->host};
   const bool measures = a.subject.machine.empty();
-  SubjectArguments arguments = a.subject;
+  SubjectSpec arguments = a.subject;
   BatchProfiles profiles(
       [&](std::int64_t batch) -> Result<Profile> {
         auto subject = subject_of(with_batch(arguments, batch), spec, cache, observer);
@@ -176,7 +177,7 @@ Result<void> search(const FitArguments& a, const Stop& stop, FitObserver& observ
         return std::move(subject->profile);
       },
       measures ? program : ProgramOfBatch{});
-  PlannerOptions options = planner_options(a.subject.job, a.planner);
+  PlannerOptions options = planner_options(plan_terms(a.subject.job), a.planner);
   options.stop = stop;
   const TryBatch try_batch = [&](std::int64_t batch, bool estimate) -> Result<FitTrial> {
     const auto profile = profiles.profile(batch, estimate);

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/output_file.h"
+#include "context.h"
 #include "file_tier_options.h"
 #include "ir/load_profile.h"
 #include "lower/plan_file.h"
@@ -22,7 +23,7 @@ namespace tidepool::cli {
 namespace {
 
 struct InfoArguments {
-  TraceArguments trace;
+  TraceSpec trace;
   std::string output;
 };
 
@@ -294,7 +295,7 @@ Result<Json> describe(const InfoArguments& a) {
     }
     return trace_info(*recording);
   }
-  if (!a.output.empty() || !a.trace.resident.empty()) {
+  if (!a.output.empty() || a.trace.resident) {
     return fail(ErrorCode::usage,
                 fmt::format("{} is no trace: --output and --resident do not apply", path));
   }

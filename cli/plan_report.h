@@ -6,18 +6,13 @@
 
 #include "base/json_fwd.h"
 #include "lower/plan_file.h"
-#include "planning/obtain_plan.h"
-#include "planning/parallel_plan.h"
-#include "planning/planning_spec.h"
-#include "planning/proven_gap.h"
-#include "rounds_report.h"
-#include "subject.h"
-#include "train/training_spec.h"
+#include "planning/plan_subject.h"
+#include "subject_options.h"
 
 namespace tidepool::cli {
 
 struct PlanArguments {
-  SubjectArguments subject;
+  SubjectSpec subject;
   BudgetSpec budget;
   PlannerSpec planner;
   std::string output;
@@ -29,18 +24,12 @@ struct PlanArguments {
 struct MadePlan {
   const PlanArguments& arguments;
   const Subject& subject;
-  const ObtainedPlan& obtained;
-  PlanFile file;
-  Nanos unlimited{};              ///< an iteration without a budget
-  double overhead = 0;            ///< over that
+  const SubjectPlan& plan;
+  PlanFile file;                  ///< of one device
   std::optional<Bytes> budget{};  ///< this and what follows with the resident bytes; none: no limit
   Bytes peak = 0;
   Bytes footprint = 0;
   std::optional<Bytes> written{};  ///< to the machine's file in an iteration, where it has one
-  bool stopped = false;            ///< the best until then
-  RoundsReport rounds{};
-  ProvenGap gap{};
-  std::optional<ParallelPlan> parallel{};  ///< of all devices; the rest is of one
 };
 
 /// What is saved: the plan that runs.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/nearest.h"
+#include "context.h"
 #include "device/device.h"
 #include "prompt_end.h"
 

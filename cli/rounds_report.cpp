@@ -7,35 +7,36 @@
 
 namespace tidepool::cli {
 
-void RoundsReport::add_to(Json& out) const {
-  out["sub_batch"] = sub_batch;
-  out["rounds"] = rounds;
-  out["sub_batch_chosen"] = chosen;
-  out["round_statistics"] = statistics;
-  out["whole_batch_unlimited_ms"] = whole ? Json(to_ms(*whole)) : Json(nullptr);
+void add_to(Json& out, const RoundsOfPlan& r) {
+  out["sub_batch"] = r.sub_batch;
+  out["rounds"] = r.rounds;
+  out["sub_batch_chosen"] = r.chosen;
+  out["round_statistics"] = r.statistics;
+  out["whole_batch_unlimited_ms"] = r.whole ? Json(to_ms(*r.whole)) : Json(nullptr);
 }
 
-std::string RoundsReport::text() const {
-  if (kept_whole) {
+std::string text_of(const RoundsOfPlan& r) {
+  if (r.kept_whole) {
     return "1, the whole batch: batch norm takes its statistics over it (--sub-batch-statistics "
            "allows others)";
   }
-  if (rounds == 1 && !chosen) return {};
-  std::string said = rounds == 1 ? of_part ? "1, a device's whole part" : "1, the whole batch"
-                                 : fmt::format("{} of {}", rounds, counted(sub_batch, "sample"));
-  if (chosen) said += ", chosen by the planner";
-  if (whole && rounds > 1) {
+  if (r.rounds == 1 && !r.chosen) return {};
+  std::string said = r.rounds == 1
+                         ? r.of_part ? "1, a device's whole part" : "1, the whole batch"
+                         : fmt::format("{} of {}", r.rounds, counted(r.sub_batch, "sample"));
+  if (r.chosen) said += ", chosen by the planner";
+  if (r.whole && r.rounds > 1) {
     said += fmt::format("; the whole batch at once would take {} without a budget",
-                        format_time(*whole));
+                        format_time(*r.whole));
   }
   return said;
 }
 
-std::string RoundsReport::warning() const {
-  if (!statistics) return {};
+std::string warning_of(const RoundsOfPlan& r) {
+  if (!r.statistics) return {};
   return fmt::format("batch norm takes its statistics over {}{}, which changes training",
-                     of_part && rounds == 1 ? "a device's part, " : "rounds of ",
-                     counted(sub_batch, "sample"));
+                     r.of_part && r.rounds == 1 ? "a device's part, " : "rounds of ",
+                     counted(r.sub_batch, "sample"));
 }
 
 std::string worth_of_choosing(Nanos unlimited, Nanos fastest) {

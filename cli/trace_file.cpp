@@ -2,30 +2,22 @@
 
 #include <CLI/CLI.hpp>
 
-#include "base/file.h"
+#include "base/bytes.h"
 
 namespace tidepool::cli {
 
-void add_resident_option(CLI::App& command, TraceArguments& arguments) {
-  command.add_option("--resident", arguments.resident,
-                     "bytes that were allocated before the trace and never appear in it, where the "
-                     "file does not say (13762836 for ../shared/data/vgg16-trace)");
-}
-
-Result<Recording> load_trace(const TraceArguments& arguments) {
-  const auto text = read_file(arguments.file);
-  if (!text) return fail(text.error());
-  return load_trace(arguments, *text);
-}
-
-Result<Recording> load_trace(const TraceArguments& arguments, std::string_view text) {
-  auto recording = read_recording(text, arguments.file);
-  if (!recording || arguments.resident.empty()) return recording;
-  const auto resident = parse_bytes(arguments.resident);
-  if (!resident) return fail(resident.error());
-  if (*resident > kMostTraceBytes) return fail(ErrorCode::usage, "--resident is too large");
-  recording->resident = *resident;
-  return recording;
+void add_resident_option(CLI::App& command, TraceSpec& trace) {
+  const auto parse = [&trace](const std::string& text) {
+    const auto bytes = parse_bytes(text);
+    if (!bytes) throw CLI::ValidationError("--resident", bytes.error().message);
+    trace.resident = *bytes;
+  };
+  command
+      .add_option_function<std::string>(
+          "--resident", parse,
+          "bytes that were allocated before the trace and never appear in it, where the file does "
+          "not say (13762836 for ../shared/data/vgg16-trace)")
+      ->type_name("SIZE");
 }
 
 }  // namespace tidepool::cli

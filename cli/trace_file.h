@@ -2,22 +2,11 @@
 #pragma once
 
 #include "cli11_fwd.h"
-#include "context.h"
-#include "trace/recording.h"
+#include "planning/file_subject.h"
 
 namespace tidepool::cli {
 
-struct TraceArguments {
-  std::string file;
-  std::string resident;  ///< a size; empty: what the file says
-};
-
 /// --resident.
-void add_resident_option(CLI::App& command, TraceArguments& arguments);
-
-/// Reads the file; --resident overrides what it says.
-Result<Recording> load_trace(const TraceArguments& arguments);
-/// The same from the file's text.
-Result<Recording> load_trace(const TraceArguments& arguments, std::string_view text);
+void add_resident_option(CLI::App& command, TraceSpec& trace);
 
 }  // namespace tidepool::cli

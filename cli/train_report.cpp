@@ -30,7 +30,7 @@ Json or_null(const std::optional<double>& value) { return value ? Json(*value) :
 /// A time that 0 stands for "not measured" in.
 Json ms_or_null(Nanos time) { return time.count() > 0 ? Json(to_ms(time)) : Json(nullptr); }
 
-RoundsReport rounds_report(const TrainingReport& r) {
+RoundsOfPlan rounds_report(const TrainingReport& r) {
   return {r.sub_batch,
           r.rounds,
           r.start.chose_sub_batch,
@@ -125,9 +125,9 @@ void print_plan(const TrainingSpec& spec, const TrainingReport& r) {
   } else {
     say("  budget     none (the unlimited peak is {})\n", format_bytes(start.unlimited_peak));
   }
-  const RoundsReport rounds = rounds_report(r);
-  if (const std::string text = rounds.text(); !text.empty()) say("  rounds     {}\n", text);
-  if (const std::string warning = rounds.warning(); !warning.empty()) {
+  const RoundsOfPlan rounds = rounds_report(r);
+  if (const std::string text = text_of(rounds); !text.empty()) say("  rounds     {}\n", text);
+  if (const std::string warning = warning_of(rounds); !warning.empty()) {
     say("             {}\n", warning);
   }
   if (const std::string mark = mark_of_fake(start.profile); !mark.empty()) {
@@ -245,9 +245,9 @@ void print_epochs_end(const TrainingSpec& spec, const TrainingReport& r) {
       r.measured > Nanos{0} ? format_time(r.measured) : "not measured", format_time(r.predicted),
       r.state_crc32);
   print_correction(r, "correction");
-  const RoundsReport rounds = rounds_report(r);
-  if (const std::string text = rounds.text(); !text.empty()) say("rounds {}\n", text);
-  if (const std::string warning = rounds.warning(); !warning.empty()) say("{}\n", warning);
+  const RoundsOfPlan rounds = rounds_report(r);
+  if (const std::string text = text_of(rounds); !text.empty()) say("rounds {}\n", text);
+  if (const std::string warning = warning_of(rounds); !warning.empty()) say("{}\n", warning);
   if (const std::string gap = with_option_names(r.start.gap.text()); !gap.empty()) {
     say("optimality gap {}\n", gap);
   }
@@ -282,7 +282,7 @@ Json to_json(const TrainingSpec& spec, const TrainingReport& r) {
       {"plan_from", r.start.plan.from},
       {"next_iteration", r.next_iteration},
       {"state_crc32", r.state_crc32}};
-  rounds_report(r).add_to(out);
+  add_to(out, rounds_report(r));
   r.start.gap.add_to(out);
   add_measured(spec, r, out);
   out["memory"] = memory_json(r);

@@ -21,7 +21,9 @@ enum class Notice : std::uint8_t {
   loss_is_not_a_number,  ///< or infinite: training has diverged
   disk_speed_changed,    ///< the disk is slower or faster than the plan counts on
   checkpoint_not_saved,  ///< the one before stays; the next is tried after the next epoch
-  ops_take_other_times   ///< than the profile says that the plan was made with
+  ops_take_other_times,  ///< than the profile says that the plan was made with
+  /// Blocks of a trace do; a plan of one iteration moves them.
+  trace_outlives_iteration
 };
 
 /// Called from the thread that does the work, unless it says otherwise. Texts name fields of

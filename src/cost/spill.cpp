@@ -1,5 +1,6 @@
 #include "cost/spill.h"
 
+#include <algorithm>
 #include <cassert>
 
 namespace tidepool {
@@ -30,6 +31,11 @@ Machine with_file_tier(const Machine& machine, const FileTierLink& link) {
   m.links.push_back({host, host + 1, link.write, channel});
   m.links.push_back({host + 1, host, link.read, link.duplex ? channel + 1 : channel});
   return m;
+}
+
+bool may_write_to_file(const Machine& machine) {
+  return std::ranges::any_of(machine.spaces,
+                             [](const MemorySpace& s) { return s.kind == SpaceKind::file; });
 }
 
 }  // namespace tidepool

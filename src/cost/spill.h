@@ -30,4 +30,7 @@ struct FileTierLink {
 /// `machine`, which has no file, with one behind its host, on channels of its own.
 Machine with_file_tier(const Machine& machine, const FileTierLink& link);
 
+/// What leaves the device goes to a file, or there is one behind the host.
+bool may_write_to_file(const Machine& machine);
+
 }  // namespace tidepool

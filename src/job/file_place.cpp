@@ -38,4 +38,16 @@ Result<void> check_file_tier(const DeviceKind& kind, const SpillOptions& tier) {
   return check_folder(kind, tier, "file_folder");
 }
 
+std::optional<FileTierLink> stated_file_tier(const SpillOptions& tier) {
+  // Of each transfer, where only speeds are stated: that of a solid-state drive.
+  constexpr Nanos kTierLatency{100'000};
+  if (tier.folder.empty()) return std::nullopt;
+  FileTierLink link;
+  link.write = {tier.write_speed, kTierLatency};
+  link.read = {tier.read_speed, kTierLatency};
+  link.duplex = tier.paced_duplex;
+  link.bytes = tier.limit;
+  return link;
+}
+
 }  // namespace tidepool

@@ -1,6 +1,9 @@
 // Where the file of `spill` or `file_tier` is to lie.
 #pragma once
 
+#include <optional>
+
+#include "cost/spill.h"
 #include "job/device_kind.h"
 
 namespace tidepool {
@@ -9,5 +12,9 @@ namespace tidepool {
 Result<void> check_spill(const DeviceKind& kind, const SpillOptions& spill);
 /// The same of a file behind its host.
 Result<void> check_file_tier(const DeviceKind& kind, const SpillOptions& tier);
+
+/// A file behind the host with the speeds that are stated, for a machine that is not measured.
+/// Nothing where none is asked for.
+std::optional<FileTierLink> stated_file_tier(const SpillOptions& tier);
 
 }  // namespace tidepool

@@ -9,7 +9,6 @@
 #include "job/device_kind.h"
 #include "job/file_place.h"
 #include "nn/models/model.h"
-#include "planners/registry.h"
 #include "planning/planning_spec.h"
 #include "planning/rounds.h"
 
@@ -105,36 +104,8 @@ AlgorithmPolicy algorithms_of(const JobSpec& job) {
   return AlgorithmPolicy::least_workspace;
 }
 
-AlgorithmPolicy best_algorithms(const JobSpec& job, bool chooses) {
-  return job.choose_algorithms && chooses ? AlgorithmPolicy::fastest : algorithms_of(job);
-}
-
-bool plans_all_algorithms(const JobSpec& job, bool chooses) {
-  return best_algorithms(job, chooses) != AlgorithmPolicy::least_workspace;
-}
-
-PlannerOptions planner_options(const JobSpec& job, const PlannerSpec& planner) {
-  PlannerOptions options;
-  options.seed = job.seed;
-  options.algorithms = algorithms_of(job);
-  options.may.algorithms = job.choose_algorithms;
-  options.may.streaming = true;  // every budget that can be met is met
-  options.time_limit = planner.time_limit.value_or(usual_time_limit(planner.name));
-  options.usual_time = !planner.time_limit;
-  options.evaluation_limit = planner.evaluations;
-  options.swarm = planner.swarm;
-  options.modnn = planner.modnn;
-  const LearningSpec& learning = planner.learning;
-  QLearning& q = options.q_learning;
-  q.episodes = learning.episodes;
-  q.uniform = learning.uniform;
-  q.improves = !learning.published;
-  q.reach = learning.reach.value_or(learning.published ? 1 : q.reach);
-  if (learning.published) q.decisions_a_step = 1;
-  q.discount = learning.discount.value_or(q.discount);
-  q.width = learning.width.value_or(q.width);
-  q.learning_rate = learning.rate.value_or(q.learning_rate);
-  return options;
+PlanTerms plan_terms(const JobSpec& job) {
+  return {algorithms_of(job), job.choose_algorithms, job.choose_sub_batch, job.seed};
 }
 
 Result<Job> Job::make(const JobSpec& spec, Observer& observer) {

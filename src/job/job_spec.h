@@ -83,12 +83,6 @@ struct JobSpec {
 /// elsewhere.
 AlgorithmPolicy algorithms_of(const JobSpec& job);
 
-/// With which a time without a budget is one that no plan beats by algorithms alone: the fastest
-/// where its planner is one that chooses them and is asked to, else those of the policy.
-AlgorithmPolicy best_algorithms(const JobSpec& job, bool chooses);
-/// Whether plans may run others than those of least workspace: then all have to be measured.
-bool plans_all_algorithms(const JobSpec& job, bool chooses);
+PlanTerms plan_terms(const JobSpec& job);
 
-/// What a planner is told.
-PlannerOptions planner_options(const JobSpec& job, const PlannerSpec& planner);
 }  // namespace tidepool

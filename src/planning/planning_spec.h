@@ -63,6 +63,28 @@ struct PlannerSpec {
   LearningSpec learning;
 };
 
+/// What is stated of a subject's ops and rounds, and what of it is left to planners.
+struct PlanTerms {
+  AlgorithmPolicy algorithms = AlgorithmPolicy::least_workspace;  ///< of ops that have several
+  bool choose_algorithms = false;  ///< planners that choose them do so, by times
+  bool choose_sub_batch = false;   ///< the same of rounds
+  std::uint64_t seed = 1;
+
+  /// With which a time without a budget is one that no plan beats by algorithms alone: the fastest
+  /// where its planner is one that chooses them (`chooses`) and is asked to, else those of the
+  /// policy.
+  [[nodiscard]] AlgorithmPolicy best_algorithms(bool chooses) const {
+    return choose_algorithms && chooses ? AlgorithmPolicy::fastest : algorithms;
+  }
+  /// Whether plans may run others than those of least workspace: then all have to be measured.
+  [[nodiscard]] bool plans_all_algorithms(bool chooses) const {
+    return best_algorithms(chooses) != AlgorithmPolicy::least_workspace;
+  }
+};
+
+/// What a planner is told.
+PlannerOptions planner_options(const PlanTerms& terms, const PlannerSpec& planner);
+
 /// Profiles and plans kept between runs, in `cache_folder()`.
 struct CacheSpec {
   bool off = false;

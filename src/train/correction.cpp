@@ -136,7 +136,7 @@ Result<bool> Correction::follow(const std::vector<std::vector<OpTiming>>& timing
 
 Result<bool> Correction::try_another() {
   const Lowered& lowered = start_.lowered();
-  PlannerOptions options = planner_options(spec_.job, spec_.planner);
+  PlannerOptions options = planner_options(plan_terms(spec_.job), spec_.planner);
   options.stop = observer_.stop();
   options.may.sub_batch = false;
   if (learns_) options.observations = observations_;

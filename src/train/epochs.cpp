@@ -251,7 +251,7 @@ class Epochs {
     if (!program) return fail(program.error());
     evaluation_program_ = std::make_unique<nn::TrainingProgram>(std::move(*program));
     FixedWorkload workload(evaluation_program_->program);
-    const PlannerOptions stated = planner_options(job_.spec(), spec_.planner);
+    const PlannerOptions stated = planner_options(plan_terms(job_.spec()), spec_.planner);
     PlannerOptions options;
     options.seed = stated.seed;
     options.time_limit = stated.time_limit;

@@ -1,14 +1,11 @@
 // What comes before the first iteration: measure, plan, prove. All of it inside the budget.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "job/job.h"
-#include "measure/profiling.h"
-#include "planning/measurement.h"
-#include "planning/obtain_plan.h"
-#include "planning/parallel_plan.h"
-#include "planning/proven_gap.h"
+#include "planning/plan_subject.h"
 #include "train/disk_drift.h"
 #include "train/training_spec.h"
 #include "train/training_state.h"
@@ -60,18 +57,21 @@ Result<void> plan_for_disk(const Job& job, const TrainingSpec& spec, const DiskC
 /// plans are compared with. For one device.
 void predict_again(const Job& job, Preparation& start);
 
-/// Of a job for several devices.
-ParallelProgram parallel_program(const Job& job);
-
 /// The plan of all devices of a job with several, from a plan of one of them.
 Result<ParallelPlan> parallel_plan(const Job& job, const Plan& part, const Machine& machine,
                                    const Budget& budget);
 
-/// Measures the job's ops where no file and no cache has them, plans and proves. `offered`: what
-/// the planner chooses its sub-batch from; the job is then in rounds of that. Empty: those it is
-/// in.
-Result<Preparation> prepare(Job& job, const TrainingSpec& spec, const Budget& budget,
-                            const std::vector<std::int64_t>& offered, Planner& planner,
+/// What the preparation starts from, beside the spec.
+struct Unprepared {
+  std::shared_ptr<Job> job;
+  /// Nothing of it is measured. Where sizes are on offer the planner chooses, and the job is in
+  /// rounds of that size afterwards.
+  Subject subject;
+  const SavedPlan* saved = nullptr;  ///< to run instead of planning; may be null
+};
+
+/// Measures the job's ops where no file and no cache has them, plans and proves.
+Result<Preparation> prepare(Unprepared from, const TrainingSpec& spec, const Budget& budget,
                             Observer& observer);
 
 }  // namespace tidepool

@@ -2,6 +2,7 @@
 
 #include "job/offered_rounds.h"
 #include "measure/expected_memory.h"
+#include "measure/measured_subject.h"
 #include "planning/budget.h"
 #include "planning/planning_spec.h"
 #include "train/training_spec.h"
@@ -14,31 +15,33 @@ Bytes file_bytes(const Plan& plan) {
   return last.kind == SpaceKind::file ? last.bytes : 0;
 }
 
-Result<Preparation> attempt(Job& job, const TrainingSpec& spec, const ProcessMemory& memory,
-                            const std::vector<std::int64_t>& offered, Planner& planner,
+Result<Preparation> attempt(Unprepared from, const TrainingSpec& spec, const ProcessMemory& memory,
                             Observer& observer) {
-  JobRounds rounds = rounds_of(job);
+  // An attempt before this one may have left the job in rounds of its choice.
+  const std::vector<std::int64_t> offered = std::move(from.subject.offered);
+  from.subject = subject_of_job(from.job, spec.job);
+  from.subject.may_choose = true;
+  JobRounds rounds = from.subject.job_rounds();
   rounds.offered = offered;
-  rounds.may_choose = true;
   rounds.limit_ops(memory.most_ops());
   BudgetSpec wanted = spec.budget;
-  wanted.device = {.bytes = std::max<Bytes>(memory.largest_arena(job.alignment()), 0)};
-  const auto budget = resolve_budget(wanted, rounds, job.alignment());
+  wanted.device = {.bytes = std::max<Bytes>(memory.largest_arena(from.job->alignment()), 0)};
+  const auto budget = resolve_budget(wanted, rounds, from.job->alignment());
   if (!budget) return fail(budget.error());
-  const auto few = offered.empty() ? offered : sizes_of_few_ops(rounds);
-  return prepare(job, spec, *budget, few, planner, observer);
+  from.subject.offered = offered.empty() ? offered : sizes_of_few_ops(rounds);
+  return prepare(std::move(from), spec, *budget, observer);
 }
 
 }  // namespace
 
-Result<Preparation> prepare_in_memory(Job& job, const TrainingSpec& spec, ProcessMemory& memory,
-                                      const std::vector<std::int64_t>& offered, Planner& planner,
-                                      Observer& observer) {
+Result<Preparation> prepare_in_memory(const Unprepared& from, const TrainingSpec& spec,
+                                      ProcessMemory& memory, Observer& observer) {
+  const Job& job = *from.job;
   constexpr int kAttempts = 3;
   constexpr Bytes kMoreOfPlanning = 2 * kMiB;
   TrainingSpec now = spec;
   for (int i = 0; i < kAttempts; ++i) {
-    auto start = attempt(job, now, memory, offered, planner, observer);
+    auto start = attempt(from, now, memory, observer);
     if (!start && start.error().code == ErrorCode::interrupted && !observer.stop_requested()) {
       constexpr Bytes kForPlanning = 8 * kMiB;
       return fail(memory.explained({ErrorCode::infeasible,

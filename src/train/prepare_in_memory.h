@@ -11,8 +11,7 @@ namespace tidepool {
 /// As `prepare`, with the arena that `memory` leaves beside all else. Planned again where code
 /// and heap turn out to take more than expected; `memory` is what was found. `infeasible` names the
 /// smallest `memory`.
-Result<Preparation> prepare_in_memory(Job& job, const TrainingSpec& spec, ProcessMemory& memory,
-                                      const std::vector<std::int64_t>& offered, Planner& planner,
-                                      Observer& observer);
+Result<Preparation> prepare_in_memory(const Unprepared& from, const TrainingSpec& spec,
+                                      ProcessMemory& memory, Observer& observer);
 
 }  // namespace tidepool

@@ -11,12 +11,12 @@
 #include "base/system_memory.h"
 #include "job/offered_rounds.h"
 #include "measure/expected_memory.h"
-#include "measure/plan_from_file.h"
+#include "measure/measured_subject.h"
 #include "planners/registry.h"
-#include "planners/toolkit/largest_rounds.h"
 #include "planning/learning.h"
 #include "planning/load_file.h"
 #include "planning/planning_spec.h"
+#include "planning/saved_plan.h"
 #include "train/epochs.h"
 #include "train/iterations.h"
 #include "train/prepare_in_memory.h"
@@ -127,20 +127,12 @@ MemoryReport memory_report(const ProcessMemory& process, const Program& program)
 
 /// What is known of the budget before anything is measured: of a training in the RAM of the process
 /// that RAM.
-Result<Budget> first_budget(const TrainingSpec& spec, const Job& job, const BudgetSpec& wanted,
-                            const JobRounds& rounds, std::optional<ProcessMemory>& memory) {
-  if (!spec.budget.memory.given()) {
-    auto budget = resolve_budget(wanted, rounds, job.alignment());
-    if (budget) return budget;
-    if (job.parallel() == nullptr) {
-      return fail(for_planner(spec.planner.name, budget.error(), job.program(), job.alignment(),
-                              algorithms_of(job.spec())));
-    }
-    return fail(of_first_device(budget.error(), parallel_program(job), job.alignment()));
-  }
+Result<Budget> first_budget(const TrainingSpec& spec, const Unprepared& from,
+                            const BudgetSpec& wanted, std::optional<ProcessMemory>& memory) {
+  if (!spec.budget.memory.given()) return budget_for(from.subject, wanted, spec.planner.name);
   const auto limit = memory_of(spec.budget.memory);
   if (!limit) return fail(limit.error());
-  auto expected = expected_memory(job, *limit, spec.plan.empty());
+  auto expected = expected_memory(*from.job, *limit, from.saved == nullptr);
   if (!expected) return fail(expected.error());
   memory = *expected;
   return no_limit();
@@ -191,19 +183,17 @@ std::string other_bits(const TrainingReport& report, const TrainingSpec& asked, 
 
 /// What goes on from a checkpoint, or has a plan or a profile from a file, is in their rounds
 /// unless the spec states others. A file of another batch is refused later, with the reason.
-Result<TrainingSpec> with_rounds_of_files(TrainingSpec spec) {
+Result<TrainingSpec> with_rounds_of_files(TrainingSpec spec, const std::optional<SavedPlan>& plan) {
   if (spec.job.sub_batch > 0) return spec;
   if (!spec.resume.empty()) {
     const auto sub_batch = saved_sub_batch(spec.resume, spec.job.batch);
     if (!sub_batch) return fail(sub_batch.error());
     spec.job.sub_batch = *sub_batch;
-  } else if (!spec.plan.empty()) {
-    const auto file = load_plan(spec.plan);
-    if (!file) return fail(file.error());
+  } else if (plan) {
     // With another number of devices the rounds need not be possible: refused for that reason.
-    const bool same = file->machine.devices() == spec.job.devices;
-    if (same && file->program.batch == spec.job.batch) {
-      spec.job.sub_batch = file->program.sub_batch;
+    const bool same = plan->file.machine.devices() == spec.job.devices;
+    if (same && plan->file.program.batch == spec.job.batch) {
+      spec.job.sub_batch = plan->file.program.sub_batch;
     }
   } else if (!spec.profile.empty()) {
     const auto file = load_profile_file(spec.profile);
@@ -216,9 +206,22 @@ Result<TrainingSpec> with_rounds_of_files(TrainingSpec spec) {
   return spec;
 }
 
+/// The budget that is stated, or that of the plan file, which has to be of this job.
+Result<BudgetSpec> wanted_budget(const TrainingSpec& spec, const Job& job, const SavedPlan* saved) {
+  if (saved == nullptr) return spec.budget;
+  const DeviceSpec& device = spec.job.device;
+  const RunsHere here{job.fingerprint(), spec.job.devices, device.has_file_tier(), device.spills(),
+                      job.whole().program};
+  // What it was planned for means nothing to another job.
+  if (auto same = check_runs_here(*saved, here); !same) return fail(same.error());
+  return budget_of_plan(spec.budget, *saved);
+}
+
 }  // namespace
 
 namespace {
+
+bool saves(const TrainingSpec& spec) { return !spec.checkpoint.empty() || !spec.resume.empty(); }
 
 /// What is loaded and planned beside the arenas takes as little as it can.
 void spare_memory() {
@@ -226,9 +229,35 @@ void spare_memory() {
   forget_unused_code();
 }
 
+/// The job and all that is known of it before anything is measured. `saved` must outlive it.
+Result<Unprepared> unprepared(const TrainingSpec& spec, const std::optional<SavedPlan>& saved,
+                              Observer& observer) {
+  if (spec.budget.memory.given()) spare_memory();
+  auto job = Job::make(spec.job, observer);
+  if (!job) return fail(job.error());
+  if (auto sound = check_against(*job, spec); !sound) return fail(sound.error());
+  if (saves(spec)) {
+    if (auto sound = check_checkpoint(spec, job->whole().program); !sound) {
+      return fail(sound.error());
+    }
+  }
+  Unprepared from{std::make_shared<Job>(std::move(*job)), {}, saved ? &*saved : nullptr};
+  from.subject = subject_of_job(from.job, spec.job);
+  from.subject.may_choose = true;
+  // A profile is of some rounds: nothing is left to choose, and one of another job is refused.
+  if (!spec.profile.empty()) from.subject.offered.clear();
+  return from;
+}
+
 Result<TrainingReport> train_once(const TrainingSpec& asked, TrainingObserver& observer) {
   if (auto sound = check_spec(asked); !sound) return fail(sound.error());
-  const auto rounds = with_rounds_of_files(asked);
+  std::optional<SavedPlan> saved;
+  if (!asked.plan.empty()) {
+    auto read = read_saved_plan(asked.plan);
+    if (!read) return fail(read.error());
+    saved = std::move(*read);
+  }
+  const auto rounds = with_rounds_of_files(asked, saved);
   if (!rounds) return fail(rounds.error());
   const TrainingSpec& spec = *rounds;
   auto planner = make_planner(spec.planner.name);
@@ -236,50 +265,35 @@ Result<TrainingReport> train_once(const TrainingSpec& asked, TrainingObserver& o
   if (auto sound = check_planner_settings(std::span(&spec.planner.name, 1), spec.planner); !sound) {
     return fail(sound.error());
   }
-  if (spec.budget.memory.given()) spare_memory();
-  auto job = Job::make(spec.job, observer);
-  if (!job) return fail(job.error());
-  if (auto sound = check_against(*job, spec); !sound) return fail(sound.error());
-  const bool saves = !spec.checkpoint.empty() || !spec.resume.empty();
-  const auto sound = saves ? check_checkpoint(spec, job->whole().program) : Result<void>();
-  if (!sound) return fail(sound.error());
-  Result<BudgetSpec> wanted = spec.budget;
-  if (!spec.plan.empty()) wanted = budget_of_plan(spec.budget, spec.plan, *job);
+  auto from = unprepared(spec, saved, observer);
+  if (!from) return fail(from.error());
+  Job& job = *from->job;
+  const auto wanted = wanted_budget(spec, job, from->saved);
   if (!wanted) return fail(wanted.error());
-  // A profile is of some rounds: nothing is left to choose, and one of another job is refused.
-  std::vector<std::int64_t> offered;
-  if (spec.profile.empty()) {
-    offered = offered_sizes(spec.job, job->rounds_change_training());
-  }
-  if (!offered.empty() && !chooses_sub_batch(spec.planner.name))
-    *planner = std::make_unique<LargestRounds>(std::move(*planner));
-  JobRounds job_rounds = rounds_of(*job);
-  job_rounds.offered = offered;
-  job_rounds.may_choose = true;
   std::optional<ProcessMemory> memory;
-  const auto budget = first_budget(spec, *job, *wanted, job_rounds, memory);
+  const auto budget = first_budget(spec, *from, *wanted, memory);
   if (!budget) return fail(budget.error());
   std::unique_ptr<nn::SampleSource> test;
   if (spec.epochs > 0 && spec.evaluate) {
-    auto loaded = job->load_test_data();
+    auto loaded = job.load_test_data();
     if (!loaded) return fail(loaded.error());
     test = std::move(*loaded);
   }
   std::optional<NothingToLose> scope;
-  if (!saves) scope.emplace(observer);
-  TrainingReport report = report_on(*job);
-  auto start = memory ? prepare_in_memory(*job, spec, *memory, offered, **planner, observer)
-                      : prepare(*job, spec, *budget, offered, **planner, observer);
+  if (!saves(spec)) scope.emplace(observer);
+  TrainingReport report = report_on(job);
+  auto start = memory ? prepare_in_memory(*from, spec, *memory, observer)
+                      : prepare(*from, spec, *budget, observer);
   if (!start) return fail(start.error());
   report.start = std::move(*start);
-  if (memory) report.memory = memory_report(*memory, job->program());
-  report.branches = job->whole().survival.size();
-  tell_rounds(asked, spec, *job, report);
-  report.other_bits = other_bits(report, asked, *job);
-  report.totals = totals_of(job->program(), report.start.lowered().plan);
+  if (memory) report.memory = memory_report(*memory, job.program());
+  report.branches = job.whole().survival.size();
+  tell_rounds(asked, spec, job, report);
+  report.other_bits = other_bits(report, asked, job);
+  report.totals = totals_of(job.program(), report.start.lowered().plan);
   const auto trained = spec.epochs > 0
-                           ? train_epochs(*job, spec, test.get(), **planner, report, observer)
-                           : train_iterations(*job, spec, **planner, report, observer);
+                           ? train_epochs(job, spec, test.get(), **planner, report, observer)
+                           : train_iterations(job, spec, **planner, report, observer);
   if (!trained) return fail(trained.error());
   if (report.memory) report.memory->measure();
   return report;

@@ -174,7 +174,7 @@ class CorrectionOfATraining : public CorrectionTest {
   Result<Planned> plan(const Budget& budget) {
     FixedWorkload workload(job_->program());
     return make_plan(*planner_, workload, start_.machine, budget,
-                     planner_options(spec_.job, spec_.planner));
+                     planner_options(plan_terms(spec_.job), spec_.planner));
   }
 
   /// As planned, but that the device waits before each op that a copy in comes for.

@@ -1,4 +1,4 @@
-// One row of tidepool compare.
+// ComparisonRow: one planner in one budget.
 #pragma once
 
 #include <optional>
@@ -7,9 +7,9 @@
 #include "base/bytes.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "rounds_report.h"
+#include "planning/rounds_of_plan.h"
 
-namespace tidepool::cli {
+namespace tidepool {
 
 /// One planner in one budget.
 struct ComparisonRow {
@@ -22,7 +22,7 @@ struct ComparisonRow {
   Bytes footprint = 0;
   Nanos time{};
   Nanos unlimited{};            ///< without a budget: one for all rows of the same rounds
-  RoundsReport rounds{};        ///< of the plan
+  RoundsOfPlan rounds{};        ///< of the plan
   bool covered = false;         ///< the bound holds for such plans
   std::optional<double> least;  ///< overhead that no plan with the usual algorithms avoids
   std::optional<double> gap;
@@ -38,4 +38,4 @@ struct ComparisonRow {
   [[nodiscard]] bool feasible() const { return error.empty(); }
 };
 
-}  // namespace tidepool::cli
+}  // namespace tidepool

@@ -1,9 +1,10 @@
-#include "planner_work.h"
+#include "planning/planner_work.h"
 
 #include "planners/registry.h"
 #include "planners/toolkit/largest_rounds.h"
+#include "planning/budget.h"
 
-namespace tidepool::cli {
+namespace tidepool {
 
 Result<PlannerWork> PlannerWork::make(const Subject& subject, const std::string& name,
                                       const Budget& budget) {
@@ -34,4 +35,4 @@ Result<Profile> PlannerWork::profile(std::int64_t sub_batch) const {
   return profile;
 }
 
-}  // namespace tidepool::cli
+}  // namespace tidepool

@@ -1,4 +1,4 @@
-#include "comparison.h"
+#include "planning/comparison.h"
 
 #include <fmt/format.h>
 
@@ -7,20 +7,19 @@
 
 #include "base/counted.h"
 #include "bound/any_algorithms.h"
-#include "file_tier_options.h"
-#include "job/job_spec.h"
+#include "cost/spill.h"
 #include "lower/overhead.h"
-#include "planner_work.h"
 #include "planners/registry.h"
 #include "planners/toolkit/wear.h"
 #include "planning/learning.h"
 #include "planning/make_plan.h"
 #include "planning/obtain_plan.h"
+#include "planning/planner_work.h"
 #include "planning/planning_spec.h"
 #include "planning/proven_gap.h"
 #include "schedule/plan_totals.h"
 
-namespace tidepool::cli {
+namespace tidepool {
 namespace {
 
 void set_error(ComparisonRow& row, const Error& error) {
@@ -50,7 +49,8 @@ Error interrupted_after(std::size_t rows, std::size_t total) {
           fmt::format("interrupted after {} of {}", rows, counted(total, "plan")), std::nullopt};
 }
 
-ComparisonRow row_for(const Subject& subject, const Entry& entry, const std::string& planner) {
+ComparisonRow row_for(const Subject& subject, const ComparedBudget& entry,
+                      const std::string& planner) {
   ComparisonRow row;
   row.resident = subject.resident;
   row.planner = planner;
@@ -58,13 +58,13 @@ ComparisonRow row_for(const Subject& subject, const Entry& entry, const std::str
   return row;
 }
 
-ComparisonRow plan_one(const Subject& subject, const JobSpec& job, const Entry& entry,
+ComparisonRow plan_one(const Subject& subject, const ComparedBudget& entry,
                        const OverheadBound& bound, const std::string& name, const PlannerSpec& spec,
                        const PlannerOptions& options) {
   ComparisonRow row = row_for(subject, entry, name);
   const auto work = PlannerWork::make(subject, name, entry.budget);
   if (!work) {
-    set_error(row, with_resident(work.error(), subject));
+    set_error(row, subject.of_whole(work.error()));
     return row;
   }
   FixedWorkload fixed(work->profile().program);
@@ -82,17 +82,18 @@ ComparisonRow plan_one(const Subject& subject, const JobSpec& job, const Entry& 
   const Result<Profile> profile =
       planned ? work->profile(planned->sub_batch()) : Result<Profile>(fail(planned.error()));
   if (!profile) {
-    set_error(row, with_resident(profile.error(), subject));
+    set_error(row, subject.of_whole(profile.error()));
     return row;
   }
   const Plan& plan = planned->lowered.plan;
-  row.rounds = subject.report_of(profile->program, best_algorithms(job, chooses_algorithms(name)));
+  row.rounds =
+      subject.rounds_of(profile->program, subject.terms.best_algorithms(chooses_algorithms(name)));
   row.rounds.chosen = work->chooses();
   row.footprint = plan.device_bytes();
   row.time = planned->lowered.iteration_time;
-  row.unlimited = subject.unlimited_time(profile->program, best_algorithms(job, true));
+  row.unlimited = subject.unlimited_time(profile->program, subject.terms.best_algorithms(true));
   row.covered = profile->program.sub_batch == subject.profile.program.sub_batch &&
-                (job.choose_algorithms || bound.covers(planned->lowered.strategy));
+                (subject.terms.choose_algorithms || bound.covers(planned->lowered.strategy));
   const PlanTotals totals = totals_of(profile->program, plan);
   row.swapped = totals.swapped_out;
   if (may_write_to_file(profile->machine)) row.written = totals.written;
@@ -147,13 +148,13 @@ Result<void> set_bound(ComparisonRow& row, const OverheadBound& bound, std::int6
 
 }  // namespace
 
-Result<std::vector<Entry>> entries_of(const std::vector<BudgetSpec>& budgets,
-                                      const Subject& subject) {
-  std::vector<Entry> entries;
+Result<std::vector<ComparedBudget>> compared_budgets(const std::vector<BudgetSpec>& budgets,
+                                                     const Subject& subject) {
+  std::vector<ComparedBudget> entries;
   for (const BudgetSpec& spec : budgets) {
-    Entry entry{{device_bytes(spec, subject), 0}, {}, {}};
+    ComparedBudget entry{{subject.device_bytes(spec), 0}, {}, {}};
     for (const bool stated : {true, false}) {
-      const auto budget = budget_of(spec, subject, stated);
+      const auto budget = subject.budget_of(spec, stated);
       if (budget) {
         entry.budget = *budget;
       } else if (budget.error().code != ErrorCode::infeasible) {
@@ -164,27 +165,29 @@ Result<std::vector<Entry>> entries_of(const std::vector<BudgetSpec>& budgets,
     }
     entries.push_back(std::move(entry));
   }
-  std::stable_sort(entries.begin(), entries.end(), [](const Entry& x, const Entry& y) {
-    return x.budget.device < y.budget.device;
-  });
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const ComparedBudget& x, const ComparedBudget& y) {
+                     return x.budget.device < y.budget.device;
+                   });
   return entries;
 }
 
-Result<Comparisons> rows_of(const Subject& subject, const JobSpec& job,
-                            const std::vector<Entry>& entries,
-                            const std::vector<std::string>& planners, const PlannerSpec& spec,
-                            const PlannerOptions& options, ProgressSink& progress,
-                            const std::function<void(const ComparisonRow&)>& on_row) {
+Result<Comparisons> compare_planners(const Subject& subject,
+                                     const std::vector<ComparedBudget>& entries,
+                                     const std::vector<std::string>& planners,
+                                     const PlannerSpec& spec, const PlannerOptions& options,
+                                     ProgressSink& progress,
+                                     const std::function<void(const ComparisonRow&)>& on_row) {
   const Profile& profile = subject.profile;
   // Where planners may choose: of whatever choice.
   const Program bounded =
-      job.choose_algorithms ? with_best_algorithms(profile.program) : profile.program;
+      subject.terms.choose_algorithms ? with_best_algorithms(profile.program) : profile.program;
   const auto algorithms = choose_algorithms(bounded, options.algorithms);
   const std::size_t total = entries.size() * planners.size();
   Comparisons all;
   std::vector<ComparisonRow>& rows = all.rows;
   all.ended = entries.back().of_any_size;  // the largest
-  for (const Entry& entry : entries) {
+  for (const ComparedBudget& entry : entries) {
     const Budget& budget = entry.budget;
     OverheadBound bound;
     const auto done = static_cast<double>(rows.size()) / static_cast<double>(total);
@@ -196,21 +199,22 @@ Result<Comparisons> rows_of(const Subject& subject, const JobSpec& job,
         show();
         return options.stop.requested();
       };
-      bound = overhead_bound(bounded, profile.machine, algorithms,
-                             subject.unlimited_time(profile.program, best_algorithms(job, true)),
-                             budget, {gap_time_limit(spec), stop});
+      bound = overhead_bound(
+          bounded, profile.machine, algorithms,
+          subject.unlimited_time(profile.program, subject.terms.best_algorithms(true)), budget,
+          {gap_time_limit(spec), stop});
     }
     for (const std::string& name : planners) {
       progress.update(static_cast<double>(rows.size()) / static_cast<double>(total),
                       fmt::format("{} in {}", name, size));
       const std::optional<Error>& why = entry.of_any_size;
       ComparisonRow row = why ? row_for(subject, entry, name)
-                              : plan_one(subject, job, entry, bound, name, spec, options);
+                              : plan_one(subject, entry, bound, name, spec, options);
       if (why) {
         set_error(row, for_planner(name, *why, profile.program, profile.machine.alignment(),
                                    options.algorithms));
       }
-      if (interrupted()) {  // the plan is what it had until then
+      if (options.stop.requested()) {  // the plan is what it had until then
         all.ended = interrupted_after(rows.size(), total);
         return all;
       }
@@ -228,4 +232,4 @@ Result<Comparisons> rows_of(const Subject& subject, const JobSpec& job,
   return all;
 }
 
-}  // namespace tidepool::cli
+}  // namespace tidepool

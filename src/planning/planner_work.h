@@ -1,4 +1,4 @@
-// What one planner of a command is to plan for.
+// PlannerWork: what one planner is to plan of a subject.
 #pragma once
 
 #include <memory>
@@ -6,9 +6,9 @@
 #include <string>
 
 #include "planners/planner.h"
-#include "subject.h"
+#include "planning/subject.h"
 
-namespace tidepool::cli {
+namespace tidepool {
 
 /// What a planner is to plan: of a subject with sizes on offer those that the budget can run at
 /// all, else the program as it is.
@@ -34,4 +34,4 @@ class PlannerWork {
   std::optional<Profile> own_;
 };
 
-}  // namespace tidepool::cli
+}  // namespace tidepool
