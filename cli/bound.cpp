@@ -6,18 +6,11 @@
 #include <chrono>
 
 #include "base/json.h"
-#include "bound/any_algorithms.h"
 #include "context.h"
 #include "file_tier_options.h"
-#include "ir/load_profile.h"
-#include "job/job_spec.h"
 #include "lower/overhead.h"
 #include "option_names.h"
-#include "planning/algorithm_choice.h"
-#include "planning/load_file.h"
-#include "planning/planning_spec.h"
-#include "planning/proven_gap.h"
-#include "sim/simulate.h"
+#include "planning/bounds.h"
 #include "subject_options.h"
 #include "terminal_observer.h"
 
@@ -30,67 +23,6 @@ struct BoundArguments {
   std::string plan;
   Nanos time_limit = std::chrono::minutes(1);
 };
-
-struct Bounds {
-  Bytes peak = 0;
-  Budget budget;
-  OverheadBound overhead;     ///< of swapping alone
-  OverheadBound recomputing;  ///< and with recomputation
-  std::string unknown;        ///< why one of them is not known; empty where both are
-  FluidLoad least_load;
-  Nanos took{};
-  std::optional<Nanos> plan_time;
-  double gap = 0;            ///< of the plan
-  bool not_covered = false;  ///< there is a plan, and the bound does not hold for it
-};
-
-Result<Bounds> bounds_of(const Program& program, const Machine& machine,
-                         const std::vector<std::int32_t>& algorithms, Nanos unlimited,
-                         const Budget& budget, Nanos time_limit, ProgressSink& progress) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto spent = [&] {
-    return std::chrono::duration_cast<Nanos>(std::chrono::steady_clock::now() - start);
-  };
-  const AccessIndex index(program);
-  Bounds b;
-  b.budget = budget;
-  b.peak = load_profile(program, index, machine.alignment(), algorithms).peak;
-  const FluidOptions options{time_limit, interrupted};
-  const auto solving = [&](int number, const char* what) {
-    const auto show = [&progress, number, what] {
-      progress.update((number - 1) / 3.0, fmt::format("linear program {} of 3: {}", number, what));
-    };
-    show();
-    // Asked by this thread, again and again: in a log there is a line now and then.
-    const Nanos left = std::max(time_limit - spent(), Nanos{0});
-    return FluidOptions{left / (4 - number), [show] {
-                          show();
-                          return interrupted();
-                        }};
-  };
-  b.overhead = overhead_bound(program, machine, algorithms, unlimited, budget,
-                              solving(1, "swapping alone"), false);
-  b.recomputing = overhead_bound(program, machine, algorithms, unlimited, budget,
-                                 solving(2, "with recomputation"));
-  const FluidBound& fluid = b.overhead.fluid;
-  if (interrupted()) return fail(ErrorCode::interrupted, "interrupted while solving");
-  b.unknown = why_no_bound(fluid, options);
-  if (b.unknown.empty()) b.unknown = why_no_bound(b.recomputing.fluid, options);
-  if (!fluid.feasible && !fluid.stopped && fluid.refused.empty()) {
-    return fail(ErrorCode::infeasible,
-                fmt::format("no swap schedule with these algorithms fits {} B ({}){}",
-                            budget.device, format_bytes(budget.device),
-                            budget.host == 0 ? std::string()
-                                             : fmt::format(" with {} of host memory",
-                                                           format_bytes(budget.host))));
-  }
-  b.least_load = fluid_least_load({program, index, machine, algorithms, false, budget.host},
-                                  b.overhead.unlimited_here - b.overhead.compute,
-                                  solving(3, "load without overhead"));
-  if (interrupted()) return fail(ErrorCode::interrupted, "interrupted while solving");
-  b.took = spent();
-  return b;
-}
 
 Json json_of(const std::string& name, const std::string& machine, const Bounds& b) {
   const OverheadBound& bound = b.overhead;
@@ -181,47 +113,19 @@ Result<int> bound(const BoundArguments& a, bool json) {
     return fail(tier.error());
   TerminalObserver observer;
   if (!a.plan.empty()) {
-    const auto file = load_plan(a.plan);
-    if (!file) return fail(file.error());
-    const auto proof = prove(*file);
-    if (!proof) {
-      return fail(proof.error().code, fmt::format("{}: {}", a.plan, proof.error().message));
-    }
-    auto bounds = bounds_of(file->program, file->machine,
-                            chosen_algorithms(file->program, file->plan), file->unlimited_time(),
-                            Budget{file->device_budget, file->host_budget}, a.time_limit, observer);
+    const auto saved = read_saved_plan(a.plan);
+    if (!saved) return fail(saved.error());
+    const auto bounds = bounds_of(*saved, a.time_limit, observer);
     if (!bounds) return fail(bounds.error());
-    bounds->not_covered = !first_runs_in_order(file->program, file->plan);
-    if (!bounds->not_covered && bounds->unknown.empty()) {
-      // Of the plan itself; what the file says of its time may be of another version, or edited.
-      const Nanos time = long_run(file->program, file->plan, file->machine).iteration_time;
-      const auto gap = bounds->recomputing.optimality_gap(time);
-      if (!gap) return fail(gap.error());
-      bounds->plan_time = time;
-      bounds->gap = *gap;
-    }
-    show(file->program.name, file->machine.name, *bounds, json);
+    show(saved->file.program.name, saved->file.machine.name, *bounds, json);
     return kOk;
   }
   const Cache cache(a.subject.cache, observer);
   const auto subject = subject_of(a.subject, a.budget, cache, observer);
   if (!subject) return fail(subject.error());
-  const Profile& profile = subject->profile;
-  const auto budget = subject->budget_of(a.budget);
-  if (!budget) return fail(budget.error());
-  const Nanos unlimited =
-      subject->unlimited_time(profile.program, subject->terms.best_algorithms(true));
-  // Where planners may choose: of whatever choice.
-  const Program program =
-      subject->terms.choose_algorithms ? with_best_algorithms(profile.program) : profile.program;
-  auto bounds =
-      bounds_of(program, profile.machine, choose_algorithms(program, subject->terms.algorithms),
-                unlimited, *budget, a.time_limit, observer);
-  if (!bounds) return fail(subject->of_whole(bounds.error()));
-  for (Bytes* bytes : {&bounds->budget.device, &bounds->peak, &bounds->least_load.bytes}) {
-    *bytes += subject->resident;
-  }
-  show(profile.program.name, profile.machine.name, *bounds, json);
+  const auto bounds = bounds_of(*subject, a.budget, a.time_limit, observer);
+  if (!bounds) return fail(bounds.error());
+  show(subject->profile.program.name, subject->profile.machine.name, *bounds, json);
   return kOk;
 }
 

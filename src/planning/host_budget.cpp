@@ -1,0 +1,358 @@
+#include "planning/host_budget.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/at.h"
+#include "base/quantity.h"
+#include "check/check.h"
+#include "lower/memory_sizes.h"
+#include "lower/time_plan.h"
+#include "planners/toolkit/wear.h"
+#include "planning/host_over_file.h"
+#include "planning/make_plan.h"
+#include "schedule/plan_totals.h"
+
+namespace tidepool {
+namespace {
+
+using HostClock = std::chrono::steady_clock;
+
+// Note [Host budget]. A search that swaps as if the host had any size is the best start: where its
+// plan fits, nothing else is needed. Where it does not, no single search is right: plans that swap
+// less are found on a machine whose way to the host is slower, and how much slower is not known
+// before; one whose own evaluation keeps to the host budget finds what only it can. So the time is
+// shared out: turns of about equal length, the last of which is the search in the budget itself.
+// With a limit of evaluations each search has the whole limit, and no clock is asked.
+
+/// Of the time: enough for a search to tell whether the host is short of memory. It is lost where
+/// the host is; where it is not, the plan of the whole time is hardly better.
+constexpr double kTell = 0.125;
+/// A search that took less than this of its time ended by itself: more time would change nothing.
+constexpr double kEndedItself = 0.8;
+/// Of the rest: moving what the first plan has on the host on to the file, which AutoSwap does
+/// quickly.
+constexpr double kFileOfFirst = 0.1;
+/// Of the rest: as if the part of the way that goes on to the file belonged to each copy. Where
+/// there is a file this is most often the fastest plan: a long turn.
+constexpr double kOnTheWay = 0.4;
+/// Of a turn with a file: what plans the device; the rest is for what goes on to the file.
+constexpr double kOfDevice = 2.0 / 3;
+/// So many factors are tried by which the way to the host may be slower: by halves, in logarithms.
+constexpr int kFactors = 3, kFactorsWithFile = 2;
+/// The first of them. A plan that still does not fit is tried again with so much more.
+constexpr double kFirstFactor = 8;
+/// Of the rest, where `after` turns come with this one, and half of one in the end.
+constexpr double share_of_turn(int after) { return 1 / (after + 0.5); }
+
+/// What is left of the time, where it is limited.
+PlannerOptions in_the_rest(const PlannerOptions& options,
+                           std::chrono::steady_clock::time_point start) {
+  PlannerOptions rest = options;
+  if (options.time_limit != Nanos::max()) {
+    const Nanos spent = std::chrono::steady_clock::now() - start;
+    rest.time_limit = std::max(options.time_limit - spent, Nanos{1});
+  }
+  return rest;
+}
+
+class HostBudgetSearch {
+ public:
+  HostBudgetSearch(Planner& planner, Workload& workload, const Machine& machine,
+                   const Budget& budget, const PlannerOptions& options)
+      : planner_(planner),
+        workload_(workload),
+        machine_(machine),
+        budget_(budget),
+        any_host_(budget),
+        options_(options) {
+    any_host_.host = 0;
+  }
+
+  Result<Planned> plan() {
+    const PlannerOptions share = part_of_rest(kTell);
+    auto first = plan_on(machine_, any_host_, share);
+    const bool whole =
+        !timed() || HostClock::now() - start_ < part_of(share, kEndedItself).time_limit;
+    if (!first) return whole ? std::move(first) : plan_on(machine_, any_host_, rest());
+    auto planned =
+        fits(*first) ? in_much(std::move(*first), whole) : in_little(std::move(*first), whole);
+    if (planned) {
+      planned->plan_time = HostClock::now() - start_ - waited_ - planned->check_time;
+    } else if (planned.error().code == ErrorCode::infeasible && least_ < kNoSpaceLimit) {
+      // What a search by the clock found once it may miss by a little the next time.
+      planned.error().smallest_feasible = whole ? least_ : least_ + least_ / 10;
+      planned.error().of_host = true;
+    }
+    return planned;
+  }
+
+ private:
+  /// `first`: fits. `whole`: its search ended by itself.
+  Result<Planned> in_much(Planned first, bool whole) {
+    Result<Planned> best = std::move(first);
+    if (whole) return best;
+    auto longer = plan_on(machine_, any_host_, rest());
+    if (longer && fits(*longer)) take_better(std::move(longer), best);
+    return best;
+  }
+
+  /// `any`: what is found in any host budget.
+  Result<Planned> in_little(Planned any, bool whole) {
+    // Where that search ended by itself, nothing is faster.
+    const Nanos least = whole ? any.lowered.iteration_time : Nanos{0};
+    const Machine on_the_way =
+        has_file() ? with_file_on_the_way(any.lowered.plan.host_bytes()) : machine_;
+    Result<Planned> best = in_budget(std::move(any), part_of_rest(kFileOfFirst));
+    const auto enough = [&] {
+      return options_.stop.requested() || (!best && best.error().code != ErrorCode::infeasible) ||
+             (best && best->lowered.iteration_time <= least &&
+              written_to_files(best->lowered.plan) == 0);
+    };
+    int left = has_file() ? kFactorsWithFile : kFactors;
+    // A longer search may need less.
+    if (!enough() && !whole && try_on(machine_, share_of_turn(left + 2), best) && best) {
+      return in_much(std::move(*best), false);
+    }
+    if (!enough() && has_file()) try_on(on_the_way, kOnTheWay, best);
+    // As much slower as it takes, and no more: what fits with room to spare could swap more.
+    double low = 1, high = 0;
+    for (; left > 0 && !enough(); --left) {
+      const double factor = high == 0 ? low * kFirstFactor : std::sqrt(low * high);
+      (try_on(with_slower_host(factor), share_of_turn(left), best) ? high : low) = factor;
+    }
+    if (enough()) return best;
+    auto within = plan_on(machine_, budget_, rest());
+    if (!best && !has_file()) return within;  // an error that says more
+    take_better(std::move(within), best);
+    return best;
+  }
+
+  /// Plans as if on `machine`, in a part of the time that is left, and keeps what is faster on the
+  /// machine as it is. Whether its plan fits as it is.
+  bool try_on(const Machine& machine, double part, Result<Planned>& best) {
+    const auto begun_at = HostClock::now();
+    const PlannerOptions share = part_of_rest(part);
+    auto planned = plan_on(machine, any_host_, part_of(share, has_file() ? kOfDevice : 1));
+    if (!planned) return false;
+    const bool fitted = fits(*planned);
+    take_better(in_budget(std::move(*planned), in_the_rest(share, begun_at)), best);
+    return fitted;
+  }
+
+  Result<Planned> plan_on(const Machine& machine, const Budget& budget,
+                          const PlannerOptions& options) {
+    const auto begun_at = HostClock::now();
+    auto planned = plan_once(planner_, workload_, machine, budget, options);
+    if (planned) {
+      waited_ += HostClock::now() - begun_at - planned->plan_time - planned->check_time;
+      least_ = std::min(least_, planned->lowered.plan.host_bytes());
+    }
+    return planned;
+  }
+
+  [[nodiscard]] bool has_file() const { return machine_.behind_host() != kNone; }
+  [[nodiscard]] bool fits(const Planned& planned) const {
+    return planned.lowered.plan.host_bytes() <= budget_.host;
+  }
+  /// A limit of evaluations makes the result one of the seed alone: no clock is asked.
+  [[nodiscard]] bool timed() const {
+    return options_.evaluation_limit == 0 && options_.time_limit != Nanos::max();
+  }
+  [[nodiscard]] PlannerOptions rest() const { return in_the_rest(options_, start_); }
+
+  /// The faster one; of those as fast as the fastest, the one that writes less to files.
+  void take_better(Result<Planned> other, Result<Planned>& best) {
+    if (!other) return;
+    fastest_ = std::min(fastest_, other->lowered.iteration_time);
+    if (!best || is_better(other->lowered, best->lowered)) best = std::move(other);
+  }
+
+  [[nodiscard]] bool is_better(const Lowered& other, const Lowered& best) const {
+    const Nanos as_fast = as_fast_as(std::min(fastest_, best.iteration_time));
+    if (best.iteration_time > as_fast) return other.iteration_time < best.iteration_time;
+    if (other.iteration_time > as_fast) return false;
+    return std::pair(written_to_files(other.plan), other.iteration_time) <
+           std::pair(written_to_files(best.plan), best.iteration_time);
+  }
+
+  [[nodiscard]] PlannerOptions part_of_rest(double part) const { return part_of(rest(), part); }
+
+  static PlannerOptions part_of(PlannerOptions options, double part) {
+    if (options.time_limit == Nanos::max()) return options;
+    const double nanos = part * static_cast<double>(options.time_limit.count());
+    options.time_limit = std::max(Nanos{std::llround(nanos)}, Nanos{1});
+    return options;
+  }
+
+  [[nodiscard]] Machine with_slower_host(double factor) const {
+    Machine m = machine_;
+    for (Link& link : m.links) {
+      if (link.from >= m.devices() && link.to >= m.devices()) continue;
+      if (link.from != m.host() && link.to != m.host()) continue;
+      link.speed.bytes_per_second /= factor;
+    }
+    return m;
+  }
+
+  /// Where a plan needs `needed` bytes of the host.
+  [[nodiscard]] Machine with_file_on_the_way(Bytes needed) const {
+    const double share =
+        1 - static_cast<double>(budget_.host) / static_cast<double>(std::max<Bytes>(needed, 1));
+    const SpaceId host = machine_.host();
+    const SpaceId file = machine_.behind_host();
+    const auto slow = [share](LinkSpeed& near, const LinkSpeed& far) {
+      near.bytes_per_second = 1 / (1 / near.bytes_per_second + share / far.bytes_per_second);
+      near.latency += far.latency;
+    };
+    Machine m = machine_;
+    slow(m.to_host(), machine_.find_link(host, file)->speed);
+    slow(m.to_device(), machine_.find_link(file, host)->speed);
+    return m;
+  }
+
+  /// Inside all budgets, timed on the machine as it is, and proved.
+  Result<Planned> in_budget(Planned planned, const PlannerOptions& options) {
+    if (!has_file() && !fits(planned)) return fail(ErrorCode::infeasible, "needs more of the host");
+    const auto program = workload_.program(planned.sub_batch());
+    if (!program) return fail(program.error());
+    Lowered& lowered = planned.lowered;
+    TimedPlan timed = time_plan(**program, lowered.plan, machine_);
+    lowered.iteration_time = timed.iteration_time;
+    lowered.unplaced_time = std::min(lowered.unplaced_time, timed.iteration_time);
+    lowered.steps = std::move(timed.steps);
+    if (!fits(planned)) {
+      auto whole = with_host_over_file(**program, lowered, machine_, budget_, options);
+      if (!whole && whole.error().of_host && whole.error().smallest_feasible) {
+        least_ = std::min(least_, *whole.error().smallest_feasible);
+      }
+      if (!whole) return fail(whole.error());
+      lowered = std::move(*whole);
+      lowered.plan.planner = planner_.name();
+    }
+    const auto planned_at = HostClock::now();
+    if (auto proof = check(**program, lowered.plan, check_limits(machine_, budget_)); !proof) {
+      return fail(proof.error());
+    }
+    planned.check_time += HostClock::now() - planned_at;
+    return planned;
+  }
+
+  Planner& planner_;
+  Workload& workload_;
+  const Machine& machine_;
+  const Budget& budget_;
+  Budget any_host_;
+  const PlannerOptions& options_;
+  HostClock::time_point start_ = HostClock::now();
+  Nanos fastest_ = Nanos::max();  ///< of plans in the budget
+  Nanos waited_{};                ///< while the workload measured
+  Bytes least_ = kNoSpaceLimit;   ///< of the host that would have done
+};
+
+/// The least host budget is looked for with searches of this length: what they find is a promise
+/// that the same search keeps when it is given the budget, and some dozen of them have to fit.
+constexpr Nanos kQuick = std::chrono::milliseconds(200);
+/// It has so much time whatever is left: one search with any host, one without, and some steps.
+constexpr Nanos kAtLeast = std::chrono::milliseconds(300);
+/// A time limit without an end is no reason to look for days.
+constexpr Nanos kLongest = std::chrono::hours(24);
+
+/// Plans in any host budget, quickly, for as long as there is time.
+class QuickPlans {
+ public:
+  QuickPlans(Planner& planner, Workload& workload, const Machine& machine, const Budget& budget,
+             const PlannerOptions& options, HostClock::time_point until)
+      : planner_(planner),
+        workload_(workload),
+        machine_(machine),
+        budget_(budget),
+        options_(options),
+        until_(until) {
+    machine_.spaces[at(machine_.host())].bytes = 0;
+    options_.time_limit = std::min<Nanos>(options_.time_limit, kQuick);
+    options_.evaluation_limit = 0;  // that would not limit every planner
+    options_.progress = nullptr;
+    options_.stop = [this, stop = options.stop] { return stop.requested() || late(); };
+  }
+  QuickPlans(const QuickPlans&) = delete;
+  QuickPlans& operator=(const QuickPlans&) = delete;
+
+  [[nodiscard]] bool late() const { return HostClock::now() >= until_; }
+  /// 0: as much as it takes.
+  Result<Planned> within(Bytes host) {
+    budget_.host = host;
+    return make_plan(planner_, workload_, machine_, budget_, options_);
+  }
+
+ private:
+  Planner& planner_;
+  Workload& workload_;
+  Machine machine_;
+  Budget budget_;
+  PlannerOptions options_;
+  HostClock::time_point until_;
+};
+
+}  // namespace
+
+Result<Planned> plan_in_host_budget(Planner& planner, Workload& workload, const Machine& machine,
+                                    const Budget& budget, const PlannerOptions& options) {
+  return HostBudgetSearch(planner, workload, machine, budget, options).plan();
+}
+
+Result<Planned> plan_or_least_host_budget(Error error, Planner& planner, Workload& workload,
+                                          const Machine& machine, const Budget& wanted,
+                                          const PlannerOptions& options,
+                                          HostClock::time_point begun) {
+  const auto budget = within_memory(machine, wanted);
+  if (error.code != ErrorCode::infeasible || !budget || budget->host == 0) return fail(error);
+  const Nanos limit = std::min<Nanos>(options.time_limit, kLongest);
+  QuickPlans quick(planner, workload, machine, wanted, options,
+                   std::max(begun + limit, HostClock::now() + kAtLeast));
+  // What this function named earlier has to be enough when it is given.
+  if (auto planned = quick.within(budget->host)) return planned;
+  const auto without = quick.within(0);
+  if (!without) return fail(error);  // the host is not what it fails for
+  const Bytes alignment = machine.spaces[at(machine.host())].alignment;
+  Bytes enough = without->lowered.plan.host_bytes();
+  Bytes low = budget->host / alignment * alignment;
+  if (enough <= budget->host) {  // short searches depend on the clock
+    const CheckLimits limits = check_limits(machine, *budget);
+    const auto program = workload.program(without->sub_batch());
+    if (!program) return fail(program.error());
+    if (auto proof = check(**program, without->lowered.plan, limits); !proof) {
+      return fail(proof.error());
+    }
+    return without;
+  }
+  // What the search that failed would have needed.
+  if (error.of_host && error.smallest_feasible) {
+    enough = std::min(enough, align_up(*error.smallest_feasible, alignment));
+  }
+  while (enough - low > alignment && !quick.late()) {
+    if (options.stop.requested()) {
+      return fail(ErrorCode::interrupted, "interrupted while looking for the smallest host budget");
+    }
+    const Bytes middle = align_up(low + (enough - low) / 2, alignment);
+    const bool found = quick.within(middle).has_value();
+    if (found || !quick.late()) (found ? enough : low) = middle;
+  }
+  error.smallest_feasible = enough;
+  error.of_host = true;
+  const std::string named =
+      wanted.host > 0 ? "`host_budget`" : fmt::format("host memory of '{}',", machine.name);
+  const Bytes device = wanted.device;
+  error.message = fmt::format(
+      "{} {} B ({}) is too small for what leaves the device{}; {} B ({}) are enough with planner "
+      "'{}', the least found",
+      named, budget->host, format_bytes(budget->host),
+      limited(wanted) ? fmt::format(" at {} B ({})", device, format_bytes(device)) : "", enough,
+      format_bytes_up(enough), planner.name());
+  return fail(std::move(error));
+}
+
+}  // namespace tidepool
