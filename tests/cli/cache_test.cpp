@@ -83,6 +83,28 @@ TEST_F(CacheTest, TheSecondPlanComesFromTheCacheAndIsTheSame) {
   EXPECT_THAT(text.out, HasSubstr("cached"));
 }
 
+TEST_F(CacheTest, ATrainingFindsThePlanThatPlanMade) {
+  const std::vector<Arguments> ways{{"tiny-vgg"},
+                                    {"tiny-vgg-plain", "--batch", "64", "--sub-batch", "auto"},
+                                    {"tiny-vgg-plain", "--batch", "64", "--devices", "2"}};
+  for (const Arguments& way : ways) {
+    SCOPED_TRACE(way.back());
+    Arguments what = way;
+    what.insert(what.end(), {"--data", "synthetic", "--budget", "60%", "--json"});
+    const auto run = [&](const char* command, const Arguments& more) {
+      Arguments all{command};
+      all.insert(all.end(), what.begin(), what.end());
+      all.insert(all.end(), more.begin(), more.end());
+      return success(all);
+    };
+    const Json planned = run("plan", {});
+    const Json trained = run("train", {"--iterations", "1"});
+    EXPECT_EQ(trained["plan_from"], "cache");
+    EXPECT_EQ(trained["profile"]["from"], "cache");
+    EXPECT_EQ(trained["sub_batch"], planned["sub_batch"]);
+  }
+}
+
 TEST_F(CacheTest, APlanWithoutABudgetIsKeptToo) {
   EXPECT_EQ(success(job("plan"))["plan_from"], "planner");
   EXPECT_EQ(success(job("plan"))["plan_from"], "cache");
