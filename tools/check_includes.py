@@ -44,7 +44,8 @@ PROGRAMS = {
 # Single headers a folder may include besides.
 EXTRA_HEADERS = {"nn": ["runtime/op_runner.h"]}
 
-# Subfolders that nothing but their own files, and those listed, may include: backends.
+# Subfolders that nothing but their own files, and those in the folders listed, may include: backends,
+# and the inside of a folder whose face are the headers beside them.
 PRIVATE = {
     "device/cpu": ["nn/kernels/cpu", "job/devices"],
     "device/cuda": ["nn/kernels/cuda", "job/devices"],
@@ -52,6 +53,10 @@ PRIVATE = {
     "nn/kernels/cpu": ["job/devices"],
     "nn/kernels/cuda": ["job/devices"],
     "planners/published/dqn/torch/module": [],
+    "lower/composing": ["lower"],
+    "lower/expanding": ["lower"],
+    "lower/placing": ["lower"],
+    "lower/timing": ["lower"],
 }
 
 # Whose headers are in one folder only.
@@ -78,8 +83,8 @@ def inside(path, folder):
     return path.startswith(folder + "/")
 
 
-def backend_error(path, header):
-    """What is wrong with `path` including `header` if this is a vendor's or one of a backend."""
+def private_error(path, header):
+    """What is wrong with `path` including `header` if this is a vendor's or one of a private folder."""
     if TORCH_HEADER.match(header) and not inside(path, TORCH_FOLDER):
         return f"header of libtorch <{header}> outside {TORCH_FOLDER}"
     if VENDOR_HEADER.match(header):
@@ -88,13 +93,14 @@ def backend_error(path, header):
         return f"vendor header <{header}> outside {', '.join(VENDOR_FOLDERS)}"
     for private, friends in PRIVATE.items():
         if inside(header, private) and not any(inside(path, f) for f in [private, *friends]):
-            return f"{private}/ is a backend: only its own folder may include {header}"
+            owners = " and ".join(f"{folder}/" for folder in friends or [private])
+            return f"{private}/ is private: only {owners} may include {header}"
     return None
 
 
 def include_error(path, quote, header, src):
     """What is wrong with file `path` (below src/) including `header`; None when nothing is."""
-    if error := backend_error(path, header):
+    if error := private_error(path, header):
         return error
     if quote == "<":
         first = header.split("/")[0]
@@ -115,7 +121,7 @@ def include_error(path, quote, header, src):
 
 def program_error(file, quote, header, program):
     """What is wrong with `file` of the folder `program` including `header`; None when nothing is."""
-    if error := backend_error(f"{program.name}/{file.name}", header):
+    if error := private_error(f"{program.name}/{file.name}", header):
         return error
     others = PROGRAMS[program.name]
     places = [file.parent, program.parent / "src"]

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/at.h"
-#include "lower/composer.h"
+#include "lower/composing/composer.h"
 
 namespace tidepool {
 namespace {

@@ -24,9 +24,9 @@
 #include <vector>
 
 #include "lower/expand.h"
-#include "lower/replay.h"
-#include "lower/tensor_parts.h"
-#include "lower/time_pass.h"
+#include "lower/timing/replay.h"
+#include "lower/timing/tensor_parts.h"
+#include "lower/timing/time_pass.h"
 #include "lower/timing_problem.h"
 
 namespace tidepool {

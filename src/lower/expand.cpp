@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/at.h"
-#include "lower/separate_lives.h"
+#include "lower/expanding/separate_lives.h"
 
 namespace tidepool {
 

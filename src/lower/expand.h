@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "lower/expanding/hints.h"
 #include "lower/expansion.h"
-#include "lower/hints.h"
 #include "schedule/strategy.h"
 
 namespace tidepool {

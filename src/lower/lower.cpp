@@ -10,7 +10,7 @@
 #include "base/at.h"
 #include "base/quantity.h"
 #include "ir/load_profile.h"
-#include "lower/emit.h"
+#include "lower/placing/emit.h"
 
 namespace tidepool {
 namespace {

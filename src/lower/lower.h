@@ -10,7 +10,7 @@
 #include "base/stop.h"
 #include "lower/budget.h"
 #include "lower/evaluate.h"
-#include "lower/place.h"
+#include "lower/placing/place.h"
 
 namespace tidepool {
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/at.h"
-#include "lower/boundary_schedules.h"
+#include "lower/placing/boundary_schedules.h"
 
 namespace tidepool {
 namespace {

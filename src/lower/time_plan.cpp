@@ -4,7 +4,7 @@
 #include <span>
 
 #include "base/at.h"
-#include "lower/replay.h"
+#include "lower/timing/replay.h"
 
 namespace tidepool {
 

@@ -94,7 +94,8 @@ PlannerInfo none_planner() {
   return {.name = "none",
           .description = "keeps every tensor on the device",
           .make = make_none,
-          .meets_every_budget = false};
+          .meets_every_budget = false,
+          .keeps_everything = true};
 }
 
 }  // namespace tidepool

@@ -92,7 +92,8 @@ std::unique_ptr<Planner> make_random() { return std::make_unique<RandomPlanner>(
 PlannerInfo random_planner() {
   return {.name = "random",
           .description = "keeps, swaps, drops and recomputes at random, from a seed",
-          .make = make_random};
+          .make = make_random,
+          .seeds_searches = false};
 }
 
 }  // namespace tidepool

@@ -32,6 +32,20 @@ struct PlannerInfo {
   /// It chooses algorithms where it may: the times of all of them have to be known.
   bool chooses_algorithms = false;
   bool corrects_itself = false;  ///< reads PlannerOptions::observations
+
+  // What it is to a planner that searches and begins with the plans of others.
+  /// Its plan is worth beginning with: it neither searches or learns for as long as it may itself,
+  /// nor leaves everything to chance.
+  bool seeds_searches = true;
+  /// Every search begins with it, before all others: it plans for every budget, makes use of
+  /// whatever time it is given, and takes algorithms (OthersPlan::algorithms).
+  bool begins_searches = false;
+  bool is_quick = false;  ///< it takes milliseconds: nobody has to stop it
+  bool is_slow = false;   ///< of those that seed searches it takes longest: its turn is last
+  /// It decides nothing: without a plan where not all tensors fit, which it takes long to find out.
+  bool keeps_everything = false;
+  /// It learns, and is the one that others have play QLearning::network.
+  bool plays_for_others = false;
 };
 
 /// Those that this build has.

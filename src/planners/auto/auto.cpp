@@ -191,7 +191,7 @@ class AutoRun {
   std::vector<std::unique_ptr<OthersPlan>> plans_of_others() {
     std::vector<std::unique_ptr<OthersPlan>> all;
     for (const PlannerInfo& info : planner_list()) {
-      if (!info.chooses_sub_batch || info.name == "auto" || context_.stopped()) continue;
+      if (!info.chooses_sub_batch || !info.seeds_searches || context_.stopped()) continue;
       auto& other = all.emplace_back(std::make_unique<OthersPlan>());
       other->planner = &info;
       other->options = part_of_limit(kOtherSize);
@@ -241,11 +241,9 @@ class AutoRun {
   /// On top of the limits: what is found without the network is found with it.
   void ask_network(SizeSearch& search) {
     if (options_.q_learning.network.empty()) return;
-    const PlannerInfo* learner = nullptr;
-    for (const PlannerInfo& info : planner_list()) {
-      if (info.learns && (learner == nullptr || info.name == "dqn")) learner = &info;
-    }
-    if (learner == nullptr) return;
+    const auto all = planner_list();
+    const auto learner = std::ranges::find_if(all, &PlannerInfo::plays_for_others);
+    if (learner == all.end()) return;
     const Nanos more = std::chrono::duration_cast<Nanos>(options_.time_limit * kFromNetwork);
     const std::int64_t evaluations_more =
         options_.evaluation_limit > 0 ? evaluations(kFromNetwork) : 0;
@@ -337,7 +335,8 @@ PlannerInfo auto_planner() {
       .time_limit = std::chrono::seconds(2),
       .asks_a_network = true,
       .chooses_sub_batch = true,
-      .chooses_algorithms = true};
+      .chooses_algorithms = true,
+      .seeds_searches = false};
 }
 
 }  // namespace tidepool

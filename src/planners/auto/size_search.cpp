@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/at.h"
 #include "base/parallel.h"
 #include "ir/load_profile.h"
+#include "planners/auto/starts.h"
 
 namespace tidepool {
 namespace {
@@ -16,25 +16,6 @@ using Clock = Allowance::Clock;
 
 /// Larger programs leave the published planners no time: not all of them look at the clock.
 constexpr double kOpsASecond = 10'000;
-
-/// Searches of their own would leave no time, and chance makes no good start.
-bool is_a_start(const PlannerInfo& info) {
-  constexpr std::array kOthers{"auto", "tide", "random"};
-  return !info.learns && std::find(kOthers.begin(), kOthers.end(), info.name) == kOthers.end();
-}
-
-/// Plans however little time there is.
-bool is_quick(const PlannerInfo& info) { return info.name == "autoswap" || info.name == "modnn"; }
-
-/// AutoSwap's comes first: it plans for every budget. Of the others, those that take longest last.
-int turn_of(const PlannerInfo& info) {
-  constexpr std::array kLast{"capuchin", "tflms"};
-  if (info.name == "autoswap") return -3;
-  if (info.name == "modnn") return -2;  // it takes milliseconds
-  if (info.has_a_swarm) return -1;      // which needs its time, beside the quick ones
-  const auto* const last = std::find(kLast.begin(), kLast.end(), info.name);
-  return last == kLast.end() ? 0 : 1 + static_cast<int>(last - kLast.begin());
-}
 
 }  // namespace
 
@@ -144,8 +125,8 @@ OthersPlan& SizeSearch::add_start(const PlannerInfo& info, Nanos time_limit) {
   return start;
 }
 
-/// AutoSwap may take most of the time. The streaming schedule stands in for what it has no
-/// addresses for.
+/// The one that begins may take most of the time. The streaming schedule stands in for what it has
+/// no addresses for.
 Result<void> SizeSearch::plan_others(Starts which) {
   const bool all = which == Starts::all_planners;
   const Nanos at_least = std::chrono::milliseconds(all ? 300 : 20);
@@ -156,20 +137,20 @@ Result<void> SizeSearch::plan_others(Starts which) {
   const Nanos most = std::max(few_ops ? options_.time_limit / 5 * 4 : options_.time_limit / 2,
                               std::min(at_least, options_.time_limit));
   for (const PlannerInfo& info : planner_list()) {
-    if (!is_a_start(info) || (info.name == "none" && !everything_fits())) continue;
-    if (!is_quick(info) && !(all && few_ops)) continue;
-    add_start(info, info.name == "autoswap" ? most : options_.time_limit / 2);
-    if (info.name != "autoswap" || few_ops || !options_.may.algorithms) continue;
+    if (!info.seeds_searches || (info.keeps_everything && !everything_fits())) continue;
+    if (!plans_in_any_time(info) && !(all && few_ops)) continue;
+    add_start(info, info.begins_searches ? most : options_.time_limit / 2);
+    if (!info.begins_searches || few_ops || !options_.may.algorithms) continue;
     add_start(info, most).algorithms = algorithms_by_value();
   }
   std::stable_sort(starts_.begin(), starts_.end(), [](const auto& a, const auto& b) {
-    return turn_of(*a->planner) < turn_of(*b->planner);
+    return turn_among_starts(*a->planner) < turn_among_starts(*b->planner);
   });
   const Clock::time_point begun = Clock::now();
   for (auto& start : starts_) {
     const bool late = !context_->allowance().repeats() && Clock::now() - begun > at_least;
-    if (late && !is_quick(*start->planner)) continue;
-    if (options_.evaluation_limit == 0 && start->planner->name != "modnn") {
+    if (late && !plans_in_any_time(*start->planner)) continue;
+    if (options_.evaluation_limit == 0 && !start->planner->is_quick) {
       start->options.stop = [stop = options_.stop, until = begun + start->options.time_limit] {
         return stop.requested() || Clock::now() >= until;
       };

@@ -25,7 +25,7 @@ class OneSize : public Workload {
 
 class SizeSearch {
  public:
-  /// `quick`: AutoSwap and moDNN.
+  /// `quick`: those that plan in any time (starts.h).
   enum class Starts : std::uint8_t { all_planners, quick };
   /// `outer` must outlive this; `options` are this search's own. `threads`: 0 for as many as there
   /// are cores.

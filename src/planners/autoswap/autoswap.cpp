@@ -135,7 +135,8 @@ PlannerInfo autoswap_planner() {
   return {
       .name = "autoswap",
       .description = "swaps by score: DOA, AOA, WDOA, SWDOA or their best mix (SmartPool/AutoSwap)",
-      .make = make_autoswap};
+      .make = make_autoswap,
+      .begins_searches = true};
 }
 
 }  // namespace tidepool

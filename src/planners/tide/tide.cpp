@@ -63,7 +63,8 @@ PlannerInfo tide_planner() {
   return {.name = "tide",
           .description = "swaps by search, from what autoswap finds",
           .make = [] { return make_tide(); },
-          .starts_from = "autoswap"};
+          .starts_from = "autoswap",
+          .seeds_searches = false};
 }
 
 }  // namespace tidepool

@@ -253,7 +253,8 @@ PlannerInfo capuchin_planner() {
   return {.name = "capuchin",
           .description = "swaps by free time, recomputes where that costs less (Capuchin)",
           .make = make_capuchin,
-          .corrects_itself = true};
+          .corrects_itself = true,
+          .is_slow = true};
 }
 
 }  // namespace tidepool

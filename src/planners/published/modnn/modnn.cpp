@@ -260,7 +260,8 @@ PlannerInfo modnn_planner() {
           .make = make_modnn,
           .is_modnn = true,
           .chooses_sub_batch = true,
-          .chooses_algorithms = true};
+          .chooses_algorithms = true,
+          .is_quick = true};
 }
 
 }  // namespace tidepool

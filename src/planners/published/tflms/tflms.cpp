@@ -125,7 +125,8 @@ std::unique_ptr<Planner> make_tflms() { return std::make_unique<Tflms>(); }
 PlannerInfo tflms_planner() {
   return {.name = "tflms",
           .description = "swaps what is read many topological levels later, tuned (TFLMS)",
-          .make = make_tflms};
+          .make = make_tflms,
+          .is_slow = true};
 }
 
 }  // namespace tidepool

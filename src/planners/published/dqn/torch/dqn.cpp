@@ -12,7 +12,9 @@ PlannerInfo dqn_planner() {
           "swaps and recomputes as a deep Q-network learns, in episodes of this iteration (DQN)",
       .make = [] { return make_dqn(DqnMode::swap_and_recompute, dqn::make_torch_network); },
       .time_limit = std::chrono::seconds(60),
-      .learns = true};
+      .learns = true,
+      .seeds_searches = false,
+      .plays_for_others = true};
 }
 
 }  // namespace tidepool

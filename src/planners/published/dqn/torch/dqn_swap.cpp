@@ -9,7 +9,8 @@ PlannerInfo dqn_swap_planner() {
           .description = "swaps as a deep Q-network learns, in episodes of this iteration (DQN)",
           .make = [] { return make_dqn(DqnMode::swap, dqn::make_torch_network); },
           .time_limit = std::chrono::seconds(60),
-          .learns = true};
+          .learns = true,
+          .seeds_searches = false};
 }
 
 }  // namespace tidepool
