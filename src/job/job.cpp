@@ -51,22 +51,6 @@ std::string fingerprint_of(const DeviceKind& kind, const nn::KernelList& kernels
                      kernels.name);
 }
 
-nn::TrainingOptions training_options(const JobSpec& spec) {
-  constexpr float kUsualOfAdamW = 0.01F;
-  nn::TrainingOptions options;
-  options.batch = spec.batch;
-  options.sub_batch = spec.sub_batch;
-  options.sub_batch_statistics = spec.sub_batch_statistics;
-  options.devices = spec.devices;
-  options.naive_accumulation = spec.accumulation == Accumulation::naive;
-  options.storage = spec.storage;
-  options.optimizer = spec.optimizer;
-  if (spec.optimizer == nn::Optimizer::adamw) options.weight_decay = kUsualOfAdamW;
-  if (spec.weight_decay) options.weight_decay = static_cast<float>(*spec.weight_decay);
-  options.workspace_limit = spec.workspace_limit;
-  return options;
-}
-
 /// Images and classes are those of the data; a vocabulary is the model's.
 nn::ModelOptions model_options(const JobSpec& spec, const nn::SampleSource& data) {
   nn::ModelOptions options;
@@ -102,6 +86,22 @@ AlgorithmPolicy algorithms_of(const JobSpec& job) {
     if (job.device.name.empty() || kind.name == job.device.name) return kind.algorithms;
   }
   return AlgorithmPolicy::least_workspace;
+}
+
+nn::TrainingOptions training_options(const JobSpec& spec) {
+  constexpr float kUsualOfAdamW = 0.01F;
+  nn::TrainingOptions options;
+  options.batch = spec.batch;
+  options.sub_batch = spec.sub_batch;
+  options.sub_batch_statistics = spec.sub_batch_statistics;
+  options.devices = spec.devices;
+  options.naive_accumulation = spec.accumulation == Accumulation::naive;
+  options.storage = spec.storage;
+  options.optimizer = spec.optimizer;
+  if (spec.optimizer == nn::Optimizer::adamw) options.weight_decay = kUsualOfAdamW;
+  if (spec.weight_decay) options.weight_decay = static_cast<float>(*spec.weight_decay);
+  options.workspace_limit = spec.workspace_limit;
+  return options;
 }
 
 PlanTerms plan_terms(const JobSpec& job) {

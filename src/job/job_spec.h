@@ -85,4 +85,7 @@ AlgorithmPolicy algorithms_of(const JobSpec& job);
 
 PlanTerms plan_terms(const JobSpec& job);
 
+/// What the job's program is built with.
+nn::TrainingOptions training_options(const JobSpec& job);
+
 }  // namespace tidepool

@@ -10,19 +10,6 @@
 namespace tidepool {
 namespace {
 
-/// Of a part, where there are several devices.
-nn::TrainingOptions preset_options(const JobSpec& job) {
-  nn::TrainingOptions options;
-  options.batch = job.batch;
-  options.sub_batch_statistics = job.sub_batch_statistics;
-  options.storage = job.storage;
-  options.optimizer = job.optimizer;
-  options.devices = job.devices;
-  options.naive_accumulation = job.accumulation == Accumulation::naive;
-  options.workspace_limit = job.workspace_limit;
-  return options;
-}
-
 Result<Program> timed_program(const nn::Graph& graph, const nn::TrainingOptions& options,
                               const Machine& machine) {
   auto training = nn::build_training_program(graph, options, nn::preset_kernels());
@@ -45,12 +32,13 @@ Result<SubjectDevices::Shared> all_devices(const nn::Graph& graph, nn::TrainingO
 Result<void> share_on_preset(const JobSpec& job, const nn::Graph& graph, bool choosing,
                              Subject& subject) {
   const Machine one = subject.profile.machine;
-  nn::TrainingOptions options = preset_options(job);
+  nn::TrainingOptions options = training_options(job);
   options.devices = 1;
+  options.sub_batch = 0;
   options.sub_batch_statistics = options.naive_accumulation = false;
   const auto alone = timed_program(graph, options, one);
   if (!alone) return fail(alone.error());
-  options = preset_options(job);
+  options = training_options(job);
   SubjectDevices devices;
   devices.machine = one;
   devices.naive = options.naive_accumulation;
@@ -75,7 +63,7 @@ Result<Subject> subject_on_preset(const JobSpec& job, const std::string& name, b
   Subject subject;
   subject.terms = plan_terms(job);
   subject.statistics = job.sub_batch_statistics;
-  subject.in_rounds = [options = preset_options(job), graph = *graph, machine = *machine](
+  subject.in_rounds = [options = training_options(job), graph = *graph, machine = *machine](
                           std::int64_t sub_batch, bool statistics) {
     nn::TrainingOptions mine = options;
     mine.sub_batch = sub_batch;
