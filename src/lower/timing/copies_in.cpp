@@ -1,51 +1,75 @@
-// When copies in are issued: a part of TimePass.
+#include "lower/timing/copies_in.h"
+
 #include <algorithm>
 #include <limits>
 
-#include "lower/timing/time_pass.h"
-
 namespace tidepool {
 
-void TimePass::begin_with(std::size_t next) {
-  next_in_ = next;
-  next_due_ = next < p_->free_ins.size() ? p_->ins[at(p_->free_ins[next])].call : kNever;
-  retry_at_ = 0;
+void CopiesIn::begin(const TimingProblem& problem, const TimingLimits& limits) {
+  p_ = &problem;
+  limits_ = limits;
+  queue_.begin(problem);
+  room_.begin(problem, limits.load_limit);
+  issued_.resize(problem.ins.size());
+  last_for_.resize(problem.calls.size());
 }
 
-/// False where `issue_copies_in` would find nothing to do, as it mostly does. The pass that lists
-/// skips nothing: tests compare the two.
-bool TimePass::may_issue_copies_in(CallId c) const {
-  if (listing_) return true;
-  if (next_due_ == c) return true;
-  if (next_due_ == kNever || c < retry_at_) return false;
-  return ready_[at(table_.in)] < may_wait_until(c);
+void CopiesIn::begin_pass() {
+  queue_.begin_pass();
+  room_.begin_pass(steps_.times_before());
+  if (limits_.lead != Nanos::max()) {
+    predict_latest_starts(*p_, steps_.times_before(), latest_start_);
+  }
+  std::fill(issued_.begin(), issued_.end(), 0);
+  std::fill(last_for_.begin(), last_for_.end(), kNone);
+  retry_at_ = 0;
+  next_triggered_ = 0;
+  knows_call_ = knows_out_ = kNone;
+}
+
+/// False where `issue_free` would find nothing to do, as it mostly does. The pass that lists skips
+/// nothing: tests compare the two.
+bool CopiesIn::may_issue(CallId c) const {
+  if (steps_.listing()) return true;
+  if (queue_.next_due() == c) return true;
+  if (queue_.empty() || c < retry_at_) return false;
+  return steps_.ready(table_.in) < may_wait_until(c);
+}
+
+/// As may_issue has it, of many calls at once.
+CallId CopiesIn::first_possible(const PlainCalls& plain, CallId first, CallId end,
+                                Nanos late) const {
+  const CallId from = std::max(first, retry_at_);
+  if (queue_.empty() || from >= end) return end;
+  if (table_.in == table_.out) return from;
+  return plain.first_ending_after(from, end, steps_.ready(table_.in) - late);
 }
 
 /// The end of the call: what would not start before then starts as early when it is issued later,
 /// and takes memory for less long. Nanos::max() where a copy out could go first, on a link that
 /// takes turns, and where the call is none of the device.
-Nanos TimePass::may_wait_until(CallId c) const {
+Nanos CopiesIn::may_wait_until(CallId c) const {
   const TimedCall& call = p_->calls[at(c)];
   if (!call.on_device || table_.in == table_.out) return Nanos::max();
-  return ready_[at(table_.compute)] + call.time;
+  return steps_.ready(table_.compute) + call.time;
 }
 
-bool TimePass::issue_copies_in(CallId c) {
+bool CopiesIn::issue_free(CallId c) {
   // Others may go before what can wait, and before what is not on the host yet; room is kept for
   // what they pass by.
-  const std::vector<std::int32_t>& list = p_->free_ins;
-  const Nanos now = ready_[at(table_.compute)];
   const Nanos end_of_call = may_wait_until(c);
   // How much later than in the pass before.
-  const Nanos late = now - (c == 0 ? Nanos{0} : then_.call_end[at(c - 1)]);
+  const Nanos late = steps_.ready(table_.compute) -
+                     (c == 0 ? Nanos{0} : steps_.times_before().call_end[at(c - 1)]);
   passed_by_.clear();
-  CallId retry = kNever;
-  std::size_t before = next_in_;  // the last one passed by
-  for (std::size_t k = next_in_; k < list.size() && passed_by_.size() < kPassedBy; k = after_[k]) {
-    const std::int32_t i = list[k];
+  CallId retry = InQueue::kNever;
+  std::size_t before = queue_.first();  // the last one passed by
+  for (std::size_t k = queue_.first(); k < queue_.end() && passed_by_.size() < kPassedBy;
+       k = queue_.after(k)) {
+    const std::int32_t i = queue_.copy_at(k);
     const TimedIn& in = p_->ins[at(i)];
     const bool due = in.call == c;
-    if (!due && (!limits_.prefetch || ready_[at(table_.in)] >= end_of_call)) {
+    if (!due && (!limits_.prefetch || steps_.ready(table_.in) >= end_of_call)) {
       retry = c + 1;
       break;
     }
@@ -56,8 +80,8 @@ bool TimePass::issue_copies_in(CallId c) {
       break;
     }
     const bool ready = in.not_before <= c && (in.before == kNone || issued_[at(in.before)] != 0);
-    if (!due && ready && !has_room(i, c)) {
-      retry = std::min<CallId>(retry, no_room_[at(i)] + 1);
+    if (!due && ready && !room_.has_room(i, c, passed_by_)) {
+      retry = std::min<CallId>(retry, room_.no_room_at(i) + 1);
       break;
     }
     const Choice choice = ready ? earliest(in, c, not_before) : Choice{};
@@ -76,14 +100,9 @@ bool TimePass::issue_copies_in(CallId c) {
       before = k;
       continue;
     }
-    issue_in(i, c, choice);
-    occupied_.add(at(c), at(in.call) + 1, in.bytes);
-    ++additions_;
-    if (k == next_in_) {
-      begin_with(after_[k]);
-    } else {
-      after_[before] = after_[k];
-    }
+    issue(i, c, choice);
+    room_.take(in, c);
+    queue_.remove(k, before);
   }
   retry_at_ = retry;
   return true;
@@ -91,7 +110,7 @@ bool TimePass::issue_copies_in(CallId c) {
 
 /// Those whose trigger is reached, in the order of their triggers; what is due goes first when the
 /// memory that others wait for is not there yet.
-bool TimePass::issue_triggered(CallId c) {
+bool CopiesIn::issue_triggered(CallId c) {
   const std::vector<std::int32_t>& list = p_->triggered;
   bool blocked = false;
   for (std::size_t k = next_triggered_; k < list.size(); ++k) {
@@ -103,7 +122,7 @@ bool TimePass::issue_triggered(CallId c) {
     if (blocked && !due) continue;
     const Choice choice = earliest(in, c, kLongAgo);
     if (choice.found()) {
-      issue_in(i, c, choice);
+      issue(i, c, choice);
       retry_at_ = 0;  // one of the same tensor may be ready now
     } else if (due) {
       return false;
@@ -117,47 +136,16 @@ bool TimePass::issue_triggered(CallId c) {
   return true;
 }
 
-/// Until the call that it is for, beside those passed by until theirs.
-bool TimePass::has_room(std::int32_t i, CallId from) {
-  const TimedIn& in = p_->ins[at(i)];
-  const Bytes limit = limits_.load_limit - in.bytes;
-  std::int32_t& failed = no_room_[at(i)];
-  if (failed >= from && occupied_.at(at(failed)) > limit) return false;
-  Bytes beside = 0;
-  for (const std::int32_t other : passed_by_) beside += p_->ins[at(other)].bytes;
-  Room& known = room_[at(i)];
-  if (known.additions == additions_ && beside <= known.beside) return true;
-  const Bytes beside_at_first = beside;
-  std::size_t position = at(from);
-  const auto free_until = [&](std::size_t end) {
-    const std::size_t found = occupied_.first_above(position, end, limit - beside);
-    if (found < end) failed = static_cast<std::int32_t>(found);
-    return found >= end;
-  };
-  for (const std::int32_t other : passed_by_) {
-    const TimedIn& passed = p_->ins[at(other)];
-    const std::size_t end = std::min(at(passed.call) + 1, at(in.call));
-    if (position < end) {
-      if (!free_until(end)) return false;
-      position = end;
-    }
-    beside -= passed.bytes;
-  }
-  if (position < at(in.call) && !free_until(at(in.call))) return false;
-  known = {additions_, beside_at_first};
-  return true;
-}
-
 /// See Note [Time pass]. The copy-in overlaps every call after `call`, and what is still being
 /// copied out after copy-out `out`; for each candidate call the copies out that must be over
 /// follow.
-TimePass::Choice TimePass::earliest(const TimedIn& in, CallId position, Nanos not_before) const {
-  const std::int32_t here = calls() + position;
-  const std::int32_t least_call = std::max({in_knows_call_, in.after_call, here - kWindow});
-  std::int32_t out = std::max(in_knows_out_, in.after_out);
-  Nanos from = ready_[at(table_.in)];
-  if (in.after_host_call != kNone) from = std::max(from, now_.host_end[at(in.after_host_call)]);
-  if (out != kNone) from = std::max(from, out_end(out));
+CopiesIn::Choice CopiesIn::earliest(const TimedIn& in, CallId position, Nanos not_before) const {
+  const std::int32_t here = p_->call_count() + position;
+  const std::int32_t least_call = std::max({knows_call_, in.after_call, here - kWindow});
+  std::int32_t out = std::max(knows_out_, in.after_out);
+  Nanos from = steps_.ready(table_.in);
+  if (in.after_host_call != kNone) from = std::max(from, steps_.host_end(in.after_host_call));
+  if (out != kNone) from = std::max(from, steps_.out_end(out));
 
   std::int32_t best_call = 0;
   std::int32_t best_out = 0;
@@ -167,13 +155,13 @@ TimePass::Choice TimePass::earliest(const TimedIn& in, CallId position, Nanos no
   for (std::int32_t call = here - 1; call >= least_call; --call) {
     const std::int32_t q = call + 1;
     const Bytes load =
-        q == here ? load_[at(position)] - p_->calls[at(position)].allocates : extended_load(q);
+        q == here ? load_.of(position) - p_->calls[at(position)].allocates : load_.of_extended(q);
     if (load + in.bytes > limits_.load_limit) break;
     freed_needed = std::max(
         freed_needed, p_->freed[at(p_->outs_before(q))] + load + in.bytes - limits_.load_limit);
     while (p_->freed[at(out + 1)] < freed_needed) ++out;
-    const Nanos others = out == kNone ? from : std::max(from, out_end(out));
-    const Nanos over = call_end(call);
+    const Nanos others = out == kNone ? from : std::max(from, steps_.out_end(out));
+    const Nanos over = steps_.call_end(call);
     const Nanos start = std::max(others, over);
     if (start < best_start) {
       best_call = call;
@@ -185,28 +173,27 @@ TimePass::Choice TimePass::earliest(const TimedIn& in, CallId position, Nanos no
   return {best_call, best_out, best_start};
 }
 
-void TimePass::issue_in(std::int32_t i, CallId c, const Choice& choice) {
+void CopiesIn::issue(std::int32_t i, CallId c, const Choice& choice) {
   const TimedIn& in = p_->ins[at(i)];
-  const std::int32_t n = calls();
+  const std::int32_t n = p_->call_count();
   ExtendedWaits waits;
-  if (choice.call > in_knows_call_) {
-    waits.call = in_knows_call_ = choice.call;
-    if (choice.call < n) dependencies_.push_back({choice.start, Dependency::call, choice.call});
+  if (choice.call > knows_call_) {
+    waits.call = knows_call_ = choice.call;
+    if (choice.call < n) {
+      steps_.add_dependency(choice.start, IssuedSteps::Kind::call, choice.call);
+    }
   }
-  if (choice.out > in_knows_out_) {
-    waits.out = in_knows_out_ = choice.out;
-    if (choice.out < outs()) dependencies_.push_back({choice.start, Dependency::out, choice.out});
+  if (choice.out > knows_out_) {
+    waits.out = knows_out_ = choice.out;
+    if (choice.out < p_->out_count()) {
+      steps_.add_dependency(choice.start, IssuedSteps::Kind::out, choice.out);
+    }
   }
   if (in.after_host_call != kNone) waits.host = n + in.after_host_call;
   issued_[at(i)] = 1;
-  push(StepKind::copy_in, table_.in, i, choice.start, in.time, waits);
-  now_.in_end[at(i)] = choice.start + in.time;
-  needs_in_[at(in.call)] = i;
-  // From after `choice.call` on, until its bytes are part of the static load.
-  for (std::int32_t q = choice.call + 1; q < n; ++q) previous_load_[at(q)] += in.bytes;
-  for (CallId q = std::max(choice.call + 1 - n, 0); q <= c; ++q) load_[at(q)] += in.bytes;
-  early_ += in.bytes;
-  ends_[at(in.call) + 1] += in.bytes;
+  steps_.issue_in(i, choice.start, in.time, waits);
+  last_for_[at(in.call)] = i;
+  load_.add_copy_in(in, choice.call, c);
 }
 
 }  // namespace tidepool
