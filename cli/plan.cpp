@@ -1,8 +1,8 @@
 // tidepool plan: decides, proves and optionally saves a plan without running it.
 #include <CLI/CLI.hpp>
-#include <array>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -16,12 +16,14 @@
 #include "plan_report.h"
 #include "planner_work.h"
 #include "planners/registry.h"
+#include "planners/settings.h"
 #include "planning/budget.h"
 #include "planning/learning.h"
 #include "planning/obtain_plan.h"
 #include "planning/parallel_plan.h"
 #include "planning/planning_spec.h"
 #include "planning/proven_gap.h"
+#include "record_options.h"
 #include "schedule/plan_totals.h"
 #include "several_devices.h"
 #include "spill_options.h"
@@ -82,14 +84,16 @@ Result<void> check_arguments(const PlanArguments& a) {
   const std::string named = of.machine + of.trace.file;
   if (auto tier = check_file_tier(of.job.device.file_tier, named, of.job.devices); !tier)
     return tier;
-  if (auto sound = check_planner_settings(std::span(&a.planner.name, 1), a.planner); !sound) {
+  if (auto sound = check_planner_settings(std::span(&a.planner.name, 1), a.planner.values);
+      !sound) {
     return sound;
   }
-  const std::array inputs{a.subject.profile, a.subject.program, a.subject.machine,
-                          a.subject.trace.file, a.planner.learning.network};
+  std::vector<std::string> inputs = files_of(a.planner.values, OptionType::input_file);
+  inputs.insert(inputs.end(),
+                {a.subject.profile, a.subject.program, a.subject.machine, a.subject.trace.file});
   if (auto other = check_no_input(a.output, inputs); !other) return other;
-  const LearningSpec& learning = a.planner.learning;
-  const std::array outputs{a.output, learning.save_network, learning.episode_log};
+  std::vector<std::string> outputs = files_of(a.planner.values, OptionType::output_file);
+  outputs.push_back(a.output);
   if (auto distinct = check_distinct(outputs); !distinct) return distinct;
   return check_writable(a.output);
 }
@@ -135,7 +139,7 @@ Result<int> plan(const PlanArguments& a, bool json) {
   request.options.progress = &observer;
   request.options.may.sub_batch = work->chooses();
   request.workload = work->workload();
-  request.learning = a.planner.learning;
+  request.stated = a.planner.values;
   const auto obtained =
       obtain_plan(work->planner(), request, cache, a.subject.cache.replan, observer);
   if (!obtained) return fail(in_all(obtained.error()));
@@ -182,7 +186,7 @@ void add_plan(CLI::App& app, Context& context) {
   add_size_options(*command, arguments->budget);
   add_file_tier_options(*command, arguments->subject.job.device.file_tier);
   add_planner_options(*command, arguments->planner);
-  add_learning_options(*command, arguments->planner.learning);
+  add_planner_files(*command, arguments->planner);
   add_memory_options(*command, arguments->budget.memory, arguments->subject.job.device.spill,
                      Spilling::of_an_arena_too);
   command->add_option("-o,--output", arguments->output, "write the plan to this file");

@@ -13,6 +13,7 @@
 #include "ir/load_profile.h"
 #include "lower/memory_sizes.h"
 #include "planners/registry.h"
+#include "planners/settings.h"
 #include "planning/algorithm_choice.h"
 #include "planning/budget.h"
 #include "planning/learning.h"
@@ -119,11 +120,11 @@ Result<Planned> plan_or_least_host_budget(Error error, Planner& planner, const P
 Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& asked, const Cache& cache,
                                  bool replan, Observer& observer) {
   PlanRequest request = asked;
-  if (auto read = read_network_file(request.learning, request.options.q_learning); !read) {
+  if (auto read = read_input_files(request.stated, request.options.values); !read) {
     return fail(read.error());
   }
   cache.open();
-  if (!replan && !keeps_record(request.learning)) {
+  if (!replan && !keeps_record(request.stated)) {
     if (auto known = cache.plan(request)) {
       observer.notice(Notice::plan_from_cache, "plan from the cache");
       return ObtainedPlan{std::move(*known), "cache", {}};
@@ -136,7 +137,7 @@ Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& asked, con
       make_plan(planner, workload, request.subject.machine, request.budget, request.options);
   if (!planned) planned = plan_or_least_host_budget(planned.error(), planner, request, begun);
   if (!planned) return fail(planned.error());
-  if (auto written = write_learning(request.learning, *planned); !written) {
+  if (auto written = write_learning(request.stated, *planned); !written) {
     return fail(written.error());
   }
   // A planner that was told to stop gives what it has: not worth keeping.

@@ -41,7 +41,7 @@ PlanRequest request_of(const Profile& subject, const TrainingSpec& spec, const B
   request.options.stop = limited_stop(spec, observer);
   request.options.progress = &observer;
   request.options.may.sub_batch = false;
-  request.learning = spec.planner.learning;
+  request.stated = spec.planner.values;
   return request;
 }
 

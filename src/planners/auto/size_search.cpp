@@ -31,7 +31,7 @@ int turn_of(const PlannerInfo& info) {
   constexpr std::array kLast{"capuchin", "tflms"};
   if (info.name == "autoswap") return -3;
   if (info.name == "modnn") return -2;  // it takes milliseconds
-  if (info.has_a_swarm) return -1;      // which needs its time, beside the quick ones
+  if (info.name == "home") return -1;   // its swarm needs time, beside the quick ones
   const auto* const last = std::find(kLast.begin(), kLast.end(), info.name);
   return last == kLast.end() ? 0 : 1 + static_cast<int>(last - kLast.begin());
 }
@@ -109,7 +109,7 @@ std::string SizeSearch::ask_network(const PlannerInfo& learner, Nanos time,
   start.options.evaluation_limit = 0;  // one episode ends by itself
   start.options.time_limit = std::chrono::minutes(10);
   start.options.may.sub_batch = false;
-  start.options.q_learning.greedy = true;
+  start.options.values.set("dqn_greedy", true);
   auto made = PlannerContext::make(workload_, machine_, budget_, start.options);
   if (!made) return fmt::format("the network was not asked: {}", made.error().message);
   start.context.emplace(std::move(*made));
