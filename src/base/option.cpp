@@ -51,6 +51,9 @@ std::optional<OptionValue> value_of(const OptionRecord& record, std::string_view
       if (std::ranges::find(record.choices, text) == record.choices.end()) return std::nullopt;
       return std::string(text);
     case OptionType::text:
+      // Who knows what the text has to be says so of an empty one, too.
+      if (text.empty() && record.sound == nullptr) return std::nullopt;
+      return std::string(text);
     case OptionType::input_file:
     case OptionType::output_file:
       if (text.empty()) return std::nullopt;
