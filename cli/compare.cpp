@@ -11,17 +11,20 @@
 #include "budget_range.h"
 #include "compare_plot.h"
 #include "context.h"
+#include "cost/spill.h"
 #include "file_tier_options.h"
 #include "job/offered_rounds.h"
 #include "lower/overhead.h"
 #include "option_names.h"
 #include "planners/registry.h"
+#include "planners/settings.h"
 #include "planning/comparison.h"
 #include "planning/learning.h"
 #include "planning/planning_spec.h"
 #include "planning/proven_gap.h"
 #include "planning/rounds.h"
 #include "profile_source.h"
+#include "record_options.h"
 #include "rounds_report.h"
 #include "schedule/plan_totals.h"
 #include "spill_options.h"
@@ -178,7 +181,7 @@ void print_missing_bounds(const std::vector<ComparisonRow>& rows, Nanos time_lim
 Result<void> choose_planners(CompareArguments& a) {
   if (a.planners.empty()) {
     for (const PlannerInfo& info : planner_list()) {
-      if (!info.learns || a.planner.learning.episodes > 0) a.planners.emplace_back(info.name);
+      if (!info.learns || a.planner.values.has("episodes")) a.planners.emplace_back(info.name);
     }
   }
   for (const std::string& name : a.planners) {
@@ -187,12 +190,12 @@ Result<void> choose_planners(CompareArguments& a) {
   if (auto rounds = check_chosen_rounds(a.subject.job); !rounds) return rounds;
   const std::string named = a.subject.machine + a.subject.trace.file;
   if (auto tier = check_file_tier(a.subject.job.device.file_tier, named, 1); !tier) return tier;
-  return check_planner_settings(a.planners, a.planner);
+  return check_planner_settings(a.planners, a.planner.values);
 }
 
 Result<void> check_record(const CompareArguments& a, std::size_t budgets) {
   const auto learners = std::ranges::count_if(a.planners, learns);
-  if (!keeps_record(a.planner.learning) || (learners == 1 && budgets == 1)) return {};
+  if (!keeps_record(a.planner.values) || (learners == 1 && budgets == 1)) return {};
   return fail(ErrorCode::usage,
               "--save-network and --episode-log are of one plan: name one planner that learns and "
               "one budget");
@@ -217,7 +220,7 @@ Result<int> compare(CompareArguments a, bool json) {
   if (!entries) return fail(entries.error());
   PlannerOptions options = planner_options(plan_terms(a.subject.job), a.planner);
   options.stop = interrupted;
-  if (auto known = read_network_file(a.planner.learning, options.q_learning); !known) {
+  if (auto known = read_input_files(a.planner.values, options.values); !known) {
     return fail(known.error());
   }
   // Where no budget can be met nothing was measured, and only programs of one device are timed.
@@ -266,7 +269,7 @@ void add_compare(CLI::App& app, Context& context) {
                    "names (default: all, but those that learn only with --episodes)")
       ->delimiter(',');
   add_search_options(*command, arguments->planner);
-  add_learning_options(*command, arguments->planner.learning);
+  add_planner_files(*command, arguments->planner);
   add_host_budget_option(*command, arguments->each);
   add_file_tier_options(*command, arguments->subject.job.device.file_tier);
   add_memory_options(*command, arguments->each.memory, arguments->subject.job.device.spill,

@@ -10,6 +10,7 @@
 #include "context.h"
 #include "fit_report.h"
 #include "planners/registry.h"
+#include "planners/settings.h"
 #include "planning/planning_spec.h"
 #include "subject_options.h"
 #include "terminal_observer.h"
@@ -85,7 +86,7 @@ Result<int> fit(const FitArguments& a, bool json) {
         "--sub-batch auto: in rounds small enough any batch fits; give a number of samples, "
         "or none for batches as a whole");
   }
-  const auto read = check_read_by(std::span(&a.planner.name, 1), a.planner.swarm, a.planner.modnn);
+  const auto read = check_read_by(std::span(&a.planner.name, 1), a.planner.values);
   if (!read) return fail(read.error());
   const auto begun = Clock::now();
   const Stop stop = [&a, begun] {

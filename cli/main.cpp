@@ -1,4 +1,5 @@
 #include "context.h"
+#include "help.h"
 #include "program.h"
 
 namespace {
@@ -14,6 +15,7 @@ Examples:
   tidepool export plan.json --to html -o plan.html)";
 
 void add_commands(CLI::App& app, cli::Context& context) {
+  cli::begin_help(app);
   cli::add_train(app, context);
   cli::add_plan(app, context);
   cli::add_compare(app, context);
@@ -30,6 +32,7 @@ void add_commands(CLI::App& app, cli::Context& context) {
   cli::add_models(app, context);
   cli::add_machines(app, context);
   cli::add_planners(app, context);
+  cli::group_options(app);
 }
 
 }  // namespace

@@ -1,76 +1,131 @@
 #include "option_names.h"
 
-#include <utility>
+#include <algorithm>
+
+#include "job/job_options.h"
+#include "planners/settings.h"
 
 namespace tidepool::cli {
 namespace {
 
-constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
-    {"baseline", "--baseline"},
-    {"batch", "--batch"},
-    {"budget", "--budget"},
-    {"checkpoint", "--checkpoint"},
-    {"clusters", "--clusters"},
-    {"data", "--data"},
-    {"data_folder", "--data-dir"},
-    {"devices", "--devices"},
-    {"dqn_discount", "--dqn-discount"},
-    {"dqn_published", "--dqn-published"},
-    {"dqn_rate", "--dqn-rate"},
-    {"dqn_reach", "--dqn-reach"},
-    {"dqn_uniform", "--dqn-uniform"},
-    {"dqn_width", "--dqn-width"},
-    {"episode_log", "--episode-log"},
-    {"episodes", "--episodes"},
-    {"epochs", "--epochs"},
-    {"evaluations", "--evaluations"},
-    {"file_folder", "--file-folder"},
-    {"file_limit", "--file-limit"},
-    {"file_tier", "--file-tier"},
-    {"foreign", "--foreign"},
-    {"graph", "--graph"},
-    {"host_budget", "--host-budget"},
-    {"iterations", "--iterations"},
-    {"learning_rate", "--learning-rate"},
-    {"link", "--link"},
-    {"machine", "--machine"},
-    {"memory", "--memory"},
-    {"modnn_one_stream", "--modnn-one-stream"},
-    {"modnn_weights_leave", "--modnn-weights-leave"},
-    {"nondeterministic", "--allow-nondeterministic"},
-    {"network", "--network"},
-    {"plan", "--plan"},
-    {"planner", "--planner"},
-    {"profile", "--profile"},
-    {"program", "--program"},
-    {"pso_iterations", "--pso-iterations"},
-    {"pso_particles", "--pso-particles"},
-    {"resident", "--resident"},
-    {"resume", "--resume"},
-    {"save_network", "--save-network"},
-    {"sequence", "--sequence"},
-    {"spill", "--spill"},
-    {"spill_limit", "--spill-limit"},
-    {"spill_speed", "--spill-speed"},
-    {"sub_batch", "--sub-batch"},
-    {"sub_batch_statistics", "--sub-batch-statistics"},
-    {"tf32", "--tf32"},
-    {"threads", "--threads"},
-    {"time_limit", "--time-limit"},
-    {"trace", "--trace"},
-    {"verify", "--verify"},
-    {"weight_decay", "--weight-decay"},
+/// Options that are no records: their commands have their texts.
+struct Shown {
+  std::string_view name;
+  OptionPlace place;
 };
 
-/// Empty: it is no field.
-std::string_view option_of(std::string_view field) {
-  for (const auto& [name, option] : kOptions) {
-    if (name == field) return option;
+constexpr OptionPlace kWork{OptionGroup::work, OptionLevel::usual};
+constexpr OptionPlace kMoreWork{OptionGroup::work, OptionLevel::advanced};
+constexpr OptionPlace kBudget{OptionGroup::budget, OptionLevel::usual};
+constexpr OptionPlace kMoreBudget{OptionGroup::budget, OptionLevel::advanced};
+constexpr OptionPlace kPlanner{OptionGroup::planner, OptionLevel::usual};
+constexpr OptionPlace kMorePlanner{OptionGroup::planner, OptionLevel::advanced};
+constexpr OptionPlace kFiles{OptionGroup::files, OptionLevel::usual};
+constexpr OptionPlace kMoreFiles{OptionGroup::files, OptionLevel::advanced};
+constexpr OptionPlace kOutput{OptionGroup::output, OptionLevel::usual};
+
+constexpr Shown kShown[] = {
+    {"algorithm", kPlanner},
+    {"baseline", kWork},
+    {"budget", kBudget},
+    {"checkpoint", kFiles},
+    {"epochs", kWork},
+    {"evaluations", kPlanner},
+    {"explain", kOutput},
+    {"fake", kMoreWork},
+    {"file-folder", kMoreBudget},
+    {"file-limit", kMoreBudget},
+    {"file-tier", kBudget},
+    {"foreign", kMoreFiles},
+    {"graph", kMoreWork},
+    {"help", kOutput},
+    {"help-all", kOutput},
+    {"host-budget", kBudget},
+    {"host-cores", kMoreWork},
+    {"iterations", kWork},
+    {"json", kOutput},
+    {"least", kBudget},
+    {"load", kBudget},
+    {"machine", kWork},
+    {"memory", kBudget},
+    {"most-batch", kWork},
+    {"no-cache", kFiles},
+    {"no-correction", kMorePlanner},
+    {"no-evaluate", kMoreWork},
+    {"output", kFiles},
+    {"plan", kFiles},
+    {"planner", kPlanner},
+    {"planners", kPlanner},
+    {"plot", kFiles},
+    {"profile", kFiles},
+    {"program", kFiles},
+    {"replan", kMoreFiles},
+    {"reprofile", kMoreFiles},
+    {"resident", kMoreBudget},
+    {"resolution", kWork},
+    {"resume", kFiles},
+    {"search-limit", kPlanner},
+    {"seed", kWork},
+    {"smallest", kBudget},
+    {"spill", kBudget},
+    {"spill-limit", kMoreBudget},
+    {"spill-speed", kMoreBudget},
+    {"spill-verify", kMoreBudget},
+    {"sweep", kBudget},
+    {"time-limit", kPlanner},
+    {"to", kOutput},
+    {"trace", kFiles},
+    {"verify", kWork},
+};
+
+std::string with_dashes(std::string_view field) {
+  std::string name(field);
+  std::ranges::replace(name, '_', '-');
+  return name;
+}
+
+/// Null: there is none.
+template <class Predicate>
+const OptionRecord* find_record(const Predicate& is_it) {
+  for (const OptionRecord& record : all_planner_options()) {
+    if (is_it(record)) return &record;
   }
-  return {};
+  for (const auto options : {job_options(), parallel_options()}) {
+    for (const JobOption& option : options) {
+      if (is_it(option.record)) return &option.record;
+    }
+  }
+  return nullptr;
+}
+
+/// Empty: it is no field.
+std::string option_of(std::string_view field) {
+  if (const OptionRecord* record =
+          find_record([&](const OptionRecord& each) { return each.name == field; })) {
+    return option_name(*record);
+  }
+  // A field has no dashes, and the text around it may be any.
+  if (field.find('-') != std::string_view::npos) return {};
+  const std::string name = with_dashes(field);
+  return std::ranges::find(kShown, name, &Shown::name) == std::ranges::end(kShown) ? std::string()
+                                                                                   : "--" + name;
 }
 
 }  // namespace
+
+std::string option_name(const OptionRecord& record) {
+  return "--" + (record.option.empty() ? with_dashes(record.name) : std::string(record.option));
+}
+
+std::optional<OptionPlace> option_place(std::string_view name) {
+  if (const OptionRecord* record = find_record(
+          [&](const OptionRecord& each) { return option_name(each).substr(2) == name; })) {
+    return OptionPlace{record->group, record->level};
+  }
+  const auto* const found = std::ranges::find(kShown, name, &Shown::name);
+  if (found == std::ranges::end(kShown)) return std::nullopt;
+  return found->place;
+}
 
 std::string with_option_names(std::string_view text) {
   std::string named;
@@ -79,7 +134,7 @@ std::string with_option_names(std::string_view text) {
     const std::size_t close = open == std::string_view::npos ? open : text.find('`', open + 1);
     if (close == std::string_view::npos) return named.append(text.substr(at));
     named.append(text.substr(at, open - at));
-    const std::string_view option = option_of(text.substr(open + 1, close - open - 1));
+    const std::string option = option_of(text.substr(open + 1, close - open - 1));
     if (option.empty()) {
       named.push_back('`');
       at = open + 1;

@@ -1,20 +1,23 @@
 // tidepool plan: decides, proves and optionally saves a plan without running it.
 #include <CLI/CLI.hpp>
-#include <array>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "base/output_file.h"
 #include "base/quantity.h"
 #include "context.h"
+#include "cost/spill.h"
 #include "file_tier_options.h"
 #include "job/offered_rounds.h"
 #include "plan_report.h"
 #include "planners/registry.h"
+#include "planners/settings.h"
 #include "planning/learning.h"
 #include "planning/plan_subject.h"
+#include "record_options.h"
 #include "schedule/plan_totals.h"
 #include "spill_options.h"
 #include "subject_options.h"
@@ -61,14 +64,16 @@ Result<void> check_arguments(const PlanArguments& a) {
   const std::string named = of.machine + of.trace.file;
   if (auto tier = check_file_tier(of.job.device.file_tier, named, of.job.devices); !tier)
     return tier;
-  if (auto sound = check_planner_settings(std::span(&a.planner.name, 1), a.planner); !sound) {
+  if (auto sound = check_planner_settings(std::span(&a.planner.name, 1), a.planner.values);
+      !sound) {
     return sound;
   }
-  const std::array inputs{a.subject.profile, a.subject.program, a.subject.machine,
-                          a.subject.trace.file, a.planner.learning.network};
+  std::vector<std::string> inputs = files_of(a.planner.values, OptionType::input_file);
+  inputs.insert(inputs.end(),
+                {a.subject.profile, a.subject.program, a.subject.machine, a.subject.trace.file});
   if (auto other = check_no_input(a.output, inputs); !other) return other;
-  const LearningSpec& learning = a.planner.learning;
-  const std::array outputs{a.output, learning.save_network, learning.episode_log};
+  std::vector<std::string> outputs = files_of(a.planner.values, OptionType::output_file);
+  outputs.push_back(a.output);
   if (auto distinct = check_distinct(outputs); !distinct) return distinct;
   return check_writable(a.output);
 }
@@ -112,7 +117,7 @@ void add_plan(CLI::App& app, Context& context) {
   add_size_options(*command, arguments->budget);
   add_file_tier_options(*command, arguments->subject.job.device.file_tier);
   add_planner_options(*command, arguments->planner);
-  add_learning_options(*command, arguments->planner.learning);
+  add_planner_files(*command, arguments->planner);
   add_memory_options(*command, arguments->budget.memory, arguments->subject.job.device.spill,
                      Spilling::of_an_arena_too);
   command->add_option("-o,--output", arguments->output, "write the plan to this file");

@@ -103,14 +103,20 @@ int parse_and_run(const ProgramFace& face, int argc, char** argv, Context& conte
   return context.run();
 }
 
-/// `help train` and `--help train` ask for what `train --help` does.
+/// `help train` and `--help train` ask for what `train --help` does; so does --help-all.
 std::vector<char*> with_help_last(int argc, char** argv) {
   static char help[] = "--help";
+  static char help_all[] = "--help-all";
   std::vector<char*> arguments(argv, argv + argc);
   if (argc < 2) return arguments;
   const std::string_view first = arguments[1];
-  if (first != "help" && first != "--help" && first != "-h") return arguments;
-  arguments[1] = help;
+  if (first == "--help-all") {
+    arguments[1] = help_all;
+  } else if (first == "help" || first == "--help" || first == "-h") {
+    arguments[1] = help;
+  } else {
+    return arguments;
+  }
   if (argc > 2 && arguments[2][0] != '-') std::swap(arguments[1], arguments[2]);
   return arguments;
 }

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "branches_note.h"
 #include "context.h"
+#include "cost/spill.h"
 #include "file_tier_options.h"
 #include "lower/memory_sizes.h"
 #include "lower/overhead.h"

@@ -27,11 +27,10 @@ void add_host_budget_option(CLI::App& command, BudgetSpec& budget);
 /// A device size in bytes or percent; `name` such as "--budget".
 CLI::Option* add_size_option(CLI::App& command, const std::string& name, SizeOrPercent& size,
                              const std::string& help);
-/// --planner, and --time-limit, --evaluations and the size of a swarm.
+/// --planner, and --time-limit, --evaluations and the planners' own options but those that name
+/// files (record_options.h).
 void add_planner_options(CLI::App& command, PlannerSpec& planner);
 void add_search_options(CLI::App& command, PlannerSpec& planner);
-/// --episodes, --network, --save-network, --episode-log.
-void add_learning_options(CLI::App& command, LearningSpec& learning);
 void add_cache_options(CLI::App& command, CacheSpec& cache);
 /// Of a command that keeps its plans; behind those of the cache.
 void add_replan_option(CLI::App& command, CacheSpec& cache);

@@ -7,6 +7,8 @@
 #include "context.h"
 #include "file_tier_options.h"
 #include "option_names.h"
+#include "planners/settings.h"
+#include "record_options.h"
 #include "spec_options.h"
 #include "spill_options.h"
 #include "terminal_observer.h"
@@ -133,7 +135,7 @@ void add_train(CLI::App& app, Context& context) {
   add_file_tier_options(*command, spec.job.device.file_tier);
   add_memory_options(*command, spec.budget.memory, spec.job.device.spill);
   add_planner_options(*command, spec.planner);
-  add_learning_options(*command, spec.planner.learning);
+  add_planner_files(*command, spec.planner);
   add_length_options(*command, *arguments);
   command->add_option("--profile", spec.profile,
                       "plan from this profile file of this device instead of measuring");
@@ -148,14 +150,12 @@ void add_train(CLI::App& app, Context& context) {
   add_replan_option(*command, spec.cache);
   add_comparison_options(*command, *arguments);
   command->add_flag("--json", context.json, "one JSON object on stdout");
-  refuse_ignored(
-      *command,
-      {{"--profile", {"--reprofile"}},
-       {"--plan",
-        {"--replan", "--planner", "--algorithms", "--time-limit", "--evaluations",
-         "--pso-particles", "--pso-iterations", "--modnn-weights-leave", "--modnn-one-stream",
-         "--episodes", "--dqn-published", "--dqn-reach", "--dqn-discount", "--dqn-width",
-         "--dqn-rate", "--dqn-uniform", "--network", "--save-network", "--episode-log"}}});
+  Ignored beside_a_plan{"--plan",
+                        {"--replan", "--planner", "--algorithms", "--time-limit", "--evaluations"}};
+  for (const OptionRecord& record : all_planner_options()) {
+    beside_a_plan.others.push_back(option_name(record));
+  }
+  refuse_ignored(*command, {{"--profile", {"--reprofile"}}, std::move(beside_a_plan)});
   command->footer(kFooter);
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {

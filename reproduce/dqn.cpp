@@ -34,7 +34,7 @@ PlannerOptions dqn_options(const Arguments& a, const std::string& planner) {
                            ? usual_time_limit(planner)
                            : a.limit(kOtherPlanSeconds);
   options.algorithms = AlgorithmPolicy::fastest;
-  options.q_learning.episodes = static_cast<std::int32_t>(a.episodes);
+  if (a.episodes > 0) options.values.set("episodes", a.episodes);
   options.stop = interrupted;
   return options;
 }

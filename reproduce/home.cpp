@@ -41,10 +41,10 @@ struct HomeContext {
     } else {
       options.evaluation_limit = planner == "home" ? kPolicies : kEvaluations;
     }
-    options.swarm.particles = kPublishedParticles;
+    options.values.set("pso_particles", std::int64_t{kPublishedParticles});
     options.algorithms = AlgorithmPolicy::least_workspace;
     options.stop = interrupted;
-    options.swarm.anchored = false;  // as published: all particles begin at random
+    options.values.set("pso_random_start", true);
     return options;
   }
   [[nodiscard]] Result<Profile> profile(std::string_view model, std::int64_t batch) const {

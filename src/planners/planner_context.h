@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/option.h"
 #include "base/progress.h"
 #include "base/stop.h"
 #include "lower/lower.h"
@@ -49,41 +50,6 @@ struct MayDecide {
   [[nodiscard]] bool may_stream() const { return swap && (algorithms || streaming); }
 };
 
-/// Of a planner that searches with a particle swarm.
-struct SwarmSize {
-  std::int32_t particles = 0;   ///< 0: as many as the planner thinks enough
-  std::int32_t iterations = 0;  ///< 0: until it has converged
-  /// One particle begins with everything swapped and one with everything recomputed.
-  bool anchored = true;
-};
-
-/// Of a planner that learns a Q-network (DQN).
-struct QLearning {
-  std::int32_t episodes = 0;  ///< 0: until the time limit, or the planner's own number
-  double learning_rate = 3e-3;
-  double discount = 0.99;
-  std::int32_t width = 64;  ///< of node states
-  std::int32_t hops = 4;
-  std::int32_t batch = 32;
-  std::int32_t reach = 0;  ///< rewards in a target; 0: all to the end; 1: as in the paper
-  /// Begins with plans of other planners, and between episodes undoes a part of the best strategy
-  /// and fills it up anew. False: Algorithm 1 alone, as in the paper.
-  bool improves = true;
-  std::int32_t decisions_a_step = 3;  ///< of the agent, for one gradient step
-  bool uniform = false;               ///< all actions uniformly random; nothing is learned
-  bool greedy = false;                ///< one episode of `network`, and nothing is learned
-  std::string network;                ///< bytes of a saved one to go on from; empty: a new one
-};
-
-/// Of moDNN.
-struct ModnnOptions {
-  double alpha = 0.15;           ///< of equation 8, as published
-  bool weights_leave = false;    ///< whatever the budget
-  bool one_data_stream = false;  ///< as published
-
-  bool operator==(const ModnnOptions&) const = default;
-};
-
 struct PlannerOptions {
   std::uint64_t seed = 1;
   Nanos time_limit{std::chrono::seconds(10)};  ///< for searches
@@ -100,9 +66,7 @@ struct PlannerOptions {
   /// alone. 0: the time limit holds.
   std::int64_t evaluation_limit = 0;
   MayDecide may;
-  SwarmSize swarm;
-  ModnnOptions modnn;
-  QLearning q_learning;
+  OptionValues values;  ///< of the planner's own options, see PlannerInfo::options
 };
 
 /// A strategy tried with addresses.

@@ -1,5 +1,5 @@
 // The list of planners. The build makes it, from src/planners/CMakeLists.txt: a new planner is one
-// file pair and one line there.
+// file pair and one line there; its options are records in its own source.
 #pragma once
 
 #include <memory>
@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/option.h"
 #include "planners/planner.h"
 
 namespace tidepool {
@@ -22,11 +23,12 @@ struct PlannerInfo {
   std::string_view starts_from = {};
   /// What it may take where nobody says.
   Nanos time_limit{std::chrono::seconds(10)};
-  bool has_a_swarm = false;  ///< reads PlannerOptions::swarm
-  bool is_modnn = false;     ///< reads PlannerOptions::modnn
-  bool learns = false;       ///< reads PlannerOptions::q_learning
-  /// Has a planner that learns play QLearning::network, where there is one.
-  bool asks_a_network = false;
+  /// What it reads from PlannerOptions::values.
+  std::span<const OptionRecord> options{};
+  /// Refuses values that make no sense together. Those that are stated for other planners may be
+  /// among them. Null: all do.
+  Result<void> (*check)(const OptionValues& values) = nullptr;
+  bool learns = false;  ///< a Q-network, see Planned::learning
   /// Chooses among the workload's sub-batches; others plan for the workload's own.
   bool chooses_sub_batch = false;
   /// It chooses algorithms where it may: the times of all of them have to be known.
@@ -42,6 +44,8 @@ struct PlannerInfo {
   bool begins_searches = false;
   bool is_quick = false;  ///< it takes milliseconds: nobody has to stop it
   bool is_slow = false;   ///< of those that seed searches it takes longest: its turn is last
+  /// It is as good as the time that it is given: its turn comes right after the quick ones.
+  bool needs_time = false;
   /// It decides nothing: without a plan where not all tensors fit, which it takes long to find out.
   bool keeps_everything = false;
   /// It learns, and is the one that others have play QLearning::network.
@@ -55,6 +59,7 @@ std::span<const PlannerInfo> planner_list();
 struct MissingPlanner {
   std::string_view name;
   std::string_view package;  ///< Debian's, with the library
+  std::span<const OptionRecord> options;
 };
 std::span<const MissingPlanner> missing_planners();
 /// PlannerInfo::meets_every_budget; true of a planner that there is not.
@@ -69,12 +74,7 @@ bool chooses_algorithms(std::string_view planner);
 bool corrects_itself(std::string_view planner);
 /// Fails with a usage error that names the known planners.
 Result<std::unique_ptr<Planner>> make_planner(std::string_view name);
-/// Fails with a usage error where something is set that none of the planners reads.
-Result<void> check_read_by(std::span<const std::string> planners, const SwarmSize& swarm,
-                           const ModnnOptions& modnn);
 /// PlannerInfo::learns; false of a planner that there is not.
 bool learns(std::string_view planner);
-/// That, or PlannerInfo::asks_a_network where there is a planner that learns.
-bool takes_a_network(std::string_view planner);
 
 }  // namespace tidepool

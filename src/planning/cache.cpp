@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "check/check.h"
 #include "lower/plan_file.h"
+#include "planners/settings.h"
 #include "planning/make_plan.h"
 
 namespace tidepool {
@@ -39,35 +40,13 @@ Json identity(const Profile& profile) {
           {"program", to_json(without_times(profile.program))}};
 }
 
-std::string to_text(const SwarmSize& swarm) {
-  return fmt::format("{}x{}{}", swarm.particles, swarm.iterations, swarm.anchored ? "" : " random");
-}
-
-std::string to_text(const ModnnOptions& modnn) {
-  return fmt::format("alpha {}{}{}", modnn.alpha, modnn.weights_leave ? ", weights leave" : "",
-                     modnn.one_data_stream ? ", one stream" : "");
-}
-
-std::string to_text(const QLearning& q) {
-  std::uint64_t network = 0;
-  for (const char c : q.network) network = hash_combine(network, static_cast<unsigned char>(c));
-  return fmt::format(
-      "{} episodes, rate {}, discount {}, reach {}, width {}, hops {}, batch {} every {}{}{}{}, "
-      "{:x}",
-      q.episodes, q.learning_rate, q.discount, q.reach, q.width, q.hops, q.batch,
-      q.decisions_a_step, q.improves ? "" : ", as published", q.uniform ? ", uniform" : "",
-      q.greedy ? ", greedy" : "", network);
-}
-
 Json settings(const PlanRequest& request) {
   return {{"build", build_identity()},
           {"planner", request.planner},
           {"seed", fmt::format("{}", request.options.seed)},
           {"time_limit", format_time(request.options.time_limit)},
           {"evaluations", fmt::format("{}", request.options.evaluation_limit)},
-          {"swarm", to_text(request.options.swarm)},
-          {"modnn", to_text(request.options.modnn)},
-          {"q_learning", to_text(request.options.q_learning)},
+          {"options", identity_of(request.options.values)},
           {"algorithms", std::string(to_text(request.options.algorithms))},
           {"algorithm_choice", request.options.may.algorithms ? "planner" : "policy"},
           {"sub_batch", request.workload == nullptr ? "given" : "chosen"}};

@@ -35,7 +35,7 @@ struct PlanRequest {
   /// Where the planner chooses its sub-batch: what from; its own program is the subject's. Null:
   /// there is that program only.
   Workload* workload = nullptr;
-  LearningSpec learning{};  ///< files; `options` have the number of episodes
+  OptionValues stated{};  ///< with the names of files, which `options` do not have
 
   /// Of the sub-batch of a plan.
   [[nodiscard]] Result<const Program*> program(std::int64_t sub_batch) const {

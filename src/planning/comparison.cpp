@@ -75,7 +75,7 @@ ComparisonRow plan_one(const Subject& subject, const ComparedBudget& entry,
   auto planned = make_plan(work->planner(), work->chooses() ? *work->workload() : fixed,
                            subject.profile.machine, entry.budget, mine);
   if (planned && learns(name)) {
-    if (auto written = write_learning(spec.learning, *planned); !written) {
+    if (auto written = write_learning(spec.values, *planned); !written) {
       planned = fail(written.error());
     }
   }

@@ -1,4 +1,5 @@
-// Files of planners that learn a Q-network: the network to go on from, what was learned, and how.
+// Settings of planners before the work, and the files of planners that learn a Q-network: what was
+// learned, and how.
 #pragma once
 
 #include <span>
@@ -9,18 +10,16 @@
 
 namespace tidepool {
 
-/// Before the work. Fails with `usage` where settings are for planners that none of these is (those
-/// of a swarm too), and where a file cannot be read or written.
-Result<void> check_planner_settings(std::span<const std::string> planners, const PlannerSpec& spec);
+/// Before the work. Fails with `usage` where settings are for planners that none of these is, and
+/// where a file cannot be read or written.
+Result<void> check_planner_settings(std::span<const std::string> planners,
+                                    const OptionValues& values);
 
-/// The file's bytes into the options.
-Result<void> read_network_file(const LearningSpec& spec, QLearning& options);
-
-/// Whether a record is asked for: then the planner has to learn, and no cache knows it.
-bool keeps_record(const LearningSpec& spec);
+/// Whether a record is asked for: then the planner has to plan, and no cache knows it.
+bool keeps_record(const OptionValues& values);
 /// The network and the log of the episodes, where they are asked for. Where nothing was learned,
 /// a note of `planned` says that no network was written.
-Result<void> write_learning(const LearningSpec& spec, Planned& planned);
+Result<void> write_learning(const OptionValues& values, Planned& planned);
 
 /// A line for each episode: episode, steps, return, overhead, best, loss. No overhead: it is not
 /// feasible.

@@ -6,6 +6,7 @@
 
 #include "base/quantity.h"
 #include "planners/registry.h"
+#include "planners/settings.h"
 #include "planning/host_budget.h"
 #include "planning/learning.h"
 #include "planning/make_plan.h"
@@ -14,11 +15,11 @@ namespace tidepool {
 Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& asked, const Cache& cache,
                                  bool replan, Observer& observer) {
   PlanRequest request = asked;
-  if (auto read = read_network_file(request.learning, request.options.q_learning); !read) {
+  if (auto read = read_input_files(request.stated, request.options.values); !read) {
     return fail(read.error());
   }
   cache.open();
-  if (!replan && !keeps_record(request.learning)) {
+  if (!replan && !keeps_record(request.stated)) {
     if (auto known = cache.plan(request)) {
       observer.notice(Notice::plan_from_cache, "plan from the cache");
       return ObtainedPlan{std::move(*known), "cache", {}};
@@ -33,7 +34,7 @@ Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& asked, con
     planned = plan_or_least_host_budget(planned.error(), planner, workload, request.subject.machine,
                                         request.budget, request.options, begun);
   if (!planned) return fail(planned.error());
-  if (auto written = write_learning(request.learning, *planned); !written) {
+  if (auto written = write_learning(request.stated, *planned); !written) {
     return fail(written.error());
   }
   // A planner that was told to stop gives what it has: not worth keeping.

@@ -44,7 +44,7 @@ Result<ObtainedPlan> plan_profile(Planner& planner, const Profile& profile, Work
   request.options.progress = &observer;
   request.options.may.sub_batch = workload != nullptr;
   request.workload = workload;
-  request.learning = task.planner.learning;
+  request.stated = task.planner.values;
   auto plan = obtain_plan(planner, request, cache, task.replan, observer);
   if (plan && task.choice) widen(*task.choice, plan->planned.lowered);
   return plan;

@@ -36,20 +36,6 @@ struct BudgetSpec {
 
 inline constexpr Nanos kGapTimeLimit = std::chrono::seconds(10);
 
-/// Of planners that learn a Q-network. Files may be empty.
-struct LearningSpec {
-  std::int32_t episodes = 0;  ///< 0: the planner's own number, within its time limit
-  bool published = false;     ///< `dqn_published`: reach 1, nothing but the paper's algorithm
-  bool uniform = false;       ///< `dqn_uniform`: all actions at random
-  std::optional<std::int32_t> reach;
-  std::optional<double> discount;
-  std::optional<std::int32_t> width;
-  std::optional<double> rate;  ///< of learning
-  std::string network;         ///< a saved network to go on from; `auto` plays one episode of it
-  std::string save_network;    ///< written with the plan
-  std::string episode_log;     ///< the same, CSV
-};
-
 struct PlannerSpec {
   std::string name = "auto";
   /// For searches, and once more for the optimality gap. Unset: each planner's own, and
@@ -58,9 +44,7 @@ struct PlannerSpec {
   /// Searches end after so many evaluations of strategies instead: the same plan on any machine.
   /// 0: the time limit holds.
   std::int64_t evaluations = 0;
-  SwarmSize swarm;     ///< `pso_particles`, `pso_iterations`: only for planners that have one
-  ModnnOptions modnn;  ///< `modnn_weights_leave`, `modnn_one_stream`: only for that planner
-  LearningSpec learning;
+  OptionValues values{};  ///< of the planner's own options, see PlannerInfo::options
 };
 
 /// What is stated of a subject's ops and rounds, and what of it is left to planners.

@@ -262,7 +262,8 @@ Result<TrainingReport> train_once(const TrainingSpec& asked, TrainingObserver& o
   const TrainingSpec& spec = *rounds;
   auto planner = make_planner(spec.planner.name);
   if (!planner) return fail(planner.error());
-  if (auto sound = check_planner_settings(std::span(&spec.planner.name, 1), spec.planner); !sound) {
+  if (auto sound = check_planner_settings(std::span(&spec.planner.name, 1), spec.planner.values);
+      !sound) {
     return fail(sound.error());
   }
   auto from = unprepared(spec, saved, observer);

@@ -94,7 +94,7 @@ TEST_F(Cli, SeedsAreWholeNumbers) {
 
 TEST_F(Cli, WrongValuesNameTheirOption) {
   expect_error({"train", "tiny-vgg", "--weight-decay", "-1"}, 2,
-               HasSubstr("--weight-decay: -1 is below 0"));
+               HasSubstr("--weight-decay: '-1' is not a number of at least 0"));
   expect_error({"analyse", "tiny-vgg", "--machine", "k40", "--load", "50%", "--smallest", "-1"}, 2,
                HasSubstr("--smallest"));
   expect_error({"analyse", "tiny-vgg", "--machine", "k40", "--load", "1%"}, 4, HasSubstr("--load"));

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "planners/settings.h"
+
 namespace tidepool::cli {
 namespace {
 
@@ -12,6 +14,15 @@ TEST(OptionNames, FieldsInBackquotesBecomeOptions) {
             "--sub-batch 4 --sub-batch-statistics");
   EXPECT_EQ(with_option_names("`data` cifar10 needs `data_folder`"),
             "--data cifar10 needs --data-dir");
+}
+
+/// Whoever adds an option to a planner names it in no list.
+TEST(OptionNames, FieldsOfAllPlannersBecomeOptions) {
+  for (const OptionRecord& record : all_planner_options()) {
+    EXPECT_EQ(with_option_names("`" + std::string(record.name) + "`"), option_name(record));
+  }
+  EXPECT_EQ(with_option_names("`profile` x.json"), "--profile x.json");
+  EXPECT_EQ(with_option_names("`dqn_rate`"), "--dqn-rate");
 }
 
 TEST(OptionNames, OtherTextStays) {

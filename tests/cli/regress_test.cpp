@@ -186,8 +186,8 @@ TEST_F(Cli, OptionsOfLearnersAreNumbersAndReadByLearnersAlone) {
     words.insert(words.end(), more.begin(), more.end());
     expect_error(words, 2, HasSubstr(because));
   };
-  refused({"--dqn-rate", "nan"}, "no number from 0 to 1");
-  refused({"--dqn-discount", "1.5"}, "no number from 0 to 1");
+  refused({"--dqn-rate", "nan"}, "not a number from 0 to 1");
+  refused({"--dqn-discount", "1.5"}, "not a number from 0 to 1");
   refused({"--dqn-reach", "3"}, "--dqn-reach");
   refused({"--dqn-published"}, "--dqn-published");
 }

@@ -19,7 +19,7 @@ TEST(TorchThreads, PlanningLeavesOpenMpsNumberAsItIs) {
                                   least_workspace_algorithms(program))
                          .peak;
   PlannerOptions options;
-  options.q_learning.episodes = 3;
+  options.values.set("episodes", 3);
   for (const int threads : {3, 1, 2}) {
     omp_set_num_threads(threads);
     FixedWorkload workload(program);

@@ -7,6 +7,7 @@
 #include "bound/fluid.h"
 #include "lower/overhead.h"
 #include "planners/registry.h"
+#include "planners/settings.h"
 #include "planning/make_plan.h"
 #include "sim/simulate.h"
 #include "support/attacks.h"
@@ -62,7 +63,10 @@ TEST_P(AnyProgram, IsPlannedProvedAndTimedRight) {
     options.seed = seed;
     options.evaluation_limit = 20;
     options.may.algorithms = false;
-    if (GetParam().has_a_swarm) options.swarm = {4, 3};
+    if (reads(GetParam().name, "pso_particles")) {
+      options.values.set("pso_particles", 4);
+      options.values.set("pso_iterations", 3);
+    }
     const auto made = make_plan(*GetParam().make(), workload, machine, budget, options);
     if (!made) {
       // Bytes that may not move lie in the way, or the planner keeps what does not fit.

@@ -373,7 +373,7 @@ TEST_P(PlannerConformance, DecidesOnlyWhatItMay) {
 std::vector<PlannerInfo> tried_planners() {
   std::vector<PlannerInfo> tried;
   for (const PlannerInfo& info : planner_list()) {
-    const bool has_threads = info.name == "auto" || info.name == "tide" || info.has_a_swarm;
+    const bool has_threads = info.name == "auto" || info.name == "tide" || info.name == "home";
     if (has_threads || !testing::kThreadSanitizer) tried.push_back(info);
   }
   return tried;

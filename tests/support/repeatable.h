@@ -14,8 +14,8 @@ inline PlannerOptions repeatable(std::uint64_t seed, std::int64_t evaluations,
   options.seed = seed;
   // An episode of a Q-network trains it, too.
   options.evaluation_limit = planner.starts_with("dqn") ? evaluations / 3 : evaluations;
-  options.q_learning.width = 8;  // a small network learns too, in less time
-  options.q_learning.batch = 4;
+  options.values.set("dqn_width", 8);  // a small network learns too, in less time
+  options.values.set("dqn_batch", 4);
   return options;
 }
 

@@ -9,6 +9,7 @@
 #include "planners/auto/choices_note.h"
 #include "planners/auto/size_order.h"
 #include "planners/auto/size_search.h"
+#include "planners/published/dqn/q_learning.h"
 #include "planners/published/modnn/sub_batch.h"
 #include "planners/registry.h"
 #include "planners/toolkit/decision_reasons.h"
@@ -240,7 +241,7 @@ class AutoRun {
 
   /// On top of the limits: what is found without the network is found with it.
   void ask_network(SizeSearch& search) {
-    if (options_.q_learning.network.empty()) return;
+    if (!options_.values.has("network")) return;
     const auto all = planner_list();
     const auto learner = std::ranges::find_if(all, &PlannerInfo::plays_for_others);
     if (learner == all.end()) return;
@@ -324,6 +325,17 @@ class Auto : public Planner {
 
 std::unique_ptr<Planner> make_auto(int threads) { return std::make_unique<Auto>(threads); }
 
+namespace {
+
+/// A planner that learns plays the network: where there is none, auto takes none.
+std::span<const OptionRecord> options_of_auto() {
+  const bool missing = std::ranges::any_of(
+      missing_planners(), [](const MissingPlanner& planner) { return planner.name == "dqn"; });
+  return missing ? std::span<const OptionRecord>() : network_option();
+}
+
+}  // namespace
+
 PlannerInfo auto_planner() {
   return {
       .name = "auto",
@@ -333,7 +345,7 @@ PlannerInfo auto_planner() {
       .make = [] { return make_auto(); },
       .starts_from = "autoswap",
       .time_limit = std::chrono::seconds(2),
-      .asks_a_network = true,
+      .options = options_of_auto(),
       .chooses_sub_batch = true,
       .chooses_algorithms = true,
       .seeds_searches = false};

@@ -90,7 +90,7 @@ std::string SizeSearch::ask_network(const PlannerInfo& learner, Nanos time,
   start.options.evaluation_limit = 0;  // one episode ends by itself
   start.options.time_limit = std::chrono::minutes(10);
   start.options.may.sub_batch = false;
-  start.options.q_learning.greedy = true;
+  start.options.values.set("dqn_greedy", true);
   auto made = PlannerContext::make(workload_, machine_, budget_, start.options);
   if (!made) return fmt::format("the network was not asked: {}", made.error().message);
   start.context.emplace(std::move(*made));

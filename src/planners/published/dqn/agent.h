@@ -5,8 +5,8 @@
 #include <functional>
 
 #include "base/stop.h"
-#include "planners/planner_context.h"
 #include "planners/published/dqn/environment.h"
+#include "planners/published/dqn/q_learning.h"
 #include "planners/published/dqn/replay_memory.h"
 
 namespace tidepool::dqn {

@@ -25,7 +25,7 @@ class DqnRun {
  public:
   DqnRun(PlannerContext& context, const dqn::EnvironmentOptions& options, const MakeNetwork& make)
       : context_(context),
-        settings_(context.options().q_learning),
+        settings_(q_learning_of(context.options().values)),
         lowering_(context.lowering()),
         algorithms_(context.algorithms(lowering_.program())),
         environment_options_(settled(options)),
@@ -244,7 +244,7 @@ class DqnRun {
   }
 
   PlannerContext& context_;
-  const QLearning& settings_;
+  const QLearning settings_;
   Lowering& lowering_;
   std::vector<std::int32_t> algorithms_;
   dqn::EnvironmentOptions environment_options_;

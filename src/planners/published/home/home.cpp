@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <thread>
 
 #include "base/at.h"
@@ -100,7 +101,7 @@ class HomeSearch {
       return true;
     }
     if (maps_.maps().empty()) return false;
-    const SwarmSize& size = context_.options().swarm;
+    const SwarmSize size = swarm_size_of(context_.options().values);
     SwarmOptions options;
     options.particles = size.particles > 0 ? size.particles : usual_particles();
     options.iterations = size.iterations;
@@ -257,7 +258,36 @@ PlannerInfo home_planner() {
   return {.name = "home",
           .description = "keeps, swaps and recomputes by a particle swarm over a cost model (HOME)",
           .make = make_home,
-          .has_a_swarm = true};
+          .options = home_options(),
+          .needs_time = true};
+}
+
+std::span<const OptionRecord> home_options() {
+  static constexpr std::array kOptions{
+      OptionRecord{.name = "pso_particles",
+                   .type = OptionType::whole_number,
+                   .least = 1,
+                   .most = 100'000,
+                   .usual = "by the size of the network; published: 500",
+                   .help = "particles of its swarm"},
+      OptionRecord{.name = "pso_iterations",
+                   .type = OptionType::whole_number,
+                   .least = 1,
+                   .most = 1'000'000,
+                   .usual = "until it has converged; published: 500",
+                   .help = "iterations of its swarm, within its time"},
+      OptionRecord{.name = "pso_random_start",
+                   .help = "all particles begin at random, as published",
+                   .level = OptionLevel::program}};
+  return kOptions;
+}
+
+SwarmSize swarm_size_of(const OptionValues& values) {
+  SwarmSize size;
+  size.particles = static_cast<std::int32_t>(values.whole("pso_particles", 0));
+  size.iterations = static_cast<std::int32_t>(values.whole("pso_iterations", 0));
+  size.anchored = !values.flag("pso_random_start");
+  return size;
 }
 
 std::unique_ptr<Planner> make_home() { return std::make_unique<Home>(); }

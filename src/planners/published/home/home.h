@@ -15,7 +15,7 @@
 // - The paper runs 500 iterations of 500 particles; that size is run on request. Otherwise the
 //   swarm ends when it has converged, and has fewer particles for more than 100 feature maps.
 // - One particle begins with everything swapped and one with everything recomputed
-//   (SwarmSize::anchored); the paper's all begin at random.
+//   (unless `pso_random_start`); the paper's all begin at random.
 // - Where everything fits nothing is searched for.
 // - What is made again for a later op, too, HOME frees where it does not fit. The executor keeps
 //   it, so the planner searches by that rule (RegeneratedMaps::stay).
@@ -34,6 +34,18 @@
 namespace tidepool {
 
 std::unique_ptr<Planner> make_home();
+
+struct SwarmSize {
+  std::int32_t particles = 0;   ///< 0: as many as the planner thinks enough
+  std::int32_t iterations = 0;  ///< 0: until it has converged
+  /// One particle begins with everything swapped and one with everything recomputed.
+  bool anchored = true;
+
+  bool operator==(const SwarmSize&) const = default;
+};
+
+std::span<const OptionRecord> home_options();
+SwarmSize swarm_size_of(const OptionValues& values);
 
 /// The policy maker: the least cost (PolicyEvaluator::number) under a memory limit. There must be
 /// feature maps. `options.infeasible` is set here; `anchored` puts the two particles before those

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/at.h"
 #include "base/counted.h"
@@ -28,7 +29,7 @@ class Modnn : public Planner {
 
   Result<PlannerOutput> plan(PlannerContext& context) override {
     missing_.reset();
-    options_ = context.options().modnn;
+    options_ = modnn_options_of(context.options().values);
     if (!context.options().may.swap) return keep_all(context);
     if (!on_one_device(context.lowering().program())) {
       return cannot_train(context, "the program runs on several devices", "moDNN");
@@ -66,7 +67,7 @@ class Modnn : public Planner {
 
   [[nodiscard]] Result<modnn::SizesToTry> sizes(PlannerContext& context, bool weights_leave) const {
     return modnn::sub_batches_from_chosen(
-        context, {options_.alpha, context.machine().alignment(), weights_leave});
+        context, {modnn::kPublishedAlpha, context.machine().alignment(), weights_leave});
   }
 
   /// The first size that can be planned, from the chosen one down; nothing where none can.
@@ -254,11 +255,26 @@ class Modnn : public Planner {
 
 std::unique_ptr<Planner> make_modnn() { return std::make_unique<Modnn>(); }
 
+std::span<const OptionRecord> modnn_options() {
+  static constexpr std::array kOptions{
+      OptionRecord{.name = "modnn_weights_leave",
+                   .usual = "where they have to",
+                   .help = "weights leave the device like other tensors, whatever the budget"},
+      OptionRecord{.name = "modnn_one_stream",
+                   .usual = "as many as the machine has channels",
+                   .help = "one stream for copies of both directions, as published"}};
+  return kOptions;
+}
+
+ModnnOptions modnn_options_of(const OptionValues& values) {
+  return {values.flag("modnn_weights_leave"), values.flag("modnn_one_stream")};
+}
+
 PlannerInfo modnn_planner() {
   return {.name = "modnn",
           .description = "rounds, swaps and algorithms task by task for the budget (moDNN)",
           .make = make_modnn,
-          .is_modnn = true,
+          .options = modnn_options(),
           .chooses_sub_batch = true,
           .chooses_algorithms = true,
           .is_quick = true};

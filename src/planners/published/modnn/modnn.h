@@ -25,7 +25,16 @@
 
 namespace tidepool {
 
-/// Reads PlannerOptions::modnn.
+struct ModnnOptions {
+  bool weights_leave = false;    ///< whatever the budget
+  bool one_data_stream = false;  ///< as published
+
+  bool operator==(const ModnnOptions&) const = default;
+};
+
+std::span<const OptionRecord> modnn_options();
+ModnnOptions modnn_options_of(const OptionValues& values);
+
 std::unique_ptr<Planner> make_modnn();
 
 }  // namespace tidepool

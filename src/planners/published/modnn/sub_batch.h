@@ -22,7 +22,7 @@
 
 namespace tidepool::modnn {
 
-inline constexpr double kPublishedAlpha = ModnnOptions{}.alpha;
+inline constexpr double kPublishedAlpha = 0.15;  ///< of equation 8
 
 struct WindowRule {
   double alpha = kPublishedAlpha;

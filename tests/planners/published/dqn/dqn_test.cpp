@@ -35,10 +35,10 @@ PlannerOptions episodes(std::int32_t count, std::uint64_t seed = 1) {
   PlannerOptions options;
   options.seed = seed;
   options.evaluation_limit = 1'000'000;
-  options.q_learning.episodes = count;
-  options.q_learning.learning_rate = 0.1;
-  options.q_learning.decisions_a_step = 1;
-  options.q_learning.improves = false;
+  options.values.set("episodes", std::int64_t{count});
+  options.values.set("dqn_rate", 0.1);
+  options.values.set("dqn_decisions", 1);
+  options.values.set("dqn_plain", true);
   return options;
 }
 
@@ -76,8 +76,8 @@ TEST(Dqn, TheNetworkThatIsKeptPlayedTheBestGreedyEpisode) {
   ASSERT_TRUE(best);
   EXPECT_EQ(learned.greedy, best);
   PlannerOptions again = episodes(1);
-  again.q_learning.network = learned.network;
-  again.q_learning.greedy = true;
+  again.values.set("network", learned.network);
+  again.values.set("dqn_greedy", true);
   const auto played = plan(1, again);
   ASSERT_TRUE(played) << played.error().message;
   EXPECT_EQ(played->learning->greedy, best);
@@ -110,8 +110,8 @@ double late_return(bool uniform, double rate) {
   int count = 0;
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     PlannerOptions options = episodes(100, seed);
-    options.q_learning.uniform = uniform;
-    options.q_learning.learning_rate = rate;
+    options.values.set("dqn_uniform", uniform);
+    options.values.set("dqn_rate", rate);
     FixedWorkload workload(layers());
     const auto planned =
         make_plan(*make_dqn(DqnMode::swap_and_recompute, testing::make_table_network), workload,
@@ -140,7 +140,7 @@ TEST(Dqn, IsNeverBehindThePlansItBeginsWithAndSaysWhoseItHas) {
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     SCOPED_TRACE(seed);
     PlannerOptions options = episodes(3, seed);
-    options.q_learning.improves = true;
+    options.values.set("dqn_plain", false);
     const auto learned = plan(seed, options, DqnMode::swap);
     const auto alone = plan(seed, episodes(3, seed), DqnMode::swap);
     ASSERT_TRUE(learned && alone);
@@ -170,7 +170,7 @@ TEST(Dqn, MutationsOfTheBestFindWhatEpisodesDoNot) {
   std::int64_t improved = 0;
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     PlannerOptions options = episodes(10, seed);
-    options.q_learning.improves = true;
+    options.values.set("dqn_plain", false);
     const auto planned = plan(seed, options);
     ASSERT_TRUE(planned);
     if (planned->learning == nullptr) continue;

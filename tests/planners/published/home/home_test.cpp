@@ -11,6 +11,7 @@
 #include "planning/make_plan.h"
 #include "support/random_program.h"
 #include "support/sanitized.h"
+#include "support/some_value.h"
 #include "support/sub_batch_workload.h"
 #include "support/swap_programs.h"
 
@@ -164,10 +165,19 @@ TEST(Home, ASearchThatWasEndedDoesNotSayThatHomeCannotTrain) {
 
 TEST(Home, TheSizeOfTheSwarmIsWhatIsAskedFor) {
   PlannerOptions options;
-  options.swarm = {.particles = 3, .iterations = 1};
+  options.values.set("pso_particles", 3);
+  options.values.set("pso_iterations", 1);
   const auto planned = plan(layers(8, {}), link(1.6e9), 0.6, options);
   ASSERT_TRUE(planned) << planned.error().message;
   EXPECT_THAT(planned->notes, Contains(HasSubstr("1 iteration of the swarm, 3 evaluations")));
+}
+
+TEST(Home, EveryOptionIsRead) {
+  for (const OptionRecord& record : home_options()) {
+    OptionValues values;
+    values.set(record.name, testing::some_value(record));
+    EXPECT_NE(swarm_size_of(values), SwarmSize{}) << record.name;
+  }
 }
 
 /// The same policy's own time: where addresses cost nothing and memory is not short, the engine
@@ -206,17 +216,6 @@ TEST(Home, ThePolicyMakerIsNoWorseThanEverythingSwappedOrRecomputedFromWhichItBe
     }
     EXPECT_LE(found.cost, PolicyEvaluator::number(evaluator.evaluate(all, limit)));
   }
-}
-
-TEST(CheckSwarm, RefusesASizeWhereNoPlannerHasASwarm) {
-  const std::vector<std::string> without{"tide", "autoswap"};
-  const std::vector<std::string> with{"tide", "home"};
-  EXPECT_TRUE(check_read_by(without, {}, {}));
-  EXPECT_TRUE(check_read_by(with, {.particles = 500, .iterations = 500}, {}));
-  const auto refused = check_read_by(without, {.iterations = 500}, {});
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, ErrorCode::usage);
-  EXPECT_THAT(refused.error().message, HasSubstr("`pso_iterations`"));
 }
 
 }  // namespace

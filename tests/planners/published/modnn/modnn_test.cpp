@@ -25,7 +25,8 @@ Result<Planned> try_to_plan(Workload& workload, const Machine& machine, Bytes bu
                             const ModnnOptions& modnn = {}, const MayDecide& may = {}) {
   PlannerOptions options;
   options.may = may;
-  options.modnn = modnn;
+  options.values.set("modnn_weights_leave", modnn.weights_leave);
+  options.values.set("modnn_one_stream", modnn.one_data_stream);
   return make_plan(*make_modnn(), workload, machine, {budget, 0}, options);
 }
 
@@ -62,7 +63,7 @@ TEST(Modnn, PlansOfRandomProgramsAreProved) {
         load_profile(program, index, machine.alignment(), fastest_algorithms(program)).peak;
     FixedWorkload workload(std::move(program));
     for (const ModnnOptions& options :
-         {ModnnOptions{}, ModnnOptions{0.15, true, false}, ModnnOptions{0.15, false, true}}) {
+         {ModnnOptions{}, ModnnOptions{true, false}, ModnnOptions{false, true}}) {
       for (const Bytes budget : {least, (3 * least + peak) / 4, (least + peak) / 2, 2 * peak}) {
         if (budget < least) continue;
         SCOPED_TRACE(fmt::format("seed {} in {} B", seed, budget));
@@ -110,7 +111,7 @@ TEST(Modnn, WhatItDecidesCanBeLowered) {
     const Bytes budget = modnn::bound_with_weights(program, machine.alignment()).bytes;
     Lowering lowering(program, machine);
     FixedWorkload workload(program);
-    for (const ModnnOptions& options : {ModnnOptions{}, ModnnOptions{0.15, true, false}}) {
+    for (const ModnnOptions& options : {ModnnOptions{}, ModnnOptions{true, false}}) {
       const Planned planned = plan(workload, machine, budget, options);
       LowerOptions as_it_is;
       as_it_is.allow_streaming = false;

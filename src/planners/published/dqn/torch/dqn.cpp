@@ -1,5 +1,6 @@
 #include "planners/published/dqn/dqn.h"
 
+#include "planners/published/dqn/q_learning.h"
 #include "planners/published/dqn/torch/torch_network.h"
 #include "planners/registry.h"
 
@@ -12,6 +13,8 @@ PlannerInfo dqn_planner() {
           "swaps and recomputes as a deep Q-network learns, in episodes of this iteration (DQN)",
       .make = [] { return make_dqn(DqnMode::swap_and_recompute, dqn::make_torch_network); },
       .time_limit = std::chrono::seconds(60),
+      .options = q_learning_options(),
+      .check = check_q_learning,
       .learns = true,
       .seeds_searches = false,
       .plays_for_others = true};
