@@ -33,6 +33,7 @@ BUILDS_ON = {
     "measure": ["job", "runtime"],
     "train": ["measure"],
     "report": ["lower", "sim"],
+    "api": ["planning", "report"],
 }
 
 # Programs include all of src/, their own headers, and of other programs these.
