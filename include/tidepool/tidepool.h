@@ -37,14 +37,15 @@ extern "C" {
 #endif
 /* The first value of a struct: its size, and 0 in all other fields. */
 #ifdef __cplusplus
-#define TP_INIT(type)       \
-  ([] {                     \
-    type made = type();     \
+#define TP_INIT(type)         \
+  ([] {                       \
+    type made = type();       \
     made.size = sizeof(made); \
-    return made;            \
+    return made;              \
   }())
 #else
-#define TP_INIT(type) { .size = sizeof(type) }
+#define TP_INIT(type) \
+  { .size = sizeof(type) }
 #endif
 
 #define TP_ABI 1 /* raised when something here changes its meaning; additions leave it */
@@ -143,16 +144,17 @@ TP_API void tp_plan_free(tp_plan*);
 
 typedef struct {
   size_t size;
-  int64_t device_bytes, host_bytes, file_bytes; /* arenas: of the first device, the host, all files */
+  int64_t device_bytes, host_bytes,
+      file_bytes;    /* arenas: of the first device, the host, all files */
   int64_t load;      /* most living bytes and workspace, addresses not counted */
   int64_t time;      /* predicted, of a steady iteration */
   int64_t compute;   /* sum of the ops' times, without reruns */
   int64_t unlimited; /* an iteration without a budget; -1 where ops are on several devices */
-  int64_t bound;     /* no plan of the same algorithms is faster; -1: not looked for, or not known */
+  int64_t bound; /* no plan of the same algorithms is faster; -1: not looked for, or not known */
   int64_t swapped_tensors, swapped_out, copied_out, copied_in, recomputed_ops, written_to_file;
   int64_t plan_time, check_time; /* that the search and the proof took; 0 for plans of files */
-  int32_t streaming; /* nothing but the running op's tensors is kept: the last resort */
-  int32_t stopped;   /* `stop` ended the search */
+  int32_t streaming;             /* nothing but the running op's tensors is kept: the last resort */
+  int32_t stopped;               /* `stop` ended the search */
   const char* planner;
   const char* notes; /* lines, for people */
 } tp_plan_info;
@@ -162,25 +164,26 @@ TP_API tp_status tp_plan_describe(const tp_plan*, tp_plan_info* out);
  * Tensors and ops are numbered as in the program, spaces as in TP_ARENAS. */
 typedef enum {
   /* Steady: kind (0 op, 1 copy, 2 load, 3 store), stream, op, from, to (placements), bytes,
-     workspace offset, workspace bytes, first operand (row of TP_OPERANDS), operands, first wait (row
-     of TP_WAITS), waits, runs (0: the op's first of the iteration), algorithm, guard */
+     workspace offset, workspace bytes, first operand (row of TP_OPERANDS), operands, first wait
+     (row of TP_WAITS), waits, runs (0: the op's first of the iteration), algorithm, guard */
   TP_INSTRUCTIONS,
-  TP_ENTRY, /* the same, of what runs once before the first iteration */
-  TP_EXIT,  /* and once behind the last */
+  TP_ENTRY,      /* the same, of what runs once before the first iteration */
+  TP_EXIT,       /* and once behind the last */
   TP_OPERANDS,   /* placement, mode (0 read, 1 write, 2 update); of steady, entry, exit */
   TP_WAITS,      /* stream, instruction, iteration (0, -1: of the previous); of the same three */
-  TP_PLACEMENTS, /* tensor, space, offset, bytes, first and last instruction that uses it (steady) */
+  TP_PLACEMENTS, /* tensor, space, offset, bytes, first and last instruction that uses it (steady)
+                  */
   /* placement, first instruction, last instruction, goes on into the next iteration (0, 1). A life
-     begins where a value is written over whatever was there and ends with the last use of the value;
-     what a tensor's `released_at` says is counted as a use. One that goes on ends with an instruction
-     of the next iteration, -1: none uses it there; what is never overwritten has one life, from its
-     first use to its last, that goes on. */
+     begins where a value is written over whatever was there and ends with the last use of the
+     value; what a tensor's `released_at` says is counted as a use. One that goes on ends with an
+     instruction of the next iteration, -1: none uses it there; what is never overwritten has one
+     life, from its first use to its last, that goes on. */
   TP_LIVES,
-  TP_STREAMS,   /* device, kind (0 compute, 1 copy, 2 host) */
-  TP_ARENAS,    /* kind (0 device, 1 host, 2 file), bytes, alignment */
-  TP_BOUNDARY,  /* placement: where persistent tensors lie between iterations */
-  TP_DECISIONS  /* tensor, op before, op behind the gap (smaller: the next iteration's), decision
-                   (0 keep, 1 swap, 2 drop, 3 recompute), bytes */
+  TP_STREAMS,  /* device, kind (0 compute, 1 copy, 2 host) */
+  TP_ARENAS,   /* kind (0 device, 1 host, 2 file), bytes, alignment */
+  TP_BOUNDARY, /* placement: where persistent tensors lie between iterations */
+  TP_DECISIONS /* tensor, op before, op behind the gap (smaller: the next iteration's), decision
+                  (0 keep, 1 swap, 2 drop, 3 recompute), bytes */
 } tp_table;
 /* `rows` rows of `columns` cells. Not NULL, also of no rows. */
 TP_API tp_status tp_plan_table(const tp_plan*, tp_table, const int64_t** cells, size_t* rows,

@@ -23,11 +23,25 @@ function(tidepool_shared_library name alias)
   target_compile_features(${name} INTERFACE cxx_std_20)
   target_compile_definitions(${name} PRIVATE TIDEPOOL_VERSION="${PROJECT_VERSION}")
   target_link_libraries(${name} PRIVATE ${ARG_LINKS})
-  target_link_options(${name} PRIVATE -Wl,--version-script=${exports} -Wl,--no-undefined
+  target_link_options(${name} PRIVATE -Wl,--version-script=${exports} -Wl,-z,defs
                                       -Wl,--exclude-libs,ALL)
+  if(TIDEPOOL_SANITIZE)
+    # What sanitizers need is in the program.
+    target_link_options(${name} PRIVATE -Wl,-z,undefs)
+  endif()
 endfunction()
 
 file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cpp)
 tidepool_shared_library(tidepool_shared tidepool SOURCES ${sources}
                         LINKS tidepool_planning tidepool_report)
 set_target_properties(tidepool_shared PROPERTIES OUTPUT_NAME tidepool)
+
+# Training needs a device. It shares nothing with the library above but errors and statuses, so that
+# a program may link both.
+if(TIDEPOOL_CPU_DEVICE OR TIDEPOOL_CUDA_FOUND)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/train/*.cpp)
+  tidepool_shared_library(tidepool_train_shared train
+                          SOURCES ${sources} ${CMAKE_CURRENT_LIST_DIR}/guard.cpp
+                          LINKS tidepool_devices tidepool_train)
+  set_target_properties(tidepool_train_shared PROPERTIES OUTPUT_NAME tidepool_train)
+endif()

@@ -1,6 +1,7 @@
 // How long searches on behalf of a caller hear of its wish to stop, and tell it of their progress.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <functional>
@@ -29,8 +30,11 @@ class CalledProgress : public ProgressSink {
       callee_(fraction, std::string(what));
     } catch (...) {
       thrown_ = std::current_exception();
+      stopped_.store(true, std::memory_order_relaxed);
     }
   }
+
+  [[nodiscard]] bool threw() const { return stopped_.load(std::memory_order_relaxed); }
 
   void rethrow() const {
     if (thrown_) std::rethrow_exception(thrown_);
@@ -44,6 +48,7 @@ class CalledProgress : public ProgressSink {
   bool called_ = false;
   std::chrono::steady_clock::time_point last_;
   std::exception_ptr thrown_;
+  std::atomic<bool> stopped_ = false;  ///< it threw; read by all threads
 };
 
 /// A flag in the caller's memory, read by any thread.
