@@ -37,11 +37,11 @@ extern "C" {
 #endif
 /* The first value of a struct: its size, and 0 in all other fields. */
 #ifdef __cplusplus
-#define TP_INIT(type)         \
-  ([] {                       \
-    type made = type();       \
-    made.size = sizeof(made); \
-    return made;              \
+#define TP_INIT(type)                           \
+  ([] {                                         \
+    type tp_init_value = type();                \
+    tp_init_value.size = sizeof(tp_init_value); \
+    return tp_init_value;                       \
   }())
 #else
 #define TP_INIT(type) \
