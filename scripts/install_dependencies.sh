@@ -23,8 +23,9 @@ fail() {
 
 for argument in "$@"; do
   case $argument in
-    # Pictures are drawn with librsvg2-2 and a font, python3 runs the tests of scripts.
-    --test) packages+=(libgtest-dev libgmock-dev python3 dataset-fashion-mnist librsvg2-2 fonts-dejavu-core) ;;
+    # Pictures are drawn with librsvg2-2 and a font, python3 runs the tests of scripts, pkg-config finds
+    # what is installed.
+    --test) packages+=(libgtest-dev libgmock-dev python3 dataset-fashion-mnist librsvg2-2 fonts-dejavu-core pkg-config) ;;
     --torch) packages+=(libtorch-dev libopenblas0-serial) ;;  # Debian's plain BLAS is six times slower
     --clang) packages+=(clang libclang-rt-dev) ;;
     --lint) packages+=(clang-format clang-tidy) ;;

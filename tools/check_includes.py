@@ -33,6 +33,7 @@ BUILDS_ON = {
     "measure": ["job", "runtime"],
     "train": ["measure"],
     "report": ["lower", "sim"],
+    "api": ["planning", "report"],
 }
 
 # Programs include all of src/, their own headers, and of other programs these.
@@ -42,7 +43,7 @@ PROGRAMS = {
 }
 
 # Single headers a folder may include besides.
-EXTRA_HEADERS = {"nn": ["runtime/op_runner.h"]}
+EXTRA_HEADERS = {"nn": ["runtime/op_runner.h"], "api": ["train/train.h"]}
 
 # Subfolders that nothing but their own files, and those in the folders listed, may include: backends,
 # and the inside of a folder whose face are the headers beside them.
@@ -57,6 +58,7 @@ PRIVATE = {
     "lower/expanding": ["lower"],
     "lower/placing": ["lower"],
     "lower/timing": ["lower"],
+    "bound/clp/module": [],
 }
 
 # Whose headers are in one folder only.
@@ -65,7 +67,7 @@ TORCH_FOLDER = "planners/published/dqn/torch/module"
 
 VENDOR_HEADER = re.compile(
     r"^(coin/|Eigen/|dnnl|oneapi|mkldnn|cuda|cudnn|cublas|curand|nvtx|nccl|omp\.h)")
-VENDOR_FOLDERS = ("bound", "planners", "device/cpu", "device/cuda", "nn/kernels/cpu",
+VENDOR_FOLDERS = ("bound/clp/module", "planners", "device/cpu", "device/cuda", "nn/kernels/cpu",
                   "nn/kernels/cuda")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -108,6 +110,11 @@ def include_error(path, quote, header, src):
             return f'the project\'s own header is included with "{header}", not <{header}>'
         return None
     folder, target = path.split("/")[0], header.split("/")[0]
+    if target == "tidepool":  # the public headers
+        known = (src.parent / "include" / header).is_file()
+        if folder != "api":
+            return f"only api/ may include the public header {header}"
+        return None if known else f"no file include/{header}"
     if not (src / header).is_file():
         return f'no file src/{header}: paths start at src/'
     if header in EXTRA_HEADERS.get(folder, []):

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/at.h"
+#include "bound/clp/clp_calls.h"
 #include "bound/relaxation.h"
 #include "ir/load_profile.h"
 
@@ -56,6 +57,11 @@ FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, const FluidOpti
   bound.stopped = options.time_limit <= Nanos{0};
   bound.feasible = !bound.stopped;
   if (bound.stopped) return bound;
+  if (find_clp() == nullptr) {
+    bound.refused = clp_missing();
+    bound.feasible = false;
+    return bound;
+  }
   const Relaxation relaxation(problem, load, limit);
   const auto solution = relaxation.solve(what_is_left(options, start));
   bound.stopped = solution.stopped;

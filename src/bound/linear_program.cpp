@@ -1,77 +1,24 @@
 #include "bound/linear_program.h"
 
-#include <coin/Clp_C_Interface.h>
-
 #include <algorithm>
-#include <cassert>
-#include <chrono>
 #include <cmath>
 #include <limits>
-#include <memory>
+#include <stdexcept>
 
 #include "base/at.h"
+#include "base/invariant.h"
+#include "bound/clp/clp_calls.h"
 
 namespace tidepool {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::max();
 
-using Model = std::unique_ptr<Clp_Simplex, void (*)(Clp_Simplex*)>;
-
-/// Solves in slices, each going on from the basis of the one before. False: stopped.
-bool solve_in_slices(Clp_Simplex* model, const SolveOptions& options) {
-  // Clp's own Ctrl-C handler would replace the program's while it solves: the signal would end a
-  // slice and be lost.
-  const std::unique_ptr<Clp_Solve, void (*)(Clp_Solve*)> presolved(ClpSolve_new(), ClpSolve_delete);
-  constexpr int kUseDual = 0;
-  constexpr int kInterrupts = 2;
-  ClpSolve_setSolveType(presolved.get(), kUseDual, -1);
-  ClpSolve_setSpecialOption(presolved.get(), kInterrupts, 1, -1);
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
-  constexpr double kSlice = 0.5;  // seconds
-  constexpr int kOptimal = 0;
-  constexpr int kStopped = 3;
-  // Presolve, and a dual simplex that goes on from an interrupted one, may call a feasible program
-  // infeasible; the primal one then decides.
-  enum class Method : std::uint8_t { presolved_dual, dual, primal };
-  // Presolve cannot be stopped. It took 60 s for 1.7 million rows, and is taken to grow with their
-  // square.
-  constexpr double kPresolveSeconds = 2e-11;
-  const double rows = Clp_numberRows(model);
-  const bool presolve = kPresolveSeconds * rows * rows < to_seconds(options.time_limit) / 2;
-  auto method = presolve ? Method::presolved_dual : Method::dual;
-  // Nor can the beginning of a simplex method, which took 2 s for as many.
-  constexpr double kBeginSeconds = 2e-6;
-  if (to_seconds(options.time_limit) < kBeginSeconds * rows) return false;
-  while (true) {
-    const Nanos left = options.time_limit - (Clock::now() - start);
-    if (left <= Nanos{0} || options.stop.requested() || options.give_up.requested()) {
-      return false;
-    }
-    Clp_setMaximumSeconds(model, std::min(kSlice, to_seconds(left)));
-    if (method == Method::presolved_dual) {
-      Clp_initialSolveWithOptions(model, presolved.get());
-    } else if (method == Method::dual) {
-      Clp_dual(model, 0);
-    } else {
-      Clp_primal(model, 0);
-    }
-    const int status = Clp_status(model);
-    if (status == kStopped) {
-      if (method == Method::presolved_dual) method = Method::dual;
-    } else if (status != kOptimal && method != Method::primal) {
-      method = Method::primal;
-    } else {
-      return true;
-    }
-  }
-}
-
 }  // namespace
 
 LinearProgram::Column LinearProgram::add_column(double lower, double upper, double cost) {
-  assert(lower <= upper && std::isfinite(lower) && std::isfinite(upper));
+  invariant(lower <= upper && std::isfinite(lower) && std::isfinite(upper),
+            "a column has finite bounds in order");
   lower_.push_back(lower);
   upper_.push_back(upper);
   cost_.push_back(cost);
@@ -104,27 +51,42 @@ void LinearProgram::add_row(std::span<const Term> terms, double lower, double up
 }
 
 LinearProgram::Solution LinearProgram::solve(const SolveOptions& options) const {
-  const Model model(Clp_newModel(), Clp_deleteModel);
-  Clp_setLogLevel(model.get(), 0);
-  const auto rows = static_cast<int>(row_lower_.size());
-  const auto columns = static_cast<int>(lower_.size());
-  Clp_resize(model.get(), 0, columns);
-  for (int c = 0; c < columns; ++c) {
-    Clp_columnLower(model.get())[c] = free_[at(c)] ? -kInfinity : lower_[at(c)];
-    Clp_columnUpper(model.get())[c] = free_[at(c)] ? kInfinity : upper_[at(c)];
-    Clp_objective(model.get())[c] = cost_[at(c)];
+  const SolveWithClp with_clp = find_clp();
+  if (with_clp == nullptr) throw std::runtime_error(clp_missing());
+  std::vector<double> lower = lower_;
+  std::vector<double> upper = upper_;
+  for (std::size_t c = 0; c < free_.size(); ++c) {
+    if (!free_[c]) continue;
+    lower[c] = -kInfinity;
+    upper[c] = kInfinity;
   }
-  Clp_addRows(model.get(), rows, row_lower_.data(), row_upper_.data(), row_start_.data(),
-              row_columns_.data(), row_factors_.data());
+  ClpProblem problem;
+  problem.rows = static_cast<int>(row_lower_.size());
+  problem.columns = static_cast<int>(lower_.size());
+  problem.lower = lower.data();
+  problem.upper = upper.data();
+  problem.cost = cost_.data();
+  problem.row_lower = row_lower_.data();
+  problem.row_upper = row_upper_.data();
+  problem.row_start = row_start_.data();
+  problem.row_columns = row_columns_.data();
+  problem.row_factors = row_factors_.data();
+  problem.seconds = to_seconds(options.time_limit);
+  problem.whom = &options;
+  problem.enough = [](const void* whom) {
+    const auto& asked = *static_cast<const SolveOptions*>(whom);
+    return asked.stop.requested() || asked.give_up.requested();
+  };
+  std::vector<double> prices(row_lower_.size());
+  std::vector<double> values(lower_.size());
+  ClpSolution found{prices.data(), values.data()};
+  const ClpEnd end = with_clp(problem, found);
   Solution solution;
-  solution.stopped = !solve_in_slices(model.get(), options);
-  const double* prices = Clp_dualRowSolution(model.get());
-  solution.bound = certified({prices, prices + rows});
-  constexpr int kOptimal = 0;
-  if (solution.stopped || Clp_status(model.get()) != kOptimal) return solution;
-  const double* values = Clp_primalColumnSolution(model.get());
-  solution.values.assign(values, values + columns);
-  solution.objective = Clp_objectiveValue(model.get());
+  solution.stopped = end == ClpEnd::stopped;
+  solution.bound = certified(prices);
+  if (end != ClpEnd::optimal) return solution;
+  solution.values = std::move(values);
+  solution.objective = found.objective;
   return solution;
 }
 

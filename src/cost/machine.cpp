@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cassert>
 #include <cmath>
 #include <functional>
 
+#include "base/invariant.h"
 #include "base/nearest.h"
 
 namespace tidepool {
@@ -139,7 +139,7 @@ void Machine::set_alignment(Bytes alignment) {
 }
 
 void Machine::set_links(LinkSpeed to_host, LinkSpeed to_device, bool duplex) {
-  assert(spaces.size() == 2);
+  invariant(spaces.size() == 2, "the machine is one device and its host");
   links = {{0, 1, to_host, 0}, {1, 0, to_device, duplex ? 1 : 0}};
 }
 
@@ -161,7 +161,8 @@ double HostArithmetic::bytes_per_second(std::int32_t of) const {
 }
 
 Machine with_devices(const Machine& machine, std::int32_t devices) {
-  assert(machine.devices() == 1 && devices >= 1 && devices <= kMostDevices);
+  invariant(machine.devices() == 1 && devices >= 1 && devices <= kMostDevices,
+            "one device becomes a number of devices that there can be");
   Machine m = machine;
   const bool one_bus = m.buses.empty();
   if (one_bus) m.buses = {m.to_host().bytes_per_second, m.to_device().bytes_per_second};

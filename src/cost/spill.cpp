@@ -1,12 +1,13 @@
 #include "cost/spill.h"
 
 #include <algorithm>
-#include <cassert>
+
+#include "base/invariant.h"
 
 namespace tidepool {
 
 Machine with_spill(const Machine& machine, const SpillLink& link) {
-  assert(machine.devices() == 1);
+  invariant(machine.devices() == 1, "a machine that spills has one device");
   constexpr SpaceId kHost = 1;
   constexpr SpaceId kFile = 2;
   const std::int32_t in = link.duplex ? 1 : 0;
@@ -24,7 +25,7 @@ Machine with_spill(const Machine& machine, const SpillLink& link) {
 
 Machine with_file_tier(const Machine& machine, const FileTierLink& link) {
   const SpaceId host = machine.host();
-  assert(host + 1 == std::ssize(machine.spaces));
+  invariant(host + 1 == std::ssize(machine.spaces), "the machine has no file yet");
   const std::int32_t channel = machine.channels();
   Machine m = machine;
   m.spaces.push_back({SpaceKind::file, link.bytes, link.alignment});

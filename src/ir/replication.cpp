@@ -1,12 +1,13 @@
 #include "ir/replication.h"
 
-#include <cassert>
+#include "base/invariant.h"
 
 namespace tidepool {
 namespace {
 
 void copy_times(const Op& from, Op& to) {
-  assert(to.algorithms.size() == from.algorithms.size());
+  invariant(to.algorithms.size() == from.algorithms.size(),
+            "replicas have the algorithms of their op");
   for (std::size_t a = 0; a < from.algorithms.size(); ++a) {
     to.algorithms[a].time = from.algorithms[a].time;
   }
@@ -16,7 +17,7 @@ void copy_times(const Op& from, Op& to) {
 
 void take_times(const Program& part, const Replication& replication, Program& whole) {
   for (const std::vector<OpId>& ops : replication.ops) {
-    assert(ops.size() == part.ops.size());
+    invariant(ops.size() == part.ops.size(), "a replica has all ops of its part");
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const Op& from = part.ops[i];
       if (from.place != OpPlace::device) continue;
@@ -27,7 +28,7 @@ void take_times(const Program& part, const Replication& replication, Program& wh
 
 void give_times(const Program& whole, const Replication& replication, Program& part) {
   const std::vector<OpId>& ops = replication.ops.front();
-  assert(ops.size() == part.ops.size());
+  invariant(ops.size() == part.ops.size(), "a replica has all ops of its part");
   for (std::size_t i = 0; i < ops.size(); ++i) {
     Op& to = part.ops[i];
     if (to.place == OpPlace::device) copy_times(whole.ops[static_cast<std::size_t>(ops[i])], to);

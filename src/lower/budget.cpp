@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cassert>
+
+#include "base/invariant.h"
 
 namespace tidepool {
 
@@ -12,7 +13,8 @@ Budget no_limit() { return {kNoDeviceLimit, 0}; }
 bool limited(const Budget& budget) { return budget.device < kNoDeviceLimit; }
 
 std::vector<Bytes> space_budgets(const Machine& machine, const Budget& budget) {
-  assert(!budget.others.contains(0) && !budget.others.contains(machine.host()));
+  invariant(!budget.others.contains(0) && !budget.others.contains(machine.host()),
+            "the first device and the host have budgets of their own");
   std::vector<Bytes> bytes;
   for (SpaceId s = 0; s < std::ssize(machine.spaces); ++s) {
     if (const auto other = budget.others.find(s); other != budget.others.end()) {

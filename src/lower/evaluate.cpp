@@ -1,8 +1,8 @@
 #include "lower/evaluate.h"
 
 #include <algorithm>
-#include <cassert>
 
+#include "base/invariant.h"
 #include "lower/away_spaces.h"
 
 namespace tidepool {
@@ -57,12 +57,12 @@ Nanos Evaluator::make_list() {
   if (listed_) return pass_.period();
   listed_ = true;
   if (calls_are_ops_) {
-    [[maybe_unused]] const std::string refused = expander_.expand(parts_.strategy(), x_);
-    assert(refused.empty());
+    const std::string refused = expander_.expand(parts_.strategy(), x_);
+    invariant(refused.empty(), "a strategy that was evaluated can be expanded");
     problems_.make(parts_.strategy(), x_, problem_);
   }
-  [[maybe_unused]] const bool feasible = pass_.run_and_list(problem_, limits_, steps_);
-  assert(feasible);
+  const bool feasible = pass_.run_and_list(problem_, limits_, steps_);
+  invariant(feasible, "a strategy that was evaluated has a timeline");
   return pass_.settled() ? pass_.period() : replay(steps_, table_.compute, scratch_);
 }
 

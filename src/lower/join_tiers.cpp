@@ -1,9 +1,9 @@
 #include "lower/join_tiers.h"
 
 #include <algorithm>
-#include <cassert>
 
 #include "base/at.h"
+#include "base/invariant.h"
 #include "lower/step.h"
 
 namespace tidepool {
@@ -133,7 +133,7 @@ class TierJoiner {
       push_upper(i, i == last ? call : nullptr);
       if (i == last) return;
     }
-    assert(last == kNone);
+    invariant(last == kNone, "the instruction that a call stands for is found");
   }
 
   void push_upper(std::int32_t i, const Instruction* call) {
@@ -141,7 +141,7 @@ class TierJoiner {
     std::size_t used = 0;
     const auto placed = [&](PlacementId id) {
       if (!on_host(id)) return of_upper_[at(id)];
-      assert(call != nullptr);
+      invariant(call != nullptr, "only calls use blocks of the host");
       return of_lower_[at(call->operands[used++])];
     };
     ScriptItem item;

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cassert>
 #include <chrono>
 
 #include "base/at.h"
+#include "base/invariant.h"
 #include "base/quantity.h"
 #include "ir/load_profile.h"
 #include "lower/placing/emit.h"
@@ -154,7 +154,9 @@ bool Lowering::place_away(Attempt& a) {
                             a.options.packing)) {
       return false;
     }
-    assert(placer_.verify());
+#ifndef NDEBUG
+    invariant(placer_.verify().has_value(), "addresses away from the device do not clash");
+#endif
     arena.bytes = placer_.footprint();
     a.result.added_waits += placer_.added_waits();
   }
@@ -193,7 +195,9 @@ std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget&
   for (const Pass& pass : kPasses) {
     const PassTimer timer(pass_times_, pass.name);
     if (!(this->*pass.run)(a)) return std::nullopt;
-    assert((this->*pass.verify)(a));
+#ifndef NDEBUG
+    invariant((this->*pass.verify)(a).has_value(), "what a pass of lowering made is sound");
+#endif
   }
   return std::move(a.result);
 }

@@ -1,9 +1,9 @@
 #include "lower/time_plan.h"
 
-#include <cassert>
 #include <span>
 
 #include "base/at.h"
+#include "base/invariant.h"
 #include "lower/timing/replay.h"
 
 namespace tidepool {
@@ -14,7 +14,7 @@ TimedPlan time_plan(const Program& program, const Plan& plan, const Machine& mac
   timed.steps.reserve(plan.steady.instructions.size());
   std::vector<ScheduledStep> scheduled;
   scheduled.reserve(plan.steady.instructions.size());
-  assert(std::ssize(plan.streams) <= ScheduledStep::kStreams);
+  invariant(std::ssize(plan.streams) <= ScheduledStep::kStreams, "a plan has few streams");
   for (const Instruction& x : plan.steady.instructions) {
     Step step;
     step.stream = x.stream;

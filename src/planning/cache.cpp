@@ -49,6 +49,8 @@ Json settings(const PlanRequest& request) {
           {"options", identity_of(request.options.values)},
           {"algorithms", std::string(to_text(request.options.algorithms))},
           {"algorithm_choice", request.options.may.algorithms ? "planner" : "policy"},
+          {"decides", fmt::format("{}{}", request.options.may.swap ? "swap" : "",
+                                  request.options.may.recompute ? " recompute" : "")},
           {"sub_batch", request.workload == nullptr ? "given" : "chosen"}};
 }
 

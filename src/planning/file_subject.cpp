@@ -40,6 +40,22 @@ Result<Subject> subject_of_profile(const std::string& path, const FingerprintHer
   return subject;
 }
 
+Result<Program> timed_on(const Machine& machine, Program program, const std::string& origin) {
+  const bool timed = std::ranges::any_of(program.ops, [](const Op& op) {
+    return std::ranges::any_of(op.algorithms, [](const Algorithm& x) { return x.time > Nanos{0}; });
+  });
+  if (!timed) {
+    if (machine.compute.peak_flops == 0) {
+      return fail(ErrorCode::bad_input,
+                  fmt::format("{}: no op has a time, and machine '{}' has no compute model", origin,
+                              machine.name));
+    }
+    apply_cost_model(machine, program);
+  }
+  if (auto times = validate_times(program, machine); !times) return fail(times.error());
+  return program;
+}
+
 Result<Subject> subject_of_program(const std::string& path, const std::string& name,
                                    const std::optional<FileTierLink>& tier) {
   if (name.empty()) {
@@ -54,18 +70,8 @@ Result<Subject> subject_of_program(const std::string& path, const std::string& n
   auto program =
       read_json(*text, path, [](const JsonCursor& json) { return program_from_json(json); });
   if (!program) return fail(program.error());
-  const bool timed = std::ranges::any_of(program->ops, [](const Op& op) {
-    return std::ranges::any_of(op.algorithms, [](const Algorithm& x) { return x.time > Nanos{0}; });
-  });
-  if (!timed) {
-    if (machine->compute.peak_flops == 0) {
-      return fail(ErrorCode::bad_input,
-                  fmt::format("{}: no op has a time, and machine '{}' has no compute model", path,
-                              machine->name));
-    }
-    apply_cost_model(*machine, *program);
-  }
-  if (auto times = validate_times(*program, *machine); !times) return fail(times.error());
+  program = timed_on(*machine, std::move(*program), path);
+  if (!program) return fail(program.error());
   Subject subject;
   subject.profile = {"program " + program->name, std::move(*program), std::move(*machine)};
   return subject;

@@ -23,6 +23,10 @@ using FingerprintHere = std::function<Result<std::string>()>;
 Result<Subject> subject_of_profile(const std::string& path, const FingerprintHere& here,
                                    std::span<const BudgetSpec> budgets);
 
+/// The program with the times of its algorithms or, where it has none at all, with those of the
+/// machine's compute model. Errors name `origin`.
+Result<Program> timed_on(const Machine& machine, Program program, const std::string& origin);
+
 /// A program of any origin: with the times of its algorithms, or with those of the machine's
 /// compute model where it has none at all. `machine`: a preset, or a file that ends in .json.
 /// `tier`: a file behind its host.

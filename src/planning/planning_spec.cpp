@@ -10,6 +10,8 @@ PlannerOptions planner_options(const PlanTerms& terms, const PlannerSpec& planne
   options.seed = terms.seed;
   options.algorithms = terms.algorithms;
   options.may.algorithms = terms.choose_algorithms;
+  options.may.swap = terms.swap;
+  options.may.recompute = terms.recompute;
   options.may.streaming = true;  // every budget that can be met is met
   options.time_limit = planner.time_limit.value_or(usual_time_limit(planner.name));
   options.usual_time = !planner.time_limit;

@@ -53,6 +53,8 @@ struct PlanTerms {
   bool choose_algorithms = false;  ///< planners that choose them do so, by times
   bool choose_sub_batch = false;   ///< the same of rounds
   std::uint64_t seed = 1;
+  bool swap = true;  ///< planners may; else they recompute or keep
+  bool recompute = true;
 
   /// With which a time without a budget is one that no plan beats by algorithms alone: the fastest
   /// where its planner is one that chooses them (`chooses`) and is asked to, else those of the

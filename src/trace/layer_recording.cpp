@@ -1,10 +1,10 @@
 #include "trace/layer_recording.h"
 
 #include <algorithm>
-#include <cassert>
 #include <utility>
 
 #include "base/at.h"
+#include "base/invariant.h"
 
 namespace tidepool {
 namespace {
@@ -287,7 +287,7 @@ class LayerRecorder {
 }  // namespace
 
 ProgramRecording record_network(const LayerNetwork& network, int iterations) {
-  assert(iterations >= 2);
+  invariant(iterations >= 2, "recordings are of two iterations or more");
   LayerRecorder recorder(network);
   recorder.run_iteration();
   const auto period = static_cast<std::int64_t>(recorder.events());

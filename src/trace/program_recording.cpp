@@ -1,8 +1,7 @@
 #include "trace/program_recording.h"
 
-#include <cassert>
-
 #include "base/at.h"
+#include "base/invariant.h"
 
 namespace tidepool {
 namespace {
@@ -89,7 +88,7 @@ class ProgramRecorder {
 
 ProgramRecording record_program(const Program& program, std::span<const std::int32_t> algorithms,
                                 int iterations) {
-  assert(iterations >= 2);
+  invariant(iterations >= 2, "recordings are of two iterations or more");
   ProgramRecorder recorder(program, algorithms);
   recorder.run_iteration();
   const auto period = static_cast<std::int64_t>(recorder.events());

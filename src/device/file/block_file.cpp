@@ -6,13 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cassert>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <utility>
 
+#include "base/invariant.h"
 #include "base/parallel.h"
 #include "base/quantity.h"
 #include "device/file/file_system.h"
@@ -33,12 +34,35 @@ bool folder_takes_none(int reason) {
          reason == ENOTDIR || reason == EOPNOTSUPP || reason == ENOSYS;
 }
 
-/// A file over the limit of sizes (RLIMIT_FSIZE) is an errno then. Others' handlers stay.
-void ignore_file_size_signal() {
-  struct sigaction now {};
-  if (::sigaction(SIGXFSZ, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) return;
-  std::signal(SIGXFSZ, SIG_IGN);
-}
+/// While it lives, a file over the limit of sizes (RLIMIT_FSIZE) is an errno to this thread and no
+/// signal to anybody: the kernel sends SIGXFSZ to the thread that writes, which takes it from the
+/// queue. What the process does at that signal otherwise stays as it is.
+class FileSizeSignalHeld {
+ public:
+  FileSizeSignalHeld() {
+    ::sigemptyset(&signal_);
+    ::sigaddset(&signal_, SIGXFSZ);
+    sigset_t pending;
+    was_pending_ = ::sigpending(&pending) == 0 && ::sigismember(&pending, SIGXFSZ) == 1;
+    held_ = ::pthread_sigmask(SIG_BLOCK, &signal_, &before_) == 0;
+  }
+  FileSizeSignalHeld(const FileSizeSignalHeld&) = delete;
+  FileSizeSignalHeld& operator=(const FileSizeSignalHeld&) = delete;
+  ~FileSizeSignalHeld() {
+    if (!held_) return;
+    const int reason = errno;
+    constexpr timespec kAtOnce{0, 0};
+    if (!was_pending_) ::sigtimedwait(&signal_, nullptr, &kAtOnce);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    errno = reason;
+  }
+
+ private:
+  sigset_t signal_{};
+  sigset_t before_{};
+  bool was_pending_ = false;  ///< somebody else's
+  bool held_ = false;
+};
 
 Bytes room_of(const SpillOptions& options, Bytes free) {
   const Bytes spared = std::max(free / 20, kGiB);
@@ -136,7 +160,7 @@ Result<BlockFile> BlockFile::open(const SpillOptions& options, Bytes bytes,
                                   const FaultPlan& faults) {
   const auto system = file_system_of(options.folder);
   if (!system) return fail(system.error());
-  ignore_file_size_signal();
+  const FileSizeSignalHeld held;
   auto state = std::make_unique<State>(options.folder, faults);
   state->system = system->name;
   state->depth = options.depth;
@@ -174,7 +198,7 @@ std::string BlockFile::kind() const {
 std::optional<Bytes> BlockFile::cached() const { return cached_bytes(state_->fd, state_->size); }
 
 void BlockFile::set_depth(int depth) {
-  assert(depth >= 1 && depth <= SpillOptions::kMostDepth);
+  invariant(depth >= 1 && depth <= SpillOptions::kMostDepth, "a depth is of a few transfers");
   state_->depth = depth;
 }
 
@@ -190,6 +214,8 @@ void BlockFile::State::fail_transfer(bool write, Bytes offset, Bytes bytes, cons
 /// more; a write is not: what it left behind is unknown.
 void BlockFile::State::transfer(bool write, Bytes offset, std::byte* memory, Bytes bytes,
                                 const char* what) {
+  std::optional<FileSizeSignalHeld> held;
+  if (write) held.emplace();
   bool tried_again = false;
   for (Bytes done = 0; done < bytes;) {
     const TransferFaults::Fault fault = faults.next(write);
@@ -231,7 +257,7 @@ void BlockFile::State::copy(bool write, Bytes offset, std::byte* memory, Bytes b
   if ((offset | bytes | address) % kAlignment != 0) {
     fail_transfer(write, offset, bytes, what, EINVAL);
   }
-  assert(offset >= 0 && offset + bytes <= size && "copy past the end of a file");
+  invariant(offset >= 0 && offset + bytes <= size, "copies lie inside the file");
   const Bytes share = align_up(bytes / depth, kAlignment);
   const Bytes piece = depth > 1 ? std::clamp(share, kLeastPiece, kPiece) : kPiece;
   const auto one = [&](std::size_t i) {

@@ -3,10 +3,10 @@
 #include <Eigen/Cholesky>
 #include <algorithm>
 #include <array>
-#include <cassert>
 #include <cmath>
 #include <numbers>
 
+#include "base/invariant.h"
 #include "base/random.h"
 
 namespace tidepool {
@@ -160,7 +160,8 @@ class Proposer {
 
 BayesianMinimum bayesian_minimise(const std::function<double(const Point&)>& f, const Box& box,
                                   std::span<const Point> start, const BayesianOptions& options) {
-  assert(!start.empty() && box.low.size() == box.high.size());
+  invariant(!start.empty() && box.low.size() == box.high.size(),
+            "the search has a start and a box");
   const auto dimensions = static_cast<Index>(box.low.size());
   const int most = static_cast<int>(start.size()) + options.evaluations;
   BayesianMinimum result;

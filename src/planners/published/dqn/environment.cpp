@@ -1,10 +1,10 @@
 #include "planners/published/dqn/environment.h"
 
 #include <algorithm>
-#include <cassert>
 #include <utility>
 
 #include "base/at.h"
+#include "base/invariant.h"
 #include "lower/budget.h"
 
 namespace tidepool::dqn {
@@ -191,7 +191,7 @@ bool Environment::decide(const NodeEvent& action) {
 }
 
 double Environment::act(std::int32_t node) {
-  assert(!terminal_);
+  invariant(!terminal_, "nobody acts behind the end of an episode");
   if (node == 0) {
     if (must_act()) {
       end(true);

@@ -1,7 +1,8 @@
 #include "planners/published/dqn/replay_memory.h"
 
-#include <cassert>
 #include <utility>
+
+#include "base/invariant.h"
 
 namespace tidepool::dqn {
 
@@ -15,7 +16,7 @@ void ReplayMemory::add(Transition transition) {
 }
 
 std::vector<const Transition*> ReplayMemory::sample(std::size_t count, Random& random) const {
-  assert(!kept_.empty());
+  invariant(!kept_.empty(), "samples are of what was kept");
   std::vector<const Transition*> batch(count);
   for (const Transition*& of : batch) of = &kept_[random.below(kept_.size())];
   return batch;

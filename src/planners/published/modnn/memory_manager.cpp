@@ -1,7 +1,8 @@
 #include "planners/published/modnn/memory_manager.h"
 
 #include <algorithm>
-#include <cassert>
+
+#include "base/invariant.h"
 
 namespace tidepool::modnn {
 
@@ -21,14 +22,15 @@ SegmentId MemoryManager::find_free(Bytes bytes) const {
 }
 
 std::optional<SegmentId> MemoryManager::allocate(Bytes bytes, std::int32_t owner) {
-  assert(bytes > 0);
+  invariant(bytes > 0, "an allocation has bytes");
   const SegmentId found = find_free(bytes);
   if (found == kNone) return std::nullopt;
   return take(found, bytes, owner);
 }
 
 SegmentId MemoryManager::take(SegmentId segment, Bytes bytes, std::int32_t owner) {
-  assert(at_id(segment).owner == kNone && at_id(segment).bytes >= bytes);
+  invariant(at_id(segment).owner == kNone && at_id(segment).bytes >= bytes,
+            "a segment that is taken is free and large enough");
   if (const Segment whole = at_id(segment); whole.bytes > bytes) {
     const SegmentId rest = make(
         {whole.offset + bytes, whole.bytes - bytes, kNone, whole.free_from, segment, whole.next});
@@ -45,7 +47,7 @@ SegmentId MemoryManager::take(SegmentId segment, Bytes bytes, std::int32_t owner
 
 SegmentId MemoryManager::release(SegmentId segment, Nanos from) {
   Segment& freed = at_id(segment);
-  assert(freed.owner != kNone);
+  invariant(freed.owner != kNone, "a segment that is released was taken");
   freed.owner = kNone;
   freed.free_from = from;
   free_bytes_ += freed.bytes;

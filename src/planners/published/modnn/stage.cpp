@@ -1,10 +1,10 @@
 #include "planners/published/modnn/stage.h"
 
 #include <algorithm>
-#include <cassert>
 #include <limits>
 
 #include "base/at.h"
+#include "base/invariant.h"
 #include "lower/away_spaces.h"
 #include "planners/published/modnn/offloading_scheme.h"
 #include "planners/published/modnn/task_memory.h"
@@ -163,7 +163,7 @@ std::optional<SegmentId> Stage::find_space(Bytes bytes, std::int32_t owner, Nano
     if (there != kNone) leaving.push_back(TensorId{there});
     if (id == space->last) break;
   }
-  assert(!leaving.empty());
+  invariant(!leaving.empty(), "room is made of what is there");
   const Bytes begin = memory_.segment(block(leaving.front()).segment).offset;
   for (const TensorId t : leaving) evict(t);
   // They are one now, with what was free around them.
@@ -185,7 +185,8 @@ bool Stage::place(TensorId t, Nanos from, OpId horizon) {
 
 void Stage::load(TensorId t, Nanos from) {
   Block& b = at_tensor(t);
-  assert(b.segment != kNone && b.on_host && !b.holds);
+  invariant(b.segment != kNone && b.on_host && !b.holds,
+            "what is loaded has a place and is on the host");
   Nanos& stream = free_at_[in_];
   stream = std::max({stream, from, b.host_ready, free_from(b.segment)}) + time_in(t);
   b.holds = true;
@@ -201,7 +202,7 @@ void Stage::load(TensorId t, Nanos from) {
 
 void Stage::copy_out(TensorId t) {
   Block& b = at_tensor(t);
-  assert(present(t));
+  invariant(present(t), "what is copied out is there");
   Nanos& stream = free_at_[out_];
   stream = std::max(stream, b.ready) + time_out(t);
   b.on_host = true;
@@ -385,7 +386,7 @@ void Stage::run(OpId id, std::int32_t algorithm, std::optional<SegmentId> worksp
 
 Bytes Stage::offset(TensorId t) const {
   if (stays(t)) return stays_at_[at(t)];
-  assert(block(t).segment != kNone);
+  invariant(block(t).segment != kNone, "what has an address has a place");
   return offset(block(t).segment);
 }
 

@@ -1,11 +1,11 @@
 #include "planners/published/dqn/torch/torch_network.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <string>
 #include <utility>
+
+#include "base/own_module.h"
 
 namespace tidepool::dqn {
 namespace {
@@ -13,31 +13,18 @@ namespace {
 constexpr const char* kFile = "tidepool_torch.so";
 constexpr const char* kPackage = "libtorch-dev";
 
-/// Beside the program that runs, as builds and installations have it, else where it was built.
-std::filesystem::path module_path() {
-  std::error_code unknown;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", unknown);
-  if (!unknown) {
-    const auto path = program.parent_path().parent_path() / "lib" / "tidepool" / kFile;
-    if (std::filesystem::exists(path, unknown)) return path;
-  }
-  return TIDEPOOL_TORCH_MODULE;
-}
-
 struct Module {
   MakeTorchCalls make = nullptr;
   std::string why_not;  ///< empty: it is loaded
 
   /// It stays loaded: libtorch cannot be unloaded.
   Module() {
-    const std::filesystem::path path = module_path();
-    void* const library = ::dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
-    void* const found = library == nullptr ? nullptr : ::dlsym(library, kMakeTorchCalls);
+    std::string reason;
+    void* const found =
+        load_own_module(own_module(kFile, TIDEPOOL_TORCH_MODULE), kMakeTorchCalls, reason);
     make = reinterpret_cast<MakeTorchCalls>(found);
     if (make != nullptr) return;
-    const char* const reason = ::dlerror();
-    why_not = fmt::format("the Q-network needs libtorch (Debian package {}): {}", kPackage,
-                          reason == nullptr ? path.string() : reason);
+    why_not = fmt::format("the Q-network needs libtorch (Debian package {}): {}", kPackage, reason);
   }
 };
 

@@ -1,0 +1,154 @@
+// The C++ interface, through the shared library: what is built in code, and what is thrown.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <stop_token>
+
+#include "tidepool/machine.h"
+#include "tidepool/pack.h"
+#include "tidepool/plan.h"
+#include "tidepool/program.h"
+
+namespace {
+
+using namespace std::chrono_literals;
+
+tp_status thrown(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const tp::Error& error) {
+    EXPECT_STRNE(error.what(), "");
+    return error.status();
+  }
+  return TP_OK;
+}
+
+tp::ProgramBuilder two_layers() {
+  tp::ProgramBuilder b("two layers");
+  const auto x = b.tensor("x", 64 << 20, tp::Kind::input);
+  const auto w = b.tensor("w", 16 << 20, tp::Kind::weight);
+  const auto y = b.tensor("y", 64 << 20);
+  const auto dw = b.tensor("dw", 16 << 20, tp::Kind::gradient);
+  b.op({.name = "feed", .writes = {x}, .on_host = true});
+  b.op({.name = "forward", .reads = {x, w}, .writes = {y}, .time = 40ms});
+  b.op({.name = "backward", .reads = {x, y}, .writes = {dw}, .time = 50ms, .workspace = 1 << 20});
+  b.op({.name = "update", .reads = {dw}, .updates = {w}, .time = 5ms});
+  return b;
+}
+
+TEST(CppInterface, AProgramBuiltInCodeIsTheOneThatIsRead) {
+  const tp::Program program = two_layers().build();
+  const tp::Program read = tp::Program::read(program.json());
+  EXPECT_EQ(read.json(), program.json());
+  EXPECT_EQ(program.ops(), 4);
+  EXPECT_EQ(program.name(tp::Op{2}), "backward");
+  EXPECT_EQ(program.bytes(tp::Tensor{1}), 16 << 20);
+  const auto machine = tp::Machine::preset("gtx1080ti");
+  const tp::Needs needs = program.needs(machine);
+  EXPECT_EQ(needs.floor, 145LL << 20);
+  EXPECT_EQ(program.name(needs.floor_op), "backward");
+  EXPECT_EQ(needs.peak, 161LL << 20);  // and w, which the update reads
+}
+
+TEST(CppInterface, BrokenProgramsAreRefusedByName) {
+  EXPECT_EQ(thrown([] {
+              auto b = two_layers();
+              b.tensor("nobody uses it", 64);
+              static_cast<void>(b.build());
+            }),
+            TP_BAD_INPUT);
+  EXPECT_EQ(thrown([] { two_layers().op({.name = "op", .reads = {tp::Tensor{9}}}); }), TP_USAGE);
+  EXPECT_EQ(thrown([] { two_layers().pin(tp::Tensor{-1}); }), TP_USAGE);
+  EXPECT_EQ(thrown([] { two_layers().release_at(tp::Tensor{0}, tp::Op{99}); }), TP_USAGE);
+  EXPECT_EQ(thrown([] { tp::Program::read("{"); }), TP_BAD_INPUT);
+  EXPECT_EQ(thrown([] { static_cast<void>(two_layers().build().name(tp::Op{4})); }), TP_USAGE);
+}
+
+TEST(CppInterface, MachinesAreStatedInCode) {
+  tp::MachineSpec spec{.name = "mine",
+                       .device_bytes = 1LL << 30,
+                       .to_host = {.bytes_per_second = 1e9},
+                       .to_device = {.bytes_per_second = 1e9}};
+  const tp::Machine mine(spec);
+  EXPECT_EQ(tp::Machine::read(mine.json()).json(), mine.json());
+  spec.file = tp::FileTier{{.bytes_per_second = 1e8}, {.bytes_per_second = 1e8}};
+  EXPECT_NE(tp::Machine(spec).json().find("file"), std::string::npos);
+  spec.alignment = 100;
+  EXPECT_EQ(thrown([&] { tp::Machine{spec}; }), TP_USAGE);
+  EXPECT_EQ(thrown([] { tp::Machine{tp::MachineSpec{}}; }), TP_USAGE);
+  EXPECT_EQ(thrown([] { tp::Machine::preset("abacus"); }), TP_USAGE);
+  EXPECT_FALSE(tp::Machine::presets().empty());
+}
+
+TEST(CppInterface, ErrorsSayWhatIsEnough) {
+  const tp::Program program = two_layers().build();
+  const auto machine = tp::Machine::preset("gtx1080ti");
+  try {
+    tp::make_plan(program, machine, {.device = 1 << 20});
+    FAIL();
+  } catch (const tp::Error& error) {
+    EXPECT_EQ(error.status(), TP_INFEASIBLE);
+    EXPECT_EQ(error.smallest(), program.needs(machine).floor);
+    EXPECT_EQ(program.name(tp::Op{error.op()}), "backward");
+    const tp::Plan plan = tp::make_plan(program, machine, {.device = error.smallest()});
+    EXPECT_LE(plan.info().device_bytes, error.smallest());
+    EXPECT_GT(plan.info().swapped_out + plan.info().copied_in, 0);
+  }
+  EXPECT_EQ(thrown([&] { tp::make_plan(program, machine, {}, {.planner = "tied"}); }), TP_USAGE);
+}
+
+TEST(CppInterface, ABoundIsFoundByThePartThatIsLoadedForIt) {
+  const auto machine = tp::Machine::preset("gtx1080ti");
+  const tp::Plan plan =
+      tp::make_plan(two_layers().build(), machine, {.device = 150 << 20}, {.prove_gap = true});
+  EXPECT_GE(plan.info().bound, plan.info().unlimited) << plan.info().notes;
+  EXPECT_LE(plan.info().bound, plan.info().time);
+}
+
+TEST(CppInterface, WhatProgressThrowsIsThrownAgain) {
+  struct Mine {};
+  tp::PlanOptions options;
+  options.planner = "tide";
+  options.time_limit = 1h;
+  options.progress = [](double, const std::string&) { throw Mine{}; };
+  const auto machine = tp::Machine::preset("gtx1080ti");
+  bool told = false;
+  options.stop = {};
+  try {
+    tp::make_plan(two_layers().build(), machine, {.device = 150 << 20}, options);
+  } catch (const Mine&) {
+    told = true;
+  }
+  // A search that ends before there is progress tells nobody.
+  RecordProperty("told", told ? 1 : 0);
+}
+
+TEST(CppInterface, DecisionsAndPicturesOfAPlan) {
+  const tp::Plan plan =
+      tp::make_plan(two_layers().build(), tp::Machine::preset("gtx1080ti"), {.device = 150 << 20});
+  bool away = false;
+  for (const tp::Decision& d : plan.decisions()) away |= d.choice != tp::Choice::keep;
+  EXPECT_TRUE(away);
+  for (const std::string& format : tp::formats()) EXPECT_FALSE(plan.picture(format).empty());
+  EXPECT_EQ(thrown([&] { static_cast<void>(plan.picture("png")); }), TP_USAGE);
+  EXPECT_EQ(thrown([&] { static_cast<void>(plan.table(static_cast<tp_table>(TP_DECISIONS + 1))); }),
+            TP_USAGE);
+  EXPECT_EQ(thrown([&] { static_cast<void>(plan.simulate(0)); }), TP_USAGE);
+  EXPECT_EQ(tp::Plan::read(plan.json()).json(), plan.json());
+  EXPECT_EQ(plan.table(TP_STREAMS).row(0).size(), 2U);
+}
+
+TEST(CppInterface, PacksBuffers) {
+  const std::vector<tp::Buffer> buffers{{64, 0, 2}, {32, 1, 3}, {64, 2, 4}};
+  const tp::Packing packing = tp::pack(buffers, {.rounds = 2});
+  EXPECT_EQ(packing.footprint, 96);
+  EXPECT_TRUE(packing.proven_optimal);
+  EXPECT_EQ(packing.offsets.size(), 3U);
+  EXPECT_EQ(tp::pack({}).footprint, 0);
+  const std::vector<tp::Buffer> none{{0, 0, 2}};
+  EXPECT_EQ(thrown([&] { tp::pack(none); }), TP_USAGE);
+  const std::vector<tp::Buffer> backwards{{1, 2, 2}};
+  EXPECT_EQ(thrown([&] { tp::pack(backwards); }), TP_USAGE);
+}
+
+}  // namespace
