@@ -3,7 +3,7 @@
 // Source: Chen, Chen, Han, Hu: moDNN, IEEE TPDS 30(3), 2019, section 7.2: vDNN has all or the
 // convolutional layers' feature maps leave "once the memory budget cannot hold all the involved
 // data"; vDNN+ is that in sub-batches of moDNN's choice. The parts are those of
-// planners/modnn/sub_batch.h and offload_policy.h.
+// planners/published/modnn/sub_batch.h and offload_policy.h.
 //
 // What the paper leaves open, or this system sees otherwise:
 // - The involved data are everything that one round uses, all at once, with the largest workspace;
