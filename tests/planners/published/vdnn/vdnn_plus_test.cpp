@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ir/load_profile.h"
 #include "planners/published/modnn/sub_batch.h"
 #include "planners/published/modnn/task_memory.h"
 #include "planners/published/vdnn/vdnn_plus_live.h"
