@@ -27,33 +27,6 @@ void CopiesIn::begin_pass() {
   knows_call_ = knows_out_ = kNone;
 }
 
-/// False where `issue_free` would find nothing to do, as it mostly does. The pass that lists skips
-/// nothing: tests compare the two.
-bool CopiesIn::may_issue(CallId c) const {
-  if (steps_.listing()) return true;
-  if (queue_.next_due() == c) return true;
-  if (queue_.empty() || c < retry_at_) return false;
-  return steps_.ready(table_.in) < may_wait_until(c);
-}
-
-/// As may_issue has it, of many calls at once.
-CallId CopiesIn::first_possible(const PlainCalls& plain, CallId first, CallId end,
-                                Nanos late) const {
-  const CallId from = std::max(first, retry_at_);
-  if (queue_.empty() || from >= end) return end;
-  if (table_.in == table_.out) return from;
-  return plain.first_ending_after(from, end, steps_.ready(table_.in) - late);
-}
-
-/// The end of the call: what would not start before then starts as early when it is issued later,
-/// and takes memory for less long. Nanos::max() where a copy out could go first, on a link that
-/// takes turns, and where the call is none of the device.
-Nanos CopiesIn::may_wait_until(CallId c) const {
-  const TimedCall& call = p_->calls[at(c)];
-  if (!call.on_device || table_.in == table_.out) return Nanos::max();
-  return steps_.ready(table_.compute) + call.time;
-}
-
 bool CopiesIn::issue_free(CallId c) {
   // Others may go before what can wait, and before what is not on the host yet; room is kept for
   // what they pass by.

@@ -5,6 +5,7 @@
 // knows that calls up to `knows_call_` and copies out up to `knows_out_` are over.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -40,7 +41,13 @@ class CopiesIn {
   /// The first of the plain calls [first, end) before which one may be issued, where they start
   /// `late` later than if nothing waited; `end`: none of them.
   [[nodiscard]] CallId first_possible(const PlainCalls& plain, CallId first, CallId end,
-                                      Nanos late) const;
+                                      Nanos late) const {
+    // As may_issue has it, of many calls at once.
+    const CallId from = std::max(first, retry_at_);
+    if (queue_.empty() || from >= end) return end;
+    if (table_.in == table_.out) return from;
+    return plain.first_ending_after(from, end, steps_.ready(table_.in) - late);
+  }
   /// The last copy-in issued for the call; kNone: there is none.
   [[nodiscard]] std::int32_t last_for(CallId c) const { return last_for_[at(c)]; }
 
@@ -57,8 +64,22 @@ class CopiesIn {
     [[nodiscard]] bool found() const { return start != Nanos::max(); }
   };
 
-  [[nodiscard]] bool may_issue(CallId c) const;
-  [[nodiscard]] Nanos may_wait_until(CallId c) const;
+  /// False where `issue_free` would find nothing to do, as it mostly does. The pass that lists
+  /// skips nothing: tests compare the two.
+  [[nodiscard]] bool may_issue(CallId c) const {
+    if (steps_.listing()) return true;
+    if (queue_.next_due() == c) return true;
+    if (queue_.empty() || c < retry_at_) return false;
+    return steps_.ready(table_.in) < may_wait_until(c);
+  }
+  /// The end of the call: what would not start before then starts as early when it is issued later,
+  /// and takes memory for less long. Nanos::max() where a copy out could go first, on a link that
+  /// takes turns, and where the call is none of the device.
+  [[nodiscard]] Nanos may_wait_until(CallId c) const {
+    const TimedCall& call = p_->calls[at(c)];
+    if (!call.on_device || table_.in == table_.out) return Nanos::max();
+    return steps_.ready(table_.compute) + call.time;
+  }
   bool issue_free(CallId c);
   bool issue_triggered(CallId c);
   [[nodiscard]] Choice earliest(const TimedIn& in, CallId position, Nanos not_before) const;

@@ -24,11 +24,8 @@ void IssuedSteps::begin_iteration() {
   list_.clear();
 }
 
-void IssuedSteps::push(StepKind kind, StreamId stream, std::int32_t id, Nanos start, Nanos duration,
-                       const ExtendedWaits& waits) {
-  if (first_start_[at(stream)] == Nanos::max()) first_start_[at(stream)] = start;
-  ready_[at(stream)] = start + duration;
-  if (!listing_) return;
+void IssuedSteps::add_to_list(StepKind kind, StreamId stream, std::int32_t id, Nanos start,
+                              Nanos duration, const ExtendedWaits& waits) {
   Step step;
   step.kind = kind;
   step.stream = stream;
@@ -37,33 +34,6 @@ void IssuedSteps::push(StepKind kind, StreamId stream, std::int32_t id, Nanos st
   step.start = start;
   step.end = start + duration;
   list_.add(step, waits);
-}
-
-void IssuedSteps::issue_device_call(CallId c, Nanos start, Nanos duration,
-                                    const ExtendedWaits& waits) {
-  now_.call_start[at(c)] = start;
-  push(StepKind::op, table_.compute, c, start, duration, waits);
-  now_.call_end[at(c)] = now_.host_end[at(c)] = start + duration;
-}
-
-void IssuedSteps::issue_host_call(CallId c, Nanos start, Nanos duration,
-                                  const ExtendedWaits& waits) {
-  now_.call_start[at(c)] = ready_[at(table_.compute)];
-  push(StepKind::op, table_.host, c, start, duration, waits);
-  now_.host_end[at(c)] = start + duration;
-  now_.call_end[at(c)] = ready_[at(table_.compute)];  // for waits on the compute stream up to here
-}
-
-void IssuedSteps::issue_out(std::int32_t j, Nanos start, Nanos duration,
-                            const ExtendedWaits& waits) {
-  push(StepKind::copy_out, table_.out, j, start, duration, waits);
-  now_.out_end[at(j)] = start + duration;
-}
-
-void IssuedSteps::issue_in(std::int32_t i, Nanos start, Nanos duration,
-                           const ExtendedWaits& waits) {
-  push(StepKind::copy_in, table_.in, i, start, duration, waits);
-  now_.in_end[at(i)] = start + duration;
 }
 
 void IssuedSteps::issue_calls_at_once(CallId first, CallId end, std::span<const Nanos> unstalled,

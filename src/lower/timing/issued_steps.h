@@ -28,10 +28,25 @@ class IssuedSteps {
   /// What has been issued becomes the iteration before.
   void begin_iteration();
 
-  void issue_device_call(CallId call, Nanos start, Nanos duration, const ExtendedWaits& waits);
-  void issue_host_call(CallId call, Nanos start, Nanos duration, const ExtendedWaits& waits);
-  void issue_out(std::int32_t out, Nanos start, Nanos duration, const ExtendedWaits& waits);
-  void issue_in(std::int32_t in, Nanos start, Nanos duration, const ExtendedWaits& waits);
+  void issue_device_call(CallId c, Nanos start, Nanos duration, const ExtendedWaits& waits) {
+    now_.call_start[at(c)] = start;
+    push(StepKind::op, table_.compute, c, start, duration, waits);
+    now_.call_end[at(c)] = now_.host_end[at(c)] = start + duration;
+  }
+  void issue_host_call(CallId c, Nanos start, Nanos duration, const ExtendedWaits& waits) {
+    now_.call_start[at(c)] = ready_[at(table_.compute)];
+    push(StepKind::op, table_.host, c, start, duration, waits);
+    now_.host_end[at(c)] = start + duration;
+    now_.call_end[at(c)] = ready_[at(table_.compute)];  // for waits on the compute stream up to it
+  }
+  void issue_out(std::int32_t j, Nanos start, Nanos duration, const ExtendedWaits& waits) {
+    push(StepKind::copy_out, table_.out, j, start, duration, waits);
+    now_.out_end[at(j)] = start + duration;
+  }
+  void issue_in(std::int32_t i, Nanos start, Nanos duration, const ExtendedWaits& waits) {
+    push(StepKind::copy_in, table_.in, i, start, duration, waits);
+    now_.in_end[at(i)] = start + duration;
+  }
   /// Device calls [first, end) that start one behind the other, each `late` later than where
   /// nothing waits: call c then starts at unstalled[c]. They are not listed.
   void issue_calls_at_once(CallId first, CallId end, std::span<const Nanos> unstalled, Nanos late);
@@ -81,7 +96,13 @@ class IssuedSteps {
 
  private:
   void push(StepKind kind, StreamId stream, std::int32_t id, Nanos start, Nanos duration,
-            const ExtendedWaits& waits);
+            const ExtendedWaits& waits) {
+    if (first_start_[at(stream)] == Nanos::max()) first_start_[at(stream)] = start;
+    ready_[at(stream)] = start + duration;
+    if (listing_) add_to_list(kind, stream, id, start, duration, waits);
+  }
+  void add_to_list(StepKind kind, StreamId stream, std::int32_t id, Nanos start, Nanos duration,
+                   const ExtendedWaits& waits);
 
   struct Dependency {
     Nanos start{};

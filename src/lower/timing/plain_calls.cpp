@@ -20,9 +20,4 @@ void PlainCalls::find(const TimingProblem& problem, std::span<const Nanos> ends)
   others_.push_back(calls);
 }
 
-CallId PlainCalls::first_ending_after(CallId from, CallId end, Nanos time) const {
-  const auto ends = unstalled_.begin() + 1;
-  return static_cast<CallId>(std::upper_bound(ends + from, ends + end, time) - ends);
-}
-
 }  // namespace tidepool

@@ -3,6 +3,7 @@
 // of them are issued at once.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -27,7 +28,10 @@ class PlainCalls {
   /// [c]: the start of call c where nothing waits, which is the end of the one before.
   [[nodiscard]] std::span<const Nanos> unstalled() const { return unstalled_; }
   /// The first call of [from, end) that ends after `time` where nothing waits; `end`: none does.
-  [[nodiscard]] CallId first_ending_after(CallId from, CallId end, Nanos time) const;
+  [[nodiscard]] CallId first_ending_after(CallId from, CallId end, Nanos time) const {
+    const auto ends = unstalled_.begin() + 1;
+    return static_cast<CallId>(std::upper_bound(ends + from, ends + end, time) - ends);
+  }
 
  private:
   std::vector<CallId> others_;  ///< in order; the number of calls at the end
