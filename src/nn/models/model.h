@@ -1,6 +1,4 @@
 // The models by name. A family is one header and source; its models join the list in model.cpp.
-//
-// Each family has a tiny member for tests.
 #pragma once
 
 #include <span>
