@@ -1,4 +1,7 @@
 // What a program does from its arguments to its exit code, whatever its commands are.
+//
+// All of the command line but `main` is a library, of which tests build the same program on a
+// device with faults (tests/cli/faulty_device.cpp).
 #pragma once
 
 #include <string>

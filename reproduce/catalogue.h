@@ -1,4 +1,6 @@
 // Every table and figure that is reproduced: its name, what it reads, and what is said of it.
+//
+// A new one is a file of its name and an entry.
 #pragma once
 
 #include <string_view>

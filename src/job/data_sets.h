@@ -1,4 +1,6 @@
 // The data sets there are, by name.
+//
+// A new one is a line in the list.
 #pragma once
 
 #include <memory>

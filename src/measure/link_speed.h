@@ -1,4 +1,7 @@
 // The job's device as a machine: its link measured, given, or in the ratio of a GTX 1080 Ti.
+//
+// Of several GPUs links are also measured with all of them copying, which gives the buses that they
+// share.
 #pragma once
 
 #include "job/job.h"

@@ -1,4 +1,7 @@
 // Measures a program that does not fit its budget: every op runs, tensors come and go on demand.
+//
+// Where the host is too small for what is swapped and has a file behind it, that goes on to the
+// file.
 #pragma once
 
 #include "job/job.h"

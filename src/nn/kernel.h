@@ -1,6 +1,10 @@
 // Kernel: runs one OpDesc on one kind of device. Kernels are looked up in an ordered list per
 // device whose last entry is the plain reference kernel (oneDNN's scheme) where that can run: on a
 // GPU it cannot, its list has a kernel for every op.
+//
+// Nothing is read from the surroundings: bits depend on the op and the context alone. How many
+// channels a block has depends on the processor (KernelList::channel_block: 16 with AVX-512), and
+// with it a tensor's bytes, the algorithms and budgets: tests ask what there is.
 #pragma once
 
 #include <limits>

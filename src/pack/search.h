@@ -1,5 +1,8 @@
 // The packing search: never worse than the best greedy order, better the longer it runs, and it
 // says when no packing can be smaller.
+//
+// Holds are searched as a graph, where at most 16 million pairs conflict; others are packed once.
+// With a target, ejections go before the exact search and get more time.
 #pragma once
 
 #include <limits>

@@ -1,6 +1,11 @@
 // CudaDevice: NVIDIA GPUs, one or several. One arena from one plain allocation on each, one pinned
 // host arena, one CUDA stream for each stream of the plan, events without timing. Issuing work
 // allocates nothing and synchronises nothing.
+//
+// Of several GPUs each call is made while that of its stream is current. A copy runs on a stream of
+// the GPU whose memory it is, as CUDA says nothing of others; streams wait for events of other
+// GPUs, in graphs too. GPUs that differ are refused, so the fingerprint and the profiles of several
+// are those of one.
 #pragma once
 
 #include <memory>

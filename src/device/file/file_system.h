@@ -1,4 +1,7 @@
 // What Linux tells of the file system below a folder, and does to a file there.
+//
+// An O_DIRECT that opens proves nothing: some file systems take it and use the page cache. So statx
+// is asked, or a block is written and looked for there.
 #pragma once
 
 #include <optional>

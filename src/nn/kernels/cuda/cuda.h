@@ -1,5 +1,9 @@
 // The kernels of the CUDA device: cuDNN and cuBLAS where they have the op, our own elsewhere.
 // Plain layouts only. NativeStream is a cuda::CudaStream with library handles.
+//
+// Our own: element-wise ops and updates, sums in a fixed order, and convolutions for shapes that
+// cuDNN has no deterministic algorithm for, among others. Kernels read iteration, seed and learning
+// rate from the control block on the device, so that captured graphs stay valid.
 #pragma once
 
 #include <cstddef>
