@@ -75,7 +75,7 @@ struct Needs {
   std::int64_t ops = 0, tensors = 0;
   std::int64_t gaps = 0;   ///< idle intervals of tensors in which something can be decided
   std::int64_t peak = 0;   ///< bytes without a budget, addresses not counted
-  std::int64_t floor = 0;  ///< the smallest budget that any plan meets
+  std::int64_t floor = 0;  ///< the smallest budget that any plan meets, addresses counted
   Op floor_op;             ///< the op that sets it
   std::chrono::nanoseconds unlimited{};  ///< an iteration without a budget; -1: of several devices
 };

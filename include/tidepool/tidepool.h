@@ -95,7 +95,7 @@ typedef struct {
   int64_t ops, tensors;
   int64_t gaps;     /* idle intervals of tensors in which something can be decided */
   int64_t peak;     /* bytes without a budget, least workspaces, addresses not counted */
-  int64_t floor;    /* the smallest budget that any plan meets */
+  int64_t floor;    /* the smallest budget that any plan meets, addresses counted */
   int32_t floor_op; /* and the op that sets it */
   int64_t compute;  /* time without a budget; -1 where ops are on several devices */
 } tp_program_info;
@@ -153,7 +153,8 @@ typedef struct {
   int64_t bound; /* no plan of the same algorithms is faster; -1: not looked for, or not known */
   int64_t swapped_tensors, swapped_out, copied_out, copied_in, recomputed_ops, written_to_file;
   int64_t plan_time, check_time; /* that the search and the proof took; 0 for plans of files */
-  int32_t streaming;             /* nothing but the running op's tensors is kept: the last resort */
+  int32_t streaming;             /* nothing but the running op's tensors is kept: the last resort; 0 of a plan
+                                    that was read, whose text does not say */
   int32_t stopped;               /* `stop` ended the search */
   const char* planner;
   const char* notes; /* lines, for people */

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/invariant.h"
+#include "base/json.h"
 
 namespace tidepool::api {
 namespace {
@@ -92,4 +93,13 @@ tp_status refuse_unknown_fields(const char* type, std::size_t known) {
 }
 
 }  // namespace detail
+bool is_utf8(const std::string& text) {
+  try {
+    static_cast<void>(Json(text).dump());
+    return true;
+  } catch (const Json::type_error&) {
+    return false;
+  }
+}
+
 }  // namespace tidepool::api

@@ -86,4 +86,7 @@ tp_status given_back(Struct made, Struct* out, const char* type) {
   return TP_OK;
 }
 
+/// Whether a document can hold it.
+bool is_utf8(const std::string& text);
+
 }  // namespace tidepool::api

@@ -49,6 +49,7 @@ void check_sizes(const tp::MachineSpec& spec) {
 Machine machine_of(const tp::MachineSpec& spec) {
   check_sizes(spec);
   Machine machine;
+  check_text(spec.name);
   machine.name = spec.name;
   machine.spaces[0].bytes = spec.device_bytes;
   machine.spaces[1].bytes = spec.host_bytes;

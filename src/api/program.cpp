@@ -37,6 +37,12 @@ void add_accesses(const std::vector<tp::Tensor>& tensors, AccessMode mode, const
   }
 }
 
+/// The program of a builder that was not moved from.
+Program& program_of(const std::unique_ptr<BuilderData>& data) {
+  if (data == nullptr) throw_usage("this ProgramBuilder was moved from");
+  return data->program;
+}
+
 Op op_of(const tp::OpSpec& spec, const Program& program) {
   Op op;
   op.name = spec.name;
@@ -46,6 +52,9 @@ Op op_of(const tp::OpSpec& spec, const Program& program) {
   add_accesses(spec.writes, AccessMode::write, program, op);
   add_accesses(spec.updates, AccessMode::update, program, op);
   op.algorithms.push_back({"default", spec.time, spec.workspace, true});
+  if (!(spec.flops >= 0) || !(spec.traffic >= 0)) {
+    throw_usage(fmt::format("op '{}': flops and traffic must be numbers not below 0", op.name));
+  }
   if (!spec.algorithms.empty()) op.algorithms.clear();
   for (const tp::Algorithm& a : spec.algorithms) {
     op.algorithms.push_back({a.name, a.time, a.workspace, a.deterministic});
@@ -120,13 +129,17 @@ ProgramBuilder::ProgramBuilder(ProgramBuilder&&) noexcept = default;
 ProgramBuilder& ProgramBuilder::operator=(ProgramBuilder&&) noexcept = default;
 
 Tensor ProgramBuilder::tensor(std::string name, std::int64_t bytes, Kind kind) {
+  if (kind < Kind::input || kind > Kind::workspace) {
+    api::throw_usage(fmt::format("tensor '{}': there is no such kind", name));
+  }
+  tidepool::Program& program = api::program_of(data_);
   tidepool::Tensor made;
   made.name = std::move(name);
   made.bytes = bytes;
   made.kind = static_cast<tidepool::TensorKind>(kind);
   made.persistent = kind == Kind::weight || kind == Kind::optimizer_state;
-  data_->program.tensors.push_back(std::move(made));
-  return {static_cast<std::int32_t>(data_->program.tensors.size()) - 1};
+  program.tensors.push_back(std::move(made));
+  return {static_cast<std::int32_t>(program.tensors.size()) - 1};
 }
 
 Tensor ProgramBuilder::persistent(std::string name, std::int64_t bytes, Kind kind) {
@@ -144,24 +157,32 @@ tidepool::Tensor& tensor_of(tidepool::Program& program, Tensor tensor) {
 
 }  // namespace
 
-void ProgramBuilder::pin(Tensor tensor) { tensor_of(data_->program, tensor).pinned = true; }
+void ProgramBuilder::pin(Tensor tensor) { tensor_of(api::program_of(data_), tensor).pinned = true; }
 
 void ProgramBuilder::release_at(Tensor tensor, Op op) {
-  static_cast<void>(api::nth_name(data_->program.ops, op.index, "op"));
-  tensor_of(data_->program, tensor).released_at = tidepool::OpId{op.index};
+  static_cast<void>(api::nth_name(api::program_of(data_).ops, op.index, "op"));
+  tensor_of(api::program_of(data_), tensor).released_at = tidepool::OpId{op.index};
 }
 
 Op ProgramBuilder::op(const OpSpec& spec) {
   return api::bordered([&] {
-    data_->program.ops.push_back(api::op_of(spec, data_->program));
-    return Op{static_cast<std::int32_t>(data_->program.ops.size()) - 1};
+    tidepool::Program& program = api::program_of(data_);
+    program.ops.push_back(api::op_of(spec, program));
+    return Op{static_cast<std::int32_t>(program.ops.size()) - 1};
   });
 }
 
 Program ProgramBuilder::build() const {
   return api::bordered([&] {
-    api::value_of(tidepool::validate(data_->program));
-    return Program(std::make_shared<const api::ProgramData>(api::ProgramData{data_->program}));
+    const tidepool::Program& program = api::program_of(data_);
+    api::value_of(tidepool::validate(program));
+    api::check_text(program.name);
+    for (const tidepool::Tensor& tensor : program.tensors) api::check_text(tensor.name);
+    for (const tidepool::Op& op : program.ops) {
+      api::check_text(op.name);
+      for (const tidepool::Algorithm& algorithm : op.algorithms) api::check_text(algorithm.name);
+    }
+    return Program(std::make_shared<const api::ProgramData>(api::ProgramData{program}));
   });
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <exception>
+#include <string>
 #include <utility>
 
 #include "api/guard.h"
@@ -17,6 +18,11 @@ namespace tidepool::api {
 
 [[noreturn]] inline void throw_usage(std::string message) {
   throw tp::Error(TP_USAGE, std::move(message));
+}
+
+/// Names go into files, which are UTF-8.
+inline void check_text(const std::string& text) {
+  if (!is_utf8(text)) throw tp::Error(TP_BAD_INPUT, "a name is no UTF-8 text");
 }
 
 /// What a result holds.

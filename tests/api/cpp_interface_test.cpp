@@ -1,6 +1,7 @@
 // The C++ interface, through the shared library: what is built in code, and what is thrown.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <stop_token>
 
@@ -62,6 +63,18 @@ TEST(CppInterface, BrokenProgramsAreRefusedByName) {
   EXPECT_EQ(thrown([] { two_layers().release_at(tp::Tensor{0}, tp::Op{99}); }), TP_USAGE);
   EXPECT_EQ(thrown([] { tp::Program::read("{"); }), TP_BAD_INPUT);
   EXPECT_EQ(thrown([] { static_cast<void>(two_layers().build().name(tp::Op{4})); }), TP_USAGE);
+}
+
+TEST(CppInterface, BuildersRefuseWhatNoFileCouldHold) {
+  tp::ProgramBuilder b("a");
+  EXPECT_EQ(thrown([&] { b.tensor("t", 4, static_cast<tp::Kind>(99)); }), TP_USAGE);
+  const auto t = b.tensor("t", 4);
+  EXPECT_EQ(thrown([&] { b.op({.name = "o", .writes = {t}, .flops = std::nan("")}); }), TP_USAGE);
+  b.op({.name = "\xff", .writes = {t}});
+  EXPECT_EQ(thrown([&] { static_cast<void>(b.build()); }), TP_BAD_INPUT);
+  const tp::ProgramBuilder taken = std::move(b);
+  EXPECT_EQ(thrown([&] { b.tensor("u", 4); }), TP_USAGE);  // NOLINT(*-use-after-move)
+  EXPECT_EQ(thrown([&] { static_cast<void>(b.build()); }), TP_USAGE);
 }
 
 TEST(CppInterface, MachinesAreStatedInCode) {
