@@ -1,6 +1,10 @@
 // CudaDevice: NVIDIA GPUs, one or several. One arena from one plain allocation on each, one pinned
 // host arena, one CUDA stream for each stream of the plan, events without timing. Issuing work
 // allocates nothing and synchronises nothing.
+//
+// Streams wait for events of other GPUs, in graphs too, and share nothing else. Entry and exit have
+// one stream for the copies of all devices: such a copy goes to a stream of its own GPU, and the
+// plan's stream waits for it. Timed events are for ends of iterations and for profiling only.
 #pragma once
 
 #include <memory>
