@@ -1,5 +1,9 @@
 # Headers that most files read are parsed once a build. Every file still includes what it uses: the
 # builds of `make lint` and of the fuzz targets precompile nothing (CMAKE_DISABLE_PRECOMPILE_HEADERS).
+#
+# Most of a full build is the compiler reading the same headers and making the same templates. Slow
+# beside that: CLI11 (cli11_fwd.h has its names), JSON (base/json_fwd.h), and what copies or looks
+# into an OpDesc: special members of AnyOp, LayerSpec and TrainingProgram are defined once.
 set(TIDEPOOL_STANDARD_HEADERS
     <algorithm> <array> <atomic> <chrono> <filesystem> <functional> <map> <memory> <mutex> <optional>
     <set> <span> <string> <thread> <unordered_map> <variant> <vector> <fmt/format.h> <tl/expected.hpp>)

@@ -1,6 +1,9 @@
 // The second planning of three tiers: host memory over the file behind it, of a plan that takes
 // more of the host than there is. See Note [Three tiers] in lower/host_program.h. Private to
 // make_plan.
+//
+// The first plan is made in any host budget; where the host is enough it stays as it is. Otherwise
+// AutoSwap plans what it does with the host, and `tide` too where copies with the file cost time.
 #pragma once
 
 #include "planners/planner.h"

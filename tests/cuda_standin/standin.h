@@ -1,7 +1,9 @@
 // A stand-in for the CUDA runtime on the host: what its parts share, and what tests steer it with.
 //
 // It keeps CUDA's documented rules of order, of capturing and of several GPUs, and nothing else of
-// a GPU. What it cannot show: what the real libraries compute, a GPU's memory model, speed.
+// a GPU. What it cannot show: what the real libraries compute and offer, a GPU's memory model
+// (a race that needs two pieces of work at once is seen only as an order), streams that truly
+// overlap, limits of a GPU (registers, occupancy), speed.
 //
 // Of several GPUs each host thread has a current one, 0 at first. Streams, events, handles and
 // memory belong to the one that is current when they are made. Work may be put on a stream, and a

@@ -1,4 +1,7 @@
 // How many programs a test attacks a claim with.
+//
+// Of planners times budgets times models a test tries a part in which each meets each of the
+// others. With TIDEPOOL_ATTACKS=10000 it tries all, and attacks are of so many programs.
 #pragma once
 
 #include <cstdint>

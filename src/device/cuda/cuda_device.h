@@ -5,7 +5,8 @@
 // Of several GPUs each call is made while that of its stream is current. A copy runs on a stream of
 // the GPU whose memory it is, as CUDA says nothing of others; streams wait for events of other
 // GPUs, in graphs too. GPUs that differ are refused, so the fingerprint and the profiles of several
-// are those of one.
+// are those of one. Entry and exit have one stream for the copies of all devices: such a copy goes
+// to a stream of its own GPU, and the plan's stream waits for it. Timed events are for ends of iterations and for profiling only.
 #pragma once
 
 #include <memory>

@@ -51,7 +51,7 @@ class HostCalls {
   std::vector<HostCall*> free_;
 };
 
-/// A captured graph with its host calls.
+/// A captured graph. It keeps its host calls, and adds the number of its launch to theirs.
 struct Graph {
   cudaGraphExec_t executable = nullptr;
   std::deque<HostCall> calls;

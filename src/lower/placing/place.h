@@ -1,5 +1,8 @@
 // place: addresses for all instances of a timeline, inside the budget of each space, with the waits
 // that shared addresses need.
+//
+// Packers: SmartPool's two orders up to 4,000 instances, above that the cycle sweep, which is
+// n log n; orders again where it does not fit by the last rule and few pairs conflict.
 #pragma once
 
 #include <string>

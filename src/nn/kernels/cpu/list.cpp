@@ -7,7 +7,9 @@
 namespace tidepool::nn {
 namespace {
 
-/// What oneDNN has fast code for: with AVX-512 blocks of 16 channels, else (AVX2, SSE4.1) of 8.
+/// What oneDNN has fast code for: with AVX-512 blocks of 16 channels, else (AVX2, SSE4.1) of 8. So
+/// bytes of tensors, algorithms (Winograd takes AVX-512) and budgets differ between processors, and
+/// tests ask what there is.
 std::int64_t fast_channel_block() {
   constexpr auto kAvx512 = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
   const auto here = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
