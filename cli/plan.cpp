@@ -30,14 +30,7 @@ MadePlan made_of(const PlanArguments& a, const Subject& subject, const SubjectPl
   const Lowered& lowered = plan.lowered();
   const Profile& profile = plan.profile;
   const Budget& budget = plan.budget;
-  MadePlan made{a,
-                subject,
-                plan,
-                {profile.fingerprint, profile.program, profile.machine,
-                 limited(budget) ? budget.device : lowered.plan.device_bytes(), budget.host,
-                 lowered.iteration_time, lowered.compute_time, lowered.strategy, lowered.plan}};
-  made.file.fake = profile.fake;
-  if (!subject.devices) made.file.unlimited = plan.unlimited;
+  MadePlan made{a, subject, plan, plan_file(plan)};
   if (limited(budget)) made.budget = budget.device + subject.resident;
   made.peak = subject.unlimited_peak();
   made.footprint = plan.parallel ? largest_device(plan.running())

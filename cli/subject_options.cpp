@@ -30,7 +30,8 @@ void add_subject_options(CLI::App& command, SubjectSpec& a) {
   command.get_option("model")->required(false);
   command.add_option(
       "--machine", a.machine,
-      "plan for a preset (see `tidepool machines`) instead of measuring this device");
+      "plan for a preset (see `tidepool machines`) instead of measuring this device, which no "
+      "option of the device or its data goes with: --device, --threads, --link, --data");
   command.add_option("--profile", a.profile, "plan from a profile file of this device");
   command
       .add_flag("--foreign", a.foreign,

@@ -72,7 +72,9 @@ void add_length_options(CLI::App& command, TrainArguments& a) {
                   "with --epochs: go on from a checkpoint, bit for bit, also under another budget "
                   "or planner, and go on saving to it")
       ->needs("--epochs");
-  command.add_flag("!--no-evaluate", spec.evaluate, "with --epochs: skip the test split")
+  command
+      .add_flag_callback(
+          "--no-evaluate", [&spec] { spec.evaluate = false; }, "with --epochs: skip the test split")
       ->needs("--epochs");
 }
 
@@ -83,7 +85,10 @@ void add_comparison_options(CLI::App& command, TrainArguments& a) {
                 "the memory for both (with --memory before this, in a process of its own)")
       ->excludes("--epochs");
   command
-      .add_flag("--verify", a.verify, "--baseline, and compare losses and all weights bit for bit")
+      .add_flag(
+          "--verify", a.verify,
+          "also train without a budget, as --baseline does, and compare losses and all weights "
+          "bit for bit")
       ->excludes("--epochs");
   command
       .add_option("--graph", a.spec.graph,
@@ -143,9 +148,10 @@ void add_train(CLI::App& app, Context& context) {
       "--plan", spec.plan,
       "run this plan file of this device instead of planning, in its own budget unless "
       "--budget is given");
-  command->add_flag("!--no-correction", spec.correct,
-                    "go on with the plan as it was made where the planner would correct it by what "
-                    "its iterations took");
+  command->add_flag_callback(
+      "--no-correction", [&spec] { spec.correct = false; },
+      "go on with the plan as it was made where the planner would correct it by what "
+      "its iterations took");
   add_cache_options(*command, spec.cache);
   add_replan_option(*command, spec.cache);
   add_comparison_options(*command, *arguments);

@@ -65,18 +65,10 @@ Result<void> check_ask(const PlanAsk& ask) {
   return {};
 }
 
-Answer answer_of(const PlanAsk& ask, const Subject& subject, SubjectPlan&& plan) {
+Answer answer_of(const PlanAsk& ask, const SubjectPlan& plan) {
   const Lowered& lowered = plan.lowered();
-  const Profile& profile = plan.profile;
-  const Budget& budget = plan.budget;
   Answer answer;
-  answer.file = {
-      profile.fingerprint,  profile.program,
-      profile.machine,      limited(budget) ? budget.device : lowered.plan.device_bytes(),
-      budget.host,          lowered.iteration_time,
-      lowered.compute_time, lowered.strategy,
-      lowered.plan};
-  if (on_one_device(subject.profile.program)) answer.file.unlimited = plan.unlimited;
+  answer.file = plan_file(plan);
   answer.plan_time = plan.obtained.planned.plan_time;
   answer.check_time = plan.obtained.planned.check_time;
   answer.streaming = lowered.streaming;
@@ -111,7 +103,7 @@ Result<Answer> plan_within(Subject& subject, const PlanAsk& ask, const PlannerSp
     task.planner.time_limit = gap_time_limit(spec) / 2;
     if (auto proven = prove_gap(task, *plan, observer); !proven) return fail(proven.error());
   }
-  return answer_of(ask, subject, std::move(*plan));
+  return answer_of(ask, *plan);
 }
 
 /// The tightest limit on addresses, up to a quarter more, with which a plan's load fits.

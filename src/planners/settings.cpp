@@ -31,18 +31,21 @@ Error not_read(std::string_view option, std::span<const std::string> planners) {
   for (const PlannerInfo& info : planner_list()) {
     if (has_option(info.options, option)) readers.push_back(info.name);
   }
-  const std::string named = fmt::format("{}", fmt::join(planners, ", "));
+  constexpr std::size_t kMostNamed = 3;
+  const std::string named = planners.size() > kMostNamed
+                                ? fmt::format("any of these {}", planners.size())
+                                : fmt::format("'{}'", fmt::join(planners, ", "));
   if (!readers.empty()) {
     return {ErrorCode::usage,
-            fmt::format("`{}` is for {}, not for '{}'", option, quoted(readers), named),
+            fmt::format("`{}` is for {}, not for {}", option, quoted(readers), named),
             {}};
   }
   for (const MissingPlanner& missing : missing_planners()) {
     if (has_option(missing.options, option)) {
       return {ErrorCode::usage,
-              fmt::format("`{}` is for {}, not for '{}'; it is not in this build, which was made "
-                          "without Debian's {}",
-                          option, quoted(readers_of(option)), named, missing.package),
+              fmt::format("`{}` needs {}, which this build goes without: it was made without "
+                          "Debian's {}",
+                          option, quoted(readers_of(option)), missing.package),
               {}};
     }
   }

@@ -260,8 +260,12 @@ constexpr Nanos kQuick = std::chrono::milliseconds(200);
 constexpr Nanos kAtLeast = std::chrono::milliseconds(300);
 /// A time limit without an end is no reason to look for days.
 constexpr Nanos kLongest = std::chrono::hours(24);
+/// With a limit of evaluations no clock is asked: so many searches, each of at most so many
+/// evaluations. What is named then is enough whenever it is given: the same search finds it.
+constexpr int kMostSearches = 12;
+constexpr std::int64_t kFewEvaluations = 500;
 
-/// Plans in any host budget, quickly, for as long as there is time.
+/// Plans in any host budget, quickly, for as long as there is time or searches are left.
 class QuickPlans {
  public:
   QuickPlans(Planner& planner, Workload& workload, const Machine& machine, const Budget& budget,
@@ -273,18 +277,28 @@ class QuickPlans {
         options_(options),
         until_(until) {
     machine_.spaces[at(machine_.host())].bytes = 0;
-    options_.time_limit = std::min<Nanos>(options_.time_limit, kQuick);
-    options_.evaluation_limit = 0;  // that would not limit every planner
     options_.progress = nullptr;
+    if (repeats()) {
+      options_.evaluation_limit = std::min(options_.evaluation_limit, kFewEvaluations);
+      return;
+    }
+    options_.time_limit = std::min<Nanos>(options_.time_limit, kQuick);
     options_.stop = [this, stop = options.stop] { return stop.requested() || late(); };
   }
   QuickPlans(const QuickPlans&) = delete;
   QuickPlans& operator=(const QuickPlans&) = delete;
 
-  [[nodiscard]] bool late() const { return HostClock::now() >= until_; }
+  /// The result is one of the seed alone.
+  [[nodiscard]] bool repeats() const { return options_.evaluation_limit > 0; }
+  [[nodiscard]] bool late() const {
+    return repeats() ? searches_ >= kMostSearches : HostClock::now() >= until_;
+  }
+  /// A search that found nothing may have been cut short.
+  [[nodiscard]] bool cut_short() const { return !repeats() && late(); }
   /// 0: as much as it takes.
   Result<Planned> within(Bytes host) {
     budget_.host = host;
+    ++searches_;
     return make_plan(planner_, workload_, machine_, budget_, options_);
   }
 
@@ -295,6 +309,7 @@ class QuickPlans {
   Budget budget_;
   PlannerOptions options_;
   HostClock::time_point until_;
+  int searches_ = 0;
 };
 
 }  // namespace
@@ -329,8 +344,8 @@ Result<Planned> plan_or_least_host_budget(Error error, Planner& planner, Workloa
     }
     return without;
   }
-  // What the search that failed would have needed.
-  if (error.of_host && error.smallest_feasible) {
+  // What the search that failed would have needed; in another budget it takes another course.
+  if (!quick.repeats() && error.of_host && error.smallest_feasible) {
     enough = std::min(enough, align_up(*error.smallest_feasible, alignment));
   }
   while (enough - low > alignment && !quick.late()) {
@@ -339,7 +354,7 @@ Result<Planned> plan_or_least_host_budget(Error error, Planner& planner, Workloa
     }
     const Bytes middle = align_up(low + (enough - low) / 2, alignment);
     const bool found = quick.within(middle).has_value();
-    if (found || !quick.late()) (found ? enough : low) = middle;
+    if (found || !quick.cut_short()) (found ? enough : low) = middle;
   }
   error.smallest_feasible = enough;
   error.of_host = true;

@@ -10,6 +10,20 @@ double SubjectPlan::overhead() const {
   return tidepool::overhead(lowered().iteration_time, unlimited);
 }
 
+PlanFile plan_file(const SubjectPlan& plan) {
+  const Lowered& lowered = plan.lowered();
+  const Profile& profile = plan.profile;
+  PlanFile file{
+      profile.fingerprint,  profile.program,
+      profile.machine,      limited(plan.budget) ? plan.budget.device : lowered.plan.device_bytes(),
+      plan.budget.host,     lowered.iteration_time,
+      lowered.compute_time, lowered.strategy,
+      lowered.plan};
+  file.fake = profile.fake;
+  if (!plan.parallel) file.unlimited = plan.unlimited;
+  return file;
+}
+
 Result<Budget> budget_for(const Subject& subject, const BudgetSpec& spec,
                           const std::string& planner) {
   auto budget = subject.budget_of(spec);

@@ -44,6 +44,9 @@ struct SubjectPlan {
   [[nodiscard]] double overhead() const;
 };
 
+/// What a file says of the plan of one device. Without a limit its budget is what the plan takes.
+PlanFile plan_file(const SubjectPlan& plan);
+
 /// What is asked for, as bytes of each device. Where it cannot be met the error names what is
 /// enough for this planner, on the device that needs most.
 Result<Budget> budget_for(const Subject& subject, const BudgetSpec& spec,

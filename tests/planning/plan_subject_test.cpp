@@ -25,13 +25,7 @@ class PlanSubject : public ::testing::Test {
     return plan_subject(subject_, {device, 0}, task_, nowhere_, nobody_);
   }
 
-  static std::string text_of(const SubjectPlan& plan) {
-    const Lowered& lowered = plan.lowered();
-    return to_json(PlanFile{plan.profile.fingerprint, plan.profile.program, plan.profile.machine,
-                            plan.budget.device, plan.budget.host, lowered.iteration_time,
-                            lowered.compute_time, lowered.strategy, lowered.plan})
-        .dump();
-  }
+  static std::string text_of(const SubjectPlan& plan) { return to_json(plan_file(plan)).dump(); }
 
   static SavedPlan saved(const SubjectPlan& plan) {
     const std::string path = ::testing::TempDir() + "plan_subject_test.plan.json";
@@ -86,6 +80,26 @@ TEST_F(PlanSubject, ASavedPlanOfAnotherDeviceOrProgramIsRefused) {
   subject_.profile.fingerprint = "here";
   subject_.profile.program.tensors[0].bytes += 512;
   EXPECT_THAT(plan(mib(100)).error().message, HasSubstr("another program"));
+}
+
+/// Searches by evaluations ask no clock: the least host budget they name is the same each time, and
+/// enough when it is given.
+TEST_F(PlanSubject, ALeastHostBudgetByEvaluationsRepeatsAndIsEnough) {
+  for (const char* planner : {"autoswap", "tide"}) {
+    SCOPED_TRACE(planner);
+    task_.planner.name = planner;
+    const auto in_host = [&](Bytes host) {
+      return plan_subject(subject_, {mib(70), host}, task_, nowhere_, nobody_);
+    };
+    const auto refused = in_host(1024);
+    ASSERT_FALSE(refused);
+    EXPECT_TRUE(refused.error().of_host);
+    ASSERT_TRUE(refused.error().smallest_feasible) << refused.error().message;
+    EXPECT_EQ(in_host(1024).error().message, refused.error().message);
+    const auto made = in_host(*refused.error().smallest_feasible);
+    ASSERT_TRUE(made) << made.error().message;
+    EXPECT_LE(made->running().host_bytes(), *refused.error().smallest_feasible);
+  }
 }
 
 TEST_F(PlanSubject, EveryOpRunsWhatAChoiceSays) {

@@ -55,7 +55,7 @@ constexpr std::array kQLearningOptions{
                          "loss (CSV)",
                  .group = OptionGroup::files},
     whole_option("episodes", 1, 1'000'000, "the planner's own number",
-                 "episodes from which the network learns, within its time"),
+                 "episodes from which the network learns, within `time_limit`"),
     OptionRecord{.name = "dqn_published",
                  .help = "the paper's algorithm alone: targets of one reward, no plans of other "
                          "planners to begin with, no mutations of the best"},

@@ -275,7 +275,7 @@ std::span<const OptionRecord> home_options() {
                    .least = 1,
                    .most = 1'000'000,
                    .usual = "until it has converged; published: 500",
-                   .help = "iterations of its swarm, within its time"},
+                   .help = "iterations of its swarm, within `time_limit`"},
       OptionRecord{.name = "pso_random_start",
                    .help = "all particles begin at random, as published",
                    .level = OptionLevel::program}};
