@@ -40,7 +40,7 @@ Result<std::string> internal_text(const Program& program, const Machine& machine
 
 TEST(SamePlans, TwoHundredRandomPrograms) {
   const char* const planners[] = {"auto", "autoswap", "tide", "capuchin", "superneurons"};
-  int equal = 0;
+  std::uint64_t equal = 0;
   const std::uint64_t programs = testing::usual_or<std::uint64_t>(200, 20);
   for (std::uint64_t seed = 1; seed <= programs; ++seed) {
     const Handles h = handles_of(seed);
@@ -65,7 +65,7 @@ TEST(SamePlans, TwoHundredRandomPrograms) {
     ASSERT_EQ(text_of(made), *expected) << planner << " " << seed;
     ++equal;
   }
-  EXPECT_GT(equal, 150);
+  EXPECT_GT(equal, programs * 3 / 4);
 }
 
 std::vector<std::vector<std::int64_t>> rows_of(const tp_plan* plan, tp_table which) {
