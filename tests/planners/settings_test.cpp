@@ -51,8 +51,10 @@ TEST(PlannerOptions, WhoDoesNotReadOneRefusesItAndNamesWhoDoes) {
     const auto refused = check_read_by(none, values);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::usage);
-    EXPECT_THAT(refused.error().message,
-                AllOf(HasSubstr("`" + std::string(record.name) + "`"), HasSubstr("'none, tide'")));
+    EXPECT_THAT(refused.error().message, HasSubstr("`" + std::string(record.name) + "`"));
+    const bool built = std::ranges::any_of(
+        readers_of(record.name), [&](std::string_view r) { return reads(r, record.name); });
+    EXPECT_THAT(refused.error().message, HasSubstr(built ? "'none, tide'" : "goes without"));
     for (const std::string_view reader : readers_of(record.name)) {
       EXPECT_THAT(refused.error().message, HasSubstr("'" + std::string(reader) + "'"));
       if (!reads(reader, record.name)) continue;  // not in this build
