@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tests and measures the CUDA device, from the folder `make gpu-bundle` packed. Needs the driver, the
-# CUDA libraries and cuDNN; no packages, no network. Ends within ten minutes. `--help` says more.
+# CUDA libraries and cuDNN; no packages, no network. Ends within the minutes asked for. `--help` says more.
 set -uo pipefail
 
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
@@ -17,14 +17,16 @@ least_seconds=5  # for a step, when the time is over
 
 usage() {
   cat << 'USAGE'
-usage: ./gpu_check.sh [--expect-gpu] [--cuda MAJOR] [RESULTS_FOLDER]
+usage: ./gpu_check.sh [--expect-gpu] [--cuda MAJOR] [--minutes N] [RESULTS_FOLDER]
 
-Tests and measures the CUDA device in less than ten minutes. RESULTS_FOLDER (default: results beside
+Tests and measures the CUDA device in less than ten minutes, or N. RESULTS_FOLDER (default: results beside
 this script) gets tests.log, check.md (everything for people), cuda.json (the measurements) and
 check.json (what passed).
 
   --expect-gpu   no GPU is a failure (also: TIDEPOOL_EXPECT_GPU=1 in the environment)
   --cuda MAJOR   the programs for this CUDA, 12 or 13 (default: the newest that can use the GPU)
+  --minutes N    end within N minutes, from 2 to 60 (default: 10); the benchmarks get what the tests
+                 leave
   --help         this text
 
 A step in which nothing ran has failed. So has, where there is a GPU or one is expected, a step that
@@ -58,6 +60,14 @@ while [[ $# -gt 0 ]]; do
       [[ -x $here/cuda$2/tidepool ]] ||
         wrong "no programs for CUDA '$2' here; there are: $(builds | tr '\n' ' ')"
       export TIDEPOOL_BUILD=cuda$2
+      shift
+      ;;
+    --minutes)
+      [[ ${2:-} =~ ^[1-9][0-9]?$ && $2 -ge 2 && $2 -le 60 ]] ||
+        wrong "--minutes takes a whole number from 2 to 60, not '${2:-}'"
+      bench_seconds=$((bench_seconds + ($2 - 10) * 60))
+      last_seconds=$((last_seconds + ($2 - 10) * 60))
+      test_seconds=$((test_seconds < bench_seconds ? test_seconds : bench_seconds))
       shift
       ;;
     -*) wrong "unknown option '$1'" ;;

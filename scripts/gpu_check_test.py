@@ -376,19 +376,26 @@ echo '{"schema": 1}' > "$4/cuda.json\"""")
     def test_help(self):
         done = self.check("--help")
         self.assertEqual(done.returncode, 0)
-        for word in ("--expect-gpu", "--cuda", "RESULTS_FOLDER"):
+        for word in ("--expect-gpu", "--cuda", "--minutes", "RESULTS_FOLDER"):
             self.assertIn(word, done.stdout)
         self.assertEqual(self.calls("bin/tidepool"), "")
 
     def test_wrong_arguments_are_named(self):
         for arguments, word in [(["--gpu"], "--gpu"), (["a", "b"], "'b'"), (["--cuda"], "--cuda"),
-                                (["--cuda", "11"], "'11'"), ([""], "no name")]:
+                                (["--cuda", "11"], "'11'"), ([""], "no name"),
+                                (["--minutes"], "2 to 60"), (["--minutes", "1"], "'1'"),
+                                (["--minutes", "6.5"], "'6.5'")]:
             done = self.check(*arguments)
             self.assertEqual(done.returncode, 2, arguments)
             self.assertIn(word, done.stderr)
             self.assertIn("--help", done.stderr)
             self.assertEqual(self.calls("bin/tidepool"), "")
         self.assertEqual(self.check(TIDEPOOL_EXPECT_GPU="maybe").returncode, 2)
+
+    def test_the_benchmarks_get_what_is_left_of_the_minutes(self):
+        self.check("--minutes", "4")
+        minutes = float(re.search(r"--minutes (\S+)", self.calls("bin/bench_cuda")).group(1))
+        self.assertTrue(2.5 < minutes < 3.4, minutes)
 
     def test_the_results_folder_may_be_given(self):
         self.check(self.bundle / "elsewhere")

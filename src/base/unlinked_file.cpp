@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
+#include "base/error_number.h"
 #include "base/quantity.h"
 
 namespace tidepool {
@@ -21,16 +21,11 @@ constexpr std::size_t kPiece = std::size_t{8} << 20;
 /// What is read in smaller pieces, samples, may be wanted again soon.
 constexpr std::size_t kLarge = std::size_t{256} << 10;
 
-/// Pages are cached in folios of up to some MiB, and one that the range has only a part of stays: it
-/// goes with the range behind it.
+/// Pages are cached in folios of up to some MiB, and one that the range has only a part of stays:
+/// it goes with the range behind it.
 void forget(int file, Bytes offset, Bytes bytes) {
   const Bytes before = std::min(offset, static_cast<Bytes>(kPiece));
   ::posix_fadvise(file, offset - before, before + bytes, POSIX_FADV_DONTNEED);
-}
-
-std::string described(int reason) {
-  const char* const name = ::strerrorname_np(reason);
-  return fmt::format("{} ({})", std::strerror(reason), name != nullptr ? name : "unknown");
 }
 
 }  // namespace
@@ -59,7 +54,7 @@ Result<UnlinkedFile> UnlinkedFile::create(const std::string& folder) {
   const int file = open_unnamed(folder, 0);
   if (file < 0) {
     return fail(ErrorCode::runtime,
-                fmt::format("{}: cannot make a file there: {}", folder, described(errno)));
+                fmt::format("{}: cannot make a file there: {}", folder, describe_errno(errno)));
   }
   // Read-ahead, of 8 MiB and more on some disks, would be memory that nobody has counted.
   ::posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM);
@@ -83,7 +78,7 @@ tl::unexpected<Error> UnlinkedFile::failed(const char* what, Bytes offset,
                                            std::size_t bytes) const {
   return fail(ErrorCode::runtime,
               fmt::format("{}: cannot {} {} B at {} of a file there: {}", folder_, what, bytes,
-                          offset, errno == 0 ? "it ends before" : described(errno)));
+                          offset, errno == 0 ? "it ends before" : describe_errno(errno)));
 }
 
 Result<void> UnlinkedFile::reserve(Bytes bytes) {

@@ -13,6 +13,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/error_number.h"
 #include "base/invariant.h"
 #include "base/parallel.h"
 #include "base/quantity.h"

@@ -19,6 +19,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/error_number.h"
 #include "base/unlinked_file.h"
 
 namespace tidepool {
@@ -96,11 +97,6 @@ bool passes_by_page_cache(int fd, Bytes alignment) {
 }
 
 }  // namespace
-
-std::string describe_errno(int reason) {
-  const char* const name = ::strerrorname_np(reason);
-  return fmt::format("{} ({})", std::strerror(reason), name != nullptr ? name : "unknown");
-}
 
 tl::unexpected<Error> in_memory(const std::string& folder, std::string_view what) {
   return fail(

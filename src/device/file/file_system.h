@@ -26,9 +26,6 @@ Result<FileSystem> file_system_of(const std::string& folder);
 /// `what` keeps the folder's files in memory.
 tl::unexpected<Error> in_memory(const std::string& folder, std::string_view what);
 
-/// "No space left on device (ENOSPC)".
-std::string describe_errno(int reason);
-
 /// A file without a name, for direct transfers where that is taken; -1 and errno.
 int open_direct(const std::string& folder);
 
