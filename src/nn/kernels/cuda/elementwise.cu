@@ -203,9 +203,12 @@ __global__ void statistics_kernel(float momentum, float unbiased, const float* m
                                   const float* variance, float* running_mean,
                                   float* running_variance, std::int64_t channels) {
   for (std::int64_t c = first_index(); c < channels; c += index_step()) {
-    running_mean[c] = (1 - momentum) * running_mean[c] + momentum * mean[c];
-    running_variance[c] =
-        (1 - momentum) * running_variance[c] + momentum * (variance[c] * unbiased);
+    // As a host rounds, see host_updates.h.
+    const auto step = [&](float& running, float value) {
+      running = __fadd_rn(__fmul_rn(__fsub_rn(1, momentum), running), __fmul_rn(momentum, value));
+    };
+    step(running_mean[c], mean[c]);
+    step(running_variance[c], __fmul_rn(variance[c], unbiased));
   }
 }
 

@@ -6,12 +6,17 @@
 namespace tidepool::nn::cuda_kernels_detail {
 namespace {
 
-/// Where the op adds to the gradient of the bias: the workspace has this round's.
-Bytes room_for_bias(const OpDesc& desc) { return desc.adds(3) ? desc.operands[3].bytes() : 0; }
+/// Where the op adds to a gradient, the workspace has this round's: a product of cuBLAS that adds
+/// to what is there (beta 1) need not have the bits of the sum of both (seen on an H200).
+Bytes room_for(const OpDesc& desc, std::size_t operand) {
+  constexpr Bytes kAligned = 256;
+  return desc.adds(operand) ? align_up(desc.operands[operand].bytes(), kAligned) : 0;
+}
 
 class LinearKernel final : public CublasKernel {
  public:
-  LinearKernel(const OpDesc& desc, bool tf32) : CublasKernel(desc, tf32, room_for_bias(desc)) {}
+  LinearKernel(const OpDesc& desc, bool tf32)
+      : CublasKernel(desc, tf32, room_for(desc, 2) + room_for(desc, 3)) {}
 
  private:
   void multiply(Pointers p, std::byte* own, const CudaStream& s) override {
@@ -31,11 +36,16 @@ class LinearKernel final : public CublasKernel {
               operand(p, 2), in);
     } else {  // dweight = dy' * x, or more by that
       const int in = dim(d.operands[0], 1), out = dim(d.operands[1], 1);
+      float* dweight = operand(p, 2);
+      float* product_of = d.adds(2) ? reinterpret_cast<float*>(own) : dweight;
       product(s, out, in, batch, {kTransposed, operand(p, 1), out}, {kAsIs, operand(p, 0), in},
-              d.adds(2) ? kOne : kZero, operand(p, 2), in);
+              kZero, product_of, in);
+      if (d.adds(2)) {
+        device_code::add(dweight, product_of, 1, dweight, std::int64_t{out} * in, s.stream());
+      }
       if (d.is<ProjectionBackwardWeights>()) return;
       float* dbias = operand(p, 3);
-      float* sum = d.adds(3) ? reinterpret_cast<float*>(own) : dbias;
+      float* sum = d.adds(3) ? reinterpret_cast<float*>(own + room_for(d, 2)) : dbias;
       device_code::sum_rows(operand(p, 1), sum, batch, out, s.stream());
       if (d.adds(3)) device_code::add(dbias, sum, 1, dbias, out, s.stream());
     }
