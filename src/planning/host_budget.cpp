@@ -21,11 +21,21 @@ namespace {
 
 using HostClock = std::chrono::steady_clock;
 
-// Note [Host budget]. A search that swaps as if the host had any size is the best start: where its
-// plan fits, nothing else is needed. Where it does not, no single search is right: plans that swap
-// less are found on a machine whose way to the host is slower, and how much slower is not known
-// before; one whose own evaluation keeps to the host budget finds what only it can. So the time is
-// shared out: turns of about equal length, the last of which is the search in the budget itself.
+// Note [Host budget]. `HostBudgetSearch` is the one search: it finds a plan in a host budget or
+// says that it has none. A search that swaps as if the host had any size is the best start: where
+// its plan fits, nothing else is needed. Where it does not, no single search is right: plans that
+// swap less are found on a machine whose way to the host is slower, and how much slower is not
+// known before; one whose own evaluation keeps to the host budget finds what only it can. So the
+// time is shared out: turns of about equal length, the last of which is the search in the budget
+// itself.
+//
+// The least host budget that is enough is a question about that search, not another search: which
+// turns it takes, and how much slower it makes the host, depends on the budget, so that a plan seen
+// on the way to one budget need not be found on the way to another. What is named has to be enough
+// when it is given. So the search is asked again, shorter, in budgets by halves between the one it
+// failed in and the one of its first plan; and where it fails at full length in a budget that was
+// named, it is asked as short as it was then.
+//
 // With a limit of evaluations each search has the whole limit, and no clock is asked.
 
 /// Of the time: enough for a search to tell whether the host is short of memory. It is lost where
@@ -48,16 +58,16 @@ constexpr double kFirstFactor = 8;
 /// Of the rest, where `after` turns come with this one, and half of one in the end.
 constexpr double share_of_turn(int after) { return 1 / (after + 0.5); }
 
-/// What is left of the time, where it is limited.
-PlannerOptions in_the_rest(const PlannerOptions& options,
-                           std::chrono::steady_clock::time_point start) {
-  PlannerOptions rest = options;
-  if (options.time_limit != Nanos::max()) {
-    const Nanos spent = std::chrono::steady_clock::now() - start;
-    rest.time_limit = std::max(options.time_limit - spent, Nanos{1});
-  }
-  return rest;
+/// With `part` of the time that is left after `spent`, where time is limited.
+PlannerOptions in_time(PlannerOptions options, double part, Nanos spent = {}) {
+  if (options.time_limit == Nanos::max()) return options;
+  const double nanos = part * static_cast<double>((options.time_limit - spent).count());
+  options.time_limit = std::max(Nanos{std::llround(nanos)}, Nanos{1});
+  return options;
 }
+
+/// A limit of evaluations makes the result one of the seed alone.
+bool asks_the_clock(const PlannerOptions& options) { return options.evaluation_limit == 0; }
 
 class HostBudgetSearch {
  public:
@@ -76,7 +86,7 @@ class HostBudgetSearch {
     const PlannerOptions share = part_of_rest(kTell);
     auto first = plan_on(machine_, any_host_, share);
     const bool whole =
-        !timed() || HostClock::now() - start_ < part_of(share, kEndedItself).time_limit;
+        !timed() || HostClock::now() - start_ < in_time(share, kEndedItself).time_limit;
     if (!first) return whole ? std::move(first) : plan_on(machine_, any_host_, rest());
     auto planned =
         fits(*first) ? in_much(std::move(*first), whole) : in_little(std::move(*first), whole);
@@ -136,10 +146,11 @@ class HostBudgetSearch {
   bool try_on(const Machine& machine, double part, Result<Planned>& best) {
     const auto begun_at = HostClock::now();
     const PlannerOptions share = part_of_rest(part);
-    auto planned = plan_on(machine, any_host_, part_of(share, has_file() ? kOfDevice : 1));
+    auto planned = plan_on(machine, any_host_, in_time(share, has_file() ? kOfDevice : 1));
     if (!planned) return false;
     const bool fitted = fits(*planned);
-    take_better(in_budget(std::move(*planned), in_the_rest(share, begun_at)), best);
+    take_better(in_budget(std::move(*planned), in_time(share, 1, HostClock::now() - begun_at)),
+                best);
     return fitted;
   }
 
@@ -158,11 +169,13 @@ class HostBudgetSearch {
   [[nodiscard]] bool fits(const Planned& planned) const {
     return planned.lowered.plan.host_bytes() <= budget_.host;
   }
-  /// A limit of evaluations makes the result one of the seed alone: no clock is asked.
   [[nodiscard]] bool timed() const {
-    return options_.evaluation_limit == 0 && options_.time_limit != Nanos::max();
+    return asks_the_clock(options_) && options_.time_limit != Nanos::max();
   }
-  [[nodiscard]] PlannerOptions rest() const { return in_the_rest(options_, start_); }
+  [[nodiscard]] PlannerOptions part_of_rest(double part) const {
+    return in_time(options_, part, HostClock::now() - start_);
+  }
+  [[nodiscard]] PlannerOptions rest() const { return part_of_rest(1); }
 
   /// The faster one; of those as fast as the fastest, the one that writes less to files.
   void take_better(Result<Planned> other, Result<Planned>& best) {
@@ -177,15 +190,6 @@ class HostBudgetSearch {
     if (other.iteration_time > as_fast) return false;
     return std::pair(written_to_files(other.plan), other.iteration_time) <
            std::pair(written_to_files(best.plan), best.iteration_time);
-  }
-
-  [[nodiscard]] PlannerOptions part_of_rest(double part) const { return part_of(rest(), part); }
-
-  static PlannerOptions part_of(PlannerOptions options, double part) {
-    if (options.time_limit == Nanos::max()) return options;
-    const double nanos = part * static_cast<double>(options.time_limit.count());
-    options.time_limit = std::max(Nanos{std::llround(nanos)}, Nanos{1});
-    return options;
   }
 
   [[nodiscard]] Machine with_slower_host(double factor) const {
@@ -253,64 +257,44 @@ class HostBudgetSearch {
   Bytes least_ = kNoSpaceLimit;   ///< of the host that would have done
 };
 
-/// The least host budget is looked for with searches of this length: what they find is a promise
-/// that the same search keeps when it is given the budget, and some dozen of them have to fit.
+/// Each search for the least host budget is so short: some dozen of them have to fit.
 constexpr Nanos kQuick = std::chrono::milliseconds(200);
-/// It has so much time whatever is left: one search with any host, one without, and some steps.
+/// They have so much time whatever is left: one in the budget, one with any host, some steps.
 constexpr Nanos kAtLeast = std::chrono::milliseconds(300);
 /// A time limit without an end is no reason to look for days.
 constexpr Nanos kLongest = std::chrono::hours(24);
-/// With a limit of evaluations no clock is asked: so many searches, each of at most so many
-/// evaluations. What is named then is enough whenever it is given: the same search finds it.
-constexpr int kMostSearches = 12;
+/// With a limit of evaluations: so many in each search, and so many steps by halves. By the clock
+/// there are as many steps as there is time for.
 constexpr std::int64_t kFewEvaluations = 500;
+constexpr int kSteps = 10, kAllSteps = 63;
 
-/// Plans in any host budget, quickly, for as long as there is time or searches are left.
-class QuickPlans {
- public:
-  QuickPlans(Planner& planner, Workload& workload, const Machine& machine, const Budget& budget,
-             const PlannerOptions& options, HostClock::time_point until)
-      : planner_(planner),
-        workload_(workload),
-        machine_(machine),
-        budget_(budget),
-        options_(options),
-        until_(until) {
-    machine_.spaces[at(machine_.host())].bytes = 0;
-    options_.progress = nullptr;
-    if (repeats()) {
-      options_.evaluation_limit = std::min(options_.evaluation_limit, kFewEvaluations);
-      return;
-    }
-    options_.time_limit = std::min<Nanos>(options_.time_limit, kQuick);
-    options_.stop = [this, stop = options.stop] { return stop.requested() || late(); };
+PlannerOptions quickly(PlannerOptions options, Stop stop) {
+  options.progress = nullptr;
+  options.stop = std::move(stop);
+  if (asks_the_clock(options)) {
+    options.time_limit = std::min(options.time_limit, kQuick);
+  } else {
+    options.evaluation_limit = std::min(options.evaluation_limit, kFewEvaluations);
   }
-  QuickPlans(const QuickPlans&) = delete;
-  QuickPlans& operator=(const QuickPlans&) = delete;
+  return options;
+}
 
-  /// The result is one of the seed alone.
-  [[nodiscard]] bool repeats() const { return options_.evaluation_limit > 0; }
-  [[nodiscard]] bool late() const {
-    return repeats() ? searches_ >= kMostSearches : HostClock::now() >= until_;
-  }
-  /// A search that found nothing may have been cut short.
-  [[nodiscard]] bool cut_short() const { return !repeats() && late(); }
-  /// 0: as much as it takes.
-  Result<Planned> within(Bytes host) {
-    budget_.host = host;
-    ++searches_;
-    return make_plan(planner_, workload_, machine_, budget_, options_);
-  }
-
- private:
-  Planner& planner_;
-  Workload& workload_;
-  Machine machine_;
-  Budget budget_;
-  PlannerOptions options_;
-  HostClock::time_point until_;
-  int searches_ = 0;
-};
+/// `budget`: `wanted` within the machine's memory.
+Error too_small_host(Error error, const Budget& budget, Bytes enough, const Budget& wanted,
+                     const Machine& machine, const Planner& planner) {
+  const std::string named =
+      wanted.host > 0 ? "`host_budget`" : fmt::format("host memory of '{}',", machine.name);
+  const Bytes device = wanted.device;
+  error.smallest_feasible = enough;
+  error.of_host = true;
+  error.message = fmt::format(
+      "{} {} B ({}) is too small for what leaves the device{}; {} B ({}) are enough with planner "
+      "'{}', the least found",
+      named, budget.host, format_bytes(budget.host),
+      limited(wanted) ? fmt::format(" at {} B ({})", device, format_bytes(device)) : "", enough,
+      format_bytes_up(enough), planner.name());
+  return error;
+}
 
 }  // namespace
 
@@ -325,49 +309,38 @@ Result<Planned> plan_or_least_host_budget(Error error, Planner& planner, Workloa
                                           HostClock::time_point begun) {
   const auto budget = within_memory(machine, wanted);
   if (error.code != ErrorCode::infeasible || !budget || budget->host == 0) return fail(error);
-  const Nanos limit = std::min<Nanos>(options.time_limit, kLongest);
-  QuickPlans quick(planner, workload, machine, wanted, options,
-                   std::max(begun + limit, HostClock::now() + kAtLeast));
-  // What this function named earlier has to be enough when it is given.
-  if (auto planned = quick.within(budget->host)) return planned;
-  const auto without = quick.within(0);
+  const bool timed = asks_the_clock(options);
+  const auto until =
+      std::max(begun + std::min(options.time_limit, kLongest), HostClock::now() + kAtLeast);
+  const auto late = [=] { return timed && HostClock::now() >= until; };
+  const auto quick =
+      quickly(options, [late, stop = options.stop] { return stop.requested() || late(); });
+  Machine any_host = machine;
+  any_host.spaces[at(machine.host())].bytes = 0;
+  const auto within = [&](Bytes host) {
+    return make_plan(planner, workload, any_host, {wanted.device, host, wanted.others}, quick);
+  };
+  if (auto planned = within(budget->host)) return planned;
+  auto without = within(0);
   if (!without) return fail(error);  // the host is not what it fails for
-  const Bytes alignment = machine.spaces[at(machine.host())].alignment;
   Bytes enough = without->lowered.plan.host_bytes();
-  Bytes low = budget->host / alignment * alignment;
-  if (enough <= budget->host) {  // short searches depend on the clock
-    const CheckLimits limits = check_limits(machine, *budget);
-    const auto program = workload.program(without->sub_batch());
-    if (!program) return fail(program.error());
-    if (auto proof = check(**program, without->lowered.plan, limits); !proof) {
-      return fail(proof.error());
-    }
-    return without;
-  }
-  // What the search that failed would have needed; in another budget it takes another course.
-  if (!quick.repeats() && error.of_host && error.smallest_feasible) {
+  if (enough <= budget->host) return without;  // proved, and inside the budget after all
+  const Bytes alignment = machine.spaces[at(machine.host())].alignment;
+  // The search that failed was longer and saw plans that need less. By the clock nothing is sure to
+  // be found again; where it is, only what these searches find is named.
+  if (timed && error.of_host && error.smallest_feasible) {
     enough = std::min(enough, align_up(*error.smallest_feasible, alignment));
   }
-  while (enough - low > alignment && !quick.late()) {
+  Bytes low = budget->host / alignment * alignment;
+  for (int left = timed ? kAllSteps : kSteps; left > 0 && enough - low > alignment && !late();
+       --left) {
     if (options.stop.requested()) {
       return fail(ErrorCode::interrupted, "interrupted while looking for the smallest host budget");
     }
     const Bytes middle = align_up(low + (enough - low) / 2, alignment);
-    const bool found = quick.within(middle).has_value();
-    if (found || !quick.cut_short()) (found ? enough : low) = middle;
+    (within(middle) ? enough : low) = middle;
   }
-  error.smallest_feasible = enough;
-  error.of_host = true;
-  const std::string named =
-      wanted.host > 0 ? "`host_budget`" : fmt::format("host memory of '{}',", machine.name);
-  const Bytes device = wanted.device;
-  error.message = fmt::format(
-      "{} {} B ({}) is too small for what leaves the device{}; {} B ({}) are enough with planner "
-      "'{}', the least found",
-      named, budget->host, format_bytes(budget->host),
-      limited(wanted) ? fmt::format(" at {} B ({})", device, format_bytes(device)) : "", enough,
-      format_bytes_up(enough), planner.name());
-  return fail(std::move(error));
+  return fail(too_small_host(std::move(error), *budget, enough, wanted, machine, planner));
 }
 
 }  // namespace tidepool

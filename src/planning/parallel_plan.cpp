@@ -50,6 +50,12 @@ struct SharedBytes {
   Bytes largest = 0;     ///< weight, and its gradient
 };
 
+/// The host bytes of a plan for several devices that the plan of a part does not have.
+struct HostBytesBeside {
+  Bytes once = 0;
+  Bytes of_each = 0;  ///< device: what reductions read has bytes of its own
+};
+
 SharedBytes shared_bytes(const ParallelProgram& program, Bytes alignment) {
   std::vector<char> of_part(program.whole.tensors.size(), 0);
   SharedBytes sum;
@@ -73,6 +79,20 @@ SharedBytes shared_bytes(const ParallelProgram& program, Bytes alignment) {
   return sum;
 }
 
+HostBytesBeside host_bytes_beside(const ParallelProgram& program, Bytes alignment) {
+  const SharedBytes shared = shared_bytes(program, alignment);
+  HostBytesBeside beside{shared.weights + shared.statistics + (program.naive ? 0 : shared.state)};
+  for (std::size_t i = 0; i < program.part.ops.size(); ++i) {
+    const Op& op = program.part.ops[i];
+    if (op.place != OpPlace::host || !program.replication.is_shared(static_cast<OpId>(i))) continue;
+    for (const Access& a : op.accesses) {
+      if (program.replication.is_shared(a.tensor)) continue;
+      beside.of_each += align_up(program.part.tensors[at(a.tensor)].bytes, alignment);
+    }
+  }
+  return beside;
+}
+
 }  // namespace
 
 Machine machine_of_devices(const Machine& one, std::int32_t devices) {
@@ -84,9 +104,9 @@ Machine machine_of_devices(const Machine& one, std::int32_t devices) {
 Result<Budget> budget_of_part(const Budget& budget, const ParallelProgram& program,
                               const Machine& machine, bool in_smaller_rounds) {
   const Bytes alignment = machine.spaces[at(machine.host())].alignment;
-  const auto [weights, state, statistics, largest] = shared_bytes(program, alignment);
   Budget part = budget;
   if (program.naive && limited(budget)) {
+    const auto [weights, state, statistics, largest] = shared_bytes(program, alignment);
     const Bytes least = smallest_budget(program.part, alignment).bytes;
     part.device = std::max<Bytes>(0, part.device - state - largest);
     if (part.device < least && !in_smaller_rounds) {
@@ -102,14 +122,16 @@ Result<Budget> budget_of_part(const Budget& budget, const ParallelProgram& progr
     }
   }
   if (budget.host == 0) return part;
-  const Bytes shared = weights + statistics + (program.naive ? 0 : state);
-  part.host = (budget.host - shared) / program.replication.devices / alignment * alignment;
+  const auto [once, of_each] = host_bytes_beside(program, alignment);
+  const std::int32_t devices = program.replication.devices;
+  part.host = (budget.host - once) / devices / alignment * alignment - of_each;
   if (part.host > 0) return part;
+  const Bytes taken = once + devices * of_each;
   return fail(
       Error{ErrorCode::infeasible,
-            fmt::format("`host_budget` {} B ({}): what is there once for all devices, "
-                        "weights and what updates them, takes {} B ({})",
-                        budget.host, format_bytes(budget.host), shared, format_bytes_up(shared)),
+            fmt::format("`host_budget` {} B ({}): what all devices have there whatever the plan, "
+                        "weights, what updates them and gradients, takes {} B ({})",
+                        budget.host, format_bytes(budget.host), taken, format_bytes_up(taken)),
             std::nullopt});
 }
 
@@ -199,11 +221,15 @@ Error of_all_devices(Error error, const Budget& whole, const Budget& part,
   if (!error.of_host || whole.host == 0) return error;
   const std::int32_t devices = program.replication.devices;
   error.message += fmt::format(
-      "; {} B ({}) is the share of each of {} devices in the host's {} B ({}), beside weights and "
-      "what updates them",
+      "; {} B ({}) is the share of each of {} devices in the host's {} B ({}), beside weights, "
+      "what updates them and gradients",
       part.host, format_bytes(part.host), devices, whole.host, format_bytes(whole.host));
-  // Both figures are of a share; how much all devices need shows when their plan is composed.
-  error.smallest_feasible.reset();
+  if (!error.smallest_feasible) return error;
+  const auto [once, of_each] =
+      host_bytes_beside(program, machine.spaces[at(machine.host())].alignment);
+  error.smallest_feasible = once + devices * (*error.smallest_feasible + of_each);
+  error.message += fmt::format("; {} B ({}) are enough for all", *error.smallest_feasible,
+                               format_bytes_up(*error.smallest_feasible));
   return error;
 }
 

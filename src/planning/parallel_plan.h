@@ -20,10 +20,10 @@ struct ParallelProgram {
 /// as for one of them.
 Machine machine_of_devices(const Machine& one, std::int32_t devices);
 
-/// What is left for the plan of one device: an equal part of the host bytes beside those of weights
-/// and their state; with naive accumulation what that state and one gradient leave of the device.
-/// `infeasible` where nothing is; `in_smaller_rounds`: the part need not fit in its own, as it may
-/// come to run in smaller ones.
+/// What is left for the plan of one device: an equal part of the host bytes beside those of
+/// weights, their state and the gradients that are reduced; with naive accumulation what that state
+/// and one gradient leave of the device. `infeasible` where nothing is; `in_smaller_rounds`: the
+/// part need not fit in its own, as it may come to run in smaller ones.
 Result<Budget> budget_of_part(const Budget& budget, const ParallelProgram& program,
                               const Machine& machine, bool in_smaller_rounds = false);
 

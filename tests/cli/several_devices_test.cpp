@@ -58,6 +58,29 @@ TEST_F(SeveralDevices, TheSmallestBudgetOfNaiveAccumulationIsEnough) {
   }
 }
 
+/// Gradients that wait to be reduced were left out of it: what did for a part did not for all.
+TEST_F(SeveralDevices, TheLeastHostBudgetIsEnoughForAll) {
+  for (const char* accumulation : {"overlapped", "naive"}) {
+    SCOPED_TRACE(accumulation);
+    const Words plan{"plan",           "tiny-vgg-plain",
+                     "--machine",      "k40",
+                     "--batch",        "64",
+                     "--devices",      "2",
+                     "--budget",       "60%",
+                     "--planner",      "autoswap",
+                     "--evaluations",  "100",
+                     "--accumulation", accumulation,
+                     "--no-cache",     "--host-budget"};
+    const auto need =
+        success(with(Words(plan.begin(), plan.end() - 1), {}))["host_bytes"].get<Bytes>();
+    const Json error = expect_error(with(plan, {std::to_string(need * 7 / 10)}), 4,
+                                    HasSubstr("are enough for all"));
+    EXPECT_EQ(error["smallest_feasible_space"], "host");
+    const Json least = error["smallest_feasible_bytes"];
+    EXPECT_LE(success(with(plan, {least.dump()}))["host_bytes"].get<Bytes>(), least.get<Bytes>());
+  }
+}
+
 TEST_F(SeveralDevices, BatchNormOverAPartOfTheBatchIsSaidAndItsStatisticsAreThoseOfRounds) {
   // Where a processor has several algorithms, others choose by what each was measured to take.
   const Words train{"train",        "tiny-resnet",

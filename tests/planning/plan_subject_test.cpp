@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "cost/spill.h"
 #include "support/swap_programs.h"
 
 namespace tidepool {
@@ -83,22 +84,28 @@ TEST_F(PlanSubject, ASavedPlanOfAnotherDeviceOrProgramIsRefused) {
 }
 
 /// Searches by evaluations ask no clock: the least host budget they name is the same each time, and
-/// enough when it is given.
+/// enough when it is given, with a file behind the host and without one.
 TEST_F(PlanSubject, ALeastHostBudgetByEvaluationsRepeatsAndIsEnough) {
+  const LinkSpeed disk{1e9, Nanos{100}};
+  const Machine two = subject_.profile.machine;
+  const Machine three = with_file_tier(two, {disk, disk, false, 0, two.alignment()});
+  const auto in_host = [&](Bytes host) {
+    return plan_subject(subject_, {mib(70), host}, task_, nowhere_, nobody_);
+  };
   for (const char* planner : {"autoswap", "tide"}) {
-    SCOPED_TRACE(planner);
-    task_.planner.name = planner;
-    const auto in_host = [&](Bytes host) {
-      return plan_subject(subject_, {mib(70), host}, task_, nowhere_, nobody_);
-    };
-    const auto refused = in_host(1024);
-    ASSERT_FALSE(refused);
-    EXPECT_TRUE(refused.error().of_host);
-    ASSERT_TRUE(refused.error().smallest_feasible) << refused.error().message;
-    EXPECT_EQ(in_host(1024).error().message, refused.error().message);
-    const auto made = in_host(*refused.error().smallest_feasible);
-    ASSERT_TRUE(made) << made.error().message;
-    EXPECT_LE(made->running().host_bytes(), *refused.error().smallest_feasible);
+    for (const Machine& machine : {two, three}) {
+      SCOPED_TRACE(std::string(planner) + (machine.behind_host() == kNone ? "" : " over a file"));
+      task_.planner.name = planner;
+      subject_.profile.machine = machine;
+      const auto refused = in_host(1024);
+      ASSERT_FALSE(refused);
+      EXPECT_TRUE(refused.error().of_host);
+      ASSERT_TRUE(refused.error().smallest_feasible) << refused.error().message;
+      EXPECT_EQ(in_host(1024).error().message, refused.error().message);
+      const auto made = in_host(*refused.error().smallest_feasible);
+      ASSERT_TRUE(made) << made.error().message;
+      EXPECT_LE(made->running().host_bytes(), *refused.error().smallest_feasible);
+    }
   }
 }
 
