@@ -300,8 +300,8 @@ rows that stream, those of least workspace) and the whole batch; planners whose 
 Examples:
   tidepool compare vgg16 --machine gtx1080ti --budget 50%
   tidepool compare vgg16 --machine gtx1080ti --sweep 30%..60%:10% --planners autoswap,tide --json
-  tidepool compare vgg16 --machine gtx1080ti --sweep 30%..100%:5% --plot curve.svg
-  tidepool compare vgg16 --machine gtx1080ti --budget 40% --host-budget 150MB --file-tier 2.5GB,3GB
+  tidepool compare vgg16 --machine gtx1080ti --sweep 40%..100%:10% --plot curve.svg
+  tidepool compare vgg16 --machine gtx1080ti --budget 40% --host-budget 150MB --file-tier 2.5GB,3GB --planners autoswap,tide --time-limit 2s
   tidepool compare vgg16 --data synthetic --sweep 20%..80%:20% --planners tide --spill /var/tmp)");
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {

@@ -8,8 +8,10 @@
 #include <span>
 #include <vector>
 
+#include "base/at.h"
 #include "base/json.h"
 #include "base/nearest.h"
+#include "base/quantity.h"
 #include "check/check.h"
 #include "cost/machine_json.h"
 #include "ir/load_profile.h"
@@ -106,6 +108,49 @@ Result<Answer> plan_within(Subject& subject, const PlanAsk& ask, const PlannerSp
   return answer_of(ask, *plan);
 }
 
+/// Whether the budget that an error names is enough whatever was asked: the streaming schedule fits
+/// where any does.
+bool is_enough(const Machine& machine, const PlanAsk& ask, const PlannerSpec& spec,
+               const Error& error) {
+  const bool much_host = ask.host == 0 && machine.spaces[at(machine.host())].bytes == 0;
+  return !error.of_host && much_host && ask.swap && ask.recompute && meets_every_budget(spec.name);
+}
+
+/// What was asked, in another budget: only whether there is a plan counts.
+Result<Answer> plan_instead(Subject& subject, PlanAsk ask, const PlannerSpec& spec, Bytes device,
+                            Bytes host) {
+  ask.prove_gap = false;
+  ask.progress = nullptr;
+  ask.host = host;
+  return plan_within(subject, ask, spec, device);
+}
+
+/// The same error with a budget that was tried; without one where nothing that was tried is enough.
+Error with_tried_budget(Subject& subject, const PlanAsk& ask, const PlannerSpec& spec,
+                        Error error) {
+  if (error.code != ErrorCode::infeasible || !error.smallest_feasible) return error;
+  if (is_enough(subject.profile.machine, ask, spec, error)) return error;
+  const auto fits = [&](Bytes bytes) {
+    return error.of_host ? plan_instead(subject, ask, spec, ask.device, bytes).has_value()
+                         : plan_instead(subject, ask, spec, bytes, ask.host).has_value();
+  };
+  if (fits(*error.smallest_feasible)) return error;
+  error.smallest_feasible.reset();
+  const auto unlimited = error.of_host ? plan_instead(subject, ask, spec, ask.device, 0)
+                                       : plan_instead(subject, ask, spec, 0, ask.host);
+  if (unlimited) {
+    const Plan& plan = unlimited->file.plan;
+    const Bytes bytes = error.of_host ? plan.host_bytes() : plan.device_bytes();
+    if (bytes > 0 && fits(bytes)) error.smallest_feasible = bytes;
+  }
+  error.message +=
+      error.smallest_feasible
+          ? fmt::format("; with what this planner may decide {} B ({}) are",
+                        *error.smallest_feasible, format_bytes_up(*error.smallest_feasible))
+          : "; with what this planner may decide no budget is known to be enough";
+  return error;
+}
+
 /// The tightest limit on addresses, up to a quarter more, with which a plan's load fits.
 Result<Answer> plan_by_load(Subject& subject, const PlanAsk& ask, const PlannerSpec& spec) {
   Result<Answer> first = plan_within(subject, ask, spec, ask.device);
@@ -142,8 +187,10 @@ Result<Answer> ask_plan(const Program& program, const Machine& machine, const Pl
                    .seed = ask.seed,
                    .swap = ask.swap,
                    .recompute = ask.recompute};
-  return ask.addresses_count ? plan_within(subject, ask, *spec, ask.device)
-                             : plan_by_load(subject, ask, *spec);
+  auto answer = ask.addresses_count ? plan_within(subject, ask, *spec, ask.device)
+                                    : plan_by_load(subject, ask, *spec);
+  if (answer) return answer;
+  return fail(with_tried_budget(subject, ask, *spec, answer.error()));
 }
 
 Result<Answer> read_answer(std::string_view text, std::string_view name) {

@@ -19,7 +19,7 @@ namespace tidepool {
 
 struct SolveOptions {
   Nanos time_limit = Nanos::max();
-  Stop stop;       ///< asked every half a second of compute time
+  Stop stop;       ///< asked at every iteration of Clp
   Stop give_up{};  ///< asked as often; as if the time were up
 };
 

@@ -193,6 +193,7 @@ std::optional<Lowered> Lowering::attempt(const Strategy& strategy, const Budget&
   Attempt a{strategy, budget, timing, options, {}, {}, {}, {}, {}};
   a.limits = space_budgets(machine_, budget);
   for (const Pass& pass : kPasses) {
+    if (options.packing.give_up.requested()) return std::nullopt;
     const PassTimer timer(pass_times_, pass.name);
     if (!(this->*pass.run)(a)) return std::nullopt;
 #ifndef NDEBUG

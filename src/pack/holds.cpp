@@ -60,10 +60,18 @@ class Begins {
   std::array<List, Hold::kKinds> lists_;
 };
 
-/// Calls `visit(a, b)` once for each pair that conflicts.
+constexpr std::size_t kAskEvery = 64;  ///< buffers
+
+bool asked_to_stop(const Stop& stop, std::size_t buffer) {
+  return buffer % kAskEvery == 0 && stop.requested();
+}
+
+/// Calls `visit(a, b)` once for each pair that conflicts, until it is asked to stop.
 template <class Visit>
-void for_each_pair(std::span<const Hold> holds, const Begins& begins, Visit&& visit) {
+void for_each_pair(std::span<const Hold> holds, const Begins& begins, const Stop& stop,
+                   Visit&& visit) {
   for (std::int32_t a = 0; a < static_cast<std::int32_t>(holds.size()); ++a) {
+    if (asked_to_stop(stop, at(a))) return;
     const auto kind = at(holds[at(a)].kind);
     begins.for_each(a, [&](std::span<const std::int32_t> others, bool next_cycle) {
       for (const std::int32_t b : others) {
@@ -87,25 +95,29 @@ std::int64_t most_conflicts(std::span<const Hold> holds) {
   return count;
 }
 
-PackProblem hold_graph(const PackProblem& problem) {
+PackProblem hold_graph(const PackProblem& problem) { return *hold_graph(problem, {}); }
+
+std::optional<PackProblem> hold_graph(const PackProblem& problem, const Stop& stop) {
   PackProblem graph = problem;
   graph.holds.clear();
   const Begins begins(problem.holds);
   const std::size_t n = problem.holds.size();
   std::vector<std::int32_t>& start = graph.neighbour_start;
   start.assign(n + 1, 0);
-  for_each_pair(problem.holds, begins, [&](std::int32_t a, std::int32_t b) {
+  for_each_pair(problem.holds, begins, stop, [&](std::int32_t a, std::int32_t b) {
     ++start[at(a) + 1];
     ++start[at(b) + 1];
   });
+  if (stop.requested()) return std::nullopt;
   std::partial_sum(start.begin(), start.end(), start.begin());
   graph.neighbours.resize(at(start[n]));
   std::vector<std::int32_t> next(start.begin(), start.end() - 1);
-  for_each_pair(problem.holds, begins, [&](std::int32_t a, std::int32_t b) {
+  for_each_pair(problem.holds, begins, stop, [&](std::int32_t a, std::int32_t b) {
     graph.neighbours[at(next[at(a)]++)] = b;
     graph.neighbours[at(next[at(b)]++)] = a;
   });
   for (std::size_t i = 0; i < n; ++i) {
+    if (asked_to_stop(stop, i)) return std::nullopt;
     std::sort(graph.neighbours.begin() + start[i], graph.neighbours.begin() + start[i + 1]);
   }
   return graph;

@@ -47,6 +47,8 @@ constexpr std::int64_t kFirstNodesPerBuffer = 16;
 constexpr std::int64_t kFirstEjections = 1'000;
 constexpr std::int64_t kFirstEjectionsToTarget = 10'000;
 
+constexpr Bytes kUnfinished = std::numeric_limits<Bytes>::max();  ///< as a footprint
+
 class PackSearch {
  public:
   /// From `start` on.
@@ -58,6 +60,10 @@ class PackSearch {
 
   SearchResult run() {
     greedy();
+    if (result_.found_by.empty()) {
+      result_.packing.footprint = kUnfinished;
+      return std::move(result_);
+    }
     const bool enough = options_.target > 0 && good_enough();
     if (!enough) result_.lower_bound = clique_bound(problem_, stop_);
     Bytes divisor = 0;
@@ -111,7 +117,7 @@ class PackSearch {
   }
 
   void take(Packing packing, std::string_view method) {
-    if (packing.footprint == std::numeric_limits<Bytes>::max()) return;  // unfinished
+    if (packing.footprint == kUnfinished) return;
     if (packing.footprint >= result_.packing.footprint && !result_.found_by.empty()) return;
     result_.packing = std::move(packing);
     result_.found_by = method;
@@ -123,12 +129,13 @@ class PackSearch {
     const bool can_sweep = !problem_.lifetimes.empty() && problem_.fixed.empty();
     for (const Packer& packer : packers()) {
       const bool in_any_case = !can_sweep && result_.found_by.empty();
-      problem_.stop = in_any_case ? Stop() : stop_;
+      const Stop unless_none = options_.may_have_none ? options_.stop : Stop();
+      problem_.stop = in_any_case ? unless_none : stop_;
       take(packer.pack(problem_), packer.name);
       if (out_of_time()) break;
     }
     problem_.stop = stop_;
-    if (result_.found_by.empty()) take(pack_by_sweep(problem_), "sweep");
+    if (result_.found_by.empty() && can_sweep) take(pack_by_sweep(problem_), "sweep");
   }
 
   void squeak_from(std::vector<std::int32_t> order, std::uint64_t seed) {
@@ -349,13 +356,14 @@ void try_packers(std::span<const Packer> tried, Clock::time_point start, PackPro
   result.time = Clock::now() - start;
 }
 
-SearchResult search_from(Clock::time_point start, const PackProblem& problem,
+SearchResult search_from(Clock::time_point start, PackProblem problem,
                          const SearchOptions& options) {
   const Ground ground(problem);
-  if (ground.bare()) return PackSearch(problem, options, start).run();
+  if (ground.bare()) return PackSearch(std::move(problem), options, start).run();
   SearchOptions above = options;
   if (options.target > 0) above.target = std::max<Bytes>(options.target - ground.height(), 1);
   SearchResult result = PackSearch(ground.rest(), above, start).run();
+  if (result.packing.footprint == kUnfinished) return result;
   result.packing = ground.raised(result.packing);
   result.lower_bound += ground.height();
   // Greedy orders of the whole problem may do better than those of the rest.
@@ -381,7 +389,12 @@ SearchResult search_packing(const PackProblem& problem, const SearchOptions& opt
   const auto start = Clock::now();
   if (problem.holds.empty()) return search_from(start, problem, options);
   if (most_conflicts(problem.holds) > kMostPairs) return pack_once(start, problem, options);
-  return search_from(start, hold_graph(problem), options);
+  if (!options.may_have_none) return search_from(start, hold_graph(problem), options);
+  auto graph = hold_graph(problem, options.stop);
+  if (graph) return search_from(start, std::move(*graph), options);
+  SearchResult none;
+  none.packing.footprint = kUnfinished;
+  return none;
 }
 
 }  // namespace tidepool

@@ -24,6 +24,9 @@ struct SearchOptions {
   /// that does not depend on the machine's speed set this and no time limit.
   int rounds = std::numeric_limits<int>::max();
   Stop stop;  ///< asked every few milliseconds
+  /// The caller has a packing: asked to stop early enough, there is none. Its footprint is then the
+  /// largest that can be written.
+  bool may_have_none = false;
   ProgressSink* progress = nullptr;
 };
 

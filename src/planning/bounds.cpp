@@ -51,9 +51,10 @@ Result<Bounds> bounds_in(const Program& program, const Machine& machine,
     return fail(ErrorCode::infeasible,
                 fmt::format("no swap schedule with these algorithms fits {} B ({}){}",
                             budget.device, format_bytes(budget.device),
-                            budget.host == 0 ? std::string()
-                                             : fmt::format(" with {} of host memory",
-                                                           format_bytes(budget.host))));
+                            budget.host == 0
+                                ? std::string()
+                                : fmt::format(" with {} of host memory: try a larger `host_budget`",
+                                              format_bytes(budget.host))));
   }
   b.least_load = fluid_least_load({program, index, machine, algorithms, false, budget.host},
                                   b.overhead.unlimited_here - b.overhead.compute,

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "api_fixture.h"
+#include "support/sanitized.h"
 
 namespace tidepool::testing {
 namespace {
@@ -270,6 +271,39 @@ TEST_F(CInterface, TheFlagEndsALongSearch) {
   RecordProperty(
       "milliseconds_to_stop",
       static_cast<int>(std::chrono::duration<double, std::milli>(ended - raised).count()));
+}
+
+/// Budgets that are too small, of every kind and whatever may be decided.
+TEST_F(CInterface, ASmallestBudgetIsEnoughForTheSameRequest) {
+  const char* const planners[] = {"auto", "autoswap", "tide", "superneurons", "none"};
+  int named = 0, unmet = 0;
+  const std::uint64_t programs = testing::usual_or<std::uint64_t>(24, 8);
+  for (std::uint64_t seed = 1; seed <= programs; ++seed) {
+    const Handles h = handles_of(seed);
+    tp_options options = TP_INIT(tp_options);
+    options.planner = planners[seed % std::size(planners)];
+    options.evaluation_limit = 4;
+    options.may = static_cast<std::uint32_t>(seed % 3);  // both, swap, recompute
+    tp_budget budget = TP_INIT(tp_budget);
+    budget.device = share_of_peak(h, seed % 2 == 0 ? 0.1 : -0.1);
+    if (seed % 8 < 2) budget.host = 64 * static_cast<std::int64_t>(seed);
+    const auto plan = [&] {
+      tp_plan* made = nullptr;
+      const tp_status status =
+          tp_plan_make(h.program.get(), h.machine.get(), &budget, &options, &made);
+      tp_plan_free(made);
+      return status;
+    };
+    if (plan() != TP_INFEASIBLE) continue;
+    ++unmet;
+    const tp_error_info error = last_error();
+    if (error.smallest == 0) continue;
+    ++named;
+    (error.of_host != 0 ? budget.host : budget.device) = error.smallest;
+    EXPECT_EQ(plan(), TP_OK) << seed << ": " << last_error().message;
+  }
+  EXPECT_GT(unmet, static_cast<int>(programs) / 3);
+  EXPECT_GT(named, 3);
 }
 
 }  // namespace

@@ -67,5 +67,38 @@ TEST(LinearProgram, StopsWhenAsked) {
   EXPECT_TRUE(lp.solve({Nanos::max(), [] { return true; }}).stopped);
 }
 
+/// Rows that bind one after the other: Clp needs some iterations for each.
+LinearProgram many_iterations(int rows) {
+  Random random(1);
+  LinearProgram lp;
+  for (int j = 0; j < rows; ++j) lp.add_column(0, 10, -1 - random.uniform());
+  for (int i = 0; i < rows; ++i) {
+    std::vector<LinearProgram::Term> row;
+    for (int j = 0; j < rows; ++j) row.push_back({j, 0.1 + random.uniform()});
+    lp.at_most(row, 50 + random.uniform());
+  }
+  return lp;
+}
+
+TEST(LinearProgram, AsksAgainAndAgainWhetherToStop) {
+  const LinearProgram lp = many_iterations(60);
+  int asked = 0;
+  const auto whole = lp.solve({Nanos::max(), [&] { return ++asked < 0; }});
+  EXPECT_FALSE(whole.stopped);
+  EXPECT_GE(asked, 60);
+}
+
+TEST(LinearProgram, EndsAtOnceWhereverItIsStopped) {
+  const LinearProgram lp = many_iterations(60);
+  const double optimum = lp.solve({}).objective;
+  for (const int last : {2, 5, 10, 20, 40}) {
+    int asked = 0;
+    const auto solution = lp.solve({Nanos::max(), [&] { return ++asked >= last; }});
+    EXPECT_TRUE(solution.stopped);
+    EXPECT_EQ(asked, last) << "nothing is begun after it";
+    EXPECT_LE(solution.bound, optimum + 1e-6);
+  }
+}
+
 }  // namespace
 }  // namespace tidepool

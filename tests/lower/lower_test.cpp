@@ -39,6 +39,25 @@ void expect_proved(const Program& program, const Lowered& lowered, const Budget&
   EXPECT_TRUE(proof) << proof.error().message;
 }
 
+/// What is asked for its stop often enough ends soon, wherever it is.
+TEST(Lower, GivesUpWhereverItIsAsked) {
+  const Program program = random_program(3);
+  Lowering lowering(program, byte_a_nanosecond());
+  const Strategy strategy = keep(lowering);
+  int asked = 0;
+  LowerOptions options;
+  options.allow_streaming = false;
+  options.packing.give_up = [&] { return ++asked < 0; };
+  ASSERT_TRUE(lowering.lower(strategy, {kUnlimited}, options));
+  const int questions = asked;
+  EXPECT_GE(questions, 5) << "before each pass, and while addresses are looked for";
+  for (int last = 1; last <= questions; ++last) {
+    asked = 0;
+    options.packing.give_up = [&] { return ++asked >= last; };
+    EXPECT_FALSE(lowering.lower(strategy, {kUnlimited}, options)) << last;
+  }
+}
+
 TEST(Lower, WithoutALimitKeepingEverythingHasNoStallsAndNoCopiesButInputsAndResults) {
   const Program program = tiny_training();
   Lowering lowering(program, byte_a_nanosecond(64));

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "pack/search.h"
 #include "pack/validate.h"
 #include "pack_problems.h"
 
@@ -26,6 +27,27 @@ TEST(Holds, ConflictWhileTheyAreHeldAndOverTheEndOfTheCycle) {
   EXPECT_FALSE(conflict(held(8, 12, 10), held(2, 3, 10)));
   EXPECT_TRUE(conflict(Hold::for_ever(), held(4, 5, 10)));
   EXPECT_TRUE(conflict(held(4, 5, 10), held(4, 5, 10)));
+}
+
+TEST(Holds, HaveNoGraphWhereItIsStopped) {
+  PackProblem p;
+  p.sizes = {64, 64};
+  p.starts = {0, 2};
+  p.holds = {held(0, 3, 10), held(2, 5, 10)};
+  EXPECT_FALSE(hold_graph(p, [] { return true; }));
+  EXPECT_TRUE(hold_graph(p, [] { return false; }));
+}
+
+TEST(Holds, AreNotPackedForWhoHasAPackingAndStops) {
+  PackProblem p;
+  p.sizes = {64, 64};
+  p.starts = {0, 2};
+  p.holds = {held(0, 3, 10), held(2, 5, 10)};
+  SearchOptions options;
+  options.stop = [] { return true; };
+  EXPECT_EQ(search_packing(p, options).packing.footprint, 128);
+  options.may_have_none = true;
+  EXPECT_EQ(search_packing(p, options).packing.footprint, std::numeric_limits<Bytes>::max());
 }
 
 TEST(Holds, EachKindHasAnEndOfItsOwn) {

@@ -19,7 +19,7 @@ struct ClpProblem {
   const double* row_factors = nullptr;
 
   double seconds = 0;                     ///< for all of it
-  bool (*enough)(const void*) = nullptr;  ///< asked every half a second of compute time
+  bool (*enough)(const void*) = nullptr;  ///< asked at every iteration of Clp
   const void* whom = nullptr;             ///< its argument
 };
 

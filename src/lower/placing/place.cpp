@@ -39,7 +39,10 @@ void Placer::make_problem(const Subject& subject, Bytes alignment, const Sharing
 
 /// The first packer that fits, or else the smallest footprint of them; ties to the earlier packer.
 /// Where only what fits is of use the packers stop at the budget.
-void Placer::pack(Bytes budget, bool only_what_fits, bool last_resort, bool best_fit_alone) {
+void Placer::pack(Bytes budget, bool only_what_fits, bool last_resort,
+                  const PackingSearch& packing) {
+  const bool best_fit_alone = packing.best_fit_alone;
+  problem_.stop = packing.give_up;
   const bool has_fixed = std::any_of(problem_.fixed.begin(), problem_.fixed.end(),
                                      [](Bytes offset) { return offset >= 0; });
   problem_.give_up_above = only_what_fits ? budget : std::numeric_limits<Bytes>::max();
@@ -52,9 +55,9 @@ void Placer::pack(Bytes budget, bool only_what_fits, bool last_resort, bool best
     any = true;
   }
   for (const Packer& packer : smartpool_packers().first(best_fit_alone ? 1 : 2)) {
-    Packing packing = packer.pack(problem_);
-    if (!any || packing.footprint < packing_.footprint) {
-      packing_ = std::move(packing);
+    Packing made = packer.pack(problem_);
+    if (!any || made.footprint < packing_.footprint) {
+      packing_ = std::move(made);
       packer_ = packer.name;
       any = true;
     }
@@ -69,9 +72,12 @@ void Placer::search(Bytes budget, const PackingSearch& packing) {
   search.time_limit = packing.rounds > 0 ? Nanos::max() : packing.time;
   if (packing.rounds > 0) search.rounds = packing.rounds;
   search.seed = packing.seed;
-  search.stop = packing.stop;
+  search.stop = [&packing] { return packing.stop.requested() || packing.give_up.requested(); };
   search.target = budget;
-  packing_ = search_packing(problem_, search).packing;
+  search.may_have_none = true;
+  Packing found = search_packing(problem_, search).packing;
+  if (found.footprint == std::numeric_limits<Bytes>::max()) return;
+  packing_ = std::move(found);
   packer_ = "search";
 }
 
@@ -100,18 +106,19 @@ bool Placer::place_device(const Subject& subject, SpaceId space, Bytes budget, B
     make_problem(subject, alignment, rule);
     if (used == nullptr && has_fixed_outside(subject, budget, alignment)) return false;
     const bool last = &rule == &last_without_stalls();
-    pack(budget, !last, false, packing.best_fit_alone);
+    pack(budget, !last, false, packing);
     used = &rule;
     if (packing_.footprint <= budget) break;
   }
   if (packing_.footprint > budget && packing.wanted()) search(budget, packing);
+  if (packing.give_up.requested()) return false;
   free_footprint_ = packing_.footprint;
   if (packing_.footprint > budget || fixed_clash(problem_)) {
     used = &freest_rule();
     make_problem(subject, alignment, *used);
     if (has_fixed_clash(subject)) return false;
-    pack(budget, true, true, packing.best_fit_alone);
-    if (packing_.footprint > budget) return false;
+    pack(budget, true, true, packing);
+    if (packing_.footprint > budget || packing.give_up.requested()) return false;
   }
   finish(subject, used->adds_waits);
   return true;
@@ -124,7 +131,8 @@ bool Placer::place_away(const Subject& subject, SpaceId space, Bytes budget, Byt
   added_waits_ = 0;
   for (const SharingRule* rule : {&strictest_rule(), &freest_rule()}) {
     make_problem(subject, alignment, *rule);
-    pack(budget, false, rule == &freest_rule(), search.best_fit_alone);
+    pack(budget, false, rule == &freest_rule(), search);
+    if (search.give_up.requested()) return false;
     if (packing_.footprint > budget) continue;
     finish(subject, rule->adds_waits);
     return true;

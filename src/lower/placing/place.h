@@ -19,7 +19,8 @@ struct PackingSearch {
   /// So many rounds of the search, whatever the time: the addresses then repeat on any machine.
   int rounds = 0;
   std::uint64_t seed = 1;
-  Stop stop{};
+  Stop stop{};                  ///< of the search; what was found without it counts
+  Stop give_up{};               ///< then nothing fits: whoever asks this has a plan
   bool best_fit_alone = false;  ///< SmartPool's default; else all of what it has
 
   [[nodiscard]] bool wanted() const { return time > Nanos{0} || rounds > 0; }
@@ -65,7 +66,7 @@ class Placer {
   bool has_fixed_outside(const Subject& subject, Bytes budget, Bytes alignment);
   bool has_fixed_clash(const Subject& subject);
   void make_problem(const Subject& subject, Bytes alignment, const SharingRule& rule);
-  void pack(Bytes budget, bool only_what_fits, bool last_resort, bool best_fit_alone);
+  void pack(Bytes budget, bool only_what_fits, bool last_resort, const PackingSearch& packing);
   void search(Bytes budget, const PackingSearch& packing);
   void finish(const Subject& subject, bool adds_waits);
 

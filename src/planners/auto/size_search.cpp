@@ -46,7 +46,7 @@ Result<void> SizeSearch::begin(Starts starts) {
     if (faster) best = start.get();
   }
   if (best == nullptr) return fail(starts_.front()->error);
-  if (options_.may.swap) {
+  if (options_.may.swap && !options_.stop.requested()) {
     search_.emplace(*context_, std::move(*best->plan),
                     TideSearch::Options{.threads = threads_,
                                         .recompute = options_.may.recompute,
@@ -191,6 +191,7 @@ void SizeSearch::plan_all() {
   pool.each(starts_.size(), [&](std::size_t i) {
     OthersPlan& start = *starts_[i];
     if (!start.context || (start.options.stop.requested() && i > 0)) return;
+    if (i > 0) start.give_up = options_.stop;
     start.make(i == 0);
   });
 }

@@ -275,7 +275,8 @@ void TideSearch::place_one(Placing& p, std::size_t i) {
   placing.packing.seed = hash_combine(p.seed, i);
   // Which of them is placed first is no matter of evaluations.
   const bool any = !allowance_.repeats();
-  placing.packing.stop = [&p, any, this] { return (any && p.placed) || context_.stopped(); };
+  placing.packing.stop = [&p, any] { return any && p.placed; };
+  placing.packing.give_up = context_.options().stop;
   placing.faster_than = p.faster_than;
   state.trial = place(lowering, state.strategy, budget_, placing);
   const auto& lowered = state.trial.lowered;

@@ -25,6 +25,7 @@ void OthersPlan::make(bool may_stream) {
   }
   LowerOptions lower;
   lower.stop = options.stop;
+  lower.packing.give_up = give_up;
   lower.allow_streaming = may_stream && options.may.may_stream();
   auto lowered = (*lowering)->lower(strategy, context->budget(), lower);
   if (lowered) {

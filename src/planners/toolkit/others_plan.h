@@ -14,6 +14,7 @@ struct OthersPlan {
   std::vector<std::int32_t> algorithms;  ///< AutoSwap's, one per op; empty: the policy's
   PlannerOptions options;
   std::optional<PlannerContext> context;
+  Stop give_up;  ///< of a plan that somebody has another for: asked while addresses are looked for
   std::optional<Lowered> plan;
   Error error;
 

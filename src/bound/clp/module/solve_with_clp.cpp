@@ -1,64 +1,86 @@
-#include <coin/Clp_C_Interface.h>
-
 #include <algorithm>
 #include <chrono>
+#include <coin/ClpEventHandler.hpp>
+#include <coin/ClpSimplex.hpp>
+#include <coin/ClpSolve.hpp>
 #include <cstdint>
-#include <memory>
 
 #include "bound/clp/clp_calls.h"
 
 namespace tidepool {
 namespace {
 
-using Model = std::unique_ptr<Clp_Simplex, void (*)(Clp_Simplex*)>;
+using Clock = std::chrono::steady_clock;
 
-/// Solves in slices, each going on from the basis of the one before. False: stopped.
-bool solve_in_slices(Clp_Simplex* model, const ClpProblem& problem) {
-  // Clp's own Ctrl-C handler would replace the program's while it solves: the signal would end a
-  // slice and be lost.
-  const std::unique_ptr<Clp_Solve, void (*)(Clp_Solve*)> presolved(ClpSolve_new(), ClpSolve_delete);
-  constexpr int kUseDual = 0;
+/// How long a solve may go on. Clp's own limit counts the process's other threads as well.
+class Patience {
+ public:
+  explicit Patience(const ClpProblem& problem) : problem_(problem) {}
+
+  [[nodiscard]] double seconds_left() const {
+    return problem_.seconds - std::chrono::duration<double>(Clock::now() - begun_).count();
+  }
+  /// Once it is over it stays so: what Clp begins after it was stopped, to tidy up, ends at once.
+  bool over() {
+    over_ = over_ || seconds_left() <= 0 || problem_.enough(problem_.whom);
+    return over_;
+  }
+
+ private:
+  const ClpProblem& problem_;
+  Clock::time_point begun_ = Clock::now();
+  bool over_ = false;
+};
+
+/// Asked by Clp at every iteration and every factorization. Models that Clp makes of this one
+/// (presolved, scaled) have clones of it.
+class EndsInTime : public ClpEventHandler {
+ public:
+  explicit EndsInTime(Patience& patience) : patience_(&patience) {}
+
+  int event(Event /*which*/) override {
+    constexpr int kGoOn = -1;
+    constexpr int kStop = 0;
+    return patience_->over() ? kStop : kGoOn;
+  }
+  [[nodiscard]] ClpEventHandler* clone() const override { return new EndsInTime(*this); }
+
+ private:
+  Patience* patience_;
+};
+
+/// False: stopped.
+bool solve(ClpSimplex& model, Patience& patience) {
+  // Clp's own Ctrl-C handler would replace the program's while it solves: the signal would be lost.
+  ClpSolve presolved;
+  presolved.setSolveType(ClpSolve::useDual);
   constexpr int kInterrupts = 2;
-  ClpSolve_setSolveType(presolved.get(), kUseDual, -1);
-  ClpSolve_setSpecialOption(presolved.get(), kInterrupts, 1, -1);
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
-  constexpr double kSlice = 0.5;  // seconds
+  presolved.setSpecialOption(kInterrupts, 1);
   constexpr int kOptimal = 0;
-  constexpr int kStopped = 3;
-  // Presolve, and a dual simplex that goes on from an interrupted one, may call a feasible program
-  // infeasible; the primal one then decides.
-  enum class Method : std::uint8_t { presolved_dual, dual, primal };
   // Presolve cannot be stopped. It took 60 s for 1.7 million rows, and is taken to grow with their
   // square.
   constexpr double kPresolveSeconds = 2e-11;
-  const double rows = Clp_numberRows(model);
-  const bool presolve = kPresolveSeconds * rows * rows < problem.seconds / 2;
-  auto method = presolve ? Method::presolved_dual : Method::dual;
+  const double rows = model.numberRows();
+  const bool presolve = kPresolveSeconds * rows * rows < patience.seconds_left() / 2;
   // Nor can the beginning of a simplex method, which took 2 s for as many.
   constexpr double kBeginSeconds = 2e-6;
-  if (problem.seconds < kBeginSeconds * rows) return false;
-  while (true) {
-    const double left =
-        problem.seconds - std::chrono::duration<double>(Clock::now() - start).count();
-    if (left <= 0 || problem.enough(problem.whom)) return false;
-    Clp_setMaximumSeconds(model, std::min(kSlice, left));
+  if (patience.seconds_left() < kBeginSeconds * rows) return false;
+  // Presolve, and a dual simplex that goes on from an interrupted one, may call a feasible program
+  // infeasible; the primal one then decides.
+  enum class Method : std::uint8_t { presolved_dual, dual, primal };
+  for (auto method = presolve ? Method::presolved_dual : Method::dual; !patience.over();
+       method = Method::primal) {
     if (method == Method::presolved_dual) {
-      Clp_initialSolveWithOptions(model, presolved.get());
+      model.initialSolve(presolved);
     } else if (method == Method::dual) {
-      Clp_dual(model, 0);
+      model.dual(0);
     } else {
-      Clp_primal(model, 0);
+      model.primal(0);
     }
-    const int status = Clp_status(model);
-    if (status == kStopped) {
-      if (method == Method::presolved_dual) method = Method::dual;
-    } else if (status != kOptimal && method != Method::primal) {
-      method = Method::primal;
-    } else {
-      return true;
-    }
+    if (patience.over()) return false;
+    if (model.status() == kOptimal || method == Method::primal) return true;
   }
+  return false;
 }
 
 }  // namespace
@@ -67,20 +89,23 @@ bool solve_in_slices(Clp_Simplex* model, const ClpProblem& problem) {
 tidepool::ClpEnd tidepool_solve_with_clp_1(const tidepool::ClpProblem& problem,
                                            tidepool::ClpSolution& solution) {
   using tidepool::ClpEnd;
-  const tidepool::Model model(Clp_newModel(), Clp_deleteModel);
-  Clp_setLogLevel(model.get(), 0);
-  Clp_resize(model.get(), 0, problem.columns);
-  std::copy_n(problem.lower, problem.columns, Clp_columnLower(model.get()));
-  std::copy_n(problem.upper, problem.columns, Clp_columnUpper(model.get()));
-  std::copy_n(problem.cost, problem.columns, Clp_objective(model.get()));
-  Clp_addRows(model.get(), problem.rows, problem.row_lower, problem.row_upper, problem.row_start,
-              problem.row_columns, problem.row_factors);
-  const bool stopped = !tidepool::solve_in_slices(model.get(), problem);
-  std::copy_n(Clp_dualRowSolution(model.get()), problem.rows, solution.prices);
+  tidepool::Patience patience(problem);
+  const tidepool::EndsInTime ends_in_time(patience);
+  ClpSimplex model;
+  model.setLogLevel(0);
+  model.passInEventHandler(&ends_in_time);
+  model.resize(0, problem.columns);
+  std::copy_n(problem.lower, problem.columns, model.columnLower());
+  std::copy_n(problem.upper, problem.columns, model.columnUpper());
+  std::copy_n(problem.cost, problem.columns, model.objective());
+  model.addRows(problem.rows, problem.row_lower, problem.row_upper, problem.row_start,
+                problem.row_columns, problem.row_factors);
+  const bool stopped = !tidepool::solve(model, patience);
+  std::copy_n(model.dualRowSolution(), problem.rows, solution.prices);
   if (stopped) return ClpEnd::stopped;
   constexpr int kOptimal = 0;
-  if (Clp_status(model.get()) != kOptimal) return ClpEnd::none;
-  std::copy_n(Clp_primalColumnSolution(model.get()), problem.columns, solution.values);
-  solution.objective = Clp_objectiveValue(model.get());
+  if (model.status() != kOptimal) return ClpEnd::none;
+  std::copy_n(model.primalColumnSolution(), problem.columns, solution.values);
+  solution.objective = model.objectiveValue();
   return ClpEnd::optimal;
 }
