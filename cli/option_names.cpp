@@ -67,6 +67,7 @@ constexpr Shown kShown[] = {
     {"search-limit", kPlanner},
     {"seed", kWork},
     {"smallest", kBudget},
+    {"spec", kFiles},
     {"spill", kBudget},
     {"spill-limit", kMoreBudget},
     {"spill-speed", kMoreBudget},
@@ -76,6 +77,7 @@ constexpr Shown kShown[] = {
     {"to", kOutput},
     {"trace", kFiles},
     {"verify", kWork},
+    {"write-spec", kMoreFiles},
 };
 
 std::string with_dashes(std::string_view field) {

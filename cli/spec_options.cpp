@@ -12,6 +12,7 @@
 #include "nn/models/model.h"
 #include "planning/planning_spec.h"
 #include "record_options.h"
+#include "spec_file.h"
 
 namespace tidepool::cli {
 namespace {
@@ -53,6 +54,7 @@ void add_job_options(CLI::App& command, JobSpec& job) {
   add_job_records(command, job, job_options());
   add_seed_option(command, job.seed,
                   "of initial weights, sample order, dropout and skipped branches");
+  add_spec_file_options(command);
 }
 
 void add_devices_options(CLI::App& command, JobSpec& job) {
