@@ -82,14 +82,6 @@ CLI::Option* add_duration_option(CLI::App& command, const std::string& name, Nan
   return option;
 }
 
-CLI::Option* add_duration_option(CLI::App& command, const std::string& name,
-                                 std::optional<Nanos>& value, const std::string& usual,
-                                 const std::string& help) {
-  return add_duration(
-             command, name, [&value](Nanos time) { value = time; }, help, Nanos{1})
-      ->default_str(usual);
-}
-
 Result<std::int64_t> parse_whole_number(const std::string& text, std::int64_t least,
                                         std::int64_t most) {
   std::int64_t value = 0;

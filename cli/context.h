@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
 
 #include "base/json_fwd.h"
@@ -22,11 +21,6 @@ struct Context {
 /// An option that takes a duration: 500ms, 10s, 2min. `least`: what is refused below.
 CLI::Option* add_duration_option(CLI::App& command, const std::string& name, Nanos& value,
                                  const std::string& help, Nanos least = Nanos{1});
-
-/// The same; `usual` says what it is where nobody says.
-CLI::Option* add_duration_option(CLI::App& command, const std::string& name,
-                                 std::optional<Nanos>& value, const std::string& usual,
-                                 const std::string& help);
 
 Result<std::int64_t> parse_whole_number(const std::string& text, std::int64_t least,
                                         std::int64_t most);

@@ -4,6 +4,7 @@
 
 #include "job/job_options.h"
 #include "planners/settings.h"
+#include "planning/planning_options.h"
 
 namespace tidepool::cli {
 namespace {
@@ -27,10 +28,8 @@ constexpr OptionPlace kOutput{OptionGroup::output, OptionLevel::usual};
 constexpr Shown kShown[] = {
     {"algorithm", kPlanner},
     {"baseline", kWork},
-    {"budget", kBudget},
     {"checkpoint", kFiles},
     {"epochs", kWork},
-    {"evaluations", kPlanner},
     {"explain", kOutput},
     {"fake", kMoreWork},
     {"file-folder", kMoreBudget},
@@ -40,7 +39,6 @@ constexpr Shown kShown[] = {
     {"graph", kMoreWork},
     {"help", kOutput},
     {"help-all", kOutput},
-    {"host-budget", kBudget},
     {"host-cores", kMoreWork},
     {"iterations", kWork},
     {"json", kOutput},
@@ -49,33 +47,30 @@ constexpr Shown kShown[] = {
     {"machine", kWork},
     {"memory", kBudget},
     {"most-batch", kWork},
-    {"no-cache", kFiles},
     {"no-correction", kMorePlanner},
     {"no-evaluate", kMoreWork},
     {"output", kFiles},
     {"plan", kFiles},
-    {"planner", kPlanner},
     {"planners", kPlanner},
     {"plot", kFiles},
     {"profile", kFiles},
     {"program", kFiles},
-    {"replan", kMoreFiles},
-    {"reprofile", kMoreFiles},
     {"resident", kMoreBudget},
     {"resolution", kWork},
     {"resume", kFiles},
     {"search-limit", kPlanner},
     {"seed", kWork},
     {"smallest", kBudget},
+    {"spec", kFiles},
     {"spill", kBudget},
     {"spill-limit", kMoreBudget},
     {"spill-speed", kMoreBudget},
     {"spill-verify", kMoreBudget},
     {"sweep", kBudget},
-    {"time-limit", kPlanner},
     {"to", kOutput},
     {"trace", kFiles},
     {"verify", kWork},
+    {"write-spec", kMoreFiles},
 };
 
 std::string with_dashes(std::string_view field) {
@@ -88,6 +83,9 @@ std::string with_dashes(std::string_view field) {
 template <class Predicate>
 const OptionRecord* find_record(const Predicate& is_it) {
   for (const OptionRecord& record : all_planner_options()) {
+    if (is_it(record)) return &record;
+  }
+  for (const OptionRecord& record : planning_records()) {
     if (is_it(record)) return &record;
   }
   for (const auto options : {job_options(), parallel_options()}) {

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <exception>
 #include <new>
+#include <span>
 #include <sstream>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -15,6 +18,7 @@
 #include "context.h"
 #include "device/device.h"
 #include "prompt_end.h"
+#include "spec_file.h"
 
 namespace tidepool::cli {
 namespace {
@@ -25,25 +29,23 @@ Exit codes: 0 ok, 1 runtime error, 2 usage, 3 bad input file, 4 budget cannot be
 5 a plan failed its proof, 130 interrupted (by SIGTERM 143, by SIGHUP 129), 141 nobody reads stdout
 any more.)";
 
-bool wants_json(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    if (std::string_view(argv[i]) == "--json") return true;
-  }
-  return false;
+/// Without the program's name.
+using Arguments = std::vector<std::string>;
+
+bool wants_json(const Arguments& arguments) {
+  return std::ranges::find(arguments, "--json") != arguments.end();
 }
 
-/// What was typed where a command is expected: the first argument that is no option.
-std::string_view typed_command(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    if (argv[i][0] != '-') return argv[i];
-  }
-  return {};
+/// Where a command is expected: the first argument that is no option.
+Arguments::const_iterator typed_command(const Arguments& arguments) {
+  return std::ranges::find_if(arguments, [](const auto& each) { return !each.starts_with('-'); });
 }
 
 /// What the parser says, and what may have been meant.
-std::string usage_message(CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+std::string usage_message(CLI::App& app, const CLI::ParseError& error, const Arguments& arguments) {
   const auto parsed = app.get_subcommands();
-  const std::string_view command = typed_command(argc, argv);
+  const auto found = typed_command(arguments);
+  const std::string_view command = found == arguments.end() ? std::string_view() : *found;
   if (parsed.empty() && !command.empty()) {
     std::vector<std::string_view> names;
     for (const CLI::App* each : app.get_subcommands({})) names.push_back(each->get_name());
@@ -78,15 +80,51 @@ std::string option_without_value(const CLI::App& command) {
   return {};
 }
 
-int parse_and_run(const ProgramFace& face, int argc, char** argv, Context& context) {
-  CLI::App app{face.description};
+void set_up(CLI::App& app, const ProgramFace& face, Context& context) {
   app.name(face.name);
   app.footer(face.footer + kExitCodes);
   app.require_subcommand(1);
   app.set_version_flag("--version", fmt::format("{} {}", face.name, face.version));
   face.add_commands(app, context);
+}
+
+/// What the command's --spec says, where there is one. On a program that is made for this alone: to
+/// try a value is to set it.
+Result<SpecFile> spec_file_of(const ProgramFace& face, const Arguments& arguments) {
+  Context unused;
+  CLI::App app{face.description};
+  set_up(app, face, unused);
+  const auto typed = typed_command(arguments);
+  if (typed == arguments.end()) return SpecFile{};
+  for (CLI::App* command : app.get_subcommands({})) {
+    if (command->get_name() != *typed || command->get_option_no_throw("--spec") == nullptr)
+      continue;
+    return read_spec_file(*command, std::span(typed + 1, arguments.end()));
+  }
+  return SpecFile{};
+}
+
+bool names_spec(const Arguments& arguments) {
+  return std::ranges::any_of(arguments,
+                             [](const auto& each) { return each.starts_with("--spec"); });
+}
+
+int parse_and_run(const ProgramFace& face, Arguments arguments, Context& context) {
+  SpecFile spec;
+  if (names_spec(arguments)) {
+    auto read = spec_file_of(face, arguments);
+    if (!read) return report(read.error(), context.json);
+    spec = std::move(*read);
+    const auto command = typed_command(arguments);
+    arguments.insert(command + (command == arguments.end() ? 0 : 1), spec.arguments.begin(),
+                     spec.arguments.end());
+    context.json = wants_json(arguments);
+    report_interruptions_as_json(context.json);
+  }
+  CLI::App app{face.description};
+  set_up(app, face, context);
   try {
-    app.parse(argc, argv);
+    app.parse(Arguments(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {  // --help, --version
       std::ostringstream text;
@@ -94,44 +132,41 @@ int parse_and_run(const ProgramFace& face, int argc, char** argv, Context& conte
       write_result(text.str());
       return code;
     }
-    return report({ErrorCode::usage, usage_message(app, error, argc, argv), {}}, context.json);
+    const std::string message = usage_message(app, error, arguments);
+    return report({ErrorCode::usage, message + where_named(spec, message), {}}, context.json);
   }
-  if (const std::string empty = option_without_value(*app.get_subcommands().front());
-      !empty.empty()) {
+  const CLI::App& command = *app.get_subcommands().front();
+  if (const std::string empty = option_without_value(command); !empty.empty()) {
     return report({ErrorCode::usage, empty + ": its value is empty", {}}, context.json);
+  }
+  if (auto written = write_spec_file(command); !written) {
+    return report(written.error(), context.json);
   }
   return context.run();
 }
 
 /// `help train` and `--help train` ask for what `train --help` does; so does --help-all.
-std::vector<char*> with_help_last(int argc, char** argv) {
-  static char help[] = "--help";
-  static char help_all[] = "--help-all";
-  std::vector<char*> arguments(argv, argv + argc);
-  if (argc < 2) return arguments;
-  const std::string_view first = arguments[1];
-  if (first == "--help-all") {
-    arguments[1] = help_all;
-  } else if (first == "help" || first == "--help" || first == "-h") {
-    arguments[1] = help;
-  } else {
-    return arguments;
-  }
-  if (argc > 2 && arguments[2][0] != '-') std::swap(arguments[1], arguments[2]);
+Arguments with_help_last(Arguments arguments) {
+  if (arguments.empty()) return arguments;
+  std::string& first = arguments.front();
+  if (first == "help" || first == "-h") first = "--help";
+  if (first != "--help" && first != "--help-all") return arguments;
+  if (arguments.size() > 1 && !arguments[1].starts_with('-')) std::swap(first, arguments[1]);
   return arguments;
 }
 
 /// Whatever a library throws is reported as an error of this run.
 int run_and_report(const ProgramFace& face, int argc, char** argv) {
+  Arguments arguments(argv + 1, argv + std::max(argc, 1));
   Context context;
-  context.json = wants_json(argc, argv);
+  context.json = wants_json(arguments);
   report_interruptions_as_json(context.json);
   const auto failed = [&](const char* why, ErrorCode code = ErrorCode::runtime) {
     return report(Error{code, why, {}}, context.json);
   };
   try {
     claim_standard_streams();
-    return parse_and_run(face, argc, with_help_last(argc, argv).data(), context);
+    return parse_and_run(face, with_help_last(std::move(arguments)), context);
   } catch (const OutputError&) {
     throw;  // there is nowhere to report it as a result
   } catch (const std::bad_alloc&) {

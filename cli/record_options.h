@@ -6,6 +6,7 @@
 
 #include "base/option.h"
 #include "cli11_fwd.h"
+#include "planning/planning_options.h"
 #include "planning/planning_spec.h"
 
 namespace tidepool::cli {
@@ -17,6 +18,13 @@ std::string help_of(const OptionRecord& record);
 /// names the option.
 CLI::Option* add_record_option(CLI::App& command, const OptionRecord& record,
                                const std::string& help, std::function<void(OptionValue)> set);
+
+/// The option sets its field of `spec`.
+template <class Spec>
+CLI::Option* add_option_of(CLI::App& command, const OptionOf<Spec>& option, Spec& spec) {
+  const auto set = [&spec, &option](const OptionValue& value) { option.set(spec, value); };
+  return add_record_option(command, option.record, help_of(option.record), set);
+}
 
 /// Those of all planners into the values, but files: their help begins with who reads them.
 void add_planner_records(CLI::App& command, PlannerSpec& planner);

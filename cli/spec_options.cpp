@@ -3,24 +3,22 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <limits>
 #include <utility>
 
 #include "context.h"
 #include "job/job_options.h"
 #include "job/job_spec.h"
 #include "nn/models/model.h"
+#include "planning/planning_options.h"
 #include "planning/planning_spec.h"
 #include "record_options.h"
+#include "spec_file.h"
 
 namespace tidepool::cli {
 namespace {
 
 void add_job_records(CLI::App& command, JobSpec& job, std::span<const JobOption> options) {
-  for (const JobOption& option : options) {
-    const auto set = [&job, &option](const OptionValue& value) { option.set(job, value); };
-    add_record_option(command, option.record, help_of(option.record), set);
-  }
+  for (const JobOption& option : options) add_option_of(command, option, job);
 }
 
 }  // namespace
@@ -53,6 +51,7 @@ void add_job_options(CLI::App& command, JobSpec& job) {
   add_job_records(command, job, job_options());
   add_seed_option(command, job.seed,
                   "of initial weights, sample order, dropout and skipped branches");
+  add_spec_file_options(command);
 }
 
 void add_devices_options(CLI::App& command, JobSpec& job) {
@@ -73,61 +72,31 @@ CLI::Option* add_size_option(CLI::App& command, const std::string& name, SizeOrP
 }
 
 void add_size_options(CLI::App& command, BudgetSpec& budget) {
-  add_size_option(command, "--budget", budget.device,
-                  "device bytes: 400MiB, 2GB, or a percentage of the unlimited peak load such as "
-                  "60%; 100% leaves no room for gaps between addresses (default: no limit)");
+  add_option_of(command, budget_option(), budget);
   add_host_budget_option(command, budget);
 }
 
 void add_host_budget_option(CLI::App& command, BudgetSpec& budget) {
-  const auto host = [&budget](const std::string& text) {
-    const auto bytes = parse_bytes(text);
-    if (!bytes) throw CLI::ValidationError("--host-budget", bytes.error().message);
-    if (*bytes == 0) throw CLI::ValidationError("--host-budget", "must be above 0");
-    budget.host = *bytes;
-  };
-  command
-      .add_option_function<std::string>("--host-budget", host,
-                                        "host bytes for what leaves the device (default: no limit)")
-      ->type_name("SIZE");
+  add_option_of(command, host_budget_option(), budget);
 }
 
 void add_planner_options(CLI::App& command, PlannerSpec& planner) {
-  command.add_option("--planner", planner.name, "see `tidepool planners`")->capture_default_str();
+  add_option_of(command, planner_option(), planner);
   add_search_options(command, planner);
 }
 
 void add_search_options(CLI::App& command, PlannerSpec& planner) {
-  add_duration_option(command, "--time-limit", planner.time_limit,
-                      "10 s; auto: 2 s; dqn, dqn-swap: 60 s",
-                      "what a planner that searches may take, and once more the optimality gap, "
-                      "such as 500ms, 10s or 2min; Ctrl-C "
-                      "ends it early");
-  command
-      .add_option("--evaluations", planner.evaluations,
-                  "auto, tide, home and random end after so many trials of strategies, however "
-                  "long they take, "
-                  "and autoswap goes through all of its own: the same plan on every machine; "
-                  "--time-limit is then for the optimality gap only")
-      ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()))
-      ->type_name("N");
+  for (const auto& option : search_options()) add_option_of(command, option, planner);
   add_planner_records(command, planner);
 }
 
 void add_cache_options(CLI::App& command, CacheSpec& cache) {
-  CLI::Option* off =
-      command.add_flag("--no-cache", cache.off,
-                       "neither use nor keep files in $XDG_CACHE_HOME/tidepool (else "
-                       "~/.cache/tidepool)");
-  command
-      .add_flag("--reprofile", cache.reprofile,
-                "measure although the cache has a profile, and replace it")
-      ->excludes(off);
+  CLI::Option* off = add_option_of(command, no_cache_option(), cache);
+  add_option_of(command, reprofile_option(), cache)->excludes(off);
 }
 
 void add_replan_option(CLI::App& command, CacheSpec& cache) {
-  command.add_flag("--replan", cache.replan, "plan although the cache has a plan, and replace it")
-      ->excludes(command.get_option("--no-cache"));
+  add_option_of(command, replan_option(), cache)->excludes(command.get_option("--no-cache"));
 }
 
 void refuse_ignored(CLI::App& command, std::vector<Ignored> pairs) {

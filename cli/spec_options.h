@@ -12,7 +12,7 @@
 
 namespace tidepool::cli {
 
-/// The job's options, with the model as the positional argument.
+/// The job's options, with the model as the positional argument, and files of options.
 void add_job_options(CLI::App& command, JobSpec& job);
 /// --devices, --accumulation.
 void add_devices_options(CLI::App& command, JobSpec& job);

@@ -126,6 +126,8 @@ Examples:
   tidepool train tiny-squeezenet --data synthetic --batch 64 --budget 45% --planner none --sub-batch auto
   tidepool train tiny-vgg --data synthetic --budget 50% --host-budget 6MiB --file-tier measured --verify
   tidepool train tiny-gpt --data text --batch 16 --budget 60% --optimizer adamw --verify
+  printf '{"model": "tiny-vgg", "data": "synthetic", "verify": true}' > job.json
+  tidepool train --spec job.json --budget 60%
   tidepool train vgg16 --batch 100 --budget 60%   # takes minutes on few cores)";
 
 }  // namespace

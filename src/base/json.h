@@ -45,6 +45,8 @@ class JsonCursor {
   /// The length of an array.
   [[nodiscard]] std::size_t size() const;
 
+  [[nodiscard]] const Json& value() const { return *value_; }
+
   /// An object that has other members is an error that names the nearest: what is misspelt is not
   /// ignored.
   void has_only(std::initializer_list<std::string_view> keys) const;
@@ -62,10 +64,13 @@ class JsonCursor {
   }
 
   [[noreturn]] void error(const std::string& message) const;
+  /// "expected WHAT, found VALUE".
+  [[noreturn]] void expected(std::string_view what) const;
+  /// As `json_line` takes it.
+  [[nodiscard]] const std::string& pointer() const { return pointer_; }
 
  private:
   [[nodiscard]] std::size_t one_of(const std::string_view* names, std::size_t count) const;
-  [[noreturn]] void expected(std::string_view what) const;
 
   const Json* value_;
   std::string pointer_;

@@ -6,14 +6,11 @@
 
 #include "base/option.h"
 #include "job/job_spec.h"
+#include "planning/planning_options.h"
 
 namespace tidepool {
 
-struct JobOption {
-  OptionRecord record;
-  /// The value is one of the record's.
-  void (*set)(JobSpec& job, const OptionValue& value);
-};
+using JobOption = OptionOf<JobSpec>;
 
 /// In the order in which help has them.
 std::span<const JobOption> job_options();

@@ -153,7 +153,7 @@ TEST_F(Cli, TimeLimitsTakeUnits) {
     expect_error(with(limit), 2, AllOf(HasSubstr("--time-limit"), HasSubstr("500ms, 10s or 2min")));
   }
   expect_error(with("0s"), 2, HasSubstr("--time-limit"));
-  EXPECT_THAT(tidepool({"plan", "--help"}).out, HasSubstr("DURATION=10 s"));
+  EXPECT_THAT(tidepool({"plan", "--help"}).out, HasSubstr("(default: 10 s"));
 }
 
 /// The data has 32x32 colour images: 784 inputs in one command and 3072 in the other.

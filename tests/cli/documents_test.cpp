@@ -13,6 +13,24 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+/// Writes the files that a document shows by `$ cat FILE`.
+void write_files_of(const std::string& document) {
+  const auto text = read_file(TIDEPOOL_SOURCE_FOLDER "/" + document);
+  ASSERT_TRUE(text) << text.error().message;
+  std::istringstream lines(*text);
+  std::string file;
+  std::map<std::string, std::string> files;
+  for (std::string line; std::getline(lines, line);) {
+    const bool shows = line.starts_with("$ cat ");
+    if (shows || line.starts_with("$ ") || line.starts_with("```")) {
+      file = shows ? line.substr(6) : std::string();
+    } else if (!file.empty()) {
+      files[file] += line + "\n";
+    }
+  }
+  for (const auto& [name, content] : files) ASSERT_TRUE(write_file(name, content)) << name;
+}
+
 /// Lines of code blocks that begin with the program's name, without their comments.
 std::vector<Words> commands_of(const std::string& document) {
   const auto text = read_file(TIDEPOOL_SOURCE_FOLDER "/" + document);
@@ -103,6 +121,7 @@ class Documents : public testing::Cli {
   }
 
   void run_all_of(const std::string& document) {
+    write_files_of(document);
     int trained = 0;
     int run = 0;
     for (const Words& shown : commands_of(document)) {
