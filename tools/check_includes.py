@@ -29,6 +29,7 @@ BUILDS_ON = {
     "runtime": ["lower", "device", "trace"],
     "nn": ["ir", "device"],
     "planning": ["planners", "sim", "trace"],
+    "session": ["planning", "runtime"],
     "job": ["planning", "nn"],
     "measure": ["job", "runtime"],
     "train": ["measure"],

@@ -24,6 +24,24 @@ std::optional<Bytes> Segments::allocate(Bytes bytes) {
   return std::nullopt;
 }
 
+bool Segments::take(Bytes offset, Bytes bytes) {
+  const Bytes rounded = align_up(bytes, alignment_);
+  const auto behind = std::upper_bound(list_.begin(), list_.end(), offset,
+                                       [](Bytes o, const Segment& s) { return o < s.offset; });
+  if (behind == list_.begin()) return false;
+  const auto it = std::prev(behind);
+  const Segment found = *it;
+  if (found.used || found.offset + found.bytes < offset + rounded) return false;
+  *it = {offset, rounded, true};
+  used_ += rounded;
+  const Segment before{found.offset, offset - found.offset, false};
+  const Segment rest{offset + rounded, found.offset + found.bytes - offset - rounded, false};
+  auto place = it;
+  if (before.bytes > 0) place = std::next(list_.insert(it, before));
+  if (rest.bytes > 0) list_.insert(std::next(place), rest);
+  return true;
+}
+
 void Segments::free(Bytes offset) {
   const auto it = std::lower_bound(list_.begin(), list_.end(), offset,
                                    [](const Segment& s, Bytes o) { return s.offset < o; });

@@ -15,7 +15,9 @@ class Segments {
 
   /// The lowest free range that takes `bytes`; nothing when there is none.
   std::optional<Bytes> allocate(Bytes bytes);
-  /// `offset` as returned by `allocate`.
+  /// That range, as `allocate` would give it. False where it is not free.
+  bool take(Bytes offset, Bytes bytes);
+  /// `offset` as returned by `allocate` or given to `take`.
   void free(Bytes offset);
   [[nodiscard]] Bytes largest_free() const;
   [[nodiscard]] Bytes used() const { return used_; }

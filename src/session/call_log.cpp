@@ -1,0 +1,128 @@
+#include "session/call_log.h"
+
+#include <algorithm>
+
+#include "base/at.h"
+#include "base/random.h"
+
+namespace tidepool {
+
+std::uint64_t CallLog::hash(std::string_view name) {
+  std::uint64_t hash = name.size();
+  for (const char c : name) hash = hash * 0x100000001B3U ^ static_cast<unsigned char>(c);
+  return mix64(hash);
+}
+
+CallToken CallLog::malloc_token(Bytes bytes) {
+  return hash_combine(1, static_cast<std::uint64_t>(bytes));
+}
+
+CallToken CallLog::free_token(Bytes bytes) {
+  return hash_combine(2, static_cast<std::uint64_t>(bytes));
+}
+
+CallToken CallLog::op_token(std::uint64_t name_hash, OpShape shape, std::span<const Use> uses) {
+  CallToken token = hash_combine(name_hash, 3 + static_cast<std::uint64_t>(shape.pure));
+  token = hash_combine(token, static_cast<std::uint64_t>(shape.reads));
+  token = hash_combine(token, static_cast<std::uint64_t>(shape.writes));
+  for (const Use& use : uses) token = hash_combine(token, static_cast<std::uint64_t>(use.bytes));
+  return token;
+}
+
+std::int32_t CallLog::intern(std::string_view name) {
+  if (const auto known = index_.find(name); known != index_.end()) return known->second;
+  const auto index = static_cast<std::int32_t>(names_.size());
+  // A vector of strings moves short ones when it grows: the keys are made anew then.
+  const bool moves = names_.size() == names_.capacity();
+  names_.emplace_back(name);
+  name_hashes_.push_back(hash(name));
+  if (moves) {
+    index_.clear();
+    for (std::size_t i = 0; i < names_.size(); ++i)
+      index_[names_[i]] = static_cast<std::int32_t>(i);
+  } else {
+    index_[names_.back()] = index;
+  }
+  return index;
+}
+
+void CallLog::add_malloc(LifeId life, Bytes bytes) {
+  calls_.push_back({CallKind::malloc, malloc_token(bytes), kNone, {}, lives_.size(), 1, {}});
+  lives_.push_back(life);
+  bytes_.push_back(bytes);
+}
+
+void CallLog::add_free(LifeId life, Bytes bytes) {
+  calls_.push_back({CallKind::free, free_token(bytes), kNone, {}, lives_.size(), 1, {}});
+  lives_.push_back(life);
+  bytes_.push_back(bytes);
+}
+
+void CallLog::add_op(std::int32_t name, OpShape shape, std::span<const Use> uses) {
+  calls_.push_back({CallKind::op,
+                    op_token(name_hashes_[at(name)], shape, uses),
+                    name,
+                    shape,
+                    lives_.size(),
+                    static_cast<std::int32_t>(uses.size()),
+                    {}});
+  for (const Use& use : uses) {
+    lives_.push_back(use.life);
+    bytes_.push_back(use.bytes);
+  }
+}
+
+void CallLog::keep_last(std::size_t calls) {
+  const auto drop = static_cast<std::ptrdiff_t>(calls_.size() - calls);
+  const std::size_t first = calls_[static_cast<std::size_t>(drop)].first;
+  calls_.erase(calls_.begin(), calls_.begin() + drop);
+  lives_.erase(lives_.begin(), lives_.begin() + static_cast<std::ptrdiff_t>(first));
+  bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(first));
+  for (LoggedCall& call : calls_) call.first -= first;
+}
+
+Recording CallLog::recording(std::vector<std::size_t>& call_of_event) const {
+  Recording recording;
+  std::unordered_map<LifeId, BlockId> blocks;
+  const auto add = [&](EventKind kind, std::size_t entry, std::int32_t op, std::size_t call) {
+    const auto [known, fresh] =
+        blocks.try_emplace(lives_[entry], static_cast<BlockId>(blocks.size()));
+    if (fresh) recording.blocks.push_back({bytes_[entry], {}, {}});
+    recording.events.push_back({kind, known->second, Nanos{0}, op});
+    call_of_event.push_back(call);
+  };
+  for (std::size_t i = 0; i < calls_.size(); ++i) {
+    const LoggedCall& call = calls_[i];
+    if (call.kind != CallKind::op) {
+      add(call.kind == CallKind::malloc ? EventKind::malloc : EventKind::free, call.first, kNone,
+          i);
+      continue;
+    }
+    const auto op = static_cast<std::int32_t>(recording.ops.size());
+    recording.ops.push_back(name(call.name));
+    for (std::int32_t k = 0; k < call.count; ++k) {
+      const bool reads = k < call.shape.reads;
+      const bool writes = !reads && k < call.shape.reads + call.shape.writes;
+      add(reads    ? EventKind::read
+          : writes ? EventKind::write
+                   : EventKind::use,
+          call.first + at(k), op, i);
+    }
+  }
+  return recording;
+}
+
+std::optional<CallLog::Period> CallLog::find_period() const {
+  std::vector<std::size_t> call_of_event;
+  const auto found = find_iteration(recording(call_of_event));
+  if (!found) return std::nullopt;
+  const auto call_at = [&](std::int64_t event) {
+    const auto index = static_cast<std::size_t>(event);
+    return index < call_of_event.size() ? call_of_event[index] : calls_.size();
+  };
+  const std::size_t start = call_at(found->start);
+  const std::size_t calls = call_at(found->start + found->period) - start;
+  return Period{start, calls, static_cast<std::size_t>(found->repeats)};
+}
+
+}  // namespace tidepool

@@ -1,0 +1,62 @@
+// Pattern: one iteration of a program that uses a Session, as steps to follow and as a Program to
+// plan.
+//
+// Note [Where an iteration begins]. A period of calls can begin at any of them. It begins where the
+// fewest bytes are live that were allocated in the iteration before: the fewest tensors then live
+// across its boundary. Blocks that are there before and after are persistent tensors. A block that
+// was allocated in one iteration and is freed in the next is one persistent tensor together with
+// its successor. Where both are accessed while both are live, the successor has a tensor of its own
+// until the older one is freed; then a move ("carry") copies it to the persistent one.
+//
+// Note [Lives in plans]. A plan may reuse the bytes of a tensor behind its last access, while the
+// program may still hold the block and, where it leaves the plan, read it. So the bytes of a tensor
+// stay taken (Tensor::released_at) until the last op before its block is freed, and what stands
+// behind that op in the schedule is issued when the frees that follow the op have come.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/program.h"
+#include "session/call_log.h"
+
+namespace tidepool {
+
+struct Pattern {
+  struct Step {
+    CallKind kind = CallKind::malloc;
+    CallToken token = 0;
+    std::string name;  ///< of an op
+    OpShape shape;     ///< of an op
+    OpId op = kNone;   ///< of an op that accesses something
+    /// By block of the call. Of a malloc: what the block holds from then on; kNone: it is never
+    /// accessed.
+    std::vector<TensorId> tensors;
+    /// Of a free: then this op copies `carried` to `carried_to`, whose block it becomes.
+    OpId carry = kNone;
+    TensorId carried = kNone;
+    TensorId carried_to = kNone;
+    /// What follows in a schedule may be issued: no free comes before the next op.
+    bool ends_frees = false;
+  };
+  std::vector<Step> steps;
+  Program program;
+  std::uint64_t calls_hash = 0;  ///< the same for the same iteration from another call on
+};
+
+/// The tokens of some calls, whatever their order.
+std::uint64_t unordered_hash(std::span<const LoggedCall> calls);
+
+/// Of the last whole iterations that the log has. `bad_input`: none that can be planned, and why.
+Result<Pattern> make_pattern(const CallLog& log, const CallLog::Period& period);
+
+/// Which life each persistent tensor is in after the last calls, as many as there are steps, if
+/// they were one iteration of the pattern. Of other tensors: kNone.
+std::optional<std::vector<LifeId>> bind(const Pattern& pattern, const CallLog& log);
+
+/// How many steps of the pattern the last calls are, if there was a whole iteration before them;
+/// none: they are none.
+std::optional<std::size_t> phase_of(const Pattern& pattern, const CallLog& log);
+
+}  // namespace tidepool

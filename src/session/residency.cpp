@@ -1,0 +1,166 @@
+#include "session/residency.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/invariant.h"
+#include "base/quantity.h"
+#include "session/session_error.h"
+
+namespace tidepool {
+
+Residency::Residency(Device& device, Bytes budget, SpaceId away, Bytes away_bytes, StreamId copies)
+    : device_(device),
+      away_space_(away),
+      copies_(copies),
+      device_segments_(budget, device.alignment()),
+      away_segments_(away_bytes, device.alignment()) {}
+
+std::uint32_t Residency::allocate(Bytes bytes) {
+  std::uint32_t slot = 0;
+  if (free_slots_.empty()) {
+    slot = static_cast<std::uint32_t>(blocks_.size());
+    blocks_.emplace_back();
+  } else {
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+  }
+  Block& block = blocks_[slot];
+  const std::uint32_t generation = block.generation + 1;
+  block = Block{};
+  block.generation = generation;
+  block.bytes = bytes;
+  return slot;
+}
+
+void Residency::release(std::uint32_t slot) {
+  Block& block = blocks_[slot];
+  if (block.device != Block::kNowhere) device_segments_.free(block.device);
+  forget_away(slot);
+  block.device = Block::kNowhere;
+  ++block.generation;
+  // A slot whose numbers have run out is used no more.
+  if (block.generation < UINT32_MAX - 1) free_slots_.push_back(slot);
+}
+
+Location Residency::away(std::uint32_t slot) {
+  Block& block = blocks_[slot];
+  if (block.away == Block::kNowhere) block.away = claim_away(block.bytes);
+  return {away_space_, block.away};
+}
+
+Bytes Residency::claim_away(Bytes bytes) {
+  const auto place = away_segments_.allocate(bytes);
+  if (place) return *place;
+  throw SessionError(
+      ErrorCode::runtime,
+      fmt::format("what leaves the device may take {}, and {} of them are used: no {} in one piece",
+                  format_bytes(away_segments_.size()), format_bytes(away_segments_.used()),
+                  format_bytes(bytes)));
+}
+
+void Residency::forget_away(std::uint32_t slot) {
+  Block& block = blocks_[slot];
+  if (block.away != Block::kNowhere) away_segments_.free(block.away);
+  block.away = Block::kNowhere;
+}
+
+void Residency::copy(Location to, Location from, Bytes bytes) {
+  device_.name_copy("a block");
+  device_.copy(copies_, to, from, bytes);
+  device_.synchronize();
+  moved_ += bytes;
+}
+
+void Residency::leave(std::uint32_t slot) {
+  Block& block = blocks_[slot];
+  if (block.device_newer) {
+    copy(away(slot), {0, block.device}, block.bytes);
+    block.device_newer = false;
+  }
+  device_segments_.free(block.device);
+  block.device = Block::kNowhere;
+}
+
+void Residency::leave_all() {
+  for (std::uint32_t slot = 0; slot < blocks_.size(); ++slot) {
+    if (blocks_[slot].device != Block::kNowhere) leave(slot);
+  }
+}
+
+bool Residency::make_room(Bytes bytes, std::span<const Need> needs) {
+  const Bytes rounded = align_up(bytes, device_.alignment());
+  while (device_segments_.largest_free() < rounded) {
+    std::optional<std::uint32_t> oldest;
+    for (std::uint32_t slot = 0; slot < blocks_.size(); ++slot) {
+      const Block& block = blocks_[slot];
+      if (block.device == Block::kNowhere) continue;
+      if (oldest && blocks_[*oldest].last_use <= block.last_use) continue;
+      if (std::ranges::find(needs, slot, &Need::slot) == needs.end()) oldest = slot;
+    }
+    if (!oldest) return false;
+    leave(*oldest);
+  }
+  return true;
+}
+
+bool Residency::try_bring(std::span<const Need> needs) {
+  for (const Need& need : needs) {
+    if (blocks_[need.slot].device == Block::kNowhere) {
+      if (!make_room(blocks_[need.slot].bytes, needs)) return false;
+      Block& block = blocks_[need.slot];
+      block.device = *device_segments_.allocate(block.bytes);
+      device_peak_ = std::max(device_peak_, block.device + block.bytes);
+      if (need.use != BlockUse::write && block.written) {
+        copy({0, block.device}, away(need.slot), block.bytes);
+      }
+    }
+    blocks_[need.slot].last_use = clock_;
+  }
+  return true;
+}
+
+void Residency::bring(std::span<const Need> needs, std::string_view op) {
+  ++clock_;
+  if (try_bring(needs)) return;
+  // In too many pieces: everything leaves, then the op's blocks come back side by side.
+  leave_all();
+  if (!try_bring(needs)) refuse(needs, op);
+}
+
+void Residency::refuse(std::span<const Need> needs, std::string_view op) const {
+  Bytes sum = 0;
+  for (const Need& need : needs) sum += align_up(blocks_[need.slot].bytes, device_.alignment());
+  Error error{ErrorCode::infeasible,
+              fmt::format("op '{}' takes {} at the same time, more than the budget of {}", op,
+                          format_bytes(sum), format_bytes(device_segments_.size())),
+              sum, false};
+  throw SessionError(std::move(error));
+}
+
+void Residency::written(std::span<const Need> needs) {
+  for (const Need& need : needs) {
+    if (need.use == BlockUse::read) continue;
+    blocks_[need.slot].written = true;
+    blocks_[need.slot].device_newer = true;
+  }
+}
+
+void Residency::adopt_on_device(std::uint32_t slot, Bytes offset) {
+  Block& block = blocks_[slot];
+  const bool free = device_segments_.take(offset, block.bytes);
+  invariant(free, "two blocks of a plan do not lie at the same place");
+  block.device = offset;
+  block.device_newer = block.away == Block::kNowhere;
+  block.last_use = clock_;
+  device_peak_ = std::max(device_peak_, offset + block.bytes);
+}
+
+void Residency::adopt_away(std::uint32_t slot, Bytes offset) {
+  const bool free = away_segments_.take(offset, blocks_[slot].bytes);
+  invariant(free, "two blocks of a plan do not lie at the same place away");
+  blocks_[slot].away = offset;
+}
+
+}  // namespace tidepool

@@ -1,0 +1,337 @@
+#include "session/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/at.h"
+#include "base/quantity.h"
+#include "session/known_pattern.h"
+#include "session/session_error.h"
+
+namespace tidepool {
+namespace {
+
+constexpr StreamId kFirstCopies = 1;
+
+Nanos since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration_cast<Nanos>(std::chrono::steady_clock::now() - start);
+}
+
+[[noreturn]] void misuse(const std::string& message) {
+  throw SessionError(ErrorCode::usage, message);
+}
+
+DeviceConfig config_of(const SessionSpec& spec, SpaceId away) {
+  DeviceConfig config{spec.budget,
+                      away == 1 ? spec.away_bytes : Bytes{0},
+                      {StreamKind::compute, StreamKind::copy, StreamKind::copy}};
+  if (away == 2) config.arenas.push_back({SpaceKind::file, spec.away_bytes});
+  return config;
+}
+
+Device& opened_for(SessionSpec& spec, SpaceId away) {
+  spec.device->open(config_of(spec, away));
+  spec.machine.set_alignment(spec.device->alignment());
+  return *spec.device;
+}
+
+}  // namespace
+
+Session::Session(SessionSpec spec)
+    : spec_(std::move(spec)),
+      away_(spec_.machine.away()),
+      residency_(opened_for(spec_, away_), spec_.budget, away_, spec_.away_bytes, kFirstCopies),
+      last_end_(Clock::now()) {}
+
+Session::~Session() {
+  planning_.reset();
+  try {
+    spec_.device->synchronize();
+  } catch (const DeviceError&) {
+    // The blocks are gone with the session.
+  }
+}
+
+void Session::lock_for(const char* call) {
+  if (caller_.mine()) misuse(fmt::format("{} inside an op, which has not ended", call));
+  caller_.lock();
+}
+
+std::uint32_t Session::slot_of(BlockHandle handle, const char* call) const {
+  const auto& blocks = residency_.blocks();
+  if (handle.slot >= blocks.size() || handle.generation % 2 == 0 ||
+      handle.generation > blocks[handle.slot].generation) {
+    misuse(fmt::format("{}: there never was such a block", call));
+  }
+  if (blocks[handle.slot].generation != handle.generation) {
+    misuse(fmt::format("{}: the block was freed before", call));
+  }
+  return handle.slot;
+}
+
+/// The plan's next step, if it is of that kind.
+const Pattern::Step* Session::expected(CallKind kind) const {
+  if (planned_ == nullptr) return nullptr;
+  const Pattern::Step& step = planned_->pattern.steps[position_];
+  return step.kind == kind ? &step : nullptr;
+}
+
+BlockHandle Session::malloc(Bytes bytes) {
+  if (bytes <= 0 || bytes > kMostTensorBytes) {
+    misuse(
+        fmt::format("malloc of {} B: it takes 1 B to {}", bytes, format_bytes(kMostTensorBytes)));
+  }
+  lock_for("malloc");
+  const std::lock_guard guard(caller_, std::adopt_lock);
+  const Pattern::Step* step = expected(CallKind::malloc);
+  if (step != nullptr && step->token != CallLog::malloc_token(bytes)) step = nullptr;
+  if (step == nullptr && planned_ != nullptr) leave_plan();
+  const std::uint32_t slot = residency_.allocate(bytes);
+  Block& block = residency_.block(slot);
+  block.life = next_life_++;
+  const BlockHandle handle{slot, block.generation};
+  ++report_.live_blocks;
+  log_.add_malloc(block.life, bytes);
+  if (step != nullptr) {
+    block.tensor = step->tensors[0];
+    if (block.tensor != kNone) holder_[at(block.tensor)] = slot;
+    step_done(*step);
+  } else {
+    call_done();
+  }
+  return handle;
+}
+
+void Session::free(BlockHandle handle) {
+  lock_for("free");
+  const std::lock_guard guard(caller_, std::adopt_lock);
+  const std::uint32_t slot = slot_of(handle, "free");
+  const Block& block = residency_.block(slot);
+  const Pattern::Step* step = expected(CallKind::free);
+  if (step != nullptr &&
+      (step->tensors[0] != block.tensor || step->token != CallLog::free_token(block.bytes))) {
+    step = nullptr;
+  }
+  if (step == nullptr && planned_ != nullptr) leave_plan();
+  log_.add_free(block.life, block.bytes);
+  residency_.release(slot);
+  --report_.live_blocks;
+  step != nullptr ? step_done(*step) : call_done();
+}
+
+Bytes Session::bytes(BlockHandle block) {
+  lock_for("the size of a block");
+  const std::lock_guard guard(caller_, std::adopt_lock);
+  return residency_.block(slot_of(block, "the size of a block")).bytes;
+}
+
+void Session::take_needs(std::string_view op, std::span<const Use> uses) {
+  needs_.clear();
+  BlockUse last = BlockUse::read;
+  for (const Use& use : uses) {
+    const std::uint32_t slot = slot_of(use.block, "an op");
+    if (use.use < last) misuse(fmt::format("op '{}': reads come first, then writes, updates", op));
+    last = use.use;
+    if (std::ranges::find(needs_, slot, &Residency::Need::slot) != needs_.end()) {
+      misuse(fmt::format("op '{}': a block is named twice; one that is read and written is updated",
+                         op));
+    }
+    const Block& block = residency_.block(slot);
+    // In a plan every tensor is written before it is read.
+    if (use.use == BlockUse::read && !block.written && block.tensor == kNone) {
+      misuse(fmt::format("op '{}': reads a block of {} that nothing has written", op,
+                         format_bytes(block.bytes)));
+    }
+    needs_.push_back({slot, use.use});
+  }
+}
+
+bool Session::is_next(std::string_view op, OpShape shape) const {
+  const Pattern::Step* step = expected(CallKind::op);
+  if (step == nullptr || step->shape != shape || step->name != op) return false;
+  for (std::size_t k = 0; k < needs_.size(); ++k) {
+    const TensorId tensor = residency_.blocks()[needs_[k].slot].tensor;
+    if (tensor == kNone || tensor != step->tensors[k]) return false;
+  }
+  return true;
+}
+
+std::span<std::byte* const> Session::begin_op(std::string_view op, std::span<const Use> uses,
+                                              bool pure, const Function* function) {
+  take_needs(op, uses);
+  OpShape shape;
+  shape.pure = pure;
+  for (const Residency::Need& need : needs_) {
+    ++(need.use == BlockUse::read    ? shape.reads
+       : need.use == BlockUse::write ? shape.writes
+                                     : shape.updates);
+  }
+  if (pure && shape.updates > 0) {
+    misuse(fmt::format("op '{}' is pure and updates a block: it could not run again", op));
+  }
+  if (planned_ != nullptr && !is_next(op, shape)) leave_plan();
+  op_open_ = true;
+  if (planned_ != nullptr) {
+    const Pattern::Step& step = planned_->pattern.steps[position_];
+    log_op(op, shape);
+    if (step.op == kNone) return {};
+    if (function != nullptr && planned_->runs_again[at(step.op)] != 0) {
+      functions_[at(step.op)] = *function;
+    }
+    return planned_->run->reach(step.op);
+  }
+  gap_ = since(last_end_);
+  try {
+    residency_.bring(needs_, op);
+  } catch (...) {
+    op_open_ = false;
+    throw;
+  }
+  log_op(op, shape);
+  pointers_.clear();
+  for (const Residency::Need& need : needs_) pointers_.push_back(residency_.address(need.slot));
+  op_start_ = Clock::now();
+  return pointers_;
+}
+
+void Session::log_op(std::string_view op, OpShape shape) {
+  logged_.clear();
+  for (const Residency::Need& need : needs_) {
+    const Block& block = residency_.block(need.slot);
+    logged_.push_back({block.life, block.bytes});
+  }
+  log_.add_op(log_.intern(op), shape, logged_);
+}
+
+std::span<std::byte* const> Session::begin(std::string_view op, std::span<const Use> uses) {
+  lock_for("begin");
+  try {
+    return begin_op(op, uses, false, nullptr);
+  } catch (...) {
+    caller_.unlock();
+    throw;
+  }
+}
+
+void Session::end_op() {
+  op_open_ = false;
+  if (planned_ != nullptr) {
+    const Pattern::Step& step = planned_->pattern.steps[position_];
+    if (step.op != kNone) {
+      planned_->run->ran();
+      ops_run_ = step.op + 1;
+      log_.set_time(planned_->pattern.program.ops[at(step.op)].algorithms[0].time);
+    }
+    ++report_.planned_ops;
+    step_done(step);
+    return;
+  }
+  residency_.written(needs_);
+  log_.set_time(gap_ + since(op_start_));
+  ++report_.reactive_ops;
+  call_done();
+}
+
+void Session::end() {
+  if (!caller_.mine() || !op_open_) misuse("end: this thread has no op that has begun");
+  const std::lock_guard guard(caller_, std::adopt_lock);
+  end_op();
+}
+
+void Session::exec(std::string_view op, std::span<const Use> uses, bool pure,
+                   const Function& function) {
+  lock_for("exec");
+  const std::lock_guard guard(caller_, std::adopt_lock);
+  const auto pointers = begin_op(op, uses, pure, &function);
+  try {
+    function(pointers);
+  } catch (...) {
+    end_op();
+    throw;
+  }
+  end_op();
+}
+
+void Session::run_again(OpId op, std::span<std::byte* const> pointers) {
+  functions_[at(op)](pointers);
+}
+
+void Session::step_done(const Pattern::Step& step) {
+  PlannedRun& run = *planned_->run;
+  if (step.carry != kNone) {
+    run.carry(step.carry);
+    ops_run_ = step.carry + 1;
+    const std::uint32_t slot = holder_[at(step.carried)];
+    residency_.block(slot).tensor = step.carried_to;
+    holder_[at(step.carried_to)] = slot;
+  }
+  if (step.ends_frees) run.issue_ahead();
+  if (++position_ < planned_->pattern.steps.size()) return;
+  run.begin_iteration();
+  keep_log_short();
+  position_ = 0;
+  ops_run_ = 0;
+  const Nanos took = since(iteration_start_);
+  iteration_start_ = Clock::now();
+  const auto n = ++report_.planned_iterations;
+  report_.measured += (took - report_.measured) / n;
+}
+
+/// So long that an iteration of many iterations is found, such as an epoch.
+void Session::keep_log_short() {
+  constexpr std::size_t kWithoutPattern = std::size_t{1} << 20;
+  constexpr std::size_t kLeast = std::size_t{1} << 14;
+  constexpr std::size_t kIterations = 64;
+  const std::size_t most =
+      longest_ == 0 ? kWithoutPattern : std::max(kLeast, kIterations * longest_);
+  if (log_.calls().size() > 2 * most) log_.keep_last(most);
+}
+
+/// Behind every call that no plan served.
+void Session::call_done() {
+  last_end_ = Clock::now();
+  ++unplanned_calls_;
+  keep_log_short();
+  take_finished_plan();
+  if (planned_ != nullptr) return;
+  follow_patterns();
+  if (planned_ == nullptr) look_for_iteration(false);
+}
+
+bool Session::plan_now() {
+  lock_for("plan_now");
+  const std::lock_guard guard(caller_, std::adopt_lock);
+  if (planned_ != nullptr) return true;
+  if (planning_ != nullptr && planning_->thread.joinable()) planning_->thread.join();
+  take_finished_plan();
+  if (planned_ != nullptr) return true;
+  look_for_iteration(true);
+  const std::size_t before = known_.size();
+  take_finished_plan();
+  return planned_ != nullptr || known_.size() > before;
+}
+
+SessionReport Session::report() {
+  lock_for("report");
+  const std::lock_guard guard(caller_, std::adopt_lock);
+  SessionReport report = report_;
+  report.moved = residency_.moved();
+  report.device_peak = residency_.device_peak();
+  for (const auto& known : known_) {
+    report.moved += known->run->copied();
+    report.stalled += known->run->stalled();
+    if (known->run->started()) {
+      report.device_peak = std::max(report.device_peak, known->plan.plan.device_bytes());
+    }
+  }
+  return report;
+}
+
+std::shared_ptr<const PlanFile> Session::plan() {
+  lock_for("plan");
+  const std::lock_guard guard(caller_, std::adopt_lock);
+  return known_.empty() ? nullptr : (planned_ != nullptr ? planned_ : known_.back().get())->file;
+}
+
+}  // namespace tidepool

@@ -1,0 +1,252 @@
+// How a session comes by plans, takes them up and leaves them.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/at.h"
+#include "base/invariant.h"
+#include "session/known_pattern.h"
+#include "session/session_error.h"
+
+namespace tidepool {
+namespace {
+
+constexpr StreamId kCopyStreams[] = {StreamId{1}, StreamId{2}};
+constexpr std::size_t kMostPatterns = 8;
+
+}  // namespace
+
+void Session::look_for_iteration(bool now) {
+  const std::size_t calls = log_.calls().size();
+  const bool due = unplanned_calls_ >= std::max(kFirstLook, calls / 4);
+  if (planning_ != nullptr || (!now && !due)) return;
+  // Each look takes time linear in the calls, and so do all together.
+  unplanned_calls_ = 0;
+  const auto period = log_.find_period();
+  if (!period) return;
+  const auto last =
+      log_.calls().subspan(period->start + (period->repeats - 1) * period->calls, period->calls);
+  const std::uint64_t hash = unordered_hash(last);
+  if (std::ranges::any_of(known_, [&](const auto& k) { return k->pattern.calls_hash == hash; })) {
+    return;
+  }
+  auto pattern = make_pattern(log_, *period);
+  if (!pattern) {
+    report_.why_no_plan = pattern.error().message;
+    return;
+  }
+  report_.iteration_calls = static_cast<std::int64_t>(period->calls);
+  start_planning(std::move(*pattern), !now);
+}
+
+void Session::start_planning(Pattern pattern, bool beside) {
+  if (beside && !spec_.plan_beside) return;
+  planning_ = std::make_unique<Planning>(std::move(pattern));
+  const auto work = [planning = planning_.get(), machine = spec_.machine,
+                     budget = Budget{spec_.budget, away_ == 1 ? spec_.away_bytes / 2 : 0},
+                     planner = spec_.planner] { planning->run(machine, budget, planner); };
+  if (beside) {
+    planning_->thread = std::thread(work);
+  } else {
+    work();
+  }
+}
+
+void Session::take_finished_plan() {
+  if (planning_ == nullptr || !planning_->done) return;
+  if (planning_->thread.joinable()) planning_->thread.join();
+  const std::unique_ptr<Planning> finished = std::move(planning_);
+  if (!*finished->plan) {
+    report_.why_no_plan = finished->plan->error().message;
+    return;
+  }
+  if (known_.size() == kMostPatterns) known_.erase(known_.begin());
+  auto known = std::make_unique<Known>();
+  known->pattern = std::move(finished->pattern);
+  known->plan = std::move(**finished->plan);
+  known->file = std::make_shared<const PlanFile>(std::move(known->plan.file));
+  known->run = std::make_unique<PlannedRun>(known->pattern, known->plan.plan, *spec_.device,
+                                            kCopyStreams, static_cast<PlannedOps&>(*this));
+  known->runs_again.assign(known->pattern.program.ops.size(), 0);
+  std::vector<char> seen(known->runs_again.size(), 0);
+  for (const Instruction& x : known->plan.plan.steady.instructions) {
+    if (x.kind != InstructionKind::op) continue;
+    if (std::exchange(seen[at(x.op)], 1) != 0) known->runs_again[at(x.op)] = 1;
+  }
+  report_.why_no_plan.clear();
+  ++report_.patterns;
+  longest_ = std::max(longest_, known->pattern.steps.size());
+  known_.push_back(std::move(known));
+  Known& fresh = *known_.back();
+  fresh.phase = phase_of(fresh.pattern, log_);
+  if (fresh.phase == 0U) try_enter(fresh);
+}
+
+/// Behind a call that no plan served: which patterns it may belong to, and whether an iteration of
+/// one is complete. A longer iteration that the calls are in goes before shorter ones, which may be
+/// parts of it.
+void Session::follow_patterns() {
+  const CallToken token = log_.calls().back().token;
+  Known* complete = nullptr;
+  std::size_t longest_inside = 0;
+  for (const auto& known : known_) {
+    const auto& steps = known->pattern.steps;
+    if (left_) {
+      known->phase = phase_of(known->pattern, log_);
+    } else if (known->phase) {
+      const bool goes_on = steps[*known->phase].token == token;
+      known->phase = goes_on ? std::optional(*known->phase + 1) : std::nullopt;
+    }
+    std::erase_if(known->phases, [&](std::size_t& phase) { return steps[phase++].token != token; });
+    if (steps[0].token == token) known->phases.push_back(1);
+    const bool whole = known->phase == steps.size() ||
+                       std::ranges::find(known->phases, steps.size()) != known->phases.end();
+    std::erase(known->phases, steps.size());
+    if (known->phase == steps.size()) known->phase = 0;
+    if (whole && (complete == nullptr || complete->pattern.steps.size() < steps.size())) {
+      complete = known.get();
+    }
+    if (known->phase && known->phase != 0U) longest_inside = std::max(longest_inside, steps.size());
+  }
+  left_ = false;
+  if (complete != nullptr && complete->pattern.steps.size() >= longest_inside) try_enter(*complete);
+}
+
+void Session::try_enter(Known& known) {
+  if (const auto binding = bind(known.pattern, log_)) enter(known, *binding);
+}
+
+void Session::enter(Known& known, const std::vector<LifeId>& binding) {
+  std::vector<std::uint32_t> slots(binding.size(), kNoSlot);
+  std::vector<std::pair<LifeId, TensorId>> wanted;
+  for (TensorId t = 0; t < static_cast<TensorId>(binding.size()); ++t) {
+    if (binding[at(t)] != kNone) wanted.emplace_back(binding[at(t)], t);
+  }
+  std::ranges::sort(wanted);
+  auto& blocks = residency_.blocks();
+  std::size_t found = 0;
+  for (std::uint32_t slot = 0; slot < blocks.size(); ++slot) {
+    blocks[slot].tensor = kNone;
+    if (!blocks[slot].allocated()) continue;
+    const auto it = std::ranges::lower_bound(wanted, blocks[slot].life, {},
+                                             &std::pair<LifeId, TensorId>::first);
+    if (it == wanted.end() || it->first != blocks[slot].life) continue;
+    slots[at(it->second)] = slot;
+    ++found;
+  }
+  if (found != wanted.size()) return;
+  residency_.leave_all();
+  const Bytes away_bytes = known.plan.plan.arenas[at(away_)].bytes;
+  away_base_ = away_bytes > 0 ? residency_.claim_away(away_bytes) : -1;
+  known.run->start(std::max<Bytes>(away_base_, 0));
+  move_in(slots, *known.run);
+  holder_ = std::move(slots);
+  functions_.assign(known.pattern.program.ops.size(), {});
+  planned_ = &known;
+  position_ = 0;
+  ops_run_ = 0;
+  for (const auto& each : known_) {
+    each->phases.clear();
+    each->phase.reset();
+  }
+  report_.predicted = known.plan.predicted;
+  known.run->issue_ahead();
+  iteration_start_ = Clock::now();
+}
+
+/// Persistent tensors to where the plan wants them. Nothing is on the device.
+void Session::move_in(const std::vector<std::uint32_t>& slots, PlannedRun& run) {
+  for (const bool to_device : {false, true}) {
+    for (TensorId t = 0; t < static_cast<TensorId>(slots.size()); ++t) {
+      if (slots[at(t)] == kNoSlot) continue;
+      Block& block = residency_.block(slots[at(t)]);
+      for (const Location place : run.boundary(t)) {
+        if (!block.written || (place.space == 0) != to_device) continue;
+        const Location from = residency_.away(slots[at(t)]);
+        if (to_device) {
+          residency_.copy(place, from, block.bytes);
+        } else {
+          residency_.copy({0, 0}, from, block.bytes);
+          residency_.copy(place, {0, 0}, block.bytes);
+        }
+      }
+    }
+  }
+  for (TensorId t = 0; t < static_cast<TensorId>(slots.size()); ++t) {
+    if (slots[at(t)] == kNoSlot) continue;
+    residency_.forget_away(slots[at(t)]);
+    residency_.block(slots[at(t)]).tensor = t;
+  }
+}
+
+void Session::leave_plan() {
+  ++report_.left_plans;
+  const PlannedRun::Places places = planned_->run->leave();
+  if (away_base_ >= 0) residency_.return_away(away_base_);
+  std::vector<std::uint32_t> slots = take_back(places);
+  for (TensorId t = 0; t < static_cast<TensorId>(holder_.size()); ++t) {
+    if (holder_[at(t)] != kNoSlot) run_until_written(t, slots);
+  }
+  // Of tensors whose blocks are gone: they were for what had to run again.
+  for (TensorId t = 0; t < static_cast<TensorId>(slots.size()); ++t) {
+    if (slots[at(t)] != kNoSlot && slots[at(t)] != holder_[at(t)]) residency_.release(slots[at(t)]);
+  }
+  for (Block& block : residency_.blocks()) block.tensor = kNone;
+  planned_ = nullptr;
+  left_ = true;
+  last_end_ = Clock::now();
+}
+
+/// The slots of tensors with a value: their blocks', or new ones.
+std::vector<std::uint32_t> Session::take_back(const PlannedRun::Places& places) {
+  std::vector<std::uint32_t> slots(holder_.size(), kNoSlot);
+  const auto& tensors = planned_->pattern.program.tensors;
+  for (TensorId t = 0; t < static_cast<TensorId>(slots.size()); ++t) {
+    const std::uint32_t held = holder_[at(t)];
+    const bool live =
+        held != kNoSlot && residency_.block(held).allocated() && residency_.block(held).tensor == t;
+    if (live) slots[at(t)] = held;
+    if (!live) holder_[at(t)] = kNoSlot;
+    if (!places.device[at(t)] && !places.away[at(t)]) continue;
+    if (!live) slots[at(t)] = residency_.allocate(tensors[at(t)].bytes);
+    const std::uint32_t slot = slots[at(t)];
+    if (places.away[at(t)]) residency_.adopt_away(slot, *places.away[at(t)]);
+    if (places.device[at(t)]) residency_.adopt_on_device(slot, *places.device[at(t)]);
+    residency_.block(slot).written = true;
+    residency_.block(slot).tensor = t;
+  }
+  return slots;
+}
+
+/// A value that the plan would have computed again is computed now, if an op of this iteration made
+/// it.
+void Session::run_until_written(TensorId tensor, std::vector<std::uint32_t>& slots) {
+  const Program& program = planned_->pattern.program;
+  if (slots[at(tensor)] != kNoSlot && residency_.block(slots[at(tensor)]).written) return;
+  OpId producer = kNone;
+  for (OpId op = 0; op < ops_run_; ++op) {
+    for (const Access& a : program.ops[at(op)].accesses) {
+      if (a.tensor == tensor && a.mode != AccessMode::read) producer = op;
+    }
+  }
+  if (producer == kNone) return;  // nothing has written it yet
+  const Op& op = program.ops[at(producer)];
+  invariant(op.recomputable && functions_[at(producer)],
+            "a plan drops nothing but what it can compute again");
+  std::vector<Residency::Need> needs;
+  for (const Access& a : op.accesses) {
+    if (a.mode == AccessMode::read) run_until_written(a.tensor, slots);
+    if (slots[at(a.tensor)] == kNoSlot) {
+      slots[at(a.tensor)] = residency_.allocate(program.tensors[at(a.tensor)].bytes);
+    }
+    needs.push_back(
+        {slots[at(a.tensor)], a.mode == AccessMode::read ? BlockUse::read : BlockUse::write});
+  }
+  residency_.bring(needs, op.kind);
+  std::vector<std::byte*> pointers;
+  for (const Residency::Need& need : needs) pointers.push_back(residency_.address(need.slot));
+  functions_[at(producer)](pointers);
+  residency_.written(needs);
+}
+
+}  // namespace tidepool

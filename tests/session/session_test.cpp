@@ -1,0 +1,258 @@
+#include "session/session.h"
+
+#include <gtest/gtest.h>
+
+#include "session/session_error.h"
+#include "session_program.h"
+
+namespace tidepool::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// The same iterations on plain memory and in a session of this budget.
+struct Compared {
+  std::vector<std::uint64_t> plain, session;
+  SessionReport report;
+};
+
+template <class Program>
+Compared compare(const TrainingShape& shape, SessionSpec spec, const Program& program) {
+  Compared result;
+  PlainBlocks plain;
+  HandTraining on_plain(plain, shape);
+  program(on_plain, [] {});
+  result.plain = on_plain.sums();
+  Session session(std::move(spec));
+  SessionBlocks blocks(session);
+  HandTraining in_session(blocks, shape);
+  program(in_session, [&] { session.plan_now(); });
+  result.report = session.report();
+  result.session = in_session.sums();
+  return result;
+}
+
+Bytes percent_of_peak(const TrainingShape& shape, int percent) {
+  return align_up(peak_of(shape) * percent / 100, 4096);
+}
+
+class SessionBudgets : public ::testing::TestWithParam<int> {};
+
+TEST_P(SessionBudgets, ATrainingHasTheBitsOfOneOnPlainMemory) {
+  for (const bool pure : {false, true}) {
+    const TrainingShape shape{.pure = pure};
+    SessionSpec spec = session_spec(percent_of_peak(shape, GetParam()));
+    const Bytes budget = spec.budget;
+    const Compared c = compare(shape, std::move(spec), [](HandTraining& t, const auto& plan_now) {
+      for (int i = 0; i < 4; ++i) t.iteration();
+      plan_now();
+      for (int i = 0; i < 8; ++i) t.iteration();
+    });
+    EXPECT_EQ(c.session, c.plain);
+    EXPECT_EQ(c.report.why_no_plan, "");
+    EXPECT_GE(c.report.planned_iterations, 6);
+    EXPECT_LE(c.report.device_peak, budget);
+    if (GetParam() < 100) {
+      EXPECT_GT(c.report.moved, 0);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(OfThePeak, SessionBudgets, ::testing::Values(120, 75, 60, 50));
+
+TEST(Session, ABlockThatIsReplacedInEveryIterationIsPlannedToo) {
+  const TrainingShape shape{.keeps_state = true};
+  const Compared c = compare(shape, session_spec(percent_of_peak(shape, 70)),
+                             [](HandTraining& t, const auto& plan_now) {
+                               for (int i = 0; i < 5; ++i) t.iteration();
+                               plan_now();
+                               for (int i = 0; i < 8; ++i) t.iteration();
+                             });
+  EXPECT_EQ(c.session, c.plain);
+  EXPECT_EQ(c.report.why_no_plan, "");
+  EXPECT_GE(c.report.planned_iterations, 6);
+}
+
+TEST(Session, RoundsOfAccumulationAreNoIteration) {
+  const TrainingShape shape{.layers = 4, .rounds = 4};
+  SessionSpec spec = session_spec(percent_of_peak(shape, 70));
+  spec.plan_beside = false;
+  const Compared c = compare(shape, std::move(spec), [](HandTraining& t, const auto& plan_now) {
+    for (int i = 0; i < 4; ++i) t.iteration();
+    plan_now();
+    for (int i = 0; i < 6; ++i) t.iteration();
+  });
+  EXPECT_EQ(c.session, c.plain);
+  EXPECT_GE(c.report.planned_iterations, 4);
+  EXPECT_EQ(c.report.left_plans, 0);
+}
+
+TEST(Session, RoundsThatWerePlannedGiveWayToTheLongerIteration) {
+  const TrainingShape shape{.layers = 4, .rounds = 4};
+  SessionSpec spec = session_spec(percent_of_peak(shape, 70));
+  const Compared c = compare(shape, std::move(spec), [](HandTraining& t, const auto& plan_now) {
+    for (int i = 0; i < 60; ++i) {
+      t.iteration();
+      if (i % 4 == 0) plan_now();  // as if planning took no time
+    }
+  });
+  EXPECT_EQ(c.session, c.plain);
+  EXPECT_LE(c.report.left_plans, 5);
+  EXPECT_GE(c.report.planned_iterations, 40);
+}
+
+TEST(Session, ASmallerBatchLeavesThePlanAndComesBack) {
+  const TrainingShape shape{.pure = true};
+  for (const int at_iteration : {6, 7, 9}) {
+    const Compared c = compare(shape, session_spec(percent_of_peak(shape, 60)),
+                               [&](HandTraining& t, const auto& plan_now) {
+                                 for (int i = 0; i < 4; ++i) t.iteration();
+                                 plan_now();
+                                 for (int i = 4; i < 16; ++i)
+                                   t.iteration(i == at_iteration ? 50 : 100);
+                               });
+    EXPECT_EQ(c.session, c.plain);
+    EXPECT_GE(c.report.planned_iterations, 7);
+    EXPECT_EQ(c.report.left_plans, 1);
+  }
+}
+
+TEST(Session, ASkippedLayerLeavesThePlanInTheMiddle) {
+  for (const bool pure : {false, true}) {
+    const TrainingShape shape{.pure = pure};
+    for (int skip = 0; skip < shape.layers; ++skip) {
+      const Compared c = compare(shape, session_spec(percent_of_peak(shape, 50)),
+                                 [&](HandTraining& t, const auto& plan_now) {
+                                   for (int i = 0; i < 4; ++i) t.iteration();
+                                   plan_now();
+                                   for (int i = 0; i < 12; ++i)
+                                     t.iteration(100, i == 3 ? skip : -1);
+                                 });
+      EXPECT_EQ(c.session, c.plain) << skip;
+      EXPECT_GE(c.report.planned_iterations, 7);
+      EXPECT_EQ(c.report.left_plans, 1);
+    }
+  }
+}
+
+/// What happens in iterations is drawn; at the end they are all alike.
+TEST(Session, WhateverHappensTheBitsAreThoseOfPlainMemory) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    Random random(seed);
+    TrainingShape shape;
+    shape.layers = static_cast<int>(3 + random.below(5));
+    shape.pure = random.below(2) == 0;
+    shape.keeps_state = random.below(2) == 0;
+    shape.rounds = random.below(4) == 0 ? 3 : 1;
+    shape.activation = 8 * kKiB + 8 * static_cast<Bytes>(random.below(4096));
+    shape.weight = 8 * kKiB + 8 * static_cast<Bytes>(random.below(4096));
+    const int percent = static_cast<int>(60 + random.below(60));
+    struct Kind {
+      int scale = 100, skip = -1;
+      bool plans = false;
+    };
+    std::vector<Kind> iterations(4);
+    iterations.back().plans = true;
+    for (int i = 0; i < 20; ++i) {
+      Kind& kind = iterations.emplace_back();
+      if (random.below(4) == 0) kind.scale = random.below(2) == 0 ? 50 : 75;
+      if (random.below(6) == 0) kind.skip = static_cast<int>(random.below(3));
+      kind.plans = random.below(3) == 0;
+    }
+    iterations.resize(iterations.size() + 14);
+    const Compared c = compare(shape, session_spec(percent_of_peak(shape, percent)),
+                               [&](HandTraining& t, const auto& plan_now) {
+                                 for (const Kind& kind : iterations) {
+                                   t.iteration(kind.scale, kind.skip);
+                                   if (kind.plans) plan_now();
+                                 }
+                               });
+    EXPECT_EQ(c.session, c.plain) << seed;
+    EXPECT_EQ(c.report.why_no_plan, "") << seed;
+    EXPECT_GT(c.report.planned_iterations, 0) << seed;
+  }
+}
+
+TEST(Session, PlansBesideTheProgram) {
+  const TrainingShape shape{};
+  Session session(session_spec(percent_of_peak(shape, 60)));
+  SessionBlocks blocks(session);
+  PlainBlocks plain;
+  HandTraining training(blocks, shape), expected(plain, shape);
+  for (int i = 0; i < 20'000 && session.report().planned_iterations < 3; ++i) {
+    training.iteration();
+    expected.iteration();
+  }
+  EXPECT_GE(session.report().planned_iterations, 3);
+  EXPECT_EQ(training.sums(), expected.sums());
+}
+
+TEST(Session, AFileTakesWhatLeaves) {
+  const TrainingShape shape{};
+  const char* const folder = std::getenv("TMPDIR");
+  SessionSpec spec = session_spec(percent_of_peak(shape, 60), folder != nullptr ? folder : ".");
+  const Compared c = compare(shape, std::move(spec), [](HandTraining& t, const auto& plan_now) {
+    for (int i = 0; i < 4; ++i) t.iteration();
+    plan_now();
+    for (int i = 0; i < 6; ++i) t.iteration();
+  });
+  EXPECT_EQ(c.session, c.plain);
+  EXPECT_EQ(c.report.why_no_plan, "");
+  EXPECT_GE(c.report.planned_iterations, 4);
+}
+
+template <class Call>
+std::string error_of(const Call& call) {
+  try {
+    call();
+  } catch (const SessionError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Session, MisuseIsAnErrorAndChangesNothing) {
+  Session session(session_spec(1 * kMiB));
+  const BlockHandle a = session.malloc(4096), b = session.malloc(4096);
+  const auto begin = [&](std::vector<Session::Use> uses) {
+    return error_of([&] { session.begin("op", uses); });
+  };
+  EXPECT_THAT(error_of([&] { session.malloc(0); }), HasSubstr("malloc of 0 B"));
+  EXPECT_THAT(begin({{a, BlockUse::read}}), HasSubstr("nothing has written"));
+  EXPECT_THAT(begin({{a, BlockUse::write}, {a, BlockUse::update}}), HasSubstr("named twice"));
+  EXPECT_THAT(begin({{a, BlockUse::write}, {b, BlockUse::read}}), HasSubstr("reads come first"));
+  EXPECT_THAT(error_of([&] { session.end(); }), HasSubstr("no op that has begun"));
+  session.free(b);
+  EXPECT_THAT(error_of([&] { session.free(b); }), HasSubstr("freed before"));
+  EXPECT_THAT(begin({{b, BlockUse::write}}), HasSubstr("freed before"));
+  EXPECT_THAT(error_of([&] { session.free({17, 1}); }), HasSubstr("never was"));
+  const BlockHandle large = session.malloc(2 * kMiB);
+  EXPECT_THAT(begin({{large, BlockUse::write}}), HasSubstr("more than the budget of 1.0 MiB"));
+  const std::vector<Session::Use> write{{a, BlockUse::write}};
+  session.begin("op", write);
+  EXPECT_THAT(error_of([&] { session.malloc(1); }), HasSubstr("inside an op"));
+  EXPECT_THAT(error_of([&] { session.free(a); }), HasSubstr("inside an op"));
+  session.end();
+  EXPECT_EQ(session.report().live_blocks, 2);
+}
+
+TEST(Session, AnExceptionEndsTheOpAndGoesOn) {
+  const TrainingShape shape{};
+  Session session(session_spec(percent_of_peak(shape, 60)));
+  SessionBlocks blocks(session);
+  HandTraining training(blocks, shape);
+  for (int i = 0; i < 4; ++i) training.iteration();
+  session.plan_now();
+  for (int i = 0; i < 2; ++i) training.iteration();
+  const BlockHandle block = session.malloc(4096);
+  const std::vector<Session::Use> write{{block, BlockUse::write}};
+  EXPECT_THROW(session.exec("throws", write, false,
+                            [](auto) { throw std::runtime_error("the program's own"); }),
+               std::runtime_error);
+  session.free(block);
+  for (int i = 0; i < 6; ++i) training.iteration();
+  EXPECT_GE(session.report().planned_iterations, 4);
+}
+
+}  // namespace
+}  // namespace tidepool::testing
