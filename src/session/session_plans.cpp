@@ -78,7 +78,7 @@ void Session::take_finished_plan() {
   longest_ = std::max(longest_, known->pattern.steps.size());
   known_.push_back(std::move(known));
   Known& fresh = *known_.back();
-  fresh.phase = phase_of(fresh.pattern, log_);
+  fresh.phase = phase_of(fresh.pattern.steps, log_);
   if (fresh.phase == 0U) try_enter(fresh);
 }
 
@@ -92,7 +92,7 @@ void Session::follow_patterns() {
   for (const auto& known : known_) {
     const auto& steps = known->pattern.steps;
     if (left_) {
-      known->phase = phase_of(known->pattern, log_);
+      known->phase = phase_of(known->pattern.steps, log_);
     } else if (known->phase) {
       const bool goes_on = steps[*known->phase].token == token;
       known->phase = goes_on ? std::optional(*known->phase + 1) : std::nullopt;
