@@ -108,6 +108,17 @@ bool FixedPool::free(void* address) {
   return true;
 }
 
+bool FixedPool::contains(const void* address) const {
+  const auto* const at = static_cast<const std::byte*>(address);
+  return at >= arena_ && at < arena_ + 2 * spec_.budget;
+}
+
+Bytes FixedPool::bytes(const void* address) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(static_cast<const std::byte*>(address) - arena_);
+  return found == blocks_.end() ? 0 : found->second.bytes;
+}
+
 void FixedPool::note_peaks() {
   report_.peak_load = std::max(report_.peak_load, live_);
   const bool planned = in_plan_ || planned_live_ > 0;

@@ -52,6 +52,10 @@ class FixedPool {
   void* allocate(Bytes bytes);
   /// False: no block begins there.
   bool free(void* address);
+  /// Whether it is in the pool's address space. Takes no lock.
+  [[nodiscard]] bool contains(const void* address) const;
+  /// Of the block that begins there; 0: none does.
+  [[nodiscard]] Bytes bytes(const void* address) const;
 
   [[nodiscard]] FixedPoolReport report() const;
   /// Peaks count from now on.
