@@ -245,7 +245,7 @@ void Session::run_until_written(TensorId tensor, std::vector<std::uint32_t>& slo
   residency_.bring(needs, op.kind);
   std::vector<std::byte*> pointers;
   for (const Residency::Need& need : needs) pointers.push_back(residency_.address(need.slot));
-  functions_[at(producer)](pointers);
+  run(functions_[at(producer)], pointers);
   residency_.written(needs);
 }
 
