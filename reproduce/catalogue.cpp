@@ -38,6 +38,12 @@ Reproduction table1() {
            "of weights outlive it and move once in each (move_ms in --json, counted in its "
            "speedup); with a star two iterations are placed, in which they alternate and nothing "
            "moves",
+           "ns: measured here and now, the median of a malloc or free of the same recording over "
+           "and over (--json has the 99th percentile and the mean): by a Session that has planned "
+           "it, with more budget than it takes, by the malloc of this process, by jemalloc and "
+           "tcmalloc where they are installed (-: not), by CnMem's policy as simulated here; none "
+           "touches the memory, and neither driver nor GPU is in it; all other columns are "
+           "replayed or simulated",
            kTraceText, kZooText}};
 }
 
