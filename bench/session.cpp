@@ -3,6 +3,7 @@
 // batch 100; and what finding the iteration takes on recordings of a thousand to a million events.
 //
 //   bench_session [SECTION...] [--trace TRACE.csv]     sections: calls, recording, detection; all
+//   bench_session loop                                  planned calls and no clocks, for a profiler
 //
 // Ops do nothing; in budgets below the peak they last as long as copies of all their bytes would,
 // so that copies have time. Times of single calls are by the steady clock, less what reading it
@@ -346,6 +347,23 @@ void preloaded_row(const char* library, int ops) {
   ::pclose(out);
 }
 
+/// Planned iterations of 1,000 ops for some seconds.
+void loop_section() {
+  const Training t = TrainingMaker(1000).take();
+  Run run(t, 2 * t.peak, false);
+  for (int i = 0; i < 5; ++i) run.iteration();
+  run.session().plan_now();
+  std::vector<double> ns;
+  const int count = iterations_of(t, 2'000'000);
+  for (int round = 0; round < 15; ++round) {
+    const auto start = Clock::now();
+    for (int i = 0; i < count; ++i) run.iteration();
+    ns.push_back(ns_between(start, Clock::now()) / (static_cast<double>(t.calls) * count));
+  }
+  std::ranges::sort(ns);
+  fmt::print("{:.1f} ns a call, {:.1f} at least\n", ns[ns.size() / 2], ns[0]);
+}
+
 void calls_section(double clock) {
   for (const int ops : {100, 300, 1000}) {
     const Training t = TrainingMaker(ops).take();
@@ -524,6 +542,7 @@ int main(int argc, char** argv) {
     return sections.empty() || std::ranges::find(sections, name) != sections.end();
   };
   fmt::print("reading the clock takes {:.0f} ns\n\n", clock);
+  if (sections == std::vector<std::string>{"loop"}) loop_section();
   if (wanted("calls")) calls_section(clock);
   if (wanted("recording")) recording_section(clock);
   if (wanted("detection")) detection_section(trace);

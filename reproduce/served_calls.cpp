@@ -303,7 +303,8 @@ Result<void> time_own_malloc(const Arguments& arguments) {
   if (!work) return fail(work.error());
   const CallTimes times =
       times_of_own_malloc(call_cycle(work->framework.recording, work->framework.iteration));
-  cli::print({{"library", name_of_own_malloc()},
+  cli::print({{"schema", 1},
+              {"library", name_of_own_malloc()},
               {"median_ns", times.median},
               {"percentile_99_ns", times.percentile_99},
               {"mean_ns", times.mean}});

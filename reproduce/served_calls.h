@@ -28,7 +28,7 @@ struct ServedCalls {
 ServedCalls serve_calls(const Work& work, const Arguments& arguments);
 
 /// What `serve_calls` runs once more, with another malloc in the process (see LD_PRELOAD): prints
-/// `{"library": ..., "median_ns": ..., "percentile_99_ns": ..., "mean_ns": ...}`.
+/// `{"schema": 1, "library": ..., "median_ns": ..., "percentile_99_ns": ..., "mean_ns": ...}`.
 inline constexpr const char* kTimeMalloc = "time-malloc";
 Result<void> time_own_malloc(const Arguments& arguments);
 

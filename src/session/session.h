@@ -99,7 +99,7 @@ class Session : private PlannedOps {
   void take_needs(std::string_view op, std::span<const Use> uses);
   void end_op();
   void step_done(const Pattern::Step& step);
-  void log_op(std::string_view op, OpShape shape);
+  std::span<const CallLog::Use> logged_uses();
   void keep_log_short();
   void call_done();
   void look_for_iteration(bool now);
