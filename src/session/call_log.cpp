@@ -59,8 +59,12 @@ void CallLog::add_free(LifeId life, Bytes bytes) {
 }
 
 void CallLog::add_op(std::int32_t name, OpShape shape, std::span<const Use> uses) {
+  add_op(name, shape, uses, op_token(name_hashes_[at(name)], shape, uses));
+}
+
+void CallLog::add_op(std::int32_t name, OpShape shape, std::span<const Use> uses, CallToken token) {
   calls_.push_back({CallKind::op,
-                    op_token(name_hashes_[at(name)], shape, uses),
+                    token,
                     name,
                     shape,
                     lives_.size(),

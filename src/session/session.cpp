@@ -176,7 +176,7 @@ std::span<std::byte* const> Session::begin_op(std::string_view op, std::span<con
   op_open_ = true;
   if (planned_ != nullptr) {
     const Pattern::Step& step = planned_->pattern.steps[position_];
-    log_op(op, shape);
+    log_.add_op(step.log_name, shape, logged_uses(), step.token);
     if (step.op == kNone) return {};
     if (function != nullptr && planned_->runs_again[at(step.op)] != 0) {
       functions_[at(step.op)] = *function;
@@ -190,20 +190,20 @@ std::span<std::byte* const> Session::begin_op(std::string_view op, std::span<con
     op_open_ = false;
     throw;
   }
-  log_op(op, shape);
+  log_.add_op(log_.intern(op), shape, logged_uses());
   pointers_.clear();
   for (const Residency::Need& need : needs_) pointers_.push_back(residency_.address(need.slot));
   op_start_ = Clock::now();
   return pointers_;
 }
 
-void Session::log_op(std::string_view op, OpShape shape) {
+std::span<const CallLog::Use> Session::logged_uses() {
   logged_.clear();
   for (const Residency::Need& need : needs_) {
     const Block& block = residency_.block(need.slot);
     logged_.push_back({block.life, block.bytes});
   }
-  log_.add_op(log_.intern(op), shape, logged_);
+  return logged_;
 }
 
 std::span<std::byte* const> Session::begin(std::string_view op, std::span<const Use> uses) {

@@ -112,7 +112,7 @@ class Session : private PlannedOps {
   void end_op();
   void step_done(const Pattern::Step& step);
   void refuse_where_enqueued(const char* call) const;
-  void log_op(std::string_view op, OpShape shape);
+  std::span<const CallLog::Use> logged_uses();
   void keep_log_short();
   void call_done();
   void look_for_iteration(bool now);
