@@ -376,10 +376,23 @@ bool Session::plan_now() {
   return planned_ != nullptr || known_.size() > before;
 }
 
+void Session::count_idle(SessionReport& report) const {
+  constexpr std::int64_t kManyOps = 1000;
+  for (const Block& block : residency_.blocks()) {
+    if (!block.allocated()) continue;
+    const bool idle =
+        planned_ != nullptr ? block.tensor == kNone : block.last_use + kManyOps < residency_.ops();
+    if (!idle) continue;
+    ++report.idle_blocks;
+    report.idle_bytes += block.bytes;
+  }
+}
+
 SessionReport Session::report() {
   lock_for("report");
   const std::lock_guard guard(caller_, std::adopt_lock);
   SessionReport report = report_;
+  count_idle(report);
   report.moved = residency_.moved();
   report.device_peak = residency_.device_peak();
   for (const auto& known : known_) {
