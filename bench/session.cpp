@@ -62,6 +62,14 @@ double clock_ns() {
   return all[50'000];
 }
 
+/// Spins as long as a copy of these would take.
+void work_on(Bytes bytes) {
+  const auto start = Clock::now();
+  const double ns = static_cast<double>(bytes) / kLink * 1e9;
+  while (ns_between(start, Clock::now()) < ns) {
+  }
+}
+
 /// Times of calls of one kind.
 class Samples {
  public:
@@ -228,12 +236,7 @@ class Run {
         bytes += t_.sizes[block];
       }
       timed(CallKind::op, false, [&] { session_.begin(call.op, uses_); });
-      if (works_) {
-        const auto start = Clock::now();
-        const double ns = static_cast<double>(bytes) / kLink * 1e9;
-        while (ns_between(start, Clock::now()) < ns) {
-        }
-      }
+      if (works_) work_on(bytes);
       timed(CallKind::op, true, [&] { session_.end(); });
     }
   }
@@ -305,31 +308,35 @@ const char* allocator_name() {
   return "C library";
 }
 
-void c_library_row(const Training& t, double clock) {
+void c_library_row(const Training& t, bool works, double clock) {
   std::vector<void*> where(t.sizes.size());
   std::size_t calls = 0;
   const auto iteration = [&](const auto& timed) {
     for (const Call& call : t.iteration) {
       void*& memory = where[call.block];
-      const auto bytes = static_cast<std::size_t>(t.sizes[call.block]);
-      if (call.kind == CallKind::malloc) timed(true, [&] { memory = std::malloc(bytes); });
+      const auto size = static_cast<std::size_t>(t.sizes[call.block]);
+      if (call.kind == CallKind::malloc) timed(true, [&] { memory = std::malloc(size); });
       if (call.kind == CallKind::free) timed(false, [&] { std::free(memory); });
       calls += call.kind != CallKind::op ? 1 : 0;
+      if (!works) continue;
+      Bytes bytes = 0;
+      for (const auto& use : call.uses) bytes += t.sizes[use.first];
+      work_on(bytes);
     }
   };
   const auto plain = [](bool, const auto& body) { body(); };
   for (int i = 0; i < 5; ++i) iteration(plain);
   Times times;
-  const int count = iterations_of(t, 1'000'000);
+  const int count = iterations_of(t, works ? 50'000 : 1'000'000);
   for (int i = 0; i < count; ++i) {
     iteration(
         [&](bool malloc, const auto& body) { (malloc ? times.malloc : times.free).time(body); });
   }
   calls = 0;
   const auto start = Clock::now();
-  for (int i = 0; i < count; ++i) iteration(plain);
-  print_row(allocator_name(), times, clock,
-            ns_between(start, Clock::now()) / static_cast<double>(calls));
+  for (int i = 0; i < count && !works; ++i) iteration(plain);
+  print_row(fmt::format("{}{}", allocator_name(), works ? ", ops work" : ""), times, clock,
+            works ? 0 : ns_between(start, Clock::now()) / static_cast<double>(calls));
 }
 
 /// The same program with another malloc, where that is installed.
@@ -374,7 +381,8 @@ void calls_section(double clock) {
     planned_row(t, 200, false, clock);
     planned_row(t, 200, true, clock);
     planned_row(t, 60, true, clock);
-    c_library_row(t, clock);
+    c_library_row(t, false, clock);
+    c_library_row(t, true, clock);
     preloaded_row("libjemalloc.so.2", ops);
     preloaded_row("libtcmalloc_minimal.so.4", ops);
     fmt::print("\n");
@@ -538,7 +546,9 @@ int main(int argc, char** argv) {
   }
   const double clock = clock_ns();
   if (sections.size() == 2 && sections[0] == "c-library") {
-    c_library_row(TrainingMaker(std::atoi(sections[1].c_str())).take(), clock);
+    const Training t = TrainingMaker(std::atoi(sections[1].c_str())).take();
+    c_library_row(t, false, clock);
+    c_library_row(t, true, clock);
     return 0;
   }
   const auto wanted = [&](const char* name) {
