@@ -5,8 +5,8 @@
 //   bench_session [SECTION...] [--trace TRACE.csv]     sections: calls, recording, detection; all
 //   bench_session loop                                  planned calls and no clocks, for a profiler
 //
-// Ops do nothing; in budgets below the peak they last as long as copies of all their bytes would,
-// so that copies have time. Times of single calls are by the steady clock, less what reading it
+// Ops do nothing; where they "work" they spin as long as copies of all their bytes would take, so
+// that copies have time. Times of single calls are by the steady clock, less what reading it
 // takes; "all" is by a loop without clocks.
 #include "session/session.h"
 
@@ -60,6 +60,14 @@ double clock_ns() {
   }
   std::nth_element(all.begin(), all.begin() + 50'000, all.end());
   return all[50'000];
+}
+
+/// Spins as long as a copy of these would take.
+void work_on(Bytes bytes) {
+  const auto start = Clock::now();
+  const double ns = static_cast<double>(bytes) / kLink * 1e9;
+  while (ns_between(start, Clock::now()) < ns) {
+  }
 }
 
 /// Times of calls of one kind.
@@ -228,12 +236,7 @@ class Run {
         bytes += t_.sizes[block];
       }
       timed(CallKind::op, false, [&] { session_.begin(call.op, uses_); });
-      if (works_) {
-        const auto start = Clock::now();
-        const double ns = static_cast<double>(bytes) / kLink * 1e9;
-        while (ns_between(start, Clock::now()) < ns) {
-        }
-      }
+      if (works_) work_on(bytes);
       timed(CallKind::op, true, [&] { session_.end(); });
     }
   }
@@ -266,25 +269,27 @@ void print_head(const std::string& title) {
   fmt::print("{:>18}{:>19}{:>19}{:>19}{:>10}\n", "ns", "ns", "ns", "ns", "ns/call");
 }
 
-void planned_row(const Training& t, int percent, double clock) {
+/// `percent` of the peak; above 100: nothing moves.
+void planned_row(const Training& t, int percent, bool works, double clock) {
   const Bytes budget = percent > 100 ? 2 * t.peak : align_up(t.peak * percent / 100, 4096);
-  Run run(t, budget, percent <= 100);
+  Run run(t, budget, works);
   for (int i = 0; i < 5; ++i) run.iteration();
   run.session().plan_now();
   for (int i = 0; i < 5; ++i) run.iteration();
   const SessionReport before = run.session().report();
   Times times;
-  const int count = iterations_of(t, percent > 100 ? 1'000'000 : 50'000);
+  const int count = iterations_of(t, works ? 50'000 : 1'000'000);
   for (int i = 0; i < count; ++i) run.timed(times);
   double all = 0;
-  if (percent > 100) {
+  if (!works) {
     const auto start = Clock::now();
     for (int i = 0; i < count; ++i) run.iteration();
     all = ns_between(start, Clock::now()) / (static_cast<double>(t.calls) * count);
   }
   const SessionReport after = run.session().report();
-  print_row(percent > 100 ? "Session, budget above the peak"
-                          : fmt::format("Session, {} % of the peak", percent),
+  print_row(fmt::format("Session, {}{}",
+                        percent > 100 ? "above the peak" : fmt::format("{} % of it", percent),
+                        works ? ", ops work" : ""),
             times, clock, all);
   const auto planned = after.planned_iterations - before.planned_iterations;
   if (planned < count) fmt::print("  only {} of {} were planned\n", planned, count);
@@ -303,31 +308,35 @@ const char* allocator_name() {
   return "C library";
 }
 
-void c_library_row(const Training& t, double clock) {
+void c_library_row(const Training& t, bool works, double clock) {
   std::vector<void*> where(t.sizes.size());
   std::size_t calls = 0;
   const auto iteration = [&](const auto& timed) {
     for (const Call& call : t.iteration) {
       void*& memory = where[call.block];
-      const auto bytes = static_cast<std::size_t>(t.sizes[call.block]);
-      if (call.kind == CallKind::malloc) timed(true, [&] { memory = std::malloc(bytes); });
+      const auto size = static_cast<std::size_t>(t.sizes[call.block]);
+      if (call.kind == CallKind::malloc) timed(true, [&] { memory = std::malloc(size); });
       if (call.kind == CallKind::free) timed(false, [&] { std::free(memory); });
       calls += call.kind != CallKind::op ? 1 : 0;
+      if (!works) continue;
+      Bytes bytes = 0;
+      for (const auto& use : call.uses) bytes += t.sizes[use.first];
+      work_on(bytes);
     }
   };
   const auto plain = [](bool, const auto& body) { body(); };
   for (int i = 0; i < 5; ++i) iteration(plain);
   Times times;
-  const int count = iterations_of(t, 1'000'000);
+  const int count = iterations_of(t, works ? 50'000 : 1'000'000);
   for (int i = 0; i < count; ++i) {
     iteration(
         [&](bool malloc, const auto& body) { (malloc ? times.malloc : times.free).time(body); });
   }
   calls = 0;
   const auto start = Clock::now();
-  for (int i = 0; i < count; ++i) iteration(plain);
-  print_row(allocator_name(), times, clock,
-            ns_between(start, Clock::now()) / static_cast<double>(calls));
+  for (int i = 0; i < count && !works; ++i) iteration(plain);
+  print_row(fmt::format("{}{}", allocator_name(), works ? ", ops work" : ""), times, clock,
+            works ? 0 : ns_between(start, Clock::now()) / static_cast<double>(calls));
 }
 
 /// The same program with another malloc, where that is installed.
@@ -369,9 +378,11 @@ void calls_section(double clock) {
     const Training t = TrainingMaker(ops).take();
     print_head(fmt::format("a call, {} ops, {} calls an iteration, peak {}",
                            3 * ((ops - 2) / 3) + 2, t.calls, format_bytes(t.peak)));
-    planned_row(t, 101, clock);
-    planned_row(t, 60, clock);
-    c_library_row(t, clock);
+    planned_row(t, 200, false, clock);
+    planned_row(t, 200, true, clock);
+    planned_row(t, 60, true, clock);
+    c_library_row(t, false, clock);
+    c_library_row(t, true, clock);
     preloaded_row("libjemalloc.so.2", ops);
     preloaded_row("libtcmalloc_minimal.so.4", ops);
     fmt::print("\n");
@@ -535,7 +546,9 @@ int main(int argc, char** argv) {
   }
   const double clock = clock_ns();
   if (sections.size() == 2 && sections[0] == "c-library") {
-    c_library_row(TrainingMaker(std::atoi(sections[1].c_str())).take(), clock);
+    const Training t = TrainingMaker(std::atoi(sections[1].c_str())).take();
+    c_library_row(t, false, clock);
+    c_library_row(t, true, clock);
     return 0;
   }
   const auto wanted = [&](const char* name) {

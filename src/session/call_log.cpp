@@ -87,6 +87,8 @@ void CallLog::keep_last(std::size_t calls) {
 
 Recording CallLog::recording(std::vector<std::size_t>& call_of_event) const {
   Recording recording;
+  recording.events.reserve(lives_.size());
+  call_of_event.reserve(lives_.size());
   std::unordered_map<LifeId, BlockId> blocks;
   const auto add = [&](EventKind kind, std::size_t entry, std::int32_t op, std::size_t call) {
     const auto [known, fresh] =
