@@ -138,8 +138,7 @@ void Session::take_needs(std::string_view op, std::span<const Use> uses) {
                          op));
     }
     const Block& block = residency_.block(slot);
-    // In a plan every tensor is written before it is read.
-    if (use.use == BlockUse::read && !block.written && block.tensor == kNone) {
+    if (use.use == BlockUse::read && !block.defined) {
       misuse(fmt::format("op '{}': reads a block of {} that nothing has written", op,
                          format_bytes(block.bytes)));
     }
@@ -216,6 +215,9 @@ std::span<std::byte* const> Session::begin(std::string_view op, std::span<const 
 
 void Session::end_op() {
   op_open_ = false;
+  for (const Residency::Need& need : needs_) {
+    if (need.use != BlockUse::read) residency_.block(need.slot).defined = true;
+  }
   if (planned_ != nullptr) {
     const Pattern::Step& step = planned_->pattern.steps[position_];
     if (step.op != kNone) {
