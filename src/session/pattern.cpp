@@ -35,10 +35,12 @@ class PatternMaker {
         if (calls_[i].kind == CallKind::free) span.free = i;
       }
     }
+    begin_ = best_begin();
   }
 
+  [[nodiscard]] std::size_t begin() const { return begin_; }
+
   Result<Pattern> make() {
-    begin_ = best_begin();
     end_ = begin_ + period_;
     if (auto made = make_tensors(); !made) return fail(made.error());
     for (std::size_t i = begin_; i < end_; ++i) add_step(i);
@@ -305,16 +307,19 @@ std::optional<std::vector<LifeId>> bind(const Pattern& pattern, const CallLog& l
   return holder;
 }
 
-std::optional<std::size_t> phase_of(const Pattern& pattern, const CallLog& log) {
+std::optional<std::size_t> phase_of(std::span<const Pattern::Step> steps, const CallLog& log) {
   const std::span<const LoggedCall> calls = log.calls();
-  const std::size_t period = pattern.steps.size();
-  for (std::size_t phase = 0; phase < period && period + phase <= calls.size(); ++phase) {
-    const std::span<const Pattern::Step> steps = pattern.steps;
+  for (std::size_t phase = 0; phase < steps.size() && steps.size() + phase <= calls.size();
+       ++phase) {
     if (are_last(calls, steps.first(phase)) && are_last(calls.first(calls.size() - phase), steps)) {
       return phase;
     }
   }
   return std::nullopt;
+}
+
+std::size_t iteration_begin(const CallLog& log, const CallLog::Period& period) {
+  return PatternMaker(log, period).begin();
 }
 
 }  // namespace tidepool

@@ -55,8 +55,12 @@ Result<Pattern> make_pattern(const CallLog& log, const CallLog::Period& period);
 /// they were one iteration of the pattern. Of other tensors: kNone.
 std::optional<std::vector<LifeId>> bind(const Pattern& pattern, const CallLog& log);
 
-/// How many steps of the pattern the last calls are, if there was a whole iteration before them;
-/// none: they are none.
-std::optional<std::size_t> phase_of(const Pattern& pattern, const CallLog& log);
+/// How many of the steps of an iteration the last calls are, if there was a whole iteration before
+/// them; none: they are none.
+std::optional<std::size_t> phase_of(std::span<const Pattern::Step> steps, const CallLog& log);
+
+/// The call at which an iteration begins, so that two whole periods of the log are behind it or one
+/// is and one before. See Note [Where an iteration begins].
+std::size_t iteration_begin(const CallLog& log, const CallLog::Period& period);
 
 }  // namespace tidepool

@@ -1,7 +1,6 @@
 #include "session/planned_run.h"
 
 #include <chrono>
-#include <cstring>
 #include <map>
 
 #include "base/at.h"
@@ -167,10 +166,11 @@ void PlannedRun::begin_iteration() {
 }
 
 void PlannedRun::carry(OpId op) {
-  const std::span<std::byte* const> pointers = reach(op);
-  const TensorId from = pattern_.program.ops[at(op)].accesses[0].tensor;
-  std::memcpy(pointers[1], pointers[0],
-              static_cast<std::size_t>(pattern_.program.tensors[at(from)].bytes));
+  reach(op);
+  const Instruction& x = instruction(next_);
+  const Placement& from = plan_.placements[at(x.operands[0])];
+  device_.copy(copy_streams_[0], location(x.operands[1]), location(x.operands[0]), from.bytes);
+  device_.synchronize();
   ran();
 }
 

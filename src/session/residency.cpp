@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/invariant.h"
 #include "base/quantity.h"
@@ -71,6 +72,28 @@ void Residency::copy(Location to, Location from, Bytes bytes) {
   device_.copy(copies_, to, from, bytes);
   device_.synchronize();
   moved_ += bytes;
+}
+
+void Residency::from_host(std::byte* to, const void* from, Bytes bytes) {
+  if (!device_.enqueues_kernels()) {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+    return;
+  }
+  const Bytes staging = claim_away(bytes);
+  std::memcpy(device_.arena(away_space_) + staging, from, static_cast<std::size_t>(bytes));
+  copy({0, to - device_.arena(0)}, {away_space_, staging}, bytes);
+  return_away(staging);
+}
+
+void Residency::to_host(void* to, const std::byte* from, Bytes bytes) {
+  if (!device_.enqueues_kernels()) {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+    return;
+  }
+  const Bytes staging = claim_away(bytes);
+  copy({away_space_, staging}, {0, from - device_.arena(0)}, bytes);
+  std::memcpy(to, device_.arena(away_space_) + staging, static_cast<std::size_t>(bytes));
+  return_away(staging);
 }
 
 void Residency::leave(std::uint32_t slot) {

@@ -75,6 +75,9 @@ class Residency {
   void adopt_on_device(std::uint32_t slot, Bytes offset);
   void adopt_away(std::uint32_t slot, Bytes offset);
   void copy(Location to, Location from, Bytes bytes);
+  /// Between an address in the device's arena and the program's own memory.
+  void from_host(std::byte* to, const void* from, Bytes bytes);
+  void to_host(void* to, const std::byte* from, Bytes bytes);
 
   [[nodiscard]] Bytes moved() const { return moved_; }
   [[nodiscard]] Bytes device_peak() const { return device_peak_; }

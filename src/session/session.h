@@ -79,6 +79,15 @@ class Session : private PlannedOps {
   /// run again. What it throws comes out of here, after its end.
   void exec(std::string_view op, std::span<const Use> uses, bool pure, const Function& function);
 
+  /// The same where the device's kernels are enqueued: the function enqueues on the stream that it
+  /// is handed. Its op has run when this returns. Begin and end are of other devices.
+  using Launch = std::function<void(std::span<std::byte* const>, NativeStream)>;
+  void launch(std::string_view op, std::span<const Use> uses, bool pure, const Launch& function);
+
+  /// All bytes of a block, from the host's memory or to it: ops "upload" and "download".
+  void upload(BlockHandle block, const void* from);
+  void download(BlockHandle block, void* to);
+
   /// Looks for an iteration in what was called until now, and plans it on this thread. Whether
   /// there is a plan for it then.
   bool plan_now();
@@ -95,11 +104,15 @@ class Session : private PlannedOps {
   std::uint32_t slot_of(BlockHandle handle, const char* call) const;
   [[nodiscard]] const Pattern::Step* expected(CallKind kind) const;
   std::span<std::byte* const> begin_op(std::string_view op, std::span<const Use> uses, bool pure,
-                                       const Function* function);
+                                       const Launch* function);
+  void run(const Launch& function, std::span<std::byte* const> pointers);
+  void exec_locked(std::string_view op, std::span<const Use> uses, bool pure,
+                   const Launch& function);
   [[nodiscard]] bool is_next(std::string_view op, OpShape shape) const;
   void take_needs(std::string_view op, std::span<const Use> uses);
   void end_op();
   void step_done(const Pattern::Step& step);
+  void refuse_where_enqueued(const char* call) const;
   void log_op(std::string_view op, OpShape shape);
   void keep_log_short();
   void call_done();
@@ -122,6 +135,7 @@ class Session : private PlannedOps {
   SpaceId away_;
   OneCaller caller_;
   Residency residency_;
+  Device::EventId op_ended_;  ///< of ops that are enqueued
   CallLog log_;
   LifeId next_life_ = 0;
   std::size_t unplanned_calls_ = 0;  ///< since an iteration was looked for
@@ -137,7 +151,7 @@ class Session : private PlannedOps {
   OpId ops_run_ = 0;          ///< of this iteration
   Bytes away_base_ = 0;
   std::vector<std::uint32_t> holder_;  ///< by tensor: the slot of the block that holds it
-  std::vector<Function> functions_;    ///< by op, of those that may run again
+  std::vector<Launch> functions_;      ///< by op, of those that may run again
   Clock::time_point iteration_start_{};
 
   // The op that runs.

@@ -79,7 +79,7 @@ void Session::take_finished_plan() {
   longest_ = std::max(longest_, known->pattern.steps.size());
   known_.push_back(std::move(known));
   Known& fresh = *known_.back();
-  fresh.phase = phase_of(fresh.pattern, log_);
+  fresh.phase = phase_of(fresh.pattern.steps, log_);
   if (fresh.phase == 0U) try_enter(fresh);
 }
 
@@ -93,7 +93,7 @@ void Session::follow_patterns() {
   for (const auto& known : known_) {
     const auto& steps = known->pattern.steps;
     if (left_) {
-      known->phase = phase_of(known->pattern, log_);
+      known->phase = phase_of(known->pattern.steps, log_);
     } else if (known->phase) {
       const bool goes_on = steps[*known->phase].token == token;
       known->phase = goes_on ? std::optional(*known->phase + 1) : std::nullopt;
@@ -246,7 +246,7 @@ void Session::run_until_written(TensorId tensor, std::vector<std::uint32_t>& slo
   residency_.bring(needs, op.kind);
   std::vector<std::byte*> pointers;
   for (const Residency::Need& need : needs) pointers.push_back(residency_.address(need.slot));
-  functions_[at(producer)](pointers);
+  run(functions_[at(producer)], pointers);
   residency_.written(needs);
 }
 

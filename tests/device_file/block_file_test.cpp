@@ -16,6 +16,7 @@
 #include <memory>
 #include <thread>
 
+#include "base/error_number.h"
 #include "base/random.h"
 #include "device/file/file_system.h"
 #include "support/disks.h"

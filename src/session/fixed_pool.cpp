@@ -1,0 +1,244 @@
+#include "session/fixed_pool.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/at.h"
+#include "base/error_number.h"
+#include "base/quantity.h"
+#include "pack/lifetimes.h"
+#include "pack/search.h"
+#include "session/session_error.h"
+
+namespace tidepool {
+namespace {
+
+constexpr std::size_t kCallsBeforeLook = 64;
+constexpr std::size_t kMostCallsKept = std::size_t{1} << 20;
+constexpr Bytes kElsewhere = -1;
+
+}  // namespace
+
+FixedPool::FixedPool(const FixedPoolSpec& spec)
+    : spec_(spec),
+      page_(::sysconf(_SC_PAGESIZE)),
+      elsewhere_(align_up(spec.budget, page_), spec.alignment) {
+  spec_.budget = elsewhere_.size();
+  void* const arena =
+      ::mmap(nullptr, static_cast<std::size_t>(2 * spec_.budget), PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (arena == MAP_FAILED) {
+    throw SessionError(ErrorCode::runtime,
+                       fmt::format("no address space of {}: {}", format_bytes(2 * spec_.budget),
+                                   describe_errno(errno)));
+  }
+  arena_ = static_cast<std::byte*>(arena);
+}
+
+FixedPool::~FixedPool() { ::munmap(arena_, static_cast<std::size_t>(2 * spec_.budget)); }
+
+/// What lies there is lost.
+void FixedPool::give_back_pages(Bytes offset, Bytes bytes) {
+  const Bytes first = align_up(offset, page_);
+  const Bytes end = (offset + bytes) / page_ * page_;
+  if (first < end) {
+    ::madvise(arena_ + first, static_cast<std::size_t>(end - first), MADV_DONTNEED);
+  }
+}
+
+void* FixedPool::allocate_elsewhere(Bytes bytes) {
+  const Bytes planned = in_plan_ || planned_live_ > 0 ? plan_->bytes : 0;
+  if (elsewhere_.used() + align_up(bytes, spec_.alignment) + planned > spec_.budget) return nullptr;
+  const auto offset = elsewhere_.allocate(bytes);
+  if (!offset) return nullptr;
+  highest_elsewhere_ = std::max(highest_elsewhere_, *offset + bytes);
+  blocks_[*offset] = {bytes, next_life_, false};
+  return arena_ + *offset;
+}
+
+void* FixedPool::allocate(Bytes bytes) {
+  if (bytes <= 0 || bytes > spec_.budget) return nullptr;
+  const std::lock_guard lock(mutex_);
+  const Pattern::Step* step = in_plan_ ? &plan_->steps[position_] : nullptr;
+  const bool as_planned = step != nullptr && step->kind == CallKind::malloc &&
+                          step->token == CallLog::malloc_token(bytes);
+  void* address = nullptr;
+  if (as_planned && plan_->offsets[position_] != kElsewhere) {
+    const Bytes offset = spec_.budget + plan_->offsets[position_];
+    blocks_[offset] = {bytes, next_life_, true};
+    address = arena_ + offset;
+    ++planned_live_;
+    ++report_.served;
+  } else {
+    address = allocate_elsewhere(bytes);
+    if (address == nullptr) return nullptr;
+    ++report_.others;
+  }
+  live_ += bytes;
+  log_.add_malloc(next_life_++, bytes);
+  call_done(as_planned);
+  note_peaks();
+  return address;
+}
+
+bool FixedPool::free(void* address) {
+  const std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(static_cast<std::byte*>(address) - arena_);
+  if (found == blocks_.end()) return false;
+  const auto [offset, block] = *found;
+  const Pattern::Step* step = in_plan_ ? &plan_->steps[position_] : nullptr;
+  const Bytes planned_at = block.planned ? offset - spec_.budget : kElsewhere;
+  const bool as_planned = step != nullptr && step->kind == CallKind::free &&
+                          step->token == CallLog::free_token(block.bytes) &&
+                          plan_->offsets[position_] == planned_at;
+  if (block.planned) {
+    --planned_live_;
+  } else {
+    elsewhere_.free(offset);
+    if (in_plan_) give_back_pages(offset, block.bytes);
+  }
+  live_ -= block.bytes;
+  log_.add_free(block.life, block.bytes);
+  blocks_.erase(found);
+  call_done(as_planned);
+  return true;
+}
+
+bool FixedPool::contains(const void* address) const {
+  const auto* const at = static_cast<const std::byte*>(address);
+  return at >= arena_ && at < arena_ + 2 * spec_.budget;
+}
+
+Bytes FixedPool::bytes(const void* address) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(static_cast<const std::byte*>(address) - arena_);
+  return found == blocks_.end() ? 0 : found->second.bytes;
+}
+
+void FixedPool::note_peaks() {
+  report_.peak_load = std::max(report_.peak_load, live_);
+  const bool planned = in_plan_ || planned_live_ > 0;
+  const Bytes taken = planned ? elsewhere_.used() + plan_->bytes : highest_elsewhere_;
+  report_.footprint = std::max(report_.footprint, taken);
+}
+
+void FixedPool::call_done(bool as_planned) {
+  if (log_.calls().size() > 2 * kMostCallsKept) log_.keep_last(kMostCallsKept);
+  if (in_plan_ && as_planned) {
+    if (++position_ < plan_->steps.size()) return;
+    position_ = 0;
+    ++report_.iterations;
+    return;
+  }
+  if (in_plan_) {
+    ++report_.left_plans;
+    in_plan_ = false;
+    highest_elsewhere_ = elsewhere_.used();
+    phases_.clear();
+  }
+  ++unplanned_calls_;
+  follow();
+  if (!in_plan_) look_for_iteration();
+}
+
+/// Takes the plan up when a whole iteration has passed and nothing lies where it puts things.
+void FixedPool::follow() {
+  if (plan_ == nullptr) return;
+  const CallToken token = log_.calls().back().token;
+  const auto& steps = plan_->steps;
+  std::erase_if(phases_, [&](std::size_t& phase) { return steps[phase++].token != token; });
+  if (steps[0].token == token) phases_.push_back(1);
+  const bool whole = std::ranges::find(phases_, steps.size()) != phases_.end();
+  std::erase(phases_, steps.size());
+  if (!whole || planned_live_ > 0 || elsewhere_.used() + plan_->bytes > spec_.budget) return;
+  in_plan_ = true;
+  position_ = 0;
+  phases_.clear();
+  Bytes end = 0;
+  for (const auto& [offset, block] : blocks_) {
+    give_back_pages(end, offset - end);
+    end = offset + block.bytes;
+  }
+  give_back_pages(end, spec_.budget - end);
+}
+
+void FixedPool::look_for_iteration() {
+  const std::size_t calls = log_.calls().size();
+  if (unplanned_calls_ < std::max(kCallsBeforeLook, calls / 4)) return;
+  // Each look takes time linear in the calls, and so do all together.
+  unplanned_calls_ = 0;
+  const auto period = log_.find_period();
+  // Blocks of the plan before may still lie where it put them.
+  if (!period || planned_live_ > 0) return;
+  if (plan_ != nullptr && plan_->steps.size() == period->calls &&
+      phase_of(plan_->steps, log_).has_value()) {
+    return;
+  }
+  plan_ = make_plan(*period);
+  report_.iteration_mallocs = static_cast<std::int64_t>(
+      std::ranges::count(plan_->steps, CallKind::malloc, &Pattern::Step::kind));
+  report_.planned_bytes = plan_->bytes;
+  report_.planned_load = plan_->load;
+  phases_.clear();
+  if (const auto phase = phase_of(plan_->steps, log_); phase && *phase > 0) {
+    phases_.push_back(*phase);
+  }
+}
+
+std::unique_ptr<FixedPool::Plan> FixedPool::make_plan(const CallLog::Period& period) const {
+  auto plan = std::make_unique<Plan>();
+  const std::size_t begin = iteration_begin(log_, period);
+  const auto calls = log_.calls().subspan(begin, period.calls);
+  std::unordered_map<LifeId, std::size_t> malloc_of;
+  struct Placed {
+    std::size_t malloc = 0;
+    std::size_t free = 0;
+  };
+  std::vector<Placed> placed;
+  std::vector<Bytes> sizes;
+  std::vector<Lifetime> lifetimes;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    Pattern::Step step;
+    step.kind = calls[i].kind;
+    step.token = calls[i].token;
+    plan->steps.push_back(std::move(step));
+    const LifeId life = log_.lives(calls[i])[0];
+    if (calls[i].kind == CallKind::malloc) malloc_of[life] = i;
+    const auto began = malloc_of.find(life);
+    if (calls[i].kind != CallKind::free || began == malloc_of.end()) continue;
+    placed.push_back({began->second, i});
+    sizes.push_back(align_up(log_.bytes(calls[i])[0], spec_.alignment));
+    lifetimes.push_back({static_cast<std::int64_t>(began->second), static_cast<std::int64_t>(i)});
+  }
+  plan->offsets.assign(calls.size(), kElsewhere);
+  if (placed.empty()) return plan;
+  const PackProblem problem = lifetime_problem(std::move(sizes), std::move(lifetimes));
+  SearchOptions options;
+  options.time_limit = spec_.time_limit;
+  const SearchResult found = search_packing(problem, options);
+  plan->bytes = align_up(found.packing.footprint, page_);
+  plan->load = found.lower_bound;
+  for (std::size_t k = 0; k < placed.size(); ++k) {
+    plan->offsets[placed[k].malloc] = found.packing.offsets[k];
+    plan->offsets[placed[k].free] = found.packing.offsets[k];
+  }
+  return plan;
+}
+
+FixedPoolReport FixedPool::report() const {
+  const std::lock_guard lock(mutex_);
+  return report_;
+}
+
+void FixedPool::reset_peaks() {
+  const std::lock_guard lock(mutex_);
+  report_.peak_load = 0;
+  report_.footprint = 0;
+  note_peaks();
+}
+
+}  // namespace tidepool

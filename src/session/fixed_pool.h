@@ -1,0 +1,106 @@
+// FixedPool: a Session's blocks for programs that know nothing but malloc and free: each has one
+// address until it is freed, and nothing moves. The iteration is found from these calls alone; its
+// blocks are packed (SmartPool/AutoSwap section III), and from then on a malloc is a look-up by its
+// place in the iteration (section V). What does not repeat, and whatever comes otherwise than
+// planned, is served first fit elsewhere.
+//
+// Blocks that outlive their iteration, such as weights, lie where they were put first. A block that
+// is freed in the iteration after its own is served elsewhere too: its addresses would have to
+// alternate.
+//
+// Threads: any may call.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "runtime/segments.h"
+#include "session/pattern.h"
+
+namespace tidepool {
+
+struct FixedPoolSpec {
+  Bytes budget = 0;                                   ///< of all blocks, gaps between them included
+  Bytes alignment = 64;                               ///< of addresses, a power of two up to a page
+  Nanos time_limit = std::chrono::milliseconds(500);  ///< for packing an iteration
+};
+
+struct FixedPoolReport {
+  std::int64_t served = 0;      ///< mallocs by look-up
+  std::int64_t others = 0;      ///< mallocs first fit
+  std::int64_t iterations = 0;  ///< that were whole and planned
+  std::int64_t left_plans = 0;
+  std::int64_t iteration_mallocs = 0;  ///< of the iteration found last
+  Bytes peak_load = 0;                 ///< most bytes that were live, since the last `reset_peaks`
+  Bytes footprint = 0;      ///< most bytes that lay below the highest ones, or were planned
+  Bytes planned_bytes = 0;  ///< of the iteration's packing
+  Bytes planned_load = 0;   ///< no packing of it is smaller
+};
+
+class FixedPool {
+ public:
+  /// Throws SessionError (`runtime`) where so much address space cannot be had.
+  explicit FixedPool(const FixedPoolSpec& spec);
+  ~FixedPool();
+  FixedPool(const FixedPool&) = delete;
+  FixedPool& operator=(const FixedPool&) = delete;
+
+  /// Null where the budget has no room. `bytes` above 0.
+  void* allocate(Bytes bytes);
+  /// False: no block begins there.
+  bool free(void* address);
+  /// Whether it is in the pool's address space. Takes no lock.
+  [[nodiscard]] bool contains(const void* address) const;
+  /// Of the block that begins there; 0: none does.
+  [[nodiscard]] Bytes bytes(const void* address) const;
+
+  [[nodiscard]] FixedPoolReport report() const;
+  /// Peaks count from now on.
+  void reset_peaks();
+
+ private:
+  /// Where the steps of an iteration put what they allocate.
+  struct Plan {
+    std::vector<Pattern::Step> steps;
+    std::vector<Bytes> offsets;  ///< by step: of a malloc, or its block's of a free; -1: elsewhere
+    Bytes bytes = 0;
+    Bytes load = 0;
+  };
+
+  struct Block {
+    Bytes bytes = 0;
+    LifeId life = kNone;
+    bool planned = false;
+  };
+
+  void* allocate_elsewhere(Bytes bytes);
+  void call_done(bool as_planned);
+  void follow();
+  void look_for_iteration();
+  [[nodiscard]] std::unique_ptr<Plan> make_plan(const CallLog::Period& period) const;
+  void note_peaks();
+  void give_back_pages(Bytes offset, Bytes bytes);
+
+  FixedPoolSpec spec_;
+  mutable std::mutex mutex_;
+  std::byte* arena_ = nullptr;  ///< address space for the budget twice: elsewhere, then planned
+  Bytes page_ = 4096;
+  Segments elsewhere_;
+  std::map<Bytes, Block> blocks_;  ///< by offset in the arena
+  Bytes live_ = 0;
+  Bytes highest_elsewhere_ = 0;  ///< bytes below it may be taken
+  std::int64_t planned_live_ = 0;
+  CallLog log_;
+  LifeId next_life_ = 0;
+  std::size_t unplanned_calls_ = 0;
+  std::unique_ptr<Plan> plan_;
+  bool in_plan_ = false;
+  std::size_t position_ = 0;
+  std::vector<std::size_t> phases_;
+  FixedPoolReport report_;
+};
+
+}  // namespace tidepool

@@ -1,0 +1,113 @@
+#include "session/fixed_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "base/at.h"
+#include "base/random.h"
+
+namespace tidepool::testing {
+namespace {
+
+/// Each block holds its number all over; a block that another one overwrites is seen at its free.
+class Stamped {
+ public:
+  explicit Stamped(FixedPool& pool) : pool_(pool) {}
+  void* allocate(Bytes bytes) {
+    void* const address = pool_.allocate(bytes);
+    EXPECT_NE(address, nullptr);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(address) % 64, 0U);
+    std::memset(address, ++number_ % 251, static_cast<std::size_t>(bytes));
+    blocks_[address] = {bytes, number_ % 251};
+    return address;
+  }
+  void free(void* address) {
+    const auto [bytes, stamp] = blocks_.at(address);
+    const auto* const begin = static_cast<const unsigned char*>(address);
+    EXPECT_TRUE(std::all_of(begin, begin + bytes, [&](unsigned char c) { return c == stamp; }));
+    blocks_.erase(address);
+    EXPECT_TRUE(pool_.free(address));
+  }
+
+ private:
+  FixedPool& pool_;
+  std::map<void*, std::pair<Bytes, int>> blocks_;
+  int number_ = 0;
+};
+
+/// Forwards and backwards over layers of different sizes.
+void training_iteration(Stamped& blocks, int layers, int skip = -1) {
+  std::vector<void*> x;
+  for (int i = 0; i < layers; ++i) {
+    if (i == skip) continue;
+    x.push_back(blocks.allocate(1000 + 37'000 * (i % 5 + 1)));
+    void* const scratch = blocks.allocate(90'000 - 1'000 * i);
+    blocks.free(scratch);
+  }
+  void* gradient = blocks.allocate(50'000);
+  while (!x.empty()) {
+    void* const next = blocks.allocate(40'000 + 100 * static_cast<Bytes>(x.size()));
+    blocks.free(gradient);
+    blocks.free(x.back());
+    x.pop_back();
+    gradient = next;
+  }
+  blocks.free(gradient);
+}
+
+TEST(FixedPool, ServesAnIterationByLookUpInAsFewBytesAsItHasAtOnce) {
+  FixedPool pool({.budget = 64 * kMiB});
+  Stamped blocks(pool);
+  std::vector<void*> weights;
+  for (int i = 0; i < 8; ++i) weights.push_back(blocks.allocate(10'000 + i));
+  for (int i = 0; i < 8; ++i) training_iteration(blocks, 12);
+  EXPECT_GE(pool.report().iterations, 2);
+  pool.reset_peaks();
+  const FixedPoolReport before = pool.report();
+  for (int i = 0; i < 5; ++i) training_iteration(blocks, 12);
+  const FixedPoolReport after = pool.report();
+  EXPECT_EQ(after.iterations, before.iterations + 5);
+  EXPECT_EQ(after.others, before.others);
+  EXPECT_EQ(after.iteration_mallocs, 12 * 2 + 13);
+  // Sizes are rounded to 64 B, and the whole to a page.
+  EXPECT_LE(after.footprint, after.peak_load * 101 / 100 + 8192);
+  for (void* const w : weights) blocks.free(w);
+}
+
+TEST(FixedPool, WhatIsNotPlannedIsServedElsewhereAndThePlanTakenUpAgain) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Random random(seed);
+    FixedPool pool({.budget = 64 * kMiB});
+    Stamped blocks(pool);
+    std::vector<void*> kept;
+    for (int i = 0; i < 40; ++i) {
+      const bool odd = i > 8 && i < 30 && random.below(3) == 0;
+      training_iteration(blocks, 10, odd ? static_cast<int>(random.below(10)) : -1);
+      if (odd && random.below(2) == 0) kept.push_back(blocks.allocate(12'345));
+      if (!kept.empty() && random.below(4) == 0) {
+        blocks.free(kept.back());
+        kept.pop_back();
+      }
+    }
+    const auto planned = pool.report().iterations;
+    for (int i = 0; i < 5; ++i) training_iteration(blocks, 10);
+    EXPECT_EQ(pool.report().iterations, planned + 5) << seed;
+    for (void* const address : kept) blocks.free(address);
+  }
+}
+
+TEST(FixedPool, RefusesWhatItHasNoRoomForAndWhatIsNoBlock) {
+  FixedPool pool({.budget = 1 * kMiB});
+  EXPECT_EQ(pool.allocate(2 * kMiB), nullptr);
+  EXPECT_EQ(pool.allocate(0), nullptr);
+  void* const a = pool.allocate(600'000);
+  EXPECT_NE(a, nullptr);
+  EXPECT_EQ(pool.allocate(600'000), nullptr);
+  EXPECT_FALSE(pool.free(static_cast<std::byte*>(a) + 64));
+  EXPECT_TRUE(pool.free(a));
+  EXPECT_FALSE(pool.free(a));
+}
+
+}  // namespace
+}  // namespace tidepool::testing
