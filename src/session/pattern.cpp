@@ -171,7 +171,6 @@ class PatternMaker {
   void add_op(const LoggedCall& call, std::size_t i, Pattern::Step& step) {
     step.name = log_.name(call.name);
     step.shape = call.shape;
-    if (call.count == 0) return;
     Op op;
     op.name = fmt::format("{}#{}", step.name, pattern_.program.ops.size());
     op.kind = step.name;

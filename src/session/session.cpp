@@ -171,25 +171,27 @@ std::span<std::byte* const> Session::begin_op(std::string_view op, std::span<con
   if (pure && shape.updates > 0) {
     misuse(fmt::format("op '{}' is pure and updates a block: it could not run again", op));
   }
+  // An op without blocks is nothing to a plan, and no call of an iteration: its time counts to the
+  // op behind it.
+  if (needs_.empty()) {
+    op_open_ = true;
+    return {};
+  }
   if (planned_ != nullptr && !is_next(op, shape)) leave_plan();
-  op_open_ = true;
   if (planned_ != nullptr) {
     const Pattern::Step& step = planned_->pattern.steps[position_];
-    log_op(op, shape);
-    if (step.op == kNone) return {};
     if (function != nullptr && planned_->runs_again[at(step.op)] != 0) {
       functions_[at(step.op)] = *function;
     }
-    return planned_->run->reach(step.op);
+    const auto pointers = planned_->run->reach(step.op);
+    log_op(op, shape);
+    op_open_ = true;
+    return pointers;
   }
   gap_ = since(last_end_);
-  try {
-    residency_.bring(needs_, op);
-  } catch (...) {
-    op_open_ = false;
-    throw;
-  }
+  residency_.bring(needs_, op);
   log_op(op, shape);
+  op_open_ = true;
   pointers_.clear();
   for (const Residency::Need& need : needs_) pointers_.push_back(residency_.address(need.slot));
   op_start_ = Clock::now();
@@ -218,16 +220,18 @@ std::span<std::byte* const> Session::begin(std::string_view op, std::span<const 
 
 void Session::end_op() {
   op_open_ = false;
+  if (needs_.empty()) {
+    ++(planned_ != nullptr ? report_.planned_ops : report_.reactive_ops);
+    return;
+  }
   for (const Residency::Need& need : needs_) {
     if (need.use != BlockUse::read) residency_.block(need.slot).defined = true;
   }
   if (planned_ != nullptr) {
     const Pattern::Step& step = planned_->pattern.steps[position_];
-    if (step.op != kNone) {
-      planned_->run->ran();
-      ops_run_ = step.op + 1;
-      log_.set_time(planned_->pattern.program.ops[at(step.op)].algorithms[0].time);
-    }
+    planned_->run->ran();
+    ops_run_ = step.op + 1;
+    log_.set_time(planned_->pattern.program.ops[at(step.op)].algorithms[0].time);
     ++report_.planned_ops;
     step_done(step);
     return;
@@ -334,10 +338,10 @@ void Session::step_done(const Pattern::Step& step) {
   }
   if (step.ends_frees) run.issue_ahead();
   if (++position_ < planned_->pattern.steps.size()) return;
-  run.begin_iteration();
-  keep_log_short();
   position_ = 0;
   ops_run_ = 0;
+  run.begin_iteration();
+  keep_log_short();
   const Nanos took = since(iteration_start_);
   iteration_start_ = Clock::now();
   const auto n = ++report_.planned_iterations;

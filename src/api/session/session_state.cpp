@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "api/guard.h"
 #include "base/json.h"
@@ -151,18 +150,12 @@ void SessionState::require_size(BlockHandle block, std::int64_t bytes, const cha
 
 void SessionState::upload(BlockHandle block, const void* data, std::int64_t bytes) {
   require_size(block, bytes, "upload");
-  const Session::Use use{block, BlockUse::write};
-  session_.exec("upload", {&use, 1}, false, [&](std::span<std::byte* const> p) {
-    std::memcpy(p[0], data, static_cast<std::size_t>(bytes));
-  });
+  session_.upload(block, data);
 }
 
 void SessionState::download(BlockHandle block, void* data, std::int64_t bytes) {
   require_size(block, bytes, "download");
-  const Session::Use use{block, BlockUse::read};
-  session_.exec("download", {&use, 1}, false, [&](std::span<std::byte* const> p) {
-    std::memcpy(data, p[0], static_cast<std::size_t>(bytes));
-  });
+  session_.download(block, data);
 }
 
 std::string SessionState::plan_text() {
