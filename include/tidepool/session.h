@@ -4,31 +4,38 @@
 // are back when they are needed. In libtidepool_session, which is there where the CPU device is
 // built.
 //
-//   std::vector<float> image(4096, 0.5F), out(4096);
+//   std::vector<float> data(4096, 0.5F);
+//   const std::int64_t bytes = 16 << 10;
 //   tp::SessionOptions options;
-//   options.budget = 40 << 10;
+//   options.budget = 3 * bytes;  // four live at once below
 //   tp::Session session(options);
-//   const tp::Block weights = session.malloc(16 << 10);
-//   session.upload(weights, image.data(), 16 << 10);
-//   for (int i = 0; i < 10; ++i) {
-//     const tp::Block x = session.malloc(16 << 10), y = session.malloc(16 << 10);
-//     session.upload(x, image.data(), 16 << 10);
-//     const auto p = session.begin("layer", {x, weights}, {y});
-//     const auto* in = static_cast<const float*>(p[0]);
-//     const auto* w = static_cast<const float*>(p[1]);
-//     auto* sum = static_cast<float*>(p[2]);
-//     for (int k = 0; k < 4096; ++k) sum[k] = in[k] + w[k];
+//   const auto layer = [&](const char* name, tp::Block in, tp::Block weights, tp::Block out) {
+//     const auto p = session.begin(name, {in, weights}, {out});  // reads, writes
+//     const auto *x = static_cast<const float*>(p[0]), *w = static_cast<const float*>(p[1]);
+//     auto* y = static_cast<float*>(p[2]);
+//     for (int i = 0; i < 4096; ++i) y[i] = x[i] + w[i];
 //     session.end();
-//     session.download(y, out.data(), 16 << 10);
+//   };
+//   const tp::Block w1 = session.malloc(bytes), w2 = session.malloc(bytes);
+//   for (const tp::Block w : {w1, w2}) session.upload(w, data.data(), bytes);
+//   for (int i = 0; i < 20; ++i) {
+//     const tp::Block x = session.malloc(bytes), y = session.malloc(bytes);
+//     session.upload(x, data.data(), bytes);
+//     layer("first", x, w1, y);
 //     session.free(x);
+//     const tp::Block z = session.malloc(bytes);
+//     layer("second", y, w2, z);
 //     session.free(y);
-//     if (i == 4) session.plan_now();
+//     session.download(z, data.data(), bytes);
+//     session.free(z);
+//     if (i == 4) session.plan_now();  // without this it is planned beside the program
 //   }
 //   std::cout << session.report().planned_iterations << " iterations by a plan\n";
 //
 // Blocks have no address but between begin and end, or inside the function of exec: the pointers of
 // an op are good until it ends. Results are bit for bit those of the same program on plain memory:
-// a call that is not the plan's next leaves the plan, and blocks then come and go on demand.
+// a call that is not the plan's next leaves the plan, and blocks then come and go on demand. Plans
+// keep the bytes of a block until it is freed: free early.
 //
 // Threads: any may call. One op runs at a time: it has the session to itself from begin to end, and
 // calls of other threads wait for that. The thread that began an op ends it, and makes no other
