@@ -114,7 +114,15 @@ void Session::follow_patterns() {
 }
 
 void Session::try_enter(Known& known) {
-  if (const auto binding = bind(known.pattern, log_)) enter(known, *binding);
+  const auto binding = bind(known.pattern, log_);
+  if (!binding) return;
+  try {
+    enter(known, *binding);
+  } catch (const SessionError& no_room) {
+    // For what has to leave. The call that this comes behind is done, and blocks are where they were
+    // or have left.
+    report_.why_no_plan = no_room.error().message;
+  }
 }
 
 void Session::enter(Known& known, const std::vector<LifeId>& binding) {

@@ -190,7 +190,7 @@ TEST(CppSession, WhatAFunctionThrowsComesOutAndTheOpIsOver) {
 TEST(CppSession, MemoryThatMayLeaveIsNotTakenBefore) {
   tp::SessionOptions options = small_options(1 << 20);
   // More than any machine of these tests has.
-  options.away = std::int64_t{8} << 40;
+  options.away = std::int64_t{1} << 40;
   tp::Session session(options);
   ChainOfOps chain(session);
   chain.iteration();

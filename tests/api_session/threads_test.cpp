@@ -5,7 +5,6 @@
 #include <thread>
 
 #include "session_fixture.h"
-#include "support/sanitized.h"
 
 namespace tidepool::testing {
 namespace {
