@@ -348,16 +348,6 @@ void Session::step_done(const Pattern::Step& step) {
   report_.measured += (took - report_.measured) / n;
 }
 
-/// So long that an iteration of many iterations is found, such as an epoch.
-void Session::keep_log_short() {
-  constexpr std::size_t kWithoutPattern = std::size_t{1} << 20;
-  constexpr std::size_t kLeast = std::size_t{1} << 14;
-  constexpr std::size_t kIterations = 64;
-  const std::size_t most =
-      longest_ == 0 ? kWithoutPattern : std::max(kLeast, kIterations * longest_);
-  if (log_.calls().size() > 2 * most) log_.keep_last(most);
-}
-
 /// Behind every call that no plan served.
 void Session::call_done() {
   last_end_ = Clock::now();

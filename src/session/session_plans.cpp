@@ -16,6 +16,16 @@ constexpr std::size_t kMostPatterns = 8;
 
 }  // namespace
 
+/// So long that an iteration of many iterations is found, such as an epoch.
+void Session::keep_log_short() {
+  constexpr std::size_t kWithoutPattern = std::size_t{1} << 20;
+  constexpr std::size_t kLeast = std::size_t{1} << 14;
+  constexpr std::size_t kIterations = 64;
+  const std::size_t most =
+      longest_ == 0 ? kWithoutPattern : std::max(kLeast, kIterations * longest_);
+  if (log_.calls().size() > 2 * most) log_.keep_last(most);
+}
+
 void Session::look_for_iteration(bool now) {
   const std::size_t calls = log_.calls().size();
   const bool due = unplanned_calls_ >= std::max(kFirstLook, calls / 4);
@@ -119,8 +129,8 @@ void Session::try_enter(Known& known) {
   try {
     enter(known, *binding);
   } catch (const SessionError& no_room) {
-    // For what has to leave. The call that this comes behind is done, and blocks are where they were
-    // or have left.
+    // For what has to leave. The call that this comes behind is done, and blocks are where they
+    // were or have left.
     report_.why_no_plan = no_room.error().message;
   }
 }
