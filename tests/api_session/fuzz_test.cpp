@@ -39,7 +39,7 @@ class SessionFuzzer {
 
   void run(std::uint64_t calls) {
     while (calls_ < calls && !::testing::Test::HasFailure()) {
-      draw(30) == 0 ? iterations() : any_call();
+      draw(60) == 0 ? iterations() : any_call();
     }
     while (!live_.empty()) free_block(live_.begin()->first);
     tp_session_info info = TP_INIT(tp_session_info);
@@ -294,7 +294,7 @@ class SessionFuzzer {
 
 TEST(SessionFuzz, DrawnCallsSayWhatTheyHaveToAndBlocksHoldWhatWasWritten) {
   const std::uint64_t calls = attacks(10) * 10'000;
-  constexpr std::uint64_t kOfOneSession = 20'000;
+  constexpr std::uint64_t kOfOneSession = 5'000;
   std::int64_t planned = 0;
   std::map<tp_status, std::int64_t> statuses;
   for (std::uint64_t seed = 0; seed * kOfOneSession < calls && !HasFailure(); ++seed) {
