@@ -34,7 +34,7 @@ BUILDS_ON = {
     "measure": ["job", "runtime"],
     "train": ["measure"],
     "report": ["lower", "sim"],
-    "api": ["planning", "report"],
+    "api": ["planning", "report", "session"],
 }
 
 # Programs include all of src/, their own headers, and of other programs these.
@@ -49,7 +49,7 @@ EXTRA_HEADERS = {"nn": ["runtime/op_runner.h"], "api": ["train/train.h"]}
 # Subfolders that nothing but their own files, and those in the folders listed, may include: backends,
 # and the inside of a folder whose face are the headers beside them.
 PRIVATE = {
-    "device/cpu": ["nn/kernels/cpu", "job/devices"],
+    "device/cpu": ["nn/kernels/cpu", "job/devices", "api/session"],
     "device/cuda": ["nn/kernels/cuda", "job/devices"],
     "device/file": ["device/cpu", "device/cuda", "job/devices"],
     "nn/kernels/cpu": ["job/devices"],

@@ -153,9 +153,9 @@ typedef struct {
   int64_t bound; /* no plan of the same algorithms is faster; -1: not looked for, or not known */
   int64_t swapped_tensors, swapped_out, copied_out, copied_in, recomputed_ops, written_to_file;
   int64_t plan_time, check_time; /* that the search and the proof took; 0 for plans of files */
-  int32_t streaming;             /* nothing but the running op's tensors is kept: the last resort; 0 of a plan
-                                    that was read, whose text does not say */
-  int32_t stopped;               /* `stop` ended the search */
+  int32_t streaming; /* nothing but the running op's tensors is kept: the last resort; 0 of a plan
+                        that was read, whose text does not say */
+  int32_t stopped;   /* `stop` ended the search */
   const char* planner;
   const char* notes; /* lines, for people */
 } tp_plan_info;
@@ -197,6 +197,74 @@ TP_API tp_status tp_plan_export(const tp_plan*, const char* format, const char* 
 /* The names of what there is, one a line: "planners", "machines", "formats". They live as long as
  * the library is loaded. */
 TP_API tp_status tp_list(const char* what, const char** lines);
+
+/* ---- sessions: in libtidepool_session, which is there where the CPU device is built. What they
+ * do, and what may call them when, is said at the head of session.h. The rules above hold, but that
+ * a session changes: calls of several threads wait for each other, and an op has the session to
+ * itself from begin to end. Their errors are told by tp_session_error, as the two libraries share
+ * nothing. */
+typedef struct tp_session tp_session;
+typedef uint64_t tp_block; /* never given out again; 0: none */
+typedef struct {
+  size_t size;
+  int64_t budget;      /* bytes that blocks may take at any time; has to be given */
+  const char* folder;  /* for a file that takes what leaves; NULL: memory, over an emulated link */
+  int64_t away;        /* bytes that may have left; 0: 4 budgets with a folder, else all memory */
+  double out_speed;    /* bytes per second of what leaves; 0: 1e9 with a folder, else 4e9 */
+  double back_speed;   /* and of what comes back */
+  const char* planner; /* NULL: "auto" */
+  uint64_t seed;       /* 0: 1 */
+  int64_t time_limit;  /* of planning; 0: the planner's own */
+  int64_t evaluation_limit; /* 0: none. Else no clock is asked while planning */
+  int32_t plan_when_asked;  /* 1: by tp_session_plan_now alone, and never beside the program */
+} tp_session_options;
+TP_API tp_status tp_session_make(const tp_session_options*, tp_session** out);
+/* With all blocks that are left. No other thread is in a call of it. */
+TP_API void tp_session_free(tp_session*);
+/* As tp_error, of this thread's last tp_session call. */
+TP_API tp_status tp_session_error(tp_error_info* out);
+
+TP_API tp_status tp_session_malloc(tp_session*, int64_t bytes, tp_block* out);
+TP_API tp_status tp_session_free_block(tp_session*, tp_block);
+TP_API tp_status tp_session_size(tp_session*, tp_block, int64_t* bytes);
+/* An op on `blocks`, each named once: first those it reads, then those it writes without reading
+ * (all of them), then those it reads and writes; so many of each. `*pointers` are in this order and
+ * good until the end, which the same thread says. TP_USAGE; TP_INFEASIBLE: they do not fit into the
+ * budget together. */
+TP_API tp_status tp_session_begin(tp_session*, const char* op, const tp_block* blocks, size_t reads,
+                                  size_t writes, size_t updates, void* const** pointers);
+TP_API tp_status tp_session_end(tp_session*);
+/* begin, run, end. `pure` 1: what it writes depends on what it reads alone, and a plan may run it
+ * again in the same iteration: `user` has to live until then. It returns 0; else the call fails
+ * with TP_RUNTIME, and the op is over all the same. */
+TP_API tp_status tp_session_exec(tp_session*, const char* op, const tp_block* blocks, size_t reads,
+                                 size_t writes, size_t updates,
+                                 int32_t (*run)(void* user, void* const* pointers), void* user,
+                                 int32_t pure);
+/* All of a block, `bytes` long; ops named "upload" and "download". */
+TP_API tp_status tp_session_upload(tp_session*, tp_block, const void* data, int64_t bytes);
+TP_API tp_status tp_session_download(tp_session*, tp_block, void* data, int64_t bytes);
+/* Looks for an iteration in the calls until now and plans it. 1: there is a plan. */
+TP_API tp_status tp_session_plan_now(tp_session*, int32_t* planned);
+typedef struct {
+  size_t size;
+  int64_t planned_iterations, planned_ops, reactive_ops; /* reactive: that no plan served */
+  int64_t left_plans;                                    /* calls that were not the plan's next */
+  int64_t patterns;        /* different iterations that were planned */
+  int64_t iteration_calls; /* of the one that was found last */
+  int64_t moved;           /* bytes, both ways */
+  int64_t device_peak;     /* highest byte of the budget that was used */
+  int64_t live_blocks;
+  int64_t stalled;         /* that planned ops waited for copies */
+  int64_t predicted;       /* of an iteration, by the plan that was in force last; 0: none was */
+  int64_t measured;        /* on average */
+  const char* why_no_plan; /* of the last iteration that could not be planned; "": none. Lives
+                              until this thread's next tp_session_report */
+} tp_session_info;
+TP_API tp_status tp_session_report(tp_session*, tp_session_info* out);
+/* The plan that is in force or was last, as a plan file for tp_plan_read; "": there was none. Lives
+ * until this thread's next tp_session_plan_text. */
+TP_API tp_status tp_session_plan_text(tp_session*, const char** json, size_t* length);
 
 #ifdef __cplusplus
 }

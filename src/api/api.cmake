@@ -45,3 +45,12 @@ if(TIDEPOOL_CPU_DEVICE OR TIDEPOOL_CUDA_FOUND)
                           LINKS tidepool_devices tidepool_train)
   set_target_properties(tidepool_train_shared PROPERTIES OUTPUT_NAME tidepool_train)
 endif()
+
+# Sessions need a device that is memory of the process.
+if(TIDEPOOL_CPU_DEVICE)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/session/*.cpp)
+  tidepool_shared_library(tidepool_session_shared session
+                          SOURCES ${sources} ${CMAKE_CURRENT_LIST_DIR}/guard.cpp
+                          LINKS tidepool_session tidepool_device_cpu)
+  set_target_properties(tidepool_session_shared PROPERTIES OUTPUT_NAME tidepool_session)
+endif()

@@ -172,7 +172,6 @@ class PatternMaker {
     step.name = log_.name(call.name);
     step.log_name = call.name;
     step.shape = call.shape;
-    if (call.count == 0) return;
     Op op;
     op.name = fmt::format("{}#{}", step.name, pattern_.program.ops.size());
     op.kind = step.name;

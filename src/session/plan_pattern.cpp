@@ -19,11 +19,12 @@ class StopsWithTheSession : public Observer {
 
 Result<PatternPlan> plan_pattern(const Program& program, const Machine& machine,
                                  const Budget& budget, const PlannerSpec& planner,
-                                 const Stop& stop) {
+                                 std::uint64_t seed, const Stop& stop) {
   StopsWithTheSession observer(stop);
   const Cache cache({.off = true}, observer);
   Subject subject;
   subject.profile = {"session", program, machine};
+  subject.terms.seed = seed;
   BudgetSpec asked;
   asked.device = {.bytes = budget.device};
   asked.host = budget.host;

@@ -17,6 +17,6 @@ struct PatternPlan {
 /// Blocks the caller until it is made, or the planner's time is over.
 Result<PatternPlan> plan_pattern(const Program& program, const Machine& machine,
                                  const Budget& budget, const PlannerSpec& planner,
-                                 const Stop& stop);
+                                 std::uint64_t seed, const Stop& stop);
 
 }  // namespace tidepool

@@ -146,15 +146,32 @@ bool Residency::try_bring(std::span<const Need> needs) {
 
 void Residency::bring(std::span<const Need> needs, std::string_view op) {
   ++clock_;
-  if (try_bring(needs)) return;
-  // In too many pieces: everything leaves, then the op's blocks come back side by side.
-  leave_all();
-  if (!try_bring(needs)) refuse(needs, op);
-}
-
-void Residency::refuse(std::span<const Need> needs, std::string_view op) const {
   Bytes sum = 0;
   for (const Need& need : needs) sum += align_up(blocks_[need.slot].bytes, device_.alignment());
+  if (sum > device_segments_.size()) refuse(sum, op);
+  try {
+    if (try_bring(needs)) return;
+    // In too many pieces: everything leaves, then the op's blocks come back side by side.
+    leave_all();
+    const bool fit = try_bring(needs);
+    invariant(fit, "blocks that fit into the budget together fit into it when it is empty");
+  } catch (...) {
+    forget_places(needs);
+    throw;
+  }
+}
+
+/// Of blocks that an op has not come to use: places without a value, or with one that is away too.
+void Residency::forget_places(std::span<const Need> needs) {
+  for (const Need& need : needs) {
+    Block& block = blocks_[need.slot];
+    if (block.device == Block::kNowhere || block.device_newer) continue;
+    device_segments_.free(block.device);
+    block.device = Block::kNowhere;
+  }
+}
+
+void Residency::refuse(Bytes sum, std::string_view op) const {
   Error error{ErrorCode::infeasible,
               fmt::format("op '{}' takes {} at the same time, more than the budget of {}", op,
                           format_bytes(sum), format_bytes(device_segments_.size())),

@@ -28,7 +28,8 @@ struct Block {
   Bytes device = kNowhere;    ///< offset in the device's arena
   Bytes away = kNowhere;      ///< and where it goes
   bool device_newer = false;  ///< the bytes away, if any, are stale
-  bool written = false;
+  bool written = false;       ///< it has a value somewhere
+  bool defined = false;       ///< an op has written it since it was allocated
   std::int64_t last_use = -1;
 
   [[nodiscard]] bool allocated() const { return generation % 2 == 1; }
@@ -87,7 +88,8 @@ class Residency {
   void leave(std::uint32_t slot);
   [[nodiscard]] bool make_room(Bytes bytes, std::span<const Need> needs);
   [[nodiscard]] bool try_bring(std::span<const Need> needs);
-  void refuse(std::span<const Need> needs, std::string_view op) const;
+  [[noreturn]] void refuse(Bytes sum, std::string_view op) const;
+  void forget_places(std::span<const Need> needs);
 
   Device& device_;
   SpaceId away_space_;

@@ -135,8 +135,7 @@ void Session::take_needs(std::string_view op, std::span<const Use> uses) {
                          op));
     }
     const Block& block = residency_.block(slot);
-    // In a plan every tensor is written before it is read.
-    if (use.use == BlockUse::read && !block.written && block.tensor == kNone) {
+    if (use.use == BlockUse::read && !block.defined) {
       misuse(fmt::format("op '{}': reads a block of {} that nothing has written", op,
                          format_bytes(block.bytes)));
     }
@@ -167,25 +166,27 @@ std::span<std::byte* const> Session::begin_op(std::string_view op, std::span<con
   if (pure && shape.updates > 0) {
     misuse(fmt::format("op '{}' is pure and updates a block: it could not run again", op));
   }
+  // An op without blocks is nothing to a plan, and no call of an iteration: its time counts to the
+  // op behind it.
+  if (needs_.empty()) {
+    op_open_ = true;
+    return {};
+  }
   if (planned_ != nullptr && !is_next(op, shape)) leave_plan();
-  op_open_ = true;
   if (planned_ != nullptr) {
     const Pattern::Step& step = planned_->pattern.steps[position_];
-    log_.add_op(step.log_name, shape, logged_uses(), step.token);
-    if (step.op == kNone) return {};
     if (function != nullptr && planned_->runs_again[at(step.op)] != 0) {
       functions_[at(step.op)] = *function;
     }
-    return planned_->run->reach(step.op);
+    const auto pointers = planned_->run->reach(step.op);
+    log_.add_op(step.log_name, shape, logged_uses(), step.token);
+    op_open_ = true;
+    return pointers;
   }
   gap_ = since(last_end_);
-  try {
-    residency_.bring(needs_, op);
-  } catch (...) {
-    op_open_ = false;
-    throw;
-  }
+  residency_.bring(needs_, op);
   log_.add_op(log_.intern(op), shape, logged_uses());
+  op_open_ = true;
   pointers_.clear();
   for (const Residency::Need& need : needs_) pointers_.push_back(residency_.address(need.slot));
   op_start_ = Clock::now();
@@ -214,13 +215,18 @@ std::span<std::byte* const> Session::begin(std::string_view op, std::span<const 
 
 void Session::end_op() {
   op_open_ = false;
+  if (needs_.empty()) {
+    ++(planned_ != nullptr ? report_.planned_ops : report_.reactive_ops);
+    return;
+  }
+  for (const Residency::Need& need : needs_) {
+    if (need.use != BlockUse::read) residency_.block(need.slot).defined = true;
+  }
   if (planned_ != nullptr) {
     const Pattern::Step& step = planned_->pattern.steps[position_];
-    if (step.op != kNone) {
-      planned_->run->ran();
-      ops_run_ = step.op + 1;
-      log_.set_time(planned_->pattern.program.ops[at(step.op)].algorithms[0].time);
-    }
+    planned_->run->ran();
+    ops_run_ = step.op + 1;
+    log_.set_time(planned_->pattern.program.ops[at(step.op)].algorithms[0].time);
     ++report_.planned_ops;
     step_done(step);
     return;
@@ -248,24 +254,14 @@ void Session::step_done(const Pattern::Step& step) {
   }
   if (step.ends_frees) run.issue_ahead();
   if (++position_ < planned_->pattern.steps.size()) return;
-  run.begin_iteration();
-  keep_log_short();
   position_ = 0;
   ops_run_ = 0;
+  run.begin_iteration();
+  keep_log_short();
   const Nanos took = since(iteration_start_);
   iteration_start_ = Clock::now();
   const auto n = ++report_.planned_iterations;
   report_.measured += (took - report_.measured) / n;
-}
-
-/// So long that an iteration of many iterations is found, such as an epoch.
-void Session::keep_log_short() {
-  constexpr std::size_t kWithoutPattern = std::size_t{1} << 20;
-  constexpr std::size_t kLeast = std::size_t{1} << 14;
-  constexpr std::size_t kIterations = 64;
-  const std::size_t most =
-      longest_ == 0 ? kWithoutPattern : std::max(kLeast, kIterations * longest_);
-  if (log_.calls().size() > 2 * most) log_.keep_last(most);
 }
 
 /// Behind every call that no plan served.

@@ -29,6 +29,7 @@ struct SessionSpec {
   Bytes budget = 0;                ///< device bytes
   Bytes away_bytes = 0;            ///< of what leaves the device, at any time
   PlannerSpec planner{};
+  std::uint64_t seed = 1;   ///< of planners
   bool plan_beside = true;  ///< planned on a thread of its own as soon as an iteration is found
 };
 

@@ -16,6 +16,16 @@ constexpr std::size_t kMostPatterns = 8;
 
 }  // namespace
 
+/// So long that an iteration of many iterations is found, such as an epoch.
+void Session::keep_log_short() {
+  constexpr std::size_t kWithoutPattern = std::size_t{1} << 20;
+  constexpr std::size_t kLeast = std::size_t{1} << 14;
+  constexpr std::size_t kIterations = 64;
+  const std::size_t most =
+      longest_ == 0 ? kWithoutPattern : std::max(kLeast, kIterations * longest_);
+  if (log_.calls().size() > 2 * most) log_.keep_last(most);
+}
+
 void Session::look_for_iteration(bool now) {
   const std::size_t calls = log_.calls().size();
   const bool due = unplanned_calls_ >= std::max(kFirstLook, calls / 4);
@@ -44,7 +54,8 @@ void Session::start_planning(Pattern pattern, bool beside) {
   planning_ = std::make_unique<Planning>(std::move(pattern));
   const auto work = [planning = planning_.get(), machine = spec_.machine,
                      budget = Budget{spec_.budget, away_ == 1 ? spec_.away_bytes / 2 : 0},
-                     planner = spec_.planner] { planning->run(machine, budget, planner); };
+                     planner = spec_.planner,
+                     seed = spec_.seed] { planning->run(machine, budget, planner, seed); };
   if (beside) {
     planning_->thread = std::thread(work);
   } else {
@@ -113,7 +124,15 @@ void Session::follow_patterns() {
 }
 
 void Session::try_enter(Known& known) {
-  if (const auto binding = bind(known.pattern, log_)) enter(known, *binding);
+  const auto binding = bind(known.pattern, log_);
+  if (!binding) return;
+  try {
+    enter(known, *binding);
+  } catch (const SessionError& no_room) {
+    // For what has to leave. The call that this comes behind is done, and blocks are where they
+    // were or have left.
+    report_.why_no_plan = no_room.error().message;
+  }
 }
 
 void Session::enter(Known& known, const std::vector<LifeId>& binding) {

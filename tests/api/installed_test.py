@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Installs a build into a temporary folder and builds consumers of it: the example in each public
-header, in C and C++, by find_package and by pkg-config; and configures a project that adds Tidepool
-as a subdirectory. The arguments are the source folder, the build folder and the C++ compiler."""
+header and those of examples/ that know nothing else, in C and C++, by find_package and by pkg-config;
+and configures a project that adds Tidepool as a subdirectory. The arguments are the source folder, the
+build folder and the C++ compiler."""
 
 import json
 import os
@@ -14,11 +15,15 @@ SOURCE, BUILD, COMPILER = sys.argv[1:4]
 
 # What stands before an example that goes on with another header's.
 NEEDS = {"plan": ["program", "machine"]}
+# Of examples/, with what they have to print; they are there with session.h.
+SESSION_EXAMPLES = {"session_trainer.cpp": "bit for bit", "session.c": "should be 98316"}
+LIBRARY = {"train": "train", "session": "session"}
 PREFACE = {"plan": "const tp::Machine& machine = known;\n"}
 CXX = """#include <tidepool/{name}.h>
 
 #include <fstream>
 #include <iostream>
+#include <vector>
 
 int main() {{
   using namespace std::chrono_literals;
@@ -57,6 +62,7 @@ int main(int argc, char** argv) {{
 LISTS = """cmake_minimum_required(VERSION 3.20)
 project(consumers C CXX)
 find_package(Tidepool 0.1 REQUIRED)
+add_compile_options(-Wall -Wextra -Wpedantic -Werror)
 """
 SUBPROJECT = f"""cmake_minimum_required(VERSION 3.25)
 project(parent CXX)
@@ -107,10 +113,15 @@ def by_package(folder, prefix, names):
     lists = LISTS + "add_executable(in_c in_c.c)\ntarget_link_libraries(in_c Tidepool::tidepool)\n"
     lists += "set_target_properties(in_c PROPERTIES C_STANDARD 99 C_EXTENSIONS OFF)\n"
     for name in names:
-        target = "train" if name == "train" else "tidepool"
         lists += f"add_executable({name} {name}.cpp)\n"
-        lists += f"target_link_libraries({name} Tidepool::{target})\n"
-    lists += "add_compile_options(-Wall -Wextra -Wpedantic -Werror)\n"
+        lists += f"target_link_libraries({name} Tidepool::{LIBRARY.get(name, 'tidepool')})\n"
+    if "session" in names:
+        lists += "find_package(Tidepool 0.1 REQUIRED COMPONENTS session)\n"
+        for example_file in SESSION_EXAMPLES:
+            target = f"example_{pathlib.Path(example_file).stem}"
+            lists += f"add_executable({target} {SOURCE}/examples/{example_file})\n"
+            lists += f"target_link_libraries({target} Tidepool::session)\n"
+            lists += f"set_target_properties({target} PROPERTIES C_STANDARD 99)\n"
     (folder / "CMakeLists.txt").write_text(lists, encoding="utf-8")
     run("cmake", "-G", "Ninja", "-S", folder, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={prefix}",
         f"-DCMAKE_CXX_COMPILER={COMPILER}")
@@ -130,6 +141,20 @@ def by_pkg_config(folder, libraries):
     return folder / "pc_c"
 
 
+def session_examples(built, libraries):
+    """Those by find_package, and the C one by pkg-config too."""
+    for example_file, expected in SESSION_EXAMPLES.items():
+        printed = run(built / f"example_{pathlib.Path(example_file).stem}")
+        if expected not in printed:
+            sys.exit(f"{example_file} prints\n{printed}")
+    environment = dict(os.environ, PKG_CONFIG_PATH=str(libraries / "pkgconfig"))
+    flags = run("pkg-config", "--cflags", "--libs", "tidepool_session", env=environment).split()
+    run("cc", "-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
+        pathlib.Path(SOURCE) / "examples/session.c", "-o", built / "pc_session", *flags,
+        f"-Wl,-rpath,{libraries}")
+    run(built / "pc_session")
+
+
 def main():
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
@@ -139,12 +164,16 @@ def main():
         names = ["program", "machine", "plan", "pack"]
         if (prefix / "include/tidepool/train.h").exists():
             names.append("train")
+        if (prefix / "include/tidepool/session.h").exists():
+            names.append("session")
         consumers = folder / "consumers"
         consumers.mkdir()
         sources(consumers, names)
         built = by_package(consumers, prefix, names)
         for name in names:
             print(name, run(built / name, cwd=folder))
+        if "session" in names:
+            session_examples(built, libraries)
         program = folder / "program.json"
         tool = prefix / "share/tidepool/network_program.py"
         run(sys.executable, tool, "--help")

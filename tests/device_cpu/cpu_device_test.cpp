@@ -193,6 +193,19 @@ TEST_F(CpuDeviceTest, ArenasAreAlignedAndZeroed) {
   for (int i = 0; i < 4096; ++i) ASSERT_EQ(device.arena()[i], std::byte{0});
 }
 
+TEST_F(CpuDeviceTest, AnUntouchedArenaOfTheHostMayBeLargerThanWhatIsAvailable) {
+  CpuDeviceOptions options = cpu_options();
+  options.untouched = true;
+  CpuDevice device(options);
+  device.open(four_streams(4096, Bytes{1} << 36));
+  std::memset(device.arena(), 7, 64);
+  device.copy(1, {1, Bytes{1} << 35}, {0, 0}, 64);
+  device.copy(1, {0, 64}, {1, Bytes{1} << 35}, 64);
+  device.synchronize();
+  EXPECT_EQ(device.arena()[127], std::byte{7});
+  EXPECT_THROW(CpuDevice(options).open(four_streams(Bytes{1} << 40, 4096)), DeviceError);
+}
+
 TEST_F(CpuDeviceTest, TheFingerprintHasTheThreads) {
   CpuDeviceOptions o;
   o.threads = 3;

@@ -244,14 +244,16 @@ void CpuDevice::open(const DeviceConfig& config) {
   const Bytes file_bytes = spill ? take_file_arena(memory) : 0;
   require_devices_and_host(memory);
   state_->faults.open(memory);
-  const auto pages =
-      state_->spills() ? GuardedMemory::Pages::untouched : GuardedMemory::Pages::touched;
+  using Pages = GuardedMemory::Pages;
+  const bool untouched = state_->options.untouched || state_->spills();
   for (const DeviceConfig::ArenaSize& arena : memory.arenas) {
     const bool host = arena.kind == SpaceKind::host;
     // Copies with the file take whole blocks.
     const Bytes unit = host && file_bytes > 0 ? BlockFile::kAlignment : 1;
     state_->arenas.emplace_back(align_up(arena.bytes, unit), host ? "host arena" : "device arena",
-                                pages);
+                                !untouched                          ? Pages::touched
+                                : host && state_->options.untouched ? Pages::promised
+                                                                    : Pages::untouched);
   }
   if (file_bytes > 0) state_->file.emplace(*spill, file_bytes, state_->options.faults);
   for (const StreamConfig& stream : config.streams) {
@@ -264,7 +266,8 @@ std::byte* CpuDevice::arena(SpaceId space) {
   return at(space) < state_->arenas.size() ? state_->arenas[at(space)].data() : nullptr;
 }
 
-/// What is emulated was touched when the device was opened, and stays: pinned memory does.
+/// What is emulated is touched once, mostly when the device is opened, and stays: pinned memory
+/// does.
 void CpuDevice::populate(Location place, Bytes bytes) {
   if (!state_->spills() || arena(place.space) == nullptr) return;
   state_->arenas[at(place.space)].populate(place.offset, bytes);

@@ -32,6 +32,9 @@ struct CpuDeviceOptions {
   /// Where the file of a file space lies; without it the device has none. A file behind the host
   /// leaves threads, alignment and arenas as they are without one.
   std::optional<SpillOptions> spill = std::nullopt;
+  /// Memory of arenas is taken when it is first used, and the host's arena may be larger than what
+  /// is available now.
+  bool untouched = false;
 };
 
 /// Cores this process may use, less one for the copies; at least 1. The same with a file, whose

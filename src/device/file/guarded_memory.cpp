@@ -36,10 +36,10 @@ constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, newer than the heade
 Bytes bytes_of_page() { return static_cast<Bytes>(::sysconf(_SC_PAGESIZE)); }
 
 /// Null and errno where there is none.
-std::byte* map_aligned(Bytes bytes, Bytes alignment) {
+std::byte* map_aligned(Bytes bytes, Bytes alignment, int flags) {
   const Bytes more = bytes + alignment;
   void* const map = ::mmap(nullptr, static_cast<std::size_t>(more), PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                           MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
   if (map == MAP_FAILED) return nullptr;
   const auto address = static_cast<Bytes>(reinterpret_cast<std::intptr_t>(map));
   const Bytes before = align_up(address, alignment) - address;
@@ -55,12 +55,13 @@ GuardedMemory::GuardedMemory(Bytes bytes, std::string_view what, Pages pages) {
   const Bytes page = bytes_of_page();
   const Bytes usable = align_up(bytes, page);
   const Bytes available = available_memory();
-  if (available >= 0 && usable > available) {
+  if (pages != Pages::promised && available >= 0 && usable > available) {
     throw DeviceError(fmt::format("cannot allocate the {} of {}: only {} of memory are available",
                                   what, format_bytes(bytes), format_bytes(available)));
   }
-  const Bytes alignment = pages == Pages::untouched ? kHugePage : page;
-  auto* const memory = map_aligned(usable + page, alignment);
+  const Bytes alignment = pages == Pages::touched ? page : kHugePage;
+  auto* const memory =
+      map_aligned(usable + page, alignment, pages == Pages::promised ? MAP_NORESERVE : 0);
   if (memory == nullptr) {
     throw DeviceError(fmt::format("cannot allocate the {} of {}: {}", what, format_bytes(bytes),
                                   std::strerror(errno)));

@@ -17,6 +17,7 @@ class GuardedMemory {
     /// Taken when they are first written, and huge ones where the kernel has them: a disk fills
     /// those in few requests. The memory starts at a multiple of 2 MiB.
     untouched,
+    promised,  ///< as untouched, and may be more than is available now
   };
 
   GuardedMemory() = default;
