@@ -38,8 +38,10 @@ struct Session::Planning {
     stop = true;
     if (thread.joinable()) thread.join();
   }
-  void run(const Machine& machine, const Budget& budget, const PlannerSpec& planner) {
-    plan = plan_pattern(pattern.program, machine, budget, planner, [this] { return stop.load(); });
+  void run(const Machine& machine, const Budget& budget, const PlannerSpec& planner,
+           const Stop& asked) {
+    plan = plan_pattern(pattern.program, machine, budget, planner,
+                        [&] { return stop.load() || asked.requested(); });
     done = true;
   }
 };

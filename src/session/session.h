@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/stop.h"
 #include "cost/machine.h"
 #include "planning/planning_spec.h"
 #include "session/one_caller.h"
@@ -30,6 +31,7 @@ struct SessionSpec {
   Bytes away_bytes = 0;            ///< of what leaves the device, at any time
   PlannerSpec planner{};
   bool plan_beside = true;  ///< planned on a thread of its own as soon as an iteration is found
+  Stop stop{};              ///< ends planning early
 };
 
 /// What a session did until now.
