@@ -28,6 +28,9 @@ Result<void> check_transparent(const TrainingSpec& spec) {
   const auto refuse = [](const std::string& why) {
     return fail(ErrorCode::usage, "`transparent` " + why);
   };
+  if (spec.budget.memory.given() || spec.job.device.spills()) {
+    return refuse("takes a `budget`, not `memory` and `spill`");
+  }
   if (!spec.budget.limited()) return refuse("needs a `budget`: without one nothing is to plan");
   if (!spec.plan.empty()) return refuse("finds its plan while it runs: it takes no `plan`");
   if (!spec.profile.empty()) return refuse("times ops while it runs: it takes no `profile`");
@@ -40,9 +43,6 @@ Result<void> check_transparent(const TrainingSpec& spec) {
   }
   if (spec.epochs > 0 || !spec.resume.empty() || !spec.checkpoint.empty()) {
     return refuse("takes `iterations`, not `epochs`");
-  }
-  if (spec.budget.memory.given() || spec.job.device.spills()) {
-    return refuse("takes a `budget`, not `memory` and `spill`");
   }
   if (spec.job.device.has_file_tier()) return refuse("has no file behind its host: `file_tier`");
   if (spec.iterations < 1) return fail(ErrorCode::usage, "`iterations` must be at least 1");
