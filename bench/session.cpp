@@ -2,6 +2,7 @@
 // process: bench_session MODEL BATCH PERCENT [BLOCKS [LINK]], LINK in bytes a second. On a machine
 // that others use too the least times and those of the processor say more than medians.
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <cstdlib>
 #include <ctime>
@@ -35,6 +36,13 @@ T value_of(Result<T> result) {
   std::exit(1);
 }
 
+/// How often this thread was made to let another run.
+std::int64_t preemptions_now() {
+  rusage usage{};
+  ::getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nivcsw;
+}
+
 /// Keeps what device ops take.
 class Timed : public OpRunner {
  public:
@@ -43,17 +51,23 @@ class Timed : public OpRunner {
     if (program_.ops[at(call.op)].place == OpPlace::host) return runner_.launch(call, stream);
     const auto begin = Clock::now();
     const Nanos processor_begin = processor_time();
+    const std::int64_t preempted = preemptions_now();
     runner_.launch(call, stream);
     processor += processor_time() - processor_begin;
     wall += Clock::now() - begin;
+    preemptions += preemptions_now() - preempted;
   }
   void load(TensorId tensor, std::byte* to) override { runner_.load(tensor, to); }
   std::uint32_t guards(std::int64_t iteration) override { return runner_.guards(iteration); }
   void store(TensorId tensor, const std::byte* from) override { runner_.store(tensor, from); }
-  void forget() { processor = wall = Nanos{0}; }
+  void forget() {
+    processor = wall = Nanos{0};
+    preemptions = 0;
+  }
 
   Nanos processor{};
   Nanos wall{};
+  std::int64_t preemptions = 0;
 
  private:
   OpRunner& runner_;
@@ -90,7 +104,14 @@ struct Way {
   Nanos processor{};  ///< of device ops, an iteration
   Nanos wall{};
   Nanos predicted{};
-  double moved = 0;  ///< bytes, an iteration
+  double preemptions = 0;  ///< in device ops, an iteration
+  double moved = 0;        ///< bytes, an iteration
+
+  void take(const Timed& timed, std::int64_t iterations) {
+    processor = timed.processor / iterations;
+    wall = timed.wall / iterations;
+    preemptions = static_cast<double>(timed.preemptions) / static_cast<double>(iterations);
+  }
 
   void add(std::span<const Nanos> block) {
     times.insert(times.end(), block.begin(), block.end());
@@ -99,9 +120,9 @@ struct Way {
   void print(const char* name) const {
     fmt::print(
         "  {:8} median {:7.1f} ms, least {:7.1f}, predicted {:7.1f}; device ops {:7.1f}, of "
-        "the processor {:7.1f}; {:6.1f} MiB moved\n",
+        "the processor {:7.1f}, preempted {:.1f} times; {:6.1f} MiB moved\n",
         name, to_ms(median(times)), to_ms(*std::ranges::min_element(times)), to_ms(predicted),
-        to_ms(wall), to_ms(processor), moved / kMiB);
+        to_ms(wall), to_ms(processor), preemptions, moved / kMiB);
   }
 };
 
@@ -153,12 +174,10 @@ int run(int argc, char** argv) {
   }
   const SessionReport after = session.report();
   const std::int64_t n = kBlock * b.blocks;
-  with_plan.processor = still_timed.processor / n;
-  with_plan.wall = still_timed.wall / n;
+  with_plan.take(still_timed, n);
   with_plan.predicted = b.start.iteration_time();
   with_plan.moved = 2 * static_cast<double>(totals_of(program, b.start.running()).swapped_out);
-  through.processor = timed.processor / n;
-  through.wall = timed.wall / n;
+  through.take(timed, n);
   through.predicted = after.predicted;
   through.moved = static_cast<double>(after.moved - before.moved) / static_cast<double>(n);
   std::ranges::sort(ratios);
