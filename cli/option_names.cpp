@@ -69,6 +69,7 @@ constexpr Shown kShown[] = {
     {"sweep", kBudget},
     {"to", kOutput},
     {"trace", kFiles},
+    {"transparent", kMoreWork},
     {"verify", kWork},
     {"write-spec", kMoreFiles},
 };

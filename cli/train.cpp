@@ -14,7 +14,9 @@
 #include "terminal_observer.h"
 #include "train/training_observer.h"
 #include "train/training_spec.h"
+#include "train/transparent.h"
 #include "train_report.h"
+#include "transparent_report.h"
 
 namespace tidepool::cli {
 namespace {
@@ -23,6 +25,7 @@ struct TrainArguments {
   TrainingSpec spec;
   bool verify = false;
   bool baseline = false;
+  bool transparent = false;
 };
 
 /// Results of an epoch as soon as they are there.
@@ -37,10 +40,25 @@ class EpochPrinter : public TerminalObserver {
   bool json_;
 };
 
+int exit_code_of(const std::optional<Baseline>& baseline) {
+  if (!baseline || baseline->identical.value_or(true)) return kOk;
+  inform("tidepool: the results differ from unlimited training\n");
+  return exit_code(ErrorCode::check_failed);
+}
+
+int train_transparently(const TrainingSpec& spec, bool json) {
+  TerminalObserver observer;
+  const auto trained = run_transparently(spec, observer);
+  if (!trained) return report(trained.error(), json);
+  json ? print(to_json(spec, *trained)) : print_report(spec, *trained);
+  return exit_code_of(trained->baseline);
+}
+
 int train(const TrainArguments& a, bool json) {
   TrainingSpec spec = a.spec;
   if (a.baseline) spec.comparison = Comparison::times;
   if (a.verify) spec.comparison = Comparison::bits;
+  if (a.transparent) return train_transparently(spec, json);
   EpochPrinter observer(json);
   const auto trained = run_training(spec, observer);
   if (!trained) return report(trained.error(), json);
@@ -49,9 +67,7 @@ int train(const TrainArguments& a, bool json) {
     inform("tidepool: {}\n", with_option_names(trained->not_saved->message));
     return exit_code(trained->not_saved->code);
   }
-  if (!trained->baseline || trained->baseline->identical.value_or(true)) return kOk;
-  inform("tidepool: the results differ from unlimited training\n");
-  return exit_code(ErrorCode::check_failed);
+  return exit_code_of(trained->baseline);
 }
 
 void add_length_options(CLI::App& command, TrainArguments& a) {
@@ -98,6 +114,13 @@ void add_comparison_options(CLI::App& command, TrainArguments& a) {
       ->excludes("--epochs");
 }
 
+void add_transparent_option(CLI::App& command, TrainArguments& a) {
+  command.add_flag(
+      "--transparent", a.transparent,
+      "call the ops one by one through a Session, as a program without a graph would: the plan is "
+      "found while it trains");
+}
+
 constexpr const char* kFooter = R"(
 Nothing exceeds the budget, profiling included; only --baseline and --verify train without one
 beside it. overhead is the time of an iteration over the time without a budget, minus one: measured
@@ -125,6 +148,7 @@ Examples:
   tidepool train tiny-vgg-plain --data synthetic --devices 2 --budget 60% --verify
   tidepool train tiny-squeezenet --data synthetic --batch 64 --budget 45% --planner none --sub-batch auto
   tidepool train tiny-vgg --data synthetic --budget 50% --host-budget 6MiB --file-tier measured --verify
+  tidepool train tiny-vgg --data synthetic --budget 60% --transparent --verify
   tidepool train tiny-gpt --data text --batch 16 --budget 60% --optimizer adamw --verify
   printf '{"model": "tiny-vgg", "data": "synthetic", "verify": true}' > job.json
   tidepool train --spec job.json --budget 60%
@@ -157,13 +181,16 @@ void add_train(CLI::App& app, Context& context) {
   add_cache_options(*command, spec.cache);
   add_replan_option(*command, spec.cache);
   add_comparison_options(*command, *arguments);
+  add_transparent_option(*command, *arguments);
   command->add_flag("--json", context.json, "one JSON object on stdout");
   Ignored beside_a_plan{"--plan",
                         {"--replan", "--planner", "--algorithms", "--time-limit", "--evaluations"}};
   for (const OptionRecord& record : all_planner_options()) {
     beside_a_plan.others.push_back(option_name(record));
   }
-  refuse_ignored(*command, {{"--profile", {"--reprofile"}}, std::move(beside_a_plan)});
+  refuse_ignored(*command, {{"--profile", {"--reprofile"}},
+                            std::move(beside_a_plan),
+                            {"--transparent", {"--no-correction", "--replan", "--no-evaluate"}}});
   command->footer(kFooter);
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {

@@ -32,7 +32,7 @@ BUILDS_ON = {
     "session": ["planning", "runtime"],
     "job": ["planning", "nn"],
     "measure": ["job", "runtime"],
-    "train": ["measure"],
+    "train": ["measure", "session"],
     "report": ["lower", "sim"],
     "api": ["planning", "report", "session"],
 }

@@ -139,6 +139,10 @@ class Device {
   /// The host's, where there is one device.
   [[nodiscard]] std::byte* host_arena() { return arena(1); }
 
+  /// The calling thread will run kernels itself, with as many workers as a compute stream has: bits
+  /// depend on them.
+  virtual void run_kernels_here() {}
+
   /// `work.label.ranges` must outlive the work.
   [[nodiscard]] virtual bool wants_ranges() const { return false; }
   virtual void launch(StreamId stream, const Work& work) = 0;

@@ -39,9 +39,9 @@ struct Session::Planning {
     if (thread.joinable()) thread.join();
   }
   void run(const Machine& machine, const Budget& budget, const PlannerSpec& planner,
-           std::uint64_t seed) {
+           std::uint64_t seed, const Stop& asked) {
     plan = plan_pattern(pattern.program, machine, budget, planner, seed,
-                        [this] { return stop.load(); });
+                        [&] { return stop.load() || asked.requested(); });
     done = true;
   }
 };

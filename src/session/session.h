@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/stop.h"
 #include "cost/machine.h"
 #include "planning/planning_spec.h"
 #include "session/one_caller.h"
@@ -31,6 +32,7 @@ struct SessionSpec {
   PlannerSpec planner{};
   std::uint64_t seed = 1;   ///< of planners
   bool plan_beside = true;  ///< planned on a thread of its own as soon as an iteration is found
+  Stop stop{};              ///< ends planning early
 };
 
 /// What a session did until now.

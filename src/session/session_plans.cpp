@@ -54,8 +54,8 @@ void Session::start_planning(Pattern pattern, bool beside) {
   planning_ = std::make_unique<Planning>(std::move(pattern));
   const auto work = [planning = planning_.get(), machine = spec_.machine,
                      budget = Budget{spec_.budget, away_ == 1 ? spec_.away_bytes / 2 : 0},
-                     planner = spec_.planner,
-                     seed = spec_.seed] { planning->run(machine, budget, planner, seed); };
+                     planner = spec_.planner, seed = spec_.seed,
+                     stop = spec_.stop] { planning->run(machine, budget, planner, seed, stop); };
   if (beside) {
     planning_->thread = std::thread(work);
   } else {

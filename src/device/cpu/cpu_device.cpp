@@ -284,6 +284,8 @@ FileTraffic CpuDevice::file_traffic() {
   return state_->file ? state_->file->traffic() : FileTraffic{};
 }
 
+void CpuDevice::run_kernels_here() { omp_set_num_threads(state_->options.threads); }
+
 void CpuDevice::launch(StreamId stream, const Work& work) {
   Command command;
   command.kind = Command::Kind::work;

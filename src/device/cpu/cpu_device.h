@@ -55,6 +55,7 @@ class CpuDevice : public Device {
   using Device::arena;
   using Device::create_event;
   [[nodiscard]] std::byte* arena(SpaceId space) override;
+  void run_kernels_here() override;
   void launch(StreamId stream, const Work& work) override;
   void copy(StreamId stream, Location to, Location from, Bytes bytes) override;
   void populate(Location at, Bytes bytes) override;

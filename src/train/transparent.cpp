@@ -1,0 +1,223 @@
+#include "train/transparent.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/counted.h"
+#include "base/median.h"
+#include "measure/link_speed.h"
+#include "measure/measure.h"
+#include "measure/measured_subject.h"
+#include "planners/registry.h"
+#include "planners/settings.h"
+#include "session/session_error.h"
+#include "train/diverged.h"
+#include "train/op_by_op.h"
+#include "train/training_run.h"
+#include "train/training_state.h"
+
+namespace tidepool {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// What nothing here could do anything with.
+Result<void> check_transparent(const TrainingSpec& spec) {
+  const auto refuse = [](const std::string& why) {
+    return fail(ErrorCode::usage, "`transparent` " + why);
+  };
+  if (spec.budget.memory.given() || spec.job.device.spills()) {
+    return refuse("takes a `budget`, not `memory` and `spill`");
+  }
+  if (!spec.budget.limited()) return refuse("needs a `budget`: without one nothing is to plan");
+  if (!spec.plan.empty()) return refuse("finds its plan while it runs: it takes no `plan`");
+  if (!spec.profile.empty()) return refuse("times ops while it runs: it takes no `profile`");
+  if (spec.graph > 0) return refuse("calls ops one by one: it takes no `graph`");
+  if (spec.job.devices > 1) return refuse("runs on one device, not on several `devices`");
+  if (spec.job.choose_sub_batch) return refuse("has no planner before it runs: state `sub_batch`");
+  if (spec.job.choose_algorithms || spec.job.algorithms == AlgorithmPolicy::fastest) {
+    return refuse(
+        "knows no times before it runs: `algorithms` must be least-workspace or heuristic");
+  }
+  if (spec.epochs > 0 || !spec.resume.empty() || !spec.checkpoint.empty()) {
+    return refuse("takes `iterations`, not `epochs`");
+  }
+  if (spec.job.device.has_file_tier()) return refuse("has no file behind its host: `file_tier`");
+  if (spec.iterations < 1) return fail(ErrorCode::usage, "`iterations` must be at least 1");
+  return {};
+}
+
+Result<void> check_planner(const PlannerSpec& planner) {
+  if (auto made = make_planner(planner.name); !made) return fail(made.error());
+  return check_planner_settings(std::span(&planner.name, 1), planner.values);
+}
+
+/// What leaves the device, half of which plans may use: the rest is for blocks without a plan.
+Bytes bytes_away(const TrainingSpec& spec, Bytes unlimited_peak) {
+  return spec.budget.host > 0 ? spec.budget.host : 3 * unlimited_peak + 16 * kMiB;
+}
+
+class TransparentTraining {
+ public:
+  TransparentTraining(const Job& job, const TrainingSpec& spec, Machine machine,
+                      TransparentReport& report, TrainingObserver& observer)
+      : job_(job),
+        spec_(spec),
+        machine_(std::move(machine)),
+        algorithms_(choose_algorithms(job.program(), algorithms_of(job.spec()))),
+        report_(report),
+        observer_(observer) {}
+
+  Result<void> run() {
+    auto runner = job_.make_runner();
+    if (!runner) return fail(runner.error());
+    runner_ = std::move(*runner);
+    try {
+      if (auto ran = run_session(); !ran) return ran;
+    } catch (const SessionError& error) {
+      return fail(error.error());
+    }
+    report_.losses = runner_->losses();
+    report_.state_crc32 = checksum(*runner_);
+    return compare();
+  }
+
+ private:
+  Result<void> run_session() {
+    SessionSpec asked;
+    asked.device = job_.make_device(machine_);
+    asked.device->run_kernels_here();
+    asked.machine = machine_;
+    asked.budget = report_.budget;
+    asked.away_bytes = bytes_away(spec_, report_.unlimited_peak);
+    asked.planner = spec_.planner;
+    asked.stop = observer_.stop();
+    // Planned between iterations: the first ones are few, and not slower for it.
+    asked.plan_beside = false;
+    Session session(std::move(asked));
+    OpByOp training(job_.program(), algorithms_, session, *runner_);
+    training.load();
+    for (std::int64_t i = 0; i < spec_.iterations; ++i) {
+      if (observer_.stop_requested()) return interrupted(i);
+      iteration(session, training, i);
+    }
+    if (observer_.stop_requested()) return interrupted(spec_.iterations);
+    // Handing out the values is no part of an iteration: it leaves the plan.
+    report_.session = session.report();
+    training.store();
+    report_.session.device_peak = session.report().device_peak;
+    report_.iterations = spec_.iterations;
+    if (!times_planned_.empty()) report_.planned = median(times_planned_);
+    if (!times_unplanned_.empty()) report_.unplanned = median(times_unplanned_);
+    return {};
+  }
+
+  void iteration(Session& session, OpByOp& training, std::int64_t i) {
+    const std::int64_t reactive = session.report().reactive_ops;
+    const auto start = Clock::now();
+    training.iteration(i);
+    const Nanos time = Clock::now() - start;
+    tell(i, time, "inside the budget", 0);
+    observer_.iteration({i + 1, spec_.iterations, time});
+    if (session.report().reactive_ops == reactive) {
+      if (report_.planned_iterations++ == 0) report_.first_planned = i + 1;
+      times_planned_.push_back(time);
+      return;
+    }
+    if (i > 0) times_unplanned_.push_back(time);
+    // Of the first iteration times are those of cold caches.
+    if (i < 2 || i + 1 == spec_.iterations) return;
+    const auto planning = Clock::now();
+    session.plan_now();
+    report_.planning += Clock::now() - planning;
+  }
+
+  [[nodiscard]] Result<void> interrupted(std::int64_t done) const {
+    return fail(ErrorCode::interrupted,
+                fmt::format("interrupted after {}; nothing was saved", counted(done, "iteration")));
+  }
+
+  /// `before`: iterations of the training before this one.
+  void tell(std::int64_t i, Nanos time, const char* which, std::int64_t before) {
+    const std::int64_t total = spec_.iterations;
+    const std::int64_t all = spec_.comparison == Comparison::none ? total : 2 * total;
+    observer_.update(
+        static_cast<double>(before + i + 1) / static_cast<double>(all),
+        fmt::format("{}: iteration {}/{}, {}", which, i + 1, total, format_time(time)));
+  }
+
+  /// The same training as a plan that keeps everything.
+  Result<void> compare() {
+    if (spec_.comparison == Comparison::none) return {};
+    const auto kept = kept_plan(job_.program(), machine_, algorithms_, no_limit());
+    if (!kept) return fail(ErrorCode::infeasible, "nothing can be kept without a budget");
+    auto runner = job_.make_runner();
+    if (!runner) return fail(runner.error());
+    TrainingRun without(job_, machine_, kept->plan, std::move(*runner));
+    without.executor().enter();
+    const RunReport ran = without.run(
+        spec_.iterations, observer_.stop(),
+        [&](std::int64_t i, Nanos time) { tell(i, time, "without a budget", spec_.iterations); });
+    if (ran.cancelled) {
+      return fail(ErrorCode::interrupted, "interrupted while comparing; nothing was saved");
+    }
+    without.executor().exit();
+    Baseline baseline;
+    baseline.time = without.median();
+    if (spec_.comparison == Comparison::bits) {
+      baseline.identical = identical(job_.program(), without.runner(), *runner_);
+    }
+    report_.baseline = baseline;
+    return {};
+  }
+
+  const Job& job_;
+  const TrainingSpec& spec_;
+  Machine machine_;
+  AlgorithmChoice algorithms_;
+  TransparentReport& report_;
+  TrainingObserver& observer_;
+  std::unique_ptr<nn::TrainingRunner> runner_;
+  std::vector<Nanos> times_planned_;
+  std::vector<Nanos> times_unplanned_;
+};
+
+Result<void> check_device(const Job& job) {
+  if (!job.make_device({})->enqueues_kernels()) return {};
+  return fail(ErrorCode::usage,
+              fmt::format("`transparent` calls kernels on its own thread, and those of device '{}' "
+                          "are not called so; take `device` cpu",
+                          job.kind().name));
+}
+
+}  // namespace
+
+Result<TransparentReport> run_transparently(const TrainingSpec& spec, TrainingObserver& observer) {
+  if (auto sound = check_transparent(spec); !sound) return fail(sound.error());
+  if (auto sound = check_planner(spec.planner); !sound) return fail(sound.error());
+  auto made = Job::make(spec.job, observer);
+  if (!made) return fail(made.error());
+  const auto job = std::make_shared<Job>(std::move(*made));
+  if (auto sound = check_device(*job); !sound) return fail(sound.error());
+  const Subject subject = subject_of_job(job, spec.job);
+  const auto budget = budget_for(subject, spec.budget, spec.planner.name);
+  if (!budget) return fail(budget.error());
+  const NothingToLose scope(observer);
+  auto machine = device_machine(*job, *budget, spec.cache, observer);
+  if (!machine) return fail(machine.error());
+  TransparentReport report;
+  report.device = job->kind().name;
+  report.data = job->data().name();
+  report.threads = job->threads();
+  report.link = machine->to_host();
+  report.budget = budget->device;
+  report.unlimited_peak = subject.unlimited_peak();
+  TransparentTraining training(*job, spec, std::move(*machine), report, observer);
+  if (auto ran = training.run(); !ran) return fail(ran.error());
+  warn_if_diverged(report.losses, 0, observer);
+  return report;
+}
+
+}  // namespace tidepool
