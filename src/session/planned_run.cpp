@@ -1,5 +1,6 @@
 #include "session/planned_run.h"
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 
@@ -61,7 +62,9 @@ PlannedRun::PlannedRun(const Pattern& pattern, const Plan& plan, Device& device,
       copy_streams_(copy_streams.begin(), copy_streams.end()),
       ops_(ops),
       prepared_(plan.steady.instructions.size()),
-      first_run_(pattern.program.ops.size(), kNotRun) {
+      first_run_(pattern.program.ops.size(), kNotRun),
+      queues_(plan.streams.size()),
+      issued_(prepared_.size(), 0) {
   for (std::size_t i = 0; i < prepared_.size(); ++i) {
     const Instruction& x = instruction(i);
     if (x.kind == InstructionKind::op) {
@@ -69,6 +72,8 @@ PlannedRun::PlannedRun(const Pattern& pattern, const Plan& plan, Device& device,
       for (const PlacementId id : x.operands) {
         prepared_[i].pointers.push_back(device_.arena(0) + plan_.placements[at(id)].offset);
       }
+    } else {
+      queues_[at(x.stream)].copies.push_back(i);
     }
     for (const Wait& wait : x.waits) {
       auto& events = prepared_[at(wait.index)].events;
@@ -102,6 +107,12 @@ void PlannedRun::start(Bytes away_base) {
   away_base_ = away_base;
   next_ = 0;
   iteration_ = 0;
+  forget_issued();
+}
+
+void PlannedRun::forget_issued() {
+  for (CopyQueue& queue : queues_) queue.next = 0;
+  std::ranges::fill(issued_, 0);
 }
 
 Device::EventId PlannedRun::event_of(const Wait& wait) const {
@@ -141,32 +152,64 @@ void PlannedRun::run_again(std::size_t index) {
   ops_.run_again(instruction(index).op, prepared_[index].pointers);
 }
 
-std::span<std::byte* const> PlannedRun::reach(OpId op) {
+/// All ops that it waits for have run, and all copies are issued.
+bool PlannedRun::may_issue(std::size_t index) const {
+  return std::ranges::all_of(instruction(index).waits, [&](const Wait& wait) {
+    if (wait.iteration != 0) return true;
+    return is_op(at(wait.index)) ? at(wait.index) < next_ : issued_[at(wait.index)] != 0;
+  });
+}
+
+/// Copies in front of `limit`, see Note [Issued early]; and goes on to the next op.
+void PlannedRun::issue_ready(std::size_t limit) {
+  for (bool more = true; more;) {
+    more = false;
+    for (CopyQueue& queue : queues_) {
+      while (queue.next < queue.copies.size() && queue.copies[queue.next] < limit &&
+             may_issue(queue.copies[queue.next])) {
+        const std::size_t index = queue.copies[queue.next++];
+        issue_copy(index);
+        issued_[index] = 1;
+        more = true;
+      }
+    }
+  }
+  while (next_ < prepared_.size() && !is_op(next_)) {
+    invariant(issued_[next_] != 0, "a copy waits for nothing that stands behind it");
+    ++next_;
+  }
+}
+
+std::span<std::byte* const> PlannedRun::reach(OpId op, std::size_t limit) {
+  issue_ready(limit);
   while (next_ != first_run_[at(op)]) {
     invariant(next_ < prepared_.size(), "ops of a plan come in the order of their program");
-    is_op(next_) ? run_again(next_) : issue_copy(next_);
-    ++next_;
+    run_again(next_++);
+    issue_ready(limit);
   }
   wait_for(next_);
   return prepared_[next_].pointers;
 }
 
-void PlannedRun::issue_ahead() {
-  while (next_ < prepared_.size() && !is_op(next_)) issue_copy(next_++);
-}
+std::span<std::byte* const> PlannedRun::reach(OpId op) { return reach(op, prepared_.size()); }
+
+void PlannedRun::issue_ahead() { issue_ready(prepared_.size()); }
 
 void PlannedRun::begin_iteration() {
+  issue_ahead();
   while (next_ < prepared_.size()) {
-    is_op(next_) ? run_again(next_) : issue_copy(next_);
-    ++next_;
+    run_again(next_++);
+    issue_ahead();
   }
   next_ = 0;
   ++iteration_;
+  forget_issued();
   issue_ahead();
 }
 
+/// Frees may follow: what stands behind it is not issued yet.
 void PlannedRun::carry(OpId op) {
-  reach(op);
+  reach(op, first_run_[at(op)]);
   const Instruction& x = instruction(next_);
   const Placement& from = plan_.placements[at(x.operands[0])];
   device_.copy(copy_streams_[0], location(x.operands[1]), location(x.operands[0]), from.bytes);
@@ -180,8 +223,9 @@ PlannedRun::Places PlannedRun::leave() {
   for (const PlacementId id : plan_.boundary) values.add(id);
   const std::size_t begun = iteration_ == 0 ? next_ : prepared_.size();
   const auto walk = [&](std::size_t until) {
-    for (std::size_t i = 0; i < until; ++i) {
+    for (std::size_t i = 0; i < prepared_.size(); ++i) {
       const Instruction& x = instruction(i);
+      if (i >= until && issued_[i] == 0) continue;
       if (x.kind == InstructionKind::copy) values.add(x.to);
       if (x.kind != InstructionKind::op) continue;
       const Op& op = pattern_.program.ops[at(x.op)];

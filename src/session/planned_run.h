@@ -1,6 +1,11 @@
 // PlannedRun: a plan of a pattern, walked op by op as the program calls them. Ops run on the
 // program's thread; copies are issued in between and waited for by the ops that need them. It is
 // the executor (runtime/executor.h) turned inside out.
+//
+// Note [Issued early]. While an op runs nobody issues copies, and a link that nothing was issued to
+// stands still. So behind each op all copies are issued, in the order of their streams, whose waits
+// are for ops that have run and for copies that are issued, even those that stand behind later ops
+// in the schedule: where one must not run before an op, the schedule has it wait for that op.
 #pragma once
 
 #include <array>
@@ -68,7 +73,11 @@ class PlannedRun {
 
   [[nodiscard]] Location location(PlacementId id) const;
   [[nodiscard]] StreamId device_stream(StreamId stream) const;
+  std::span<std::byte* const> reach(OpId op, std::size_t limit);
   void issue_copy(std::size_t index);
+  [[nodiscard]] bool may_issue(std::size_t index) const;
+  void issue_ready(std::size_t limit);
+  void forget_issued();
   void wait_for(std::size_t index);
   void run_again(std::size_t index);
   [[nodiscard]] const Instruction& instruction(std::size_t index) const {
@@ -86,8 +95,14 @@ class PlannedRun {
   PlannedOps& ops_;
   std::vector<Prepared> prepared_;
   std::vector<std::size_t> first_run_;  ///< by op: its instruction the first time
-  std::size_t next_ = 0;                ///< the instruction that is issued next
-  std::int64_t iteration_ = 0;          ///< since `start`; of the next instruction
+  struct CopyQueue {
+    std::vector<std::size_t> copies;  ///< instructions of a stream
+    std::size_t next = 0;             ///< of these, in this iteration
+  };
+  std::vector<CopyQueue> queues_;
+  std::vector<char> issued_;    ///< by instruction: a copy of this iteration that was issued
+  std::size_t next_ = 0;        ///< the instruction that is issued next
+  std::int64_t iteration_ = 0;  ///< since `start`; of the next instruction
   Bytes away_base_ = 0;
   bool started_ = false;
   Nanos stalled_{};
