@@ -18,27 +18,35 @@ constexpr std::string_view kSystemsText =
     "project's; fluid: no schedule that swaps does better";
 
 Reproduction table1() {
-  return {"table1",
-          "Table I of SmartPool/AutoSwap: memory pools against cudaMalloc",
-          run_table1,
-          {"--models", "--data"},
-          "",
-          "a packing",
-          "--models vgg11,vgg16",
-          {"recordings: the rules of what a layer allocates (src/trace/layer_recording.h) were "
-           "read off the measured trace of VGG16: that row is fitted, the other seven are "
-           "predictions; residual blocks do not occur in the trace, what they allocate is assumed",
-           "op times: the efficiency's two constants are fitted to the published native ms / "
-           "SmartPool's speedup of these eight networks, so that native ms less the calls is no "
-           "prediction; calls, their cost and copies (the paper's published coefficients) are not "
-           "fitted",
-           "publ. is the published figure of the column before it; ratios are to the peak load of "
-           "the same work",
-           "SmartPool's published ratio, and ours without a star, places one iteration: gradients "
-           "of weights outlive it and move once in each (move_ms in --json, counted in its "
-           "speedup); with a star two iterations are placed, in which they alternate and nothing "
-           "moves",
-           kTraceText, kZooText}};
+  return {
+      "table1",
+      "Table I of SmartPool/AutoSwap: memory pools against cudaMalloc",
+      run_table1,
+      {"--models", "--data"},
+      "",
+      "a packing",
+      "--models vgg11,vgg16",
+      {"recordings: the rules of what a layer allocates (src/trace/layer_recording.h) were "
+       "read off the measured trace of VGG16: that row is fitted, the other seven are "
+       "predictions; residual blocks do not occur in the trace, what they allocate is assumed",
+       "op times: the efficiency's two constants are fitted to the published native ms / "
+       "SmartPool's speedup of these eight networks, so that native ms less the calls is no "
+       "prediction; calls, their cost and copies (the paper's published coefficients) are not "
+       "fitted",
+       "publ. is the published figure of the column before it; ratios are to the peak load of "
+       "the same work",
+       "SmartPool's published ratio, and ours without a star, places one iteration: gradients "
+       "of weights outlive it and move once in each (move_ms in --json, counted in its "
+       "speedup); with a star two iterations are placed, in which they alternate and nothing "
+       "moves",
+       "ns: measured here and now: the median of a malloc or free of the same recording, over "
+       "and over, by a Session that has planned it in more budget than it takes, by the malloc "
+       "of this process, by jemalloc and tcmalloc where they are installed (-: not), by CnMem's "
+       "policy as simulated here; memory is not touched, and no driver or GPU is in it; all "
+       "other columns are replayed or simulated",
+       "99th percentiles and means are in --json; the Session's have the moves of gradients "
+       "that outlive the iteration, a copy in RAM each, which a median does not show",
+       kTraceText, kZooText}};
 }
 
 Reproduction table2() {

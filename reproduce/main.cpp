@@ -7,6 +7,7 @@
 
 #include "catalogue.h"
 #include "cli/program.h"
+#include "served_calls.h"
 
 namespace tidepool::reproduce {
 namespace {
@@ -59,6 +60,21 @@ void add_options(const Reproduction& what, Arguments& a, CLI::App& command) {
                      "write a picture (SVG) of each workload to this folder");
 }
 
+/// For table1 alone, which runs this program with other mallocs; not in the help.
+void add_time_malloc(CLI::App& app, cli::Context& context) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand(kTimeMalloc)->group("");
+  command->add_option("--models", arguments->models);
+  command->add_option("--data", arguments->data);
+  command->add_flag("--json", context.json);
+  command->callback([arguments, &context] {
+    context.run = [arguments, &context] {
+      const auto done = time_own_malloc(*arguments);
+      return done ? cli::kOk : cli::report(done.error(), context.json);
+    };
+  });
+}
+
 void add_commands(CLI::App& app, cli::Context& context) {
   for (const Reproduction& what : catalogue()) {
     auto arguments = std::make_shared<Arguments>();
@@ -70,6 +86,7 @@ void add_commands(CLI::App& app, cli::Context& context) {
       context.run = [arguments, &what, &context] { return run(what, *arguments, context.json); };
     });
   }
+  add_time_malloc(app, context);
 }
 
 std::string footer() {

@@ -10,6 +10,7 @@
 #include "pack/first_fit.h"
 #include "pack/search.h"
 #include "reproduction.h"
+#include "served_calls.h"
 #include "trace/allocators/caching.h"
 #include "trace/allocators/cnmem.h"
 
@@ -90,6 +91,24 @@ Json times_of(const Work& work, Nanos compute_time, const Calls& calls, Nanos mo
           {"smartpool_without_moves_speedup", native / with_calls(kSmartPoolCall, 0)}};
 }
 
+/// Fields of whoever served calls; null: nobody.
+void add_times(const char* name, const std::optional<CallTimes>& times, Json& row) {
+  const auto field = [&](const char* which) { return fmt::format("{}_{}_ns", name, which); };
+  row[field("call")] = times ? Json(times->median) : Json();
+  row[field("call_99th")] = times ? Json(times->percentile_99) : Json();
+  row[field("call_mean")] = times ? Json(times->mean) : Json();
+}
+
+void add_served(const ServedCalls& served, Json& row) {
+  row["mallocs"] = served.mallocs;
+  add_times("session", served.session, row);
+  add_times("malloc", served.own_malloc, row);
+  add_times("jemalloc", served.jemalloc, row);
+  add_times("tcmalloc", served.tcmalloc, row);
+  add_times("cnmem", served.cnmem, row);
+  if (!served.session) row["why_no_session"] = served.why_no_session;
+}
+
 Json table1_row(const Work& work, const Arguments& a) {
   const Recording& recording = work.framework.recording;
   const Iteration& iteration = work.framework.iteration;
@@ -135,6 +154,7 @@ Json table1_row(const Work& work, const Arguments& a) {
               {"published_peak_bytes", static_cast<Bytes>(p.peak_mib * static_cast<double>(kMiB))},
               {"peak_bytes", block_lives.peak}};
   row.update(times_of(work, work.recorded_time(), cnmem_run.last, moves));
+  add_served(serve_calls(work, a), row);
   return row;
 }
 
@@ -175,7 +195,13 @@ Result<void> run_table1(const Arguments& a, TableReport& report) {
                   {"CnMem", "cnmem_speedup", Form::times},
                   {"publ.", "published_cnmem_speedup", Form::times},
                   {"SmartPool", "smartpool_speedup", Form::times},
-                  {"publ.", "published_smartpool_speedup", Form::times}});
+                  {"publ.", "published_smartpool_speedup", Form::times},
+                  {"mallocs", "mallocs"},
+                  {"Session ns", "session_call_ns", Form::ns},
+                  {"malloc ns", "malloc_call_ns", Form::ns},
+                  {"jemalloc ns", "jemalloc_call_ns", Form::ns},
+                  {"tcmalloc ns", "tcmalloc_call_ns", Form::ns},
+                  {"CnMem ns", "cnmem_call_ns", Form::ns}});
   const auto models = wanted_models(a, report);
   if (!models) return fail(models.error());
   report.expect(models->size(), a.limit(kSearchSeconds));

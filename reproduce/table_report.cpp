@@ -26,6 +26,8 @@ std::string shown(const Json& row, const Column& column) {
       return fmt::format("{:.2f}x", value->get<double>());
     case Column::Form::ms:
       return fmt::format("{:.2f}", value->get<double>());
+    case Column::Form::ns:
+      return fmt::format("{:.0f}", value->get<double>());
     case Column::Form::mib:
       return fmt::format("{:.1f}", value->get<double>() / static_cast<double>(kMiB));
     case Column::Form::percent:

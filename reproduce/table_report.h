@@ -12,7 +12,7 @@
 namespace tidepool::reproduce {
 
 struct Column {
-  enum class Form : std::uint8_t { text, ratio, times, ms, mib, percent };
+  enum class Form : std::uint8_t { text, ratio, times, ms, ns, mib, percent };
   std::string header;
   std::string field;  ///< of a row
   Form form = Form::text;

@@ -59,8 +59,12 @@ void CallLog::add_free(LifeId life, Bytes bytes) {
 }
 
 void CallLog::add_op(std::int32_t name, OpShape shape, std::span<const Use> uses) {
+  add_op(name, shape, uses, op_token(name_hashes_[at(name)], shape, uses));
+}
+
+void CallLog::add_op(std::int32_t name, OpShape shape, std::span<const Use> uses, CallToken token) {
   calls_.push_back({CallKind::op,
-                    op_token(name_hashes_[at(name)], shape, uses),
+                    token,
                     name,
                     shape,
                     lives_.size(),
@@ -83,6 +87,8 @@ void CallLog::keep_last(std::size_t calls) {
 
 Recording CallLog::recording(std::vector<std::size_t>& call_of_event) const {
   Recording recording;
+  recording.events.reserve(lives_.size());
+  call_of_event.reserve(lives_.size());
   std::unordered_map<LifeId, BlockId> blocks;
   const auto add = [&](EventKind kind, std::size_t entry, std::int32_t op, std::size_t call) {
     const auto [known, fresh] =

@@ -55,6 +55,8 @@ class CallLog {
     Bytes bytes = 0;
   };
   void add_op(std::int32_t name, OpShape shape, std::span<const Use> uses);
+  /// The same where the op's token is known.
+  void add_op(std::int32_t name, OpShape shape, std::span<const Use> uses, CallToken token);
   /// Of the op that was added last.
   void set_time(Nanos time) { calls_.back().time = time; }
 

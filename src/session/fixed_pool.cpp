@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "base/at.h"
 #include "base/error_number.h"
@@ -18,8 +19,6 @@ namespace tidepool {
 namespace {
 
 constexpr std::size_t kCallsBeforeLook = 64;
-constexpr std::size_t kMostCallsKept = std::size_t{1} << 20;
-constexpr Bytes kElsewhere = -1;
 
 }  // namespace
 
@@ -56,23 +55,29 @@ void* FixedPool::allocate_elsewhere(Bytes bytes) {
   const auto offset = elsewhere_.allocate(bytes);
   if (!offset) return nullptr;
   highest_elsewhere_ = std::max(highest_elsewhere_, *offset + bytes);
-  blocks_[*offset] = {bytes, next_life_, false};
+  blocks_[*offset] = {bytes, next_life_};
   return arena_ + *offset;
+}
+
+/// The block of the next step.
+void* FixedPool::allocate_planned() {
+  const Bytes offset = plan_->offsets[position_];
+  plan_->lives[position_] = next_life_;
+  live_at(offset) = static_cast<std::int32_t>(position_);
+  ++planned_live_;
+  ++report_.served;
+  return arena_ + spec_.budget + offset;
 }
 
 void* FixedPool::allocate(Bytes bytes) {
   if (bytes <= 0 || bytes > spec_.budget) return nullptr;
   const std::lock_guard lock(mutex_);
   const Pattern::Step* step = in_plan_ ? &plan_->steps[position_] : nullptr;
-  const bool as_planned = step != nullptr && step->kind == CallKind::malloc &&
-                          step->token == CallLog::malloc_token(bytes);
+  const bool as_planned =
+      step != nullptr && step->kind == CallKind::malloc && plan_->sizes[position_] == bytes;
   void* address = nullptr;
   if (as_planned && plan_->offsets[position_] != kElsewhere) {
-    const Bytes offset = spec_.budget + plan_->offsets[position_];
-    blocks_[offset] = {bytes, next_life_, true};
-    address = arena_ + offset;
-    ++planned_live_;
-    ++report_.served;
+    address = allocate_planned();
   } else {
     address = allocate_elsewhere(bytes);
     if (address == nullptr) return nullptr;
@@ -85,27 +90,38 @@ void* FixedPool::allocate(Bytes bytes) {
   return address;
 }
 
-bool FixedPool::free(void* address) {
-  const std::lock_guard lock(mutex_);
-  const auto found = blocks_.find(static_cast<std::byte*>(address) - arena_);
-  if (found == blocks_.end()) return false;
-  const auto [offset, block] = *found;
-  const Pattern::Step* step = in_plan_ ? &plan_->steps[position_] : nullptr;
-  const Bytes planned_at = block.planned ? offset - spec_.budget : kElsewhere;
-  const bool as_planned = step != nullptr && step->kind == CallKind::free &&
-                          step->token == CallLog::free_token(block.bytes) &&
-                          plan_->offsets[position_] == planned_at;
-  if (block.planned) {
-    --planned_live_;
-  } else {
-    elsewhere_.free(offset);
-    if (in_plan_) give_back_pages(offset, block.bytes);
-  }
-  live_ -= block.bytes;
-  log_.add_free(block.life, block.bytes);
-  blocks_.erase(found);
+bool FixedPool::free_planned(Bytes offset) {
+  if (plan_ == nullptr || offset >= plan_->bytes || offset % spec_.alignment != 0) return false;
+  const std::int32_t malloc = std::exchange(live_at(offset), std::int32_t{kNone});
+  if (malloc == kNone) return false;
+  const bool as_planned = in_plan_ && plan_->freed[position_] == malloc;
+  --planned_live_;
+  live_ -= plan_->sizes[at(malloc)];
+  log_.add_free(plan_->lives[at(malloc)], plan_->sizes[at(malloc)]);
   call_done(as_planned);
   return true;
+}
+
+bool FixedPool::free_elsewhere(Bytes offset) {
+  const auto found = blocks_.find(offset);
+  if (found == blocks_.end()) return false;
+  const Block block = found->second;
+  const bool as_planned = in_plan_ && plan_->steps[position_].kind == CallKind::free &&
+                          plan_->freed[position_] == kNone &&
+                          plan_->steps[position_].token == CallLog::free_token(block.bytes);
+  elsewhere_.free(offset);
+  if (in_plan_) give_back_pages(offset, block.bytes);
+  live_ -= block.bytes;
+  blocks_.erase(found);
+  log_.add_free(block.life, block.bytes);
+  call_done(as_planned);
+  return true;
+}
+
+bool FixedPool::free(void* address) {
+  const std::lock_guard lock(mutex_);
+  const Bytes offset = static_cast<std::byte*>(address) - arena_;
+  return offset < spec_.budget ? free_elsewhere(offset) : free_planned(offset - spec_.budget);
 }
 
 bool FixedPool::contains(const void* address) const {
@@ -115,8 +131,15 @@ bool FixedPool::contains(const void* address) const {
 
 Bytes FixedPool::bytes(const void* address) const {
   const std::lock_guard lock(mutex_);
-  const auto found = blocks_.find(static_cast<const std::byte*>(address) - arena_);
-  return found == blocks_.end() ? 0 : found->second.bytes;
+  const Bytes offset = static_cast<const std::byte*>(address) - arena_;
+  if (offset < spec_.budget) {
+    const auto found = blocks_.find(offset);
+    return found == blocks_.end() ? 0 : found->second.bytes;
+  }
+  const auto place = static_cast<std::size_t>((offset - spec_.budget) / spec_.alignment);
+  if (plan_ == nullptr || place >= plan_->live_at.size()) return 0;
+  const std::int32_t malloc = plan_->live_at[place];
+  return malloc == kNone ? 0 : plan_->sizes[at(malloc)];
 }
 
 void FixedPool::note_peaks() {
@@ -127,7 +150,10 @@ void FixedPool::note_peaks() {
 }
 
 void FixedPool::call_done(bool as_planned) {
-  if (log_.calls().size() > 2 * kMostCallsKept) log_.keep_last(kMostCallsKept);
+  // So long that an iteration of many iterations is found.
+  const std::size_t kept = std::max(
+      std::size_t{1} << 14, plan_ == nullptr ? std::size_t{1} << 18 : 64 * plan_->steps.size());
+  if (log_.calls().size() > 2 * kept) log_.keep_last(kept);
   if (in_plan_ && as_planned) {
     if (++position_ < plan_->steps.size()) return;
     position_ = 0;
@@ -206,6 +232,7 @@ std::unique_ptr<FixedPool::Plan> FixedPool::make_plan(const CallLog::Period& per
     step.kind = calls[i].kind;
     step.token = calls[i].token;
     plan->steps.push_back(std::move(step));
+    plan->sizes.push_back(log_.bytes(calls[i])[0]);
     const LifeId life = log_.lives(calls[i])[0];
     if (calls[i].kind == CallKind::malloc) malloc_of[life] = i;
     const auto began = malloc_of.find(life);
@@ -215,6 +242,8 @@ std::unique_ptr<FixedPool::Plan> FixedPool::make_plan(const CallLog::Period& per
     lifetimes.push_back({static_cast<std::int64_t>(began->second), static_cast<std::int64_t>(i)});
   }
   plan->offsets.assign(calls.size(), kElsewhere);
+  plan->freed.assign(calls.size(), kNone);
+  plan->lives.assign(calls.size(), LifeId{kNone});
   if (placed.empty()) return plan;
   const PackProblem problem = lifetime_problem(std::move(sizes), std::move(lifetimes));
   SearchOptions options;
@@ -222,9 +251,10 @@ std::unique_ptr<FixedPool::Plan> FixedPool::make_plan(const CallLog::Period& per
   const SearchResult found = search_packing(problem, options);
   plan->bytes = align_up(found.packing.footprint, page_);
   plan->load = found.lower_bound;
+  plan->live_at.assign(static_cast<std::size_t>(plan->bytes / spec_.alignment), kNone);
   for (std::size_t k = 0; k < placed.size(); ++k) {
     plan->offsets[placed[k].malloc] = found.packing.offsets[k];
-    plan->offsets[placed[k].free] = found.packing.offsets[k];
+    plan->freed[placed[k].free] = static_cast<std::int32_t>(placed[k].malloc);
   }
   return plan;
 }

@@ -65,18 +65,30 @@ class FixedPool {
   /// Where the steps of an iteration put what they allocate.
   struct Plan {
     std::vector<Pattern::Step> steps;
-    std::vector<Bytes> offsets;  ///< by step: of a malloc, or its block's of a free; -1: elsewhere
+    std::vector<Bytes> offsets;  ///< by step: of a malloc's block; kElsewhere: not planned
+    /// By step: of a free, the malloc of the planned block that it frees; kNone: of another one.
+    std::vector<std::int32_t> freed;
+    std::vector<Bytes> sizes;   ///< by step: of a malloc
+    std::vector<LifeId> lives;  ///< by step: of the block that a malloc gave last
+    /// By place, in units of the alignment: the malloc whose block begins there; kNone: none does.
+    std::vector<std::int32_t> live_at;
     Bytes bytes = 0;
     Bytes load = 0;
   };
+  static constexpr Bytes kElsewhere = -1;
 
   struct Block {
     Bytes bytes = 0;
     LifeId life = kNone;
-    bool planned = false;
   };
 
   void* allocate_elsewhere(Bytes bytes);
+  void* allocate_planned();
+  bool free_planned(Bytes offset);
+  bool free_elsewhere(Bytes offset);
+  [[nodiscard]] std::int32_t& live_at(Bytes offset) {
+    return plan_->live_at[static_cast<std::size_t>(offset / spec_.alignment)];
+  }
   void call_done(bool as_planned);
   void follow();
   void look_for_iteration();
@@ -89,7 +101,7 @@ class FixedPool {
   std::byte* arena_ = nullptr;  ///< address space for the budget twice: elsewhere, then planned
   Bytes page_ = 4096;
   Segments elsewhere_;
-  std::map<Bytes, Block> blocks_;  ///< by offset in the arena
+  std::map<Bytes, Block> blocks_;  ///< elsewhere, by offset in the arena
   Bytes live_ = 0;
   Bytes highest_elsewhere_ = 0;  ///< bytes below it may be taken
   std::int64_t planned_live_ = 0;

@@ -170,6 +170,7 @@ class PatternMaker {
 
   void add_op(const LoggedCall& call, std::size_t i, Pattern::Step& step) {
     step.name = log_.name(call.name);
+    step.log_name = call.name;
     step.shape = call.shape;
     Op op;
     op.name = fmt::format("{}#{}", step.name, pattern_.program.ops.size());

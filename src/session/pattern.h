@@ -27,9 +27,10 @@ struct Pattern {
   struct Step {
     CallKind kind = CallKind::malloc;
     CallToken token = 0;
-    std::string name;  ///< of an op
-    OpShape shape;     ///< of an op
-    OpId op = kNone;   ///< of an op that accesses something
+    std::string name;               ///< of an op
+    std::int32_t log_name = kNone;  ///< the same, in the log that the pattern was found in
+    OpShape shape;                  ///< of an op
+    OpId op = kNone;                ///< of an op that accesses something
     /// By block of the call. Of a malloc: what the block holds from then on; kNone: it is never
     /// accessed.
     std::vector<TensorId> tensors;

@@ -79,6 +79,8 @@ class Residency {
   void from_host(std::byte* to, const void* from, Bytes bytes);
   void to_host(void* to, const std::byte* from, Bytes bytes);
 
+  /// That blocks were brought in for.
+  [[nodiscard]] std::int64_t ops() const { return clock_; }
   [[nodiscard]] Bytes moved() const { return moved_; }
   [[nodiscard]] Bytes device_peak() const { return device_peak_; }
 

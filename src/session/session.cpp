@@ -12,15 +12,10 @@
 namespace tidepool {
 namespace {
 
-constexpr StreamId kCompute = 0;
 constexpr StreamId kFirstCopies = 1;
 
 Nanos since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration_cast<Nanos>(std::chrono::steady_clock::now() - start);
-}
-
-[[noreturn]] void misuse(const std::string& message) {
-  throw SessionError(ErrorCode::usage, message);
 }
 
 DeviceConfig config_of(const SessionSpec& spec, SpaceId away) {
@@ -184,13 +179,13 @@ std::span<std::byte* const> Session::begin_op(std::string_view op, std::span<con
       functions_[at(step.op)] = *function;
     }
     const auto pointers = planned_->run->reach(step.op);
-    log_op(op, shape);
+    log_.add_op(step.log_name, shape, logged_uses(), step.token);
     op_open_ = true;
     return pointers;
   }
   gap_ = since(last_end_);
   residency_.bring(needs_, op);
-  log_op(op, shape);
+  log_.add_op(log_.intern(op), shape, logged_uses());
   op_open_ = true;
   pointers_.clear();
   for (const Residency::Need& need : needs_) pointers_.push_back(residency_.address(need.slot));
@@ -198,13 +193,13 @@ std::span<std::byte* const> Session::begin_op(std::string_view op, std::span<con
   return pointers_;
 }
 
-void Session::log_op(std::string_view op, OpShape shape) {
+std::span<const CallLog::Use> Session::logged_uses() {
   logged_.clear();
   for (const Residency::Need& need : needs_) {
     const Block& block = residency_.block(need.slot);
     logged_.push_back({block.life, block.bytes});
   }
-  log_.add_op(log_.intern(op), shape, logged_);
+  return logged_;
 }
 
 std::span<std::byte* const> Session::begin(std::string_view op, std::span<const Use> uses) {
@@ -246,85 +241,6 @@ void Session::end() {
   if (!caller_.mine() || !op_open_) misuse("end: this thread has no op that has begun");
   const std::lock_guard guard(caller_, std::adopt_lock);
   end_op();
-}
-
-void Session::run(const Launch& function, std::span<std::byte* const> pointers) {
-  Device& device = *spec_.device;
-  if (!device.enqueues_kernels()) return function(pointers, nullptr);
-  struct Context {
-    const Launch* function;
-    std::span<std::byte* const> pointers;
-  } context{&function, pointers};
-  Work work;
-  work.context = &context;
-  work.run = [](void* raw, std::int64_t, NativeStream stream) {
-    const auto& c = *static_cast<const Context*>(raw);
-    (*c.function)(c.pointers, stream);
-  };
-  device.launch(kCompute, work);
-  device.record(op_ended_, kCompute);
-  device.synchronize(op_ended_);
-}
-
-void Session::exec_locked(std::string_view op, std::span<const Use> uses, bool pure,
-                          const Launch& function) {
-  const auto pointers = begin_op(op, uses, pure, &function);
-  try {
-    run(function, pointers);
-  } catch (...) {
-    end_op();
-    throw;
-  }
-  end_op();
-}
-
-void Session::exec(std::string_view op, std::span<const Use> uses, bool pure,
-                   const Function& function) {
-  lock_for("exec");
-  const std::lock_guard guard(caller_, std::adopt_lock);
-  refuse_where_enqueued("exec");
-  // Not the program's own where a plan may keep it: that may be gone by then.
-  const Launch launch =
-      pure ? Launch([function](auto pointers, NativeStream) { function(pointers); })
-           : Launch([&function](auto pointers, NativeStream) { function(pointers); });
-  exec_locked(op, uses, pure, launch);
-}
-
-void Session::launch(std::string_view op, std::span<const Use> uses, bool pure,
-                     const Launch& function) {
-  lock_for("launch");
-  const std::lock_guard guard(caller_, std::adopt_lock);
-  exec_locked(op, uses, pure, function);
-}
-
-void Session::refuse_where_enqueued(const char* call) const {
-  if (spec_.device->enqueues_kernels()) {
-    misuse(fmt::format("{}: this device's kernels are enqueued, which launch does", call));
-  }
-}
-
-void Session::upload(BlockHandle block, const void* from) {
-  lock_for("upload");
-  const std::lock_guard guard(caller_, std::adopt_lock);
-  const Bytes bytes = residency_.block(slot_of(block, "upload")).bytes;
-  const Use use{block, BlockUse::write};
-  const auto pointers = begin_op("upload", std::span(&use, 1), false, nullptr);
-  residency_.from_host(pointers[0], from, bytes);
-  end_op();
-}
-
-void Session::download(BlockHandle block, void* to) {
-  lock_for("download");
-  const std::lock_guard guard(caller_, std::adopt_lock);
-  const Bytes bytes = residency_.block(slot_of(block, "download")).bytes;
-  const Use use{block, BlockUse::read};
-  const auto pointers = begin_op("download", std::span(&use, 1), false, nullptr);
-  residency_.to_host(to, pointers[0], bytes);
-  end_op();
-}
-
-void Session::run_again(OpId op, std::span<std::byte* const> pointers) {
-  run(functions_[at(op)], pointers);
 }
 
 void Session::step_done(const Pattern::Step& step) {
@@ -372,10 +288,23 @@ bool Session::plan_now() {
   return planned_ != nullptr || known_.size() > before;
 }
 
+void Session::count_idle(SessionReport& report) const {
+  constexpr std::int64_t kManyOps = 1000;
+  for (const Block& block : residency_.blocks()) {
+    if (!block.allocated()) continue;
+    const bool idle =
+        planned_ != nullptr ? block.tensor == kNone : block.last_use + kManyOps < residency_.ops();
+    if (!idle) continue;
+    ++report.idle_blocks;
+    report.idle_bytes += block.bytes;
+  }
+}
+
 SessionReport Session::report() {
   lock_for("report");
   const std::lock_guard guard(caller_, std::adopt_lock);
   SessionReport report = report_;
+  count_idle(report);
   report.moved = residency_.moved();
   report.device_peak = residency_.device_peak();
   for (const auto& known : known_) {

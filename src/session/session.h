@@ -47,6 +47,10 @@ struct SessionReport {
   Nanos predicted{};  ///< of an iteration of the plan in force last; 0: there was none
   Nanos measured{};   ///< the same, on average
   std::int64_t live_blocks = 0;
+  /// Of these, blocks that no op has used for an iteration, or for a thousand ops where none is
+  /// known: what is kept for nothing.
+  std::int64_t idle_blocks = 0;
+  Bytes idle_bytes = 0;
   std::string why_no_plan;  ///< of the last that could not be planned; empty: nothing failed
 };
 
@@ -113,8 +117,9 @@ class Session : private PlannedOps {
   void end_op();
   void step_done(const Pattern::Step& step);
   void refuse_where_enqueued(const char* call) const;
-  void log_op(std::string_view op, OpShape shape);
+  std::span<const CallLog::Use> logged_uses();
   void keep_log_short();
+  void count_idle(SessionReport& report) const;
   void call_done();
   void look_for_iteration(bool now);
   void start_planning(Pattern pattern, bool beside);

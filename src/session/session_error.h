@@ -21,4 +21,9 @@ class SessionError : public std::runtime_error {
   Error error_;
 };
 
+/// What was asked for makes no sense.
+[[noreturn]] inline void misuse(const std::string& message) {
+  throw SessionError(ErrorCode::usage, message);
+}
+
 }  // namespace tidepool

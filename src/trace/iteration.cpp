@@ -40,6 +40,9 @@ class Detection {
     std::vector<Token> names;
     for (const std::string& name : recording.ops) names.push_back(hash_name(name));
     std::vector<std::int64_t> previous(blocks.size(), kNone);
+    for (std::vector<Token>* tokens : {&token_, &kind_, &by_size_}) tokens->reserve(n);
+    live_.reserve(n + 1);
+    mallocs_.reserve(n + 1);
     live_.push_back(0);
     mallocs_.push_back(0);
     for (std::size_t i = 0; i < n; ++i) {

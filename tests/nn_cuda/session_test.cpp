@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "device/cuda/cuda_device.h"
+#include "device/cuda/stream.h"
 #include "nn/kernels/cuda/launch.h"
 #include "support/cuda.h"
 
@@ -70,7 +71,7 @@ class AddingTraining {
     const std::vector<Session::Use> uses{{a, BlockUse::read}, {b, BlockUse::read}, {to, use}};
     session_.launch(op, uses, pure, [factor, use](auto p, NativeStream stream) {
       const auto at = [&](std::size_t i) { return reinterpret_cast<float*>(p[i]); };
-      auto* const s = static_cast<cudaStream_t>(stream);
+      const cudaStream_t s = cuda::CudaStream::from(stream).stream();
       if (use == BlockUse::write) {
         device_code::add(at(0), at(1), factor, at(2), kCount, s);
       } else {

@@ -75,6 +75,15 @@ TEST_F(Reproduce, Table1HasThePublishedFiguresBesideOurs) {
                    row["compute_ms"].get<double>() + 0.05 * row["allocation_calls"].get<double>());
   EXPECT_GT(row["smartpool_speedup"], row["cnmem_speedup"]);
   EXPECT_EQ(row["recording"], "predicted");
+  EXPECT_EQ(2 * row["mallocs"].get<int>(), row["allocation_calls"].get<int>());
+  EXPECT_FALSE(row.contains("why_no_session")) << row;
+  for (const char* name : {"session", "malloc", "cnmem"}) {
+    for (const char* which : {"call", "call_99th", "call_mean"}) {
+      EXPECT_TRUE(row[fmt::format("{}_{}_ns", name, which)].is_number()) << name << which;
+    }
+  }
+  EXPECT_TRUE(row.contains("jemalloc_call_ns")) << "null where it is not installed";
+  EXPECT_THAT(table["notes"].dump(), HasSubstr("measured here and now"));
   EXPECT_THAT(table["notes"].dump(),
               AllOf(HasSubstr("the other seven are predictions"),
                     HasSubstr("fitted to the published native ms"), HasSubstr("nothing moves")));
@@ -91,6 +100,15 @@ TEST_F(Reproduce, ATableInATerminalHasPublishedFiguresAndNoRestOfProgress) {
                             Contains(HasSubstr("machine gtx1080ti")),
                             Contains(HasSubstr("the other seven are predictions"))));
   EXPECT_THAT(screen, Each(Not(HasSubstr("#")))) << "and nothing of it stays";
+}
+
+/// What table1 starts with another malloc.
+TEST_F(Reproduce, TheMallocOfTheProcessIsTimedAlone) {
+  const Json times = success({"time-malloc", "--models", "vgg11"});
+  EXPECT_EQ(times["library"], "C library");
+  EXPECT_LE(times["median_ns"], times["percentile_99_ns"]);
+  expect_error({"time-malloc", "--models", "alexnet"}, 2, HasSubstr("'alexnet'"));
+  expect_error({"time-malloc"}, 2, HasSubstr("--models"));
 }
 
 /// The recording of VGG16 had 418 calls and 526 MiB where the trace has 1020 and 648.
@@ -111,6 +129,9 @@ TEST_F(Reproduce, MeasuredTraceIsAsPublishedAndVgg16IsRecordedLikeIt) {
   EXPECT_GT(row["move_ms"],
             2e3 * 59'929'896 / table["constants"]["compute"]["bandwidth"].get<double>());
   EXPECT_LT(row["smartpool_speedup"], row["smartpool_without_moves_speedup"]);
+
+  EXPECT_EQ(row["mallocs"], 510);
+  EXPECT_TRUE(row["session_call_ns"].is_number()) << row["why_no_session"];
 
   EXPECT_EQ(ours["recording"], "fitted");
   const auto near = [&](const char* field, double share) {

@@ -236,6 +236,24 @@ TEST(Session, MisuseIsAnErrorAndChangesNothing) {
   EXPECT_EQ(session.report().live_blocks, 2);
 }
 
+TEST(Session, BlocksThatNoOpUsesAreNamed) {
+  const TrainingShape shape{};
+  Session session(session_spec(percent_of_peak(shape, 75)));
+  SessionBlocks blocks(session);
+  const auto kept = blocks.malloc(12'345);
+  blocks.mix("once", {.writes = {kept}});
+  const auto never = blocks.malloc(54'321);
+  HandTraining training(blocks, shape);
+  for (int i = 0; i < 4; ++i) training.iteration();
+  EXPECT_TRUE(session.plan_now());
+  training.iteration();
+  EXPECT_EQ(session.report().idle_blocks, 2);
+  EXPECT_EQ(session.report().idle_bytes, 12'345 + 54'321);
+  blocks.free(kept);
+  blocks.free(never);
+  EXPECT_EQ(session.report().idle_blocks, 0);
+}
+
 TEST(Session, AnExceptionEndsTheOpAndGoesOn) {
   const TrainingShape shape{};
   Session session(session_spec(percent_of_peak(shape, 60)));

@@ -95,6 +95,14 @@ TEST_F(MeasuredTrace, PeriodOfACutRecording) {
     ASSERT_TRUE(found) << first;
     EXPECT_EQ(found->period, kPeriod) << first;
   }
+  Random random(5);
+  for (int trial = 0; trial < 20; ++trial) {
+    const std::uint64_t first = random.below(kPeriod);
+    const auto found = find_iteration(from(first));
+    ASSERT_TRUE(found) << first;
+    EXPECT_EQ(found->period, kPeriod) << first;
+    EXPECT_GE(found->repeats, 2) << first;
+  }
   Recording two = recording_;
   two.events.resize(2 * kPeriod);
   const auto found = find_iteration(two);
