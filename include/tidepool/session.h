@@ -123,6 +123,10 @@ struct SessionReport {
   std::int64_t moved = 0;            ///< bytes, both ways
   std::int64_t device_peak = 0;      ///< highest byte of the budget that was used
   std::int64_t live_blocks = 0;
+  /// Of these, blocks that no op has used for an iteration, or for a thousand ops where none is
+  /// known: what is kept for nothing.
+  std::int64_t idle_blocks = 0;
+  std::int64_t idle_bytes = 0;
   std::chrono::nanoseconds stalled{};  ///< that planned ops waited for copies
   /// Of an iteration: of the plan that was in force last, and as measured on average; 0: none was.
   std::chrono::nanoseconds predicted{}, measured{};

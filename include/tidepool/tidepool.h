@@ -255,7 +255,8 @@ typedef struct {
   int64_t moved;           /* bytes, both ways */
   int64_t device_peak;     /* highest byte of the budget that was used */
   int64_t live_blocks;
-  int64_t stalled;         /* that planned ops waited for copies */
+  int64_t idle_blocks, idle_bytes; /* of these: that no op has used for an iteration */
+  int64_t stalled;                 /* that planned ops waited for copies */
   int64_t predicted;       /* of an iteration, by the plan that was in force last; 0: none was */
   int64_t measured;        /* on average */
   const char* why_no_plan; /* of the last iteration that could not be planned; "": none. Lives

@@ -35,6 +35,7 @@ TEST(CppSession, TrainsInLessAndHandsOutItsPlan) {
   EXPECT_GT(report.moved, 0);
   EXPECT_LE(report.device_peak, 4 * ChainOfOps::kBytes);
   EXPECT_EQ(report.live_blocks, 1);
+  EXPECT_EQ(report.idle_blocks, 0);
   EXPECT_GT(report.predicted.count(), 0);
   const tp::Plan plan = tp::Plan::read(session.plan_json());
   EXPECT_EQ(plan.json(), session.plan_json());

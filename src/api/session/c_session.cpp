@@ -84,6 +84,8 @@ tp_session_info info_of(const tidepool::SessionReport& report, const std::string
   info.moved = report.moved;
   info.device_peak = report.device_peak;
   info.live_blocks = report.live_blocks;
+  info.idle_blocks = report.idle_blocks;
+  info.idle_bytes = report.idle_bytes;
   info.stalled = report.stalled.count();
   info.predicted = report.predicted.count();
   info.measured = report.measured.count();

@@ -98,6 +98,8 @@ SessionReport Session::report() {
     report.moved = own.moved;
     report.device_peak = own.device_peak;
     report.live_blocks = own.live_blocks;
+    report.idle_blocks = own.idle_blocks;
+    report.idle_bytes = own.idle_bytes;
     report.stalled = own.stalled;
     report.predicted = own.predicted;
     report.measured = own.measured;
