@@ -113,9 +113,14 @@ class SessionBlocks final : public Blocks {
     for (const Id block : uses.reads) list.push_back({handle(block), BlockUse::read});
     for (const Id block : uses.writes) list.push_back({handle(block), BlockUse::write});
     for (const Id block : uses.updates) list.push_back({handle(block), BlockUse::update});
-    if (uses.pure) return session_.exec(op, list, true, function);
+    if (uses.pure || op.size() % 2 == 1) return session_.exec(op, list, uses.pure, function);
     const auto pointers = session_.begin(op, list);
-    function(pointers);
+    try {
+      function(pointers);
+    } catch (...) {
+      session_.end();
+      throw;
+    }
     session_.end();
   }
 
@@ -160,6 +165,18 @@ class HandTraining {
       }
     }
     ++iterations_;
+  }
+
+  /// An op throws; the program goes on without what came behind it.
+  void failing_iteration(int layer) {
+    const Blocks::Id x = b_.malloc(s_.activation);
+    b_.mix("feed", {.writes = {x}});
+    try {
+      b_.run("forward" + std::to_string(layer), {.updates = {x}},
+             [](auto) { throw std::runtime_error("the program's own"); });
+    } catch (const std::runtime_error&) {
+    }
+    b_.free(x);
   }
 
   std::vector<std::uint64_t> sums() {

@@ -173,6 +173,62 @@ TEST(Session, WhateverHappensTheBitsAreThoseOfPlainMemory) {
   }
 }
 
+/// What an iteration is beside the usual one, by how often it was varied before.
+struct Variation {
+  const char* name;
+  void (*iteration)(HandTraining& t, Random& random, int number);
+};
+
+const Variation kVariations[] = {
+    {"a smaller batch", [](HandTraining& t, Random&, int) { t.iteration(50); }},
+    {"alternating shapes",
+     [](HandTraining& t, Random&, int n) { t.iteration(n % 2 == 0 ? 75 : 100); }},
+    {"a skipped layer",
+     [](HandTraining& t, Random& r, int) { t.iteration(100, static_cast<int>(r.below(5))); }},
+    {"sizes that drift", [](HandTraining& t, Random&, int n) { t.iteration(60 + 3 * n); }},
+    {"an exception in the middle",
+     [](HandTraining& t, Random& r, int) { t.failing_iteration(static_cast<int>(r.below(5))); }},
+};
+
+TEST(Session, EachVariationIsExactAndAPlanIsBackWithinFiveIterations) {
+  for (const Variation& variation : kVariations) {
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      SCOPED_TRACE(::testing::Message() << variation.name << ", seed " << seed);
+      TrainingShape shape;
+      shape.layers = 5;
+      shape.activation = 16 * kKiB;
+      shape.weight = 8 * kKiB;
+      shape.pure = seed % 2 == 0;
+      shape.keeps_state = seed % 3 == 0;
+      SessionSpec spec = session_spec(percent_of_peak(shape, static_cast<int>(70 + seed % 4 * 10)));
+      spec.planner.evaluations = 50;
+      const Bytes budget = spec.budget;
+      std::int64_t settled = 0;
+      PlainBlocks plain;
+      HandTraining expected(plain, shape);
+      Session session(std::move(spec));
+      SessionBlocks blocks(session);
+      HandTraining training(blocks, shape);
+      for (HandTraining* t : {&expected, &training}) {
+        Random random(seed);
+        for (int i = 0; i < 4; ++i) t->iteration();
+        if (t == &training) {
+          EXPECT_TRUE(session.plan_now());
+        }
+        for (int i = 0; i < 3; ++i) t->iteration();
+        const auto varied = static_cast<int>(1 + random.below(6));
+        for (int i = 0; i < varied; ++i) variation.iteration(*t, random, i);
+        for (int i = 0; i < 5; ++i) t->iteration();
+        if (t == &training) settled = session.report().planned_iterations;
+        for (int i = 0; i < 3; ++i) t->iteration();
+      }
+      EXPECT_EQ(session.report().planned_iterations, settled + 3);
+      EXPECT_LE(session.report().device_peak, budget);
+      EXPECT_EQ(training.sums(), expected.sums());
+    }
+  }
+}
+
 TEST(Session, PlansBesideTheProgram) {
   const TrainingShape shape{};
   Session session(session_spec(percent_of_peak(shape, 60)));
