@@ -42,7 +42,8 @@
 // call in between. Planning takes a thread of its own where `plan_beside` is true.
 //
 // Errors are thrown as tp::Error, and nothing has changed then. TP_USAGE: what makes no sense, such
-// as a block that was freed, a read of what nothing has written, a call inside an op;
+// as a block that was freed, a read of what nothing has written, a call inside an op, a folder that
+// cannot be used; TP_BAD_INPUT: the name of an op that is no UTF-8;
 // TP_INFEASIBLE: the blocks of one op do not fit into the budget together, `smallest()` is one that
 // they fit into; TP_RUNTIME: no room for what has to leave, a file that fails. What a function
 // given to exec throws comes out of exec as it is.
@@ -72,10 +73,11 @@ namespace tp {
 
 struct SessionOptions {
   std::int64_t budget = 0;  ///< bytes that blocks may take at any time; has to be given
-  /// What leaves goes to a file without a name here; empty: to other memory of the process, over an
+  /// What leaves goes to a file without a name here, not in memory (tmpfs), in blocks of 4096 bytes
+  /// in which all blocks are then counted; empty: to other memory of the process, over an
   /// emulated link, which is for trying out.
   std::string folder{};
-  /// Bytes that may have left at any time. 0: with a folder 4 times the budget, else all memory
+  /// Bytes that may have left at any time. 0: with a folder 8 times the budget, else all memory
   /// that the process may have, of which none is taken before it is used.
   std::int64_t away = 0;
   /// Bytes per second of what leaves and of what comes back, on which plans count; 0: 1e9 with a
@@ -153,7 +155,8 @@ class TP_API Session {
 
   /// begin, the function, end, also where it throws. `pure`: what it writes depends on what it
   /// reads alone, and a plan may run it again in the same iteration instead of keeping what it
-  /// wrote: what it refers to has to live until then. It makes no call of the session.
+  /// wrote: what it refers to has to live until then. It updates nothing (TP_USAGE). It makes no
+  /// call of the session.
   using Function = std::function<void(std::span<void* const>)>;
   void exec(const Function& function, std::string_view op, Blocks reads, Blocks writes = {},
             Blocks updates = {}, bool pure = false);

@@ -71,7 +71,9 @@ class CallLog {
   /// Forgets what came before the last calls.
   void keep_last(std::size_t calls);
 
-  /// In calls. Found from the calls alone, in time linear in them (trace/iteration.h).
+  /// In calls. Found from the calls alone, in time linear in them (trace/iteration.h). Where blocks
+  /// that stay change their roles from one iteration to the next, as two buffers do that are
+  /// swapped, it is as many iterations as give them back.
   struct Period {
     std::size_t start = 0;
     std::size_t calls = 0;
@@ -85,6 +87,7 @@ class CallLog {
   static std::uint64_t hash(std::string_view name);
 
  private:
+  [[nodiscard]] Period in_equal_roles(Period period) const;
   [[nodiscard]] Recording recording(std::vector<std::size_t>& call_of_event) const;
 
   std::vector<std::string> names_;

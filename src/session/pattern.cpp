@@ -182,7 +182,9 @@ class PatternMaker {
       AccessMode mode = k < call.shape.reads                       ? AccessMode::read
                         : k < call.shape.reads + call.shape.writes ? AccessMode::write
                                                                    : AccessMode::update;
-      if (mode == AccessMode::update && !written_[at(t)]) mode = AccessMode::write;
+      // See Note [Lives in plans]: what is overwritten may be read until then.
+      if (mode != AccessMode::read) mode = written_[at(t)] ? AccessMode::update : AccessMode::write;
+      if (mode == AccessMode::update) op.recomputable = false;
       if (mode != AccessMode::read) {
         written_[at(t)] = true;
         if (pattern_.program.tensors[at(t)].persistent) op.recomputable = false;
@@ -205,7 +207,7 @@ class PatternMaker {
     op.kind = "carry";
     op.recomputable = false;
     op.algorithms = {{.name = "own", .time = Nanos{1}}};
-    op.accesses = {{carry.from, AccessMode::read}, {carry.to, AccessMode::write}};
+    op.accesses = {{carry.from, AccessMode::read}, {carry.to, AccessMode::update}};
     step.carry = push_op(std::move(op));
     step.carried = carry.from;
     step.carried_to = carry.to;

@@ -11,7 +11,9 @@
 // Note [Lives in plans]. A plan may reuse the bytes of a tensor behind its last access, while the
 // program may still hold the block and, where it leaves the plan, read it. So the bytes of a tensor
 // stay taken (Tensor::released_at) until the last op before its block is freed, and what stands
-// behind that op in the schedule is issued when the frees that follow the op have come.
+// behind that op in the schedule is issued when the frees that follow the op have come. For the
+// same reason an op that overwrites a block which has a value updates its tensor: otherwise the
+// plan could give the old value up between its last access and the op.
 #pragma once
 
 #include <string>

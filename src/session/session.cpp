@@ -282,7 +282,7 @@ bool Session::plan_now() {
   if (planning_ != nullptr && planning_->thread.joinable()) planning_->thread.join();
   take_finished_plan();
   if (planned_ != nullptr) return true;
-  look_for_iteration(true);
+  if (look_for_iteration(true)) return true;
   const std::size_t before = known_.size();
   take_finished_plan();
   return planned_ != nullptr || known_.size() > before;

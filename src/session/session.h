@@ -123,7 +123,8 @@ class Session : private PlannedOps {
   void keep_log_short();
   void count_idle(SessionReport& report) const;
   void call_done();
-  void look_for_iteration(bool now);
+  /// Whether there is one that was planned before.
+  bool look_for_iteration(bool now);
   void start_planning(Pattern pattern, bool beside);
   void take_finished_plan();
   void follow_patterns();

@@ -26,27 +26,28 @@ void Session::keep_log_short() {
   if (log_.calls().size() > 2 * most) log_.keep_last(most);
 }
 
-void Session::look_for_iteration(bool now) {
+bool Session::look_for_iteration(bool now) {
   const std::size_t calls = log_.calls().size();
   const bool due = unplanned_calls_ >= std::max(kFirstLook, calls / 4);
-  if (planning_ != nullptr || (!now && !due)) return;
+  if (planning_ != nullptr || (!now && !due)) return false;
   // Each look takes time linear in the calls, and so do all together.
   unplanned_calls_ = 0;
   const auto period = log_.find_period();
-  if (!period) return;
+  if (!period) return false;
   const auto last =
       log_.calls().subspan(period->start + (period->repeats - 1) * period->calls, period->calls);
   const std::uint64_t hash = unordered_hash(last);
   if (std::ranges::any_of(known_, [&](const auto& k) { return k->pattern.calls_hash == hash; })) {
-    return;
+    return true;
   }
   auto pattern = make_pattern(log_, *period);
   if (!pattern) {
     report_.why_no_plan = pattern.error().message;
-    return;
+    return false;
   }
   report_.iteration_calls = static_cast<std::int64_t>(period->calls);
   start_planning(std::move(*pattern), !now);
+  return false;
 }
 
 void Session::start_planning(Pattern pattern, bool beside) {

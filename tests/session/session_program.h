@@ -135,6 +135,7 @@ struct TrainingShape {
   Bytes weight = 24 * kKiB;
   int rounds = 1;            ///< before weights are updated
   bool pure = false;         ///< ops of the forward pass
+  bool writes_only = false;  ///< blocks that stay are written twice an iteration and never read
   bool keeps_state = false;  ///< a state is replaced in every iteration
 };
 
@@ -148,6 +149,10 @@ class HandTraining {
         gradients_.push_back(b_.malloc(s_.weight));
         b_.mix("zero", {.writes = {gradients_.back()}});
       }
+    }
+    for (int i = 0; s_.writes_only && i < 2; ++i) {
+      results_.push_back(b_.malloc(s_.weight));
+      b_.mix("no result", {.writes = {results_.back()}});
     }
     if (s_.keeps_state) {
       state_ = b_.malloc(s_.activation);
@@ -182,6 +187,7 @@ class HandTraining {
   std::vector<std::uint64_t> sums() {
     std::vector<std::uint64_t> all;
     for (const auto w : weights_) all.push_back(b_.sum(w));
+    for (const auto result : results_) all.push_back(b_.sum(result));
     if (s_.keeps_state) all.push_back(b_.sum(state_));
     return all;
   }
@@ -203,6 +209,7 @@ class HandTraining {
       b_.free(state_);
       state_ = next;
     }
+    for (const auto result : results_) b_.mix("result", {.reads = {x[0]}, .writes = {result}});
     Blocks::Id dy = b_.malloc(bytes);
     b_.mix("loss", {.reads = {x.back()}, .writes = {dy}});
     for (int i = s_.layers - 1; i >= 0; --i) {
@@ -219,13 +226,14 @@ class HandTraining {
       b_.free(dy);
       dy = dx;
     }
+    for (const auto result : results_) b_.mix("again", {.reads = {dy}, .writes = {result}});
     b_.free(dy);
     b_.free(x[0]);
   }
 
   Blocks& b_;
   TrainingShape s_;
-  std::vector<Blocks::Id> weights_, gradients_;
+  std::vector<Blocks::Id> weights_, gradients_, results_;
   Blocks::Id state_ = 0;
   int iterations_ = 0;
 };

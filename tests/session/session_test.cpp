@@ -292,6 +292,108 @@ TEST(Session, MisuseIsAnErrorAndChangesNothing) {
   EXPECT_EQ(session.report().live_blocks, 2);
 }
 
+/// Looks at every block that has a value before one of the calls.
+class LooksOnce final : public Blocks {
+ public:
+  explicit LooksOnce(Blocks& blocks) : blocks_(blocks) {}
+  void look_before(int call) { countdown_ = call; }
+  [[nodiscard]] const std::vector<std::uint64_t>& seen() const { return seen_; }
+
+  Id malloc(Bytes bytes) override {
+    look();
+    return blocks_.malloc(bytes);
+  }
+  void free(Id block) override {
+    look();
+    written_.erase(std::ranges::find(written_, block));
+    blocks_.free(block);
+  }
+  void run(const std::string& op, const Uses& uses, const Session::Function& function) override {
+    look();
+    blocks_.run(op, uses, function);
+    for (const auto* list : {&uses.writes, &uses.updates}) {
+      for (const Id block : *list) {
+        if (std::ranges::find(written_, block) == written_.end()) written_.push_back(block);
+      }
+    }
+  }
+  Bytes bytes(Id block) override { return blocks_.bytes(block); }
+
+ private:
+  void look() {
+    if (countdown_-- != 0) return;
+    for (const Id block : written_) seen_.push_back(blocks_.sum(block));
+  }
+
+  Blocks& blocks_;
+  std::vector<Id> written_;  ///< in the order of their first values
+  std::vector<std::uint64_t> seen_;
+  int countdown_ = -1;
+};
+
+TEST(Session, EveryBlockHasItsValueWhereverThePlanIsLeft) {
+  constexpr int kCalls = 60;  // of two iterations at least
+  for (int call = 0; call < kCalls; ++call) {
+    TrainingShape shape;
+    shape.layers = 3;
+    shape.activation = 8 * kKiB;
+    shape.weight = 4 * kKiB;
+    shape.pure = call % 2 == 0;
+    shape.keeps_state = call % 3 == 0;
+    shape.writes_only = true;
+    SessionSpec spec = session_spec(percent_of_peak(shape, 75 + call % 3 * 15));
+    spec.planner.evaluations = 30;
+    PlainBlocks plain;
+    Session session(std::move(spec));
+    SessionBlocks in_session(session);
+    LooksOnce expected(plain), actual(in_session);
+    HandTraining on_plain(expected, shape), with_session(actual, shape);
+    for (int i = 0; i < 9; ++i) {
+      if (i == 4) {
+        EXPECT_TRUE(session.plan_now()) << session.report().why_no_plan;
+      }
+      if (i == 7) {
+        expected.look_before(call);
+        actual.look_before(call);
+      }
+      on_plain.iteration();
+      with_session.iteration();
+    }
+    EXPECT_GE(session.report().planned_iterations, 2);
+    EXPECT_EQ(actual.seen(), expected.seen()) << call;
+    EXPECT_EQ(with_session.sums(), on_plain.sums()) << call;
+  }
+}
+
+TEST(Session, BuffersThatAreSwappedArePlannedOverTwoIterations) {
+  Session session(session_spec(7 * 64 * kKiB));
+  SessionBlocks in_session(session);
+  PlainBlocks plain;
+  std::uint64_t sums[2]{};
+  Blocks* const both[] = {&plain, &in_session};
+  for (int which = 0; which < 2; ++which) {
+    Blocks& b = *both[which];
+    Blocks::Id from = b.malloc(64 * kKiB), to = b.malloc(64 * kKiB);
+    b.mix("init", {.writes = {from}});
+    for (int n = 0; n < 60; ++n) {
+      std::vector<Blocks::Id> x;
+      for (int i = 0; i < 4; ++i) {
+        x.push_back(b.malloc(64 * kKiB));
+        b.mix("look", {.reads = {i == 0 ? from : x[at(i - 1)]}, .writes = {x.back()}});
+      }
+      b.mix("step", {.reads = {from, x[3], x[0]}, .writes = {to}});
+      for (const auto id : x) b.free(id);
+      std::swap(from, to);
+      if (n == 10 && which == 1) {
+        EXPECT_TRUE(session.plan_now()) << session.report().why_no_plan;
+      }
+    }
+    sums[which] = b.sum(from);
+  }
+  EXPECT_EQ(sums[1], sums[0]);
+  EXPECT_GE(session.report().planned_iterations, 10);  // of two each
+}
+
 TEST(Session, BlocksThatNoOpUsesAreNamed) {
   const TrainingShape shape{};
   Session session(session_spec(percent_of_peak(shape, 75)));

@@ -86,7 +86,7 @@ SessionSpec session_spec(const tp::SessionOptions& options) {
     link.read = link_speed(options.back_speed, kFileSpeed, kFileLatency);
     link.memory = {kMemorySpeed, kMemoryLatency};
     spec.machine = with_spill(spec.machine, link);
-    if (spec.away_bytes == 0) spec.away_bytes = std::min(4 * options.budget, kMostTensorBytes);
+    if (spec.away_bytes == 0) spec.away_bytes = std::min(8 * options.budget, kMostTensorBytes);
   }
   spec.machine.name = "session";
   spec.device = std::make_unique<CpuDevice>(device);
