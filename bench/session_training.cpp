@@ -1,6 +1,6 @@
 // Iterations of a model through a Session beside those of the static runtime, in turn, in one
-// process: bench_session_training MODEL BATCH PERCENT [BLOCKS [LINK]], LINK in bytes a second. On a machine
-// that others use too the least times and those of the processor say more than medians.
+// process: bench_session_training MODEL BATCH PERCENT [BLOCKS [LINK]], LINK in bytes a second. On a
+// machine that others use too the least times and those of the processor say more than medians.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
