@@ -4,6 +4,7 @@
 
 #include "session/session_error.h"
 #include "session_program.h"
+#include "support/sanitized.h"
 
 namespace tidepool::testing {
 namespace {
@@ -137,7 +138,7 @@ TEST(Session, ASkippedLayerLeavesThePlanInTheMiddle) {
 
 /// What happens in iterations is drawn; at the end they are all alike.
 TEST(Session, WhateverHappensTheBitsAreThoseOfPlainMemory) {
-  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+  for (std::uint64_t seed = 0; seed < usual_or(40U, 6U); ++seed) {
     Random random(seed);
     TrainingShape shape;
     shape.layers = static_cast<int>(3 + random.below(5));
@@ -192,7 +193,7 @@ const Variation kVariations[] = {
 
 TEST(Session, EachVariationIsExactAndAPlanIsBackWithinFiveIterations) {
   for (const Variation& variation : kVariations) {
-    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    for (std::uint64_t seed = 0; seed < usual_or(20U, 3U); ++seed) {
       SCOPED_TRACE(::testing::Message() << variation.name << ", seed " << seed);
       TrainingShape shape;
       shape.layers = 5;
@@ -332,7 +333,7 @@ class LooksOnce final : public Blocks {
 };
 
 TEST(Session, EveryBlockHasItsValueWhereverThePlanIsLeft) {
-  constexpr int kCalls = 60;  // of two iterations at least
+  constexpr int kCalls = usual_or(60, 12);  // 60: of two iterations at least
   for (int call = 0; call < kCalls; ++call) {
     TrainingShape shape;
     shape.layers = 3;
