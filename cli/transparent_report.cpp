@@ -82,8 +82,13 @@ void print_report(const TrainingSpec& spec, const TransparentReport& r) {
       format_bytes(r.unlimited_peak));
   say("  memory     highest byte used {}\n", format_bytes(s.device_peak));
   print_plan_found(r);
-  say("  time       {} an iteration on a plan (predicted {}), {} without{}\n",
-      time_or(r.planned, "none"), time_or(s.predicted, "none"), time_or(r.unplanned, "none"),
+  const bool has_plan = r.planned > Nanos{0};
+  const std::string planned =
+      has_plan ? fmt::format("{} an iteration on a plan (predicted {}), ", format_time(r.planned),
+                             time_or(s.predicted, "none"))
+               : "";
+  say("  time       {}{} {}{}\n", planned, time_or(r.unplanned, "none"),
+      has_plan ? "without" : "an iteration without a plan",
       r.baseline ? fmt::format("; {} without a budget", time_or(r.baseline->time, "not measured"))
                  : "");
   say("  copies     {} moved, planned ops waited {} for them in all\n", format_bytes(s.moved),
