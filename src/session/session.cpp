@@ -272,7 +272,7 @@ void Session::call_done() {
   take_finished_plan();
   if (planned_ != nullptr) return;
   follow_patterns();
-  if (planned_ == nullptr) look_for_iteration(false);
+  if (planned_ == nullptr && spec_.plan_beside) look_for_iteration(false);
 }
 
 bool Session::plan_now() {
@@ -300,20 +300,22 @@ void Session::count_idle(SessionReport& report) const {
   }
 }
 
+void Session::count_copies(const Known& known, SessionReport& report) {
+  report.moved += known.run->copied();
+  report.stalled += known.run->stalled();
+  if (known.run->started()) {
+    report.device_peak = std::max(report.device_peak, known.plan.plan.device_bytes());
+  }
+}
+
 SessionReport Session::report() {
   lock_for("report");
   const std::lock_guard guard(caller_, std::adopt_lock);
   SessionReport report = report_;
   count_idle(report);
-  report.moved = residency_.moved();
-  report.device_peak = residency_.device_peak();
-  for (const auto& known : known_) {
-    report.moved += known->run->copied();
-    report.stalled += known->run->stalled();
-    if (known->run->started()) {
-      report.device_peak = std::max(report.device_peak, known->plan.plan.device_bytes());
-    }
-  }
+  report.moved += residency_.moved();
+  report.device_peak = std::max(report.device_peak, residency_.device_peak());
+  for (const auto& known : known_) count_copies(*known, report);
   return report;
 }
 

@@ -122,6 +122,7 @@ class Session : private PlannedOps {
   std::span<const CallLog::Use> logged_uses();
   void keep_log_short();
   void count_idle(SessionReport& report) const;
+  static void count_copies(const Known& known, SessionReport& report);
   void call_done();
   /// Whether there is one that was planned before.
   bool look_for_iteration(bool now);

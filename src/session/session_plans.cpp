@@ -51,7 +51,6 @@ bool Session::look_for_iteration(bool now) {
 }
 
 void Session::start_planning(Pattern pattern, bool beside) {
-  if (beside && !spec_.plan_beside) return;
   planning_ = std::make_unique<Planning>(std::move(pattern));
   const auto work = [planning = planning_.get(), machine = spec_.machine,
                      budget = Budget{spec_.budget, away_ == 1 ? spec_.away_bytes / 2 : 0},
@@ -72,7 +71,10 @@ void Session::take_finished_plan() {
     report_.why_no_plan = finished->plan->error().message;
     return;
   }
-  if (known_.size() == kMostPatterns) known_.erase(known_.begin());
+  if (known_.size() == kMostPatterns) {
+    count_copies(*known_.front(), report_);
+    known_.erase(known_.begin());
+  }
   auto known = std::make_unique<Known>();
   known->pattern = std::move(finished->pattern);
   known->plan = std::move(**finished->plan);
