@@ -107,8 +107,8 @@ class Homes {
   /// Values that are all there between iterations do not overlap.
   void check_write(const Touch& touch, std::size_t i) const {
     const auto& held = by_space_[at(touch.space)];
-    auto h = std::ranges::upper_bound(held, touch.begin, {},
-                                      [](const Held& x) { return x.bytes.end; });
+    auto h =
+        std::ranges::upper_bound(held, touch.begin, {}, [](const Held& x) { return x.bytes.end; });
     for (; h != held.end() && h->bytes.begin < touch.end; ++h) {
       const bool after = h->behind && i > *h->behind;
       const bool before = h->until && i < *h->until;
@@ -120,17 +120,16 @@ class Homes {
   }
 
   const Subject& subject_;
-  std::vector<Uses> uses_;                    ///< per tensor
-  std::vector<std::size_t> runs_;             ///< per op: the first instruction that runs it
-  std::vector<std::vector<Held>> by_space_;   ///< by address
+  std::vector<Uses> uses_;                   ///< per tensor
+  std::vector<std::size_t> runs_;            ///< per op: the first instruction that runs it
+  std::vector<std::vector<Held>> by_space_;  ///< by address
 };
 
 }  // namespace
 
 void check_homes(const Subject& subject) {
-  const bool any = std::ranges::any_of(subject.program.tensors, [](const Tensor& t) {
-    return t.home != Home::anywhere;
-  });
+  const bool any = std::ranges::any_of(subject.program.tensors,
+                                       [](const Tensor& t) { return t.home != Home::anywhere; });
   if (any) Homes(subject).check();
 }
 

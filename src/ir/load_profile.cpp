@@ -188,8 +188,8 @@ std::string explain(const SmallestBudget& smallest, const Program& program) {
       op.algorithms[static_cast<std::size_t>(least_workspace_algorithm(op))].workspace;
   const Bytes unmovable = unmovable_load(program, 1)[static_cast<std::size_t>(smallest.op)];
   if (unmovable > 0) {
-    parts.push_back(
-        fmt::format("bytes that are pinned, stay taken or are at home ({})", format_bytes(unmovable)));
+    parts.push_back(fmt::format("bytes that are pinned, stay taken or are at home ({})",
+                                format_bytes(unmovable)));
   }
   if (workspace > 0) parts.push_back(fmt::format("workspace ({})", format_bytes(workspace)));
   return fmt::format("the smallest feasible budget is {} B ({}), set by op '{}' with {}",

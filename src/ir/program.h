@@ -117,8 +117,8 @@ struct Op {
 ///
 /// An iteration may split its batch into rounds of `sub_batch` samples, the last one smaller where
 /// they do not divide. The rounds are written out one after the other: each has ops and tensors of
-/// its own, and ops of later ones update the gradients of the first. Whatever holds for ops and gaps so holds within a
-/// round, between rounds and at their end.
+/// its own, and ops of later ones update the gradients of the first. Whatever holds for ops and
+/// gaps so holds within a round, between rounds and at their end.
 struct Program {
   std::string name;
   std::int64_t batch = 1;           ///< samples an iteration
@@ -143,8 +143,8 @@ inline constexpr Nanos kMostIterationTime{std::int64_t{1} << 46};  ///< 19.5 h: 
 /// Checks every structural promise above, the limits on bytes and times, plus: a tensor that is not
 /// persistent is written before it is read; an op that updates or overwrites persistent state is
 /// not recomputable; tensors that stay taken, are pinned or have a home keep to what Tensor says;
-/// rounds exist and follow each other; what Note [Guards] asks; and every tensor is accessed. The message names
-/// the op or tensor.
+/// rounds exist and follow each other; what Note [Guards] asks; and every tensor is accessed. The
+/// message names the op or tensor.
 Result<void> validate(const Program& program);
 
 /// Whether all device ops run on one device. Where they run on several, their times do not add up.

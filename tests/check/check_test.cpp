@@ -406,8 +406,8 @@ TEST_F(Check, AHomeIsKeptByAPlanThatDecidesNothingOverTheIterationsEnd) {
 
 TEST_F(Check, ATensorAwayFromItsHomeBetweenIterationsIsRefused) {
   Lowering lowering(program_, byte_a_nanosecond(64));
-  const auto away = lowering.lower(
-      lowering.everything_away(least_workspace_algorithms(program_)), {1 << 20, 0});
+  const auto away =
+      lowering.lower(lowering.everything_away(least_workspace_algorithms(program_)), {1 << 20, 0});
   ASSERT_TRUE(away) << away.error().message;
   plan_ = away->plan;
   limits_ = {plan_.device_bytes(), plan_.host_bytes()};
@@ -436,8 +436,8 @@ TEST_F(Check, ATensorThatLeavesItsHomeAndIsBackInTimeIsRefused) {
   op("forward").waits.push_back({in.stream, update + 2, -1});
   EXPECT_EQ(refusal(), "accepted");
   program_.tensors[at(kWeight)].home = Home::device;
-  EXPECT_THAT(refusal(), AllOf(clause(7), HasSubstr("writes over tensor 'weight'"),
-                               HasSubstr("op 'update'")));
+  EXPECT_THAT(refusal(),
+              AllOf(clause(7), HasSubstr("writes over tensor 'weight'"), HasSubstr("op 'update'")));
 }
 
 // ---- clause 6 again: bytes that stay taken

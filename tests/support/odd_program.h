@@ -30,7 +30,8 @@ struct OddShape {
   bool recorded = false;
 };
 
-/// Pins some tensors, keeps some taken, gives some a home, asks for single placements in every second program.
+/// Pins some tensors, keeps some taken, gives some a home, asks for single placements in every
+/// second program.
 inline void make_recorded(Random& random, Program& p) {
   std::vector<OpId> first(p.tensors.size(), kNone);
   std::vector<OpId> last(p.tensors.size(), kNone);

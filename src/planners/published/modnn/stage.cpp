@@ -47,8 +47,8 @@ Stage::Stage(const Program& program, const AccessIndex& index, const Machine& ma
   }
 }
 
-/// Weights that only device ops use, sums of gradients over rounds, and what is pinned to the device
-/// or has its home there.
+/// Weights that only device ops use, sums of gradients over rounds, and what is pinned to the
+/// device or has its home there.
 void Stage::find_what_stays(bool weights_leave) {
   const std::vector<char> weights = find_weights(program_);
   for (TensorId t = 0; t < std::ssize(program_.tensors); ++t) {
