@@ -433,7 +433,6 @@ TEST_F(Check, ATensorThatLeavesItsHomeAndIsBackInTimeIsRefused) {
   insert(plan_.steady, update + 1, out);
   in.waits = {{out.stream, update + 1, 0}};
   insert(plan_.steady, update + 2, in);
-  op("forward").waits.push_back({in.stream, update + 2, -1});
   EXPECT_EQ(refusal(), "accepted");
   program_.tensors[at(kWeight)].home = Home::device;
   EXPECT_THAT(refusal(),

@@ -89,8 +89,8 @@ TEST(Homes, AreKeptByAnyStrategyInAnyBudget) {
     const Bytes least = smallest_budget(program, machine.alignment()).bytes;
     for (const Bytes wanted : {least, least + least / 4, 2 * least}) {
       Bytes budget = std::max<Bytes>(wanted, machine.alignment());
-      const Strategy strategy =
-          testing::random_strategy(program, lowering.index(), 0.6, seed + at(wanted));
+      const Strategy strategy = testing::random_strategy(program, lowering.index(), 0.6,
+                                                         seed + static_cast<std::uint64_t>(wanted));
       auto lowered = lowering.lower(strategy, {budget, 0});
       exact += wanted == least && lowered;
       if (!lowered) {
