@@ -118,6 +118,9 @@ class TP_API ProgramBuilder {
   Tensor persistent(std::string name, std::int64_t bytes, Kind kind = Kind::weight);
   /// It has one address for as long as it lives, and never leaves the device.
   void pin(Tensor tensor);
+  /// Persistent: it lies on the device from its last access in an iteration to its first one in the
+  /// next, at one address. Whoever looks at it between iterations finds it there.
+  void home_on_device(Tensor tensor);
   /// Its bytes stay taken until this op has run: somebody else still holds them.
   void release_at(Tensor tensor, Op op);
   /// Behind all ops so far.

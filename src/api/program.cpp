@@ -159,6 +159,10 @@ tidepool::Tensor& tensor_of(tidepool::Program& program, Tensor tensor) {
 
 void ProgramBuilder::pin(Tensor tensor) { tensor_of(api::program_of(data_), tensor).pinned = true; }
 
+void ProgramBuilder::home_on_device(Tensor tensor) {
+  tensor_of(api::program_of(data_), tensor).home = tidepool::Home::device;
+}
+
 void ProgramBuilder::release_at(Tensor tensor, Op op) {
   static_cast<void>(api::nth_name(api::program_of(data_).ops, op.index, "op"));
   tensor_of(api::program_of(data_), tensor).released_at = tidepool::OpId{op.index};

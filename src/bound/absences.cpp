@@ -35,13 +35,19 @@ class Writer {
       }
       last = i;
     }
-    if (last < accesses_.size() && program_.tensors[at(t)].persistent) add(last, first, true);
+    const bool wraps = last < accesses_.size() && program_.tensors[at(t)].persistent;
+    if (wraps && !stays_home(first, last)) add(last, first, true);
     link(begin);
   }
 
  private:
   [[nodiscard]] bool on_device(std::size_t access) const {
     return program_.ops[at(accesses_[access].op)].place == OpPlace::device;
+  }
+  /// Over the iteration's end, from its last access to its first one. See Note [Home] of programs.
+  [[nodiscard]] bool stays_home(std::size_t first, std::size_t last) const {
+    return program_.tensors[at(tensor_)].home == Home::device && first == 0 &&
+           last + 1 == accesses_.size();
   }
   [[nodiscard]] std::int32_t last_version() const {
     return static_cast<std::int32_t>(producers_.size()) - 1;

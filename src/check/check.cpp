@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "check/homes.h"
 #include "check/placements.h"
 #include "check/races.h"
 #include "check/shape.h"
@@ -24,6 +25,7 @@ Result<void> check(const Program& program, const Plan& plan, const CheckLimits& 
     checking::check_races(subject);
     checking::check_values(subject, algorithms);
     checking::check_placements(subject);
+    checking::check_homes(subject);
   } catch (const checking::Refuted& counterexample) {
     return fail(ErrorCode::check_failed,
                 fmt::format("the plan is wrong: {}", counterexample.what()));

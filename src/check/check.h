@@ -50,7 +50,10 @@ struct CheckLimits {
 ///  (6) pinned tensors lie at one place and are never copied; what stays taken until a later op
 ///      holds its value until that op (Tensor::released_at), and nothing else is written to the
 ///      bytes of either meanwhile; in programs with single placements a tensor gets another place
-///      on a device only by being written there, and all uses of the one it had happen before.
+///      on a device only by being written there, and all uses of the one it had happen before;
+///  (7) tensors whose home is the device lie, between iterations, on each device whose ops access
+///      them, where the last op of an iteration leaves them and the first one of the next finds
+///      them, and nothing is written to those bytes in between (Note [Home] in ir/program.h).
 /// Fails with ErrorCode::check_failed and a counterexample that starts with the clause's number.
 /// A guarded op counts as run: nothing but ops of its guard can tell whether it did (see
 /// Note [Guards] in ir/program.h), and a skipped instruction touches no byte and keeps its order.

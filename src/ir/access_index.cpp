@@ -3,10 +3,11 @@
 namespace tidepool {
 namespace {
 
-GapKind gap_kind(const Tensor& tensor, const Op& from, const Op& to) {
+GapKind gap_kind(const Tensor& tensor, const Op& from, const Op& to, bool wraps) {
   const bool from_device = from.place == OpPlace::device;
   const bool to_device = to.place == OpPlace::device;
-  if (from_device && to_device) return tensor.pinned ? GapKind::kept : GapKind::device;
+  const bool at_home = wraps && tensor.home == Home::device && from.device == to.device;
+  if (from_device && to_device) return tensor.pinned || at_home ? GapKind::kept : GapKind::device;
   if (from_device) return GapKind::download;
   return to_device ? GapKind::upload : GapKind::host;
 }
@@ -38,7 +39,7 @@ AccessIndex::AccessIndex(const Program& program) {
       const auto& ops = program.ops;
       gaps_.push_back({static_cast<TensorId>(t), from.op, to.op, wraps,
                        gap_kind(program.tensors[t], ops[static_cast<std::size_t>(from.op)],
-                                ops[static_cast<std::size_t>(to.op)]),
+                                ops[static_cast<std::size_t>(to.op)], wraps),
                        from.version_written != kNone ? from.version_written : from.version_read,
                        !wraps && to.mode == AccessMode::write});
     };

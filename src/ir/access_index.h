@@ -26,7 +26,9 @@ enum class GapKind : std::uint8_t {
   upload,    ///< from a host access to a device access: always a copy in
   download,  ///< from a device access to a host access: always a copy out
   host,      ///< between two host accesses: nothing moves
-  kept,      ///< between two device accesses of a pinned tensor: always kept
+  /// Between two device accesses of a pinned tensor, or over the iteration's end of one whose home
+  /// is the device: always kept.
+  kept,
 };
 
 /// The idle interval between two successive accesses of one tensor. A persistent tensor's last gap

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/at.h"
 #include "base/quantity.h"
 
 namespace tidepool {
@@ -96,20 +97,29 @@ std::vector<Bytes> unmovable_load(const Program& program, Bytes alignment) {
     }
   }
   std::vector<Bytes> load(program.ops.size() + 1, 0);  // differences, summed up at the end
+  const auto add = [&](OpId from, OpId to, Bytes bytes) {
+    load[at(from)] += bytes;
+    load[at(to) + 1] -= bytes;
+  };
+  const auto end = static_cast<OpId>(n) - 1;
+  const auto on_device = [&](OpId id) { return program.ops[at(id)].place == OpPlace::device; };
   for (std::size_t t = 0; t < extents.size(); ++t) {
     const Tensor& tensor = program.tensors[t];
-    if (!tensor.pinned && tensor.released_at == kNone) continue;
-    const OpId last = extents[t].last;
-    if (program.ops[static_cast<std::size_t>(last)].place != OpPlace::device) continue;
-    OpId from = tensor.pinned ? extents[t].first : OpId{last + 1};
-    OpId to = std::max(tensor.released_at, tensor.pinned ? last : kNone);
-    if (tensor.pinned && tensor.persistent) {
-      from = 0;
-      to = static_cast<OpId>(n) - 1;
-    }
+    const auto [first, last] = extents[t];
     const Bytes bytes = align_up(tensor.bytes, alignment);
-    load[static_cast<std::size_t>(from)] += bytes;
-    load[static_cast<std::size_t>(to) + 1] -= bytes;
+    if (!on_device(last)) continue;
+    if (tensor.pinned) {
+      if (tensor.persistent) {
+        add(0, end, bytes);
+      } else {
+        add(first, std::max(tensor.released_at, last), bytes);
+      }
+    } else if (tensor.released_at != kNone) {
+      add(last + 1, tensor.released_at, bytes);
+    } else if (tensor.home == Home::device && on_device(first)) {
+      if (first > 0) add(0, first - 1, bytes);
+      if (last < end) add(last + 1, end, bytes);
+    }
   }
   for (std::size_t i = 1; i < load.size(); ++i) load[i] += load[i - 1];
   load.pop_back();
@@ -178,8 +188,8 @@ std::string explain(const SmallestBudget& smallest, const Program& program) {
       op.algorithms[static_cast<std::size_t>(least_workspace_algorithm(op))].workspace;
   const Bytes unmovable = unmovable_load(program, 1)[static_cast<std::size_t>(smallest.op)];
   if (unmovable > 0) {
-    parts.push_back(
-        fmt::format("bytes that are pinned or stay taken ({})", format_bytes(unmovable)));
+    parts.push_back(fmt::format("bytes that are pinned, stay taken or are at home ({})",
+                                format_bytes(unmovable)));
   }
   if (workspace > 0) parts.push_back(fmt::format("workspace ({})", format_bytes(workspace)));
   return fmt::format("the smallest feasible budget is {} B ({}), set by op '{}' with {}",

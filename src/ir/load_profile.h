@@ -31,8 +31,9 @@ std::vector<std::int32_t> fastest_algorithms(const Program& program);
 Nanos compute_time(const Program& program, std::span<const std::int32_t> algorithms);
 
 /// Per op: device bytes that are there whatever is decided, beside what the op accesses: pinned
-/// tensors as long as they live (also where the op accesses them), and tensors that stay taken
-/// after their last access.
+/// tensors as long as they live (also where the op accesses them), tensors that stay taken after
+/// their last access, and in front of their first access and behind their last one those whose home
+/// is the device.
 std::vector<Bytes> unmovable_load(const Program& program, Bytes alignment);
 
 /// What a device op needs while it runs: its tensors, each rounded up to `alignment`, the workspace

@@ -156,6 +156,32 @@ Result<void> validate_guards(const Program& program) {
   return {};
 }
 
+/// See Note [Home].
+Result<void> validate_homes(const Program& program) {
+  std::vector<char> on_device(program.tensors.size(), 0);
+  for (const Op& op : program.ops) {
+    if (op.place != OpPlace::device) continue;
+    for (const Access& a : op.accesses) on_device[at(a.tensor)] = 1;
+  }
+  for (std::size_t t = 0; t < program.tensors.size(); ++t) {
+    const Tensor& tensor = program.tensors[t];
+    if (tensor.home == Home::anywhere) continue;
+    if (!tensor.persistent) {
+      return fail(ErrorCode::bad_input,
+                  fmt::format("tensor '{}': its home is the device, and it is not persistent: only "
+                              "persistent tensors lie somewhere between iterations",
+                              tensor.name));
+    }
+    if (on_device[t] == 0) {
+      return fail(ErrorCode::bad_input,
+                  fmt::format("tensor '{}': its home is the device, and only host ops access it; a "
+                              "device op has to",
+                              tensor.name));
+    }
+  }
+  return {};
+}
+
 /// Tensors that are pinned, or stay taken after their last access.
 Result<void> validate_stays(const Program& program) {
   std::vector<OpId> last(program.tensors.size(), kNone);
@@ -239,6 +265,7 @@ Result<void> validate(const Program& program) {
                   fmt::format("tensor '{}' is never accessed", program.tensors[t].name));
     }
   }
+  if (auto homes = validate_homes(program); !homes) return homes;
   return validate_stays(program);
 }
 

@@ -25,6 +25,15 @@ enum class TensorKind : std::uint8_t {
   workspace,
 };
 
+/// Where the bytes of a persistent tensor lie while no iteration runs.
+enum class Home : std::uint8_t { anywhere, device };
+
+// Note [Home]. Whoever looks at a persistent tensor between iterations, to evaluate or to save,
+// finds one whose home is the device on each device whose ops access it. So nothing is decided for
+// the interval from its last access to its first one in the next iteration: it is kept, at one
+// address. Between other accesses it leaves and comes back like any tensor. Its bytes count as
+// taken in front of its first access and behind its last one, in the smallest budget too.
+
 /// One storage; views share it.
 struct Tensor {
   std::string name;  ///< unique in its program
@@ -38,6 +47,8 @@ struct Tensor {
   /// Not persistent: its bytes stay taken until this op, behind its last access and at the same
   /// place, has run (a framework still holds them); kNone: no longer than it is accessed.
   OpId released_at = kNone;
+  /// Not `anywhere` only if it is persistent and device ops access it. See Note [Home].
+  Home home = Home::anywhere;
 };
 
 enum class AccessMode : std::uint8_t {
@@ -106,8 +117,8 @@ struct Op {
 ///
 /// An iteration may split its batch into rounds of `sub_batch` samples, the last one smaller where
 /// they do not divide. The rounds are written out one after the other: each has ops and tensors of
-/// its own, and ops of later ones update the gradients of the first. Whatever holds for ops and gaps so holds within a
-/// round, between rounds and at their end.
+/// its own, and ops of later ones update the gradients of the first. Whatever holds for ops and
+/// gaps so holds within a round, between rounds and at their end.
 struct Program {
   std::string name;
   std::int64_t batch = 1;           ///< samples an iteration
@@ -131,9 +142,9 @@ inline constexpr Nanos kMostIterationTime{std::int64_t{1} << 46};  ///< 19.5 h: 
 
 /// Checks every structural promise above, the limits on bytes and times, plus: a tensor that is not
 /// persistent is written before it is read; an op that updates or overwrites persistent state is
-/// not recomputable; tensors that stay taken or are pinned keep to what Tensor says; rounds exist
-/// and follow each other; what Note [Guards] asks; and every tensor is accessed. The message names
-/// the op or tensor.
+/// not recomputable; tensors that stay taken, are pinned or have a home keep to what Tensor says;
+/// rounds exist and follow each other; what Note [Guards] asks; and every tensor is accessed. The
+/// message names the op or tensor.
 Result<void> validate(const Program& program);
 
 /// Whether all device ops run on one device. Where they run on several, their times do not add up.

@@ -9,6 +9,7 @@ constexpr std::string_view kKinds[] = {"input",      "weight",   "optimizer_stat
                                        "activation", "gradient", "workspace"};
 constexpr std::string_view kModes[] = {"read", "write", "update"};
 constexpr std::string_view kPlaces[] = {"device", "host"};
+constexpr std::string_view kHomes[] = {"anywhere", "device"};
 constexpr std::string_view kPhases[] = {"forward", "backward", "update", "other"};
 
 constexpr std::int64_t kMostRounds = 1 << 20;
@@ -95,6 +96,7 @@ Json to_json(const Program& program) {
                    {"kind", name_of(kKinds, t.kind)},
                    {"persistent", t.persistent}};
     if (t.pinned) tensor["pinned"] = true;
+    if (t.home != Home::anywhere) tensor["home"] = name_of(kHomes, t.home);
     if (t.released_at != kNone) tensor["released_at"] = t.released_at;
     tensors.push_back(std::move(tensor));
   }
@@ -128,7 +130,7 @@ Program program_from_json(const JsonCursor& json) {
   Bytes all_bytes = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const JsonCursor t = tensors.at(i);
-    t.has_only({"name", "bytes", "kind", "persistent", "pinned", "released_at"});
+    t.has_only({"name", "bytes", "kind", "persistent", "pinned", "released_at", "home"});
     Tensor& tensor = program.tensors.emplace_back();
     tensor.name = t["name"].text();
     tensor.bytes = t["bytes"].integer(1, kMostTensorBytes);
@@ -138,6 +140,7 @@ Program program_from_json(const JsonCursor& json) {
     if (const auto op = t.find("released_at")) {
       tensor.released_at = static_cast<OpId>(op->integer(0, kMostOps));
     }
+    if (const auto home = t.find("home")) tensor.home = static_cast<Home>(home->one_of(kHomes));
     all_bytes += program.tensors.back().bytes;
     if (all_bytes > kMostAccessedBytes) t["bytes"].error("too many bytes in all");
   }

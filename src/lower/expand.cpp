@@ -293,7 +293,12 @@ bool Expander::begin_gap(GapId g, CallId call) {
     s.device = kNone;
     return true;
   }
-  if (gap.kind == GapKind::kept) return decision(g) == Decision::keep || refuse_gap("is pinned");
+  if (gap.kind == GapKind::kept) {
+    return decision(g) == Decision::keep ||
+           refuse_gap(program_.tensors[at(t)].pinned
+                          ? "is pinned"
+                          : "its home is the device: it stays there over the iteration's end");
+  }
   const Decision chosen = gap.kind == GapKind::download ? Decision::swap : decision(g);
   switch (chosen) {
     case Decision::keep:

@@ -76,6 +76,7 @@ class HostProgramWriter {
     tensor.persistent =
         std::ranges::any_of(plan_.boundary, [&](PlacementId b) { return key_of(b) == key_of(id); });
     tensor.released_at = kNone;
+    tensor.home = Home::anywhere;  // that is the device, of which this program knows nothing
     out_.program.tensors.push_back(std::move(tensor));
     out_.tensor_of.push_back(of);
     return it->second;

@@ -304,7 +304,7 @@ Error Lowering::why_infeasible(const Strategy& strategy, const Budget& budget,
     error.smallest_feasible = without->plan.device_bytes();
     error.message = fmt::format(
         "no addresses were found in {} B ({}), which the tensors of each op alone would fit: bytes "
-        "that are pinned or stay taken lie in between; {} B ({}) are enough",
+        "that are pinned, stay taken or are at home lie in between; {} B ({}) are enough",
         budget.device, format_bytes(budget.device), *error.smallest_feasible,
         format_bytes_up(*error.smallest_feasible));
   }

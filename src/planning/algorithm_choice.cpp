@@ -46,8 +46,9 @@ Program restrict_to(const AlgorithmChoice& choice, Program program) {
 
 AlgorithmChoice fitting(const Program& program, AlgorithmChoice choice, const Budget& budget,
                         Bytes alignment) {
+  const std::vector<Bytes> unmovable = unmovable_load(program, alignment);
   for (OpId op = 0; op < static_cast<OpId>(choice.size()); ++op) {
-    if (working_set(program, op, alignment, choice[at(op)]) > budget.device) {
+    if (working_set(program, op, alignment, choice[at(op)], unmovable[at(op)]) > budget.device) {
       choice[at(op)] = least_workspace_algorithm(program.ops[at(op)]);
     }
   }

@@ -51,6 +51,17 @@ TEST(CppInterface, AProgramBuiltInCodeIsTheOneThatIsRead) {
   EXPECT_EQ(needs.peak, 161LL << 20);  // and w, which the update reads
 }
 
+TEST(CppInterface, AWeightAtHomeIsSoInTheFile) {
+  auto b = two_layers();
+  b.home_on_device(tp::Tensor{1});
+  const std::string json = b.build().json();
+  EXPECT_NE(json.find("\"home\""), std::string::npos) << json;
+  EXPECT_EQ(tp::Program::read(json).json(), json);
+  EXPECT_EQ(two_layers().build().json().find("\"home\""), std::string::npos);
+  b.home_on_device(tp::Tensor{0});
+  EXPECT_EQ(thrown([&] { static_cast<void>(b.build()); }), TP_BAD_INPUT);
+}
+
 TEST(CppInterface, BrokenProgramsAreRefusedByName) {
   EXPECT_EQ(thrown([] {
               auto b = two_layers();
@@ -60,6 +71,7 @@ TEST(CppInterface, BrokenProgramsAreRefusedByName) {
             TP_BAD_INPUT);
   EXPECT_EQ(thrown([] { two_layers().op({.name = "op", .reads = {tp::Tensor{9}}}); }), TP_USAGE);
   EXPECT_EQ(thrown([] { two_layers().pin(tp::Tensor{-1}); }), TP_USAGE);
+  EXPECT_EQ(thrown([] { two_layers().home_on_device(tp::Tensor{4}); }), TP_USAGE);
   EXPECT_EQ(thrown([] { two_layers().release_at(tp::Tensor{0}, tp::Op{99}); }), TP_USAGE);
   EXPECT_EQ(thrown([] { tp::Program::read("{"); }), TP_BAD_INPUT);
   EXPECT_EQ(thrown([] { static_cast<void>(two_layers().build().name(tp::Op{4})); }), TP_USAGE);

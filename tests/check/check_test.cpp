@@ -397,6 +397,50 @@ TEST_F(Check, APinnedTensorAtTwoPlacesIsRefused) {
   EXPECT_NE(refusal(), "accepted");
 }
 
+// ---- clause 7
+
+TEST_F(Check, AHomeIsKeptByAPlanThatDecidesNothingOverTheIterationsEnd) {
+  program_.tensors[at(kWeight)].home = Home::device;
+  EXPECT_EQ(refusal(), "accepted");
+}
+
+TEST_F(Check, ATensorAwayFromItsHomeBetweenIterationsIsRefused) {
+  Lowering lowering(program_, byte_a_nanosecond(64));
+  const auto away =
+      lowering.lower(lowering.everything_away(least_workspace_algorithms(program_)), {1 << 20, 0});
+  ASSERT_TRUE(away) << away.error().message;
+  plan_ = away->plan;
+  limits_ = {plan_.device_bytes(), plan_.host_bytes()};
+  EXPECT_EQ(refusal(), "accepted");
+  program_.tensors[at(kWeight)].home = Home::device;
+  EXPECT_THAT(refusal(), AllOf(clause(7), HasSubstr("'weight'"),
+                               HasSubstr("is not on device 0 between iterations")));
+}
+
+/// Out behind `update` and in again to the same bytes, all before the iteration ends.
+TEST_F(Check, ATensorThatLeavesItsHomeAndIsBackInTimeIsRefused) {
+  Instruction out = steady()[at(copy_index(kWeight, true))];
+  Instruction in = steady()[at(copy_index(kWeight, false))];
+  const auto update = op_index("update");
+  const PlacementId home = op("update").operands[1];
+  Placement copy = placement(out.to);
+  copy.offset = align_up(plan_.host_bytes(), 64);
+  plan_.host_bytes() = limits_.spaces[1].bytes = copy.offset + copy.bytes;
+  plan_.placements.push_back(copy);
+  out.from = in.to = home;
+  out.to = in.from = static_cast<PlacementId>(plan_.placements.size()) - 1;
+  out.waits = {{op("update").stream, update, 0}};
+  insert(plan_.steady, update + 1, out);
+  in.waits = {{out.stream, update + 1, 0}};
+  insert(plan_.steady, update + 2, in);
+  EXPECT_EQ(refusal(), "accepted");
+  program_.tensors[at(kWeight)].home = Home::device;
+  EXPECT_THAT(refusal(),
+              AllOf(clause(7), HasSubstr("writes over tensor 'weight'"), HasSubstr("op 'update'")));
+}
+
+// ---- clause 6 again: bytes that stay taken
+
 /// Hidden is read by `backward` for the last time and stays taken until `update` has run.
 TEST_F(Check, BytesThatStayTakenAndAreOverwrittenAreRefused) {
   const auto update = static_cast<OpId>(std::ranges::find(program_.ops, "update", &Op::name) -

@@ -116,6 +116,15 @@ TEST(AccessIndex, APersistentTensorWithOneAccessHasOneGapAroundTheIteration) {
   EXPECT_EQ(index.gaps()[0].to, 0);
 }
 
+TEST(AccessIndex, WhatHasItsHomeOnTheDeviceIsKeptOverTheIterationsEndOnly) {
+  Example e = example();
+  e.program.tensors[static_cast<std::size_t>(e.weight)].home = Home::device;
+  const AccessIndex index(e.program);
+  ASSERT_EQ(index.gaps(e.weight).size(), 2u);
+  EXPECT_EQ(index.gaps(e.weight)[0].kind, GapKind::device);
+  EXPECT_EQ(index.gaps(e.weight)[1].kind, GapKind::kept);
+}
+
 TEST(AccessIndex, WhereTheAccessesHappenDecidesTheKindOfTheGap) {
   const Example e = example();
   const AccessIndex index(e.program);

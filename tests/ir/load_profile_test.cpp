@@ -102,6 +102,28 @@ TEST(SmallestBudget, UsesTheLeastWorkspaceAlgorithm) {
   EXPECT_EQ(smallest.op, 3);
 }
 
+/// The weight is taken in front of `forward` and behind `update`, and away in between.
+TEST(SmallestBudget, CountsWhatIsAtHome) {
+  Program program = tiny_training();
+  const Bytes without = smallest_budget(program, 1).bytes;
+  Tensor& weight = program.tensors[1];
+  ASSERT_EQ(weight.name, "weight");
+  weight.home = Home::device;
+  EXPECT_THAT(unmovable_load(program, 1), ElementsAre(512, 0, 0, 0, 0, 512));
+  EXPECT_EQ(smallest_budget(program, 1).bytes, without);
+  // An op behind the update.
+  Op last = program.ops[2];
+  last.name = "evaluate";
+  last.recomputable = false;
+  program.ops.push_back(last);
+  ASSERT_TRUE(validate(program));
+  const SmallestBudget smallest = smallest_budget(program, 1);
+  EXPECT_EQ(smallest.bytes, without + 512);
+  EXPECT_EQ(smallest.op, 6);
+  EXPECT_THAT(explain(smallest, program), HasSubstr("are at home (512 B)"));
+  EXPECT_EQ(profile_of(program, 1).at_op[6], smallest.bytes);
+}
+
 TEST(Explain, NamesTheBytesTheOpItsTensorsAndItsWorkspace) {
   const Program p = tiny_training();
   const std::string text = explain(smallest_budget(p, 1), p);

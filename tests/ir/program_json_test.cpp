@@ -107,6 +107,26 @@ struct BadField {
   const char* named;  ///< what the message calls the field
 };
 
+TEST(ProgramJson, AHomeGoesThereAndBackAndIsLeftOutWhereThereIsNone) {
+  Json json = Json::parse(golden_text());
+  std::size_t weight = 0;
+  while (!json["tensors"][weight]["persistent"].get<bool>()) ++weight;
+  ASSERT_FALSE(json["tensors"][weight].contains("home"));
+  json["tensors"][weight]["home"] = "device";
+  const auto program = parse(json.dump());
+  ASSERT_TRUE(program) << program.error().message;
+  EXPECT_EQ(program->tensors[weight].home, Home::device);
+  EXPECT_EQ(to_json(*program), json);
+  json["tensors"][weight]["home"] = "anywhere";
+  const auto anywhere = parse(json.dump());
+  ASSERT_TRUE(anywhere) << anywhere.error().message;
+  EXPECT_FALSE(to_json(*anywhere)["tensors"][weight].contains("home"));
+  json["tensors"][weight]["home"] = "host";
+  const auto refused = parse(json.dump());
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr(fmt::format("tensors[{}].home", weight)));
+}
+
 TEST(ProgramJson, EveryMalformedFieldIsNamedWithItsLine) {
   const std::vector<BadField> cases{
       {"/name", 3, "name"},

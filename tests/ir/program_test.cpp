@@ -165,6 +165,22 @@ TEST(Validate, PinnedTensorsAreUsedAtOnePlace) {
   EXPECT_THAT(refusal(p), HasSubstr("accesses pinned tensor"));
 }
 
+TEST(Validate, AHomeIsOfPersistentTensorsThatDeviceOpsUse) {
+  Program p = tiny_training();
+  const auto weight = static_cast<std::size_t>(op(p, "update").accesses[1].tensor);
+  p.tensors[weight].home = Home::device;
+  EXPECT_EQ(refusal(p), "accepted");
+  p.tensors[weight].persistent = false;
+  op(p, "forward").accesses[1].mode = AccessMode::write;
+  EXPECT_THAT(refusal(p), HasSubstr("tensor 'weight': its home is the device, and it is not pers"));
+  p = tiny_training();
+  p.tensors.push_back({"steps", 8, TensorKind::optimizer_state, true});
+  p.tensors.back().home = Home::device;
+  op(p, "feed").accesses.push_back(
+      {static_cast<TensorId>(p.tensors.size()) - 1, AccessMode::update});
+  EXPECT_THAT(refusal(p), HasSubstr("tensor 'steps': its home is the device, and only host ops"));
+}
+
 TEST(Validate, RefusesARecomputableUpdateOfPersistentState) {
   Program p = tiny_training();
   op(p, "update").recomputable = true;

@@ -64,6 +64,30 @@ TEST(Compose, IsProvedForAnyStrategyAndAnyPlaceOfNewWeights) {
   }
 }
 
+TEST(Compose, WeightsAreAtHomeOnEveryDevice) {
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    SCOPED_TRACE(seed);
+    auto p = ParallelTraining(3).on(2);
+    for (Program* program : {&p.part, &p.whole}) {
+      for (Tensor& t : program->tensors) {
+        if (t.persistent) t.home = Home::device;
+      }
+      ASSERT_TRUE(validate(*program)) << validate(*program).error().message;
+    }
+    const Strategy strategy = testing::random_strategy(p.part, AccessIndex(p.part), 0.7, seed);
+    const Lowered part = lowered_part(p.part, strategy);
+    const auto composed = compose({p.part, part.plan, p.whole, p.replication, machine_of(2)}, {});
+    ASSERT_TRUE(composed) << composed.error().message;
+    const auto proof =
+        check(p.whole, composed->plan, check_limits(machine_of(2), {kNoDeviceLimit, 0}));
+    EXPECT_TRUE(proof) << proof.error().message;
+    Plan gone = composed->plan;
+    std::erase_if(gone.boundary, [&](PlacementId id) { return gone.placements[id].space == 1; });
+    const auto refused = check(p.whole, gone, check_limits(machine_of(2), {kNoDeviceLimit, 0}));
+    EXPECT_FALSE(refused);
+  }
+}
+
 TEST(Compose, GradientsGoOutOnceADeviceAndNewWeightsInOnceADevice) {
   const auto p = ParallelTraining(3).on(3);
   const Lowered part = kept_part(p.part);

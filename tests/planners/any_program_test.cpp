@@ -11,6 +11,7 @@
 #include "planning/make_plan.h"
 #include "sim/simulate.h"
 #include "support/attacks.h"
+#include "support/homes.h"
 #include "support/odd_program.h"
 #include "support/random_program.h"
 
@@ -19,7 +20,10 @@ namespace {
 
 Program program_of(std::uint64_t seed) {
   Random random(seed ^ 0xa11ULL);
-  if (seed % 4 == 0) return testing::random_program(seed, {4, 512, 2});
+  if (seed % 4 == 0) {
+    Program p = testing::random_program(seed, {4, 512, 2});
+    return seed % 8 == 0 ? testing::with_homes(std::move(p), seed) : p;
+  }
   const testing::OddShape shape{3 + random.below(6), 10 + random.below(30), random.below(2) == 0};
   Program p = testing::odd_program(seed, testing::HostUse::plain, shape);
   for (Op& op : p.ops) {

@@ -7,6 +7,7 @@
 #include "planners/registry.h"
 #include "planning/make_plan.h"
 #include "support/attacks.h"
+#include "support/homes.h"
 #include "support/odd_program.h"
 #include "support/random_program.h"
 
@@ -55,7 +56,8 @@ TEST_P(BoundedPlanner, NeverBeatsTheFluidBound) {
   const std::uint64_t programs = testing::attacks(150);
   for (std::uint64_t seed = 0; seed < programs; ++seed) {
     SCOPED_TRACE(seed);
-    const Program program = attacking_program(seed);
+    Program program = attacking_program(seed);
+    if (seed % 4 == 0) program = testing::with_homes(std::move(program), seed);
     const Machine machine = attacking_machine(seed);
     const AccessIndex index(program);
     const auto algorithms = least_workspace_algorithms(program);

@@ -15,6 +15,7 @@
 #include "schedule/plan_totals.h"
 #include "sim/simulate.h"
 #include "support/attacks.h"
+#include "support/homes.h"
 #include "support/odd_program.h"
 #include "support/repeatable.h"
 #include "support/sanitized.h"
@@ -78,6 +79,11 @@ std::vector<ConformanceSubject> subjects() {
     add(fmt::format("random with a file {}", s), testing::random_program(s),
         testing::with_random_file(testing::random_machine(s), s));
     add(fmt::format("odd with a file {}", s), testing::odd_program(s, testing::HostUse::plain),
+        testing::with_random_file(testing::byte_a_nanosecond(8), s));
+    add(fmt::format("random at home {}", s), testing::with_homes(testing::random_program(s), s),
+        testing::random_machine(s));
+    add(fmt::format("odd at home {}", s),
+        testing::with_homes(testing::odd_program(s, testing::HostUse::plain), s),
         testing::with_random_file(testing::byte_a_nanosecond(8), s));
     add(fmt::format("large {}", s), testing::large_program(s), testing::random_machine(s + 100));
     add(fmt::format("odd {}", s), testing::odd_program(s, testing::HostUse::plain),
@@ -161,6 +167,36 @@ TEST_P(PlannerConformance, PlansAreProvedAndInsideTheBudget) {
   EXPECT_EQ(use_file > 0, swap > 0) << swap << " swap, " << use_file << " use the file";
 }
 
+/// That the proof would tell is shown by a plan of the same program without homes.
+TEST_P(PlannerConformance, WhatHasItsHomeOnTheDeviceIsThereBetweenIterations) {
+  int caught = 0;
+  for (std::uint64_t seed = 0; seed < many_seeds(); ++seed) {
+    SCOPED_TRACE(seed);
+    const Program program = testing::with_homes(testing::random_program(seed), seed);
+    ConformanceSubject subject{"", std::make_unique<FixedWorkload>(program),
+                               testing::random_machine(seed)};
+    const Budget budget{(subject.least() + subject.peak()) / 2, 0};
+    if (const auto planned = plan(subject, budget.device, repeatable(1))) {
+      expect_proved_inside(*planned, subject, budget);
+      const Plan& made = planned->lowered.plan;
+      for (TensorId t = 0; t < std::ssize(program.tensors); ++t) {
+        if (program.tensors[t].home == Home::anywhere) continue;
+        EXPECT_TRUE(std::ranges::any_of(made.boundary, [&](PlacementId id) {
+          return made.placements[id].tensor == t && made.kind_of(id) == SpaceKind::device;
+        })) << program.tensors[t].name;
+      }
+    }
+    const Program unaware = testing::without_homes(program);
+    Lowering lowering(unaware, subject.machine);
+    const auto away =
+        lowering.lower(lowering.everything_away(least_workspace_algorithms(unaware)), budget);
+    ASSERT_TRUE(away) << away.error().message;
+    const auto refused = check(program, away->plan, check_limits(subject.machine, budget));
+    caught += !refused && refused.error().message.find("(7) ") != std::string::npos;
+  }
+  EXPECT_GT(caught, 0);
+}
+
 TEST_P(PlannerConformance, AHostBudgetHolds) {
   for (std::uint64_t seed = 0; seed < many_seeds(); ++seed) {
     SCOPED_TRACE(seed);
@@ -221,6 +257,9 @@ std::vector<ConformanceSubject> subjects_of_three_tiers() {
   for (std::uint64_t seed = 0; seed < testing::usual_or<std::uint64_t>(2, 1); ++seed) {
     add(fmt::format("random {}", seed), testing::random_program(seed),
         testing::random_machine(seed), seed);
+    add(fmt::format("random at home {}", seed),
+        testing::with_homes(testing::random_program(seed), seed), testing::random_machine(seed),
+        seed);
     add(fmt::format("odd {}", seed), testing::odd_program(seed, testing::HostUse::plain),
         testing::byte_a_nanosecond(8), seed);
   }

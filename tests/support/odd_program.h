@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "ir/program.h"
+#include "support/homes.h"
 
 namespace tidepool::testing {
 
@@ -24,11 +25,13 @@ struct OddShape {
   std::uint64_t most_tensors = 9;
   std::uint64_t most_ops = 15;
   /// What recordings of other frameworks have: ops that update state and write other tensors
-  /// beside, tensors that are pinned or stay taken after their last access, single placements.
+  /// beside, tensors that are pinned, stay taken after their last access or have their home on the
+  /// device, single placements.
   bool recorded = false;
 };
 
-/// Pins some tensors, keeps some taken, asks for single placements in every second program.
+/// Pins some tensors, keeps some taken, gives some a home, asks for single placements in every
+/// second program.
 inline void make_recorded(Random& random, Program& p) {
   std::vector<OpId> first(p.tensors.size(), kNone);
   std::vector<OpId> last(p.tensors.size(), kNone);
@@ -53,6 +56,7 @@ inline void make_recorded(Random& random, Program& p) {
     if (place_of(op) == place_of(last[t])) tensor.released_at = op;
   }
   p.single_placements = random.below(2) == 0;
+  give_homes(random, p, 6);
 }
 
 inline Program odd_program(std::uint64_t seed, HostUse host_use, const OddShape& shape = {}) {

@@ -30,7 +30,12 @@ class Pinning {
         pinned_load_(std::vector<Bytes>(program_.ops.size(), 0)),
         pinned_(program_.tensors.size(), 0) {
     for (std::size_t t = 0; t < pinned_.size(); ++t) {
-      if (program_.tensors[t].pinned) change(static_cast<TensorId>(t), true);
+      const auto id = static_cast<TensorId>(t);
+      if (program_.tensors[t].pinned) {
+        change(id, true);
+      } else if (program_.tensors[t].home == Home::device) {
+        hold_at_home(id, 1);
+      }
     }
   }
 
@@ -75,6 +80,14 @@ class Pinning {
     return result;
   }
 
+  /// What is taken over the iteration's end, whether the tensor is pinned or streams.
+  void hold_at_home(TensorId t, Bytes times) {
+    const auto accesses = index_.accesses(t);
+    const Bytes more = times * bytes(t);
+    pinned_load_.lower(0, accesses.front().op, -more);
+    pinned_load_.lower(accesses.back().op + 1, static_cast<OpId>(program_.ops.size()), -more);
+  }
+
   void change(TensorId t, bool pin) {
     pinned_[at(t)] = pin ? 1 : 0;
     const Bytes more = pin ? bytes(t) : -bytes(t);
@@ -92,6 +105,8 @@ class Pinning {
       last = static_cast<OpId>(program_.ops.size()) - 1;
     }
     last = std::max(last, program_.tensors[at(t)].released_at);
+    const Tensor& tensor = program_.tensors[at(t)];
+    if (tensor.home == Home::device && !tensor.pinned) hold_at_home(t, pin ? -1 : 1);
     pinned_load_.lower(first, last + 1, -more);
   }
 

@@ -16,7 +16,8 @@
 // - A pinned tensor takes its bytes while it is live, not all the time.
 // - What the next op accesses too stays in the buffer.
 // - Weights and optimizer state stream like all else; parameter servers are not part of this.
-// - Tensors that may not move (Tensor::pinned) are pinned first.
+// - Tensors that may not move (Tensor::pinned) are pinned first. Those whose home is the device
+//   stream like others, but take their bytes over the iteration's end.
 // - Addresses take more than the load: where they do not fit, what buffer and pinned tensors may
 //   take goes down from the budget by what they exceed it, and where that ends with nothing by 2 %
 //   of the budget at a time.

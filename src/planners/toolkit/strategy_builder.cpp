@@ -20,11 +20,13 @@ void StrategyBuilder::decide(GapId g, Decision decision) {
   }
   const Gap& gap = index_.gaps()[at(g)];
   if (gap.kind != GapKind::device) {
+    const Tensor& tensor = program_.tensors[at(gap.tensor)];
     if (refused_.empty()) {
-      refused_ =
-          fmt::format("tensor '{}' after op '{}': {}, so nothing is decided",
-                      program_.tensors[at(gap.tensor)].name, program_.ops[at(gap.from)].name,
-                      gap.kind == GapKind::kept ? "it is pinned" : "a host op is next to it");
+      refused_ = fmt::format("tensor '{}' after op '{}': {}, so nothing is decided", tensor.name,
+                             program_.ops[at(gap.from)].name,
+                             gap.kind != GapKind::kept ? "a host op is next to it"
+                             : tensor.pinned           ? "it is pinned"
+                                                       : "its home is the device");
     }
     return;
   }

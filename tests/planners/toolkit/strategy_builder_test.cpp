@@ -127,6 +127,25 @@ TEST(StrategyBuilder, APinnedTensorStays) {
   EXPECT_THAT(strategy.error().message, ::testing::AllOf(HasSubstr("'y'"), HasSubstr("pinned")));
 }
 
+TEST(StrategyBuilder, WhatHasItsHomeOnTheDeviceStaysOverTheIterationsEnd) {
+  using enum AccessMode;
+  testing::ProgramBuilder b;
+  const TensorId w = b.tensor("w", 64, true);
+  b.device("a", {{w, read}}, Nanos{10});
+  b.device("b", {{w, update}}, Nanos{10});
+  Program program = b.build();
+  program.tensors[0].home = Home::device;
+  const AccessIndex index(program);
+  StrategyBuilder builder(program, index, least_workspace_algorithms(program));
+  builder.away(0);
+  EXPECT_TRUE(builder.build());
+  builder.away(1);
+  const auto strategy = builder.build();
+  ASSERT_FALSE(strategy);
+  EXPECT_THAT(strategy.error().message,
+              ::testing::AllOf(HasSubstr("'w'"), HasSubstr("its home is the device")));
+}
+
 TEST(StrategyBuilder, NonsenseIsRefusedWithOpAndTensor) {
   const BuilderSubject s;
   const auto refused = [&](const std::function<void(StrategyBuilder&)>& decide) -> std::string {

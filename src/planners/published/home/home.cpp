@@ -208,7 +208,7 @@ class HomeSearch {
   int shown_ = 0;
 };
 
-class Home : public Planner {
+class HomePlanner : public Planner {
  public:
   [[nodiscard]] std::string_view name() const override { return "home"; }
 
@@ -290,6 +290,6 @@ SwarmSize swarm_size_of(const OptionValues& values) {
   return size;
 }
 
-std::unique_ptr<Planner> make_home() { return std::make_unique<Home>(); }
+std::unique_ptr<Planner> make_home() { return std::make_unique<HomePlanner>(); }
 
 }  // namespace tidepool

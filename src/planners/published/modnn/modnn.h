@@ -16,6 +16,7 @@
 //   faster of both ways is taken.
 // - Tensors that are pinned, or stay taken after their last access, may leave holes in which a task
 //   finds no place at all; the streaming schedule takes over there.
+// - A tensor whose home is the device stays all the time.
 // - Where nothing may leave, what is left of moDNN is the choice of the sub-batch and of all
 // fastest
 //   or all least algorithms.

@@ -48,7 +48,7 @@ Stage::Stage(const Program& program, const AccessIndex& index, const Machine& ma
 }
 
 /// Weights that only device ops use, sums of gradients over rounds, and what is pinned to the
-/// device.
+/// device or has its home there.
 void Stage::find_what_stays(bool weights_leave) {
   const std::vector<char> weights = find_weights(program_);
   for (TensorId t = 0; t < std::ssize(program_.tensors); ++t) {
@@ -66,7 +66,8 @@ void Stage::find_what_stays(bool weights_leave) {
     }
     if (!on_device_only) continue;
     const bool weight = weights[at(t)] != 0 && (tensor.persistent || many_rounds);
-    if (!tensor.pinned && (weights_leave || !weight)) continue;
+    const bool fixed = tensor.pinned || tensor.home == Home::device;
+    if (!fixed && (weights_leave || !weight)) continue;
     stays_at_[at(t)] = stay_bytes_;
     stay_bytes_ += aligned(tensor.bytes);
   }
