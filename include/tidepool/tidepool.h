@@ -209,7 +209,7 @@ typedef struct {
   size_t size;
   int64_t budget;      /* bytes that blocks may take at any time; has to be given */
   const char* folder;  /* for a file that takes what leaves; NULL: memory, over an emulated link */
-  int64_t away;        /* bytes that may have left; 0: 4 budgets with a folder, else all memory */
+  int64_t away;        /* bytes that may have left; 0: 8 budgets with a folder, else all memory */
   double out_speed;    /* bytes per second of what leaves; 0: 1e9 with a folder, else 4e9 */
   double back_speed;   /* and of what comes back */
   const char* planner; /* NULL: "auto" */

@@ -126,6 +126,7 @@ class Session : private PlannedOps {
   void call_done();
   /// Whether there is one that was planned before.
   bool look_for_iteration(bool now);
+  void lend_arena();
   void start_planning(Pattern pattern, bool beside);
   void take_finished_plan();
   void follow_patterns();

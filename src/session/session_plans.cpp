@@ -50,11 +50,28 @@ bool Session::look_for_iteration(bool now) {
   return false;
 }
 
+/// Where the arena is memory of the process planning may have it: nothing runs meanwhile.
+void Session::lend_arena() {
+  if (away_ == spec_.machine.host()) return;
+  try {
+    residency_.leave_all();
+    spec_.device->discard({0, 0}, spec_.budget);
+  } catch (const SessionError&) {
+    // No room for what has to leave: it stays, and planning has what there is.
+  }
+}
+
 void Session::start_planning(Pattern pattern, bool beside) {
+  if (!beside) lend_arena();
   planning_ = std::make_unique<Planning>(std::move(pattern));
-  const auto work = [planning = planning_.get(), machine = spec_.machine,
-                     budget = Budget{spec_.budget, away_ == 1 ? spec_.away_bytes / 2 : 0},
-                     planner = spec_.planner, seed = spec_.seed,
+  // The other half of what may have left is for blocks that no plan has.
+  const Bytes away = spec_.away_bytes / 2;
+  const bool file = away_ != spec_.machine.host();
+  Machine machine = spec_.machine;
+  if (file) machine.spaces[at(away_)].bytes = away;
+  const auto work = [planning = planning_.get(), machine = std::move(machine),
+                     budget = Budget{spec_.budget, file ? 0 : away}, planner = spec_.planner,
+                     seed = spec_.seed,
                      stop = spec_.stop] { planning->run(machine, budget, planner, seed, stop); };
   if (beside) {
     planning_->thread = std::thread(work);
