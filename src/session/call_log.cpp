@@ -13,8 +13,8 @@ std::uint64_t CallLog::hash(std::string_view name) {
   return mix64(hash);
 }
 
-CallToken CallLog::malloc_token(Bytes bytes) {
-  return hash_combine(1, static_cast<std::uint64_t>(bytes));
+CallToken CallLog::malloc_token(Bytes bytes, bool fixed) {
+  return hash_combine(fixed ? 4 : 1, static_cast<std::uint64_t>(bytes));
 }
 
 CallToken CallLog::free_token(Bytes bytes) {
@@ -46,16 +46,21 @@ std::int32_t CallLog::intern(std::string_view name) {
   return index;
 }
 
-void CallLog::add_malloc(LifeId life, Bytes bytes) {
-  calls_.push_back({CallKind::malloc, malloc_token(bytes), kNone, {}, lives_.size(), 1, {}});
-  lives_.push_back(life);
-  bytes_.push_back(bytes);
+void CallLog::add_block(const Use& block) {
+  lives_.push_back(block.life);
+  bytes_.push_back(block.bytes);
+  fixed_.push_back(block.fixed ? 1 : 0);
 }
 
-void CallLog::add_free(LifeId life, Bytes bytes) {
-  calls_.push_back({CallKind::free, free_token(bytes), kNone, {}, lives_.size(), 1, {}});
-  lives_.push_back(life);
-  bytes_.push_back(bytes);
+void CallLog::add_malloc(const Use& block) {
+  const CallToken token = malloc_token(block.bytes, block.fixed);
+  calls_.push_back({CallKind::malloc, token, kNone, {}, lives_.size(), 1, {}});
+  add_block(block);
+}
+
+void CallLog::add_free(const Use& block) {
+  calls_.push_back({CallKind::free, free_token(block.bytes), kNone, {}, lives_.size(), 1, {}});
+  add_block(block);
 }
 
 void CallLog::add_op(std::int32_t name, OpShape shape, std::span<const Use> uses) {
@@ -70,10 +75,7 @@ void CallLog::add_op(std::int32_t name, OpShape shape, std::span<const Use> uses
                     lives_.size(),
                     static_cast<std::int32_t>(uses.size()),
                     {}});
-  for (const Use& use : uses) {
-    lives_.push_back(use.life);
-    bytes_.push_back(use.bytes);
-  }
+  for (const Use& use : uses) add_block(use);
 }
 
 void CallLog::keep_last(std::size_t calls) {
@@ -82,6 +84,7 @@ void CallLog::keep_last(std::size_t calls) {
   calls_.erase(calls_.begin(), calls_.begin() + drop);
   lives_.erase(lives_.begin(), lives_.begin() + static_cast<std::ptrdiff_t>(first));
   bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(first));
+  fixed_.erase(fixed_.begin(), fixed_.begin() + static_cast<std::ptrdiff_t>(first));
   for (LoggedCall& call : calls_) call.first -= first;
 }
 

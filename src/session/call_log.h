@@ -48,12 +48,13 @@ class CallLog {
     return names_[static_cast<std::size_t>(index)];
   }
 
-  void add_malloc(LifeId life, Bytes bytes);
-  void add_free(LifeId life, Bytes bytes);
   struct Use {
     LifeId life = kNone;
     Bytes bytes = 0;
+    bool fixed = false;  ///< the block has one address until it is freed
   };
+  void add_malloc(const Use& block);
+  void add_free(const Use& block);
   void add_op(std::int32_t name, OpShape shape, std::span<const Use> uses);
   /// The same where the op's token is known.
   void add_op(std::int32_t name, OpShape shape, std::span<const Use> uses, CallToken token);
@@ -68,6 +69,10 @@ class CallLog {
   [[nodiscard]] std::span<const Bytes> bytes(const LoggedCall& call) const {
     return std::span(bytes_).subspan(call.first, static_cast<std::size_t>(call.count));
   }
+  /// Whether each of these has a fixed address.
+  [[nodiscard]] std::span<const char> fixed(const LoggedCall& call) const {
+    return std::span(fixed_).subspan(call.first, static_cast<std::size_t>(call.count));
+  }
   /// Forgets what came before the last calls.
   void keep_last(std::size_t calls);
 
@@ -81,12 +86,13 @@ class CallLog {
   };
   [[nodiscard]] std::optional<Period> find_period() const;
 
-  static CallToken malloc_token(Bytes bytes);
+  static CallToken malloc_token(Bytes bytes, bool fixed = false);
   static CallToken free_token(Bytes bytes);
   static CallToken op_token(std::uint64_t name_hash, OpShape shape, std::span<const Use> uses);
   static std::uint64_t hash(std::string_view name);
 
  private:
+  void add_block(const Use& block);
   [[nodiscard]] Period in_equal_roles(Period period) const;
   [[nodiscard]] Recording recording(std::vector<std::size_t>& call_of_event) const;
 
@@ -96,6 +102,7 @@ class CallLog {
   std::vector<LoggedCall> calls_;
   std::vector<LifeId> lives_;
   std::vector<Bytes> bytes_;  ///< of each of these lives
+  std::vector<char> fixed_;   ///< the same
 };
 
 }  // namespace tidepool

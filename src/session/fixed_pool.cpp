@@ -84,7 +84,7 @@ void* FixedPool::allocate(Bytes bytes) {
     ++report_.others;
   }
   live_ += bytes;
-  log_.add_malloc(next_life_++, bytes);
+  log_.add_malloc({next_life_++, bytes});
   call_done(as_planned);
   note_peaks();
   return address;
@@ -97,7 +97,7 @@ bool FixedPool::free_planned(Bytes offset) {
   const bool as_planned = in_plan_ && plan_->freed[position_] == malloc;
   --planned_live_;
   live_ -= plan_->sizes[at(malloc)];
-  log_.add_free(plan_->lives[at(malloc)], plan_->sizes[at(malloc)]);
+  log_.add_free({plan_->lives[at(malloc)], plan_->sizes[at(malloc)]});
   call_done(as_planned);
   return true;
 }
@@ -113,7 +113,7 @@ bool FixedPool::free_elsewhere(Bytes offset) {
   if (in_plan_) give_back_pages(offset, block.bytes);
   live_ -= block.bytes;
   blocks_.erase(found);
-  log_.add_free(block.life, block.bytes);
+  log_.add_free({block.life, block.bytes});
   call_done(as_planned);
   return true;
 }
