@@ -137,7 +137,8 @@ Bytes FixedPool::bytes(const void* address) const {
     return found == blocks_.end() ? 0 : found->second.bytes;
   }
   const auto place = static_cast<std::size_t>((offset - spec_.budget) / spec_.alignment);
-  if (plan_ == nullptr || place >= plan_->live_at.size()) return 0;
+  const bool begins = offset % spec_.alignment == 0;
+  if (plan_ == nullptr || !begins || place >= plan_->live_at.size()) return 0;
   const std::int32_t malloc = plan_->live_at[place];
   return malloc == kNone ? 0 : plan_->sizes[at(malloc)];
 }

@@ -182,7 +182,9 @@ TEST(FixedBlocks, APlanGivesWayToOneThatComesLaterAndStays) {
   const TrainingShape shape;
   PlainBlocks plain;
   HandTraining on_plain(plain, shape);
-  Session session(session_spec(percent(shape, 80)));
+  SessionSpec spec = session_spec(percent(shape, 80));
+  spec.plan_beside = false;
+  Session session(std::move(spec));
   SessionBlocks blocks(session);
   HandTraining training(blocks, shape);
   const auto iterations = [&](int count) {
