@@ -123,20 +123,32 @@ Recording CallLog::recording(std::vector<std::size_t>& call_of_event) const {
 
 std::optional<CallLog::Period> CallLog::find_period() const {
   std::vector<std::size_t> call_of_event;
-  const auto found = find_iteration(recording(call_of_event));
+  const Recording calls_as_events = recording(call_of_event);
+  const auto with_mallocs = find_iteration(calls_as_events);
+  const auto found = with_mallocs ? with_mallocs : find_iteration_of_accesses(calls_as_events);
   if (!found) return std::nullopt;
   const auto call_at = [&](std::int64_t event) {
     const auto index = static_cast<std::size_t>(event);
     return index < call_of_event.size() ? call_of_event[index] : calls_.size();
   };
-  const std::size_t start = call_at(found->start);
+  std::size_t start = call_at(found->start);
   const std::size_t calls = call_at(found->start + found->period) - start;
-  return in_equal_roles({start, calls, static_cast<std::size_t>(found->repeats)});
+  auto repeats = static_cast<std::size_t>(found->repeats);
+  // In the middle of an op, of which a part is not repeated.
+  if (found->start > 0 && call_at(found->start - 1) == start) {
+    ++start;
+    --repeats;
+  }
+  if (repeats < 2) return std::nullopt;
+  const Period period{start, calls, repeats};
+  const auto equal = in_equal_roles(period);
+  if (with_mallocs) return equal.value_or(period);
+  return 2 * calls * period.repeats >= calls_.size() ? equal : std::nullopt;
 }
 
 /// So many periods as one that calls a period apart use the same blocks, but for those that were
-/// allocated within the two. Where no number does, one: no pattern comes of it.
-CallLog::Period CallLog::in_equal_roles(Period period) const {
+/// allocated within the two. Where no number does, none.
+std::optional<CallLog::Period> CallLog::in_equal_roles(Period period) const {
   constexpr std::size_t kMost = 8;  // iterations
   std::unordered_map<LifeId, std::size_t> malloc_at;
   for (std::size_t i = 0; i < calls_.size(); ++i) {
@@ -160,7 +172,7 @@ CallLog::Period CallLog::in_equal_roles(Period period) const {
     const std::size_t repeats = period.repeats / k;
     return Period{end - repeats * length, length, repeats};
   }
-  return period;
+  return std::nullopt;
 }
 
 }  // namespace tidepool

@@ -78,7 +78,8 @@ class CallLog {
 
   /// In calls. Found from the calls alone, in time linear in them (trace/iteration.h). Where blocks
   /// that stay change their roles from one iteration to the next, as two buffers do that are
-  /// swapped, it is as many iterations as give them back.
+  /// swapped, it is as many iterations as give them back. One of ops alone is believed where they
+  /// fill most of the log and use the same blocks: inner loops of others look like it.
   struct Period {
     std::size_t start = 0;
     std::size_t calls = 0;
@@ -93,7 +94,7 @@ class CallLog {
 
  private:
   void add_block(const Use& block);
-  [[nodiscard]] Period in_equal_roles(Period period) const;
+  [[nodiscard]] std::optional<Period> in_equal_roles(Period period) const;
   [[nodiscard]] Recording recording(std::vector<std::size_t>& call_of_event) const;
 
   std::vector<std::string> names_;
