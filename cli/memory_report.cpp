@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "terminal.h"
 #include "train/training_spec.h"
+#include "train/transparent.h"
 
 namespace tidepool::cli {
 namespace {
@@ -57,8 +58,7 @@ std::string disk_text(const FileReport& f, const SpillOptions& options, const Li
 }
 
 /// What the disk was like, and what was written to it.
-void print_use(const TrainingReport& r) {
-  const FileReport& f = *r.file;
+void print_use(const FileReport& f, Nanos iteration) {
   if (!f.traffic.warning.empty()) say("             {}\n", f.traffic.warning);
   for (const DriftReport& drift : f.drifts) {
     say("             after iteration {} it {}{}\n", drift.iteration, drift.disk.text(),
@@ -66,22 +66,22 @@ void print_use(const TrainingReport& r) {
                                           format_time(*drift.planned_again))
                             : "");
   }
-  say("  wear       {}\n",
-      wear_text(f.written_an_iteration(), r.measured > Nanos{0} ? r.measured : r.predicted));
+  say("  wear       {}\n", wear_text(f.written_an_iteration(), iteration));
+}
+
+Nanos iteration_time(const TrainingReport& r) {
+  return r.measured > Nanos{0} ? r.measured : r.predicted;
 }
 
 std::string of_kind(const FileReport& f) {
   return f.traffic.kind.empty() ? "" : fmt::format(" ({})", f.traffic.kind);
 }
 
-}  // namespace
-
-void print_memory(const TrainingSpec& spec, const TrainingReport& r) {
-  const MemoryReport& m = *r.memory;
-  const Plan& plan = r.start.running();
-  say("  memory     {} for the process: arena {}, code and heap {}, inputs {}; highest RSS {}",
-      format_bytes(m.process.limit), format_bytes(plan.device_bytes()),
-      format_bytes(m.process.resident), format_bytes(plan.host_bytes()), format_bytes(m.highest));
+/// `beside`: what is told of other memory.
+void print_process(const MemoryReport& m, Bytes arena, const std::string& beside) {
+  say("  memory     {} for the process: arena {}, code and heap {}{}; highest RSS {}",
+      format_bytes(m.process.limit), format_bytes(arena), format_bytes(m.process.resident), beside,
+      format_bytes(m.highest));
   if (m.group && m.group_limit) {
     say(", cgroup {} of {}", format_bytes(*m.group), format_bytes(*m.group_limit));
   }
@@ -90,22 +90,39 @@ void print_memory(const TrainingSpec& spec, const TrainingReport& r) {
     say("             ABOVE --memory by {} at some time: please report this, with the command\n",
         format_bytes_up(m.highest - m.process.limit));
   }
-  const SpillOptions& spill = spec.job.device.spill;
-  const Machine& machine = r.start.running_on();
+}
+
+void print_spill(const SpillOptions& spill, const Machine& machine, const FileReport& f,
+                 Bytes state, Nanos iteration) {
   const SpaceId file = machine.host() + 1;
   const Link* const write = machine.find_link(0, file);
   const Link* const read = machine.find_link(file, 0);
   if (write == nullptr || read == nullptr) return;
+  say("  spill      {} file in {}{}{}", format_bytes(f.traffic.size), spill.folder, of_kind(f),
+      disk_text(f, spill, *write, *read));
+  print_state(state);
+  print_use(f, iteration);
+}
+
+}  // namespace
+
+void print_memory(const TrainingSpec& spec, const TrainingReport& r) {
+  const MemoryReport& m = *r.memory;
+  const Plan& plan = r.start.running();
+  print_process(m, plan.device_bytes(),
+                fmt::format(", inputs {}", format_bytes(plan.host_bytes())));
   if (plan.arenas.back().kind == SpaceKind::file && plan.arenas.back().bytes == 0) {
     say("  spill      no file: nothing leaves memory");
     print_state(m.state);
     return;
   }
-  const FileReport& f = *r.file;
-  say("  spill      {} file in {}{}{}", format_bytes(f.traffic.size), spill.folder, of_kind(f),
-      disk_text(f, spill, *write, *read));
-  print_state(m.state);
-  print_use(r);
+  print_spill(spec.job.device.spill, r.start.running_on(), *r.file, m.state, iteration_time(r));
+}
+
+void print_memory(const TrainingSpec& spec, const TransparentReport& r) {
+  print_process(*r.memory, r.budget, "");
+  print_spill(spec.job.device.spill, r.machine, *r.file, r.memory->state,
+              r.planned > Nanos{0} ? r.planned : r.unplanned);
 }
 
 void print_file_tier(const TrainingSpec& spec, const TrainingReport& r) {
@@ -123,7 +140,7 @@ void print_file_tier(const TrainingSpec& spec, const TrainingReport& r) {
       format_bytes(machine.spaces[static_cast<std::size_t>(file)].bytes), tier.folder, of_kind(f),
       disk_text(f, tier, *machine.find_link(host, file), *machine.find_link(file, host)),
       format_bytes(f.iterations > 0 ? f.traffic.read.bytes / f.iterations : 0));
-  print_use(r);
+  print_use(f, iteration_time(r));
 }
 
 Json memory_json(const ProcessMemory& memory) {
@@ -159,10 +176,10 @@ Json use_json(const FileReport& f) {
 
 }  // namespace
 
-Json memory_json(const TrainingReport& r) {
-  if (!r.memory) return nullptr;
-  const MemoryReport& m = *r.memory;
-  Json json = use_json(*r.file);
+Json memory_json(const std::optional<MemoryReport>& memory, const std::optional<FileReport>& file) {
+  if (!memory) return nullptr;
+  const MemoryReport& m = *memory;
+  Json json = use_json(*file);
   json.update({{"limit_bytes", m.process.limit},
                {"resident_bytes", m.process.resident},
                {"highest_rss_bytes", m.highest},

@@ -149,6 +149,7 @@ Examples:
   tidepool train tiny-squeezenet --data synthetic --batch 64 --budget 45% --planner none --sub-batch auto
   tidepool train tiny-vgg --data synthetic --budget 50% --host-budget 6MiB --file-tier measured --verify
   tidepool train tiny-vgg --data synthetic --budget 60% --transparent --verify
+  tidepool train unet --data synthetic --batch 2 --memory 240MiB --spill /var/tmp --transparent
   tidepool train tiny-gpt --data text --batch 16 --budget 60% --optimizer adamw --verify
   printf '{"model": "tiny-vgg", "data": "synthetic", "verify": true}' > job.json
   tidepool train --spec job.json --budget 60%

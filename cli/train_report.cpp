@@ -285,7 +285,7 @@ Json to_json(const TrainingSpec& spec, const TrainingReport& r) {
   add_to(out, rounds_report(r));
   r.start.gap.add_to(out);
   add_measured(spec, r, out);
-  out["memory"] = memory_json(r);
+  out["memory"] = memory_json(r.memory, r.file);
   out["file_tier"] = file_tier_json(spec, r);
   out["correction"] = correction_json(r.correction);
   out["not_saved"] = r.not_saved ? Json(with_option_names(r.not_saved->message)) : Json(nullptr);

@@ -4,6 +4,7 @@
 
 #include "base/counted.h"
 #include "base/json.h"
+#include "memory_report.h"
 #include "option_names.h"
 #include "terminal.h"
 
@@ -45,7 +46,8 @@ Json to_json(const TrainingSpec& spec, const TransparentReport& r) {
           {"threads", r.threads},
           {"planner", spec.planner.name},
           {"transparent", true},
-          {"link_bytes_per_second", r.link.bytes_per_second},
+          {"link_bytes_per_second",
+           r.memory ? Json(nullptr) : Json(r.machine.to_away().bytes_per_second)},
           {"budget_bytes", r.budget},
           {"unlimited_peak_bytes", r.unlimited_peak},
           {"arena_peak_bytes", s.device_peak},
@@ -67,6 +69,7 @@ Json to_json(const TrainingSpec& spec, const TransparentReport& r) {
           {"stalled_ms", to_ms(s.stalled)},
           {"moved_bytes", s.moved},
           {"unlimited_ms", r.baseline ? measured_ms(r.baseline->time) : Json(nullptr)},
+          {"memory", memory_json(r.memory, r.file)},
           {"losses", r.losses},
           {"state_crc32", r.state_crc32},
           {"identical", compared ? Json(*r.baseline->identical) : Json(nullptr)}};
@@ -74,13 +77,16 @@ Json to_json(const TrainingSpec& spec, const TransparentReport& r) {
 
 void print_report(const TrainingSpec& spec, const TransparentReport& r) {
   const SessionReport& s = r.session;
-  say("{}, batch {}, {}, op by op on {} with {}, link {:.0f} MB/s each way\n", spec.job.model,
-      spec.job.batch, r.data, r.device, counted(r.threads, "compute thread"),
-      r.link.bytes_per_second * 1e-6);
+  say("{}, batch {}, {}, op by op on {} with {}{}\n", spec.job.model, spec.job.batch, r.data,
+      r.device, counted(r.threads, "compute thread"),
+      r.memory ? ""
+               : fmt::format(", link {:.0f} MB/s each way",
+                             r.machine.to_away().bytes_per_second * 1e-6));
   say("  budget     {} ({:.1f} % of the unlimited peak, {})\n", format_bytes(r.budget),
       100 * static_cast<double>(r.budget) / static_cast<double>(r.unlimited_peak),
       format_bytes(r.unlimited_peak));
-  say("  memory     highest byte used {}\n", format_bytes(s.device_peak));
+  r.memory ? print_memory(spec, r)
+           : say("  memory     highest byte used {}\n", format_bytes(s.device_peak));
   print_plan_found(r);
   const bool has_plan = r.planned > Nanos{0};
   const std::string planned =

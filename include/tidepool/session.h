@@ -33,7 +33,12 @@
 //   std::cout << session.report().planned_iterations << " iterations by a plan\n";
 //
 // Blocks have no address but between begin and end, or inside the function of exec: the pointers of
-// an op are good until it ends. Results are bit for bit those of the same program on plain memory:
+// an op are good until it ends. Those that are `fixed` have one from malloc to free, which the
+// program may use at any time: they never leave, count in the budget, and lie beside the others,
+// at whose ops they may be. An op that reads one is never run again. One that an iteration
+// allocates and frees is in its plan; plans get the bytes below the others. Programs that know
+// nothing but malloc and free take a tp::FixedPool (fixed_pool.h), all of whose blocks are fixed.
+// Results are bit for bit those of the same program on plain memory:
 // a call that is not the plan's next leaves the plan, and blocks then come and go on demand. Plans
 // keep the bytes of a block until it is freed: free early.
 //
@@ -93,6 +98,10 @@ struct SessionOptions {
   bool plan_beside = true;
 };
 
+struct BlockOptions {
+  bool fixed = false;  ///< its address stays until it is freed
+};
+
 struct Block {
   std::uint64_t id = 0;  ///< 0: none
   friend bool operator==(const Block&, const Block&) = default;
@@ -142,10 +151,14 @@ class TP_API Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  /// Its bytes are not set. It may be larger than the budget as long as no op uses it.
-  Block malloc(std::int64_t bytes);
+  /// Its bytes are not set. It may be larger than the budget as long as no op uses it, but for a
+  /// fixed one, for which there is room in the budget beside the other fixed ones, or
+  /// TP_INFEASIBLE: session.malloc(bytes, {.fixed = true}).
+  Block malloc(std::int64_t bytes, BlockOptions options = {});
   void free(Block block);
   [[nodiscard]] std::int64_t size(Block block);
+  /// Of a fixed block; else TP_USAGE.
+  [[nodiscard]] void* address(Block block);
 
   /// The blocks of an op, each named once: what it reads, what it writes without reading it (all of
   /// it), what it reads and writes. Pointers in this order.

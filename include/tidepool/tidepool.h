@@ -209,7 +209,7 @@ typedef struct {
   size_t size;
   int64_t budget;      /* bytes that blocks may take at any time; has to be given */
   const char* folder;  /* for a file that takes what leaves; NULL: memory, over an emulated link */
-  int64_t away;        /* bytes that may have left; 0: 4 budgets with a folder, else all memory */
+  int64_t away;        /* bytes that may have left; 0: 8 budgets with a folder, else all memory */
   double out_speed;    /* bytes per second of what leaves; 0: 1e9 with a folder, else 4e9 */
   double back_speed;   /* and of what comes back */
   const char* planner; /* NULL: "auto" */
@@ -225,6 +225,9 @@ TP_API void tp_session_free(tp_session*);
 TP_API tp_status tp_session_error(tp_error_info* out);
 
 TP_API tp_status tp_session_malloc(tp_session*, int64_t bytes, tp_block* out);
+/* One whose address stays until it is freed, for use at any time. TP_INFEASIBLE: the budget has no
+ * room for it beside other fixed blocks. */
+TP_API tp_status tp_session_malloc_fixed(tp_session*, int64_t bytes, tp_block* out, void** address);
 TP_API tp_status tp_session_free_block(tp_session*, tp_block);
 TP_API tp_status tp_session_size(tp_session*, tp_block, int64_t* bytes);
 /* An op on `blocks`, each named once: first those it reads, then those it writes without reading
@@ -266,6 +269,37 @@ TP_API tp_status tp_session_report(tp_session*, tp_session_info* out);
 /* The plan that is in force or was last, as a plan file for tp_plan_read; "": there was none. Lives
  * until this thread's next tp_session_plan_text. */
 TP_API tp_status tp_session_plan_text(tp_session*, const char** json, size_t* length);
+
+/* A session's allocator mode, said at the head of fixed_pool.h: malloc and free are all that it is
+ * told, and a block's address is all that it has. Any thread may call. Errors: tp_session_error. */
+typedef struct tp_fixed_pool tp_fixed_pool;
+typedef struct {
+  size_t size;
+  int64_t budget;     /* of all blocks and what is lost between them; has to be given */
+  int64_t alignment;  /* of addresses, a power of two up to 4096; 0: 64 */
+  int64_t time_limit; /* for packing an iteration; 0: half a second */
+} tp_fixed_pool_options;
+TP_API tp_status tp_fixed_pool_make(const tp_fixed_pool_options*, tp_fixed_pool** out);
+/* With all blocks that are left. No other thread is in a call of it. */
+TP_API void tp_fixed_pool_free(tp_fixed_pool*);
+/* TP_INFEASIBLE: the budget has no room. */
+TP_API tp_status tp_fixed_pool_malloc(tp_fixed_pool*, int64_t bytes, void** out);
+/* TP_USAGE: no block begins there. */
+TP_API tp_status tp_fixed_pool_free_block(tp_fixed_pool*, void*);
+/* Of the block that begins there; 0: none does. */
+TP_API tp_status tp_fixed_pool_size(tp_fixed_pool*, const void*, int64_t* bytes);
+typedef struct {
+  size_t size;
+  int64_t served, others;    /* mallocs by look-up, and first fit */
+  int64_t iterations;        /* that were whole and planned */
+  int64_t left_plans;        /* calls that were not the plan's next */
+  int64_t iteration_mallocs; /* of the iteration that was found last */
+  int64_t peak_load;         /* most bytes that were live */
+  int64_t footprint;         /* most bytes that were taken or planned */
+  int64_t planned_bytes;     /* of the iteration's packing */
+  int64_t planned_load;      /* no packing of it is smaller */
+} tp_fixed_pool_info;
+TP_API tp_status tp_fixed_pool_report(tp_fixed_pool*, tp_fixed_pool_info* out);
 
 #ifdef __cplusplus
 }

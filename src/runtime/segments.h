@@ -20,6 +20,13 @@ class Segments {
   /// `offset` as returned by `allocate` or given to `take`.
   void free(Bytes offset);
   [[nodiscard]] Bytes largest_free() const;
+  /// Offset and bytes of every free range.
+  template <class Body>
+  void each_free(const Body& body) const {
+    for (const Segment& s : list_) {
+      if (!s.used) body(s.offset, s.bytes);
+    }
+  }
   [[nodiscard]] Bytes used() const { return used_; }
   [[nodiscard]] Bytes size() const { return size_; }
 

@@ -13,8 +13,8 @@ std::uint64_t CallLog::hash(std::string_view name) {
   return mix64(hash);
 }
 
-CallToken CallLog::malloc_token(Bytes bytes) {
-  return hash_combine(1, static_cast<std::uint64_t>(bytes));
+CallToken CallLog::malloc_token(Bytes bytes, bool fixed) {
+  return hash_combine(fixed ? 4 : 1, static_cast<std::uint64_t>(bytes));
 }
 
 CallToken CallLog::free_token(Bytes bytes) {
@@ -46,16 +46,21 @@ std::int32_t CallLog::intern(std::string_view name) {
   return index;
 }
 
-void CallLog::add_malloc(LifeId life, Bytes bytes) {
-  calls_.push_back({CallKind::malloc, malloc_token(bytes), kNone, {}, lives_.size(), 1, {}});
-  lives_.push_back(life);
-  bytes_.push_back(bytes);
+void CallLog::add_block(const Use& block) {
+  lives_.push_back(block.life);
+  bytes_.push_back(block.bytes);
+  fixed_.push_back(block.fixed ? 1 : 0);
 }
 
-void CallLog::add_free(LifeId life, Bytes bytes) {
-  calls_.push_back({CallKind::free, free_token(bytes), kNone, {}, lives_.size(), 1, {}});
-  lives_.push_back(life);
-  bytes_.push_back(bytes);
+void CallLog::add_malloc(const Use& block) {
+  const CallToken token = malloc_token(block.bytes, block.fixed);
+  calls_.push_back({CallKind::malloc, token, kNone, {}, lives_.size(), 1, {}});
+  add_block(block);
+}
+
+void CallLog::add_free(const Use& block) {
+  calls_.push_back({CallKind::free, free_token(block.bytes), kNone, {}, lives_.size(), 1, {}});
+  add_block(block);
 }
 
 void CallLog::add_op(std::int32_t name, OpShape shape, std::span<const Use> uses) {
@@ -70,10 +75,7 @@ void CallLog::add_op(std::int32_t name, OpShape shape, std::span<const Use> uses
                     lives_.size(),
                     static_cast<std::int32_t>(uses.size()),
                     {}});
-  for (const Use& use : uses) {
-    lives_.push_back(use.life);
-    bytes_.push_back(use.bytes);
-  }
+  for (const Use& use : uses) add_block(use);
 }
 
 void CallLog::keep_last(std::size_t calls) {
@@ -82,6 +84,7 @@ void CallLog::keep_last(std::size_t calls) {
   calls_.erase(calls_.begin(), calls_.begin() + drop);
   lives_.erase(lives_.begin(), lives_.begin() + static_cast<std::ptrdiff_t>(first));
   bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(first));
+  fixed_.erase(fixed_.begin(), fixed_.begin() + static_cast<std::ptrdiff_t>(first));
   for (LoggedCall& call : calls_) call.first -= first;
 }
 
@@ -120,20 +123,32 @@ Recording CallLog::recording(std::vector<std::size_t>& call_of_event) const {
 
 std::optional<CallLog::Period> CallLog::find_period() const {
   std::vector<std::size_t> call_of_event;
-  const auto found = find_iteration(recording(call_of_event));
+  const Recording calls_as_events = recording(call_of_event);
+  const auto with_mallocs = find_iteration(calls_as_events);
+  const auto found = with_mallocs ? with_mallocs : find_iteration_of_accesses(calls_as_events);
   if (!found) return std::nullopt;
   const auto call_at = [&](std::int64_t event) {
     const auto index = static_cast<std::size_t>(event);
     return index < call_of_event.size() ? call_of_event[index] : calls_.size();
   };
-  const std::size_t start = call_at(found->start);
+  std::size_t start = call_at(found->start);
   const std::size_t calls = call_at(found->start + found->period) - start;
-  return in_equal_roles({start, calls, static_cast<std::size_t>(found->repeats)});
+  auto repeats = static_cast<std::size_t>(found->repeats);
+  // In the middle of an op, of which a part is not repeated.
+  if (found->start > 0 && call_at(found->start - 1) == start) {
+    ++start;
+    --repeats;
+  }
+  if (repeats < 2) return std::nullopt;
+  const Period period{start, calls, repeats};
+  const auto equal = in_equal_roles(period);
+  if (with_mallocs) return equal.value_or(period);
+  return 2 * calls * period.repeats >= calls_.size() ? equal : std::nullopt;
 }
 
 /// So many periods as one that calls a period apart use the same blocks, but for those that were
-/// allocated within the two. Where no number does, one: no pattern comes of it.
-CallLog::Period CallLog::in_equal_roles(Period period) const {
+/// allocated within the two. Where no number does, none.
+std::optional<CallLog::Period> CallLog::in_equal_roles(Period period) const {
   constexpr std::size_t kMost = 8;  // iterations
   std::unordered_map<LifeId, std::size_t> malloc_at;
   for (std::size_t i = 0; i < calls_.size(); ++i) {
@@ -157,7 +172,7 @@ CallLog::Period CallLog::in_equal_roles(Period period) const {
     const std::size_t repeats = period.repeats / k;
     return Period{end - repeats * length, length, repeats};
   }
-  return period;
+  return std::nullopt;
 }
 
 }  // namespace tidepool

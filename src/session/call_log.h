@@ -48,12 +48,13 @@ class CallLog {
     return names_[static_cast<std::size_t>(index)];
   }
 
-  void add_malloc(LifeId life, Bytes bytes);
-  void add_free(LifeId life, Bytes bytes);
   struct Use {
     LifeId life = kNone;
     Bytes bytes = 0;
+    bool fixed = false;  ///< the block has one address until it is freed
   };
+  void add_malloc(const Use& block);
+  void add_free(const Use& block);
   void add_op(std::int32_t name, OpShape shape, std::span<const Use> uses);
   /// The same where the op's token is known.
   void add_op(std::int32_t name, OpShape shape, std::span<const Use> uses, CallToken token);
@@ -68,12 +69,17 @@ class CallLog {
   [[nodiscard]] std::span<const Bytes> bytes(const LoggedCall& call) const {
     return std::span(bytes_).subspan(call.first, static_cast<std::size_t>(call.count));
   }
+  /// Whether each of these has a fixed address.
+  [[nodiscard]] std::span<const char> fixed(const LoggedCall& call) const {
+    return std::span(fixed_).subspan(call.first, static_cast<std::size_t>(call.count));
+  }
   /// Forgets what came before the last calls.
   void keep_last(std::size_t calls);
 
   /// In calls. Found from the calls alone, in time linear in them (trace/iteration.h). Where blocks
   /// that stay change their roles from one iteration to the next, as two buffers do that are
-  /// swapped, it is as many iterations as give them back.
+  /// swapped, it is as many iterations as give them back. One of ops alone is believed where they
+  /// fill most of the log and use the same blocks: inner loops of others look like it.
   struct Period {
     std::size_t start = 0;
     std::size_t calls = 0;
@@ -81,13 +87,14 @@ class CallLog {
   };
   [[nodiscard]] std::optional<Period> find_period() const;
 
-  static CallToken malloc_token(Bytes bytes);
+  static CallToken malloc_token(Bytes bytes, bool fixed = false);
   static CallToken free_token(Bytes bytes);
   static CallToken op_token(std::uint64_t name_hash, OpShape shape, std::span<const Use> uses);
   static std::uint64_t hash(std::string_view name);
 
  private:
-  [[nodiscard]] Period in_equal_roles(Period period) const;
+  void add_block(const Use& block);
+  [[nodiscard]] std::optional<Period> in_equal_roles(Period period) const;
   [[nodiscard]] Recording recording(std::vector<std::size_t>& call_of_event) const;
 
   std::vector<std::string> names_;
@@ -96,6 +103,7 @@ class CallLog {
   std::vector<LoggedCall> calls_;
   std::vector<LifeId> lives_;
   std::vector<Bytes> bytes_;  ///< of each of these lives
+  std::vector<char> fixed_;   ///< the same
 };
 
 }  // namespace tidepool

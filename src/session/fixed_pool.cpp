@@ -84,7 +84,7 @@ void* FixedPool::allocate(Bytes bytes) {
     ++report_.others;
   }
   live_ += bytes;
-  log_.add_malloc(next_life_++, bytes);
+  log_.add_malloc({next_life_++, bytes});
   call_done(as_planned);
   note_peaks();
   return address;
@@ -97,7 +97,7 @@ bool FixedPool::free_planned(Bytes offset) {
   const bool as_planned = in_plan_ && plan_->freed[position_] == malloc;
   --planned_live_;
   live_ -= plan_->sizes[at(malloc)];
-  log_.add_free(plan_->lives[at(malloc)], plan_->sizes[at(malloc)]);
+  log_.add_free({plan_->lives[at(malloc)], plan_->sizes[at(malloc)]});
   call_done(as_planned);
   return true;
 }
@@ -113,7 +113,7 @@ bool FixedPool::free_elsewhere(Bytes offset) {
   if (in_plan_) give_back_pages(offset, block.bytes);
   live_ -= block.bytes;
   blocks_.erase(found);
-  log_.add_free(block.life, block.bytes);
+  log_.add_free({block.life, block.bytes});
   call_done(as_planned);
   return true;
 }
@@ -137,7 +137,8 @@ Bytes FixedPool::bytes(const void* address) const {
     return found == blocks_.end() ? 0 : found->second.bytes;
   }
   const auto place = static_cast<std::size_t>((offset - spec_.budget) / spec_.alignment);
-  if (plan_ == nullptr || place >= plan_->live_at.size()) return 0;
+  const bool begins = offset % spec_.alignment == 0;
+  if (plan_ == nullptr || !begins || place >= plan_->live_at.size()) return 0;
   const std::int32_t malloc = plan_->live_at[place];
   return malloc == kNone ? 0 : plan_->sizes[at(malloc)];
 }

@@ -17,6 +17,7 @@ constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
 /// When a block is allocated, freed and accessed, by call of the log.
 struct LifeSpan {
   Bytes bytes = 0;
+  bool fixed = false;
   std::size_t malloc = kNever;
   std::size_t free = kNever;
 };
@@ -31,6 +32,7 @@ class PatternMaker {
       for (std::size_t k = 0; k < log.lives(calls_[i]).size(); ++k) {
         LifeSpan& span = spans_[log.lives(calls_[i])[k]];
         span.bytes = log.bytes(calls_[i])[k];
+        span.fixed = log.fixed(calls_[i])[k] != 0;
         if (calls_[i].kind == CallKind::malloc) span.malloc = i;
         if (calls_[i].kind == CallKind::free) span.free = i;
       }
@@ -85,6 +87,7 @@ class PatternMaker {
     tensor.name = fmt::format("block{}", life.value());
     tensor.bytes = spans_.at(life).bytes;
     tensor.persistent = persistent;
+    tensor.pinned = spans_.at(life).fixed;
     tensor.kind = persistent ? TensorKind::weight : TensorKind::activation;
     pattern_.program.tensors.push_back(std::move(tensor));
     written_.push_back(persistent);
@@ -102,9 +105,27 @@ class PatternMaker {
     }
   }
 
+  /// See Note [Fixed blocks].
+  Result<void> make_pinned_tensors() {
+    for (const auto& [life, span] : spans_) {
+      if (!span.fixed) continue;
+      const bool begins = span.malloc != kNever && within(span.malloc);
+      const bool ends = span.free != kNever && within(span.free);
+      if (begins != ends) {
+        return fail(ErrorCode::bad_input,
+                    fmt::format("a fixed block of {} is in one iteration, but not in all of it",
+                                format_bytes(span.bytes)));
+      }
+      if (begins) tensor_of_[life] = new_tensor(life, false);
+    }
+    return {};
+  }
+
   Result<void> make_tensors() {
     find_accesses();
+    if (auto pinned = make_pinned_tensors(); !pinned) return pinned;
     for (const auto& [old, span] : spans_) {
+      if (span.fixed) continue;
       const bool crosses = span.free != kNever && within(span.free) && span.malloc < begin_;
       if (!crosses) continue;
       if (span.malloc + period_ < begin_) {
@@ -125,8 +146,8 @@ class PatternMaker {
       carries_[span.free] = {young, own, kept};
     }
     for (const auto& [life, access] : first_access_) {
-      if (tensor_of_.contains(life)) continue;
       const LifeSpan& span = spans_.at(life);
+      if (span.fixed || tensor_of_.contains(life)) continue;
       const bool allocated = span.malloc != kNever && within(span.malloc);
       if (allocated && !(span.free != kNever && within(span.free))) {
         return fail(ErrorCode::bad_input, "a block that is allocated in an iteration is not freed");
@@ -147,8 +168,11 @@ class PatternMaker {
     step.kind = call.kind;
     step.token = call.token;
     for (const LifeId life : log_.lives(call)) step.tensors.push_back(tensor_of(life));
-    if (call.kind == CallKind::op) add_op(call, i, step);
-    if (call.kind == CallKind::free) {
+    if (call.kind == CallKind::op) {
+      add_op(call, i, step);
+    } else if (step.tensors[0] != kNone && log_.fixed(call)[0] != 0) {
+      add_end_of_pinned(step);
+    } else if (call.kind == CallKind::free) {
       if (step.tensors[0] != kNone && last_access_[at(step.tensors[0])] != kNone) {
         freed_.push_back({step.tensors[0], last_op()});
       }
@@ -179,6 +203,11 @@ class PatternMaker {
     op.algorithms = {{.name = "own", .time = time_of(i)}};
     for (std::int32_t k = 0; k < call.count; ++k) {
       const TensorId t = step.tensors[at(k)];
+      if (log_.fixed(call)[at(k)] != 0) op.recomputable = false;
+      if (t == kNone) {
+        step.outside = true;
+        continue;
+      }
       AccessMode mode = k < call.shape.reads                       ? AccessMode::read
                         : k < call.shape.reads + call.shape.writes ? AccessMode::write
                                                                    : AccessMode::update;
@@ -191,6 +220,19 @@ class PatternMaker {
       }
       op.accesses.push_back({t, mode});
     }
+    step.op = push_op(std::move(op));
+  }
+
+  /// Of its life: the malloc or the free.
+  void add_end_of_pinned(Pattern::Step& step) {
+    const bool begins = step.kind == CallKind::malloc;
+    Op op;
+    op.name = fmt::format("{}#{}", begins ? "malloc" : "free", pattern_.program.ops.size());
+    op.kind = begins ? "malloc" : "free";
+    op.recomputable = false;
+    op.algorithms = {{.name = "own", .time = Nanos{1}}};
+    op.accesses = {{step.tensors[0], begins ? AccessMode::write : AccessMode::read}};
+    written_[at(step.tensors[0])] = true;
     step.op = push_op(std::move(op));
   }
 

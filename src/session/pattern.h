@@ -14,6 +14,12 @@
 // behind that op in the schedule is issued when the frees that follow the op have come. For the
 // same reason an op that overwrites a block which has a value updates its tensor: otherwise the
 // plan could give the old value up between its last access and the op.
+//
+// Note [Fixed blocks]. The program may use a fixed block at any time by its address, of which
+// nothing is told. One that is there before and after an iteration is no tensor: it lies where it
+// lies, above what plans get. One that an iteration allocates and frees is a pinned tensor, which
+// an op of no function writes at its malloc and another reads at its free: the plan leaves its
+// bytes alone in between. What reads a fixed block is never run again: it may have other values.
 #pragma once
 
 #include <string>
@@ -32,10 +38,12 @@ struct Pattern {
     std::string name;               ///< of an op
     std::int32_t log_name = kNone;  ///< the same, in the log that the pattern was found in
     OpShape shape;                  ///< of an op
-    OpId op = kNone;                ///< of an op that accesses something
+    /// Of an op; of the malloc and the free of a pinned tensor, see Note [Fixed blocks].
+    OpId op = kNone;
     /// By block of the call. Of a malloc: what the block holds from then on; kNone: it is never
-    /// accessed.
+    /// accessed. Of an op kNone: a fixed block that is no tensor.
     std::vector<TensorId> tensors;
+    bool outside = false;  ///< of an op: there is such a block
     /// Of a free: then this op copies `carried` to `carried_to`, whose block it becomes.
     OpId carry = kNone;
     TensorId carried = kNone;

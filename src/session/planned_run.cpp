@@ -217,6 +217,13 @@ void PlannedRun::carry(OpId op) {
   ran();
 }
 
+/// Frees may follow: what stands behind it is not issued yet.
+std::byte* PlannedRun::pass(OpId op) {
+  std::byte* const pointer = reach(op, first_run_[at(op)])[0];
+  ran();
+  return pointer;
+}
+
 PlannedRun::Places PlannedRun::leave() {
   device_.synchronize();
   Values values(plan_);

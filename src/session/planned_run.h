@@ -51,6 +51,8 @@ class PlannedRun {
   void issue_ahead();
   /// Runs a carry, which is the next op.
   void carry(OpId op);
+  /// Goes up to where this op can run, and over it: it has no function. Its only pointer.
+  std::byte* pass(OpId op);
   void begin_iteration();
 
   /// Where values are now. Waits for all copies; nothing may follow but `start`.

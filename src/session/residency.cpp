@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <utility>
 
 #include "base/invariant.h"
 #include "base/quantity.h"
@@ -33,6 +35,67 @@ std::uint32_t Residency::allocate(Bytes bytes) {
   block.generation = generation;
   block.bytes = bytes;
   return slot;
+}
+
+std::uint32_t Residency::allocate_fixed(Bytes bytes) {
+  const auto offset = highest_beside_fixed(bytes);
+  if (!offset) {
+    const Bytes others = fixed_bytes();
+    Error error{ErrorCode::infeasible,
+                fmt::format("a fixed block of {} does not fit into the budget of {} beside {} of "
+                            "other fixed blocks",
+                            format_bytes(bytes), format_bytes(device_segments_.size()),
+                            format_bytes(others)),
+                others + align_up(bytes, device_.alignment()), false};
+    throw SessionError(std::move(error));
+  }
+  for (std::uint32_t slot = 0; slot < blocks_.size(); ++slot) {
+    const Block& block = blocks_[slot];
+    if (block.device == Block::kNowhere || block.fixed()) continue;
+    const bool in_the_way = block.device < *offset + bytes && block.device + block.bytes > *offset;
+    if (in_the_way) leave(slot);
+  }
+  const std::uint32_t slot = allocate(bytes);
+  Block& block = blocks_[slot];
+  block.fixed_at = *offset;
+  block.defined = true;
+  block.written = true;
+  adopt_on_device(slot, *offset);
+  return slot;
+}
+
+std::optional<Bytes> Residency::highest_beside_fixed(Bytes bytes) const {
+  std::vector<std::pair<Bytes, Bytes>> taken;  // ends and begins
+  for (const Block& block : blocks_) {
+    if (!block.fixed() || !block.allocated()) continue;
+    taken.emplace_back(block.fixed_at + align_up(block.bytes, device_.alignment()), block.fixed_at);
+  }
+  std::ranges::sort(taken, std::greater<>());
+  taken.emplace_back(0, 0);
+  Bytes top = device_segments_.size();
+  for (const auto& [end, begin] : taken) {
+    const Bytes offset = (top - bytes) / device_.alignment() * device_.alignment();
+    if (top >= bytes && offset >= end) return offset;
+    top = begin;
+  }
+  return std::nullopt;
+}
+
+Bytes Residency::fixed_bytes() const {
+  Bytes sum = 0;
+  for (const Block& block : blocks_) {
+    if (block.fixed() && block.allocated()) sum += align_up(block.bytes, device_.alignment());
+  }
+  return sum;
+}
+
+Bytes Residency::lowest_fixed(LifeId before) const {
+  Bytes lowest = device_segments_.size();
+  for (const Block& block : blocks_) {
+    if (!block.fixed() || !block.allocated() || block.life >= before) continue;
+    lowest = std::min(lowest, block.fixed_at);
+  }
+  return lowest;
 }
 
 void Residency::release(std::uint32_t slot) {
@@ -108,8 +171,15 @@ void Residency::leave(std::uint32_t slot) {
 
 void Residency::leave_all() {
   for (std::uint32_t slot = 0; slot < blocks_.size(); ++slot) {
-    if (blocks_[slot].device != Block::kNowhere) leave(slot);
+    if (blocks_[slot].device != Block::kNowhere && !blocks_[slot].fixed()) leave(slot);
   }
+}
+
+void Residency::give_back_pages() {
+  leave_all();
+  device_segments_.each_free([&](Bytes offset, Bytes bytes) {
+    device_.discard({0, offset}, bytes);
+  });
 }
 
 bool Residency::make_room(Bytes bytes, std::span<const Need> needs) {
@@ -118,7 +188,7 @@ bool Residency::make_room(Bytes bytes, std::span<const Need> needs) {
     std::optional<std::uint32_t> oldest;
     for (std::uint32_t slot = 0; slot < blocks_.size(); ++slot) {
       const Block& block = blocks_[slot];
-      if (block.device == Block::kNowhere) continue;
+      if (block.device == Block::kNowhere || block.fixed()) continue;
       if (oldest && blocks_[*oldest].last_use <= block.last_use) continue;
       if (std::ranges::find(needs, slot, &Need::slot) == needs.end()) oldest = slot;
     }
@@ -153,8 +223,7 @@ void Residency::bring(std::span<const Need> needs, std::string_view op) {
     if (try_bring(needs)) return;
     // In too many pieces: everything leaves, then the op's blocks come back side by side.
     leave_all();
-    const bool fit = try_bring(needs);
-    invariant(fit, "blocks that fit into the budget together fit into it when it is empty");
+    if (!try_bring(needs)) refuse(sum, op);
   } catch (...) {
     forget_places(needs);
     throw;
@@ -171,11 +240,16 @@ void Residency::forget_places(std::span<const Need> needs) {
   }
 }
 
+/// `sum`: of the op's blocks, fixed ones included.
 void Residency::refuse(Bytes sum, std::string_view op) const {
+  const Bytes fixed = fixed_bytes();
   Error error{ErrorCode::infeasible,
-              fmt::format("op '{}' takes {} at the same time, more than the budget of {}", op,
-                          format_bytes(sum), format_bytes(device_segments_.size())),
-              sum, false};
+              fmt::format("op '{}' takes {} at the same time, more than the budget of {}{}", op,
+                          format_bytes(sum), format_bytes(device_segments_.size()),
+                          fixed == 0 ? ""
+                                     : fmt::format(" has in one piece with {} of fixed blocks",
+                                                   format_bytes(fixed))),
+              sum + fixed, false};
   throw SessionError(std::move(error));
 }
 

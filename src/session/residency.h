@@ -3,6 +3,7 @@
 // runs, what was used least recently leaves. Slow and always right.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -30,9 +31,12 @@ struct Block {
   bool device_newer = false;  ///< the bytes away, if any, are stale
   bool written = false;       ///< it has a value somewhere
   bool defined = false;       ///< an op has written it since it was allocated
+  /// Its address until it is freed, which the program knows: it never leaves.
+  Bytes fixed_at = kNowhere;
   std::int64_t last_use = -1;
 
   [[nodiscard]] bool allocated() const { return generation % 2 == 1; }
+  [[nodiscard]] bool fixed() const { return fixed_at != kNowhere; }
 };
 
 /// How a block comes into an op.
@@ -45,6 +49,11 @@ class Residency {
 
   /// Slot of a new block.
   std::uint32_t allocate(Bytes bytes);
+  /// Of one with a fixed address, as high as others of its kind let it. What lies there leaves.
+  /// Throws SessionError: `infeasible` where there is no such place, `runtime` as `bring`.
+  std::uint32_t allocate_fixed(Bytes bytes);
+  /// The lowest offset of such blocks that were allocated before; the budget where there are none.
+  [[nodiscard]] Bytes lowest_fixed(LifeId before) const;
   void release(std::uint32_t slot);
   [[nodiscard]] Block& block(std::uint32_t slot) { return blocks_[slot]; }
   [[nodiscard]] const std::vector<Block>& blocks() const { return blocks_; }
@@ -63,8 +72,11 @@ class Residency {
   /// What an op that had them brought in has done.
   void written(std::span<const Need> needs);
 
-  /// Everything leaves the device, whose arena is somebody else's from then on.
+  /// Everything leaves the device but fixed blocks: the rest of its arena is somebody else's from
+  /// then on.
   void leave_all();
+  /// That, and the pages of the rest are given back.
+  void give_back_pages();
   /// A block's bytes away, which it has or gets.
   [[nodiscard]] Location away(std::uint32_t slot);
   void forget_away(std::uint32_t slot);
@@ -86,6 +98,8 @@ class Residency {
 
  private:
   void leave(std::uint32_t slot);
+  [[nodiscard]] std::optional<Bytes> highest_beside_fixed(Bytes bytes) const;
+  [[nodiscard]] Bytes fixed_bytes() const;
   [[nodiscard]] bool make_room(Bytes bytes, std::span<const Need> needs);
   [[nodiscard]] bool try_bring(std::span<const Need> needs);
   [[noreturn]] void refuse(Bytes sum, std::string_view op) const;

@@ -74,7 +74,19 @@ const Pattern::Step* Session::expected(CallKind kind) const {
   return step.kind == kind ? &step : nullptr;
 }
 
-BlockHandle Session::malloc(Bytes bytes) {
+/// A fixed block where the plan has it.
+std::uint32_t Session::planned_fixed(const Pattern::Step& step, Bytes bytes) {
+  const std::byte* const address = planned_->run->pass(step.op);
+  ops_run_ = step.op + 1;
+  const std::uint32_t slot = residency_.allocate(bytes);
+  Block& block = residency_.block(slot);
+  block.fixed_at = address - spec_.device->arena(0);
+  block.written = true;
+  block.defined = true;
+  return slot;
+}
+
+BlockHandle Session::malloc(Bytes bytes, bool fixed) {
   if (bytes <= 0 || bytes > kMostTensorBytes) {
     misuse(
         fmt::format("malloc of {} B: it takes 1 B to {}", bytes, format_bytes(kMostTensorBytes)));
@@ -82,14 +94,16 @@ BlockHandle Session::malloc(Bytes bytes) {
   lock_for("malloc");
   const std::lock_guard guard(caller_, std::adopt_lock);
   const Pattern::Step* step = expected(CallKind::malloc);
-  if (step != nullptr && step->token != CallLog::malloc_token(bytes)) step = nullptr;
+  if (step != nullptr && step->token != CallLog::malloc_token(bytes, fixed)) step = nullptr;
   if (step == nullptr && planned_ != nullptr) leave_plan();
-  const std::uint32_t slot = residency_.allocate(bytes);
+  const std::uint32_t slot = !fixed            ? residency_.allocate(bytes)
+                             : step != nullptr ? planned_fixed(*step, bytes)
+                                               : residency_.allocate_fixed(bytes);
   Block& block = residency_.block(slot);
   block.life = next_life_++;
   const BlockHandle handle{slot, block.generation};
   ++report_.live_blocks;
-  log_.add_malloc(block.life, bytes);
+  log_.add_malloc(logged(block));
   if (step != nullptr) {
     block.tensor = step->tensors[0];
     if (block.tensor != kNone) holder_[at(block.tensor)] = slot;
@@ -111,7 +125,11 @@ void Session::free(BlockHandle handle) {
     step = nullptr;
   }
   if (step == nullptr && planned_ != nullptr) leave_plan();
-  log_.add_free(block.life, block.bytes);
+  log_.add_free(logged(block));
+  if (step != nullptr && step->op != kNone) {
+    planned_->run->pass(step->op);
+    ops_run_ = step->op + 1;
+  }
   residency_.release(slot);
   --report_.live_blocks;
   step != nullptr ? step_done(*step) : call_done();
@@ -121,6 +139,14 @@ Bytes Session::bytes(BlockHandle block) {
   lock_for("the size of a block");
   const std::lock_guard guard(caller_, std::adopt_lock);
   return residency_.block(slot_of(block, "the size of a block")).bytes;
+}
+
+std::byte* Session::address(BlockHandle handle) {
+  lock_for("the address of a block");
+  const std::lock_guard guard(caller_, std::adopt_lock);
+  const Block& block = residency_.block(slot_of(handle, "the address of a block"));
+  if (!block.fixed()) misuse("the address of a block: it is not fixed, and has one in ops alone");
+  return spec_.device->arena(0) + block.fixed_at;
 }
 
 void Session::take_needs(std::string_view op, std::span<const Use> uses) {
@@ -147,8 +173,9 @@ bool Session::is_next(std::string_view op, OpShape shape) const {
   const Pattern::Step* step = expected(CallKind::op);
   if (step == nullptr || step->shape != shape || step->name != op) return false;
   for (std::size_t k = 0; k < needs_.size(); ++k) {
-    const TensorId tensor = residency_.blocks()[needs_[k].slot].tensor;
-    if (tensor == kNone || tensor != step->tensors[k]) return false;
+    const Block& block = residency_.blocks()[needs_[k].slot];
+    if (block.tensor != step->tensors[k]) return false;
+    if (block.tensor == kNone && !block.fixed()) return false;
   }
   return true;
 }
@@ -173,16 +200,7 @@ std::span<std::byte* const> Session::begin_op(std::string_view op, std::span<con
     return {};
   }
   if (planned_ != nullptr && !is_next(op, shape)) leave_plan();
-  if (planned_ != nullptr) {
-    const Pattern::Step& step = planned_->pattern.steps[position_];
-    if (function != nullptr && planned_->runs_again[at(step.op)] != 0) {
-      functions_[at(step.op)] = *function;
-    }
-    const auto pointers = planned_->run->reach(step.op);
-    log_.add_op(step.log_name, shape, logged_uses(), step.token);
-    op_open_ = true;
-    return pointers;
-  }
+  if (planned_ != nullptr) return begin_planned(function, shape);
   gap_ = since(last_end_);
   residency_.bring(needs_, op);
   log_.add_op(log_.intern(op), shape, logged_uses());
@@ -193,11 +211,33 @@ std::span<std::byte* const> Session::begin_op(std::string_view op, std::span<con
   return pointers_;
 }
 
+/// The op that is the plan's next.
+std::span<std::byte* const> Session::begin_planned(const Launch* function, OpShape shape) {
+  const Pattern::Step& step = planned_->pattern.steps[position_];
+  if (function != nullptr && planned_->runs_again[at(step.op)] != 0) {
+    functions_[at(step.op)] = *function;
+  }
+  const auto pointers = planned_->run->reach(step.op);
+  op_open_ = true;
+  if (!step.outside) {
+    log_.add_op(step.log_name, shape, logged_uses(), step.token);
+    return pointers;
+  }
+  // Blocks that are no tensors may be of other sizes than those of the pattern.
+  log_.add_op(step.log_name, shape, logged_uses());
+  pointers_.clear();
+  auto next = pointers.begin();
+  for (std::size_t k = 0; k < needs_.size(); ++k) {
+    const bool planned = step.tensors[k] != kNone;
+    pointers_.push_back(planned ? *next++ : residency_.address(needs_[k].slot));
+  }
+  return pointers_;
+}
+
 std::span<const CallLog::Use> Session::logged_uses() {
   logged_.clear();
   for (const Residency::Need& need : needs_) {
-    const Block& block = residency_.block(need.slot);
-    logged_.push_back({block.life, block.bytes});
+    logged_.push_back(logged(residency_.block(need.slot)));
   }
   return logged_;
 }
@@ -291,7 +331,8 @@ bool Session::plan_now() {
 void Session::count_idle(SessionReport& report) const {
   constexpr std::int64_t kManyOps = 1000;
   for (const Block& block : residency_.blocks()) {
-    if (!block.allocated()) continue;
+    // What a program does with a fixed block is not known.
+    if (!block.allocated() || block.fixed()) continue;
     const bool idle =
         planned_ != nullptr ? block.tensor == kNone : block.last_use + kManyOps < residency_.ops();
     if (!idle) continue;

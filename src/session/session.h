@@ -68,9 +68,13 @@ class Session : private PlannedOps {
 
   // All throw SessionError: `usage` for what makes no sense, such as a block that was freed.
 
-  BlockHandle malloc(Bytes bytes);
+  /// `fixed`: its address stays until it is freed, and the program may use it at any time. Throws
+  /// SessionError also where the budget has no room for one.
+  BlockHandle malloc(Bytes bytes, bool fixed = false);
   void free(BlockHandle block);
   [[nodiscard]] Bytes bytes(BlockHandle block);
+  /// Of a fixed block.
+  [[nodiscard]] std::byte* address(BlockHandle block);
 
   struct Use {
     BlockHandle block{};
@@ -109,6 +113,8 @@ class Session : private PlannedOps {
   void lock_for(const char* call);
   std::uint32_t slot_of(BlockHandle handle, const char* call) const;
   [[nodiscard]] const Pattern::Step* expected(CallKind kind) const;
+  std::uint32_t planned_fixed(const Pattern::Step& step, Bytes bytes);
+  std::span<std::byte* const> begin_planned(const Launch* function, OpShape shape);
   std::span<std::byte* const> begin_op(std::string_view op, std::span<const Use> uses, bool pure,
                                        const Launch* function);
   void run(const Launch& function, std::span<std::byte* const> pointers);
@@ -119,6 +125,9 @@ class Session : private PlannedOps {
   void end_op();
   void step_done(const Pattern::Step& step);
   void refuse_where_enqueued(const char* call) const;
+  static CallLog::Use logged(const Block& block) {
+    return {block.life, block.bytes, block.fixed()};
+  }
   std::span<const CallLog::Use> logged_uses();
   void keep_log_short();
   void count_idle(SessionReport& report) const;
@@ -126,7 +135,10 @@ class Session : private PlannedOps {
   void call_done();
   /// Whether there is one that was planned before.
   bool look_for_iteration(bool now);
-  void start_planning(Pattern pattern, bool beside);
+  void lend_arena();
+  [[nodiscard]] LifeId first_life_of_last(std::size_t calls) const;
+  void forget(Known& known);
+  void start_planning(Pattern pattern, Bytes room, bool beside);
   void take_finished_plan();
   void follow_patterns();
   void try_enter(Known& known);

@@ -46,15 +46,34 @@ bool Session::look_for_iteration(bool now) {
     return false;
   }
   report_.iteration_calls = static_cast<std::int64_t>(period->calls);
-  start_planning(std::move(*pattern), !now);
+  // What the iteration allocates itself has a place in its plan.
+  const Bytes room = residency_.lowest_fixed(first_life_of_last(period->calls));
+  start_planning(std::move(*pattern), room, !now);
   return false;
 }
 
-void Session::start_planning(Pattern pattern, bool beside) {
+/// Where the arena is memory of the process planning may have it: nothing runs meanwhile.
+void Session::lend_arena() {
+  if (away_ == spec_.machine.host()) return;
+  try {
+    residency_.give_back_pages();
+  } catch (const SessionError&) {
+    // No room for what has to leave: it stays, and planning has what there is.
+  }
+}
+
+/// `room`: of the device, below what stays.
+void Session::start_planning(Pattern pattern, Bytes room, bool beside) {
+  if (!beside) lend_arena();
   planning_ = std::make_unique<Planning>(std::move(pattern));
-  const auto work = [planning = planning_.get(), machine = spec_.machine,
-                     budget = Budget{spec_.budget, away_ == 1 ? spec_.away_bytes / 2 : 0},
-                     planner = spec_.planner, seed = spec_.seed,
+  // The other half of what may have left is for blocks that no plan has.
+  const Bytes away = spec_.away_bytes / 2;
+  const bool file = away_ != spec_.machine.host();
+  Machine machine = spec_.machine;
+  if (file) machine.spaces[at(away_)].bytes = away;
+  const auto work = [planning = planning_.get(), machine = std::move(machine),
+                     budget = Budget{room, file ? 0 : away}, planner = spec_.planner,
+                     seed = spec_.seed,
                      stop = spec_.stop] { planning->run(machine, budget, planner, seed, stop); };
   if (beside) {
     planning_->thread = std::thread(work);
@@ -126,7 +145,28 @@ void Session::follow_patterns() {
   if (complete != nullptr && complete->pattern.steps.size() >= longest_inside) try_enter(*complete);
 }
 
+/// Of blocks that were allocated in the last calls.
+LifeId Session::first_life_of_last(std::size_t calls) const {
+  LifeId first = next_life_;
+  for (const LoggedCall& call : log_.calls().last(std::min(calls, log_.calls().size()))) {
+    if (call.kind == CallKind::malloc) first = std::min(first, log_.lives(call)[0]);
+  }
+  return first;
+}
+
+void Session::forget(Known& known) {
+  count_copies(known, report_);
+  std::erase_if(known_, [&](const auto& each) { return each.get() == &known; });
+}
+
+/// The pattern is gone afterwards where fixed blocks have come that stay where its plan puts
+/// others: it is planned again.
 void Session::try_enter(Known& known) {
+  const Bytes planned = known.plan.plan.device_bytes();
+  if (residency_.lowest_fixed(first_life_of_last(known.pattern.steps.size())) < planned) {
+    return forget(known);
+  }
+  if (residency_.lowest_fixed(next_life_) < planned) return;
   const auto binding = bind(known.pattern, log_);
   if (!binding) return;
   try {

@@ -34,7 +34,8 @@ std::vector<std::size_t> z_function(std::span<const Token> text) {
 
 class Detection {
  public:
-  explicit Detection(const Recording& recording) : events_(recording.events) {
+  Detection(const Recording& recording, bool accesses_alone)
+      : events_(recording.events), accesses_alone_(accesses_alone) {
     const std::size_t n = events_.size();
     const std::vector<TraceBlock>& blocks = recording.blocks;
     std::vector<Token> names;
@@ -89,7 +90,10 @@ class Detection {
 
  private:
   [[nodiscard]] bool balanced(std::size_t begin, std::size_t end) const {
-    return live_[begin] == live_[end] && mallocs_[begin] < mallocs_[end];
+    return live_[begin] == live_[end] && (mallocs_[begin] == mallocs_[end]) == accesses_alone_;
+  }
+  [[nodiscard]] bool may_begin(std::size_t event) const {
+    return accesses_alone_ || events_[event].kind == EventKind::malloc;
   }
 
   /// The period of the end of `tokens` (see Note [Detection]), or 0.
@@ -113,7 +117,7 @@ class Detection {
     std::size_t begin = end - period;
     while (begin > 0 && equal(begin - 1, begin - 1 + period)) --begin;
     while (end < events_.size() && equal(end - period, end)) ++end;
-    while (begin + 2 * period <= end && events_[begin].kind != EventKind::malloc) ++begin;
+    while (begin + 2 * period <= end && !may_begin(begin)) ++begin;
     if (begin + 2 * period > end) return std::nullopt;
     if (!balanced(begin, begin + period)) return std::nullopt;
     return Iteration{static_cast<std::int64_t>(begin), static_cast<std::int64_t>(period),
@@ -121,6 +125,7 @@ class Detection {
   }
 
   const std::vector<TraceEvent>& events_;
+  bool accesses_alone_;
   std::vector<Token> token_;
   std::vector<Token> kind_;
   std::vector<Token> by_size_;
@@ -132,7 +137,11 @@ class Detection {
 }  // namespace
 
 std::optional<Iteration> find_iteration(const Recording& recording) {
-  return Detection(recording).find();
+  return Detection(recording, false).find();
+}
+
+std::optional<Iteration> find_iteration_of_accesses(const Recording& recording) {
+  return Detection(recording, true).find();
 }
 
 }  // namespace tidepool

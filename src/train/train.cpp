@@ -8,7 +8,6 @@
 
 #include "base/counted.h"
 #include "base/output_file.h"
-#include "base/system_memory.h"
 #include "job/offered_rounds.h"
 #include "measure/expected_memory.h"
 #include "measure/measured_subject.h"
@@ -18,6 +17,7 @@
 #include "planning/planning_spec.h"
 #include "planning/saved_plan.h"
 #include "train/epochs.h"
+#include "train/in_memory.h"
 #include "train/iterations.h"
 #include "train/prepare_in_memory.h"
 #include "train/training_spec.h"
@@ -25,27 +25,6 @@
 
 namespace tidepool {
 namespace {
-
-/// Of a training in the RAM of the process.
-Result<void> check_memory(const TrainingSpec& spec) {
-  const auto refuse = [](const char* what) { return fail(ErrorCode::usage, what); };
-  const bool memory = spec.budget.memory.given();
-  if (memory != spec.job.device.spills()) {
-    return refuse(memory ? "`memory` needs `spill`: the folder for what does not fit"
-                         : "`spill` needs `memory`: what all of the process may take");
-  }
-  if (!memory) return {};
-  if (spec.budget.limited() || spec.budget.host > 0) {
-    return refuse("`memory` is of the whole process, `budget` of the arena alone: give one");
-  }
-  if (spec.job.devices > 1) return refuse("`spill` works with one device, not with `devices`");
-  if (spec.comparison == Comparison::bits) {
-    return refuse(
-        "beside `memory` no training without a budget can run: train once with and once without "
-        "it, with the same `threads`, `sub_batch` and algorithms, and compare the two state crc32");
-  }
-  return {};
-}
 
 /// Of a training with a file behind its host.
 Result<void> check_file_tier(const TrainingSpec& spec) {
@@ -115,13 +94,6 @@ TrainingReport report_on(const Job& job) {
   report.devices = job.spec().devices;
   report.emulated_link = job.kind().emulates_links();
   if (!job.spec().device.file().folder.empty()) report.file.emplace();
-  return report;
-}
-
-MemoryReport memory_report(const ProcessMemory& process, const Program& program) {
-  MemoryReport report;
-  report.process = process;
-  for (const Tensor& t : program.tensors) report.state += t.persistent ? t.bytes : 0;
   return report;
 }
 
@@ -222,12 +194,6 @@ Result<BudgetSpec> wanted_budget(const TrainingSpec& spec, const Job& job, const
 namespace {
 
 bool saves(const TrainingSpec& spec) { return !spec.checkpoint.empty() || !spec.resume.empty(); }
-
-/// What is loaded and planned beside the arenas takes as little as it can.
-void spare_memory() {
-  use_one_heap();
-  forget_unused_code();
-}
 
 /// The job and all that is known of it before anything is measured. `saved` must outlive it.
 Result<Unprepared> unprepared(const TrainingSpec& spec, const std::optional<SavedPlan>& saved,

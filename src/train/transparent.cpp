@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/at.h"
 #include "base/counted.h"
 #include "base/median.h"
+#include "base/system_memory.h"
+#include "measure/expected_memory.h"
 #include "measure/link_speed.h"
 #include "measure/measure.h"
 #include "measure/measured_subject.h"
@@ -14,9 +17,11 @@
 #include "planners/settings.h"
 #include "session/session_error.h"
 #include "train/diverged.h"
+#include "train/in_memory.h"
 #include "train/op_by_op.h"
 #include "train/training_run.h"
 #include "train/training_state.h"
+#include "train/without_limit.h"
 
 namespace tidepool {
 namespace {
@@ -28,10 +33,9 @@ Result<void> check_transparent(const TrainingSpec& spec) {
   const auto refuse = [](const std::string& why) {
     return fail(ErrorCode::usage, "`transparent` " + why);
   };
-  if (spec.budget.memory.given() || spec.job.device.spills()) {
-    return refuse("takes a `budget`, not `memory` and `spill`");
+  if (!spec.budget.limited() && !spec.budget.memory.given()) {
+    return refuse("needs a `budget`, or `memory` and `spill`: without one nothing is to plan");
   }
-  if (!spec.budget.limited()) return refuse("needs a `budget`: without one nothing is to plan");
   if (!spec.plan.empty()) return refuse("finds its plan while it runs: it takes no `plan`");
   if (!spec.profile.empty()) return refuse("times ops while it runs: it takes no `profile`");
   if (spec.graph > 0) return refuse("calls ops one by one: it takes no `graph`");
@@ -46,7 +50,7 @@ Result<void> check_transparent(const TrainingSpec& spec) {
   }
   if (spec.job.device.has_file_tier()) return refuse("has no file behind its host: `file_tier`");
   if (spec.iterations < 1) return fail(ErrorCode::usage, "`iterations` must be at least 1");
-  return {};
+  return check_memory(spec);
 }
 
 Result<void> check_planner(const PlannerSpec& planner) {
@@ -54,9 +58,16 @@ Result<void> check_planner(const PlannerSpec& planner) {
   return check_planner_settings(std::span(&planner.name, 1), planner.values);
 }
 
-/// What leaves the device, half of which plans may use: the rest is for blocks without a plan.
-Bytes bytes_away(const TrainingSpec& spec, Bytes unlimited_peak) {
-  return spec.budget.host > 0 ? spec.budget.host : 3 * unlimited_peak + 16 * kMiB;
+/// What leaves the device, half of which plans may use: the rest is for blocks without a plan. A
+/// file is no larger than there is room for beside the one with the values between runs.
+Bytes bytes_away(const TrainingSpec& spec, const Machine& machine,
+                 const TransparentReport& report) {
+  if (spec.budget.host > 0) return spec.budget.host;
+  const Bytes unit = machine.alignment();
+  const Bytes usual = align_up(3 * report.unlimited_peak + 16 * kMiB, unit);
+  const Bytes room = report.memory ? machine.spaces[at(machine.away())].bytes : 0;
+  if (room == 0) return usual;
+  return std::clamp((room - report.memory->state) / unit * unit, unit, usual);
 }
 
 class TransparentTraining {
@@ -88,17 +99,19 @@ class TransparentTraining {
   Result<void> run_session() {
     SessionSpec asked;
     asked.device = job_.make_device(machine_);
-    asked.device->run_kernels_here();
+    Device& device = *asked.device;
+    device.run_kernels_here();
     asked.machine = machine_;
     asked.budget = report_.budget;
-    asked.away_bytes = bytes_away(spec_, report_.unlimited_peak);
+    asked.away_bytes = bytes_away(spec_, machine_, report_);
     asked.planner = spec_.planner;
-    asked.stop = observer_.stop();
+    asked.stop = planning_stop();
     // Planned between iterations: the first ones are few, and not slower for it.
     asked.plan_beside = false;
     Session session(std::move(asked));
     OpByOp training(job_.program(), algorithms_, session, *runner_);
     training.load();
+    const FileTraffic before = device.file_traffic();
     for (std::int64_t i = 0; i < spec_.iterations; ++i) {
       if (observer_.stop_requested()) return interrupted(i);
       iteration(session, training, i);
@@ -106,12 +119,28 @@ class TransparentTraining {
     if (observer_.stop_requested()) return interrupted(spec_.iterations);
     // Handing out the values is no part of an iteration: it leaves the plan.
     report_.session = session.report();
+    report_.iterations = spec_.iterations;
+    tell_file(before, device.file_traffic());
     training.store();
     report_.session.device_peak = session.report().device_peak;
-    report_.iterations = spec_.iterations;
     if (!times_planned_.empty()) report_.planned = median(times_planned_);
     if (!times_unplanned_.empty()) report_.unplanned = median(times_unplanned_);
     return {};
+  }
+
+  /// Planning ends before it takes more than the memory of the whole process.
+  [[nodiscard]] Stop planning_stop() const {
+    if (!report_.memory) return observer_.stop();
+    return where_memory_ends(report_.memory->process.limit, observer_.stop());
+  }
+
+  void tell_file(const FileTraffic& before, FileTraffic now) {
+    if (!spec_.job.device.spills()) return;
+    now.written.bytes -= before.written.bytes;
+    now.read.bytes -= before.read.bytes;
+    report_.file.emplace();
+    report_.file->traffic = std::move(now);
+    report_.file->iterations = spec_.iterations;
   }
 
   void iteration(Session& session, OpByOp& training, std::int64_t i) {
@@ -131,6 +160,7 @@ class TransparentTraining {
     if (i < 2 || i + 1 == spec_.iterations) return;
     const auto planning = Clock::now();
     session.plan_now();
+    if (report_.memory) trim_heap();
     report_.planning += Clock::now() - planning;
   }
 
@@ -150,7 +180,7 @@ class TransparentTraining {
 
   /// The same training as a plan that keeps everything.
   Result<void> compare() {
-    if (spec_.comparison == Comparison::none) return {};
+    if (spec_.comparison == Comparison::none || report_.memory) return {};
     const auto kept = kept_plan(job_.program(), machine_, algorithms_, no_limit());
     if (!kept) return fail(ErrorCode::infeasible, "nothing can be kept without a budget");
     auto runner = job_.make_runner();
@@ -184,6 +214,23 @@ class TransparentTraining {
   std::vector<Nanos> times_unplanned_;
 };
 
+/// The subject of a training in the RAM of the process: code and heap as they are now, or will be.
+/// Inputs lie among the session's blocks, so that the host's memory holds nothing.
+Result<Subject> subject_in_memory(const std::shared_ptr<Job>& job, const TrainingSpec& spec) {
+  Subject subject = subject_of_job(job, spec.job);
+  if (!spec.budget.memory.given()) return subject;
+  const auto limit = memory_of(spec.budget.memory);
+  if (!limit) return fail(limit.error());
+  auto memory = expected_memory(*job, *limit);
+  if (!memory) return fail(memory.error());
+  memory->host = 0;
+  // The arena is not made smaller when planning has taken more than was expected.
+  constexpr Bytes kMoreOfPlanning = 8 * kMiB;
+  memory->resident += kMoreOfPlanning;
+  subject.memory = *memory;
+  return subject;
+}
+
 Result<void> check_device(const Job& job) {
   if (!job.make_device({})->enqueues_kernels()) return {};
   return fail(ErrorCode::usage,
@@ -194,15 +241,17 @@ Result<void> check_device(const Job& job) {
 
 }  // namespace
 
-Result<TransparentReport> run_transparently(const TrainingSpec& spec, TrainingObserver& observer) {
-  if (auto sound = check_transparent(spec); !sound) return fail(sound.error());
-  if (auto sound = check_planner(spec.planner); !sound) return fail(sound.error());
+namespace {
+
+Result<TransparentReport> train_op_by_op(const TrainingSpec& spec, TrainingObserver& observer) {
+  if (spec.budget.memory.given()) spare_memory();
   auto made = Job::make(spec.job, observer);
   if (!made) return fail(made.error());
   const auto job = std::make_shared<Job>(std::move(*made));
   if (auto sound = check_device(*job); !sound) return fail(sound.error());
-  const Subject subject = subject_of_job(job, spec.job);
-  const auto budget = budget_for(subject, spec.budget, spec.planner.name);
+  const auto subject = subject_in_memory(job, spec);
+  if (!subject) return fail(subject.error());
+  const auto budget = budget_for(*subject, spec.budget, spec.planner.name);
   if (!budget) return fail(budget.error());
   const NothingToLose scope(observer);
   auto machine = device_machine(*job, *budget, spec.cache, observer);
@@ -211,12 +260,31 @@ Result<TransparentReport> run_transparently(const TrainingSpec& spec, TrainingOb
   report.device = job->kind().name;
   report.data = job->data().name();
   report.threads = job->threads();
-  report.link = machine->to_host();
+  report.machine = *machine;
   report.budget = budget->device;
-  report.unlimited_peak = subject.unlimited_peak();
+  report.unlimited_peak = subject->unlimited_peak();
+  if (subject->memory) report.memory = memory_report(*subject->memory, job->program());
   TransparentTraining training(*job, spec, std::move(*machine), report, observer);
   if (auto ran = training.run(); !ran) return fail(ran.error());
+  if (report.memory) report.memory->measure();
   warn_if_diverged(report.losses, 0, observer);
+  return report;
+}
+
+}  // namespace
+
+Result<TransparentReport> run_transparently(const TrainingSpec& spec, TrainingObserver& observer) {
+  if (auto sound = check_transparent(spec); !sound) return fail(sound.error());
+  if (auto sound = check_planner(spec.planner); !sound) return fail(sound.error());
+  const bool apart = spec.budget.memory.given() && spec.comparison == Comparison::times;
+  if (!apart) return train_op_by_op(spec, observer);
+  const auto without = time_without_limit(spec, observer);
+  if (!without) return fail(without.error());
+  auto report = train_op_by_op(spec, observer);
+  if (report) {
+    report->baseline.emplace();
+    report->baseline->time = *without;
+  }
   return report;
 }
 

@@ -17,7 +17,7 @@ struct TransparentReport {
   std::string device;
   std::string data;
   int threads = 0;
-  LinkSpeed link;
+  Machine machine;
   Bytes budget = 0;
   Bytes unlimited_peak = 0;
   std::int64_t iterations = 0;
@@ -29,7 +29,9 @@ struct TransparentReport {
   SessionReport session;
   std::vector<float> losses;
   std::uint32_t state_crc32 = 0;     ///< of all persistent tensors
-  std::optional<Baseline> baseline;  ///< run after it
+  std::optional<Baseline> baseline;  ///< run after it; with `memory` before it
+  std::optional<MemoryReport> memory;
+  std::optional<FileReport> file;  ///< of its iterations, where there is a file
 
   [[nodiscard]] double planned_share() const {
     return static_cast<double>(planned_iterations) / static_cast<double>(iterations);
@@ -37,8 +39,9 @@ struct TransparentReport {
 };
 
 /// `spec.budget.device` is the Session's budget, `spec.budget.host` what leaves the device takes at
-/// most. On devices whose kernels run on the thread that calls them. Errors and exceptions are
-/// those of `run_training` (train.h); fields that mean nothing here must not be set.
+/// most. With `memory` and `spill` the budget is what the memory of the process leaves, and what
+/// leaves goes to a file. On devices whose kernels run on the thread that calls them. Errors and
+/// exceptions are those of `run_training` (train.h); fields that mean nothing here must not be set.
 Result<TransparentReport> run_transparently(const TrainingSpec& spec, TrainingObserver& observer);
 
 }  // namespace tidepool

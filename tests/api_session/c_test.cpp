@@ -81,6 +81,63 @@ TEST(CSessionInterface, ErrorsAreStatuses) {
   EXPECT_EQ(tp_session_end(s), TP_USAGE);
 }
 
+TEST(CSessionInterface, FixedBlocksHaveAnAddress) {
+  const CSession owner = c_session(8192);
+  tp_session* s = owner.get();
+  tp_block block = 0, other = 0;
+  void* address = nullptr;
+  EXPECT_EQ(tp_session_malloc_fixed(nullptr, 8, &block, &address), TP_USAGE);
+  EXPECT_EQ(tp_session_malloc_fixed(s, 8, nullptr, &address), TP_USAGE);
+  EXPECT_EQ(tp_session_malloc_fixed(s, 8, &block, nullptr), TP_USAGE);
+  ASSERT_EQ(tp_session_malloc_fixed(s, 5000, &block, &address), TP_OK);
+  std::memset(address, 3, 5000);
+  void* none = nullptr;
+  EXPECT_EQ(tp_session_malloc_fixed(s, 5000, &other, &none), TP_INFEASIBLE);
+  EXPECT_GE(session_error().smallest, 10'000);
+  EXPECT_EQ(none, nullptr);
+  void* const* pointers = nullptr;
+  ASSERT_EQ(tp_session_begin(s, "look", &block, 1, 0, 0, &pointers), TP_OK);
+  EXPECT_EQ(pointers[0], address);
+  ASSERT_EQ(tp_session_end(s), TP_OK);
+  ASSERT_EQ(tp_session_free_block(s, block), TP_OK);
+  ASSERT_EQ(tp_session_malloc_fixed(s, 8192, &other, &none), TP_OK);
+}
+
+TEST(CFixedPool, IsAnAllocator) {
+  tp_fixed_pool_options options = TP_INIT(tp_fixed_pool_options);
+  tp_fixed_pool* pool = nullptr;
+  EXPECT_EQ(tp_fixed_pool_make(nullptr, &pool), TP_USAGE);
+  EXPECT_EQ(tp_fixed_pool_make(&options, &pool), TP_USAGE);
+  EXPECT_THAT(session_error().message, HasSubstr("`budget`"));
+  options.budget = 1 << 20;
+  EXPECT_EQ(tp_fixed_pool_make(&options, nullptr), TP_USAGE);
+  ASSERT_EQ(tp_fixed_pool_make(&options, &pool), TP_OK);
+  void* block = nullptr;
+  EXPECT_EQ(tp_fixed_pool_malloc(pool, 1 << 21, &block), TP_INFEASIBLE);
+  EXPECT_EQ(tp_fixed_pool_malloc(pool, 0, &block), TP_USAGE);
+  EXPECT_EQ(tp_fixed_pool_malloc(pool, 8, nullptr), TP_USAGE);
+  EXPECT_EQ(tp_fixed_pool_malloc(nullptr, 8, &block), TP_USAGE);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_EQ(tp_fixed_pool_malloc(pool, 1000, &block), TP_OK);
+    std::memset(block, 1, 1000);
+    int64_t bytes = 0;
+    ASSERT_EQ(tp_fixed_pool_size(pool, block, &bytes), TP_OK);
+    EXPECT_EQ(bytes, 1000);
+    ASSERT_EQ(tp_fixed_pool_free_block(pool, block), TP_OK);
+  }
+  EXPECT_EQ(tp_fixed_pool_free_block(pool, block), TP_USAGE);
+  EXPECT_EQ(tp_fixed_pool_free_block(pool, nullptr), TP_USAGE);
+  EXPECT_EQ(tp_fixed_pool_size(pool, block, nullptr), TP_USAGE);
+  tp_fixed_pool_info info = TP_INIT(tp_fixed_pool_info);
+  EXPECT_EQ(tp_fixed_pool_report(pool, nullptr), TP_USAGE);
+  ASSERT_EQ(tp_fixed_pool_report(pool, &info), TP_OK);
+  EXPECT_EQ(info.served + info.others, 100);
+  EXPECT_GT(info.served, 0);
+  EXPECT_EQ(info.peak_load, 1000);
+  tp_fixed_pool_free(pool);
+  tp_fixed_pool_free(nullptr);
+}
+
 TEST(CSessionInterface, StructsOfOtherSizesWork) {
   struct OldOptions {
     std::size_t size;

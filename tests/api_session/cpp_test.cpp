@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "session_fixture.h"
+#include "tidepool/fixed_pool.h"
 #include "tidepool/plan.h"
 
 namespace tidepool::testing {
@@ -60,6 +61,58 @@ TEST(CppSession, WithAFileBehindItToo) {
   }
   EXPECT_GE(session.report().planned_iterations, 4);
   EXPECT_EQ(chain.words(), plain.words());
+}
+
+TEST(CppSession, AFixedBlockHasItsAddressAtAnyTime) {
+  tp::Session whole(small_options(1 << 20));
+  ChainOfOps plain(whole);
+  tp::Session session(small_options(5 * ChainOfOps::kBytes));
+  const tp::Block table = session.malloc(ChainOfOps::kBytes, {.fixed = true});
+  auto* const counts = static_cast<std::int64_t*>(session.address(table));
+  *counts = 0;
+  ChainOfOps chain(session);
+  for (int i = 0; i < 12; ++i) {
+    plain.iteration();
+    chain.iteration();
+    ++*counts;
+    if (i == 4) session.plan_now();
+  }
+  EXPECT_GE(session.report().planned_iterations, 5) << session.report().why_no_plan;
+  EXPECT_GT(session.report().moved, 0);
+  EXPECT_EQ(chain.words(), plain.words());
+  EXPECT_EQ(session.begin("look", table)[0], counts);
+  EXPECT_EQ(*counts, 12);
+  session.end();
+  EXPECT_EQ(status_of_call([&] {
+              static_cast<void>(session.malloc(5 * ChainOfOps::kBytes, {.fixed = true}));
+            }),
+            TP_INFEASIBLE);
+  const tp::Block moves = session.malloc(8);
+  EXPECT_EQ(status_of_call([&] { static_cast<void>(session.address(moves)); }), TP_USAGE);
+}
+
+TEST(CppFixedPool, ServesWhatRepeatsByLookUp) {
+  tp::FixedPool pool({.budget = 1 << 24});
+  for (int i = 0; i < 40; ++i) {
+    void* const a = pool.malloc(5000);
+    void* const b = pool.malloc(700);
+    EXPECT_TRUE(pool.contains(b));
+    EXPECT_EQ(pool.size(b), 700);
+    std::memset(a, 1, 5000);
+    pool.free(b);
+    void* const c = pool.malloc(900 + 64 * (i % 2));
+    pool.free(a);
+    pool.free(c);
+  }
+  const tp::FixedPoolReport report = pool.report();
+  EXPECT_GT(report.iterations, 5);
+  EXPECT_GT(report.served, report.others / 4);
+  EXPECT_EQ(pool.malloc(1 << 25), nullptr);
+  EXPECT_EQ(pool.size(&pool), 0);
+  EXPECT_EQ(status_of_call([&] { pool.free(&pool); }), TP_USAGE);
+  pool.free(nullptr);
+  EXPECT_EQ(status_of_call([] { tp::FixedPool none({.budget = 0}); }), TP_USAGE);
+  EXPECT_EQ(status_of_call([] { tp::FixedPool odd({.budget = 64, .alignment = 24}); }), TP_USAGE);
 }
 
 TEST(CppSession, OptionsThatMakeNoSenseAreRefused) {

@@ -63,24 +63,58 @@ TEST_F(Cli, TransparentTrainingEndsInTheStateOfATrainingWithAPlan) {
 }
 
 TEST_F(Cli, TransparentRefusesWhatMeansNothingToIt) {
-  const std::vector<std::vector<std::string>> pairs{{"--plan", "x.json"},
-                                                    {"--profile", "x.json"},
-                                                    {"--graph", "2"},
-                                                    {"--devices", "2"},
-                                                    {"--sub-batch", "auto"},
-                                                    {"--algorithms", "fastest"},
-                                                    {"--epochs", "1"},
-                                                    {"--no-correction"},
-                                                    {"--replan"},
-                                                    {"--memory", "200MiB", "--spill", "."}};
+  const std::vector<std::vector<std::string>> pairs{
+      {"--plan", "x.json"}, {"--profile", "x.json"}, {"--graph", "2"},
+      {"--devices", "2"},   {"--sub-batch", "auto"}, {"--algorithms", "fastest"},
+      {"--epochs", "1"},    {"--no-correction"},     {"--replan"}};
   for (const std::vector<std::string>& more : pairs) {
     SCOPED_TRACE(more[0]);
     std::vector<std::string> arguments{"train", "tiny-vgg", "--transparent", "--data", "synthetic"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    if (more[0] != "--memory") arguments.insert(arguments.end(), {"--budget", "60%"});
+    arguments.insert(arguments.end(), {"--budget", "60%"});
     expect_error(arguments, 2, AllOf(HasSubstr("--transparent"), HasSubstr(more[0])));
   }
-  expect_error(transparent({}), 2, HasSubstr("--budget"));
+  expect_error(transparent({}), 2, AllOf(HasSubstr("--budget"), HasSubstr("--memory")));
+}
+
+/// The limit of a kernel is tested in tests/cgroup.
+TEST_F(Cli, TransparentTrainingInTheMemoryOfTheProcessSaysWhatItTook) {
+  const std::vector<std::string> arguments{"train",
+                                           "vgg11",
+                                           "--transparent",
+                                           "--batch",
+                                           "8",
+                                           "--sub-batch",
+                                           "8",
+                                           "--data",
+                                           "synthetic",
+                                           "--threads",
+                                           "1",
+                                           "--memory",
+                                           "120MiB",
+                                           "--spill",
+                                           ".",
+                                           "--no-cache",
+                                           "--spill-speed",
+                                           "2GB,2GB",
+                                           "--iterations",
+                                           "4",
+                                           "--evaluations",
+                                           "50"};
+  const Json j = success(arguments);
+  EXPECT_EQ(j["planned_iterations"], 1);
+  EXPECT_TRUE(j["link_bytes_per_second"].is_null());
+  const Json& memory = j["memory"];
+  EXPECT_EQ(memory["limit_bytes"], 120 * kMiB);
+  EXPECT_LT(j["budget_bytes"].get<Bytes>() + memory["resident_bytes"].get<Bytes>(), 120 * kMiB);
+  EXPECT_GT(memory["written_bytes"], 0);
+  EXPECT_GT(memory["read_bytes"], 0);
+  EXPECT_GT(memory["file_bytes"], 0);
+  const Finished text = tidepool(arguments);
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, AllOf(HasSubstr("memory     120.0 MiB for the process: arena"),
+                              HasSubstr("spill      "), HasSubstr("wear       "),
+                              HasSubstr("planned    1 of 4 iterations")));
 }
 
 TEST_F(Cli, AnInterruptEndsATransparentTraining) {

@@ -23,8 +23,8 @@ CallLog log_of(const Recording& recording, std::size_t first) {
     const LifeId life = event.block.value();
     const Bytes bytes = recording.blocks[at(event.block)].bytes;
     const CallLog::Use uses[] = {{life, bytes}};
-    if (event.kind == EventKind::malloc) log.add_malloc(life, bytes);
-    if (event.kind == EventKind::free) log.add_free(life, bytes);
+    if (event.kind == EventKind::malloc) log.add_malloc({life, bytes});
+    if (event.kind == EventKind::free) log.add_free({life, bytes});
     if (event.kind == EventKind::read) log.add_op(name, {1, 0, 0, false}, uses);
     if (event.kind == EventKind::write) log.add_op(name, {0, 1, 0, false}, uses);
     if (event.kind == EventKind::use) log.add_op(name, {0, 0, 1, false}, uses);
@@ -56,21 +56,21 @@ CallLog training(std::size_t layers, int iterations, std::size_t warm_up) {
   std::vector<LifeId> weights;
   for (std::size_t i = 0; i < layers; ++i) {
     weights.push_back(life++);
-    log.add_malloc(weights.back(), 4);
+    log.add_malloc({weights.back(), 4});
   }
   for (std::size_t i = 0; i < warm_up; ++i) {
-    log.add_malloc(life, static_cast<Bytes>(3 + i));
-    log.add_free(life++, static_cast<Bytes>(3 + i));
+    log.add_malloc({life, static_cast<Bytes>(3 + i)});
+    log.add_free({life++, static_cast<Bytes>(3 + i)});
   }
   for (int iteration = 0; iteration < iterations; ++iteration) {
     for (std::size_t i = 0; i < layers; ++i) {
       const auto bytes = static_cast<Bytes>(64 + i);
-      log.add_malloc(life, bytes);
+      log.add_malloc({life, bytes});
       const CallLog::Use uses[] = {{weights[i], 4}, {life, bytes}};
       log.add_op(forward, {1, 1, 0, false}, uses);
       const CallLog::Use updated[] = {{weights[i], 4}};
       log.add_op(update, {0, 0, 1, false}, updated);
-      log.add_free(life++, bytes);
+      log.add_free({life++, bytes});
     }
   }
   return log;

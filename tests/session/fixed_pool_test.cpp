@@ -6,6 +6,7 @@
 
 #include "base/at.h"
 #include "base/random.h"
+#include "support/recording_builder.h"
 
 namespace tidepool::testing {
 namespace {
@@ -95,6 +96,29 @@ TEST(FixedPool, WhatIsNotPlannedIsServedElsewhereAndThePlanTakenUpAgain) {
     EXPECT_EQ(pool.report().iterations, planned + 5) << seed;
     for (void* const address : kept) blocks.free(address);
   }
+}
+
+/// Weights, blocks of one iteration and of several, from anywhere in an iteration.
+TEST(FixedPool, ServesRecordedTrainings) {
+  int planned = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(seed);
+    RandomTraining training(seed);
+    for (int i = 0; i < 24; ++i) training.iteration();
+    const Recording& recording = training.tape.recording();
+    FixedPool pool({.budget = 64 * kMiB, .time_limit = std::chrono::milliseconds(10)});
+    Stamped blocks(pool);
+    std::map<BlockId, void*> where;
+    for (const TraceEvent& event : recording.events) {
+      if (event.kind == EventKind::malloc) {
+        where[event.block] = blocks.allocate(recording.blocks[at(event.block)].bytes);
+      } else if (event.kind == EventKind::free) {
+        blocks.free(where.at(event.block));
+      }
+    }
+    if (pool.report().iterations > 0) ++planned;
+  }
+  EXPECT_GT(planned, 30);
 }
 
 TEST(FixedPool, RefusesWhatItHasNoRoomForAndWhatIsNoBlock) {

@@ -98,7 +98,7 @@ class PlainBlocks final : public Blocks {
   Id last_ = 0;
 };
 
-class SessionBlocks final : public Blocks {
+class SessionBlocks : public Blocks {
  public:
   explicit SessionBlocks(Session& session) : session_(session) {}
   static Id id(BlockHandle h) { return std::uint64_t{h.generation} << 32 | h.slot; }

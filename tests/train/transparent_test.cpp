@@ -129,8 +129,6 @@ TEST_F(TransparentTest, WhatMeansNothingHereIsRefused) {
   expect_refused("algorithms",
                  [](TrainingSpec& s) { s.job.algorithms = AlgorithmPolicy::fastest; });
   expect_refused("epochs", [](TrainingSpec& s) { s.epochs = 1; });
-  expect_refused("spill", [](TrainingSpec& s) { s.job.device.spill.folder = "."; });
-  expect_refused("memory", [](TrainingSpec& s) { s.budget.memory.bytes = kMiB; });
   expect_refused("file_tier", [](TrainingSpec& s) { s.job.device.file_tier.folder = "."; });
 }
 

@@ -126,6 +126,18 @@ tp_status tp_session_malloc(tp_session* session, int64_t bytes, tp_block* out) {
   });
 }
 
+tp_status tp_session_malloc_fixed(tp_session* session, int64_t bytes, tp_block* out,
+                                  void** address) {
+  return with_session(session, [&](api::SessionState& state) -> tp_status {
+    if (out == nullptr) return api::refuse_null("out");
+    if (address == nullptr) return api::refuse_null("address");
+    const tidepool::BlockHandle block = state.session().malloc(bytes, true);
+    *out = api::id_of(block);
+    *address = state.session().address(block);
+    return TP_OK;
+  });
+}
+
 tp_status tp_session_free_block(tp_session* session, tp_block block) {
   return with_session(session, [&](api::SessionState& state) {
     state.session().free(api::handle_of(block));

@@ -29,8 +29,13 @@ Session::Session(const SessionOptions& options)
 
 Session::~Session() = default;
 
-Block Session::malloc(std::int64_t bytes) {
-  return bordered([&] { return Block{api::id_of(state_->session().malloc(bytes))}; });
+Block Session::malloc(std::int64_t bytes, BlockOptions options) {
+  return bordered(
+      [&] { return Block{api::id_of(state_->session().malloc(bytes, options.fixed))}; });
+}
+
+void* Session::address(Block block) {
+  return bordered([&] { return state_->session().address(api::handle_of(block)); });
 }
 
 void Session::free(Block block) {
