@@ -1,6 +1,7 @@
 #include "check/values.h"
 
 #include <map>
+#include <memory_resource>
 #include <optional>
 #include <set>
 #include <utility>
@@ -71,10 +72,10 @@ class Values {
     Bytes whole_end = 0;
     Value value = 0;
   };
-  using Memory = std::map<SpaceId, std::map<Bytes, Held>>;
+  using Memory = std::map<SpaceId, std::pmr::map<Bytes, Held>>;
 
-  static void put(Memory& memory, const Touch& t, Value value) {
-    auto& cells = memory[t.space];
+  void put(Memory& memory, const Touch& t, Value value) const {
+    auto& cells = memory.try_emplace(t.space, &pool_).first->second;
     auto it = cells.lower_bound(t.begin);
     if (it != cells.begin()) {
       auto before = std::prev(it);
@@ -263,6 +264,8 @@ class Values {
   const Subject& subject_;
   const std::vector<std::int32_t>& algorithms_;
   std::map<std::vector<std::int64_t>, Value> values_;
+  /// Of memories: values come and go with every instruction.
+  mutable std::pmr::unsynchronized_pool_resource pool_;
 };
 
 }  // namespace
