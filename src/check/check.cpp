@@ -21,26 +21,30 @@ namespace {
 /// Of plans with fewer instructions the proof takes no longer than a thread is worth.
 constexpr std::size_t kWorthAThread = 4'000;
 
-/// Races and values have nothing to do with each other, and are most of the work. What is wrong is
-/// told in the same order by one thread and by two.
-void check_races_and_values(const checking::Subject& subject,
-                            const std::vector<std::int32_t>& algorithms) {
+/// Races have nothing to do with the rest, and are half of the work. What is wrong is told in the
+/// same order by one thread and by two.
+void check_well_formed(const checking::Subject& subject,
+                       const std::vector<std::int32_t>& algorithms) {
+  const auto check_others = [&] {
+    checking::check_values(subject, algorithms);
+    checking::check_placements(subject);
+  };
   if (subject.plan.steady.instructions.size() < kWorthAThread) {
     checking::check_races(subject);
-    checking::check_values(subject, algorithms);
+    check_others();
     return;
   }
   // Where no thread can be made, `get` does the work.
   auto races = std::async(std::launch::async | std::launch::deferred,
                           [&subject] { checking::check_races(subject); });
-  std::exception_ptr wrong_value;
+  std::exception_ptr wrong;
   try {
-    checking::check_values(subject, algorithms);
+    check_others();
   } catch (...) {
-    wrong_value = std::current_exception();
+    wrong = std::current_exception();
   }
   races.get();
-  if (wrong_value) std::rethrow_exception(wrong_value);
+  if (wrong) std::rethrow_exception(wrong);
 }
 
 }  // namespace
@@ -52,8 +56,7 @@ Result<void> check(const Program& program, const Plan& plan, const CheckLimits& 
     checking::check_shape(subject, limits);
     const std::vector<std::int32_t> algorithms = checking::check_counts(subject);
     subject.find_released();
-    check_races_and_values(subject, algorithms);
-    checking::check_placements(subject);
+    check_well_formed(subject, algorithms);
   } catch (const checking::Refuted& counterexample) {
     return fail(ErrorCode::check_failed,
                 fmt::format("the plan is wrong: {}", counterexample.what()));

@@ -4,6 +4,7 @@
 #include <memory_resource>
 #include <optional>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 namespace tidepool::checking {
@@ -51,6 +52,17 @@ class Values {
   }
 
  private:
+  struct HashOfKey {
+    std::size_t operator()(const std::vector<std::int64_t>& key) const {
+      std::size_t hash = key.size();
+      for (const std::int64_t part : key) {
+        hash = (hash ^ static_cast<std::size_t>(part)) * 0x9e3779b97f4a7c15ULL;
+        hash ^= hash >> 32U;
+      }
+      return hash;
+    }
+  };
+
   /// The value named by a key: equal keys, equal values.
   Value value_of(const std::vector<std::int64_t>& key) {
     return values_.emplace(key, static_cast<Value>(values_.size())).first->second;
@@ -263,7 +275,7 @@ class Values {
 
   const Subject& subject_;
   const std::vector<std::int32_t>& algorithms_;
-  std::map<std::vector<std::int64_t>, Value> values_;
+  std::unordered_map<std::vector<std::int64_t>, Value, HashOfKey> values_;
   /// Of memories: values come and go with every instruction.
   mutable std::pmr::unsynchronized_pool_resource pool_;
 };
