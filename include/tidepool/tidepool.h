@@ -183,8 +183,10 @@ typedef enum {
   TP_STREAMS,  /* device, kind (0 compute, 1 copy, 2 host) */
   TP_ARENAS,   /* kind (0 device, 1 host, 2 file), bytes, alignment */
   TP_BOUNDARY, /* placement: where persistent tensors lie between iterations */
-  TP_DECISIONS /* tensor, op before, op behind the gap (smaller: the next iteration's), decision
-                  (0 keep, 1 swap, 2 drop, 3 recompute), bytes */
+  /* tensor, op before, op behind the gap (smaller: the next iteration's), what runs (0 keep; 1
+     swap: copied out and in; 2 drop: copied in, as the host has it; 3 recompute; 4 release: nothing
+     comes back, as the op behind writes over it), bytes */
+  TP_DECISIONS
 } tp_table;
 /* `rows` rows of `columns` cells. Not NULL, also of no rows. */
 TP_API tp_status tp_plan_table(const tp_plan*, tp_table, const int64_t** cells, size_t* rows,
