@@ -115,7 +115,7 @@ format:
 ## bench: build and run every benchmark
 .PHONY: bench
 bench:
-	@scripts/install_dependencies.sh
+	@scripts/install_dependencies.sh --bench
 	@scripts/configure.sh release TIDEPOOL_BENCHMARKS=ON
 	$(call build_in,release,benchmarks)
 	for b in build/release/bench/bench_*; do [ ! -x $$b ] || $$b || exit 1; done

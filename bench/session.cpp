@@ -351,7 +351,10 @@ void preloaded_row(const char* library, int ops) {
   std::array<char, 512> line{};
   while (std::fgets(line.data(), line.size(), out) != nullptr) {
     const bool other = std::strstr(line.data(), "C library") == nullptr;
-    fmt::print("{}", other ? line.data() : fmt::format("  {} is not installed\n", library));
+    fmt::print("{}", other ? line.data()
+                           : fmt::format(
+                                 "  {} is not installed: scripts/install_dependencies.sh --bench\n",
+                                 library));
   }
   ::pclose(out);
 }

@@ -3,16 +3,19 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <vector>
 
 #include "base/counted.h"
 #include "base/json.h"
 #include "base/quantity.h"
+#include "schedule/outcomes.h"
 #include "terminal.h"
 
 namespace tidepool::cli {
 
 Json decisions(const PlanFile& file) {
   const AccessIndex index(file.program);
+  const std::vector<Outcome> outcome = outcomes(file.program, index, file.strategy.gaps);
   Json list = Json::array();
   for (std::size_t g = 0; g < file.strategy.gaps.size(); ++g) {
     const Gap& gap = index.gaps()[g];
@@ -24,7 +27,7 @@ Json decisions(const PlanFile& file) {
                     {"from", name(gap.from)},
                     {"to", name(gap.to)},
                     {"wraps", gap.wraps},
-                    {"decision", to_string(file.strategy.gaps[g])},
+                    {"decision", to_string(outcome[g])},
                     {"reason", file.strategy.reasons.empty() ? "" : file.strategy.reasons[g]}});
   }
   return list;

@@ -41,9 +41,9 @@ Reproduction table1() {
        "moves",
        "ns: measured here and now: the median of a malloc or free of the same recording, over "
        "and over, by a Session that has planned it in more budget than it takes, by the malloc "
-       "of this process, by jemalloc and tcmalloc where they are installed (-: not), by CnMem's "
-       "policy as simulated here; memory is not touched, and no driver or GPU is in it; all "
-       "other columns are replayed or simulated",
+       "of this process, by jemalloc and tcmalloc where they are installed (-: not; packages "
+       "libjemalloc2 and libtcmalloc-minimal4), by CnMem's policy as simulated here; memory is "
+       "not touched, and no driver or GPU is in it; all other columns are replayed or simulated",
        "99th percentiles and means are in --json; the Session's have the moves of gradients "
        "that outlive the iteration, a copy in RAM each, which a median does not show",
        kTraceText, kZooText}};

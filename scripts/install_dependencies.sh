@@ -5,6 +5,7 @@
 #   scripts/install_dependencies.sh               the program
 #   scripts/install_dependencies.sh --test        also what tests are built with and read
 #   scripts/install_dependencies.sh --torch       also libtorch, for the planners dqn and dqn-swap
+#   scripts/install_dependencies.sh --bench       also the allocators that benches and table1 compare with
 #   scripts/install_dependencies.sh --clang       also clang, for the address sanitizer and the fuzz targets
 #   scripts/install_dependencies.sh --lint        also clang-format and clang-tidy
 #   scripts/install_dependencies.sh --gpu-bundle  also what Clp's static library needs, and pip
@@ -27,6 +28,7 @@ for argument in "$@"; do
     # what is installed.
     --test) packages+=(libgtest-dev libgmock-dev python3 dataset-fashion-mnist librsvg2-2 fonts-dejavu-core pkg-config) ;;
     --torch) packages+=(libtorch-dev libopenblas0-serial) ;;  # Debian's plain BLAS is six times slower
+    --bench) packages+=(libjemalloc2 libtcmalloc-minimal4) ;;
     --clang) packages+=(clang libclang-rt-dev) ;;
     --lint) packages+=(clang-format clang-tidy) ;;
     --gpu-bundle)
@@ -34,7 +36,7 @@ for argument in "$@"; do
       # For cuDNN's headers, where they are not installed.
       python3 -m pip --version > /dev/null 2>&1 || packages+=(python3-pip)
       ;;
-    *) fail "unknown argument '$argument'; it takes --test, --torch, --clang, --lint and --gpu-bundle" ;;
+    *) fail "unknown argument '$argument'; it takes --test, --torch, --bench, --clang, --lint and --gpu-bundle" ;;
   esac
 done
 

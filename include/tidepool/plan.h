@@ -71,7 +71,13 @@ struct PlanInfo {
   std::string notes{};  ///< lines, for people
 };
 
-enum class Choice : std::uint8_t { keep, swap, drop, recompute };
+enum class Choice : std::uint8_t {
+  keep,
+  swap,       // copied out, and in again
+  drop,       // released, as the host has it; copied in again
+  recompute,  // released, and made again
+  release     // released for good: the op behind the gap writes over it
+};
 
 /// What happens to a tensor between two of its uses.
 struct Decision {

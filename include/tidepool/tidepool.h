@@ -122,7 +122,8 @@ typedef struct {
   uint32_t may;             /* what may be decided; 0: TP_SWAP | TP_RECOMPUTE */
   int32_t prove_gap;        /* 1: also look for a lower bound, within half the time limit again */
   /* May be NULL. Polled, by several threads: as soon as it is not 0 the best plan so far is the
-   * plan. Write it with an atomic store, or from a signal handler. */
+   * plan; where there is none yet one is made, but not of programs of more than 2,000 ops. Write it
+   * with an atomic store, or from a signal handler. */
   const int32_t* stop;
   /* May be NULL. From the calling thread only, at most 20 times a second; `fraction` of the time is
    * over. It must return normally: no longjmp, no exception. */
@@ -183,8 +184,10 @@ typedef enum {
   TP_STREAMS,  /* device, kind (0 compute, 1 copy, 2 host) */
   TP_ARENAS,   /* kind (0 device, 1 host, 2 file), bytes, alignment */
   TP_BOUNDARY, /* placement: where persistent tensors lie between iterations */
-  TP_DECISIONS /* tensor, op before, op behind the gap (smaller: the next iteration's), decision
-                  (0 keep, 1 swap, 2 drop, 3 recompute), bytes */
+  /* tensor, op before, op behind the gap (smaller: the next iteration's), what runs (0 keep; 1
+     swap: copied out and in; 2 drop: copied in, as the host has it; 3 recompute; 4 release: nothing
+     comes back, as the op behind writes over it), bytes */
+  TP_DECISIONS
 } tp_table;
 /* `rows` rows of `columns` cells. Not NULL, also of no rows. */
 TP_API tp_status tp_plan_table(const tp_plan*, tp_table, const int64_t** cells, size_t* rows,

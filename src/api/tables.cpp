@@ -5,6 +5,7 @@
 
 #include "base/at.h"
 #include "base/invariant.h"
+#include "schedule/outcomes.h"
 
 namespace tidepool::api {
 namespace {
@@ -180,9 +181,10 @@ Cells lives_of(const PlanFile& file) {
 Cells decisions_of(const PlanData& plan) {
   Cells table{{}, 5};
   const PlanFile& file = plan.file();
+  const auto outcome = outcomes(file.program, plan.index(), file.strategy.gaps);
   for (const GapId g : plan.decisions()) {
     const Gap& gap = plan.index().gaps()[at(g)];
-    row(table, {gap.tensor, gap.from, gap.to, static_cast<std::int64_t>(file.strategy.gaps[at(g)]),
+    row(table, {gap.tensor, gap.from, gap.to, static_cast<std::int64_t>(outcome[at(g)]),
                 file.program.tensors[at(gap.tensor)].bytes});
   }
   return table;

@@ -25,9 +25,6 @@ constexpr std::array<std::pair<std::string_view, double>, 11> kByteUnits{{
     {"TiB", 0x1p40},
 }};
 
-constexpr std::string_view kExpected =
-    "expected a size such as 400MiB, 2GB or 1048576 (units: B kB MB GB TB KiB MiB GiB TiB)";
-
 }  // namespace
 
 Result<Bytes> parse_bytes(std::string_view text) {
@@ -41,7 +38,8 @@ Result<Bytes> parse_bytes(std::string_view text) {
       return static_cast<Bytes>(bytes);
     }
   }
-  return fail(ErrorCode::usage, fmt::format("'{}' is not a size; {}", text, kExpected));
+  return fail(ErrorCode::usage,
+              fmt::format("'{}' is not a size; expected a size {}", text, kFormsOfSizes));
 }
 
 Bytes SizeOrPercent::resolve(Bytes base) const {
@@ -60,8 +58,9 @@ Result<SizeOrPercent> parse_size_or_percent(std::string_view text) {
   }
   auto bytes = parse_bytes(text);
   if (!bytes) {
-    return fail(ErrorCode::usage, fmt::format("'{}' is not a size; {}, or a percentage such as 60%",
-                                              text, kExpected));
+    return fail(ErrorCode::usage,
+                fmt::format("'{}' is not a size; expected a size {}, or a percentage such as 60%",
+                            text, kFormsOfSizes));
   }
   return SizeOrPercent{*bytes, -1};
 }

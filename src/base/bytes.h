@@ -23,6 +23,9 @@ constexpr Bytes align_up(Bytes bytes, Bytes alignment) {
 /// Parses "400MiB", "2GB", "512", "1.5GiB". Decimal suffixes (kB, MB, GB, TB) are powers of 1000,
 /// binary ones (KiB, MiB, GiB, TiB) powers of 1024. The result is rounded down to whole bytes.
 Result<Bytes> parse_bytes(std::string_view text);
+/// What that takes, for messages: behind "a size".
+inline constexpr std::string_view kFormsOfSizes =
+    "such as 400MiB, 2GB or 1048576 (units: B kB MB GB TB KiB MiB GiB TiB)";
 
 /// A size given by a user: absolute, or a percentage of a base only known later.
 struct SizeOrPercent {

@@ -107,8 +107,7 @@ std::string values_of(const OptionRecord& record) {
                  ? fmt::format("a duration of at least {}", format_time(Nanos{record.least}))
                  : "a duration above 0, such as 500ms, 10s or 2min";
     case OptionType::size:
-      return fmt::format("a size{}, such as 512, 400MiB or 2GB",
-                         record.least > 0 ? " above 0" : "");
+      return fmt::format("a size{}, {}", record.least > 0 ? " above 0" : "", kFormsOfSizes);
     case OptionType::choice:
       return fmt::format("one of {}", fmt::join(record.choices, ", "));
     case OptionType::text:

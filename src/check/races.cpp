@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory_resource>
 
 #include "check/happens_before.h"
 
@@ -15,6 +16,7 @@ class Races {
   /// The part of the plan, issued `iterations` times.
   void check(std::string_view part, const Schedule& schedule, int iterations) const {
     const HappensBefore before(schedule, subject_.plan.streams.size(), iterations);
+    std::pmr::unsynchronized_pool_resource pool;
     std::map<SpaceId, Cells> memory;
     HostOps host_ops(subject_.program);
     for (std::size_t e = 0; e < before.events(); ++e) {
@@ -24,7 +26,8 @@ class Races {
         check_host_order(part, schedule, host_ops, x.op, event, before);
       }
       for (const Touch& t : subject_.touches(x)) {
-        check_touch(part, schedule, memory[t.space], t, event, before);
+        check_touch(part, schedule, memory.try_emplace(t.space, &pool).first->second, t, event,
+                    before);
       }
     }
   }
@@ -48,7 +51,7 @@ class Races {
     std::vector<Event> readers;  // since the last write; the latest per stream
   };
 
-  using Cells = std::map<Bytes, Cell>;
+  using Cells = std::pmr::map<Bytes, Cell>;
 
   /// Makes cell borders at `begin` and `end`, and cells for bytes never touched.
   static void cut(Cells& cells, Bytes begin, Bytes end) {
@@ -154,7 +157,10 @@ class Races {
   static void become_one(Cells& cells, const Touch& touch, const Event& event) {
     const auto first = cells.find(touch.begin);
     cells.erase(std::next(first), cells.lower_bound(touch.end));
-    first->second = {touch.end, event, {}};
+    Cell& cell = first->second;
+    cell.end = touch.end;
+    cell.writer = event;
+    cell.readers.clear();
   }
 
   const Subject& subject_;

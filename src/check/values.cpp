@@ -1,8 +1,10 @@
 #include "check/values.h"
 
 #include <map>
+#include <memory_resource>
 #include <optional>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 namespace tidepool::checking {
@@ -50,6 +52,17 @@ class Values {
   }
 
  private:
+  struct HashOfKey {
+    std::size_t operator()(const std::vector<std::int64_t>& key) const {
+      std::size_t hash = key.size();
+      for (const std::int64_t part : key) {
+        hash = (hash ^ static_cast<std::size_t>(part)) * 0x9e3779b97f4a7c15ULL;
+        hash ^= hash >> 32U;
+      }
+      return hash;
+    }
+  };
+
   /// The value named by a key: equal keys, equal values.
   Value value_of(const std::vector<std::int64_t>& key) {
     return values_.emplace(key, static_cast<Value>(values_.size())).first->second;
@@ -71,10 +84,10 @@ class Values {
     Bytes whole_end = 0;
     Value value = 0;
   };
-  using Memory = std::map<SpaceId, std::map<Bytes, Held>>;
+  using Memory = std::map<SpaceId, std::pmr::map<Bytes, Held>>;
 
-  static void put(Memory& memory, const Touch& t, Value value) {
-    auto& cells = memory[t.space];
+  void put(Memory& memory, const Touch& t, Value value) const {
+    auto& cells = memory.try_emplace(t.space, &pool_).first->second;
     auto it = cells.lower_bound(t.begin);
     if (it != cells.begin()) {
       auto before = std::prev(it);
@@ -262,7 +275,9 @@ class Values {
 
   const Subject& subject_;
   const std::vector<std::int32_t>& algorithms_;
-  std::map<std::vector<std::int64_t>, Value> values_;
+  std::unordered_map<std::vector<std::int64_t>, Value, HashOfKey> values_;
+  /// Of memories: values come and go with every instruction.
+  mutable std::pmr::unsynchronized_pool_resource pool_;
 };
 
 }  // namespace

@@ -209,6 +209,7 @@ Result<Lowered> Lowering::lower(const Strategy& strategy, const Budget& budget,
   std::optional<Lowered> best;
   Bytes limit = options.load_limit > 0 ? options.load_limit : budget.device;
   LowerOptions placing = options;
+  placing.packing.give_up = asked_to_give_up(options);
   for (int i = 0; i < options.attempts && limit > 0; ++i) {
     std::optional<Lowered> next =
         attempt(strategy, budget, {limit, options.prefetch, options.lead}, placing);
@@ -222,9 +223,12 @@ Result<Lowered> Lowering::lower(const Strategy& strategy, const Budget& budget,
     if (lost_nothing || excess_ == 0 || options.stop.requested()) break;
     limit -= excess_;
   }
-  if (!best && options.allow_streaming) {
+  if (!best && options.allow_streaming && !give_up_.requested()) {
     best = stream(budget, options);
     if (!refused_.empty()) return fail(ErrorCode::bad_input, refused_);
+  }
+  if (!best && give_up_.requested()) {
+    return fail(ErrorCode::interrupted, "interrupted while planning");
   }
   if (!best) return fail(why_infeasible(strategy, budget, options));
   best->pass_times = pass_times_;
@@ -233,15 +237,24 @@ Result<Lowered> Lowering::lower(const Strategy& strategy, const Budget& budget,
   return std::move(*best);
 }
 
+Stop Lowering::asked_to_give_up(const LowerOptions& options) const {
+  return [mine = give_up_, others = options.packing.give_up] {
+    return mine.requested() || others.requested();
+  };
+}
+
 /// The streaming schedule. Its load fits wherever any does. So do its addresses, unless bytes that
 /// may not move lie between others: then they are searched for.
 std::optional<Lowered> Lowering::stream(const Budget& budget, const LowerOptions& options) {
   constexpr int kRounds = 4;  // no clock: the same plan on any machine
   const Strategy streaming = everything_away(least_workspace_algorithms(program_));
-  std::optional<Lowered> found = attempt(streaming, budget, {budget.device, false}, {});
+  LowerOptions placing;
+  placing.packing.give_up = give_up_;
+  std::optional<Lowered> found = attempt(streaming, budget, {budget.device, false}, placing);
   if (!found && refused_.empty() && excess_ > 0) {
     LowerOptions searching;
     searching.packing = options.packing;
+    searching.packing.give_up = asked_to_give_up(options);
     searching.packing.time = Nanos{0};
     searching.packing.rounds = kRounds;
     found = attempt(streaming, budget, {budget.device, false}, searching);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/stop.h"
@@ -80,6 +81,9 @@ class Lowering {
   [[nodiscard]] const Machine& machine() const { return machine_; }
   [[nodiscard]] Evaluator& evaluator() { return evaluator_; }
 
+  /// From when `stop` says so no strategy is lowered any more: `lower` fails with `interrupted`.
+  void give_up_when(Stop stop) { give_up_ = std::move(stop); }
+
  private:
   struct Attempt;
   struct Pass;
@@ -97,12 +101,14 @@ class Lowering {
   [[nodiscard]] Result<void> verify_plan(const Attempt& a);
   std::optional<Lowered> stream(const Budget& budget, const LowerOptions& options);
   Error why_infeasible(const Strategy& strategy, const Budget& budget, const LowerOptions& options);
+  [[nodiscard]] Stop asked_to_give_up(const LowerOptions& options) const;
 
   const Program& program_;
   Machine machine_;
   AccessIndex index_;
   Evaluator evaluator_;
   Placer placer_;
+  Stop give_up_;
   std::vector<PassTime> pass_times_;
   // Of the last attempt.
   std::string refused_;  ///< why the strategy makes no sense, if that ended it

@@ -108,7 +108,9 @@ class CycleSweep {
       if (problem_.sizes[i] > 0) add_events(static_cast<std::int32_t>(i));
     }
     std::sort(events_.begin(), events_.end());
+    std::size_t past = 0;
     for (const Event& event : events_) {
+      if (++past % kAskEvery == 0 && problem_.stop.requested()) break;
       if (event.kind == kBegins) {
         begin(event.buffer);
         if (packing_.footprint > problem_.give_up_above) break;
@@ -122,6 +124,7 @@ class CycleSweep {
 
  private:
   static constexpr std::int32_t kBegins = Hold::kKinds;
+  static constexpr std::size_t kAskEvery = 256;  ///< events
   struct Event {
     std::int32_t position = 0;
     std::int32_t kind = 0;  ///< from here on its bytes are free for this kind; or kBegins

@@ -9,6 +9,11 @@
 namespace tidepool {
 namespace {
 
+/// Up to so many ops a strategy is lowered in less time than people notice.
+constexpr std::size_t kOpsAnybodyWaitsFor = 2'000;
+
+bool is_large(const Program& program) { return program.ops.size() > kOpsAnybodyWaitsFor; }
+
 /// The first that repeats its bits, where one does.
 std::vector<std::int32_t> first_algorithms(const Program& program) {
   std::vector<std::int32_t> first;
@@ -92,7 +97,12 @@ Result<Lowering*> PlannerContext::lowering(std::int64_t sub_batch) {
   if (auto times = validate_times(**program, *machine_); !times) return fail(times.error());
   auto& made = lowerings_[sub_batch];
   made = std::make_unique<Lowering>(**program, *machine_);
+  if (is_large(**program)) made->give_up_when(give_up());
   return made.get();
+}
+
+bool PlannerContext::gives_up() const {
+  return is_large(lowerings_.at(workload_->sub_batch())->program()) && give_up().requested();
 }
 
 Result<Evaluation> PlannerContext::time(const Strategy& strategy, const EvaluateOptions& limit) {

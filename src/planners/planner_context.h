@@ -56,7 +56,10 @@ struct PlannerOptions {
   /// Nobody stated that: programs of more than kUsualOps ops have more in proportion.
   bool usual_time = false;
   AlgorithmPolicy algorithms = AlgorithmPolicy::least_workspace;
-  Stop stop;                         ///< asked by several threads
+  Stop stop;  ///< asked by several threads
+  /// As `stop`, where that ends the search for other reasons too: whoever wants no plan that is not
+  /// there yet. Says so no earlier than `stop`.
+  std::optional<Stop> give_up;
   ProgressSink* progress = nullptr;  ///< may be null
   /// Of the plan that the planner makes without any, of the one that it makes with the first, and
   /// so on. May be empty; only planners that correct themselves (PlannerInfo) read them.
@@ -124,6 +127,9 @@ class PlannerContext {
   Result<Trial> place(const Strategy& strategy, const LowerOptions& options);
 
   [[nodiscard]] bool stopped() const { return options_->stop.requested(); }
+  /// Nobody waits for a plan that is not there yet: lowering one of a program of many ops takes too
+  /// long after a stop. Small programs get one all the same.
+  [[nodiscard]] bool gives_up() const;
   /// When the context was made, and later by what the workload took for programs since.
   [[nodiscard]] Allowance::Clock::time_point begun() const { return begun_; }
   /// What the workload took for programs.
@@ -137,6 +143,10 @@ class PlannerContext {
   void show_progress(const Allowance& spent, std::string_view what) const;
 
  private:
+  [[nodiscard]] const Stop& give_up() const {
+    return options_->give_up ? *options_->give_up : options_->stop;
+  }
+
   PlannerContext(Workload& workload, const Machine& machine, const Budget& budget,
                  const PlannerOptions& options)
       : workload_(&workload), machine_(&machine), budget_(&budget), options_(&options) {}

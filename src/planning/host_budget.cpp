@@ -270,6 +270,7 @@ constexpr int kSteps = 10, kAllSteps = 63;
 
 PlannerOptions quickly(PlannerOptions options, Stop stop) {
   options.progress = nullptr;
+  if (!options.give_up) options.give_up = options.stop;
   options.stop = std::move(stop);
   if (asks_the_clock(options)) {
     options.time_limit = std::min(options.time_limit, kQuick);

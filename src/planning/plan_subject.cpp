@@ -55,6 +55,7 @@ Result<ObtainedPlan> plan_profile(Planner& planner, const Profile& profile, Work
   }
   PlanRequest request{*asked, budget, task.planner.name, planner_options(terms, task.planner)};
   request.options.stop = task.stop.value_or(observer.stop());
+  request.options.give_up = observer.stop();
   request.options.progress = &observer;
   request.options.may.sub_batch = workload != nullptr;
   request.workload = workload;

@@ -35,8 +35,10 @@ TEST(PlanningOptions, WhatIsNoValueIsRefusedByName) {
     const auto value = parse_option(record, text);
     return value ? std::string() : value.error().message;
   };
-  EXPECT_EQ(refusal(host_budget_option().record, "0"),
-            "`host_budget`: '0' is not a size above 0, such as 512, 400MiB or 2GB");
+  EXPECT_EQ(
+      refusal(host_budget_option().record, "0"),
+      "`host_budget`: '0' is not a size above 0, such as 400MiB, 2GB or 1048576 (units: B kB MB "
+      "GB TB KiB MiB GiB TiB)");
   EXPECT_EQ(refusal(search_options()[0].record, "0s"),
             "`time_limit`: '0s' is not a duration above 0, such as 500ms, 10s or 2min");
   EXPECT_EQ(refusal(search_options()[1].record, "0"),

@@ -150,6 +150,8 @@ Result<void> SizeSearch::plan_others(Starts which) {
   for (auto& start : starts_) {
     const bool late = !context_->allowance().repeats() && Clock::now() - begun > at_least;
     if (late && !plans_in_any_time(*start->planner)) continue;
+    if (start != starts_.front() && options_.stop.requested()) break;
+    start->options.give_up = options_.give_up.value_or(options_.stop);
     if (options_.evaluation_limit == 0 && !start->planner->is_quick) {
       start->options.stop = [stop = options_.stop, until = begun + start->options.time_limit] {
         return stop.requested() || Clock::now() >= until;

@@ -41,6 +41,9 @@ class AutoSwap : public Planner {
       if (try_placing(next, budget, context, choice)) break;
     }
     combine(found, candidates, context, choice);
+    if (!choice.lowered && context.gives_up()) {
+      return fail(ErrorCode::interrupted, "interrupted while planning");
+    }
     return selection_output(std::move(choice), candidates, budget);
   }
 

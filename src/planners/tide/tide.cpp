@@ -21,6 +21,9 @@ class Tide : public Planner {
     if (!context.options().may.swap) return make_autoswap()->plan(context);
     auto first = begin(context);
     if (!first) return fail(first.error());
+    if (context.gives_up()) {
+      return PlannerOutput{std::move(*first), {"best from autoswap; stopped before the search"}};
+    }
     const bool file = leaves_to_file(context.machine());
     const Allowance whole = context.allowance();
     TideSearch search(context, std::move(*first),

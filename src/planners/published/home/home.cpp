@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <thread>
+#include <utility>
 
 #include "base/at.h"
 #include "base/counted.h"
@@ -18,8 +19,8 @@ namespace {
 
 class PolicyObjective : public SwarmObjective {
  public:
-  PolicyObjective(const PolicyModel& model, RegeneratedMaps regenerated, Bytes limit)
-      : evaluator_(model, regenerated), limit_(limit) {}
+  PolicyObjective(const PolicyModel& model, RegeneratedMaps regenerated, Bytes limit, Stop stop)
+      : evaluator_(model, regenerated, std::move(stop)), limit_(limit) {}
   std::int64_t cost(std::span<const std::uint8_t> position, std::int64_t give_up_above) override {
     return PolicyEvaluator::number(evaluator_.evaluate(position, limit_, give_up_above));
   }
@@ -49,16 +50,16 @@ class HomeSearch {
         maps_(lowering_.program(), lowering_.index(), lowering_.machine(), algorithms_,
               context.options().may),
         model_(lowering_.program(), lowering_.index(), lowering_.machine(), algorithms_, maps_),
-        evaluator_(model_, kRegenerated),
+        evaluator_(model_, kRegenerated, [&context] { return context.gives_up(); }),
         allowance_(context.allowance()) {}
 
-  PlannerOutput run() {
+  Result<PlannerOutput> run() {
     LoadLimit limit(context_.budget().device, kParts);
     int after_one_fitted = 0;
     for (int attempt = 0; attempt < kAttempts && limit.bytes() > 0; ++attempt) {
       if (context_.stopped() || (attempt > 0 && allowance_.used_up())) break;
       if (!search(limit.bytes(), attempt)) {
-        none_fits_ = !cut_off_;
+        none_fits_ = !cut_off_ && !context_.gives_up();
         break;
       }
       const Bytes excess = try_out(limit.bytes());
@@ -67,10 +68,12 @@ class HomeSearch {
       if (as_predicted || (best_ && ++after_one_fitted == kToImprove)) break;
       limit.tighten(excess);
     }
-    if (best_) return {std::move(*best_), {note()}};
-    return {context_.everything_kept(),
-            {fmt::format("{}: {}; the streaming schedule is used where that is allowed",
-                         swarm_note(), why_none())}};
+    if (best_) return PlannerOutput{std::move(*best_), {note()}};
+    if (context_.gives_up()) return fail(ErrorCode::interrupted, "interrupted while planning");
+    return PlannerOutput{
+        context_.everything_kept(),
+        {fmt::format("{}: {}; the streaming schedule is used where that is allowed", swarm_note(),
+                     why_none())}};
   }
 
  private:
@@ -113,6 +116,7 @@ class HomeSearch {
     options.stop = [this, part] {
       return context_.stopped() || (!part.repeats() && part.used_up());
     };
+    options.give_up = [this] { return context_.gives_up(); };
     options.seen = [this](const SwarmIteration&) {
       context_.show_progress(allowance_, fmt::format("home: {} iterations", ++shown_));
     };
@@ -232,7 +236,8 @@ SwarmResult search_policy(const FeatureMaps& maps, const PolicyModel& model, Byt
   }
   const auto choices = maps.choices();
   return run_particle_swarm(
-      choices, [&] { return std::make_unique<PolicyObjective>(model, regenerated, limit); },
+      choices,
+      [&] { return std::make_unique<PolicyObjective>(model, regenerated, limit, options.give_up); },
       options);
 }
 

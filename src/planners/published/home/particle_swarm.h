@@ -52,6 +52,7 @@ struct SwarmOptions {
   /// Begins no iteration after so many evaluations; 0: no limit.
   std::int64_t evaluations = 0;
   Stop stop;
+  Stop give_up;  ///< for the objectives: what they are evaluating is of no use any more
   std::function<void(const SwarmIteration&)>
       seen;  ///< called by the thread that began, may be empty
 };

@@ -1,14 +1,21 @@
 #include "planners/published/home/policy_evaluator.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/at.h"
 
 namespace tidepool {
+namespace {
 
-PolicyEvaluator::PolicyEvaluator(const PolicyModel& model, RegeneratedMaps regenerated)
+constexpr std::size_t kAskEvery = 64;  ///< stretches
+
+}  // namespace
+
+PolicyEvaluator::PolicyEvaluator(const PolicyModel& model, RegeneratedMaps regenerated, Stop stop)
     : model_(model),
       regenerated_(regenerated),
+      stop_(std::move(stop)),
       where_(model.maps.size()),
       arrival_(model.maps.size()),
       out_of_(model.maps.size()),
@@ -47,7 +54,7 @@ PolicyCost PolicyEvaluator::evaluate(std::span<const std::uint8_t> policy, Bytes
   begin(policy, limit, give_up_above);
   const std::size_t count = model_.stretches.size() - 1;
   for (std::size_t s = 0; s < count; ++s) {
-    if (too_much(s)) return {.gave_up = true};
+    if (too_much(s) || (s % kAskEvery == 0 && stop_.requested())) return {.gave_up = true};
     const Stretch& stretch = model_.stretches[s];
     const Stretch& next = model_.stretches[s + 1];
     for (std::int32_t i = stretch.fetches; i < next.fetches; ++i) {

@@ -31,6 +31,7 @@
 #include <span>
 #include <vector>
 
+#include "base/stop.h"
 #include "planners/published/home/policy_model.h"
 
 namespace tidepool {
@@ -45,7 +46,7 @@ struct PolicyCost {
   Nanos time{};          ///< of an iteration; where it overshoots: as if it did not
   Bytes overshoot = 0;   ///< 0: it fits
   Nanos recomputing{};   ///< in the time
-  bool gave_up = false;  ///< it is above the limit given; the rest says nothing
+  bool gave_up = false;  ///< it is above the limit given, or was stopped; the rest says nothing
 
   [[nodiscard]] bool fits() const { return overshoot == 0 && !gave_up; }
 };
@@ -55,7 +56,8 @@ class PolicyEvaluator {
  public:
   /// The model must outlive this.
   explicit PolicyEvaluator(const PolicyModel& model,
-                           RegeneratedMaps regenerated = RegeneratedMaps::stay_if_they_fit);
+                           RegeneratedMaps regenerated = RegeneratedMaps::stay_if_they_fit,
+                           Stop stop = {});
 
   /// Costs of policies that do not fit begin here.
   static constexpr std::int64_t kDoesNotFit = std::int64_t{1} << 62;
@@ -67,7 +69,8 @@ class PolicyEvaluator {
   }
 
   /// `policy`: an Action for each feature map, possible for it. Gives up as soon as the number is
-  /// known to be above `give_up_above`. Allocates nothing once its memory has grown.
+  /// known to be above `give_up_above`, or when `stop` says so. Allocates nothing once its memory
+  /// has grown.
   PolicyCost evaluate(std::span<const std::uint8_t> policy, Bytes limit,
                       std::int64_t give_up_above = kNever);
 
@@ -137,6 +140,7 @@ class PolicyEvaluator {
 
   const PolicyModel& model_;
   RegeneratedMaps regenerated_;
+  Stop stop_;
   std::span<const std::uint8_t> policy_;
   Bytes limit_ = 0;
   std::int64_t give_up_above_ = kNever;
