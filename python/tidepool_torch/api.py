@@ -1,0 +1,88 @@
+"""fit(), and what needs no training."""
+
+import dataclasses
+
+import torch
+
+from . import library as lib
+from . import planner, primitives
+from .budget import Budget
+from .errors import TidepoolError, bytes_of
+from .memory import counts, hook_is_loaded
+
+
+@dataclasses.dataclass(frozen=True)
+class _FitOptions:
+    planning: planner.Options
+    host: int | None
+    host_dir: str | None
+    min_bytes: int
+    keep: frozenset
+    home: bool
+    warm_up: int
+    machine: dict | None
+    report: bool
+
+
+def fit(model, optimizer, *, peak, host=None, host_dir=None, planner_name="auto", time_limit=10.0,
+        evaluations=0, seed=1, allow=("swap", "recompute"), min_bytes=65536, keep=(), home=True,
+        warm_up=1, machine=None, report=True):
+    """A Budget that holds the steps of a training inside `peak` bytes.
+
+    peak         bytes, "10GiB", or "60%" of what a step takes without a budget; everything of the
+                 training counts: parameters, gradients, optimizer state, batch, workspaces
+    optimizer    one or a list of several
+    host         bytes that may have left the device; None: no limit
+    host_dir     a folder: what leaves goes to a file there, without a name
+    planner_name one of Tidepool's planners
+    time_limit   seconds that planning may take
+    evaluations  above 0: trials of the planner instead of seconds; the plan is the same anywhere
+    allow        "swap", "recompute" or both
+    min_bytes    smaller tensors stay where they are
+    keep         names of parameters and buffers that never leave the device
+    home         parameters and buffers are on the device between steps
+    warm_up      steps of a shape before one is recorded
+    machine      a machine of Tidepool's as its file has it (a dict), to plan for links of other
+                 speeds than those that are measured here
+
+    ValueError: an argument that makes no sense; TidepoolError: a torch or a model that cannot be
+    served. Messages go to stderr unless `report` is False.
+    """
+    optimizers = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
+    if not isinstance(model, torch.nn.Module):
+        raise ValueError(f"model: a torch.nn.Module, not a {type(model).__name__}")
+    unknown = set(allow) - {"swap", "recompute"}
+    if unknown or not allow or isinstance(allow, str):
+        raise ValueError(f"allow={allow!r}: a tuple of 'swap', 'recompute' or both")
+    options = _FitOptions(
+        planning=planner.Options(
+            planner=planner_name, seed=seed, time_limit=time_limit, evaluations=evaluations,
+            swap="swap" in allow, recompute="recompute" in allow),
+        host=None if host is None else bytes_of(host, "host"), host_dir=host_dir,
+        min_bytes=min_bytes, keep=frozenset(keep), home=home, warm_up=warm_up, machine=machine,
+        report=report)
+    return Budget(model, optimizers, peak, options)
+
+
+def plan(*_, **__):
+    raise NotImplementedError
+
+
+def record(*_, **__):
+    raise NotImplementedError
+
+
+def doctor():
+    """Lines that say what is there and what is missing."""
+    lines = [f"torch {torch.__version__}: {primitives.why_not() or 'has what is needed'}"]
+    try:
+        library = lib.library()
+        lines.append(f"libtidepool {library.version()}: {library.path}")
+    except TidepoolError as error:
+        lines.append(f"libtidepool: {error}")
+    lines.append(f"program tidepool (TIDEPOOL_PLANNER=process): {planner.program_path() or 'none'}")
+    lines.append("bytes: " + ("by the allocator hook" if hook_is_loaded() else
+                              "by the C library" if counts.measures_peaks else
+                              "no peaks of single ops: workspaces count as 0"))
+    lines.append("GPU: none was used with this package; it trains on the CPU")
+    return "\n".join(lines)
