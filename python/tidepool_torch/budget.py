@@ -222,6 +222,9 @@ class Budget:
             self._leave_plan()
             planned.executor.enter(storages, self._away)
             self._current = planned
+            # What the plan leaves alone is on the device in all of its steps.
+            for storage in self._away.living():
+                self._away.back(storage)
         self._plans.remove(planned)
         self._plans.insert(0, planned)
         self._running = planned

@@ -116,7 +116,7 @@ class Recorder:
         inputs = tuple(self._record_of(storage_of(t)) for t in tensors)
         changed = {self._known[storage_of(t)._cdata].number
                    for t in calls.written(func, args, kwargs)}
-        audited = self._copies_of_small(tensors, changed)
+        audited = self._copies_of_small(func, tensors, changed)
         random_state = torch.get_rng_state()
         begun = counts.begin()
         start = time.thread_time_ns()
@@ -196,7 +196,9 @@ class Recorder:
             self.recording.storages[number].accesses.append((len(self.recording.ops), mode))
         self.recording.ops.append(op)
 
-    def _copies_of_small(self, tensors, changed):
+    def _copies_of_small(self, func, tensors, changed):
+        if calls.is_view(func):
+            return []
         return [(t, t.detach().clone()) for t in tensors
                 if t.numel() <= _AUDITED_ELEMENTS and t.layout == torch.strided
                 and self._known[storage_of(t)._cdata].number not in changed]
