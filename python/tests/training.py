@@ -87,6 +87,18 @@ def plain(build, steps, style=Style(), random_seed=5):
     return Ran(losses, state_of(training))
 
 
+def on_device(budget):
+    """Bytes of the model and the optimizer that are there between steps."""
+    found = 0
+    for _, _, storage in budget._persistent():
+        try:
+            storage.data_ptr()
+            found += storage.nbytes()
+        except RuntimeError:
+            pass
+    return found
+
+
 def inside(build, steps, peak, style=Style(), random_seed=5, hard=False, **options):
     """With `hard` the allocator refuses what is above the budget and 1 MiB, from the first planned
     step on."""
@@ -100,12 +112,14 @@ def inside(build, steps, peak, style=Style(), random_seed=5, hard=False, **optio
     for n in range(steps):
         planned_before = budget.plan is not None
         if measures and planned_before:
+            gc.collect()
             counts.restart()
+            base = counts.live() - on_device(budget)
             if hard:
-                counts.limit(budget._base + budget.peak + (1 << 20))
+                counts.limit(base + budget.peak + (1 << 20))
         ran.losses.append(one_step(training, n, style, budget.step))
         if measures and planned_before:
-            ran.peak = max(ran.peak, counts.peak() - budget._base)
+            ran.peak = max(ran.peak, counts.peak() - base)
     if measures:
         counts.limit(0)
         ran.refused = counts.refused() - refused

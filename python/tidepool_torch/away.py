@@ -8,7 +8,7 @@ import torch
 from . import primitives
 from .primitives import StorageWeakRef
 
-_PIECE = 8 << 20
+_PIECE = 64 << 10
 
 
 def not_here(name, until=""):

@@ -237,7 +237,7 @@ class Budget:
         record = None
         times = self._seen.get(self._key, 0)
         if not also and times >= self._options.warm_up and self._has_state():
-            record = Recorder(persistent, self._gradients())
+            record = Recorder(persistent, self._gradients(), self._away.__contains__)
         kept = self._options.keep
         self._reactive.begin(
             [(name, s) for name, _, s in persistent if name not in kept] + list(also),

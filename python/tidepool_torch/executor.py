@@ -371,15 +371,16 @@ class Executor:
     def copy(self, i):
         x = self.schedule.instructions[i]
         source, target = self.plan.placements[x.source], self.plan.placements[x.target]
+        size = self.program.tensors[source.tensor].bytes
         if source.on_device:
             with self._lock:
                 block = self.block[x.source]
-            self.region.write(block.data_ptr(), x.bytes, target.offset)
-            self.moved_out += x.bytes
+            self.region.write(block.data_ptr(), size, target.offset)
+            self.moved_out += size
         else:
-            block = torch.UntypedStorage(x.bytes)
-            self.region.read(block.data_ptr(), x.bytes, source.offset)
-            self.moved_in += x.bytes
+            block = torch.UntypedStorage(size)
+            self.region.read(block.data_ptr(), size, source.offset)
+            self.moved_in += size
             with self._lock:
                 self.block[x.target] = block
         del block

@@ -10,6 +10,8 @@ import ctypes
 
 _M_MMAP_THRESHOLD = -3
 _OWN_MAPPING = 128 << 10
+_PAGE = 4096
+_HEADER = 112  # of a block that is aligned to 64 bytes, at most
 
 _c = ctypes.CDLL(None)
 
@@ -104,6 +106,13 @@ def give_back_at_once():
     """Fixes the threshold, for the whole process: larger blocks return to the system when freed."""
     if hasattr(_c, "mallopt"):
         _c.mallopt(_M_MMAP_THRESHOLD, _OWN_MAPPING)
+
+
+def block_bytes(size):
+    """What a block of `size` bytes takes: one of its own mapping is whole pages with its header."""
+    if size + _HEADER < _OWN_MAPPING:
+        return size + _HEADER
+    return (size + _HEADER + _PAGE - 1) // _PAGE * _PAGE
 
 
 counts = _choose()

@@ -2,10 +2,8 @@
 
 import bisect
 
+from .memory import block_bytes
 from .recording import READ, UPDATE, WRITE
-
-# What the allocator adds to a block.
-_BLOCK_HEADER = 64
 
 
 class StepProgram:
@@ -74,7 +72,7 @@ class StepProgram:
         self._carried = 0
 
     def _tensor(self, t, storage, home):
-        json = {"name": storage.name, "bytes": storage.bytes, "kind": storage.kind,
+        json = {"name": storage.name, "bytes": block_bytes(storage.bytes), "kind": storage.kind,
                 "persistent": storage.persistent, **home}
         if storage.pinned or storage.from_before:
             json["pinned"] = True
@@ -103,9 +101,9 @@ class StepProgram:
         for s in self.recording.storages:
             if s.number in self.tensor_of:
                 continue
-            change[max(s.born, 0)] += s.bytes + _BLOCK_HEADER
+            change[max(s.born, 0)] += block_bytes(s.bytes)
             if s.freed is not None and not s.persistent:
-                change[s.freed] -= s.bytes + _BLOCK_HEADER
+                change[s.freed] -= block_bytes(s.bytes)
         most = now = 0
         for k in range(ops + 1):
             now += change[k]

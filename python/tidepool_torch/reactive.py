@@ -105,7 +105,7 @@ class Reactive:
         known = self._candidates.get(identity)
         if known is not None:
             self._candidates.move_to_end(identity)
-        elif storage.nbytes() >= self.min_bytes and storage.resizable():
+        elif storage.nbytes() >= self.min_bytes and (storage.resizable() or storage in self.away):
             self._candidates[identity] = _Candidate(StorageWeakRef(storage), name or "a tensor")
         else:
             self._stay[identity] = StorageWeakRef(storage)

@@ -36,7 +36,7 @@ class StorageRecord:
         self.bytes = storage.nbytes()
         self.kind = kind
         self.persistent = persistent
-        self.pinned = not storage.resizable()
+        self.pinned = False
         self.hidden = False  # written without a word in a schema: running statistics
         self.born = born
         self.freed = None
@@ -97,10 +97,12 @@ class Recording:
 
 class Recorder:
     """Runs the calls of one step and writes them down. `persistent` has (name, kind, storage) of all
-    that lives from step to step, `gradients` (name, storage) of those that the last step left."""
+    that lives from step to step, `gradients` (name, storage) of those that the last step left;
+    `is_away` tells of a storage whether it is without bytes for now."""
 
-    def __init__(self, persistent, gradients):
+    def __init__(self, persistent, gradients, is_away=lambda storage: False):
         self.recording = Recording()
+        self._is_away = is_away
         self._known = {}  # _cdata -> StorageRecord of a living storage
         self._mortal = {}
         for name, kind, storage in persistent:
@@ -155,6 +157,8 @@ class Recorder:
         number = len(self.recording.storages)
         record = StorageRecord(number, name if persistent else f"{number}.{name}", storage, kind,
                                persistent, born)
+        # One that numpy or another process looks at says so.
+        record.pinned = not storage.resizable() and not self._is_away(storage)
         self.recording.storages.append(record)
         self._known[storage._cdata] = record
         if not persistent:
@@ -165,6 +169,8 @@ class Recorder:
         record = self._known.get(storage._cdata)
         if record is None:
             record = self._add(storage, "input", "input", False, -1)
+        elif not (record.pinned or storage.resizable() or self._is_away(storage)):
+            record.pinned = True
         return record.number
 
     def _bury(self):

@@ -9,6 +9,7 @@ the call, else by reference.
 import torch
 
 from . import calls
+from .memory import block_bytes
 from .recording import READ
 
 
@@ -29,10 +30,10 @@ class Kept:
                     continue
                 if any(mode != READ and index <= k <= last for k, mode in storage.accesses):
                     copied.add(number)
-                    self.bytes += storage.bytes + 64
+                    self.bytes += block_bytes(storage.bytes)
                 elif not storage.persistent and not storage.from_before and number not in held:
                     held.add(number)
-                    self.bytes += storage.bytes + 64
+                    self.bytes += block_bytes(storage.bytes)
 
 
 def _last_reruns(program, plan):
