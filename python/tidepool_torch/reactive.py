@@ -8,7 +8,7 @@ import collections
 
 import torch
 
-from . import calls, primitives
+from . import calls, primitives, ranks
 from .memory import counts
 from .primitives import StorageWeakRef, storage_of
 
@@ -31,12 +31,13 @@ class Reactive:
     """`base` are live bytes of the process that are not of the training; `budget` None: all may
     stay. A recorder, where there is one, runs the calls."""
 
-    def __init__(self, away, budget, base, min_bytes):
+    def __init__(self, away, budget, base, min_bytes, together=False):
         self.away = away
         self.budget = budget
         self.base = base
         self.min_bytes = min_bytes
         self.short = 0  # most bytes that were missing for an op
+        self.together = together  # with other ranks: `ranks` says what stays
         self.recorder = None
         self._candidates = collections.OrderedDict()  # _cdata -> _Candidate, longest unused first
         self._stay = {}  # _cdata -> reference: never moved in this step
@@ -66,12 +67,21 @@ class Reactive:
                 self._touch(storage, None)
             else:
                 self._note_argument(storage)
-        if self.budget is not None and tensors:
+        if self.together:
+            self._hold(ranks.used_elsewhere(func, kwargs, tensors))
+        if self.budget is not None and tensors and not ranks.is_collective(func):
             self._room(self._need(func, args, kwargs, tensors), used)
         out = self._call(func, args, kwargs)
         for t in tensors + calls.tensors_out(out):
             self._touch(storage_of(t), None)
+        if self.together and ranks.makes_raw(func, tensors):
+            self._hold(calls.tensors_out(out))
         return out
+
+    def _hold(self, tensors):
+        for storage in map(storage_of, tensors):
+            self._candidates.pop(storage._cdata, None)
+            self._stay[storage._cdata] = StorageWeakRef(storage)
 
     def bring_back(self, storages):
         """Those of `storages` that are away, as the budget allows; True where all fit."""

@@ -10,7 +10,7 @@ import time
 
 import torch
 
-from . import calls
+from . import calls, ranks
 from .memory import counts
 from .primitives import StorageWeakRef, storage_of
 
@@ -99,8 +99,10 @@ class Recorder:
     """Runs the calls of one step and writes them down. `persistent` has (name, kind, storage) of all
     that lives from step to step, `gradients` (name, storage) of those that the last step left."""
 
-    def __init__(self, persistent, gradients):
+    def __init__(self, persistent, gradients, together=False):
         self.recording = Recording()
+        self._together = together  # with other ranks: `ranks` says what stays
+        self._elsewhere = set()  # storages that are used outside of the calls
         self._known = {}  # _cdata -> StorageRecord of a living storage
         self._mortal = {}
         for name, kind, storage in persistent:
@@ -116,7 +118,9 @@ class Recorder:
         inputs = tuple(self._record_of(storage_of(t)) for t in tensors)
         changed = {self._known[storage_of(t)._cdata].number
                    for t in calls.written(func, args, kwargs)}
-        audited = self._copies_of_small(func, tensors, changed)
+        if self._together:
+            changed |= self._note_elsewhere(func, kwargs, tensors)
+        audited = self._copies_of_small(func, tensors, changed | self._elsewhere)
         random_state = torch.get_rng_state()
         begun = counts.begin()
         start = time.thread_time_ns()
@@ -126,6 +130,8 @@ class Recorder:
         random = not torch.equal(random_state, torch.get_rng_state())
         changed |= self._hidden_writes(func, args, kwargs, audited)
         made = self._births(func, out, tensors)
+        if self._together and ranks.makes_raw(func, tensors):
+            self._elsewhere.update(made)
         index = -1
         if made or changed or (tensors and not calls.tensors_out(out)):
             index = len(self.recording.ops)
@@ -147,9 +153,23 @@ class Recorder:
             if record is not None and record.born >= 0:
                 record.kind = "gradient"
                 record.name = f"{record.number}.{name}.grad"
+        self._keep_elsewhere()
         for record in self.recording.storages:
             record.reference = None
         return self.recording
+
+    def _note_elsewhere(self, func, kwargs, tensors):
+        """What other ranks' rules keep in place; of it, what the call may write unsaid."""
+        found = {self._known[storage_of(t)._cdata].number
+                 for t in ranks.used_elsewhere(func, kwargs, tensors)}
+        self._elsewhere |= found
+        return found if ranks.is_collective(func) else set()
+
+    def _keep_elsewhere(self):
+        for number in self._elsewhere:
+            self.recording.storages[number].pinned = True
+        for op in self.recording.ops:
+            op.again = op.again and self._elsewhere.isdisjoint(op.modes)
 
     def _add(self, storage, name, kind, persistent, born):
         number = len(self.recording.storages)

@@ -1,0 +1,234 @@
+"""One rank of test_ddp.py: trains a tiny model with DDP, plain and inside a budget, compares bits.
+
+    python ddp_worker.py '{"model": "resnet", ...}'     one line of JSON on stdout
+"""
+
+import gc
+import hashlib
+import json
+import os
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+import tidepool_torch as tidepool
+from tidepool_torch.budget import machine_of
+from tidepool_torch.memory import counts
+
+STEPS = 8
+MACHINE = machine_of(2e9, 2e9)
+
+
+class Block(nn.Module):
+    def __init__(self, wide):
+        super().__init__()
+        self.c1 = nn.Conv2d(wide, wide, 3, 1, 1, bias=False)
+        self.b1 = nn.BatchNorm2d(wide)
+        self.c2 = nn.Conv2d(wide, wide, 3, 1, 1, bias=False)
+        self.b2 = nn.BatchNorm2d(wide)
+        self.relu = nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        y = self.b2(self.c2(self.relu(self.b1(self.c1(x)))))
+        y += x
+        return self.relu(y)
+
+
+class ResNet(nn.Module):
+    def __init__(self, wide=32, blocks=3):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, wide, 3, 1, 1, bias=False), nn.BatchNorm2d(wide),
+                                  nn.ReLU(inplace=True))
+        self.body = nn.Sequential(*[Block(wide) for _ in range(blocks)])
+        self.drop = nn.Dropout(0.1)
+        self.head = nn.Linear(wide, 10)
+
+    def forward(self, x):
+        return self.head(self.drop(self.body(self.stem(x)).mean((2, 3))))
+
+
+class Layer(nn.Module):
+    def __init__(self, d, heads, drop):
+        super().__init__()
+        self.heads = heads
+        self.n1, self.n2 = nn.LayerNorm(d), nn.LayerNorm(d)
+        self.qkv, self.o = nn.Linear(d, 3 * d), nn.Linear(d, d)
+        self.f1, self.f2 = nn.Linear(d, 4 * d), nn.Linear(4 * d, d)
+        self.drop = nn.Dropout(drop)
+
+    def forward(self, x, mask):
+        b, t, d = x.shape
+        q, k, v = (y.view(b, t, self.heads, -1).transpose(1, 2)
+                   for y in self.qkv(self.n1(x)).split(d, 2))
+        a = (q @ k.transpose(-2, -1)).masked_fill(~mask[:t, :t], float("-inf"))
+        a = self.drop(F.softmax(a, -1)) @ v
+        x = x + self.o(a.transpose(1, 2).reshape(b, t, d))
+        return x + self.drop(self.f2(F.gelu(self.f1(self.n2(x)))))
+
+
+class GPT(nn.Module):
+    def __init__(self, words=512, d=128, heads=4, layers=3, longest=64, drop=0.1):
+        super().__init__()
+        self.te = nn.Embedding(words, d)
+        self.pe = nn.Parameter(torch.randn(1, longest, d) * 0.02)
+        self.register_buffer("mask", torch.tril(torch.ones(longest, longest, dtype=torch.bool)))
+        self.layers = nn.ModuleList([Layer(d, heads, drop) for _ in range(layers)])
+        self.n = nn.LayerNorm(d)
+        self.head = nn.Linear(d, words, bias=False)
+        self.head.weight = self.te.weight
+
+    def forward(self, ids):
+        x = self.te(ids) + self.pe
+        for layer in self.layers:
+            x = layer(x, self.mask)
+        return self.head(self.n(x))
+
+
+def make(case):
+    torch.manual_seed(0)
+    model = ResNet() if case["model"] == "resnet" else GPT()
+    if case["model"] == "resnet":
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    else:
+        optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, foreach=False)
+    ddp = DistributedDataParallel(model, gradient_as_bucket_view=case.get("view", False),
+                                  bucket_cap_mb=case.get("bucket_mb", 25),
+                                  find_unused_parameters=case.get("unused", False),
+                                  static_graph=case.get("static", False))
+    torch.manual_seed(5 + dist.get_rank())
+    return model, ddp, optimizer
+
+
+def batch(case, number):
+    g = torch.Generator().manual_seed(1000 + 2 * number + dist.get_rank())
+    if case["model"] == "resnet":
+        size = case.get("batch", 16)
+        return torch.randn(size, 3, 16, 16, generator=g), torch.randint(0, 10, (size,), generator=g)
+    ids = torch.randint(0, 512, (case.get("batch", 8), 65), generator=g)
+    return ids[:, :-1], ids[:, 1:]
+
+
+def loss_of(ddp, x, y):
+    return F.cross_entropy(ddp(x).flatten(0, -2), y.flatten())
+
+
+def one_step(case, ddp, optimizer, number):
+    parts = case.get("parts", 1)
+    losses = []
+    for part in range(parts):
+        x, y = batch(case, number * parts + part)
+        if part < parts - 1:
+            with ddp.no_sync():
+                loss = loss_of(ddp, x, y)
+                loss.backward()
+        else:
+            loss = loss_of(ddp, x, y)
+            loss.backward()
+        losses.append(loss.detach())
+    optimizer.step()
+    optimizer.zero_grad()
+    return [float(loss) for loss in losses]
+
+
+def bits(model, optimizer):
+    digest = hashlib.sha256()
+    tensors = [*model.parameters(), *model.buffers()]
+    for state in optimizer.state.values():
+        tensors += [v for v in state.values() if isinstance(v, torch.Tensor)]
+    for tensor in [*tensors, torch.get_rng_state()]:
+        digest.update(tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+                      if tensor.dim() else repr(float(tensor)).encode())
+    return digest.hexdigest()
+
+
+def settle():
+    gc.collect()
+    dist.barrier()
+    return counts.live()
+
+
+def plain(case):
+    model, ddp, optimizer = make(case)
+    one_step(case, ddp, optimizer, 0)  # what kernels and gloo set up once is no training's
+    del model, ddp, optimizer
+    before = settle()
+    model, ddp, optimizer = make(case)
+    losses = []
+    for number in range(STEPS):
+        if number == STEPS - 1:
+            counts.restart()
+        losses.append(one_step(case, ddp, optimizer, number))
+    return losses, bits(model, optimizer), counts.peak() - before
+
+
+def inside(case, peak):
+    """The same inside a budget, and what it showed."""
+    before = settle()
+    model, ddp, optimizer = make(case)
+    budget = tidepool.fit(ddp, optimizer, peak=peak, home=False, min_bytes=16384, evaluations=200,
+                          machine=MACHINE, **case.get("fit", {}))
+    losses, peaks, planned, moved, reruns = [], [], 0, 0, 0
+    for number in range(STEPS):
+        counts.restart()
+        with budget.step():
+            losses.append(one_step(case, ddp, optimizer, number))
+        peaks.append(counts.peak() - before)
+        if budget._running is not None:
+            planned += 1
+    for p in budget._plans:
+        moved += p.executor.moved_out + p.executor.moved_in
+        reruns += p.executor.reruns
+    away = budget._away
+    shown = {"peaks": peaks, "planned": planned, "moved": moved, "reruns": reruns,
+             "reactive": away.moved_out + away.moved_in, "divergences": budget.divergences,
+             "floor": None, "host": budget._tier.limit}
+    budget.close()
+    return losses, bits(model, optimizer), shown
+
+
+def compare(case):
+    losses, state, peak = plain(case)
+    allowed = int(peak * case["share"])
+    try:
+        with_budget, state_with_budget, shown = inside(case, allowed)
+    finally:
+        counts.limit(0)
+    return {"peak": peak, "budget": allowed, "losses": losses == with_budget,
+            "state": state == state_with_budget, **shown}
+
+
+def fail(case):
+    """Rank `case["rank"]` has a budget that cannot be."""
+    model, ddp, optimizer = make(case)
+    peak = 300_000 if dist.get_rank() in case["ranks"] else "1GiB"
+    budget = tidepool.fit(ddp, optimizer, peak=peak, home=False, min_bytes=16384)
+    start = time.monotonic()
+    try:
+        for number in range(STEPS):
+            start = time.monotonic()
+            with budget.step():
+                one_step(case, ddp, optimizer, number)
+    except MemoryError as error:
+        return {"error": str(error), "type": type(error).__name__, "smallest": error.smallest,
+                "step": budget.steps, "at": time.time(), "took": time.monotonic() - start}
+    return {"error": None}
+
+
+def main():
+    torch.set_num_threads(1)
+    case = json.loads(sys.argv[1])
+    init = {"init_method": os.environ["TEST_INIT"], "rank": int(os.environ["RANK"]),
+            "world_size": int(os.environ["WORLD_SIZE"])} if "TEST_INIT" in os.environ else {}
+    dist.init_process_group("gloo", **init)
+    result = {"compare": compare, "fail": fail}[case.get("what", "compare")](case)
+    print(json.dumps({"rank": dist.get_rank(), **result}), flush=True)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
