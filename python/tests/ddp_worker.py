@@ -13,9 +13,9 @@ import time
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+import models
 import tidepool_torch as tidepool
 from tidepool_torch.budget import machine_of
 from tidepool_torch.memory import counts
@@ -24,82 +24,18 @@ STEPS = 8
 MACHINE = machine_of(2e9, 2e9)
 
 
-class Block(nn.Module):
-    def __init__(self, wide):
-        super().__init__()
-        self.c1 = nn.Conv2d(wide, wide, 3, 1, 1, bias=False)
-        self.b1 = nn.BatchNorm2d(wide)
-        self.c2 = nn.Conv2d(wide, wide, 3, 1, 1, bias=False)
-        self.b2 = nn.BatchNorm2d(wide)
-        self.relu = nn.ReLU(inplace=True)
-
-    def forward(self, x):
-        y = self.b2(self.c2(self.relu(self.b1(self.c1(x)))))
-        y += x
-        return self.relu(y)
-
-
-class ResNet(nn.Module):
-    def __init__(self, wide=32, blocks=3):
-        super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(3, wide, 3, 1, 1, bias=False), nn.BatchNorm2d(wide),
-                                  nn.ReLU(inplace=True))
-        self.body = nn.Sequential(*[Block(wide) for _ in range(blocks)])
-        self.drop = nn.Dropout(0.1)
-        self.head = nn.Linear(wide, 10)
-
-    def forward(self, x):
-        return self.head(self.drop(self.body(self.stem(x)).mean((2, 3))))
-
-
-class Layer(nn.Module):
-    def __init__(self, d, heads, drop):
-        super().__init__()
-        self.heads = heads
-        self.n1, self.n2 = nn.LayerNorm(d), nn.LayerNorm(d)
-        self.qkv, self.o = nn.Linear(d, 3 * d), nn.Linear(d, d)
-        self.f1, self.f2 = nn.Linear(d, 4 * d), nn.Linear(4 * d, d)
-        self.drop = nn.Dropout(drop)
-
-    def forward(self, x, mask):
-        b, t, d = x.shape
-        q, k, v = (y.view(b, t, self.heads, -1).transpose(1, 2)
-                   for y in self.qkv(self.n1(x)).split(d, 2))
-        a = (q @ k.transpose(-2, -1)).masked_fill(~mask[:t, :t], float("-inf"))
-        a = self.drop(F.softmax(a, -1)) @ v
-        x = x + self.o(a.transpose(1, 2).reshape(b, t, d))
-        return x + self.drop(self.f2(F.gelu(self.f1(self.n2(x)))))
-
-
-class GPT(nn.Module):
-    def __init__(self, words=512, d=128, heads=4, layers=3, longest=64, drop=0.1):
-        super().__init__()
-        self.te = nn.Embedding(words, d)
-        self.pe = nn.Parameter(torch.randn(1, longest, d) * 0.02)
-        self.register_buffer("mask", torch.tril(torch.ones(longest, longest, dtype=torch.bool)))
-        self.layers = nn.ModuleList([Layer(d, heads, drop) for _ in range(layers)])
-        self.n = nn.LayerNorm(d)
-        self.head = nn.Linear(d, words, bias=False)
-        self.head.weight = self.te.weight
-
-    def forward(self, ids):
-        x = self.te(ids) + self.pe
-        for layer in self.layers:
-            x = layer(x, self.mask)
-        return self.head(self.n(x))
+def build(case):
+    torch.manual_seed(0)
+    if case["model"] == "resnet":
+        model = models.ResNet(width=16, blocks=(2, 1))
+        return model, torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    model = models.GPT(vocabulary=512, width=128, layers=3, length=64)
+    return model, torch.optim.AdamW(model.parameters(), lr=3e-4, foreach=False)
 
 
 def make(case):
-    torch.manual_seed(0)
-    model = ResNet() if case["model"] == "resnet" else GPT()
-    if case["model"] == "resnet":
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-    else:
-        optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, foreach=False)
-    ddp = DistributedDataParallel(model, gradient_as_bucket_view=case.get("view", False),
-                                  bucket_cap_mb=case.get("bucket_mb", 25),
-                                  find_unused_parameters=case.get("unused", False),
-                                  static_graph=case.get("static", False))
+    model, optimizer = build(case)
+    ddp = DistributedDataParallel(model, **case.get("ddp", {}))
     torch.manual_seed(5 + dist.get_rank())
     return model, ddp, optimizer
 
@@ -107,9 +43,8 @@ def make(case):
 def batch(case, number):
     g = torch.Generator().manual_seed(1000 + 2 * number + dist.get_rank())
     if case["model"] == "resnet":
-        size = case.get("batch", 16)
-        return torch.randn(size, 3, 16, 16, generator=g), torch.randint(0, 10, (size,), generator=g)
-    ids = torch.randint(0, 512, (case.get("batch", 8), 65), generator=g)
+        return torch.randn(32, 3, 16, 16, generator=g), torch.randint(0, 10, (32,), generator=g)
+    ids = torch.randint(0, 512, (8, 65), generator=g)
     return ids[:, :-1], ids[:, 1:]
 
 

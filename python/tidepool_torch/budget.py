@@ -280,6 +280,13 @@ class Budget:
 
     def _end(self):
         recorder = self._end_calls()
+        before = counts.live()
+        self._end_together(recorder)
+        # What a plan's own books take is not of the training.
+        self._base += max(0, counts.live() - before)
+        self._reactive.base = self._base
+
+    def _end_together(self, recorder):
         if self._ranks.agreed:
             if recorder is not None:
                 self._plan_alone(recorder)

@@ -20,6 +20,11 @@ _RAW = ("aten::empty", "aten::empty_strided", "aten::zeros")
 # static_graph the steps after that differ too.
 _WARM_UP = 3
 
+# What gloo takes beside its arguments to reduce them: each of its threads a part of them, at most so
+# much (measured). It does so on its threads, so no count of a call shows it.
+_GLOO_SCRATCH = 2 << 20
+_GLOO_THREADS = 2
+
 _is_collective = {}
 
 
@@ -39,6 +44,27 @@ def used_elsewhere(func, kwargs, tensors):
         out = kwargs.get("out")
         return [out] if isinstance(out, torch.Tensor) else []
     return []
+
+
+def scratch(func, tensors):
+    """Bytes that a collective takes at most while it runs."""
+    name = func._schema.name
+    if not is_collective(func) or "reduce" not in name:
+        return 0
+    return sum(min(_GLOO_SCRATCH, t.nbytes // dist.get_world_size() + 4096) for t in tensors)
+
+
+class Scratch:
+    """The most that collectives of a step take at once beside their arguments."""
+
+    def __init__(self):
+        self._largest = [0] * _GLOO_THREADS
+
+    def add(self, func, tensors):
+        self._largest = sorted([*self._largest, scratch(func, tensors)])[1:]
+
+    def bytes(self):
+        return sum(self._largest)
 
 
 def makes_raw(func, tensors):

@@ -38,6 +38,7 @@ class Reactive:
         self.min_bytes = min_bytes
         self.short = 0  # most bytes that were missing for an op
         self.together = together  # with other ranks: `ranks` says what stays
+        self._scratch = ranks.Scratch()
         self.recorder = None
         self._candidates = collections.OrderedDict()  # _cdata -> _Candidate, longest unused first
         self._stay = {}  # _cdata -> reference: never moved in this step
@@ -68,8 +69,9 @@ class Reactive:
             else:
                 self._note_argument(storage)
         if self.together:
+            self._scratch.add(func, tensors)
             self._hold(ranks.used_elsewhere(func, kwargs, tensors))
-        if self.budget is not None and tensors and not ranks.is_collective(func):
+        if self.budget is not None and tensors:
             self._room(self._need(func, args, kwargs, tensors), used)
         out = self._call(func, args, kwargs)
         for t in tensors + calls.tensors_out(out):
@@ -125,7 +127,8 @@ class Reactive:
         if self.budget is None:
             return True
         while True:
-            over = counts.live() - self.base + size + _SLACK - self.budget
+            over = (counts.live() - self.base + size + self._scratch.bytes() + _SLACK
+                    - self.budget)
             if over <= 0:
                 return True
             if not self._evict_one(used):
@@ -155,7 +158,7 @@ class Reactive:
     def _infer(func, args, kwargs, tensors):
         inputs = sum({storage_of(t)._cdata: t.nbytes for t in tensors}.values())
         returned = func._schema.returns
-        if all(r.alias_info is not None for r in returned):
+        if ranks.is_collective(func) or all(r.alias_info is not None for r in returned):
             return 0
 
         def without_bytes(t):

@@ -76,6 +76,7 @@ class Recording:
         self.ops = []
         self.dispatched = []
         self.notes = []
+        self.scratch = 0  # of collectives, which take it on threads of their own
         self.first = None  # shapes of the first call
 
     def compute_time(self):
@@ -102,6 +103,7 @@ class Recorder:
     def __init__(self, persistent, gradients, together=False):
         self.recording = Recording()
         self._together = together  # with other ranks: `ranks` says what stays
+        self._scratch = ranks.Scratch()
         self._elsewhere = set()  # storages that are used outside of the calls
         self._known = {}  # _cdata -> StorageRecord of a living storage
         self._mortal = {}
@@ -163,9 +165,13 @@ class Recorder:
         found = {self._known[storage_of(t)._cdata].number
                  for t in ranks.used_elsewhere(func, kwargs, tensors)}
         self._elsewhere |= found
-        return found if ranks.is_collective(func) else set()
+        if not ranks.is_collective(func):
+            return set()
+        self._scratch.add(func, tensors)
+        return found
 
     def _keep_elsewhere(self):
+        self.recording.scratch = self._scratch.bytes()
         for number in self._elsewhere:
             self.recording.storages[number].pinned = True
         for op in self.recording.ops:
