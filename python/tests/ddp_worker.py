@@ -21,7 +21,6 @@ from tidepool_torch.budget import machine_of
 from tidepool_torch.memory import counts
 
 STEPS = 8
-MACHINE = machine_of(2e9, 2e9)
 
 
 def build(case):
@@ -106,7 +105,7 @@ def inside(case, peak):
     before = settle()
     model, ddp, optimizer = make(case)
     budget = tidepool.fit(ddp, optimizer, peak=peak, home=False, min_bytes=16384, evaluations=200,
-                          machine=MACHINE, **case.get("fit", {}))
+                          machine=machine_of(*[case.get("link", 2e9)] * 2), **case.get("fit", {}))
     losses, peaks, planned, moved, reruns = [], [], 0, 0, 0
     for number in range(STEPS):
         counts.restart()
@@ -140,7 +139,7 @@ def compare(case):
 def fail(case):
     """Rank `case["rank"]` has a budget that cannot be."""
     model, ddp, optimizer = make(case)
-    peak = 300_000 if dist.get_rank() in case["ranks"] else "1GiB"
+    peak = case["peak"] if dist.get_rank() in case["ranks"] else "1GiB"
     budget = tidepool.fit(ddp, optimizer, peak=peak, home=False, min_bytes=16384)
     start = time.monotonic()
     try:

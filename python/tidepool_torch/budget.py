@@ -481,7 +481,13 @@ class Budget:
 
         hooks = [o.register_state_dict_post_hook(copies) for o in self._optimizers]
         hooks.append(self._model.register_state_dict_post_hook(copies))
-        return hooks
+
+        def look(gradient):
+            budget = me()
+            if budget is not None and budget._inside and gradient is not None:
+                budget._reactive.show(storage_of(gradient))
+
+        return hooks + self._ranks.add_hooks(self._model, look)
 
     def _copy_away(self, state):
         for key, value in list(state.items()):

@@ -46,6 +46,11 @@ def used_elsewhere(func, kwargs, tensors):
     return []
 
 
+def fills(func):
+    """Whether the call copies gradients to a bucket."""
+    return func._schema.overload_name == "out"
+
+
 def scratch(func, tensors):
     """Bytes that a collective takes at most while it runs."""
     name = func._schema.name
@@ -107,6 +112,14 @@ class Ranks:
         """This rank's part of host bytes that the ranks of a machine share."""
         here = int(os.environ.get("LOCAL_WORLD_SIZE", "1")) if self.together else 1
         return host if host is None else max(1, host // here)
+
+    def add_hooks(self, model, look):
+        """look(gradient) is called when a gradient is accumulated and before the reducer of
+        DistributedDataParallel compares its address with the bucket's, outside the dispatcher."""
+        if not self.together:
+            return []
+        return [p.register_post_accumulate_grad_hook(lambda p: look(p.grad))
+                for p in model.parameters() if p.requires_grad]
 
     def name(self):
         """In front of messages."""

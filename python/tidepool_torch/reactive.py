@@ -85,6 +85,13 @@ class Reactive:
             self._candidates.pop(storage._cdata, None)
             self._stay[storage._cdata] = StorageWeakRef(storage)
 
+    def show(self, storage):
+        """Somebody reads it outside the dispatcher, now."""
+        if storage in self.away:
+            self._room(storage.nbytes(), {storage._cdata})
+            self.away.back(storage)
+            self._touch(storage, None)
+
     def bring_back(self, storages):
         """Those of `storages` that are away, as the budget allows; True where all fit."""
         waiting = [s for s in storages if s in self.away]

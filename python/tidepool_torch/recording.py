@@ -104,6 +104,7 @@ class Recorder:
         self.recording = Recording()
         self._together = together  # with other ranks: `ranks` says what stays
         self._scratch = ranks.Scratch()
+        self._filled_from = []  # (storage, op that copies it to a bucket)
         self._elsewhere = set()  # storages that are used outside of the calls
         self._known = {}  # _cdata -> StorageRecord of a living storage
         self._mortal = {}
@@ -143,6 +144,8 @@ class Recorder:
                      and all(calls.is_plain(t) for t in tensors + calls.tensors_out(out)))
             self._add_op(OpRecord(func, self._modes(inputs, made, changed), inputs, made,
                                   (took, workspace), random, again))
+            if self._together and ranks.fills(func):
+                self._filled_from += [(n, index) for n in inputs if n not in self._elsewhere]
         self.recording.dispatched.append((func, index, inputs, made))
         return out
 
@@ -171,6 +174,15 @@ class Recorder:
         return found
 
     def _keep_elsewhere(self):
+        """Into the recording goes what no call says: what stays, and that a gradient is looked at
+        from when it is there until it is copied to a bucket."""
+        for number, index in self._filled_from:
+            storage = self.recording.storages[number]
+            before = [k for k, _ in storage.accesses if k < index]
+            for k in range(before[-1] + 1 if before else index, index):
+                self.recording.ops[k].modes.setdefault(number, READ)
+                storage.accesses.append((k, READ))
+            storage.accesses.sort(key=lambda access: access[0])
         self.recording.scratch = self._scratch.bytes()
         for number in self._elsewhere:
             self.recording.storages[number].pinned = True
