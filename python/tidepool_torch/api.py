@@ -19,20 +19,20 @@ class _FitOptions:
     min_bytes: int
     keep: frozenset
     home: bool
-    warm_up: int
+    warm_up: int | None
     machine: dict | None
     report: bool
 
 
 def fit(model, optimizer, *, peak, host=None, host_dir=None, planner_name="auto", time_limit=10.0,
         evaluations=0, seed=1, allow=("swap", "recompute"), min_bytes=65536, keep=(), home=True,
-        warm_up=1, machine=None, report=True):
+        warm_up=None, machine=None, report=True):
     """A Budget that holds the steps of a training inside `peak` bytes.
 
     peak         bytes, "10GiB", or "60%" of what a step takes without a budget; everything of the
                  training counts: parameters, gradients, optimizer state, batch, workspaces
     optimizer    one or a list of several
-    host         bytes that may have left the device; None: no limit
+    host         bytes that may have left the device, of all ranks of this machine; None: no limit
     host_dir     a folder: what leaves goes to a file there, without a name
     planner_name one of Tidepool's planners
     time_limit   seconds that planning may take
@@ -41,7 +41,7 @@ def fit(model, optimizer, *, peak, host=None, host_dir=None, planner_name="auto"
     min_bytes    smaller tensors stay where they are
     keep         names of parameters and buffers that never leave the device
     home         parameters and buffers are on the device between steps
-    warm_up      steps of a shape before one is recorded
+    warm_up      steps of a shape before one is recorded; None: 1, or 3 where ranks train together
     machine      a machine of Tidepool's as its file has it (a dict), to plan for links of other
                  speeds than those that are measured here
 

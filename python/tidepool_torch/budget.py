@@ -1,6 +1,7 @@
 """Budget: what a user holds. Chooses, step by step, how a step runs: recorded, planned or reactive."""
 
 import contextlib
+import math
 import signal
 import sys
 import threading
@@ -12,13 +13,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import calls, planner, primitives
 from .away import Away
-from .errors import BudgetInfeasible, TidepoolError, bytes_of, in_words
+from .errors import BudgetInfeasible, HostTierFull, TidepoolError, bytes_of, in_words
 from .executor import Diverged, DivergedBehind, Executor
 from .host import HostTier
 from .landing import land
 from .memory import counts, give_back_at_once
 from .primitives import storage_of
 from .program import StepProgram
+from .ranks import Ranks, is_wrapper
 from .reactive import Reactive
 from .recording import Recorder
 from .reruns import Kept
@@ -36,6 +38,8 @@ class _StepMode(TorchDispatchMode):
         self._budget = budget
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if types and is_wrapper(types):
+            return NotImplemented  # so that the ops on what is inside arrive here
         gate = self._budget._gate
         gate.closed = True
         try:
@@ -99,17 +103,20 @@ class Budget:
     """Made by fit(). One thread uses it, the one that trains."""
 
     def __init__(self, model, optimizers, peak, options):
-        self._model = model
+        self._ranks = Ranks(model)
+        self._model = self._ranks.model(model)
         self._optimizers = optimizers
         self._options = options
+        self._warm_up = self._ranks.warm_up(options.warm_up)
         self._percent, self.peak = _peak_of(peak)
-        self._tier = HostTier(options.host_dir, options.host)
+        self._tier = HostTier(options.host_dir, self._ranks.share_of(options.host))
         self._away = Away(self._tier)
         give_back_at_once()
         self._names = self._check_model()
         held = sum({s._cdata: s.nbytes() for _, _, s in self._persistent()}.values())
-        self._base = counts.live() - held
-        self._reactive = Reactive(self._away, self.peak, self._base, options.min_bytes)
+        self._base = counts.live() - held - self._ranks.bucket_bytes()
+        self._reactive = Reactive(self._away, self.peak, self._base, options.min_bytes,
+                                  self._ranks.together)
         self._gate = _InterruptGate()
         self._handle = None
         self._mode = _StepMode(self)
@@ -236,8 +243,9 @@ class Budget:
         persistent = self._persistent()
         record = None
         times = self._seen.get(self._key, 0)
-        if not also and times >= self._options.warm_up and self._has_state():
-            record = Recorder(persistent, self._gradients(), self._away.__contains__)
+        if not also and self._is_to_record(times):
+            record = Recorder(persistent, self._gradients(), self._away.__contains__,
+                              self._ranks.together)
         kept = self._options.keep
         self._reactive.begin(
             [(name, s) for name, _, s in persistent if name not in kept] + list(also),
@@ -245,6 +253,11 @@ class Budget:
         if self.peak is not None and not also and not times and self.steps == 1:
             self._say(f"step 1 runs reactively inside {in_words(self.peak)}")
         self._handle = self._reactive.run
+
+    def _is_to_record(self, times):
+        """Ranks that have not agreed yet count all their steps: they record the same one."""
+        steps = times if self._ranks.agreed else self.steps - 1
+        return steps >= self._warm_up and self._has_state()
 
     def _run_planned(self, func, args, kwargs):
         try:
@@ -267,20 +280,38 @@ class Budget:
         self._use_reactive(land(planned.executor, self._away))
 
     def _end(self):
+        recorder = self._end_calls()
+        before = counts.live()
+        self._end_together(recorder)
+        # What a plan's own books take is not of the training.
+        self._base += max(0, counts.live() - before)
+        self._reactive.base = self._base
+
+    def _end_together(self, recorder):
+        if self._ranks.agreed:
+            if recorder is not None:
+                self._plan_alone(recorder)
+        elif self.steps > self._warm_up:
+            # First whether it can be, which takes no time, so that no rank plans for nothing.
+            program = self._ranks.all_or_none(lambda: recorder and self._program_of(recorder))
+            self._ranks.all_or_none(
+                lambda: self._plan(program) if program else bool(self._plans), decides=True)
+
+    def _end_calls(self):
+        """Behind the last call; the recorder of the step, if it was recorded."""
         if self._running is not None:
             try:
                 self._running.executor.end()
                 self._running.diverged = 0
                 self._count_planned()
-                return
+                return None
             except Diverged as error:
                 self._diverge(error)
         recorder = self._reactive.recorder
         self._reactive.recorder = None
         self._home()
         self._note_unplanned(recorder)
-        if recorder is not None:
-            self._plan(recorder.finish(self._gradients()))
+        return recorder
 
     def _abort(self):
         """The step ended with an exception: what PyTorch holds is whole, and on the device as far
@@ -322,7 +353,19 @@ class Budget:
             self._say(f"step {self.steps} needed {in_words(self._reactive.short)} more than the "
                       "budget while it ran without a plan")
 
-    def _plan(self, recording):
+    def _plan_alone(self, recorder):
+        try:
+            self._plan(self._program_of(recorder))
+        except (BudgetInfeasible, HostTierFull) as error:
+            if not self._ranks.together:
+                raise
+            # A rank that ended alone would leave the others waiting for it.
+            self._seen[self._key] = -math.inf
+            self._say(f"{error}. Steps of these shapes run without a plan")
+
+    def _program_of(self, recorder):
+        """The recorded step. BudgetInfeasible where no plan of it can be."""
+        recording = recorder.finish(self._gradients())
         o = self._options
         for note in recording.notes:
             self._say(note)
@@ -337,27 +380,35 @@ class Budget:
                               o.planning.recompute, o.home)
         if self._machine is None:
             self._machine = measured_machine(self._tier)
+        if planner.smallest_budget(program.json, self._machine)[0] > self.peak - program.small:
+            raise _infeasible(program, self._machine, self.peak, 0, BudgetInfeasible(""))
+        return program
+
+    def _plan(self, program):
         start = time.perf_counter()
-        plan, kept = make_plan(program, self._machine, self.peak, self._host_left(), o.planning)
+        plan, kept = make_plan(program, self._machine, self.peak, self._host_left(),
+                               self._options.planning)
         took = time.perf_counter() - start
         executor = Executor(StepSchedule(program, plan), kept, self._tier.region(plan.host_bytes))
         self._plans.insert(0, _Planned(self._key, program, plan, kept, executor))
         while len(self._plans) > _MOST_PLANS:
             self._plans.pop().executor.close()
-        self._say_plan(recording, program, plan, took)
+        self._say_plan(program, plan, took)
+        return True
 
     def _host_left(self):
-        if self._options.host is None:
+        if self._tier.limit is None:
             return None
-        return max(1, self._options.host - self._tier.taken)
+        return max(1, self._tier.limit - self._tier.taken)
 
-    def _say_plan(self, recording, program, plan, took):
+    def _say_plan(self, program, plan, took):
         info = plan.info
         slower = info.time / info.unlimited - 1 if info.unlimited > 0 else 0
         self._say(
-            f"{in_words(self.peak)} of {in_words(recording.peak())}: {info.swapped_tensors} tensors "
-            f"swapped ({in_words(info.copied_out + info.copied_in)} a step), {info.recomputed_ops} "
-            f"ops recomputed; predicted {slower * 100:+.1f} %; planned in {took:.1f} s, proved")
+            f"{in_words(self.peak)} of {in_words(program.recording.peak())}: "
+            f"{info.swapped_tensors} tensors swapped "
+            f"({in_words(info.copied_out + info.copied_in)} a step), {info.recomputed_ops} ops "
+            f"recomputed; predicted {slower * 100:+.1f} %; planned in {took:.1f} s, proved")
 
     def _count_planned(self):
         planned = self._running
@@ -431,7 +482,13 @@ class Budget:
 
         hooks = [o.register_state_dict_post_hook(copies) for o in self._optimizers]
         hooks.append(self._model.register_state_dict_post_hook(copies))
-        return hooks
+
+        def look(gradient):
+            budget = me()
+            if budget is not None and budget._inside and gradient is not None:
+                budget._reactive.show(storage_of(gradient))
+
+        return hooks + self._ranks.add_hooks(self._model, look)
 
     def _copy_away(self, state):
         for key, value in list(state.items()):
@@ -461,7 +518,7 @@ class Budget:
 
     def _say(self, text):
         if self._options.report:
-            print(f"tidepool: {text}", file=sys.stderr, flush=True)
+            print(f"tidepool: {self._ranks.name()}{text}", file=sys.stderr, flush=True)
 
 
 def _peak_of(peak):

@@ -9,7 +9,8 @@ from .recording import READ, UPDATE, WRITE
 class StepProgram:
     """`tensors[t]` is the StorageRecord of tensor t, `tensor_of` the way back by storage number;
     `recorded[o]` is the recorded op of op o, -1 for one that the step does not run. `small` is the
-    most that storages take at once which are not in the program."""
+    most that storages take at once which are not in the program, and
+    collectives on threads of their own."""
 
     def __init__(self, recording, name, min_bytes, time_scale, recompute, home):
         self.recording = recording
@@ -17,7 +18,7 @@ class StepProgram:
                         if s.bytes >= min_bytes and s.accesses and not s.hidden]
         self.tensor_of = {s.number: t for t, s in enumerate(self.tensors)}
         self.recorded = []
-        self.small = self._most_small()
+        self.small = self._most_small() + recording.scratch
         self._ops = []
         self._position = {}  # recorded op -> op
         self._carried = 0
