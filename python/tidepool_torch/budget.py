@@ -1,6 +1,7 @@
 """Budget: what a user holds. Chooses, step by step, how a step runs: recorded, planned or reactive."""
 
 import contextlib
+import copy
 import signal
 import sys
 import threading
@@ -64,7 +65,7 @@ class _InterruptGate:
         return self
 
     def __exit__(self, *error):
-        if self._before is not None:
+        if self._before is not None and signal.getsignal(signal.SIGINT) == self._came:
             signal.signal(signal.SIGINT, self._before)
         self.closed = False
         if self.waiting is not None:
@@ -267,6 +268,8 @@ class Budget:
         self._use_reactive(land(planned.executor, self._away))
 
     def _end(self):
+        if self._key is None:
+            return  # no op ran
         if self._running is not None:
             try:
                 self._running.executor.end()
@@ -436,12 +439,14 @@ class Budget:
     def _copy_away(self, state):
         for key, value in list(state.items()):
             if isinstance(value, dict):
+                # An optimizer's state_dict() has the very dicts that it works with.
+                state[key] = value = copy.copy(value)
                 self._copy_away(value)
             elif isinstance(value, torch.Tensor):
-                copy = self._bytes_of_away(storage_of(value))
-                if copy is not None:
+                found = self._bytes_of_away(storage_of(value))
+                if found is not None:
                     state[key] = torch.empty(0, dtype=value.dtype).set_(
-                        copy, value.storage_offset(), value.size(), value.stride())
+                        found, value.storage_offset(), value.size(), value.stride())
 
     def _bytes_of_away(self, storage):
         if storage in self._away:
