@@ -18,6 +18,7 @@ from .executor import Diverged, DivergedBehind, Executor
 from .host import HostTier
 from .landing import land
 from .memory import counts, give_back_at_once
+from .owning import Owning
 from .primitives import storage_of
 from .program import StepProgram
 from .reactive import Reactive
@@ -108,6 +109,8 @@ class Budget:
         self._away = Away(self._tier)
         give_back_at_once()
         self._names = self._check_model()
+        self._owning = Owning()
+        self._own()
         held = sum({s._cdata: s.nbytes() for _, _, s in self._persistent()}.values())
         self._base = counts.live() - held
         self._reactive = Reactive(self._away, self.peak, self._base, options.min_bytes)
@@ -189,6 +192,8 @@ class Budget:
         if self._inside:
             raise TidepoolError("a step is inside another step of the same budget. Next: one "
                                 "`with budget.step():` around both")
+        if self._owning.due:
+            self._own()
         self._inside = True
         self._handle = self._choose
         self._running = None
@@ -213,10 +218,14 @@ class Budget:
             self._use_reactive()
         return self._handle(func, args, kwargs)
 
-    @staticmethod
-    def _fits(planned, storages):
-        return all(t.name in storages and storages[t.name].nbytes() == t.bytes
-                   for t in planned.program.tensors if t.persistent)
+    def _fits(self, planned, storages):
+        expected = [t for t in planned.program.tensors if t.persistent]
+        if not all(t.name in storages and storages[t.name].nbytes() == t.bytes for t in expected):
+            return False
+        if all(t.pinned or storages[t.name].resizable() for t in expected):
+            return True
+        self._owning.due = True  # numpy looks at it; perhaps not for long
+        return False
 
     def _use(self, planned, storages):
         if self._current is not planned or not planned.executor.holds(storages):
@@ -416,6 +425,13 @@ class Budget:
                         add(f"{owner}.{key}", "optimizer_state", value)
         return found
 
+    def _own(self):
+        tensors = [*self._model.parameters(), *self._model.buffers()]
+        for optimizer in self._optimizers:
+            for state in optimizer.state.values():
+                tensors += [v for v in state.values() if isinstance(v, torch.Tensor)]
+        self._owning.own(tensors)
+
     def _gradients(self):
         return [(name, storage_of(p.grad)) for name, p in self._model.named_parameters()
                 if p.grad is not None]
@@ -432,8 +448,15 @@ class Budget:
             if budget is not None:
                 budget._copy_away(state)
 
+        def loaded(*_):
+            budget = me()
+            if budget is not None:
+                budget._owning.due = True
+
         hooks = [o.register_state_dict_post_hook(copies) for o in self._optimizers]
         hooks.append(self._model.register_state_dict_post_hook(copies))
+        for owner in (self._model, *self._optimizers):
+            hooks.append(owner.register_load_state_dict_post_hook(loaded))
         return hooks
 
     def _copy_away(self, state):
