@@ -49,6 +49,7 @@ def fit(model, optimizer, *, peak, host=None, host_dir=None, planner_name="auto"
     served. Messages go to stderr unless `report` is False.
     """
     optimizers = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
+    optimizers = [_unwrapped(o) for o in optimizers]
     if not isinstance(model, torch.nn.Module):
         raise ValueError(f"model: a torch.nn.Module, not a {type(model).__name__}")
     unknown = set(allow) - {"swap", "recompute"}
@@ -62,6 +63,13 @@ def fit(model, optimizer, *, peak, host=None, host_dir=None, planner_name="auto"
         min_bytes=min_bytes, keep=frozenset(keep), home=home, warm_up=warm_up, machine=machine,
         report=report)
     return Budget(model, optimizers, peak, options)
+
+
+def _unwrapped(optimizer):
+    """The optimizer itself, out of what Accelerate and Lightning put around it."""
+    while isinstance(getattr(optimizer, "optimizer", None), torch.optim.Optimizer):
+        optimizer = optimizer.optimizer
+    return optimizer
 
 
 def plan(*_, **__):

@@ -1,6 +1,7 @@
 """Budget: what a user holds. Chooses, step by step, how a step runs: recorded, planned or reactive."""
 
 import contextlib
+import copy
 import math
 import signal
 import sys
@@ -18,6 +19,7 @@ from .executor import Diverged, DivergedBehind, Executor
 from .host import HostTier
 from .landing import land
 from .memory import counts, give_back_at_once
+from .owning import Owning
 from .primitives import storage_of
 from .program import StepProgram
 from .ranks import Ranks, is_wrapper
@@ -68,7 +70,7 @@ class _InterruptGate:
         return self
 
     def __exit__(self, *error):
-        if self._before is not None:
+        if self._before is not None and signal.getsignal(signal.SIGINT) == self._came:
             signal.signal(signal.SIGINT, self._before)
         self.closed = False
         if self.waiting is not None:
@@ -113,6 +115,8 @@ class Budget:
         self._away = Away(self._tier)
         give_back_at_once()
         self._names = self._check_model()
+        self._owning = Owning()
+        self._own()
         held = sum({s._cdata: s.nbytes() for _, _, s in self._persistent()}.values())
         self._base = counts.live() - held - self._ranks.bucket_bytes()
         self._reactive = Reactive(self._away, self.peak, self._base, options.min_bytes,
@@ -195,6 +199,8 @@ class Budget:
         if self._inside:
             raise TidepoolError("a step is inside another step of the same budget. Next: one "
                                 "`with budget.step():` around both")
+        if self._owning.due:
+            self._own()
         self._inside = True
         self._handle = self._choose
         self._running = None
@@ -219,10 +225,14 @@ class Budget:
             self._use_reactive()
         return self._handle(func, args, kwargs)
 
-    @staticmethod
-    def _fits(planned, storages):
-        return all(t.name in storages and storages[t.name].nbytes() == t.bytes
-                   for t in planned.program.tensors if t.persistent)
+    def _fits(self, planned, storages):
+        expected = [t for t in planned.program.tensors if t.persistent]
+        if not all(t.name in storages and storages[t.name].nbytes() == t.bytes for t in expected):
+            return False
+        if all(t.pinned or storages[t.name].resizable() for t in expected):
+            return True
+        self._owning.due = True  # numpy looks at it; perhaps not for long
+        return False
 
     def _use(self, planned, storages):
         if self._current is not planned or not planned.executor.holds(storages):
@@ -299,6 +309,8 @@ class Budget:
 
     def _end_calls(self):
         """Behind the last call; the recorder of the step, if it was recorded."""
+        if self._key is None:
+            return None  # no op ran
         if self._running is not None:
             try:
                 self._running.executor.end()
@@ -464,6 +476,13 @@ class Budget:
                         add(f"{owner}.{key}", "optimizer_state", value)
         return found
 
+    def _own(self):
+        tensors = [*self._model.parameters(), *self._model.buffers()]
+        for optimizer in self._optimizers:
+            for state in optimizer.state.values():
+                tensors += [v for v in state.values() if isinstance(v, torch.Tensor)]
+        self._owning.own(tensors)
+
     def _gradients(self):
         return [(name, storage_of(p.grad)) for name, p in self._model.named_parameters()
                 if p.grad is not None]
@@ -480,8 +499,15 @@ class Budget:
             if budget is not None:
                 budget._copy_away(state)
 
+        def loaded(*_):
+            budget = me()
+            if budget is not None:
+                budget._owning.due = True
+
         hooks = [o.register_state_dict_post_hook(copies) for o in self._optimizers]
         hooks.append(self._model.register_state_dict_post_hook(copies))
+        for owner in (self._model, *self._optimizers):
+            hooks.append(owner.register_load_state_dict_post_hook(loaded))
 
         def look(gradient):
             budget = me()
@@ -493,12 +519,14 @@ class Budget:
     def _copy_away(self, state):
         for key, value in list(state.items()):
             if isinstance(value, dict):
+                # An optimizer's state_dict() has the very dicts that it works with.
+                state[key] = value = copy.copy(value)
                 self._copy_away(value)
             elif isinstance(value, torch.Tensor):
-                copy = self._bytes_of_away(storage_of(value))
-                if copy is not None:
+                found = self._bytes_of_away(storage_of(value))
+                if found is not None:
                     state[key] = torch.empty(0, dtype=value.dtype).set_(
-                        copy, value.storage_offset(), value.size(), value.stride())
+                        found, value.storage_offset(), value.size(), value.stride())
 
     def _bytes_of_away(self, storage):
         if storage in self._away:

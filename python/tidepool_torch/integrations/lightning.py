@@ -1,0 +1,81 @@
+"""For the Trainer of lightning or pytorch_lightning:
+
+    from tidepool_torch.integrations.lightning import TidepoolCallback
+    trainer = Trainer(..., callbacks=[TidepoolCallback(peak="10GiB")])
+"""
+
+import sys
+
+from .steps import Steps
+
+# The two packages have the same Trainer; the one that the script uses is imported already.
+if "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules:
+    from pytorch_lightning import Callback, LightningModule
+else:
+    try:
+        from lightning.pytorch import Callback, LightningModule
+    except ImportError:
+        from pytorch_lightning import Callback, LightningModule
+
+
+class TidepoolCallback(Callback):
+    """Takes what fit() takes. A step ends with the batch in which an optimizer stepped; validation
+    and checkpoints are between steps. `budget` is the Budget of the last fit()."""
+
+    def __init__(self, *, peak, **options):
+        super().__init__()
+        self._steps = Steps({"peak": peak, **options})
+        self._steps_before = 0  # of the optimizers, before the open step
+        self._stepped = True  # since gradients were last added to
+
+    @property
+    def budget(self):
+        return self._steps.budget
+
+    def on_train_start(self, trainer, pl_module):
+        self._stepped = True
+        self._steps.fit(pl_module, trainer.optimizers)
+
+    def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
+        if self._steps.is_open:
+            return
+        self._steps_before = trainer.global_step
+        if self._stepped and _zeroes_by_itself(pl_module):
+            # Lightning does it only behind the forward pass, which then runs beside gradients that
+            # nobody uses any more.
+            for optimizer in trainer.optimizers:
+                optimizer.zero_grad()
+        self._stepped = False
+        self._steps.begin()
+
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+        if trainer.global_step != self._steps_before:
+            self._stepped = True
+            self._steps.end()
+
+    def on_validation_start(self, trainer, pl_module):
+        self._steps.end()
+
+    def on_train_epoch_end(self, trainer, pl_module):
+        self._steps.end()
+
+    def on_train_end(self, trainer, pl_module):
+        self.close()
+
+    def on_exception(self, trainer, pl_module, exception):
+        try:
+            self._steps.leave(exception)
+        finally:
+            self.close()
+
+    def teardown(self, trainer, pl_module, stage):
+        self.close()
+
+    def close(self):
+        """Ends the budget, also of a training that was broken off."""
+        self._steps.close()
+
+
+def _zeroes_by_itself(pl_module):
+    return (pl_module.automatic_optimization
+            and type(pl_module).optimizer_zero_grad is LightningModule.optimizer_zero_grad)
