@@ -116,6 +116,7 @@ class Budget:
         give_back_at_once()
         self._names = self._check_model()
         self._owning = Owning()
+        self._current = None  # the _Planned whose executor has the persistent storages
         self._own()
         held = sum({s._cdata: s.nbytes() for _, _, s in self._persistent()}.values())
         self._base = counts.live() - held - self._ranks.bucket_bytes()
@@ -125,7 +126,6 @@ class Budget:
         self._handle = None
         self._mode = _StepMode(self)
         self._plans = []
-        self._current = None  # the _Planned whose executor has the persistent storages
         self._running = None  # the _Planned of this step
         self._key = None
         self._seen = {}  # key -> steps that ran without a plan
@@ -229,7 +229,8 @@ class Budget:
         expected = [t for t in planned.program.tensors if t.persistent]
         if not all(t.name in storages and storages[t.name].nbytes() == t.bytes for t in expected):
             return False
-        if all(t.pinned or storages[t.name].resizable() for t in expected):
+        if all(t.pinned or self._is_held(storages[t.name]) or storages[t.name].resizable()
+               for t in expected):
             return True
         self._owning.due = True  # numpy looks at it; perhaps not for long
         return False
@@ -481,7 +482,12 @@ class Budget:
         for optimizer in self._optimizers:
             for state in optimizer.state.values():
                 tensors += [v for v in state.values() if isinstance(v, torch.Tensor)]
-        self._owning.own(tensors)
+        self._owning.own(tensors, self._is_held)
+
+    def _is_held(self, storage):
+        """Whether it is away or looks at a block of a plan's: it says nothing of itself then."""
+        return storage in self._away or (
+            self._current is not None and storage._cdata in self._current.executor.identities)
 
     def _gradients(self):
         return [(name, storage_of(p.grad)) for name, p in self._model.named_parameters()

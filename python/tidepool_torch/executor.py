@@ -54,6 +54,7 @@ class Executor:
         self.kept_calls = {}
         self.done = [True] * len(self.schedule.instructions)
         self.entered = False
+        self.identities = set()  # `_cdata` of the persistent ones
         self.position = 0
         self._next = 0
         self._unfinished = None
@@ -93,6 +94,7 @@ class Executor:
                 self.block[p] = primitives.take_bytes(storage)
                 self._take(t, p, storage, p)
         self.mine = set(self.schedule.managed)
+        self.identities = {reference.cdata for reference in self.reference.values()}
         self.entered = True
 
     def holds(self, storages):

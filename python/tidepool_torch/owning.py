@@ -17,13 +17,15 @@ class Owning:
         self.bytes = 0
         self.due = False  # something was loaded or looked at since
 
-    def own(self, tensors):
-        """`tensors` are all that the model and the optimizer have."""
+    def own(self, tensors, is_held):
+        """`tensors` are all that the model and the optimizer have; is_held(storage) tells of one
+        that is away or looks at a block of the runtime: nothing of those is asked."""
         self.due = False
         shared = {}
         for tensor in tensors:
             storage = storage_of(tensor)
-            if not storage.resizable() and _may_be_owned(tensor, storage):
+            if (not is_held(storage) and not storage.resizable()
+                    and _may_be_owned(tensor, storage)):
                 shared.setdefault(storage._cdata, []).append(tensor)
             del storage
         for of_one_storage in shared.values():
