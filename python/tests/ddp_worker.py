@@ -17,7 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch.budget import machine_of
+from tidepool_torch.planning import machine_of
 from tidepool_torch.memory import counts
 
 STEPS = 8

@@ -3,7 +3,7 @@
 
 import torch
 
-from tidepool_torch.budget import machine_of
+from tidepool_torch.planning import machine_of
 
 # On links as fast as these nearly everything is swapped.
 FAST = machine_of(2e9, 2e9, alignment=64)

@@ -7,7 +7,7 @@ import pytest
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch.budget import machine_of
+from tidepool_torch.planning import machine_of
 from tidepool_torch.memory import hook_is_loaded
 from training import Style, differences, inside, plain
 

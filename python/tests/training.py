@@ -90,7 +90,7 @@ def plain(build, steps, style=Style(), random_seed=5):
 def on_device(budget):
     """Bytes of the model and the optimizer that are there between steps."""
     found = 0
-    for _, _, storage in budget._persistent():
+    for _, _, storage in budget._trained.persistent():
         try:
             storage.data_ptr()
             found += storage.nbytes()

@@ -1,16 +1,12 @@
 """Budget: what a user holds. Chooses, step by step, how a step runs: recorded, planned or reactive."""
 
 import contextlib
-import copy
 import math
-import signal
 import sys
-import threading
 import time
 import weakref
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import calls, planner, primitives
 from .away import Away
@@ -22,69 +18,15 @@ from .memory import counts, give_back_at_once
 from .owning import Owning
 from .primitives import storage_of
 from .program import StepProgram
-from .ranks import Ranks, is_wrapper
+from .planning import infeasible, make_plan, measured_machine
+from .ranks import Ranks
 from .reactive import Reactive
 from .recording import Recorder
-from .reruns import Kept
 from .schedule import StepSchedule
+from .step_mode import InterruptGate, StepMode
+from .trained import Trained
 
 _MOST_PLANS = 8
-_ALIGNMENT = 4096  # what a block of its own mapping takes
-_COPY_LATENCY = 30_000  # ns, of a thread that is woken
-_PROBE = 32 << 20
-
-
-class _StepMode(TorchDispatchMode):
-    def __init__(self, budget):
-        super().__init__()
-        self._budget = budget
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if types and is_wrapper(types):
-            return NotImplemented  # so that the ops on what is inside arrive here
-        gate = self._budget._gate
-        gate.closed = True
-        try:
-            return self._budget._handle(func, args, kwargs or {})
-        finally:
-            gate.closed = False
-            if gate.waiting is not None:
-                gate.let_through()
-
-
-class _InterruptGate:
-    """Ctrl-C during a step waits for the end of the op that runs: bookkeeping is whole then."""
-
-    def __init__(self):
-        self.closed = False
-        self.waiting = None
-        self._before = None
-
-    def __enter__(self):
-        if threading.current_thread() is threading.main_thread():
-            self._before = signal.getsignal(signal.SIGINT)
-            if callable(self._before):
-                signal.signal(signal.SIGINT, self._came)
-            else:
-                self._before = None
-        return self
-
-    def __exit__(self, *error):
-        if self._before is not None and signal.getsignal(signal.SIGINT) == self._came:
-            signal.signal(signal.SIGINT, self._before)
-        self.closed = False
-        if self.waiting is not None:
-            self.let_through()
-
-    def _came(self, number, frame):
-        if self.closed and self.waiting is None:
-            self.waiting = (number, frame)
-        else:
-            self._before(number, frame)
-
-    def let_through(self):
-        waiting, self.waiting = self.waiting, None
-        self._before(*waiting)
 
 
 class _Planned:
@@ -114,17 +56,19 @@ class Budget:
         self._tier = HostTier(options.host_dir, self._ranks.share_of(options.host))
         self._away = Away(self._tier)
         give_back_at_once()
-        self._names = self._check_model()
+        reason = primitives.why_not()
+        if reason is not None:
+            raise TidepoolError(reason)
+        self._trained = Trained(self._model, optimizers, options.keep)
         self._owning = Owning()
         self._current = None  # the _Planned whose executor has the persistent storages
-        self._own()
-        held = sum({s._cdata: s.nbytes() for _, _, s in self._persistent()}.values())
+        self._owning.own(self._trained.tensors(), self._is_held)
+        held = sum({s._cdata: s.nbytes() for _, _, s in self._trained.persistent()}.values())
         self._base = counts.live() - held - self._ranks.bucket_bytes()
         self._reactive = Reactive(self._away, self.peak, self._base, options.min_bytes,
                                   self._ranks.together)
-        self._gate = _InterruptGate()
-        self._handle = None
-        self._mode = _StepMode(self)
+        self._gate = InterruptGate()
+        self._mode = StepMode(self._gate)
         self._plans = []
         self._running = None  # the _Planned of this step
         self._key = None
@@ -200,9 +144,9 @@ class Budget:
             raise TidepoolError("a step is inside another step of the same budget. Next: one "
                                 "`with budget.step():` around both")
         if self._owning.due:
-            self._own()
+            self._owning.own(self._trained.tensors(), self._is_held)
         self._inside = True
-        self._handle = self._choose
+        self._mode.handle = self._choose
         self._running = None
         self._key = None
         self._start = time.perf_counter()
@@ -216,14 +160,14 @@ class Budget:
             return func(*args, **kwargs)
         self._key = (func, tuple((tuple(t.shape), t.dtype) for t in tensors),
                      self._model.training, torch.is_grad_enabled())
-        storages = {name: s for name, _, s in self._persistent()}
+        storages = {name: s for name, _, s in self._trained.persistent()}
         for planned in self._plans:
             if planned.key == self._key and self._fits(planned, storages):
                 self._use(planned, storages)
                 break
         else:
             self._use_reactive()
-        return self._handle(func, args, kwargs)
+        return self._mode.handle(func, args, kwargs)
 
     def _fits(self, planned, storages):
         expected = [t for t in planned.program.tensors if t.persistent]
@@ -247,15 +191,15 @@ class Budget:
         self._plans.insert(0, planned)
         self._running = planned
         planned.executor.begin()
-        self._handle = self._run_planned
+        self._mode.handle = self._run_planned
 
     def _use_reactive(self, also=()):
         self._leave_plan()
-        persistent = self._persistent()
+        persistent = self._trained.persistent()
         record = None
         times = self._seen.get(self._key, 0)
         if not also and self._is_to_record(times):
-            record = Recorder(persistent, self._gradients(), self._away.__contains__,
+            record = Recorder(persistent, self._trained.gradients(), self._away.__contains__,
                               self._ranks.together)
         kept = self._options.keep
         self._reactive.begin(
@@ -263,12 +207,12 @@ class Budget:
             [s for name, _, s in persistent if name in kept], record)
         if self.peak is not None and not also and not times and self.steps == 1:
             self._say(f"step 1 runs reactively inside {in_words(self.peak)}")
-        self._handle = self._reactive.run
+        self._mode.handle = self._reactive.run
 
     def _is_to_record(self, times):
         """Ranks that have not agreed yet count all their steps: they record the same one."""
         steps = times if self._ranks.agreed else self.steps - 1
-        return steps >= self._warm_up and self._has_state()
+        return steps >= self._warm_up and self._trained.has_state()
 
     def _run_planned(self, func, args, kwargs):
         try:
@@ -278,7 +222,7 @@ class Budget:
             return error.out
         except Diverged as error:
             self._diverge(error)
-            return self._handle(func, args, kwargs)
+            return self._mode.handle(func, args, kwargs)
 
     def _diverge(self, error):
         planned = self._running
@@ -340,7 +284,7 @@ class Budget:
 
     def _home(self):
         """Between steps parameters and buffers are on the device."""
-        weights = [s for _, kind, s in self._persistent() if kind == "weight"]
+        weights = [s for _, kind, s in self._trained.persistent() if kind == "weight"]
         if self._options.home and not self._reactive.bring_back(weights):
             self._say("the model itself does not fit into the budget between steps")
 
@@ -378,7 +322,7 @@ class Budget:
 
     def _program_of(self, recorder):
         """The recorded step. BudgetInfeasible where no plan of it can be."""
-        recording = recorder.finish(self._gradients())
+        recording = recorder.finish(self._trained.gradients())
         o = self._options
         for note in recording.notes:
             self._say(note)
@@ -394,7 +338,7 @@ class Budget:
         if self._machine is None:
             self._machine = measured_machine(self._tier)
         if planner.smallest_budget(program.json, self._machine)[0] > self.peak - program.small:
-            raise _infeasible(program, self._machine, self.peak, 0, BudgetInfeasible(""))
+            raise infeasible(program, self._machine, self.peak, 0, BudgetInfeasible(""))
         return program
 
     def _plan(self, program):
@@ -431,108 +375,32 @@ class Budget:
             self._say(f"step {self.steps} took {planned.seconds[0] * 1e3:.0f} ms "
                       f"(predicted {planned.plan.info.time / 1e6:.0f})")
 
-    # ---- the model and the optimizer
-
-    def _check_model(self):
-        reason = primitives.why_not()
-        if reason is not None:
-            raise TidepoolError(reason)
-        for module in self._model.modules():
-            if type(module).__name__ == "OptimizedModule":
-                raise TidepoolError("torch.compile: a compiled model runs eagerly, without a word, "
-                                    "under the mode that fit() needs. Next: fit() the model that "
-                                    "is not compiled")
-        names = {}
-        for name, tensor in [*self._model.named_parameters(), *self._model.named_buffers()]:
-            if tensor.device.type != "cpu":
-                raise TidepoolError(f"{name} is on {tensor.device}: this version was run on no GPU "
-                                    "and trains on the CPU only. Next: model.to('cpu')")
-            if not calls.is_plain(tensor):
-                raise TidepoolError(f"{name} is a {type(tensor).__name__}, which this version does "
-                                    "not move. Next: plain tensors")
-            names[id(tensor)] = name
-        for name in self._options.keep:
-            if name not in names.values():
-                raise ValueError(f"keep: the model has no parameter or buffer {name!r}")
-        return names
-
-    def _persistent(self):
-        """(name, kind, storage) of each storage that lives from step to step, once."""
-        found = []
-        seen = set()
-
-        def add(name, kind, tensor):
-            storage = storage_of(tensor)
-            if storage._cdata not in seen:
-                seen.add(storage._cdata)
-                found.append((name, kind, storage))
-
-        for name, tensor in [*self._model.named_parameters(), *self._model.named_buffers()]:
-            add(name, "weight", tensor)
-        for number, optimizer in enumerate(self._optimizers):
-            for parameter, state in optimizer.state.items():
-                owner = self._names.get(id(parameter), f"optimizer{number}.{id(parameter)}")
-                for key, value in state.items():
-                    if isinstance(value, torch.Tensor):
-                        add(f"{owner}.{key}", "optimizer_state", value)
-        return found
-
-    def _own(self):
-        tensors = [*self._model.parameters(), *self._model.buffers()]
-        for optimizer in self._optimizers:
-            for state in optimizer.state.values():
-                tensors += [v for v in state.values() if isinstance(v, torch.Tensor)]
-        self._owning.own(tensors, self._is_held)
-
-    def _is_held(self, storage):
-        """Whether it is away or looks at a block of a plan's: it says nothing of itself then."""
-        return storage in self._away or (
-            self._current is not None and storage._cdata in self._current.executor.identities)
-
-    def _gradients(self):
-        return [(name, storage_of(p.grad)) for name, p in self._model.named_parameters()
-                if p.grad is not None]
-
-    def _has_state(self):
-        return all(o.state or not o.defaults.get("momentum", True) for o in self._optimizers)
+    # ---- storages between steps
 
     def _add_hooks(self):
-        """state_dict() hands out copies of what is away."""
         me = weakref.ref(self)
 
-        def copies(owner, state, *_):
+        def bytes_of_away(storage):
             budget = me()
-            if budget is not None:
-                budget._copy_away(state)
+            return None if budget is None else budget._bytes_of_away(storage)
 
-        def loaded(*_):
+        def loaded():
             budget = me()
             if budget is not None:
                 budget._owning.due = True
-
-        hooks = [o.register_state_dict_post_hook(copies) for o in self._optimizers]
-        hooks.append(self._model.register_state_dict_post_hook(copies))
-        for owner in (self._model, *self._optimizers):
-            hooks.append(owner.register_load_state_dict_post_hook(loaded))
 
         def look(gradient):
             budget = me()
             if budget is not None and budget._inside and gradient is not None:
                 budget._reactive.show(storage_of(gradient))
 
-        return hooks + self._ranks.add_hooks(self._model, look)
+        return (self._trained.add_hooks(bytes_of_away, loaded)
+                + self._ranks.add_hooks(self._model, look))
 
-    def _copy_away(self, state):
-        for key, value in list(state.items()):
-            if isinstance(value, dict):
-                # An optimizer's state_dict() has the very dicts that it works with.
-                state[key] = value = copy.copy(value)
-                self._copy_away(value)
-            elif isinstance(value, torch.Tensor):
-                found = self._bytes_of_away(storage_of(value))
-                if found is not None:
-                    state[key] = torch.empty(0, dtype=value.dtype).set_(
-                        found, value.storage_offset(), value.size(), value.stride())
+    def _is_held(self, storage):
+        """Whether it is away or looks at a block of a plan's: it says nothing of itself then."""
+        return storage in self._away or (
+            self._current is not None and storage._cdata in self._current.executor.identities)
 
     def _bytes_of_away(self, storage):
         if storage in self._away:
@@ -566,61 +434,3 @@ def _peak_of(peak):
             raise ValueError(f"peak={peak!r}: a percentage is above 0 and at most 100")
         return share, None
     return None, bytes_of(peak, "peak")
-
-
-def make_plan(program, machine, peak, host, options):
-    """A plan within `peak` bytes, all counted: what reruns keep beside the plan follows from it, so
-    it is subtracted and planned again where it does not fit. (plan, Kept)."""
-    beside = 0
-    for _ in range(4):
-        limit = peak - program.small - beside
-        try:
-            if limit <= 0:
-                raise BudgetInfeasible("", 0)
-            plan = planner.plan(program.json, machine, limit, host, options)
-        except BudgetInfeasible as error:
-            raise _infeasible(program, machine, peak, beside, error) from None
-        kept = Kept(program, plan)
-        if kept.bytes <= beside:
-            break
-        beside = kept.bytes
-    return plan, kept
-
-
-def _infeasible(program, machine, peak, beside, error):
-    floor, op = planner.smallest_budget(program.json, machine)
-    smallest = max(error.smallest, floor) + program.small + beside
-    name = program.json["ops"][op]["name"] if op >= 0 else "the step"
-    return BudgetInfeasible(
-        f"cannot train inside {in_words(peak)}: op {name} needs {in_words(floor)} at once, small "
-        f"tensors {in_words(program.small)} beside it; smallest budget {in_words(smallest)}. Next: "
-        "a larger budget, a smaller batch with gradient accumulation, or an optimizer with "
-        "foreach=False", smallest)
-
-
-def measured_machine(tier):
-    """This machine as Tidepool's machine file has it, with the host tier's speeds measured."""
-    size = _PROBE
-    buffer = torch.UntypedStorage(size)
-    torch.empty(0, dtype=torch.uint8).set_(buffer, 0, (size,), (1,)).fill_(1)
-    speeds = {}
-    region = tier.region(size)
-    for direction, move in (("out", region.write), ("in", region.read)):
-        best = 0.0
-        for _ in range(3):
-            start = time.perf_counter()
-            move(buffer.data_ptr(), size, 0)
-            best = max(best, size / max(time.perf_counter() - start, 1e-9))
-        speeds[direction] = best
-    region.release()
-    return machine_of(speeds["out"], speeds["in"])
-
-
-def machine_of(out_speed, in_speed, alignment=_ALIGNMENT):
-    return {
-        "name": "torch-cpu", "description": "PyTorch on the CPU", "device_memory": 0,
-        "alignment": alignment, "duplex": True,
-        "to_host": {"bytes_per_second": float(out_speed), "latency_ns": _COPY_LATENCY},
-        "to_device": {"bytes_per_second": float(in_speed), "latency_ns": _COPY_LATENCY},
-        "compute": {"peak_flops": 0.0, "bandwidth": 0.0, "launch_ns": 0, "max_efficiency": 1.0,
-                    "half_flops": 0.0}}
