@@ -5,15 +5,16 @@ import dataclasses
 import torch
 
 from . import library as lib
-from . import planner, primitives
-from .budget import Budget
+from . import planner as planning
+from . import primitives, recorded
+from .budget import Budget, peak_of
 from .errors import TidepoolError, bytes_of
 from .memory import counts, hook_is_loaded
 
 
 @dataclasses.dataclass(frozen=True)
 class _FitOptions:
-    planning: planner.Options
+    planning: planning.Options
     host: int | None
     host_dir: str | None
     min_bytes: int
@@ -24,7 +25,7 @@ class _FitOptions:
     report: bool
 
 
-def fit(model, optimizer, *, peak, host=None, host_dir=None, planner_name="auto", time_limit=10.0,
+def fit(model, optimizer, *, peak, host=None, host_dir=None, planner="auto", time_limit=10.0,
         evaluations=0, seed=1, allow=("swap", "recompute"), min_bytes=65536, keep=(), home=True,
         warm_up=None, machine=None, report=True):
     """A Budget that holds the steps of a training inside `peak` bytes.
@@ -34,7 +35,7 @@ def fit(model, optimizer, *, peak, host=None, host_dir=None, planner_name="auto"
     optimizer    one or a list of several
     host         bytes that may have left the device, of all ranks of this machine; None: no limit
     host_dir     a folder: what leaves goes to a file there, without a name
-    planner_name one of Tidepool's planners
+    planner      one of Tidepool's planners
     time_limit   seconds that planning may take
     evaluations  above 0: trials of the planner instead of seconds; the plan is the same anywhere
     allow        "swap", "recompute" or both
@@ -48,21 +49,19 @@ def fit(model, optimizer, *, peak, host=None, host_dir=None, planner_name="auto"
     ValueError: an argument that makes no sense; TidepoolError: a torch or a model that cannot be
     served. Messages go to stderr unless `report` is False.
     """
-    optimizers = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
-    optimizers = [_unwrapped(o) for o in optimizers]
     if not isinstance(model, torch.nn.Module):
         raise ValueError(f"model: a torch.nn.Module, not a {type(model).__name__}")
-    unknown = set(allow) - {"swap", "recompute"}
-    if unknown or not allow or isinstance(allow, str):
-        raise ValueError(f"allow={allow!r}: a tuple of 'swap', 'recompute' or both")
     options = _FitOptions(
-        planning=planner.Options(
-            planner=planner_name, seed=seed, time_limit=time_limit, evaluations=evaluations,
-            swap="swap" in allow, recompute="recompute" in allow),
+        planning=_planner_options(planner, time_limit, evaluations, seed, allow),
         host=None if host is None else bytes_of(host, "host"), host_dir=host_dir,
         min_bytes=min_bytes, keep=frozenset(keep), home=home, warm_up=warm_up, machine=machine,
         report=report)
-    return Budget(model, optimizers, peak, options)
+    return Budget(model, _optimizers(optimizer), peak, options)
+
+
+def _optimizers(optimizer):
+    several = optimizer if isinstance(optimizer, (list, tuple)) else [optimizer]
+    return [_unwrapped(o) for o in several]
 
 
 def _unwrapped(optimizer):
@@ -72,12 +71,41 @@ def _unwrapped(optimizer):
     return optimizer
 
 
-def plan(*_, **__):
-    raise NotImplementedError
+def _planner_options(planner, time_limit, evaluations, seed, allow):
+    if isinstance(allow, str) or not allow or set(allow) - {"swap", "recompute"}:
+        raise ValueError(f"allow={allow!r}: a tuple of 'swap', 'recompute' or both")
+    if not time_limit > 0:
+        raise ValueError(f"time_limit={time_limit!r}: seconds above 0")
+    return planning.Options(planner=planner, seed=seed, time_limit=time_limit,
+                            evaluations=evaluations, swap="swap" in allow,
+                            recompute="recompute" in allow)
 
 
-def record(*_, **__):
-    raise NotImplementedError
+def record(model, optimizer, step, *, path=None, min_bytes=65536, recompute=True):
+    """The program of one step of an unchanged script, which `tidepool info`, `plan`, `compare` and
+    `bound` take; as a dict, and written to `path` where one is given.
+
+    step() does all of a step. It is called three times: to make the optimizer's state, to be timed,
+    to be recorded. That trains; no budget holds meanwhile."""
+    program = recorded.record(model, _optimizers(optimizer), step, type(model).__name__, min_bytes,
+                              recompute)
+    if path is not None:
+        recorded.write_program(program, path)
+    return program.json
+
+
+def plan(model, optimizer, step, *, peak, host=None, planner="auto", time_limit=10.0, evaluations=0,
+         seed=1, allow=("swap", "recompute"), min_bytes=65536, machine=None):
+    """What a budget would cost, without training inside it: an Outlook, which prints as a line.
+
+    step() is called three times, as record() does. BudgetInfeasible names the smallest budget."""
+    share, size = peak_of(peak)
+    options = _planner_options(planner, time_limit, evaluations, seed, allow)
+    program = recorded.record(model, _optimizers(optimizer), step, type(model).__name__, min_bytes,
+                              options.recompute)
+    size = size or int(program.recording.peak() * share)
+    host = None if host is None else bytes_of(host, "host")
+    return recorded.outlook(program, size, host, machine, options)
 
 
 def doctor():
@@ -88,7 +116,7 @@ def doctor():
         lines.append(f"libtidepool {library.version()}: {library.path}")
     except TidepoolError as error:
         lines.append(f"libtidepool: {error}")
-    lines.append(f"program tidepool (TIDEPOOL_PLANNER=process): {planner.program_path() or 'none'}")
+    lines.append(f"program tidepool (TIDEPOOL_PLANNER=process): {planning.program_path() or 'none'}")
     lines.append("bytes: " + ("by the allocator hook" if hook_is_loaded() else
                               "by the C library" if counts.measures_peaks else
                               "no peaks of single ops: workspaces count as 0"))

@@ -20,11 +20,13 @@ from .primitives import storage_of
 from .program import StepProgram
 from .planning import infeasible, make_plan, measured_machine
 from .ranks import Ranks
+from .report import export, report_of
 from .reactive import Reactive
 from .recording import Recorder
 from .schedule import StepSchedule
 from .step_mode import InterruptGate, StepMode
 from .trained import Trained
+from .verify import verify
 
 _MOST_PLANS = 8
 
@@ -52,7 +54,7 @@ class Budget:
         self._optimizers = optimizers
         self._options = options
         self._warm_up = self._ranks.warm_up(options.warm_up)
-        self._percent, self.peak = _peak_of(peak)
+        self._percent, self.peak = peak_of(peak)
         self._tier = HostTier(options.host_dir, self._ranks.share_of(options.host))
         self._away = Away(self._tier)
         give_back_at_once()
@@ -92,7 +94,7 @@ class Budget:
         try:
             with self._gate:
                 try:
-                    with self._mode:
+                    with contextlib.nullcontext() if self._needs_nothing() else self._mode:
                         yield self
                     self._gate.closed = True
                     self._end()
@@ -109,6 +111,25 @@ class Budget:
         self._not_inside("resident()")
         self._all_back()
         yield self
+
+    def report(self):
+        """What was done until now: a Report, which prints as lines."""
+        return report_of(self.peak, self.steps, self.divergences, self._plans)
+
+    def export(self, path):
+        """Writes the plan that ran last: .html a page, .json a trace for Perfetto, .svg a picture,
+        .plan.json the plan file and .program.json the recorded step, for the program tidepool."""
+        if not self._plans:
+            raise TidepoolError("export(): there is no plan yet. Next: behind the first planned "
+                                "step")
+        export(self._plans[0], str(path))
+
+    def verify(self, step, steps=3):
+        """Runs step(), a function that does all of one step of yours, `steps` times plainly and as
+        often inside the budget, from the same state, and compares every bit. Plainly it takes what
+        it takes without a budget. A Verdict, true where all is the same."""
+        self._not_inside("verify()")
+        return verify(self, self._trained, step, steps)
 
     def close(self):
         """Ends it: every storage has its bytes again, files and threads are gone."""
@@ -136,6 +157,11 @@ class Budget:
         return self._plans[0].plan if self._plans else None
 
     # ---- a step
+
+    def _needs_nothing(self):
+        """Whether the one plan there is leaves all where it is: then no op need be looked at."""
+        return (len(self._plans) == 1 and self._ranks.agreed and not self._away
+                and not self._plans[0].executor.schedule.managed)
 
     def _begin(self):
         if self._closed:
@@ -423,7 +449,7 @@ class Budget:
             print(f"tidepool: {self._ranks.name()}{text}", file=sys.stderr, flush=True)
 
 
-def _peak_of(peak):
+def peak_of(peak):
     """(share of the unlimited peak or None, bytes or None)."""
     if isinstance(peak, str) and peak.strip().endswith("%"):
         try:

@@ -82,18 +82,31 @@ class Recording:
     def compute_time(self):
         return sum(op.time for op in self.ops)
 
+    def holders(self, most):
+        """(name, bytes) of the largest storages at the peak."""
+        peak = self._peak()[1]
+        there = [s for s in self.storages if max(s.born, 0) <= peak
+                 and (s.persistent or s.freed is None or s.freed > peak)]
+        there.sort(key=lambda s: -s.bytes)
+        return [(s.name, s.bytes) for s in there[:most]]
+
     def peak(self):
         """Most bytes that the step holds at once, all storages and workspaces counted."""
+        return self._peak()[0]
+
+    def _peak(self):
+        """That, and the op at which it is so."""
         change = [0] * (len(self.ops) + 2)
         for s in self.storages:
             change[max(s.born, 0)] += s.bytes
             if s.freed is not None and not s.persistent:
                 change[s.freed] -= s.bytes
-        most = now = 0
+        most = (0, 0)
+        now = 0
         for k, op in enumerate(self.ops):
             now += change[k]
-            most = max(most, now + op.workspace)
-        return most
+            most = max(most, (now + op.workspace, -k))
+        return most[0], -most[1]
 
 
 class Recorder:
