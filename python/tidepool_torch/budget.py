@@ -173,6 +173,7 @@ class Budget:
             self._owning.own(self._trained.tensors(), self._is_held)
         self._inside = True
         self._mode.handle = self._choose
+        self._mode.walk = None
         self._running = None
         self._key = None
         self._start = time.perf_counter()
@@ -218,6 +219,7 @@ class Budget:
         self._running = planned
         planned.executor.begin()
         self._mode.handle = self._run_planned
+        self._mode.walk = planned.executor
 
     def _use_reactive(self, also=()):
         self._leave_plan()
@@ -254,6 +256,7 @@ class Budget:
         planned = self._running
         self._running = None
         self._current = None
+        self._mode.walk = None
         planned.diverged += 1
         self.divergences += 1
         self._say(f"step {self.steps} differs from the plan at op {planned.executor.position} "

@@ -43,6 +43,7 @@ class Executor:
         self.program = schedule.program
         self.plan = schedule.plan
         self.region = region
+        self.calls = [*schedule.calls, (None, None)]  # what lies behind the last is no call
         self.by_value = kept.by_value
         self.moved_out = self.moved_in = self.reruns = 0
         self.stalled = 0.0
@@ -132,17 +133,13 @@ class Executor:
 
     def run(self, func, args, kwargs):
         """One call of PyTorch's. Diverged, with nothing of the call done, where it is another."""
-        position = self.position
-        try:
-            expected, action = self.schedule.calls[position]
-        except IndexError:
-            raise Diverged(f"{func} behind its end") from None
+        expected, action = self.calls[self.position]
         if expected is not func:
             if calls.not_of_the_step(calls.tensors_in(args, kwargs)):
                 return func(*args, **kwargs)
-            raise Diverged(f"{func} instead of {expected}")
+            raise Diverged(f"{func} instead of {expected or 'its end'}")
         if action is None:
-            self.position = position + 1
+            self.position += 1
             return func(*args, **kwargs)
         return self._act(action, func, args, kwargs)
 

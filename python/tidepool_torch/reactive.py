@@ -5,6 +5,7 @@ that differs from its plan.
 """
 
 import collections
+import math
 
 import torch
 
@@ -43,11 +44,13 @@ class Reactive:
         self._candidates = collections.OrderedDict()  # _cdata -> _Candidate, longest unused first
         self._stay = {}  # _cdata -> reference: never moved in this step
         self._sizes = {}
+        self._at_most = math.inf
 
     def begin(self, persistent, stay, recorder=None):
         """`persistent` has (name, storage) that may leave; `stay` storages that must not."""
         self.recorder = recorder
         self.short = 0
+        self._at_most = math.inf  # bytes that are live, counted or less
         self._candidates.clear()
         self._stay = {s._cdata: StorageWeakRef(s) for s in stay}
         for name, storage in persistent:
