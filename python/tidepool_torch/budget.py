@@ -437,6 +437,11 @@ class Budget:
 
     # ---- small things
 
+    def _count_less_beside(self, size):
+        """So many bytes that fit() found in the process were of the training."""
+        self._base -= size
+        self._reactive.base -= size
+
     def _not_inside(self, what):
         if self._inside:
             raise TidepoolError(f"{what} inside of a step. Next: behind it")
