@@ -91,6 +91,9 @@ def _add_run_options(run):
                      help="what plans may do (default: both)")
     run.add_argument("--keep", metavar="NAME", action="append",
                      help="a parameter or buffer that never leaves the device; may be given again")
+    run.add_argument("--no-home", action="store_true",
+                     help="parameters and buffers need not be on the device between steps: smaller "
+                          "budgets, but code between steps may find them away")
     run.add_argument("--min-bytes", metavar="SIZE", type=_size("--min-bytes"),
                      help="smaller tensors stay where they are (default: 64KiB)")
     run.add_argument("--planner", metavar="NAME", help="one of Tidepool's (default: auto)")
@@ -214,7 +217,7 @@ def _fit_options(parsed):
              "allow": parsed.allow, "keep": parsed.keep, "min_bytes": parsed.min_bytes,
              "planner_name": parsed.planner, "time_limit": parsed.time_limit,
              "evaluations": parsed.evaluations, "seed": parsed.seed,
-             "report": False if parsed.quiet else None}
+             "home": False if parsed.no_home else None, "report": False if parsed.quiet else None}
     return {name: value for name, value in given.items() if value is not None}
 
 

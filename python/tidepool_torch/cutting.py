@@ -68,6 +68,7 @@ class Cutter:
     def __init__(self, make_budget, micro_batches=None, after_step=None):
         self.steps = 0
         self.trainings = 0
+        self.kept_by_kernels = 0
         self.peak = None  # most bytes of the training so far; None: nobody counts them
         self.watched = None
         self._make_budget = make_budget
@@ -77,7 +78,7 @@ class Cutter:
         self._made = 0
         self._unrelated = weakref.WeakKeyDictionary()
         self._base = None
-        self._beside = {}
+        self._beside = None
         self._open = None
         self._first = None
         self._stepped = set()
@@ -142,8 +143,8 @@ class Cutter:
             self._begin(module)
 
     def _begin(self, module):
-        if self._beside and self.watched.steps == 1:
-            self._count_first_batch()
+        if self._beside is not None and self.watched.steps == 1:
+            self._look_beside_again()
         self._first = module
         self._forwards = 1
         self._stepped.clear()
@@ -205,28 +206,29 @@ class Cutter:
 
     def _look_beside(self, model, optimizers):
         """What the process holds that is not of the training, and which tensors are among it."""
-        held = {}
-        tensors = [*model.parameters(), *model.buffers()]
-        tensors += [v for o in optimizers for state in o.state.values() for v in state.values()
-                    if isinstance(v, torch.Tensor)]
-        for tensor in tensors:
-            held[storage_of(tensor)._cdata] = storage_of(tensor).nbytes()
-        self._base = None if counts.live is None else counts.live() - sum(held.values())
-        self._beside = {}
-        for tensor in [o for o in gc.get_objects() if type(o) is torch.Tensor]:
-            if tensor.device.type == "cpu" and tensor.layout == torch.strided:
-                storage = storage_of(tensor)
-                if storage._cdata not in held and storage._cdata not in self._beside:
-                    self._beside[storage._cdata] = (StorageWeakRef(storage), storage.nbytes())
+        self._base = None
+        if counts.live is None:
+            return
+        held = {storage_of(t)._cdata: storage_of(t).nbytes()
+                for t in _tensors_of(model, optimizers)}
+        self._base = counts.live() - sum(held.values())
+        self._beside = {s._cdata: StorageWeakRef(s) for s in _storages() if s._cdata not in held}
 
-    def _count_first_batch(self):
-        """The first batch was there before the training was seen, and is of it all the same: what
-        has gone by the second step was no property of the script's."""
-        gone = sum(size for reference, size in self._beside.values() if reference.expired())
-        self._beside = {}
-        if gone and self._base is not None:
-            self._base -= gone
-            self.watched.budget._count_less_beside(gone)
+    def _look_beside_again(self):
+        """By the second step it is known better. The first batch was there before the training was
+        seen, and is of it all the same; and PyTorch's kernels have taken by now what they keep for
+        good, which no plan can move."""
+        budget = self.watched.budget
+        others = {number for number, reference in self._beside.items() if not reference.expired()}
+        self._beside = None
+        mine = {s._cdata: s.nbytes() for s in _storages()
+                if s._cdata not in others and s not in budget._away}
+        base = counts.live() - sum(mine.values())
+        budget._set_base(base)
+        self.kept_by_kernels = max(0, base - self._base)
+        if self.peak is not None:
+            self.peak -= base - self._base
+        self._base = base
 
     def _note_peak(self):
         if self._base is None or not hasattr(counts, "highest"):
@@ -235,19 +237,37 @@ class Cutter:
             # A share of what a step takes without a budget: this one showed it.
             counts.forget_highest()
         else:
-            self.peak = max(self.peak or 0, counts.highest() - self._base)
+            # A Budget goes on to look: its plans' own books are not of the training either.
+            base = getattr(self.watched.budget, "_base", self._base)
+            self.peak = max(self.peak or 0, counts.highest() - base)
 
     def tensors(self):
         """(name, tensor) of all that a step changes and that goes on into the next one."""
-        model = self.watched.model
-        yield from model.named_parameters()
-        yield from model.named_buffers()
-        for number, optimizer in enumerate(self.watched.optimizers):
-            of_group = [p for group in optimizer.param_groups for p in group["params"]]
-            for index, parameter in enumerate(of_group):
-                for key, value in optimizer.state.get(parameter, {}).items():
-                    if isinstance(value, torch.Tensor):
-                        yield f"optimizer {number}, parameter {index}, {key}", value
+        yield from self.watched.model.named_parameters()
+        yield from self.watched.model.named_buffers()
+        yield from _state_of(self.watched.optimizers)
+
+
+def _state_of(optimizers):
+    for number, optimizer in enumerate(optimizers):
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        for index, parameter in enumerate(parameters):
+            for key, value in optimizer.state.get(parameter, {}).items():
+                if isinstance(value, torch.Tensor):
+                    yield f"optimizer {number}, parameter {index}, {key}", value
+
+
+def _tensors_of(model, optimizers):
+    return [*model.parameters(), *model.buffers(), *(t for _, t in _state_of(optimizers))]
+
+
+def _storages():
+    """Of every tensor in memory that Python knows, once."""
+    found = {}
+    for tensor in [o for o in gc.get_objects() if type(o) in (torch.Tensor, torch.nn.Parameter)]:
+        if tensor.device.type == "cpu" and tensor.layout == torch.strided:
+            found[storage_of(tensor)._cdata] = storage_of(tensor)
+    return found.values()
 
 
 def _parameters_of(optimizer):

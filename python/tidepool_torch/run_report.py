@@ -6,6 +6,7 @@ import statistics
 
 from .errors import in_words
 
+_WORTH_SAYING = 1 << 20
 _NO_STEP = ("no step of a training was seen: no module whose parameters an optimizer has ran forward "
             "with gradients. The script ran as without Tidepool")
 
@@ -26,7 +27,8 @@ class RunReport:
         executors = [p.executor for p in planned]
         return {
             "steps": cutter.steps, "trainings": cutter.trainings, "budget": budget.peak,
-            "measured": cutter.peak, "divergences": budget.divergences,
+            "measured": cutter.peak, "kept_by_kernels": cutter.kept_by_kernels,
+            "divergences": budget.divergences,
             "steps_by_plan": sum(p.steps for p in planned),
             "bytes_out": sum(e.moved_out for e in executors),
             "bytes_in": sum(e.moved_in for e in executors),
@@ -46,6 +48,9 @@ class RunReport:
         budget = "a budget not known yet" if f["budget"] is None else in_words(f["budget"])
         lines = [f"{f['steps']} steps, {f['steps_by_plan']} by a plan, {f['divergences']} "
                  f"differed from theirs; at most {measured} of {budget}"]
+        if f["kept_by_kernels"] > _WORTH_SAYING:
+            lines[0] += (f"; PyTorch's kernels keep {in_words(f['kept_by_kernels'])} beside it for "
+                         "good")
         if f["step_seconds"] is not None:
             lines.append(
                 f"a step took {f['step_seconds'] * 1e3:.0f} ms (predicted "
