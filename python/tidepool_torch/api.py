@@ -56,6 +56,7 @@ def fit(model, optimizer, *, peak, host=None, host_dir=None, planner="auto", tim
         host=None if host is None else bytes_of(host, "host"), host_dir=host_dir,
         min_bytes=min_bytes, keep=frozenset(keep), home=home, warm_up=warm_up, machine=machine,
         report=report)
+    planning.check(options.planning)
     return Budget(model, _optimizers(optimizer), peak, options)
 
 
