@@ -70,7 +70,9 @@ def _parser():
     doctor.add_argument("--json", action="store_true", help="one JSON object on stdout")
     doctor.set_defaults(do=_doctor)
     run = commands.add_parser("run", help="runs a script inside a budget", description=_RUN,
-                              epilog=_RUN_EXAMPLES, formatter_class=as_written)
+                              epilog=_RUN_EXAMPLES, formatter_class=as_written,
+                              usage="tidepool-torch run --peak SIZE [OPTION...] -- SCRIPT "
+                                    "[ARGUMENT...]")
     _add_run_options(run)
     run.set_defaults(do=_run)
     return parser

@@ -46,7 +46,8 @@ class RunReport:
             return [_NO_STEP]
         measured = "nobody measured" if f["measured"] is None else in_words(f["measured"])
         budget = "a budget not known yet" if f["budget"] is None else in_words(f["budget"])
-        lines = [f"{f['steps']} steps, {f['steps_by_plan']} by a plan, {f['divergences']} "
+        steps = "1 step" if f["steps"] == 1 else f"{f['steps']} steps"
+        lines = [f"{steps}, {f['steps_by_plan']} by a plan, {f['divergences']} "
                  f"differed from theirs; at most {measured} of {budget}"]
         if f["kept_by_kernels"] > _WORTH_SAYING:
             lines[0] += (f"; PyTorch's kernels keep {in_words(f['kept_by_kernels'])} beside it for "
