@@ -14,16 +14,21 @@ extern void* __libc_memalign(size_t, size_t);
 extern void __libc_free(void*);
 
 enum { COUNTED = 8 << 10, REFUSED = 64 << 10 };
-static atomic_long live, peak, limit, refused;
+static atomic_long live, peak, highest, limit, refused;
+
+static void raise_to(atomic_long* most, long now) {
+  long before = atomic_load(most);
+  while (now > before && !atomic_compare_exchange_weak(most, &before, now)) {
+  }
+}
 
 static void add(void* block) {
   if (block == NULL) return;
   const long size = (long)malloc_usable_size(block);
   if (size < COUNTED) return;
   const long now = atomic_fetch_add(&live, size) + size;
-  long most = atomic_load(&peak);
-  while (now > most && !atomic_compare_exchange_weak(&peak, &most, now)) {
-  }
+  raise_to(&peak, now);
+  raise_to(&highest, now);
 }
 
 static void take(void* block) {
@@ -78,5 +83,8 @@ int posix_memalign(void** out, size_t alignment, size_t size) {
 long tp_hook_live(void) { return atomic_load(&live); }
 long tp_hook_peak(void) { return atomic_load(&peak); }
 void tp_hook_restart(void) { atomic_store(&peak, atomic_load(&live)); }
+/* A peak of its own, for who watches a whole training, in which single ops are measured too. */
+long tp_hook_highest(void) { return atomic_load(&highest); }
+void tp_hook_forget_highest(void) { atomic_store(&highest, atomic_load(&live)); }
 void tp_hook_limit(long bytes) { atomic_store(&limit, bytes); }
 long tp_hook_refused(void) { return atomic_load(&refused); }

@@ -12,10 +12,28 @@ that Tidepool has proved decides what stays, what is copied out and back, and wh
 Runs on the CPU; it was run on no GPU. torch 2.12 or newer.
 """
 
-from .api import doctor, fit, plan, record
-from .budget import Budget
+from .diagnosis import doctor
 from .errors import BudgetInfeasible, HostTierFull, TidepoolError
 
 __version__ = "0.1.0"
 __all__ = ["Budget", "BudgetInfeasible", "HostTierFull", "TidepoolError", "doctor", "fit", "plan",
            "record"]
+
+try:
+    import torch as _torch  # noqa: F401
+except ModuleNotFoundError as _error:
+    if _error.name != "torch":
+        raise
+    _torch = None
+
+if _torch is not None:
+    from .api import fit, plan, record
+    from .budget import Budget
+
+
+def __getattr__(name):
+    # doctor() and the console script are there without torch: they say what is missing.
+    if _torch is None and name in __all__:
+        raise ImportError(f"tidepool_torch.{name} needs PyTorch, and this Python has none. Next: "
+                          "pip install torch (2.12 or newer), then `tidepool-torch doctor`")
+    raise AttributeError(f"module 'tidepool_torch' has no attribute {name!r}")

@@ -1,15 +1,15 @@
 """fit(), and what needs no training."""
 
+from __future__ import annotations
+
 import dataclasses
 
 import torch
 
-from . import library as lib
 from . import planner as planning
-from . import primitives, recorded
+from . import recorded
 from .budget import Budget, peak_of
-from .errors import TidepoolError, bytes_of
-from .memory import counts, hook_is_loaded
+from .errors import bytes_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +56,7 @@ def fit(model, optimizer, *, peak, host=None, host_dir=None, planner="auto", tim
         host=None if host is None else bytes_of(host, "host"), host_dir=host_dir,
         min_bytes=min_bytes, keep=frozenset(keep), home=home, warm_up=warm_up, machine=machine,
         report=report)
+    planning.check(options.planning)
     return Budget(model, _optimizers(optimizer), peak, options)
 
 
@@ -106,19 +107,3 @@ def plan(model, optimizer, step, *, peak, host=None, planner="auto", time_limit=
     size = size or int(program.recording.peak() * share)
     host = None if host is None else bytes_of(host, "host")
     return recorded.outlook(program, size, host, machine, options)
-
-
-def doctor():
-    """Lines that say what is there and what is missing."""
-    lines = [f"torch {torch.__version__}: {primitives.why_not() or 'has what is needed'}"]
-    try:
-        library = lib.library()
-        lines.append(f"libtidepool {library.version()}: {library.path}")
-    except TidepoolError as error:
-        lines.append(f"libtidepool: {error}")
-    lines.append(f"program tidepool (TIDEPOOL_PLANNER=process): {planning.program_path() or 'none'}")
-    lines.append("bytes: " + ("by the allocator hook" if hook_is_loaded() else
-                              "by the C library" if counts.measures_peaks else
-                              "no peaks of single ops: workspaces count as 0"))
-    lines.append("GPU: none was used with this package; it trains on the CPU")
-    return "\n".join(lines)

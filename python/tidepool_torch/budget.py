@@ -365,7 +365,8 @@ class Budget:
         program = StepProgram(recording, type(self._model).__name__, o.min_bytes, scale,
                               o.planning.recompute, o.home)
         if self._machine is None:
-            self._machine = measured_machine(self._tier)
+            room = self.peak - (counts.live() - self._base)
+            self._machine = measured_machine(self._tier, room)
         if planner.smallest_budget(program.json, self._machine)[0] > self.peak - program.small:
             raise infeasible(program, self._machine, self.peak, 0, BudgetInfeasible(""))
         return program
@@ -439,6 +440,10 @@ class Budget:
         return None
 
     # ---- small things
+
+    def _set_base(self, base):
+        """What the process holds beside the training, where that is known better than by fit()."""
+        self._base = self._reactive.base = base
 
     def _not_inside(self, what):
         if self._inside:

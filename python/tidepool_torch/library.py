@@ -169,7 +169,8 @@ class _Handle:
         self.value = value
 
     def __del__(self):
-        if self.value and not sys.is_finalizing():
+        # At the interpreter's end the module's own names go first.
+        if self.value and sys is not None and not sys.is_finalizing():
             self.library.free(self)
 
 

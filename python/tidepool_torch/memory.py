@@ -62,12 +62,15 @@ class _HookCounts:
     measures_peaks = True
 
     def __init__(self):
-        for name in ("tp_hook_live", "tp_hook_peak", "tp_hook_refused"):
+        for name in ("tp_hook_live", "tp_hook_peak", "tp_hook_highest", "tp_hook_refused"):
             getattr(_c, name).restype = ctypes.c_long
         _c.tp_hook_limit.argtypes = (ctypes.c_long,)
         self.live = _c.tp_hook_live
         self.peak = _c.tp_hook_peak
         self.restart = _c.tp_hook_restart
+        # A second peak, which single ops that are measured do not set back.
+        self.highest = _c.tp_hook_highest
+        self.forget_highest = _c.tp_hook_forget_highest
         self.limit = _c.tp_hook_limit
         self.refused = _c.tp_hook_refused
 
@@ -93,7 +96,7 @@ class _NoCounts:
 
 
 def hook_is_loaded():
-    return hasattr(_c, "tp_hook_live")
+    return hasattr(_c, "tp_hook_highest")
 
 
 def _choose():

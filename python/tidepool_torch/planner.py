@@ -8,6 +8,7 @@ the library. Both give the same text.
 import dataclasses
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -15,7 +16,7 @@ import tempfile
 from . import library as lib
 from .errors import BudgetInfeasible, TidepoolError
 
-_INFEASIBLE_EXIT = 3
+_INFEASIBLE_EXIT = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,7 +95,7 @@ def smallest_budget(program, machine):
 
 def plan(program, machine, budget, host=None, options=Options()):
     """A proved plan of a program within `budget` bytes. BudgetInfeasible, TidepoolError."""
-    if os.environ.get("TIDEPOOL_PLANNER") == "process":
+    if by_process():
         return Plan(_planned_by_process(program, machine, budget, host, options))
     library = lib.library()
     return Plan(library.make_plan(library.read("program", json.dumps(program), "program"),
@@ -107,11 +108,27 @@ def program_path():
     return os.environ.get("TIDEPOOL_PROGRAM") or shutil.which("tidepool")
 
 
+def check(options):
+    """TidepoolError where whoever plans cannot do so under these options."""
+    if by_process() and not options.swap:
+        raise TidepoolError("TIDEPOOL_PLANNER=process: the program tidepool has no option for plans "
+                            "that do not swap. Next: unset TIDEPOOL_PLANNER, or allow swap")
+
+
+def by_process():
+    return os.environ.get("TIDEPOOL_PLANNER") == "process"
+
+
 def _planned_by_process(program, machine, budget, host, options):
+    check(options)
     executable = program_path()
     if executable is None:
         raise TidepoolError("TIDEPOOL_PLANNER=process, but there is no program tidepool on PATH. "
                             "Next: set TIDEPOOL_PROGRAM to it")
+    if not options.recompute and any(op["recomputable"] for op in program["ops"]):
+        # The program takes it from the ops, which fit() has written so by then.
+        raise TidepoolError("TIDEPOOL_PLANNER=process: plans that do not recompute need a program "
+                            "whose ops are not recomputable. Next: unset TIDEPOOL_PLANNER")
     with tempfile.TemporaryDirectory(prefix="tidepool-") as folder:
         paths = {}
         for name, value in (("program", program), ("machine", machine)):
@@ -130,7 +147,9 @@ def _planned_by_process(program, machine, budget, host, options):
             command += ["--time-limit", f"{int(options.time_limit * 1000)}ms"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode == _INFEASIBLE_EXIT:
-            raise BudgetInfeasible(done.stderr.strip())
+            message = done.stderr.strip()
+            smallest = re.search(r"smallest feasible budget is (\d+) B", message)
+            raise BudgetInfeasible(message, int(smallest.group(1)) if smallest else 0)
         if done.returncode != 0:
             raise TidepoolError(f"{' '.join(command)} ended with {done.returncode}: "
                                 f"{done.stderr.strip()}")

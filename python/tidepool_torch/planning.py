@@ -11,6 +11,7 @@ from .reruns import Kept
 _ALIGNMENT = 4096  # what a block of its own mapping takes
 _COPY_LATENCY = 30_000  # ns, of a thread that is woken
 _PROBE = 32 << 20
+_LEAST_PROBE = 1 << 20
 
 
 def make_plan(program, machine, peak, host, options):
@@ -43,9 +44,10 @@ def infeasible(program, machine, peak, beside, error):
         "foreach=False", smallest)
 
 
-def measured_machine(tier):
-    """This machine as Tidepool's machine file has it, with the host tier's speeds measured."""
-    size = _PROBE
+def measured_machine(tier, room=2 * _PROBE):
+    """This machine as Tidepool's machine file has it, with the host tier's speeds measured by a
+    copy that takes no more than half of `room`, if it can."""
+    size = min(_PROBE, max(room // 2, _LEAST_PROBE))
     buffer = torch.UntypedStorage(size)
     torch.empty(0, dtype=torch.uint8).set_(buffer, 0, (size,), (1,)).fill_(1)
     speeds = {}
