@@ -3,8 +3,8 @@
     python ddp_worker.py '[{"what": "compare", "model": "gpt", ...}, ...]'
 
 prints a line of JSON for each case. Keys of a case: `model`; `share` of the plain peak, or `budget`;
-`ddp` and `fit`, more arguments of each; `parts` micro-batches; `link` bytes/s that are planned for; `to_none` of
-zero_grad; `grow` (rank, step): batches four times as large from then on.
+`ddp` and `fit`, more arguments of each; `parts` micro-batches; `link` bytes/s that are planned for;
+`to_none` of zero_grad; `grow` (rank, step): batches four times as large from then on.
 """
 
 import gc
@@ -182,7 +182,8 @@ def fail(case):
             with budget.step():
                 one_step(case, ddp, optimizer, step)
     except MemoryError as error:
-        readable = digest(model.parameters()) is not None
+        budget.close()
+        readable = len(digest(model.parameters())) > 0
         return {"type": type(error).__name__, "error": str(error), "smallest": error.smallest,
                 "step": budget.steps, "at": time.time(), "readable": readable}
     return {"error": None}
