@@ -1,6 +1,10 @@
-"""One rank of test_ddp.py: trains a tiny model with DDP, plain and inside a budget, compares bits.
+"""One rank of test_ddp.py: trains tiny models with DDP, plain and inside a budget.
 
-    python ddp_worker.py '{"model": "resnet", ...}'     one line of JSON on stdout
+    python ddp_worker.py '[{"what": "compare", "model": "gpt", ...}, ...]'
+
+prints a line of JSON for each case. Keys of a case: `model`; `share` of the plain peak, or `budget`;
+`ddp` and `fit`, more arguments of each; `parts` micro-batches; `link` bytes/s that are planned for;
+`to_none` of zero_grad; `grow` (rank, step): batches four times as large from then on.
 """
 
 import gc
@@ -17,150 +21,207 @@ from torch.nn.parallel import DistributedDataParallel
 
 import models
 import tidepool_torch as tidepool
+from tidepool_torch.memory import counts, hook_is_loaded
 from tidepool_torch.planning import machine_of
-from tidepool_torch.memory import counts
+from tidepool_torch.ranks import Ranks
 
-STEPS = 8
-
-
-def build(case):
-    torch.manual_seed(0)
-    if case["model"] == "resnet":
-        model = models.ResNet(width=16, blocks=(2, 1))
-        return model, torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-    model = models.GPT(vocabulary=512, width=128, layers=3, length=64)
-    return model, torch.optim.AdamW(model.parameters(), lr=3e-4, foreach=False)
+RECORDED = 4  # the step that ranks record
+SAVED = 6  # behind this step a checkpoint is made
 
 
 def make(case):
-    model, optimizer = build(case)
+    torch.manual_seed(0)
+    if case["model"] == "resnet":
+        model = models.ResNet(width=16, blocks=(2, 1))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    else:
+        model = models.GPT(vocabulary=512, width=128, layers=3, length=64)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, foreach=False)
     ddp = DistributedDataParallel(model, **case.get("ddp", {}))
     torch.manual_seed(5 + dist.get_rank())
     return model, ddp, optimizer
 
 
-def batch(case, number):
+def batch(case, number, step):
     g = torch.Generator().manual_seed(1000 + 2 * number + dist.get_rank())
+    rank, since = case.get("grow", (-1, 0))
+    times = 4 if dist.get_rank() == rank and step >= since else 1
     if case["model"] == "resnet":
-        return torch.randn(32, 3, 16, 16, generator=g), torch.randint(0, 10, (32,), generator=g)
-    ids = torch.randint(0, 512, (8, 65), generator=g)
+        size = 32 * times
+        return torch.randn(size, 3, 16, 16, generator=g), torch.randint(0, 10, (size,), generator=g)
+    ids = torch.randint(0, 512, (8 * times, 65), generator=g)
     return ids[:, :-1], ids[:, 1:]
 
 
-def loss_of(ddp, x, y):
-    return F.cross_entropy(ddp(x).flatten(0, -2), y.flatten())
-
-
-def one_step(case, ddp, optimizer, number):
+def one_step(case, ddp, optimizer, step):
     parts = case.get("parts", 1)
     losses = []
     for part in range(parts):
-        x, y = batch(case, number * parts + part)
-        if part < parts - 1:
-            with ddp.no_sync():
-                loss = loss_of(ddp, x, y)
-                loss.backward()
-        else:
-            loss = loss_of(ddp, x, y)
-            loss.backward()
-        losses.append(loss.detach())
+        x, y = batch(case, step * parts + part, step)
+        ddp.require_backward_grad_sync = part == parts - 1  # as no_sync() does
+        loss = F.cross_entropy(ddp(x).flatten(0, -2), y.flatten())
+        loss.backward()
+        losses.append(float(loss.detach()))
     optimizer.step()
-    optimizer.zero_grad()
-    return [float(loss) for loss in losses]
+    optimizer.zero_grad(set_to_none=case.get("to_none", True))
+    return losses
+
+
+def digest(tensors):
+    total = hashlib.sha256()
+    for tensor in tensors:
+        if isinstance(tensor, torch.Tensor):
+            flat = tensor.detach().clone().reshape(-1).view(torch.uint8)  # numpy would pin it
+            total.update(flat.numpy().tobytes())
+    return total.hexdigest()
 
 
 def bits(model, optimizer):
-    digest = hashlib.sha256()
-    tensors = [*model.parameters(), *model.buffers()]
-    for state in optimizer.state.values():
-        tensors += [v for v in state.values() if isinstance(v, torch.Tensor)]
-    for tensor in [*tensors, torch.get_rng_state()]:
-        digest.update(tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
-                      if tensor.dim() else repr(float(tensor)).encode())
-    return digest.hexdigest()
+    """Of every byte that a step can change."""
+    state = [value for of in optimizer.state.values() for value in of.values()]
+    gradients = [p.grad for p in model.parameters() if p.grad is not None]
+    return digest([*model.parameters(), *model.buffers(), *state, *gradients,
+                   torch.get_rng_state()])
 
 
-def settle():
-    gc.collect()
-    dist.barrier()
-    return counts.live()
+def checkpoint(model, ddp, optimizer):
+    state = [value for of in optimizer.state_dict()["state"].values() for value in of.values()]
+    return digest([*model.state_dict().values(), *ddp.state_dict().values(), *state])
+
+
+class Run:
+    """What a training showed."""
+
+    def __init__(self):
+        gc.collect()
+        dist.barrier()
+        self.before = counts.live()
+        self.losses = []
+        self.peaks = []
+        self.saved = self.state = None
+
+    def train(self, case, model, ddp, optimizer, one):
+        for step in range(1, case.get("steps", 7) + 1):
+            if hook_is_loaded():
+                counts.restart()
+            self.losses.append(one(case, ddp, optimizer, step))
+            if hook_is_loaded():
+                self.peaks.append(counts.peak() - self.before)
+            if step == SAVED:
+                self.saved = checkpoint(model, ddp, optimizer)
 
 
 def plain(case):
     model, ddp, optimizer = make(case)
-    one_step(case, ddp, optimizer, 0)  # what kernels and gloo set up once is no training's
+    one_step(case, ddp, optimizer, 1)  # what kernels and gloo set up once is no training's
     del model, ddp, optimizer
-    before = settle()
+    run = Run()
     model, ddp, optimizer = make(case)
-    losses = []
-    for number in range(STEPS):
-        if number == STEPS - 1:
-            counts.restart()
-        losses.append(one_step(case, ddp, optimizer, number))
-    return losses, bits(model, optimizer), counts.peak() - before
+    run.train(case, model, ddp, optimizer, one_step)
+    run.state = bits(model, optimizer)
+    return run
 
 
 def inside(case, peak):
-    """The same inside a budget, and what it showed."""
-    before = settle()
+    run = Run()
     model, ddp, optimizer = make(case)
     budget = tidepool.fit(ddp, optimizer, peak=peak, home=False, min_bytes=16384, evaluations=200,
                           machine=machine_of(*[case.get("link", 2e9)] * 2), **case.get("fit", {}))
-    losses, peaks, planned, moved, reruns = [], [], 0, 0, 0
-    for number in range(STEPS):
-        counts.restart()
+
+    def one(*args):
         with budget.step():
-            losses.append(one_step(case, ddp, optimizer, number))
-        peaks.append(counts.peak() - before)
-        if budget._running is not None:
-            planned += 1
-    for p in budget._plans:
-        moved += p.executor.moved_out + p.executor.moved_in
-        reruns += p.executor.reruns
-    away = budget._away
-    shown = {"peaks": peaks, "planned": planned, "moved": moved, "reruns": reruns,
-             "reactive": away.moved_out + away.moved_in, "divergences": budget.divergences,
-             "floor": None, "host": budget._tier.limit}
+            return one_step(*args)
+
+    run.train(case, model, ddp, optimizer, one)
+    shown = {"host": budget._tier.limit, "divergences": budget.divergences,
+             "reactive": budget._away.moved_out, "plans": len(budget._plans), **planned(budget),
+             **loose(budget._plans[0].program)}
     budget.close()
-    return losses, bits(model, optimizer), shown
+    run.state = bits(model, optimizer)
+    return run, shown
+
+
+def planned(budget):
+    executors = [p.executor for p in budget._plans]
+    return {"planned": sum(p.steps for p in budget._plans),
+            "moved": min(sum(e.moved_out for e in executors), sum(e.moved_in for e in executors)),
+            "reruns": sum(e.reruns for e in executors)}
+
+
+def loose(program):
+    """Collectives of the recorded step, and what they touch that might move or be made again."""
+    ops = [op for op in program.recording.ops if op.name.startswith("c10d::")]
+    touched = {number for op in ops for number in op.modes}
+    return {"collectives": len(ops),
+            "loose": sum(not program.recording.storages[n].pinned for n in touched),
+            "again": sum(op.again and not touched.isdisjoint(op.modes)
+                         for op in program.recording.ops)}
 
 
 def compare(case):
-    losses, state, peak = plain(case)
-    allowed = int(peak * case["share"])
-    try:
-        with_budget, state_with_budget, shown = inside(case, allowed)
-    finally:
-        counts.limit(0)
-    return {"peak": peak, "budget": allowed, "losses": losses == with_budget,
-            "state": state == state_with_budget, **shown}
+    reference = plain(case)
+    # Without the hook: a budget that the models are known to need more than.
+    whole = reference.peaks[-1] if reference.peaks else (
+        32 << 20 if case["model"] == "gpt" else 8 << 20)
+    allowed = case["budget"] if "budget" in case else int(whole * case["share"])
+    run, shown = inside(case, allowed)
+    # A recording counts each op by itself, and the planner works behind it.
+    peaks = run.peaks[:RECORDED - 1] + run.peaks[RECORDED:]
+    return {"whole": whole, "budget": allowed, "most": max(peaks, default=0),
+            "losses": run.losses == reference.losses, "state": run.state == reference.state,
+            "saved": run.saved == reference.saved, **shown}
 
 
 def fail(case):
-    """Rank `case["rank"]` has a budget that cannot be."""
+    """The ranks in `case["ranks"]` have a budget that cannot be."""
     model, ddp, optimizer = make(case)
-    peak = case["peak"] if dist.get_rank() in case["ranks"] else "1GiB"
-    budget = tidepool.fit(ddp, optimizer, peak=peak, home=False, min_bytes=16384)
-    start = time.monotonic()
+    peak = 1_000_000 if dist.get_rank() in case["ranks"] else "1GiB"
+    budget = tidepool.fit(ddp, optimizer, peak=peak, home=False)
     try:
-        for number in range(STEPS):
-            start = time.monotonic()
+        for step in range(1, 9):
             with budget.step():
-                one_step(case, ddp, optimizer, number)
+                one_step(case, ddp, optimizer, step)
     except MemoryError as error:
-        return {"error": str(error), "type": type(error).__name__, "smallest": error.smallest,
-                "step": budget.steps, "at": time.time(), "took": time.monotonic() - start}
+        budget.close()
+        readable = len(digest(model.parameters())) > 0
+        return {"type": type(error).__name__, "error": str(error), "smallest": error.smallest,
+                "step": budget.steps, "at": time.time(), "readable": readable}
     return {"error": None}
+
+
+def agree(case):
+    """What ranks are told when one fails otherwise; then all agree."""
+    ranks = Ranks(None)
+    bad = ValueError("odd") if case.get("odd") else tidepool.TidepoolError("no library")
+
+    def work():
+        if ranks.rank == 1:
+            raise bad
+        return True
+
+    told = None
+    try:
+        ranks.all_or_none(work, decides=True)
+    except tidepool.TidepoolError as error:
+        told = str(error)
+    ranks.all_or_none(lambda: ranks.rank == 0, decides=True)
+    one_has_none = ranks.agreed
+    ranks.all_or_none(lambda: True, decides=True)
+    return {"told": told, "one_has_none": one_has_none, "agreed": ranks.agreed}
 
 
 def main():
     torch.set_num_threads(1)
-    case = json.loads(sys.argv[1])
-    init = {"init_method": os.environ["TEST_INIT"], "rank": int(os.environ["RANK"]),
-            "world_size": int(os.environ["WORLD_SIZE"])} if "TEST_INIT" in os.environ else {}
-    dist.init_process_group("gloo", **init)
-    result = {"compare": compare, "fail": fail}[case.get("what", "compare")](case)
-    print(json.dumps({"rank": dist.get_rank(), **result}), flush=True)
+    start = {}
+    if "TEST_STORE" in os.environ:  # else torchrun says where the others are
+        start = {"init_method": os.environ["TEST_STORE"], "rank": int(os.environ["RANK"]),
+                 "world_size": int(os.environ["WORLD_SIZE"])}
+    dist.init_process_group("gloo", **start)
+    for case in json.loads(sys.argv[1]):
+        what = {"compare": compare, "fail": fail, "agree": agree}[case.get("what", "compare")]
+        result = json.dumps({"rank": dist.get_rank(), **what(case)})
+        sys.stdout.write(result + "\n")  # in one piece: ranks share a pipe under torchrun
+        sys.stdout.flush()
     dist.destroy_process_group()
 
 

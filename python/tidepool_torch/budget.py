@@ -21,8 +21,6 @@ from .program import StepProgram
 from .planning import infeasible, make_plan, measured_machine
 from .ranks import Ranks
 from .report import export, report_of
-from .reactive import Reactive
-from .recording import Recorder
 from .schedule import StepSchedule
 from .step_mode import InterruptGate, StepMode
 from .trained import Trained
@@ -67,8 +65,8 @@ class Budget:
         self._owning.own(self._trained.tensors(), self._is_held)
         held = sum({s._cdata: s.nbytes() for _, _, s in self._trained.persistent()}.values())
         self._base = counts.live() - held - self._ranks.bucket_bytes()
-        self._reactive = Reactive(self._away, self.peak, self._base, options.min_bytes,
-                                  self._ranks.together)
+        self._reactive = self._ranks.reactive()(self._away, self.peak, self._base,
+                                                options.min_bytes)
         self._gate = InterruptGate()
         self._mode = StepMode(self._gate)
         self._plans = []
@@ -227,8 +225,8 @@ class Budget:
         record = None
         times = self._seen.get(self._key, 0)
         if not also and self._is_to_record(times):
-            record = Recorder(persistent, self._trained.gradients(), self._away.__contains__,
-                              self._ranks.together)
+            record = self._ranks.recorder()(persistent, self._trained.gradients(),
+                                            self._away.__contains__)
         kept = self._options.keep
         self._reactive.begin(
             [(name, s) for name, _, s in persistent if name not in kept] + list(also),

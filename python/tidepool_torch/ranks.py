@@ -11,7 +11,11 @@ import os
 import torch
 import torch.distributed as dist
 
+from . import calls
 from .errors import BudgetInfeasible, TidepoolError
+from .primitives import StorageWeakRef, storage_of
+from .reactive import Reactive
+from .recording import READ, Recorder
 
 _COLLECTIVES = ("c10d::", "_c10d_functional::", "fsdp::", "symm_mem::")
 _RAW = ("aten::empty", "aten::empty_strided", "aten::zeros")
@@ -24,6 +28,7 @@ _WARM_UP = 3
 # much (measured). It does so on its threads, so no count of a call shows it.
 _GLOO_SCRATCH = 2 << 20
 _GLOO_THREADS = 2
+_GLOO_PIECE = 64 << 10
 
 _is_collective = {}
 
@@ -46,17 +51,12 @@ def used_elsewhere(func, kwargs, tensors):
     return []
 
 
-def fills(func):
-    """Whether the call copies gradients to a bucket."""
-    return func._schema.overload_name == "out"
-
-
 def scratch(func, tensors):
     """Bytes that a collective takes at most while it runs."""
     name = func._schema.name
     if not is_collective(func) or "reduce" not in name:
         return 0
-    return sum(min(_GLOO_SCRATCH, t.nbytes // dist.get_world_size() + 4096) for t in tensors)
+    return sum(min(_GLOO_SCRATCH, t.nbytes // dist.get_world_size() + _GLOO_PIECE) for t in tensors)
 
 
 class Scratch:
@@ -80,6 +80,97 @@ def makes_raw(func, tensors):
 def is_wrapper(types):
     """Whether tensors of these types have others inside, whose ops are the step's: DTensor."""
     return any(hasattr(t, "__tensor_flatten__") for t in types)
+
+
+class RankRecorder(Recorder):
+    """A recorder that knows what DistributedDataParallel and its like do outside of the calls."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self._elsewhere = set()  # storages that are used outside of the calls
+        self._filled_from = []  # (storage, op that copies it to a bucket)
+        self._scratch = Scratch()
+
+    def finish(self, gradients):
+        recording = super().finish(gradients)
+        self._keep_on_device()
+        for number in self._elsewhere:
+            recording.storages[number].pinned = True
+        for op in recording.ops:
+            op.again = op.again and self._elsewhere.isdisjoint(op.modes)
+        recording.scratch = self._scratch.bytes()
+        return recording
+
+    def _keep_on_device(self):
+        """A gradient that is copied to a bucket is looked at before, without a call: it is used from
+        when it is there."""
+        for number, index in self._filled_from:
+            storage = self.recording.storages[number]
+            before = [k for k, _ in storage.accesses if k < index]
+            for k in range(before[-1] + 1 if before else index, index):
+                self.recording.ops[k].modes.setdefault(number, READ)
+                storage.accesses.append((k, READ))
+            storage.accesses.sort(key=lambda access: access[0])
+
+    def _before(self, func, kwargs, tensors):
+        numbers = {self._known[storage_of(t)._cdata].number
+                   for t in used_elsewhere(func, kwargs, tensors)}
+        self._elsewhere |= numbers
+        if not is_collective(func):
+            return set()
+        self._scratch.add(func, tensors)
+        return numbers
+
+    def _behind(self, func, tensors, index):
+        if index < 0:
+            return
+        op = self.recording.ops[index]
+        if makes_raw(func, tensors):
+            self._elsewhere.update(op.made)
+        if func._schema.overload_name == "out":
+            self._filled_from += [(n, index) for n in op.inputs if n not in self._elsewhere]
+
+    def _copies_of_small(self, func, tensors, changed):
+        return super()._copies_of_small(func, tensors, changed | self._elsewhere)
+
+
+class RankReactive(Reactive):
+    """Reactive steps in which what is used outside of the calls stays."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self._scratch = Scratch()
+
+    def run(self, func, args, kwargs):
+        tensors = calls.tensors_in(args, kwargs)
+        if is_collective(func):
+            self._scratch.add(func, tensors)
+        for tensor in used_elsewhere(func, kwargs, tensors):
+            self.show(storage_of(tensor))
+            self._hold(storage_of(tensor))
+        out = super().run(func, args, kwargs)
+        if makes_raw(func, tensors):
+            for tensor in calls.tensors_out(out):
+                self._hold(storage_of(tensor))
+        return out
+
+    def show(self, storage):
+        """Somebody reads it outside the dispatcher, now."""
+        if storage in self.away:
+            self._room(storage.nbytes(), {storage._cdata})
+            self.away.back(storage)
+            self._touch(storage, None)
+
+    def _hold(self, storage):
+        self._candidates.pop(storage._cdata, None)
+        self._stay[storage._cdata] = StorageWeakRef(storage)
+
+    def _room(self, size, used):
+        return super()._room(size + self._scratch.bytes(), used)
+
+    def _need(self, func, args, kwargs, tensors):
+        # Asked for its result's bytes, a collective would run.
+        return 0 if is_collective(func) else super()._need(func, args, kwargs, tensors)
 
 
 class Ranks:
@@ -108,14 +199,20 @@ class Ranks:
             return asked
         return _WARM_UP if self.together else 1
 
+    def recorder(self):
+        return RankRecorder if self.together else Recorder
+
+    def reactive(self):
+        return RankReactive if self.together else Reactive
+
     def share_of(self, host):
         """This rank's part of host bytes that the ranks of a machine share."""
         here = int(os.environ.get("LOCAL_WORLD_SIZE", "1")) if self.together else 1
         return host if host is None else max(1, host // here)
 
     def add_hooks(self, model, look):
-        """look(gradient) is called when a gradient is accumulated and before the reducer of
-        DistributedDataParallel compares its address with the bucket's, outside the dispatcher."""
+        """look(gradient) is called when a gradient is there and before DistributedDataParallel asks
+        whether it lies in the bucket, which reads its address outside the dispatcher."""
         if not self.together:
             return []
         return [p.register_post_accumulate_grad_hook(lambda p: look(p.grad))

@@ -9,7 +9,7 @@ import math
 
 import torch
 
-from . import calls, primitives, ranks
+from . import calls, primitives
 from .memory import counts
 from .primitives import StorageWeakRef, storage_of
 
@@ -32,14 +32,12 @@ class Reactive:
     """`base` are live bytes of the process that are not of the training; `budget` None: all may
     stay. A recorder, where there is one, runs the calls."""
 
-    def __init__(self, away, budget, base, min_bytes, together=False):
+    def __init__(self, away, budget, base, min_bytes):
         self.away = away
         self.budget = budget
         self.base = base
         self.min_bytes = min_bytes
         self.short = 0  # most bytes that were missing for an op
-        self.together = together  # with other ranks: `ranks` says what stays
-        self._scratch = ranks.Scratch()
         self.recorder = None
         self._candidates = collections.OrderedDict()  # _cdata -> _Candidate, longest unused first
         self._stay = {}  # _cdata -> reference: never moved in this step
@@ -71,29 +69,12 @@ class Reactive:
                 self._touch(storage, None)
             else:
                 self._note_argument(storage)
-        if self.together:
-            self._scratch.add(func, tensors)
-            self._hold(ranks.used_elsewhere(func, kwargs, tensors))
         if self.budget is not None and tensors:
             self._room(self._need(func, args, kwargs, tensors), used)
         out = self._call(func, args, kwargs)
         for t in tensors + calls.tensors_out(out):
             self._touch(storage_of(t), None)
-        if self.together and ranks.makes_raw(func, tensors):
-            self._hold(calls.tensors_out(out))
         return out
-
-    def _hold(self, tensors):
-        for storage in map(storage_of, tensors):
-            self._candidates.pop(storage._cdata, None)
-            self._stay[storage._cdata] = StorageWeakRef(storage)
-
-    def show(self, storage):
-        """Somebody reads it outside the dispatcher, now."""
-        if storage in self.away:
-            self._room(storage.nbytes(), {storage._cdata})
-            self.away.back(storage)
-            self._touch(storage, None)
 
     def bring_back(self, storages):
         """Those of `storages` that are away, as the budget allows; True where all fit."""
@@ -137,8 +118,7 @@ class Reactive:
         if self.budget is None:
             return True
         while True:
-            over = (counts.live() - self.base + size + self._scratch.bytes() + _SLACK
-                    - self.budget)
+            over = counts.live() - self.base + size + _SLACK - self.budget
             if over <= 0:
                 return True
             if not self._evict_one(used):
@@ -168,7 +148,7 @@ class Reactive:
     def _infer(func, args, kwargs, tensors):
         inputs = sum({storage_of(t)._cdata: t.nbytes for t in tensors}.values())
         returned = func._schema.returns
-        if ranks.is_collective(func) or all(r.alias_info is not None for r in returned):
+        if all(r.alias_info is not None for r in returned):
             return 0
 
         def without_bytes(t):

@@ -10,7 +10,7 @@ import time
 
 import torch
 
-from . import calls, ranks
+from . import calls
 from .memory import counts
 from .primitives import StorageWeakRef, storage_of
 
@@ -76,7 +76,7 @@ class Recording:
         self.ops = []
         self.dispatched = []
         self.notes = []
-        self.scratch = 0  # of collectives, which take it on threads of their own
+        self.scratch = 0  # that threads of others take beside the ops
         self.first = None  # shapes of the first call
 
     def compute_time(self):
@@ -114,13 +114,9 @@ class Recorder:
     that lives from step to step, `gradients` (name, storage) of those that the last step left;
     `is_away` tells of a storage whether it is without bytes for now."""
 
-    def __init__(self, persistent, gradients, is_away=lambda storage: False, together=False):
+    def __init__(self, persistent, gradients, is_away=lambda storage: False):
         self.recording = Recording()
         self._is_away = is_away
-        self._together = together  # with other ranks: `ranks` says what stays
-        self._scratch = ranks.Scratch()
-        self._filled_from = []  # (storage, op that copies it to a bucket)
-        self._elsewhere = set()  # storages that are used outside of the calls
         self._known = {}  # _cdata -> StorageRecord of a living storage
         self._mortal = {}
         for name, kind, storage in persistent:
@@ -136,9 +132,8 @@ class Recorder:
         inputs = tuple(self._record_of(storage_of(t)) for t in tensors)
         changed = {self._known[storage_of(t)._cdata].number
                    for t in calls.written(func, args, kwargs)}
-        if self._together:
-            changed |= self._note_elsewhere(func, kwargs, tensors)
-        audited = self._copies_of_small(func, tensors, changed | self._elsewhere)
+        changed |= self._before(func, kwargs, tensors)
+        audited = self._copies_of_small(func, tensors, changed)
         random_state = torch.get_rng_state()
         begun = counts.begin()
         start = time.thread_time_ns()
@@ -148,8 +143,6 @@ class Recorder:
         random = not torch.equal(random_state, torch.get_rng_state())
         changed |= self._hidden_writes(func, args, kwargs, audited)
         made = self._births(func, out, tensors)
-        if self._together and ranks.makes_raw(func, tensors):
-            self._elsewhere.update(made)
         index = -1
         if made or changed or (tensors and not calls.tensors_out(out)):
             index = len(self.recording.ops)
@@ -159,10 +152,16 @@ class Recorder:
                      and all(calls.is_plain(t) for t in tensors + calls.tensors_out(out)))
             self._add_op(OpRecord(func, self._modes(inputs, made, changed), inputs, made,
                                   (took, workspace), random, again))
-            if self._together and ranks.fills(func):
-                self._filled_from += [(n, index) for n in inputs if n not in self._elsewhere]
         self.recording.dispatched.append((func, index, inputs, made))
+        self._behind(func, tensors, index)
         return out
+
+    def _before(self, func, kwargs, tensors):
+        """Storages that the call writes besides, for a class that knows more than this one."""
+        return set()
+
+    def _behind(self, func, tensors, index):
+        pass
 
     def finish(self, gradients):
         """`gradients` has (name, storage) of the model's, which are named so."""
@@ -173,36 +172,9 @@ class Recorder:
             if record is not None and record.born >= 0:
                 record.kind = "gradient"
                 record.name = f"{record.number}.{name}.grad"
-        self._keep_elsewhere()
         for record in self.recording.storages:
             record.reference = None
         return self.recording
-
-    def _note_elsewhere(self, func, kwargs, tensors):
-        """What other ranks' rules keep in place; of it, what the call may write unsaid."""
-        found = {self._known[storage_of(t)._cdata].number
-                 for t in ranks.used_elsewhere(func, kwargs, tensors)}
-        self._elsewhere |= found
-        if not ranks.is_collective(func):
-            return set()
-        self._scratch.add(func, tensors)
-        return found
-
-    def _keep_elsewhere(self):
-        """Into the recording goes what no call says: what stays, and that a gradient is looked at
-        from when it is there until it is copied to a bucket."""
-        for number, index in self._filled_from:
-            storage = self.recording.storages[number]
-            before = [k for k, _ in storage.accesses if k < index]
-            for k in range(before[-1] + 1 if before else index, index):
-                self.recording.ops[k].modes.setdefault(number, READ)
-                storage.accesses.append((k, READ))
-            storage.accesses.sort(key=lambda access: access[0])
-        self.recording.scratch = self._scratch.bytes()
-        for number in self._elsewhere:
-            self.recording.storages[number].pinned = True
-        for op in self.recording.ops:
-            op.again = op.again and self._elsewhere.isdisjoint(op.modes)
 
     def _add(self, storage, name, kind, persistent, born):
         number = len(self.recording.storages)
