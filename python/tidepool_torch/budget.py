@@ -29,6 +29,7 @@ from .reruns import Kept
 from .schedule import StepSchedule
 
 _MOST_PLANS = 8
+_DIVERGED_TOO_OFTEN = 3  # times in a row
 _ALIGNMENT = 4096  # what a block of its own mapping takes
 _COPY_LATENCY = 30_000  # ns, of a thread that is woken
 _PROBE = 32 << 20
@@ -128,6 +129,7 @@ class Budget:
         self._plans = []
         self._running = None  # the _Planned of this step
         self._key = None
+        self._forgotten = {}  # key -> plans that steps of it did not follow
         self._seen = {}  # key -> steps that ran without a plan
         self._plain_seconds = None
         self._machine = options.machine
@@ -289,6 +291,17 @@ class Budget:
         self._say(f"step {self.steps} differs from the plan at op {planned.executor.position} "
                   f"({error}); running reactively")
         self._use_reactive(land(planned.executor, self._away))
+        if planned.diverged == _DIVERGED_TOO_OFTEN:
+            self._forget(planned)
+
+    def _forget(self, planned):
+        """Steps as this one was recorded from do not come any more: the next one is recorded, but
+        not without end where each differs from the one before."""
+        times = self._forgotten.get(planned.key, 0)
+        if times < _MOST_PLANS:
+            self._forgotten[planned.key] = times + 1
+            self._plans.remove(planned)
+            planned.executor.close()
 
     def _end(self):
         recorder = self._end_calls()

@@ -18,6 +18,10 @@ from .primitives import StorageWeakRef
 from .reruns import KeptCall
 
 
+# Bytes that a call may make of which the plan knows nothing.
+_BESIDE = 4096
+
+
 class Diverged(Exception):
     """A call of PyTorch's is not the one that the plan expects."""
 
@@ -133,18 +137,33 @@ class Executor:
     def run(self, func, args, kwargs):
         """One call of PyTorch's. Diverged, with nothing of the call done, where it is another."""
         position = self.position
-        try:
-            expected, action = self.schedule.calls[position]
-        except IndexError:
-            raise Diverged(f"{func} behind its end") from None
+        expected, action = self.schedule.call_at(position)
         if expected is not func:
-            if calls.not_of_the_step(calls.tensors_in(args, kwargs)):
+            tensors = calls.tensors_in(args, kwargs)
+            if calls.not_of_the_step(tensors):
                 return func(*args, **kwargs)
-            raise Diverged(f"{func} instead of {expected}")
+            position = self.schedule.where_it_is_next(func, position)
+            if position is None:
+                return self._beside_the_plan(func, args, kwargs, tensors, expected)
+            self.position = position
+            action = self.schedule.calls[position][1]
         if action is None:
             self.position = position + 1
             return func(*args, **kwargs)
         return self._act(action, func, args, kwargs)
+
+    def _beside_the_plan(self, func, args, kwargs, tensors, expected):
+        """A call that the plan does not have, of those that change nothing for it: callbacks that
+        log, every so many steps."""
+        if not calls.is_view(func):
+            ours = {reference.cdata for reference in self.reference.values()}
+            if calls.writes(func) or any(t.untyped_storage()._cdata in ours for t in tensors):
+                raise Diverged(f"{func} instead of {expected}")
+        out = func(*args, **kwargs)
+        known = [t.untyped_storage()._cdata for t in tensors]
+        if sum(s.nbytes() for s in calls.fresh_storages(out, known)) > _BESIDE:
+            raise DivergedBehind(f"{func} instead of {expected}", out)
+        return out
 
     def _act(self, action, func, args, kwargs):
         tensors = calls.tensors_in(args, kwargs)
@@ -189,9 +208,8 @@ class Executor:
 
     def end(self):
         """The rest of the schedule, behind the last call. Diverged where calls are missing."""
-        if self.position != len(self.schedule.calls):
-            expected = self.schedule.calls[self.position][0]
-            raise Diverged(f"the end instead of {expected}")
+        if self.schedule.where_it_is_next(None, self.position) is None:
+            raise Diverged(f"the end instead of {self.schedule.call_at(self.position)[0]}")
         self._finish_late()
         self._walk(len(self.schedule.instructions))
         with self._changed:

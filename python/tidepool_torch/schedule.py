@@ -2,9 +2,13 @@
 
 import collections
 
+from . import calls
 from .recording import UPDATE
 
 _READS = 0  # a mode in the plan's tables
+
+# So many calls that mean nothing to the plan may be missing at one place.
+_AHEAD = 32
 
 
 class Action:
@@ -51,6 +55,21 @@ class StepSchedule:
 
     def tensor_at(self, placement):
         return self.plan.placements[placement].tensor
+
+    def call_at(self, position):
+        """The function is None at the end."""
+        return self.calls[position] if position < len(self.calls) else (None, None)
+
+    def where_it_is_next(self, func, position):
+        """Where that call comes at or behind `position` (None: the end), with none between that
+        means anything, or None."""
+        for place in range(position, min(position + _AHEAD, len(self.calls) + 1)):
+            expected, action = self.call_at(place)
+            if expected is func:
+                return place
+            if expected is None or action is not None or calls.writes(expected):
+                return None
+        return None
 
     def _find_managed(self):
         places = collections.defaultdict(set)
