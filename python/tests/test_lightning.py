@@ -90,8 +90,8 @@ def whole_state(trainer, module):
     return state
 
 
-def callback(tally):
-    return tallied(TidepoolCallback, tally)(**options())
+def callback(tally, **more):
+    return tallied(TidepoolCallback, tally)(**options(**more))
 
 
 @pytest.mark.parametrize("case", [
@@ -103,9 +103,9 @@ def callback(tally):
 def test_a_training_in_a_budget_gives_the_bits_of_one_without(tmp_path, case):
     expected = whole_state(*run(tmp_path / "plain", **case))
     tally = Tally()
-    inside = whole_state(*run(tmp_path / "inside", [callback(tally)], **case))
+    inside = whole_state(*run(tmp_path / "inside", [callback(tally, peak="700KiB")], **case))
     assert differences(expected, inside) == []
-    assert tally.moved > 0 and tally.planned_steps >= 1
+    assert tally.moved > 0
     assert no_mode_is_left()
 
 

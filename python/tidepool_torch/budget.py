@@ -27,6 +27,7 @@ from .trained import Trained
 from .verify import verify
 
 _MOST_PLANS = 8
+_DIVERGED_TOO_OFTEN = 3  # times in a row
 
 
 class _Planned:
@@ -72,6 +73,7 @@ class Budget:
         self._plans = []
         self._running = None  # the _Planned of this step
         self._key = None
+        self._forgotten = {}  # key -> plans that steps of it did not follow
         self._seen = {}  # key -> steps that ran without a plan
         self._plain_seconds = None
         self._machine = options.machine
@@ -260,6 +262,17 @@ class Budget:
         self._say(f"step {self.steps} differs from the plan at op {planned.executor.position} "
                   f"({error}); running reactively")
         self._use_reactive(land(planned.executor, self._away))
+        if planned.diverged == _DIVERGED_TOO_OFTEN:
+            self._forget(planned)
+
+    def _forget(self, planned):
+        """Steps as this one was recorded from do not come any more: the next one is recorded, but
+        not without end where each differs from the one before."""
+        times = self._forgotten.get(planned.key, 0)
+        if times < _MOST_PLANS:
+            self._forgotten[planned.key] = times + 1
+            self._plans.remove(planned)
+            planned.executor.close()
 
     def _end(self):
         recorder = self._end_calls()
@@ -428,7 +441,7 @@ class Budget:
     def _is_held(self, storage):
         """Whether it is away or looks at a block of a plan's: it says nothing of itself then."""
         return storage in self._away or (
-            self._current is not None and storage._cdata in self._current.executor.identities)
+            self._current is not None and storage._cdata in self._current.executor.ours)
 
     def _bytes_of_away(self, storage):
         if storage in self._away:

@@ -217,7 +217,7 @@ def _fit_options(parsed):
     """What was given of fit()'s arguments; the rest is as that has it."""
     given = {"peak": parsed.peak, "host": parsed.host, "host_dir": parsed.host_dir,
              "allow": parsed.allow, "keep": parsed.keep, "min_bytes": parsed.min_bytes,
-             "planner_name": parsed.planner, "time_limit": parsed.time_limit,
+             "planner": parsed.planner, "time_limit": parsed.time_limit,
              "evaluations": parsed.evaluations, "seed": parsed.seed,
              "home": False if parsed.no_home else None, "report": False if parsed.quiet else None}
     return {name: value for name, value in given.items() if value is not None}

@@ -16,6 +16,11 @@ from . import calls, primitives
 from .away import not_here
 from .primitives import StorageWeakRef
 from .reruns import KeptCall
+from .schedule import WRITES_OTHERS
+
+
+# Bytes that a call may make of which the plan knows nothing.
+_BESIDE = 4096
 
 
 class Diverged(Exception):
@@ -50,12 +55,12 @@ class Executor:
         self.block = {}  # placement on the device -> the storage that owns its bytes
         self.points_at = {}  # tensor -> the placement that PyTorch's storage looks at; None: away
         self.reference = {}  # tensor -> PyTorch's storage
+        self.ours = set()  # `_cdata` of these
         self.newest = {}  # tensor -> the placements that have its newest value
         self.mine = set()  # tensors whose storages are pointers in this step
         self.kept_calls = {}
         self.done = [True] * len(self.schedule.instructions)
         self.entered = False
-        self.identities = set()  # `_cdata` of the persistent ones
         self.position = 0
         self._next = 0
         self._unfinished = None
@@ -95,7 +100,6 @@ class Executor:
                 self.block[p] = primitives.take_bytes(storage)
                 self._take(t, p, storage, p)
         self.mine = set(self.schedule.managed)
-        self.identities = {reference.cdata for reference in self.reference.values()}
         self.entered = True
 
     def holds(self, storages):
@@ -114,7 +118,8 @@ class Executor:
         return None
 
     def _take(self, t, p, storage, points_at):
-        self.reference[t] = StorageWeakRef(storage)
+        self.reference[t] = reference = StorageWeakRef(storage)
+        self.ours.add(reference.cdata)
         self.newest[t] = {p}
         self.points_at[t] = points_at
 
@@ -135,13 +140,38 @@ class Executor:
         """One call of PyTorch's. Diverged, with nothing of the call done, where it is another."""
         expected, action = self.calls[self.position]
         if expected is not func:
-            if calls.not_of_the_step(calls.tensors_in(args, kwargs)):
+            tensors = calls.tensors_in(args, kwargs)
+            if calls.not_of_the_step(tensors):
                 return func(*args, **kwargs)
-            raise Diverged(f"{func} instead of {expected or 'its end'}")
+            position = self.schedule.where_it_is_next(func, self.position)
+            if position is None:
+                return self._beside_the_plan(func, args, kwargs, tensors, expected)
+            self.position = position
+            action = self.calls[position][1]
+        if action is WRITES_OTHERS:
+            if self._ours_among(calls.written(func, args, kwargs)):
+                raise Diverged(f"{func} on another tensor")
+            action = None
         if action is None:
             self.position += 1
             return func(*args, **kwargs)
         return self._act(action, func, args, kwargs)
+
+    def _beside_the_plan(self, func, args, kwargs, tensors, expected):
+        """A call that the plan does not have, of those that change nothing for it: callbacks that
+        log, every so many steps."""
+        if not calls.is_view(func):
+            if calls.writes(func) or self._ours_among(tensors):
+                raise Diverged(f"{func} instead of {expected}")
+        out = func(*args, **kwargs)
+        known = [t.untyped_storage()._cdata for t in tensors]
+        if sum(s.nbytes() for s in calls.fresh_storages(out, known)) > _BESIDE:
+            raise DivergedBehind(f"{func} instead of {expected}", out)
+        return out
+
+    def _ours_among(self, tensors):
+        """Whether one of them is over a storage that the plan moves."""
+        return any(t.untyped_storage()._cdata in self.ours for t in tensors)
 
     def _act(self, action, func, args, kwargs):
         tensors = calls.tensors_in(args, kwargs)
@@ -152,6 +182,10 @@ class Executor:
             reference = self.reference.get(t)
             if reference is None or reference.cdata != tensors[place].untyped_storage()._cdata:
                 raise Diverged(f"{func} with another tensor than {self._name(t)}")
+        if action.writes:
+            known = {place for place, _, _ in action.uses}
+            if self._ours_among(t for i, t in enumerate(tensors) if i not in known):
+                raise Diverged(f"{func} on another tensor")
         i = action.instruction
         if self._unfinished is not None:
             self._finish_late()
@@ -186,9 +220,8 @@ class Executor:
 
     def end(self):
         """The rest of the schedule, behind the last call. Diverged where calls are missing."""
-        if self.position != len(self.schedule.calls):
-            expected = self.schedule.calls[self.position][0]
-            raise Diverged(f"the end instead of {expected}")
+        if self.schedule.where_it_is_next(None, self.position) is None:
+            raise Diverged(f"the end instead of {self.schedule.call_at(self.position)[0]}")
         self._finish_late()
         self._walk(len(self.schedule.instructions))
         with self._changed:
@@ -205,6 +238,7 @@ class Executor:
             del self.reference[t]
             self.points_at.pop(t, None)
             self.newest.pop(t, None)
+        self.ours = {reference.cdata for reference in self.reference.values()}
 
     # ---- walking
 

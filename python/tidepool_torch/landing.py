@@ -33,6 +33,7 @@ def land(executor, away):
             slices.run(away)
     executor.block.clear()
     executor.reference.clear()
+    executor.ours.clear()
     executor.newest.clear()
     executor.points_at.clear()
     executor.kept_calls.clear()

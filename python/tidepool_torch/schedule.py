@@ -2,9 +2,16 @@
 
 import collections
 
+from . import calls
 from .recording import UPDATE
 
 _READS = 0  # a mode in the plan's tables
+
+# So many calls that mean nothing to the plan may be missing at one place.
+_AHEAD = 32
+
+# In place of an Action: a call that writes, but nothing that the plan moves.
+WRITES_OTHERS = object()
 
 
 class Action:
@@ -13,7 +20,7 @@ class Action:
     `sizes` their bytes; `updates`: (tensor, placement) that it changes; `touched` all tensors."""
 
     __slots__ = ("instruction", "op", "index", "uses", "births", "sizes", "updates", "touched",
-                 "kept")
+                 "kept", "writes")
 
     def __init__(self, instruction, index, op):
         self.instruction = instruction
@@ -25,13 +32,14 @@ class Action:
         self.updates = []
         self.touched = ()
         self.kept = False
+        self.writes = False
 
 
 class StepSchedule:
     """
     managed      tensors whose storages point at blocks of the runtime: those with several places or
                  a copy, and operands of reruns; all others stay PyTorch's
-    calls        (op function, Action or None) for each call of the step
+    calls        (op function, Action, WRITES_OTHERS or None) for each call of the step
     ends[i]      placements of which instruction i is one of the last uses, as indices of `endings`
     endings      (placement, its uses): when all have been, its bytes are no longer needed
     copy_waits   instructions that one waits for which another thread runs
@@ -51,6 +59,21 @@ class StepSchedule:
 
     def tensor_at(self, placement):
         return self.plan.placements[placement].tensor
+
+    def call_at(self, position):
+        """The function is None at the end."""
+        return self.calls[position] if position < len(self.calls) else (None, None)
+
+    def where_it_is_next(self, func, position):
+        """Where that call comes at or behind `position` (None: the end), with none between that
+        means anything, or None."""
+        for place in range(position, min(position + _AHEAD, len(self.calls) + 1)):
+            expected, action = self.call_at(place)
+            if expected is func:
+                return place
+            if expected is None or action is not None or calls.writes(expected):
+                return None
+        return None
 
     def _find_managed(self):
         places = collections.defaultdict(set)
@@ -133,6 +156,10 @@ class StepSchedule:
                         or self._does_something(own[index])):
                     self.silent[action.instruction] = True
                     action = None
+            if action is not None:
+                action.writes = bool(calls.writes(func))
+            elif index >= 0 and calls.writes(func):
+                action = WRITES_OTHERS
             self.calls.append((func, action))
 
     def _find_newest(self):
