@@ -59,7 +59,7 @@ def rivals():
                        ("budget, 50 %", "50%")):
         planned = models.make(build)
         budget = tidepool.fit(planned.model, planned.optimizer, peak=peak, report=False,
-                              min_bytes=4096, time_limit=3, machine=machine_of(2e9, 2e9), home=False)
+                              min_bytes=4096, time_limit=3, machine=machine_of(2e9, 2e9))
         for n in range(3):
             batch = planned.batch(n)
             with budget.step():

@@ -36,7 +36,7 @@ def test_steps_stay_inside(name, budget, allow):
         # 0.1 GB/s for a step of about a second: so slow that computing again pays.
         more["machine"] = machine_of(1e8, 1e8)
     try:
-        ran = inside(models.LARGE[name], 5, budget, STYLE, hard=True, time_limit=4, home=False,
+        ran = inside(models.LARGE[name], 5, budget, STYLE, hard=True, time_limit=4, 
                      allow=allow, **more)
     except tidepool.BudgetInfeasible:
         # Weights and optimizer state cannot be computed again.

@@ -25,7 +25,7 @@ STYLES = {
 
 def options(link, planner="auto", seed=1, **more):
     return {"machine": machine_of(LINKS[link], LINKS[link], alignment=64), "min_bytes": 1024,
-            "planner": planner, "seed": seed, "evaluations": 200, "home": False, **more}
+            "planner": planner, "seed": seed, "evaluations": 200, **more}
 
 
 @pytest.mark.parametrize("name", models.TINY)

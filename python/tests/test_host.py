@@ -15,7 +15,7 @@ from tidepool_torch.planning import machine_of
 from training import Style, differences, inside, one_step, plain
 
 STYLE = Style()
-OPTIONS = {"evaluations": 50, "home": False, "min_bytes": 1024, "machine": machine_of(2e9, 2e9, alignment=64)}
+OPTIONS = {"evaluations": 50, "min_bytes": 1024, "machine": machine_of(2e9, 2e9, alignment=64)}
 
 
 @pytest.mark.parametrize("name", models.TINY)

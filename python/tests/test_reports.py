@@ -15,7 +15,7 @@ STYLE = Style()
 
 
 def fit(training, peak="60%", **more):
-    settings = {"report": False, "evaluations": 50, "min_bytes": 1024, "home": False,
+    settings = {"report": False, "evaluations": 50, "min_bytes": 1024,
                 "machine": machine_of(2e7, 2e7, alignment=64), **more}
     return tidepool.fit(training.model, training.optimizer, peak=peak, **settings)
 

@@ -32,7 +32,7 @@ class StopAt(TorchDispatchMode):
 
 def fit(training, link=1e6, peak="60%", **more):
     return tidepool.fit(training.model, training.optimizer, peak=peak, report=False,
-                        evaluations=200, min_bytes=1024, home=False,
+                        evaluations=200, min_bytes=1024, 
                         machine=machine_of(link, link, alignment=64), **more)
 
 

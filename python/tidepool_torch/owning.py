@@ -17,7 +17,7 @@ class Owning:
         self.bytes = 0
         self.due = False  # something was loaded or looked at since
 
-    def own(self, tensors, is_held):
+    def own(self, tensors, is_held=lambda storage: False):
         """`tensors` are all that the model and the optimizer have; is_held(storage) tells of one
         that is away or looks at a block of the runtime: nothing of those is asked."""
         self.due = False
