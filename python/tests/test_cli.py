@@ -107,10 +107,11 @@ def test_script_trains_inside_the_budget_as_it_does_without(run, tmp_path):
     assert "None None ['6'] __main__ train.py" in done.stdout
     assert same(torch.load(tmp_path / "saved.pt"), saved)
     figures = json.loads(report.read_text())
-    assert figures["steps"] == 6 and figures["steps_by_plan"] == 4 and not figures["divergences"]
-    assert figures["bytes_out"] + figures["reruns"] > 0
+    assert figures["steps"] == 6 and figures["planned_steps"] == 4 and not figures["divergences"]
+    assert figures["moved_out"] + figures["reruns"] > 0
     assert figures["measured"] <= figures["budget"] + OWN_BOOKS
-    assert "6 steps, 4 by a plan" in done.stderr
+    assert "6 steps, 4 of them planned, 0 left their plan" in done.stderr
+    assert "the allocator measured at most" in done.stderr
 
 
 # Python's own objects that a run adds; a script's budget is a thousand times as much.
@@ -126,7 +127,7 @@ def test_micro_batches_are_one_step(run, tmp_path):
     assert same(torch.load(tmp_path / "saved.pt"), saved)
     figures = json.loads(report.read_text())
     assert figures["steps"] == 5 and figures["divergences"] == 0
-    assert figures["bytes_out"] + figures["reruns"] > 0
+    assert figures["moved_out"] + figures["reruns"] > 0
 
 
 def test_more_micro_batches_than_said_are_cut(run, tmp_path):
@@ -144,7 +145,7 @@ def test_step_ends_when_both_optimizers_have_stepped(run, tmp_path):
     assert done.returncode == 0, done.stderr
     figures = json.loads(report.read_text())
     assert figures["steps"] == 6 and figures["trainings"] == 1
-    assert figures["steps_by_plan"] > 0 and figures["bytes_out"] + figures["reruns"] > 0
+    assert figures["planned_steps"] > 0 and figures["moved_out"] + figures["reruns"] > 0
 
 
 def test_module_runs_like_a_script(tmp_path):
@@ -168,7 +169,7 @@ def test_interrupted_script_saves_and_ends_with_130(run, tmp_path):
     done = run(scripts.SAVES_WHEN_INTERRUPTED, ["--peak", "60%"], ["6"])
     assert done.returncode == 130, done.stderr
     assert "tidepool: interrupted in step 6" in done.stderr
-    assert "5 steps" in done.stderr and "Traceback" not in done.stderr
+    assert "6 steps, " in done.stderr and "Traceback" not in done.stderr
     without, saved = plainly(tmp_path, scripts.SAVES_WHEN_INTERRUPTED, ["6"])
     assert "KeyboardInterrupt" in without.stderr
     assert same(torch.load(tmp_path / "saved.pt"), saved)
