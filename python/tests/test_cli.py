@@ -15,8 +15,7 @@ PACKAGE = os.path.abspath(os.path.join(os.path.dirname(__file__), ".."))
 needs_hook = pytest.mark.skipif(hook.hook_path() is None,
                                 reason="no allocator hook: TIDEPOOL_HOOK names none")
 # Small models: most of their tensors are below the usual size, and planning is quick.
-FAST = ["--evaluations", "20", "--min-bytes", "4096"] + (
-    ["--no-home"] if os.environ.get("TIDEPOOL_TEST_NO_HOME") else [])
+FAST = ["--evaluations", "20", "--min-bytes", "4096"]
 
 
 @pytest.fixture
