@@ -158,6 +158,32 @@ def test_module_runs_like_a_script(tmp_path):
     assert done.stdout.count("loss") == 4 and "__main__ train.py" in done.stdout
 
 
+def test_trainer_of_transformers_is_equal(run):
+    pytest.importorskip("transformers")
+    done = run(scripts.TRAINER, ["--peak", "65%", "--verify", "5"], HF_HUB_OFFLINE="1")
+    assert done.returncode == 0, done.stderr
+    assert "equal to the last bit behind each of 5 steps" in done.stdout
+    assert "3 steps ran by a plan" in done.stdout and " 0 bytes moved out" not in done.stdout
+
+
+def test_ranks_of_torchrun_train_as_without(tmp_path):
+    (tmp_path / "train.py").write_text(scripts.RANKS)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone",
+                "--nproc-per-node", "2"]
+    inside = [sys.executable, "-m", "tidepool_torch.cli", "run", "--peak", "70%", *FAST, "--",
+              str(tmp_path / "train.py")]
+    losses = []
+    for command in (["train.py"], ["--no-python", *inside]):
+        done = start([*torchrun, *command], tmp_path)
+        assert done.returncode == 0, done.stderr
+        losses.append([(tmp_path / f"rank{rank}").read_text() for rank in range(2)])
+        for rank in range(2):
+            (tmp_path / f"rank{rank}").unlink()
+    assert losses[0] == losses[1]
+    assert done.stderr.count("3 of them planned, 0 left their plan") == 2
+    assert "each moved 0 bytes out, 0 bytes back, ran 0" not in done.stderr
+
+
 def test_script_without_training_is_told(run):
     done = run(scripts.NO_TRAINING, ["--peak", "1GiB"])
     assert done.returncode == 0 and done.stdout == "3.0\n"
