@@ -89,6 +89,14 @@ def test_doctor_and_import_without_torch(tmp_path):
     assert "Next: pip install torch (2.12 or newer)" in done.stderr
 
 
+def test_doctor_with_a_torch_that_does_not_load(tmp_path):
+    (tmp_path / "torch.py").write_text("raise ImportError('libcufile.so.0: no such file')\n")
+    done = start([sys.executable, "-m", "tidepool_torch.cli", "doctor"], tmp_path,
+                 PYTHONPATH=f"{tmp_path}{os.pathsep}{PACKAGE}")
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "MISSING torch: libcufile.so.0: no such file. Next: pip install torch" in done.stdout
+
+
 def test_finding_without_torch_installed_is_needed():
     assert all(f.next for f in diagnosis.findings() if f.needed and not f.ok)
 
