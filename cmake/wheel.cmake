@@ -8,12 +8,13 @@ endif()
 
 enable_language(C)
 add_library(tidepool_torch_hook MODULE ${PROJECT_SOURCE_DIR}/python/hook/hook.c)
-set_target_properties(tidepool_torch_hook PROPERTIES C_STANDARD 11)
+# Nothing is linked into it: what programs get for older systems is C++.
+set_target_properties(tidepool_torch_hook PROPERTIES C_STANDARD 11 LINK_LIBRARIES "")
 # The functions that it stands before: the compiler may assume nothing of them.
 target_compile_options(tidepool_torch_hook PRIVATE -fno-builtin -Wall -Wextra -Werror)
 target_link_options(tidepool_shared PRIVATE -s)
 target_link_options(tidepool_clp PRIVATE -s -Wl,--exclude-libs,ALL)
-target_link_options(tidepool_torch_hook PRIVATE -s)
+target_link_options(tidepool_torch_hook PRIVATE -s -Wl,-z,defs)
 add_custom_target(wheel_parts DEPENDS tidepool_shared tidepool_clp tidepool_torch_hook)
 
 set(place tidepool_torch/lib)

@@ -47,7 +47,7 @@ assert by_name["libtidepool"]["ok"] and by_name["a plan"]["ok"] and by_name["low
 preloaded = subprocess.run(
     [sys.executable, "-c", "from tidepool_torch import memory; assert memory.hook_is_loaded()"],
     env=hook.with_hook(os.environ))
-assert preloaded.returncode == 0
+assert preloaded.returncode == 0, "the hook does not load"
 try:
     tidepool_torch.fit
     without = "with torch"

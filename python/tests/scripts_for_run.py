@@ -94,3 +94,41 @@ for step in range(int(sys.argv[1])):
     (other(one(x).detach()) - wanted).square().mean().backward()
     second.step()
 """
+
+TRAINER = """\
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
+torch.set_num_threads(1)
+torch.manual_seed(0)
+model = GPT2LMHeadModel(GPT2Config(vocab_size=256, n_positions=64, n_embd=64, n_layer=3, n_head=4))
+random = torch.Generator().manual_seed(1)
+tokens = [torch.randint(256, (64,), generator=random) for _ in range(128)]
+arguments = TrainingArguments("out", per_device_train_batch_size=4, gradient_accumulation_steps=2,
+                              max_steps=6, report_to=[], use_cpu=True, logging_steps=1,
+                              save_steps=6, disable_tqdm=True)
+data = [{"input_ids": t, "labels": t} for t in tokens]
+Trainer(model=model, args=arguments, train_dataset=data).train()
+"""
+
+RANKS = """\
+import torch
+import torch.distributed as dist
+from torch import nn
+torch.set_num_threads(1)
+torch.manual_seed(0)
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+layers = [nn.Sequential(nn.Linear(128, 128), nn.ReLU()) for _ in range(8)]
+model = nn.parallel.DistributedDataParallel(nn.Sequential(*layers, nn.Linear(128, 10)))
+optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
+for step in range(7):
+    torch.manual_seed(100 * step + rank)
+    x, y = torch.randn(2048, 128), torch.randint(10, (2048,))
+    loss = nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    with open(f"rank{rank}", "a") as file:
+        print(step, float(loss.detach()).hex(), file=file)
+dist.destroy_process_group()
+"""

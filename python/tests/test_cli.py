@@ -15,8 +15,7 @@ PACKAGE = os.path.abspath(os.path.join(os.path.dirname(__file__), ".."))
 needs_hook = pytest.mark.skipif(hook.hook_path() is None,
                                 reason="no allocator hook: TIDEPOOL_HOOK names none")
 # Small models: most of their tensors are below the usual size, and planning is quick.
-FAST = ["--evaluations", "20", "--min-bytes", "4096"] + (
-    ["--no-home"] if os.environ.get("TIDEPOOL_TEST_NO_HOME") else [])
+FAST = ["--evaluations", "20", "--min-bytes", "4096"]
 
 
 @pytest.fixture
@@ -90,6 +89,14 @@ def test_doctor_and_import_without_torch(tmp_path):
     assert "Next: pip install torch (2.12 or newer)" in done.stderr
 
 
+def test_doctor_with_a_torch_that_does_not_load(tmp_path):
+    (tmp_path / "torch.py").write_text("raise ImportError('libcufile.so.0: no such file')\n")
+    done = start([sys.executable, "-m", "tidepool_torch.cli", "doctor"], tmp_path,
+                 PYTHONPATH=f"{tmp_path}{os.pathsep}{PACKAGE}")
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "MISSING torch: libcufile.so.0: no such file. Next: pip install torch" in done.stdout
+
+
 def test_finding_without_torch_installed_is_needed():
     assert all(f.next for f in diagnosis.findings() if f.needed and not f.ok)
 
@@ -107,10 +114,11 @@ def test_script_trains_inside_the_budget_as_it_does_without(run, tmp_path):
     assert "None None ['6'] __main__ train.py" in done.stdout
     assert same(torch.load(tmp_path / "saved.pt"), saved)
     figures = json.loads(report.read_text())
-    assert figures["steps"] == 6 and figures["steps_by_plan"] == 4 and not figures["divergences"]
-    assert figures["bytes_out"] + figures["reruns"] > 0
+    assert figures["steps"] == 6 and figures["planned_steps"] == 4 and not figures["divergences"]
+    assert figures["moved_out"] + figures["reruns"] > 0
     assert figures["measured"] <= figures["budget"] + OWN_BOOKS
-    assert "6 steps, 4 by a plan" in done.stderr
+    assert "6 steps, 4 of them planned, 0 left their plan" in done.stderr
+    assert "the allocator measured at most" in done.stderr
 
 
 # Python's own objects that a run adds; a script's budget is a thousand times as much.
@@ -126,7 +134,7 @@ def test_micro_batches_are_one_step(run, tmp_path):
     assert same(torch.load(tmp_path / "saved.pt"), saved)
     figures = json.loads(report.read_text())
     assert figures["steps"] == 5 and figures["divergences"] == 0
-    assert figures["bytes_out"] + figures["reruns"] > 0
+    assert figures["moved_out"] + figures["reruns"] > 0
 
 
 def test_more_micro_batches_than_said_are_cut(run, tmp_path):
@@ -144,7 +152,7 @@ def test_step_ends_when_both_optimizers_have_stepped(run, tmp_path):
     assert done.returncode == 0, done.stderr
     figures = json.loads(report.read_text())
     assert figures["steps"] == 6 and figures["trainings"] == 1
-    assert figures["steps_by_plan"] > 0 and figures["bytes_out"] + figures["reruns"] > 0
+    assert figures["planned_steps"] > 0 and figures["moved_out"] + figures["reruns"] > 0
 
 
 def test_module_runs_like_a_script(tmp_path):
@@ -158,6 +166,32 @@ def test_module_runs_like_a_script(tmp_path):
     assert done.stdout.count("loss") == 4 and "__main__ train.py" in done.stdout
 
 
+def test_trainer_of_transformers_is_equal(run):
+    pytest.importorskip("transformers")
+    done = run(scripts.TRAINER, ["--peak", "65%", "--verify", "5"], HF_HUB_OFFLINE="1")
+    assert done.returncode == 0, done.stderr
+    assert "equal to the last bit behind each of 5 steps" in done.stdout
+    assert "3 steps ran by a plan" in done.stdout and " 0 bytes moved out" not in done.stdout
+
+
+def test_ranks_of_torchrun_train_as_without(tmp_path):
+    (tmp_path / "train.py").write_text(scripts.RANKS)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone",
+                "--nproc-per-node", "2"]
+    inside = [sys.executable, "-m", "tidepool_torch.cli", "run", "--peak", "70%", *FAST, "--",
+              str(tmp_path / "train.py")]
+    losses = []
+    for command in (["train.py"], ["--no-python", *inside]):
+        done = start([*torchrun, *command], tmp_path)
+        assert done.returncode == 0, done.stderr
+        losses.append([(tmp_path / f"rank{rank}").read_text() for rank in range(2)])
+        for rank in range(2):
+            (tmp_path / f"rank{rank}").unlink()
+    assert losses[0] == losses[1]
+    assert done.stderr.count("3 of them planned, 0 left their plan") == 2
+    assert "each moved 0 bytes out, 0 bytes back, ran 0" not in done.stderr
+
+
 def test_script_without_training_is_told(run):
     done = run(scripts.NO_TRAINING, ["--peak", "1GiB"])
     assert done.returncode == 0 and done.stdout == "3.0\n"
@@ -168,7 +202,7 @@ def test_interrupted_script_saves_and_ends_with_130(run, tmp_path):
     done = run(scripts.SAVES_WHEN_INTERRUPTED, ["--peak", "60%"], ["6"])
     assert done.returncode == 130, done.stderr
     assert "tidepool: interrupted in step 6" in done.stderr
-    assert "5 steps" in done.stderr and "Traceback" not in done.stderr
+    assert "6 steps, " in done.stderr and "Traceback" not in done.stderr
     without, saved = plainly(tmp_path, scripts.SAVES_WHEN_INTERRUPTED, ["6"])
     assert "KeyboardInterrupt" in without.stderr
     assert same(torch.load(tmp_path / "saved.pt"), saved)

@@ -1,6 +1,5 @@
 """Plans by the library and by the program tidepool are the same; what neither can do is said."""
 
-import json
 import os
 import subprocess
 import sys
@@ -10,7 +9,7 @@ import pytest
 import models
 import tidepool_torch as tidepool
 import training
-from tidepool_torch import library, planner
+from tidepool_torch import planner
 from tidepool_torch.errors import BudgetInfeasible, TidepoolError
 
 needs_program = pytest.mark.skipif(
@@ -30,25 +29,10 @@ def recorded():
 
     planner.plan = note
     try:
-        training.inside(models.tiny_gpt, 3, "60%", evaluations=20, home=_has_home(),
-                        min_bytes=4096)
+        training.inside(models.tiny_gpt, 3, "60%", evaluations=20, min_bytes=4096)
     finally:
         planner.plan = make
     return asked[-1]
-
-
-def _has_home():
-    """Whether this library knows tensors that are at home on the device."""
-    tensor = {"name": "w", "bytes": 8, "kind": "weight", "persistent": True, "home": "device"}
-    op = {"name": "op", "kind": "k", "place": "device", "round": 0, "recomputable": False,
-          "random": False, "flops": 0.0, "traffic": 0, "accesses": [{"tensor": 0, "mode": "read"}],
-          "algorithms": [{"name": "a", "time_ns": 1, "workspace": 0, "deterministic": True}]}
-    program = {"name": "p", "batch": 1, "sub_batch": 1, "tensors": [tensor], "ops": [op]}
-    try:
-        library.library().read("program", json.dumps(program), "p")
-    except TidepoolError:
-        return False
-    return True
 
 
 @pytest.fixture
@@ -147,8 +131,7 @@ def test_program_that_fails_says_why(recorded, by_process, monkeypatch, tmp_path
 @needs_program
 def test_training_with_plans_of_the_program_is_exact(by_process):
     plain = training.plain(models.tiny_gpt, 4)
-    ran = training.inside(models.tiny_gpt, 4, "60%", evaluations=20, home=_has_home(),
-                          min_bytes=4096)
+    ran = training.inside(models.tiny_gpt, 4, "60%", evaluations=20, min_bytes=4096)
     assert training.differences(plain, ran) == []
     assert ran.planned_steps > 0 and ran.moved_out + ran.reruns > 0
 

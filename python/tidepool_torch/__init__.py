@@ -21,10 +21,11 @@ __all__ = ["Budget", "BudgetInfeasible", "HostTierFull", "TidepoolError", "docto
 
 try:
     import torch as _torch  # noqa: F401
-except ModuleNotFoundError as _error:
-    if _error.name != "torch":
-        raise
+    _why_not = None
+except (ImportError, OSError) as _error:
+    # doctor() and the console script are there all the same: they say what is missing.
     _torch = None
+    _why_not = f"{type(_error).__name__}: {_error}"
 
 if _torch is not None:
     from .api import fit, plan, record
@@ -32,8 +33,8 @@ if _torch is not None:
 
 
 def __getattr__(name):
-    # doctor() and the console script are there without torch: they say what is missing.
     if _torch is None and name in __all__:
-        raise ImportError(f"tidepool_torch.{name} needs PyTorch, and this Python has none. Next: "
-                          "pip install torch (2.12 or newer), then `tidepool-torch doctor`")
+        raise ImportError(f"tidepool_torch.{name} needs PyTorch, which this Python cannot import "
+                          f"({_why_not}). Next: pip install torch (2.12 or newer), then "
+                          "`tidepool-torch doctor`")
     raise AttributeError(f"module 'tidepool_torch' has no attribute {name!r}")

@@ -207,9 +207,8 @@ def process():
 
 
 def environment(options):
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     made = with_hook(os.environ)
-    made[OPTIONS] = json.dumps({**options, "package": package})
+    made[OPTIONS] = json.dumps(options)
     return made
 
 

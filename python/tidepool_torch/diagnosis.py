@@ -49,7 +49,7 @@ def _python():
 def _torch():
     try:
         import torch
-    except ImportError as error:
+    except (ImportError, OSError) as error:
         return Finding("torch", False, str(error), "pip install torch (2.12 or newer)")
     from . import primitives
     reason = primitives.why_not()

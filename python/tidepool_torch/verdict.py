@@ -92,13 +92,13 @@ def _verdict(plain, inside, steps):
     made = len(inside["steps"])
     tensors = len(inside["steps"][-1]["digests"]) - 1
     text = (f"equal to the last bit behind each of {made} steps: losses, {tensors} tensors of model "
-            f"and optimizer, random state; {figures['steps_by_plan']} steps ran by a plan, "
-            f"{in_words(figures['bytes_out'])} moved out, {figures['reruns']} ops ran again")
+            f"and optimizer, random state; {figures['planned_steps']} steps ran by a plan, "
+            f"{in_words(figures['moved_out'])} moved out, {figures['reruns']} ops ran again")
     if figures["measured"] is not None:
         text += (f"; at most {in_words(figures['measured'])}, without a budget "
                  f"{in_words(plain['figures']['measured'])}")
     if made < steps:
         text += f"; the script ended before step {steps}"
-    if figures["steps_by_plan"] == 0:
+    if figures["planned_steps"] == 0:
         text += ". No step ran by a plan. Next: verify more steps"
     return text
