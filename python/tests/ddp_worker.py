@@ -2,9 +2,9 @@
 
     python ddp_worker.py '[{"what": "compare", "model": "gpt", ...}, ...]'
 
-prints a line of JSON for each case. Keys of a case: `model`; `share` of the plain peak, or `budget`;
-`ddp` and `fit`, more arguments of each; `parts` micro-batches; `link` bytes/s that are planned for;
-`to_none` of zero_grad; `grow` (rank, step): batches four times as large from then on.
+prints a line of JSON for each case. Keys of a case: `model`; `fsdp` instead of DDP; `share` of the plain
+peak, or `budget`; `ddp` and `fit`, more arguments of each; `parts` micro-batches; `link` bytes/s that
+are planned for; `to_none` of zero_grad; `grow` (rank, step): batches four times as large from then on.
 """
 
 import gc
@@ -17,13 +17,16 @@ import time
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
 from torch.nn.parallel import DistributedDataParallel
 
 import models
 import tidepool_torch as tidepool
 from tidepool_torch.memory import counts, hook_is_loaded
 from tidepool_torch.planning import machine_of
-from tidepool_torch.ranks import Ranks
+from tidepool_torch.ranks import Ranks, local
 
 RECORDED = 4  # the step that ranks record
 SAVED = 6  # behind this step a checkpoint is made
@@ -37,9 +40,22 @@ def make(case):
     else:
         model = models.GPT(vocabulary=512, width=128, layers=3, length=64)
         optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, foreach=False)
+    if case.get("fsdp"):
+        return make_sharded(model, case)
     ddp = DistributedDataParallel(model, **case.get("ddp", {}))
     torch.manual_seed(5 + dist.get_rank())
     return model, ddp, optimizer
+
+
+def make_sharded(model, case):
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    for layer in model.body if case["model"] == "resnet" else model.layers:
+        fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    # Made behind it: the optimizer has the shards.
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
+    torch.manual_seed(5 + dist.get_rank())
+    return model, model, optimizer
 
 
 def batch(case, number, step):
@@ -58,7 +74,10 @@ def one_step(case, ddp, optimizer, step):
     losses = []
     for part in range(parts):
         x, y = batch(case, step * parts + part, step)
-        ddp.require_backward_grad_sync = part == parts - 1  # as no_sync() does
+        if case.get("fsdp"):
+            ddp.set_requires_gradient_sync(part == parts - 1)
+        else:
+            ddp.require_backward_grad_sync = part == parts - 1  # as no_sync() does
         loss = F.cross_entropy(ddp(x).flatten(0, -2), y.flatten())
         loss.backward()
         losses.append(float(loss.detach()))
@@ -70,8 +89,8 @@ def one_step(case, ddp, optimizer, step):
 def digest(tensors):
     total = hashlib.sha256()
     for tensor in tensors:
-        if isinstance(tensor, torch.Tensor):
-            flat = tensor.detach().clone().reshape(-1).view(torch.uint8)  # numpy would pin it
+        if isinstance(tensor, torch.Tensor) and local(tensor).numel():
+            flat = local(tensor.detach()).clone().reshape(-1).view(torch.uint8)  # numpy would pin it
             total.update(flat.numpy().tobytes())
     return total.hexdigest()
 
@@ -189,6 +208,19 @@ def fail(case):
     return {"error": None}
 
 
+def refuse(_):
+    """What fit() says of a model that is spread otherwise than fully_shard() does."""
+    model = torch.nn.Linear(8, 8)
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    parallelize_module(model, mesh, ColwiseParallel())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    try:
+        tidepool.fit(model, optimizer, peak="1GiB", home=False)
+    except tidepool.TidepoolError as error:
+        return {"error": str(error)}
+    return {"error": None}
+
+
 def agree(case):
     """What ranks are told when one fails otherwise; then all agree."""
     ranks = Ranks(None)
@@ -218,7 +250,7 @@ def main():
                  "world_size": int(os.environ["WORLD_SIZE"])}
     dist.init_process_group("gloo", **start)
     for case in json.loads(sys.argv[1]):
-        what = {"compare": compare, "fail": fail, "agree": agree}[case.get("what", "compare")]
+        what = {"compare": compare, "fail": fail, "agree": agree, "refuse": refuse}[case.get("what", "compare")]
         result = json.dumps({"rank": dist.get_rank(), **what(case)})
         sys.stdout.write(result + "\n")  # in one piece: ranks share a pipe under torchrun
         sys.stdout.flush()
