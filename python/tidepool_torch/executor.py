@@ -183,8 +183,9 @@ class Executor:
             if reference is None or reference.cdata != tensors[place].untyped_storage()._cdata:
                 raise Diverged(f"{func} with another tensor than {self._name(t)}")
         if action.writes:
-            known = {place for place, _, _ in action.uses}
-            if self._ours_among(t for i, t in enumerate(tensors) if i not in known):
+            # By storage: a call may have the same tensor twice.
+            known = {self.reference[t].cdata for _, t, _ in action.uses}
+            if self._ours_among(t for t in tensors if t.untyped_storage()._cdata not in known):
                 raise Diverged(f"{func} on another tensor")
         i = action.instruction
         if self._unfinished is not None:
