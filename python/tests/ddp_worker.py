@@ -169,7 +169,7 @@ def inside(case, peak):
     run.train(case, model, ddp, optimizer, one)
     shown = {"host": budget._tier.limit, "divergences": budget.divergences,
              "reactive": budget._away.moved_out, "plans": len(budget._plans), **planned(budget),
-             **loose(budget._plans[0].program)}
+             **(loose(budget._plans[0].program) if budget._plans else {})}
     budget.close()
     run.state = bits(model, optimizer)
     return run, shown

@@ -173,9 +173,11 @@ def test_other_failures_reach_all_ranks_and_other_spreads_are_refused(tmp_path):
 
 
 def test_a_rank_whose_later_shapes_have_no_plan_goes_on(tmp_path, hook):
-    case = {"model": "gpt", "budget": 20_000_000, "grow": [1, 6], "steps": 10,
-            "ddp": {"broadcast_buffers": False}}
+    case = {"model": "gpt", "budget": 10_000_000, "grow": [1, 6], "steps": 10,
+            "ddp": {"forward_sync_buffers": False}}
     (first, second), = launch([case], str(tmp_path), hook)
     for rank in (first, second):
-        assert rank["losses"] and rank["state"] and rank["plans"] == 1, rank
-    assert first["planned"] == 6 and second["planned"] == 1
+        assert rank["losses"] and rank["state"], rank
+    assert first["planned"] == 6 and first["divergences"] == 0
+    # The plan of the shapes before went, and for those that came there is none.
+    assert second["plans"] == 0 and second["divergences"] > 0
