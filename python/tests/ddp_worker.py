@@ -2,9 +2,9 @@
 
     python ddp_worker.py '[{"what": "compare", "model": "gpt", ...}, ...]'
 
-prints a line of JSON for each case. Keys of a case: `model`; `share` of the plain peak, or `budget`;
-`ddp` and `fit`, more arguments of each; `parts` micro-batches; `link` bytes/s that are planned for;
-`to_none` of zero_grad; `grow` (rank, step): batches four times as large from then on.
+prints a line of JSON for each case. Keys of a case: `model`; `fsdp` instead of DDP; `share` of the plain
+peak, or `budget`; `ddp` and `fit`, more arguments of each; `parts` micro-batches; `link` bytes/s that
+are planned for; `to_none` of zero_grad; `grow` (rank, step): batches four times as large from then on.
 """
 
 import gc
@@ -17,13 +17,16 @@ import time
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
 from torch.nn.parallel import DistributedDataParallel
 
 import models
 import tidepool_torch as tidepool
 from tidepool_torch.memory import counts, hook_is_loaded
 from tidepool_torch.planning import machine_of
-from tidepool_torch.ranks import Ranks
+from tidepool_torch.ranks import Ranks, local
 
 RECORDED = 4  # the step that ranks record
 SAVED = 6  # behind this step a checkpoint is made
@@ -37,9 +40,22 @@ def make(case):
     else:
         model = models.GPT(vocabulary=512, width=128, layers=3, length=64)
         optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, foreach=False)
+    if case.get("fsdp"):
+        return make_sharded(model, case)
     ddp = DistributedDataParallel(model, **case.get("ddp", {}))
     torch.manual_seed(5 + dist.get_rank())
     return model, ddp, optimizer
+
+
+def make_sharded(model, case):
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    for layer in model.body if case["model"] == "resnet" else model.layers:
+        fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    # Made behind it: the optimizer has the shards.
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
+    torch.manual_seed(5 + dist.get_rank())
+    return model, model, optimizer
 
 
 def batch(case, number, step):
@@ -58,7 +74,10 @@ def one_step(case, ddp, optimizer, step):
     losses = []
     for part in range(parts):
         x, y = batch(case, step * parts + part, step)
-        ddp.require_backward_grad_sync = part == parts - 1  # as no_sync() does
+        if case.get("fsdp"):
+            ddp.set_requires_gradient_sync(part == parts - 1)
+        else:
+            ddp.require_backward_grad_sync = part == parts - 1  # as no_sync() does
         loss = F.cross_entropy(ddp(x).flatten(0, -2), y.flatten())
         loss.backward()
         losses.append(float(loss.detach()))
@@ -70,8 +89,8 @@ def one_step(case, ddp, optimizer, step):
 def digest(tensors):
     total = hashlib.sha256()
     for tensor in tensors:
-        if isinstance(tensor, torch.Tensor):
-            flat = tensor.detach().clone().reshape(-1).view(torch.uint8)  # numpy would pin it
+        if isinstance(tensor, torch.Tensor) and local(tensor).numel():
+            flat = local(tensor.detach()).clone().reshape(-1).view(torch.uint8)  # numpy would pin it
             total.update(flat.numpy().tobytes())
     return total.hexdigest()
 
@@ -103,12 +122,17 @@ class Run:
     def train(self, case, model, ddp, optimizer, one):
         for step in range(1, case.get("steps", 7) + 1):
             if hook_is_loaded():
-                counts.restart()
+                counts.forget_highest()
             self.losses.append(one(case, ddp, optimizer, step))
-            if hook_is_loaded():
-                self.peaks.append(counts.peak() - self.before)
             if step == SAVED:
                 self.saved = checkpoint(model, ddp, optimizer)
+
+
+    def look(self, behind=False):
+        """At the most bytes so far in this step; again `behind` its end."""
+        if hook_is_loaded():
+            del self.peaks[len(self.peaks) - behind:]
+            self.peaks.append(counts.highest() - self.before)
 
 
 def plain(case):
@@ -117,7 +141,13 @@ def plain(case):
     del model, ddp, optimizer
     run = Run()
     model, ddp, optimizer = make(case)
-    run.train(case, model, ddp, optimizer, one_step)
+
+    def watched(*arguments):
+        losses = one_step(*arguments)
+        run.look()
+        return losses
+
+    run.train(case, model, ddp, optimizer, watched)
     run.state = bits(model, optimizer)
     return run
 
@@ -128,14 +158,18 @@ def inside(case, peak):
     budget = tidepool.fit(ddp, optimizer, peak=peak, home=False, min_bytes=16384, evaluations=200,
                           machine=machine_of(*[case.get("link", 2e9)] * 2), **case.get("fit", {}))
 
-    def one(*args):
+    def one(*arguments):
         with budget.step():
-            return one_step(*args)
+            losses = one_step(*arguments)
+            run.look()
+        if budget.steps != RECORDED:  # behind that one the planner works, on what is the host's
+            run.look(behind=True)
+        return losses
 
     run.train(case, model, ddp, optimizer, one)
     shown = {"host": budget._tier.limit, "divergences": budget.divergences,
              "reactive": budget._away.moved_out, "plans": len(budget._plans), **planned(budget),
-             **loose(budget._plans[0].program)}
+             **(loose(budget._plans[0].program) if budget._plans else {})}
     budget.close()
     run.state = bits(model, optimizer)
     return run, shown
@@ -165,9 +199,7 @@ def compare(case):
         32 << 20 if case["model"] == "gpt" else 8 << 20)
     allowed = case["budget"] if "budget" in case else int(whole * case["share"])
     run, shown = inside(case, allowed)
-    # A recording counts each op by itself, and the planner works behind it.
-    peaks = run.peaks[:RECORDED - 1] + run.peaks[RECORDED:]
-    return {"whole": whole, "budget": allowed, "most": max(peaks, default=0),
+    return {"whole": whole, "budget": allowed, "most": max(run.peaks, default=0),
             "losses": run.losses == reference.losses, "state": run.state == reference.state,
             "saved": run.saved == reference.saved, **shown}
 
@@ -186,6 +218,19 @@ def fail(case):
         readable = len(digest(model.parameters())) > 0
         return {"type": type(error).__name__, "error": str(error), "smallest": error.smallest,
                 "step": budget.steps, "at": time.time(), "readable": readable}
+    return {"error": None}
+
+
+def refuse(_):
+    """What fit() says of a model that is spread otherwise than fully_shard() does."""
+    model = torch.nn.Linear(8, 8)
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    parallelize_module(model, mesh, ColwiseParallel())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    try:
+        tidepool.fit(model, optimizer, peak="1GiB", home=False)
+    except tidepool.TidepoolError as error:
+        return {"error": str(error)}
     return {"error": None}
 
 
@@ -218,7 +263,7 @@ def main():
                  "world_size": int(os.environ["WORLD_SIZE"])}
     dist.init_process_group("gloo", **start)
     for case in json.loads(sys.argv[1]):
-        what = {"compare": compare, "fail": fail, "agree": agree}[case.get("what", "compare")]
+        what = {"compare": compare, "fail": fail, "agree": agree, "refuse": refuse}[case.get("what", "compare")]
         result = json.dumps({"rank": dist.get_rank(), **what(case)})
         sys.stdout.write(result + "\n")  # in one piece: ranks share a pipe under torchrun
         sys.stdout.flush()

@@ -143,6 +143,8 @@ class RankReactive(Reactive):
 
     def run(self, func, args, kwargs):
         tensors = calls.tensors_in(args, kwargs)
+        if calls.not_of_the_step(tensors):
+            return func(*args, **kwargs)
         if is_collective(func):
             self._scratch.add(func, tensors)
         for tensor in used_elsewhere(func, kwargs, tensors):
@@ -171,6 +173,28 @@ class RankReactive(Reactive):
     def _need(self, func, args, kwargs, tensors):
         # Asked for its result's bytes, a collective would run.
         return 0 if is_collective(func) else super()._need(func, args, kwargs, tensors)
+
+
+def local(tensor):
+    """What this rank has of a tensor that is spread over ranks (DTensor); else the tensor."""
+    return getattr(tensor, "_local_tensor", tensor)
+
+
+def is_served(model, tensor):
+    """False for a tensor that is spread over ranks otherwise than fully_shard() does."""
+    mesh = getattr(tensor, "device_mesh", None)
+    if mesh is None:
+        return True
+    from torch.distributed.fsdp import FSDPModule  # takes long; whoever has a mesh has it already
+    return mesh.ndim == 1 and any(isinstance(m, FSDPModule) for m in model.modules())
+
+
+def with_local(tensor, part):
+    """The same tensor, spread as it is, with another part of this rank's."""
+    if not hasattr(tensor, "_local_tensor"):
+        return part
+    return type(tensor).from_local(part, tensor.device_mesh, tensor.placements, run_check=False,
+                                   shape=tensor.shape, stride=tensor.stride())
 
 
 class Ranks:
@@ -216,7 +240,7 @@ class Ranks:
         if not self.together:
             return []
         return [p.register_post_accumulate_grad_hook(lambda p: look(p.grad))
-                for p in model.parameters() if p.requires_grad]
+                for p in model.parameters() if p.requires_grad and calls.is_plain(p)]
 
     def name(self):
         """In front of messages."""

@@ -7,6 +7,7 @@ import torch
 from . import calls
 from .errors import TidepoolError
 from .primitives import storage_of
+from .ranks import is_served, local, with_local
 
 
 class Trained:
@@ -24,7 +25,7 @@ class Trained:
         seen = set()
 
         def add(name, kind, tensor):
-            storage = storage_of(tensor)
+            storage = storage_of(local(tensor))
             if storage._cdata not in seen:
                 seen.add(storage._cdata)
                 found.append((name, kind, storage))
@@ -45,10 +46,10 @@ class Trained:
         for optimizer in self.optimizers:
             for state in optimizer.state.values():
                 found += [v for v in state.values() if isinstance(v, torch.Tensor)]
-        return found
+        return [local(tensor) for tensor in found]
 
     def gradients(self):
-        return [(name, storage_of(p.grad)) for name, p in self.model.named_parameters()
+        return [(name, storage_of(local(p.grad))) for name, p in self.model.named_parameters()
                 if p.grad is not None]
 
     def has_state(self):
@@ -79,7 +80,12 @@ class Trained:
             if tensor.device.type != "cpu":
                 raise TidepoolError(f"{name} is on {tensor.device}: this version was run on no GPU "
                                     "and trains on the CPU only. Next: model.to('cpu')")
-            if not calls.is_plain(tensor):
+            if not is_served(self.model, tensor):
+                raise TidepoolError(
+                    f"{name} is a DTensor that fully_shard() did not make over all ranks: tensor "
+                    "parallelism and other spreads are not served yet. Next: "
+                    "DistributedDataParallel, or fully_shard() with a mesh of one dimension")
+            if not calls.is_plain(local(tensor)):
                 raise TidepoolError(f"{name} is a {type(tensor).__name__}, which this version does "
                                     "not move. Next: plain tensors")
             names[id(tensor)] = name
@@ -96,7 +102,8 @@ def _copy_away(state, bytes_of_away):
             state[key] = value = copy.copy(value)
             _copy_away(value, bytes_of_away)
         elif isinstance(value, torch.Tensor):
-            found = bytes_of_away(storage_of(value))
+            part = local(value)
+            found = bytes_of_away(storage_of(part))
             if found is not None:
-                state[key] = torch.empty(0, dtype=value.dtype).set_(
-                    found, value.storage_offset(), value.size(), value.stride())
+                state[key] = with_local(value, torch.empty(0, dtype=value.dtype).set_(
+                    found, part.storage_offset(), part.size(), part.stride()))
