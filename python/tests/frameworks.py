@@ -5,14 +5,13 @@ import torch
 
 from tidepool_torch.planning import machine_of
 
-# On links as fast as these nearly everything is swapped.
-FAST = machine_of(2e9, 2e9, alignment=64)
+# Options of fit() for models so small that the usual ones would move nothing.
+FIT = {"peak": "60%", "machine": machine_of(2e9, 2e9, alignment=64), "min_bytes": 1024,
+       "evaluations": 20, "report": False}
 
 
 def options(**more):
-    """Of fit(), for a model so small that the usual ones would move nothing."""
-    return {"peak": "60%", "machine": FAST, "min_bytes": 1024, "evaluations": 20, "report": False,
-            **more}
+    return {**FIT, **more}
 
 
 def layers():

@@ -25,10 +25,10 @@ class Data(torch.utils.data.Dataset):
         return {"input_ids": self.ids[i], "labels": self.ids[i]}
 
 
-def model():
+def model(width=32):
     torch.manual_seed(1)
     return transformers.GPT2LMHeadModel(transformers.GPT2Config(
-        vocab_size=64, n_positions=16, n_embd=32, n_layer=2, n_head=2))
+        vocab_size=64, n_positions=16, n_embd=width, n_layer=2, n_head=2))
 
 
 def trainer(folder, callbacks=(), rows=96, made=None, kind=transformers.Trainer, **changed):
