@@ -10,6 +10,7 @@ pytest.importorskip("accelerate")
 
 import torch
 
+import tidepool_torch as tidepool
 from frameworks import Tally, differences, no_mode_is_left, options, state_of, tallied
 from tidepool_torch.integrations.transformers import TidepoolCallback
 
@@ -177,5 +178,12 @@ def test_a_last_step_with_fewer_micro_batches(tmp_path):
 def test_a_budget_that_is_too_small_says_so_and_leaves(tmp_path):
     inside = trainer(tmp_path / "inside", [TidepoolCallback(**{**options(), "peak": 20_000})])
     with pytest.raises(MemoryError, match="smallest budget"):
+        inside.train()
+    assert no_mode_is_left()
+
+
+def test_a_compiled_model_is_refused(tmp_path):
+    inside = trainer(tmp_path, [TidepoolCallback(**options())], torch_compile=True)
+    with pytest.raises(tidepool.TidepoolError, match="torch.compile"):
         inside.train()
     assert no_mode_is_left()

@@ -10,12 +10,12 @@ from .steps import Steps
 
 # The two packages have the same Trainer; the one that the script uses is imported already.
 if "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules:
-    from pytorch_lightning import Callback, LightningModule
+    from pytorch_lightning import Callback
 else:
     try:
-        from lightning.pytorch import Callback, LightningModule
+        from lightning.pytorch import Callback
     except ImportError:
-        from pytorch_lightning import Callback, LightningModule
+        from pytorch_lightning import Callback
 
 
 class TidepoolCallback(Callback):
@@ -34,7 +34,7 @@ class TidepoolCallback(Callback):
 
     def on_train_start(self, trainer, pl_module):
         self._stepped = True
-        self._steps.fit(pl_module, trainer.optimizers)
+        self._steps.fit(trainer.model, trainer.optimizers)
 
     def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
         if self._steps.is_open:
@@ -77,5 +77,5 @@ class TidepoolCallback(Callback):
 
 
 def _zeroes_by_itself(pl_module):
-    return (pl_module.automatic_optimization
-            and type(pl_module).optimizer_zero_grad is LightningModule.optimizer_zero_grad)
+    hook = type(pl_module).optimizer_zero_grad
+    return pl_module.automatic_optimization and hook.__qualname__.startswith("LightningModule.")
