@@ -100,6 +100,30 @@ def test_a_checkpoint_has_the_same_tensors_whether_they_are_away_or_not(tmp_path
         assert one == other
 
 
+def test_weights_that_come_from_a_file_move_too(tmp_path):
+    """PyTorch says of what from_pretrained() reads that it cannot be resized."""
+    model().save_pretrained(tmp_path / "model")
+
+    def loaded():
+        return transformers.GPT2LMHeadModel.from_pretrained(tmp_path / "model")
+
+    plain = trainer(tmp_path / "plain", made=loaded(), save_strategy="no")
+    plain.train()
+    pinned = []
+
+    class Looks(tallied(TidepoolCallback, Tally())):
+        def on_epoch_end(self, *args, **others):
+            super().on_epoch_end(*args, **others)
+            pinned.append([t.name for t in self.budget._plans[0].program.tensors
+                           if t.persistent and t.pinned])
+
+    inside = trainer(tmp_path / "inside", [Looks(**options())], made=loaded(), save_strategy="no")
+    inside.train()
+    assert differences(state_of(plain.model, plain.optimizer.optimizer),
+                       state_of(inside.model, inside.optimizer.optimizer)) == []
+    assert pinned == [[]]
+
+
 class Failing(transformers.Trainer):
     """Raises in a micro-batch, or in the optimizer's step."""
 
