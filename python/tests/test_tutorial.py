@@ -12,7 +12,6 @@ import torch
 
 import tidepool_torch as tidepool
 from frameworks import FIT, layers, rows
-from test_transformers import Data
 
 TEXT = (pathlib.Path(__file__).parent.parent / "docs" / "TUTORIAL.md").read_text()
 SCRIPT = re.search(r"```python\n(.*?)```", TEXT, re.S)[1]
@@ -98,7 +97,7 @@ def test_accumulation_and_checkpoint(tmp_path):
 
 def test_transformers(tmp_path):
     transformers = pytest.importorskip("transformers")
-    from test_transformers import model
+    from test_transformers import Data, model
     arguments = transformers.TrainingArguments(
         str(tmp_path), per_device_train_batch_size=4, gradient_accumulation_steps=4, report_to=[],
         use_cpu=True, disable_tqdm=True, num_train_epochs=1)

@@ -41,8 +41,7 @@ class TidepoolCallback(Callback):
             return
         self._steps_before = trainer.global_step
         if self._stepped and _zeroes_by_itself(pl_module):
-            # Lightning does it only behind the forward pass, which then runs beside gradients that
-            # nobody uses any more.
+            # Lightning does it behind the forward pass, beside gradients that nobody uses.
             for optimizer in trainer.optimizers:
                 optimizer.zero_grad()
         self._stepped = False
@@ -53,13 +52,12 @@ class TidepoolCallback(Callback):
             self._stepped = True
             self._steps.end()
 
-    def on_validation_start(self, trainer, pl_module):
+    def on_train_epoch_end(self, *_):
         self._steps.end()
 
-    def on_train_epoch_end(self, trainer, pl_module):
-        self._steps.end()
+    on_validation_start = on_train_epoch_end
 
-    def on_train_end(self, trainer, pl_module):
+    def on_train_end(self, *_):
         self.close()
 
     def on_exception(self, trainer, pl_module, exception):
@@ -76,6 +74,6 @@ class TidepoolCallback(Callback):
         self._steps.close()
 
 
-def _zeroes_by_itself(pl_module):
-    hook = type(pl_module).optimizer_zero_grad
-    return pl_module.automatic_optimization and hook.__qualname__.startswith("LightningModule.")
+def _zeroes_by_itself(module):
+    name = type(module).optimizer_zero_grad.__qualname__
+    return module.automatic_optimization and name.startswith("LightningModule.")
