@@ -1,18 +1,16 @@
 """What the tests of the integrations have in common."""
 
-
 import torch
 
 from tidepool_torch.planning import machine_of
 
-# On links as fast as these nearly everything is swapped.
-FAST = machine_of(2e9, 2e9, alignment=64)
+# Options of fit() for models so small that the usual ones would move nothing.
+FIT = {"peak": "60%", "machine": machine_of(2e9, 2e9, alignment=64), "min_bytes": 1024,
+       "evaluations": 20, "report": False}
 
 
 def options(**more):
-    """Of fit(), for a model so small that the usual ones would move nothing."""
-    return {"peak": "60%", "machine": FAST, "min_bytes": 1024, "evaluations": 20, "report": False,
-            **more}
+    return {**FIT, **more}
 
 
 def layers():
@@ -80,12 +78,3 @@ def tallied(callback_class, tally):
 def no_mode_is_left():
     from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
     return not _get_current_dispatch_mode_stack()
-
-
-import os
-if os.environ.get("TP_KEEP"):
-    import tidepool_torch.integrations.steps as _s, tidepool_torch as _t
-    _fit = _t.fit
-    def _kept(model, optimizer, **o):
-        return _fit(model, optimizer, home=False, keep=[n for n, _ in model.named_parameters()], **o)
-    _s.fit = _t.fit = _kept

@@ -166,3 +166,31 @@ def test_a_budget_that_is_too_small_says_so_and_leaves(tmp_path):
     with pytest.raises(MemoryError, match="smallest budget"):
         run(tmp_path, [TidepoolCallback(**{**options(), "peak": 20_000})])
     assert no_mode_is_left()
+
+
+def test_the_trainer_of_pytorch_lightning_takes_the_same_callback(tmp_path):
+    old = pytest.importorskip("pytorch_lightning")
+
+    class Module(old.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.body = layers()
+            self.losses = []
+
+        loss, training_step = Classifier.loss, Classifier.training_step
+        configure_optimizers, fails_at = Classifier.configure_optimizers, None
+
+    def train(*callbacks):
+        module = Module()
+        trainer = old.Trainer(
+            default_root_dir=tmp_path, accelerator="cpu", logger=False, max_epochs=1,
+            enable_progress_bar=False, enable_model_summary=False, enable_checkpointing=False,
+            accumulate_grad_batches=4, callbacks=list(callbacks))
+        torch.manual_seed(7)
+        trainer.fit(module, loader(24 * 64))
+        return whole_state(trainer, module)
+
+    expected = train()
+    tally = Tally()
+    assert differences(expected, train(callback(tally))) == []
+    assert tally.moved > 0 and tally.planned_steps == 4 and tally.divergences == 0

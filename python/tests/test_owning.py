@@ -20,7 +20,7 @@ def test_what_a_file_gave_becomes_a_storage_that_can_move(tmp_path):
     tied = [torch.nn.Parameter(read), torch.nn.Parameter(read.view(10, 10).t())]
     del read
     owning = Owning()
-    owning.own(tied)
+    owning.own(tied, lambda storage: False)
     assert owning.bytes == 400
     assert all(storage_of(p).resizable() for p in tied)
     assert storage_of(tied[0])._cdata == storage_of(tied[1])._cdata
@@ -35,7 +35,7 @@ def test_what_others_look_at_stays_theirs(tmp_path):
     shared = torch.nn.Parameter(torch.ones(4)).share_memory_()
     owning = Owning()
     for _ in range(2):
-        owning.own([exported, viewed, shared])
+        owning.own([exported, viewed, shared], lambda storage: False)
     assert owning.bytes == 0
     with torch.no_grad():
         exported.add_(1)
@@ -43,7 +43,7 @@ def test_what_others_look_at_stays_theirs(tmp_path):
     assert array.tolist() == [2] * 4 and view.tolist() == [2] * 5
     assert shared.is_shared()
     del array, view
-    owning.own([exported, viewed, shared])
+    owning.own([exported, viewed, shared], lambda storage: False)
     assert owning.bytes == 16 + 32
 
 

@@ -10,6 +10,7 @@ pytest.importorskip("accelerate")
 
 import torch
 
+import tidepool_torch as tidepool
 from frameworks import Tally, differences, no_mode_is_left, options, state_of, tallied
 from tidepool_torch.integrations.transformers import TidepoolCallback
 
@@ -25,10 +26,10 @@ class Data(torch.utils.data.Dataset):
         return {"input_ids": self.ids[i], "labels": self.ids[i]}
 
 
-def model():
+def model(width=32):
     torch.manual_seed(1)
     return transformers.GPT2LMHeadModel(transformers.GPT2Config(
-        vocab_size=64, n_positions=16, n_embd=32, n_layer=2, n_head=2))
+        vocab_size=64, n_positions=16, n_embd=width, n_layer=2, n_head=2))
 
 
 def trainer(folder, callbacks=(), rows=96, made=None, kind=transformers.Trainer, **changed):
@@ -97,6 +98,30 @@ def test_a_checkpoint_has_the_same_tensors_whether_they_are_away_or_not(tmp_path
         one, other = ((tmp_path / f / name / "model.safetensors").read_bytes()
                       for f in ("plain", "inside"))
         assert one == other
+
+
+def test_weights_that_come_from_a_file_move_too(tmp_path):
+    """PyTorch says of what from_pretrained() reads that it cannot be resized."""
+    model().save_pretrained(tmp_path / "model")
+
+    def loaded():
+        return transformers.GPT2LMHeadModel.from_pretrained(tmp_path / "model")
+
+    plain = trainer(tmp_path / "plain", made=loaded(), save_strategy="no")
+    plain.train()
+    pinned = []
+
+    class Looks(tallied(TidepoolCallback, Tally())):
+        def on_epoch_end(self, *args, **others):
+            super().on_epoch_end(*args, **others)
+            pinned.append([t.name for t in self.budget._plans[0].program.tensors
+                           if t.persistent and t.pinned])
+
+    inside = trainer(tmp_path / "inside", [Looks(**options())], made=loaded(), save_strategy="no")
+    inside.train()
+    assert differences(state_of(plain.model, plain.optimizer.optimizer),
+                       state_of(inside.model, inside.optimizer.optimizer)) == []
+    assert pinned == [[]]
 
 
 class Failing(transformers.Trainer):
@@ -177,5 +202,12 @@ def test_a_last_step_with_fewer_micro_batches(tmp_path):
 def test_a_budget_that_is_too_small_says_so_and_leaves(tmp_path):
     inside = trainer(tmp_path / "inside", [TidepoolCallback(**{**options(), "peak": 20_000})])
     with pytest.raises(MemoryError, match="smallest budget"):
+        inside.train()
+    assert no_mode_is_left()
+
+
+def test_a_compiled_model_is_refused(tmp_path):
+    inside = trainer(tmp_path, [TidepoolCallback(**options())], torch_compile=True)
+    with pytest.raises(tidepool.TidepoolError, match="torch.compile"):
         inside.train()
     assert no_mode_is_left()

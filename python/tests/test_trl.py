@@ -31,7 +31,7 @@ def texts():
 
 
 # SFTTrainer computes the loss in pieces of 7.5 MiB however small the model is; all else is 0.5.
-PEAK = "8MiB"
+PEAK = "7900KiB"
 
 
 def trainer(folder, callbacks=()):

@@ -10,12 +10,12 @@ from .steps import Steps
 
 # The two packages have the same Trainer; the one that the script uses is imported already.
 if "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules:
-    from pytorch_lightning import Callback, LightningModule
+    from pytorch_lightning import Callback
 else:
     try:
-        from lightning.pytorch import Callback, LightningModule
+        from lightning.pytorch import Callback
     except ImportError:
-        from pytorch_lightning import Callback, LightningModule
+        from pytorch_lightning import Callback
 
 
 class TidepoolCallback(Callback):
@@ -34,15 +34,14 @@ class TidepoolCallback(Callback):
 
     def on_train_start(self, trainer, pl_module):
         self._stepped = True
-        self._steps.fit(pl_module, trainer.optimizers)
+        self._steps.fit(trainer.model, trainer.optimizers)
 
     def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
         if self._steps.is_open:
             return
         self._steps_before = trainer.global_step
         if self._stepped and _zeroes_by_itself(pl_module):
-            # Lightning does it only behind the forward pass, which then runs beside gradients that
-            # nobody uses any more.
+            # Lightning does it behind the forward pass, beside gradients that nobody uses.
             for optimizer in trainer.optimizers:
                 optimizer.zero_grad()
         self._stepped = False
@@ -53,13 +52,12 @@ class TidepoolCallback(Callback):
             self._stepped = True
             self._steps.end()
 
-    def on_validation_start(self, trainer, pl_module):
+    def on_train_epoch_end(self, *_):
         self._steps.end()
 
-    def on_train_epoch_end(self, trainer, pl_module):
-        self._steps.end()
+    on_validation_start = on_train_epoch_end
 
-    def on_train_end(self, trainer, pl_module):
+    def on_train_end(self, *_):
         self.close()
 
     def on_exception(self, trainer, pl_module, exception):
@@ -76,6 +74,6 @@ class TidepoolCallback(Callback):
         self._steps.close()
 
 
-def _zeroes_by_itself(pl_module):
-    return (pl_module.automatic_optimization
-            and type(pl_module).optimizer_zero_grad is LightningModule.optimizer_zero_grad)
+def _zeroes_by_itself(module):
+    name = type(module).optimizer_zero_grad.__qualname__
+    return module.automatic_optimization and name.startswith("LightningModule.")

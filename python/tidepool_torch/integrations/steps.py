@@ -7,8 +7,8 @@ from ..api import fit
 
 
 class Steps:
-    """At most one step is open. A call that has nothing to do does nothing, because trainers call
-    back in pairs only while nothing goes wrong."""
+    """At most one step is open. What has nothing to do does nothing: calls come in pairs only while
+    nothing goes wrong."""
 
     def __init__(self, options):
         self.budget = None  # the last one also after its end, for its report
@@ -58,7 +58,7 @@ class Steps:
 
 @contextlib.contextmanager
 def errors_told(owner, name, tell):
-    """While it is entered, tell(error) is called before an error leaves that method of `owner`."""
+    """While it is entered, tell(error) is called before an error leaves that method."""
     method = getattr(owner, name, None)
     before = getattr(owner, "__dict__", {}).get(name)
     if method is None:

@@ -26,8 +26,9 @@ class TidepoolCallback(TrainerCallback):
 
     def on_train_begin(self, args, state, control, model=None, optimizer=None, **others):
         self.close()
-        self._steps.fit(model, optimizer)
         trainer = _trainer_of(self)
+        # Around the model is what trains it together with other ranks, and what compiles it.
+        self._steps.fit(getattr(trainer, "model_wrapped", model), optimizer)
         # A step that raises has no on_step_end. _run_epoch has the optimizer and other callbacks
         # too, in versions that have it, and nothing trains any more where it raises.
         self._forget.enter_context(errors_told(trainer, "training_step", self._steps.leave))
