@@ -128,6 +128,22 @@ gpu-bundle:
 	@scripts/install_dependencies.sh --gpu-bundle --test
 	JOBS=$(JOBS) scripts/gpu_bundle.sh build/gpu-bundle $(CUDA)
 
+## torch-wheel: the Python wheel tidepool-torch in build/wheel, for Linux systems with glibc 2.31 or later
+.PHONY: torch-wheel
+torch-wheel:
+	@scripts/install_dependencies.sh --wheel
+	JOBS=$(JOBS) scripts/torch_wheel.sh build/wheel
+	scripts/torch_wheel_test.sh build/wheel
+
+## torch-test: the tests of the Python package with PyPI's torch, in an environment outside the tree, of
+##   5 GB, which TIDEPOOL_TORCH_VENV names; `make torch-test TESTS="-k verify"` runs some of them
+TESTS ?=
+.PHONY: torch-test
+torch-test: release
+	@scripts/install_dependencies.sh --wheel
+	$(call build_in,release,tidepool_shared)
+	scripts/torch_test.sh $(TESTS)
+
 ## install: install the program under PREFIX (/usr/local)
 .PHONY: install
 install: release
@@ -136,7 +152,7 @@ install: release
 ## clean: remove the builds
 .PHONY: clean
 clean:
-	rm -rf build/release build/asan-ubsan build/tsan build/lint build/gpu-*
+	rm -rf build/release build/asan-ubsan build/tsan build/lint build/gpu-* build/wheel build/wheel-tools build/torch-*
 
 .PHONY: help
 help:

@@ -8,6 +8,7 @@
 #   scripts/install_dependencies.sh --bench       also the allocators that benches and table1 compare with
 #   scripts/install_dependencies.sh --clang       also clang, for the address sanitizer and the fuzz targets
 #   scripts/install_dependencies.sh --lint        also clang-format and clang-tidy
+#   scripts/install_dependencies.sh --wheel       also what the Python package is packed and tested with
 #   scripts/install_dependencies.sh --gpu-bundle  also what Clp's static library needs, and pip
 set -euo pipefail
 
@@ -31,12 +32,13 @@ for argument in "$@"; do
     --bench) packages+=(libjemalloc2 libtcmalloc-minimal4) ;;
     --clang) packages+=(clang libclang-rt-dev) ;;
     --lint) packages+=(clang-format clang-tidy) ;;
+    --wheel) packages+=(python3 python3-venv) ;;
     --gpu-bundle)
       packages+=(gfortran binutils)
       # For cuDNN's headers, where they are not installed.
       python3 -m pip --version > /dev/null 2>&1 || packages+=(python3-pip)
       ;;
-    *) fail "unknown argument '$argument'; it takes --test, --torch, --bench, --clang, --lint and --gpu-bundle" ;;
+    *) fail "unknown argument '$argument'; it takes --test, --torch, --bench, --clang, --lint, --wheel and --gpu-bundle" ;;
   esac
 done
 

@@ -1,7 +1,8 @@
 # The shared libraries. Both export what api/exports.map says, the interfaces in include/tidepool.
-# TIDEPOOL_PORTABLE links archives of this system that are not position-independent: it has none.
+# TIDEPOOL_PORTABLE links archives of this system that are not position-independent: it has none, but
+# for the wheel, which links others.
 option(TIDEPOOL_SHARED "Build libtidepool.so.1" ON)
-if(TIDEPOOL_PORTABLE)
+if(TIDEPOOL_PORTABLE AND NOT TIDEPOOL_WHEEL)
   set(TIDEPOOL_SHARED OFF)
 endif()
 if(NOT TIDEPOOL_SHARED)

@@ -1,0 +1,93 @@
+"""What a budget costs per op beside save_on_cpu and checkpoint, in one run, in turn.
+
+    python overhead.py [--rounds N]
+
+Main thread's CPU time, medians; a GPT of 6 layers whose kernels are small, so that what is measured
+is Python. `plan` moves and computes again; `plain` has nothing.
+"""
+
+import argparse
+import contextlib
+import os
+import sys
+import time
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import checkpoint
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "tests"))
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+
+import models  # noqa: E402
+import tidepool_torch as tidepool  # noqa: E402
+from tidepool_torch.planning import machine_of  # noqa: E402
+from training import Style, body  # noqa: E402
+
+
+def build():
+    model = models.GPT(vocabulary=256, width=64, heads=4, layers=6, length=32)
+    return models.Training(model, torch.optim.AdamW(model.parameters()),
+                           models._tokens(2, 32, 256), models._next_tokens)
+
+
+class Checkpointed(torch.nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x):
+        return checkpoint(self.layer, x, use_reentrant=False)
+
+
+class Nothing(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+def rivals():
+    plain = models.make(build)
+    yield "plain", plain, contextlib.nullcontext
+    watched = models.make(build)
+    yield "a mode that does nothing", watched, Nothing
+    hooked = models.make(build)
+    yield "save_on_cpu", hooked, torch.autograd.graph.save_on_cpu
+    again = models.make(build)
+    again.model.layers = torch.nn.ModuleList(Checkpointed(x) for x in again.model.layers)
+    yield "checkpoint", again, contextlib.nullcontext
+    for name, peak in (("budget that needs nothing", "1GiB"), ("budget, 75 %", "75%"),
+                       ("budget, 50 %", "50%")):
+        planned = models.make(build)
+        budget = tidepool.fit(planned.model, planned.optimizer, peak=peak, report=False,
+                              min_bytes=4096, time_limit=3, machine=machine_of(2e9, 2e9))
+        for n in range(3):
+            batch = planned.batch(n)
+            with budget.step():
+                body(planned, [batch], Style())
+        yield name, planned, budget.step, budget
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=30)
+    rounds = parser.parse_args().rounds
+    torch.set_num_threads(1)
+    runs = [list(r) for r in rivals()]
+    calls = len(runs[-1][3]._plans[0].program.recording.dispatched)
+    times = {r[0]: [] for r in runs}
+    for n in range(rounds):
+        for name, training, step, *_ in runs:
+            batch = training.batch(n)
+            start = time.thread_time_ns()
+            with step():
+                body(training, [batch], Style())
+            times[name].append(time.thread_time_ns() - start)
+    middle = {name: sorted(t)[len(t) // 2] for name, t in times.items()}
+    print(f"{calls} calls a step")
+    print(f"{'':28}{'ms a step':>10}{'us a call':>11}")
+    for name, t in middle.items():
+        print(f"{name:28}{t / 1e6:10.2f}{(t - middle['plain']) / 1e3 / calls:11.2f}")
+
+
+main()

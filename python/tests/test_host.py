@@ -1,0 +1,124 @@
+"""Where bytes go that leave the device."""
+
+import os
+import subprocess
+import threading
+import time
+
+import pytest
+import torch
+
+import models
+import tidepool_torch as tidepool
+from tidepool_torch import executor
+from tidepool_torch.planning import machine_of
+from training import Style, differences, inside, one_step, plain
+
+STYLE = Style()
+OPTIONS = {"evaluations": 50, "min_bytes": 1024, "machine": machine_of(2e9, 2e9, alignment=64)}
+
+
+@pytest.mark.parametrize("name", models.TINY)
+def test_a_file_gives_the_same_bits_and_leaves_nothing(name, tmp_path):
+    build = models.TINY[name]
+    ran = inside(build, 5, "60%", host_dir=str(tmp_path), **OPTIONS)
+    assert differences(plain(build, 5), ran) == []
+    assert ran.moved_out > 0 and ran.moved_in > 0
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_folder_that_is_none_says_so(tmp_path):
+    training = models.make(models.tiny_gpt)
+    with pytest.raises(OSError, match="host_dir"):
+        tidepool.fit(training.model, training.optimizer, peak="1MiB", host_dir=str(tmp_path / "no"))
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 256 KiB."""
+    if os.geteuid() != 0:
+        pytest.skip("only root mounts")
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(tmp_path)],
+                          check=False)
+    if made.returncode != 0:
+        pytest.skip("mounting is not allowed here")
+    yield tmp_path
+    subprocess.run(["umount", "-l", str(tmp_path)], check=True)
+
+
+@pytest.mark.parametrize("limit", ["disk", "host"])
+def test_a_full_host_tier_is_an_error_before_any_data_is_lost(limit, small_disk):
+    build = models.tiny_gpt
+    training = models.make(build)
+    torch.manual_seed(5)
+    where = {"host_dir": str(small_disk)} if limit == "disk" else {"host": 200_000}
+    # Reactive steps move what the plan, made without the limit, does not.
+    budget = tidepool.fit(training.model, training.optimizer, peak=300_000, report=False,
+                          warm_up=100, **where, **OPTIONS)
+    losses = []
+    with pytest.raises(tidepool.HostTierFull, match="Next: "):
+        for n in range(4):
+            losses.append(one_step(training, n, STYLE, budget.step))
+    budget.close()
+    # The step ended at an op as plain training would, had that op raised: all is there to read.
+    for parameter in training.model.parameters():
+        assert torch.isfinite(parameter).all()
+    for state in training.optimizer.state.values():
+        assert all(torch.isfinite(v).all() for v in state.values())
+
+
+def test_slow_and_late_copies_change_nothing(monkeypatch):
+    """Every copy waits for a drawn while, before and behind."""
+    generator = torch.Generator().manual_seed(3)
+    drawn = [float(x) for x in torch.rand(4096, generator=generator) * 2e-3]
+    lock = threading.Lock()
+
+    def late(copy):
+        def copied(self, i):
+            with lock:
+                before, behind = drawn.pop(), drawn.pop()
+            time.sleep(before)
+            copy(self, i)
+            time.sleep(behind)
+        return copied
+
+    monkeypatch.setattr(executor.Executor, "copy", late(executor.Executor.copy))
+    for name, build in models.TINY.items():
+        ran = inside(build, 4, "60%", **OPTIONS)
+        assert differences(plain(build, 4), ran) == [], name
+        assert ran.moved_in > 0
+
+
+def test_freed_blocks_are_not_read(monkeypatch):
+    """Bytes are overwritten as soon as the runtime lets go of them."""
+    end_life = executor.Executor._end_life
+
+    def poisoned(self, p):
+        block = self.block.get(p)
+        t = self.schedule.tensor_at(p)
+        gives_back = not self.left.get(t) and t not in self.plan.boundary
+        end_life(self, p)
+        if block is not None and not gives_back:
+            torch.empty(0, dtype=torch.uint8).set_(block, 0, (block.nbytes(),), (1,)).fill_(0xA5)
+
+    monkeypatch.setattr(executor.Executor, "_end_life", poisoned)
+    for name, build in models.TINY.items():
+        for speed in (1e5, 2e9):
+            more = {**OPTIONS, "machine": machine_of(speed, speed, alignment=64)}
+            ran = inside(build, 4, "60%", **more)
+            assert differences(plain(build, 4), ran) == [], (name, speed)
+            assert ran.moved_in + ran.reruns > 0
+
+
+def test_live_bytes_at_the_start_of_steps_are_constant():
+    from tidepool_torch.memory import counts, hook_is_loaded
+    if not hook_is_loaded():
+        pytest.skip("the allocator hook is not preloaded")
+    training = models.make(models.tiny_gpt)
+    budget = tidepool.fit(training.model, training.optimizer, peak="60%", report=False, **OPTIONS)
+    live = []
+    for n in range(24):
+        live.append(counts.live())
+        one_step(training, n, STYLE, budget.step)
+    budget.close()
+    assert max(live[4:]) - min(live[4:]) < 64 << 10

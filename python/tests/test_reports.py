@@ -1,0 +1,166 @@
+"""What a user reads and gets: reports, exports, verify(), record(), plan(), messages."""
+
+import json
+import re
+
+import pytest
+import torch
+
+import models
+import tidepool_torch as tidepool
+from tidepool_torch.planning import machine_of
+from training import Style, body, differences, one_step, plain, state_of, Ran
+
+STYLE = Style()
+
+
+def fit(training, peak="60%", **more):
+    settings = {"report": False, "evaluations": 50, "min_bytes": 1024,
+                "machine": machine_of(2e7, 2e7, alignment=64), **more}
+    return tidepool.fit(training.model, training.optimizer, peak=peak, **settings)
+
+
+def trained(build=models.tiny_gpt, steps=4, **more):
+    training = models.make(build)
+    torch.manual_seed(5)
+    budget = fit(training, **more)
+    for n in range(steps):
+        one_step(training, n, STYLE, budget.step)
+    return training, budget
+
+
+def test_a_report_says_what_a_budget_cost(capsys):
+    training, budget = trained(report=True)
+    report = budget.report()
+    assert report.planned_steps == 2 and report.steps == 4
+    assert report.moved_out > 0 and report.holders[0][1] > 0
+    assert report.measured_seconds > 0 and report.predicted_seconds > 0
+    assert "4 steps, 2 of them planned" in str(report)
+    json.dumps(report.as_dict())
+    said = capsys.readouterr().err
+    assert re.search(r"tidepool: [\d.]+ KiB of [\d.]+ KiB: \d+ tensors swapped \(.* a step\), \d+ "
+                     r"ops recomputed; predicted [+-][\d.]+ %; planned in [\d.]+ s, proved", said)
+    assert re.search(r"tidepool: step 3 took \d+ ms \(predicted \d+\)", said)
+    budget.close()
+
+
+@pytest.mark.parametrize("name", ["plan.html", "trace.json", "plan.svg", "x.plan.json",
+                                  "x.program.json"])
+def test_exports(tmp_path, name):
+    _, budget = trained()
+    path = tmp_path / name
+    budget.export(path)
+    assert path.stat().st_size > 500
+    with pytest.raises(ValueError, match="ends in .html"):
+        budget.export(tmp_path / "plan.txt")
+    budget.close()
+
+
+def test_verify_compares_the_users_own_steps():
+    training, budget = trained(models.odd)
+    batch = training.batch(70)
+    verdict = budget.verify(lambda: body(training, [batch], STYLE), steps=3)
+    assert verdict and verdict.planned_steps == 3
+    assert str(verdict) == "the same bits after 3 steps, 3 of them planned"
+    budget.close()
+
+
+def test_verify_finds_a_step_that_is_not_the_same_twice():
+    training, budget = trained(models.tiny_gpt)
+    batch = training.batch(70)
+    times = []
+
+    def step():
+        times.append(0)
+        training.optimizer.param_groups[0]["lr"] = 1e-3 * len(times)
+        return body(training, [batch], STYLE)
+
+    verdict = budget.verify(step, steps=2)
+    assert not verdict and "head.weight" in str(verdict) or "tokens.weight" in str(verdict)
+    budget.close()
+
+
+def test_a_step_becomes_a_program_and_a_plan(tmp_path):
+    training = models.make(models.tiny_gpt)
+    batch = training.batch(0)
+    path = tmp_path / "step.json"
+
+    def step():
+        body(training, [batch], STYLE)
+
+    program = tidepool.record(training.model, training.optimizer, step, path=path, min_bytes=1024)
+    assert json.loads(path.read_text()) == program
+    kinds = {t["kind"] for t in program["tensors"]}
+    assert {"weight", "optimizer_state", "activation"} <= kinds
+    outlook = tidepool.plan(training.model, training.optimizer, step, peak="60%", min_bytes=1024,
+                            evaluations=50, machine=machine_of(2e7, 2e7, alignment=64))
+    assert outlook.swapped_tensors + outlook.recomputed_ops > 0
+    assert "predicted" in str(outlook)
+
+
+def test_a_budget_that_is_too_small_names_the_smallest():
+    training = models.make(models.tiny_gpt)
+    budget = fit(training, peak=60_000)
+    one_step(training, 0, STYLE, budget.step)
+    with pytest.raises(tidepool.BudgetInfeasible) as caught:
+        one_step(training, 1, STYLE, budget.step)
+    message = str(caught.value)
+    assert re.match(r"cannot train inside 58.6 KiB: op \S+ needs [\d.]+ KiB at once, .*smallest "
+                    r"budget [\d.]+ KiB. Next: a larger budget", message)
+    budget.close()
+    again = models.make(models.tiny_gpt)
+    budget = fit(again, peak=caught.value.smallest)
+    for n in range(4):
+        one_step(again, n, STYLE, budget.step)
+    assert budget.report().planned_steps == 2
+    budget.close()
+
+
+def test_what_is_away_says_so_by_name():
+    training, budget = trained(peak="45%", home=False)
+    names = {id(p): n for n, p in training.model.named_parameters()}
+    raised = []
+    for parameter, state in training.optimizer.state.items():
+        for key, value in state.items():
+            try:
+                value.numpy()
+            except RuntimeError as error:
+                raised.append((f"{names[id(parameter)]}.{key}", str(error)))
+    assert raised
+    for name, message in raised:
+        assert message.startswith(f"tidepool: {name} is not on the device. Something outside ")
+        assert "budget.resident()" in message and "keep=" in message
+    with budget.resident():
+        for state in training.optimizer.state.values():
+            [v.numpy() for v in state.values()]
+    budget.close()
+
+
+def test_a_budget_that_needs_nothing_installs_no_mode():
+    from torch.utils._python_dispatch import _get_current_dispatch_mode
+    training, budget = trained(peak="1GiB")
+    with budget.step():
+        assert _get_current_dispatch_mode() is None
+        body(training, [training.batch(4)], STYLE)
+    budget.close()
+    ran = Ran([], state_of(training))
+    expected = plain(models.tiny_gpt, 4)
+    assert differences(Ran([], expected.state), ran) != []  # one step more
+    assert budget.report().steps == 5
+
+
+@pytest.mark.parametrize("arguments,words", [
+    ({"peak": "0%"}, "a percentage is above 0"), ({"peak": "12 parsecs"}, "peak='12 parsecs'"),
+    ({"peak": -1}, "peak=-1"), ({"peak": "1GiB", "allow": "swap"}, "allow='swap'"),
+    ({"peak": "1GiB", "keep": ["nobody"]}, "no parameter or buffer 'nobody'"),
+    ({"peak": "1GiB", "time_limit": 0}, "time_limit=0")])
+def test_arguments_that_make_no_sense(arguments, words):
+    training = models.make(models.tiny_gpt)
+    with pytest.raises(ValueError, match=re.escape(words)):
+        tidepool.fit(training.model, training.optimizer, **arguments)
+
+
+def test_compiled_models_are_refused():
+    training = models.make(models.tiny_gpt)
+    with pytest.raises(tidepool.TidepoolError, match="torch.compile.*Next: fit"):
+        tidepool.fit(torch.compile(training.model), training.optimizer, peak="1GiB")

@@ -1,0 +1,40 @@
+"""Trains PyTorch models inside a byte budget, with the same results to the last bit.
+
+    import tidepool_torch as tidepool
+
+    budget = tidepool.fit(model, optimizer, peak="10GiB")
+    for x, y in loader:
+        with budget.step():
+            loss = loss_fn(model(x), y); loss.backward(); optimizer.step(); optimizer.zero_grad()
+
+The first steps run reactively inside the budget, one of them is recorded, and from then on a plan
+that Tidepool has proved decides what stays, what is copied out and back, and what is computed again.
+Runs on the CPU; it was run on no GPU. torch 2.12 or newer.
+"""
+
+from .diagnosis import doctor
+from .errors import BudgetInfeasible, HostTierFull, TidepoolError
+
+__version__ = "0.1.0"
+__all__ = ["Budget", "BudgetInfeasible", "HostTierFull", "TidepoolError", "doctor", "fit", "plan",
+           "record"]
+
+try:
+    import torch as _torch  # noqa: F401
+    _why_not = None
+except (ImportError, OSError) as _error:
+    # doctor() and the console script are there all the same: they say what is missing.
+    _torch = None
+    _why_not = f"{type(_error).__name__}: {_error}"
+
+if _torch is not None:
+    from .api import fit, plan, record
+    from .budget import Budget
+
+
+def __getattr__(name):
+    if _torch is None and name in __all__:
+        raise ImportError(f"tidepool_torch.{name} needs PyTorch, which this Python cannot import "
+                          f"({_why_not}). Next: pip install torch (2.12 or newer), then "
+                          "`tidepool-torch doctor`")
+    raise AttributeError(f"module 'tidepool_torch' has no attribute {name!r}")

@@ -1,0 +1,109 @@
+"""fit(), and what needs no training."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+
+from . import planner as planning
+from . import recorded
+from .budget import Budget, peak_of
+from .errors import bytes_of
+
+
+@dataclasses.dataclass(frozen=True)
+class _FitOptions:
+    planning: planning.Options
+    host: int | None
+    host_dir: str | None
+    min_bytes: int
+    keep: frozenset
+    home: bool
+    warm_up: int | None
+    machine: dict | None
+    report: bool
+
+
+def fit(model, optimizer, *, peak, host=None, host_dir=None, planner="auto", time_limit=10.0,
+        evaluations=0, seed=1, allow=("swap", "recompute"), min_bytes=65536, keep=(), home=True,
+        warm_up=None, machine=None, report=True):
+    """A Budget that holds the steps of a training inside `peak` bytes.
+
+    peak         bytes, "10GiB", or "60%" of what a step takes without a budget; everything of the
+                 training counts: parameters, gradients, optimizer state, batch, workspaces
+    optimizer    one or a list of several
+    host         bytes that may have left the device, of all ranks of this machine; None: no limit
+    host_dir     a folder: what leaves goes to a file there, without a name
+    planner      one of Tidepool's planners
+    time_limit   seconds that planning may take
+    evaluations  above 0: trials of the planner instead of seconds; the plan is the same anywhere
+    allow        "swap", "recompute" or both
+    min_bytes    smaller tensors stay where they are
+    keep         names of parameters and buffers that never leave the device
+    home         parameters and buffers are on the device between steps
+    warm_up      steps of a shape before one is recorded; None: 1, or 3 where ranks train together
+    machine      a machine of Tidepool's as its file has it (a dict), to plan for links of other
+                 speeds than those that are measured here
+
+    ValueError: an argument that makes no sense; TidepoolError: a torch or a model that cannot be
+    served. Messages go to stderr unless `report` is False.
+    """
+    if not isinstance(model, torch.nn.Module):
+        raise ValueError(f"model: a torch.nn.Module, not a {type(model).__name__}")
+    options = _FitOptions(
+        planning=_planner_options(planner, time_limit, evaluations, seed, allow),
+        host=None if host is None else bytes_of(host, "host"), host_dir=host_dir,
+        min_bytes=min_bytes, keep=frozenset(keep), home=home, warm_up=warm_up, machine=machine,
+        report=report)
+    planning.check(options.planning)
+    return Budget(model, _optimizers(optimizer), peak, options)
+
+
+def _optimizers(optimizer):
+    several = optimizer if isinstance(optimizer, (list, tuple)) else [optimizer]
+    return [_unwrapped(o) for o in several]
+
+
+def _unwrapped(optimizer):
+    """The optimizer itself, out of what Accelerate and Lightning put around it."""
+    while isinstance(getattr(optimizer, "optimizer", None), torch.optim.Optimizer):
+        optimizer = optimizer.optimizer
+    return optimizer
+
+
+def _planner_options(planner, time_limit, evaluations, seed, allow):
+    if isinstance(allow, str) or not allow or set(allow) - {"swap", "recompute"}:
+        raise ValueError(f"allow={allow!r}: a tuple of 'swap', 'recompute' or both")
+    if not time_limit > 0:
+        raise ValueError(f"time_limit={time_limit!r}: seconds above 0")
+    return planning.Options(planner=planner, seed=seed, time_limit=time_limit,
+                            evaluations=evaluations, swap="swap" in allow,
+                            recompute="recompute" in allow)
+
+
+def record(model, optimizer, step, *, path=None, min_bytes=65536, recompute=True):
+    """The program of one step of an unchanged script, which `tidepool info`, `plan`, `compare` and
+    `bound` take; as a dict, and written to `path` where one is given.
+
+    step() does all of a step. It is called three times: to make the optimizer's state, to be timed,
+    to be recorded. That trains; no budget holds meanwhile."""
+    program = recorded.record(model, _optimizers(optimizer), step, type(model).__name__, min_bytes,
+                              recompute)
+    if path is not None:
+        recorded.write_program(program, path)
+    return program.json
+
+
+def plan(model, optimizer, step, *, peak, host=None, planner="auto", time_limit=10.0, evaluations=0,
+         seed=1, allow=("swap", "recompute"), min_bytes=65536, machine=None):
+    """What a budget would cost, without training inside it: an Outlook, which prints as a line.
+
+    step() is called three times, as record() does. BudgetInfeasible names the smallest budget."""
+    share, size = peak_of(peak)
+    options = _planner_options(planner, time_limit, evaluations, seed, allow)
+    program = recorded.record(model, _optimizers(optimizer), step, type(model).__name__, min_bytes,
+                              options.recompute)
+    size = size or int(program.recording.peak() * share)
+    host = None if host is None else bytes_of(host, "host")
+    return recorded.outlook(program, size, host, machine, options)

@@ -1,0 +1,32 @@
+"""The allocator hook of the wheel: counts the bytes of large blocks, to the byte, in the process that
+it is preloaded into."""
+
+import os
+
+_NAME = "libtidepool_torch_hook.so"
+
+
+def hook_path():
+    """The hook's file, or None: named by hand, or in the wheel."""
+    named = os.environ.get("TIDEPOOL_HOOK")
+    path = named or os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", _NAME)
+    return path if os.path.isfile(path) else None
+
+
+def with_hook(environment):
+    """The environment of a process that has it preloaded; the same one where there is none."""
+    path = hook_path()
+    if path is None:
+        return dict(environment)
+    before = environment.get("LD_PRELOAD", "")
+    return {**environment, "LD_PRELOAD": f"{path}:{before}" if before else path}
+
+
+def without_hook(environment):
+    """Takes it out again, for the processes that this one starts."""
+    path = hook_path()
+    left = [p for p in environment.get("LD_PRELOAD", "").split(":") if p and p != path]
+    if left:
+        environment["LD_PRELOAD"] = ":".join(left)
+    else:
+        environment.pop("LD_PRELOAD", None)

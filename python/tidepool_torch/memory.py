@@ -1,0 +1,121 @@
+"""How many bytes this process holds, as the C library counts them, and what one call adds at most.
+
+glibc serves blocks from 128 KiB on with mappings of their own once that threshold is fixed: they go
+back to the system when they are freed, and mallinfo2() counts them in a microsecond. Peaks inside a
+call come from the allocator hook of `tidepool-torch run` where it is loaded, else from the kernel's
+high-water mark of resident memory, which a write to /proc/self/clear_refs sets back.
+"""
+
+import ctypes
+
+_M_MMAP_THRESHOLD = -3
+_OWN_MAPPING = 128 << 10
+_PAGE = 4096
+_HEADER = 112  # of a block that is aligned to 64 bytes, at most
+
+_c = ctypes.CDLL(None)
+
+
+class _MallInfo(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in (
+        "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks",
+        "fordblks", "keepcost")]
+
+
+class _LibraryCounts:
+    """Live bytes by mallinfo2, peaks by resident memory."""
+
+    def __init__(self):
+        self._info = _c.mallinfo2
+        self._info.restype = _MallInfo
+        self._info.argtypes = ()
+        try:
+            self._reset = open("/proc/self/clear_refs", "wb", buffering=0)
+            self._status = open("/proc/self/status", "rb", buffering=0)
+            self.measures_peaks = True
+        except OSError:
+            self.measures_peaks = False
+
+    def live(self):
+        info = self._info()
+        return info.hblkhd + info.uordblks
+
+    def begin(self):
+        if not self.measures_peaks:
+            return None
+        self._reset.write(b"5")
+        return self._resident(b"VmRSS:")
+
+    def most_since(self, begun):
+        return 0 if begun is None else max(0, self._resident(b"VmHWM:") - begun)
+
+    def _resident(self, line):
+        self._status.seek(0)
+        text = self._status.read(4096)
+        at = text.index(line)
+        return int(text[at:text.index(b"kB", at)].split()[1]) << 10
+
+
+class _HookCounts:
+    """Both by the preloaded allocator hook, to the byte; it can refuse above a limit too."""
+
+    measures_peaks = True
+
+    def __init__(self):
+        for name in ("tp_hook_live", "tp_hook_peak", "tp_hook_highest", "tp_hook_refused"):
+            getattr(_c, name).restype = ctypes.c_long
+        _c.tp_hook_limit.argtypes = (ctypes.c_long,)
+        self.live = _c.tp_hook_live
+        self.peak = _c.tp_hook_peak
+        self.restart = _c.tp_hook_restart
+        # A second peak, which single ops that are measured do not set back.
+        self.highest = _c.tp_hook_highest
+        self.forget_highest = _c.tp_hook_forget_highest
+        self.limit = _c.tp_hook_limit
+        self.refused = _c.tp_hook_refused
+
+    def begin(self):
+        self.restart()
+        return self.live()
+
+    def most_since(self, begun):
+        return max(0, self.peak() - begun)
+
+
+class _NoCounts:
+    """On a C library other than glibc: the caller counts what it knows of."""
+
+    measures_peaks = False
+    live = None
+
+    def begin(self):
+        return None
+
+    def most_since(self, begun):
+        return 0
+
+
+def hook_is_loaded():
+    return hasattr(_c, "tp_hook_highest")
+
+
+def _choose():
+    if hook_is_loaded():
+        return _HookCounts()
+    return _LibraryCounts() if hasattr(_c, "mallinfo2") else _NoCounts()
+
+
+def give_back_at_once():
+    """Fixes the threshold, for the whole process: larger blocks return to the system when freed."""
+    if hasattr(_c, "mallopt"):
+        _c.mallopt(_M_MMAP_THRESHOLD, _OWN_MAPPING)
+
+
+def block_bytes(size):
+    """What a block of `size` bytes takes: one of its own mapping is whole pages with its header."""
+    if size + _HEADER < _OWN_MAPPING:
+        return size + _HEADER
+    return (size + _HEADER + _PAGE - 1) // _PAGE * _PAGE
+
+
+counts = _choose()

@@ -1,0 +1,73 @@
+"""From a recorded step to a plan within all of the budget, on the machine as it is."""
+
+import time
+
+import torch
+
+from . import planner
+from .errors import BudgetInfeasible, in_words
+from .reruns import Kept
+
+_ALIGNMENT = 4096  # what a block of its own mapping takes
+_COPY_LATENCY = 30_000  # ns, of a thread that is woken
+_PROBE = 32 << 20
+_LEAST_PROBE = 1 << 20
+
+
+def make_plan(program, machine, peak, host, options):
+    """A plan within `peak` bytes, all counted: what reruns keep beside the plan follows from it, so
+    it is subtracted and planned again where it does not fit. (plan, Kept)."""
+    beside = 0
+    for _ in range(4):
+        limit = peak - program.small - beside
+        try:
+            if limit <= 0:
+                raise BudgetInfeasible("", 0)
+            plan = planner.plan(program.json, machine, limit, host, options)
+        except BudgetInfeasible as error:
+            raise infeasible(program, machine, peak, beside, error) from None
+        kept = Kept(program, plan)
+        if kept.bytes <= beside:
+            break
+        beside = kept.bytes
+    return plan, kept
+
+
+def infeasible(program, machine, peak, beside, error):
+    floor, op = planner.smallest_budget(program.json, machine)
+    smallest = max(error.smallest, floor) + program.small + beside
+    name = program.json["ops"][op]["name"] if op >= 0 else "the step"
+    return BudgetInfeasible(
+        f"cannot train inside {in_words(peak)}: op {name} needs {in_words(floor)} at once, small "
+        f"tensors {in_words(program.small)} beside it; smallest budget {in_words(smallest)}. Next: "
+        "a larger budget, a smaller batch with gradient accumulation, or an optimizer with "
+        "foreach=False", smallest)
+
+
+def measured_machine(tier, room=2 * _PROBE):
+    """This machine as Tidepool's machine file has it, with the host tier's speeds measured by a
+    copy that takes no more than half of `room`, if it can."""
+    size = min(_PROBE, max(room // 2, _LEAST_PROBE))
+    buffer = torch.UntypedStorage(size)
+    torch.empty(0, dtype=torch.uint8).set_(buffer, 0, (size,), (1,)).fill_(1)
+    speeds = {}
+    region = tier.region(size)
+    for direction, move in (("out", region.write), ("in", region.read)):
+        best = 0.0
+        for _ in range(3):
+            start = time.perf_counter()
+            move(buffer.data_ptr(), size, 0)
+            best = max(best, size / max(time.perf_counter() - start, 1e-9))
+        speeds[direction] = best
+    region.release()
+    return machine_of(speeds["out"], speeds["in"])
+
+
+def machine_of(out_speed, in_speed, alignment=_ALIGNMENT):
+    return {
+        "name": "torch-cpu", "description": "PyTorch on the CPU", "device_memory": 0,
+        "alignment": alignment, "duplex": True,
+        "to_host": {"bytes_per_second": float(out_speed), "latency_ns": _COPY_LATENCY},
+        "to_device": {"bytes_per_second": float(in_speed), "latency_ns": _COPY_LATENCY},
+        "compute": {"peak_flops": 0.0, "bandwidth": 0.0, "launch_ns": 0, "max_efficiency": 1.0,
+                    "half_flops": 0.0}}

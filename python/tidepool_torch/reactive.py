@@ -1,0 +1,167 @@
+"""Runs a step inside the budget without a plan: what was not used for longest leaves first.
+
+Serves the steps before there is a plan, steps of shapes that have none, and what is left of a step
+that differs from its plan.
+"""
+
+import collections
+import math
+
+import torch
+
+from . import calls, primitives
+from .memory import counts
+from .primitives import StorageWeakRef, storage_of
+
+# Room for what no count shows: small blocks of the process, scratch of kernels.
+_SLACK = 1 << 20
+
+_SCRATCH_LIKE_INPUTS = {"aten::convolution", "aten::convolution_backward",
+                        "aten::mkldnn_convolution"}
+
+
+class _Candidate:
+    __slots__ = ("reference", "name")
+
+    def __init__(self, reference, name):
+        self.reference = reference
+        self.name = name
+
+
+class Reactive:
+    """`base` are live bytes of the process that are not of the training; `budget` None: all may
+    stay. A recorder, where there is one, runs the calls."""
+
+    def __init__(self, away, budget, base, min_bytes):
+        self.away = away
+        self.budget = budget
+        self.base = base
+        self.min_bytes = min_bytes
+        self.short = 0  # most bytes that were missing for an op
+        self.recorder = None
+        self._candidates = collections.OrderedDict()  # _cdata -> _Candidate, longest unused first
+        self._stay = {}  # _cdata -> reference: never moved in this step
+        self._sizes = {}
+        self._at_most = math.inf
+
+    def begin(self, persistent, stay, recorder=None):
+        """`persistent` has (name, storage) that may leave; `stay` storages that must not."""
+        self.recorder = recorder
+        self.short = 0
+        self._at_most = math.inf  # bytes that are live, counted or less
+        self._candidates.clear()
+        self._stay = {s._cdata: StorageWeakRef(s) for s in stay}
+        for name, storage in persistent:
+            self._touch(storage, name)
+
+    def run(self, func, args, kwargs):
+        tensors = calls.tensors_in(args, kwargs)
+        if calls.is_view(func) or calls.not_of_the_step(tensors):
+            return self._call(func, args, kwargs)
+        used = {storage_of(t)._cdata for t in tensors}
+        if self.away:
+            self.away.bury()
+        for t in tensors:
+            storage = storage_of(t)
+            if storage in self.away:
+                self._room(storage.nbytes(), used)
+                self.away.back(storage)
+                self._touch(storage, None)
+            else:
+                self._note_argument(storage)
+        if self.budget is not None and tensors:
+            self._room(self._need(func, args, kwargs, tensors), used)
+        out = self._call(func, args, kwargs)
+        for t in tensors + calls.tensors_out(out):
+            self._touch(storage_of(t), None)
+        return out
+
+    def bring_back(self, storages):
+        """Those of `storages` that are away, as the budget allows; True where all fit."""
+        waiting = [s for s in storages if s in self.away]
+        keep = {s._cdata for s in storages}
+        for storage in waiting:
+            if not self._room(storage.nbytes(), keep):
+                return False
+            self.away.back(storage)
+        return True
+
+    def _call(self, func, args, kwargs):
+        if self.recorder is not None:
+            return self.recorder.run(func, args, kwargs)
+        return func(*args, **kwargs)
+
+    def _note_argument(self, storage):
+        """What was there before the step and is not the model's or the optimizer's stays: the batch,
+        buckets, constants, whose owners may read them outside the dispatcher."""
+        identity = storage._cdata
+        if identity not in self._candidates and identity not in self._stay:
+            self._stay[identity] = StorageWeakRef(storage)
+
+    def _touch(self, storage, name):
+        identity = storage._cdata
+        stays = self._stay.get(identity)
+        if stays is not None:
+            if not stays.expired():
+                return
+            del self._stay[identity]
+        known = self._candidates.get(identity)
+        if known is not None:
+            self._candidates.move_to_end(identity)
+        elif storage.nbytes() >= self.min_bytes and (storage.resizable() or storage in self.away):
+            self._candidates[identity] = _Candidate(StorageWeakRef(storage), name or "a tensor")
+        else:
+            self._stay[identity] = StorageWeakRef(storage)
+
+    def _room(self, size, used):
+        """Makes room for `size` more bytes; False where nothing is left that may go."""
+        if self.budget is None:
+            return True
+        while True:
+            over = counts.live() - self.base + size + _SLACK - self.budget
+            if over <= 0:
+                return True
+            if not self._evict_one(used):
+                self.short = max(self.short, over - _SLACK)
+                return over <= _SLACK
+
+    def _evict_one(self, used):
+        for identity, candidate in self._candidates.items():
+            if identity in used:
+                continue
+            del self._candidates[identity]
+            storage = primitives.living(candidate.reference)
+            if storage is not None and storage not in self.away:
+                self.away.put(storage, candidate.name)
+            return True
+        return False
+
+    def _need(self, func, args, kwargs, tensors):
+        """Bytes of the call's new storages, found out with tensors that have none."""
+        key = (func, tuple((t.shape, t.stride(), t.dtype) for t in tensors))
+        known = self._sizes.get(key)
+        if known is None:
+            known = self._sizes[key] = self._infer(func, args, kwargs, tensors)
+        return known
+
+    @staticmethod
+    def _infer(func, args, kwargs, tensors):
+        inputs = sum({storage_of(t)._cdata: t.nbytes for t in tensors}.values())
+        returned = func._schema.returns
+        if all(r.alias_info is not None for r in returned):
+            return 0
+
+        def without_bytes(t):
+            return torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
+
+        try:
+            other = {k: v for k, v in kwargs.items() if k != "device"}
+            out = func(*calls.with_tensors(tuple(args), without_bytes),
+                       **calls.with_tensors(other, without_bytes))
+            need = sum(s.nbytes() for s in calls.fresh_storages(out, ()))
+        except Exception:  # pylint: disable=broad-except
+            # Not every op has a form without bytes; what it makes is rarely more than what it reads.
+            need = inputs
+        if func._schema.name in _SCRATCH_LIKE_INPUTS:
+            need += inputs
+        return need

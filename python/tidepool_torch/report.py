@@ -1,0 +1,97 @@
+"""What a budget has done, for people and for programs."""
+
+import dataclasses
+import json
+import os
+
+from .errors import in_words
+
+
+@dataclasses.dataclass
+class Report:
+    """Bytes, seconds of the median planned step, counts. None: not known."""
+
+    budget: int
+    unlimited_peak: int = None
+    steps: int = 0
+    planned_steps: int = 0
+    divergences: int = 0
+    predicted_seconds: float = None
+    predicted_overhead: float = None
+    measured_seconds: float = None
+    stalled_seconds: float = 0.0
+    moved_out: int = 0
+    moved_in: int = 0
+    reruns: int = 0
+    holders: list = dataclasses.field(default_factory=list)  # (name, bytes) at the unlimited peak
+
+    def as_dict(self):
+        return dataclasses.asdict(self)
+
+    def __str__(self):
+        lines = [f"budget {in_words(self.budget)}" if self.budget else "budget not known yet"]
+        if self.unlimited_peak:
+            lines[0] += f" of {in_words(self.unlimited_peak)} that a step takes without one"
+        lines.append(f"{self.steps} steps, {self.planned_steps} of them planned, "
+                     f"{self.divergences} left their plan")
+        if self.measured_seconds is not None:
+            error = self.predicted_seconds / self.measured_seconds - 1
+            lines.append(f"a planned step took {self.measured_seconds * 1e3:.0f} ms, predicted "
+                         f"{self.predicted_seconds * 1e3:.0f} ({error * 100:+.1f} %), "
+                         f"{self.predicted_overhead * 100:+.1f} % of it for the budget")
+            per_step = max(self.planned_steps, 1)
+            lines.append(f"each moved {in_words(self.moved_out // per_step)} out, "
+                         f"{in_words(self.moved_in // per_step)} back, ran "
+                         f"{self.reruns // per_step} ops again, waited "
+                         f"{self.stalled_seconds / per_step * 1e3:.1f} ms for copies")
+        if self.holders:
+            lines.append("largest at the peak without a budget:")
+            lines += [f"  {in_words(size):>10}  {name}" for name, size in self.holders]
+        return "\n".join(lines)
+
+
+def median(values):
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2] if ordered else None
+
+
+def report_of(peak, steps, divergences, planned):
+    """`planned` are the plans that ran, the last one first; their sum is reported, times are of the
+    last one."""
+    report = Report(budget=peak, steps=steps, divergences=divergences)
+    for p in planned:
+        report.planned_steps += p.steps
+        report.moved_out += p.executor.moved_out
+        report.moved_in += p.executor.moved_in
+        report.reruns += p.executor.reruns
+        report.stalled_seconds += p.executor.stalled
+    if planned:
+        last = planned[0]
+        report.unlimited_peak = last.program.recording.peak()
+        report.holders = last.program.recording.holders(8)
+        info = last.plan.info
+        report.predicted_seconds = info.time / 1e9
+        report.predicted_overhead = info.time / info.unlimited - 1 if info.unlimited > 0 else 0.0
+        report.measured_seconds = median(last.seconds)
+    return report
+
+
+_FORMS = {".html": "html", ".svg": "svg", ".json": "perfetto"}
+
+
+def export(planned, path):
+    if path.endswith(".plan.json"):
+        _write(path, planned.plan.text())
+    elif path.endswith(".program.json"):
+        _write(path, json.dumps(planned.program.json))
+    else:
+        form = _FORMS.get(os.path.splitext(path)[1])
+        if form is None:
+            raise ValueError(f"export({path!r}): a name that ends in .html, .json, .svg, .plan.json "
+                             "or .program.json")
+        planned.plan.export(form, path)
+
+
+def _write(path, text):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)

@@ -1,0 +1,208 @@
+"""A plan as the executor walks it: derived once, the same in every step."""
+
+import collections
+
+from . import calls
+from .recording import UPDATE
+
+_READS = 0  # a mode in the plan's tables
+
+# So many calls that mean nothing to the plan may be missing at one place.
+_AHEAD = 32
+
+# In place of an Action: a call that writes, but nothing that the plan moves.
+WRITES_OTHERS = object()
+
+
+class Action:
+    """What one call of PyTorch's asks of the executor. `uses`: (position among the call's tensors,
+    tensor, placement); `births`: for each new storage of the result (tensor, placement) or None;
+    `sizes` their bytes; `updates`: (tensor, placement) that it changes; `touched` all tensors."""
+
+    __slots__ = ("instruction", "op", "index", "uses", "births", "sizes", "updates", "touched",
+                 "kept", "writes")
+
+    def __init__(self, instruction, index, op):
+        self.instruction = instruction
+        self.index = index
+        self.op = op
+        self.uses = []
+        self.births = []
+        self.sizes = []
+        self.updates = []
+        self.touched = ()
+        self.kept = False
+        self.writes = False
+
+
+class StepSchedule:
+    """
+    managed      tensors whose storages point at blocks of the runtime: those with several places or
+                 a copy, and operands of reruns; all others stay PyTorch's
+    calls        (op function, Action, WRITES_OTHERS or None) for each call of the step
+    ends[i]      placements of which instruction i is one of the last uses, as indices of `endings`
+    endings      (placement, its uses): when all have been, its bytes are no longer needed
+    copy_waits   instructions that one waits for which another thread runs
+    silent[i]    whether instruction i is a call of PyTorch's that asks nothing
+    newest_after[i]  (tensor, placement) of which rerun i makes the value that PyTorch has of it
+    """
+
+    def __init__(self, program, plan):
+        self.program = program
+        self.plan = plan
+        self.instructions = plan.instructions
+        self._find_managed()
+        self._find_endings()
+        self._find_waits()
+        self._find_calls()
+        self._find_newest()
+
+    def tensor_at(self, placement):
+        return self.plan.placements[placement].tensor
+
+    def call_at(self, position):
+        """The function is None at the end."""
+        return self.calls[position] if position < len(self.calls) else (None, None)
+
+    def where_it_is_next(self, func, position):
+        """Where that call comes at or behind `position` (None: the end), with none between that
+        means anything, or None."""
+        for place in range(position, min(position + _AHEAD, len(self.calls) + 1)):
+            expected, action = self.call_at(place)
+            if expected is func:
+                return place
+            if expected is None or action is not None or calls.writes(expected):
+                return None
+        return None
+
+    def _find_managed(self):
+        places = collections.defaultdict(set)
+        managed = set()
+        for t, p in self.plan.boundary.items():
+            places[t].add(p)
+            if not self.plan.placements[p].on_device:
+                managed.add(t)
+        for x in self.instructions:
+            for p in self._placements(x):
+                t = self.tensor_at(p)
+                places[t].add(p)
+                if x.is_copy or x.again:
+                    managed.add(t)
+        managed |= {t for t, ps in places.items() if len(ps) > 1}
+        self.managed = {t for t in managed if not self._is_pinned(t)}
+
+    def _is_pinned(self, t):
+        storage = self.program.tensors[t]
+        return storage.pinned or storage.from_before
+
+    @staticmethod
+    def _placements(x):
+        return (x.source, x.target) if x.is_copy else [p for p, _ in x.operands]
+
+    def _find_endings(self):
+        uses = collections.defaultdict(list)
+        for i, x in enumerate(self.instructions):
+            for p in self._placements(x):
+                uses[p].append(i)
+        self.endings = []
+        self.ends = [[] for _ in self.instructions]
+        for p, first, last, goes_on in self.plan.lives:
+            if self.tensor_at(p) not in self.managed or (goes_on and last >= first):
+                continue
+            # One that came from the step before ends where it is last used in this one.
+            begin = 0 if goes_on else first
+            members = [i for i in uses[p] if begin <= i <= last]
+            if not goes_on and (not members or members[-1] < last):
+                members.append(last)  # taken until then, as the recording saw PyTorch hold it
+            if not members:
+                continue
+            for i in members:
+                self.ends[i].append(len(self.endings))
+            self.endings.append((p, len(members)))
+
+    def _find_waits(self):
+        self.copy_waits = []
+        self.signals = set()
+        for x in self.instructions:
+            waits = [index for _, index, iteration in x.waits if iteration == 0]
+            if x.is_copy:
+                self.signals.update(waits)
+            else:
+                waits = [w for w in waits if self.instructions[w].is_copy]
+            self.copy_waits.append(tuple(waits))
+
+    def _find_calls(self):
+        """By recorded op: the instruction that PyTorch's own call is, and whether it runs again."""
+        own, again = {}, set()
+        for i, x in enumerate(self.instructions):
+            index = -1 if x.is_copy else self.program.recorded[x.op]
+            if index < 0:
+                continue
+            if x.again:
+                again.add(index)
+            else:
+                own[index] = i
+        self.accesses_left = collections.Counter()
+        self.silent = [False] * len(self.instructions)
+        self.calls = []
+        for func, index, inputs, made in self.program.recording.dispatched:
+            action = None
+            if index in own:
+                action = self._action(own[index], index, inputs, made)
+                action.kept = index in again
+                for t in action.touched:
+                    self.accesses_left[t] += 1
+                if not (action.uses or action.births or action.kept or action.updates
+                        or self._does_something(own[index])):
+                    self.silent[action.instruction] = True
+                    action = None
+            if action is not None:
+                action.writes = bool(calls.writes(func))
+            elif index >= 0 and calls.writes(func):
+                action = WRITES_OTHERS
+            self.calls.append((func, action))
+
+    def _find_newest(self):
+        changed_by = {}
+        self.newest_after = [()] * len(self.instructions)
+        for i, x in enumerate(self.instructions):
+            if x.is_copy:
+                continue
+            changes = [(self.tensor_at(p), p) for p, mode in x.operands if mode != _READS]
+            if x.again:
+                self.newest_after[i] = tuple((t, p) for t, p in changes
+                                             if changed_by.get(t) == x.op and t in self.managed)
+            else:
+                changed_by.update((t, x.op) for t, _ in changes)
+
+    def _does_something(self, i):
+        """Whether the walk has to stop at an instruction that itself changes nothing of ours."""
+        return bool(self.ends[i] or self.copy_waits[i] or i in self.signals
+                    or (i > 0 and not self._is_own_call(i - 1)))
+
+    def _is_own_call(self, i):
+        x = self.instructions[i]
+        return not x.is_copy and not x.again and self.program.recorded[x.op] >= 0
+
+    def _action(self, i, index, inputs, made):
+        action = Action(i, index, self.program.recording.ops[index])
+        place = {self.tensor_at(p): p for p, _ in self.instructions[i].operands}
+        tensor_of = self.program.tensor_of
+        seen = set()
+        for position, number in enumerate(inputs):
+            t = tensor_of.get(number)
+            if t in self.managed and t not in seen:
+                seen.add(t)
+                action.uses.append((position, t, place[t]))
+        for number in made:
+            t = tensor_of.get(number)
+            action.births.append((t, place[t]) if t in self.managed else None)
+            action.sizes.append(self.program.recording.storages[number].bytes)
+        if not any(action.births):
+            action.births = []
+        for number, mode in action.op.modes.items():
+            t = tensor_of.get(number)
+            if mode == UPDATE and t in self.managed:
+                action.updates.append((t, place[t]))
+        action.touched = tuple(seen | {b[0] for b in action.births if b})
+        return action

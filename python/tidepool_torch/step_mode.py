@@ -1,0 +1,73 @@
+"""How the ops of a step arrive, and what Ctrl-C may interrupt."""
+
+import signal
+import threading
+
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .ranks import is_wrapper
+
+
+class StepMode(TorchDispatchMode):
+    """Sees each op of a step and gives it to `handle`(func, args, kwargs), but for those which
+    `walk`, an executor in the middle of a step or None, expects and lets pass."""
+
+    def __init__(self, gate):
+        super().__init__()
+        self._gate = gate
+        self.handle = None
+        self.walk = None
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if types and is_wrapper(types):
+            return NotImplemented  # so that the ops on what is inside arrive here
+        walk = self.walk
+        if walk is not None:
+            expected, action = walk.calls[walk.position]
+            if action is None and expected is func:
+                # Most calls: nothing of theirs is the plan's, and nothing can be left half-done.
+                walk.position += 1
+                return func(*args, **kwargs) if kwargs else func(*args)
+        gate = self._gate
+        gate.closed = True
+        try:
+            return self.handle(func, args, kwargs or {})
+        finally:
+            gate.closed = False
+            if gate.waiting is not None:
+                gate.let_through()
+
+
+class InterruptGate:
+    """Ctrl-C during a step waits for the end of the op that runs: bookkeeping is whole then."""
+
+    def __init__(self):
+        self.closed = False
+        self.waiting = None
+        self._before = None
+
+    def __enter__(self):
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.getsignal(signal.SIGINT)
+            if callable(self._before):
+                signal.signal(signal.SIGINT, self._came)
+            else:
+                self._before = None
+        return self
+
+    def __exit__(self, *error):
+        if self._before is not None and signal.getsignal(signal.SIGINT) == self._came:
+            signal.signal(signal.SIGINT, self._before)
+        self.closed = False
+        if self.waiting is not None:
+            self.let_through()
+
+    def _came(self, number, frame):
+        if self.closed and self.waiting is None:
+            self.waiting = (number, frame)
+        else:
+            self._before(number, frame)
+
+    def let_through(self):
+        waiting, self.waiting = self.waiting, None
+        self._before(*waiting)

@@ -1,0 +1,109 @@
+"""What is trained: a model and its optimizers, as the storages that live from step to step."""
+
+import copy
+
+import torch
+
+from . import calls
+from .errors import TidepoolError
+from .primitives import storage_of
+from .ranks import is_served, local, with_local
+
+
+class Trained:
+    """`keep` are names of the model's tensors that never leave the device. TidepoolError for a model
+    that cannot be served, ValueError for an unknown name."""
+
+    def __init__(self, model, optimizers, keep):
+        self.model = model
+        self.optimizers = optimizers
+        self._names = self._checked_names(keep)
+
+    def persistent(self):
+        """(name, kind, storage) of each storage that lives from step to step, once."""
+        found = []
+        seen = set()
+
+        def add(name, kind, tensor):
+            storage = storage_of(local(tensor))
+            if storage._cdata not in seen:
+                seen.add(storage._cdata)
+                found.append((name, kind, storage))
+
+        for name, tensor in [*self.model.named_parameters(), *self.model.named_buffers()]:
+            add(name, "weight", tensor)
+        for number, optimizer in enumerate(self.optimizers):
+            for parameter, state in optimizer.state.items():
+                owner = self._names.get(id(parameter), f"optimizer{number}.{id(parameter)}")
+                for key, value in state.items():
+                    if isinstance(value, torch.Tensor):
+                        add(f"{owner}.{key}", "optimizer_state", value)
+        return found
+
+    def tensors(self):
+        """All that persistent() has the storages of, each one."""
+        found = [*self.model.parameters(), *self.model.buffers()]
+        for optimizer in self.optimizers:
+            for state in optimizer.state.values():
+                found += [v for v in state.values() if isinstance(v, torch.Tensor)]
+        return [local(tensor) for tensor in found]
+
+    def gradients(self):
+        return [(name, storage_of(local(p.grad))) for name, p in self.model.named_parameters()
+                if p.grad is not None]
+
+    def has_state(self):
+        return all(o.state or not o.defaults.get("momentum", True) for o in self.optimizers)
+
+    def add_hooks(self, bytes_of_away, loaded):
+        """state_dict() hands out copies of what is away: bytes_of_away(storage) has its bytes, or
+        None; loaded() is called behind load_state_dict(). What is returned can be removed."""
+
+        def copies(owner, state, *_):
+            _copy_away(state, bytes_of_away)
+
+        hooks = [o.register_state_dict_post_hook(copies) for o in self.optimizers]
+        hooks.append(self.model.register_state_dict_post_hook(copies))
+        for owner in (self.model, *self.optimizers):
+            hooks.append(owner.register_load_state_dict_post_hook(lambda *_: loaded()))
+
+        return hooks
+
+    def _checked_names(self, keep):
+        for module in self.model.modules():
+            if type(module).__name__ == "OptimizedModule":
+                raise TidepoolError("torch.compile: a compiled model runs eagerly, without a word, "
+                                    "under the mode that fit() needs. Next: fit() the model that "
+                                    "is not compiled")
+        names = {}
+        for name, tensor in [*self.model.named_parameters(), *self.model.named_buffers()]:
+            if tensor.device.type != "cpu":
+                raise TidepoolError(f"{name} is on {tensor.device}: this version was run on no GPU "
+                                    "and trains on the CPU only. Next: model.to('cpu')")
+            if not is_served(self.model, tensor):
+                raise TidepoolError(
+                    f"{name} is a DTensor that fully_shard() did not make over all ranks: tensor "
+                    "parallelism and other spreads are not served yet. Next: "
+                    "DistributedDataParallel, or fully_shard() with a mesh of one dimension")
+            if not calls.is_plain(local(tensor)):
+                raise TidepoolError(f"{name} is a {type(tensor).__name__}, which this version does "
+                                    "not move. Next: plain tensors")
+            names[id(tensor)] = name
+        for name in keep:
+            if name not in names.values():
+                raise ValueError(f"keep: the model has no parameter or buffer {name!r}")
+        return names
+
+
+def _copy_away(state, bytes_of_away):
+    for key, value in list(state.items()):
+        if isinstance(value, dict):
+            # An optimizer's state_dict() has the very dicts that it works with.
+            state[key] = value = copy.copy(value)
+            _copy_away(value, bytes_of_away)
+        elif isinstance(value, torch.Tensor):
+            part = local(value)
+            found = bytes_of_away(storage_of(part))
+            if found is not None:
+                state[key] = with_local(value, torch.empty(0, dtype=value.dtype).set_(
+                    found, part.storage_offset(), part.size(), part.stride()))

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Runs the tests of the PyTorch package against PyPI's torch, with the library and the program of
+# build/release and the allocator hook preloaded. What it needs lies in a virtual environment outside
+# the tree, made once: 5 GB with torch's CUDA libraries, which torch does not start without.
+#
+#   scripts/torch_test.sh [PYTEST_ARGUMENT...]
+#
+# TIDEPOOL_TORCH_VENV names another environment, which is taken as it is if it has torch and pytest.
+# TIDEPOOL_LIBRARY and TIDEPOOL_PROGRAM name a library and a program that are built already.
+set -euo pipefail
+
+fail() {
+  echo "torch_test.sh: $*" >&2
+  exit 1
+}
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+here=$PWD
+environment=${TIDEPOOL_TORCH_VENV:-${XDG_CACHE_HOME:-$HOME/.cache}/tidepool/torch-venv}
+python=$environment/bin/python
+if ! { [[ -x $python ]] && "$python" -c 'import torch, pytest' 2> /dev/null; }; then
+  echo "installing torch and what its tests use into $environment (5 GB)" >&2
+  python3 -m venv "$environment" ||
+    fail "python3 makes no virtual environment; Debian has python3-venv"
+  "$python" -m pip install --quiet torch numpy pytest transformers lightning accelerate trl ||
+    fail "pip could not install torch and what its tests use into $environment"
+fi
+
+release=$here/build/release
+export TIDEPOOL_LIBRARY=${TIDEPOOL_LIBRARY:-$release/src/libtidepool.so.1}
+export TIDEPOOL_PROGRAM=${TIDEPOOL_PROGRAM:-$release/cli/tidepool}
+for built in "$TIDEPOOL_LIBRARY" "$TIDEPOOL_PROGRAM"; do
+  [[ -e $built ]] || fail "$built is not there; \`make torch-test\` builds it"
+done
+mkdir -p build/torch-test
+export TIDEPOOL_HOOK=$here/build/torch-test/libtidepool_torch_hook.so
+"${CC:-cc}" -O2 -shared -fPIC -fno-builtin -Wall -Wextra -Werror -o "$TIDEPOOL_HOOK" python/hook/hook.c ||
+  fail "the allocator hook does not compile"
+
+export PYTHONPATH=$here/python${PYTHONPATH:+:$PYTHONPATH} PYTHONDONTWRITEBYTECODE=1
+"$python" -m tidepool_torch.cli doctor
+LD_PRELOAD=$TIDEPOOL_HOOK exec "$python" -m pytest -p no:cacheprovider python/tests "$@"
