@@ -8,7 +8,7 @@ import weakref
 
 import torch
 
-from . import calls, planner, primitives
+from . import calls, library, planner, primitives
 from .away import Away
 from .beside import Beside
 from .errors import BudgetInfeasible, HostTierFull, TidepoolError, bytes_of, in_words
@@ -61,6 +61,7 @@ class Budget:
         reason = primitives.why_not()
         if reason is not None:
             raise TidepoolError(reason)
+        library.library()  # where it is missing a user hears of it here
         self._trained = Trained(self._model, optimizers, options.keep)
         self._owning = Owning()
         self._current = None  # the _Planned whose executor has the persistent storages
@@ -391,7 +392,8 @@ class Budget:
             room = self.peak - (counts.live() - self._base)
             self._machine = measured_machine(self._tier, room)
         if planner.smallest_budget(program.json, self._machine)[0] > self.peak - program.small:
-            raise infeasible(program, self._machine, self.peak, 0, BudgetInfeasible(""))
+            raise infeasible(program, self._machine, self.peak, 0, BudgetInfeasible(""),
+                             o.planning)
         return program
 
     def _plan(self, program):
