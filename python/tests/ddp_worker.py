@@ -2,9 +2,10 @@
 
     python ddp_worker.py '[{"what": "compare", "model": "gpt", ...}, ...]'
 
-prints a line of JSON for each case. Keys of a case: `model`; `fsdp` instead of DDP; `share` of the plain
-peak, or `budget`; `ddp` and `fit`, more arguments of each; `parts` micro-batches; `link` bytes/s that
-are planned for; `to_none` of zero_grad; `grow` (rank, step): batches four times as large from then on.
+prints a line of JSON for each case. Keys of a case: `model`; `fsdp` instead of DDP; `share` of the
+plain peak, or `budget`; `ddp` and `fit`, more arguments of each; `parts` micro-batches; `link`
+bytes/s that are planned for; `to_none` of zero_grad; `grow` (rank, step): batches four times as
+large from then on.
 """
 
 import gc
@@ -90,7 +91,8 @@ def digest(tensors):
     total = hashlib.sha256()
     for tensor in tensors:
         if isinstance(tensor, torch.Tensor) and local(tensor).numel():
-            flat = local(tensor.detach()).clone().reshape(-1).view(torch.uint8)  # numpy would pin it
+            copy = local(tensor.detach()).clone()  # numpy would pin the tensor itself
+            flat = copy.reshape(-1).view(torch.uint8)
             total.update(flat.numpy().tobytes())
     return total.hexdigest()
 
@@ -263,8 +265,9 @@ def main():
                  "world_size": int(os.environ["WORLD_SIZE"])}
     dist.init_process_group("gloo", **start)
     for case in json.loads(sys.argv[1]):
-        what = {"compare": compare, "fail": fail, "agree": agree, "refuse": refuse}[case.get("what", "compare")]
-        result = json.dumps({"rank": dist.get_rank(), **what(case)})
+        what = case.get("what", "compare")
+        run = {"compare": compare, "fail": fail, "agree": agree, "refuse": refuse}[what]
+        result = json.dumps({"rank": dist.get_rank(), **run(case)})
         sys.stdout.write(result + "\n")  # in one piece: ranks share a pipe under torchrun
         sys.stdout.flush()
     dist.destroy_process_group()

@@ -38,11 +38,21 @@ def test_steps_in_a_budget_give_the_bits_of_steps_without(name, link, style):
     assert differences(expected, ran) == []
     assert ran.planned_steps == 3
     assert ran.divergences == 0
-    if link == "slow" and name != "resnet":
-        assert ran.reruns > 0
     if link == "fast":
         assert ran.moved_out > 0 and ran.moved_in > 0
     assert ran.moved_out + ran.reruns > 0
+
+
+@pytest.mark.parametrize("name", models.TINY)
+def test_ops_that_run_again_give_the_same_bits(name):
+    """Nothing may be copied, so all that a plan saves is computed again."""
+    expected = plain(models.TINY[name], 4)
+    # A GPT this small holds most at its optimizer's step, where nothing can be computed again.
+    share = "98%" if name == "gpt" else "90%"
+    ran = inside(models.TINY[name], 4, share, **options("fast", allow=("recompute",)))
+    assert differences(expected, ran) == []
+    assert ran.planned_steps == 2
+    assert ran.reruns > 0 and ran.moved_in == 0
 
 
 # TIDEPOOL_PLANS=125 makes them 500.
@@ -61,6 +71,10 @@ def test_plans_of_any_planner_give_the_same_bits(name):
         share = drawn.choice(["35%", "45%", "55%", "70%", "85%"])
         min_bytes = drawn.choice([64, 1024, 4096])
         more = {"min_bytes": min_bytes}
+        if seed % 3 == 0:
+            # Else few of the plans compute again: on most links copies are as good.
+            more["allow"] = ("recompute",)
+            planner, share = "auto", "98%" if name == "gpt" else "90%"
         expected = plain(models.TINY[name], 4, style)
         what = (name, seed, link, planner, share, min_bytes, style)
         try:

@@ -164,3 +164,13 @@ def test_compiled_models_are_refused():
     training = models.make(models.tiny_gpt)
     with pytest.raises(tidepool.TidepoolError, match="torch.compile.*Next: fit"):
         tidepool.fit(torch.compile(training.model), training.optimizer, peak="1GiB")
+
+
+def test_a_model_of_small_tensors_just_trains():
+    training = models.make(models.tiny_gpt)
+    torch.manual_seed(5)
+    budget = tidepool.fit(training.model, training.optimizer, peak="1GiB", report=False,
+                          min_bytes=1 << 30)
+    losses = [one_step(training, n, STYLE, budget.step) for n in range(4)]
+    budget.close()
+    assert differences(plain(models.tiny_gpt, 4), Ran(losses, state_of(training))) == []

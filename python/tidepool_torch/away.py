@@ -53,6 +53,9 @@ class Away:
     def __bool__(self):
         return bool(self._entries)
 
+    def name_of(self, storage):
+        return self._entries[storage._cdata].name
+
     def put(self, storage, name):
         """Moves a storage out. HostTierFull, with nothing changed."""
         start = time.perf_counter()

@@ -8,8 +8,9 @@ import weakref
 
 import torch
 
-from . import calls, planner, primitives
+from . import calls, library, planner, primitives
 from .away import Away
+from .beside import Beside
 from .errors import BudgetInfeasible, HostTierFull, TidepoolError, bytes_of, in_words
 from .executor import Diverged, DivergedBehind, Executor
 from .host import HostTier
@@ -17,7 +18,7 @@ from .landing import land
 from .memory import counts, give_back_at_once
 from .owning import Owning
 from .primitives import storage_of
-from .program import StepProgram
+from .program import NothingToPlan, StepProgram
 from .planning import infeasible, make_plan, measured_machine
 from .ranks import Ranks
 from .report import export, report_of
@@ -60,12 +61,14 @@ class Budget:
         reason = primitives.why_not()
         if reason is not None:
             raise TidepoolError(reason)
+        library.library()  # where it is missing a user hears of it here
         self._trained = Trained(self._model, optimizers, options.keep)
         self._owning = Owning()
         self._current = None  # the _Planned whose executor has the persistent storages
         self._owning.own(self._trained.tensors(), self._is_held)
-        held = sum({s._cdata: s.nbytes() for _, _, s in self._trained.persistent()}.values())
-        self._base = counts.live() - held - self._ranks.bucket_bytes()
+        self._beside = Beside([s for _, _, s in self._trained.persistent()],
+                              self._ranks.bucket_bytes())
+        self._base = self._beside.base
         self._reactive = self._ranks.reactive()(self._away, self.peak, self._base,
                                                 options.min_bytes)
         self._gate = InterruptGate()
@@ -79,7 +82,6 @@ class Budget:
         self._machine = options.machine
         self._inside = False
         self._closed = False
-        self._thread = None
         self.steps = 0
         self.divergences = 0
         self._hooks = self._add_hooks()
@@ -114,7 +116,8 @@ class Budget:
 
     def report(self):
         """What was done until now: a Report, which prints as lines."""
-        return report_of(self.peak, self.steps, self.divergences, self._plans)
+        return report_of(self.peak, self.steps, self.divergences, self._plans,
+                         self._beside.kept_by_kernels)
 
     def export(self, path):
         """Writes the plan that ran last: .html a page, .json a trace for Perfetto, .svg a picture,
@@ -171,6 +174,9 @@ class Budget:
                                 "`with budget.step():` around both")
         if self._owning.due:
             self._owning.own(self._trained.tensors(), self._is_held)
+        if self.steps == 1:
+            self._beside.look_again(self._away)
+            self._set_base(self._beside.base)
         self._inside = True
         self._mode.handle = self._choose
         self._mode.walk = None
@@ -352,7 +358,9 @@ class Budget:
 
     def _plan_alone(self, recorder):
         try:
-            self._plan(self._program_of(recorder))
+            program = self._program_of(recorder)
+            if program is not None:
+                self._plan(program)
         except (BudgetInfeasible, HostTierFull) as error:
             if not self._ranks.together:
                 raise
@@ -361,7 +369,8 @@ class Budget:
             self._say(f"{error}. Steps of these shapes run without a plan")
 
     def _program_of(self, recorder):
-        """The recorded step. BudgetInfeasible where no plan of it can be."""
+        """The recorded step, None where nothing of it is large enough to move. BudgetInfeasible where
+        no plan of it can be."""
         recording = recorder.finish(self._trained.gradients())
         o = self._options
         for note in recording.notes:
@@ -373,13 +382,18 @@ class Budget:
             storage.pinned = storage.pinned or storage.name in o.keep
         seconds = recording.compute_time() / 1e9
         scale = min(max((self._plain_seconds or seconds) / max(seconds, 1e-9), 1.0), 1.25)
-        program = StepProgram(recording, type(self._model).__name__, o.min_bytes, scale,
-                              o.planning.recompute, o.home)
+        try:
+            program = StepProgram(recording, type(self._model).__name__, o.min_bytes, scale,
+                                  o.planning.recompute, o.home)
+        except NothingToPlan:
+            self._seen[self._key] = -math.inf
+            return None
         if self._machine is None:
             room = self.peak - (counts.live() - self._base)
             self._machine = measured_machine(self._tier, room)
         if planner.smallest_budget(program.json, self._machine)[0] > self.peak - program.small:
-            raise infeasible(program, self._machine, self.peak, 0, BudgetInfeasible(""))
+            raise infeasible(program, self._machine, self.peak, 0, BudgetInfeasible(""),
+                             o.planning)
         return program
 
     def _plan(self, program):

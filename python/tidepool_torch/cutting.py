@@ -15,6 +15,7 @@ import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from .beside import storages_in_python
 from .errors import BudgetInfeasible, HostTierFull, TidepoolError
 from .memory import counts
 from .primitives import StorageWeakRef, storage_of
@@ -212,7 +213,8 @@ class Cutter:
         held = {storage_of(t)._cdata: storage_of(t).nbytes()
                 for t in _tensors_of(model, optimizers)}
         self._base = counts.live() - sum(held.values())
-        self._beside = {s._cdata: StorageWeakRef(s) for s in _storages() if s._cdata not in held}
+        self._beside = {s._cdata: StorageWeakRef(s) for s in storages_in_python()
+                        if s._cdata not in held}
 
     def _look_beside_again(self):
         """By the second step it is known better. The first batch was there before the training was
@@ -221,7 +223,7 @@ class Cutter:
         budget = self.watched.budget
         others = {number for number, reference in self._beside.items() if not reference.expired()}
         self._beside = None
-        mine = {s._cdata: s.nbytes() for s in _storages()
+        mine = {s._cdata: s.nbytes() for s in storages_in_python()
                 if s._cdata not in others and s not in budget._away}
         base = counts.live() - sum(mine.values())
         budget._set_base(base)
@@ -259,15 +261,6 @@ def _state_of(optimizers):
 
 def _tensors_of(model, optimizers):
     return [*model.parameters(), *model.buffers(), *(t for _, t in _state_of(optimizers))]
-
-
-def _storages():
-    """Of every tensor in memory that Python knows, once."""
-    found = {}
-    for tensor in [o for o in gc.get_objects() if type(o) in (torch.Tensor, torch.nn.Parameter)]:
-        if tensor.device.type == "cpu" and tensor.layout == torch.strided:
-            found[storage_of(tensor)._cdata] = storage_of(tensor)
-    return found.values()
 
 
 def _parameters_of(optimizer):

@@ -182,6 +182,10 @@ class Executor:
             reference = self.reference.get(t)
             if reference is None or reference.cdata != tensors[place].untyped_storage()._cdata:
                 raise Diverged(f"{func} with another tensor than {self._name(t)}")
+        for place, shape in action.op.shapes:
+            if tensors[place].shape != shape:
+                raise Diverged(f"{func} on a tensor of {tuple(tensors[place].shape)} instead of "
+                               f"{tuple(shape)}")
         if action.writes:
             expected = {self.reference[t].cdata for _, t, _ in action.uses}
             found = {t.untyped_storage()._cdata for t in tensors}

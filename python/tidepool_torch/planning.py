@@ -1,5 +1,6 @@
 """From a recorded step to a plan within all of the budget, on the machine as it is."""
 
+import dataclasses
 import time
 
 import torch
@@ -11,6 +12,7 @@ from .reruns import Kept
 _ALIGNMENT = 4096  # what a block of its own mapping takes
 _COPY_LATENCY = 30_000  # ns, of a thread that is woken
 _PROBE = 32 << 20
+_TRIES = 4
 _LEAST_PROBE = 1 << 20
 
 
@@ -18,25 +20,34 @@ def make_plan(program, machine, peak, host, options):
     """A plan within `peak` bytes, all counted: what reruns keep beside the plan follows from it, so
     it is subtracted and planned again where it does not fit. (plan, Kept)."""
     beside = 0
-    for _ in range(4):
+    for _ in range(_TRIES):
         limit = peak - program.small - beside
         try:
             if limit <= 0:
                 raise BudgetInfeasible("", 0)
             plan = planner.plan(program.json, machine, limit, host, options)
         except BudgetInfeasible as error:
-            raise infeasible(program, machine, peak, beside, error) from None
+            raise infeasible(program, machine, peak, beside, error, options) from None
         kept = Kept(program, plan)
-        if kept.bytes <= beside:
-            break
+        if plan.info.device_bytes + program.small + kept.bytes <= peak:
+            return plan, kept
         beside = kept.bytes
-    return plan, kept
+    if options.recompute and options.swap:
+        return make_plan(program, machine, peak, host,
+                         dataclasses.replace(options, recompute=False))
+    raise infeasible(program, machine, peak, beside, BudgetInfeasible(""), options)
 
 
-def infeasible(program, machine, peak, beside, error):
+def infeasible(program, machine, peak, beside, error, options):
     floor, op = planner.smallest_budget(program.json, machine)
     smallest = max(error.smallest, floor) + program.small + beside
     name = program.json["ops"][op]["name"] if op >= 0 else "the step"
+    if floor + program.small + beside <= peak and not (options.swap and options.recompute):
+        only = "copies" if options.swap else "computes again"
+        return BudgetInfeasible(
+            f"no plan that only {only} was found inside {in_words(peak)}; any plan needs "
+            f"{in_words(floor + program.small)}. Next: allow=('swap', 'recompute'), or a larger "
+            "budget", error.smallest and smallest)
     return BudgetInfeasible(
         f"cannot train inside {in_words(peak)}: op {name} needs {in_words(floor)} at once, small "
         f"tensors {in_words(program.small)} beside it; smallest budget {in_words(smallest)}. Next: "

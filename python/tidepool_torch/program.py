@@ -2,8 +2,13 @@
 
 import bisect
 
+from .errors import TidepoolError
 from .memory import block_bytes
 from .recording import READ, UPDATE, WRITE
+
+
+class NothingToPlan(TidepoolError):
+    """No tensor of the step is large enough to move."""
 
 
 class StepProgram:
@@ -37,7 +42,7 @@ class StepProgram:
         if at_home:
             self._add("step_ends", "between_steps", [(t, READ) for t in at_home])
         if not self._ops:
-            raise ValueError("tidepool: the step ran no op on a tensor of min_bytes or more")
+            raise NothingToPlan("the step runs no op on a tensor of min_bytes or more")
         self._ops[-1]["algorithms"][0]["time_ns"] += int(self._carried * time_scale)
         home_of = {t: {"home": "device"} for t in at_home}
         tensors = [self._tensor(t, s, home_of.get(t, {})) for t, s in enumerate(self.tensors)]

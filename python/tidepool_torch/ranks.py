@@ -1,9 +1,9 @@
 """What a rank keeps to that trains together with others.
 
 Tidepool does not distribute; it runs below what does. Budget, plan, host bytes and files are each
-rank's own, and after planning was agreed no rank calls a collective because of it. What a collective
-was given may be read and written on another thread, by address, until somebody waits: it never moves
-and is never computed again.
+rank's own, and after planning was agreed no rank calls a collective because of it. What a
+collective was given may be read and written on another thread, by address, until somebody waits: it
+never moves and is never computed again.
 """
 
 import os
@@ -24,8 +24,8 @@ _RAW = ("aten::empty", "aten::empty_strided", "aten::zeros")
 # static_graph the steps after that differ too.
 _WARM_UP = 3
 
-# What gloo takes beside its arguments to reduce them: each of its threads a part of them, at most so
-# much (measured). It does so on its threads, so no count of a call shows it.
+# What gloo takes beside its arguments to reduce them: each of its threads a part of them, at most
+# so much (measured). It does so on its threads, so no count of a call shows it.
 _GLOO_SCRATCH = 2 << 20
 _GLOO_THREADS = 2
 _GLOO_PIECE = 64 << 10
@@ -102,8 +102,8 @@ class RankRecorder(Recorder):
         return recording
 
     def _keep_on_device(self):
-        """A gradient that is copied to a bucket is looked at before, without a call: it is used from
-        when it is there."""
+        """A gradient that is copied to a bucket is looked at before, without a call: it is used
+        from when it is there."""
         for number, index in self._filled_from:
             storage = self.recording.storages[number]
             before = [k for k, _ in storage.accesses if k < index]

@@ -65,8 +65,9 @@ class Reactive:
             storage = storage_of(t)
             if storage in self.away:
                 self._room(storage.nbytes(), used)
+                name = self.away.name_of(storage)
                 self.away.back(storage)
-                self._touch(storage, None)
+                self._touch(storage, name)
             else:
                 self._note_argument(storage)
         if self.budget is not None and tensors:

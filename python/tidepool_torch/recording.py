@@ -52,9 +52,11 @@ class StorageRecord:
 
 class OpRecord:
     """One op that is of account. `inputs` are storages, one for each tensor among the arguments in
-    order; `made` those that are new in its result."""
+    order; `made` those that are new in its result; `shapes` has (position, shape) of the arguments
+    that are from before the step and not the model's: what other steps may bring in other sizes."""
 
-    __slots__ = ("func", "name", "modes", "inputs", "made", "time", "workspace", "random", "again")
+    __slots__ = ("func", "name", "modes", "inputs", "made", "time", "workspace", "random", "again",
+                 "shapes")
 
     def __init__(self, func, modes, inputs, made, measured, random, again):
         self.func = func
@@ -65,6 +67,7 @@ class OpRecord:
         self.time, self.workspace = measured
         self.random = random
         self.again = again  # whether a second run gives the same
+        self.shapes = ()
 
 
 class Recording:
@@ -150,8 +153,11 @@ class Recorder:
             again = (func._schema.name not in _RUN_ONCE
                      and not _takes_generator(args, kwargs)
                      and all(calls.is_plain(t) for t in tensors + calls.tensors_out(out)))
-            self._add_op(OpRecord(func, self._modes(inputs, made, changed), inputs, made,
-                                  (took, workspace), random, again))
+            op = OpRecord(func, self._modes(inputs, made, changed), inputs, made,
+                          (took, workspace), random, again)
+            op.shapes = tuple((i, t.shape) for i, t in enumerate(tensors)
+                              if self.recording.storages[inputs[i]].from_before)
+            self._add_op(op)
         self.recording.dispatched.append((func, index, inputs, made))
         self._behind(func, tensors, index)
         return out

@@ -23,6 +23,7 @@ class Report:
     moved_out: int = 0
     moved_in: int = 0
     reruns: int = 0
+    kept_by_kernels: int = 0  # by libraries below PyTorch, for good; no budget counts it
     holders: list = dataclasses.field(default_factory=list)  # (name, bytes) at the unlimited peak
 
     def as_dict(self):
@@ -44,6 +45,9 @@ class Report:
                          f"{in_words(self.moved_in // per_step)} back, ran "
                          f"{self.reruns // per_step} ops again, waited "
                          f"{self.stalled_seconds / per_step * 1e3:.1f} ms for copies")
+        if self.kept_by_kernels >= 1 << 20:
+            lines.append(f"kernels keep {in_words(self.kept_by_kernels)} for good, which the budget "
+                         "does not count")
         if self.holders:
             lines.append("largest at the peak without a budget:")
             lines += [f"  {in_words(size):>10}  {name}" for name, size in self.holders]
@@ -55,10 +59,11 @@ def median(values):
     return ordered[len(ordered) // 2] if ordered else None
 
 
-def report_of(peak, steps, divergences, planned):
+def report_of(peak, steps, divergences, planned, kept_by_kernels):
     """`planned` are the plans that ran, the last one first; their sum is reported, times are of the
     last one."""
-    report = Report(budget=peak, steps=steps, divergences=divergences)
+    report = Report(budget=peak, steps=steps, divergences=divergences,
+                    kept_by_kernels=kept_by_kernels)
     for p in planned:
         report.planned_steps += p.steps
         report.moved_out += p.executor.moved_out

@@ -153,6 +153,7 @@ class StepSchedule:
                 for t in action.touched:
                     self.accesses_left[t] += 1
                 if not (action.uses or action.births or action.kept or action.updates
+                        or action.op.shapes
                         or self._does_something(own[index])):
                     self.silent[action.instruction] = True
                     action = None
