@@ -53,7 +53,8 @@ struct SessionReport {
   /// known: what is kept for nothing.
   std::int64_t idle_blocks = 0;
   Bytes idle_bytes = 0;
-  std::string why_no_plan;  ///< of the last that could not be planned; empty: nothing failed
+  /// Of the last iteration that could not be planned, or why none was found; empty: nothing failed.
+  std::string why_no_plan;
 };
 
 class Session : private PlannedOps {

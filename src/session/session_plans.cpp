@@ -52,7 +52,14 @@ std::optional<CallLog::Period> Session::find_period(bool now) {
   }
   if (!is_due(unplanned_calls_, calls)) return std::nullopt;
   unplanned_calls_ = 0;
-  return log_.find_period();
+  const auto period = log_.find_period();
+  if (!period && known_.empty()) {
+    report_.why_no_plan = fmt::format(
+        "no iteration was found in {} calls: none came twice in a row, or they did so with other "
+        "blocks each time, as equal layers do whose ops have the same name",
+        calls);
+  }
+  return period;
 }
 
 bool Session::look_for_iteration(bool now) {
@@ -90,6 +97,7 @@ void Session::lend_arena() {
 /// `room`: of the device, below what stays.
 void Session::start_planning(Pattern pattern, Bytes room, bool beside) {
   if (!beside) lend_arena();
+  report_.why_no_plan.clear();
   planning_ = std::make_unique<Planning>(std::move(pattern));
   // The other half of what may have left is for blocks that no plan has.
   const Bytes away = spec_.away_bytes / 2;
