@@ -141,7 +141,8 @@ struct SessionReport {
   std::chrono::nanoseconds stalled{};  ///< that planned ops waited for copies
   /// Of an iteration: of the plan that was in force last, and as measured on average; 0: none was.
   std::chrono::nanoseconds predicted{}, measured{};
-  std::string why_no_plan{};  ///< of the last iteration that could not be planned; empty: none
+  /// Of the last iteration that could not be planned, or why none was found; empty: nothing failed.
+  std::string why_no_plan{};
 };
 
 class TP_API Session {

@@ -265,8 +265,9 @@ typedef struct {
   int64_t stalled;                 /* that planned ops waited for copies */
   int64_t predicted;       /* of an iteration, by the plan that was in force last; 0: none was */
   int64_t measured;        /* on average */
-  const char* why_no_plan; /* of the last iteration that could not be planned; "": none. Lives
-                              until this thread's next tp_session_report */
+  const char* why_no_plan; /* of the last iteration that could not be planned, or why none was
+                              found; "": nothing failed. Lives until this thread's next
+                              tp_session_report */
 } tp_session_info;
 TP_API tp_status tp_session_report(tp_session*, tp_session_info* out);
 /* The plan that is in force or was last, as a plan file for tp_plan_read; "": there was none. Lives

@@ -88,10 +88,11 @@ void CallLog::keep_last(std::size_t calls) {
   for (LoggedCall& call : calls_) call.first -= first;
 }
 
-Recording CallLog::recording(std::vector<std::size_t>& call_of_event) const {
+Recording CallLog::recording(std::size_t first, std::vector<std::size_t>& call_of_event) const {
   Recording recording;
-  recording.events.reserve(lives_.size());
-  call_of_event.reserve(lives_.size());
+  const std::size_t events = first < calls_.size() ? lives_.size() - calls_[first].first : 0;
+  recording.events.reserve(events);
+  call_of_event.reserve(events);
   std::unordered_map<LifeId, BlockId> blocks;
   const auto add = [&](EventKind kind, std::size_t entry, std::int32_t op, std::size_t call) {
     const auto [known, fresh] =
@@ -100,7 +101,7 @@ Recording CallLog::recording(std::vector<std::size_t>& call_of_event) const {
     recording.events.push_back({kind, known->second, Nanos{0}, op});
     call_of_event.push_back(call);
   };
-  for (std::size_t i = 0; i < calls_.size(); ++i) {
+  for (std::size_t i = first; i < calls_.size(); ++i) {
     const LoggedCall& call = calls_[i];
     if (call.kind != CallKind::op) {
       add(call.kind == CallKind::malloc ? EventKind::malloc : EventKind::free, call.first, kNone,
@@ -121,9 +122,10 @@ Recording CallLog::recording(std::vector<std::size_t>& call_of_event) const {
   return recording;
 }
 
-std::optional<CallLog::Period> CallLog::find_period() const {
+std::optional<CallLog::Period> CallLog::find_period(std::size_t last) const {
+  const std::size_t first = calls_.size() - std::min(last, calls_.size());
   std::vector<std::size_t> call_of_event;
-  const Recording calls_as_events = recording(call_of_event);
+  const Recording calls_as_events = recording(first, call_of_event);
   const auto with_mallocs = find_iteration(calls_as_events);
   const auto found = with_mallocs ? with_mallocs : find_iteration_of_accesses(calls_as_events);
   if (!found) return std::nullopt;
@@ -141,17 +143,17 @@ std::optional<CallLog::Period> CallLog::find_period() const {
   }
   if (repeats < 2) return std::nullopt;
   const Period period{start, calls, repeats};
-  const auto equal = in_equal_roles(period);
+  const auto equal = in_equal_roles(period, first);
   if (with_mallocs) return equal.value_or(period);
-  return 2 * calls * period.repeats >= calls_.size() ? equal : std::nullopt;
+  return 2 * calls * period.repeats >= calls_.size() - first ? equal : std::nullopt;
 }
 
 /// So many periods as one that calls a period apart use the same blocks, but for those that were
-/// allocated within the two. Where no number does, none.
-std::optional<CallLog::Period> CallLog::in_equal_roles(Period period) const {
+/// allocated within the two. Where no number does, none. The period lies behind `first`.
+std::optional<CallLog::Period> CallLog::in_equal_roles(Period period, std::size_t first) const {
   constexpr std::size_t kMost = 8;  // iterations
   std::unordered_map<LifeId, std::size_t> malloc_at;
-  for (std::size_t i = 0; i < calls_.size(); ++i) {
+  for (std::size_t i = first; i < calls_.size(); ++i) {
     if (calls_[i].kind == CallKind::malloc) malloc_at[lives_[calls_[i].first]] = i;
   }
   const std::size_t end = period.start + period.repeats * period.calls;

@@ -85,7 +85,9 @@ class CallLog {
     std::size_t calls = 0;
     std::size_t repeats = 0;
   };
-  [[nodiscard]] std::optional<Period> find_period() const;
+  [[nodiscard]] std::optional<Period> find_period() const { return find_period(calls_.size()); }
+  /// The same of the last calls alone.
+  [[nodiscard]] std::optional<Period> find_period(std::size_t last) const;
 
   static CallToken malloc_token(Bytes bytes, bool fixed = false);
   static CallToken free_token(Bytes bytes);
@@ -94,8 +96,9 @@ class CallLog {
 
  private:
   void add_block(const Use& block);
-  [[nodiscard]] std::optional<Period> in_equal_roles(Period period) const;
-  [[nodiscard]] Recording recording(std::vector<std::size_t>& call_of_event) const;
+  [[nodiscard]] std::optional<Period> in_equal_roles(Period period, std::size_t first) const;
+  [[nodiscard]] Recording recording(std::size_t first,
+                                    std::vector<std::size_t>& call_of_event) const;
 
   std::vector<std::string> names_;
   std::vector<std::uint64_t> name_hashes_;

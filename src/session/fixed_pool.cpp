@@ -25,20 +25,19 @@ constexpr std::size_t kCallsBeforeLook = 64;
 FixedPool::FixedPool(const FixedPoolSpec& spec)
     : spec_(spec),
       page_(::sysconf(_SC_PAGESIZE)),
-      elsewhere_(align_up(spec.budget, page_), spec.alignment) {
-  spec_.budget = elsewhere_.size();
-  void* const arena =
-      ::mmap(nullptr, static_cast<std::size_t>(2 * spec_.budget), PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      region_(align_up(spec.budget, page_)),
+      elsewhere_(spec.budget, spec.alignment) {
+  void* const arena = ::mmap(nullptr, static_cast<std::size_t>(2 * region_), PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (arena == MAP_FAILED) {
     throw SessionError(ErrorCode::runtime,
-                       fmt::format("no address space of {}: {}", format_bytes(2 * spec_.budget),
+                       fmt::format("no address space of {}: {}", format_bytes(2 * region_),
                                    describe_errno(errno)));
   }
   arena_ = static_cast<std::byte*>(arena);
 }
 
-FixedPool::~FixedPool() { ::munmap(arena_, static_cast<std::size_t>(2 * spec_.budget)); }
+FixedPool::~FixedPool() { ::munmap(arena_, static_cast<std::size_t>(2 * region_)); }
 
 /// What lies there is lost.
 void FixedPool::give_back_pages(Bytes offset, Bytes bytes) {
@@ -49,8 +48,21 @@ void FixedPool::give_back_pages(Bytes offset, Bytes bytes) {
   }
 }
 
+/// The pages of a block elsewhere that was freed, but for those that others lie on too.
+void FixedPool::give_back_around(Bytes offset, Bytes bytes) {
+  const auto next = blocks_.upper_bound(offset);
+  const Bytes free_until = next == blocks_.end() ? region_ : next->first;
+  const Bytes free_from =
+      next == blocks_.begin() ? 0 : std::prev(next)->first + std::prev(next)->second.bytes;
+  const Bytes first = std::max(free_from, offset / page_ * page_);
+  give_back_pages(first, std::min(free_until, align_up(offset + bytes, page_)) - first);
+}
+
+/// First fit may take the rest of the budget again.
+void FixedPool::give_back_plan() { give_back_pages(region_, plan_->bytes); }
+
 void* FixedPool::allocate_elsewhere(Bytes bytes) {
-  const Bytes planned = in_plan_ || planned_live_ > 0 ? plan_->bytes : 0;
+  const Bytes planned = plan_has_bytes() ? plan_->bytes : 0;
   if (elsewhere_.used() + align_up(bytes, spec_.alignment) + planned > spec_.budget) return nullptr;
   const auto offset = elsewhere_.allocate(bytes);
   if (!offset) return nullptr;
@@ -66,7 +78,7 @@ void* FixedPool::allocate_planned() {
   live_at(offset) = static_cast<std::int32_t>(position_);
   ++planned_live_;
   ++report_.served;
-  return arena_ + spec_.budget + offset;
+  return arena_ + region_ + offset;
 }
 
 void* FixedPool::allocate(Bytes bytes) {
@@ -98,6 +110,7 @@ bool FixedPool::free_planned(Bytes offset) {
   --planned_live_;
   live_ -= plan_->sizes[at(malloc)];
   log_.add_free({plan_->lives[at(malloc)], plan_->sizes[at(malloc)]});
+  if (!plan_has_bytes()) give_back_plan();
   call_done(as_planned);
   return true;
 }
@@ -110,9 +123,9 @@ bool FixedPool::free_elsewhere(Bytes offset) {
                           plan_->freed[position_] == kNone &&
                           plan_->steps[position_].token == CallLog::free_token(block.bytes);
   elsewhere_.free(offset);
-  if (in_plan_) give_back_pages(offset, block.bytes);
   live_ -= block.bytes;
   blocks_.erase(found);
+  if (plan_has_bytes()) give_back_around(offset, block.bytes);
   log_.add_free({block.life, block.bytes});
   call_done(as_planned);
   return true;
@@ -121,22 +134,22 @@ bool FixedPool::free_elsewhere(Bytes offset) {
 bool FixedPool::free(void* address) {
   const std::lock_guard lock(mutex_);
   const Bytes offset = static_cast<std::byte*>(address) - arena_;
-  return offset < spec_.budget ? free_elsewhere(offset) : free_planned(offset - spec_.budget);
+  return offset < region_ ? free_elsewhere(offset) : free_planned(offset - region_);
 }
 
 bool FixedPool::contains(const void* address) const {
   const auto* const at = static_cast<const std::byte*>(address);
-  return at >= arena_ && at < arena_ + 2 * spec_.budget;
+  return at >= arena_ && at < arena_ + 2 * region_;
 }
 
 Bytes FixedPool::bytes(const void* address) const {
   const std::lock_guard lock(mutex_);
   const Bytes offset = static_cast<const std::byte*>(address) - arena_;
-  if (offset < spec_.budget) {
+  if (offset < region_) {
     const auto found = blocks_.find(offset);
     return found == blocks_.end() ? 0 : found->second.bytes;
   }
-  const auto place = static_cast<std::size_t>((offset - spec_.budget) / spec_.alignment);
+  const auto place = static_cast<std::size_t>((offset - region_) / spec_.alignment);
   const bool begins = offset % spec_.alignment == 0;
   if (plan_ == nullptr || !begins || place >= plan_->live_at.size()) return 0;
   const std::int32_t malloc = plan_->live_at[place];
@@ -145,8 +158,7 @@ Bytes FixedPool::bytes(const void* address) const {
 
 void FixedPool::note_peaks() {
   report_.peak_load = std::max(report_.peak_load, live_);
-  const bool planned = in_plan_ || planned_live_ > 0;
-  const Bytes taken = planned ? elsewhere_.used() + plan_->bytes : highest_elsewhere_;
+  const Bytes taken = plan_has_bytes() ? elsewhere_.used() + plan_->bytes : highest_elsewhere_;
   report_.footprint = std::max(report_.footprint, taken);
 }
 
@@ -166,6 +178,7 @@ void FixedPool::call_done(bool as_planned) {
     in_plan_ = false;
     highest_elsewhere_ = elsewhere_.used();
     phases_.clear();
+    if (planned_live_ == 0) give_back_plan();
   }
   ++unplanned_calls_;
   follow();
@@ -190,7 +203,7 @@ void FixedPool::follow() {
     give_back_pages(end, offset - end);
     end = offset + block.bytes;
   }
-  give_back_pages(end, spec_.budget - end);
+  give_back_pages(end, region_ - end);
 }
 
 void FixedPool::look_for_iteration() {

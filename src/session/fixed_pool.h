@@ -94,12 +94,16 @@ class FixedPool {
   void look_for_iteration();
   [[nodiscard]] std::unique_ptr<Plan> make_plan(const CallLog::Period& period) const;
   void note_peaks();
+  [[nodiscard]] bool plan_has_bytes() const { return in_plan_ || planned_live_ > 0; }
   void give_back_pages(Bytes offset, Bytes bytes);
+  void give_back_around(Bytes offset, Bytes bytes);
+  void give_back_plan();
 
   FixedPoolSpec spec_;
   mutable std::mutex mutex_;
-  std::byte* arena_ = nullptr;  ///< address space for the budget twice: elsewhere, then planned
   Bytes page_ = 4096;
+  Bytes region_ = 0;            ///< the budget in whole pages
+  std::byte* arena_ = nullptr;  ///< address space for two of these: elsewhere, then planned
   Segments elsewhere_;
   std::map<Bytes, Block> blocks_;  ///< elsewhere, by offset in the arena
   Bytes live_ = 0;

@@ -72,10 +72,10 @@ std::optional<Bytes> Residency::highest_beside_fixed(Bytes bytes) const {
   }
   std::ranges::sort(taken, std::greater<>());
   taken.emplace_back(0, 0);
-  Bytes top = device_segments_.size();
+  const Bytes rounded = align_up(bytes, device_.alignment());
+  Bytes top = device_segments_.size() / device_.alignment() * device_.alignment();
   for (const auto& [end, begin] : taken) {
-    const Bytes offset = (top - bytes) / device_.alignment() * device_.alignment();
-    if (top >= bytes && offset >= end) return offset;
+    if (top - rounded >= end) return top - rounded;
     top = begin;
   }
   return std::nullopt;

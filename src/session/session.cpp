@@ -308,6 +308,7 @@ void Session::step_done(const Pattern::Step& step) {
 void Session::call_done() {
   last_end_ = Clock::now();
   ++unplanned_calls_;
+  ++recent_calls_;
   keep_log_short();
   take_finished_plan();
   if (planned_ != nullptr) return;

@@ -53,7 +53,8 @@ struct SessionReport {
   /// known: what is kept for nothing.
   std::int64_t idle_blocks = 0;
   Bytes idle_bytes = 0;
-  std::string why_no_plan;  ///< of the last that could not be planned; empty: nothing failed
+  /// Of the last iteration that could not be planned, or why none was found; empty: nothing failed.
+  std::string why_no_plan;
 };
 
 class Session : private PlannedOps {
@@ -135,6 +136,8 @@ class Session : private PlannedOps {
   void call_done();
   /// Whether there is one that was planned before.
   bool look_for_iteration(bool now);
+  [[nodiscard]] std::optional<CallLog::Period> find_period(bool now);
+  void count_recent_from_here(std::size_t steps);
   void lend_arena();
   [[nodiscard]] LifeId first_life_of_last(std::size_t calls) const;
   void forget(Known& known);
@@ -159,8 +162,12 @@ class Session : private PlannedOps {
   Device::EventId op_ended_;  ///< of ops that are enqueued
   CallLog log_;
   LifeId next_life_ = 0;
-  std::size_t unplanned_calls_ = 0;  ///< since an iteration was looked for
+  std::size_t unplanned_calls_ = 0;  ///< since an iteration was looked for in all of the log
   std::size_t longest_ = 0;          ///< calls of an iteration that was planned
+  // See Note [What changed for good].
+  std::size_t recent_calls_ = 0;
+  std::size_t recent_looked_ = 0;  ///< of these, at the last look among them
+  std::size_t recent_least_ = 0;
   std::vector<std::unique_ptr<Known>> known_;
   std::unique_ptr<Planning> planning_;
 

@@ -1,4 +1,10 @@
 // How a session comes by plans, takes them up and leaves them.
+//
+// Note [What changed for good]. An iteration that was planned is back in force when a whole one has
+// passed, which two of its lengths of calls hold wherever they begin. Where so many came since a
+// plan was left or became known, and none was taken up, the program does something else now. What
+// it does is looked for in these calls first: what came before would outweigh it for as long as it
+// had lasted.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,13 +32,39 @@ void Session::keep_log_short() {
   if (log_.calls().size() > 2 * most) log_.keep_last(most);
 }
 
-bool Session::look_for_iteration(bool now) {
+void Session::count_recent_from_here(std::size_t steps) {
+  recent_calls_ = 0;
+  recent_looked_ = 0;
+  recent_least_ = 2 * steps;
+}
+
+/// Each look takes time linear in the calls, and so do all together.
+std::optional<CallLog::Period> Session::find_period(bool now) {
   const std::size_t calls = log_.calls().size();
-  const bool due = unplanned_calls_ >= std::max(kFirstLook, calls / 4);
-  if (planning_ != nullptr || (!now && !due)) return false;
-  // Each look takes time linear in the calls, and so do all together.
+  const auto is_due = [&](std::size_t fresh, std::size_t all) {
+    return now || fresh >= std::max(kFirstLook, all / 4);
+  };
+  // See Note [What changed for good].
+  const bool changed = recent_calls_ >= recent_least_ && recent_calls_ < calls;
+  if (changed && is_due(recent_calls_ - recent_looked_, recent_calls_)) {
+    recent_looked_ = recent_calls_;
+    if (const auto period = log_.find_period(recent_calls_)) return period;
+  }
+  if (!is_due(unplanned_calls_, calls)) return std::nullopt;
   unplanned_calls_ = 0;
   const auto period = log_.find_period();
+  if (!period && known_.empty()) {
+    report_.why_no_plan = fmt::format(
+        "no iteration was found in {} calls: none came twice in a row, or they did so with other "
+        "blocks each time, as equal layers do whose ops have the same name",
+        calls);
+  }
+  return period;
+}
+
+bool Session::look_for_iteration(bool now) {
+  if (planning_ != nullptr) return false;
+  const auto period = find_period(now);
   if (!period) return false;
   const auto last =
       log_.calls().subspan(period->start + (period->repeats - 1) * period->calls, period->calls);
@@ -65,6 +97,7 @@ void Session::lend_arena() {
 /// `room`: of the device, below what stays.
 void Session::start_planning(Pattern pattern, Bytes room, bool beside) {
   if (!beside) lend_arena();
+  report_.why_no_plan.clear();
   planning_ = std::make_unique<Planning>(std::move(pattern));
   // The other half of what may have left is for blocks that no plan has.
   const Bytes away = spec_.away_bytes / 2;
@@ -111,6 +144,7 @@ void Session::take_finished_plan() {
   longest_ = std::max(longest_, known->pattern.steps.size());
   known_.push_back(std::move(known));
   Known& fresh = *known_.back();
+  count_recent_from_here(fresh.pattern.steps.size());
   fresh.phase = phase_of(fresh.pattern.steps, log_);
   if (fresh.phase == 0U) try_enter(fresh);
 }
@@ -243,6 +277,7 @@ void Session::move_in(const std::vector<std::uint32_t>& slots, PlannedRun& run) 
 
 void Session::leave_plan() {
   ++report_.left_plans;
+  count_recent_from_here(planned_->pattern.steps.size());
   const PlannedRun::Places places = planned_->run->leave();
   if (away_base_ >= 0) residency_.return_away(away_base_);
   std::vector<std::uint32_t> slots = take_back(places);

@@ -240,5 +240,29 @@ TEST(FixedBlocks, CountInTheBudgetAndSwappableOnesHaveNoAddress) {
   EXPECT_EQ(code_of([&] { static_cast<void>(session.address(a)); }, &message), ErrorCode::usage);
 }
 
+TEST(FixedBlocks, LieInABudgetThatIsNoMultipleOfTheirAlignment) {
+  std::string message;
+  Session session(session_spec(1000));
+  EXPECT_EQ(code_of([&] { session.malloc(1000, true); }, &message), ErrorCode::infeasible);
+  EXPECT_THAT(message, HasSubstr("a fixed block of 1000 B does not fit into the budget of 1000 B"));
+  EXPECT_EQ(session.report().live_blocks, 0);
+  const BlockHandle moves = session.malloc(900);
+  const Session::Use use{moves, BlockUse::write};
+  session.exec("op", std::span(&use, 1), false, [](auto p) { std::memset(p[0], 7, 900); });
+  std::vector<BlockHandle> fixed;
+  for (int i = 0; i < 15; ++i) {
+    fixed.push_back(session.malloc(17, true));
+    std::memset(session.address(fixed.back()), i, 17);
+  }
+  EXPECT_EQ(code_of([&] { session.malloc(17, true); }, &message), ErrorCode::infeasible);
+  for (int i = 0; i < 15; ++i) {
+    EXPECT_EQ(session.address(fixed[at(i)])[16], std::byte(i));
+    session.free(fixed[at(i)]);
+  }
+  const Session::Use read{moves, BlockUse::read};
+  session.exec("op", std::span(&read, 1), false,
+               [](auto p) { EXPECT_EQ(p[0][899], std::byte{7}); });
+}
+
 }  // namespace
 }  // namespace tidepool::testing

@@ -1,7 +1,10 @@
 #include "session/fixed_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/at.h"
@@ -119,6 +122,79 @@ TEST(FixedPool, ServesRecordedTrainings) {
     if (pool.report().iterations > 0) ++planned;
   }
   EXPECT_GT(planned, 30);
+}
+
+/// Of the pool's address space, which begins at `begin`.
+Bytes resident(const void* begin, Bytes bytes) {
+  const Bytes page = ::sysconf(_SC_PAGESIZE);
+  std::vector<unsigned char> in_memory(static_cast<std::size_t>(bytes / page));
+  EXPECT_EQ(::mincore(const_cast<void*>(begin), static_cast<std::size_t>(bytes), in_memory.data()),
+            0);
+  return page * std::ranges::count_if(in_memory, [](unsigned char c) { return (c & 1) != 0; });
+}
+
+TEST(FixedPool, TakesNoMoreMemoryThanTheBudgetWhereAPlanIsLeft) {
+  constexpr Bytes kBudget = 4 * kMiB, kBlock = 64 * kKiB, kSmall = 1 * kKiB;
+  for (const bool in_the_middle : {false, true}) {
+    FixedPool pool({.budget = kBudget});
+    Stamped blocks(pool);
+    void* const begin = blocks.allocate(kSmall);
+    const auto taken = [&] { return resident(begin, 2 * kBudget); };
+    const auto iteration = [&] {
+      void* const a = blocks.allocate(20 * kBlock);
+      void* const b = blocks.allocate(12 * kBlock);
+      blocks.free(a);
+      void* const c = blocks.allocate(16 * kBlock);
+      blocks.free(b);
+      blocks.free(c);
+    };
+    for (int round = 0; round < 3; ++round) {
+      SCOPED_TRACE(round);
+      const auto before = pool.report().iterations;
+      for (int i = 0; i < 30; ++i) iteration();
+      EXPECT_GT(pool.report().iterations, before);
+      EXPECT_GE(taken(), 32 * kBlock);
+      void* const held = in_the_middle ? blocks.allocate(20 * kBlock) : nullptr;
+      // Small ones, and others in the place of those that were freed.
+      std::vector<void*> small, large;
+      for (int i = 0; i < 1024; ++i) small.push_back(blocks.allocate(kSmall));
+      for (void* const block : small) blocks.free(block);
+      EXPECT_LE(taken(), kBudget);
+      while (void* const block = pool.allocate(kBlock)) {
+        std::memset(block, 1, static_cast<std::size_t>(kBlock));
+        large.push_back(block);
+      }
+      EXPECT_LE(taken(), kBudget);
+      if (in_the_middle) blocks.free(held);
+      EXPECT_LE(taken(), kBudget);
+      while (void* const block = pool.allocate(kBlock)) {
+        std::memset(block, 1, static_cast<std::size_t>(kBlock));
+        large.push_back(block);
+      }
+      EXPECT_GE(static_cast<Bytes>(large.size()) * kBlock, kBudget - 2 * kBlock);
+      EXPECT_LE(taken(), kBudget);
+      EXPECT_LE(pool.report().footprint, kBudget);
+      for (void* const block : large) EXPECT_TRUE(pool.free(block));
+    }
+    blocks.free(begin);
+  }
+}
+
+TEST(FixedPool, KeepsABudgetThatIsNoMultipleOfAPage) {
+  FixedPool few({.budget = 100});
+  EXPECT_NE(few.allocate(64), nullptr);
+  EXPECT_EQ(few.allocate(64), nullptr);
+  FixedPool pool({.budget = 66'000});
+  EXPECT_EQ(pool.allocate(69'632), nullptr);
+  Stamped blocks(pool);
+  for (int i = 0; i < 40; ++i) {
+    void* const a = blocks.allocate(20'000);
+    void* const b = blocks.allocate(30'000);
+    blocks.free(a);
+    blocks.free(b);
+  }
+  EXPECT_GT(pool.report().iterations, 0);
+  EXPECT_LE(pool.report().footprint, 66'000);
 }
 
 TEST(FixedPool, RefusesWhatItHasNoRoomForAndWhatIsNoBlock) {

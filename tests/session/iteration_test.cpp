@@ -121,5 +121,37 @@ TEST(Iteration, OneOfOpsAloneIsFoundBesideTheProgram) {
   while (session.report().planned_iterations < 2) program.iteration();
 }
 
+/// Twelve layers of one name and nothing else: the calls alone do not say where an iteration ends.
+TEST(Iteration, WhereNoneIsFoundTheReportSaysWhy) {
+  SessionSpec spec = session_spec(4 * kBytes);
+  spec.plan_beside = false;
+  Session session(std::move(spec));
+  SessionBlocks b(session);
+  const Blocks::Id x = b.malloc(kBytes);
+  b.mix("first", {.writes = {x}});
+  std::vector<Blocks::Id> weights;
+  for (int i = 0; i < 12; ++i) {
+    weights.push_back(b.malloc(kBytes));
+    b.mix("first", {.writes = {weights.back()}});
+  }
+  EXPECT_EQ(session.report().why_no_plan, "");
+  const auto iterations = [&](const std::string& last) {
+    for (int n = 0; n < 6; ++n) {
+      for (int i = 0; i < 12; ++i) {
+        b.mix(i < 11 ? "layer" : last, {.reads = {x}, .updates = {weights[at(i)]}});
+      }
+    }
+  };
+  iterations("layer");
+  EXPECT_FALSE(session.plan_now());
+  EXPECT_THAT(session.report().why_no_plan,
+              ::testing::HasSubstr("no iteration was found in 98 calls"));
+  for (int more = 0; more < 3; ++more) iterations("last");
+  EXPECT_TRUE(session.plan_now());
+  EXPECT_EQ(session.report().why_no_plan, "");
+  iterations("last");
+  EXPECT_GE(session.report().planned_iterations, 4);
+}
+
 }  // namespace
 }  // namespace tidepool::testing

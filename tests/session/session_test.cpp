@@ -230,6 +230,43 @@ TEST(Session, EachVariationIsExactAndAPlanIsBackWithinFiveIterations) {
   }
 }
 
+TEST(Session, WhatChangesForGoodIsPlannedAfterFiveIterationsHoweverLongItWasOtherwise) {
+  for (const int before : {10, 40, 150, 500}) {
+    for (const int skip : {-1, 2}) {
+      SCOPED_TRACE(::testing::Message() << before << " iterations, skip " << skip);
+      const TrainingShape shape{.layers = 4, .activation = 2 * kKiB, .weight = 1 * kKiB};
+      SessionSpec spec = session_spec(percent_of_peak(shape, 80));
+      spec.plan_beside = false;
+      Session session(std::move(spec));
+      SessionBlocks blocks(session);
+      PlainBlocks plain;
+      HandTraining training(blocks, shape), expected(plain, shape);
+      const auto iterations = [&](int count, int scale, int left_out) {
+        for (int i = 0; i < count; ++i) {
+          training.iteration(scale, left_out);
+          expected.iteration(scale, left_out);
+        }
+      };
+      iterations(4, 100, -1);
+      ASSERT_TRUE(session.plan_now());
+      iterations(before, 100, -1);
+      iterations(5, skip < 0 ? 50 : 100, skip);
+      EXPECT_TRUE(session.plan_now());
+      const auto planned = session.report().planned_iterations;
+      EXPECT_GE(planned, before - 1);
+      iterations(3, skip < 0 ? 50 : 100, skip);
+      EXPECT_EQ(session.report().patterns, 2);
+      EXPECT_GE(session.report().planned_iterations, planned + 2);
+      // And back, to what is known.
+      iterations(5, 100, -1);
+      const auto again = session.report().planned_iterations;
+      iterations(2, 100, -1);
+      EXPECT_EQ(session.report().planned_iterations, again + 2);
+      EXPECT_EQ(training.sums(), expected.sums());
+    }
+  }
+}
+
 TEST(Session, PlansBesideTheProgram) {
   const TrainingShape shape{};
   Session session(session_spec(percent_of_peak(shape, 60)));
