@@ -212,14 +212,19 @@ class Budget:
         self._owning.due = True  # numpy looks at it; perhaps not for long
         return False
 
+    def _take_in(self, planned, storages):
+        """Bytes go where the plan has them between steps."""
+        if self._current is planned and planned.executor.holds(storages):
+            return
+        self._leave_plan()
+        planned.executor.enter(storages, self._away)
+        self._current = planned
+        # What the plan leaves alone is on the device in all of its steps.
+        for storage in self._away.living():
+            self._away.back(storage)
+
     def _use(self, planned, storages):
-        if self._current is not planned or not planned.executor.holds(storages):
-            self._leave_plan()
-            planned.executor.enter(storages, self._away)
-            self._current = planned
-            # What the plan leaves alone is on the device in all of its steps.
-            for storage in self._away.living():
-                self._away.back(storage)
+        self._take_in(planned, storages)
         self._plans.remove(planned)
         self._plans.insert(0, planned)
         self._running = planned
@@ -402,10 +407,15 @@ class Budget:
                                self._options.planning)
         took = time.perf_counter() - start
         executor = Executor(StepSchedule(program, plan), kept, self._tier.region(plan.host_bytes))
-        self._plans.insert(0, _Planned(self._key, program, plan, kept, executor))
+        planned = _Planned(self._key, program, plan, kept, executor)
+        self._plans.insert(0, planned)
         while len(self._plans) > _MOST_PLANS:
             self._plans.pop().executor.close()
         self._say_plan(program, plan, took)
+        # At once: a budget that was a share of the peak holds from now on.
+        storages = {name: s for name, _, s in self._trained.persistent()}
+        if self._fits(planned, storages):
+            self._take_in(planned, storages)
         return True
 
     def _host_left(self):
