@@ -10,9 +10,14 @@ from .primitives import StorageWeakRef
 
 _PIECE = 64 << 10
 
+OF_A_STEP = "a tensor of a step"
+
 
 def not_here(name, until=""):
     """What somebody reads who touches a tensor that is away."""
+    if name == OF_A_STEP:
+        return ("tidepool: a tensor that a step made is not on the device. Next: use it within the "
+                "step, clone() it there, or `with budget.resident():` around its use")
     return (f"tidepool: {name} is not on the device{until}. Something outside PyTorch's dispatcher "
             "read it. Use `with budget.resident():` around it, or exclude it: fit(..., "
             "keep=[\"name\"])")

@@ -81,6 +81,8 @@ class Budget:
         self._plain_seconds = None
         self._machine = options.machine
         self._inside = False
+        self._idle = None  # live bytes and a mark, in a step whose ops are not looked at
+        self._outgrown = False
         self._closed = False
         self.steps = 0
         self.divergences = 0
@@ -96,7 +98,7 @@ class Budget:
         try:
             with self._gate:
                 try:
-                    with contextlib.nullcontext() if self._needs_nothing() else self._mode:
+                    with contextlib.nullcontext() if self._idle else self._mode:
                         yield self
                     self._gate.closed = True
                     self._end()
@@ -163,8 +165,21 @@ class Budget:
 
     def _needs_nothing(self):
         """Whether the one plan there is leaves all where it is: then no op need be looked at."""
-        return (len(self._plans) == 1 and self._ranks.agreed and not self._away
-                and not self._plans[0].executor.schedule.managed)
+        return (not self._outgrown and len(self._plans) == 1 and self._ranks.agreed
+                and not self._away and not self._plans[0].executor.schedule.managed)
+
+    def _look_at_peak(self):
+        """Behind a step whose ops were not looked at: where it took much more than the recorded
+        one, those of the next steps are."""
+        live, begun = self._idle
+        most = live - self._base + counts.most_since(begun)
+        expected = self._plans[0].program.recording.peak()
+        if most > expected + (self.peak - expected) / 2:
+            self._outgrown = True
+            if most > self.peak:
+                self._say(f"step {self.steps} took {in_words(most)}, more than the budget, while no "
+                          "op was looked at, as the recorded step needed nothing; from now on they "
+                          "are")
 
     def _begin(self):
         if self._closed:
@@ -178,6 +193,7 @@ class Budget:
             self._beside.look_again(self._away)
             self._set_base(self._beside.base)
         self._inside = True
+        self._idle = (counts.live(), counts.begin()) if self._needs_nothing() else None
         self._mode.handle = self._choose
         self._mode.walk = None
         self._running = None
@@ -212,14 +228,19 @@ class Budget:
         self._owning.due = True  # numpy looks at it; perhaps not for long
         return False
 
+    def _take_in(self, planned, storages):
+        """Bytes go where the plan has them between steps."""
+        if self._current is planned and planned.executor.holds(storages):
+            return
+        self._leave_plan()
+        planned.executor.enter(storages, self._away)
+        self._current = planned
+        # What the plan leaves alone is on the device in all of its steps.
+        for storage in self._away.living():
+            self._away.back(storage)
+
     def _use(self, planned, storages):
-        if self._current is not planned or not planned.executor.holds(storages):
-            self._leave_plan()
-            planned.executor.enter(storages, self._away)
-            self._current = planned
-            # What the plan leaves alone is on the device in all of its steps.
-            for storage in self._away.living():
-                self._away.back(storage)
+        self._take_in(planned, storages)
         self._plans.remove(planned)
         self._plans.insert(0, planned)
         self._running = planned
@@ -301,7 +322,9 @@ class Budget:
     def _end_calls(self):
         """Behind the last call; the recorder of the step, if it was recorded."""
         if self._key is None:
-            return None  # no op ran
+            if self._idle:
+                self._look_at_peak()
+            return None  # no op was seen
         if self._running is not None:
             try:
                 self._running.executor.end()
@@ -313,6 +336,9 @@ class Budget:
         recorder = self._reactive.recorder
         self._reactive.recorder = None
         self._home()
+        # What a script keeps of a step, it uses behind it: outputs, gradients.
+        states = {s._cdata for _, _, s in self._trained.persistent()}
+        self._reactive.bring_back([s for s in self._away.living() if s._cdata not in states])
         self._note_unplanned(recorder)
         return recorder
 
@@ -321,10 +347,13 @@ class Budget:
         as the budget allows."""
         self._reactive.recorder = None
         if self._running is not None:
-            left = land(self._running.executor, self._away)
-            self._running = None
-            self._current = None
-            self._reactive.begin(left, [])
+            executor, self._running, self._current = self._running.executor, None, None
+            self._mode.walk = None
+            try:
+                self._reactive.begin(land(executor, self._away), [])
+            except Exception as error:  # pylint: disable=broad-except
+                # The user's own error goes on; what is lost says so when it is touched.
+                self._say(f"the plan could not be left as a whole: {error}")
         self._home()
         self._reactive.bring_back(self._away.living())
 
@@ -402,10 +431,15 @@ class Budget:
                                self._options.planning)
         took = time.perf_counter() - start
         executor = Executor(StepSchedule(program, plan), kept, self._tier.region(plan.host_bytes))
-        self._plans.insert(0, _Planned(self._key, program, plan, kept, executor))
+        planned = _Planned(self._key, program, plan, kept, executor)
+        self._plans.insert(0, planned)
         while len(self._plans) > _MOST_PLANS:
             self._plans.pop().executor.close()
         self._say_plan(program, plan, took)
+        # At once: a budget that was a share of the peak holds from now on.
+        storages = {name: s for name, _, s in self._trained.persistent()}
+        if self._fits(planned, storages):
+            self._take_in(planned, storages)
         return True
 
     def _host_left(self):

@@ -108,6 +108,11 @@ def is_plain(tensor):
             and not tensor.is_conj() and not tensor.is_neg() and not tensor.is_nested)
 
 
+def is_trusted(func):
+    """Whether the op is PyTorch's own: what others register may keep state that no one sees."""
+    return func._schema.name.startswith(("aten::", "prims::"))
+
+
 def not_of_the_step(tensors):
     """Whether a call works on fake or meta tensors: it computes shapes, not values."""
     return any(t.device.type == "meta" or type(t).__name__ == "FakeTensor" for t in tensors)

@@ -14,6 +14,7 @@ import torch
 
 from . import calls, primitives
 from .away import not_here
+from .errors import TidepoolError
 from .primitives import StorageWeakRef
 from .reruns import KeptCall
 from .schedule import WRITES_OTHERS
@@ -370,8 +371,13 @@ class Executor:
         index = self.program.recorded[x.op]
         place = {self.schedule.tensor_at(p): p for p, _ in x.operands}
         fresh = self.kept_calls[index].run(lambda t: self.block[place[t]])
+        op = self.program.recording.ops[index]
+        expected = [self.program.recording.storages[n].bytes for n in op.made]
+        if [storage.nbytes() for storage in fresh] != expected:
+            raise TidepoolError(f"{op.name} made other tensors when it ran again than before. Next: "
+                                "fit(allow=('swap',)), and tell us of this op")
         with self._lock:
-            for number, storage in zip(self.program.recording.ops[index].made, fresh):
+            for number, storage in zip(op.made, fresh):
                 t = self.program.tensor_of.get(number)
                 if t in self.schedule.managed:
                     self.block[place[t]] = storage

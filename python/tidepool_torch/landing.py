@@ -28,9 +28,18 @@ def land(executor, away):
             _to_away(executor, t, storage, there[0], away)
     slices = _Slice(executor, lost)
     _release(executor, slices.placements, away)
-    if lost:
-        with as_a_kernel_call():
-            slices.run(away)
+    try:
+        if lost:
+            with as_a_kernel_call():
+                slices.run(away)
+    finally:
+        # Whatever a rerun did: all but the lost have their bytes, and the plan is over.
+        _forget(executor)
+    living = [(name, primitives.living(reference)) for name, reference in managed]
+    return [(name, storage) for name, storage in living if storage is not None]
+
+
+def _forget(executor):
     executor.block.clear()
     executor.reference.clear()
     executor.ours.clear()
@@ -39,8 +48,6 @@ def land(executor, away):
     executor.kept_calls.clear()
     executor.mine = set()
     executor.entered = False
-    living = [(name, primitives.living(reference)) for name, reference in managed]
-    return [(name, storage) for name, storage in living if storage is not None]
 
 
 def _to_away(executor, t, storage, placement, away):

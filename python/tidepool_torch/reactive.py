@@ -10,6 +10,7 @@ import math
 import torch
 
 from . import calls, primitives
+from .away import OF_A_STEP
 from .memory import counts
 from .primitives import StorageWeakRef, storage_of
 
@@ -110,7 +111,7 @@ class Reactive:
         if known is not None:
             self._candidates.move_to_end(identity)
         elif storage.nbytes() >= self.min_bytes and (storage.resizable() or storage in self.away):
-            self._candidates[identity] = _Candidate(StorageWeakRef(storage), name or "a tensor")
+            self._candidates[identity] = _Candidate(StorageWeakRef(storage), name or OF_A_STEP)
         else:
             self._stay[identity] = StorageWeakRef(storage)
 

@@ -13,6 +13,7 @@ import torch
 from . import calls
 from .memory import counts
 from .primitives import StorageWeakRef, storage_of
+from .switches import switches
 
 READ, WRITE, UPDATE = "read", "write", "update"
 
@@ -80,7 +81,7 @@ class Recording:
         self.dispatched = []
         self.notes = []
         self.scratch = 0  # that threads of others take beside the ops
-        self.first = None  # shapes of the first call
+        self.switched = False  # a switch of the process was turned within the step
 
     def compute_time(self):
         return sum(op.time for op in self.ops)
@@ -120,6 +121,7 @@ class Recorder:
     def __init__(self, persistent, gradients, is_away=lambda storage: False):
         self.recording = Recording()
         self._is_away = is_away
+        self._switches = switches()
         self._known = {}  # _cdata -> StorageRecord of a living storage
         self._mortal = {}
         for name, kind, storage in persistent:
@@ -136,6 +138,8 @@ class Recorder:
         changed = {self._known[storage_of(t)._cdata].number
                    for t in calls.written(func, args, kwargs)}
         changed |= self._before(func, kwargs, tensors)
+        if not self.recording.switched and switches() != self._switches:
+            self.recording.switched = True
         audited = self._copies_of_small(func, tensors, changed)
         random_state = torch.get_rng_state()
         begun = counts.begin()
@@ -150,7 +154,7 @@ class Recorder:
         if made or changed or (tensors and not calls.tensors_out(out)):
             index = len(self.recording.ops)
             workspace = max(0, most - sum(self.recording.storages[i].bytes for i in made))
-            again = (func._schema.name not in _RUN_ONCE
+            again = (func._schema.name not in _RUN_ONCE and calls.is_trusted(func)
                      and not _takes_generator(args, kwargs)
                      and all(calls.is_plain(t) for t in tensors + calls.tensors_out(out)))
             op = OpRecord(func, self._modes(inputs, made, changed), inputs, made,
@@ -180,7 +184,19 @@ class Recorder:
                 record.name = f"{record.number}.{name}.grad"
         for record in self.recording.storages:
             record.reference = None
+        self._forbid_reruns()
         return self.recording
+
+    def _forbid_reruns(self):
+        """Others may write what they can look at by address, between a run and the next; and a
+        switch that is turned within the step may stand otherwise at a rerun."""
+        if self.recording.switched:
+            self.recording.notes.append("a switch of PyTorch's is turned within the step: nothing "
+                                        "is computed again")
+        for op in self.recording.ops:
+            if self.recording.switched or any(self.recording.storages[i].pinned
+                                              for i in op.inputs):
+                op.again = False
 
     def _add(self, storage, name, kind, persistent, born):
         number = len(self.recording.storages)
@@ -235,7 +251,7 @@ class Recorder:
         if calls.is_view(func):
             return []
         return [(t, t.detach().clone()) for t in tensors
-                if t.numel() <= _AUDITED_ELEMENTS and t.layout == torch.strided
+                if t.numel() <= _AUDITED_ELEMENTS and calls.is_plain(t)
                 and self._known[storage_of(t)._cdata].number not in changed]
 
     def _hidden_writes(self, func, args, kwargs, audited):

@@ -9,8 +9,10 @@ the call, else by reference.
 import torch
 
 from . import calls
+from .errors import TidepoolError
 from .memory import block_bytes
 from .recording import READ
+from .switches import switches
 
 
 class Kept:
@@ -86,7 +88,7 @@ class KeptCall:
     """`number_of` gives the program's tensor of a storage number, or None where the call is to keep
     it by itself."""
 
-    __slots__ = ("func", "args", "kwargs", "random_state")
+    __slots__ = ("func", "args", "kwargs", "random_state", "_gradients", "_switches")
 
     def __init__(self, func, args, kwargs, op, number_of, by_value):
         self.func = func
@@ -101,9 +103,17 @@ class KeptCall:
         self.args = calls.with_tensors(tuple(args), keep)
         self.kwargs = calls.with_tensors(dict(kwargs), keep)
         self.random_state = torch.get_rng_state() if op.random else None
+        # Some ops make less where no gradients are asked for, as in backward.
+        self._gradients = torch.is_grad_enabled()
+        self._switches = switches()
 
     def run(self, block_of):
         """Runs it over block_of(tensor); the new storages of its result, in order."""
+        if switches() != self._switches:
+            raise TidepoolError(
+                f"{self.func} is to run again, but a switch of PyTorch's (default dtype, threads, "
+                "precision, oneDNN, denormals) was turned since its first run. Next: turn it outside "
+                "of steps, or fit(allow=('swap',))")
         is_written = bool(calls.writes(self.func))
 
         def fill(value):
@@ -125,7 +135,8 @@ class KeptCall:
             kept_state = torch.get_rng_state()
             torch.set_rng_state(self.random_state)
         try:
-            out = self.func(*args, **kwargs)
+            with torch.set_grad_enabled(self._gradients):
+                out = self.func(*args, **kwargs)
         finally:
             if kept_state is not None:
                 torch.set_rng_state(kept_state)

@@ -59,13 +59,12 @@ class Trained:
         """state_dict() hands out copies of what is away: bytes_of_away(storage) has its bytes, or
         None; loaded() is called behind load_state_dict(). What is returned can be removed."""
 
-        def copies(owner, state, *_):
-            _copy_away(state, bytes_of_away)
-
+        copies = _Hook(lambda owner, state, *_: _copy_away(state, bytes_of_away))
+        behind = _Hook(lambda *_: loaded())
         hooks = [o.register_state_dict_post_hook(copies) for o in self.optimizers]
         hooks.append(self.model.register_state_dict_post_hook(copies))
         for owner in (self.model, *self.optimizers):
-            hooks.append(owner.register_load_state_dict_post_hook(lambda *_: loaded()))
+            hooks.append(owner.register_load_state_dict_post_hook(behind))
 
         return hooks
 
@@ -75,6 +74,9 @@ class Trained:
                 raise TidepoolError("torch.compile: a compiled model runs eagerly, without a word, "
                                     "under the mode that fit() needs. Next: fit() the model that "
                                     "is not compiled")
+            if getattr(module, "sparse", False) is True:
+                raise TidepoolError(f"{type(module).__name__}(sparse=True): sparse gradients have no "
+                                    "storage that could move. Next: sparse=False")
         names = {}
         for name, tensor in [*self.model.named_parameters(), *self.model.named_buffers()]:
             if tensor.device.type != "cpu":
@@ -93,6 +95,20 @@ class Trained:
             if name not in names.values():
                 raise ValueError(f"keep: the model has no parameter or buffer {name!r}")
         return names
+
+
+class _Hook:
+    """A hook that does nothing in copies of the model and in pickles of it."""
+
+    def __init__(self, call):
+        self._call = call
+
+    def __call__(self, *arguments):
+        if self._call is not None:
+            self._call(*arguments)
+
+    def __reduce__(self):
+        return _Hook, (None,)
 
 
 def _copy_away(state, bytes_of_away):

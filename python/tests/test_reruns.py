@@ -1,0 +1,171 @@
+"""What must not be computed again, or not as it stands: hidden inputs of ops."""
+
+import io
+
+import numpy
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import models
+import tidepool_torch as tidepool
+from tidepool_torch.planning import machine_of
+from training import Ran, Style, body, differences, inside, one_step, plain, state_of
+
+OPTIONS = {"evaluations": 200, "min_bytes": 1024, "machine": machine_of(1e5, 1e5, alignment=64)}
+
+
+class Layers(nn.Module):
+    """`change(x, i)` is what stands between its layers."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(64, 64) for _ in range(6)])
+        self.change = change
+
+    def forward(self, x):
+        for i, layer in enumerate(self.layers):
+            x = self.change(F.gelu(layer(x)), i)
+        return x
+
+
+def layers(change):
+    def build():
+        model = Layers(change)
+        return models.Training(
+            model, torch.optim.SGD(model.parameters(), lr=0.05),
+            lambda n: (torch.randn(256, 64, generator=torch.Generator().manual_seed(n)),) * 2,
+            lambda m, x, y: F.mse_loss(m(x), y))
+    return build
+
+
+def same(build, share="60%", **more):
+    expected = plain(build, 5)
+    ran = inside(build, 5, share, **{**OPTIONS, "allow": ("recompute",), **more})
+    assert differences(expected, ran) == []
+    assert ran.planned_steps == 3 and ran.divergences == 0
+    return ran
+
+
+def test_memory_of_numpys_may_be_filled_anew_between_two_runs():
+    buffer = numpy.zeros((256, 64), dtype=numpy.float32)
+
+    def change(x, i):
+        buffer[:] = i + 1
+        return x + torch.from_numpy(buffer) * 0.1
+
+    assert same(layers(change), "80%").reruns > 0
+
+
+def test_switches_that_are_turned_within_a_step_forbid_reruns():
+    def change(x, i):
+        torch.set_default_dtype(torch.float64 if i % 2 == 0 else torch.float32)
+        return x
+
+    try:
+        ran = same(layers(change), allow=("swap", "recompute"))
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert ran.reruns == 0 and ran.moved_in > 0
+
+
+def test_ops_of_others_run_once():
+    calls = []
+
+    @torch.library.custom_op("tidepool_tests::counted", mutates_args=())
+    def counted(x: torch.Tensor) -> torch.Tensor:
+        calls.append(0)
+        return x * (1 + len(calls) % 7)
+
+    counted.register_fake(torch.empty_like)
+    counted.register_autograd(lambda context, gradient: gradient)
+
+    def change(x, i):
+        return counted(x) if i in (1, 3) else x
+
+    def run(function, *arguments, **more):
+        calls.clear()
+        return function(*arguments, **more)
+
+    build = layers(change)
+    expected = run(plain, build, 5)
+    ran = run(inside, build, 5, "80%", **OPTIONS, allow=("recompute",))
+    assert differences(expected, ran) == []
+    assert ran.reruns > 0 and len(calls) == 10
+
+
+def test_an_lstm_runs_again_as_it_ran():
+    class Recurrent(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm = nn.LSTM(32, 32, batch_first=True)
+            self.head = nn.Sequential(*[nn.Sequential(nn.Linear(32, 512), nn.GELU(),
+                                                      nn.Linear(512, 32)) for _ in range(4)])
+
+        def forward(self, x):
+            return self.head(F.gelu(self.lstm(x)[0]))
+
+    def build():
+        model = Recurrent()
+        return models.Training(
+            model, torch.optim.SGD(model.parameters(), lr=0.05),
+            lambda n: (torch.randn(16, 20, 32, generator=torch.Generator().manual_seed(n)),) * 2,
+            lambda m, x, y: F.mse_loss(m(x), y))
+
+    same(build, "80%", allow=("swap", "recompute"))
+
+
+def test_what_a_step_leaves_is_there_behind_it():
+    model = Layers(lambda x, i: x)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    budget = tidepool.fit(model, optimizer, peak="14MiB", report=False, **OPTIONS)
+    for n in range(4):
+        x = torch.randn(4096, 64, generator=torch.Generator().manual_seed(n))
+        with budget.step():
+            optimizer.zero_grad()
+            out = model(x)
+            F.mse_loss(out, x).backward()
+            optimizer.step()
+        assert torch.isfinite(out.argmax(1).float().mean())
+        assert all(p.grad.norm() >= 0 for p in model.parameters())
+        assert n > 0 or budget._away.moved_out > 0
+    budget.close()
+
+
+def test_larger_steps_are_seen_where_no_op_was_looked_at(capsys):
+    model = nn.Sequential(*[nn.Linear(256, 256) for _ in range(4)])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    budget = tidepool.fit(model, optimizer, peak="24MiB", **OPTIONS)
+    for n, batch in enumerate([64] * 4 + [3500] * 3):
+        x = torch.ones(batch, 256)
+        with budget.step():
+            model(x).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    said = capsys.readouterr().err
+    assert "more than the budget, while no op was looked at" in said
+    budget.close()
+
+
+def test_models_with_sparse_gradients_are_refused():
+    model = nn.Embedding(8, 8, sparse=True)
+    with pytest.raises(tidepool.TidepoolError, match="sparse=False"):
+        tidepool.fit(model, torch.optim.SGD(model.parameters()), peak="1MiB")
+
+
+def test_a_model_is_saved_whole_between_steps():
+    training = models.make(models.tiny_gpt)
+    torch.manual_seed(5)
+    budget = tidepool.fit(training.model, training.optimizer, peak="60%", report=False, **OPTIONS)
+    losses = [one_step(training, n, Style(), budget.step) for n in range(4)]
+    file = io.BytesIO()
+    torch.save(training.model, file)
+    budget.close()
+    file.seek(0)
+    read = torch.load(file, weights_only=False)
+    expected = dict(training.model.named_parameters())
+    assert all(torch.equal(p, expected[n]) for n, p in read.named_parameters())
+    body(models.Training(read, torch.optim.SGD(read.parameters(), 0.1), training.batch,
+                         training.loss), [training.batch(9)], Style())
+    assert differences(plain(models.tiny_gpt, 4), Ran(losses, state_of(training))) == []
