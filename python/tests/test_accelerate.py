@@ -82,8 +82,10 @@ def test_a_saved_state_loads_without_tidepool_and_goes_on_with_it(tmp_path):
     within = Run(tmp_path, True)
     within.accelerator.load_state(str(tmp_path / "inside"))
     assert differences(without.state(), within.state()) == []
-    assert differences(without.train(first=4).state(), within.train(first=4).state()) == []
+    without.train(first=4)
+    within.train(first=4)
     within.end()
+    assert differences(without.state(), within.state()) == []
 
 
 def test_a_state_loaded_between_planned_steps_is_the_one_that_is_trained(tmp_path):
