@@ -122,8 +122,8 @@ typedef struct {
   uint32_t may;             /* what may be decided; 0: TP_SWAP | TP_RECOMPUTE */
   int32_t prove_gap;        /* 1: also look for a lower bound, within half the time limit again */
   /* May be NULL. Polled, by several threads: as soon as it is not 0 the best plan so far is the
-   * plan; where there is none yet one is made, but not of programs of more than 2,000 ops. Write it
-   * with an atomic store, or from a signal handler. */
+   * plan; where there is none yet most planners make one, but not of programs of more than 2,000
+   * ops: else TP_STOPPED. Write it with an atomic store, or from a signal handler. */
   const int32_t* stop;
   /* May be NULL. From the calling thread only, at most 20 times a second; `fraction` of the time is
    * over. It must return normally: no longjmp, no exception. */
