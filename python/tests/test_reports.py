@@ -42,6 +42,7 @@ def test_a_report_says_what_a_budget_cost(capsys):
                      r"ops recomputed; predicted [+-][\d.]+ %; planned in [\d.]+ s, proved", said)
     assert re.search(r"tidepool: step 3 took \d+ ms \(predicted \d+\)", said)
     budget.close()
+    assert budget.report().moved_out == report.moved_out
 
 
 @pytest.mark.parametrize("name", ["plan.html", "trace.json", "plan.svg", "x.plan.json",

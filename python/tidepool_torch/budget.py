@@ -83,6 +83,7 @@ class Budget:
         self._inside = False
         self._idle = None  # live bytes and a mark, in a step whose ops are not looked at
         self._outgrown = False
+        self._last_report = None  # when it is closed
         self._closed = False
         self.steps = 0
         self.divergences = 0
@@ -117,7 +118,9 @@ class Budget:
         yield self
 
     def report(self):
-        """What was done until now: a Report, which prints as lines."""
+        """What was done until now, or until close(): a Report, which prints as lines."""
+        if self._last_report is not None:
+            return self._last_report
         return report_of(self.peak, self.steps, self.divergences, self._plans,
                          self._beside.kept_by_kernels)
 
@@ -132,7 +135,8 @@ class Budget:
     def verify(self, step, steps=3):
         """Runs step(), a function that does all of one step of yours, `steps` times plainly and as
         often inside the budget, from the same state, and compares every bit. Plainly it takes what
-        it takes without a budget. A Verdict, true where all is the same."""
+        it takes without a budget. The training goes on behind these steps. A Verdict, true where all
+        is the same."""
         self._not_inside("verify()")
         return verify(self, self._trained, step, steps)
 
@@ -142,6 +146,7 @@ class Budget:
             return
         self._not_inside("close()")
         self._all_back()
+        self._last_report = self.report()
         self._closed = True
         for hook in self._hooks:
             hook.remove()

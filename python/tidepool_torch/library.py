@@ -135,18 +135,8 @@ class Library:
         width = columns.value
         return [tuple(flat[i * width:(i + 1) * width]) for i in range(rows.value)]
 
-    def reason(self, plan, decision):
-        text = _text()
-        self._do("tp_plan_reason", plan.value, ctypes.c_size_t(decision), ctypes.byref(text))
-        return text.value.decode()
-
     def export(self, plan, form, path):
         self._do("tp_plan_export", plan.value, form.encode(), os.fsencode(path))
-
-    def names(self, what):
-        lines = _text()
-        self._do("tp_list", what.encode(), ctypes.byref(lines))
-        return lines.value.decode().split()
 
     def free(self, handle):
         getattr(self._c, f"tp_{handle.what}_free")(handle.value)
