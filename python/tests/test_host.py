@@ -10,7 +10,7 @@ import torch
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch import executor
+from tidepool_torch import blocks, executor
 from tidepool_torch.planning import machine_of
 from training import Style, differences, inside, one_step, plain
 
@@ -91,17 +91,16 @@ def test_slow_and_late_copies_change_nothing(monkeypatch):
 
 def test_freed_blocks_are_not_read(monkeypatch):
     """Bytes are overwritten as soon as the runtime lets go of them."""
-    end_life = executor.Executor._end_life
+    end_life = blocks.Blocks.end_life
 
     def poisoned(self, p):
         block = self.block.get(p)
-        t = self.schedule.tensor_at(p)
-        gives_back = not self.left.get(t) and t not in self.plan.boundary
+        gives_back = self.is_last_of(p)
         end_life(self, p)
         if block is not None and not gives_back:
             torch.empty(0, dtype=torch.uint8).set_(block, 0, (block.nbytes(),), (1,)).fill_(0xA5)
 
-    monkeypatch.setattr(executor.Executor, "_end_life", poisoned)
+    monkeypatch.setattr(blocks.Blocks, "end_life", poisoned)
     for name, build in models.TINY.items():
         for speed in (1e5, 2e9):
             more = {**OPTIONS, "machine": machine_of(speed, speed, alignment=64)}

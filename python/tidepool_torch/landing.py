@@ -12,75 +12,66 @@ from .executor import as_a_kernel_call
 def land(executor, away):
     """Returns (name, storage) of what is on the device then and may leave it."""
     executor.stop_copies()
-    managed = [(executor.program.tensors[t].name, executor.reference.get(t))
-               for t in sorted(executor.mine)]
+    blocks = executor.blocks
+    managed = [(blocks.name(t), blocks.reference.get(t))
+               for t in sorted(blocks.mine)]
     lost = []
-    for t in sorted(executor.mine):
-        storage = primitives.living(executor.reference.get(t))
+    for t in sorted(blocks.mine):
+        storage = primitives.living(blocks.reference.get(t))
         if storage is None:
             continue
-        here = [p for p in executor.newest[t] if p in executor.block]
-        there = [p for p in executor.newest[t]
-                 if not executor.plan.placements[p].on_device]
+        here = [p for p in blocks.newest[t] if p in blocks.block]
+        there = [p for p in blocks.newest[t]
+                 if not blocks.plan.placements[p].on_device]
         if not here and not there:
             lost.append(t)
         elif not here:
-            _to_away(executor, t, storage, there[0], away)
+            _to_away(blocks, t, storage, there[0], away)
     slices = _Slice(executor, lost)
-    _release(executor, slices.placements, away)
+    _release(blocks, slices.placements, away)
     try:
         if lost:
             with as_a_kernel_call():
                 slices.run(away)
     finally:
         # Whatever a rerun did: all but the lost have their bytes, and the plan is over.
-        _forget(executor)
+        blocks.forget()
+        executor.kept_calls.clear()
     living = [(name, primitives.living(reference)) for name, reference in managed]
     return [(name, storage) for name, storage in living if storage is not None]
 
 
-def _forget(executor):
-    executor.block.clear()
-    executor.reference.clear()
-    executor.ours.clear()
-    executor.newest.clear()
-    executor.points_at.clear()
-    executor.kept_calls.clear()
-    executor.mine = set()
-    executor.entered = False
+def _to_away(blocks, t, storage, placement, away):
+    if blocks.points_at[t] is not None:
+        blocks.say_away(t, storage)
+        blocks.points_at[t] = None
+    away.put_copy(storage, blocks.region, blocks.plan.placements[placement].offset,
+                  blocks.name(t))
 
 
-def _to_away(executor, t, storage, placement, away):
-    if executor.points_at[t] is not None:
-        executor._say_away(t, storage)
-        executor.points_at[t] = None
-    away.put_copy(storage, executor.region, executor.plan.placements[placement].offset,
-                  executor.program.tensors[t].name)
-
-
-def _release(executor, needed, away):
+def _release(blocks, needed, away):
     """Blocks with newest values go to their storages; those that reruns need stay for now, and to
     make room for what they make everything else leaves."""
-    for t in sorted(executor.mine):
-        storage = primitives.living(executor.reference.get(t))
+    for t in sorted(blocks.mine):
+        storage = primitives.living(blocks.reference.get(t))
         if storage is None or storage in away:
             continue
-        here = [p for p in executor.newest[t] if p in executor.block]
+        here = [p for p in blocks.newest[t] if p in blocks.block]
         if not here:
             continue
         p = here[0]
-        was_away = executor.points_at[t] is None
+        was_away = blocks.points_at[t] is None
         if p in needed:
-            if executor.points_at[t] != p:
-                executor._point(t, p, storage)
-            away.put(storage, executor.program.tensors[t].name)
+            if blocks.points_at[t] != p:
+                blocks.point(t, p, storage)
+            away.put(storage, blocks.name(t))
         else:
-            primitives.set_bytes(storage, executor.block.pop(p), was_away)
+            primitives.set_bytes(storage, blocks.block.pop(p), was_away)
             if needed:
-                away.put(storage, executor.program.tensors[t].name)
-        executor.points_at[t] = None
-    for p in [p for p in executor.block if p not in needed]:
-        del executor.block[p]
+                away.put(storage, blocks.name(t))
+        blocks.points_at[t] = None
+    for p in [p for p in blocks.block if p not in needed]:
+        del blocks.block[p]
 
 
 class _Slice:
@@ -96,7 +87,7 @@ class _Slice:
 
     def _find(self, lost):
         instructions = self._executor.schedule.instructions
-        done = self._executor.done
+        done = self._executor.copies.done
         recorded = self._executor.program.recorded
         tensor_at = self._executor.schedule.tensor_at
         for i, x in enumerate(instructions):
@@ -149,19 +140,20 @@ class _Slice:
                     executor.copy(i)
                 else:
                     executor.rerun(i)
-            for p in [p for p in executor.block
+            blocks = executor.blocks.block
+            for p in [p for p in blocks
                       if last_use.get(p, -1) <= i and not self._wanted_later(p, i)]:
-                del executor.block[p]
+                del blocks[p]
 
     def _wanted_later(self, placement, i):
         return any(j > i and placement == p for j, wanted in self._wanted.items()
                    for _, p in wanted)
 
     def _hand_over(self, t, p, away):
-        executor = self._executor
-        storage = primitives.living(executor.reference.get(t))
+        blocks = self._executor.blocks
+        storage = primitives.living(blocks.reference.get(t))
         if storage is None:
             return
-        block = executor.block[p]
+        block = blocks.block[p]
         primitives.set_bytes(storage, primitives.alias(block.data_ptr(), block.nbytes()), True)
-        away.put(storage, executor.program.tensors[t].name)
+        away.put(storage, blocks.name(t))

@@ -1,0 +1,78 @@
+"""Where the bytes of the model and the optimizer are between two steps."""
+
+from .landing import land
+from .owning import Owning
+
+
+class BetweenSteps:
+    """`current` is the Planned whose executor has the persistent storages, or None: then each is on
+    the device or in `away`."""
+
+    def __init__(self, trained, away):
+        self.trained = trained
+        self.away = away
+        self._owning = Owning()
+        self.current = None
+        self.own()
+
+    def own(self):
+        """Tensors over memory of files and of numpy get bytes of their own."""
+        self._owning.own(self.trained.tensors(), self.is_held)
+
+    def own_what_is_due(self):
+        if self._owning.due:
+            self.own()
+
+    def something_was_loaded(self):
+        self._owning.due = True
+
+    def by_name(self):
+        return {name: s for name, _, s in self.trained.persistent()}
+
+    def is_held(self, storage):
+        """Whether it is away or looks at a block of a plan's: it says nothing of itself then."""
+        return storage in self.away or (
+            self.current is not None and self.current.executor.has(storage))
+
+    def bytes_of_away(self, storage):
+        """A storage with the bytes of one that is away, or None for one that is not."""
+        if storage in self.away:
+            return self.away.copy_of(storage)
+        if self.current is not None:
+            return self.current.executor.copy_of(storage)
+        return None
+
+    # ---- into a plan and out of it
+
+    def fits(self, planned, storages):
+        """Whether the plan is for storages as these, and they may be moved."""
+        expected = [t for t in planned.program.tensors if t.persistent]
+        if not all(t.name in storages and storages[t.name].nbytes() == t.bytes for t in expected):
+            return False
+        if all(t.pinned or self.is_held(storages[t.name]) or storages[t.name].resizable()
+               for t in expected):
+            return True
+        self._owning.due = True  # numpy looks at it; perhaps not for long
+        return False
+
+    def take_in(self, planned, storages):
+        """Bytes go where the plan has them between steps."""
+        if self.current is planned and planned.executor.holds(storages):
+            return
+        self.leave_plan()
+        planned.executor.enter(storages, self.away)
+        self.current = planned
+        # What the plan leaves alone is on the device in all of its steps.
+        for storage in self.away.living():
+            self.away.back(storage)
+
+    def leave_plan(self):
+        if self.current is not None:
+            land(self.current.executor, self.away)
+            self.current = None
+
+    def all_back(self):
+        self.leave_plan()
+        self.away.bury()
+        for storage in self.away.living():
+            self.away.back(storage)

@@ -1,0 +1,177 @@
+"""Blocks of one plan's placements, and PyTorch's storages that point at them.
+
+A placement is a block that the runtime owns, a managed storage a pointer to one of them. No strong
+reference to a storage of the step is held.
+"""
+
+import threading
+
+import torch
+
+from . import primitives
+from .away import not_here
+from .primitives import StorageWeakRef
+
+
+class Blocks:
+    """`region` has the plan's host bytes. Between steps bytes are where the plan's boundary says,
+    from enter() to forget(). `lock` is for what the copy threads change too."""
+
+    def __init__(self, schedule, region):
+        self.schedule = schedule
+        self.program = schedule.program
+        self.plan = schedule.plan
+        self.region = region
+        self.lock = threading.RLock()
+        self.block = {}  # placement on the device -> the storage that owns its bytes
+        self.points_at = {}  # tensor -> the placement that PyTorch's storage looks at; None: away
+        self.reference = {}  # tensor -> PyTorch's storage
+        self.ours = set()  # `_cdata` of these
+        self.newest = {}  # tensor -> the placements that have its newest value
+        self.mine = set()  # tensors whose storages are pointers in this step
+        self.left = {}  # tensor -> calls of this step that still use it
+        self.moved_out = self.moved_in = 0
+
+    def name(self, t):
+        return self.program.tensors[t].name
+
+    def number_of(self, storage_number):
+        """The managed tensor that a storage of the recording is, or None."""
+        t = self.program.tensor_of.get(storage_number)
+        return t if t in self.schedule.managed else None
+
+    def _on_device(self, p):
+        return self.plan.placements[p].on_device
+
+    # ---- between steps
+
+    def enter(self, storages, away):
+        """Takes the persistent storages, by name: their bytes go where the boundary has them."""
+        bound = [(t, p, storages[self.name(t)])
+                 for t, p in self.plan.boundary.items() if t in self.schedule.managed]
+        # Out before in: at no time is more on the device than before or behind.
+        for t, p, storage in bound:
+            if self._on_device(p):
+                continue
+            offset = self.plan.placements[p].offset
+            if storage in away:
+                away.hand_over(storage, self.region, offset)
+                self.say_away(t, storage)
+            else:
+                self.region.write(storage.data_ptr(), storage.nbytes(), offset)
+                self.moved_out += storage.nbytes()
+                self.say_away(t, storage)
+            self._take(t, p, storage, None)
+        for t, p, storage in bound:
+            if self._on_device(p):
+                if storage in away:
+                    away.back(storage)
+                self.block[p] = primitives.take_bytes(storage)
+                self._take(t, p, storage, p)
+        self.mine = set(self.schedule.managed)
+
+    def holds(self, storages):
+        """Whether these are the storages that enter() took."""
+        return all(self.reference[t].cdata == storages[self.name(t)]._cdata
+                   for t in self.plan.boundary if t in self.schedule.managed)
+
+    def copy_of(self, storage):
+        """A storage with the bytes of one that is away between steps, or None."""
+        for t, reference in self.reference.items():
+            if reference.cdata == storage._cdata and self.points_at.get(t) is None:
+                copy = torch.UntypedStorage(storage.nbytes())
+                offset = self.plan.placements[self.plan.boundary[t]].offset
+                self.region.read(copy.data_ptr(), storage.nbytes(), offset)
+                return copy
+        return None
+
+    def forget(self):
+        """All storages have bytes of their own: none is of the plan any more."""
+        for of_the_plan in (self.block, self.reference, self.ours, self.newest, self.points_at,
+                            self.mine):
+            of_the_plan.clear()
+
+    # ---- a step
+
+    def begin(self):
+        self.mine = set(self.schedule.managed)
+        self.left = dict(self.schedule.accesses_left)
+
+    def end(self):
+        """What goes on into the next step looks at where the boundary has it; the rest is over."""
+        for t, p in self.plan.boundary.items():
+            if t in self.schedule.managed and self._on_device(p) and self.points_at[t] != p:
+                self.point(t, p, primitives.living(self.reference[t]))
+        for t in [t for t in self.reference if t not in self.plan.boundary]:
+            del self.reference[t]
+            self.points_at.pop(t, None)
+            self.newest.pop(t, None)
+        self.ours = {reference.cdata for reference in self.reference.values()}
+
+    def born(self, t, p, storage):
+        """A call made a storage of the plan's."""
+        self.block[p] = primitives.take_bytes(storage)
+        self._take(t, p, storage, p)
+
+    def _take(self, t, p, storage, points_at):
+        self.reference[t] = reference = StorageWeakRef(storage)
+        self.ours.add(reference.cdata)
+        self.newest[t] = {p}
+        self.points_at[t] = points_at
+
+    def point(self, t, p, storage):
+        block = self.block[p]
+        primitives.set_bytes(storage, primitives.alias(block.data_ptr(), block.nbytes()),
+                             self.points_at[t] is None)
+        self.points_at[t] = p
+
+    def say_away(self, t, storage):
+        primitives.set_away(storage, not_here(self.name(t)))
+
+    def is_last_of(self, p):
+        """Whether nothing of the plan's follows behind the life of this placement."""
+        t = self.schedule.tensor_at(p)
+        return not self.left.get(t) and t not in self.plan.boundary
+
+    def end_life(self, p):
+        """The bytes of a placement are no longer needed."""
+        t = self.schedule.tensor_at(p)
+        places = self.newest.get(t)
+        if places is not None:
+            places.discard(p)
+        if not self._on_device(p):
+            return
+        block = self.block.pop(p)
+        if self.points_at.get(t) != p:
+            return
+        self.points_at[t] = None
+        storage = primitives.living(self.reference.get(t))
+        if storage is None:
+            return
+        if self.is_last_of(p):
+            # PyTorch holds it longer than it uses it: the bytes are the storage's own again.
+            storage._swap_data_ptr_(block)
+            self.mine.discard(t)
+        else:
+            self.say_away(t, storage)
+
+    def copy(self, x):
+        """Carries out a copy instruction, on any thread."""
+        source, target = self.plan.placements[x.source], self.plan.placements[x.target]
+        size = self.program.tensors[source.tensor].bytes
+        if source.on_device:
+            with self.lock:
+                block = self.block[x.source]
+            self.region.write(block.data_ptr(), size, target.offset)
+            self.moved_out += size
+        else:
+            block = torch.UntypedStorage(size)
+            self.region.read(block.data_ptr(), size, source.offset)
+            self.moved_in += size
+            with self.lock:
+                self.block[x.target] = block
+        del block
+        with self.lock:
+            places = self.newest.get(source.tensor)
+            if places is not None and x.source in places:
+                places.add(x.target)

@@ -1,0 +1,132 @@
+"""The plans of one budget, how they are made, and which kinds of steps have none."""
+
+import math
+import time
+
+from . import planner
+from .errors import BudgetInfeasible, in_words
+from .executor import Executor
+from .planning import infeasible, make_plan, measured_machine
+from .program import NothingToPlan, StepProgram
+from .schedule import StepSchedule
+
+_MOST_PLANS = 8
+_DIVERGED_TOO_OFTEN = 3  # times in a row
+
+
+class Planned:
+    """A plan that is ready to run, and what it was made for."""
+
+    def __init__(self, key, program, plan, kept, executor):
+        self.key = key
+        self.program = program
+        self.plan = plan
+        self.kept = kept
+        self.executor = executor
+        self.diverged = 0  # times in a row
+        self.steps = 0
+        self.seconds = []
+
+
+class Plans:
+    """`ready` has the Planned, the one that ran last first. A `key` says of which kind a step is:
+    it is known from its first call."""
+
+    def __init__(self, options, tier, model_name, say):
+        self.ready = []
+        self._options = options
+        self._tier = tier
+        self._model_name = model_name
+        self._say = say
+        self._machine = options.machine
+        self._forgotten = {}  # key -> plans that steps of it did not follow
+        self._seen = {}  # key -> steps that ran without a plan
+        self._plain_seconds = None
+
+    # ---- bookkeeping
+
+    def times_seen(self, key):
+        return self._seen.get(key, 0)
+
+    def saw(self, key):
+        """A step of this kind ran without a plan."""
+        self._seen[key] = self._seen.get(key, 0) + 1
+
+    def took(self, seconds):
+        """So long a step took that nothing slowed down but moves, which are not counted."""
+        if self._plain_seconds is None or seconds < self._plain_seconds:
+            self._plain_seconds = seconds
+
+    def never(self, key):
+        """Steps of this kind have no plan, and none is to be looked for."""
+        self._seen[key] = -math.inf
+
+    def runs(self, planned):
+        self.ready.remove(planned)
+        self.ready.insert(0, planned)
+
+    def was_left(self, planned):
+        """A step left it. When that came too often, steps as this one was recorded from do not come
+        any more: the next one is recorded, but not without end where each differs from the one
+        before."""
+        planned.diverged += 1
+        if planned.diverged != _DIVERGED_TOO_OFTEN:
+            return
+        times = self._forgotten.get(planned.key, 0)
+        if times < _MOST_PLANS:
+            self._forgotten[planned.key] = times + 1
+            self.ready.remove(planned)
+            planned.executor.close()
+
+    def close(self):
+        for planned in self.ready:
+            planned.executor.close()
+        self.ready.clear()
+
+    # ---- making one
+
+    def program_of(self, key, recording, peak, room):
+        """The recorded step, None where nothing of it is large enough to move. BudgetInfeasible where
+        no plan of it can be. `room` are bytes of the budget that nothing takes now."""
+        o = self._options
+        for storage in recording.storages:
+            storage.pinned = storage.pinned or storage.name in o.keep
+        seconds = recording.compute_time() / 1e9
+        scale = min(max((self._plain_seconds or seconds) / max(seconds, 1e-9), 1.0), 1.25)
+        try:
+            program = StepProgram(recording, self._model_name, o.min_bytes, scale,
+                                  o.planning.recompute, o.home)
+        except NothingToPlan:
+            self.never(key)
+            return None
+        if self._machine is None:
+            self._machine = measured_machine(self._tier, room)
+        if planner.smallest_budget(program.json, self._machine)[0] > peak - program.small:
+            raise infeasible(program, self._machine, peak, 0, BudgetInfeasible(""), o.planning)
+        return program
+
+    def make(self, key, program, peak):
+        start = time.perf_counter()
+        plan, kept = make_plan(program, self._machine, peak, self._host_left(),
+                               self._options.planning)
+        took = time.perf_counter() - start
+        executor = Executor(StepSchedule(program, plan), kept, self._tier.region(plan.host_bytes))
+        planned = Planned(key, program, plan, kept, executor)
+        self.ready.insert(0, planned)
+        while len(self.ready) > _MOST_PLANS:
+            self.ready.pop().executor.close()
+        self._say(f"{in_words(peak)} of {_what_it_does(program, plan.info)}; planned in {took:.1f} "
+                  "s, proved")
+        return planned
+
+    def _host_left(self):
+        if self._tier.limit is None:
+            return None
+        return max(1, self._tier.limit - self._tier.taken)
+
+
+def _what_it_does(program, info):
+    slower = info.time / info.unlimited - 1 if info.unlimited > 0 else 0
+    return (f"{in_words(program.recording.peak())}: {info.swapped_tensors} tensors swapped "
+            f"({in_words(info.copied_out + info.copied_in)} a step), {info.recomputed_ops} ops "
+            f"recomputed; predicted {slower * 100:+.1f} %")

@@ -1,0 +1,291 @@
+"""Runs the steps of a budget, one by one: chooses whether a step is recorded, follows a plan or runs
+reactively, and goes on reactively where it leaves its plan."""
+
+import contextlib
+import time
+
+import torch
+
+from . import calls
+from .errors import BudgetInfeasible, HostTierFull, TidepoolError, in_words
+from .executor import Diverged, DivergedBehind
+from .landing import land
+from .memory import counts
+from .step_mode import InterruptGate, StepMode
+
+
+class StepRunner:
+    """`share` is that of the unlimited peak which the budget is, where its bytes are known only when
+    a step was recorded."""
+
+    def __init__(self, ranks, storages, plans, reactive, beside, options, share, say):
+        self._ranks = ranks
+        self._storages = storages
+        self._trained = storages.trained
+        self._away = storages.away
+        self._plans = plans
+        self._reactive = reactive
+        self._beside = beside
+        self._options = options
+        self._share = share
+        self._say = say
+        self._warm_up = ranks.warm_up(options.warm_up)
+        self._gate = InterruptGate()
+        self._mode = StepMode(self._gate)
+        self._running = None  # the Planned of this step
+        self._key = None
+        self._idle = None  # live bytes and a mark, in a step whose ops are not looked at
+        self._outgrown = False
+        self.inside = False
+        self.steps = 0
+        self.divergences = 0
+
+    @property
+    def peak(self):
+        """The budget in bytes, or None where it is a share of what is not known yet."""
+        return self._reactive.budget
+
+    @property
+    def base(self):
+        """What the process holds beside the training."""
+        return self._reactive.base
+
+    @base.setter
+    def base(self, base):
+        self._reactive.base = base
+
+    # ---- begin and end
+
+    @contextlib.contextmanager
+    def step(self):
+        self._begin()
+        try:
+            with self._gate:
+                try:
+                    with contextlib.nullcontext() if self._idle else self._mode:
+                        yield
+                    self._gate.closed = True
+                    self._end()
+                except BaseException:
+                    self._gate.closed = True
+                    self._abort()
+                    raise
+        finally:
+            self.inside = False
+
+    def _begin(self):
+        if self.inside:
+            raise TidepoolError("a step is inside another step of the same budget. Next: one "
+                                "`with budget.step():` around both")
+        self._storages.own_what_is_due()
+        if self.steps == 1:
+            self._beside.look_again(self._away)
+            self.base = self._beside.base
+        self.inside = True
+        self._idle = (counts.live(), counts.begin()) if self._needs_nothing() else None
+        self._mode.handle = self._choose
+        self._mode.walk = None
+        self._running = None
+        self._key = None
+        self._start = time.perf_counter()
+        self._moved = self._away.seconds
+        self.steps += 1
+
+    def _needs_nothing(self):
+        """Whether the one plan there is leaves all where it is: then no op need be looked at."""
+        ready = self._plans.ready
+        return (not self._outgrown and len(ready) == 1 and self._ranks.agreed
+                and not self._away and not ready[0].executor.schedule.managed)
+
+    def _look_at_peak(self):
+        """Behind a step whose ops were not looked at: where it took much more than the recorded
+        one, those of the next steps are."""
+        live, begun = self._idle
+        most = live - self.base + counts.most_since(begun)
+        expected = self._plans.ready[0].program.recording.peak()
+        if most > expected + (self.peak - expected) / 2:
+            self._outgrown = True
+            if most > self.peak:
+                self._say(f"step {self.steps} took {in_words(most)}, more than the budget, while no "
+                          "op was looked at, as the recorded step needed nothing; from now on they "
+                          "are")
+
+    def _end(self):
+        recorder = self._end_calls()
+        before = counts.live()
+        self._plan_together(recorder)
+        # What a plan's own books take is not of the training.
+        self.base += max(0, counts.live() - before)
+
+    def _end_calls(self):
+        """Behind the last call; the recorder of the step, if it was recorded."""
+        if self._key is None:
+            if self._idle:
+                self._look_at_peak()
+            return None  # no op was seen
+        if self._running is not None:
+            try:
+                self._running.executor.end()
+                self._running.diverged = 0
+                self._count_planned()
+                return None
+            except Diverged as error:
+                self._diverge(error)
+        recorder = self._reactive.recorder
+        self._reactive.recorder = None
+        self._home()
+        # What a script keeps of a step, it uses behind it: outputs, gradients.
+        states = {s._cdata for _, _, s in self._trained.persistent()}
+        self._reactive.bring_back([s for s in self._away.living() if s._cdata not in states])
+        self._note_unplanned(recorder)
+        return recorder
+
+    def _abort(self):
+        """The step ended with an exception: what PyTorch holds is whole, and on the device as far
+        as the budget allows."""
+        self._reactive.recorder = None
+        if self._running is not None:
+            executor = self._leave_running().executor
+            try:
+                self._reactive.begin(land(executor, self._away), [])
+            except Exception as error:  # pylint: disable=broad-except
+                # The user's own error goes on; what is lost says so when it is touched.
+                self._say(f"the plan could not be left as a whole: {error}")
+        self._home()
+        self._reactive.bring_back(self._away.living())
+
+    def _home(self):
+        """Between steps parameters and buffers are on the device."""
+        weights = [s for _, kind, s in self._trained.persistent() if kind == "weight"]
+        if self._options.home and not self._reactive.bring_back(weights):
+            self._say("the model itself does not fit into the budget between steps")
+
+    def _note_unplanned(self, recorder):
+        self._plans.saw(self._key)
+        if recorder is None:
+            moved = self._away.seconds - self._moved
+            self._plans.took(time.perf_counter() - self._start - moved)
+        if self._reactive.short:
+            self._say(f"step {self.steps} needed {in_words(self._reactive.short)} more than the "
+                      "budget while it ran without a plan")
+
+    def _count_planned(self):
+        planned = self._running
+        planned.steps += 1
+        planned.seconds.append(time.perf_counter() - self._start)
+        if planned.steps == 1:
+            self._say(f"step {self.steps} took {planned.seconds[0] * 1e3:.0f} ms "
+                      f"(predicted {planned.plan.info.time / 1e6:.0f})")
+
+    # ---- calls
+
+    def _choose(self, func, args, kwargs):
+        """The first call of a step says which plan, if any, serves it."""
+        tensors = calls.tensors_in(args, kwargs)
+        if calls.not_of_the_step(tensors):
+            return func(*args, **kwargs)
+        self._key = (func, tuple((tuple(t.shape), t.dtype) for t in tensors),
+                     self._trained.model.training, torch.is_grad_enabled())
+        storages = self._storages.by_name()
+        for planned in self._plans.ready:
+            if planned.key == self._key and self._storages.fits(planned, storages):
+                self._follow(planned, storages)
+                break
+        else:
+            self._use_reactive()
+        return self._mode.handle(func, args, kwargs)
+
+    def _follow(self, planned, storages):
+        self._storages.take_in(planned, storages)
+        self._plans.runs(planned)
+        self._running = planned
+        planned.executor.begin()
+        self._mode.handle = self._run_planned
+        self._mode.walk = planned.executor
+
+    def _run_planned(self, func, args, kwargs):
+        try:
+            return self._running.executor.run(func, args, kwargs)
+        except DivergedBehind as error:
+            self._diverge(error)
+            return error.out
+        except Diverged as error:
+            self._diverge(error)
+            return self._mode.handle(func, args, kwargs)
+
+    def _use_reactive(self, also=()):
+        self._storages.leave_plan()
+        persistent = self._trained.persistent()
+        record = None
+        times = self._plans.times_seen(self._key)
+        if not also and self._is_to_record(times):
+            record = self._ranks.recorder()(persistent, self._trained.gradients(),
+                                            self._away.__contains__)
+        kept = self._options.keep
+        self._reactive.begin(
+            [(name, s) for name, _, s in persistent if name not in kept] + list(also),
+            [s for name, _, s in persistent if name in kept], record)
+        if self.peak is not None and not also and not times and self.steps == 1:
+            self._say(f"step 1 runs reactively inside {in_words(self.peak)}")
+        self._mode.handle = self._reactive.run
+
+    def _is_to_record(self, times):
+        """Ranks that have not agreed yet count all their steps: they record the same one."""
+        steps = times if self._ranks.agreed else self.steps - 1
+        return steps >= self._warm_up and self._trained.has_state()
+
+    def _diverge(self, error):
+        planned = self._leave_running()
+        self.divergences += 1
+        self._say(f"step {self.steps} differs from the plan at op {planned.executor.position} "
+                  f"({error}); running reactively")
+        self._use_reactive(land(planned.executor, self._away))
+        self._plans.was_left(planned)
+
+    def _leave_running(self):
+        """The Planned of this step, which it goes on without."""
+        planned, self._running = self._running, None
+        self._storages.current = None
+        self._mode.walk = None
+        return planned
+
+    # ---- planning behind a recorded step
+
+    def _plan_together(self, recorder):
+        if self._ranks.agreed:
+            if recorder is not None:
+                self._plan_alone(recorder)
+        elif self.steps > self._warm_up:
+            # First whether it can be, which takes no time, so that no rank plans for nothing.
+            program = self._ranks.all_or_none(lambda: recorder and self._program_of(recorder))
+            self._ranks.all_or_none(
+                lambda: self._plan(program) if program else bool(self._plans.ready), decides=True)
+
+    def _plan_alone(self, recorder):
+        try:
+            program = self._program_of(recorder)
+            if program is not None:
+                self._plan(program)
+        except (BudgetInfeasible, HostTierFull) as error:
+            if not self._ranks.together:
+                raise
+            # A rank that ended alone would leave the others waiting for it.
+            self._plans.never(self._key)
+            self._say(f"{error}. Steps of these shapes run without a plan")
+
+    def _program_of(self, recorder):
+        recording = recorder.finish(self._trained.gradients())
+        for note in recording.notes:
+            self._say(note)
+        if self.peak is None:
+            self._reactive.budget = int(recording.peak() * self._share)
+        room = self.peak - (counts.live() - self.base)
+        return self._plans.program_of(self._key, recording, self.peak, room)
+
+    def _plan(self, program):
+        planned = self._plans.make(self._key, program, self.peak)
+        # At once: a budget that was a share of the peak holds from now on.
+        storages = self._storages.by_name()
+        if self._storages.fits(planned, storages):
+            self._storages.take_in(planned, storages)
+        return True
