@@ -19,7 +19,7 @@ from .memory import counts, give_back_at_once
 from .owning import Owning
 from .primitives import storage_of
 from .program import NothingToPlan, StepProgram
-from .planning import infeasible, make_plan, measured_machine
+from .planning import ALIGNMENT, infeasible, make_plan, measured_machine
 from .ranks import Ranks
 from .report import export, report_of
 from .schedule import StepSchedule
@@ -55,7 +55,8 @@ class Budget:
         self._options = options
         self._warm_up = self._ranks.warm_up(options.warm_up)
         self._percent, self.peak = peak_of(peak)
-        self._tier = HostTier(options.host_dir, self._ranks.share_of(options.host))
+        alignment = options.machine["alignment"] if options.machine else ALIGNMENT
+        self._tier = HostTier(options.host_dir, self._ranks.share_of(options.host), alignment)
         self._away = Away(self._tier)
         give_back_at_once()
         reason = primitives.why_not()
