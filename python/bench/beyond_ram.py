@@ -1,17 +1,20 @@
 """Training that does not fit into a control group's memory: killed without a budget, finished with
-one and a file behind it, beside checkpointing and a smaller batch with accumulation.
+one and a file behind it, beside kernel swap, checkpointing and a smaller batch with accumulation.
 
-    python beyond_ram.py [--steps N] [--folder DIR]
+    python beyond_ram.py [--steps N] [--rounds N] [--folder DIR]
 
 As root. Each run is a process of its own that enters its group once the model is made, so that what
-the interpreter and the libraries take is counted in none of them. Medians of the steps that are
-planned; the same steps in all runs.
+the interpreter and the libraries take is counted in none of them. All ask for huge pages, as scripts
+under `tidepool-torch run` do. All ways run in turn, once in each round; medians of the steps behind
+the third (with a budget they are planned), of all rounds.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -22,12 +25,11 @@ for folder in ("../../bench", "../tests", ".."):
 
 # name, batch, limit of the group, budget (MiB)
 CASES = (("resnet", 384, 500, 440), ("gpt", 32, 411, 360))
-WAYS = ("unlimited", "plain", "budget", "checkpoint", "accumulation")
+WAYS = ("unlimited", "plain", "budget", "swap", "checkpoint", "accumulation")
+_NOT_COUNTED = 3  # steps without a plan, and the first with one
 
 
 def child(name, batch, budget, way, steps, folder, group):
-    import contextlib
-
     import torch
     import models
     import tidepool_torch as tidepool
@@ -44,7 +46,7 @@ def child(name, batch, budget, way, steps, folder, group):
     step, budget_of = contextlib.nullcontext, None
     if way == "budget":
         budget_of = tidepool.fit(training.model, training.optimizer, peak=f"{budget}MiB",
-                                 host_dir=folder, report=False, time_limit=5)
+                                 host_dir=folder, report=False, time_limit=10)
         step = budget_of.step
     if group:
         with open(f"{group}/cgroup.procs", "w", encoding="ascii") as file:
@@ -68,23 +70,66 @@ def _checkpointed(forward, checkpoint):
 
 
 def run(name, batch, limit, budget, way, steps, folder):
+    """(what the process ended with, the group's peak or None)."""
     from memory_group import MemoryGroup
+    from swap_area import SwapFile
 
     command = [sys.executable, __file__, "--child",
                json.dumps([name, batch, budget, way, steps, folder])]
+    environment = {**os.environ, "THP_MEM_ALLOC_ENABLE": "1"}
+
+    def ended(group):
+        return subprocess.run([*command, group], env=environment, capture_output=True, text=True,
+                              check=False)
+
     if way == "unlimited":
-        done = subprocess.run([*command, ""], capture_output=True, text=True, check=False)
-        return done, None
-    with MemoryGroup(limit << 20) as group:
-        done = subprocess.run([*command, group.folder], capture_output=True, text=True, check=False)
+        return ended(""), None
+    with contextlib.ExitStack() as stack:
+        if way == "swap":
+            # Three pages of read-ahead as powers of two: what kernels have by themselves.
+            stack.enter_context(SwapFile(folder, 2 << 30, 3))
+        group = stack.enter_context(MemoryGroup(limit << 20, swap=way == "swap"))
+        done = ended(group.folder)
         return done, group.readings()["peak"]
+
+
+class Way:
+    """What the rounds of one way told."""
+
+    def __init__(self):
+        self.seconds, self.peaks, self.losses, self.ended, self.report = [], [], None, None, {}
+
+    def add(self, done, peak):
+        if done.returncode != 0:
+            killed = done.returncode == -signal.SIGKILL
+            self.ended = "killed by the kernel" if killed else (
+                "failed: " + done.stderr.strip().splitlines()[-1])
+            return
+        told = json.loads(done.stdout)
+        self.seconds += told["seconds"][_NOT_COUNTED:]
+        self.losses, self.report = told["losses"], told["report"]
+        self.peaks.append(peak or 0)
+
+    def line(self, reference):
+        if self.ended:
+            return self.ended
+        middle = statistics.median(self.seconds)
+        same = "the same losses" if self.losses == reference.losses else "other losses"
+        moved, peak = self.report.get("moved_out", 0) >> 20, max(self.peaks) >> 20
+        return (f"{middle:6.2f} s a step ({min(self.seconds):.2f} to {max(self.seconds):.2f}), "
+                f"{middle / statistics.median(reference.seconds):5.2f} x, {same}"
+                + (f", {moved} MiB written" if moved else "")
+                + (f", group's peak {peak} MiB" if peak else ""))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", default="/var/tmp")
+    parser.add_argument("--cases", default="resnet,gpt")
+    parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
@@ -92,25 +137,17 @@ def main():
         child(name, batch, budget, way, steps, folder, arguments.child[1])
         return
     for name, batch, limit, budget in CASES:
+        if name not in arguments.cases.split(","):
+            continue
         print(f"{name}, batch {batch}, group of {limit} MiB, budget {budget} MiB", flush=True)
-        first = None
-        for way in WAYS:
-            done, peak = run(name, batch, limit, budget, way, arguments.steps, arguments.folder)
-            if done.returncode != 0:
-                killed = done.returncode == -signal.SIGKILL
-                print(f"  {way:13} " + ("killed by the kernel" if killed else
-                                        f"failed: {done.stderr.strip().splitlines()[-1]}"),
-                      flush=True)
-                continue
-            told = json.loads(done.stdout)
-            last = sorted(told["seconds"][2:])
-            middle = last[len(last) // 2]
-            first = first or (middle, told["losses"])
-            same = "the same losses" if told["losses"] == first[1] else "other losses"
-            moved = told["report"].get("moved_out", 0) >> 20
-            print(f"  {way:13} {middle:6.2f} s a step, {middle / first[0]:5.2f} x, {same}"
-                  + (f", {moved} MiB written" if moved else "")
-                  + (f", group's peak {peak >> 20} MiB" if peak else ""), flush=True)
+        ways = {way: Way() for way in arguments.ways.split(",")}
+        for _ in range(arguments.rounds):
+            for way, told in ways.items():
+                if not told.ended:
+                    told.add(*run(name, batch, limit, budget, way, arguments.steps,
+                                  arguments.folder))
+        for way, told in ways.items():
+            print(f"  {way:13} {told.line(ways['unlimited'])}", flush=True)
 
 
 main()

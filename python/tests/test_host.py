@@ -1,5 +1,7 @@
 """Where bytes go that leave the device."""
 
+import ctypes
+import mmap
 import os
 import subprocess
 import threading
@@ -11,6 +13,7 @@ import torch
 import models
 import tidepool_torch as tidepool
 from tidepool_torch import blocks, executor
+from tidepool_torch.nameless import NamelessFile, whole_pages
 from tidepool_torch.planning import machine_of
 from training import Style, differences, inside, one_step, plain
 
@@ -121,3 +124,43 @@ def test_live_bytes_at_the_start_of_steps_are_constant():
         one_step(training, n, STYLE, budget.step)
     budget.close()
     assert max(live[4:]) - min(live[4:]) < 64 << 10
+
+
+@pytest.mark.parametrize("direct", [True, False])
+@pytest.mark.parametrize("size", [1, 4096, 5000, (2 << 20) + 1, (5 << 20) + 513])
+def test_what_was_written_is_read(direct, size, tmp_path):
+    file = NamelessFile(str(tmp_path), direct)
+    before = torch.randint(256, (size + 64,), dtype=torch.uint8)[64:]
+    after = torch.zeros(size + 64, dtype=torch.uint8)[64:]
+    beside = torch.randint(256, (4096,), dtype=torch.uint8)
+    start = whole_pages(size)
+    file.reserve(0, 2 * start + 4096)
+    file.write(beside.data_ptr(), 4096, 2 * start)
+    file.write(before.data_ptr(), size, start)
+    file.read(after.data_ptr(), size, start)
+    assert torch.equal(before, after)
+    again = torch.zeros(4096, dtype=torch.uint8)
+    file.read(again.data_ptr(), 4096, 2 * start)
+    assert torch.equal(again, beside)
+    file.close()
+    assert os.listdir(tmp_path) == []
+
+
+def pages_in_cache(number, size):
+    mapped = mmap.mmap(number, size)
+    pages = (ctypes.c_ubyte * (size // 4096))()
+    address = ctypes.addressof(ctypes.c_char.from_buffer(mapped))
+    assert ctypes.CDLL(None).mincore(ctypes.c_void_p(address), ctypes.c_size_t(size), pages) == 0
+    return sum(page & 1 for page in pages)
+
+
+def test_pages_of_no_cache_are_taken(tmp_path):
+    """What a file holds is not in memory, where the file system moves bytes directly."""
+    file = NamelessFile(str(tmp_path))
+    if not file.direct:
+        pytest.skip("the file system of the temporary folder has no direct transfers")
+    size = 64 << 20
+    block = torch.zeros(size, dtype=torch.uint8)
+    file.reserve(0, size)
+    file.write(block.data_ptr(), size, 0)
+    assert pages_in_cache(file.number, size) < 16

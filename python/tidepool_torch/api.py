@@ -39,7 +39,7 @@ def fit(model, optimizer, *, peak, host=None, host_dir=None, planner="auto", tim
     time_limit   seconds that planning may take
     evaluations  above 0: trials of the planner instead of seconds; the plan is the same anywhere
     allow        "swap", "recompute" or both
-    min_bytes    smaller tensors stay where they are
+    min_bytes    smaller tensors stay where they are; bytes, or "4KiB"
     keep         names of parameters and buffers that never leave the device
     home         parameters and buffers are on the device between steps
     warm_up      steps of a shape before one is recorded; None: 1, or 3 where ranks train together
@@ -54,8 +54,8 @@ def fit(model, optimizer, *, peak, host=None, host_dir=None, planner="auto", tim
     options = _FitOptions(
         planning=_planner_options(planner, time_limit, evaluations, seed, allow),
         host=None if host is None else bytes_of(host, "host"), host_dir=host_dir,
-        min_bytes=min_bytes, keep=frozenset(keep), home=home, warm_up=warm_up, machine=machine,
-        report=report)
+        min_bytes=bytes_of(min_bytes, "min_bytes"), keep=frozenset(keep), home=home,
+        warm_up=warm_up, machine=machine, report=report)
     planning.check(options.planning)
     return Budget(model, _optimizers(optimizer), peak, options)
 
@@ -88,8 +88,8 @@ def record(model, optimizer, step, *, path=None, min_bytes=65536, recompute=True
 
     step() does all of a step. It is called three times: to make the optimizer's state, to be timed,
     to be recorded. That trains; no budget holds meanwhile."""
-    program = recorded.record(model, _optimizers(optimizer), step, type(model).__name__, min_bytes,
-                              recompute)
+    program = recorded.record(model, _optimizers(optimizer), step, type(model).__name__,
+                              bytes_of(min_bytes, "min_bytes"), recompute)
     if path is not None:
         recorded.write_program(program, path)
     return program.json
@@ -102,8 +102,8 @@ def plan(model, optimizer, step, *, peak, host=None, planner="auto", time_limit=
     step() is called three times, as record() does. BudgetInfeasible names the smallest budget."""
     share, size = peak_of(peak)
     options = _planner_options(planner, time_limit, evaluations, seed, allow)
-    program = recorded.record(model, _optimizers(optimizer), step, type(model).__name__, min_bytes,
-                              options.recompute)
+    program = recorded.record(model, _optimizers(optimizer), step, type(model).__name__,
+                              bytes_of(min_bytes, "min_bytes"), options.recompute)
     size = size or int(program.recording.peak() * share)
     host = None if host is None else bytes_of(host, "host")
     return recorded.outlook(program, size, host, machine, options)

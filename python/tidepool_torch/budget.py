@@ -13,6 +13,7 @@ from .host import HostTier
 from .memory import give_back_at_once
 from .plans import Plans
 from .primitives import storage_of
+from .planning import ALIGNMENT
 from .ranks import Ranks
 from .report import export, report_of
 from .step_runner import StepRunner
@@ -27,7 +28,8 @@ class Budget:
         self._ranks = Ranks(model)
         self._model = self._ranks.model(model)
         share, peak = peak_of(peak)
-        self._tier = HostTier(options.host_dir, self._ranks.share_of(options.host))
+        alignment = options.machine["alignment"] if options.machine else ALIGNMENT
+        self._tier = HostTier(options.host_dir, self._ranks.share_of(options.host), alignment)
         self._away = Away(self._tier)
         give_back_at_once()
         reason = primitives.why_not()

@@ -13,13 +13,20 @@ def hook_path():
     return path if os.path.isfile(path) else None
 
 
+# PyTorch's own switch: its large blocks ask for huge pages. Blocks that come and go all the time
+# fault a page at a time else, which took half as long as a GPT's step. Only with the hook, which
+# counts what was asked for: the C library counts 2 MiB more for each of these blocks.
+_HUGE_PAGES = "THP_MEM_ALLOC_ENABLE"
+
+
 def with_hook(environment):
     """The environment of a process that has it preloaded; the same one where there is none."""
     path = hook_path()
     if path is None:
         return dict(environment)
     before = environment.get("LD_PRELOAD", "")
-    return {**environment, "LD_PRELOAD": f"{path}:{before}" if before else path}
+    return {_HUGE_PAGES: "1", **environment,
+            "LD_PRELOAD": f"{path}:{before}" if before else path}
 
 
 def without_hook(environment):

@@ -9,7 +9,7 @@ from . import planner
 from .errors import BudgetInfeasible, in_words
 from .reruns import Kept
 
-_ALIGNMENT = 4096  # what a block of its own mapping takes
+ALIGNMENT = 4096  # what a block of its own mapping takes
 _COPY_LATENCY = 30_000  # ns, of a thread that is woken
 _PROBE = 32 << 20
 _TRIES = 4
@@ -74,7 +74,7 @@ def measured_machine(tier, room=2 * _PROBE):
     return machine_of(speeds["out"], speeds["in"])
 
 
-def machine_of(out_speed, in_speed, alignment=_ALIGNMENT):
+def machine_of(out_speed, in_speed, alignment=ALIGNMENT):
     return {
         "name": "torch-cpu", "description": "PyTorch on the CPU", "device_memory": 0,
         "alignment": alignment, "duplex": True,
