@@ -1,0 +1,26 @@
+"""What each reader hands back, and how it chooses a step."""
+
+import dataclasses
+
+from .files import NoSuchStep
+from .writer import Writer
+
+
+@dataclasses.dataclass
+class Found:
+    writer: Writer
+    use: str
+    step: object
+    steps: list
+    notes: list
+
+
+def chosen_step(path, field, steps, asked, default):
+    """The step that was asked for, or the default one. `field` is where the file marks steps."""
+    if asked is None:
+        return default
+    if asked in steps:
+        return asked
+    there = f"it has {', '.join(map(str, steps))}" if steps else "it marks none"
+    raise NoSuchStep(f"{path}: there is no step {asked} in {field}; {there}. Next: one of these, or "
+                     "no --step")
