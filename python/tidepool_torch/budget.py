@@ -77,7 +77,8 @@ class Budget:
 
     def export(self, path):
         """Writes the plan that ran last: .html a page, .json a trace for Perfetto, .svg a picture,
-        .plan.json the plan file and .program.json the recorded step, for the program tidepool."""
+        .pickle a memory snapshot for https://pytorch.org/memory_viz, .plan.json the plan file and
+        .program.json the recorded step, for the program tidepool."""
         if not self._plans:
             raise TidepoolError("export(): there is no plan yet. Next: behind the first planned "
                                 "step")

@@ -1,4 +1,4 @@
-"""The console script tidepool-torch: `doctor` and `run`."""
+"""The console script tidepool-torch: `doctor`, `run`, `import` and `memory-viz`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import sys
 
 from .diagnosis import findings
 from .errors import bytes_of
+from .foreign import command
 from .hook import hook_path, with_hook
 from .running import OPTIONS
 
@@ -28,6 +29,7 @@ Trains PyTorch models inside a byte budget, with the same results to the last bi
 examples:
   tidepool-torch doctor
   tidepool-torch run --peak 10GiB -- train.py --epochs 3
+  tidepool-torch import snapshot.pickle -o step.program.json
 """
 
 _RUN = """\
@@ -75,6 +77,7 @@ def _parser():
                                     "[ARGUMENT...]")
     _add_run_options(run)
     run.set_defaults(do=_run)
+    command.add_to(commands, as_written)
     return parser
 
 

@@ -5,6 +5,7 @@ import json
 import os
 
 from .errors import in_words
+from .memory_viz import write_snapshot
 
 
 @dataclasses.dataclass
@@ -81,6 +82,7 @@ def report_of(peak, steps, divergences, planned, kept_by_kernels):
     return report
 
 
+_SNAPSHOTS = (".pickle", ".pkl")
 _FORMS = {".html": "html", ".svg": "svg", ".json": "perfetto"}
 
 
@@ -89,11 +91,13 @@ def export(planned, path):
         _write(path, planned.plan.text())
     elif path.endswith(".program.json"):
         _write(path, json.dumps(planned.program.json))
+    elif path.endswith(_SNAPSHOTS):
+        write_snapshot(planned.plan.handle, path)
     else:
         form = _FORMS.get(os.path.splitext(path)[1])
         if form is None:
-            raise ValueError(f"export({path!r}): a name that ends in .html, .json, .svg, .plan.json "
-                             "or .program.json")
+            raise ValueError(f"export({path!r}): a name that ends in .html, .json, .svg, .pickle, "
+                             ".plan.json or .program.json")
         planned.plan.export(form, path)
 
 
