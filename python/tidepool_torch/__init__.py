@@ -14,16 +14,17 @@ Runs on the CPU; it was run on no GPU. torch 2.12 or newer.
 
 from .diagnosis import doctor
 from .errors import BudgetInfeasible, HostTierFull, TidepoolError
+from .foreign import import_trace
 
 __version__ = "0.1.0"
-__all__ = ["Budget", "BudgetInfeasible", "HostTierFull", "TidepoolError", "doctor", "fit", "plan",
-           "record"]
+__all__ = ["Budget", "BudgetInfeasible", "HostTierFull", "TidepoolError", "doctor", "fit",
+           "import_trace", "plan", "record"]
 
 try:
     import torch as _torch  # noqa: F401
     _why_not = None
 except (ImportError, OSError) as _error:
-    # doctor() and the console script are there all the same: they say what is missing.
+    # doctor(), import_trace() and the console script are there all the same.
     _torch = None
     _why_not = f"{type(_error).__name__}: {_error}"
 

@@ -23,17 +23,16 @@ _HIDDEN_WRITES = {"aten::native_batch_norm": (3, 4), "aten::cudnn_batch_norm": (
                   "aten::miopen_batch_norm": (3, 4)}
 # By the names of the nodes around an op, up to their first # or colon.
 _PHASES = {"autograd": "backward", "Optimizer.step": "update"}
-_BACKWARD = re.compile(r"Backward\d*$")
+_LOOKS = re.compile(r"Backward\d*$|^detach$")
 
 
 class _Storage:
-    __slots__ = ("number", "bytes", "made_by", "born", "uses")
+    __slots__ = ("number", "bytes", "made_by", "uses")
 
-    def __init__(self, number, made_by, born):
-        self.number = number
+    def __init__(self, number, made_by):
+        self.number = number  # in the order in which they are made
         self.bytes = 0
         self.made_by = made_by  # the op, or None: it was there before the file begins
-        self.born = born  # how many storages had been made before
         self.uses = {}  # op -> mode
 
 
@@ -86,55 +85,83 @@ def _tensors(values):
             yield from _tensors(value)
 
 
+def _device_of(tensor):
+    return tensor[5] if len(tensor) > 5 else ""
+
+
+def _with_shapes(node):
+    """Tensors of the inputs, each with its shape, or None where the file does not say."""
+    for i, value in enumerate(node.inputs):
+        shape = node.shapes[i] if i < len(node.shapes) else None
+        for tensor in _tensors([value]):
+            yield tensor, shape if _is_tensor(value) else None
+
+
 class _Reader:
     """Walks the ops of a file in their order and finds its storages."""
 
     def __init__(self, device):
         self.device = device
         self.storages = []
-        self.ops = []  # (node, flops)
+        self.ops = []
         self._at = {}  # address -> storage
+        self._seen = set()  # (tensor, address)
         self._stretched = set()
 
     def take(self, node):
+        """An outermost op: it knows what it is given and what it has made itself, nothing else."""
+        op = len(self.ops)
         self.ops.append(node)
-        self._walk(node, len(self.ops) - 1)
-
-    def _walk(self, node, op):
-        born = len(self.storages)
-        given = [t for t in _tensors(node.inputs) if self._is_here(t)]
+        written = {t[1] for i in _written(node) for t in _tensors(node.inputs[i:i + 1])}
+        given = [t for t, shape in _with_shapes(node) if self._is_here(t)
+                 and (t[1] in written or not self._is_number(t, shape))]
         for tensor in given:
-            self._use(self._storage(tensor), op, READ, tensor)
+            self._use(self._at.get(tensor[1]) or self._make(tensor[1], None), op, READ, tensor)
+        self._walk(node, op, {t[1] for t in given}, len(self.storages))
+
+    def _walk(self, node, op, known, begun):
+        """`known`: addresses that the outermost op was given; `begun`: storages there were then."""
+        born = len(self.storages)
+        inputs = list(_tensors(node.inputs))
+        mine = {t[1] for t in inputs}
+        if node is not self.ops[op]:
+            for tensor in filter(self._is_here, inputs):
+                self._use(self._inside(tensor[1], op, known, begun), op, READ, tensor)
         for child in node.children:
-            self._walk(child, op)
-        for position in _written(node):
-            for tensor in _tensors(node.inputs[position:position + 1]):
-                if self._is_here(tensor):
-                    self._use(self._storage(tensor), op, UPDATE, tensor)
-        addresses = {t[1] for t in given}
-        for tensor in _tensors(node.outputs):
-            if not self._is_here(tensor):
-                continue
+            self._walk(child, op, known, begun)
+        for i in _written(node):
+            for tensor in filter(self._is_here, _tensors(node.inputs[i:i + 1])):
+                self._use(self._inside(tensor[1], op, known, begun), op, UPDATE, tensor)
+        for tensor in filter(self._is_here, _tensors(node.outputs)):
             stretches = node.name.startswith(_STRETCHES)
             (self._stretched.add if stretches else self._stretched.discard)(tensor[0])
             storage = self._at.get(tensor[1])
-            if tensor[1] not in addresses and (storage is None or storage.born < born):
+            if tensor[1] not in mine and (storage is None or storage.number < born):
                 storage = self._make(tensor[1], op)
             self._use(storage, op, READ, tensor)
 
-    def _is_here(self, tensor):
-        return (tensor[5] if len(tensor) > 5 else "") == self.device
+    def _inside(self, address, op, known, begun):
+        storage = self._at.get(address)
+        if address in known or storage is not None and storage.number >= begun:
+            return storage
+        return self._make(address, op)
 
-    def _storage(self, tensor):
-        return self._at.get(tensor[1]) or self._make(tensor[1], None)
+    def _is_here(self, tensor):
+        return _device_of(tensor) == self.device
+
+    def _is_number(self, tensor, shape):
+        """Whether it is one of Python's that no op made: its address is that of something dead."""
+        return (_device_of(tensor) == "cpu" and shape == [] and tensor[3] == 1
+                and (tensor[0], tensor[1]) not in self._seen)
 
     def _make(self, address, op):
-        storage = _Storage(len(self.storages), op, len(self.storages))
+        storage = _Storage(len(self.storages), op)
         self.storages.append(storage)
         self._at[address] = storage
         return storage
 
     def _use(self, storage, op, mode, tensor):
+        self._seen.add((tensor[0], tensor[1]))
         if storage.made_by == op:
             mode = WRITE
         if mode != READ or op not in storage.uses:
@@ -148,7 +175,7 @@ def _written(node):
     everything = range(len(node.inputs))
     if not node.schema:
         # Of one without a schema nothing is known; but a backward function makes new gradients.
-        return () if node.children or _BACKWARD.search(node.name) else everything
+        return () if node.children or _LOOKS.search(node.name) else everything
     arguments = _arguments(node.schema)
     marked = [i for i, a in enumerate(arguments) if "!" in a and i < len(node.inputs)]
     if not marked and not node.name.startswith(_OWN):
@@ -198,8 +225,7 @@ def read_program(path, content, step):
 
 def _device(path, nodes):
     """Where most tensors are, the CPU only where there is nothing else."""
-    count = collections.Counter(t[5] if len(t) > 5 else "" for n in nodes
-                                for t in _tensors(n.inputs))
+    count = collections.Counter(_device_of(t) for n in nodes for t in _tensors(n.inputs))
     if not count:
         raise BadTrace(f"{path}: no node of 'nodes' has tensors in its 'inputs'. Next: a trace of "
                        "torch.profiler.ExecutionTraceObserver")

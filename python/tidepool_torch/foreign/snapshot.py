@@ -27,11 +27,17 @@ def read_program(path, content, step):
     if number is not None:
         first = _behind(entries, ends[number - 1]) if number else 0
         last = _behind(entries, ends[number])
-    active, unsplit = _active(trace, device, entries)
+    segments = [s for s in trace.each("segments", "a list of segments")
+                if s.value.get("device", device) == device]
+    active, unsplit = _active(segments, entries)
     lives, events = _lives(entries, first, last, active)
     start = entries[first]["time"] if first < len(entries) else 0
     made = LivesProgram(lives, events, start, entries[last - 1]["time"])
-    return Found(made.writer, "placement", number, steps, _notes(made, unsplit, device, number))
+    notes = _notes(made, unsplit, device, number)
+    reserved = sum(s.get("total_size", int, "a number of bytes") for s in segments)
+    notes.append(f"PyTorch's allocator had reserved {in_words(reserved)} in {len(segments)} segments; "
+                 "a plan's footprint is what one arena needs")
+    return Found(made.writer, "placement", number, steps, notes)
 
 
 def _entries(trace):
@@ -94,7 +100,7 @@ def _behind(entries, time):
     return next((i for i, e in enumerate(entries) if e["time"] > time), len(entries))
 
 
-def _active(trace, device, entries):
+def _active(segments, entries):
     """{address: bytes} of what is taken at the end of the file and was not taken in it, and the
     bytes of blocks beyond what was asked of them."""
     taken = {}
@@ -104,9 +110,7 @@ def _active(trace, device, entries):
         elif entry["action"] == _GIVES:
             taken.pop(entry["addr"], None)
     before, unsplit = {}, 0
-    for segment in trace.each("segments", "a list of segments"):
-        if segment.value.get("device", device) != device:
-            continue
+    for segment in segments:
         address = segment.get("address", int, "an address")
         for block in segment.each("blocks", "a list of blocks"):
             size = block.get("size", int, "a number of bytes")
