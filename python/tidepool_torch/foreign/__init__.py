@@ -32,6 +32,8 @@ class Imported:
     step: object  # number, or None where the file is one step
     steps: list
     peak: int
+    before: object  # bytes taken when the step begins, and when it ends; None: the file lacks frees
+    after: object
     time_ns: int
     notes: list
 
@@ -52,6 +54,9 @@ class Imported:
                  f"{len(self.program['tensors'])} tensors, peak {in_words(self.peak)}, "
                  f"{self.time_ns / 1e6:.1f} ms",
                  f"use: {_USES[self.use]}"]
+        if self.before is not None:
+            lines.append(f"taken when it begins: {in_words(self.before)}, when it ends: "
+                         f"{in_words(self.after)}")
         return "\n".join(lines + [f"note: {note}" for note in self.notes])
 
 
@@ -78,13 +83,14 @@ def import_trace(path, *, format=None, step=None):
     found = _READERS[format].read_program(path, content, step)
     program = found.writer.program(f"{stem(path)} ({format}, for {found.use})")
     return Imported(program, path, format, found.use, found.step, found.steps, peak_of(program),
-                    time_of(program), found.notes)
+                    found.before, found.after, time_of(program), found.notes)
 
 
 def _looks_like(path, content):
     if isinstance(content, list) and content and isinstance(content[0], dict):
-        if "INSTRUCTION" in content[0]:
-            return "dtr"
+        for key, format in (("INSTRUCTION", "dtr"), ("ph", "kineto")):
+            if key in content[0]:
+                return format
     if isinstance(content, dict):
         for key, format in (("traceEvents", "kineto"), ("nodes", "execution"),
                             ("device_traces", "snapshot"), ("segments", "snapshot")):

@@ -5,7 +5,6 @@ first call and is left at the end is the model's; the log ends before the optimi
 at the end updates each of these, by the time of a cost model. Calls that make only views run no
 kernel and are left out."""
 
-from ..errors import in_words
 from . import cost
 from .files import BadTrace, Fields
 from .found import Found, chosen_step
@@ -40,7 +39,7 @@ class _Log:
         self.storages = []
         self.calls = []
         self.phase = "forward"
-        self.live = self.peak = 0
+        self.live = 0
 
     def read(self, line):
         kind = line.get("INSTRUCTION", str, "the name of an instruction")
@@ -93,7 +92,6 @@ class _Log:
         if storage.bytes == 0:
             storage.bytes = int(size)
             self.live += storage.bytes
-            self.peak = max(self.peak, self.live)
 
     def _alias(self, line):
         number = int(line.value.get("ALIAS", -1))
@@ -140,12 +138,11 @@ def read_program(path, content, step):
         log.read(Fields(path, line, f"line {number}"))
     if not any(call.made or call.mutated for call in log.calls):
         raise BadTrace(f"{path}: no CALL makes a tensor. Next: give a log of a whole step")
-    writer = _Program(log).writer
-    return Found(writer, "plans", None, [], [
-        f"the log's own peak is {in_words(log.peak)}; {in_words(log.live)} are left at its end",
+    program = _Program(log)
+    return Found(program.writer, "plans", None, [], [
         "the log ends before the optimizer's step: an op for each tensor that is there before the "
         "first call and left at the end updates it, by a cost model's time; gradients stay until "
-        "then"])
+        "then"], program.before, log.live)
 
 
 class _Program:
@@ -155,6 +152,7 @@ class _Program:
         self._newest = []  # for each call: the last op up to it
         model = [s for s in log.storages
                  if s.early and s.constant and s.released is None and s.bytes]
+        self.before = sum(s.bytes for s in log.storages if s.early and s.constant)
         for storage in model:
             storage.tensor = self.writer.tensor(storage.name, storage.bytes, "weight", True)
         feeds = {}

@@ -1,6 +1,7 @@
 """What each reader hands back, and how it chooses a step."""
 
 import dataclasses
+import typing
 
 from .files import NoSuchStep
 from .writer import Writer
@@ -13,6 +14,8 @@ class Found:
     step: object
     steps: list
     notes: list
+    before: typing.Optional[int] = None  # bytes that are taken when the step begins
+    after: typing.Optional[int] = None  # and when it ends
 
 
 def chosen_step(path, field, steps, asked, default):

@@ -7,7 +7,6 @@ right in any case, single lives are a guess."""
 import bisect
 import collections
 
-from ..errors import in_words
 from .files import NUMBER, BadTrace, Fields
 from .found import Found, chosen_step
 from .lives import Event, Life, LivesProgram
@@ -20,7 +19,8 @@ _WRAPPERS = (_STEP, "autograd::engine::evaluate_function", "Optimizer.", "Distri
 
 
 def read_program(path, content, step):
-    trace = Fields(path, content)
+    # Chrome reads a bare list of events, too.
+    trace = Fields(path, {"traceEvents": content} if isinstance(content, list) else content)
     events = [e for e in trace.get("traceEvents", list, "a list of events") if isinstance(e, dict)]
     moves, device = _moves(path, events)
     spans = _steps(path, events)
@@ -33,14 +33,18 @@ def read_program(path, content, step):
         raise BadTrace(f"{path}: step {number} has no event '[memory]' that takes bytes. Next: "
                        "another --step")
     made = LivesProgram(lives, inside, start, end)
-    notes = _notes(made, device, len(inside), knows_all)
+    kind = "the CPU" if device[0] == _CPU else f"device {device[1]}"
+    notes = [f"{len(inside)} events of {kind}"]
+    if not knows_all:
+        notes[0] += ("; what was taken before the trace began is not in the program (they have no "
+                     "'Total Allocated'): add it to budgets and peaks")
     if moves[0].addr is None:
         notes.append("events have no 'Addr': bytes given back are taken to be the youngest of their "
                      "size; the load is right in any case, single lives are a guess")
     if number is None:
         notes.append(f"there is no event '{_STEP}N': all of the file is one step")
     notes.append("times are of the CPU's clock, from one allocation to the next")
-    return Found(made.writer, "placement", number, list(spans), notes)
+    return Found(made.writer, "placement", number, list(spans), notes, made.before, made.after)
 
 
 class _Move:
@@ -152,13 +156,3 @@ def _lives(moves, start, end):
 
 def _key(move):
     return abs(move.size) if move.addr is None else move.addr
-
-
-def _notes(made, device, moves, knows_all):
-    kind = "the CPU" if device[0] == _CPU else f"device {device[1]}"
-    notes = [f"{moves} events of {kind}: {in_words(made.before)} of what the program knows are taken "
-             f"when the step begins, {in_words(made.after)} when it ends"]
-    if not knows_all:
-        notes.append("what was taken before the trace began is not in it ('Total Allocated' is "
-                     "missing): add it to budgets and peaks")
-    return notes

@@ -37,7 +37,7 @@ def read_program(path, content, step):
     reserved = sum(s.get("total_size", int, "a number of bytes") for s in segments)
     notes.append(f"PyTorch's allocator had reserved {in_words(reserved)} in {len(segments)} segments; "
                  "a plan's footprint is what one arena needs")
-    return Found(made.writer, "placement", number, steps, notes)
+    return Found(made.writer, "placement", number, steps, notes, made.before, made.after)
 
 
 def _entries(trace):
@@ -152,8 +152,7 @@ def _lives(entries, first, last, active):
 
 
 def _notes(made, unsplit, device, number):
-    notes = [f"device {device}: {in_words(made.before)} are taken when it begins, "
-             f"{in_words(made.after)} when it ends"]
+    notes = [f"events of device {device}"]
     if made.before != made.after:
         notes.append("the step does not end as it began: what it leaves behind is taken until its "
                      "end, and made anew in each iteration of the program")
