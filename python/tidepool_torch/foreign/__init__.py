@@ -80,7 +80,12 @@ def import_trace(path, *, format=None, step=None):
         raise ValueError(f"format={format!r}: one of {', '.join(FORMATS)}")
     content = read(path)
     format = format or _looks_like(path, content)
-    found = _READERS[format].read_program(path, content, step)
+    try:
+        found = _READERS[format].read_program(path, content, step)
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise BadTrace(f"{path}: it is not built as a {format} trace is ({type(error).__name__}: "
+                       f"{error}). Next: give the file as it was written, or another --format"
+                       ) from error
     program = found.writer.program(f"{stem(path)} ({format}, for {found.use})")
     return Imported(program, path, format, found.use, found.step, found.steps, peak_of(program),
                     found.before, found.after, time_of(program), found.notes)

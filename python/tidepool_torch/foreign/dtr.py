@@ -78,7 +78,7 @@ class _Log:
         return self._storage(line, line.get(key, str, "a name"))
 
     def _storage(self, line, name):
-        if name not in self.of:
+        if not isinstance(name, str) or name not in self.of:
             raise BadTrace(f"{line.path}: {line.where}: no line before it makes {name!r}. Next: give "
                            "the whole log")
         return self.of[name]

@@ -104,10 +104,10 @@ def _name(moves, events):
     """Each move gets the name of the outermost op of its thread that says something."""
     by_thread = collections.defaultdict(list)
     for event in events:
-        if event.get("ph") == "X" and isinstance(event.get("dur"), NUMBER) \
-                and not str(event.get("name", "")).startswith(_WRAPPERS):
-            by_thread[str(event.get("tid"))].append(
-                (_ns(event["ts"]), -_ns(event["dur"]), event["name"]))
+        name, begin, length = event.get("name"), event.get("ts"), event.get("dur")
+        if event.get("ph") == "X" and isinstance(name, str) and isinstance(begin, NUMBER) \
+                and isinstance(length, NUMBER) and not name.startswith(_WRAPPERS):
+            by_thread[str(event.get("tid"))].append((_ns(begin), -_ns(length), name))
     outermost = {}
     for thread, ops in by_thread.items():
         found, until = [], -1
