@@ -104,7 +104,7 @@ def test_plans_of_what_has_reads_are_proved_below_the_peak(name, tmp_path):
     found = made(name)
     found.write(path)
     tidepool("plan", "--program", path, "--machine", "gtx1080ti", "--budget", "70%",
-             "--evaluations", "10", "-o", plan)
+             "--evaluations", "10", "--time-limit", "200ms", "-o", plan)
     assert "proved" in tidepool("check", plan)
     with open(plan, encoding="utf-8") as file:
         decided = set(json.load(file)["strategy"]["gaps"])

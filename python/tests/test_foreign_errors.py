@@ -3,6 +3,7 @@
 import copy
 import gzip
 import json
+import os
 import pickle
 import random
 import subprocess
@@ -148,7 +149,6 @@ def test_whatever_is_wrong_is_a_bad_trace(tmp_path, name):
 
 
 def command(*arguments, **environment):
-    import os
     return subprocess.run([sys.executable, "-m", "tidepool_torch.cli", *map(str, arguments)],
                           capture_output=True, text=True, check=False,
                           env={**os.environ, **environment})
@@ -157,7 +157,6 @@ def command(*arguments, **environment):
 @pytest.fixture(name="no_torch")
 def _no_torch(tmp_path):
     """An environment in which torch cannot be imported, as if it were not there."""
-    import os
     (tmp_path / "hidden").mkdir()
     (tmp_path / "hidden" / "torch.py").write_text("raise ModuleNotFoundError('no torch')\n")
     package = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
@@ -189,16 +188,18 @@ def test_import_has_its_summary_as_json(tmp_path, no_torch):
     (["--format", "csv"], 2, "invalid choice"),
     (["--format", "dtr"], 3, "the name of an instruction belongs there"),
 ])
-def test_import_ends_with_the_codes_of_the_other_commands(tmp_path, options, code, said):
-    done = command("import", written(tmp_path, KINETO), "-o", tmp_path / "out.json", *options)
+def test_import_ends_with_the_codes_of_the_other_commands(tmp_path, no_torch, options, code, said):
+    done = command("import", written(tmp_path, KINETO), "-o", tmp_path / "out.json", *options,
+                   **no_torch)
     assert done.returncode == code and said in done.stderr and "Traceback" not in done.stderr
     assert not (tmp_path / "out.json").exists()
 
 
-def test_import_of_a_file_that_is_not_there(tmp_path):
-    done = command("import", tmp_path / "nothing", "-o", tmp_path / "out.json")
+def test_import_of_a_file_that_is_not_there(tmp_path, no_torch):
+    done = command("import", tmp_path / "nothing", "-o", tmp_path / "out.json", **no_torch)
     assert done.returncode == 3 and "nothing: No such file or directory" in done.stderr
-    done = command("import", written(tmp_path, KINETO), "-o", tmp_path / "no" / "out.json")
+    done = command("import", written(tmp_path, KINETO), "-o", tmp_path / "no" / "out.json",
+                   **no_torch)
     assert done.returncode == 1 and "No such file or directory" in done.stderr
 
 

@@ -45,8 +45,8 @@ def test_a_report_says_what_a_budget_cost(capsys):
     assert budget.report().moved_out == report.moved_out
 
 
-@pytest.mark.parametrize("name", ["plan.html", "trace.json", "plan.svg", "x.plan.json",
-                                  "x.program.json"])
+@pytest.mark.parametrize("name", ["plan.html", "trace.json", "plan.svg", "plan.pickle",
+                                  "x.plan.json", "x.program.json"])
 def test_exports(tmp_path, name):
     _, budget = trained()
     path = tmp_path / name

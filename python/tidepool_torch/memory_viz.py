@@ -105,14 +105,18 @@ class _Step:
         if always:
             self._moves.append(found)
             return
-        begin, end = self._runs[first][0], self._period if last < 0 else self._runs[last][1]
-        wraps = end > self._period or end < begin
+        begin, begun = self._runs[first]
+        last_begins, end = (begin, self._period) if last < 0 else self._runs[last]
         if end > self._period:
             end -= self._period
+            wraps = True
+        else:
+            # What ends as it begins goes on for a whole step, unless it takes no time.
+            wraps = end <= begin and not begin == begun == last_begins == end
         if wraps:
             self._moves.append(found)
+        no_time = begin == end and not wraps
         place = arena, offset, size, _frames(name, self._what(first))
-        no_time = begin == end
         self._moves.append(((begin, _NO_TIME if no_time else _TAKEN, first), False, *place))
         self._moves.append(((end, _NO_TIME if no_time else _GIVEN, first), True, *place))
 
