@@ -79,7 +79,8 @@ def replayed(data, device_bytes, alignment):
 def plan(tmp_path, *options):
     path = tmp_path / "plan.json"
     done = subprocess.run([TIDEPOOL, "plan", *options, "--machine", "gtx1080ti", "--evaluations",
-                           "10", "--time-limit", "100ms", "-o", str(path)], capture_output=True, text=True, check=False)
+                           "10", "--time-limit", "100ms", "-o", str(path)],
+                          capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return path
 
