@@ -72,7 +72,8 @@ def import_trace(path, *, format=None, step=None):
     path    a CUDA memory snapshot (pickle or JSON), a trace of the PyTorch profiler with
             profile_memory=True, a PyTorch execution trace, or an operator log of DTR; also .gz
     format  "snapshot", "kineto", "execution" or "dtr"; None: what the file looks like
-    step    the number of a step that the file marks; None: the last whole one
+    step    the number of a step that the file marks; None: the last one, of an execution trace the
+            last that another follows
 
     BadTrace names the file, the field and what belongs there; NoSuchStep the steps there are."""
     path = str(path)

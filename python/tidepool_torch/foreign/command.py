@@ -17,10 +17,11 @@ what was assumed where the file says nothing, is printed.
 
 _IMPORT_EXAMPLES = """\
 examples:
-  tidepool-torch import snapshot.pickle -o step.program.json
-  tidepool-torch import resnet50.pt.trace.json.gz --step 18 -o step.program.json
-  tidepool info step.program.json
-  tidepool plan --program step.program.json --machine gtx1080ti --budget 70%
+  tidepool-torch import snapshot.pickle -o placement.json
+  tidepool-torch import resnet50.pt.trace.json.gz --step 18 -o placement.json
+  tidepool plan --program placement.json --machine gtx1080ti --budget 10GiB    # the arena it needs
+  tidepool-torch import execution_trace.json -o step.json
+  tidepool plan --program step.json --machine gtx1080ti --budget 70%           # with swaps
 
 exit code: 2 wrong usage or no such step, 3 a file that is no such trace
 """
@@ -48,7 +49,8 @@ def add_to(commands, formatter):
     one.add_argument("-o", "--output", metavar="OUT.json", required=True)
     one.add_argument("--format", choices=FORMATS, help="default: what the file looks like")
     one.add_argument("--step", type=int, metavar="K",
-                     help="number of a step that the file marks (default: the last whole one)")
+                     help="number of a step that the file marks (default: the last one, of an "
+                          "execution trace the last that another follows)")
     one.add_argument("--json", action="store_true", help="the summary as one JSON object")
     one.set_defaults(do=_import)
     two = commands.add_parser("memory-viz", help="draws a plan file for PyTorch's memory_viz",

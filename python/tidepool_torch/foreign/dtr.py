@@ -139,10 +139,13 @@ def read_program(path, content, step):
     if not any(call.made or call.mutated for call in log.calls):
         raise BadTrace(f"{path}: no CALL makes a tensor. Next: give a log of a whole step")
     program = _Program(log)
-    return Found(program.writer, "plans", None, [], [
-        "the log ends before the optimizer's step: an op for each tensor that is there before the "
-        "first call and left at the end updates it, by a cost model's time; gradients stay until "
-        "then"], program.before, log.live)
+    notes = ["the log ends before the optimizer's step: an op for each tensor that is there before "
+             "the first call and left at the end updates it, by a cost model's time; gradients stay "
+             "until then"]
+    if any("batch_norm" in call.name for call in log.calls):
+        notes.append("the log does not say that batch norms change their running statistics: they "
+                     "may be computed again here, as DTR does")
+    return Found(program.writer, "plans", None, [], notes, program.before, log.live)
 
 
 class _Program:
