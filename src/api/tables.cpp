@@ -6,6 +6,7 @@
 #include "base/at.h"
 #include "base/invariant.h"
 #include "schedule/outcomes.h"
+#include "schedule/releases.h"
 
 namespace tidepool::api {
 namespace {
@@ -102,33 +103,11 @@ std::vector<std::vector<Use>> uses_of(const PlanFile& file) {
   return uses;
 }
 
-/// Bytes that stay taken: the first run of the op that `released_at` names uses the place in which
-/// the last op of its tensor had it.
 void add_releases(const PlanFile& file, std::vector<std::vector<Use>>& uses) {
-  const Program& program = file.program;
-  std::vector<OpId> last(program.tensors.size(), kNone);
-  for (OpId op = 0; op < std::ssize(program.ops); ++op) {
-    for (const Access& access : program.ops[at(op)].accesses) last[at(access.tensor)] = op;
-  }
-  std::vector<std::int32_t> first_run(program.ops.size(), kNone);
-  std::vector<PlacementId> place(program.tensors.size(), kNone);
-  const auto& steady = file.plan.steady.instructions;
-  for (std::int32_t i = 0; i < std::ssize(steady); ++i) {
-    const Instruction& x = steady[at(i)];
-    if (x.kind != InstructionKind::op || first_run[at(x.op)] != kNone) continue;
-    first_run[at(x.op)] = i;
-    for (std::size_t k = 0; k < x.operands.size(); ++k) {
-      const TensorId tensor = program.ops[at(x.op)].accesses[k].tensor;
-      if (last[at(tensor)] == x.op) place[at(tensor)] = x.operands[k];
-    }
-  }
-  for (std::size_t t = 0; t < program.tensors.size(); ++t) {
-    const OpId release = program.tensors[t].released_at;
-    if (release == kNone || place[t] == kNone) continue;
-    const std::int32_t until = first_run[at(release)];
-    std::vector<Use>& mine = uses[at(place[t])];
-    if (until == kNone || (!mine.empty() && mine.back().instruction >= until)) continue;
-    mine.push_back({until, false});
+  for (const Release& release : releases(file.program, file.plan)) {
+    std::vector<Use>& mine = uses[at(release.placement)];
+    if (!mine.empty() && mine.back().instruction >= release.until) continue;
+    mine.push_back({release.until, false});
   }
 }
 

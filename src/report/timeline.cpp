@@ -6,6 +6,7 @@
 #include "base/at.h"
 #include "ir/load_profile.h"
 #include "schedule/plan_totals.h"
+#include "schedule/releases.h"
 #include "sim/simulate.h"
 
 namespace tidepool {
@@ -48,6 +49,7 @@ struct Use {
   std::int32_t instruction = kNone;
   OpId op = kNone;      ///< of an original run, not of a recomputation; kNone for copies
   bool begins = false;  ///< overwrites every byte
+  bool held = false;    ///< none: bytes that nobody uses any more stay taken until it has run
 };
 
 class Builder {
@@ -192,6 +194,11 @@ class Builder {
         uses_[at(x.operands[k])].push_back({instruction, original, begins});
       }
     }
+    for (const Release& release : releases(file_.program, file_.plan)) {
+      std::vector<Use>& uses = uses_[at(release.placement)];
+      if (uses.empty() || uses.back().instruction >= release.until) continue;
+      uses.push_back({release.until, kNone, false, true});
+    }
   }
 
   /// A life begins where all bytes are overwritten and lasts to the last use before that happens
@@ -242,7 +249,7 @@ class Builder {
       // What stands before the beginning in the list happens in the next iteration.
       const Span span = steady_.current[at(use.instruction)];
       const Nanos use_end = span.end + (use.instruction < life.first ? steady_.period : Nanos{0});
-      if (life.last == kNone || use_end >= end) life.last = use.instruction;
+      if (!use.held && (life.last == kNone || use_end >= end)) life.last = use.instruction;
       end = std::max(end, use_end);
     }
     life.time = wrapped(steady_.current[at(life.first)].start, end);

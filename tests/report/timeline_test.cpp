@@ -269,7 +269,10 @@ TEST(PlanTimeline, OfSeveralDevicesTheMemoryIsThatOfTheFirst) {
   EXPECT_EQ(t.unlimited_peak, 50);
 }
 
-TEST(PlanTimeline, WithoutABudgetTheLoadIsThePrograms) {
+/// Whether x stays taken until the third op has run, which does not use it.
+class HeldBytes : public ::testing::TestWithParam<bool> {};
+
+TEST_P(HeldBytes, WithoutABudgetTheLoadIsThePrograms) {
   using enum AccessMode;
   testing::ProgramBuilder b;
   const TensorId w = b.tensor("w", 40, true);
@@ -278,7 +281,8 @@ TEST(PlanTimeline, WithoutABudgetTheLoadIsThePrograms) {
   b.device("first", {{w, read}, {x, write}}, Nanos{10}, 30);
   b.device("second", {{x, read}, {y, write}}, Nanos{20});
   b.device("third", {{y, read}, {w, update}}, Nanos{30});
-  const Program program = b.build();
+  Program program = b.build();
+  if (GetParam()) program.tensors[static_cast<std::size_t>(x)].released_at = 2;
   Lowering lowering(program, testing::byte_a_nanosecond());
   Strategy strategy;
   strategy.gaps.assign(lowering.index().gaps().size(), Decision::keep);
@@ -301,6 +305,8 @@ TEST(PlanTimeline, WithoutABudgetTheLoadIsThePrograms) {
   EXPECT_EQ(t.unlimited_peak, profile.peak);
   EXPECT_EQ(t.peak_load, profile.peak);
 }
+
+INSTANTIATE_TEST_SUITE_P(BehindTheLastUse, HeldBytes, ::testing::Bool());
 
 }  // namespace
 }  // namespace tidepool
