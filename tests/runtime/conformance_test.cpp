@@ -131,7 +131,8 @@ TEST_P(Conformance, ValuesAreThoseOfTheProgramAtAnySpeed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Conformance,
-                         ::testing::Combine(::testing::Range(0, 8), ::testing::Bool()),
+                         ::testing::Combine(::testing::Range(0, testing::kThreadSanitizer ? 4 : 8),
+                                            ::testing::Bool()),
                          [](const auto& p) {
                            return std::to_string(std::get<0>(p.param)) +
                                   (std::get<1>(p.param) ? "_with_a_file" : "");
