@@ -163,18 +163,16 @@ class Blocks:
         source, target = self.plan.placements[x.source], self.plan.placements[x.target]
         size = self.program.tensors[source.tensor].bytes
         if source.on_device:
-            with self.lock:
-                block = self.block[x.source]
+            block = self.block[x.source]  # it stays until the copy is done
             self.region.write(block.data_ptr(), size, target.offset)
             self.moved_out += size
         else:
             block = torch.UntypedStorage(size)
             self.region.read(block.data_ptr(), size, source.offset)
             self.moved_in += size
-            with self.lock:
-                self.block[x.target] = block
-        del block
         with self.lock:
+            if not source.on_device:
+                self.block[x.target] = block
             places = self.newest.get(source.tensor)
             if places is not None and x.source in places:
                 places.add(x.target)

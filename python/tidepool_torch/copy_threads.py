@@ -11,7 +11,7 @@ import threading
 import time
 
 # Up to so many bytes a copy takes less than to wake a thread for it.
-AT_ONCE = 64 << 10
+AT_ONCE = 16 << 10
 
 
 class _Stream:
