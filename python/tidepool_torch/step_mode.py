@@ -42,10 +42,10 @@ class StepMode(TorchDispatchMode):
 
 def _call_it_as_it_is():
     """PyTorch wraps the method of a mode in two functions of torch._dynamo's that keep the compiler
-    out of it, for a fifth of what a mode costs. To tell the compiler once does the same."""
-    plain = getattr(StepMode.__torch_dispatch__, "__wrapped__", None)
-    eval_frame = torch._C._dynamo.eval_frame
+    out of it, for a sixth of what a mode costs. To tell the compiler once does the same."""
     try:
+        plain = StepMode.__torch_dispatch__.__wrapped__
+        eval_frame = torch._C._dynamo.eval_frame
         skip = eval_frame._FrameAction.SKIP
         eval_frame.set_code_exec_strategy(plain.__code__, eval_frame._FrameExecStrategy(skip, skip))
     except (AttributeError, TypeError):
