@@ -12,7 +12,7 @@ import torch
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch import blocks, executor
+from tidepool_torch import blocks, copy_threads, executor
 from tidepool_torch.nameless import NamelessFile, whole_pages
 from tidepool_torch.planning import machine_of
 from training import Style, differences, inside, one_step, plain
@@ -73,7 +73,7 @@ def test_a_full_host_tier_is_an_error_before_any_data_is_lost(limit, small_disk)
 def test_slow_and_late_copies_change_nothing(monkeypatch):
     """Every copy waits for a drawn while, before and behind."""
     generator = torch.Generator().manual_seed(3)
-    drawn = [float(x) for x in torch.rand(4096, generator=generator) * 2e-3]
+    drawn = [float(x) for x in torch.rand(8192, generator=generator) * 2e-3]
     lock = threading.Lock()
 
     def late(copy):
@@ -87,9 +87,13 @@ def test_slow_and_late_copies_change_nothing(monkeypatch):
 
     monkeypatch.setattr(executor.Executor, "copy", late(executor.Executor.copy))
     for name, build in models.TINY.items():
-        ran = inside(build, 4, "60%", **OPTIONS)
-        assert differences(plain(build, 4), ran) == [], name
-        assert ran.moved_in > 0
+        expected = plain(build, 4)
+        # All on threads, and as many as can be at once.
+        for at_once in (0, 1 << 30):
+            monkeypatch.setattr(copy_threads, "AT_ONCE", at_once)
+            ran = inside(build, 4, "60%", **OPTIONS)
+            assert differences(expected, ran) == [], name
+            assert ran.moved_in > 0
 
 
 def test_freed_blocks_are_not_read(monkeypatch):

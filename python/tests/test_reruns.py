@@ -169,3 +169,15 @@ def test_a_model_is_saved_whole_between_steps():
     body(models.Training(read, torch.optim.SGD(read.parameters(), 0.1), training.batch,
                          training.loss), [training.batch(9)], Style())
     assert differences(plain(models.tiny_gpt, 4), Ran(losses, state_of(training))) == []
+
+
+def test_flushing_of_denormals_is_a_switch_that_is_seen():
+    from tidepool_torch.switches import switches
+    before = switches()
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this processor does not flush denormals")
+    try:
+        assert switches() != before
+    finally:
+        torch.set_flush_denormal(False)
+    assert switches() == before

@@ -26,7 +26,8 @@ class Blocks:
         self.block = {}  # placement on the device -> the storage that owns its bytes
         self.points_at = {}  # tensor -> the placement that PyTorch's storage looks at; None: away
         self.reference = {}  # tensor -> PyTorch's storage
-        self.ours = set()  # `_cdata` of these
+        self.identity = {}  # tensor -> `_cdata` of that
+        self.ours = set()  # all of these
         self.newest = {}  # tensor -> the placements that have its newest value
         self.mine = set()  # tensors whose storages are pointers in this step
         self.left = {}  # tensor -> calls of this step that still use it
@@ -72,13 +73,13 @@ class Blocks:
 
     def holds(self, storages):
         """Whether these are the storages that enter() took."""
-        return all(self.reference[t].cdata == storages[self.name(t)]._cdata
+        return all(self.identity[t] == storages[self.name(t)]._cdata
                    for t in self.plan.boundary if t in self.schedule.managed)
 
     def copy_of(self, storage):
         """A storage with the bytes of one that is away between steps, or None."""
-        for t, reference in self.reference.items():
-            if reference.cdata == storage._cdata and self.points_at.get(t) is None:
+        for t, identity in self.identity.items():
+            if identity == storage._cdata and self.points_at.get(t) is None:
                 copy = torch.UntypedStorage(storage.nbytes())
                 offset = self.plan.placements[self.plan.boundary[t]].offset
                 self.region.read(copy.data_ptr(), storage.nbytes(), offset)
@@ -87,8 +88,8 @@ class Blocks:
 
     def forget(self):
         """All storages have bytes of their own: none is of the plan any more."""
-        for of_the_plan in (self.block, self.reference, self.ours, self.newest, self.points_at,
-                            self.mine):
+        for of_the_plan in (self.block, self.reference, self.identity, self.ours, self.newest,
+                            self.points_at, self.mine):
             of_the_plan.clear()
 
     # ---- a step
@@ -103,10 +104,11 @@ class Blocks:
             if t in self.schedule.managed and self._on_device(p) and self.points_at[t] != p:
                 self.point(t, p, primitives.living(self.reference[t]))
         for t in [t for t in self.reference if t not in self.plan.boundary]:
-            del self.reference[t]
+            del self.reference[t], self.identity[t]
             self.points_at.pop(t, None)
             self.newest.pop(t, None)
-        self.ours = {reference.cdata for reference in self.reference.values()}
+        self.ours.clear()
+        self.ours.update(self.identity.values())
 
     def born(self, t, p, storage):
         """A call made a storage of the plan's."""
@@ -115,6 +117,7 @@ class Blocks:
 
     def _take(self, t, p, storage, points_at):
         self.reference[t] = reference = StorageWeakRef(storage)
+        self.identity[t] = reference.cdata
         self.ours.add(reference.cdata)
         self.newest[t] = {p}
         self.points_at[t] = points_at
@@ -160,18 +163,16 @@ class Blocks:
         source, target = self.plan.placements[x.source], self.plan.placements[x.target]
         size = self.program.tensors[source.tensor].bytes
         if source.on_device:
-            with self.lock:
-                block = self.block[x.source]
+            block = self.block[x.source]  # it stays until the copy is done
             self.region.write(block.data_ptr(), size, target.offset)
             self.moved_out += size
         else:
             block = torch.UntypedStorage(size)
             self.region.read(block.data_ptr(), size, source.offset)
             self.moved_in += size
-            with self.lock:
-                self.block[x.target] = block
-        del block
         with self.lock:
+            if not source.on_device:
+                self.block[x.target] = block
             places = self.newest.get(source.tensor)
             if places is not None and x.source in places:
                 places.add(x.target)

@@ -1,107 +1,159 @@
-"""Threads that run the copies of a plan beside the calls, one for each copy stream."""
+"""Runs the copies of a plan beside the calls, on one thread for each copy stream.
 
+A copy is given to its thread when all that it waits for is done, so a thread waits for nothing but
+work. The lock of Python goes from thread to thread only where it must: what is small is copied at
+once where it can be, and nobody is woken who cannot go on.
+"""
+
+import collections
 import queue
 import threading
 import time
 
+# Up to so many bytes a copy takes less than to wake a thread for it.
+AT_ONCE = 16 << 10
 
-class _Stopped(Exception):
-    """A copy thread is asked to give up what it waits for."""
+
+class _Stream:
+    """`ahead` are copies that wait for something; `running` those that the thread has or had."""
+
+    __slots__ = ("ahead", "running", "given")
+
+    def __init__(self):
+        self.ahead = collections.deque()
+        self.running = 0
+        self.given = queue.SimpleQueue()
 
 
 class CopyThreads:
-    """`done[i]`: whether instruction i of this step is. copy(i) carries a copy out and finish(i)
-    says that it is done; `lock` is held for what more than one thread changes."""
+    """`done[i]`: whether instruction i of this step is; `missing[i]`: how many it still waits for.
+    copy(i) carries a copy out and finish(i) says that it is done; `lock` is held for what more than
+    one thread changes; `small[i]`: whether copy i may be carried out at once."""
 
-    def __init__(self, schedule, streams, lock, copy, finish):
-        self._waits = schedule.copy_waits
+    def __init__(self, schedule, streams, lock, small, copy, finish):
         self._copy = copy
         self._finish = finish
+        self._small = small
+        self._lock = lock
         self._changed = threading.Condition(lock)
-        self._error = None
+        self._streams = {stream: _Stream() for stream in streams}
+        self._stream_of = [self._streams[x.stream] if x.is_copy else None
+                           for x in schedule.instructions]
+        self._needs = [len(waits) for waits in schedule.copy_waits]
+        self._followers = [[] for _ in schedule.instructions]
+        for i, waits in enumerate(schedule.copy_waits):
+            for w in waits:
+                self._followers[w].append(i)
+        self.error = None
         self._stopping = False
+        self._pending = 0  # copies that were started and are not done
+        self._awaits = None  # whether what the thread of the calls waits for is there
         self.done = [True] * len(schedule.instructions)
+        self.missing = list(self._needs)
         self.stalled = 0.0  # seconds that calls waited for copies
-        self._queues = {stream: queue.SimpleQueue() for stream in streams}
-        for stream, waiting in self._queues.items():
-            threading.Thread(target=self._run, args=(waiting,), daemon=True,
-                             name=f"tidepool-copies-{stream}").start()
+        for number, stream in self._streams.items():
+            threading.Thread(target=self._run, args=(stream.given,), daemon=True,
+                             name=f"tidepool-copies-{number}").start()
 
     def begin(self):
-        with self._changed:
+        with self._lock:
             self._stopping = False
-            self._error = None
+            self.error = None
+            self._pending = 0
+            for stream in self._streams.values():
+                stream.ahead.clear()
+                stream.running = 0
             self.done = [False] * len(self.done)
+            self.missing = list(self._needs)
 
-    def start(self, stream, i):
-        self._queues[stream].put(i)
+    def start(self, i):
+        """Copy i is the next one of its stream."""
+        stream = self._stream_of[i]
+        with self._lock:
+            self._pending += 1
+            at_once = (self._small[i] and not self.missing[i] and not stream.running
+                       and not stream.ahead and self.error is None)
+            if at_once:
+                stream.running = 1
+            else:
+                stream.ahead.append(i)
+                self._give(stream)
+        if at_once:
+            self._carry_out(i)
 
     def is_done(self, i):
-        """To be called with the lock held, where somebody may wait for it."""
+        """To be called with the lock held, where another thread may wait for it."""
         self.done[i] = True
-        self._changed.notify_all()
+        stream = self._stream_of[i]
+        if stream is not None:
+            stream.running -= 1
+            self._pending -= 1
+        for follower in self._followers[i]:
+            self.missing[follower] -= 1
+            if not self.missing[follower] and self._stream_of[follower] is not None:
+                self._give(self._stream_of[follower])
+        if self._awaits is not None and self._awaits():
+            self._changed.notify_all()
 
     def wait(self, i):
         """Until the copies are done that instruction i, a call, needs. What failed in one is raised
         here."""
-        waits = self._waits[i]
-        if waits and not self._all_done(waits):
+        if self.missing[i]:
             start = time.perf_counter()
-            with self._changed:
-                self._changed.wait_for(lambda: self._error or self._all_done(waits))
+            self._wait_until(lambda: not self.missing[i])
             self.stalled += time.perf_counter() - start
         self._raise_error()
 
     def wait_for_all(self):
-        with self._changed:
-            self._changed.wait_for(lambda: self._error or all(self.done))
+        self._wait_until(lambda: not self._pending)
         self._raise_error()
 
     def stop(self):
         """No copy runs any more; those that had not begun do not happen."""
-        with self._changed:
+        with self._lock:
             self._stopping = True
-            self._changed.notify_all()
-        for waiting in self._queues.values():
+            for stream in self._streams.values():
+                stream.ahead.clear()
+        for stream in self._streams.values():
             passed = threading.Event()
-            waiting.put(passed)
+            stream.given.put(passed)
             passed.wait()
 
     def close(self):
-        for waiting in self._queues.values():
-            waiting.put(None)
-        self._queues.clear()
+        for stream in self._streams.values():
+            stream.given.put(None)
 
-    def _all_done(self, instructions):
-        return all(self.done[w] for w in instructions)
+    def _wait_until(self, is_there):
+        with self._changed:
+            self._awaits = is_there
+            self._changed.wait_for(lambda: self.error is not None or is_there())
+            self._awaits = None
 
     def _raise_error(self):
-        if self._error is not None:
-            raise self._error
+        if self.error is not None:
+            raise self.error
 
-    def _run(self, waiting):
+    def _give(self, stream):
+        """Copies run in the order of their stream: one that could run waits for those before it."""
+        while stream.ahead and not self.missing[stream.ahead[0]]:
+            stream.running += 1
+            stream.given.put(stream.ahead.popleft())
+
+    def _run(self, given):
         while True:
-            i = waiting.get()
+            i = given.get()
             if isinstance(i, threading.Event):
                 i.set()
-                continue
-            if i is None:
+            elif i is None:
                 return
-            try:
-                self._wait_as_copy(i)
-                self._copy(i)
-                self._finish(i)
-            except _Stopped:
-                pass
-            except BaseException as error:  # pylint: disable=broad-except
-                with self._changed:
-                    self._error = error
-                    self._changed.notify_all()
+            elif not self._stopping and self.error is None:
+                self._carry_out(i)
 
-    def _wait_as_copy(self, i):
-        waits = self._waits[i]
-        with self._changed:
-            self._changed.wait_for(
-                lambda: self._stopping or self._error or self._all_done(waits))
-            if self._stopping or self._error:
-                raise _Stopped
+    def _carry_out(self, i):
+        try:
+            self._copy(i)
+            self._finish(i)
+        except BaseException as error:  # pylint: disable=broad-except
+            with self._changed:
+                self.error = error
+                self._changed.notify_all()

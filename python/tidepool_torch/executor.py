@@ -4,12 +4,11 @@ import contextlib
 
 import torch
 
-from . import calls
+from . import calls, copy_threads
 from .blocks import Blocks
-from .copy_threads import CopyThreads
 from .errors import TidepoolError
 from .reruns import KeptCall
-from .schedule import WRITES_OTHERS
+from .schedule import NOT_PASSING, WRITES_OTHERS
 
 
 # Bytes that a call may make of which the plan knows nothing.
@@ -43,11 +42,15 @@ class Executor:
         self.schedule = schedule
         self.program = schedule.program
         self.plan = schedule.plan
-        self.calls = [*schedule.calls, (None, None)]  # what lies behind the last is no call
+        # What lies behind the last call is none.
+        self.calls = [*schedule.calls, (None, None)]
+        self.passing = [*schedule.passing, NOT_PASSING]
         self.by_value = kept.by_value
         self.blocks = Blocks(schedule, region)
-        self.copies = CopyThreads(schedule, self.plan.copy_streams, self.blocks.lock, self.copy,
-                                  self._finish)
+        self.ours = self.blocks.ours
+        self.copies = copy_threads.CopyThreads(
+            schedule, self.plan.copy_streams, self.blocks.lock,
+            [self._is_small(x) for x in schedule.instructions], self.copy, self._finish)
         self.reruns = 0
         self.kept_calls = {}
         self.position = 0
@@ -79,7 +82,7 @@ class Executor:
 
     def has(self, storage):
         """Whether the storage looks at a block of the plan's, or is away by it."""
-        return storage._cdata in self.blocks.ours
+        return storage._cdata in self.ours
 
     def close(self):
         self.copies.close()
@@ -129,58 +132,61 @@ class Executor:
 
     def _ours_among(self, tensors):
         """Whether one of them is over a storage that the plan moves."""
-        return any(t.untyped_storage()._cdata in self.blocks.ours for t in tensors)
+        return any(t.untyped_storage()._cdata in self.ours for t in tensors)
 
     def _act(self, action, func, args, kwargs):
         tensors = calls.tensors_in(args, kwargs)
-        if len(tensors) != len(action.op.inputs):
-            raise Diverged(f"{func} with {len(tensors)} tensors instead of "
-                           f"{len(action.op.inputs)}")
-        blocks = self.blocks
-        for place, t, _ in action.uses:
-            reference = blocks.reference.get(t)
-            if reference is None or reference.cdata != tensors[place].untyped_storage()._cdata:
-                raise Diverged(f"{func} with another tensor than {blocks.name(t)}")
-        for place, shape in action.op.shapes:
-            if tensors[place].shape != shape:
-                raise Diverged(f"{func} on a tensor of {tuple(tensors[place].shape)} instead of "
-                               f"{tuple(shape)}")
-        if action.writes:
-            expected = {blocks.reference[t].cdata for _, t, _ in action.uses}
-            found = {t.untyped_storage()._cdata for t in tensors}
-            if any(c in blocks.ours and c not in expected for c in found):
-                raise Diverged(f"{func} on another tensor")
+        self._check(action, func, tensors)
         i = action.instruction
+        blocks, copies = self.blocks, self.copies
         if self._unfinished is not None:
             self._finish_late()
         if self._next < i:
             self._walk(i)
-        self.copies.wait(i)
+        if copies.missing[i] or copies.error is not None:
+            copies.wait(i)
         self._next = i + 1
-        if action.uses:
-            with blocks.lock:
-                for place, t, p in action.uses:
-                    if blocks.points_at[t] != p:
-                        blocks.point(t, p, tensors[place].untyped_storage())
+        points_at = blocks.points_at
+        for place, t, p in action.uses:
+            # Where it is so it stays so: a block goes when the last call that uses it was.
+            if points_at[t] != p:
+                with blocks.lock:
+                    blocks.point(t, p, tensors[place].untyped_storage())
         if action.kept:
             self.kept_calls[action.index] = KeptCall(
                 func, args, kwargs, action.op, blocks.number_of, self.by_value[action.index])
         out = func(*args, **kwargs)
         self.position += 1
-        if action.updates:
-            with blocks.lock:
-                for t, p in action.updates:
-                    blocks.newest[t] = {p}
+        for t, p in action.updates:
+            blocks.newest[t] = {p}
+        left = blocks.left
         for t in action.touched:
-            blocks.left[t] -= 1
+            left[t] -= 1
         if action.births:
             self._take_births(action, tensors, out)
-        if self._ends_something_last(i):
+        if action.ends_late:
             # PyTorch lets go of it before the next call: then it is known who holds it.
             self._unfinished = i
         else:
             self._finish(i)
         return out
+
+    def _check(self, action, func, tensors):
+        """Whether the call is on the tensors that the plan has for it."""
+        if len(tensors) != action.tensors:
+            raise Diverged(f"{func} with {len(tensors)} tensors instead of {action.tensors}")
+        identity = self.blocks.identity
+        for place, t, _ in action.uses:
+            if identity.get(t) != tensors[place].untyped_storage()._cdata:
+                raise Diverged(f"{func} with another tensor than {self.blocks.name(t)}")
+        for place, shape in action.op.shapes:
+            if tensors[place].shape != shape:
+                raise Diverged(f"{func} on a tensor of {tuple(tensors[place].shape)} instead of "
+                               f"{tuple(shape)}")
+        for place in action.others:
+            found = tensors[place].untyped_storage()._cdata
+            if found in self.ours and all(found != identity[t] for _, t, _ in action.uses):
+                raise Diverged(f"{func} on another tensor")
 
     def end(self):
         """The rest of the schedule, behind the last call. Diverged where calls are missing."""
@@ -200,7 +206,7 @@ class Executor:
             self._next = i + 1
             x = self.schedule.instructions[i]
             if x.is_copy:
-                self.copies.start(x.stream, i)
+                self.copies.start(i)
             elif self.schedule.silent[i]:
                 self.copies.done[i] = True
             elif x.again:
@@ -213,10 +219,6 @@ class Executor:
                 raise Diverged(f"a call before {self.program.json['ops'][x.op]['name']}, "
                                "which the plan expects first")
 
-    def _ends_something_last(self, i):
-        return any(self.blocks.is_last_of(self.schedule.endings[e][0])
-                   for e in self.schedule.ends[i])
-
     def _finish_late(self):
         if self._unfinished is not None:
             i, self._unfinished = self._unfinished, None
@@ -224,7 +226,7 @@ class Executor:
 
     def _finish(self, i):
         ends = self.schedule.ends[i]
-        if not ends and i not in self.schedule.signals and not self.schedule.instructions[i].is_copy:
+        if not ends and not self.schedule.signals[i]:
             self.copies.done[i] = True
             return
         with self.blocks.lock:
@@ -267,6 +269,13 @@ class Executor:
             for t, p in self.schedule.newest_after[i]:
                 self.blocks.newest[t].add(p)
         self.reruns += 1
+
+    def _is_small(self, x):
+        """Whether it is a copy that costs less than to wake a thread."""
+        if not x.is_copy or not self.blocks.region.is_memory:
+            return False
+        tensor = self.schedule.tensor_at(x.source)
+        return self.program.tensors[tensor].bytes <= copy_threads.AT_ONCE
 
     def copy(self, i):
         self.blocks.copy(self.schedule.instructions[i])

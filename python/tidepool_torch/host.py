@@ -9,6 +9,8 @@ from .nameless import PAGE, NamelessFile, whole_pages
 
 
 class _MemoryRegion:
+    is_memory = True
+
     def __init__(self, tier, size):
         self._tier = tier
         self.size = size
@@ -28,6 +30,8 @@ class _MemoryRegion:
 
 
 class _FileRegion:
+    is_memory = False
+
     def __init__(self, tier, size, start):
         self._tier = tier
         self.size = size

@@ -13,26 +13,45 @@ _AHEAD = 32
 # In place of an Action: a call that writes, but nothing that the plan moves.
 WRITES_OTHERS = object()
 
+# In place of a call that the executor has to look at.
+NOT_PASSING = (None, None, -1)
+
+
+def _passing(func, action):
+    run = getattr(func, "_op", func)
+    if action is None:
+        return func, run, -1
+    if action is WRITES_OTHERS and len(calls.writes(func)) == 1:
+        position = calls.writes(func)[0][0]
+        argument = func._schema.arguments[position]
+        if str(argument.type) == "Tensor" and not argument.kwarg_only:
+            return func, run, position
+    return NOT_PASSING
+
 
 class Action:
     """What one call of PyTorch's asks of the executor. `uses`: (position among the call's tensors,
     tensor, placement); `births`: for each new storage of the result (tensor, placement) or None;
-    `sizes` their bytes; `updates`: (tensor, placement) that it changes; `touched` all tensors."""
+    `sizes` their bytes; `updates`: (tensor, placement) that it changes; `touched` all tensors;
+    `others`: positions, of a call that writes, where nothing that the plan moves belongs;
+    `ends_late`: whether behind it something is over for good."""
 
-    __slots__ = ("instruction", "op", "index", "uses", "births", "sizes", "updates", "touched",
-                 "kept", "writes")
+    __slots__ = ("instruction", "op", "index", "tensors", "uses", "births", "sizes", "updates",
+                 "touched", "others", "kept", "ends_late")
 
     def __init__(self, instruction, index, op):
         self.instruction = instruction
         self.index = index
         self.op = op
+        self.tensors = len(op.inputs)
         self.uses = []
         self.births = []
         self.sizes = []
         self.updates = []
         self.touched = ()
+        self.others = ()
         self.kept = False
-        self.writes = False
+        self.ends_late = False
 
 
 class StepSchedule:
@@ -40,9 +59,12 @@ class StepSchedule:
     managed      tensors whose storages point at blocks of the runtime: those with several places or
                  a copy, and operands of reruns; all others stay PyTorch's
     calls        (op function, Action, WRITES_OTHERS or None) for each call of the step
+    passing      for each of these (op function, what runs it, the argument that must not be one of
+                 the plan's tensors or -1) where it may run at once, else NOT_PASSING
     ends[i]      placements of which instruction i is one of the last uses, as indices of `endings`
     endings      (placement, its uses): when all have been, its bytes are no longer needed
     copy_waits   instructions that one waits for which another thread runs
+    signals[i]   whether another thread wants to know when instruction i is done
     silent[i]    whether instruction i is a call of PyTorch's that asks nothing
     newest_after[i]  (tensor, placement) of which rerun i makes the value that PyTorch has of it
     """
@@ -56,6 +78,7 @@ class StepSchedule:
         self._find_waits()
         self._find_calls()
         self._find_newest()
+        self.passing = [_passing(*call) for call in self.calls]
 
     def tensor_at(self, placement):
         return self.plan.placements[placement].tensor
@@ -122,11 +145,12 @@ class StepSchedule:
 
     def _find_waits(self):
         self.copy_waits = []
-        self.signals = set()
+        self.signals = [x.is_copy for x in self.instructions]
         for x in self.instructions:
             waits = [index for _, index, iteration in x.waits if iteration == 0]
             if x.is_copy:
-                self.signals.update(waits)
+                for w in waits:
+                    self.signals[w] = True
             else:
                 waits = [w for w in waits if self.instructions[w].is_copy]
             self.copy_waits.append(tuple(waits))
@@ -158,10 +182,23 @@ class StepSchedule:
                     self.silent[action.instruction] = True
                     action = None
             if action is not None:
-                action.writes = bool(calls.writes(func))
+                if calls.writes(func):
+                    used = {place for place, _, _ in action.uses}
+                    action.others = tuple(k for k in range(len(inputs)) if k not in used)
             elif index >= 0 and calls.writes(func):
                 action = WRITES_OTHERS
             self.calls.append((func, action))
+        self._find_late()
+
+    def _find_late(self):
+        left = collections.Counter(self.accesses_left)
+        for _, action in self.calls:
+            if not isinstance(action, Action):
+                continue
+            for t in action.touched:
+                left[t] -= 1
+            ended = [self.tensor_at(self.endings[e][0]) for e in self.ends[action.instruction]]
+            action.ends_late = any(not left[t] and t not in self.plan.boundary for t in ended)
 
     def _find_newest(self):
         changed_by = {}
@@ -178,7 +215,7 @@ class StepSchedule:
 
     def _does_something(self, i):
         """Whether the walk has to stop at an instruction that itself changes nothing of ours."""
-        return bool(self.ends[i] or self.copy_waits[i] or i in self.signals
+        return bool(self.ends[i] or self.copy_waits[i] or self.signals[i]
                     or (i > 0 and not self._is_own_call(i - 1)))
 
     def _is_own_call(self, i):

@@ -2,14 +2,16 @@
 
 import torch
 
+_DENORMAL, _ONE = 5e-324, 1.0
+
 
 def switches():
-    """All that are known, to be compared. Flushing of denormals has no getter: one is multiplied."""
-    denormal = torch.full((1,), 1e-39)
+    """All that are known, to be compared. Flushing of denormals has no getter; it is a switch of the
+    thread's processor, so it shows where Python multiplies one."""
     return (torch.get_default_dtype(), torch.get_num_threads(),
             torch._C._get_mkldnn_enabled(),
             torch.are_deterministic_algorithms_enabled(), _precisions(),
-            bool((denormal * 1).item()))
+            bool(_DENORMAL * _ONE))
 
 
 def _precisions():
