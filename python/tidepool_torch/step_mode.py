@@ -5,12 +5,14 @@ import threading
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from .list_ops import groups_of, joined, lists_of
 from .ranks import is_wrapper
 
 
 class StepMode(TorchDispatchMode):
     """Sees each op of a step and gives it to `handle`(func, args, kwargs), but for those which
-    `walk`, an executor in the middle of a step or None, expects and lets pass."""
+    `walk`, an executor in the middle of a step or None, expects and lets pass. One over lists of
+    tensors is several calls, each of which is an op of the step."""
 
     def __init__(self, gate):
         super().__init__()
@@ -21,8 +23,9 @@ class StepMode(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if types and is_wrapper(types):
             return NotImplemented  # so that the ops on what is inside arrive here
+        groups = groups_of(func, args, kwargs or {}) if lists_of(func) else None
         walk = self.walk
-        if walk is not None:
+        if walk is not None and groups is None:
             expected, action = walk.calls[walk.position]
             if action is None and expected is func:
                 # Most calls: nothing of theirs is the plan's, and nothing can be left half-done.
@@ -31,7 +34,9 @@ class StepMode(TorchDispatchMode):
         gate = self._gate
         gate.closed = True
         try:
-            return self.handle(func, args, kwargs or {})
+            if groups is None:
+                return self.handle(func, args, kwargs or {})
+            return joined([self.handle(func, *group) for group in groups])
         finally:
             gate.closed = False
             if gate.waiting is not None:
