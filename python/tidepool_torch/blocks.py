@@ -15,13 +15,15 @@ from .primitives import StorageWeakRef
 
 class Blocks:
     """`region` has the plan's host bytes. Between steps bytes are where the plan's boundary says,
-    from enter() to forget(). `lock` is for what the copy threads change too."""
+    from enter() to forget(). `lock` is for what the copy threads change too; now() is the
+    instruction that the step has come to."""
 
-    def __init__(self, schedule, region):
+    def __init__(self, schedule, region, now):
         self.schedule = schedule
         self.program = schedule.program
         self.plan = schedule.plan
         self.region = region
+        self._now = now
         self.lock = threading.RLock()
         self.block = {}  # placement on the device -> the storage that owns its bytes
         self.points_at = {}  # tensor -> the placement that PyTorch's storage looks at; None: away
@@ -126,7 +128,8 @@ class Blocks:
         self.points_at[t] = p
 
     def say_away(self, t, storage):
-        primitives.set_away(storage, not_here(self.name(t)))
+        primitives.set_away(storage, not_here(self.name(t), self.schedule.next_use(t, self._now()),
+                                              self.program.tensors[t].persistent))
 
     def is_last_of(self, p):
         """Whether nothing of the plan's follows behind the life of this placement."""

@@ -173,8 +173,13 @@ class Budget:
 
 
 def _speaker(name, is_to_speak):
-    def say(text):
-        if is_to_speak:
+    said = set()
+
+    def say(text, once=None):
+        """`once`: not where the same was said already."""
+        if is_to_speak and once not in said:
+            if once is not None:
+                said.add(once)
             print(f"tidepool: {name}{text}", file=sys.stderr, flush=True)
 
     return say

@@ -17,14 +17,18 @@ _BESIDE = 4096
 
 
 class Diverged(Exception):
-    """A call of PyTorch's is not the one that the plan expects."""
+    """A call of PyTorch's is not the one that the plan expects: the op and the reason, in words."""
+
+    def __init__(self, func, reason):
+        name = func if isinstance(func, str) else calls.name_of(func)
+        super().__init__(f"({name}): {reason}")
 
 
 class DivergedBehind(Diverged):
     """The call ran, with this result."""
 
-    def __init__(self, message, out):
-        super().__init__(message)
+    def __init__(self, func, reason, out):
+        super().__init__(func, reason)
         self.out = out
 
 
@@ -45,7 +49,7 @@ class Executor:
         self.plan = schedule.plan
         self.calls = [*schedule.calls, (None, None)]  # what lies behind the last is no call
         self.by_value = kept.by_value
-        self.blocks = Blocks(schedule, region)
+        self.blocks = Blocks(schedule, region, lambda: self._next)
         self.copies = CopyThreads(schedule, self.plan.copy_streams, self.blocks.lock, self.copy,
                                   self._finish)
         self.reruns = 0
@@ -69,6 +73,7 @@ class Executor:
     # ---- between steps
 
     def enter(self, storages, away):
+        self._next = 0
         self.blocks.enter(storages, away)
 
     def holds(self, storages):
@@ -108,7 +113,7 @@ class Executor:
             action = self.calls[position][1]
         if action is WRITES_OTHERS:
             if self._ours_among(calls.written(func, args, kwargs)):
-                raise Diverged(f"{func} on another tensor")
+                raise Diverged(func, "another tensor")
             action = None
         if action is None:
             self.position += 1
@@ -120,11 +125,11 @@ class Executor:
         log, every so many steps."""
         if not calls.is_view(func):
             if calls.writes(func) or self._ours_among(tensors):
-                raise Diverged(f"{func} instead of {expected}")
+                raise Diverged(func, f"instead of {calls.name_of(expected)}")
         out = func(*args, **kwargs)
         known = [t.untyped_storage()._cdata for t in tensors]
         if sum(s.nbytes() for s in calls.fresh_storages(out, known)) > _BESIDE:
-            raise DivergedBehind(f"{func} instead of {expected}", out)
+            raise DivergedBehind(func, f"instead of {calls.name_of(expected)}", out)
         return out
 
     def _ours_among(self, tensors):
@@ -134,22 +139,22 @@ class Executor:
     def _act(self, action, func, args, kwargs):
         tensors = calls.tensors_in(args, kwargs)
         if len(tensors) != len(action.op.inputs):
-            raise Diverged(f"{func} with {len(tensors)} tensors instead of "
-                           f"{len(action.op.inputs)}")
+            raise Diverged(func, f"{len(tensors)} tensors instead of "
+                                 f"{len(action.op.inputs)}")
         blocks = self.blocks
         for place, t, _ in action.uses:
             reference = blocks.reference.get(t)
             if reference is None or reference.cdata != tensors[place].untyped_storage()._cdata:
-                raise Diverged(f"{func} with another tensor than {blocks.name(t)}")
+                raise Diverged(func, f"another tensor than {blocks.name(t)}")
         for place, shape in action.op.shapes:
             if tensors[place].shape != shape:
-                raise Diverged(f"{func} on a tensor of {tuple(tensors[place].shape)} instead of "
-                               f"{tuple(shape)}")
+                raise Diverged(func, f"other sizes {tuple(tensors[place].shape)} instead of "
+                                     f"{tuple(shape)}")
         if action.writes:
             expected = {blocks.reference[t].cdata for _, t, _ in action.uses}
             found = {t.untyped_storage()._cdata for t in tensors}
             if any(c in blocks.ours and c not in expected for c in found):
-                raise Diverged(f"{func} on another tensor")
+                raise Diverged(func, "another tensor")
         i = action.instruction
         if self._unfinished is not None:
             self._finish_late()
@@ -185,7 +190,8 @@ class Executor:
     def end(self):
         """The rest of the schedule, behind the last call. Diverged where calls are missing."""
         if self.schedule.where_it_is_next(None, self.position) is None:
-            raise Diverged(f"the end instead of {self.schedule.call_at(self.position)[0]}")
+            raise Diverged("the end", "instead of "
+                           f"{calls.name_of(self.schedule.call_at(self.position)[0])}")
         self._finish_late()
         self._walk(len(self.schedule.instructions))
         self.copies.wait_for_all()
@@ -210,8 +216,8 @@ class Executor:
             elif self.program.recorded[x.op] < 0:
                 self._finish(i)
             else:
-                raise Diverged(f"a call before {self.program.json['ops'][x.op]['name']}, "
-                               "which the plan expects first")
+                raise Diverged("too early", "the plan expects "
+                               f"{self.program.json['ops'][x.op]['name']} first")
 
     def _ends_something_last(self, i):
         return any(self.blocks.is_last_of(self.schedule.endings[e][0])
@@ -240,7 +246,7 @@ class Executor:
         if sizes != action.sizes:
             # It has run, so the step goes on without the plan from the next call on.
             self.copies.done[action.instruction] = True
-            raise DivergedBehind(f"{action.op.name}: other sizes {sizes} instead of "
+            raise DivergedBehind(action.op.func, f"results of {sizes} bytes instead of "
                                  f"{action.sizes}", out)
         with self.blocks.lock:
             for born, storage in zip(action.births, fresh):

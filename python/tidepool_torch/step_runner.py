@@ -6,7 +6,7 @@ import time
 
 import torch
 
-from . import calls
+from . import advice, calls
 from .errors import BudgetInfeasible, HostTierFull, TidepoolError, in_words
 from .executor import Diverged, DivergedBehind
 from .landing import land
@@ -237,8 +237,9 @@ class StepRunner:
     def _diverge(self, error):
         planned = self._leave_running()
         self.divergences += 1
-        self._say(f"step {self.steps} differs from the plan at op {planned.executor.position} "
-                  f"({error}); running reactively")
+        at = planned.executor.schedule.op_at(planned.executor.position)
+        self._say(f"step {self.steps} differs from the plan at op {at} {error}; running reactively",
+                  once=str(error))
         self._use_reactive(land(planned.executor, self._away))
         self._plans.was_left(planned)
 
@@ -275,8 +276,8 @@ class StepRunner:
 
     def _program_of(self, recorder):
         recording = recorder.finish(self._trained.gradients())
-        for note in recording.notes:
-            self._say(note)
+        for note in recording.notes + self._trained.not_found():
+            self._say(note, once=note)
         if self.peak is None:
             self._reactive.budget = int(recording.peak() * self._share)
         room = self.peak - (counts.live() - self.base)
@@ -284,6 +285,9 @@ class StepRunner:
 
     def _plan(self, program):
         planned = self._plans.make(self._key, program, self.peak)
+        advised = advice.of_optimizers(self._trained.optimizers)
+        if advised and planned.plan.info.swapped_tensors:
+            self._say(advised, once=advised)
         # At once: a budget that was a share of the peak holds from now on.
         storages = self._storages.by_name()
         if self._storages.fits(planned, storages):

@@ -17,6 +17,7 @@ class Trained:
     def __init__(self, model, optimizers, keep):
         self.model = model
         self.optimizers = optimizers
+        self._keep = keep
         self._names = self._checked_names(keep)
 
     def persistent(self):
@@ -39,6 +40,11 @@ class Trained:
                     if isinstance(value, torch.Tensor):
                         add(f"{owner}.{key}", "optimizer_state", value)
         return found
+
+    def not_found(self):
+        """What is to be said of names to keep that nothing has, which is known with the state."""
+        found = {name for name, _, _ in self.persistent()}
+        return [f"keep: nothing is called {name!r}" for name in sorted(set(self._keep) - found)]
 
     def tensors(self):
         """All that persistent() has the storages of, each one."""
@@ -92,7 +98,7 @@ class Trained:
                                     "not move. Next: plain tensors")
             names[id(tensor)] = name
         for name in keep:
-            if name not in names.values():
+            if name not in names.values() and name.rpartition(".")[0] not in names.values():
                 raise ValueError(f"keep: the model has no parameter or buffer {name!r}")
         return names
 
