@@ -168,7 +168,12 @@ class Budget:
             if budget is not None and budget._runner.inside and gradient is not None:
                 budget._reactive.show(storage_of(gradient))
 
-        return (self._trained.add_hooks(bytes_of_away, loaded)
+        def called():
+            budget = me()
+            if budget is not None:
+                budget._runner.check_thread()
+
+        return (self._trained.add_hooks(bytes_of_away, loaded, called)
                 + self._ranks.add_hooks(self._model, look))
 
 

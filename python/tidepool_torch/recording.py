@@ -10,7 +10,7 @@ import time
 
 import torch
 
-from . import advice, calls
+from . import advice, calls, refusals
 from .memory import counts
 from .primitives import StorageWeakRef, storage_of
 from .switches import switches
@@ -143,6 +143,7 @@ class Recorder:
         changed |= self._before(func, kwargs, tensors)
         if not self.recording.switched and switches() != self._switches:
             self.recording.switched = True
+        refusals.look_for_compiled()
         if self._others is None:
             self._others = advice.of_hooks()
         audited = self._copies_of_small(func, tensors, changed)

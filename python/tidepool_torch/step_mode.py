@@ -7,6 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from .list_ops import groups_of, joined, lists_of
 from .ranks import is_wrapper
+from .refusals import explained
 
 
 class StepMode(TorchDispatchMode):
@@ -37,6 +38,11 @@ class StepMode(TorchDispatchMode):
             if groups is None:
                 return self.handle(func, args, kwargs or {})
             return joined([self.handle(func, *group) for group in groups])
+        except NotImplementedError as error:
+            clearer = explained(error)
+            if clearer is None:
+                raise
+            raise clearer from error
         finally:
             gate.closed = False
             if gate.waiting is not None:

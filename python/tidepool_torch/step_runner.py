@@ -2,11 +2,12 @@
 reactively, and goes on reactively where it leaves its plan."""
 
 import contextlib
+import threading
 import time
 
 import torch
 
-from . import advice, calls
+from . import advice, calls, refusals
 from .errors import BudgetInfeasible, HostTierFull, TidepoolError, in_words
 from .executor import Diverged, DivergedBehind
 from .landing import land
@@ -36,6 +37,7 @@ class StepRunner:
         self._key = None
         self._idle = None  # live bytes and a mark, in a step whose ops are not looked at
         self._outgrown = False
+        self._thread = None  # whose step it is
         self.inside = False
         self.steps = 0
         self.divergences = 0
@@ -82,6 +84,7 @@ class StepRunner:
             self._beside.look_again(self._away)
             self.base = self._beside.base
         self.inside = True
+        self._thread = threading.get_ident()
         self._idle = (counts.live(), counts.begin()) if self._needs_nothing() else None
         self._mode.handle = self._choose
         self._mode.walk = None
@@ -179,6 +182,11 @@ class StepRunner:
 
     # ---- calls
 
+    def check_thread(self):
+        """The model is called: TidepoolError in a thread whose ops this step does not see."""
+        if self.inside and not self._idle and threading.get_ident() != self._thread:
+            raise refusals.of_another_thread()
+
     def _choose(self, func, args, kwargs):
         """The first call of a step says which plan, if any, serves it."""
         tensors = calls.tensors_in(args, kwargs)
@@ -227,7 +235,11 @@ class StepRunner:
             [s for name, _, s in persistent if name in kept], record)
         if self.peak is not None and not also and not times and self.steps == 1:
             self._say(f"step 1 runs reactively inside {in_words(self.peak)}")
-        self._mode.handle = self._reactive.run
+        self._mode.handle = self._reactive.run if self.steps > 1 else self._run_first
+
+    def _run_first(self, func, args, kwargs):
+        refusals.look_for_compiled()
+        return self._reactive.run(func, args, kwargs)
 
     def _is_to_record(self, times):
         """Ranks that have not agreed yet count all their steps: they record the same one."""
