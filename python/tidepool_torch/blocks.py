@@ -31,6 +31,7 @@ class Blocks:
         self.ours = set()  # `_cdata` of these
         self.newest = {}  # tensor -> the placements that have its newest value
         self.mine = set()  # tensors whose storages are pointers in this step
+        self.lent = {}  # tensor -> placement whose bytes are PyTorch's between two steps
         self.left = {}  # tensor -> calls of this step that still use it
         self.moved_out = self.moved_in = 0
 
@@ -64,18 +65,19 @@ class Blocks:
                 self.moved_out += storage.nbytes()
                 self.say_away(t, storage)
             self._take(t, p, storage, None)
+        self.mine = {t for t, p, _ in bound if not self._on_device(p)}
         for t, p, storage in bound:
             if self._on_device(p):
                 if storage in away:
                     away.back(storage)
-                self.block[p] = primitives.take_bytes(storage)
-                self._take(t, p, storage, p)
-        self.mine = set(self.schedule.managed)
+                self.lent[t] = p
+                self._look(t, p, storage, p)
 
     def holds(self, storages):
-        """Whether these are the storages that enter() took."""
+        """Whether those that are away are the storages that enter() took."""
         return all(self.reference[t].cdata == storages[self.name(t)]._cdata
-                   for t in self.plan.boundary if t in self.schedule.managed)
+                   for t in self.plan.boundary
+                   if t in self.schedule.managed and t not in self.lent)
 
     def copy_of(self, storage):
         """A storage with the bytes of one that is away between steps, or None."""
@@ -90,25 +92,43 @@ class Blocks:
     def forget(self):
         """All storages have bytes of their own: none is of the plan any more."""
         for of_the_plan in (self.block, self.reference, self.ours, self.newest, self.points_at,
-                            self.mine):
+                            self.mine, self.lent):
             of_the_plan.clear()
 
     # ---- a step
 
-    def begin(self):
+    def begin(self, storages):
+        """`storages` are the persistent ones by name, as fits() has looked at them."""
+        for t, p in self.lent.items():
+            storage = storages[self.name(t)]
+            self.block[p] = primitives.take_bytes(storage)
+            self._take(t, p, storage, p)
+        self.lent.clear()
         self.mine = set(self.schedule.managed)
         self.left = dict(self.schedule.accesses_left)
 
     def end(self):
         """What goes on into the next step looks at where the boundary has it; the rest is over."""
         for t, p in self.plan.boundary.items():
-            if t in self.schedule.managed and self._on_device(p) and self.points_at[t] != p:
-                self.point(t, p, primitives.living(self.reference[t]))
+            if t in self.schedule.managed and self._on_device(p):
+                self._lend(t, p)
         for t in [t for t in self.reference if t not in self.plan.boundary]:
             del self.reference[t]
             self.points_at.pop(t, None)
             self.newest.pop(t, None)
-        self.ours = {reference.cdata for reference in self.reference.values()}
+        self.ours = {reference.cdata for t, reference in self.reference.items()
+                     if t not in self.lent}
+
+    def _lend(self, t, p):
+        """The bytes are the storage's own until the next step: so it can say then whether numpy has
+        looked at it, and must not move any more."""
+        block = self.block.pop(p)
+        storage = primitives.living(self.reference[t])
+        if storage is not None:
+            primitives.set_bytes(storage, block, self.points_at[t] is None)
+        self.points_at[t] = p
+        self.mine.discard(t)
+        self.lent[t] = p
 
     def born(self, t, p, storage):
         """A call made a storage of the plan's."""
@@ -116,8 +136,11 @@ class Blocks:
         self._take(t, p, storage, p)
 
     def _take(self, t, p, storage, points_at):
-        self.reference[t] = reference = StorageWeakRef(storage)
-        self.ours.add(reference.cdata)
+        self._look(t, p, storage, points_at)
+        self.ours.add(storage._cdata)
+
+    def _look(self, t, p, storage, points_at):
+        self.reference[t] = StorageWeakRef(storage)
         self.newest[t] = {p}
         self.points_at[t] = points_at
 

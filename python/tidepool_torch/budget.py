@@ -72,7 +72,7 @@ class Budget:
         """What was done until now, or until close(): a Report, which prints as lines."""
         if self._last_report is not None:
             return self._last_report
-        return report_of(self.peak, self.steps, self.divergences, self._plans,
+        return report_of(self.peak, self.steps, self.divergences, self._known_plans,
                          self._beside.kept_by_kernels)
 
     def export(self, path):

@@ -92,11 +92,11 @@ class Executor:
 
     # ---- a step
 
-    def begin(self):
+    def begin(self, storages):
         self.position = self._next = 0
         self._unfinished = None
         self._uses_left = [count for _, count in self.schedule.endings]
-        self.blocks.begin()
+        self.blocks.begin(storages)
         self.copies.begin()
 
     def run(self, func, args, kwargs):

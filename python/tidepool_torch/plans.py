@@ -1,5 +1,6 @@
 """The plans of one budget, how they are made, and which kinds of steps have none."""
 
+import dataclasses
 import math
 import time
 
@@ -8,6 +9,7 @@ from .errors import BudgetInfeasible, in_words
 from .executor import Executor
 from .planning import infeasible, make_plan, measured_machine
 from .program import NothingToPlan, StepProgram
+from .report import Done
 from .schedule import StepSchedule
 
 _MOST_PLANS = 8
@@ -42,6 +44,8 @@ class Plans:
         self._forgotten = {}  # key -> plans that steps of it did not follow
         self._seen = {}  # key -> steps that ran without a plan
         self._plain_seconds = None
+        self._gone = Done()
+        self.let_go = 0
 
     # ---- bookkeeping
 
@@ -75,8 +79,20 @@ class Plans:
         times = self._forgotten.get(planned.key, 0)
         if times < _MOST_PLANS:
             self._forgotten[planned.key] = times + 1
-            self.ready.remove(planned)
-            planned.executor.close()
+            self._let_go(planned)
+
+    def _let_go(self, planned):
+        self.ready.remove(planned)
+        self._gone.add(planned)
+        self.let_go += 1
+        planned.executor.close()
+
+    def done(self):
+        """What all plans have done until now."""
+        done = dataclasses.replace(self._gone)
+        for planned in self.ready:
+            done.add(planned)
+        return done
 
     def close(self):
         for planned in self.ready:
@@ -114,7 +130,7 @@ class Plans:
         planned = Planned(key, program, plan, kept, executor)
         self.ready.insert(0, planned)
         while len(self.ready) > _MOST_PLANS:
-            self.ready.pop().executor.close()
+            self._let_go(self.ready[-1])
         self._say(f"{in_words(peak)} of {_what_it_does(program, plan.info)}; planned in {took:.1f} "
                   "s, proved")
         return planned

@@ -15,6 +15,9 @@ from .memory import counts
 from .step_mode import InterruptGate, StepMode
 
 
+_MOST_PARTIAL = 4
+
+
 class StepRunner:
     """`share` is that of the unlimited peak which the budget is, where its bytes are known only when
     a step was recorded."""
@@ -37,6 +40,7 @@ class StepRunner:
         self._key = None
         self._idle = None  # live bytes and a mark, in a step whose ops are not looked at
         self._outgrown = False
+        self._partial = 0  # recorded steps that were not whole
         self._thread = None  # whose step it is
         self.inside = False
         self.steps = 0
@@ -194,9 +198,9 @@ class StepRunner:
             return func(*args, **kwargs)
         self._key = (func, tuple((tuple(t.shape), t.dtype) for t in tensors),
                      self._trained.model.training, torch.is_grad_enabled())
-        storages = self._storages.by_name()
         for planned in self._plans.ready:
-            if planned.key == self._key and self._storages.fits(planned, storages):
+            storages = self._storages.fitting(planned) if planned.key == self._key else None
+            if storages is not None:
                 self._follow(planned, storages)
                 break
         else:
@@ -207,7 +211,7 @@ class StepRunner:
         self._storages.take_in(planned, storages)
         self._plans.runs(planned)
         self._running = planned
-        planned.executor.begin()
+        planned.executor.begin(storages)
         self._mode.handle = self._run_planned
         self._mode.walk = planned.executor
 
@@ -290,10 +294,21 @@ class StepRunner:
         recording = recorder.finish(self._trained.gradients())
         for note in recording.notes + self._trained.not_found():
             self._say(note, once=note)
+        if self.peak is None and self._is_partial():
+            return None
         if self.peak is None:
             self._reactive.budget = int(recording.peak() * self._share)
         room = self.peak - (counts.live() - self.base)
         return self._plans.program_of(self._key, recording, self.peak, room)
+
+    def _is_partial(self):
+        """Whether the recorded step is none to take a share of; said, and not without end."""
+        if self._partial == _MOST_PARTIAL or not self._reactive.did_less():
+            return False
+        self._partial += 1
+        self._say(f"step {self.steps} does less than one before: peak=\"{self._share * 100:g}%\" is "
+                  "taken of the next whole one")
+        return True
 
     def _plan(self, program):
         planned = self._plans.make(self._key, program, self.peak)
@@ -301,7 +316,7 @@ class StepRunner:
         if advised and planned.plan.info.swapped_tensors:
             self._say(advised, once=advised)
         # At once: a budget that was a share of the peak holds from now on.
-        storages = self._storages.by_name()
-        if self._storages.fits(planned, storages):
+        storages = self._storages.fitting(planned)
+        if storages is not None:
             self._storages.take_in(planned, storages)
         return True
