@@ -37,7 +37,8 @@ def fit(model, optimizer, *, peak, host=None, host_dir=None, planner="auto", tim
     host_dir     a folder: what leaves goes to a file there, without a name
     planner      one of Tidepool's planners
     time_limit   seconds that planning may take
-    evaluations  above 0: trials of the planner instead of seconds; the plan is the same anywhere
+    evaluations  above 0: trials of the planner instead of seconds; the plan is the same anywhere, and
+                 steps wait for it, where plans for further shapes are made beside the steps else
     allow        "swap", "recompute" or both
     min_bytes    smaller tensors stay where they are; bytes, or "4KiB"
     keep         names of what never leaves the device: parameters, buffers, and optimizer state as in

@@ -17,7 +17,7 @@ _TRIES = 4
 _LEAST_PROBE = 1 << 20
 
 
-def make_plan(program, machine, peak, host, options):
+def make_plan(program, machine, peak, host, options, plan_by=planner.plan):
     """A plan within `peak` bytes, all counted: what reruns keep beside the plan follows from it, so
     it is subtracted and planned again where it does not fit. (plan, Kept)."""
     beside = 0
@@ -26,7 +26,7 @@ def make_plan(program, machine, peak, host, options):
         try:
             if limit <= 0:
                 raise BudgetInfeasible("", 0)
-            plan = planner.plan(program.json, machine, limit, host, options)
+            plan = plan_by(program.json, machine, limit, host, options)
         except BudgetInfeasible as error:
             raise infeasible(program, machine, peak, beside, error, options) from None
         kept = Kept(program, plan)
@@ -35,7 +35,7 @@ def make_plan(program, machine, peak, host, options):
         beside = kept.bytes
     if options.recompute and options.swap:
         return make_plan(program, machine, peak, host,
-                         dataclasses.replace(options, recompute=False))
+                         dataclasses.replace(options, recompute=False), plan_by)
     raise infeasible(program, machine, peak, beside, BudgetInfeasible(""), options)
 
 

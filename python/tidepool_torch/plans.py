@@ -2,11 +2,13 @@
 
 import dataclasses
 import math
+import os
 import time
 
 from . import planner
-from .errors import BudgetInfeasible, in_words
+from .errors import BudgetInfeasible, HostTierFull, in_words
 from .executor import Executor
+from .planned_beside import PlannedBeside
 from .planning import infeasible, make_plan, measured_machine
 from .program import NothingToPlan, StepProgram
 from .report import Done
@@ -44,6 +46,9 @@ class Plans:
         self._forgotten = {}  # key -> plans that steps of it did not follow
         self._seen = {}  # key -> steps that ran without a plan
         self._plain_seconds = None
+        self._beside = None
+        self._beside_for = None
+        self._beside_failed = False
         self._gone = Done()
         self.let_go = 0
 
@@ -95,6 +100,9 @@ class Plans:
         return done
 
     def close(self):
+        if self._beside is not None:
+            self._beside.stop()
+            self._beside = None
         for planned in self.ready:
             planned.executor.close()
         self.ready.clear()
@@ -123,9 +131,47 @@ class Plans:
 
     def make(self, key, program, peak):
         start = time.perf_counter()
-        plan, kept = make_plan(program, self._machine, peak, self._host_left(),
-                               self._options.planning)
-        took = time.perf_counter() - start
+        made = make_plan(program, self._machine, peak, self._host_left(), self._options.planning)
+        return self._add(key, program, peak, made, time.perf_counter() - start)
+
+    def is_to_wait(self):
+        """Whether steps wait for a plan: for the first one, and where plans depend on no clock."""
+        return not self.ready or self._options.planning.evaluations > 0 or self._beside_failed
+
+    @property
+    def busy(self):
+        """Whether a plan is being made beside the steps."""
+        return self._beside is not None
+
+    def make_beside(self, key, program, peak):
+        """The same while steps go on; what_came_of_it() has it."""
+        host = self._host_left()
+
+        def work(plan_by):
+            return make_plan(program, self._machine, peak, host, self._options.planning, plan_by)
+
+        self._beside = PlannedBeside(work, os.environ)
+        self._beside_for = (key, program, peak)
+
+    def what_came_of_it(self):
+        """The Planned that was made beside the steps, when there is one. BudgetInfeasible,
+        HostTierFull; other failures are said, and the next plan is waited for."""
+        if self._beside is None or not self._beside.done:
+            return None
+        beside, self._beside = self._beside, None
+        key, program, peak = self._beside_for
+        try:
+            return self._add(key, program, peak, beside.result(), beside.seconds)
+        except (BudgetInfeasible, HostTierFull):
+            self.never(key)
+            raise
+        except Exception as error:  # pylint: disable=broad-except
+            self._beside_failed = True
+            self._say(f"planning beside the steps failed ({error}); the next plan is waited for")
+            return None
+
+    def _add(self, key, program, peak, made, took):
+        plan, kept = made
         executor = Executor(StepSchedule(program, plan), kept, self._tier.region(plan.host_bytes))
         planned = Planned(key, program, plan, kept, executor)
         self.ready.insert(0, planned)

@@ -83,6 +83,8 @@ class StepRunner:
         if self.inside:
             raise TidepoolError("a step is inside another step of the same budget. Next: one "
                                 "`with budget.step():` around both")
+        if self._plans.busy:
+            self._take_what_was_planned()
         self._storages.own_what_is_due()
         if self.steps == 1:
             self._beside.look_again(self._away)
@@ -248,7 +250,7 @@ class StepRunner:
     def _is_to_record(self, times):
         """Ranks that have not agreed yet count all their steps: they record the same one."""
         steps = times if self._ranks.agreed else self.steps - 1
-        return steps >= self._warm_up and self._trained.has_state()
+        return steps >= self._warm_up and self._trained.has_state() and not self._plans.busy
 
     def _diverge(self, error):
         planned = self._leave_running()
@@ -281,14 +283,28 @@ class StepRunner:
     def _plan_alone(self, recorder):
         try:
             program = self._program_of(recorder)
-            if program is not None:
+            if program is not None and self._plans.is_to_wait():
                 self._plan(program)
+            elif program is not None:
+                self._plans.make_beside(self._key, program, self.peak)
         except (BudgetInfeasible, HostTierFull) as error:
-            if not self._ranks.together:
-                raise
-            # A rank that ended alone would leave the others waiting for it.
             self._plans.never(self._key)
-            self._say(f"{error}. Steps of these shapes run without a plan")
+            self._go_on_without(error)
+
+    def _take_what_was_planned(self):
+        """A plan that was made beside the steps is there from this one on."""
+        before = counts.live()
+        try:
+            self._plans.what_came_of_it()
+        except (BudgetInfeasible, HostTierFull) as error:
+            self._go_on_without(error)
+        self.base += max(0, counts.live() - before)
+
+    def _go_on_without(self, error):
+        if not self._ranks.together:
+            raise error
+        # A rank that ended alone would leave the others waiting for it.
+        self._say(f"{error}. Steps of these shapes run without a plan")
 
     def _program_of(self, recorder):
         recording = recorder.finish(self._trained.gradients())
