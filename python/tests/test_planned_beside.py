@@ -82,6 +82,9 @@ def test_close_stops_it(monkeypatch):
     losses = []
     with fit(training) as budget:
         beside = begun(budget, training, losses)
+        until = time.monotonic() + 60
+        while beside._process is None and time.monotonic() < until:
+            time.sleep(0.01)
         assert not beside.done
     assert beside.done and beside._process.returncode == -signal.SIGKILL
     assert "tidepool-planning" not in [t.name for t in threading.enumerate()]
