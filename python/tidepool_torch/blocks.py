@@ -98,7 +98,7 @@ class Blocks:
     # ---- a step
 
     def begin(self, storages):
-        """`storages` are the persistent ones by name, as fits() has looked at them."""
+        """`storages` are the persistent ones by name, as they were found to fit."""
         for t, p in self.lent.items():
             storage = storages[self.name(t)]
             self.block[p] = primitives.take_bytes(storage)

@@ -46,8 +46,9 @@ class Plans:
         self._forgotten = {}  # key -> plans that steps of it did not follow
         self._seen = {}  # key -> steps that ran without a plan
         self._plain_seconds = None
-        self._beside = None
-        self._beside_for = None
+        self._beside = None  # the PlannedBeside, while steps go on
+        self.key_beside = None  # of the one that was made last so
+        self._subject_beside = None
         self._beside_failed = False
         self._gone = Done()
         self.let_go = 0
@@ -139,7 +140,7 @@ class Plans:
         return not self.ready or self._options.planning.evaluations > 0 or self._beside_failed
 
     @property
-    def busy(self):
+    def is_planning(self):
         """Whether a plan is being made beside the steps."""
         return self._beside is not None
 
@@ -151,7 +152,7 @@ class Plans:
             return make_plan(program, self._machine, peak, host, self._options.planning, plan_by)
 
         self._beside = PlannedBeside(work, os.environ)
-        self._beside_for = (key, program, peak)
+        self.key_beside, self._subject_beside = key, (program, peak)
 
     def what_came_of_it(self):
         """The Planned that was made beside the steps, when there is one. BudgetInfeasible,
@@ -159,11 +160,10 @@ class Plans:
         if self._beside is None or not self._beside.done:
             return None
         beside, self._beside = self._beside, None
-        key, program, peak = self._beside_for
+        (program, peak), self._subject_beside = self._subject_beside, None
         try:
-            return self._add(key, program, peak, beside.result(), beside.seconds)
+            return self._add(self.key_beside, program, peak, beside.result(), beside.seconds)
         except (BudgetInfeasible, HostTierFull):
-            self.never(key)
             raise
         except Exception as error:  # pylint: disable=broad-except
             self._beside_failed = True

@@ -15,6 +15,7 @@ from .memory import counts
 from .step_mode import InterruptGate, StepMode
 
 
+# So many recorded steps at most are not taken to know the peak from.
 _MOST_PARTIAL = 4
 
 
@@ -83,7 +84,7 @@ class StepRunner:
         if self.inside:
             raise TidepoolError("a step is inside another step of the same budget. Next: one "
                                 "`with budget.step():` around both")
-        if self._plans.busy:
+        if self._plans.is_planning:
             self._take_what_was_planned()
         self._storages.own_what_is_due()
         if self.steps == 1:
@@ -250,7 +251,8 @@ class StepRunner:
     def _is_to_record(self, times):
         """Ranks that have not agreed yet count all their steps: they record the same one."""
         steps = times if self._ranks.agreed else self.steps - 1
-        return steps >= self._warm_up and self._trained.has_state() and not self._plans.busy
+        return (steps >= self._warm_up and self._trained.has_state()
+                and not self._plans.is_planning)
 
     def _diverge(self, error):
         planned = self._leave_running()
@@ -288,8 +290,7 @@ class StepRunner:
             elif program is not None:
                 self._plans.make_beside(self._key, program, self.peak)
         except (BudgetInfeasible, HostTierFull) as error:
-            self._plans.never(self._key)
-            self._go_on_without(error)
+            self._go_on_without(self._key, error)
 
     def _take_what_was_planned(self):
         """A plan that was made beside the steps is there from this one on."""
@@ -297,13 +298,14 @@ class StepRunner:
         try:
             self._plans.what_came_of_it()
         except (BudgetInfeasible, HostTierFull) as error:
-            self._go_on_without(error)
+            self._go_on_without(self._plans.key_beside, error)
         self.base += max(0, counts.live() - before)
 
-    def _go_on_without(self, error):
+    def _go_on_without(self, key, error):
         if not self._ranks.together:
             raise error
         # A rank that ended alone would leave the others waiting for it.
+        self._plans.never(key)
         self._say(f"{error}. Steps of these shapes run without a plan")
 
     def _program_of(self, recorder):
