@@ -111,7 +111,7 @@ class KillAt(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         KillAt.left -= 1
         if KillAt.left == 0:
-            print(budget.report().moved_out, os.fstat(budget._tier.file).st_size, flush=True)
+            print(budget.report().moved_out, os.fstat(budget._tier.file.number).st_size, flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
         return func(*args, **(kwargs or {{}}))
 
