@@ -238,6 +238,21 @@ def test_name_that_the_model_does_not_have_ends_with_2(run):
     done = run(scripts.TRAINS, ["--peak", "60%", "--keep", "nothing"], ["4"])
     assert done.returncode == 2
     assert "the model has no parameter or buffer 'nothing'" in done.stderr
+    assert "no step of a training" not in done.stderr
+
+
+def test_a_hook_that_is_not_there_is_named_with_its_place(run, tmp_path):
+    done = run(scripts.NO_TRAINING, ["--peak", "1GiB"], TIDEPOOL_HOOK=str(tmp_path / "no.so"))
+    assert (f"tidepool: there is no allocator hook at {tmp_path / 'no.so'}: bytes are counted by the C "
+            "library, peaks are not exact. Next: install the wheel, or set TIDEPOOL_HOOK to the hook"
+            ) in done.stderr.splitlines()
+
+
+@needs_hook
+def test_a_hook_that_is_loaded_from_elsewhere_is_not_missed(run, tmp_path):
+    done = run(scripts.NO_TRAINING, ["--peak", "1GiB"], TIDEPOOL_HOOK=str(tmp_path / "no.so"),
+               LD_PRELOAD=hook.hook_path())
+    assert "no allocator hook" not in done.stderr
 
 
 def test_script_that_is_not_there_ends_with_3(tmp_path):

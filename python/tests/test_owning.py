@@ -1,6 +1,7 @@
 """Models and optimizers whose bytes come from a file or from numpy."""
 
 import numpy
+import pytest
 import torch
 
 import tidepool_torch as tidepool
@@ -111,3 +112,33 @@ def test_a_weight_that_numpy_looks_at_stays_where_numpy_sees_it():
     budget.close()
     assert differences(state_of(*plain), state_of(*inside)) == []
     assert numpy.array_equal(array, plain[0][4].weight.detach().numpy())
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_an_array_of_a_weight_made_between_planned_steps(held):
+    """One that is kept goes on to show the weight, which moves no more; one that is not changes
+    nothing."""
+    def run(fitted):
+        model = layers()
+        optimizer = torch.optim.AdamW(model.parameters())
+        budget = tidepool.fit(model, optimizer, **options()) if fitted else None
+        losses, arrays, seen = [], [], []
+        for number in range(9):
+            losses += train(model, optimizer, number, number + 1, budget)
+            if number >= 4:
+                arrays.append(model[4].weight.detach().numpy())
+                seen.append([float(array.sum()) for array in arrays])
+                if not held:
+                    arrays.clear()
+        report = None
+        if fitted:
+            report = budget.report()
+            budget.close()
+        return losses, seen, state_of(model, optimizer), report
+
+    expected, seen, state, _ = run(False)
+    losses, seen_inside, state_inside, report = run(True)
+    assert losses == expected and seen_inside == seen
+    assert differences(state, state_inside) == []
+    assert report.moved_in > 0
+    assert report.planned_steps == (6 if held else 7)

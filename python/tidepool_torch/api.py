@@ -37,10 +37,12 @@ def fit(model, optimizer, *, peak, host=None, host_dir=None, planner="auto", tim
     host_dir     a folder: what leaves goes to a file there, without a name
     planner      one of Tidepool's planners
     time_limit   seconds that planning may take
-    evaluations  above 0: trials of the planner instead of seconds; the plan is the same anywhere
+    evaluations  above 0: trials of the planner instead of seconds; the plan is the same anywhere, and
+                 steps wait for it, where plans for further shapes are made beside the steps else
     allow        "swap", "recompute" or both
     min_bytes    smaller tensors stay where they are; bytes, or "4KiB"
-    keep         names of parameters and buffers that never leave the device
+    keep         names of what never leaves the device: parameters, buffers, and optimizer state as in
+                 "head.weight.exp_avg"
     home         parameters and buffers are on the device between steps
     warm_up      steps of a shape before one is recorded; None: 1, or 3 where ranks train together
     machine      a machine of Tidepool's as its file has it (a dict), to plan for links of other

@@ -13,14 +13,16 @@ _PIECE = 64 << 10
 OF_A_STEP = "a tensor of a step"
 
 
-def not_here(name, until=""):
-    """What somebody reads who touches a tensor that is away."""
-    if name == OF_A_STEP:
-        return ("tidepool: a tensor that a step made is not on the device. Next: use it within the "
-                "step, clone() it there, or `with budget.resident():` around its use")
-    return (f"tidepool: {name} is not on the device{until}. Something outside PyTorch's dispatcher "
-            "read it. Use `with budget.resident():` around it, or exclude it: fit(..., "
-            "keep=[\"name\"])")
+def not_here(name, until=None, lives_on=True):
+    """What somebody reads who touches a tensor that is away: `until` which op, where that is planned;
+    `lives_on` whether it is the model's or the optimizer's."""
+    planned = "" if until is None else f" (planned until op {until})"
+    if name == OF_A_STEP or not lives_on:
+        return (f"tidepool: {name} is not on the device{planned}. Something outside PyTorch's "
+                "dispatcher read it. Use it within the step, clone() it there, or use "
+                "budget.resident()")
+    return (f"tidepool: {name} is not on the device{planned}. Something outside PyTorch's dispatcher "
+            f'read it. Use budget.resident(), or exclude it: fit(..., keep=["{name}"])')
 
 
 def copy_between(source, source_offset, target, target_offset, size):

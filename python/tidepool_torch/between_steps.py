@@ -44,16 +44,25 @@ class BetweenSteps:
 
     # ---- into a plan and out of it
 
-    def fits(self, planned, storages):
-        """Whether the plan is for storages as these, and they may be moved."""
+    def fitting(self, planned):
+        """The storages by name, where the plan is for such and they may be moved; else None."""
+        storages = self.by_name()
         expected = [t for t in planned.program.tensors if t.persistent]
         if not all(t.name in storages and storages[t.name].nbytes() == t.bytes for t in expected):
-            return False
-        if all(t.pinned or self.is_held(storages[t.name]) or storages[t.name].resizable()
-               for t in expected):
-            return True
-        self._owning.due = True  # numpy looks at it; perhaps not for long
-        return False
+            return None
+        if self._may_move(expected, storages):
+            return storages
+        del storages  # a storage that nobody else holds can be replaced
+        self.own()  # numpy looked at one
+        storages = self.by_name()
+        if self._may_move(expected, storages):
+            return storages
+        self._owning.due = True  # it still does; perhaps not for long
+        return None
+
+    def _may_move(self, tensors, storages):
+        return all(t.pinned or self.is_held(storages[t.name]) or storages[t.name].resizable()
+                   for t in tensors)
 
     def take_in(self, planned, storages):
         """Bytes go where the plan has them between steps."""

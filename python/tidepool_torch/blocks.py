@@ -15,13 +15,15 @@ from .primitives import StorageWeakRef
 
 class Blocks:
     """`region` has the plan's host bytes. Between steps bytes are where the plan's boundary says,
-    from enter() to forget(). `lock` is for what the copy threads change too."""
+    from enter() to forget(). `lock` is for what the copy threads change too; now() is the
+    instruction that the step has come to."""
 
-    def __init__(self, schedule, region):
+    def __init__(self, schedule, region, now):
         self.schedule = schedule
         self.program = schedule.program
         self.plan = schedule.plan
         self.region = region
+        self._now = now
         self.lock = threading.RLock()
         self.block = {}  # placement on the device -> the storage that owns its bytes
         self.points_at = {}  # tensor -> the placement that PyTorch's storage looks at; None: away
@@ -30,6 +32,7 @@ class Blocks:
         self.ours = set()  # all of these
         self.newest = {}  # tensor -> the placements that have its newest value
         self.mine = set()  # tensors whose storages are pointers in this step
+        self.lent = {}  # tensor -> placement whose bytes are PyTorch's between two steps
         self.left = {}  # tensor -> calls of this step that still use it
         self.moved_out = self.moved_in = 0
 
@@ -63,18 +66,19 @@ class Blocks:
                 self.moved_out += storage.nbytes()
                 self.say_away(t, storage)
             self._take(t, p, storage, None)
+        self.mine = {t for t, p, _ in bound if not self._on_device(p)}
         for t, p, storage in bound:
             if self._on_device(p):
                 if storage in away:
                     away.back(storage)
-                self.block[p] = primitives.take_bytes(storage)
-                self._take(t, p, storage, p)
-        self.mine = set(self.schedule.managed)
+                self.lent[t] = p
+                self._look(t, p, storage, p)
 
     def holds(self, storages):
-        """Whether these are the storages that enter() took."""
+        """Whether those that are away are the storages that enter() took."""
         return all(self.identity[t] == storages[self.name(t)]._cdata
-                   for t in self.plan.boundary if t in self.schedule.managed)
+                   for t in self.plan.boundary
+                   if t in self.schedule.managed and t not in self.lent)
 
     def copy_of(self, storage):
         """A storage with the bytes of one that is away between steps, or None."""
@@ -89,26 +93,43 @@ class Blocks:
     def forget(self):
         """All storages have bytes of their own: none is of the plan any more."""
         for of_the_plan in (self.block, self.reference, self.identity, self.ours, self.newest,
-                            self.points_at, self.mine):
+                            self.points_at, self.mine, self.lent):
             of_the_plan.clear()
 
     # ---- a step
 
-    def begin(self):
+    def begin(self, storages):
+        """`storages` are the persistent ones by name, as they were found to fit."""
+        for t, p in self.lent.items():
+            storage = storages[self.name(t)]
+            self.block[p] = primitives.take_bytes(storage)
+            self._take(t, p, storage, p)
+        self.lent.clear()
         self.mine = set(self.schedule.managed)
         self.left = dict(self.schedule.accesses_left)
 
     def end(self):
         """What goes on into the next step looks at where the boundary has it; the rest is over."""
         for t, p in self.plan.boundary.items():
-            if t in self.schedule.managed and self._on_device(p) and self.points_at[t] != p:
-                self.point(t, p, primitives.living(self.reference[t]))
+            if t in self.schedule.managed and self._on_device(p):
+                self._lend(t, p)
         for t in [t for t in self.reference if t not in self.plan.boundary]:
             del self.reference[t], self.identity[t]
             self.points_at.pop(t, None)
             self.newest.pop(t, None)
         self.ours.clear()
-        self.ours.update(self.identity.values())
+        self.ours.update(identity for t, identity in self.identity.items() if t not in self.lent)
+
+    def _lend(self, t, p):
+        """The bytes are the storage's own until the next step: so it can say then whether numpy has
+        looked at it, and must not move any more."""
+        block = self.block.pop(p)
+        storage = primitives.living(self.reference[t])
+        if storage is not None:
+            primitives.set_bytes(storage, block, self.points_at[t] is None)
+        self.points_at[t] = p
+        self.mine.discard(t)
+        self.lent[t] = p
 
     def born(self, t, p, storage):
         """A call made a storage of the plan's."""
@@ -116,9 +137,12 @@ class Blocks:
         self._take(t, p, storage, p)
 
     def _take(self, t, p, storage, points_at):
+        self._look(t, p, storage, points_at)
+        self.ours.add(self.identity[t])
+
+    def _look(self, t, p, storage, points_at):
         self.reference[t] = reference = StorageWeakRef(storage)
         self.identity[t] = reference.cdata
-        self.ours.add(reference.cdata)
         self.newest[t] = {p}
         self.points_at[t] = points_at
 
@@ -129,7 +153,8 @@ class Blocks:
         self.points_at[t] = p
 
     def say_away(self, t, storage):
-        primitives.set_away(storage, not_here(self.name(t)))
+        primitives.set_away(storage, not_here(self.name(t), self.schedule.next_use(t, self._now()),
+                                              self.program.tensors[t].persistent))
 
     def is_last_of(self, p):
         """Whether nothing of the plan's follows behind the life of this placement."""

@@ -72,7 +72,7 @@ class Budget:
         """What was done until now, or until close(): a Report, which prints as lines."""
         if self._last_report is not None:
             return self._last_report
-        return report_of(self.peak, self.steps, self.divergences, self._plans,
+        return report_of(self.peak, self.steps, self.divergences, self._known_plans,
                          self._beside.kept_by_kernels)
 
     def export(self, path):
@@ -168,13 +168,23 @@ class Budget:
             if budget is not None and budget._runner.inside and gradient is not None:
                 budget._reactive.show(storage_of(gradient))
 
-        return (self._trained.add_hooks(bytes_of_away, loaded)
+        def called():
+            budget = me()
+            if budget is not None:
+                budget._runner.check_thread()
+
+        return (self._trained.add_hooks(bytes_of_away, loaded, called)
                 + self._ranks.add_hooks(self._model, look))
 
 
 def _speaker(name, is_to_speak):
-    def say(text):
-        if is_to_speak:
+    said = set()
+
+    def say(text, once=None):
+        """`once`: not where the same was said already."""
+        if is_to_speak and once not in said:
+            if once is not None:
+                said.add(once)
             print(f"tidepool: {name}{text}", file=sys.stderr, flush=True)
 
     return say

@@ -36,6 +36,11 @@ def tensors_out(result):
     return _collect(result, []) if isinstance(result, (list, tuple)) else []
 
 
+def name_of(func):
+    """Of the op, for people: aten.addmm. None is behind the last one."""
+    return "the end" if func is None else str(func).removesuffix(".default")
+
+
 def hidden_writes(func):
     return HIDDEN_WRITES.get(func._schema.name, ())
 

@@ -11,7 +11,8 @@ import sys
 from .diagnosis import findings
 from .errors import bytes_of
 from .foreign import command
-from .hook import hook_path, with_hook
+from .hook import hook_path, looked_for, with_hook
+from .memory import hook_is_loaded
 from .running import OPTIONS
 
 # As those of the program `tidepool`.
@@ -189,9 +190,10 @@ def _run(parsed):
         for finding in missing:
             print(f"tidepool-torch run: {finding.line()}", file=sys.stderr)
         return ERROR
-    if hook_path() is None and not parsed.quiet:
-        print("tidepool: the allocator hook is not there; bytes are counted by the C library, "
-              "peaks are not exact", file=sys.stderr)
+    if hook_path() is None and not hook_is_loaded() and not parsed.quiet:
+        print(f"tidepool: there is no allocator hook at {looked_for()}: bytes are counted by the C "
+              "library, peaks are not exact. Next: install the wheel, or set TIDEPOOL_HOOK to "
+              "the hook", file=sys.stderr)
     options = {"command": command, "fit": _fit_options(parsed),
                "micro_batches": parsed.micro_batches}
     if parsed.verify is not None:

@@ -16,14 +16,18 @@ _BESIDE = 4096
 
 
 class Diverged(Exception):
-    """A call of PyTorch's is not the one that the plan expects."""
+    """A call of PyTorch's is not the one that the plan expects: the op and the reason, in words."""
+
+    def __init__(self, func, reason):
+        name = func if isinstance(func, str) else calls.name_of(func)
+        super().__init__(f"({name}): {reason}")
 
 
 class DivergedBehind(Diverged):
     """The call ran, with this result."""
 
-    def __init__(self, message, out):
-        super().__init__(message)
+    def __init__(self, func, reason, out):
+        super().__init__(func, reason)
         self.out = out
 
 
@@ -46,7 +50,7 @@ class Executor:
         self.calls = [*schedule.calls, (None, None)]
         self.passing = [*schedule.passing, NOT_PASSING]
         self.by_value = kept.by_value
-        self.blocks = Blocks(schedule, region)
+        self.blocks = Blocks(schedule, region, lambda: self._next)
         self.ours = self.blocks.ours
         self.copies = copy_threads.CopyThreads(
             schedule, self.plan.copy_streams, self.blocks.lock,
@@ -72,6 +76,7 @@ class Executor:
     # ---- between steps
 
     def enter(self, storages, away):
+        self._next = 0
         self.blocks.enter(storages, away)
 
     def holds(self, storages):
@@ -90,11 +95,11 @@ class Executor:
 
     # ---- a step
 
-    def begin(self):
+    def begin(self, storages):
         self.position = self._next = 0
         self._unfinished = None
         self._uses_left = [count for _, count in self.schedule.endings]
-        self.blocks.begin()
+        self.blocks.begin(storages)
         self.copies.begin()
 
     def run(self, func, args, kwargs):
@@ -111,7 +116,7 @@ class Executor:
             action = self.calls[position][1]
         if action is WRITES_OTHERS:
             if self._ours_among(calls.written(func, args, kwargs)):
-                raise Diverged(f"{func} on another tensor")
+                raise Diverged(func, "another tensor")
             action = None
         if action is None:
             self.position += 1
@@ -123,11 +128,11 @@ class Executor:
         log, every so many steps."""
         if not calls.is_view(func):
             if calls.writes(func) or self._ours_among(tensors):
-                raise Diverged(f"{func} instead of {expected}")
+                raise Diverged(func, f"instead of {calls.name_of(expected)}")
         out = func(*args, **kwargs)
         known = [t.untyped_storage()._cdata for t in tensors]
         if sum(s.nbytes() for s in calls.fresh_storages(out, known)) > _BESIDE:
-            raise DivergedBehind(f"{func} instead of {expected}", out)
+            raise DivergedBehind(func, f"instead of {calls.name_of(expected)}", out)
         return out
 
     def _ours_among(self, tensors):
@@ -174,24 +179,25 @@ class Executor:
     def _check(self, action, func, tensors):
         """Whether the call is on the tensors that the plan has for it."""
         if len(tensors) != action.tensors:
-            raise Diverged(f"{func} with {len(tensors)} tensors instead of {action.tensors}")
+            raise Diverged(func, f"{len(tensors)} tensors instead of {action.tensors}")
         identity = self.blocks.identity
         for place, t, _ in action.uses:
             if identity.get(t) != tensors[place].untyped_storage()._cdata:
-                raise Diverged(f"{func} with another tensor than {self.blocks.name(t)}")
+                raise Diverged(func, f"another tensor than {self.blocks.name(t)}")
         for place, shape in action.op.shapes:
             if tensors[place].shape != shape:
-                raise Diverged(f"{func} on a tensor of {tuple(tensors[place].shape)} instead of "
-                               f"{tuple(shape)}")
+                raise Diverged(func, f"other sizes {tuple(tensors[place].shape)} instead of "
+                                     f"{tuple(shape)}")
         for place in action.others:
             found = tensors[place].untyped_storage()._cdata
             if found in self.ours and all(found != identity[t] for _, t, _ in action.uses):
-                raise Diverged(f"{func} on another tensor")
+                raise Diverged(func, "another tensor")
 
     def end(self):
         """The rest of the schedule, behind the last call. Diverged where calls are missing."""
         if self.schedule.where_it_is_next(None, self.position) is None:
-            raise Diverged(f"the end instead of {self.schedule.call_at(self.position)[0]}")
+            raise Diverged("the end", "instead of "
+                           f"{calls.name_of(self.schedule.call_at(self.position)[0])}")
         self._finish_late()
         self._walk(len(self.schedule.instructions))
         self.copies.wait_for_all()
@@ -216,8 +222,8 @@ class Executor:
             elif self.program.recorded[x.op] < 0:
                 self._finish(i)
             else:
-                raise Diverged(f"a call before {self.program.json['ops'][x.op]['name']}, "
-                               "which the plan expects first")
+                raise Diverged("too early", "the plan expects "
+                               f"{self.program.json['ops'][x.op]['name']} first")
 
     def _finish_late(self):
         if self._unfinished is not None:
@@ -242,7 +248,7 @@ class Executor:
         if sizes != action.sizes:
             # It has run, so the step goes on without the plan from the next call on.
             self.copies.done[action.instruction] = True
-            raise DivergedBehind(f"{action.op.name}: other sizes {sizes} instead of "
+            raise DivergedBehind(action.op.func, f"results of {sizes} bytes instead of "
                                  f"{action.sizes}", out)
         with self.blocks.lock:
             for born, storage in zip(action.births, fresh):

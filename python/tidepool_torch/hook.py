@@ -6,10 +6,15 @@ import os
 _NAME = "libtidepool_torch_hook.so"
 
 
-def hook_path():
-    """The hook's file, or None: named by hand, or in the wheel."""
+def looked_for():
+    """Where the hook's file should be: named by hand, or in the wheel."""
     named = os.environ.get("TIDEPOOL_HOOK")
-    path = named or os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", _NAME)
+    return named or os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", _NAME)
+
+
+def hook_path():
+    """The hook's file, or None."""
+    path = looked_for()
     return path if os.path.isfile(path) else None
 
 

@@ -14,7 +14,13 @@ class _MemoryRegion:
     def __init__(self, tier, size):
         self._tier = tier
         self.size = size
-        self._map = mmap.mmap(-1, max(size, PAGE))
+        try:
+            self._map = mmap.mmap(-1, max(size, PAGE))
+        except OSError as error:
+            raise HostTierFull(
+                f"the system has no {in_words(size)} of memory left for what leaves the device "
+                f"({in_words(tier.taken)} are there): {os.strerror(error.errno)}. Next: host_dir= for "
+                "a file") from None
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
 
     def write(self, pointer, size, offset=0):

@@ -85,6 +85,11 @@ class Plan:
         self.handle.library.export(self.handle, form, path)
 
 
+def plan_of_text(text):
+    """A plan that was written elsewhere."""
+    return Plan(lib.library().read("plan", text, "plan.json"))
+
+
 def smallest_budget(program, machine):
     """(bytes, op that sets it) below which no plan of the program is."""
     library = lib.library()

@@ -6,6 +6,7 @@ import time
 import torch
 
 from . import planner
+from .advice import needs_of, next_of
 from .errors import BudgetInfeasible, in_words
 from .reruns import Kept
 
@@ -16,7 +17,7 @@ _TRIES = 4
 _LEAST_PROBE = 1 << 20
 
 
-def make_plan(program, machine, peak, host, options):
+def make_plan(program, machine, peak, host, options, plan_by=planner.plan):
     """A plan within `peak` bytes, all counted: what reruns keep beside the plan follows from it, so
     it is subtracted and planned again where it does not fit. (plan, Kept)."""
     beside = 0
@@ -25,7 +26,7 @@ def make_plan(program, machine, peak, host, options):
         try:
             if limit <= 0:
                 raise BudgetInfeasible("", 0)
-            plan = planner.plan(program.json, machine, limit, host, options)
+            plan = plan_by(program.json, machine, limit, host, options)
         except BudgetInfeasible as error:
             raise infeasible(program, machine, peak, beside, error, options) from None
         kept = Kept(program, plan)
@@ -34,25 +35,24 @@ def make_plan(program, machine, peak, host, options):
         beside = kept.bytes
     if options.recompute and options.swap:
         return make_plan(program, machine, peak, host,
-                         dataclasses.replace(options, recompute=False))
+                         dataclasses.replace(options, recompute=False), plan_by)
     raise infeasible(program, machine, peak, beside, BudgetInfeasible(""), options)
 
 
 def infeasible(program, machine, peak, beside, error, options):
     floor, op = planner.smallest_budget(program.json, machine)
     smallest = max(error.smallest, floor) + program.small + beside
-    name = program.json["ops"][op]["name"] if op >= 0 else "the step"
     if floor + program.small + beside <= peak and not (options.swap and options.recompute):
         only = "copies" if options.swap else "computes again"
         return BudgetInfeasible(
             f"no plan that only {only} was found inside {in_words(peak)}; any plan needs "
             f"{in_words(floor + program.small)}. Next: allow=('swap', 'recompute'), or a larger "
             "budget", error.smallest and smallest)
+    who, what = needs_of(program, op, floor)
     return BudgetInfeasible(
-        f"cannot train inside {in_words(peak)}: op {name} needs {in_words(floor)} at once, small "
+        f"cannot train inside {in_words(peak)}: {who} needs {in_words(floor)} at once: {what}; small "
         f"tensors {in_words(program.small)} beside it; smallest budget {in_words(smallest)}. Next: "
-        "a larger budget, a smaller batch with gradient accumulation, or an optimizer with "
-        "foreach=False", smallest)
+        f"{next_of(program, op)}", smallest)
 
 
 def measured_machine(tier, room=2 * _PROBE):

@@ -1,13 +1,17 @@
 """The plans of one budget, how they are made, and which kinds of steps have none."""
 
+import dataclasses
 import math
+import os
 import time
 
 from . import planner
-from .errors import BudgetInfeasible, in_words
+from .errors import BudgetInfeasible, HostTierFull, in_words
 from .executor import Executor
+from .planned_beside import PlannedBeside
 from .planning import infeasible, make_plan, measured_machine
 from .program import NothingToPlan, StepProgram
+from .report import Done
 from .schedule import StepSchedule
 
 _MOST_PLANS = 8
@@ -42,6 +46,12 @@ class Plans:
         self._forgotten = {}  # key -> plans that steps of it did not follow
         self._seen = {}  # key -> steps that ran without a plan
         self._plain_seconds = None
+        self._beside = None  # the PlannedBeside, while steps go on
+        self.key_beside = None  # of the one that was made last so
+        self._subject_beside = None
+        self._beside_failed = False
+        self._gone = Done()
+        self.let_go = 0
 
     # ---- bookkeeping
 
@@ -75,10 +85,25 @@ class Plans:
         times = self._forgotten.get(planned.key, 0)
         if times < _MOST_PLANS:
             self._forgotten[planned.key] = times + 1
-            self.ready.remove(planned)
-            planned.executor.close()
+            self._let_go(planned)
+
+    def _let_go(self, planned):
+        self.ready.remove(planned)
+        self._gone.add(planned)
+        self.let_go += 1
+        planned.executor.close()
+
+    def done(self):
+        """What all plans have done until now."""
+        done = dataclasses.replace(self._gone)
+        for planned in self.ready:
+            done.add(planned)
+        return done
 
     def close(self):
+        if self._beside is not None:
+            self._beside.stop()
+            self._beside = None
         for planned in self.ready:
             planned.executor.close()
         self.ready.clear()
@@ -107,14 +132,51 @@ class Plans:
 
     def make(self, key, program, peak):
         start = time.perf_counter()
-        plan, kept = make_plan(program, self._machine, peak, self._host_left(),
-                               self._options.planning)
-        took = time.perf_counter() - start
+        made = make_plan(program, self._machine, peak, self._host_left(), self._options.planning)
+        return self._add(key, program, peak, made, time.perf_counter() - start)
+
+    def is_to_wait(self):
+        """Whether steps wait for a plan: for the first one, and where plans depend on no clock."""
+        return not self.ready or self._options.planning.evaluations > 0 or self._beside_failed
+
+    @property
+    def is_planning(self):
+        """Whether a plan is being made beside the steps."""
+        return self._beside is not None
+
+    def make_beside(self, key, program, peak):
+        """The same while steps go on; what_came_of_it() has it."""
+        host = self._host_left()
+
+        def work(plan_by):
+            return make_plan(program, self._machine, peak, host, self._options.planning, plan_by)
+
+        self._beside = PlannedBeside(work, os.environ)
+        self.key_beside, self._subject_beside = key, (program, peak)
+
+    def what_came_of_it(self):
+        """The Planned that was made beside the steps, when there is one. BudgetInfeasible,
+        HostTierFull; other failures are said, and the next plan is waited for."""
+        if self._beside is None or not self._beside.done:
+            return None
+        beside, self._beside = self._beside, None
+        (program, peak), self._subject_beside = self._subject_beside, None
+        try:
+            return self._add(self.key_beside, program, peak, beside.result(), beside.seconds)
+        except (BudgetInfeasible, HostTierFull):
+            raise
+        except Exception as error:  # pylint: disable=broad-except
+            self._beside_failed = True
+            self._say(f"planning beside the steps failed ({error}); the next plan is waited for")
+            return None
+
+    def _add(self, key, program, peak, made, took):
+        plan, kept = made
         executor = Executor(StepSchedule(program, plan), kept, self._tier.region(plan.host_bytes))
         planned = Planned(key, program, plan, kept, executor)
         self.ready.insert(0, planned)
         while len(self.ready) > _MOST_PLANS:
-            self.ready.pop().executor.close()
+            self._let_go(self.ready[-1])
         self._say(f"{in_words(peak)} of {_what_it_does(program, plan.info)}; planned in {took:.1f} "
                   "s, proved")
         return planned

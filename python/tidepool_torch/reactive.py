@@ -14,6 +14,9 @@ from .away import OF_A_STEP
 from .memory import counts
 from .primitives import StorageWeakRef, storage_of
 
+# A step that does a smaller share of what another did is none to judge the others by.
+_WHOLE = 0.9
+
 # Room for what no count shows: small blocks of the process, scratch of kernels.
 _SLACK = 1 << 20
 
@@ -44,11 +47,15 @@ class Reactive:
         self._stay = {}  # _cdata -> reference: never moved in this step
         self._sizes = {}
         self._at_most = math.inf
+        self._work = 0  # bytes that forward passes of this step made, while there is no budget
+        self._most_work = 0
 
     def begin(self, persistent, stay, recorder=None):
         """`persistent` has (name, storage) that may leave; `stay` storages that must not."""
         self.recorder = recorder
         self.short = 0
+        self._most_work = max(self._most_work, self._work)
+        self._work = 0
         self._at_most = math.inf  # bytes that are live, counted or less
         self._candidates.clear()
         self._stay = {s._cdata: StorageWeakRef(s) for s in stay}
@@ -71,12 +78,20 @@ class Reactive:
                 self._touch(storage, name)
             else:
                 self._note_argument(storage)
-        if self.budget is not None and tensors:
+        if self.budget is not None:
             self._room(self._need(func, args, kwargs, tensors), used)
         out = self._call(func, args, kwargs)
-        for t in tensors + calls.tensors_out(out):
+        made = calls.tensors_out(out)
+        if self.budget is None and torch.is_grad_enabled():
+            self._work += sum(t.nbytes for t in made)
+        for t in tensors + made:
             self._touch(storage_of(t), None)
         return out
+
+    def did_less(self):
+        """Whether this step made less in its forward passes than one before, while there was no
+        budget: fewer micro-batches, or a batch that the data had no more rows for."""
+        return self._work < _WHOLE * self._most_work
 
     def bring_back(self, storages):
         """Those of `storages` that are away, as the budget allows; True where all fit."""
@@ -140,7 +155,8 @@ class Reactive:
 
     def _need(self, func, args, kwargs, tensors):
         """Bytes of the call's new storages, found out with tensors that have none."""
-        key = (func, tuple((t.shape, t.stride(), t.dtype) for t in tensors))
+        # What makes tensors out of none has their sizes among its other arguments.
+        key = (func, tuple((t.shape, t.stride(), t.dtype) for t in tensors) or repr((args, kwargs)))
         known = self._sizes.get(key)
         if known is None:
             known = self._sizes[key] = self._infer(func, args, kwargs, tensors)
@@ -158,6 +174,10 @@ class Reactive:
 
         try:
             other = {k: v for k, v in kwargs.items() if k != "device"}
+            if "generator" in other:
+                other["generator"] = None  # without bytes nothing is drawn
+            if any(a.name == "device" for a in func._schema.arguments):
+                other["device"] = "meta"
             out = func(*calls.with_tensors(tuple(args), without_bytes),
                        **calls.with_tensors(other, without_bytes))
             need = sum(s.nbytes() for s in calls.fresh_storages(out, ()))

@@ -10,7 +10,7 @@ import time
 
 import torch
 
-from . import calls
+from . import advice, calls, refusals
 from .memory import counts
 from .primitives import StorageWeakRef, storage_of
 from .switches import switches
@@ -29,7 +29,7 @@ class StorageRecord:
     and the first that ran without it (None: it outlived the step)."""
 
     __slots__ = ("number", "name", "bytes", "kind", "persistent", "pinned", "hidden", "born",
-                 "freed", "accesses", "reference")
+                 "freed", "accesses", "reference", "of_last_step")
 
     def __init__(self, number, name, storage, kind, persistent, born):
         self.number = number
@@ -43,6 +43,7 @@ class StorageRecord:
         self.freed = None
         self.accesses = []
         self.reference = StorageWeakRef(storage)
+        self.of_last_step = False  # a gradient that the step before left
 
     @property
     def from_before(self):
@@ -122,6 +123,7 @@ class Recorder:
         self.recording = Recording()
         self._is_away = is_away
         self._switches = switches()
+        self._others = None  # what is to be said of somebody's hooks
         self._known = {}  # _cdata -> StorageRecord of a living storage
         self._mortal = {}
         for name, kind, storage in persistent:
@@ -129,7 +131,8 @@ class Recorder:
                 self._add(storage, name, kind, True, -1)
         for name, storage in gradients:
             if storage._cdata not in self._known:
-                self._add(storage, f"{name}.grad.of_before", "gradient", False, -1)
+                self._add(storage, f"{name}.grad.of_before", "gradient", False,
+                          -1).of_last_step = True
 
     def run(self, func, args, kwargs):
         tensors = calls.tensors_in(args, kwargs)
@@ -140,6 +143,9 @@ class Recorder:
         changed |= self._before(func, kwargs, tensors)
         if not self.recording.switched and switches() != self._switches:
             self.recording.switched = True
+        refusals.look_for_compiled()
+        if self._others is None:
+            self._others = advice.of_hooks()
         audited = self._copies_of_small(func, tensors, changed)
         random_state = torch.get_rng_state()
         begun = counts.begin()
@@ -185,6 +191,8 @@ class Recorder:
         for record in self.recording.storages:
             record.reference = None
         self._forbid_reruns()
+        self.recording.notes += [note for note in (self._others, advice.of_gradients(self.recording))
+                                 if note]
         return self.recording
 
     def _forbid_reruns(self):

@@ -16,6 +16,7 @@ class Report:
     unlimited_peak: int = None
     steps: int = 0
     planned_steps: int = 0
+    plans_let_go: int = 0  # for newer ones, or because steps did not follow them
     divergences: int = 0
     predicted_seconds: float = None
     predicted_overhead: float = None
@@ -35,7 +36,8 @@ class Report:
         if self.unlimited_peak:
             lines[0] += f" of {in_words(self.unlimited_peak)} that a step takes without one"
         lines.append(f"{self.steps} steps, {self.planned_steps} of them planned, "
-                     f"{self.divergences} left their plan")
+                     f"{self.divergences} left their plan"
+                     + (f"; {self.plans_let_go} plans were let go" if self.plans_let_go else ""))
         if self.measured_seconds is not None:
             error = self.predicted_seconds / self.measured_seconds - 1
             lines.append(f"a planned step took {self.measured_seconds * 1e3:.0f} ms, predicted "
@@ -60,17 +62,30 @@ def median(values):
     return ordered[len(ordered) // 2] if ordered else None
 
 
-def report_of(peak, steps, divergences, planned, kept_by_kernels):
-    """`planned` are the plans that ran, the last one first; their sum is reported, times are of the
-    last one."""
+@dataclasses.dataclass
+class Done:
+    """What the steps of several plans did, also of such that are gone."""
+
+    planned_steps: int = 0
+    moved_out: int = 0
+    moved_in: int = 0
+    reruns: int = 0
+    stalled_seconds: float = 0.0
+
+    def add(self, planned):
+        self.planned_steps += planned.steps
+        self.moved_out += planned.executor.moved_out
+        self.moved_in += planned.executor.moved_in
+        self.reruns += planned.executor.reruns
+        self.stalled_seconds += planned.executor.stalled
+
+
+def report_of(peak, steps, divergences, plans, kept_by_kernels):
+    """What all plans did is reported as a sum; times are of the one that ran last."""
+    done, planned = plans.done(), plans.ready
     report = Report(budget=peak, steps=steps, divergences=divergences,
-                    kept_by_kernels=kept_by_kernels)
-    for p in planned:
-        report.planned_steps += p.steps
-        report.moved_out += p.executor.moved_out
-        report.moved_in += p.executor.moved_in
-        report.reruns += p.executor.reruns
-        report.stalled_seconds += p.executor.stalled
+                    plans_let_go=plans.let_go, kept_by_kernels=kept_by_kernels,
+                    **dataclasses.asdict(done))
     if planned:
         last = planned[0]
         report.unlimited_peak = last.program.recording.peak()

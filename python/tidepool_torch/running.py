@@ -65,6 +65,7 @@ def _ended(command, cutter):
     except Enough:
         return 0
     except Refused as error:
+        cutter.refused = True
         cutter.leave()
         print(f"tidepool: {error.error}", file=sys.stderr)
         return error.code

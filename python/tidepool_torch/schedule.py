@@ -1,8 +1,10 @@
 """A plan as the executor walks it: derived once, the same in every step."""
 
+import bisect
 import collections
 
 from . import calls
+from .list_ops import lists_of
 from .recording import UPDATE
 
 _READS = 0  # a mode in the plan's tables
@@ -18,6 +20,8 @@ NOT_PASSING = (None, None, -1)
 
 
 def _passing(func, action):
+    if lists_of(func):
+        return NOT_PASSING  # the call that comes is over all of the lists, this one over some
     run = getattr(func, "_op", func)
     if action is None:
         return func, run, -1
@@ -79,6 +83,22 @@ class StepSchedule:
         self._find_calls()
         self._find_newest()
         self.passing = [_passing(*call) for call in self.calls]
+
+    def op_at(self, position):
+        """The recorded op that comes next at a call; the number of ops at the end."""
+        for _, index, _, _ in self.program.recording.dispatched[position:]:
+            if index >= 0:
+                return index
+        return len(self.program.recording.ops)
+
+    def next_use(self, tensor, i):
+        """The recorded op that uses a tensor next, from instruction i on or in the next step; None
+        where none does."""
+        uses = self._uses.get(tensor)
+        if not uses:
+            return None
+        at = bisect.bisect_left(uses, (i, -1))
+        return uses[at if at < len(uses) else 0][1]
 
     def tensor_at(self, placement):
         return self.plan.placements[placement].tensor
@@ -166,6 +186,10 @@ class StepSchedule:
                 again.add(index)
             else:
                 own[index] = i
+        self._uses = collections.defaultdict(list)
+        for index, i in sorted(own.items(), key=lambda item: item[1]):
+            for t in {self.tensor_at(p) for p, _ in self.instructions[i].operands}:
+                self._uses[t].append((i, index))
         self.accesses_left = collections.Counter()
         self.silent = [False] * len(self.instructions)
         self.calls = []

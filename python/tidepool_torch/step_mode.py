@@ -6,12 +6,15 @@ import threading
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from .list_ops import groups_of, joined, lists_of
 from .ranks import is_wrapper
+from .refusals import explained
 
 
 class StepMode(TorchDispatchMode):
     """Sees each op of a step and gives it to `handle`(func, args, kwargs), but for those which
-    `walk`, an executor in the middle of a step or None, expects and lets pass."""
+    `walk`, an executor in the middle of a step or None, expects and lets pass. One over lists of
+    tensors is several calls, each of which is an op of the step."""
 
     def __init__(self, gate):
         super().__init__()
@@ -30,10 +33,18 @@ class StepMode(TorchDispatchMode):
                 # Most calls: nothing of theirs is the plan's, and nothing can be left half-done.
                 walk.position += 1
                 return run(*args, **kwargs) if kwargs else run(*args)
+        groups = groups_of(func, args, kwargs or {}) if lists_of(func) else None
         gate = self._gate
         gate.closed = True
         try:
-            return self.handle(func, args, kwargs or {})
+            if groups is None:
+                return self.handle(func, args, kwargs or {})
+            return joined([self.handle(func, *group) for group in groups])
+        except NotImplementedError as error:
+            clearer = explained(error)
+            if clearer is None:
+                raise
+            raise clearer from error
         finally:
             gate.closed = False
             if gate.waiting is not None:

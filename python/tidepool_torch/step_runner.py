@@ -2,16 +2,21 @@
 reactively, and goes on reactively where it leaves its plan."""
 
 import contextlib
+import threading
 import time
 
 import torch
 
-from . import calls
+from . import advice, calls, refusals
 from .errors import BudgetInfeasible, HostTierFull, TidepoolError, in_words
 from .executor import Diverged, DivergedBehind
 from .landing import land
 from .memory import counts
 from .step_mode import InterruptGate, StepMode
+
+
+# So many recorded steps at most are not taken to know the peak from.
+_MOST_PARTIAL = 4
 
 
 class StepRunner:
@@ -36,6 +41,8 @@ class StepRunner:
         self._key = None
         self._idle = None  # live bytes and a mark, in a step whose ops are not looked at
         self._outgrown = False
+        self._partial = 0  # recorded steps that were not whole
+        self._thread = None  # whose step it is
         self.inside = False
         self.steps = 0
         self.divergences = 0
@@ -77,11 +84,14 @@ class StepRunner:
         if self.inside:
             raise TidepoolError("a step is inside another step of the same budget. Next: one "
                                 "`with budget.step():` around both")
+        if self._plans.is_planning:
+            self._take_what_was_planned()
         self._storages.own_what_is_due()
         if self.steps == 1:
             self._beside.look_again(self._away)
             self.base = self._beside.base
         self.inside = True
+        self._thread = threading.get_ident()
         self._idle = (counts.live(), counts.begin()) if self._needs_nothing() else None
         self._mode.handle = self._choose
         self._mode.walk = None
@@ -179,6 +189,11 @@ class StepRunner:
 
     # ---- calls
 
+    def check_thread(self):
+        """The model is called: TidepoolError in a thread whose ops this step does not see."""
+        if self.inside and not self._idle and threading.get_ident() != self._thread:
+            raise refusals.of_another_thread()
+
     def _choose(self, func, args, kwargs):
         """The first call of a step says which plan, if any, serves it."""
         tensors = calls.tensors_in(args, kwargs)
@@ -186,9 +201,9 @@ class StepRunner:
             return func(*args, **kwargs)
         self._key = (func, tuple((tuple(t.shape), t.dtype) for t in tensors),
                      self._trained.model.training, torch.is_grad_enabled())
-        storages = self._storages.by_name()
         for planned in self._plans.ready:
-            if planned.key == self._key and self._storages.fits(planned, storages):
+            storages = self._storages.fitting(planned) if planned.key == self._key else None
+            if storages is not None:
                 self._follow(planned, storages)
                 break
         else:
@@ -199,7 +214,7 @@ class StepRunner:
         self._storages.take_in(planned, storages)
         self._plans.runs(planned)
         self._running = planned
-        planned.executor.begin()
+        planned.executor.begin(storages)
         self._mode.handle = self._run_planned
         self._mode.walk = planned.executor
 
@@ -227,18 +242,24 @@ class StepRunner:
             [s for name, _, s in persistent if name in kept], record)
         if self.peak is not None and not also and not times and self.steps == 1:
             self._say(f"step 1 runs reactively inside {in_words(self.peak)}")
-        self._mode.handle = self._reactive.run
+        self._mode.handle = self._reactive.run if self.steps > 1 else self._run_first
+
+    def _run_first(self, func, args, kwargs):
+        refusals.look_for_compiled()
+        return self._reactive.run(func, args, kwargs)
 
     def _is_to_record(self, times):
         """Ranks that have not agreed yet count all their steps: they record the same one."""
         steps = times if self._ranks.agreed else self.steps - 1
-        return steps >= self._warm_up and self._trained.has_state()
+        return (steps >= self._warm_up and self._trained.has_state()
+                and not self._plans.is_planning)
 
     def _diverge(self, error):
         planned = self._leave_running()
         self.divergences += 1
-        self._say(f"step {self.steps} differs from the plan at op {planned.executor.position} "
-                  f"({error}); running reactively")
+        at = planned.executor.schedule.op_at(planned.executor.position)
+        self._say(f"step {self.steps} differs from the plan at op {at} {error}; running reactively",
+                  once=str(error))
         self._use_reactive(land(planned.executor, self._away))
         self._plans.was_left(planned)
 
@@ -264,28 +285,56 @@ class StepRunner:
     def _plan_alone(self, recorder):
         try:
             program = self._program_of(recorder)
-            if program is not None:
+            if program is not None and self._plans.is_to_wait():
                 self._plan(program)
+            elif program is not None:
+                self._plans.make_beside(self._key, program, self.peak)
         except (BudgetInfeasible, HostTierFull) as error:
-            if not self._ranks.together:
-                raise
-            # A rank that ended alone would leave the others waiting for it.
-            self._plans.never(self._key)
-            self._say(f"{error}. Steps of these shapes run without a plan")
+            self._go_on_without(self._key, error)
+
+    def _take_what_was_planned(self):
+        """A plan that was made beside the steps is there from this one on."""
+        before = counts.live()
+        try:
+            self._plans.what_came_of_it()
+        except (BudgetInfeasible, HostTierFull) as error:
+            self._go_on_without(self._plans.key_beside, error)
+        self.base += max(0, counts.live() - before)
+
+    def _go_on_without(self, key, error):
+        if not self._ranks.together:
+            raise error
+        # A rank that ended alone would leave the others waiting for it.
+        self._plans.never(key)
+        self._say(f"{error}. Steps of these shapes run without a plan")
 
     def _program_of(self, recorder):
         recording = recorder.finish(self._trained.gradients())
-        for note in recording.notes:
-            self._say(note)
+        for note in recording.notes + self._trained.not_found():
+            self._say(note, once=note)
+        if self.peak is None and self._is_partial():
+            return None
         if self.peak is None:
             self._reactive.budget = int(recording.peak() * self._share)
         room = self.peak - (counts.live() - self.base)
         return self._plans.program_of(self._key, recording, self.peak, room)
 
+    def _is_partial(self):
+        """Whether the recorded step is none to take a share of; said, and not without end."""
+        if self._partial == _MOST_PARTIAL or not self._reactive.did_less():
+            return False
+        self._partial += 1
+        self._say(f"step {self.steps} does less than one before: peak=\"{self._share * 100:g}%\" is "
+                  "taken of the next whole one")
+        return True
+
     def _plan(self, program):
         planned = self._plans.make(self._key, program, self.peak)
+        advised = advice.of_optimizers(self._trained.optimizers)
+        if advised and planned.plan.info.swapped_tensors:
+            self._say(advised, once=advised)
         # At once: a budget that was a share of the peak holds from now on.
-        storages = self._storages.by_name()
-        if self._storages.fits(planned, storages):
+        storages = self._storages.fitting(planned)
+        if storages is not None:
             self._storages.take_in(planned, storages)
         return True

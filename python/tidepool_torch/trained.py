@@ -4,7 +4,7 @@ import copy
 
 import torch
 
-from . import calls
+from . import calls, refusals
 from .errors import TidepoolError
 from .primitives import storage_of
 from .ranks import is_served, local, with_local
@@ -17,6 +17,7 @@ class Trained:
     def __init__(self, model, optimizers, keep):
         self.model = model
         self.optimizers = optimizers
+        self._keep = keep
         self._names = self._checked_names(keep)
 
     def persistent(self):
@@ -40,6 +41,11 @@ class Trained:
                         add(f"{owner}.{key}", "optimizer_state", value)
         return found
 
+    def not_found(self):
+        """What is to be said of names to keep that nothing has, which is known with the state."""
+        found = {name for name, _, _ in self.persistent()}
+        return [f"keep: nothing is called {name!r}" for name in sorted(set(self._keep) - found)]
+
     def tensors(self):
         """All that persistent() has the storages of, each one."""
         found = [*self.model.parameters(), *self.model.buffers()]
@@ -55,14 +61,16 @@ class Trained:
     def has_state(self):
         return all(o.state or not o.defaults.get("momentum", True) for o in self.optimizers)
 
-    def add_hooks(self, bytes_of_away, loaded):
+    def add_hooks(self, bytes_of_away, loaded, called):
         """state_dict() hands out copies of what is away: bytes_of_away(storage) has its bytes, or
-        None; loaded() is called behind load_state_dict(). What is returned can be removed."""
+        None; loaded() is called behind load_state_dict(), called() before the model is. What is
+        returned can be removed."""
 
         copies = _Hook(lambda owner, state, *_: _copy_away(state, bytes_of_away))
         behind = _Hook(lambda *_: loaded())
         hooks = [o.register_state_dict_post_hook(copies) for o in self.optimizers]
         hooks.append(self.model.register_state_dict_post_hook(copies))
+        hooks.append(self.model.register_forward_pre_hook(_Hook(lambda *_: called())))
         for owner in (self.model, *self.optimizers):
             hooks.append(owner.register_load_state_dict_post_hook(behind))
 
@@ -70,18 +78,20 @@ class Trained:
 
     def _checked_names(self, keep):
         for module in self.model.modules():
-            if type(module).__name__ == "OptimizedModule":
-                raise TidepoolError("torch.compile: a compiled model runs eagerly, without a word, "
-                                    "under the mode that fit() needs. Next: fit() the model that "
-                                    "is not compiled")
+            if (type(module).__name__ == "OptimizedModule"
+                    or getattr(module, "_compiled_call_impl", None) is not None):
+                raise TidepoolError(refusals.COMPILED_MODEL)
+            if isinstance(module, torch.nn.DataParallel):
+                raise TidepoolError(refusals.DATA_PARALLEL)
             if getattr(module, "sparse", False) is True:
                 raise TidepoolError(f"{type(module).__name__}(sparse=True): sparse gradients have no "
                                     "storage that could move. Next: sparse=False")
         names = {}
         for name, tensor in [*self.model.named_parameters(), *self.model.named_buffers()]:
             if tensor.device.type != "cpu":
+                to_cpu = "to_empty(device=" if tensor.is_meta else "to("
                 raise TidepoolError(f"{name} is on {tensor.device}: this version was run on no GPU "
-                                    "and trains on the CPU only. Next: model.to('cpu')")
+                                    f"and trains on the CPU only. Next: model.{to_cpu}'cpu')")
             if not is_served(self.model, tensor):
                 raise TidepoolError(
                     f"{name} is a DTensor that fully_shard() did not make over all ranks: tensor "
@@ -92,7 +102,7 @@ class Trained:
                                     "not move. Next: plain tensors")
             names[id(tensor)] = name
         for name in keep:
-            if name not in names.values():
+            if name not in names.values() and name.rpartition(".")[0] not in names.values():
                 raise ValueError(f"keep: the model has no parameter or buffer {name!r}")
         return names
 
