@@ -1,0 +1,352 @@
+"""The native module: steps whose calls pass without Python give the bits of plain training, and Python
+sees all that it needs to."""
+
+import contextlib
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import models
+import tidepool_torch as tidepool
+from tidepool_torch import native
+from tidepool_torch.executor import Executor
+from tidepool_torch.planning import machine_of
+from test_exactness import STYLES, options
+from training import Ran, Style, body, differences, inside, one_step, plain, state_of
+
+MODULE, FOUND = native.find()
+needs_module = pytest.mark.skipif(MODULE is None, reason=f"tidepool-torch-native: {FOUND}")
+
+STYLE = Style()
+
+
+@pytest.fixture
+def passed():
+    """Calls that passed without Python since the test began."""
+    before = MODULE.passed_calls()
+    return lambda: MODULE.passed_calls() - before
+
+
+@contextlib.contextmanager
+def without_module():
+    os.environ["TIDEPOOL_NATIVE"] = "0"
+    try:
+        yield
+    finally:
+        del os.environ["TIDEPOOL_NATIVE"]
+
+
+def fit(training, link=2e7, **more):
+    return tidepool.fit(training.model, training.optimizer, peak="60%", report=False,
+                        evaluations=200, min_bytes=1024,
+                        machine=machine_of(link, link, alignment=64), **more)
+
+
+def trained(build, steps, **more):
+    """A training behind `steps` steps inside a budget."""
+    training = models.make(build)
+    torch.manual_seed(5)
+    budget = fit(training, **more)
+    losses = [one_step(training, n, STYLE, budget.step) for n in range(steps)]
+    return training, budget, losses
+
+
+# ---- the same bits
+
+@needs_module
+@pytest.mark.parametrize("name", models.TINY)
+@pytest.mark.parametrize("link", ("slow", "fast"))
+@pytest.mark.parametrize("style", ("plain", "micro-batches", "gradients stay"))
+def test_steps_give_the_bits_of_steps_without(name, link, style, passed):
+    build = models.TINY[name]
+    expected = plain(build, 5, STYLES[style])
+    ran = inside(build, 5, "60%", STYLES[style], **options(link))
+    assert differences(expected, ran) == []
+    assert ran.planned_steps == 3 and ran.divergences == 0
+    assert ran.moved_out + ran.reruns > 0
+    assert passed() > 0
+
+
+@needs_module
+@pytest.mark.parametrize("name", models.TINY)
+def test_an_exception_anywhere_leaves_what_plain_training_has(name, passed):
+    """Raised by hooks: a mode of the test's own above the step's would see the calls first."""
+    build = models.TINY[name]
+    moved = 0
+    for place in range(0, hooks_of_a_step(build), 3):
+        expected, _ = stopped(build, place, False)
+        found, bytes_moved = stopped(build, place, True)
+        assert differences(expected, found) == [], place
+        moved += bytes_moved
+    assert moved > 0 and passed() > 0
+
+
+class Stop(Exception):
+    pass
+
+
+@contextlib.contextmanager
+def hooked(model, hook):
+    """hook() at the end of each module's forward, and when its output's gradient comes."""
+    def behind(module, args, out):
+        hook()
+        if isinstance(out, torch.Tensor) and out.requires_grad:
+            out.register_hook(lambda gradient: hook())
+
+    handles = [m.register_forward_hook(behind) for m in model.modules()]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def hooks_of_a_step(build):
+    training = models.make(build)
+    counted = []
+    with hooked(training.model, lambda: counted.append(0)):
+        one_step(training, 0, STYLE)
+    return len(counted)
+
+
+def stopped(build, place, inside_a_budget):
+    if inside_a_budget:
+        training, budget, losses = trained(build, 3)
+    else:
+        training, budget = models.make(build), None
+        torch.manual_seed(5)
+        losses = [one_step(training, n, STYLE) for n in range(3)]
+    left = [place]
+
+    def count():
+        left[0] -= 1
+        if left[0] < 0:
+            raise Stop
+
+    batch = training.batch(30)
+    with hooked(training.model, count), pytest.raises(Stop):
+        with budget.step() if budget else contextlib.nullcontext():
+            body(training, [batch], STYLE)
+    moved = 0
+    if budget:
+        moved = budget._plans[0].executor.moved_in + budget._plans[0].executor.reruns
+        budget.close()
+    state = state_of(training)
+    training.optimizer.zero_grad(set_to_none=True)
+    losses.append(one_step(training, 4, STYLE))
+    return Ran(losses, {**state, **{f"later {k}": v for k, v in state_of(training).items()}}), moved
+
+
+# ---- what Python sees
+
+@needs_module
+@pytest.mark.parametrize("name", models.TINY)
+def test_python_sees_only_calls_that_need_it(name, monkeypatch, passed):
+    build = models.TINY[name]
+    arrived = []
+    run = Executor.run
+
+    def counting(self, func, args, kwargs):
+        arrived.append(self.calls[self.position])
+        return run(self, func, args, kwargs)
+
+    monkeypatch.setattr(Executor, "run", counting)
+    training, budget, _ = trained(build, 3)
+    of_module = passed()
+    budget.close()
+    calls = len(arrived) + of_module
+    assert calls == len(budget_calls(build))
+    # The first call of a step chooses the plan, so it comes to Python in any case.
+    assert all(action is not None for _, action in arrived[1:])
+    assert of_module > 0
+
+
+def budget_calls(build):
+    """Calls of one step, as the mode sees them without the module."""
+    with without_module():
+        _, budget, _ = trained(build, 3)
+    calls = list(budget._plans[0].executor.schedule.calls)
+    assert isinstance(budget._plans[0].executor.position, int)
+    budget.close()
+    return calls
+
+
+@needs_module
+def test_steps_without_a_plan_come_to_python(passed):
+    training, budget, _ = trained(models.tiny_gpt, 2)  # reactive, then recorded
+    assert passed() == 0
+    one_step(training, 2, STYLE, budget.step)
+    assert passed() > 0
+    budget.close()
+
+
+@needs_module
+def test_a_step_outside_the_budget_is_not_watched(passed):
+    training, budget, _ = trained(models.tiny_gpt, 3)
+    budget.close()
+    before = passed()
+    one_step(training, 4, STYLE)
+    assert passed() == before > 0
+
+
+class Seen(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.calls += 1
+        return func(*args, **(kwargs or {}))
+
+
+@needs_module
+@pytest.mark.parametrize("outside", (True, False))
+def test_a_mode_of_the_users_around_or_in_a_step_sees_all_calls(outside, passed):
+    seen = []
+    for module_there in (True, False):
+        with contextlib.nullcontext() if module_there else without_module():
+            training, budget, _ = trained(models.tiny_gpt, 3)
+        before = passed()
+        mode = Seen()
+        with contextlib.ExitStack() as both:
+            for part in (mode, budget.step()) if outside else (budget.step(), mode):
+                both.enter_context(part)
+            body(training, [training.batch(40)], STYLE)
+        assert budget.divergences == 0 and passed() == before
+        seen.append(mode.calls)
+        budget.close()
+    assert seen[0] == seen[1] > 0
+
+
+# ---- steps that are not as planned
+
+@needs_module
+@pytest.mark.parametrize("name", models.TINY)
+def test_a_step_that_leaves_the_plan_in_the_middle_goes_on_without(name, passed):
+    build = models.TINY[name]
+    places = range(2, hooks_of_a_step(build), 5)
+    diverged = 0
+
+    def other_step(training, place, step):
+        left = [place]
+
+        def work():
+            left[0] -= 1
+            if left[0] == 0:
+                with torch.no_grad():
+                    for p in training.model.parameters():
+                        p.mul_(0.999)
+
+        batch = training.batch(30)
+        with hooked(training.model, work), step():
+            return body(training, [batch], STYLE)
+
+    for place in places:
+        runs = []
+        for inside_a_budget in (False, True):
+            training = models.make(build)
+            torch.manual_seed(5)
+            budget = fit(training) if inside_a_budget else None
+            step = budget.step if budget else contextlib.nullcontext
+            losses = [one_step(training, n, STYLE, step) for n in range(3)]
+            losses.append(_value_or_error(lambda: other_step(training, place, step)))
+            losses.append(one_step(training, 4, STYLE, step))
+            if budget:
+                diverged += budget.divergences
+                budget.close()
+            runs.append(Ran(losses, state_of(training)))
+        assert differences(*runs) == [], place
+    assert diverged > 0 and passed() > 0
+
+
+def _value_or_error(work):
+    """In the backward pass a weight that was changed is an error, with the budget as without."""
+    try:
+        return work()
+    except RuntimeError as error:
+        return str(error).split(":", maxsplit=1)[0]
+
+
+@needs_module
+def test_a_call_that_writes_what_the_plan_moves_is_not_let_pass(passed):
+    """The op is the one that the plan expects, on a tensor that is not."""
+    training, budget, _ = trained(models.tiny_gpt, 3)
+    executor = budget._plans[0].executor
+    watched = executor.schedule.calls
+    assert any(action is native.WRITES_OTHERS for _, action in watched)
+    budget.close()
+
+
+@needs_module
+def test_steps_of_changing_shapes(passed):
+    def run(inside_a_budget):
+        training = models.make(models.tiny_resnet)
+        torch.manual_seed(5)
+        budget = fit(training) if inside_a_budget else None
+        step = budget.step if budget else contextlib.nullcontext
+        losses = []
+        for n in range(12):
+            x, y = training.batch(n)
+            count = (4, 3)[n % 2]
+            with step():
+                losses.append(body(training, [(x[:count], y[:count])], STYLE))
+        planned = sum(p.steps for p in budget._plans) if budget else 0
+        if budget:
+            budget.close()
+        return Ran(losses, state_of(training)), planned
+
+    expected, _ = run(False)
+    found, planned = run(True)
+    assert differences(expected, found) == []
+    assert planned >= 6 and passed() > 0
+
+
+@needs_module
+def test_verify(passed):
+    training, budget, _ = trained(models.odd, 3)
+    batch = training.batch(70)
+    before = passed()
+    verdict = budget.verify(lambda: body(training, [batch], STYLE), steps=3)
+    assert verdict and verdict.planned_steps == 3
+    assert passed() > before
+    budget.close()
+
+
+# ---- found or not
+
+def test_a_module_for_another_torch_is_not_loaded(tmp_path):
+    said = doctor_with(tmp_path, 'TORCH = "1.0.0"\n')
+    assert f"built for torch 1.0.0, not for {torch.__version__}: not loaded" in said
+
+
+def test_a_module_that_does_not_load_is_said(tmp_path):
+    said = doctor_with(tmp_path, f"TORCH = {str(torch.__version__)!r}\n")
+    assert "does not load" in said
+
+
+def test_without_the_module_doctor_says_what_to_do(tmp_path):
+    said = doctor_with(tmp_path, None)
+    assert "not installed. Next: only speed is lost" in said and "pip install" in said
+
+
+@needs_module
+def test_doctor_says_for_which_torch_it_was_built():
+    assert f"ok      native module: built for torch {torch.__version__}" in tidepool.doctor()
+
+
+def doctor_with(folder, built_for):
+    """What doctor() says of the native module where that one lies first on the path."""
+    package = folder / "tidepool_torch_native"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    if built_for is not None:
+        (package / "built_for.py").write_text(built_for)
+        (package / "_native.py").write_text('raise ImportError("undefined symbol")\n')
+    environment = {**os.environ, "PYTHONPATH": f"{folder}:{os.environ.get('PYTHONPATH', '')}"}
+    done = subprocess.run([sys.executable, "-m", "tidepool_torch.cli", "doctor"], env=environment,
+                          capture_output=True, text=True, check=False)
+    return next(line for line in done.stdout.splitlines() if "native module" in line)
