@@ -1,5 +1,4 @@
 // The Python module tidepool_torch_native._native.
-#include <c10/core/DispatchKey.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -14,31 +13,27 @@ namespace {
 
 namespace py = pybind11;
 
-/// One plan's calls. Each is (name, overload, writes others, positions of what it writes), or None
-/// for a call that is Python's.
-class Watched {
- public:
-  explicit Watched(const py::list& calls) {
-    for (const py::handle call : calls) calls_.push_back(call.is_none() ? Call{} : read(call));
+/// Of (name, overload, writes others, positions of what it writes).
+Call read_call(const py::handle& from) {
+  const auto [name, overload, writes_others, written] =
+      py::cast<std::tuple<std::string, std::string, bool, std::vector<std::size_t>>>(from);
+  Call call;
+  call.op = c10::Dispatcher::singleton().findSchema({name, overload});
+  if (call.op.has_value()) {
+    call.kind = writes_others ? Call::Kind::kWritesOthers : Call::Kind::kPasses;
   }
+  call.written = written;
+  return call;
+}
 
-  const Calls& calls() const { return calls_; }
-
- private:
-  static Call read(const py::handle& from) {
-    const auto [name, overload, writes_others, written] =
-        py::cast<std::tuple<std::string, std::string, bool, std::vector<std::size_t>>>(from);
-    Call call;
-    call.op = c10::Dispatcher::singleton().findSchema({name, overload});
-    if (call.op.has_value()) {
-      call.kind = writes_others ? Call::Kind::kWritesOthers : Call::Kind::kPasses;
-    }
-    call.written = written;
-    return call;
+/// Each call as above, or None: it is Python's.
+Watched read_calls(const py::list& calls) {
+  Watched watched;
+  for (const py::handle call : calls) {
+    watched.calls.push_back(call.is_none() ? Call{} : read_call(call));
   }
-
-  Calls calls_;
-};
+  return watched;
+}
 
 }  // namespace
 }  // namespace tidepool_torch
@@ -46,11 +41,12 @@ class Watched {
 PYBIND11_MODULE(_native, module) {
   using namespace tidepool_torch;
   install_observer();
-  py::class_<Watched>(module, "Watched").def(py::init<const py::list&>());
-  module.def("start",
-             [](py::handle mode, py::handle executor, const py::set& ours, const Watched& watched) {
-               start_observer(mode.ptr(), executor.ptr(), ours.ptr(), watched.calls());
-             });
+  py::class_<Watched>(module, "Watched")
+      .def(py::init(&read_calls))
+      .def_readwrite("position", &Watched::position)
+      .def_readonly("passed", &Watched::passed);
+  module.def("start", [](py::handle mode, const py::set& ours, Watched& watched) {
+    start_observer(mode.ptr(), ours.ptr(), watched);
+  });
   module.def("stop", &stop_observer);
-  module.def("passed_calls", &passed_calls);
 }

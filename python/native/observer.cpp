@@ -39,19 +39,14 @@ bool is_pythons(const c10::TensorImpl* tensor) {
 
 class Observer {
  public:
-  void start(PyObject* mode, PyObject* executor, PyObject* ours, const Calls& calls) {
+  void start(PyObject* mode, PyObject* ours, Watched& watched) {
     mode_ = mode;
-    executor_ = executor;
     ours_ = ours;
-    calls_ = &calls;
-    read_position();
+    watched_ = &watched;
   }
 
-  void stop() {
-    if (mode_ == nullptr) return;
-    write_position();
-    mode_ = executor_ = ours_ = nullptr;
-    calls_ = nullptr;
+  void stop(const Watched& watched) {
+    if (watched_ == &watched) mode_ = nullptr;
   }
 
   /// Whether the top mode of this thread is that of the step. With another mode below it, that one
@@ -62,8 +57,8 @@ class Observer {
   }
 
   bool passes(const OperatorHandle& op, const Stack& stack) const {
-    if (position_ >= calls_->size()) return false;
-    const Call& call = (*calls_)[position_];
+    if (watched_->position >= watched_->calls.size()) return false;
+    const Call& call = watched_->calls[watched_->position];
     if (call.kind == Call::Kind::kPython || !(*call.op == op)) return false;
     const auto arguments = torch::jit::last(stack, op.schema().arguments().size());
     for (const IValue& argument : arguments) {
@@ -72,26 +67,12 @@ class Observer {
     return call.kind == Call::Kind::kPasses || !writes_ours(call, arguments);
   }
 
-  void pass(const OperatorHandle& op, Stack* stack) {
-    ++position_;
-    ++passed;
+  void pass(const OperatorHandle& op, Stack* stack) const {
+    ++watched_->position;
+    ++watched_->passed;
     const torch::torch_dispatch_mode::StashTorchDispatchModeGuard without_mode;
     op.callBoxed(stack);
   }
-
-  void write_position() const {
-    const py::gil_scoped_acquire lock;
-    const py::error_scope other_error;
-    py::setattr(executor_, "position", py::int_(position_));
-  }
-
-  void read_position() {
-    const py::gil_scoped_acquire lock;
-    const py::error_scope other_error;
-    position_ = py::cast<std::size_t>(py::getattr(executor_, "position"));
-  }
-
-  std::int64_t passed = 0;
 
  private:
   bool writes_ours(const Call& call, c10::ArrayRef<IValue> arguments) const {
@@ -109,13 +90,11 @@ class Observer {
   }
 
   PyObject* mode_ = nullptr;
-  PyObject* executor_ = nullptr;
   PyObject* ours_ = nullptr;
-  const Calls* calls_ = nullptr;
-  std::size_t position_ = 0;
+  Watched* watched_ = nullptr;
 };
 
-Observer observer;
+thread_local Observer observer;
 
 /// PyTorch's table of functions with the observer before Python. See Note [Before Python].
 class BeforePython final : public Delegate {
@@ -123,21 +102,28 @@ class BeforePython final : public Delegate {
   using Delegate::Delegate;
 
   void dispatch(const OperatorHandle& op, Stack* stack) const override {
-    if (observer.is_watching()) {
-      if (observer.passes(op, *stack)) return observer.pass(op, stack);
-      observer.write_position();
+    if (observer.is_watching() && observer.passes(op, *stack)) {
+      observer.pass(op, stack);
+    } else {
+      to->dispatch(op, stack);
     }
-    const BehindPython behind;
-    to->dispatch(op, stack);
   }
 
- private:
-  /// However a call in Python ended, the step may stand elsewhere, be over or have begun with it.
-  struct BehindPython {
-    ~BehindPython() {
-      if (observer.is_watching()) observer.read_position();
+  /// A copy of a tensor's metadata, which what autograd saves of a leaf takes: for a mode the op
+  /// aten::detach, that has not come through the dispatcher.
+  c10::intrusive_ptr<c10::TensorImpl> detach(const c10::TensorImpl* self) const override {
+    if (observer.is_watching()) {
+      static const OperatorHandle op =
+          c10::Dispatcher::singleton().findSchemaOrThrow("aten::detach", "");
+      Stack stack{at::Tensor(c10::intrusive_ptr<c10::TensorImpl>::unsafe_reclaim_from_nonowning(
+          const_cast<c10::TensorImpl*>(self)))};
+      if (observer.passes(op, stack)) {
+        observer.pass(op, &stack);
+        return stack.back().toTensor().getIntrusivePtr();
+      }
     }
-  };
+    return to->detach(self);
+  }
 };
 
 }  // namespace
@@ -149,12 +135,10 @@ void install_observer() {
   interpreter->vtable_ = before;
 }
 
-void start_observer(PyObject* mode, PyObject* executor, PyObject* ours, const Calls& calls) {
-  observer.start(mode, executor, ours, calls);
+void start_observer(PyObject* mode, PyObject* ours, Watched& watched) {
+  observer.start(mode, ours, watched);
 }
 
-void stop_observer() { observer.stop(); }
-
-std::int64_t passed_calls() { return observer.passed; }
+void stop_observer(const Watched& watched) { observer.stop(watched); }
 
 }  // namespace tidepool_torch

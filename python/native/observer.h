@@ -24,7 +24,12 @@ struct Call {
   std::vector<std::size_t> written;       ///< arguments that it writes, by position
 };
 
-using Calls = std::vector<Call>;
+/// The calls of one plan's step, and how far the step is.
+struct Watched {
+  std::vector<Call> calls;
+  std::size_t position = 0;  ///< of the next call
+  std::int64_t passed = 0;   ///< calls that passed without Python, of all steps
+};
 
 // Note [Before Python]
 // A TorchDispatchMode sees a call in three steps: PyTorch's kernel at the dispatch key Python asks
@@ -41,16 +46,13 @@ using Calls = std::vector<Call>;
 /// step.
 void install_observer();
 
-/// A step begins. `mode` is its mode; `executor` has the attribute `position`, the index of the
-/// next call, which is written before a call goes to Python and read behind it; `ours` is the set
-/// of the addresses of the storages that the plan moves. The caller holds the interpreter's lock,
-/// and all four until stop_observer(). One step at a time, on the thread that trains.
-void start_observer(PyObject* mode, PyObject* executor, PyObject* ours, const Calls& calls);
+/// A step of this thread begins. `mode` is its mode; `ours` is the set of the addresses of the
+/// storages that the plan moves. A call that passes counts `watched.position` on; behind others the
+/// caller sets it. The caller holds the interpreter's lock, and all three until stop_observer(). A
+/// step that begins inside of another takes the observer from it for good.
+void start_observer(PyObject* mode, PyObject* ours, Watched& watched);
 
-/// The step is over, or goes on without its plan. Writes `position` first.
-void stop_observer();
-
-/// Calls that passed without Python since the process began.
-std::int64_t passed_calls();
+/// The step is over, or goes on without its plan.
+void stop_observer(const Watched& watched);
 
 }  // namespace tidepool_torch

@@ -13,8 +13,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import models
 import tidepool_torch as tidepool
 from tidepool_torch import native
-from tidepool_torch.executor import Executor
 from tidepool_torch.planning import machine_of
+from tidepool_torch.step_mode import InterruptGate, StepMode
 from test_exactness import STYLES, options
 from training import Ran, Style, body, differences, inside, one_step, plain, state_of
 
@@ -25,10 +25,18 @@ STYLE = Style()
 
 
 @pytest.fixture
-def passed():
+def passed(monkeypatch):
     """Calls that passed without Python since the test began."""
-    before = MODULE.passed_calls()
-    return lambda: MODULE.passed_calls() - before
+    all_watched = {}
+    watched = native.NativeStepMode.watched
+
+    def noting(self, executor):
+        found = watched(self, executor)
+        all_watched[id(found)] = found
+        return found
+
+    monkeypatch.setattr(native.NativeStepMode, "watched", noting)
+    return lambda: sum(w.passed for w in all_watched.values())
 
 
 @contextlib.contextmanager
@@ -146,33 +154,33 @@ def stopped(build, place, inside_a_budget):
 @needs_module
 @pytest.mark.parametrize("name", models.TINY)
 def test_python_sees_only_calls_that_need_it(name, monkeypatch, passed):
-    build = models.TINY[name]
     arrived = []
-    run = Executor.run
+    dispatch = StepMode.__torch_dispatch__
 
-    def counting(self, func, args, kwargs):
-        arrived.append(self.calls[self.position])
-        return run(self, func, args, kwargs)
+    def counting(self, func, types, args=(), kwargs=None):
+        if budget and budget.plan is not None:
+            arrived.append((func, self.walk and self.walk.calls[self.walk.position]))
+        return dispatch(self, func, types, args, kwargs)
 
-    monkeypatch.setattr(Executor, "run", counting)
-    training, budget, _ = trained(build, 3)
-    of_module = passed()
-    budget.close()
-    calls = len(arrived) + of_module
-    assert calls == len(budget_calls(build))
-    # The first call of a step chooses the plan, so it comes to Python in any case.
-    assert all(action is not None for _, action in arrived[1:])
-    assert of_module > 0
-
-
-def budget_calls(build):
-    """Calls of one step, as the mode sees them without the module."""
-    with without_module():
-        _, budget, _ = trained(build, 3)
-    calls = list(budget._plans[0].executor.schedule.calls)
-    assert isinstance(budget._plans[0].executor.position, int)
-    budget.close()
-    return calls
+    monkeypatch.setattr(StepMode, "__torch_dispatch__", counting)
+    counts = []
+    for there in (True, False):
+        with contextlib.nullcontext() if there else without_module():
+            budget = None
+            training, budget, _ = trained(models.TINY[name], 2)
+        arrived.clear()
+        before = passed()
+        one_step(training, 2, STYLE, budget.step)
+        assert budget.divergences == 0
+        counts.append((len(arrived), passed() - before))
+        if there:
+            # The first call of a step chooses the plan, so it comes to Python in any case.
+            assert all(expected[0] is func and expected[1] is not None
+                       for func, expected in arrived[1:])
+        budget.close()
+    (with_module, of_module), (without, of_none) = counts
+    assert with_module + of_module == without
+    assert of_module > 0 and of_none == 0
 
 
 @needs_module
@@ -272,13 +280,67 @@ def _value_or_error(work):
 
 
 @needs_module
-def test_a_call_that_writes_what_the_plan_moves_is_not_let_pass(passed):
-    """The op is the one that the plan expects, on a tensor that is not."""
-    training, budget, _ = trained(models.tiny_gpt, 3)
-    executor = budget._plans[0].executor
-    watched = executor.schedule.calls
-    assert any(action is native.WRITES_OTHERS for _, action in watched)
-    budget.close()
+def test_a_call_that_writes_what_the_plan_moves_comes_to_python(passed):
+    """The op is the one that the plan expects; what it writes is over a storage of the plan's."""
+    small, large = torch.zeros(4), torch.zeros(4)
+    ours = {large.untyped_storage()._cdata}
+    add = torch.ops.aten.add_.Tensor
+    walk = Walk([(add, native.WRITES_OTHERS)] * 3, ours)
+    mode = native.step_mode(InterruptGate())
+    arrived = []
+
+    def handle(func, args, kwargs):
+        arrived.append(args[0])
+        walk.position += 1
+        return func(*args, **kwargs)
+
+    mode.handle = handle
+    mode.walk = walk
+    with mode:
+        small.add_(1)
+        large.add_(1)
+        small.add_(1)
+    assert walk.position == 3 and passed() == 2
+    assert len(arrived) == 1 and arrived[0] is large
+    assert small.tolist() == [2.0] * 4 and large.tolist() == [1.0] * 4
+
+
+@needs_module
+def test_a_step_in_a_step_of_another_budget(passed):
+    def run(inside_a_budget):
+        outer = models.make(models.tiny_gpt)
+        inner = models.make(models.odd)
+        torch.manual_seed(5)
+        budgets = [fit(t) if inside_a_budget else None for t in (outer, inner)]
+        steps = [b.step if b else contextlib.nullcontext for b in budgets]
+        losses = []
+        for n in range(4):
+            batches = [t.batch(n) for t in (outer, inner)]
+            with steps[0]():
+                x, y = batches[0]
+                loss = outer.loss(outer.model, x, y)
+                with steps[1]():
+                    losses.append(body(inner, [batches[1]], STYLE))
+                loss.backward()
+                outer.optimizer.step()
+                outer.optimizer.zero_grad()
+                losses.append(float(loss.detach()))
+        for budget in budgets:
+            if budget:
+                budget.close()
+        return Ran(losses, {**state_of(outer), **{f"in {k}": v for k, v in state_of(inner).items()}})
+
+    assert differences(run(False), run(True)) == []
+
+
+class Walk:
+    """In an executor's place."""
+
+    def __init__(self, expected, ours):
+        self.calls = [*expected, (None, None)]
+        self.position = 0
+        self.blocks = self
+        self.ours = ours
 
 
 @needs_module

@@ -50,12 +50,14 @@ def step_mode(gate):
 
 
 class NativeStepMode(StepMode):
-    """Calls that the executor lets pass do not come here: the module counts its `position` on."""
+    """Calls that the executor lets pass do not come here: the module counts them, and the executor's
+    `position` is set before a call that comes and read behind it."""
 
     def __init__(self, gate, module):
         self._module = module
         self._walk = None
-        self._watched = weakref.WeakKeyDictionary()  # executor -> its calls
+        self._watched = None  # what the module knows of its calls
+        self._all_watched = weakref.WeakKeyDictionary()
         super().__init__(gate)
 
     @property
@@ -64,19 +66,38 @@ class NativeStepMode(StepMode):
 
     @walk.setter
     def walk(self, executor):
-        if self._walk is not None:
-            self._module.stop()
+        self._stop()
         self._walk = executor
         if executor is not None:
-            if executor not in self._watched:
-                self._watched[executor] = self._module.Watched(
-                    [_as_watched(*call) for call in executor.calls])
-            self._module.start(self, executor, executor.blocks.ours, self._watched[executor])
+            self._watched = self.watched(executor)
+            self._watched.position = executor.position
+            self._module.start(self, executor.blocks.ours, self._watched)
+
+    def watched(self, executor):
+        """What the module knows of an executor's calls; `passed` counts those that passed."""
+        if executor not in self._all_watched:
+            self._all_watched[executor] = self._module.Watched(
+                [_as_watched(*call) for call in executor.calls])
+        return self._all_watched[executor]
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if self._walk is not None:
+            self._walk.position = self._watched.position
+        try:
+            return super().__torch_dispatch__(func, types, args, kwargs)
+        finally:
+            if self._walk is not None:
+                self._watched.position = self._walk.position
 
     def __exit__(self, *error):
         if self._walk is not None:
-            self._module.stop()
+            self._walk.position = self._watched.position
+        self._stop()
         return super().__exit__(*error)
+
+    def _stop(self):
+        if self._walk is not None:
+            self._module.stop(self._watched)
 
 
 def _as_watched(func, action):
