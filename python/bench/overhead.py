@@ -3,8 +3,8 @@
     python overhead.py [--rounds N]
 
 Main thread's CPU time, medians; a GPT of 6 layers whose kernels are small, so that what is measured
-is Python. `plan` moves and computes again; `plain` has nothing. "All pass" is a plan that leaves each
-call alone, by the executor in Python and by the native module, where that is built.
+is Python. `plan` moves and computes again; `plain` has nothing. "All pass" is a plan that leaves
+each call alone, by the executor in Python and by the native module, where that is built.
 """
 
 import argparse

@@ -14,7 +14,9 @@ from . import calls
 from .schedule import WRITES_OTHERS
 from .step_mode import StepMode
 
-HOW_TO_BUILD = "pip install --no-build-isolation tidepool-torch-native"
+# pip takes one that it built before, for another torch, unless told not to.
+HOW_TO_BUILD = ("pip install --no-build-isolation --no-cache-dir --force-reinstall "
+                "tidepool-torch-native")
 
 _found = None  # (module or None, in words), once looked for
 
@@ -50,8 +52,8 @@ def step_mode(gate):
 
 
 class NativeStepMode(StepMode):
-    """Calls that the executor lets pass do not come here: the module counts them, and the executor's
-    `position` is set before a call that comes and read behind it."""
+    """Calls that the executor lets pass do not come here: the module counts them. The executor's
+    `position` is set before a call that does, and read behind it."""
 
     def __init__(self, gate, module):
         self._module = module
