@@ -38,6 +38,7 @@ export TIDEPOOL_HOOK=$here/build/torch-test/libtidepool_torch_hook.so
   fail "the allocator hook does not compile"
 
 native=$here/build/torch-test/native
+rm -rf "$native"
 TIDEPOOL_TORCH_VENV=$environment scripts/torch_native.sh "$native" ||
   echo "torch_test.sh: without the native module; tests that need it skip" >&2
 
