@@ -144,6 +144,12 @@ torch-test: release
 	$(call build_in,release,tidepool_shared)
 	scripts/torch_test.sh $(TESTS)
 
+## torch-native: the Python package's optional native module in build/torch-native, for the torch of that
+##   environment
+.PHONY: torch-native
+torch-native:
+	scripts/torch_native.sh build/torch-native
+
 ## install: install the program under PREFIX (/usr/local)
 .PHONY: install
 install: release

@@ -37,6 +37,11 @@ export TIDEPOOL_HOOK=$here/build/torch-test/libtidepool_torch_hook.so
 "${CC:-cc}" -O2 -shared -fPIC -fno-builtin -Wall -Wextra -Werror -o "$TIDEPOOL_HOOK" python/hook/hook.c ||
   fail "the allocator hook does not compile"
 
-export PYTHONPATH=$here/python${PYTHONPATH:+:$PYTHONPATH} PYTHONDONTWRITEBYTECODE=1
+native=$here/build/torch-test/native
+rm -rf "$native"
+TIDEPOOL_TORCH_VENV=$environment scripts/torch_native.sh "$native" ||
+  echo "torch_test.sh: without the native module; tests that need it skip" >&2
+
+export PYTHONPATH=$here/python:$native${PYTHONPATH:+:$PYTHONPATH} PYTHONDONTWRITEBYTECODE=1
 "$python" -m tidepool_torch.cli doctor
 LD_PRELOAD=$TIDEPOOL_HOOK exec "$python" -m pytest -p no:cacheprovider python/tests "$@"

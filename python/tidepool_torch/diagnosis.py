@@ -31,8 +31,8 @@ class Finding:
 
 
 def findings():
-    return [_python(), _torch(), _library(), _plans(), _solver(), _hook(), _host(), _program(),
-            _gpu()]
+    return [_python(), _torch(), _library(), _plans(), _solver(), _hook(), _native(), _host(),
+            _program(), _gpu()]
 
 
 def doctor():
@@ -125,6 +125,16 @@ def _hook():
                        f"programs: LD_PRELOAD={path}", needed=False)
     found = "by the C library" if counts.measures_peaks else "no peaks of single ops"
     return Finding("exact bytes", False, f"no allocator hook; {found}", "install the wheel", False)
+
+
+def _native():
+    try:
+        from . import native
+    except (ImportError, OSError):
+        return Finding("native module", False, "no torch", needed=False)
+    module, found = native.find()
+    return Finding("native module", module is not None, found,
+                   "" if module else f"only speed is lost; {native.HOW_TO_BUILD}", False)
 
 
 def _host():

@@ -12,7 +12,8 @@ from .errors import BudgetInfeasible, HostTierFull, TidepoolError, in_words
 from .executor import Diverged, DivergedBehind
 from .landing import land
 from .memory import counts
-from .step_mode import InterruptGate, StepMode
+from .native import step_mode
+from .step_mode import InterruptGate
 
 
 # So many recorded steps at most are not taken to know the peak from.
@@ -36,7 +37,7 @@ class StepRunner:
         self._say = say
         self._warm_up = ranks.warm_up(options.warm_up)
         self._gate = InterruptGate()
-        self._mode = StepMode(self._gate)
+        self._mode = step_mode(self._gate)
         self._running = None  # the Planned of this step
         self._key = None
         self._idle = None  # live bytes and a mark, in a step whose ops are not looked at

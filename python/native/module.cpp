@@ -1,0 +1,52 @@
+// The Python module tidepool_torch_native._native.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "observer.h"
+
+namespace tidepool_torch {
+namespace {
+
+namespace py = pybind11;
+
+/// Of (name, overload, writes others, positions of what it writes).
+Call read_call(const py::handle& from) {
+  const auto [name, overload, writes_others, written] =
+      py::cast<std::tuple<std::string, std::string, bool, std::vector<std::size_t>>>(from);
+  Call call;
+  call.op = c10::Dispatcher::singleton().findSchema({name, overload});
+  if (call.op.has_value()) {
+    call.kind = writes_others ? Call::Kind::kWritesOthers : Call::Kind::kPasses;
+  }
+  call.written = written;
+  return call;
+}
+
+/// Each call as above, or None: it is Python's.
+Watched read_calls(const py::list& calls) {
+  Watched watched;
+  for (const py::handle call : calls) {
+    watched.calls.push_back(call.is_none() ? Call{} : read_call(call));
+  }
+  return watched;
+}
+
+}  // namespace
+}  // namespace tidepool_torch
+
+PYBIND11_MODULE(_native, module) {
+  using namespace tidepool_torch;
+  install_observer();
+  py::class_<Watched>(module, "Watched")
+      .def(py::init(&read_calls))
+      .def_readwrite("position", &Watched::position)
+      .def_readonly("passed", &Watched::passed);
+  module.def("start", [](py::handle mode, const py::set& ours, Watched& watched) {
+    start_observer(mode.ptr(), ours.ptr(), watched);
+  });
+  module.def("stop", &stop_observer);
+}
