@@ -34,6 +34,10 @@ class BetweenSteps:
         return storage in self.away or (
             self.current is not None and self.current.executor.has(storage))
 
+    def is_away(self, storage):
+        return storage in self.away or (
+            self.current is not None and self.current.executor.is_away(storage))
+
     def bytes_of_away(self, storage):
         """A storage with the bytes of one that is away, or None for one that is not."""
         if storage in self.away:
@@ -46,7 +50,13 @@ class BetweenSteps:
 
     def fits(self, planned, storages):
         """Whether the plan is for storages as these, and they may be moved."""
-        expected = [t for t in planned.program.tensors if t.persistent]
+        unborn = planned.program.unborn
+        if any(planned.program.tensors[t].name in storages for t in unborn):
+            return False
+        if planned.gradients not in (None, {name for name, _ in self.trained.gradients()}):
+            return False
+        expected = [s for t, s in enumerate(planned.program.tensors)
+                    if s.persistent and t not in unborn]
         if not all(t.name in storages and storages[t.name].nbytes() == t.bytes for t in expected):
             return False
         if all(t.pinned or self.is_held(storages[t.name]) or storages[t.name].resizable()

@@ -24,6 +24,9 @@ class Planned:
         self.kept = kept
         self.executor = executor
         self.diverged = 0  # times in a row
+        self.ahead = False  # from a step that was not run, and for now
+        self.once = False  # for the first step alone
+        self.gradients = None  # names of those that are there when it begins; None: whichever
         self.steps = 0
         self.seconds = []
 
@@ -34,6 +37,7 @@ class Plans:
 
     def __init__(self, options, tier, model_name, say):
         self.ready = []
+        self.ended = []  # that ran and are no more, for the report
         self._options = options
         self._tier = tier
         self._model_name = model_name
@@ -78,6 +82,11 @@ class Plans:
             self.ready.remove(planned)
             planned.executor.close()
 
+    def drop(self, planned):
+        self.ready.remove(planned)
+        planned.executor.close()
+        self.ended.append(planned)
+
     def close(self):
         for planned in self.ready:
             planned.executor.close()
@@ -99,30 +108,37 @@ class Plans:
         except NothingToPlan:
             self.never(key)
             return None
-        if self._machine is None:
-            self._machine = measured_machine(self._tier, room)
+        self.know_machine(room)
         if planner.smallest_budget(program.json, self._machine)[0] > peak - program.small:
             raise infeasible(program, self._machine, peak, 0, BudgetInfeasible(""), o.planning)
         return program
 
-    def make(self, key, program, peak):
+    def know_machine(self, room):
+        if self._machine is None:
+            self._machine = measured_machine(self._tier, room)
+
+    def make(self, key, program, peak, instead_of=(), options=None, said=""):
+        """A Planned, in the place of others where there are some. BudgetInfeasible: those stay."""
         start = time.perf_counter()
-        plan, kept = make_plan(program, self._machine, peak, self._host_left(),
-                               self._options.planning)
+        host = self._host_left(sum(p.plan.host_bytes for p in instead_of))
+        plan, kept = make_plan(program, self._machine, peak, host,
+                               options or self._options.planning)
         took = time.perf_counter() - start
+        for planned in instead_of:
+            self.drop(planned)
         executor = Executor(StepSchedule(program, plan), kept, self._tier.region(plan.host_bytes))
         planned = Planned(key, program, plan, kept, executor)
         self.ready.insert(0, planned)
         while len(self.ready) > _MOST_PLANS:
             self.ready.pop().executor.close()
-        self._say(f"{in_words(peak)} of {_what_it_does(program, plan.info)}; planned in {took:.1f} "
+        self._say(f"{said}{in_words(peak)} of {_what_it_does(program, plan.info)}; planned in {took:.1f} "
                   "s, proved")
         return planned
 
-    def _host_left(self):
+    def _host_left(self, given_back):
         if self._tier.limit is None:
             return None
-        return max(1, self._tier.limit - self._tier.taken)
+        return max(1, self._tier.limit - self._tier.taken + given_back)
 
 
 def _what_it_does(program, info):
