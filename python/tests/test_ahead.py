@@ -1,6 +1,7 @@
 """Planning before a step has run: steps under fake tensors are the real ones, plan() leaves no trace,
 and a first step runs by a plan, exactly and inside the budget."""
 
+import contextlib
 import copy
 import gc
 import random
@@ -21,6 +22,7 @@ from tidepool_torch.planning import machine_of
 from tidepool_torch.recording import Recorder
 from tidepool_torch.step_mode import InterruptGate, StepMode
 from tidepool_torch.trained import Trained
+from test_stops import StopAt, calls_of_a_step
 from training import Ran, differences, on_device, state_of
 
 needs_hook = pytest.mark.skipif(not hook_is_loaded(), reason="the allocator hook is not preloaded")
@@ -225,6 +227,62 @@ def test_a_step_that_reads_values_cannot_be_planned_ahead(capsys):
     said = capsys.readouterr().err
     assert said.count("no plan ahead of time: aten._local_scalar_dense.default: what this op") == 1
     assert "step 1 runs reactively" not in said  # the budget is a share of what is not known yet
+
+
+def in_numpy(training, batch):
+    loss = one_step(training, batch)
+    assert loss.numpy() > 0
+    return loss
+
+
+def test_a_step_that_fake_tensors_do_not_serve(capsys):
+    ran, steps, _ = inside(models.tiny_gpt, "60%", in_numpy, steps=3, **SLOW)
+    assert differences(plain(models.tiny_gpt, in_numpy, steps=3), ran) == []
+    assert [s.planned for s in steps] == [False, False, True]
+    said = capsys.readouterr().err
+    assert re.search(r"no plan ahead of time: with tensors that have no bytes the step ended in a "
+                     r"\w+: .*numpy", said)
+
+
+class Stopped(Exception):
+    pass
+
+
+def stopped(build, calls_before, link):
+    """The state behind a first step that an exception ends before that call, and bytes moved."""
+    training = models.make(build)
+    torch.manual_seed(5)
+    sample = training.batch(0)
+    budget = None
+    if link is not None:
+        budget = tidepool.fit(
+            training.model, training.optimizer, peak="55%",
+            **{**SLOW, "machine": machine_of(link, link, alignment=64)},
+            step=lambda: one_step(training, sample))
+    moved = 0
+    batch = training.batch(1)
+    with pytest.raises(Stopped):
+        with budget.step() if budget else contextlib.nullcontext(), StopAt(calls_before, Stopped):
+            one_step(training, batch)
+    if budget is not None:
+        budget.close()
+        moved = budget.report().moved_out + budget.report().moved_in
+    # The optimizer's state may be there in part, with which PyTorch cannot go on either.
+    return Ran([], state_of(training)), moved
+
+
+@pytest.mark.parametrize("name", ["gpt", "resnet"])
+def test_an_exception_in_a_first_step_leaves_what_plain_training_has(name):
+    """While the optimizer's state is there in part, too."""
+    build = models.TINY[name]
+    count = calls_of_a_step(build)
+    moved = 0
+    for calls_before in range(5, count, max(1, count // 9)):
+        expected, _ = stopped(build, calls_before, None)
+        ran, more = stopped(build, calls_before, 2e7)
+        moved += more
+        assert differences(expected, ran) == [], calls_before
+    assert moved > 0
 
 
 @pytest.mark.parametrize("arguments,words", [

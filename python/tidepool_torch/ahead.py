@@ -82,6 +82,13 @@ def record_ahead(model, optimizers, step, costs):
         raise CannotPlanAhead(
             f"{getattr(error, 'func', None) or error}: what this op makes depends on values, which "
             "a step that is not run does not have") from None
+    except CannotPlanAhead:
+        raise
+    except Exception as error:  # pylint: disable=broad-except
+        # Of whatever kind: what fake tensors cannot do, an op without a form for them, `.numpy()`.
+        text = str(error).strip().partition("\n")[0]
+        raise CannotPlanAhead(f"with tensors that have no bytes the step ended in a "
+                              f"{type(error).__name__}: {text}") from error
     return (None if _is_same(first, later) else first), later
 
 
