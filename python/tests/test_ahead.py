@@ -326,7 +326,6 @@ def inside(build, peak, step=one_step, steps=5, expected=None, trained=0, **opti
     sample = training.batch(0)
     budget = tidepool.fit(training.model, training.optimizer, peak=peak,
                           step=lambda: (expected or step)(training, sample), **options)
-    del sample
     found = []
     for n in range(trained, steps):
         batch = training.batch(n)
