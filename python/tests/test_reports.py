@@ -94,7 +94,7 @@ def test_a_step_becomes_a_program_and_a_plan(tmp_path):
     kinds = {t["kind"] for t in program["tensors"]}
     assert {"weight", "optimizer_state", "activation"} <= kinds
     outlook = tidepool.plan(training.model, training.optimizer, step, peak="60%", min_bytes=1024,
-                            evaluations=50, machine=machine_of(2e7, 2e7, alignment=64))
+                            run=True, evaluations=50, machine=machine_of(2e7, 2e7, alignment=64))
     assert outlook.swapped_tensors + outlook.recomputed_ops > 0
     assert "predicted" in str(outlook)
 

@@ -78,6 +78,17 @@ def block(name, **names):
     return space
 
 
+def test_ahead(capsys):
+    space = {}
+    exec(SCRIPT.split("for number,")[0], space)  # pylint: disable=exec-used
+    made = block("ahead", tidepool=tidepool, **{n: space[n] for n in ("model", "optimizer",
+                                                                      "batches")})
+    said = capsys.readouterr()
+    assert re.match(r"150.0 MiB of 28\d.\d MiB \(floor \d+.\d MiB\): [1-9]\d* tensors", said.out)
+    assert said.err.startswith("tidepool: ahead of time, first step: 149.0 MiB of ")
+    made["budget"].close()
+
+
 def test_accumulation_and_checkpoint(tmp_path):
     model = layers()
     optimizer = torch.optim.AdamW(model.parameters())

@@ -6,6 +6,7 @@ import dataclasses
 
 import torch
 
+from . import ahead
 from . import planner as planning
 from . import recorded
 from .budget import Budget, peak_of
@@ -27,7 +28,7 @@ class _FitOptions:
 
 def fit(model, optimizer, *, peak, host=None, host_dir=None, planner="auto", time_limit=10.0,
         evaluations=0, seed=1, allow=("swap", "recompute"), min_bytes=65536, keep=(), home=True,
-        warm_up=None, machine=None, report=True):
+        warm_up=None, machine=None, report=True, sample=None, loss=None, step=None):
     """A Budget that holds the steps of a training inside `peak` bytes.
 
     peak         bytes, "10GiB", or "60%" of what a step takes without a budget; everything of the
@@ -47,6 +48,9 @@ def fit(model, optimizer, *, peak, host=None, host_dir=None, planner="auto", tim
     warm_up      steps of a shape before one is recorded; None: 1, or 3 where ranks train together
     machine      a machine of Tidepool's as its file has it (a dict), to plan for links of other
                  speeds than those that are measured here
+    sample, loss a batch (x, y) and a function of the model's output and y: the first step runs by a
+                 plan already, made from a step under fake tensors, which takes no memory
+    step         instead of both: a function that does all of a step, without reading values
 
     ValueError: an argument that makes no sense; TidepoolError: a torch or a model that cannot be
     served. Messages go to stderr unless `report` is False.
@@ -59,7 +63,13 @@ def fit(model, optimizer, *, peak, host=None, host_dir=None, planner="auto", tim
         min_bytes=bytes_of(min_bytes, "min_bytes"), keep=frozenset(keep), home=home,
         warm_up=warm_up, machine=machine, report=report)
     planning.check(options.planning)
-    return Budget(model, _optimizers(optimizer), peak, options)
+    optimizers = _optimizers(optimizer)
+    if sample is not None or loss is not None or step is not None:
+        step = ahead.step_of(model, optimizers, sample, loss, step)
+    budget = Budget(model, optimizers, peak, options)
+    if step is not None:
+        budget.plan_ahead(step)
+    return budget
 
 
 def _optimizers(optimizer):
@@ -97,15 +107,26 @@ def record(model, optimizer, step, *, path=None, min_bytes=65536, recompute=True
     return program.json
 
 
-def plan(model, optimizer, step, *, peak, host=None, planner="auto", time_limit=10.0, evaluations=0,
-         seed=1, allow=("swap", "recompute"), min_bytes=65536, machine=None):
+def plan(model, optimizer, step=None, *, peak, sample=None, loss=None, run=False, host=None,
+         planner="auto", time_limit=10.0, evaluations=0, seed=1, allow=("swap", "recompute"),
+         min_bytes=65536, machine=None):
     """What a budget would cost, without training inside it: an Outlook, which prints as a line.
 
-    step() is called three times, as record() does. BudgetInfeasible names the smallest budget."""
+    The step is `sample`, a batch (x, y), with `loss`, a function of the model's output and y; or
+    step(), which does all of one. It is not run: bytes are exact, times and workspaces estimates.
+    With `run` step() is called three times, as record() does, and measured.
+
+    CannotPlanAhead, a TidepoolError: the step reads values, as `.item()` does."""
     share, size = peak_of(peak)
     options = _planner_options(planner, time_limit, evaluations, seed, allow)
-    program = recorded.record(model, _optimizers(optimizer), step, type(model).__name__,
-                              bytes_of(min_bytes, "min_bytes"), options.recompute)
+    optimizers = _optimizers(optimizer)
+    step = ahead.step_of(model, optimizers, sample, loss, step)
+    name, min_bytes = type(model).__name__, bytes_of(min_bytes, "min_bytes")
+    if run:
+        program = recorded.record(model, optimizers, step, name, min_bytes, options.recompute)
+    else:
+        program = ahead.program_of(ahead.later_step(model, optimizers, step), name, min_bytes,
+                                   options.recompute, home=True)
     size = size or int(program.recording.peak() * share)
     host = None if host is None else bytes_of(host, "host")
     return recorded.outlook(program, size, host, machine, options)

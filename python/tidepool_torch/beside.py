@@ -29,13 +29,13 @@ class Beside:
         self.base = counts.live() - sum(mine.values()) - more
         self.kept_by_kernels = 0
 
-    def look_again(self, away):
+    def look_again(self, is_away):
         """Behind the first step it is known better: PyTorch's kernels have taken what they keep for
         good, which no plan can move, and what came since then is of the training."""
         others = {c for c, reference in self._others.items() if not reference.expired()}
         self._others.clear()
         mine = {s._cdata: s.nbytes() for s in storages_in_python()
-                if s._cdata not in others and s not in away}
+                if s._cdata not in others and not is_away(s)}
         base = counts.live() - sum(mine.values()) - self._more
         self.kept_by_kernels = max(0, base - self.base)
         self.base = base

@@ -34,6 +34,10 @@ class BetweenSteps:
         return storage in self.away or (
             self.current is not None and self.current.executor.has(storage))
 
+    def is_away(self, storage):
+        return storage in self.away or (
+            self.current is not None and self.current.executor.is_away(storage))
+
     def bytes_of_away(self, storage):
         """A storage with the bytes of one that is away, or None for one that is not."""
         if storage in self.away:
@@ -47,7 +51,13 @@ class BetweenSteps:
     def fitting(self, planned):
         """The storages by name, where the plan is for such and they may be moved; else None."""
         storages = self.by_name()
-        expected = [t for t in planned.program.tensors if t.persistent]
+        unborn = planned.program.unborn
+        if any(planned.program.tensors[t].name in storages for t in unborn):
+            return None
+        if planned.gradients not in (None, {name for name, _ in self.trained.gradients()}):
+            return None
+        expected = [s for t, s in enumerate(planned.program.tensors)
+                    if s.persistent and t not in unborn]
         if not all(t.name in storages and storages[t.name].nbytes() == t.bytes for t in expected):
             return None
         if self._may_move(expected, storages):

@@ -33,6 +33,7 @@ class Blocks:
         self.newest = {}  # tensor -> the placements that have its newest value
         self.mine = set()  # tensors whose storages are pointers in this step
         self.lent = {}  # tensor -> placement whose bytes are PyTorch's between two steps
+        self.unborn = set()  # tensors that persist from this step on, and are not made yet
         self.left = {}  # tensor -> calls of this step that still use it
         self.moved_out = self.moved_in = 0
 
@@ -52,7 +53,8 @@ class Blocks:
     def enter(self, storages, away):
         """Takes the persistent storages, by name: their bytes go where the boundary has them."""
         bound = [(t, p, storages[self.name(t)])
-                 for t, p in self.plan.boundary.items() if t in self.schedule.managed]
+                 for t, p in self.plan.boundary.items()
+                 if t in self.schedule.managed and t not in self.program.unborn]
         # Out before in: at no time is more on the device than before or behind.
         for t, p, storage in bound:
             if self._on_device(p):
@@ -80,6 +82,11 @@ class Blocks:
                    for t in self.plan.boundary
                    if t in self.schedule.managed and t not in self.lent)
 
+    def is_away(self, storage):
+        """Whether it is one of those that enter() took, and without bytes between steps."""
+        return any(identity == storage._cdata and self.points_at.get(t) is None
+                   for t, identity in self.identity.items())
+
     def copy_of(self, storage):
         """A storage with the bytes of one that is away between steps, or None."""
         for t, identity in self.identity.items():
@@ -106,6 +113,7 @@ class Blocks:
             self._take(t, p, storage, p)
         self.lent.clear()
         self.mine = set(self.schedule.managed)
+        self.unborn = set(self.program.unborn)
         self.left = dict(self.schedule.accesses_left)
 
     def end(self):
@@ -133,6 +141,7 @@ class Blocks:
 
     def born(self, t, p, storage):
         """A call made a storage of the plan's."""
+        self.unborn.discard(t)
         self.block[p] = primitives.take_bytes(storage)
         self._take(t, p, storage, p)
 
@@ -169,8 +178,8 @@ class Blocks:
             places.discard(p)
         if not self._on_device(p):
             return
-        block = self.block.pop(p)
-        if self.points_at.get(t) != p:
+        block = self.block.pop(p, None)  # None: of what is not born yet
+        if block is None or self.points_at.get(t) != p:
             return
         self.points_at[t] = None
         storage = primitives.living(self.reference.get(t))
@@ -186,6 +195,8 @@ class Blocks:
     def copy(self, x):
         """Carries out a copy instruction, on any thread."""
         source, target = self.plan.placements[x.source], self.plan.placements[x.target]
+        if source.tensor in self.unborn:
+            return
         size = self.program.tensors[source.tensor].bytes
         if source.on_device:
             block = self.block[x.source]  # it stays until the copy is done

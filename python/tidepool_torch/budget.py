@@ -9,6 +9,7 @@ from .away import Away
 from .beside import Beside
 from .between_steps import BetweenSteps
 from .errors import TidepoolError, bytes_of
+from .first_plans import FirstPlans
 from .host import HostTier
 from .memory import give_back_at_once
 from .plans import Plans
@@ -31,6 +32,7 @@ class Budget:
         alignment = options.machine["alignment"] if options.machine else ALIGNMENT
         self._tier = HostTier(options.host_dir, self._ranks.share_of(options.host), alignment)
         self._away = Away(self._tier)
+        self._options = options
         give_back_at_once()
         reason = primitives.why_not()
         if reason is not None:
@@ -42,13 +44,23 @@ class Budget:
                               self._ranks.bucket_bytes())
         self._reactive = self._ranks.reactive()(self._away, peak, self._beside.base,
                                                 options.min_bytes)
-        say = _speaker(self._ranks.name(), options.report)
+        say = self._say = _speaker(self._ranks.name(), options.report)
         self._known_plans = Plans(options, self._tier, type(self._model).__name__, say)
         self._runner = StepRunner(self._ranks, self._storages, self._known_plans, self._reactive,
                                   self._beside, options, share, say)
         self._last_report = None  # when it is closed
         self._closed = False
         self._hooks = self._add_hooks()
+
+    def plan_ahead(self, step):
+        """Plans for the first steps, from step(), which does all of one and is not run."""
+        if self._ranks.together:
+            self._say("no plan ahead of time: ranks train together, and none knows what the others "
+                      "have. The first steps run reactively")
+            return
+        self._runner.first = FirstPlans(self._runner, self._known_plans, self._storages,
+                                        self._options, self._say)
+        self._runner.first.plan(step)
 
     # ---- what a user calls
 

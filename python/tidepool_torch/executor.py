@@ -89,6 +89,9 @@ class Executor:
         """Whether the storage looks at a block of the plan's, or is away by it."""
         return storage._cdata in self.ours
 
+    def is_away(self, storage):
+        return self.blocks.is_away(storage)
+
     def close(self):
         self.copies.close()
         self.blocks.region.release()

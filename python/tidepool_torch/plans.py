@@ -28,6 +28,9 @@ class Planned:
         self.kept = kept
         self.executor = executor
         self.diverged = 0  # times in a row
+        self.ahead = False  # from a step that was not run, and for now
+        self.once = False  # for the first step alone
+        self.gradients = None  # names of those that are there when it begins; None: whichever
         self.steps = 0
         self.seconds = []
 
@@ -87,11 +90,14 @@ class Plans:
             self._forgotten[planned.key] = times + 1
             self._let_go(planned)
 
-    def _let_go(self, planned):
+    def drop(self, planned):
         self.ready.remove(planned)
         self._gone.add(planned)
-        self.let_go += 1
         planned.executor.close()
+
+    def _let_go(self, planned):
+        self.drop(planned)
+        self.let_go += 1
 
     def done(self):
         """What all plans have done until now."""
@@ -124,20 +130,29 @@ class Plans:
         except NothingToPlan:
             self.never(key)
             return None
-        if self._machine is None:
-            self._machine = measured_machine(self._tier, room)
+        self.know_machine(room)
         if planner.smallest_budget(program.json, self._machine)[0] > peak - program.small:
             raise infeasible(program, self._machine, peak, 0, BudgetInfeasible(""), o.planning)
         return program
 
-    def make(self, key, program, peak):
+    def know_machine(self, room):
+        if self._machine is None:
+            self._machine = measured_machine(self._tier, room)
+
+    def make(self, key, program, peak, instead_of=(), options=None, said=""):
+        """A Planned, in the place of others where there are some. BudgetInfeasible: those stay."""
         start = time.perf_counter()
-        made = make_plan(program, self._machine, peak, self._host_left(), self._options.planning)
-        return self._add(key, program, peak, made, time.perf_counter() - start)
+        host = self._host_left(sum(p.plan.host_bytes for p in instead_of))
+        made = make_plan(program, self._machine, peak, host, options or self._options.planning)
+        took = time.perf_counter() - start
+        for planned in instead_of:
+            self.drop(planned)
+        return self._add(key, program, peak, made, took, said)
 
     def is_to_wait(self):
         """Whether steps wait for a plan: for the first one, and where plans depend on no clock."""
-        return not self.ready or self._options.planning.evaluations > 0 or self._beside_failed
+        return (not self.ready or self._options.planning.evaluations > 0 or self._beside_failed
+                or any(planned.ahead for planned in self.ready))
 
     @property
     def is_planning(self):
@@ -170,21 +185,21 @@ class Plans:
             self._say(f"planning beside the steps failed ({error}); the next plan is waited for")
             return None
 
-    def _add(self, key, program, peak, made, took):
+    def _add(self, key, program, peak, made, took, said=""):
         plan, kept = made
         executor = Executor(StepSchedule(program, plan), kept, self._tier.region(plan.host_bytes))
         planned = Planned(key, program, plan, kept, executor)
         self.ready.insert(0, planned)
         while len(self.ready) > _MOST_PLANS:
             self._let_go(self.ready[-1])
-        self._say(f"{in_words(peak)} of {_what_it_does(program, plan.info)}; planned in {took:.1f} "
-                  "s, proved")
+        self._say(f"{said}{in_words(peak)} of {_what_it_does(program, plan.info)}; planned in "
+                  f"{took:.1f} s, proved")
         return planned
 
-    def _host_left(self):
+    def _host_left(self, given_back=0):
         if self._tier.limit is None:
             return None
-        return max(1, self._tier.limit - self._tier.taken)
+        return max(1, self._tier.limit - self._tier.taken + given_back)
 
 
 def _what_it_does(program, info):

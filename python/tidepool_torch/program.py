@@ -22,6 +22,8 @@ class StepProgram:
         self.tensors = [s for s in recording.storages
                         if s.bytes >= min_bytes and s.accesses and not s.hidden]
         self.tensor_of = {s.number: t for t, s in enumerate(self.tensors)}
+        # Made in the step, to live on: the optimizer's state, in a first step that was not run.
+        self.unborn = {t for t, s in enumerate(self.tensors) if s.persistent and s.born >= 0}
         self.recorded = []
         self.small = self._most_small() + recording.scratch
         self._ops = []

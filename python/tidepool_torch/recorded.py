@@ -5,7 +5,8 @@ import json
 import time
 
 from . import calls
-from .errors import in_words
+from .errors import BudgetInfeasible, in_words
+from .planner import smallest_budget
 from .planning import make_plan, measured_machine
 from .host import HostTier
 from .program import StepProgram
@@ -41,30 +42,47 @@ def record(model, optimizers, step, name, min_bytes, recompute):
 
 @dataclasses.dataclass
 class Outlook:
-    """What a budget would cost. Bytes and seconds; `plan` can be exported."""
+    """What a budget would cost. Bytes and seconds; `plan` can be exported. No plan needs less than
+    `floor`; where none was found inside the budget `plan` is None, and `reason` says why."""
 
     budget: int
     unlimited_peak: int
-    predicted_seconds: float
-    predicted_overhead: float
-    swapped_tensors: int
-    recomputed_ops: int
-    plan: object
+    floor: int
+    predicted_seconds: float = None
+    predicted_overhead: float = None
+    swapped_tensors: int = 0
+    recomputed_ops: int = 0
+    plan: object = None
+    reason: str = ""
+
+    @property
+    def feasible(self):
+        return self.plan is not None
 
     def __str__(self):
-        return (f"{in_words(self.budget)} of {in_words(self.unlimited_peak)}: "
-                f"{self.swapped_tensors} tensors swapped, {self.recomputed_ops} ops recomputed; "
-                f"predicted {self.predicted_seconds * 1e3:.0f} ms a step, "
+        if not self.feasible:
+            return self.reason
+        return (f"{in_words(self.budget)} of {in_words(self.unlimited_peak)} "
+                f"(floor {in_words(self.floor)}): {self.swapped_tensors} tensors swapped, "
+                f"{self.recomputed_ops} ops recomputed; predicted "
+                f"{self.predicted_seconds * 1e3:.0f} ms a step, "
                 f"{self.predicted_overhead * 100:+.1f} %")
 
 
 def outlook(program, peak, host, machine, options):
     machine = machine or measured_machine(HostTier())
-    plan, _ = make_plan(program, machine, peak, host, options)
-    info = plan.info
-    return Outlook(peak, program.recording.peak(), info.time / 1e9,
-                   info.time / info.unlimited - 1 if info.unlimited > 0 else 0.0,
-                   info.swapped_tensors, info.recomputed_ops, plan)
+    floor = smallest_budget(program.json, machine)[0] + program.small
+    found = Outlook(peak, program.recording.peak(), floor)
+    try:
+        found.plan, _ = make_plan(program, machine, peak, host, options)
+    except BudgetInfeasible as error:
+        found.reason = str(error)
+        return found
+    info = found.plan.info
+    found.predicted_seconds = info.time / 1e9
+    found.predicted_overhead = info.time / info.unlimited - 1 if info.unlimited > 0 else 0.0
+    found.swapped_tensors, found.recomputed_ops = info.swapped_tensors, info.recomputed_ops
+    return found
 
 
 def write_program(program, path):

@@ -141,19 +141,13 @@ class Recorder:
         changed = {self._known[storage_of(t)._cdata].number
                    for t in calls.written(func, args, kwargs)}
         changed |= self._before(func, kwargs, tensors)
-        if not self.recording.switched and switches() != self._switches:
+        if not self.recording.switched and self._switches_now() != self._switches:
             self.recording.switched = True
         refusals.look_for_compiled()
         if self._others is None:
             self._others = advice.of_hooks()
         audited = self._copies_of_small(func, tensors, changed)
-        random_state = torch.get_rng_state()
-        begun = counts.begin()
-        start = time.thread_time_ns()
-        out = func(*args, **kwargs)
-        took = time.thread_time_ns() - start
-        most = counts.most_since(begun)
-        random = not torch.equal(random_state, torch.get_rng_state())
+        out, took, most, random = self._measured(func, args, kwargs, tensors)
         changed |= self._hidden_writes(func, args, kwargs, audited)
         made = self._births(func, out, tensors)
         index = -1
@@ -162,7 +156,7 @@ class Recorder:
             workspace = max(0, most - sum(self.recording.storages[i].bytes for i in made))
             again = (func._schema.name not in _RUN_ONCE and calls.is_trusted(func)
                      and not _takes_generator(args, kwargs)
-                     and all(calls.is_plain(t) for t in tensors + calls.tensors_out(out)))
+                     and all(self._is_plain(t) for t in tensors + calls.tensors_out(out)))
             op = OpRecord(func, self._modes(inputs, made, changed), inputs, made,
                           (took, workspace), random, again)
             op.shapes = tuple((i, t.shape) for i, t in enumerate(tensors)
@@ -171,6 +165,21 @@ class Recorder:
         self.recording.dispatched.append((func, index, inputs, made))
         self._behind(func, tensors, index)
         return out
+
+    _is_plain = staticmethod(calls.is_plain)
+    _switches_now = staticmethod(switches)
+
+    @staticmethod
+    def _measured(func, args, kwargs, tensors):
+        """Runs the call: (result, nanoseconds, most bytes that it took, its result counted, whether
+        it drew random numbers)."""
+        random_state = torch.get_rng_state()
+        begun = counts.begin()
+        start = time.thread_time_ns()
+        out = func(*args, **kwargs)
+        took = time.thread_time_ns() - start
+        most = counts.most_since(begun)
+        return out, took, most, not torch.equal(random_state, torch.get_rng_state())
 
     def _before(self, func, kwargs, tensors):
         """Storages that the call writes besides, for a class that knows more than this one."""

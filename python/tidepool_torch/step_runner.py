@@ -5,9 +5,8 @@ import contextlib
 import threading
 import time
 
-import torch
-
 from . import advice, calls, refusals
+from .ahead import key_of
 from .errors import BudgetInfeasible, HostTierFull, TidepoolError, in_words
 from .executor import Diverged, DivergedBehind
 from .landing import land
@@ -38,6 +37,7 @@ class StepRunner:
         self._warm_up = ranks.warm_up(options.warm_up)
         self._gate = InterruptGate()
         self._mode = step_mode(self._gate)
+        self.first = None  # FirstPlans, where there are some
         self._running = None  # the Planned of this step
         self._key = None
         self._idle = None  # live bytes and a mark, in a step whose ops are not looked at
@@ -89,7 +89,7 @@ class StepRunner:
             self._take_what_was_planned()
         self._storages.own_what_is_due()
         if self.steps == 1:
-            self._beside.look_again(self._away)
+            self._beside.look_again(self._storages.is_away)
             self.base = self._beside.base
         self.inside = True
         self._thread = threading.get_ident()
@@ -200,16 +200,20 @@ class StepRunner:
         tensors = calls.tensors_in(args, kwargs)
         if calls.not_of_the_step(tensors):
             return func(*args, **kwargs)
-        self._key = (func, tuple((tuple(t.shape), t.dtype) for t in tensors),
-                     self._trained.model.training, torch.is_grad_enabled())
+        self._key = key_of(func, tensors, self._trained.model)
         for planned in self._plans.ready:
             storages = self._storages.fitting(planned) if planned.key == self._key else None
-            if storages is not None:
+            if storages is not None and not self._is_over(planned):
                 self._follow(planned, storages)
                 break
         else:
             self._use_reactive()
         return self._mode.handle(func, args, kwargs)
+
+    def _is_over(self, planned):
+        """Whether a plan that was made ahead has served: a step is to be recorded as it runs."""
+        return (planned.ahead and not planned.once and planned.steps > 0
+                and self._is_to_record(self._plans.times_seen(planned.key)))
 
     def _follow(self, planned, storages):
         self._storages.take_in(planned, storages)
@@ -262,7 +266,10 @@ class StepRunner:
         self._say(f"step {self.steps} differs from the plan at op {at} {error}; running reactively",
                   once=str(error))
         self._use_reactive(land(planned.executor, self._away))
-        self._plans.was_left(planned)
+        if planned.ahead:
+            self.first.end(planned.key)
+        else:
+            self._plans.was_left(planned)
 
     def _leave_running(self):
         """The Planned of this step, which it goes on without."""
@@ -274,6 +281,8 @@ class StepRunner:
     # ---- planning behind a recorded step
 
     def _plan_together(self, recorder):
+        if self._running is not None and self._running.ahead:
+            self.first.behind(self._running)
         if self._ranks.agreed:
             if recorder is not None:
                 self._plan_alone(recorder)
@@ -315,10 +324,17 @@ class StepRunner:
             self._say(note, once=note)
         if self.peak is None and self._is_partial():
             return None
+        self.settle(recording)
+        return self._plans.program_of(self._key, recording, self.peak, self.room())
+
+    def settle(self, recording):
+        """A budget that is a share is known in bytes with the first step that is."""
         if self.peak is None:
             self._reactive.budget = int(recording.peak() * self._share)
-        room = self.peak - (counts.live() - self.base)
-        return self._plans.program_of(self._key, recording, self.peak, room)
+
+    def room(self):
+        """Bytes of the budget that nothing takes now."""
+        return self.peak - (counts.live() - self.base)
 
     def _is_partial(self):
         """Whether the recorded step is none to take a share of; said, and not without end."""
@@ -330,7 +346,16 @@ class StepRunner:
         return True
 
     def _plan(self, program):
-        planned = self._plans.make(self._key, program, self.peak)
+        ahead = [p for p in self._plans.ready if p.ahead and p.key == self._key]
+        try:
+            planned = self._plans.make(self._key, program, self.peak, ahead)
+        except BudgetInfeasible as error:
+            if not ahead:
+                raise
+            self.first.keep(ahead, error)
+            return True
+        if ahead:
+            self.first.are_over()
         advised = advice.of_optimizers(self._trained.optimizers)
         if advised and planned.plan.info.swapped_tensors:
             self._say(advised, once=advised)

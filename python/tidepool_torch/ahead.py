@@ -1,0 +1,316 @@
+"""A step that is recorded without being run: under fake tensors, which have shapes and no bytes.
+
+The model and the optimizers get fake tensors in place of their own for as long as two steps take, of
+which each is recorded; behind that all that they had is back. Bytes and aliases are exact, times and
+workspaces are those of costs.py. What a step can only know from values (`.item()`, `nonzero`) ends
+it with CannotPlanAhead.
+"""
+
+import collections
+import contextlib
+import dataclasses
+import random
+import sys
+
+import torch
+from torch._subclasses.fake_tensor import (DataDependentOutputException,
+                                           DynamicOutputShapeException, FakeTensor, FakeTensorMode,
+                                           UnsupportedFakeTensorException, unset_fake_temporarily)
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.weak import WeakIdKeyDictionary
+
+from . import calls
+from .costs import measured_costs, unreduced_bytes
+from .errors import TidepoolError
+from .list_ops import groups_of, joined, lists_of
+from .primitives import storage_of
+from .program import StepProgram
+from .recording import UPDATE, WRITE, Recorder
+from .trained import Trained
+
+_OF_VALUES = (DataDependentOutputException, DynamicOutputShapeException,
+              UnsupportedFakeTensorException)
+
+
+class CannotPlanAhead(TidepoolError):
+    """The step does what cannot be known without running it."""
+
+
+@dataclasses.dataclass
+class FakeStep:
+    """`key` is what a Budget knows a step by, its first call; `gradients` are names of those that
+    were there when it began."""
+
+    recording: object
+    key: tuple
+    gradients: frozenset
+
+
+def step_of(model, optimizers, sample, loss, step):
+    """The function that does all of a step: the user's own, or the usual one for a batch."""
+    if step is not None:
+        if sample is not None or loss is not None:
+            raise ValueError("step= does all of a step: sample= and loss= do not go with it")
+        if not callable(step):
+            raise ValueError(f"step: a function without arguments, not a {type(step).__name__}")
+        return step
+    if not (isinstance(sample, (tuple, list)) and len(sample) == 2 and callable(loss)):
+        raise ValueError("sample: a batch (x, y), with loss=, a function of the model's output and "
+                         "y; or step=, a function that does all of a step")
+    x, y = sample
+
+    def usual():
+        loss(model(x), y).backward()
+        for optimizer in optimizers:
+            optimizer.step()
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+
+    return usual
+
+
+def record_ahead(model, optimizers, step, costs):
+    """(the first step, a later one) as FakeSteps; the first is None where it is as later ones are.
+    CannotPlanAhead."""
+    fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
+    unmovable = [t for t in Trained(model, optimizers, ()).tensors()
+                 if not storage_of(t).resizable()]
+    try:
+        with _random_states_kept(), _stand_ins(model, optimizers, fake_mode, unmovable) as trained:
+            first = _record(trained, step, fake_mode, costs)
+            later = _record(trained, step, fake_mode, costs)
+    except _OF_VALUES as error:
+        raise CannotPlanAhead(
+            f"{getattr(error, 'func', None) or error}: what this op makes depends on values, which "
+            "a step that is not run does not have") from None
+    except CannotPlanAhead:
+        raise
+    except Exception as error:  # pylint: disable=broad-except
+        # Of whatever kind: what fake tensors cannot do, an op without a form for them, `.numpy()`.
+        text = str(error).strip().partition("\n")[0]
+        raise CannotPlanAhead(f"with tensors that have no bytes the step ended in a "
+                              f"{type(error).__name__}: {text}") from error
+    return (None if _is_same(first, later) else first), later
+
+
+def later_step(model, optimizers, step):
+    try:
+        return record_ahead(model, optimizers, step, measured_costs())[1]
+    except CannotPlanAhead as error:
+        raise CannotPlanAhead(f"{error}. Next: plan(..., run=True), which runs the step, or a step "
+                              "without it") from None
+
+
+def program_of(fake, name, min_bytes, recompute, home):
+    program = StepProgram(fake.recording, name, min_bytes, 1.0, recompute, home)
+    for op in fake.recording.ops:
+        # Whether an op draws random numbers is known of those that PyTorch marks so; a state that is
+        # kept for nothing costs little, and one that is not kept changes the training.
+        op.random = op.random or op.again
+    return program
+
+
+def _record(trained, step, fake_mode, costs):
+    watch = _Watch(trained, costs)
+    with fake_mode, watch:
+        step()
+    if watch.recorder is None:
+        raise CannotPlanAhead("the step runs no op")
+    recording = watch.recorder.finish(trained.gradients())
+    return FakeStep(recording, watch.key, watch.gradients)
+
+
+def _is_same(one, other):
+    a, b = one.recording, other.recording
+    return (a.dispatched == b.dispatched and one.gradients == other.gradients
+            and [(s.name, s.bytes, s.accesses) for s in a.storages]
+            == [(s.name, s.bytes, s.accesses) for s in b.storages])
+
+
+def key_of(func, tensors, model):
+    """What tells one kind of step from another: its first call."""
+    return (func, tuple((tuple(t.shape), t.dtype) for t in tensors), model.training,
+            torch.is_grad_enabled())
+
+
+class _Watch(TorchDispatchMode):
+    """Lies above the fake mode and sees what a Budget's own mode sees of a real step."""
+
+    def __init__(self, trained, costs):
+        super().__init__()
+        self._trained = trained
+        self._costs = costs
+        self.recorder = None
+        self.key = None
+        self.gradients = frozenset()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func.namespace == "prim":
+            return func(*args, **kwargs)  # how Python asks a fake tensor for its device
+        tensors = calls.tensors_in(args, kwargs)
+        if any(t.device.type == "meta" for t in tensors):
+            return func(*args, **kwargs)
+        if any(t.requires_grad and not isinstance(t, FakeTensor) for t in tensors):
+            # Its gradient would become a fake one.
+            raise CannotPlanAhead("the step trains a tensor that the model does not have")
+        args, kwargs = (calls.with_tensors(a, self._trained.fake) for a in (tuple(args), kwargs))
+        groups = groups_of(func, args, kwargs) if lists_of(func) else None
+        if groups is None:
+            return self._record(func, args, kwargs)
+        return joined([self._record(func, *group) for group in groups])
+
+    def _record(self, func, args, kwargs):
+        if self.recorder is None:
+            self.key = key_of(func, calls.tensors_in(args, kwargs), self._trained.model)
+            self.gradients = frozenset(name for name, _ in self._trained.gradients())
+            self.recorder = _FakeRecorder(self._trained, self._costs)
+        return self.recorder.run(func, args, kwargs)
+
+
+class _FakeRecorder(Recorder):
+    def __init__(self, trained, costs):
+        self._trained = trained
+        self._costs = costs
+        with unset_fake_temporarily():
+            super().__init__(trained.persistent(), trained.gradients())
+        for identity, record in self._known.items():
+            record.pinned = identity in trained.unmovable
+
+    def finish(self, gradients):
+        recording = super().finish(gradients)
+        for name, kind, storage in self._trained.persistent():
+            record = self._known.get(storage._cdata)
+            if record is not None and record.born >= 0:
+                self._becomes_state(record, name, kind)
+        return recording
+
+    def _becomes_state(self, record, name, kind):
+        """The optimizer's state that the first step makes is a tensor that lives from step to step,
+        which the op that makes it updates: where a plan leaves it behind that step is free then."""
+        record.name, record.kind, record.persistent = name, kind, True
+        record.accesses = [(k, UPDATE if mode == WRITE else mode) for k, mode in record.accesses]
+        for k, mode in record.accesses:
+            self.recording.ops[k].modes[record.number] = mode
+            self.recording.ops[k].again &= mode != UPDATE
+
+    @staticmethod
+    def _is_plain(tensor):
+        return calls.is_plain(tensor) or (
+            isinstance(tensor, FakeTensor) and tensor.layout == torch.strided
+            and not tensor.is_quantized and not tensor.is_conj() and not tensor.is_neg())
+
+    @staticmethod
+    def _switches_now():
+        with unset_fake_temporarily():
+            return Recorder._switches_now()
+
+    def _births(self, func, out, tensors):
+        made = super()._births(func, out, tensors)
+        for number in made:
+            record = self.recording.storages[number]
+            record.bytes = max(record.bytes, unreduced_bytes(func, tensors))
+        return made
+
+    def _copies_of_small(self, func, tensors, changed):
+        return []  # there are no values to compare
+
+    def _measured(self, func, args, kwargs, tensors):
+        out = func(*args, **kwargs)
+        have = {storage_of(t)._cdata for t in tensors}
+        made = sum(s.nbytes() for s in calls.fresh_storages(out, have))
+        made = max(made, unreduced_bytes(func, tensors))
+        most = made + self._costs.workspace(func, tensors, out)
+        draws = torch.Tag.nondeterministic_seeded in func.tags
+        return out, self._costs.time(func, args, kwargs, tensors, out), most, draws
+
+
+class _FakeTrained(Trained):
+    """The model and the optimizers while they have fake tensors."""
+
+    def __init__(self, model, optimizers, fake):  # pylint: disable=super-init-not-called
+        self.model = model
+        self.optimizers = optimizers
+        self._names = {id(t): name
+                       for name, t in [*model.named_parameters(), *model.named_buffers()]}
+        self.unmovable = frozenset()  # `_cdata` of storages that others look at
+        self.fake = fake  # of a tensor that is none, always the same one
+
+
+@contextlib.contextmanager
+def _stand_ins(model, optimizers, fake_mode, unmovable):
+    """Inside, model and optimizers have fake tensors: a _FakeTrained. Attributes of modules, groups
+    and state of the optimizers are as before behind it, whatever a step does to them."""
+    fakes = WeakIdKeyDictionary()
+    kept = []
+
+    def fake(tensor):
+        if isinstance(tensor, FakeTensor):
+            return tensor
+        made = fakes.get(tensor)
+        if made is None:
+            made = fakes[tensor] = _fake_of(tensor, fake_mode)
+        return made
+
+    try:
+        for module in model.modules():
+            kept.append((module.__dict__, dict(module.__dict__)))
+            for tensors in (module._parameters, module._buffers):
+                kept.append((tensors, dict(tensors)))
+                tensors.update({k: fake(t) for k, t in tensors.items() if t is not None})
+        for optimizer in optimizers:
+            kept.append((optimizer.__dict__, dict(optimizer.__dict__)))
+            for group in optimizer.param_groups:
+                kept.append((group, dict(group)))
+                group["params"] = [fake(p) for p in group["params"]]
+            state = collections.defaultdict(dict)
+            for owner, values in optimizer.state.items():
+                state[fake(owner) if isinstance(owner, torch.Tensor) else owner] = _changed(
+                    values, fake)
+            optimizer.state = state
+        trained = _FakeTrained(model, optimizers, fake)
+        trained.unmovable = {storage_of(fake(t))._cdata for t in unmovable}
+        yield trained
+    finally:
+        for holder, before in reversed(kept):
+            holder.clear()
+            holder.update(before)
+
+
+def _changed(values, fake):
+    """State of an optimizer with fake tensors; new containers."""
+    if isinstance(values, torch.Tensor):
+        return fake(values)
+    if isinstance(values, dict):
+        return {key: _changed(value, fake) for key, value in values.items()}
+    if isinstance(values, (list, tuple)):
+        return type(values)(_changed(value, fake) for value in values)
+    return values
+
+
+def _fake_of(tensor, fake_mode):
+    if tensor.dim() == 0 and not tensor.requires_grad:
+        # An optimizer's count of steps: it asks for the value.
+        with fake_mode:
+            return torch.tensor(_value(tensor), dtype=tensor.dtype)
+    return fake_mode.from_tensor(tensor, static_shapes=True)
+
+
+def _value(tensor):
+    with unset_fake_temporarily():
+        return tensor.item()
+
+
+@contextlib.contextmanager
+def _random_states_kept():
+    """No op draws under fake tensors, but a script's own Python may."""
+    ours, python = torch.get_rng_state(), random.getstate()
+    numpy = sys.modules.get("numpy")
+    numpys = numpy.random.get_state() if numpy is not None else None
+    try:
+        yield
+    finally:
+        torch.set_rng_state(ours)
+        random.setstate(python)
+        if numpys is not None:
+            numpy.random.set_state(numpys)
