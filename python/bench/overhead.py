@@ -24,6 +24,7 @@ import models  # noqa: E402
 import tidepool_torch as tidepool  # noqa: E402
 from tidepool_torch import native  # noqa: E402
 from tidepool_torch.planning import machine_of  # noqa: E402
+from tidepool_torch.schedule import NOT_PASSING, passing  # noqa: E402
 from tidepool_torch.step_mode import InterruptGate  # noqa: E402
 from training import Style, body  # noqa: E402
 
@@ -73,9 +74,9 @@ def rivals():
         yield name, planned, budget.step, budget
         calls = budget._plans[0].program.recording.dispatched
         if peak == "75%":
-            passing = models.make(build)
-            body(passing, [passing.batch(0)], Style())  # the first step makes optimizer state
-            yield (f"all pass, {'native' if with_native else 'Python'}", passing,
+            alone = models.make(build)
+            body(alone, [alone.batch(0)], Style())  # the first step makes optimizer state
+            yield (f"all pass, {'native' if with_native else 'Python'}", alone,
                    all_pass([func for func, *_ in calls]), budget)
         os.environ.pop("TIDEPOOL_NATIVE", None)
 
@@ -90,8 +91,8 @@ class LeavesAlone:
 
     def __init__(self, funcs):
         self.calls = [(func, None) for func in funcs] + [(None, None)]
+        self.passing = [*(passing(func, None) for func in funcs), NOT_PASSING]
         self.position = 0
-        self.blocks = self
         self.ours = set()
 
 

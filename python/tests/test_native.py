@@ -12,6 +12,7 @@ import models
 import tidepool_torch as tidepool
 from tidepool_torch import native
 from tidepool_torch.planning import machine_of
+from tidepool_torch.schedule import NOT_PASSING
 from tidepool_torch.step_mode import InterruptGate, StepMode
 from test_exactness import STYLES, options
 from training import Ran, Style, body, differences, inside, one_step, plain, state_of
@@ -75,6 +76,21 @@ def test_steps_give_the_bits_of_steps_without(name, link, style, passed):
     assert ran.planned_steps == 3 and ran.divergences == 0
     assert ran.moved_out + ran.reruns > 0
     assert passed() > 0
+
+
+@needs_module
+def test_calls_over_lists_give_the_bits_of_calls_without(passed):
+    """Each is several of the plan's, so none passes."""
+    def build():
+        made = models.tiny_gpt()
+        made.optimizer = torch.optim.AdamW(made.model.parameters(), foreach=True)
+        return made
+
+    expected = plain(build, 5)
+    ran = inside(build, 5, "75%", **options("fast"))
+    assert differences(expected, ran) == []
+    assert ran.planned_steps == 3 and ran.divergences == 0
+    assert ran.moved_out > 0 and passed() > 0
 
 
 @needs_module
@@ -338,8 +354,8 @@ class Walk:
 
     def __init__(self, expected, ours):
         self.calls = [*expected, (None, None)]
+        self.passing = [NOT_PASSING] * len(self.calls)
         self.position = 0
-        self.blocks = self
         self.ours = ours
 
 

@@ -19,7 +19,7 @@ WRITES_OTHERS = object()
 NOT_PASSING = (None, None, -1)
 
 
-def _passing(func, action):
+def passing(func, action):
     if lists_of(func):
         return NOT_PASSING  # the call that comes is over all of the lists, this one over some
     run = getattr(func, "_op", func)
@@ -82,7 +82,7 @@ class StepSchedule:
         self._find_waits()
         self._find_calls()
         self._find_newest()
-        self.passing = [_passing(*call) for call in self.calls]
+        self.passing = [passing(*call) for call in self.calls]
 
     def op_at(self, position):
         """The recorded op that comes next at a call; the number of ops at the end."""

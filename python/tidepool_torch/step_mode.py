@@ -51,20 +51,20 @@ class StepMode(TorchDispatchMode):
                 gate.let_through()
 
 
-def _call_it_as_it_is():
+def call_it_as_it_is(mode):
     """PyTorch wraps the method of a mode in two functions of torch._dynamo's that keep the compiler
     out of it, for a sixth of what a mode costs. To tell the compiler once does the same."""
     try:
-        plain = StepMode.__torch_dispatch__.__wrapped__
+        plain = mode.__torch_dispatch__.__wrapped__
         eval_frame = torch._C._dynamo.eval_frame
         skip = eval_frame._FrameAction.SKIP
         eval_frame.set_code_exec_strategy(plain.__code__, eval_frame._FrameExecStrategy(skip, skip))
     except (AttributeError, TypeError):
         return  # a torch that has none of this
-    StepMode.__torch_dispatch__ = plain
+    mode.__torch_dispatch__ = plain
 
 
-_call_it_as_it_is()
+call_it_as_it_is(StepMode)
 
 
 class InterruptGate:
