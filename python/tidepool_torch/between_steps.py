@@ -1,6 +1,7 @@
 """Where the bytes of the model and the optimizer are between two steps."""
 
-from .landing import land
+from . import primitives
+from .forms import land
 from .owning import Owning
 
 
@@ -47,10 +48,11 @@ class BetweenSteps:
     def fits(self, planned, storages):
         """Whether the plan is for storages as these, and they may be moved."""
         expected = [t for t in planned.program.tensors if t.persistent]
-        if not all(t.name in storages and storages[t.name].nbytes() == t.bytes for t in expected):
+        if not all(t.name in storages and primitives.nbytes(storages[t.name]) == t.bytes
+                   for t in expected):
             return False
-        if all(t.pinned or self.is_held(storages[t.name]) or storages[t.name].resizable()
-               for t in expected):
+        if all(t.pinned or self.is_held(storages[t.name])
+               or primitives.may_move(storages[t.name]) for t in expected):
             return True
         self._owning.due = True  # numpy looks at it; perhaps not for long
         return False

@@ -4,7 +4,7 @@ import contextlib
 import sys
 import weakref
 
-from . import library, primitives
+from . import forms, library, primitives
 from .away import Away
 from .beside import Beside
 from .between_steps import BetweenSteps
@@ -32,7 +32,7 @@ class Budget:
         self._tier = HostTier(options.host_dir, self._ranks.share_of(options.host), alignment)
         self._away = Away(self._tier)
         give_back_at_once()
-        reason = primitives.why_not()
+        reason = primitives.why_not() or forms.why_not(options.planning, self._ranks)
         if reason is not None:
             raise TidepoolError(reason)
         library.library()  # where it is missing a user hears of it here
@@ -49,6 +49,8 @@ class Budget:
         self._last_report = None  # when it is closed
         self._closed = False
         self._hooks = self._add_hooks()
+        if primitives.lacks() is not None:
+            say(primitives.lacks())
 
     # ---- what a user calls
 

@@ -13,7 +13,7 @@ from .schedule import WRITES_OTHERS
 
 
 # Bytes that a call may make of which the plan knows nothing.
-_BESIDE = 4096
+BESIDE = 4096
 
 
 class Diverged(Exception):
@@ -123,7 +123,7 @@ class Executor:
                 raise Diverged(f"{func} instead of {expected}")
         out = func(*args, **kwargs)
         known = [t.untyped_storage()._cdata for t in tensors]
-        if sum(s.nbytes() for s in calls.fresh_storages(out, known)) > _BESIDE:
+        if sum(s.nbytes() for s in calls.fresh_storages(out, known)) > BESIDE:
             raise DivergedBehind(f"{func} instead of {expected}", out)
         return out
 

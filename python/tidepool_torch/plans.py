@@ -3,12 +3,10 @@
 import math
 import time
 
-from . import planner
+from . import forms, planner
 from .errors import BudgetInfeasible, in_words
-from .executor import Executor
 from .planning import infeasible, make_plan, measured_machine
 from .program import NothingToPlan, StepProgram
-from .schedule import StepSchedule
 
 _MOST_PLANS = 8
 _DIVERGED_TOO_OFTEN = 3  # times in a row
@@ -110,7 +108,7 @@ class Plans:
         plan, kept = make_plan(program, self._machine, peak, self._host_left(),
                                self._options.planning)
         took = time.perf_counter() - start
-        executor = Executor(StepSchedule(program, plan), kept, self._tier.region(plan.host_bytes))
+        executor = forms.make_executor(program, plan, kept, self._tier.region(plan.host_bytes))
         planned = Planned(key, program, plan, kept, executor)
         self.ready.insert(0, planned)
         while len(self.ready) > _MOST_PLANS:

@@ -6,10 +6,10 @@ import time
 
 import torch
 
-from . import calls
+from . import calls, primitives
 from .errors import BudgetInfeasible, HostTierFull, TidepoolError, in_words
 from .executor import Diverged, DivergedBehind
-from .landing import land
+from .forms import land
 from .memory import counts
 from .step_mode import InterruptGate, StepMode
 
@@ -201,7 +201,8 @@ class StepRunner:
         self._running = planned
         planned.executor.begin()
         self._mode.handle = self._run_planned
-        self._mode.walk = planned.executor
+        # Where a read of what is away ends the process, no call goes by unseen.
+        self._mode.walk = None if primitives.SWAPS_ONLY else planned.executor
 
     def _run_planned(self, func, args, kwargs):
         try:
