@@ -269,6 +269,23 @@ def test_what_is_away_between_steps_is_saved_and_loaded():
 
 
 @only_here
+def test_gradients_that_the_budget_has_no_room_for_are_there_behind_a_step():
+    """Torch before 2.0 sets them to zero, by itself, outside of the step."""
+    training = models.make(models.tiny_gpt)
+    budget = tidepool.fit(training.model, training.optimizer, peak=30_000, report=False,
+                          **{**OPTIONS, "warm_up": 9})
+    x, y = training.batch(1)
+    with budget.step():
+        loss = training.loss(training.model, x, y)
+        loss.backward()
+    assert budget._away.moved_out > 0
+    training.optimizer.zero_grad(set_to_none=False)
+    assert all(p.grad.abs().sum() == 0 for p in training.model.parameters())
+    assert sum(p.abs().sum() for p in training.model.parameters()) > 0
+    budget.close()
+
+
+@only_here
 def test_a_user_can_verify_and_read_a_report(tmp_path, capsys):
     training = models.make(models.tiny_resnet)
     torch.manual_seed(5)

@@ -4,6 +4,7 @@ Each thing is looked for, never a version's number asked.
 """
 
 import ctypes
+import sys
 import types
 
 import torch
@@ -114,6 +115,21 @@ def on_load_state_dict(owner, hook):
     return _behind(owner, "load_state_dict", hook)
 
 
+def on_optimizer_step(hook):
+    """hook(optimizer, args, kwargs) is called behind step() of each optimizer made from now on."""
+    module = sys.modules[torch.optim.Optimizer.__module__]
+    if hasattr(module, "register_optimizer_step_post_hook"):
+        module.register_optimizer_step_post_hook(hook)
+        return
+    made = torch.optim.Optimizer.__init__
+
+    def init(optimizer, *args, **kwargs):
+        made(optimizer, *args, **kwargs)
+        _behind(optimizer, "step", lambda self, _: hook(self, (), {}))
+
+    torch.optim.Optimizer.__init__ = init
+
+
 def _behind(owner, name, hook):
     """An optimizer without such hooks: its method is put behind one of its own, which neither copies
     nor pickles of it have."""
@@ -129,4 +145,4 @@ def _behind(owner, name, hook):
 
 
 __all__ = ["PLAIN", "StorageWeakRef", "asked_to_grow", "bytes_of_tensor", "living",
-           "may_move", "on_load_state_dict", "on_state_dict", "storage_of"]
+           "may_move", "on_load_state_dict", "on_optimizer_step", "on_state_dict", "storage_of"]

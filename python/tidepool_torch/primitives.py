@@ -49,9 +49,9 @@ def lacks():
     """What a user should know of the form; None of A."""
     if not SWAPS_ONLY:
         return None
-    return ("form B (torch has no _swap_data_ptr_, or TIDEPOOL_FORM asks for it): copies only, "
-            "nothing is computed again; a tensor that is away and is read outside of PyTorch's "
-            "dispatcher ends the process instead of raising an error")
+    why = "TIDEPOOL_FORM=B" if ASKED else swapping.why_not().partition(":")[0]
+    return (f"form B ({why}): tensors are only copied, nothing is computed again; reading one that "
+            "is away outside of PyTorch's dispatcher ends the process instead of raising an error")
 
 
 __all__ = ["FORM", "NotMovable", "StorageWeakRef", "SWAPS_ONLY", "VIEWS_ARE_USES", "alias",

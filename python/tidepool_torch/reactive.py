@@ -80,15 +80,17 @@ class Reactive:
             self._touch(storage_of(t), None)
         return out
 
-    def bring_back(self, storages):
-        """Those of `storages` that are away, as the budget allows; True where all fit."""
+    def bring_back(self, storages, whatever_it_takes=False):
+        """Those of `storages` that are away, as the budget allows or all; True where all fit."""
         waiting = [s for s in storages if s in self.away]
         keep = {s._cdata for s in storages}
+        fits = True
         for storage in waiting:
-            if not self._room(primitives.nbytes(storage), keep):
-                return False
+            fits = self._room(primitives.nbytes(storage), keep) and fits
+            if not fits and not whatever_it_takes:
+                break
             self.away.back(storage)
-        return True
+        return fits
 
     def _call(self, func, args, kwargs):
         if self.recorder is not None:

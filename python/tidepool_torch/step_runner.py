@@ -6,11 +6,12 @@ import time
 
 import torch
 
-from . import calls, primitives
+from . import calls
 from .errors import BudgetInfeasible, HostTierFull, TidepoolError, in_words
 from .executor import Diverged, DivergedBehind
 from .forms import land
 from .memory import counts
+from .primitives import SWAPS_ONLY
 from .step_mode import InterruptGate, StepMode
 
 
@@ -134,9 +135,7 @@ class StepRunner:
         recorder = self._reactive.recorder
         self._reactive.recorder = None
         self._home()
-        # What a script keeps of a step, it uses behind it: outputs, gradients.
-        states = {s._cdata for _, _, s in self._trained.persistent()}
-        self._reactive.bring_back([s for s in self._away.living() if s._cdata not in states])
+        self._bring_back_what_is_kept()
         self._note_unplanned(recorder)
         return recorder
 
@@ -152,12 +151,19 @@ class StepRunner:
                 # The user's own error goes on; what is lost says so when it is touched.
                 self._say(f"the plan could not be left as a whole: {error}")
         self._home()
+        self._bring_back_what_is_kept()
         self._reactive.bring_back(self._away.living())
+
+    def _bring_back_what_is_kept(self):
+        """What a script keeps of a step, it uses behind it: outputs, gradients."""
+        states = {s._cdata for _, _, s in self._trained.persistent()}
+        self._reactive.bring_back([s for s in self._away.living() if s._cdata not in states],
+                                  whatever_it_takes=SWAPS_ONLY)
 
     def _home(self):
         """Between steps parameters and buffers are on the device."""
         weights = [s for _, kind, s in self._trained.persistent() if kind == "weight"]
-        if self._options.home and not self._reactive.bring_back(weights):
+        if self._options.home and not self._reactive.bring_back(weights, SWAPS_ONLY):
             self._say("the model itself does not fit into the budget between steps")
 
     def _note_unplanned(self, recorder):
@@ -202,7 +208,7 @@ class StepRunner:
         planned.executor.begin()
         self._mode.handle = self._run_planned
         # Where a read of what is away ends the process, no call goes by unseen.
-        self._mode.walk = None if primitives.SWAPS_ONLY else planned.executor
+        self._mode.walk = None if SWAPS_ONLY else planned.executor
 
     def _run_planned(self, func, args, kwargs):
         try:
