@@ -1,4 +1,4 @@
-"""Form B: storages that are resized. Run with torch before 2.12, and with TIDEPOOL_FORM=B elsewhere."""
+"""Form B, which resizes storages: with torch before 2.12, or with TIDEPOOL_FORM=B."""
 
 import contextlib
 import copy
@@ -204,8 +204,8 @@ def test_what_numpy_looks_at_keeps_its_bytes():
     modules = sum(not list(m.children()) for m in training.model.modules())
     with looking(training.model, look):
         losses += [one_step(training, n, Style(), budget.step) for n in (3, 4)]
-    for array, copy in arrays:
-        assert array.tobytes() == copy.numpy().tobytes()
+    for array, expected in arrays:
+        assert array.tobytes() == expected.numpy().tobytes()
     assert len(arrays) == 2 and budget.divergences > 0
     budget.close()
     assert differences(plain(models.tiny_resnet, 5), Ran(losses, state_of(training))) == []
