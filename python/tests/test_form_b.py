@@ -27,7 +27,8 @@ OPTIONS = {"machine": machine_of(2e9, 2e9, alignment=64), "min_bytes": 1024, "ev
 @pytest.mark.skipif(primitives.FORM == "B", reason="this process has form B already")
 def test_form_b_serves_this_torch_too():
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__,
+         __file__.replace("form_b", "swap_executor")],
         env={**os.environ, "TIDEPOOL_FORM": "B"}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     assert "passed" in done.stdout and "failed" not in done.stdout
