@@ -22,9 +22,9 @@ def pytest_ignore_collect(collection_path):
     name = collection_path.name
     return True if torch is None and name.startswith("test_") and _needs_torch(name) else None
 
+
 # What form B does too. The other files are about what it lacks, or use what old torches have not.
-SERVED_BY_B = {"test_form_b.py", "test_host.py", "test_stops.py",
-               "test_swap_executor.py"}
+SERVED_BY_B = {"test_form_b.py", "test_host.py", "test_stops.py", "test_swap_executor.py"}
 
 
 def pytest_collection_modifyitems(items):
