@@ -56,7 +56,7 @@ def _torch():
     if reason is not None:
         return Finding("torch", False, reason, "pip install --upgrade torch")
     lacks = primitives.lacks()
-    asked = f"; TIDEPOOL_FORM={primitives.ASKED} is set" if primitives.ASKED else ""
+    asked = "" if lacks or not primitives.ASKED else f"; TIDEPOOL_FORM={primitives.ASKED} is set"
     return Finding("torch", True, f"{torch.__version__}, "
                    + (f"served by {lacks}" if lacks else "has what is needed") + asked)
 
