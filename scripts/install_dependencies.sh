@@ -26,8 +26,9 @@ fail() {
 for argument in "$@"; do
   case $argument in
     # Pictures are drawn with librsvg2-2 and a font, python3 runs the tests of scripts, pkg-config finds
-    # what is installed.
-    --test) packages+=(libgtest-dev libgmock-dev python3 dataset-fashion-mnist librsvg2-2 fonts-dejavu-core pkg-config) ;;
+    # what is installed, the PyTorch package is tested with Debian's torch.
+    --test) packages+=(libgtest-dev libgmock-dev python3 dataset-fashion-mnist librsvg2-2 fonts-dejavu-core pkg-config
+      python3-torch python3-numpy python3-pytest) ;;
     --torch) packages+=(libtorch-dev libopenblas0-serial) ;;  # Debian's plain BLAS is six times slower
     --bench) packages+=(libjemalloc2 libtcmalloc-minimal4) ;;
     --clang) packages+=(clang libclang-rt-dev) ;;

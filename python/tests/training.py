@@ -9,6 +9,7 @@ import torch
 import models
 import tidepool_torch as tidepool
 from tidepool_torch.memory import counts, hook_is_loaded
+from tidepool_torch.primitives import has_bytes
 
 
 def bits(tensor):
@@ -91,11 +92,8 @@ def on_device(budget):
     """Bytes of the model and the optimizer that are there between steps."""
     found = 0
     for _, _, storage in budget._trained.persistent():
-        try:
-            storage.data_ptr()
+        if has_bytes(storage):
             found += storage.nbytes()
-        except RuntimeError:
-            pass
     return found
 
 

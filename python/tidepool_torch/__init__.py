@@ -9,7 +9,7 @@
 
 The first steps run reactively inside the budget, one of them is recorded, and from then on a plan
 that Tidepool has proved decides what stays, what is copied out and back, and what is computed again.
-Runs on the CPU; it was run on no GPU. torch 2.12 or newer.
+Runs on the CPU; it was run on no GPU. torch 2.12 or newer; with 1.13 to 2.11 it copies only (form B).
 """
 
 from .diagnosis import doctor

@@ -1,7 +1,6 @@
 """What a budget says of a training that takes more than it has to, and of one that cannot be."""
 
-import torch
-
+from .compat import hooks_on_saved_tensors
 from .errors import in_words
 
 _MOST_NAMED = 4
@@ -43,7 +42,7 @@ def _is_zeroed(recording, storage):
 
 def of_hooks():
     """Somebody else's hooks on what autograd saves, active now; None where there are none."""
-    active = torch._C._autograd._top_saved_tensors_default_hooks(True)
+    active = hooks_on_saved_tensors()
     if active is None or active[0].__module__ == _HOOKS_OF_CHECKPOINTS:
         return None
     name = getattr(active[0], "__qualname__", type(active[0]).__name__).split(".")[0]

@@ -46,29 +46,6 @@ class FakeStep:
     gradients: frozenset
 
 
-def step_of(model, optimizers, sample, loss, step):
-    """The function that does all of a step: the user's own, or the usual one for a batch."""
-    if step is not None:
-        if sample is not None or loss is not None:
-            raise ValueError("step= does all of a step: sample= and loss= do not go with it")
-        if not callable(step):
-            raise ValueError(f"step: a function without arguments, not a {type(step).__name__}")
-        return step
-    if not (isinstance(sample, (tuple, list)) and len(sample) == 2 and callable(loss)):
-        raise ValueError("sample: a batch (x, y), with loss=, a function of the model's output and "
-                         "y; or step=, a function that does all of a step")
-    x, y = sample
-
-    def usual():
-        loss(model(x), y).backward()
-        for optimizer in optimizers:
-            optimizer.step()
-        for optimizer in optimizers:
-            optimizer.zero_grad()
-
-    return usual
-
-
 def record_ahead(model, optimizers, step, costs):
     """(the first step, a later one) as FakeSteps; the first is None where it is as later ones are.
     CannotPlanAhead."""
@@ -127,12 +104,6 @@ def _is_same(one, other):
             == [(s.name, s.bytes, s.accesses) for s in b.storages])
 
 
-def key_of(func, tensors, model):
-    """What tells one kind of step from another: its first call."""
-    return (func, tuple((tuple(t.shape), t.dtype) for t in tensors), model.training,
-            torch.is_grad_enabled())
-
-
 class _Watch(TorchDispatchMode):
     """Lies above the fake mode and sees what a Budget's own mode sees of a real step."""
 
@@ -162,7 +133,7 @@ class _Watch(TorchDispatchMode):
 
     def _record(self, func, args, kwargs):
         if self.recorder is None:
-            self.key = key_of(func, calls.tensors_in(args, kwargs), self._trained.model)
+            self.key = calls.key_of(func, calls.tensors_in(args, kwargs), self._trained.model)
             self.gradients = frozenset(name for name, _ in self._trained.gradients())
             self.recorder = _FakeRecorder(self._trained, self._costs)
         return self.recorder.run(func, args, kwargs)

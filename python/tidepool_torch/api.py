@@ -6,11 +6,11 @@ import dataclasses
 
 import torch
 
-from . import ahead
 from . import planner as planning
 from . import recorded
 from .budget import Budget, peak_of
-from .errors import bytes_of
+from .errors import TidepoolError, bytes_of
+from .primitives import SWAPS_ONLY
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,11 +65,45 @@ def fit(model, optimizer, *, peak, host=None, host_dir=None, planner="auto", tim
     planning.check(options.planning)
     optimizers = _optimizers(optimizer)
     if sample is not None or loss is not None or step is not None:
-        step = ahead.step_of(model, optimizers, sample, loss, step)
+        step = _step_of(model, optimizers, sample, loss, step)
+        _ahead()
     budget = Budget(model, optimizers, peak, options)
     if step is not None:
         budget.plan_ahead(step)
     return budget
+
+
+def _ahead():
+    """The module, which needs fake tensors as newer versions of torch have them."""
+    if SWAPS_ONLY:
+        raise TidepoolError("planning ahead of time, from a step that is not run, needs torch 2.12 "
+                            "or newer. Next: fit() without sample=, loss= and step=; plan(..., "
+                            "run=True)")
+    from . import ahead
+    return ahead
+
+
+def _step_of(model, optimizers, sample, loss, step):
+    """The function that does all of a step: the user's own, or the usual one for a batch."""
+    if step is not None:
+        if sample is not None or loss is not None:
+            raise ValueError("step= does all of a step: sample= and loss= do not go with it")
+        if not callable(step):
+            raise ValueError(f"step: a function without arguments, not a {type(step).__name__}")
+        return step
+    if not (isinstance(sample, (tuple, list)) and len(sample) == 2 and callable(loss)):
+        raise ValueError("sample: a batch (x, y), with loss=, a function of the model's output and "
+                         "y; or step=, a function that does all of a step")
+    x, y = sample
+
+    def usual():
+        loss(model(x), y).backward()
+        for optimizer in optimizers:
+            optimizer.step()
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+
+    return usual
 
 
 def _optimizers(optimizer):
@@ -120,11 +154,12 @@ def plan(model, optimizer, step=None, *, peak, sample=None, loss=None, run=False
     share, size = peak_of(peak)
     options = _planner_options(planner, time_limit, evaluations, seed, allow)
     optimizers = _optimizers(optimizer)
-    step = ahead.step_of(model, optimizers, sample, loss, step)
+    step = _step_of(model, optimizers, sample, loss, step)
     name, min_bytes = type(model).__name__, bytes_of(min_bytes, "min_bytes")
     if run:
         program = recorded.record(model, optimizers, step, name, min_bytes, options.recompute)
     else:
+        ahead = _ahead()
         program = ahead.program_of(ahead.later_step(model, optimizers, step), name, min_bytes,
                                    options.recompute, home=True)
     size = size or int(program.recording.peak() * share)

@@ -36,12 +36,13 @@ def copy_between(source, source_offset, target, target_offset, size):
 
 
 class _Entry:
-    __slots__ = ("reference", "region", "name")
+    __slots__ = ("reference", "region", "name", "size")
 
-    def __init__(self, reference, region, name):
+    def __init__(self, reference, region, name, size):
         self.reference = reference
         self.region = region
         self.name = name
+        self.size = size
 
 
 class Away:
@@ -64,7 +65,7 @@ class Away:
         return self._entries[storage._cdata].name
 
     def put(self, storage, name):
-        """Moves a storage out. HostTierFull, with nothing changed."""
+        """Moves a storage out. HostTierFull, NotMovable, with nothing changed."""
         start = time.perf_counter()
         size = storage.nbytes()
         region = self._tier.region(size)
@@ -75,7 +76,7 @@ class Away:
 
     def put_copy(self, storage, source, offset, name):
         """The same for a storage that is away already, with its bytes at an offset of `source`."""
-        size = storage.nbytes()
+        size = primitives.nbytes(storage)
         region = self._tier.region(size)
         copy_between(source, offset, region, 0, size)
         self._add(storage, region, name)
@@ -83,25 +84,24 @@ class Away:
     def back(self, storage):
         """Gives a storage its bytes again."""
         start = time.perf_counter()
-        size = storage.nbytes()
         entry = self._entries[storage._cdata]
-        fresh = torch.UntypedStorage(size)
-        entry.region.read(fresh.data_ptr(), size)
-        primitives.set_bytes(storage, fresh, True)
+        primitives.bring_back(storage, entry.size,
+                              lambda pointer: entry.region.read(pointer, entry.size))
         self._remove(storage._cdata)
-        self.moved_in += size
+        self.moved_in += entry.size
         self.seconds += time.perf_counter() - start
 
     def hand_over(self, storage, target, offset):
         """The bytes go to an offset of another region; the storage stays without."""
         entry = self._entries[storage._cdata]
-        copy_between(entry.region, 0, target, offset, storage.nbytes())
+        copy_between(entry.region, 0, target, offset, entry.size)
         self._remove(storage._cdata)
 
     def copy_of(self, storage):
         """A storage with the same bytes."""
-        copy = torch.UntypedStorage(storage.nbytes())
-        self._entries[storage._cdata].region.read(copy.data_ptr(), storage.nbytes())
+        entry = self._entries[storage._cdata]
+        copy = torch.UntypedStorage(entry.size)
+        entry.region.read(copy.data_ptr(), entry.size)
         return copy
 
     def bury(self):
@@ -115,8 +115,13 @@ class Away:
         return [primitives.living(e.reference) for e in self._entries.values()]
 
     def _add(self, storage, region, name):
-        primitives.set_away(storage, not_here(name))
-        self._entries[storage._cdata] = _Entry(StorageWeakRef(storage), region, name)
+        size = primitives.nbytes(storage)
+        try:
+            primitives.set_away(storage, not_here(name))
+        except primitives.NotMovable:
+            region.release()
+            raise
+        self._entries[storage._cdata] = _Entry(StorageWeakRef(storage), region, name, size)
 
     def _remove(self, identity):
         self._entries.pop(identity).region.release()

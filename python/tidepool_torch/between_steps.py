@@ -1,6 +1,7 @@
 """Where the bytes of the model and the optimizer are between two steps."""
 
-from .landing import land
+from . import primitives
+from .forms import land
 from .owning import Owning
 
 
@@ -58,7 +59,8 @@ class BetweenSteps:
             return None
         expected = [s for t, s in enumerate(planned.program.tensors)
                     if s.persistent and t not in unborn]
-        if not all(t.name in storages and storages[t.name].nbytes() == t.bytes for t in expected):
+        if not all(t.name in storages and primitives.nbytes(storages[t.name]) == t.bytes
+                   for t in expected):
             return None
         if self._may_move(expected, storages):
             return storages
@@ -71,8 +73,8 @@ class BetweenSteps:
         return None
 
     def _may_move(self, tensors, storages):
-        return all(t.pinned or self.is_held(storages[t.name]) or storages[t.name].resizable()
-                   for t in tensors)
+        return all(t.pinned or self.is_held(storages[t.name])
+                   or primitives.may_move(storages[t.name]) for t in tensors)
 
     def take_in(self, planned, storages):
         """Bytes go where the plan has them between steps."""

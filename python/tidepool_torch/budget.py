@@ -4,12 +4,11 @@ import contextlib
 import sys
 import weakref
 
-from . import library, primitives
+from . import forms, library, primitives
 from .away import Away
 from .beside import Beside
 from .between_steps import BetweenSteps
 from .errors import TidepoolError, bytes_of
-from .first_plans import FirstPlans
 from .host import HostTier
 from .memory import give_back_at_once
 from .plans import Plans
@@ -34,7 +33,7 @@ class Budget:
         self._away = Away(self._tier)
         self._options = options
         give_back_at_once()
-        reason = primitives.why_not()
+        reason = primitives.why_not() or forms.why_not(options.planning, self._ranks)
         if reason is not None:
             raise TidepoolError(reason)
         library.library()  # where it is missing a user hears of it here
@@ -51,6 +50,8 @@ class Budget:
         self._last_report = None  # when it is closed
         self._closed = False
         self._hooks = self._add_hooks()
+        if primitives.lacks() is not None:
+            say(primitives.lacks())
 
     def plan_ahead(self, step):
         """Plans for the first steps, from step(), which does all of one and is not run."""
@@ -58,6 +59,7 @@ class Budget:
             self._say("no plan ahead of time: ranks train together, and none knows what the others "
                       "have. The first steps run reactively")
             return
+        from .first_plans import FirstPlans  # which not every torch can import
         self._runner.first = FirstPlans(self._runner, self._known_plans, self._storages,
                                         self._options, self._say)
         self._runner.first.plan(step)

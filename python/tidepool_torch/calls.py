@@ -2,6 +2,8 @@
 
 import torch
 
+from .compat import PLAIN, storage_of
+
 Tensor = torch.Tensor
 
 # Kernels that write arguments which their schema does not mark: running statistics.
@@ -39,6 +41,12 @@ def tensors_out(result):
 def name_of(func):
     """Of the op, for people: aten.addmm. None is behind the last one."""
     return "the end" if func is None else str(func).removesuffix(".default")
+
+
+def key_of(func, tensors, model):
+    """What tells one kind of step from another: its first call."""
+    return (func, tuple((tuple(t.shape), t.dtype) for t in tensors), model.training,
+            torch.is_grad_enabled())
 
 
 def hidden_writes(func):
@@ -86,7 +94,7 @@ def fresh_storages(result, known):
     seen = set(known)
     fresh = []
     for tensor in tensors_out(result):
-        storage = tensor.untyped_storage()
+        storage = storage_of(tensor)
         if storage._cdata not in seen:
             seen.add(storage._cdata)
             fresh.append(storage)
@@ -108,7 +116,7 @@ def with_tensors(value, change):
 
 def is_plain(tensor):
     """Whether bytes and geometry are all there is to know of the tensor."""
-    return (type(tensor) in (Tensor, torch.nn.Parameter, torch.nn.Buffer)
+    return (type(tensor) in PLAIN
             and tensor.layout == torch.strided and not tensor.is_quantized
             and not tensor.is_conj() and not tensor.is_neg() and not tensor.is_nested)
 

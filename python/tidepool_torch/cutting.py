@@ -13,9 +13,9 @@ import weakref
 
 import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
-from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from .beside import storages_in_python
+from .compat import on_optimizer_step
 from .errors import BudgetInfeasible, HostTierFull, TidepoolError
 from .memory import counts
 from .primitives import StorageWeakRef, storage_of
@@ -103,7 +103,7 @@ class Cutter:
         for owner in (torch.nn.Module, torch.optim.Optimizer):
             self._leave_before(owner, "state_dict")
         register_module_forward_pre_hook(self._before_forward)
-        register_optimizer_step_post_hook(self._after_optimizer)
+        on_optimizer_step(self._after_optimizer)
 
     def _leave_before(self, owner, name):
         """A script that saves inside of a step has given it up: what it gets is whole."""

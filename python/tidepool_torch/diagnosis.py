@@ -55,7 +55,10 @@ def _torch():
     reason = primitives.why_not()
     if reason is not None:
         return Finding("torch", False, reason, "pip install --upgrade torch")
-    return Finding("torch", True, f"{torch.__version__}, has what is needed")
+    lacks = primitives.lacks()
+    asked = "" if lacks or not primitives.ASKED else f"; TIDEPOOL_FORM={primitives.ASKED} is set"
+    return Finding("torch", True, f"{torch.__version__}, "
+                   + (f"served by {lacks}" if lacks else "has what is needed") + asked)
 
 
 def _library():

@@ -12,7 +12,7 @@ from .schedule import NOT_PASSING, WRITES_OTHERS
 
 
 # Bytes that a call may make of which the plan knows nothing.
-_BESIDE = 4096
+BESIDE = 4096
 
 
 class Diverged(Exception):
@@ -134,7 +134,7 @@ class Executor:
                 raise Diverged(func, f"instead of {calls.name_of(expected)}")
         out = func(*args, **kwargs)
         known = [t.untyped_storage()._cdata for t in tensors]
-        if sum(s.nbytes() for s in calls.fresh_storages(out, known)) > _BESIDE:
+        if sum(s.nbytes() for s in calls.fresh_storages(out, known)) > BESIDE:
             raise DivergedBehind(func, f"instead of {calls.name_of(expected)}", out)
         return out
 

@@ -7,6 +7,8 @@ CPU the kernels go from element to element. So the call over parts of the lists,
 gives the same bits.
 """
 
+from .compat import bytes_of_tensor
+
 _PREFIXES = ("aten::_foreach_", "aten::_fused_", "aten::_amp_foreach_")
 _TENSORS, _NUMBERS = "List[Tensor]", "List[number]"
 
@@ -53,10 +55,10 @@ def groups_of(func, args, kwargs):
 
 
 def _cuts(lists, count):
-    tensors = [value for value in lists if hasattr(value[0], "nbytes")]
+    tensors = [value for value in lists if hasattr(value[0], "element_size")]
     if not all(t.is_cpu for value in tensors for t in value):
         return ()
-    sizes = [sum(value[i].nbytes for value in tensors) for i in range(count)]
+    sizes = [sum(bytes_of_tensor(value[i]) for value in tensors) for i in range(count)]
     most = max(sizes)
     cuts, begin, taken = [], 0, 0
     for i, size in enumerate(sizes):

@@ -9,7 +9,7 @@ parameter that somebody keeps, or an array that numpy exported, holds the storag
 import torch
 
 from . import calls
-from .primitives import StorageWeakRef, living, storage_of
+from .primitives import StorageWeakRef, living, may_move, storage_of
 
 
 class Owning:
@@ -24,7 +24,7 @@ class Owning:
         shared = {}
         for tensor in tensors:
             storage = storage_of(tensor)
-            if (not is_held(storage) and not storage.resizable()
+            if (not is_held(storage) and not may_move(storage)
                     and _may_be_owned(tensor, storage)):
                 shared.setdefault(storage._cdata, []).append(tensor)
             del storage

@@ -8,6 +8,7 @@ import torch
 from . import planner
 from .advice import needs_of, next_of
 from .errors import BudgetInfeasible, in_words
+from .primitives import SWAPS_ONLY
 from .reruns import Kept
 
 ALIGNMENT = 4096  # what a block of its own mapping takes
@@ -42,7 +43,8 @@ def make_plan(program, machine, peak, host, options, plan_by=planner.plan):
 def infeasible(program, machine, peak, beside, error, options):
     floor, op = planner.smallest_budget(program.json, machine)
     smallest = max(error.smallest, floor) + program.small + beside
-    if floor + program.small + beside <= peak and not (options.swap and options.recompute):
+    if (floor + program.small + beside <= peak and not SWAPS_ONLY
+            and not (options.swap and options.recompute)):
         only = "copies" if options.swap else "computes again"
         return BudgetInfeasible(
             f"no plan that only {only} was found inside {in_words(peak)}; any plan needs "

@@ -5,14 +5,12 @@ import math
 import os
 import time
 
-from . import planner
+from . import forms, planner
 from .errors import BudgetInfeasible, HostTierFull, in_words
-from .executor import Executor
 from .planned_beside import PlannedBeside
 from .planning import infeasible, make_plan, measured_machine
 from .program import NothingToPlan, StepProgram
 from .report import Done
-from .schedule import StepSchedule
 
 _MOST_PLANS = 8
 _DIVERGED_TOO_OFTEN = 3  # times in a row
@@ -187,7 +185,7 @@ class Plans:
 
     def _add(self, key, program, peak, made, took, said=""):
         plan, kept = made
-        executor = Executor(StepSchedule(program, plan), kept, self._tier.region(plan.host_bytes))
+        executor = forms.make_executor(program, plan, kept, self._tier.region(plan.host_bytes))
         planned = Planned(key, program, plan, kept, executor)
         self.ready.insert(0, planned)
         while len(self.ready) > _MOST_PLANS:

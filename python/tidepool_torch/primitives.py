@@ -1,78 +1,59 @@
-"""Storages that give their bytes away while every tensor over them stays alive.
+"""Storages that give their bytes away while every tensor over them stays alive: the form of it that
+this torch has.
 
-Form A of the specification: torch 2.12 and newer. The functions behind it are private to torch, so
-each is looked for and tried at import, and nothing is assumed of a version's number.
+A  torch 2.12 and newer (swapping.py): the bytes are swapped out below the storage; several places,
+   reruns, an error by name for whoever touches what is away
+B  torch 1.13 to 2.11 (resizing.py): the storage is resized; it swaps only, and views are uses
+
+TIDEPOOL_FORM=A or B asks for one, for tests and to find faults.
 """
 
-import torch
-from torch.multiprocessing.reductions import StorageWeakRef
+import os
 
-CPU = torch.device("cpu")
+from . import resizing, swapping
+from .compat import StorageWeakRef, living, may_move, storage_of
+from .resizing import NotMovable
+from .swapping import alias, set_bytes, take_bytes
 
-
-def storage_of(tensor):
-    return tensor.untyped_storage()
-
-
-def alias(pointer, size):
-    """A storage over `size` bytes at `pointer` that does not own them."""
-    return torch._C._construct_storage_from_data_pointer(pointer, CPU, size)
+FORMS = {"A": swapping, "B": resizing}
+ASKED = os.environ.get("TIDEPOOL_FORM")
 
 
-def set_away(storage, message):
-    """Leaves the storage without bytes. Its size, its tensors and their views stay; whoever touches
-    the data gets `message` as a RuntimeError. What the storage owned goes, unless it was taken."""
-    empty = alias(0, storage.nbytes())
-    storage._swap_data_ptr_(empty)
-    torch._C._set_storage_data_ptr_access_error_msg(storage._cdata, message)
+def _choose():
+    """(form, why not): the first that works; where none does, A's reason, the one to act upon."""
+    if ASKED is not None:
+        if ASKED not in FORMS:
+            return "A", f"TIDEPOOL_FORM={ASKED}: A or B, or unset"
+        return ASKED, FORMS[ASKED].why_not()
+    reason = swapping.why_not()
+    if reason is None or resizing.why_not() is not None:
+        return "A", reason
+    return "B", None
 
 
-def set_bytes(storage, source, was_away):
-    """Gives the storage what `source` has: its bytes, or a look at somebody else's."""
-    if was_away:
-        torch._C._clear_storage_data_ptr_access_error_msg(storage._cdata)
-    storage._swap_data_ptr_(source)
-
-
-def take_bytes(storage):
-    """Takes the bytes out of a storage, which goes on to look at them: the storage that owns them
-    now is returned."""
-    taken = alias(storage.data_ptr(), storage.nbytes())
-    storage._swap_data_ptr_(taken)
-    return taken
-
-
-def living(reference):
-    """The storage of a weak reference, or None where nobody holds it any more."""
-    if reference is None or reference.expired():
-        return None
-    return torch.UntypedStorage._new_with_weak_ptr(reference.cdata)
+FORM, _reason = _choose()
+SWAPS_ONLY = FORM == "B"
+VIEWS_ARE_USES = FORM == "B"
+nbytes = FORMS[FORM].nbytes
+has_bytes = FORMS[FORM].has_bytes
+set_away = FORMS[FORM].set_away
+bring_back = FORMS[FORM].bring_back
 
 
 def why_not():
     """None where this torch has what is needed, else the reason in words."""
-    for owner, name in (
-        (torch.UntypedStorage, "_swap_data_ptr_"),
-        (torch._C, "_construct_storage_from_data_pointer"),
-        (torch._C, "_set_storage_data_ptr_access_error_msg"),
-        (torch._C, "_clear_storage_data_ptr_access_error_msg"),
-    ):
-        if not hasattr(owner, name):
-            return f"torch {torch.__version__} has no {name}: torch 2.12 or newer is needed"
-    probe = torch.arange(4.0)
-    storage = storage_of(probe)
-    taken = take_bytes(storage)
-    set_away(storage, "tidepool: a trial")
-    try:
-        probe.sum()
-        return f"torch {torch.__version__} reads a storage that has no bytes"
-    except RuntimeError:
-        pass
-    set_bytes(storage, taken, True)
-    if probe.tolist() != [0.0, 1.0, 2.0, 3.0]:
-        return f"torch {torch.__version__} does not give a storage its bytes back"
-    return None
+    return _reason
 
 
-__all__ = ["StorageWeakRef", "alias", "living", "set_away", "set_bytes", "storage_of", "take_bytes",
-           "why_not"]
+def lacks():
+    """What a user should know of the form; None of A."""
+    if not SWAPS_ONLY:
+        return None
+    why = "TIDEPOOL_FORM=B" if ASKED else swapping.why_not().partition(":")[0]
+    return (f"form B ({why}): tensors are only copied, nothing is computed again; reading one that "
+            "is away outside of PyTorch's dispatcher ends the process instead of raising an error")
+
+
+__all__ = ["FORM", "NotMovable", "StorageWeakRef", "SWAPS_ONLY", "VIEWS_ARE_USES", "alias",
+           "bring_back", "has_bytes", "lacks", "living", "may_move", "nbytes", "set_away",
+           "set_bytes", "storage_of", "take_bytes", "why_not"]

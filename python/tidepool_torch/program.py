@@ -4,6 +4,7 @@ import bisect
 
 from .errors import TidepoolError
 from .memory import block_bytes
+from .primitives import SWAPS_ONLY
 from .recording import READ, UPDATE, WRITE
 
 
@@ -48,7 +49,9 @@ class StepProgram:
         self._ops[-1]["algorithms"][0]["time_ns"] += int(self._carried * time_scale)
         home_of = {t: {"home": "device"} for t in at_home}
         tensors = [self._tensor(t, s, home_of.get(t, {})) for t, s in enumerate(self.tensors)]
-        return {"name": name, "batch": 1, "sub_batch": 1, "tensors": tensors, "ops": self._ops}
+        single = {"single_placements": True} if SWAPS_ONLY else {}
+        return {"name": name, "batch": 1, "sub_batch": 1, "tensors": tensors, "ops": self._ops,
+                **single}
 
     def _add(self, name, kind, accesses, time=0, workspace=0, again=False, random=False,
              recorded=-1):
@@ -75,8 +78,9 @@ class StepProgram:
                             and not self.recording.storages[n].hidden
                             for n, mode in op.modes.items())
         self._position[index] = len(self._ops)
+        again = recompute and op.again and not changes_state and not SWAPS_ONLY
         self._add(f"{index}.{op.name}", op.name, accesses, (op.time + self._carried) * time_scale,
-                  op.workspace, recompute and op.again and not changes_state, op.random, index)
+                  op.workspace, again, op.random, index)
         self._carried = 0
 
     def _tensor(self, t, storage, home):

@@ -11,6 +11,7 @@ import torch
 
 from . import calls, primitives
 from .away import OF_A_STEP
+from .compat import bytes_of_tensor
 from .memory import counts
 from .primitives import StorageWeakRef, storage_of
 
@@ -64,7 +65,8 @@ class Reactive:
 
     def run(self, func, args, kwargs):
         tensors = calls.tensors_in(args, kwargs)
-        if calls.is_view(func) or calls.not_of_the_step(tensors):
+        if ((calls.is_view(func) and not primitives.VIEWS_ARE_USES)
+                or calls.not_of_the_step(tensors)):
             return self._call(func, args, kwargs)
         used = {storage_of(t)._cdata for t in tensors}
         if self.away:
@@ -72,7 +74,7 @@ class Reactive:
         for t in tensors:
             storage = storage_of(t)
             if storage in self.away:
-                self._room(storage.nbytes(), used)
+                self._room(primitives.nbytes(storage), used)
                 name = self.away.name_of(storage)
                 self.away.back(storage)
                 self._touch(storage, name)
@@ -83,7 +85,7 @@ class Reactive:
         out = self._call(func, args, kwargs)
         made = calls.tensors_out(out)
         if self.budget is None and torch.is_grad_enabled():
-            self._work += sum(t.nbytes for t in made)
+            self._work += sum(bytes_of_tensor(t) for t in made)
         for t in tensors + made:
             self._touch(storage_of(t), None)
         return out
@@ -93,15 +95,17 @@ class Reactive:
         budget: fewer micro-batches, or a batch that the data had no more rows for."""
         return self._work < _WHOLE * self._most_work
 
-    def bring_back(self, storages):
-        """Those of `storages` that are away, as the budget allows; True where all fit."""
+    def bring_back(self, storages, whatever_it_takes=False):
+        """Those of `storages` that are away, as the budget allows or all; True where all fit."""
         waiting = [s for s in storages if s in self.away]
         keep = {s._cdata for s in storages}
+        fits = True
         for storage in waiting:
-            if not self._room(storage.nbytes(), keep):
-                return False
+            fits = self._room(primitives.nbytes(storage), keep) and fits
+            if not fits and not whatever_it_takes:
+                break
             self.away.back(storage)
-        return True
+        return fits
 
     def _call(self, func, args, kwargs):
         if self.recorder is not None:
@@ -125,7 +129,8 @@ class Reactive:
         known = self._candidates.get(identity)
         if known is not None:
             self._candidates.move_to_end(identity)
-        elif storage.nbytes() >= self.min_bytes and (storage.resizable() or storage in self.away):
+        elif (primitives.nbytes(storage) >= self.min_bytes
+              and (storage in self.away or primitives.may_move(storage))):
             self._candidates[identity] = _Candidate(StorageWeakRef(storage), name or OF_A_STEP)
         else:
             self._stay[identity] = StorageWeakRef(storage)
@@ -149,7 +154,10 @@ class Reactive:
             del self._candidates[identity]
             storage = primitives.living(candidate.reference)
             if storage is not None and storage not in self.away:
-                self.away.put(storage, candidate.name)
+                try:
+                    self.away.put(storage, candidate.name)
+                except primitives.NotMovable:
+                    self._stay[identity] = candidate.reference
             return True
         return False
 
@@ -164,7 +172,7 @@ class Reactive:
 
     @staticmethod
     def _infer(func, args, kwargs, tensors):
-        inputs = sum({storage_of(t)._cdata: t.nbytes for t in tensors}.values())
+        inputs = sum({storage_of(t)._cdata: bytes_of_tensor(t) for t in tensors}.values())
         returned = func._schema.returns
         if all(r.alias_info is not None for r in returned):
             return 0

@@ -12,7 +12,7 @@ import torch
 
 from . import advice, calls, refusals
 from .memory import counts
-from .primitives import StorageWeakRef, storage_of
+from .primitives import VIEWS_ARE_USES, StorageWeakRef, may_move, nbytes, storage_of
 from .switches import switches
 
 READ, WRITE, UPDATE = "read", "write", "update"
@@ -34,7 +34,7 @@ class StorageRecord:
     def __init__(self, number, name, storage, kind, persistent, born):
         self.number = number
         self.name = name
-        self.bytes = storage.nbytes()
+        self.bytes = nbytes(storage)
         self.kind = kind
         self.persistent = persistent
         self.pinned = False
@@ -151,7 +151,7 @@ class Recorder:
         changed |= self._hidden_writes(func, args, kwargs, audited)
         made = self._births(func, out, tensors)
         index = -1
-        if made or changed or (tensors and not calls.tensors_out(out)):
+        if made or changed or (tensors and (VIEWS_ARE_USES or not calls.tensors_out(out))):
             index = len(self.recording.ops)
             workspace = max(0, most - sum(self.recording.storages[i].bytes for i in made))
             again = (func._schema.name not in _RUN_ONCE and calls.is_trusted(func)
@@ -220,7 +220,7 @@ class Recorder:
         record = StorageRecord(number, name if persistent else f"{number}.{name}", storage, kind,
                                persistent, born)
         # One that numpy or another process looks at says so.
-        record.pinned = not storage.resizable() and not self._is_away(storage)
+        record.pinned = not self._is_away(storage) and not may_move(storage)
         self.recording.storages.append(record)
         self._known[storage._cdata] = record
         if not persistent:
@@ -231,7 +231,7 @@ class Recorder:
         record = self._known.get(storage._cdata)
         if record is None:
             record = self._add(storage, "input", "input", False, -1)
-        elif not (record.pinned or storage.resizable() or self._is_away(storage)):
+        elif not (record.pinned or self._is_away(storage) or may_move(storage)):
             record.pinned = True
         return record.number
 

@@ -6,12 +6,12 @@ import threading
 import time
 
 from . import advice, calls, refusals
-from .ahead import key_of
 from .errors import BudgetInfeasible, HostTierFull, TidepoolError, in_words
 from .executor import Diverged, DivergedBehind
-from .landing import land
+from .forms import land
 from .memory import counts
 from .native import step_mode
+from .primitives import SWAPS_ONLY
 from .step_mode import InterruptGate
 
 
@@ -145,9 +145,7 @@ class StepRunner:
         recorder = self._reactive.recorder
         self._reactive.recorder = None
         self._home()
-        # What a script keeps of a step, it uses behind it: outputs, gradients.
-        states = {s._cdata for _, _, s in self._trained.persistent()}
-        self._reactive.bring_back([s for s in self._away.living() if s._cdata not in states])
+        self._bring_back_what_is_kept()
         self._note_unplanned(recorder)
         return recorder
 
@@ -163,12 +161,19 @@ class StepRunner:
                 # The user's own error goes on; what is lost says so when it is touched.
                 self._say(f"the plan could not be left as a whole: {error}")
         self._home()
+        self._bring_back_what_is_kept()
         self._reactive.bring_back(self._away.living())
+
+    def _bring_back_what_is_kept(self):
+        """What a script keeps of a step, it uses behind it: outputs, gradients."""
+        states = {s._cdata for _, _, s in self._trained.persistent()}
+        self._reactive.bring_back([s for s in self._away.living() if s._cdata not in states],
+                                  whatever_it_takes=SWAPS_ONLY)
 
     def _home(self):
         """Between steps parameters and buffers are on the device."""
         weights = [s for _, kind, s in self._trained.persistent() if kind == "weight"]
-        if self._options.home and not self._reactive.bring_back(weights):
+        if self._options.home and not self._reactive.bring_back(weights, SWAPS_ONLY):
             self._say("the model itself does not fit into the budget between steps")
 
     def _note_unplanned(self, recorder):
@@ -200,7 +205,7 @@ class StepRunner:
         tensors = calls.tensors_in(args, kwargs)
         if calls.not_of_the_step(tensors):
             return func(*args, **kwargs)
-        self._key = key_of(func, tensors, self._trained.model)
+        self._key = calls.key_of(func, tensors, self._trained.model)
         for planned in self._plans.ready:
             storages = self._storages.fitting(planned) if planned.key == self._key else None
             if storages is not None and not self._is_over(planned):
@@ -221,7 +226,8 @@ class StepRunner:
         self._running = planned
         planned.executor.begin(storages)
         self._mode.handle = self._run_planned
-        self._mode.walk = planned.executor
+        # Where a read of what is away ends the process, no call goes by unseen.
+        self._mode.walk = None if SWAPS_ONLY else planned.executor
 
     def _run_planned(self, func, args, kwargs):
         try:

@@ -5,6 +5,7 @@ import copy
 import torch
 
 from . import calls, refusals
+from .compat import on_load_state_dict, on_state_dict
 from .errors import TidepoolError
 from .primitives import storage_of
 from .ranks import is_served, local, with_local
@@ -68,13 +69,10 @@ class Trained:
 
         copies = _Hook(lambda owner, state, *_: _copy_away(state, bytes_of_away))
         behind = _Hook(lambda *_: loaded())
-        hooks = [o.register_state_dict_post_hook(copies) for o in self.optimizers]
-        hooks.append(self.model.register_state_dict_post_hook(copies))
-        hooks.append(self.model.register_forward_pre_hook(_Hook(lambda *_: called())))
-        for owner in (self.model, *self.optimizers):
-            hooks.append(owner.register_load_state_dict_post_hook(behind))
-
-        return hooks
+        owners = (self.model, *self.optimizers)
+        return ([on_state_dict(owner, copies) for owner in owners]
+                + [on_load_state_dict(owner, behind) for owner in owners]
+                + [self.model.register_forward_pre_hook(_Hook(lambda *_: called()))])
 
     def _checked_names(self, keep):
         for module in self.model.modules():
