@@ -22,7 +22,7 @@ if ! { [[ -x $python ]] && "$python" -c 'import torch, pytest' 2> /dev/null; }; 
   echo "installing torch and what its tests use into $environment (5 GB)" >&2
   python3 -m venv "$environment" ||
     fail "python3 makes no virtual environment; Debian has python3-venv"
-  "$python" -m pip install --quiet torch numpy pytest transformers lightning accelerate trl ||
+  "$python" -m pip install --quiet torch torchvision numpy pytest transformers lightning accelerate trl ||
     fail "pip could not install torch and what its tests use into $environment"
 fi
 

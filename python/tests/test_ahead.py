@@ -47,6 +47,8 @@ def recorded(training, step):
     def run(func, args, kwargs):
         if calls.not_of_the_step(calls.tensors_in(args, kwargs)):
             return func(*args, **kwargs)
+        if not recorders and calls.is_view(func):
+            return func(*args, **kwargs)
         if not recorders:
             recorders.append(Recorder(trained.persistent(), trained.gradients()))
         return recorders[0].run(func, args, kwargs)

@@ -209,3 +209,24 @@ def test_room_is_made_for_what_comes_out_of_no_tensor():
         moved = budget._away.moved_out
     assert differences(plain(build, 3), Ran(losses, state_of(training))) == []
     assert moved > 0 and most <= 5 << 20
+
+
+def test_a_batch_that_is_cut_inside_the_step_has_a_plan_for_each_size():
+    def run(inside):
+        training = models.make(lambda: models.tiny_resnet(6))
+        torch.manual_seed(5)
+        budget = fit(training, peak="80%") if inside else None
+        losses = []
+        for n in range(12):
+            x, y = training.batch(n)
+            size = (6, 4)[n % 2]
+            with budget.step() if inside else contextlib.nullcontext():
+                losses.append(body(training, [(x[:size], y[:size])], STYLE))
+        report = budget.report() if inside else None
+        if inside:
+            budget.close()
+        return Ran(losses, state_of(training)), report
+
+    ran, report = run(True)
+    assert differences(run(False)[0], ran) == []
+    assert report.divergences == 0 and report.planned_steps >= 6 and report.moved_out > 0

@@ -66,6 +66,15 @@ def test_verify_compares_the_users_own_steps():
     budget.close()
 
 
+def test_verify_before_the_first_step():
+    training = models.make(models.tiny_gpt)
+    budget = fit(training)
+    batch = training.batch(0)
+    verdict = budget.verify(lambda: body(training, [batch], STYLE), steps=4)
+    assert verdict and verdict.planned_steps == 2
+    budget.close()
+
+
 def test_verify_finds_a_step_that_is_not_the_same_twice():
     training, budget = trained(models.tiny_gpt)
     batch = training.batch(70)

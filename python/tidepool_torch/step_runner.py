@@ -11,7 +11,7 @@ from .executor import Diverged, DivergedBehind
 from .forms import land
 from .memory import counts
 from .native import step_mode
-from .primitives import SWAPS_ONLY
+from .primitives import SWAPS_ONLY, VIEWS_ARE_USES
 from .step_mode import InterruptGate
 
 
@@ -174,7 +174,7 @@ class StepRunner:
         """Between steps parameters and buffers are on the device."""
         weights = [s for _, kind, s in self._trained.persistent() if kind == "weight"]
         if self._options.home and not self._reactive.bring_back(weights, SWAPS_ONLY):
-            self._say("the model itself does not fit into the budget between steps")
+            self._say("the model itself does not fit into the budget between steps", once="home")
 
     def _note_unplanned(self, recorder):
         self._plans.saw(self._key)
@@ -201,9 +201,10 @@ class StepRunner:
             raise refusals.of_another_thread()
 
     def _choose(self, func, args, kwargs):
-        """The first call of a step says which plan, if any, serves it."""
+        """The first call of a step says which plan, if any, serves it. Views do not count: of a batch
+        that is cut in the step, they are the same for parts of any size."""
         tensors = calls.tensors_in(args, kwargs)
-        if calls.not_of_the_step(tensors):
+        if calls.not_of_the_step(tensors) or (calls.is_view(func) and not VIEWS_ARE_USES):
             return func(*args, **kwargs)
         self._key = calls.key_of(func, tensors, self._trained.model)
         for planned in self._plans.ready:

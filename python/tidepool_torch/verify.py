@@ -32,9 +32,13 @@ class _Snapshot:
         self._copies = [(name, storage.clone()) for name, _, storage in trained.persistent()]
         self._gradients = [(p, None if p.grad is None else p.grad.detach().clone())
                            for p in trained.model.parameters()]
+        self._states = [(o, {owner: dict(values) for owner, values in o.state.items()})
+                        for o in trained.optimizers]
         self._random_state = torch.get_rng_state()
 
     def restore(self, trained):
+        for optimizer, before in self._states:
+            _forget_new(optimizer.state, before)
         saved = dict(self._copies)
         for name, _, storage in trained.persistent():
             if name in saved:
@@ -56,6 +60,20 @@ class _Snapshot:
         if not torch.equal(self._random_state, other._random_state):
             found.append("the random state")
         return found
+
+
+def _forget_new(state, before):
+    """Optimizer state that there was not: a first step makes it, and once more."""
+    for owner in list(state):
+        if owner not in before:
+            del state[owner]
+            continue
+        values = state[owner]
+        for name in list(values):
+            if name not in before[owner]:
+                del values[name]
+            elif not isinstance(values[name], torch.Tensor):
+                values[name] = before[owner][name]
 
 
 def _same(one, other):
