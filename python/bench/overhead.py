@@ -23,8 +23,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 import models  # noqa: E402
 import tidepool_torch as tidepool  # noqa: E402
 from tidepool_torch import native  # noqa: E402
+from tidepool_torch.executor import Executor  # noqa: E402
 from tidepool_torch.planning import machine_of  # noqa: E402
-from tidepool_torch.schedule import NOT_PASSING, passing  # noqa: E402
+from tidepool_torch.schedule import LEFT_ALONE, NOT_PASSING, passing  # noqa: E402
 from tidepool_torch.step_mode import InterruptGate  # noqa: E402
 from training import Style, body  # noqa: E402
 
@@ -90,10 +91,15 @@ class LeavesAlone:
     """In an executor's place: its plan leaves all calls alone."""
 
     def __init__(self, funcs):
-        self.calls = [(func, None) for func in funcs] + [(None, None)]
-        self.passing = [*(passing(func, None) for func in funcs), NOT_PASSING]
+        left_alone = [passing(func, LEFT_ALONE) for func in funcs]
+        # Python has to look at calls over lists of tensors.
+        actions = [None if row is NOT_PASSING else LEFT_ALONE for row in left_alone]
+        self.calls = [*zip(funcs, actions), (None, None)]
+        self.passing = [*map(passing, funcs, actions), NOT_PASSING]
         self.position = 0
-        self.ours = set()
+        self.ours, self.read_later = set(), set()
+
+    may_pass = Executor.may_pass
 
 
 def all_pass(funcs):

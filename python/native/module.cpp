@@ -13,14 +13,14 @@ namespace {
 
 namespace py = pybind11;
 
-/// Of (name, overload, writes others, positions of what it writes).
+/// Of (name, overload, whether its tensors matter, positions of what it writes).
 Call read_call(const py::handle& from) {
-  const auto [name, overload, writes_others, written] =
+  const auto [name, overload, looks, written] =
       py::cast<std::tuple<std::string, std::string, bool, std::vector<std::size_t>>>(from);
   Call call;
   call.op = c10::Dispatcher::singleton().findSchema({name, overload});
   if (call.op.has_value()) {
-    call.kind = writes_others ? Call::Kind::kWritesOthers : Call::Kind::kPasses;
+    call.kind = looks ? Call::Kind::kLooks : Call::Kind::kPasses;
   }
   call.written = written;
   return call;
@@ -45,8 +45,9 @@ PYBIND11_MODULE(_native, module) {
       .def(py::init(&read_calls))
       .def_readwrite("position", &Watched::position)
       .def_readonly("passed", &Watched::passed);
-  module.def("start", [](py::handle mode, const py::set& ours, Watched& watched) {
-    start_observer(mode.ptr(), ours.ptr(), watched);
-  });
+  module.def("start",
+             [](py::handle mode, const py::set& ours, const py::set& read_later, Watched& watched) {
+               start_observer(mode.ptr(), ours.ptr(), read_later.ptr(), watched);
+             });
   module.def("stop", &stop_observer);
 }

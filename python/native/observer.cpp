@@ -39,9 +39,10 @@ bool is_pythons(const c10::TensorImpl* tensor) {
 
 class Observer {
  public:
-  void start(PyObject* mode, PyObject* ours, Watched& watched) {
+  void start(PyObject* mode, PyObject* ours, PyObject* read_later, Watched& watched) {
     mode_ = mode;
     ours_ = ours;
+    read_later_ = read_later;
     watched_ = &watched;
   }
 
@@ -64,7 +65,7 @@ class Observer {
     for (const IValue& argument : arguments) {
       if (any_tensor(argument, is_pythons)) return false;
     }
-    return call.kind == Call::Kind::kPasses || !writes_ours(call, arguments);
+    return call.kind == Call::Kind::kPasses || !is_on_ours(call, arguments);
   }
 
   void pass(const OperatorHandle& op, Stack* stack) const {
@@ -75,22 +76,27 @@ class Observer {
   }
 
  private:
-  bool writes_ours(const Call& call, c10::ArrayRef<IValue> arguments) const {
+  bool is_on_ours(const Call& call, c10::ArrayRef<IValue> arguments) const {
     const py::gil_scoped_acquire lock;
-    const auto ours = py::reinterpret_borrow<py::set>(ours_);
-    const auto is_ours = [&](const c10::TensorImpl* tensor) {
-      if (!tensor->has_storage()) return true;  // for Python to decide
-      const auto* storage = tensor->storage().unsafeGetStorageImpl();
-      return ours.contains(reinterpret_cast<std::uintptr_t>(storage));
+    const auto is_in = [](PyObject* set) {
+      return [storages = py::reinterpret_borrow<py::set>(set)](const c10::TensorImpl* tensor) {
+        if (!tensor->has_storage()) return true;  // for Python to decide
+        const auto* storage = tensor->storage().unsafeGetStorageImpl();
+        return storages.contains(reinterpret_cast<std::uintptr_t>(storage));
+      };
     };
+    for (const IValue& argument : arguments) {
+      if (any_tensor(argument, is_in(ours_))) return true;
+    }
     for (const std::size_t position : call.written) {
-      if (any_tensor(arguments[position], is_ours)) return true;
+      if (any_tensor(arguments[position], is_in(read_later_))) return true;
     }
     return false;
   }
 
   PyObject* mode_ = nullptr;
   PyObject* ours_ = nullptr;
+  PyObject* read_later_ = nullptr;
   Watched* watched_ = nullptr;
 };
 
@@ -135,8 +141,8 @@ void install_observer() {
   interpreter->vtable_ = before;
 }
 
-void start_observer(PyObject* mode, PyObject* ours, Watched& watched) {
-  observer.start(mode, ours, watched);
+void start_observer(PyObject* mode, PyObject* ours, PyObject* read_later, Watched& watched) {
+  observer.start(mode, ours, read_later, watched);
 }
 
 void stop_observer(const Watched& watched) { observer.stop(watched); }

@@ -15,9 +15,10 @@ namespace tidepool_torch {
 /// What the plan expects of one call.
 struct Call {
   enum class Kind : std::uint8_t {
-    kPython,        ///< the executor does something for it
-    kPasses,        ///< the plan leaves it alone
-    kWritesOthers,  ///< the same, where what it writes is over no storage that the plan moves
+    kPython,  ///< the executor does something for it
+    kPasses,  ///< the plan leaves it alone, on whatever tensor: a view
+    kLooks,   ///< the same, where none of its tensors is over a storage that the plan moves, and it
+              ///< writes none that is to be read again
   };
   Kind kind = Kind::kPython;
   std::optional<c10::OperatorHandle> op;  ///< none in a call that is Python's
@@ -47,10 +48,11 @@ struct Watched {
 void install_observer();
 
 /// A step of this thread begins. `mode` is its mode; `ours` is the set of the addresses of the
-/// storages that the plan moves. A call that passes counts `watched.position` on; behind others the
-/// caller sets it. The caller holds the interpreter's lock, and all three until stop_observer(). A
-/// step that begins inside of another takes the observer from it for good.
-void start_observer(PyObject* mode, PyObject* ours, Watched& watched);
+/// storages that the plan moves, `read_later` of those that a call that runs again is to read. A
+/// call that passes counts `watched.position` on; behind others the caller sets it. The caller
+/// holds the interpreter's lock, and all four until stop_observer(). A step that begins inside of
+/// another takes the observer from it for good.
+void start_observer(PyObject* mode, PyObject* ours, PyObject* read_later, Watched& watched);
 
 /// The step is over, or goes on without its plan.
 void stop_observer(const Watched& watched);

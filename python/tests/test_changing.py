@@ -201,13 +201,13 @@ def test_room_is_made_for_what_comes_out_of_no_tensor():
     torch.manual_seed(5)
     losses, most = [], 0
     with fit(training, peak="5MiB", warm_up=100, min_bytes=65536) as budget:
-        for n in range(3):
+        for n in range(4):
             counts.forget_highest()
             losses.append(one_step(training, n, STYLE, budget.step))
-            if n > 0:  # in the first one kernels take what they keep for good
+            if n > 1:  # in the first ones kernels take what they keep for good
                 most = max(most, counts.highest() - budget._base)
         moved = budget._away.moved_out
-    assert differences(plain(build, 3), Ran(losses, state_of(training))) == []
+    assert differences(plain(build, 4), Ran(losses, state_of(training))) == []
     assert moved > 0 and most <= 5 << 20
 
 

@@ -172,24 +172,6 @@ def test_arguments_that_make_no_sense(arguments, words):
         tidepool.fit(training.model, training.optimizer, **arguments)
 
 
-def test_compiled_functions_in_a_step_run_as_they_are():
-    """The compiler takes neither the function nor what Tidepool does at each of its ops."""
-    compiled = []
-
-    def backend(module, _):
-        compiled.append(module)
-        return module.forward
-
-    double = torch.compile(lambda x: x * 2 + 1, backend=backend)
-    training = models.make(models.tiny_gpt)
-    budget = tidepool.fit(training.model, training.optimizer, peak="1GiB", report=False)
-    with budget.step():
-        inside = double(torch.ones(3))
-    assert compiled == []
-    budget.close()
-    assert torch.equal(double(torch.ones(3)), inside)
-    assert len(compiled) == 1
-
 
 def test_compiled_models_are_refused():
     training = models.make(models.tiny_gpt)

@@ -181,3 +181,112 @@ def test_flushing_of_denormals_is_a_switch_that_is_seen():
     finally:
         torch.set_flush_denormal(False)
     assert switches() == before
+
+
+def bank_of(step_of):
+    """Six layers that read slots of a bank; `step_of(model, optimizer, bank)` is step(n)."""
+    torch.manual_seed(3)
+    model = nn.Sequential(*[nn.Linear(64, 64) for _ in range(6)])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    return model, optimizer, step_of(model, optimizer, [torch.randn(1, 64) for _ in range(4)])
+
+
+def train(step_of, steps=9, **more):
+    """(losses, state) plainly and inside, and what the budget did."""
+    found = []
+    for is_inside in (False, True):
+        model, optimizer, step = bank_of(step_of)
+        budget = tidepool.fit(model, optimizer, peak="60%", report=False,
+                              **{**OPTIONS, **more}) if is_inside else None
+        losses = []
+        for n in range(steps):
+            if is_inside:
+                with budget.step():
+                    losses.append(step(n))
+            else:
+                losses.append(step(n))
+        report = budget.report() if is_inside else None
+        if is_inside:
+            budget.close()
+        state = [p.detach().clone() for p in model.parameters()]
+        found.append(([float(loss) for loss in losses], state))
+    (plainly, before), (inside_, behind) = found
+    assert plainly == inside_
+    assert all(torch.equal(a, b) for a, b in zip(before, behind))
+    assert report.reruns > 0
+    return report
+
+
+X = torch.randn(256, 64, generator=torch.Generator().manual_seed(1))
+
+
+def ended(h, optimizer):
+    loss = h.pow(2).mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss.detach()
+
+
+@pytest.mark.parametrize("native", ["0", "1"])
+def test_a_later_step_may_write_what_the_recorded_one_only_read(native, monkeypatch):
+    """The slot of a bank that is written alternates, and calls that run again read all of them."""
+    monkeypatch.setenv("TIDEPOOL_NATIVE", native)
+
+    def step_of(model, optimizer, bank):
+        def step(n):
+            h = X
+            for k, layer in enumerate(model):
+                h = torch.sin(torch.tanh(layer(h)) + bank[k % 4])
+            with torch.no_grad():
+                bank[n % 4].mul_(0.9).add_(h.mean(0, keepdim=True), alpha=0.1)
+            return ended(h, optimizer)
+        return step
+
+    assert train(step_of).divergences > 0
+
+
+def test_an_op_that_drew_nothing_while_it_was_recorded_draws_later():
+    def step_of(model, optimizer, bank):
+        noise = nn.RReLU()
+
+        def step(n):
+            noise.train(n >= 4)
+            h = X
+            for layer in model:
+                h = torch.sin(noise(layer(h)))
+            return ended(h, optimizer)
+        return step
+
+    assert train(step_of).divergences == 0
+
+
+def test_numpy_may_change_what_no_op_reads_any_more_but_a_rerun():
+    def step_of(model, optimizer, bank):
+        def step(n):
+            h, shift = X, torch.full((64,), 1.0)
+            for layer in model:
+                h = torch.sin(torch.tanh(layer(h)) + shift)
+            shift.numpy()[...] += 1
+            return ended(h, optimizer)
+        return step
+
+    train(step_of)
+
+
+@pytest.mark.parametrize("native", ["0", "1"])
+def test_a_call_on_another_tensor_that_is_away_ends_the_plan(native, monkeypatch):
+    monkeypatch.setenv("TIDEPOOL_NATIVE", native)
+
+    def step_of(model, optimizer, bank):
+        small = nn.Parameter(torch.zeros(3))
+
+        def step(n):
+            h = X
+            for layer in model:
+                h = torch.sin(torch.tanh(layer(h)))
+            logged = small if n < 4 else model[n % 6].weight
+            return ended(h, optimizer) + logged.detach().norm()
+        return step
+
+    assert train(step_of, home=False).divergences > 0

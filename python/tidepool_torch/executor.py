@@ -1,14 +1,16 @@
 """Runs one plan: walks its steady schedule beside the calls that PyTorch makes."""
 
+import collections
 import contextlib
 
 import torch
+from torch import Tensor
 
 from . import calls, copy_threads
 from .blocks import Blocks
 from .errors import TidepoolError
 from .reruns import KeptCall
-from .schedule import NOT_PASSING, WRITES_OTHERS
+from .schedule import LEFT_ALONE, NOT_PASSING
 
 
 # Bytes that a call may make of which the plan knows nothing.
@@ -57,6 +59,9 @@ class Executor:
             [self._is_small(x) for x in schedule.instructions], self.copy, self._finish)
         self.reruns = 0
         self.kept_calls = {}
+        self._reruns_left = {}
+        self.read_later = set()  # `_cdata` of what kept calls hold by reference, until they have run
+        self._readers = collections.Counter()  # how many such calls for each
         self.position = 0
         self._next = 0
         self._unfinished = None
@@ -102,6 +107,9 @@ class Executor:
         self.position = self._next = 0
         self._unfinished = None
         self._uses_left = [count for _, count in self.schedule.endings]
+        self._reruns_left = dict(self.schedule.reruns_of)
+        self.read_later.clear()
+        self._readers.clear()
         self.blocks.begin(storages)
         self.copies.begin()
 
@@ -117,14 +125,28 @@ class Executor:
                 return self._beside_the_plan(func, args, kwargs, tensors, expected)
             self.position = position
             action = self.calls[position][1]
-        if action is WRITES_OTHERS:
-            if self._ours_among(calls.written(func, args, kwargs)):
+        if action is not None and action is not LEFT_ALONE:
+            return self._act(action, func, args, kwargs)
+        if action is LEFT_ALONE:
+            if self._ours_among(calls.tensors_in(args, kwargs)):
                 raise Diverged(func, "another tensor")
-            action = None
-        if action is None:
-            self.position += 1
-            return func(*args, **kwargs)
-        return self._act(action, func, args, kwargs)
+            self._check_written(func, args, kwargs)
+        self.position += 1
+        return func(*args, **kwargs)
+
+    def may_pass(self, args, written):
+        """Whether a call that the plan leaves alone is on nothing that the plan moves, nor changes
+        what is read again: `written` is the position of what it writes, or -1."""
+        ours = self.ours
+        for argument in args:
+            if isinstance(argument, Tensor) and argument.untyped_storage()._cdata in ours:
+                return False
+        return written < 0 or args[written].untyped_storage()._cdata not in self.read_later
+
+    def _check_written(self, func, args, kwargs):
+        if self.read_later and any(t.untyped_storage()._cdata in self.read_later
+                                   for t in calls.written(func, args, kwargs)):
+            raise Diverged(func, "a tensor that is to be read again")
 
     def _beside_the_plan(self, func, args, kwargs, tensors, expected):
         """A call that the plan does not have, of those that change nothing for it: callbacks that
@@ -145,6 +167,8 @@ class Executor:
     def _act(self, action, func, args, kwargs):
         tensors = calls.tensors_in(args, kwargs)
         self._check(action, func, tensors)
+        if action.writes:
+            self._check_written(func, args, kwargs)
         i = action.instruction
         blocks, copies = self.blocks, self.copies
         if self._unfinished is not None:
@@ -161,8 +185,7 @@ class Executor:
                 with blocks.lock:
                     blocks.point(t, p, tensors[place].untyped_storage())
         if action.kept:
-            self.kept_calls[action.index] = KeptCall(
-                func, args, kwargs, action.op, blocks.number_of, self.by_value[action.index])
+            self._keep(action, func, args, kwargs)
         out = func(*args, **kwargs)
         self.position += 1
         for t, p in action.updates:
@@ -178,6 +201,24 @@ class Executor:
         else:
             self._finish(i)
         return out
+
+    def _keep(self, action, func, args, kwargs):
+        kept = KeptCall(func, args, kwargs, action.op, self.blocks.number_of,
+                        self.by_value[action.index])
+        self.kept_calls[action.index] = kept
+        for identity in kept.by_reference():
+            self._readers[identity] += 1
+            self.read_later.add(identity)
+
+    def _has_run_again(self, index):
+        """Behind the last rerun of a call what it read may be written."""
+        self._reruns_left[index] -= 1
+        if self._reruns_left[index] > 0:
+            return
+        for identity in self.kept_calls[index].by_reference():
+            self._readers[identity] -= 1
+            if self._readers[identity] == 0:
+                self.read_later.discard(identity)
 
     def _check(self, action, func, tensors):
         """Whether the call is on the tensors that the plan has for it."""
@@ -277,6 +318,7 @@ class Executor:
                     self.blocks.block[place[t]] = storage
             for t, p in self.schedule.newest_after[i]:
                 self.blocks.newest[t].add(p)
+        self._has_run_again(index)
         self.reruns += 1
 
     def _is_small(self, x):

@@ -12,7 +12,7 @@ import torch
 
 from . import calls
 from .list_ops import lists_of
-from .schedule import WRITES_OTHERS
+from .schedule import LEFT_ALONE
 from .step_mode import StepMode, call_it_as_it_is
 
 # pip takes one that it built before, for another torch, unless told not to.
@@ -74,7 +74,7 @@ class NativeStepMode(StepMode):
         if executor is not None:
             self._watched = self.watched(executor)
             self._watched.position = executor.position
-            self._module.start(self, executor.ours, self._watched)
+            self._module.start(self, executor.ours, executor.read_later, self._watched)
 
     def watched(self, executor):
         """What the module knows of an executor's calls; `passed` counts those that passed."""
@@ -108,10 +108,10 @@ call_it_as_it_is(NativeStepMode)
 
 def _as_watched(func, action):
     """What the module is told of a call; None: it comes to Python."""
-    if not isinstance(func, torch._ops.OpOverload) or action not in (None, WRITES_OTHERS):
+    if not isinstance(func, torch._ops.OpOverload) or action not in (None, LEFT_ALONE):
         return None
     if lists_of(func):
         return None  # one that comes is several of these
     name, _, overload = func.name().partition(".")
     written = [position for position, _ in calls.writes(func)]
-    return name, overload, action is WRITES_OTHERS, written
+    return name, overload, action is LEFT_ALONE, written

@@ -18,7 +18,7 @@ _TRIES = 4
 _LEAST_PROBE = 1 << 20
 
 
-def make_plan(program, machine, peak, host, options, plan_by=planner.plan):
+def make_plan(program, machine, peak, host, options, plan_by=None):
     """A plan within `peak` bytes, all counted: what reruns keep beside the plan follows from it, so
     it is subtracted and planned again where it does not fit. (plan, Kept)."""
     beside = 0
@@ -27,7 +27,7 @@ def make_plan(program, machine, peak, host, options, plan_by=planner.plan):
         try:
             if limit <= 0:
                 raise BudgetInfeasible("", 0)
-            plan = plan_by(program.json, machine, limit, host, options)
+            plan = (plan_by or planner.plan)(program.json, machine, limit, host, options)
         except BudgetInfeasible as error:
             raise infeasible(program, machine, peak, beside, error, options) from None
         kept = Kept(program, plan)

@@ -12,7 +12,7 @@ import torch
 
 from . import advice, calls, refusals
 from .memory import counts
-from .primitives import VIEWS_ARE_USES, StorageWeakRef, may_move, nbytes, storage_of
+from .primitives import VIEWS_ARE_USES, StorageWeakRef, living, may_move, nbytes, storage_of
 from .switches import switches
 
 READ, WRITE, UPDATE = "read", "write", "update"
@@ -125,6 +125,7 @@ class Recorder:
         self._switches = switches()
         self._others = None  # what is to be said of somebody's hooks
         self._known = {}  # _cdata -> StorageRecord of a living storage
+        self._last = ()  # records of the storages of the call before
         self._mortal = {}
         for name, kind, storage in persistent:
             if storage._cdata not in self._known:
@@ -136,6 +137,7 @@ class Recorder:
 
     def run(self, func, args, kwargs):
         tensors = calls.tensors_in(args, kwargs)
+        self._look_for_others(self._last)
         self._bury()
         inputs = tuple(self._record_of(storage_of(t)) for t in tensors)
         changed = {self._known[storage_of(t)._cdata].number
@@ -158,11 +160,12 @@ class Recorder:
                      and not _takes_generator(args, kwargs)
                      and all(self._is_plain(t) for t in tensors + calls.tensors_out(out)))
             op = OpRecord(func, self._modes(inputs, made, changed), inputs, made,
-                          (took, workspace), random, again)
+                          (took, workspace), random or (again and _may_draw(func)), again)
             op.shapes = tuple((i, t.shape) for i, t in enumerate(tensors)
                               if self.recording.storages[inputs[i]].from_before)
             self._add_op(op)
         self.recording.dispatched.append((func, index, inputs, made))
+        self._last = [self.recording.storages[i] for i in (*inputs, *made)]
         self._behind(func, tensors, index)
         return out
 
@@ -191,6 +194,8 @@ class Recorder:
     def finish(self, gradients):
         """`gradients` has (name, storage) of the model's, which are named so."""
         gc.collect()
+        self._look_for_others(self._last)
+        self._look_for_others(self._mortal.values())
         self._bury()
         for name, storage in gradients:
             record = self._known.get(storage._cdata)
@@ -234,6 +239,14 @@ class Recorder:
         elif not (record.pinned or self._is_away(storage) or may_move(storage)):
             record.pinned = True
         return record.number
+
+    def _look_for_others(self, records):
+        """Between two calls a script may have had numpy look at a storage, and change what no op
+        reads any more but one that is to run again."""
+        for record in records:
+            storage = None if record.pinned else living(record.reference)
+            if storage is not None and not self._is_away(storage) and not may_move(storage):
+                record.pinned = True
 
     def _bury(self):
         dead = [c for c, record in self._mortal.items() if record.reference.expired()]
@@ -288,6 +301,13 @@ class Recorder:
         for number in hidden:
             self.recording.storages[number].hidden = True
         return hidden
+
+
+def _may_draw(func):
+    """Whether it draws random numbers under some arguments: dropout that trains, of a module that was
+    evaluated while it was recorded."""
+    return (torch.Tag.nondeterministic_seeded in func.tags
+            or any(a.name == "generator" for a in func._schema.arguments))
 
 
 def _takes_generator(args, kwargs):

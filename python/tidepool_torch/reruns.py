@@ -84,6 +84,14 @@ class _Value:
         return self.tensor
 
 
+def _values(kept):
+    if isinstance(kept, _Value):
+        return [kept]
+    if isinstance(kept, dict):
+        kept = tuple(kept.values())
+    return [v for k in kept for v in _values(k)] if isinstance(kept, (list, tuple)) else []
+
+
 class KeptCall:
     """`number_of` gives the program's tensor of a storage number, or None where the call is to keep
     it by itself."""
@@ -107,12 +115,17 @@ class KeptCall:
         self._gradients = torch.is_grad_enabled()
         self._switches = switches()
 
+    def by_reference(self):
+        """`_cdata` of the storages of which it has no copy."""
+        return {v.tensor.untyped_storage()._cdata for v in _values(self.args) + _values(self.kwargs)
+                if not v.is_copy}
+
     def run(self, block_of):
         """Runs it over block_of(tensor); the new storages of its result, in order."""
         if switches() != self._switches:
             raise TidepoolError(
                 f"{self.func} is to run again, but a switch of PyTorch's (default dtype, threads, "
-                "precision, oneDNN, denormals) was turned since its first run. Next: turn it outside "
+                "precision, oneDNN, deterministic algorithms, denormals) was turned since its first run. Next: turn it outside "
                 "of steps, or fit(allow=('swap',))")
         is_written = bool(calls.writes(self.func))
 

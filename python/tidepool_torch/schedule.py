@@ -12,11 +12,11 @@ _READS = 0  # a mode in the plan's tables
 # So many calls that mean nothing to the plan may be missing at one place.
 _AHEAD = 32
 
-# In place of an Action: a call that writes, but nothing that the plan moves.
-WRITES_OTHERS = object()
+# In place of an Action: an op on nothing that the plan moves.
+LEFT_ALONE = object()
 
 # In place of a call that the executor has to look at.
-NOT_PASSING = (None, None, -1)
+NOT_PASSING = (None, None, False, -1)
 
 
 def passing(func, action):
@@ -24,12 +24,13 @@ def passing(func, action):
         return NOT_PASSING  # the call that comes is over all of the lists, this one over some
     run = getattr(func, "_op", func)
     if action is None:
-        return func, run, -1
-    if action is WRITES_OTHERS and len(calls.writes(func)) == 1:
-        position = calls.writes(func)[0][0]
-        argument = func._schema.arguments[position]
-        if str(argument.type) == "Tensor" and not argument.kwarg_only:
-            return func, run, position
+        return func, run, False, -1
+    if any("Tensor" in str(a.type) and (a.kwarg_only or "List" in str(a.type))
+           for a in func._schema.arguments):
+        return NOT_PASSING  # they are among others than its arguments
+    written = calls.writes(func)
+    if action is LEFT_ALONE and len(written) <= 1:
+        return func, run, True, written[0][0] if written else -1
     return NOT_PASSING
 
 
@@ -37,11 +38,11 @@ class Action:
     """What one call of PyTorch's asks of the executor. `uses`: (position among the call's tensors,
     tensor, placement); `births`: for each new storage of the result (tensor, placement) or None;
     `sizes` their bytes; `updates`: (tensor, placement) that it changes; `touched` all tensors;
-    `others`: positions, of a call that writes, where nothing that the plan moves belongs;
+    `others`: positions where nothing that the plan moves belongs; `writes`: whether the op does;
     `ends_late`: whether behind it something is over for good."""
 
     __slots__ = ("instruction", "op", "index", "tensors", "uses", "births", "sizes", "updates",
-                 "touched", "others", "kept", "ends_late")
+                 "touched", "others", "writes", "kept", "ends_late")
 
     def __init__(self, instruction, index, op):
         self.instruction = instruction
@@ -55,6 +56,7 @@ class Action:
         self.touched = ()
         self.others = ()
         self.kept = False
+        self.writes = bool(calls.writes(op.func))
         self.ends_late = False
 
 
@@ -62,9 +64,11 @@ class StepSchedule:
     """
     managed      tensors whose storages point at blocks of the runtime: those with several places or
                  a copy, and operands of reruns; all others stay PyTorch's
-    calls        (op function, Action, WRITES_OTHERS or None) for each call of the step
-    passing      for each of these (op function, what runs it, the argument that must not be one of
-                 the plan's tensors or -1) where it may run at once, else NOT_PASSING
+    calls        (op function, Action, LEFT_ALONE or None) for each call of the step; None: it makes
+                 views at most
+    passing      for each of these (op function, what runs it, whether none of its arguments may be
+                 one of the plan's tensors, the argument that it writes or -1) where it may run at
+                 once, else NOT_PASSING
     ends[i]      placements of which instruction i is one of the last uses, as indices of `endings`
     endings      (placement, its uses): when all have been, its bytes are no longer needed
     copy_waits   instructions that one waits for which another thread runs
@@ -177,13 +181,13 @@ class StepSchedule:
 
     def _find_calls(self):
         """By recorded op: the instruction that PyTorch's own call is, and whether it runs again."""
-        own, again = {}, set()
+        own, self.reruns_of = {}, collections.Counter()
         for i, x in enumerate(self.instructions):
             index = -1 if x.is_copy else self.program.recorded[x.op]
             if index < 0:
                 continue
             if x.again:
-                again.add(index)
+                self.reruns_of[index] += 1
             else:
                 own[index] = i
         self._uses = collections.defaultdict(list)
@@ -197,7 +201,7 @@ class StepSchedule:
             action = None
             if index in own:
                 action = self._action(own[index], index, inputs, made)
-                action.kept = index in again
+                action.kept = index in self.reruns_of
                 for t in action.touched:
                     self.accesses_left[t] += 1
                 if not (action.uses or action.births or action.kept or action.updates
@@ -206,11 +210,10 @@ class StepSchedule:
                     self.silent[action.instruction] = True
                     action = None
             if action is not None:
-                if calls.writes(func):
-                    used = {place for place, _, _ in action.uses}
-                    action.others = tuple(k for k in range(len(inputs)) if k not in used)
-            elif index >= 0 and calls.writes(func):
-                action = WRITES_OTHERS
+                used = {place for place, _, _ in action.uses}
+                action.others = tuple(k for k in range(len(inputs)) if k not in used)
+            elif index >= 0:
+                action = LEFT_ALONE
             self.calls.append((func, action))
         self._find_late()
 

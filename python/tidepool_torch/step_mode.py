@@ -27,9 +27,8 @@ class StepMode(TorchDispatchMode):
             return NotImplemented  # so that the ops on what is inside arrive here
         walk = self.walk
         if walk is not None:
-            expected, run, written = walk.passing[walk.position]
-            if expected is func and (
-                    written < 0 or args[written].untyped_storage()._cdata not in walk.ours):
+            expected, run, looks, written = walk.passing[walk.position]
+            if expected is func and (not looks or walk.may_pass(args, written)):
                 # Most calls: nothing of theirs is the plan's, and nothing can be left half-done.
                 walk.position += 1
                 return run(*args, **kwargs) if kwargs else run(*args)

@@ -14,7 +14,7 @@ from . import calls, primitives
 from .away import not_here
 from .executor import BESIDE, Diverged, DivergedBehind
 from .primitives import NotMovable, StorageWeakRef, storage_of
-from .schedule import WRITES_OTHERS
+from .schedule import LEFT_ALONE
 
 
 class SwapExecutor:
@@ -111,7 +111,7 @@ class SwapExecutor:
         if found != self.schedule.inputs[self.position]:
             raise Diverged(func, self._what_differs(found))
         action = self.calls[self.position][1]
-        if action is None or action is WRITES_OTHERS:
+        if action is None or action is LEFT_ALONE:
             self.position += 1
             return func(*args, **kwargs)
         for place, shape in action.op.shapes:
