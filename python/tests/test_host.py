@@ -168,3 +168,9 @@ def test_pages_of_no_cache_are_taken(tmp_path):
     file.reserve(0, size)
     file.write(block.data_ptr(), size, 0)
     assert pages_in_cache(file.number, size) < 16
+
+
+def test_a_host_tier_that_is_too_small_for_any_plan_is_named():
+    with pytest.raises(tidepool.BudgetInfeasible, match=r"inside .* with host=58.6 KiB .*Next: a "
+                       "larger host="):
+        inside(models.tiny_gpt, 3, "60%", host=60_000, **OPTIONS)

@@ -29,7 +29,7 @@ def make_plan(program, machine, peak, host, options, plan_by=None):
                 raise BudgetInfeasible("", 0)
             plan = (plan_by or planner.plan)(program.json, machine, limit, host, options)
         except BudgetInfeasible as error:
-            raise infeasible(program, machine, peak, beside, error, options) from None
+            raise infeasible(program, machine, peak, beside, error, options, host) from None
         kept = Kept(program, plan)
         if plan.info.device_bytes + program.small + kept.bytes <= peak:
             return plan, kept
@@ -37,10 +37,10 @@ def make_plan(program, machine, peak, host, options, plan_by=None):
     if options.recompute and options.swap:
         return make_plan(program, machine, peak, host,
                          dataclasses.replace(options, recompute=False), plan_by)
-    raise infeasible(program, machine, peak, beside, BudgetInfeasible(""), options)
+    raise infeasible(program, machine, peak, beside, BudgetInfeasible(""), options, host)
 
 
-def infeasible(program, machine, peak, beside, error, options):
+def infeasible(program, machine, peak, beside, error, options, host=None):
     floor, op = planner.smallest_budget(program.json, machine)
     smallest = max(error.smallest, floor) + program.small + beside
     if (floor + program.small + beside <= peak and not SWAPS_ONLY
@@ -50,6 +50,12 @@ def infeasible(program, machine, peak, beside, error, options):
             f"no plan that only {only} was found inside {in_words(peak)}; any plan needs "
             f"{in_words(floor + program.small)}. Next: allow=('swap', 'recompute'), or a larger "
             "budget", error.smallest and smallest)
+    if host is not None and floor + program.small + beside <= peak:
+        return BudgetInfeasible(
+            f"no plan was found inside {in_words(peak)} with host={in_words(host)} for what leaves "
+            f"the device; any plan needs {in_words(floor + program.small + beside)} and more of the "
+            "host the closer it comes to that. Next: a larger host=, host_dir= for a file, or a "
+            "larger budget", error.smallest and smallest)
     who, what = needs_of(program, op, floor)
     return BudgetInfeasible(
         f"cannot train inside {in_words(peak)}: {who} needs {in_words(floor)} at once: {what}; small "
