@@ -185,7 +185,7 @@ def test_recording_takes_no_memory_of_the_models_size():
                                   lambda: one_step(training, batch), costs)
     took = counts.most_since(begun)
     print(f"{took >> 10} KiB for a step of {later.recording.peak() >> 20} MiB")
-    assert took < 1 << 20 < later.recording.peak() // 100
+    assert took < 2 << 20 < later.recording.peak() // 100
 
 
 def test_a_budget_that_is_too_small_has_its_floor():
@@ -218,8 +218,8 @@ def test_a_step_that_reads_values_cannot_be_planned_ahead(capsys):
     training = models.make(models.tiny_gpt)
     batch = training.batch(0)
     before = state_of(training)
-    with pytest.raises(ahead.CannotPlanAhead, match="_local_scalar_dense.*depends on values.*Next: "
-                                                    r"plan\(..., run=True\)"):
+    with pytest.raises(ahead.CannotPlanAhead, match=r"_local_scalar_dense.*depends on values.*\(test_ahead"
+                                                    r".py:\d+\)\. Next: .*plan\(..., run=True\)"):
         tidepool.plan(training.model, training.optimizer, lambda: values_in(training, batch),
                       peak="60%")
     assert state_of(training) == before
