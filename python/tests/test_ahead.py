@@ -3,6 +3,7 @@ and a first step runs by a plan, exactly and inside the budget."""
 
 import contextlib
 import copy
+import functools
 import gc
 import random
 import re
@@ -406,6 +407,31 @@ def test_another_step_than_the_one_expected(capsys):
     said = capsys.readouterr().err
     assert re.search(r"step 1 differs from the plan at op \d+ .*running reactively", said)
     assert "measured times" not in said
+
+
+def of_batch(size):
+    def step(training, batch):
+        return one_step(training, [t[:size] for t in batch])
+
+    return step
+
+
+@pytest.mark.parametrize("told,comes", [(4, 8), (8, 4)])
+@pytest.mark.parametrize("peak", ["70%", "1MiB"])
+def test_a_sample_of_another_batch(told, comes, peak, capsys):
+    """A share is one of the steps that come; no step is outside of an absolute budget unseen."""
+    steps_of = {"step": of_batch(comes), "expected": of_batch(told)}
+    build = functools.partial(models.tiny_gpt, 8)
+    ran, steps, budget = inside(build, peak, **steps_of, **SLOW)
+    assert differences(plain(build, of_batch(comes)), ran) == []
+    assert [s.planned for s in steps[:2]] == [False, False]
+    said = capsys.readouterr().err
+    if peak == "70%":
+        assert all(s.planned for s in steps[2:]) and steps[2].moved + steps[2].reruns > 0
+        whole = budget.report().unlimited_peak
+        assert budget.peak == int(whole * 0.7)
+        assert re.search(r"the budget is [\d.]+ \w+ of the [\d.]+ \w+ that a step takes as the one "
+                         "given; where none comes it is a share of the first", said)
 
 
 def test_gradients_that_are_kept_over_the_end_of_a_step():
