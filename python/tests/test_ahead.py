@@ -219,8 +219,9 @@ def test_a_step_that_reads_values_cannot_be_planned_ahead(capsys):
     training = models.make(models.tiny_gpt)
     batch = training.batch(0)
     before = state_of(training)
-    with pytest.raises(ahead.CannotPlanAhead, match=r"_local_scalar_dense.*depends on values.*\(test_ahead"
-                                                    r".py:\d+\)\. Next: .*plan\(..., run=True\)"):
+    with pytest.raises(ahead.CannotPlanAhead, match=r"_local_scalar_dense.*depends on values.* "
+                                                    r"\(test_ahead.py:\d+\)\. Next: .*"
+                                                    r"plan\(..., run=True\)"):
         tidepool.plan(training.model, training.optimizer, lambda: values_in(training, batch),
                       peak="60%")
     assert state_of(training) == before
