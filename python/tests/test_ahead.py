@@ -435,6 +435,22 @@ def test_a_sample_of_another_batch(told, comes, peak, capsys):
                          "given; where none comes it is a share of the first", said)
 
 
+@pytest.mark.parametrize("told", [one_step, values_in])
+def test_a_share_is_taken_once(told):
+    """Also where no plan ahead came of it; plans are for one budget, whatever comes later."""
+    training = models.make(functools.partial(models.tiny_gpt, 8))
+    sample = training.batch(0)
+    budget = tidepool.fit(training.model, training.optimizer, peak="70%", report=False,
+                          step=lambda: told(training, sample), **SLOW)
+    peaks = []
+    for size in (8, 8, 8, 4, 4, 4):
+        with budget.step():
+            of_batch(size)(training, sample)
+        peaks.append(budget.peak)
+    assert len(budget._plans) == 2 and len(set(peaks[1:])) == 1
+    budget.close()
+
+
 def test_gradients_that_are_kept_over_the_end_of_a_step():
     """A plan of steps that begin without gradients does not serve one that begins with them."""
     def kept(training, batch):

@@ -2,8 +2,8 @@
 
 That is done in a copy of this process (forked.py), so that nothing here is changed, whatever a step
 does. There the model and the optimizers get fake tensors in place of their own, and two steps are
-recorded. Bytes and aliases are exact, times and workspaces are those of costs.py. What a step can only
-know from values (`.item()`, `nonzero`) ends it with CannotPlanAhead.
+recorded. Bytes and aliases are exact, times and workspaces are those of costs.py. What a step can
+only know from values (`.item()`, `nonzero`) ends it with CannotPlanAhead.
 """
 
 import collections
@@ -66,8 +66,8 @@ def record_ahead(model, optimizers, step, costs):
 def _record_both(model, optimizers, step, costs, unmovable, beat):
     """In the copy: (what record_ahead() returns, None) or (None, why it cannot be)."""
     fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
-    trained = _with_fakes(model, optimizers, fake_mode, unmovable)
     try:
+        trained = _with_fakes(model, optimizers, fake_mode, unmovable)
         first = _record(trained, step, fake_mode, costs, beat)
         later = _record(trained, step, fake_mode, costs, beat)
     except _OF_VALUES as error:

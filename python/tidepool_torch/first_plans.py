@@ -27,7 +27,8 @@ class FirstPlans:
         self._options = options
         self._say = say
         self._later = None  # a FakeStep that has no plan yet
-        self.served = False  # whether a step ran by one
+        # Whether the budget is a share of the step that was given, and none as that has come yet.
+        self.has_settled = False
 
     def plan(self, step):
         trained = self._storages.trained
@@ -37,6 +38,7 @@ class FirstPlans:
             self._say(f"no plan ahead of time: {error}. Steps run reactively until one was recorded")
             return
         if self._runner.peak is None:
+            self.has_settled = True
             self._runner.settle(later.recording)
             self._say(f"the budget is {in_words(self._runner.peak)} of the "
                       f"{in_words(later.recording.peak())} that a step takes as the one given; where "
@@ -50,7 +52,7 @@ class FirstPlans:
 
     def behind(self, planned):
         """Behind a step that ran by one of these plans."""
-        self.served = True
+        self.has_settled = False
         self._plans.saw(planned.key)
         if planned.once:
             self._storages.leave_plan()
@@ -65,6 +67,7 @@ class FirstPlans:
 
     def forget(self):
         """No step was as the one expected."""
+        self.has_settled = False
         self._drop([p for p in self._plans.ready if p.ahead])
 
     def _drop(self, plans):

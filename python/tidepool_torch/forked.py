@@ -1,5 +1,5 @@
-"""Runs a function in a copy of this process, which is thrown away behind it: whatever the function does
-to objects of Python stays there. What it does to files, sockets and shared memory does not."""
+"""Runs a function in a copy of this process, which is thrown away behind it: whatever the function
+does to objects of Python stays there. What it does to files, sockets and shared memory does not."""
 
 import gc
 import io
@@ -67,6 +67,8 @@ def _answer(reader):
     except (EOFError, OSError):
         raise CopyFailed("the copy of this process that was to find out ended without a "
                          "word") from None
+    except AttributeError as error:
+        raise CopyFailed(f"the step defines an op of its own: {error}") from None
     raise CopyFailed(f"the copy of this process that was to find out did nothing for "
                      f"{_MOST_SILENCE:g} seconds")
 

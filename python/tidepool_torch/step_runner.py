@@ -329,7 +329,7 @@ class StepRunner:
         recording = recorder.finish(self._trained.gradients())
         for note in recording.notes + self._trained.not_found():
             self._say(note, once=note)
-        if self._share and self.first is not None and not self.first.served:
+        if self.first is not None and self.first.has_settled:
             # The steps are of another kind than the one it was taken of until now.
             self.first.forget()
             self._reactive.budget = None
