@@ -1,6 +1,7 @@
 """What a user reads and gets: reports, exports, verify(), record(), plan(), messages."""
 
 import json
+import random
 import re
 
 import pytest
@@ -87,6 +88,91 @@ def test_verify_finds_a_step_that_is_not_the_same_twice():
 
     verdict = budget.verify(step, steps=2)
     assert not verdict and "head.weight" in str(verdict) or "tokens.weight" in str(verdict)
+    budget.close()
+
+
+def net_and(beside=()):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(6)))
+    optimizer = torch.optim.SGD([*model.parameters(), *beside], lr=0.01, momentum=0.9)
+    return model, optimizer, torch.ones(256, 64)
+
+
+def verdict_of(model, optimizer, step, peak="80%"):
+    """Of planned steps of which something moves."""
+    budget = tidepool.fit(model, optimizer, peak=peak, report=False, evaluations=50, min_bytes=1024,
+                          machine=machine_of(2e7, 2e7, alignment=64))
+    for _ in range(3):
+        with budget.step():
+            step()
+    verdict = budget.verify(step)
+    assert verdict.planned_steps == 3
+    assert budget.report().moved_out + budget.report().reruns > 0
+    budget.close()
+    return verdict
+
+
+def test_verify_puts_back_parameters_that_an_optimizer_alone_has():
+    head = torch.nn.Linear(64, 64)
+    model, optimizer, x = net_and(head.parameters())
+
+    def step():
+        loss = head(model(x)).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=False)
+        return {"loss": loss.detach(), "nothing": float("nan"), "more": (loss.detach() * 2, [None])}
+
+    verdict = verdict_of(model, optimizer, step)
+    assert verdict and str(verdict) == "the same bits after 3 steps, 3 of them planned"
+
+
+def test_verify_puts_back_schedulers_and_random_states():
+    model, optimizer, x = net_and()
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
+
+    def step():
+        loss = (model(x) * random.random()).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        scheduler.step()
+        return loss.item()
+
+    assert verdict_of(model, optimizer, step)
+    assert scheduler.last_epoch == 6 and optimizer.param_groups[0]["lr"] == 0.01 / 8
+
+
+DIFFERENT = {
+    "a number": lambda n, loss: 0.0 if n % 2 else -0.0,
+    "in a dict": lambda n, loss: {"loss": [loss + n]},
+    "a kind": lambda n, loss: n if n % 2 else float(n),
+    "the dtype": lambda n, loss: (torch.zeros(1, dtype=(torch.int32, torch.float32)[n % 2]),)}
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_verify_compares_all_that_a_step_returns(name):
+    model, optimizer, x = net_and()
+    calls = []
+
+    def step():
+        loss = model(x).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        calls.append(0)
+        return DIFFERENT[name](len(calls), loss.detach())
+
+    verdict = verdict_of(model, optimizer, step)
+    assert verdict.differs == ["step 1", "step 2", "step 3"]
+
+
+def test_verify_of_nothing_is_refused():
+    training, budget = trained(models.tiny_gpt)
+    with pytest.raises(ValueError, match="steps=0: 1 or more"):
+        budget.verify(lambda: None, steps=0)
+    with pytest.raises(tidepool.TidepoolError, match="changed nothing and returned no number.*Next"):
+        budget.verify(lambda: None)
     budget.close()
 
 

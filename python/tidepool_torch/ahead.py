@@ -1,16 +1,15 @@
 """A step that is recorded without being run: under fake tensors, which have shapes and no bytes.
 
-The model and the optimizers get fake tensors in place of their own for as long as two steps take, of
-which each is recorded; behind that all that they had is back. Bytes and aliases are exact, times and
-workspaces are those of costs.py. What a step can only know from values (`.item()`, `nonzero`) ends
-it with CannotPlanAhead.
+That is done in a copy of this process (forked.py), so that nothing here is changed, whatever a step
+does. There the model and the optimizers get fake tensors in place of their own, and two steps are
+recorded. Bytes and aliases are exact, times and workspaces are those of costs.py. What a step can
+only know from values (`.item()`, `nonzero`) ends it with CannotPlanAhead.
 """
 
 import collections
-import contextlib
 import dataclasses
-import random
-import sys
+import os
+import traceback
 
 import torch
 from torch._subclasses.fake_tensor import (DataDependentOutputException,
@@ -22,6 +21,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from . import calls
 from .costs import measured_costs, unreduced_bytes
 from .errors import TidepoolError
+from .forked import CopyFailed, in_copy
 from .list_ops import groups_of, joined, lists_of
 from .primitives import storage_of
 from .program import StepProgram
@@ -30,6 +30,8 @@ from .trained import Trained
 
 _OF_VALUES = (DataDependentOutputException, DynamicOutputShapeException,
               UnsupportedFakeTensorException)
+_NOT_THE_USERS = tuple(os.path.dirname(os.path.abspath(f)) + os.sep
+                       for f in (torch.__file__, __file__))
 
 
 class CannotPlanAhead(TidepoolError):
@@ -49,33 +51,51 @@ class FakeStep:
 def record_ahead(model, optimizers, step, costs):
     """(the first step, a later one) as FakeSteps; the first is None where it is as later ones are.
     CannotPlanAhead."""
-    fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
     unmovable = [t for t in Trained(model, optimizers, ()).tensors()
                  if not storage_of(t).resizable()]
     try:
-        with _random_states_kept(), _stand_ins(model, optimizers, fake_mode, unmovable) as trained:
-            first = _record(trained, step, fake_mode, costs)
-            later = _record(trained, step, fake_mode, costs)
+        found, why_not = in_copy(
+            lambda beat: _record_both(model, optimizers, step, costs, unmovable, beat))
+    except CopyFailed as error:
+        raise CannotPlanAhead(str(error)) from None
+    if why_not is not None:
+        raise CannotPlanAhead(why_not)
+    return found
+
+
+def _record_both(model, optimizers, step, costs, unmovable, beat):
+    """In the copy: (what record_ahead() returns, None) or (None, why it cannot be)."""
+    fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
+    try:
+        trained = _with_fakes(model, optimizers, fake_mode, unmovable)
+        first = _record(trained, step, fake_mode, costs, beat)
+        later = _record(trained, step, fake_mode, costs, beat)
     except _OF_VALUES as error:
-        raise CannotPlanAhead(
-            f"{getattr(error, 'func', None) or error}: what this op makes depends on values, which "
-            "a step that is not run does not have") from None
-    except CannotPlanAhead:
-        raise
-    except Exception as error:  # pylint: disable=broad-except
+        return None, (f"{getattr(error, 'func', None) or error}: what this op makes depends on "
+                      f"values, which a step that is not run does not have{_place_of(error)}")
+    except CannotPlanAhead as error:
+        return None, f"{error}{_place_of(error)}"
+    except BaseException as error:  # pylint: disable=broad-except
         # Of whatever kind: what fake tensors cannot do, an op without a form for them, `.numpy()`.
         text = str(error).strip().partition("\n")[0]
-        raise CannotPlanAhead(f"with tensors that have no bytes the step ended in a "
-                              f"{type(error).__name__}: {text}") from error
-    return (None if _is_same(first, later) else first), later
+        return None, (f"with tensors that have no bytes the step ended in a "
+                      f"{type(error).__name__}: {text}{_place_of(error)}")
+    return ((None if _is_same(first, later) else first), later), None
+
+
+def _place_of(error):
+    """The line of the user's that it comes from, for the end of a message."""
+    lines = [f for f in traceback.extract_tb(error.__traceback__)
+             if not os.path.abspath(f.filename).startswith(_NOT_THE_USERS)]
+    return f" ({os.path.basename(lines[-1].filename)}:{lines[-1].lineno})" if lines else ""
 
 
 def later_step(model, optimizers, step):
     try:
         return record_ahead(model, optimizers, step, measured_costs())[1]
     except CannotPlanAhead as error:
-        raise CannotPlanAhead(f"{error}. Next: plan(..., run=True), which runs the step, or a step "
-                              "without it") from None
+        raise CannotPlanAhead(f"{error}. Next: give plan() a step that does not do this, or "
+                              "plan(..., run=True), which runs the step three times") from None
 
 
 def program_of(fake, name, min_bytes, recompute, home):
@@ -87,8 +107,8 @@ def program_of(fake, name, min_bytes, recompute, home):
     return program
 
 
-def _record(trained, step, fake_mode, costs):
-    watch = _Watch(trained, costs)
+def _record(trained, step, fake_mode, costs, beat):
+    watch = _Watch(trained, costs, beat)
     with fake_mode, watch:
         step()
     if watch.recorder is None:
@@ -107,16 +127,18 @@ def _is_same(one, other):
 class _Watch(TorchDispatchMode):
     """Lies above the fake mode and sees what a Budget's own mode sees of a real step."""
 
-    def __init__(self, trained, costs):
+    def __init__(self, trained, costs, beat):
         super().__init__()
         self._trained = trained
         self._costs = costs
+        self._beat = beat
         self.recorder = None
         self.key = None
         self.gradients = frozenset()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        self._beat()
         if func.namespace == "prim":
             return func(*args, **kwargs)  # how Python asks a fake tensor for its device
         tensors = calls.tensors_in(args, kwargs)
@@ -199,23 +221,19 @@ class _FakeRecorder(Recorder):
 
 
 class _FakeTrained(Trained):
-    """The model and the optimizers while they have fake tensors."""
+    """The model and the optimizers, which have fake tensors."""
 
-    def __init__(self, model, optimizers, fake):  # pylint: disable=super-init-not-called
+    def __init__(self, model, optimizers, fake, names):  # pylint: disable=super-init-not-called
         self.model = model
         self.optimizers = optimizers
-        self._names = {id(t): name
-                       for name, t in [*model.named_parameters(), *model.named_buffers()]}
+        self._names = names
         self.unmovable = frozenset()  # `_cdata` of storages that others look at
         self.fake = fake  # of a tensor that is none, always the same one
 
 
-@contextlib.contextmanager
-def _stand_ins(model, optimizers, fake_mode, unmovable):
-    """Inside, model and optimizers have fake tensors: a _FakeTrained. Attributes of modules, groups
-    and state of the optimizers are as before behind it, whatever a step does to them."""
+def _with_fakes(model, optimizers, fake_mode, unmovable):
+    """Gives model and optimizers fake tensors, for good: a _FakeTrained."""
     fakes = WeakIdKeyDictionary()
-    kept = []
 
     def fake(tensor):
         if isinstance(tensor, FakeTensor):
@@ -225,29 +243,24 @@ def _stand_ins(model, optimizers, fake_mode, unmovable):
             made = fakes[tensor] = _fake_of(tensor, fake_mode)
         return made
 
-    try:
-        for module in model.modules():
-            kept.append((module.__dict__, dict(module.__dict__)))
-            for tensors in (module._parameters, module._buffers):
-                kept.append((tensors, dict(tensors)))
-                tensors.update({k: fake(t) for k, t in tensors.items() if t is not None})
-        for optimizer in optimizers:
-            kept.append((optimizer.__dict__, dict(optimizer.__dict__)))
-            for group in optimizer.param_groups:
-                kept.append((group, dict(group)))
-                group["params"] = [fake(p) for p in group["params"]]
-            state = collections.defaultdict(dict)
-            for owner, values in optimizer.state.items():
-                state[fake(owner) if isinstance(owner, torch.Tensor) else owner] = _changed(
-                    values, fake)
-            optimizer.state = state
-        trained = _FakeTrained(model, optimizers, fake)
-        trained.unmovable = {storage_of(fake(t))._cdata for t in unmovable}
-        yield trained
-    finally:
-        for holder, before in reversed(kept):
-            holder.clear()
-            holder.update(before)
+    for module in model.modules():
+        for tensors in (module._parameters, module._buffers):
+            tensors.update({k: fake(t) for k, t in tensors.items() if t is not None})
+    names = {id(t): n for n, t in [*model.named_parameters(), *model.named_buffers()]}
+    for number, optimizer in enumerate(optimizers):
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                # One that the model does not have goes by the name that Trained gives the real one.
+                names.setdefault(id(fake(parameter)), f"optimizer{number}.{id(parameter)}")
+            group["params"] = [fake(p) for p in group["params"]]
+        state = collections.defaultdict(dict)
+        for owner, values in optimizer.state.items():
+            state[fake(owner) if isinstance(owner, torch.Tensor) else owner] = _changed(
+                values, fake)
+        optimizer.state = state
+    trained = _FakeTrained(model, optimizers, fake, names)
+    trained.unmovable = {storage_of(fake(t))._cdata for t in unmovable}
+    return trained
 
 
 def _changed(values, fake):
@@ -266,24 +279,14 @@ def _fake_of(tensor, fake_mode):
         # An optimizer's count of steps: it asks for the value.
         with fake_mode:
             return torch.tensor(_value(tensor), dtype=tensor.dtype)
-    return fake_mode.from_tensor(tensor, static_shapes=True)
+    made = fake_mode.from_tensor(tensor, static_shapes=True)
+    for hook in (tensor._backward_hooks or {}).values():
+        made.register_hook(hook)
+    for hook in (tensor._post_accumulate_grad_hooks or {}).values():
+        made.register_post_accumulate_grad_hook(hook)
+    return made
 
 
 def _value(tensor):
     with unset_fake_temporarily():
         return tensor.item()
-
-
-@contextlib.contextmanager
-def _random_states_kept():
-    """No op draws under fake tensors, but a script's own Python may."""
-    ours, python = torch.get_rng_state(), random.getstate()
-    numpy = sys.modules.get("numpy")
-    numpys = numpy.random.get_state() if numpy is not None else None
-    try:
-        yield
-    finally:
-        torch.set_rng_state(ours)
-        random.setstate(python)
-        if numpys is not None:
-            numpy.random.set_state(numpys)

@@ -49,7 +49,9 @@ def fit(model, optimizer, *, peak, host=None, host_dir=None, planner="auto", tim
     machine      a machine of Tidepool's as its file has it (a dict), to plan for links of other
                  speeds than those that are measured here
     sample, loss a batch (x, y) and a function of the model's output and y: the first step runs by a
-                 plan already, made from a step under fake tensors, which takes no memory
+                 plan already, made from two steps under fake tensors, which hold no bytes, in a copy
+                 of this process that is thrown away; planning takes up to time_limit here then. A
+                 `peak` in percent is one of this step where such steps come, else of theirs
     step         instead of both: a function that does all of a step, without reading values
 
     ValueError: an argument that makes no sense; TidepoolError: a torch or a model that cannot be
@@ -147,10 +149,14 @@ def plan(model, optimizer, step=None, *, peak, sample=None, loss=None, run=False
     """What a budget would cost, without training inside it: an Outlook, which prints as a line.
 
     The step is `sample`, a batch (x, y), with `loss`, a function of the model's output and y; or
-    step(), which does all of one. It is not run: bytes are exact, times and workspaces estimates.
-    With `run` step() is called three times, as record() does, and measured.
+    step(), which does all of one. It is called with fake tensors, in a copy of this process that is
+    thrown away, so nothing here changes but what it writes to files, sockets and shared memory;
+    bytes are exact, times and workspaces estimates. With `run` step() is called three times here
+    and measured, as record() does, which trains. Planning takes up to time_limit seconds and tens
+    of MiB.
 
-    CannotPlanAhead, a TidepoolError: the step reads values, as `.item()` does."""
+    CannotPlanAhead, a TidepoolError: the step reads values, as `.item()` does, ends in an error, or
+    no copy of this process can be made."""
     share, size = peak_of(peak)
     options = _planner_options(planner, time_limit, evaluations, seed, allow)
     optimizers = _optimizers(optimizer)

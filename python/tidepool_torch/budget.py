@@ -100,9 +100,13 @@ class Budget:
 
     def verify(self, step, steps=3):
         """Runs step(), a function that does all of one step of yours, `steps` times plainly and as
-        often inside the budget, from the same state, and compares every bit. Plainly it takes what
-        it takes without a budget. The training goes on behind these steps. A Verdict, true where all
-        is the same."""
+        often inside the budget, from the same state, and compares every bit of the model, gradients,
+        the optimizers, their schedulers, random states, and of the numbers and tensors that step()
+        returns. Plainly it takes what it takes without a budget. The training goes on behind these
+        steps. A Verdict, true where all is the same.
+
+        What else a step changes is not put back in between, and differs then where it matters: a
+        GradScaler, a loader of batches, a counter of your own."""
         self._not_inside("verify()")
         return verify(self, self._trained, step, steps)
 

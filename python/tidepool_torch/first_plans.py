@@ -27,15 +27,22 @@ class FirstPlans:
         self._options = options
         self._say = say
         self._later = None  # a FakeStep that has no plan yet
+        # Whether the budget is a share of the step that was given, and none as that has come yet.
+        self.has_settled = False
 
     def plan(self, step):
         trained = self._storages.trained
         try:
             first, later = record_ahead(trained.model, trained.optimizers, step, measured_costs())
         except CannotPlanAhead as error:
-            self._say(f"no plan ahead of time: {error}")
+            self._say(f"no plan ahead of time: {error}. Steps run reactively until one was recorded")
             return
-        self._runner.settle(later.recording)
+        if self._runner.peak is None:
+            self.has_settled = True
+            self._runner.settle(later.recording)
+            self._say(f"the budget is {in_words(self._runner.peak)} of the "
+                      f"{in_words(later.recording.peak())} that a step takes as the one given; where "
+                      "none comes it is a share of the first that is recorded")
         self._plans.know_machine(self._runner.room())
         if first is None:
             self._make(later, once=False)
@@ -45,6 +52,7 @@ class FirstPlans:
 
     def behind(self, planned):
         """Behind a step that ran by one of these plans."""
+        self.has_settled = False
         self._plans.saw(planned.key)
         if planned.once:
             self._storages.leave_plan()
@@ -55,7 +63,15 @@ class FirstPlans:
 
     def end(self, key):
         """A step of this kind was another than the one expected."""
-        for planned in [p for p in self._plans.ready if p.ahead and p.key == key]:
+        self._drop([p for p in self._plans.ready if p.ahead and p.key == key])
+
+    def forget(self):
+        """No step was as the one expected."""
+        self.has_settled = False
+        self._drop([p for p in self._plans.ready if p.ahead])
+
+    def _drop(self, plans):
+        for planned in plans:
             self._plans.drop(planned)
         self._later = None
 

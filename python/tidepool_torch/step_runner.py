@@ -106,7 +106,7 @@ class StepRunner:
         """Whether the one plan there is leaves all where it is: then no op need be looked at."""
         ready = self._plans.ready
         return (not self._outgrown and len(ready) == 1 and self._ranks.agreed
-                and not self._away and not ready[0].executor.schedule.managed)
+                and not ready[0].ahead and not self._away and not ready[0].executor.schedule.managed)
 
     def _look_at_peak(self):
         """Behind a step whose ops were not looked at: where it took much more than the recorded
@@ -329,6 +329,10 @@ class StepRunner:
         recording = recorder.finish(self._trained.gradients())
         for note in recording.notes + self._trained.not_found():
             self._say(note, once=note)
+        if self.first is not None and self.first.has_settled:
+            # The steps are of another kind than the one it was taken of until now.
+            self.first.forget()
+            self._reactive.budget = None
         if self.peak is None and self._is_partial():
             return None
         self.settle(recording)
