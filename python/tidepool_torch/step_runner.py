@@ -38,6 +38,7 @@ class StepRunner:
         self._gate = InterruptGate()
         self._mode = step_mode(self._gate)
         self.first = None  # FirstPlans, where there are some
+        self._fitting = (None, None)  # the likely Planned of this step, and storages it fits or None
         self._running = None  # the Planned of this step
         self._key = None
         self._idle = None  # live bytes and a mark, in a step whose ops are not looked at
@@ -91,6 +92,9 @@ class StepRunner:
         if self.steps == 1:
             self._beside.look_again(self._storages.is_away)
             self.base = self._beside.base
+        # Before a view of a parameter is made, which would hold a storage that is to be replaced.
+        ready = self._plans.ready
+        self._fitting = (ready[0], self._storages.fitting(ready[0])) if ready else (None, None)
         self.inside = True
         self._thread = threading.get_ident()
         self._idle = (counts.live(), counts.begin()) if self._needs_nothing() else None
@@ -207,8 +211,14 @@ class StepRunner:
         if calls.not_of_the_step(tensors) or (calls.is_view(func) and not VIEWS_ARE_USES):
             return func(*args, **kwargs)
         self._key = calls.key_of(func, tensors, self._trained.model)
+        likely, fitting = self._fitting
+        self._fitting = (None, None)
         for planned in self._plans.ready:
-            storages = self._storages.fitting(planned) if planned.key == self._key else None
+            if planned.key != self._key:
+                continue
+            # Gradients may have gone since the step began.
+            is_known = planned is likely and planned.gradients is None
+            storages = fitting if is_known else self._storages.fitting(planned)
             if storages is not None and not self._is_over(planned):
                 self._follow(planned, storages)
                 break
