@@ -52,6 +52,41 @@ def gpt_with(**options):
     return build
 
 
+@pytest.mark.parametrize("options, said", [
+    ({"planner": "nope"}, "planner='nope': there are auto, "),
+    ({"seed": "x"}, "seed='x': a whole number"),
+    ({"evaluations": -1}, "evaluations=-1: a whole number"),
+    ({"time_limit": "x"}, "time_limit='x': seconds above 0"),
+    ({"host_dir": 3}, "host_dir=3: the path of a folder"),
+    ({"keep": "0.weight"}, "a list of names, as in keep=['0.weight']"),
+    ({"optimizer": None}, "optimizer: a torch.optim.Optimizer, not a NoneType"),
+    ({"optimizer": torch.optim.SGD(torch.nn.Linear(2, 2).parameters(), lr=1)},
+     "SGD has no parameter of the model. Next: "),
+])
+def test_arguments_that_make_no_sense_are_named(options, said):
+    model = torch.nn.Linear(4, 4)
+    options = {"optimizer": torch.optim.Adam(model.parameters()), "peak": "1MiB", **options}
+    with pytest.raises(ValueError, match=re.escape(said)):
+        tidepool.fit(model, **options)
+
+
+def test_a_model_is_in_one_budget():
+    model = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.Adam(model.parameters())
+    budget = tidepool.fit(model, optimizer, peak="1MiB")
+    with pytest.raises(tidepool.TidepoolError, match=r"Next: close\(\) that one first"):
+        tidepool.fit(model, optimizer, peak="1MiB")
+    budget.close()
+    tidepool.fit(model, optimizer, peak="1MiB").close()
+
+
+def test_a_planner_of_the_environment_that_is_none(monkeypatch):
+    monkeypatch.setenv("TIDEPOOL_PLANNER", "foo")
+    model = torch.nn.Linear(4, 4)
+    with pytest.raises(tidepool.TidepoolError, match="TIDEPOOL_PLANNER=foo: only `process`"):
+        tidepool.fit(model, torch.optim.Adam(model.parameters()), peak="1MiB")
+
+
 def too_small(training, peak, **options):
     budget = fit(training, peak=peak, report=False, **options)
     with pytest.raises(tidepool.BudgetInfeasible) as caught:

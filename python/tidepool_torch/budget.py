@@ -21,6 +21,9 @@ from .trained import Trained
 from .verify import verify
 
 
+_made = weakref.WeakSet()
+
+
 class Budget:
     """Made by fit(). One thread uses it, the one that trains."""
 
@@ -32,6 +35,8 @@ class Budget:
         self._tier = HostTier(options.host_dir, self._ranks.share_of(options.host), alignment)
         self._away = Away(self._tier)
         self._options = options
+        if any(b._model is self._model and not b._closed for b in _made):
+            raise TidepoolError("this model is in a budget already. Next: close() that one first")
         give_back_at_once()
         reason = primitives.why_not() or forms.why_not(options.planning, self._ranks)
         if reason is not None:
@@ -50,6 +55,7 @@ class Budget:
         self._last_report = None  # when it is closed
         self._closed = False
         self._hooks = self._add_hooks()
+        _made.add(self)
         if primitives.lacks() is not None:
             say(primitives.lacks())
 

@@ -69,7 +69,7 @@ class Cutter:
     def __init__(self, make_budget, micro_batches=None, after_step=None):
         self.steps = 0
         self.trainings = 0
-        self.refused = False  # the script ended because of Tidepool
+        self.failed = False  # the script did not come to its end
         self.kept_by_kernels = 0
         self.peak = None  # most bytes of the training so far; None: nobody counts them
         self.watched = None

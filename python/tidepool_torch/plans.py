@@ -8,7 +8,7 @@ import time
 from . import forms, planner
 from .errors import BudgetInfeasible, HostTierFull, in_words
 from .planned_beside import PlannedBeside
-from .planning import infeasible, make_plan, measured_machine
+from .planning import infeasible, make_plan, measured_machine, nothing_may_move
 from .program import NothingToPlan, StepProgram
 from .report import Done
 
@@ -115,8 +115,8 @@ class Plans:
     # ---- making one
 
     def program_of(self, key, recording, peak, room):
-        """The recorded step, None where nothing of it is large enough to move. BudgetInfeasible where
-        no plan of it can be. `room` are bytes of the budget that nothing takes now."""
+        """The recorded step, None where nothing of it is large enough to move and need not.
+        BudgetInfeasible where no plan of it can be. `room` are bytes of the budget that nothing takes now."""
         o = self._options
         for storage in recording.storages:
             storage.pinned = storage.pinned or storage.name in o.keep
@@ -127,6 +127,8 @@ class Plans:
                                   o.planning.recompute, o.home)
         except NothingToPlan:
             self.never(key)
+            if recording.peak() > peak:
+                raise nothing_may_move(recording.peak(), peak, o.min_bytes) from None
             return None
         self.know_machine(room)
         if planner.smallest_budget(program.json, self._machine)[0] > peak - program.small:

@@ -26,7 +26,7 @@ class RunReport:
 
     def lines(self):
         if self._report is None:
-            return [] if self._cutter.refused else [_NO_STEP]
+            return [] if self._cutter.failed else [_NO_STEP]
         cutter = self._cutter
         lines = str(self._report).splitlines()
         if cutter.peak is not None:

@@ -22,7 +22,12 @@ INTERRUPTED = 130
 def main():
     options = json.loads(os.environ.pop(OPTIONS))
     without_hook(os.environ)
-    sys.exit(run(options))
+    try:
+        code = run(options)
+    except KeyboardInterrupt:
+        print("tidepool: interrupted before the script began, or behind it", file=sys.stderr)
+        code = INTERRUPTED
+    sys.exit(code)
 
 
 def run(options):
@@ -40,9 +45,8 @@ def run(options):
     code = _ended(options["command"], cutter)
     if evidence is not None:
         evidence.write(cutter)
-    else:
-        _report(cutter, options)
-    return code
+        return code
+    return _report(cutter, options) or code
 
 
 def _budget_maker(options):
@@ -65,7 +69,7 @@ def _ended(command, cutter):
     except Enough:
         return 0
     except Refused as error:
-        cutter.refused = True
+        cutter.failed = True
         cutter.leave()
         print(f"tidepool: {error.error}", file=sys.stderr)
         return error.code
@@ -75,6 +79,7 @@ def _ended(command, cutter):
         print(error.code, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
+        cutter.failed = True
         cutter.leave()
         print(f"tidepool: interrupted in step {cutter.steps + 1}", file=sys.stderr)
         return INTERRUPTED
@@ -83,6 +88,7 @@ def _ended(command, cutter):
         print(f"tidepool: {error}", file=sys.stderr)
         return exit_code(error)
     except BaseException as error:  # pylint: disable=broad-except
+        cutter.failed = True
         cutter.leave()
         _print_as_python_does(error)
         return 1
@@ -118,15 +124,24 @@ def _run_script(command):
 
 
 def _report(cutter, options):
+    """0, or 1 where the file could not be written."""
     from .run_report import RunReport
     report = RunReport(cutter)
     if options["fit"].get("report", True):
         for line in report.lines():
             print(f"tidepool: {line}", file=sys.stderr)
-    if options.get("report_file") is not None:
-        with open(options["report_file"], "w", encoding="utf-8") as file:
+    path = options.get("report_file")
+    if path is None:
+        return 0
+    try:
+        with open(path, "w", encoding="utf-8") as file:
             json.dump(report.figures(), file, indent=2)
             file.write("\n")
+        return 0
+    except OSError as error:
+        print(f"tidepool: the figures could not be written to {path}: {error.strerror}",
+              file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

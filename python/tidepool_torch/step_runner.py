@@ -245,10 +245,13 @@ class StepRunner:
 
     def _use_reactive(self, also=()):
         self._storages.leave_plan()
-        persistent = self._trained.persistent()
         record = None
         times = self._plans.times_seen(self._key)
-        if not also and self._is_to_record(times):
+        is_recorded = not also and self._is_to_record(times)
+        if is_recorded:
+            self._storages.own()  # what numpy looked at between steps would stay in every plan
+        persistent = self._trained.persistent()
+        if is_recorded:
             record = self._ranks.recorder()(persistent, self._trained.gradients(),
                                             self._away.__contains__)
         kept = self._options.keep

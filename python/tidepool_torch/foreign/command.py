@@ -44,7 +44,7 @@ def add_to(commands, formatter):
     """Adds both to the commands of a parser."""
     one = commands.add_parser("import", help="makes a program file of a recorded trace",
                               description=_IMPORT, epilog=_IMPORT_EXAMPLES,
-                              formatter_class=formatter)
+                              formatter_class=formatter, allow_abbrev=False)
     one.add_argument("file", metavar="FILE")
     one.add_argument("-o", "--output", metavar="OUT.json", required=True)
     one.add_argument("--format", choices=FORMATS, help="default: what the file looks like")
@@ -55,7 +55,7 @@ def add_to(commands, formatter):
     one.set_defaults(do=_import)
     two = commands.add_parser("memory-viz", help="draws a plan file for PyTorch's memory_viz",
                               description=_MEMORY_VIZ, epilog=_MEMORY_VIZ_EXAMPLES,
-                              formatter_class=formatter)
+                              formatter_class=formatter, allow_abbrev=False)
     two.add_argument("file", metavar="PLAN.json")
     two.add_argument("-o", "--output", metavar="SNAPSHOT.pickle", required=True)
     two.set_defaults(do=_memory_viz)
