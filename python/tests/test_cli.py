@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -224,6 +225,9 @@ def test_budget_that_cannot_be_met_ends_with_4(run):
 
 @pytest.mark.parametrize("options, said", [
     (["--peak", "10Gi"], "give bytes above 0, or text such as '10GiB'"),
+    (["--peak", "10G"], "argument --peak: '10G': give bytes above 0"),
+    (["--peak", "10gib"], "KiB, MiB, GiB, TiB, kB, MB, GB, TB), or a share such as '60%'"),
+    (["--peak=-5%"], "argument --peak: '-5%': a percentage is above 0"),
     (["--peak", "120%"], "a percentage is above 0 and at most 100"),
     (["--peak", "1GiB", "--allow", "drop"], "swap, recompute, or swap,recompute"),
     (["--peak", "1GiB", "--host-dir", "/nowhere"], "there is no such folder"),
@@ -333,7 +337,7 @@ def test_verify_finds_the_script_equal(run):
 def test_verify_moves_state_where_the_budget_is_a_share(run):
     done = run(scripts.STATE_IS_MOST, ["--peak", "60%", "--verify", "3"])
     assert done.returncode == 0, done.stderr
-    assert "1 steps ran by a plan" in done.stdout or "1 step ran by a plan" in done.stdout
+    assert "1 step ran by a plan" in done.stdout
 
 
 def test_verify_names_what_differs(run):
@@ -342,6 +346,28 @@ def test_verify_names_what_differs(run):
     lines = done.stdout.splitlines()
     assert lines[0] == "step 3: 0.0.bias differs"
     assert any(line.startswith("step 3: optimizer 0, parameter 1") for line in lines)
+
+
+def test_verify_where_losses_differ_names_the_seed(run):
+    done = run(scripts.STATE_IS_MOST.replace("manual_seed(0)", "seed()"),
+               ["--peak", "90%", "--verify", "1"])
+    assert done.returncode == 5
+    assert done.stdout.splitlines()[-1] == (
+        "Next: seed the script, if it is not: two plain runs would differ too")
+
+
+def test_verify_of_a_budget_that_needs_nothing(run):
+    done = run(scripts.STATE_IS_MOST, ["--peak", "1GiB", "--verify", "3"])
+    assert done.returncode == 0
+    assert done.stdout.strip().endswith("Nothing had to move: a step fits into the budget. Next: a "
+                                        "smaller --peak")
+    assert re.search(r"a step takes [\d.]+ MiB, the budget of 1.0 GiB needs nothing", done.stderr)
+
+
+def test_advice_names_options_in_a_shell(run):
+    done = run(scripts.TRAINS, ["--peak", "700KiB", "--allow", "swap"], ["4"])
+    assert done.returncode == 4
+    assert "Next: " in done.stderr and "fit(" not in done.stderr and "allow=" not in done.stderr
 
 
 def test_verify_of_too_few_steps_says_so(run):

@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch import host
+from tidepool_torch import errors, host
 from tidepool_torch.planning import machine_of
 from training import Ran, Style, body, differences, one_step, plain, state_of
 
@@ -68,6 +68,20 @@ def test_arguments_that_make_no_sense_are_named(options, said):
     options = {"optimizer": torch.optim.Adam(model.parameters()), "peak": "1MiB", **options}
     with pytest.raises(ValueError, match=re.escape(said)):
         tidepool.fit(model, **options)
+
+
+@pytest.mark.parametrize("text, option", [
+    ("Next: a larger budget or fit(home=False)", "Next: a larger budget or --no-home"),
+    ("or fit(allow=('swap',)), and", "or --allow swap, and"),
+    ("Next: allow=('swap', 'recompute'), or", "Next: --allow swap,recompute, or"),
+    ('exclude it: fit(..., keep=["0.weight"])', "exclude it: --keep 0.weight"),
+    ("exceed host=2.0 MiB. Next: a larger host=, or host_dir= for a file",
+     "exceed --host 2.0 MiB. Next: a larger --host, or --host-dir for a file"),
+])
+def test_under_run_advice_names_options(monkeypatch, text, option):
+    assert errors.told(text) == text
+    monkeypatch.setattr(errors, "_to_be_told", errors._AS_OPTIONS)
+    assert errors.told(text) == option
 
 
 def test_a_model_is_in_one_budget():

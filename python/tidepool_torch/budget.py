@@ -8,7 +8,7 @@ from . import forms, library, primitives
 from .away import Away
 from .beside import Beside
 from .between_steps import BetweenSteps
-from .errors import TidepoolError, bytes_of
+from .errors import TidepoolError, bytes_of, told
 from .host import HostTier
 from .memory import give_back_at_once
 from .plans import Plans
@@ -205,7 +205,7 @@ def _speaker(name, is_to_speak):
         if is_to_speak and once not in said:
             if once is not None:
                 said.add(once)
-            print(f"tidepool: {name}{text}", file=sys.stderr, flush=True)
+            print(f"tidepool: {name}{told(text)}", file=sys.stderr, flush=True)
 
     return say
 

@@ -24,7 +24,7 @@ INTERRUPTED, NOBODY_READS = 130, 141
 _ENDS = """\
 exit code: that of the script; where Tidepool ends it: 1 error, 2 wrong usage, 3 no such script, 4 the
 budget cannot be met (the message names the smallest that can), 5 --verify found a difference,
-130 interrupted
+130 interrupted, 141 nobody reads stdout any more
 """
 
 _ABOUT = """\
@@ -138,18 +138,20 @@ def _add_run_options(run):
 # ---- values of options
 
 
-def _size(option):
+def _size(option, also=""):
     def read(text):
         try:
             return bytes_of(int(text) if text.isdigit() else text, option)
         except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
+            # The parser names the option.
+            text = str(error).removeprefix(f"{option}=")
+            raise argparse.ArgumentTypeError(text + also) from None
     return read
 
 
 def _peak(text):
     if not text.endswith("%"):
-        return _size("--peak")(text)
+        return _size("--peak", also=", or a share such as '60%'")(text)
     try:
         share = float(text[:-1])
     except ValueError:

@@ -79,7 +79,7 @@ class Cutter:
         self._optimizers = weakref.WeakKeyDictionary()  # -> which one it is, in order of making
         self._made = 0
         self._unrelated = weakref.WeakKeyDictionary()
-        self._base = None
+        self._base = self._base_of_peak = None
         self._beside = None
         self._open = None
         self._first = None
@@ -230,7 +230,7 @@ class Cutter:
         budget._set_base(base)
         self.kept_by_kernels = max(0, base - self._base)
         if self.peak is not None:
-            self.peak -= base - self._base
+            self.peak -= base - self._base_of_peak
         self._base = base
 
     def _note_peak(self):
@@ -242,6 +242,7 @@ class Cutter:
         else:
             # A Budget goes on to look: its plans' own books are not of the training either.
             base = getattr(self.watched.budget, "_base", self._base)
+            self._base_of_peak = base
             self.peak = max(self.peak or 0, counts.highest() - base)
 
     def tensors(self):

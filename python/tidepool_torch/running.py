@@ -13,6 +13,7 @@ import sys
 import traceback
 import types
 
+from .errors import speak_of_options, told
 from .hook import without_hook
 
 OPTIONS = "TIDEPOOL_RUN"
@@ -33,6 +34,7 @@ def main():
 def run(options):
     """The exit code of the script, or Tidepool's own where it ended the script."""
     from .cutting import Cutter
+    speak_of_options()
     from .verifying import Evidence, NoBudget
     evidence = None
     if options.get("evidence") is not None:
@@ -71,7 +73,7 @@ def _ended(command, cutter):
     except Refused as error:
         cutter.failed = True
         cutter.leave()
-        print(f"tidepool: {error.error}", file=sys.stderr)
+        print(f"tidepool: {told(str(error.error))}", file=sys.stderr)
         return error.code
     except SystemExit as error:
         if error.code is None or isinstance(error.code, int):
@@ -85,7 +87,7 @@ def _ended(command, cutter):
         return INTERRUPTED
     except (BudgetInfeasible, HostTierFull) as error:
         cutter.leave()
-        print(f"tidepool: {error}", file=sys.stderr)
+        print(f"tidepool: {told(str(error))}", file=sys.stderr)
         return exit_code(error)
     except BaseException as error:  # pylint: disable=broad-except
         cutter.failed = True
