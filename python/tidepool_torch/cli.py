@@ -129,7 +129,8 @@ def _add_run_options(run):
                      help="run the script twice, without a budget and in it, for N optimizer steps "
                           "each, and compare losses, parameters, buffers, optimizer and random state "
                           "behind each; what the script writes it writes twice")
-    run.add_argument("--report", metavar="FILE", type=_file, help="write the figures of the end as JSON, too")
+    run.add_argument("--report", metavar="FILE", type=_file,
+                     help="write the figures of the end as JSON, too")
     run.add_argument("--quiet", action="store_true", help="no messages but errors")
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="-- SCRIPT [ARGUMENT...]",
                      help="or `-- -m MODULE [ARGUMENT...]`")

@@ -116,7 +116,8 @@ class Plans:
 
     def program_of(self, key, recording, peak, room):
         """The recorded step, None where nothing of it is large enough to move and need not.
-        BudgetInfeasible where no plan of it can be. `room` are bytes of the budget that nothing takes now."""
+        BudgetInfeasible where no plan of it can be. `room` are bytes of the budget that nothing takes
+        now."""
         o = self._options
         for storage in recording.storages:
             storage.pinned = storage.pinned or storage.name in o.keep

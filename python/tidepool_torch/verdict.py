@@ -95,8 +95,8 @@ def _verdict(plain, inside, steps):
     figures = inside["figures"]
     made = len(inside["steps"])
     tensors = len(inside["steps"][-1]["digests"]) - 1
-    text = (f"equal to the last bit behind each of {counted(made, 'step')}: losses, {tensors} tensors of model "
-            f"and optimizer, random state; {counted(figures['planned_steps'], 'step')} ran by a plan, "
+    text = (f"equal to the last bit behind each of {counted(made, 'step')}: losses, {tensors} "
+            f"tensors of model and optimizer, random state; {counted(figures['planned_steps'], 'step')} ran by a plan, "
             f"{in_words(figures['moved_out'])} moved out, {counted(figures['reruns'], 'op')} ran again")
     if figures["measured"] is not None:
         text += (f"; at most {in_words(figures['measured'])}, without a budget "
