@@ -132,3 +132,17 @@ for step in range(7):
         print(step, float(loss.detach()).hex(), file=file)
 dist.destroy_process_group()
 """
+
+# Little batches: most bytes are the optimizer's state, which has to leave.
+STATE_IS_MOST = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+torch.set_num_threads(1)
+model = nn.Sequential(*[nn.Linear(256, 256) for _ in range(8)])
+optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
+for step in range(5):
+    model(torch.randn(64, 256)).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""

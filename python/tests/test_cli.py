@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -224,6 +225,9 @@ def test_budget_that_cannot_be_met_ends_with_4(run):
 
 @pytest.mark.parametrize("options, said", [
     (["--peak", "10Gi"], "give bytes above 0, or text such as '10GiB'"),
+    (["--peak", "10G"], "argument --peak: '10G': give bytes above 0"),
+    (["--peak", "10gib"], "KiB, MiB, GiB, TiB, kB, MB, GB, TB), or a share such as '60%'"),
+    (["--peak=-5%"], "argument --peak: '-5%': a percentage is above 0"),
     (["--peak", "120%"], "a percentage is above 0 and at most 100"),
     (["--peak", "1GiB", "--allow", "drop"], "swap, recompute, or swap,recompute"),
     (["--peak", "1GiB", "--host-dir", "/nowhere"], "there is no such folder"),
@@ -232,6 +236,54 @@ def test_budget_that_cannot_be_met_ends_with_4(run):
 def test_wrong_usage_ends_with_2(run, options, said):
     done = run(scripts.NO_TRAINING, options)
     assert done.returncode == 2 and said in done.stderr
+
+
+def test_nothing_may_move_and_the_budget_is_below_a_step(tmp_path):
+    (tmp_path / "train.py").write_text(scripts.TRAINS)
+    done = start([sys.executable, "-m", "tidepool_torch.cli", "run", "--peak", "60%", "--min-bytes",
+                  "1GiB", "--", "train.py", "4"], tmp_path)
+    assert done.returncode == 4
+    assert "none of its tensors may move: those below 1.0 GiB stay" in done.stderr
+    assert "Next: a larger budget, or a smaller " in done.stderr
+
+
+def cli_with(tmp_path, *arguments, stdout=subprocess.PIPE):
+    (tmp_path / "train.py").write_text(scripts.TRAINS)
+    return subprocess.run([sys.executable, "-m", "tidepool_torch.cli", *arguments], cwd=tmp_path,
+                          stdout=stdout, stderr=subprocess.PIPE, text=True, check=False,
+                          env={**os.environ, "PYTHONPATH": PACKAGE})
+
+
+@pytest.mark.parametrize("option, value, said", [
+    ("--report", "/absent/x", "'/absent/x': No such file or directory. Next: another file"),
+    ("--host-dir", "/proc", "'/proc': no file can be made there: "),
+    ("--planner", "foo", "planner='foo': there are auto, "),
+    ("--seed", "x", "argument --seed: invalid int value: 'x'"),
+    ("--min", "1MiB", "unrecognized arguments: --min"),
+])
+def test_values_that_cannot_be_end_with_2_before_the_script(tmp_path, option, value, said):
+    done = cli_with(tmp_path, "run", "--peak", "1GiB", option, value, "--", "train.py", "1")
+    assert done.returncode == 2 and said in done.stderr
+    assert done.stdout == "" and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["doctor"], ["doctor", "--json"]])
+def test_a_full_stdout_is_one_line(tmp_path, arguments):
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = cli_with(tmp_path, *arguments, stdout=full)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == ["tidepool-torch: [Errno 28] No space left on device"]
+
+
+def test_figures_that_cannot_be_written_are_one_line(run):
+    done = run(scripts.NO_TRAINING, ["--peak", "1GiB", "--report", "/dev/full"])
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "the figures could not be written to /dev/full: No space left on device" in done.stderr
+
+
+def test_script_that_fails_before_training_is_told_nothing_else(run):
+    done = run("raise ValueError('mine')", ["--peak", "1GiB"])
+    assert done.returncode == 1 and done.stderr.splitlines()[-1] == "ValueError: mine"
 
 
 def test_name_that_the_model_does_not_have_ends_with_2(run):
@@ -281,12 +333,41 @@ def test_verify_finds_the_script_equal(run):
     assert done.stderr.count("loss") == 2 * 3  # the fourth step ends the script
 
 
+@needs_hook
+def test_verify_moves_state_where_the_budget_is_a_share(run):
+    done = run(scripts.STATE_IS_MOST, ["--peak", "60%", "--verify", "3"])
+    assert done.returncode == 0, done.stderr
+    assert "1 step ran by a plan" in done.stdout
+
+
 def test_verify_names_what_differs(run):
     done = run(scripts.UNEQUAL, ["--peak", "60%", "--verify", "5"], ["5"])
     assert done.returncode == 5, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0] == "step 3: 0.0.bias differs"
     assert any(line.startswith("step 3: optimizer 0, parameter 1") for line in lines)
+
+
+def test_verify_where_losses_differ_names_the_seed(run):
+    done = run(scripts.STATE_IS_MOST.replace("manual_seed(0)", "seed()"),
+               ["--peak", "90%", "--verify", "1"])
+    assert done.returncode == 5
+    assert done.stdout.splitlines()[-1] == (
+        "Next: seed the script, if it is not: two plain runs would differ too")
+
+
+def test_verify_of_a_budget_that_needs_nothing(run):
+    done = run(scripts.STATE_IS_MOST, ["--peak", "1GiB", "--verify", "3"])
+    assert done.returncode == 0
+    assert done.stdout.strip().endswith("Nothing had to move: a step fits into the budget. Next: a "
+                                        "smaller --peak")
+    assert re.search(r"a step takes [\d.]+ MiB, the budget of 1.0 GiB needs nothing", done.stderr)
+
+
+def test_advice_names_options_in_a_shell(run):
+    done = run(scripts.TRAINS, ["--peak", "700KiB", "--allow", "swap"], ["4"])
+    assert done.returncode == 4
+    assert "Next: " in done.stderr and "fit(" not in done.stderr and "allow=" not in done.stderr
 
 
 def test_verify_of_too_few_steps_says_so(run):

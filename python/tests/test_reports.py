@@ -41,6 +41,7 @@ def test_a_report_says_what_a_budget_cost(capsys):
     said = capsys.readouterr().err
     assert re.search(r"tidepool: [\d.]+ KiB of [\d.]+ KiB: \d+ tensors swapped \(.* a step\), \d+ "
                      r"ops recomputed; predicted [+-][\d.]+ %; planned in [\d.]+ s, proved", said)
+    assert re.search(r"predicted \d+ \([\d.]+ x the prediction\)", str(report))
     assert re.search(r"tidepool: step 3 took \d+ ms \(predicted \d+\)", said)
     budget.close()
     assert budget.report().moved_out == report.moved_out
@@ -55,6 +56,8 @@ def test_exports(tmp_path, name):
     assert path.stat().st_size > 500
     with pytest.raises(ValueError, match="ends in .html"):
         budget.export(tmp_path / "plan.txt")
+    with pytest.raises(ValueError, match="a plan is .plan.json, .* Next: x.plan.json, or trace.json"):
+        budget.export(tmp_path / "plan.json")
     budget.close()
 
 

@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 import models
 import tidepool_torch as tidepool
-from tidepool_torch import host
+from tidepool_torch import errors, host
 from tidepool_torch.planning import machine_of
 from training import Ran, Style, body, differences, one_step, plain, state_of
 
@@ -50,6 +50,55 @@ def gpt_with(**options):
         training.optimizer = torch.optim.AdamW(training.model.parameters(), lr=1e-3, **options)
         return training
     return build
+
+
+@pytest.mark.parametrize("options, said", [
+    ({"planner": "nope"}, "planner='nope': there are auto, "),
+    ({"seed": "x"}, "seed='x': a whole number"),
+    ({"evaluations": -1}, "evaluations=-1: a whole number"),
+    ({"time_limit": "x"}, "time_limit='x': seconds above 0"),
+    ({"host_dir": 3}, "host_dir=3: the path of a folder"),
+    ({"keep": "0.weight"}, "a list of names, as in keep=['0.weight']"),
+    ({"optimizer": None}, "optimizer: a torch.optim.Optimizer, not a NoneType"),
+    ({"optimizer": torch.optim.SGD(torch.nn.Linear(2, 2).parameters(), lr=1)},
+     "SGD has no parameter of the model. Next: "),
+])
+def test_arguments_that_make_no_sense_are_named(options, said):
+    model = torch.nn.Linear(4, 4)
+    options = {"optimizer": torch.optim.Adam(model.parameters()), "peak": "1MiB", **options}
+    with pytest.raises(ValueError, match=re.escape(said)):
+        tidepool.fit(model, **options)
+
+
+@pytest.mark.parametrize("text, option", [
+    ("Next: a larger budget or fit(home=False)", "Next: a larger budget or --no-home"),
+    ("or fit(allow=('swap',)), and", "or --allow swap, and"),
+    ("Next: allow=('swap', 'recompute'), or", "Next: --allow swap,recompute, or"),
+    ('exclude it: fit(..., keep=["0.weight"])', "exclude it: --keep 0.weight"),
+    ("exceed host=2.0 MiB. Next: a larger host=, or host_dir= for a file",
+     "exceed --host 2.0 MiB. Next: a larger --host, or --host-dir for a file"),
+])
+def test_under_run_advice_names_options(monkeypatch, text, option):
+    assert errors.told(text) == text
+    monkeypatch.setattr(errors, "_to_be_told", errors._AS_OPTIONS)
+    assert errors.told(text) == option
+
+
+def test_a_model_is_in_one_budget():
+    model = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.Adam(model.parameters())
+    budget = tidepool.fit(model, optimizer, peak="1MiB")
+    with pytest.raises(tidepool.TidepoolError, match=r"Next: close\(\) that one first"):
+        tidepool.fit(model, optimizer, peak="1MiB")
+    budget.close()
+    tidepool.fit(model, optimizer, peak="1MiB").close()
+
+
+def test_a_planner_of_the_environment_that_is_none(monkeypatch):
+    monkeypatch.setenv("TIDEPOOL_PLANNER", "foo")
+    model = torch.nn.Linear(4, 4)
+    with pytest.raises(tidepool.TidepoolError, match="TIDEPOOL_PLANNER=foo: only `process`"):
+        tidepool.fit(model, torch.optim.Adam(model.parameters()), peak="1MiB")
 
 
 def too_small(training, peak, **options):

@@ -12,6 +12,9 @@ that Tidepool has proved decides what stays, what is copied out and back, and wh
 Runs on the CPU; it was run on no GPU. torch 2.12 or newer; with 1.13 to 2.11 it copies only (form B).
 """
 
+import os as _os
+import sys as _sys
+
 from .diagnosis import doctor
 from .errors import BudgetInfeasible, HostTierFull, TidepoolError
 from .foreign import import_trace
@@ -27,6 +30,11 @@ except (ImportError, OSError) as _error:
     # doctor(), import_trace() and the console script are there all the same.
     _torch = None
     _why_not = f"{type(_error).__name__}: {_error}"
+except KeyboardInterrupt:
+    # The program is not yet there to say so itself; `python -m` has its name only later.
+    if _os.path.basename(_sys.argv[0]) in ("tidepool-torch", "-m"):
+        _sys.exit(130)
+    raise
 
 if _torch is not None:
     from .api import fit, plan, record

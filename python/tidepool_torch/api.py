@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 
 import torch
 
@@ -66,6 +67,11 @@ def fit(model, optimizer, *, peak, host=None, host_dir=None, planner="auto", tim
         warm_up=warm_up, machine=machine, report=report)
     planning.check(options.planning)
     optimizers = _optimizers(optimizer)
+    _check_pair(model, optimizers)
+    if isinstance(keep, str):
+        raise ValueError(f"keep={keep!r}: a list of names, as in keep=[{keep!r}]")
+    if not isinstance(host_dir, (str, os.PathLike, type(None))):
+        raise ValueError(f"host_dir={host_dir!r}: the path of a folder, or None")
     if sample is not None or loss is not None or step is not None:
         step = _step_of(model, optimizers, sample, loss, step)
         _ahead()
@@ -110,7 +116,20 @@ def _step_of(model, optimizers, sample, loss, step):
 
 def _optimizers(optimizer):
     several = optimizer if isinstance(optimizer, (list, tuple)) else [optimizer]
-    return [_unwrapped(o) for o in several]
+    found = [_unwrapped(o) for o in several]
+    for one in found:
+        if not hasattr(one, "param_groups") or not hasattr(one, "state"):
+            raise ValueError(f"optimizer: a torch.optim.Optimizer, not a {type(one).__name__}")
+    return found
+
+
+def _check_pair(model, optimizers):
+    mine = {id(p) for p in model.parameters()}
+    for optimizer in optimizers:
+        theirs = {id(p) for group in optimizer.param_groups for p in group["params"]}
+        if theirs and mine.isdisjoint(theirs):
+            raise ValueError(f"optimizer: {type(optimizer).__name__} has no parameter of the model. "
+                             "Next: the one that was made of model.parameters()")
 
 
 def _unwrapped(optimizer):
@@ -123,8 +142,11 @@ def _unwrapped(optimizer):
 def _planner_options(planner, time_limit, evaluations, seed, allow):
     if isinstance(allow, str) or not allow or set(allow) - {"swap", "recompute"}:
         raise ValueError(f"allow={allow!r}: a tuple of 'swap', 'recompute' or both")
-    if not time_limit > 0:
+    if not isinstance(time_limit, (int, float)) or not time_limit > 0:
         raise ValueError(f"time_limit={time_limit!r}: seconds above 0")
+    for name, value in (("evaluations", evaluations), ("seed", seed)):
+        if not isinstance(value, int) or value < 0:
+            raise ValueError(f"{name}={value!r}: a whole number, 0 or above")
     return planning.Options(planner=planner, seed=seed, time_limit=time_limit,
                             evaluations=evaluations, swap="swap" in allow,
                             recompute="recompute" in allow)

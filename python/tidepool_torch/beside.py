@@ -26,16 +26,15 @@ class Beside:
         self._more = more
         self._others = {s._cdata: StorageWeakRef(s) for s in storages_in_python()
                         if s._cdata not in mine}
-        self.base = counts.live() - sum(mine.values()) - more
+        self.base = self._first_base = counts.live() - sum(mine.values()) - more
         self.kept_by_kernels = 0
 
-    def look_again(self, is_away):
-        """Behind the first step it is known better: PyTorch's kernels have taken what they keep for
-        good, which no plan can move, and what came since then is of the training."""
-        others = {c for c, reference in self._others.items() if not reference.expired()}
-        self._others.clear()
-        mine = {s._cdata: s.nbytes() for s in storages_in_python()
-                if s._cdata not in others and not is_away(s)}
-        base = counts.live() - sum(mine.values()) - self._more
-        self.kept_by_kernels = max(0, base - self.base)
-        self.base = base
+    def look_again(self, is_away, of_step=()):
+        """In and behind the first step it is known better: PyTorch's kernels have taken what they
+        keep for good, which no plan can move, and what came since then is of the training. `of_step`
+        are storages that Python may not know of: autograd's."""
+        self._others = {c: r for c, r in self._others.items() if not r.expired()}
+        mine = {s._cdata: s.nbytes() for s in [*storages_in_python(), *of_step]
+                if s._cdata not in self._others and not is_away(s)}
+        self.base = counts.live() - sum(mine.values()) - self._more
+        self.kept_by_kernels = max(0, self.base - self._first_base)

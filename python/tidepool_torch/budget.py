@@ -8,7 +8,7 @@ from . import forms, library, primitives
 from .away import Away
 from .beside import Beside
 from .between_steps import BetweenSteps
-from .errors import TidepoolError, bytes_of
+from .errors import TidepoolError, bytes_of, told
 from .host import HostTier
 from .memory import give_back_at_once
 from .plans import Plans
@@ -19,6 +19,9 @@ from .report import export, report_of
 from .step_runner import StepRunner
 from .trained import Trained
 from .verify import verify
+
+
+_made = weakref.WeakSet()
 
 
 class Budget:
@@ -32,6 +35,8 @@ class Budget:
         self._tier = HostTier(options.host_dir, self._ranks.share_of(options.host), alignment)
         self._away = Away(self._tier)
         self._options = options
+        if any(b._model is self._model and not b._closed for b in _made):
+            raise TidepoolError("this model is in a budget already. Next: close() that one first")
         give_back_at_once()
         reason = primitives.why_not() or forms.why_not(options.planning, self._ranks)
         if reason is not None:
@@ -50,6 +55,7 @@ class Budget:
         self._last_report = None  # when it is closed
         self._closed = False
         self._hooks = self._add_hooks()
+        _made.add(self)
         if primitives.lacks() is not None:
             say(primitives.lacks())
 
@@ -203,7 +209,7 @@ def _speaker(name, is_to_speak):
         if is_to_speak and once not in said:
             if once is not None:
                 said.add(once)
-            print(f"tidepool: {name}{text}", file=sys.stderr, flush=True)
+            print(f"tidepool: {name}{told(text)}", file=sys.stderr, flush=True)
 
     return say
 

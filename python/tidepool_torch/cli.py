@@ -8,20 +8,23 @@ import json
 import os
 import sys
 
+from . import planner
 from .diagnosis import findings
 from .errors import bytes_of
 from .foreign import command
 from .hook import hook_path, looked_for, with_hook
 from .memory import hook_is_loaded
+from .nameless import NamelessFile
 from .running import OPTIONS
 
 # As those of the program `tidepool`.
 ERROR, USAGE, BAD_INPUT = 1, 2, 3
+INTERRUPTED, NOBODY_READS = 130, 141
 
 _ENDS = """\
 exit code: that of the script; where Tidepool ends it: 1 error, 2 wrong usage, 3 no such script, 4 the
 budget cannot be met (the message names the smallest that can), 5 --verify found a difference,
-130 interrupted
+130 interrupted, 141 nobody reads stdout any more
 """
 
 _ABOUT = """\
@@ -54,26 +57,40 @@ examples:
 
 
 def main(arguments=None):
-    parsed = _parser().parse_args(arguments)
     try:
-        sys.exit(parsed.do(parsed))
+        parsed = _parser().parse_args(arguments)
+        code = parsed.do(parsed)
+        sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+        code = _without_stdout(NOBODY_READS)
+    except OSError as error:
+        print(f"tidepool-torch: {error}", file=sys.stderr)
+        code = _without_stdout(ERROR)
+    except KeyboardInterrupt:
+        print("tidepool-torch: interrupted", file=sys.stderr)
+        code = INTERRUPTED
+    sys.exit(code)
+
+
+def _without_stdout(code):
+    """What could not be written is not tried again at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
 
 
 def _parser():
     as_written = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(prog="tidepool-torch", description=_ABOUT,
+    parser = argparse.ArgumentParser(prog="tidepool-torch", description=_ABOUT, allow_abbrev=False,
                                      epilog=_ENDS, formatter_class=as_written)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     doctor = commands.add_parser("doctor", help="says what is there, what is missing and what to do",
                                  epilog="exit code: 0 where models can be trained, else 1",
-                                 formatter_class=as_written)
+                                 formatter_class=as_written, allow_abbrev=False)
     doctor.add_argument("--json", action="store_true", help="one JSON object on stdout")
     doctor.set_defaults(do=_doctor)
     run = commands.add_parser("run", help="runs a script inside a budget", description=_RUN,
                               epilog=_RUN_EXAMPLES, formatter_class=as_written,
+                              allow_abbrev=False,
                               usage="tidepool-torch run --peak SIZE [OPTION...] -- SCRIPT "
                                     "[ARGUMENT...]")
     _add_run_options(run)
@@ -112,7 +129,8 @@ def _add_run_options(run):
                      help="run the script twice, without a budget and in it, for N optimizer steps "
                           "each, and compare losses, parameters, buffers, optimizer and random state "
                           "behind each; what the script writes it writes twice")
-    run.add_argument("--report", metavar="FILE", help="write the figures of the end as JSON, too")
+    run.add_argument("--report", metavar="FILE", type=_file,
+                     help="write the figures of the end as JSON, too")
     run.add_argument("--quiet", action="store_true", help="no messages but errors")
     run.add_argument("command", nargs=argparse.REMAINDER, metavar="-- SCRIPT [ARGUMENT...]",
                      help="or `-- -m MODULE [ARGUMENT...]`")
@@ -121,18 +139,20 @@ def _add_run_options(run):
 # ---- values of options
 
 
-def _size(option):
+def _size(option, also=""):
     def read(text):
         try:
             return bytes_of(int(text) if text.isdigit() else text, option)
         except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
+            # The parser names the option.
+            text = str(error).removeprefix(f"{option}=")
+            raise argparse.ArgumentTypeError(text + also) from None
     return read
 
 
 def _peak(text):
     if not text.endswith("%"):
-        return _size("--peak")(text)
+        return _size("--peak", also=", or a share such as '60%'")(text)
     try:
         share = float(text[:-1])
     except ValueError:
@@ -151,7 +171,21 @@ def _count(text):
 def _folder(text):
     if not os.path.isdir(text):
         raise argparse.ArgumentTypeError(f"{text!r}: there is no such folder")
+    try:
+        NamelessFile(text).close()
+    except OSError as error:
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: no file can be made there: {error.strerror}. Next: another folder") from None
     return os.path.abspath(text)
+
+
+def _file(text):
+    """A file that can be written to, known before hours of training."""
+    try:
+        with open(text, "a", encoding="utf-8"):
+            return os.path.abspath(text)
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error.strerror}. Next: another file") from None
 
 
 def _allow(text):
@@ -190,6 +224,11 @@ def _run(parsed):
         for finding in missing:
             print(f"tidepool-torch run: {finding.line()}", file=sys.stderr)
         return ERROR
+    try:
+        planner.check_name(parsed.planner or "auto")
+    except ValueError as error:
+        print(f"tidepool-torch run: --{error}", file=sys.stderr)
+        return USAGE
     if hook_path() is None and not hook_is_loaded() and not parsed.quiet:
         print(f"tidepool: there is no allocator hook at {looked_for()}: bytes are counted by the C "
               "library, peaks are not exact. Next: install the wheel, or set TIDEPOOL_HOOK to "
@@ -199,7 +238,7 @@ def _run(parsed):
     if parsed.verify is not None:
         from .verdict import verify
         return verify(options, parsed.verify)
-    options["report_file"] = None if parsed.report is None else os.path.abspath(parsed.report)
+    options["report_file"] = parsed.report
     sys.stdout.flush()
     sys.stderr.flush()
     # The same process goes on: signals, terminal and exit code are the script's.

@@ -69,7 +69,7 @@ class Cutter:
     def __init__(self, make_budget, micro_batches=None, after_step=None):
         self.steps = 0
         self.trainings = 0
-        self.refused = False  # the script ended because of Tidepool
+        self.failed = False  # the script did not come to its end
         self.kept_by_kernels = 0
         self.peak = None  # most bytes of the training so far; None: nobody counts them
         self.watched = None
@@ -79,7 +79,7 @@ class Cutter:
         self._optimizers = weakref.WeakKeyDictionary()  # -> which one it is, in order of making
         self._made = 0
         self._unrelated = weakref.WeakKeyDictionary()
-        self._base = None
+        self._base = self._base_of_peak = None
         self._beside = None
         self._open = None
         self._first = None
@@ -230,7 +230,7 @@ class Cutter:
         budget._set_base(base)
         self.kept_by_kernels = max(0, base - self._base)
         if self.peak is not None:
-            self.peak -= base - self._base
+            self.peak -= base - self._base_of_peak
         self._base = base
 
     def _note_peak(self):
@@ -242,6 +242,7 @@ class Cutter:
         else:
             # A Budget goes on to look: its plans' own books are not of the training either.
             base = getattr(self.watched.budget, "_base", self._base)
+            self._base_of_peak = base
             self.peak = max(self.peak or 0, counts.highest() - base)
 
     def tensors(self):

@@ -54,7 +54,8 @@ def _torch():
     from . import primitives
     reason = primitives.why_not()
     if reason is not None:
-        return Finding("torch", False, reason, "pip install --upgrade torch")
+        able = "unset TIDEPOOL_FORM" if primitives.ASKED else "pip install --upgrade torch"
+        return Finding("torch", False, reason, able)
     lacks = primitives.lacks()
     asked = "" if lacks or not primitives.ASKED else f"; TIDEPOOL_FORM={primitives.ASKED} is set"
     return Finding("torch", True, f"{torch.__version__}, "

@@ -1,5 +1,7 @@
 """What goes wrong, as exceptions. Each message says what to do next."""
 
+import re
+
 
 class TidepoolError(RuntimeError):
     """Of this package; what it raises is one of these or one of the two below."""
@@ -29,6 +31,34 @@ def in_words(count):
     return f"{count} bytes"
 
 
+def counted(count, what):
+    """"1 step", "2 steps"."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+# What messages call arguments of fit(), and what the program `tidepool-torch` calls them.
+_AS_OPTIONS = [
+    (r"fit\(home=False\)", "--no-home"), (r"fit\((allow=[^)]*\))\)", r"\1"),
+    (r"allow=\('swap', 'recompute'\)", "--allow swap,recompute"),
+    (r"allow=\('(\w+)',\)", r"--allow \1"), (r'fit\(\.\.\., keep=\["([^"]*)"\]\)', r"--keep \1"),
+    (r"\bhost_dir=", "--host-dir"), (r"\bmin_bytes=", "--min-bytes"),
+    (r"\bhost=(?=\w)", "--host "), (r"\bhost=", "--host"),
+    (r'\bpeak="([^"]*)"', r"--peak \1")]
+_to_be_told = []
+
+
+def speak_of_options():
+    """From now on, in this process: a script runs that has no call of fit()."""
+    _to_be_told[:] = _AS_OPTIONS
+
+
+def told(text):
+    """A message in the words of whoever reads it."""
+    for pattern, option in _to_be_told:
+        text = re.sub(pattern, option, text)
+    return text
+
+
 _SIZES = {
     "": 1, "B": 1,
     "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
@@ -50,4 +80,5 @@ def bytes_of(size, what):
                 return count
         except (ValueError, KeyError, OverflowError):
             pass
-    raise ValueError(f"{what}={size!r}: give bytes above 0, or text such as '10GiB' or '500MB'")
+    raise ValueError(f"{what}={size!r}: give bytes above 0, or text such as '10GiB' or '500MB' (B, "
+                     "KiB, MiB, GiB, TiB, kB, MB, GB, TB)")

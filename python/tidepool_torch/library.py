@@ -91,6 +91,12 @@ class Library:
     def version(self):
         return self._c.tp_version().decode()
 
+    def names(self, what):
+        """Of all "planners", "machines" or "formats" that there are."""
+        lines = _text()
+        self._do("tp_list", what.encode(), ctypes.byref(lines))
+        return lines.value.decode().split()
+
     def read(self, what, text, name):
         """A handle of a "program", "machine" or "plan" from JSON."""
         made = _handle()

@@ -113,8 +113,20 @@ def program_path():
     return os.environ.get("TIDEPOOL_PROGRAM") or shutil.which("tidepool")
 
 
+def check_name(name):
+    """ValueError where there is no such planner."""
+    names = lib.library().names("planners")
+    if name not in names:
+        raise ValueError(f"planner={name!r}: there are {', '.join(names)}")
+
+
 def check(options):
-    """TidepoolError where whoever plans cannot do so under these options."""
+    """ValueError, TidepoolError where whoever plans cannot do so under these options."""
+    check_name(options.planner)
+    asked = os.environ.get("TIDEPOOL_PLANNER", "")
+    if asked not in ("", "process"):
+        raise TidepoolError(f"TIDEPOOL_PLANNER={asked}: only `process` is known, for planning by the "
+                            "program tidepool. Next: unset it; a planner is named by planner=")
     if by_process() and not options.swap:
         raise TidepoolError("TIDEPOOL_PLANNER=process: the program tidepool has no option for plans "
                             "that do not swap. Next: unset TIDEPOOL_PLANNER, or allow swap")

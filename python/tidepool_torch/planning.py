@@ -63,6 +63,13 @@ def infeasible(program, machine, peak, beside, error, options, host=None):
         f"{next_of(program, op)}", smallest)
 
 
+def nothing_may_move(takes, peak, min_bytes):
+    return BudgetInfeasible(
+        f"cannot train inside {in_words(peak)}: a step takes {in_words(takes)}, and none of its tensors "
+        f"may move: those below {in_words(min_bytes)} stay, and those that are kept; smallest budget "
+        f"{in_words(takes)}. Next: a larger budget, or a smaller min_bytes=", takes)
+
+
 def measured_machine(tier, room=2 * _PROBE):
     """This machine as Tidepool's machine file has it, with the host tier's speeds measured by a
     copy that takes no more than half of `room`, if it can."""

@@ -6,9 +6,9 @@ import os
 import time
 
 from . import forms, planner
-from .errors import BudgetInfeasible, HostTierFull, in_words
+from .errors import BudgetInfeasible, HostTierFull, counted, in_words
 from .planned_beside import PlannedBeside
-from .planning import infeasible, make_plan, measured_machine
+from .planning import infeasible, make_plan, measured_machine, nothing_may_move
 from .program import NothingToPlan, StepProgram
 from .report import Done
 
@@ -115,8 +115,9 @@ class Plans:
     # ---- making one
 
     def program_of(self, key, recording, peak, room):
-        """The recorded step, None where nothing of it is large enough to move. BudgetInfeasible where
-        no plan of it can be. `room` are bytes of the budget that nothing takes now."""
+        """The recorded step, None where nothing of it is large enough to move and need not.
+        BudgetInfeasible where no plan of it can be. `room` are bytes of the budget that nothing takes
+        now."""
         o = self._options
         for storage in recording.storages:
             storage.pinned = storage.pinned or storage.name in o.keep
@@ -127,6 +128,8 @@ class Plans:
                                   o.planning.recompute, o.home)
         except NothingToPlan:
             self.never(key)
+            if recording.peak() > peak:
+                raise nothing_may_move(recording.peak(), peak, o.min_bytes) from None
             return None
         self.know_machine(room)
         if planner.smallest_budget(program.json, self._machine)[0] > peak - program.small:
@@ -190,8 +193,8 @@ class Plans:
         self.ready.insert(0, planned)
         while len(self.ready) > _MOST_PLANS:
             self._let_go(self.ready[-1])
-        self._say(f"{said}{in_words(peak)} of {_what_it_does(program, plan.info)}; planned in "
-                  f"{took:.1f} s, proved")
+        self._say(f"{said}{_within(peak, program.recording.peak())}: "
+                  f"{_what_it_does(plan.info)}; planned in {took:.1f} s, proved")
         return planned
 
     def _host_left(self, given_back=0):
@@ -200,8 +203,14 @@ class Plans:
         return max(1, self._tier.limit - self._tier.taken + given_back)
 
 
-def _what_it_does(program, info):
+def _within(peak, takes):
+    if peak >= takes:
+        return f"a step takes {in_words(takes)}, the budget of {in_words(peak)} needs nothing"
+    return f"{in_words(peak)} of {in_words(takes)}"
+
+
+def _what_it_does(info):
     slower = info.time / info.unlimited - 1 if info.unlimited > 0 else 0
-    return (f"{in_words(program.recording.peak())}: {info.swapped_tensors} tensors swapped "
-            f"({in_words(info.copied_out + info.copied_in)} a step), {info.recomputed_ops} ops "
-            f"recomputed; predicted {slower * 100:+.1f} %")
+    return (f"{counted(info.swapped_tensors, 'tensor')} swapped "
+            f"({in_words(info.copied_out + info.copied_in)} a step), "
+            f"{counted(info.recomputed_ops, 'op')} recomputed; predicted {slower * 100:+.1f} %")

@@ -21,8 +21,15 @@ _WHOLE = 0.9
 # Room for what no count shows: small blocks of the process, scratch of kernels.
 _SLACK = 1 << 20
 
+# What a call leaves taken beside its results is the kernel's from here on; less is of blocks' headers.
+_KEPT_BY_KERNEL = 64 << 10
+
 _SCRATCH_LIKE_INPUTS = {"aten::convolution", "aten::convolution_backward",
                         "aten::mkldnn_convolution"}
+
+
+def _bytes_of(tensors):
+    return sum({s._cdata: primitives.nbytes(s) for s in map(storage_of, tensors)}.values())
 
 
 class _Candidate:
@@ -43,6 +50,7 @@ class Reactive:
         self.base = base
         self.min_bytes = min_bytes
         self.short = 0  # most bytes that were missing for an op
+        self.learns = False  # whether what kernels keep for good shows in these calls
         self.recorder = None
         self._candidates = collections.OrderedDict()  # _cdata -> _Candidate, longest unused first
         self._stay = {}  # _cdata -> reference: never moved in this step
@@ -82,8 +90,12 @@ class Reactive:
                 self._note_argument(storage)
         if self.budget is not None:
             self._room(self._need(func, args, kwargs, tensors), used)
+        before = counts.live() - _bytes_of(tensors) if self.learns else None
         out = self._call(func, args, kwargs)
         made = calls.tensors_out(out)
+        if before is not None:
+            kept = counts.live() - _bytes_of(tensors + made) - before
+            self.base += kept if abs(kept) >= _KEPT_BY_KERNEL else 0
         if self.budget is None and torch.is_grad_enabled():
             self._work += sum(bytes_of_tensor(t) for t in made)
         for t in tensors + made:
@@ -95,17 +107,25 @@ class Reactive:
         budget: fewer micro-batches, or a batch that the data had no more rows for."""
         return self._work < _WHOLE * self._most_work
 
-    def bring_back(self, storages, whatever_it_takes=False):
-        """Those of `storages` that are away, as the budget allows or all; True where all fit."""
-        waiting = [s for s in storages if s in self.away]
-        keep = {s._cdata for s in storages}
+    def bring_back(self, storages, leaving):
+        """Those of `storages` that are away, whatever that takes; of the storages `leaving` those go
+        that make room for them. True where all fit."""
+        staying = set(self._candidates) - {s._cdata for s in leaving}
         fits = True
-        for storage in waiting:
-            fits = self._room(primitives.nbytes(storage), keep) and fits
-            if not fits and not whatever_it_takes:
-                break
+        for storage in [s for s in storages if s in self.away]:
+            fits = self._room(primitives.nbytes(storage), staying) and fits
             self.away.back(storage)
         return fits
+
+    def bring_back_what_fits(self, storages):
+        for storage in storages:
+            if not self._room(primitives.nbytes(storage), self._candidates):
+                break
+            self.away.back(storage)
+
+    def takes(self):
+        """A budget that would do for what is on the device now."""
+        return counts.live() - self.base + _SLACK
 
     def _call(self, func, args, kwargs):
         if self.recorder is not None:

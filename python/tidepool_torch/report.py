@@ -4,7 +4,7 @@ import dataclasses
 import json
 import os
 
-from .errors import in_words
+from .errors import counted, in_words
 from .memory_viz import write_snapshot
 
 
@@ -34,19 +34,21 @@ class Report:
     def __str__(self):
         lines = [f"budget {in_words(self.budget)}" if self.budget else "budget not known yet"]
         if self.unlimited_peak:
-            lines[0] += f" of {in_words(self.unlimited_peak)} that a step takes without one"
-        lines.append(f"{self.steps} steps, {self.planned_steps} of them planned, "
+            takes = f"{in_words(self.unlimited_peak)} that a step takes without one"
+            needs_nothing = self.budget >= self.unlimited_peak
+            lines[0] += f", above the {takes}: it needs nothing" if needs_nothing else f" of {takes}"
+        lines.append(f"{counted(self.steps, 'step')}, {self.planned_steps} of them planned, "
                      f"{self.divergences} left their plan"
-                     + (f"; {self.plans_let_go} plans were let go" if self.plans_let_go else ""))
+                     + (f"; plans let go: {self.plans_let_go}" if self.plans_let_go else ""))
         if self.measured_seconds is not None:
-            error = self.predicted_seconds / self.measured_seconds - 1
+            times = self.measured_seconds / max(self.predicted_seconds, 1e-9)
             lines.append(f"a planned step took {self.measured_seconds * 1e3:.0f} ms, predicted "
-                         f"{self.predicted_seconds * 1e3:.0f} ({error * 100:+.1f} %), "
+                         f"{self.predicted_seconds * 1e3:.0f} ({times:.1f} x the prediction), "
                          f"{self.predicted_overhead * 100:+.1f} % of it for the budget")
             per_step = max(self.planned_steps, 1)
             lines.append(f"each moved {in_words(self.moved_out // per_step)} out, "
                          f"{in_words(self.moved_in // per_step)} back, ran "
-                         f"{self.reruns // per_step} ops again, waited "
+                         f"{counted(self.reruns // per_step, 'op')} again, waited "
                          f"{self.stalled_seconds / per_step * 1e3:.1f} ms for copies")
         if self.kept_by_kernels >= 1 << 20:
             lines.append(f"kernels keep {in_words(self.kept_by_kernels)} for good, which the budget "
@@ -102,6 +104,9 @@ _FORMS = {".html": "html", ".svg": "svg", ".json": "perfetto"}
 
 
 def export(planned, path):
+    if os.path.basename(path) in ("plan.json", "program.json"):
+        raise ValueError(f"export({path!r}): a plan is .plan.json, a recorded step .program.json, any "
+                         "other .json a trace for Perfetto. Next: x.plan.json, or trace.json")
     if path.endswith(".plan.json"):
         _write(path, planned.plan.text())
     elif path.endswith(".program.json"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from .errors import in_words
 
-_WORTH_SAYING = 1 << 20
 _NO_STEP = ("no step of a training was seen: no module whose parameters an optimizer has ran forward "
             "with gradients. The script ran as without Tidepool")
 
@@ -26,12 +25,10 @@ class RunReport:
 
     def lines(self):
         if self._report is None:
-            return [] if self._cutter.refused else [_NO_STEP]
+            return [] if self._cutter.failed else [_NO_STEP]
         cutter = self._cutter
         lines = str(self._report).splitlines()
         if cutter.peak is not None:
-            lines.insert(1, f"the allocator measured at most {in_words(cutter.peak)}")
-            if cutter.kept_by_kernels > _WORTH_SAYING:
-                lines[1] += (f"; PyTorch's kernels keep {in_words(cutter.kept_by_kernels)} beside it "
-                             "for good")
+            lines.insert(1, f"the allocator measured at most {in_words(cutter.peak)} in all steps, with "
+                            "what recording one and planning took")
         return lines

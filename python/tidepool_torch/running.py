@@ -13,6 +13,7 @@ import sys
 import traceback
 import types
 
+from .errors import speak_of_options, told
 from .hook import without_hook
 
 OPTIONS = "TIDEPOOL_RUN"
@@ -22,12 +23,18 @@ INTERRUPTED = 130
 def main():
     options = json.loads(os.environ.pop(OPTIONS))
     without_hook(os.environ)
-    sys.exit(run(options))
+    try:
+        code = run(options)
+    except KeyboardInterrupt:
+        print("tidepool: interrupted before the script began, or behind it", file=sys.stderr)
+        code = INTERRUPTED
+    sys.exit(code)
 
 
 def run(options):
     """The exit code of the script, or Tidepool's own where it ended the script."""
     from .cutting import Cutter
+    speak_of_options()
     from .verifying import Evidence, NoBudget
     evidence = None
     if options.get("evidence") is not None:
@@ -40,9 +47,8 @@ def run(options):
     code = _ended(options["command"], cutter)
     if evidence is not None:
         evidence.write(cutter)
-    else:
-        _report(cutter, options)
-    return code
+        return code
+    return _report(cutter, options) or code
 
 
 def _budget_maker(options):
@@ -65,9 +71,9 @@ def _ended(command, cutter):
     except Enough:
         return 0
     except Refused as error:
-        cutter.refused = True
+        cutter.failed = True
         cutter.leave()
-        print(f"tidepool: {error.error}", file=sys.stderr)
+        print(f"tidepool: {told(str(error.error))}", file=sys.stderr)
         return error.code
     except SystemExit as error:
         if error.code is None or isinstance(error.code, int):
@@ -75,14 +81,16 @@ def _ended(command, cutter):
         print(error.code, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
+        cutter.failed = True
         cutter.leave()
         print(f"tidepool: interrupted in step {cutter.steps + 1}", file=sys.stderr)
         return INTERRUPTED
     except (BudgetInfeasible, HostTierFull) as error:
         cutter.leave()
-        print(f"tidepool: {error}", file=sys.stderr)
+        print(f"tidepool: {told(str(error))}", file=sys.stderr)
         return exit_code(error)
     except BaseException as error:  # pylint: disable=broad-except
+        cutter.failed = True
         cutter.leave()
         _print_as_python_does(error)
         return 1
@@ -118,15 +126,24 @@ def _run_script(command):
 
 
 def _report(cutter, options):
+    """0, or 1 where the file could not be written."""
     from .run_report import RunReport
     report = RunReport(cutter)
     if options["fit"].get("report", True):
         for line in report.lines():
             print(f"tidepool: {line}", file=sys.stderr)
-    if options.get("report_file") is not None:
-        with open(options["report_file"], "w", encoding="utf-8") as file:
+    path = options.get("report_file")
+    if path is None:
+        return 0
+    try:
+        with open(path, "w", encoding="utf-8") as file:
             json.dump(report.figures(), file, indent=2)
             file.write("\n")
+        return 0
+    except OSError as error:
+        print(f"tidepool: the figures could not be written to {path}: {error.strerror}",
+              file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

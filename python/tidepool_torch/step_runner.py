@@ -90,8 +90,8 @@ class StepRunner:
             self._take_what_was_planned()
         self._storages.own_what_is_due()
         if self.steps == 1:
-            self._beside.look_again(self._storages.is_away)
-            self.base = self._beside.base
+            self._look_beside()
+        self._reactive.learns = self.steps == 0
         # Before a view of a parameter is made, which would hold a storage that is to be replaced.
         ready = self._plans.ready
         self._fitting = (ready[0], self._storages.fitting(ready[0])) if ready else (None, None)
@@ -105,6 +105,10 @@ class StepRunner:
         self._start = time.perf_counter()
         self._moved = self._away.seconds
         self.steps += 1
+
+    def _look_beside(self, of_step=()):
+        self._beside.look_again(self._storages.is_away, of_step)
+        self.base = self._beside.base
 
     def _needs_nothing(self):
         """Whether the one plan there is leaves all where it is: then no op need be looked at."""
@@ -149,7 +153,6 @@ class StepRunner:
         recorder = self._reactive.recorder
         self._reactive.recorder = None
         self._home()
-        self._bring_back_what_is_kept()
         self._note_unplanned(recorder)
         return recorder
 
@@ -165,20 +168,20 @@ class StepRunner:
                 # The user's own error goes on; what is lost says so when it is touched.
                 self._say(f"the plan could not be left as a whole: {error}")
         self._home()
-        self._bring_back_what_is_kept()
-        self._reactive.bring_back(self._away.living())
-
-    def _bring_back_what_is_kept(self):
-        """What a script keeps of a step, it uses behind it: outputs, gradients."""
-        states = {s._cdata for _, _, s in self._trained.persistent()}
-        self._reactive.bring_back([s for s in self._away.living() if s._cdata not in states],
-                                  whatever_it_takes=SWAPS_ONLY)
+        self._reactive.bring_back_what_fits(self._away.living())
 
     def _home(self):
-        """Between steps parameters and buffers are on the device."""
-        weights = [s for _, kind, s in self._trained.persistent() if kind == "weight"]
-        if self._options.home and not self._reactive.bring_back(weights, SWAPS_ONLY):
-            self._say("the model itself does not fit into the budget between steps", once="home")
+        """Between steps parameters and buffers are on the device, and what a script keeps of a step,
+        which it uses behind it: outputs, gradients. Where that is too much, the script goes on."""
+        kinds = ("optimizer_state",) if self._options.home else ("optimizer_state", "weight")
+        leaving = [s for _, kind, s in self._trained.persistent() if kind in kinds]
+        may_leave = {s._cdata for s in leaving}
+        back = [s for s in self._away.living() if s._cdata not in may_leave]
+        if not self._reactive.bring_back(back, leaving):
+            model = "the model and " if self._options.home else ""
+            self._say(f"{model}what the script keeps of a step take "
+                      f"{in_words(self._reactive.takes())} between steps, more than the budget. Next: "
+                      "a budget of so much, or keep less behind a step", once="home")
 
     def _note_unplanned(self, recorder):
         self._plans.saw(self._key)
@@ -252,10 +255,13 @@ class StepRunner:
 
     def _use_reactive(self, also=()):
         self._storages.leave_plan()
-        persistent = self._trained.persistent()
         record = None
         times = self._plans.times_seen(self._key)
-        if not also and self._is_to_record(times):
+        is_recorded = not also and self._is_to_record(times)
+        if is_recorded:
+            self._storages.own()  # what numpy looked at between steps would stay in every plan
+        persistent = self._trained.persistent()
+        if is_recorded:
             record = self._ranks.recorder()(persistent, self._trained.gradients(),
                                             self._away.__contains__)
         kept = self._options.keep
@@ -282,7 +288,10 @@ class StepRunner:
         at = planned.executor.schedule.op_at(planned.executor.position)
         self._say(f"step {self.steps} differs from the plan at op {at} {error}; running reactively",
                   once=str(error))
-        self._use_reactive(land(planned.executor, self._away))
+        landed = land(planned.executor, self._away)
+        if self.steps == 1:
+            self._look_beside([s for _, s in landed])
+        self._use_reactive(landed)
         if planned.ahead:
             self.first.end(planned.key)
         else:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
 import tempfile
 
-from .errors import in_words
+from .errors import counted, in_words
 
 DIFFER = 5
 INTERRUPTED = 130
 _NAMED = 5
+_KILLED = (-9, 137)  # as the kernel does when memory runs out
 
 
 def verify(options, steps):
@@ -32,7 +34,7 @@ def verify(options, steps):
 
 
 def _too_large(how, code):
-    if how == "plain" and code != INTERRUPTED:
+    if how == "plain" and code in _KILLED:
         return (". Next: it has to fit into this machine without a budget, so try it with a smaller "
                 "model or batch")
     return ""
@@ -64,6 +66,8 @@ def _judge(plain, inside, steps):
     if len(differences) > _NAMED:
         print(f"and {len(differences) - _NAMED} more")
     if differences:
+        if any("the losses differ" in line for line in differences):
+            print("Next: seed the script, if it is not: two plain runs would differ too")
         return DIFFER
     print(_verdict(plain, inside, steps))
     return 0
@@ -91,14 +95,16 @@ def _verdict(plain, inside, steps):
     figures = inside["figures"]
     made = len(inside["steps"])
     tensors = len(inside["steps"][-1]["digests"]) - 1
-    text = (f"equal to the last bit behind each of {made} steps: losses, {tensors} tensors of model "
-            f"and optimizer, random state; {figures['planned_steps']} steps ran by a plan, "
-            f"{in_words(figures['moved_out'])} moved out, {figures['reruns']} ops ran again")
+    text = (f"equal to the last bit behind each of {counted(made, 'step')}: losses, {tensors} "
+            f"tensors of model and optimizer, random state; {counted(figures['planned_steps'], 'step')} ran by a plan, "
+            f"{in_words(figures['moved_out'])} moved out, {counted(figures['reruns'], 'op')} ran again")
     if figures["measured"] is not None:
         text += (f"; at most {in_words(figures['measured'])}, without a budget "
                  f"{in_words(plain['figures']['measured'])}")
     if made < steps:
         text += f"; the script ended before step {steps}"
-    if figures["planned_steps"] == 0:
+    if (figures["unlimited_peak"] or math.inf) <= (figures["budget"] or 0):
+        text += ". Nothing had to move: a step fits into the budget. Next: a smaller --peak"
+    elif figures["planned_steps"] == 0:
         text += ". No step ran by a plan. Next: verify more steps"
     return text

@@ -83,5 +83,6 @@ def _digest(tensor, budget):
         if copy is not None:
             whole = torch.empty(0, dtype=tensor.dtype).set_(
                 copy, tensor.storage_offset(), tensor.size(), tensor.stride())
-        flat = whole.contiguous().reshape(-1).view(torch.uint8)
+        # A clone: numpy pins the storage that it looks at.
+        flat = whole.clone(memory_format=torch.contiguous_format).reshape(-1).view(torch.uint8)
         return hashlib.sha256(flat.numpy()).hexdigest()

@@ -1,5 +1,6 @@
 """`tidepool-torch import` and `tidepool-torch memory-viz`; neither needs PyTorch."""
 
+import argparse
 import json
 import sys
 
@@ -23,7 +24,7 @@ examples:
   tidepool-torch import execution_trace.json -o step.json
   tidepool plan --program step.json --machine gtx1080ti --budget 70%           # with swaps
 
-exit code: 2 wrong usage or no such step, 3 a file that is no such trace
+exit code: 1 OUT.json cannot be written, 2 wrong usage or no such step, 3 a file that is no such trace
 """
 
 _MEMORY_VIZ = """\
@@ -36,17 +37,26 @@ examples:
   tidepool plan vgg16 --budget 60% --machine gtx1080ti -o plan.json
   tidepool-torch memory-viz plan.json -o snapshot.pickle
 
-exit code: 1 no libtidepool, 2 wrong usage, 3 a file that is no plan
+exit code: 1 no libtidepool, or SNAPSHOT.pickle cannot be written, 2 wrong usage, 3 a file that is no plan
 """
+
+
+_NO_PLAN = 'Next: a file that `tidepool plan -o` or budget.export("x.plan.json") wrote'
+
+
+def _output(text):
+    if text == "-":
+        raise argparse.ArgumentTypeError("the name of a file; stdout has the summary")
+    return text
 
 
 def add_to(commands, formatter):
     """Adds both to the commands of a parser."""
     one = commands.add_parser("import", help="makes a program file of a recorded trace",
                               description=_IMPORT, epilog=_IMPORT_EXAMPLES,
-                              formatter_class=formatter)
+                              formatter_class=formatter, allow_abbrev=False)
     one.add_argument("file", metavar="FILE")
-    one.add_argument("-o", "--output", metavar="OUT.json", required=True)
+    one.add_argument("-o", "--output", metavar="OUT.json", required=True, type=_output)
     one.add_argument("--format", choices=FORMATS, help="default: what the file looks like")
     one.add_argument("--step", type=int, metavar="K",
                      help="number of a step that the file marks (default: the last one, of an "
@@ -55,9 +65,10 @@ def add_to(commands, formatter):
     one.set_defaults(do=_import)
     two = commands.add_parser("memory-viz", help="draws a plan file for PyTorch's memory_viz",
                               description=_MEMORY_VIZ, epilog=_MEMORY_VIZ_EXAMPLES,
-                              formatter_class=formatter)
+                              formatter_class=formatter, allow_abbrev=False)
     two.add_argument("file", metavar="PLAN.json")
-    two.add_argument("-o", "--output", metavar="SNAPSHOT.pickle", required=True)
+    two.add_argument("-o", "--output", metavar="SNAPSHOT.pickle", required=True,
+                     type=_output)
     two.set_defaults(do=_memory_viz)
 
 
@@ -85,7 +96,7 @@ def _memory_viz(parsed):
         with open(parsed.file, encoding="utf-8") as file:
             text = file.read()
     except (OSError, UnicodeDecodeError) as error:
-        return _failed("memory-viz", f"{parsed.file}: {error}", _BAD_INPUT)
+        return _failed("memory-viz", f"{parsed.file}: {error}. {_NO_PLAN}", _BAD_INPUT)
     try:
         loaded = library()
     except TidepoolError as error:
@@ -93,7 +104,7 @@ def _memory_viz(parsed):
     try:
         write_snapshot(loaded.read("plan", text, parsed.file), parsed.output)
     except TidepoolError as error:
-        return _failed("memory-viz", error, _BAD_INPUT)
+        return _failed("memory-viz", f"{parsed.file} is no plan: {error}. {_NO_PLAN}", _BAD_INPUT)
     except OSError as error:
         return _failed("memory-viz", f"{parsed.output}: {error.strerror}", _ERROR)
     print(f"written: {parsed.output}. Next: open it at https://pytorch.org/memory_viz")
