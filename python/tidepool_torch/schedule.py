@@ -118,7 +118,7 @@ class StepSchedule:
             expected, action = self.call_at(place)
             if expected is func:
                 return place
-            if expected is None or action is not None or calls.writes(expected):
+            if expected is None or isinstance(action, Action) or calls.writes(expected):
                 return None
         return None
 
