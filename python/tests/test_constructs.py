@@ -230,7 +230,8 @@ def test_a_model_that_cannot_be_served_says_why(name):
 def test_a_model_on_a_gpu_says_why(monkeypatch):
     model = small()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    monkeypatch.setattr(model, "named_parameters", lambda: [("0.weight", _Elsewhere())])
+    named = [("0.weight", _Elsewhere()), *model.named_parameters()]
+    monkeypatch.setattr(model, "named_parameters", lambda *_, **__: named)
     with pytest.raises(tidepool.TidepoolError) as caught:
         tidepool.fit(model, optimizer, peak="1GiB")
     assert str(caught.value) == ("0.weight is on cuda:0: this version was run on no GPU and trains on "

@@ -91,7 +91,8 @@ class StepRunner:
         self._storages.own_what_is_due()
         if self.steps == 1:
             self._look_beside()
-        self._reactive.learns = self.steps == 0
+        # Of ranks, what a call leaves may be a bucket or a gathered parameter.
+        self._reactive.learns = self.steps == 0 and not self._ranks.together
         # Before a view of a parameter is made, which would hold a storage that is to be replaced.
         ready = self._plans.ready
         self._fitting = (ready[0], self._storages.fitting(ready[0])) if ready else (None, None)
