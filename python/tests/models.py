@@ -196,6 +196,15 @@ def tiny_gpt(batch=2):
     return Training(model, _adamw(model, 1e-3), _tokens(batch, 16, 128), _next_tokens)
 
 
+def gpt_with(**options):
+    """Builds a tiny GPT whose AdamW has these options."""
+    def build():
+        training = tiny_gpt()
+        training.optimizer = torch.optim.AdamW(training.model.parameters(), lr=1e-3, **options)
+        return training
+    return build
+
+
 def odd(generator=False):
     model = Odd(generator=generator)
 

@@ -110,14 +110,6 @@ def test_what_does_not_part_stays_whole():
 FOREACH = {"foreach": {"foreach": True}, "fused": {"fused": True}}
 
 
-def gpt_with(**options):
-    def build():
-        training = models.tiny_gpt()
-        training.optimizer = torch.optim.AdamW(training.model.parameters(), lr=1e-3, **options)
-        return training
-    return build
-
-
 def floor_of(build):
     """Smallest budget of any plan of a step with gradients that are clipped."""
     training = models.make(build)
@@ -129,10 +121,10 @@ def floor_of(build):
 
 @pytest.mark.parametrize("name", FOREACH)
 def test_lists_are_the_floor_no_longer(name, monkeypatch):
-    one_by_one = floor_of(gpt_with(foreach=False))
-    in_groups = floor_of(gpt_with(**FOREACH[name]))
+    one_by_one = floor_of(models.gpt_with(foreach=False))
+    in_groups = floor_of(models.gpt_with(**FOREACH[name]))
     monkeypatch.setattr(step_mode, "groups_of", lambda *call: None)
-    whole = floor_of(gpt_with(**FOREACH[name]))
+    whole = floor_of(models.gpt_with(**FOREACH[name]))
     print(name, "one by one", one_by_one, "in groups", in_groups, "whole", whole)
     assert in_groups < 0.8 * whole
     if name == "fused":  # with foreach the optimizer holds lists of what it makes on the way
@@ -144,7 +136,7 @@ def test_lists_are_the_floor_no_longer(name, monkeypatch):
 @pytest.mark.parametrize("warm_up", [1, 100])
 def test_steps_below_the_old_floor_are_exact(name, link, warm_up):
     """With 100 the steps run reactively."""
-    build = gpt_with(**FOREACH[name])
+    build = models.gpt_with(**FOREACH[name])
     style = Style(clip=True)
     budget = int(1.25 * floor_of(build))
     ran = inside(build, 5, budget, style, min_bytes=1024, evaluations=100, warm_up=warm_up,

@@ -44,14 +44,6 @@ def lines(capsys):
     return capsys.readouterr().err.splitlines()
 
 
-def gpt_with(**options):
-    def build():
-        training = models.tiny_gpt()
-        training.optimizer = torch.optim.AdamW(training.model.parameters(), lr=1e-3, **options)
-        return training
-    return build
-
-
 @pytest.mark.parametrize("options, said", [
     ({"planner": "nope"}, "planner='nope': there are auto, "),
     ({"seed": "x"}, "seed='x': a whole number"),
@@ -119,9 +111,9 @@ def test_a_budget_that_cannot_be_names_op_tensors_smallest_and_next():
 
 
 def test_a_budget_below_the_model_names_the_end_of_the_step():
-    message = too_small(models.make(gpt_with(fused=True)), 60_000)
+    message = too_small(models.make(models.gpt_with(fused=True)), 60_000)
     assert re.match(r"cannot train inside 58\.6 KiB: .* needs", message)
-    message = too_small(models.make(gpt_with(foreach=True)), 150_000)
+    message = too_small(models.make(models.gpt_with(foreach=True)), 150_000)
     assert "_foreach_" in message
     assert message.endswith("Next: a larger budget, a smaller batch with gradient accumulation or an "
                             "optimizer with foreach=False")
@@ -232,9 +224,9 @@ def test_gradients_of_the_last_step_are_named(capsys, to_none):
 def test_lists_are_advised_against_where_something_moves(capsys):
     text = ("tidepool: AdamW has foreach=True: each of its ops goes over all parameters, gradients and "
             "states, so that what is away moves for each of them. Next: foreach=False, or fused=True")
-    train(gpt_with(foreach=True), 4)
+    train(models.gpt_with(foreach=True), 4)
     assert lines(capsys).count(text) == 1
-    train(gpt_with(fused=True), 4)
+    train(models.gpt_with(fused=True), 4)
     assert text not in lines(capsys)
 
 

@@ -5,7 +5,6 @@ that differs from its plan.
 """
 
 import collections
-import math
 
 import torch
 
@@ -55,7 +54,6 @@ class Reactive:
         self._candidates = collections.OrderedDict()  # _cdata -> _Candidate, longest unused first
         self._stay = {}  # _cdata -> reference: never moved in this step
         self._sizes = {}
-        self._at_most = math.inf
         self._work = 0  # bytes that forward passes of this step made, while there is no budget
         self._most_work = 0
 
@@ -65,7 +63,6 @@ class Reactive:
         self.short = 0
         self._most_work = max(self._most_work, self._work)
         self._work = 0
-        self._at_most = math.inf  # bytes that are live, counted or less
         self._candidates.clear()
         self._stay = {s._cdata: StorageWeakRef(s) for s in stay}
         for name, storage in persistent:
