@@ -43,9 +43,7 @@ Json json_of(const std::string& name, const std::string& machine, const Bounds& 
       {"least_overhead_swapping", known ? Json(bound.least_overhead()) : Json(nullptr)},
       {"least_load_without_overhead_bytes", load_known ? Json(b.least_load.bytes) : Json(nullptr)},
       {"ms", to_ms(b.took)}};
-  out["bound"] = !known                                       ? Json(nullptr)
-                 : bound.of_one_op || b.recomputing.of_one_op ? Json("binding op")
-                                                              : Json("fluid");
+  out["bound"] = known ? Json(to_string(b.weaker())) : Json(nullptr);
   add_missing_bound(out, bound.fluid.stopped || b.least_load.stopped, bound.fluid.refused);
   if (b.plan_time) {
     out["plan_overhead"] = overhead(*b.plan_time, bound.unlimited);
@@ -73,10 +71,10 @@ void print_bounds(const std::string& name, const std::string& machine, const Bou
         100 * bound.least_overhead());
     say("  {:15} recomputing as well, at least {}: overhead {:.2f} %\n", "",
         format_time(b.recomputing.least_time()), 100 * b.recomputing.least_overhead());
-    if (bound.of_one_op || b.recomputing.of_one_op) {
-      say("  {:15} {} by the op that needs most memory alone; the linear program, which may prove "
-          "more, takes longer (--time-limit)\n",
-          "", bound.of_one_op && b.recomputing.of_one_op ? "both" : "one of these");
+    for (const OverheadBound* one : {&bound, &b.recomputing}) {
+      if (one->by == BoundBy::fluid) continue;
+      say("  {:15} {}: {}\n", "", one == &bound ? "swapping" : "recomputing as well",
+          with_option_names(said_of(one->by, one->fluid.stopped)));
     }
   } else {
     say("  in {:12} not known: {}\n", format_bytes(b.budget.device), with_option_names(b.unknown));
@@ -146,7 +144,7 @@ void add_bound(CLI::App& app, Context& context) {
   add_duration_option(
       *command, "--time-limit", arguments->time_limit,
       "for its linear programs: 500ms, 10s, 2min (default: 1min); what takes longer gets a "
-      "weaker bound by the op that needs most memory");
+      "weaker bound, of some ops or of the one that needs most memory");
   command->add_flag("--json", context.json, "one JSON object on stdout");
   auto ignored = ignored_by_subjects();
   ignored.push_back({"--plan",

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <functional>
+#include <map>
 
 #include "base/counted.h"
 #include "base/json.h"
@@ -59,6 +60,7 @@ Json row_json(const ComparisonRow& r) {
   json["unlimited_ms"] = to_ms(r.unlimited);
   json["overhead"] = overhead(r.time, r.unlimited);
   json["optimality_gap"] = r.gap ? Json(*r.gap) : Json(nullptr);
+  json["bound"] = r.gap ? Json(to_string(r.bound_by)) : Json(nullptr);
   add_missing_bound(json, r.bound_stopped, r.bound_refused);
   json["swap_bytes"] = r.swapped;
   json["written_bytes"] = r.written ? Json(*r.written) : Json(nullptr);
@@ -157,18 +159,17 @@ void print_heading(const Subject& subject, std::optional<Nanos> unlimited, std::
 }
 
 /// Why there are rows without a gap or with a weaker one, where it is not their plans.
-void print_missing_bounds(const std::vector<ComparisonRow>& rows, Nanos time_limit) {
-  std::vector<std::string> stopped;
+void print_missing_bounds(const std::vector<ComparisonRow>& rows) {
+  std::map<std::string, std::vector<std::string>> budgets;  // by what is said of their bounds
   for (const ComparisonRow& row : rows) {
+    const std::string said = row.gap ? said_of(row.bound_by, row.bound_stopped) : std::string();
+    if (said.empty()) continue;
+    auto& listed = budgets[said];
     const std::string budget = format_bytes(row.budget + row.resident);
-    if (row.bound_stopped && (stopped.empty() || stopped.back() != budget)) {
-      stopped.push_back(budget);
-    }
+    if (listed.empty() || listed.back() != budget) listed.push_back(budget);
   }
-  if (!stopped.empty()) {
-    say("  gaps in {} are by the op that needs most memory, and may be smaller: the linear program "
-        "takes longer than {} (--time-limit)\n",
-        fmt::join(stopped, ", "), format_time(time_limit));
+  for (const auto& [said, listed] : budgets) {
+    say("  gaps in {} may be smaller: {}\n", fmt::join(listed, ", "), with_option_names(said));
   }
   for (const ComparisonRow& row : rows) {
     if (row.bound_refused.empty()) continue;
@@ -238,7 +239,7 @@ Result<int> compare(CompareArguments a, bool json) {
   if (json) {
     print_json(a, *subject, unlimited, *all);
   } else {
-    print_missing_bounds(all->rows, gap_time_limit(a.planner));
+    print_missing_bounds(all->rows);
     for (const ComparisonRow& row : all->rows) {
       if (const std::string warning = warning_of(row.rounds); !warning.empty()) {
         say("  rounds: {}\n", warning);
@@ -286,8 +287,8 @@ void add_compare(CLI::App& app, Context& context) {
   command->footer(R"(
 overhead is the time of an iteration over the time without a budget, minus one; optimality gap is
 what it may be above the least overhead, in the same measure: - where no bound is known, as the plan
-runs other algorithms or rounds than the rest. Where the linear program takes longer than
---time-limit the bound is a weaker one, by the op that needs most memory. A row that streams keeps only
+runs other algorithms or rounds than the rest. Where --time-limit is too short for the linear program
+of all ops the bound is by one of some ops, or by the op that needs most memory. A row that streams keeps only
 the running op's tensors: nothing that its planner decides fits. A budget that cannot be met is a row
 that names the smallest one; where none can be met the exit code is 4. The time without a
 budget stands in the heading, one for all rows; percentages of --budget are of the whole batch. Ctrl-C keeps the rows that are

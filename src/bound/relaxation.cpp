@@ -1,23 +1,53 @@
 #include "bound/relaxation.h"
 
 #include <algorithm>
-#include <map>
+#include <cmath>
 #include <utility>
 
 #include "base/at.h"
 
 namespace tidepool {
+namespace {
+
+/// Each column once.
+void add_up(std::vector<LinearProgram::Term>& terms) {
+  std::ranges::sort(terms, {}, &LinearProgram::Term::column);
+  std::size_t end = 0;
+  for (const LinearProgram::Term& term : terms) {
+    if (end > 0 && terms[end - 1].column == term.column) {
+      terms[end - 1].factor += term.factor;
+    } else {
+      terms[end++] = term;
+    }
+  }
+  terms.resize(end);
+  std::erase_if(terms, [](const LinearProgram::Term& term) { return term.factor == 0; });
+}
+
+}  // namespace
 
 Relaxation::Relaxation(const FluidProblem& problem, const LoadProfile& load,
                        std::optional<Bytes> limit, Nanos stalls)
     : p_(problem),
       links_(device_links(problem.machine)),
       load_(load.at_op),
-      absences_(absences_of(problem.program, problem.index)),
+      parts_(parts_of(problem)),
       ops_(static_cast<OpId>(problem.program.ops.size())) {
-  if (p_.recompute) {
-    recipes_ = recipes_of(problem.program, problem.index, problem.algorithms, absences_);
-  }
+  write(load, limit, stalls);
+}
+
+Relaxation::Relaxation(const FluidProblem& problem, const LoadProfile& load, Bytes limit,
+                       Parts parts, std::vector<char> asked)
+    : p_(problem),
+      links_(device_links(problem.machine)),
+      load_(load.at_op),
+      parts_(std::move(parts)),
+      asked_(std::move(asked)),
+      ops_(static_cast<OpId>(problem.program.ops.size())) {
+  write(load, limit, Nanos{0});
+}
+
+void Relaxation::write(const LoadProfile& load, std::optional<Bytes> limit, Nanos stalls) {
   choose_units(load.peak);
   free_dead_bytes();
   add_absences();
@@ -45,10 +75,10 @@ double Relaxation::nanos(double stalls) const {
 std::vector<double> Relaxation::shares(const LinearProgram::Solution& solution) const {
   std::vector<double> share(p_.index.gaps().size(), 0);
   if (solution.values.empty()) return share;
-  for (std::size_t a = 0; a < absences_.size(); ++a) {
-    if (absences_[a].gap == kNone) continue;
-    double& part = share[at(absences_[a].gap)];
-    if (absences_[a].dead) {
+  for (std::size_t a = 0; a < parts_.size(); ++a) {  // each an absence
+    if (parts_.absences[a].gap == kNone) continue;
+    double& part = share[at(parts_.absences[a].gap)];
+    if (parts_.absences[a].dead) {
       part = 1;
     } else if (away_[a] != kNone) {
       part = std::clamp(solution.values[at(away_[a])], 0.0, 1.0);
@@ -73,80 +103,81 @@ double Relaxation::time_of(OpId op) const {
   return static_cast<double>(algorithm.time.count()) / time_unit_;
 }
 
-double Relaxation::bytes_of(const Absence& a) const {
-  return static_cast<double>(p_.program.tensors[at(a.tensor)].bytes) / byte_unit_;
-}
-
-Bytes Relaxation::aligned_bytes_of(const Absence& a) const {
-  return align_up(p_.program.tensors[at(a.tensor)].bytes, p_.machine.alignment());
-}
-
-double Relaxation::padding_of(const Absence& a) const {
-  return static_cast<double>(aligned_bytes_of(a)) / byte_unit_ - bytes_of(a);
-}
-
 void Relaxation::free_dead_bytes() {
-  for (const Absence& a : absences_) {
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const Absence& a = parts_.absences[i];
     if (!a.dead) continue;
-    for (OpId k = a.from + 1; k < (a.wraps ? ops_ : a.to); ++k) {
-      load_[at(k)] -= aligned_bytes_of(a);
-    }
-    for (OpId k = 0; a.wraps && k < a.to; ++k) load_[at(k)] -= aligned_bytes_of(a);
+    const Bytes bytes = std::llround(parts_.aligned[i]);
+    for (OpId k = a.from + 1; k < (a.wraps ? ops_ : a.to); ++k) load_[at(k)] -= bytes;
+    for (OpId k = 0; a.wraps && k < a.to; ++k) load_[at(k)] -= bytes;
   }
 }
 
 void Relaxation::add_absences() {
-  away_.assign(absences_.size(), kNone);
-  copied_.assign(absences_.size(), kNone);
-  remade_.assign(absences_.size(), kNone);
-  for (std::size_t a = 0; a < absences_.size(); ++a) {
-    if (absences_[a].dead || !sees_an_op(p_.program, absences_[a])) continue;
-    all_bytes_ += bytes_of(absences_[a]);
-    all_padding_ += padding_of(absences_[a]);
+  away_.assign(parts_.size(), kNone);
+  copied_.assign(parts_.size(), kNone);
+  remade_.assign(parts_.size(), kNone);
+  copied_so_far_.assign(parts_.size(), kNone);
+  for (std::size_t a = 0; a < parts_.size(); ++a) {
+    if (parts_.absences[a].dead || !sees_an_op(p_.program, parts_.absences[a])) continue;
+    all_bytes_ += bytes_of(a);
+    all_padding_ += padding_of(a);
     away_[a] = lp_.add_column(0, 1);
-    if (p_.recompute && !recipes_[a].ops.empty()) {
+    if (parts_.repeats(a)) {
       remade_[a] = lp_.add_column(0, 1);
       lp_.at_most({{remade_[a], 1}, {away_[a], -1}}, 0);
     }
-    if (absences_[a].host_has_it) continue;
+    if (parts_.absences[a].host_has_it) continue;
     copied_[a] = lp_.add_column(0, 1);
     lp_.at_most({{copied_[a], 1}, {away_[a], -1}}, 0);
   }
-  for (std::size_t a = 0; a < absences_.size(); ++a) {
+  for (std::size_t a = 0; a < parts_.size(); ++a) {
     if (copied_[a] == kNone) continue;
     std::vector<Term> row{{away_[a], 1}};
     if (remade_[a] != kNone) row.push_back({remade_[a], -1});
-    for (auto b = static_cast<std::int32_t>(a); b != kNone; b = absences_[at(b)].before) {
-      if (copied_[at(b)] != kNone) row.push_back({copied_[at(b)], -1});
-    }
+    for (const Term& copied : copied_up_to(a)) row.push_back({copied.column, -1});
     lp_.at_most(row, 0);
   }
+}
+
+/// The sum of y of an absence and those in front of it in the life of the value. Where these are
+/// many it is of sums, or values that are used at every step would fill the program.
+std::vector<Relaxation::Term> Relaxation::copied_up_to(std::size_t a) {
+  constexpr std::size_t kMany = 8;
+  std::vector<Term> terms;
+  for (auto b = static_cast<std::int32_t>(a); b != kNone; b = parts_.absences[at(b)].before) {
+    if (copied_so_far_[at(b)] != kNone) {
+      terms.push_back({copied_so_far_[at(b)], 1});
+      break;
+    }
+    if (copied_[at(b)] != kNone) terms.push_back({copied_[at(b)], 1});
+  }
+  if (terms.size() <= kMany) return terms;
+  copied_so_far_[a] = sum(std::move(terms), static_cast<double>(parts_.size()));
+  return {{copied_so_far_[a], 1}};
 }
 
 /// The parts that are on a file. See Note [Host memory].
 void Relaxation::add_file() {
   host_limit_ = static_cast<double>(p_.host_limit) / byte_unit_;
-  on_file_.assign(absences_.size(), kNone);
-  written_.assign(absences_.size(), kNone);
-  for (std::size_t a = 0; links_.behind_host && a < absences_.size(); ++a) {
+  on_file_.assign(parts_.size(), kNone);
+  written_.assign(parts_.size(), kNone);
+  for (std::size_t a = 0; links_.behind_host && a < parts_.size(); ++a) {
     if (copied_[a] == kNone) continue;
     on_file_[a] = lp_.add_column(0, 1);
     written_[a] = lp_.add_column(0, 1);
     lp_.at_most({{on_file_[a], 1}, {away_[a], -1}}, 0);
     std::vector<Term> row{{on_file_[a], 1}};
-    for (auto b = static_cast<std::int32_t>(a); b != kNone; b = absences_[at(b)].before) {
+    for (auto b = static_cast<std::int32_t>(a); b != kNone; b = parts_.absences[at(b)].before) {
       if (written_[at(b)] != kNone) row.push_back({written_[at(b)], -1});
     }
     lp_.at_most(row, 0);
   }
 }
 
-OpId Relaxation::born(std::size_t a) const {
-  return remade_[a] != kNone ? recipes_[a].born : absences_[a].born;
-}
-
 /// A variable that is the sum of terms, between 0 and `most`.
 Relaxation::Column Relaxation::sum(std::vector<Term> terms, double most) {
+  if (!asked_.empty()) add_up(terms);  // of what begins and ends where nothing is asked
   const Column column = lp_.add_free_column(0, most);
   terms.push_back({column, -1});
   lp_.equal(terms, 0);
@@ -154,7 +185,7 @@ Relaxation::Column Relaxation::sum(std::vector<Term> terms, double most) {
 }
 
 void Relaxation::begin(Sums& sums, std::size_t a) const {
-  const double bytes = bytes_of(absences_[a]);
+  const double bytes = bytes_of(a);
   sums.begun.push_back({away_[a], bytes});
   sums.on_host.push_back({away_[a], bytes});
   if (copied_[a] != kNone) sums.on_host.push_back({copied_[a], -bytes});
@@ -162,7 +193,7 @@ void Relaxation::begin(Sums& sums, std::size_t a) const {
 }
 
 void Relaxation::end(Sums& sums, std::size_t a) const {
-  const double bytes = bytes_of(absences_[a]);
+  const double bytes = bytes_of(a);
   sums.due.push_back({away_[a], bytes});
   if (remade_[a] != kNone) {
     sums.due.push_back({remade_[a], -bytes});
@@ -173,9 +204,9 @@ void Relaxation::end(Sums& sums, std::size_t a) const {
 
 /// What counts while an absence lasts.
 void Relaxation::open(Sums& sums, std::size_t a, double sign) const {
-  const double bytes = sign * bytes_of(absences_[a]);
-  const double padding = sign * padding_of(absences_[a]);
-  sums.padding.push_back({away_[a], padding});
+  const double bytes = sign * bytes_of(a);
+  const double padding = sign * padding_of(a);
+  if (padding != 0) sums.padding.push_back({away_[a], padding});
   if (!host_limit_) return;
   const bool held = copied_[a] != kNone;
   sums.not_held.push_back({away_[a], held ? padding : padding + bytes});
@@ -184,7 +215,7 @@ void Relaxation::open(Sums& sums, std::size_t a, double sign) const {
 }
 
 void Relaxation::make(Sums& sums, std::size_t a) const {
-  if (copied_[a] != kNone) sums.copyable.push_back({copied_[a], bytes_of(absences_[a])});
+  if (copied_[a] != kNone) sums.copyable.push_back({copied_[a], bytes_of(a)});
 }
 
 void Relaxation::grow(Column& total, std::vector<Term>& terms, double most) {
@@ -208,12 +239,12 @@ void Relaxation::grow(Totals& totals, Sums& sums) {
 void Relaxation::add_ops(bool no_stalls, double stall_cost) {
   std::vector<std::vector<std::size_t>> from(at(ops_)), to(at(ops_)), born_at(at(ops_));
   Sums sums;
-  for (std::size_t a = 0; a < absences_.size(); ++a) {
-    const Absence& absence = absences_[a];
+  for (std::size_t a = 0; a < parts_.size(); ++a) {
+    const Absence& absence = parts_.absences[a];
     if (away_[a] == kNone) continue;
     from[at(absence.from)].push_back(a);
     to[at(absence.to)].push_back(a);
-    if (copied_[a] != kNone) born_at[at(born(a))].push_back(a);
+    if (copied_[a] != kNone) born_at[at(parts_.born(a))].push_back(a);
     if (absence.wraps) begin(sums, a);
     if (absence.carried) make(sums, a);
   }
@@ -230,19 +261,25 @@ void Relaxation::add_ops(bool no_stalls, double stall_cost) {
   const Column in_before = lp_.add_free_column(0, most);
   Column out = out_before;
   Column in = in_before;
+  copied_by_.push_back({out, in});
   for (OpId k = 0; k < ops_; ++k) {
     for (const std::size_t a : to[at(k)]) end(sums, a);
-    grow(totals, sums);
-    if (p_.program.ops[at(k)].place == OpPlace::device)
+    if (is_asked(k)) {
+      grow(totals, sums);
       add_op(k, totals, no_stalls, stall_cost, out, in);
+    } else if (p_.program.ops[at(k)].place == OpPlace::device) {
+      since_ += time_of(k);
+    }
     for (const std::size_t a : from[at(k)]) begin(sums, a);
     for (const std::size_t a : born_at[at(k)]) make(sums, a);
   }
+  if (!asked_.empty()) add_time(no_stalls, stall_cost, out, in);
+  copied_by_.push_back({out, in});
   // An iteration copies what it needs.
   std::vector<Term> all_out{{out_before, 1}, {out, -1}};
   std::vector<Term> all_in{{in_before, 1}, {in, -1}};
-  for (std::size_t a = 0; a < absences_.size(); ++a) {
-    const double bytes = bytes_of(absences_[a]);
+  for (std::size_t a = 0; a < parts_.size(); ++a) {
+    const double bytes = bytes_of(a);
     if (copied_[a] != kNone) all_out.push_back({copied_[a], bytes});
     if (away_[a] != kNone) all_in.push_back({away_[a], bytes});
     if (remade_[a] != kNone) all_in.push_back({remade_[a], -bytes});
@@ -256,10 +293,8 @@ void Relaxation::add_ops(bool no_stalls, double stall_cost) {
 void Relaxation::add_op(OpId k, const Totals& totals, bool no_stalls, double stall_cost,
                         Column& out, Column& in) {
   const double room = limit_ - static_cast<double>(load_[at(k)]) / byte_unit_;
-  if (!no_stalls) {
-    stalls_.push_back(lp_.add_column(0, longest_stall(), stall_cost));
-    advance(0, stalls_.back(), out, in);
-  }
+  if (!no_stalls || !asked_.empty()) add_time(no_stalls, stall_cost, out, in);
+  copied_by_.push_back({out, in});
   // All of these only grow while the op runs: what holds at its start need not be said again of
   // its end, nor the other way round.
   lp_.at_most({{totals.due, 1}, {in, -1}}, 0);
@@ -268,10 +303,21 @@ void Relaxation::add_op(OpId k, const Totals& totals, bool no_stalls, double sta
   lp_.at_most({{out, 1}, {totals.copyable, -1}}, 0);
   keep_within(room, {{in, 1}, {out, -1}, {totals.on_host, -1}}, totals);
   keep_within(room, {{in, 1}, {totals.begun, -1}}, totals);
+  copied_by_.push_back({out, in});
   if (!host_limit_) return;
   std::vector<Term> off{{totals.not_held, -1}};
   if (limit_column_ != kNone) off.push_back({limit_column_, -1});
   lp_.at_most(off, room + *host_limit_);
+}
+
+bool Relaxation::is_asked(OpId k) const {
+  return p_.program.ops[at(k)].place == OpPlace::device && (asked_.empty() || asked_[at(k)] != 0);
+}
+
+/// Between two ops that are asked: a stall, and the time of others.
+void Relaxation::add_time(bool no_stalls, double stall_cost, Column& out, Column& in) {
+  if (!no_stalls) stalls_.push_back(lp_.add_column(0, longest_stall(), stall_cost));
+  advance(std::exchange(since_, 0), no_stalls ? Column{kNone} : stalls_.back(), out, in);
 }
 
 /// What the links may have copied after a time: a known one, or a stall.
@@ -306,91 +352,22 @@ void Relaxation::keep_within(double room, std::vector<Term> kept, const Totals& 
   lp_.at_most(kept, room);
 }
 
-/// Clones take the time of the ops they repeat, and that is no time of the program's own ops.
-void Relaxation::add_clone_times() {
-  std::map<std::pair<OpId, std::int32_t>, std::vector<Term>> again;  // by op and value
-  for (std::size_t a = 0; a < absences_.size(); ++a) {
-    if (remade_[a] == kNone) continue;
-    for (const OpId op : recipes_[a].ops) again[{op, recipes_[a].value}].push_back({remade_[a], 1});
+FluidFlow Relaxation::flow(const LinearProgram::Solution& solution) const {
+  FluidFlow flow;
+  const auto value = [&](Column c) { return c == kNone ? 0 : solution.values[at(c)]; };
+  for (const std::int32_t part : parts_.of) {
+    flow.away.push_back(part == kNone ? 0 : value(away_[at(part)]));
+    flow.copied.push_back(part == kNone ? 0 : value(copied_[at(part)]));
+    flow.remade.push_back(part == kNone ? 0 : value(remade_[at(part)]));
   }
-  std::vector<Term> row;
-  for (const Column stall : stalls_) row.push_back({stall, -1});
-  OpId last = kNone;
-  Column clones = kNone;
-  for (auto& [of, terms] : again) {
-    if (of.first != last) {
-      last = of.first;
-      // As often as any of its values asks for.
-      clones = lp_.add_column(0, static_cast<double>(absences_.size()));
-      row.push_back({clones, time_of(last)});
-    }
-    terms.push_back({clones, -1});
-    lp_.at_most(terms, 0);
+  for (std::size_t i = 0; i + 1 < copied_by_.size(); i += 2) {
+    flow.stretches.push_back(
+        {value(copied_by_[i].out) * byte_unit_, value(copied_by_[i].in) * byte_unit_,
+         value(copied_by_[i + 1].out) * byte_unit_, value(copied_by_[i + 1].in) * byte_unit_,
+         value(stalls_[i / 2]) * time_unit_});
   }
-  lp_.at_most(row, 0);
-}
-
-/// No bound above this is returned: a schedule with a longer stall is no faster than that.
-double Relaxation::longest_stall() const {
-  double slowness = 1 / out_rate_ + 1 / in_rate_;
-  if (links_.behind_host) {
-    slowness += 1 / units(links_.behind_host->write) + 1 / units(links_.behind_host->read);
-  }
-  return 1 + compute_ + 2 * all_bytes_ * slowness + 2 * all_latencies();
-}
-
-double Relaxation::all_latencies() const {
-  double latency = links_.out.latency + links_.in.latency;
-  if (const auto& file = links_.behind_host) latency += file->write.latency + file->read.latency;
-  return static_cast<double>(absences_.size()) * latency / time_unit_;
-}
-
-double Relaxation::units(const DeviceLinks::Direction& link) const {
-  return link.bytes_per_second * 1e-9 * time_unit_ / byte_unit_;
-}
-
-/// The links carry each copy and its latency within the iteration.
-void Relaxation::add_latencies() {
-  const double out_latency = links_.out.latency / time_unit_;
-  const double in_latency = links_.in.latency / time_unit_;
-  std::vector<Term> row;
-  const auto close = [&] { keep_within_iteration(row); };
-  for (std::size_t a = 0; a < absences_.size(); ++a) {
-    if (copied_[a] == kNone) continue;
-    row.push_back({copied_[a], out_latency + bytes_of(absences_[a]) / out_rate_});
-  }
-  if (links_.duplex) close();
-  for (std::size_t a = 0; a < absences_.size(); ++a) {
-    if (away_[a] == kNone) continue;
-    const double time = in_latency + bytes_of(absences_[a]) / in_rate_;
-    row.push_back({away_[a], time});
-    if (remade_[a] != kNone) row.push_back({remade_[a], -time});
-  }
-  close();
-}
-
-/// Time that one channel takes up.
-void Relaxation::keep_within_iteration(std::vector<Term>& row) {
-  for (const Column stall : stalls_) row.push_back({stall, -1});
-  lp_.at_most(row, compute_);
-  row.clear();
-}
-
-/// The same of the links between host and file.
-void Relaxation::add_file_times() {
-  const DeviceLinks::File& file = *links_.behind_host;
-  const auto time = [&](std::size_t a, const DeviceLinks::Direction& link) {
-    return link.latency / time_unit_ + bytes_of(absences_[a]) / units(link);
-  };
-  std::vector<Term> row;
-  for (std::size_t a = 0; a < absences_.size(); ++a) {
-    if (written_[a] != kNone) row.push_back({written_[a], time(a, file.write)});
-  }
-  if (file.duplex) keep_within_iteration(row);
-  for (std::size_t a = 0; a < absences_.size(); ++a) {
-    if (on_file_[a] != kNone) row.push_back({on_file_[a], time(a, file.read)});
-  }
-  keep_within_iteration(row);
+  flow.load = load_;
+  return flow;
 }
 
 }  // namespace tidepool

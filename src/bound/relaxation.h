@@ -5,19 +5,23 @@
 #include <optional>
 #include <vector>
 
-#include "bound/absences.h"
 #include "bound/device_links.h"
 #include "bound/fluid.h"
-#include "bound/recipes.h"
+#include "bound/parts.h"
+#include "bound/unasked_ops.h"
 #include "ir/load_profile.h"
 
 namespace tidepool {
 
-/// Without a limit the limit itself is minimised, and stalls may sum up to `stalls`.
 class Relaxation {
  public:
+  /// Without a limit the limit itself is minimised, and stalls may sum up to `stalls`.
   Relaxation(const FluidProblem& problem, const LoadProfile& load, std::optional<Bytes> limit,
              Nanos stalls = Nanos{0});
+  /// The conditions are asked of some ops alone, `asked` per op, and of parts that may stand for
+  /// several absences. See Note [Some ops] in some_ops.h.
+  Relaxation(const FluidProblem& problem, const LoadProfile& load, Bytes limit, Parts parts,
+             std::vector<char> asked);
 
   [[nodiscard]] LinearProgram::Solution solve(const FluidOptions& options) const {
     return lp_.solve(options);
@@ -27,6 +31,8 @@ class Relaxation {
   [[nodiscard]] double bytes(double load) const { return load * byte_unit_; }
   /// Per gap: the part that is away.
   [[nodiscard]] std::vector<double> shares(const LinearProgram::Solution& solution) const;
+  /// Where some ops are asked; of a solution with values.
+  [[nodiscard]] FluidFlow flow(const LinearProgram::Solution& solution) const;
 
  private:
   using Column = LinearProgram::Column;
@@ -47,12 +53,15 @@ class Relaxation {
     Column copyable, on_host, begun, due, remade, padding, not_held;
   };
 
+  void write(const LoadProfile& load, std::optional<Bytes> limit, Nanos stalls);
   void choose_units(Bytes peak);
   void free_dead_bytes();
   void add_absences();
   void add_ops(bool no_stalls, double stall_cost);
   void add_op(OpId k, const Totals& totals, bool no_stalls, double stall_cost, Column& out,
               Column& in);
+  void add_time(bool no_stalls, double stall_cost, Column& out, Column& in);
+  [[nodiscard]] bool is_asked(OpId k) const;
   void add_clone_times();
   void add_latencies();
   void add_file();
@@ -60,6 +69,7 @@ class Relaxation {
   void keep_within_iteration(std::vector<Term>& row);
   void open(Sums& sums, std::size_t a, double sign) const;
 
+  std::vector<Term> copied_up_to(std::size_t a);
   Column sum(std::vector<Term> terms, double most);
   void begin(Sums& sums, std::size_t a) const;
   void end(Sums& sums, std::size_t a) const;
@@ -72,17 +82,14 @@ class Relaxation {
   [[nodiscard]] double all_latencies() const;
   [[nodiscard]] double units(const DeviceLinks::Direction& link) const;
   [[nodiscard]] double time_of(OpId op) const;
-  [[nodiscard]] double bytes_of(const Absence& a) const;
-  [[nodiscard]] Bytes aligned_bytes_of(const Absence& a) const;
-  [[nodiscard]] double padding_of(const Absence& a) const;
-  /// From which op on the value may be copied out.
-  [[nodiscard]] OpId born(std::size_t a) const;
+  [[nodiscard]] double bytes_of(std::size_t a) const { return parts_.bytes[a] / byte_unit_; }
+  [[nodiscard]] double padding_of(std::size_t a) const { return parts_.padding(a) / byte_unit_; }
 
   const FluidProblem& p_;
   DeviceLinks links_;
   std::vector<Bytes> load_;  ///< at each op, with nothing away but dead bytes
-  std::vector<Absence> absences_;
-  std::vector<Recipe> recipes_;  ///< per absence; empty: nothing runs again
+  Parts parts_;              ///< "absence" below is one of these
+  std::vector<char> asked_;  ///< per op; empty: all
   OpId ops_ = 0;
   double byte_unit_ = 1, time_unit_ = 1;  ///< bytes and nanoseconds
   double out_rate_ = 0, in_rate_ = 0;     ///< byte units a time unit
@@ -92,12 +99,18 @@ class Relaxation {
   double all_bytes_ = 0, all_padding_ = 0;
   LinearProgram lp_;
   Column limit_column_ = kNone;
-  std::vector<Column> away_;     ///< x per absence; kNone: dead, or no op runs in it
-  std::vector<Column> copied_;   ///< y per absence; kNone: no copy out is needed
-  std::vector<Column> remade_;   ///< r per absence; kNone: it cannot be made again
-  std::vector<Column> on_file_;  ///< d per absence; kNone: it may not be on a file
-  std::vector<Column> written_;  ///< v per absence; kNone: it may not be, or has no y
+  std::vector<Column> away_;           ///< x per absence; kNone: dead, or no op runs in it
+  std::vector<Column> copied_;         ///< y per absence; kNone: no copy out is needed
+  std::vector<Column> remade_;         ///< r per absence; kNone: it cannot be made again
+  std::vector<Column> copied_so_far_;  ///< sums of these; kNone: none was needed
+  std::vector<Column> on_file_;        ///< d per absence; kNone: it may not be on a file
+  std::vector<Column> written_;        ///< v per absence; kNone: it may not be, or has no y
   std::vector<Column> stalls_;
+  double since_ = 0;  ///< the time of device ops that nothing was asked of since the last one
+  struct Copied {
+    Column out, in;
+  };
+  std::vector<Copied> copied_by_;  ///< in front of and behind every op that is asked; first, last
 };
 
 }  // namespace tidepool

@@ -1,6 +1,7 @@
 // How little time and memory swapping and recomputation could do with, at best.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -23,10 +24,13 @@ struct Bounds {
   std::optional<Nanos> plan_time;
   double gap = 0;            ///< of the plan
   bool not_covered = false;  ///< there is a plan, and the bound does not hold for it
+
+  /// What the weaker of both is by.
+  [[nodiscard]] BoundBy weaker() const { return std::max(overhead.by, recomputing.by); }
 };
 
 /// By linear programs that take up to `time_limit` together; what takes longer gets a weaker bound
-/// by the op that needs most. Fails with `infeasible` where no schedule that only swaps fits.
+/// (bound/tightest.h). Fails with `infeasible` where no schedule that only swaps fits.
 Result<Bounds> bounds_of(const Subject& subject, const BudgetSpec& budget, Nanos time_limit,
                          Observer& observer);
 

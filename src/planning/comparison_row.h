@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "bound/tightest.h"
 #include "planning/rounds_of_plan.h"
 
 namespace tidepool {
@@ -26,8 +27,9 @@ struct ComparisonRow {
   bool covered = false;         ///< the bound holds for such plans
   std::optional<double> least;  ///< overhead that no plan with the usual algorithms avoids
   std::optional<double> gap;
-  bool bound_stopped = false;  ///< the time limit was up before there was a bound
-  std::string bound_refused;   ///< why there is no bound for such a program
+  BoundBy bound_by = BoundBy::fluid;  ///< where there is a gap
+  bool bound_stopped = false;         ///< the time limit was up: more time may prove more
+  std::string bound_refused;          ///< why there is no bound for such a program
   Bytes swapped = 0;
   std::optional<Bytes> written;  ///< to the machine's file, where it has one
   std::int64_t recomputed = 0;

@@ -7,7 +7,6 @@
 
 #include "base/json.h"
 #include "bound/any_algorithms.h"
-#include "bound/binding_op.h"
 #include "ir/load_profile.h"
 #include "lower/overhead.h"
 
@@ -83,14 +82,20 @@ OverheadBound overhead_bound(const Program& program, const Machine& machine,
   bound.unlimited = unlimited;
   bound.unlimited_here = unlimited_time(program, machine, bound.algorithms);
   const AccessIndex index(program);
-  bound.fluid = fluid_bound({program, index, machine, bound.algorithms, recompute, budget.host},
-                            usable(program, machine.alignment(), budget.device), options);
-  if (bound.fluid.stopped && !options.stop.requested()) {
-    bound.of_one_op = bound.fluid.feasible = true;
-    bound.fluid.overhead =
-        binding_op_bound({program, index, machine, bound.algorithms, recompute}, budget.device);
-  }
+  auto tightest =
+      tightest_bound({program, index, machine, bound.algorithms, recompute, budget.host},
+                     usable(program, machine.alignment(), budget.device), options);
+  bound.fluid = std::move(tightest.fluid);
+  bound.by = tightest.by;
   return bound;
+}
+
+std::string said_of(BoundBy by, bool stopped) {
+  if (by == BoundBy::fluid) return {};
+  return fmt::format("{}{}",
+                     by == BoundBy::some_ops ? "by a linear program of some ops"
+                                             : "by the op that needs most memory",
+                     stopped ? "; more time (`time_limit`) may prove more" : "");
 }
 
 std::string ProvenGap::text() const {
@@ -103,21 +108,18 @@ std::string ProvenGap::text() const {
       least_time_of_any ? fmt::format(", and none with other algorithms takes less than {:.3f} ms",
                                       to_ms(*least_time_of_any))
                         : "";
-  const std::string weak =
-      of_one_op ? " (by the op that needs most; the linear program, which may prove more, takes "
-                  "longer than `time_limit`)"
-                : "";
+  const std::string said = said_of(by, stopped);
   return fmt::format(
       "{}{:.2f} % of the time without a budget: no plan{} has an overhead below {:.2f} %{}{}",
-      of_one_op ? "at most " : "", 100 * *gap,
+      said.empty() ? "" : "at most ", 100 * *gap,
       choice ? " with these algorithms and rounds" : " with these rounds", 100 * *least_overhead,
-      weak, any);
+      said.empty() ? "" : fmt::format(" ({})", said), any);
 }
 
 void ProvenGap::add_to(Json& json) const {
   json["least_overhead"] = least_overhead ? Json(*least_overhead) : Json(nullptr);
   json["optimality_gap"] = gap ? Json(*gap) : Json(nullptr);
-  json["bound"] = !gap ? Json(nullptr) : of_one_op ? Json("binding op") : Json("fluid");
+  json["bound"] = gap ? Json(to_string(by)) : Json(nullptr);
   json["least_ms_of_any_algorithms"] =
       least_time_of_any ? Json(to_ms(*least_time_of_any)) : Json(nullptr);
   add_missing_bound(json, stopped, refused);
@@ -143,7 +145,7 @@ Result<void> prove(const Program& program, const Machine& machine, const Lowered
   if (!gap) return fail(gap.error());
   result.least_overhead = bound.least_overhead();
   result.gap = *gap;
-  result.of_one_op = bound.of_one_op;
+  result.by = bound.by;
   return {};
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/json_fwd.h"
-#include "bound/fluid.h"
+#include "bound/tightest.h"
 #include "planning/algorithm_choice.h"
 
 namespace tidepool {
@@ -13,13 +13,11 @@ namespace tidepool {
 /// What no plan with these algorithms inside one budget can avoid.
 struct OverheadBound {
   AlgorithmChoice algorithms;
-  Nanos compute{};         ///< sum of the device ops' times
-  Nanos unlimited{};       ///< an iteration without a budget: what shares refer to
-  Nanos unlimited_here{};  ///< the same with these algorithms, if plans may have others
-  FluidBound fluid;
-  /// The linear program has taken too long: `fluid` has what the op that binds needs
-  /// (bound/binding_op.h), and `stopped`.
-  bool of_one_op = false;
+  Nanos compute{};              ///< sum of the device ops' times
+  Nanos unlimited{};            ///< an iteration without a budget: what shares refer to
+  Nanos unlimited_here{};       ///< the same with these algorithms, if plans may have others
+  FluidBound fluid;             ///< the tightest in the time, `stopped` where that was up
+  BoundBy by = BoundBy::fluid;  ///< what it is by
 
   /// The bound holds for plans of this strategy.
   [[nodiscard]] bool covers(const Strategy& strategy) const;
@@ -56,24 +54,28 @@ bool first_runs_in_order(const Program& program, const Plan& plan);
 struct ProvenGap {
   std::optional<double> least_overhead;
   std::optional<double> gap;
-  bool of_one_op = false;  ///< by a weaker bound, see OverheadBound; the gap is at most this
-  std::string unknown;     ///< why there is no gap, in a phrase; names fields of PlannerSpec
-  bool stopped = false;    ///< ... because time was up, or interrupted
-  std::string refused;     ///< ... because there is no bound for such a program, and why
-  bool choice = false;     ///< plans may have other algorithms, which the gap does not count
+  BoundBy by = BoundBy::fluid;  ///< where it is no other the gap is at most this
+  std::string unknown;          ///< why there is no gap, in a phrase; names fields of PlannerSpec
+  bool stopped = false;         ///< ... because time was up, or interrupted
+  std::string refused;          ///< ... because there is no bound for such a program, and why
+  bool choice = false;          ///< plans may have other algorithms, which the gap does not count
   /// Of an iteration with whatever algorithms, where there is a choice and time for a second bound.
   std::optional<Nanos> least_time_of_any;
   bool none_is_faster = false;  ///< the plan takes no longer than that
 
   /// For people, fields in backquotes.
   [[nodiscard]] std::string text() const;
-  /// Sets `least_overhead`, `optimality_gap`, `bound` ("fluid", "binding op" or null) and
+  /// Sets `least_overhead`, `optimality_gap`, `bound` (as `to_string` has it) and
   /// `least_ms_of_any_algorithms`, null where they are not known, and what `add_missing_bound`
   /// does.
   void add_to(Json& json) const;
 };
 
-/// Solves a linear program, or two. Fails like OverheadBound::optimality_gap. `unlimited`: as
+/// What a bound that is not of all ops is by, in brackets, with the field `time_limit`; empty of
+/// one that is.
+std::string said_of(BoundBy by, bool stopped);
+
+/// Solves linear programs. Fails like OverheadBound::optimality_gap. `unlimited`: as
 /// above.
 Result<ProvenGap> proven_gap(const Program& program, const Machine& machine, const Lowered& lowered,
                              Nanos unlimited, const Budget& budget, const FluidOptions& options);

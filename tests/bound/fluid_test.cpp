@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "bound/any_algorithms.h"
+#include "bound/tightest.h"
 #include "ir/load_profile.h"
 #include "lower/lower.h"
 #include "support/attacks.h"
@@ -292,6 +293,10 @@ void expect_below_exhaustive(Program (*make)(std::uint64_t), Bytes alignment, bo
     const auto compute = static_cast<double>(compute_time(program, algorithms).count());
     const double best = testing::ExhaustiveSwap(program, machine, limit, kTick, recompute).best();
     EXPECT_LE(compute + static_cast<double>(b.overhead.count()), best);
+    const TightestBound t =
+        tightest_bound({program, index, machine, algorithms, recompute}, limit, {});
+    EXPECT_LE(compute + static_cast<double>(t.fluid.overhead.count()), best);
+    EXPECT_GE(t.fluid.overhead + Nanos{2} + b.overhead / 1000, b.overhead);
     if (best <= compute) continue;
     ++stalled;
     tightness += static_cast<double>(b.overhead.count()) / (best - compute);

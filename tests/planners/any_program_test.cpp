@@ -5,6 +5,7 @@
 
 #include "bound/binding_op.h"
 #include "bound/fluid.h"
+#include "bound/some_ops.h"
 #include "lower/overhead.h"
 #include "planners/registry.h"
 #include "planners/settings.h"
@@ -92,6 +93,7 @@ TEST_P(AnyProgram, IsPlannedProvedAndTimedRight) {
     EXPECT_GE(stall, binding_op_bound(problem, budget.device));
     if (const FluidBound bound = fluid_bound(problem, budget.device); bound.feasible) {
       EXPECT_GE(stall, bound.overhead);
+      EXPECT_GE(stall, some_ops_bound(problem, budget.device, FluidOptions{}).overhead);
     }
   }
   EXPECT_GT(planned, programs / 6);

@@ -4,6 +4,7 @@
 #include "bound/any_algorithms.h"
 #include "bound/binding_op.h"
 #include "bound/fluid.h"
+#include "bound/some_ops.h"
 #include "planners/registry.h"
 #include "planning/make_plan.h"
 #include "support/attacks.h"
@@ -87,6 +88,9 @@ TEST_P(BoundedPlanner, NeverBeatsTheFluidBound) {
     const Nanos weaker =
         binding_op_bound({program, index, machine, algorithms, true}, budget.device);
     EXPECT_GE(stall, weaker);
+    EXPECT_GE(stall, some_ops_bound({program, index, machine, algorithms, true}, budget.device,
+                                    FluidOptions{})
+                         .overhead);
     bounded_by_one += weaker > Nanos{0};
     bounded += bound.overhead > Nanos{0};
     met += bound.overhead > Nanos{0} && stall < bound.overhead * 11 / 10;

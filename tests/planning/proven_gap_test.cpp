@@ -122,7 +122,7 @@ TEST_F(ProvenGapTest, IsByTheOpThatBindsWhenTheTimeIsUp) {
   const Lowered lowered = plan(kBudget);
   const ProvenGap g = gap(lowered, options);
   EXPECT_TRUE(g.stopped);
-  EXPECT_TRUE(g.of_one_op);
+  EXPECT_EQ(g.by, BoundBy::binding_op);
   ASSERT_TRUE(g.gap && g.least_overhead) << g.unknown;
   EXPECT_GE(*g.gap, *gap(lowered).gap) << "the linear program proves more";
   EXPECT_THAT(g.text(), HasSubstr("at most "));
