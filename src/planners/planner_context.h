@@ -69,6 +69,9 @@ struct PlannerOptions {
   /// alone. 0: the time limit holds.
   std::int64_t evaluation_limit = 0;
   MayDecide may;
+  /// Proved plans of these programs in this budget or less, which searches begin with
+  /// (`begins_with_plans`) and none of them is slower than. They must outlive the options.
+  std::span<const Lowered> known{};
   OptionValues values;  ///< of the planner's own options, see PlannerInfo::options
 };
 

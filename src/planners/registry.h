@@ -72,6 +72,9 @@ Nanos usual_time_limit(std::string_view planner);
 bool chooses_algorithms(std::string_view planner);
 /// PlannerInfo::corrects_itself; false of a planner that there is not.
 bool corrects_itself(std::string_view planner);
+/// It searches on from plans of others, and from PlannerOptions::known; false of a planner that
+/// there is not.
+bool begins_with_plans(std::string_view planner);
 /// Fails with a usage error that names the known planners.
 Result<std::unique_ptr<Planner>> make_planner(std::string_view name);
 /// PlannerInfo::learns; false of a planner that there is not.

@@ -54,7 +54,9 @@ Result<Planned> make_plan(Planner& planner, Workload& workload, const Machine& o
     const auto program = workload.program(workload.sub_batch());
     if (!program) return fail(program.error());
     if (bytes_of_all(**program, machine) > within->host) {
-      auto planned = plan_in_host_budget(planner, workload, machine, *within, options);
+      PlannerOptions mine = options;
+      mine.known = {};  // on other machines
+      auto planned = plan_in_host_budget(planner, workload, machine, *within, mine);
       if (planned) tell_of_the_limit(options, *planned);
       return planned;
     }

@@ -109,6 +109,29 @@ TEST(MakePlan, APlannerThatDecidesWhatItMayNotIsRefusedByName) {
   }
 }
 
+TEST(MakePlan, NoPlanIsSlowerThanAKnownOne) {
+  const auto plan_of = [](std::int64_t sub_batch, std::span<const Lowered> known) {
+    SubBatchWorkload workload;
+    Chooser chooser(sub_batch, true);
+    PlannerOptions options;
+    options.known = known;
+    return *make_plan(chooser, workload, kMachine, kPlenty, options);
+  };
+  const Planned one = plan_of(8, {});
+  const Planned other = plan_of(1, {});
+  ASSERT_NE(one.lowered.iteration_time, other.lowered.iteration_time);
+  const bool first = one.lowered.iteration_time < other.lowered.iteration_time;
+  const Planned& fast = first ? one : other;
+  const Planned& slow = first ? other : one;
+  const Planned told = plan_of(slow.sub_batch(), {&fast.lowered, 1});
+  EXPECT_EQ(told.lowered.iteration_time, fast.lowered.iteration_time);
+  EXPECT_EQ(told.sub_batch(), fast.sub_batch());
+  EXPECT_THAT(told.notes, ::testing::ElementsAre(HasSubstr("that was known")));
+  const Planned own = plan_of(fast.sub_batch(), {&slow.lowered, 1});
+  EXPECT_EQ(own.lowered.iteration_time, fast.lowered.iteration_time);
+  EXPECT_THAT(own.notes, ::testing::ElementsAre("as told"));
+}
+
 TEST(MakePlan, WhereNothingElseFitsTheStreamingScheduleNeedsTheRightToSwap) {
   SubBatchWorkload workload;
   const Bytes least = smallest_budget(**workload.program(8), 64).bytes;

@@ -58,6 +58,10 @@ Result<void> SizeSearch::begin(Starts starts) {
         search_->add_plan(std::move(*start->plan), start->planner->name);
       }
     }
+    for (const Lowered& known : options_.known) {
+      if (known.strategy.sub_batch == workload_.sub_batch())
+        search_->add_plan(known, "a known plan");
+    }
     search_->run();
   } else {
     best_ = std::make_unique<Lowered>(std::move(*best->plan));

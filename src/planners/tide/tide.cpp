@@ -28,6 +28,11 @@ class Tide : public Planner {
     const Allowance whole = context.allowance();
     TideSearch search(context, std::move(*first),
                       {.threads = threads_, .name = "tide", .origin = "autoswap"});
+    for (const Lowered& known : context.options().known) {
+      if (known.strategy.sub_batch == context.workload().sub_batch()) {
+        search.add_plan(known, "a known plan");
+      }
+    }
     if (file) search.extend(whole.part(1 - kToWriteLess));
     search.run();
     if (file) search.write_less(whole.slice(kToWriteLess));

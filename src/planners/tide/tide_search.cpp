@@ -126,6 +126,7 @@ void TideSearch::run() {
   const bool known = best_.load_limit > 0 && best_.load_limit < budget_.device;
   if (round_ == 0 && recompute_ && known) limit_.tighten(budget_.device - best_.load_limit);
   for (; !over(); ++round_) {
+    const Clock::time_point begun = Clock::now();
     const std::uint64_t seed = hash_combine(context_.options().seed, round_);
     const bool whole = to_the_budget();
     const Bytes load = whole ? budget_.device : limit_.bytes();
@@ -133,6 +134,9 @@ void TideSearch::run() {
     if (!found && whole) break;
     const Bytes excess = found ? place_found(load, seed) : 0;
     if (!whole || round_ == 0 || excess == 0) limit_.follow(excess);
+    if (excess > 0 && may_be_the_last(Clock::now() - begun)) {
+      limit_.at_most(std::max(budget_.device - 2 * excess, limit_.bytes() / 2));
+    }
     context_.show_progress(allowance_,
                            fmt::format("{}: {} over the least", name_, format_time(stall())));
   }
@@ -144,6 +148,13 @@ bool TideSearch::over() const {
   const bool too_late = allowance_.repeats() ? load_.next_round() > allowance_.evaluations_left()
                                              : allowance_.time_left() < placing_;
   return allowance_.used_up() || too_late || met_the_least() || context_.stopped();
+}
+
+/// Nothing that was found has had addresses, and there may be time for one more round: that one had
+/// better find what has. Otherwise a few rounds end with one of the plans they began with, which
+/// may be slower than what the same rounds find for a smaller budget.
+bool TideSearch::may_be_the_last(Nanos round) const {
+  return !placed_ && !allowance_.repeats() && allowance_.time_left() < 2 * round;
 }
 
 /// Less than this is not worth the time that states for other limits and addresses need.
@@ -182,11 +193,12 @@ PackingSearch TideSearch::packing_search() {
   constexpr double kFirst = 0.1;
   constexpr double kLonger = 1.3;
   const double time = kFirst * std::pow(kLonger, static_cast<double>(round_));
-  // The threads take turns at the states.
-  constexpr double kOfTheRest = 0.9;
+  // The threads take turns at the states. Before any has had addresses there has to be another
+  // round.
+  const double of_the_rest = placed_ ? 0.9 : 0.4;
   const double left = to_seconds(allowance_.time_left() - placing_);
   return {.time = from_seconds(
-              std::clamp(kOfTheRest * left / turns(kPlaced), 0.0, std::min(time, 60.0)))};
+              std::clamp(of_the_rest * left / turns(kPlaced), 0.0, std::min(time, 60.0)))};
 }
 
 /// In which the threads have placed so many states.
@@ -256,6 +268,7 @@ Bytes TideSearch::take_best(Placing& p) {
     }
     auto& lowered = state.trial.lowered;
     if (!lowered) continue;
+    placed_ = true;
     take(std::move(*lowered),
          p.limit >= kNoDeviceLimit
              ? "the search"

@@ -81,6 +81,7 @@ class TideSearch {
                               const Options& options);
   [[nodiscard]] Nanos search_less(const Allowance& allowance, GapSearch& search, bool remade);
   [[nodiscard]] bool over() const;
+  [[nodiscard]] bool may_be_the_last(Nanos round) const;
   [[nodiscard]] Nanos tolerated_stall() const;
   void add_score_picks(const std::vector<std::int32_t>& algorithms, double part);
   PackingSearch packing_search();
@@ -105,6 +106,7 @@ class TideSearch {
   LoadLimit limit_;
   std::uint64_t round_ = 0;
   std::deque<Lowering> others_;  ///< for states placed side by side
+  bool placed_ = false;          ///< something that was found has had addresses
   Nanos placing_{0};             ///< what placing took last time beside searches for addresses
 };
 

@@ -23,6 +23,9 @@ class LoadLimit {
   /// The addresses took `excess` more than the budget; not positive: it is not known how much.
   void tighten(Bytes excess) { bytes_ -= small_ ? least_ : std::max(excess, least_); }
 
+  /// Goes down to this where it is above.
+  void at_most(Bytes bytes) { bytes_ = std::min(bytes_, std::max(bytes, Bytes{1})); }
+
   /// From the budget again, in the least steps whatever the excess: what one try of a packing takes
   /// above the budget may be more than the limit has to go down. False where that was so already.
   bool begin_small_steps() {

@@ -28,6 +28,19 @@ TEST(LoadLimit, SmallStepsBeginAtTheBudgetAgainWhateverTheExcess) {
   EXPECT_FALSE(limit.begin_small_steps()) << "they were small";
 }
 
+TEST(LoadLimit, GoesDownAtOnceAndFromThereUpAgain) {
+  LoadLimit limit(1000, 100);
+  limit.follow(30);
+  limit.at_most(900);
+  EXPECT_EQ(limit.bytes(), 900);
+  limit.at_most(950);
+  EXPECT_EQ(limit.bytes(), 900) << "it is below";
+  limit.follow(0);
+  EXPECT_EQ(limit.bytes(), 950);
+  limit.at_most(-5);
+  EXPECT_EQ(limit.bytes(), 1);
+}
+
 /// Addresses always take a quarter more than the load.
 TEST(LoadLimit, FollowsWhatTheAddressesNeed) {
   constexpr Bytes kBudget = 100'000;
