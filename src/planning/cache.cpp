@@ -62,6 +62,17 @@ Json identity(const Profile& subject, const Budget& budget, const Json& settings
   return json;
 }
 
+std::uint64_t hash_of(const Json& identity) {
+  std::uint64_t hash = 0;
+  for (const char c : identity.dump()) hash = hash_combine(hash, static_cast<unsigned char>(c));
+  return hash;
+}
+
+/// Files of plans for the same but for the budget begin alike.
+std::string kind_of(const PlanRequest& request, const Json& settings) {
+  return fmt::format("plan-{:016x}", hash_of(identity(request.subject, Budget{}, settings)));
+}
+
 Result<MeasuredProfile> read_measured(const std::string& text, const std::string& path) {
   auto profile = read_profile(text, path);
   if (!profile) return fail(profile.error());
@@ -104,7 +115,8 @@ Planned planned_from_json(const JsonCursor& file, const Json& wanted) {
   return planned;
 }
 
-/// Whether a file's content is the answer to what was asked for.
+/// Whether a file's content is the answer to what was asked for, whose identity with the budget of
+/// the file, or that of the request, is `wanted`.
 Result<bool> answers(const PlanFile& file, const std::string& text, const std::string& path,
                      const PlanRequest& request, const Json& wanted) {
   Profile subject{file.fingerprint, file.program, file.machine};
@@ -207,11 +219,9 @@ void Cache::ignored(const Error& why) const {
                    fmt::format("cache file ignored, will be replaced: {}", why.message));
 }
 
-std::string Cache::file(const char* kind, const Json& identity) const {
+std::string Cache::file(const std::string& kind, const Json& identity) const {
   if (folder_.empty()) return {};
-  std::uint64_t hash = 0;
-  for (const char c : identity.dump()) hash = hash_combine(hash, static_cast<unsigned char>(c));
-  return (folder_ / fmt::format("{}-{:016x}.json", kind, hash)).string();
+  return (folder_ / fmt::format("{}-{:016x}.json", kind, hash_of(identity))).string();
 }
 
 void Cache::write(const std::string& path, const Json& content) const {
@@ -254,8 +264,9 @@ void Cache::keep(const MeasuredProfile& measured) const {
 
 std::optional<Planned> Cache::plan(const PlanRequest& request) const {
   const auto start = std::chrono::steady_clock::now();
-  const Json wanted = identity(request.subject, request.budget, settings(request));
-  const std::string path = file("plan", wanted);
+  const Json asked = settings(request);
+  const Json wanted = identity(request.subject, request.budget, asked);
+  const std::string path = file(kind_of(request, asked), wanted);
   const auto text = content(path);
   if (!text) return std::nullopt;
   auto planned = read_planned(*text, path, request, wanted);
@@ -267,17 +278,61 @@ std::optional<Planned> Cache::plan(const PlanRequest& request) const {
   return std::move(*planned);
 }
 
+std::vector<std::string> Cache::of_other_budgets(const PlanRequest& request) const {
+  const Json asked = settings(request);
+  const std::string kind = kind_of(request, asked);
+  const std::string own = file(kind, identity(request.subject, request.budget, asked));
+  std::vector<std::string> paths;
+  std::error_code failed;
+  if (folder_.empty()) return paths;
+  for (std::filesystem::directory_iterator entry(folder_, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    const bool same = entry->path().filename().string().starts_with(kind + "-");
+    if (same && entry->path().string() != own) paths.push_back(entry->path().string());
+  }
+  std::ranges::sort(paths);
+  return paths;
+}
+
+std::optional<Planned> Cache::plan_of_another_budget(const PlanRequest& request) const {
+  const Json asked = settings(request);
+  std::optional<Planned> fastest;
+  for (const std::string& path : of_other_budgets(request)) {
+    const auto text = content(path);
+    if (!text) continue;
+    const auto file = read_plan(*text, path);
+    if (!file || file->plan.device_bytes() > request.budget.device) continue;
+    if (fastest && file->iteration_time >= fastest->lowered.iteration_time) continue;
+    const Json wanted = identity(request.subject, file->budget(), asked);
+    if (auto planned = read_planned(*text, path, request, wanted)) fastest = std::move(*planned);
+  }
+  return fastest;
+}
+
+void Cache::drop_slower(const PlanRequest& request, const Planned& planned) const {
+  for (const std::string& path : of_other_budgets(request)) {
+    const auto text = content(path);
+    if (!text) continue;
+    const auto file = read_plan(*text, path);
+    if (!file || planned.lowered.plan.device_bytes() > file->device_budget) continue;
+    if (file->iteration_time <= planned.lowered.iteration_time) continue;
+    std::error_code failed;
+    std::filesystem::remove(path, failed);
+  }
+}
+
 void Cache::keep(const PlanRequest& request, const Planned& planned) const {
   const auto program = request.program(planned.sub_batch());
   if (!program) return;
+  const Json asked = settings(request);
   const std::string path =
-      file("plan", identity(request.subject, request.budget, settings(request)));
+      file(kind_of(request, asked), identity(request.subject, request.budget, asked));
   const Lowered& lowered = planned.lowered;
   Json json = tidepool::to_json(
       PlanFile{request.subject.fingerprint, **program, request.subject.machine,
                request.budget.device, request.budget.host, lowered.iteration_time,
                lowered.compute_time, lowered.strategy, lowered.plan, request.budget.others});
-  json["settings"] = settings(request);
+  json["settings"] = asked;
   json["remarks"] = remarks(planned);
   if (request.workload != nullptr) json["asked_with"] = to_json(request.subject.program);
   write(path, json);

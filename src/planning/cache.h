@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/observer.h"
 #include "cost/profile.h"
@@ -58,10 +59,16 @@ class Cache {
 
   /// A plan for exactly this request, proved anew.
   [[nodiscard]] std::optional<Planned> plan(const PlanRequest& request) const;
+  /// The fastest plan for this request but for its budget, which that was kept for, that fits the
+  /// request's, for which it is proved.
+  [[nodiscard]] std::optional<Planned> plan_of_another_budget(const PlanRequest& request) const;
   void keep(const PlanRequest& request, const Planned& planned) const;
+  /// Plans of other budgets that the plan fits are kept no longer where it is faster.
+  void drop_slower(const PlanRequest& request, const Planned& planned) const;
 
  private:
-  [[nodiscard]] std::string file(const char* kind, const Json& identity) const;
+  [[nodiscard]] std::string file(const std::string& kind, const Json& identity) const;
+  [[nodiscard]] std::vector<std::string> of_other_budgets(const PlanRequest& request) const;
   void write(const std::string& path, const Json& content) const;
   [[nodiscard]] std::optional<std::string> content(const std::string& path) const;
   void ignored(const Error& why) const;

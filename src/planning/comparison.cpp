@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <span>
 
 #include "base/counted.h"
@@ -58,9 +59,11 @@ ComparisonRow row_for(const Subject& subject, const ComparedBudget& entry,
   return row;
 }
 
+/// `known`: this planner's fastest plan of smaller budgets, none before the first. A search begins
+/// with it, unless its result is to depend on the seed alone.
 ComparisonRow plan_one(const Subject& subject, const ComparedBudget& entry,
                        const OverheadBound& bound, const std::string& name, const PlannerSpec& spec,
-                       const PlannerOptions& options) {
+                       const PlannerOptions& options, std::optional<Lowered>& known) {
   ComparisonRow row = row_for(subject, entry, name);
   const auto work = PlannerWork::make(subject, name, entry.budget);
   if (!work) {
@@ -72,6 +75,8 @@ ComparisonRow plan_one(const Subject& subject, const ComparedBudget& entry,
   mine.time_limit = spec.time_limit.value_or(usual_time_limit(name));
   mine.usual_time = !spec.time_limit;
   mine.may.sub_batch = work->chooses();
+  const bool begins = begins_with_plans(name) && options.evaluation_limit == 0;
+  if (begins && known) mine.known = {&*known, 1};
   auto planned = make_plan(work->planner(), work->chooses() ? *work->workload() : fixed,
                            subject.profile.machine, entry.budget, mine);
   if (planned && learns(name)) {
@@ -86,6 +91,9 @@ ComparisonRow plan_one(const Subject& subject, const ComparedBudget& entry,
     return row;
   }
   const Plan& plan = planned->lowered.plan;
+  row.from_smaller_budget = begins && known &&
+                            planned->lowered.iteration_time == known->iteration_time &&
+                            plan.device_bytes() == known->plan.device_bytes();
   row.rounds =
       subject.rounds_of(profile->program, subject.terms.best_algorithms(chooses_algorithms(name)));
   row.rounds.chosen = work->chooses();
@@ -100,6 +108,9 @@ ComparisonRow plan_one(const Subject& subject, const ComparedBudget& entry,
   row.recomputed = totals.recomputed_ops;
   row.plan_time = planned->plan_time;
   row.streaming = planned->lowered.streaming;
+  if (begins && (!known || planned->lowered.iteration_time < known->iteration_time)) {
+    known = std::move(planned->lowered);
+  }
   return row;
 }
 
@@ -133,6 +144,7 @@ Result<void> set_bound(ComparisonRow& row, const OverheadBound& bound, std::int6
   row.gap.reset();
   row.least.reset();
   row.bound_stopped = bound.fluid.stopped;
+  row.bound_by = bound.by;
   row.bound_refused = bound.fluid.refused;
   const bool others = row.feasible() && row.rounds.sub_batch != sub_batch;
   if (!bound.fluid.feasible || others) return {};
@@ -186,7 +198,8 @@ Result<Comparisons> compare_planners(const Subject& subject,
   const std::size_t total = entries.size() * planners.size();
   Comparisons all;
   std::vector<ComparisonRow>& rows = all.rows;
-  all.ended = entries.back().of_any_size;  // the largest
+  all.ended = entries.back().of_any_size;               // the largest
+  std::map<std::string, std::optional<Lowered>> known;  // by planner
   for (const ComparedBudget& entry : entries) {
     const Budget& budget = entry.budget;
     OverheadBound bound;
@@ -209,7 +222,7 @@ Result<Comparisons> compare_planners(const Subject& subject,
                       fmt::format("{} in {}", name, size));
       const std::optional<Error>& why = entry.of_any_size;
       ComparisonRow row = why ? row_for(subject, entry, name)
-                              : plan_one(subject, entry, bound, name, spec, options);
+                              : plan_one(subject, entry, bound, name, spec, options, known[name]);
       if (why) {
         set_error(row, for_planner(name, *why, profile.program, profile.machine.alignment(),
                                    options.algorithms));

@@ -7,11 +7,24 @@
 #include "base/quantity.h"
 #include "planners/registry.h"
 #include "planners/settings.h"
+#include "planners/toolkit/wear.h"
 #include "planning/host_budget.h"
 #include "planning/learning.h"
 #include "planning/make_plan.h"
 
 namespace tidepool {
+namespace {
+
+/// A plan of less memory is one of more too: whether the cache is looked through for such. With an
+/// evaluation limit the result depends on the seed alone.
+bool takes_other_budgets(const PlanRequest& request) {
+  return begins_with_plans(request.planner) && request.options.evaluation_limit == 0 &&
+         request.options.observations.empty() && !keeps_record(request.stated) &&
+         !leaves_to_file(request.subject.machine);
+}
+
+}  // namespace
+
 Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& asked, const Cache& cache,
                                  bool replan, Observer& observer) {
   PlanRequest request = asked;
@@ -24,6 +37,11 @@ Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& asked, con
       observer.notice(Notice::plan_from_cache, "plan from the cache");
       return ObtainedPlan{std::move(*known), "cache", {}};
     }
+  }
+  std::optional<Planned> smaller;
+  if (!replan && takes_other_budgets(request)) {
+    smaller = cache.plan_of_another_budget(request);
+    if (smaller) request.options.known = {&smaller->lowered, 1};
   }
   const auto begun = std::chrono::steady_clock::now();
   FixedWorkload fixed(request.subject.program);
@@ -38,7 +56,10 @@ Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& asked, con
     return fail(written.error());
   }
   // A planner that was told to stop gives what it has: not worth keeping.
-  if (!observer.stop_requested()) cache.keep(request, *planned);
+  if (!observer.stop_requested()) {
+    if (takes_other_budgets(request)) cache.drop_slower(request, *planned);
+    cache.keep(request, *planned);
+  }
   return ObtainedPlan{std::move(*planned), "planner", {}};
 }
 
