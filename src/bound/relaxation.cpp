@@ -23,6 +23,7 @@ Relaxation::Relaxation(const FluidProblem& problem, const LoadProfile& load,
   add_absences();
   if (p_.host_limit > 0 && !links_.to_file) add_file();
   if (limit) {
+    limit_bytes_ = *limit;
     limit_ = static_cast<double>(*limit) / byte_unit_;
   } else {
     limit_column_ = lp_.add_column(0, static_cast<double>(load.peak) / byte_unit_, 1);
@@ -34,6 +35,7 @@ Relaxation::Relaxation(const FluidProblem& problem, const LoadProfile& load,
   if (!limit && !stalls_.empty()) {
     std::vector<Term> row;
     for (const Column stall : stalls_) row.push_back({stall, 1});
+    for (const Column slower : slower_) row.push_back({slower, 1});
     lp_.at_most(row, static_cast<double>(stalls.count()) / time_unit_);
   }
 }
@@ -260,29 +262,62 @@ void Relaxation::add_op(OpId k, const Totals& totals, bool no_stalls, double sta
     stalls_.push_back(lp_.add_column(0, longest_stall(), stall_cost));
     advance(0, stalls_.back(), out, in);
   }
+  std::vector<Term> workspace;
+  const Column slower = choose_algorithm(k, no_stalls, stall_cost, workspace);
   // All of these only grow while the op runs: what holds at its start need not be said again of
   // its end, nor the other way round.
   lp_.at_most({{totals.due, 1}, {in, -1}}, 0);
-  keep_within(room, {{in, 1}, {out, -1}, {totals.on_host, -1}}, totals);
-  advance(time_of(k), kNone, out, in);
+  keep_within(room, {{in, 1}, {out, -1}, {totals.on_host, -1}}, totals, workspace);
+  advance(time_of(k), slower, out, in);
   lp_.at_most({{out, 1}, {totals.copyable, -1}}, 0);
-  keep_within(room, {{in, 1}, {out, -1}, {totals.on_host, -1}}, totals);
-  keep_within(room, {{in, 1}, {totals.begun, -1}}, totals);
+  keep_within(room, {{in, 1}, {out, -1}, {totals.on_host, -1}}, totals, workspace);
+  keep_within(room, {{in, 1}, {totals.begun, -1}}, totals, workspace);
   if (!host_limit_) return;
   std::vector<Term> off{{totals.not_held, -1}};
+  off.insert(off.end(), workspace.begin(), workspace.end());
   if (limit_column_ != kNone) off.push_back({limit_column_, -1});
   lp_.at_most(off, room + *host_limit_);
 }
 
-/// What the links may have copied after a time: a known one, or a stall.
-void Relaxation::advance(double time, Column stall, Column& out, Column& in) {
+/// The part of each of its algorithms. Returns by how much the op takes longer than the fastest;
+/// kNone where there is no choice.
+Relaxation::Column Relaxation::choose_algorithm(OpId k, bool fastest, double cost,
+                                                std::vector<Term>& workspace) {
+  if (p_.choices.empty() || p_.choices[at(k)].empty()) return kNone;
+  if (unmovable_.empty()) unmovable_ = unmovable_load(p_.program, p_.machine.alignment());
+  std::vector<Term> parts;
+  std::vector<Term> time;
+  for (const MoreThanBest& more : p_.choices[at(k)]) {
+    if (!fits(k, more.workspace)) continue;
+    parts.push_back({lp_.add_column(0, 1), 1});
+    time.push_back({parts.back().column, static_cast<double>(more.time.count()) / time_unit_});
+    workspace.push_back({parts.back().column, static_cast<double>(more.workspace) / byte_unit_});
+  }
+  lp_.equal(parts, 1);
+  const double most = fastest ? 0 : time.front().factor;
+  slower_.push_back(lp_.add_column(0, most, cost));
+  time.push_back({slower_.back(), -1});
+  lp_.equal(time, 0);
+  return slower_.back();
+}
+
+/// With so much more workspace than the least, when all that may be away is.
+bool Relaxation::fits(OpId k, Bytes more) const {
+  return limit_bytes_ == 0 || working_set(p_.program, k, p_.machine.alignment(),
+                                          p_.algorithms[at(k)], unmovable_[at(k)]) +
+                                      more <=
+                                  limit_bytes_;
+}
+
+/// What the links may have copied after a time: a known one, one that is a variable, or both.
+void Relaxation::advance(double time, Column longer, Column& out, Column& in) {
   const double most = 2 * all_bytes_;
   const Column next_out = lp_.add_free_column(-most, most);
   const Column next_in = lp_.add_free_column(0, most);
   lp_.at_most({{out, 1}, {next_out, -1}}, 0);
   lp_.at_most({{in, 1}, {next_in, -1}}, 0);
   const auto carry = [&](std::vector<Term> terms) {
-    if (stall != kNone) terms.push_back({stall, -1});
+    if (longer != kNone) terms.push_back({longer, -1});
     lp_.at_most(terms, time);
   };
   const Term outs[] = {{next_out, 1 / out_rate_}, {out, -1 / out_rate_}};
@@ -297,11 +332,14 @@ void Relaxation::advance(double time, Column stall, Column& out, Column& in) {
   in = next_in;
 }
 
-/// `kept`: what came in minus what was freed; no more comes in, and what is live has room.
-void Relaxation::keep_within(double room, std::vector<Term> kept, const Totals& totals) {
+/// `kept`: what came in minus what was freed; no more comes in, and what is live has room beside
+/// the workspace.
+void Relaxation::keep_within(double room, std::vector<Term> kept, const Totals& totals,
+                             std::span<const Term> workspace) {
   if (p_.recompute) kept.push_back({totals.remade, 1});
   lp_.at_most(kept, 0);
   kept.push_back({totals.padding, -1});
+  kept.insert(kept.end(), workspace.begin(), workspace.end());
   if (limit_column_ != kNone) kept.push_back({limit_column_, -1});
   lp_.at_most(kept, room);
 }
@@ -372,6 +410,7 @@ void Relaxation::add_latencies() {
 /// Time that one channel takes up.
 void Relaxation::keep_within_iteration(std::vector<Term>& row) {
   for (const Column stall : stalls_) row.push_back({stall, -1});
+  for (const Column slower : slower_) row.push_back({slower, -1});
   lp_.at_most(row, compute_);
   row.clear();
 }

@@ -66,8 +66,11 @@ class Relaxation {
   void make(Sums& sums, std::size_t a) const;
   void grow(Column& total, std::vector<Term>& terms, double most);
   void grow(Totals& totals, Sums& sums);
-  void advance(double time, Column stall, Column& out, Column& in);
-  void keep_within(double room, std::vector<Term> kept, const Totals& totals);
+  void advance(double time, Column longer, Column& out, Column& in);
+  void keep_within(double room, std::vector<Term> kept, const Totals& totals,
+                   std::span<const Term> workspace);
+  Column choose_algorithm(OpId k, bool fastest, double cost, std::vector<Term>& workspace);
+  [[nodiscard]] bool fits(OpId k, Bytes more) const;
   [[nodiscard]] double longest_stall() const;
   [[nodiscard]] double all_latencies() const;
   [[nodiscard]] double units(const DeviceLinks::Direction& link) const;
@@ -80,7 +83,8 @@ class Relaxation {
 
   const FluidProblem& p_;
   DeviceLinks links_;
-  std::vector<Bytes> load_;  ///< at each op, with nothing away but dead bytes
+  std::vector<Bytes> load_;       ///< at each op, with nothing away but dead bytes
+  std::vector<Bytes> unmovable_;  ///< at each op; with a choice
   std::vector<Absence> absences_;
   std::vector<Recipe> recipes_;  ///< per absence; empty: nothing runs again
   OpId ops_ = 0;
@@ -89,6 +93,7 @@ class Relaxation {
   std::optional<double> host_limit_;      ///< see Note [Host memory]
   double compute_ = 0;
   double limit_ = 0;
+  Bytes limit_bytes_ = 0;  ///< 0: it is a variable
   double all_bytes_ = 0, all_padding_ = 0;
   LinearProgram lp_;
   Column limit_column_ = kNone;
@@ -98,6 +103,7 @@ class Relaxation {
   std::vector<Column> on_file_;  ///< d per absence; kNone: it may not be on a file
   std::vector<Column> written_;  ///< v per absence; kNone: it may not be, or has no y
   std::vector<Column> stalls_;
+  std::vector<Column> slower_;  ///< what ops take longer than their fastest algorithms
 };
 
 }  // namespace tidepool

@@ -183,6 +183,10 @@ Result<Comparisons> compare_planners(const Subject& subject,
   const Program bounded =
       subject.terms.choose_algorithms ? with_best_algorithms(profile.program) : profile.program;
   const auto algorithms = choose_algorithms(bounded, options.algorithms);
+  AlgorithmChoices choices;
+  if (subject.terms.choose_algorithms) {
+    choices = more_than_best(profile.program, profile.machine.alignment());
+  }
   const std::size_t total = entries.size() * planners.size();
   Comparisons all;
   std::vector<ComparisonRow>& rows = all.rows;
@@ -202,7 +206,7 @@ Result<Comparisons> compare_planners(const Subject& subject,
       bound = overhead_bound(
           bounded, profile.machine, algorithms,
           subject.unlimited_time(profile.program, subject.terms.best_algorithms(true)), budget,
-          {gap_time_limit(spec), stop});
+          {gap_time_limit(spec), stop}, true, choices);
     }
     for (const std::string& name : planners) {
       progress.update(static_cast<double>(rows.size()) / static_cast<double>(total),
