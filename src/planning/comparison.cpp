@@ -172,6 +172,16 @@ Result<std::vector<ComparedBudget>> compared_budgets(const std::vector<BudgetSpe
   return entries;
 }
 
+namespace {
+
+/// Where planners may choose.
+AlgorithmChoices choices_of(const Subject& subject) {
+  if (!subject.terms.choose_algorithms) return {};
+  return more_than_best(subject.profile.program, subject.profile.machine.alignment());
+}
+
+}  // namespace
+
 Result<Comparisons> compare_planners(const Subject& subject,
                                      const std::vector<ComparedBudget>& entries,
                                      const std::vector<std::string>& planners,
@@ -183,10 +193,7 @@ Result<Comparisons> compare_planners(const Subject& subject,
   const Program bounded =
       subject.terms.choose_algorithms ? with_best_algorithms(profile.program) : profile.program;
   const auto algorithms = choose_algorithms(bounded, options.algorithms);
-  AlgorithmChoices choices;
-  if (subject.terms.choose_algorithms) {
-    choices = more_than_best(profile.program, profile.machine.alignment());
-  }
+  const AlgorithmChoices choices = choices_of(subject);
   const std::size_t total = entries.size() * planners.size();
   Comparisons all;
   std::vector<ComparisonRow>& rows = all.rows;

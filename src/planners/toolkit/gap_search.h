@@ -10,8 +10,8 @@
 // depend on the allowance, unless it is told: what more evaluations find is never worse.
 //
 // Where algorithms may be chosen (Note [Algorithm choice] in algorithm_space.h) they are part of
-// the state, and a part of the trials changes that of an op, or of a group: half of them beside a
-// gap over the op that leaves for a larger workspace, or comes back for a smaller one.
+// the state, and a part of the trials changes them together with gaps: Note [Compound moves] in
+// algorithm_moves.h.
 #pragma once
 
 #include <cstdint>
