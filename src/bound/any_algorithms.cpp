@@ -33,6 +33,26 @@ Program with_best_algorithms(Program program) {
   return program;
 }
 
+AlgorithmChoices more_than_best(const Program& program, Bytes alignment) {
+  AlgorithmChoices more(program.ops.size());
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    std::vector<Algorithm> all = measured(program.ops[i]);
+    std::stable_sort(all.begin(), all.end(), [](const Algorithm& a, const Algorithm& b) {
+      return a.workspace != b.workspace ? a.workspace < b.workspace : a.time < b.time;
+    });
+    std::vector<Algorithm> best;  // each is faster than the one before
+    for (const Algorithm& a : all) {
+      if (best.empty() || a.time < best.back().time) best.push_back(a);
+    }
+    if (best.size() < 2) continue;
+    const Bytes least = align_up(best.front().workspace, alignment);
+    for (const Algorithm& a : best) {
+      more[i].push_back({a.time - best.back().time, align_up(a.workspace, alignment) - least});
+    }
+  }
+  return more;
+}
+
 bool has_a_choice(const Program& program) {
   return std::any_of(program.ops.begin(), program.ops.end(), [](const Op& op) {
     return op.place == OpPlace::device && measured(op).size() > 1;

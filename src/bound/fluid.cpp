@@ -37,7 +37,7 @@ std::string beyond_one_device(const Program& program) {
 FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, const FluidOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   FluidBound bound;
-  const auto& [program, index, machine, algorithms, recompute, host_limit] = problem;
+  const auto& [program, index, machine, algorithms, recompute, host_limit, choices] = problem;
   bound.refused = beyond_one_device(program);
   if (!bound.refused.empty()) return bound;
   // The last buffer of an arena needs no padding.
@@ -50,7 +50,7 @@ FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, const FluidOpti
   }
   if (!bound.feasible) return bound;
   const LoadProfile load = load_profile(program, index, machine.alignment(), algorithms);
-  if (load.peak <= limit) {
+  if (load.peak <= limit && choices.empty()) {
     bound.share.assign(index.gaps().size(), 0);
     return bound;
   }
@@ -77,7 +77,7 @@ FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, const FluidOpti
 FluidLoad fluid_least_load(const FluidProblem& problem, Nanos stalls, const FluidOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   FluidLoad load;
-  const auto& [program, index, machine, algorithms, recompute, host_limit] = problem;
+  const auto& [program, index, machine, algorithms, recompute, host_limit, choices] = problem;
   if (!beyond_one_device(program).empty()) return load;
   load.stopped = options.time_limit <= Nanos{0};
   if (load.stopped) return load;

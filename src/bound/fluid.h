@@ -48,6 +48,7 @@
 #include <string>
 #include <vector>
 
+#include "bound/any_algorithms.h"
 #include "bound/linear_program.h"
 #include "cost/machine.h"
 #include "ir/access_index.h"
@@ -61,6 +62,9 @@ struct FluidProblem {
   std::span<const std::int32_t> algorithms;  ///< one per op
   bool recompute = false;                    ///< ops may run again
   Bytes host_limit = 0;                      ///< of the host's memory; 0: none
+  /// Per op, where `algorithms` are of with_best_algorithms: what there really is. Empty: no
+  /// choice.
+  std::span<const AlgorithmChoices::value_type> choices{};
 };
 
 struct FluidBound {

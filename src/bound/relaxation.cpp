@@ -53,6 +53,7 @@ void Relaxation::write(const LoadProfile& load, std::optional<Bytes> limit, Nano
   add_absences();
   if (p_.host_limit > 0 && !links_.to_file) add_file();
   if (limit) {
+    limit_bytes_ = *limit;
     limit_ = static_cast<double>(*limit) / byte_unit_;
   } else {
     limit_column_ = lp_.add_column(0, static_cast<double>(load.peak) / byte_unit_, 1);
@@ -64,6 +65,7 @@ void Relaxation::write(const LoadProfile& load, std::optional<Bytes> limit, Nano
   if (!limit && !stalls_.empty()) {
     std::vector<Term> row;
     for (const Column stall : stalls_) row.push_back({stall, 1});
+    for (const Column slower : slower_) row.push_back({slower, 1});
     lp_.at_most(row, static_cast<double>(stalls.count()) / time_unit_);
   }
 }
@@ -155,24 +157,6 @@ std::vector<Relaxation::Term> Relaxation::copied_up_to(std::size_t a) {
   if (terms.size() <= kMany) return terms;
   copied_so_far_[a] = sum(std::move(terms), static_cast<double>(parts_.size()));
   return {{copied_so_far_[a], 1}};
-}
-
-/// The parts that are on a file. See Note [Host memory].
-void Relaxation::add_file() {
-  host_limit_ = static_cast<double>(p_.host_limit) / byte_unit_;
-  on_file_.assign(parts_.size(), kNone);
-  written_.assign(parts_.size(), kNone);
-  for (std::size_t a = 0; links_.behind_host && a < parts_.size(); ++a) {
-    if (copied_[a] == kNone) continue;
-    on_file_[a] = lp_.add_column(0, 1);
-    written_[a] = lp_.add_column(0, 1);
-    lp_.at_most({{on_file_[a], 1}, {away_[a], -1}}, 0);
-    std::vector<Term> row{{on_file_[a], 1}};
-    for (auto b = static_cast<std::int32_t>(a); b != kNone; b = parts_.absences[at(b)].before) {
-      if (written_[at(b)] != kNone) row.push_back({written_[at(b)], -1});
-    }
-    lp_.at_most(row, 0);
-  }
 }
 
 /// A variable that is the sum of terms, between 0 and `most`.
@@ -295,17 +279,20 @@ void Relaxation::add_op(OpId k, const Totals& totals, bool no_stalls, double sta
   const double room = limit_ - static_cast<double>(load_[at(k)]) / byte_unit_;
   if (!no_stalls || !asked_.empty()) add_time(no_stalls, stall_cost, out, in);
   copied_by_.push_back({out, in});
+  std::vector<Term> workspace;
+  const Column slower = choose_algorithm(k, no_stalls, stall_cost, workspace);
   // All of these only grow while the op runs: what holds at its start need not be said again of
   // its end, nor the other way round.
   lp_.at_most({{totals.due, 1}, {in, -1}}, 0);
-  keep_within(room, {{in, 1}, {out, -1}, {totals.on_host, -1}}, totals);
-  advance(time_of(k), kNone, out, in);
+  keep_within(room, {{in, 1}, {out, -1}, {totals.on_host, -1}}, totals, workspace);
+  advance(time_of(k), slower, out, in);
   lp_.at_most({{out, 1}, {totals.copyable, -1}}, 0);
-  keep_within(room, {{in, 1}, {out, -1}, {totals.on_host, -1}}, totals);
-  keep_within(room, {{in, 1}, {totals.begun, -1}}, totals);
+  keep_within(room, {{in, 1}, {out, -1}, {totals.on_host, -1}}, totals, workspace);
+  keep_within(room, {{in, 1}, {totals.begun, -1}}, totals, workspace);
   copied_by_.push_back({out, in});
   if (!host_limit_) return;
   std::vector<Term> off{{totals.not_held, -1}};
+  off.insert(off.end(), workspace.begin(), workspace.end());
   if (limit_column_ != kNone) off.push_back({limit_column_, -1});
   lp_.at_most(off, room + *host_limit_);
 }
@@ -320,15 +307,45 @@ void Relaxation::add_time(bool no_stalls, double stall_cost, Column& out, Column
   advance(std::exchange(since_, 0), no_stalls ? Column{kNone} : stalls_.back(), out, in);
 }
 
-/// What the links may have copied after a time: a known one, or a stall.
-void Relaxation::advance(double time, Column stall, Column& out, Column& in) {
+/// The part of each of its algorithms. Returns by how much the op takes longer than the fastest;
+/// kNone where there is no choice.
+Relaxation::Column Relaxation::choose_algorithm(OpId k, bool fastest, double cost,
+                                                std::vector<Term>& workspace) {
+  if (p_.choices.empty() || p_.choices[at(k)].empty()) return kNone;
+  if (unmovable_.empty()) unmovable_ = unmovable_load(p_.program, p_.machine.alignment());
+  std::vector<Term> parts;
+  std::vector<Term> time;
+  for (const MoreThanBest& more : p_.choices[at(k)]) {
+    if (!fits(k, more.workspace)) continue;
+    parts.push_back({lp_.add_column(0, 1), 1});
+    time.push_back({parts.back().column, static_cast<double>(more.time.count()) / time_unit_});
+    workspace.push_back({parts.back().column, static_cast<double>(more.workspace) / byte_unit_});
+  }
+  lp_.equal(parts, 1);
+  const double most = fastest ? 0 : time.front().factor;
+  slower_.push_back(lp_.add_column(0, most, cost));
+  time.push_back({slower_.back(), -1});
+  lp_.equal(time, 0);
+  return slower_.back();
+}
+
+/// With so much more workspace than the least, when all that may be away is.
+bool Relaxation::fits(OpId k, Bytes more) const {
+  return limit_bytes_ == 0 || working_set(p_.program, k, p_.machine.alignment(),
+                                          p_.algorithms[at(k)], unmovable_[at(k)]) +
+                                      more <=
+                                  limit_bytes_;
+}
+
+/// What the links may have copied after a time: a known one, one that is a variable, or both.
+void Relaxation::advance(double time, Column longer, Column& out, Column& in) {
   const double most = 2 * all_bytes_;
   const Column next_out = lp_.add_free_column(-most, most);
   const Column next_in = lp_.add_free_column(0, most);
   lp_.at_most({{out, 1}, {next_out, -1}}, 0);
   lp_.at_most({{in, 1}, {next_in, -1}}, 0);
   const auto carry = [&](std::vector<Term> terms) {
-    if (stall != kNone) terms.push_back({stall, -1});
+    if (longer != kNone) terms.push_back({longer, -1});
     lp_.at_most(terms, time);
   };
   const Term outs[] = {{next_out, 1 / out_rate_}, {out, -1 / out_rate_}};
@@ -343,11 +360,14 @@ void Relaxation::advance(double time, Column stall, Column& out, Column& in) {
   in = next_in;
 }
 
-/// `kept`: what came in minus what was freed; no more comes in, and what is live has room.
-void Relaxation::keep_within(double room, std::vector<Term> kept, const Totals& totals) {
+/// `kept`: what came in minus what was freed; no more comes in, and what is live has room beside
+/// the workspace.
+void Relaxation::keep_within(double room, std::vector<Term> kept, const Totals& totals,
+                             std::span<const Term> workspace) {
   if (p_.recompute) kept.push_back({totals.remade, 1});
   lp_.at_most(kept, 0);
   kept.push_back({totals.padding, -1});
+  kept.insert(kept.end(), workspace.begin(), workspace.end());
   if (limit_column_ != kNone) kept.push_back({limit_column_, -1});
   lp_.at_most(kept, room);
 }

@@ -76,8 +76,11 @@ class Relaxation {
   void make(Sums& sums, std::size_t a) const;
   void grow(Column& total, std::vector<Term>& terms, double most);
   void grow(Totals& totals, Sums& sums);
-  void advance(double time, Column stall, Column& out, Column& in);
-  void keep_within(double room, std::vector<Term> kept, const Totals& totals);
+  void advance(double time, Column longer, Column& out, Column& in);
+  void keep_within(double room, std::vector<Term> kept, const Totals& totals,
+                   std::span<const Term> workspace);
+  Column choose_algorithm(OpId k, bool fastest, double cost, std::vector<Term>& workspace);
+  [[nodiscard]] bool fits(OpId k, Bytes more) const;
   [[nodiscard]] double longest_stall() const;
   [[nodiscard]] double all_latencies() const;
   [[nodiscard]] double units(const DeviceLinks::Direction& link) const;
@@ -90,12 +93,14 @@ class Relaxation {
   std::vector<Bytes> load_;  ///< at each op, with nothing away but dead bytes
   Parts parts_;              ///< "absence" below is one of these
   std::vector<char> asked_;  ///< per op; empty: all
+  std::vector<Bytes> unmovable_;  ///< at each op; with a choice
   OpId ops_ = 0;
   double byte_unit_ = 1, time_unit_ = 1;  ///< bytes and nanoseconds
   double out_rate_ = 0, in_rate_ = 0;     ///< byte units a time unit
   std::optional<double> host_limit_;      ///< see Note [Host memory]
   double compute_ = 0;
   double limit_ = 0;
+  Bytes limit_bytes_ = 0;  ///< 0: it is a variable
   double all_bytes_ = 0, all_padding_ = 0;
   LinearProgram lp_;
   Column limit_column_ = kNone;
@@ -106,6 +111,7 @@ class Relaxation {
   std::vector<Column> on_file_;        ///< d per absence; kNone: it may not be on a file
   std::vector<Column> written_;        ///< v per absence; kNone: it may not be, or has no y
   std::vector<Column> stalls_;
+  std::vector<Column> slower_;  ///< what ops take longer than their fastest algorithms
   double since_ = 0;  ///< the time of device ops that nothing was asked of since the last one
   struct Copied {
     Column out, in;

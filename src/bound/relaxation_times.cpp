@@ -1,4 +1,4 @@
-// What a relaxation asks of the time of a whole iteration: of clones, latencies and files.
+// What a relaxation asks of the time of a whole iteration: of clones and latencies.
 #include <map>
 #include <utility>
 
@@ -81,25 +81,9 @@ void Relaxation::add_latencies() {
 /// Time that one channel takes up.
 void Relaxation::keep_within_iteration(std::vector<Term>& row) {
   for (const Column stall : stalls_) row.push_back({stall, -1});
+  for (const Column slower : slower_) row.push_back({slower, -1});
   lp_.at_most(row, compute_);
   row.clear();
-}
-
-/// The same of the links between host and file.
-void Relaxation::add_file_times() {
-  const DeviceLinks::File& file = *links_.behind_host;
-  const auto time = [&](std::size_t a, const DeviceLinks::Direction& link) {
-    return parts_.copies[a] * link.latency / time_unit_ + bytes_of(a) / units(link);
-  };
-  std::vector<Term> row;
-  for (std::size_t a = 0; a < parts_.size(); ++a) {
-    if (written_[a] != kNone) row.push_back({written_[a], time(a, file.write)});
-  }
-  if (file.duplex) keep_within_iteration(row);
-  for (std::size_t a = 0; a < parts_.size(); ++a) {
-    if (on_file_[a] != kNone) row.push_back({on_file_[a], time(a, file.read)});
-  }
-  keep_within_iteration(row);
 }
 
 }  // namespace tidepool

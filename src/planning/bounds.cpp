@@ -16,8 +16,9 @@ namespace tidepool {
 namespace {
 
 Result<Bounds> bounds_in(const Program& program, const Machine& machine,
-                         const AlgorithmChoice& algorithms, Nanos unlimited, const Budget& budget,
-                         Nanos time_limit, Observer& observer) {
+                         const AlgorithmChoice& algorithms, const AlgorithmChoices& choices,
+                         Nanos unlimited, const Budget& budget, Nanos time_limit,
+                         Observer& observer) {
   const auto start = std::chrono::steady_clock::now();
   const auto spent = [&] {
     return std::chrono::duration_cast<Nanos>(std::chrono::steady_clock::now() - start);
@@ -40,9 +41,9 @@ Result<Bounds> bounds_in(const Program& program, const Machine& machine,
                         }};
   };
   b.overhead = overhead_bound(program, machine, algorithms, unlimited, budget,
-                              solving(1, "swapping alone"), false);
+                              solving(1, "swapping alone"), false, choices);
   b.recomputing = overhead_bound(program, machine, algorithms, unlimited, budget,
-                                 solving(2, "with recomputation"));
+                                 solving(2, "with recomputation"), true, choices);
   const FluidBound& fluid = b.overhead.fluid;
   if (observer.stop_requested()) return fail(ErrorCode::interrupted, "interrupted while solving");
   b.unknown = why_no_bound(fluid, options);
@@ -56,9 +57,9 @@ Result<Bounds> bounds_in(const Program& program, const Machine& machine,
                                 : fmt::format(" with {} of host memory: try a larger `host_budget`",
                                               format_bytes(budget.host))));
   }
-  b.least_load = fluid_least_load({program, index, machine, algorithms, false, budget.host},
-                                  b.overhead.unlimited_here - b.overhead.compute,
-                                  solving(3, "load without overhead"));
+  b.least_load = fluid_least_load(
+      {program, index, machine, algorithms, false, budget.host, choices},
+      b.overhead.unlimited_here - b.overhead.compute, solving(3, "load without overhead"));
   if (observer.stop_requested()) return fail(ErrorCode::interrupted, "interrupted while solving");
   b.took = spent();
   return b;
@@ -76,8 +77,12 @@ Result<Bounds> bounds_of(const Subject& subject, const BudgetSpec& spec, Nanos t
   // Where planners may choose: of whatever choice.
   const Program program =
       terms.choose_algorithms ? with_best_algorithms(profile.program) : profile.program;
+  AlgorithmChoices choices;
+  if (terms.choose_algorithms) {
+    choices = more_than_best(profile.program, profile.machine.alignment());
+  }
   auto bounds = bounds_in(program, profile.machine, choose_algorithms(program, terms.algorithms),
-                          unlimited, *budget, time_limit, observer);
+                          choices, unlimited, *budget, time_limit, observer);
   if (!bounds) return fail(subject.of_whole(bounds.error()));
   for (Bytes* bytes : {&bounds->budget.device, &bounds->peak, &bounds->least_load.bytes}) {
     *bytes += subject.resident;
@@ -91,7 +96,7 @@ Result<Bounds> bounds_of(const SavedPlan& saved, Nanos time_limit, Observer& obs
     return fail(proof.error().code, fmt::format("{}: {}", saved.path, proof.error().message));
   }
   auto bounds = bounds_in(file.program, file.machine, chosen_algorithms(file.program, file.plan),
-                          file.unlimited_time(), Budget{file.device_budget, file.host_budget},
+                          {}, file.unlimited_time(), Budget{file.device_budget, file.host_budget},
                           time_limit, observer);
   if (!bounds) return bounds;
   bounds->not_covered = !first_runs_in_order(file.program, file.plan);

@@ -184,6 +184,16 @@ Result<std::vector<ComparedBudget>> compared_budgets(const std::vector<BudgetSpe
   return entries;
 }
 
+namespace {
+
+/// Where planners may choose.
+AlgorithmChoices choices_of(const Subject& subject) {
+  if (!subject.terms.choose_algorithms) return {};
+  return more_than_best(subject.profile.program, subject.profile.machine.alignment());
+}
+
+}  // namespace
+
 Result<Comparisons> compare_planners(const Subject& subject,
                                      const std::vector<ComparedBudget>& entries,
                                      const std::vector<std::string>& planners,
@@ -195,6 +205,7 @@ Result<Comparisons> compare_planners(const Subject& subject,
   const Program bounded =
       subject.terms.choose_algorithms ? with_best_algorithms(profile.program) : profile.program;
   const auto algorithms = choose_algorithms(bounded, options.algorithms);
+  const AlgorithmChoices choices = choices_of(subject);
   const std::size_t total = entries.size() * planners.size();
   Comparisons all;
   std::vector<ComparisonRow>& rows = all.rows;
@@ -215,7 +226,7 @@ Result<Comparisons> compare_planners(const Subject& subject,
       bound = overhead_bound(
           bounded, profile.machine, algorithms,
           subject.unlimited_time(profile.program, subject.terms.best_algorithms(true)), budget,
-          {gap_time_limit(spec), stop});
+          {gap_time_limit(spec), stop}, true, choices);
     }
     for (const std::string& name : planners) {
       progress.update(static_cast<double>(rows.size()) / static_cast<double>(total),

@@ -75,7 +75,8 @@ void add_missing_bound(Json& json, bool stopped, const std::string& refused) {
 
 OverheadBound overhead_bound(const Program& program, const Machine& machine,
                              AlgorithmChoice algorithms, Nanos unlimited, const Budget& budget,
-                             const FluidOptions& options, bool recompute) {
+                             const FluidOptions& options, bool recompute,
+                             const AlgorithmChoices& choices) {
   OverheadBound bound;
   bound.algorithms = std::move(algorithms);
   bound.compute = compute_time(program, bound.algorithms);
@@ -83,7 +84,7 @@ OverheadBound overhead_bound(const Program& program, const Machine& machine,
   bound.unlimited_here = unlimited_time(program, machine, bound.algorithms);
   const AccessIndex index(program);
   auto tightest =
-      tightest_bound({program, index, machine, bound.algorithms, recompute, budget.host},
+      tightest_bound({program, index, machine, bound.algorithms, recompute, budget.host, choices},
                      usable(program, machine.alignment(), budget.device), options);
   bound.fluid = std::move(tightest.fluid);
   bound.by = tightest.by;
@@ -175,8 +176,9 @@ Result<ProvenGap> proven_gap(const Program& program, const Machine& machine, con
   FluidOptions rest = options;
   if (rest.time_limit != Nanos::max()) rest.time_limit -= std::chrono::steady_clock::now() - begun;
   const Program best_of_each = with_best_algorithms(program);
-  const OverheadBound any = overhead_bound(
-      best_of_each, machine, AlgorithmChoice(program.ops.size(), 0), unlimited, budget, rest);
+  const OverheadBound any =
+      overhead_bound(best_of_each, machine, AlgorithmChoice(program.ops.size(), 0), unlimited,
+                     budget, rest, true, more_than_best(program, machine.alignment()));
   if (!any.fluid.feasible) return result;
   if (const auto gap = any.optimality_gap(lowered.iteration_time); !gap) return fail(gap.error());
   result.least_time_of_any = any.least_time();

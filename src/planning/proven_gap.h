@@ -40,10 +40,12 @@ std::string why_no_bound(const FluidBound& bound, const FluidOptions& options);
 void add_missing_bound(Json& json, bool stopped, const std::string& refused);
 
 /// `unlimited`: an iteration without a budget, with the fastest algorithms that plans may choose.
-/// Without `recompute`: of plans that only keep and swap.
+/// Without `recompute`: of plans that only keep and swap. `choices`: of a program with the best
+/// algorithms, see FluidProblem.
 OverheadBound overhead_bound(const Program& program, const Machine& machine,
                              AlgorithmChoice algorithms, Nanos unlimited, const Budget& budget,
-                             const FluidOptions& options, bool recompute = true);
+                             const FluidOptions& options, bool recompute = true,
+                             const AlgorithmChoices& choices = {});
 
 /// What the bound is for, by the plan itself, whose file may say otherwise: no device op runs for
 /// the first time before one in front of it in the program.

@@ -327,6 +327,7 @@ TEST(FluidBound, NoScheduleWithClonesIsFasterWhereValuesAreReadInReverse) {
 TEST(FluidBound, NoScheduleWithAnyAlgorithmsIsFasterThanByTheBestOfEach) {
   const std::uint64_t programs = testing::attacks(100);
   std::uint64_t stalled = 0;
+  std::uint64_t stalled_by_choices = 0;
   for (std::uint64_t seed = 0; seed < programs; ++seed) {
     SCOPED_TRACE(seed);
     Program program = seed % 2 == 0 ? ticking_program(seed) : turning_program(seed);
@@ -339,20 +340,26 @@ TEST(FluidBound, NoScheduleWithAnyAlgorithmsIsFasterThanByTheBestOfEach) {
     const Program best_of_each = with_best_algorithms(program);
     const AccessIndex index(best_of_each);
     const std::vector<std::int32_t> only(program.ops.size(), 0);
+    const AlgorithmChoices choices = more_than_best(program, machine.alignment());
     for (int choice = 0; choice < testing::usual_or(3, 1); ++choice) {
       Program chosen = program;
       for (Op& op : chosen.ops) op.algorithms = {op.algorithms[random.below(2)]};
       const Bytes limit = smallest_budget(chosen, machine.alignment()).bytes;
-      const FluidBound b = fluid_bound({best_of_each, index, machine, only, true}, limit);
-      ASSERT_TRUE(b.feasible);
-      const auto least =
-          static_cast<double>((compute_time(best_of_each, only) + b.overhead).count());
-      EXPECT_LE(least, testing::ExhaustiveSwap(chosen, machine, limit, kTick, true).best());
-      stalled += b.overhead > Nanos{0};
+      const double best = testing::ExhaustiveSwap(chosen, machine, limit, kTick, true).best();
+      for (const AlgorithmChoices& told : {AlgorithmChoices{}, choices}) {
+        const FluidBound b =
+            fluid_bound({best_of_each, index, machine, only, true, 0, told}, limit);
+        ASSERT_TRUE(b.feasible);
+        const auto least =
+            static_cast<double>((compute_time(best_of_each, only) + b.overhead).count());
+        EXPECT_LE(least, best);
+        (told.empty() ? stalled : stalled_by_choices) += b.overhead > Nanos{0};
+      }
     }
   }
   if (testing::enough_for_shares(programs)) {
     EXPECT_GT(stalled, 0U);
+    EXPECT_GT(stalled_by_choices, stalled);
   }
 }
 

@@ -120,13 +120,18 @@ TEST(BoundedAuto, NoChoiceOfAlgorithmsBeatsTheBoundOfTheBestOfEach) {
     const Budget budget{least + least * static_cast<Bytes>(random.below(4)) / 4, 0};
     const FluidBound bound = fluid_bound({best_of_each, index, machine, only, true}, budget.device);
     ASSERT_TRUE(bound.feasible);
+    const AlgorithmChoices choices = more_than_best(program, machine.alignment());
+    const FluidBound tighter =
+        fluid_bound({best_of_each, index, machine, only, true, 0, choices}, budget.device);
+    ASSERT_TRUE(tighter.feasible);
+    EXPECT_GE(tighter.overhead, bound.overhead);
     FixedWorkload workload(program);
     PlannerOptions options;
     options.seed = seed;
     options.evaluation_limit = 50;
     const auto planned = make_plan(**make_planner("auto"), workload, machine, budget, options);
     ASSERT_TRUE(planned) << planned.error().message;
-    EXPECT_GE(planned->lowered.iteration_time, compute_time(best_of_each, only) + bound.overhead);
+    EXPECT_GE(planned->lowered.iteration_time, compute_time(best_of_each, only) + tighter.overhead);
     chosen += planned->lowered.strategy.algorithms != least_workspace_algorithms(program);
   }
   if (testing::enough_for_shares(programs)) {

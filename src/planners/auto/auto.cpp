@@ -63,9 +63,9 @@ class AutoRun {
         if (ask || fastest_of(planned) < sizes_[usual_].time) try_others(planned);
       }
     }
+    if (!searches_[fastest()]) return fail(error_);
+    if (several && !context_.stopped()) search_on(rest);
     const std::size_t best = fastest();
-    if (!searches_[best]) return fail(error_);
-    if (several && !context_.stopped()) searches_[best]->go_on(until(rest, 1 - kUsualSize));
     if (!context_.stopped()) ask_network(*searches_[best]);
     return output(*searches_[file ? write_less(best) : best]);
   }
@@ -186,6 +186,39 @@ class AutoRun {
   [[nodiscard]] bool late() const {
     return options_.evaluation_limit == 0 &&
            until(1 - kToSayWhatItWasWorth - kOtherSize, 0).used_up();
+  }
+
+  /// The fastest size, and for half of the time another one that has clearly more to gain.
+  void search_on(double rest) {
+    const std::size_t best = fastest();
+    const std::optional<std::size_t> other = more_to_gain(best);
+    const double part = other ? (spent() + rest) / 2 : rest;
+    const double evaluations = (1 - kUsualSize) / (other ? 2 : 1);
+    searches_[best]->go_on(until(part, evaluations));
+    sizes_[best].time = searches_[best]->best().iteration_time;
+    if (!other || context_.stopped()) return;
+    searches_[*other]->go_on(until(rest, evaluations));
+    sizes_[*other].time = searches_[*other]->best().iteration_time;
+  }
+  /// The fastest of those whose ops, without any stall, would leave twice as much below the best
+  /// plan as the best size's own.
+  [[nodiscard]] std::optional<std::size_t> more_to_gain(std::size_t best) {
+    constexpr int kTwice = 2;
+    const Nanos time = sizes_[best].time;
+    const auto gain = [&](std::size_t i) {
+      TideSearch* const search = searches_[i] ? searches_[i]->search() : nullptr;
+      return search != nullptr ? std::max(time - search->least_time(), Nanos{0}) : Nanos{0};
+    };
+    std::optional<std::size_t> other;
+    for (std::size_t i = 0; i < sizes_.size(); ++i) {
+      if (i == best || gain(i) <= kTwice * gain(best)) continue;
+      if (!other || sizes_[i].time < sizes_[*other].time) other = i;
+    }
+    return other;
+  }
+  /// The part of the time limit that is over.
+  [[nodiscard]] double spent() const {
+    return to_seconds(Clock::now() - begun_) / to_seconds(options_.time_limit);
   }
 
   /// Of planners that choose a sub-batch themselves.

@@ -10,18 +10,19 @@ namespace tidepool {
 // worth their workspaces, and for moDNN, which has its time in any case: it is quick. From the
 // fastest of these plans the search of `tide` goes on (tide_search.h) over all four decisions:
 // keep, swap, drop, recompute, and over the algorithms of ops where it may. All strategies are
-// starts of its states, those of slower plans too; a complete plan that has no strategy to start
-// from still counts as it is. `tide` is no start, as this is the same search with more decisions,
-// nor is `random`, nor are those that learn: an episode of a network that is given comes at the
-// end.
+// starts of its states, those of slower plans too, and those that have no addresses in the budget;
+// a complete plan that has no strategy to start from still counts as it is. `tide` is no start, as
+// this is the same search with more decisions, nor is `random`, nor are those that learn: an
+// episode of a network that is given comes at the end.
 //
 // Sub-batches (auto/size_order.h) come last, as asking for one may cost a measurement. Planners
 // that choose a sub-batch plan where moDNN would take another. Only where one is faster, or the
 // usual size's best plan takes clearly longer than its ops do without any stall, with their fastest
 // algorithms of whatever workspace, a few sizes get a part of the limit each, AutoSwap, moDNN and
-// the search alone; the best size gets the rest. With a short limit the usual size is one of them.
-// Times are those of whole iterations, so that sizes compare. What asking for a size takes is not
-// the search's: the limit begins again where it ends.
+// the search alone; the best size gets the rest, or half of it where another one, whose ops take
+// less without any stall, has clearly more to gain. With a short limit the usual size is one of
+// them. Times are those of whole iterations, so that sizes compare. What asking for a size takes is
+// not the search's: the limit begins again where it ends.
 //
 // In the end short searches from the plan without one freedom each say what that was worth.
 

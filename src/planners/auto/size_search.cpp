@@ -57,6 +57,7 @@ Result<void> SizeSearch::begin(Starts starts) {
       if (start->plan && start.get() != best) {
         search_->add_plan(std::move(*start->plan), start->planner->name);
       }
+      if (start->without_plan) search_->add_seed(*start->without_plan);
     }
     for (const Lowered& known : options_.known) {
       if (known.strategy.sub_batch == workload_.sub_batch())

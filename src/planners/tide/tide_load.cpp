@@ -255,8 +255,11 @@ LoadSearch::LoadSearch(const Lowering& lowering, const std::vector<std::int32_t>
 
 LoadSearch::~LoadSearch() = default;
 
-void LoadSearch::add_seed(AwayGaps away) {
-  seeds_.push_back({std::move(away), algorithms_});
+void LoadSearch::add_seed(AwayGaps away) { add_seed({std::move(away), algorithms_}); }
+
+void LoadSearch::add_seed(Seed seed) {
+  if (std::ranges::find(seeds_, seed) != seeds_.end()) return;
+  seeds_.push_back(std::move(seed));
   known_limit_ = 0;
 }
 
@@ -268,8 +271,7 @@ void LoadSearch::add_seed(const Strategy& strategy) {
   for (const Decision d : strategy.gaps) {
     away.push_back(d == Decision::keep ? kStays : d == Decision::recompute ? kRemade : kCopied);
   }
-  add_seed(std::move(away));
-  if (!space_.empty()) seeds_.back().algorithms = strategy.algorithms;
+  add_seed({std::move(away), space_.empty() ? algorithms_ : strategy.algorithms});
 }
 
 std::int64_t LoadSearch::lane_evaluations() const {

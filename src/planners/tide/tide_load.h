@@ -99,9 +99,13 @@ class LoadSearch {
   struct Seed {
     AwayGaps away;
     std::vector<std::int32_t> algorithms;
+    bool operator==(const Seed&) const = default;
   };
   struct Worker;
   struct Run;
+
+  /// Once, however many planners have found it.
+  void add_seed(Seed seed);
 
   /// In the next round, of each lane.
   [[nodiscard]] std::int64_t lane_evaluations() const;

@@ -98,38 +98,21 @@ class GapSearch::State {
     return gap.wraps ? op > gap.from || op <= gap.to : op > gap.from && op <= gap.to;
   }
 
-  /// Another algorithm for an op or for its whole group, and half of the time what goes with it: a
-  /// gap over the op that leaves, or one that comes back.
+  /// Algorithms and gaps together: Note [Compound moves] in algorithm_moves.h.
   void change_algorithms(Random& random) {
-    const std::size_t choice = s_.space_->random_choice(random);
-    const std::size_t before = s_.position(choice);
-    std::size_t now = random.below(s_.space_->choices()[choice].candidates.size() - 1);
-    if (now >= before) ++now;
-    const std::span group = s_.space_->group_of(choice);
-    const bool together = group.size() > 1 && random.below(2) == 0;
-    for (const std::size_t c : together ? group : std::span<const std::size_t>(&choice, 1)) {
-      const AlgorithmSpace::Choice& changed = s_.space_->choices()[c];
-      std::int32_t& algorithm = s_.strategy_.algorithms[at(changed.op)];
-      algorithms_.emplace_back(changed.op, algorithm);
-      algorithm = changed.candidates[now].algorithm;
+    AlgorithmMoves& moves = *s_.moves_;
+    const AlgorithmMoves::State state{s_.away_, s_.strategy_.algorithms, load_, s_.limit_};
+    if (s_.movable_.empty() || random.below(2) == 0) {
+      moves.change_algorithms(state, random);
+    } else {
+      const std::size_t gap = propose(random);
+      moves.change_gap(state, static_cast<GapId>(gap), is_away(gap) ? kStays : kCopied);
     }
-    if (random.below(2) == 0) return;
-    make_room(s_.space_->choices()[choice].op, now > before, random);
-  }
-  void make_room(OpId op, bool leaves, Random& random) {
-    constexpr int kTries = 48;
-    const bool remade = leaves && !s_.remakable_.empty() && random.below(3) == 0;
-    const std::vector<GapId>& list = s_.promising_.empty() ? s_.movable_ : s_.promising_;
-    if (!remade && list.empty()) return;
-    for (int tries = 0; tries < kTries; ++tries) {
-      const GapId g = remade ? s_.remakable_[random.below(s_.remakable_.size())].gap
-                             : list[random.below(list.size())];
-      const Gap& gap = gap_of(g);
-      const bool over = gap.to != op && spans(gap, op);
-      if (!over || is_away(at(g)) == leaves) continue;
-      become(at(g), !leaves ? kStays : remade ? kRemade : kCopied);
-      return;
+    for (const auto& [op, algorithm] : moves.move().algorithms) {
+      std::int32_t& now = s_.strategy_.algorithms[at(op)];
+      algorithms_.emplace_back(op, std::exchange(now, algorithm));
     }
+    for (const auto& [gap, away] : moves.move().gaps) become(at(gap), away);
   }
 
   /// Remakes a gap, or some that follow each other, or does so no longer.
@@ -160,6 +143,10 @@ class GapSearch::State {
     delayed_.clear();
     Nanos sum{0};
     s_.evaluator_.each_delay([&](OpId op, Nanos delay) { delayed_.push_back({op, sum += delay}); });
+    if (!s_.may_choose()) return;
+    load_.assign(s_.lowering_.program().ops.size(), 0);
+    s_.evaluator_.each_least_load(
+        [&](OpId op, Bytes bytes) { load_[at(op)] = std::max(load_[at(op)], bytes); });
   }
 
   /// One of them; half of the time by length.
@@ -182,6 +169,7 @@ class GapSearch::State {
   std::vector<std::pair<OpId, std::int32_t>> algorithms_;
   Value value_;
   std::vector<Delay> delayed_;
+  std::vector<Bytes> load_;  ///< per op, without workspaces, of the current state; with a choice
 };
 
 GapSearch::GapSearch(const Lowering& lowering, std::vector<std::int32_t> algorithms,
@@ -203,6 +191,9 @@ GapSearch::GapSearch(const Lowering& lowering, std::vector<std::int32_t> algorit
                             smallest_worth_moving(program, index, machine, strategy_.algorithms));
   std::copy_if(movable_.begin(), movable_.end(), std::back_inserter(promising_),
                [&](GapId g) { return long_enough(index.gaps()[at(g)], program, machine, starts); });
+  if (may_choose()) {
+    moves_.emplace(lowering, *space, promising_.empty() ? movable_ : promising_, remakable);
+  }
 }
 
 void GapSearch::set(GapId g, char away) {
@@ -316,9 +307,9 @@ bool GapSearch::run(Bytes load_limit, const std::vector<AwayGaps>& seeds,
 
 void GapSearch::cool() {
   if (movable_.empty() && !may_choose()) return;
-  // Temperatures in parts of the iteration's compute time and of its stalls: from where a stall of
-  // some percent is let pass to where only noise is. One round of cooling takes kTrialsPerGap times
-  // as many trials as there are gaps; then it starts again from the best.
+  // Temperatures in parts of the iteration's compute time and of what it takes longer: from where a
+  // stall of some percent is let pass to where only noise is. One round of cooling takes
+  // kTrialsPerGap times as many trials as there are gaps; then it starts again from the best.
   constexpr double kHot = 1e-3;
   constexpr double kCold = 1e-5;
   constexpr double kStalls = 30;
@@ -329,9 +320,7 @@ void GapSearch::cool() {
   while (!done()) {
     assign_best();
     State state(*this);
-    const Nanos stalls =
-        best_value_.time - tidepool::compute_time(lowering_.program(), strategy_.algorithms);
-    const double unit = number(compute_) + kStalls * number(stalls);
+    const double unit = number(compute_) + kStalls * number(best_value_.time - compute_);
     anneal(state, state.current(), {unit * kHot, unit * kCold, trials}, random_);
     prune();
   }

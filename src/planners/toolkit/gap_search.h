@@ -10,17 +10,19 @@
 // depend on the allowance, unless it is told: what more evaluations find is never worse.
 //
 // Where algorithms may be chosen (Note [Algorithm choice] in algorithm_space.h) they are part of
-// the state, and a part of the trials changes that of an op, or of a group: half of them beside a
-// gap over the op that leaves for a larger workspace, or comes back for a smaller one.
+// the state, and a part of the trials changes them together with gaps: Note [Compound moves] in
+// algorithm_moves.h.
 #pragma once
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "base/random.h"
 #include "base/stop.h"
 #include "lower/lower.h"
+#include "planners/toolkit/algorithm_moves.h"
 #include "planners/toolkit/algorithm_space.h"
 #include "planners/toolkit/allowance.h"
 #include "planners/toolkit/remakable_gaps.h"
@@ -129,6 +131,7 @@ class GapSearch {
   std::vector<GapId> promising_;  ///< those long enough for half of their copies
   std::span<const RemakableGap> remakable_;
   const AlgorithmSpace* space_;
+  std::optional<AlgorithmMoves> moves_;  ///< with a choice
   Strategy strategy_;
   std::vector<Bytes> file_bytes_;  ///< per tensor: what a copy of it writes to a file
   Bytes written_ = 0;              ///< by `strategy_`

@@ -33,6 +33,7 @@ void OthersPlan::make(bool may_stream) {
   } else {
     error = lowered.error();
   }
+  if (!plan || plan->strategy.gaps != strategy.gaps) without_plan = strategy;
 }
 
 }  // namespace tidepool

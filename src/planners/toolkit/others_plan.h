@@ -16,6 +16,8 @@ struct OthersPlan {
   std::optional<PlannerContext> context;
   Stop give_up;  ///< of a plan that somebody has another for: asked while addresses are looked for
   std::optional<Lowered> plan;
+  /// What the planner chose, where the plan is not of that: addresses did not fit, or time was up.
+  std::optional<Strategy> without_plan;
   Error error;
 
   /// Runs the planner in its context and lowers what it chose.
