@@ -65,11 +65,15 @@ struct LoadSearch::Run {
   [[nodiscard]] std::vector<Start> starts() const {
     std::vector<Start> all;
     const auto fit = [&](const AwayGaps& away) {
-      all.push_back({{away, search.algorithms_, search.leads_.front(), {}}, true});
+      all.push_back({{away, search.algorithms_, {}, search.leads_.front(), {}}, true});
     };
     for (const Seed& seed : search.seeds_) {
       for (const Nanos lead : search.leads_) {
-        all.push_back({{seed.away, seed.algorithms, lead, {}}, false});
+        all.push_back({{seed.away, seed.algorithms, {}, lead, {}}, false});
+      }
+      if (!seed.triggers.empty()) {
+        all.push_back(
+            {{seed.away, seed.algorithms, seed.triggers, search.leads_.front(), {}}, false});
       }
       if (&seed - search.seeds_.data() < static_cast<std::ptrdiff_t>(search.fits())) {
         fit(seed.away);
@@ -93,6 +97,7 @@ struct LoadSearch::Run {
         }
         GapSearch& gaps = search.workers_[lane]->gaps;
         gaps.set_algorithms(state.algorithms);
+        gaps.set_triggers(state.triggers);
         if (all[i].fit) {
           state.algorithms = gaps.fitting_algorithms(state.away, load_limit);
           gaps.set_algorithms(state.algorithms);
@@ -135,6 +140,7 @@ struct LoadSearch::Run {
     std::vector<Nanos> stalls;
     if (!few_stalls()) {
       worker.gaps.set_algorithms(best.algorithms);
+      worker.gaps.set_triggers(best.triggers);
       worker.gaps.time_of(best.away, load_limit, best.lead);
       mine.spend(1);
       stalls = worker.gaps.delays();
@@ -181,21 +187,25 @@ struct LoadSearch::Run {
     std::int64_t trials = planned - planned / kPruning;
     if (lane == 1 || (lane == 3 && few_stalls())) {
       if (lane == 3) start.away.assign(start.away.size(), kStays);
+      start.triggers.clear();
       start_from_timeline(worker, start, seed, mine, planned / kTimelinePart);
       trials -= planned / kTimelinePart;
     }
     worker.gaps.set_algorithms(start.algorithms);
+    worker.gaps.set_triggers(start.triggers);
     if (lane == 2 && !search.space_.empty() && random.below(2) == 0) {
       worker.gaps.set_algorithms(worker.gaps.fitting_algorithms(start.away, load_limit));
       mine.spend(1);
     }
-    const bool found = worker.gaps.run(load_limit, {start.away},
-                                       {seed, mine.part(1), options.stop, options.tolerated_stall,
-                                        start.lead, static_cast<std::size_t>(trials)});
+    const bool found =
+        worker.gaps.run(load_limit, {start.away},
+                        {seed, mine.part(1), options.stop, options.tolerated_stall, start.lead,
+                         static_cast<std::size_t>(trials), search.moves_triggers(lane)});
     mine.spend(worker.gaps.spent());
     spent[lane] = mine.spent();
-    if (!found) return {{}, {}, start.lead, Nanos::max()};
-    return {worker.gaps.best(), worker.gaps.best_algorithms(), start.lead, worker.gaps.time()};
+    if (!found) return {{}, {}, {}, start.lead, Nanos::max()};
+    return {worker.gaps.best(), worker.gaps.best_algorithms(), worker.gaps.best_triggers(),
+            start.lead, worker.gaps.time()};
   }
 
   bool run() {
@@ -255,7 +265,7 @@ LoadSearch::LoadSearch(const Lowering& lowering, const std::vector<std::int32_t>
 
 LoadSearch::~LoadSearch() = default;
 
-void LoadSearch::add_seed(AwayGaps away) { add_seed({std::move(away), algorithms_}); }
+void LoadSearch::add_seed(AwayGaps away) { add_seed({std::move(away), algorithms_, {}}); }
 
 void LoadSearch::add_seed(Seed seed) {
   if (std::ranges::find(seeds_, seed) != seeds_.end()) return;
@@ -271,7 +281,8 @@ void LoadSearch::add_seed(const Strategy& strategy) {
   for (const Decision d : strategy.gaps) {
     away.push_back(d == Decision::keep ? kStays : d == Decision::recompute ? kRemade : kCopied);
   }
-  add_seed({std::move(away), space_.empty() ? algorithms_ : strategy.algorithms});
+  add_seed({std::move(away), space_.empty() ? algorithms_ : strategy.algorithms,
+            triggers_of(strategy)});
 }
 
 std::int64_t LoadSearch::lane_evaluations() const {
@@ -285,9 +296,15 @@ std::int64_t LoadSearch::starts() const {
   constexpr std::size_t kOfAFit = 2;
   const std::size_t fitting =
       std::min(fits(), seeds_.size()) + (fits() > 0 && !known_.empty() ? 1 : 0);
+  const auto triggered =
+      std::ranges::count_if(seeds_, [](const Seed& seed) { return !seed.triggers.empty(); });
   return static_cast<std::int64_t>(seeds_.size() * leads_.size() + known_.size() +
-                                   kOfAFit * fitting);
+                                   kOfAFit * fitting) +
+         triggered;
 }
+
+/// With triggers an evaluation takes longer where nothing is remade: one lane is enough there.
+bool LoadSearch::moves_triggers(std::size_t lane) const { return !remakable_.empty() || lane == 2; }
 
 std::int64_t LoadSearch::next_round() const {
   return lane_evaluations() * static_cast<std::int64_t>(kLanes) + starts();
@@ -307,6 +324,7 @@ bool LoadSearch::run(Bytes load_limit, const LoadSearchOptions& options) {
 
 Strategy LoadSearch::strategy(std::size_t state) {
   workers_[0]->gaps.set_algorithms(found_[state].algorithms);
+  workers_[0]->gaps.set_triggers(found_[state].triggers);
   return workers_[0]->gaps.strategy(found_[state].away);
 }
 

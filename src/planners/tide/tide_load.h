@@ -58,8 +58,8 @@ class LoadSearch {
 
   /// Adds a start for searches to come, with the given algorithms.
   void add_seed(AwayGaps away);
-  /// With its own algorithms, where they may be chosen. One that is no strategy of this program
-  /// (some complete plans have none) is none.
+  /// With its triggers, and its own algorithms where they may be chosen. One that is no strategy of
+  /// this program (some complete plans have none) is none.
   void add_seed(const Strategy& strategy);
 
   /// False when nothing feasible is known under the limit. Not thread-safe.
@@ -93,12 +93,14 @@ class LoadSearch {
   struct Found {
     AwayGaps away;
     std::vector<std::int32_t> algorithms;
+    Triggers triggers;
     Nanos lead{};
     Nanos iteration_time{};
   };
   struct Seed {
     AwayGaps away;
     std::vector<std::int32_t> algorithms;
+    Triggers triggers;
     bool operator==(const Seed&) const = default;
   };
   struct Worker;
@@ -110,6 +112,7 @@ class LoadSearch {
   /// In the next round, of each lane.
   [[nodiscard]] std::int64_t lane_evaluations() const;
 
+  [[nodiscard]] bool moves_triggers(std::size_t lane) const;
   /// Seeds that are also timed with fitting algorithms, at most.
   [[nodiscard]] std::size_t fits() const;
   /// Evaluations that the starts of the next run take.

@@ -35,6 +35,8 @@ class GapSearch::State {
   void change(Random& random) {
     changed_.clear();
     algorithms_.clear();
+    moved_trigger_ = s_.options_.triggers && random.below(3) == 0 && move_trigger(random);
+    if (moved_trigger_) return;
     if (s_.may_choose() && (s_.movable_.empty() || random.below(3) == 0)) {
       change_algorithms(random);
     } else if (s_.remakable_.empty() || random.below(2) == 0) {
@@ -44,6 +46,7 @@ class GapSearch::State {
     }
   }
   void undo() {
+    if (moved_trigger_) s_.triggers_.undo();
     for (std::size_t i = changed_.size(); i-- > 0;) {
       s_.set(static_cast<GapId>(changed_[i].first), changed_[i].second);
     }
@@ -60,6 +63,7 @@ class GapSearch::State {
     if (!value_.better_than(s_.best_value_)) return;
     s_.best_value_ = value_;
     s_.best_ = s_.away_;
+    s_.best_triggers_ = s_.triggers_.triggers();
     if (s_.may_choose()) s_.best_algorithms_ = s_.strategy_.algorithms;
   }
   [[nodiscard]] bool out_of_time() const { return s_.done(); }
@@ -78,6 +82,19 @@ class GapSearch::State {
   void become(std::size_t gap, char away) {
     changed_.emplace_back(gap, s_.away_[gap]);
     s_.set(static_cast<GapId>(gap), away);
+  }
+
+  /// Of a gap that is copied, mostly over a delay. False where none was found.
+  bool move_trigger(Random& random) {
+    constexpr int kTries = 24;
+    for (int tries = 0; tries < kTries && !s_.movable_.empty(); ++tries) {
+      const std::size_t gap = propose(random);
+      const Decision decision = s_.strategy_.gaps[gap];
+      if (decision != Decision::swap && decision != Decision::drop) continue;
+      s_.triggers_.change(static_cast<GapId>(gap), decision, random);
+      return true;
+    }
+    return false;
   }
 
   /// Of so many gaps one, mostly over a delay.
@@ -164,6 +181,7 @@ class GapSearch::State {
   };
   GapSearch& s_;
   FlipOrExchange trial_;
+  bool moved_trigger_ = false;  ///< by the last change
   // By the last change: what was there.
   std::vector<std::pair<std::size_t, char>> changed_;
   std::vector<std::pair<OpId, std::int32_t>> algorithms_;
@@ -179,6 +197,7 @@ GapSearch::GapSearch(const Lowering& lowering, std::vector<std::int32_t> algorit
       remakable_(remakable),
       space_(space),
       strategy_(keep_everything(lowering.program(), lowering.index(), std::move(algorithms))),
+      triggers_(lowering.program(), lowering.index()),
       compute_(tidepool::compute_time(lowering.program(),
                                       may_choose() ? space->fastest() : strategy_.algorithms)) {
   const Program& program = lowering.program();
@@ -211,11 +230,13 @@ void GapSearch::assign(const AwayGaps& away) {
 
 void GapSearch::assign_best() {
   assign(best_);
+  triggers_.assign(best_triggers_);
   if (may_choose()) strategy_.algorithms = best_algorithms_;
 }
 
 const Strategy& GapSearch::strategy(const AwayGaps& away) {
   assign(away);
+  strategy_.hints = in_effect(triggers_.triggers(), strategy_.gaps);
   return strategy_;
 }
 
@@ -241,6 +262,7 @@ GapSearch::Value GapSearch::evaluate(double give_up_above) {
   EvaluateOptions timing{limit_, true, options_.lead};
   if (give_up_above < number(Nanos::max()))
     timing.give_up_above = Nanos{std::llround(give_up_above)};
+  strategy_.hints = in_effect(triggers_.triggers(), strategy_.gaps);
   const Evaluation e = evaluator_.evaluate(strategy_, timing);
   if (!e.feasible) return {};
   // Among equals the state that copies less: it leaves the link to others.
@@ -292,6 +314,7 @@ bool GapSearch::run(Bytes load_limit, const std::vector<AwayGaps>& seeds,
   random_ = Random(options.seed);
   best_value_ = {};
   best_algorithms_ = strategy_.algorithms;
+  best_triggers_ = triggers_.triggers();
   for (const AwayGaps& seed : seeds) {
     assign(seed);
     const Value value = evaluate();
@@ -331,6 +354,24 @@ void GapSearch::prune() {
   take_faster_algorithms();
   bring_back();
   best_ = away_;
+  take_triggers_away();
+}
+
+/// Those that save nothing.
+void GapSearch::take_triggers_away() {
+  triggers_.assign(in_effect(best_triggers_, strategy_.gaps));
+  best_triggers_ = triggers_.triggers();
+  for (const CopyHint& trigger : Triggers(best_triggers_)) {
+    if (out_of_time()) return;
+    triggers_.take_away(trigger.gap);
+    const Value value = evaluate(number(best_value_.time));
+    if (value.time <= best_value_.time) {
+      best_value_ = value;
+      best_triggers_ = triggers_.triggers();
+    } else {
+      triggers_.undo();
+    }
+  }
 }
 
 void GapSearch::bring_back() {

@@ -12,6 +12,9 @@
 // Where algorithms may be chosen (Note [Algorithm choice] in algorithm_space.h) they are part of
 // the state, and a part of the trials changes them together with gaps: Note [Compound moves] in
 // algorithm_moves.h.
+//
+// Where `triggers` are asked for, when copies go is part of the state too (Note [Triggers] in
+// trigger_moves.h).
 #pragma once
 
 #include <cstdint>
@@ -27,6 +30,7 @@
 #include "planners/toolkit/allowance.h"
 #include "planners/toolkit/remakable_gaps.h"
 #include "planners/toolkit/timeline_search.h"
+#include "planners/toolkit/trigger_moves.h"
 
 namespace tidepool {
 
@@ -39,6 +43,7 @@ struct GapSearchOptions {
   Nanos lead = Nanos::max();  ///< of copies in, see EvaluateOptions
   /// Of one round of cooling; 0: as many as the number of gaps asks for.
   std::size_t trials = 0;
+  bool triggers = false;  ///< trials move those of single copies
   /// Above 0: iterations that take no longer are as good as each other. Of them the state that
   /// writes least to the machine's file is the best; the search begins with bringing back, and ends
   /// when nothing is written, or with its allowance.
@@ -58,6 +63,9 @@ class GapSearch {
     strategy_.algorithms = algorithms;
   }
 
+  /// The same of triggers.
+  void set_triggers(const Triggers& triggers) { triggers_.assign(triggers); }
+
   /// Searches under `load_limit` from the best of the seeds. False when no seed is feasible under
   /// it. Not thread-safe.
   bool run(Bytes load_limit, const std::vector<AwayGaps>& seeds, const GapSearchOptions& options);
@@ -70,7 +78,8 @@ class GapSearch {
   [[nodiscard]] const std::vector<std::int32_t>& best_algorithms() const {
     return best_algorithms_;
   }
-  /// What the last run found, as decisions.
+  [[nodiscard]] const Triggers& best_triggers() const { return best_triggers_; }
+  /// As decisions, with the present algorithms and triggers.
   [[nodiscard]] const Strategy& strategy(const AwayGaps& away);
   /// With `fast_enough` no less than that.
   [[nodiscard]] Nanos time() const { return best_value_.time; }
@@ -117,6 +126,7 @@ class GapSearch {
   [[nodiscard]] bool done() const;
   void cool();
   void bring_back();
+  void take_triggers_away();
   void take_faster_algorithms();
   bool take_faster_algorithm(std::span<const std::size_t> choices);
   [[nodiscard]] bool may_choose() const { return space_ != nullptr && !space_->empty(); }
@@ -138,6 +148,8 @@ class GapSearch {
   AwayGaps away_;
   AwayGaps best_;
   std::vector<std::int32_t> best_algorithms_;
+  TriggerMoves triggers_;
+  Triggers best_triggers_;
   Bytes limit_ = 0;
   GapSearchOptions options_;
   Random random_{1};

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "ir/load_profile.h"
 #include "support/random_program.h"
 
@@ -63,6 +65,33 @@ TEST(GapSearch, ImprovesOnTheBestOfManyRandomStatesAndSaysWhatItsStrategyTakes) 
     EXPECT_EQ(e.iteration_time, search.time());
   }
   EXPECT_GT(better, 0);
+}
+
+TEST(GapSearch, MovesTriggersWhereItMayAndIsFasterSomewhere) {
+  int faster = 0;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    SCOPED_TRACE(seed);
+    SearchSubject subject(seed);
+    const Bytes limit = subject.limit();
+    const AwayGaps all(subject.gaps(), kCopied);
+    std::array<Nanos, 2> times{};
+    for (const bool triggers : {false, true}) {
+      GapSearch search(subject.lowering, subject.algorithms);
+      GapSearchOptions options;
+      options.allowance = Allowance::of(kEvaluations);
+      options.triggers = triggers;
+      if (!search.run(limit, {all}, options)) continue;
+      search.set_triggers(search.best_triggers());
+      const Strategy& found = search.strategy(search.best());
+      EXPECT_TRUE(triggers || found.hints.empty());
+      const Evaluation e = subject.lowering.evaluator().evaluate(found, {limit});
+      EXPECT_TRUE(e.feasible);
+      EXPECT_EQ(e.iteration_time, search.time());
+      times[triggers ? 1 : 0] = search.time();
+    }
+    faster += times[1] < times[0] ? 1 : 0;
+  }
+  EXPECT_GT(faster, 0);
 }
 
 TEST(GapSearch, ChoosesAlgorithmsWhereItMayAndSaysWhich) {
