@@ -25,6 +25,16 @@
 // all this on average, as every condition is linear; so the mean of its stalls is no less. The
 // value returned is certified (Note [Certificate]).
 //
+// Note [Whole tensors]. A tensor has its bytes from the begin of its copy in to the end of its copy
+// out, all of them. So where large tensors are idle beside an op that leaves room for few of them,
+// the others are gone as a whole while it runs: z, per op and large absence, is the part of the
+// iterations in which that is so; z <= x. With those whose any m + 1 exceed what the op leaves of
+// the limit, all but m are gone. What is gone and is not made again (w >= z - r) was copied out in
+// front of the op since it was made, and is copied in behind it before it is used: sums of w's
+// bytes are at most what O and I grow by in the shortest stretch that has all of these copies. What
+// is live while the op runs has room with z in the place of x, too. Left out of programs that would
+// need very many z.
+//
 // Note [Fluid recomputation]. With clones an absence has one more variable: the part r <= x that is
 // made again instead of being copied in; I is of x - r. It needs no host copy and no link, and is
 // back in memory when its absence ends. It costs compute time: of each op in its recipe

@@ -7,25 +7,6 @@
 #include "base/at.h"
 
 namespace tidepool {
-namespace {
-
-/// Each column once.
-void add_up(std::vector<LinearProgram::Term>& terms) {
-  std::ranges::sort(terms, {}, &LinearProgram::Term::column);
-  std::size_t end = 0;
-  for (const LinearProgram::Term& term : terms) {
-    if (end > 0 && terms[end - 1].column == term.column) {
-      terms[end - 1].factor += term.factor;
-    } else {
-      terms[end++] = term;
-    }
-  }
-  terms.resize(end);
-  std::erase_if(terms, [](const LinearProgram::Term& term) { return term.factor == 0; });
-}
-
-}  // namespace
-
 Relaxation::Relaxation(const FluidProblem& problem, const LoadProfile& load,
                        std::optional<Bytes> limit, Nanos stalls)
     : p_(problem),
@@ -59,6 +40,7 @@ void Relaxation::write(const LoadProfile& load, std::optional<Bytes> limit, Nano
     limit_column_ = lp_.add_column(0, static_cast<double>(load.peak) / byte_unit_, 1);
   }
   add_ops(!limit && stalls == Nanos{0}, limit ? 1 : 0);
+  if (limit && parts_.size() == parts_.of.size()) add_whole_tensors();
   if (p_.recompute) add_clone_times();
   add_latencies();
   if (host_limit_ && links_.behind_host) add_file_times();
@@ -157,6 +139,20 @@ std::vector<Relaxation::Term> Relaxation::copied_up_to(std::size_t a) {
   if (terms.size() <= kMany) return terms;
   copied_so_far_[a] = sum(std::move(terms), static_cast<double>(parts_.size()));
   return {{copied_so_far_[a], 1}};
+}
+
+void Relaxation::add_up(std::vector<Term>& terms) {
+  std::ranges::sort(terms, {}, &Term::column);
+  std::size_t end = 0;
+  for (const Term& term : terms) {
+    if (end > 0 && terms[end - 1].column == term.column) {
+      terms[end - 1].factor += term.factor;
+    } else {
+      terms[end++] = term;
+    }
+  }
+  terms.resize(end);
+  std::erase_if(terms, [](const Term& term) { return term.factor == 0; });
 }
 
 /// A variable that is the sum of terms, between 0 and `most`.

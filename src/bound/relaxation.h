@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "bound/device_links.h"
@@ -63,6 +64,7 @@ class Relaxation {
   void add_time(bool no_stalls, double stall_cost, Column& out, Column& in);
   [[nodiscard]] bool is_asked(OpId k) const;
   void add_clone_times();
+  void add_whole_tensors();
   void add_latencies();
   void add_file();
   void add_file_times();
@@ -70,6 +72,8 @@ class Relaxation {
   void open(Sums& sums, std::size_t a, double sign) const;
 
   std::vector<Term> copied_up_to(std::size_t a);
+  /// Each column once.
+  static void add_up(std::vector<Term>& terms);
   Column sum(std::vector<Term> terms, double most);
   void begin(Sums& sums, std::size_t a) const;
   void end(Sums& sums, std::size_t a) const;
@@ -87,6 +91,32 @@ class Relaxation {
   [[nodiscard]] double time_of(OpId op) const;
   [[nodiscard]] double bytes_of(std::size_t a) const { return parts_.bytes[a] / byte_unit_; }
   [[nodiscard]] double padding_of(std::size_t a) const { return parts_.padding(a) / byte_unit_; }
+
+  // Of whole tensors.
+  struct Copied {
+    Column out, in;
+  };
+  struct Beside {
+    OpId op = kNone;
+    Copied before{}, behind{};        ///< what is copied when it starts, and when it ends
+    std::vector<std::size_t> large;   ///< absences beside it that are large, the largest first
+    std::vector<std::size_t> others;  ///< and those that are not
+    /// Of the first so many of them at least so many are gone.
+    std::vector<std::pair<std::size_t, std::size_t>> fewest_gone;
+  };
+  /// From the op on in which a copy is made, or up to it.
+  struct Window {
+    Copied end;
+    bool wraps = false;
+    OpId length = 0;
+    Term bytes;
+  };
+  [[nodiscard]] Beside large_beside(OpId k, std::size_t most_stay) const;
+  void ask_whole(const std::vector<Beside>& all, const Beside& beside);
+  void add_row(std::vector<Term>& row);
+  [[nodiscard]] OpId length(OpId from, OpId to) const;
+  [[nodiscard]] Copied columns_before(const std::vector<Beside>& all, OpId op) const;
+  [[nodiscard]] Copied columns_behind(const std::vector<Beside>& all, OpId op) const;
 
   const FluidProblem& p_;
   DeviceLinks links_;
@@ -113,10 +143,8 @@ class Relaxation {
   std::vector<Column> stalls_;
   std::vector<Column> slower_;  ///< what ops take longer than their fastest algorithms
   double since_ = 0;  ///< the time of device ops that nothing was asked of since the last one
-  struct Copied {
-    Column out, in;
-  };
-  std::vector<Copied> copied_by_;  ///< in front of and behind every op that is asked; first, last
+  std::vector<std::size_t> at_op_;  ///< per op: the first one asked from there on
+  std::vector<Copied> copied_by_;   ///< in front of and behind every op that is asked; first, last
 };
 
 }  // namespace tidepool
