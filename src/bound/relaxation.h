@@ -120,9 +120,9 @@ class Relaxation {
 
   const FluidProblem& p_;
   DeviceLinks links_;
-  std::vector<Bytes> load_;  ///< at each op, with nothing away but dead bytes
-  Parts parts_;              ///< "absence" below is one of these
-  std::vector<char> asked_;  ///< per op; empty: all
+  std::vector<Bytes> load_;       ///< at each op, with nothing away but dead bytes
+  Parts parts_;                   ///< "absence" below is one of these
+  std::vector<char> asked_;       ///< per op; empty: all
   std::vector<Bytes> unmovable_;  ///< at each op; with a choice
   OpId ops_ = 0;
   double byte_unit_ = 1, time_unit_ = 1;  ///< bytes and nanoseconds

@@ -281,8 +281,8 @@ void LoadSearch::add_seed(const Strategy& strategy) {
   for (const Decision d : strategy.gaps) {
     away.push_back(d == Decision::keep ? kStays : d == Decision::recompute ? kRemade : kCopied);
   }
-  add_seed({std::move(away), space_.empty() ? algorithms_ : strategy.algorithms,
-            triggers_of(strategy)});
+  add_seed(
+      {std::move(away), space_.empty() ? algorithms_ : strategy.algorithms, triggers_of(strategy)});
 }
 
 std::int64_t LoadSearch::lane_evaluations() const {
