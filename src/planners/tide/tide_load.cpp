@@ -12,6 +12,11 @@ namespace {
 /// Evaluations of each lane in the first round, and how much longer each round is.
 constexpr double kFirstRound = 32;
 constexpr double kGrowth = 1.6;
+/// By prices under a new limit: by each lane.
+constexpr int kSweeps = 192;
+constexpr int kPricedStates = 4;
+/// What these count as, in evaluations: two sweeps take about as long as one.
+constexpr std::int64_t kPricing = LoadSearch::kLanes * (kSweeps / 2 + kPricedStates);
 /// Starts that are timed with fitting algorithms too.
 constexpr std::size_t kFits = 4;
 
@@ -20,8 +25,11 @@ constexpr std::size_t kFits = 4;
 struct LoadSearch::Worker {
   Worker(const Lowering& lowering, const std::vector<std::int32_t>& algorithms,
          std::span<const RemakableGap> remakable, const AlgorithmSpace& space)
-      : timeline(lowering, algorithms), gaps(lowering, algorithms, remakable, &space) {}
+      : timeline(lowering, algorithms),
+        prices(lowering, algorithms, remakable),
+        gaps(lowering, algorithms, remakable, &space) {}
   TimelineSearch timeline;
+  PriceSearch prices;
   GapSearch gaps;
 };
 
@@ -104,6 +112,30 @@ struct LoadSearch::Run {
     std::vector<Found> states;
     for (Start& start : all) states.push_back(std::move(start.state));
     add(states);
+  }
+
+  /// By prices, for this limit and, as copies take time, for tighter ones.
+  void price_starts() {
+    if (!search.affords_prices(left)) return;
+    constexpr std::array<double, kLanes> kTighter{1, 0.98, 0.95, 0.9};
+    const Stop stop = [this] { return options.stop.requested() || left.used_up(); };
+    std::array<std::vector<Found>, kLanes> found;
+    const Found& best = search.found_.front();
+    search.pool_->each(kLanes, [&](std::size_t lane) {
+      Worker& worker = *search.workers_[lane];
+      std::vector<std::int32_t> algorithms = best.algorithms;
+      const std::uint64_t seed = hash_combine(options.seed, lane);
+      if (lane % 2 == 1) choose_algorithms(algorithms, seed);
+      worker.prices.set_algorithms(algorithms);
+      worker.gaps.set_algorithms(algorithms);
+      const auto limit = static_cast<Bytes>(kTighter[lane] * static_cast<double>(load_limit));
+      for (AwayGaps& away : worker.prices.run(limit, {seed, kSweeps, kPricedStates, stop})) {
+        const Nanos time = worker.gaps.time_of(away, load_limit, best.lead);
+        found[lane].push_back({std::move(away), algorithms, best.lead, time});
+      }
+    });
+    left.spend(kPricing);
+    for (std::vector<Found>& states : found) add(states);
   }
 
   [[nodiscard]] Nanos stalls(const Found& state) const {
@@ -203,6 +235,8 @@ struct LoadSearch::Run {
       search.found_ = search.known_;
     } else {
       time_starts();
+      if (search.found_.empty()) return false;
+      price_starts();
     }
     if (search.found_.empty()) return false;
     for (int round = 0; round < options.rounds && !over(); ++round) {
@@ -289,6 +323,11 @@ std::int64_t LoadSearch::starts() const {
 
 std::int64_t LoadSearch::next_round() const {
   return lane_evaluations() * static_cast<std::int64_t>(kLanes) + starts();
+}
+
+bool LoadSearch::affords_prices(const Allowance& left) const {
+  return !left.repeats() || left.evaluations_left() >=
+                                kPricing + lane_evaluations() * static_cast<std::int64_t>(kLanes);
 }
 
 bool LoadSearch::run(Bytes load_limit, const LoadSearchOptions& options) {

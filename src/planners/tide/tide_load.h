@@ -10,6 +10,7 @@
 #include "base/stop.h"
 #include "planners/toolkit/allowance.h"
 #include "planners/toolkit/gap_search.h"
+#include "planners/toolkit/price_search.h"
 #include "planners/toolkit/timeline_search.h"
 
 namespace tidepool {
@@ -105,6 +106,8 @@ class LoadSearch {
 
   /// In the next round, of each lane.
   [[nodiscard]] std::int64_t lane_evaluations() const;
+
+  [[nodiscard]] bool affords_prices(const Allowance& left) const;
 
   /// Seeds that are also timed with fitting algorithms, at most.
   [[nodiscard]] std::size_t fits() const;
