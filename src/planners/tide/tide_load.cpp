@@ -5,6 +5,7 @@
 
 #include "base/at.h"
 #include "ir/load_profile.h"
+#include "planners/toolkit/move_screen.h"
 
 namespace tidepool {
 namespace {
@@ -15,8 +16,8 @@ constexpr double kGrowth = 1.6;
 /// By prices under a new limit: by each lane.
 constexpr int kSweeps = 192;
 constexpr int kPricedStates = 4;
-/// What these count as, in evaluations: two sweeps take about as long as one.
-constexpr std::int64_t kPricing = LoadSearch::kLanes * (kSweeps / 2 + kPricedStates);
+/// Sweeps count as none.
+constexpr std::int64_t kPricing = LoadSearch::kLanes * kPricedStates;
 /// Starts that are timed with fitting algorithms too.
 constexpr std::size_t kFits = 4;
 
@@ -27,9 +28,11 @@ struct LoadSearch::Worker {
          std::span<const RemakableGap> remakable, const AlgorithmSpace& space)
       : timeline(lowering, algorithms),
         prices(lowering, algorithms, remakable),
+        screen(prices),
         gaps(lowering, algorithms, remakable, &space) {}
   TimelineSearch timeline;
   PriceSearch prices;
+  MoveScreen screen;
   GapSearch gaps;
 };
 
@@ -116,7 +119,6 @@ struct LoadSearch::Run {
 
   /// By prices, for this limit and, as copies take time, for tighter ones.
   void price_starts() {
-    if (!search.affords_prices(left)) return;
     constexpr std::array<double, kLanes> kTighter{1, 0.98, 0.95, 0.9};
     const Stop stop = [this] { return options.stop.requested() || left.used_up(); };
     std::array<std::vector<Found>, kLanes> found;
@@ -221,9 +223,15 @@ struct LoadSearch::Run {
       worker.gaps.set_algorithms(worker.gaps.fitting_algorithms(start.away, load_limit));
       mine.spend(1);
     }
-    const bool found = worker.gaps.run(load_limit, {start.away},
-                                       {seed, mine.part(1), options.stop, options.tolerated_stall,
-                                        start.lead, static_cast<std::size_t>(trials)});
+    GapSearchOptions searching{seed,         mine.part(1),
+                               options.stop, options.tolerated_stall,
+                               start.lead,   static_cast<std::size_t>(trials)};
+    // What prices say is not all there is: some lanes move blindly.
+    if (worker.prices.has_prices() && (lane < 2 || random.below(2) == 0)) {
+      worker.prices.set_algorithms(start.algorithms);
+      searching.screen = &worker.screen;
+    }
+    const bool found = worker.gaps.run(load_limit, {start.away}, searching);
     mine.spend(worker.gaps.spent());
     spent[lane] = mine.spent();
     if (!found) return {{}, {}, start.lead, Nanos::max()};
@@ -322,12 +330,7 @@ std::int64_t LoadSearch::starts() const {
 }
 
 std::int64_t LoadSearch::next_round() const {
-  return lane_evaluations() * static_cast<std::int64_t>(kLanes) + starts();
-}
-
-bool LoadSearch::affords_prices(const Allowance& left) const {
-  return !left.repeats() || left.evaluations_left() >=
-                                kPricing + lane_evaluations() * static_cast<std::int64_t>(kLanes);
+  return lane_evaluations() * static_cast<std::int64_t>(kLanes) + starts() + kPricing;
 }
 
 bool LoadSearch::run(Bytes load_limit, const LoadSearchOptions& options) {

@@ -38,6 +38,10 @@ struct LoadSearchOptions {
 // Where gaps may be remade, a lane that starts from the timeline mostly takes them as a known state
 // has them, and sometimes as many of the cheapest as chance says.
 //
+// Under a limit that is new the prices of bytes (PriceSearch) are found first, by each lane: their
+// states are known before the first round, and mostly they are better than what is given. Half of
+// the lanes, or more, then only try moves that promise something by these prices (MoveScreen).
+//
 // Where algorithms may be chosen they are part of a state. Some starts also count with the fastest
 // algorithms that fit beside what is away in them. A lane that starts from the timeline takes the
 // best state's, or prices the bytes by which an op exceeds the limit: at most with what copying
@@ -106,8 +110,6 @@ class LoadSearch {
 
   /// In the next round, of each lane.
   [[nodiscard]] std::int64_t lane_evaluations() const;
-
-  [[nodiscard]] bool affords_prices(const Allowance& left) const;
 
   /// Seeds that are also timed with fitting algorithms, at most.
   [[nodiscard]] std::size_t fits() const;

@@ -359,6 +359,18 @@ void PriceSearch::look() {
   find_load();
 }
 
+void PriceSearch::look_at(const AwayGaps& away) {
+  for (std::size_t i = 0; i < items_.size(); ++i) state_[i] = away[at(items_[i].gap)];
+  look();
+}
+
+double PriceSearch::saved(std::size_t gap, char away) const {
+  const std::int32_t i = item_of_[gap];
+  if (i == kNone || away == kStays || items_[at(i)].dead) return 0;
+  if (away == kCopied) return gain_of_copies(at(i));
+  return items_[at(i)].remakable != kNone ? gain_of_remaking(at(i)) : 0;
+}
+
 /// Ever smaller changes: at first of many gaps, and of prices by much.
 std::vector<AwayGaps> PriceSearch::run(Bytes load_limit, const Options& options) {
   constexpr double kStep = 0.15;

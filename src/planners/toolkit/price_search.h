@@ -49,6 +49,15 @@ class PriceSearch {
   /// runs go on from the prices of the one before.
   std::vector<AwayGaps> run(Bytes load_limit, const Options& options);
 
+  /// There has been a run.
+  [[nodiscard]] bool has_prices() const { return !price_at_.empty(); }
+
+  // By the prices of the last run, which there has to be.
+  /// What is said of gaps is beside this state from now on.
+  void look_at(const AwayGaps& away);
+  /// What a gap saves by being so, the others as they are in that state; 0 where it may not.
+  [[nodiscard]] double saved(std::size_t gap, char away) const;
+
  private:
   struct Item {
     GapId gap = kNone;
