@@ -16,6 +16,8 @@ constexpr double kGrowth = 1.6;
 /// By prices under a new limit: by each lane.
 constexpr int kSweeps = 192;
 constexpr int kPricedStates = 4;
+/// From so many ops on moves are screened: alexnet (51 ops) got worse by it.
+constexpr std::size_t kScreenedOps = 400;
 /// Sweeps count as none.
 constexpr std::int64_t kPricing = LoadSearch::kLanes * kPricedStates;
 /// Starts that are timed with fitting algorithms too.
@@ -226,8 +228,10 @@ struct LoadSearch::Run {
     GapSearchOptions searching{seed,         mine.part(1),
                                options.stop, options.tolerated_stall,
                                start.lead,   static_cast<std::size_t>(trials)};
-    // What prices say is not all there is: some lanes move blindly.
-    if (worker.prices.has_prices() && (lane < 2 || random.below(2) == 0)) {
+    // What prices say is not all there is: some lanes move blindly, and all in small programs,
+    // which have the evaluations for it.
+    const bool many_gaps = search.lowering_.program().ops.size() >= kScreenedOps;
+    if (many_gaps && (lane < 2 || random.below(2) == 0)) {
       worker.prices.set_algorithms(start.algorithms);
       searching.screen = &worker.screen;
     }

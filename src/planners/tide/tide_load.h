@@ -39,8 +39,9 @@ struct LoadSearchOptions {
 // has them, and sometimes as many of the cheapest as chance says.
 //
 // Under a limit that is new the prices of bytes (PriceSearch) are found first, by each lane: their
-// states are known before the first round, and mostly they are better than what is given. Half of
-// the lanes, or more, then only try moves that promise something by these prices (MoveScreen).
+// states are known before the first round, and mostly they are better than what is given. In
+// programs of many ops half of the lanes, or more, then only try moves that promise something by
+// these prices (MoveScreen).
 //
 // Where algorithms may be chosen they are part of a state. Some starts also count with the fastest
 // algorithms that fit beside what is away in them. A lane that starts from the timeline takes the

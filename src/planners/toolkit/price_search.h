@@ -49,9 +49,6 @@ class PriceSearch {
   /// runs go on from the prices of the one before.
   std::vector<AwayGaps> run(Bytes load_limit, const Options& options);
 
-  /// There has been a run.
-  [[nodiscard]] bool has_prices() const { return !price_at_.empty(); }
-
   // By the prices of the last run, which there has to be.
   /// What is said of gaps is beside this state from now on.
   void look_at(const AwayGaps& away);
