@@ -12,9 +12,9 @@ namespace {
 using enum AccessMode;
 using testing::ProgramBuilder;
 
-constexpr Nanos kOp{100'000};
-constexpr Bytes kLayer = 40'000;
-constexpr int kLayers = 12;
+constexpr Nanos kScreenedOp{100'000};
+constexpr Bytes kScreenedLayer = 40'000;
+constexpr int kScreenedLayers = 12;
 
 /// Forward writes one tensor a layer, backward reads them in reverse: the load is a triangle.
 class ScreenedLayers : public ::testing::Test {
@@ -32,9 +32,12 @@ class ScreenedLayers : public ::testing::Test {
   static Program layers() {
     ProgramBuilder b;
     std::vector<TensorId> x;
-    for (int i = 0; i < kLayers; ++i) x.push_back(b.tensor("x" + std::to_string(i), kLayer));
-    for (int i = 0; i < kLayers; ++i) b.device("f" + std::to_string(i), {{x[i], write}}, kOp);
-    for (int i = kLayers; i-- > 0;) b.device("b" + std::to_string(i), {{x[i], read}}, kOp);
+    for (int i = 0; i < kScreenedLayers; ++i)
+      x.push_back(b.tensor("x" + std::to_string(i), kScreenedLayer));
+    for (int i = 0; i < kScreenedLayers; ++i)
+      b.device("f" + std::to_string(i), {{x[i], write}}, kScreenedOp);
+    for (int i = kScreenedLayers; i-- > 0;)
+      b.device("b" + std::to_string(i), {{x[i], read}}, kScreenedOp);
     return b.build();
   }
 
@@ -53,20 +56,20 @@ class ScreenedLayers : public ::testing::Test {
     return count;
   }
 
-  static constexpr Bytes kLimit = 6 * kLayer;
+  static constexpr Bytes kLimit = 6 * kScreenedLayer;
   static constexpr int kAsked = 200;
   Program program_;
   Machine machine_;
   Lowering lowering_;
   PriceSearch prices_;
   MoveScreen screen_;
-  AwayGaps kept_ = AwayGaps(kLayers, kStays);
+  AwayGaps kept_ = AwayGaps(kScreenedLayers, kStays);
 };
 
 /// The first layer's gap spans all of the peak, the last one's nothing.
 TEST_F(ScreenedLayers, WhatFreesTheDearBytesPromisesMoreThanWhatFreesNone) {
-  EXPECT_GT(prices_.saved(0, kCopied), prices_.saved(kLayers - 1, kCopied));
-  EXPECT_GT(promises(0, kLayers - 1), promises(kLayers - 1, 0));
+  EXPECT_GT(prices_.saved(0, kCopied), prices_.saved(kScreenedLayers - 1, kCopied));
+  EXPECT_GT(promises(0, kScreenedLayers - 1), promises(kScreenedLayers - 1, 0));
 }
 
 TEST_F(ScreenedLayers, OneMoveInSomeIsPromiseEnough) {
@@ -74,7 +77,7 @@ TEST_F(ScreenedLayers, OneMoveInSomeIsPromiseEnough) {
   int promising = 0;
   constexpr int kMoves = 5'000;
   for (int i = 0; i < kMoves; ++i) {
-    const std::size_t gap = random.below(kLayers);
+    const std::size_t gap = random.below(kScreenedLayers);
     AwayGaps now = kept_;
     now[gap] = kCopied;
     promising += screen_.promises(std::vector{std::pair{gap, kStays}}, now) ? 1 : 0;
@@ -85,7 +88,7 @@ TEST_F(ScreenedLayers, OneMoveInSomeIsPromiseEnough) {
 
 /// Nothing is lost by what is as it was.
 TEST_F(ScreenedLayers, StayingSavesNothing) {
-  for (std::size_t gap = 0; gap < kLayers; ++gap) EXPECT_EQ(prices_.saved(gap, kStays), 0);
+  for (std::size_t gap = 0; gap < kScreenedLayers; ++gap) EXPECT_EQ(prices_.saved(gap, kStays), 0);
 }
 
 }  // namespace

@@ -15,25 +15,26 @@ using enum AccessMode;
 using testing::byte_a_nanosecond;
 using testing::ProgramBuilder;
 
-constexpr Nanos kOp{100'000};
-constexpr Bytes kLayer = 40'000;
-constexpr int kLayers = 12;
+constexpr Nanos kPricedOp{100'000};
+constexpr Bytes kPricedLayer = 40'000;
+constexpr int kPricedLayers = 12;
 
 /// Forward makes one tensor a layer of the one before, backward reads them in reverse: the load is
 /// a triangle.
-Program layers(bool recomputable) {
+Program priced_layers(bool recomputable) {
   ProgramBuilder b;
   std::vector<TensorId> x;
-  for (int i = 0; i < kLayers; ++i) x.push_back(b.tensor("x" + std::to_string(i), kLayer));
-  for (int i = 0; i < kLayers; ++i) {
+  for (int i = 0; i < kPricedLayers; ++i)
+    x.push_back(b.tensor("x" + std::to_string(i), kPricedLayer));
+  for (int i = 0; i < kPricedLayers; ++i) {
     std::vector<Access> accesses;
     if (i > 0) accesses.push_back({x[i - 1], read});
     accesses.push_back({x[i], write});
-    b.device("f" + std::to_string(i), accesses, kOp);
+    b.device("f" + std::to_string(i), accesses, kPricedOp);
     b.last().recomputable = recomputable;
   }
-  for (int i = kLayers; i-- > 0;) {
-    b.device("b" + std::to_string(i), {{x[i], read}}, kOp);
+  for (int i = kPricedLayers; i-- > 0;) {
+    b.device("b" + std::to_string(i), {{x[i], read}}, kPricedOp);
     b.last().recomputable = false;
   }
   return b.build();
@@ -73,7 +74,7 @@ struct PriceSubject {
 };
 
 /// So slow that a tensor takes as long as some layers.
-Machine slow_link() {
+Machine priced_slow_link() {
   Machine machine = byte_a_nanosecond();
   machine.to_host() = {1e8, Nanos{0}};
   machine.to_device() = {1e8, Nanos{0}};
@@ -81,16 +82,16 @@ Machine slow_link() {
 }
 
 TEST(PriceSearch, NothingLeavesWhereEverythingFits) {
-  PriceSubject subject(layers(true), byte_a_nanosecond());
-  const std::vector<AwayGaps> states = subject.search.run(kLayers * kLayer, {});
+  PriceSubject subject(priced_layers(true), byte_a_nanosecond());
+  const std::vector<AwayGaps> states = subject.search.run(kPricedLayers * kPricedLayer, {});
   ASSERT_FALSE(states.empty());
   for (const AwayGaps& away : states) EXPECT_EQ(std::ranges::count(away, kStays), std::ssize(away));
 }
 
 /// Copies are faster than layers, so all but what is about to be used can be away.
 TEST(PriceSearch, WhatLeavesInTimeNeedsNoStallsByTheEvaluator) {
-  for (const Bytes limit : {8 * kLayer, 6 * kLayer, 5 * kLayer}) {
-    PriceSubject subject(layers(false), byte_a_nanosecond());
+  for (const Bytes limit : {8 * kPricedLayer, 6 * kPricedLayer, 5 * kPricedLayer}) {
+    PriceSubject subject(priced_layers(false), byte_a_nanosecond());
     ASSERT_TRUE(subject.remakable.empty());
     EXPECT_EQ(subject.least_stall(limit), Nanos{0}) << limit;
   }
@@ -99,38 +100,38 @@ TEST(PriceSearch, WhatLeavesInTimeNeedsNoStallsByTheEvaluator) {
 /// Everything but two layers in the time of three ops a layer: where the link is too slow for that,
 /// what is made again needs one clone a layer.
 TEST(PriceSearch, WhereTheLinkIsSlowGapsAreMadeAgain) {
-  constexpr Bytes kLimit = 7 * kLayer;
-  PriceSubject copied(layers(false), slow_link());
-  PriceSubject either(layers(true), slow_link());
+  constexpr Bytes kLimit = 7 * kPricedLayer;
+  PriceSubject copied(priced_layers(false), priced_slow_link());
+  PriceSubject either(priced_layers(true), priced_slow_link());
   ASSERT_FALSE(either.remakable.empty());
   const Nanos with_clones = either.least_stall(kLimit);
   ASSERT_NE(with_clones, Nanos::max());
   EXPECT_LT(with_clones, copied.least_stall(kLimit));
-  EXPECT_LE(with_clones, kLayers * kOp);
+  EXPECT_LE(with_clones, kPricedLayers * kPricedOp);
 }
 
 TEST(PriceSearch, WhatStaysLeavesRoomForTheLoad) {
-  constexpr Bytes kLimit = 3 * kLayer;
-  PriceSubject subject(layers(false), slow_link());
+  constexpr Bytes kLimit = 3 * kPricedLayer;
+  PriceSubject subject(priced_layers(false), priced_slow_link());
   EXPECT_NE(subject.least_stall(kLimit), Nanos::max()) << "the link alone would rather keep";
 }
 
 TEST(PriceSearch, RepeatsAndGoesOnFromThePricesBefore) {
-  constexpr Bytes kLimit = 6 * kLayer;
-  PriceSubject one(layers(true), slow_link());
-  PriceSubject other(layers(true), slow_link());
+  constexpr Bytes kLimit = 6 * kPricedLayer;
+  PriceSubject one(priced_layers(true), priced_slow_link());
+  PriceSubject other(priced_layers(true), priced_slow_link());
   EXPECT_EQ(one.search.run(kLimit, {}), other.search.run(kLimit, {}));
   // Few sweeps are enough then, which they are not from nothing.
   PriceSearch::Options few;
   few.sweeps = few.states = 1;
   const AwayGaps after = one.search.run(kLimit, few).front();
-  PriceSubject fresh(layers(true), slow_link());
+  PriceSubject fresh(priced_layers(true), priced_slow_link());
   EXPECT_NE(after, fresh.search.run(kLimit, few).front());
 }
 
 TEST(PriceSearch, OtherAlgorithmsAreAsIfItHadBegunWithThem) {
-  Program program = layers(false);
-  for (Op& op : program.ops) op.algorithms.push_back({"fast", kOp / 2, kLayer, true});
+  Program program = priced_layers(false);
+  for (Op& op : program.ops) op.algorithms.push_back({"fast", kPricedOp / 2, kPricedLayer, true});
   const Machine machine = byte_a_nanosecond();
   Lowering lowering(program, machine);
   const std::vector<std::int32_t> least(program.ops.size(), 0);
@@ -138,14 +139,14 @@ TEST(PriceSearch, OtherAlgorithmsAreAsIfItHadBegunWithThem) {
   PriceSearch begun(lowering, fast, {});
   PriceSearch changed(lowering, least, {});
   changed.set_algorithms(fast);
-  EXPECT_EQ(begun.run(6 * kLayer, {}), changed.run(6 * kLayer, {}));
+  EXPECT_EQ(begun.run(6 * kPricedLayer, {}), changed.run(6 * kPricedLayer, {}));
 }
 
 TEST(PriceSearch, StopsWhenAsked) {
-  PriceSubject subject(layers(true), byte_a_nanosecond());
+  PriceSubject subject(priced_layers(true), byte_a_nanosecond());
   PriceSearch::Options options;
   options.stop = [] { return true; };
-  EXPECT_TRUE(subject.search.run(6 * kLayer, options).empty());
+  EXPECT_TRUE(subject.search.run(6 * kPricedLayer, options).empty());
 }
 
 }  // namespace
