@@ -1,7 +1,9 @@
 #include "lower/placing/boundary_schedules.h"
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
+#include <map>
 #include <utility>
 
 #include "base/at.h"
@@ -11,7 +13,11 @@ namespace {
 
 class BoundaryWriter {
  public:
-  BoundaryWriter(const BoundaryStreams& streams, Plan& plan) : streams_(streams), plan_(plan) {}
+  BoundaryWriter(const BoundaryStreams& streams, Plan& plan) : streams_(streams), plan_(plan) {
+    for (const Schedule* schedule : {&plan.entry, &plan.exit}) {
+      for (std::size_t i = 0; i < schedule->instructions.size(); ++i) note(*schedule, i);
+    }
+  }
 
   void write() {
     const std::vector<PlacementId> boundary = plan_.boundary;
@@ -137,21 +143,26 @@ class BoundaryWriter {
   }
 
   /// Behind the last instructions so far on these streams, where there are any.
-  static void push(Schedule& schedule, Instruction instruction,
-                   std::initializer_list<StreamId> after) {
+  void push(Schedule& schedule, Instruction instruction, std::initializer_list<StreamId> after) {
+    const auto& last = last_[&schedule == &plan_.exit];
     for (const StreamId stream : after) {
       if (stream == instruction.stream) continue;
-      for (std::size_t i = schedule.instructions.size(); i > 0; --i) {
-        if (schedule.instructions[i - 1].stream != stream) continue;
-        instruction.waits.push_back({stream, static_cast<std::int32_t>(i - 1), 0});
-        break;
-      }
+      const auto found = last.find(stream);
+      if (found == last.end()) continue;
+      instruction.waits.push_back({stream, static_cast<std::int32_t>(found->second), 0});
     }
     schedule.instructions.push_back(std::move(instruction));
+    note(schedule, schedule.instructions.size() - 1);
+  }
+
+  void note(const Schedule& schedule, std::size_t i) {
+    last_[&schedule == &plan_.exit][schedule.instructions[i].stream] = i;
   }
 
   const BoundaryStreams& streams_;
   Plan& plan_;
+  /// Of entry and of exit: the last instruction of each stream.
+  std::array<std::map<StreamId, std::size_t>, 2> last_;
   Bytes staging_ = 0;  ///< on the host
 };
 

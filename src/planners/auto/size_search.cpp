@@ -15,7 +15,10 @@ namespace {
 using Clock = Allowance::Clock;
 
 /// Larger programs leave the published planners no time: not all of them look at the clock.
-constexpr double kOpsASecond = 10'000;
+constexpr double kOpsASecond = 2'000;
+/// The search's own starts (price_search.h) are better than what others find in programs of so many
+/// ops, and want the time.
+constexpr double kManyOps = 1'500;
 
 }  // namespace
 
@@ -138,13 +141,15 @@ Result<void> SizeSearch::plan_others(Starts which) {
   const auto ops = static_cast<double>(context_->lowering().program().ops.size());
   const bool few_ops =
       options_.evaluation_limit > 0 || ops <= kOpsASecond * to_seconds(options_.time_limit);
-  // Of a large program some time has to be left for the search.
-  const Nanos most = std::max(few_ops ? options_.time_limit / 5 * 4 : options_.time_limit / 2,
-                              std::min(at_least, options_.time_limit));
+  const Nanos most =
+      std::max(ops <= kManyOps ? options_.time_limit / 5 * 4 : options_.time_limit / 3,
+               std::min(at_least, options_.time_limit));
+  const Nanos of_others = options_.time_limit / (ops <= kManyOps ? 2 : 5);
   for (const PlannerInfo& info : planner_list()) {
     if (!info.seeds_searches || (info.keeps_everything && !everything_fits())) continue;
-    if (!plans_in_any_time(info) && !(all && few_ops)) continue;
-    add_start(info, info.begins_searches ? most : options_.time_limit / 2);
+    const bool in_time = few_ops ? plans_in_any_time(info) : info.begins_searches;
+    if (!in_time && !(all && few_ops)) continue;
+    add_start(info, info.begins_searches ? most : of_others);
     if (!info.begins_searches || few_ops || !options_.may.algorithms) continue;
     add_start(info, most).algorithms = algorithms_by_value();
   }

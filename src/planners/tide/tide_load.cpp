@@ -5,6 +5,7 @@
 
 #include "base/at.h"
 #include "ir/load_profile.h"
+#include "planners/toolkit/move_screen.h"
 
 namespace tidepool {
 namespace {
@@ -12,6 +13,13 @@ namespace {
 /// Evaluations of each lane in the first round, and how much longer each round is.
 constexpr double kFirstRound = 32;
 constexpr double kGrowth = 1.6;
+/// By prices under a new limit: by each lane.
+constexpr int kSweeps = 192;
+constexpr int kPricedStates = 4;
+/// From so many ops on moves are screened: alexnet (51 ops) got worse by it.
+constexpr std::size_t kScreenedOps = 400;
+/// Sweeps count as none.
+constexpr std::int64_t kPricing = LoadSearch::kLanes * kPricedStates;
 /// Starts that are timed with fitting algorithms too.
 constexpr std::size_t kFits = 4;
 
@@ -20,8 +28,13 @@ constexpr std::size_t kFits = 4;
 struct LoadSearch::Worker {
   Worker(const Lowering& lowering, const std::vector<std::int32_t>& algorithms,
          std::span<const RemakableGap> remakable, const AlgorithmSpace& space)
-      : timeline(lowering, algorithms), gaps(lowering, algorithms, remakable, &space) {}
+      : timeline(lowering, algorithms),
+        prices(lowering, algorithms, remakable),
+        screen(prices),
+        gaps(lowering, algorithms, remakable, &space) {}
   TimelineSearch timeline;
+  PriceSearch prices;
+  MoveScreen screen;
   GapSearch gaps;
 };
 
@@ -111,6 +124,29 @@ struct LoadSearch::Run {
     add(states);
   }
 
+  /// By prices, for this limit and, as copies take time, for tighter ones.
+  void price_starts() {
+    constexpr std::array<double, kLanes> kTighter{1, 0.98, 0.95, 0.9};
+    const Stop stop = [this] { return options.stop.requested() || left.used_up(); };
+    std::array<std::vector<Found>, kLanes> found;
+    const Found& best = search.found_.front();
+    search.pool_->each(kLanes, [&](std::size_t lane) {
+      Worker& worker = *search.workers_[lane];
+      std::vector<std::int32_t> algorithms = best.algorithms;
+      const std::uint64_t seed = hash_combine(options.seed, lane);
+      if (lane % 2 == 1) choose_algorithms(algorithms, seed);
+      worker.prices.set_algorithms(algorithms);
+      worker.gaps.set_algorithms(algorithms);
+      const auto limit = static_cast<Bytes>(kTighter[lane] * static_cast<double>(load_limit));
+      for (AwayGaps& away : worker.prices.run(limit, {seed, kSweeps, kPricedStates, stop})) {
+        const Nanos time = worker.gaps.time_of(away, load_limit, best.lead);
+        found[lane].push_back({std::move(away), algorithms, best.lead, time});
+      }
+    });
+    left.spend(kPricing);
+    for (std::vector<Found>& states : found) add(states);
+  }
+
   [[nodiscard]] Nanos stalls(const Found& state) const {
     return state.iteration_time -
            tidepool::compute_time(search.lowering_.program(), state.algorithms);
@@ -197,10 +233,21 @@ struct LoadSearch::Run {
       worker.gaps.set_algorithms(worker.gaps.fitting_algorithms(start.away, load_limit));
       mine.spend(1);
     }
-    const bool found =
-        worker.gaps.run(load_limit, {start.away},
-                        {seed, mine.part(1), options.stop, options.tolerated_stall, start.lead,
-                         static_cast<std::size_t>(trials), search.moves_triggers(lane)});
+    GapSearchOptions searching{seed,
+                               mine.part(1),
+                               options.stop,
+                               options.tolerated_stall,
+                               start.lead,
+                               static_cast<std::size_t>(trials),
+                               search.moves_triggers(lane)};
+    // What prices say is not all there is: some lanes move blindly, and all in small programs,
+    // which have the evaluations for it.
+    const bool many_gaps = search.lowering_.program().ops.size() >= kScreenedOps;
+    if (many_gaps && (lane < 2 || random.below(2) == 0)) {
+      worker.prices.set_algorithms(start.algorithms);
+      searching.screen = &worker.screen;
+    }
+    const bool found = worker.gaps.run(load_limit, {start.away}, searching);
     mine.spend(worker.gaps.spent());
     spent[lane] = mine.spent();
     if (!found) return {{}, {}, {}, start.lead, Nanos::max()};
@@ -213,6 +260,8 @@ struct LoadSearch::Run {
       search.found_ = search.known_;
     } else {
       time_starts();
+      if (search.found_.empty()) return false;
+      price_starts();
     }
     if (search.found_.empty()) return false;
     for (int round = 0; round < options.rounds && !over(); ++round) {
@@ -307,7 +356,7 @@ std::int64_t LoadSearch::starts() const {
 bool LoadSearch::moves_triggers(std::size_t lane) const { return !remakable_.empty() || lane == 2; }
 
 std::int64_t LoadSearch::next_round() const {
-  return lane_evaluations() * static_cast<std::int64_t>(kLanes) + starts();
+  return lane_evaluations() * static_cast<std::int64_t>(kLanes) + starts() + kPricing;
 }
 
 bool LoadSearch::run(Bytes load_limit, const LoadSearchOptions& options) {

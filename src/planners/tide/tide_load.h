@@ -10,6 +10,7 @@
 #include "base/stop.h"
 #include "planners/toolkit/allowance.h"
 #include "planners/toolkit/gap_search.h"
+#include "planners/toolkit/price_search.h"
 #include "planners/toolkit/timeline_search.h"
 
 namespace tidepool {
@@ -36,6 +37,11 @@ struct LoadSearchOptions {
 // early; where nothing needs to wait, late ones leave memory to others: which, a state's lead says.
 // Where gaps may be remade, a lane that starts from the timeline mostly takes them as a known state
 // has them, and sometimes as many of the cheapest as chance says.
+//
+// Under a limit that is new the prices of bytes (PriceSearch) are found first, by each lane: their
+// states are known before the first round, and mostly they are better than what is given. In
+// programs of many ops half of the lanes, or more, then only try moves that promise something by
+// these prices (MoveScreen).
 //
 // Where algorithms may be chosen they are part of a state. Some starts also count with the fastest
 // algorithms that fit beside what is away in them. A lane that starts from the timeline takes the

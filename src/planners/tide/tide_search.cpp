@@ -52,6 +52,7 @@ TideSearch::TideSearch(PlannerContext& context, Lowered first, const Options& op
             options.recompute, context.stopped_or_late(),
             space(context, context.lowering(), options)),
       limit_(budget_.device, kSteps) {
+  for (const PassTime& pass : best_.pass_times) placing_ += pass.time;
   load_.add_seed(best_.strategy);
   const double part = recompute_ ? 1.0 / 5 : 1.0 / 2;
   if (load_.space().empty()) {
@@ -212,6 +213,10 @@ int TideSearch::turns(std::size_t states) {
 bool TideSearch::search(Bytes limit, std::uint64_t seed) {
   LoadSearchOptions searching{seed, allowance_, context_.options().stop};
   searching.rounds = 1;
+  if (!allowance_.repeats()) {
+    const double left = to_seconds(allowance_.time_left());
+    searching.allowance = allowance_.part(std::max(1 - to_seconds(placing_) / left, 0.0));
+  }
   searching.compact = round_ > 0;
   if (searching.compact) searching.tolerated_stall = tolerated_stall();
   const Clock::time_point until =
@@ -239,7 +244,10 @@ Bytes TideSearch::place_found(Bytes limit, std::uint64_t seed) {
   p.seed = seed;
   p.packing = packing_search();
   p.faster_than = best_.iteration_time;
-  for (std::size_t i = 0; i < load_.found() && p.states.size() < kPlaced; ++i) {
+  // Fewer of them where there is no time for several turns.
+  const bool one_turn = !allowance_.repeats() && allowance_.time_left() < 2 * placing_;
+  const std::size_t most = one_turn ? std::min(kPlaced, load_.pool().threads()) : kPlaced;
+  for (std::size_t i = 0; i < load_.found() && p.states.size() < most; ++i) {
     if (load_.iteration_time(i) >= best_.iteration_time) break;
     p.states.push_back({load_.strategy(i), load_.iteration_time(i), load_.lead(i), {}});
   }
@@ -254,7 +262,8 @@ Bytes TideSearch::place_found(Bytes limit, std::uint64_t seed) {
   }
   load_.pool().each(p.states.size(), [&](std::size_t i) { place_one(p, i); });
   allowance_.spend(static_cast<std::int64_t>(p.states.size()));
-  placing_ = std::max(Clock::now() - begun - turns(p.states.size()) * p.packing.time, Nanos{0});
+  const int taken = turns(p.states.size());
+  placing_ = std::max((Clock::now() - begun) / taken - p.packing.time, Nanos{0});
   return take_best(p);
 }
 

@@ -107,7 +107,8 @@ class TideSearch {
   std::uint64_t round_ = 0;
   std::deque<Lowering> others_;  ///< for states placed side by side
   bool placed_ = false;          ///< something that was found has had addresses
-  Nanos placing_{0};             ///< what placing took last time beside searches for addresses
+  /// What placing takes for each turn of the threads, beside searches for addresses.
+  Nanos placing_{0};
 };
 
 }  // namespace tidepool

@@ -7,6 +7,7 @@
 #include "ir/load_profile.h"
 #include "planners/toolkit/annealing.h"
 #include "planners/toolkit/candidate_gaps.h"
+#include "planners/toolkit/delays.h"
 #include "planners/toolkit/strategy_builder.h"
 #include "planners/toolkit/unstalled_starts.h"
 #include "planners/toolkit/wear.h"
@@ -32,7 +33,19 @@ class GapSearch::State {
   [[nodiscard]] bool is_away(std::size_t gap) const { return s_.away_[gap] != 0; }
   void flip(std::size_t gap) { become(gap, is_away(gap) ? kStays : kCopied); }
 
+  /// One that promises something, where that is asked for.
   void change(Random& random) {
+    MoveScreen* const screen = s_.options_.screen;
+    if (screen != nullptr && changes_++ % MoveScreen::kChangesALook == 0) screen->look(s_.away_);
+    change_once(random);
+    for (int tries = 0; screen != nullptr && tries < MoveScreen::kMostTries; ++tries) {
+      if (moved_trigger_ || !algorithms_.empty()) break;
+      if (screen->promises(changed_, s_.away_)) break;
+      undo();
+      change_once(random);
+    }
+  }
+  void change_once(Random& random) {
     changed_.clear();
     algorithms_.clear();
     moved_trigger_ = s_.options_.triggers && random.below(3) == 0 && move_trigger(random);
@@ -78,7 +91,6 @@ class GapSearch::State {
 
  private:
   [[nodiscard]] const Gap& gap_of(GapId g) const { return s_.lowering_.index().gaps()[at(g)]; }
-
   void become(std::size_t gap, char away) {
     changed_.emplace_back(gap, s_.away_[gap]);
     s_.set(static_cast<GapId>(gap), away);
@@ -103,7 +115,7 @@ class GapSearch::State {
     constexpr int kTries = 24;
     std::size_t i = random.below(count);
     if (delayed_.empty() || random.below(4) == 0) return i;
-    const OpId op = random_delay(random);
+    const OpId op = delayed_.draw(random);
     for (int tries = 0; tries < kTries; ++tries) {
       if (spans(gap_at(i), op)) break;
       i = random.below(count);
@@ -158,35 +170,22 @@ class GapSearch::State {
   /// The ops that start later than the one before them ends in the last evaluation.
   void find_delays() {
     delayed_.clear();
-    Nanos sum{0};
-    s_.evaluator_.each_delay([&](OpId op, Nanos delay) { delayed_.push_back({op, sum += delay}); });
+    s_.evaluator_.each_delay([&](OpId op, Nanos delay) { delayed_.add(op, delay); });
     if (!s_.may_choose()) return;
     load_.assign(s_.lowering_.program().ops.size(), 0);
     s_.evaluator_.each_least_load(
         [&](OpId op, Bytes bytes) { load_[at(op)] = std::max(load_[at(op)], bytes); });
   }
 
-  /// One of them; half of the time by length.
-  OpId random_delay(Random& random) const {
-    if (random.below(2) == 0) return delayed_[random.below(delayed_.size())].op;
-    const double part = random.uniform() * number(delayed_.back().sum);
-    return std::lower_bound(delayed_.begin(), delayed_.end() - 1, part,
-                            [](const Delay& s, double sum) { return number(s.sum) < sum; })
-        ->op;
-  }
-
-  struct Delay {
-    OpId op = kNone;
-    Nanos sum{};  ///< up to this one
-  };
   GapSearch& s_;
   FlipOrExchange trial_;
   bool moved_trigger_ = false;  ///< by the last change
+  int changes_ = 0;
   // By the last change: what was there.
   std::vector<std::pair<std::size_t, char>> changed_;
   std::vector<std::pair<OpId, std::int32_t>> algorithms_;
   Value value_;
-  std::vector<Delay> delayed_;
+  Delays delayed_;
   std::vector<Bytes> load_;  ///< per op, without workspaces, of the current state; with a choice
 };
 

@@ -28,6 +28,7 @@
 #include "planners/toolkit/algorithm_moves.h"
 #include "planners/toolkit/algorithm_space.h"
 #include "planners/toolkit/allowance.h"
+#include "planners/toolkit/move_screen.h"
 #include "planners/toolkit/remakable_gaps.h"
 #include "planners/toolkit/timeline_search.h"
 #include "planners/toolkit/trigger_moves.h"
@@ -48,6 +49,7 @@ struct GapSearchOptions {
   /// writes least to the machine's file is the best; the search begins with bringing back, and ends
   /// when nothing is written, or with its allowance.
   Nanos fast_enough{0};
+  MoveScreen* screen = nullptr;  ///< of moves of gaps; may be null
 };
 
 class GapSearch {

@@ -7,6 +7,22 @@
 #include "planners/toolkit/recomputation.h"
 
 namespace tidepool {
+namespace {
+
+/// Of these tensors, those that an op runs in or ends; none wraps.
+std::vector<GapId> open_gaps(const AccessIndex& index, std::span<const TensorId> tensors, OpId op) {
+  std::vector<GapId> open;
+  for (const TensorId t : tensors) {
+    const auto gaps = index.gaps(t);
+    const auto gap = std::partition_point(gaps.begin(), gaps.end(),
+                                          [&](const Gap& g) { return !g.wraps && g.to < op; });
+    if (gap == gaps.end() || gap->wraps || gap->from >= op) continue;
+    open.push_back(index.first_gap(t) + static_cast<GapId>(gap - gaps.begin()));
+  }
+  return open;
+}
+
+}  // namespace
 
 std::vector<RemakableGap> remakable_gaps(const Program& program, const AccessIndex& index,
                                          const Machine& machine,
@@ -24,7 +40,8 @@ std::vector<RemakableGap> remakable_gaps(const Program& program, const AccessInd
     kept.gaps[at(g)] = Decision::recompute;
     if (const auto chain = recomputation.chain(g, kept, kLongestChain); chain && !chain->empty()) {
       all.push_back({g, gap.from, gap.to, program.tensors[at(gap.tensor)].bytes,
-                     recomputation.time(*chain, kept)});
+                     recomputation.time(*chain, kept),
+                     open_gaps(index, recomputation.sources(), gap.to)});
     }
     kept.gaps[at(g)] = Decision::keep;
   }

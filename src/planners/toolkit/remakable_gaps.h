@@ -16,6 +16,9 @@ struct RemakableGap {
   OpId to = kNone;
   Bytes bytes = 0;
   Nanos time{};  ///< of the clones, where everything else is kept
+  /// Gaps of the tensors that the clones then read: where those are away too, they have to be back
+  /// by the time this one is made.
+  std::vector<GapId> sources{};
 };
 
 /// Those worth thinking about, in the order in which they begin: not where many ops would have to

@@ -54,6 +54,19 @@ TEST(RemakableGaps, AreThoseWhoseOpsMayRunAgainWithTheTimeThatTakes) {
   EXPECT_THAT(times, ElementsAre(Nanos{9000}, Nanos{1000}));
 }
 
+/// "cheap" needs "dear" before that is read again itself.
+TEST(RemakableGaps, SayWhichOthersTheirClonesRead) {
+  const RemakableExample example;
+  const AccessIndex index(example.program);
+  Machine machine;
+  machine.set_alignment(64);
+  const auto gaps =
+      remakable_gaps(example.program, index, machine, least_workspace_algorithms(example.program));
+  ASSERT_EQ(gaps.size(), 2U);
+  EXPECT_THAT(gaps[0].sources, ElementsAre());
+  EXPECT_THAT(gaps[1].sources, ElementsAre(gaps[0].gap));
+}
+
 TEST(RemakableGaps, TheCheapestAreThoseThatSaveMostForTheirTime) {
   const std::vector<RemakableGap> gaps{{GapId{0}, OpId{0}, OpId{9}, 100, Nanos{100}},
                                        {GapId{2}, OpId{1}, OpId{8}, 100, Nanos{10}},
