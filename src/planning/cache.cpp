@@ -147,6 +147,44 @@ Result<Planned> read_planned(const std::string& text, const std::string& path,
   return planned;
 }
 
+constexpr const char* kPlan = "plan";
+constexpr const char* kTriedPlan = "plan-tried";
+
+Json identity_of_request(const PlanRequest& request) {
+  return identity(request.subject, request.budget, settings(request));
+}
+
+/// The file of a plan; nothing where the request has no program for it.
+std::optional<Json> plan_json(const PlanRequest& request, const Planned& planned) {
+  const auto program = request.program(planned.sub_batch());
+  if (!program) return std::nullopt;
+  const Lowered& lowered = planned.lowered;
+  Json json = tidepool::to_json(
+      PlanFile{request.subject.fingerprint, **program, request.subject.machine,
+               request.budget.device, request.budget.host, lowered.iteration_time,
+               lowered.compute_time, lowered.strategy, lowered.plan, request.budget.others});
+  json["settings"] = settings(request);
+  json["remarks"] = remarks(planned);
+  if (request.workload != nullptr) {
+    json["asked_with"] = tidepool::to_json(request.subject.program);
+  }
+  return json;
+}
+
+Json to_json(const TrialFigures& figures) {
+  return {{"predicted_ns", figures.predicted.count()},
+          {"unlimited_ns", figures.unlimited.count()},
+          {"measured_ns", figures.measured.count()},
+          {"iterations", figures.iterations}};
+}
+
+TrialFigures figures_from_json(const JsonCursor& json) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 60;
+  return {Nanos{json["predicted_ns"].integer(0, kMost)},
+          Nanos{json["unlimited_ns"].integer(0, kMost)},
+          Nanos{json["measured_ns"].integer(0, kMost)}, json["iterations"].integer(0, kMost)};
+}
+
 void drop_oldest(const std::filesystem::path& folder) {
   std::error_code failed;
   std::vector<std::pair<std::filesystem::file_time_type, std::filesystem::path>> files;
@@ -252,11 +290,12 @@ void Cache::keep(const MeasuredProfile& measured) const {
   write(path, json);
 }
 
-std::optional<Planned> Cache::plan(const PlanRequest& request) const {
+std::optional<std::pair<Planned, std::string>> Cache::plan_of(const char* kind,
+                                                              const PlanRequest& request) const {
   const auto start = std::chrono::steady_clock::now();
-  const Json wanted = identity(request.subject, request.budget, settings(request));
-  const std::string path = file("plan", wanted);
-  const auto text = content(path);
+  const Json wanted = identity_of_request(request);
+  const std::string path = file(kind, wanted);
+  auto text = content(path);
   if (!text) return std::nullopt;
   auto planned = read_planned(*text, path, request, wanted);
   if (!planned) {
@@ -264,23 +303,39 @@ std::optional<Planned> Cache::plan(const PlanRequest& request) const {
     return std::nullopt;
   }
   planned->plan_time = std::chrono::steady_clock::now() - start - planned->check_time;
-  return std::move(*planned);
+  return std::pair(std::move(*planned), std::move(*text));
+}
+
+std::optional<Planned> Cache::plan(const PlanRequest& request) const {
+  auto found = plan_of(kPlan, request);
+  if (!found) return std::nullopt;
+  return std::move(found->first);
 }
 
 void Cache::keep(const PlanRequest& request, const Planned& planned) const {
-  const auto program = request.program(planned.sub_batch());
-  if (!program) return;
-  const std::string path =
-      file("plan", identity(request.subject, request.budget, settings(request)));
-  const Lowered& lowered = planned.lowered;
-  Json json = tidepool::to_json(
-      PlanFile{request.subject.fingerprint, **program, request.subject.machine,
-               request.budget.device, request.budget.host, lowered.iteration_time,
-               lowered.compute_time, lowered.strategy, lowered.plan, request.budget.others});
-  json["settings"] = settings(request);
-  json["remarks"] = remarks(planned);
-  if (request.workload != nullptr) json["asked_with"] = to_json(request.subject.program);
-  write(path, json);
+  const auto content = plan_json(request, planned);
+  if (content) write(file(kPlan, identity_of_request(request)), *content);
+}
+
+std::optional<std::pair<Planned, TrialFigures>> Cache::tried(const PlanRequest& request) const {
+  auto found = plan_of(kTriedPlan, request);
+  if (!found) return std::nullopt;
+  const auto figures = read_json(found->second, "", [](const JsonCursor& json) {
+    return figures_from_json(json["trial"]);
+  });
+  if (!figures) {
+    ignored(figures.error());
+    return std::nullopt;
+  }
+  return std::pair(std::move(found->first), *figures);
+}
+
+void Cache::keep_tried(const PlanRequest& request, const Planned& planned,
+                       const TrialFigures& figures) const {
+  auto content = plan_json(request, planned);
+  if (!content) return;
+  (*content)["trial"] = to_json(figures);
+  write(file(kTriedPlan, identity_of_request(request)), *content);
 }
 
 Program without_times(Program program) {

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/observer.h"
 #include "cost/profile.h"
@@ -60,9 +61,19 @@ class Cache {
   [[nodiscard]] std::optional<Planned> plan(const PlanRequest& request) const;
   void keep(const PlanRequest& request, const Planned& planned) const;
 
+  /// The plan that was fastest in a training that asked for this and tried several, perhaps of
+  /// another planner. Of a request without a workload.
+  [[nodiscard]] std::optional<std::pair<Planned, TrialFigures>> tried(
+      const PlanRequest& request) const;
+  void keep_tried(const PlanRequest& request, const Planned& planned,
+                  const TrialFigures& figures) const;
+
  private:
   [[nodiscard]] std::string file(const char* kind, const Json& identity) const;
   void write(const std::string& path, const Json& content) const;
+  /// A file of this kind that answers the request: its plan, proved anew, and its text.
+  [[nodiscard]] std::optional<std::pair<Planned, std::string>> plan_of(
+      const char* kind, const PlanRequest& request) const;
   [[nodiscard]] std::optional<std::string> content(const std::string& path) const;
   void ignored(const Error& why) const;
 

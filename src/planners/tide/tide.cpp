@@ -67,6 +67,7 @@ PlannerInfo tide_planner() {
           .description = "swaps by search, from what autoswap finds",
           .make = [] { return make_tide(); },
           .starts_from = "autoswap",
+          .rivals = Rivals::swapping,
           .seeds_searches = false};
 }
 
