@@ -45,6 +45,7 @@ constexpr Shown kShown[] = {
     {"least", kBudget},
     {"load", kBudget},
     {"machine", kWork},
+    {"measure", kWork},
     {"memory", kBudget},
     {"most-batch", kWork},
     {"no-evaluate", kMoreWork},

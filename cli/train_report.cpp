@@ -76,14 +76,12 @@ Json trials_json(const std::optional<TrialsReport>& trials) {
                      {"measured_iterations", plan.iterations}});
   }
   const auto& earlier = trials->earlier;
-  return {
-      {"why_none", trials->why_none.empty() ? Json(nullptr)
-                                            : Json(with_option_names(trials->why_none))},
-      {"plans", std::move(plans)},
-      {"kept", trials->plans.empty() ? Json(nullptr) : Json(trials->kept)},
-      {"earlier_ms", earlier ? Json(to_ms(earlier->measured)) : Json(nullptr)},
-      {"slowdown_by_copies",
-       {{"out", trials->slowdown.out}, {"in", trials->slowdown.in}}}};
+  return {{"why_none",
+           trials->why_none.empty() ? Json(nullptr) : Json(with_option_names(trials->why_none))},
+          {"plans", std::move(plans)},
+          {"kept", trials->plans.empty() ? Json(nullptr) : Json(trials->kept)},
+          {"earlier_ms", earlier ? Json(to_ms(earlier->measured)) : Json(nullptr)},
+          {"slowdown_by_copies", {{"out", trials->slowdown.out}, {"in", trials->slowdown.in}}}};
 }
 
 void add_measured(const TrainingSpec& spec, const TrainingReport& r, Json& out) {

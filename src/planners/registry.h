@@ -15,8 +15,8 @@ namespace tidepool {
 
 /// Whose plans are tried beside a planner's own where a training goes on with the fastest.
 enum class Rivals : std::uint8_t {
-  none,     ///< this planner's plan is what is asked for
-  swapping, ///< those of others that may not recompute
+  none,      ///< this planner's plan is what is asked for
+  swapping,  ///< those of others that may not recompute
   all,
 };
 

@@ -320,9 +320,8 @@ void Cache::keep(const PlanRequest& request, const Planned& planned) const {
 std::optional<std::pair<Planned, TrialFigures>> Cache::tried(const PlanRequest& request) const {
   auto found = plan_of(kTriedPlan, request);
   if (!found) return std::nullopt;
-  const auto figures = read_json(found->second, "", [](const JsonCursor& json) {
-    return figures_from_json(json["trial"]);
-  });
+  const auto figures = read_json(
+      found->second, "", [](const JsonCursor& json) { return figures_from_json(json["trial"]); });
   if (!figures) {
     ignored(figures.error());
     return std::nullopt;

@@ -100,6 +100,7 @@ ComparisonRow plan_one(const Subject& subject, const ComparedBudget& entry,
   row.recomputed = totals.recomputed_ops;
   row.plan_time = planned->plan_time;
   row.streaming = planned->lowered.streaming;
+  row.plan = std::make_shared<const Plan>(std::move(planned->lowered.plan));
   return row;
 }
 

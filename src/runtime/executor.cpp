@@ -11,11 +11,6 @@ namespace {
 
 constexpr std::uint32_t kAllGuards = ~0U;
 
-/// Where an iteration keeps what must not be overwritten while others are in flight.
-std::size_t slot(std::int64_t iteration) {
-  return static_cast<std::size_t>(iteration % (Executor::kIterationsAhead + 1));
-}
-
 /// One more for times: those of copies are read when the iteration behind theirs is complete.
 constexpr std::int64_t kTimingSlots = Executor::kIterationsAhead + 2;
 std::size_t timing_slot(std::int64_t iteration) {
@@ -293,18 +288,6 @@ RunReport Executor::run(std::int64_t iterations, const Stop& stop,
   return report;
 }
 
-std::vector<std::uint32_t> Executor::guards_of(std::int64_t first, std::int64_t count) {
-  std::vector<std::uint32_t> guards;
-  for (std::int64_t i = 0; i < count; ++i) guards.push_back(runner_.guards(first + i));
-  return guards;
-}
-
-bool Executor::ops_have_run(const std::vector<std::uint32_t>& guards) const {
-  std::uint32_t wanted = 0;
-  for (const std::uint32_t g : guards) wanted |= g;
-  return ran_ && (wanted & used_guards_ & ~ran_guards_) == 0;
-}
-
 void Executor::capture(std::vector<std::uint32_t> guards) {
   device_.synchronize();
   // Destroying it may synchronise, which a capture forbids.
@@ -322,61 +305,6 @@ void Executor::capture(std::vector<std::uint32_t> guards) {
   graph_guards_ = std::move(guards);
 }
 
-RunReport Executor::run_graphs(std::int64_t iterations, std::int64_t per_graph, const Stop& stop,
-                               const std::function<void(std::int64_t, Nanos)>& on_iteration) {
-  RunReport report;
-  const auto run_plainly = [&](std::int64_t count) {
-    const RunReport part = run(count, stop, on_iteration);
-    report.iterations += part.iterations;
-    report.cancelled = part.cancelled;
-    report.iteration_times.insert(report.iteration_times.end(), part.iteration_times.begin(),
-                                  part.iteration_times.end());
-  };
-  if (iterations % per_graph > 0) run_plainly(iterations % per_graph);
-  Nanos previous = device_.now();
-  std::int64_t issued = 0, completed = 0;  // graphs
-  const auto complete_one = [&] {
-    const Nanos end = device_.synchronize(graph_end_[slot(completed)]);
-    const Nanos took = (end - previous) / per_graph;
-    previous = end;
-    const std::int64_t first = next_iteration_ - (issued - completed) * per_graph;
-    ++completed;
-    for (std::int64_t i = 0; i < per_graph; ++i) {
-      report.iteration_times.push_back(took);
-      if (on_iteration) on_iteration(first + i, took);
-      ++report.iterations;
-    }
-  };
-  const auto complete_all = [&] {
-    while (completed < issued) complete_one();
-  };
-  while (!report.cancelled && report.iterations + (issued - completed) * per_graph < iterations) {
-    if (stop.requested()) {
-      report.cancelled = true;
-      break;
-    }
-    auto guards = guards_of(next_iteration_, per_graph);
-    if (graph_ == kNone || guards != graph_guards_) {
-      complete_all();
-      if (!ops_have_run(guards)) {
-        run_plainly(per_graph);
-        previous = device_.now();
-        continue;
-      }
-      capture(std::move(guards));
-      previous = device_.now();
-    }
-    device_.launch_graph(graph_, next_iteration_);
-    device_.record(graph_end_[slot(issued)], 0);  // graphs run as work of stream 0
-    next_iteration_ += per_graph;
-    ++issued;
-    if (issued - completed > kIterationsAhead) complete_one();
-  }
-  complete_all();
-  device_.synchronize();
-  return report;
-}
-
 bool Executor::computes(const Prepared& p) const {
   return plan_.streams[at(p.instruction->stream)].kind == StreamKind::compute;
 }
@@ -391,8 +319,8 @@ void Executor::keep_timings(std::int64_t iteration) {
   std::vector<OpTiming>& kept = kept_timings_.emplace_back(plan_.steady.instructions.size());
   for (const Prepared& p : steady_->instructions) {
     if (!computes(p)) continue;  // work on other streams may still be running
-    kept[p.index] = p.timing.empty() ? timings_[timing_slot(iteration)][p.index]
-                                     : timing_of(p, iteration);
+    kept[p.index] =
+        p.timing.empty() ? timings_[timing_slot(iteration)][p.index] : timing_of(p, iteration);
   }
 }
 

@@ -89,6 +89,10 @@ class Executor {
   struct Prepared;  // one instruction with its addresses
   struct PreparedSchedule;
 
+  /// Where an iteration keeps what must not be overwritten while others are in flight.
+  static std::size_t slot(std::int64_t iteration) {
+    return static_cast<std::size_t>(iteration % (kIterationsAhead + 1));
+  }
   PreparedSchedule prepare(const Schedule& schedule);
   [[nodiscard]] Location location(PlacementId id) const;
   [[nodiscard]] std::byte* address(PlacementId id) const;

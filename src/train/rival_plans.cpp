@@ -22,11 +22,11 @@ std::vector<const PlannerInfo*> rivals_of_planner(std::string_view own) {
     if (info.seeds_searches || searches) rivals.push_back(&info);
   }
   std::ranges::stable_sort(rivals, {}, [](const PlannerInfo* info) {
-    return info->begins_searches              ? 0
-           : info->rivals != Rivals::none     ? 1
-           : info->needs_time                 ? 2
-           : info->is_slow                    ? 4
-                                              : 3;
+    return info->begins_searches          ? 0
+           : info->rivals != Rivals::none ? 1
+           : info->needs_time             ? 2
+           : info->is_slow                ? 4
+                                          : 3;
   });
   return rivals;
 }
@@ -34,8 +34,8 @@ std::vector<const PlannerInfo*> rivals_of_planner(std::string_view own) {
 }  // namespace
 
 Result<std::optional<Planned>> plan_of_rival(Planner& planner, const RivalTask& task) {
-  auto planned = plan_with(task.choice, planner, task.program, task.machine, task.budget,
-                           task.options);
+  auto planned =
+      plan_with(task.choice, planner, task.program, task.machine, task.budget, task.options);
   if (planned) return std::optional(std::move(*planned));
   const ErrorCode code = planned.error().code;
   if (code == ErrorCode::interrupted || code == ErrorCode::infeasible) {

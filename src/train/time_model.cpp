@@ -52,8 +52,7 @@ std::vector<Run> runs_of(const Program& program, const ObservedPlan& seen) {
 }
 
 double said_of(const Program& program, const Run& run) {
-  return static_cast<double>(
-      program.ops[at(run.op)].algorithms[at(run.algorithm)].time.count());
+  return static_cast<double>(program.ops[at(run.op)].algorithms[at(run.algorithm)].time.count());
 }
 
 double factor_of(const Program& program, std::span<const Run> runs) {
@@ -176,7 +175,8 @@ TimeModel::TimeModel(const Program& profile, const Machine& machine,
                      std::span<const ObservedPlan> seen)
     : program_(profile), machine_(machine) {
   std::vector<Run> runs;
-  for (const ObservedPlan& one : seen) std::ranges::copy(runs_of(profile, one), std::back_inserter(runs));
+  for (const ObservedPlan& one : seen)
+    std::ranges::copy(runs_of(profile, one), std::back_inserter(runs));
   if (runs.empty()) return;
   follow_links(seen, machine_);
   const double factor = factor_of(profile, runs);
@@ -228,8 +228,8 @@ class CopiesOfPlan {
       const Nanos by = period_ * shift;
       for (auto copy = first_that_ends_after(op.start - by);
            copy != spans_.end() && copy->first + by < op.end; ++copy) {
-        common += std::max(Nanos{0}, std::min(op.end, copy->second + by) -
-                                         std::max(op.start, copy->first + by));
+        common += std::max(
+            Nanos{0}, std::min(op.end, copy->second + by) - std::max(op.start, copy->first + by));
       }
     }
     return std::min(1.0, to_seconds(common) / to_seconds(op.end - op.start));

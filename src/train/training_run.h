@@ -102,9 +102,9 @@ class TrainingRun {
   /// Of a block, those that count.
   [[nodiscard]] std::vector<Nanos> measured_times(const RunReport& report, bool observed) const {
     if (observed && per_graph_ > 0) return {};
-    const auto first = std::min<std::size_t>(
-        static_cast<std::size_t>(std::max<std::int64_t>(per_graph_, 1)),
-        report.iteration_times.size());
+    const auto first =
+        std::min<std::size_t>(static_cast<std::size_t>(std::max<std::int64_t>(per_graph_, 1)),
+                              report.iteration_times.size());
     return {report.iteration_times.begin() + static_cast<std::ptrdiff_t>(first),
             report.iteration_times.end()};
   }

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <utility>
 
-#include "base/counted.h"
 #include "base/median.h"
 #include "cost/turns_on_buses.h"
 #include "lower/overhead.h"
@@ -32,11 +31,6 @@ Result<void> renew_gap(Preparation& start) {
                           start.lowered().plan.planner, format_time(time)));
 }
 
-bool keeps_everything(const Job& job, const Lowered& lowered) {
-  const PlanTotals totals = totals_of(job.program(), lowered.plan);
-  return totals.swapped_tensors == 0 && totals.recomputed_ops == 0;
-}
-
 Nanos planned_time(const Profile& profile, const Plan& plan) {
   return time_plan(profile.program, plan, with_turns_on_buses(profile.machine)).iteration_time;
 }
@@ -47,56 +41,7 @@ double ratio(Nanos a, Nanos b) { return to_seconds(a) / to_seconds(b); }
 /// slower for a while.
 constexpr double kUsualFactor = 1.5;
 
-std::string name_of(const TriedPlan& plan) {
-  return plan.corrected ? plan.planner + " by what was measured" : plan.planner;
-}
-
 }  // namespace
-
-std::string TrialsReport::text() const {
-  if (!why_none.empty()) return "none: " + why_none;
-  if (earlier) {
-    return fmt::format("none: an earlier training has tried plans; this one took {} then",
-                       format_time(earlier->measured));
-  }
-  if (plans.empty() || plans[0].iterations == 0) {
-    return "none: the training ended before its plan was measured";
-  }
-  const TriedPlan& best = plans[kept];
-  if (plans.size() == 1) {
-    return fmt::format("{} took {}; no other plan is near it by prediction", name_of(best),
-                       format_time(best.measured));
-  }
-  std::vector<std::string> others;
-  for (std::size_t i = 0; i < plans.size(); ++i) {
-    if (i == kept || plans[i].iterations == 0) continue;
-    others.push_back(
-        fmt::format("{} {} ({})", name_of(plans[i]), format_time(plans[i].measured),
-                    plans[i].iterations));
-  }
-  return fmt::format("{} kept: {} an iteration at its median of {}; tried beside it: {}",
-                     name_of(best), format_time(best.measured), best.iterations,
-                     fmt::join(others, ", "));
-}
-
-std::string why_not_tried(const TrainingSpec& spec, const Job& job, const Preparation& start) {
-  if (!spec.plan.empty()) return "the plan is that of a file";
-  if (!spec.trials) return "switched off";
-  if (job.spec().devices > 1) return "only plans of one device are tried";
-  if (spec.budget.memory.given()) {
-    return "planning would take of the `memory` that the training has";
-  }
-  if (spec.job.device.has_file_tier()) return "plans with a file behind the host are not tried";
-  if (start.lowered().streaming) return "a streaming schedule leaves nothing to try";
-  if (keeps_everything(job, start.lowered())) return "the plan keeps everything where it is";
-  const std::int64_t all =
-      spec.epochs > 0 ? spec.epochs * job.iterations_per_epoch() : spec.iterations;
-  if (all < Trials::kFewest) {
-    return fmt::format("it takes at least {} {}", Trials::kFewest,
-                       spec.epochs > 0 ? "iterations" : "`iterations`");
-  }
-  return {};
-}
 
 Trials::Trials(Job& job, const TrainingSpec& spec, Planner& planner, Preparation& start,
                Observer& observer)
@@ -116,7 +61,7 @@ Trials::Trials(Job& job, const TrainingSpec& spec, Planner& planner, Preparation
   may_try_ = why_none.empty();
   // Whether it is right can be told where nothing is tried, too: in `memory`, with one plan.
   const bool tells = job.spec().devices == 1 && spec.plan.empty() && spec.graph == 0 &&
-                     (spec.epochs > 0 || spec.iterations >= kFewest);
+                     (spec.epochs > 0 || spec.iterations >= kFewestTrialIterations);
   profile_known_ = profile_known_ || !tells;
   const bool tries = may_try_ && wants_fastest && !start.plan.tried;
   settled_ = profile_known_ && !tries;
@@ -148,9 +93,7 @@ std::size_t Trials::best() const {
 }
 
 /// For a block of another plan, and one of the plan that is kept.
-bool Trials::enough(std::int64_t left) const {
-  return left >= 2 * (kBlock + 3 * spec_.graph);
-}
+bool Trials::enough(std::int64_t left) const { return left >= 2 * (kBlock + 3 * spec_.graph); }
 
 TimeModel Trials::model() const {
   std::vector<ObservedPlan> seen;
@@ -311,8 +254,8 @@ Result<void> Trials::add_learned() {
   if (!learns_) return profile_wrong_ ? add_corrected() : Result<void>();
   const AlgorithmChoice choice =
       chosen_algorithms(profile_.program, candidates_[0].plan.planned.lowered.plan);
-  RivalTask task = task_for(spec_, choice, job_.program(), profile_.machine, start_.budget,
-                            observer_);
+  RivalTask task =
+      task_for(spec_, choice, job_.program(), profile_.machine, start_.budget, observer_);
   std::vector<Observation> seen;
   for (const Candidate& c : candidates_) seen.push_back(*c.seen);
   task.options.observations = seen;
@@ -329,8 +272,7 @@ Result<void> Trials::add_corrected() {
   const Plan& leader = candidates_[best()].plan.planned.lowered.plan;
   const AlgorithmChoice choice = chosen_algorithms(profile_.program, leader);
   const Program charged = now.charged(leader);
-  const RivalTask task =
-      task_for(spec_, choice, charged, now.machine(), start_.budget, observer_);
+  const RivalTask task = task_for(spec_, choice, charged, now.machine(), start_.budget, observer_);
   observer_.update(0, fmt::format("{} plans by the times of now", planner_.name()));
   auto plan = plan_of_rival(planner_, task);
   if (!plan) return fail(plan.error());
@@ -372,8 +314,8 @@ Result<void> Trials::settle() {
   }
   TrialFigures figures;
   figures.predicted = now.time(fastest.plan.planned.lowered.plan);
-  figures.unlimited = unlimited_time(now.alone(), now.machine(),
-                                     plan_terms(job_.spec()).best_algorithms(true));
+  figures.unlimited =
+      unlimited_time(now.alone(), now.machine(), plan_terms(job_.spec()).best_algorithms(true));
   figures.measured = time_of(fastest);
   figures.iterations = std::ssize(fastest.times);
   start_.plan = fastest.plan;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "planners/registry.h"
@@ -12,29 +11,9 @@
 #include "train/preparation.h"
 #include "train/time_model.h"
 #include "train/training_spec.h"
+#include "train/trials_report.h"
 
 namespace tidepool {
-
-/// A plan that ran, and the next that may.
-struct TriedPlan {
-  std::string planner;  ///< that made it
-  bool corrected = false;    ///< ... by what was measured in this training
-  Nanos predicted{};         ///< an iteration, by the times of now when it was first tried
-  Nanos measured{};          ///< ... at its median; 0: it did not run
-  std::size_t iterations = 0;  ///< that were measured
-};
-
-struct TrialsReport {
-  std::string why_none;  ///< in a phrase that names fields of TrainingSpec; empty: plans were tried
-  std::vector<TriedPlan> plans;  ///< the one that the training began with first
-  std::size_t kept = 0;          ///< which of them it goes on with
-  /// An earlier training has tried them: what it measured of the one that this one runs.
-  std::optional<TrialFigures> earlier;
-  Observation::Beside slowdown;  ///< of ops by copies, see Note [Time model]
-
-  /// For people, fields in backquotes.
-  [[nodiscard]] std::string text() const;
-};
 
 // Note [Trials]. Every plan trains to the same bits, so plans are compared by running them: a
 // prediction, however good its times, leaves out what the device does when much runs at once. A
@@ -75,7 +54,7 @@ class Trials {
   static constexpr int kRounds = 3;          ///< blocks of each plan
   static constexpr std::size_t kMost = 4;    ///< plans that take turns
   static constexpr int kCorrections = 4;     ///< made by a planner that learns
-  static constexpr std::int64_t kFewest = 3 * kBlock;
+  static_assert(kFewestTrialIterations == 3 * kBlock);
 
   /// Of a training that begins with `start`. All must outlive it. The job's program gets other
   /// times where the profile was wrong.
@@ -126,21 +105,18 @@ class Trials {
   Planner& planner_;
   Preparation& start_;
   Observer& observer_;
-  const Profile profile_;       ///< as the training began
-  bool learns_ = false;         ///< the planner corrects itself
+  const Profile profile_;  ///< as the training began
+  bool learns_ = false;    ///< the planner corrects itself
   Rivals rivals_ = Rivals::none;
   bool profile_known_ = false;  ///< whether it is right
   bool profile_wrong_ = false;
-  bool may_try_ = false;        ///< other plans; nothing of why_not_tried
-  bool begun_ = false;          ///< there are others
+  bool may_try_ = false;  ///< other plans; nothing of why_not_tried
+  bool begun_ = false;    ///< there are others
   bool settled_ = true;
   int corrections_ = 0;
   std::optional<TrialsReport> report_;
   std::vector<Candidate> candidates_;
   std::size_t current_ = 0;
 };
-
-/// Why a training tries no plans, in a phrase; empty where it does.
-std::string why_not_tried(const TrainingSpec& spec, const Job& job, const Preparation& start);
 
 }  // namespace tidepool

@@ -1,14 +1,17 @@
-// Plans that are corrected by what their instructions took.
-#include "train/correction.h"
+// Plans that take turns while a training goes on.
+#include "train/trials.h"
 
 #include <filesystem>
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/median.h"
+#include "base/random.h"
 #include "measure/link_speed.h"
 #include "planners/registry.h"
 #include "planning/budget.h"
 #include "planning/make_plan.h"
+#include "sim/simulate.h"
 #include "train/training_fixture.h"
 #include "train/training_run.h"
 #include "train/training_spec.h"
@@ -27,7 +30,7 @@ using ::testing::SizeIs;
 
 constexpr Nanos kMillisecond = std::chrono::milliseconds(1);
 
-class CorrectionTest : public testing::TrainingTest {
+class TrialsTest : public testing::TrainingTest {
  protected:
   void TearDown() override { testing::pace_links(1); }
 
@@ -50,7 +53,13 @@ class CorrectionTest : public testing::TrainingTest {
     spec.job.device.link = 400'000'000;
     spec.job.algorithms = AlgorithmPolicy::least_workspace;
     spec.planner.name = "capuchin";
-    spec.iterations = 12;
+    spec.iterations = 60;
+    return spec;
+  }
+
+  static TrainingSpec of_auto(double percent) {
+    TrainingSpec spec = of_capuchin(percent);
+    spec.planner.name = "auto";
     return spec;
   }
 
@@ -61,111 +70,174 @@ class CorrectionTest : public testing::TrainingTest {
   }
 };
 
-TEST_F(CorrectionTest, TrainsToTheBitsOfTheSamePlanAndOfNoBudget) {
-  TrainingSpec spec = of_capuchin(80);
-  lie_to(spec);
-  spec.cache.replan = true;
-  const TrainingReport corrected = trained(spec);
-  ASSERT_TRUE(corrected.correction);
-  EXPECT_EQ(corrected.correction->why_none, "");
-  EXPECT_GT(corrected.correction->tried, 0) << corrected.correction->text();
-  EXPECT_GT(corrected.correction->before, Nanos{0});
-  EXPECT_LE(corrected.correction->after, corrected.correction->before);
-  EXPECT_GT(corrected.measured, Nanos{0});
+void expect_inside(const TrainingReport& report) {
   EXPECT_THAT(testing::opened_devices(),
-              Each(Field(&testing::OpenedArenas::device, Le(corrected.start.budget.device))));
-  EXPECT_LE(testing::most_open_at_once(), corrected.start.budget.device);
-  EXPECT_LE(corrected.arena_peak, corrected.start.budget.device);
-  EXPECT_THAT(corrected.losses, SizeIs(12));
-  EXPECT_THAT(listener_.iterations, SizeIs(12));
-
-  spec.correct = false;
-  const TrainingReport as_planned = trained(spec);
-  EXPECT_EQ(as_planned.correction->text(), "none: switched off");
-  EXPECT_EQ(as_planned.losses, corrected.losses);
-  EXPECT_EQ(as_planned.state_crc32, corrected.state_crc32);
-
-  spec = of_capuchin(200);
-  spec.planner.name = "none";
-  const TrainingReport unlimited = trained(spec);
-  EXPECT_FALSE(unlimited.correction);
-  EXPECT_EQ(unlimited.losses, corrected.losses);
-  EXPECT_EQ(unlimited.state_crc32, corrected.state_crc32);
+              Each(Field(&testing::OpenedArenas::device, Le(report.start.budget.device))));
+  EXPECT_LE(testing::most_open_at_once(), report.start.budget.device);
+  EXPECT_LE(report.arena_peak, report.start.budget.device);
 }
 
-/// The plan from the cache is the one that the planner corrects, inside the same host budget.
-TEST_F(CorrectionTest, WithPlansFromTheCacheInAHostBudgetBesideATrainingWithoutABudget) {
+TEST_F(TrialsTest, TrainToTheBitsOfOnePlanAndOfNoBudget) {
+  for (const char* planner : {"auto", "tide", "capuchin"}) {
+    SCOPED_TRACE(planner);
+    TrainingSpec spec = of_capuchin(80);
+    spec.planner.name = planner;
+    lie_to(spec);
+    spec.cache.replan = true;
+    const TrainingReport tried = trained(spec);
+    ASSERT_TRUE(tried.trials);
+    EXPECT_EQ(tried.trials->why_none, "");
+    ASSERT_GT(tried.trials->plans.size(), 1U) << tried.trials->text();
+    const TriedPlan& kept = tried.trials->plans[tried.trials->kept];
+    for (const TriedPlan& plan : tried.trials->plans) {
+      EXPECT_GT(plan.predicted, Nanos{0});
+      EXPECT_TRUE(plan.iterations == 0 || plan.measured >= kept.measured);
+    }
+    EXPECT_EQ(kept.planner, tried.start.lowered().plan.planner);
+    EXPECT_GT(tried.measured, Nanos{0});
+    expect_inside(tried);
+    EXPECT_THAT(tried.losses, SizeIs(60));
+    EXPECT_THAT(listener_.iterations, SizeIs(60));
+
+    spec.trials = false;
+    const TrainingReport as_planned = trained(spec);
+    EXPECT_EQ(as_planned.trials->text(), "none: switched off");
+    EXPECT_EQ(as_planned.losses, tried.losses);
+    EXPECT_EQ(as_planned.state_crc32, tried.state_crc32);
+
+    spec = of_capuchin(200);
+    spec.planner.name = "none";
+    const TrainingReport unlimited = trained(spec);
+    EXPECT_FALSE(unlimited.trials);
+    EXPECT_EQ(unlimited.losses, tried.losses);
+    EXPECT_EQ(unlimited.state_crc32, tried.state_crc32);
+    testing::pace_links(1);
+  }
+}
+
+/// A swapping planner keeps a plan that only swaps, whoever made it.
+TEST_F(TrialsTest, WhoAsksForSwapsGetsNoRecomputation) {
+  TrainingSpec spec = of_auto(60);
+  spec.planner.name = "tide";
+  const TrainingReport report = trained(spec);
+  ASSERT_TRUE(report.trials);
+  EXPECT_EQ(report.totals.recomputed_ops, 0);
+}
+
+TEST_F(TrialsTest, TheNextTrainingBeginsWithThePlanThatWasKept) {
+  TrainingSpec spec = of_auto(70);
+  const TrainingReport first = trained(spec);
+  ASSERT_TRUE(first.trials);
+  ASSERT_GT(first.trials->plans.size(), 1U) << first.trials->text();
+  const TrainingReport second = trained(spec);
+  EXPECT_EQ(second.start.plan.from, "cache");
+  ASSERT_TRUE(second.trials);
+  ASSERT_TRUE(second.trials->earlier) << second.trials->text();
+  EXPECT_EQ(second.trials->earlier->measured, first.trials->plans[first.trials->kept].measured);
+  EXPECT_TRUE(decide_the_same(second.start.lowered().strategy, first.start.lowered().strategy));
+  EXPECT_EQ(second.start.lowered().plan.planner, first.start.lowered().plan.planner);
+  EXPECT_EQ(second.predicted, first.predicted);
+  EXPECT_EQ(second.state_crc32, first.state_crc32);
+  EXPECT_THAT(second.trials->text(), HasSubstr("an earlier training has tried plans"));
+
+  spec.trials = false;
+  EXPECT_FALSE(trained(spec).start.plan.tried) << "the plan as the planner makes it";
+  spec.trials = true;
+  spec.cache.replan = true;
+  EXPECT_FALSE(trained(spec).trials->earlier);
+}
+
+TEST_F(TrialsTest, InAHostBudgetBesideATrainingWithoutABudget) {
   TrainingSpec spec = of_capuchin(80);
-  spec.correct = false;
+  spec.trials = false;
   const Bytes host = trained(spec).start.running().host_bytes();
-  spec.correct = true;
+  spec.trials = true;
   spec.budget.host = host;
   lie_to(spec);
   spec.comparison = Comparison::bits;
   const TrainingReport report = trained(spec);
   EXPECT_EQ(report.start.profile.from, "cache");
   EXPECT_THAT(listener_.notices, Contains(Pair(Notice::plan_from_cache, ::testing::_)));
-  ASSERT_TRUE(report.correction);
-  EXPECT_GT(report.correction->tried, 0) << report.correction->text();
+  ASSERT_TRUE(report.trials);
+  EXPECT_GT(report.trials->plans.size(), 1U) << report.trials->text();
   EXPECT_EQ(report.baseline->identical, true);
   EXPECT_LE(report.start.running().host_bytes(), host);
   EXPECT_LE(report.arena_peak, report.start.budget.device);
 }
 
-TEST_F(CorrectionTest, EpochsFromACheckpointGoOnWithTheCorrectedPlan) {
-  TrainingSpec spec = of_capuchin(80);
-  spec.job.batch = spec.job.sub_batch = 2000;  // five iterations an epoch
-  spec.job.device.link = 1'000'000'000;
-  spec.correct = false;
-  spec.epochs = 3;
-  const TrainingReport as_planned = trained(spec);
-  spec.epochs = 1;
-  spec.checkpoint = folder_.file("c.ckpt");
-  EXPECT_EQ(trained(spec).next_iteration, 5);
-  lie_to(spec);
-  spec.resume = spec.checkpoint;
-  spec.epochs = 3;
-  spec.evaluate = true;
-  spec.correct = true;
-  const TrainingReport corrected = trained(spec);
-  ASSERT_TRUE(corrected.correction);
-  EXPECT_GT(corrected.correction->tried, 0) << corrected.correction->text();
-  EXPECT_EQ(corrected.state_crc32, as_planned.state_crc32);
-  EXPECT_LE(largest_arena(), corrected.start.budget.device);
-  EXPECT_LE(testing::most_open_at_once(), corrected.start.budget.device);
-  EXPECT_THAT(corrected.epochs, SizeIs(2));
-  EXPECT_TRUE(corrected.epochs.back().test);
+/// Trials go on from one epoch to the next, with evaluations between, from a checkpoint.
+TEST_F(TrialsTest, GoOnThroughEpochs) {
+  for (const char* planner : {"auto", "capuchin"}) {
+    SCOPED_TRACE(planner);
+    TrainingSpec spec = of_auto(80);
+    spec.planner.name = planner;
+    spec.job.batch = spec.job.sub_batch = 2000;  // five iterations an epoch
+    spec.job.device.link = 1'000'000'000;
+    spec.trials = false;
+    spec.epochs = 4;
+    const TrainingReport as_planned = trained(spec);
+    spec.epochs = 1;
+    spec.checkpoint = folder_.file("c.ckpt");
+    EXPECT_EQ(trained(spec).next_iteration, 5);
+    lie_to(spec);
+    spec.resume = spec.checkpoint;
+    spec.epochs = 4;
+    spec.evaluate = true;
+    spec.trials = true;
+    const TrainingReport tried = trained(spec);
+    ASSERT_TRUE(tried.trials);
+    EXPECT_GT(tried.trials->plans.size(), 1U) << tried.trials->text();
+    EXPECT_EQ(tried.state_crc32, as_planned.state_crc32);
+    EXPECT_LE(largest_arena(), tried.start.budget.device);
+    EXPECT_LE(testing::most_open_at_once(), tried.start.budget.device);
+    EXPECT_THAT(tried.epochs, SizeIs(3));
+    EXPECT_TRUE(tried.epochs.back().test);
+    testing::pace_links(1);
+  }
 }
 
-TEST_F(CorrectionTest, AnInterruptionAfterACorrectionEndsTheTraining) {
-  lie_to(of_capuchin(80));
-  testing::Listener impatient;
-  impatient.stop_after = Correction::kIterations + 1;
-  const auto stopped = run_training(of_capuchin(80), impatient);
-  ASSERT_FALSE(stopped);
-  EXPECT_EQ(stopped.error().code, ErrorCode::interrupted);
-  EXPECT_EQ(impatient.nesting, 0);
+TEST_F(TrialsTest, AnInterruptionEndsTheTrainingWhereverItIs) {
+  lie_to(of_auto(80));
+  for (const std::int64_t after : {2, 4, 5, 8, 13}) {
+    SCOPED_TRACE(after);
+    testing::Listener impatient;
+    impatient.stop_after = after;
+    const auto stopped = run_training(of_auto(80), impatient);
+    ASSERT_FALSE(stopped);
+    EXPECT_EQ(stopped.error().code, ErrorCode::interrupted);
+    EXPECT_EQ(impatient.nesting, 0);
+  }
 }
 
-/// A job whose ops take a millisecond each by its profile, and Capuchin's plan for it.
-class CorrectionOfATraining : public CorrectionTest {
+/// A job whose ops take times drawn at random, and plans for it; nothing runs but on a virtual
+/// clock.
+class TrialsOfATraining : public TrialsTest {
  protected:
-  void SetUp() override {
-    CorrectionTest::SetUp();
-    spec_ = of_capuchin(80);
-    spec_.job.device.link = 100'000'000;
+  void begin(const char* planner, double percent, std::uint64_t seed) {
+    spec_ = of_capuchin(percent);
+    spec_.planner.name = planner;
+    spec_.cache.off = true;
+    spec_.iterations = 200;
     auto job = Job::make(spec_.job, listener_);
     ASSERT_TRUE(job) << job.error().message;
     job_.emplace(std::move(*job));
-    for (Op& op : job_->program().ops) {
-      for (Algorithm& algorithm : op.algorithms) algorithm.time = kMillisecond;
+    start_ = {};
+    start_.machine.set_links({50e6, Nanos{50'000}}, {50e6, Nanos{50'000}});
+    start_.machine.set_alignment(job_->alignment());
+    truth_ = job_->program();
+    Random random(seed);
+    for (Op& op : truth_.ops) {
+      const Nanos time{100'000 + static_cast<Nanos::rep>(random.below(3'000'000))};
+      for (Algorithm& algorithm : op.algorithms) algorithm.time = time;
     }
-    planner_ = *make_planner("capuchin");
-    const auto machine = device_machine(*job_, no_limit(), {}, listener_);
-    ASSERT_TRUE(machine) << machine.error().message;
-    start_.machine = *machine;
-    const Bytes peak = unlimited_peak(job_->program(), machine->alignment());
-    start_.budget = {peak * 4 / 5, 0, {}};
+    planner_ = *make_planner(planner);
+    const Bytes peak = unlimited_peak(truth_, start_.machine.alignment());
+    start_.budget = {static_cast<Bytes>(static_cast<double>(peak) * percent / 100), 0, {}};
+  }
+
+  /// The plan that the planner makes by these times, as the start of a training.
+  void plan_by(const Program& times) {
+    job_->program() = times;
     auto planned = plan(start_.budget);
     ASSERT_TRUE(planned) << planned.error().message;
     start_.plan.planned = std::move(*planned);
@@ -173,89 +245,124 @@ class CorrectionOfATraining : public CorrectionTest {
 
   Result<Planned> plan(const Budget& budget) {
     FixedWorkload workload(job_->program());
-    return make_plan(*planner_, workload, start_.machine, budget,
-                     planner_options(plan_terms(spec_.job), spec_.planner));
+    PlannerOptions options = planner_options(plan_terms(spec_.job), spec_.planner);
+    options.may.sub_batch = false;
+    return make_plan(*planner_, workload, start_.machine, budget, options);
   }
 
-  /// As planned, but that the device waits before each op that a copy in comes for.
-  [[nodiscard]] std::vector<std::vector<OpTiming>> timings(Nanos late) const {
+  /// By the true times.
+  [[nodiscard]] Nanos time_of(const Plan& plan) const {
+    return simulate(truth_, plan, start_.machine, 20).iteration_time;
+  }
+
+  /// A block of the plan in `start_`, as it is by the true times. The rest of `Trials::follow`.
+  [[nodiscard]] TrialRun run(const TrialBlock& block) const {
     const Plan& plan = start_.lowered().plan;
-    const auto& list = plan.steady.instructions;
-    std::vector<std::vector<OpTiming>> all;
-    Nanos now{1};
-    for (int k = 0; k < 5; ++k) {
-      auto& iteration = all.emplace_back(list.size());
-      for (std::size_t i = 0; i < list.size(); ++i) {
-        if (plan.streams[static_cast<std::size_t>(list[i].stream)].kind != StreamKind::compute) {
-          continue;
-        }
-        const bool waits = std::ranges::any_of(list[i].waits, [&](const Wait& wait) {
-          const Instruction& x = list[static_cast<std::size_t>(wait.index)];
-          return x.kind == InstructionKind::copy && plan.kind_of(x.to) == SpaceKind::device;
-        });
-        if (waits) now += late;
-        iteration[i] = {now, now + kMillisecond};
-        now += kMillisecond;
-      }
+    const Simulation all =
+        simulate(truth_, plan, start_.machine, static_cast<int>(block.iterations) + 5);
+    TrialRun run;
+    for (std::size_t k = 5; k < all.iterations.size(); ++k) {
+      auto& iteration = run.timings.emplace_back();
+      for (const Span& span : all.iterations[k]) iteration.push_back({span.start, span.end});
+      run.times.push_back(all.iteration_end[k] - all.iteration_end[k - 1]);
     }
-    return all;
+    if (!block.observed) run.timings.clear();
+    return run;
+  }
+
+  /// Returns how many iterations it took until the plan was settled.
+  std::int64_t run_all(Trials& trials) {
+    std::int64_t done = 0;
+    while (trials.running()) {
+      const TrialBlock block = trials.block();
+      const auto went = trials.follow(run(block), spec_.iterations - done - block.iterations);
+      done += block.iterations;
+      EXPECT_TRUE(went) << went.error().message;
+      EXPECT_LE(done, spec_.iterations);
+      if (!went) break;
+    }
+    return done;
   }
 
   TrainingSpec spec_;
   std::optional<Job> job_;
+  Program truth_;
   std::unique_ptr<Planner> planner_;
   Preparation start_;
 };
 
-TEST_F(CorrectionOfATraining, GoesOnUntilThePlannerChangesNothing) {
-  const Strategy first = start_.lowered().strategy;
-  Correction correction(*job_, spec_, *planner_, start_, listener_);
-  ASSERT_TRUE(correction.observes());
-  EXPECT_EQ(correction.follow(timings(3 * kMillisecond), 50 * kMillisecond, true), true);
-  EXPECT_FALSE(decide_the_same(start_.lowered().strategy, first));
-  EXPECT_TRUE(correction.observes());
-  EXPECT_EQ(correction.follow(timings(Nanos{0}), 40 * kMillisecond, true), false);
-  EXPECT_FALSE(correction.observes());
-  EXPECT_FALSE(decide_the_same(start_.lowered().strategy, first));
-  EXPECT_EQ(correction.report()->text(),
-            "50.00 ms an iteration before, 40.00 ms after: 1 corrected plan tried, number 1 kept");
-}
-
-TEST_F(CorrectionOfATraining, GoesBackFromAPlanThatTakesLonger) {
-  const Strategy first = start_.lowered().strategy;
-  Correction correction(*job_, spec_, *planner_, start_, listener_);
-  EXPECT_EQ(correction.follow(timings(3 * kMillisecond), 50 * kMillisecond, true), true);
-  EXPECT_EQ(correction.follow(timings(3 * kMillisecond), 51 * kMillisecond, true), true);
-  EXPECT_FALSE(correction.observes());
-  EXPECT_TRUE(decide_the_same(start_.lowered().strategy, first));
-  EXPECT_EQ(
-      correction.report()->text(),
-      "50.00 ms an iteration before, 50.00 ms after: 1 corrected plan tried, none was faster");
-}
-
-TEST_F(CorrectionOfATraining, TriesNoMoreThanSoManyPlansAndNoneThatCannotRun) {
-  Correction some(*job_, spec_, *planner_, start_, listener_);
-  EXPECT_EQ(some.follow(timings(3 * kMillisecond), 50 * kMillisecond, false), false);
-  EXPECT_FALSE(some.observes());
-  EXPECT_EQ(some.report()->text(), "none: too few iterations were left for another plan");
-
-  Correction correction(*job_, spec_, *planner_, start_, listener_);
-  int tried = 0;
-  while (correction.observes()) {
-    const auto changed =
-        correction.follow(timings(kMillisecond * 3 / 2), (50 - tried) * kMillisecond, true);
-    ASSERT_TRUE(changed) << changed.error().message;
-    tried += *changed ? 1 : 0;
-    ASSERT_LE(tried, Correction::kMost);
+TEST_F(TrialsOfATraining, EndWithTheFastestOfThosePlansThatRan) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    SCOPED_TRACE(seed);
+    begin("auto", 60, seed);
+    plan_by(truth_);
+    const Nanos before = time_of(start_.lowered().plan);
+    Trials trials(*job_, spec_, *planner_, start_, listener_);
+    ASSERT_TRUE(trials.running());
+    run_all(trials);
+    EXPECT_LE(time_of(start_.lowered().plan), before);
+    const TrialsReport& report = *trials.report();
+    ASSERT_FALSE(report.plans.empty());
+    EXPECT_EQ(report.plans[0].planner, "auto");
+    for (const TriedPlan& plan : report.plans) {
+      EXPECT_TRUE(plan.iterations == 0 || plan.measured >= report.plans[report.kept].measured);
+    }
+    // Where the profile is right so is what was predicted.
+    EXPECT_NEAR(to_seconds(*start_.now), to_seconds(time_of(start_.lowered().plan)),
+                0.001 * to_seconds(*start_.now));
   }
-  EXPECT_GT(tried, 1);
-  EXPECT_EQ(correction.report()->tried, tried);
-  EXPECT_EQ(correction.report()->kept, tried);
+}
+
+TEST_F(TrialsOfATraining, WithAWrongProfileEndWithAPlanAsGoodAsThatOfARightOne) {
+  double sum = 0;
+  int count = 0;
+  for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6}) {
+    SCOPED_TRACE(seed);
+    begin("auto", 50, seed);
+    plan_by(truth_);
+    const Nanos right = time_of(start_.lowered().plan);
+    Program wrong = truth_;
+    Random random(seed + 100);
+    for (Op& op : wrong.ops) {
+      const double factor = std::exp2(2 * random.uniform() - 1);
+      for (Algorithm& a : op.algorithms) {
+        a.time = Nanos{std::llround(factor * static_cast<double>(a.time.count()))};
+      }
+    }
+    plan_by(wrong);
+    start_.profile.from = "file";
+    Trials trials(*job_, spec_, *planner_, start_, listener_);
+    run_all(trials);
+    const double share = to_seconds(time_of(start_.lowered().plan)) / to_seconds(right);
+    EXPECT_LE(share, 1.02);
+    EXPECT_NEAR(to_seconds(*start_.now), to_seconds(time_of(start_.lowered().plan)),
+                0.01 * to_seconds(*start_.now));
+    sum += share;
+    ++count;
+  }
+  EXPECT_LE(sum / count, 1.01);
+}
+
+TEST_F(TrialsOfATraining, TakeNoMoreIterationsThanThereAre) {
+  begin("auto", 60, 1);
+  plan_by(truth_);
+  const ObtainedPlan first = start_.plan;
+  for (const std::int64_t iterations : {12, 13, 20, 40}) {
+    SCOPED_TRACE(iterations);
+    start_.plan = first;
+    start_.now.reset();
+    spec_.iterations = iterations;
+    Trials trials(*job_, spec_, *planner_, start_, listener_);
+    ASSERT_TRUE(trials.running());
+    EXPECT_LE(run_all(trials), iterations - Trials::kBlock);
+  }
 }
 
 /// The second plan needs more memory than the first: the device is opened anew, and stays open for
 /// the third.
-TEST_F(CorrectionOfATraining, AHandOverKeepsStateAndIterationInArenasOfAnySize) {
+TEST_F(TrialsOfATraining, AHandOverKeepsStateAndIterationInArenasOfAnySize) {
+  begin("capuchin", 80, 1);
+  plan_by(truth_);
   auto more = plan({start_.budget.device * 9 / 8, 0, {}});
   ASSERT_TRUE(more) << more.error().message;
   const Plan& first = start_.lowered().plan;
@@ -282,19 +389,20 @@ TEST_F(CorrectionOfATraining, AHandOverKeepsStateAndIterationInArenasOfAnySize) 
   EXPECT_LE(testing::most_open_at_once(), more->lowered.plan.device_bytes());
 }
 
-TEST_F(CorrectionOfATraining, SaysWhyThereIsNone) {
+TEST_F(TrialsOfATraining, SayWhyThereAreNone) {
+  begin("auto", 60, 1);
+  plan_by(truth_);
   const auto why = [&](const auto& change) {
     TrainingSpec spec = spec_;
     change(spec);
-    return why_not_corrected(spec, *job_, start_);
+    return why_not_tried(spec, *job_, start_);
   };
   EXPECT_THAT(why([](TrainingSpec&) {}), IsEmpty());
-  EXPECT_THAT(why([](TrainingSpec& s) { s.correct = false; }), HasSubstr("switched off"));
+  EXPECT_THAT(why([](TrainingSpec& s) { s.trials = false; }), HasSubstr("switched off"));
   EXPECT_THAT(why([](TrainingSpec& s) { s.plan = "x"; }), HasSubstr("of a file"));
   EXPECT_THAT(why([](TrainingSpec& s) { s.budget.memory.automatic = true; }),
               HasSubstr("`memory`"));
   EXPECT_THAT(why([](TrainingSpec& s) { s.iterations = 11; }), HasSubstr("at least 12 `iterat"));
-  EXPECT_THAT(why([](TrainingSpec& s) { s.epochs = 1; }), HasSubstr("at least two `epochs`"));
   start_.plan.planned.lowered.streaming = true;
   EXPECT_THAT(why([](TrainingSpec&) {}), HasSubstr("streaming"));
 }
@@ -316,18 +424,18 @@ void slow_down_cached_profiles(std::int64_t factor) {
   EXPECT_GT(changed, 0);
 }
 
-TEST_F(CorrectionTest, AProfileOfABusyMachineIsFoundOutAndReplaced) {
+TEST_F(TrialsTest, AProfileOfABusyMachineIsFoundOutAndReplaced) {
   TrainingSpec spec = of_capuchin(80);
   spec.planner.name = "autoswap";
   const TrainingReport measured = trained(spec);
-  EXPECT_FALSE(measured.correction);
+  EXPECT_FALSE(measured.trials);
   slow_down_cached_profiles(10);
   listener_ = {};
   const TrainingReport report = trained(spec);
   EXPECT_EQ(report.start.profile.from, "cache");
   EXPECT_THAT(listener_.notices,
               Contains(Pair(Notice::ops_take_other_times, HasSubstr("in the cache"))));
-  EXPECT_TRUE(report.correction);
+  EXPECT_TRUE(report.trials);
   EXPECT_EQ(report.state_crc32, measured.state_crc32);
   EXPECT_LT(report.predicted, 5 * measured.predicted);
   EXPECT_LE(report.arena_peak, report.start.budget.device);
@@ -338,14 +446,14 @@ TEST_F(CorrectionTest, AProfileOfABusyMachineIsFoundOutAndReplaced) {
   EXPECT_EQ(next.state_crc32, measured.state_crc32);
 }
 
-TEST_F(CorrectionTest, TrainingsThatAreTooShortSaySo) {
-  TrainingSpec spec = of_capuchin(80);
-  for (const std::int64_t iterations : {1, 5, 6, 11}) {
+TEST_F(TrialsTest, TrainingsThatAreTooShortSaySo) {
+  TrainingSpec spec = of_auto(80);
+  for (const std::int64_t iterations : {1, 5, 11}) {
     spec.iterations = iterations;
     const TrainingReport report = trained(spec);
-    ASSERT_TRUE(report.correction);
-    EXPECT_EQ(report.correction->tried, 0);
-    EXPECT_EQ(report.correction->text(), "none: it takes at least 12 `iterations`");
+    ASSERT_TRUE(report.trials);
+    EXPECT_THAT(report.trials->plans, IsEmpty());
+    EXPECT_EQ(report.trials->text(), "none: it takes at least 12 `iterations`");
     EXPECT_EQ(report.next_iteration, iterations);
   }
 }
