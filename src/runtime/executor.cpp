@@ -224,6 +224,7 @@ void Executor::issue(PreparedSchedule& schedule, std::int64_t iteration, std::ui
 
 void Executor::record_timings() {
   keep_timings_ = true;
+  kept_timings_.clear();
   for (Prepared& p : steady_->instructions) {
     const bool copy = p.instruction->kind == InstructionKind::copy;
     if (!copy && !(device_.enqueues_kernels() && computes(p))) continue;

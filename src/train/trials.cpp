@@ -72,6 +72,7 @@ Trials::Trials(Job& job, const TrainingSpec& spec, Planner& planner, Preparation
     start.predicted_unlimited = start.plan.tried->unlimited;
   }
   if (settled_) return;
+  observing_is_free_ = !job.make_device({})->enqueues_kernels();
   candidates_.push_back({start.plan, start.lowered().iteration_time});
 }
 
@@ -79,7 +80,7 @@ TrialBlock Trials::block() const {
   const bool first = !candidates_[current_].seen;
   // Graphs take other times than what is observed, and their first is not measured.
   if (spec_.graph > 0 && !first) return {3 * spec_.graph, false};
-  return {kBlock, first};
+  return {kBlock, first || observing_is_free_};
 }
 
 Nanos Trials::time_of(const Candidate& candidate) const {
@@ -142,7 +143,8 @@ Result<bool> Trials::follow(TrialRun ran, std::int64_t left) {
   Candidate& current = candidates_[current_];
   if (!ran.timings.empty()) {
     const Lowered& lowered = current.plan.planned.lowered;
-    current.seen = observe(lowered.plan, lowered.strategy, ran.timings);
+    std::ranges::move(ran.timings, std::back_inserter(current.timings));
+    current.seen = observe(lowered.plan, lowered.strategy, current.timings);
   }
   std::ranges::copy(ran.times, std::back_inserter(current.times));
   ++current.blocks;
@@ -160,7 +162,8 @@ Result<bool> Trials::follow(TrialRun ran, std::int64_t left) {
 }
 
 Result<std::optional<std::size_t>> Trials::next(std::int64_t left) {
-  if (!enough(left) || candidates_[current_].times.empty()) return std::optional<std::size_t>();
+  cut_short_ = !enough(left);
+  if (cut_short_) return std::optional<std::size_t>();
   if (!std::exchange(begun_, true)) {
     const auto added = learns_ || rivals_ == Rivals::none ? add_learned() : add_rivals();
     if (!added) return fail(added.error());
@@ -198,7 +201,7 @@ void Trials::drop_slow() {
 Result<void> Trials::another_heat() {
   const std::size_t leader = best();
   // Once it was no better there is no reason for another.
-  if (corrections_ > 0 && !candidates_[leader].corrected) return {};
+  if (corrections_ > 0 && leader + 1 != candidates_.size()) return {};
   if (corrections_ >= (learns_ ? kCorrections : 2)) return {};
   for (Candidate& c : candidates_) c.out = true;
   candidates_[leader].out = false;
@@ -257,7 +260,9 @@ Result<void> Trials::add_learned() {
   RivalTask task =
       task_for(spec_, choice, job_.program(), profile_.machine, start_.budget, observer_);
   std::vector<Observation> seen;
-  for (const Candidate& c : candidates_) seen.push_back(*c.seen);
+  for (const Candidate& c : candidates_) {
+    if (c.seen) seen.push_back(*c.seen);
+  }
   task.options.observations = seen;
   auto plan = plan_of_rival(planner_, task);
   if (!plan) return fail(plan.error());
@@ -316,7 +321,7 @@ Result<void> Trials::settle() {
   figures.predicted = now.time(fastest.plan.planned.lowered.plan);
   figures.unlimited =
       unlimited_time(now.alone(), now.machine(), plan_terms(job_.spec()).best_algorithms(true));
-  figures.measured = time_of(fastest);
+  figures.measured = fastest.times.empty() ? Nanos{0} : time_of(fastest);
   figures.iterations = std::ssize(fastest.times);
   start_.plan = fastest.plan;
   if (auto renewed = renew_gap(start_); !renewed) return renewed;
@@ -325,7 +330,7 @@ Result<void> Trials::settle() {
   write_report();
   report_->kept = kept;
   report_->slowdown = now.slowdown();
-  if (start_.chose_sub_batch || candidates_.size() == 1) return {};
+  if (cut_short_ || start_.chose_sub_batch) return {};
   const PlanTask task{spec_.planner};
   const bool replaced = profile_wrong_ && start_.profile.from == "cache";
   const Profile asked{profile_.fingerprint, replaced ? job_.program() : profile_.program,

@@ -77,8 +77,9 @@ class Trials {
     Nanos predicted{};  ///< by the times of now
     bool corrected = false;
     std::vector<Nanos> times{};
-    std::optional<Observation> seen{};
-    int blocks = 0;  ///< of this heat
+    std::vector<std::vector<OpTiming>> timings{};  ///< of all blocks that were observed
+    std::optional<Observation> seen{};             ///< ... what they say
+    int blocks = 0;                                ///< of this heat
     bool out = false;
   };
 
@@ -110,8 +111,10 @@ class Trials {
   Rivals rivals_ = Rivals::none;
   bool profile_known_ = false;  ///< whether it is right
   bool profile_wrong_ = false;
-  bool may_try_ = false;  ///< other plans; nothing of why_not_tried
-  bool begun_ = false;    ///< there are others
+  bool observing_is_free_ = false;  ///< the device runs kernels itself: reading a clock is nothing
+  bool may_try_ = false;            ///< other plans; nothing of why_not_tried
+  bool begun_ = false;              ///< there are others
+  bool cut_short_ = false;          ///< too few iterations were left for all that there was to try
   bool settled_ = true;
   int corrections_ = 0;
   std::optional<TrialsReport> report_;

@@ -126,6 +126,7 @@ TEST_F(TrialsTest, WhoAsksForSwapsGetsNoRecomputation) {
 
 TEST_F(TrialsTest, TheNextTrainingBeginsWithThePlanThatWasKept) {
   TrainingSpec spec = of_auto(70);
+  spec.iterations = 150;
   const TrainingReport first = trained(spec);
   ASSERT_TRUE(first.trials);
   ASSERT_GT(first.trials->plans.size(), 1U) << first.trials->text();
