@@ -8,6 +8,11 @@
 #include "train/trials.h"
 
 namespace tidepool {
+namespace {
+
+constexpr std::size_t kRounds = 3;
+
+}  // namespace
 
 Result<std::vector<MeasuredPlan>> measure_plans(const JobSpec& spec, const Machine& machine,
                                                 std::span<const Plan* const> plans,
@@ -21,7 +26,7 @@ Result<std::vector<MeasuredPlan>> measure_plans(const JobSpec& spec, const Machi
   TrainingRun run(*job, machine, *plans[0], std::move(*runner));
   run.executor().enter();
   std::vector<std::vector<Nanos>> times(plans.size());
-  const std::size_t blocks = plans.size() * static_cast<std::size_t>(Trials::kRounds);
+  const std::size_t blocks = plans.size() * kRounds;
   for (std::size_t block = 0; block < blocks && !observer.stop_requested(); ++block) {
     const std::size_t i = block % plans.size();
     if (block > 0) run.go_on_with(*plans[i], machine);

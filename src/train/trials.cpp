@@ -66,7 +66,8 @@ Trials::Trials(Job& job, const TrainingSpec& spec, Planner& planner, Preparation
   const bool tries = may_try_ && wants_fastest && !start.plan.tried;
   settled_ = profile_known_ && !tries;
   if (wants_fastest) report_.emplace().why_none = std::move(why_none);
-  if (report_ && may_try_ && start.plan.tried) {
+  if (report_ && start.plan.tried) {
+    report_->why_none.clear();
     report_->earlier = start.plan.tried;
     start.now = start.plan.tried->predicted;
     start.predicted_unlimited = start.plan.tried->unlimited;
@@ -165,6 +166,10 @@ Result<std::optional<std::size_t>> Trials::next(std::int64_t left) {
   cut_short_ = !enough(left);
   if (cut_short_) return std::optional<std::size_t>();
   if (!std::exchange(begun_, true)) {
+    // A heat takes about a quarter of the training.
+    constexpr std::int64_t kFewest = 2, kMostRounds = 8;
+    constexpr auto kRound = static_cast<std::int64_t>(kMost) * kBlock;
+    rounds_ = static_cast<int>(std::clamp(left / (4 * kRound), kFewest, kMostRounds));
     const auto added = learns_ || rivals_ == Rivals::none ? add_learned() : add_rivals();
     if (!added) return fail(added.error());
   }
@@ -181,19 +186,21 @@ std::optional<std::size_t> Trials::next_in_turn() const {
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     if (candidates_[i].out) continue;
     ++in;
-    if (candidates_[i].blocks >= kRounds) continue;
+    if (candidates_[i].blocks >= rounds_) continue;
     if (!turn || candidates_[i].blocks < candidates_[*turn].blocks) turn = i;
   }
   return in > 1 ? turn : std::nullopt;
 }
 
 void Trials::drop_slow() {
-  constexpr double kAfterOne = 1.1, kLater = 1.03;
+  // The fewer iterations were measured the more of a difference may be noise.
+  constexpr double kLimits[] = {1.25, 1.1, 1.05, 1.03};
   const Nanos fastest = time_of(candidates_[best()]);
   for (Candidate& c : candidates_) {
     if (c.times.empty()) continue;
-    const bool one = c.times.size() <= static_cast<std::size_t>(kBlock);
-    if (ratio(time_of(c), fastest) > (one ? kAfterOne : kLater)) c.out = true;
+    const std::size_t blocks = c.times.size() / static_cast<std::size_t>(kBlock - 1);
+    const double most = kLimits[std::clamp<std::size_t>(blocks, 1, std::size(kLimits)) - 1];
+    if (ratio(time_of(c), fastest) > most) c.out = true;
   }
 }
 

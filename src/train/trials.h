@@ -51,7 +51,6 @@ struct TrialRun {
 class Trials {
  public:
   static constexpr std::int64_t kBlock = 4;  ///< iterations; the first is not measured
-  static constexpr int kRounds = 3;          ///< blocks of each plan
   static constexpr std::size_t kMost = 4;    ///< plans that take turns
   static constexpr int kCorrections = 4;     ///< made by a planner that learns
   static_assert(kFewestTrialIterations == 3 * kBlock);
@@ -116,6 +115,7 @@ class Trials {
   bool begun_ = false;              ///< there are others
   bool cut_short_ = false;          ///< too few iterations were left for all that there was to try
   bool settled_ = true;
+  int rounds_ = 0;  ///< blocks of each plan
   int corrections_ = 0;
   std::optional<TrialsReport> report_;
   std::vector<Candidate> candidates_;

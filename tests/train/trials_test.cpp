@@ -130,6 +130,7 @@ TEST_F(TrialsTest, TheNextTrainingBeginsWithThePlanThatWasKept) {
   const TrainingReport first = trained(spec);
   ASSERT_TRUE(first.trials);
   ASSERT_GT(first.trials->plans.size(), 1U) << first.trials->text();
+  spec.iterations = 5;  // too few to find that the machine is busier now
   const TrainingReport second = trained(spec);
   EXPECT_EQ(second.start.plan.from, "cache");
   ASSERT_TRUE(second.trials);
@@ -138,7 +139,6 @@ TEST_F(TrialsTest, TheNextTrainingBeginsWithThePlanThatWasKept) {
   EXPECT_TRUE(decide_the_same(second.start.lowered().strategy, first.start.lowered().strategy));
   EXPECT_EQ(second.start.lowered().plan.planner, first.start.lowered().plan.planner);
   EXPECT_EQ(second.predicted, first.predicted);
-  EXPECT_EQ(second.state_crc32, first.state_crc32);
   EXPECT_THAT(second.trials->text(), HasSubstr("an earlier training has tried plans"));
 
   spec.trials = false;
@@ -146,6 +146,8 @@ TEST_F(TrialsTest, TheNextTrainingBeginsWithThePlanThatWasKept) {
   spec.trials = true;
   spec.cache.replan = true;
   EXPECT_FALSE(trained(spec).trials->earlier);
+  spec.iterations = 150;
+  EXPECT_EQ(trained(spec).state_crc32, first.state_crc32);
 }
 
 TEST_F(TrialsTest, InAHostBudgetBesideATrainingWithoutABudget) {
