@@ -41,6 +41,9 @@ double ratio(Nanos a, Nanos b) { return to_seconds(a) / to_seconds(b); }
 /// slower for a while.
 constexpr double kUsualFactor = 1.5;
 
+/// A corrected plan that is slower than the best by prediction, by more than that may be off.
+constexpr double kWorthATrial = 1.02;
+
 }  // namespace
 
 Trials::Trials(Job& job, const TrainingSpec& spec, Planner& planner, Preparation& start,
@@ -170,6 +173,7 @@ Result<std::optional<std::size_t>> Trials::next(std::int64_t left) {
     constexpr std::int64_t kFewest = 2, kMostRounds = 8;
     constexpr auto kRound = static_cast<std::int64_t>(kMost) * kBlock;
     rounds_ = static_cast<int>(std::clamp(left / (4 * kRound), kFewest, kMostRounds));
+    candidates_[0].predicted = model().time(candidates_[0].plan.planned.lowered.plan);
     const auto added = learns_ || rivals_ == Rivals::none ? add_learned() : add_rivals();
     if (!added) return fail(added.error());
   }
@@ -225,8 +229,13 @@ RivalTask task_for(const TrainingSpec& spec, const AlgorithmChoice& choice, cons
                    const Machine& machine, const Budget& budget, Observer& observer) {
   RivalTask task{choice, program, machine, budget,
                  planner_options(plan_terms(spec.job), spec.planner)};
-  task.options.stop = observer.stop();
-  task.options.may.sub_batch = false;
+  PlannerOptions& options = task.options;
+  options.stop = observer.stop();
+  options.may.sub_batch = false;
+  if (std::exchange(options.usual_time, false)) {
+    options.time_limit *= std::max(std::ssize(program.ops), kUsualOps);
+    options.time_limit /= kUsualOps;
+  }
   return task;
 }
 
@@ -236,17 +245,16 @@ RivalTask task_for(const TrainingSpec& spec, const AlgorithmChoice& choice, cons
 Result<void> Trials::add_rivals() {
   constexpr double kNear = 1.15;
   const TimeModel now = model();
-  Candidate& own = candidates_[0];
-  own.predicted = now.time(own.plan.planned.lowered.plan);
-  const AlgorithmChoice choice = chosen_algorithms(profile_.program, own.plan.planned.lowered.plan);
-  const Program charged = now.charged(own.plan.planned.lowered.plan);
+  const Plan& own = candidates_[0].plan.planned.lowered.plan;
+  const AlgorithmChoice choice = chosen_algorithms(profile_.program, own);
+  const Program charged = now.charged(own);
   RivalTask task = task_for(spec_, choice, charged, now.machine(), start_.budget, observer_);
   task.options.values = {};  // they are the planner's own
   if (rivals_ == Rivals::swapping) task.options.may.recompute = false;
   auto plans = rival_plans(spec_.planner.name, task, observer_);
   if (!plans) return fail(plans.error());
   std::vector<std::pair<Nanos, Planned*>> by_time;
-  Nanos least = own.predicted;
+  Nanos least = candidates_[0].predicted;
   for (Planned& plan : *plans) {
     by_time.emplace_back(now.time(plan.lowered.plan), &plan);
     least = std::min(least, by_time.back().first);
@@ -288,8 +296,10 @@ Result<void> Trials::add_corrected() {
   observer_.update(0, fmt::format("{} plans by the times of now", planner_.name()));
   auto plan = plan_of_rival(planner_, task);
   if (!plan) return fail(plan.error());
-  if (*plan) add(std::move(**plan), now, true);
   ++corrections_;
+  // The search has not come as far as the first one where the machine is busy.
+  if (!*plan || ratio(now.time((*plan)->lowered.plan), now.time(leader)) > kWorthATrial) return {};
+  add(std::move(**plan), now, true);
   return {};
 }
 
@@ -336,6 +346,7 @@ Result<void> Trials::settle() {
   start_.predicted_unlimited = figures.unlimited;
   write_report();
   report_->kept = kept;
+  report_->cut_short = cut_short_;
   report_->slowdown = now.slowdown();
   if (cut_short_ || start_.chose_sub_batch) return {};
   const PlanTask task{spec_.planner};

@@ -12,6 +12,13 @@ bool keeps_everything(const Job& job, const Lowered& lowered) {
   return totals.swapped_tensors == 0 && totals.recomputed_ops == 0;
 }
 
+std::string slowdown_text(const Observation::Beside& slowdown) {
+  constexpr double kWorthSaying = 0.005;
+  if (slowdown.out + slowdown.in < kWorthSaying) return {};
+  return fmt::format("; copies beside an op slow it by {:.0f} % (out) and {:.0f} % (in)",
+                     100 * slowdown.out, 100 * slowdown.in);
+}
+
 std::string name_of(const TriedPlan& plan) {
   return plan.corrected ? plan.planner + " by what was measured" : plan.planner;
 }
@@ -24,23 +31,22 @@ std::string TrialsReport::text() const {
     return fmt::format("none: an earlier training has tried plans; this one took {} then",
                        format_time(earlier->measured));
   }
-  if (plans.empty() || plans[0].iterations == 0) {
+  if (plans.empty() || plans[kept].iterations == 0) {
     return "none: the training ended before its plan was measured";
   }
   const TriedPlan& best = plans[kept];
-  if (plans.size() == 1) {
-    return fmt::format("{} took {}; no other plan is near it by prediction", name_of(best),
-                       format_time(best.measured));
-  }
   std::vector<std::string> others;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     if (i == kept || plans[i].iterations == 0) continue;
     others.push_back(fmt::format("{} {} ({})", name_of(plans[i]), format_time(plans[i].measured),
                                  plans[i].iterations));
   }
-  return fmt::format("{} kept: {} an iteration at its median of {}; tried beside it: {}",
-                     name_of(best), format_time(best.measured), best.iterations,
-                     fmt::join(others, ", "));
+  const std::string beside =
+      !others.empty() ? fmt::format("tried beside it: {}", fmt::join(others, ", "))
+      : cut_short     ? std::string("too few iterations were left for other plans")
+                      : std::string("no other plan is near it by prediction");
+  return fmt::format("{} kept: {} an iteration at its median of {}; {}{}", name_of(best),
+                     format_time(best.measured), best.iterations, beside, slowdown_text(slowdown));
 }
 
 std::string why_not_tried(const TrainingSpec& spec, const Job& job, const Preparation& start) {

@@ -27,6 +27,7 @@ struct TrialsReport {
   std::size_t kept = 0;          ///< which of them it goes on with
   /// An earlier training has tried them: what it measured of the one that this one runs.
   std::optional<TrialFigures> earlier;
+  bool cut_short = false;        ///< too few iterations were left for all there was to try
   Observation::Beside slowdown;  ///< of ops by copies, see Note [Time model]
 
   /// For people, fields in backquotes.
