@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/quantity.h"
 #include "budget_range.h"
+#include "compare_measured.h"
 #include "compare_plot.h"
 #include "context.h"
 #include "cost/spill.h"
@@ -42,6 +43,7 @@ struct CompareArguments {
   BudgetSpec each;  ///< what holds beside each of those; its memory: instead of those
   std::vector<std::string> planners;
   std::string plot;  ///< a file for the picture; may be empty
+  bool measure = false;
 };
 
 Json row_json(const ComparisonRow& r) {
@@ -57,6 +59,7 @@ Json row_json(const ComparisonRow& r) {
   }
   json["footprint_bytes"] = r.footprint + r.resident;
   json["time_ms"] = to_ms(r.time);
+  add_measured(json, r);
   json["unlimited_ms"] = to_ms(r.unlimited);
   json["overhead"] = overhead(r.time, r.unlimited);
   json["optimality_gap"] = r.gap ? Json(*r.gap) : Json(nullptr);
@@ -203,6 +206,9 @@ Result<void> check_record(const CompareArguments& a, std::size_t budgets) {
 }
 
 Result<int> compare(CompareArguments a, bool json) {
+  if (a.measure) {
+    if (auto sound = check_measurable(a.subject, a.each); !sound) return fail(sound.error());
+  }
   if (auto sound = choose_planners(a); !sound) return fail(sound.error());
   const std::vector<std::string> read{a.subject.profile, a.subject.program, a.subject.trace.file};
   if (auto plot = check_plot(a.plot, read); !plot) return fail(plot.error());
@@ -230,15 +236,21 @@ Result<int> compare(CompareArguments a, bool json) {
     unlimited = subject->unlimited_time(profile.program, subject->terms.best_algorithms(true));
   }
   if (!json) print_heading(*subject, unlimited, width);
-  const auto all = compare_planners(*subject, *entries, a.planners, a.planner, options, progress,
-                                    [&](const ComparisonRow& row) {
-                                      if (!json) print_row(row, width);
-                                    });
+  auto all = compare_planners(*subject, *entries, a.planners, a.planner, options, progress,
+                              [&](const ComparisonRow& row) {
+                                if (!json) print_row(row, width);
+                              });
   if (!all) return fail(all.error());
+  if (a.measure && !(all->ended && all->ended->code == ErrorCode::interrupted)) {
+    if (auto measured = measure_rows(a.subject.job, *subject, *all, progress); !measured) {
+      return fail(measured.error());
+    }
+  }
   if (auto drawn = write_plot(a.plot, *subject, all->rows); !drawn) return fail(drawn.error());
   if (json) {
     print_json(a, *subject, unlimited, *all);
   } else {
+    if (a.measure) print_measured(all->rows, width);
     print_missing_bounds(all->rows);
     for (const ComparisonRow& row : all->rows) {
       if (const std::string warning = warning_of(row.rounds); !warning.empty()) {
@@ -251,6 +263,30 @@ Result<int> compare(CompareArguments a, bool json) {
   if (!all->ended) return kOk;
   return json ? exit_code(all->ended->code) : report(*all->ended, false);
 }
+
+constexpr const char* kFooter = R"(
+overhead is the time of an iteration over the time without a budget, minus one; optimality gap is
+what it may be above the least overhead, in the same measure: - where no bound is known, as the plan
+runs other algorithms or rounds than the rest. Where --time-limit is too short for the linear program
+of all ops the bound is by one of some ops, or by the op that needs most memory. A row that streams keeps only
+the running op's tensors: nothing that its planner decides fits. A budget that cannot be met is a row
+that names the smallest one; where none can be met the exit code is 4. The time without a
+budget stands in the heading, one for all rows; percentages of --budget are of the whole batch. Ctrl-C keeps the rows that are
+finished, and draws those. With --spill what leaves the arena is written to a file, and the plan that
+writes least counts as the best of those that are as fast, to 0.5 %; with --file-tier what --host-budget
+does not hold is written, and the fastest plan is the best. All run the same algorithms (but
+rows that stream, those of least workspace) and the whole batch; planners whose papers choose them (see `tidepool planners`) do so with --algorithms auto and
+--sub-batch auto. With --measure each plan trains for some iterations on this device, in blocks that take
+turns; what an iteration took at its median stands beside what was predicted, of plans in the rounds
+that are stated.
+
+Examples:
+  tidepool compare vgg16 --machine gtx1080ti --budget 50%
+  tidepool compare vgg16 --machine gtx1080ti --sweep 30%..60%:10% --planners autoswap,tide --json
+  tidepool compare vgg16 --machine gtx1080ti --sweep 40%..100%:10% --plot curve.svg
+  tidepool compare vgg16 --machine gtx1080ti --budget 40% --host-budget 150MB --file-tier 2.5GB,3GB --planners autoswap,tide --time-limit 2s
+  tidepool compare tiny-vgg --data synthetic --budget 50% --planners auto,tide,autoswap --measure
+  tidepool compare vgg16 --data synthetic --sweep 20%..80%:20% --planners tide --spill /var/tmp)";
 
 }  // namespace
 
@@ -281,29 +317,13 @@ void add_compare(CLI::App& app, Context& context) {
           "draw overhead against budget, one line a planner, over the proven bound: into a "
           "file that ends in .svg, .html or .png")
       ->type_name("FILE");
+  command->add_flag("--measure", arguments->measure,
+                    "also run the plans on this device, in turn, and say what an iteration takes; "
+                    "for a model, without --machine");
   command->add_flag("--json", context.json, "one JSON object on stdout");
   arguments->subject.may_choose = true;
   refuse_ignored(*command, ignored_by_subjects());
-  command->footer(R"(
-overhead is the time of an iteration over the time without a budget, minus one; optimality gap is
-what it may be above the least overhead, in the same measure: - where no bound is known, as the plan
-runs other algorithms or rounds than the rest. Where --time-limit is too short for the linear program
-of all ops the bound is by one of some ops, or by the op that needs most memory. A row that streams keeps only
-the running op's tensors: nothing that its planner decides fits. A budget that cannot be met is a row
-that names the smallest one; where none can be met the exit code is 4. The time without a
-budget stands in the heading, one for all rows; percentages of --budget are of the whole batch. Ctrl-C keeps the rows that are
-finished, and draws those. With --spill what leaves the arena is written to a file, and the plan that
-writes least counts as the best of those that are as fast, to 0.5 %; with --file-tier what --host-budget
-does not hold is written, and the fastest plan is the best. All run the same algorithms (but
-rows that stream, those of least workspace) and the whole batch; planners whose papers choose them (see `tidepool planners`) do so with --algorithms auto and
---sub-batch auto.
-
-Examples:
-  tidepool compare vgg16 --machine gtx1080ti --budget 50%
-  tidepool compare vgg16 --machine gtx1080ti --sweep 30%..60%:10% --planners autoswap,tide --json
-  tidepool compare vgg16 --machine gtx1080ti --sweep 40%..100%:10% --plot curve.svg
-  tidepool compare vgg16 --machine gtx1080ti --budget 40% --host-budget 150MB --file-tier 2.5GB,3GB --planners autoswap,tide --time-limit 2s
-  tidepool compare vgg16 --data synthetic --sweep 20%..80%:20% --planners tide --spill /var/tmp)");
+  command->footer(kFooter);
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {
       catch_interrupts();

@@ -19,7 +19,8 @@ int list_planners(bool json) {
                       {"description", p.description},
                       {"chooses_sub_batch", p.chooses_sub_batch},
                       {"chooses_algorithms", p.chooses_algorithms},
-                      {"corrects_itself", p.corrects_itself}});
+                      {"corrects_itself", p.corrects_itself},
+                      {"tries_others", p.rivals != Rivals::none}});
     }
     Json missing = Json::array();
     for (const MissingPlanner& p : missing_planners()) {
@@ -31,11 +32,12 @@ int list_planners(bool json) {
   std::size_t width = 0;
   for (const PlannerInfo& p : planner_list()) width = std::max(width, p.name.size());
   for (const PlannerInfo& p : planner_list()) {
-    say("{:{}} {}{}{}\n", p.name, width, p.description,
+    say("{:{}} {}{}{}{}\n", p.name, width, p.description,
         p.chooses_sub_batch    ? "; can choose algorithms and sub-batch"
         : p.chooses_algorithms ? "; can choose algorithms"
                                : "",
-        p.corrects_itself ? "; training corrects its plan" : "");
+        p.corrects_itself ? "; training corrects its plan" : "",
+        p.rivals != Rivals::none ? "; training tries plans of others too" : "");
   }
   for (const MissingPlanner& p : missing_planners()) {
     say("{:{}} not in this build: needs Debian's {}; `make torch` brings it\n", p.name, width,

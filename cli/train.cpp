@@ -176,9 +176,9 @@ void add_train(CLI::App& app, Context& context) {
       "run this plan file of this device instead of planning, in its own budget unless "
       "--budget is given");
   command->add_flag_callback(
-      "--no-correction", [&spec] { spec.correct = false; },
-      "go on with the plan as it was made where the planner would correct it by what "
-      "its iterations took");
+      "--no-trials", [&spec] { spec.trials = false; },
+      "with auto, tide and planners that correct their plans: go on with the plan as it was made, "
+      "and try no others");
   add_cache_options(*command, spec.cache);
   add_replan_option(*command, spec.cache);
   add_comparison_options(*command, *arguments);
@@ -191,7 +191,7 @@ void add_train(CLI::App& app, Context& context) {
   }
   refuse_ignored(*command, {{"--profile", {"--reprofile"}},
                             std::move(beside_a_plan),
-                            {"--transparent", {"--no-correction", "--replan", "--no-evaluate"}}});
+                            {"--transparent", {"--no-trials", "--replan", "--no-evaluate"}}});
   command->footer(kFooter);
   command->callback([arguments, &context] {
     context.run = [arguments, &context] {

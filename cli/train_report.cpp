@@ -44,6 +44,13 @@ std::string planner_of(const TrainingSpec& spec, const TrainingReport& r) {
   return spec.plan.empty() ? spec.planner.name : r.start.lowered().plan.planner;
 }
 
+/// With whose plan a trial put in its place.
+std::string named_plan(const TrainingSpec& spec, const TrainingReport& r) {
+  const std::string& made_by = r.start.lowered().plan.planner;
+  const std::string planner = planner_of(spec, r);
+  return made_by == planner ? planner : fmt::format("{} (the plan of {})", planner, made_by);
+}
+
 Json epochs_json(const std::vector<EpochReport>& epochs) {
   Json list = Json::array();
   for (const EpochReport& r : epochs) {
@@ -58,15 +65,23 @@ Json epochs_json(const std::vector<EpochReport>& epochs) {
   return list;
 }
 
-Json correction_json(const std::optional<CorrectionReport>& correction) {
-  if (!correction) return nullptr;
-  return {
-      {"why_none", correction->why_none.empty() ? Json(nullptr)
-                                                : Json(with_option_names(correction->why_none))},
-      {"tried", correction->tried},
-      {"kept", correction->kept},
-      {"before_ms", ms_or_null(correction->before)},
-      {"after_ms", ms_or_null(correction->after)}};
+Json trials_json(const std::optional<TrialsReport>& trials) {
+  if (!trials) return nullptr;
+  Json plans = Json::array();
+  for (const TriedPlan& plan : trials->plans) {
+    plans.push_back({{"planner", plan.planner},
+                     {"corrected", plan.corrected},
+                     {"predicted_ms", to_ms(plan.predicted)},
+                     {"measured_ms", ms_or_null(plan.measured)},
+                     {"measured_iterations", plan.iterations}});
+  }
+  const auto& earlier = trials->earlier;
+  return {{"why_none",
+           trials->why_none.empty() ? Json(nullptr) : Json(with_option_names(trials->why_none))},
+          {"plans", std::move(plans)},
+          {"kept", trials->plans.empty() ? Json(nullptr) : Json(trials->kept)},
+          {"earlier_ms", earlier ? Json(to_ms(earlier->measured)) : Json(nullptr)},
+          {"slowdown_by_copies", {{"out", trials->slowdown.out}, {"in", trials->slowdown.in}}}};
 }
 
 void add_measured(const TrainingSpec& spec, const TrainingReport& r, Json& out) {
@@ -135,7 +150,7 @@ void print_plan(const TrainingSpec& spec, const TrainingReport& r) {
   }
   say("  plan       {}: {} swapped, {} out and in an iteration, {} recomputed; {} {}, "
       "proved in {}\n",
-      planner_of(spec, r), counted(totals.swapped_tensors, "tensor"),
+      named_plan(spec, r), counted(totals.swapped_tensors, "tensor"),
       format_bytes(totals.swapped_out), counted(totals.recomputed_ops, "op"),
       start.plan.from == "planner" ? "made in" : "read in", format_time(planned.plan_time),
       format_time(planned.check_time));
@@ -198,9 +213,9 @@ void print_choice(const TrainingReport& r) {
   if (!worth.empty()) say("             {}\n", worth);
 }
 
-void print_correction(const TrainingReport& r, const char* before) {
-  if (!r.correction) return;
-  say("{} {}\n", before, with_option_names(r.correction->text()));
+void print_trials(const TrainingReport& r, const char* before) {
+  if (!r.trials) return;
+  say("{} {}\n", before, with_option_names(r.trials->text()));
 }
 
 void print_iterations(const TrainingSpec& spec, const TrainingReport& r) {
@@ -208,7 +223,7 @@ void print_iterations(const TrainingSpec& spec, const TrainingReport& r) {
   print_plan(spec, r);
   print_times(r);
   print_choice(r);
-  print_correction(r, "  correction");
+  print_trials(r, "  trials    ");
   if (const std::string gap = with_option_names(r.start.gap.text()); !gap.empty()) {
     say("  optimality gap {}\n", gap);
   }
@@ -244,7 +259,7 @@ void print_epochs_end(const TrainingSpec& spec, const TrainingReport& r) {
                : "",
       r.measured > Nanos{0} ? format_time(r.measured) : "not measured", format_time(r.predicted),
       r.state_crc32);
-  print_correction(r, "correction");
+  print_trials(r, "trials");
   const RoundsOfPlan rounds = rounds_report(r);
   if (const std::string text = text_of(rounds); !text.empty()) say("rounds {}\n", text);
   if (const std::string warning = warning_of(rounds); !warning.empty()) say("{}\n", warning);
@@ -264,6 +279,7 @@ Json to_json(const TrainingSpec& spec, const TrainingReport& r) {
       {"devices", r.devices},
       {"accumulation", r.devices > 1 ? Json(to_text(spec.job.accumulation)) : Json(nullptr)},
       {"planner", planner_of(spec, r)},
+      {"plan_of", r.start.lowered().plan.planner},
       {"budget_bytes", limited(r.start.budget) ? Json(r.start.budget.device) : Json(nullptr)},
       {"unlimited_peak_bytes", r.start.unlimited_peak},
       {"footprint_bytes", largest_device(r.start.running())},
@@ -287,7 +303,7 @@ Json to_json(const TrainingSpec& spec, const TrainingReport& r) {
   add_measured(spec, r, out);
   out["memory"] = memory_json(r.memory, r.file);
   out["file_tier"] = file_tier_json(spec, r);
-  out["correction"] = correction_json(r.correction);
+  out["trials"] = trials_json(r.trials);
   out["not_saved"] = r.not_saved ? Json(with_option_names(r.not_saved->message)) : Json(nullptr);
   out["epochs"] = spec.epochs > 0 ? epochs_json(r.epochs) : Json(nullptr);
   return out;

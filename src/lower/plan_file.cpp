@@ -292,8 +292,8 @@ Result<PlanFile> read_plan(std::string_view text, std::string_view file) {
     (void)json["type"].one_of(kTypes);
     json.has_only({"schema", "type", "fingerprint", "device_budget", "host_budget", "other_budgets",
                    "predicted_ns", "compute_ns", "machine", "program", "strategy", "plan", "part",
-                   "fake", "unlimited_ns", "settings", "remarks",
-                   "asked_with"});  // the last three: of the cache, for itself
+                   "fake", "unlimited_ns", "settings", "remarks", "trial",
+                   "asked_with"});  // the last four: of the cache, for itself
     PlanFile out;
     out.fingerprint = json["fingerprint"].text();
     out.device_budget = json["device_budget"].integer(0, kMostArenaBytes);

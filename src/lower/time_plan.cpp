@@ -1,14 +1,13 @@
 #include "lower/time_plan.h"
 
-#include <span>
-
 #include "base/at.h"
 #include "base/invariant.h"
 #include "lower/timing/replay.h"
 
 namespace tidepool {
 
-TimedPlan time_plan(const Program& program, const Plan& plan, const Machine& machine) {
+TimedPlan time_plan(const Program& program, const Plan& plan, const Machine& machine,
+                    std::span<const Nanos> durations) {
   TimedPlan timed;
   std::int32_t copies = 0;
   timed.steps.reserve(plan.steady.instructions.size());
@@ -28,6 +27,7 @@ TimedPlan time_plan(const Program& program, const Plan& plan, const Machine& mac
       step.id = copies++;
       step.duration = machine.find_link(from.space, to.space)->speed.time(x.bytes);
     }
+    if (!durations.empty()) step.duration = durations[timed.steps.size()];
     ScheduledStep& same = scheduled.emplace_back();
     same.stream = step.stream;
     same.duration = step.duration;

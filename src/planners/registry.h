@@ -2,6 +2,7 @@
 // file pair and one line there; its options are records in its own source.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,6 +12,13 @@
 #include "planners/planner.h"
 
 namespace tidepool {
+
+/// Whose plans are tried beside a planner's own where a training goes on with the fastest.
+enum class Rivals : std::uint8_t {
+  none,      ///< this planner's plan is what is asked for
+  swapping,  ///< those of others that may not recompute
+  all,
+};
 
 /// What the source of planner NAME says of it, in a function `PlannerInfo NAME_planner()`.
 struct PlannerInfo {
@@ -34,6 +42,7 @@ struct PlannerInfo {
   /// It chooses algorithms where it may: the times of all of them have to be known.
   bool chooses_algorithms = false;
   bool corrects_itself = false;  ///< reads PlannerOptions::observations
+  Rivals rivals = Rivals::none;
 
   // What it is to a planner that searches and begins with the plans of others.
   /// Its plan is worth beginning with: it neither searches or learns for as long as it may itself,
@@ -75,6 +84,8 @@ bool corrects_itself(std::string_view planner);
 /// It searches on from plans of others, and from PlannerOptions::known; false of a planner that
 /// there is not.
 bool begins_with_plans(std::string_view planner);
+/// PlannerInfo::rivals; none of a planner that there is not.
+Rivals rivals_of(std::string_view planner);
 /// Fails with a usage error that names the known planners.
 Result<std::unique_ptr<Planner>> make_planner(std::string_view name);
 /// PlannerInfo::learns; false of a planner that there is not.

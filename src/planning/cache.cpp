@@ -15,7 +15,7 @@
 #include "check/check.h"
 #include "lower/plan_file.h"
 #include "planners/settings.h"
-#include "planning/make_plan.h"
+#include "planning/cached_plan.h"
 
 namespace tidepool {
 namespace {
@@ -23,54 +23,11 @@ namespace {
 /// The oldest files go when there are more: a plan of a large network has about a megabyte.
 constexpr std::size_t kMostFiles = 128;
 
-/// Another build may plan otherwise and have other kernels; no name or version says so.
-std::string build_identity() {
-  std::error_code failed;
-  const std::filesystem::path self = "/proc/self/exe";
-  const auto size = std::filesystem::file_size(self, failed);
-  if (failed) return "unknown";
-  const auto time = std::filesystem::last_write_time(self, failed).time_since_epoch().count();
-  return failed ? "unknown" : fmt::format("{}-{}", size, time);
-}
-
 Json identity(const Profile& profile) {
   return {{"build", build_identity()},
           {"fingerprint", profile.fingerprint},
           {"machine", to_json(profile.machine)},
           {"program", to_json(without_times(profile.program))}};
-}
-
-Json settings(const PlanRequest& request) {
-  return {{"build", build_identity()},
-          {"planner", request.planner},
-          {"seed", fmt::format("{}", request.options.seed)},
-          {"time_limit", format_time(request.options.time_limit)},
-          {"evaluations", fmt::format("{}", request.options.evaluation_limit)},
-          {"options", identity_of(request.options.values)},
-          {"algorithms", std::string(to_text(request.options.algorithms))},
-          {"algorithm_choice", request.options.may.algorithms ? "planner" : "policy"},
-          {"decides", fmt::format("{}{}", request.options.may.swap ? "swap" : "",
-                                  request.options.may.recompute ? " recompute" : "")},
-          {"sub_batch", request.workload == nullptr ? "given" : "chosen"}};
-}
-
-Json identity(const Profile& subject, const Budget& budget, const Json& settings) {
-  Json json{{"fingerprint", subject.fingerprint},  {"device_budget", budget.device},
-            {"host_budget", budget.host},          {"machine", to_json(subject.machine)},
-            {"program", to_json(subject.program)}, {"settings", settings}};
-  if (!budget.others.empty()) json["other_budgets"] = to_json(budget.others);
-  return json;
-}
-
-std::uint64_t hash_of(const Json& identity) {
-  std::uint64_t hash = 0;
-  for (const char c : identity.dump()) hash = hash_combine(hash, static_cast<unsigned char>(c));
-  return hash;
-}
-
-/// Files of plans for the same but for the budget begin alike.
-std::string kind_of(const PlanRequest& request, const Json& settings) {
-  return fmt::format("plan-{:016x}", hash_of(identity(request.subject, Budget{}, settings)));
 }
 
 Result<MeasuredProfile> read_measured(const std::string& text, const std::string& path) {
@@ -89,74 +46,20 @@ const char* kind_of(const Measurement& how) {
   return how.reactive_budget > 0 ? "profile-inside" : "profile";
 }
 
-/// What the plan file does not say about how its plan came about.
-Json remarks(const Planned& planned) {
-  const Lowered& lowered = planned.lowered;
-  return {{"peak_load", lowered.peak_load}, {"load_limit", lowered.load_limit},
-          {"packer", lowered.packer},       {"added_waits", lowered.added_waits},
-          {"streaming", lowered.streaming}, {"notes", planned.notes}};
+constexpr const char* kTriedPlan = "plan-tried";
+
+Json to_json(const TrialFigures& figures) {
+  return {{"predicted_ns", figures.predicted.count()},
+          {"unlimited_ns", figures.unlimited.count()},
+          {"measured_ns", figures.measured.count()},
+          {"iterations", figures.iterations}};
 }
 
-Planned planned_from_json(const JsonCursor& file, const Json& wanted) {
-  const JsonCursor settings = file["settings"];
-  for (const auto& [name, value] : wanted["settings"].items()) {
-    if (settings[name].text() != value) settings[name].error("is not what was asked for");
-  }
-  const JsonCursor json = file["remarks"];
-  Planned planned;
-  Lowered& lowered = planned.lowered;
-  lowered.peak_load = json["peak_load"].integer();
-  lowered.load_limit = json["load_limit"].integer();
-  lowered.packer = json["packer"].text();
-  lowered.added_waits = static_cast<int>(json["added_waits"].integer(0, 1 << 30));
-  lowered.streaming = json["streaming"].boolean();
-  const JsonCursor notes = json["notes"];
-  for (std::size_t i = 0; i < notes.size(); ++i) planned.notes.push_back(notes.at(i).text());
-  return planned;
-}
-
-/// Whether a file's content is the answer to what was asked for, whose identity with the budget of
-/// the file, or that of the request, is `wanted`.
-Result<bool> answers(const PlanFile& file, const std::string& text, const std::string& path,
-                     const PlanRequest& request, const Json& wanted) {
-  Profile subject{file.fingerprint, file.program, file.machine};
-  if (request.workload != nullptr) {
-    // The file has the program of the sub-batch that was chosen, and beside it the one asked with.
-    const auto chosen = request.program(file.strategy.sub_batch);
-    if (!chosen) return fail(chosen.error());
-    if (tidepool::to_json(**chosen) != tidepool::to_json(file.program)) return false;
-    auto asked = read_json(
-        text, path, [](const JsonCursor& json) { return program_from_json(json["asked_with"]); });
-    if (!asked) return fail(asked.error());
-    subject.program = std::move(*asked);
-  }
-  return identity(subject, file.budget(), settings(request)) == wanted;
-}
-
-Result<Planned> read_planned(const std::string& text, const std::string& path,
-                             const PlanRequest& request, const Json& wanted) {
-  auto file = read_plan(text, path);
-  if (!file) return fail(file.error());
-  auto planned = read_json(text, path,
-                           [&](const JsonCursor& json) { return planned_from_json(json, wanted); });
-  if (!planned) return fail(planned.error());
-  const auto same = answers(*file, text, path, request, wanted);
-  if (!same) return fail(same.error());
-  if (!*same) {
-    return fail(ErrorCode::bad_input, fmt::format("{}: is a plan for something else", path));
-  }
-  planned->lowered.plan = std::move(file->plan);
-  planned->lowered.strategy = std::move(file->strategy);
-  planned->lowered.iteration_time = file->iteration_time;
-  planned->lowered.compute_time = file->compute_time;
-  const auto start = std::chrono::steady_clock::now();
-  if (auto proof = check(file->program, planned->lowered.plan,
-                         check_limits(request.subject.machine, request.budget));
-      !proof) {
-    return fail(proof.error().code, fmt::format("{}: {}", path, proof.error().message));
-  }
-  planned->check_time = std::chrono::steady_clock::now() - start;
-  return planned;
+TrialFigures figures_from_json(const JsonCursor& json) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 60;
+  return {Nanos{json["predicted_ns"].integer(0, kMost)},
+          Nanos{json["unlimited_ns"].integer(0, kMost)},
+          Nanos{json["measured_ns"].integer(0, kMost)}, json["iterations"].integer(0, kMost)};
 }
 
 void drop_oldest(const std::filesystem::path& folder) {
@@ -262,12 +165,12 @@ void Cache::keep(const MeasuredProfile& measured) const {
   write(path, json);
 }
 
-std::optional<Planned> Cache::plan(const PlanRequest& request) const {
+std::optional<std::pair<Planned, std::string>> Cache::plan_of(const std::string& kind,
+                                                              const PlanRequest& request) const {
   const auto start = std::chrono::steady_clock::now();
-  const Json asked = settings(request);
-  const Json wanted = identity(request.subject, request.budget, asked);
-  const std::string path = file(kind_of(request, asked), wanted);
-  const auto text = content(path);
+  const Json wanted = identity_of_request(request);
+  const std::string path = file(kind, wanted);
+  auto text = content(path);
   if (!text) return std::nullopt;
   auto planned = read_planned(*text, path, request, wanted);
   if (!planned) {
@@ -275,13 +178,18 @@ std::optional<Planned> Cache::plan(const PlanRequest& request) const {
     return std::nullopt;
   }
   planned->plan_time = std::chrono::steady_clock::now() - start - planned->check_time;
-  return std::move(*planned);
+  return std::pair(std::move(*planned), std::move(*text));
+}
+
+std::optional<Planned> Cache::plan(const PlanRequest& request) const {
+  auto found = plan_of(kind_of(request), request);
+  if (!found) return std::nullopt;
+  return std::move(found->first);
 }
 
 std::vector<std::string> Cache::of_other_budgets(const PlanRequest& request) const {
-  const Json asked = settings(request);
-  const std::string kind = kind_of(request, asked);
-  const std::string own = file(kind, identity(request.subject, request.budget, asked));
+  const std::string kind = kind_of(request);
+  const std::string own = file(kind, identity_of_request(request));
   std::vector<std::string> paths;
   std::error_code failed;
   if (folder_.empty()) return paths;
@@ -322,20 +230,28 @@ void Cache::drop_slower(const PlanRequest& request, const Planned& planned) cons
 }
 
 void Cache::keep(const PlanRequest& request, const Planned& planned) const {
-  const auto program = request.program(planned.sub_batch());
-  if (!program) return;
-  const Json asked = settings(request);
-  const std::string path =
-      file(kind_of(request, asked), identity(request.subject, request.budget, asked));
-  const Lowered& lowered = planned.lowered;
-  Json json = tidepool::to_json(
-      PlanFile{request.subject.fingerprint, **program, request.subject.machine,
-               request.budget.device, request.budget.host, lowered.iteration_time,
-               lowered.compute_time, lowered.strategy, lowered.plan, request.budget.others});
-  json["settings"] = asked;
-  json["remarks"] = remarks(planned);
-  if (request.workload != nullptr) json["asked_with"] = to_json(request.subject.program);
-  write(path, json);
+  const auto content = plan_json(request, planned);
+  if (content) write(file(kind_of(request), identity_of_request(request)), *content);
+}
+
+std::optional<std::pair<Planned, TrialFigures>> Cache::tried(const PlanRequest& request) const {
+  auto found = plan_of(kTriedPlan, request);
+  if (!found) return std::nullopt;
+  const auto figures = read_json(
+      found->second, "", [](const JsonCursor& json) { return figures_from_json(json["trial"]); });
+  if (!figures) {
+    ignored(figures.error());
+    return std::nullopt;
+  }
+  return std::pair(std::move(found->first), *figures);
+}
+
+void Cache::keep_tried(const PlanRequest& request, const Planned& planned,
+                       const TrialFigures& figures) const {
+  auto content = plan_json(request, planned);
+  if (!content) return;
+  (*content)["trial"] = to_json(figures);
+  write(file(kTriedPlan, identity_of_request(request)), *content);
 }
 
 Program without_times(Program program) {

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/observer.h"
@@ -66,10 +67,20 @@ class Cache {
   /// Plans of other budgets that the plan fits are kept no longer where it is faster.
   void drop_slower(const PlanRequest& request, const Planned& planned) const;
 
+  /// The plan that was fastest in a training that asked for this and tried several, perhaps of
+  /// another planner. Of a request without a workload.
+  [[nodiscard]] std::optional<std::pair<Planned, TrialFigures>> tried(
+      const PlanRequest& request) const;
+  void keep_tried(const PlanRequest& request, const Planned& planned,
+                  const TrialFigures& figures) const;
+
  private:
   [[nodiscard]] std::string file(const std::string& kind, const Json& identity) const;
   [[nodiscard]] std::vector<std::string> of_other_budgets(const PlanRequest& request) const;
   void write(const std::string& path, const Json& content) const;
+  /// A file of this kind that answers the request: its plan, proved anew, and its text.
+  [[nodiscard]] std::optional<std::pair<Planned, std::string>> plan_of(
+      const char* kind, const PlanRequest& request) const;
   [[nodiscard]] std::optional<std::string> content(const std::string& path) const;
   void ignored(const Error& why) const;
 

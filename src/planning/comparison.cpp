@@ -108,6 +108,7 @@ ComparisonRow plan_one(const Subject& subject, const ComparedBudget& entry,
   row.recomputed = totals.recomputed_ops;
   row.plan_time = planned->plan_time;
   row.streaming = planned->lowered.streaming;
+  row.plan = std::make_shared<const Plan>(planned->lowered.plan);
   if (begins && (!known || planned->lowered.iteration_time < known->iteration_time)) {
     known = std::move(planned->lowered);
   }

@@ -1,6 +1,7 @@
 // ComparisonRow: one planner in one budget.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -9,6 +10,7 @@
 #include "base/time.h"
 #include "bound/tightest.h"
 #include "planning/rounds_of_plan.h"
+#include "schedule/schedule.h"
 
 namespace tidepool {
 
@@ -34,6 +36,9 @@ struct ComparisonRow {
   std::optional<Bytes> written;  ///< to the machine's file, where it has one
   std::int64_t recomputed = 0;
   Nanos plan_time{};
+  std::shared_ptr<const Plan> plan{};  ///< null where there is none
+  Nanos measured{};                    ///< of an iteration, at its median; 0: it was not measured
+  std::int64_t measured_iterations = 0;
   bool from_smaller_budget = false;
   bool streaming = false;  ///< nothing the planner decides fits: the streaming schedule
 

@@ -15,6 +15,8 @@ struct ObtainedPlan {
   std::string from;  ///< "file", "cache" or "planner"
   /// Of a file: what its times were predicted from, perhaps another measurement than today's.
   std::optional<Profile> profile;
+  /// None: it was not tried beside others.
+  std::optional<TrialFigures> tried{};
 };
 
 /// Whatever its source, the plan is proved. `replan`: the cache is not asked. Where the host budget

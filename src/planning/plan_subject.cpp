@@ -43,9 +43,45 @@ Result<Budget> budget_of_one(const Subject& subject, const Budget& budget) {
   return budget_of_part(budget, *parallel, subject.devices->machine, subject.rounds != nullptr);
 }
 
+namespace {
+
+PlanRequest request_of(const Profile& profile, const PlanTerms& terms, const PlanTask& task,
+                       const Budget& budget, Workload* workload) {
+  PlanRequest request{profile, budget, task.planner.name, planner_options(terms, task.planner)};
+  request.options.may.sub_batch = workload != nullptr;
+  request.workload = workload;
+  request.stated = task.planner.values;
+  return request;
+}
+
+/// What a training has tried, where it runs what the task says.
+std::optional<ObtainedPlan> tried_plan(const Profile& profile, const PlanTerms& terms,
+                                       const PlanTask& task, const Budget& budget,
+                                       const Cache& cache, Observer& observer) {
+  auto found = cache.tried(request_of(profile, terms, task, budget, nullptr));
+  if (!found) return std::nullopt;
+  auto& [planned, figures] = *found;
+  if (task.choice && chosen_algorithms(profile.program, planned.lowered.plan) != *task.choice) {
+    return std::nullopt;
+  }
+  observer.notice(Notice::plan_from_cache, "plan from the cache, the fastest of those tried");
+  return ObtainedPlan{std::move(planned), "cache", {}, figures};
+}
+
+}  // namespace
+
+void keep_tried(const Profile& profile, const PlanTerms& terms, const PlanTask& task,
+                const Budget& budget, const Planned& planned, const TrialFigures& figures,
+                const Cache& cache) {
+  cache.keep_tried(request_of(profile, terms, task, budget, nullptr), planned, figures);
+}
+
 Result<ObtainedPlan> plan_profile(Planner& planner, const Profile& profile, Workload* workload,
                                   const PlanTerms& terms, const PlanTask& task,
                                   const Budget& budget, const Cache& cache, Observer& observer) {
+  if (task.tried && !task.replan && workload == nullptr) {
+    if (auto tried = tried_plan(profile, terms, task, budget, cache, observer)) return *tried;
+  }
   const Profile* asked = &profile;
   Profile restricted;
   if (task.choice) {
@@ -53,13 +89,10 @@ Result<ObtainedPlan> plan_profile(Planner& planner, const Profile& profile, Work
     restricted.program = restrict_to(*task.choice, std::move(restricted.program));
     asked = &restricted;
   }
-  PlanRequest request{*asked, budget, task.planner.name, planner_options(terms, task.planner)};
+  PlanRequest request = request_of(*asked, terms, task, budget, workload);
   request.options.stop = task.stop.value_or(observer.stop());
   request.options.give_up = observer.stop();
   request.options.progress = &observer;
-  request.options.may.sub_batch = workload != nullptr;
-  request.workload = workload;
-  request.stated = task.planner.values;
   auto plan = obtain_plan(planner, request, cache, task.replan, observer);
   if (plan && task.choice) widen(*task.choice, plan->planned.lowered);
   return plan;

@@ -22,6 +22,7 @@ struct PlanTask {
   std::optional<Stop> stop{};
   std::optional<AlgorithmChoice> choice{};  ///< what every op has to run; none: the planner decides
   const SavedPlan* saved = nullptr;         ///< runs instead of what a planner would find
+  bool tried = false;  ///< a plan that a training has tried is preferred, where one is kept
 };
 
 struct SubjectPlan {
@@ -60,6 +61,12 @@ Result<Budget> budget_of_one(const Subject& subject, const Budget& budget);
 Result<ObtainedPlan> plan_profile(Planner& planner, const Profile& profile, Workload* workload,
                                   const PlanTerms& terms, const PlanTask& task,
                                   const Budget& budget, const Cache& cache, Observer& observer);
+
+/// For trainings that ask for the same, without a workload: the plan that was fastest of those that
+/// this one tried. Of whatever planner; its algorithms are among those of `profile`.
+void keep_tried(const Profile& profile, const PlanTerms& terms, const PlanTask& task,
+                const Budget& budget, const Planned& planned, const TrialFigures& figures,
+                const Cache& cache);
 
 /// Proved. Of several devices the subject is in the plan's rounds afterwards. `budget` is of each
 /// device. A search that is stopped has a plan all the same: the best until then.

@@ -62,8 +62,9 @@ std::span<const OptionOf<PlannerSpec>> search_options() {
          .type = OptionType::duration,
          .least = 1,
          .usual = "10 s; auto: 2 s; dqn, dqn-swap: 60 s",
-         .help = "what a planner that searches may take, and once more the optimality gap, such as "
-                 "500ms, 10s or 2min; Ctrl-C ends it early",
+         .help =
+             "what a planner that searches may take, and once more the optimality gap, and plans "
+             "that a training tries; such as 500ms, 10s or 2min; Ctrl-C ends it early",
          .level = OptionLevel::usual},
         [](PlannerSpec& planner, const OptionValue& value) {
           planner.time_limit = std::get<Nanos>(value);

@@ -11,9 +11,10 @@ namespace {
 
 constexpr std::uint32_t kAllGuards = ~0U;
 
-/// Where an iteration keeps what must not be overwritten while others are in flight.
-std::size_t slot(std::int64_t iteration) {
-  return static_cast<std::size_t>(iteration % (Executor::kIterationsAhead + 1));
+/// One more for times: those of copies are read when the iteration behind theirs is complete.
+constexpr std::int64_t kTimingSlots = Executor::kIterationsAhead + 2;
+std::size_t timing_slot(std::int64_t iteration) {
+  return static_cast<std::size_t>(iteration % kTimingSlots);
 }
 
 }  // namespace
@@ -75,7 +76,7 @@ Executor::Executor(const Program& program, const Plan& plan, OpenDevice device, 
     }
     graph_end_.push_back(device_.create_timed_event(StreamId{0}));
   }
-  timings_.assign(static_cast<std::size_t>(kIterationsAhead) + 1,
+  timings_.assign(static_cast<std::size_t>(kTimingSlots),
                   std::vector<OpTiming>(plan.steady.instructions.size()));
 }
 
@@ -163,14 +164,15 @@ void Executor::run_work(void* context, std::int64_t argument, NativeStream strea
   const Nanos start = self.device_.now();
   self.runner_.launch(call, stream);
   if (self.device_.enqueues_kernels()) return;  // these would be times of launching
-  self.timings_[slot(argument)][p.index] = {start, self.device_.now()};
+  self.timings_[timing_slot(argument)][p.index] = {start, self.device_.now()};
 }
 
 void Executor::issue_instruction(Prepared& p, std::int64_t iteration) {
   const Instruction& x = *p.instruction;
   if (x.kind == InstructionKind::copy) {
     device_.name_copy(program_.tensors[at(plan_.placements[at(x.from)].tensor)].name.c_str());
-    device_.copy(x.stream, location(x.to), location(x.from), x.bytes);
+    issue_timed(p, iteration,
+                [&] { device_.copy(x.stream, location(x.to), location(x.from), x.bytes); });
     return;
   }
   Work work;
@@ -182,14 +184,19 @@ void Executor::issue_instruction(Prepared& p, std::int64_t iteration) {
   work.label.kind = plan_.streams[at(x.stream)].kind == StreamKind::host ? WorkLabel::Kind::host
                                                                          : WorkLabel::Kind::op;
   if (device_.wants_ranges()) work.label.ranges = p.ranges;
-  if (p.timing.empty() || capturing_) {
-    device_.launch(x.stream, work);
+  issue_timed(p, iteration, [&] { device_.launch(x.stream, work); });
+}
+
+template <class Issue>
+void Executor::issue_timed(Prepared& p, std::int64_t iteration, const Issue& issue) {
+  if (!keep_timings_ || p.timing.empty() || capturing_) {
+    issue();
     return;
   }
-  TimedEvents& timed = p.timing[slot(iteration)];
-  device_.record(timed.start, x.stream);
-  device_.launch(x.stream, work);
-  device_.record(timed.end, x.stream);
+  TimedEvents& timed = p.timing[timing_slot(iteration)];
+  device_.record(timed.start, p.instruction->stream);
+  issue();
+  device_.record(timed.end, p.instruction->stream);
   timed.ran = true;
 }
 
@@ -207,8 +214,8 @@ void Executor::issue(PreparedSchedule& schedule, std::int64_t iteration, std::ui
         guard == kNone || (guards >> guard & 1U) != 0) {
       issue_instruction(p, iteration);
     } else {
-      timings_[slot(iteration)][p.index] = {};
-      if (!p.timing.empty()) p.timing[slot(iteration)].ran = false;
+      timings_[timing_slot(iteration)][p.index] = {};
+      if (!p.timing.empty()) p.timing[timing_slot(iteration)].ran = false;
     }
     if (p.events[parity] != kNone) device_.record(p.events[parity], p.instruction->stream);
     arena_peak_ = std::max(arena_peak_, p.highest_byte);
@@ -217,9 +224,10 @@ void Executor::issue(PreparedSchedule& schedule, std::int64_t iteration, std::ui
 
 void Executor::record_timings() {
   keep_timings_ = true;
-  if (!device_.enqueues_kernels()) return;
+  kept_timings_.clear();
   for (Prepared& p : steady_->instructions) {
-    if (plan_.streams[at(p.instruction->stream)].kind != StreamKind::compute) continue;
+    const bool copy = p.instruction->kind == InstructionKind::copy;
+    if (!copy && !(device_.enqueues_kernels() && computes(p))) continue;
     const StreamId stream = p.instruction->stream;
     while (p.timing.size() < timings_.size()) {
       p.timing.push_back(
@@ -228,10 +236,7 @@ void Executor::record_timings() {
   }
 }
 
-void Executor::stop_timings() {
-  keep_timings_ = false;
-  for (Prepared& p : steady_->instructions) p.timing.clear();
-}
+void Executor::stop_timings() { keep_timings_ = false; }
 
 void Executor::enter() {
   issue(*entry_, 0, kAllGuards, true);
@@ -254,7 +259,10 @@ RunReport Executor::run(std::int64_t iterations, const Stop& stop,
     const Nanos took = end - previous;
     previous = end;
     report.iteration_times.push_back(took);
-    if (keep_timings_) keep_timings(base + report.iterations);
+    if (keep_timings_) {
+      keep_timings(base + report.iterations);
+      if (report.iterations > 0) keep_copies(base + report.iterations - 1, 1);
+    }
     if (on_iteration) on_iteration(base + report.iterations, took);
     ++report.iterations;
   };
@@ -276,20 +284,9 @@ RunReport Executor::run(std::int64_t iterations, const Stop& stop,
   }
   while (report.iterations < issued) complete_one();
   device_.synchronize();
+  if (keep_timings_ && issued > 0) keep_copies(base + issued - 1, 0);
   next_iteration_ = base + issued;
   return report;
-}
-
-std::vector<std::uint32_t> Executor::guards_of(std::int64_t first, std::int64_t count) {
-  std::vector<std::uint32_t> guards;
-  for (std::int64_t i = 0; i < count; ++i) guards.push_back(runner_.guards(first + i));
-  return guards;
-}
-
-bool Executor::ops_have_run(const std::vector<std::uint32_t>& guards) const {
-  std::uint32_t wanted = 0;
-  for (const std::uint32_t g : guards) wanted |= g;
-  return ran_ && (wanted & used_guards_ & ~ran_guards_) == 0;
 }
 
 void Executor::capture(std::vector<std::uint32_t> guards) {
@@ -309,73 +306,30 @@ void Executor::capture(std::vector<std::uint32_t> guards) {
   graph_guards_ = std::move(guards);
 }
 
-RunReport Executor::run_graphs(std::int64_t iterations, std::int64_t per_graph, const Stop& stop,
-                               const std::function<void(std::int64_t, Nanos)>& on_iteration) {
-  RunReport report;
-  const auto run_plainly = [&](std::int64_t count) {
-    const RunReport part = run(count, stop, on_iteration);
-    report.iterations += part.iterations;
-    report.cancelled = part.cancelled;
-    report.iteration_times.insert(report.iteration_times.end(), part.iteration_times.begin(),
-                                  part.iteration_times.end());
-  };
-  if (iterations % per_graph > 0) run_plainly(iterations % per_graph);
-  Nanos previous = device_.now();
-  std::int64_t issued = 0, completed = 0;  // graphs
-  const auto complete_one = [&] {
-    const Nanos end = device_.synchronize(graph_end_[slot(completed)]);
-    const Nanos took = (end - previous) / per_graph;
-    previous = end;
-    const std::int64_t first = next_iteration_ - (issued - completed) * per_graph;
-    ++completed;
-    for (std::int64_t i = 0; i < per_graph; ++i) {
-      report.iteration_times.push_back(took);
-      if (on_iteration) on_iteration(first + i, took);
-      ++report.iterations;
-    }
-  };
-  const auto complete_all = [&] {
-    while (completed < issued) complete_one();
-  };
-  while (!report.cancelled && report.iterations + (issued - completed) * per_graph < iterations) {
-    if (stop.requested()) {
-      report.cancelled = true;
-      break;
-    }
-    auto guards = guards_of(next_iteration_, per_graph);
-    if (graph_ == kNone || guards != graph_guards_) {
-      complete_all();
-      if (!ops_have_run(guards)) {
-        run_plainly(per_graph);
-        previous = device_.now();
-        continue;
-      }
-      capture(std::move(guards));
-      previous = device_.now();
-    }
-    device_.launch_graph(graph_, next_iteration_);
-    device_.record(graph_end_[slot(issued)], 0);  // graphs run as work of stream 0
-    next_iteration_ += per_graph;
-    ++issued;
-    if (issued - completed > kIterationsAhead) complete_one();
-  }
-  complete_all();
-  device_.synchronize();
-  return report;
+bool Executor::computes(const Prepared& p) const {
+  return plan_.streams[at(p.instruction->stream)].kind == StreamKind::compute;
+}
+
+OpTiming Executor::timing_of(const Prepared& p, std::int64_t iteration) const {
+  const TimedEvents& timed = p.timing[timing_slot(iteration)];
+  if (!timed.ran) return {};
+  return {device_.synchronize(timed.start), device_.synchronize(timed.end)};
 }
 
 void Executor::keep_timings(std::int64_t iteration) {
   std::vector<OpTiming>& kept = kept_timings_.emplace_back(plan_.steady.instructions.size());
-  for (std::size_t i = 0; i < kept.size(); ++i) {
-    // Work on other streams may still be running.
-    const StreamId stream = plan_.steady.instructions[i].stream;
-    if (plan_.streams[at(stream)].kind != StreamKind::compute) continue;
-    const Prepared& p = steady_->instructions[i];
-    if (p.timing.empty()) {
-      kept[i] = timings_[slot(iteration)][i];
-    } else {
-      const TimedEvents& timed = p.timing[slot(iteration)];
-      if (timed.ran) kept[i] = {device_.synchronize(timed.start), device_.synchronize(timed.end)};
+  for (const Prepared& p : steady_->instructions) {
+    if (!computes(p)) continue;  // work on other streams may still be running
+    kept[p.index] =
+        p.timing.empty() ? timings_[timing_slot(iteration)][p.index] : timing_of(p, iteration);
+  }
+}
+
+void Executor::keep_copies(std::int64_t iteration, std::size_t before_last) {
+  std::vector<OpTiming>& kept = kept_timings_[kept_timings_.size() - 1 - before_last];
+  for (const Prepared& p : steady_->instructions) {
+    if (p.instruction->kind == InstructionKind::copy && !p.timing.empty()) {
+      kept[p.index] = timing_of(p, iteration);
     }
   }
 }

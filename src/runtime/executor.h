@@ -74,12 +74,12 @@ class Executor {
   [[nodiscard]] std::int64_t next_iteration() const { return next_iteration_; }
   /// Highest device byte any issued instruction used, plus one.
   [[nodiscard]] Bytes arena_peak() const { return arena_peak_; }
-  /// Keeps every completed iteration's times from now on. On a device that enqueues kernels this
-  /// puts two timed events around each op, which costs it a few microseconds.
+  /// Keeps every completed iteration's times from now on. This puts two timed events around each
+  /// copy and, on a device that enqueues kernels, around each op, which costs it a few
+  /// microseconds.
   void record_timings();
   void stop_timings();
-  /// [iteration since record_timings][steady instruction]; instructions that are not on a compute
-  /// stream have none.
+  /// [iteration since record_timings][steady instruction]; host ops have none.
   [[nodiscard]] const std::vector<std::vector<OpTiming>>& timings() const { return kept_timings_; }
 
   static constexpr std::int64_t kIterationsAhead = 2;
@@ -89,12 +89,25 @@ class Executor {
   struct Prepared;  // one instruction with its addresses
   struct PreparedSchedule;
 
+  /// Where an iteration keeps what must not be overwritten while others are in flight.
+  static std::size_t slot(std::int64_t iteration) {
+    return static_cast<std::size_t>(iteration % (kIterationsAhead + 1));
+  }
   PreparedSchedule prepare(const Schedule& schedule);
   [[nodiscard]] Location location(PlacementId id) const;
   [[nodiscard]] std::byte* address(PlacementId id) const;
   void issue(PreparedSchedule& schedule, std::int64_t iteration, std::uint32_t guards, bool first);
   void issue_instruction(Prepared& prepared, std::int64_t iteration);
+  /// `issue` is the instruction's work, between two events where it is timed.
+  template <class Issue>
+  void issue_timed(Prepared& prepared, std::int64_t iteration, const Issue& issue);
+  [[nodiscard]] bool computes(const Prepared& prepared) const;
+  /// By its events; waits for them.
+  [[nodiscard]] OpTiming timing_of(const Prepared& prepared, std::int64_t iteration) const;
+  /// Of a complete iteration, whose copies may still be on their way.
   void keep_timings(std::int64_t iteration);
+  /// ... and of its copies, so many iterations before the last that is kept.
+  void keep_copies(std::int64_t iteration, std::size_t before_last);
   [[nodiscard]] std::vector<std::uint32_t> guards_of(std::int64_t first, std::int64_t count);
   /// Whether every op that iterations with these guards run has run before, not captured: what is
   /// used for the first time, a library's handle or a kernel, may allocate or synchronise, which a
@@ -123,8 +136,8 @@ class Executor {
   std::uint32_t ran_guards_ = 0;   ///< of those iterations, together
   std::uint32_t used_guards_ = 0;  ///< those that some instruction has
   Bytes arena_peak_ = 0;
-  /// Per iteration in flight; a slot is read when its iteration is complete and written again
-  /// kIterationsAhead + 1 iterations later.
+  /// Per iteration in flight and the one before; a slot is read when its iteration is complete, of
+  /// copies when the next one is.
   std::vector<std::vector<OpTiming>> timings_;
   bool keep_timings_ = false;
   std::vector<std::vector<OpTiming>> kept_timings_;

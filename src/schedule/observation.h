@@ -11,11 +11,17 @@ namespace tidepool {
 /// Measured times of the steady state, one per instruction of Plan::steady. Made by `observe`
 /// (runtime/observe.h); planners that correct themselves take it with their options.
 struct Observation {
-  /// Of what no clock was read for: copies, host ops, ops that a guard skipped every time.
+  /// Which part of an op's time copies ran beside it.
+  struct Beside {
+    double out = 0;  ///< away from the device
+    double in = 0;
+  };
+  /// Of what no clock was read for: host ops, and what a guard skipped every time.
   static constexpr Nanos kNotMeasured{-1};
 
   std::vector<Nanos> durations;  ///< from its start to its end
   std::vector<Nanos> stalls;     ///< its stream was idle so long before it
+  std::vector<Beside> beside;    ///< of ops; of copies 0
   Strategy strategy{};           ///< of which the plan was made
 };
 

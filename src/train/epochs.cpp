@@ -32,7 +32,7 @@ class Epochs {
         observer_(observer),
         total_(spec.epochs * job.iterations_per_epoch()),
         drift_(planned_for(report.start)),
-        correction_(job, spec, planner, report.start, observer) {}
+        trials_(job, spec, planner, report.start, observer) {}
 
   Result<void> resume(nn::CheckpointFile checkpoint) {
     first_ = next_ = checkpoint.checkpoint().next_iteration;
@@ -58,21 +58,6 @@ class Epochs {
       resumed_.reset();
     }
     open_device(std::move(*runner));
-    return {};
-  }
-
-  /// Between epochs, and after the last. The device stays open where its arenas are large enough
-  /// for a corrected plan.
-  Result<void> correct() {
-    const auto& timings = training_->executor().timings();
-    if (std::ssize(timings) < Correction::kIterations) return {};
-    const auto changed = correction_.follow(timings, training_->median(), !finished());
-    if (!changed) return fail(changed.error());
-    if (!*changed) return {};
-    auto runner = training_->take_runner();
-    close_executors();
-    report_.totals = totals_of(job_.program(), start_.lowered().plan);
-    open_device(std::move(runner));
     return {};
   }
 
@@ -104,14 +89,14 @@ class Epochs {
   }
 
   /// To the end of the epoch, or to where the observer stops it.
-  void train_epoch() {
+  Result<void> train_epoch() {
     const std::int64_t per_epoch = job_.iterations_per_epoch();
     const std::int64_t epoch = next_ / per_epoch;
     const std::int64_t count = (epoch + 1) * per_epoch - next_;
     const auto start = std::chrono::steady_clock::now();
     training_->executor().enter();
-    const FileTraffic before = device_->file_traffic();
-    drift_.begin(before);
+    traffic_ = device_->file_traffic();
+    drift_.begin(traffic_);
     const auto told = [&](std::int64_t i, Nanos time) {
       const std::int64_t done = first_ + i + 1;
       observer_.update(static_cast<double>(done) / static_cast<double>(total_),
@@ -122,8 +107,10 @@ class Epochs {
       drift_.iteration(device_->file_traffic());
       report_.file->watch(drift_, done, start_.iteration_time(), observer_);
     };
-    const std::int64_t iterations = run_observed(count, told);
-    count_traffic(before, iterations);
+    const auto ran = run(count, told);
+    if (!ran) return fail(ran.error());
+    const std::int64_t iterations = *ran;
+    count_traffic(iterations);
     training_->executor().exit();
     const auto losses =
         std::span(training_->runner().losses()).subspan(static_cast<std::size_t>(next_ - first_));
@@ -142,6 +129,7 @@ class Epochs {
     for (const float loss : losses) r.loss += static_cast<double>(loss);
     r.loss /= std::max<double>(1, static_cast<double>(iterations));
     r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return {};
   }
 
   [[nodiscard]] Result<void> save() const {
@@ -181,7 +169,7 @@ class Epochs {
 
   void close() const {
     report_.next_iteration = next_;
-    report_.correction = correction_.report();
+    report_.trials = trials_.report();
     report_.state_crc32 = checksum(training_->runner());
   }
 
@@ -191,17 +179,38 @@ class Epochs {
     return start.plan.profile ? start.plan.profile->machine : start.running_on();
   }
 
-  /// Returns how many are done. The first few are observed where that may correct the plan.
-  std::int64_t run_observed(std::int64_t count,
-                            const std::function<void(std::int64_t, Nanos)>& told) {
+  /// Returns how many are done. Plans that are tried take turns at the beginning.
+  Result<std::int64_t> run(std::int64_t count,
+                           const std::function<void(std::int64_t, Nanos)>& told) {
     std::int64_t done = 0;
-    if (correction_.observes()) {
-      const std::int64_t few = std::min(count, Correction::kIterations);
-      done = training_->observe(few, observer_.stop(), told).iterations;
-      if (done < few) return done;
+    while (done < count && trials_.running() && !observer_.stop_requested()) {
+      const TrialBlock block = trials_.block();
+      const std::int64_t few = std::min(count - done, block.iterations);
+      const RunReport ran = block.observed ? training_->observe(few, observer_.stop(), told)
+                                           : training_->run(few, observer_.stop(), told);
+      done += ran.iterations;
+      // What an epoch's end cuts short says little.
+      if (ran.iterations < block.iterations) return done;
+      TrialRun trial{{}, training_->measured_times(ran, block.observed)};
+      if (block.observed) trial.timings = training_->executor().timings();
+      const auto changed = trials_.follow(std::move(trial), total_ - next_ - done);
+      if (!changed) return fail(changed.error());
+      if (*changed) change_plan(done);
     }
     if (done < count) done += training_->run(count - done, observer_.stop(), told).iterations;
     return done;
+  }
+
+  /// Between two blocks of an epoch of which `done` iterations are. The device stays open where its
+  /// arenas are large enough.
+  void change_plan(std::int64_t done) {
+    training_->executor().exit();
+    auto runner = training_->take_runner();
+    report_.arena_peak = std::max(report_.arena_peak, training_->executor().arena_peak());
+    close_executors();
+    report_.totals = totals_of(job_.program(), start_.lowered().plan);
+    open_device(std::move(runner), done);
+    training_->executor().enter();
   }
 
   void close_executors() {
@@ -209,8 +218,9 @@ class Epochs {
     training_.reset();
   }
 
-  /// Or goes on with it where it is open and large enough; nothing may run on it.
-  void open_device(std::unique_ptr<nn::TrainingRunner> runner) {
+  /// Or goes on with it where it is open and large enough; nothing may run on it. `done`:
+  /// iterations since next_.
+  void open_device(std::unique_ptr<nn::TrainingRunner> runner, std::int64_t done = 0) {
     const Plan& plan = start_.running();
     DeviceConfig config = device_config(plan);
     if (evaluation_runner_) config = joined(config, device_config(evaluation_plan_));
@@ -222,19 +232,19 @@ class Epochs {
     }
     const OpenDevice device{*device_};
     training_.emplace(job_, plan, std::move(runner), device);
-    training_->executor().set_next_iteration(next_ - first_);
+    training_->executor().set_next_iteration(next_ + done - first_);
     if (evaluation_runner_) {
       evaluation_.emplace(evaluation_program_->program, evaluation_plan_, device,
                           *evaluation_runner_);
     }
   }
 
-  void count_traffic(const FileTraffic& before, std::int64_t iterations) {
+  void count_traffic(std::int64_t iterations) {
     if (!report_.file) return;
     const FileTraffic now = device_->file_traffic();
     FileTraffic& sum = report_.file->traffic;
-    sum.written.bytes += now.written.bytes - before.written.bytes;
-    sum.read.bytes += now.read.bytes - before.read.bytes;
+    sum.written.bytes += now.written.bytes - traffic_.written.bytes;
+    sum.read.bytes += now.read.bytes - traffic_.read.bytes;
     sum.size = now.size;
     sum.kind = now.kind;
     sum.warning = now.warning;
@@ -272,8 +282,9 @@ class Epochs {
   Preparation& start_;
   TrainingObserver& observer_;
   std::int64_t total_;
+  FileTraffic traffic_;  ///< when the epoch began; no plans are tried where there is a file
   DiskDrift drift_;
-  Correction correction_;
+  Trials trials_;
   std::int64_t first_ = 0;  ///< of this run
   std::int64_t next_ = 0;
   std::optional<nn::CheckpointFile> resumed_;  ///< until the runner has its values
@@ -302,11 +313,8 @@ Result<void> train_epochs(Job& job, const TrainingSpec& spec, const nn::SampleSo
   if (auto opened = epochs.open(test, planner); !opened) return opened;
   for (bool first_epoch = true; !epochs.finished(); first_epoch = false) {
     if (!first_epoch) epochs.follow_disk(planner);
-    if (!first_epoch) {
-      if (auto corrected = epochs.correct(); !corrected) return corrected;
-    }
     if (!first_epoch && observer.stop_requested()) return epochs.stopped();
-    epochs.train_epoch();
+    if (auto trained = epochs.train_epoch(); !trained) return trained;
     auto saved = epochs.save();
     // The one before is still there, and there may be room the next time.
     if (!saved && !epochs.finished() && !observer.stop_requested()) {
@@ -326,7 +334,6 @@ Result<void> train_epochs(Job& job, const TrainingSpec& spec, const nn::SampleSo
     if (!saved && (!epochs.finished() || observer.stop_requested())) return saved;
     if (!saved) report.not_saved = saved.error();
   }
-  if (auto corrected = epochs.correct(); !corrected) return corrected;
   epochs.close();
   report.predicted = predicted_median(job, report.start, first, report.next_iteration - first);
   return {};

@@ -52,7 +52,7 @@ class Iterations {
         start_(report.start),
         observer_(observer),
         drift_(start_.plan.profile ? start_.plan.profile->machine : start_.running_on()),
-        correction_(job, spec, planner, report.start, observer) {}
+        trials_(job, spec, planner, report.start, observer) {}
 
   Result<void> open() {
     auto runner = job_.make_runner();
@@ -85,19 +85,20 @@ class Iterations {
     const std::int64_t block = !without_ ? total : spec_.graph > 0 ? 2 * spec_.graph : kBlock;
     std::int64_t done = 0;
     while (done < total && !observer_.stop_requested()) {
-      const bool observed = correction_.observes();
-      const std::int64_t count = std::min(observed ? Correction::kIterations : block, total - done);
+      const bool tries = trials_.running();
+      const TrialBlock trial = tries ? trials_.block() : TrialBlock{block, false};
+      const std::int64_t count = std::min(trial.iterations, total - done);
       const std::int64_t before = done;
       const auto told = [&](std::int64_t i, Nanos time) {
         tell(i, time, before, "inside the budget");
         observer_.iteration({i + 1, total, time});
         watch_disk(before + i + 1);
       };
-      const RunReport ran = observed ? inside_->observe(count, observer_.stop(), told)
-                                     : inside_->run(count, observer_.stop(), told);
+      const RunReport ran = trial.observed ? inside_->observe(count, observer_.stop(), told)
+                                           : inside_->run(count, observer_.stop(), told);
       done += ran.iterations;
-      if (observed && ran.iterations == count) {
-        if (auto corrected = correct(ran, total - done); !corrected) return fail(corrected.error());
+      if (tries && ran.iterations == count) {
+        if (auto went = follow(ran, trial.observed, total - done); !went) return fail(went.error());
       }
       if (!without_ || observer_.stop_requested()) continue;
       without_->run(count, observer_.stop(),
@@ -118,7 +119,7 @@ class Iterations {
     }
     inside_->executor().exit();
     report.arena_peak = inside_->arena_peak();
-    report.correction = correction_.report();
+    report.trials = trials_.report();
     report.measured = inside_->median();
     report.measured_iterations = inside_->measured();
     report.losses = inside_->runner().losses();
@@ -135,14 +136,11 @@ class Iterations {
   }
 
  private:
-  /// After iterations that were observed. `left`: that are still to run.
-  Result<void> correct(const RunReport& ran, std::int64_t left) {
-    // Enough to observe a plan, and some that show how fast the one is that is kept.
-    const std::int64_t enough =
-        Correction::kIterations + 2 * std::max<std::int64_t>(spec_.graph, 1);
-    const std::vector<Nanos> times(ran.iteration_times.begin() + 1, ran.iteration_times.end());
-    const auto changed =
-        correction_.follow(inside_->executor().timings(), median(times), left >= enough);
+  /// After a block of a trial. `left`: iterations that are still to run.
+  Result<void> follow(const RunReport& ran, bool observed, std::int64_t left) {
+    TrialRun run{{}, inside_->measured_times(ran, observed)};
+    if (observed) run.timings = inside_->executor().timings();
+    const auto changed = trials_.follow(std::move(run), left);
     if (!changed) return fail(changed.error());
     if (!*changed) return {};
     report_.totals = totals_of(job_.program(), start_.lowered().plan);
@@ -173,7 +171,7 @@ class Iterations {
   std::optional<TrainingRun> inside_;
   FileTraffic before_iterations_;  ///< what entering wrote
   DiskDrift drift_;
-  Correction correction_;
+  Trials trials_;
   std::optional<TrainingRun> without_;
 };
 

@@ -19,6 +19,7 @@ Nanos unlimited_time(const Job& job, const Program& program, const Machine& mach
 
 PlanTask task_of(const TrainingSpec& spec, Observer& observer) {
   PlanTask task{spec.planner, spec.cache.replan};
+  task.tried = spec.trials;
   if (const MemorySpec& memory = spec.budget.memory; memory.given()) {
     // Planning ends before it takes more than the memory of the whole process.
     task.stop = where_memory_ends(memory_of(memory).value_or(0), observer.stop());
@@ -39,7 +40,7 @@ Machine with_disk(Machine machine, const DiskChange& disk) {
 }  // namespace
 
 double Preparation::predicted_overhead() const {
-  return overhead(lowered().iteration_time, predicted_unlimited);
+  return overhead(now.value_or(lowered().iteration_time), predicted_unlimited);
 }
 
 void predict_again(const Job& job, Preparation& start) {

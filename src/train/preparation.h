@@ -27,6 +27,10 @@ struct Preparation {
   /// The same with the fastest algorithm of each op, where those that plans may not choose were
   /// measured too.
   Nanos fastest_unlimited{};
+  /// An iteration by what was measured while plans ran (time_model.h), where trials did that; the
+  /// predicted time without a budget is by the same then. The plan's own time and the gap stay
+  /// those of the profile.
+  std::optional<Nanos> now;
   bool chose_sub_batch = false;  ///< the planner did; the job's program is then of its choice
   /// Where it did: an iteration of the whole batch at once without a budget, with the best
   /// algorithms that the planner may choose, as predicted; none where that was not measured.
@@ -39,7 +43,7 @@ struct Preparation {
   [[nodiscard]] const Plan& running() const { return parallel ? parallel->plan : lowered().plan; }
   [[nodiscard]] const Machine& running_on() const { return parallel ? parallel->machine : machine; }
   [[nodiscard]] Nanos iteration_time() const {
-    return parallel ? parallel->iteration_time : lowered().iteration_time;
+    return parallel ? parallel->iteration_time : now.value_or(lowered().iteration_time);
   }
   [[nodiscard]] double predicted_overhead() const;
 };

@@ -8,10 +8,10 @@
 #include "device/device.h"
 #include "planning/process_memory.h"
 #include "schedule/plan_totals.h"
-#include "train/correction.h"
 #include "train/disk_drift.h"
 #include "train/preparation.h"
 #include "train/training_observer.h"
+#include "train/trials.h"
 
 namespace tidepool {
 
@@ -86,8 +86,8 @@ struct TrainingReport {
   std::vector<EpochReport> epochs;
   std::optional<MemoryReport> memory;
   std::optional<FileReport> file;
-  std::optional<CorrectionReport> correction;  ///< none: the planner does not correct itself
-  std::uint32_t state_crc32 = 0;               ///< of all persistent tensors
+  std::optional<TrialsReport> trials;  ///< none: nobody asks for the fastest plan
+  std::uint32_t state_crc32 = 0;       ///< of all persistent tensors
 
   /// Measured; none without a baseline.
   [[nodiscard]] std::optional<double> measured_overhead() const;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -61,7 +62,7 @@ class TrainingRun {
                 const std::function<void(std::int64_t, Nanos)>& tell) {
     RunReport report = per_graph_ > 0 ? executor_->run_graphs(iterations, per_graph_, stop, tell)
                                       : executor_->run(iterations, stop, tell);
-    keep_times(report);
+    keep_times(report, false);
     return report;
   }
 
@@ -72,7 +73,7 @@ class TrainingRun {
     executor_->record_timings();
     RunReport report = executor_->run(iterations, stop, tell);
     executor_->stop_timings();
-    if (per_graph_ == 0) keep_times(report);
+    keep_times(report, true);
     return report;
   }
 
@@ -98,6 +99,16 @@ class TrainingRun {
     executor_->enter();
   }
 
+  /// Of a block, those that count.
+  [[nodiscard]] std::vector<Nanos> measured_times(const RunReport& report, bool observed) const {
+    if (observed && per_graph_ > 0) return {};
+    const auto first =
+        std::min<std::size_t>(static_cast<std::size_t>(std::max<std::int64_t>(per_graph_, 1)),
+                              report.iteration_times.size());
+    return {report.iteration_times.begin() + static_cast<std::ptrdiff_t>(first),
+            report.iteration_times.end()};
+  }
+
   /// Of every plan until now.
   [[nodiscard]] Bytes arena_peak() const { return std::max(arena_peak_, executor_->arena_peak()); }
   [[nodiscard]] std::size_t measured() const { return times_.size(); }
@@ -107,11 +118,8 @@ class TrainingRun {
   }
 
  private:
-  void keep_times(const RunReport& report) {
-    const auto first = static_cast<std::size_t>(std::max<std::int64_t>(per_graph_, 1));
-    for (std::size_t i = first; i < report.iteration_times.size(); ++i) {
-      times_.push_back(report.iteration_times[i]);
-    }
+  void keep_times(const RunReport& report, bool observed) {
+    std::ranges::copy(measured_times(report, observed), std::back_inserter(times_));
   }
 
   const Job& job_;

@@ -25,7 +25,7 @@ struct TrainingSpec {
   CacheSpec cache;
   std::string profile;  ///< a profile file of this device instead of measuring; may be empty
   std::string plan;     ///< a plan file of this device instead of planning; may be empty
-  bool correct = true;  ///< plans of planners that correct themselves are, see correction.h
+  bool trials = true;   ///< other plans are tried where the fastest is wanted, see trials.h
 
   std::int64_t iterations = 10;  ///< where `epochs` is 0
   std::int64_t epochs = 0;       ///< above 0: this many, the earlier runs of `resume` included

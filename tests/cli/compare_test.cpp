@@ -55,6 +55,23 @@ TEST_F(CompareTest, ASweepIsNeverSlowerWithMoreMemory) {
   }
 }
 
+TEST_F(CompareTest, PlansAreMeasuredInTurnOnThisDevice) {
+  const Arguments on_device{"compare",    "tiny-vgg",      "--batch",       "32",
+                            "--data",     "synthetic",     "--budget",      "50%,70%",
+                            "--planners", "tide,autoswap", "--evaluations", "100"};
+  auto measured = on_device;
+  measured.emplace_back("--measure");
+  for (const Json& row : success(measured)["rows"]) {
+    EXPECT_GT(row["measured_ms"], 0);
+    EXPECT_EQ(row["measured_iterations"], 9);
+    EXPECT_FALSE(row["prediction_error"].is_null());
+  }
+  EXPECT_THAT(tidepool(measured).out, HasSubstr("measured on this device, in turn"));
+  for (const Json& row : success(on_device)["rows"]) EXPECT_TRUE(row["measured_ms"].is_null());
+  expect_error(tiny("compare", {"--budget", "50%", "--measure"}), 2,
+               HasSubstr("leave out --machine"));
+}
+
 TEST_F(CompareTest, WhereEverythingFitsThereIsNoGapAndLongNamesHaveRoom) {
   const Arguments arguments = tiny("compare", {"--budget", "150%", "--planners",
                                                "autoswap-published,none", "--time-limit", "1"});

@@ -115,23 +115,29 @@ TEST_F(Cli, TrainingWithoutVerifyDoesNotClaimToBeIdentical) {
   EXPECT_TRUE(success(train("80%"))["identical"].is_null());
 }
 
-TEST_F(Cli, TrainingSaysWhetherItsPlanWasCorrected) {
-  EXPECT_TRUE(success(train("80%"))["correction"].is_null()) << "only some planners do that";
-  auto arguments = train("80%", "12");
-  arguments.insert(arguments.end(), {"--planner", "capuchin"});
-  const Json corrected = success(arguments);
-  EXPECT_TRUE(corrected["correction"]["why_none"].is_null());
-  EXPECT_GT(corrected["correction"]["before_ms"], 0);
-  EXPECT_LE(corrected["correction"]["after_ms"], corrected["correction"]["before_ms"]);
-  EXPECT_LE(corrected["correction"]["kept"], corrected["correction"]["tried"]);
-  arguments.emplace_back("--no-correction");
-  const Json as_planned = success(arguments);
-  EXPECT_EQ(as_planned["correction"]["why_none"], "switched off");
-  EXPECT_EQ(as_planned["correction"]["tried"], 0);
-  EXPECT_EQ(as_planned["state_crc32"], corrected["state_crc32"]);
+TEST_F(Cli, TrainingSaysWhichPlansItTried) {
+  auto arguments = train("60%", "40");
+  arguments.insert(arguments.end(), {"--planner", "auto"});
+  const Json tried = success(arguments);
+  const Json& trials = tried["trials"];
+  EXPECT_TRUE(trials["why_none"].is_null()) << trials;
+  ASSERT_FALSE(trials["plans"].empty());
+  const Json& kept = trials["plans"][trials["kept"].get<std::size_t>()];
+  EXPECT_EQ(kept["planner"], tried["plan_of"]);
+  for (const Json& plan : trials["plans"]) {
+    EXPECT_GT(plan["predicted_ms"], 0);
+    if (!plan["measured_ms"].is_null()) {
+      EXPECT_LE(kept["measured_ms"], plan["measured_ms"]);
+    }
+  }
+  auto alone = arguments;
+  alone.emplace_back("--no-trials");
+  const Json as_planned = success(alone);
+  EXPECT_EQ(as_planned["trials"]["why_none"], "switched off");
+  EXPECT_EQ(as_planned["state_crc32"], tried["state_crc32"]);
+  EXPECT_EQ(success(train("80%"))["trials"]["why_none"], "it takes at least 12 --iterations");
   auto few = train("80%", "3");
-  few.insert(few.end(), {"--planner", "capuchin"});
-  EXPECT_THAT(tidepool(few).out, HasSubstr("correction none: it takes at least 12 --iterations"));
+  EXPECT_THAT(tidepool(few).out, HasSubstr("trials     none: it takes at least 12 --iterations"));
 }
 
 /// The first iteration of a training runs on cold caches.

@@ -66,7 +66,7 @@ TEST_F(Cli, TransparentRefusesWhatMeansNothingToIt) {
   const std::vector<std::vector<std::string>> pairs{
       {"--plan", "x.json"}, {"--profile", "x.json"}, {"--graph", "2"},
       {"--devices", "2"},   {"--sub-batch", "auto"}, {"--algorithms", "fastest"},
-      {"--epochs", "1"},    {"--no-correction"},     {"--replan"}};
+      {"--epochs", "1"},    {"--no-trials"},         {"--replan"}};
   for (const std::vector<std::string>& more : pairs) {
     SCOPED_TRACE(more[0]);
     std::vector<std::string> arguments{"train", "tiny-vgg", "--transparent", "--data", "synthetic"};

@@ -207,7 +207,7 @@ TEST(MakePlan, TheMemoryOfTheMachineLimitsTheBudget) {
 TEST(MakePlan, APlannerSeesTheObservations) {
   SubBatchWorkload workload;
   Chooser chooser(8);
-  const std::array observations{Observation{{Nanos{1}}, {Nanos{2}}}};
+  const std::array observations{Observation{{Nanos{1}}, {Nanos{2}}, {}}};
   PlannerOptions options;
   options.observations = observations;
   ASSERT_TRUE(make_plan(chooser, workload, kMachine, kPlenty, options));

@@ -124,5 +124,40 @@ TEST(Observe, TakesMediansAndLeavesOutWhatDidNotRun) {
   EXPECT_EQ(seen.stalls[ops[3]], Observation::kNotMeasured);
 }
 
+/// An op for 100 ns an iteration, a copy out of 50 that begins in its middle, and one in that runs
+/// from the end of one iteration into the next.
+TEST(Observe, CopiesBesideAnOpAreOfAnyIteration) {
+  Plan plan;
+  plan.streams.resize(3);
+  plan.placements.resize(2);
+  plan.placements[0].space = SpaceId{0};
+  plan.placements[1].space = SpaceId{1};
+  Instruction op;
+  op.kind = InstructionKind::op;
+  Instruction out;
+  out.kind = InstructionKind::copy;
+  out.stream = StreamId{1};
+  out.from = PlacementId{0};
+  out.to = PlacementId{1};
+  Instruction in = out;
+  in.stream = StreamId{2};
+  std::swap(in.from, in.to);
+  plan.steady.instructions = {op, out, in};
+  const auto span = [](std::int64_t start, std::int64_t end) {
+    return OpTiming{Nanos{start}, Nanos{end}};
+  };
+  std::vector<std::vector<OpTiming>> timings;
+  for (std::int64_t k = 1; k <= 4; ++k) {
+    const std::int64_t t = 200 * k;
+    timings.push_back({span(t, t + 100), span(t + 50, t + 100), span(t + 180, t + 225)});
+  }
+  const Observation seen = observe(plan, {}, timings);
+  EXPECT_EQ(seen.durations, (std::vector<Nanos>{Nanos{100}, Nanos{50}, Nanos{45}}));
+  ASSERT_EQ(seen.beside.size(), 3U);
+  EXPECT_DOUBLE_EQ(seen.beside[0].out, 0.5);
+  EXPECT_DOUBLE_EQ(seen.beside[0].in, 0.25);
+  EXPECT_EQ(seen.beside[1].out, 0);
+}
+
 }  // namespace
 }  // namespace tidepool

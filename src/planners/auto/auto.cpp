@@ -381,6 +381,7 @@ PlannerInfo auto_planner() {
       .options = options_of_auto(),
       .chooses_sub_batch = true,
       .chooses_algorithms = true,
+      .rivals = Rivals::all,
       .seeds_searches = false};
 }
 

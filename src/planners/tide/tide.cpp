@@ -72,6 +72,7 @@ PlannerInfo tide_planner() {
           .description = "swaps by search, from what autoswap finds",
           .make = [] { return make_tide(); },
           .starts_from = "autoswap",
+          .rivals = Rivals::swapping,
           .seeds_searches = false};
 }
 

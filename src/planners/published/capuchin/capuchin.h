@@ -39,7 +39,7 @@
 //   recomputation needs memory too; where that ends with nothing, by 2 % of the budget at a time.
 // - Feedback iterations are run on the times of the evaluator first, 20 at most, and the best
 //   counts. A training then observes some iterations of the plan, gives the planner what it
-//   measured and goes on with the plan corrected by that, some times over (train/correction.h). A
+//   measured and goes on with the plan corrected by that, some times over (train/trials.h). A
 //   plan is made anew for each, not for each iteration: so a copy in moves by as many steps of 5 %
 //   of T as the measured stall before its reader is long, which the paper's iterations would do one
 //   by one. A stall of less than a step is none, nor is what the device is idle between most ops.

@@ -1,0 +1,83 @@
+#include "compare_measured.h"
+
+#include <fmt/format.h>
+
+#include "base/json.h"
+#include "base/quantity.h"
+#include "context.h"
+#include "job/device_kind.h"
+#include "terminal.h"
+#include "train/measured_plans.h"
+
+namespace tidepool::cli {
+namespace {
+
+double prediction_error(const ComparisonRow& r) { return to_ms(r.time) / to_ms(r.measured) - 1; }
+
+}  // namespace
+
+void add_measured(Json& json, const ComparisonRow& r) {
+  const bool measured = r.measured_iterations > 0;
+  json["measured_ms"] = measured ? Json(to_ms(r.measured)) : Json(nullptr);
+  json["measured_iterations"] = r.measured_iterations;
+  json["prediction_error"] = measured ? Json(prediction_error(r)) : Json(nullptr);
+}
+
+Result<void> check_measurable(const SubjectSpec& s, const BudgetSpec& budget) {
+  const auto refuse = [](const std::string& what) {
+    return fail(ErrorCode::usage, "--measure runs the plans on this device: " + what);
+  };
+  if (device_kinds().empty()) return refuse("this build has none");
+  for (const auto& [name, value] : {std::pair("--machine", s.machine),
+                                    {"--program", s.program},
+                                    {"--profile", s.profile},
+                                    {"--trace", s.trace.file}}) {
+    if (!value.empty()) return refuse(fmt::format("leave out {} and give a model", name));
+  }
+  if (budget.memory.given()) return refuse("give --budget, not --memory");
+  return {};
+}
+
+Result<void> measure_rows(const JobSpec& asked, const Subject& subject, Comparisons& all,
+                          Observer& observer) {
+  const std::int64_t sub_batch = subject.profile.program.sub_batch;
+  std::vector<ComparisonRow*> rows;
+  std::vector<const Plan*> plans;
+  for (ComparisonRow& row : all.rows) {
+    if (!row.plan || row.rounds.sub_batch != sub_batch) continue;
+    rows.push_back(&row);
+    plans.push_back(row.plan.get());
+  }
+  JobSpec job = asked;
+  job.sub_batch = sub_batch;
+  job.choose_sub_batch = false;
+  const auto measured = measure_plans(job, subject.profile.machine, plans, observer);
+  if (!measured) return fail(measured.error());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i]->measured = (*measured)[i].time;
+    rows[i]->measured_iterations = (*measured)[i].iterations;
+  }
+  if (observer.stop_requested() && !all.ended) {
+    all.ended = Error{ErrorCode::interrupted, "interrupted while the plans were measured", {}};
+  }
+  return {};
+}
+
+void print_measured(const std::vector<ComparisonRow>& rows, std::size_t width) {
+  say("measured on this device, in turn, medians:\n  {:>11}  {:{}} {:>12} {:>12} {:>10} {:>11}\n",
+      "budget", "planner", width, "predicted", "measured", "off by", "iterations");
+  for (const ComparisonRow& r : rows) {
+    if (!r.feasible()) continue;
+    const std::string budget = format_bytes(r.budget + r.resident);
+    if (r.measured_iterations == 0) {
+      say("  {:>11}  {:{}} {:>12} not measured{}\n", budget, r.planner, width, format_time(r.time),
+          r.rounds.chosen && r.rounds.rounds > 1 ? ": it is in other rounds" : "");
+      continue;
+    }
+    say("  {:>11}  {:{}} {:>12} {:>12} {:>8.1f} % {:>11}\n", budget, r.planner, width,
+        format_time(r.time), format_time(r.measured), 100 * prediction_error(r),
+        r.measured_iterations);
+  }
+}
+
+}  // namespace tidepool::cli

@@ -1,0 +1,370 @@
+#include "train/trials.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/median.h"
+#include "cost/turns_on_buses.h"
+#include "lower/overhead.h"
+#include "lower/time_plan.h"
+#include "planners/registry.h"
+#include "runtime/observe.h"
+#include "train/rival_plans.h"
+
+namespace tidepool {
+namespace {
+
+/// The bound stays as it is; the plan has another time by the same profile.
+Result<void> renew_gap(Preparation& start) {
+  ProvenGap& gap = start.gap;
+  const Nanos time = start.lowered().iteration_time;
+  if (gap.least_time_of_any) gap.none_is_faster = time <= *gap.least_time_of_any;
+  if (!gap.gap) return {};
+  gap.gap = overhead(time, start.predicted_unlimited) - *gap.least_overhead;
+  constexpr double kRounding = 1e-9;
+  if (*gap.gap >= -kRounding) return {};
+  return fail(ErrorCode::check_failed,
+              fmt::format("a plan of '{}' takes {}, less than any can: plan or bound are wrong",
+                          start.lowered().plan.planner, format_time(time)));
+}
+
+Nanos planned_time(const Profile& profile, const Plan& plan) {
+  return time_plan(profile.program, plan, with_turns_on_buses(profile.machine)).iteration_time;
+}
+
+double ratio(Nanos a, Nanos b) { return to_seconds(a) / to_seconds(b); }
+
+/// Up to here in either direction a profile counts as right: a machine that others use as well is
+/// slower for a while.
+constexpr double kUsualFactor = 1.5;
+
+/// A corrected plan that is slower than the best by prediction, by more than that may be off.
+constexpr double kWorthATrial = 1.02;
+
+}  // namespace
+
+Trials::Trials(Job& job, const TrainingSpec& spec, Planner& planner, Preparation& start,
+               Observer& observer)
+    : job_(job),
+      spec_(spec),
+      planner_(planner),
+      start_(start),
+      observer_(observer),
+      profile_{job.fingerprint(), job.program(), start.machine, start.profile.how.fake},
+      learns_(corrects_itself(spec.planner.name)),
+      rivals_(rivals_of(spec.planner.name)),
+      // What was measured a moment ago is not measured again.
+      profile_known_(start.profile.from != "cache" && start.profile.from != "file") {
+  const bool wants_fastest = spec.plan.empty() && (learns_ || rivals_ != Rivals::none);
+  if (!wants_fastest && profile_known_) return;
+  std::string why_none = why_not_tried(spec, job, start);
+  may_try_ = why_none.empty();
+  // Whether it is right can be told where nothing is tried, too: in `memory`, with one plan.
+  const bool tells = job.spec().devices == 1 && spec.plan.empty() && spec.graph == 0 &&
+                     (spec.epochs > 0 || spec.iterations >= kFewestTrialIterations);
+  profile_known_ = profile_known_ || !tells;
+  const bool tries = may_try_ && wants_fastest && !start.plan.tried;
+  settled_ = profile_known_ && !tries;
+  if (wants_fastest) report_.emplace().why_none = std::move(why_none);
+  if (report_ && start.plan.tried) {
+    report_->why_none.clear();
+    report_->earlier = start.plan.tried;
+    start.now = start.plan.tried->predicted;
+    start.predicted_unlimited = start.plan.tried->unlimited;
+  }
+  if (settled_) return;
+  observing_is_free_ = !job.make_device({})->enqueues_kernels();
+  candidates_.push_back({start.plan, start.lowered().iteration_time});
+}
+
+TrialBlock Trials::block() const {
+  const bool first = !candidates_[current_].seen;
+  // Graphs take other times than what is observed, and their first is not measured.
+  if (spec_.graph > 0 && !first) return {3 * spec_.graph, false};
+  return {kBlock, first || observing_is_free_};
+}
+
+Nanos Trials::time_of(const Candidate& candidate) const {
+  return candidate.times.empty() ? Nanos::max() : median(candidate.times);
+}
+
+std::size_t Trials::best() const {
+  const auto best = std::ranges::min_element(
+      candidates_, {}, [&](const Candidate& candidate) { return time_of(candidate); });
+  return static_cast<std::size_t>(best - candidates_.begin());
+}
+
+/// For a block of another plan, and one of the plan that is kept.
+bool Trials::enough(std::int64_t left) const { return left >= 2 * (kBlock + 3 * spec_.graph); }
+
+TimeModel Trials::model() const {
+  std::vector<ObservedPlan> seen;
+  for (const Candidate& c : candidates_) {
+    if (c.seen) seen.push_back({c.plan.planned.lowered.plan, *c.seen});
+  }
+  return {profile_.program, profile_.machine, seen};
+}
+
+/// Where it was wrong it is not from here on.
+void Trials::judge_profile() {
+  profile_known_ = true;
+  const Candidate& first = candidates_[0];
+  const double factor =
+      measured_factor(profile_.program, {first.plan.planned.lowered.plan, *first.seen});
+  if (factor <= kUsualFactor && factor >= 1 / kUsualFactor) return;
+  profile_wrong_ = true;
+  const bool cached = start_.profile.from == "cache";
+  observer_.notice(
+      Notice::ops_take_other_times,
+      fmt::format("ops take {:.2f} times what the profile {} says, which was measured "
+                  "when the machine was in another state: {}",
+                  factor, cached ? "in the cache" : "of the file",
+                  !cached    ? "what is predicted is by the times of now"
+                  : may_try_ ? "the times of now take its place there, and are planned "
+                               "with"
+                             : "the times of now take its place there"));
+  job_.program() = model().alone();
+  start_.now.reset();
+  predict_again(job_, start_);
+  start_.gap = {};
+  start_.gap.unknown = "ops take other times than the profile says";
+  if (cached) {
+    Cache(spec_.cache, observer_)
+        .keep({{profile_.fingerprint, job_.program(), profile_.machine, profile_.fake},
+               start_.profile.how});
+  }
+  if (!may_try_) return;
+  // What an earlier training tried was for another machine.
+  if (!report_) report_.emplace();
+  report_->earlier.reset();
+}
+
+Result<bool> Trials::follow(TrialRun ran, std::int64_t left) {
+  if (settled_) return false;
+  Candidate& current = candidates_[current_];
+  if (!ran.timings.empty()) {
+    const Lowered& lowered = current.plan.planned.lowered;
+    std::ranges::move(ran.timings, std::back_inserter(current.timings));
+    current.seen = observe(lowered.plan, lowered.strategy, current.timings);
+  }
+  std::ranges::copy(ran.times, std::back_inserter(current.times));
+  ++current.blocks;
+  if (!profile_known_ && current.seen) judge_profile();
+  if (!report_ || !may_try_ || report_->earlier || observer_.stop_requested()) {
+    settled_ = true;
+    write_report();
+    return false;
+  }
+  const auto turn = next(left);
+  if (!turn) return fail(turn.error());
+  if (*turn) return go_to(**turn);
+  if (auto settled = settle(); !settled) return fail(settled.error());
+  return go_to(best());
+}
+
+Result<std::optional<std::size_t>> Trials::next(std::int64_t left) {
+  cut_short_ = !enough(left);
+  if (cut_short_) return std::optional<std::size_t>();
+  if (!std::exchange(begun_, true)) {
+    // A heat takes about a quarter of the training.
+    constexpr std::int64_t kFewest = 2, kMostRounds = 8;
+    constexpr auto kRound = static_cast<std::int64_t>(kMost) * kBlock;
+    rounds_ = static_cast<int>(std::clamp(left / (4 * kRound), kFewest, kMostRounds));
+    candidates_[0].predicted = model().time(candidates_[0].plan.planned.lowered.plan);
+    const auto added = learns_ || rivals_ == Rivals::none ? add_learned() : add_rivals();
+    if (!added) return fail(added.error());
+  }
+  drop_slow();
+  if (const auto turn = next_in_turn()) return turn;
+  if (auto added = another_heat(); !added) return fail(added.error());
+  return next_in_turn();
+}
+
+/// What has had fewest blocks; none where only one is left, or all have had theirs.
+std::optional<std::size_t> Trials::next_in_turn() const {
+  std::optional<std::size_t> turn;
+  int in = 0;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    if (candidates_[i].out) continue;
+    ++in;
+    if (candidates_[i].blocks >= rounds_) continue;
+    if (!turn || candidates_[i].blocks < candidates_[*turn].blocks) turn = i;
+  }
+  return in > 1 ? turn : std::nullopt;
+}
+
+void Trials::drop_slow() {
+  // The fewer iterations were measured the more of a difference may be noise.
+  constexpr double kLimits[] = {1.25, 1.1, 1.05, 1.03};
+  const Nanos fastest = time_of(candidates_[best()]);
+  for (Candidate& c : candidates_) {
+    if (c.times.empty()) continue;
+    const std::size_t blocks = c.times.size() / static_cast<std::size_t>(kBlock - 1);
+    const double most = kLimits[std::clamp<std::size_t>(blocks, 1, std::size(kLimits)) - 1];
+    if (ratio(time_of(c), fastest) > most) c.out = true;
+  }
+}
+
+/// Of one more plan and the best so far.
+Result<void> Trials::another_heat() {
+  const std::size_t leader = best();
+  // Once it was no better there is no reason for another.
+  if (corrections_ > 0 && leader + 1 != candidates_.size()) return {};
+  if (corrections_ >= (learns_ ? kCorrections : 2)) return {};
+  for (Candidate& c : candidates_) c.out = true;
+  candidates_[leader].out = false;
+  const std::size_t before = candidates_.size();
+  const auto added = learns_ ? add_learned() : add_corrected();
+  if (!added) return fail(added.error());
+  if (candidates_.size() > before) candidates_[leader].blocks = 0;
+  return {};
+}
+
+namespace {
+
+RivalTask task_for(const TrainingSpec& spec, const AlgorithmChoice& choice, const Program& program,
+                   const Machine& machine, const Budget& budget, Observer& observer) {
+  RivalTask task{choice, program, machine, budget,
+                 planner_options(plan_terms(spec.job), spec.planner)};
+  PlannerOptions& options = task.options;
+  options.stop = observer.stop();
+  options.may.sub_batch = false;
+  if (std::exchange(options.usual_time, false)) {
+    options.time_limit *= std::max(std::ssize(program.ops), kUsualOps);
+    options.time_limit /= kUsualOps;
+  }
+  return task;
+}
+
+}  // namespace
+
+/// Those of other planners that are near the best by prediction.
+Result<void> Trials::add_rivals() {
+  constexpr double kNear = 1.15;
+  const TimeModel now = model();
+  const Plan& own = candidates_[0].plan.planned.lowered.plan;
+  const AlgorithmChoice choice = chosen_algorithms(profile_.program, own);
+  const Program charged = now.charged(own);
+  RivalTask task = task_for(spec_, choice, charged, now.machine(), start_.budget, observer_);
+  task.options.values = {};  // they are the planner's own
+  if (rivals_ == Rivals::swapping) task.options.may.recompute = false;
+  auto plans = rival_plans(spec_.planner.name, task, observer_);
+  if (!plans) return fail(plans.error());
+  std::vector<std::pair<Nanos, Planned*>> by_time;
+  Nanos least = candidates_[0].predicted;
+  for (Planned& plan : *plans) {
+    by_time.emplace_back(now.time(plan.lowered.plan), &plan);
+    least = std::min(least, by_time.back().first);
+  }
+  std::ranges::stable_sort(by_time, {}, &std::pair<Nanos, Planned*>::first);
+  for (const auto& [time, plan] : by_time) {
+    if (candidates_.size() >= kMost || ratio(time, least) > kNear) break;
+    add(std::move(*plan), now, false);
+  }
+  return {};
+}
+
+/// What the planner makes of what its plans took. One that does not learn plans by other times.
+Result<void> Trials::add_learned() {
+  if (!learns_) return profile_wrong_ ? add_corrected() : Result<void>();
+  const AlgorithmChoice choice =
+      chosen_algorithms(profile_.program, candidates_[0].plan.planned.lowered.plan);
+  RivalTask task =
+      task_for(spec_, choice, job_.program(), profile_.machine, start_.budget, observer_);
+  std::vector<Observation> seen;
+  for (const Candidate& c : candidates_) {
+    if (c.seen) seen.push_back(*c.seen);
+  }
+  task.options.observations = seen;
+  auto plan = plan_of_rival(planner_, task);
+  if (!plan) return fail(plan.error());
+  if (*plan) add(std::move(**plan), model(), true);
+  ++corrections_;
+  return {};
+}
+
+/// By all that was seen.
+Result<void> Trials::add_corrected() {
+  const TimeModel now = model();
+  const Plan& leader = candidates_[best()].plan.planned.lowered.plan;
+  const AlgorithmChoice choice = chosen_algorithms(profile_.program, leader);
+  const Program charged = now.charged(leader);
+  const RivalTask task = task_for(spec_, choice, charged, now.machine(), start_.budget, observer_);
+  observer_.update(0, fmt::format("{} plans by the times of now", planner_.name()));
+  auto plan = plan_of_rival(planner_, task);
+  if (!plan) return fail(plan.error());
+  ++corrections_;
+  // The search has not come as far as the first one where the machine is busy.
+  if (!*plan || ratio(now.time((*plan)->lowered.plan), now.time(leader)) > kWorthATrial) return {};
+  add(std::move(**plan), now, true);
+  return {};
+}
+
+bool Trials::known(const Lowered& lowered, Nanos predicted) const {
+  constexpr double kSame = 1e-3;
+  return std::ranges::any_of(candidates_, [&](const Candidate& c) {
+    return decide_the_same(c.plan.planned.lowered.strategy, lowered.strategy) &&
+           std::abs(ratio(c.predicted, predicted) - 1) < kSame;
+  });
+}
+
+void Trials::add(Planned planned, const TimeModel& model, bool corrected) {
+  const Nanos predicted = model.time(planned.lowered.plan);
+  if (planned.lowered.streaming || known(planned.lowered, predicted)) return;
+  planned.lowered.iteration_time = planned_time(profile_, planned.lowered.plan);
+  candidates_.push_back({{std::move(planned), "planner", {}, {}}, predicted, corrected});
+}
+
+bool Trials::go_to(std::size_t candidate) {
+  if (std::exchange(current_, candidate) == candidate) return false;
+  start_.plan = candidates_[candidate].plan;
+  return true;
+}
+
+/// The fastest is kept.
+Result<void> Trials::settle() {
+  settled_ = true;
+  const std::size_t kept = best();
+  Candidate& fastest = candidates_[kept];
+  const TimeModel now = model();
+  if (profile_wrong_) {
+    fastest.plan.planned.lowered.iteration_time =
+        planned_time({{}, job_.program(), profile_.machine}, fastest.plan.planned.lowered.plan);
+  }
+  TrialFigures figures;
+  figures.predicted = now.time(fastest.plan.planned.lowered.plan);
+  figures.unlimited =
+      unlimited_time(now.alone(), now.machine(), plan_terms(job_.spec()).best_algorithms(true));
+  figures.measured = fastest.times.empty() ? Nanos{0} : time_of(fastest);
+  figures.iterations = std::ssize(fastest.times);
+  start_.plan = fastest.plan;
+  if (auto renewed = renew_gap(start_); !renewed) return renewed;
+  start_.now = figures.predicted;
+  start_.predicted_unlimited = figures.unlimited;
+  write_report();
+  report_->kept = kept;
+  report_->cut_short = cut_short_;
+  report_->slowdown = now.slowdown();
+  if (cut_short_ || start_.chose_sub_batch) return {};
+  const PlanTask task{spec_.planner};
+  const bool replaced = profile_wrong_ && start_.profile.from == "cache";
+  const Profile asked{profile_.fingerprint, replaced ? job_.program() : profile_.program,
+                      profile_.machine, profile_.fake};
+  keep_tried(asked, plan_terms(job_.spec()), task, start_.budget, fastest.plan.planned, figures,
+             Cache(spec_.cache, observer_));
+  return {};
+}
+
+void Trials::write_report() {
+  if (!report_ || report_->earlier || !may_try_) return;
+  report_->plans.clear();
+  for (const Candidate& c : candidates_) {
+    report_->plans.push_back({c.plan.planned.lowered.plan.planner, c.corrected, c.predicted,
+                              c.times.empty() ? Nanos{0} : time_of(c), c.times.size()});
+  }
+}
+
+}  // namespace tidepool

@@ -1,0 +1,125 @@
+// Trials: the plans that are fastest by prediction take turns while a training goes on, and it goes
+// on with the one that is fastest when it runs.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "planners/registry.h"
+#include "runtime/executor.h"
+#include "schedule/observation.h"
+#include "train/preparation.h"
+#include "train/time_model.h"
+#include "train/training_spec.h"
+#include "train/trials_report.h"
+
+namespace tidepool {
+
+// Note [Trials]. Every plan trains to the same bits, so plans are compared by running them: a
+// prediction, however good its times, leaves out what the device does when much runs at once. A
+// training with `auto` or `tide` runs its plan for a block of iterations, which tells the times of
+// now (time_model.h). With these other planners plan, each for a part of the time limit; those that
+// are near the best by prediction, kMost in all, take turns with it, a block each, so that noise of
+// the machine hits all of them. What is clearly slower is out. Then the planner plans once more, by
+// all that was seen, within its limit again; what comes of it takes turns with the best so far,
+// and again where it was faster. The training goes on with the plan of the least median. All run
+// the same algorithms, on which bits depend, inside the same budget, and each is proved.
+//
+// A planner that learns from what its plan's instructions took (Capuchin) has its corrected plan in
+// the place of those of others.
+//
+// A profile from the cache or a file may be of a busy machine. Where ops take clearly other times
+// people are told, the times of now take its place, in the cache too, and any planner has one more
+// try with them; a profile from a file stays as it is, but what is predicted is by the times of now
+// then.
+//
+// The plan that is kept goes to the cache with its figures: the next training that asks for the
+// same begins with it and tries nothing, as long as its profile is right.
+
+/// Iterations of one plan in a row.
+struct TrialBlock {
+  std::int64_t iterations = 0;
+  bool observed = false;  ///< with the times of its instructions
+};
+
+/// What came of them.
+struct TrialRun {
+  std::vector<std::vector<OpTiming>> timings;  ///< where they were observed
+  std::vector<Nanos> times;                    ///< of its measured iterations
+};
+
+class Trials {
+ public:
+  static constexpr std::int64_t kBlock = 4;  ///< iterations; the first is not measured
+  static constexpr std::size_t kMost = 4;    ///< plans that take turns
+  static constexpr int kCorrections = 4;     ///< made by a planner that learns
+  static_assert(kFewestTrialIterations == 3 * kBlock);
+
+  /// Of a training that begins with `start`. All must outlive it. The job's program gets other
+  /// times where the profile was wrong.
+  Trials(Job& job, const TrainingSpec& spec, Planner& planner, Preparation& start,
+         Observer& observer);
+
+  /// Whether the next iterations are a block of these.
+  [[nodiscard]] bool running() const { return !settled_; }
+  [[nodiscard]] TrialBlock block() const;
+  /// After a block of the plan in `start`; `left`: iterations that are still to run. Whether
+  /// `start` has another plan now, to go on with from here. Fails where a planner does, but for
+  /// want of memory or when interrupted.
+  Result<bool> follow(TrialRun ran, std::int64_t left);
+  /// None where nobody asks for the fastest plan, and the profile was right.
+  [[nodiscard]] const std::optional<TrialsReport>& report() const { return report_; }
+
+ private:
+  struct Candidate {
+    ObtainedPlan plan;
+    Nanos predicted{};  ///< by the times of now
+    bool corrected = false;
+    std::vector<Nanos> times{};
+    std::vector<std::vector<OpTiming>> timings{};  ///< of all blocks that were observed
+    std::optional<Observation> seen{};             ///< ... what they say
+    int blocks = 0;                                ///< of this heat
+    bool out = false;
+  };
+
+  [[nodiscard]] Nanos time_of(const Candidate& candidate) const;
+  [[nodiscard]] std::size_t best() const;
+  [[nodiscard]] bool enough(std::int64_t left) const;
+  [[nodiscard]] TimeModel model() const;
+  void judge_profile();
+  Result<void> add_rivals();
+  Result<void> add_learned();
+  Result<void> add_corrected();
+  void add(Planned planned, const TimeModel& model, bool corrected);
+  [[nodiscard]] bool known(const Lowered& lowered, Nanos predicted) const;
+  void drop_slow();
+  [[nodiscard]] std::optional<std::size_t> next_in_turn() const;
+  Result<std::optional<std::size_t>> next(std::int64_t left);
+  Result<void> another_heat();
+  Result<void> settle();
+  bool go_to(std::size_t candidate);
+  void write_report();
+
+  Job& job_;
+  const TrainingSpec& spec_;
+  Planner& planner_;
+  Preparation& start_;
+  Observer& observer_;
+  const Profile profile_;  ///< as the training began
+  bool learns_ = false;    ///< the planner corrects itself
+  Rivals rivals_ = Rivals::none;
+  bool profile_known_ = false;  ///< whether it is right
+  bool profile_wrong_ = false;
+  bool observing_is_free_ = false;  ///< the device runs kernels itself: reading a clock is nothing
+  bool may_try_ = false;            ///< other plans; nothing of why_not_tried
+  bool begun_ = false;              ///< there are others
+  bool cut_short_ = false;          ///< too few iterations were left for all that there was to try
+  bool settled_ = true;
+  int rounds_ = 0;  ///< blocks of each plan
+  int corrections_ = 0;
+  std::optional<TrialsReport> report_;
+  std::vector<Candidate> candidates_;
+  std::size_t current_ = 0;
+};
+
+}  // namespace tidepool
