@@ -141,9 +141,10 @@ Result<void> SizeSearch::plan_others(Starts which) {
   const auto ops = static_cast<double>(context_->lowering().program().ops.size());
   const bool few_ops =
       options_.evaluation_limit > 0 || ops <= kOpsASecond * to_seconds(options_.time_limit);
-  const Nanos most =
-      std::max(ops <= kManyOps ? options_.time_limit / 5 * 4 : options_.time_limit / 3,
-               std::min(at_least, options_.time_limit));
+  // AutoSwap needs more of it where it plans alone.
+  const Nanos part =
+      ops <= kManyOps ? options_.time_limit / 5 * 4 : options_.time_limit / (few_ops ? 3 : 2);
+  const Nanos most = std::max(part, std::min(at_least, options_.time_limit));
   const Nanos of_others = options_.time_limit / (ops <= kManyOps ? 2 : 5);
   for (const PlannerInfo& info : planner_list()) {
     if (!info.seeds_searches || (info.keeps_everything && !everything_fits())) continue;
