@@ -80,7 +80,7 @@ class Cache {
   void write(const std::string& path, const Json& content) const;
   /// A file of this kind that answers the request: its plan, proved anew, and its text.
   [[nodiscard]] std::optional<std::pair<Planned, std::string>> plan_of(
-      const char* kind, const PlanRequest& request) const;
+      const std::string& kind, const PlanRequest& request) const;
   [[nodiscard]] std::optional<std::string> content(const std::string& path) const;
   void ignored(const Error& why) const;
 

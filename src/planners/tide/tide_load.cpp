@@ -137,10 +137,11 @@ struct LoadSearch::Run {
       if (lane % 2 == 1) choose_algorithms(algorithms, seed);
       worker.prices.set_algorithms(algorithms);
       worker.gaps.set_algorithms(algorithms);
+      worker.gaps.set_triggers({});
       const auto limit = static_cast<Bytes>(kTighter[lane] * static_cast<double>(load_limit));
       for (AwayGaps& away : worker.prices.run(limit, {seed, kSweeps, kPricedStates, stop})) {
         const Nanos time = worker.gaps.time_of(away, load_limit, best.lead);
-        found[lane].push_back({std::move(away), algorithms, best.lead, time});
+        found[lane].push_back({std::move(away), algorithms, {}, best.lead, time});
       }
     });
     left.spend(kPricing);
