@@ -57,6 +57,7 @@ std::string why_not_tried(const TrainingSpec& spec, const Job& job, const Prepar
     return "planning would take of the `memory` that the training has";
   }
   if (spec.job.device.has_file_tier()) return "plans with a file behind the host are not tried";
+  if (!job.whole().survival.empty()) return "times of iterations that skip branches do not compare";
   if (start.lowered().streaming) return "a streaming schedule leaves nothing to try";
   if (keeps_everything(job, start.lowered())) return "the plan keeps everything where it is";
   const std::int64_t all =
