@@ -17,7 +17,7 @@
 #include "ir/load_profile.h"
 #include "planners/autoswap/autoswap_load.h"
 #include "planners/tide/tide.h"
-#include "planners/tide/tide_load.h"
+#include "planners/tide/tide_least_load.h"
 #include "planning/make_plan.h"
 #include "reproduction.h"
 

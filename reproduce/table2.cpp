@@ -7,7 +7,7 @@
 #include "bound/fluid.h"
 #include "lower/overhead.h"
 #include "planners/autoswap/autoswap_load.h"
-#include "planners/tide/tide_load.h"
+#include "planners/tide/tide_least_load.h"
 #include "reproduction.h"
 
 namespace tidepool::reproduce {

@@ -213,10 +213,9 @@ Result<Comparisons> compare_planners(const Subject& subject,
   all.ended = entries.back().of_any_size;               // the largest
   std::map<std::string, std::optional<Lowered>> known;  // by planner
   for (const ComparedBudget& entry : entries) {
-    const Budget& budget = entry.budget;
     OverheadBound bound;
     const auto done = static_cast<double>(rows.size()) / static_cast<double>(total);
-    const std::string size = format_bytes(budget.device + subject.resident);
+    const std::string size = format_bytes(entry.budget.device + subject.resident);
     if (!entry.infeasible) {
       const auto show = [&] { progress.update(done, fmt::format("bound of {}", size)); };
       show();
@@ -226,8 +225,8 @@ Result<Comparisons> compare_planners(const Subject& subject,
       };
       bound = overhead_bound(
           bounded, profile.machine, algorithms,
-          subject.unlimited_time(profile.program, subject.terms.best_algorithms(true)), budget,
-          {gap_time_limit(spec), stop}, true, choices);
+          subject.unlimited_time(profile.program, subject.terms.best_algorithms(true)),
+          entry.budget, {gap_time_limit(spec), stop}, true, choices);
     }
     for (const std::string& name : planners) {
       progress.update(static_cast<double>(rows.size()) / static_cast<double>(total),

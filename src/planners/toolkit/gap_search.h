@@ -124,6 +124,8 @@ class GapSearch {
   };
   /// States whose energy is above `give_up_above` may count as infeasible.
   Value evaluate(double give_up_above = std::numeric_limits<double>::infinity());
+  /// States that take longer than the best may count as infeasible.
+  Value evaluate_up_to_best() { return evaluate(static_cast<double>(best_value_.time.count())); }
   [[nodiscard]] bool out_of_time() const;
   [[nodiscard]] bool done() const;
   void cool();

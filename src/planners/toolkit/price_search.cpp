@@ -33,7 +33,6 @@ PriceSearch::PriceSearch(const Lowering& lowering, std::span<const std::int32_t>
   const LoadProfile profile =
       load_profile(program, lowering.index(), lowering.machine().alignment(), algorithms);
   for (const Bytes load : profile.at_op) kept_load_.push_back(count_of(load));
-  stalls_.assign(ops_, 0);
   start_.resize(2 * ops_);
   end_.resize(2 * ops_);
   prices_.resize(2 * ops_ + 1);
@@ -101,10 +100,6 @@ void PriceSearch::set_algorithms(std::span<const std::int32_t> algorithms) {
   }
 }
 
-void PriceSearch::set_stalls(std::span<const Nanos> stalls) {
-  for (std::size_t i = 0; i < ops_; ++i) stalls_[i] = stalls.empty() ? 0 : count_of(stalls[i]);
-}
-
 /// What clones read has to be back when the first of them runs.
 void PriceSearch::find_deadlines() {
   for (std::size_t i = 0; i < items_.size(); ++i) deadline_[i] = items_[i].to;
@@ -127,7 +122,7 @@ void PriceSearch::make_timeline() {
   }
   double now = 0;
   for (std::size_t op = 0; op < ops_; ++op) {
-    now += stalls_[op] + before[op];
+    now += before[op];
     start_[op] = now;
     end_[op] = now += duration_[op];
   }

@@ -42,8 +42,6 @@ class PriceSearch {
 
   /// From now on.
   void set_algorithms(std::span<const std::int32_t> algorithms);
-  /// The stall before each op, without clones, in which copies have time too; empty: none.
-  void set_stalls(std::span<const Nanos> stalls);
 
   /// States whose load is about the limit, or less. The first begins with everything kept, later
   /// runs go on from the prices of the one before.
@@ -113,7 +111,6 @@ class PriceSearch {
   std::vector<std::size_t> by_deadline_;  ///< items in the order of copies in
   std::vector<std::size_t> latest_made_;  ///< remakable items, what is made from others first
   std::vector<double> duration_;          ///< per op
-  std::vector<double> stalls_;            ///< per op
   std::vector<double> kept_load_;         ///< per op
   std::vector<double> load_;              ///< per op
   std::vector<double> price_at_;          ///< per op: of a byte
