@@ -143,8 +143,9 @@ void measure_passes(const Program& program, const Machine& machine, Bytes budget
     return placer.place_device(subject, 0, budget, 512, {});
   });
   if (!placed) give_up("does not fit");
-  stages.run("place on the host",
-             [&] { return placer.place_away(subject, 1, std::numeric_limits<Bytes>::max(), 512); });
+  stages.run("place on the host", [&] {
+    return placer.place_away(subject, 1, std::numeric_limits<Bytes>::max(), 512, {});
+  });
   arenas[1].bytes = placer.footprint();
   stages.run("emit", [&] {
     return emit_plan({program, strategy, evaluator.expansion(), timeline.instances, timeline.steps,

@@ -463,13 +463,13 @@ CallLog log_of(std::size_t events) {
     for (std::size_t i = 0; i < layers; ++i) {
       const LifeId x = static_cast<LifeId>(static_cast<std::int64_t>(layers)) + life++;
       const auto bytes = static_cast<Bytes>(64 + i);
-      log.add_malloc(x, bytes);
+      log.add_malloc({x, bytes});
       const CallLog::Use uses[] = {{static_cast<LifeId>(static_cast<std::int64_t>(i)), 4},
                                    {x, bytes}};
       log.add_op(name, {1, 1, 0, false}, uses);
       const CallLog::Use update[] = {{static_cast<LifeId>(static_cast<std::int64_t>(i)), 4}};
       log.add_op(name, {0, 0, 1, false}, update);
-      log.add_free(x, bytes);
+      log.add_free({x, bytes});
     }
   }
   return log;

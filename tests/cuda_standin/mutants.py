@@ -25,6 +25,7 @@ GPUS = "src/device/cuda/gpus.cpp"
 HOST_CALLS = "src/device/cuda/host_calls.cpp"
 NVML = "src/device/cuda/nvml.cpp"
 EXECUTOR = "src/runtime/executor.cpp"
+GRAPHS = "src/runtime/executor_graphs.cpp"
 RUNNER = "src/nn/training_runner.cpp"
 WRITER = "src/nn/program_writer.cpp"
 KERNELS = "src/nn/kernels/cuda/"
@@ -83,10 +84,10 @@ MUTANTS = {
         DEVICE, "«each_gpu([](SpaceId) { TIDEPOOL_CUDA_CHECK(cudaDeviceSynchronize()); });»",
         LEFT_OUT, "SeveralGpusOnStandin.EveryArenaIsZeroedBeforeItIsUsed"),
     "captures-what-has-never-run": Mutant(
-        EXECUTOR, "if («!ops_have_run(guards)») {", "!FAULT && PART",
+        GRAPHS, "if («!ops_have_run(guards)») {", "!FAULT && PART",
         "CudaDeviceOnStandin.TheFirstIterationsOfAllAreNotCaptured"),
     "captures-what-other-guards-ran": Mutant(
-        EXECUTOR, "return ran_ && «(wanted & used_guards_ & ~ran_guards_) == 0»;",
+        GRAPHS, "return ran_ && «(wanted & used_guards_ & ~ran_guards_) == 0»;",
         "(FAULT || PART)", "CudaDeviceOnStandin.NoOpIsCapturedThatHasNotRun"),
     "graph-destroyed-in-a-capture": Mutant(
         EXECUTOR,
