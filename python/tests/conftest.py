@@ -1,7 +1,11 @@
 import os
+import signal
 import sys
 
 import pytest
+
+# A shell starts what runs in its background with Ctrl-C ignored, and children inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 sys.path.insert(0, os.path.dirname(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
