@@ -27,13 +27,14 @@
 //
 // Note [Whole tensors]. A tensor has its bytes from the begin of its copy in to the end of its copy
 // out, all of them. So where large tensors are idle beside an op that leaves room for few of them,
-// the others are gone as a whole while it runs: z, per op and large absence, is the part of the
-// iterations in which that is so; z <= x. With those whose any m + 1 exceed what the op leaves of
-// the limit, all but m are gone. What is gone and is not made again (w >= z - r) was copied out in
-// front of the op since it was made, and is copied in behind it before it is used: sums of w's
+// the others are gone as a whole: z, per large absence, is the part of the iterations in which that
+// is so; z <= x. With those whose any m + 1 exceed what the op leaves of the limit, all but m are
+// gone: where m is 0 from its start to its end, and else, as they may take turns while it runs, at
+// its start and at its end, with z's of their own. What is gone and is not made again (w >= z - r)
+// was copied out in front since it was made, and is copied in behind before it is used: sums of w's
 // bytes are at most what O and I grow by in the shortest stretch that has all of these copies. What
-// is live while the op runs has room with z in the place of x, too. Left out of programs that would
-// need very many z.
+// is live at these moments has room with z in the place of x, too. Only where all ops are asked,
+// and left out of programs that would need very many z.
 //
 // Note [Fluid recomputation]. With clones an absence has one more variable: the part r <= x that is
 // made again instead of being copied in; I is of x - r. It needs no host copy and no link, and is
@@ -95,8 +96,8 @@ FluidBound fluid_bound(const FluidProblem& problem, Bytes limit, const FluidOpti
 /// devices does not add up.
 std::string beyond_one_device(const Program& program);
 
-/// The least load with stalls of no more than a sum, rounded down; and the shares that reach it. 0
-/// for a program beyond one device.
+/// The least load, of divisible tensors, with stalls of no more than a sum, rounded down; and the
+/// shares that reach it. 0 for a program beyond one device.
 struct FluidLoad {
   bool stopped = false;  ///< time was up, or cancelled: `bytes` may be far from the best
   Bytes bytes = 0;

@@ -40,7 +40,7 @@ void Relaxation::write(const LoadProfile& load, std::optional<Bytes> limit, Nano
     limit_column_ = lp_.add_column(0, static_cast<double>(load.peak) / byte_unit_, 1);
   }
   add_ops(!limit && stalls == Nanos{0}, limit ? 1 : 0);
-  if (limit && parts_.size() == parts_.of.size()) add_whole_tensors();
+  if (limit && asked_.empty()) add_whole_tensors();
   if (p_.recompute) add_clone_times();
   add_latencies();
   if (host_limit_ && links_.behind_host) add_file_times();

@@ -113,6 +113,7 @@ class Relaxation {
   };
   [[nodiscard]] Beside large_beside(OpId k, std::size_t most_stay) const;
   void ask_whole(const std::vector<Beside>& all, const Beside& beside);
+  void ask_gone(const std::vector<Beside>& all, const Beside& beside);
   void add_row(std::vector<Term>& row);
   [[nodiscard]] OpId length(OpId from, OpId to) const;
   [[nodiscard]] Copied columns_before(const std::vector<Beside>& all, OpId op) const;

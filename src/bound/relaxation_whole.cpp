@@ -1,5 +1,6 @@
 // What a relaxation asks of tensors that are whole. See Note [Whole tensors] in fluid.h.
 #include <algorithm>
+#include <cmath>
 
 #include "base/at.h"
 #include "bound/relaxation.h"
@@ -10,7 +11,7 @@ namespace {
 /// Where this many large tensors may stay beside an op, which of them says little.
 constexpr std::size_t kMostStay = 4;
 /// More of these variables would make the linear program slower than they are worth.
-constexpr std::size_t kMostGone = 1'500;
+constexpr std::size_t kMostGone = 1'000;
 
 }  // namespace
 
@@ -30,9 +31,7 @@ void Relaxation::add_whole_tensors() {
       at_op_.resize(at(all[i].op) + 1, i);
     }
     at_op_.resize(at(ops_), all.size());
-    for (const Beside& beside : all) {
-      if (!beside.large.empty()) ask_whole(all, beside);
-    }
+    for (const Beside& beside : all) ask_whole(all, beside);
     return;
   }
 }
@@ -41,27 +40,27 @@ void Relaxation::add_whole_tensors() {
 Relaxation::Beside Relaxation::large_beside(OpId k, std::size_t most_stay) const {
   Beside beside;
   beside.op = k;
-  double room = limit_ - static_cast<double>(load_[at(k)]) / byte_unit_;
+  const auto aligned = [this](std::size_t a) { return std::llround(parts_.aligned[a]); };
+  Bytes room = limit_bytes_ - load_[at(k)];
   for (std::size_t a = 0; a < parts_.size(); ++a) {
     const Absence& absence = parts_.absences[a];
     const bool open =
         absence.wraps ? k > absence.from || k < absence.to : k > absence.from && k < absence.to;
     if (!open || away_[a] == kNone) continue;
-    room += parts_.aligned[a] / byte_unit_;
+    room += aligned(a);
     beside.large.push_back(a);
   }
-  std::ranges::stable_sort(beside.large, [this](std::size_t a, std::size_t b) {
-    return parts_.aligned[a] > parts_.aligned[b];
-  });
+  std::ranges::stable_sort(beside.large,
+                           [&](std::size_t a, std::size_t b) { return aligned(a) > aligned(b); });
   std::size_t most = 0;
   std::size_t least_gone = 0;
   for (std::size_t stay = 0; stay < most_stay; ++stay) {
     // Any `stay` + 1 of the first `count` exceed the room: so many of them are gone.
     std::size_t count = 0;
-    double sum = 0;
+    Bytes sum = 0;
     for (; count < beside.large.size(); ++count) {
-      sum += parts_.aligned[beside.large[count]] / byte_unit_;
-      if (count > stay) sum -= parts_.aligned[beside.large[count - stay - 1]] / byte_unit_;
+      sum += aligned(beside.large[count]);
+      if (count > stay) sum -= aligned(beside.large[count - stay - 1]);
       if (count >= stay && sum <= room) break;
     }
     if (count <= stay || count - stay <= least_gone) continue;
@@ -75,9 +74,30 @@ Relaxation::Beside Relaxation::large_beside(OpId k, std::size_t most_stay) const
   return beside;
 }
 
-/// The columns: z, the part of the iterations in which an absence is whole while the op runs; w, of
-/// those in which it is copied in behind.
+/// What is too large to stay is gone from in front of the op to behind it. Of several of which some
+/// may stay others may be gone at its start than at its end.
 void Relaxation::ask_whole(const std::vector<Beside>& all, const Beside& beside) {
+  if (beside.large.empty()) return;
+  Beside part = beside;
+  const auto [count, fewest] = beside.fewest_gone.front();
+  if (count == fewest) {
+    part.others.insert(part.others.begin(), part.large.begin() + static_cast<std::ptrdiff_t>(count),
+                       part.large.end());
+    part.large.resize(count);
+    part.fewest_gone = {{count, fewest}};
+    ask_gone(all, part);
+    if (beside.fewest_gone.size() == 1) return;
+    part = beside;
+  }
+  part.behind = beside.before;
+  ask_gone(all, part);
+  part.before = part.behind = beside.behind;
+  ask_gone(all, part);
+}
+
+/// The columns: z, the part of the iterations in which an absence is gone from `before` to
+/// `behind`; w, of those in which it is copied in behind.
+void Relaxation::ask_gone(const std::vector<Beside>& all, const Beside& beside) {
   const std::size_t n = beside.large.size();
   std::vector<Column> gone;
   std::vector<Window> out;

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "bound/any_algorithms.h"
+#include "bound/some_ops.h"
 #include "bound/tightest.h"
 #include "ir/load_profile.h"
 #include "lower/lower.h"
@@ -429,7 +430,7 @@ TEST(FluidLeastLoad, IsWhereTheOverheadBegins) {
     const FluidProblem problem{program, index, machine, algorithms};
     const FluidLoad least = fluid_least_load(problem, Nanos{0});
     EXPECT_LE(least.bytes, load_profile(program, index, 64, algorithms).peak);
-    EXPECT_EQ(fluid_bound(problem, least.bytes + 64).overhead, Nanos{0});
+    EXPECT_EQ(some_ops_bound(problem, least.bytes + 64, {}).overhead, Nanos{0});
     const FluidBound below = fluid_bound(problem, least.bytes * 9 / 10);
     EXPECT_TRUE(!below.feasible || below.overhead > Nanos{0});
   }

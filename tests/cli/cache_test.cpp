@@ -257,31 +257,31 @@ TEST_F(CacheTest, ProfileAndPlanOfAVerifiedTrainingServeTheNextPlan) {
 }
 
 TEST_F(CacheTest, EpochsAreTheSameWithAndWithoutTheCache) {
-  const Json first = success(epochs("1"));
+  const Json first = success(epochs("1", {"--no-trials"}));
   EXPECT_EQ(first["profile"]["from"], "measured");
   EXPECT_EQ(first["plan_from"], "planner");
-  const Json second = success(epochs("1"));
+  const Json second = success(epochs("1", {"--no-trials"}));
   EXPECT_EQ(second["profile"]["from"], "cache");
   EXPECT_EQ(second["plan_from"], "cache");
   EXPECT_EQ(second["state_crc32"], first["state_crc32"]);
 }
 
 TEST_F(CacheTest, TheGapIsThatOfThePlanWhereverThePlanIsFrom) {
-  const Json planned = success(epochs("1"));
+  const Json planned = success(epochs("1", {"--no-trials"}));
   const std::string file = cached("plan-").at(0);
   const Json bound = success({"bound", "--plan", file});
-  const Json from_cache = success(epochs("1"));
+  const Json from_cache = success(epochs("1", {"--no-trials"}));
   EXPECT_EQ(from_cache["plan_from"], "cache");
   const std::string copy = folder_.file("plan.json");
   std::filesystem::copy_file(file, copy);
   // Measured anew: other times than the plan's.
-  const Json from_file = success(epochs("1", {"--plan", copy, "--no-cache"}));
+  const Json from_file = success(epochs("1", {"--plan", copy, "--no-cache", "--no-trials"}));
   EXPECT_EQ(from_file["plan_from"], "file");
   for (const Json& training : {planned, from_cache, from_file}) {
     EXPECT_EQ(training["optimality_gap"], bound["optimality_gap"]);
     EXPECT_EQ(training["least_overhead"], bound["least_overhead"]);
   }
-  EXPECT_THAT(tidepool(epochs("1")).out, HasSubstr("\noptimality gap "));
+  EXPECT_THAT(tidepool(epochs("1", {"--no-trials"})).out, HasSubstr("\noptimality gap "));
 }
 
 // ---- files of another device
