@@ -127,7 +127,14 @@ TEST_F(TrialsTest, WhoAsksForSwapsGetsNoRecomputation) {
 TEST_F(TrialsTest, TheNextTrainingBeginsWithThePlanThatWasKept) {
   TrainingSpec spec = of_auto(70);
   spec.iterations = 150;
-  const TrainingReport first = trained(spec);
+  TrainingReport first = trained(spec);
+  // On a busy machine it may be that no other plan seems worth a trial.
+  constexpr int kMost = 8;
+  spec.cache.replan = true;
+  for (int i = 1; i < kMost && first.trials && first.trials->plans.size() < 2; ++i) {
+    first = trained(spec);
+  }
+  spec.cache.replan = false;
   ASSERT_TRUE(first.trials);
   ASSERT_GT(first.trials->plans.size(), 1U) << first.trials->text();
   spec.iterations = 5;  // too few to find that the machine is busier now
