@@ -28,11 +28,13 @@ class Rounds {
         asked_(p_.program.ops.size(), 0) {}
 
   SomeOpsBound bound() {
-    if (load_.peak <= limit_) return {Nanos{0}, true};
+    // What was not asked is looked at with the fastest algorithms alone.
+    const bool no_choice = p_.choices.empty();
+    if (load_.peak <= limit_) return {Nanos{0}, no_choice};
     whole_ = parts_of(p_);
     ask_peaks();
     for (const double ratio : kRatios) {
-      bound_.complete = grow(ratio) && ratio == 0;
+      bound_.complete = grow(ratio) && ratio == 0 && no_choice;
       if (bound_.stopped || bound_.infeasible) break;
     }
     return bound_;

@@ -5,9 +5,10 @@
 // the links copy in the time between two of these, stalls included, is one condition. Each round
 // solves the small linear program (certified as the whole one), looks which other ops break what
 // was not asked of them (unasked_ops.h), and asks the worst of them too. Where none does the
-// solution is one of the whole program, and the bound is the fluid bound. Rounds begin with
-// absences of a kind merged (parts.h), which makes a linear program of some hundred columns of any
-// number of ops, first coarsely, then finely, and end with each absence for itself.
+// solution is one of the whole program, and the bound is the fluid bound, large tensors divided.
+// Rounds begin with absences of a kind merged (parts.h), which makes a linear program of some
+// hundred columns of any number of ops, first coarsely, then finely, and end with each absence for
+// itself.
 #pragma once
 
 #include "bound/fluid.h"
@@ -15,8 +16,10 @@
 namespace tidepool {
 
 struct SomeOpsBound {
-  Nanos overhead{};         ///< as of FluidBound, and never above that one's
-  bool complete = false;    ///< no op breaks anything: it is the fluid bound
+  Nanos overhead{};  ///< as of FluidBound, and never above that one's
+  /// No op breaks anything: it is the fluid bound of divisible tensors. Never where algorithms may
+  /// be chosen.
+  bool complete = false;
   bool stopped = false;     ///< time was up, or cancelled: the best of the rounds until then
   bool infeasible = false;  ///< the host holds too little, and no file is behind it
 };

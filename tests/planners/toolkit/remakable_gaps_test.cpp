@@ -37,13 +37,17 @@ struct RemakableExample {
   }
 };
 
+std::vector<RemakableGap> gaps_of(const RemakableExample& example, const AccessIndex& index) {
+  Machine machine;
+  machine.set_alignment(64);
+  return remakable_gaps(example.program, index, machine,
+                        least_workspace_algorithms(example.program));
+}
+
 TEST(RemakableGaps, AreThoseWhoseOpsMayRunAgainWithTheTimeThatTakes) {
   const RemakableExample example;
   const AccessIndex index(example.program);
-  Machine machine;
-  machine.set_alignment(64);
-  const auto gaps =
-      remakable_gaps(example.program, index, machine, least_workspace_algorithms(example.program));
+  const auto gaps = gaps_of(example, index);
   std::vector<TensorId> tensors;
   std::vector<Nanos> times;
   for (const RemakableGap& gap : gaps) {
@@ -58,10 +62,7 @@ TEST(RemakableGaps, AreThoseWhoseOpsMayRunAgainWithTheTimeThatTakes) {
 TEST(RemakableGaps, SayWhichOthersTheirClonesRead) {
   const RemakableExample example;
   const AccessIndex index(example.program);
-  Machine machine;
-  machine.set_alignment(64);
-  const auto gaps =
-      remakable_gaps(example.program, index, machine, least_workspace_algorithms(example.program));
+  const auto gaps = gaps_of(example, index);
   ASSERT_EQ(gaps.size(), 2U);
   EXPECT_THAT(gaps[0].sources, ElementsAre());
   EXPECT_THAT(gaps[1].sources, ElementsAre(gaps[0].gap));
