@@ -93,10 +93,11 @@ void TriggerMoves::change(GapId g, Decision decision, Random& random) {
   const auto ops = static_cast<std::int32_t>(program_.ops.size());
   const std::int32_t first = gap.from.value() + 1;
   const std::int32_t last = end(gap);
-  if (decision == Decision::swap && random.below(2) == 0) {
+  // The copy out is issued in the iteration in which the gap begins, so one
+  // that begins with the last op has no choice of its time.
+  const std::int32_t latest = std::min(last, ops - 1);
+  if (decision == Decision::swap && first <= latest && random.below(2) == 0) {
     const std::int32_t out = found->out_trigger ? position(gap, *found->out_trigger) : first;
-    // The copy out is issued in the iteration in which the gap begins.
-    const std::int32_t latest = std::min(last, ops - 1);
     found->out_trigger = device_op_from(std::clamp(moved(out, random), first, latest));
     if (position(gap, *found->out_trigger) >= ops) found->out_trigger.reset();
   } else {

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "lower/expand.h"
 #include "lower/lower.h"
+#include "support/program_builder.h"
 #include "support/random_program.h"
 
 namespace tidepool {
@@ -50,6 +53,35 @@ TEST(TriggerMoves, MakeHintsThatCanBeFollowedAndUndoThem) {
   }
   EXPECT_GT(moved, 1000);
   EXPECT_GT(wrapped_before, 0);
+}
+
+// A weight that the last op updates leaves in the next iteration at the earliest: when is no
+// choice.
+TEST(TriggerMoves, OfAGapThatBeginsWithTheLastOpBringItInAlone) {
+  using enum AccessMode;
+  testing::ProgramBuilder b;
+  const TensorId weight = b.tensor("weight", 512, true);
+  const TensorId middle = b.tensor("middle", 64);
+  b.device("make", {{middle, write}}, Nanos{10});
+  b.device("use", {{middle, read}, {weight, read}}, Nanos{10});
+  b.device("update", {{middle, read}, {weight, update}}, Nanos{10});
+  const Program program = b.build();
+  Lowering lowering(program, testing::byte_a_nanosecond());
+  const std::span<const Gap> gaps = lowering.index().gaps();
+  const auto last = std::ranges::find_if(gaps, [](const Gap& g) { return g.wraps && g.from == 2; });
+  ASSERT_NE(last, gaps.end());
+  const auto gap = static_cast<GapId>(last - gaps.begin());
+  TriggerMoves moves(program, lowering.index());
+  Random random(1);
+  int in = 0;
+  for (int i = 0; i < 100; ++i) {
+    moves.change(gap, Decision::swap, random);
+    for (const CopyHint& hint : moves.triggers()) {
+      EXPECT_FALSE(hint.out_trigger);
+      in += hint.in_trigger ? 1 : 0;
+    }
+  }
+  EXPECT_GT(in, 0);
 }
 
 TEST(TriggerMoves, OfGapsThatStayHaveNoEffect) {
