@@ -6,7 +6,8 @@
 // Where the time goes (`perf`, `autoswap`): up to 4,000 instances most into orders by size; at
 // 100,000 ops a fifth into the cycle sweep, the rest is spread over sharing, packing in order,
 // expanding, timing and the memory they take.
-//   bench_plan_scale [--json] [--least OPS] [--most OPS] [--no-planner] [--time-limit SECONDS]
+//   bench_plan_scale [--json] [--least OPS] [--most OPS] [--planner NAME|none]
+//                    [--time-limit SECONDS]
 #include <fmt/format.h>
 #include <malloc.h>
 #include <sys/wait.h>
@@ -165,7 +166,7 @@ void measure_passes(const Program& program, const Machine& machine, Bytes budget
   if (!read) give_up(read.error().message);
 }
 
-Json measure(int ops, bool with_planner, int time_limit) {
+Json measure(int ops, const std::string& planner_name, int time_limit) {
   const Program program = bench::ChainProgram(ops).write();
   const Machine m = bench::chain_machine();
   const auto algorithms = least_workspace_algorithms(program);
@@ -174,18 +175,19 @@ Json measure(int ops, bool with_planner, int time_limit) {
   Json json = {{"ops", program.ops.size()}, {"tensors", program.tensors.size()}};
   Stages stages;
   measure_passes(program, m, budget, stages);
-  if (with_planner) {
-    auto planner = make_planner("autoswap");
+  if (planner_name != "none") {
+    auto planner = make_planner(planner_name);
+    if (!planner) give_up(planner.error().message);
     FixedWorkload workload(program);
-    const auto planned = stages.run("autoswap", [&] {
+    const auto planned = stages.run(planner_name, [&] {
       PlannerOptions options;
       options.time_limit = std::chrono::seconds(time_limit);
       return make_plan(**planner, workload, m, {budget, 0}, options);
     });
     if (!planned) give_up(planned.error().message);
-    json["autoswap_overhead"] = to_seconds(planned->lowered.iteration_time) /
-                                    to_seconds(compute_time(program, algorithms)) -
-                                1;
+    json["overhead"] = to_seconds(planned->lowered.iteration_time) /
+                           to_seconds(compute_time(program, algorithms)) -
+                       1;
   }
   Json list = Json::array();
   for (const Measured& s : stages.measured) {
@@ -196,14 +198,14 @@ Json measure(int ops, bool with_planner, int time_limit) {
 }
 
 /// `measure` in a child, so that no size finds the memory of another.
-std::optional<Json> measure_apart(int ops, bool with_planner, int time_limit) {
+std::optional<Json> measure_apart(int ops, const std::string& planner, int time_limit) {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) return std::nullopt;
   const pid_t child = fork();
   if (child < 0) return std::nullopt;
   if (child == 0) {
     close(ends[0]);
-    const std::string text = measure(ops, with_planner, time_limit).dump();
+    const std::string text = measure(ops, planner, time_limit).dump();
     const bool whole = write(ends[1], text.data(), text.size()) == std::ssize(text);
     std::exit(whole ? 0 : 1);
   }
@@ -266,22 +268,22 @@ void print(const Json& run) {
     fmt::print("  {:<22}{:>10.4f} s{:>10.1f} MiB\n", s["stage"].get<std::string>(),
                s["seconds"].get<double>(), s["mebibytes"].get<double>());
   }
-  if (run.contains("autoswap_overhead")) {
-    fmt::print("  autoswap's overhead {:.2f} %\n", 100 * run["autoswap_overhead"].get<double>());
+  if (run.contains("overhead")) {
+    fmt::print("  overhead of the plan {:.2f} %\n", 100 * run["overhead"].get<double>());
   }
   std::fflush(stdout);
 }
 
 int main_of(int argc, char** argv) {
   bool as_json = false;
-  bool with_planner = true;
+  std::string planner = "autoswap";
   int least = kSizes.front();
   int most = kSizes.back();
   int time_limit = 10;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
     if (argument == "--json") as_json = true;
-    if (argument == "--no-planner") with_planner = false;
+    if (argument == "--planner" && i + 1 < argc) planner = argv[++i];
     if (argument == "--least" && i + 1 < argc) least = std::atoi(argv[++i]);
     if (argument == "--most" && i + 1 < argc) most = std::atoi(argv[++i]);
     if (argument == "--time-limit" && i + 1 < argc) time_limit = std::atoi(argv[++i]);
@@ -289,7 +291,7 @@ int main_of(int argc, char** argv) {
   Json runs = Json::array();
   for (const int ops : kSizes) {
     if (ops < least || ops > most) continue;
-    const auto run = measure_apart(ops, with_planner, time_limit);
+    const auto run = measure_apart(ops, planner, time_limit);
     if (!run) return 1;
     if (!as_json) print(*run);
     runs.push_back(*run);
@@ -298,6 +300,7 @@ int main_of(int argc, char** argv) {
   if (as_json) {
     fmt::print("{}\n", Json{{"schema", 1},
                             {"share", kShare},
+                            {"planner", planner},
                             {"time_limit_s", time_limit},
                             {"runs", runs},
                             {"exponents", grows}}

@@ -54,6 +54,7 @@ Result<void> SizeSearch::begin(Starts starts) {
                     TideSearch::Options{.threads = threads_,
                                         .recompute = options_.may.recompute,
                                         .algorithms = options_.may.algorithms,
+                                        .score_picks = few_ops(),
                                         .name = "auto",
                                         .origin = best->planner->name});
     for (const auto& start : starts_) {
@@ -122,6 +123,11 @@ std::string SizeSearch::note() const {
   return search_ ? search_->note() : "best of the planners that it begins with";
 }
 
+bool SizeSearch::few_ops() {
+  const auto ops = static_cast<double>(context_->lowering().program().ops.size());
+  return options_.evaluation_limit > 0 || ops <= kOpsASecond * to_seconds(options_.time_limit);
+}
+
 OthersPlan& SizeSearch::add_start(const PlannerInfo& info, Nanos time_limit) {
   OthersPlan& start = *starts_.emplace_back(std::make_unique<OthersPlan>());
   start.planner = &info;
@@ -139,19 +145,19 @@ Result<void> SizeSearch::plan_others(Starts which) {
   const bool all = which == Starts::all_planners;
   const Nanos at_least = std::chrono::milliseconds(all ? 300 : 20);
   const auto ops = static_cast<double>(context_->lowering().program().ops.size());
-  const bool few_ops =
-      options_.evaluation_limit > 0 || ops <= kOpsASecond * to_seconds(options_.time_limit);
-  // AutoSwap needs more of it where it plans alone.
-  const Nanos part =
-      ops <= kManyOps ? options_.time_limit / 5 * 4 : options_.time_limit / (few_ops ? 3 : 2);
+  const bool few = few_ops();
+  // In vast programs AutoSwap plans alone, and has hardly any addresses before most of the time is
+  // over.
+  const bool most_of_it = ops <= kManyOps || !few;
+  const Nanos part = most_of_it ? options_.time_limit / 5 * 4 : options_.time_limit / 3;
   const Nanos most = std::max(part, std::min(at_least, options_.time_limit));
   const Nanos of_others = options_.time_limit / (ops <= kManyOps ? 2 : 5);
   for (const PlannerInfo& info : planner_list()) {
     if (!info.seeds_searches || (info.keeps_everything && !everything_fits())) continue;
-    const bool in_time = few_ops ? plans_in_any_time(info) : info.begins_searches;
-    if (!in_time && !(all && few_ops)) continue;
+    const bool in_time = few ? plans_in_any_time(info) : info.begins_searches;
+    if (!in_time && !(all && few)) continue;
     add_start(info, info.begins_searches ? most : of_others);
-    if (!info.begins_searches || few_ops || !options_.may.algorithms) continue;
+    if (!info.begins_searches || few || !options_.may.algorithms) continue;
     add_start(info, most).algorithms = algorithms_by_value();
   }
   std::stable_sort(starts_.begin(), starts_.end(), [](const auto& a, const auto& b) {

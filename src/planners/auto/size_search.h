@@ -66,6 +66,8 @@ class SizeSearch {
   [[nodiscard]] std::vector<std::int32_t> algorithms_by_value();
   void plan_all();
   [[nodiscard]] bool everything_fits();
+  /// For the limit: others than AutoSwap have the time to plan too.
+  [[nodiscard]] bool few_ops();
 
   OneSize workload_;
   PlannerOptions options_;

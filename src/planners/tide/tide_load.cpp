@@ -384,4 +384,10 @@ std::int64_t LoadSearch::evaluations() const {
   return sum;
 }
 
+std::int64_t LoadSearch::moves() const {
+  std::int64_t sum = 0;
+  for (const auto& worker : workers_) sum += worker->gaps.moves();
+  return sum;
+}
+
 }  // namespace tidepool

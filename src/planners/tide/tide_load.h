@@ -92,6 +92,8 @@ class LoadSearch {
   [[nodiscard]] ThreadPool& pool() { return *pool_; }
   /// Evaluator calls of all runs.
   [[nodiscard]] std::int64_t evaluations() const;
+  /// Changes of a state that were thought of: evaluated, or screened.
+  [[nodiscard]] std::int64_t moves() const;
   /// Of its allowance, by the last run.
   [[nodiscard]] std::int64_t spent() const { return spent_; }
 

@@ -54,6 +54,7 @@ TideSearch::TideSearch(PlannerContext& context, Lowered first, const Options& op
       limit_(budget_.device, kSteps) {
   for (const PassTime& pass : best_.pass_times) placing_ += pass.time;
   load_.add_seed(best_.strategy);
+  if (!options.score_picks) return;
   const double part = recompute_ ? 1.0 / 5 : 1.0 / 2;
   if (load_.space().empty()) {
     add_score_picks(context.algorithms(context.lowering().program()), part);
@@ -116,8 +117,8 @@ void TideSearch::write_less(const Allowance& allowance) {
 bool TideSearch::met_the_least() const { return stall() <= load_.compute_time() / kNegligible; }
 
 std::string TideSearch::note() const {
-  return fmt::format("best from {}; {}{}", origin_, counted(load_.evaluations(), "evaluation"),
-                     wear_note_);
+  return fmt::format("best from {}; {}, {}{}", origin_, counted(load_.evaluations(), "evaluation"),
+                     counted(load_.moves(), "move"), wear_note_);
 }
 
 bool TideSearch::to_the_budget() const { return round_ % kToTheBudget == 0; }

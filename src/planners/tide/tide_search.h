@@ -33,6 +33,8 @@ class TideSearch {
     int threads = 0;          ///< 0: as many as there are cores
     bool recompute = false;   ///< gaps may be remade
     bool algorithms = false;  ///< ops may run others than the policy's
+    /// Begins with what AutoSwap's scores pick too: in vast programs that takes the search's time.
+    bool score_picks = true;
     std::string_view name;    ///< of the planner, for its progress
     std::string_view origin;  ///< who made the first plan
   };

@@ -46,6 +46,7 @@ class GapSearch::State {
     }
   }
   void change_once(Random& random) {
+    ++s_.move_count_;
     changed_.clear();
     algorithms_.clear();
     moved_trigger_ = s_.options_.triggers && random.below(3) == 0 && move_trigger(random);

@@ -99,6 +99,8 @@ class GapSearch {
   [[nodiscard]] std::vector<std::int32_t> fitting_algorithms(const AwayGaps& away,
                                                              Bytes load_limit);
   [[nodiscard]] std::int64_t evaluations() const { return evaluations_; }
+  /// Of annealing, also those that a screen kept from being evaluated.
+  [[nodiscard]] std::int64_t moves() const { return move_count_; }
   /// In the last run.
   [[nodiscard]] std::int64_t spent() const { return options_.allowance.spent(); }
 
@@ -160,6 +162,7 @@ class GapSearch {
   Value best_value_;
   Nanos compute_;
   std::int64_t evaluations_ = 0;
+  std::int64_t move_count_ = 0;
 };
 
 }  // namespace tidepool
