@@ -59,9 +59,12 @@ struct LoadSearch::Run {
     for (Found& state : states) {
       if (state.iteration_time != Nanos::max()) all.push_back(std::move(state));
     }
-    std::stable_sort(all.begin(), all.end(), [](const Found& a, const Found& b) {
-      return a.iteration_time < b.iteration_time;
-    });
+    const auto key = [this](const Found& state) {
+      const Nanos time = state.iteration_time;
+      return std::pair(std::ranges::binary_search(options.passed_over, time), time);
+    };
+    std::stable_sort(all.begin(), all.end(),
+                     [&](const Found& a, const Found& b) { return key(a) < key(b); });
     const auto same = [](const Found& a, const Found& b) {
       return a.iteration_time == b.iteration_time;
     };
@@ -241,6 +244,7 @@ struct LoadSearch::Run {
                                start.lead,
                                static_cast<std::size_t>(trials),
                                search.moves_triggers(lane)};
+    searching.passed_over = options.passed_over;
     // What prices say is not all there is: some lanes move blindly, and all in small programs,
     // which have the evaluations for it.
     const bool many_gaps = search.lowering_.program().ops.size() >= kScreenedOps;
@@ -258,7 +262,8 @@ struct LoadSearch::Run {
 
   bool run() {
     if (search.known_limit_ == load_limit) {
-      search.found_ = search.known_;
+      std::vector<Found> known = search.known_;
+      add(known);
     } else {
       time_starts();
       if (search.found_.empty()) return false;

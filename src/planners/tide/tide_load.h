@@ -26,6 +26,9 @@ struct LoadSearchOptions {
   Nanos tolerated_stall{0};  ///< the search ends when no more than this is left
   /// Wants little load where the limit allows more: for addresses.
   bool compact = false;
+  /// In order. Searches neither begin with states of just these times nor end with them, where
+  /// there are others: they are known to have no addresses. They come last in what is found.
+  std::span<const Nanos> passed_over{};
   int rounds = std::numeric_limits<int>::max();
 };
 
@@ -75,7 +78,8 @@ class LoadSearch {
   /// start.
   [[nodiscard]] std::int64_t next_round() const;
 
-  // Of the last run that returned true; state 0 is the fastest, and no two are the same.
+  // Of the last run that returned true; state 0 is the fastest that is not passed over, and no two
+  // are the same.
   [[nodiscard]] std::size_t found() const { return found_.size(); }
   [[nodiscard]] Strategy strategy(std::size_t state = 0);
   [[nodiscard]] Nanos iteration_time(std::size_t state = 0) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,16 @@ namespace tidepool {
 // packing time, and do not depend on how much of either there will be: more is never worse. Copies
 // in start as early as they can where that costs nothing, so that late ones are forgiven; otherwise
 // shortly before they must.
+//
+// States that have had no addresses are passed over by the search, which would end with them again
+// and again, until placing takes several times the effort. A state is known by its time: as likely
+// as not another one of the same time to a nanosecond is the same but for what does not matter.
+// States without stalls all have the same, and are not passed over.
+//
+// Where gaps may be remade, a second search that only swaps takes turns with the first in programs
+// of few ops. Copies with hardly any clones between them often have addresses where the fastest
+// states have none, and such a search finds them in a fraction of the evaluations. It rests for
+// longer and longer while what it finds would be no faster than the best plan.
 
 /// Of a planner's limit, where the machine has a file: for TideSearch::write_less.
 inline constexpr double kToWriteLess = 0.2;
@@ -43,7 +54,7 @@ class TideSearch {
   TideSearch(PlannerContext& context, Lowered first, const Options& options);
 
   /// Another plan's strategy to start from.
-  void add_seed(const Strategy& strategy) { load_.add_seed(strategy); }
+  void add_seed(const Strategy& strategy);
   /// A plan to return where nothing faster is found, and its strategy to start from.
   void add_plan(Lowered plan, std::string_view origin);
   /// Until nothing is left to gain, or the allowance is used up: first the context's, then what
@@ -61,7 +72,7 @@ class TideSearch {
   /// Nothing is left to gain: it takes no longer than its ops do without any stall, with their
   /// fastest algorithms where they may be chosen.
   [[nodiscard]] bool met_the_least() const;
-  [[nodiscard]] Nanos least_time() const { return load_.compute_time(); }
+  [[nodiscard]] Nanos least_time() const { return load().compute_time(); }
 
   // Searches under the load of the best plan, without addresses, that may decide less: how long the
   // iteration then takes, from the best and what is known. Nanos::max() where nothing is found.
@@ -76,9 +87,29 @@ class TideSearch {
     Trial trial;
   };
   struct Placing;
+  static constexpr std::uint64_t kToTheBudget = 3;            ///< every third round
+  static constexpr std::size_t kPlaced = LoadSearch::kLanes;  ///< states of a round
 
+  /// A search under load limits, and what has come of its rounds.
+  struct Side {
+    Side(const PlannerContext& context, Lowering& lowering, const Options& options, bool recompute);
+
+    LoadSearch load;
+    LoadLimit limit;
+    std::uint64_t round = 0;
+    bool placed = false;  ///< something that was found has had addresses
+    /// By the time of states that had no addresses: the effort it took.
+    std::map<Nanos, double> failed{};
+    std::uint64_t rests = 0;      ///< rounds of the other one before its next
+    std::uint64_t fruitless = 0;  ///< rounds that found nothing faster, one after another
+  };
+
+  [[nodiscard]] const LoadSearch& load() const { return sides_.front().load; }
   [[nodiscard]] bool to_the_budget() const;
-  [[nodiscard]] Nanos stall() const { return best_.iteration_time - load_.compute_time(); }
+  [[nodiscard]] Nanos stall() const { return best_.iteration_time - least_time(); }
+  Side& next_side();
+  bool round();
+  void rest(bool faster, bool best);
   static AlgorithmSpace space(const PlannerContext& context, const Lowering& lowering,
                               const Options& options);
   [[nodiscard]] Nanos search_less(const Allowance& allowance, GapSearch& search, bool remade);
@@ -92,23 +123,22 @@ class TideSearch {
   Bytes place_found(Bytes limit, std::uint64_t seed);
   Bytes take_best(Placing& p);
   void take(Lowered plan, std::string origin);
+  void choose_states(Placing& p);
+  [[nodiscard]] std::vector<Nanos> passed_over();
   void place_one(Placing& p, std::size_t i);
   [[nodiscard]] Nanos longest_lead(Lowering& lowering, const State& state, Bytes limit) const;
 
   PlannerContext& context_;
   const Budget& budget_;
   std::string_view name_;
-  bool recompute_;
   Allowance allowance_;
   Lowered best_;
   std::string origin_;
   std::vector<Lowered> frugal_;  ///< others that are as fast as the best and write less than it
   std::string wear_note_;
-  LoadSearch load_;
-  LoadLimit limit_;
-  std::uint64_t round_ = 0;
+  std::deque<Side> sides_;       ///< the second, if there is one, only swaps
+  Side* side_ = nullptr;         ///< whose turn it is
   std::deque<Lowering> others_;  ///< for states placed side by side
-  bool placed_ = false;          ///< something that was found has had addresses
   /// What placing takes for each turn of the threads, beside searches for addresses.
   Nanos placing_{0};
 };

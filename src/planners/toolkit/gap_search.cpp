@@ -264,7 +264,7 @@ GapSearch::Value GapSearch::evaluate(double give_up_above) {
     timing.give_up_above = Nanos{std::llround(give_up_above)};
   strategy_.hints = in_effect(triggers_.triggers(), strategy_.gaps);
   const Evaluation e = evaluator_.evaluate(strategy_, timing);
-  if (!e.feasible) return {};
+  if (!e.feasible || std::ranges::binary_search(options_.passed_over, e.iteration_time)) return {};
   // Among equals the state that copies less: it leaves the link to others.
   constexpr double kCopyWeight = 0.002;
   const double copies = kCopyWeight * number(e.copy_time);

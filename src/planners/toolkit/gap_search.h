@@ -50,6 +50,8 @@ struct GapSearchOptions {
   /// when nothing is written, or with its allowance.
   Nanos fast_enough{0};
   MoveScreen* screen = nullptr;  ///< of moves of gaps; may be null
+  /// In order: states whose iteration takes exactly so long count as infeasible.
+  std::span<const Nanos> passed_over{};
 };
 
 class GapSearch {

@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <string>
 
+#include "base/file.h"
+#include "base/json.h"
 #include "ir/load_profile.h"
+#include "ir/program_json.h"
 #include "planners/registry.h"
 #include "planning/make_plan.h"
 #include "support/program_builder.h"
@@ -80,6 +83,22 @@ TEST(Auto, DoesBothWhereOneIsNotEnough) {
   const Planned p = auto_plan(program, auto_machine(3e8), kAutoBudget);
   EXPECT_GT(decided(p.lowered.strategy, Decision::recompute), 0);
   EXPECT_GT(decided(p.lowered.strategy, Decision::swap), 0);
+}
+
+// The fastest states of this program have no addresses, however they are looked for. One that is
+// not much slower has: what ends with the fastest again and again takes eleven times the compute
+// time.
+TEST(Auto, PassesOverStatesThatHaveNoAddresses) {
+  const auto text = read_file(TIDEPOOL_TEST_DATA "/no_addresses.json");
+  ASSERT_TRUE(text);
+  const auto program = read_json(*text, "no_addresses.json",
+                                 [](const JsonCursor& j) { return program_from_json(j); });
+  ASSERT_TRUE(program) << program.error().message;
+  Machine m;
+  m.set_links({13.2e9, Nanos{47'200}}, {12.2e9, Nanos{9'700}});
+  for (Link& link : m.links) link.channel = 0;
+  const Planned p = auto_plan(*program, m, 131'515'385);
+  EXPECT_LT(p.lowered.iteration_time, 4 * p.lowered.compute_time);
 }
 
 TEST(Auto, SwapsOnlyWhereNothingMayRunAgain) {

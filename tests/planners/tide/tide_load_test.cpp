@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "ir/load_profile.h"
 #include "support/random_program.h"
 #include "support/sanitized.h"
@@ -63,6 +65,36 @@ TEST(LoadSearch, FindsTheSameOnAnyNumberOfThreads) {
     const std::string one = found_by(lowering, limit, 3000, 1);
     for (const int threads : {2, 4}) EXPECT_EQ(found_by(lowering, limit, 3000, threads), one);
   }
+}
+
+TEST(LoadSearch, WhatIsPassedOverComesLast) {
+  int others = 0;
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    SCOPED_TRACE(seed);
+    const Program program = testing::random_program(seed);
+    const Machine machine = testing::random_machine(seed);
+    Lowering lowering(program, machine);
+    const Bytes limit = smallest_budget(program, machine.alignment()).bytes * 5 / 4;
+    LoadSearch search(lowering, least_workspace_algorithms(program));
+    LoadSearchOptions options;
+    options.allowance = Allowance::of(2000);
+    if (!search.run(limit, options) || search.found() < 2) continue;
+    const std::vector<Nanos> fastest{search.iteration_time(0)};
+    const Nanos second = search.iteration_time(1);
+    options.passed_over = fastest;
+    options.allowance = Allowance::of(2000);
+    ASSERT_TRUE(search.run(limit, options));
+    EXPECT_LE(search.iteration_time(0), second);
+    EXPECT_NE(search.iteration_time(0), fastest[0]);
+    bool passed = false;
+    for (std::size_t i = 0; i < search.found(); ++i) {
+      const bool one = std::ranges::count(fastest, search.iteration_time(i)) > 0;
+      EXPECT_TRUE(one || !passed) << i;
+      passed = passed || one;
+    }
+    ++others;
+  }
+  EXPECT_GT(others, 0);
 }
 
 TEST(LoadSearch, MoreEvaluationsAreNeverWorse) {

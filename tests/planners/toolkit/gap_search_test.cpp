@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 
 #include "ir/load_profile.h"
@@ -141,6 +142,31 @@ TEST(GapSearch, FittingAlgorithmsStayWithinTheLimitBesideTheirState) {
     others += fitting != subject.algorithms;
   }
   EXPECT_GT(others, 2);
+}
+
+TEST(GapSearch, DoesNotEndWithTimesThatArePassedOver) {
+  int others = 0;
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    SCOPED_TRACE(seed);
+    SearchSubject subject(seed);
+    const Strategy away = subject.lowering.everything_away(subject.algorithms);
+    AwayGaps start;
+    for (const Decision d : away.gaps) start.push_back(d == Decision::keep ? kStays : kCopied);
+    GapSearchOptions options;
+    options.seed = seed;
+    options.allowance = Allowance::of(kEvaluations);
+    std::vector<Nanos> found;
+    for (int run = 0; run < 4; ++run) {
+      std::ranges::sort(found);
+      options.passed_over = found;
+      GapSearch search(subject.lowering, subject.algorithms);
+      if (!search.run(subject.limit(), {start}, options)) break;
+      EXPECT_EQ(std::ranges::count(found, search.time()), 0);
+      others += found.empty() ? 0 : 1;
+      found.push_back(search.time());
+    }
+  }
+  EXPECT_GT(others, 0);
 }
 
 TEST(GapSearch, EndsWhenNothingStalls) {
