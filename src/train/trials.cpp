@@ -11,7 +11,6 @@
 #include "lower/overhead.h"
 #include "lower/time_plan.h"
 #include "planners/registry.h"
-#include "runtime/observe.h"
 #include "train/rival_plans.h"
 
 namespace tidepool {
@@ -147,7 +146,7 @@ Result<bool> Trials::follow(TrialRun ran, std::int64_t left) {
   Candidate& current = candidates_[current_];
   if (!ran.timings.empty()) {
     const Lowered& lowered = current.plan.planned.lowered;
-    std::ranges::move(ran.timings, std::back_inserter(current.timings));
+    current.timings.push_back(std::move(ran.timings));
     current.seen = observe(lowered.plan, lowered.strategy, current.timings);
   }
   std::ranges::copy(ran.times, std::back_inserter(current.times));
@@ -348,6 +347,7 @@ Result<void> Trials::settle() {
   report_->kept = kept;
   report_->cut_short = cut_short_;
   report_->slowdown = now.slowdown();
+  report_->late = now.late();
   if (cut_short_ || start_.chose_sub_batch) return {};
   const PlanTask task{spec_.planner};
   const bool replaced = profile_wrong_ && start_.profile.from == "cache";

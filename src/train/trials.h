@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "planners/registry.h"
-#include "runtime/executor.h"
+#include "runtime/observe.h"
 #include "schedule/observation.h"
 #include "train/preparation.h"
 #include "train/time_model.h"
@@ -44,8 +44,8 @@ struct TrialBlock {
 
 /// What came of them.
 struct TrialRun {
-  std::vector<std::vector<OpTiming>> timings;  ///< where they were observed
-  std::vector<Nanos> times;                    ///< of its measured iterations
+  TimedBlock timings;        ///< where they were observed
+  std::vector<Nanos> times;  ///< of its measured iterations
 };
 
 class Trials {
@@ -76,9 +76,9 @@ class Trials {
     Nanos predicted{};  ///< by the times of now
     bool corrected = false;
     std::vector<Nanos> times{};
-    std::vector<std::vector<OpTiming>> timings{};  ///< of all blocks that were observed
-    std::optional<Observation> seen{};             ///< ... what they say
-    int blocks = 0;                                ///< of this heat
+    std::vector<TimedBlock> timings{};  ///< of all blocks that were observed
+    std::optional<Observation> seen{};  ///< ... what they say
+    int blocks = 0;                     ///< of this heat
     bool out = false;
   };
 
