@@ -99,9 +99,11 @@ std::size_t Trials::best() const {
 /// For a block of another plan, and one of the plan that is kept.
 bool Trials::enough(std::int64_t left) const { return left >= 2 * (kBlock + 3 * spec_.graph); }
 
-TimeModel Trials::model() const {
+TimeModel Trials::model() const { return model_of(candidates_); }
+
+TimeModel Trials::model_of(std::span<const Candidate> plans) const {
   std::vector<ObservedPlan> seen;
-  for (const Candidate& c : candidates_) {
+  for (const Candidate& c : plans) {
     if (c.seen) seen.push_back({c.plan.planned.lowered.plan, *c.seen});
   }
   return {profile_.program, profile_.machine, seen};
@@ -328,7 +330,8 @@ Result<void> Trials::settle() {
   settled_ = true;
   const std::size_t kept = best();
   Candidate& fastest = candidates_[kept];
-  const TimeModel now = model();
+  // Other plans ran when the machine may have been in another state.
+  const TimeModel now = model_of({&fastest, 1});
   if (profile_wrong_) {
     fastest.plan.planned.lowered.iteration_time =
         planned_time({{}, job_.program(), profile_.machine}, fastest.plan.planned.lowered.plan);
@@ -346,8 +349,9 @@ Result<void> Trials::settle() {
   write_report();
   report_->kept = kept;
   report_->cut_short = cut_short_;
-  report_->slowdown = now.slowdown();
-  report_->late = now.late();
+  const TimeModel by_all = model();
+  report_->slowdown = by_all.slowdown();
+  report_->late = by_all.late();
   if (cut_short_ || start_.chose_sub_batch) return {};
   const PlanTask task{spec_.planner};
   const bool replaced = profile_wrong_ && start_.profile.from == "cache";

@@ -85,7 +85,9 @@ class Trials {
   [[nodiscard]] Nanos time_of(const Candidate& candidate) const;
   [[nodiscard]] std::size_t best() const;
   [[nodiscard]] bool enough(std::int64_t left) const;
+  /// By all that was seen.
   [[nodiscard]] TimeModel model() const;
+  [[nodiscard]] TimeModel model_of(std::span<const Candidate> plans) const;
   void judge_profile();
   Result<void> add_rivals();
   Result<void> add_learned();
