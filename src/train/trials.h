@@ -23,7 +23,9 @@ namespace tidepool {
 // the machine hits all of them. What is clearly slower is out. Then the planner plans once more, by
 // all that was seen, within its limit again; what comes of it takes turns with the best so far,
 // and again where it was faster. The training goes on with the plan of the least median. All run
-// the same algorithms, on which bits depend, inside the same budget, and each is proved.
+// the same algorithms, on which bits depend, inside the same budget, and each is proved. What is
+// predicted from there on is by what that plan took itself, and what is reported as measured is of
+// the iterations after the trials.
 //
 // A planner that learns from what its plan's instructions took (Capuchin) has its corrected plan in
 // the place of those of others.
