@@ -126,7 +126,8 @@ Nothing exceeds the budget, profiling included; only --baseline and --verify tra
 beside it. overhead is the time of an iteration over the time without a budget, minus one: measured
 with --baseline or --verify, else predicted. The optimality gap is what the plan's predicted overhead
 may be above the least one, in the same measure (see `tidepool bound`). Iterations on cold caches are
-not measured. The bound takes up to --time-limit before the training starts; where that is not
+not measured; where plans are tried, the measured time is that of the plan that is kept, after the
+trials. The bound takes up to --time-limit before the training starts; where that is not
 enough a weaker one takes its place. With --graph, closing the graph comes on top. In --json,
 unlimited_ms and overhead are null without --baseline or --verify, identical without --verify;
 predicted_overhead is always there. With --devices the budget is each device's, and plan, overhead

@@ -75,13 +75,18 @@ Json trials_json(const std::optional<TrialsReport>& trials) {
                      {"measured_ms", ms_or_null(plan.measured)},
                      {"measured_iterations", plan.iterations}});
   }
+  Json late = Json::array();  // by stream
+  for (const Lateness& stream : trials->late) {
+    late.push_back({{"next_ms", to_ms(stream.next)}, {"woken_ms", to_ms(stream.woken)}});
+  }
   const auto& earlier = trials->earlier;
   return {{"why_none",
            trials->why_none.empty() ? Json(nullptr) : Json(with_option_names(trials->why_none))},
           {"plans", std::move(plans)},
           {"kept", trials->plans.empty() ? Json(nullptr) : Json(trials->kept)},
           {"earlier_ms", earlier ? Json(to_ms(earlier->measured)) : Json(nullptr)},
-          {"slowdown_by_copies", {{"out", trials->slowdown.out}, {"in", trials->slowdown.in}}}};
+          {"slowdown_by_copies", {{"out", trials->slowdown.out}, {"in", trials->slowdown.in}}},
+          {"begins_late", std::move(late)}};
 }
 
 void add_measured(const TrainingSpec& spec, const TrainingReport& r, Json& out) {
@@ -176,13 +181,17 @@ void print_plan(const TrainingSpec& spec, const TrainingReport& r) {
   }
 }
 
+bool tried_plans(const TrainingReport& r) { return r.trials && !r.trials->plans.empty(); }
+
 void print_times(const TrainingReport& r) {
   const auto overhead = r.measured_overhead();
   const std::string few =
       r.measured_iterations < kFewIterations
           ? fmt::format(", of {}{}: too few to tell it from noise",
                         counted(r.measured_iterations, "iteration"), r.baseline ? " each" : "")
-          : "";
+      : tried_plans(r) ? fmt::format(", median of {} after the trials",
+                                     counted(r.measured_iterations, "iteration"))
+                       : "";
   std::string off = "not measured";
   if (r.measured_iterations == 0) {
     say("  time       not measured: every iteration was on cold caches (more --iterations)\n");

@@ -7,7 +7,7 @@
 namespace tidepool {
 
 TimedPlan time_plan(const Program& program, const Plan& plan, const Machine& machine,
-                    std::span<const Nanos> durations) {
+                    std::span<const Nanos> durations, std::span<const Lateness> late) {
   TimedPlan timed;
   std::int32_t copies = 0;
   timed.steps.reserve(plan.steady.instructions.size());
@@ -31,6 +31,7 @@ TimedPlan time_plan(const Program& program, const Plan& plan, const Machine& mac
     ScheduledStep& same = scheduled.emplace_back();
     same.stream = step.stream;
     same.duration = step.duration;
+    if (at(step.stream) < late.size()) same.late = late[at(step.stream)];
     for (const Wait& wait : x.waits) {
       same.waits.push_back({wait.index, wait.iteration});
       if (wait.stream < kMaxStreams) step.waits[at(wait.stream)] = same.waits.back();

@@ -1,16 +1,21 @@
 // Observation: an executor's recorded times become what planners may learn from.
 #pragma once
 
+#include <span>
+
 #include "runtime/executor.h"
 #include "schedule/observation.h"
 
 namespace tidepool {
 
-/// Medians over recorded iterations; `timings` are an executor's, of `plan`, which was made of
-/// `strategy`. The stall before a stream's first instruction counts from its last one in the
-/// iteration before, so that the first recorded iteration says nothing of it. Iterations that
-/// skipped an op by its guard do not count for it.
-Observation observe(const Plan& plan, Strategy strategy,
-                    const std::vector<std::vector<OpTiming>>& timings);
+/// What an executor recorded of iterations in a row: [iteration][steady instruction].
+using TimedBlock = std::vector<std::vector<OpTiming>>;
+
+/// Blocks of `plan`, which was made of `strategy`. All are means over the usual iterations: of
+/// those that have one before them in their block the half in the middle by time. Sums of medians
+/// would leave out what holds up other instructions in each iteration. Iterations that skipped an
+/// op by its guard do not count for it; what ran in no usual iteration has its mean over all
+/// others.
+Observation observe(const Plan& plan, Strategy strategy, std::span<const TimedBlock> blocks);
 
 }  // namespace tidepool

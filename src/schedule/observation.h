@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "base/time.h"
+#include "schedule/lateness.h"
 #include "schedule/strategy.h"
 
 namespace tidepool {
@@ -16,12 +16,19 @@ struct Observation {
     double out = 0;  ///< away from the device
     double in = 0;
   };
+  /// Of a stream: sums over what began, and how many that were.
+  struct Begun {
+    Lateness late{};
+    std::int64_t next = 0;
+    std::int64_t woken = 0;
+  };
   /// Of what no clock was read for: host ops, and what a guard skipped every time.
   static constexpr Nanos kNotMeasured{-1};
 
   std::vector<Nanos> durations;  ///< from its start to its end
   std::vector<Nanos> stalls;     ///< its stream was idle so long before it
   std::vector<Beside> beside;    ///< of ops; of copies 0
+  std::vector<Begun> begun{};    ///< by stream
   Strategy strategy{};           ///< of which the plan was made
 };
 

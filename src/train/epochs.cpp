@@ -195,6 +195,7 @@ class Epochs {
       if (block.observed) trial.timings = training_->executor().timings();
       const auto changed = trials_.follow(std::move(trial), total_ - next_ - done);
       if (!changed) return fail(changed.error());
+      if (!trials_.running()) training_->measure_anew();
       if (*changed) change_plan(done);
     }
     if (done < count) done += training_->run(count - done, observer_.stop(), told).iterations;

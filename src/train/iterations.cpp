@@ -142,6 +142,7 @@ class Iterations {
     if (observed) run.timings = inside_->executor().timings();
     const auto changed = trials_.follow(std::move(run), left);
     if (!changed) return fail(changed.error());
+    if (!trials_.running()) inside_->measure_anew();
     if (!*changed) return {};
     report_.totals = totals_of(job_.program(), start_.lowered().plan);
     inside_->go_on_with(start_.running(), start_.running_on());

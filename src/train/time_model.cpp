@@ -1,35 +1,46 @@
 #include "train/time_model.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <map>
 
 #include "base/at.h"
 #include "base/median.h"
 #include "cost/turns_on_buses.h"
-#include "lower/time_plan.h"
-#include "sim/simulate.h"
+#include "train/link_fit.h"
 
 namespace tidepool {
 namespace {
 
 using Beside = Observation::Beside;
 
-/// From the end of an instruction to the start of the next one on its stream, where that waits for
-/// nothing: it takes so long to begin, which a profile counts as the op's.
-Nanos until_next(const ObservedPlan& seen, std::size_t i) {
-  const auto& list = seen.plan.steady.instructions;
-  const auto& stalls = seen.observation.stalls;
-  for (std::size_t next = i + 1; next < stalls.size(); ++next) {
-    if (list[next].stream != list[i].stream) continue;
-    const bool begins_at_once = list[next].waits.empty();
-    return begins_at_once && stalls[next] != Observation::kNotMeasured ? stalls[next] : Nanos{0};
+/// By stream: how late its instructions began, at their mean.
+std::vector<Lateness> lateness_of(std::span<const ObservedPlan> seen) {
+  std::vector<Observation::Begun> sums;
+  for (const ObservedPlan& one : seen) {
+    const auto& begun = one.observation.begun;
+    sums.resize(std::max(sums.size(), begun.size()));
+    for (std::size_t s = 0; s < begun.size(); ++s) {
+      sums[s].late.next += begun[s].late.next;
+      sums[s].late.woken += begun[s].late.woken;
+      sums[s].next += begun[s].next;
+      sums[s].woken += begun[s].woken;
+    }
   }
-  return Nanos{0};
+  const auto mean = [](Nanos sum, std::int64_t count) {
+    return std::max(Nanos{0}, sum / std::max<std::int64_t>(count, 1));
+  };
+  std::vector<Lateness> late;
+  for (const Observation::Begun& sum : sums) {
+    late.push_back({mean(sum.late.next, sum.next), mean(sum.late.woken, sum.woken)});
+  }
+  return late;
 }
 
-/// One run of a device op, as it was measured.
+Nanos next_on(StreamId stream, std::span<const Lateness> late) {
+  return at(stream) < late.size() ? late[at(stream)].next : Nanos{0};
+}
+
+/// One run of a device op, with what it takes to begin: a profile counts both as the op's.
 struct Run {
   OpId op;
   std::int32_t algorithm = 0;
@@ -37,14 +48,15 @@ struct Run {
   Beside beside{};
 };
 
-std::vector<Run> runs_of(const Program& program, const ObservedPlan& seen) {
+std::vector<Run> runs_of(const Program& program, const ObservedPlan& seen,
+                         std::span<const Lateness> late) {
   std::vector<Run> runs;
   const Observation& o = seen.observation;
   for (std::size_t i = 0; i < o.durations.size(); ++i) {
     const Instruction& x = seen.plan.steady.instructions[i];
     if (x.kind != InstructionKind::op || o.durations[i] == Observation::kNotMeasured) continue;
     if (program.ops[at(x.op)].place != OpPlace::device) continue;
-    const Nanos took = o.durations[i] + until_next(seen, i);
+    const Nanos took = o.durations[i] + next_on(x.stream, late);
     runs.push_back({x.op, x.algorithm, static_cast<double>(took.count()),
                     i < o.beside.size() ? o.beside[i] : Beside{}});
   }
@@ -120,38 +132,6 @@ Beside fit_slowdown(std::span<const Run> runs, std::span<const double> alone) {
   return out_explains ? Beside{one(o, oo), 0} : Beside{0, one(i, ii)};
 }
 
-/// Each link as fast as its copies were, all together.
-void follow_links(std::span<const ObservedPlan> seen, Machine& machine) {
-  constexpr double kNoise = 0.02;
-  struct Sum {
-    double measured = 0;
-    double said = 0;
-  };
-  std::map<std::pair<SpaceId, SpaceId>, Sum> links;
-  for (const ObservedPlan& one : seen) {
-    for (std::size_t i = 0; i < one.observation.durations.size(); ++i) {
-      const Instruction& x = one.plan.steady.instructions[i];
-      const Nanos took = one.observation.durations[i];
-      if (x.kind != InstructionKind::copy || took == Observation::kNotMeasured) continue;
-      const SpaceId from = one.plan.placements[at(x.from)].space;
-      const SpaceId to = one.plan.placements[at(x.to)].space;
-      const Link* link = machine.find_link(from, to);
-      if (link == nullptr) continue;
-      Sum& sum = links[{from, to}];
-      sum.measured += static_cast<double>(took.count());
-      sum.said += static_cast<double>(link->speed.time(x.bytes).count());
-    }
-  }
-  for (Link& link : machine.links) {
-    const auto found = links.find({link.from, link.to});
-    if (found == links.end() || found->second.said <= 0) continue;
-    const double factor = found->second.measured / found->second.said;
-    if (std::abs(factor - 1) < kNoise || factor <= 0) continue;
-    link.speed.bytes_per_second /= factor;
-    link.speed.latency = Nanos{std::llround(factor * to_seconds(link.speed.latency) * 1e9)};
-  }
-}
-
 void scale(Op& op, double factor) {
   for (Algorithm& a : op.algorithms) {
     a.time = Nanos{std::llround(factor * static_cast<double>(a.time.count()))};
@@ -168,15 +148,15 @@ void take(Op& op, std::int32_t algorithm, double time) {
 }  // namespace
 
 double measured_factor(const Program& program, const ObservedPlan& seen) {
-  return factor_of(program, runs_of(program, seen));
+  return factor_of(program, runs_of(program, seen, lateness_of({&seen, 1})));
 }
 
 TimeModel::TimeModel(const Program& profile, const Machine& machine,
                      std::span<const ObservedPlan> seen)
-    : program_(profile), machine_(machine) {
+    : program_(profile), machine_(machine), late_(lateness_of(seen)) {
   std::vector<Run> runs;
   for (const ObservedPlan& one : seen)
-    std::ranges::copy(runs_of(profile, one), std::back_inserter(runs));
+    std::ranges::copy(runs_of(profile, one, late_), std::back_inserter(runs));
   if (runs.empty()) return;
   follow_links(seen, machine_);
   const double factor = factor_of(profile, runs);
@@ -246,46 +226,58 @@ class CopiesOfPlan {
 
 }  // namespace
 
-Nanos TimeModel::settle(const Plan& plan, std::vector<Nanos>& durations) const {
+bool TimeModel::on_device(const Instruction& x) const {
+  return x.kind == InstructionKind::op && program_.ops[at(x.op)].place == OpPlace::device;
+}
+
+TimedPlan TimeModel::timed(const Plan& plan, const Machine& machine,
+                           std::span<const Nanos> times) const {
+  std::vector<Nanos> durations(times.begin(), times.end());
+  for (std::size_t i = 0; i < durations.size(); ++i) {
+    const Instruction& x = plan.steady.instructions[i];
+    if (on_device(x)) durations[i] = std::max(Nanos{0}, times[i] - next_on(x.stream, late_));
+  }
+  return time_plan(program_, plan, machine, durations, late_);
+}
+
+Nanos TimeModel::settle(const Plan& plan, std::vector<Nanos>& times) const {
   const Machine machine = with_turns_on_buses(machine_);
-  TimedPlan timed = time_plan(program_, plan, machine);
-  durations.clear();
-  for (const Step& step : timed.steps) durations.push_back(step.duration);
-  if (slowdown_.out == 0 && slowdown_.in == 0) return timed.iteration_time;
+  times.clear();
+  for (const Step& step : time_plan(program_, plan, machine).steps) times.push_back(step.duration);
+  TimedPlan now = timed(plan, machine, times);
+  if (slowdown_.out == 0 && slowdown_.in == 0) return now.iteration_time;
   // Slower ops have copies beside them for another part: a few times are enough.
   constexpr int kTimes = 4;
   for (int k = 0; k < kTimes; ++k) {
-    const CopiesOfPlan out(timed, StepKind::copy_out);
-    const CopiesOfPlan in(timed, StepKind::copy_in);
-    for (std::size_t i = 0; i < durations.size(); ++i) {
+    const CopiesOfPlan out(now, StepKind::copy_out);
+    const CopiesOfPlan in(now, StepKind::copy_in);
+    for (std::size_t i = 0; i < times.size(); ++i) {
       const Instruction& x = plan.steady.instructions[i];
-      if (x.kind != InstructionKind::op || program_.ops[at(x.op)].place != OpPlace::device) {
-        continue;
-      }
-      const Step& step = timed.steps[i];
+      if (!on_device(x)) continue;
+      const Step& step = now.steps[i];
       const Nanos alone = program_.ops[at(x.op)].algorithms[at(x.algorithm)].time;
       const double factor = slower(slowdown_, {out.beside(step), in.beside(step)});
-      durations[i] = Nanos{std::llround(factor * static_cast<double>(alone.count()))};
+      times[i] = Nanos{std::llround(factor * static_cast<double>(alone.count()))};
     }
-    timed = time_plan(program_, plan, machine, durations);
+    now = timed(plan, machine, times);
   }
-  return timed.iteration_time;
+  return now.iteration_time;
 }
 
 Nanos TimeModel::time(const Plan& plan) const {
-  std::vector<Nanos> durations;
-  return settle(plan, durations);
+  std::vector<Nanos> times;
+  return settle(plan, times);
 }
 
 Program TimeModel::charged(const Plan& plan) const {
-  std::vector<Nanos> durations;
-  (void)settle(plan, durations);
+  std::vector<Nanos> times;
+  (void)settle(plan, times);
   Program charged = program_;
   std::vector<char> seen(charged.ops.size(), 0);
-  for (std::size_t i = 0; i < durations.size(); ++i) {
+  for (std::size_t i = 0; i < times.size(); ++i) {
     const Instruction& x = plan.steady.instructions[i];
     if (x.kind != InstructionKind::op || std::exchange(seen[at(x.op)], char{1}) != 0) continue;
-    take(charged.ops[at(x.op)], x.algorithm, static_cast<double>(durations[i].count()));
+    take(charged.ops[at(x.op)], x.algorithm, static_cast<double>(times[i].count()));
   }
   return charged;
 }

@@ -77,7 +77,8 @@ struct TrainingReport {
   std::int64_t next_iteration = 0;  ///< of the whole training
   std::vector<float> losses;        ///< of this run's iterations; with epochs their means are there
   Bytes arena_peak = 0;             ///< highest device byte used
-  Nanos measured{};                 ///< median of an iteration; 0: every one was on cold caches
+  /// Median of an iteration after the trials, or of all; 0: every one was on cold caches.
+  Nanos measured{};
   std::size_t measured_iterations = 0;
   Nanos predicted{};         ///< the same by prediction
   std::size_t branches = 0;  ///< that iterations may skip; `start` is of one that runs all

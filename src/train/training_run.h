@@ -86,7 +86,7 @@ class TrainingRun {
     arena_peak_ = arena_peak();
     executor_.reset();
     plan_ = plan;
-    times_.clear();
+    measure_anew();
     DeviceConfig config = device_config(plan_);
     if (!serves(config_, config)) {
       device_.reset();
@@ -108,6 +108,9 @@ class TrainingRun {
     return {report.iteration_times.begin() + static_cast<std::ptrdiff_t>(first),
             report.iteration_times.end()};
   }
+
+  /// What was measured until now does not count.
+  void measure_anew() { times_.clear(); }
 
   /// Of every plan until now.
   [[nodiscard]] Bytes arena_peak() const { return std::max(arena_peak_, executor_->arena_peak()); }

@@ -15,6 +15,7 @@
 #include "measure/measured_subject.h"
 #include "planners/registry.h"
 #include "planners/settings.h"
+#include "planning/learning.h"
 #include "session/session_error.h"
 #include "train/diverged.h"
 #include "train/in_memory.h"

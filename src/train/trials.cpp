@@ -11,7 +11,6 @@
 #include "lower/overhead.h"
 #include "lower/time_plan.h"
 #include "planners/registry.h"
-#include "runtime/observe.h"
 #include "train/rival_plans.h"
 
 namespace tidepool {
@@ -100,9 +99,11 @@ std::size_t Trials::best() const {
 /// For a block of another plan, and one of the plan that is kept.
 bool Trials::enough(std::int64_t left) const { return left >= 2 * (kBlock + 3 * spec_.graph); }
 
-TimeModel Trials::model() const {
+TimeModel Trials::model() const { return model_of(candidates_); }
+
+TimeModel Trials::model_of(std::span<const Candidate> plans) const {
   std::vector<ObservedPlan> seen;
-  for (const Candidate& c : candidates_) {
+  for (const Candidate& c : plans) {
     if (c.seen) seen.push_back({c.plan.planned.lowered.plan, *c.seen});
   }
   return {profile_.program, profile_.machine, seen};
@@ -147,7 +148,7 @@ Result<bool> Trials::follow(TrialRun ran, std::int64_t left) {
   Candidate& current = candidates_[current_];
   if (!ran.timings.empty()) {
     const Lowered& lowered = current.plan.planned.lowered;
-    std::ranges::move(ran.timings, std::back_inserter(current.timings));
+    current.timings.push_back(std::move(ran.timings));
     current.seen = observe(lowered.plan, lowered.strategy, current.timings);
   }
   std::ranges::copy(ran.times, std::back_inserter(current.times));
@@ -158,9 +159,15 @@ Result<bool> Trials::follow(TrialRun ran, std::int64_t left) {
     write_report();
     return false;
   }
-  const auto turn = next(left);
-  if (!turn) return fail(turn.error());
-  if (*turn) return go_to(**turn);
+  if (!decided_) {
+    const auto turn = next(left);
+    if (!turn) return fail(turn.error());
+    if (*turn) return go_to(**turn);
+    decided_ = true;
+  }
+  // A single block may be of a busy moment; more of what is kept anyway cost nothing.
+  constexpr std::size_t kFew = 4 * (kBlock - 1);
+  if (candidates_[best()].times.size() < kFew && enough(left)) return go_to(best());
   if (auto settled = settle(); !settled) return fail(settled.error());
   return go_to(best());
 }
@@ -329,7 +336,8 @@ Result<void> Trials::settle() {
   settled_ = true;
   const std::size_t kept = best();
   Candidate& fastest = candidates_[kept];
-  const TimeModel now = model();
+  // Other plans ran when the machine may have been in another state.
+  const TimeModel now = model_of({&fastest, 1});
   if (profile_wrong_) {
     fastest.plan.planned.lowered.iteration_time =
         planned_time({{}, job_.program(), profile_.machine}, fastest.plan.planned.lowered.plan);
@@ -347,7 +355,9 @@ Result<void> Trials::settle() {
   write_report();
   report_->kept = kept;
   report_->cut_short = cut_short_;
-  report_->slowdown = now.slowdown();
+  const TimeModel by_all = model();
+  report_->slowdown = by_all.slowdown();
+  report_->late = by_all.late();
   if (cut_short_ || start_.chose_sub_batch) return {};
   const PlanTask task{spec_.planner};
   const bool replaced = profile_wrong_ && start_.profile.from == "cache";

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "planners/registry.h"
-#include "runtime/executor.h"
+#include "runtime/observe.h"
 #include "schedule/observation.h"
 #include "train/preparation.h"
 #include "train/time_model.h"
@@ -23,7 +23,10 @@ namespace tidepool {
 // the machine hits all of them. What is clearly slower is out. Then the planner plans once more, by
 // all that was seen, within its limit again; what comes of it takes turns with the best so far,
 // and again where it was faster. The training goes on with the plan of the least median. All run
-// the same algorithms, on which bits depend, inside the same budget, and each is proved.
+// the same algorithms, on which bits depend, inside the same budget, and each is proved. It has
+// some blocks more where it had few, unless then another is faster. What is predicted from there on
+// is by what that plan took itself, and what is reported as measured is of the iterations after the
+// trials.
 //
 // A planner that learns from what its plan's instructions took (Capuchin) has its corrected plan in
 // the place of those of others.
@@ -44,8 +47,8 @@ struct TrialBlock {
 
 /// What came of them.
 struct TrialRun {
-  std::vector<std::vector<OpTiming>> timings;  ///< where they were observed
-  std::vector<Nanos> times;                    ///< of its measured iterations
+  TimedBlock timings;        ///< where they were observed
+  std::vector<Nanos> times;  ///< of its measured iterations
 };
 
 class Trials {
@@ -76,16 +79,18 @@ class Trials {
     Nanos predicted{};  ///< by the times of now
     bool corrected = false;
     std::vector<Nanos> times{};
-    std::vector<std::vector<OpTiming>> timings{};  ///< of all blocks that were observed
-    std::optional<Observation> seen{};             ///< ... what they say
-    int blocks = 0;                                ///< of this heat
+    std::vector<TimedBlock> timings{};  ///< of all blocks that were observed
+    std::optional<Observation> seen{};  ///< ... what they say
+    int blocks = 0;                     ///< of this heat
     bool out = false;
   };
 
   [[nodiscard]] Nanos time_of(const Candidate& candidate) const;
   [[nodiscard]] std::size_t best() const;
   [[nodiscard]] bool enough(std::int64_t left) const;
+  /// By all that was seen.
   [[nodiscard]] TimeModel model() const;
+  [[nodiscard]] TimeModel model_of(std::span<const Candidate> plans) const;
   void judge_profile();
   Result<void> add_rivals();
   Result<void> add_learned();
@@ -113,6 +118,7 @@ class Trials {
   bool observing_is_free_ = false;  ///< the device runs kernels itself: reading a clock is nothing
   bool may_try_ = false;            ///< other plans; nothing of why_not_tried
   bool begun_ = false;              ///< there are others
+  bool decided_ = false;            ///< no more of them are tried
   bool cut_short_ = false;          ///< too few iterations were left for all that there was to try
   bool settled_ = true;
   int rounds_ = 0;  ///< blocks of each plan

@@ -29,6 +29,7 @@ struct TrialsReport {
   std::optional<TrialFigures> earlier;
   bool cut_short = false;        ///< too few iterations were left for all there was to try
   Observation::Beside slowdown;  ///< of ops by copies, see Note [Time model]
+  std::vector<Lateness> late;    ///< by stream, see there
 
   /// For people, fields in backquotes.
   [[nodiscard]] std::string text() const;

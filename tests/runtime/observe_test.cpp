@@ -36,6 +36,10 @@ std::vector<std::vector<OpTiming>> run_and_time(const Program& program, const Pl
   return timings;
 }
 
+Observation observe_one(const Plan& plan, const TimedBlock& block, Strategy strategy = {}) {
+  return observe(plan, std::move(strategy), {&block, 1});
+}
+
 /// The device runs exactly as fast as planned: what is observed is what the timing engine said.
 TEST(Observe, OnADeviceAsFastAsPlannedTheStallsAreThePlannedOnes) {
   const auto programs = testing::usual_or<std::uint64_t>(20, 5);
@@ -62,8 +66,9 @@ TEST(Observe, OnADeviceAsFastAsPlannedTheStallsAreThePlannedOnes) {
     script.copy_time = [&](CopyRoute route, Bytes bytes) {
       return (route == CopyRoute::to_host ? machine.to_host() : machine.to_device()).time(bytes);
     };
-    const Observation seen = observe(lowered->plan, lowered->strategy,
-                                     run_and_time(program, lowered->plan, std::move(script), 40));
+    const Observation seen =
+        observe_one(lowered->plan, run_and_time(program, lowered->plan, std::move(script), 40),
+                    lowered->strategy);
     EXPECT_TRUE(decide_the_same(seen.strategy, lowered->strategy));
     ASSERT_EQ(seen.durations.size(), list.size());
     ASSERT_EQ(seen.stalls.size(), list.size());
@@ -87,7 +92,7 @@ TEST(Observe, OnADeviceAsFastAsPlannedTheStallsAreThePlannedOnes) {
   EXPECT_GT(stalled, programs / 4);
 }
 
-TEST(Observe, TakesMediansAndLeavesOutWhatDidNotRun) {
+TEST(Observe, TakesMeansAndLeavesOutWhatDidNotRun) {
   const Program program = testing::tiny_training();
   Lowering lowering(program, testing::byte_a_nanosecond(64));
   const auto lowered = lowering.lower(
@@ -103,23 +108,25 @@ TEST(Observe, TakesMediansAndLeavesOutWhatDidNotRun) {
     }
   }
   ASSERT_EQ(ops.size(), 4U);
-  // Three iterations of 1000 ns; the second op is skipped in the last two, the fourth always.
-  std::vector<std::vector<OpTiming>> timings(3, std::vector<OpTiming>(list.size()));
-  const Nanos first_takes[] = {Nanos{10}, Nanos{500}, Nanos{30}};
-  for (int k = 0; k < 3; ++k) {
+  // Five iterations of 1000 ns, the last of 2000; the second op is skipped but in the first, the
+  // fourth always.
+  std::vector<std::vector<OpTiming>> timings(5, std::vector<OpTiming>(list.size()));
+  const Nanos first_takes[] = {Nanos{10}, Nanos{500}, Nanos{30}, Nanos{40}, Nanos{900}};
+  for (int k = 0; k < 5; ++k) {
     auto& iteration = timings[static_cast<std::size_t>(k)];
     const Nanos begin{1000 * k + 1};
     iteration[ops[0]] = {begin, begin + first_takes[k]};
     if (k == 0) iteration[ops[1]] = {begin + Nanos{60}, begin + Nanos{70}};
-    iteration[ops[2]] = {begin + Nanos{600}, begin + Nanos{700}};
+    const Nanos later{k == 1 ? -100 : k == 4 ? 1000 : 0};  // so that 2, 3 are the usual ones
+    iteration[ops[2]] = {begin + Nanos{600}, begin + Nanos{700} + later};
   }
-  const Observation seen = observe(plan, lowered->strategy, timings);
-  EXPECT_EQ(seen.durations[ops[0]], Nanos{30});
-  EXPECT_EQ(seen.stalls[ops[0]], Nanos{300}) << "from the end of the iteration before";
-  EXPECT_EQ(seen.durations[ops[1]], Nanos{10});
+  const Observation seen = observe_one(plan, timings, lowered->strategy);
+  EXPECT_EQ(seen.durations[ops[0]], Nanos{35});
+  EXPECT_EQ(seen.stalls[ops[0]], Nanos{350}) << "from the end of the iteration before";
+  EXPECT_EQ(seen.durations[ops[1]], Nanos{10}) << "in none of the usual ones";
   EXPECT_EQ(seen.stalls[ops[1]], Nanos{50});
   EXPECT_EQ(seen.durations[ops[2]], Nanos{100});
-  EXPECT_EQ(seen.stalls[ops[2]], Nanos{530}) << "of 530, 100 and 570";
+  EXPECT_EQ(seen.stalls[ops[2]], Nanos{565}) << "of 570 and 560";
   EXPECT_EQ(seen.durations[ops[3]], Observation::kNotMeasured);
   EXPECT_EQ(seen.stalls[ops[3]], Observation::kNotMeasured);
 }
@@ -151,12 +158,54 @@ TEST(Observe, CopiesBesideAnOpAreOfAnyIteration) {
     const std::int64_t t = 200 * k;
     timings.push_back({span(t, t + 100), span(t + 50, t + 100), span(t + 180, t + 225)});
   }
-  const Observation seen = observe(plan, {}, timings);
+  const Observation seen = observe_one(plan, timings);
   EXPECT_EQ(seen.durations, (std::vector<Nanos>{Nanos{100}, Nanos{50}, Nanos{45}}));
   ASSERT_EQ(seen.beside.size(), 3U);
   EXPECT_DOUBLE_EQ(seen.beside[0].out, 0.5);
   EXPECT_DOUBLE_EQ(seen.beside[0].in, 0.25);
   EXPECT_EQ(seen.beside[1].out, 0);
+}
+
+/// Two ops and a copy that the second one waits for, every 1000 ns; a pause between two blocks.
+TEST(Observe, TellsHowLateStreamsBeginByWhatTheyBeginAfter) {
+  Plan plan;
+  plan.streams.resize(2);
+  plan.streams[1].kind = StreamKind::copy;
+  plan.placements.resize(2);
+  plan.placements[1].space = SpaceId{1};
+  Instruction op;
+  op.kind = InstructionKind::op;
+  Instruction copy;
+  copy.kind = InstructionKind::copy;
+  copy.stream = StreamId{1};
+  copy.from = PlacementId{0};
+  copy.to = PlacementId{1};
+  copy.waits = {{StreamId{0}, 0, 0}};
+  Instruction second = op;
+  second.waits = {{StreamId{1}, 1, 0}};
+  plan.steady.instructions = {op, copy, second};
+  const auto block = [](std::int64_t begin) {
+    TimedBlock iterations;
+    for (std::int64_t t = begin; t < begin + 4000; t += 1000) {
+      const auto span = [&](std::int64_t start, std::int64_t end) {
+        return OpTiming{Nanos{t + start}, Nanos{t + end}};
+      };
+      iterations.push_back({span(3, 400), span(450, 600), span(670, 1000)});
+    }
+    return iterations;
+  };
+  const TimedBlock blocks[] = {block(1000), block(90'000)};
+  const Observation seen = observe(plan, {}, blocks);
+  ASSERT_EQ(seen.begun.size(), 2U);
+  const Observation::Begun& compute = seen.begun[0];
+  const Observation::Begun& copies = seen.begun[1];
+  EXPECT_GT(compute.next, 0);
+  EXPECT_EQ(compute.late.next, compute.next * Nanos{3});
+  EXPECT_EQ(compute.woken, compute.next);
+  EXPECT_EQ(compute.late.woken, compute.woken * Nanos{70});
+  EXPECT_EQ(copies.next, 0);
+  EXPECT_EQ(copies.late.woken, copies.woken * Nanos{50});
+  EXPECT_EQ(copies.woken, compute.woken);
 }
 
 }  // namespace

@@ -6,7 +6,11 @@
 #include <cmath>
 
 #include "base/at.h"
+#include "lower/budget.h"
+#include "lower/lower.h"
 #include "support/program_builder.h"
+#include "support/random_program.h"
+#include "train/late_clock.h"
 
 namespace tidepool {
 namespace {
@@ -100,6 +104,83 @@ TEST_F(TimeModelTest, AWrongProfileIsNoEvidenceOfSlowdown) {
   EXPECT_EQ(now.slowdown().out, 0);
   EXPECT_EQ(now.slowdown().in, 0);
   EXPECT_EQ(now.alone().ops[0].algorithms[0].time, Nanos{200});
+}
+
+/// Plans for a random program on a device of three streams that begins late, or does not.
+class TimeModelOfALateDevice : public ::testing::Test {
+ protected:
+  void begin(std::uint64_t seed) {
+    testing::RandomShape shape;
+    shape.guards = false;
+    program_ = testing::random_program(seed, shape);
+    for (Op& op : program_.ops) {
+      for (Algorithm& a : op.algorithms) a.time += Nanos{40'000};
+    }
+    machine_ = testing::random_machine(seed);
+    machine_.set_links({1e9, Nanos{9'000}}, {1e9, Nanos{9'000}});
+  }
+  /// With a random part of all gaps away.
+  [[nodiscard]] Plan plan(std::uint64_t seed) const {
+    Lowering lowering(program_, machine_);
+    Strategy strategy = testing::random_strategy(program_, lowering.index(), 0.6, seed);
+    strategy.algorithms = least_workspace_algorithms(program_);
+    const auto lowered = lowering.lower(strategy, no_limit());
+    EXPECT_TRUE(lowered);
+    return lowered ? lowered->plan : Plan{};
+  }
+  [[nodiscard]] Nanos true_time(const Plan& plan) const {
+    const testing::LateRun run = testing::run_late(program_, plan, machine_, late_, 400);
+    return (run.ends[399] - run.ends[199]) / 200;
+  }
+  [[nodiscard]] Observation seen(const Plan& plan) const {
+    const TimedBlock block = testing::run_late(program_, plan, machine_, late_, 12).timings;
+    return observe(plan, {}, {&block, 1});
+  }
+  Program program_;
+  Machine machine_;
+  std::vector<Lateness> late_;
+};
+
+/// Of one plan that ran follows what others take.
+TEST_F(TimeModelOfALateDevice, PredictsPlansThatNeverRan) {
+  constexpr int kPrograms = 20;
+  double off = 0;
+  double off_without = 0;
+  for (std::uint64_t seed = 0; seed < kPrograms; ++seed) {
+    SCOPED_TRACE(seed);
+    begin(seed);
+    late_ = {{Nanos{2'000}, Nanos{50'000}},
+             {Nanos{1'000}, Nanos{30'000}},
+             {Nanos{3'000}, Nanos{40'000}},
+             {Nanos{500}, Nanos{20'000}}};
+    const Plan ran = plan(1);
+    const Plan other = plan(2);
+    const Observation observation = seen(ran);
+    const ObservedPlan observed{ran, observation};
+    const TimeModel now(program_, machine_, {&observed, 1});
+    const auto share = [&](Nanos time) { return to_seconds(time) / to_seconds(true_time(other)); };
+    off += std::abs(share(now.time(other)) - 1);
+    off_without += std::abs(share(TimeModel(program_, machine_).time(other)) - 1);
+  }
+  EXPECT_LT(off / kPrograms, 0.02);
+  EXPECT_GT(off_without / kPrograms, 0.1) << "it decides something";
+}
+
+TEST_F(TimeModelOfALateDevice, FindsNothingOnOneThatIsNot) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    begin(seed);
+    const Plan ran = plan(1);
+    const Plan other = plan(2);
+    const Observation observation = seen(ran);
+    const ObservedPlan observed{ran, observation};
+    const TimeModel now(program_, machine_, {&observed, 1});
+    for (const Lateness& late : now.late()) {
+      EXPECT_EQ(late.next, Nanos{0});
+      EXPECT_EQ(late.woken, Nanos{0});
+    }
+    EXPECT_NEAR(to_seconds(now.time(other)), to_seconds(true_time(other)), 1e-6);
+  }
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include "planners/registry.h"
 #include "planning/budget.h"
 #include "planning/make_plan.h"
-#include "sim/simulate.h"
+#include "train/late_clock.h"
 #include "train/training_fixture.h"
 #include "train/training_run.h"
 #include "train/training_spec.h"
@@ -89,12 +89,15 @@ TEST_F(TrialsTest, TrainToTheBitsOfOnePlanAndOfNoBudget) {
     EXPECT_EQ(tried.trials->why_none, "");
     ASSERT_GT(tried.trials->plans.size(), 1U) << tried.trials->text();
     const TriedPlan& kept = tried.trials->plans[tried.trials->kept];
+    std::size_t in_trials = 0;
     for (const TriedPlan& plan : tried.trials->plans) {
+      in_trials += plan.iterations;
       EXPECT_GT(plan.predicted, Nanos{0});
       EXPECT_TRUE(plan.iterations == 0 || plan.measured >= kept.measured);
     }
     EXPECT_EQ(kept.planner, tried.start.lowered().plan.planner);
     EXPECT_GT(tried.measured, Nanos{0});
+    EXPECT_LT(in_trials + tried.measured_iterations, 60U) << "what trials measured is not counted";
     expect_inside(tried);
     EXPECT_THAT(tried.losses, SizeIs(60));
     EXPECT_THAT(listener_.iterations, SizeIs(60));
@@ -262,19 +265,19 @@ class TrialsOfATraining : public TrialsTest {
 
   /// By the true times.
   [[nodiscard]] Nanos time_of(const Plan& plan) const {
-    return simulate(truth_, plan, start_.machine, 20).iteration_time;
+    const testing::LateRun all = testing::run_late(truth_, plan, start_.machine, late_, 40);
+    return (all.ends[39] - all.ends[19]) / 20;
   }
 
   /// A block of the plan in `start_`, as it is by the true times. The rest of `Trials::follow`.
   [[nodiscard]] TrialRun run(const TrialBlock& block) const {
     const Plan& plan = start_.lowered().plan;
-    const Simulation all =
-        simulate(truth_, plan, start_.machine, static_cast<int>(block.iterations) + 5);
+    const testing::LateRun all = testing::run_late(truth_, plan, start_.machine, late_,
+                                                   static_cast<int>(block.iterations) + 5);
     TrialRun run;
-    for (std::size_t k = 5; k < all.iterations.size(); ++k) {
-      auto& iteration = run.timings.emplace_back();
-      for (const Span& span : all.iterations[k]) iteration.push_back({span.start, span.end});
-      run.times.push_back(all.iteration_end[k] - all.iteration_end[k - 1]);
+    for (std::size_t k = 5; k < all.ends.size(); ++k) {
+      run.timings.push_back(all.timings[k]);
+      run.times.push_back(all.ends[k] - all.ends[k - 1]);
     }
     if (!block.observed) run.timings.clear();
     return run;
@@ -297,6 +300,7 @@ class TrialsOfATraining : public TrialsTest {
   TrainingSpec spec_;
   std::optional<Job> job_;
   Program truth_;
+  std::vector<Lateness> late_;  ///< by stream
   std::unique_ptr<Planner> planner_;
   Preparation start_;
 };
@@ -351,6 +355,31 @@ TEST_F(TrialsOfATraining, WithAWrongProfileEndWithAPlanAsGoodAsThatOfARightOne) 
     ++count;
   }
   EXPECT_LE(sum / count, 1.01);
+}
+
+/// The profile knows nothing of how late instructions begin.
+TEST_F(TrialsOfATraining, PredictWhatADeviceTakesThatBeginsLate) {
+  const auto ms = [](Nanos time) { return to_ms(time); };
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    SCOPED_TRACE(seed);
+    begin("auto", 60, seed);
+    start_.machine.set_links({200e6, Nanos{50'000}}, {200e6, Nanos{50'000}});
+    late_ = {{Nanos{100'000}, Nanos{300'000}},
+             {Nanos{5'000}, Nanos{80'000}},
+             {Nanos{10'000}, Nanos{60'000}}};
+    plan_by(truth_);
+    Trials trials(*job_, spec_, *planner_, start_, listener_);
+    run_all(trials);
+    const TrialsReport& report = *trials.report();
+    const Nanos after = time_of(start_.lowered().plan);
+    EXPECT_NEAR(ms(*start_.now), ms(after), 0.01 * ms(after));
+    EXPECT_LT(ms(start_.lowered().iteration_time), 0.97 * ms(after)) << "it decides something";
+    ASSERT_GE(report.late.size(), late_.size());
+    for (std::size_t s = 0; s < late_.size(); ++s) {
+      EXPECT_EQ(report.late[s].next, late_[s].next) << s;
+      EXPECT_EQ(report.late[s].woken, late_[s].woken) << s;
+    }
+  }
 }
 
 TEST_F(TrialsOfATraining, TakeNoMoreIterationsThanThereAre) {

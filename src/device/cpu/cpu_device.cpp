@@ -11,6 +11,7 @@
 #include <cstring>
 #include <deque>
 #include <fstream>
+#include <limits>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -28,25 +29,33 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// How many commands of a stream are done; others block until it is enough.
+/// How many commands of a stream are done; others block until it is enough. Nobody is woken before
+/// that: a wake-up costs the stream as much as a small op.
 class Progress {
  public:
   void advance() {
     {
       const std::lock_guard lock(mutex_);
       ++done_;
+      if (done_ < least_awaited_) return;
+      least_awaited_ = kNobody;
     }
     changed_.notify_all();
   }
   void wait_for(std::uint64_t count) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return done_ >= count; });
+    while (done_ < count) {
+      least_awaited_ = std::min(least_awaited_, count);
+      changed_.wait(lock);
+    }
   }
 
  private:
+  static constexpr auto kNobody = std::numeric_limits<std::uint64_t>::max();
   std::mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t done_ = 0;
+  std::uint64_t least_awaited_ = kNobody;  ///< of those that block
 };
 
 /// A record: command number `count` of a stream, and the clock when it was reached. Shared by the

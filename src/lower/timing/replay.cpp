@@ -26,6 +26,9 @@ namespace {
 /// Run one by one before longer periods are looked for.
 constexpr int kFewIterations = 8;
 
+constexpr Lateness lateness(const Step& /*step*/) { return {}; }
+constexpr Lateness lateness(const ScheduledStep& step) { return step.late; }
+
 template <class AnyStep>
 class LongRun {
  public:
@@ -69,15 +72,17 @@ class LongRun {
   /// Ends in the iteration `ago` iterations before the last one.
   std::vector<Nanos>& ends(int ago) { return ends_[at((now_ - ago + kHistory) % kHistory)]; }
 
-  /// Calls `visit(end, step)` for everything that a step waits for in the iteration of `ago`.
+  /// Calls `visit(end, step)` for everything that a step waits for in the iteration of `ago`: the
+  /// step does not start before `end`.
   template <class Visit>
   void for_each_input(std::size_t i, int ago, Visit&& visit) {
-    const auto one = [&](const StepWait& wait) {
+    const Lateness late = lateness(steps_[i]);
+    const auto one = [&](const StepWait& wait, Nanos begins) {
       if (wait.index == kNone || (wait.iteration != 0 && ago + 1 >= known_)) return;
-      visit(ends(wait.iteration == 0 ? ago : ago + 1)[at(wait.index)], at(wait.index));
+      visit(ends(wait.iteration == 0 ? ago : ago + 1)[at(wait.index)] + begins, at(wait.index));
     };
-    one(before_[i]);
-    for (const StepWait& wait : steps_[i].waits) one(wait);
+    one(before_[i], late.next);
+    for (const StepWait& wait : steps_[i].waits) one(wait, late.woken);
   }
 
   void run_iteration() {
@@ -161,13 +166,14 @@ Nanos replay_any(std::span<AnyStep> steps, StreamId compute, ReplayScratch& scra
     bool steady = iteration > 0;
     for (std::size_t i = 0; i < steps.size(); ++i) {
       AnyStep& step = steps[i];
-      Nanos start = ready[at(step.stream)];
+      const Lateness late = lateness(step);
+      Nanos start = ready[at(step.stream)] + late.next;
       for (const StepWait& wait : step.waits) {
         if (wait.index == kNone) continue;
         if (wait.iteration == 0) {
-          start = std::max(start, scratch.current_end[at(wait.index)]);
+          start = std::max(start, scratch.current_end[at(wait.index)] + late.woken);
         } else if (iteration > 0) {
-          start = std::max(start, scratch.previous_end[at(wait.index)]);
+          start = std::max(start, scratch.previous_end[at(wait.index)] + late.woken);
         }
       }
       const Nanos end = start + step.duration;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lower/step.h"
+#include "schedule/lateness.h"
 
 namespace tidepool {
 
@@ -25,11 +26,12 @@ struct ScheduledStep {
   static constexpr int kStreams = 8;
   StreamId stream = 0;
   std::vector<StepWait> waits;
+  Lateness late{};
   Nanos duration{};
   Nanos start{};
   Nanos end{};
 };
-/// The same for these.
+/// The same for these, which begin late.
 Nanos replay(std::span<ScheduledStep> steps, StreamId compute, ReplayScratch& scratch);
 
 }  // namespace tidepool

@@ -147,5 +147,51 @@ TEST(Replay, StepsOfAScheduleAreReplayedAlike) {
   }
 }
 
+/// Ends of compute where steps begin late, iteration after iteration.
+std::vector<Nanos> late_ends(std::span<const ScheduledStep> steps, int iterations) {
+  std::vector<Nanos> result;
+  std::vector<Nanos> previous(steps.size());
+  std::array<Nanos, kMaxStreams> ready{};
+  for (int k = 0; k < iterations; ++k) {
+    std::vector<Nanos> ends(steps.size());
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const ScheduledStep& step = steps[i];
+      Nanos start = ready[at(step.stream)] + step.late.next;
+      for (const StepWait& w : step.waits) {
+        if (w.iteration != 0 && k == 0) continue;
+        const Nanos end = w.iteration == 0 ? ends[at(w.index)] : previous[at(w.index)];
+        start = std::max(start, end + step.late.woken);
+      }
+      ready[at(step.stream)] = ends[i] = start + step.duration;
+    }
+    previous = std::move(ends);
+    result.push_back(ready[0]);
+  }
+  return result;
+}
+
+TEST(Replay, StepsThatBeginLateTakeTheMeanOfTheirLongRun) {
+  int later = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    std::vector<ScheduledStep> steps(10);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (i > 0) steps[i].stream = static_cast<StreamId>(random.below(3));
+      steps[i].duration = Nanos{static_cast<int>(random.below(50))};
+      const auto of = static_cast<std::int32_t>(random.below(steps.size()));
+      if (random.below(2) > 0) steps[i].waits.push_back({of, at(of) < i ? 0 : -1});
+    }
+    ReplayScratch scratch;
+    const Nanos at_once = replay(std::span(steps), 0, scratch);
+    for (ScheduledStep& step : steps) step.late = {Nanos{1 + step.stream.value()}, Nanos{7}};
+    const Nanos late = replay(std::span(steps), 0, scratch);
+    const std::vector<Nanos> ends = late_ends(steps, 6000);
+    EXPECT_NEAR(to_seconds(late), to_seconds(ends[5999] - ends[2999]) / 3000, 1e-9);
+    later += late > at_once ? 1 : 0;
+  }
+  EXPECT_EQ(later, 100);
+}
+
 }  // namespace
 }  // namespace tidepool
