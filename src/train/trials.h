@@ -23,7 +23,10 @@ namespace tidepool {
 // the machine hits all of them. What is clearly slower is out. Then the planner plans once more, by
 // all that was seen, within its limit again; what comes of it takes turns with the best so far,
 // and again where it was faster. The training goes on with the plan of the least median. All run
-// the same algorithms, on which bits depend, inside the same budget, and each is proved.
+// the same algorithms, on which bits depend, inside the same budget, and each is proved. It has
+// some blocks more where it had few, unless then another is faster. What is predicted from there on
+// is by what that plan took itself, and what is reported as measured is of the iterations after the
+// trials.
 //
 // A planner that learns from what its plan's instructions took (Capuchin) has its corrected plan in
 // the place of those of others.
@@ -122,6 +125,7 @@ class Trials {
   bool observing_is_free_ = false;  ///< the device runs kernels itself: reading a clock is nothing
   bool may_try_ = false;            ///< other plans; nothing of why_not_tried
   bool begun_ = false;              ///< there are others
+  bool decided_ = false;            ///< no more of them are tried
   bool cut_short_ = false;          ///< too few iterations were left for all that there was to try
   bool settled_ = true;
   int rounds_ = 0;  ///< blocks of each plan

@@ -92,12 +92,15 @@ TEST_F(TrialsTest, TrainToTheBitsOfOnePlanAndOfNoBudget) {
     EXPECT_EQ(tried.trials->why_none, "");
     ASSERT_GT(tried.trials->plans.size(), 1U) << tried.trials->text();
     const TriedPlan& kept = tried.trials->plans[tried.trials->kept];
+    std::size_t in_trials = 0;
     for (const TriedPlan& plan : tried.trials->plans) {
+      in_trials += plan.iterations;
       EXPECT_GT(plan.predicted, Nanos{0});
       EXPECT_TRUE(plan.iterations == 0 || plan.measured >= kept.measured);
     }
     EXPECT_EQ(kept.planner, tried.start.lowered().plan.planner);
     EXPECT_GT(tried.measured, Nanos{0});
+    EXPECT_LT(in_trials + tried.measured_iterations, 60U) << "what trials measured is not counted";
     expect_inside(tried);
     EXPECT_THAT(tried.losses, SizeIs(60));
     EXPECT_THAT(listener_.iterations, SizeIs(60));
