@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/json.h"
 #include "base/quantity.h"
 #include "context.h"
@@ -64,6 +66,7 @@ Result<void> measure_rows(const JobSpec& asked, const Subject& subject, Comparis
 }
 
 void print_measured(const std::vector<ComparisonRow>& rows, std::size_t width) {
+  if (std::ranges::none_of(rows, &ComparisonRow::feasible)) return;
   say("measured on this device, in turn, medians:\n  {:>11}  {:{}} {:>12} {:>12} {:>10} {:>11}\n",
       "budget", "planner", width, "predicted", "measured", "off by", "iterations");
   for (const ComparisonRow& r : rows) {

@@ -84,6 +84,8 @@ Json trials_json(const std::optional<TrialsReport>& trials) {
            trials->why_none.empty() ? Json(nullptr) : Json(with_option_names(trials->why_none))},
           {"plans", std::move(plans)},
           {"kept", trials->plans.empty() ? Json(nullptr) : Json(trials->kept)},
+          {"cut_short", trials->cut_short},
+          {"for_next", trials->for_next},
           {"earlier_ms", earlier ? Json(to_ms(earlier->measured)) : Json(nullptr)},
           {"slowdown_by_copies", {{"out", trials->slowdown.out}, {"in", trials->slowdown.in}}},
           {"begins_late", std::move(late)}};

@@ -48,20 +48,6 @@ const char* kind_of(const Measurement& how) {
 
 constexpr const char* kTriedPlan = "plan-tried";
 
-Json to_json(const TrialFigures& figures) {
-  return {{"predicted_ns", figures.predicted.count()},
-          {"unlimited_ns", figures.unlimited.count()},
-          {"measured_ns", figures.measured.count()},
-          {"iterations", figures.iterations}};
-}
-
-TrialFigures figures_from_json(const JsonCursor& json) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 60;
-  return {Nanos{json["predicted_ns"].integer(0, kMost)},
-          Nanos{json["unlimited_ns"].integer(0, kMost)},
-          Nanos{json["measured_ns"].integer(0, kMost)}, json["iterations"].integer(0, kMost)};
-}
-
 void drop_oldest(const std::filesystem::path& folder) {
   std::error_code failed;
   std::vector<std::pair<std::filesystem::file_time_type, std::filesystem::path>> files;
@@ -237,8 +223,10 @@ void Cache::keep(const PlanRequest& request, const Planned& planned) const {
 std::optional<std::pair<Planned, TrialFigures>> Cache::tried(const PlanRequest& request) const {
   auto found = plan_of(kTriedPlan, request);
   if (!found) return std::nullopt;
-  const auto figures = read_json(
-      found->second, "", [](const JsonCursor& json) { return figures_from_json(json["trial"]); });
+  const std::string path = file(kTriedPlan, identity_of_request(request));
+  const auto figures = read_json(found->second, path, [](const JsonCursor& json) {
+    return trial_figures_from_json(json["trial"]);
+  });
   if (!figures) {
     ignored(figures.error());
     return std::nullopt;

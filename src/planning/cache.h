@@ -17,6 +17,7 @@
 #include "planning/make_plan.h"
 #include "planning/measurement.h"
 #include "planning/planning_spec.h"
+#include "planning/trial_figures.h"
 
 namespace tidepool {
 

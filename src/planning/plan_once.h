@@ -9,14 +9,6 @@
 
 namespace tidepool {
 
-/// How fast a plan was that a training tried beside others.
-struct TrialFigures {
-  Nanos predicted{};            ///< an iteration, by the times that were measured then
-  Nanos unlimited{};            ///< ... without a budget, by the same times
-  Nanos measured{};             ///< of an iteration, at its median
-  std::int64_t iterations = 0;  ///< that were measured
-};
-
 /// A plan that was lowered and proved.
 struct Planned {
   Lowered lowered;

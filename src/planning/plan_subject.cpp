@@ -70,10 +70,16 @@ std::optional<ObtainedPlan> tried_plan(const Profile& profile, const PlanTerms& 
 
 }  // namespace
 
-void keep_tried(const Profile& profile, const PlanTerms& terms, const PlanTask& task,
+bool keep_tried(const Profile& profile, const PlanTerms& terms, const PlanTask& task,
                 const Budget& budget, const Planned& planned, const TrialFigures& figures,
                 const Cache& cache) {
-  cache.keep_tried(request_of(profile, terms, task, budget, nullptr), planned, figures);
+  const PlanRequest request = request_of(profile, terms, task, budget, nullptr);
+  if (!figures.finished) {
+    const auto before = cache.tried(request);
+    if (before && before->second.finished) return false;
+  }
+  cache.keep_tried(request, planned, figures);
+  return true;
 }
 
 Result<ObtainedPlan> plan_profile(Planner& planner, const Profile& profile, Workload* workload,

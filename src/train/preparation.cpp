@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "cost/turns_on_buses.h"
 #include "lower/overhead.h"
 #include "lower/time_plan.h"
@@ -43,11 +46,54 @@ double Preparation::predicted_overhead() const {
   return overhead(now.value_or(lowered().iteration_time), predicted_unlimited);
 }
 
-void predict_again(const Job& job, Preparation& start) {
+namespace {
+
+/// Plans are compared with times without a budget that are all by the same: by these of the ops.
+void compare_with(const Job& job, const Program& program, const Machine& machine,
+                  Preparation& start) {
+  start.predicted_unlimited = unlimited_time(job, program, machine);
+  if (start.predicted_whole) {
+    start.predicted_unlimited = std::min(start.predicted_unlimited, *start.predicted_whole);
+  }
+  start.fastest_unlimited = unlimited_time(program, machine, AlgorithmPolicy::fastest);
+}
+
+/// The whole batch at once did not run: it has changed as what did.
+void scale_whole(double factor, Preparation& start) {
+  if (!start.predicted_whole) return;
+  const auto before = static_cast<double>(start.predicted_whole->count());
+  start.predicted_whole = Nanos{std::llround(factor * before)};
+}
+
+}  // namespace
+
+void predict_again(const Job& job, double factor, Preparation& start) {
   Lowered& lowered = start.plan.planned.lowered;
   lowered.iteration_time =
       time_plan(job.program(), lowered.plan, with_turns_on_buses(start.machine)).iteration_time;
-  start.predicted_unlimited = unlimited_time(job, job.program(), start.machine);
+  scale_whole(factor, start);
+  compare_with(job, job.program(), start.machine, start);
+}
+
+Result<void> predict_by(const TimeModel& now, const Job& job, const TrainingSpec& spec,
+                        Preparation& start, Observer& observer) {
+  const Program& program = now.alone();
+  const double before = to_seconds(unlimited_time(job, job.program(), start.machine));
+  if (before > 0) {
+    scale_whole(to_seconds(unlimited_time(job, program, now.machine())) / before, start);
+  }
+  compare_with(job, program, now.machine(), start);
+  Lowered timed = start.lowered();
+  timed.iteration_time = now.time(timed.plan);
+  start.now = timed.iteration_time;
+  observer.update(0, "how far the plan may be from the best, by what was measured");
+  const PlanTask task = task_of(spec, observer);
+  auto gap =
+      proven_gap(program, now.machine(), timed, start.predicted_unlimited, start.budget,
+                 {gap_time_limit(task.planner), observer.stop(), task.stop.value_or(Stop{})});
+  if (!gap) return fail(gap.error());
+  start.gap = std::move(*gap);
+  return {};
 }
 
 Result<ParallelPlan> parallel_plan(const Job& job, const Plan& part, const Machine& machine,
@@ -62,7 +108,10 @@ bool hides_copies(const Job& job, const DiskChange& disk, const Preparation& sta
   constexpr double kMost = 0.01;
   const Nanos time =
       time_plan(job.program(), start.lowered().plan, with_disk(start.machine, disk)).iteration_time;
-  return to_seconds(time) <= (1 + kMost) * to_seconds(start.predicted_unlimited);
+  // By the same times of ops, which are not those of trials.
+  const Nanos unlimited =
+      start.now ? unlimited_time(job, job.program(), start.machine) : start.predicted_unlimited;
+  return to_seconds(time) <= (1 + kMost) * to_seconds(unlimited);
 }
 
 Result<void> plan_for_disk(const Job& job, const TrainingSpec& spec, const DiskChange& disk,
@@ -76,7 +125,8 @@ Result<void> plan_for_disk(const Job& job, const TrainingSpec& spec, const DiskC
   if (!plan) return fail(plan.error());
   start.plan = std::move(*plan);
   start.machine = std::move(machine);
-  start.predicted_unlimited = unlimited_time(job, job.program(), start.machine);
+  start.now.reset();
+  compare_with(job, job.program(), start.machine, start);
   start.gap = {};
   start.gap.unknown = "planned again for the disk as it was measured";
   return {};
@@ -168,7 +218,11 @@ Result<Preparation> prepare(Unprepared from, const TrainingSpec& spec, const Bud
   if (!made) return fail(made.error());
   const auto source = take_over(from, spec, task, *made);
   if (!source) return fail(source.error());
-  if (auto proven = prove_gap(task, *made, observer); !proven) return fail(proven.error());
+  const auto tried = made->obtained.tried;
+  // That of a plan that was tried is known, by what was measured then.
+  if (auto proven = tried ? Result<void>() : prove_gap(task, *made, observer); !proven) {
+    return fail(proven.error());
+  }
   start.profile = *source;
   start.plan = std::move(made->obtained);
   start.parallel = std::move(made->parallel);
@@ -177,6 +231,12 @@ Result<Preparation> prepare(Unprepared from, const TrainingSpec& spec, const Bud
   start.fastest_unlimited = made->fastest_unlimited;
   start.chose_sub_batch = made->rounds.chosen;
   start.predicted_whole = made->rounds.whole;
+  if (tried) {
+    start.now = tried->predicted;
+    start.predicted_unlimited = tried->unlimited;
+    start.fastest_unlimited = tried->fastest_unlimited;
+    start.gap = tried->gap;
+  }
   return start;
 }
 

@@ -7,6 +7,7 @@
 #include "job/job.h"
 #include "planning/plan_subject.h"
 #include "train/disk_drift.h"
+#include "train/time_model.h"
 #include "train/training_spec.h"
 #include "train/training_state.h"
 
@@ -28,8 +29,8 @@ struct Preparation {
   /// measured too.
   Nanos fastest_unlimited{};
   /// An iteration by what was measured while plans ran (time_model.h), where trials did that; the
-  /// predicted time without a budget is by the same then. The plan's own time and the gap stay
-  /// those of the profile.
+  /// gap and the times without a budget are by the same then. The plan's own time stays that of the
+  /// profile.
   std::optional<Nanos> now;
   bool chose_sub_batch = false;  ///< the planner did; the job's program is then of its choice
   /// Where it did: an iteration of the whole batch at once without a budget, with the best
@@ -57,9 +58,14 @@ bool hides_copies(const Job& job, const DiskChange& disk, const Preparation& sta
 Result<void> plan_for_disk(const Job& job, const TrainingSpec& spec, const DiskChange& disk,
                            Planner& planner, Preparation& start, Observer& observer);
 
-/// When the times of the job's program have changed: what its plan is expected to take, and what
-/// plans are compared with. For one device.
-void predict_again(const Job& job, Preparation& start);
+/// When the times of the job's program have changed, all together by `factor`: what its plan is
+/// expected to take, and what plans are compared with. For one device.
+void predict_again(const Job& job, double factor, Preparation& start);
+
+/// All that is said of the plan's time is by this model from here on, the gap too: linear programs
+/// take up to the planner's time limit once more. For one device. Fails where the gap does.
+Result<void> predict_by(const TimeModel& now, const Job& job, const TrainingSpec& spec,
+                        Preparation& start, Observer& observer);
 
 /// The plan of all devices of a job with several, from a plan of one of them.
 Result<ParallelPlan> parallel_plan(const Job& job, const Plan& part, const Machine& machine,

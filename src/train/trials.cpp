@@ -8,27 +8,12 @@
 
 #include "base/median.h"
 #include "cost/turns_on_buses.h"
-#include "lower/overhead.h"
 #include "lower/time_plan.h"
 #include "planners/registry.h"
 #include "train/rival_plans.h"
 
 namespace tidepool {
 namespace {
-
-/// The bound stays as it is; the plan has another time by the same profile.
-Result<void> renew_gap(Preparation& start) {
-  ProvenGap& gap = start.gap;
-  const Nanos time = start.lowered().iteration_time;
-  if (gap.least_time_of_any) gap.none_is_faster = time <= *gap.least_time_of_any;
-  if (!gap.gap) return {};
-  gap.gap = overhead(time, start.predicted_unlimited) - *gap.least_overhead;
-  constexpr double kRounding = 1e-9;
-  if (*gap.gap >= -kRounding) return {};
-  return fail(ErrorCode::check_failed,
-              fmt::format("a plan of '{}' takes {}, less than any can: plan or bound are wrong",
-                          start.lowered().plan.planner, format_time(time)));
-}
 
 Nanos planned_time(const Profile& profile, const Plan& plan) {
   return time_plan(profile.program, plan, with_turns_on_buses(profile.machine)).iteration_time;
@@ -65,14 +50,13 @@ Trials::Trials(Job& job, const TrainingSpec& spec, Planner& planner, Preparation
   const bool tells = job.spec().devices == 1 && spec.plan.empty() && spec.graph == 0 &&
                      (spec.epochs > 0 || spec.iterations >= kFewestTrialIterations);
   profile_known_ = profile_known_ || !tells;
-  const bool tries = may_try_ && wants_fastest && !start.plan.tried;
+  const bool has_tried = start.plan.tried && start.plan.tried->finished;
+  const bool tries = may_try_ && wants_fastest && !has_tried;
   settled_ = profile_known_ && !tries;
   if (wants_fastest) report_.emplace().why_none = std::move(why_none);
-  if (report_ && start.plan.tried) {
+  if (report_ && start.plan.tried && !tries) {
     report_->why_none.clear();
     report_->earlier = start.plan.tried;
-    start.now = start.plan.tried->predicted;
-    start.predicted_unlimited = start.plan.tried->unlimited;
   }
   if (settled_) return;
   observing_is_free_ = !job.make_device({})->enqueues_kernels();
@@ -129,7 +113,7 @@ void Trials::judge_profile() {
                              : "the times of now take its place there"));
   job_.program() = model().alone();
   start_.now.reset();
-  predict_again(job_, start_);
+  predict_again(job_, factor, start_);
   start_.gap = {};
   start_.gap.unknown = "ops take other times than the profile says";
   if (cached) {
@@ -173,8 +157,11 @@ Result<bool> Trials::follow(TrialRun ran, std::int64_t left) {
 }
 
 Result<std::optional<std::size_t>> Trials::next(std::int64_t left) {
-  cut_short_ = !enough(left);
-  if (cut_short_) return std::optional<std::size_t>();
+  if (!enough(left)) {
+    drop_slow();
+    cut_short_ = !begun_ || next_in_turn() || wants_another();
+    return std::optional<std::size_t>();
+  }
   if (!std::exchange(begun_, true)) {
     // A heat takes about a quarter of the training.
     constexpr std::int64_t kFewest = 2, kMostRounds = 8;
@@ -215,12 +202,16 @@ void Trials::drop_slow() {
   }
 }
 
+bool Trials::wants_another() const {
+  // Once it was no better there is no reason for another.
+  if (corrections_ > 0 && best() + 1 != candidates_.size()) return false;
+  return corrections_ < (learns_ ? kCorrections : 2);
+}
+
 /// Of one more plan and the best so far.
 Result<void> Trials::another_heat() {
+  if (!wants_another()) return {};
   const std::size_t leader = best();
-  // Once it was no better there is no reason for another.
-  if (corrections_ > 0 && leader + 1 != candidates_.size()) return {};
-  if (corrections_ >= (learns_ ? kCorrections : 2)) return {};
   for (Candidate& c : candidates_) c.out = true;
   candidates_[leader].out = false;
   const std::size_t before = candidates_.size();
@@ -342,30 +333,43 @@ Result<void> Trials::settle() {
     fastest.plan.planned.lowered.iteration_time =
         planned_time({{}, job_.program(), profile_.machine}, fastest.plan.planned.lowered.plan);
   }
-  TrialFigures figures;
-  figures.predicted = now.time(fastest.plan.planned.lowered.plan);
-  figures.unlimited =
-      unlimited_time(now.alone(), now.machine(), plan_terms(job_.spec()).best_algorithms(true));
-  figures.measured = fastest.times.empty() ? Nanos{0} : time_of(fastest);
-  figures.iterations = std::ssize(fastest.times);
   start_.plan = fastest.plan;
-  if (auto renewed = renew_gap(start_); !renewed) return renewed;
-  start_.now = figures.predicted;
-  start_.predicted_unlimited = figures.unlimited;
+  if (auto predicted = predict_by(now, job_, spec_, start_, observer_); !predicted) {
+    return predicted;
+  }
   write_report();
   report_->kept = kept;
   report_->cut_short = cut_short_;
   const TimeModel by_all = model();
   report_->slowdown = by_all.slowdown();
   report_->late = by_all.late();
-  if (cut_short_ || start_.chose_sub_batch) return {};
+  report_->for_next = keep(fastest);
+  return {};
+}
+
+/// Whether the next training has this one.
+bool Trials::keep(const Candidate& fastest) const {
+  const auto ran = [](const Candidate& c) { return !c.times.empty(); };
+  // Of a plan alone a training that was too short for others says nothing.
+  if (cut_short_ && std::ranges::count_if(candidates_, ran) < 2) return false;
+  if (start_.chose_sub_batch || spec_.cache.off || observer_.stop_requested()) return false;
+  const TrialFigures figures{*start_.now,
+                             start_.predicted_unlimited,
+                             start_.fastest_unlimited,
+                             start_.gap,
+                             ran(fastest) ? time_of(fastest) : Nanos{0},
+                             std::ssize(fastest.times),
+                             !cut_short_};
+  if (std::min({figures.predicted, figures.unlimited, figures.fastest_unlimited,
+                figures.measured}) <= Nanos{0}) {
+    return false;
+  }
   const PlanTask task{spec_.planner};
   const bool replaced = profile_wrong_ && start_.profile.from == "cache";
   const Profile asked{profile_.fingerprint, replaced ? job_.program() : profile_.program,
                       profile_.machine, profile_.fake};
-  keep_tried(asked, plan_terms(job_.spec()), task, start_.budget, fastest.plan.planned, figures,
-             Cache(spec_.cache, observer_));
-  return {};
+  return keep_tried(asked, plan_terms(job_.spec()), task, start_.budget, fastest.plan.planned,
+                    figures, Cache(spec_.cache, observer_));
 }
 
 void Trials::write_report() {

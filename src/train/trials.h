@@ -37,7 +37,12 @@ namespace tidepool {
 // then.
 //
 // The plan that is kept goes to the cache with its figures: the next training that asks for the
-// same begins with it and tries nothing, as long as its profile is right.
+// same begins with it and tries nothing, as long as its profile is right. Where the iterations
+// ended before all was tried, but after several plans ran, it begins with it and tries what is
+// left: other plans that are near it, and what the planner makes of the times of now.
+//
+// From then on all that is said of times is by what was measured: what the plan takes, what it is
+// compared with, and how far it may be from the best.
 
 /// Iterations of one plan in a row.
 struct TrialBlock {
@@ -100,8 +105,10 @@ class Trials {
   void drop_slow();
   [[nodiscard]] std::optional<std::size_t> next_in_turn() const;
   Result<std::optional<std::size_t>> next(std::int64_t left);
+  [[nodiscard]] bool wants_another() const;
   Result<void> another_heat();
   Result<void> settle();
+  bool keep(const Candidate& fastest) const;
   bool go_to(std::size_t candidate);
   void write_report();
 

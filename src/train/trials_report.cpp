@@ -23,6 +23,9 @@ std::string name_of(const TriedPlan& plan) {
   return plan.corrected ? plan.planner + " by what was measured" : plan.planner;
 }
 
+constexpr const char* kTooFew =
+    "too few iterations were left for other plans, and nothing is kept for the next training";
+
 }  // namespace
 
 std::string TrialsReport::text() const {
@@ -41,12 +44,17 @@ std::string TrialsReport::text() const {
     others.push_back(fmt::format("{} {} ({})", name_of(plans[i]), format_time(plans[i].measured),
                                  plans[i].iterations));
   }
-  const std::string beside =
-      !others.empty() ? fmt::format("tried beside it: {}", fmt::join(others, ", "))
-      : cut_short     ? std::string("too few iterations were left for other plans")
-                      : std::string("no other plan is near it by prediction");
-  return fmt::format("{} kept: {} an iteration at its median of {}; {}{}", name_of(best),
-                     format_time(best.measured), best.iterations, beside, slowdown_text(slowdown));
+  const std::string beside = !others.empty()
+                                 ? fmt::format("tried beside it: {}", fmt::join(others, ", "))
+                             : cut_short ? std::string(kTooFew)
+                                         : std::string("no other plan is near it by prediction");
+  const char* ended = !cut_short || others.empty() ? ""
+                      : for_next ? "; the iterations ended before all was tried, and the next "
+                                   "training goes on from here"
+                                 : "; the iterations ended before all was tried";
+  return fmt::format("{} kept: {} an iteration at its median of {}; {}{}{}", name_of(best),
+                     format_time(best.measured), best.iterations, beside, slowdown_text(slowdown),
+                     ended);
 }
 
 std::string why_not_tried(const TrainingSpec& spec, const Job& job, const Preparation& start) {

@@ -28,6 +28,7 @@ struct TrialsReport {
   /// An earlier training has tried them: what it measured of the one that this one runs.
   std::optional<TrialFigures> earlier;
   bool cut_short = false;        ///< too few iterations were left for all there was to try
+  bool for_next = false;         ///< the next training begins with what came of it
   Observation::Beside slowdown;  ///< of ops by copies, see Note [Time model]
   std::vector<Lateness> late;    ///< by stream, see there
 

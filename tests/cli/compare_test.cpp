@@ -68,6 +68,10 @@ TEST_F(CompareTest, PlansAreMeasuredInTurnOnThisDevice) {
   }
   EXPECT_THAT(tidepool(measured).out, HasSubstr("measured on this device, in turn"));
   for (const Json& row : success(on_device)["rows"]) EXPECT_TRUE(row["measured_ms"].is_null());
+  const testing::Finished nothing_to_run =
+      tidepool({"compare", "tiny-vgg", "--batch", "32", "--data", "synthetic", "--budget", "50%",
+                "--planners", "none", "--measure"});
+  EXPECT_THAT(nothing_to_run.out, Not(HasSubstr("measured on this device")));
   expect_error(tiny("compare", {"--budget", "50%", "--measure"}), 2,
                HasSubstr("leave out --machine"));
 }

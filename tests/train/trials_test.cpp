@@ -7,10 +7,13 @@
 #include "base/json.h"
 #include "base/median.h"
 #include "base/random.h"
+#include "lower/overhead.h"
 #include "measure/link_speed.h"
 #include "planners/registry.h"
 #include "planning/budget.h"
 #include "planning/make_plan.h"
+#include "planning/plan_subject.h"
+#include "planning/proven_gap.h"
 #include "train/late_clock.h"
 #include "train/training_fixture.h"
 #include "train/training_run.h"
@@ -254,6 +257,30 @@ class TrialsOfATraining : public TrialsTest {
     auto planned = plan(start_.budget);
     ASSERT_TRUE(planned) << planned.error().message;
     start_.plan.planned = std::move(*planned);
+    const auto best = plan_terms(spec_.job).best_algorithms(true);
+    const Lowered& lowered = start_.lowered();
+    start_.now.reset();
+    start_.predicted_unlimited = unlimited_time(times, start_.machine, best);
+    start_.fastest_unlimited = unlimited_time(times, start_.machine, AlgorithmPolicy::fastest);
+    start_.gap =
+        *proven_gap(times, start_.machine, lowered, start_.predicted_unlimited, start_.budget, {});
+  }
+
+  /// What is said of times after trials is by the true ones.
+  void expect_one_measure() const {
+    const auto ms = [](Nanos time) { return to_ms(time); };
+    const auto best = plan_terms(spec_.job).best_algorithms(true);
+    // Where an op begins late it does so without a budget too.
+    const Nanos late = late_.empty() ? Nanos{0} : late_[0].next;
+    Program truth = truth_;
+    for (Op& op : truth.ops) {
+      for (Algorithm& algorithm : op.algorithms) algorithm.time += late;
+    }
+    const double unlimited = ms(unlimited_time(truth, start_.machine, best));
+    EXPECT_NEAR(ms(start_.predicted_unlimited), unlimited, 0.02 * unlimited);
+    EXPECT_EQ(start_.fastest_unlimited, start_.predicted_unlimited) << "all take the same time";
+    ASSERT_TRUE(start_.gap.gap) << start_.gap.unknown;
+    EXPECT_NEAR(*start_.gap.least_overhead + *start_.gap.gap, start_.predicted_overhead(), 1e-9);
   }
 
   Result<Planned> plan(const Budget& budget) {
@@ -347,6 +374,7 @@ TEST_F(TrialsOfATraining, WithAWrongProfileEndWithAPlanAsGoodAsThatOfARightOne) 
     start_.profile.from = "file";
     Trials trials(*job_, spec_, *planner_, start_, listener_);
     run_all(trials);
+    expect_one_measure();
     const double share = to_seconds(time_of(start_.lowered().plan)) / to_seconds(right);
     EXPECT_LE(share, 1.02);
     EXPECT_NEAR(to_seconds(*start_.now), to_seconds(time_of(start_.lowered().plan)),
@@ -374,6 +402,7 @@ TEST_F(TrialsOfATraining, PredictWhatADeviceTakesThatBeginsLate) {
     const Nanos after = time_of(start_.lowered().plan);
     EXPECT_NEAR(ms(*start_.now), ms(after), 0.01 * ms(after));
     EXPECT_LT(ms(start_.lowered().iteration_time), 0.97 * ms(after)) << "it decides something";
+    expect_one_measure();
     ASSERT_GE(report.late.size(), late_.size());
     for (std::size_t s = 0; s < late_.size(); ++s) {
       EXPECT_EQ(report.late[s].next, late_[s].next) << s;
@@ -394,6 +423,107 @@ TEST_F(TrialsOfATraining, TakeNoMoreIterationsThanThereAre) {
     Trials trials(*job_, spec_, *planner_, start_, listener_);
     ASSERT_TRUE(trials.running());
     EXPECT_LE(run_all(trials), iterations - Trials::kBlock);
+  }
+}
+
+/// What trainings left each other of a job whose trials are in the cache.
+class TrialsInTheCache : public TrialsOfATraining {
+ protected:
+  void SetUp() override {
+    TrialsOfATraining::SetUp();
+    begin("auto", 60, 1);
+    spec_.cache.off = false;
+    plan_by(truth_);
+    planned_ = start_.plan;
+  }
+
+  /// As a training begins that asks for the same.
+  void begin_again(std::int64_t iterations) {
+    spec_.iterations = iterations;
+    start_.now.reset();
+    start_.plan = planned_;
+    PlanTask task{spec_.planner};
+    task.tried = true;
+    const Profile profile{job_->fingerprint(), job_->program(), start_.machine};
+    auto obtained = plan_profile(*planner_, profile, nullptr, plan_terms(spec_.job), task,
+                                 start_.budget, Cache(spec_.cache, listener_), listener_);
+    ASSERT_TRUE(obtained) << obtained.error().message;
+    if (obtained->tried) start_.plan = std::move(*obtained);
+  }
+
+  /// Runs them all, and says what came of it.
+  TrialsReport train(std::int64_t iterations) {
+    begin_again(iterations);
+    Trials trials(*job_, spec_, *planner_, start_, listener_);
+    run_all(trials);
+    return *trials.report();
+  }
+
+  static std::vector<std::string> kept_files() {
+    std::vector<std::string> files;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(cache_folder())) {
+      if (entry.path().filename().string().starts_with("plan-tried-")) {
+        files.push_back(entry.path().string());
+      }
+    }
+    return files;
+  }
+
+  ObtainedPlan planned_;
+};
+
+TEST_F(TrialsInTheCache, GoOnWhereTheIterationsOfAnotherTrainingEnded) {
+  const TrialsReport alone = train(12);
+  EXPECT_TRUE(alone.cut_short);
+  ASSERT_GT(alone.plans.size(), 1U) << alone.text();
+  ASSERT_GT(alone.plans[1].iterations, 0U) << alone.text();
+  EXPECT_TRUE(alone.for_next);
+  EXPECT_THAT(alone.text(), HasSubstr("the iterations ended before all was tried, and the next"));
+  ASSERT_THAT(kept_files(), SizeIs(1));
+
+  const TrialsReport rest = train(200);
+  ASSERT_TRUE(start_.plan.tried || rest.kept > 0);
+  EXPECT_FALSE(rest.earlier) << rest.text();
+  EXPECT_EQ(rest.plans[0].planner, alone.plans[alone.kept].planner);
+  EXPECT_FALSE(rest.cut_short);
+  EXPECT_TRUE(rest.for_next);
+  const Nanos kept = rest.plans[rest.kept].measured;
+
+  const TrialsReport none = train(200);
+  ASSERT_TRUE(none.earlier) << none.text();
+  EXPECT_EQ(none.earlier->measured, kept);
+  EXPECT_EQ(*none.earlier->gap.gap, *start_.plan.tried->gap.gap);
+}
+
+TEST_F(TrialsInTheCache, AShortTrainingDoesNotTakeThePlaceOfALongOne) {
+  const TrialsReport all = train(200);
+  EXPECT_TRUE(all.for_next);
+  start_.plan = planned_;  // as with `replan`
+  start_.now.reset();
+  spec_.iterations = 12;
+  Trials trials(*job_, spec_, *planner_, start_, listener_);
+  run_all(trials);
+  EXPECT_TRUE(trials.report()->cut_short);
+  EXPECT_FALSE(trials.report()->for_next) << trials.report()->text();
+  EXPECT_EQ(train(12).earlier->measured, all.plans[all.kept].measured);
+}
+
+TEST_F(TrialsInTheCache, FiguresThatCannotBeAreRefusedWithTheNameOfTheirFile) {
+  (void)train(200);
+  ASSERT_THAT(kept_files(), SizeIs(1));
+  const std::string path = kept_files()[0];
+  const std::string text = *read_file(path);
+  for (const char* field : {"predicted_ns", "unlimited_ns", "measured_ns", "iterations"}) {
+    SCOPED_TRACE(field);
+    Json file = Json::parse(text);
+    file["trial"][field] = 0;
+    ASSERT_TRUE(write_file(path, file.dump()));
+    listener_ = {};
+    begin_again(200);
+    EXPECT_FALSE(start_.plan.tried);
+    EXPECT_THAT(listener_.notices,
+                Contains(Pair(Notice::cache_file_ignored,
+                              ::testing::AllOf(HasSubstr(path), HasSubstr(field)))));
   }
 }
 
@@ -477,6 +607,7 @@ TEST_F(TrialsTest, AProfileOfABusyMachineIsFoundOutAndReplaced) {
   EXPECT_TRUE(report.trials);
   EXPECT_EQ(report.state_crc32, measured.state_crc32);
   EXPECT_LT(report.predicted, 5 * measured.predicted);
+  EXPECT_LE(report.start.fastest_unlimited, report.start.predicted_unlimited);
   EXPECT_LE(report.arena_peak, report.start.budget.device);
 
   listener_ = {};
