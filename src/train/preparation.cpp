@@ -91,6 +91,12 @@ Result<void> predict_by(const TimeModel& now, const Job& job, const TrainingSpec
   auto gap =
       proven_gap(program, now.machine(), timed, start.predicted_unlimited, start.budget,
                  {gap_time_limit(task.planner), observer.stop(), task.stop.value_or(Stop{})});
+  // Times that were measured are no proof that one of the two is wrong, and no reason to end.
+  if (!gap && gap.error().code == ErrorCode::check_failed) {
+    start.gap = {};
+    start.gap.unknown = "the plan was measured to be faster than the bound by the times measured";
+    return {};
+  }
   if (!gap) return fail(gap.error());
   start.gap = std::move(*gap);
   return {};

@@ -267,20 +267,36 @@ TEST_F(CacheTest, EpochsAreTheSameWithAndWithoutTheCache) {
 }
 
 TEST_F(CacheTest, TheGapIsThatOfThePlanWhereverThePlanIsFrom) {
-  const Json planned = success(epochs("1", {"--no-trials"}));
-  const std::string file = cached("plan-").at(0);
-  const Json bound = success({"bound", "--plan", file});
-  const Json from_cache = success(epochs("1", {"--no-trials"}));
-  EXPECT_EQ(from_cache["plan_from"], "cache");
-  const std::string copy = folder_.file("plan.json");
-  std::filesystem::copy_file(file, copy);
-  // Measured anew: other times than the plan's.
-  const Json from_file = success(epochs("1", {"--plan", copy, "--no-cache", "--no-trials"}));
-  EXPECT_EQ(from_file["plan_from"], "file");
-  for (const Json& training : {planned, from_cache, from_file}) {
-    EXPECT_EQ(training["optimality_gap"], bound["optimality_gap"]);
-    EXPECT_EQ(training["least_overhead"], bound["least_overhead"]);
+  // A training that finds the machine in another state than its profile says that it has no gap.
+  bool same = false;
+  const auto gap_of = [&same](Arguments arguments) {
+    arguments.emplace_back("--json");
+    const Finished f = tidepool(std::move(arguments));
+    EXPECT_EQ(f.exit_code, 0) << f.err;
+    same = same && f.err.find("what the profile") == std::string::npos;
+    return Json::parse(f.out, nullptr, false);
+  };
+  for (int tries = 0; tries < 5 && !same; ++tries) {
+    std::filesystem::remove_all(folder_.path() / "cache");
+    same = true;
+    const Json planned = gap_of(epochs("1", {"--no-trials"}));
+    const std::string file = cached("plan-").at(0);
+    const Json bound = success({"bound", "--plan", file});
+    const Json from_cache = gap_of(epochs("1", {"--no-trials"}));
+    EXPECT_EQ(from_cache["plan_from"], "cache");
+    const std::string copy = folder_.file("plan.json");
+    std::filesystem::copy_file(file, copy, std::filesystem::copy_options::overwrite_existing);
+    // Measured anew: other times than the plan's.
+    const Json from_file = gap_of(epochs("1", {"--plan", copy, "--no-cache", "--no-trials"}));
+    EXPECT_EQ(from_file["plan_from"], "file");
+    for (const Json& training : {planned, from_cache, from_file}) {
+      if (!same) continue;
+      EXPECT_TRUE(bound["optimality_gap"].is_number());
+      EXPECT_EQ(training["optimality_gap"], bound["optimality_gap"]);
+      EXPECT_EQ(training["least_overhead"], bound["least_overhead"]);
+    }
   }
+  if (!same) GTEST_SKIP() << "the machine changed its speed in each of five tries";
   EXPECT_THAT(tidepool(epochs("1", {"--no-trials"})).out, HasSubstr("\noptimality gap "));
 }
 
