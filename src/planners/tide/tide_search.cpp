@@ -148,7 +148,9 @@ void TideSearch::run() {
 }
 
 TideSearch::Side& TideSearch::next_side() {
-  if (sides_.size() == 1 || sides_.front().round == 0) return sides_.front();
+  // Where there is time for few rounds they are all the first's.
+  constexpr std::uint64_t kAlone = 3;
+  if (sides_.size() == 1 || sides_.front().round < kAlone) return sides_.front();
   Side& second = sides_.back();
   if (second.rests == 0) return second;
   --second.rests;
