@@ -1,6 +1,7 @@
 // The search behind `tide` and `auto`: states under a load limit, and addresses for them, in turns.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <string>
@@ -93,6 +94,10 @@ class TideSearch {
   /// A search under load limits, and what has come of its rounds.
   struct Side {
     Side(const PlannerContext& context, Lowering& lowering, const Options& options, bool recompute);
+    void remember_failed(Nanos time, double effort) {
+      double& most = failed[time];
+      most = std::max(most, effort);
+    }
 
     LoadSearch load;
     LoadLimit limit;

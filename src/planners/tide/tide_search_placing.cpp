@@ -118,10 +118,9 @@ Bytes TideSearch::take_best(Placing& p) {
       least_excess = std::min(least_excess.value_or(excess), excess);
     }
     auto& lowered = state.trial.lowered;
-    if (!lowered && p.placed) continue;  // not for want of addresses
     if (!lowered) {
-      double& most = side_->failed[state.time];
-      most = std::max(most, effort(p.packing));
+      // Once another had addresses this one was given up.
+      if (!p.placed) side_->remember_failed(state.time, effort(p.packing));
       continue;
     }
     side_->placed = true;
