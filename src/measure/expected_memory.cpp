@@ -24,6 +24,11 @@ Bytes bytes_of_hashes(const Job& job, Bytes file) {
   return job.spec().device.spill.verify ? file / kBytesOfAHash : 0;
 }
 
+Bytes bytes_of_hashes(const Job& job, const Plan& plan) {
+  const Arena& last = plan.arenas.back();
+  return bytes_of_hashes(job, last.kind == SpaceKind::file ? last.bytes : 0);
+}
+
 Result<ProcessMemory> expected_memory(const Job& job, Bytes limit, bool plans) {
   const auto runner = job.make_runner_of_one();
   if (!runner) return fail(runner.error());

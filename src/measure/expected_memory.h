@@ -12,5 +12,7 @@ Result<ProcessMemory> expected_memory(const Job& job, Bytes limit, bool plans = 
 
 /// Of a file of so many bytes, where they are asked for: FileSpace keeps 8 B a block.
 Bytes bytes_of_hashes(const Job& job, Bytes file);
+/// Of the file of this plan, where it has one.
+Bytes bytes_of_hashes(const Job& job, const Plan& plan);
 
 }  // namespace tidepool

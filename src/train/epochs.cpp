@@ -32,7 +32,13 @@ class Epochs {
         observer_(observer),
         total_(spec.epochs * job.iterations_per_epoch()),
         drift_(planned_for(report.start)),
-        trials_(job, spec, planner, report.start, observer) {}
+        trials_(job, spec, planner, report.start, observer,
+                {job, report.memory ? &report.memory->process : nullptr,
+                 [this] {
+                   training_->executor().exit();
+                   close_device();
+                 },
+                 &evaluation_plan_}) {}
 
   Result<void> resume(nn::CheckpointFile checkpoint) {
     first_ = next_ = checkpoint.checkpoint().next_iteration;
@@ -67,10 +73,9 @@ class Epochs {
     const auto change = drift_.change();
     // A plan from a file is what the user wants to run.
     if (!change || !report_.file || !spec_.plan.empty()) return;
-    if (hides_copies(job_, *change, start_)) return;
-    auto runner = training_->take_runner();
-    close_executors();
-    device_.reset();
+    // Trials plan for the disk as it is, too.
+    if (trials_.running() || hides_copies(job_, *change, start_)) return;
+    close_device();
     observer_.update(0, "planning for the disk as it is now");
     const auto planned = plan_for_disk(job_, spec_, *change, planner, start_, observer_);
     if (planned) {
@@ -85,7 +90,7 @@ class Epochs {
                        fmt::format("no other plan was found for the disk, so this one goes on: {}",
                                    planned.error().message));
     }
-    open_device(std::move(runner));
+    open_device(std::move(runner_));
   }
 
   /// To the end of the epoch, or to where the observer stops it.
@@ -95,8 +100,6 @@ class Epochs {
     const std::int64_t count = (epoch + 1) * per_epoch - next_;
     const auto start = std::chrono::steady_clock::now();
     training_->executor().enter();
-    traffic_ = device_->file_traffic();
-    drift_.begin(traffic_);
     const auto told = [&](std::int64_t i, Nanos time) {
       const std::int64_t done = first_ + i + 1;
       observer_.update(static_cast<double>(done) / static_cast<double>(total_),
@@ -110,7 +113,6 @@ class Epochs {
     const auto ran = run(count, told);
     if (!ran) return fail(ran.error());
     const std::int64_t iterations = *ran;
-    count_traffic(iterations);
     training_->executor().exit();
     const auto losses =
         std::span(training_->runner().losses()).subspan(static_cast<std::size_t>(next_ - first_));
@@ -186,8 +188,7 @@ class Epochs {
     while (done < count && trials_.running() && !observer_.stop_requested()) {
       const TrialBlock block = trials_.block();
       const std::int64_t few = std::min(count - done, block.iterations);
-      const RunReport ran = block.observed ? training_->observe(few, observer_.stop(), told)
-                                           : training_->run(few, observer_.stop(), told);
+      const RunReport ran = run_block(few, block.observed, told);
       done += ran.iterations;
       // What an epoch's end cuts short says little.
       if (ran.iterations < block.iterations) return done;
@@ -195,28 +196,49 @@ class Epochs {
       if (block.observed) trial.timings = training_->executor().timings();
       const auto changed = trials_.follow(std::move(trial), total_ - next_ - done);
       if (!changed) return fail(changed.error());
-      if (!trials_.running()) training_->measure_anew();
-      if (*changed) change_plan(done);
+      if (!trials_.running()) {
+        if (training_) training_->measure_anew();
+        if (trials_.machine()) drift_ = DiskDrift(*trials_.machine());
+      }
+      if (*changed || !training_) change_plan(done);
     }
-    if (done < count) done += training_->run(count - done, observer_.stop(), told).iterations;
+    if (done < count) done += run_block(count - done, false, told).iterations;
     return done;
+  }
+
+  RunReport run_block(std::int64_t count, bool observed,
+                      const std::function<void(std::int64_t, Nanos)>& told) {
+    const FileTraffic before = device_->file_traffic();
+    drift_.begin(before);
+    RunReport ran = observed ? training_->observe(count, observer_.stop(), told)
+                             : training_->run(count, observer_.stop(), told);
+    if (report_.file) report_.file->count(before, device_->file_traffic(), ran.iterations);
+    return ran;
   }
 
   /// Between two blocks of an epoch of which `done` iterations are. The device stays open where its
   /// arenas are large enough.
   void change_plan(std::int64_t done) {
-    training_->executor().exit();
-    auto runner = training_->take_runner();
-    report_.arena_peak = std::max(report_.arena_peak, training_->executor().arena_peak());
-    close_executors();
+    if (training_) {
+      training_->executor().exit();
+      leave_executors();
+    }
     report_.totals = totals_of(job_.program(), start_.lowered().plan);
-    open_device(std::move(runner), done);
+    open_device(std::move(runner_), done);
     training_->executor().enter();
   }
 
-  void close_executors() {
+  /// The values are with the runner, where they stay until the device is opened.
+  void leave_executors() {
+    report_.arena_peak = std::max(report_.arena_peak, training_->executor().arena_peak());
+    runner_ = training_->take_runner();
     evaluation_.reset();
     training_.reset();
+  }
+
+  void close_device() {
+    leave_executors();
+    device_.reset();
   }
 
   /// Or goes on with it where it is open and large enough; nothing may run on it. `done`:
@@ -238,18 +260,6 @@ class Epochs {
       evaluation_.emplace(evaluation_program_->program, evaluation_plan_, device,
                           *evaluation_runner_);
     }
-  }
-
-  void count_traffic(std::int64_t iterations) {
-    if (!report_.file) return;
-    const FileTraffic now = device_->file_traffic();
-    FileTraffic& sum = report_.file->traffic;
-    sum.written.bytes += now.written.bytes - traffic_.written.bytes;
-    sum.read.bytes += now.read.bytes - traffic_.read.bytes;
-    sum.size = now.size;
-    sum.kind = now.kind;
-    sum.warning = now.warning;
-    report_.file->iterations += iterations;
   }
 
   [[nodiscard]] const std::string& checkpoint() const {
@@ -283,7 +293,6 @@ class Epochs {
   Preparation& start_;
   TrainingObserver& observer_;
   std::int64_t total_;
-  FileTraffic traffic_;  ///< when the epoch began; no plans are tried where there is a file
   DiskDrift drift_;
   Trials trials_;
   std::int64_t first_ = 0;  ///< of this run
@@ -295,7 +304,8 @@ class Epochs {
   Plan evaluation_plan_;
   std::unique_ptr<nn::EvaluationRunner> evaluation_runner_;
   std::unique_ptr<Device> device_;
-  DeviceConfig config_;  ///< with which it is open
+  DeviceConfig config_;                         ///< with which it is open
+  std::unique_ptr<nn::TrainingRunner> runner_;  ///< while there is no training_
   std::optional<TrainingRun> training_;
   std::optional<Executor> evaluation_;
 };

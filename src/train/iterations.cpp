@@ -52,15 +52,15 @@ class Iterations {
         start_(report.start),
         observer_(observer),
         drift_(start_.plan.profile ? start_.plan.profile->machine : start_.running_on()),
-        trials_(job, spec, planner, report.start, observer) {}
+        trials_(job, spec, planner, report.start, observer,
+                {job, report.memory ? &report.memory->process : nullptr,
+                 [this] { inside_->close_device(); }}) {}
 
   Result<void> open() {
     auto runner = job_.make_runner();
     if (!runner) return fail(runner.error());
     inside_.emplace(job_, start_.running_on(), start_.running(), std::move(*runner), spec_.graph);
     inside_->executor().enter();
-    before_iterations_ = inside_->traffic();
-    drift_.begin(before_iterations_);
     if (spec_.comparison == Comparison::none) return {};
     const auto plan = plan_with(chosen_algorithms(job_.program(), start_.lowered().plan),
                                 *make_none(), job_.program(), start_.machine, no_limit(), {});
@@ -94,9 +94,12 @@ class Iterations {
         observer_.iteration({i + 1, total, time});
         watch_disk(before + i + 1);
       };
+      const FileTraffic before_block = inside_->traffic();
+      drift_.begin(before_block);
       const RunReport ran = trial.observed ? inside_->observe(count, observer_.stop(), told)
                                            : inside_->run(count, observer_.stop(), told);
       done += ran.iterations;
+      if (report_.file) report_.file->count(before_block, inside_->traffic(), ran.iterations);
       if (tries && ran.iterations == count) {
         if (auto went = follow(ran, trial.observed, total - done); !went) return fail(went.error());
       }
@@ -109,14 +112,6 @@ class Iterations {
 
   void close() {
     TrainingReport& report = report_;
-    const FileTraffic before = before_iterations_;
-    FileTraffic traffic = inside_->traffic();
-    traffic.written.bytes -= before.written.bytes;
-    traffic.read.bytes -= before.read.bytes;
-    if (report.file) {
-      report.file->traffic = traffic;
-      report.file->iterations = report.next_iteration;
-    }
     inside_->executor().exit();
     report.arena_peak = inside_->arena_peak();
     report.trials = trials_.report();
@@ -142,10 +137,16 @@ class Iterations {
     if (observed) run.timings = inside_->executor().timings();
     const auto changed = trials_.follow(std::move(run), left);
     if (!changed) return fail(changed.error());
-    if (!trials_.running()) inside_->measure_anew();
-    if (!*changed) return {};
-    report_.totals = totals_of(job_.program(), start_.lowered().plan);
-    inside_->go_on_with(start_.running(), start_.running_on());
+    if (!trials_.running()) {
+      inside_->measure_anew();
+      if (trials_.machine()) drift_ = DiskDrift(*trials_.machine());
+    }
+    if (*changed) {
+      report_.totals = totals_of(job_.program(), start_.lowered().plan);
+      inside_->go_on_with(start_.running(), start_.running_on());
+    } else if (inside_->is_closed()) {
+      inside_->go_on(start_.running_on());
+    }
     return {};
   }
 
@@ -170,7 +171,6 @@ class Iterations {
   const Preparation& start_;
   TrainingObserver& observer_;
   std::optional<TrainingRun> inside_;
-  FileTraffic before_iterations_;  ///< what entering wrote
   DiskDrift drift_;
   Trials trials_;
   std::optional<TrainingRun> without_;

@@ -204,7 +204,7 @@ Result<ProfileSource> take_over(const Unprepared& from, const TrainingSpec& spec
 Result<Preparation> prepare(Unprepared from, const TrainingSpec& spec, const Budget& budget,
                             Observer& observer) {
   Preparation start;
-  start.budget = budget;
+  start.budget = start.asked = budget;
   const auto machine = device_machine(*from.job, budget, spec.cache, observer);
   if (!machine) return fail(machine.error());
   put_on_machine(from.job, *machine, from.subject);

@@ -10,11 +10,6 @@
 namespace tidepool {
 namespace {
 
-Bytes file_bytes(const Plan& plan) {
-  const Arena& last = plan.arenas.back();
-  return last.kind == SpaceKind::file ? last.bytes : 0;
-}
-
 Result<Preparation> attempt(Unprepared from, const TrainingSpec& spec, const ProcessMemory& memory,
                             Observer& observer) {
   // An attempt before this one may have left the job in rounds of its choice.
@@ -55,7 +50,7 @@ Result<Preparation> prepare_in_memory(const Unprepared& from, const TrainingSpec
     memory.resident = resident_beside_arenas();
     memory.beyond = 0;
     memory.host = start->running().host_bytes();
-    memory.hashes = bytes_of_hashes(job, file_bytes(start->running()));
+    memory.hashes = bytes_of_hashes(job, start->running());
     const Bytes left = memory.limit - memory.beside(start->running().device_bytes());
     // Evaluations are planned inside the same.
     start->budget.device = std::min(start->budget.device, memory.largest_arena(job.alignment()));

@@ -14,7 +14,7 @@ struct RivalTask {
   const AlgorithmChoice& choice;  ///< what every op has to run
   const Program& program;
   const Machine& machine;
-  const Budget& budget;
+  Budget budget;
   PlannerOptions options;  ///< its time limit is for all of them together
 };
 

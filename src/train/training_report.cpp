@@ -22,6 +22,21 @@ void FileReport::watch(DiskDrift& drift, std::int64_t iteration, Nanos predicted
                   fmt::format("after iteration {} the disk {}", iteration, news->text()));
 }
 
+void FileReport::count(const FileTraffic& before, const FileTraffic& after, std::int64_t of) {
+  const auto add = [](FileTraffic::Direction& sum, const FileTraffic::Direction& from,
+                      const FileTraffic::Direction& to) {
+    sum.bytes += to.bytes - from.bytes;
+    sum.copies += to.copies - from.copies;
+    sum.time += to.time - from.time;
+  };
+  add(traffic.written, before.written, after.written);
+  add(traffic.read, before.read, after.read);
+  traffic.size = after.size;
+  traffic.kind = after.kind;
+  traffic.warning = after.warning;
+  iterations += of;
+}
+
 Bytes FileReport::written_an_iteration() const {
   return iterations > 0 ? traffic.written.bytes / iterations : 0;
 }

@@ -36,12 +36,14 @@ struct DriftReport {
 
 /// Of a training with a file behind memory, or behind its host.
 struct FileReport {
-  FileTraffic traffic;          ///< of the whole run
+  FileTraffic traffic;          ///< of all iterations of the run
   std::int64_t iterations = 0;  ///< in which it was
   std::vector<DriftReport> drifts;
 
   /// Remembers it and says it, where it is news.
   void watch(DiskDrift& drift, std::int64_t iteration, Nanos predicted, Observer& observer);
+  /// Of some iterations, what the device told before them and after.
+  void count(const FileTraffic& before, const FileTraffic& after, std::int64_t of);
   [[nodiscard]] Bytes written_an_iteration() const;
 };
 

@@ -77,25 +77,34 @@ class TrainingRun {
     return report;
   }
 
+  /// Between blocks: the values are with the runner, and nothing is taken of the device's memory
+  /// until the run goes on.
+  void close_device() {
+    leave_device();
+    device_.reset();
+  }
+  [[nodiscard]] bool is_closed() const { return !executor_; }
+
   /// Between blocks: from the next one on another plan runs, with the values, on a device of its
   /// own. One that has too little memory for it is closed before another is opened. What was
   /// measured until now does not count.
   void go_on_with(const Plan& plan, const Machine& machine) {
-    const std::int64_t next = executor_->next_iteration();
-    executor_->exit();
-    arena_peak_ = arena_peak();
-    executor_.reset();
+    if (!is_closed()) leave_device();
     plan_ = plan;
     measure_anew();
+    go_on(machine);
+  }
+  /// As before it was closed.
+  void go_on(const Machine& machine) {
     DeviceConfig config = device_config(plan_);
-    if (!serves(config_, config)) {
+    if (!device_ || !serves(config_, config)) {
       device_.reset();
       device_ = job_.make_device(machine);
       device_->open(config);
       config_ = std::move(config);
     }
     executor_.emplace(job_.whole().program, plan_, OpenDevice{*device_}, *runner_);
-    executor_->set_next_iteration(next);
+    executor_->set_next_iteration(next_iteration_);
     executor_->enter();
   }
 
@@ -121,6 +130,13 @@ class TrainingRun {
   }
 
  private:
+  void leave_device() {
+    next_iteration_ = executor_->next_iteration();
+    executor_->exit();
+    arena_peak_ = arena_peak();
+    executor_.reset();
+  }
+
   void keep_times(const RunReport& report, bool observed) {
     std::ranges::copy(measured_times(report, observed), std::back_inserter(times_));
   }
@@ -133,6 +149,7 @@ class TrainingRun {
   std::unique_ptr<Device> device_;  ///< null: shared
   std::optional<Executor> executor_;
   Bytes arena_peak_ = 0;
+  std::int64_t next_iteration_ = 0;  ///< while no executor knows it
   std::vector<Nanos> times_;
 };
 

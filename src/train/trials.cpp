@@ -31,12 +31,13 @@ constexpr double kWorthATrial = 1.02;
 }  // namespace
 
 Trials::Trials(Job& job, const TrainingSpec& spec, Planner& planner, Preparation& start,
-               Observer& observer)
+               Observer& observer, TrialRoom room)
     : job_(job),
       spec_(spec),
       planner_(planner),
       start_(start),
       observer_(observer),
+      room_(std::move(room)),
       profile_{job.fingerprint(), job.program(), start.machine, start.profile.how.fake},
       learns_(corrects_itself(spec.planner.name)),
       rivals_(rivals_of(spec.planner.name)),
@@ -153,7 +154,9 @@ Result<bool> Trials::follow(TrialRun ran, std::int64_t left) {
   constexpr std::size_t kFew = 4 * (kBlock - 1);
   if (candidates_[best()].times.size() < kFew && enough(left)) return go_to(best());
   if (auto settled = settle(); !settled) return fail(settled.error());
-  return go_to(best());
+  const bool another = go_to(best());
+  candidates_.clear();  // they take memory
+  return another;
 }
 
 Result<std::optional<std::size_t>> Trials::next(std::int64_t left) {
@@ -168,7 +171,8 @@ Result<std::optional<std::size_t>> Trials::next(std::int64_t left) {
     constexpr auto kRound = static_cast<std::int64_t>(kMost) * kBlock;
     rounds_ = static_cast<int>(std::clamp(left / (4 * kRound), kFewest, kMostRounds));
     candidates_[0].predicted = model().time(candidates_[0].plan.planned.lowered.plan);
-    const auto added = learns_ || rivals_ == Rivals::none ? add_learned() : add_rivals();
+    const auto added =
+        add(learns_ || rivals_ == Rivals::none ? &Trials::add_learned : &Trials::add_rivals);
     if (!added) return fail(added.error());
   }
   drop_slow();
@@ -215,20 +219,38 @@ Result<void> Trials::another_heat() {
   for (Candidate& c : candidates_) c.out = true;
   candidates_[leader].out = false;
   const std::size_t before = candidates_.size();
-  const auto added = learns_ ? add_learned() : add_corrected();
+  const auto added = add(learns_ ? &Trials::add_learned : &Trials::add_corrected);
   if (!added) return fail(added.error());
   if (candidates_.size() > before) candidates_[leader].blocks = 0;
   return {};
 }
 
-namespace {
+/// More plans, while nothing else takes the memory that there is; those that find no room are not
+/// tried. The slowest come last.
+Result<void> Trials::add(Result<void> (Trials::*plans)()) {
+  room_.make();
+  const std::size_t before = candidates_.size();
+  if (auto added = (this->*plans)(); !added) return added;
+  while (candidates_.size() > before && !have_room()) candidates_.pop_back();
+  return {};
+}
 
-RivalTask task_for(const TrainingSpec& spec, const AlgorithmChoice& choice, const Program& program,
-                   const Machine& machine, const Budget& budget, Observer& observer) {
-  RivalTask task{choice, program, machine, budget,
-                 planner_options(plan_terms(spec.job), spec.planner)};
+/// Each of those that take turns.
+bool Trials::have_room() {
+  room_.measure();
+  return std::ranges::all_of(candidates_, [&](const Candidate& c) {
+    const Plan& plan = c.plan.planned.lowered.plan;
+    const auto timings = std::ssize(plan.steady.instructions) * rounds_ * kBlock;
+    return c.out || room_.holds(plan, timings * static_cast<Bytes>(sizeof(OpTiming)));
+  });
+}
+
+RivalTask Trials::task_for(const AlgorithmChoice& choice, const Program& program,
+                           const Machine& machine) const {
+  RivalTask task{choice, program, machine, room_.inside(start_.budget),
+                 planner_options(plan_terms(spec_.job), spec_.planner)};
   PlannerOptions& options = task.options;
-  options.stop = observer.stop();
+  options.stop = room_.ends(observer_.stop());
   options.may.sub_batch = false;
   if (std::exchange(options.usual_time, false)) {
     options.time_limit *= std::max(std::ssize(program.ops), kUsualOps);
@@ -237,8 +259,6 @@ RivalTask task_for(const TrainingSpec& spec, const AlgorithmChoice& choice, cons
   return task;
 }
 
-}  // namespace
-
 /// Those of other planners that are near the best by prediction.
 Result<void> Trials::add_rivals() {
   constexpr double kNear = 1.15;
@@ -246,7 +266,7 @@ Result<void> Trials::add_rivals() {
   const Plan& own = candidates_[0].plan.planned.lowered.plan;
   const AlgorithmChoice choice = chosen_algorithms(profile_.program, own);
   const Program charged = now.charged(own);
-  RivalTask task = task_for(spec_, choice, charged, now.machine(), start_.budget, observer_);
+  RivalTask task = task_for(choice, charged, now.machine());
   task.options.values = {};  // they are the planner's own
   if (rivals_ == Rivals::swapping) task.options.may.recompute = false;
   auto plans = rival_plans(spec_.planner.name, task, observer_);
@@ -270,8 +290,7 @@ Result<void> Trials::add_learned() {
   if (!learns_) return profile_wrong_ ? add_corrected() : Result<void>();
   const AlgorithmChoice choice =
       chosen_algorithms(profile_.program, candidates_[0].plan.planned.lowered.plan);
-  RivalTask task =
-      task_for(spec_, choice, job_.program(), profile_.machine, start_.budget, observer_);
+  RivalTask task = task_for(choice, job_.program(), profile_.machine);
   std::vector<Observation> seen;
   for (const Candidate& c : candidates_) {
     if (c.seen) seen.push_back(*c.seen);
@@ -290,7 +309,7 @@ Result<void> Trials::add_corrected() {
   const Plan& leader = candidates_[best()].plan.planned.lowered.plan;
   const AlgorithmChoice choice = chosen_algorithms(profile_.program, leader);
   const Program charged = now.charged(leader);
-  const RivalTask task = task_for(spec_, choice, charged, now.machine(), start_.budget, observer_);
+  const RivalTask task = task_for(choice, charged, now.machine());
   observer_.update(0, fmt::format("{} plans by the times of now", planner_.name()));
   auto plan = plan_of_rival(planner_, task);
   if (!plan) return fail(plan.error());
@@ -343,6 +362,8 @@ Result<void> Trials::settle() {
   const TimeModel by_all = model();
   report_->slowdown = by_all.slowdown();
   report_->late = by_all.late();
+  machine_ = by_all.machine();
+  room_.keep(fastest.plan.planned.lowered.plan);
   report_->for_next = keep(fastest);
   return {};
 }
@@ -368,7 +389,7 @@ bool Trials::keep(const Candidate& fastest) const {
   const bool replaced = profile_wrong_ && start_.profile.from == "cache";
   const Profile asked{profile_.fingerprint, replaced ? job_.program() : profile_.program,
                       profile_.machine, profile_.fake};
-  return keep_tried(asked, plan_terms(job_.spec()), task, start_.budget, fastest.plan.planned,
+  return keep_tried(asked, plan_terms(job_.spec()), task, start_.asked, fastest.plan.planned,
                     figures, Cache(spec_.cache, observer_));
 }
 

@@ -11,9 +11,12 @@
 #include "train/preparation.h"
 #include "train/time_model.h"
 #include "train/training_spec.h"
+#include "train/trial_room.h"
 #include "train/trials_report.h"
 
 namespace tidepool {
+
+struct RivalTask;
 
 // Note [Trials]. Every plan trains to the same bits, so plans are compared by running them: a
 // prediction, however good its times, leaves out what the device does when much runs at once. A
@@ -66,17 +69,21 @@ class Trials {
   /// Of a training that begins with `start`. All must outlive it. The job's program gets other
   /// times where the profile was wrong.
   Trials(Job& job, const TrainingSpec& spec, Planner& planner, Preparation& start,
-         Observer& observer);
+         Observer& observer, TrialRoom room = {});
 
   /// Whether the next iterations are a block of these.
   [[nodiscard]] bool running() const { return !settled_; }
   [[nodiscard]] TrialBlock block() const;
   /// After a block of the plan in `start`; `left`: iterations that are still to run. Whether
-  /// `start` has another plan now, to go on with from here. Fails where a planner does, but for
-  /// want of memory or when interrupted.
+  /// `start` has another plan now, to go on with from here. Where the room has a limit the device
+  /// may be closed afterwards. Fails where a planner does, but for want of memory or when
+  /// interrupted.
   Result<bool> follow(TrialRun ran, std::int64_t left);
   /// None where nobody asks for the fastest plan, and the profile was right.
   [[nodiscard]] const std::optional<TrialsReport>& report() const { return report_; }
+  /// The machine as it was while plans ran, which the plan that is kept was chosen for; none where
+  /// nothing was tried.
+  [[nodiscard]] const std::optional<Machine>& machine() const { return machine_; }
 
  private:
   struct Candidate {
@@ -97,6 +104,10 @@ class Trials {
   [[nodiscard]] TimeModel model() const;
   [[nodiscard]] TimeModel model_of(std::span<const Candidate> plans) const;
   void judge_profile();
+  [[nodiscard]] RivalTask task_for(const AlgorithmChoice& choice, const Program& program,
+                                   const Machine& machine) const;
+  Result<void> add(Result<void> (Trials::*plans)());
+  [[nodiscard]] bool have_room();
   Result<void> add_rivals();
   Result<void> add_learned();
   Result<void> add_corrected();
@@ -117,6 +128,7 @@ class Trials {
   Planner& planner_;
   Preparation& start_;
   Observer& observer_;
+  TrialRoom room_;
   const Profile profile_;  ///< as the training began
   bool learns_ = false;    ///< the planner corrects itself
   Rivals rivals_ = Rivals::none;
@@ -131,6 +143,7 @@ class Trials {
   int rounds_ = 0;  ///< blocks of each plan
   int corrections_ = 0;
   std::optional<TrialsReport> report_;
+  std::optional<Machine> machine_;
   std::vector<Candidate> candidates_;
   std::size_t current_ = 0;
 };

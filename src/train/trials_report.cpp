@@ -61,10 +61,6 @@ std::string why_not_tried(const TrainingSpec& spec, const Job& job, const Prepar
   if (!spec.plan.empty()) return "the plan is that of a file";
   if (!spec.trials) return "switched off";
   if (job.spec().devices > 1) return "only plans of one device are tried";
-  if (spec.budget.memory.given()) {
-    return "planning would take of the `memory` that the training has";
-  }
-  if (spec.job.device.has_file_tier()) return "plans with a file behind the host are not tried";
   if (!job.whole().survival.empty()) return "times of iterations that skip branches do not compare";
   if (start.lowered().streaming) return "a streaming schedule leaves nothing to try";
   if (keeps_everything(job, start.lowered())) return "the plan keeps everything where it is";

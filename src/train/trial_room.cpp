@@ -1,0 +1,53 @@
+#include "train/trial_room.h"
+
+#include <algorithm>
+
+#include "measure/expected_memory.h"
+
+namespace tidepool {
+
+ProcessMemory TrialRoom::memory_with(const Plan& plan) const {
+  ProcessMemory memory = *memory_;
+  memory.resident = resident_;
+  memory.host = plan.host_bytes();
+  memory.hashes = bytes_of_hashes(*job_, plan);
+  if (beside_ == nullptr) return memory;
+  memory.host = std::max(memory.host, beside_->host_bytes());
+  memory.hashes = std::max(memory.hashes, bytes_of_hashes(*job_, *beside_));
+  return memory;
+}
+
+void TrialRoom::make() {
+  if (memory_ == nullptr) return;
+  close_device_();
+  measure();
+}
+
+void TrialRoom::measure() {
+  if (memory_ != nullptr) resident_ = resident_beside_arenas();
+}
+
+Budget TrialRoom::inside(Budget budget) const {
+  if (memory_ == nullptr) return budget;
+  ProcessMemory now = *memory_;
+  now.resident = resident_;
+  budget.device = std::min(budget.device, now.largest_arena(job_->alignment()));
+  return budget;
+}
+
+Stop TrialRoom::ends(Stop stop) const {
+  return memory_ == nullptr ? stop : where_memory_ends(memory_->limit, std::move(stop));
+}
+
+bool TrialRoom::holds(const Plan& plan, Bytes observed) const {
+  if (memory_ == nullptr) return true;
+  const Bytes arena = std::max(plan.device_bytes(), beside_ ? beside_->device_bytes() : 0);
+  return memory_with(plan).holds(arena + observed);
+}
+
+void TrialRoom::keep(const Plan& plan) {
+  if (memory_ == nullptr || resident_ == 0) return;
+  *memory_ = memory_with(plan);
+}
+
+}  // namespace tidepool
