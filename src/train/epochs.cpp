@@ -35,6 +35,7 @@ class Epochs {
         trials_(job, spec, planner, report.start, observer,
                 {job, report.memory ? &report.memory->process : nullptr,
                  [this] {
+                   if (!training_) return;
                    training_->executor().exit();
                    close_device();
                  },

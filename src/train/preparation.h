@@ -16,8 +16,7 @@ namespace tidepool {
 /// What a training starts with.
 struct Preparation {
   Budget budget;
-  Budget
-      asked;  ///< with which the plan was asked for: `budget`, or more of `memory` than it leaves
+  Budget asked;  ///< for its plan; more than `budget` where `memory` left less than expected
   Bytes unlimited_peak = 0;  ///< load of the whole batch at once, computed; of one device's part
   Machine machine;  ///< as one device has it; where there are several, with its part of their bus
   ProfileSource profile;

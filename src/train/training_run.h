@@ -80,6 +80,7 @@ class TrainingRun {
   /// Between blocks: the values are with the runner, and nothing is taken of the device's memory
   /// until the run goes on.
   void close_device() {
+    if (is_closed()) return;
     leave_device();
     device_.reset();
   }
@@ -146,7 +147,7 @@ class TrainingRun {
   Plan plan_;
   std::unique_ptr<nn::TrainingRunner> runner_;
   DeviceConfig config_;             ///< of its own device
-  std::unique_ptr<Device> device_;  ///< null: shared
+  std::unique_ptr<Device> device_;  ///< null: shared, or closed
   std::optional<Executor> executor_;
   Bytes arena_peak_ = 0;
   std::int64_t next_iteration_ = 0;  ///< while no executor knows it

@@ -5,10 +5,17 @@
 #include "measure/expected_memory.h"
 
 namespace tidepool {
+namespace {
+
+/// What plans may add to the heap that does not count: a part of the room that is left for what
+/// running differs by.
+constexpr Bytes kPartOfTheRoom = 2 * kMiB;
+
+}  // namespace
 
 ProcessMemory TrialRoom::memory_with(const Plan& plan) const {
   ProcessMemory memory = *memory_;
-  memory.resident = resident_;
+  memory.resident = counted();
   memory.host = plan.host_bytes();
   memory.hashes = bytes_of_hashes(*job_, plan);
   if (beside_ == nullptr) return memory;
@@ -17,10 +24,15 @@ ProcessMemory TrialRoom::memory_with(const Plan& plan) const {
   return memory;
 }
 
+Bytes TrialRoom::counted() const {
+  return planned_ + std::max<Bytes>(0, resident_ - before_ - kPartOfTheRoom);
+}
+
 void TrialRoom::make() {
   if (memory_ == nullptr) return;
   close_device_();
   measure();
+  if (before_ == 0) before_ = resident_;
 }
 
 void TrialRoom::measure() {
@@ -30,7 +42,7 @@ void TrialRoom::measure() {
 Budget TrialRoom::inside(Budget budget) const {
   if (memory_ == nullptr) return budget;
   ProcessMemory now = *memory_;
-  now.resident = resident_;
+  now.resident = counted();
   budget.device = std::min(budget.device, now.largest_arena(job_->alignment()));
   return budget;
 }
@@ -48,6 +60,7 @@ bool TrialRoom::holds(const Plan& plan, Bytes observed) const {
 void TrialRoom::keep(const Plan& plan) {
   if (memory_ == nullptr || resident_ == 0) return;
   *memory_ = memory_with(plan);
+  memory_->resident = resident_;
 }
 
 }  // namespace tidepool

@@ -47,7 +47,7 @@ Trials::Trials(Job& job, const TrainingSpec& spec, Planner& planner, Preparation
   if (!wants_fastest && profile_known_) return;
   std::string why_none = why_not_tried(spec, job, start);
   may_try_ = why_none.empty();
-  // Whether it is right can be told where nothing is tried, too: in `memory`, with one plan.
+  // Whether it is right can be told where nothing is tried, too.
   const bool tells = job.spec().devices == 1 && spec.plan.empty() && spec.graph == 0 &&
                      (spec.epochs > 0 || spec.iterations >= kFewestTrialIterations);
   profile_known_ = profile_known_ || !tells;
@@ -332,6 +332,7 @@ void Trials::add(Planned planned, const TimeModel& model, bool corrected) {
   const Nanos predicted = model.time(planned.lowered.plan);
   if (planned.lowered.streaming || known(planned.lowered, predicted)) return;
   planned.lowered.iteration_time = planned_time(profile_, planned.lowered.plan);
+  planned.lowered.steps = {};  // they take memory
   candidates_.push_back({{std::move(planned), "planner", {}, {}}, predicted, corrected});
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -74,6 +75,34 @@ TEST_F(Limit, HoldsThroughEpochsEvaluationsAndCheckpoints) {
   const Json free = outside(epochs("2", {}));
   EXPECT_EQ(resumed["state_crc32"], free["state_crc32"]);
   EXPECT_EQ(resumed["epochs"].back()["accuracy"], free["epochs"].back()["accuracy"]);
+}
+
+std::ptrdiff_t plans_that_ran(const Json& training) {
+  if (!training.is_object() || training["trials"].is_null()) return 0;
+  return std::ranges::count_if(training["trials"]["plans"], [](const Json& plan) {
+    return plan["measured_iterations"].get<int>() > 0;
+  });
+}
+
+/// Planning between iterations, with the device closed, and every plan that is tried.
+TEST_F(Limit, HoldsWhilePlansTakeTurns) {
+  make(120 * kMiB);
+  if (IsSkipped()) return;
+  const Arguments all = training("vgg11", "8", {"--iterations", "30"});
+  Json inside;
+  // On a busy machine it may be that no other plan seems worth a trial.
+  constexpr int kMost = 4;
+  for (int i = 0; i < kMost && plans_that_ran(inside) < 2; ++i) inside = expect_inside(all);
+  EXPECT_GE(plans_that_ran(inside), 2) << inside["trials"];
+  EXPECT_EQ(inside["memory"]["exceeded"], false);
+  Arguments one_plan = all;
+  one_plan.emplace_back("--no-trials");
+  const Json as_planned = expect_inside(one_plan);
+  EXPECT_EQ(as_planned["trials"]["why_none"], "switched off");
+  EXPECT_EQ(plans_that_ran(as_planned), 0);
+  EXPECT_EQ(inside["state_crc32"], as_planned["state_crc32"]);
+  EXPECT_EQ(inside["losses"], as_planned["losses"]);
+  EXPECT_EQ(inside["state_crc32"], outside(all)["state_crc32"]);
 }
 
 /// Waits until the process has written so much, or is over.

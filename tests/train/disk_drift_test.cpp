@@ -116,6 +116,7 @@ class DriftingTraining : public testing::TrainingTest {
     spec.budget = {};
     spec.planner.name = "tide";
     spec.planner.evaluations = 300;
+    spec.trials = false;  // they would plan for the disk as it is themselves
     spec.epochs = epochs;
     spec.cache.off = true;
     spec.budget.memory.bytes = kMiB;
