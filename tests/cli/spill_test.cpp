@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "base/bytes.h"
 #include "base/json.h"
@@ -154,6 +156,55 @@ TEST(Spill, ProfilesPlansAndComparisonsAreInTheSameMemory) {
       EXPECT_LT(out["rows"][0]["budget_bytes"].get<Bytes>(), smallest);
     }
   }
+}
+
+/// What is left for the arena is what the process leaves: once ops are not measured any more it is
+/// the same in the next.
+TEST(Spill, ATrainingInAsMuchBeginsWithThePlanThatWasKept) {
+  const testing::TemporaryFolder folder;
+  ::setenv("XDG_CACHE_HOME", folder.path().c_str(), 1);
+  const Arguments all{TIDEPOOL_BINARY,
+                      "train",
+                      "tiny-vgg-plain",
+                      "--batch",
+                      "2000",
+                      "--sub-batch",
+                      "2000",
+                      "--data",
+                      "synthetic",
+                      "--algorithms",
+                      "least-workspace",
+                      "--threads",
+                      "1",
+                      "--iterations",
+                      "100",
+                      "--planner",
+                      "tide",
+                      "--evaluations",
+                      "300",
+                      "--memory",
+                      "70MiB",
+                      "--spill",
+                      folder.path(),
+                      "--spill-speed",
+                      "1GB,1GB",
+                      "--json"};
+  constexpr int kMost = 6;
+  std::optional<Json> before;
+  for (int i = 0; i < kMost; ++i) {
+    const auto run = testing::run_process(all);
+    ASSERT_EQ(run.exit_code, 0) << run.out << run.err;
+    Json now = Json::parse(run.out);
+    EXPECT_EQ(now["trials"]["why_none"], nullptr);
+    if (before) {
+      EXPECT_EQ(now["state_crc32"], (*before)["state_crc32"]);
+    }
+    const bool begins_with_it = !now["trials"]["earlier_ms"].is_null();
+    before = std::move(now);
+    if (begins_with_it) break;
+  }
+  EXPECT_FALSE((*before)["trials"]["earlier_ms"].is_null());
+  EXPECT_EQ((*before)["plan_from"], "cache");
 }
 
 TEST(Spill, AFileThatIsTooSmallIsNamedAsTheCause) {

@@ -151,29 +151,6 @@ TEST_F(TrialsInMemory, GoOnThroughEpochsAndFromACheckpointOfAnInterruption) {
   }
 }
 
-TEST_F(TrialsInMemory, TheNextTrainingInAsMuchBeginsWithThePlanThatWasKept) {
-  TrainingSpec spec = spilling("tide");
-  spec.cache.off = false;
-  slow_down();
-  constexpr int kMost = 6;
-  bool asked_the_same = false;
-  for (int i = 0; i < kMost && !asked_the_same; ++i) {
-    spec.cache.replan = true;
-    const TrainingReport first = tried(spec);
-    const TriedPlan kept = first.trials->plans[first.trials->kept];
-    spec.cache.replan = false;
-    const TrainingReport second = trained(spec);
-    // What is left for the arena is what this process leaves, which grows.
-    asked_the_same = second.start.asked == first.start.asked;
-    if (!asked_the_same) continue;
-    ASSERT_TRUE(second.trials->earlier) << second.trials->text();
-    EXPECT_EQ(second.trials->earlier->measured, kept.measured);
-    EXPECT_TRUE(decide_the_same(second.start.lowered().strategy, first.start.lowered().strategy));
-    EXPECT_EQ(second.state_crc32, first.state_crc32);
-  }
-  EXPECT_TRUE(asked_the_same);
-}
-
 /// State that a trial finds is what a training without one has, and each tier stays inside its
 /// limit.
 TEST_F(TrialsInMemory, WithAFileBehindTheHost) {
