@@ -34,6 +34,8 @@ class TrialRoom {
         close_device_(std::move(close_device)),
         beside_(beside) {}
 
+  /// Whether planners one after the other, and their plans, find room for so many ops.
+  [[nodiscard]] bool is_enough_for(std::size_t ops) const;
   /// Before plans are made: the device is closed.
   void make();
   /// For their budgets: never more of the device than there was for the first plan, which `budget`

@@ -46,6 +46,9 @@ Trials::Trials(Job& job, const TrainingSpec& spec, Planner& planner, Preparation
   const bool wants_fastest = spec.plan.empty() && (learns_ || rivals_ != Rivals::none);
   if (!wants_fastest && profile_known_) return;
   std::string why_none = why_not_tried(spec, job, start);
+  if (why_none.empty() && !room_.is_enough_for(profile_.program.ops.size())) {
+    why_none = "planning again may take more than the `memory` that the training has";
+  }
   may_try_ = why_none.empty();
   // Whether it is right can be told where nothing is tried, too.
   const bool tells = job.spec().devices == 1 && spec.plan.empty() && spec.graph == 0 &&

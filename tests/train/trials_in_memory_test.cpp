@@ -220,6 +220,13 @@ TEST_F(TrialRoomTest, HoldsWhatFitsBesideAllElse) {
   EXPECT_FALSE(shared.holds(plan_of(40 * kMiB, kMiB), 0)) << "they have one device in turn";
 }
 
+TEST_F(TrialRoomTest, IsEnoughForProgramsThatAreSmallAgainstIt) {
+  const TrialRoom room(*job_, &memory_, [] {});  // of 64 MiB
+  EXPECT_TRUE(room.is_enough_for(400));
+  EXPECT_FALSE(room.is_enough_for(420));
+  EXPECT_TRUE(TrialRoom().is_enough_for(1'000'000));
+}
+
 TEST_F(TrialRoomTest, WhatIsLeftOnTheHeapTakesOfIt) {
   TrialRoom room(*job_, &memory_, [] {});
   room.make();
