@@ -1,9 +1,12 @@
-// Stop: how long work is told to end soon.
+// Stop: how long work is told to end soon, and how much memory it may take until then.
 #pragma once
 
 #include <concepts>
 #include <functional>
+#include <limits>
 #include <utility>
+
+#include "base/bytes.h"
 
 namespace tidepool {
 
@@ -18,10 +21,23 @@ class Stop {
       Stop(Callable&& asked)
       : asked_(std::forward<Callable>(asked)) {}
 
+  /// Of work that takes memory of its own, of which `room` is left.
+  Stop(std::function<bool()> asked, std::function<Bytes()> room)
+      : asked_(std::move(asked)), room_(std::move(room)) {}
+
   [[nodiscard]] bool requested() const { return asked_ && asked_(); }
+  /// What takes more at once than this, without asking in between, is not begun.
+  [[nodiscard]] Bytes room() const { return room_ ? room_() : std::numeric_limits<Bytes>::max(); }
+  /// Also where this says so.
+  [[nodiscard]] Stop or_when(std::function<bool()> says_so) const {
+    return {
+        [asked = asked_, says_so = std::move(says_so)] { return (asked && asked()) || says_so(); },
+        room_};
+  }
 
  private:
   std::function<bool()> asked_;
+  std::function<Bytes()> room_;
 };
 
 }  // namespace tidepool

@@ -14,6 +14,13 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::max();
 
+/// What Clp takes before it asks for the first time: two copies of the program, one of them
+/// presolved. Measured on programs of 1,370 to 91,281 terms: 0.7 MiB and up to 190 B a term.
+Bytes taken_unasked(std::size_t terms) {
+  constexpr Bytes kBytesOfATerm = 192;
+  return kMiB + kBytesOfATerm * static_cast<Bytes>(terms);
+}
+
 }  // namespace
 
 LinearProgram::Column LinearProgram::add_column(double lower, double upper, double cost) {
@@ -53,6 +60,12 @@ void LinearProgram::add_row(std::span<const Term> terms, double lower, double up
 LinearProgram::Solution LinearProgram::solve(const SolveOptions& options) const {
   const SolveWithClp with_clp = find_clp();
   if (with_clp == nullptr) throw std::runtime_error(clp_missing());
+  if (std::min(options.stop.room(), options.give_up.room()) < taken_unasked(row_columns_.size())) {
+    Solution stopped;
+    stopped.stopped = true;
+    stopped.bound = certified(std::vector<double>(row_lower_.size()));
+    return stopped;
+  }
   std::vector<double> lower = lower_;
   std::vector<double> upper = upper_;
   for (std::size_t c = 0; c < free_.size(); ++c) {

@@ -96,7 +96,7 @@ Stop where_memory_ends(Bytes limit, Stop stop) {
   // used goes again. Takes half a millisecond.
   static constexpr auto kForgetEvery = std::chrono::milliseconds(20);
   const Bytes most = limit - std::max(kRoom / 4, limit / 16);
-  return [watch = std::make_shared<Watch>(), most, stop = std::move(stop)] {
+  const auto asked = [watch = std::make_shared<Watch>(), most, stop = std::move(stop)] {
     if (stop.requested() || watch->short_of_it) return true;
     const Nanos now = std::chrono::steady_clock::now().time_since_epoch();
     if (now.count() < watch->next) return false;
@@ -108,6 +108,7 @@ Stop where_memory_ends(Bytes limit, Stop stop) {
     }
     return watch->short_of_it.load();
   };
+  return {asked, [most] { return most - resident_memory().all(); }};
 }
 
 }  // namespace tidepool

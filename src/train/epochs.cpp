@@ -9,6 +9,7 @@
 #include <span>
 
 #include "base/counted.h"
+#include "base/system_memory.h"
 #include "planning/make_plan.h"
 #include "train/diverged.h"
 #include "train/predicted_run.h"
@@ -79,6 +80,7 @@ class Epochs {
     close_device();
     observer_.update(0, "planning for the disk as it is now");
     const auto planned = plan_for_disk(job_, spec_, *change, planner, start_, observer_);
+    if (report_.memory) trim_heap();
     if (planned) {
       drift_ = DiskDrift(planned_for(start_));
       report_.totals = totals_of(job_.program(), start_.lowered().plan);
@@ -246,7 +248,7 @@ class Epochs {
   /// iterations since next_.
   void open_device(std::unique_ptr<nn::TrainingRunner> runner, std::int64_t done = 0) {
     const Plan& plan = start_.running();
-    DeviceConfig config = device_config(plan);
+    DeviceConfig config = trials_.arenas();
     if (evaluation_runner_) config = joined(config, device_config(evaluation_plan_));
     if (!device_ || !serves(config_, config)) {
       device_.reset();

@@ -143,9 +143,9 @@ class Iterations {
     }
     if (*changed) {
       report_.totals = totals_of(job_.program(), start_.lowered().plan);
-      inside_->go_on_with(start_.running(), start_.running_on());
+      inside_->go_on_with(start_.running(), start_.running_on(), trials_.arenas());
     } else if (inside_->is_closed()) {
-      inside_->go_on(start_.running_on());
+      inside_->go_on(start_.running_on(), trials_.arenas());
     }
     return {};
   }

@@ -58,9 +58,7 @@ Result<std::vector<Planned>> rival_plans(std::string_view own, const RivalTask& 
       mine.options.time_limit = std::min(left, limit / kParts);
       const auto late = Clock::now() + mine.options.time_limit;
       // Some know of no limit.
-      mine.options.stop = [stop = task.options.stop, late] {
-        return stop.requested() || Clock::now() > late;
-      };
+      mine.options.stop = task.options.stop.or_when([late] { return Clock::now() > late; });
     }
     observer.update(0, fmt::format("{} plans by the times of now", info->name));
     auto plan = plan_of_rival(*info->make(), mine);

@@ -86,18 +86,17 @@ class TrainingRun {
   }
   [[nodiscard]] bool is_closed() const { return !executor_; }
 
-  /// Between blocks: from the next one on another plan runs, with the values, on a device of its
-  /// own. One that has too little memory for it is closed before another is opened. What was
-  /// measured until now does not count.
-  void go_on_with(const Plan& plan, const Machine& machine) {
+  /// Between blocks: from the next one on another plan runs, with the values. Where `arenas`, which
+  /// are large enough for it, are not open, the device is closed and another one opened with them.
+  /// What was measured until now does not count.
+  void go_on_with(const Plan& plan, const Machine& machine, DeviceConfig arenas) {
     if (!is_closed()) leave_device();
     plan_ = plan;
     measure_anew();
-    go_on(machine);
+    go_on(machine, std::move(arenas));
   }
   /// As before it was closed.
-  void go_on(const Machine& machine) {
-    DeviceConfig config = device_config(plan_);
+  void go_on(const Machine& machine, DeviceConfig config) {
     if (!device_ || !serves(config_, config)) {
       device_.reset();
       device_ = job_.make_device(machine);

@@ -10,20 +10,19 @@ namespace {
 /// What plans may add to the heap that does not count: a part of the room that is left for what
 /// running differs by.
 constexpr Bytes kPartOfTheRoom = 2 * kMiB;
-/// Where there was less, a training that tried plans was once seen above its limit: it took 149 KiB
-/// an op beside what was resident before.
-constexpr Bytes kPlanningOfAnOp = 160 * kKiB;
 
 }  // namespace
 
-ProcessMemory TrialRoom::memory_with(const Plan& plan) const {
+ProcessMemory TrialRoom::memory_with(std::span<const Plan* const> plans) const {
   ProcessMemory memory = *memory_;
   memory.resident = counted();
-  memory.host = plan.host_bytes();
-  memory.hashes = bytes_of_hashes(*job_, plan);
-  if (beside_ == nullptr) return memory;
-  memory.host = std::max(memory.host, beside_->host_bytes());
-  memory.hashes = std::max(memory.hashes, bytes_of_hashes(*job_, *beside_));
+  memory.host = memory.hashes = 0;
+  const auto add = [&](const Plan& plan) {
+    memory.host = std::max(memory.host, plan.host_bytes());
+    memory.hashes = std::max(memory.hashes, bytes_of_hashes(*job_, plan));
+  };
+  for (const Plan* plan : plans) add(*plan);
+  if (beside_ != nullptr) add(*beside_);
   return memory;
 }
 
@@ -31,16 +30,14 @@ Bytes TrialRoom::counted() const {
   return planned_ + std::max<Bytes>(0, resident_ - before_ - kPartOfTheRoom);
 }
 
-bool TrialRoom::is_enough_for(std::size_t ops) const {
-  return memory_ == nullptr ||
-         memory_->limit - planned_ >= kPlanningOfAnOp * static_cast<Bytes>(ops);
-}
-
-void TrialRoom::make() {
-  if (memory_ == nullptr) return;
+Result<void> TrialRoom::lend(const std::function<Result<void>()>& work) {
+  if (memory_ == nullptr) return work();
   close_device_();
   measure();
   if (before_ == 0) before_ = resident_;
+  auto done = work();
+  measure();
+  return done;
 }
 
 void TrialRoom::measure() {
@@ -59,15 +56,17 @@ Stop TrialRoom::ends(Stop stop) const {
   return memory_ == nullptr ? stop : where_memory_ends(memory_->limit, std::move(stop));
 }
 
-bool TrialRoom::holds(const Plan& plan, Bytes observed) const {
+bool TrialRoom::holds(std::span<const Plan* const> plans, Bytes observed) const {
   if (memory_ == nullptr) return true;
-  const Bytes arena = std::max(plan.device_bytes(), beside_ ? beside_->device_bytes() : 0);
-  return memory_with(plan).holds(arena + observed);
+  Bytes arena = beside_ == nullptr ? 0 : beside_->device_bytes();
+  for (const Plan* plan : plans) arena = std::max(arena, plan->device_bytes());
+  return memory_with(plans).holds(arena + observed);
 }
 
 void TrialRoom::keep(const Plan& plan) {
   if (memory_ == nullptr || resident_ == 0) return;
-  *memory_ = memory_with(plan);
+  const Plan* const kept = &plan;
+  *memory_ = memory_with({&kept, 1});
   memory_->resident = resident_;
 }
 

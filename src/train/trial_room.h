@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <utility>
 
 #include "base/stop.h"
@@ -13,10 +14,10 @@ namespace tidepool {
 // Note [Trials in memory]. A training with `memory` has planned in the room of its device before
 // that was opened, and has no other room for planning. So its device is closed around the planning
 // of trials: weights and optimizer state wait in the file where they wait between epochs, bit for
-// bit. What planning and the plans that are kept have added to the heap is measured before anything
-// is opened again, and plans that find no room beside it are not tried. Between blocks of two plans
-// one device is closed before the other is opened, so that what is resident, the larger of their
-// arenas and all that is counted with it stays inside.
+// bit. What planning needed goes back to the kernel, what the plans that are kept have added to the
+// heap is measured, and plans that find no room beside it are not tried. Then one device is opened
+// for all that take turns, with the largest of their arenas, so that nothing is closed between two
+// blocks: what is resident, those arenas and all that is counted with them stays inside.
 
 class TrialRoom {
  public:
@@ -34,25 +35,25 @@ class TrialRoom {
         close_device_(std::move(close_device)),
         beside_(beside) {}
 
-  /// Whether planners one after the other, and their plans, find room for so many ops.
-  [[nodiscard]] bool is_enough_for(std::size_t ops) const;
-  /// Before plans are made: the device is closed.
-  void make();
+  /// What takes memory for a while, such as planners one after the other. Where there is a limit
+  /// the device is closed before, and what is free after goes back to the kernel.
+  Result<void> lend(const std::function<Result<void>()>& work);
   /// For their budgets: never more of the device than there was for the first plan, which `budget`
   /// is, and less where more is resident now.
   [[nodiscard]] Budget inside(Budget budget) const;
   /// Ends planning that takes more than there is.
   [[nodiscard]] Stop ends(Stop stop) const;
-  /// After plans were made, and some of them dropped.
+  /// Anew, after plans were dropped.
   void measure();
-  /// Whether this plan can run, with so many bytes kept of what is observed while it does.
-  [[nodiscard]] bool holds(const Plan& plan, Bytes observed) const;
+  /// Whether these plans can take turns on one device, with so many bytes kept of what is observed
+  /// while they do.
+  [[nodiscard]] bool holds(std::span<const Plan* const> plans, Bytes observed) const;
   /// This is the plan that is kept.
   void keep(const Plan& plan);
 
  private:
   [[nodiscard]] Bytes counted() const;
-  [[nodiscard]] ProcessMemory memory_with(const Plan& plan) const;
+  [[nodiscard]] ProcessMemory memory_with(std::span<const Plan* const> plans) const;
 
   const Job* job_ = nullptr;
   ProcessMemory* memory_ = nullptr;  ///< null: there is no limit

@@ -46,9 +46,6 @@ Trials::Trials(Job& job, const TrainingSpec& spec, Planner& planner, Preparation
   const bool wants_fastest = spec.plan.empty() && (learns_ || rivals_ != Rivals::none);
   if (!wants_fastest && profile_known_) return;
   std::string why_none = why_not_tried(spec, job, start);
-  if (why_none.empty() && !room_.is_enough_for(profile_.program.ops.size())) {
-    why_none = "planning again may take more than the `memory` that the training has";
-  }
   may_try_ = why_none.empty();
   // Whether it is right can be told where nothing is tried, too.
   const bool tells = job.spec().devices == 1 && spec.plan.empty() && spec.graph == 0 &&
@@ -184,19 +181,6 @@ Result<std::optional<std::size_t>> Trials::next(std::int64_t left) {
   return next_in_turn();
 }
 
-/// What has had fewest blocks; none where only one is left, or all have had theirs.
-std::optional<std::size_t> Trials::next_in_turn() const {
-  std::optional<std::size_t> turn;
-  int in = 0;
-  for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    if (candidates_[i].out) continue;
-    ++in;
-    if (candidates_[i].blocks >= rounds_) continue;
-    if (!turn || candidates_[i].blocks < candidates_[*turn].blocks) turn = i;
-  }
-  return in > 1 ? turn : std::nullopt;
-}
-
 void Trials::drop_slow() {
   // The fewer iterations were measured the more of a difference may be noise.
   constexpr double kLimits[] = {1.25, 1.1, 1.05, 1.03};
@@ -207,45 +191,6 @@ void Trials::drop_slow() {
     const double most = kLimits[std::clamp<std::size_t>(blocks, 1, std::size(kLimits)) - 1];
     if (ratio(time_of(c), fastest) > most) c.out = true;
   }
-}
-
-bool Trials::wants_another() const {
-  // Once it was no better there is no reason for another.
-  if (corrections_ > 0 && best() + 1 != candidates_.size()) return false;
-  return corrections_ < (learns_ ? kCorrections : 2);
-}
-
-/// Of one more plan and the best so far.
-Result<void> Trials::another_heat() {
-  if (!wants_another()) return {};
-  const std::size_t leader = best();
-  for (Candidate& c : candidates_) c.out = true;
-  candidates_[leader].out = false;
-  const std::size_t before = candidates_.size();
-  const auto added = add(learns_ ? &Trials::add_learned : &Trials::add_corrected);
-  if (!added) return fail(added.error());
-  if (candidates_.size() > before) candidates_[leader].blocks = 0;
-  return {};
-}
-
-/// More plans, while nothing else takes the memory that there is; those that find no room are not
-/// tried. The slowest come last.
-Result<void> Trials::add(Result<void> (Trials::*plans)()) {
-  room_.make();
-  const std::size_t before = candidates_.size();
-  if (auto added = (this->*plans)(); !added) return added;
-  while (candidates_.size() > before && !have_room()) candidates_.pop_back();
-  return {};
-}
-
-/// Each of those that take turns.
-bool Trials::have_room() {
-  room_.measure();
-  return std::ranges::all_of(candidates_, [&](const Candidate& c) {
-    const Plan& plan = c.plan.planned.lowered.plan;
-    const auto timings = std::ssize(plan.steady.instructions) * rounds_ * kBlock;
-    return c.out || room_.holds(plan, timings * static_cast<Bytes>(sizeof(OpTiming)));
-  });
 }
 
 RivalTask Trials::task_for(const AlgorithmChoice& choice, const Program& program,
@@ -357,9 +302,8 @@ Result<void> Trials::settle() {
         planned_time({{}, job_.program(), profile_.machine}, fastest.plan.planned.lowered.plan);
   }
   start_.plan = fastest.plan;
-  if (auto predicted = predict_by(now, job_, spec_, start_, observer_); !predicted) {
-    return predicted;
-  }
+  auto predicted = room_.lend([&] { return predict_by(now, job_, spec_, start_, observer_); });
+  if (!predicted) return predicted;
   write_report();
   report_->kept = kept;
   report_->cut_short = cut_short_;

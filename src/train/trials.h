@@ -79,6 +79,8 @@ class Trials {
   /// may be closed afterwards. Fails where a planner does, but for want of memory or when
   /// interrupted.
   Result<bool> follow(TrialRun ran, std::int64_t left);
+  /// Of a device for the plan in `start` and all that take turns with it.
+  [[nodiscard]] DeviceConfig arenas() const;
   /// None where nobody asks for the fastest plan, and the profile was right.
   [[nodiscard]] const std::optional<TrialsReport>& report() const { return report_; }
   /// The machine as it was while plans ran, which the plan that is kept was chosen for; none where
@@ -107,7 +109,8 @@ class Trials {
   [[nodiscard]] RivalTask task_for(const AlgorithmChoice& choice, const Program& program,
                                    const Machine& machine) const;
   Result<void> add(Result<void> (Trials::*plans)());
-  [[nodiscard]] bool have_room();
+  [[nodiscard]] std::vector<const Plan*> in_turn() const;
+  [[nodiscard]] bool have_room() const;
   Result<void> add_rivals();
   Result<void> add_learned();
   Result<void> add_corrected();

@@ -1,7 +1,12 @@
 // Plans that take turns where the process has a limit, or a file lies behind its host.
 #include <algorithm>
+#include <initializer_list>
+#include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
+#include "base/system_memory.h"
 #include "support/disks.h"
 #include "train/training_fixture.h"
 #include "train/training_spec.h"
@@ -199,6 +204,13 @@ class TrialRoomTest : public testing::TrainingTest {
     return plan;
   }
 
+  static bool holds(const TrialRoom& room, std::initializer_list<Plan> plans, Bytes observed = 0) {
+    std::vector<const Plan*> in_turn;
+    for (const Plan& plan : plans) in_turn.push_back(&plan);
+    return room.holds(in_turn, observed);
+  }
+  static Result<void> nothing() { return {}; }
+
   std::optional<Job> job_;
   ProcessMemory memory_;
 };
@@ -206,46 +218,58 @@ class TrialRoomTest : public testing::TrainingTest {
 TEST_F(TrialRoomTest, HoldsWhatFitsBesideAllElse) {
   int closed = 0;
   TrialRoom room(*job_, &memory_, [&] { ++closed; });
-  room.make();
+  EXPECT_TRUE(room.lend(nothing));
   EXPECT_EQ(closed, 1);
   // The rest is room for what the heap loses.
-  EXPECT_TRUE(room.holds(plan_of(40 * kMiB, kMiB), 0));
-  EXPECT_FALSE(room.holds(plan_of(50 * kMiB, kMiB), 0));
-  EXPECT_FALSE(room.holds(plan_of(40 * kMiB, 20 * kMiB), 0));
-  EXPECT_FALSE(room.holds(plan_of(40 * kMiB, kMiB), 20 * kMiB));
+  EXPECT_TRUE(holds(room, {plan_of(40 * kMiB, kMiB)}));
+  EXPECT_FALSE(holds(room, {plan_of(50 * kMiB, kMiB)}));
+  EXPECT_FALSE(holds(room, {plan_of(40 * kMiB, 20 * kMiB)}));
+  EXPECT_FALSE(holds(room, {plan_of(40 * kMiB, kMiB)}, 20 * kMiB));
+  EXPECT_TRUE(holds(room, {plan_of(10 * kMiB, 20 * kMiB)}));
+  EXPECT_FALSE(holds(room, {plan_of(10 * kMiB, 20 * kMiB), plan_of(40 * kMiB, kMiB)}))
+      << "they have one device in turn";
   const Plan evaluation = plan_of(50 * kMiB, 0);
   TrialRoom shared(
       *job_, &memory_, [] {}, &evaluation);
-  shared.make();
-  EXPECT_FALSE(shared.holds(plan_of(40 * kMiB, kMiB), 0)) << "they have one device in turn";
-}
-
-TEST_F(TrialRoomTest, IsEnoughForProgramsThatAreSmallAgainstIt) {
-  const TrialRoom room(*job_, &memory_, [] {});  // of 64 MiB
-  EXPECT_TRUE(room.is_enough_for(400));
-  EXPECT_FALSE(room.is_enough_for(420));
-  EXPECT_TRUE(TrialRoom().is_enough_for(1'000'000));
+  EXPECT_TRUE(shared.lend(nothing));
+  EXPECT_FALSE(holds(shared, {plan_of(40 * kMiB, kMiB)})) << "with that of evaluations, too";
 }
 
 TEST_F(TrialRoomTest, WhatIsLeftOnTheHeapTakesOfIt) {
   TrialRoom room(*job_, &memory_, [] {});
-  room.make();
+  EXPECT_TRUE(room.lend(nothing));
   const Budget all{46 * kMiB, 0, {}};
   const Bytes before = room.inside(all).device;
   EXPECT_GT(before, 40 * kMiB);
-  const std::vector<char> left(24 * kMiB, 1);
+  std::vector<char> left;
+  EXPECT_TRUE(room.lend([&] {
+    left.assign(24 * kMiB, 1);
+    return Result<void>();
+  }));
   EXPECT_EQ(left[kMiB], 1);
-  room.measure();
   EXPECT_LT(room.inside(all).device, before - 15 * kMiB);
-  EXPECT_FALSE(room.holds(plan_of(40 * kMiB, kMiB), 0));
+  EXPECT_FALSE(holds(room, {plan_of(40 * kMiB, kMiB)}));
   room.keep(plan_of(10 * kMiB, 2 * kMiB));
   EXPECT_EQ(memory_.host, 2 * kMiB);
 }
 
+/// Small blocks, which the allocator keeps for whoever asks next.
+TEST_F(TrialRoomTest, WhatPlanningHasGivenBackTakesNothing) {
+  TrialRoom room(*job_, &memory_, [] {});
+  EXPECT_TRUE(room.lend(nothing));
+  const Bytes before = resident_memory().all();
+  EXPECT_TRUE(room.lend([&] {
+    std::vector<std::string> blocks(24 * 1024, std::string(1000, 'x'));
+    EXPECT_GT(resident_memory().all(), before + 20 * kMiB);
+    return Result<void>();
+  }));
+  EXPECT_LT(resident_memory().all(), before + 4 * kMiB);
+}
+
 TEST_F(TrialRoomTest, ThereIsEnoughWhereNothingIsLimited) {
   TrialRoom room;
-  room.make();
-  EXPECT_TRUE(room.holds(plan_of(kNoDeviceLimit, kGiB), kGiB));
+  EXPECT_TRUE(room.lend(nothing));
+  EXPECT_TRUE(holds(room, {plan_of(kNoDeviceLimit, kGiB)}, kGiB));
   EXPECT_EQ(room.inside(no_limit()), no_limit());
   EXPECT_FALSE(room.ends({}).requested());
 }

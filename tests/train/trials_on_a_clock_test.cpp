@@ -47,7 +47,7 @@ class TrialsOfATraining : public TrialsTest {
     }
     planner_ = *make_planner(planner);
     const Bytes peak = unlimited_peak(truth_, start_.machine.alignment());
-    start_.budget = {static_cast<Bytes>(static_cast<double>(peak) * percent / 100), 0, {}};
+    start_.budget = start_.asked = {static_cast<Bytes>(static_cast<double>(peak) * percent / 100), 0, {}};
   }
 
   /// The plan that the planner makes by these times, as the start of a training.
@@ -340,7 +340,7 @@ TEST_F(TrialsOfATraining, AHandOverKeepsStateAndIterationInArenasOfAnySize) {
     TrainingRun run(*job_, start_.machine, *plans[0], *job_->make_runner());
     run.executor().enter();
     for (std::size_t i = 0; i < plans.size(); ++i) {
-      if (i > 0) run.go_on_with(*plans[i], start_.machine);
+      if (i > 0) run.go_on_with(*plans[i], start_.machine, device_config(*plans[i]));
       EXPECT_EQ(run.run(3, {}, {}).iterations, 3);
     }
     run.executor().exit();

@@ -170,9 +170,8 @@ Result<void> SizeSearch::plan_others(Starts which) {
     if (start != starts_.front() && options_.stop.requested()) break;
     start->options.give_up = options_.give_up.value_or(options_.stop);
     if (options_.evaluation_limit == 0 && !start->planner->is_quick) {
-      start->options.stop = [stop = options_.stop, until = begun + start->options.time_limit] {
-        return stop.requested() || Clock::now() >= until;
-      };
+      const auto until = begun + start->options.time_limit;
+      start->options.stop = options_.stop.or_when([until] { return Clock::now() >= until; });
     }
     auto made = PlannerContext::make(workload_, machine_, budget_, start->options);
     if (!made) return fail(made.error());
