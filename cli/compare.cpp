@@ -207,7 +207,7 @@ Result<void> check_record(const CompareArguments& a, std::size_t budgets) {
 
 Result<int> compare(CompareArguments a, bool json) {
   if (a.measure) {
-    if (auto sound = check_measurable(a.subject, a.each); !sound) return fail(sound.error());
+    if (auto sound = check_measurable(a.subject); !sound) return fail(sound.error());
   }
   if (auto sound = choose_planners(a); !sound) return fail(sound.error());
   const std::vector<std::string> read{a.subject.profile, a.subject.program, a.subject.trace.file};
@@ -277,8 +277,9 @@ writes least counts as the best of those that are as fast, to 0.5 %; with --file
 does not hold is written, and the fastest plan is the best. All run the same algorithms (but
 rows that stream, those of least workspace) and the whole batch; planners whose papers choose them (see `tidepool planners`) do so with --algorithms auto and
 --sub-batch auto. With --measure each plan trains for some iterations on this device, in blocks that take
-turns; what an iteration took at its median stands beside what was predicted, of plans in the rounds
-that are stated.
+turns; what an iteration took at its median, at least and at most stands beside what was predicted, of
+plans in the rounds that are stated. With --memory that training keeps to SIZE, planning before it need
+not.
 
 Examples:
   tidepool compare vgg16 --machine gtx1080ti --budget 50%

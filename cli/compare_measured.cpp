@@ -21,11 +21,13 @@ double prediction_error(const ComparisonRow& r) { return to_ms(r.time) / to_ms(r
 void add_measured(Json& json, const ComparisonRow& r) {
   const bool measured = r.measured_iterations > 0;
   json["measured_ms"] = measured ? Json(to_ms(r.measured)) : Json(nullptr);
+  json["least_measured_ms"] = measured ? Json(to_ms(r.least_measured)) : Json(nullptr);
+  json["most_measured_ms"] = measured ? Json(to_ms(r.most_measured)) : Json(nullptr);
   json["measured_iterations"] = r.measured_iterations;
   json["prediction_error"] = measured ? Json(prediction_error(r)) : Json(nullptr);
 }
 
-Result<void> check_measurable(const SubjectSpec& s, const BudgetSpec& budget) {
+Result<void> check_measurable(const SubjectSpec& s) {
   const auto refuse = [](const std::string& what) {
     return fail(ErrorCode::usage, "--measure runs the plans on this device: " + what);
   };
@@ -36,7 +38,6 @@ Result<void> check_measurable(const SubjectSpec& s, const BudgetSpec& budget) {
                                     {"--trace", s.trace.file}}) {
     if (!value.empty()) return refuse(fmt::format("leave out {} and give a model", name));
   }
-  if (budget.memory.given()) return refuse("give --budget, not --memory");
   return {};
 }
 
@@ -53,11 +54,16 @@ Result<void> measure_rows(const JobSpec& asked, const Subject& subject, Comparis
   JobSpec job = asked;
   job.sub_batch = sub_batch;
   job.choose_sub_batch = false;
-  const auto measured = measure_plans(job, subject.profile.machine, plans, observer);
+  const auto measured =
+      measure_plans(job, subject.profile.machine, plans, subject.memory, observer);
   if (!measured) return fail(measured.error());
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    rows[i]->measured = (*measured)[i].time;
-    rows[i]->measured_iterations = (*measured)[i].iterations;
+    const MeasuredPlan& found = (*measured)[i];
+    rows[i]->measured = found.time;
+    rows[i]->least_measured = found.least;
+    rows[i]->most_measured = found.most;
+    rows[i]->measured_iterations = found.iterations;
+    rows[i]->has_room = found.has_room;
   }
   if (observer.stop_requested() && !all.ended) {
     all.ended = Error{ErrorCode::interrupted, "interrupted while the plans were measured", {}};
@@ -67,19 +73,22 @@ Result<void> measure_rows(const JobSpec& asked, const Subject& subject, Comparis
 
 void print_measured(const std::vector<ComparisonRow>& rows, std::size_t width) {
   if (std::ranges::none_of(rows, &ComparisonRow::feasible)) return;
-  say("measured on this device, in turn, medians:\n  {:>11}  {:{}} {:>12} {:>12} {:>10} {:>11}\n",
-      "budget", "planner", width, "predicted", "measured", "off by", "iterations");
+  say("measured on this device, in turn, medians:\n  {:>11}  {:{}} {:>12} {:>12} {:>12} {:>12} "
+      "{:>10} {:>11}\n",
+      "budget", "planner", width, "predicted", "measured", "least", "most", "off by", "iterations");
   for (const ComparisonRow& r : rows) {
     if (!r.feasible()) continue;
     const std::string budget = format_bytes(r.budget + r.resident);
     if (r.measured_iterations == 0) {
       say("  {:>11}  {:{}} {:>12} not measured{}\n", budget, r.planner, width, format_time(r.time),
-          r.rounds.chosen && r.rounds.rounds > 1 ? ": it is in other rounds" : "");
+          !r.has_room                              ? ": no room for it beside the other plans"
+          : r.rounds.chosen && r.rounds.rounds > 1 ? ": it is in other rounds"
+                                                   : "");
       continue;
     }
-    say("  {:>11}  {:{}} {:>12} {:>12} {:>8.1f} % {:>11}\n", budget, r.planner, width,
-        format_time(r.time), format_time(r.measured), 100 * prediction_error(r),
-        r.measured_iterations);
+    say("  {:>11}  {:{}} {:>12} {:>12} {:>12} {:>12} {:>8.1f} % {:>11}\n", budget, r.planner, width,
+        format_time(r.time), format_time(r.measured), format_time(r.least_measured),
+        format_time(r.most_measured), 100 * prediction_error(r), r.measured_iterations);
   }
 }
 

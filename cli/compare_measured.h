@@ -9,13 +9,13 @@
 namespace tidepool::cli {
 
 /// A usage error where there is nothing to run the plans on, or no model to train with them.
-Result<void> check_measurable(const SubjectSpec& subject, const BudgetSpec& budget);
+Result<void> check_measurable(const SubjectSpec& subject);
 
 /// Trains with the plans in the rounds of the subject, in turn with each other.
 Result<void> measure_rows(const JobSpec& asked, const Subject& subject, Comparisons& all,
                           Observer& observer);
 
-/// Sets `measured_ms`, `measured_iterations` and `prediction_error`.
+/// Sets `measured_ms`, the least and the most, `measured_iterations` and `prediction_error`.
 void add_measured(Json& json, const ComparisonRow& row);
 void print_measured(const std::vector<ComparisonRow>& rows, std::size_t width);
 

@@ -38,7 +38,10 @@ struct ComparisonRow {
   Nanos plan_time{};
   std::shared_ptr<const Plan> plan{};  ///< null where there is none
   Nanos measured{};                    ///< of an iteration, at its median; 0: it was not measured
+  Nanos least_measured{};
+  Nanos most_measured{};
   std::int64_t measured_iterations = 0;
+  bool has_room = true;  ///< to be measured in the memory of the process beside the other plans
   bool from_smaller_budget = false;
   bool streaming = false;  ///< nothing the planner decides fits: the streaming schedule
 

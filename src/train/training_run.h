@@ -42,6 +42,19 @@ class TrainingRun {
     executor_.emplace(job.whole().program, plan_, *device_, *runner_);
   }
 
+  /// The same for several plans that take turns, of which this is the first: the arenas are large
+  /// enough for all of them.
+  TrainingRun(const Job& job, const Machine& machine, const Plan& plan,
+              std::unique_ptr<nn::TrainingRunner> runner, DeviceConfig arenas)
+      : job_(job),
+        plan_(plan),
+        runner_(std::move(runner)),
+        config_(std::move(arenas)),
+        device_(job.make_device(machine)) {
+    device_->open(config_);
+    executor_.emplace(job.whole().program, plan_, OpenDevice{*device_}, *runner_);
+  }
+
   /// On a device that others use in turn.
   TrainingRun(const Job& job, const Plan& plan, std::unique_ptr<nn::TrainingRunner> runner,
               OpenDevice device)

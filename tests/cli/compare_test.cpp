@@ -76,6 +76,28 @@ TEST_F(CompareTest, PlansAreMeasuredInTurnOnThisDevice) {
                HasSubstr("leave out --machine"));
 }
 
+TEST_F(CompareTest, PlansInTheMemoryOfTheProcessAreMeasuredToo) {
+  const testing::TemporaryFolder folder;
+  const Json j = success({"compare",      "tiny-vgg-plain",
+                          "--batch",      "2000",
+                          "--sub-batch",  "2000",
+                          "--data",       "synthetic",
+                          "--algorithms", "least-workspace",
+                          "--threads",    "1",
+                          "--memory",     "70MiB",
+                          "--spill",      folder.path(),
+                          "--planners",   "tide,autoswap",
+                          "--measure",    "--evaluations",
+                          "100"});
+  ASSERT_EQ(j["rows"].size(), 2U);
+  for (const Json& row : j["rows"]) {
+    EXPECT_GT(row["swapped_bytes"], 0);
+    EXPECT_EQ(row["measured_iterations"], 9);
+    EXPECT_LE(row["least_measured_ms"], row["measured_ms"]);
+    EXPECT_LE(row["measured_ms"], row["most_measured_ms"]);
+  }
+}
+
 TEST_F(CompareTest, WhereEverythingFitsThereIsNoGapAndLongNamesHaveRoom) {
   const Arguments arguments = tiny("compare", {"--budget", "150%", "--planners",
                                                "autoswap-published,none", "--time-limit", "1"});
