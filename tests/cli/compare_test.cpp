@@ -84,7 +84,7 @@ TEST_F(CompareTest, PlansInTheMemoryOfTheProcessAreMeasuredToo) {
                           "--data",       "synthetic",
                           "--algorithms", "least-workspace",
                           "--threads",    "1",
-                          "--memory",     "70MiB",
+                          "--memory",     "60MiB",
                           "--spill",      folder.path(),
                           "--planners",   "tide,autoswap",
                           "--measure",    "--evaluations",
