@@ -91,7 +91,7 @@ TEST_F(CompareTest, PlansInTheMemoryOfTheProcessAreMeasuredToo) {
                           "100"});
   ASSERT_EQ(j["rows"].size(), 2U);
   for (const Json& row : j["rows"]) {
-    EXPECT_GT(row["swapped_bytes"], 0);
+    EXPECT_GT(row["swap_bytes"], 0);
     EXPECT_EQ(row["measured_iterations"], 9);
     EXPECT_LE(row["least_measured_ms"], row["measured_ms"]);
     EXPECT_LE(row["measured_ms"], row["most_measured_ms"]);
