@@ -48,6 +48,13 @@ const char* kind_of(const Measurement& how) {
 
 constexpr const char* kTriedPlan = "plan-tried";
 
+/// A plan of a search with an evaluation limit, which depends on the seed alone.
+bool repeats(const std::string& text, const std::string& path) {
+  const auto evaluations = read_json(
+      text, path, [](const JsonCursor& json) { return json["settings"]["evaluations"].text(); });
+  return evaluations && *evaluations != "0";
+}
+
 void drop_oldest(const std::filesystem::path& folder) {
   std::error_code failed;
   std::vector<std::pair<std::filesystem::file_time_type, std::filesystem::path>> files;
@@ -173,25 +180,25 @@ std::optional<Planned> Cache::plan(const PlanRequest& request) const {
   return std::move(found->first);
 }
 
-std::vector<std::string> Cache::of_other_budgets(const PlanRequest& request) const {
+/// Of plans for the request in whatever budget and with whatever limits of the search.
+std::vector<std::string> Cache::files_of_any_limits(const PlanRequest& request) const {
   const std::string kind = kind_of(request);
-  const std::string own = file(kind, identity_of_request(request));
   std::vector<std::string> paths;
   std::error_code failed;
   if (folder_.empty()) return paths;
   for (std::filesystem::directory_iterator entry(folder_, failed), end; !failed && entry != end;
        entry.increment(failed)) {
     const bool same = entry->path().filename().string().starts_with(kind + "-");
-    if (same && entry->path().string() != own) paths.push_back(entry->path().string());
+    if (same) paths.push_back(entry->path().string());
   }
   std::ranges::sort(paths);
   return paths;
 }
 
-std::optional<Planned> Cache::plan_of_another_budget(const PlanRequest& request) const {
-  const Json asked = settings(request);
+std::optional<Planned> Cache::fastest_that_fits(const PlanRequest& request) const {
+  const Json asked = settings_without_limits(request);
   std::optional<Planned> fastest;
-  for (const std::string& path : of_other_budgets(request)) {
+  for (const std::string& path : files_of_any_limits(request)) {
     const auto text = content(path);
     if (!text) continue;
     const auto file = read_plan(*text, path);
@@ -204,12 +211,12 @@ std::optional<Planned> Cache::plan_of_another_budget(const PlanRequest& request)
 }
 
 void Cache::drop_slower(const PlanRequest& request, const Planned& planned) const {
-  for (const std::string& path : of_other_budgets(request)) {
+  for (const std::string& path : files_of_any_limits(request)) {
     const auto text = content(path);
     if (!text) continue;
     const auto file = read_plan(*text, path);
     if (!file || planned.lowered.plan.device_bytes() > file->device_budget) continue;
-    if (file->iteration_time <= planned.lowered.iteration_time) continue;
+    if (file->iteration_time <= planned.lowered.iteration_time || repeats(*text, path)) continue;
     std::error_code failed;
     std::filesystem::remove(path, failed);
   }

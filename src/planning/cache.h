@@ -61,11 +61,12 @@ class Cache {
 
   /// A plan for exactly this request, proved anew.
   [[nodiscard]] std::optional<Planned> plan(const PlanRequest& request) const;
-  /// The fastest plan for this request but for its budget, which that was kept for, that fits the
-  /// request's, for which it is proved.
-  [[nodiscard]] std::optional<Planned> plan_of_another_budget(const PlanRequest& request) const;
+  /// The fastest plan that fits the request's budget, for which it is proved, of those kept for the
+  /// same request in whatever budget and however far the search might go.
+  [[nodiscard]] std::optional<Planned> fastest_that_fits(const PlanRequest& request) const;
   void keep(const PlanRequest& request, const Planned& planned) const;
-  /// Plans of other budgets that the plan fits are kept no longer where it is faster.
+  /// Where the plan is faster than ones kept for the same in budgets that it fits, these are kept
+  /// no longer; but for those with an evaluation limit, which are no others the next time.
   void drop_slower(const PlanRequest& request, const Planned& planned) const;
 
   /// The plan that was fastest in a training that asked for this and tried several, perhaps of
@@ -77,7 +78,7 @@ class Cache {
 
  private:
   [[nodiscard]] std::string file(const std::string& kind, const Json& identity) const;
-  [[nodiscard]] std::vector<std::string> of_other_budgets(const PlanRequest& request) const;
+  [[nodiscard]] std::vector<std::string> files_of_any_limits(const PlanRequest& request) const;
   void write(const std::string& path, const Json& content) const;
   /// A file of this kind that answers the request: its plan, proved anew, and its text.
   [[nodiscard]] std::optional<std::pair<Planned, std::string>> plan_of(

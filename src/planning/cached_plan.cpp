@@ -24,11 +24,16 @@ std::string build_identity() {
 }
 
 Json settings(const PlanRequest& request) {
+  Json json = settings_without_limits(request);
+  json["time_limit"] = format_time(request.options.time_limit);
+  json["evaluations"] = fmt::format("{}", request.options.evaluation_limit);
+  return json;
+}
+
+Json settings_without_limits(const PlanRequest& request) {
   return {{"build", build_identity()},
           {"planner", request.planner},
           {"seed", fmt::format("{}", request.options.seed)},
-          {"time_limit", format_time(request.options.time_limit)},
-          {"evaluations", fmt::format("{}", request.options.evaluation_limit)},
           {"options", identity_of(request.options.values)},
           {"algorithms", std::string(to_text(request.options.algorithms))},
           {"algorithm_choice", request.options.may.algorithms ? "planner" : "policy"},
@@ -52,8 +57,8 @@ std::uint64_t hash_of(const Json& identity) {
 }
 
 std::string kind_of(const PlanRequest& request) {
-  return fmt::format("plan-{:016x}",
-                     hash_of(identity(request.subject, Budget{}, settings(request))));
+  return fmt::format("plan-{:016x}", hash_of(identity(request.subject, Budget{},
+                                                      settings_without_limits(request))));
 }
 
 namespace {
@@ -84,8 +89,8 @@ Planned planned_from_json(const JsonCursor& file, const Json& wanted) {
   return planned;
 }
 
-/// Whether a file's content is the answer to what was asked for, whose identity with the budget of
-/// the file, or that of the request, is `wanted`.
+/// Whether a file is of what was asked for, whose identity with the budget of the file, or that of
+/// the request, is `wanted`. Of the settings nothing is said.
 Result<bool> answers(const PlanFile& file, const std::string& text, const std::string& path,
                      const PlanRequest& request, const Json& wanted) {
   Profile subject{file.fingerprint, file.program, file.machine};
@@ -99,7 +104,7 @@ Result<bool> answers(const PlanFile& file, const std::string& text, const std::s
     if (!asked) return fail(asked.error());
     subject.program = std::move(*asked);
   }
-  return identity(subject, file.budget(), settings(request)) == wanted;
+  return identity(subject, file.budget(), wanted["settings"]) == wanted;
 }
 
 }  // namespace

@@ -15,9 +15,9 @@
 namespace tidepool {
 namespace {
 
-/// A plan of less memory is one of more too: whether the cache is looked through for such. With an
-/// evaluation limit the result depends on the seed alone.
-bool takes_other_budgets(const PlanRequest& request) {
+/// A plan of less memory is one of more too, however far its search went: whether the cache is
+/// looked through for such. With an evaluation limit the result depends on the seed alone.
+bool begins_with_kept(const PlanRequest& request) {
   return begins_with_plans(request.planner) && request.options.evaluation_limit == 0 &&
          request.options.observations.empty() && !keeps_record(request.stated) &&
          !leaves_to_file(request.subject.machine);
@@ -38,10 +38,10 @@ Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& asked, con
       return ObtainedPlan{std::move(*known), "cache", {}};
     }
   }
-  std::optional<Planned> smaller;
-  if (!replan && takes_other_budgets(request)) {
-    smaller = cache.plan_of_another_budget(request);
-    if (smaller) request.options.known = {&smaller->lowered, 1};
+  std::optional<Planned> kept;
+  if (begins_with_kept(request)) {
+    kept = cache.fastest_that_fits(request);
+    if (kept) request.options.known = {&kept->lowered, 1};
   }
   const auto begun = std::chrono::steady_clock::now();
   FixedWorkload fixed(request.subject.program);
@@ -57,7 +57,7 @@ Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& asked, con
   }
   // A planner that was told to stop gives what it has: not worth keeping.
   if (!observer.stop_requested()) {
-    if (takes_other_budgets(request)) cache.drop_slower(request, *planned);
+    if (begins_with_kept(request)) cache.drop_slower(request, *planned);
     cache.keep(request, *planned);
   }
   return ObtainedPlan{std::move(*planned), "planner", {}};

@@ -19,8 +19,9 @@ struct ObtainedPlan {
   std::optional<TrialFigures> tried{};
 };
 
-/// Whatever its source, the plan is proved. `replan`: the cache is not asked. Where the host budget
-/// is too small the error names the least one found with which the planner has a plan.
+/// Whatever its source, the plan is proved. `replan`: a plan of the cache is no answer; a search
+/// without an evaluation limit begins with it all the same, and is never slower. Where the host
+/// budget is too small the error names the least one found with which the planner has a plan.
 Result<ObtainedPlan> obtain_plan(Planner& planner, const PlanRequest& asked, const Cache& cache,
                                  bool replan, Observer& observer);
 

@@ -16,7 +16,7 @@ namespace tidepool {
 /// What is asked for, beside the budget.
 struct PlanTask {
   PlannerSpec planner;
-  bool replan = false;          ///< the cache is not asked
+  bool replan = false;          ///< a plan of the cache is no answer
   std::int32_t host_cores = 1;  ///< of several devices: that add gradients, for the simulated time
   /// Ends the search where it is not the observer alone that does; it asks that too.
   std::optional<Stop> stop{};

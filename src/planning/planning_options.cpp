@@ -105,7 +105,8 @@ const OptionOf<CacheSpec>& reprofile_option() {
 const OptionOf<CacheSpec>& replan_option() {
   static const OptionOf<CacheSpec> kOption{
       {.name = "replan",
-       .help = "plan although the cache has a plan, and replace it",
+       .help = "plan although the cache has a plan, and replace it; the search of `auto` or `tide` "
+               "goes on from that plan and is never slower (`no_cache` begins without)",
        .group = OptionGroup::files},
       [](CacheSpec& cache, const OptionValue& value) { cache.replan = std::get<bool>(value); }};
   return kOption;

@@ -79,6 +79,12 @@ class PlansOfOtherBudgets : public ::testing::Test {
   [[nodiscard]] Planned slow() const {
     return planned(smallest_budget(subject_.program, subject_.machine.alignment()).bytes);
   }
+  /// As its file has it.
+  [[nodiscard]] Planned faster_than_any() const {
+    Planned plan = planned(kSmall);
+    plan.lowered.iteration_time = Nanos{1};
+    return plan;
+  }
   Result<ObtainedPlan> obtain(const PlanRequest& asked, bool replan = false) {
     return obtain_plan(**make_planner("tide"), asked, cache_, replan, observer_);
   }
@@ -93,27 +99,25 @@ class PlansOfOtherBudgets : public ::testing::Test {
 };
 
 TEST_F(PlansOfOtherBudgets, TheFastestThatFitsIsFoundAndProved) {
-  EXPECT_FALSE(cache_.plan_of_another_budget(request(kLarge)));
+  EXPECT_FALSE(cache_.fastest_that_fits(request(kLarge)));
   cache_.keep(request(kSmall), planned(kSmall, 200));
   cache_.keep(request(testing::mib(80)), slow());
-  const auto found = cache_.plan_of_another_budget(request(kLarge));
+  const auto found = cache_.fastest_that_fits(request(kLarge));
   ASSERT_TRUE(found);
   EXPECT_EQ(found->lowered.iteration_time, planned(kSmall, 200).lowered.iteration_time);
   EXPECT_LT(found->lowered.iteration_time, slow().lowered.iteration_time);
-  const auto slower = cache_.plan_of_another_budget(request(kSmall));
-  ASSERT_TRUE(slower);
-  EXPECT_EQ(slower->lowered.iteration_time, slow().lowered.iteration_time) << "not its own";
-  EXPECT_FALSE(cache_.plan_of_another_budget(request(slow().lowered.plan.device_bytes() - 1)))
+  EXPECT_TRUE(cache_.fastest_that_fits(request(kSmall))) << "its own counts, too";
+  EXPECT_FALSE(cache_.fastest_that_fits(request(slow().lowered.plan.device_bytes() - 1)))
       << "none fits";
   PlanRequest other = request(kLarge);
   other.options.seed = 2;
-  EXPECT_FALSE(cache_.plan_of_another_budget(other)) << "of other settings";
+  EXPECT_FALSE(cache_.fastest_that_fits(other)) << "of other settings";
 }
 
 TEST_F(PlansOfOtherBudgets, OneOfALargerBudgetThatFitsCountsToo) {
   const Planned of_less = planned(kSmall, 200);
   cache_.keep(request(kLarge), of_less);
-  const auto found = cache_.plan_of_another_budget(request(kSmall));
+  const auto found = cache_.fastest_that_fits(request(kSmall));
   ASSERT_TRUE(found);
   EXPECT_EQ(found->lowered.iteration_time, of_less.lowered.iteration_time);
 }
@@ -127,7 +131,7 @@ TEST_F(PlansOfOtherBudgets, ADamagedPlanIsNone) {
     text.insert(offset + 9, "9");
     ASSERT_TRUE(write_file(entry.path().string(), text));
   }
-  EXPECT_FALSE(cache_.plan_of_another_budget(request(kLarge)));
+  EXPECT_FALSE(cache_.fastest_that_fits(request(kLarge)));
 }
 
 TEST_F(PlansOfOtherBudgets, NoPlanIsSlowerThanOneOfLessMemoryThatIsKept) {
@@ -146,7 +150,7 @@ TEST_F(PlansOfOtherBudgets, NoPlanIsSlowerThanOneOfLessMemoryThatIsKept) {
     less.options = request(least).options;
     PlanRequest asked = less;
     asked.budget.device = least * 13 / 10;
-    const auto alone = obtain(asked, true);
+    const auto alone = obtain(asked);
     ASSERT_TRUE(alone) << alone.error().message;
     std::filesystem::remove_all(cache_folder());
     cache_.keep(less, *kept);
@@ -157,6 +161,34 @@ TEST_F(PlansOfOtherBudgets, NoPlanIsSlowerThanOneOfLessMemoryThatIsKept) {
     faster += kept->lowered.iteration_time < alone->planned.lowered.iteration_time;
   }
   EXPECT_GT(faster, 0) << "or it shows nothing";
+}
+
+TEST_F(PlansOfOtherBudgets, OneOfAnotherLimitCountsToo) {
+  PlanRequest longer = request(kSmall);
+  longer.options.time_limit = Nanos{2};
+  PlanRequest repeats = request(kSmall);
+  repeats.options.evaluation_limit = 200;
+  for (const PlanRequest& other : {longer, repeats}) {
+    for (const Bytes budget : {kSmall, kLarge}) {
+      std::filesystem::remove_all(cache_folder());
+      cache_.keep(other, faster_than_any());
+      EXPECT_FALSE(cache_.plan(request(budget))) << "it is no answer";
+      const auto plan = obtain(request(budget));
+      ASSERT_TRUE(plan) << plan.error().message;
+      EXPECT_EQ(plan->from, "planner");
+      EXPECT_EQ(plan->planned.lowered.iteration_time, Nanos{1});
+    }
+  }
+}
+
+/// `replan` searches again, but nobody wants a slower plan for the time it takes.
+TEST_F(PlansOfOtherBudgets, PlanningAgainIsNeverSlower) {
+  cache_.keep(request(kSmall), faster_than_any());
+  const auto again = obtain(request(kSmall), true);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->from, "planner");
+  EXPECT_EQ(again->planned.lowered.iteration_time, Nanos{1});
+  EXPECT_TRUE(cache_.plan(request(kSmall)));
 }
 
 /// Or the cache would give it for the larger budget, and a faster one for the smaller.
@@ -170,6 +202,11 @@ TEST_F(PlansOfOtherBudgets, ASlowerPlanOfMoreMemoryIsKeptNoLonger) {
   cache_.keep(request(kLarge), faster);
   cache_.drop_slower(request(kSmall), slow());
   EXPECT_TRUE(cache_.plan(request(kLarge))) << "the faster one stays";
+  PlanRequest repeats = request(kLarge);
+  repeats.options.evaluation_limit = 1;
+  cache_.keep(repeats, slow());
+  cache_.drop_slower(request(kSmall), faster);
+  EXPECT_TRUE(cache_.plan(repeats)) << "it would be planned again just so";
 }
 
 TEST_F(PlansOfOtherBudgets, WithAnEvaluationLimitTheResultDependsOnTheSeedAlone) {
@@ -179,11 +216,8 @@ TEST_F(PlansOfOtherBudgets, WithAnEvaluationLimitTheResultDependsOnTheSeedAlone)
   ASSERT_TRUE(before);
   PlanRequest less = asked;
   less.budget.device = kSmall;
-  Planned better = planned(kSmall);
-  better.lowered.iteration_time = Nanos{1};
-  cache_.keep(less, better);
   std::filesystem::remove_all(cache_folder());
-  cache_.keep(less, better);
+  cache_.keep(less, faster_than_any());
   const auto after = obtain(asked);
   ASSERT_TRUE(after);
   EXPECT_EQ(after->planned.lowered.iteration_time, before->planned.lowered.iteration_time);
